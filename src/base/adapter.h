@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A GPU (or NPU) of the host, usable or not, as every backend describes it. Plain data. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+struct backend;
+
+enum pci_vendor {
+	PCI_VENDOR_AMD = 0x1002,
+	PCI_VENDOR_NVIDIA = 0x10de,
+	PCI_VENDOR_MICROSOFT = 0x1414,
+	PCI_VENDOR_QUALCOMM = 0x5143,
+	PCI_VENDOR_INTEL = 0x8086,
+};
+
+/* A locally unique id: names a GPU-PV adapter until the next boot. Layout of the D3DKMT interface. */
+struct luid {
+	uint32_t low;
+	int32_t high;
+};
+
+struct adapter {
+	const struct backend *backend; /* who described it and plans for it */
+	int index;                     /* the number users select it by; -1 when not usable */
+	char *name;                    /* as the driver calls it, UTF-8; NULL if it gave none */
+	uint32_t vendor_id, device_id; /* PCI ids of the physical device; 0 when unknown */
+	char *pci_address;             /* on the machine that owns it, "0000:01:00.0"; NULL when unknown */
+	char *uuid;                    /* "GPU-…"; NULL when unknown */
+
+	/* GPU-PV */
+	struct luid luid;
+	bool has_luid;
+	uint32_t wddm_version;         /* 2700 is WDDM 2.7; 0 when unknown */
+	uint32_t type_bits;            /* D3DKMT_ADAPTERTYPE */
+	bool compute_only;             /* an NPU or an MCDM device: no rendering */
+	char *driver_store;            /* directory on this machine; NULL when unknown */
+
+	/* native */
+	int minor;                     /* of /dev/nvidia<minor>; -1 when none */
+
+	/* Why it cannot be used: the code and a short clause ("its driver store … is not on disk"). 0 and NULL if it can. */
+	int unusable;
+	char *reason;
+};
+
+/** Releases what the adapter owns, not the adapter itself. */
+void adapter_clear(struct adapter *adapter);
+
+/** Return: "NVIDIA", "AMD", "Intel", "Microsoft", "Qualcomm", or "unknown vendor". */
+const char *adapter_vendor(const struct adapter *adapter);
+
+/** All adapters of the host, in the order of their indexes; those that are not usable come last. */
+struct inventory {
+	struct adapter *adapters;
+	size_t count;
+	struct strv notes; /* what an administrator should know: "libdxcore.so did not answer …; used /dev/dxg itself" */
+};
+
+void inventory_clear(struct inventory *inventory);
+
+/** Moves @adapter's content into the inventory; on failure (-ENOMEM) @adapter is cleared. */
+int inventory_take(struct inventory *inventory, struct adapter *adapter);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Resources that free themselves. A variable declared with one of these attributes is released when it goes
+ * out of scope; a function that hands the resource to its caller takes it out with steal_ptr() or steal_fd().
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define _cleanup_(function) __attribute__((cleanup(function)))
+
+/** Declares `name##p`, which releases the object a variable points to; `release` takes NULL. */
+#define DEFINE_CLEANUP(type, release)             \
+	static inline void release##p(type *object) \
+	{                                         \
+		if (*object)                      \
+			(void)release(*object);   \
+	}
+
+static inline void cleanup_freep(void *memory)
+{
+	free(*(void **)memory);
+}
+
+static inline void cleanup_closep(const int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+}
+
+static inline void cleanup_fclosep(FILE **file)
+{
+	if (*file)
+		(void)fclose(*file);
+}
+
+#define _cleanup_free_ _cleanup_(cleanup_freep)
+#define _cleanup_close_ _cleanup_(cleanup_closep)
+#define _cleanup_fclose_ _cleanup_(cleanup_fclosep)
+
+#define steal_ptr(pointer)                               \
+	({                                               \
+		__typeof__(pointer) *steal_ = &(pointer); \
+		__typeof__(pointer) taken_ = *steal_;     \
+		*steal_ = NULL;                          \
+		taken_;                                  \
+	})
+
+static inline int steal_fd(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))

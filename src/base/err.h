@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * An error as a user reads it: what happened, where, and the next thing to try, in at most three lines.
+ *
+ * Functions return 0, a negative errno (fatal, passed up unchanged) or a positive CTR_GPU_E_* (an answer documented
+ * for the function). The sentence belonging to it is written by whoever knows the object and the step, once, by
+ * err_set(); those above may put a few words in front with err_prefix().
+ */
+
+#include "base/ctr-gpu-error.h"
+
+enum { ERR_TEXT_MAX = 1024 };
+
+struct err {
+	char text[ERR_TEXT_MAX];
+};
+
+/**
+ * err_set() - write the sentence of an error
+ * @err:  where to write; may be NULL
+ * @code: the code it belongs to
+ *
+ * `%m` in @format is the text of @code where that is a negative errno.
+ *
+ * Return: @code, so that a failing function ends in `return err_set(err, -errno, …)`.
+ */
+int err_set(struct err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** Puts words in front of the sentence that is there. Return: @code. */
+int err_prefix(struct err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** Return: the stable name of a code, such as "E_NO_ADAPTER" or "EACCES"; never NULL. */
+const char *err_name(int code);

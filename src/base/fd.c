@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FIRST_GUESS = 4096 };
+
+/* A first guess at the size: what fstat says, since it is right for all but procfs, sysfs and pipes. */
+static size_t size_hint(int fd, size_t max)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return FIRST_GUESS < max ? FIRST_GUESS : max;
+	return (size_t)st.st_size < max ? (size_t)st.st_size : max;
+}
+
+int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t capacity = size_hint(fd, max) + 1, size = 0;
+
+	data = malloc(capacity + 1);
+	if (!data)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t got = read(fd, data + size, capacity - size);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		size += (size_t)got;
+		if (size > max)
+			return -EFBIG;
+		if (size == capacity) {
+			char *larger = realloc(data, capacity * 2 + 1);
+
+			if (!larger)
+				return -ENOMEM;
+			data = larger;
+			capacity *= 2;
+		}
+	}
+	data[size] = '\0';
+	if (ret_size)
+		*ret_size = size;
+	*ret_data = steal_ptr(data);
+	return 0;
+}
+
+int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	/* O_NONBLOCK: a FIFO in place of the file must not make us wait for a writer. */
+	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	return fd_read_all(fd, max, ret_data, ret_size);
+}
+
+int fd_write_all(int fd, const void *data, size_t size)
+{
+	const char *next = data;
+
+	while (size > 0) {
+		ssize_t written = write(fd, next, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		next += written;
+		size -= (size_t)written;
+	}
+	return 0;
+}

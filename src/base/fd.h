@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* File descriptors: bounded reads, complete writes. Every descriptor is O_CLOEXEC from birth. */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+/**
+ * fd_read_all() - read what is left of a file
+ * @fd:       open file, borrowed
+ * @max:      most bytes accepted
+ * @ret_data: the bytes and a NUL behind them, owned by the caller
+ * @ret_size: how many bytes, without that NUL; may be NULL
+ *
+ * Return: 0; -EFBIG if there are more than @max; negative errno.
+ */
+int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size);
+
+/** fd_read_all() for a regular file at @path below @dirfd, opened without following a last symlink into a device. */
+int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
+
+/** Writes all of @data or fails. Return: 0 or negative errno. */
+int fd_write_all(int fd, const void *data, size_t size);

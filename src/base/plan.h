@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a container must see: plain data, made by reading the host and nothing else. Every entry says why it is there.
+ * Paths are absolute; sources are paths of the host, targets paths of the container.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/str.h"
+
+/* A character device that the container may open. The node of the host is bound to the same path. */
+struct plan_device {
+	char *path;
+	dev_t number;       /* from st_rdev when the plan was made; apply refuses another */
+	const char *access; /* cgroup access: "rw" */
+	char *reason;
+};
+
+enum plan_mount_flags {
+	PLAN_MOUNT_NOEXEC = 1 << 0, /* every mount is read-only, nosuid, nodev and private besides */
+};
+
+struct plan_mount {
+	char *source, *target;
+	bool directory;  /* what the source is, and so what a missing target is created as */
+	dev_t device;    /* of the source when the plan was made; apply refuses another file */
+	ino_t inode;
+	unsigned flags;
+	char *reason;
+};
+
+struct plan_symlink {
+	char *path;   /* where the link is made; an existing file there stays */
+	char *points_to;
+	char *reason;
+};
+
+struct plan_env {
+	char *name, *value;
+	char *reason;
+};
+
+/* A directory of libraries that the container's loader must find. */
+struct plan_library_dir {
+	char *path;
+	/*
+	 * Whether its libraries go before libraries of the same name in the image. True where every file in it belongs to
+	 * the driver; false for stores that bring third-party libraries along (Intel's libLLVM), which only fill gaps.
+	 */
+	bool overrides_image;
+	struct strv libraries; /* file names, "libcuda.so.1" */
+	char *reason;
+};
+
+struct plan {
+	struct plan_device *devices;
+	size_t device_count;
+	struct plan_mount *mounts;
+	size_t mount_count;
+	struct plan_symlink *symlinks;
+	size_t symlink_count;
+	struct plan_env *env;
+	size_t env_count;
+	struct plan_library_dir *library_dirs;
+	size_t library_dir_count;
+	struct strv adapters; /* the selected ones, as a user would recognise them */
+	struct strv warnings; /* one sentence each */
+};
+
+void plan_clear(struct plan *plan);
+
+/*
+ * Each takes ownership of the strings in @entry, also when it fails. An entry for a path that the plan has already is
+ * dropped (two adapters share /dev/dxg and often a store). Return: 0 or -ENOMEM.
+ */
+int plan_add_device(struct plan *plan, struct plan_device *entry);
+int plan_add_mount(struct plan *plan, struct plan_mount *entry);
+int plan_add_symlink(struct plan *plan, struct plan_symlink *entry);
+int plan_add_env(struct plan *plan, struct plan_env *entry);
+int plan_add_library_dir(struct plan *plan, struct plan_library_dir *entry);

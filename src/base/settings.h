@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the administrator or the caller may set: plain data, filled from /etc/ctr-gpu/config.json and from options by
+ * src/lib/settings.c, read everywhere.
+ */
+
+#include <stdbool.h>
+
+#include "base/log.h"
+#include "base/str.h"
+
+/* Where the adapters' descriptions come from on a GPU-PV host. */
+enum inventory_source {
+	INVENTORY_AUTO,   /* libdxcore if the host has it and it works, else the device itself */
+	INVENTORY_DXCORE, /* libdxcore, in ctr-gpu-driverd */
+	INVENTORY_IOCTL,  /* ioctls on /dev/dxg, in this process */
+};
+
+struct settings {
+	struct log log;
+	enum inventory_source inventory;
+	unsigned driver_timeout_ms;     /* for one answer of a vendor's library */
+	struct strv library_dirs;       /* searched for libdxcore.so after the loader's own and /usr/lib/wsl/lib */
+	char *driverd;                  /* path of ctr-gpu-driverd; NULL: the usual places */
+	char *driver_root;              /* root of a native driver installation; NULL: "/" */
+	bool strict_requirements;       /* requirements that would only warn stop the start */
+	bool disable_requirements;
+};

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool str_has_prefix(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+int str_format(char **ret, const char *format, ...)
+{
+	va_list arguments;
+	char *text = NULL;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		return -ENOMEM;
+	*ret = text;
+	return 0;
+}
+
+void *array_grow(void *array, size_t count, size_t element_size)
+{
+	size_t capacity;
+
+	/* Full exactly when the count is zero or a power of two. */
+	if (count & (count - 1))
+		return array;
+	if (count == 0)
+		return realloc(array, element_size);
+	if (__builtin_mul_overflow(count, 2 * element_size, &capacity))
+		return NULL;
+	return realloc(array, capacity);
+}
+
+void strv_clear(struct strv *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->items[i]);
+	free(list->items);
+	*list = (struct strv){0};
+}
+
+int strv_take(struct strv *list, char *text)
+{
+	_cleanup_free_ char *owned = text;
+	char **items;
+
+	if (!owned)
+		return -ENOMEM;
+	items = array_grow(list->items, list->count, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	list->items = items;
+	list->items[list->count++] = steal_ptr(owned);
+	return 0;
+}
+
+int strv_add(struct strv *list, const char *text)
+{
+	return strv_take(list, strdup(text));
+}
+
+bool strv_contains(const struct strv *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (streq(list->items[i], text))
+			return true;
+	return false;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void strv_sort(struct strv *list)
+{
+	if (list->count > 1)
+		qsort(list->items, list->count, sizeof(*list->items), compare);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+int strv_split(const char *text, const char *separators, struct strv *ret)
+{
+	while (*text) {
+		size_t length = strcspn(text, separators), next = length;
+		int r;
+
+		while (length > 0 && is_blank(*text)) {
+			text++;
+			length--;
+			next--;
+		}
+		while (length > 0 && is_blank(text[length - 1]))
+			length--;
+		if (length > 0) {
+			r = strv_take(ret, strndup(text, length));
+			if (r < 0)
+				return r;
+		}
+		text += next;
+		if (*text)
+			text++;
+	}
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Strings and lists of strings. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+static inline bool streq(const char *a, const char *b)
+{
+	return __builtin_strcmp(a, b) == 0;
+}
+
+bool str_has_prefix(const char *text, const char *prefix);
+
+/** Return: 0 and a new string in @ret, or -ENOMEM. */
+int str_format(char **ret, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** A list of owned strings; {0} is the empty one. */
+struct strv {
+	char **items;
+	size_t count;
+};
+
+void strv_clear(struct strv *list);
+#define _cleanup_strv_ _cleanup_(strv_clear)
+
+/** Appends a copy. Return: 0 or -ENOMEM. */
+int strv_add(struct strv *list, const char *text);
+/** Appends @text itself, which the list owns from then on, and frees at once if it fails; NULL counts as -ENOMEM. */
+int strv_take(struct strv *list, char *text);
+bool strv_contains(const struct strv *list, const char *text);
+void strv_sort(struct strv *list);
+
+/**
+ * strv_split() - the items of a list such as "0, 1,all"
+ * @text:       what to split
+ * @separators: any of these characters ends an item
+ * @ret:        list to append to; blanks around items and empty items are dropped
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int strv_split(const char *text, const char *separators, struct strv *ret);
+
+/**
+ * array_grow() - room for one more element in an array whose capacity is the next power of two
+ *
+ * Return: the array, moved perhaps; NULL, with the old one untouched, if there is no memory.
+ */
+void *array_grow(void *array, size_t count, size_t element_size);

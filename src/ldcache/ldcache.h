@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * /etc/ld.so.cache: bytes in, bytes out. No path is opened here.
+ *
+ * Facts: glibc sysdeps/generic/dl-cache.h and elf/cache.c. The new format ("glibc-ld.so.cache1.1") is read alone or
+ * behind the old one ("ld.so-1.7.0", glibc before 2.32 by default); what is written is always the new format alone, which
+ * every glibc since 2.2 accepts. Entries are sorted by _dl_cache_libcmp(), descending.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "base/str.h"
+
+enum {
+	LDCACHE_MAX_SIZE = 16 * 1024 * 1024, /* of an image's cache that is still read */
+};
+
+/* A library that the loader must find. */
+struct ldcache_library {
+	const char *name;      /* what is looked up, "libcuda.so.1" */
+	const char *path;      /* where it is, "/usr/lib/wsl/lib/libcuda.so.1" */
+	bool overrides;        /* goes before, and drops, entries of the same name and ABI in the image; else only fills a gap */
+};
+
+/**
+ * ldcache_merge() - a cache with libraries added
+ * @old:       the image's cache; an empty span for an image without one; hostile
+ * @libraries: what to add, in order of precedence: of two with one name the first counts; borrowed
+ * @ret_data:  the new cache, owned by the caller
+ *
+ * Merging the same libraries into the result again gives the same bytes. The cost beyond copying does not depend on how
+ * many entries @old has. Something that is not a loader cache counts as empty: the image's own loader would not read it
+ * either.
+ *
+ * Return: 0; -ENOMEM; -E2BIG if the result would not fit the format's 32-bit offsets.
+ */
+int ldcache_merge(const struct span *old, const struct ldcache_library *libraries, size_t count, unsigned char **ret_data,
+		  size_t *ret_size);
+
+/**
+ * ldcache_find() - the path of a library of this machine's ABI
+ * @cache: hostile
+ *
+ * Return: the path, inside @cache; NULL if there is none.
+ */
+const char *ldcache_find(const struct span *cache, const char *name);
+
+/**
+ * ldcache_musl_path() - the content of /etc/ld-musl-<arch>.path with directories put in front
+ * @old: the image's file; NULL if it has none (musl then searches /lib:/usr/local/lib:/usr/lib, which are kept)
+ *
+ * Directories that are there already are not added again. Return: 0 or -ENOMEM.
+ */
+int ldcache_musl_path(const char *old, const struct strv *directories, char **ret);

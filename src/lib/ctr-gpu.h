@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * ctr-gpu: the GPUs of a Linux host, for its containers.
+ *
+ * The work has three steps. A *request* says what a container asks for, a *host* what there is; from both comes a *plan*,
+ * plain data that can be printed; applying the plan is the only step that changes anything.
+ *
+ *	struct ctr_gpu_context *context;
+ *	struct ctr_gpu_request *request;
+ *	struct ctr_gpu_host *host;
+ *	struct ctr_gpu_plan *plan;
+ *
+ *	ctr_gpu_context_new(&context);
+ *	ctr_gpu_request_new(context, &request);
+ *	ctr_gpu_request_set_devices(request, "all");
+ *	ctr_gpu_host_new(context, &host);
+ *	ctr_gpu_plan_new(context, request, host, &plan);
+ *	ctr_gpu_plan_write(plan, CTR_GPU_FORMAT_JSON, stdout);
+ *
+ * Results: 0; a negative errno; or one of the positive CTR_GPU_E_* that the function's comment names. In both cases
+ * ctr_gpu_context_message() has the sentence for the user. Outputs (ret_*) are written on success only. Nothing is printed.
+ *
+ * Objects belong to the thread that uses them; different contexts may be used by different threads.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include <ctr-gpu-error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ctr_gpu_context;
+struct ctr_gpu_host;
+struct ctr_gpu_request;
+struct ctr_gpu_plan;
+struct ctr_gpu_container;
+
+/* ---- context: settings, the last error, where remarks go ---- */
+
+enum ctr_gpu_log_level {
+	CTR_GPU_LOG_WARNING = 0, /* the work goes on, but a user should know */
+	CTR_GPU_LOG_DEBUG = 1,   /* what was looked at and decided */
+};
+
+typedef void (*ctr_gpu_log_fn)(void *user, enum ctr_gpu_log_level level, const char *text);
+
+/** Which source describes the adapters of a GPU-PV host. */
+enum ctr_gpu_inventory {
+	CTR_GPU_INVENTORY_AUTO = 0,   /* libdxcore where the host has it and it works, else /dev/dxg itself */
+	CTR_GPU_INVENTORY_DXCORE = 1, /* libdxcore or nothing */
+	CTR_GPU_INVENTORY_IOCTL = 2,  /* /dev/dxg or nothing */
+};
+
+enum ctr_gpu_format {
+	CTR_GPU_FORMAT_TEXT = 0,
+	CTR_GPU_FORMAT_JSON = 1,
+	CTR_GPU_FORMAT_CSV = 2, /* ctr_gpu_host_write() only */
+	CTR_GPU_FORMAT_PATHS = 3, /* ctr_gpu_plan_write() only: one path of the host per line */
+};
+
+/**
+ * ctr_gpu_version() - the version of the library
+ *
+ * Return: "major.minor.patch"; static.
+ * Since: 0.1
+ */
+const char *ctr_gpu_version(void);
+
+/**
+ * ctr_gpu_error_name() - the stable name of a result
+ * @result: what a function returned
+ *
+ * Return: "E_NO_ADAPTER" for CTR_GPU_E_NO_ADAPTER, "EACCES" for -EACCES; static, never NULL.
+ * Since: 0.1
+ */
+const char *ctr_gpu_error_name(int result);
+
+/**
+ * ctr_gpu_context_new() - a context with the default settings
+ * @ret_context: new context, owned by the caller, release with ctr_gpu_context_unref()
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_context_new(struct ctr_gpu_context **ret_context);
+
+/**
+ * ctr_gpu_context_unref() - release a context
+ * @context: may be NULL; objects made with it must have been released before
+ *
+ * Return: NULL.
+ * Since: 0.1
+ */
+struct ctr_gpu_context *ctr_gpu_context_unref(struct ctr_gpu_context *context);
+
+/**
+ * ctr_gpu_context_message() - the sentence that belongs to the last result other than 0
+ * @context: borrowed
+ *
+ * Return: what went wrong, where, and the next thing to try, in one to three lines without a last newline; valid until the
+ * next call with this context.
+ * Since: 0.1
+ */
+const char *ctr_gpu_context_message(const struct ctr_gpu_context *context);
+
+/**
+ * ctr_gpu_context_set_log() - say where remarks go; without it nobody hears them
+ * @log:  called with one line without a newline; NULL for none
+ * @user: handed through
+ *
+ * Since: 0.1
+ */
+void ctr_gpu_context_set_log(struct ctr_gpu_context *context, ctr_gpu_log_fn log, void *user);
+
+/**
+ * ctr_gpu_context_load_config() - take settings from a configuration file
+ * @path: file; NULL for /etc/ctr-gpu/config.json, which need not exist
+ *
+ * The file and its directory must belong to root or to the caller and be writable by nobody else.
+ *
+ * Return: 0; CTR_GPU_E_BAD_CONFIG; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_context_load_config(struct ctr_gpu_context *context, const char *path);
+
+/**
+ * ctr_gpu_context_set_inventory() - force a source of the inventory
+ *
+ * Since: 0.1
+ */
+void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu_inventory inventory);
+
+/**
+ * ctr_gpu_context_set_driver_timeout() - how long one answer of a vendor's library may take
+ * @milliseconds: 10,000 unless set; not 0
+ *
+ * Since: 0.1
+ */
+void ctr_gpu_context_set_driver_timeout(struct ctr_gpu_context *context, unsigned milliseconds);
+
+/* ---- host: the adapters there are ---- */
+
+/**
+ * ctr_gpu_host_new() - look at the host
+ * @context:  borrowed; must outlive the host
+ * @ret_host: new host, owned by the caller, release with ctr_gpu_host_unref()
+ *
+ * An adapter that cannot be used is part of the host, with the reason. A host with no usable adapter is a success here.
+ *
+ * Return: 0; CTR_GPU_E_NO_DEVICE if there is no GPU device of any kind; CTR_GPU_E_DRIVER_LIBRARY or
+ * CTR_GPU_E_DRIVER_TIMEOUT if libdxcore was forced and failed; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host);
+
+/**
+ * ctr_gpu_host_unref() - release a host
+ * @host: may be NULL
+ *
+ * Return: NULL.
+ * Since: 0.1
+ */
+struct ctr_gpu_host *ctr_gpu_host_unref(struct ctr_gpu_host *host);
+
+/**
+ * ctr_gpu_host_adapter_count() - how many adapters there are, usable or not
+ *
+ * Since: 0.1
+ */
+size_t ctr_gpu_host_adapter_count(const struct ctr_gpu_host *host);
+
+/**
+ * struct ctr_gpu_adapter - an adapter as a program sees it
+ *
+ * Strings live as long as the host; NULL or 0 where something is not known.
+ *
+ * Since: 0.1
+ */
+struct ctr_gpu_adapter {
+	int index;               /* what users select it by; -1 if it cannot be used */
+	const char *backend;     /* "gpu-pv" or "nvidia" */
+	const char *name;        /* as the driver calls it */
+	const char *vendor;      /* "NVIDIA", "AMD", "Intel", … */
+	uint32_t vendor_id, device_id; /* PCI */
+	const char *pci_address; /* on the machine that owns it, "0000:01:00.0" */
+	const char *uuid;
+	uint64_t luid;           /* high part in the upper half */
+	unsigned wddm_version;   /* 2700 is 2.7 */
+	const char *driver_store;
+	int unusable;            /* CTR_GPU_E_*; 0 if it can be used */
+	const char *reason;      /* why not */
+};
+
+/**
+ * ctr_gpu_host_adapter() - describe an adapter
+ * @number: position, from 0 to ctr_gpu_host_adapter_count() - 1; usable ones come first, so it is their index
+ *
+ * Return: 0 or -ERANGE.
+ * Since: 0.1
+ */
+int ctr_gpu_host_adapter(const struct ctr_gpu_host *host, size_t number, struct ctr_gpu_adapter *ret_adapter);
+
+/**
+ * ctr_gpu_host_write() - write the inventory for a person, a program or a spreadsheet
+ * @format: TEXT, JSON or CSV
+ *
+ * Return: 0; -EINVAL for another format; -ENOMEM; -EIO.
+ * Since: 0.1
+ */
+int ctr_gpu_host_write(const struct ctr_gpu_host *host, enum ctr_gpu_format format, FILE *file);
+
+/* ---- request: what a container asks for ---- */
+
+/**
+ * ctr_gpu_request_new() - a request for nothing
+ * @context:     borrowed; must outlive the request
+ * @ret_request: new request, owned by the caller, release with ctr_gpu_request_unref()
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_request_new(struct ctr_gpu_context *context, struct ctr_gpu_request **ret_request);
+
+/**
+ * ctr_gpu_request_unref() - release a request
+ * @request: may be NULL
+ *
+ * Return: NULL.
+ * Since: 0.1
+ */
+struct ctr_gpu_request *ctr_gpu_request_unref(struct ctr_gpu_request *request);
+
+/**
+ * ctr_gpu_request_set_devices() - which devices
+ * @devices: "all", "none" (driver libraries only), "void" or "" (nothing), or a list of indexes, LUIDs, PCI addresses and
+ *           UUIDs, separated by commas
+ *
+ * Whether the host has them shows when the plan is made.
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_request_set_devices(struct ctr_gpu_request *request, const char *devices);
+
+/**
+ * ctr_gpu_request_set_capabilities() - which parts of the driver
+ * @capabilities: of compute, compat32, graphics, utility, video, display, ngx, separated by commas; or "all". "utility,compute"
+ *                unless set
+ *
+ * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_request_set_capabilities(struct ctr_gpu_request *request, const char *capabilities);
+
+/**
+ * ctr_gpu_request_add_requirement() - what the driver must be
+ * @requirement: a condition such as "cuda>=12.4 brand=tesla,driver>=470": a space is "or", a comma "and"
+ *
+ * Return: 0; CTR_GPU_E_BAD_REQUIREMENT; -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_request_add_requirement(struct ctr_gpu_request *request, const char *requirement);
+
+/**
+ * ctr_gpu_request_read_environment() - take everything from a container's environment
+ * @environment: NULL-terminated "NAME=value"; of a name that occurs twice the last counts; hostile
+ *
+ * NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, NVIDIA_DISABLE_REQUIRE, and CUDA_VERSION, which marks
+ * an image from before these existed.
+ *
+ * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment);
+
+/**
+ * ctr_gpu_request_is_void() - whether nothing at all is asked for
+ *
+ * Since: 0.1
+ */
+bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request);
+
+/* ---- plan: what the container must see ---- */
+
+/**
+ * ctr_gpu_plan_new() - work out what a container must see
+ * @request:  borrowed
+ * @host:     borrowed
+ * @ret_plan: new plan, owned by the caller, release with ctr_gpu_plan_unref()
+ *
+ * Reads the host; mounts, creates and logs nothing.
+ *
+ * Return: 0; CTR_GPU_E_NO_ADAPTER, CTR_GPU_E_DRIVER_TOO_OLD or CTR_GPU_E_NO_DRIVER_STORE if no adapter can be used;
+ * CTR_GPU_E_UNKNOWN_DEVICE; CTR_GPU_E_REQUIREMENT; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request, const struct ctr_gpu_host *host,
+		     struct ctr_gpu_plan **ret_plan);
+
+/**
+ * ctr_gpu_plan_unref() - release a plan
+ * @plan: may be NULL
+ *
+ * Return: NULL.
+ * Since: 0.1
+ */
+struct ctr_gpu_plan *ctr_gpu_plan_unref(struct ctr_gpu_plan *plan);
+
+/**
+ * ctr_gpu_plan_write() - write the plan, with the reason of every entry
+ * @format: TEXT, JSON or PATHS
+ *
+ * Return: 0; -EINVAL for another format; -ENOMEM; -EIO.
+ * Since: 0.1
+ */
+int ctr_gpu_plan_write(const struct ctr_gpu_plan *plan, enum ctr_gpu_format format, FILE *file);
+
+/* ---- container: where the plan is applied ---- */
+
+/**
+ * ctr_gpu_container_new() - a container that is being created
+ * @pid:           its first process, in this pid namespace; 0 to act in the caller's own mount namespace and leave device
+ *                 rules alone
+ * @rootfs:        absolute path of its root directory, as the runtime's mount namespace has it
+ * @ret_container: new container, owned by the caller, release with ctr_gpu_container_unref()
+ *
+ * Return: 0; CTR_GPU_E_BAD_ROOTFS; CTR_GPU_E_CONTAINER_RUNNING; CTR_GPU_E_NO_PERMISSION; -ESRCH; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char *rootfs,
+			  struct ctr_gpu_container **ret_container);
+
+/**
+ * ctr_gpu_container_new_from_state() - the container that an OCI state describes
+ * @state: JSON that a runtime writes to its hooks' standard input; hostile
+ * @size:  bytes
+ *
+ * Reads config.json of the bundle that the state names.
+ *
+ * Return: as ctr_gpu_container_new(); CTR_GPU_E_BAD_STATE.
+ * Since: 0.1
+ */
+int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char *state, size_t size,
+				     struct ctr_gpu_container **ret_container);
+
+/**
+ * ctr_gpu_container_unref() - release a container; what was applied to it stays
+ * @container: may be NULL
+ *
+ * Return: NULL.
+ * Since: 0.1
+ */
+struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *container);
+
+/**
+ * ctr_gpu_container_environment() - the environment of the container's process, as its config.json says
+ *
+ * Return: NULL-terminated "NAME=value"; valid as long as the container; empty if it was not made from a state.
+ * Since: 0.1
+ */
+const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container);
+
+/**
+ * ctr_gpu_container_leave_cgroup() - do not touch device rules, which somebody else manages
+ *
+ * Since: 0.1
+ */
+void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container);
+
+/**
+ * ctr_gpu_plan_apply() - give the container what the plan says
+ * @plan:      borrowed
+ * @container: borrowed
+ *
+ * All or nothing: what was done before a step failed is undone. The calling thread ends up in the container's mount
+ * namespace if it has one of its own, so a process applies one plan, as its last deed; it must have a single thread.
+ *
+ * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_KERNEL_TOO_OLD; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container);
+
+#ifdef __cplusplus
+}
+#endif
