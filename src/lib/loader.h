@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What must be written in an image so that its own loader finds the driver libraries: /etc/ld.so.cache and a drop-in in
+ * /etc/ld.so.conf.d for glibc, /etc/ld-musl-<arch>.path for musl. Reads the image through its root descriptor, writes
+ * nothing: apply does, and mounts over what it cannot write.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/plan.h"
+#include "base/rootfs.h"
+
+struct loader_file {
+	char *path;
+	unsigned char *data;
+	size_t size;
+	bool optional; /* on a read-only root filesystem the container works without it */
+};
+
+/**
+ * loader_files() - the files to write, in the order of writing; the cache comes last
+ * @ret: array, owned by the caller (loader_files_free()); files that are as they should be are not in it
+ *
+ * Return: 0; -ENOMEM; negative errno with @err set.
+ */
+int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct loader_file **ret, size_t *ret_count,
+		 struct err *err);
+
+struct loader_file *loader_files_free(struct loader_file *files, size_t count);
