@@ -37,6 +37,9 @@
 extern "C" {
 #endif
 
+/* Everything else in the library is hidden. */
+#pragma GCC visibility push(default)
+
 struct ctr_gpu_context;
 struct ctr_gpu_host;
 struct ctr_gpu_request;
@@ -387,6 +390,8 @@ void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container);
  * Since: 0.1
  */
 int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

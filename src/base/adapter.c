@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/adapter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const struct {
+	uint32_t id;
+	const char *name;
+} vendors[] = {
+	{PCI_VENDOR_AMD, "AMD"},
+	{PCI_VENDOR_INTEL, "Intel"},
+	{PCI_VENDOR_MICROSOFT, "Microsoft"},
+	{PCI_VENDOR_NVIDIA, "NVIDIA"},
+	{PCI_VENDOR_QUALCOMM, "Qualcomm"},
+};
+
+void adapter_clear(struct adapter *adapter)
+{
+	free(adapter->name);
+	free(adapter->pci_address);
+	free(adapter->uuid);
+	free(adapter->driver_store);
+	free(adapter->reason);
+	*adapter = (struct adapter){.index = -1, .minor = -1};
+}
+
+const char *adapter_vendor(const struct adapter *adapter)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++)
+		if (vendors[i].id == adapter->vendor_id)
+			return vendors[i].name;
+	return "unknown vendor";
+}
+
+void inventory_clear(struct inventory *inventory)
+{
+	for (size_t i = 0; i < inventory->count; i++)
+		adapter_clear(&inventory->adapters[i]);
+	free(inventory->adapters);
+	strv_clear(&inventory->notes);
+	*inventory = (struct inventory){0};
+}
+
+int inventory_take(struct inventory *inventory, struct adapter *adapter)
+{
+	struct adapter *adapters = array_grow(inventory->adapters, inventory->count, sizeof(*adapters));
+
+	if (!adapters) {
+		adapter_clear(adapter);
+		return -ENOMEM;
+	}
+	inventory->adapters = adapters;
+	inventory->adapters[inventory->count++] = *adapter;
+	*adapter = (struct adapter){.index = -1, .minor = -1};
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/json.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+/*
+ * jansson recurses into what it parses and has a limit of its own (2048), which is deeper than any file of ours needs;
+ * the depth is measured on the text, before anything is built.
+ */
+static bool too_deep(const char *data, size_t size)
+{
+	unsigned depth = 0;
+	bool in_string = false;
+
+	for (size_t i = 0; i < size; i++) {
+		if (in_string && data[i] == '\\')
+			i++;
+		else if (data[i] == '"')
+			in_string = !in_string;
+		else if (in_string)
+			continue;
+		else if ((data[i] == '{' || data[i] == '[') && ++depth > JSON_MAX_DEPTH)
+			return true;
+		else if ((data[i] == '}' || data[i] == ']') && depth > 0)
+			depth--;
+	}
+	return false;
+}
+
+static void tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
+{
+	if (!reason)
+		return;
+	strncpy(reason, text, JSON_ERROR_TEXT_LENGTH - 1);
+	reason[JSON_ERROR_TEXT_LENGTH - 1] = '\0';
+}
+
+int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH])
+{
+	json_error_t error;
+	json_t *json;
+
+	if (too_deep(data, size)) {
+		tell(reason, "nested too deeply");
+		return -EINVAL;
+	}
+	json = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
+	if (!json) {
+		tell(reason, error.text);
+		return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
+	}
+	*ret = json;
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* JSON that somebody else wrote: duplicate keys and NUL characters rejected, depth bounded. The size is bounded by who read it. */
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+static inline void json_unrefp(json_t **json)
+{
+	json_decref(*json);
+}
+#define _cleanup_json_ _cleanup_(json_unrefp)
+
+enum { JSON_MAX_DEPTH = 64 };
+
+/**
+ * json_parse() - parse bytes
+ * @ret:    new reference
+ * @reason: of a failure, in the parser's words; may be NULL
+ *
+ * Return: 0; -EINVAL; -ENOMEM.
+ */
+int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH]);

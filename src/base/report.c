@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+json_t *report_string(const char *text)
+{
+	json_t *string = text ? json_string(text) : NULL;
+
+	return string ? string : json_null();
+}
+
+int report_finish(FILE *file)
+{
+	return fflush(file) != 0 || ferror(file) ? -EIO : 0;
+}
+
+int report_write_json(json_t *json, FILE *file)
+{
+	int r;
+
+	if (!json)
+		return -ENOMEM;
+	r = json_dumpf(json, file, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	json_decref(json);
+	if (r == 0)
+		(void)fputc('\n', file);
+	return r == 0 ? report_finish(file) : -EIO;
+}
+
+void report_write_text(const char *text, FILE *file)
+{
+	for (; *text; text++)
+		(void)fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, file);
+}
+
+void report_write_csv_field(const char *text, FILE *file)
+{
+	if (!text)
+		return;
+	if (!strpbrk(text, "\",\r\n")) {
+		report_write_text(text, file);
+		return;
+	}
+	(void)fputc('"', file);
+	for (; *text; text++) {
+		if (*text == '"')
+			(void)fputc('"', file);
+		(void)fputc(*text, file);
+	}
+	(void)fputc('"', file);
+}

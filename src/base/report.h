@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Small helpers for what is written for people and programs. */
+
+#include <jansson.h>
+#include <stdio.h>
+
+/** A JSON string, or null for NULL. Text that is not UTF-8 becomes null too: jansson holds nothing else. */
+json_t *report_string(const char *text);
+
+/** Writes @json, indented, with a newline behind it, and releases it. Return: 0; -ENOMEM if @json is NULL; -EIO. */
+int report_write_json(json_t *json, FILE *file);
+
+/** Writes a CSV field, quoted where it must be; NULL is empty. */
+void report_write_csv_field(const char *text, FILE *file);
+
+/** Writes text in which control characters are replaced by '?', since drivers and images choose some names we print. */
+void report_write_text(const char *text, FILE *file);
+
+/** Return: -EIO if writing failed so far or what is buffered cannot be written, else 0. */
+int report_finish(FILE *file);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/ctr-gpu.h"
+#include "lib/settings.h"
+
+/* The public log levels are the inner ones under another name. */
+_Static_assert((int)CTR_GPU_LOG_WARNING == (int)LOG_WARNING && (int)CTR_GPU_LOG_DEBUG == (int)LOG_DEBUG, "log levels");
+_Static_assert((int)CTR_GPU_INVENTORY_AUTO == (int)INVENTORY_AUTO && (int)CTR_GPU_INVENTORY_DXCORE == (int)INVENTORY_DXCORE &&
+		       (int)CTR_GPU_INVENTORY_IOCTL == (int)INVENTORY_IOCTL,
+	       "inventory sources");
+
+const char *ctr_gpu_version(void)
+{
+	return CTR_GPU_VERSION;
+}
+
+const char *ctr_gpu_error_name(int result)
+{
+	return err_name(result);
+}
+
+int ctr_gpu_context_new(struct ctr_gpu_context **ret_context)
+{
+	struct ctr_gpu_context *context = calloc(1, sizeof(*context));
+
+	if (!context)
+		return -ENOMEM;
+	settings_init(&context->settings);
+	*ret_context = context;
+	return 0;
+}
+
+struct ctr_gpu_context *ctr_gpu_context_unref(struct ctr_gpu_context *context)
+{
+	if (!context)
+		return NULL;
+	settings_clear(&context->settings);
+	free(context);
+	return NULL;
+}
+
+const char *ctr_gpu_context_message(const struct ctr_gpu_context *context)
+{
+	return context->err.text;
+}
+
+/* The sink of the inner layers has the library's own enum; a shim keeps both types honest. */
+static void forward(void *user, enum log_level level, const char *text)
+{
+	const struct ctr_gpu_log_target *target = user;
+
+	target->log(target->user, (enum ctr_gpu_log_level)level, text);
+}
+
+void ctr_gpu_context_set_log(struct ctr_gpu_context *context, ctr_gpu_log_fn log, void *user)
+{
+	context->target = (struct ctr_gpu_log_target){.log = log, .user = user};
+	context->settings.log = (struct log){.sink = log ? forward : NULL, .user = &context->target};
+}
+
+int ctr_gpu_context_load_config(struct ctr_gpu_context *context, const char *path)
+{
+	return settings_load(&context->settings, path, &context->err);
+}
+
+void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu_inventory inventory)
+{
+	context->settings.inventory = (enum inventory_source)inventory;
+}
+
+void ctr_gpu_context_set_driver_timeout(struct ctr_gpu_context *context, unsigned milliseconds)
+{
+	if (milliseconds > 0)
+		context->settings.driver_timeout_ms = milliseconds;
+}

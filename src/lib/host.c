@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ctr-gpu.h"
+#include "wsl/gpu_pv.h"
+
+/* In the order of numbering. */
+static const struct backend *const backends[] = {
+	&backend_gpu_pv,
+};
+_Static_assert(ARRAY_SIZE(backends) <= HOST_BACKENDS_MAX, "a host can hold every backend");
+
+/* Moves the usable adapters to the front, keeps the order otherwise, and numbers them. */
+static int number_adapters(struct inventory *inventory)
+{
+	struct inventory sorted = {0};
+	int r = 0;
+
+	for (int usable = 1; usable >= 0; usable--)
+		for (size_t i = 0; i < inventory->count && r == 0; i++) {
+			struct adapter *adapter = &inventory->adapters[i];
+
+			/* Taken already: inventory_take() leaves an adapter without a backend. */
+			if (!adapter->backend || (adapter->unusable == 0) != usable)
+				continue;
+			adapter->index = usable ? (int)sorted.count : -1;
+			r = inventory_take(&sorted, adapter);
+		}
+	sorted.notes = inventory->notes;
+	inventory->notes = (struct strv){0};
+	inventory_clear(inventory);
+	*inventory = sorted;
+	return r;
+}
+
+/*
+ * A backend that cannot ask its device does not take away what another backend offers: its sentence becomes a note, unless
+ * nothing else was found.
+ */
+static int probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *host)
+{
+	int failure = CTR_GPU_E_NO_DEVICE;
+	struct err err = {0};
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(backends); i++) {
+		r = backends[i]->probe(&context->settings, &host->inventory, &err);
+		if (r == CTR_GPU_E_NO_DEVICE)
+			continue;
+		if (r == -ENOMEM)
+			return r;
+		if (r == 0) {
+			host->present[host->present_count++] = backends[i];
+			continue;
+		}
+		failure = r;
+		context->err = err;
+		r = strv_add(&host->inventory.notes, err.text);
+		if (r < 0)
+			return r;
+	}
+	return host->present_count > 0 ? 0 : failure;
+}
+
+int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host)
+{
+	struct ctr_gpu_host *host = calloc(1, sizeof(*host));
+	int r;
+
+	if (!host)
+		return -ENOMEM;
+	r = probe_all(context, host);
+	if (r == 0)
+		r = number_adapters(&host->inventory);
+	if (r == CTR_GPU_E_NO_DEVICE)
+		err_set(&context->err, r,
+			"no GPU here: neither /dev/dxg nor /dev/nvidiactl is a character device\n"
+			"WSL2: run wsl --update in Windows, and keep gpuSupport on in .wslconfig. Hyper-V: load the dxgkrnl module.\n"
+			"Own GPU: install the vendor's driver and load its modules.");
+	if (r != 0) {
+		ctr_gpu_host_unref(host);
+		return r;
+	}
+	for (size_t i = 0; i < host->inventory.notes.count; i++)
+		log_warning(&context->settings.log, "%s", host->inventory.notes.items[i]);
+	*ret_host = host;
+	return 0;
+}
+
+struct ctr_gpu_host *ctr_gpu_host_unref(struct ctr_gpu_host *host)
+{
+	if (!host)
+		return NULL;
+	inventory_clear(&host->inventory);
+	free(host);
+	return NULL;
+}
+
+size_t ctr_gpu_host_adapter_count(const struct ctr_gpu_host *host)
+{
+	return host->inventory.count;
+}
+
+int ctr_gpu_host_adapter(const struct ctr_gpu_host *host, size_t number, struct ctr_gpu_adapter *ret_adapter)
+{
+	const struct adapter *adapter;
+
+	if (number >= host->inventory.count)
+		return -ERANGE;
+	adapter = &host->inventory.adapters[number];
+	*ret_adapter = (struct ctr_gpu_adapter){
+		.index = adapter->index,
+		.backend = adapter->backend->name,
+		.name = adapter->name,
+		.vendor = adapter_vendor(adapter),
+		.vendor_id = adapter->vendor_id,
+		.device_id = adapter->device_id,
+		.pci_address = adapter->pci_address,
+		.uuid = adapter->uuid,
+		.luid = (uint64_t)(uint32_t)adapter->luid.high << 32 | adapter->luid.low,
+		.wddm_version = adapter->wddm_version,
+		.driver_store = adapter->driver_store,
+		.unusable = adapter->unusable,
+		.reason = adapter->reason,
+	};
+	return 0;
+}
+
+void luid_format(struct luid luid, char text[LUID_TEXT_SIZE])
+{
+	(void)snprintf(text, LUID_TEXT_SIZE, "LUID-%08x%08x", (uint32_t)luid.high, luid.low);
+}
+
+int adapter_describe(const struct adapter *adapter, char **ret)
+{
+	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
+
+	if (adapter->index < 0)
+		return str_format(ret, "%s", name);
+	return str_format(ret, "%d %s", adapter->index, name);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The inventory, for people, programs and spreadsheets. */
+
+#include <errno.h>
+
+#include "base/report.h"
+#include "lib/ctr-gpu.h"
+#include "lib/host.h"
+
+static void write_line(FILE *file, const char *label, const char *value)
+{
+	(void)fprintf(file, "    %-14s", label);
+	report_write_text(value ? value : "unknown", file);
+	(void)fputc('\n', file);
+}
+
+static void write_heading(FILE *file, const struct adapter *adapter)
+{
+	if (adapter->index >= 0)
+		(void)fprintf(file, "GPU %-3d ", adapter->index);
+	else
+		(void)fputs("GPU -   ", file);
+	report_write_text(adapter->name ? adapter->name : "(the driver gives no name)", file);
+	(void)fputc('\n', file);
+}
+
+static void write_gpu_pv_lines(FILE *file, const struct adapter *adapter)
+{
+	char luid[LUID_TEXT_SIZE], wddm[16] = "unknown";
+
+	if (!adapter->has_luid)
+		return;
+	luid_format(adapter->luid, luid);
+	write_line(file, "LUID", luid);
+	if (adapter->wddm_version > 0)
+		(void)snprintf(wddm, sizeof(wddm), "%u.%u", adapter->wddm_version / 1000, adapter->wddm_version / 100 % 10);
+	write_line(file, "WDDM", wddm);
+	write_line(file, "driver store", adapter->driver_store);
+}
+
+static void write_adapter(FILE *file, const struct adapter *adapter)
+{
+	char vendor[64];
+
+	write_heading(file, adapter);
+	(void)snprintf(vendor, sizeof(vendor), "%s (%04x:%04x)", adapter_vendor(adapter), adapter->vendor_id, adapter->device_id);
+	write_line(file, "vendor", vendor);
+	write_line(file, "kind", adapter->compute_only ? "compute only" : "graphics and compute");
+	write_line(file, "PCI address", adapter->pci_address);
+	if (adapter->uuid)
+		write_line(file, "UUID", adapter->uuid);
+	write_gpu_pv_lines(file, adapter);
+	write_line(file, "backend", adapter->backend->name);
+	if (adapter->unusable) {
+		(void)fprintf(file, "    %-14s[%s] ", "not usable:", err_name(adapter->unusable));
+		report_write_text(adapter->reason, file);
+		(void)fputc('\n', file);
+	}
+}
+
+static int write_text(const struct ctr_gpu_host *host, FILE *file)
+{
+	const struct inventory *inventory = &host->inventory;
+
+	if (inventory->count == 0)
+		(void)fputs("The GPU device is there, and lists no adapter.\n", file);
+	for (size_t i = 0; i < inventory->count; i++)
+		write_adapter(file, &inventory->adapters[i]);
+	for (size_t i = 0; i < inventory->notes.count; i++)
+		(void)fprintf(file, "note: %s\n", inventory->notes.items[i]);
+	return report_finish(file);
+}
+
+static json_t *adapter_json(const struct adapter *adapter)
+{
+	char luid[LUID_TEXT_SIZE];
+
+	luid_format(adapter->luid, luid);
+	return json_pack("{s:o, s:s, s:o, s:s, s:i, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o}",
+			 "index", adapter->index >= 0 ? json_integer(adapter->index) : json_null(),
+			 "backend", adapter->backend->name,
+			 "name", report_string(adapter->name),
+			 "vendor", adapter_vendor(adapter),
+			 "vendorId", (int)adapter->vendor_id,
+			 "deviceId", (int)adapter->device_id,
+			 "computeOnly", adapter->compute_only,
+			 "pciAddress", report_string(adapter->pci_address),
+			 "uuid", report_string(adapter->uuid),
+			 "luid", report_string(adapter->has_luid ? luid : NULL),
+			 "wddmVersion", (int)adapter->wddm_version,
+			 "typeBits", (int)adapter->type_bits,
+			 "driverStore", report_string(adapter->driver_store),
+			 "unusable", report_string(adapter->unusable ? err_name(adapter->unusable) : NULL),
+			 "reason", report_string(adapter->reason));
+}
+
+static int write_json(const struct ctr_gpu_host *host, FILE *file)
+{
+	json_t *adapters = json_array(), *notes = json_array();
+
+	for (size_t i = 0; i < host->inventory.count; i++)
+		if (json_array_append_new(adapters, adapter_json(&host->inventory.adapters[i])) < 0)
+			return json_decref(adapters), json_decref(notes), -ENOMEM;
+	for (size_t i = 0; i < host->inventory.notes.count; i++)
+		(void)json_array_append_new(notes, report_string(host->inventory.notes.items[i]));
+	return report_write_json(json_pack("{s:s, s:o, s:o}", "version", CTR_GPU_VERSION, "adapters", adapters, "notes", notes), file);
+}
+
+static void write_csv_row(FILE *file, const struct adapter *adapter)
+{
+	char luid[LUID_TEXT_SIZE], index[16] = "";
+	const char *fields[] = {
+		index,
+		adapter->backend->name,
+		adapter_vendor(adapter),
+		adapter->name,
+		adapter->pci_address,
+		adapter->uuid,
+		adapter->has_luid ? luid : NULL,
+		adapter->driver_store,
+		adapter->unusable ? err_name(adapter->unusable) : NULL,
+		adapter->reason,
+	};
+
+	luid_format(adapter->luid, luid);
+	if (adapter->index >= 0)
+		(void)snprintf(index, sizeof(index), "%d", adapter->index);
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		if (i > 0)
+			(void)fputc(',', file);
+		report_write_csv_field(fields[i], file);
+	}
+	(void)fputc('\n', file);
+}
+
+static int write_csv(const struct ctr_gpu_host *host, FILE *file)
+{
+	(void)fputs("index,backend,vendor,name,pci_address,uuid,luid,driver_store,unusable,reason\n", file);
+	for (size_t i = 0; i < host->inventory.count; i++)
+		write_csv_row(file, &host->inventory.adapters[i]);
+	return report_finish(file);
+}
+
+int ctr_gpu_host_write(const struct ctr_gpu_host *host, enum ctr_gpu_format format, FILE *file)
+{
+	switch (format) {
+	case CTR_GPU_FORMAT_TEXT:
+		return write_text(host, file);
+	case CTR_GPU_FORMAT_JSON:
+		return write_json(host, file);
+	case CTR_GPU_FORMAT_CSV:
+		return write_csv(host, file);
+	case CTR_GPU_FORMAT_PATHS:
+		break;
+	}
+	return -EINVAL;
+}

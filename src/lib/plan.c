@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From a request and a host to a plan. Reads the host; changes and logs nothing. */
+
+#include "lib/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/ctr-gpu.h"
+#include "lib/request.h"
+#include "lib/requirement.h"
+#include "lib/select.h"
+
+struct planner {
+	struct ctr_gpu_context *context;
+	const struct request *request;
+	const struct ctr_gpu_host *host;
+	struct plan *plan;
+};
+
+/* The adapters of one backend among those selected: they are a run, since numbering goes backend by backend. */
+struct share {
+	const struct adapter *const *adapters;
+	size_t count;
+};
+
+static struct share share_of(const struct backend *backend, const struct selection *selection)
+{
+	struct share share = {0};
+
+	for (size_t i = 0; i < selection->count; i++) {
+		if (selection->adapters[i]->backend != backend)
+			continue;
+		if (share.count++ == 0)
+			share.adapters = selection->adapters + i;
+	}
+	return share;
+}
+
+static void format_cuda(const struct driver_facts *facts, char text[32])
+{
+	if (facts->cuda_major > 0)
+		(void)snprintf(text, 32, "CUDA %d.%d", facts->cuda_major, facts->cuda_minor);
+	else
+		(void)snprintf(text, 32, "an unknown CUDA");
+}
+
+static int warn(struct plan *plan, const char *requirement, const char *why)
+{
+	char *text = NULL;
+
+	if (str_format(&text, "the image requires %.200s: %s", requirement, why) < 0)
+		return -ENOMEM;
+	return strv_take(&plan->warnings, text);
+}
+
+static int hold_requirement(const struct planner *planner, const char *requirement, const struct driver_facts *facts)
+{
+	enum requirement_verdict verdict = requirement_judge(requirement, facts);
+	bool strict = planner->context->settings.strict_requirements;
+	char have[32];
+
+	if (verdict == REQUIREMENT_MET)
+		return 0;
+	format_cuda(facts, have);
+	if (verdict == REQUIREMENT_UNMET || strict)
+		return err_set(&planner->context->err, CTR_GPU_E_REQUIREMENT,
+			       "unsatisfied condition: the image requires %.200s, and the host's driver gives %s%s%s\n"
+			       "Update the host's driver, or use an image made for an older CUDA.\n"
+			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
+			       requirement, have, facts->driver_version ? ", driver " : "",
+			       facts->driver_version ? facts->driver_version : "");
+	if (verdict == REQUIREMENT_UNKNOWN)
+		return warn(planner->plan, requirement, "this host does not tell whether it is so");
+	return warn(planner->plan, requirement, "the driver is older, but of the same CUDA major version, which works");
+}
+
+static int hold_requirements(const struct planner *planner, const struct backend *backend, const struct share *share)
+{
+	struct driver_facts facts = {0};
+	int r = 0;
+
+	if (planner->request->requirements.count == 0 || share->count == 0 || planner->request->requirements_disabled ||
+	    planner->context->settings.disable_requirements || !backend->facts)
+		return 0;
+	r = backend->facts(&planner->context->settings, share->adapters, share->count, &facts);
+	for (size_t i = 0; i < planner->request->requirements.count && r == 0; i++)
+		r = hold_requirement(planner, planner->request->requirements.items[i], &facts);
+	driver_facts_clear(&facts);
+	return r;
+}
+
+static int plan_backend(const struct planner *planner, const struct backend *backend, const struct selection *selection)
+{
+	struct share share = share_of(backend, selection);
+	int r;
+
+	/* A backend none of whose adapters was asked for stays out, unless only driver files are wanted. */
+	if (share.count == 0 && planner->request->kind != REQUEST_NONE)
+		return 0;
+	r = hold_requirements(planner, backend, &share);
+	if (r != 0)
+		return r;
+	return backend->plan(&planner->context->settings, planner->request, share.adapters, share.count, planner->plan,
+			     &planner->context->err);
+}
+
+static int name_adapters(const struct planner *planner, const struct selection *selection)
+{
+	for (size_t i = 0; i < selection->count; i++) {
+		char *name = NULL;
+		int r;
+
+		r = adapter_describe(selection->adapters[i], &name);
+		if (r == 0)
+			r = strv_take(&planner->plan->adapters, name);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int fill(const struct planner *planner)
+{
+	_cleanup_selection_ struct selection selection = {0};
+	int r;
+
+	if (planner->request->kind == REQUEST_VOID)
+		return 0;
+	r = selection_new(planner->host, planner->request, &selection, &planner->context->err);
+	if (r == 0)
+		r = name_adapters(planner, &selection);
+	for (size_t i = 0; i < planner->host->present_count && r == 0; i++)
+		r = plan_backend(planner, planner->host->present[i], &selection);
+	return r;
+}
+
+int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request, const struct ctr_gpu_host *host,
+		     struct ctr_gpu_plan **ret_plan)
+{
+	struct ctr_gpu_plan *plan = calloc(1, sizeof(*plan));
+	struct planner planner = {.context = context, .request = &request->data, .host = host};
+	int r;
+
+	if (!plan)
+		return -ENOMEM;
+	planner.plan = &plan->data;
+	r = fill(&planner);
+	if (r != 0) {
+		ctr_gpu_plan_unref(plan);
+		return r;
+	}
+	*ret_plan = plan;
+	return 0;
+}
+
+struct ctr_gpu_plan *ctr_gpu_plan_unref(struct ctr_gpu_plan *plan)
+{
+	if (!plan)
+		return NULL;
+	plan_clear(&plan->data);
+	free(plan);
+	return NULL;
+}

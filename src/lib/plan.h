@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Behind ctr_gpu_plan. */
+
+#include "base/plan.h"
+
+struct ctr_gpu_plan {
+	struct plan data;
+};

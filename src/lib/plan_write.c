@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A plan, for people and programs. Entries keep the order in which they are applied. */
+
+#include <errno.h>
+#include <sys/sysmacros.h>
+
+#include "base/report.h"
+#include "lib/ctr-gpu.h"
+#include "lib/plan.h"
+
+static void write_reason(FILE *file, const char *reason)
+{
+	(void)fputs("\n            ", file);
+	report_write_text(reason, file);
+	(void)fputc('\n', file);
+}
+
+static void write_mount(FILE *file, const struct plan_mount *mount)
+{
+	(void)fprintf(file, "mount       %s", mount->source);
+	if (!streq(mount->source, mount->target))
+		(void)fprintf(file, " on %s", mount->target);
+	(void)fprintf(file, " (read-only%s)", mount->flags & PLAN_MOUNT_NOEXEC ? ", noexec" : "");
+	write_reason(file, mount->reason);
+}
+
+static void write_library_dir(FILE *file, const struct plan_library_dir *dir)
+{
+	(void)fprintf(file, "libraries   %s (%zu, %s the image's own)", dir->path, dir->libraries.count,
+		      dir->overrides_image ? "before" : "behind");
+	write_reason(file, dir->reason);
+}
+
+static int write_text(const struct plan *plan, FILE *file)
+{
+	for (size_t i = 0; i < plan->adapters.count; i++) {
+		(void)fputs("GPU         ", file);
+		report_write_text(plan->adapters.items[i], file);
+		(void)fputc('\n', file);
+	}
+	for (size_t i = 0; i < plan->device_count; i++) {
+		const struct plan_device *device = &plan->devices[i];
+
+		(void)fprintf(file, "device      %s (c %u:%u %s)", device->path, major(device->number), minor(device->number),
+			      device->access);
+		write_reason(file, device->reason);
+	}
+	for (size_t i = 0; i < plan->mount_count; i++)
+		write_mount(file, &plan->mounts[i]);
+	for (size_t i = 0; i < plan->symlink_count; i++) {
+		(void)fprintf(file, "symlink     %s -> %s", plan->symlinks[i].path, plan->symlinks[i].points_to);
+		write_reason(file, plan->symlinks[i].reason);
+	}
+	for (size_t i = 0; i < plan->env_count; i++) {
+		(void)fprintf(file, "environment %s=%s", plan->env[i].name, plan->env[i].value);
+		write_reason(file, plan->env[i].reason);
+	}
+	for (size_t i = 0; i < plan->library_dir_count; i++)
+		write_library_dir(file, &plan->library_dirs[i]);
+	for (size_t i = 0; i < plan->warnings.count; i++)
+		(void)fprintf(file, "warning     %s\n", plan->warnings.items[i]);
+	return report_finish(file);
+}
+
+static json_t *string_list(const struct strv *list)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < list->count; i++)
+		(void)json_array_append_new(array, report_string(list->items[i]));
+	return array;
+}
+
+static json_t *device_json(const struct plan_device *device)
+{
+	return json_pack("{s:s, s:i, s:i, s:s, s:s}", "path", device->path, "major", (int)major(device->number), "minor",
+			 (int)minor(device->number), "access", device->access, "reason", device->reason);
+}
+
+static json_t *mount_json(const struct plan_mount *mount)
+{
+	return json_pack("{s:s, s:s, s:b, s:b, s:s}", "source", mount->source, "target", mount->target, "directory", mount->directory,
+			 "noexec", (mount->flags & PLAN_MOUNT_NOEXEC) != 0, "reason", mount->reason);
+}
+
+static json_t *symlink_json(const struct plan_symlink *link)
+{
+	return json_pack("{s:s, s:s, s:s}", "path", link->path, "pointsTo", link->points_to, "reason", link->reason);
+}
+
+static json_t *env_json(const struct plan_env *env)
+{
+	return json_pack("{s:s, s:s, s:s}", "name", env->name, "value", env->value, "reason", env->reason);
+}
+
+static json_t *library_dir_json(const struct plan_library_dir *dir)
+{
+	return json_pack("{s:s, s:b, s:o, s:s}", "path", dir->path, "overridesImage", dir->overrides_image, "libraries",
+			 string_list(&dir->libraries), "reason", dir->reason);
+}
+
+/* One array of the plan; NULL when memory runs out, which json_pack() refuses in turn. */
+#define DEFINE_LIST_JSON(noun, list)                                                          \
+	static json_t *noun##_list_json(const struct plan *plan)                              \
+	{                                                                                     \
+		json_t *array = json_array();                                                 \
+                                                                                              \
+		for (size_t i = 0; i < plan->noun##_count; i++)                               \
+			if (json_array_append_new(array, noun##_json(&plan->list[i])) < 0)    \
+				return json_decref(array), NULL;                              \
+		return array;                                                                 \
+	}
+
+DEFINE_LIST_JSON(device, devices)
+DEFINE_LIST_JSON(mount, mounts)
+DEFINE_LIST_JSON(symlink, symlinks)
+DEFINE_LIST_JSON(env, env)
+DEFINE_LIST_JSON(library_dir, library_dirs)
+
+static int write_json(const struct plan *plan, FILE *file)
+{
+	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters", string_list(&plan->adapters),
+					   "devices", device_list_json(plan), "mounts", mount_list_json(plan), "symlinks",
+					   symlink_list_json(plan), "environment", env_list_json(plan), "libraryDirectories",
+					   library_dir_list_json(plan), "warnings", string_list(&plan->warnings)),
+				 file);
+}
+
+static int write_paths(const struct plan *plan, FILE *file)
+{
+	for (size_t i = 0; i < plan->device_count; i++)
+		(void)fprintf(file, "%s\n", plan->devices[i].path);
+	for (size_t i = 0; i < plan->mount_count; i++)
+		(void)fprintf(file, "%s\n", plan->mounts[i].source);
+	return report_finish(file);
+}
+
+int ctr_gpu_plan_write(const struct ctr_gpu_plan *plan, enum ctr_gpu_format format, FILE *file)
+{
+	switch (format) {
+	case CTR_GPU_FORMAT_TEXT:
+		return write_text(&plan->data, file);
+	case CTR_GPU_FORMAT_JSON:
+		return write_json(&plan->data, file);
+	case CTR_GPU_FORMAT_PATHS:
+		return write_paths(&plan->data, file);
+	case CTR_GPU_FORMAT_CSV:
+		break;
+	}
+	return -EINVAL;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "lib/ctr-gpu.h"
+#include "lib/requirement.h"
+
+static const struct {
+	const char *name;
+	uint32_t bits;
+} capabilities_by_name[] = {
+	{"all", CAPABILITY_ALL},          {"compat32", CAPABILITY_COMPAT32}, {"compute", CAPABILITY_COMPUTE},
+	{"display", CAPABILITY_DISPLAY},  {"graphics", CAPABILITY_GRAPHICS}, {"ngx", CAPABILITY_NGX},
+	{"utility", CAPABILITY_UTILITY},  {"video", CAPABILITY_VIDEO},
+};
+
+enum { CAPABILITY_DEFAULT = CAPABILITY_UTILITY | CAPABILITY_COMPUTE };
+
+void request_clear(struct request *request)
+{
+	strv_clear(&request->devices);
+	strv_clear(&request->requirements);
+	*request = (struct request){0};
+}
+
+int request_set_devices(struct request *request, const char *devices)
+{
+	_cleanup_strv_ struct strv list = {0};
+	int r;
+
+	r = strv_split(devices, ",", &list);
+	if (r < 0)
+		return r;
+	strv_clear(&request->devices);
+	if (list.count == 0 || strv_contains(&list, "void"))
+		request->kind = REQUEST_VOID;
+	else if (strv_contains(&list, "all"))
+		request->kind = REQUEST_ALL;
+	else if (strv_contains(&list, "none"))
+		request->kind = REQUEST_NONE;
+	else {
+		request->kind = REQUEST_SOME;
+		request->devices = list;
+		list = (struct strv){0};
+	}
+	return 0;
+}
+
+static uint32_t capability_bits(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities_by_name); i++)
+		if (streq(capabilities_by_name[i].name, name))
+			return capabilities_by_name[i].bits;
+	return 0;
+}
+
+int request_set_capabilities(struct request *request, const char *capabilities, struct err *err)
+{
+	_cleanup_strv_ struct strv list = {0};
+	uint32_t all = 0;
+	int r;
+
+	r = strv_split(capabilities, ",", &list);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < list.count; i++) {
+		uint32_t bits = capability_bits(list.items[i]);
+
+		if (!bits)
+			return err_set(err, CTR_GPU_E_UNKNOWN_CAPABILITY,
+				       "there is no driver capability \"%.32s\"\nThere are: compute, compat32, graphics, utility, "
+				       "video, display, ngx, all.",
+				       list.items[i]);
+		all |= bits;
+	}
+	request->capabilities = all ? all : CAPABILITY_DEFAULT;
+	return 0;
+}
+
+int request_add_requirement(struct request *request, const char *requirement, struct err *err)
+{
+	int r = requirement_check_syntax(requirement, err);
+
+	return r != 0 ? r : strv_add(&request->requirements, requirement);
+}
+
+/* ---- a container's environment ---- */
+
+/* Engines append to the image's environment, so the last of several counts. */
+static const char *env_get(const char *const *environment, const char *name)
+{
+	size_t length = strlen(name);
+	const char *value = NULL;
+
+	for (; *environment; environment++)
+		if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+			value = *environment + length + 1;
+	return value;
+}
+
+/* The spellings of true that Go's strconv.ParseBool knows, since that is what the variable has always been read with. */
+static bool is_true(const char *value)
+{
+	static const char *const spellings[] = {"1", "t", "T", "true", "TRUE", "True"};
+
+	for (size_t i = 0; value && i < ARRAY_SIZE(spellings); i++)
+		if (streq(value, spellings[i]))
+			return true;
+	return false;
+}
+
+static int add_version_requirement(struct request *request, const char *cuda_version, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	unsigned major, minor = 0;
+	int r;
+
+	if (sscanf(cuda_version, "%4u.%4u", &major, &minor) < 1)
+		return 0;
+	r = str_format(&text, "cuda>=%u.%u", major, minor);
+	return r < 0 ? r : request_add_requirement(request, text, err);
+}
+
+/* NVIDIA_REQUIRE_JETPACK is about files of Tegra boards and no condition. */
+static bool is_requirement(const char *variable)
+{
+	return str_has_prefix(variable, "NVIDIA_REQUIRE_") && !str_has_prefix(variable, "NVIDIA_REQUIRE_JETPACK");
+}
+
+static int read_requirements(struct request *request, const char *const *environment, bool legacy, struct err *err)
+{
+	int r;
+
+	request->requirements_disabled = is_true(env_get(environment, "NVIDIA_DISABLE_REQUIRE"));
+	if (request->requirements_disabled)
+		return 0;
+	for (const char *const *variable = environment; *variable; variable++) {
+		_cleanup_free_ char *name = NULL;
+		const char *value = strchr(*variable, '=');
+
+		if (!value || !is_requirement(*variable))
+			continue;
+		name = strndup(*variable, (size_t)(value - *variable));
+		if (!name)
+			return -ENOMEM;
+		if (value[1] == '\0' || env_get(environment, name) != value + 1)
+			continue;
+		r = request_add_requirement(request, value + 1, err);
+		if (r != 0)
+			return r > 0 ? err_prefix(err, r, "%s: ", name) : r;
+	}
+	return legacy ? add_version_requirement(request, env_get(environment, "CUDA_VERSION"), err) : 0;
+}
+
+int request_read_environment(struct request *request, const char *const *environment, struct err *err)
+{
+	const char *devices = env_get(environment, "NVIDIA_VISIBLE_DEVICES");
+	const char *capabilities = env_get(environment, "NVIDIA_DRIVER_CAPABILITIES");
+	/* Images of before NVIDIA_REQUIRE_CUDA say their CUDA version only, and expect every GPU and the whole driver. */
+	bool legacy = env_get(environment, "CUDA_VERSION") && !env_get(environment, "NVIDIA_REQUIRE_CUDA");
+	int r;
+
+	r = request_set_devices(request, devices ? devices : legacy ? "all" : "void");
+	if (r < 0 || request->kind == REQUEST_VOID)
+		return r;
+	if (!capabilities || !*capabilities)
+		capabilities = legacy ? "all" : "";
+	r = request_set_capabilities(request, capabilities, err);
+	if (r > 0)
+		return err_prefix(err, r, "NVIDIA_DRIVER_CAPABILITIES: ");
+	return r != 0 ? r : read_requirements(request, environment, legacy, err);
+}
+
+/* ---- public ---- */
+
+int ctr_gpu_request_new(struct ctr_gpu_context *context, struct ctr_gpu_request **ret_request)
+{
+	struct ctr_gpu_request *request = calloc(1, sizeof(*request));
+
+	if (!request)
+		return -ENOMEM;
+	request->context = context;
+	request->data.capabilities = CAPABILITY_DEFAULT;
+	*ret_request = request;
+	return 0;
+}
+
+struct ctr_gpu_request *ctr_gpu_request_unref(struct ctr_gpu_request *request)
+{
+	if (!request)
+		return NULL;
+	request_clear(&request->data);
+	free(request);
+	return NULL;
+}
+
+int ctr_gpu_request_set_devices(struct ctr_gpu_request *request, const char *devices)
+{
+	return request_set_devices(&request->data, devices);
+}
+
+int ctr_gpu_request_set_capabilities(struct ctr_gpu_request *request, const char *capabilities)
+{
+	return request_set_capabilities(&request->data, capabilities, &request->context->err);
+}
+
+int ctr_gpu_request_add_requirement(struct ctr_gpu_request *request, const char *requirement)
+{
+	return request_add_requirement(&request->data, requirement, &request->context->err);
+}
+
+int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment)
+{
+	return request_read_environment(&request->data, environment, &request->context->err);
+}
+
+bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request)
+{
+	return request->data.kind == REQUEST_VOID;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Behind ctr_gpu_request, and the one place that reads the NVIDIA_* variables. Whichever door a request comes through, it
+ * is read here.
+ */
+
+#include "base/err.h"
+#include "base/request.h"
+#include "lib/context.h"
+
+struct ctr_gpu_request {
+	struct ctr_gpu_context *context;
+	struct request data;
+};
+
+void request_clear(struct request *request);
+
+/** Return: 0 or -ENOMEM. */
+int request_set_devices(struct request *request, const char *devices);
+
+/** Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY with @err set. */
+int request_set_capabilities(struct request *request, const char *capabilities, struct err *err);
+
+/** Return: 0; CTR_GPU_E_BAD_REQUIREMENT with @err set; -ENOMEM. */
+int request_add_requirement(struct request *request, const char *requirement, struct err *err);
+
+/** Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY or CTR_GPU_E_BAD_REQUIREMENT with @err set; -ENOMEM. */
+int request_read_environment(struct request *request, const char *const *environment, struct err *err);

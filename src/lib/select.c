@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/select.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+void selection_clear(struct selection *selection)
+{
+	free(selection->adapters);
+	*selection = (struct selection){0};
+}
+
+/* A list of sentences about adapters, as long as it stays readable. */
+struct listing {
+	char text[640];
+	size_t length, left_out;
+};
+
+static void listing_add(struct listing *listing, const char *item)
+{
+	size_t length = strlen(item);
+	const char *separator = listing->length > 0 ? "; " : "";
+
+	if (listing->length + length + 3 > sizeof(listing->text)) {
+		listing->left_out++;
+		return;
+	}
+	listing->length += (size_t)snprintf(listing->text + listing->length, sizeof(listing->text) - listing->length, "%s%s",
+					    separator, item);
+}
+
+static int list_unusable(const struct inventory *inventory, struct listing *listing)
+{
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+		_cleanup_free_ char *name = NULL, *item = NULL;
+
+		if (adapter_describe(adapter, &name) < 0 || str_format(&item, "%s: %s", name, adapter->reason) < 0)
+			return -ENOMEM;
+		listing_add(listing, item);
+	}
+	return 0;
+}
+
+/* One fault that all adapters share is the answer; different ones only say that there is no adapter. */
+static int common_fault(const struct inventory *inventory)
+{
+	int fault = inventory->count > 0 ? inventory->adapters[0].unusable : CTR_GPU_E_NO_ADAPTER;
+
+	for (size_t i = 1; i < inventory->count; i++)
+		if (inventory->adapters[i].unusable != fault)
+			return CTR_GPU_E_NO_ADAPTER;
+	return fault;
+}
+
+static const char *remedy(int fault)
+{
+	switch (fault) {
+	case CTR_GPU_E_DRIVER_TOO_OLD:
+		return "Install a current graphics driver in Windows, then run wsl --shutdown (or restart the virtual machine).";
+	case CTR_GPU_E_NO_DRIVER_STORE:
+		return "WSL2: run wsl --shutdown in Windows. Hyper-V: copy the directory of that name from the host's\n"
+		       "C:\\Windows\\System32\\DriverStore\\FileRepository to /usr/lib/wsl/drivers.";
+	default:
+		return "Check that the host's driver supports GPU-PV and that the GPU is offered to this machine: ctr-gpu info";
+	}
+}
+
+static int no_adapter(const struct ctr_gpu_host *host, struct err *err)
+{
+	int fault = common_fault(&host->inventory);
+	struct listing listing = {0};
+
+	if (host->inventory.count == 0)
+		return err_set(err, fault, "the host offers no adapter: its GPU device answers, and lists none\n%s", remedy(fault));
+	if (list_unusable(&host->inventory, &listing) < 0)
+		return -ENOMEM;
+	return err_set(err, fault, "no adapter can be used: %s%s\n%s", listing.text, listing.left_out > 0 ? "; …" : "", remedy(fault));
+}
+
+static int unknown_device(const struct ctr_gpu_host *host, const char *device, struct err *err)
+{
+	struct listing listing = {0};
+
+	for (size_t i = 0; i < host->inventory.count && host->inventory.adapters[i].index >= 0; i++) {
+		_cleanup_free_ char *name = NULL;
+
+		if (adapter_describe(&host->inventory.adapters[i], &name) < 0)
+			return -ENOMEM;
+		listing_add(&listing, name);
+	}
+	return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
+		       "there is no device \"%.64s\" on this host\nThere are: %s%s\nctr-gpu info shows every name a device goes by.", device,
+		       listing.text, listing.left_out > 0 ? "; …" : "");
+}
+
+static bool is_index(const char *device, long *ret)
+{
+	char *end;
+
+	if (*device < '0' || *device > '9')
+		return false;
+	errno = 0;
+	*ret = strtol(device, &end, 10);
+	return *end == '\0' && errno == 0;
+}
+
+/* PCI addresses are written with a domain of four or eight digits, or with none. */
+static bool same_pci_address(const char *known, const char *asked)
+{
+	size_t known_length = strlen(known), asked_length = strlen(asked);
+
+	if (asked_length > known_length)
+		return str_has_prefix(asked, "0000") && strcasecmp(asked + (asked_length - known_length), known) == 0;
+	if (asked_length < known_length)
+		return str_has_prefix(known, "0000:") && strcasecmp(known + 5, asked) == 0;
+	return strcasecmp(known, asked) == 0;
+}
+
+static bool is_called(const struct adapter *adapter, const char *device)
+{
+	char luid[LUID_TEXT_SIZE];
+
+	if (adapter->pci_address && same_pci_address(adapter->pci_address, device))
+		return true;
+	if (adapter->uuid && strcasecmp(adapter->uuid, device) == 0)
+		return true;
+	if (!adapter->has_luid)
+		return false;
+	luid_format(adapter->luid, luid);
+	return strcasecmp(luid, device) == 0;
+}
+
+/* The beginning of a UUID is enough where it means one adapter only. */
+enum { SHORTEST_UUID_PREFIX = 8 };
+
+static const struct adapter *find_by_uuid_prefix(const struct inventory *inventory, const char *device)
+{
+	const struct adapter *found = NULL;
+
+	if (strlen(device) < SHORTEST_UUID_PREFIX)
+		return NULL;
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (!adapter->uuid || strncasecmp(adapter->uuid, device, strlen(device)) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = adapter;
+	}
+	return found;
+}
+
+static const struct adapter *find(const struct inventory *inventory, const char *device)
+{
+	long index;
+
+	if (is_index(device, &index))
+		return index < (long)inventory->count && inventory->adapters[index].index == index ? &inventory->adapters[index] : NULL;
+	for (size_t i = 0; i < inventory->count; i++)
+		if (is_called(&inventory->adapters[i], device))
+			return &inventory->adapters[i];
+	return find_by_uuid_prefix(inventory, device);
+}
+
+static int mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted, struct err *err)
+{
+	for (size_t i = 0; i < request->devices.count; i++) {
+		const struct adapter *adapter = find(&host->inventory, request->devices.items[i]);
+
+		if (!adapter)
+			return unknown_device(host, request->devices.items[i], err);
+		if (adapter->unusable)
+			return err_set(err, adapter->unusable, "device %.64s (%s) cannot be used: %s\n%s", request->devices.items[i],
+				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
+				       remedy(adapter->unusable));
+		wanted[adapter->index] = true;
+	}
+	return 0;
+}
+
+int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret, struct err *err)
+{
+	const struct inventory *inventory = &host->inventory;
+	_cleanup_selection_ struct selection selection = {0};
+	_cleanup_free_ bool *wanted = NULL;
+	int r;
+
+	if (request->kind == REQUEST_VOID || request->kind == REQUEST_NONE)
+		return 0;
+	if (inventory->count == 0 || inventory->adapters[0].unusable)
+		return no_adapter(host, err);
+	wanted = calloc(inventory->count, sizeof(*wanted));
+	selection.adapters = calloc(inventory->count, sizeof(*selection.adapters));
+	if (!wanted || !selection.adapters)
+		return -ENOMEM;
+	r = mark_named(host, request, wanted, err);
+	if (r != 0)
+		return r;
+	for (size_t i = 0; i < inventory->count; i++)
+		if (wanted[i] || (request->kind == REQUEST_ALL && !inventory->adapters[i].unusable))
+			selection.adapters[selection.count++] = &inventory->adapters[i];
+	*ret = selection;
+	selection = (struct selection){0};
+	return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Which adapters of a host a request means. */
+
+#include "base/request.h"
+#include "lib/host.h"
+
+struct selection {
+	const struct adapter **adapters; /* borrowed from the host, in the order of their indexes, each once */
+	size_t count;
+};
+
+void selection_clear(struct selection *selection);
+#define _cleanup_selection_ _cleanup_(selection_clear)
+
+/**
+ * selection_new() - the adapters that a request means
+ *
+ * Return: 0; CTR_GPU_E_UNKNOWN_DEVICE; the code of the adapters' own fault if none can be used or one that was named cannot;
+ * -ENOMEM. @err is set.
+ */
+int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret, struct err *err);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+
+enum {
+	CONFIG_MAX_SIZE = 64 * 1024,
+	DEFAULT_DRIVER_TIMEOUT_MS = 10 * 1000,
+	LONGEST_DRIVER_TIMEOUT_S = 3600,
+};
+
+void settings_init(struct settings *settings)
+{
+	*settings = (struct settings){.driver_timeout_ms = DEFAULT_DRIVER_TIMEOUT_MS};
+}
+
+void settings_clear(struct settings *settings)
+{
+	strv_clear(&settings->library_dirs);
+	free(settings->driverd);
+	free(settings->driver_root);
+	*settings = (struct settings){0};
+}
+
+/* Each reader of a key returns 0, -EINVAL for a value that makes no sense, or -ENOMEM. */
+
+static int read_bool(const json_t *value, bool *ret)
+{
+	if (!json_is_boolean(value))
+		return -EINVAL;
+	*ret = json_is_true(value);
+	return 0;
+}
+
+static int read_strict(struct settings *settings, const json_t *value)
+{
+	return read_bool(value, &settings->strict_requirements);
+}
+
+static int read_disable(struct settings *settings, const json_t *value)
+{
+	return read_bool(value, &settings->disable_requirements);
+}
+
+static int read_inventory(struct settings *settings, const json_t *value)
+{
+	static const char *const names[] = {
+		[INVENTORY_AUTO] = "auto",
+		[INVENTORY_DXCORE] = "dxcore",
+		[INVENTORY_IOCTL] = "ioctl",
+	};
+
+	for (size_t i = 0; json_is_string(value) && i < ARRAY_SIZE(names); i++) {
+		if (!streq(names[i], json_string_value(value)))
+			continue;
+		settings->inventory = (enum inventory_source)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int read_timeout(struct settings *settings, const json_t *value)
+{
+	double seconds = json_number_value(value);
+
+	if (!json_is_number(value) || !(seconds >= 0.001 && seconds <= LONGEST_DRIVER_TIMEOUT_S))
+		return -EINVAL;
+	settings->driver_timeout_ms = (unsigned)(seconds * 1000);
+	return 0;
+}
+
+static bool is_absolute_path(const json_t *value)
+{
+	return json_is_string(value) && json_string_value(value)[0] == '/';
+}
+
+static int read_library_dirs(struct settings *settings, const json_t *value)
+{
+	size_t i;
+	json_t *item;
+	int r;
+
+	if (!json_is_array(value))
+		return -EINVAL;
+	strv_clear(&settings->library_dirs);
+	json_array_foreach((json_t *)value, i, item) {
+		if (!is_absolute_path(item))
+			return -EINVAL;
+		r = strv_add(&settings->library_dirs, json_string_value(item));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_driver_root(struct settings *settings, const json_t *value)
+{
+	char *path;
+
+	if (!is_absolute_path(value))
+		return -EINVAL;
+	path = strdup(json_string_value(value));
+	if (!path)
+		return -ENOMEM;
+	free(settings->driver_root);
+	settings->driver_root = path;
+	return 0;
+}
+
+static const struct key {
+	const char *name;
+	int (*read)(struct settings *settings, const json_t *value);
+	const char *wanted;
+} keys[] = {
+	{"inventory", read_inventory, "\"auto\", \"dxcore\" or \"ioctl\""},
+	{"driver-timeout", read_timeout, "seconds, from 0.001 to 3600"},
+	{"library-directories", read_library_dirs, "a list of absolute paths"},
+	{"driver-root", read_driver_root, "an absolute path"},
+	{"strict-requirements", read_strict, "true or false"},
+	{"disable-requirements", read_disable, "true or false"},
+};
+
+static int read_key(struct settings *settings, const char *path, const char *name, const json_t *value, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		int r;
+
+		if (!streq(keys[i].name, name))
+			continue;
+		r = keys[i].read(settings, value);
+		if (r == -EINVAL)
+			return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: \"%s\" must be %s\nSee ctr-gpu-config(5).", path, name,
+				       keys[i].wanted);
+		return r;
+	}
+	return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: unknown key \"%.64s\"\nSee ctr-gpu-config(5) for those there are.", path, name);
+}
+
+int settings_parse(struct settings *settings, const char *path, const char *data, size_t size, struct err *err)
+{
+	char reason[JSON_ERROR_TEXT_LENGTH];
+	_cleanup_json_ json_t *json = NULL;
+	const char *name;
+	json_t *value;
+	int r;
+
+	r = json_parse(data, size, &json, reason);
+	if (r == -EINVAL || (r == 0 && !json_is_object(json)))
+		return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s is not a JSON object: %s\nMend it or move it away; see ctr-gpu-config(5).",
+			       path, r < 0 ? reason : "something else stands there");
+	if (r < 0)
+		return r;
+	json_object_foreach(json, name, value) {
+		r = read_key(settings, path, name, value, err);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+/* A configuration decides what root does; only root, or whoever runs us, may write it. */
+static int check_owner(int fd, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_set(err, -errno, "cannot look at %s: %m", path);
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s belongs to uid %u, so it is not read\nMake it root's: chown root %s", path,
+			       st.st_uid, path);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s can be written by others than its owner, so it is not read\nchmod go-w %s",
+			       path, path);
+	return 0;
+}
+
+static int open_checked(const char *path, int *ret_fd, struct err *err)
+{
+	_cleanup_free_ char *directory = strdup(path);
+	_cleanup_close_ int dir = -1, fd = -1;
+	char *slash;
+	int r;
+
+	if (!directory)
+		return -ENOMEM;
+	slash = strrchr(directory, '/');
+	if (slash)
+		slash[slash == directory] = '\0';
+	dir = open(slash ? directory : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	fd = openat(dir, slash ? path + (slash - directory) + 1 : path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	r = check_owner(dir, slash ? directory : ".", err);
+	if (r == 0)
+		r = check_owner(fd, path, err);
+	if (r == 0)
+		*ret_fd = steal_fd(&fd);
+	return r;
+}
+
+int settings_load(struct settings *settings, const char *path, struct err *err)
+{
+	const char *file = path ? path : SETTINGS_DEFAULT_PATH;
+	_cleanup_free_ char *data = NULL;
+	_cleanup_close_ int fd = -1;
+	size_t size;
+	int r;
+
+	r = open_checked(file, &fd, err);
+	if (r == -ENOENT && !path)
+		return 0;
+	if (r > 0)
+		return r;
+	if (r == 0)
+		r = fd_read_all(fd, CONFIG_MAX_SIZE, &data, &size);
+	if (r < 0)
+		return err_set(err, r, "cannot read the configuration %s: %m\nCheck the path and its permissions.", file);
+	return settings_parse(settings, file, data, size, err);
+}
