@@ -11,20 +11,27 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
-#include "base/str.h"
+#include "base/cleanup.h"
+
+struct rootfs_deed; /* one thing that was created or replaced */
 
 struct rootfs {
-	int fd; /* O_PATH|O_DIRECTORY, owned */
-	/* What was created, deepest last, as paths inside the root, so that rootfs_undo() can take it away again. */
-	struct strv created;
+	int fd;           /* O_PATH|O_DIRECTORY, owned */
+	int proc_self_fd; /* /proc/self/fd of the caller's own namespace, borrowed; -1: files are opened a second time by name */
+	struct rootfs_deed *deeds; /* oldest first, for rootfs_undo() */
+	size_t deed_count;
 };
 
 void rootfs_close(struct rootfs *rootfs);
 #define _cleanup_rootfs_ _cleanup_(rootfs_close)
+/* What a rootfs is before it is opened, so that it may be closed. */
+#define ROOTFS_CLOSED ((struct rootfs){.fd = -1, .proc_self_fd = -1})
 
-/** Opens the directory that @fd refers to, or @path below it, as a root. Return: 0 or negative errno. */
+/** Opens @path below @dirfd, a path of the caller and not of the container, as a root. Return: 0 or negative errno. */
 int rootfs_open(int dirfd, const char *path, struct rootfs *ret);
 
 /**
@@ -40,16 +47,20 @@ int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags);
  * @mode:   of what is created
  * @ret_fd: O_PATH descriptor, owned by the caller
  *
- * Symlinks are followed inside the root; a dangling one in the middle is an error (-ENOENT), never followed by creation.
+ * Symlinks are followed inside the root; a dangling one is an error (-ENOENT), never followed by creation.
  *
  * Return: 0; -EROFS if something is missing and cannot be created; -ENOTDIR; negative errno.
  */
 int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd);
 
-/** The same for a regular file to mount onto; one that exists, of any type but a directory, is taken as it is. */
+/**
+ * rootfs_make_file() - a file to mount onto, with its parents, created where missing
+ *
+ * One that exists, of any type but a directory, is taken as it is. Return: as rootfs_make_directory(); -EISDIR.
+ */
 int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd);
 
-/** A symlink at @path; an existing file of any kind there stays and is no error. */
+/** A symlink at @path, whose parents are created where missing; an existing file of any kind there stays and is no error. */
 int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
 
 /**
@@ -63,9 +74,14 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 /**
  * rootfs_replace_file() - write a file through a temporary one and a rename, in a directory created where missing
  *
- * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; negative errno.
+ * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there; negative
+ * errno.
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *data, size_t size, mode_t mode);
 
-/** Removes what was created and is still empty, newest first. Never fails. */
+/**
+ * rootfs_undo() - take back what was done, newest first
+ *
+ * Removes what was created and is still empty, and writes files that were replaced as they were. Never fails.
+ */
 void rootfs_undo(struct rootfs *rootfs);

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/rootwalk.h"
+#include "base/str.h"
+
+enum {
+	/* openat2(2) gives up with EAGAIN when a rename anywhere on the machine might have moved a ".." out of the root. */
+	RACES_MAX = 128,
+	TEMPORARY_NAMES_MAX = 16,
+	RESTORED_FILE_MAX = 64 << 20,
+};
+
+enum deed_kind {
+	DEED_DIRECTORY,
+	DEED_FILE,
+	DEED_SYMLINK,
+	DEED_REPLACEMENT,
+};
+
+struct rootfs_deed {
+	enum deed_kind kind;
+	int parent;
+	char *name;
+	/* What was replaced: a readable descriptor of the old file, or where the old symlink pointed. */
+	int old;
+	char *old_link;
+};
+
+/* ---- what was done ---- */
+
+static void deed_clear(struct rootfs_deed *deed)
+{
+	cleanup_closep(&deed->parent);
+	cleanup_closep(&deed->old);
+	free(deed->name);
+	free(deed->old_link);
+}
+
+/* Takes over the descriptors and strings of @deed, also when it fails. */
+static int remember(struct rootfs *rootfs, struct rootfs_deed *deed)
+{
+	struct rootfs_deed *deeds;
+
+	deeds = deed->parent < 0 || !deed->name ? NULL : array_grow(rootfs->deeds, rootfs->deed_count, sizeof(*deeds));
+	if (!deeds) {
+		deed_clear(deed);
+		return -ENOMEM;
+	}
+	rootfs->deeds = deeds;
+	rootfs->deeds[rootfs->deed_count++] = *deed;
+	return 0;
+}
+
+static int remember_created(struct rootfs *rootfs, enum deed_kind kind, int parent, const char *name)
+{
+	struct rootfs_deed deed = {.kind = kind, .parent = fcntl(parent, F_DUPFD_CLOEXEC, 3), .name = strdup(name), .old = -1};
+
+	return remember(rootfs, &deed);
+}
+
+void rootfs_close(struct rootfs *rootfs)
+{
+	for (size_t i = 0; i < rootfs->deed_count; i++)
+		deed_clear(&rootfs->deeds[i]);
+	free(rootfs->deeds);
+	cleanup_closep(&rootfs->fd);
+	*rootfs = ROOTFS_CLOSED;
+}
+
+int rootfs_open(int dirfd, const char *path, struct rootfs *ret)
+{
+	struct rootfs rootfs = ROOTFS_CLOSED;
+
+	rootfs.fd = openat(dirfd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (rootfs.fd < 0)
+		return -errno;
+	*ret = rootfs;
+	return 0;
+}
+
+/* ---- resolving ---- */
+
+int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+
+	for (int race = 0; race < RACES_MAX; race++) {
+		int fd = (int)syscall(SYS_openat2, rootfs->fd, path, &how, sizeof(how));
+
+		if (fd >= 0)
+			return fd;
+		/* Kernels before 5.6; seccomp filters that do not know the call. */
+		if (errno == ENOSYS || errno == EPERM)
+			return rootwalk_open(rootfs->fd, path, flags);
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+	}
+	return -EAGAIN;
+}
+
+/* Splits "/a/b" into "/a" and "b"; the name is not "", "." or "..", so that creating it creates nothing else. */
+static int split(const char *path, char **ret_parent, char **ret_name)
+{
+	_cleanup_free_ char *name = NULL, *parent = NULL;
+	size_t end = strlen(path), start;
+
+	while (end > 0 && path[end - 1] == '/')
+		end--;
+	for (start = end; start > 0 && path[start - 1] != '/';)
+		start--;
+	name = strndup(path + start, end - start);
+	parent = strndup(path, start);
+	if (!name || !parent)
+		return -ENOMEM;
+	if (!*name || streq(name, ".") || streq(name, ".."))
+		return -EINVAL;
+	*ret_parent = steal_ptr(parent);
+	*ret_name = steal_ptr(name);
+	return 0;
+}
+
+/* ---- creating ---- */
+
+/* Registers what was just created; if that fails, takes it away again. */
+static int finish_created(struct rootfs *rootfs, enum deed_kind kind, int parent, const char *name)
+{
+	int r = remember_created(rootfs, kind, parent, name);
+
+	if (r < 0)
+		(void)unlinkat(parent, name, kind == DEED_DIRECTORY ? AT_REMOVEDIR : 0);
+	return r;
+}
+
+static int open_child_directory(int parent, const char *name)
+{
+	struct stat st;
+	int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	if (errno != ENOTDIR)
+		return -errno;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		return -ENOENT; /* it led nowhere, or we had not come here */
+	return -ENOTDIR;
+}
+
+static int make_child_directory(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+{
+	int r;
+
+	if (mkdirat(parent, name, mode) == 0) {
+		r = finish_created(rootfs, DEED_DIRECTORY, parent, name);
+		if (r < 0)
+			return r;
+	} else if (errno != EEXIST) {
+		return -errno;
+	}
+	return open_child_directory(parent, name);
+}
+
+int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+{
+	_cleanup_free_ char *above = NULL, *name = NULL;
+	_cleanup_close_ int parent = -1;
+	int fd, r;
+
+	fd = rootfs_open_path(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY);
+	if (fd == -ENOENT) {
+		r = split(path, &above, &name);
+		if (r < 0)
+			return r;
+		r = rootfs_make_directory(rootfs, above, mode, &parent);
+		if (r < 0)
+			return r;
+		fd = make_child_directory(rootfs, parent, name, mode);
+	}
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* The directory that holds @path, made where missing, and the name in it. */
+static int make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
+{
+	_cleanup_free_ char *above = NULL, *name = NULL;
+	int r;
+
+	r = split(path, &above, &name);
+	if (r < 0)
+		return r;
+	r = rootfs_make_directory(rootfs, above, 0755, ret_parent);
+	if (r < 0)
+		return r;
+	*ret_name = steal_ptr(name);
+	return 0;
+}
+
+/* Something to mount onto, but never a directory for a file: the kernel would refuse that with a bare ENOTDIR. */
+static int open_file(const struct rootfs *rootfs, const char *path)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	fd = rootfs_open_path(rootfs, path, O_PATH);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? -EISDIR : steal_fd(&fd);
+}
+
+int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+{
+	_cleanup_close_ int parent = -1, made = -1;
+	_cleanup_free_ char *name = NULL;
+	int fd, r;
+
+	fd = open_file(rootfs, path);
+	if (fd == -ENOENT) {
+		r = make_parent(rootfs, path, &parent, &name);
+		if (r < 0)
+			return r;
+		made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		if (made < 0 && errno != EEXIST)
+			return -errno;
+		r = made < 0 ? 0 : finish_created(rootfs, DEED_FILE, parent, name);
+		if (r < 0)
+			return r;
+		/* With EEXIST: a dangling symlink, so -ENOENT again, or somebody was faster. */
+		fd = open_file(rootfs, path);
+	}
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
+{
+	_cleanup_close_ int parent = -1;
+	_cleanup_free_ char *name = NULL;
+	int r;
+
+	r = make_parent(rootfs, path, &parent, &name);
+	if (r < 0)
+		return r;
+	if (symlinkat(points_to, parent, name) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return finish_created(rootfs, DEED_SYMLINK, parent, name);
+}
+
+/* ---- reading and writing ---- */
+
+/*
+ * A readable descriptor of what @handle (O_PATH) is. The image may hold device nodes, and opening one may start a watchdog;
+ * so nothing is opened before its type is known, and then by its descriptor rather than by a path that may have changed.
+ */
+static int reopen(const struct rootfs *rootfs, const char *path, int handle)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	_cleanup_free_ char *number = NULL;
+	int fd;
+
+	if (rootfs->proc_self_fd < 0)
+		return rootfs_open_path(rootfs, path, flags);
+	if (str_format(&number, "%d", handle) < 0)
+		return -ENOMEM;
+	fd = openat(rootfs->proc_self_fd, number, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int handle = -1, fd = -1;
+	struct stat expected, st;
+
+	handle = rootfs_open_path(rootfs, path, O_PATH);
+	if (handle < 0)
+		return handle;
+	if (fstat(handle, &expected) < 0)
+		return -errno;
+	if (!S_ISREG(expected.st_mode))
+		return -EINVAL;
+	fd = reopen(rootfs, path, handle);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_dev != expected.st_dev || st.st_ino != expected.st_ino)
+		return -EAGAIN;
+	return fd_read_all(fd, max, ret_data, ret_size);
+}
+
+static int open_temporary(int parent, mode_t mode, char **ret_name)
+{
+	for (int attempt = 0; attempt < TEMPORARY_NAMES_MAX; attempt++) {
+		_cleanup_free_ char *name = NULL;
+		uint64_t random;
+		int fd;
+
+		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+			random = (uint64_t)getpid() << 8 | (uint64_t)attempt;
+		if (str_format(&name, ".ctr-gpu-%016jx", (uintmax_t)random) < 0)
+			return -ENOMEM;
+		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		if (fd >= 0)
+			*ret_name = steal_ptr(name);
+		if (fd >= 0 || errno != EEXIST)
+			return fd < 0 ? -errno : fd;
+	}
+	return -EEXIST;
+}
+
+static int fill(int fd, const void *data, size_t size, mode_t mode)
+{
+	int r = fd_write_all(fd, data, size);
+
+	if (r < 0)
+		return r;
+	return fchmod(fd, mode) < 0 ? -errno : 0; /* whatever the umask is */
+}
+
+/* What stands at @name now, so that rootfs_undo() can bring it back. */
+static int keep_old(int parent, const char *name, struct rootfs_deed *deed)
+{
+	char link[PATH_MAX];
+	struct stat st;
+	ssize_t length;
+
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (S_ISREG(st.st_mode)) {
+		deed->old = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		return deed->old < 0 ? -errno : 0;
+	}
+	length = S_ISLNK(st.st_mode) ? readlinkat(parent, name, link, sizeof(link)) : 0;
+	if (length <= 0)
+		return 0; /* a FIFO, a socket or a device in place of a file of text does not come back */
+	deed->old_link = strndup(link, (size_t)length);
+	return deed->old_link ? 0 : -ENOMEM;
+}
+
+int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *data, size_t size, mode_t mode)
+{
+	struct rootfs_deed deed = {.kind = DEED_REPLACEMENT, .parent = -1, .old = -1};
+	_cleanup_free_ char *temporary = NULL;
+	_cleanup_close_ int fd = -1;
+	int parent, r;
+
+	r = make_parent(rootfs, path, &deed.parent, &deed.name);
+	if (r == 0)
+		r = keep_old(deed.parent, deed.name, &deed);
+	if (r < 0) {
+		deed_clear(&deed);
+		return r;
+	}
+	parent = deed.parent;
+	r = remember(rootfs, &deed);
+	if (r < 0)
+		return r;
+	fd = open_temporary(parent, mode, &temporary);
+	r = fd < 0 ? fd : fill(fd, data, size, mode);
+	if (r == 0 && renameat(parent, temporary, parent, deed.name) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	if (temporary)
+		(void)unlinkat(parent, temporary, 0);
+	deed_clear(&rootfs->deeds[--rootfs->deed_count]);
+	return r;
+}
+
+/* ---- taking back ---- */
+
+/* The old file, as far as a descriptor of it tells. Return: whether @name is the old one again. */
+static bool restore(const struct rootfs_deed *deed)
+{
+	_cleanup_free_ char *temporary = NULL, *data = NULL;
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	size_t size;
+
+	if (fstat(deed->old, &st) < 0 || fd_read_all(deed->old, RESTORED_FILE_MAX, &data, &size) < 0)
+		return false;
+	fd = open_temporary(deed->parent, 0600, &temporary);
+	if (fd < 0)
+		return false;
+	if (fchown(fd, st.st_uid, st.st_gid) == 0 && fill(fd, data, size, st.st_mode & 07777) == 0 &&
+	    renameat(deed->parent, temporary, deed->parent, deed->name) == 0)
+		return true;
+	(void)unlinkat(deed->parent, temporary, 0);
+	return false;
+}
+
+static void undo_replacement(const struct rootfs_deed *deed)
+{
+	if (deed->old >= 0 && restore(deed))
+		return;
+	(void)unlinkat(deed->parent, deed->name, 0);
+	if (deed->old_link)
+		(void)symlinkat(deed->old_link, deed->parent, deed->name);
+}
+
+static void undo_file(const struct rootfs_deed *deed)
+{
+	struct stat st;
+
+	if (fstatat(deed->parent, deed->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+		(void)unlinkat(deed->parent, deed->name, 0);
+}
+
+static void undo(const struct rootfs_deed *deed)
+{
+	struct stat st;
+
+	switch (deed->kind) {
+	case DEED_DIRECTORY:
+		(void)unlinkat(deed->parent, deed->name, AT_REMOVEDIR);
+		break;
+	case DEED_FILE:
+		undo_file(deed);
+		break;
+	case DEED_SYMLINK:
+		if (fstatat(deed->parent, deed->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+			(void)unlinkat(deed->parent, deed->name, 0);
+		break;
+	case DEED_REPLACEMENT:
+		undo_replacement(deed);
+		break;
+	}
+}
+
+void rootfs_undo(struct rootfs *rootfs)
+{
+	while (rootfs->deed_count > 0) {
+		struct rootfs_deed *deed = &rootfs->deeds[--rootfs->deed_count];
+
+		undo(deed);
+		deed_clear(deed);
+	}
+}
