@@ -3,6 +3,7 @@
 #include "base/adapter.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct {
@@ -32,6 +33,20 @@ const char *adapter_vendor(const struct adapter *adapter)
 		if (vendors[i].id == adapter->vendor_id)
 			return vendors[i].name;
 	return "unknown vendor";
+}
+
+void luid_format(struct luid luid, char text[LUID_TEXT_SIZE])
+{
+	(void)snprintf(text, LUID_TEXT_SIZE, "LUID-%08x%08x", (uint32_t)luid.high, luid.low);
+}
+
+int adapter_describe(const struct adapter *adapter, char **ret)
+{
+	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
+
+	if (adapter->index < 0)
+		return str_format(ret, "%s", name);
+	return str_format(ret, "%d %s", adapter->index, name);
 }
 
 void inventory_clear(struct inventory *inventory)

@@ -55,6 +55,13 @@ void adapter_clear(struct adapter *adapter);
 /** Return: "NVIDIA", "AMD", "Intel", "Microsoft", "Qualcomm", or "unknown vendor". */
 const char *adapter_vendor(const struct adapter *adapter);
 
+/** "LUID-" and 16 hexadecimal digits, high part first. */
+enum { LUID_TEXT_SIZE = 5 + 16 + 1 };
+void luid_format(struct luid luid, char text[LUID_TEXT_SIZE]);
+
+/** What a user recognises an adapter by: `0 NVIDIA GeForce RTX 4090`. Return: new string in @ret or -ENOMEM. */
+int adapter_describe(const struct adapter *adapter, char **ret);
+
 /** All adapters of the host, in the order of their indexes; those that are not usable come last. */
 struct inventory {
 	struct adapter *adapters;

@@ -3,9 +3,7 @@
 #include "lib/host.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/ctr-gpu.h"
 #include "wsl/gpu_pv.h"
@@ -130,18 +128,4 @@ int ctr_gpu_host_adapter(const struct ctr_gpu_host *host, size_t number, struct 
 		.reason = adapter->reason,
 	};
 	return 0;
-}
-
-void luid_format(struct luid luid, char text[LUID_TEXT_SIZE])
-{
-	(void)snprintf(text, LUID_TEXT_SIZE, "LUID-%08x%08x", (uint32_t)luid.high, luid.low);
-}
-
-int adapter_describe(const struct adapter *adapter, char **ret)
-{
-	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
-
-	if (adapter->index < 0)
-		return str_format(ret, "%s", name);
-	return str_format(ret, "%d %s", adapter->index, name);
 }

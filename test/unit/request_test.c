@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit.h"
+
+#include "lib/request.h"
+
+#define ENV(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void devices_of_the_environment(void **state)
+{
+	const struct {
+		const char *const *environment;
+		enum request_devices kind;
+		size_t count;
+	} cases[] = {
+		{ENV("PATH=/bin"), REQUEST_VOID, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES="), REQUEST_VOID, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=void"), REQUEST_VOID, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0,void"), REQUEST_VOID, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=none"), REQUEST_NONE, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=all"), REQUEST_ALL, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES= 0 , 2,,"), REQUEST_SOME, 2},
+		{ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES=1"), REQUEST_SOME, 1},
+		{ENV("NVIDIA_VISIBLE_DEVICESX=all"), REQUEST_VOID, 0},
+		{ENV("CUDA_VERSION=11.2"), REQUEST_ALL, 0},
+		{ENV("CUDA_VERSION=11.2", "NVIDIA_REQUIRE_CUDA=cuda>=11.2"), REQUEST_VOID, 0},
+		{ENV("CUDA_VERSION=11.2", "NVIDIA_VISIBLE_DEVICES=none"), REQUEST_NONE, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct request request = {0};
+		struct err err = {0};
+
+		assert_int_equal(request_read_environment(&request, cases[i].environment, &err), 0);
+		if (request.kind != cases[i].kind)
+			fail_msg("case %zu: kind %d", i, (int)request.kind);
+		assert_int_equal(request.devices.count, cases[i].count);
+		request_clear(&request);
+	}
+}
+
+static void capabilities_of_the_environment(void **state)
+{
+	static const struct {
+		const char *value;
+		uint32_t bits;
+	} cases[] = {
+		{"", CAPABILITY_UTILITY | CAPABILITY_COMPUTE},
+		{"compute", CAPABILITY_COMPUTE},
+		{" video , ngx", CAPABILITY_VIDEO | CAPABILITY_NGX},
+		{"all", CAPABILITY_ALL},
+		{"compute,utility,all", CAPABILITY_ALL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct request request = {0};
+		struct err err = {0};
+
+		assert_int_equal(request_set_capabilities(&request, cases[i].value, &err), 0);
+		assert_int_equal(request.capabilities, cases[i].bits);
+	}
+}
+
+static void legacy_image_gets_the_whole_driver(void **state)
+{
+	struct request request = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(request_read_environment(&request, ENV("CUDA_VERSION=9.0.176"), &err), 0);
+	assert_int_equal(request.capabilities, CAPABILITY_ALL);
+	assert_int_equal(request.requirements.count, 1);
+	assert_string_equal(request.requirements.items[0], "cuda>=9.0");
+	request_clear(&request);
+}
+
+static void unknown_capability_is_named(void **state)
+{
+	struct request request = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(request_read_environment(
+				 &request, ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,magic"), &err),
+			 CTR_GPU_E_UNKNOWN_CAPABILITY);
+	assert_non_null(strstr(err.text, "NVIDIA_DRIVER_CAPABILITIES: "));
+	assert_non_null(strstr(err.text, "\"magic\""));
+	request_clear(&request);
+}
+
+static void requirements_of_the_environment(void **state)
+{
+	struct request request = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(request_read_environment(&request,
+						  ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_REQUIRE_CUDA=cuda>=99",
+						      "NVIDIA_REQUIRE_CUDA=cuda>=12.4", "NVIDIA_REQUIRE_DRIVER=driver>=470",
+						      "NVIDIA_REQUIRE_JETPACK=csv-mounts=all", "NVIDIA_REQUIRE_EMPTY="),
+						  &err),
+			 0);
+	assert_int_equal(request.requirements.count, 2);
+	assert_string_equal(request.requirements.items[0], "cuda>=12.4");
+	request_clear(&request);
+
+	assert_int_equal(request_read_environment(&request,
+						  ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DISABLE_REQUIRE=true",
+						      "NVIDIA_REQUIRE_CUDA=cuda>=99"),
+						  &err),
+			 0);
+	assert_int_equal(request.requirements.count, 0);
+	request_clear(&request);
+
+	assert_int_equal(request_read_environment(&request,
+						  ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_REQUIRE_CUDA=cuda~12"), &err),
+			 CTR_GPU_E_BAD_REQUIREMENT);
+	assert_non_null(strstr(err.text, "NVIDIA_REQUIRE_CUDA: "));
+	request_clear(&request);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(devices_of_the_environment),
+		cmocka_unit_test(capabilities_of_the_environment),
+		cmocka_unit_test(legacy_image_gets_the_whole_driver),
+		cmocka_unit_test(unknown_capability_is_named),
+		cmocka_unit_test(requirements_of_the_environment),
+	};
+
+	return cmocka_run_group_tests_name("request", tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit.h"
+
+#include "lib/select.h"
+
+static const struct backend gpu_pv = {.name = "gpu-pv"};
+
+/* Two usable adapters and one that is not, numbered as a host numbers them. */
+static struct adapter adapters[] = {
+	{.backend = &gpu_pv,
+	 .index = 0,
+	 .name = (char *)"Big",
+	 .pci_address = (char *)"0000:01:00.0",
+	 .uuid = (char *)"GPU-11111111-aaaa",
+	 .luid = {0xab12, 0},
+	 .has_luid = true},
+	{.backend = &gpu_pv,
+	 .index = 1,
+	 .name = (char *)"Small",
+	 .pci_address = (char *)"0000:02:00.0",
+	 .uuid = (char *)"GPU-11112222-bbbb",
+	 .luid = {0xcd34, 1},
+	 .has_luid = true},
+	{.backend = &gpu_pv,
+	 .index = -1,
+	 .name = (char *)"Old",
+	 .pci_address = (char *)"0000:03:00.0",
+	 .luid = {0xef56, 0},
+	 .has_luid = true,
+	 .unusable = CTR_GPU_E_DRIVER_TOO_OLD,
+	 .reason = (char *)"it is of WDDM 2.6"},
+};
+
+static const struct ctr_gpu_host host = {.inventory = {.adapters = adapters, .count = ARRAY_SIZE(adapters)}};
+
+static int select_named(const char *names, struct selection *ret, struct err *err)
+{
+	struct request request = {.kind = REQUEST_SOME};
+	int r;
+
+	assert_int_equal(strv_split(names, ",", &request.devices), 0);
+	r = selection_new(&host, &request, ret, err);
+	strv_clear(&request.devices);
+	return r;
+}
+
+static void every_name_of_a_device_selects_it(void **state)
+{
+	static const char *const names[] = {
+		"1",       "0000:02:00.0", "00000000:02:00.0", "02:00.0", "LUID-000000010000cd34", "luid-000000010000CD34",
+		"GPU-11112222-bbbb", "GPU-11112",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct selection selection = {0};
+		struct err err = {0};
+
+		if (select_named(names[i], &selection, &err) != 0)
+			fail_msg("\"%s\": %s", names[i], err.text);
+		assert_int_equal(selection.count, 1);
+		assert_ptr_equal(selection.adapters[0], &adapters[1]);
+		selection_clear(&selection);
+	}
+}
+
+static void a_selection_is_in_order_and_without_doubles(void **state)
+{
+	struct selection selection = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(select_named("1,LUID-000000000000ab12,0,1", &selection, &err), 0);
+	assert_int_equal(selection.count, 2);
+	assert_ptr_equal(selection.adapters[0], &adapters[0]);
+	assert_ptr_equal(selection.adapters[1], &adapters[1]);
+	selection_clear(&selection);
+}
+
+static void unknown_devices_are_named_with_those_there_are(void **state)
+{
+	static const char *const names[] = {"2", "3", "-1", "1x", "GPU-1111", "GPU-1", "LUID-00", "0000:02:00", "99999999999999999999"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct selection selection = {0};
+		struct err err = {0};
+
+		if (select_named(names[i], &selection, &err) != CTR_GPU_E_UNKNOWN_DEVICE)
+			fail_msg("\"%s\" was found", names[i]);
+		assert_non_null(strstr(err.text, names[i]));
+		assert_non_null(strstr(err.text, "0 Big; 1 Small"));
+	}
+}
+
+static void an_unusable_device_answers_with_its_fault(void **state)
+{
+	struct selection selection = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(select_named("03:00.0", &selection, &err), CTR_GPU_E_DRIVER_TOO_OLD);
+	assert_non_null(strstr(err.text, "it is of WDDM 2.6"));
+}
+
+static void all_means_all_that_can_be_used(void **state)
+{
+	const struct request all = {.kind = REQUEST_ALL}, none = {.kind = REQUEST_NONE};
+	struct selection selection = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(selection_new(&host, &all, &selection, &err), 0);
+	assert_int_equal(selection.count, 2);
+	selection_clear(&selection);
+	assert_int_equal(selection_new(&host, &none, &selection, &err), 0);
+	assert_int_equal(selection.count, 0);
+}
+
+static void without_a_usable_adapter_the_reasons_are_told(void **state)
+{
+	const struct ctr_gpu_host old = {.inventory = {.adapters = &adapters[2], .count = 1}}, empty = {0};
+	const struct request all = {.kind = REQUEST_ALL};
+	struct selection selection = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(selection_new(&old, &all, &selection, &err), CTR_GPU_E_DRIVER_TOO_OLD);
+	assert_non_null(strstr(err.text, "Old: it is of WDDM 2.6"));
+	assert_int_equal(selection_new(&empty, &all, &selection, &err), CTR_GPU_E_NO_ADAPTER);
+	assert_non_null(strstr(err.text, "lists none"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_name_of_a_device_selects_it),
+		cmocka_unit_test(a_selection_is_in_order_and_without_doubles),
+		cmocka_unit_test(unknown_devices_are_named_with_those_there_are),
+		cmocka_unit_test(an_unusable_device_answers_with_its_fault),
+		cmocka_unit_test(all_means_all_that_can_be_used),
+		cmocka_unit_test(without_a_usable_adapter_the_reasons_are_told),
+	};
+
+	return cmocka_run_group_tests_name("select", tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "lib/settings.h"
+
+static int parse(const char *json, struct settings *settings, struct err *err)
+{
+	settings_init(settings);
+	return settings_parse(settings, "config.json", json, strlen(json), err);
+}
+
+static void every_key_is_read(void **state)
+{
+	struct settings settings;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(parse("{\"inventory\": \"ioctl\", \"driver-timeout\": 2.5, \"library-directories\": [\"/a\", \"/b\"],"
+			       "\"driver-root\": \"/run/driver\", \"strict-requirements\": true, \"disable-requirements\": true}",
+			       &settings, &err),
+			 0);
+	assert_int_equal(settings.inventory, INVENTORY_IOCTL);
+	assert_int_equal(settings.driver_timeout_ms, 2500);
+	assert_int_equal(settings.library_dirs.count, 2);
+	assert_string_equal(settings.library_dirs.items[1], "/b");
+	assert_string_equal(settings.driver_root, "/run/driver");
+	assert_true(settings.strict_requirements);
+	assert_true(settings.disable_requirements);
+	settings_clear(&settings);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	static const struct {
+		const char *json, *told;
+	} cases[] = {
+		{"", "not a JSON object"},
+		{"[]", "not a JSON object"},
+		{"{\"inventory\": \"wmi\"}", "\"inventory\" must be"},
+		{"{\"inventory\": 1}", "\"inventory\" must be"},
+		{"{\"driver-timeout\": 0}", "\"driver-timeout\" must be"},
+		{"{\"driver-timeout\": -1}", "\"driver-timeout\" must be"},
+		{"{\"driver-timeout\": 1e99}", "\"driver-timeout\" must be"},
+		{"{\"driver-timeout\": \"10\"}", "\"driver-timeout\" must be"},
+		{"{\"library-directories\": [\"relative\"]}", "\"library-directories\" must be"},
+		{"{\"library-directories\": \"/a\"}", "\"library-directories\" must be"},
+		{"{\"driver-root\": \"x\"}", "\"driver-root\" must be"},
+		{"{\"strict-requirements\": 1}", "\"strict-requirements\" must be"},
+		{"{\"colour\": 1}", "unknown key \"colour\""},
+		{"{\"inventory\": \"auto\", \"inventory\": \"auto\"}", "duplicate"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct settings settings;
+		struct err err = {0};
+
+		if (parse(cases[i].json, &settings, &err) != CTR_GPU_E_BAD_CONFIG || !strstr(err.text, cases[i].told))
+			fail_msg("%s: %s", cases[i].json, err.text);
+		settings_clear(&settings);
+	}
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+	enum { DEPTH = 99999 };
+	_cleanup_free_ char *json = malloc(DEPTH + 1);
+	struct settings settings;
+	struct err err = {0};
+
+	(void)state;
+	assert_non_null(json);
+	memset(json, '[', DEPTH);
+	json[DEPTH] = '\0';
+	assert_int_equal(parse(json, &settings, &err), CTR_GPU_E_BAD_CONFIG);
+	assert_non_null(strstr(err.text, "nested too deeply"));
+}
+
+static void a_file_others_can_write_is_not_read(void **state)
+{
+	char path[] = "/tmp/ctr-gpu-settings-XXXXXX", directory[] = "/tmp/ctr-gpu-settings-XXXXXX";
+	_cleanup_close_ int fd = mkstemp(path);
+	_cleanup_free_ char *inside = NULL;
+	struct settings settings;
+	struct err err = {0};
+
+	(void)state;
+	assert_true(fd >= 0);
+	settings_init(&settings);
+	/* /tmp itself is writable by all, so even a good file there is refused. */
+	assert_int_equal(settings_load(&settings, path, &err), CTR_GPU_E_BAD_CONFIG);
+	assert_non_null(strstr(err.text, "/tmp can be written by others"));
+
+	assert_non_null(mkdtemp(directory));
+	assert_int_equal(str_format(&inside, "%s/config.json", directory), 0);
+	assert_int_equal(rename(path, inside), 0);
+	assert_int_equal(fd_write_all(fd, "{\"inventory\": \"dxcore\"}", 23), 0);
+	assert_int_equal(settings_load(&settings, inside, &err), 0);
+	assert_int_equal(settings.inventory, INVENTORY_DXCORE);
+	assert_int_equal(chmod(inside, 0666), 0);
+	assert_int_equal(settings_load(&settings, inside, &err), CTR_GPU_E_BAD_CONFIG);
+	(void)unlink(inside);
+	assert_int_equal(settings_load(&settings, inside, &err), -ENOENT);
+	(void)rmdir(directory);
+	settings_clear(&settings);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_key_is_read),
+		cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(deep_nesting_is_refused),
+		cmocka_unit_test(a_file_others_can_write_is_not_read),
+	};
+
+	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
+}
