@@ -102,9 +102,58 @@ $(O)/test/unit/%: $(O)/test/unit/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(if $(SANITIZE),$(shared_libraries),-Wl,--as-needed $(static_libraries))
 
+# ---- tests ----
+
+tests = $(unit_tests) $(test_programs)
+
+# What is missing is installed first: a fresh machine has git, make and a compiler.
+check: check-dependencies
+	$(MAKE) check-only
+
+check-only: all $(tests)
+	test/run $(O)
+
+check-dependencies:
+	test/install-deps check
+
+# The whole suite with programs that notice their own memory errors and undefined behaviour.
+check-sanitize:
+	$(MAKE) O=$(O)-sanitize SANITIZE=address,undefined OPTIMIZE=-O1 check-only
+
+check-unit: $(unit_tests)
+	test/run $(O) unit
+
+lint:
+	$(MAKE) O=$(O)-clang CC=clang all
+	test/checks
+	for file in $(filter-out %/gss.c,$(wildcard src/*/*.c hooks/*.c)); do \
+		clang --analyze --analyzer-output text -Xclang -analyzer-werror -std=gnu17 $(CPPFLAGS_ALL) -I$(O)-clang/gen -o /dev/null $$file || exit 1; \
+	done
+
+# Every parser of foreign bytes, FUZZ_SECONDS each.
+FUZZ_SECONDS = 30
+fuzzers = $(patsubst test/fuzz/%.c,$(O)-fuzz/fuzz/%,$(wildcard test/fuzz/*_fuzz.c))
+fuzz:
+	$(MAKE) O=$(O)-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined OPTIMIZE=-O1 $(fuzzers)
+	for fuzzer in $(fuzzers); do \
+		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 || exit 1; \
+		echo "$$fuzzer: $(FUZZ_SECONDS) s, nothing found"; \
+	done
+$(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(shared_libraries)
+
+coverage:
+	$(MAKE) O=$(O)-coverage OPTIMIZE=-O0 CFLAGS=--coverage check-only
+	lcov --quiet --capture --directory $(O)-coverage --output-file $(O)-coverage/all.info --rc lcov_branch_coverage=1
+	lcov --quiet --extract $(O)-coverage/all.info '*/src/*' '*/hooks/*' --output-file $(O)-coverage/ours.info --rc lcov_branch_coverage=1
+	lcov --summary $(O)-coverage/ours.info --rc lcov_branch_coverage=1
+
+# ---- the rest ----
+
 clean:
-	rm -rf $(O)
+	rm -rf $(O) $(O)-sanitize $(O)-clang $(O)-fuzz $(O)-coverage
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
-.PHONY: all clean
+.PHONY: all clean check check-only check-dependencies check-sanitize check-unit lint fuzz coverage
 .SECONDARY:
