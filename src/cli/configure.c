@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu configure: give a container that is being created the GPUs of this host. */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "cli/output.h"
+#include "cli/request.h"
+#include "cli/verbs.h"
+
+enum {
+	KEY_JSON = 0x200,
+	KEY_NO_CGROUPS,
+	KEY_DRY_RUN,
+};
+
+struct configure {
+	struct globals *globals;
+	struct request_options request;
+	pid_t pid;
+	const char *rootfs;
+	bool no_cgroups, dry_run, json;
+};
+
+static const struct argp_option options[] = {
+	{"pid", 'p', "PID", 0, "The container's first process; without it, ROOTFS is in our own mount namespace", 0},
+	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules to somebody else", 0},
+	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show the plan and change nothing", 0},
+	{"json", KEY_JSON, NULL, 0, "Print the plan for programs, with the reason of every entry", 0},
+	{0},
+};
+
+static pid_t parse_pid(const char *text, const struct argp_state *state)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	if (errno || end == text || *end || pid <= 0 || pid > INT_MAX)
+		argp_error(state, "--pid is the number of a process, not '%s'", text);
+	return (pid_t)pid;
+}
+
+static void take_rootfs(struct configure *configure, const char *argument, const struct argp_state *state)
+{
+	if (configure->rootfs)
+		argp_error(state, "'%s' is one argument too many", argument);
+	if (argument[0] != '/')
+		argp_error(state, "ROOTFS must be an absolute path, not '%s'", argument);
+	configure->rootfs = argument;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct configure *configure = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = configure->globals;
+		state->child_inputs[1] = &configure->request;
+		return 0;
+	case 'p':
+		configure->pid = parse_pid(argument, state);
+		return 0;
+	case KEY_NO_CGROUPS:
+		configure->no_cgroups = true;
+		return 0;
+	case KEY_DRY_RUN:
+		configure->dry_run = true;
+		return 0;
+	case KEY_JSON:
+		configure->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		take_rootfs(configure, argument, state);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "ROOTFS is missing: the absolute path of the container's root directory");
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int apply(struct session *session, const struct configure *configure)
+{
+	int result;
+
+	result = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
+	if (result)
+		return result;
+	if (configure->no_cgroups)
+		ctr_gpu_container_leave_cgroup(session->container);
+	return ctr_gpu_plan_apply(session->context, session->plan, session->container);
+}
+
+static int run(struct session *session, const struct configure *configure)
+{
+	int result = 0, status;
+
+	status = session_open(session, configure->globals);
+	if (!status)
+		status = request_plan(session, &configure->request);
+	if (status)
+		return status;
+	if (!configure->dry_run)
+		result = apply(session, configure);
+	if (!result && configure->json)
+		result = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);
+	else if (!result && configure->dry_run)
+		result = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, stdout);
+	return session_check(session, result);
+}
+
+int verb_configure(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp_child children[] = {
+		{&globals_behind_verb, 0, "Options of every command:", 2},
+		{&request_argp, 0, NULL, 1},
+		{0},
+	};
+	static const struct argp argp = {
+		.options = options, .parser = parse, .args_doc = "ROOTFS", .children = children,
+		.doc = "Give a container that is being created the GPUs of this host.",
+	};
+	_cleanup_session_ struct session session = {0};
+	struct configure configure = {.globals = globals};
+	int status;
+
+	globals_parse_verb(&argp, argc, argv, &configure);
+	status = run(&session, &configure);
+	request_options_clear(&configure.request);
+	return status;
+}

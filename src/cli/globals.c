@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/globals.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output.h"
+
+enum {
+	/* Above the characters, so that argp makes no short option of it, and below its own keys. */
+	LONG_ONLY = 0x1000,
+	KEY_INVENTORY = 0x100,
+	KEY_TIMEOUT,
+	TIMEOUT_MAX_S = 3600,
+};
+
+#define OPTIONS(flag)                                                                                                     \
+	{"config", 'c' | (flag), "FILE", 0, "Read this file instead of /etc/ctr-gpu/config.json", 0},                      \
+	{"inventory", KEY_INVENTORY | (flag), "SOURCE", 0,                                                                 \
+	 "Who describes the adapters behind /dev/dxg: dxcore (the host's libdxcore), ioctl (the kernel), or auto", 0},     \
+	{"timeout", KEY_TIMEOUT | (flag), "SECONDS", 0, "How long a driver library may take to answer (10)", 0},          \
+	{"debug", 'd' | (flag), "FILE", OPTION_ARG_OPTIONAL, "Say what is looked at and decided, on standard error or in FILE", 0}
+
+static const struct argp_option options_before[] = {OPTIONS(0), {0}};
+static const struct argp_option options_behind[] = {OPTIONS(LONG_ONLY), {0}};
+
+static void set_inventory(struct globals *globals, const char *text, const struct argp_state *state)
+{
+	static const struct {
+		const char *name;
+		enum ctr_gpu_inventory inventory;
+	} sources[] = {
+		{"auto", CTR_GPU_INVENTORY_AUTO},
+		{"dxcore", CTR_GPU_INVENTORY_DXCORE},
+		{"ioctl", CTR_GPU_INVENTORY_IOCTL},
+	};
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		if (strcmp(sources[i].name, text) == 0) {
+			globals->inventory = sources[i].inventory;
+			globals->inventory_given = true;
+			return;
+		}
+	}
+	argp_error(state, "--inventory is auto, dxcore or ioctl, not '%s'", text);
+}
+
+static void set_timeout(struct globals *globals, const char *text, const struct argp_state *state)
+{
+	char *end;
+	double seconds;
+
+	seconds = strtod(text, &end);
+	if (end == text || *end || !(seconds >= 0.001 && seconds <= TIMEOUT_MAX_S))
+		argp_error(state, "--timeout is a number of seconds from 0.001 to %d, not '%s'", TIMEOUT_MAX_S, text);
+	globals->timeout_ms = (unsigned)(seconds * 1000);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct globals *globals = state->input;
+
+	switch (key & ~LONG_ONLY) {
+	case 'c':
+		globals->config = argument;
+		return 0;
+	case 'd':
+		globals->debug = true;
+		globals->debug_file = argument;
+		return 0;
+	case KEY_INVENTORY:
+		set_inventory(globals, argument, state);
+		return 0;
+	case KEY_TIMEOUT:
+		set_timeout(globals, argument, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp globals_before_verb = {.options = options_before, .parser = parse};
+const struct argp globals_behind_verb = {.options = options_behind, .parser = parse};
+
+void globals_parse_verb(const struct argp *argp, int argc, char **argv, void *input)
+{
+	error_t error;
+
+	error = argp_parse(argp, argc, argv, 0, NULL, input);
+	if (error) {
+		errno = error;
+		exit(output_complain("cannot read the command line: %m"));
+	}
+}

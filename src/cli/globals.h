@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The options that every command takes, before its name or behind it. Behind it only their long forms, because there the
+ * short letters are the command's own, as users of nvidia-container-cli have them in their fingers: `-d` is --debug before
+ * the command and --device behind it.
+ */
+
+#include <argp.h>
+#include <stdbool.h>
+
+#include <ctr-gpu.h>
+
+struct globals {
+	const char *config; /* NULL: the usual file */
+	bool inventory_given;
+	enum ctr_gpu_inventory inventory;
+	unsigned timeout_ms; /* 0: as configured */
+	bool debug;
+	const char *debug_file; /* NULL: standard error */
+};
+
+/* Both take a `struct globals *` as their input. */
+extern const struct argp globals_before_verb;
+extern const struct argp globals_behind_verb;
+
+/**
+ * globals_parse_verb() - parse the options of a command
+ * @argp:  of the command; its first child is globals_behind_verb and takes the input's first member, a struct globals *
+ * @input: of the command's parser
+ *
+ * What is wrong is said on standard error, and the process ends with status 2.
+ */
+void globals_parse_verb(const struct argp *argp, int argc, char **argv, void *input);

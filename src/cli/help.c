@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu help [COMMAND]: the same as --help, for those who type it that way. */
+
+#include <stdio.h>
+
+#include "cli/output.h"
+#include "cli/suggest.h"
+#include "cli/verbs.h"
+
+int verb_help(struct globals *globals, int argc, char **argv)
+{
+	const struct verb *verb;
+	char name[64], option[] = "--help";
+	char *arguments[] = {name, option, NULL};
+
+	if (argc < 2) {
+		main_help();
+		return 0;
+	}
+	verb = verb_find(argv[1]);
+	if (!verb) {
+		suggest_verb(argv[1]);
+		return EXIT_STATUS_USAGE;
+	}
+	if (verb->run == verb_help) {
+		main_help();
+		return 0;
+	}
+	(void)snprintf(name, sizeof(name), "ctr-gpu %s", verb->name);
+	return verb->run(globals, 2, arguments);
+}

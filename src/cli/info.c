@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu info: the adapters of this host, and why an unusable one is. */
+
+#include <errno.h>
+
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/verbs.h"
+
+enum {
+	KEY_JSON = 0x100,
+	KEY_CSV,
+};
+
+struct info {
+	struct globals *globals;
+	enum ctr_gpu_format format;
+};
+
+static const struct argp_option options[] = {
+	{"json", KEY_JSON, NULL, 0, "For programs", 0},
+	{"csv", KEY_CSV, NULL, 0, "For spreadsheets", 0},
+	{0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct info *info = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = info->globals;
+		return 0;
+	case KEY_JSON:
+	case KEY_CSV:
+		if (info->format != CTR_GPU_FORMAT_TEXT)
+			argp_error(state, "--json and --csv exclude each other");
+		info->format = key == KEY_JSON ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_CSV;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is one argument too many", argument);
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int verb_info(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
+	static const struct argp argp = {
+		.options = options, .parser = parse, .children = children, .doc = "Show the GPUs of this host.",
+	};
+	_cleanup_session_ struct session session = {0};
+	struct info info = {.globals = globals};
+	int result, status;
+
+	globals_parse_verb(&argp, argc, argv, &info);
+	status = session_open(&session, globals);
+	if (status)
+		return status;
+	result = ctr_gpu_host_new(session.context, &session.host);
+	if (!result)
+		result = ctr_gpu_host_write(session.host, info.format, stdout);
+	return session_check(&session, result);
+}

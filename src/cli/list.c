@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu list: what a container would get, one path of the host per line. */
+
+#include <errno.h>
+
+#include "cli/output.h"
+#include "cli/request.h"
+#include "cli/verbs.h"
+
+enum { KEY_JSON = 0x200 };
+
+struct list {
+	struct globals *globals;
+	struct request_options request;
+	enum ctr_gpu_format format;
+};
+
+static const struct argp_option options[] = {
+	{"json", KEY_JSON, NULL, 0, "The whole plan, with the reason of every entry, for programs", 0},
+	{0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct list *list = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = list->globals;
+		state->child_inputs[1] = &list->request;
+		return 0;
+	case KEY_JSON:
+		list->format = CTR_GPU_FORMAT_JSON;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is one argument too many", argument);
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int verb_list(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp_child children[] = {
+		{&globals_behind_verb, 0, "Options of every command:", 2},
+		{&request_argp, 0, NULL, 1},
+		{0},
+	};
+	static const struct argp argp = {
+		.options = options, .parser = parse, .children = children,
+		.doc = "List the devices, files and directories of this host that a container would get.",
+	};
+	_cleanup_session_ struct session session = {0};
+	struct list list = {.globals = globals, .format = CTR_GPU_FORMAT_PATHS};
+	int status;
+
+	globals_parse_verb(&argp, argc, argv, &list);
+	status = session_open(&session, globals);
+	if (!status)
+		status = request_plan(&session, &list.request);
+	if (!status)
+		status = session_check(&session, ctr_gpu_plan_write(session.plan, list.format, stdout));
+	request_options_clear(&list.request);
+	return status;
+}

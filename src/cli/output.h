@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How the program ends, and what it leaves on standard output. A disk that is full or a reader that has gone is a
+ * failure like any other: half a plan in a file must not look like a whole one.
+ */
+
+#include <ctr-gpu.h>
+
+enum {
+	EXIT_STATUS_FAILURE = 1,
+	EXIT_STATUS_USAGE = 2, /* the command line makes no sense; nothing was looked at */
+};
+
+/**
+ * output_guard() - to be called first
+ *
+ * Descriptors 0 to 2 exist from then on, so that no file of ours ends up under standard output; and whatever way the
+ * process exits, its status is 1 if something that it printed was lost.
+ */
+void output_guard(void);
+
+/** Says a sentence on standard error, behind the program's name; `%m` is errno's text. Return: EXIT_STATUS_FAILURE. */
+int output_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/**
+ * output_error() - the message of a result, "ctr-gpu: [E_NO_ADAPTER] …", further lines indented
+ *
+ * Return: the exit status that belongs to it.
+ */
+int output_error(const struct ctr_gpu_context *context, int result);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	KEY_CAPABILITIES = 0x100,
+	KEY_COMPAT32,
+};
+
+static const struct argp_option options[] = {
+	{"device", 'd', "IDS", 0,
+	 "Devices: all (the default), none (driver libraries only), or a list of indexes, LUIDs, PCI addresses and UUIDs", 0},
+	{"require", 'r', "EXPR", 0, "A condition on the driver, such as 'cuda>=12.4'; may be repeated", 0},
+	{"capabilities", KEY_CAPABILITIES, "LIST", 0,
+	 "Parts of the driver: compute, compat32, graphics, utility, video, display, ngx, or all (default: utility,compute)", 0},
+	{NULL, 0, NULL, 0, "One part of the driver each; may be combined:", 0},
+	{"compute", 'c', NULL, 0, "CUDA and OpenCL", 0},
+	{"utility", 'u', NULL, 0, "nvidia-smi and the management library", 0},
+	{"video", 'v', NULL, 0, "Video encoding and decoding", 0},
+	{"graphics", 'g', NULL, 0, "OpenGL, Vulkan, Direct3D", 0},
+	{"display", 'D', NULL, 0, "X11 and Wayland", 0},
+	{"ngx", 'n', NULL, 0, "NGX", 0},
+	{"compat32", KEY_COMPAT32, NULL, 0, "32-bit libraries too", 0},
+	{0},
+};
+
+static const struct {
+	int key;
+	const char *name;
+} capabilities[] = {
+	{'c', "compute"},  {'u', "utility"}, {'v', "video"},           {'g', "graphics"},
+	{'D', "display"},  {'n', "ngx"},     {KEY_COMPAT32, "compat32"},
+};
+
+/* Appends to a list with commas. */
+static error_t append(char **list, const char *item)
+{
+	char *longer;
+
+	if (asprintf(&longer, "%s%s%s", *list ? *list : "", *list && **list ? "," : "", item) < 0)
+		return ENOMEM;
+	free(*list);
+	*list = longer;
+	return 0;
+}
+
+static error_t add_requirement(struct request_options *request, const char *text)
+{
+	char **more;
+
+	more = reallocarray(request->requirements, request->requirement_count + 1, sizeof(*more));
+	if (!more)
+		return ENOMEM;
+	request->requirements = more;
+	more[request->requirement_count] = strdup(text);
+	return more[request->requirement_count] ? (request->requirement_count++, 0) : ENOMEM;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct request_options *request = state->input;
+
+	switch (key) {
+	case 'd':
+		return append(&request->devices, argument);
+	case 'r':
+		return add_requirement(request, argument);
+	case KEY_CAPABILITIES:
+		return append(&request->capabilities, argument);
+	default:
+		for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
+			if (capabilities[i].key == key)
+				return append(&request->capabilities, capabilities[i].name);
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp request_argp = {.options = options, .parser = parse};
+
+void request_options_clear(struct request_options *request)
+{
+	for (size_t i = 0; i < request->requirement_count; i++)
+		free(request->requirements[i]);
+	free(request->requirements);
+	free(request->capabilities);
+	free(request->devices);
+	*request = (struct request_options){0};
+}
+
+static int fill_request(struct session *session, const struct request_options *request)
+{
+	int result;
+
+	result = ctr_gpu_request_new(session->context, &session->request);
+	if (!result)
+		result = ctr_gpu_request_set_devices(session->request, request->devices ? request->devices : "all");
+	if (!result && request->capabilities)
+		result = ctr_gpu_request_set_capabilities(session->request, request->capabilities);
+	for (size_t i = 0; !result && i < request->requirement_count; i++)
+		result = ctr_gpu_request_add_requirement(session->request, request->requirements[i]);
+	return result;
+}
+
+int request_plan(struct session *session, const struct request_options *request)
+{
+	int result;
+
+	result = fill_request(session, request);
+	if (!result)
+		result = ctr_gpu_host_new(session->context, &session->host);
+	if (!result)
+		result = ctr_gpu_plan_new(session->context, session->request, session->host, &session->plan);
+	return session_check(session, result);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The options that say what a container asks for. `list` and `configure` share them, so that the one shows what the
+ * other would do.
+ */
+
+#include <argp.h>
+
+#include "cli/session.h"
+
+struct request_options {
+	char *devices;      /* NULL: all */
+	char *capabilities; /* NULL: the library's default */
+	char **requirements;
+	size_t requirement_count;
+};
+
+void request_options_clear(struct request_options *options);
+
+/* Takes a `struct request_options *` as its input. */
+extern const struct argp request_argp;
+
+/**
+ * request_plan() - from the options to the plan: session->request, host and plan
+ *
+ * Return: 0, or the exit status after a message was printed.
+ */
+int request_plan(struct session *session, const struct request_options *options);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/session.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/output.h"
+
+void session_close(struct session *session)
+{
+	session->container = ctr_gpu_container_unref(session->container);
+	session->plan = ctr_gpu_plan_unref(session->plan);
+	session->host = ctr_gpu_host_unref(session->host);
+	session->request = ctr_gpu_request_unref(session->request);
+	session->context = ctr_gpu_context_unref(session->context);
+	if (session->log && fclose(session->log))
+		(void)output_complain("the log is not complete: %m");
+	session->log = NULL;
+}
+
+static void write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
+{
+	const struct session *session = user;
+
+	if (level == CTR_GPU_LOG_WARNING)
+		(void)fprintf(stderr, "ctr-gpu: warning: %s\n", text);
+	if (session->debug && (session->log || level == CTR_GPU_LOG_DEBUG))
+		(void)fprintf(session->log ? session->log : stderr, "ctr-gpu: %s: %s\n",
+			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
+}
+
+static int open_log(struct session *session, const char *path)
+{
+	if (!path)
+		return 0;
+	session->log = fopen(path, "ae");
+	if (session->log)
+		return 0;
+	return output_complain("cannot write the log to %s: %m", path);
+}
+
+int session_open(struct session *session, const struct globals *globals)
+{
+	int status;
+
+	if (ctr_gpu_context_new(&session->context) < 0)
+		return output_complain("there is no memory left");
+	session->debug = globals->debug;
+	status = open_log(session, globals->debug_file);
+	if (status)
+		return status;
+	ctr_gpu_context_set_log(session->context, write_remark, session);
+	status = session_check(session, ctr_gpu_context_load_config(session->context, globals->config));
+	if (status)
+		return status;
+	if (globals->inventory_given)
+		ctr_gpu_context_set_inventory(session->context, globals->inventory);
+	if (globals->timeout_ms)
+		ctr_gpu_context_set_driver_timeout(session->context, globals->timeout_ms);
+	return 0;
+}
+
+int session_check(const struct session *session, int result)
+{
+	return result ? output_error(session->context, result) : 0;
+}

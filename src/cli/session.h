@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The library's objects for one command, made in their order and released together. */
+
+#include <stdio.h>
+
+#include <ctr-gpu.h>
+
+#include "cli/globals.h"
+
+struct session {
+	bool debug;
+	FILE *log; /* of --debug=FILE; NULL: standard error */
+	struct ctr_gpu_context *context;
+	struct ctr_gpu_request *request;
+	struct ctr_gpu_host *host;
+	struct ctr_gpu_plan *plan;
+	struct ctr_gpu_container *container;
+};
+
+/* Begins as {0}. */
+void session_close(struct session *session);
+#define _cleanup_session_ __attribute__((cleanup(session_close)))
+
+/**
+ * session_open() - a context with the settings that the user wants, and the log
+ * @session: zeroed
+ *
+ * Return: 0, or the exit status after a message was printed.
+ */
+int session_open(struct session *session, const struct globals *globals);
+
+/** Prints the message of @result. Return: 0 if @result is 0, else the exit status. */
+int session_check(const struct session *session, int result);

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* For a command that does not exist: the one that was meant. */
+
+/** Says on standard error that there is no such command, and which one comes close. */
+void suggest_verb(const char *name);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The commands of ctr-gpu: a name in the table of main.c, a function in a file of its own. */
+
+#include "cli/globals.h"
+
+struct verb {
+	const char *name;
+	const char *arguments; /* as the usage line shows them; "" for none */
+	const char *summary;   /* for the list in --help */
+	int (*run)(struct globals *globals, int argc, char **argv); /* Return: the exit status */
+};
+
+/* Ends with an entry that has no name. */
+extern const struct verb verbs[];
+
+/** Return: NULL if there is none. */
+const struct verb *verb_find(const char *name);
+
+/** Prints what --help prints. */
+void main_help(void);
+
+int verb_configure(struct globals *globals, int argc, char **argv);
+int verb_help(struct globals *globals, int argc, char **argv);
+int verb_info(struct globals *globals, int argc, char **argv);
+int verb_list(struct globals *globals, int argc, char **argv);
+int verb_version(struct globals *globals, int argc, char **argv);
