@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "arguments.h"
+
+#include <getopt.h>
+#include <string.h>
+
+void arguments_usage(FILE *file)
+{
+	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--version] createRuntime|prestart\n"
+		    "Container engines run this; ctr-gpu-hook(8) says how to register it with yours.\n",
+		    file);
+}
+
+static bool refuse(void)
+{
+	arguments_usage(stderr);
+	return false;
+}
+
+/* The hook has left the directory that a relative path would start from. */
+static bool take_path(const char *option, const char *path, const char **ret)
+{
+	if (path && path[0] != '/') {
+		(void)fprintf(stderr, "ctr-gpu-hook: [E_BAD_ARGUMENT] --%s takes an absolute path, not '%s'\n", option, path);
+		return false;
+	}
+	*ret = path;
+	return true;
+}
+
+static bool take_option(int key, struct arguments *ret)
+{
+	switch (key) {
+	case 'c':
+		return take_path("config", optarg, &ret->config);
+	case 'd':
+		ret->debug = true;
+		return take_path("debug", optarg, &ret->debug_file);
+	case 'v':
+		ret->version = true;
+		return true;
+	case 'h':
+		ret->help = true;
+		return true;
+	default:
+		return refuse();
+	}
+}
+
+static bool take_stage(const char *name, enum stage *ret)
+{
+	static const struct {
+		const char *name;
+		enum stage stage;
+	} stages[] = {
+		{"prestart", STAGE_CREATE},
+		{"createRuntime", STAGE_CREATE},
+		{"poststart", STAGE_IGNORED},
+		{"poststop", STAGE_IGNORED},
+	};
+
+	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
+		if (strcmp(stages[i].name, name) == 0) {
+			*ret = stages[i].stage;
+			return true;
+		}
+	}
+	if (strcmp(name, "createContainer") != 0 && strcmp(name, "startContainer") != 0)
+		(void)fprintf(stderr, "ctr-gpu-hook: [E_BAD_ARGUMENT] there is no stage '%s'\n", name);
+	else
+		(void)fprintf(stderr,
+			      "ctr-gpu-hook: [E_BAD_ARGUMENT] %s hooks run inside the container's namespaces, where the host's\n"
+			      "    driver cannot be reached safely. Register the hook for the stage createRuntime (or prestart).\n",
+			      name);
+	return false;
+}
+
+bool arguments_parse(int argc, char **argv, struct arguments *ret)
+{
+	static const struct option options[] = {
+		{"config", required_argument, NULL, 'c'},
+		{"debug", optional_argument, NULL, 'd'},
+		{"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int key;
+
+	*ret = (struct arguments){0};
+	while ((key = getopt_long_only(argc, argv, "", options, NULL)) != -1)
+		if (!take_option(key, ret))
+			return false;
+	if (ret->version || ret->help)
+		return true;
+	if (optind != argc - 1)
+		return refuse();
+	return take_stage(argv[optind], &ret->stage);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The command line of the hook. Engines give the name of a stage; the options are those of nvidia-container-runtime-hook,
+ * whose place it can take, and so may be written with one dash or two.
+ */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum stage {
+	STAGE_CREATE,  /* prestart, createRuntime: the namespaces exist, nothing runs in them */
+	STAGE_IGNORED, /* poststart, poststop: there is nothing to do */
+};
+
+struct arguments {
+	enum stage stage;
+	const char *config;     /* NULL: the usual file */
+	bool debug;
+	const char *debug_file; /* NULL: standard error */
+	bool version, help;
+};
+
+/** Writes the usage. */
+void arguments_usage(FILE *file);
+
+/** What is wrong is said on standard error. Return: whether the arguments make sense. */
+bool arguments_parse(int argc, char **argv, struct arguments *ret);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "deadline.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *volatile last_words;
+
+/* Only what signal-safety(7) allows. */
+static void say(const char *text)
+{
+	ssize_t written;
+
+	written = write(STDERR_FILENO, text, strlen(text));
+	(void)written;
+}
+
+static void give_up(int number)
+{
+	(void)number;
+	say("ctr-gpu-hook: [ETIMEDOUT] ");
+	say(last_words);
+	say("\n");
+	_exit(1);
+}
+
+void deadline_set(unsigned seconds, const char *sentence)
+{
+	last_words = sentence;
+	(void)signal(SIGALRM, give_up);
+	(void)alarm(seconds);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu-hook: the OCI hook. An engine runs it for a container whose namespaces exist and in which nothing runs yet; it
+ * gives that container the GPUs which its environment asks for. Most containers ask for none, and for those it must be
+ * as if it were not there.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ctr-gpu.h>
+
+#include "arguments.h"
+#include "deadline.h"
+#include "sanitise.h"
+#include "state.h"
+
+enum {
+	EXIT_STATUS_USAGE = 2,
+	STATE_DEADLINE_S = 10,
+	DEADLINE_S = 60, /* above the driver timeout, below the timeout in ctr-gpu.json */
+};
+
+struct hook {
+	FILE *log; /* of --debug=FILE; NULL: standard error */
+	bool debug;
+	struct ctr_gpu_context *context;
+	struct ctr_gpu_container *container;
+	struct ctr_gpu_request *request;
+	struct ctr_gpu_host *host;
+	struct ctr_gpu_plan *plan;
+};
+
+static void hook_close(struct hook *hook)
+{
+	(void)ctr_gpu_plan_unref(hook->plan);
+	(void)ctr_gpu_host_unref(hook->host);
+	(void)ctr_gpu_request_unref(hook->request);
+	(void)ctr_gpu_container_unref(hook->container);
+	(void)ctr_gpu_context_unref(hook->context);
+	if (hook->log)
+		(void)fclose(hook->log);
+}
+
+/* A hook's standard error is the only text that an engine passes on, and only if the hook fails. */
+static void write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
+{
+	const struct hook *hook = user;
+
+	if (hook->debug || level == CTR_GPU_LOG_WARNING)
+		(void)fprintf(hook->log ? hook->log : stderr, "ctr-gpu-hook: %s: %s\n",
+			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
+}
+
+static int say_failure(const struct hook *hook, int result)
+{
+	const char *text = ctr_gpu_context_message(hook->context);
+	const char *newline;
+
+	(void)fprintf(stderr, "ctr-gpu-hook: [%s] ", ctr_gpu_error_name(result));
+	for (; (newline = strchr(text, '\n')); text = newline + 1)
+		(void)fprintf(stderr, "%.*s\n    ", (int)(newline - text), text);
+	(void)fprintf(stderr, "%s\n", text);
+	return EXIT_FAILURE;
+}
+
+/* For what fails before the library can tell. */
+static int say_error(const char *what, int error)
+{
+	(void)fprintf(stderr, "ctr-gpu-hook: [%s] cannot %s: %s\n", ctr_gpu_error_name(error), what, strerror(-error));
+	return EXIT_FAILURE;
+}
+
+static int open_context(struct hook *hook, const struct arguments *arguments)
+{
+	if (ctr_gpu_context_new(&hook->context) < 0)
+		return say_error("begin", -ENOMEM);
+	hook->debug = arguments->debug;
+	if (arguments->debug_file && !(hook->log = fopen(arguments->debug_file, "ae")))
+		return say_error("write the log", -errno);
+	ctr_gpu_context_set_log(hook->context, write_remark, hook);
+	return 0;
+}
+
+/* Return: 0; a result of the library. The host is looked at only for a container that asks for something. */
+static int give_gpus(struct hook *hook, const struct arguments *arguments, const char *state, size_t size)
+{
+	int result;
+
+	result = ctr_gpu_container_new_from_state(hook->context, state, size, &hook->container);
+	if (!result)
+		result = ctr_gpu_request_new(hook->context, &hook->request);
+	if (!result)
+		result = ctr_gpu_request_read_environment(hook->request, ctr_gpu_container_environment(hook->container));
+	if (result || ctr_gpu_request_is_void(hook->request))
+		return result;
+
+	result = ctr_gpu_context_load_config(hook->context, arguments->config);
+	if (!result)
+		result = ctr_gpu_host_new(hook->context, &hook->host);
+	if (!result)
+		result = ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
+	if (!result)
+		result = ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
+	return result;
+}
+
+static int run_stage(const struct arguments *arguments)
+{
+	__attribute__((cleanup(hook_close))) struct hook hook = {0};
+	char *state;
+	size_t size;
+	int result;
+
+	deadline_set(STATE_DEADLINE_S, "the container's state did not arrive on standard input; container engines write it there");
+	result = state_read(&state, &size);
+	if (result)
+		return say_error("read the container's state from standard input", result);
+	deadline_set(DEADLINE_S, "gave up after a minute of giving the container its GPUs\n"
+				 "    '--debug=FILE' among the hook's arguments shows how far it came");
+
+	result = arguments->stage == STAGE_IGNORED ? 0 : open_context(&hook, arguments);
+	if (!result && arguments->stage != STAGE_IGNORED) {
+		result = give_gpus(&hook, arguments, state, size);
+		result = result ? say_failure(&hook, result) : 0;
+	}
+	free(state);
+	return result;
+}
+
+static int print_text(const struct arguments *arguments)
+{
+	if (arguments->help)
+		arguments_usage(stdout);
+	else
+		(void)printf("ctr-gpu-hook %s\n", ctr_gpu_version());
+	return fclose(stdout) ? say_error("write standard output", -errno) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments;
+	const char *step;
+	int result;
+
+	result = sanitise(&step);
+	if (result)
+		return say_error(step, result);
+	if (!arguments_parse(argc, argv, &arguments))
+		return EXIT_STATUS_USAGE;
+	return arguments.version || arguments.help ? print_text(&arguments) : run_stage(&arguments);
+}

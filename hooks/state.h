@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The state that the engine writes to its hooks' standard input. */
+
+#include <stddef.h>
+
+/**
+ * state_read() - everything up to the end of standard input
+ * @ret_text: the bytes, owned by the caller
+ *
+ * Return: 0; -EFBIG if it is no state any more, but an attempt to fill our memory; negative errno.
+ */
+int state_read(char **ret_text, size_t *ret_size);
