@@ -104,6 +104,8 @@ $(O)/test/unit/%: $(O)/test/unit/%.o $(O)/lib/libctr-gpu.a
 
 # ---- tests ----
 
+include $(wildcard test/*/rules.mk)
+
 tests = $(unit_tests) $(test_programs)
 
 # What is missing is installed first: a fresh machine has git, make and a compiler.
@@ -154,6 +156,6 @@ coverage:
 clean:
 	rm -rf $(O) $(O)-sanitize $(O)-clang $(O)-fuzz $(O)-coverage
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
 .PHONY: all clean check check-only check-dependencies check-sanitize check-unit lint fuzz coverage
 .SECONDARY:

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2016,SC2154
+#
+# Container engines for bats files: each in directories of its own, with a socket of its own, inside a simulated host
+# (see `sandbox`), so that nothing of this machine's engines is used and nothing remains.
+#
+# A bats file sets `profile` and starts with `e2e_setup`. Its file name says the cgroup version: the cases in NAME.bats run
+# with what the machine has, and through a link NAME-cgroup2.bats once more with version 2.
+
+e2e=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+CTR_GPU_BUILD=$(readlink -f "${CTR_GPU_BUILD:-$e2e/../../build}")
+export CTR_GPU_BUILD
+# shellcheck source=test/e2e/images.bash
+source "$e2e/images.bash"
+
+cgroup_option=()
+if [[ ${BATS_TEST_FILENAME-} == *-cgroup2.bats ]]; then
+	cgroup_option=(--cgroup2)
+fi
+
+# ---- what every file needs ----
+
+require_root() {
+	[[ $(id -u) == 0 ]] || skip "needs root"
+}
+
+require_program() {
+	command -v "$1" >/dev/null || skip "needs $1"
+}
+
+# sandbox PROFILE COMMAND…: on a simulated host of its own
+sandbox() {
+	local profile=$1
+	shift
+
+	PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH "$e2e/sandbox" "${cgroup_option[@]}" "$profile" -- "$@" 3>&-
+}
+
+# The files and directories of an engine, on a disk: overlayfs does not stack on every filesystem.
+engine_directory() {
+	local directory=$BATS_FILE_TMPDIR/$1
+
+	mkdir -p "$directory"
+	echo "$directory"
+}
+
+# ---- expectations ----
+
+# expect TEXT: the last `run` printed this
+expect() {
+	[[ $output == *"$1"* ]] && return
+	printf 'expected: %s\nin: %s\n' "$1" "$output"
+	return 1
+}
+
+expect_not() {
+	[[ $output != *"$1"* ]] && return
+	printf 'not expected: %s\nin: %s\n' "$1" "$output"
+	return 1
+}
+
+expect_line() {
+	local line
+
+	while IFS= read -r line; do
+		[[ $line == "$1" ]] && return
+	done <<<"${output//$'\r'/}"
+	printf 'expected the line: %s\nin: %s\n' "$1" "$output"
+	return 1
+}
+
+expect_status() {
+	[[ $status -eq $1 ]] && return
+	printf 'expected status %s, got %s: %s\n' "$1" "$status" "$output"
+	return 1
+}
+
+# ---- Docker ----
+
+# docker_start PROFILE: a daemon that finds the hook where it looks for it, on its PATH
+docker_start() {
+	local directory
+
+	directory=$(engine_directory docker)
+	DOCKER_HOST=unix://$directory/socket
+	export DOCKER_HOST
+	echo '{}' >"$directory/daemon.json"
+	PATH=$CTR_GPU_BUILD/bin:$PATH "$e2e/sandbox" "${cgroup_option[@]}" "$1" -- bash -c '
+		exec dockerd --data-root "$0/data" --exec-root "$0/exec" --host "unix://$0/socket" --pidfile "$0/pid" \
+			--config-file "$0/daemon.json" --iptables=false --ip6tables=false --bridge=none \
+			--cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs
+	' "$directory" >"$directory/log" 2>&1 3>&- &
+	echo $! >"$directory/sandbox.pid"
+	for _ in {1..200}; do
+		docker version >/dev/null 2>&1 && return
+		kill -0 "$(<"$directory/sandbox.pid")" 2>/dev/null || break
+		sleep 0.05
+	done
+	echo "dockerd did not start:" && tail -n 20 "$directory/log"
+	return 1
+}
+
+docker_stop() {
+	local directory pid
+
+	directory=$(engine_directory docker)
+	[[ -s $directory/sandbox.pid ]] || return 0
+	pid=$(<"$directory/sandbox.pid")
+	kill -TERM "$pid" 2>/dev/null || true
+	# The daemon may be the child of another shell: of setup_file's.
+	for _ in {1..100}; do
+		kill -0 "$pid" 2>/dev/null || return 0
+		sleep 0.05
+	done
+	echo "dockerd's sandbox $pid does not end"
+	return 1
+}
+
+docker_image() {
+	local root
+
+	root=$(image "$1") || return
+	tar -C "$root" -c . | docker import - "$1" >/dev/null
+}
+
+# ---- Podman ----
+
+# podman_configure DIRECTORY [HOOK]: configuration of its own, and our hook in a hooks directory of its own
+podman_configure() {
+	local directory=$1 hook=${2:-$CTR_GPU_BUILD/bin/ctr-gpu-hook}
+
+	mkdir -p "$directory/hooks"
+	cat >"$directory/containers.conf" <<-END
+		[containers]
+		netns = "none"
+		default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+		pids_limit = 0
+		log_driver = "k8s-file"
+		[engine]
+		cgroup_manager = "cgroupfs"
+		events_logger = "none"
+		hooks_dir = ["$directory/hooks"]
+	END
+	cat >"$directory/hooks/ctr-gpu.json" <<-END
+		{
+			"version": "1.0.0",
+			"hook": {"path": "$hook", "args": ["ctr-gpu-hook", "prestart"], "env": ["LANG=C"]},
+			"when": {"always": true},
+			"stages": ["prestart"]
+		}
+	END
+	cat >"$directory/storage.conf" <<-END
+		[storage]
+		driver = "overlay"
+		graphroot = "$directory/graph"
+		runroot = "${XDG_RUNTIME_DIR:-/run}/containers/storage"
+	END
+}
+
+# podman_in PROFILE ARGUMENT…: `podman ARGUMENT…` as root; "run" gets options that every container here needs
+podman_in() {
+	local profile=$1 directory
+	shift
+
+	directory=$(engine_directory podman)
+	sandbox "$profile" env CONTAINERS_CONF="$directory/containers.conf" \
+		CONTAINERS_STORAGE_CONF="$directory/storage.conf" bash -c '
+			command=$1
+			shift
+			[[ $command != run ]] || set -- --cgroup-parent "$CTR_GPU_TEST_CGROUP" "$@"
+			exec memlock podman "$command" "$@"
+		' podman "$@"
+}
+
+# rootless PROFILE COMMAND…: as a user who is nobody special, with subordinate ids, a home and a runtime directory; engines'
+# files are in the directory that $HOME names. Programs are reached under /run/ctr-gpu, as our own directory may be private.
+rootless() {
+	local profile=$1 directory
+	shift
+
+	directory=$(engine_directory rootless)
+	chown 54321:54321 "$directory"
+	sandbox "$profile" bash -ec '
+		directory=$1
+		shift
+		printf "ctr-gpu-test:x:54321:54321::/run/home:/bin/sh\n" | cat /etc/passwd - >/run/passwd
+		printf "ctr-gpu-test:x:54321:\n" | cat /etc/group - >/run/group
+		printf "ctr-gpu-test:600000:65536\n" >/run/subid
+		[[ -e /etc/subuid && -e /etc/subgid ]] || touch /etc/subuid /etc/subgid
+		for file in passwd group; do mount --bind "/run/$file" "/etc/$file"; done
+		for file in subuid subgid; do mount --bind /run/subid "/etc/$file"; done
+		mkdir -p /run/home /run/user/54321 /run/ctr-gpu
+		mount --bind "$directory" /run/home
+		mount --bind "$CTR_GPU_BUILD" /run/ctr-gpu
+		chown 54321:54321 /run/user/54321
+		cd /run/home
+		exec setpriv --reuid 54321 --regid 54321 --init-groups env -i HOME=/run/home USER=ctr-gpu-test \
+			XDG_RUNTIME_DIR=/run/user/54321 CONTAINERS_CONF=/run/home/containers.conf \
+			CONTAINERS_STORAGE_CONF=/run/home/storage.conf \
+			PATH="/run/ctr-gpu/bin:/run/ctr-gpu/test/tools:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
+	' rootless "$directory" "$@"
+}
+
+# ---- OCI runtimes ----
+
+# bundle IMAGE DIRECTORY [JQ-FILTER]: a bundle whose config.json is the runtime's own with our hook in it
+bundle() {
+	local directory=$2 filter=${3:-.}
+
+	mkdir -p "$directory"
+	image_copy "$1" "$directory/rootfs" || return
+	(cd "$directory" && rm -f config.json && runc spec) || return
+	jq --arg hook "$CTR_GPU_BUILD/bin/ctr-gpu-hook" '
+		.process.terminal = false
+		| .process.args = ["/usr/bin/probe"]
+		| .process.env = ["PATH=/usr/sbin:/usr/bin", "NVIDIA_VISIBLE_DEVICES=all"]
+		| .process.rlimits = []
+		| .root.readonly = false
+		| .linux.resources.devices = [{"allow": false, "access": "rwm"}]
+		| .linux.namespaces |= map(select(.type != "network"))
+		| .hooks.prestart = [{"path": $hook, "args": ["ctr-gpu-hook", "prestart"], "env": ["LANG=C"]}]
+		| '"$filter" "$directory/config.json" >"$directory/config.new" || return
+	mv "$directory/config.new" "$directory/config.json"
+}
+
+# run_bundle PROFILE RUNTIME DIRECTORY: run the bundle's process to its end
+run_bundle() {
+	sandbox "$1" bash -c '
+		cd "$2" || exit
+		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new &&
+			mv config.new config.json || exit
+		exec memlock "$1" --root /run/runtime run container
+	' run_bundle "$2" "$3"
+}

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Programs for use inside test containers, and the old driver libraries of an image that brings its own.
+
+e2e_tools = $(patsubst test/e2e/tools/%.c,$(O)/test/tools/%,$(wildcard test/e2e/tools/*.c))
+stale_libraries = $(addprefix $(O)/test/stale/,libcuda.so.1 libnvidia-ml.so.1 libgen00000.so.1)
+musl_gcc := $(shell command -v musl-gcc)
+
+test_programs += $(e2e_tools) $(stale_libraries) $(if $(musl_gcc),$(O)/test/tools/probe-musl)
+
+# An image's C library may be older than ours, so nothing that needs it new; sanitizers stay out for the same reason.
+$(O)/test/tools/%: test/e2e/tools/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE $(OPTIMIZE) $(warnings) -o $@ $<
+
+$(O)/test/tools/probe-musl: test/e2e/tools/probe.c
+	@mkdir -p $(@D)
+	$(musl_gcc) -std=gnu17 -D_GNU_SOURCE $(OPTIMIZE) -o $@ $<
+
+$(O)/test/stale/%: test/e2e/stale.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 $(OPTIMIZE) $(warnings) -fPIC -fvisibility=hidden -shared -nostdlib -Wl,-soname,$(@F) \
+		-Wl,-z,noseparate-code -Wl,--build-id=none -s -o $@ $<
