@@ -5,8 +5,8 @@
  * /etc/ld.so.cache: bytes in, bytes out. No path is opened here.
  *
  * Facts: glibc sysdeps/generic/dl-cache.h and elf/cache.c. The new format ("glibc-ld.so.cache1.1") is read alone or
- * behind the old one ("ld.so-1.7.0", glibc before 2.32 by default); what is written is always the new format alone, which
- * every glibc since 2.2 accepts. Entries are sorted by _dl_cache_libcmp(), descending.
+ * behind the old one ("ld.so-1.7.0", glibc before 2.32 by default), and so is the old one alone. What is written is always
+ * the new format alone, which every glibc since 2.2 accepts. Entries are sorted by _dl_cache_libcmp(), descending.
  */
 
 #include <stdbool.h>
@@ -30,17 +30,23 @@ struct ldcache_library {
 /**
  * ldcache_merge() - a cache with libraries added
  * @old:       the image's cache; an empty span for an image without one; hostile
- * @libraries: what to add, in order of precedence: of two with one name the first counts; borrowed
+ * @former:    directories that an ldconfig run in the container may have found through our drop-in; NULL if there was none
+ * @libraries: what to add, in order of precedence: of two with one name the first counts; borrowed. None: @old without what
+ *             an earlier merge did to it
  * @ret_data:  the new cache, owned by the caller
  *
- * Merging the same libraries into the result again gives the same bytes. The cost beyond copying does not depend on how
- * many entries @old has. Something that is not a loader cache counts as empty: the image's own loader would not read it
- * either.
+ * The result carries a record of what was added and dropped (record.h), in an extension section that loaders skip. A merge
+ * into it first takes the earlier one back, so merging the same libraries again gives the same bytes, and nothing stays of
+ * a driver that the host no longer has. If @old has no record although we were here before, ldconfig rewrote it since: then,
+ * and only then, every entry is looked at and those for files in @former go.
+ *
+ * Otherwise the cost beyond copying does not depend on how many entries @old has. Something that is not a loader cache, or
+ * has a string outside itself, counts as empty.
  *
  * Return: 0; -ENOMEM; -E2BIG if the result would not fit the format's 32-bit offsets.
  */
-int ldcache_merge(const struct span *old, const struct ldcache_library *libraries, size_t count, unsigned char **ret_data,
-		  size_t *ret_size);
+int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries, size_t count,
+		  unsigned char **ret_data, size_t *ret_size);
 
 /**
  * ldcache_find() - the path of a library of this machine's ABI
@@ -51,9 +57,11 @@ int ldcache_merge(const struct span *old, const struct ldcache_library *librarie
 const char *ldcache_find(const struct span *cache, const char *name);
 
 /**
- * ldcache_musl_path() - the content of /etc/ld-musl-<arch>.path with directories put in front
- * @old: the image's file; NULL if it has none (musl then searches /lib:/usr/local/lib:/usr/lib, which are kept)
+ * ldcache_musl_path() - the content of /etc/ld-musl-<arch>.path with directories added
+ * @old:    the image's file; NULL if it has none (musl then searches /lib:/usr/local/lib:/usr/lib, which are kept)
+ * @front:  searched before the image's; may be NULL
+ * @behind: searched after them, left out where the image lists them already; may be NULL
  *
- * Directories that are there already are not added again. Return: 0 or -ENOMEM.
+ * What an earlier call added to @old is replaced. Return: 0 or -ENOMEM.
  */
-int ldcache_musl_path(const char *old, const struct strv *directories, char **ret);
+int ldcache_musl_path(const char *old, const struct strv *front, const struct strv *behind, char **ret);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ldcache/edit.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "ldcache/libcmp.h"
+
+void cache_edits_clear(struct cache_edits *edits)
+{
+	free(edits->items);
+	*edits = (struct cache_edits){0};
+}
+
+typedef const struct ldcache_library *library_ref;
+
+/* Descending like the cache; of equal names the one given first stays first. */
+static int compare_libraries(const void *a, const void *b)
+{
+	library_ref left = *(const library_ref *)a, right = *(const library_ref *)b;
+	int order = libcmp(right->name, left->name);
+
+	if (order != 0)
+		return order;
+	return (left > right) - (left < right);
+}
+
+static int sort_libraries(const struct ldcache_library *libraries, size_t count, library_ref **ret, size_t *ret_count)
+{
+	library_ref *sorted = calloc(count + 1, sizeof(*sorted));
+	size_t kept = 0;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = &libraries[i];
+	qsort(sorted, count, sizeof(*sorted), compare_libraries);
+	for (size_t i = 0; i < count; i++)
+		if (kept == 0 || libcmp(sorted[kept - 1]->name, sorted[i]->name) != 0)
+			sorted[kept++] = sorted[i];
+	*ret = sorted;
+	*ret_count = kept;
+	return 0;
+}
+
+/* The first entry, from @low on, whose name is less than @name, or with @or_equal not greater. */
+static size_t search(const struct cache_image *image, size_t low, const char *name, bool or_equal)
+{
+	size_t high = image->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = libcmp(cache_image_string(image, image->entries[middle].key), name);
+
+		if (order < 0 || (or_equal && order == 0))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static int add_edit(struct cache_edits *edits, size_t at, size_t removed, library_ref inserted)
+{
+	struct cache_edit *items = array_grow(edits->items, edits->count, sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	edits->items = items;
+	items[edits->count++] = (struct cache_edit){(uint32_t)at, (uint32_t)removed, inserted};
+	edits->removed += removed;
+	edits->inserted += inserted ? 1 : 0;
+	return 0;
+}
+
+/* Takes out, from @from to @end, every run of entries of our ABI; @inserted goes where the first one was. */
+static int replace(const struct cache_image *image, size_t from, size_t end, library_ref inserted, struct cache_edits *edits)
+{
+	int r = 0;
+
+	while (from < end && r == 0) {
+		size_t next = from;
+
+		while (next < end && image->entries[next].flags == CACHE_FLAGS_HERE)
+			next++;
+		if (next == from && !inserted) {
+			from++;
+			continue;
+		}
+		r = add_edit(edits, from, next - from, inserted);
+		inserted = NULL;
+		from = next;
+	}
+	return r;
+}
+
+/* Entries with one name are sorted by ABI, descending, and then by hardware capability. */
+static int edit_name(const struct cache_image *image, size_t low, size_t high, library_ref library, struct cache_edits *edits)
+{
+	size_t at = low;
+
+	while (at < high && image->entries[at].flags > CACHE_FLAGS_HERE)
+		at++;
+	if (at == high)
+		return add_edit(edits, at, 0, library);
+	if (!library->overrides)
+		for (size_t i = at; i < high; i++)
+			if (image->entries[i].flags == CACHE_FLAGS_HERE)
+				return 0;
+	return replace(image, at, high, library, edits);
+}
+
+int cache_edits_make(const struct cache_image *image, const struct ldcache_library *libraries, size_t count,
+		     struct cache_edits *ret)
+{
+	_cleanup_(cache_edits_clear) struct cache_edits edits = {0};
+	_cleanup_free_ library_ref *sorted = NULL;
+	size_t sorted_count, low, high = 0;
+	int r;
+
+	r = sort_libraries(libraries, count, &sorted, &sorted_count);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < sorted_count; i++) {
+		/* Never before the last edit: an image whose entries are not sorted must not make edits overlap. */
+		low = search(image, high, sorted[i]->name, true);
+		high = search(image, low, sorted[i]->name, false);
+		r = edit_name(image, low, high, sorted[i], &edits);
+		if (r < 0)
+			return r;
+	}
+	*ret = edits;
+	edits = (struct cache_edits){0};
+	return 0;
+}

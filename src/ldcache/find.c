@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A look into this machine's own cache, as the loader does it. */
+
+#include <stdlib.h>
+
+#include "ldcache/format.h"
+#include "ldcache/layout.h"
+#include "ldcache/ldcache.h"
+#include "ldcache/libcmp.h"
+
+/* Entries of the old format have no hardware capabilities. */
+static struct cache_entry entry_at(const struct cache_layout *layout, size_t index)
+{
+	struct cache_entry entry = {0};
+
+	(void)span_read(&layout->entries, index * layout->entry_size, &entry, layout->entry_size);
+	return entry;
+}
+
+/* The first entry whose name is not greater. A name outside counts as less, which ends the search somewhere harmless. */
+static size_t search(const struct cache_layout *layout, const char *name)
+{
+	size_t low = 0, high = layout->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const char *key = cache_layout_string(layout, entry_at(layout, middle).key);
+
+		if (!key || libcmp(key, name) <= 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+const char *ldcache_find(const struct span *cache, const char *name)
+{
+	struct cache_layout layout;
+	const char *found = NULL;
+
+	if (!cache_layout_read(cache, &layout))
+		return NULL;
+	for (size_t i = search(&layout, name); i < layout.count; i++) {
+		struct cache_entry entry = entry_at(&layout, i);
+		const char *key = cache_layout_string(&layout, entry.key);
+		const char *path = cache_layout_string(&layout, entry.value);
+
+		if (!key || libcmp(key, name) != 0)
+			break;
+		if (entry.flags != CACHE_FLAGS_HERE || !path)
+			continue;
+		/* One that every processor can load, if there is one. */
+		if (entry.hwcap == 0)
+			return path;
+		if (!found)
+			found = path;
+	}
+	return found;
+}

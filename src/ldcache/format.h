@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The bytes of a loader cache, as glibc's sysdeps/generic/dl-cache.h lays them out. Numbers are in the byte order of the
+ * machine. A file is one of
+ *
+ *	new header, new entries, strings, extension                  (ldconfig -c new; the default since glibc 2.32)
+ *	old header, old entries, padding to 8, and then all that     (ldconfig -c compat; the default before)
+ *	old header, old entries, strings                             (ldconfig -c old)
+ *
+ * Offsets of strings count from the start of the new header, in the last case from the end of the entries; those of the
+ * extension and its sections count from the start of the file.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CACHE_MAGIC_OLD "ld.so-1.7.0"
+#define CACHE_MAGIC_NEW "glibc-ld.so.cache1.1"
+
+struct cache_old_header {
+	char magic[11];
+	uint8_t padding;
+	uint32_t count;
+};
+_Static_assert(sizeof(struct cache_old_header) == 16, "struct cache_file");
+
+struct cache_old_entry {
+	int32_t flags;
+	uint32_t key, value;
+};
+_Static_assert(sizeof(struct cache_old_entry) == 12, "struct file_entry");
+
+struct cache_header {
+	char magic[20];
+	uint32_t count;
+	uint32_t strings_size;
+	uint8_t flags; /* low two bits: byte order */
+	uint8_t padding[3];
+	uint32_t extension_offset;
+	uint32_t unused[3];
+};
+_Static_assert(sizeof(struct cache_header) == 48, "struct cache_file_new");
+
+struct cache_entry {
+	int32_t flags;       /* kind of library and ABI */
+	uint32_t key, value; /* name and path */
+	uint32_t osversion;
+	uint64_t hwcap;      /* with bit 62 set: the low half is an index into the glibc-hwcaps section */
+};
+_Static_assert(sizeof(struct cache_entry) == 24, "struct file_entry_new");
+
+enum {
+	CACHE_ORDER_UNSET = 0,
+	CACHE_ORDER_LITTLE = 2,
+	CACHE_ORDER_BIG = 3,
+	CACHE_ORDER_MASK = 3,
+	CACHE_ORDER_HERE = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? CACHE_ORDER_LITTLE : CACHE_ORDER_BIG,
+};
+
+#define CACHE_EXTENSION_MAGIC UINT32_C(0xeaa42174)
+
+struct cache_extension {
+	uint32_t magic;
+	uint32_t count;
+};
+
+struct cache_section {
+	uint32_t tag;
+	uint32_t flags;
+	uint32_t offset;
+	uint32_t size;
+};
+
+/* Loaders skip sections whose tag they do not know, so ours can live among glibc's (cache_extension_load()). */
+enum {
+	CACHE_SECTION_GENERATOR = 0,
+	CACHE_SECTION_HWCAPS = 1,
+	CACHE_SECTION_RECORD = 0x67727463, /* "ctrg" */
+};
+
+/* What _dl_cache_check_flags() accepts: libc6 and the ABI, from glibc's sysdeps/generic/ldconfig.h. */
+#if defined(__x86_64__) && defined(__LP64__)
+enum { CACHE_FLAGS_HERE = 0x0303 };
+#elif defined(__aarch64__) && defined(__LP64__)
+enum { CACHE_FLAGS_HERE = 0x0a03 };
+#else
+#error "the loader cache's flags of this architecture are not known"
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ldcache/image.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ldcache/layout.h"
+
+void cache_image_clear(struct cache_image *image)
+{
+	free(image->entries);
+	free(image->hwcaps);
+	*image = (struct cache_image){0};
+}
+
+/* One pass of additions and comparisons of integers. Return: false if any string is outside. */
+static bool rebase(struct cache_entry *entries, size_t count, uint32_t offset, size_t size)
+{
+	bool outside = false;
+
+	for (size_t i = 0; i < count; i++) {
+		outside |= entries[i].key < offset || entries[i].value < offset;
+		entries[i].key -= offset;
+		entries[i].value -= offset;
+		outside |= entries[i].key >= size || entries[i].value >= size;
+	}
+	return !outside;
+}
+
+static void widen(const struct cache_layout *layout, struct cache_entry *entries)
+{
+	for (size_t i = 0; i < layout->count; i++) {
+		struct cache_old_entry old;
+
+		memcpy(&old, layout->entries.data + i * sizeof(old), sizeof(old));
+		entries[i] = (struct cache_entry){.flags = old.flags, .key = old.key, .value = old.value};
+	}
+}
+
+static void copy_entries(const struct cache_layout *layout, struct cache_entry *entries)
+{
+	if (layout->entry_size == sizeof(struct cache_old_entry))
+		widen(layout, entries);
+	else
+		memcpy(entries, layout->entries.data, layout->entries.size);
+}
+
+/* A section with a name outside is left out, as the loader leaves out entries that refer to one that is missing. */
+static int copy_hwcaps(const struct cache_layout *layout, const struct span *section, struct cache_image *image)
+{
+	_cleanup_free_ uint32_t *hwcaps = NULL;
+	size_t count = section->size / sizeof(*hwcaps);
+
+	if (count == 0 || section->size % sizeof(*hwcaps) != 0)
+		return 0;
+	hwcaps = malloc(section->size);
+	if (!hwcaps)
+		return -ENOMEM;
+	memcpy(hwcaps, section->data, section->size);
+	for (size_t i = 0; i < count; i++) {
+		if (!cache_layout_string(layout, hwcaps[i]))
+			return 0;
+		hwcaps[i] -= layout->strings_offset;
+	}
+	free(image->hwcaps);
+	image->hwcaps = steal_ptr(hwcaps);
+	image->hwcap_count = count;
+	return 0;
+}
+
+static int read_section(const struct cache_layout *layout, const struct cache_section *section, struct cache_image *image)
+{
+	struct span content;
+
+	if (!span_slice(&layout->file, section->offset, section->size, &content))
+		return 0;
+	switch (section->tag) {
+	case CACHE_SECTION_GENERATOR:
+		image->generator = content;
+		return 0;
+	case CACHE_SECTION_HWCAPS:
+		return copy_hwcaps(layout, &content, image);
+	case CACHE_SECTION_RECORD:
+		image->record = content;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* There are three kinds of section; a directory of thousands is an attempt to keep us busy. */
+enum { MAX_SECTIONS = 64 };
+
+static int read_extension(const struct cache_layout *layout, struct cache_image *image)
+{
+	struct cache_extension extension;
+	struct span directory;
+	int r;
+
+	if (layout->extension_offset == 0 || layout->extension_offset % 4 != 0 ||
+	    !span_read(&layout->file, layout->extension_offset, &extension, sizeof(extension)) ||
+	    extension.magic != CACHE_EXTENSION_MAGIC || extension.count > MAX_SECTIONS ||
+	    !span_slice(&layout->file, layout->extension_offset + sizeof(extension),
+			extension.count * sizeof(struct cache_section), &directory))
+		return 0;
+	for (size_t i = 0; i < extension.count; i++) {
+		struct cache_section section;
+
+		if (!span_read(&directory, i * sizeof(section), &section, sizeof(section)))
+			return 0;
+		r = read_section(layout, &section, image);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* What an image without a cache has. */
+static int make_empty(struct cache_image *ret)
+{
+	struct cache_entry *entries = calloc(1, sizeof(*entries));
+
+	if (!entries)
+		return -ENOMEM;
+	*ret = (struct cache_image){.entries = entries, .order = CACHE_ORDER_HERE};
+	return 0;
+}
+
+int cache_image_read(const struct span *file, struct cache_image *ret)
+{
+	_cleanup_(cache_image_clear) struct cache_image image = {0};
+	struct cache_layout layout;
+	int r;
+
+	if (!cache_layout_read(file, &layout))
+		return make_empty(ret);
+	image.entries = calloc(layout.count + 1, sizeof(*image.entries));
+	if (!image.entries)
+		return -ENOMEM;
+	copy_entries(&layout, image.entries);
+	if (!rebase(image.entries, layout.count, layout.strings_offset, layout.strings.size))
+		return make_empty(ret);
+	image.count = layout.count;
+	image.strings = layout.strings;
+	image.order = layout.order;
+	r = read_extension(&layout, &image);
+	if (r < 0)
+		return r;
+	*ret = image;
+	image = (struct cache_image){0};
+	return 0;
+}
+
+struct directory {
+	const char *path;
+	size_t length;
+};
+
+static int compare_directories(const void *a, const void *b)
+{
+	const struct directory *left = a, *right = b;
+	size_t shorter = left->length < right->length ? left->length : right->length;
+	int order = memcmp(left->path, right->path, shorter);
+
+	if (order != 0)
+		return order;
+	return (left->length > right->length) - (left->length < right->length);
+}
+
+static bool is_in(const char *path, const struct directory *directories, size_t count)
+{
+	const char *slash = memrchr(path, '/', strnlen(path, PATH_MAX));
+	struct directory key;
+
+	if (!slash)
+		return false;
+	key = (struct directory){.path = path, .length = (size_t)(slash - path)};
+	return bsearch(&key, directories, count, sizeof(*directories), compare_directories) != NULL;
+}
+
+int cache_image_forget(struct cache_image *image, const struct strv *directories)
+{
+	_cleanup_free_ struct directory *sorted = NULL;
+	size_t kept = 0;
+
+	sorted = calloc(directories->count + 1, sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < directories->count; i++)
+		sorted[i] = (struct directory){directories->items[i], strlen(directories->items[i])};
+	qsort(sorted, directories->count, sizeof(*sorted), compare_directories);
+	for (size_t i = 0; i < image->count; i++)
+		if (!is_in(cache_image_string(image, image->entries[i].value), sorted, directories->count))
+			image->entries[kept++] = image->entries[i];
+	image->count = kept;
+	return 0;
+}

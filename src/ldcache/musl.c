@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * musl has no cache but a search path: directories separated by colons or newlines, of which empty ones are skipped
+ * (path_open() in musl's ldso/dynlink.c). There is no room for a comment, so an empty directory at the end of our first
+ * line and at the start of our last one, "::", tells ours from the image's at the next start.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ldcache/ldcache.h"
+
+static const char default_path[] = "/lib:/usr/local/lib:/usr/lib";
+static const char mark[] = "::";
+
+static bool ends_with(const char *text, size_t length, const char *end)
+{
+	return length >= strlen(end) && strncmp(text + length - strlen(end), end, strlen(end)) == 0;
+}
+
+/* The image's part of a file: without a first line that ends in the mark and a last one that begins with it. */
+static char *image_part(const char *old)
+{
+	size_t first = strcspn(old, "\n");
+	const char *tail;
+
+	if (old[first] == '\n' && ends_with(old, first, mark))
+		old += first + 1;
+	tail = strstr(old, "\n::/");
+	if (!tail || strchr(tail + 1, '\n') != strrchr(tail, '\n'))
+		return strdup(old);
+	return strndup(old, (size_t)(tail - old));
+}
+
+/* The format has no quoting. */
+static bool can_be_listed(const char *directory)
+{
+	return directory[0] == '/' && !strpbrk(directory, ":\n");
+}
+
+static int append(char **text, const char *separator, const char *directory)
+{
+	char *longer;
+
+	if (!can_be_listed(directory))
+		return 0;
+	if (str_format(&longer, "%s%s%s", *text, **text ? separator : "", directory) < 0)
+		return -ENOMEM;
+	free(*text);
+	*text = longer;
+	return 0;
+}
+
+static int join(const struct strv *directories, const struct strv *without, char **ret)
+{
+	_cleanup_free_ char *text = strdup("");
+
+	if (!text)
+		return -ENOMEM;
+	for (size_t i = 0; directories && i < directories->count; i++) {
+		if (without && strv_contains(without, directories->items[i]))
+			continue;
+		if (append(&text, ":", directories->items[i]) < 0)
+			return -ENOMEM;
+	}
+	*ret = steal_ptr(text);
+	return 0;
+}
+
+int ldcache_musl_path(const char *old, const struct strv *front, const struct strv *behind, char **ret)
+{
+	_cleanup_free_ char *image = NULL, *first = NULL, *last = NULL;
+	_cleanup_strv_ struct strv listed = {0};
+	size_t length;
+	int r;
+
+	image = image_part(old ? old : default_path);
+	if (!image)
+		return -ENOMEM;
+	length = strlen(image);
+	while (length > 0 && image[length - 1] == '\n')
+		image[--length] = '\0';
+	r = strv_split(image, ":\n", &listed);
+	if (r == 0)
+		r = join(front, NULL, &first);
+	if (r == 0)
+		r = join(behind, &listed, &last);
+	if (r < 0)
+		return r;
+	return str_format(ret, "%s%s%s%s%s%s\n", first, *first ? "::\n" : "", image, *last ? "\n" : "", *last ? mark : "", last);
+}

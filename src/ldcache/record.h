@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How a merge can be taken back. A cache that we wrote carries a section of its own which says how long the image's strings
+ * were, where entries of ours were put in, and which of the image's were taken out. With it the image's own cache comes
+ * back exactly, so that the next start, perhaps with another driver, begins from there: nothing is left of the old driver,
+ * nothing that it shadowed is lost, and nothing grows. An ldconfig run in the container writes a cache without the section.
+ *
+ * The section comes from the image and is as hostile as the rest; it is used if all of it makes sense.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ldcache/edit.h"
+#include "ldcache/image.h"
+
+/** Return: the bytes that cache_record_write() takes. */
+size_t cache_record_size(const struct cache_edits *edits);
+
+void cache_record_write(const struct cache_image *image, const struct cache_edits *edits, unsigned char *to);
+
+/**
+ * cache_record_undo() - turn a merged cache back into the image's own
+ *
+ * Return: 1; 0, with @image as it was, if it has no record or one that makes no sense; -ENOMEM.
+ */
+int cache_record_undo(struct cache_image *image);

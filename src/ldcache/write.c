@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ldcache/write.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ldcache/record.h"
+
+enum { MAX_SECTIONS = 3 };
+
+/* Where everything goes. Behind the entries: the image's strings, ours, the extension and its sections. */
+struct plan {
+	size_t count;
+	size_t strings, own_strings, strings_end;
+	size_t extension;
+	struct cache_section sections[MAX_SECTIONS];
+	uint32_t section_count;
+	size_t size;
+};
+
+/* The name is most often the end of the path; then it needs no string of its own, as in ldconfig's tables. */
+static bool name_ends_path(const struct ldcache_library *library)
+{
+	size_t name = strlen(library->name), path = strlen(library->path);
+
+	return name <= path && streq(library->path + path - name, library->name);
+}
+
+static size_t own_strings_size(const struct cache_edits *edits)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < edits->count; i++) {
+		const struct ldcache_library *library = edits->items[i].inserted;
+
+		if (!library)
+			continue;
+		size += strlen(library->path) + 1;
+		if (!name_ends_path(library))
+			size += strlen(library->name) + 1;
+	}
+	return size;
+}
+
+static void plan_section(struct plan *plan, uint32_t tag, size_t size)
+{
+	if (size == 0)
+		return;
+	plan->sections[plan->section_count++] = (struct cache_section){.tag = tag, .size = (uint32_t)size};
+}
+
+static void plan_sections(struct plan *plan)
+{
+	size_t next = plan->extension + sizeof(struct cache_extension) + plan->section_count * sizeof(struct cache_section);
+
+	for (size_t i = 0; i < plan->section_count; i++) {
+		plan->sections[i].offset = (uint32_t)next;
+		next += plan->sections[i].size;
+	}
+	plan->size = next;
+}
+
+static int make_plan(const struct cache_image *image, const struct cache_edits *edits, struct plan *ret)
+{
+	struct plan plan = {.count = image->count + edits->inserted - edits->removed};
+
+	plan.strings = sizeof(struct cache_header) + plan.count * sizeof(struct cache_entry);
+	plan.own_strings = plan.strings + image->strings.size;
+	plan.strings_end = plan.own_strings + own_strings_size(edits);
+	plan.extension = (plan.strings_end + 3) & ~(size_t)3;
+	/* In this order the sections whose sizes are multiples of four come first, so all that need it are aligned. */
+	plan_section(&plan, CACHE_SECTION_HWCAPS, image->hwcap_count * sizeof(*image->hwcaps));
+	plan_section(&plan, CACHE_SECTION_RECORD, edits->count > 0 ? cache_record_size(edits) : 0);
+	plan_section(&plan, CACHE_SECTION_GENERATOR, image->generator.size);
+	plan_sections(&plan);
+	if (plan.size > UINT32_MAX)
+		return -E2BIG;
+	*ret = plan;
+	return 0;
+}
+
+static void write_header(const struct cache_image *image, const struct plan *plan, unsigned char *data)
+{
+	struct cache_header header = {
+		.count = (uint32_t)plan->count,
+		.strings_size = (uint32_t)(plan->strings_end - plan->strings),
+		.flags = image->order,
+		.extension_offset = (uint32_t)plan->extension,
+	};
+
+	memcpy(header.magic, CACHE_MAGIC_NEW, sizeof(header.magic));
+	memcpy(data, &header, sizeof(header));
+}
+
+/* Where the next entry and the next string of ours go. */
+struct cursor {
+	unsigned char *data;
+	struct cache_entry *entry;
+	size_t string;
+};
+
+static void write_image_entries(struct cursor *cursor, const struct cache_entry *from, size_t count, uint32_t offset)
+{
+	for (size_t i = 0; i < count; i++) {
+		cursor->entry[i] = from[i];
+		cursor->entry[i].key += offset;
+		cursor->entry[i].value += offset;
+	}
+	cursor->entry += count;
+}
+
+static void write_library(struct cursor *cursor, const struct ldcache_library *library)
+{
+	size_t path = strlen(library->path) + 1, name = strlen(library->name) + 1;
+	struct cache_entry entry = {.flags = CACHE_FLAGS_HERE, .value = (uint32_t)cursor->string};
+
+	memcpy(cursor->data + cursor->string, library->path, path);
+	cursor->string += path;
+	if (name_ends_path(library)) {
+		entry.key = (uint32_t)(cursor->string - name);
+	} else {
+		entry.key = (uint32_t)cursor->string;
+		memcpy(cursor->data + cursor->string, library->name, name);
+		cursor->string += name;
+	}
+	*cursor->entry++ = entry;
+}
+
+static void write_entries(const struct cache_image *image, const struct cache_edits *edits, const struct plan *plan,
+			  unsigned char *data)
+{
+	struct cursor cursor = {
+		.data = data,
+		.entry = (struct cache_entry *)(void *)(data + sizeof(struct cache_header)),
+		.string = plan->own_strings,
+	};
+	uint32_t offset = (uint32_t)plan->strings;
+	size_t next = 0;
+
+	for (size_t i = 0; i < edits->count; i++) {
+		const struct cache_edit *edit = &edits->items[i];
+
+		write_image_entries(&cursor, image->entries + next, edit->at - next, offset);
+		if (edit->inserted)
+			write_library(&cursor, edit->inserted);
+		next = (size_t)edit->at + edit->removed;
+	}
+	if (next < image->count)
+		write_image_entries(&cursor, image->entries + next, image->count - next, offset);
+	if (image->strings.size > 0)
+		memcpy(data + plan->strings, image->strings.data, image->strings.size);
+}
+
+static void write_hwcaps(const struct cache_image *image, const struct plan *plan, unsigned char *to)
+{
+	for (size_t i = 0; i < image->hwcap_count; i++) {
+		uint32_t offset = image->hwcaps[i] + (uint32_t)plan->strings;
+
+		to = mempcpy(to, &offset, sizeof(offset));
+	}
+}
+
+static void write_extension(const struct cache_image *image, const struct cache_edits *edits, const struct plan *plan,
+			    unsigned char *data)
+{
+	struct cache_extension extension = {.magic = CACHE_EXTENSION_MAGIC, .count = plan->section_count};
+
+	memcpy(mempcpy(data + plan->extension, &extension, sizeof(extension)), plan->sections,
+	       plan->section_count * sizeof(plan->sections[0]));
+	for (size_t i = 0; i < plan->section_count; i++) {
+		unsigned char *to = data + plan->sections[i].offset;
+
+		if (plan->sections[i].tag == CACHE_SECTION_HWCAPS)
+			write_hwcaps(image, plan, to);
+		else if (plan->sections[i].tag == CACHE_SECTION_RECORD)
+			cache_record_write(image, edits, to);
+		else
+			memcpy(to, image->generator.data, image->generator.size);
+	}
+}
+
+int cache_write(const struct cache_image *image, const struct cache_edits *edits, unsigned char **ret_data, size_t *ret_size)
+{
+	_cleanup_free_ unsigned char *data = NULL;
+	struct plan plan;
+	int r;
+
+	r = make_plan(image, edits, &plan);
+	if (r < 0)
+		return r;
+	data = malloc(plan.size);
+	if (!data)
+		return -ENOMEM;
+	write_header(image, &plan, data);
+	write_entries(image, edits, &plan, data);
+	memset(data + plan.strings_end, 0, plan.extension - plan.strings_end);
+	write_extension(image, edits, &plan, data);
+	*ret_data = steal_ptr(data);
+	*ret_size = plan.size;
+	return 0;
+}
