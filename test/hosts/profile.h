@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A profile: what a simulated host declares of itself. Plain data, read from test/hosts/profiles/NAME.json; every key is
+ * described in README.md.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi.h"
+
+enum { PROFILE_SETS_MAX = 8, PROFILE_NATIVE_MAX = 16 };
+
+enum profile_files {
+	FILES_WHOLE,  /* the directory and what belongs in it */
+	FILES_EMPTY,  /* an empty directory */
+	FILES_ABSENT, /* no directory, though the driver names it */
+};
+
+struct profile_adapter {
+	const char *name;
+	uint32_t vendor, device;
+	LUID luid;
+	bool has_address;
+	ADAPTERADDRESS address;
+	uint32_t wddm;
+	uint32_t type;
+	const char *store; /* directory name; NULL: the driver tells none */
+	const char *store_prefix; /* how Windows spells what is in front of it */
+	const char *files; /* which of the sets of files lies in it */
+	enum profile_files on_disk;
+};
+
+struct profile {
+	void *document; /* owns every string */
+	const char *about;
+
+	bool dxg;
+	const char *libdxcore; /* "present", "no-symbols", "hangs", "crashes"; NULL: there is none */
+	const char *lib[PROFILE_SETS_MAX];
+	size_t lib_count;
+	bool wsl_mounts;    /* lib and drivers are mounts of their own, as on WSL, and not plain directories */
+	bool loader_cache;  /* ld.wsl.conf and what ldconfig makes of it */
+	unsigned repository; /* how many directories of other drivers lie beside the stores */
+	struct profile_adapter adapters[ADAPTERS_MAX];
+	size_t adapter_count;
+};
+
+/**
+ * profile_load() - read a declaration
+ * @path: of the JSON file
+ * @ret:  released with profile_clear()
+ *
+ * Return: 0; -1 after a message on standard error.
+ */
+int profile_load(const char *path, struct profile *ret);
+
+void profile_clear(struct profile *profile);

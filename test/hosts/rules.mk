@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# test-hosts: the simulated hosts. What a host is made of is compiled here, so that entering one only copies files:
+# files/lib-* and files/dxcore-* go to /usr/lib/wsl/lib, files/store-* into driver stores, under the names they have here.
+
+hosts = $(O)/test/hosts
+hosts_files = $(hosts)/files
+
+# Driver libraries must load in old images. They are linked against empty libraries that have libc's names and no
+# versions, so that no symbol asks for a glibc newer than 2.2.5 (linked as usual on Debian 12, dlopen() asks for 2.34).
+hosts_cflags = -std=gnu17 -O2 -fPIC -fvisibility=hidden $(warnings) -D_GNU_SOURCE -U_FORTIFY_SOURCE -fno-stack-protector
+hosts_libc = $(hosts)/libc/libc.so.6 $(hosts)/libc/libdl.so.2
+hosts_link = -nostdlib -Wl,--no-as-needed -Wl,--unresolved-symbols=ignore-all -Wl,--hash-style=both -Wl,-z,noexecstack $(hosts_libc)
+
+hosts_lib_nvidia = libcuda.so libcuda.so.1 libcuda.so.1.1 libnvidia-ml.so.1 libnvidia-encode.so libnvidia-encode.so.1 \
+	libnvcuvid.so libnvcuvid.so.1 libnvidia-opticalflow.so libnvidia-opticalflow.so.1 libnvoptix.so.1 libnvdxdlkernels.so \
+	libnvwgf2umx.so libcudadebugger.so.1 libnvidia-ngx.so.1 nvidia-smi
+hosts_lib_packaged = libd3d12.so libd3d12core.so
+hosts_store_nvidia = libcuda.so.1.1 libcuda_loader.so libnvidia-ml.so.1 libnvidia-ml_loader.so libnvidia-ptxjitcompiler.so.1 \
+	libnvidia-nvvm.so.4 libnvdxgdmal.so.1 libnvwgf2umx.so libnvcuvid.so.1 libnvidia-encode.so.1 libnvoptix.so.1 \
+	libnvidia-tileiras.so.1 nvidia-smi nvcubins.bin nvlddmkm.sys nvapi64.dll nv_dispi.inf
+hosts_store_intel = libigd12umd64.so libigc.so libigdml64.so libigdgmm_w.so.12 libLLVM-14.so iigd_dch.inf igdkmdn64.sys
+hosts_store_amd = amdxc64.so libamdenc64.so u0198975.inf amdkmdag.sys
+hosts_store_npu = libamdxdna_mcdm.so kipudrv.inf kipudrv.sys
+hosts_store_microsoft = basicrender.inf
+
+hosts_made = $(hosts_lib_nvidia:%=$(hosts_files)/lib-nvidia/%) $(hosts_lib_packaged:%=$(hosts_files)/lib-packaged/%) \
+	$(foreach set,nvidia intel amd npu microsoft,$(hosts_store_$(set):%=$(hosts_files)/store-$(set)/%)) \
+	$(foreach kind,present no-symbols hangs crashes,$(hosts_files)/dxcore-$(kind)/libdxcore.so)
+hosts_sources = $(wildcard test/hosts/*.c)
+hosts_enter_objects = $(patsubst test/hosts/%.c,$(hosts)/%.o,$(filter-out test/hosts/dxgtest.c,$(hosts_sources)))
+
+test-hosts: $(hosts)/enter $(hosts_made)
+
+$(hosts)/enter: $(hosts_enter_objects)
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ljansson
+
+$(hosts)/libc/%: test/hosts/lib/libc.S
+	@mkdir -p $(@D)
+	$(CC) -shared -nostdlib -Wl,-soname,$* -o $@ $<
+
+hosts_library = @mkdir -p $(@D) && $(CC) -shared $(hosts_cflags)
+
+$(hosts_files)/dxcore-%/libdxcore.so: test/hosts/lib/dxcore.c test/hosts/abi.h $(hosts_libc)
+	$(hosts_library) $(hosts_dxcore_$*) -Wl,-soname,libdxcore.so -o $@ $< $(hosts_link)
+hosts_dxcore_no-symbols = -DWITHOUT_SYMBOLS
+hosts_dxcore_hangs = -DHANGS
+hosts_dxcore_crashes = -DCRASHES
+
+hosts_kmt = test/hosts/lib/kmt.c test/hosts/lib/kmt.h test/hosts/abi.h test/hosts/lib/cuda.h test/hosts/lib/nvml.h $(hosts_libc)
+
+# One file under three names, none of them a link: so Windows lays them down.
+$(patsubst %,$(hosts_files)/lib-nvidia/%,libcuda.so libcuda.so.1 libcuda.so.1.1): test/hosts/lib/cuda.c $(hosts_kmt)
+	$(hosts_library) -Wl,-soname,libcuda.so.1 -o $@ $< test/hosts/lib/kmt.c $(hosts_link)
+$(hosts_files)/lib-nvidia/libnvidia-ml.so.1: test/hosts/lib/nvml.c $(hosts_kmt)
+	$(hosts_library) -Wl,-soname,libnvidia-ml.so.1 -o $@ $< test/hosts/lib/kmt.c $(hosts_link)
+$(hosts_files)/store-nvidia/libcuda.so.1.1: test/hosts/lib/cuda-store.c $(hosts_kmt)
+	$(hosts_library) -Wl,-soname,libcuda.so.1.1 -o $@ $< test/hosts/lib/kmt.c $(hosts_link)
+$(hosts_files)/store-nvidia/libnvidia-ml.so.1: test/hosts/lib/nvml-store.c $(hosts_kmt)
+	$(hosts_library) -Wl,-soname,libnvidia-ml.so.1 -o $@ $< test/hosts/lib/kmt.c $(hosts_link)
+$(hosts_files)/%/nvidia-smi: test/hosts/lib/smi.c test/hosts/lib/nvml.h $(hosts_libc)
+	@mkdir -p $(@D)
+	$(CC) -pie $(hosts_cflags) -nostartfiles -o $@ $< $(shell $(CC) -print-file-name=Scrt1.o) $(hosts_link)
+
+$(hosts_files)/%.bin $(hosts_files)/%.sys $(hosts_files)/%.dll $(hosts_files)/%.inf:
+	@mkdir -p $(@D)
+	printf 'simulated %s\n' $(@F) > $@
+
+# libfoo.so.1.2 has the SONAME libfoo.so.1.2, and libfoo.so that of libfoo.so.1 where both are there.
+hosts_soname = $(if $(and $(filter %.so,$(@F)),$(filter $(@F).1,$(hosts_lib_nvidia))),$(@F).1,$(@F))
+define hosts_driver_library
+	@mkdir -p $(@D)
+	$(CC) -shared $(hosts_cflags) -DNAME='"$(@F)"' -Wl,-soname,$(hosts_soname) -o $@ $< $(hosts_link)
+endef
+$(hosts_files)/%: test/hosts/lib/driver.c $(hosts_libc)
+	$(hosts_driver_library)
+
+.PHONY: test-hosts

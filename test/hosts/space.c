@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "tree.h"
+
+/* A directory that every machine has and that nothing needs while a host is built: a scratch tmpfs lies over it. */
+#define SCRATCH "/mnt"
+
+static int complain(const char *what)
+{
+	(void)fprintf(stderr, "enter: %s: %s\n", what, strerror(errno));
+	return -1;
+}
+
+dev_t space_default_device(void)
+{
+	/* hwrng first: no engine's default rules allow it. It opens for reading only. */
+	static const unsigned minors[] = { 183, 229, 237 };
+	_cleanup_fclose_ FILE *misc = fopen("/proc/misc", "re");
+	unsigned minor_number, best = sizeof(minors) / sizeof(minors[0]);
+
+	while (misc && fscanf(misc, "%u %*s", &minor_number) == 1)
+		for (unsigned i = 0; i < best; i++)
+			if (minors[i] == minor_number)
+				best = i;
+	return best < sizeof(minors) / sizeof(minors[0]) ? makedev(10, minors[best]) : 0;
+}
+
+/* Lays SCRATCH/name over a directory of the machine. What is mounted below it is carried over by the caller. */
+static int overlay(const char *name, const char *directory)
+{
+	char options[256];
+
+	(void)snprintf(options, sizeof(options), "lowerdir=%s,upperdir=" SCRATCH "/%s,workdir=" SCRATCH "/%s.work", directory, name,
+		       name);
+	if (mount("overlay", directory, "overlay", 0, options) < 0)
+		return complain(directory);
+	return 0;
+}
+
+static int scratch_directories(void)
+{
+	static const char *const names[] = { "dev", "dev.work", "etc", "etc.work", "lib", "lib.work", "etc/ld.so.conf.d", "lib/wsl",
+					     "lib/wsl/lib", "lib/wsl/drivers" };
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		(void)snprintf(path, sizeof(path), SCRATCH "/%s", names[i]);
+		if (tree_mkdir(path) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* /dev with one node more, and all that is mounted below it as it was. */
+static int make_dev(dev_t device)
+{
+	static const char *const below[] = { "pts", "shm", "mqueue", "hugepages" };
+	int trees[sizeof(below) / sizeof(below[0])];
+	char path[64];
+
+	if (mknod(SCRATCH "/dev/dxg", S_IFCHR | 0666, device) < 0 || chmod(SCRATCH "/dev/dxg", 0666) < 0)
+		return complain("mknod /dev/dxg");
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		(void)snprintf(path, sizeof(path), "/dev/%s", below[i]);
+		trees[i] = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	}
+	if (overlay("dev", "/dev") < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		(void)snprintf(path, sizeof(path), "/dev/%s", below[i]);
+		if (trees[i] < 0)
+			continue;
+		if (move_mount(trees[i], "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+			return complain(path);
+		(void)close(trees[i]);
+	}
+	return 0;
+}
+
+static int make_wsl(const struct space *space)
+{
+	static const char lib[] = "/usr/lib/wsl/lib", drivers[] = "/usr/lib/wsl/drivers";
+	bool mounts = space->profile->wsl_mounts;
+
+	if (overlay("lib", "/usr/lib") < 0)
+		return -1;
+	if (mounts && mount("none", lib, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, "mode=755") < 0)
+		return complain(lib);
+	if (mounts && mount("drivers", drivers, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, "mode=555") < 0)
+		return complain(drivers);
+	if (tree_lib(space->profile, space->files, lib) < 0 || tree_drivers(space->profile, space->files, drivers) < 0)
+		return -1;
+	if (mounts && mount(NULL, drivers, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) < 0)
+		return complain(drivers);
+	return 0;
+}
+
+/* What WSL's init does at boot. The machine's own cache of ldconfig(8) is hidden from it. */
+static int make_loader_cache(void)
+{
+	char *const argv[] = { (char[]){ "ldconfig" }, (char[]){ "-X" }, NULL };
+	char *const envp[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	int status = -1, result;
+	pid_t pid;
+
+	if (tree_write("/etc/ld.so.conf.d/ld.wsl.conf", "/usr/lib/wsl/lib\n") < 0)
+		return -1;
+	if (access("/var/cache/ldconfig", F_OK) == 0 && mount("none", "/var/cache/ldconfig", "tmpfs", 0, "mode=700") < 0)
+		return complain("/var/cache/ldconfig");
+
+	(void)posix_spawn_file_actions_init(&actions);
+	(void)posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	result = posix_spawn(&pid, "/sbin/ldconfig", &actions, NULL, argv, envp);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	errno = result;
+	if (result || waitpid(pid, &status, 0) < 0 || status != 0)
+		return complain("ldconfig");
+	return 0;
+}
+
+int space_enter(const struct space *space)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return complain("a mount namespace of its own");
+	if (mount("none", SCRATCH, "tmpfs", 0, "mode=755") < 0)
+		return complain(SCRATCH);
+	if (scratch_directories() < 0 || overlay("etc", "/etc") < 0)
+		return -1;
+	if (space->profile->dxg && (make_dev(space->device) < 0 || make_wsl(space) < 0))
+		return -1;
+	if (space->profile->loader_cache && make_loader_cache() < 0)
+		return -1;
+	if (space->cgroup2 && mount("none", "/sys/fs/cgroup", "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return complain("/sys/fs/cgroup");
+	if (umount2(SCRATCH, MNT_DETACH) < 0)
+		return complain(SCRATCH);
+	return 0;
+}

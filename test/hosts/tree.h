@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Files of a simulated host, below a directory. All return 0, or -1 after a message on standard error. */
+
+#include <sys/types.h>
+
+#include "profile.h"
+
+int tree_mkdir(const char *path);
+int tree_write(const char *path, const char *text);
+
+/** Copies the regular files of a directory, giving each @mode. */
+int tree_copy(const char *from, const char *to, mode_t mode);
+
+/** What Windows keeps in FileRepository: the stores of the adapters, among @profile->repository directories of other drivers. */
+int tree_drivers(const struct profile *profile, const char *files, const char *to);
+
+/** What lies in /usr/lib/wsl/lib. */
+int tree_lib(const struct profile *profile, const char *files, const char *to);
