@@ -151,11 +151,73 @@ coverage:
 	lcov --quiet --extract $(O)-coverage/all.info '*/src/*' '*/hooks/*' --output-file $(O)-coverage/ours.info --rc lcov_branch_coverage=1
 	lcov --summary $(O)-coverage/ours.info --rc lcov_branch_coverage=1
 
+# ---- installation ----
+
+hooksdir = $(prefix)/share/containers/oci/hooks.d
+INSTALL = install
+STRIP = strip
+man_pages = $(notdir $(wildcard man/*.[1-9]))
+man_section = $(subst .,,$(suffix $(1)))
+library_file = libctr-gpu.so.$(VERSION)
+
+# Beside the distribution's own directories the loader needs to be told the way, whatever the tree is called later.
+install_rpath = $(if $(filter /usr,$(prefix)),,-Wl$(comma)-rpath$(comma)'$$ORIGIN/$(shell realpath -m --relative-to=$(bindir) $(libdir))')
+comma := ,
+
+# The client has the way to ctr-gpu-driverd compiled in.
+$(O)/src/driverd/client.o: $(O)/gen/libexecdir
+$(O)/gen/libexecdir: always
+	@mkdir -p $(@D)
+	@echo '$(libexecdir)' | cmp -s - $@ || echo '$(libexecdir)' >$@
+always:
+
+installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook) $(libexecdir)/ctr-gpu/ctr-gpu-driverd \
+	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
+	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json \
+	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page))
+
+install: all
+	@mkdir -p $(O)/install
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu
+	sed -e 's,@prefix@,$(prefix),; s,@libdir@,$(libdir),; s,@includedir@,$(includedir),; s,@version@,$(VERSION),' \
+		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
+	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(installed))))
+	$(INSTALL) -m 755 $(O)/install/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
+	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-driverd $(DESTDIR)$(libexecdir)/ctr-gpu
+	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/$(library_file)
+	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))
+	ln -sf $(library_file) $(DESTDIR)$(libdir)/libctr-gpu.so.$(SOVERSION)
+	ln -sf libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/libctr-gpu.so
+	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.a $(DESTDIR)$(libdir)
+	$(STRIP) --strip-debug $(DESTDIR)$(libdir)/libctr-gpu.a
+	$(INSTALL) -m 644 $(O)/install/ctr-gpu.pc $(DESTDIR)$(libdir)/pkgconfig
+	$(INSTALL) -m 644 src/lib/ctr-gpu.h src/base/ctr-gpu-error.h $(DESTDIR)$(includedir)
+	$(INSTALL) -m 644 $(O)/install/ctr-gpu.json $(DESTDIR)$(hooksdir)
+	$(foreach page,$(man_pages),$(INSTALL) -m 644 man/$(page) $(DESTDIR)$(mandir)/man$(call man_section,$(page))/$(page) &&) true
+
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(installed))
+	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libexecdir)/ctr-gpu $(DESTDIR)$(hooksdir) || true
+
+# The name by which Docker finds a hook for --gpus. It is NVIDIA's, so it is taken only when asked for, and never from a
+# file that is not ours.
+compat_link = $(DESTDIR)$(bindir)/nvidia-container-runtime-hook
+compat_is_ours = test "$$(readlink $(compat_link))" = ctr-gpu-hook
+install-compat: install
+	@if test -e $(compat_link) || test -L $(compat_link); then $(compat_is_ours) || { \
+		echo "$(compat_link) is there already and not ours; remove the package that it belongs to first" >&2; exit 1; }; fi
+	ln -sf ctr-gpu-hook $(compat_link)
+
+uninstall-compat:
+	if $(compat_is_ours); then rm -f $(compat_link); fi
+
 # ---- the rest ----
 
 clean:
 	rm -rf $(O) $(O)-sanitize $(O)-clang $(O)-fuzz $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
-.PHONY: all clean check check-only check-dependencies check-sanitize check-unit lint fuzz coverage
+.PHONY: all clean check check-only check-dependencies check-sanitize check-unit lint fuzz coverage always install uninstall \
+	install-compat uninstall-compat
 .SECONDARY:

@@ -41,7 +41,7 @@ static int reset_signals(void)
 {
 	sigset_t none;
 
-	/* execve(2) leaves no handlers, but what was ignored stays so. Nobody sends the real-time ones, above. */
+	/* A new program has no handlers, but what was ignored stays so. Nobody sends the real-time ones, above. */
 	for (int number = 1; number <= SIGSYS; number++)
 		(void)signal(number, SIG_DFL); /* refused for SIGKILL and SIGSTOP */
 	/* A driver library's process that dies must not take this one along through their socket. */
