@@ -36,11 +36,11 @@ LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_fl
 
 tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
 shared_libraries = -ljansson -lseccomp -lcap -lelf -ltirpc
-static_libraries = -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a -l:libz.a -l:libtirpc.a
+static_libraries = $(O)/src/driverd/gss.o -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a -l:libz.a -l:libtirpc.a
 
 library_sources = $(wildcard src/base/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c) src/driverd/client.c
 library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
-driverd_sources = $(filter-out src/driverd/client.c src/driverd/gss.c,$(wildcard src/driverd/*.c))
+driverd_sources = $(filter-out src/driverd/client.c,$(wildcard src/driverd/*.c))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
 cli_objects = $(patsubst %.c,$(O)/%.o,$(wildcard src/cli/*.c))
 hook_objects = $(patsubst %.c,$(O)/%.o,$(wildcard hooks/*.c))
@@ -100,7 +100,17 @@ $(O)/%.o: %.c
 
 $(O)/test/unit/%: $(O)/test/unit/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -lcmocka $(if $(SANITIZE),$(shared_libraries),-Wl,--as-needed $(static_libraries))
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcmocka $(if $(SANITIZE),$(shared_libraries),-Wl,--as-needed $(static_libraries))
+
+# Libraries that misbehave, for the test of ctr-gpu-driverd.
+driverd_test_libraries = $(patsubst test/unit/driverd/%.c,$(O)/test/lib/%.so,$(wildcard test/unit/driverd/*.c))
+
+$(O)/test/lib/%.so: test/unit/driverd/%.c
+	@mkdir -p $(@D)
+	$(CC) -shared $(CPPFLAGS_ALL) $(filter-out -fsanitize=%,$(CFLAGS_ALL)) -MMD -MP -o $@ $<
+
+$(O)/test/unit/driverd_test: $(driverd_test_libraries) $(O)/bin/ctr-gpu-driverd
+$(O)/test/unit/driverd_test: CPPFLAGS += -Itest/unit
 
 # ---- tests ----
 

@@ -7,6 +7,7 @@
  * Strings differ: WCHAR has 4 bytes in the library and 2 (UTF-16) in the ioctl.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/adapter.h"
@@ -57,7 +58,6 @@ enum d3dkmt_query {
 	D3DKMT_QUERY_ADAPTERTYPE = 15,
 	D3DKMT_QUERY_DEVICE_IDS = 31,
 	D3DKMT_QUERY_QUERYREGISTRY = 48,
-	D3DKMT_QUERY_DRIVER_DESCRIPTION = 65,
 };
 
 /* D3DKMT_ADAPTERTYPE. The guest's kernel sets PARAVIRTUALIZED on every adapter. */
@@ -101,3 +101,27 @@ struct dxg_facts {
 };
 
 struct dxg_facts *dxg_facts_free(struct dxg_facts *facts, size_t count);
+
+/*
+ * A way to make the calls: the ioctls of /dev/dxg, or libdxcore's functions. Each call returns 0 or a negative errno;
+ * a positive NTSTATUS (STATUS_PENDING) counts as 0.
+ */
+struct d3dkmt {
+	int (*enumerate3)(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters3 *arguments);
+	int (*enumerate2)(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters2 *arguments);
+	int (*query)(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments);
+	void (*close)(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments);
+	size_t char_size; /* of WCHAR: 2 or 4 */
+	int fd;           /* for whoever makes the calls */
+};
+
+/**
+ * d3dkmt_describe_adapters() - ask every adapter what an inventory needs
+ * @ret: array of facts, owned by the caller (dxg_facts_free())
+ *
+ * Both sources are asked by this one procedure, so that they cannot come to differ. An adapter that refuses a question has
+ * that fact missing.
+ *
+ * Return: 0; -EPROTO if the answer to the enumeration makes no sense; -ENOMEM; negative errno of the enumeration.
+ */
+int d3dkmt_describe_adapters(const struct d3dkmt *d3dkmt, struct dxg_facts **ret, size_t *ret_count);

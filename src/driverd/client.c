@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Asks ctr-gpu-driverd: one child, one question, one answer. However the call ends, the child is killed and reaped before
+ * the result is looked at.
+ */
+
+#include "driverd/driverd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "driverd/protocol.h"
+#include "driverd/start.h"
+
+#define ADVICE "The inventory source \"ioctl\" does without this library (ctr-gpu-config(5), key \"inventory\")."
+
+/* ---- where the program is ---- */
+
+/*
+ * Whether nobody but the system and the caller decides what the file does. In a user namespace everything of the host's root
+ * belongs to the overflow uid, and so does the running program: whoever owns that is trusted already.
+ */
+static bool is_trusted(const struct stat *file, const struct stat *running)
+{
+	if (!S_ISREG(file->st_mode) || (file->st_mode & (S_IWGRP | S_IWOTH)))
+		return false;
+	return file->st_uid == 0 || file->st_uid == geteuid() || file->st_uid == running->st_uid;
+}
+
+static int usual_places(struct strv *ret)
+{
+	char path[1024];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+	char *place, *slash;
+	int r = 0;
+
+	slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
+	if (slash && (size_t)length < sizeof(path)) {
+		r = str_format(&place, "%.*s/ctr-gpu-driverd", (int)(slash - path), path);
+		if (r == 0)
+			r = strv_take(ret, place);
+		if (r == 0)
+			r = str_format(&place, "%.*s/../libexec/ctr-gpu/ctr-gpu-driverd", (int)(slash - path), path);
+		if (r == 0)
+			r = strv_take(ret, place);
+	}
+	return r == 0 ? strv_add(ret, CTR_GPU_LIBEXECDIR "/ctr-gpu-driverd") : r;
+}
+
+/* A path that is set is the only one; of the usual ones the first that exists counts. */
+static int find_program(const struct settings *settings, char **ret, struct err *err)
+{
+	_cleanup_strv_ struct strv places = {0};
+	struct stat st, running = {0};
+	size_t i = 0;
+	int r;
+
+	r = settings->driverd ? strv_add(&places, settings->driverd) : usual_places(&places);
+	if (r < 0)
+		return r;
+	while (i < places.count && stat(places.items[i], &st) < 0)
+		i++;
+	if (i == places.count)
+		return err_set(err, -ENOENT, "ctr-gpu-driverd, which asks the driver's libraries, is not there (last looked for %s)\n"
+			       "Install ctr-gpu completely. " ADVICE, places.items[places.count - 1]);
+	(void)stat("/proc/self/exe", &running);
+	if (!is_trusted(&st, &running))
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "%1$s is not started, since others than root and the caller may change it\n"
+			       "Run: chown root %1$s && chmod go-w %1$s", places.items[i]);
+	*ret = steal_ptr(places.items[i]);
+	return 0;
+}
+
+/* ---- the child ---- */
+
+struct child {
+	pid_t pid;
+	int socket;
+};
+
+/* Its standard streams are /dev/null, its environment is empty, and of our descriptors it has the socket. */
+static int add_descriptors(posix_spawn_file_actions_t *actions, int socket)
+{
+	int r = 0;
+
+	/* First: the socket itself may be one of 0 to 2. */
+	r = posix_spawn_file_actions_adddup2(actions, socket, DRIVERD_SOCKET);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && r == 0; fd++)
+		r = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDWR, 0);
+	return -r;
+}
+
+static int add_attributes(posix_spawnattr_t *attributes)
+{
+	sigset_t none, all;
+	int r;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	r = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	if (r == 0)
+		r = posix_spawnattr_setsigmask(attributes, &none);
+	if (r == 0)
+		r = posix_spawnattr_setsigdefault(attributes, &all);
+	return -r;
+}
+
+static int spawn(const char *program, unsigned timeout_ms, int socket, pid_t *ret_pid)
+{
+	char milliseconds[16];
+	char *const arguments[] = {(char *)"ctr-gpu-driverd", milliseconds, NULL};
+	char *const environment[] = {NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int r;
+
+	(void)snprintf(milliseconds, sizeof(milliseconds), "%u", timeout_ms);
+	if (posix_spawn_file_actions_init(&actions) != 0)
+		return -ENOMEM;
+	if (posix_spawnattr_init(&attributes) != 0) {
+		(void)posix_spawn_file_actions_destroy(&actions);
+		return -ENOMEM;
+	}
+	r = add_descriptors(&actions, socket);
+	if (r == 0)
+		r = add_attributes(&attributes);
+	if (r == 0)
+		r = -posix_spawn(ret_pid, program, &actions, &attributes, arguments, environment);
+	(void)posix_spawnattr_destroy(&attributes);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	return r;
+}
+
+static int start(const struct settings *settings, struct child *ret, struct err *err)
+{
+	_cleanup_free_ char *program = NULL;
+	_cleanup_close_ int ours = -1, theirs = -1;
+	int pair[2], r;
+
+	r = find_program(settings, &program, err);
+	if (r != 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(err, -errno, "cannot make a socket for ctr-gpu-driverd: %m");
+	ours = pair[0];
+	theirs = pair[1];
+	r = spawn(program, settings->driver_timeout_ms, theirs, &ret->pid);
+	if (r < 0)
+		return err_set(err, r, "cannot start %s: %m", program);
+	ret->socket = steal_fd(&ours);
+	return 0;
+}
+
+/* Return: the status of waitpid(2); 0 if somebody else reaped the child (SIGCHLD ignored). */
+static int stop(struct child *child)
+{
+	int status = 0;
+
+	(void)close(child->socket);
+	(void)kill(child->pid, SIGKILL);
+	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+/* ---- the call ---- */
+
+/* libtirpc writes with write(2), so a child that is gone would send its caller a SIGPIPE. */
+static void hold_sigpipe(sigset_t *ret_mask, bool *ret_was_pending)
+{
+	sigset_t pipe_only, pending;
+
+	sigemptyset(&pipe_only);
+	sigaddset(&pipe_only, SIGPIPE);
+	(void)sigpending(&pending);
+	*ret_was_pending = sigismember(&pending, SIGPIPE) == 1;
+	(void)pthread_sigmask(SIG_BLOCK, &pipe_only, ret_mask);
+}
+
+static void release_sigpipe(const sigset_t *mask, bool was_pending)
+{
+	const struct timespec at_once = {0};
+	sigset_t pipe_only;
+
+	sigemptyset(&pipe_only);
+	sigaddset(&pipe_only, SIGPIPE);
+	if (!was_pending)
+		(void)sigtimedwait(&pipe_only, NULL, &at_once);
+	(void)pthread_sigmask(SIG_SETMASK, mask, NULL);
+}
+
+/* Return: what the RPC layer says; the answer is to be released with xdr_free() also when that is a failure. */
+static enum clnt_stat call(int socket, const char *library, unsigned timeout_ms, driverd_dxcore_answer *answer)
+{
+	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+	/* The address of a peer that is connected already; libtirpc only copies it. */
+	struct sockaddr_storage nobody = {.ss_family = AF_UNIX};
+	struct netbuf address = {.maxlen = sizeof(nobody), .len = sizeof(nobody.ss_family), .buf = &nobody};
+	driverd_path path = (char *)library;
+	enum clnt_stat result;
+	CLIENT *client;
+
+	client = clnt_vc_create(socket, &address, DRIVERD, DRIVERD_1, 0, 0);
+	if (!client)
+		return RPC_SYSTEMERROR;
+	result = clnt_call(client, DRIVERD_DXCORE_ADAPTERS, (xdrproc_t)xdr_driverd_path, (caddr_t)&path,
+			   (xdrproc_t)xdr_driverd_dxcore_answer, (caddr_t)answer, timeout);
+	clnt_destroy(client);
+	return result;
+}
+
+/* Why there is no answer. A child that was still running when stop() killed it has the same status as one that timed out. */
+static int explain_silence(enum clnt_stat result, int status, const struct settings *settings, const char *library,
+			   struct err *err)
+{
+	if (result == RPC_TIMEDOUT)
+		return err_set(err, CTR_GPU_E_DRIVER_TIMEOUT, "ctr-gpu-driverd: %s did not answer within %g s\n" ADVICE, library,
+			       settings->driver_timeout_ms / 1000.0);
+	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s crashed (SIG%s)\n" ADVICE, library,
+			       sigabbrev_np(WTERMSIG(status)));
+	if (WIFEXITED(status))
+		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
+			       "ctr-gpu-driverd: ended with status %d before %s had answered\n" ADVICE, WEXITSTATUS(status), library);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: no answer about %s: %s\n" ADVICE, library,
+		       clnt_sperrno(result));
+}
+
+/* ---- the answer ---- */
+
+static int take_text(const char *text, char **ret)
+{
+	if (!text[0])
+		return 0;
+	*ret = strdup(text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int take_adapter(const driverd_adapter *adapter, struct dxg_facts *ret)
+{
+	int r;
+
+	*ret = (struct dxg_facts){
+		.luid = {.low = adapter->luid_low, .high = adapter->luid_high},
+		.wddm_version = adapter->wddm_version,
+		.type_bits = adapter->type_bits,
+		.vendor_id = adapter->vendor_id,
+		.device_id = adapter->device_id,
+		.has_address = adapter->address,
+	};
+	if (adapter->address)
+		ret->address = (struct d3dkmt_adapteraddress){
+			.bus = adapter->address->bus,
+			.device = adapter->address->device,
+			.function = adapter->address->function,
+		};
+	r = take_text(adapter->name, &ret->name);
+	return r < 0 ? r : take_text(adapter->store, &ret->store);
+}
+
+static int take_adapters(const driverd_dxcore_answer *answer, struct dxg_facts **ret, size_t *ret_count)
+{
+	size_t count = answer->driverd_dxcore_answer_u.adapters.adapters_len;
+	struct dxg_facts *facts = calloc(count + 1, sizeof(*facts));
+	int r = facts ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = take_adapter(&answer->driverd_dxcore_answer_u.adapters.adapters_val[i], &facts[i]);
+	if (r < 0) {
+		dxg_facts_free(facts, count);
+		return r;
+	}
+	*ret = facts;
+	*ret_count = count;
+	return 0;
+}
+
+static const char *step(driverd_status status)
+{
+	switch (status) {
+	case DRIVERD_NOT_CONFINED:
+		return "is not loaded, since the process that would load it cannot give up its rights";
+	case DRIVERD_NOT_LOADED:
+		return "cannot be loaded";
+	case DRIVERD_NO_SYMBOLS:
+		return "is not a usable libdxcore";
+	default:
+		return "reports a failure";
+	}
+}
+
+/* The child's words are as hostile as the library in it. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+static int take_answer(driverd_dxcore_answer *answer, const char *library, struct dxg_facts **ret, size_t *ret_count,
+		       struct err *err)
+{
+	if (answer->status == DRIVERD_OK)
+		return take_adapters(answer, ret, ret_count);
+	make_printable(answer->driverd_dxcore_answer_u.message);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s %s: %s\n" ADVICE, library, step(answer->status),
+		       answer->driverd_dxcore_answer_u.message);
+}
+
+int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret, size_t *ret_count,
+			    struct err *err)
+{
+	driverd_dxcore_answer answer = {0};
+	enum clnt_stat result;
+	bool pipe_was_pending;
+	struct child child;
+	sigset_t mask;
+	int r, status;
+
+	r = start(settings, &child, err);
+	if (r != 0)
+		return r;
+	hold_sigpipe(&mask, &pipe_was_pending);
+	result = call(child.socket, library, settings->driver_timeout_ms, &answer);
+	release_sigpipe(&mask, pipe_was_pending);
+	status = stop(&child);
+	r = result == RPC_SUCCESS ? take_answer(&answer, library, ret, ret_count, err)
+				  : explain_silence(result, status, settings, library, err);
+	xdr_free((xdrproc_t)xdr_driverd_dxcore_answer, (char *)&answer);
+	return r;
+}

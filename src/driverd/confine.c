@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A table of steps, in an order that matters: the parent's death is watched after the change of the uid, which resets that
+ * (prctl(2), PR_SET_PDEATHSIG); descriptors are closed before anything is opened; the filter comes last, since it forbids
+ * most of what stands before it.
+ */
+
+#include "driverd/confine.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "driverd/filter.h"
+#include "driverd/start.h"
+
+enum {
+	NOBODY = 65534,
+	CPU_SECONDS = 30,
+	DESCRIPTORS = 64,
+};
+
+/* Address space: libdxcore takes a few MiB, NVML some hundred; what a leak or an absurd count may cost the host. */
+static const rlim_t address_space = (rlim_t)2 << 30;
+
+static int close_descriptors(void)
+{
+	return close_range(DRIVERD_SOCKET + 1, ~0U, 0) < 0 && errno != ENOSYS ? -errno : 0;
+}
+
+/* Without a controlling terminal, so that /dev/tty is nobody's. Fails only for the leader of a group, which has none to lose. */
+static int leave_terminal(void)
+{
+	return setsid() < 0 && errno != EPERM ? -errno : 0;
+}
+
+static int set_limits(void)
+{
+	static const struct {
+		int resource;
+		rlim_t limit;
+	} limits[] = {
+		{RLIMIT_CORE, 0},
+		{RLIMIT_FSIZE, 0},
+		{RLIMIT_CPU, CPU_SECONDS},
+		{RLIMIT_NOFILE, DESCRIPTORS},
+#ifndef __SANITIZE_ADDRESS__
+		{RLIMIT_AS, address_space},
+#endif
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		struct rlimit old, new;
+
+		if (getrlimit((__rlimit_resource_t)limits[i].resource, &old) < 0)
+			return -errno;
+		new.rlim_max = limits[i].limit < old.rlim_max ? limits[i].limit : old.rlim_max;
+		new.rlim_cur = new.rlim_max;
+		if (setrlimit((__rlimit_resource_t)limits[i].resource, &new) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* The kernel's timer, since a library may block SIGALRM; the filter forbids to change it. */
+static int set_deadline(unsigned milliseconds)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+	struct itimerspec when = {
+		.it_value = {.tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000},
+	};
+	timer_t timer;
+
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 || timer_settime(timer, 0, &when, NULL) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Where nobody is not mapped, or the caller is root without the right to become somebody else, the other steps must do. */
+static bool is_no_right(int error)
+{
+	return error == EPERM || error == EINVAL;
+}
+
+static int become_nobody(void)
+{
+	if (geteuid() != 0)
+		return 0;
+	if (setgroups(0, NULL) < 0 && !is_no_right(errno))
+		return -errno;
+	if (setresgid(NOBODY, NOBODY, NOBODY) < 0 && !is_no_right(errno))
+		return -errno;
+	if (setresuid(NOBODY, NOBODY, NOBODY) < 0 && !is_no_right(errno))
+		return -errno;
+	return 0;
+}
+
+static int drop_bounding_set(void)
+{
+	for (cap_value_t cap = 0; cap_get_bound(cap) >= 0; cap++)
+		if (cap_drop_bound(cap) < 0 && errno != EPERM)
+			return -errno;
+	return 0;
+}
+
+static int drop_capabilities(void)
+{
+	cap_t none = cap_init();
+	int r;
+
+	if (!none)
+		return -ENOMEM;
+	r = cap_set_proc(none) < 0 ? -errno : 0;
+	(void)cap_free(none);
+	/* EINVAL: a kernel before 4.3, which has no ambient set. */
+	if (r == 0 && cap_reset_ambient() < 0 && errno != EINVAL)
+		r = -errno;
+	return r;
+}
+
+static int forbid_new_rights(void)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* A parent that died before the signal was asked for has closed the socket. */
+static int die_with_parent(void)
+{
+	struct pollfd socket = {.fd = DRIVERD_SOCKET};
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	if (poll(&socket, 1, 0) > 0)
+		return -EPIPE;
+	return 0;
+}
+
+int confine(unsigned milliseconds, const char **ret_step)
+{
+	static const struct {
+		int (*take)(void);
+		const char *name;
+	} steps[] = {
+		{close_descriptors, "closing descriptors"},
+		{leave_terminal, "leaving the terminal"},
+		{set_limits, "setting limits"},
+		/* While the process may still change it. Becoming nobody leaves the permitted set empty, too. */
+		{drop_bounding_set, "dropping the bounding set"},
+		{become_nobody, "becoming nobody"},
+		{drop_capabilities, "dropping capabilities"},
+		{forbid_new_rights, "forbidding new rights"},
+		{die_with_parent, "following the parent"},
+		{filter_load, "loading the system call filter"},
+	};
+	int r;
+
+	*ret_step = "setting the deadline";
+	r = set_deadline(milliseconds);
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++) {
+		*ret_step = steps[i].name;
+		r = steps[i].take();
+	}
+	return r;
+}

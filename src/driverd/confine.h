@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The rights that ctr-gpu-driverd gives up before it loads a vendor's library. */
+
+#include <stddef.h>
+
+/**
+ * confine() - keep nothing but what a driver library needs to describe the hardware
+ * @milliseconds:  after which the kernel ends the process, whatever the library does
+ * @ret_step:      on failure, what could not be done; static
+ *
+ * Return: 0 or negative errno.
+ */
+int confine(unsigned milliseconds, const char **ret_step);

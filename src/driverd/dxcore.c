@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * libdxcore opens /dev/dxg in a static initialiser, so loading it is the first call. Its functions have C linkage and
+ * return NTSTATUS, of which negative values are failures (libdxg src/d3dkmt-wsl.cpp). WCHAR is wchar_t there.
+ */
+
+#include "driverd/dxcore.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "base/cleanup.h"
+#include "base/d3dkmt.h"
+
+typedef int32_t ntstatus;
+
+/* As the kernel interface's negative errno values become NTSTATUS (libdxg, LinuxErrToNTSTATUS). */
+#define STATUS_INVALID_PARAMETER ((ntstatus)0xc000000d)
+#define STATUS_BUFFER_TOO_SMALL ((ntstatus)0xc0000023)
+#define STATUS_NO_MEMORY ((ntstatus)0xc0000017)
+
+static struct {
+	ntstatus (*enumerate3)(struct d3dkmt_enumadapters3 *); /* NULL: an older library */
+	ntstatus (*enumerate2)(struct d3dkmt_enumadapters2 *);
+	ntstatus (*query)(struct d3dkmt_queryadapterinfo *);
+	ntstatus (*close)(struct d3dkmt_closeadapter *);
+} dxcore;
+
+static const struct {
+	const char *name;
+	void *function;
+	bool optional;
+} symbols[] = {
+	{"D3DKMTEnumAdapters3", &dxcore.enumerate3, true},
+	{"D3DKMTEnumAdapters2", &dxcore.enumerate2, false},
+	{"D3DKMTQueryAdapterInfo", &dxcore.query, false},
+	{"D3DKMTCloseAdapter", &dxcore.close, false},
+};
+
+static ntstatus last_failure;
+
+static int to_errno(ntstatus status)
+{
+	if (status >= 0)
+		return 0;
+	last_failure = status;
+	switch (status) {
+	case STATUS_BUFFER_TOO_SMALL:
+		return -EOVERFLOW;
+	case STATUS_NO_MEMORY:
+		return -ENOMEM;
+	case STATUS_INVALID_PARAMETER:
+		return -EINVAL;
+	default:
+		return -EIO;
+	}
+}
+
+static int call_enumerate3(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters3 *arguments)
+{
+	(void)d3dkmt;
+	return dxcore.enumerate3 ? to_errno(dxcore.enumerate3(arguments)) : -ENOSYS;
+}
+
+static int call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters2 *arguments)
+{
+	(void)d3dkmt;
+	return to_errno(dxcore.enumerate2(arguments));
+}
+
+static int call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
+{
+	(void)d3dkmt;
+	return to_errno(dxcore.query(arguments));
+}
+
+static void call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments)
+{
+	(void)d3dkmt;
+	(void)dxcore.close(arguments);
+}
+
+void answer_failure(driverd_dxcore_answer *answer, driverd_status status, const char *format, ...)
+{
+	char *message = calloc(1, DRIVERD_MESSAGE_MAX + 1);
+	va_list arguments;
+
+	if (!message)
+		abort();
+	va_start(arguments, format);
+	(void)vsnprintf(message, DRIVERD_MESSAGE_MAX + 1, format, arguments);
+	va_end(arguments);
+	for (char *c = message; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = ' ';
+	answer->status = status;
+	answer->driverd_dxcore_answer_u.message = message;
+}
+
+/* Return: the name of a function that is missing; NULL if all are there. */
+static const char *find_symbols(void *library)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
+		void *function = dlsym(library, symbols[i].name);
+
+		if (!function && !symbols[i].optional)
+			return symbols[i].name;
+		memcpy(symbols[i].function, &function, sizeof(function));
+	}
+	return NULL;
+}
+
+/* A text that is longer than it may be counts as not told. */
+static char *give_text(char **text)
+{
+	char *given = *text && strlen(*text) <= DRIVERD_TEXT_MAX ? steal_ptr(*text) : calloc(1, 1);
+
+	if (!given)
+		abort();
+	return given;
+}
+
+static void give_adapter(struct dxg_facts *facts, driverd_adapter *adapter)
+{
+	*adapter = (driverd_adapter){
+		.luid_low = facts->luid.low,
+		.luid_high = facts->luid.high,
+		.wddm_version = facts->wddm_version,
+		.type_bits = facts->type_bits,
+		.vendor_id = facts->vendor_id,
+		.device_id = facts->device_id,
+		.name = give_text(&facts->name),
+		.store = give_text(&facts->store),
+	};
+	if (!facts->has_address)
+		return;
+	adapter->address = calloc(1, sizeof(*adapter->address));
+	if (!adapter->address)
+		abort();
+	*adapter->address = (driverd_address){
+		.bus = facts->address.bus,
+		.device = facts->address.device,
+		.function = facts->address.function,
+	};
+}
+
+static void give_adapters(struct dxg_facts *facts, size_t count, driverd_dxcore_answer *answer)
+{
+	driverd_adapter *adapters = calloc(count + 1, sizeof(*adapters));
+
+	if (!adapters)
+		abort();
+	for (size_t i = 0; i < count; i++)
+		give_adapter(&facts[i], &adapters[i]);
+	answer->status = DRIVERD_OK;
+	answer->driverd_dxcore_answer_u.adapters.adapters_len = (u_int)count;
+	answer->driverd_dxcore_answer_u.adapters.adapters_val = adapters;
+}
+
+static void ask(driverd_dxcore_answer *answer)
+{
+	static const struct d3dkmt calls = {
+		.enumerate3 = call_enumerate3,
+		.enumerate2 = call_enumerate2,
+		.query = call_query,
+		.close = call_close,
+		.char_size = sizeof(wchar_t),
+		.fd = -1,
+	};
+	struct dxg_facts *facts = NULL;
+	size_t count = 0;
+	int r;
+
+	r = d3dkmt_describe_adapters(&calls, &facts, &count);
+	if (r == -EPROTO)
+		return answer_failure(answer, DRIVERD_REFUSED, "D3DKMTEnumAdapters counts more adapters than it was given room for");
+	if (r < 0)
+		return answer_failure(answer, DRIVERD_REFUSED, "D3DKMTEnumAdapters2 returned 0x%08x (is /dev/dxg accessible?)",
+				      (unsigned)last_failure);
+	give_adapters(facts, count, answer);
+	dxg_facts_free(facts, count);
+}
+
+/* The library stays loaded: its destructors are nothing that an answer has to wait for. */
+void dxcore_describe_adapters(const char *path, driverd_dxcore_answer *answer)
+{
+	void *library = path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
+	const char *missing;
+
+	if (!library)
+		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", path[0] == '/' ? dlerror() : "its path is not absolute");
+	missing = find_symbols(library);
+	if (missing)
+		return answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no %s", missing);
+	ask(answer);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * An allow-list. What is not on it fails with EPERM and does not kill: libraries try things and do without. A filter of
+ * the container engine or of a tracer outside stays in force, since the kernel takes the strictest verdict of all filters.
+ */
+
+#include "driverd/filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* Files: everything that reads. Writing reaches the socket and /dev/null; no other descriptor is open for it. */
+static const int allowed[] = {
+	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv), SCMP_SYS(write), SCMP_SYS(writev),
+	SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(newfstatat),
+	SCMP_SYS(statx), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink),
+	SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(getcwd), SCMP_SYS(fcntl),
+	SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(ioctl), SCMP_SYS(fadvise64),
+	/* waiting, and the socket that is there */
+	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),
+	SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(eventfd2), SCMP_SYS(pipe2), SCMP_SYS(getsockname),
+	SCMP_SYS(getpeername), SCMP_SYS(getsockopt), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(shutdown),
+	/* memory */
+	SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(brk),
+	SCMP_SYS(mincore), SCMP_SYS(membarrier),
+	/* threads */
+	SCMP_SYS(futex), SCMP_SYS(set_robust_list), SCMP_SYS(get_robust_list), SCMP_SYS(rseq), SCMP_SYS(set_tid_address),
+	SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
+	SCMP_SYS(sched_get_priority_max), SCMP_SYS(sched_get_priority_min), SCMP_SYS(getcpu), SCMP_SYS(arch_prctl),
+	/* itself */
+	SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getppid), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid),
+	SCMP_SYS(getegid), SCMP_SYS(getresuid), SCMP_SYS(getresgid), SCMP_SYS(getrlimit), SCMP_SYS(getrusage),
+	SCMP_SYS(uname), SCMP_SYS(sysinfo), SCMP_SYS(getrandom), SCMP_SYS(exit), SCMP_SYS(exit_group),
+	/* clocks and signals */
+	SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep),
+	SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(times), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigtimedwait), SCMP_SYS(rt_sigpending), SCMP_SYS(sigaltstack),
+	SCMP_SYS(restart_syscall),
+};
+
+/* Allowed with arguments. An O_TMPFILE needs an access mode for writing, which is refused. */
+static const struct {
+	int call;
+	struct scmp_arg_cmp argument;
+} conditional[] = {
+	{SCMP_SYS(open), {1, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY}},
+	{SCMP_SYS(openat), {2, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY}},
+	{SCMP_SYS(clone), {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD}},
+	{SCMP_SYS(prlimit64), {2, SCMP_CMP_EQ, 0, 0}},
+	{SCMP_SYS(prctl), {0, SCMP_CMP_EQ, PR_SET_NAME, 0}},
+	{SCMP_SYS(prctl), {0, SCMP_CMP_EQ, PR_GET_NAME, 0}},
+	{SCMP_SYS(prctl), {0, SCMP_CMP_EQ, PR_SET_VMA, 0}},
+};
+
+/* The C library asks for these first and has an older way, whose arguments can be seen, when there are none. */
+static const int absent[] = {SCMP_SYS(clone3), SCMP_SYS(openat2)};
+
+/* Signals for itself, abort(3)'s among them. */
+static int allow_own_signals(scmp_filter_ctx filter)
+{
+	const struct scmp_arg_cmp itself = {0, SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0};
+	int r;
+
+	r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, itself);
+	return r < 0 ? r : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, itself);
+}
+
+static int add_rules(scmp_filter_ctx filter)
+{
+	int r = allow_own_signals(filter);
+
+	for (size_t i = 0; i < ARRAY_SIZE(allowed) && r == 0; i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	for (size_t i = 0; i < ARRAY_SIZE(conditional) && r == 0; i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, conditional[i].call, 1, conditional[i].argument);
+	for (size_t i = 0; i < ARRAY_SIZE(absent) && r == 0; i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
+	return r;
+}
+
+int filter_load(void)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int r;
+
+	if (!filter)
+		return -ENOMEM;
+	r = add_rules(filter);
+	if (r == 0)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return r;
+}

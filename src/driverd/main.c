@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu-driverd: loads a vendor's library, asks it one question, and ends. The library is whatever the host's driver
+ * installed, and it runs in nobody's name, so this process gives up every right first (confine.c). It is started by the
+ * client (client.c) and is of no use to a person.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driverd/confine.h"
+#include "driverd/dxcore.h"
+#include "driverd/protocol.h"
+#include "driverd/start.h"
+
+/* rpcgen's header does not declare the dispatcher that rpcgen generates. */
+void driverd_1(struct svc_req *request, SVCXPRT *transport);
+
+enum { LONGEST_DEADLINE_MS = 3600 * 1000 };
+
+static int confined;            /* what confine() returned */
+static const char *failed_step;
+static bool answered;
+
+driverd_dxcore_answer *driverd_dxcore_adapters_1_svc(driverd_path *path, struct svc_req *request)
+{
+	static driverd_dxcore_answer answer;
+
+	(void)request;
+	answered = true;
+	if (confined < 0)
+		answer_failure(&answer, DRIVERD_NOT_CONFINED, "%s: %s", failed_step, strerror(-confined));
+	else
+		dxcore_describe_adapters(*path, &answer);
+	return &answer;
+}
+
+/* One connection, one request. */
+static int serve(void)
+{
+	SVCXPRT *transport = svc_fd_create(DRIVERD_SOCKET, 0, 0);
+
+	/* Protocol 0: nothing is told to a portmapper. */
+	if (!transport || !svc_register(transport, DRIVERD, DRIVERD_1, driverd_1, 0))
+		return EXIT_FAILURE;
+	svc_getreq_common(DRIVERD_SOCKET);
+	return answered ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int usage(void)
+{
+	(void)fputs("ctr-gpu-driverd is started by ctr-gpu and its hook, with a socket; there is nothing to run by hand.\n", stderr);
+	return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long milliseconds;
+	char *end;
+
+	if (argc != 2)
+		return usage();
+	errno = 0;
+	milliseconds = strtoul(argv[1], &end, 10);
+	if (errno != 0 || end == argv[1] || *end || milliseconds == 0 || milliseconds > LONGEST_DEADLINE_MS)
+		return usage();
+	confined = confine((unsigned)milliseconds + DRIVERD_GRACE_MS, &failed_step);
+	/* Not exit(3): what the library would do at exit is not wanted. */
+	_exit(serve());
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What escapes.so tries to do in ctr-gpu-driverd, as bits. */
+
+enum attempt {
+	ATTEMPT_WRITE_FILE = 1 << 0,
+	ATTEMPT_SOCKET = 1 << 1,
+	ATTEMPT_EXECUTE = 1 << 2,
+	ATTEMPT_FORK = 1 << 3,
+	ATTEMPT_ENVIRONMENT = 1 << 4,
+	ATTEMPT_MOUNT = 1 << 5,
+	ATTEMPT_TRACE = 1 << 6,
+	ATTEMPT_SOMEBODY = 1 << 7,
+	ATTEMPT_DESCRIPTORS = 1 << 8,
+	ATTEMPT_DEADLINE = 1 << 9,
+	ATTEMPT_CAPABILITIES = 1 << 10,
+	ATTEMPT_RIGHTS = 1 << 11,
+};

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu-driverd and its client, with libraries that misbehave in every way thought of (test/unit/driverd/). The build
+ * directory is found from the running program: build/test/unit/driverd_test.
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "driverd/attempts.h"
+#include "driverd/driverd.h"
+
+static char *build; /* directory */
+static struct settings settings = {.driver_timeout_ms = 10000};
+
+struct answer {
+	int result;
+	struct dxg_facts *facts;
+	size_t count;
+	struct err err;
+};
+
+static struct answer ask_path(const char *path)
+{
+	struct answer answer = {0};
+
+	answer.result = driverd_dxcore_adapters(&settings, path, &answer.facts, &answer.count, &answer.err);
+	/* However it ended, there is no child left. */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	return answer;
+}
+
+static struct answer ask(const char *library)
+{
+	char *path;
+	struct answer answer;
+
+	assert_int_equal(str_format(&path, "%s/test/lib/%s.so", build, library), 0);
+	answer = ask_path(path);
+	free(path);
+	return answer;
+}
+
+static void assert_error(const struct answer *answer, int code, const char *words)
+{
+	size_t lines = 1;
+
+	if (!strstr(answer->err.text, words))
+		print_error("\"%s\" is not in \"%s\"\n", words, answer->err.text);
+	assert_int_equal(answer->result, code);
+	assert_non_null(strstr(answer->err.text, words));
+	for (const char *c = answer->err.text; *c; c++) {
+		assert_true(*c == '\n' || (*c >= ' ' && *c <= '~'));
+		lines += *c == '\n';
+	}
+	assert_in_range(lines, 2, 3);
+}
+
+static void gives_what_the_library_says(void **state)
+{
+	struct answer answer = ask("works");
+
+	(void)state;
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.count, 1);
+	assert_int_equal(answer.facts->luid.low, 0x1234);
+	assert_int_equal(answer.facts->luid.high, -2);
+	assert_int_equal(answer.facts->wddm_version, 3100);
+	assert_int_equal(answer.facts->type_bits, D3DKMT_TYPE_RENDER | D3DKMT_TYPE_PARAVIRTUALIZED);
+	assert_int_equal(answer.facts->vendor_id, 0x10de);
+	assert_int_equal(answer.facts->device_id, 0x2684);
+	assert_true(answer.facts->has_address);
+	assert_int_equal(answer.facts->address.bus, 1);
+	assert_string_equal(answer.facts->name, "NVIDIA GeForce RTX 4090 \302\256");
+	assert_string_equal(answer.facts->store, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0123456789abcdef");
+	dxg_facts_free(answer.facts, answer.count);
+}
+
+static void does_without_the_third_enumeration(void **state)
+{
+	struct answer answer = ask("older");
+
+	(void)state;
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.count, 1);
+	assert_int_equal(answer.facts->luid.low, 0x77);
+	dxg_facts_free(answer.facts, answer.count);
+}
+
+static void names_a_library_that_is_not_there(void **state)
+{
+	struct answer answer = ask_path("/nonexistent/libdxcore.so"), relative = ask_path("libdxcore.so");
+
+	(void)state;
+	assert_error(&answer, CTR_GPU_E_DRIVER_LIBRARY, "/nonexistent/libdxcore.so cannot be loaded");
+	assert_error(&relative, CTR_GPU_E_DRIVER_LIBRARY, "its path is not absolute");
+}
+
+static void names_what_a_library_lacks(void **state)
+{
+	struct answer empty = ask("empty"), undefined = ask("undefined");
+
+	(void)state;
+	assert_error(&empty, CTR_GPU_E_DRIVER_LIBRARY, "it has no D3DKMTEnumAdapters2");
+	assert_error(&undefined, CTR_GPU_E_DRIVER_LIBRARY, "cannot be loaded");
+}
+
+static void names_the_signal_of_a_crash(void **state)
+{
+	struct answer crash = ask("crashes"), abortion = ask("aborts");
+
+	(void)state;
+	assert_error(&crash, CTR_GPU_E_DRIVER_LIBRARY, "crashes.so crashed (SIGSEGV)");
+	assert_error(&abortion, CTR_GPU_E_DRIVER_LIBRARY, "aborts.so crashed (SIGABRT)");
+}
+
+static void survives_a_library_that_exits(void **state)
+{
+	struct answer answer = ask("exits");
+
+	(void)state;
+	assert_error(&answer, CTR_GPU_E_DRIVER_LIBRARY, "ended with status 0 before");
+}
+
+static void gives_up_on_a_library_that_hangs(void **state)
+{
+	struct timespec start, end;
+	struct answer answer;
+
+	(void)state;
+	settings.driver_timeout_ms = 200;
+	(void)clock_gettime(CLOCK_MONOTONIC, &start);
+	answer = ask("hangs");
+	(void)clock_gettime(CLOCK_MONOTONIC, &end);
+	settings.driver_timeout_ms = 10000;
+	assert_error(&answer, CTR_GPU_E_DRIVER_TIMEOUT, "hangs.so did not answer within 0.2 s");
+	assert_in_range(end.tv_sec - start.tv_sec, 0, 5);
+}
+
+static void refuses_counts_beyond_the_room(void **state)
+{
+	struct answer answer = ask("counts");
+
+	(void)state;
+	assert_error(&answer, CTR_GPU_E_DRIVER_LIBRARY, "counts more adapters than it was given room for");
+}
+
+static void passes_on_a_refusal(void **state)
+{
+	struct answer answer = ask("refuses");
+
+	(void)state;
+	assert_error(&answer, CTR_GPU_E_DRIVER_LIBRARY, "0xc0000001");
+}
+
+static void ends_strings_where_the_buffer_ends(void **state)
+{
+	struct answer answer = ask("unterminated");
+
+	(void)state;
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.count, 2);
+	assert_int_equal(strlen(answer.facts[0].name), (size_t)4 * D3DKMT_MAX_PATH);
+	assert_null(answer.facts[0].store);
+	assert_int_equal(strlen(answer.facts[1].store), D3DKMT_MAX_PATH);
+	dxg_facts_free(answer.facts, answer.count);
+}
+
+static void keeps_a_library_from_everything_else(void **state)
+{
+	enum attempt expected = 0;
+	struct answer answer;
+
+	(void)state;
+	if (geteuid() != 0)
+		expected |= 0; /* nobody to become, and still no rights */
+	assert_int_equal(setenv("CTR_GPU_SECRET", "1", 1), 0);
+	answer = ask("escapes");
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.facts->luid.low, expected);
+	assert_int_equal(answer.facts->luid.high, 1);
+	dxg_facts_free(answer.facts, answer.count);
+}
+
+static void starts_no_program_that_others_may_change(void **state)
+{
+	char *program = settings.driverd, path[] = "/tmp/ctr-gpu-test-driverd-XXXXXX";
+	int fd = mkstemp(path);
+	struct answer writable, missing;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, 0775), 0);
+	settings.driverd = path;
+	writable = ask("works");
+	assert_int_equal(unlink(path), 0);
+	missing = ask("works");
+	settings.driverd = program;
+	(void)close(fd);
+	assert_error(&writable, CTR_GPU_E_NO_PERMISSION, "others than root and the caller may change it");
+	assert_error(&missing, -ENOENT, path);
+}
+
+/* A program that ends before it has read the question: the write meets a closed socket. */
+static void survives_a_program_that_ends_at_once(void **state)
+{
+	char *program = settings.driverd;
+	struct answer answer;
+
+	(void)state;
+	settings.driverd = (char *)"/bin/true";
+	for (int i = 0; i < 20; i++) {
+		answer = ask("works");
+		assert_int_equal(answer.result, CTR_GPU_E_DRIVER_LIBRARY);
+	}
+	settings.driverd = program;
+}
+
+static int find_build(void **state)
+{
+	char path[1024];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	(void)state;
+	if (length < 0)
+		return -1;
+	path[length] = '\0';
+	for (int i = 0; i < 3; i++)
+		*strrchr(path, '/') = '\0';
+	build = strdup(path);
+	return str_format(&settings.driverd, "%s/bin/ctr-gpu-driverd", build);
+}
+
+static int forget_build(void **state)
+{
+	(void)state;
+	free(build);
+	free(settings.driverd);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gives_what_the_library_says),
+		cmocka_unit_test(does_without_the_third_enumeration),
+		cmocka_unit_test(names_a_library_that_is_not_there),
+		cmocka_unit_test(names_what_a_library_lacks),
+		cmocka_unit_test(names_the_signal_of_a_crash),
+		cmocka_unit_test(survives_a_library_that_exits),
+		cmocka_unit_test(gives_up_on_a_library_that_hangs),
+		cmocka_unit_test(refuses_counts_beyond_the_room),
+		cmocka_unit_test(passes_on_a_refusal),
+		cmocka_unit_test(ends_strings_where_the_buffer_ends),
+		cmocka_unit_test(keeps_a_library_from_everything_else),
+		cmocka_unit_test(starts_no_program_that_others_may_change),
+		cmocka_unit_test(survives_a_program_that_ends_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, find_build, forget_build);
+}
