@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* ELF files that somebody else wrote, read through libelf from a descriptor, never mapped: they may shrink meanwhile. */
+
+#include <stddef.h>
+
+/**
+ * elf_file_read_note() - the descriptor of the first note of an owner in a section
+ * @fd:       a regular file, borrowed
+ * @ret_data: the bytes and a NUL behind them, owned by the caller
+ *
+ * Return: 0; -ENOENT if there is no such note; -EINVAL if it is not a regular ELF file or the section makes no sense; -ENOMEM.
+ */
+int elf_file_read_note(int fd, const char *section, const char *owner, char **ret_data, size_t *ret_size);

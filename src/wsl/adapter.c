@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "wsl/adapter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ctr-gpu-error.h"
+#include "base/str.h"
+#include "wsl/paths.h"
+#include "wsl/store.h"
+
+/* Makes the adapter unusable. Takes @reason; NULL is -ENOMEM. */
+static int refuse(struct adapter *adapter, int code, char *reason)
+{
+	adapter->unusable = code;
+	adapter->reason = reason;
+	return reason ? 0 : -ENOMEM;
+}
+
+static int refuse_kind(struct adapter *adapter)
+{
+	if (adapter->type_bits & D3DKMT_TYPE_SOFTWARE)
+		return refuse(adapter, CTR_GPU_E_NO_ADAPTER, strdup("it is a software device, without a GPU behind it"));
+	if (adapter->type_bits == 0)
+		return refuse(adapter, CTR_GPU_E_NO_ADAPTER, strdup("its driver does not say what kind of device it is"));
+	return refuse(adapter, CTR_GPU_E_NO_ADAPTER, strdup("it can neither render nor compute: a display device"));
+}
+
+static int refuse_version(struct adapter *adapter)
+{
+	char *reason = NULL;
+
+	if (adapter->wddm_version == 0)
+		return refuse(adapter, CTR_GPU_E_DRIVER_TOO_OLD,
+			      strdup("its driver does not tell its WDDM version, and 2.7 is needed: update the driver in Windows"));
+	if (str_format(&reason, "its driver is WDDM %u.%u, and 2.7 is needed: update the driver in Windows",
+		       adapter->wddm_version / 1000, adapter->wddm_version % 1000 / 100) < 0)
+		return -ENOMEM;
+	return refuse(adapter, CTR_GPU_E_DRIVER_TOO_OLD, reason);
+}
+
+static int refuse_store(struct adapter *adapter)
+{
+	char *reason = NULL;
+
+	if (!adapter->driver_store)
+		return refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE,
+			      strdup("its driver does not tell a driver store that could be on this machine"));
+	if (str_format(&reason,
+		       "its driver store %s is not on disk; the host's driver was probably updated: on WSL run wsl --shutdown, in a "
+		       "Hyper-V guest copy %s again from C:\\Windows\\System32\\DriverStore\\FileRepository to " WSL_DRIVERS,
+		       adapter->driver_store, adapter->driver_store + sizeof(WSL_DRIVERS)) < 0)
+		return -ENOMEM;
+	return refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE, reason);
+}
+
+static int judge(struct adapter *adapter, bool (*exists)(const char *path))
+{
+	const uint32_t works = D3DKMT_TYPE_RENDER | D3DKMT_TYPE_COMPUTE_ONLY;
+
+	if (!(adapter->type_bits & works) || (adapter->type_bits & D3DKMT_TYPE_SOFTWARE))
+		return refuse_kind(adapter);
+	if (adapter->wddm_version < D3DKMT_WDDM_2_7)
+		return refuse_version(adapter);
+	if (!adapter->driver_store || !exists(adapter->driver_store))
+		return refuse_store(adapter);
+	return 0;
+}
+
+static int describe(const struct dxg_facts *facts, struct adapter *adapter)
+{
+	int r = 0;
+
+	if (facts->name) {
+		adapter->name = strdup(facts->name);
+		r = adapter->name ? 0 : -ENOMEM;
+	}
+	/* Windows tells no PCI domain; machines with several are no GPU-PV hosts so far. */
+	if (r == 0 && facts->has_address)
+		r = str_format(&adapter->pci_address, "0000:%02x:%02x.%x", facts->address.bus & 0xff, facts->address.device & 0x1f,
+			       facts->address.function & 7);
+	if (r == 0 && facts->store)
+		r = store_directory(facts->store, &adapter->driver_store);
+	return r == -EINVAL ? 0 : r;
+}
+
+int adapter_judge(const struct dxg_facts *facts, bool (*exists)(const char *path), struct adapter *ret)
+{
+	struct adapter adapter = {
+		.index = -1,
+		.minor = -1,
+		.vendor_id = facts->vendor_id,
+		.device_id = facts->device_id,
+		.luid = facts->luid,
+		.has_luid = true,
+		.wddm_version = facts->wddm_version,
+		.type_bits = facts->type_bits,
+		.compute_only = (facts->type_bits & D3DKMT_TYPE_COMPUTE_ONLY) && !(facts->type_bits & D3DKMT_TYPE_RENDER),
+	};
+	int r;
+
+	r = describe(facts, &adapter);
+	if (r == 0)
+		r = judge(&adapter, exists);
+	if (r < 0) {
+		adapter_clear(&adapter);
+		return r;
+	}
+	*ret = adapter;
+	return 0;
+}
+
+enum rank { RANK_NVIDIA, RANK_RENDERS, RANK_COMPUTES, RANK_UNUSABLE };
+
+static enum rank rank(const struct adapter *adapter)
+{
+	if (adapter->unusable)
+		return RANK_UNUSABLE;
+	if (adapter->vendor_id == PCI_VENDOR_NVIDIA)
+		return RANK_NVIDIA;
+	return adapter->compute_only ? RANK_COMPUTES : RANK_RENDERS;
+}
+
+static bool goes_before(const struct adapter *a, const struct adapter *b)
+{
+	if (rank(a) != rank(b))
+		return rank(a) < rank(b);
+	if (!a->pci_address || !b->pci_address)
+		return a->pci_address && !b->pci_address;
+	return strcmp(a->pci_address, b->pci_address) < 0;
+}
+
+/* By insertion: stable, which qsort(3) is not, and there are 64 at most. */
+void adapter_sort(struct adapter *adapters, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		struct adapter adapter = adapters[i];
+		size_t place = i;
+
+		while (place > 0 && goes_before(&adapter, &adapters[place - 1])) {
+			adapters[place] = adapters[place - 1];
+			place--;
+		}
+		adapters[place] = adapter;
+	}
+}

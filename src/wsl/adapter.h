@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What an adapter's facts, from whichever source, come to: whether it can be used and where it stands in the list. */
+
+#include <stdbool.h>
+
+#include "base/d3dkmt.h"
+
+/**
+ * adapter_judge() - describe one adapter and say whether a container can use it
+ * @facts:  borrowed, hostile
+ * @exists: whether a directory is there; store_exists() but in tests
+ * @ret:    released with adapter_clear(); its backend is not set
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int adapter_judge(const struct dxg_facts *facts, bool (*exists)(const char *path), struct adapter *ret);
+
+/**
+ * adapter_sort() - the order in which users number adapters
+ *
+ * NVIDIA's first, by PCI address, so that an index means what it means to nvidia-smi; then those of others that render, by
+ * PCI address; then those that only compute. Adapters without an address keep the driver's order, behind those with one.
+ * Unusable ones come last.
+ */
+void adapter_sort(struct adapter *adapters, size_t count);

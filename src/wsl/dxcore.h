@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The inventory from libdxcore, which ctr-gpu-driverd loads. */
+
+#include "base/d3dkmt.h"
+#include "base/err.h"
+#include "base/settings.h"
+
+/**
+ * dxcore_find() - the libdxcore.so of this machine
+ * @ret: its path, owned by the caller; NULL if there is none
+ *
+ * Looked for where the loader would, then in /usr/lib/wsl/lib, which not every host's loader knows, then in
+ * settings->library_dirs.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int dxcore_find(const struct settings *settings, char **ret);

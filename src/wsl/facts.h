@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the driver of the selected adapters can do. */
+
+#include "base/backend.h"
+
+/** As struct backend's facts(). */
+int gpu_pv_facts(const struct settings *settings, const struct adapter *const *selected, size_t count,
+		 struct driver_facts *ret);
