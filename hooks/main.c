@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <ctr-gpu.h>
 
 #include "arguments.h"
 #include "deadline.h"
+#include "message.h"
 #include "sanitise.h"
 #include "state.h"
 
@@ -55,32 +55,13 @@ static void write_remark(void *user, enum ctr_gpu_log_level level, const char *t
 			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
 }
 
-static int say_failure(const struct hook *hook, int result)
-{
-	const char *text = ctr_gpu_context_message(hook->context);
-	const char *newline;
-
-	(void)fprintf(stderr, "ctr-gpu-hook: [%s] ", ctr_gpu_error_name(result));
-	for (; (newline = strchr(text, '\n')); text = newline + 1)
-		(void)fprintf(stderr, "%.*s\n    ", (int)(newline - text), text);
-	(void)fprintf(stderr, "%s\n", text);
-	return EXIT_FAILURE;
-}
-
-/* For what fails before the library can tell. */
-static int say_error(const char *what, int error)
-{
-	(void)fprintf(stderr, "ctr-gpu-hook: [%s] cannot %s: %s\n", ctr_gpu_error_name(error), what, strerror(-error));
-	return EXIT_FAILURE;
-}
-
 static int open_context(struct hook *hook, const struct arguments *arguments)
 {
 	if (ctr_gpu_context_new(&hook->context) < 0)
-		return say_error("begin", -ENOMEM);
+		return message_error("begin", -ENOMEM);
 	hook->debug = arguments->debug;
 	if (arguments->debug_file && !(hook->log = fopen(arguments->debug_file, "ae")))
-		return say_error("write the log", -errno);
+		return message_error("write the log", -errno);
 	ctr_gpu_context_set_log(hook->context, write_remark, hook);
 	return 0;
 }
@@ -108,25 +89,33 @@ static int give_gpus(struct hook *hook, const struct arguments *arguments, const
 	return result;
 }
 
-static int run_stage(const struct arguments *arguments)
+static int serve(const struct arguments *arguments, const char *state, size_t size)
 {
 	__attribute__((cleanup(hook_close))) struct hook hook = {0};
+	int result;
+
+	result = open_context(&hook, arguments);
+	if (result)
+		return result;
+	result = give_gpus(&hook, arguments, state, size);
+	return result ? message_failure(hook.context, result) : 0;
+}
+
+static int run_stage(const struct arguments *arguments)
+{
 	char *state;
 	size_t size;
 	int result;
 
+	message_init();
 	deadline_set(STATE_DEADLINE_S, "the container's state did not arrive on standard input; container engines write it there");
+	/* Also where there is nothing to do: an engine may take a pipe that nobody reads for a hook that crashed. */
 	result = state_read(&state, &size);
 	if (result)
-		return say_error("read the container's state from standard input", result);
+		return message_error("read the container's state from standard input", result);
 	deadline_set(DEADLINE_S, "gave up after a minute of giving the container its GPUs\n"
 				 "    '--debug=FILE' among the hook's arguments shows how far it came");
-
-	result = arguments->stage == STAGE_IGNORED ? 0 : open_context(&hook, arguments);
-	if (!result && arguments->stage != STAGE_IGNORED) {
-		result = give_gpus(&hook, arguments, state, size);
-		result = result ? say_failure(&hook, result) : 0;
-	}
+	result = arguments->stage == STAGE_IGNORED ? 0 : serve(arguments, state, size);
 	free(state);
 	return result;
 }
@@ -137,7 +126,7 @@ static int print_text(const struct arguments *arguments)
 		arguments_usage(stdout);
 	else
 		(void)printf("ctr-gpu-hook %s\n", ctr_gpu_version());
-	return fclose(stdout) ? say_error("write standard output", -errno) : 0;
+	return fclose(stdout) ? message_error("write standard output", -errno) : 0;
 }
 
 int main(int argc, char **argv)
@@ -148,7 +137,7 @@ int main(int argc, char **argv)
 
 	result = sanitise(&step);
 	if (result)
-		return say_error(step, result);
+		return message_error(step, result);
 	if (!arguments_parse(argc, argv, &arguments))
 		return EXIT_STATUS_USAGE;
 	return arguments.version || arguments.help ? print_text(&arguments) : run_stage(&arguments);

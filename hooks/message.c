@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "message.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum { MESSAGE_MAX = 2048 };
+
+static int system_log = -1;
+
+/* Number 1:3 is the null device's everywhere (Documentation/admin-guide/devices.txt of Linux). */
+static bool is_null_device(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+void message_init(void)
+{
+	const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+	int fd;
+
+	if (!is_null_device(STDERR_FILENO))
+		return;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		(void)close(fd);
+	else
+		system_log = fd;
+}
+
+static int emit(const char *text)
+{
+	char datagram[MESSAGE_MAX + 16];
+
+	(void)fputs(text, stderr);
+	if (system_log >= 0) {
+		(void)snprintf(datagram, sizeof(datagram), "<%d>%s", LOG_DAEMON | LOG_ERR, text);
+		(void)send(system_log, datagram, strlen(datagram), MSG_NOSIGNAL);
+	}
+	return EXIT_FAILURE;
+}
+
+int message_error(const char *what, int error)
+{
+	char text[MESSAGE_MAX];
+
+	(void)snprintf(text, sizeof(text), "ctr-gpu-hook: [%s] cannot %s: %s\n", ctr_gpu_error_name(error), what, strerror(-error));
+	return emit(text);
+}
+
+int message_failure(const struct ctr_gpu_context *context, int result)
+{
+	const char *from = ctr_gpu_context_message(context);
+	char text[MESSAGE_MAX];
+	size_t length;
+
+	length = (size_t)snprintf(text, sizeof(text), "ctr-gpu-hook: [%s] ", ctr_gpu_error_name(result));
+	for (; *from && length < sizeof(text) - sizeof("\n    \n"); from++) {
+		text[length++] = *from;
+		if (*from == '\n')
+			length = (size_t)(stpcpy(text + length, "    ") - text);
+	}
+	(void)strcpy(text + length, "\n");
+	return emit(text);
+}
