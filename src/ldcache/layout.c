@@ -4,12 +4,17 @@
 
 #include "ldcache/format.h"
 
-/* Leaves out what follows the last NUL. From then on an offset inside is a string that ends inside, at no further cost. */
+/*
+ * Leaves out what follows the last string: bytes without a NUL behind them, and the padding in front of an extension. From
+ * then on an offset inside is a string that ends inside, at no further cost.
+ */
 static struct span terminated(struct span strings)
 {
 	const unsigned char *last = strings.size > 0 ? memrchr(strings.data, '\0', strings.size) : NULL;
 
 	strings.size = last ? (size_t)(last - strings.data) + 1 : 0;
+	while (strings.size > 1 && strings.data[strings.size - 2] == '\0')
+		strings.size--;
 	return strings;
 }
 

@@ -2,13 +2,10 @@
 
 /* Loader caches: merged, merged again, and read while someone lies. */
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "cache-builder.h"
@@ -264,6 +261,7 @@ static void test_driver_update(void **state)
 {
 	_cleanup_built_ struct built_cache image = build_image(FORMAT_NEW);
 	_cleanup_merged_ struct merged old = {0}, updated = {0}, direct = {0}, back = {0}, none = {0}, never = {0};
+	_cleanup_merged_ struct merged nothing = {0};
 
 	(void)state;
 	merge(image.data, image.size, driver, ARRAY_SIZE(driver), &old);
@@ -278,6 +276,8 @@ static void test_driver_update(void **state)
 	merge(old.data, old.size, NULL, 0, &none);
 	merge(image.data, image.size, NULL, 0, &never);
 	expect_same(&none, &never);
+	merge(none.data, none.size, NULL, 0, &nothing);
+	expect_same(&none, &nothing);
 	expect(&none, "libcuda.so.1", ABI_HERE,
 	       "x86-64-v3:/baked/glibc-hwcaps/x86-64-v3/libcuda.so.1 /baked/libcuda.so.1 /baked/compat/libcuda.so.1");
 }
@@ -511,7 +511,7 @@ static void test_random_bytes(void **state)
 
 	(void)state;
 	for (int round = 0; round < 3000; round++) {
-		_cleanup_built_ struct built_cache image = build_image(round % 3);
+		_cleanup_built_ struct built_cache image = build_image((enum cache_format)(round % 3));
 
 		for (int i = 0; i < 1 + round % 8; i++)
 			image.data[(size_t)rand_r(&seed) % image.size] = (unsigned char)rand_r(&seed);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is in the image decides what is written: a glibc loader reads /etc/ld.so.cache, a musl one its path file. An image
+ * with neither (a static program, a loader in an unusual place) gets a cache, which harms nobody.
+ */
+
+#include "loader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ldcache/ldcache.h"
+#include "loader_conf.h"
+
+#define CACHE_PATH "/etc/ld.so.cache"
+
+#if defined(__x86_64__)
+#define GLIBC_LOADER "/lib64/ld-linux-x86-64.so.2"
+#define MUSL_ARCH "x86_64"
+#elif defined(__aarch64__)
+#define GLIBC_LOADER "/lib/ld-linux-aarch64.so.1"
+#define MUSL_ARCH "aarch64"
+#else
+#error "the loaders of this architecture are not known"
+#endif
+#define MUSL_LOADER "/lib/ld-musl-" MUSL_ARCH ".so.1"
+#define MUSL_PATH "/etc/ld-musl-" MUSL_ARCH ".path"
+
+enum { MUSL_PATH_MAX_SIZE = 64 * 1024 };
+
+/* The work, and the files so far. */
+struct loader {
+	const struct rootfs *rootfs;
+	const struct plan *plan;
+	struct err *err;
+	struct loader_file *files;
+	size_t count;
+	struct strv former; /* directories an ldconfig run in the container may have found through our files */
+	bool was_here;      /* our files are in the image */
+};
+
+/* Content of a file of the image. */
+struct content {
+	char *data; /* NULL: none that a loader could read */
+	size_t size;
+};
+
+static void content_clear(struct content *content)
+{
+	free(content->data);
+}
+#define _cleanup_content_ _cleanup_(content_clear)
+
+struct loader_file *loader_files_free(struct loader_file *files, size_t count)
+{
+	for (size_t i = 0; files && i < count; i++) {
+		free(files[i].path);
+		free(files[i].data);
+	}
+	free(files);
+	return NULL;
+}
+
+static void loader_clear(struct loader *loader)
+{
+	loader_files_free(loader->files, loader->count);
+	strv_clear(&loader->former);
+}
+
+/* A link to nowhere, a loop, a pipe or a directory in place of a file is for the loader as if there were none. */
+static int read_file(const struct loader *loader, const char *path, size_t max, struct content *ret)
+{
+	int r = rootfs_read_file(loader->rootfs, path, max, &ret->data, &ret->size);
+
+	switch (r) {
+	case -ENOENT:
+	case -ENOTDIR:
+	case -ELOOP:
+	case -EINVAL:
+	case -EISDIR:
+	case -ENXIO:
+		return 0;
+	case -EFBIG:
+		return err_set(loader->err, r, "%s of the image has more than %zu KiB, which no real one has\n%s", path, max / 1024,
+			       "remove it from the image, or have the image's ldconfig write it anew");
+	default:
+		return r < 0 ? err_set(loader->err, r, "cannot read %s of the image: %m", path) : 0;
+	}
+}
+
+/* Takes @data, also when it fails. A file that is so already is not added. */
+static int add_file(struct loader *loader, const char *path, void *data, size_t size, bool optional, const struct content *old)
+{
+	_cleanup_free_ void *owned = data;
+	_cleanup_free_ char *name = NULL;
+	struct loader_file *files;
+
+	if (old->data && old->size == size && memcmp(old->data, data, size) == 0)
+		return 0;
+	name = strdup(path);
+	files = array_grow(loader->files, loader->count, sizeof(*files));
+	if (!files || !name) {
+		loader->files = files ? files : loader->files;
+		return -ENOMEM;
+	}
+	loader->files = files;
+	files[loader->count++] = (struct loader_file){steal_ptr(name), steal_ptr(owned), size, optional};
+	return 0;
+}
+
+static int add_conf(struct loader *loader, bool first)
+{
+	const char *path = first ? LOADER_CONF_FIRST : LOADER_CONF_LAST;
+	_cleanup_content_ struct content old = {0};
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r;
+
+	/* One of unlikely size is written anew like any that differs; what it lists is not worth an error. */
+	r = rootfs_read_file(loader->rootfs, path, LOADER_CONF_MAX_SIZE, &old.data, &old.size);
+	if (r == -ENOMEM)
+		return r;
+	if (old.data) {
+		loader->was_here = true;
+		r = loader_conf_parse(old.data, &loader->former);
+		if (r < 0)
+			return r;
+	}
+	r = loader_conf_text(loader->plan, first, &text);
+	if (r < 0 || (!text && !old.data))
+		return r;
+	if (!text)
+		text = strdup(loader_conf_empty);
+	if (!text)
+		return -ENOMEM;
+	size = strlen(text);
+	return add_file(loader, path, steal_ptr(text), size, true, &old);
+}
+
+static int add_musl_path(struct loader *loader, bool only_loader)
+{
+	_cleanup_strv_ struct strv front = {0}, behind = {0};
+	_cleanup_content_ struct content old = {0};
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r;
+
+	for (size_t i = 0; i < loader->plan->library_dir_count; i++) {
+		const struct plan_library_dir *dir = &loader->plan->library_dirs[i];
+		bool first = dir->overrides_image && loader_conf_is_ours(loader->plan, dir);
+
+		r = strv_add(first ? &front : &behind, dir->path);
+		if (r < 0)
+			return r;
+	}
+	r = read_file(loader, MUSL_PATH, MUSL_PATH_MAX_SIZE, &old);
+	if (r < 0)
+		return r;
+	if (loader->plan->library_dir_count == 0 && (!old.data || !strstr(old.data, "::")))
+		return 0;
+	r = ldcache_musl_path(old.data, &front, &behind, &text);
+	if (r < 0)
+		return r;
+	size = strlen(text);
+	return add_file(loader, MUSL_PATH, steal_ptr(text), size, !only_loader, &old);
+}
+
+/* Our libraries, as the cache wants them. */
+struct libraries {
+	struct ldcache_library *items;
+	size_t count;
+	struct strv paths;
+};
+
+static void libraries_clear(struct libraries *libraries)
+{
+	free(libraries->items);
+	strv_clear(&libraries->paths);
+}
+
+static int add_library(struct libraries *libraries, const struct plan_library_dir *dir, const char *name)
+{
+	struct ldcache_library *items = array_grow(libraries->items, libraries->count, sizeof(*items));
+	char *path = NULL;
+	int r;
+
+	if (!items)
+		return -ENOMEM;
+	libraries->items = items;
+	if (str_format(&path, "%s/%s", dir->path, name) < 0)
+		return -ENOMEM;
+	r = strv_take(&libraries->paths, path);
+	if (r < 0)
+		return r;
+	items[libraries->count++] = (struct ldcache_library){.name = name, .path = path, .overrides = dir->overrides_image};
+	return 0;
+}
+
+static int list_libraries(const struct plan *plan, struct libraries *ret)
+{
+	for (size_t i = 0; i < plan->library_dir_count; i++) {
+		const struct plan_library_dir *dir = &plan->library_dirs[i];
+
+		for (size_t j = 0; j < dir->libraries.count; j++) {
+			int r = add_library(ret, dir, dir->libraries.items[j]);
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static int add_own_directories(struct loader *loader)
+{
+	for (size_t i = 0; i < loader->plan->library_dir_count; i++) {
+		const struct plan_library_dir *dir = &loader->plan->library_dirs[i];
+		int r = loader_conf_is_ours(loader->plan, dir) ? strv_add(&loader->former, dir->path) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_cache(struct loader *loader)
+{
+	_cleanup_(libraries_clear) struct libraries libraries = {0};
+	_cleanup_content_ struct content old = {0};
+	unsigned char *data = NULL;
+	struct span span;
+	size_t size = 0;
+	int r;
+
+	r = read_file(loader, CACHE_PATH, LDCACHE_MAX_SIZE, &old);
+	if (r < 0)
+		return r;
+	r = list_libraries(loader->plan, &libraries);
+	if (r == 0)
+		r = add_own_directories(loader);
+	if (r < 0)
+		return r;
+	if (!old.data && libraries.count == 0)
+		return 0;
+	span = (struct span){(const unsigned char *)old.data, old.size};
+	r = ldcache_merge(&span, loader->was_here ? &loader->former : NULL, libraries.items, libraries.count, &data, &size);
+	if (r == -E2BIG)
+		return err_set(loader->err, r, "%s of the image leaves no room for the driver's libraries", CACHE_PATH);
+	if (r < 0)
+		return r;
+	return add_file(loader, CACHE_PATH, data, size, false, &old);
+}
+
+static bool image_has(const struct rootfs *rootfs, const char *path)
+{
+	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
+
+	return fd >= 0;
+}
+
+static int add_glibc(struct loader *loader)
+{
+	int r;
+
+	r = add_conf(loader, true);
+	if (r == 0)
+		r = add_conf(loader, false);
+	if (r < 0 || (loader->plan->library_dir_count == 0 && !loader->was_here))
+		return r;
+	return add_cache(loader);
+}
+
+static int add_all(struct loader *loader)
+{
+	bool musl = image_has(loader->rootfs, MUSL_LOADER);
+	bool glibc = !musl || image_has(loader->rootfs, GLIBC_LOADER);
+	int r = 0;
+
+	if (musl)
+		r = add_musl_path(loader, !glibc);
+	if (r == 0 && glibc)
+		r = add_glibc(loader);
+	return r;
+}
+
+int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct loader_file **ret, size_t *ret_count,
+		 struct err *err)
+{
+	_cleanup_(loader_clear) struct loader loader = {.rootfs = rootfs, .plan = plan, .err = err};
+	int r;
+
+	r = add_all(&loader);
+	if (r < 0)
+		return r;
+	*ret = steal_ptr(loader.files);
+	*ret_count = loader.count;
+	loader.count = 0;
+	return 0;
+}
