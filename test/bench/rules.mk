@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Static programs: what a benchmark starts should not wait for a loader.
+
+bench_programs = $(O)/test/bench/floor $(O)/test/bench/measure
+
+$(O)/test/bench/floor: test/bench/floor.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -static -o $@ $<
+
+$(O)/test/bench/measure: test/bench/measure.c test/bench/target.c test/bench/target.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -static -o $@ $(filter %.c,$^)
+
+bench: all $(bench_programs) $(test_programs)
+	test/install-deps bench
+	test/bench/run $(O)
+
+.PHONY: bench
