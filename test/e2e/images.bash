@@ -30,7 +30,7 @@ image_base() {
 		ln -s "usr/$directory" "$root/$directory"
 	done
 	cp "$(command -v busybox)" "$root/usr/bin/busybox"
-	for program in sh cat ls stat sleep touch id mknod mount env; do
+	for program in sh cat cut env grep id ls mknod mount sleep stat touch; do
 		ln -s busybox "$root/usr/bin/$program"
 	done
 	printf 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n' >"$root/etc/passwd"

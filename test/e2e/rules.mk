@@ -21,3 +21,12 @@ $(O)/test/stale/%: test/e2e/stale.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(OPTIMIZE) $(warnings) -fPIC -fvisibility=hidden -shared -nostdlib -Wl,-soname,$(@F) \
 		-Wl,-z,noseparate-code -Wl,--build-id=none -s -o $@ $<
+
+demo:
+	test/install-deps demo
+	$(MAKE) demo-only
+
+demo-only: all $(test_programs) test-hosts
+	test/e2e/demo $(O)
+
+.PHONY: demo demo-only
