@@ -92,7 +92,7 @@ $(O)/gen/driverd/protocol_svc.c: src/driverd/protocol.x $(O)/gen/driverd/protoco
 	rm -f $@ && cd $(<D) && rpcgen -C -m $(<F) > $(abspath $@)
 $(O)/gen/%.o: $(O)/gen/%.c
 	$(CC) -std=gnu17 $(OPTIMIZE) -g -fPIC -fvisibility=hidden -w $(hardening) $(sanitize_flags) $(CPPFLAGS_ALL) -I$(@D) -c -o $@ $<
-$(O)/src/driverd/%.o: $(O)/gen/driverd/protocol.h
+$(driverd_objects) $(O)/src/driverd/client.o: $(O)/gen/driverd/protocol.h
 
 $(O)/%.o: %.c
 	@mkdir -p $(@D)

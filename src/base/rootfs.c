@@ -417,8 +417,8 @@ static void undo_replacement(const struct rootfs_deed *deed)
 	if (deed->old >= 0 && restore(deed))
 		return;
 	(void)unlinkat(deed->parent, deed->name, 0);
-	if (deed->old_link)
-		(void)symlinkat(deed->old_link, deed->parent, deed->name);
+	if (deed->old_link && symlinkat(deed->old_link, deed->parent, deed->name) < 0)
+		return;
 }
 
 static void undo_file(const struct rootfs_deed *deed)
