@@ -30,10 +30,17 @@ hosts_made = $(hosts_lib_nvidia:%=$(hosts_files)/lib-nvidia/%) $(hosts_lib_packa
 hosts_sources = $(wildcard test/hosts/*.c)
 hosts_enter_objects = $(patsubst test/hosts/%.c,$(hosts)/%.o,$(filter-out test/hosts/dxgtest.c,$(hosts_sources)))
 
-test-hosts: $(hosts)/enter $(hosts_made)
+hosts_programs = $(hosts)/enter $(hosts)/dxgtest $(hosts_made)
+test_programs += $(hosts_programs)
+
+test-hosts: $(hosts_programs)
 
 $(hosts)/enter: $(hosts_enter_objects)
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ljansson
+
+$(hosts)/dxgtest: test/hosts/dxgtest.c test/hosts/abi.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $< -lpthread
 
 $(hosts)/libc/%: test/hosts/lib/libc.S
 	@mkdir -p $(@D)

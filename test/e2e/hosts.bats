@@ -1,0 +1,146 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# The simulated hosts themselves (test/hosts): that they answer as the published kernel does, and leave nothing behind.
+
+setup() {
+	enter=$BATS_TEST_DIRNAME/../hosts/enter
+	programs=${CTR_GPU_BUILD:-$BATS_TEST_DIRNAME/../../build}/test/hosts
+	mounts=$(cat /proc/self/mounts)
+	nodes=$(ls /dev)
+}
+
+# Nothing of a host is left on the machine: no mount, no node, no process.
+teardown() {
+	[ "$mounts" = "$(cat /proc/self/mounts)" ]
+	[ "$nodes" = "$(ls /dev)" ]
+	[ ! -e /usr/lib/wsl ]
+	[ ! -e /etc/ld.so.conf.d/ld.wsl.conf ]
+	[ -z "$marker" ] || ! pgrep -f "$marker"
+}
+
+walk() {
+	run "$enter" "$1" -- "$programs/dxgtest" "$2" "$3"
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[[ $output == *1..* ]]
+}
+
+@test "every ioctl of one adapter" {
+	walk wsl-nvidia 1 0
+}
+
+@test "every ioctl of an adapter and a compute-only one" {
+	walk wsl-amd-npu 2 1
+}
+
+@test "every ioctl of a device without adapters" {
+	walk wsl-no-adapter 0 0
+}
+
+@test "a store path that begins with \\SystemRoot" {
+	walk hyperv-no-libdxcore 1 0
+}
+
+@test "every profile can be entered" {
+	local name
+	"$enter" --list | while read -r name _; do
+		"$enter" "$name" -- true || { echo "$name"; exit 1; }
+	done
+}
+
+@test "nvidia-smi walks from the loader library to the store" {
+	run "$enter" wsl-hybrid -- nvidia-smi -L
+	[ "$status" -eq 0 ]
+	[[ $output =~ ^"GPU 0: NVIDIA GeForce RTX 4070 Laptop GPU (UUID: GPU-"[0-9a-f-]{36}")"$ ]]
+}
+
+@test "each of two NVIDIA adapters is one to nvidia-smi" {
+	run "$enter" wsl-two-same-store -- nvidia-smi -L
+	[ "${#lines[@]}" -eq 2 ]
+	[ "${lines[0]}" != "${lines[1]}" ]
+}
+
+@test "without its store the driver finds nothing" {
+	run "$enter" hyperv-stale-store -- /usr/lib/wsl/lib/nvidia-smi -L
+	[ "$status" -ne 0 ]
+	[[ $output == *"Failed to initialize NVML"* ]]
+}
+
+@test "driver libraries ask for no version of glibc" {
+	run bash -c 'objdump -T "$1"/*/* 2>/dev/null | grep GLIBC_' bash "$programs/files"
+	[ "$status" -eq 1 ]
+}
+
+@test "libdxcore.so can lack its functions, crash, or never answer" {
+	run "$enter" wsl-dxcore-broken -- nvidia-smi
+	[ "$status" -ne 0 ]
+	run "$enter" wsl-dxcore-crashes -- nvidia-smi
+	[ "$status" -eq 139 ]
+	run "$enter" wsl-dxcore-hangs -- timeout 0.3 nvidia-smi
+	[ "$status" -eq 124 ]
+}
+
+@test "a GPU-PV host looks like WSL: two mounts, the loader's cache, PATH" {
+	"$enter" wsl-nvidia -- sh -c 'grep " /usr/lib/wsl/drivers tmpfs ro,nosuid,nodev," /proc/self/mounts &&
+		grep " /usr/lib/wsl/lib tmpfs rw,nosuid,nodev," /proc/self/mounts &&
+		ldconfig -p | grep /usr/lib/wsl/lib/libdxcore.so && command -v nvidia-smi &&
+		[ "$(ls /usr/lib/wsl/drivers | wc -l)" -gt 40 ] && [ "$(stat -c %a /dev/dxg)" = 666 ]'
+}
+
+@test "a Hyper-V guest without libdxcore.so has none of that" {
+	"$enter" hyperv-no-libdxcore -- sh -c '! ldconfig -p | grep wsl && ! command -v nvidia-smi &&
+		[ ! -e /etc/ld.so.conf.d/ld.wsl.conf ] && [ ! -e /usr/lib/wsl/lib/libdxcore.so ] && [ -e /dev/dxg ]'
+}
+
+@test "a plain machine has no GPU" {
+	"$enter" plain -- sh -c '[ ! -e /dev/dxg ] && [ ! -e /usr/lib/wsl ]'
+}
+
+@test "the command's exit status is passed through" {
+	run "$enter" wsl-nvidia -- sh -c 'exit 42'
+	[ "$status" -eq 42 ]
+	run "$enter" wsl-nvidia -- sh -c 'kill -KILL $$'
+	[ "$status" -eq 137 ]
+	"$enter" wsl-nvidia -- /nowhere/to/be/found || status=$?
+	[ "$status" -eq 127 ]
+	run "$enter" no-such-profile -- true
+	[ "$status" -eq 125 ]
+}
+
+@test "what the command left running ends with it" {
+	marker="sleep 31.$$"
+	run timeout 10 "$enter" wsl-nvidia -- sh -c "setsid $marker >/dev/null 2>&1 & exit 3"
+	[ "$status" -eq 3 ]
+}
+
+@test "with --keep it goes on, and so does the host" {
+	marker="sleep 32.$$"
+	out=$BATS_TEST_TMPDIR/out
+	"$enter" --keep wsl-nvidia -- sh -c "(sleep 0.4; nvidia-smi -L >$out) >/dev/null 2>&1 &"
+	[ ! -s "$out" ]
+	sleep 1
+	grep "GPU 0" "$out"
+}
+
+@test "all of it ends when enter is killed" {
+	marker="sleep 33.$$"
+	"$enter" wsl-nvidia -- sh -c "setsid $marker & $marker" >/dev/null 2>&1 3>&- &
+	sleep 0.5
+	pgrep -f "^$marker"
+	kill -KILL $!
+	sleep 0.5
+}
+
+@test "/etc and /usr/lib of the machine stay as they are" {
+	"$enter" wsl-nvidia -- sh -c 'touch /etc/left-behind /usr/lib/left-behind'
+	[ ! -e /etc/left-behind ] && [ ! -e /usr/lib/left-behind ]
+}
+
+@test "setuid programs gain privileges" {
+	"$enter" wsl-nvidia -- grep '^NoNewPrivs:[[:space:]]*0' /proc/self/status
+}
+
+@test "--cgroup2 mounts version 2" {
+	"$enter" --cgroup2 wsl-nvidia -- grep ' /sys/fs/cgroup cgroup2 ' /proc/self/mounts
+}
