@@ -9,42 +9,66 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+
+#include "base/rootfs.h"
 
 enum mount_kind {
 	MOUNT_READ_ONLY, /* files and directories of the host: read-only, nosuid, nodev */
 	MOUNT_DEVICE,    /* a device node: nosuid, noexec */
+	MOUNT_DATA,      /* bytes of ours: read-only, nosuid, nodev, noexec */
 };
 
 /* A detached mount, later an attached one. */
 struct mount_source {
-	int tree;   /* of open_tree(2); -1 when the fallback is used */
-	int origin; /* O_PATH descriptor of what is mounted */
+	int tree;         /* of open_tree(2), detached, then attached; -1 as long as there is only a source for a bind mount */
+	const char *path; /* in the namespace it came from, borrowed */
+	struct stat st;   /* of what is mounted */
 	enum mount_kind kind;
 	bool noexec;
 	bool attached;
 };
 
+#define MOUNT_NONE ((struct mount_source){.tree = -1})
+
+/** Releases descriptors; what is attached stays. */
 void mount_source_close(struct mount_source *source);
 
 /**
  * mount_source_open() - take a detached, private copy of a file or directory of this mount namespace
- * @path: absolute, symlinks followed
- * @ret:  released with mount_source_close(), which does not unmount
+ * @path: absolute, symlinks followed; must stay as it is until the source is closed
+ * @ret:  released with mount_source_close()
  *
- * Return: 0 or negative errno.
+ * Return: 0; negative errno.
  */
 int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struct mount_source *ret);
 
 /** A descriptor of /proc/self/fd, to be opened before the mount namespace is changed. Return: descriptor or negative errno. */
 int mount_open_proc_self_fd(void);
 
+/** Whether @target is what the source is, with flags at least as strict: then mounting it again changes nothing. */
+bool mount_is_there(const struct mount_source *source, int target);
+
 /**
  * mount_attach() - attach to a target in the current mount namespace
- * @target:       O_PATH descriptor of the target
- * @proc_self_fd: from mount_open_proc_self_fd()
+ * @rootfs: with its proc_self_fd
+ * @path:   of the target in it; a bind mount's flags are set on what is found there
+ * @target: O_PATH descriptor of the target
+ *
+ * Return: 0; -ESTALE if the source or the target changed meanwhile; negative errno. What was begun is undone.
  */
-int mount_attach(struct mount_source *source, int target, int proc_self_fd);
+int mount_attach(struct mount_source *source, const struct rootfs *rootfs, const char *path, int target);
+
+/**
+ * mount_attach_data() - lay a read-only file with these bytes over an existing one
+ * @ret: the attached mount, for mount_detach()
+ *
+ * The bytes lie in a tmpfs of their own that nothing else can reach. Return: as mount_attach().
+ */
+int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const void *data, size_t size,
+		      struct mount_source *ret);
 
 /** Takes an attached mount away again. Return: 0 or negative errno. */
 int mount_detach(struct mount_source *source, int proc_self_fd);

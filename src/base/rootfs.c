@@ -360,6 +360,22 @@ static int keep_old(int parent, const char *name, struct rootfs_deed *deed)
 	return deed->old_link ? 0 : -ENOMEM;
 }
 
+/*
+ * Whether a directory is on the mount of the root: what is on another is a volume, which outlives the container and may
+ * be a directory of the host. The kernel numbers mounts since 5.8.
+ */
+static bool on_root_mount(const struct rootfs *rootfs, int directory)
+{
+	struct statx root, other;
+
+	if (statx(rootfs->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &root) < 0 ||
+	    statx(directory, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &other) < 0)
+		return false;
+	if (!(root.stx_mask & other.stx_mask & STATX_MNT_ID))
+		return root.stx_dev_major == other.stx_dev_major && root.stx_dev_minor == other.stx_dev_minor;
+	return root.stx_mnt_id == other.stx_mnt_id;
+}
+
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *data, size_t size, mode_t mode)
 {
 	struct rootfs_deed deed = {.kind = DEED_REPLACEMENT, .parent = -1, .old = -1};
@@ -368,6 +384,8 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *dat
 	int parent, r;
 
 	r = make_parent(rootfs, path, &deed.parent, &deed.name);
+	if (r == 0 && !on_root_mount(rootfs, deed.parent))
+		r = -EXDEV;
 	if (r == 0)
 		r = keep_old(deed.parent, deed.name, &deed);
 	if (r < 0) {

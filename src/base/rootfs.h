@@ -74,8 +74,8 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 /**
  * rootfs_replace_file() - write a file through a temporary one and a rename, in a directory created where missing
  *
- * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there; negative
- * errno.
+ * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there; -EXDEV if
+ * the directory is a volume, whose files are not the container's to change; negative errno.
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *data, size_t size, mode_t mode);
 

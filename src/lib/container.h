@@ -6,12 +6,32 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/err.h"
 #include "base/str.h"
 
 struct ctr_gpu_container {
-	pid_t pid;       /* 0: the caller's own mount namespace */
-	int pidfd;       /* -1 without a pid; opened first, so that the pid cannot come to mean another process unnoticed */
-	char *rootfs;    /* absolute path in the mount namespace of the process */
+	pid_t pid;    /* 0: the caller's own mount namespace */
+	int process;  /* /proc/<pid>, which goes on meaning this process when the number is used again; -1 without a pid */
+	char *rootfs; /* absolute path in the mount namespace of the process */
 	bool leave_cgroup;
+	/*
+	 * The caller may not mount in its own user namespace, but the container has another, in which it may: a runtime that
+	 * an ordinary user started.
+	 */
+	bool enter_user_namespace;
 	struct strv environment; /* of config.json; the array has a NULL behind its last item */
 };
+
+/** Whether the process is still the one that was opened. Return: 0; -ESRCH with @err set. */
+int container_check_alive(const struct ctr_gpu_container *container, struct err *err);
+
+/** Whether the process is in another user namespace than the caller. */
+bool container_has_own_user_namespace(const struct ctr_gpu_container *container);
+
+/**
+ * container_check_root() - a root filesystem must be a directory other than "/" of the machine or of the process
+ * @fd: of the root filesystem
+ *
+ * Return: 0; CTR_GPU_E_BAD_ROOTFS; negative errno. @err is set.
+ */
+int container_check_root(const struct ctr_gpu_container *container, int fd, struct err *err);

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Doing what a plan says. What is done is kept in three places that can each take their part back: the mounts, in the
+ * order of attaching; the device cgroup; and the root filesystem, which knows what was created and replaced in it.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/devcgroup.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mount.h"
+#include "base/rootfs.h"
+#include "lib/container.h"
+#include "lib/context.h"
+#include "lib/loader.h"
+#include "lib/plan.h"
+
+enum { ID_MAP_MAX = 1 << 16 };
+
+struct apply {
+	const struct plan *plan;
+	const struct ctr_gpu_container *container;
+	const struct log *log;
+	struct err *err;
+	struct mount_source *sources; /* the plan's mounts, then its devices, then data laid over loader files */
+	size_t source_count;
+	struct rootfs rootfs;
+	struct devcgroup *cgroup;
+	int proc_self_fd;
+	bool other_root; /* the container's root is another user than this process */
+	unsigned uid, gid; /* that user */
+};
+
+/* ---- what went wrong ---- */
+
+static const struct {
+	int error;
+	const char *advice;
+} advice[] = {
+	{ENOENT, "The image has a symlink there that leads nowhere; remove it from the image."},
+	{EISDIR, "The image has a directory there, where a file must be; remove it from the image."},
+	{ENOTDIR, "The image has a file there, where a directory must be; remove it from the image."},
+	{ELOOP, "The image has symlinks there that lead in a circle; remove them from the image."},
+	{EAGAIN, "Something renames directories there all the time; start the container without it."},
+	{ENOSPC, "Make room in the container's storage."},
+};
+
+static int target_error(const struct apply *apply, const char *path, int r)
+{
+	const char *next = "Look at this path in the image.";
+
+	if (r == -ENOMEM)
+		return err_set(apply->err, r, "%m");
+	if (r == -EROFS)
+		return err_set(apply->err, CTR_GPU_E_ROOTFS_READ_ONLY,
+			       "%s is missing in the container, and its root filesystem is read-only.\n"
+			       "Create it in the image, as an empty %s, or give the container a root filesystem that can be written.",
+			       path, "file or directory");
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
+		if (advice[i].error == -r)
+			next = advice[i].advice;
+	return err_set(apply->err, r, "cannot make %s in the container: %m.\n%s", path, next);
+}
+
+static int mount_error(const struct apply *apply, const char *source, const char *target, int r)
+{
+	errno = -r;
+	if (r == -EPERM || r == -EACCES)
+		return err_set(apply->err, CTR_GPU_E_NO_PERMISSION,
+			       "mounting %s on %s in the container was refused: %m.\n"
+			       "Run this as root with CAP_SYS_ADMIN; a security module (AppArmor, SELinux) may forbid it too.",
+			       source, target);
+	if (r == -ENOSYS)
+		return err_set(apply->err, CTR_GPU_E_KERNEL_TOO_OLD, "this kernel cannot mount %s: %m", source);
+	return err_set(apply->err, r, "cannot mount %s on %s in the container: %m", source, target);
+}
+
+static int changed(const struct apply *apply, const char *path)
+{
+	return err_set(apply->err, -ESTALE, "%s is not what it was a moment ago: %m.\nTry again when the driver update is done.",
+		       path);
+}
+
+/* ---- sources ---- */
+
+static int take_source(struct apply *apply, const char *path, enum mount_kind kind, bool noexec)
+{
+	struct mount_source *source = &apply->sources[apply->source_count];
+	int r = mount_source_open(path, kind, noexec, source);
+
+	if (r < 0)
+		return mount_error(apply, path, path, r);
+	apply->source_count++;
+	return 0;
+}
+
+static int take_mount(struct apply *apply, const struct plan_mount *entry)
+{
+	int r = take_source(apply, entry->source, MOUNT_READ_ONLY, entry->flags & PLAN_MOUNT_NOEXEC);
+	const struct stat *st = &apply->sources[apply->source_count - (r == 0)].st;
+
+	if (r != 0)
+		return r;
+	if (st->st_dev != entry->device || st->st_ino != entry->inode || S_ISDIR(st->st_mode) != entry->directory)
+		return changed(apply, entry->source);
+	return 0;
+}
+
+static int take_device(struct apply *apply, const struct plan_device *entry)
+{
+	int r = take_source(apply, entry->path, MOUNT_DEVICE, true);
+	const struct stat *st = &apply->sources[apply->source_count - (r == 0)].st;
+
+	if (r != 0)
+		return r;
+	return S_ISCHR(st->st_mode) && st->st_rdev == entry->number ? 0 : changed(apply, entry->path);
+}
+
+static int take_sources(struct apply *apply)
+{
+	const struct plan *plan = apply->plan;
+	int r = 0;
+
+	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
+		r = take_mount(apply, &plan->mounts[i]);
+	for (size_t i = 0; i < plan->device_count && r == 0; i++)
+		r = take_device(apply, &plan->devices[i]);
+	return r;
+}
+
+/* ---- the container's side ---- */
+
+static int find_cgroup(struct apply *apply)
+{
+	int r;
+
+	if (apply->container->leave_cgroup || !apply->container->pid || !apply->plan->device_count)
+		return 0;
+	r = devcgroup_open(apply->container->pid, &apply->cgroup, apply->err);
+	/* It was found by number; the number still means our process. */
+	return r == 0 ? container_check_alive(apply->container, apply->err) : r;
+}
+
+/* The identity that @inside 0 has outside, by a line of uid_map(5): "inside outside count". */
+static int read_root_id(const struct apply *apply, const char *map, unsigned *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	unsigned inside, outside, count;
+	int r;
+
+	r = fd_read_file_at(apply->container->process, map, ID_MAP_MAX, &text, NULL);
+	if (r < 0)
+		return r;
+	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL)
+		if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0)
+			*ret = outside;
+	return 0;
+}
+
+/*
+ * What is created belongs to the container's root, and is created with no more rights than that user has: as a user that
+ * idmapped mounts know, and unable to touch what a volume holds of others.
+ */
+static int find_owner(struct apply *apply)
+{
+	int r;
+
+	if (apply->container->enter_user_namespace || !container_has_own_user_namespace(apply->container))
+		return 0;
+	apply->uid = geteuid();
+	apply->gid = getegid();
+	r = read_root_id(apply, "uid_map", &apply->uid);
+	if (r == 0)
+		r = read_root_id(apply, "gid_map", &apply->gid);
+	if (r < 0)
+		return err_set(apply->err, r, "cannot read the user namespace of process %d: %m", (int)apply->container->pid);
+	apply->other_root = apply->uid != geteuid() || apply->gid != getegid();
+	return 0;
+}
+
+/* From here on files are the container root's; as_self() ends it. */
+static void as_container_root(const struct apply *apply)
+{
+	if (!apply->other_root)
+		return;
+	(void)setfsgid(apply->gid);
+	(void)setfsuid(apply->uid);
+}
+
+static void as_self(const struct apply *apply)
+{
+	if (!apply->other_root)
+		return;
+	(void)setfsuid(geteuid());
+	(void)setfsgid(getegid());
+}
+
+static int join(const struct apply *apply, const char *name, int type)
+{
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	fd = openat(apply->container->process, name, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && setns(fd, type) == 0)
+		return 0;
+	r = -errno;
+	if (r == -ENOENT || r == -ESRCH)
+		return container_check_alive(apply->container, apply->err);
+	if (r == -EPERM || r == -EACCES)
+		return err_set(apply->err, CTR_GPU_E_NO_PERMISSION,
+			       "user %d may not enter the namespaces of process %d (%s).\n"
+			       "Run this as root, or in the user namespace that the container was started from.",
+			       (int)geteuid(), (int)apply->container->pid, name);
+	return err_set(apply->err, r, "cannot enter %s of process %d: %m", name, (int)apply->container->pid);
+}
+
+static int enter(struct apply *apply)
+{
+	struct stat own, its;
+	int r = 0;
+
+	if (apply->container->process < 0)
+		return 0;
+	if (stat("/proc/self/ns/mnt", &own) == 0 && fstatat(apply->container->process, "ns/mnt", &its, 0) == 0 &&
+	    own.st_dev == its.st_dev && own.st_ino == its.st_ino)
+		return 0;
+	if (apply->container->enter_user_namespace)
+		r = join(apply, "ns/user", CLONE_NEWUSER);
+	return r == 0 ? join(apply, "ns/mnt", CLONE_NEWNS) : r;
+}
+
+/* The host's side is copied before the container's is entered, unless only there is anything permitted. */
+static int cross(struct apply *apply)
+{
+	int (*const steps[2])(struct apply *) = {take_sources, enter};
+	bool late = apply->container->enter_user_namespace;
+	int r = steps[late](apply);
+
+	return r == 0 ? steps[!late](apply) : r;
+}
+
+static int open_rootfs(struct apply *apply)
+{
+	const char *path = apply->container->rootfs;
+	int r = rootfs_open(AT_FDCWD, path, &apply->rootfs);
+
+	if (r < 0)
+		return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %s", path, strerror(-r));
+	apply->rootfs.proc_self_fd = apply->proc_self_fd;
+	return container_check_root(apply->container, apply->rootfs.fd, apply->err);
+}
+
+static int open_fds(struct apply *apply)
+{
+	apply->proc_self_fd = mount_open_proc_self_fd();
+	return apply->proc_self_fd < 0 ? err_set(apply->err, apply->proc_self_fd, "cannot open /proc/self/fd: %m") : 0;
+}
+
+/* ---- mounts and links ---- */
+
+static int make_target(struct apply *apply, const char *path, bool directory, int *ret_fd)
+{
+	int r;
+
+	as_container_root(apply);
+	r = directory ? rootfs_make_directory(&apply->rootfs, path, 0755, ret_fd) :
+			rootfs_make_file(&apply->rootfs, path, 0644, ret_fd);
+	as_self(apply);
+	return r < 0 ? target_error(apply, path, r) : 0;
+}
+
+static int attach(struct apply *apply, struct mount_source *source, const char *path)
+{
+	_cleanup_close_ int target = -1;
+	int r;
+
+	r = make_target(apply, path, S_ISDIR(source->st.st_mode), &target);
+	if (r != 0)
+		return r;
+	if (mount_is_there(source, target)) {
+		log_debug(apply->log, "%s is there already", path);
+		return 0;
+	}
+	r = mount_attach(source, &apply->rootfs, path, target);
+	if (r < 0)
+		return mount_error(apply, source->path, path, r);
+	log_debug(apply->log, "mounted %s on %s", source->path, path);
+	return 0;
+}
+
+static int attach_all(struct apply *apply)
+{
+	const struct plan *plan = apply->plan;
+	int r = 0;
+
+	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
+		r = attach(apply, &apply->sources[i], plan->mounts[i].target);
+	for (size_t i = 0; i < plan->device_count && r == 0; i++)
+		r = attach(apply, &apply->sources[plan->mount_count + i], plan->devices[i].path);
+	return r;
+}
+
+/* Links are conveniences (nvidia-smi in PATH): where they cannot be written, the container works without. */
+static int make_symlinks(struct apply *apply)
+{
+	const struct plan *plan = apply->plan;
+
+	for (size_t i = 0; i < plan->symlink_count; i++) {
+		const struct plan_symlink *entry = &plan->symlinks[i];
+		int r;
+
+		as_container_root(apply);
+		r = rootfs_make_symlink(&apply->rootfs, entry->path, entry->points_to);
+		as_self(apply);
+		if (r == -EROFS)
+			log_warning(apply->log, "no symlink %s: the root filesystem is read-only", entry->path);
+		else if (r < 0)
+			return target_error(apply, entry->path, r);
+	}
+	return 0;
+}
+
+static int allow_devices(struct apply *apply)
+{
+	const struct plan *plan = apply->plan;
+	_cleanup_free_ struct devcgroup_rule *rules = NULL;
+
+	if (!apply->cgroup)
+		return 0;
+	rules = calloc(plan->device_count, sizeof(*rules));
+	if (!rules)
+		return err_set(apply->err, -ENOMEM, "%m");
+	for (size_t i = 0; i < plan->device_count; i++)
+		rules[i] = (struct devcgroup_rule){
+			.type = 'c',
+			.major = major(plan->devices[i].number),
+			.minor = minor(plan->devices[i].number),
+			.access = plan->devices[i].access,
+			.path = plan->devices[i].path,
+		};
+	return devcgroup_allow(apply->cgroup, rules, plan->device_count, apply->err);
+}
+
+/* ---- loader files ---- */
+
+/* A file that cannot be written, or must not be because a volume holds it, is covered by one that says what it should say. */
+static bool must_be_covered(int r)
+{
+	return r == -EROFS || r == -EXDEV || r == -EBUSY || r == -EACCES || r == -EPERM;
+}
+
+static int cover_file(struct apply *apply, const struct loader_file *file)
+{
+	struct mount_source *sources, cover = MOUNT_NONE;
+	_cleanup_close_ int target = -1;
+	int r;
+
+	target = rootfs_open_path(&apply->rootfs, file->path, O_PATH);
+	if (target == -ENOENT && file->optional)
+		return 0;
+	if (target < 0)
+		return target_error(apply, file->path, target == -ENOENT ? -EROFS : target);
+	sources = reallocarray(apply->sources, apply->source_count + 1, sizeof(*sources));
+	if (!sources)
+		return err_set(apply->err, -ENOMEM, "%m");
+	apply->sources = sources;
+	r = mount_attach_data(&apply->rootfs, file->path, target, file->data, file->size, &cover);
+	if (r < 0)
+		return mount_error(apply, "a new version", file->path, r);
+	apply->sources[apply->source_count++] = cover;
+	log_debug(apply->log, "mounted a new version of %s over it", file->path);
+	return 0;
+}
+
+static int write_loader_file(struct apply *apply, const struct loader_file *file)
+{
+	int r;
+
+	as_container_root(apply);
+	r = rootfs_replace_file(&apply->rootfs, file->path, file->data, file->size, 0644);
+	as_self(apply);
+	if (must_be_covered(r))
+		return cover_file(apply, file);
+	if (r == 0)
+		log_debug(apply->log, "wrote %s", file->path);
+	return r < 0 ? target_error(apply, file->path, r) : 0;
+}
+
+static int write_loader_files(struct apply *apply)
+{
+	struct loader_file *files = NULL;
+	size_t count = 0;
+	int r;
+
+	if (!apply->plan->library_dir_count)
+		return 0;
+	as_container_root(apply);
+	r = loader_files(&apply->rootfs, apply->plan, &files, &count, apply->err);
+	as_self(apply);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = write_loader_file(apply, &files[i]);
+	loader_files_free(files, count);
+	return r;
+}
+
+/* ---- all of it ---- */
+
+static int (*const steps[])(struct apply *) = {
+	find_cgroup, find_owner, open_fds, cross, open_rootfs, attach_all, make_symlinks, allow_devices,
+	write_loader_files, /* nothing may fail after the loader's cache is in its place */
+};
+
+static void undo(struct apply *apply)
+{
+	if (apply->cgroup)
+		devcgroup_undo(apply->cgroup);
+	for (size_t i = apply->source_count; i-- > 0;)
+		(void)mount_detach(&apply->sources[i], apply->proc_self_fd);
+	as_container_root(apply);
+	rootfs_undo(&apply->rootfs);
+	as_self(apply);
+}
+
+static void clear(struct apply *apply)
+{
+	for (size_t i = 0; i < apply->source_count; i++)
+		mount_source_close(&apply->sources[i]);
+	free(apply->sources);
+	devcgroup_free(apply->cgroup);
+	rootfs_close(&apply->rootfs);
+	cleanup_closep(&apply->proc_self_fd);
+}
+
+int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container)
+{
+	struct apply apply = {
+		.plan = &plan->data,
+		.container = container,
+		.log = &context->settings.log,
+		.err = &context->err,
+		.rootfs = ROOTFS_CLOSED,
+		.proc_self_fd = -1,
+	};
+	mode_t mask;
+	int r = 0;
+
+	apply.sources = calloc(plan->data.mount_count + plan->data.device_count + 1, sizeof(*apply.sources));
+	if (!apply.sources)
+		return err_set(&context->err, -ENOMEM, "%m");
+	mask = umask(022);
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
+		r = steps[i](&apply);
+	if (r != 0)
+		undo(&apply);
+	(void)umask(mask);
+	clear(&apply);
+	return r;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "lib/context.h"
+#include "lib/oci.h"
+
+DEFINE_CLEANUP(struct ctr_gpu_container *, ctr_gpu_container_unref)
+#define _cleanup_container_ _cleanup_(ctr_gpu_container_unrefp)
+
+struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *container)
+{
+	if (!container)
+		return NULL;
+	cleanup_closep(&container->process);
+	free(container->rootfs);
+	strv_clear(&container->environment);
+	free(container);
+	return NULL;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* ---- the process ---- */
+
+static int no_process(const struct ctr_gpu_container *container, struct err *err)
+{
+	return err_set(err, -ESRCH, "the container's process %d does not exist (any more)", (int)container->pid);
+}
+
+static int no_access(const struct ctr_gpu_container *container, struct err *err)
+{
+	return err_set(err, CTR_GPU_E_NO_PERMISSION,
+		       "user %d may not enter process %d, which belongs to somebody else or hides from its owner.\n"
+		       "Run this as root, or in the user namespace that the container was started from.",
+		       (int)geteuid(), (int)container->pid);
+}
+
+/* What access to the process means when it fails with @error. */
+static int process_error(const struct ctr_gpu_container *container, int error, struct err *err)
+{
+	if (error == ENOENT || error == ESRCH)
+		return no_process(container, err);
+	if (error == EACCES || error == EPERM)
+		return no_access(container, err);
+	return err_set(err, -error, "cannot look at process %d: %m", (int)container->pid);
+}
+
+/*
+ * In a pid namespace of a container, whose /proc is the host's, the state's pid would name a process of the host (runc at
+ * the stage createContainer).
+ */
+static int check_proc(int proc, struct err *err)
+{
+	char self[16] = "";
+	struct statfs fs;
+
+	if (fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION, "/proc is not a procfs, so the container's process cannot be found");
+	if (readlinkat(proc, "self", self, sizeof(self) - 1) < 0 || atoi(self) != (int)getpid())
+		return err_set(err, CTR_GPU_E_BAD_STATE,
+			       "/proc belongs to another pid namespace, so the container's process cannot be found.\n"
+			       "Run the hook at the stage createRuntime or prestart.");
+	return 0;
+}
+
+static int open_process(struct ctr_gpu_container *container, struct err *err)
+{
+	_cleanup_close_ int proc = -1;
+	char number[16];
+	int r;
+
+	proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		return err_set(err, -errno, "cannot open /proc: %m");
+	r = check_proc(proc, err);
+	if (r != 0)
+		return r;
+	(void)snprintf(number, sizeof(number), "%d", (int)container->pid);
+	container->process = openat(proc, number, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return container->process < 0 ? process_error(container, errno, err) : 0;
+}
+
+int container_check_alive(const struct ctr_gpu_container *container, struct err *err)
+{
+	/* A dead process has no root; a later one of the same number is not found through the old directory. */
+	if (container->process >= 0 && faccessat(container->process, "root/", F_OK, 0) < 0)
+		return process_error(container, errno, err);
+	return 0;
+}
+
+/* Until pivot_root(2) the process has the root of the runtime, and so of its hooks. */
+static int check_not_started(const struct ctr_gpu_container *container, struct err *err)
+{
+	struct stat own, root;
+
+	if (stat("/", &own) < 0)
+		return err_set(err, -errno, "cannot stat /: %m");
+	if (fstatat(container->process, "root", &root, 0) < 0)
+		return process_error(container, errno, err);
+	if (same_file(&own, &root))
+		return 0;
+	return err_set(err, CTR_GPU_E_CONTAINER_RUNNING,
+		       "process %d is in its root filesystem already; GPUs can be added only while a container is being created.\n"
+		       "Start it with a hook at the stage createRuntime or prestart.", (int)container->pid);
+}
+
+/* ---- permission ---- */
+
+static bool may_administrate(void)
+{
+	cap_flag_value_t value = CAP_CLEAR;
+	cap_t capabilities = cap_get_proc();
+
+	if (capabilities)
+		(void)cap_get_flag(capabilities, CAP_SYS_ADMIN, CAP_EFFECTIVE, &value);
+	(void)cap_free(capabilities);
+	return value == CAP_SET;
+}
+
+bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
+{
+	struct stat own, its;
+
+	return container->process >= 0 && stat("/proc/self/ns/user", &own) == 0 &&
+	       fstatat(container->process, "ns/user", &its, 0) == 0 && !same_file(&own, &its);
+}
+
+static int check_permission(struct ctr_gpu_container *container, struct err *err)
+{
+	if (may_administrate())
+		return 0;
+	container->enter_user_namespace = container_has_own_user_namespace(container);
+	if (container->enter_user_namespace)
+		return 0;
+	return err_set(err, CTR_GPU_E_NO_PERMISSION,
+		       "user %d may not mount anything here: the capability CAP_SYS_ADMIN is missing.\n"
+		       "Run this as root, or in a user namespace of your own (unshare --map-root-user --mount).", (int)geteuid());
+}
+
+/* ---- the root filesystem ---- */
+
+int container_check_root(const struct ctr_gpu_container *container, int fd, struct err *err)
+{
+	struct stat st, own;
+
+	if (fstat(fd, &st) < 0 || stat("/", &own) < 0)
+		return err_set(err, -errno, "cannot stat %s: %m", container->rootfs);
+	if (same_file(&st, &own))
+		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "%s is the root directory of this machine, not of a container",
+			       container->rootfs);
+	return 0;
+}
+
+static int bad_root(const struct ctr_gpu_container *container, int error, struct err *err)
+{
+	errno = error;
+	return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m", container->rootfs);
+}
+
+static int check_rootfs(const struct ctr_gpu_container *container, struct err *err)
+{
+	_cleanup_close_ int root = -1, fd = -1;
+	const char *relative = container->rootfs + strspn(container->rootfs, "/");
+
+	if (container->rootfs[0] != '/')
+		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem \"%s\" is not an absolute path", container->rootfs);
+	if (!*relative)
+		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "%s is the root directory of this machine, not of a container",
+			       container->rootfs);
+	root = container->process < 0 ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) :
+					openat(container->process, "root/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return process_error(container, errno, err);
+	fd = openat(root, relative, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? bad_root(container, errno, err) : container_check_root(container, fd, err);
+}
+
+/* ---- the object ---- */
+
+/* The environment's array gets its NULL; array_grow() left room for it or makes some. */
+static int terminate(struct strv *environment)
+{
+	char **items = array_grow(environment->items, environment->count, sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	environment->items = items;
+	items[environment->count] = NULL;
+	return 0;
+}
+
+/* Takes over @environment. */
+static int new_container(struct ctr_gpu_context *context, pid_t pid, const char *rootfs, struct strv environment,
+			 struct ctr_gpu_container **ret)
+{
+	_cleanup_container_ struct ctr_gpu_container *container = NULL;
+	struct err *err = &context->err;
+	int r;
+
+	container = calloc(1, sizeof(*container));
+	if (!container) {
+		strv_clear(&environment);
+		return err_set(err, -ENOMEM, "%m");
+	}
+	*container = (struct ctr_gpu_container){.pid = pid, .process = -1, .rootfs = strdup(rootfs), .environment = environment};
+	if (!container->rootfs || terminate(&container->environment) < 0)
+		return err_set(err, -ENOMEM, "%m");
+	r = pid ? open_process(container, err) : 0;
+	if (r == 0 && pid)
+		r = check_not_started(container, err);
+	if (r == 0)
+		r = check_permission(container, err);
+	if (r == 0)
+		r = check_rootfs(container, err);
+	if (r == 0)
+		*ret = steal_ptr(container);
+	return r;
+}
+
+int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char *rootfs,
+			  struct ctr_gpu_container **ret_container)
+{
+	if (pid < 0)
+		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "%d is not the number of a process", (int)pid);
+	return new_container(context, pid, rootfs, (struct strv){0}, ret_container);
+}
+
+static int read_config(const char *bundle, struct oci_config *ret, struct err *err)
+{
+	_cleanup_free_ char *path = NULL, *data = NULL;
+	size_t size;
+	int r;
+
+	if (str_format(&path, "%s/config.json", bundle) < 0)
+		return err_set(err, -ENOMEM, "%m");
+	r = fd_read_file_at(AT_FDCWD, path, OCI_CONFIG_MAX, &data, &size);
+	if (r == -ENOMEM)
+		return err_set(err, r, "%m");
+	if (r < 0) {
+		errno = -r;
+		return err_set(err, CTR_GPU_E_BAD_STATE, "the container's configuration %s cannot be read: %m", path);
+	}
+	return oci_parse_config(data, size, ret, err);
+}
+
+int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char *state, size_t size,
+				     struct ctr_gpu_container **ret_container)
+{
+	_cleanup_(oci_state_clear) struct oci_state parsed = {0};
+	_cleanup_(oci_config_clear) struct oci_config config = {0};
+	_cleanup_free_ char *rootfs = NULL;
+	struct strv environment;
+	int r;
+
+	r = oci_parse_state(state, size, &parsed, &context->err);
+	if (r == 0)
+		r = read_config(parsed.bundle, &config, &context->err);
+	if (r != 0)
+		return r;
+	r = config.root[0] == '/' ? str_format(&rootfs, "%s", config.root) :
+				    str_format(&rootfs, "%s/%s", parsed.bundle, config.root);
+	if (r < 0)
+		return err_set(&context->err, r, "%m");
+	environment = config.environment;
+	config.environment = (struct strv){0};
+	return new_container(context, parsed.pid, rootfs, environment, ret_container);
+}
+
+const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container)
+{
+	return (const char *const *)container->environment.items;
+}
+
+void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container)
+{
+	container->leave_cgroup = true;
+}

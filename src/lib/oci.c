@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/oci.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/json.h"
+
+void oci_state_clear(struct oci_state *state)
+{
+	free(state->bundle);
+	*state = (struct oci_state){0};
+}
+
+void oci_config_clear(struct oci_config *config)
+{
+	free(config->root);
+	strv_clear(&config->environment);
+	*config = (struct oci_config){0};
+}
+
+static int bad(struct err *err, const char *file, const char *what)
+{
+	return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: %s", file, what);
+}
+
+static int parse_object(const char *file, const char *data, size_t size, size_t max, json_t **ret, struct err *err)
+{
+	char reason[JSON_ERROR_TEXT_LENGTH] = "";
+	_cleanup_json_ json_t *json = NULL;
+	int r;
+
+	if (size > max)
+		return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: it is larger than %zu MiB", file, max >> 20);
+	r = json_parse(data, size, &json, reason);
+	if (r == -ENOMEM)
+		return err_set(err, r, "%m");
+	if (r < 0)
+		return bad(err, file, reason);
+	if (!json_is_object(json))
+		return bad(err, file, "it is not a JSON object");
+	*ret = steal_ptr(json);
+	return 0;
+}
+
+/* ---- state ---- */
+
+/*
+ * At the stages before the start the specification says "creating" or "created", and runtimes say either; what they say
+ * must not be that the container has started already.
+ */
+static int check_status(const json_t *state, struct err *err)
+{
+	const char *status = json_string_value(json_object_get(state, "status"));
+
+	if (!status)
+		return bad(err, "state", "\"status\" is not a string");
+	if (streq(status, "running") || streq(status, "paused"))
+		return err_set(err, CTR_GPU_E_CONTAINER_RUNNING,
+			       "the container is %s already; GPUs can be added only while it is being created.\n"
+			       "Run the hook at the stage createRuntime or prestart.", status);
+	if (!streq(status, "creating") && !streq(status, "created"))
+		return bad(err, "state", "the status is none of a container that is being created");
+	return 0;
+}
+
+int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct err *err)
+{
+	_cleanup_json_ json_t *state = NULL;
+	const char *bundle;
+	json_int_t pid;
+	int r;
+
+	r = parse_object("state", data, size, OCI_STATE_MAX, &state, err);
+	if (r == 0)
+		r = check_status(state, err);
+	if (r != 0)
+		return r;
+	pid = json_integer_value(json_object_get(state, "pid"));
+	if (pid <= 0 || pid > INT_MAX)
+		return bad(err, "state", "\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
+	bundle = json_string_value(json_object_get(state, "bundle"));
+	if (!bundle || bundle[0] != '/')
+		return bad(err, "state", "\"bundle\" is not an absolute path");
+	ret->bundle = strdup(bundle);
+	if (!ret->bundle)
+		return err_set(err, -ENOMEM, "%m");
+	ret->pid = (pid_t)pid;
+	return 0;
+}
+
+/* ---- config.json ---- */
+
+/* process.env; without a process, or without variables, it is empty. */
+static int read_environment(const json_t *config, struct strv *ret, struct err *err)
+{
+	const json_t *process = json_object_get(config, "process"), *env, *item;
+	size_t i;
+
+	if (process && !json_is_object(process))
+		return bad(err, "config.json", "\"process\" is not an object");
+	env = json_object_get(process, "env");
+	if (env && !json_is_null(env) && !json_is_array(env))
+		return bad(err, "config.json", "\"process.env\" is not an array");
+	json_array_foreach(env, i, item) {
+		if (!json_is_string(item))
+			return bad(err, "config.json", "\"process.env\" has an item that is not a string");
+		if (strv_add(ret, json_string_value(item)) < 0)
+			return err_set(err, -ENOMEM, "%m");
+	}
+	return 0;
+}
+
+int oci_parse_config(const char *data, size_t size, struct oci_config *ret, struct err *err)
+{
+	_cleanup_json_ json_t *config = NULL;
+	_cleanup_strv_ struct strv environment = {0};
+	const char *root;
+	int r;
+
+	r = parse_object("config.json", data, size, OCI_CONFIG_MAX, &config, err);
+	if (r != 0)
+		return r;
+	root = json_string_value(json_object_get(json_object_get(config, "root"), "path"));
+	if (!root || !*root)
+		return bad(err, "config.json", "\"root.path\" is not a path");
+	r = read_environment(config, &environment, err);
+	if (r != 0)
+		return r;
+	ret->root = strdup(root);
+	if (!ret->root)
+		return err_set(err, -ENOMEM, "%m");
+	ret->environment = environment;
+	environment = (struct strv){0};
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What an OCI runtime tells its hooks: the state on their standard input, and the config.json that the state leads to (OCI
+ * runtime specification, "State" and "Configuration"). The environment in config.json is the image author's, so both are
+ * hostile: bytes in, checked members out.
+ */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum {
+	OCI_STATE_MAX = 1 << 20,
+	OCI_CONFIG_MAX = 16 << 20,
+};
+
+struct oci_state {
+	pid_t pid;    /* of the container's first process, as the runtime's pid namespace numbers it; greater than 0 */
+	char *bundle; /* absolute */
+};
+
+struct oci_config {
+	char *root; /* path of the root filesystem, relative to the bundle if it does not start with a slash */
+	struct strv environment;
+};
+
+void oci_state_clear(struct oci_state *state);
+void oci_config_clear(struct oci_config *config);
+
+/**
+ * oci_parse_state() - a container that is being created
+ * @ret: released with oci_state_clear()
+ *
+ * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_CONTAINER_RUNNING if the status says so; -ENOMEM. @err is set.
+ */
+int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct err *err);
+
+/**
+ * oci_parse_config() - what is needed of config.json
+ * @ret: released with oci_config_clear()
+ *
+ * Return: 0; CTR_GPU_E_BAD_STATE; -ENOMEM. @err is set.
+ */
+int oci_parse_config(const char *data, size_t size, struct oci_config *ret, struct err *err);
