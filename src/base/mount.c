@@ -139,8 +139,8 @@ static int enter_fds(int proc_self_fd)
 
 static void leave_fds(int old)
 {
-	if (fchdir(old) < 0)
-		(void)chdir("/");
+	if (fchdir(old) < 0 && chdir("/") < 0)
+		abort(); /* a relative path would now name our descriptors */
 	(void)close(old);
 }
 

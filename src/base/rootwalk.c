@@ -157,6 +157,8 @@ int rootwalk_open(int root, const char *path, int flags)
 
 	if (!*path)
 		return -ENOENT;
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
 	walk.rest = strdup(path);
 	if (!walk.rest)
 		return -ENOMEM;

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A place where a test may mount, break and remove what it likes: a tmpfs in a mount namespace of its own, gone when the
+ * program ends. And a picture of it (names, types, modes, owners, contents, mounts), to tell whether anything changed.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+static char scratch[] = "/tmp/ctr-gpu-test-XXXXXX";
+
+static inline char *scratch_path(const char *path)
+{
+	static char buffers[8][512];
+	static unsigned next;
+	char *buffer = buffers[next++ % 8];
+
+	(void)snprintf(buffer, sizeof(buffers[0]), "%s%s", scratch, path);
+	return buffer;
+}
+
+/* Once per program, as its first deed. */
+static inline void scratch_enter(void)
+{
+	if (geteuid() != 0) {
+		puts("ok 1 - needs root # SKIP");
+		exit(0);
+	}
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || !mkdtemp(scratch)) {
+		perror("scratch");
+		exit(1);
+	}
+}
+
+static inline void scratch_remove(void)
+{
+	(void)umount2(scratch, MNT_DETACH);
+	(void)rmdir(scratch);
+}
+
+/* An empty tmpfs for each test. */
+static inline int scratch_mount(void **state)
+{
+	(void)state;
+	return mount("tmpfs", scratch, "tmpfs", 0, NULL);
+}
+
+static inline int scratch_unmount(void **state)
+{
+	(void)state;
+	return umount2(scratch, MNT_DETACH);
+}
+
+static inline void make_directories(const char *path)
+{
+	char *full = scratch_path(path);
+
+	for (char *slash = full + strlen(scratch) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		if (mkdir(full, 0755) < 0)
+			assert_int_equal(errno, EEXIST);
+		*slash = '/';
+	}
+	if (mkdir(full, 0755) < 0)
+		assert_int_equal(errno, EEXIST);
+}
+
+static inline void write_file(const char *path, const char *text)
+{
+	int fd = open(scratch_path(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
+	close(fd);
+}
+
+static inline void make_link(const char *path, const char *points_to)
+{
+	assert_int_equal(symlink(points_to, scratch_path(path)), 0);
+}
+
+static inline void assert_content(const char *path, const char *expected)
+{
+	char *text = NULL;
+
+	assert_int_equal(fd_read_file_at(AT_FDCWD, scratch_path(path), 1 << 20, &text, NULL), 0);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static inline bool exists(const char *path)
+{
+	struct stat st;
+
+	return lstat(scratch_path(path), &st) == 0;
+}
+
+/* ---- the picture ---- */
+
+static struct strv scratch_lines;
+
+static inline int scratch_line(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	char *line = NULL, *text = NULL;
+	char link[512] = "";
+
+	(void)where;
+	if (type == FTW_SL)
+		(void)!readlink(path, link, sizeof(link) - 1);
+	if (S_ISREG(st->st_mode))
+		(void)fd_read_file_at(AT_FDCWD, path, 1 << 20, &text, NULL);
+	if (str_format(&line, "%s %o %u:%u %s%s", path, st->st_mode, st->st_uid, st->st_gid, link, text ? text : "") < 0)
+		return -1;
+	free(text);
+	return strv_take(&scratch_lines, line);
+}
+
+/* mountinfo numbers mounts anew; what tells them apart is the rest. */
+static inline void scratch_mounts(void)
+{
+	char *text = NULL;
+
+	assert_int_equal(fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", 4 << 20, &text, NULL), 0);
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+		char *stable = strchr(line, ':');
+
+		if (stable && strstr(line, scratch))
+			assert_int_equal(strv_add(&scratch_lines, stable), 0);
+	}
+	free(text);
+}
+
+/* Return: everything below @path and all mounts of the scratch place, sorted, for free(). */
+static inline char *picture(const char *path)
+{
+	char *all = strdup("");
+
+	assert_int_equal(nftw(scratch_path(path), scratch_line, 16, FTW_PHYS), 0);
+	scratch_mounts();
+	strv_sort(&scratch_lines);
+	for (size_t i = 0; i < scratch_lines.count; i++) {
+		char *longer = NULL;
+
+		assert_int_equal(str_format(&longer, "%s%s\n", all, scratch_lines.items[i]), 0);
+		free(all);
+		all = longer;
+	}
+	strv_clear(&scratch_lines);
+	return all;
+}
+
+/* ---- old kernels ---- */
+
+/* From now on these system calls do not exist for this process. */
+static inline void forget_calls(const int *calls, size_t count)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	for (size_t i = 0; i < count; i++)
+		if (seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), calls[i], 0) < 0)
+			abort();
+	if (seccomp_load(filter) < 0)
+		abort();
+	seccomp_release(filter);
+}
