@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * systemd writes the device rules of a unit's cgroup anew at every daemon-reload, from what it knows of the unit: the
+ * GPU of a running container would be gone ("Failed to initialize NVML: Unknown Error"). It reads NAME.d/NUMBER-*.conf
+ * beside a unit at the same occasion, so what we allowed is written there (systemd.unit(5), "Unit File Load Path"). It
+ * removes that folder with the unit if it has read it since; otherwise the next run of ours does.
+ */
+
+#include "base/devcgroup_version.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#define DROP_IN "50-ctr-gpu.conf"
+#define TEMPORARY ".50-ctr-gpu.conf.new"
+
+static bool has_suffix(const char *text, const char *suffix)
+{
+	size_t size = strlen(text), tail = strlen(suffix);
+
+	return size > tail && streq(text + size - tail, suffix);
+}
+
+/* The characters of a unit's name (systemd.unit(5)); no slash, and not starting with a dot. */
+static bool is_unit_name(const char *name)
+{
+	if (*name == '.' || strlen(name) > 255 || !(has_suffix(name, ".scope") || has_suffix(name, ".service")))
+		return false;
+	for (; *name; name++)
+		if (!isalnum((unsigned char)*name) && !strchr(":-_.\\@", *name))
+			return false;
+	return true;
+}
+
+static bool exists_below(const char *folder, const char *name)
+{
+	_cleanup_close_ int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	return fd >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Only transient units are ours to change: their files are removed with them. The innermost name decides. */
+int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit, size_t *ret_size)
+{
+	size_t end = strlen(path);
+
+	*ret_unit = NULL;
+	while (end > 0) {
+		_cleanup_free_ char *name = NULL;
+		size_t start = end;
+
+		while (start > 0 && path[start - 1] != '/')
+			start--;
+		name = strndup(path + start, end - start);
+		if (!name)
+			return -ENOMEM;
+		if (is_unit_name(name)) {
+			if (exists_below(transient, name)) {
+				*ret_unit = steal_ptr(name);
+				*ret_size = end;
+			}
+			return 0;
+		}
+		end = start ? start - 1 : 0;
+	}
+	return 0;
+}
+
+/* A path that means itself in a unit file: no quotes, no specifiers, no blanks. */
+static bool is_plain_device_path(const char *path)
+{
+	if (!path || !str_has_prefix(path, "/dev/") || strstr(path, "/.."))
+		return false;
+	for (; *path; path++)
+		if (!isalnum((unsigned char)*path) && !strchr("/-_.:+", *path))
+			return false;
+	return true;
+}
+
+static int drop_in_text(const char *unit, const struct devcgroup_rule *rules, size_t count, char **ret)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = str_format(&text, "# Written by ctr-gpu: the devices that the container was given.\n[%s]\n",
+			   has_suffix(unit, ".scope") ? "Scope" : "Service");
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct devcgroup_rule *rule = &rules[i];
+		char *longer;
+
+		if (is_plain_device_path(rule->path))
+			r = str_format(&longer, "%sDeviceAllow=%s %s\n", text, rule->path, rule->access);
+		else
+			r = str_format(&longer, "%sDeviceAllow=/dev/%s/%u:%u %s\n", text, rule->type == 'b' ? "block" : "char",
+				       rule->major, rule->minor, rule->access);
+		if (r == 0) {
+			free(text);
+			text = longer;
+		}
+	}
+	if (r == 0)
+		*ret = steal_ptr(text);
+	return r;
+}
+
+static int write_file(int folder_fd, const char *text)
+{
+	_cleanup_close_ int fd = openat(folder_fd, TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, text, strlen(text));
+	if (r == 0 && (fchmod(fd, 0644) < 0 || renameat(folder_fd, TEMPORARY, folder_fd, DROP_IN) < 0))
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(folder_fd, TEMPORARY, 0);
+	return r;
+}
+
+static int write_into(const char *folder, const char *text)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (mkdirat(AT_FDCWD, folder, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : write_file(fd, text);
+}
+
+int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
+			    char **ret_path, struct err *err)
+{
+	_cleanup_free_ char *folder = NULL, *path = NULL, *text = NULL;
+	int r = str_format(&folder, "%s/%s.d", transient, unit);
+
+	if (r == 0)
+		r = str_format(&path, "%s/" DROP_IN, folder);
+	if (r == 0)
+		r = drop_in_text(unit, rules, count, &text);
+	if (r == 0)
+		r = write_into(folder, text);
+	if (r < 0)
+		return err_set(err, r, "cannot write %s, by which systemd leaves the container its GPU: %m",
+			       path ? path : transient);
+	*ret_path = steal_ptr(path);
+	return 0;
+}
+
+void devcgroup_remove_drop_in(const char *path)
+{
+	_cleanup_free_ char *folder = strndup(path, strlen(path) - strlen("/" DROP_IN));
+
+	(void)unlink(path);
+	if (folder)
+		(void)rmdir(folder);
+}
+
+static void remove_if_stale(int transient_fd, const char *folder)
+{
+	_cleanup_free_ char *unit = strndup(folder, strlen(folder) - strlen(".d"));
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (!unit || !is_unit_name(unit) || fstatat(transient_fd, unit, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+		return;
+	fd = openat(transient_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && unlinkat(fd, DROP_IN, 0) == 0)
+		(void)unlinkat(transient_fd, folder, AT_REMOVEDIR);
+}
+
+void devcgroup_remove_stale_drop_ins(const char *transient)
+{
+	int fd = open(transient, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct dirent *entry;
+	DIR *folder;
+
+	if (fd < 0)
+		return;
+	folder = fdopendir(fd);
+	if (!folder) {
+		(void)close(fd);
+		return;
+	}
+	while ((entry = readdir(folder)))
+		if (has_suffix(entry->d_name, ".d"))
+			remove_if_stale(dirfd(folder), entry->d_name);
+	(void)closedir(folder);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Version 2: BPF programs, attached to a cgroup and inherited by those below it; an access needs the consent of all
+ * (Documentation/bpf/prog_cgroup_sysctl.rst and kernel/bpf/cgroup.c tell the flags). Each program that forbids one of
+ * our devices is exchanged for one that allows it and otherwise answers as before.
+ */
+
+#include "base/devcgroup_version.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/bpf_device.h"
+
+/* The kernel's own limit (BPF_CGROUP_MAX_PROGS). */
+enum { PROGRAMS_MAX = 64 };
+
+/* An exchanged program; its descriptors keep both alive. */
+struct change {
+	int cgroup_fd, old_fd, new_fd;
+	unsigned flags;
+};
+
+struct state {
+	size_t count;
+	struct change changes[DEVCGROUP_LEVELS_MAX * PROGRAMS_MAX];
+};
+
+struct attached {
+	__u32 ids[PROGRAMS_MAX];
+	size_t count;
+	unsigned flags;
+};
+
+static int query(int cgroup_fd, unsigned query_flags, struct attached *ret)
+{
+	union bpf_attr attr;
+	int r;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.query.target_fd = (__u32)cgroup_fd;
+	attr.query.attach_type = BPF_CGROUP_DEVICE;
+	attr.query.query_flags = query_flags;
+	attr.query.prog_ids = (__u64)(uintptr_t)ret->ids;
+	attr.query.prog_cnt = PROGRAMS_MAX;
+	r = bpf_call(BPF_PROG_QUERY, &attr);
+	if (r < 0)
+		return r;
+	ret->count = attr.query.prog_cnt < PROGRAMS_MAX ? attr.query.prog_cnt : PROGRAMS_MAX;
+	ret->flags = attr.query.attach_flags;
+	return 0;
+}
+
+static void set_attachment(union bpf_attr *attr, int cgroup_fd, int program_fd)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->target_fd = (__u32)cgroup_fd;
+	attr->attach_bpf_fd = (__u32)program_fd;
+	attr->attach_type = BPF_CGROUP_DEVICE;
+}
+
+static int attach(int cgroup_fd, int program_fd, unsigned flags, int replaced_fd)
+{
+	union bpf_attr attr;
+
+	set_attachment(&attr, cgroup_fd, program_fd);
+	attr.attach_flags = flags;
+	attr.replace_bpf_fd = flags & BPF_F_REPLACE ? (__u32)replaced_fd : 0;
+	return bpf_call(BPF_PROG_ATTACH, &attr);
+}
+
+static int detach(int cgroup_fd, int program_fd)
+{
+	union bpf_attr attr;
+
+	set_attachment(&attr, cgroup_fd, program_fd);
+	return bpf_call(BPF_PROG_DETACH, &attr);
+}
+
+/*
+ * Puts one program in another's place. Where only one may be attached, attaching is replacing; where several may,
+ * Linux 5.6 and later exchange them in one step. Before that the new one comes beside the old one, then that goes; in
+ * between both must consent, so nothing is ever allowed that should not be.
+ */
+static int exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
+{
+	int r;
+
+	if (!(flags & BPF_F_ALLOW_MULTI))
+		return attach(cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1);
+	r = attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI | BPF_F_REPLACE, old_fd);
+	if (r != -EINVAL)
+		return r;
+	r = attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI, -1);
+	if (r < 0)
+		return r;
+	r = detach(cgroup_fd, old_fd);
+	if (r < 0)
+		(void)detach(cgroup_fd, new_fd);
+	return r;
+}
+
+static int open_program(__u32 id, int *ret_fd)
+{
+	union bpf_attr attr;
+	int fd;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.prog_id = id;
+	fd = bpf_call(BPF_PROG_GET_FD_BY_ID, &attr);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* The rules that @program does not grant. */
+static size_t rules_missing(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
+			    struct devcgroup_rule *ret)
+{
+	size_t missing = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (bpf_program_allows(program, &rules[i]) != BPF_ALLOWS)
+			ret[missing++] = rules[i];
+	return missing;
+}
+
+/* Makes and loads the extended program. Return: 0, with -1 in @ret_fd if there is nothing to add; or an error. */
+static int extend(int old_fd, const struct devcgroup_rule *rules, size_t count, int *ret_fd, struct err *err)
+{
+	_cleanup_bpf_program_ struct bpf_program old = {0}, new = {0};
+	_cleanup_free_ struct devcgroup_rule *missing = calloc(count, sizeof(*missing));
+	int r;
+
+	if (!missing)
+		return err_set(err, -ENOMEM, "cannot allow devices: %m");
+	r = bpf_program_read(old_fd, &old, err);
+	if (r != 0)
+		return r;
+	count = rules_missing(&old, rules, count, missing);
+	if (!count) {
+		*ret_fd = -1;
+		return 0;
+	}
+	r = bpf_program_extend(&old, missing, count, &new);
+	if (r < 0)
+		return err_set(err, r, "cannot allow devices: %m");
+	return bpf_program_load(&new, ret_fd, err);
+}
+
+static int replace_program(struct devcgroup *cgroup, const struct devcgroup_level *level, __u32 id, unsigned flags,
+			   const struct devcgroup_rule *rules, size_t count, struct err *err)
+{
+	_cleanup_close_ int old_fd = -1, new_fd = -1;
+	struct state *state = cgroup->state;
+	int r = open_program(id, &old_fd);
+
+	/* Whoever attached it took it away again. */
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return err_set(err, r, "cannot open the device program of %s: %m", level->path);
+	r = extend(old_fd, rules, count, &new_fd, err);
+	if (r != 0 || new_fd < 0)
+		return r;
+	r = exchange(level->fd, old_fd, new_fd, flags);
+	/* A program attached by a bpf_link can only be changed by its owner. */
+	if (r == -ENOENT || r == -EPERM)
+		return err_set(err, CTR_GPU_E_NO_CGROUP,
+			       "the device program of %s belongs to another program's link and cannot be replaced:\n"
+			       "give the device to the engine by CDI instead",
+			       level->path);
+	if (r < 0)
+		return err_set(err, r, "cannot replace the device program of %s: %m", level->path);
+	state->changes[state->count++] = (struct change){level->fd, steal_fd(&old_fd), steal_fd(&new_fd), flags};
+	if (level == cgroup->levels)
+		cgroup->unit_changed = true;
+	return 0;
+}
+
+/* Looks for a program further up that still forbids a device: then a container cannot have it, whatever its own says. */
+static int check_inherited(const struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+{
+	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
+	struct attached effective = {0};
+
+	if (query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective) < 0)
+		return 0;
+	for (size_t i = 0; i < effective.count; i++) {
+		_cleanup_bpf_program_ struct bpf_program program = {0};
+		_cleanup_close_ int fd = -1;
+
+		if (open_program(effective.ids[i], &fd) < 0 || bpf_program_read(fd, &program, NULL) != 0)
+			continue;
+		for (size_t j = 0; j < count; j++)
+			if (bpf_program_allows(&program, &rules[j]) == BPF_DENIES)
+				return err_set(err, CTR_GPU_E_NO_CGROUP,
+					       "a cgroup above %s forbids device %c %u:%u:\n"
+					       "allow it there, or start the container under another parent cgroup",
+					       own->path, rules[j].type, rules[j].major, rules[j].minor);
+	}
+	return 0;
+}
+
+static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+{
+	for (size_t i = 0; i < cgroup->level_count; i++) {
+		const struct devcgroup_level *level = &cgroup->levels[i];
+		struct attached attached = {0};
+		int r = query(level->fd, 0, &attached);
+
+		if (r < 0)
+			return err_set(err, r, "cannot ask for the device programs of %s: %m", level->path);
+		for (size_t j = 0; r == 0 && j < attached.count; j++)
+			r = replace_program(cgroup, level, attached.ids[j], attached.flags, rules, count, err);
+		if (r != 0)
+			return r;
+	}
+	return check_inherited(cgroup, rules, count, err);
+}
+
+static void v2_forget(struct state *state)
+{
+	while (state->count) {
+		struct change *change = &state->changes[--state->count];
+
+		(void)close(change->old_fd);
+		(void)close(change->new_fd);
+	}
+}
+
+static void v2_undo(struct devcgroup *cgroup)
+{
+	struct state *state = cgroup->state;
+
+	for (size_t i = state->count; i > 0; i--) {
+		const struct change *change = &state->changes[i - 1];
+
+		(void)exchange(change->cgroup_fd, change->new_fd, change->old_fd, change->flags);
+	}
+	v2_forget(state);
+}
+
+static int v2_open(struct devcgroup *cgroup, struct err *err)
+{
+	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
+	struct attached effective = {0};
+	int r = query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);
+
+	/* A kernel without CONFIG_CGROUP_BPF has no device programs. */
+	if (r == -EINVAL || r == -ENOSYS || (!cgroup->privileged && (r == -EPERM || r == -EACCES)))
+		return 0;
+	if (r < 0)
+		return err_set(err, r, "cannot ask for the device programs of %s: %m", own->path);
+	if (!effective.count)
+		return 0;
+	cgroup->state = calloc(1, sizeof(struct state));
+	return cgroup->state ? 1 : err_set(err, -ENOMEM, "cannot read the device programs of %s: %m", own->path);
+}
+
+static void v2_close(struct devcgroup *cgroup)
+{
+	if (cgroup->state)
+		v2_forget(cgroup->state);
+	free(cgroup->state);
+}
+
+const struct devcgroup_version devcgroup_v2 = {v2_open, v2_allow, v2_undo, v2_close};

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Real cgroups with real rules and programs, and a process in them that tries to open devices. An open that the cgroup
+ * forbids fails with EPERM; one that it allows fails with something else or not at all, as the machine has the device.
+ */
+
+#include "unit.h"
+
+#include "device_world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/devcgroup.h"
+
+#define ALLOWED(world, ...) assert_int_not_equal(device_world_open(world, __VA_ARGS__), EPERM)
+#define FORBIDDEN(world, ...) assert_int_equal(device_world_open(world, __VA_ARGS__), EPERM)
+
+/* 10:183 is hwrng, 10:232 kvm, 1:3 null. */
+static const struct devcgroup_rule read_write = {'c', 10, 183, "rw", "/dev/hwrng"}, read_only = {'c', 10, 183, "r", "/dev/hwrng"};
+
+#define LOAD_FIELD(size, to, field) \
+	{.code = BPF_LDX | BPF_MEM | (size), .dst_reg = (to), .src_reg = 1, .off = offsetof(struct bpf_cgroup_dev_ctx, field)}
+#define OP(operation, to, value) {.code = (operation) | BPF_K, .dst_reg = (to), .imm = (value)}
+#define JUMP(operation, left, value, by) {.code = BPF_JMP | (operation) | BPF_K, .dst_reg = (left), .off = (by), .imm = (value)}
+#define EXIT {.code = BPF_JMP | BPF_EXIT}
+
+/* The shape of runc's and crun's: fields to R2 to R5, a block per rule, deny. Allows c *:* m, b *:* m and c 1:3 rwm. */
+static const struct bpf_insn engine_program[] = {
+	LOAD_FIELD(BPF_W, 2, access_type),
+	OP(BPF_ALU | BPF_AND, 2, 0xffff),
+	LOAD_FIELD(BPF_W, 3, access_type),
+	OP(BPF_ALU | BPF_RSH, 3, 16),
+	LOAD_FIELD(BPF_W, 4, major),
+	LOAD_FIELD(BPF_W, 5, minor),
+	JUMP(BPF_JNE, 2, BPF_DEVCG_DEV_CHAR, 5),
+	{.code = BPF_ALU | BPF_MOV | BPF_X, .dst_reg = 1, .src_reg = 3},
+	OP(BPF_ALU | BPF_AND, 1, BPF_DEVCG_ACC_MKNOD),
+	{.code = BPF_JMP | BPF_JNE | BPF_X, .dst_reg = 1, .src_reg = 3, .off = 2},
+	OP(BPF_ALU64 | BPF_MOV, 0, 1),
+	EXIT,
+	JUMP(BPF_JNE, 2, BPF_DEVCG_DEV_CHAR, 4),
+	JUMP(BPF_JNE, 4, 1, 3),
+	JUMP(BPF_JNE, 5, 3, 2),
+	OP(BPF_ALU64 | BPF_MOV, 0, 1),
+	EXIT,
+	OP(BPF_ALU64 | BPF_MOV, 0, 0),
+	EXIT,
+};
+
+/* The shape of systemd's: one exit at the end that the rules jump to, half-word loads. Allows c *:* m and c 1:3 rwm. */
+static const struct bpf_insn systemd_program[] = {
+	LOAD_FIELD(BPF_H, 2, access_type),
+	LOAD_FIELD(BPF_W, 3, access_type),
+	OP(BPF_ALU | BPF_RSH, 3, 16),
+	LOAD_FIELD(BPF_W, 4, major),
+	LOAD_FIELD(BPF_W, 5, minor),
+	JUMP(BPF_JEQ, 3, BPF_DEVCG_ACC_MKNOD, 5),
+	JUMP(BPF_JNE, 2, BPF_DEVCG_DEV_CHAR, 2),
+	JUMP(BPF_JNE, 4, 1, 1),
+	JUMP(BPF_JEQ, 5, 3, 2),
+	OP(BPF_ALU64 | BPF_MOV, 0, 0),
+	{.code = BPF_JMP | BPF_JA, .off = 1},
+	OP(BPF_ALU64 | BPF_MOV, 0, 1),
+	EXIT,
+};
+
+struct program {
+	const struct bpf_insn *insns;
+	size_t count;
+	unsigned flags;
+};
+
+static const struct program engine = {engine_program, ARRAY_SIZE(engine_program), BPF_F_ALLOW_MULTI};
+static const struct program by_systemd = {systemd_program, ARRAY_SIZE(systemd_program), BPF_F_ALLOW_MULTI};
+
+static void attach(const struct device_world *world, const struct program *program)
+{
+	(void)close(device_world_attach(world, program->insns, program->count, program->flags));
+}
+
+/* Version 2 mounts over /sys/fs/cgroup for good, so its tests come after those of version 1. */
+static void must_be_possible(int version)
+{
+	static int possible[] = {-1, -1, -1};
+
+	if (possible[version] < 0)
+		possible[version] = device_world_possible(version);
+	if (!possible[version]) {
+		print_message("# SKIP needs root and cgroup version %d\n", version);
+		skip();
+	}
+}
+
+static struct devcgroup *open_cgroup(pid_t pid)
+{
+	struct devcgroup *cgroup = NULL;
+	struct err err = {0};
+	int r = devcgroup_open(pid, &cgroup, &err);
+
+	if (r != 0)
+		fail_msg("devcgroup_open: %d: %s", r, err.text);
+	return cgroup;
+}
+
+static void allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count)
+{
+	struct err err = {0};
+	int r = devcgroup_allow(cgroup, rules, count, &err);
+
+	if (r != 0)
+		fail_msg("devcgroup_allow: %d: %s", r, err.text);
+}
+
+/* What holds in every world that forbids all but null: a device comes, nothing else does, and it goes again. */
+static void device_comes_and_goes(const struct device_world *world)
+{
+	struct devcgroup *cgroup;
+
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	FORBIDDEN(world, 'c', 10, 183, O_RDONLY);
+	cgroup = open_cgroup(world->member);
+	assert_non_null(cgroup);
+	allow(cgroup, &read_write, 1);
+	ALLOWED(world, 'c', 10, 183, O_RDONLY);
+	ALLOWED(world, 'c', 10, 183, O_RDWR);
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	FORBIDDEN(world, 'c', 10, 232, O_RDONLY);
+	FORBIDDEN(world, 'c', 11, 183, O_RDONLY);
+	FORBIDDEN(world, 'c', 10, 182, O_RDONLY);
+	devcgroup_undo(cgroup);
+	FORBIDDEN(world, 'c', 10, 183, O_RDONLY);
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	devcgroup_free(cgroup);
+}
+
+static void reading_is_not_writing(const struct device_world *world)
+{
+	struct devcgroup *cgroup = open_cgroup(world->member);
+
+	allow(cgroup, &read_only, 1);
+	ALLOWED(world, 'c', 10, 183, O_RDONLY);
+	FORBIDDEN(world, 'c', 10, 183, O_WRONLY);
+	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
+	devcgroup_free(cgroup);
+
+	/* Another run gives more, and takes only that back. */
+	cgroup = open_cgroup(world->member);
+	allow(cgroup, &read_write, 1);
+	ALLOWED(world, 'c', 10, 183, O_RDWR);
+	devcgroup_undo(cgroup);
+	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
+	ALLOWED(world, 'c', 10, 183, O_RDONLY);
+	devcgroup_free(cgroup);
+}
+
+static void what_was_allowed_stays(const struct device_world *world)
+{
+	static const struct devcgroup_rule null_too[] = {{'c', 1, 3, "rw", "/dev/null"}, {'c', 10, 183, "rw", "/dev/hwrng"}};
+	struct devcgroup *cgroup = open_cgroup(world->member);
+
+	allow(cgroup, null_too, ARRAY_SIZE(null_too));
+	devcgroup_undo(cgroup);
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
+	devcgroup_undo(cgroup);
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	devcgroup_free(cgroup);
+}
+
+static void block_devices_are_not_character_devices(const struct device_world *world)
+{
+	static const struct devcgroup_rule loop = {'b', 7, 5, "rw", "/dev/loop5"};
+	struct devcgroup *cgroup = open_cgroup(world->member);
+
+	FORBIDDEN(world, 'b', 7, 5, O_RDONLY);
+	allow(cgroup, &loop, 1);
+	ALLOWED(world, 'b', 7, 5, O_RDONLY);
+	FORBIDDEN(world, 'c', 7, 5, O_RDONLY);
+	devcgroup_free(cgroup);
+}
+
+static void (*const cases[])(const struct device_world *) = {
+	device_comes_and_goes,
+	reading_is_not_writing,
+	what_was_allowed_stays,
+};
+
+static void v1_rules(void **state)
+{
+	(void)state;
+	must_be_possible(1);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct device_world world;
+
+		device_world_start(&world, 1, "");
+		cases[i](&world);
+		device_world_stop(&world);
+	}
+}
+
+static void v1_block_devices(void **state)
+{
+	struct device_world world;
+
+	(void)state;
+	must_be_possible(1);
+	device_world_start(&world, 1, "");
+	block_devices_are_not_character_devices(&world);
+	device_world_stop(&world);
+}
+
+static void v2_programs(void **state)
+{
+	static const struct program programs[] = {
+		{engine_program, ARRAY_SIZE(engine_program), BPF_F_ALLOW_MULTI},
+		{engine_program, ARRAY_SIZE(engine_program), BPF_F_ALLOW_OVERRIDE},
+		{engine_program, ARRAY_SIZE(engine_program), 0},
+		{systemd_program, ARRAY_SIZE(systemd_program), BPF_F_ALLOW_MULTI},
+	};
+
+	(void)state;
+	must_be_possible(2);
+	for (size_t i = 0; i < ARRAY_SIZE(cases) * ARRAY_SIZE(programs); i++) {
+		struct device_world world;
+		unsigned insns;
+
+		device_world_start(&world, 2, "");
+		attach(&world, &programs[i % ARRAY_SIZE(programs)]);
+		cases[i / ARRAY_SIZE(programs)](&world);
+		assert_int_equal(device_world_programs(&world, &insns), 1);
+		device_world_stop(&world);
+	}
+}
+
+static void v2_two_programs(void **state)
+{
+	struct device_world world;
+	unsigned insns;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	attach(&world, &by_systemd);
+	device_comes_and_goes(&world);
+	assert_int_equal(device_world_programs(&world, &insns), 2);
+	assert_int_equal(insns, ARRAY_SIZE(engine_program) + ARRAY_SIZE(systemd_program));
+	device_world_stop(&world);
+}
+
+static void v2_no_program_is_nothing_to_do(void **state)
+{
+	struct device_world world;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	assert_null(open_cgroup(world.member));
+	device_world_stop(&world);
+}
+
+static void v2_program_does_not_grow(void **state)
+{
+	struct device_world world;
+	unsigned once, again;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	for (int i = 0; i < 5; i++) {
+		struct devcgroup *cgroup = open_cgroup(world.member);
+
+		allow(cgroup, &read_write, 1);
+		devcgroup_free(cgroup);
+		(void)device_world_programs(&world, i ? &again : &once);
+	}
+	assert_int_equal(again, once);
+	assert_true(once > ARRAY_SIZE(engine_program));
+	device_world_stop(&world);
+}
+
+static void v2_outer_cgroup_is_named(void **state)
+{
+	struct device_world outer, inner;
+	struct devcgroup *cgroup;
+	struct err err = {0};
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&outer, 2, "");
+	attach(&outer, &engine);
+	device_world_start(&inner, 2, strrchr(outer.path, '/') + 1);
+	attach(&inner, &engine);
+	cgroup = open_cgroup(inner.member);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "10:183"));
+	devcgroup_free(cgroup);
+	device_world_stop(&inner);
+	device_world_stop(&outer);
+}
+
+/* A program that calls a helper function: its call cannot be loaded again. */
+static void v2_program_with_calls_is_refused(void **state)
+{
+	static const struct bpf_insn insns[] = {
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_uid_gid},
+		OP(BPF_ALU64 | BPF_MOV, 0, 0),
+		EXIT,
+	};
+	static const struct program calls = {insns, ARRAY_SIZE(insns), BPF_F_ALLOW_MULTI};
+	struct device_world world;
+	struct devcgroup *cgroup;
+	struct err err = {0};
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	attach(&world, &calls);
+	cgroup = open_cgroup(world.member);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "helper"));
+	devcgroup_free(cgroup);
+	device_world_stop(&world);
+}
+
+/* Runs as root of a user namespace, which has no say over device cgroups: nothing to do, and no error. */
+static int without_privilege(pid_t pid, uid_t uid)
+{
+	struct devcgroup *cgroup = NULL;
+	char map[32];
+	int fd, r;
+
+	if (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 ||
+	    unshare(CLONE_NEWUSER) < 0)
+		return 101;
+	(void)snprintf(map, sizeof(map), "0 %u 1\n", (unsigned)uid);
+	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, map, strlen(map)) < 0)
+		return 102;
+	(void)close(fd);
+	if (geteuid() != 0)
+		return 103;
+	r = devcgroup_open(pid, &cgroup, NULL);
+	if (r == 0 && cgroup)
+		r = devcgroup_allow(cgroup, &read_write, 1, NULL);
+	devcgroup_free(cgroup);
+	return r == 0 ? 0 : 104;
+}
+
+static void nothing_is_done_in_a_user_namespace(const struct device_world *world)
+{
+	static const uid_t uids[] = {0, 1000};
+
+	for (size_t i = 0; i < ARRAY_SIZE(uids); i++) {
+		int status = -1;
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child)
+			_exit(without_privilege(world->member, uids[i]));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+		FORBIDDEN(world, 'c', 10, 183, O_RDONLY);
+	}
+}
+
+static void v1_user_namespace(void **state)
+{
+	struct device_world world;
+
+	(void)state;
+	must_be_possible(1);
+	device_world_start(&world, 1, "");
+	nothing_is_done_in_a_user_namespace(&world);
+	device_world_stop(&world);
+}
+
+static void v2_user_namespace(void **state)
+{
+	struct device_world world;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	nothing_is_done_in_a_user_namespace(&world);
+	device_world_stop(&world);
+}
+
+static void v1_outer_cgroup_is_named(void **state)
+{
+	struct device_world outer, inner;
+	struct devcgroup *cgroup;
+	struct err err = {0};
+
+	(void)state;
+	must_be_possible(1);
+	device_world_start(&outer, 1, "");
+	device_world_start(&inner, 1, strrchr(outer.path, '/') + 1);
+	cgroup = open_cgroup(inner.member);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "10:183"));
+	devcgroup_free(cgroup);
+	device_world_stop(&inner);
+	device_world_stop(&outer);
+}
+
+static void a_process_that_is_gone_is_an_error(void **state)
+{
+	struct devcgroup *cgroup = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(devcgroup_open(0x7ffffff0, &cgroup, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "process 2147483632"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(v1_rules),
+		cmocka_unit_test(v1_block_devices),
+		cmocka_unit_test(v1_outer_cgroup_is_named),
+		cmocka_unit_test(v1_user_namespace),
+		cmocka_unit_test(a_process_that_is_gone_is_an_error),
+		cmocka_unit_test(v2_programs),
+		cmocka_unit_test(v2_two_programs),
+		cmocka_unit_test(v2_no_program_is_nothing_to_do),
+		cmocka_unit_test(v2_program_does_not_grow),
+		cmocka_unit_test(v2_outer_cgroup_is_named),
+		cmocka_unit_test(v2_program_with_calls_is_refused),
+		cmocka_unit_test(v2_user_namespace),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

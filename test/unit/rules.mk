@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+
+$(O)/test/unit/devcgroup_test: $(O)/test/unit/device_world.o
