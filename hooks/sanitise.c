@@ -44,7 +44,7 @@ static int reset_signals(void)
 	/* A new program has no handlers, but what was ignored stays so. Nobody sends the real-time ones, above. */
 	for (int number = 1; number <= SIGSYS; number++)
 		(void)signal(number, SIG_DFL); /* refused for SIGKILL and SIGSTOP */
-	/* A driver library's process that dies must not take this one along through their socket. */
+	/* An engine that is gone, with the other end of standard error, must not end the work half done. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigemptyset(&none);
 	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;

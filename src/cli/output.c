@@ -35,7 +35,7 @@ void output_guard(void)
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		(void)close(fd);
-	/* A driver library's process that dies must not take this one along through their socket. */
+	/* A reader that has gone is an error here too, and no silent end: check_output(). */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)atexit(check_output);
 }

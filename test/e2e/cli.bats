@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+#
+# The command line: what it accepts, what it answers to nonsense, how it ends. Most of it looks at no host.
+
+setup() {
+	here=$(dirname "$BATS_TEST_FILENAME")
+	build=$(readlink -f "${CTR_GPU_BUILD:-$here/../../build}")
+	bin=$build/bin
+	PATH=$bin:$PATH
+	version=$(sed -n 's/^ctr-gpu \([0-9.]*\).*/\1/p' "$here/../../NEWS" | head -n 1)
+}
+
+# host PROFILE COMMAND…: on a simulated host
+host() {
+	local profile=$1
+	shift
+	O=$build PATH=$PATH "$here/../hosts/enter" "$profile" -- "$@"
+}
+
+# refused STATUS TEXT COMMAND…: it ends with this status, prints nothing, and says TEXT on standard error
+refused() {
+	local wanted=$1 text=$2 status=0 stdout stderr
+	shift 2
+	stderr=$BATS_TEST_TMPDIR/stderr
+	stdout=$("$@" 2>"$stderr") || status=$?
+	if [[ $status -ne $wanted || -n $stdout ]] || ! grep -qF -- "$text" "$stderr"; then
+		printf 'status %d, wanted %d\nstdout: %s\nstderr: %s\nwanted: %s\n' "$status" "$wanted" "$stdout" "$(<"$stderr")" "$text"
+		return 1
+	fi
+}
+
+# lines MAXIMUM: what refused() was told has no more lines, and all but the first are indented
+lines() {
+	local stderr=$BATS_TEST_TMPDIR/stderr
+	[[ $(wc -l <"$stderr") -le $1 ]] && ! tail -n +2 "$stderr" | grep -qv '^    ' && return
+	cat "$stderr"
+	return 1
+}
+
+@test "--version, -V and the command version agree with NEWS" {
+	for way in --version -V version; do
+		run ctr-gpu "$way"
+		[[ $status -eq 0 && $output == "ctr-gpu $version" ]]
+	done
+	for way in --version -version; do
+		run ctr-gpu-hook "$way"
+		[[ $status -eq 0 && $output == "ctr-gpu-hook $version" ]]
+	done
+}
+
+@test "--help lists every command, and every command has its own" {
+	run ctr-gpu --help
+	[[ $status -eq 0 ]]
+	for command in info list configure version help; do
+		[[ $output == *$'\n'"  $command "* ]]
+	done
+	for command in info list configure version; do
+		run ctr-gpu "$command" --help
+		[[ $status -eq 0 && $output == "Usage: ctr-gpu $command "* && $output == *--inventory=SOURCE* ]]
+		own=$output
+		run ctr-gpu help "$command"
+		[[ $status -eq 0 && $output == "$own" ]]
+	done
+	run ctr-gpu-hook --help
+	[[ $status -eq 0 && $output == *createRuntime* ]]
+}
+
+@test "every option of --help is in the manual" {
+	for command in info list configure; do
+		for option in $(ctr-gpu "$command" --help | grep -oE '^ {2,6}(-., )?--[a-z0-9-]+' | grep -oE '[a-z][a-z0-9-]+$'); do
+			[[ $option == usage || $option == help ]] && continue
+			sed 's/^\.It //; s/Fl -/--/g' "$here/../../man/ctr-gpu.1" | grep -qE -- "--$option\\b" || {
+				echo "$command --$option"
+				return 1
+			}
+		done
+	done
+}
+
+@test "a command line that makes no sense is status 2 and leaves standard output empty" {
+	refused 2 "a command is missing" ctr-gpu
+	refused 2 "unrecognized option '--nonsense'" ctr-gpu --nonsense
+	refused 2 "unrecognized option '--nonsense'" ctr-gpu info --nonsense
+	refused 2 "ctr-gpu info --help" ctr-gpu info --nonsense
+	refused 2 "'x' is one argument too many" ctr-gpu info x
+	refused 2 "'x' is one argument too many" ctr-gpu list x
+	refused 2 "'x' is one argument too many" ctr-gpu version x
+	refused 2 "exclude each other" ctr-gpu info --json --csv
+	refused 2 "not 'wmi'" ctr-gpu --inventory=wmi info
+	refused 2 "not 'wmi'" ctr-gpu info --inventory=wmi
+	refused 2 "requires an argument" ctr-gpu list --device
+}
+
+@test "numbers are read to their end and within their bounds" {
+	for number in 0 -1 1x x '' 3600.1 nan inf 1e99; do
+		refused 2 "not '$number'" ctr-gpu --timeout="$number" info
+	done
+	for number in 0 -1 1x x '' 99999999999 0x10; do
+		refused 2 "not '$number'" ctr-gpu configure --pid="$number" /
+	done
+}
+
+@test "configure wants one absolute root directory" {
+	refused 2 "ROOTFS is missing" ctr-gpu configure
+	refused 2 "absolute path, not 'rootfs'" ctr-gpu configure rootfs
+	refused 2 "absolute path, not ''" ctr-gpu configure ''
+	refused 2 "'/b' is one argument too many" ctr-gpu configure /a /b
+}
+
+@test "a command that does not exist is answered with the nearest" {
+	refused 2 "did you mean 'info'?" ctr-gpu inof
+	refused 2 "did you mean 'info'?" ctr-gpu inf
+	refused 2 "did you mean 'list'?" ctr-gpu ls
+	refused 2 "did you mean 'configure'?" ctr-gpu conf
+	refused 2 "did you mean 'configure'?" ctr-gpu help confgure
+	for name in '' x frobnicate "$(printf 'info%.0s' {1..2000})"; do
+		refused 2 "'ctr-gpu --help' lists them" ctr-gpu "$name"
+	done
+}
+
+@test "-d is --debug before the command and --device behind it" {
+	refused 1 '[E_BAD_CONFIG]' ctr-gpu -d -c /dev/null info
+	refused 2 "option requires an argument -- 'd'" ctr-gpu list -d
+	refused 2 "invalid option -- 'd'" ctr-gpu info -d
+}
+
+@test "output that is lost is a failure" {
+	refused 1 "No space left on device" bash -c 'ctr-gpu --help >/dev/full'
+	refused 1 "No space left on device" bash -c 'ctr-gpu --version >/dev/full'
+	refused 1 "No space left on device" bash -c 'ctr-gpu version >/dev/full'
+	refused 1 "No space left on device" bash -c 'ctr-gpu help list >/dev/full'
+	refused 1 "Bad file descriptor" bash -c 'ctr-gpu version >&-'
+	refused 1 "No space left on device" bash -c 'ctr-gpu-hook --version >/dev/full'
+	run bash -c '(sleep 0.2; ctr-gpu version; echo "$?" >&2) | true'
+	[[ $output == 1 ]]
+}
+
+@test "output that is lost is a failure on a host with GPUs, too" {
+	for way in 'info' 'info --json' 'info --csv' 'list' 'list --json' 'configure --dry-run /none' 'configure --dry-run --json /none'; do
+		host wsl-nvidia bash -c "ctr-gpu $way" >/dev/null
+		refused 1 "No space left on device" host wsl-nvidia bash -c "ctr-gpu $way >/dev/full"
+		[[ $(wc -l <"$BATS_TEST_TMPDIR/stderr") -eq 1 ]]
+	done
+}
+
+@test "closed standard streams stay unusable and take no file's place" {
+	run bash -c 'ctr-gpu info --config=/none <&- 2>&- >&-'
+	[[ $status -eq 1 && -z $output ]]
+	run bash -c 'ctr-gpu version <&- 2>&-'
+	[[ $status -eq 0 && $output == "ctr-gpu $version" ]]
+}
+
+@test "a configuration that cannot be used is an error that names it" {
+	refused 1 'cannot read the configuration /none/config.json' ctr-gpu --config=/none/config.json info
+	echo '{"driver-timout": 1}' >"$BATS_TEST_TMPDIR/config.json"
+	refused 1 'unknown key "driver-timout"' ctr-gpu --config="$BATS_TEST_TMPDIR/config.json" info
+	grep -qF 'ctr-gpu: [E_BAD_CONFIG]' "$BATS_TEST_TMPDIR/stderr"
+	lines 3
+	refused 1 'unknown key "driver-timout"' ctr-gpu list --config="$BATS_TEST_TMPDIR/config.json"
+}
+
+@test "--debug says what is done, on standard error or in a file" {
+	log=$BATS_TEST_TMPDIR/log
+	run host wsl-nvidia bash -c 'ctr-gpu --debug info 2>&1 >/dev/null'
+	[[ $status -eq 0 && $output == *'ctr-gpu: debug: '* ]]
+	run host wsl-nvidia bash -c 'ctr-gpu info 2>&1 >/dev/null'
+	[[ $status -eq 0 && -z $output ]]
+	run host wsl-nvidia bash -c "ctr-gpu info --debug='$log' 2>&1 >/dev/null"
+	[[ $status -eq 0 && -z $output ]]
+	grep -q '^ctr-gpu: debug: ' "$log"
+	refused 1 "cannot write the log to /none/log" ctr-gpu --debug=/none/log info
+}
+
+@test "list and configure --dry-run see the same, however it is asked for" {
+	plan=$(host wsl-two-nvidia ctr-gpu list --device=0,1 --capabilities=utility,compute --json)
+	[[ $(jq '.devices | length' <<<"$plan") -ge 1 ]]
+	for way in 'list --json' 'list -d all --json' 'list -d 0 -d 1 -cu --json' 'configure --dry-run --json /none' \
+		'configure -d 1 -d 0 -c --capabilities=utility --dry-run --json /none'; do
+		# shellcheck disable=SC2086
+		[[ $(host wsl-two-nvidia ctr-gpu $way | jq -S 'del(.adapters)') == "$(jq -S 'del(.adapters)' <<<"$plan")" ]]
+	done
+	run host wsl-two-nvidia ctr-gpu list
+	[[ $output == *'/dev/dxg'* ]]
+	[[ $output == "$(jq -r '(.devices[].path), (.mounts[].source)' <<<"$plan")" ]]
+}
+
+@test "what the library refuses of the command line is status 2, what the host lacks is status 1" {
+	refused 2 '[E_UNKNOWN_CAPABILITY]' host wsl-nvidia ctr-gpu list --capabilities=telepathy
+	lines 3
+	refused 2 '[E_BAD_REQUIREMENT]' host wsl-nvidia ctr-gpu list --require='cuda=>12'
+	lines 3
+	refused 1 '[E_UNKNOWN_DEVICE]' host wsl-nvidia ctr-gpu list --device=7
+	lines 3
+	refused 1 '[E_REQUIREMENT]' host wsl-nvidia ctr-gpu list --require='cuda>=99.0'
+	lines 3
+}
+
+@test "info --json and --csv can be read by programs" {
+	host wsl-hybrid ctr-gpu info --json | jq -e '.adapters | length >= 2' >/dev/null
+	run host wsl-hybrid ctr-gpu info --csv
+	[[ ${lines[0]} == index,backend,vendor,name,* && ${#lines[@]} -ge 3 ]]
+}
+
+@test "info shows a host whose adapters cannot be used, and the rest refuses it" {
+	run host wsl-old-driver ctr-gpu info
+	[[ $status -eq 0 && $output == *'not usable:'*'[E_DRIVER_TOO_OLD]'* ]]
+	refused 1 'ctr-gpu: [E_DRIVER_TOO_OLD]' host wsl-old-driver ctr-gpu list
+	lines 3
+}

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154,SC2016
+#
+# The hook before it does anything: its arguments, states that are none, and what it inherits.
+
+setup() {
+	here=$(dirname "$BATS_TEST_FILENAME")
+	build=$(readlink -f "${CTR_GPU_BUILD:-$here/../../build}")
+	hook=$build/bin/ctr-gpu-hook
+	stderr=$BATS_TEST_TMPDIR/stderr
+}
+
+# refused STATUS TEXT COMMAND…: it ends with this status, prints nothing, and says TEXT in at most three lines
+refused() {
+	local wanted=$1 text=$2 status=0 stdout
+	shift 2
+	stdout=$("$@" 2>"$stderr") || status=$?
+	if [[ $status -ne $wanted || -n $stdout || $(wc -l <"$stderr") -gt 3 ]] || ! grep -qF -- "$text" "$stderr"; then
+		printf 'status %d, wanted %d\nstdout: %s\nstderr: %s\nwanted: %s\n' "$status" "$wanted" "$stdout" "$(<"$stderr")" "$text"
+		return 1
+	fi
+}
+
+# A bundle, and the state of a container in it whose environment asks for what the arguments say.
+state() {
+	local bundle=$BATS_TEST_TMPDIR/bundle environment
+	mkdir -p "$bundle/rootfs"
+	environment=$(printf '%s\n' "$@" | jq -R . | jq -s 'map(select(. != ""))')
+	jq -n --argjson env "$environment" '{ociVersion: "1.0.2", root: {path: "rootfs"}, process: {env: $env, args: ["sh"]}}' \
+		>"$bundle/config.json"
+	jq -n --arg bundle "$bundle" --argjson pid $$ '{ociVersion: "1.0.2", id: "test", status: "creating", pid: $pid, bundle: $bundle}'
+}
+
+@test "arguments that make no sense are status 2" {
+	refused 2 "Usage: ctr-gpu-hook" "$hook"
+	refused 2 "Usage: ctr-gpu-hook" "$hook" prestart createRuntime
+	refused 2 "unrecognized option" "$hook" --nonsense prestart
+	refused 2 "there is no stage 'Prestart'" "$hook" Prestart
+	refused 2 "absolute path, not 'config.json'" "$hook" -config config.json prestart
+	refused 2 "absolute path, not 'true'" "$hook" -debug=true prestart
+}
+
+@test "stages inside the container are refused with the reason" {
+	for stage in createContainer startContainer; do
+		refused 2 "[E_BAD_ARGUMENT] $stage hooks run inside the container" "$hook" "$stage"
+	done
+}
+
+@test "stages with nothing to do succeed whatever the state is" {
+	for stage in poststart poststop; do
+		run "$hook" "$stage" <<<'{'
+		[[ $status -eq 0 && -z $output ]]
+	done
+}
+
+@test "a state that is none is refused" {
+	export hook
+	refused 1 "[E_BAD_STATE]" bash -c '"$hook" prestart </dev/null'
+	refused 1 "[E_BAD_STATE]" bash -c '"$hook" prestart <&-'
+	for text in '{' '[]' 'null' '1' '{}' '{"ociVersion":"1.0.2"}' '{"bundle":"/none","pid":1}{' '{"bundle":1,"pid":1}' \
+		'{"bundle":"relative","pid":1}' '{"bundle":"/none","pid":"1"}' '{"bundle":"/none","bundle":"/none","pid":1}' \
+		$'{"bundle":"/\xff","pid":1}' '{"bundle":"/a\u0000b","pid":1}'; do
+		refused 1 "[E_BAD_STATE]" "$hook" prestart <<<"$text"
+	done
+	refused 1 "[E_BAD_STATE]" bash -c 'printf "{\"bundle\":\"/none\",\0\"pid\":1}" | "$hook" prestart'
+}
+
+@test "a state that has no end is refused at a MiB" {
+	export hook
+	refused 1 "[EFBIG]" bash -c 'head -c 1048577 /dev/zero | "$hook" prestart'
+	refused 1 "[EFBIG]" bash -c 'yes | "$hook" prestart'
+	refused 1 "[E_BAD_STATE]" bash -c 'head -c 1048576 /dev/zero | tr "\0" "[" | "$hook" prestart'
+}
+
+@test "a state that never comes is given up" {
+	export hook
+	refused 1 "[ETIMEDOUT]" bash -c 'sleep 20 | "$hook" prestart & hooks=$!; trap "kill $(jobs -p)" EXIT; wait $hooks'
+}
+
+@test "a container that asks for nothing is left alone, on a host without a GPU and with a broken configuration" {
+	echo '{' >"$BATS_TEST_TMPDIR/config.json"
+	for environment in '' 'NVIDIA_VISIBLE_DEVICES=' 'NVIDIA_VISIBLE_DEVICES=void' \
+		'NVIDIA_DRIVER_CAPABILITIES=nonsense' 'NVIDIA_REQUIRE_CUDA=nonsense'; do
+		run "$hook" -config "$BATS_TEST_TMPDIR/config.json" prestart < <(state "$environment")
+		[[ $status -eq 0 && -z $output ]]
+	done
+	refused 1 "[E_BAD_CONFIG]" "$hook" -config "$BATS_TEST_TMPDIR/config.json" prestart < <(state NVIDIA_VISIBLE_DEVICES=all)
+}
+
+@test "what a container asks for wrongly is said" {
+	refused 1 "[E_UNKNOWN_CAPABILITY]" "$hook" prestart < <(state NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=nonsense)
+	refused 1 "[E_BAD_REQUIREMENT]" "$hook" prestart < <(state NVIDIA_VISIBLE_DEVICES=all 'NVIDIA_REQUIRE_CUDA=cuda=>1')
+}
+
+# The system calls of the hook, up to the first read of the state.
+trace() {
+	command -v strace >/dev/null || skip "needs strace"
+	strace -o "$BATS_TEST_TMPDIR/trace" -e trace='!mmap,munmap,brk,mprotect' "$@" >/dev/null 2>&1 </dev/null || true
+	cat "$BATS_TEST_TMPDIR/trace"
+}
+
+@test "it makes a known place of its process before it reads its arguments" {
+	run trace "$hook" nonsense
+	for call in 'close_range(3, ' 'chdir("/")' 'umask(022)' 'prctl(PR_SET_NO_NEW_PRIVS, 1' 'prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE' \
+		'RLIMIT_CORE, {rlim_cur=0, rlim_max=0}' 'rt_sigprocmask(SIG_SETMASK, []' 'capset('; do
+		[[ ${output%%nonsense*} == *"execve("* ]] # the trace begins with the arguments
+		behind=${output#*$'\n'}
+		[[ ${behind%%no stage*} == *"$call"* ]] || {
+			echo "missing before the message: $call"
+			return 1
+		}
+	done
+}
+
+@test "it keeps neither inherited descriptors nor its environment nor needless capabilities" {
+	mkfifo "$BATS_TEST_TMPDIR/fifo"
+	LD_PRELOAD=/none CANARY=in-a-coal-mine "$hook" prestart <"$BATS_TEST_TMPDIR/fifo" 7</etc/passwd &
+	pid=$!
+	exec 9>"$BATS_TEST_TMPDIR/fifo"
+	sleep 0.2
+	ls -l "/proc/$pid/fd" >"$BATS_TEST_TMPDIR/fds"
+	cat "/proc/$pid/status" >"$BATS_TEST_TMPDIR/status"
+	cwd=$(readlink "/proc/$pid/cwd")
+	exec 9>&-
+	wait "$pid" || true
+	[[ $(grep -c -- '->' "$BATS_TEST_TMPDIR/fds") -eq 3 && $cwd == / ]]
+	grep -qE '^NoNewPrivs:\s*1$' "$BATS_TEST_TMPDIR/status"
+	# DAC_OVERRIDE, KILL, SETGID, SETUID, SETPCAP, SYS_CHROOT, SYS_PTRACE, SYS_ADMIN
+	grep -qE '^CapEff:\s*00000000002c01e2$' "$BATS_TEST_TMPDIR/status"
+	grep -qE '^CapPrm:\s*00000000002c01e2$' "$BATS_TEST_TMPDIR/status"
+}
+
+@test "nothing in its environment can load code into it" {
+	run file -L "$hook"
+	if [[ $status -eq 0 && $output == *sanitize* ]]; then skip "a sanitized hook is an ordinary program"; fi
+	run readelf -lW "$hook"
+	[[ $status -eq 0 && $output != *INTERP* ]]
+	run readelf -dW "$hook"
+	[[ $output != *NEEDED* ]]
+}
+
+@test "the registration for hooks.d is what Podman expects" {
+	json=$here/../../hooks/ctr-gpu.json
+	jq -e '.version == "1.0.0" and .when.always == true and .hook.timeout > 60 and (.hook.env | length) > 0
+		and .stages == [.hook.args[1]] and (.hook.path | startswith("/"))' "$json" >/dev/null
+	stage=$(jq -r '.hook.args[1]' "$json")
+	run "$hook" "$stage" < <(state '')
+	[[ $status -eq 0 && -z $output ]]
+}
