@@ -12,11 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Why standard output lost something, where the library met it first. */
+static int lost_by;
+
 static void check_output(void)
 {
 	bool lost = ferror(stdout);
 
-	errno = 0;
+	errno = lost_by;
 	if (fclose(stdout) == 0 && !lost)
 		return;
 	/* Who closes a pipe has seen enough and wants no message; the status still tells a script. */
@@ -59,8 +62,10 @@ int output_error(const struct ctr_gpu_context *context, int result)
 	const char *text = ctr_gpu_context_message(context);
 	const char *newline;
 
-	if (ferror(stdout))
+	if (ferror(stdout)) {
+		lost_by = errno;
 		return EXIT_STATUS_FAILURE; /* check_output() will say it */
+	}
 	(void)fprintf(stderr, "ctr-gpu: [%s] ", ctr_gpu_error_name(result));
 	for (; (newline = strchr(text, '\n')); text = newline + 1)
 		(void)fprintf(stderr, "%.*s\n    ", (int)(newline - text), text);

@@ -111,7 +111,7 @@ lines() {
 @test "a command that does not exist is answered with the nearest" {
 	refused 2 "did you mean 'info'?" ctr-gpu inof
 	refused 2 "did you mean 'info'?" ctr-gpu inf
-	refused 2 "did you mean 'list'?" ctr-gpu ls
+	refused 2 "did you mean 'list'?" ctr-gpu lits
 	refused 2 "did you mean 'configure'?" ctr-gpu conf
 	refused 2 "did you mean 'configure'?" ctr-gpu help confgure
 	for name in '' x frobnicate "$(printf 'info%.0s' {1..2000})"; do
