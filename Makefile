@@ -79,7 +79,7 @@ $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
 
 $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -Wl,--as-needed $(if $(SANITIZE),-ltirpc,-l:libtirpc.a) -lseccomp -lcap -ldl
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -Wl,--as-needed $(if $(SANITIZE),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
 
 $(O)/gen/driverd/protocol.h: src/driverd/protocol.x
 	@mkdir -p $(@D)

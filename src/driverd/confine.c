@@ -9,6 +9,7 @@
 #include "driverd/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
@@ -32,9 +33,22 @@ enum {
 /* Address space: libdxcore takes a few MiB, NVML some hundred; what a leak or an absurd count may cost the host. */
 static const rlim_t address_space = (rlim_t)2 << 30;
 
+/* What the caller left open, or closed, is none of the library's business; its standard streams lead nowhere. */
 static int close_descriptors(void)
 {
-	return close_range(DRIVERD_SOCKET + 1, ~0U, 0) < 0 && errno != ENOSYS ? -errno : 0;
+	int null;
+
+	if (close_range(DRIVERD_SOCKET + 1, ~0U, 0) < 0 && errno != ENOSYS)
+		return -errno;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0)
+		return -errno;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (null != fd && dup2(null, fd) < 0)
+			return -errno;
+	if (null > STDERR_FILENO)
+		(void)close(null);
+	return 0;
 }
 
 /* Without a controlling terminal, so that /dev/tty is nobody's. Fails only for the leader of a group, which has none to lose. */
@@ -59,13 +73,10 @@ static int set_limits(void)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		struct rlimit old, new;
+		struct rlimit limit = {limits[i].limit, limits[i].limit};
 
-		if (getrlimit((__rlimit_resource_t)limits[i].resource, &old) < 0)
-			return -errno;
-		new.rlim_max = limits[i].limit < old.rlim_max ? limits[i].limit : old.rlim_max;
-		new.rlim_cur = new.rlim_max;
-		if (setrlimit((__rlimit_resource_t)limits[i].resource, &new) < 0)
+		/* EPERM: the limit is lower already. */
+		if (setrlimit((__rlimit_resource_t)limits[i].resource, &limit) < 0 && errno != EPERM)
 			return -errno;
 	}
 	return 0;
@@ -104,12 +115,14 @@ static int become_nobody(void)
 	return 0;
 }
 
+/* libcap would ask before each whether it is there; the kernel says EINVAL behind the last. */
 static int drop_bounding_set(void)
 {
-	for (cap_value_t cap = 0; cap_get_bound(cap) >= 0; cap++)
-		if (cap_drop_bound(cap) < 0 && errno != EPERM)
-			return -errno;
-	return 0;
+	unsigned long capability = 0;
+
+	while (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0)
+		capability++;
+	return errno == EINVAL || errno == EPERM ? 0 : -errno;
 }
 
 static int drop_capabilities(void)
@@ -122,7 +135,7 @@ static int drop_capabilities(void)
 	r = cap_set_proc(none) < 0 ? -errno : 0;
 	(void)cap_free(none);
 	/* EINVAL: a kernel before 4.3, which has no ambient set. */
-	if (r == 0 && cap_reset_ambient() < 0 && errno != EINVAL)
+	if (r == 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
 		r = -errno;
 	return r;
 }

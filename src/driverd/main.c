@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,15 @@ static int serve(void)
 	return answered ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* The client starts us with all signals blocked. */
+static void unblock_signals(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 static int usage(void)
 {
 	(void)fputs("ctr-gpu-driverd is started by ctr-gpu and its hook, with a socket; there is nothing to run by hand.\n", stderr);
@@ -63,6 +73,7 @@ int main(int argc, char **argv)
 	unsigned long milliseconds;
 	char *end;
 
+	unblock_signals();
 	if (argc != 2)
 		return usage();
 	errno = 0;

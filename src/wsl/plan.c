@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,7 +18,7 @@
 
 /* A directory that has been read. */
 struct listing {
-	int fd;
+	DIR *directory;
 	struct stat st;
 	struct strv libraries; /* "libcuda.so.1" */
 	bool has_smi;          /* it has a regular file "nvidia-smi", as far as the directory says */
@@ -27,18 +26,14 @@ struct listing {
 
 static void listing_clear(struct listing *listing)
 {
-	cleanup_closep(&listing->fd);
+	if (listing->directory)
+		(void)closedir(listing->directory);
 	strv_clear(&listing->libraries);
 }
 #define _cleanup_listing_ _cleanup_(listing_clear)
 
-static inline void cleanup_closedirp(DIR **directory)
-{
-	if (*directory)
-		(void)closedir(*directory);
-}
-
 #define SMI "nvidia-smi"
+#define SMI_TARGET "/usr/bin/" SMI
 
 static bool is_library(const char *name)
 {
@@ -62,27 +57,22 @@ static int take_entry(struct listing *listing, const struct dirent *entry)
 	return 0;
 }
 
-/* @ret is {.fd = -1} and released by the caller in any case. */
+/* @ret is released by the caller in any case. */
 static int read_directory(const char *path, struct listing *ret)
 {
-	_cleanup_(cleanup_closedirp) DIR *directory = NULL;
 	struct dirent *entry;
-	int fd, r = 0;
+	int r = 0;
 
-	ret->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (ret->fd < 0 || fstat(ret->fd, &ret->st) < 0)
+	ret->directory = opendir(path);
+	if (!ret->directory || fstat(dirfd(ret->directory), &ret->st) < 0)
 		return -errno;
-	fd = fcntl(ret->fd, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	directory = fdopendir(fd);
-	if (!directory) {
-		(void)close(fd);
-		return -ENOMEM;
-	}
-	errno = 0;
-	while (r == 0 && (entry = readdir(directory)))
+	while (r == 0) {
+		errno = 0;
+		entry = readdir(ret->directory);
+		if (!entry)
+			break;
 		r = take_entry(ret, entry);
+	}
 	if (r == 0 && errno != 0)
 		return -errno;
 	/* The order of a directory is the file system's; plans are compared. */
@@ -117,22 +107,30 @@ static int add_libraries(struct plan *plan, const char *path, struct listing *li
 	return plan_add_library_dir(plan, &directory);
 }
 
+static bool has_target(const struct plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->mount_count; i++)
+		if (streq(plan->mounts[i].target, path))
+			return true;
+	return false;
+}
+
 /* nvidia-smi, where the shells of images look for it. An entry that turns out to be no file is left out. */
 static int add_smi(struct plan *plan, const char *directory, const struct listing *listing)
 {
 	_cleanup_free_ char *path = NULL;
 	struct stat st;
 
-	if (!listing->has_smi || fstatat(listing->fd, SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
+	if (!listing->has_smi || has_target(plan, SMI_TARGET) || fstatat(dirfd(listing->directory), SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	if (str_format(&path, "%s/" SMI, directory) < 0)
 		return -ENOMEM;
-	return add_mount(plan, path, "/usr/bin/" SMI, &st, "the host's nvidia-smi, in the search path (capability utility)");
+	return add_mount(plan, path, SMI_TARGET, &st, "the host's nvidia-smi, in the search path (capability utility)");
 }
 
 static int add_lib(const struct request *request, struct plan *plan, struct err *err)
 {
-	_cleanup_listing_ struct listing listing = {.fd = -1};
+	_cleanup_listing_ struct listing listing = {0};
 	int r;
 
 	r = read_directory(WSL_LIB, &listing);
@@ -160,7 +158,7 @@ static int describe_store(const struct adapter *adapter, char **ret)
 static int add_store(const struct request *request, const struct adapter *adapter, struct plan *plan, struct err *err)
 {
 	bool nvidia = adapter->vendor_id == PCI_VENDOR_NVIDIA;
-	_cleanup_listing_ struct listing listing = {.fd = -1};
+	_cleanup_listing_ struct listing listing = {0};
 	const char *store = adapter->driver_store;
 	_cleanup_free_ char *reason = NULL;
 	int r;
@@ -179,14 +177,6 @@ static int add_store(const struct request *request, const struct adapter *adapte
 	/* Intel's store has libLLVM and libopencl-clang, of which an image's own must stay what its programs get. */
 	return add_libraries(plan, store, &listing, nvidia,
 			     nvidia ? "every library in it belongs to the driver" : "fills gaps: it brings libraries of others along");
-}
-
-static bool has_store(const struct plan *plan, const char *path)
-{
-	for (size_t i = 0; i < plan->mount_count; i++)
-		if (streq(plan->mounts[i].target, path))
-			return true;
-	return false;
 }
 
 static int add_device(struct plan *plan, struct err *err)
@@ -215,7 +205,7 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 	if (r == 0)
 		r = add_lib(request, plan, err);
 	for (size_t i = 0; i < count && r == 0; i++)
-		if (!has_store(plan, selected[i]->driver_store))
+		if (!has_target(plan, selected[i]->driver_store))
 			r = add_store(request, selected[i], plan, err);
 	if (r == 0 && count > 0 && request->kind == REQUEST_SOME)
 		r = strv_add(&plan->warnings, "every adapter of the host can still be opened through " DXG_DEVICE
