@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/d3dkmt.h"
+#include "driverd/protocol.h"
 
 typedef int32_t ntstatus;
 
@@ -86,7 +87,7 @@ static void call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *
 	(void)dxcore.close(arguments);
 }
 
-void answer_failure(driverd_dxcore_answer *answer, driverd_status status, const char *format, ...)
+void answer_failure(driverd_dxcore_answer *answer, int status, const char *format, ...)
 {
 	char *message = calloc(1, DRIVERD_MESSAGE_MAX + 1);
 	va_list arguments;
@@ -99,7 +100,7 @@ void answer_failure(driverd_dxcore_answer *answer, driverd_status status, const 
 	for (char *c = message; *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = ' ';
-	answer->status = status;
+	answer->status = (driverd_status)status;
 	answer->driverd_dxcore_answer_u.message = message;
 }
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a driver may say of its store, and what must not be believed. */
+
+#include "unit.h"
+
+#include <errno.h>
+
+#include "wsl/store.h"
+
+#define STORE "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab"
+
+static const struct {
+	const char *told, *path; /* NULL: refused */
+} cases[] = {
+	{"\\SystemRoot\\System32\\DriverStore\\FileRepository\\nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab", STORE},
+	{"C:\\WINDOWS\\System32\\DriverStore\\FileRepository\\nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab", STORE},
+	{"C:\\Windows\\System32\\HostDriverStore\\FileRepository\\nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab\\", STORE},
+	{"C:\\windows\\system32\\driverstore\\FILEREPOSITORY\\nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab", STORE},
+	{"C:/Windows/System32/DriverStore/filerepository/nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab", STORE},
+	{STORE, STORE},
+	{STORE "/", STORE},
+	{"\\FileRepository\\u0198975.inf_amd64_0123\\B198521", "/usr/lib/wsl/drivers/u0198975.inf_amd64_0123/B198521"},
+	{"\\FileRepository\\\303\244.inf", "/usr/lib/wsl/drivers/\303\244.inf"},
+	{"\\FileRepository\\...inf", "/usr/lib/wsl/drivers/...inf"},
+
+	{"", NULL},
+	{"nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab", NULL},
+	{"C:\\Windows\\System32", NULL},
+	{"/usr/lib/wsl/lib", NULL},
+	{"/usr/lib/wsl/drivers", NULL},
+	{"/usr/lib/wsl/drivers/", NULL},
+	{"/usr/lib/wsl/drivers//x", NULL},
+	{"/usr/lib/wsl/driversx/y", NULL},
+	{"/usr/lib/wsl/drivers/..", NULL},
+	{"/usr/lib/wsl/drivers/../../../../etc", NULL},
+	{"/usr/lib/wsl/drivers/x/../../lib", NULL},
+	{"/usr/lib/wsl/drivers/.", NULL},
+	{"/etc", NULL},
+	{"\\FileRepository", NULL},
+	{"\\FileRepository\\", NULL},
+	{"\\FileRepository\\\\x", NULL},
+	{"\\FileRepository\\..\\x", NULL},
+	{"\\FileRepository\\x\\..", NULL},
+	{"\\FileRepository\\x/..\\y", NULL},
+	{"\\FileRepositoryx\\y", NULL},
+	{"xFileRepository\\y", NULL},
+	{"\\FileRepository\\x:/etc", NULL},
+	{"\\FileRepository\\x\ny", NULL},
+	{"\\FileRepository\\x\033[2Jy", NULL},
+};
+
+static void finds_the_directory(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *path = NULL;
+		int r = store_directory(cases[i].told, &path);
+
+		if (r != (cases[i].path ? 0 : -EINVAL))
+			print_error("case %zu: %s\n", i, cases[i].told);
+		assert_int_equal(r, cases[i].path ? 0 : -EINVAL);
+		if (cases[i].path)
+			assert_string_equal(path, cases[i].path);
+		else
+			assert_null(path);
+	}
+}
+
+static void wants_a_directory(void **state)
+{
+	(void)state;
+	assert_true(store_exists("/usr"));
+	assert_false(store_exists("/etc/passwd"));
+	assert_false(store_exists("/nonexistent"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_the_directory),
+		cmocka_unit_test(wants_a_directory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
