@@ -30,3 +30,8 @@ demo-only: all $(test_programs) test-hosts
 	test/e2e/demo $(O)
 
 .PHONY: demo demo-only
+
+# Links the library, and so runs on this machine only.
+$(O)/test/tools/ldcache-merge: $(O)/test/e2e/tools/ldcache-merge.o $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -Wl,--as-needed $(shared_libraries)
