@@ -28,6 +28,23 @@ require_program() {
 	command -v "$1" >/dev/null || skip "needs $1"
 }
 
+cgroup_version() {
+	if [[ ${#cgroup_option[@]} -gt 0 || -e /sys/fs/cgroup/cgroup.controllers ]]; then
+		echo 2
+	else
+		echo 1
+	fi
+}
+
+# stores PROFILE: the driver stores of a simulated host's adapters, as paths, in the order of its declaration
+stores() {
+	jq -r '.adapters[] | select(.store) | "/usr/lib/wsl/drivers/" + .store' "$e2e/../hosts/profiles/$1.json"
+}
+
+store() {
+	stores "$1" | sed -n "$(($2 + 1))p"
+}
+
 # sandbox PROFILE COMMAND…: on a simulated host of its own
 sandbox() {
 	local profile=$1
@@ -98,6 +115,10 @@ docker_start() {
 	done
 	echo "dockerd did not start:" && tail -n 20 "$directory/log"
 	return 1
+}
+
+dockerd_pid() {
+	pgrep --full -- "--pidfile $(engine_directory docker)/pid" | tail -n 1
 }
 
 docker_stop() {

@@ -1,0 +1,198 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# The hook as OCI runtimes call it, from a config.json that names it: runc and crun.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program runc
+	require_program crun
+	image debian >/dev/null
+}
+
+# Runs FUNCTION RUNTIME for both runtimes.
+both() {
+	local runtime
+
+	for runtime in runc crun; do
+		echo "with $runtime:"
+		"$@" "$runtime"
+	done
+}
+
+# start PROFILE RUNTIME [JQ-FILTER]: a fresh bundle of the debian image, run to its end
+start() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle" "${3:-.}"
+	run run_bundle "$1" "$2" "$BATS_TEST_TMPDIR/bundle"
+}
+
+visible() {
+	echo ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=$1\"]"
+}
+
+script() {
+	jq -rn --arg script "$1" '".process.args = [\"/bin/sh\", \"-c\", \($script | tojson)]"'
+}
+
+# The driver stores that a container sees, one per line.
+stores_in() {
+	start "$1" "$2" "$(visible "$3") | $(script 'ls /usr/lib/wsl/drivers')"
+}
+
+gpu_on_nvidia() {
+	start wsl-nvidia "$1"
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+}
+
+@test "a GPU on a WSL2 host" {
+	both gpu_on_nvidia
+}
+
+gpu_without_libdxcore() {
+	start hyperv-no-libdxcore "$1" "$(script 'ls /usr/lib/wsl/drivers; probe open /dev/dxg')"
+	expect_status 0
+	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
+	expect_line "/dev/dxg=ok"
+}
+
+@test "a GPU on a Hyper-V guest without libdxcore" {
+	both gpu_without_libdxcore
+}
+
+stores_of_hybrid() {
+	stores_in wsl-hybrid "$1" all
+	expect_status 0
+	[[ $(sort <<<"$output") == $(stores wsl-hybrid | xargs -n 1 basename | sort) ]]
+	stores_in wsl-hybrid "$1" 0
+	[[ $(grep -c . <<<"$output") -eq 1 ]]
+}
+
+@test "a laptop with two vendors: all adapters, or the one that is asked for" {
+	both stores_of_hybrid
+}
+
+stores_of_two() {
+	stores_in wsl-two-nvidia "$1" all
+	expect_status 0
+	[[ $(sort <<<"$output") == $(stores wsl-two-nvidia | xargs -n 1 basename | sort -u) ]]
+	stores_in wsl-two-nvidia "$1" 0
+	expect_line "$(basename "$(store wsl-two-nvidia 0)")"
+	[[ $(grep -c . <<<"$output") -eq 1 ]]
+	stores_in wsl-two-nvidia "$1" 1
+	expect_line "$(basename "$(store wsl-two-nvidia 1)")"
+	[[ $(grep -c . <<<"$output") -eq 1 ]]
+}
+
+@test "two NVIDIA adapters: both stores, or the one that is asked for" {
+	both stores_of_two
+}
+
+rules() {
+	start wsl-nvidia "$1" "$(script 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse') | .process.capabilities.bounding += [\"CAP_MKNOD\"]
+		| .process.capabilities.effective += [\"CAP_MKNOD\"] | .process.capabilities.permitted += [\"CAP_MKNOD\"]
+		| .linux.resources.devices += [{\"allow\": true, \"type\": \"c\", \"access\": \"m\"}]"
+	expect_line "/tmp/gpu=ok"
+	expect_line "/tmp/fuse=EPERM"
+}
+
+@test "the device rule is for the GPU and nothing else" {
+	both rules
+}
+
+nothing() {
+	local script='ls /dev; ls /usr/lib; probe node 10 183 /tmp/gpu; find /etc -newer /proc/1/stat'
+
+	start wsl-nvidia "$2" "$1 | $(script "$script") | .process.capabilities.bounding += [\"CAP_MKNOD\"]
+		| .process.capabilities.effective += [\"CAP_MKNOD\"] | .process.capabilities.permitted += [\"CAP_MKNOD\"]
+		| .linux.resources.devices += [{\"allow\": true, \"type\": \"c\", \"access\": \"m\"}]"
+	expect_line "/tmp/gpu=EPERM"
+	expect_not "dxg"
+	expect_not "wsl"
+	[[ ! -e $BATS_TEST_TMPDIR/bundle/rootfs/usr/lib/wsl ]]
+	cmp "$BATS_TEST_TMPDIR/bundle/rootfs/etc/ld.so.cache" "$(image debian)/etc/ld.so.cache"
+}
+
+@test "no NVIDIA_VISIBLE_DEVICES: as if the hook were not there" {
+	both nothing '.process.env = ["PATH=/usr/bin"]'
+}
+
+@test "NVIDIA_VISIBLE_DEVICES=void: as if the hook were not there" {
+	both nothing "$(visible void)"
+}
+
+@test "NVIDIA_VISIBLE_DEVICES empty: as if the hook were not there" {
+	both nothing "$(visible '')"
+}
+
+libraries_only() {
+	start wsl-nvidia "$1" "$(visible none) | $(script 'ls /usr/lib/wsl/lib; probe')"
+	expect_line "libcuda.so.1"
+	expect_line "/dev/dxg=ENOENT"
+}
+
+@test "NVIDIA_VISIBLE_DEVICES=none: libraries, no device" {
+	both libraries_only
+}
+
+read_only() {
+	start wsl-nvidia "$1" '.root.readonly = true'
+	expect_status 0
+	expect_line "cuInit=0"
+}
+
+@test "a read-only root filesystem" {
+	both read_only
+}
+
+other_stage() {
+	start wsl-nvidia "$1" '.hooks = {"createRuntime": [.hooks.prestart[0] | .args[1] = "createRuntime"]}'
+	expect_status 0
+	expect_line "cuInit=0"
+}
+
+@test "as a createRuntime hook" {
+	both other_stage
+}
+
+inner_stage() {
+	start wsl-nvidia "$1" '.hooks = {"createContainer": [.hooks.prestart[0] | .args[1] = "createContainer"]}'
+	[[ $status -ne 0 ]]
+	expect "[E_BAD_ARGUMENT]"
+	expect "createRuntime"
+}
+
+@test "as a createContainer hook it refuses and says which stage to use" {
+	both inner_stage
+}
+
+absolute_root() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle" "$BATS_TEST_TMPDIR/elsewhere"
+	bundle debian "$BATS_TEST_TMPDIR/bundle"
+	mv "$BATS_TEST_TMPDIR/bundle/rootfs" "$BATS_TEST_TMPDIR/elsewhere"
+	jq --arg path "$BATS_TEST_TMPDIR/elsewhere" '.root.path = $path' "$BATS_TEST_TMPDIR/bundle/config.json" >"$BATS_TEST_TMPDIR/new"
+	mv "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/bundle/config.json"
+	run run_bundle wsl-nvidia "$1" "$BATS_TEST_TMPDIR/bundle"
+	expect_line "cuInit=0"
+}
+
+@test "a root filesystem outside the bundle" {
+	both absolute_root
+}
+
+hostile_environment() {
+	start wsl-nvidia "$1" '.hooks.prestart[0].env = ["LD_PRELOAD=/nonexistent/evil.so", "LD_LIBRARY_PATH=/nonexistent", "PATH=",
+		"GCONV_PATH=/nonexistent", "MALLOC_TRACE=/nonexistent", "NVIDIA_VISIBLE_DEVICES=7"]'
+	expect_status 0
+	expect_line "cuInit=0"
+}
+
+@test "the hook's own environment changes nothing" {
+	both hostile_environment
+}
