@@ -73,8 +73,7 @@ expect_gpu() {
 
 @test "without --gpus there is no node, no mount, no file and no rule" {
 	run docker run --name plain debian sh -c 'ls /dev /usr/lib/wsl; cat /proc/mounts; probe node 10 183 /tmp/node; probe'
-	expect_not "dxg "
-	expect_not "/wsl "
+	expect_no_line "dxg"
 	expect_not "/usr/lib/wsl/"
 	expect "No such file or directory"
 	expect_line "/tmp/node=EPERM"
@@ -123,6 +122,7 @@ expect_gpu() {
 }
 
 @test "--privileged" {
+	docker run --rm --privileged debian id || skip "this machine's root lacks capabilities that --privileged gives"
 	run docker run --rm --privileged --gpus all debian probe
 	expect_gpu
 }
@@ -166,10 +166,14 @@ expect_gpu() {
 }
 
 @test "nothing of a container is mounted on the host" {
+	local before
+
+	before=$(sort "/proc/$(dockerd_pid)/mounts")
 	docker run --detach --name mounts --gpus all debian sleep 60
-	run nsenter --mount --target "$(dockerd_pid)" cat /proc/self/mounts
-	expect_not "$(basename "$(store wsl-nvidia 0)")"
-	[[ $(grep -c ' /usr/lib/wsl/lib ' <<<"$output") -eq 1 ]]
+	docker exec mounts cat /proc/mounts | grep -q /usr/lib/wsl/lib
+	run cat "/proc/$(dockerd_pid)/mounts"
+	# Docker itself mounts the container's overlay and its network namespace.
+	[[ $(comm -13 <(echo "$before") <(sort <<<"$output") | grep -vcE '^(overlay|nsfs|shm|tmpfs) /') -eq 0 ]]
 }
 
 @test "after a failure the same container can start when the reason is gone" {

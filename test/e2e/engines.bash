@@ -36,9 +36,9 @@ cgroup_version() {
 	fi
 }
 
-# stores PROFILE: the driver stores of a simulated host's adapters, as paths, in the order of its declaration
+# stores PROFILE: the driver stores of a simulated host's adapters, as paths, in the order of their PCI addresses
 stores() {
-	jq -r '.adapters[] | select(.store) | "/usr/lib/wsl/drivers/" + .store' "$e2e/../hosts/profiles/$1.json"
+	jq -r '.adapters | sort_by(.pci)[] | select(.store) | "/usr/lib/wsl/drivers/" + .store' "$e2e/../hosts/profiles/$1.json"
 }
 
 store() {
@@ -83,6 +83,12 @@ expect_line() {
 		[[ $line == "$1" ]] && return
 	done <<<"${output//$'\r'/}"
 	printf 'expected the line: %s\nin: %s\n' "$1" "$output"
+	return 1
+}
+
+expect_no_line() {
+	! grep -qxF -- "$1" <<<"${output//$'\r'/}" && return
+	printf 'not expected the line: %s\nin: %s\n' "$1" "$output"
 	return 1
 }
 

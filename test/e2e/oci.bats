@@ -164,8 +164,10 @@ other_stage() {
 inner_stage() {
 	start wsl-nvidia "$1" '.hooks = {"createContainer": [.hooks.prestart[0] | .args[1] = "createContainer"]}'
 	[[ $status -ne 0 ]]
-	expect "[E_BAD_ARGUMENT]"
-	expect "createRuntime"
+	expect_not "cuInit"
+	# crun does not show what a hook says.
+	[[ $1 == crun ]] || expect "[E_BAD_ARGUMENT] createContainer hooks run inside the container's namespaces"
+	[[ $1 == crun ]] || expect "createRuntime"
 }
 
 @test "as a createContainer hook it refuses and says which stage to use" {

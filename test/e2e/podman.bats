@@ -1,0 +1,134 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Podman, which runs our hook for every container because a file in its hooks directory says so; as root and as a user.
+
+load engines
+
+setup_file() {
+	local directory
+
+	require_root
+	require_program podman
+	require_program newuidmap
+	directory=$(engine_directory podman)
+	podman_configure "$directory"
+	tar -C "$(image debian)" -c . | podman_in - import --quiet - debian >/dev/null
+
+	directory=$(engine_directory rootless)
+	XDG_RUNTIME_DIR=/run/user/54321 podman_configure "$directory" /run/ctr-gpu/bin/ctr-gpu-hook
+	sed -i "s,$directory,/run/home,g" "$directory"/*.conf
+	tar -C "$(image debian)" -c . | rootless - podman import --quiet - debian >/dev/null
+}
+
+expect_gpu() {
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+}
+
+with_runtime() {
+	run podman_in wsl-nvidia run --runtime "$1" --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "podman with crun" {
+	with_runtime crun
+}
+
+@test "podman with runc" {
+	with_runtime runc
+}
+
+@test "the hooks file that is installed works" {
+	local directory
+
+	directory=$(engine_directory podman)
+	cp "$directory/hooks/ctr-gpu.json" "$BATS_TEST_TMPDIR/"
+	jq --arg path "$CTR_GPU_BUILD/bin/ctr-gpu-hook" '.hook.path = $path' "$e2e/../../hooks/ctr-gpu.json" \
+		>"$directory/hooks/ctr-gpu.json"
+	run podman_in wsl-nvidia run --runtime crun --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	cp "$BATS_TEST_TMPDIR/ctr-gpu.json" "$directory/hooks/"
+	expect_gpu
+}
+
+@test "a container that asks for nothing gets nothing" {
+	run podman_in wsl-nvidia run --runtime crun --rm debian sh -c 'ls /dev; probe node 10 183 /tmp/node; probe'
+	expect_no_line "dxg"
+	expect_line "/tmp/node=EPERM"
+	expect_line "/dev/dxg=ENOENT"
+	expect_not "cuInit"
+}
+
+@test "the device rule is for the GPU and nothing else" {
+	run podman_in wsl-nvidia run --runtime crun --rm --cap-add MKNOD -e NVIDIA_VISIBLE_DEVICES=all debian \
+		sh -c 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse'
+	expect_line "/tmp/gpu=ok"
+	expect_line "/tmp/fuse=EPERM"
+}
+
+@test "--read-only" {
+	run podman_in wsl-nvidia run --runtime crun --rm --read-only -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "--rootfs: a directory instead of an image" {
+	image_copy fedora-like "$BATS_TEST_TMPDIR/rootfs"
+	run podman_in wsl-nvidia run --runtime crun --rm -e NVIDIA_VISIBLE_DEVICES=all --rootfs "$BATS_TEST_TMPDIR/rootfs" probe
+	expect_gpu
+}
+
+@test "another user, without capabilities" {
+	run podman_in wsl-nvidia run --runtime crun --rm --user 65534 --cap-drop ALL -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "a user namespace: --uidmap" {
+	run podman_in wsl-nvidia run --runtime crun --rm --uidmap 0:100000:65536 -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "a failure stops the container" {
+	run podman_in wsl-nvidia run --runtime runc --rm -e NVIDIA_VISIBLE_DEVICES=9 debian probe
+	[[ $status -ne 0 ]]
+	expect "ctr-gpu-hook: [E_UNKNOWN_DEVICE]"
+	expect_not "cuInit"
+}
+
+rootless_with() {
+	run rootless wsl-nvidia podman --runtime "$1" run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "rootless, with crun" {
+	rootless_with crun
+}
+
+@test "rootless, with runc" {
+	rootless_with runc
+}
+
+@test "rootless: a container that asks for nothing gets nothing" {
+	run rootless wsl-nvidia podman run --rm debian sh -c 'ls /dev; probe'
+	expect_no_line "dxg"
+	expect_line "/dev/dxg=ENOENT"
+}
+
+@test "rootless, another user in the container" {
+	run rootless wsl-nvidia podman --runtime crun run --rm --user 65534 -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "rootless, --read-only" {
+	run rootless wsl-nvidia podman --runtime crun run --rm --read-only -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "rootless, on a Hyper-V guest without libdxcore" {
+	run rootless hyperv-no-libdxcore podman --runtime crun run --rm -e NVIDIA_VISIBLE_DEVICES=all debian \
+		sh -c 'ls /usr/lib/wsl/drivers; probe open /dev/dxg'
+	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
+	expect_line "/dev/dxg=ok"
+}
