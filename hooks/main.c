@@ -45,12 +45,12 @@ static void hook_close(struct hook *hook)
 		(void)fclose(hook->log);
 }
 
-/* A hook's standard error is the only text that an engine passes on, and only if the hook fails. */
+/* Not even warnings reach standard error unasked: some engines let it appear between the container's own output. */
 static void write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
 {
 	const struct hook *hook = user;
 
-	if (hook->debug || level == CTR_GPU_LOG_WARNING)
+	if (hook->debug)
 		(void)fprintf(hook->log ? hook->log : stderr, "ctr-gpu-hook: %s: %s\n",
 			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
 }

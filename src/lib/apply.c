@@ -453,8 +453,13 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		.proc_self_fd = -1,
 	};
 	mode_t mask;
-	int r = 0;
+	int r;
 
+	r = container_check(container, &context->err);
+	if (r != 0)
+		return r;
+	for (size_t i = 0; i < plan->data.warnings.count; i++)
+		log_warning(apply.log, "%s", plan->data.warnings.items[i]);
 	apply.sources = calloc(plan->data.mount_count + plan->data.device_count + 1, sizeof(*apply.sources));
 	if (!apply.sources)
 		return err_set(&context->err, -ENOMEM, "%m");

@@ -191,6 +191,22 @@ static int check_rootfs(const struct ctr_gpu_container *container, struct err *e
 	return fd < 0 ? bad_root(container, errno, err) : container_check_root(container, fd, err);
 }
 
+int container_check(struct ctr_gpu_container *container, struct err *err)
+{
+	int r = 0;
+
+	if (container->checked)
+		return 0;
+	if (container->process >= 0)
+		r = check_not_started(container, err);
+	if (r == 0)
+		r = check_permission(container, err);
+	if (r == 0)
+		r = check_rootfs(container, err);
+	container->checked = r == 0;
+	return r;
+}
+
 /* ---- the object ---- */
 
 /* The environment's array gets its NULL; array_grow() left room for it or makes some. */
@@ -222,12 +238,6 @@ static int new_container(struct ctr_gpu_context *context, pid_t pid, const char 
 	if (!container->rootfs || terminate(&container->environment) < 0)
 		return err_set(err, -ENOMEM, "%m");
 	r = pid ? open_process(container, err) : 0;
-	if (r == 0 && pid)
-		r = check_not_started(container, err);
-	if (r == 0)
-		r = check_permission(container, err);
-	if (r == 0)
-		r = check_rootfs(container, err);
 	if (r == 0)
 		*ret = steal_ptr(container);
 	return r;
@@ -236,9 +246,17 @@ static int new_container(struct ctr_gpu_context *context, pid_t pid, const char 
 int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char *rootfs,
 			  struct ctr_gpu_container **ret_container)
 {
+	_cleanup_container_ struct ctr_gpu_container *container = NULL;
+	int r;
+
 	if (pid < 0)
 		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "%d is not the number of a process", (int)pid);
-	return new_container(context, pid, rootfs, (struct strv){0}, ret_container);
+	r = new_container(context, pid, rootfs, (struct strv){0}, &container);
+	if (r == 0)
+		r = container_check(container, &context->err);
+	if (r == 0)
+		*ret_container = steal_ptr(container);
+	return r;
 }
 
 static int read_config(const char *bundle, struct oci_config *ret, struct err *err)

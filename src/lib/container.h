@@ -14,6 +14,7 @@ struct ctr_gpu_container {
 	int process;  /* /proc/<pid>, which goes on meaning this process when the number is used again; -1 without a pid */
 	char *rootfs; /* absolute path in the mount namespace of the process */
 	bool leave_cgroup;
+	bool checked; /* container_check() was content */
 	/*
 	 * The caller may not mount in its own user namespace, but the container has another, in which it may: a runtime that
 	 * an ordinary user started.
@@ -21,6 +22,16 @@ struct ctr_gpu_container {
 	bool enter_user_namespace;
 	struct strv environment; /* of config.json; the array has a NULL behind its last item */
 };
+
+/**
+ * container_check() - whether a plan can be applied to it, as far as that shows beforehand
+ *
+ * A container that was made from a state has not been checked: a hook sees every container of an engine, and those that
+ * want no GPU may be as they like.
+ *
+ * Return: as ctr_gpu_container_new(), with @err set.
+ */
+int container_check(struct ctr_gpu_container *container, struct err *err);
 
 /** Whether the process is still the one that was opened. Return: 0; -ESRCH with @err set. */
 int container_check_alive(const struct ctr_gpu_container *container, struct err *err);

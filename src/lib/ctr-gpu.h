@@ -346,9 +346,10 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
  * @state: JSON that a runtime writes to its hooks' standard input; hostile
  * @size:  bytes
  *
- * Reads config.json of the bundle that the state names.
+ * Reads config.json of the bundle that the state names. Whether the container can be given anything shows when a plan is
+ * applied: a hook is called for containers of every kind, and those that ask for nothing must not fail by it.
  *
- * Return: as ctr_gpu_container_new(); CTR_GPU_E_BAD_STATE.
+ * Return: 0; CTR_GPU_E_BAD_STATE; -ESRCH; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char *state, size_t size,
@@ -386,7 +387,8 @@ void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container);
  * All or nothing: what was done before a step failed is undone. The calling thread ends up in the container's mount
  * namespace if it has one of its own, so a process applies one plan, as its last deed; it must have a single thread.
  *
- * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_KERNEL_TOO_OLD; negative errno.
+ * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_KERNEL_TOO_OLD; negative errno;
+ * for a container made from a state, what ctr_gpu_container_new() returns.
  * Since: 0.1
  */
 int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container);
