@@ -4,9 +4,13 @@
 # make install    DESTDIR= prefix=/usr     make demo      a container with a GPU, start to end
 # make bench      measure                  make lint      analysers    make fuzz    make coverage
 #
-# CC=clang and SANITIZE=address,undefined work with every target; O= is the build directory.
+# CC=clang and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands.
 
-MAKEFLAGS += --no-builtin-rules
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+ifndef V
+MAKEFLAGS += --silent
+endif
+say = @printf '  %-4s %s\n'
 O ?= build
 CC = gcc
 AR = ar
@@ -59,26 +63,31 @@ all: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) $(O)/lib/libctr-gpu.a
 
 $(O)/lib/libctr-gpu.a: $(library_objects) $(O)/src/driverd/gss.o
 	@mkdir -p $(@D)
+	$(say) AR $@
 	@rm -f $@
 	$(AR) rcs $@ $^
 
 $(O)/lib/libctr-gpu.so.$(SOVERSION): $(library_objects) src/lib/ctr-gpu.map
 	@mkdir -p $(@D)
+	$(say) LD $@
 	$(CC) -shared $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-soname,$(@F) -Wl,--version-script=src/lib/ctr-gpu.map \
 		$(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(library_objects) -Wl,--as-needed $(shared_libraries)
 	ln -sf $(@F) $(@D)/libctr-gpu.so
 
 $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.so.$(SOVERSION)
 	@mkdir -p $(@D)
+	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(cli_objects) -L$(O)/lib -lctr-gpu
 
 $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
+	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(hook_link)
 	ln -sf $(@F) $(@D)/nvidia-container-runtime-hook
 
 $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
+	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -Wl,--as-needed $(if $(SANITIZE),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
 
 $(O)/gen/driverd/protocol.h: src/driverd/protocol.x
@@ -96,10 +105,12 @@ $(driverd_objects) $(O)/src/driverd/client.o: $(O)/gen/driverd/protocol.h
 
 $(O)/%.o: %.c
 	@mkdir -p $(@D)
+	$(say) CC $<
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 $(O)/test/unit/%: $(O)/test/unit/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
+	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcmocka $(if $(SANITIZE),$(shared_libraries),-Wl,--as-needed $(static_libraries))
 
 # Libraries that misbehave, for the test of ctr-gpu-driverd.
