@@ -30,12 +30,16 @@ static bool too_deep(const char *data, size_t size)
 	return false;
 }
 
+/* The parser quotes what it read, which may be anything; a terminal gets to see text only. */
 static void tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
 {
+	size_t i;
+
 	if (!reason)
 		return;
-	strncpy(reason, text, JSON_ERROR_TEXT_LENGTH - 1);
-	reason[JSON_ERROR_TEXT_LENGTH - 1] = '\0';
+	for (i = 0; text[i] && i < JSON_ERROR_TEXT_LENGTH - 1; i++)
+		reason[i] = (unsigned char)text[i] < ' ' || text[i] == '\177' ? '?' : text[i];
+	reason[i] = '\0';
 }
 
 int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH])
