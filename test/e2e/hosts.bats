@@ -44,6 +44,7 @@ walk() {
 
 @test "every profile can be entered" {
 	local name
+	[ "$("$enter" --list | wc -l)" -ge 19 ]
 	"$enter" --list | while read -r name _; do
 		"$enter" "$name" -- true || { echo "$name"; exit 1; }
 	done
@@ -143,4 +144,29 @@ walk() {
 
 @test "--cgroup2 mounts version 2" {
 	"$enter" --cgroup2 wsl-nvidia -- grep ' /sys/fs/cgroup cgroup2 ' /proc/self/mounts
+}
+
+@test "a native host has nodes, an installed driver, and what the module shows below /proc" {
+	run "$enter" native-four -- nvidia-smi -L
+	[ "${#lines[@]}" -eq 4 ]
+	[ "${lines[3]}" = "GPU 3: NVIDIA H200 (UUID: GPU-b703df58-2273-35fb-29be-3f6c49b83a98)" ]
+	"$enter" native-four -- sh -c 'grep -q "UUID.*83a98" /proc/driver/nvidia/gpus/0000:00:09.0/information &&
+		grep -q "^195 nvidia$" /proc/devices && grep -q "^Block devices:" /proc/devices &&
+		{ [ ! -d /sys/bus/pci/devices ] || grep -q 0x2335 /sys/bus/pci/devices/0000:00:09.0/device; } &&
+		[ "$(stat -c %t:%T /dev/nvidia3)" = c3:3 ] && ldconfig -p | grep -q "libcuda.so.1 (libc6,x86-64) => /usr/lib" &&
+		[ ! -e /dev/dxg ]'
+}
+
+@test "a MIG instance has its capability and that a node" {
+	"$enter" native-mig -- sh -c 'cd /proc/driver/nvidia/capabilities/gpu1/mig/gi2/ci1 && grep "DeviceFileMinor: 158" access &&
+		[ "$(stat -c %t:%T:%a /dev/nvidia-caps/nvidia-cap158)" = f1:9e:444 ]'
+}
+
+@test "to open a node without a driver tells whether the cgroup allows it" {
+	run "$enter" native-nvidia -- cat /dev/nvidia0
+	[[ $output == *"No such device or address"* ]]
+}
+
+@test "native and paravirtual GPUs together" {
+	"$enter" native-and-dxg -- sh -c '[ -c /dev/dxg ] && [ -c /dev/nvidia0 ] && nvidia-smi -L | grep H200'
 }

@@ -95,6 +95,44 @@ static const char *read_adapter(const json_t *object, struct profile_adapter *re
 	return NULL;
 }
 
+static const char *read_gpu(const json_t *object, struct profile_gpu *ret)
+{
+	const json_t *list = json_object_get(object, "mig"), *entry;
+	size_t index;
+
+	ret->name = text(object, "name");
+	ret->pci = text(object, "pci");
+	ret->uuid = text(object, "uuid");
+	ret->minor = number(object, "minor");
+	ret->device = number(object, "device");
+	if (!ret->name || !ret->pci || !ret->uuid || json_array_size(list) > PROFILE_INSTANCES_MAX)
+		return "a native GPU needs name, pci and uuid, and has 7 MIG instances at most";
+	json_array_foreach(list, index, entry) {
+		ret->mig[index].id = number(entry, "id");
+		ret->mig[index].compute_instances = number(entry, "compute_instances");
+	}
+	ret->mig_count = json_array_size(list);
+	return NULL;
+}
+
+static const char *read_native(const json_t *object, struct profile *ret)
+{
+	const json_t *list = json_object_get(object, "gpus"), *entry;
+	size_t index;
+
+	ret->native = object != NULL;
+	ret->native_libraries = text(object, "libraries") ?: "/usr/lib/x86_64-linux-gnu";
+	if (json_array_size(list) > PROFILE_GPUS_MAX)
+		return "too many GPUs";
+	json_array_foreach(list, index, entry) {
+		const char *wrong = read_gpu(entry, &ret->gpus[ret->gpu_count++]);
+
+		if (wrong)
+			return wrong;
+	}
+	return NULL;
+}
+
 static const char *read_document(const json_t *root, struct profile *ret)
 {
 	const json_t *list = json_object_get(root, "adapters"), *entry;
@@ -119,7 +157,7 @@ static const char *read_document(const json_t *root, struct profile *ret)
 		if (wrong)
 			return wrong;
 	}
-	return NULL;
+	return read_native(json_object_get(root, "native"), ret);
 }
 
 int profile_load(const char *path, struct profile *ret)

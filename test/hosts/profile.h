@@ -12,7 +12,7 @@
 
 #include "abi.h"
 
-enum { PROFILE_SETS_MAX = 8, PROFILE_NATIVE_MAX = 16 };
+enum { PROFILE_SETS_MAX = 8, PROFILE_GPUS_MAX = 16, PROFILE_INSTANCES_MAX = 7 };
 
 enum profile_files {
 	FILES_WHOLE,  /* the directory and what belongs in it */
@@ -34,6 +34,16 @@ struct profile_adapter {
 	enum profile_files on_disk;
 };
 
+/* A GPU that NVIDIA's kernel module drives, as /proc/driver/nvidia describes it. */
+struct profile_gpu {
+	const char *name, *pci, *uuid;
+	uint32_t minor, device;
+	struct {
+		uint32_t id, compute_instances;
+	} mig[PROFILE_INSTANCES_MAX]; /* its GPU instances */
+	size_t mig_count;
+};
+
 struct profile {
 	void *document; /* owns every string */
 	const char *about;
@@ -47,6 +57,11 @@ struct profile {
 	unsigned repository; /* how many directories of other drivers lie beside the stores */
 	struct profile_adapter adapters[ADAPTERS_MAX];
 	size_t adapter_count;
+
+	bool native; /* NVIDIA's kernel module and driver files are here, even if it drives no GPU */
+	const char *native_libraries; /* directory of the driver's libraries */
+	struct profile_gpu gpus[PROFILE_GPUS_MAX];
+	size_t gpu_count;
 };
 
 /**

@@ -24,7 +24,30 @@ hosts_store_amd = amdxc64.so libamdenc64.so u0198975.inf amdkmdag.sys
 hosts_store_npu = libamdxdna_mcdm.so kipudrv.inf kipudrv.sys
 hosts_store_microsoft = basicrender.inf
 
-hosts_made = $(hosts_lib_nvidia:%=$(hosts_files)/lib-nvidia/%) $(hosts_lib_packaged:%=$(hosts_files)/lib-packaged/%) \
+# The driver of a native host: what has a SONAME with a number, and what has its whole name as SONAME.
+hosts_driver = 580.159.04
+hosts_native_numbered = libcuda:1 libnvidia-ml:1 libnvidia-ptxjitcompiler:1 libnvidia-nvvm:4 libcudadebugger:1 \
+	libnvidia-opencl:1 libnvidia-cfg:1 libnvidia-allocator:1 libnvidia-encode:1 libnvcuvid:1 libnvidia-opticalflow:1 \
+	libnvidia-fbc:1 libvdpau_nvidia:1 libnvoptix:1 libnvidia-ngx:1 libEGL_nvidia:0 libGLX_nvidia:0 libGLESv1_CM_nvidia:1 \
+	libGLESv2_nvidia:2
+hosts_native_whole = libnvidia-eglcore libnvidia-glcore libnvidia-glsi libnvidia-tls libnvidia-rtcore libnvidia-gpucomp \
+	libnvidia-glvkspirv libnvidia-pkcs11-openssl3
+hosts_native_32 = libcuda:1 libnvidia-ml:1 libnvidia-ptxjitcompiler:1 libnvidia-opencl:1 libGLX_nvidia:0
+hosts_native_lib = $(foreach name,$(hosts_native_numbered) $(hosts_native_whole),$(firstword $(subst :, ,$(name))).so.$(hosts_driver))
+hosts_native_lib32 = $(foreach name,$(hosts_native_32),$(firstword $(subst :, ,$(name))).so.$(hosts_driver))
+hosts_native_bin = nvidia-smi nvidia-debugdump nvidia-persistenced nvidia-cuda-mps-control nvidia-cuda-mps-server
+hosts_native_firmware = gsp_ga10x.bin gsp_tu10x.bin
+hosts_native_xorg = nvidia_drv.so
+hosts_native_vulkan = nvidia_icd.json
+hosts_native_layers = nvidia_layers.json
+hosts_native_egl = 10_nvidia.json
+hosts_native_opencl = nvidia.icd
+hosts_native_profiles = nvidia-application-profiles-$(hosts_driver)-rc
+hosts_native_sets = lib bin firmware xorg vulkan layers egl opencl profiles \
+	$(if $(shell echo 'int i;' | $(CC) -m32 -nostdlib -shared -x c -o /dev/null - 2>/dev/null && echo yes),lib32)
+
+hosts_made = $(foreach set,$(hosts_native_sets),$(hosts_native_$(set):%=$(hosts_files)/native-$(set)/%)) \
+	$(hosts_lib_nvidia:%=$(hosts_files)/lib-nvidia/%) $(hosts_lib_packaged:%=$(hosts_files)/lib-packaged/%) \
 	$(foreach set,nvidia intel amd npu microsoft,$(hosts_store_$(set):%=$(hosts_files)/store-$(set)/%)) \
 	$(foreach kind,present no-symbols hangs crashes,$(hosts_files)/dxcore-$(kind)/libdxcore.so)
 hosts_sources = $(wildcard test/hosts/*.c)
@@ -42,9 +65,13 @@ $(hosts)/dxgtest: test/hosts/dxgtest.c test/hosts/abi.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $< -lpthread
 
-$(hosts)/libc/%: test/hosts/lib/libc.S
+$(hosts_libc): $(hosts)/libc/%: test/hosts/lib/libc.S
 	@mkdir -p $(@D)
 	$(CC) -shared -nostdlib -Wl,-soname,$* -o $@ $<
+
+$(hosts)/libc32/libc.so.6: $(hosts)/libc32/%: test/hosts/lib/libc.S
+	@mkdir -p $(@D)
+	$(CC) -m32 -shared -nostdlib -Wl,-soname,$* -o $@ $<
 
 hosts_library = @mkdir -p $(@D) && $(CC) -shared $(hosts_cflags)
 
@@ -69,9 +96,24 @@ $(hosts_files)/%/nvidia-smi: test/hosts/lib/smi.c test/hosts/lib/nvml.h $(hosts_
 	@mkdir -p $(@D)
 	$(CC) -pie $(hosts_cflags) -nostartfiles -o $@ $< $(shell $(CC) -print-file-name=Scrt1.o) $(hosts_link)
 
-$(hosts_files)/%.bin $(hosts_files)/%.sys $(hosts_files)/%.dll $(hosts_files)/%.inf:
+# libcuda.so.580.159.04 has the SONAME libcuda.so.1.
+hosts_native_numbered_as = $(foreach name,$(hosts_native_numbered),$(if $(filter $(firstword $(subst :, ,$(name))).so.%,$(1)),$(subst :,.so.,$(name))))
+hosts_native_soname = $(or $(strip $(call hosts_native_numbered_as,$(@F))),$(@F))
+$(hosts_files)/native-lib/libcuda.so.$(hosts_driver): test/hosts/lib/cuda-native.c test/hosts/lib/cuda.h $(hosts_libc)
+	$(hosts_library) -Wl,-soname,libcuda.so.1 -o $@ $< $(hosts_link)
+$(hosts_files)/native-lib/libnvidia-ml.so.$(hosts_driver): test/hosts/lib/nvml-native.c test/hosts/lib/nvml.h $(hosts_libc)
+	$(hosts_library) -Wl,-soname,libnvidia-ml.so.1 -o $@ $< $(hosts_link)
+$(hosts_files)/native-lib/%: test/hosts/lib/driver.c $(hosts_libc)
+	$(hosts_library) -DNAME='"$(@F)"' -Wl,-soname,$(hosts_native_soname) -o $@ $< $(hosts_link)
+$(hosts_files)/native-lib32/%: test/hosts/lib/driver.c $(hosts)/libc32/libc.so.6
+	$(hosts_library) -m32 -nostdlib -DNAME='"$(@F)"' -Wl,-soname,$(hosts_native_soname) -o $@ $< -Wl,--no-as-needed $(hosts)/libc32/libc.so.6
+$(filter-out %/nvidia-smi,$(hosts_native_bin:%=$(hosts_files)/native-bin/%)): test/hosts/lib/tool.c $(hosts_libc)
 	@mkdir -p $(@D)
-	printf 'simulated %s\n' $(@F) > $@
+	$(CC) -pie $(hosts_cflags) -DNAME='"$(@F)"' -nostartfiles -o $@ $< $(shell $(CC) -print-file-name=Scrt1.o) $(hosts_link)
+
+$(filter %.bin %.sys %.dll %.inf %.json %.icd %-rc,$(hosts_made)):
+	@mkdir -p $(@D)
+	@printf 'simulated %s\n' $(@F) > $@
 
 # libfoo.so.1.2 has the SONAME libfoo.so.1.2, and libfoo.so that of libfoo.so.1 where both are there.
 hosts_soname = $(if $(and $(filter %.so,$(@F)),$(filter $(@F).1,$(hosts_lib_nvidia))),$(@F).1,$(@F))

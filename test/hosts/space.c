@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "native.h"
 #include "tree.h"
 
 /* A directory that every machine has and that nothing needs while a host is built: a scratch tmpfs lies over it. */
@@ -54,8 +55,8 @@ static int overlay(const char *name, const char *directory)
 
 static int scratch_directories(void)
 {
-	static const char *const names[] = { "dev", "dev.work", "etc", "etc.work", "lib", "lib.work", "etc/ld.so.conf.d", "lib/wsl",
-					     "lib/wsl/lib", "lib/wsl/drivers" };
+	static const char *const names[] = { "dev", "dev.work", "etc", "etc.work", "etc/ld.so.conf.d", "usr", "usr.work",
+					     "pci", "pci.work" };
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -66,15 +67,17 @@ static int scratch_directories(void)
 	return 0;
 }
 
-/* /dev with one node more, and all that is mounted below it as it was. */
-static int make_dev(dev_t device)
+/* The nodes of the host, then the machine's /dev with them in it, and all that is mounted below it as it was. */
+static int make_dev(const struct space *space)
 {
 	static const char *const below[] = { "pts", "shm", "mqueue", "hugepages" };
 	int trees[sizeof(below) / sizeof(below[0])];
 	char path[64];
 
-	if (mknod(SCRATCH "/dev/dxg", S_IFCHR | 0666, device) < 0 || chmod(SCRATCH "/dev/dxg", 0666) < 0)
-		return complain("mknod /dev/dxg");
+	if (space->profile->dxg && tree_node(SCRATCH "/dev/dxg", 0666, space->device) < 0)
+		return -1;
+	if (space->profile->native && native_nodes(space->profile, SCRATCH "/dev") < 0)
+		return -1;
 	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
 		(void)snprintf(path, sizeof(path), "/dev/%s", below[i]);
 		trees[i] = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
@@ -97,7 +100,7 @@ static int make_wsl(const struct space *space)
 	static const char lib[] = "/usr/lib/wsl/lib", drivers[] = "/usr/lib/wsl/drivers";
 	bool mounts = space->profile->wsl_mounts;
 
-	if (overlay("lib", "/usr/lib") < 0)
+	if (tree_mkdir("/usr/lib/wsl") < 0 || tree_mkdir(lib) < 0 || tree_mkdir(drivers) < 0)
 		return -1;
 	if (mounts && mount("none", lib, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, "mode=755") < 0)
 		return complain(lib);
@@ -110,17 +113,37 @@ static int make_wsl(const struct space *space)
 	return 0;
 }
 
-/* What WSL's init does at boot. The machine's own cache of ldconfig(8) is hidden from it. */
+/* The GPUs among this machine's PCI devices; a machine without a PCI bus shows none. */
+static int make_sys(const struct space *space)
+{
+	static const char devices[] = "/sys/bus/pci/devices";
+
+	if (access(devices, F_OK) < 0)
+		return 0;
+	return native_sys(space->profile, SCRATCH "/pci") < 0 ? -1 : overlay("pci", devices);
+}
+
+/* /proc/driver/nvidia and the line for each driver in /proc/devices. */
+static int make_proc(const struct space *space)
+{
+	if (native_proc(space->profile, SCRATCH "/proc") < 0)
+		return -1;
+	if (mount(SCRATCH "/proc/driver", "/proc/driver", NULL, MS_BIND, NULL) < 0)
+		return complain("/proc/driver");
+	if (mount(SCRATCH "/proc/devices", "/proc/devices", NULL, MS_BIND, NULL) < 0)
+		return complain("/proc/devices");
+	return 0;
+}
+
+/* What WSL's init does at boot, or a driver package. The machine's own cache of ldconfig(8) is hidden from it. */
 static int make_loader_cache(void)
 {
-	char *const argv[] = { (char[]){ "ldconfig" }, (char[]){ "-X" }, NULL };
+	char *const argv[] = { (char[]){ "ldconfig" }, NULL };
 	char *const envp[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	int status = -1, result;
 	pid_t pid;
 
-	if (tree_write("/etc/ld.so.conf.d/ld.wsl.conf", "/usr/lib/wsl/lib\n") < 0)
-		return -1;
 	if (access("/var/cache/ldconfig", F_OK) == 0 && mount("none", "/var/cache/ldconfig", "tmpfs", 0, "mode=700") < 0)
 		return complain("/var/cache/ldconfig");
 
@@ -134,17 +157,30 @@ static int make_loader_cache(void)
 	return 0;
 }
 
+static int make_devices(const struct space *space)
+{
+	const struct profile *profile = space->profile;
+
+	if (!profile->dxg && !profile->native)
+		return 0;
+	if (make_dev(space) < 0)
+		return -1;
+	if (profile->dxg && make_wsl(space) < 0)
+		return -1;
+	if (profile->native && (make_proc(space) < 0 || make_sys(space) < 0 || native_files(profile, space->files) < 0))
+		return -1;
+	if (profile->loader_cache && tree_write("/etc/ld.so.conf.d/ld.wsl.conf", "/usr/lib/wsl/lib\n") < 0)
+		return -1;
+	return profile->loader_cache || profile->native ? make_loader_cache() : 0;
+}
+
 int space_enter(const struct space *space)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return complain("a mount namespace of its own");
 	if (mount("none", SCRATCH, "tmpfs", 0, "mode=755") < 0)
 		return complain(SCRATCH);
-	if (scratch_directories() < 0 || overlay("etc", "/etc") < 0)
-		return -1;
-	if (space->profile->dxg && (make_dev(space->device) < 0 || make_wsl(space) < 0))
-		return -1;
-	if (space->profile->loader_cache && make_loader_cache() < 0)
+	if (scratch_directories() < 0 || overlay("etc", "/etc") < 0 || overlay("usr", "/usr") < 0 || make_devices(space) < 0)
 		return -1;
 	if (space->cgroup2 && mount("none", "/sys/fs/cgroup", "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return complain("/sys/fs/cgroup");

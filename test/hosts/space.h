@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The machine as a simulated host sees it: a private mount namespace in which /dev, /etc and /usr/lib are the machine's
+ * The machine as a simulated host sees it: a private mount namespace in which /dev, /etc and /usr are the machine's
  * own with a few things laid over them. Nothing is written to the machine, and nothing of it outlives the last process.
  */
 

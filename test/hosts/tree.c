@@ -32,6 +32,27 @@ int tree_mkdir(const char *path)
 	return mkdir(path, 0755) < 0 && errno != EEXIST ? complain("mkdir", path) : 0;
 }
 
+int tree_mkdirs(const char *path)
+{
+	char part[TREE_PATH_MAX];
+
+	for (const char *at = path + 1;; at++) {
+		if (*at != '/' && *at != '\0')
+			continue;
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(at - path), path);
+		if (tree_mkdir(part) < 0)
+			return -1;
+		if (*at == '\0')
+			return 0;
+	}
+}
+
+int tree_node(const char *path, mode_t mode, dev_t device)
+{
+	/* The umask has no say in what a driver makes. */
+	return mknod(path, S_IFCHR | mode, device) < 0 || chmod(path, mode) < 0 ? complain("mknod", path) : 0;
+}
+
 int tree_write(const char *path, const char *text)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Facts: a host with an H200 and driver 580.159.04; nv-procfs.c, nv-caps.c of NVIDIA's open kernel modules for MIG. */
+
+#include "native.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "tree.h"
+
+#define VERSION "580.159.04"
+
+enum { MAJOR_NVIDIA = 195, MAJOR_UVM = 238, MAJOR_CAPS = 241, MINOR_CTL = 255, MINOR_MODESET = 254 };
+
+static const char driver_version[] =
+	"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " VERSION "  Release Build  (nixbld@)  \n"
+	"GCC version:  gcc version 15.3.0 (GCC) \n";
+
+static const char driver_params[] = "ResmanDebugLevel: 4294967295\n"
+				    "RmLogonRC: 1\n"
+				    "ModifyDeviceFiles: 1\n"
+				    "DeviceFileUID: 0\n"
+				    "DeviceFileGID: 0\n"
+				    "DeviceFileMode: 438\n"
+				    "InitializeSystemMemoryAllocations: 1\n"
+				    "UsePageAttributeTable: 4294967295\n"
+				    "EnableMSI: 1\n"
+				    "ImexChannelCount: 2048\n"
+				    "CreateImexChannel0: 0\n"
+				    "RegistryDwords: \"\"\n"
+				    "ExcludedGpus: \"\"\n";
+
+static const char device_lines[] = "195 nvidia\n195 nvidiactl\n238 nvidia-uvm\n239 nvidia-nvswitch\n240 nvidia-nvlink\n"
+				   "241 nvidia-caps\n242 nvidia-caps-imex-channels\n";
+
+/* Writes a file whose name has @number and so on in it, with its directories. */
+__attribute__((format(printf, 2, 3))) static int write_at(const char *text, const char *format, ...)
+{
+	_cleanup_free_ char *path = NULL;
+	va_list arguments;
+	char *name;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&path, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		return -1;
+	name = strrchr(path, '/');
+	*name = '\0';
+	if (tree_mkdirs(path) < 0)
+		return -1;
+	*name = '/';
+	return tree_write(path, text);
+}
+
+__attribute__((format(printf, 4, 5))) static int node_at(unsigned node_major, unsigned node_minor, mode_t mode,
+							 const char *format, ...)
+{
+	_cleanup_free_ char *path = NULL;
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&path, format, arguments);
+	va_end(arguments);
+	return length < 0 ? -1 : tree_node(path, mode, makedev(node_major, node_minor));
+}
+
+/* The minors that nvidia-modprobe(1) and mig-minors know: 15 GPU instances for each GPU, 8 compute instances in each. */
+static unsigned instance_minor(unsigned gpu, unsigned instance)
+{
+	return 3 + gpu * 15 * 9 + instance * 9;
+}
+
+static int instance_nodes(const struct profile_gpu *gpu, const char *directory)
+{
+	for (size_t i = 0; i < gpu->mig_count; i++) {
+		unsigned first = instance_minor(gpu->minor, gpu->mig[i].id);
+
+		for (unsigned j = first; j <= first + gpu->mig[i].compute_instances; j++)
+			if (node_at(MAJOR_CAPS, j, 0444, "%s/nvidia-caps/nvidia-cap%u", directory, j) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+int native_nodes(const struct profile *profile, const char *directory)
+{
+	_cleanup_free_ char *caps = NULL;
+
+	if (asprintf(&caps, "%s/nvidia-caps", directory) < 0 || tree_mkdirs(caps) < 0)
+		return -1;
+	if (node_at(MAJOR_NVIDIA, MINOR_CTL, 0666, "%s/nvidiactl", directory) < 0 ||
+	    node_at(MAJOR_NVIDIA, MINOR_MODESET, 0666, "%s/nvidia-modeset", directory) < 0 ||
+	    node_at(MAJOR_UVM, 0, 0666, "%s/nvidia-uvm", directory) < 0 ||
+	    node_at(MAJOR_UVM, 1, 0666, "%s/nvidia-uvm-tools", directory) < 0 ||
+	    node_at(MAJOR_CAPS, 1, 0400, "%s/nvidia-cap1", caps) < 0 || node_at(MAJOR_CAPS, 2, 0444, "%s/nvidia-cap2", caps) < 0)
+		return -1;
+	for (size_t i = 0; i < profile->gpu_count; i++) {
+		const struct profile_gpu *gpu = &profile->gpus[i];
+
+		if (node_at(MAJOR_NVIDIA, gpu->minor, 0666, "%s/nvidia%u", directory, gpu->minor) < 0 ||
+		    instance_nodes(gpu, directory) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int write_capability(unsigned node_minor, unsigned mode, const char *directory, const char *name)
+{
+	char text[128];
+
+	(void)snprintf(text, sizeof(text), "DeviceFileMinor: %u\nDeviceFileMode: %u\nDeviceFileModify: 1\n", node_minor, mode);
+	return write_at(text, "%s/capabilities/%s", directory, name);
+}
+
+static int write_instance(const struct profile_gpu *gpu, size_t number, const char *directory)
+{
+	unsigned id = gpu->mig[number].id, first = instance_minor(gpu->minor, id);
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "gpu%u/mig/gi%u/access", gpu->minor, id);
+	if (write_capability(first, 0444, directory, name) < 0)
+		return -1;
+	for (unsigned i = 0; i < gpu->mig[number].compute_instances; i++) {
+		(void)snprintf(name, sizeof(name), "gpu%u/mig/gi%u/ci%u/access", gpu->minor, id, i);
+		if (write_capability(first + 1 + i, 0444, directory, name) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int write_gpu(const struct profile_gpu *gpu, const char *directory)
+{
+	_cleanup_free_ char *information = NULL, *mig = NULL;
+
+	if (asprintf(&information,
+		     "Model: \t\t %s\n"
+		     "IRQ:   \t\t %u\n"
+		     "GPU UUID: \t %s\n"
+		     "Video BIOS: \t 96.00.a5.00.1a\n"
+		     "Bus Type: \t PCIe\n"
+		     "DMA Size: \t 52 bits\n"
+		     "DMA Mask: \t 0xfffffffffffff\n"
+		     "Bus Location: \t %s\n"
+		     "Device Minor: \t %u\n"
+		     "GPU Firmware: \t " VERSION "\n"
+		     "GPU Excluded:\t No\n",
+		     gpu->name, 41 + gpu->minor, gpu->uuid, gpu->pci, gpu->minor) < 0 ||
+	    asprintf(&mig, "%s/capabilities/gpu%u/mig", directory, gpu->minor) < 0)
+		return -1;
+	if (write_at(information, "%s/gpus/%s/information", directory, gpu->pci) < 0 ||
+	    write_at("Binary: \"\"\n", "%s/gpus/%s/registry", directory, gpu->pci) < 0 || tree_mkdirs(mig) < 0)
+		return -1;
+	for (size_t i = 0; i < gpu->mig_count; i++)
+		if (write_instance(gpu, i, directory) < 0)
+			return -1;
+	return 0;
+}
+
+/* This machine's list with NVIDIA's drivers in front of the block devices. */
+static int write_devices(const char *path)
+{
+	char devices[8192];
+	_cleanup_fclose_ FILE *proc = fopen("/proc/devices", "re");
+	_cleanup_free_ char *text = NULL;
+	const char *block;
+
+	devices[proc ? fread(devices, 1, sizeof(devices) - 1, proc) : 0] = '\0';
+	block = strstr(devices, "\nBlock devices:");
+	if (!block || asprintf(&text, "%.*s%s%s", (int)(block - devices), devices, device_lines, block) < 0) {
+		(void)fprintf(stderr, "enter: /proc/devices cannot be read\n");
+		return -1;
+	}
+	return tree_write(path, text);
+}
+
+int native_proc(const struct profile *profile, const char *directory)
+{
+	_cleanup_free_ char *nvidia = NULL, *devices = NULL;
+
+	if (asprintf(&nvidia, "%s/driver/nvidia", directory) < 0 || asprintf(&devices, "%s/devices", directory) < 0)
+		return -1;
+	if (write_at(driver_version, "%s/version", nvidia) < 0 || write_at(driver_params, "%s/params", nvidia) < 0 ||
+	    write_at("Binary: \"\"\n", "%s/registry", nvidia) < 0 || write_capability(1, 0400, nvidia, "mig/config") < 0 ||
+	    write_capability(2, 0444, nvidia, "mig/monitor") < 0 || write_capability(4323, 0400, nvidia, "fabric-imex-mgmt") < 0)
+		return -1;
+	for (size_t i = 0; i < profile->gpu_count; i++)
+		if (write_gpu(&profile->gpus[i], nvidia) < 0)
+			return -1;
+	return write_devices(devices);
+}
+
+int native_sys(const struct profile *profile, const char *directory)
+{
+	for (size_t i = 0; i < profile->gpu_count; i++) {
+		const struct profile_gpu *gpu = &profile->gpus[i];
+		char device[16];
+
+		(void)snprintf(device, sizeof(device), "0x%04x\n", gpu->device);
+		if (write_at("0x10de\n", "%s/%s/vendor", directory, gpu->pci) < 0 ||
+		    write_at(device, "%s/%s/device", directory, gpu->pci) < 0 ||
+		    write_at("0x030200\n", "%s/%s/class", directory, gpu->pci) < 0 ||
+		    write_at("0\n", "%s/%s/numa_node", directory, gpu->pci) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int native_files(const struct profile *profile, const char *files)
+{
+	const struct {
+		const char *set, *directory;
+		mode_t mode;
+	} sets[] = {
+		{ "lib", profile->native_libraries, 0755 },
+		{ "lib32", "/usr/lib/i386-linux-gnu", 0755 },
+		{ "bin", "/usr/bin", 0755 },
+		{ "firmware", "/usr/lib/firmware/nvidia/" VERSION, 0644 },
+		{ "xorg", "/usr/lib/xorg/modules/drivers", 0755 },
+		{ "vulkan", "/usr/share/vulkan/icd.d", 0644 },
+		{ "layers", "/usr/share/vulkan/implicit_layer.d", 0644 },
+		{ "egl", "/usr/share/glvnd/egl_vendor.d", 0644 },
+		{ "opencl", "/etc/OpenCL/vendors", 0644 },
+		{ "profiles", "/usr/share/nvidia", 0644 },
+	};
+	_cleanup_free_ char *directories = NULL;
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		_cleanup_free_ char *from = NULL;
+
+		if (asprintf(&from, "%s/native-%s", files, sets[i].set) < 0)
+			return -1;
+		if (access(from, F_OK) < 0)
+			continue; /* 32-bit libraries, where the compiler makes none */
+		if (tree_mkdirs(sets[i].directory) < 0 || tree_copy(from, sets[i].directory, sets[i].mode) < 0)
+			return -1;
+	}
+	if (asprintf(&directories, "%s\n/usr/lib/i386-linux-gnu\n", profile->native_libraries) < 0)
+		return -1;
+	return tree_write("/etc/ld.so.conf.d/00-nvidia.conf", directories);
+}
