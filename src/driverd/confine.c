@@ -31,7 +31,7 @@ enum {
 };
 
 /* Address space: libdxcore takes a few MiB, NVML some hundred; what a leak or an absurd count may cost the host. */
-static const rlim_t address_space = (rlim_t)2 << 30;
+#define ADDRESS_SPACE ((rlim_t)2 << 30)
 
 /* What the caller left open, or closed, is none of the library's business; its standard streams lead nowhere. */
 static int close_descriptors(void)
@@ -68,7 +68,7 @@ static int set_limits(void)
 		{RLIMIT_CPU, CPU_SECONDS},
 		{RLIMIT_NOFILE, DESCRIPTORS},
 #ifndef __SANITIZE_ADDRESS__
-		{RLIMIT_AS, address_space},
+		{RLIMIT_AS, ADDRESS_SPACE},
 #endif
 	};
 
