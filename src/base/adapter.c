@@ -11,6 +11,7 @@ static const struct {
 	const char *name;
 } vendors[] = {
 	{PCI_VENDOR_AMD, "AMD"},
+	{PCI_VENDOR_AMD_PROCESSOR, "AMD"},
 	{PCI_VENDOR_INTEL, "Intel"},
 	{PCI_VENDOR_MICROSOFT, "Microsoft"},
 	{PCI_VENDOR_NVIDIA, "NVIDIA"},

@@ -13,6 +13,7 @@ struct backend;
 
 enum pci_vendor {
 	PCI_VENDOR_AMD = 0x1002,
+	PCI_VENDOR_AMD_PROCESSOR = 0x1022, /* what is on the processor but no graphics: NPUs */
 	PCI_VENDOR_NVIDIA = 0x10de,
 	PCI_VENDOR_MICROSOFT = 0x1414,
 	PCI_VENDOR_QUALCOMM = 0x5143,
@@ -40,6 +41,7 @@ struct adapter {
 	uint32_t type_bits;            /* D3DKMT_ADAPTERTYPE */
 	bool compute_only;             /* an NPU or an MCDM device: no rendering */
 	char *driver_store;            /* directory on this machine; NULL when unknown */
+	size_t sharing;                /* usable adapters behind the same device node, with this one */
 
 	/* native */
 	int minor;                     /* of /dev/nvidia<minor>; -1 when none */

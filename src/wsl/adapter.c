@@ -8,7 +8,6 @@
 
 #include "base/ctr-gpu-error.h"
 #include "base/str.h"
-#include "wsl/paths.h"
 #include "wsl/store.h"
 
 /* Makes the adapter unusable. Takes @reason; NULL is -ENOMEM. */
@@ -49,9 +48,9 @@ static int refuse_store(struct adapter *adapter)
 		return refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE,
 			      strdup("its driver does not tell a driver store that could be on this machine"));
 	if (str_format(&reason,
-		       "its driver store %s is not on disk; the host's driver was probably updated: on WSL run wsl --shutdown, in a "
-		       "Hyper-V guest copy %s again from C:\\Windows\\System32\\DriverStore\\FileRepository to " WSL_DRIVERS,
-		       adapter->driver_store, adapter->driver_store + sizeof(WSL_DRIVERS)) < 0)
+		       "its driver store %s is not on disk; the host's driver was probably updated: on WSL run wsl --shutdown in "
+		       "Windows, in a Hyper-V guest copy that directory from the host's DriverStore\\FileRepository again",
+		       adapter->driver_store) < 0)
 		return -ENOMEM;
 	return refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE, reason);
 }

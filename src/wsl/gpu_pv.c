@@ -90,6 +90,17 @@ static int ask(const struct settings *settings, struct inventory *inventory, str
 	return ask_either(settings, library, inventory, ret, err);
 }
 
+/* One device node serves them all; a plan for some of them says so. */
+static void count_sharing(struct adapter *adapters, size_t count)
+{
+	size_t usable = 0;
+
+	for (size_t i = 0; i < count; i++)
+		usable += adapters[i].unusable == 0;
+	for (size_t i = 0; i < count; i++)
+		adapters[i].sharing = usable;
+}
+
 static int add_adapters(const struct answer *answer, struct inventory *inventory)
 {
 	size_t first = inventory->count;
@@ -107,6 +118,7 @@ static int add_adapters(const struct answer *answer, struct inventory *inventory
 			return r;
 	}
 	adapter_sort(inventory->adapters + first, inventory->count - first);
+	count_sharing(inventory->adapters + first, inventory->count - first);
 	return 0;
 }
 

@@ -144,6 +144,8 @@ static int add_lib(const struct request *request, struct plan *plan, struct err 
 	r = add_mount(plan, WSL_LIB, WSL_LIB, &listing.st, "libraries of the host that find the driver stores");
 	if (r == 0 && (request->capabilities & CAPABILITY_UTILITY))
 		r = add_smi(plan, WSL_LIB, &listing);
+	if (r == 0 && listing.libraries.count == 0)
+		r = strv_add(&plan->warnings, WSL_LIB " holds no library, so programs will find no driver");
 	if (r == 0)
 		r = add_libraries(plan, WSL_LIB, &listing, true,
 				  "programs must load these and not what an image brings of the same name");
@@ -207,7 +209,7 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 	for (size_t i = 0; i < count && r == 0; i++)
 		if (!has_target(plan, selected[i]->driver_store))
 			r = add_store(request, selected[i], plan, err);
-	if (r == 0 && count > 0 && request->kind == REQUEST_SOME)
+	if (r == 0 && count > 0 && count < selected[0]->sharing)
 		r = strv_add(&plan->warnings, "every adapter of the host can still be opened through " DXG_DEVICE
 			     "; only the selected driver stores are visible");
 	return r;

@@ -38,7 +38,7 @@ static const struct {
 	{"no store", 3100, RENDER, NULL, CTR_GPU_E_NO_DRIVER_STORE, {"does not tell a driver store"}},
 	{"a store elsewhere", 3100, RENDER, "/etc", CTR_GPU_E_NO_DRIVER_STORE, {"does not tell a driver store"}},
 	{"a store that is gone", 3100, RENDER, "\\FileRepository\\nv.inf_amd64_0", CTR_GPU_E_NO_DRIVER_STORE,
-	 {"/usr/lib/wsl/drivers/nv.inf_amd64_0 is not on disk", "copy nv.inf_amd64_0 again", "wsl --shutdown"}},
+	 {"/usr/lib/wsl/drivers/nv.inf_amd64_0 is not on disk", "copy that directory", "wsl --shutdown"}},
 };
 
 static void judges(void **state)

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+#
+# The GPU-PV backend on simulated hosts: what it finds by either source, what it says where it finds nothing, and what it
+# plans for a container.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	here=$(dirname "$BATS_TEST_FILENAME")
+	build=$(readlink -f "${CTR_GPU_BUILD:-$here/../../build}")
+	profiles=$here/../hosts/profiles
+	PATH=$build/bin:$PATH
+	lib=/usr/lib/wsl/lib
+	drivers=/usr/lib/wsl/drivers
+	nvidia_store=$drivers/nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab
+}
+
+# host PROFILE COMMAND…: on a simulated host
+host() {
+	local profile=$1
+	shift
+	O=$build PATH=$PATH "$here/../hosts/enter" "$profile" -- "$@"
+}
+
+# info PROFILE FILTER [OPTION…]: what jq makes of the inventory
+info() {
+	local profile=$1 filter=$2
+	shift 2
+	host "$profile" ctr-gpu info --json "$@" 2>/dev/null | jq -c "$filter"
+}
+
+# plan PROFILE FILTER [OPTION…]: what jq makes of the plan
+plan() {
+	local profile=$1 filter=$2
+	shift 2
+	host "$profile" ctr-gpu list --json "$@" 2>/dev/null | jq -c "$filter"
+}
+
+# same GOT WANTED
+same() {
+	[[ $1 == "$2" ]] && return
+	printf 'got:    %s\nwanted: %s\n' "$1" "$2"
+	return 1
+}
+
+# says TEXT…: $output has each
+says() {
+	local text
+	for text; do
+		[[ $output == *"$text"* ]] && continue
+		printf '"%s" is not in: %s\n' "$text" "$output"
+		return 1
+	done
+}
+
+@test "libdxcore and the ioctls give the same inventory" {
+	local profile count=0
+	for file in "$profiles"/*.json; do
+		profile=$(basename "$file" .json)
+		[[ $(jq -r .libdxcore "$file") == present ]] || continue
+		same "$(info "$profile" . --inventory=dxcore)" "$(info "$profile" . --inventory=ioctl)"
+		same "$(info "$profile" .notes)" "[]"
+		[[ $(info "$profile" '.adapters | length' --inventory=dxcore) == $(jq '.adapters | length' "$file") ]]
+		count=$((count + 1))
+	done
+	[[ $count -ge 5 ]]
+}
+
+@test "every fact of an adapter" {
+	same "$(info wsl-nvidia '.adapters[0] | [.index, .backend, .name, .vendor, .vendorId, .deviceId, .pciAddress, .luid, .wddmVersion,
+		.driverStore, .computeOnly, .unusable]')" \
+		'[0,"gpu-pv","NVIDIA GeForce RTX 4090","NVIDIA",4318,9860,"0000:01:00.0","LUID-000000005a3f1c2b",3200,"'$nvidia_store'",false,null]'
+}
+
+@test "NVIDIA first, then others that render, then what only computes; by PCI address" {
+	same "$(info wsl-hybrid '[.adapters[] | [.index, .vendor]]')" '[[0,"NVIDIA"],[1,"Intel"]]'
+	same "$(info wsl-two-nvidia '[.adapters[].pciAddress]')" '["0000:01:00.0","0000:41:00.0"]'
+	same "$(info wsl-amd-npu '[.adapters[] | [.vendor, .computeOnly]]')" '[["AMD",false],["AMD",true]]'
+	same "$(info hyperv-half-stale '[.adapters[] | [.index, .unusable]]')" '[[0,null],[null,"E_NO_DRIVER_STORE"]]'
+}
+
+@test "a libdxcore that fails costs a remark" {
+	local profile
+	for profile in wsl-dxcore-broken wsl-dxcore-crashes wsl-dxcore-hangs; do
+		same "$(info "$profile" '[.adapters[].name, (.notes | length)]' --timeout=0.3)" '["NVIDIA GeForce RTX 4090",1]'
+		run info "$profile" .notes --timeout=0.3
+		says "$lib/libdxcore.so" "used /dev/dxg itself"
+	done
+}
+
+@test "a libdxcore that fails and was asked for is an error that says how" {
+	run -1 host wsl-dxcore-broken ctr-gpu info --inventory=dxcore
+	says "[E_DRIVER_LIBRARY]" "$lib/libdxcore.so" "it has no D3DKMTEnumAdapters2" "ioctl"
+	run -1 host wsl-dxcore-crashes ctr-gpu info --inventory=dxcore
+	says "[E_DRIVER_LIBRARY]" "$lib/libdxcore.so crashed (SIGSEGV)"
+	run -1 host wsl-dxcore-hangs ctr-gpu info --inventory=dxcore --timeout=0.3
+	says "[E_DRIVER_TIMEOUT]" "$lib/libdxcore.so did not answer within 0.3 s"
+	run -1 host hyperv-no-libdxcore ctr-gpu info --inventory=dxcore
+	says "[E_DRIVER_LIBRARY]" "there is no libdxcore.so"
+}
+
+@test "no libdxcore is no remark" {
+	same "$(info hyperv-no-libdxcore '[.adapters[0].name, .notes]')" '["NVIDIA RTX A4000",[]]'
+}
+
+@test "libdxcore in a configured directory" {
+	printf '{"inventory": "dxcore", "library-directories": ["%s"]}' "$build/test/hosts/files/dxcore-present" >"$BATS_TEST_TMPDIR/config.json"
+	chmod go-w "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/config.json"
+	same "$(info hyperv-no-libdxcore '.adapters[0].name' --config="$BATS_TEST_TMPDIR/config.json")" '"NVIDIA RTX A4000"'
+}
+
+@test "an adapter that cannot be used says why" {
+	run info hyperv-stale-store '.adapters[].reason'
+	says "$drivers/nv_dispsi.inf_amd64_0d8a1ba1d2a6c1f7 is not on disk" "copy that directory" "wsl --shutdown"
+	run info wsl-old-driver '.adapters[].reason'
+	says "WDDM 2.6" "2.7 is needed"
+	run info wsl-software-only '.adapters[].reason'
+	says "software device"
+}
+
+@test "no store is a usable one without its directory" {
+	run -1 host hyperv-stale-store ctr-gpu list
+	says "[E_NO_DRIVER_STORE]" "$drivers/nv_dispsi.inf_amd64_0d8a1ba1d2a6c1f7"
+	run -1 host wsl-old-driver ctr-gpu list
+	says "[E_DRIVER_TOO_OLD]" "WDDM 2.6"
+	run -1 host wsl-software-only ctr-gpu list
+	says "[E_NO_ADAPTER]" "software device"
+	run -1 host wsl-no-adapter ctr-gpu list
+	says "[E_NO_ADAPTER]"
+	run -1 host plain ctr-gpu list
+	says "[E_NO_DEVICE]" "/dev/dxg"
+}
+
+@test "a device, the host's libraries, nvidia-smi and a store" {
+	same "$(host wsl-nvidia ctr-gpu list)" "/dev/dxg
+$lib
+$lib/nvidia-smi
+$nvidia_store"
+	same "$(plan wsl-nvidia '[.devices[] | [.path, .access]], [.mounts[].target], [.libraryDirectories[] | [.path, .overridesImage]], .warnings')" \
+		"[[\"/dev/dxg\",\"rw\"]]
+[\"$lib\",\"/usr/bin/nvidia-smi\",\"$nvidia_store\"]
+[[\"$lib\",true],[\"$nvidia_store\",true]]
+[]"
+}
+
+@test "libraries are what ends in .so or has .so. in it" {
+	same "$(plan wsl-nvidia '[.libraryDirectories[].libraries[] | select(test("\\.so$|\\.so\\.") | not)]')" '[]'
+	same "$(plan wsl-nvidia '.libraryDirectories[1].libraries | contains(["libcuda.so.1.1", "libnvidia-ptxjitcompiler.so.1"])')" true
+	same "$(plan wsl-nvidia '[.libraryDirectories[].libraries[] | select(test("bin$|dll$|inf$|smi"))]')" '[]'
+}
+
+@test "every entry has a reason" {
+	same "$(plan wsl-hybrid '[.. | objects | select(has("path") or has("target")) | .reason | length > 10] | all')" true
+}
+
+@test "only the stores of the selected adapters, and a word about the device" {
+	run plan wsl-hybrid '[.mounts[].target], .warnings' --device=1
+	says iigd_dch "every adapter of the host can still be opened through /dev/dxg"
+	[[ $output != *"$nvidia_store"* ]]
+	same "$(plan wsl-hybrid '[.libraryDirectories[] | .overridesImage]' --device=1)" '[true,false]'
+	same "$(plan wsl-hybrid '[.mounts[].target | select(startswith("'$drivers'"))] | length' --device=all)" 2
+	same "$(plan wsl-hybrid '.warnings' --device=all)" '[]'
+	same "$(plan wsl-hybrid '.warnings' --device=0,1)" '[]'
+	same "$(plan wsl-nvidia '.warnings' --device=0)" '[]'
+}
+
+@test "two adapters with one store share a mount" {
+	same "$(plan wsl-two-same-store '[.mounts[].target | select(startswith("'$drivers'"))]')" "[\"$nvidia_store\"]"
+}
+
+@test "none is driver libraries without a device or a store" {
+	same "$(plan wsl-nvidia '[.devices, [.mounts[].target], [.libraryDirectories[].path]]' --device=none)" \
+		"[[],[\"$lib\",\"/usr/bin/nvidia-smi\"],[\"$lib\"]]"
+}
+
+@test "nvidia-smi belongs to the capability utility" {
+	same "$(plan wsl-nvidia '[.mounts[].target]' --compute)" "[\"$lib\",\"$nvidia_store\"]"
+	# An Intel laptop's driver brings none.
+	same "$(plan wsl-amd-npu '[.mounts[].target | select(endswith("smi"))]')" '[]'
+}
+
+@test "nvidia-smi of the store where the libraries have none" {
+	run host wsl-nvidia sh -c "rm $lib/nvidia-smi && ctr-gpu list"
+	[[ $status -eq 0 ]]
+	says "$nvidia_store/nvidia-smi"
+}
+
+@test "a host without its directory of libraries" {
+	run -1 host wsl-nvidia sh -c "umount -l $lib && rmdir $lib && ctr-gpu list --inventory=ioctl"
+	says "[E_DRIVER_LIBRARY]" "$lib, the directory of the host's driver libraries, is missing"
+	run -0 host wsl-nvidia sh -c "umount -l $lib && ctr-gpu list --json --inventory=ioctl"
+	says "holds no library"
+}
+
+@test "requirements are held against the CUDA version in libcuda's note" {
+	run -0 host wsl-nvidia ctr-gpu list --require='cuda>=12.8'
+	run -1 host wsl-nvidia ctr-gpu list --require='cuda>=13.0'
+	says "[E_REQUIREMENT]" "CUDA 12.8"
+}
+
+@test "few path system calls below /usr/lib/wsl, each of which is a round trip to Windows" {
+	local source
+	for source in dxcore ioctl; do
+		host wsl-nvidia strace -f -qq -e trace=%file -o "$BATS_TEST_TMPDIR/trace" ctr-gpu list --inventory=$source >/dev/null
+		calls=$(grep -c '"/usr/lib/wsl' "$BATS_TEST_TMPDIR/trace")
+		echo "$source: $calls"
+		[[ $calls -ge 3 && $calls -le 12 ]]
+	done
+}
+
+@test "ctr-gpu-driverd by hand explains itself" {
+	run -1 ctr-gpu-driverd
+	says "started by ctr-gpu"
+	run -1 ctr-gpu-driverd 0
+	run -1 ctr-gpu-driverd 10x
+	run -1 ctr-gpu-driverd 1000 more
+}
+
+@test "ctr-gpu-driverd without a socket ends" {
+	run -1 bash -c 'exec ctr-gpu-driverd 1000 3<&-'
+	run -1 bash -c 'exec ctr-gpu-driverd 1000 3</dev/null'
+}
