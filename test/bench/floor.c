@@ -5,10 +5,11 @@
  * What the hook has to find out is known here beforehand: which directories, where the cgroup is, what the loader cache
  * will be. Errors end it; nothing is checked, undone or explained.
  *
- *	floor PID ROOTFS CGROUP CACHE DROP-IN DIRECTORY…
+ *	floor PID ROOTFS CGROUP CACHE DROP-IN [SOURCE TARGET]…
  *
  * CGROUP is a version 1 devices.allow file, or "-" where the container may open any device. CACHE and DROP-IN are files
- * with the future contents of /etc/ld.so.cache and of /etc/ld.so.conf.d/ctr-gpu.conf; each DIRECTORY goes to its own path.
+ * with the future contents of /etc/ld.so.cache and of /etc/ld.so.conf.d/ctr-gpu.conf. A SOURCE that is a directory ends
+ * in a slash.
  */
 
 #include <err.h>
@@ -24,7 +25,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-enum { DIRECTORIES_MAX = 16, CONTENT_MAX = 4 << 20 };
+enum { MOUNTS_MAX = 16, CONTENT_MAX = 4 << 20 };
 
 struct content {
 	char *data;
@@ -98,6 +99,27 @@ static void attach(int tree, int target)
 	close(target);
 }
 
+static int make_file(int root, const char *directory, const char *name)
+{
+	int parent = make_directory(root, directory);
+	int target;
+
+	close(check(name, openat(parent, name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)));
+	target = check(name, openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	close(parent);
+	return target;
+}
+
+static int make_target(int root, const char *source, char *target)
+{
+	char *slash = strrchr(target, '/');
+
+	if (source[strlen(source) - 1] == '/')
+		return make_directory(root, target);
+	*slash = '\0';
+	return make_file(root, target, slash + 1);
+}
+
 static void write_file(int root, const char *directory, const char *name, const struct content *content)
 {
 	int parent = make_directory(root, directory);
@@ -139,26 +161,23 @@ static void enter_mount_namespace(const char *pid)
 int main(int argc, char **argv)
 {
 	struct content cache, drop_in;
-	int trees[DIRECTORIES_MAX], device, root, parent, node;
+	int trees[MOUNTS_MAX], device, root, count = (argc - 6) / 2;
+	char **mounts = argv + 6;
 
-	if (argc < 7 || argc - 6 > DIRECTORIES_MAX)
-		errx(2, "usage: floor PID ROOTFS CGROUP CACHE DROP-IN DIRECTORY...");
+	if (argc < 8 || argc % 2 || count > MOUNTS_MAX)
+		errx(2, "usage: floor PID ROOTFS CGROUP CACHE DROP-IN [SOURCE TARGET]...");
 	cache = read_content(argv[4]);
 	drop_in = read_content(argv[5]);
 	device = take_tree("/dev/dxg", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	for (int i = 6; i < argc; i++)
-		trees[i - 6] = take_tree(argv[i], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	for (int i = 0; i < count; i++)
+		trees[i] = take_tree(mounts[2 * i], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	allow_device(argv[3], "/dev/dxg");
 	enter_mount_namespace(argv[1]);
 	root = check(argv[2], open(argv[2], O_PATH | O_DIRECTORY | O_CLOEXEC));
 
-	parent = make_directory(root, "/dev");
-	node = check("dxg", openat(parent, "dxg", O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-	close(node);
-	attach(device, check("dxg", openat(parent, "dxg", O_PATH | O_NOFOLLOW | O_CLOEXEC)));
-	for (int i = 6; i < argc; i++)
-		attach(trees[i - 6], make_directory(root, argv[i]));
-	check("nvidia-smi", symlinkat("/usr/lib/wsl/lib/nvidia-smi", make_directory(root, "/usr/bin"), "nvidia-smi"));
+	for (int i = 0; i < count; i++)
+		attach(trees[i], make_target(root, mounts[2 * i], mounts[2 * i + 1]));
+	attach(device, make_file(root, "/dev", "dxg"));
 	write_file(root, "/etc/ld.so.conf.d", "ctr-gpu.conf", &drop_in);
 	write_file(root, "/etc", "ld.so.cache", &cache);
 	return 0;
