@@ -205,6 +205,14 @@ int devcgroup_open(pid_t pid, struct devcgroup **ret, struct err *err)
 	return 0;
 }
 
+static int tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+{
+	devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT);
+	if (!cgroup->unit_changed || !devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
+		return 0;
+	return devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, &cgroup->drop_in, err);
+}
+
 int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
 	int r;
@@ -214,10 +222,8 @@ int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 	if (count > DEVCGROUP_RULES_MAX)
 		return err_set(err, -E2BIG, "cannot allow %zu devices: %m", count);
 	r = cgroup->version->allow(cgroup, rules, count, err);
-	if (r == 0 && cgroup->unit && cgroup->unit_changed) {
-		devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT);
-		r = devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, &cgroup->drop_in, err);
-	}
+	if (r == 0 && cgroup->unit)
+		r = tell_systemd(cgroup, rules, count, err);
 	if (r != 0)
 		devcgroup_undo(cgroup);
 	return r;

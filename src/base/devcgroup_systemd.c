@@ -19,8 +19,11 @@
 #include "base/fd.h"
 #include "base/str.h"
 
+/* Sorts behind 50-DeviceAllow.conf, where engines' rules are: that starts by emptying the list. */
 #define DROP_IN "50-ctr-gpu.conf"
 #define TEMPORARY ".50-ctr-gpu.conf.new"
+
+enum { UNIT_FILE_MAX = 1024 * 1024 };
 
 static bool has_suffix(const char *text, const char *suffix)
 {
@@ -73,6 +76,58 @@ int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit
 		end = start ? start - 1 : 0;
 	}
 	return 0;
+}
+
+/* Whether a unit file sets device rules; without any, one more would forbid all other devices ("closed"). */
+static bool text_restricts(const char *text)
+{
+	static const char *const settings[] = {"DevicePolicy=strict", "DevicePolicy=closed", "DeviceAllow=/", "DeviceAllow=char-",
+					       "DeviceAllow=block-"};
+
+	for (const char *line = text; line; line = strchr(line, '\n'), line += line ? 1 : 0)
+		for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
+			if (str_has_prefix(line, settings[i]))
+				return true;
+	return false;
+}
+
+static bool file_restricts(int folder_fd, const char *name)
+{
+	_cleanup_free_ char *text = NULL;
+
+	return fd_read_file_at(folder_fd, name, UNIT_FILE_MAX, &text, NULL) == 0 && text_restricts(text);
+}
+
+static DIR *open_folder(int parent_fd, const char *name)
+{
+	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!folder && fd >= 0)
+		(void)close(fd);
+	return folder;
+}
+
+/* systemd keeps what engines asked for in the unit's file or, if they asked later, in drop-ins. */
+bool devcgroup_systemd_restricts(const char *transient, const char *unit)
+{
+	_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *name = NULL;
+	const struct dirent *entry;
+	bool restricts = false;
+	DIR *folder;
+
+	if (fd < 0 || str_format(&name, "%s.d", unit) < 0)
+		return false;
+	if (file_restricts(fd, unit))
+		return true;
+	folder = open_folder(fd, name);
+	while (folder && !restricts && (entry = readdir(folder)))
+		restricts = has_suffix(entry->d_name, ".conf") && !streq(entry->d_name, DROP_IN) &&
+			    file_restricts(dirfd(folder), entry->d_name);
+	if (folder)
+		(void)closedir(folder);
+	return restricts;
 }
 
 /* A path that means itself in a unit file: no quotes, no specifiers, no blanks. */
@@ -179,17 +234,11 @@ static void remove_if_stale(int transient_fd, const char *folder)
 
 void devcgroup_remove_stale_drop_ins(const char *transient)
 {
-	int fd = open(transient, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = open_folder(AT_FDCWD, transient);
 	const struct dirent *entry;
-	DIR *folder;
 
-	if (fd < 0)
+	if (!folder)
 		return;
-	folder = fdopendir(fd);
-	if (!folder) {
-		(void)close(fd);
-		return;
-	}
 	while ((entry = readdir(folder)))
 		if (has_suffix(entry->d_name, ".d"))
 			remove_if_stale(dirfd(folder), entry->d_name);

@@ -51,6 +51,9 @@ struct devcgroup {
  */
 int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit, size_t *ret_size);
 
+/** Whether systemd has device rules for the unit, which it would write again at a daemon-reload. */
+bool devcgroup_systemd_restricts(const char *transient, const char *unit);
+
 /** Tells systemd of the rules, in a file beside the unit. Return: 0 and its path; negative errno with @err set. */
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
 			    char **ret_path, struct err *err);

@@ -1,0 +1,200 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# bats file_tags=systemd
+#
+# A device that a container was given, and a systemd that writes the device rules of its scope anew: the real systemd, as
+# the first process of namespaces of its own, with scopes of systemd-run, runc and crun.
+
+directory=$BATS_FILE_TMPDIR/systemd
+
+setup_file() {
+	mkdir -p "$BATS_FILE_TMPDIR/systemd"
+	why_not >"$BATS_FILE_TMPDIR/skip" || return 0
+	"$BATS_TEST_DIRNAME/systemd-world" start "$BATS_FILE_TMPDIR/systemd" 2>"$BATS_FILE_TMPDIR/skip" || {
+		echo "systemd does not start in namespaces here: $(tail -n 1 "$BATS_FILE_TMPDIR/skip")" >"$BATS_FILE_TMPDIR/skip"
+		"$BATS_TEST_DIRNAME/systemd-world" stop "$BATS_FILE_TMPDIR/systemd"
+	}
+}
+
+teardown_file() {
+	[ -s "$BATS_FILE_TMPDIR/skip" ] || "$BATS_TEST_DIRNAME/systemd-world" stop "$BATS_FILE_TMPDIR/systemd"
+}
+
+# Says why this machine cannot run these tests, and fails; or neither.
+why_not() {
+	[ "$(id -u)" -eq 0 ] || { echo "needs root" && return 1; }
+	[ -x /lib/systemd/systemd ] || { echo "needs systemd" && return 1; }
+	findmnt --noheadings --types cgroup2 >/dev/null || { echo "needs a cgroup2 mount" && return 1; }
+}
+
+setup() {
+	[ ! -s "$BATS_FILE_TMPDIR/skip" ] || skip "$(cat "$BATS_FILE_TMPDIR/skip")"
+	tools=${CTR_GPU_BUILD:-$BATS_TEST_DIRNAME/../../build}/test/tools
+}
+
+inside() {
+	"$BATS_TEST_DIRNAME/systemd-world" run "$directory" "$@" 3>&-
+}
+
+# Starts a scope named $1 with device rules like an engine's, and further properties.
+scope() {
+	local unit=$1
+	shift
+
+	inside systemd-run --scope --unit="$unit" "$@" sleep 600 >/dev/null 2>&1 &
+	for _ in {1..50}; do
+		group=system.slice/$unit
+		member=$(inside head -n 1 "/sys/fs/cgroup/$group/cgroup.procs" 2>/dev/null) && [ -n "$member" ] && return
+		sleep 0.1
+	done
+	return 1
+}
+
+strict=(-p DevicePolicy=strict -p 'DeviceAllow=/dev/null rw' -p 'DeviceAllow=char-* m')
+
+# What a process in the scope gets when it opens a device: "open", "forbidden", or another error.
+try() {
+	# shellcheck disable=SC2016
+	inside sh -c 'echo $$ >"/sys/fs/cgroup/$1/cgroup.procs" && exec 2>&1 && : <"$2" && echo open' sh "$group" "$1" |
+		sed 's/.*not permitted$/forbidden/; s/.*No such device.*/open/'
+}
+
+allow() {
+	inside "$tools/device-rule" "$@" "$member" c 10 183 rw /dev/hwrng
+}
+
+drop_in() {
+	echo "/run/systemd/transient/${group##*/}.d/50-ctr-gpu.conf"
+}
+
+hwrng_is() {
+	local answer
+	answer=$(try /dev/hwrng)
+	[ "$answer" = "$1" ] || { echo "hwrng: $answer, not $1" && return 1; }
+	[ "$(try /dev/kvm)" = forbidden ] || { echo "kvm is not forbidden" && return 1; }
+	[ "$(try /dev/null)" = open ] || { echo "null is not open" && return 1; }
+}
+
+@test "a daemon-reload leaves a scope its device" {
+	scope keeps.scope "${strict[@]}"
+	hwrng_is forbidden
+	allow
+	hwrng_is open
+	inside systemctl daemon-reload
+	hwrng_is open
+	inside systemctl daemon-reexec
+	hwrng_is open
+	inside systemctl daemon-reload
+	hwrng_is open
+}
+
+@test "without what we tell systemd, the device goes at the daemon-reload" {
+	scope loses.scope "${strict[@]}"
+	allow
+	hwrng_is open
+	inside rm "$(drop_in)"
+	inside systemctl daemon-reload
+	hwrng_is forbidden
+}
+
+@test "a run after the device was lost brings it back" {
+	scope back.scope "${strict[@]}"
+	allow
+	inside rm "$(drop_in)"
+	inside systemctl daemon-reload
+	hwrng_is forbidden
+	allow
+	hwrng_is open
+	inside systemctl daemon-reload
+	hwrng_is open
+}
+
+@test "what is undone stays undone" {
+	scope undone.scope "${strict[@]}"
+	allow --undo
+	hwrng_is forbidden
+	run inside test -e "$(drop_in)"
+	[ "$status" -eq 1 ]
+	inside systemctl daemon-reload
+	hwrng_is forbidden
+}
+
+@test "systemd reads no error in what we write" {
+	scope clean.scope "${strict[@]}"
+	allow
+	: >"$directory/log"
+	inside systemctl daemon-reload
+	inside systemctl show -p DeviceAllow clean.scope | grep -q '^DeviceAllow=/dev/hwrng rw$'
+	run grep -i 'ctr-gpu' "$directory/log"
+	[ "$status" -eq 1 ]
+	[ "$(inside stat -c %a "$(drop_in)")" = 644 ]
+}
+
+@test "a scope without device rules of systemd's gets none" {
+	scope free.scope
+	run allow
+	[ "$status" -eq 0 ]
+	run inside test -e "$(drop_in)"
+	[ "$status" -eq 1 ]
+	inside systemctl daemon-reload
+	[ "$(try /dev/kvm)" != forbidden ]
+}
+
+@test "the file of a scope that is gone is removed" {
+	scope gone.scope "${strict[@]}"
+	allow
+	inside systemctl stop gone.scope
+	# systemd has never read the folder, so it leaves it.
+	inside test -e /run/systemd/transient/gone.scope.d/50-ctr-gpu.conf
+	inside mkdir -p /run/systemd/transient/other.scope.d
+	inside touch /run/systemd/transient/other.scope.d/50-other.conf
+	scope next.scope "${strict[@]}"
+	allow
+	run inside test -e /run/systemd/transient/gone.scope.d
+	[ "$status" -eq 1 ]
+	inside test -e /run/systemd/transient/other.scope.d/50-other.conf
+	inside test -e "$(drop_in)"
+}
+
+# engine NAME COMMAND…: a container in a scope that the engine asked systemd for
+engine() {
+	local name=$1 bundle=/run/bundle-$1
+	shift
+
+	command -v "$name" >/dev/null || skip "needs $name"
+	command -v jq >/dev/null || skip "needs jq"
+	[ -x /bin/busybox ] || skip "needs busybox"
+	inside mkdir -p "$bundle/rootfs/bin" "$bundle/rootfs/dev" "$bundle/rootfs/proc" "$bundle/rootfs/sys"
+	inside cp /bin/busybox "$bundle/rootfs/bin/sleep"
+	inside sh -c 'cd "$1" && runc spec && jq ".process.terminal = false | .process.args = [\"/bin/sleep\", \"600\"] |
+		del(.process.rlimits) | .linux.namespaces |= map(select(.type != \"network\")) |
+		.linux.cgroupsPath = \"system.slice:test:$2\"" config.json >new && mv new config.json' sh "$bundle" "$name"
+	inside sh -c 'cd "$1" && shift && exec "$@" </dev/null >/dev/null' sh "$bundle" "$@" --systemd-cgroup run -d "test-$name"
+	member=$(inside "$name" state "test-$name" | jq .pid)
+	group=$(inside sed -n 's/^0::.//p' "/proc/$member/cgroup")
+	[[ $group == *test-$name.scope* ]]
+}
+
+@test "a container of runc keeps its device" {
+	engine runc runc
+	hwrng_is forbidden
+	allow
+	hwrng_is open
+	inside systemctl daemon-reload
+	hwrng_is open
+	inside rm "$(drop_in)"
+	inside systemctl daemon-reload
+	hwrng_is forbidden
+}
+
+# crun's program is on a cgroup below the scope, which systemd does not touch.
+@test "a container of crun keeps its device" {
+	engine crun "$tools/memlock" crun
+	hwrng_is forbidden
+	allow
+	hwrng_is open
+	inside systemctl daemon-reload
+	hwrng_is open
+	inside systemctl daemon-reexec
+	hwrng_is open
+}
