@@ -8,14 +8,14 @@ setup() {
 	programs=${CTR_GPU_BUILD:-$BATS_TEST_DIRNAME/../../build}/test/hosts
 	mounts=$(cat /proc/self/mounts)
 	nodes=$(ls /dev)
+	files=$(ls -d /usr/lib/wsl /usr/bin/nvidia* /etc/ld.so.conf.d/* 2>&1)
 }
 
 # Nothing of a host is left on the machine: no mount, no node, no process.
 teardown() {
 	[ "$mounts" = "$(cat /proc/self/mounts)" ]
 	[ "$nodes" = "$(ls /dev)" ]
-	[ ! -e /usr/lib/wsl ]
-	[ ! -e /etc/ld.so.conf.d/ld.wsl.conf ]
+	[ "$files" = "$(ls -d /usr/lib/wsl /usr/bin/nvidia* /etc/ld.so.conf.d/* 2>&1)" ]
 	[ -z "$marker" ] || ! pgrep -f "$marker"
 }
 
@@ -103,7 +103,7 @@ walk() {
 	[ "$status" -eq 42 ]
 	run "$enter" wsl-nvidia -- sh -c 'kill -KILL $$'
 	[ "$status" -eq 137 ]
-	"$enter" wsl-nvidia -- /nowhere/to/be/found || status=$?
+	"$enter" wsl-nvidia -- "$BATS_TEST_TMPDIR/absent" || status=$?
 	[ "$status" -eq 127 ]
 	run "$enter" no-such-profile -- true
 	[ "$status" -eq 125 ]

@@ -2,6 +2,7 @@
 
 #include "space.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -20,6 +22,12 @@
 
 /* A directory that every machine has and that nothing needs while a host is built: a scratch tmpfs lies over it. */
 #define SCRATCH "/mnt"
+
+static inline void cleanup_closedirp(DIR **directory)
+{
+	if (*directory)
+		(void)closedir(*directory);
+}
 
 static int complain(const char *what)
 {
@@ -55,7 +63,7 @@ static int overlay(const char *name, const char *directory)
 
 static int scratch_directories(void)
 {
-	static const char *const names[] = { "dev", "dev.work", "etc", "etc.work", "etc/ld.so.conf.d", "usr", "usr.work",
+	static const char *const names[] = { "dev", "dev.work", "etc", "etc.work", "etc/ld.so.conf.d", "usr", "usr/lib", "usr.work",
 					     "pci", "pci.work" };
 	char path[64];
 
@@ -67,6 +75,44 @@ static int scratch_directories(void)
 	return 0;
 }
 
+/* Takes a file of the machine away: in an overlay's upper layer a device 0:0 says that the name is not there. */
+static int hide(const char *upper, const char *name)
+{
+	char path[320];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", upper, name);
+	return mknod(path, S_IFCHR, makedev(0, 0)) < 0 ? complain(path) : 0;
+}
+
+/* The same for what is in a directory, which stays: NVIDIA's capability nodes. */
+static int hide_inside(const char *path)
+{
+	if (tree_mkdir(path) < 0)
+		return -1;
+	return setxattr(path, "trusted.overlay.opaque", "y", 1, 0) < 0 ? complain(path) : 0;
+}
+
+static int hide_entry(const struct dirent *entry)
+{
+	if (strcmp(entry->d_name, "nvidia-caps") == 0)
+		return hide_inside(SCRATCH "/dev/nvidia-caps");
+	if (strcmp(entry->d_name, "dxg") != 0 && strncmp(entry->d_name, "nvidia", 6) != 0)
+		return 0;
+	return hide(SCRATCH "/dev", entry->d_name);
+}
+
+/* Real GPUs of the machine, so that a contributor may have some. */
+static int hide_real(void)
+{
+	_cleanup_(cleanup_closedirp) DIR *dev = opendir("/dev");
+	const struct dirent *entry;
+
+	while (dev && (entry = readdir(dev)))
+		if (hide_entry(entry) < 0)
+			return -1;
+	return access("/usr/lib/wsl", F_OK) == 0 ? hide(SCRATCH "/usr/lib", "wsl") : 0;
+}
+
 /* The nodes of the host, then the machine's /dev with them in it, and all that is mounted below it as it was. */
 static int make_dev(const struct space *space)
 {
@@ -74,6 +120,8 @@ static int make_dev(const struct space *space)
 	int trees[sizeof(below) / sizeof(below[0])];
 	char path[64];
 
+	if (hide_real() < 0)
+		return -1;
 	if (space->profile->dxg && tree_node(SCRATCH "/dev/dxg", 0666, space->device) < 0)
 		return -1;
 	if (space->profile->native && native_nodes(space->profile, SCRATCH "/dev") < 0)
@@ -157,13 +205,11 @@ static int make_loader_cache(void)
 	return 0;
 }
 
-static int make_devices(const struct space *space)
+static int make_host(const struct space *space)
 {
 	const struct profile *profile = space->profile;
 
-	if (!profile->dxg && !profile->native)
-		return 0;
-	if (make_dev(space) < 0)
+	if (make_dev(space) < 0 || overlay("etc", "/etc") < 0 || overlay("usr", "/usr") < 0)
 		return -1;
 	if (profile->dxg && make_wsl(space) < 0)
 		return -1;
@@ -180,7 +226,7 @@ int space_enter(const struct space *space)
 		return complain("a mount namespace of its own");
 	if (mount("none", SCRATCH, "tmpfs", 0, "mode=755") < 0)
 		return complain(SCRATCH);
-	if (scratch_directories() < 0 || overlay("etc", "/etc") < 0 || overlay("usr", "/usr") < 0 || make_devices(space) < 0)
+	if (scratch_directories() < 0 || make_host(space) < 0)
 		return -1;
 	if (space->cgroup2 && mount("none", "/sys/fs/cgroup", "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return complain("/sys/fs/cgroup");

@@ -49,6 +49,7 @@ int tree_mkdirs(const char *path)
 
 int tree_node(const char *path, mode_t mode, dev_t device)
 {
+	(void)unlink(path);
 	/* The umask has no say in what a driver makes. */
 	return mknod(path, S_IFCHR | mode, device) < 0 || chmod(path, mode) < 0 ? complain("mknod", path) : 0;
 }
@@ -69,6 +70,7 @@ static int copy_file(int from, int to, const char *name, mode_t mode)
 		return complain("open", name);
 	if (!S_ISREG(st.st_mode))
 		return 0;
+	(void)unlinkat(to, name, 0);
 	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (out < 0 || sendfile(out, in, NULL, (size_t)st.st_size) != st.st_size || fchmod(out, mode) < 0)
 		return complain("copy", name);

@@ -10,13 +10,13 @@
 int tree_mkdir(const char *path);
 int tree_write(const char *path, const char *text);
 
-/** Makes a character device. */
+/** Makes a character device in place of what is there. */
 int tree_node(const char *path, mode_t mode, dev_t device);
 
 /** A directory with all above it that are missing. */
 int tree_mkdirs(const char *path);
 
-/** Copies the regular files of a directory, giving each @mode. */
+/** Copies the regular files of a directory over what is there, giving each @mode. */
 int tree_copy(const char *from, const char *to, mode_t mode);
 
 /** What Windows keeps in FileRepository: the stores of the adapters, among @profile->repository directories of other drivers. */
