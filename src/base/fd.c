@@ -88,3 +88,24 @@ int fd_write_all(int fd, const void *data, size_t size)
 	}
 	return 0;
 }
+
+int fd_read_link_at(int dirfd, const char *name, char **ret)
+{
+	/* The kernel keeps symlinks shorter than a page. */
+	for (size_t size = 128; size <= 64 * 1024; size *= 2) {
+		_cleanup_free_ char *text = malloc(size);
+		ssize_t length;
+
+		if (!text)
+			return -ENOMEM;
+		length = readlinkat(dirfd, name, text, size);
+		if (length < 0)
+			return -errno;
+		if ((size_t)length == size)
+			continue;
+		text[length] = '\0';
+		*ret = steal_ptr(text);
+		return 0;
+	}
+	return -ENAMETOOLONG;
+}

@@ -24,3 +24,11 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 
 /** Writes all of @data or fails. Return: 0 or negative errno. */
 int fd_write_all(int fd, const void *data, size_t size);
+
+/**
+ * fd_read_link_at() - where a symlink points
+ * @name: "" for the symlink that @dirfd itself is
+ *
+ * Return: 0 and a string, owned by the caller; negative errno.
+ */
+int fd_read_link_at(int dirfd, const char *name, char **ret);

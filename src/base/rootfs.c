@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <string.h>
@@ -341,23 +340,18 @@ static int fill(int fd, const void *data, size_t size, mode_t mode)
 /* What stands at @name now, so that rootfs_undo() can bring it back. */
 static int keep_old(int parent, const char *name, struct rootfs_deed *deed)
 {
-	char link[PATH_MAX];
 	struct stat st;
-	ssize_t length;
 
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	if (S_ISREG(st.st_mode)) {
-		deed->old = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-		return deed->old < 0 ? -errno : 0;
-	}
-	length = S_ISLNK(st.st_mode) ? readlinkat(parent, name, link, sizeof(link)) : 0;
-	if (length <= 0)
+	if (S_ISLNK(st.st_mode))
+		return fd_read_link_at(parent, name, &deed->old_link);
+	if (!S_ISREG(st.st_mode))
 		return 0; /* a FIFO, a socket or a device in place of a file of text does not come back */
-	deed->old_link = strndup(link, (size_t)length);
-	return deed->old_link ? 0 : -ENOMEM;
+	deed->old = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return deed->old < 0 ? -errno : 0;
 }
 
 /*
@@ -376,12 +370,28 @@ static bool on_root_mount(const struct rootfs *rootfs, int directory)
 	return root.stx_mnt_id == other.stx_mnt_id;
 }
 
+/* Writes a temporary file and renames it to @name. */
+static int write_and_rename(int parent, const char *name, const void *data, size_t size, mode_t mode)
+{
+	_cleanup_free_ char *temporary = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	fd = open_temporary(parent, mode, &temporary);
+	if (fd < 0)
+		return fd;
+	r = fill(fd, data, size, mode);
+	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(parent, temporary, 0);
+	return r;
+}
+
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *data, size_t size, mode_t mode)
 {
 	struct rootfs_deed deed = {.kind = DEED_REPLACEMENT, .parent = -1, .old = -1};
-	_cleanup_free_ char *temporary = NULL;
-	_cleanup_close_ int fd = -1;
-	int parent, r;
+	int r;
 
 	r = make_parent(rootfs, path, &deed.parent, &deed.name);
 	if (r == 0 && !on_root_mount(rootfs, deed.parent))
@@ -392,19 +402,12 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *dat
 		deed_clear(&deed);
 		return r;
 	}
-	parent = deed.parent;
 	r = remember(rootfs, &deed);
 	if (r < 0)
 		return r;
-	fd = open_temporary(parent, mode, &temporary);
-	r = fd < 0 ? fd : fill(fd, data, size, mode);
-	if (r == 0 && renameat(parent, temporary, parent, deed.name) < 0)
-		r = -errno;
-	if (r == 0)
-		return 0;
-	if (temporary)
-		(void)unlinkat(parent, temporary, 0);
-	deed_clear(&rootfs->deeds[--rootfs->deed_count]);
+	r = write_and_rename(deed.parent, deed.name, data, size, mode);
+	if (r < 0)
+		deed_clear(&rootfs->deeds[--rootfs->deed_count]);
 	return r;
 }
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/str.h"
 
 enum {
@@ -60,18 +60,20 @@ static int next_component(struct walk *walk, char name[NAME_MAX + 1])
 /* The text of a magic link of procfs is followed like any other, inside the root, where it leads nowhere we must fear. */
 static int expand_symlink(struct walk *walk, int link)
 {
-	char text[PATH_MAX];
+	_cleanup_free_ char *text = NULL;
 	char *rest = NULL;
-	ssize_t length;
+	int r;
 
 	if (++walk->links > LINKS_MAX)
 		return -ELOOP;
-	length = readlinkat(link, "", text, sizeof(text));
-	if (length <= 0)
-		return length < 0 ? -errno : -ENOENT;
-	if (length == (ssize_t)sizeof(text) || strlen(walk->rest) + (size_t)length >= PATH_MAX)
+	r = fd_read_link_at(link, "", &text);
+	if (r < 0)
+		return r;
+	if (!*text)
+		return -ENOENT;
+	if (strlen(walk->rest) + strlen(text) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	if (str_format(&rest, "%.*s%s", (int)length, text, walk->rest) < 0)
+	if (str_format(&rest, "%s%s", text, walk->rest) < 0)
 		return -ENOMEM;
 	if (text[0] == '/')
 		walk_to_root(walk);
@@ -114,25 +116,13 @@ static int open_here(const struct walk *walk, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* One component. Return: 1 to go on; 0 with @ret_fd at the end of the path; negative errno. */
-static int step(struct walk *walk, int flags, int *ret_fd)
+/* A component that is a name. Return: as step(). */
+static int step_to(struct walk *walk, const char *name, bool last, int flags, int *ret_fd)
 {
 	_cleanup_close_ int handle = -1;
-	char name[NAME_MAX + 1];
 	struct stat st;
-	bool last;
 	int r;
 
-	r = next_component(walk, name);
-	if (r < 0)
-		return r;
-	last = walk->rest[0] == '\0';
-	if (streq(name, ".."))
-		walk_up(walk);
-	if (!*name || streq(name, ".") || streq(name, "..")) {
-		*ret_fd = last ? open_here(walk, flags) : -1;
-		return last && *ret_fd < 0 ? *ret_fd : !last;
-	}
 	handle = openat(walk->held[walk->depth], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (handle < 0 || fstat(handle, &st) < 0)
 		return -errno;
@@ -148,6 +138,27 @@ static int step(struct walk *walk, int flags, int *ret_fd)
 		return -ENOTDIR;
 	r = walk_down(walk, &handle);
 	return r < 0 ? r : 1;
+}
+
+/* One component. Return: 1 to go on; 0 with @ret_fd at the end of the path; negative errno. */
+static int step(struct walk *walk, int flags, int *ret_fd)
+{
+	char name[NAME_MAX + 1];
+	bool last;
+	int r;
+
+	r = next_component(walk, name);
+	if (r < 0)
+		return r;
+	last = walk->rest[0] == '\0';
+	if (*name && !streq(name, ".") && !streq(name, ".."))
+		return step_to(walk, name, last, flags, ret_fd);
+	if (streq(name, ".."))
+		walk_up(walk);
+	if (!last)
+		return 1;
+	*ret_fd = open_here(walk, flags);
+	return *ret_fd < 0 ? *ret_fd : 0;
 }
 
 int rootwalk_open(int root, const char *path, int flags)
