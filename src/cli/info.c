@@ -57,6 +57,7 @@ int verb_info(struct globals *globals, int argc, char **argv)
 	int result, status;
 
 	globals_parse_verb(&argp, argc, argv, &info);
+	session.mute = info.format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
 	status = session_open(&session, globals);
 	if (status)
 		return status;

@@ -23,7 +23,7 @@ static void write_remark(void *user, enum ctr_gpu_log_level level, const char *t
 {
 	const struct session *session = user;
 
-	if (level == CTR_GPU_LOG_WARNING)
+	if (level == CTR_GPU_LOG_WARNING && !session->mute)
 		(void)fprintf(stderr, "ctr-gpu: warning: %s\n", text);
 	if (session->debug && (session->log || level == CTR_GPU_LOG_DEBUG))
 		(void)fprintf(session->log ? session->log : stderr, "ctr-gpu: %s: %s\n",

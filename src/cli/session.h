@@ -11,6 +11,7 @@
 
 struct session {
 	bool debug;
+	bool mute; /* warnings are in the output already, for the person who reads it */
 	FILE *log; /* of --debug=FILE; NULL: standard error */
 	struct ctr_gpu_context *context;
 	struct ctr_gpu_request *request;

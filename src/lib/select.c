@@ -63,10 +63,9 @@ static const char *remedy(int fault)
 	case CTR_GPU_E_DRIVER_TOO_OLD:
 		return "Install a current graphics driver in Windows, then run wsl --shutdown (or restart the virtual machine).";
 	case CTR_GPU_E_NO_DRIVER_STORE:
-		return "WSL2: run wsl --shutdown in Windows. Hyper-V: copy the directory of that name from the host's\n"
-		       "C:\\Windows\\System32\\DriverStore\\FileRepository to /usr/lib/wsl/drivers.";
+		return "ctr-gpu info shows whether that helped; ctr-gpu-errors(7) has the steps one by one.";
 	default:
-		return "Check that the host's driver supports GPU-PV and that the GPU is offered to this machine: ctr-gpu info";
+		return "Check that the host's driver supports GPU-PV; ctr-gpu info shows everything that is known of each adapter.";
 	}
 }
 
@@ -76,7 +75,9 @@ static int no_adapter(const struct ctr_gpu_host *host, struct err *err)
 	struct listing listing = {0};
 
 	if (host->inventory.count == 0)
-		return err_set(err, fault, "the host offers no adapter: its GPU device answers, and lists none\n%s", remedy(fault));
+		return err_set(err, fault, "the host offers no adapter: its GPU device answers, and lists none\n"
+			       "WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.\n"
+			       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
 	if (list_unusable(&host->inventory, &listing) < 0)
 		return -ENOMEM;
 	return err_set(err, fault, "no adapter can be used: %s%s\n%s", listing.text, listing.left_out > 0 ? "; …" : "", remedy(fault));
