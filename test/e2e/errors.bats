@@ -1,0 +1,291 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# What users read when something is wrong, word for word where it matters: from the command line, and as runc shows it
+# when the hook fails. An error says what, where and what next, in at most three lines; it never is a crash or a hang.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program runc
+	bundle debian "$BATS_FILE_TMPDIR/bundle"
+}
+
+# cli PROFILE ARGUMENT…: the command line, with standard error only in $output
+cli() {
+	local profile=$1
+	shift
+	run sandbox "$profile" bash -c '"$@" 2>&1 >/dev/null' cli "$CTR_GPU_BUILD/bin/ctr-gpu" "$@"
+}
+
+# hook PROFILE [JQ-FILTER]: what runc shows when it starts a container there
+hook() {
+	local directory=$BATS_FILE_TMPDIR/bundle
+
+	jq "${2:-.}" "$directory/config.json" >"$directory/config.new"
+	mkdir -p "$BATS_TEST_TMPDIR/bundle"
+	ln -sfT "$directory/rootfs" "$BATS_TEST_TMPDIR/rootfs"
+	jq --arg path "$directory/rootfs" '.root.path = $path' "$directory/config.new" >"$BATS_TEST_TMPDIR/bundle/config.json"
+	run run_bundle "$1" runc "$BATS_TEST_TMPDIR/bundle"
+}
+
+# In the host's /etc for one command: setting FILE-CONTENT COMMAND…
+with_config() {
+	local profile=$1 content=$2
+	shift 2
+	run sandbox "$profile" bash -c 'mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json && "$@" 2>&1' "$content" "$@"
+}
+
+# A message of ours: its name, at most three lines, indented after the first.
+expect_message() {
+	local text
+
+	[[ $status -ne 0 ]]
+	expect "[$1] "
+	text=${output##*"[$1]"}
+	text=${text%%'"'*}
+	[[ $(grep -c . <<<"${text//\\n/$'\n'}") -le 3 ]] || {
+		printf 'more than three lines: %s\n' "$output"
+		return 1
+	}
+}
+
+# refused_by_both PROFILE NAME TEXT…: command line and hook say the same, and the container does not start
+refused_by_both() {
+	local profile=$1 name=$2 text
+	shift 2
+
+	cli "$profile" list
+	expect_status 1
+	expect_message "$name"
+	for text in "$@"; do
+		expect "$text"
+	done
+	hook "$profile"
+	expect_message "$name"
+	expect_not "cuInit"
+	for text in "$@"; do
+		expect "$text"
+	done
+}
+
+@test "no GPU device" {
+	refused_by_both plain E_NO_DEVICE "neither /dev/dxg nor /dev/nvidiactl" ".wslconfig"
+}
+
+@test "a device that lists no adapter" {
+	refused_by_both wsl-no-adapter E_NO_ADAPTER "lists none" "ctr-gpu info"
+}
+
+@test "a software device is not a GPU, and is named" {
+	refused_by_both wsl-software-only E_NO_ADAPTER "Microsoft Basic Render Driver" "software device"
+}
+
+@test "a driver that is too old" {
+	refused_by_both wsl-old-driver E_DRIVER_TOO_OLD "WDDM 2.6, and 2.7 is needed" "wsl --shutdown"
+}
+
+@test "a driver store that is not on disk" {
+	refused_by_both hyperv-stale-store E_NO_DRIVER_STORE "$(store hyperv-stale-store 0)" "is not on disk" "Hyper-V: copy the directory"
+}
+
+@test "a store missing for one of two adapters does not hinder the other" {
+	cli hyperv-half-stale list
+	expect_status 0
+	hook hyperv-half-stale '.process.args = ["/bin/sh", "-c", "ls /usr/lib/wsl/drivers"]'
+	expect_status 0
+	[[ $(grep -c inf_amd64 <<<"$output") -eq 1 ]]
+}
+
+@test "info shows adapters that cannot be used" {
+	run sandbox wsl-old-driver "$CTR_GPU_BUILD/bin/ctr-gpu" info
+	expect "NVIDIA GeForce RTX 4090"
+	expect "2.6"
+}
+
+# ---- libdxcore ----
+
+broken_dxcore() {
+	local profile=$1 name=$2 text=$3
+
+	cli "$profile" list --inventory dxcore --timeout 1
+	expect_status 1
+	expect_message "$name"
+	expect "$text"
+	cli "$profile" list --timeout 1
+	expect_status 0
+	expect "warning:"
+	expect "$text"
+	expect "used /dev/dxg itself"
+	with_config "$profile" '{"driver-timeout": 1}' "$CTR_GPU_BUILD/bin/ctr-gpu" list
+	expect_status 0
+	with_config "$profile" '{"inventory": "dxcore", "driver-timeout": 1}' "$CTR_GPU_BUILD/bin/ctr-gpu" list
+	expect_message "$name"
+}
+
+@test "libdxcore without the symbols that are needed" {
+	broken_dxcore wsl-dxcore-broken E_DRIVER_LIBRARY "it has no D3DKMTEnumAdapters2"
+}
+
+@test "libdxcore that crashes" {
+	broken_dxcore wsl-dxcore-crashes E_DRIVER_LIBRARY "crashed (SIG"
+}
+
+@test "libdxcore that hangs" {
+	broken_dxcore wsl-dxcore-hangs E_DRIVER_TIMEOUT "did not answer within 1 s"
+	run sandbox wsl-dxcore-hangs bash -c "timeout 20 '$CTR_GPU_BUILD/bin/ctr-gpu' list --timeout 0.2 >/dev/null; pgrep ctr-gpu-driverd"
+	expect_status 1
+}
+
+@test "libdxcore that is not there, and is insisted on" {
+	cli hyperv-no-libdxcore list --inventory dxcore
+	expect_message E_DRIVER_LIBRARY
+	expect "there is no libdxcore.so"
+	expect "ioctl"
+}
+
+broken_dxcore_in_hook() {
+	hook "$1" '.process.args = ["/usr/bin/probe", "open", "/dev/dxg"]'
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+}
+
+@test "the hook starts containers although libdxcore is broken or crashes" {
+	broken_dxcore_in_hook wsl-dxcore-broken
+	broken_dxcore_in_hook wsl-dxcore-crashes
+}
+
+# ---- requests ----
+
+visible() {
+	echo ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=$1\"]"
+}
+
+@test "a device that does not exist" {
+	cli wsl-nvidia list --device 3
+	expect_message E_UNKNOWN_DEVICE
+	expect 'there is no device "3" on this host'
+	expect "NVIDIA GeForce RTX 4090"
+	hook wsl-nvidia "$(visible 3)"
+	expect_message E_UNKNOWN_DEVICE
+	expect "NVIDIA GeForce RTX 4090"
+	expect_not "cuInit"
+}
+
+@test "a capability that does not exist" {
+	hook wsl-nvidia "$(visible all) | .process.env += [\"NVIDIA_DRIVER_CAPABILITIES=compute,teleport\"]"
+	expect_message E_UNKNOWN_CAPABILITY
+	expect "teleport"
+}
+
+@test "a device asked for by an endless or unprintable name" {
+	hook wsl-nvidia ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=\" + ([range(30000)] | map(\"x\") | add)]"
+	expect_message E_UNKNOWN_DEVICE
+	[[ ${#output} -lt 2000 ]]
+}
+
+# ---- containers ----
+
+@test "a root filesystem that is this machine's own" {
+	cli wsl-nvidia configure /
+	expect_message E_BAD_ROOTFS
+	expect "is the root directory of this machine"
+}
+
+@test "a root filesystem that is not there" {
+	cli wsl-nvidia configure /nonexistent/rootfs
+	expect_message E_BAD_ROOTFS
+	expect "/nonexistent/rootfs"
+}
+
+@test "a container that runs already" {
+	local root
+
+	root=$(image debian)
+	run sandbox wsl-nvidia bash -c '
+		unshare --mount --pid --fork --root "$1" /bin/sleep 30 &
+		for _ in 1 2 3 4 5 6 7 8 9 10; do
+			pid=$(pgrep -x sleep) && break
+			sleep 0.1
+		done
+		"$0" configure --pid "$pid" "$1" 2>&1
+	' "$CTR_GPU_BUILD/bin/ctr-gpu" "$root"
+	expect_message E_CONTAINER_RUNNING
+	expect "createRuntime"
+}
+
+@test "a process that does not exist" {
+	cli wsl-nvidia configure --pid 4000000 /rootfs
+	[[ $status -eq 1 ]]
+	expect "process 4000000 does not exist"
+}
+
+@test "somebody who may not" {
+	image_copy debian "$BATS_TEST_TMPDIR/rootfs"
+	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR"
+	run sandbox wsl-nvidia bash -c '
+		mkdir /run/ctr-gpu && mount --bind "$CTR_GPU_BUILD" /run/ctr-gpu &&
+		setpriv --reuid 65534 --regid 65534 --clear-groups /run/ctr-gpu/bin/ctr-gpu configure "$0" 2>&1
+	' "$BATS_TEST_TMPDIR/rootfs"
+	expect_message E_NO_PERMISSION
+	expect "root"
+}
+
+@test "somebody who may look: list and info need no rights" {
+	run sandbox wsl-nvidia bash -c '
+		mkdir /run/ctr-gpu && mount --bind "$CTR_GPU_BUILD" /run/ctr-gpu &&
+		setpriv --reuid 65534 --regid 65534 --clear-groups /run/ctr-gpu/bin/ctr-gpu list 2>&1'
+	expect_status 0
+	expect_line "/dev/dxg"
+}
+
+@test "a read-only root without the mount points: it says what is missing" {
+	image_copy no-etc "$BATS_TEST_TMPDIR/rootfs"
+	run sandbox wsl-nvidia bash -c 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && "$0" configure "$1" 2>&1' \
+		"$CTR_GPU_BUILD/bin/ctr-gpu" "$BATS_TEST_TMPDIR/rootfs"
+	expect_message E_ROOTFS_READ_ONLY
+	run find "$BATS_TEST_TMPDIR/rootfs/usr/lib" -name wsl
+	[[ -z $output ]]
+}
+
+# ---- configuration and state ----
+
+@test "a configuration file that is not JSON, or that others may write" {
+	with_config wsl-nvidia '{"inventory": ' "$CTR_GPU_BUILD/bin/ctr-gpu" list
+	expect_message E_BAD_CONFIG
+	expect "/etc/ctr-gpu/config.json"
+	run sandbox wsl-nvidia bash -c 'mkdir -p /etc/ctr-gpu && echo "{}" >/etc/ctr-gpu/config.json &&
+		chmod 666 /etc/ctr-gpu/config.json && "$0" list 2>&1' "$CTR_GPU_BUILD/bin/ctr-gpu"
+	expect_message E_BAD_CONFIG
+	with_config wsl-nvidia '{"inventroy": "auto"}' "$CTR_GPU_BUILD/bin/ctr-gpu" list
+	expect_message E_BAD_CONFIG
+	expect "inventroy"
+}
+
+state() {
+	run sandbox wsl-nvidia bash -c 'printf "%s" "$1" | "$0" prestart 2>&1' "$CTR_GPU_BUILD/bin/ctr-gpu-hook" "$1"
+}
+
+@test "a state that is none" {
+	state ''
+	expect_message E_BAD_STATE
+	state 'hello'
+	expect_message E_BAD_STATE
+	state '{"ociVersion": "1.0.2", "id": "x", "pid": 1}'
+	expect_message E_BAD_STATE
+	state '{"ociVersion": "1.0.2", "id": "x", "status": "creating", "pid": 1, "bundle": "/nonexistent"}'
+	expect_message E_BAD_STATE
+	expect "/nonexistent"
+}
+
+@test "a failed hook leaves nothing in the root filesystem" {
+	local directory=$BATS_TEST_TMPDIR/fresh before
+
+	bundle debian "$directory"
+	ln -s /nowhere "$directory/rootfs/usr/lib/wsl"
+	before=$(cd "$directory/rootfs" && find . -printf '%y %m %p %l %s\n' | sort)
+	run run_bundle wsl-nvidia runc "$directory"
+	[[ $status -ne 0 ]]
+	diff <(echo "$before") <(cd "$directory/rootfs" && find . -printf '%y %m %p %l %s\n' | sort)
+}
