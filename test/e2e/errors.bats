@@ -287,5 +287,6 @@ state() {
 	before=$(cd "$directory/rootfs" && find . -printf '%y %m %p %l %s\n' | sort)
 	run run_bundle wsl-nvidia runc "$directory"
 	[[ $status -ne 0 ]]
+	expect "ctr-gpu-hook: ["
 	diff <(echo "$before") <(cd "$directory/rootfs" && find . -printf '%y %m %p %l %s\n' | sort)
 }
