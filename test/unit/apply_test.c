@@ -7,8 +7,8 @@
 
 #include "scratch.h"
 
+#include <sys/prctl.h>
 #include <sys/sysmacros.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "lib/container.h"
@@ -370,6 +370,7 @@ static struct process start(int namespaces, bool started)
 		close(hold[1]);
 		if (unshare(namespaces) < 0 || (started && chroot(scratch_path("/root")) < 0))
 			_exit(1);
+		(void)prctl(PR_SET_DUMPABLE, 1); /* which a runtime's process is after execve(2) */
 		(void)!write(ready[1], "r", 1);
 		(void)!read(hold[0], &byte, 1);
 		_exit(0);
@@ -433,7 +434,7 @@ static void test_started_process(void **state)
 	assert_int_equal(apply_to(&process, false), 100 + ESRCH);
 }
 
-static void write_map(pid_t pid, const char *map)
+static void write_map(pid_t pid, const char *map, const char *text)
 {
 	char path[64];
 	int fd;
@@ -441,8 +442,14 @@ static void write_map(pid_t pid, const char *map)
 	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, map);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(fd_write_all(fd, "0 100000 65536", 14), 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
 	close(fd);
+}
+
+static void write_maps(pid_t pid, const char *text)
+{
+	write_map(pid, "uid_map", text);
+	write_map(pid, "gid_map", text);
 }
 
 static int give_to_100000(const char *path, const struct stat *st, int type, struct FTW *where)
@@ -462,8 +469,7 @@ static void test_user_namespace(void **state)
 	struct stat st;
 
 	(void)state;
-	write_map(process.pid, "uid_map");
-	write_map(process.pid, "gid_map");
+	write_maps(process.pid, "0 100000 65536");
 	assert_int_equal(nftw(scratch_path("/root"), give_to_100000, 16, FTW_PHYS), 0);
 	assert_int_equal(apply_to(&process, true), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
@@ -480,11 +486,63 @@ static void test_user_namespace_and_foreign_directory(void **state)
 	struct process process = start(CLONE_NEWUSER | CLONE_NEWNS, false);
 
 	(void)state;
-	write_map(process.pid, "uid_map");
-	write_map(process.pid, "gid_map");
+	write_maps(process.pid, "0 100000 65536");
 	assert_int_equal(apply_to(&process, true), 100 + EACCES);
 	assert_false(exists("/root/usr/lib"));
 	end(&process);
+}
+
+/* An ordinary user's runtime: only in the container's user namespace may anything be mounted. */
+static int apply_as_user(void)
+{
+	struct process process;
+	int r;
+
+	if (setresgid(100000, 100000, 100000) < 0 || setresuid(100000, 100000, 100000) < 0)
+		return 98;
+	(void)prctl(PR_SET_DUMPABLE, 1);
+	process = start(CLONE_NEWUSER | CLONE_NEWNS, false);
+	write_map(process.pid, "setgroups", "deny");
+	write_maps(process.pid, "0 100000 1");
+	r = apply_to(&process, true);
+	end(&process);
+	return r;
+}
+
+static void test_ordinary_user(void **state)
+{
+	struct stat st;
+	pid_t child;
+	int status;
+
+	(void)state;
+	assert_int_equal(nftw(scratch_path("/root"), give_to_100000, 16, FTW_PHYS), 0);
+	child = fork();
+	if (child == 0)
+		_exit(apply_as_user());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(stat(scratch_path("/root/etc/ld.so.cache"), &st), 0);
+	assert_int_equal(st.st_uid, 100000);
+}
+
+/* Without a container of its own, such a user is told what is missing. */
+static void test_no_permission(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (child == 0) {
+		struct ctr_gpu_container *container = NULL;
+
+		if (setresuid(100000, 100000, 100000) < 0)
+			_exit(98);
+		_exit(ctr_gpu_container_new(context, 0, scratch_path("/root"), &container));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(WEXITSTATUS(status), CTR_GPU_E_NO_PERMISSION);
 }
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -509,6 +567,8 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_started_process),
 	CASE(test_user_namespace),
 	CASE(test_user_namespace_and_foreign_directory),
+	CASE(test_ordinary_user),
+	CASE(test_no_permission),
 };
 
 int main(void)
