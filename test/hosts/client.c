@@ -131,14 +131,16 @@ static struct client *client_new(struct clients *clients, pid_t pid)
 	return client;
 }
 
-struct client *clients_find(struct clients *clients, pid_t thread)
+struct client *clients_find(struct clients *clients, pid_t thread, bool *ret_uncertain)
 {
 	struct client *client = lookup(clients, thread);
-	pid_t pid = thread;
+	pid_t pid;
 
 	/* A process that is known and has not exited still has its number to itself. */
+	*ret_uncertain = false;
 	if (client && is_alive(client))
 		return client;
+	*ret_uncertain = true;
 	pid = read_status(thread, "\nTgid:\t");
 	if (pid < 0)
 		return NULL;
@@ -172,11 +174,11 @@ static void remember(struct clients *clients, struct client *client, int fd, str
 }
 
 /* The farthest ancestor that holds the same open file under the same number; the process itself if none does. */
-static pid_t find_opener(pid_t pid, int fd)
+static pid_t find_opener(pid_t self, pid_t pid, int fd)
 {
 	pid_t opener = pid, ancestor = read_status(pid, "\nPPid:\t");
 
-	while (ancestor > 1 && ancestor != getpid() && same_file(pid, fd, ancestor, fd)) {
+	while (ancestor > 1 && ancestor != self && same_file(pid, fd, ancestor, fd)) {
 		opener = ancestor;
 		ancestor = read_status(ancestor, "\nPPid:\t");
 	}
@@ -186,7 +188,7 @@ static pid_t find_opener(pid_t pid, int fd)
 static struct opened *find_opened(const struct clients *clients, int file)
 {
 	for (struct opened *at = clients->opened; at; at = at->next)
-		if (same_file(getpid(), file, getpid(), at->file))
+		if (same_file(clients->self, file, clients->self, at->file))
 			return at;
 	return NULL;
 }
@@ -204,7 +206,7 @@ static enum verdict first_use(struct clients *clients, struct client *client, in
 		opened = calloc(1, sizeof(*opened));
 		if (!opened)
 			return VERDICT_FOREIGN;
-		opened->owner = find_opener(client->pid, fd);
+		opened->owner = find_opener(clients->self, client->pid, fd);
 		if (!lookup(clients, opened->owner))
 			(void)client_new(clients, opened->owner); /* so that its end is noticed */
 		opened->file = steal_fd(&file);
@@ -220,7 +222,7 @@ static enum verdict first_use(struct clients *clients, struct client *client, in
 enum verdict client_verdict(struct clients *clients, struct client *client, int fd)
 {
 	for (size_t i = 0; i < CLIENT_FILES_MAX; i++)
-		if (client->files[i].fd == fd && same_file(client->pid, fd, getpid(), client->files[i].opened->file))
+		if (client->files[i].fd == fd && same_file(client->pid, fd, clients->self, client->files[i].opened->file))
 			return VERDICT_OURS;
 	return first_use(clients, client, fd);
 }

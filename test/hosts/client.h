@@ -35,15 +35,18 @@ struct clients {
 	struct client *first;
 	struct opened *opened;
 	dev_t device;
+	pid_t self;
 };
 
 /**
  * clients_find() - the process that a thread belongs to
- * @thread: one that waits in a trapped call, and so cannot go away unseen before the caller has checked that it still waits
+ * @thread:        one that waits in a trapped call
+ * @ret_uncertain: whether the answer holds only if the thread still waits: its number was looked up anew, and may have
+ *                 become another's meanwhile
  *
  * Return: owned by @clients; NULL if it is gone.
  */
-struct client *clients_find(struct clients *clients, pid_t thread);
+struct client *clients_find(struct clients *clients, pid_t thread, bool *ret_uncertain);
 
 enum verdict {
 	VERDICT_OURS,      /* the device, opened by this process */

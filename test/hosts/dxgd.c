@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "client.h"
 
@@ -31,6 +32,7 @@ struct dxgd *dxgd_new(const struct profile *profile, int listener, dev_t device)
 	dxgd->profile = profile;
 	dxgd->listener = listener;
 	dxgd->clients.device = device;
+	dxgd->clients.self = getpid();
 	/* The client runs next, on this CPU: we are about to wait anyway. Older kernels refuse, and are slower. */
 	(void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	return dxgd;
@@ -38,11 +40,11 @@ struct dxgd *dxgd_new(const struct profile *profile, int listener, dev_t device)
 
 static void respond(struct dxgd *dxgd, const struct seccomp_notif *call, struct seccomp_notif_resp *response)
 {
-	struct client *client = clients_find(&dxgd->clients, (pid_t)call->pid);
+	bool uncertain;
+	struct client *client = clients_find(&dxgd->clients, (pid_t)call->pid, &uncertain);
 	int fd = (int)call->data.args[0];
 
-	/* What was just found out about a process holds only if it is still the one that waits. */
-	if (!client || ioctl(dxgd->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) < 0) {
+	if (!client || (uncertain && ioctl(dxgd->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) < 0)) {
 		response->error = -ESRCH;
 		return;
 	}
