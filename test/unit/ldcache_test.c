@@ -196,6 +196,22 @@ static void test_merge_formats(void **state)
 	expect_same(&from_new, &from_compat);
 }
 
+/* With an odd number of old entries the new header is not where they end. */
+static void test_compat_padding(void **state)
+{
+	(void)state;
+	for (size_t count = 1; count <= ARRAY_SIZE(image_entries); count++) {
+		_cleanup_built_ struct built_cache compat = build_cache(FORMAT_COMPAT, image_entries, count, image_hwcaps, 2);
+		_cleanup_built_ struct built_cache new = build_cache(FORMAT_NEW, image_entries, count, image_hwcaps, 2);
+		_cleanup_merged_ struct merged from_compat = {0}, from_new = {0};
+
+		merge(compat.data, compat.size, driver, ARRAY_SIZE(driver), &from_compat);
+		merge(new.data, new.size, driver, ARRAY_SIZE(driver), &from_new);
+		expect_same(&from_compat, &from_new);
+		expect(&from_compat, "libz.so.1", ABI_HERE, "/lib/libz.so.1");
+	}
+}
+
 static void test_header(void **state)
 {
 	_cleanup_built_ struct built_cache image = build_image(FORMAT_NEW);
@@ -589,6 +605,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_libcmp),
 		cmocka_unit_test(test_merge_formats),
+		cmocka_unit_test(test_compat_padding),
 		cmocka_unit_test(test_header),
 		cmocka_unit_test(test_no_cache),
 		cmocka_unit_test(test_null_span),
