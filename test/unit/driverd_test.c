@@ -8,6 +8,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -185,6 +186,7 @@ static void keeps_a_library_from_everything_else(void **state)
 
 	(void)state;
 	assert_int_equal(setenv("CTR_GPU_SECRET", "1", 1), 0);
+	assert_true(open("/etc/passwd", O_RDONLY) >= 0); /* not O_CLOEXEC, as in a careless caller */
 	answer = ask("escapes");
 	assert_int_equal(answer.result, 0);
 	assert_int_equal(answer.facts->luid.low, 0);
