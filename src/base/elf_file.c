@@ -11,7 +11,10 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
-enum { NOTE_SECTION_MAX = 64 * 1024 };
+enum {
+	NOTE_SECTION_MAX = 64 * 1024,
+	DYNAMIC_SECTION_MAX = 64 * 1024,
+};
 
 DEFINE_CLEANUP(Elf *, elf_end)
 #define _cleanup_elf_ _cleanup_(elf_endp)
@@ -90,5 +93,43 @@ int elf_file_read_note(int fd, const char *section, const char *owner, char **re
 	while ((next = gelf_getnote(data, next, &note, &name, &descriptor)) > 0)
 		if (note.n_namesz == owner_size && memcmp((const char *)data->d_buf + name, owner, owner_size) == 0)
 			return copy_descriptor(data, descriptor, note.n_descsz, ret_data, ret_size);
+	return -ENOENT;
+}
+
+/* The string that the dynamic section's DT_SONAME points to. */
+static const char *find_soname(Elf *elf, Elf_Scn *dynamic, const GElf_Shdr *header)
+{
+	Elf_Data *data = header->sh_size <= DYNAMIC_SECTION_MAX ? elf_getdata(dynamic, NULL) : NULL;
+	GElf_Dyn entry;
+
+	if (!data)
+		return NULL;
+	for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+		if (entry.d_tag == DT_SONAME)
+			return elf_strptr(elf, header->sh_link, entry.d_un.d_val);
+	return NULL;
+}
+
+int elf_file_read_soname(int fd, char **ret)
+{
+	_cleanup_elf_ Elf *elf = NULL;
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	int r;
+
+	r = open_elf(fd, &elf);
+	if (r < 0)
+		return r;
+	while ((section = elf_nextscn(elf, section))) {
+		const char *soname;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNAMIC)
+			continue;
+		soname = find_soname(elf, section, &header);
+		if (!soname)
+			return -ENOENT;
+		*ret = strdup(soname);
+		return *ret ? 0 : -ENOMEM;
+	}
 	return -ENOENT;
 }

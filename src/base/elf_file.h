@@ -13,3 +13,11 @@
  * Return: 0; -ENOENT if there is no such note; -EINVAL if it is not a regular ELF file or the section makes no sense; -ENOMEM.
  */
 int elf_file_read_note(int fd, const char *section, const char *owner, char **ret_data, size_t *ret_size);
+
+/**
+ * elf_file_read_soname() - what the loader calls a library
+ * @fd: a regular file, borrowed
+ *
+ * Return: 0; -ENOENT if it has no SONAME; -EINVAL if it is not a regular ELF file or its sections make no sense; -ENOMEM.
+ */
+int elf_file_read_soname(int fd, char **ret);

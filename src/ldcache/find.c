@@ -59,3 +59,19 @@ const char *ldcache_find(const struct span *cache, const char *name)
 	}
 	return found;
 }
+
+void ldcache_each(const struct span *cache, void (*visit)(void *user, const char *name, const char *path), void *user)
+{
+	struct cache_layout layout;
+
+	if (!cache_layout_read(cache, &layout))
+		return;
+	for (size_t i = 0; i < layout.count; i++) {
+		struct cache_entry entry = entry_at(&layout, i);
+		const char *name = cache_layout_string(&layout, entry.key);
+		const char *path = cache_layout_string(&layout, entry.value);
+
+		if (name && path)
+			visit(user, name, path);
+	}
+}

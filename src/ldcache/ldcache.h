@@ -57,6 +57,13 @@ int ldcache_merge(const struct span *old, const struct strv *former, const struc
 const char *ldcache_find(const struct span *cache, const char *name);
 
 /**
+ * ldcache_each() - every library of a cache, of any ABI, in the cache's order
+ * @cache: hostile
+ * @visit: called with strings inside @cache
+ */
+void ldcache_each(const struct span *cache, void (*visit)(void *user, const char *name, const char *path), void *user);
+
+/**
  * ldcache_musl_path() - the content of /etc/ld-musl-<arch>.path with directories added
  * @old:    the image's file; NULL if it has none (musl then searches /lib:/usr/local/lib:/usr/lib, which are kept)
  * @front:  searched before the image's; may be NULL
