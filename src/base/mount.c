@@ -353,3 +353,24 @@ int mount_attach_data(const struct rootfs *rootfs, const char *path, int target,
 		*ret = source;
 	return r;
 }
+
+int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target, struct mount_source *ret)
+{
+	struct mount_source source = {.tree = -1, .kind = MOUNT_DATA, .attached = true};
+	_cleanup_close_ int tmpfs = -1;
+	int r;
+
+	tmpfs = cover(rootfs, path, target);
+	if (tmpfs < 0)
+		return tmpfs;
+	r = restrict_tree(&source, tmpfs);
+	if (r < 0 && lacks_call(-r))
+		r = restrict_bind(&source, rootfs->proc_self_fd, tmpfs);
+	if (r < 0) {
+		(void)unmount_fd(rootfs->proc_self_fd, tmpfs);
+		return r;
+	}
+	source.tree = steal_fd(&tmpfs);
+	*ret = source;
+	return 0;
+}

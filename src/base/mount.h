@@ -70,5 +70,13 @@ int mount_attach(struct mount_source *source, const struct rootfs *rootfs, const
 int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const void *data, size_t size,
 		      struct mount_source *ret);
 
+/**
+ * mount_attach_empty() - cover a directory with an empty one
+ * @ret: the attached mount, for mount_detach()
+ *
+ * Return: as mount_attach().
+ */
+int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target, struct mount_source *ret);
+
 /** Takes an attached mount away again. Return: 0 or negative errno. */
 int mount_detach(struct mount_source *source, int proc_self_fd);

@@ -25,6 +25,19 @@ static void symlink_clear(struct plan_symlink *entry)
 	free(entry->reason);
 }
 
+static void file_clear(struct plan_file *entry)
+{
+	free(entry->target);
+	free(entry->content);
+	free(entry->reason);
+}
+
+static void hidden_clear(struct plan_hidden *entry)
+{
+	free(entry->path);
+	free(entry->reason);
+}
+
 static void env_clear(struct plan_env *entry)
 {
 	free(entry->name);
@@ -68,6 +81,8 @@ static void library_dir_clear(struct plan_library_dir *entry)
 DEFINE_PLAN_LIST(device, devices, path)
 DEFINE_PLAN_LIST(mount, mounts, target)
 DEFINE_PLAN_LIST(symlink, symlinks, path)
+DEFINE_PLAN_LIST(file, files, target)
+DEFINE_PLAN_LIST(hidden, hidden, path)
 DEFINE_PLAN_LIST(env, env, name)
 DEFINE_PLAN_LIST(library_dir, library_dirs, path)
 
@@ -76,6 +91,8 @@ void plan_clear(struct plan *plan)
 	device_list_clear(plan);
 	mount_list_clear(plan);
 	symlink_list_clear(plan);
+	file_list_clear(plan);
+	hidden_list_clear(plan);
 	env_list_clear(plan);
 	library_dir_list_clear(plan);
 	strv_clear(&plan->adapters);

@@ -39,6 +39,20 @@ struct plan_symlink {
 	char *reason;
 };
 
+/* A file with content of ours, laid read-only over what the container has there. */
+struct plan_file {
+	char *target;
+	char *content;
+	bool on_procfs; /* the target is the kernel's; where the container's /proc does not have it there is nothing to lay over */
+	char *reason;
+};
+
+/* A directory of the container's /proc that an empty one covers; one that is not there need not be. */
+struct plan_hidden {
+	char *path;
+	char *reason;
+};
+
 struct plan_env {
 	char *name, *value;
 	char *reason;
@@ -63,6 +77,10 @@ struct plan {
 	size_t mount_count;
 	struct plan_symlink *symlinks;
 	size_t symlink_count;
+	struct plan_file *files;
+	size_t file_count;
+	struct plan_hidden *hidden;
+	size_t hidden_count;
 	struct plan_env *env;
 	size_t env_count;
 	struct plan_library_dir *library_dirs;
@@ -80,5 +98,7 @@ void plan_clear(struct plan *plan);
 int plan_add_device(struct plan *plan, struct plan_device *entry);
 int plan_add_mount(struct plan *plan, struct plan_mount *entry);
 int plan_add_symlink(struct plan *plan, struct plan_symlink *entry);
+int plan_add_file(struct plan *plan, struct plan_file *entry);
+int plan_add_hidden(struct plan *plan, struct plan_hidden *entry);
 int plan_add_env(struct plan *plan, struct plan_env *entry);
 int plan_add_library_dir(struct plan *plan, struct plan_library_dir *entry);

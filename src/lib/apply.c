@@ -14,7 +14,10 @@
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#include <linux/magic.h>
 
 #include "base/devcgroup.h"
 #include "base/fd.h"
@@ -33,7 +36,7 @@ struct apply {
 	const struct ctr_gpu_container *container;
 	const struct log *log;
 	struct err *err;
-	struct mount_source *sources; /* the plan's mounts, then its devices, then data laid over loader files */
+	struct mount_source *sources; /* the plan's mounts, then its devices, then what was laid over files */
 	size_t source_count;
 	struct rootfs rootfs;
 	struct devcgroup *cgroup;
@@ -311,6 +314,88 @@ static int attach_all(struct apply *apply)
 	return r;
 }
 
+/* For one mount more than the plan's own. */
+static int make_room(struct apply *apply)
+{
+	struct mount_source *sources = reallocarray(apply->sources, apply->source_count + 1, sizeof(*sources));
+
+	if (!sources)
+		return -ENOMEM;
+	apply->sources = sources;
+	return 0;
+}
+
+/*
+ * A file or directory of the kernel's own in the container. A volume over /proc may hold anything; what is not procfs is
+ * left alone, as is what is missing there. Return: descriptor; -ENOENT; other negative errno.
+ */
+static int open_procfs(struct apply *apply, const char *path)
+{
+	_cleanup_close_ int fd = -1;
+	struct statfs fs;
+
+	fd = rootfs_open_path(&apply->rootfs, path, O_PATH);
+	if (fd < 0)
+		return fd;
+	if (fstatfs(fd, &fs) < 0)
+		return -errno;
+	return fs.f_type == PROC_SUPER_MAGIC ? steal_fd(&fd) : -ENOENT;
+}
+
+static int lay_file(struct apply *apply, const struct plan_file *file)
+{
+	struct mount_source cover = MOUNT_NONE;
+	_cleanup_close_ int target = -1;
+	int r;
+
+	if (file->on_procfs)
+		target = open_procfs(apply, file->target);
+	if (file->on_procfs && target < 0)
+		return target == -ENOENT ? 0 : target_error(apply, file->target, target);
+	r = file->on_procfs ? 0 : make_target(apply, file->target, false, &target);
+	if (r != 0)
+		return r;
+	r = make_room(apply);
+	if (r == 0)
+		r = mount_attach_data(&apply->rootfs, file->target, target, file->content, strlen(file->content), &cover);
+	if (r < 0)
+		return mount_error(apply, "a file of ours", file->target, r);
+	apply->sources[apply->source_count++] = cover;
+	log_debug(apply->log, "mounted a file over %s", file->target);
+	return 0;
+}
+
+static int hide(struct apply *apply, const struct plan_hidden *hidden)
+{
+	struct mount_source cover = MOUNT_NONE;
+	_cleanup_close_ int target = -1;
+	int r;
+
+	target = open_procfs(apply, hidden->path);
+	if (target < 0)
+		return target == -ENOENT ? 0 : target_error(apply, hidden->path, target);
+	r = make_room(apply);
+	if (r == 0)
+		r = mount_attach_empty(&apply->rootfs, hidden->path, target, &cover);
+	if (r < 0)
+		return mount_error(apply, "an empty directory", hidden->path, r);
+	apply->sources[apply->source_count++] = cover;
+	log_debug(apply->log, "covered %s", hidden->path);
+	return 0;
+}
+
+static int lay_files(struct apply *apply)
+{
+	const struct plan *plan = apply->plan;
+	int r = 0;
+
+	for (size_t i = 0; i < plan->file_count && r == 0; i++)
+		r = lay_file(apply, &plan->files[i]);
+	for (size_t i = 0; i < plan->hidden_count && r == 0; i++)
+		r = hide(apply, &plan->hidden[i]);
+	return r;
+}
+
 /* Links are conveniences (nvidia-smi in PATH): where they cannot be written, the container works without. */
 static int make_symlinks(struct apply *apply)
 {
@@ -362,7 +447,7 @@ static bool must_be_covered(int r)
 
 static int cover_file(struct apply *apply, const struct loader_file *file)
 {
-	struct mount_source *sources, cover = MOUNT_NONE;
+	struct mount_source cover = MOUNT_NONE;
 	_cleanup_close_ int target = -1;
 	int r;
 
@@ -371,11 +456,9 @@ static int cover_file(struct apply *apply, const struct loader_file *file)
 		return 0;
 	if (target < 0)
 		return target_error(apply, file->path, target == -ENOENT ? -EROFS : target);
-	sources = reallocarray(apply->sources, apply->source_count + 1, sizeof(*sources));
-	if (!sources)
-		return err_set(apply->err, -ENOMEM, "%m");
-	apply->sources = sources;
-	r = mount_attach_data(&apply->rootfs, file->path, target, file->data, file->size, &cover);
+	r = make_room(apply);
+	if (r == 0)
+		r = mount_attach_data(&apply->rootfs, file->path, target, file->data, file->size, &cover);
 	if (r < 0)
 		return mount_error(apply, "a new version", file->path, r);
 	apply->sources[apply->source_count++] = cover;
@@ -417,7 +500,7 @@ static int write_loader_files(struct apply *apply)
 /* ---- all of it ---- */
 
 static int (*const steps[])(struct apply *) = {
-	find_cgroup, find_owner, open_fds, cross, open_rootfs, attach_all, make_symlinks, allow_devices,
+	find_cgroup, find_owner, open_fds, cross, open_rootfs, attach_all, lay_files, make_symlinks, allow_devices,
 	write_loader_files, /* nothing may fail after the loader's cache is in its place */
 };
 

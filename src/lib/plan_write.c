@@ -32,6 +32,18 @@ static void write_library_dir(FILE *file, const struct plan_library_dir *dir)
 	write_reason(file, dir->reason);
 }
 
+static void write_proc_text(const struct plan *plan, FILE *file)
+{
+	for (size_t i = 0; i < plan->file_count; i++) {
+		(void)fprintf(file, "file        %s", plan->files[i].target);
+		write_reason(file, plan->files[i].reason);
+	}
+	for (size_t i = 0; i < plan->hidden_count; i++) {
+		(void)fprintf(file, "hidden      %s", plan->hidden[i].path);
+		write_reason(file, plan->hidden[i].reason);
+	}
+}
+
 static int write_text(const struct plan *plan, FILE *file)
 {
 	for (size_t i = 0; i < plan->adapters.count; i++) {
@@ -52,6 +64,7 @@ static int write_text(const struct plan *plan, FILE *file)
 		(void)fprintf(file, "symlink     %s -> %s", plan->symlinks[i].path, plan->symlinks[i].points_to);
 		write_reason(file, plan->symlinks[i].reason);
 	}
+	write_proc_text(plan, file);
 	for (size_t i = 0; i < plan->env_count; i++) {
 		(void)fprintf(file, "environment %s=%s", plan->env[i].name, plan->env[i].value);
 		write_reason(file, plan->env[i].reason);
@@ -89,6 +102,16 @@ static json_t *symlink_json(const struct plan_symlink *link)
 	return json_pack("{s:s, s:s, s:s}", "path", link->path, "pointsTo", link->points_to, "reason", link->reason);
 }
 
+static json_t *file_json(const struct plan_file *file)
+{
+	return json_pack("{s:s, s:o, s:s}", "target", file->target, "content", report_string(file->content), "reason", file->reason);
+}
+
+static json_t *hidden_json(const struct plan_hidden *hidden)
+{
+	return json_pack("{s:s, s:s}", "path", hidden->path, "reason", hidden->reason);
+}
+
 static json_t *env_json(const struct plan_env *env)
 {
 	return json_pack("{s:s, s:s, s:s}", "name", env->name, "value", env->value, "reason", env->reason);
@@ -115,14 +138,17 @@ static json_t *library_dir_json(const struct plan_library_dir *dir)
 DEFINE_LIST_JSON(device, devices)
 DEFINE_LIST_JSON(mount, mounts)
 DEFINE_LIST_JSON(symlink, symlinks)
+DEFINE_LIST_JSON(file, files)
+DEFINE_LIST_JSON(hidden, hidden)
 DEFINE_LIST_JSON(env, env)
 DEFINE_LIST_JSON(library_dir, library_dirs)
 
 static int write_json(const struct plan *plan, FILE *file)
 {
-	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters", string_list(&plan->adapters),
+	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters", string_list(&plan->adapters),
 					   "devices", device_list_json(plan), "mounts", mount_list_json(plan), "symlinks",
-					   symlink_list_json(plan), "environment", env_list_json(plan), "libraryDirectories",
+					   symlink_list_json(plan), "files", file_list_json(plan), "hidden",
+					   hidden_list_json(plan), "environment", env_list_json(plan), "libraryDirectories",
 					   library_dir_list_json(plan), "warnings", string_list(&plan->warnings)),
 				 file);
 }
