@@ -25,7 +25,7 @@ void adapter_clear(struct adapter *adapter)
 	free(adapter->uuid);
 	free(adapter->driver_store);
 	free(adapter->reason);
-	*adapter = (struct adapter){.index = -1, .minor = -1};
+	*adapter = (struct adapter){.index = -1, .minor = -1, .whole = -1};
 }
 
 const char *adapter_vendor(const struct adapter *adapter)
@@ -45,6 +45,8 @@ int adapter_describe(const struct adapter *adapter, char **ret)
 {
 	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
 
+	if (adapter->is_part && adapter->whole >= 0)
+		return str_format(ret, "%d:%d %s", adapter->whole, adapter->part, name);
 	if (adapter->index < 0)
 		return str_format(ret, "%s", name);
 	return str_format(ret, "%d %s", adapter->index, name);
@@ -69,6 +71,6 @@ int inventory_take(struct inventory *inventory, struct adapter *adapter)
 	}
 	inventory->adapters = adapters;
 	inventory->adapters[inventory->count++] = *adapter;
-	*adapter = (struct adapter){.index = -1, .minor = -1};
+	*adapter = (struct adapter){.index = -1, .minor = -1, .whole = -1};
 	return 0;
 }

@@ -46,6 +46,12 @@ struct adapter {
 	/* native */
 	int minor;                     /* of /dev/nvidia<minor>; -1 when none */
 
+	/* A part of a GPU (MIG): the adapter of the same backend and minor that is no part is the whole. Never numbered itself. */
+	bool is_part;
+	int part;                      /* its number in the whole */
+	int whole;                     /* index of the whole; -1 until adapters are numbered */
+	int gpu_instance, compute_instance;
+
 	/* Why it cannot be used: the code and a short clause ("its driver store … is not on disk"). 0 and NULL if it can. */
 	int unusable;
 	char *reason;
@@ -61,10 +67,10 @@ const char *adapter_vendor(const struct adapter *adapter);
 enum { LUID_TEXT_SIZE = 5 + 16 + 1 };
 void luid_format(struct luid luid, char text[LUID_TEXT_SIZE]);
 
-/** What a user recognises an adapter by: `0 NVIDIA GeForce RTX 4090`. Return: new string in @ret or -ENOMEM. */
+/** What a user recognises an adapter by: `0 NVIDIA GeForce RTX 4090`, a part by `0:1 NVIDIA A100`. Return: new string in @ret or -ENOMEM. */
 int adapter_describe(const struct adapter *adapter, char **ret);
 
-/** All adapters of the host, in the order of their indexes; those that are not usable come last. */
+/** All adapters of the host, in the order of their indexes; behind them those that are not usable, then parts. */
 struct inventory {
 	struct adapter *adapters;
 	size_t count;

@@ -32,4 +32,6 @@ struct request {
 	uint32_t capabilities;    /* enum capability */
 	struct strv requirements; /* "cuda>=12.4 brand=tesla,driver>=470" */
 	bool requirements_disabled;
+	struct strv imex_channels; /* numbers */
+	bool nvswitches;           /* the nodes of NVSwitches, for a fabric manager in the container */
 };

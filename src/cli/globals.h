@@ -14,6 +14,7 @@
 
 struct globals {
 	const char *config; /* NULL: the usual file */
+	const char *driver_root; /* NULL: as configured */
 	bool inventory_given;
 	enum ctr_gpu_inventory inventory;
 	unsigned timeout_ms; /* 0: as configured */

@@ -9,6 +9,7 @@
 enum {
 	KEY_CAPABILITIES = 0x100,
 	KEY_COMPAT32,
+	KEY_IMEX_CHANNEL,
 };
 
 static const struct argp_option options[] = {
@@ -17,6 +18,7 @@ static const struct argp_option options[] = {
 	{"require", 'r', "EXPR", 0, "A condition on the driver, such as 'cuda>=12.4'; may be repeated", 0},
 	{"capabilities", KEY_CAPABILITIES, "LIST", 0,
 	 "Parts of the driver: compute, compat32, graphics, utility, video, display, ngx, or all (default: utility,compute)", 0},
+	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "IMEX channels, which share memory with other machines; may be repeated", 0},
 	{NULL, 0, NULL, 0, "One part of the driver each; may be combined:", 0},
 	{"compute", 'c', NULL, 0, "CUDA and OpenCL", 0},
 	{"utility", 'u', NULL, 0, "nvidia-smi and the management library", 0},
@@ -71,6 +73,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return add_requirement(request, argument);
 	case KEY_CAPABILITIES:
 		return append(&request->capabilities, argument);
+	case KEY_IMEX_CHANNEL:
+		return append(&request->imex_channels, argument);
 	default:
 		for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
 			if (capabilities[i].key == key)
@@ -88,6 +92,7 @@ void request_options_clear(struct request_options *request)
 	free(request->requirements);
 	free(request->capabilities);
 	free(request->devices);
+	free(request->imex_channels);
 	*request = (struct request_options){0};
 }
 
@@ -100,6 +105,8 @@ static int fill_request(struct session *session, const struct request_options *r
 		result = ctr_gpu_request_set_devices(session->request, request->devices ? request->devices : "all");
 	if (!result && request->capabilities)
 		result = ctr_gpu_request_set_capabilities(session->request, request->capabilities);
+	if (!result && request->imex_channels)
+		result = ctr_gpu_request_set_imex_channels(session->request, request->imex_channels);
 	for (size_t i = 0; !result && i < request->requirement_count; i++)
 		result = ctr_gpu_request_add_requirement(session->request, request->requirements[i]);
 	return result;

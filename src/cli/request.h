@@ -12,6 +12,7 @@
 
 struct request_options {
 	char *devices;      /* NULL: all */
+	char *imex_channels; /* NULL: none */
 	char *capabilities; /* NULL: the library's default */
 	char **requirements;
 	size_t requirement_count;

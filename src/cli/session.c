@@ -58,6 +58,8 @@ int session_open(struct session *session, const struct globals *globals)
 		ctr_gpu_context_set_inventory(session->context, globals->inventory);
 	if (globals->timeout_ms)
 		ctr_gpu_context_set_driver_timeout(session->context, globals->timeout_ms);
+	if (globals->driver_root)
+		return session_check(session, ctr_gpu_context_set_driver_root(session->context, globals->driver_root));
 	return 0;
 }
 

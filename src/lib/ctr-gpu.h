@@ -149,6 +149,17 @@ void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu
  */
 void ctr_gpu_context_set_driver_timeout(struct ctr_gpu_context *context, unsigned milliseconds);
 
+/**
+ * ctr_gpu_context_set_driver_root() - say where a native driver is installed
+ * @directory: the root of the driver's files, such as /run/nvidia/driver; absolute; "/" unless set
+ *
+ * Device nodes and /proc stay this machine's.
+ *
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT if it is not absolute; -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_context_set_driver_root(struct ctr_gpu_context *context, const char *directory);
+
 /* ---- host: the adapters there are ---- */
 
 /**
@@ -244,7 +255,7 @@ struct ctr_gpu_request *ctr_gpu_request_unref(struct ctr_gpu_request *request);
 /**
  * ctr_gpu_request_set_devices() - which devices
  * @devices: "all", "none" (driver libraries only), "void" or "" (nothing), or a list of indexes, LUIDs, PCI addresses and
- *           UUIDs, separated by commas
+ *           UUIDs, separated by commas; "1:0" is the first part (MIG) of GPU 1
  *
  * Whether the host has them shows when the plan is made.
  *
@@ -273,11 +284,20 @@ int ctr_gpu_request_set_capabilities(struct ctr_gpu_request *request, const char
 int ctr_gpu_request_add_requirement(struct ctr_gpu_request *request, const char *requirement);
 
 /**
+ * ctr_gpu_request_set_imex_channels() - memory that GPUs of several machines share
+ * @channels: numbers of channels, separated by commas; "" for none
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const char *channels);
+
+/**
  * ctr_gpu_request_read_environment() - take everything from a container's environment
  * @environment: NULL-terminated "NAME=value"; of a name that occurs twice the last counts; hostile
  *
- * NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, NVIDIA_DISABLE_REQUIRE, and CUDA_VERSION, which marks
- * an image from before these existed.
+ * NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, NVIDIA_DISABLE_REQUIRE, NVIDIA_IMEX_CHANNELS,
+ * NVIDIA_NVSWITCH, and CUDA_VERSION, which marks an image from before these existed.
  *
  * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; -ENOMEM.
  * Since: 0.1

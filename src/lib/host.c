@@ -6,28 +6,49 @@
 #include <stdlib.h>
 
 #include "lib/ctr-gpu.h"
+#include "nvidia/nvidia.h"
 #include "wsl/gpu_pv.h"
 
 /* In the order of numbering. */
 static const struct backend *const backends[] = {
 	&backend_gpu_pv,
+	&backend_nvidia,
 };
 _Static_assert(ARRAY_SIZE(backends) <= HOST_BACKENDS_MAX, "a host can hold every backend");
 
-/* Moves the usable adapters to the front, keeps the order otherwise, and numbers them. */
+/* In this order: GPUs, whose index is their position; GPUs that are not usable; parts of GPUs. */
+enum group { GROUP_USABLE, GROUP_UNUSABLE, GROUP_PARTS, GROUPS };
+
+static enum group group_of(const struct adapter *adapter)
+{
+	if (adapter->is_part)
+		return GROUP_PARTS;
+	return adapter->unusable ? GROUP_UNUSABLE : GROUP_USABLE;
+}
+
+static int index_of_whole(const struct inventory *sorted, const struct adapter *part)
+{
+	for (size_t i = 0; i < sorted->count; i++)
+		if (sorted->adapters[i].backend == part->backend && sorted->adapters[i].minor == part->minor &&
+		    !sorted->adapters[i].is_part)
+			return sorted->adapters[i].index;
+	return -1;
+}
+
 static int number_adapters(struct inventory *inventory)
 {
 	struct inventory sorted = {0};
 	int r = 0;
 
-	for (int usable = 1; usable >= 0; usable--)
+	for (enum group group = GROUP_USABLE; group < GROUPS; group++)
 		for (size_t i = 0; i < inventory->count && r == 0; i++) {
 			struct adapter *adapter = &inventory->adapters[i];
 
 			/* Taken already: inventory_take() leaves an adapter without a backend. */
-			if (!adapter->backend || (adapter->unusable == 0) != usable)
+			if (!adapter->backend || group_of(adapter) != group)
 				continue;
-			adapter->index = usable ? (int)sorted.count : -1;
+			adapter->index = group == GROUP_USABLE ? (int)sorted.count : -1;
+			adapter->whole = group == GROUP_PARTS ? index_of_whole(&sorted, adapter) : -1;
 			r = inventory_take(&sorted, adapter);
 		}
 	sorted.notes = inventory->notes;

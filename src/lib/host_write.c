@@ -17,7 +17,9 @@ static void write_line(FILE *file, const char *label, const char *value)
 
 static void write_heading(FILE *file, const struct adapter *adapter)
 {
-	if (adapter->index >= 0)
+	if (adapter->is_part)
+		(void)fprintf(file, "MIG %d:%d ", adapter->whole, adapter->part);
+	else if (adapter->index >= 0)
 		(void)fprintf(file, "GPU %-3d ", adapter->index);
 	else
 		(void)fputs("GPU -   ", file);
@@ -72,13 +74,20 @@ static int write_text(const struct ctr_gpu_host *host, FILE *file)
 	return report_finish(file);
 }
 
+/* What users select a part of a GPU by: "1:0". */
+static json_t *part_json(const struct adapter *adapter)
+{
+	return adapter->is_part ? json_sprintf("%d:%d", adapter->whole, adapter->part) : json_null();
+}
+
 static json_t *adapter_json(const struct adapter *adapter)
 {
 	char luid[LUID_TEXT_SIZE];
 
 	luid_format(adapter->luid, luid);
-	return json_pack("{s:o, s:s, s:o, s:s, s:i, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:s, s:o, s:s, s:i, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o}",
 			 "index", adapter->index >= 0 ? json_integer(adapter->index) : json_null(),
+			 "part", part_json(adapter),
 			 "backend", adapter->backend->name,
 			 "name", report_string(adapter->name),
 			 "vendor", adapter_vendor(adapter),
@@ -109,7 +118,7 @@ static int write_json(const struct ctr_gpu_host *host, FILE *file)
 
 static void write_csv_row(FILE *file, const struct adapter *adapter)
 {
-	char luid[LUID_TEXT_SIZE], index[16] = "";
+	char luid[LUID_TEXT_SIZE], index[24] = "";
 	const char *fields[] = {
 		index,
 		adapter->backend->name,
@@ -124,7 +133,9 @@ static void write_csv_row(FILE *file, const struct adapter *adapter)
 	};
 
 	luid_format(adapter->luid, luid);
-	if (adapter->index >= 0)
+	if (adapter->is_part)
+		(void)snprintf(index, sizeof(index), "%d:%d", adapter->whole, adapter->part);
+	else if (adapter->index >= 0)
 		(void)snprintf(index, sizeof(index), "%d", adapter->index);
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		if (i > 0)

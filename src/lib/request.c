@@ -25,6 +25,7 @@ void request_clear(struct request *request)
 {
 	strv_clear(&request->devices);
 	strv_clear(&request->requirements);
+	strv_clear(&request->imex_channels);
 	*request = (struct request){0};
 }
 
@@ -49,6 +50,12 @@ int request_set_devices(struct request *request, const char *devices)
 		list = (struct strv){0};
 	}
 	return 0;
+}
+
+int request_set_imex_channels(struct request *request, const char *channels)
+{
+	strv_clear(&request->imex_channels);
+	return strv_split(channels, ",", &request->imex_channels);
 }
 
 static uint32_t capability_bits(const char *name)
@@ -157,6 +164,15 @@ static int read_requirements(struct request *request, const char *const *environ
 	return legacy ? add_version_requirement(request, env_get(environment, "CUDA_VERSION"), err) : 0;
 }
 
+/* "all" has never meant anything for IMEX channels. */
+static int read_extras(struct request *request, const char *const *environment)
+{
+	const char *channels = env_get(environment, "NVIDIA_IMEX_CHANNELS"), *switches = env_get(environment, "NVIDIA_NVSWITCH");
+
+	request->nvswitches = switches && streq(switches, "enabled");
+	return channels && !streq(channels, "all") ? request_set_imex_channels(request, channels) : 0;
+}
+
 int request_read_environment(struct request *request, const char *const *environment, struct err *err)
 {
 	const char *devices = env_get(environment, "NVIDIA_VISIBLE_DEVICES");
@@ -167,6 +183,9 @@ int request_read_environment(struct request *request, const char *const *environ
 
 	r = request_set_devices(request, devices ? devices : legacy ? "all" : "void");
 	if (r < 0 || request->kind == REQUEST_VOID)
+		return r;
+	r = read_extras(request, environment);
+	if (r < 0)
 		return r;
 	if (!capabilities || !*capabilities)
 		capabilities = legacy ? "all" : "";
@@ -217,6 +236,11 @@ int ctr_gpu_request_add_requirement(struct ctr_gpu_request *request, const char 
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment)
 {
 	return request_read_environment(&request->data, environment, &request->context->err);
+}
+
+int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const char *channels)
+{
+	return request_set_imex_channels(&request->data, channels);
 }
 
 bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request)

@@ -23,6 +23,9 @@ int request_set_devices(struct request *request, const char *devices);
 /** Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY with @err set. */
 int request_set_capabilities(struct request *request, const char *capabilities, struct err *err);
 
+/** Return: 0 or -ENOMEM. */
+int request_set_imex_channels(struct request *request, const char *channels);
+
 /** Return: 0; CTR_GPU_E_BAD_REQUIREMENT with @err set; -ENOMEM. */
 int request_add_requirement(struct request *request, const char *requirement, struct err *err);
 

@@ -157,9 +157,26 @@ static const struct adapter *find_by_uuid_prefix(const struct inventory *invento
 	return found;
 }
 
+/* "1:0": a part of a GPU, by the GPU's index and its own. */
+static const struct adapter *find_part(const struct inventory *inventory, const char *device)
+{
+	int whole, part, length = 0;
+
+	if (*device < '0' || *device > '9' || sscanf(device, "%4d:%4d%n", &whole, &part, &length) != 2 || device[length] || part < 0)
+		return NULL;
+	for (size_t i = 0; i < inventory->count; i++)
+		if (inventory->adapters[i].is_part && inventory->adapters[i].whole == whole && inventory->adapters[i].part == part)
+			return &inventory->adapters[i];
+	return NULL;
+}
+
 static const struct adapter *find(const struct inventory *inventory, const char *device)
 {
+	const struct adapter *part = find_part(inventory, device);
 	long index;
+
+	if (part)
+		return part;
 
 	if (is_index(device, &index))
 		return index < (long)inventory->count && inventory->adapters[index].index == index ? &inventory->adapters[index] : NULL;
@@ -180,7 +197,7 @@ static int mark_named(const struct ctr_gpu_host *host, const struct request *req
 			return err_set(err, adapter->unusable, "device %.64s (%s) cannot be used: %s\n%s", request->devices.items[i],
 				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
 				       remedy(adapter->unusable));
-		wanted[adapter->index] = true;
+		wanted[adapter - host->inventory.adapters] = true;
 	}
 	return 0;
 }
@@ -204,7 +221,7 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < inventory->count; i++)
-		if (wanted[i] || (request->kind == REQUEST_ALL && !inventory->adapters[i].unusable))
+		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0))
 			selection.adapters[selection.count++] = &inventory->adapters[i];
 	*ret = selection;
 	selection = (struct selection){0};

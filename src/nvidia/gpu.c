@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "nvidia/gpu.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "nvidia/mig.h"
+#include "nvidia/nvidia.h"
+#include "nvidia/proc.h"
+
+enum {
+	GPUS_MAX = 256, /* NV_MAX_DEVICES is 32 and has grown before */
+	MINOR_MAX = 254, /* 255 is nvidiactl, 254 nvidia-modeset */
+};
+
+/* A GPU that nobody has opened since boot has a UUID of question marks. */
+static int read_uuid(const char *text, char **ret)
+{
+	_cleanup_free_ char *uuid = NULL;
+	int r;
+
+	r = proc_field(text, "GPU UUID", &uuid);
+	if (r == -ENOENT || (r == 0 && (strchr(uuid, '?') || !str_has_prefix(uuid, "GPU-"))))
+		return 0;
+	if (r == 0)
+		*ret = steal_ptr(uuid);
+	return r;
+}
+
+int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_excluded)
+{
+	_cleanup_free_ char *excluded = NULL;
+	unsigned minor;
+	int r;
+
+	r = proc_number(text, "Device Minor", MINOR_MAX - 1, &minor);
+	if (r < 0)
+		return r == -ENOMEM ? r : -EINVAL;
+	adapter->minor = (int)minor;
+	r = proc_field(text, "Model", &adapter->name);
+	if (r == 0 || r == -ENOENT)
+		r = read_uuid(text, &adapter->uuid);
+	if (r == 0)
+		r = proc_field(text, "GPU Excluded", &excluded);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	*ret_excluded = excluded && !streq(excluded, "No");
+	return 0;
+}
+
+static int refuse(struct adapter *adapter, int code, const char *reason)
+{
+	adapter->unusable = code;
+	adapter->reason = strdup(reason);
+	return adapter->reason ? 0 : -ENOMEM;
+}
+
+static int check_node(const struct module *module, struct adapter *adapter)
+{
+	_cleanup_free_ char *node = NULL;
+	dev_t number;
+	int r;
+
+	if (str_format(&node, "/dev/nvidia%d", adapter->minor) < 0)
+		return -ENOMEM;
+	r = module_node(module, node, "nvidia", &number);
+	if (r == 0)
+		return 0;
+	adapter->unusable = CTR_GPU_E_NO_ADAPTER;
+	if (r == -ENOENT)
+		return str_format(&adapter->reason, "its node %s is missing: nvidia-modprobe -c %d makes it", node, adapter->minor);
+	return str_format(&adapter->reason, "%s is not a node of NVIDIA's driver", node);
+}
+
+static unsigned read_sysfs_id(const char *address, const char *name)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+
+	if (str_format(&path, "/sys/bus/pci/devices/%s/%s", address, name) < 0 || module_read_file(path, &text) < 0)
+		return 0;
+	return (unsigned)strtoul(text, NULL, 16) & 0xffff;
+}
+
+static int describe(const struct module *module, const char *address, struct adapter *adapter)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	bool excluded = false;
+	int r;
+
+	adapter->pci_address = strdup(address);
+	if (!adapter->pci_address || str_format(&path, NVIDIA_PROC "/gpus/%s/information", address) < 0)
+		return -ENOMEM;
+	adapter->vendor_id = PCI_VENDOR_NVIDIA;
+	adapter->device_id = read_sysfs_id(address, "device");
+	r = module_read_file(path, &text);
+	if (r == 0)
+		r = gpu_parse_information(text, adapter, &excluded);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		return refuse(adapter, CTR_GPU_E_NO_ADAPTER, "the driver does not describe it");
+	if (excluded)
+		return refuse(adapter, CTR_GPU_E_NO_ADAPTER, "the driver was told to leave it alone (NVreg_ExcludedGpus)");
+	return check_node(module, adapter);
+}
+
+static int add(const struct module *module, const char *address, struct inventory *inventory)
+{
+	struct adapter adapter = {.backend = &backend_nvidia, .index = -1, .minor = -1};
+	size_t position = inventory->count;
+	int r;
+
+	r = describe(module, address, &adapter);
+	if (r < 0) {
+		adapter_clear(&adapter);
+		return r;
+	}
+	r = inventory_take(inventory, &adapter);
+	return r < 0 || inventory->adapters[position].unusable ? r : mig_read_parts(inventory, position);
+}
+
+/* Addresses have digits of one case and fixed lengths, but for the domain, which may have more than four digits. */
+static int compare_addresses(const void *a, const void *b)
+{
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+	size_t x_length = strlen(x), y_length = strlen(y);
+
+	return x_length != y_length ? (x_length < y_length ? -1 : 1) : strcmp(x, y);
+}
+
+static int list_addresses(struct strv *ret)
+{
+	DIR *directory = opendir(NVIDIA_PROC "/gpus");
+	const struct dirent *entry;
+	int r = 0;
+
+	if (!directory)
+		return errno == ENOENT ? 0 : -errno;
+	while (r == 0 && ret->count < GPUS_MAX && (entry = readdir(directory)))
+		if (proc_is_pci_address(entry->d_name))
+			r = strv_add(ret, entry->d_name);
+	(void)closedir(directory);
+	if (ret->count > 1)
+		qsort(ret->items, ret->count, sizeof(*ret->items), compare_addresses);
+	return r;
+}
+
+int gpus_read(const struct module *module, struct inventory *inventory, struct err *err)
+{
+	_cleanup_strv_ struct strv addresses = {0};
+	int r;
+
+	r = list_addresses(&addresses);
+	for (size_t i = 0; i < addresses.count && r == 0; i++)
+		r = add(module, addresses.items[i], inventory);
+	return r < 0 ? err_set(err, r, "cannot read " NVIDIA_PROC "/gpus: %m") : 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The GPUs that the kernel module drives, from /proc/driver/nvidia/gpus. */
+
+#include "base/adapter.h"
+#include "base/err.h"
+#include "nvidia/module.h"
+
+/**
+ * gpus_read() - append every GPU, in the order of PCI addresses, which is nvidia-smi's
+ *
+ * Parts of GPUs (MIG) follow the GPU they belong to. Return: 0; negative errno with @err set.
+ */
+int gpus_read(const struct module *module, struct inventory *inventory, struct err *err);
+
+/** Fills what the text of gpus/<address>/information says. Return: 0; -EINVAL if it has no usable minor; -ENOMEM. */
+int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_excluded);

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "nvidia/install.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/elf_file.h"
+#include "base/fd.h"
+#include "ldcache/ldcache.h"
+#include "nvidia/proc.h"
+
+/* Libraries that lead to the driver's directories. Debian, for one, spreads them over two. */
+static const char *const anchors[] = {
+	"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1", "libGLX_nvidia.so.0", "libnvcuvid.so.1",
+};
+
+/* Where drivers are when no loader cache tells. */
+static const char *const usual_dirs[] = {
+#if defined(__aarch64__)
+	"/usr/lib/aarch64-linux-gnu/nvidia/current",
+	"/usr/lib/aarch64-linux-gnu",
+#else
+	"/usr/lib/x86_64-linux-gnu/nvidia/current",
+	"/usr/lib/x86_64-linux-gnu",
+	"/usr/lib/i386-linux-gnu/nvidia/current",
+	"/usr/lib/i386-linux-gnu",
+	"/usr/lib32",
+	"/run/opengl-driver-32/lib",
+#endif
+	"/usr/lib64",
+	"/usr/lib64/nvidia",
+	"/usr/lib",
+	"/usr/local/nvidia/lib64",
+	"/usr/local/nvidia/lib",
+	"/opt/nvidia/lib64",
+	"/run/opengl-driver/lib",
+	"/home/kubernetes/bin/nvidia/lib64",
+};
+
+void install_close(struct install *install)
+{
+	for (size_t i = 0; i < install->dir_count; i++) {
+		cleanup_closep(&install->dirs[i].fd);
+		free(install->dirs[i].path);
+	}
+	free(install->other_version);
+	free(install->root_path);
+	rootfs_close(&install->root);
+	install->root_path = NULL;
+	install->dir_count = 0;
+	install->other_version = NULL;
+}
+
+/* The path of an open file, without symlinks. */
+static int path_of(int fd, char **ret)
+{
+	char link[32], path[4096];
+	ssize_t length;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, sizeof(path));
+	if (length < 0)
+		return -errno;
+	if ((size_t)length == sizeof(path) || path[0] != '/')
+		return -ENAMETOOLONG;
+	*ret = strndup(path, (size_t)length);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int install_find(const struct install *install, const char *path, struct install_file *ret)
+{
+	_cleanup_close_ int fd = -1;
+	struct install_file file;
+	int r;
+
+	fd = rootfs_open_path(&install->root, path, O_PATH);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &file.st) < 0)
+		return -errno;
+	r = path_of(fd, &file.path);
+	if (r == 0)
+		*ret = file;
+	return r;
+}
+
+const char *install_path_inside(const struct install *install, const char *path)
+{
+	size_t length = strlen(install->root_path);
+
+	return strncmp(path, install->root_path, length) == 0 && path[length] == '/' ? path + length : NULL;
+}
+
+size_t install_stem_length(const struct install *install, const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(install->version) + strlen(".so.");
+	const char *end;
+
+	if (length <= suffix)
+		return 0;
+	end = name + length - suffix;
+	return str_has_prefix(end, ".so.") && streq(end + strlen(".so."), install->version) ? length - suffix : 0;
+}
+
+/* ---- directories ---- */
+
+/* Whether a library is of the machine's own ABI or of the 32-bit one beside it; -ENOEXEC for any other. */
+static int read_abi(int dir, const char *name, bool *ret_is_32)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	Elf64_Ehdr header; /* both classes begin alike up to e_version */
+
+	if (fd < 0)
+		return -errno;
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
+#if defined(__x86_64__)
+	if (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64) {
+		*ret_is_32 = false;
+		return 0;
+	}
+	if (header.e_ident[EI_CLASS] == ELFCLASS32 && header.e_machine == EM_386) {
+		*ret_is_32 = true;
+		return 0;
+	}
+#elif defined(__aarch64__)
+	if (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_AARCH64) {
+		*ret_is_32 = false;
+		return 0;
+	}
+#endif
+	return -ENOEXEC;
+}
+
+static bool has_dir(const struct install *install, const char *path, size_t length)
+{
+	for (size_t i = 0; i < install->dir_count; i++)
+		if (strncmp(install->dirs[i].path, path, length) == 0 && install->dirs[i].path[length] == '\0')
+			return true;
+	return false;
+}
+
+/* The same for a path below the driver root. */
+static bool has_dir_inside(const struct install *install, const char *path, size_t length)
+{
+	for (size_t i = 0; i < install->dir_count; i++) {
+		const char *inside = install_path_inside(install, install->dirs[i].path);
+
+		if (inside && strncmp(inside, path, length) == 0 && inside[length] == '\0')
+			return true;
+	}
+	return false;
+}
+
+/* Takes the directory of a library whose path has no symlinks in it. */
+static int take_dir(struct install *install, const char *library)
+{
+	const char *name = strrchr(library, '/') + 1;
+	size_t length = (size_t)(name - 1 - library);
+	struct install_dir dir = {.fd = -1};
+	int r;
+
+	if (has_dir(install, library, length) || install->dir_count == INSTALL_DIRS_MAX)
+		return 0;
+	dir.path = strndup(library, length);
+	if (!dir.path)
+		return -ENOMEM;
+	dir.fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = dir.fd < 0 ? -errno : read_abi(dir.fd, name, &dir.is_32);
+	if (r < 0) {
+		cleanup_closep(&dir.fd);
+		free(dir.path);
+		return 0;
+	}
+	install->dirs[install->dir_count++] = dir;
+	return 0;
+}
+
+/* What version libcuda has, if it is not the kernel module's: for the message. */
+static int note_version(struct install *install, const char *library)
+{
+	const char *version = strstr(strrchr(library, '/'), "libcuda.so.");
+
+	if (!version || install->other_version)
+		return 0;
+	version += strlen("libcuda.so.");
+	if (!proc_is_version(version) || streq(version, install->version))
+		return 0;
+	install->other_version = strdup(version);
+	return install->other_version ? 0 : -ENOMEM;
+}
+
+/* Follows what is called a library of the driver to its file, and takes that one's directory if the version is right. */
+static int consider(struct install *install, const char *path)
+{
+	_cleanup_free_ char *real = NULL;
+	struct install_file file;
+	int r;
+
+	r = install_find(install, path, &file);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	real = file.path;
+	if (!S_ISREG(file.st.st_mode))
+		return 0;
+	if (install_stem_length(install, strrchr(real, '/') + 1) == 0)
+		return note_version(install, real);
+	return take_dir(install, real);
+}
+
+struct visit {
+	struct install *install;
+	int result;
+};
+
+static void visit_entry(void *user, const char *name, const char *path)
+{
+	struct visit *visit = user;
+	const char *slash = strrchr(path, '/');
+
+	if (visit->result < 0 || path[0] != '/' || slash == path)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(anchors); i++)
+		if (streq(anchors[i], name) && !has_dir_inside(visit->install, path, (size_t)(slash - path)))
+			visit->result = consider(visit->install, path);
+}
+
+static int search_cache(struct install *install)
+{
+	struct visit visit = {.install = install};
+	_cleanup_free_ char *data = NULL;
+	_cleanup_close_ int fd = -1;
+	struct span cache;
+	size_t size;
+	int r;
+
+	fd = rootfs_open_path(&install->root, "/etc/ld.so.cache", O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	r = fd_read_all(fd, LDCACHE_MAX_SIZE, &data, &size);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	cache = (struct span){.data = (const unsigned char *)data, .size = size};
+	ldcache_each(&cache, visit_entry, &visit);
+	return visit.result;
+}
+
+static bool has_abi(const struct install *install, bool is_32)
+{
+	for (size_t i = 0; i < install->dir_count; i++)
+		if (install->dirs[i].is_32 == is_32)
+			return true;
+	return false;
+}
+
+static int search_usual_dirs(struct install *install)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(usual_dirs) && r == 0; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(anchors) && r == 0; j++) {
+			_cleanup_free_ char *path = NULL;
+
+			if (str_format(&path, "%s/%s", usual_dirs[i], anchors[j]) < 0)
+				return -ENOMEM;
+			r = consider(install, path);
+		}
+	return r;
+}
+
+static int complain(const struct install *install, const char *root, struct err *err)
+{
+	if (install->other_version)
+		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
+			       "the driver was updated halfway: kernel module %s, libraries %s\n"
+			       "Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm nvidia; modprobe "
+			       "nvidia",
+			       install->version, install->other_version);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
+		       "NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s\n"
+		       "Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, --root.",
+		       install->version, root);
+}
+
+int install_open(const struct settings *settings, const char *version, struct install *ret, struct err *err)
+{
+	_cleanup_install_ struct install install = {.version = version, .root = ROOTFS_CLOSED};
+	const char *root = settings->driver_root ? settings->driver_root : "/";
+	int r;
+
+	r = rootfs_open(AT_FDCWD, root, &install.root);
+	if (r < 0)
+		return err_set(err, r, "cannot open the driver root %s: %m\nCheck \"driver-root\" in the configuration, and --root.", root);
+	r = path_of(install.root.fd, &install.root_path);
+	if (r == 0 && streq(install.root_path, "/"))
+		install.root_path[0] = '\0';
+	if (r == 0)
+		r = search_cache(&install);
+	if (r == 0 && !has_abi(&install, false))
+		r = search_usual_dirs(&install);
+	if (r < 0)
+		return err_set(err, r, "cannot look for the driver's libraries: %m");
+	if (!has_abi(&install, false))
+		return complain(&install, root, err);
+	*ret = install;
+	install = (struct install){.root = ROOTFS_CLOSED};
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The driver's files on this machine, wherever its packager put them. The kernel module's version is the key: a directory
+ * in which a library of exactly that version lies is one of the driver's. Such directories are found through the host's
+ * loader cache, and failing that in well-known places; all below the driver root, if there is one.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/rootfs.h"
+#include "base/settings.h"
+#include "base/str.h"
+#include "nvidia/table.h"
+
+enum { INSTALL_DIRS_MAX = 8 };
+
+struct install_dir {
+	int fd;
+	char *path;  /* without symlinks, as this machine has it: with the driver root in front */
+	bool is_32;  /* of the 32-bit ABI beside the machine's own */
+};
+
+struct install {
+	const char *version; /* borrowed */
+	struct rootfs root;
+	char *root_path; /* without symlinks; "" for "/" */
+	struct install_dir dirs[INSTALL_DIRS_MAX];
+	size_t dir_count;
+	char *other_version; /* of a libcuda that was found and is not the kernel module's; NULL if there is none */
+};
+
+void install_close(struct install *install);
+#define _cleanup_install_ _cleanup_(install_close)
+
+/**
+ * install_open() - find the driver's directories
+ * @version: of the kernel module; must outlive the installation
+ *
+ * Return: 0; CTR_GPU_E_DRIVER_LIBRARY if the libraries are nowhere or of another version; negative errno. @err is set.
+ */
+int install_open(const struct settings *settings, const char *version, struct install *ret, struct err *err);
+
+/* A file of the driver. */
+struct install_file {
+	char *path;     /* without symlinks, as this machine has it */
+	struct stat st;
+};
+
+/**
+ * install_find() - a file or directory by its path below the driver root
+ *
+ * Return: 0; -ENOENT and other negative errno.
+ */
+int install_find(const struct install *install, const char *path, struct install_file *ret);
+
+/** Return: a path of this machine as it is below the driver root; NULL if it is not below it. */
+const char *install_path_inside(const struct install *install, const char *path);
+
+/** Return: the length of <stem> if the name is <stem>.so.<driver version>, else 0. */
+size_t install_stem_length(const struct install *install, const char *name);
+
+/* A library of the driver's version, or one that came with it. */
+struct install_library {
+	char *path;
+	char *soname;
+	const struct driver_library *known; /* NULL: the table does not know it */
+	bool is_32;
+	struct stat st;
+};
+
+struct install_libraries {
+	struct install_library *items;
+	size_t count;
+};
+
+void install_libraries_clear(struct install_libraries *libraries);
+#define _cleanup_libraries_ _cleanup_(install_libraries_clear)
+
+/**
+ * install_libraries() - the libraries of some capabilities, ordered by directory and name
+ * @capabilities: of enum capability; CAPABILITY_COMPAT32 adds the 32-bit ones
+ *
+ * Return: 0 or negative errno.
+ */
+int install_libraries(const struct install *install, uint32_t capabilities, struct install_libraries *ret);

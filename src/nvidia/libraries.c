@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The libraries of a driver. Its directories are read once each; a name that ends in the driver's version decides, together
+ * with the table, and only libraries that the table does not know are opened, for their SONAME.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/elf_file.h"
+#include "nvidia/install.h"
+
+enum { LIBRARIES_MAX = 256 };
+
+static void library_clear(struct install_library *library)
+{
+	free(library->path);
+	free(library->soname);
+}
+
+void install_libraries_clear(struct install_libraries *libraries)
+{
+	for (size_t i = 0; i < libraries->count; i++)
+		library_clear(&libraries->items[i]);
+	free(libraries->items);
+	*libraries = (struct install_libraries){0};
+}
+
+static int take(struct install_libraries *libraries, struct install_library *library)
+{
+	struct install_library *items = array_grow(libraries->items, libraries->count, sizeof(*items));
+
+	if (!items) {
+		library_clear(library);
+		return -ENOMEM;
+	}
+	libraries->items = items;
+	libraries->items[libraries->count++] = *library;
+	return 0;
+}
+
+/* Return: 0; -ENOENT if it is no library with a usable SONAME; -ENOMEM. */
+static int read_soname(const struct install_dir *dir, const char *name, char **ret)
+{
+	_cleanup_close_ int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_free_ char *soname = NULL;
+	int r;
+
+	if (fd < 0)
+		return -ENOENT;
+	r = elf_file_read_soname(fd, &soname);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0 || !str_has_prefix(soname, "lib") || strchr(soname, '/'))
+		return -ENOENT;
+	*ret = steal_ptr(soname);
+	return 0;
+}
+
+static int name_library(const struct install_dir *dir, const char *name, struct install_library *library)
+{
+	if (!library->known)
+		return read_soname(dir, name, &library->soname);
+	if (library->known->soversion)
+		return str_format(&library->soname, "%s.so.%s", library->known->stem, library->known->soversion);
+	library->soname = strdup(name);
+	return library->soname ? 0 : -ENOMEM;
+}
+
+/* The file itself: in a driver root a symlink may lead anywhere, so it is followed inside the root. */
+static int locate(const struct install *install, const struct install_dir *dir, const char *name, struct install_library *library)
+{
+	_cleanup_free_ char *path = NULL;
+	struct install_file file;
+	const char *inside;
+	int r;
+
+	if (str_format(&path, "%s/%s", dir->path, name) < 0)
+		return -ENOMEM;
+	if (fstatat(dir->fd, name, &library->st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -ENOENT;
+	if (S_ISREG(library->st.st_mode)) {
+		library->path = steal_ptr(path);
+		return 0;
+	}
+	inside = install_path_inside(install, path);
+	r = inside ? install_find(install, inside, &file) : -ENOENT;
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	library->path = file.path;
+	library->st = file.st;
+	return S_ISREG(file.st.st_mode) ? 0 : -ENOENT;
+}
+
+static int add(const struct install *install, const struct install_dir *dir, const char *name,
+	       const struct driver_library *known, struct install_libraries *libraries)
+{
+	struct install_library library = {.known = known, .is_32 = dir->is_32};
+	int r;
+
+	r = locate(install, dir, name, &library);
+	if (r == 0)
+		r = name_library(dir, name, &library);
+	if (r < 0) {
+		library_clear(&library);
+		return r == -ENOENT ? 0 : r;
+	}
+	return take(libraries, &library);
+}
+
+static bool is_wanted(const struct driver_library *known, uint32_t capabilities)
+{
+	return (known ? known->capabilities : CAPABILITY_COMPUTE) & capabilities;
+}
+
+static int list_names(const struct install *install, const struct install_dir *dir, struct strv *ret)
+{
+	DIR *directory;
+	const struct dirent *entry;
+	int r = 0, fd;
+
+	/* A descriptor of its own, so that reading starts at the beginning each time. */
+	fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	directory = fd < 0 ? NULL : fdopendir(fd);
+	if (!directory) {
+		r = -errno;
+		cleanup_closep(&fd);
+		return r;
+	}
+	while (r == 0 && ret->count < LIBRARIES_MAX && (entry = readdir(directory)))
+		if (install_stem_length(install, entry->d_name) > 0)
+			r = strv_add(ret, entry->d_name);
+	(void)closedir(directory);
+	strv_sort(ret);
+	return r;
+}
+
+static int add_versioned(const struct install *install, const struct install_dir *dir, uint32_t capabilities,
+			 struct install_libraries *libraries)
+{
+	_cleanup_strv_ struct strv names = {0};
+	int r;
+
+	r = list_names(install, dir, &names);
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		const char *name = names.items[i];
+		const struct driver_library *known = driver_library_find(name, install_stem_length(install, name));
+
+		if (is_wanted(known, capabilities))
+			r = add(install, dir, name, known, libraries);
+	}
+	return r;
+}
+
+static int add_own_versions(const struct install *install, const struct install_dir *dir, uint32_t capabilities,
+			    struct install_libraries *libraries)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < driver_library_count && r == 0; i++) {
+		const struct driver_library *known = &driver_libraries[i];
+		_cleanup_free_ char *name = NULL;
+
+		if (!known->own_version || !is_wanted(known, capabilities))
+			continue;
+		if (str_format(&name, "%s.so.%s", known->stem, known->soversion) < 0)
+			return -ENOMEM;
+		r = add(install, dir, name, known, libraries);
+	}
+	return r;
+}
+
+int install_libraries(const struct install *install, uint32_t capabilities, struct install_libraries *ret)
+{
+	_cleanup_libraries_ struct install_libraries libraries = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < install->dir_count && r == 0; i++) {
+		const struct install_dir *dir = &install->dirs[i];
+
+		if (dir->is_32 && !(capabilities & CAPABILITY_COMPAT32))
+			continue;
+		r = add_versioned(install, dir, capabilities, &libraries);
+		if (r == 0)
+			r = add_own_versions(install, dir, capabilities, &libraries);
+	}
+	if (r < 0)
+		return r;
+	*ret = libraries;
+	libraries = (struct install_libraries){0};
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Parts of GPUs (Multi-Instance GPU): a GPU instance has a share of memory and engines, a compute instance in it some of
+ * its cores. To open one is a capability: a file below /proc/driver/nvidia/capabilities names the minor of a node in
+ * /dev/nvidia-caps. Drivers whose /proc/devices has no "nvidia-caps" take the file below /proc itself as the capability.
+ */
+
+#include "base/adapter.h"
+#include "base/err.h"
+#include "base/plan.h"
+#include "nvidia/module.h"
+
+/** Appends the parts of the GPU at @position, ordered by GPU instance and compute instance. Return: 0 or negative errno. */
+int mig_read_parts(struct inventory *inventory, size_t position);
+
+/**
+ * mig_plan() - the capabilities that a GPU or a part of one needs
+ *
+ * A GPU gets those of all its parts. Return: 0; CTR_GPU_E_NO_ADAPTER or negative errno with @err set.
+ */
+int mig_plan(const struct module *module, const struct adapter *adapter, struct plan *plan, struct err *err);
+
+/** The capability that a file below NVIDIA_PROC/capabilities stands for, such as "mig/config". Return: as mig_plan(). */
+int mig_plan_capability(const struct module *module, const char *name, const char *reason, struct plan *plan, struct err *err);

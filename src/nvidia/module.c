@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "nvidia/module.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "nvidia/proc.h"
+
+enum { PROC_FILE_MAX = 256 * 1024 };
+
+void module_clear(struct module *module)
+{
+	free(module->version);
+	free(module->devices);
+	*module = (struct module){0};
+}
+
+int module_read_file(const char *path, char **ret)
+{
+	return fd_read_file_at(AT_FDCWD, path, PROC_FILE_MAX, ret, NULL);
+}
+
+/* Drivers before 550 register one "frontend" for all nodes of major 195. */
+static int major_of(const struct module *module, const char *driver, unsigned *ret)
+{
+	int r = proc_device_major(module->devices, driver, ret);
+
+	if (r == -ENOENT && streq(driver, "nvidia"))
+		return proc_device_major(module->devices, "nvidia-frontend", ret);
+	return r;
+}
+
+int module_node(const struct module *module, const char *path, const char *driver, dev_t *ret)
+{
+	unsigned number;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISCHR(st.st_mode))
+		return -ENODEV;
+	if (major_of(module, driver, &number) < 0)
+		return -ENXIO;
+	if (major(st.st_rdev) != number)
+		return -ENODEV;
+	*ret = st.st_rdev;
+	return 0;
+}
+
+static int read_version(char **ret)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	r = module_read_file(NVIDIA_PROC "/version", &text);
+	return r < 0 ? r : proc_driver_version(text, ret);
+}
+
+int module_read(struct module *ret, struct err *err)
+{
+	_cleanup_module_ struct module module = {0};
+	struct stat st;
+	dev_t number;
+	int r;
+
+	/* Nothing else decides whether this kind of device is here. */
+	if (stat("/dev/nvidiactl", &st) < 0 || !S_ISCHR(st.st_mode))
+		return CTR_GPU_E_NO_DEVICE;
+	r = read_version(&module.version);
+	if (r == -ENOENT)
+		return err_set(err, CTR_GPU_E_NO_ADAPTER,
+			       "/dev/nvidiactl is there, but NVIDIA's kernel module is not loaded (%s/version is missing)\n"
+			       "Load it: modprobe nvidia. If that fails, dmesg says why.",
+			       NVIDIA_PROC);
+	if (r < 0)
+		return err_set(err, r, "cannot read " NVIDIA_PROC "/version: %m");
+	r = module_read_file("/proc/devices", &module.devices);
+	if (r < 0)
+		return err_set(err, r, "cannot read /proc/devices: %m");
+	if (module_node(&module, "/dev/nvidiactl", "nvidia", &number) < 0)
+		return err_set(err, CTR_GPU_E_NO_ADAPTER,
+			       "/dev/nvidiactl is device %u:%u, and /proc/devices gives that number to another driver\n"
+			       "Remove it and let the driver make it again: nvidia-modprobe",
+			       major(st.st_rdev), minor(st.st_rdev));
+	*ret = module;
+	module = (struct module){0};
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The kernel module as it runs: its version, the device numbers it has, and whether a node below /dev is really its own. */
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define NVIDIA_PROC "/proc/driver/nvidia"
+
+struct module {
+	char *version; /* "580.159.04" */
+	char *devices; /* /proc/devices */
+};
+
+void module_clear(struct module *module);
+#define _cleanup_module_ _cleanup_(module_clear)
+
+/**
+ * module_read() - ask the kernel
+ *
+ * Return: 0; CTR_GPU_E_NO_DEVICE, with @err untouched, if /dev/nvidiactl is no character device; CTR_GPU_E_NO_ADAPTER with
+ * @err set if it is one and no module stands behind it; negative errno with @err set.
+ */
+int module_read(struct module *ret, struct err *err);
+
+/**
+ * module_node() - the device number of a node, if it belongs to a driver
+ * @driver: as /proc/devices calls it: "nvidia", "nvidia-uvm", "nvidia-caps"
+ *
+ * A name below /dev proves nothing: the number does.
+ *
+ * Return: 0; -ENOENT if there is no such node; -ENXIO if the driver has no number; -ENODEV if the node is something else;
+ * negative errno.
+ */
+int module_node(const struct module *module, const char *path, const char *driver, dev_t *ret);
+
+/** A small file below /proc or /sys. Return: 0; negative errno. */
+int module_read_file(const char *path, char **ret);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The device nodes of a container. A GPU that was not selected has no node and no device rule, so it cannot be opened even
+ * where a process makes the node itself.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "nvidia/mig.h"
+#include "nvidia/plan.h"
+#include "nvidia/proc.h"
+
+enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
+
+/* Nodes that belong to the driver and not to one GPU. */
+static const struct {
+	const char *path, *driver;
+	uint32_t capabilities; /* any of them */
+	const char *reason;
+	const char *remedy;    /* of one that is missing and that work depends on; NULL: nothing depends on it */
+} control_nodes[] = {
+	{"/dev/nvidiactl", "nvidia", CAPABILITY_ALL, "the driver's control device", "modprobe nvidia"},
+	{"/dev/nvidia-uvm", "nvidia-uvm", CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX, "unified memory, without which CUDA does not start",
+	 "modprobe nvidia-uvm && nvidia-modprobe -u -c 0"},
+	{"/dev/nvidia-uvm-tools", "nvidia-uvm", CAPABILITY_COMPUTE, "unified memory, for debuggers and profilers", NULL},
+	{"/dev/nvidia-modeset", "nvidia", SCREEN, "display modes", "modprobe nvidia-modeset && nvidia-modprobe -m"},
+};
+
+static int add_node(const struct planning *planning, const char *path, const char *driver, const char *reason)
+{
+	struct plan_device device = {.access = "rw"};
+	int r;
+
+	r = module_node(planning->module, path, driver, &device.number);
+	if (r < 0)
+		return r;
+	device.path = strdup(path);
+	device.reason = strdup(reason);
+	return plan_add_device(planning->plan, &device);
+}
+
+static int add_control_nodes(const struct planning *planning)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(control_nodes); i++) {
+		const char *path = control_nodes[i].path, *remedy = control_nodes[i].remedy;
+		int r;
+
+		if (!(control_nodes[i].capabilities & planning->capabilities))
+			continue;
+		r = add_node(planning, path, control_nodes[i].driver, control_nodes[i].reason);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0 && remedy &&
+		    planning_warn(planning, "%s is %s: %s. This makes it: %s", path,
+				  r == -ENOENT ? "missing" : "not a node of NVIDIA's driver", control_nodes[i].reason, remedy) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int node_gone(const struct planning *planning, const char *path, int r)
+{
+	return err_set(planning->err, r, "cannot use %s: %m\nLook at it with ls -l, and at /proc/devices.", path);
+}
+
+/* ---- /dev/dri ---- */
+
+static int add_dri_link(const struct planning *planning, const char *address, const char *name)
+{
+	struct plan_symlink link = {.reason = strdup("the same by PCI address")};
+	const char *kind = str_has_prefix(name, "card") ? "card" : "render";
+
+	if (str_format(&link.path, "/dev/dri/by-path/pci-%s-%s", address, kind) < 0)
+		link.path = NULL;
+	if (str_format(&link.points_to, "../%s", name) < 0)
+		link.points_to = NULL;
+	return plan_add_symlink(planning->plan, &link);
+}
+
+static int add_dri_node(const struct planning *planning, const char *address, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (str_format(&path, "/dev/dri/%s", name) < 0)
+		return -ENOMEM;
+	r = add_node(planning, path, "drm", "direct rendering");
+	/* A machine without nvidia-drm has none, and renders all the same. */
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	return add_dri_link(planning, address, name);
+}
+
+static int add_dri_nodes(const struct planning *planning, const struct adapter *adapter)
+{
+	_cleanup_free_ char *path = NULL;
+	const struct dirent *entry;
+	DIR *directory;
+	int r = 0;
+
+	if (!adapter->pci_address || !(planning->capabilities & SCREEN))
+		return 0;
+	if (str_format(&path, "/sys/bus/pci/devices/%s/drm", adapter->pci_address) < 0)
+		return -ENOMEM;
+	directory = opendir(path);
+	while (directory && r == 0 && (entry = readdir(directory)))
+		if (str_has_prefix(entry->d_name, "card") || str_has_prefix(entry->d_name, "renderD"))
+			r = add_dri_node(planning, adapter->pci_address, entry->d_name);
+	if (directory)
+		(void)closedir(directory);
+	return r;
+}
+
+/* ---- GPUs ---- */
+
+static int add_gpu(const struct planning *planning, const struct adapter *adapter)
+{
+	_cleanup_free_ char *path = NULL, *reason = NULL, *name = NULL;
+	int r;
+
+	if (adapter_describe(adapter, &name) < 0 || str_format(&path, "/dev/nvidia%d", adapter->minor) < 0 ||
+	    str_format(&reason, "GPU %s", name) < 0)
+		return -ENOMEM;
+	r = add_node(planning, path, "nvidia", reason);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		return node_gone(planning, path, r);
+	r = mig_plan(planning->module, adapter, planning->plan, planning->err);
+	return r != 0 ? r : add_dri_nodes(planning, adapter);
+}
+
+/* ---- what is asked for by name ---- */
+
+static int add_imex_channel(const struct planning *planning, const char *channel)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (strspn(channel, "0123456789") != strlen(channel) || strlen(channel) > 7)
+		return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE, "an IMEX channel is a number, not \"%.32s\"", channel);
+	if (str_format(&path, "/dev/nvidia-caps-imex-channels/channel%s", channel) < 0)
+		return -ENOMEM;
+	r = add_node(planning, path, "nvidia-caps-imex-channels", "memory shared with other machines (IMEX)");
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE,
+		       "IMEX channel %s has no node %s\nnvidia-modprobe -i %s makes it, on machines that have the IMEX service.", channel, path,
+		       channel);
+}
+
+/* The switches that connect the GPUs of one machine, for a fabric manager in a container. */
+static int add_nvswitches(const struct planning *planning)
+{
+	static const char reason[] = "NVSwitch";
+	int r;
+
+	r = add_node(planning, "/dev/nvidia-nvswitchctl", "nvidia-nvswitch", reason);
+	if (r < 0)
+		return r == -ENOMEM ? r : planning_warn(planning, "NVSwitch is asked for, and this machine has no /dev/nvidia-nvswitchctl");
+	for (unsigned i = 0; r == 0; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (str_format(&path, "/dev/nvidia-nvswitch%u", i) < 0)
+			return -ENOMEM;
+		r = add_node(planning, path, "nvidia-nvswitch", reason);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+int plan_nodes(const struct planning *planning, const struct request *request)
+{
+	int r = 0;
+
+	/* "none": the libraries alone, which can say so when they find no device. */
+	if (planning->selected_count > 0)
+		r = add_control_nodes(planning);
+	for (size_t i = 0; i < planning->selected_count && r == 0; i++)
+		r = add_gpu(planning, planning->selected[i]);
+	for (size_t i = 0; i < request->imex_channels.count && r == 0; i++)
+		r = add_imex_channel(planning, request->imex_channels.items[i]);
+	if (r == 0 && request->nvswitches)
+		r = add_nvswitches(planning);
+	return r;
+}

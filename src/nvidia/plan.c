@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "nvidia/plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target, unsigned flags,
+		       const char *reason)
+{
+	struct plan_mount mount = {
+		.source = steal_ptr(file->path),
+		.target = strdup(target),
+		.directory = S_ISDIR(file->st.st_mode),
+		.device = file->st.st_dev,
+		.inode = file->st.st_ino,
+		.flags = flags,
+		.reason = strdup(reason),
+	};
+
+	if (!mount.target) {
+		free(mount.reason);
+		mount.reason = NULL;
+	}
+	return plan_add_mount(planning->plan, &mount);
+}
+
+int planning_warn(const struct planning *planning, const char *format, ...)
+{
+	va_list arguments;
+	char *text = NULL;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	va_end(arguments);
+	return strv_take(&planning->plan->warnings, text);
+}

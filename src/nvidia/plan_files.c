@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <string.h>
+
+#include "nvidia/plan.h"
+#include "nvidia/table.h"
+
+/* Return: 0 and a file; -ENOENT if none of the places has it; -ENOMEM. Files of another kind are not it. */
+static int find_in(const struct planning *planning, const struct strv *places, const char *name, mode_t kind,
+		   struct install_file *ret, const char **ret_place)
+{
+	for (size_t i = 0; i < places->count; i++) {
+		_cleanup_free_ char *path = NULL;
+		struct install_file file;
+		int r;
+
+		if (str_format(&path, "%s/%s", places->items[i], name) < 0)
+			return -ENOMEM;
+		r = install_find(planning->install, path, &file);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0)
+			continue;
+		if ((file.st.st_mode & S_IFMT) != kind) {
+			free(file.path);
+			continue;
+		}
+		*ret = file;
+		*ret_place = places->items[i];
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* The prefixes that drivers outside /usr are installed below: /usr/local/nvidia for /usr/local/nvidia/lib64. */
+static int list_prefixes(const struct install *install, struct strv *ret)
+{
+	for (size_t i = 0; i < install->dir_count; i++) {
+		const char *path = install_path_inside(install, install->dirs[i].path);
+		const char *slash = path ? strrchr(path, '/') : NULL;
+		_cleanup_free_ char *prefix = NULL;
+
+		if (!slash || slash == path || !str_has_prefix(slash, "/lib") || str_has_prefix(path, "/usr/lib") ||
+		    str_has_prefix(path, "/lib"))
+			continue;
+		prefix = strndup(path, (size_t)(slash - path));
+		if (!prefix)
+			return -ENOMEM;
+		if (!strv_contains(ret, prefix) && strv_add(ret, prefix) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Places of one purpose: below each prefix, then the usual ones. */
+static int list_places(const struct strv *prefixes, const char *below, const char *const *usual, size_t count, struct strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < prefixes->count && r == 0; i++) {
+		char *place = NULL;
+
+		r = str_format(&place, "%s/%s", prefixes->items[i], below);
+		if (r == 0)
+			r = strv_take(ret, place);
+	}
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = strv_add(ret, usual[i]);
+	return r;
+}
+
+static int add_programs(const struct planning *planning, const struct strv *prefixes)
+{
+	static const char *const usual[] = {"/usr/bin", "/opt/bin", "/usr/local/bin", "/run/current-system/sw/bin"};
+	_cleanup_strv_ struct strv places = {0};
+	int r;
+
+	r = list_places(prefixes, "bin", usual, ARRAY_SIZE(usual), &places);
+	for (size_t i = 0; i < driver_program_count && r == 0; i++) {
+		const struct driver_program *program = &driver_programs[i];
+		_cleanup_free_ char *target = NULL;
+		struct install_file file;
+		const char *place;
+
+		if (!(program->capabilities & planning->capabilities))
+			continue;
+		r = find_in(planning, &places, program->name, S_IFREG, &file, &place);
+		if (r == -ENOENT) {
+			r = 0;
+			continue;
+		}
+		if (r == 0)
+			r = str_format(&target, "/usr/bin/%s", program->name);
+		if (r == 0)
+			r = planning_add_mount(planning, &file, target, 0, program->meaning);
+	}
+	return r;
+}
+
+static int add_config(const struct planning *planning, const struct strv *places, const struct driver_config *config)
+{
+	_cleanup_free_ char *target = NULL;
+	struct install_file file;
+	const char *place;
+	int r;
+
+	r = find_in(planning, places, config->name, S_IFREG, &file, &place);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (config->target)
+		place = config->target;
+	else if (!streq(place, "/etc"))
+		place = "/usr/share";
+	if (str_format(&target, "%s/%s", place, config->name) < 0) {
+		free(file.path);
+		return -ENOMEM;
+	}
+	return planning_add_mount(planning, &file, target, PLAN_MOUNT_NOEXEC, config->meaning);
+}
+
+static int add_configs(const struct planning *planning, const struct strv *prefixes)
+{
+	static const char *const usual[] = {"/usr/share", "/etc", "/run/opengl-driver/share", "/run/opengl-driver/etc"};
+	_cleanup_strv_ struct strv places = {0};
+	int r;
+
+	r = list_places(prefixes, "share", usual, ARRAY_SIZE(usual), &places);
+	for (size_t i = 0; i < driver_config_count && r == 0; i++)
+		if (driver_configs[i].capabilities & planning->capabilities)
+			r = add_config(planning, &places, &driver_configs[i]);
+	return r;
+}
+
+/* Firmware of the GPU's own processor (GSP), a directory per driver version. */
+static int add_firmware(const struct planning *planning, const struct strv *prefixes)
+{
+	static const char *const usual[] = {"/lib/firmware/nvidia", "/run/current-system/firmware/nvidia"};
+	_cleanup_strv_ struct strv places = {0};
+	_cleanup_free_ char *target = NULL;
+	struct install_file file;
+	const char *place;
+	int r;
+
+	if (!(planning->capabilities & (CAPABILITY_COMPUTE | CAPABILITY_UTILITY)))
+		return 0;
+	r = list_places(prefixes, "firmware/nvidia", usual, ARRAY_SIZE(usual), &places);
+	if (r == 0)
+		r = find_in(planning, &places, planning->module->version, S_IFDIR, &file, &place);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (str_format(&target, "/lib/firmware/nvidia/%s", planning->module->version) < 0) {
+		free(file.path);
+		return -ENOMEM;
+	}
+	return planning_add_mount(planning, &file, target, PLAN_MOUNT_NOEXEC, "firmware of the GPUs' own processors");
+}
+
+/* Daemons run on this machine, whatever root the driver has. */
+static int add_sockets(const struct planning *planning)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < driver_socket_count && r == 0; i++) {
+		const struct driver_socket *socket = &driver_sockets[i];
+		struct install_file file;
+
+		if (!(socket->capabilities & planning->capabilities) || stat(socket->path, &file.st) < 0 ||
+		    (socket->directory ? !S_ISDIR(file.st.st_mode) : !S_ISSOCK(file.st.st_mode)))
+			continue;
+		file.path = strdup(socket->path);
+		r = file.path ? planning_add_mount(planning, &file, socket->path, PLAN_MOUNT_NOEXEC, socket->meaning) : -ENOMEM;
+	}
+	return r;
+}
+
+/* ---- the X server ---- */
+
+/* Where X servers look for modules is compiled into them. */
+static const char *const module_dirs[] = {"/usr/lib/xorg/modules", "/usr/lib64/xorg/modules"};
+
+static int add_xorg_module(const struct planning *planning, const char *name, const char *target)
+{
+	_cleanup_strv_ struct strv places = {0};
+	struct install_file file = {0};
+	const char *place;
+	int r;
+
+	r = list_places(&(struct strv){0}, "", module_dirs, ARRAY_SIZE(module_dirs), &places);
+	if (r == 0)
+		r = find_in(planning, &places, name, S_IFREG, &file, &place);
+	if (r == 0)
+		r = planning_add_mount(planning, &file, target, 0, "module of the X server");
+	return r == -ENOENT ? 0 : r;
+}
+
+static int add_xorg_modules(const struct planning *planning)
+{
+	_cleanup_free_ char *glx = NULL;
+	int r = 0;
+
+	if (!(planning->capabilities & CAPABILITY_DISPLAY))
+		return 0;
+	if (str_format(&glx, "extensions/libglxserver_nvidia.so.%s", planning->module->version) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(module_dirs) && r == 0; i++) {
+		_cleanup_free_ char *driver = NULL, *extension = NULL;
+
+		if (str_format(&driver, "%s/drivers/nvidia_drv.so", module_dirs[i]) < 0 ||
+		    str_format(&extension, "%s/extensions/libglxserver_nvidia.so", module_dirs[i]) < 0)
+			return -ENOMEM;
+		r = add_xorg_module(planning, "drivers/nvidia_drv.so", driver);
+		if (r == 0)
+			r = add_xorg_module(planning, glx, extension);
+	}
+	return r;
+}
+
+int plan_files(const struct planning *planning)
+{
+	_cleanup_strv_ struct strv prefixes = {0};
+	int r;
+
+	r = list_prefixes(planning->install, &prefixes);
+	if (r == 0)
+		r = add_programs(planning, &prefixes);
+	if (r == 0)
+		r = add_configs(planning, &prefixes);
+	if (r == 0)
+		r = add_firmware(planning, &prefixes);
+	if (r == 0)
+		r = add_xorg_modules(planning);
+	return r == 0 ? add_sockets(planning) : r;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <string.h>
+
+#include "nvidia/plan.h"
+
+/* Where GBM looks for a driver is compiled into it, and differs from distribution to distribution. */
+static const char *const gbm_links[] = {
+	"/usr/lib64/gbm/nvidia-drm_gbm.so",
+#if defined(__aarch64__)
+	"/usr/lib/aarch64-linux-gnu/gbm/nvidia-drm_gbm.so",
+#else
+	"/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so",
+#endif
+};
+
+enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
+
+static int add_symlink(const struct planning *planning, const char *directory, const char *name, const char *points_to,
+		       const char *reason)
+{
+	struct plan_symlink link = {.points_to = strdup(points_to), .reason = strdup(reason)};
+
+	if (str_format(&link.path, "%s%s%s", directory, *directory ? "/" : "", name) < 0)
+		link.path = NULL;
+	if (!link.points_to) {
+		free(link.path);
+		link.path = NULL;
+	}
+	return plan_add_symlink(planning->plan, &link);
+}
+
+/* "libcuda.so", which programs without a version in mind look for, beside "libcuda.so.1". */
+static int add_development_link(const struct planning *planning, const struct install_library *library, const char *directory,
+				struct strv *names)
+{
+	_cleanup_free_ char *name = NULL;
+	int r;
+
+	if (str_format(&name, "%s.so", library->known->stem) < 0)
+		return -ENOMEM;
+	r = add_symlink(planning, directory, name, library->soname, "the name that programs are linked with");
+	return r < 0 ? r : strv_take(names, steal_ptr(name));
+}
+
+static int add_library(const struct planning *planning, struct install_library *library, struct strv *names)
+{
+	const char *directory = library->is_32 ? LIBRARY_DIR_32 : LIBRARY_DIR;
+	struct install_file file = {.path = steal_ptr(library->path), .st = library->st};
+	_cleanup_free_ char *target = NULL;
+	int r;
+
+	/* Two directories may have the same library; the first counts, as it does for the loader. */
+	if (strv_contains(names, library->soname)) {
+		free(file.path);
+		return 0;
+	}
+	if (str_format(&target, "%s/%s", directory, library->soname) < 0) {
+		free(file.path);
+		return -ENOMEM;
+	}
+	r = planning_add_mount(planning, &file, target, 0,
+			       library->known ? library->known->meaning : "a library of this driver that ctr-gpu does not know");
+	if (r == 0)
+		r = strv_add(names, library->soname);
+	if (r == 0 && library->known && library->known->development)
+		r = add_development_link(planning, library, directory, names);
+	return r;
+}
+
+/* Takes over what is in @names. */
+static int add_library_dir(const struct planning *planning, const char *path, struct strv *names, const char *reason)
+{
+	struct plan_library_dir directory = {
+		.path = strdup(path),
+		.overrides_image = true,
+		.libraries = *names,
+		.reason = strdup(reason),
+	};
+
+	*names = (struct strv){0};
+	if (directory.libraries.count == 0) {
+		free(directory.path);
+		free(directory.reason);
+		return 0;
+	}
+	return plan_add_library_dir(planning->plan, &directory);
+}
+
+static int add_gbm_links(const struct planning *planning, const struct strv *names)
+{
+	int r = 0;
+
+	if (!(planning->capabilities & SCREEN) || !strv_contains(names, "libnvidia-allocator.so.1"))
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(gbm_links) && r == 0; i++)
+		r = add_symlink(planning, "", gbm_links[i], LIBRARY_DIR "/libnvidia-allocator.so.1", "where GBM looks for the driver");
+	return r;
+}
+
+int plan_libraries(const struct planning *planning)
+{
+	_cleanup_libraries_ struct install_libraries libraries = {0};
+	_cleanup_strv_ struct strv names = {0}, names_32 = {0};
+	int r;
+
+	r = install_libraries(planning->install, planning->capabilities, &libraries);
+	if (r < 0)
+		return err_set(planning->err, r, "cannot read the driver's libraries: %m");
+	for (size_t i = 0; i < libraries.count && r == 0; i++)
+		r = add_library(planning, &libraries.items[i], libraries.items[i].is_32 ? &names_32 : &names);
+	if (r == 0)
+		r = add_gbm_links(planning, &names);
+	if (r == 0 && (planning->capabilities & CAPABILITY_COMPAT32) && names_32.count == 0)
+		r = planning_warn(planning, "32-bit libraries are asked for, and the host has none of driver %s", planning->module->version);
+	if (r == 0)
+		r = add_library_dir(planning, LIBRARY_DIR, &names, "the driver's libraries");
+	if (r == 0)
+		r = add_library_dir(planning, LIBRARY_DIR_32, &names_32, "the driver's 32-bit libraries");
+	return r;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "nvidia/proc.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+enum {
+	VERSION_MAX = 32,
+	MAJOR_MAX = 4095, /* of a device number: MINORBITS of include/linux/kdev_t.h leaves 12 bits */
+};
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The length of a version at @text; 0 if it is none. */
+static size_t version_length(const char *text)
+{
+	size_t length = 0, numbers = 0;
+
+	for (;;) {
+		if (!is_digit(text[length]))
+			return 0;
+		while (is_digit(text[length]))
+			length++;
+		numbers++;
+		if (text[length] != '.')
+			break;
+		length++;
+	}
+	return numbers >= 2 && numbers <= 3 && length <= VERSION_MAX ? length : 0;
+}
+
+bool proc_is_version(const char *text)
+{
+	size_t length = version_length(text);
+
+	return length > 0 && text[length] == '\0';
+}
+
+static bool ends_word(char c)
+{
+	return c == '\0' || c == ' ' || c == '\t' || c == '\n';
+}
+
+/* The version is the first such word behind "NVRM version:"; what stands in front of it differs from driver to driver. */
+int proc_driver_version(const char *text, char **ret)
+{
+	static const char label[] = "NVRM version:";
+	const char *word;
+
+	if (!str_has_prefix(text, label))
+		return -ENOENT;
+	word = text + strlen(label);
+	while (*word && *word != '\n') {
+		size_t length;
+
+		word += strspn(word, " \t");
+		length = version_length(word);
+		if (length > 0 && ends_word(word[length])) {
+			char *version = strndup(word, length);
+
+			if (!version)
+				return -ENOMEM;
+			*ret = version;
+			return 0;
+		}
+		word += strcspn(word, " \t\n");
+	}
+	return -ENOENT;
+}
+
+/* The value of a line, up to its end without trailing blanks; NULL if there is no line of that name. */
+static const char *find_value(const char *text, const char *name, size_t *ret_length)
+{
+	size_t name_length = strlen(name);
+
+	while (*text) {
+		size_t line = strcspn(text, "\n");
+		const char *value = text + name_length + 1;
+
+		if (line > name_length && strncmp(text, name, name_length) == 0 && text[name_length] == ':') {
+			size_t length, end = line - name_length - 1;
+
+			length = strspn(value, " \t");
+			length = length < end ? length : end;
+			value += length;
+			end -= length;
+			while (end > 0 && (value[end - 1] == ' ' || value[end - 1] == '\t' || value[end - 1] == '\r'))
+				end--;
+			*ret_length = end;
+			return value;
+		}
+		text += line;
+		text += *text == '\n';
+	}
+	return NULL;
+}
+
+int proc_field(const char *text, const char *name, char **ret)
+{
+	size_t length;
+	const char *value = find_value(text, name, &length);
+	char *copy;
+
+	if (!value || length == 0)
+		return -ENOENT;
+	copy = strndup(value, length);
+	if (!copy)
+		return -ENOMEM;
+	*ret = copy;
+	return 0;
+}
+
+int proc_number(const char *text, const char *name, unsigned max, unsigned *ret)
+{
+	_cleanup_free_ char *value = NULL;
+	unsigned long number;
+	char *end;
+	int r;
+
+	r = proc_field(text, name, &value);
+	if (r < 0)
+		return r;
+	if (!is_digit(*value))
+		return -EINVAL;
+	errno = 0;
+	number = strtoul(value, &end, 10);
+	if (*end || errno != 0 || number > max)
+		return -EINVAL;
+	*ret = (unsigned)number;
+	return 0;
+}
+
+/* One line of /proc/devices, "195 nvidia", numbers right-aligned. */
+static bool parse_device_line(const char *line, size_t length, const char *name, unsigned *ret)
+{
+	const char *end = line + length;
+	unsigned number = 0;
+
+	while (line < end && *line == ' ')
+		line++;
+	if (line == end || !is_digit(*line))
+		return false;
+	for (; line < end && is_digit(*line); line++) {
+		number = number * 10 + (unsigned)(*line - '0');
+		if (number > MAJOR_MAX)
+			return false;
+	}
+	if (line == end || *line++ != ' ')
+		return false;
+	if ((size_t)(end - line) != strlen(name) || memcmp(line, name, strlen(name)) != 0)
+		return false;
+	*ret = number;
+	return true;
+}
+
+int proc_device_major(const char *devices, const char *name, unsigned *ret)
+{
+	static const char heading[] = "Character devices:";
+	const char *line = strstr(devices, heading);
+
+	if (!line)
+		return -ENOENT;
+	line += strlen(heading);
+	line += *line == '\n';
+	/* An empty line stands in front of the block devices. */
+	while (*line && *line != '\n') {
+		size_t length = strcspn(line, "\n");
+
+		if (parse_device_line(line, length, name, ret))
+			return 0;
+		line += length;
+		line += *line == '\n';
+	}
+	return -ENOENT;
+}
+
+int proc_set_field(const char *text, const char *name, const char *value, char **ret)
+{
+	size_t length;
+	const char *old = find_value(text, name, &length);
+
+	if (!old)
+		return -ENOENT;
+	return str_format(ret, "%.*s%s%s", (int)(old - text), text, value, old + length);
+}
+
+bool proc_is_pci_address(const char *name)
+{
+	size_t domain = strcspn(name, ":");
+	const char *rest = name + domain;
+
+	if (domain < 4 || domain > 8 || strlen(rest) != 8)
+		return false;
+	for (size_t i = 0; i < domain; i++)
+		if (!isxdigit((unsigned char)name[i]))
+			return false;
+	return isxdigit((unsigned char)rest[1]) && isxdigit((unsigned char)rest[2]) && rest[3] == ':' &&
+	       isxdigit((unsigned char)rest[4]) && isxdigit((unsigned char)rest[5]) && rest[6] == '.' && rest[7] >= '0' &&
+	       rest[7] <= '7';
+}
