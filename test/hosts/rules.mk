@@ -124,4 +124,25 @@ endef
 $(hosts_files)/%: test/hosts/lib/driver.c $(hosts_libc)
 	$(hosts_driver_library)
 
+# ---- native hosts: native/libraries makes the libraries of a driver, native/enter a host of them ----
+
+hosts_native = $(hosts)/native
+hosts_native_drivers = 580.159.04 570.86.10 999.10.01
+hosts_native_made = $(hosts_native_drivers:%=$(hosts_native)/%/made) $(hosts_native)/nvidia-smi
+test_programs += $(hosts_native_made)
+test-hosts: $(hosts_native_made)
+
+$(hosts_native)/libcuda-%.so: test/hosts/native/cuda.c test/hosts/native/note.S $(hosts_libc)
+	@mkdir -p $(@D)
+	$(CC) -shared $(hosts_cflags) '-DCUDA="$*"' -Wl,-soname,libcuda.so.1 -o $@ test/hosts/native/cuda.c test/hosts/native/note.S $(hosts_link)
+$(hosts_native)/580.159.04/made: $(hosts_native)/libcuda-13.0.so
+$(hosts_native)/570.86.10/made: $(hosts_native)/libcuda-12.8.so
+$(hosts_native)/999.10.01/made: $(hosts_native)/libcuda-19.2.so
+$(hosts_native)/%/made: test/hosts/native/libraries
+	test/hosts/native/libraries $* $(filter %.so,$^) $(@D)
+	touch $@
+$(hosts_native)/nvidia-smi: test/hosts/native/smi.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -Os $(warnings) -static -o $@ $<
+
 .PHONY: test-hosts
