@@ -61,6 +61,8 @@ static bool make_loadable(struct bpf_insn *insn)
 
 static bool make_all_loadable(struct bpf_program *program)
 {
+	if (!bpf_program_unblind(program))
+		return false;
 	for (size_t i = 0; i < program->count; i++) {
 		if (!make_loadable(&program->insns[i]))
 			return false;
@@ -95,7 +97,7 @@ int bpf_program_read(int fd, struct bpf_program *ret, struct err *err)
 	if (info.xlated_prog_len != size || !info.xlated_prog_insns)
 		return err_set(err, CTR_GPU_E_NO_CGROUP,
 			       "the kernel does not show the instructions of the container's device program \"%.16s\":\n"
-			       "set the sysctl net.core.bpf_jit_harden to 0, or give the device to the engine by CDI",
+			       "set the sysctl kernel.kptr_restrict to 1 or net.core.bpf_jit_harden to 0, or give the device to the engine by CDI",
 			       info.name);
 	program.count = size / sizeof(*program.insns);
 	if (!make_all_loadable(&program))

@@ -34,6 +34,9 @@ int bpf_call(enum bpf_cmd command, union bpf_attr *attr);
  */
 int bpf_program_read(int fd, struct bpf_program *ret, struct err *err);
 
+/** Gives a program that the kernel hardened its constants back. Return: false if that cannot be done. */
+bool bpf_program_unblind(struct bpf_program *program);
+
 enum bpf_verdict {
 	BPF_DENIES,
 	BPF_ALLOWS,

@@ -19,8 +19,7 @@
 #include <unistd.h>
 
 struct question {
-	mode_t type;
-	dev_t device;
+	char path[64];
 	int flags;
 };
 
@@ -40,24 +39,12 @@ int device_world_possible(int version)
 	return mount("none", "/sys/fs/cgroup", "cgroup2", 0, NULL) == 0;
 }
 
-/* Makes its own node for every question, so that no /dev is needed; the answer is an errno. */
 static int answer(const struct question *question)
 {
-	char path[] = "/tmp/ctr-gpu-nodes.XXXXXX", node[64];
-	int fd, r;
+	int fd = open(question->path, question->flags | O_CLOEXEC | O_NONBLOCK), r = fd < 0 ? errno : 0;
 
-	if (!mkdtemp(path))
-		return errno;
-	(void)snprintf(node, sizeof(node), "%s/node", path);
-	r = mknod(node, question->type | 0600, question->device) < 0 ? errno : 0;
-	if (r == 0 && question->flags >= 0) {
-		fd = open(node, question->flags | O_CLOEXEC | O_NONBLOCK);
-		r = fd < 0 ? errno : 0;
-		if (fd >= 0)
-			(void)close(fd);
-	}
-	(void)unlink(node);
-	(void)rmdir(path);
+	if (fd >= 0)
+		(void)close(fd);
 	return r;
 }
 
@@ -96,6 +83,8 @@ void device_world_start(struct device_world *world, int version, const char *par
 	(void)snprintf(world->path, sizeof(world->path), "/sys/fs/cgroup%s%s%s/ctr-gpu-test-%d-%d", version == 1 ? "/devices" : "",
 		       *parent ? "/" : "", parent, (int)getpid(), number++);
 	world->version = version;
+	(void)strcpy(world->nodes, "/tmp/ctr-gpu-nodes.XXXXXX");
+	assert_non_null(mkdtemp(world->nodes));
 	assert_int_equal(mkdir(world->path, 0755), 0);
 	world->fd = open(world->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(world->fd >= 0);
@@ -124,20 +113,20 @@ void device_world_stop(struct device_world *world)
 	(void)close(world->socket);
 	(void)waitpid(world->member, NULL, 0);
 	(void)close(world->fd);
+	assert_int_equal(rmdir(world->nodes), 0);
 	assert_int_equal(rmdir(world->path), 0);
 }
 
 int device_world_open(const struct device_world *world, char type, unsigned major, unsigned minor, int flags)
 {
-	struct question question = {
-		.type = type == 'b' ? S_IFBLK : S_IFCHR,
-		.device = makedev(major, minor),
-		.flags = flags,
-	};
+	struct question question = {.flags = flags};
 	int reply = -1;
 
+	(void)snprintf(question.path, sizeof(question.path), "%s/node", world->nodes);
+	assert_int_equal(mknod(question.path, (type == 'b' ? S_IFBLK : S_IFCHR) | 0600, makedev(major, minor)), 0);
 	assert_int_equal(write(world->socket, &question, sizeof(question)), sizeof(question));
 	assert_int_equal(read(world->socket, &reply, sizeof(reply)), sizeof(reply));
+	assert_int_equal(unlink(question.path), 0);
 	return reply;
 }
 

@@ -12,6 +12,7 @@ struct device_world {
 	int fd;
 	pid_t member;
 	int socket;
+	char nodes[32]; /* where nodes for the member are made, by us, who may */
 };
 
 /** Whether this machine lets us: root, and the version can be had. For version 2 the mount namespace is left. */
