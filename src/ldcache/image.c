@@ -12,21 +12,19 @@
 
 void cache_image_clear(struct cache_image *image)
 {
-	free(image->entries);
+	free(image->owned);
 	free(image->hwcaps);
 	*image = (struct cache_image){0};
 }
 
-/* One pass of additions and comparisons of integers. Return: false if any string is outside. */
-static bool rebase(struct cache_entry *entries, size_t count, uint32_t offset, size_t size)
+/* One pass of additions and comparisons of integers; an offset below the base wraps around and is outside too. */
+bool cache_image_holds(const struct cache_image *image, const struct cache_entry *entries, size_t count, size_t size)
 {
 	bool outside = false;
 
 	for (size_t i = 0; i < count; i++) {
-		outside |= entries[i].key < offset || entries[i].value < offset;
-		entries[i].key -= offset;
-		entries[i].value -= offset;
-		outside |= entries[i].key >= size || entries[i].value >= size;
+		outside |= (uint32_t)(entries[i].key - image->base) >= size;
+		outside |= (uint32_t)(entries[i].value - image->base) >= size;
 	}
 	return !outside;
 }
@@ -41,12 +39,28 @@ static void widen(const struct cache_layout *layout, struct cache_entry *entries
 	}
 }
 
-static void copy_entries(const struct cache_layout *layout, struct cache_entry *entries)
+static bool can_stay(const struct cache_layout *layout)
 {
+	return layout->entry_size == sizeof(struct cache_entry) &&
+	       (uintptr_t)layout->entries.data % _Alignof(struct cache_entry) == 0;
+}
+
+static int take_entries(const struct cache_layout *layout, struct cache_image *image)
+{
+	image->count = layout->count;
+	if (can_stay(layout)) {
+		image->entries = (const struct cache_entry *)(const void *)layout->entries.data;
+		return 0;
+	}
+	image->owned = calloc(layout->count + 1, sizeof(*image->owned));
+	if (!image->owned)
+		return -ENOMEM;
+	image->entries = image->owned;
 	if (layout->entry_size == sizeof(struct cache_old_entry))
-		widen(layout, entries);
+		widen(layout, image->owned);
 	else
-		memcpy(entries, layout->entries.data, layout->entries.size);
+		memcpy(image->owned, layout->entries.data, layout->entries.size);
+	return 0;
 }
 
 /* A section with a name outside is left out, as the loader leaves out entries that refer to one that is missing. */
@@ -61,11 +75,9 @@ static int copy_hwcaps(const struct cache_layout *layout, const struct span *sec
 	if (!hwcaps)
 		return -ENOMEM;
 	memcpy(hwcaps, section->data, section->size);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		if (!cache_layout_string(layout, hwcaps[i]))
 			return 0;
-		hwcaps[i] -= layout->strings_offset;
-	}
 	free(image->hwcaps);
 	image->hwcaps = steal_ptr(hwcaps);
 	image->hwcap_count = count;
@@ -120,15 +132,8 @@ static int read_extension(const struct cache_layout *layout, struct cache_image 
 }
 
 /* What an image without a cache has. */
-static int make_empty(struct cache_image *ret)
-{
-	struct cache_entry *entries = calloc(1, sizeof(*entries));
-
-	if (!entries)
-		return -ENOMEM;
-	*ret = (struct cache_image){.entries = entries, .order = CACHE_ORDER_HERE};
-	return 0;
-}
+static const struct cache_entry no_entries[1];
+static const struct cache_image empty = {.entries = no_entries, .order = CACHE_ORDER_HERE};
 
 int cache_image_read(const struct span *file, struct cache_image *ret)
 {
@@ -136,17 +141,20 @@ int cache_image_read(const struct span *file, struct cache_image *ret)
 	struct cache_layout layout;
 	int r;
 
-	if (!cache_layout_read(file, &layout))
-		return make_empty(ret);
-	image.entries = calloc(layout.count + 1, sizeof(*image.entries));
-	if (!image.entries)
-		return -ENOMEM;
-	copy_entries(&layout, image.entries);
-	if (!rebase(image.entries, layout.count, layout.strings_offset, layout.strings.size))
-		return make_empty(ret);
-	image.count = layout.count;
+	if (!cache_layout_read(file, &layout)) {
+		*ret = empty;
+		return 0;
+	}
 	image.strings = layout.strings;
+	image.base = layout.strings_offset;
 	image.order = layout.order;
+	r = take_entries(&layout, &image);
+	if (r < 0)
+		return r;
+	if (!cache_image_holds(&image, image.entries, image.count, image.strings.size)) {
+		*ret = empty;
+		return 0;
+	}
 	r = read_extension(&layout, &image);
 	if (r < 0)
 		return r;
@@ -185,17 +193,22 @@ static bool is_in(const char *path, const struct directory *directories, size_t 
 int cache_image_forget(struct cache_image *image, const struct strv *directories)
 {
 	_cleanup_free_ struct directory *sorted = NULL;
+	_cleanup_free_ struct cache_entry *entries = NULL;
 	size_t kept = 0;
 
 	sorted = calloc(directories->count + 1, sizeof(*sorted));
-	if (!sorted)
+	entries = calloc(image->count + 1, sizeof(*entries));
+	if (!sorted || !entries)
 		return -ENOMEM;
 	for (size_t i = 0; i < directories->count; i++)
 		sorted[i] = (struct directory){directories->items[i], strlen(directories->items[i])};
 	qsort(sorted, directories->count, sizeof(*sorted), compare_directories);
 	for (size_t i = 0; i < image->count; i++)
 		if (!is_in(cache_image_string(image, image->entries[i].value), sorted, directories->count))
-			image->entries[kept++] = image->entries[i];
+			entries[kept++] = image->entries[i];
+	free(image->owned);
+	image->owned = steal_ptr(entries);
+	image->entries = image->owned;
 	image->count = kept;
 	return 0;
 }

@@ -11,7 +11,7 @@
 
 enum { RECORD_VERSION = 1 };
 
-/* The section: this, then the edits, then the entries that were taken out. */
+/* The section: this, then the edits, then the entries that were taken out, whose strings count from the first one. */
 struct record_header {
 	uint32_t version;
 	uint32_t strings_size;
@@ -33,6 +33,18 @@ size_t cache_record_size(const struct cache_edits *edits)
 	return record_size(edits->count, edits->removed);
 }
 
+static unsigned char *write_removed(const struct cache_image *image, const struct cache_edit *edit, unsigned char *to)
+{
+	for (size_t i = 0; i < edit->removed; i++) {
+		struct cache_entry entry = image->entries[edit->at + i];
+
+		entry.key -= image->base;
+		entry.value -= image->base;
+		to = mempcpy(to, &entry, sizeof(entry));
+	}
+	return to;
+}
+
 void cache_record_write(const struct cache_image *image, const struct cache_edits *edits, unsigned char *to)
 {
 	struct record_header header = {
@@ -50,7 +62,7 @@ void cache_record_write(const struct cache_image *image, const struct cache_edit
 		to = mempcpy(to, &record, sizeof(record));
 	}
 	for (size_t i = 0; i < edits->count; i++)
-		to = mempcpy(to, image->entries + edits->items[i].at, edits->items[i].removed * sizeof(struct cache_entry));
+		to = write_removed(image, &edits->items[i], to);
 }
 
 static bool read_header(const struct cache_image *image, struct record_header *ret)
@@ -77,6 +89,18 @@ struct replay {
 	size_t taken, restored, count;
 };
 
+static bool restore(struct replay *replay, struct cache_entry *to, size_t count)
+{
+	if (!span_read(&replay->removed, replay->restored * sizeof(*to), to, count * sizeof(*to)))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		to[i].key += replay->image->base;
+		to[i].value += replay->image->base;
+	}
+	replay->restored += count;
+	return true;
+}
+
 static bool replay_edit(struct replay *replay, const struct record_edit *edit)
 {
 	size_t gap, left = replay->image->count - replay->taken;
@@ -87,22 +111,11 @@ static bool replay_edit(struct replay *replay, const struct record_edit *edit)
 	if (gap > left || edit->inserted > left - gap)
 		return false;
 	memcpy(replay->entries + replay->count, replay->image->entries + replay->taken, gap * sizeof(*replay->entries));
-	if (!span_read(&replay->removed, replay->restored * sizeof(*replay->entries), replay->entries + edit->at,
-		       edit->removed * sizeof(*replay->entries)))
+	if (!restore(replay, replay->entries + edit->at, edit->removed))
 		return false;
 	replay->taken += gap + edit->inserted;
-	replay->restored += edit->removed;
 	replay->count = (size_t)edit->at + edit->removed;
 	return true;
-}
-
-static bool strings_are_inside(const struct cache_entry *entries, size_t count, size_t size)
-{
-	bool outside = false;
-
-	for (size_t i = 0; i < count; i++)
-		outside |= entries[i].key >= size || entries[i].value >= size;
-	return !outside;
 }
 
 static bool replay_all(struct replay *replay, const struct record_header *header)
@@ -121,13 +134,13 @@ static bool replay_all(struct replay *replay, const struct record_header *header
 	rest = replay->image->count - replay->taken;
 	memcpy(replay->entries + replay->count, replay->image->entries + replay->taken, rest * sizeof(*replay->entries));
 	replay->count += rest;
-	return strings_are_inside(replay->entries, replay->count, header->strings_size);
+	return cache_image_holds(replay->image, replay->entries, replay->count, header->strings_size);
 }
 
 static bool hwcaps_are_inside(const struct cache_image *image, size_t size)
 {
 	for (size_t i = 0; i < image->hwcap_count; i++)
-		if (image->hwcaps[i] >= size)
+		if ((uint32_t)(image->hwcaps[i] - image->base) >= size)
 			return false;
 	return true;
 }
@@ -147,8 +160,9 @@ int cache_record_undo(struct cache_image *image)
 	replay.entries = entries;
 	if (!replay_all(&replay, &header))
 		return 0;
-	free(image->entries);
-	image->entries = steal_ptr(entries);
+	free(image->owned);
+	image->owned = steal_ptr(entries);
+	image->entries = image->owned;
 	image->count = replay.count;
 	image->strings.size = header.strings_size;
 	return 1;

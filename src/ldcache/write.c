@@ -137,7 +137,7 @@ static void write_entries(const struct cache_image *image, const struct cache_ed
 		.entry = (struct cache_entry *)(void *)(data + sizeof(struct cache_header)),
 		.string = plan->own_strings,
 	};
-	uint32_t offset = (uint32_t)plan->strings;
+	uint32_t offset = (uint32_t)plan->strings - image->base;
 	size_t next = 0;
 
 	for (size_t i = 0; i < edits->count; i++) {
@@ -157,7 +157,7 @@ static void write_entries(const struct cache_image *image, const struct cache_ed
 static void write_hwcaps(const struct cache_image *image, const struct plan *plan, unsigned char *to)
 {
 	for (size_t i = 0; i < image->hwcap_count; i++) {
-		uint32_t offset = image->hwcaps[i] + (uint32_t)plan->strings;
+		uint32_t offset = image->hwcaps[i] - image->base + (uint32_t)plan->strings;
 
 		to = mempcpy(to, &offset, sizeof(offset));
 	}

@@ -70,7 +70,7 @@ says() {
 @test "every fact of an adapter" {
 	same "$(info wsl-nvidia '.adapters[0] | [.index, .backend, .name, .vendor, .vendorId, .deviceId, .pciAddress, .luid, .wddmVersion,
 		.driverStore, .computeOnly, .unusable]')" \
-		'[0,"gpu-pv","NVIDIA GeForce RTX 4090","NVIDIA",4318,9860,"0000:01:00.0","LUID-000000005a3f1c2b",3200,"'$nvidia_store'",false,null]'
+		'[0,"gpu-pv","NVIDIA GeForce RTX 4090","NVIDIA",4318,9860,"0000:01:00.0","LUID-000000005a3f1c2b",3200,"'"$nvidia_store"'",false,null]'
 }
 
 @test "NVIDIA first, then others that render, then what only computes; by PCI address" {
@@ -159,14 +159,14 @@ $nvidia_store"
 	says iigd_dch "every adapter of the host can still be opened through /dev/dxg"
 	[[ $output != *"$nvidia_store"* ]]
 	same "$(plan wsl-hybrid '[.libraryDirectories[] | .overridesImage]' --device=1)" '[true,false]'
-	same "$(plan wsl-hybrid '[.mounts[].target | select(startswith("'$drivers'"))] | length' --device=all)" 2
+	same "$(plan wsl-hybrid '[.mounts[].target | select(startswith("'"$drivers"'"))] | length' --device=all)" 2
 	same "$(plan wsl-hybrid '.warnings' --device=all)" '[]'
 	same "$(plan wsl-hybrid '.warnings' --device=0,1)" '[]'
 	same "$(plan wsl-nvidia '.warnings' --device=0)" '[]'
 }
 
 @test "two adapters with one store share a mount" {
-	same "$(plan wsl-two-same-store '[.mounts[].target | select(startswith("'$drivers'"))]')" "[\"$nvidia_store\"]"
+	same "$(plan wsl-two-same-store '[.mounts[].target | select(startswith("'"$drivers"'"))]')" "[\"$nvidia_store\"]"
 }
 
 @test "none is driver libraries without a device or a store" {

@@ -131,12 +131,11 @@ trace() {
 }
 
 @test "nothing in its environment can load code into it" {
-	run file -L "$hook"
-	if [[ $status -eq 0 && $output == *sanitize* ]]; then skip "a sanitized hook is an ordinary program"; fi
+	dynamic=$(readelf -dW "$hook")
+	if [[ $dynamic == *libasan* ]]; then skip "a sanitized hook is an ordinary program"; fi
+	[[ $dynamic != *NEEDED* ]]
 	run readelf -lW "$hook"
 	[[ $status -eq 0 && $output != *INTERP* ]]
-	run readelf -dW "$hook"
-	[[ $output != *NEEDED* ]]
 }
 
 @test "the registration for hooks.d is what Podman expects" {

@@ -5,23 +5,23 @@
  * directory is found from the running program: build/test/unit/driverd_test.
  */
 
+#include "unit.h"
+
 #include <errno.h>
-#include <setjmp.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/str.h"
 #include "driverd/attempts.h"
 #include "driverd/driverd.h"
+#include "driverd/start.h"
 
 static char *build; /* directory */
 static struct settings settings = {.driver_timeout_ms = 10000};
@@ -182,16 +182,14 @@ static void ends_strings_where_the_buffer_ends(void **state)
 
 static void keeps_a_library_from_everything_else(void **state)
 {
-	enum attempt expected = 0;
 	struct answer answer;
 
 	(void)state;
-	if (geteuid() != 0)
-		expected |= 0; /* nobody to become, and still no rights */
 	assert_int_equal(setenv("CTR_GPU_SECRET", "1", 1), 0);
+	assert_true(open("/etc/passwd", O_RDONLY) >= 0); /* not O_CLOEXEC, as in a careless caller */
 	answer = ask("escapes");
 	assert_int_equal(answer.result, 0);
-	assert_int_equal(answer.facts->luid.low, expected);
+	assert_int_equal(answer.facts->luid.low, 0);
 	assert_int_equal(answer.facts->luid.high, 1);
 	dxg_facts_free(answer.facts, answer.count);
 }
@@ -228,6 +226,109 @@ static void survives_a_program_that_ends_at_once(void **state)
 		assert_int_equal(answer.result, CTR_GPU_E_DRIVER_LIBRARY);
 	}
 	settings.driverd = program;
+}
+
+static bool pass_descriptor(int socket, int fd)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(fd))] = {0};
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	return sendmsg(socket, &message, 0) == 1;
+}
+
+static int take_descriptor(int socket)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	int fd;
+
+	assert_int_equal(recvmsg(socket, &message, 0), 1);
+	assert_non_null(CMSG_FIRSTHDR(&message));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
+}
+
+/* Starts the program by hand, waiting for a question that nobody asks. Return: its pid; @ret_socket is the asker's end. */
+static pid_t start_waiting(const char *milliseconds, int *ret_socket)
+{
+	int pair[2];
+	pid_t pid;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(pair[1], DRIVERD_SOCKET + 10);
+		(void)dup2(DRIVERD_SOCKET + 10, DRIVERD_SOCKET);
+		(void)execl(settings.driverd, "ctr-gpu-driverd", milliseconds, NULL);
+		_exit(127);
+	}
+	(void)close(pair[1]);
+	*ret_socket = pair[0];
+	return pid;
+}
+
+/* Return: whether the other end is closed within some seconds. */
+static bool is_closed_soon(int socket)
+{
+	struct pollfd end = {.fd = socket, .events = POLLIN};
+	char byte;
+
+	return poll(&end, 1, 8000) == 1 && read(socket, &byte, 1) == 0;
+}
+
+static void ends_by_itself_after_its_deadline(void **state)
+{
+	int socket, status;
+	pid_t pid = start_waiting("100", &socket);
+
+	(void)state;
+	assert_true(is_closed_soon(socket));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	(void)close(socket);
+}
+
+static void ends_when_the_socket_is_closed(void **state)
+{
+	int socket, status;
+	pid_t pid = start_waiting("60000", &socket);
+
+	(void)state;
+	(void)close(socket);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+}
+
+/* The parent dies while somebody else holds the asker's end open. */
+static void ends_with_its_parent(void **state)
+{
+	int passing[2], status;
+	pid_t parent;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, passing), 0);
+	parent = fork();
+	if (parent == 0) {
+		int socket;
+
+		(void)start_waiting("60000", &socket);
+		(void)pass_descriptor(passing[1], socket);
+		(void)usleep(300 * 1000);
+		_exit(0);
+	}
+	(void)close(passing[1]);
+	passing[1] = take_descriptor(passing[0]);
+	assert_int_equal(waitpid(parent, &status, 0), parent);
+	assert_true(is_closed_soon(passing[1]));
+	(void)close(passing[0]);
+	(void)close(passing[1]);
 }
 
 static int find_build(void **state)
@@ -269,6 +370,9 @@ int main(void)
 		cmocka_unit_test(keeps_a_library_from_everything_else),
 		cmocka_unit_test(starts_no_program_that_others_may_change),
 		cmocka_unit_test(survives_a_program_that_ends_at_once),
+		cmocka_unit_test(ends_by_itself_after_its_deadline),
+		cmocka_unit_test(ends_when_the_socket_is_closed),
+		cmocka_unit_test(ends_with_its_parent),
 	};
 
 	return cmocka_run_group_tests(tests, find_build, forget_build);

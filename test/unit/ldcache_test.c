@@ -21,7 +21,7 @@ static const struct built_entry image_entries[] = {
 	{"libfast.so.1", "/lib/glibc-hwcaps/x86-64-v2/libfast.so.1", ABI_HERE, HWCAP_NAMED(0)},
 	{"libfast.so.1", "/lib/glibc-hwcaps/x86-64-v3/libfast.so.1", ABI_HERE, HWCAP_NAMED(1)},
 	{"libfast.so.1", "/lib/libfast.so.1", ABI_HERE, 0},
-	{"libcuda.so.1", "/baked/libcuda.so.1", ABI_X32, 0},
+	{"libcuda.so.1", "/bakedx32/libcuda.so.1", ABI_X32, 0},
 	{"libcuda.so.1", "/baked/glibc-hwcaps/x86-64-v3/libcuda.so.1", ABI_HERE, HWCAP_NAMED(1)},
 	{"libcuda.so.1", "/baked/libcuda.so.1", ABI_HERE, 0},
 	{"libcuda.so.1", "/baked/compat/libcuda.so.1", ABI_HERE, 0},
@@ -164,7 +164,7 @@ static void check_merged(const struct merged *merged, bool has_hwcaps)
 	expect_sorted(merged);
 	expect(merged, "libcuda.so.1", ABI_HERE, "/usr/lib/wsl/lib/libcuda.so.1");
 	expect(merged, "libcuda.so.1", ABI_I386, "/baked32/libcuda.so.1");
-	expect(merged, "libcuda.so.1", ABI_X32, "/baked/libcuda.so.1");
+	expect(merged, "libcuda.so.1", ABI_X32, "/bakedx32/libcuda.so.1");
 	expect(merged, "libcuda.so", ABI_HERE, "/baked/libcuda.so");
 	expect(merged, "libdxcore.so", ABI_HERE, "/usr/lib/wsl/lib/libdxcore.so");
 	expect(merged, "libLLVM.so.15", ABI_HERE, "/lib/libLLVM.so.15");
@@ -194,6 +194,22 @@ static void test_merge_formats(void **state)
 			merge(image.data, image.size, driver, ARRAY_SIZE(driver), &from_compat);
 	}
 	expect_same(&from_new, &from_compat);
+}
+
+/* With an odd number of old entries the new header is not where they end. */
+static void test_compat_padding(void **state)
+{
+	(void)state;
+	for (size_t count = 1; count <= ARRAY_SIZE(image_entries); count++) {
+		_cleanup_built_ struct built_cache compat = build_cache(FORMAT_COMPAT, image_entries, count, image_hwcaps, 2);
+		_cleanup_built_ struct built_cache new = build_cache(FORMAT_NEW, image_entries, count, image_hwcaps, 2);
+		_cleanup_merged_ struct merged from_compat = {0}, from_new = {0};
+
+		merge(compat.data, compat.size, driver, ARRAY_SIZE(driver), &from_compat);
+		merge(new.data, new.size, driver, ARRAY_SIZE(driver), &from_new);
+		expect_same(&from_compat, &from_new);
+		expect(&from_compat, "libz.so.1", ABI_HERE, "/lib/libz.so.1");
+	}
 }
 
 static void test_header(void **state)
@@ -308,6 +324,42 @@ static void test_ldconfig_run_inside(void **state)
 	once = (struct span){merged.data, merged.size};
 	assert_int_equal(ldcache_merge(&once, &former, next_driver, 2, &again.data, &again.size), 0);
 	expect_same(&merged, &again);
+}
+
+/* With a record nothing is guessed: what the image itself has in a directory of ours stays. */
+static void test_record_before_former(void **state)
+{
+	static const struct built_entry entries[] = {{"libown.so.1", "/usr/lib/wsl/lib/libown.so.1", ABI_HERE, 0}};
+	char *directories[] = {(char[]){"/usr/lib/wsl/lib"}};
+	struct strv former = {directories, ARRAY_SIZE(directories)};
+	_cleanup_built_ struct built_cache image = build_cache(FORMAT_NEW, entries, ARRAY_SIZE(entries), NULL, 0);
+	_cleanup_merged_ struct merged first = {0}, second = {0};
+	struct span span;
+
+	(void)state;
+	merge(image.data, image.size, driver, ARRAY_SIZE(driver), &first);
+	span = (struct span){first.data, first.size};
+	assert_int_equal(ldcache_merge(&span, &former, driver, ARRAY_SIZE(driver), &second.data, &second.size), 0);
+	expect_same(&first, &second);
+	expect(&second, "libown.so.1", ABI_HERE, "/usr/lib/wsl/lib/libown.so.1");
+}
+
+/* Bytes from a network or a mapped file may lie anywhere. */
+static void test_unaligned(void **state)
+{
+	_cleanup_built_ struct built_cache image = build_image(FORMAT_NEW);
+	_cleanup_free_ unsigned char *shifted = malloc(image.size + 8);
+	_cleanup_merged_ struct merged aligned = {0};
+
+	(void)state;
+	merge(image.data, image.size, driver, ARRAY_SIZE(driver), &aligned);
+	for (size_t shift = 1; shift < 8; shift++) {
+		_cleanup_merged_ struct merged merged = {0};
+
+		memcpy(shifted + shift, image.data, image.size);
+		merge(shifted + shift, image.size, driver, ARRAY_SIZE(driver), &merged);
+		expect_same(&aligned, &merged);
+	}
 }
 
 static void test_large(void **state)
@@ -471,6 +523,52 @@ static void test_forged_record(void **state)
 	}
 }
 
+/* A record that would cut off the names of glibc-hwcaps directories is not believed. */
+static void test_record_without_hwcap_names(void **state)
+{
+	_cleanup_built_ struct built_cache image = build_image(FORMAT_NEW);
+	_cleanup_merged_ struct merged merged = {0}, again = {0};
+	const unsigned char *record = NULL;
+	uint32_t size;
+
+	(void)state;
+	merge(image.data, image.size, driver, ARRAY_SIZE(driver), &merged);
+	assert_true(read_section(merged.data, merged.size, 0x67727463, &record) > 16);
+	size = get32(record, 4) - (uint32_t)(sizeof("x86-64-v2") + sizeof("x86-64-v3"));
+	memcpy(merged.data + (record - merged.data) + 4, &size, sizeof(size));
+	merge(merged.data, merged.size, driver, ARRAY_SIZE(driver), &again);
+	check_merged(&again, true);
+}
+
+/* Thousands of sections, each good for itself: a loader takes the last one, we none. */
+static void test_many_sections(void **state)
+{
+	enum { COUNT = 2000 };
+
+	(void)state;
+	for (uint32_t count = 1; count <= COUNT; count += COUNT - 1) {
+		_cleanup_built_ struct built_cache image = build_cache(FORMAT_NEW, image_entries, ARRAY_SIZE(image_entries), NULL, 0);
+		_cleanup_merged_ struct merged merged = {0};
+		const unsigned char *section = NULL;
+		uint32_t offset;
+
+		pad_to(&image, 4);
+		offset = (uint32_t)image.size;
+		memcpy(image.data + 32, &offset, sizeof(offset));
+		put32(&image, 0xeaa42174);
+		put32(&image, count);
+		for (uint32_t i = 0; i < count; i++) {
+			put32(&image, 1);
+			put32(&image, 0);
+			put32(&image, 48 + 4); /* the first entry's name: an offset of a string */
+			put32(&image, 4);
+		}
+		merge(image.data, image.size, driver, ARRAY_SIZE(driver), &merged);
+		assert_int_equal(read_section(merged.data, merged.size, 1, &section), count == 1 ? 4 : 0);
+		expect(&merged, "libz.so.1", ABI_HERE, "/lib/libz.so.1");
+	}
+}
+
 static void test_unsorted(void **state)
 {
 	struct built_entry entries[ARRAY_SIZE(image_entries)];
@@ -556,6 +654,7 @@ static void test_musl_path(void **state)
 		{"/x::/y", "/a", "", "/a::\n/x::/y\n"},
 		{"", "/a", "", "/a::\n\n"},
 		{"::", "/a", "", "/a::\n::\n"},
+		{"/x\n::/y\n/z\n", "/a", "", "/a::\n/x\n::/y\n/z\n"},
 		{"\n\n", "/a", "", "/a::\n\n"},
 	};
 
@@ -589,18 +688,23 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_libcmp),
 		cmocka_unit_test(test_merge_formats),
+		cmocka_unit_test(test_compat_padding),
 		cmocka_unit_test(test_header),
 		cmocka_unit_test(test_no_cache),
 		cmocka_unit_test(test_null_span),
 		cmocka_unit_test(test_idempotent),
 		cmocka_unit_test(test_driver_update),
 		cmocka_unit_test(test_ldconfig_run_inside),
+		cmocka_unit_test(test_record_before_former),
+		cmocka_unit_test(test_unaligned),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_every_field),
 		cmocka_unit_test(test_extension_anywhere),
 		cmocka_unit_test(test_forged_record),
+		cmocka_unit_test(test_record_without_hwcap_names),
+		cmocka_unit_test(test_many_sections),
 		cmocka_unit_test(test_unsorted),
 		cmocka_unit_test(test_overlapping_strings),
 		cmocka_unit_test(test_random_bytes),

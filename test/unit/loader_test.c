@@ -279,6 +279,21 @@ static void test_shared_directory(void **state)
 	expect_library(image, "libnative.so.1", "/lib/native/libnative.so.1");
 }
 
+/* Below a directory that is mounted whole is the driver's; beside one with a longer name is not. */
+static void test_neighbours(void **state)
+{
+	struct plan_library_dir dirs[] = {
+		{TEXT("/usr/lib/wsl/lib/deep"), true, {wsl_libraries, 2}, NULL},
+		{TEXT("/usr/lib/wsl/library"), true, {native_libraries, 1}, NULL},
+	};
+	struct plan plan = {.mounts = mounts, .mount_count = 3, .library_dirs = dirs, .library_dir_count = 2};
+	struct image *image = *state;
+
+	ask(image, &plan);
+	expect_text(image, FIRST, COMMENT "/usr/lib/wsl/lib/deep\n");
+	expect_text(image, LAST, COMMENT "# Shared with the image:\n/usr/lib/wsl/library\n");
+}
+
 static void test_unlistable_directory(void **state)
 {
 	struct plan_library_dir dirs[] = {{TEXT("/usr/lib/wsl/lib/a#b"), true, {wsl_libraries, 2}, NULL}};
@@ -456,6 +471,7 @@ int main(void)
 		image_test(test_nothing_to_do),
 		image_test(test_ldconfig_run_inside),
 		image_test(test_shared_directory),
+		image_test(test_neighbours),
 		image_test(test_unlistable_directory),
 		image_test(test_musl),
 		image_test(test_musl_without_plan),
