@@ -146,3 +146,20 @@ trace() {
 	run "$hook" "$stage" < <(state '')
 	[[ $status -eq 0 && -z $output ]]
 }
+
+@test "a message that standard error would lose is in the system log" {
+	busybox syslogd --help >/dev/null 2>&1 || skip "needs busybox syslogd"
+	export hook log=$BATS_TEST_TMPDIR/log
+	# A /dev of its own, so that its /dev/log is nobody else's.
+	unshare --mount bash -c '
+		mount -t tmpfs tmpfs /dev && mknod -m 666 /dev/null c 1 3 && exec 3>&- || exit
+		busybox syslogd -n -O "$log" &
+		trap "kill $!" EXIT
+		for _ in {1..100}; do [[ -S /dev/log ]] && break; sleep 0.02; done
+		"$hook" prestart <<<"{" 2>&1 | cat >"$log.heard"
+		"$hook" prestart <<<"[]" 2>/dev/null
+		for _ in {1..100}; do grep -qs E_BAD_STATE "$log" && break; sleep 0.02; done
+	'
+	grep -qF 'ctr-gpu-hook: [E_BAD_STATE]' "$log.heard"
+	[[ $(grep -cF 'daemon.err ctr-gpu-hook: [E_BAD_STATE]' "$log") -eq 1 ]]
+}
