@@ -9,11 +9,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -83,6 +85,8 @@ static int find_program(const struct settings *settings, char **ret, struct err 
 
 /* ---- the child ---- */
 
+enum { REAP_MS = 2000 };
+
 struct child {
 	pid_t pid;
 	int socket;
@@ -151,16 +155,43 @@ static int start(const struct settings *settings, struct child *ret, struct err 
 	return 0;
 }
 
-/* Return: the status of waitpid(2); 0 if somebody else reaped the child (SIGCHLD ignored). */
-static int stop(struct child *child)
+/*
+ * Waits for a child that has been killed. One that the kernel holds does not die: dxgkrnl waits for the host's answers with
+ * wait_for_completion(), which no signal ends (drivers/hv/dxgkrnl/dxgvmbus.c). It is left behind, and whoever reaps us reaps it.
+ *
+ * Return: the flags for waitpid(2): WNOHANG once there is no more waiting to be done.
+ */
+static int wait_bounded(pid_t pid)
 {
-	int status = 0;
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd end = {.fd = pidfd, .events = POLLIN};
 
+	/* Before Linux 5.3 there is only waiting. */
+	if (pidfd < 0)
+		return 0;
+	while (poll(&end, 1, REAP_MS) < 0 && errno == EINTR)
+		;
+	return WNOHANG;
+}
+
+/*
+ * @ret_status: of waitpid(2); 0 if somebody else reaped the child (SIGCHLD ignored)
+ *
+ * Return: whether the child is gone.
+ */
+static bool stop(struct child *child, int *ret_status)
+{
+	int flags;
+	pid_t pid;
+
+	*ret_status = 0;
 	(void)close(child->socket);
 	(void)kill(child->pid, SIGKILL);
-	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return status;
+	flags = wait_bounded(child->pid);
+	do {
+		pid = waitpid(child->pid, ret_status, flags);
+	} while (pid < 0 && errno == EINTR);
+	return pid != 0;
 }
 
 /* ---- the call ---- */
@@ -323,9 +354,13 @@ int driverd_dxcore_adapters(const struct settings *settings, const char *library
 	hold_sigpipe(&mask, &pipe_was_pending);
 	result = call(child.socket, library, settings->driver_timeout_ms, &answer);
 	release_sigpipe(&mask, pipe_was_pending);
-	status = stop(&child);
-	r = result == RPC_SUCCESS ? take_answer(&answer, library, ret, ret_count, err)
-				  : explain_silence(result, status, settings, library, err);
+	if (!stop(&child, &status))
+		r = err_set(err, -ETIMEDOUT,
+			    "the host does not answer: ctr-gpu-driverd hangs in a call to /dev/dxg that nothing can end\n"
+			    "Run wsl --shutdown in Windows, or restart the virtual machine.");
+	else
+		r = result == RPC_SUCCESS ? take_answer(&answer, library, ret, ret_count, err)
+					  : explain_silence(result, status, settings, library, err);
 	xdr_free((xdrproc_t)xdr_driverd_dxcore_answer, (char *)&answer);
 	return r;
 }

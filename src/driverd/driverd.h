@@ -17,7 +17,8 @@
  * @ret:       array of facts, owned by the caller (dxg_facts_free())
  *
  * Return: 0; CTR_GPU_E_DRIVER_LIBRARY if the library cannot be loaded, lacks symbols, or crashed its process;
- * CTR_GPU_E_DRIVER_TIMEOUT after settings->driver_timeout_ms; negative errno. @err is set and names the library.
+ * CTR_GPU_E_DRIVER_TIMEOUT after settings->driver_timeout_ms; -ETIMEDOUT if moreover the child cannot be killed, so that it
+ * is the kernel's device that hangs and would hang for anybody; negative errno. @err is set and names the library.
  */
 int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret, size_t *ret_count,
 			    struct err *err);

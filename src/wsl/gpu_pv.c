@@ -71,6 +71,11 @@ static int ask_either(const struct settings *settings, const char *library, stru
 	r = ask_dxcore(settings, library, ret, &dxcore_err);
 	if (r == 0 || r == -ENOMEM)
 		return r;
+	/* The device hangs, and would take us with it. */
+	if (r == -ETIMEDOUT) {
+		*err = dxcore_err;
+		return r;
+	}
 	r = note_fallback(settings, inventory, &dxcore_err);
 	return r < 0 ? r : ioctl_adapters(&ret->facts, &ret->count, err);
 }
