@@ -12,7 +12,13 @@
 
 struct dxgd;
 
-/** Takes @listener, of filter_install(). @device is the number of the node that stands for /dev/dxg. Return: NULL without memory. */
+/**
+ * dxgd_new() - start to answer for a host's /dev/dxg
+ * @listener: of filter_install(), borrowed
+ * @device:   number of the node that stands for /dev/dxg
+ *
+ * Return: never freed, since it serves until its process ends; NULL without memory.
+ */
 struct dxgd *dxgd_new(const struct profile *profile, int listener, dev_t device);
 
 /** Answers one call; to be called when the listener is readable. */

@@ -374,7 +374,8 @@ int main(int argc, char **argv)
 		"The exit status is the command's; 125 if the host could not be set up.",
 		NULL, NULL, NULL,
 	};
-	struct options options = { .profiles = "test/hosts/profiles", .files = "build/test/hosts/files" };
+	struct options options = { .profiles = "test/hosts/profiles", .files = "build/test/hosts/files",
+				   .command = (char *[]){ NULL } };
 	_cleanup_free_ char *path = NULL;
 	struct profile profile;
 	int result;
@@ -383,10 +384,14 @@ int main(int argc, char **argv)
 		return EXIT_SETUP;
 	if (options.list)
 		return list_profiles(options.profiles);
-	if (options.command && options.command[0] && strcmp(options.command[0], "--") == 0)
+	if (options.command[0] && strcmp(options.command[0], "--") == 0)
 		options.command++;
 	if (!options.profile || !options.command[0]) {
 		(void)fprintf(stderr, "usage: enter [OPTION…] PROFILE -- COMMAND…\n");
+		return EXIT_SETUP;
+	}
+	if (geteuid() != 0) {
+		(void)fprintf(stderr, "enter: this needs root, for mounts and for a system call filter\n");
 		return EXIT_SETUP;
 	}
 	if (!options.device)

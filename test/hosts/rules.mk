@@ -59,9 +59,11 @@ test_programs += $(hosts_programs)
 test-hosts: $(hosts_programs)
 
 $(hosts)/enter: $(hosts_enter_objects)
+	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ljansson
 
-$(hosts)/dxgtest: test/hosts/dxgtest.c test/hosts/abi.h
+$(hosts)/dxgtest: test/hosts/dxgtest.c
+	$(say) LD $@
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $< -lpthread
 

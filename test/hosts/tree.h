@@ -19,7 +19,7 @@ int tree_mkdirs(const char *path);
 /** Copies the regular files of a directory over what is there, giving each @mode. */
 int tree_copy(const char *from, const char *to, mode_t mode);
 
-/** What Windows keeps in FileRepository: the stores of the adapters, among @profile->repository directories of other drivers. */
+/** What Windows keeps in FileRepository: the stores of the adapters, among directories of other drivers. */
 int tree_drivers(const struct profile *profile, const char *files, const char *to);
 
 /** What lies in /usr/lib/wsl/lib. */

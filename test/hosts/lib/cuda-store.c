@@ -13,7 +13,8 @@
 #include "cuda.h"
 #include "kmt.h"
 
-#define FORWARD_COMPATIBILITY "{\"format\":1,\"CUDA version\":\"12.8\",\"driver\":[535,550,560,565,570],\"device\":[7,8,9,10,12]}"
+#define FORWARD_COMPATIBILITY \
+	"{\"format\":1,\"CUDA version\":\"12.8\",\"driver\":[535,550,560,565,570],\"device\":[7,8,9,10,12]}"
 
 /* The note by which tools tell a driver's CUDA version without loading it; as in NVIDIA's libcuda. */
 __attribute__((section(".note.cuda.fwd_compatibility"), aligned(4), used)) static const struct {
