@@ -43,7 +43,7 @@ struct ldcache_library {
  * Otherwise the cost beyond copying does not depend on how many entries @old has. Something that is not a loader cache, or
  * has a string outside itself, counts as empty.
  *
- * Return: 0; -ENOMEM; -E2BIG if the result would not fit the format's 32-bit offsets.
+ * Return: 0; -ENOMEM; -E2BIG if the result would be larger than LDCACHE_MAX_SIZE.
  */
 int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries, size_t count,
 		  unsigned char **ret_data, size_t *ret_size);

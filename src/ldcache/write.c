@@ -76,7 +76,8 @@ static int make_plan(const struct cache_image *image, const struct cache_edits *
 	plan_section(&plan, CACHE_SECTION_RECORD, edits->count > 0 ? cache_record_size(edits) : 0);
 	plan_section(&plan, CACHE_SECTION_GENERATOR, image->generator.size);
 	plan_sections(&plan);
-	if (plan.size > UINT32_MAX)
+	/* What the next start would refuse to read. */
+	if (plan.size > LDCACHE_MAX_SIZE)
 		return -E2BIG;
 	*ret = plan;
 	return 0;

@@ -569,6 +569,27 @@ static void test_many_sections(void **state)
 	}
 }
 
+/* A result that the next start could not read is none. */
+static void test_too_large(void **state)
+{
+	_cleanup_free_ unsigned char *large = calloc(1, LDCACHE_MAX_SIZE);
+	_cleanup_built_ struct built_cache image = build_cache(FORMAT_NEW, image_entries, ARRAY_SIZE(image_entries), NULL, 0);
+	struct span span = {large, LDCACHE_MAX_SIZE};
+	unsigned char *data = NULL;
+	size_t size = 0;
+
+	(void)state;
+	memset(large, 'x', LDCACHE_MAX_SIZE - 1);
+	memcpy(large, image.data, image.size);
+	assert_int_equal(ldcache_merge(&span, NULL, driver, ARRAY_SIZE(driver), &data, &size), -E2BIG);
+	assert_null(data);
+	span.size -= 4096;
+	large[span.size - 1] = '\0';
+	assert_int_equal(ldcache_merge(&span, NULL, driver, ARRAY_SIZE(driver), &data, &size), 0);
+	assert_true(size <= LDCACHE_MAX_SIZE);
+	free(data);
+}
+
 static void test_unsorted(void **state)
 {
 	struct built_entry entries[ARRAY_SIZE(image_entries)];
@@ -705,6 +726,7 @@ int main(void)
 		cmocka_unit_test(test_forged_record),
 		cmocka_unit_test(test_record_without_hwcap_names),
 		cmocka_unit_test(test_many_sections),
+		cmocka_unit_test(test_too_large),
 		cmocka_unit_test(test_unsorted),
 		cmocka_unit_test(test_overlapping_strings),
 		cmocka_unit_test(test_random_bytes),
