@@ -415,6 +415,39 @@ static void test_find(void **state)
 	}
 }
 
+struct visited {
+	size_t next;
+	bool in_order;
+};
+
+static void visit(void *user, const char *name, const char *path)
+{
+	struct visited *visited = user;
+
+	visited->in_order &= visited->next < ARRAY_SIZE(image_entries) && streq(name, image_entries[visited->next].name) &&
+			     streq(path, image_entries[visited->next].path);
+	visited->next++;
+}
+
+static void test_each(void **state)
+{
+	(void)state;
+	for (enum cache_format format = FORMAT_NEW; format <= FORMAT_OLD; format++) {
+		_cleanup_built_ struct built_cache image = build_image(format);
+		struct span span = {image.data, image.size};
+		struct visited visited = {0, true};
+
+		ldcache_each(&span, visit, &visited);
+		assert_int_equal(visited.next, ARRAY_SIZE(image_entries));
+		assert_true(visited.in_order);
+	}
+}
+
+static void count_length(void *user, const char *name, const char *path)
+{
+	*(size_t *)user += strlen(name) + strlen(path);
+}
+
 /* ---- hostile caches ---- */
 
 /*
@@ -429,6 +462,7 @@ static void survives(const unsigned char *data, size_t size)
 	struct strv former = {directories, 1};
 	struct span span = {exact, size};
 	const unsigned char *section = NULL;
+	size_t total = 0;
 
 	assert_non_null(exact);
 	memcpy(exact, data, size);
@@ -442,6 +476,7 @@ static void survives(const unsigned char *data, size_t size)
 	assert_int_equal(ldcache_merge(&span, &former, NULL, 0, &forgotten.data, &forgotten.size), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(image_entries); i++)
 		(void)ldcache_find(&span, image_entries[i].name);
+	ldcache_each(&span, count_length, &total);
 }
 
 static void test_truncated(void **state)
@@ -720,6 +755,7 @@ int main(void)
 		cmocka_unit_test(test_unaligned),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_each),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_every_field),
 		cmocka_unit_test(test_extension_anywhere),
