@@ -75,7 +75,7 @@ refused_by_both() {
 }
 
 @test "a device that lists no adapter" {
-	refused_by_both wsl-no-adapter E_NO_ADAPTER "lists none" "ctr-gpu info"
+	refused_by_both wsl-no-adapter E_NO_ADAPTER "lists none" "Add-VMGpuPartitionAdapter"
 }
 
 @test "a software device is not a GPU, and is named" {
@@ -87,7 +87,7 @@ refused_by_both() {
 }
 
 @test "a driver store that is not on disk" {
-	refused_by_both hyperv-stale-store E_NO_DRIVER_STORE "$(store hyperv-stale-store 0)" "is not on disk" "Hyper-V: copy the directory"
+	refused_by_both hyperv-stale-store E_NO_DRIVER_STORE "$(store hyperv-stale-store 0)" "is not on disk" "copy that directory"
 }
 
 @test "a store missing for one of two adapters does not hinder the other" {
