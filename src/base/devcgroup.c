@@ -38,7 +38,7 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
 DEFINE_CLEANUP(struct devcgroup *, devcgroup_free)
 
 /* In the first user namespace the map is the identity over all 32 bits (user_namespaces(7)). */
-static bool is_privileged(void)
+bool devcgroup_is_privileged(void)
 {
 	_cleanup_free_ char *map = NULL;
 	unsigned long inside, outside, count;
@@ -142,7 +142,6 @@ static int open_place(const struct cgroup_place *place, struct devcgroup **ret)
 	r = open_levels(cgroup, place);
 	if (r < 0)
 		return r;
-	cgroup->privileged = is_privileged();
 	cgroup->version = place->version == 1 ? &devcgroup_v1 : &devcgroup_v2;
 	*ret = steal_ptr(cgroup);
 	return 0;
@@ -173,31 +172,42 @@ static bool is_in_cgroup(const char *membership)
 	return false;
 }
 
+/* Finds the cgroup and opens it. Return: 0, with no object if no mount shows it; negative errno. */
+static int find(const char *membership, struct devcgroup **ret)
+{
+	_cleanup_cgroup_places_ struct cgroup_places places = {0};
+	_cleanup_free_ char *mountinfo = NULL;
+	int r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &mountinfo, NULL);
+
+	if (r == 0)
+		r = cgroup_places_find(mountinfo, membership, &places);
+	return r < 0 ? r : open_first(&places, ret);
+}
+
+static bool kernel_has_cgroups(void)
+{
+	return access("/proc/self/cgroup", F_OK) == 0 || access("/proc/self/stat", F_OK) < 0;
+}
+
 int devcgroup_open(pid_t pid, struct devcgroup **ret, struct err *err)
 {
 	_cleanup_(devcgroup_freep) struct devcgroup *cgroup = NULL;
-	_cleanup_cgroup_places_ struct cgroup_places places = {0};
-	_cleanup_free_ char *mountinfo = NULL, *membership = NULL;
+	_cleanup_free_ char *membership = NULL;
 	int r = read_membership(pid, &membership);
 
-	/* A kernel without cgroups has no such file. */
-	if (r == -ENOENT && access("/proc/self/cgroup", F_OK) < 0 && access("/proc/self/stat", F_OK) == 0) {
+	if (r == -ENOENT && !kernel_has_cgroups()) {
 		*ret = NULL;
 		return 0;
 	}
 	if (r == 0)
-		r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &mountinfo, NULL);
-	if (r == 0)
-		r = cgroup_places_find(mountinfo, membership, &places);
-	if (r == 0)
-		r = open_first(&places, &cgroup);
+		r = find(membership, &cgroup);
 	if (r < 0)
 		return err_set(err, r, "cannot read the cgroup of process %d: %m", (int)pid);
-	if (!cgroup && is_privileged() && is_in_cgroup(membership))
+	if (!cgroup && is_in_cgroup(membership) && devcgroup_is_privileged())
 		return err_set(err, CTR_GPU_E_NO_CGROUP,
-			       "no cgroup mount shows the device cgroup of process %d (%zu looked at):\n"
+			       "no cgroup mount shows the device cgroup of process %d:\n"
 			       "mount the host's /sys/fs/cgroup where this runs",
-			       (int)pid, places.count);
+			       (int)pid);
 	r = cgroup ? cgroup->version->open(cgroup, err) : 0;
 	if (r != 0 && r != 1)
 		return r;

@@ -150,7 +150,7 @@ static int v1_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 		for (size_t i = 0; i < count; i++) {
 			int r = allow_rule(cgroup, level, &rules[i]);
 
-			if (r == -EPERM && !cgroup->privileged)
+			if (r == -EPERM && !devcgroup_is_privileged())
 				return 0;
 			if (r < 0)
 				return explain(cgroup, level, &rules[i], r, err);
@@ -177,11 +177,10 @@ static int v1_open(struct devcgroup *cgroup, struct err *err)
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
 	int r;
 
-	/* The topmost cgroup has neither file nor rules in some containers' view, and may always do everything. */
 	if (faccessat(own->fd, "devices.allow", W_OK, AT_EACCESS) == 0)
 		return 1;
 	r = -errno;
-	if (!cgroup->privileged && (r == -EACCES || r == -EPERM || r == -EROFS))
+	if ((r == -EACCES || r == -EPERM || r == -EROFS) && !devcgroup_is_privileged())
 		return 0;
 	return err_set(err, r, "cannot write devices.allow in %s: %m", own->path);
 }

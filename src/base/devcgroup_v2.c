@@ -24,6 +24,7 @@ struct change {
 };
 
 struct state {
+	size_t effective; /* programs that the container's accesses went through */
 	size_t count;
 	struct change changes[DEVCGROUP_LEVELS_MAX * PROGRAMS_MAX];
 };
@@ -207,6 +208,9 @@ static int check_inherited(const struct devcgroup *cgroup, const struct devcgrou
 
 static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
+	const struct state *state = cgroup->state;
+	size_t ours = 0;
+
 	for (size_t i = 0; i < cgroup->level_count; i++) {
 		const struct devcgroup_level *level = &cgroup->levels[i];
 		struct attached attached = {0};
@@ -218,8 +222,9 @@ static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 			r = replace_program(cgroup, level, attached.ids[j], attached.flags, rules, count, err);
 		if (r != 0)
 			return r;
+		ours += attached.count;
 	}
-	return check_inherited(cgroup, rules, count, err);
+	return ours < state->effective ? check_inherited(cgroup, rules, count, err) : 0;
 }
 
 static void v2_forget(struct state *state)
@@ -248,17 +253,22 @@ static int v2_open(struct devcgroup *cgroup, struct err *err)
 {
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
 	struct attached effective = {0};
+	struct state *state;
 	int r = query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);
 
 	/* A kernel without CONFIG_CGROUP_BPF has no device programs. */
-	if (r == -EINVAL || r == -ENOSYS || (!cgroup->privileged && (r == -EPERM || r == -EACCES)))
+	if (r == -EINVAL || r == -ENOSYS || ((r == -EPERM || r == -EACCES) && !devcgroup_is_privileged()))
 		return 0;
 	if (r < 0)
 		return err_set(err, r, "cannot ask for the device programs of %s: %m", own->path);
 	if (!effective.count)
 		return 0;
-	cgroup->state = calloc(1, sizeof(struct state));
-	return cgroup->state ? 1 : err_set(err, -ENOMEM, "cannot read the device programs of %s: %m", own->path);
+	state = calloc(1, sizeof(*state));
+	if (!state)
+		return err_set(err, -ENOMEM, "cannot read the device programs of %s: %m", own->path);
+	state->effective = effective.count;
+	cgroup->state = state;
+	return 1;
 }
 
 static void v2_close(struct devcgroup *cgroup)

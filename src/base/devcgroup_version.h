@@ -35,10 +35,12 @@ struct devcgroup {
 	size_t level_count;
 	char *unit;        /* systemd's transient unit whose cgroup levels[0] is; or NULL */
 	bool unit_changed; /* something was forbidden there, and is allowed now */
-	bool privileged;   /* root of the first user namespace: whatever is refused is an error */
 	char *drop_in;     /* file that was written for systemd */
 	void *state;       /* of the version */
 };
+
+/** True for root of the first user namespace: what is refused to it is an error, and to others a "not yours to say". */
+bool devcgroup_is_privileged(void);
 
 /**
  * devcgroup_find_unit() - the transient unit of the system manager in a cgroup's path

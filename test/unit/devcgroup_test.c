@@ -8,11 +8,14 @@
 #include "unit.h"
 
 #include "device_world.h"
+#include "old_kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -307,7 +310,93 @@ static void v2_outer_cgroup_is_named(void **state)
 	device_world_stop(&outer);
 }
 
-/* With every sysctl value, since hardening changes what the kernel shows of a program. The value is put back. */
+struct attempt {
+	pid_t pid;
+	struct devcgroup *cgroup;
+	int result;
+};
+
+static void attempt_allow(void *data)
+{
+	struct attempt *attempt = data;
+
+	attempt->result = devcgroup_open(attempt->pid, &attempt->cgroup, NULL);
+	if (attempt->result == 0)
+		attempt->result = devcgroup_allow(attempt->cgroup, &read_write, 1, NULL);
+}
+
+static void attempt_undo(void *data)
+{
+	devcgroup_undo(((struct attempt *)data)->cgroup);
+}
+
+/* Without BPF_F_REPLACE the new program comes beside the old one, which then goes. */
+static void v2_old_kernel(void **state)
+{
+	struct device_world world;
+	struct attempt attempt = {0};
+	unsigned refused = 0, insns;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	attach(&world, &by_systemd);
+	attempt.pid = world.member;
+	assert_true(old_kernel_run(attempt_allow, &attempt, &refused));
+	assert_int_equal(attempt.result, 0);
+	/* openat2 once, and an exchange for each program. */
+	assert_int_equal(refused, 3);
+	ALLOWED(&world, 'c', 10, 183, O_RDWR);
+	FORBIDDEN(&world, 'c', 10, 232, O_RDWR);
+	assert_int_equal(device_world_programs(&world, &insns), 2);
+	assert_true(old_kernel_run(attempt_undo, &attempt, &refused));
+	FORBIDDEN(&world, 'c', 10, 183, O_RDWR);
+	assert_int_equal(device_world_programs(&world, &insns), 2);
+	devcgroup_free(attempt.cgroup);
+	device_world_stop(&world);
+}
+
+/* Where no mount shows the cgroup: an error for root, since a rule may hold; nothing for others. */
+static int without_mounts(pid_t pid, bool privileged)
+{
+	struct devcgroup *cgroup = NULL;
+	struct err err = {0};
+	int r;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return 101;
+	if (mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) < 0)
+		return 102;
+	if (!privileged && setresuid(1000, 1000, 1000) < 0)
+		return 103;
+	r = devcgroup_open(pid, &cgroup, &err);
+	if (privileged)
+		return r == CTR_GPU_E_NO_CGROUP && strstr(err.text, "/sys/fs/cgroup") ? 0 : 104;
+	return r == 0 && !cgroup ? 0 : 105;
+}
+
+static void v2_no_mount_shows_the_cgroup(void **state)
+{
+	struct device_world world;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	for (int privileged = 0; privileged < 2; privileged++) {
+		int status = -1;
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child)
+			_exit(without_mounts(world.member, privileged));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	device_world_stop(&world);
+}
+
+/* Hardening changes what the kernel shows of a program. The machine's setting is put back. */
 static void v2_hardened_program_is_restored(void **state)
 {
 	static const char *const path = "/proc/sys/net/core/bpf_jit_harden";
@@ -464,6 +553,8 @@ int main(void)
 		cmocka_unit_test(v2_no_program_is_nothing_to_do),
 		cmocka_unit_test(v2_program_does_not_grow),
 		cmocka_unit_test(v2_outer_cgroup_is_named),
+		cmocka_unit_test(v2_old_kernel),
+		cmocka_unit_test(v2_no_mount_shows_the_cgroup),
 		cmocka_unit_test(v2_hardened_program_is_restored),
 		cmocka_unit_test(v2_program_with_calls_is_refused),
 		cmocka_unit_test(v2_user_namespace),

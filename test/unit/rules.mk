@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 
-$(O)/test/unit/devcgroup_test: $(O)/test/unit/device_world.o
+$(O)/test/unit/devcgroup_test: $(O)/test/unit/device_world.o $(O)/test/unit/old_kernel.o
 $(O)/test/unit/bpf_device_test: $(O)/test/unit/device_world.o
