@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,12 +189,23 @@ static void ask(driverd_dxcore_answer *answer)
 	dxg_facts_free(facts, count);
 }
 
+/*
+ * The library turns the host's UTF-16 into wchar_t by way of c16rtomb(3) and mbstowcs(3), which in the locale "C" know ASCII
+ * alone, and adapters are called "Radeon(TM)" with a real sign. A system without C.UTF-8 loses such names and no more.
+ */
+static void know_all_characters(void)
+{
+	(void)setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 /* The library stays loaded: its destructors are nothing that an answer has to wait for. */
 void dxcore_describe_adapters(const char *path, driverd_dxcore_answer *answer)
 {
-	void *library = path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 	const char *missing;
+	void *library;
 
+	know_all_characters();
+	library = path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 	if (!library)
 		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", path[0] == '/' ? dlerror() : "its path is not absolute");
 	missing = find_symbols(library);
