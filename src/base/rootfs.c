@@ -136,6 +136,22 @@ static int split(const char *path, char **ret_parent, char **ret_name)
 
 /* ---- creating ---- */
 
+/*
+ * Whether a directory is on the mount of the root: what is on another is a volume, which outlives the container and may
+ * be a directory of the host. The kernel numbers mounts since 5.8.
+ */
+static bool on_root_mount(const struct rootfs *rootfs, int directory)
+{
+	struct statx root, other;
+
+	if (statx(rootfs->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &root) < 0 ||
+	    statx(directory, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &other) < 0)
+		return false;
+	if (!(root.stx_mask & other.stx_mask & STATX_MNT_ID))
+		return root.stx_dev_major == other.stx_dev_major && root.stx_dev_minor == other.stx_dev_minor;
+	return root.stx_mnt_id == other.stx_mnt_id;
+}
+
 /* Registers what was just created; if that fails, takes it away again. */
 static int finish_created(struct rootfs *rootfs, enum deed_kind kind, int parent, const char *name)
 {
@@ -174,22 +190,29 @@ static int make_child_directory(struct rootfs *rootfs, int parent, const char *n
 	return open_child_directory(parent, name);
 }
 
-int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+/* rootfs_make_directory(); with @own, what is missing on a volume is -EXDEV, and so is a directory that is there. */
+static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, bool own)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
-	_cleanup_close_ int parent = -1;
-	int fd, r;
+	_cleanup_close_ int parent = -1, fd = -1;
+	int r;
 
 	fd = rootfs_open_path(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY);
-	if (fd == -ENOENT) {
-		r = split(path, &above, &name);
-		if (r < 0)
-			return r;
-		r = rootfs_make_directory(rootfs, above, mode, &parent);
-		if (r < 0)
-			return r;
-		fd = make_child_directory(rootfs, parent, name, mode);
-	}
+	if (fd >= 0)
+		return own && !on_root_mount(rootfs, fd) ? -EXDEV : steal_fd(&fd);
+	if (fd != -ENOENT)
+		return fd;
+	r = split(path, &above, &name);
+	if (r < 0)
+		return r;
+	parent = make_directory(rootfs, above, mode, own);
+	return parent < 0 ? parent : make_child_directory(rootfs, parent, name, mode);
+}
+
+int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+{
+	int fd = make_directory(rootfs, path, mode, false);
+
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
@@ -197,17 +220,18 @@ int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
 }
 
 /* The directory that holds @path, made where missing, and the name in it. */
-static int make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
+static int make_parent(struct rootfs *rootfs, const char *path, bool own, int *ret_parent, char **ret_name)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
-	int r;
+	int fd, r;
 
 	r = split(path, &above, &name);
 	if (r < 0)
 		return r;
-	r = rootfs_make_directory(rootfs, above, 0755, ret_parent);
-	if (r < 0)
-		return r;
+	fd = make_directory(rootfs, above, 0755, own);
+	if (fd < 0)
+		return fd;
+	*ret_parent = fd;
 	*ret_name = steal_ptr(name);
 	return 0;
 }
@@ -234,7 +258,7 @@ int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *
 
 	fd = open_file(rootfs, path);
 	if (fd == -ENOENT) {
-		r = make_parent(rootfs, path, &parent, &name);
+		r = make_parent(rootfs, path, false, &parent, &name);
 		if (r < 0)
 			return r;
 		made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -258,7 +282,7 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 	_cleanup_free_ char *name = NULL;
 	int r;
 
-	r = make_parent(rootfs, path, &parent, &name);
+	r = make_parent(rootfs, path, true, &parent, &name);
 	if (r < 0)
 		return r;
 	if (symlinkat(points_to, parent, name) < 0)
@@ -354,22 +378,6 @@ static int keep_old(int parent, const char *name, struct rootfs_deed *deed)
 	return deed->old < 0 ? -errno : 0;
 }
 
-/*
- * Whether a directory is on the mount of the root: what is on another is a volume, which outlives the container and may
- * be a directory of the host. The kernel numbers mounts since 5.8.
- */
-static bool on_root_mount(const struct rootfs *rootfs, int directory)
-{
-	struct statx root, other;
-
-	if (statx(rootfs->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &root) < 0 ||
-	    statx(directory, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &other) < 0)
-		return false;
-	if (!(root.stx_mask & other.stx_mask & STATX_MNT_ID))
-		return root.stx_dev_major == other.stx_dev_major && root.stx_dev_minor == other.stx_dev_minor;
-	return root.stx_mnt_id == other.stx_mnt_id;
-}
-
 /* Writes a temporary file and renames it to @name. */
 static int write_and_rename(int parent, const char *name, const void *data, size_t size, mode_t mode)
 {
@@ -393,9 +401,7 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *dat
 	struct rootfs_deed deed = {.kind = DEED_REPLACEMENT, .parent = -1, .old = -1};
 	int r;
 
-	r = make_parent(rootfs, path, &deed.parent, &deed.name);
-	if (r == 0 && !on_root_mount(rootfs, deed.parent))
-		r = -EXDEV;
+	r = make_parent(rootfs, path, true, &deed.parent, &deed.name);
 	if (r == 0)
 		r = keep_old(deed.parent, deed.name, &deed);
 	if (r < 0) {

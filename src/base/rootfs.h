@@ -60,7 +60,12 @@ int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
  */
 int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd);
 
-/** A symlink at @path, whose parents are created where missing; an existing file of any kind there stays and is no error. */
+/**
+ * rootfs_make_symlink() - a symlink at @path, whose parents are created where missing
+ *
+ * An existing file of any kind there stays and is no error. Return: 0; -EROFS; -EXDEV if the directory is on a volume, which
+ * outlives the container and may be a directory of the host; negative errno.
+ */
 int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
 
 /**
@@ -75,7 +80,7 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
  * rootfs_replace_file() - write a file through a temporary one and a rename, in a directory created where missing
  *
  * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there; -EXDEV if
- * the directory is a volume, whose files are not the container's to change; negative errno.
+ * the directory is on a volume; negative errno.
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *data, size_t size, mode_t mode);
 

@@ -408,8 +408,9 @@ static int make_symlinks(struct apply *apply)
 		as_container_root(apply);
 		r = rootfs_make_symlink(&apply->rootfs, entry->path, entry->points_to);
 		as_self(apply);
-		if (r == -EROFS)
-			log_warning(apply->log, "no symlink %s: the root filesystem is read-only", entry->path);
+		if (r == -EROFS || r == -EXDEV)
+			log_warning(apply->log, "no symlink %s: its directory is %s", entry->path,
+				    r == -EROFS ? "read-only" : "a volume");
 		else if (r < 0)
 			return target_error(apply, entry->path, r);
 	}

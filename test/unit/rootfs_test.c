@@ -367,6 +367,12 @@ static void test_volumes_are_not_written(void **state)
 	make_link("/root/etc", "/volume");
 	assert_int_equal(replace("/etc/secret", "mine"), -EXDEV);
 	assert_int_equal(replace("/etc/ld.so.cache", "mine"), -EXDEV);
+	assert_int_equal(replace("/etc/ld.so.conf.d/x", "mine"), -EXDEV);
+	assert_int_equal(rootfs_make_symlink(&rootfs, "/etc/link", "mine"), -EXDEV);
+	assert_int_equal(rootfs.deed_count, 0);
+	/* A mount point has to be somewhere. */
+	assert_int_equal(make_file("/etc/point"), 0);
+	rootfs_undo(&rootfs);
 	assert_int_equal(umount(scratch_path("/root/volume")), 0);
 	assert_host_untouched();
 }
