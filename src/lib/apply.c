@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,6 +273,22 @@ static int open_fds(struct apply *apply)
 
 /* ---- mounts and links ---- */
 
+/*
+ * Whether the image leads a path that is not of a kernel's filesystem into one. A mount there could have the runtime write
+ * the container's security label to a file of the image's choice.
+ */
+static bool is_led_astray(const char *path, int target)
+{
+	struct statfs fs;
+
+	if (str_has_prefix(path, "/proc/") || str_has_prefix(path, "/sys/"))
+		return false;
+	if (fstatfs(target, &fs) < 0)
+		return true;
+	return fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC ||
+	       fs.f_type == CGROUP2_SUPER_MAGIC;
+}
+
 static int make_target(struct apply *apply, const char *path, bool directory, int *ret_fd)
 {
 	int r;
@@ -280,7 +297,13 @@ static int make_target(struct apply *apply, const char *path, bool directory, in
 	r = directory ? rootfs_make_directory(&apply->rootfs, path, 0755, ret_fd) :
 			rootfs_make_file(&apply->rootfs, path, 0644, ret_fd);
 	as_self(apply);
-	return r < 0 ? target_error(apply, path, r) : 0;
+	if (r < 0)
+		return target_error(apply, path, r);
+	if (!is_led_astray(path, *ret_fd))
+		return 0;
+	return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS,
+		       "the image leads %s into /proc, /sys or a cgroup, where nothing may be mounted.\n"
+		       "Remove the symlink from the image.", path);
 }
 
 static int attach(struct apply *apply, struct mount_source *source, const char *path)

@@ -305,6 +305,16 @@ static void test_circle(void **state)
 	assert_fails(-ELOOP, "circle");
 }
 
+static void test_target_in_proc(void **state)
+{
+	(void)state;
+	make_directories("/root/proc");
+	assert_int_equal(mount("proc", scratch_path("/root/proc"), "proc", 0, NULL), 0);
+	make_link("/root/dev/zero", "/proc/version");
+	assert_fails(CTR_GPU_E_BAD_ROOTFS, "/dev/zero into /proc");
+	assert_int_equal(umount(scratch_path("/root/proc")), 0);
+}
+
 static void test_changed_source(void **state)
 {
 	(void)state;
@@ -559,6 +569,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_usr_bin_is_a_file),
 	CASE(test_dangling_link),
 	CASE(test_circle),
+	CASE(test_target_in_proc),
 	CASE(test_changed_source),
 	CASE(test_changed_device),
 	CASE(test_files_that_were_there_come_back),

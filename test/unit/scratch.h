@@ -150,12 +150,12 @@ static inline void scratch_mounts(void)
 	free(text);
 }
 
-/* Return: everything below @path and all mounts of the scratch place, sorted, for free(). */
+/* Return: everything below @path that is not on another mount, and all mounts of the scratch place, sorted, for free(). */
 static inline char *picture(const char *path)
 {
 	char *all = strdup("");
 
-	assert_int_equal(nftw(scratch_path(path), scratch_line, 16, FTW_PHYS), 0);
+	assert_int_equal(nftw(scratch_path(path), scratch_line, 16, FTW_PHYS | FTW_MOUNT), 0);
 	scratch_mounts();
 	strv_sort(&scratch_lines);
 	for (size_t i = 0; i < scratch_lines.count; i++) {

@@ -1,0 +1,271 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034
+#
+# Images made to harm the host, each with runc and with crun. $outside stands for the host: a directory with a secret that
+# no image shape may have read, changed or added to. The published attacks on GPU hooks and runtimes are all here; a comment
+# names each.
+
+load ../e2e/engines
+
+setup_file() {
+	require_root
+	require_program runc
+	require_program crun
+	image debian >/dev/null
+}
+
+setup() {
+	outside=$BATS_TEST_TMPDIR/outside
+	here=$BATS_TEST_TMPDIR/bundle
+}
+
+# Everything outside: names, types, modes, owners, contents.
+picture() {
+	find "$outside" -printf '%P %y %m %U:%G %l\n' | sort
+	find "$outside" -type f -exec sha256sum {} +
+}
+
+# shape EXPECTATION… -- COMMANDS [JQ-FILTER]: an image in whose root COMMANDS were run; what became of it is as expected
+shape() {
+	local expectation=() before filter runtime commands
+
+	while [[ $1 != -- ]]; do
+		expectation+=("$1")
+		shift
+	done
+	commands=$2
+	filter=${3:-.}
+	for runtime in runc crun; do
+		echo "with $runtime:"
+		rm -rf "$here" "$outside"
+		mkdir -p "$outside"
+		echo secret >"$outside/secret"
+		bundle debian "$here" "$filter"
+		(cd "$here/rootfs" && eval "$commands")
+		before=$(picture)
+		run run_bundle wsl-nvidia "$runtime" "$here"
+		echo "$output"
+		[[ $(picture) == "$before" ]]
+		expect_not secret
+		"${expectation[@]}"
+	done
+}
+
+starts() {
+	expect_status 0
+	expect_line "cuInit=0"
+}
+
+# refused TEXT: the container does not start, and the hook says why (crun does not show what a hook says)
+refused() {
+	[[ $status -ne 0 ]]
+	expect_not "cuInit"
+	[[ $runtime == crun ]] || expect "$1"
+}
+
+# Whether it starts is the runtime's business; only what is outside matters.
+whatever() {
+	:
+}
+
+without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
+
+# ---- directories that are symlinks (CVE-2024-0132, -0133, -0134, CVE-2025-23267, CVE-2026-24260, runc CVE-2026-41579) ----
+
+@test "/usr/lib/wsl leads to a directory of the host" {
+	shape refused "leads nowhere" -- 'ln -s "$outside" usr/lib/wsl'
+	shape refused "leads nowhere" -- 'ln -s "../../../../../../../../../../../..$outside" usr/lib/wsl'
+}
+
+@test "/usr/lib/wsl leads to a directory of the host that the image has too" {
+	shape starts -- 'mkdir -p ".$outside" && ln -s "$outside" usr/lib/wsl'
+	[[ -d $here/rootfs$outside/lib ]]
+	shape starts -- 'mkdir -p ".$outside" && ln -s "../../../../../../../../../..$outside" usr/lib/wsl'
+}
+
+@test "/usr/lib is a symlink" {
+	shape starts -- 'mv usr/lib moved && ln -s /moved usr/lib'
+	shape starts -- 'mv usr/lib moved && ln -s ../../../../../moved usr/lib'
+}
+
+@test "/etc leads to a directory of the host" {
+	shape refused "/etc" -- 'mv etc old && ln -s "$outside" etc'
+	shape refused "/etc" -- 'mv etc old && ln -s "../../../../../../../..$outside" etc'
+	shape starts -- 'mkdir -p ".$outside" && cp -a etc/. ".$outside" && rm -r etc && ln -s "$outside" etc'
+}
+
+# runc until 1.5 (CVE-2026-41579) and crun 1.8 follow such a /dev themselves, whatever hooks there are, and put links and nodes
+# of theirs into it; what is ours must not be among them.
+@test "/dev leads to a directory of the host" {
+	picture() {
+		find "$outside" \( -name secret -o -name '*dxg*' -o -name '*wsl*' -o -name '.*' \) -printf '%P %y %m %s\n'
+	}
+	shape whatever -- 'rmdir dev && ln -s "$outside" dev'
+	shape whatever -- 'rmdir dev && ln -s "$outside" dev' "$without_dev"
+	shape whatever -- 'rmdir dev && ln -s "../../../../../../../..$outside" dev' "$without_dev"
+}
+
+@test "/proc leads to a directory of the host (runc CVE-2019-19921, CVE-2023-27561)" {
+	shape whatever -- 'rmdir proc && ln -s "$outside" proc'
+	shape whatever -- 'rmdir proc && ln -s /usr/lib proc'
+}
+
+@test "magic links of /proc" {
+	shape refused "/usr/lib/wsl" -- "ln -s '/proc/self/cwd' usr/lib/wsl"
+	shape refused "/usr/lib/wsl" -- "ln -s '/proc/1/root$outside' usr/lib/wsl"
+}
+
+# A mount over a file of procfs would have the runtime write the container's security label elsewhere (runc CVE-2019-16884).
+@test "targets that lead into /proc and /sys" {
+	shape refused "into /proc" -- 'mkdir -p usr/lib/wsl && ln -s /proc/sys usr/lib/wsl/lib'
+	shape refused "/usr/lib/wsl/lib" -- 'ln -s /sys/kernel usr/lib/wsl'
+	shape refused "into /proc" -- 'ln -s /proc/version dev/dxg' "$without_dev"
+}
+
+# ---- files in the way ----
+
+@test "a file of any kind where a directory must be" {
+	local make
+
+	for make in 'touch' 'mkfifo' 'mknod_null' 'make_socket'; do
+		shape refused "/usr/lib/wsl/lib" -- "mkdir usr/lib/wsl && $make usr/lib/wsl/lib"
+	done
+}
+
+mknod_null() {
+	mknod "$1" c 1 3
+}
+
+make_socket() {
+	perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0) && bind(S, sockaddr_un($ARGV[0])) or die' "$1"
+}
+
+@test "a file of any kind at /dev/dxg" {
+	local make
+
+	for make in 'touch' 'mkfifo' 'mknod_null' 'make_socket' 'touch dev/file && ln -s file'; do
+		shape starts -- "$make dev/dxg" "$without_dev"
+	done
+	shape refused "/dev/dxg" -- 'mkdir dev/dxg' "$without_dev"
+	shape refused "/dev/dxg" -- 'ln -s "$outside/secret" dev/dxg' "$without_dev"
+	shape refused "/dev/dxg" -- 'ln -s dxg dev/dxg' "$without_dev"
+}
+
+# ---- loader files ----
+
+cache_is_ours() {
+	starts
+	[[ -f $here/rootfs/etc/ld.so.cache && ! -L $here/rootfs/etc/ld.so.cache ]]
+	[[ $(stat -c '%a %u:%g' "$here/rootfs/etc/ld.so.cache") == "644 0:0" ]]
+}
+
+@test "/etc/ld.so.cache is no cache" {
+	local make
+
+	for make in 'ln -s "$outside/secret"' 'ln -s "../../../../../..$outside/secret"' 'ln -s "$outside/new"' mkfifo mknod_null make_socket \
+		touch 'head -c 100000 /dev/urandom >' 'head -c 200 "$(image debian)/etc/ld.so.cache" >'; do
+		shape cache_is_ours -- "rm etc/ld.so.cache && $make etc/ld.so.cache"
+	done
+	shape refused "/etc/ld.so.cache" -- 'rm etc/ld.so.cache && mkdir etc/ld.so.cache'
+	shape refused "/etc/ld.so.cache" -- 'truncate -s 3G etc/ld.so.cache'
+}
+
+@test "/etc/ld.so.cache is a second name of another file" {
+	shape cache_is_ours -- 'echo precious >precious && ln -f precious etc/ld.so.cache'
+	[[ $(<"$here/rootfs/precious") == precious ]]
+}
+
+@test "the loader's configuration leads out or blocks" {
+	shape starts -- 'rm -r etc/ld.so.conf.d && ln -s "$outside" etc/ld.so.conf.d && mkdir -p ".$outside"'
+	shape starts -- 'ln -s "$outside/secret" etc/ld.so.conf.d/000-first.conf && mkfifo etc/ld.so.conf.d/001-second.conf'
+	shape starts -- 'rm etc/ld.so.conf && mkfifo etc/ld.so.conf'
+	shape refused "/etc/ld.so.conf.d" -- 'rm -r etc/ld.so.conf.d && ln -s "$outside" etc/ld.so.conf.d'
+}
+
+# ---- nothing of the image is run, loaded or mounted ----
+
+# CVE-2024-0136, CVE-2024-0137
+not_run() {
+	starts
+	[[ ! -e $here/rootfs/ran ]]
+}
+
+@test "the image's ldconfig is not run" {
+	shape not_run -- 'for name in usr/sbin/ldconfig usr/sbin/ldconfig.real usr/bin/nvidia-smi; do
+		printf "#!/bin/sh\necho x >>/ran\necho x >>$outside/ran\n" >"$name" && chmod 755 "$name"; done'
+}
+
+preload() {
+	echo "__attribute__((constructor)) static void f(void) { __builtin_trap(); }" |
+		gcc -shared -fPIC -x c -o "$BATS_TEST_TMPDIR/poc.so" - && cp "$BATS_TEST_TMPDIR/poc.so" "$here/rootfs/poc.so" &&
+		cp "$BATS_TEST_TMPDIR/poc.so" "$here/poc.so"
+}
+
+# CVE-2025-23266: three lines of Dockerfile. A hook that loads it traps.
+@test "LD_PRELOAD of the image" {
+	shape refused "createRuntime" -- preload '.process.env += ["LD_PRELOAD=/proc/self/cwd/poc.so"]
+		| .hooks = {"createContainer": [.hooks.prestart[0] | del(.env) | .args[1] = "createContainer"]}'
+	expect_not "signal"
+	shape starts -- preload '.hooks.prestart[0].env = ["LD_PRELOAD=/proc/self/cwd/poc.so", "LD_AUDIT=/proc/self/cwd/poc.so"]'
+}
+
+only_ours_is_mounted() {
+	expect_status 0
+	expect "/usr/lib/wsl/drivers/nv_"
+	expect_not "compat"
+	expect_not "$outside"
+}
+
+# CVE-2024-0132, CVE-2025-23359: libraries that the image offers must not become mounts.
+@test "CUDA compatibility libraries that lead to the host's root" {
+	shape only_ours_is_mounted -- 'mkdir -p usr/local/cuda && ln -s / usr/local/cuda/compat &&
+		ln -s "$outside" usr/local/cuda/lib64 && ln -s "$outside/secret" usr/lib/libcuda.so.1' \
+		'.process.args = ["/bin/sh", "-c", "cut -d \" \" -f 4,5 /proc/self/mountinfo | grep -v \"^/ \"; cat /usr/local/cuda/lib64/* /usr/lib/libcuda.so.1; true"]'
+}
+
+# ---- volumes ----
+
+volume() {
+	jq -n --arg source "$outside" '{destination: "/volume", type: "bind", source: $source, options: ["rbind", "rw"]}'
+}
+
+@test "/etc leads to a volume, whose files stay as they are" {
+	shape starts -- 'echo cache >"$outside/ld.so.cache" && mkdir "$outside/ld.so.conf.d" &&
+		mv etc/passwd etc/group "$outside" && rm -r etc && ln -s volume etc && mkdir volume' ".mounts += [$(volume)]"
+	shape refused "/etc/ld.so.cache" -- 'rm -r etc && ln -s volume etc && mkdir volume' ".mounts += [$(volume)]"
+}
+
+# runc CVE-2021-30465, CVE-2024-0132: a process that shares a volume swaps a directory and a symlink while containers start.
+@test "a volume in which somebody swaps a directory and a symlink" {
+	local shared=$BATS_TEST_TMPDIR/shared before runtime swapper
+
+	mkdir -p "$outside/lib" "$shared/lib"
+	echo secret >"$outside/secret"
+	ln -s "$outside/lib" "$shared/link"
+	before=$(picture)
+	perl -e 'require "syscall.ph"; syscall(SYS_renameat2(), -100, $ARGV[0], -100, $ARGV[1], 2) while 1' \
+		"$shared/lib" "$shared/link" 3>&- &
+	swapper=$!
+	bundle debian "$here" "$(jq -rn --arg source "$shared" \
+		'".mounts += [{destination: \"/usr/lib/wsl\", type: \"bind\", source: \($source | tojson), options: [\"rbind\", \"rw\"]}]"')"
+	for _ in {1..15}; do
+		for runtime in runc crun; do
+			run run_bundle wsl-nvidia "$runtime" "$here"
+		done
+	done
+	kill "$swapper"
+	[[ $(picture) == "$before" ]]
+}
+
+# ---- a failure leaves nothing behind ----
+
+unchanged() {
+	refused "/etc/ld.so.cache"
+	[[ $(cd "$here/rootfs" && find . -path ./dev -prune -o -printf '%P %y %m %s %l\n' | sort) == "$(<"$BATS_TEST_TMPDIR/before")" ]]
+}
+
+@test "the image is as before when the last step fails" {
+	shape unchanged -- 'rm etc/ld.so.cache && mkdir etc/ld.so.cache &&
+		find . -path ./dev -prune -o -printf "%P %y %m %s %l\n" | sort >"$BATS_TEST_TMPDIR/before"'
+}
