@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The floor under the hook: the system calls without which a container does not get a GPU-PV adapter, and nothing else.
- * What the hook has to find out is known here beforehand: which directories, where the cgroup is, what the loader cache
- * will be. Errors end it; nothing is checked, undone or explained.
+ * The floor under the hook: the system calls without which a container does not get a GPU, and nothing else. What the hook
+ * has to find out is known here beforehand: what to mount, where the cgroup is, what the loader cache will be. Errors end
+ * it; nothing is checked, undone or explained.
  *
- *	floor PID ROOTFS CGROUP CACHE DROP-IN [SOURCE TARGET]…
+ *	floor PID ROOTFS CGROUP CACHE DROP-IN [KIND SOURCE TARGET]…
  *
- * CGROUP is a version 1 devices.allow file, or "-" where the container may open any device. CACHE and DROP-IN are files
- * with the future contents of /etc/ld.so.cache and of /etc/ld.so.conf.d/ctr-gpu.conf. A SOURCE that is a directory ends
- * in a slash.
+ * CGROUP is a version 1 devices.allow file, or a version 2 directory with one device program. CACHE and DROP-IN are files
+ * with the future contents of /etc/ld.so.cache and of /etc/ld.so.conf.d/ctr-gpu.conf. KIND is "device", "directory" or
+ * "file", which are mounted, or "link", for which SOURCE is what it points to.
  */
 
 #include <err.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +28,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-enum { MOUNTS_MAX = 16, CONTENT_MAX = 4 << 20 };
+enum { ENTRIES_MAX = 128, DEVICES_MAX = 32, CONTENT_MAX = 4 << 20 };
+
+enum kind { DEVICE, DIRECTORY, REGULAR, LINK };
+
+struct entry {
+	enum kind kind;
+	const char *source;
+	char *target;
+	int tree;
+};
 
 struct content {
 	char *data;
@@ -110,14 +122,19 @@ static int make_file(int root, const char *directory, const char *name)
 	return target;
 }
 
-static int make_target(int root, const char *source, char *target)
+static void make_entry(int root, struct entry *entry)
 {
-	char *slash = strrchr(target, '/');
+	char *slash = strrchr(entry->target, '/');
 
-	if (source[strlen(source) - 1] == '/')
-		return make_directory(root, target);
+	if (entry->kind == DIRECTORY) {
+		attach(entry->tree, make_directory(root, entry->target));
+		return;
+	}
 	*slash = '\0';
-	return make_file(root, target, slash + 1);
+	if (entry->kind == LINK)
+		check(entry->target, symlinkat(entry->source, make_directory(root, entry->target), slash + 1));
+	else
+		attach(entry->tree, make_file(root, entry->target, slash + 1));
 }
 
 static void write_file(int root, const char *directory, const char *name, const struct content *content)
@@ -132,18 +149,86 @@ static void write_file(int root, const char *directory, const char *name, const 
 	close(parent);
 }
 
-static void allow_device(const char *cgroup, const char *device)
+static void allow_version1(const char *cgroup, const dev_t *devices, size_t count)
 {
-	struct stat st;
 	char rule[64];
-	int fd, length;
+	int fd = check(cgroup, open(cgroup, O_WRONLY | O_CLOEXEC)), length;
 
-	if (strcmp(cgroup, "-") == 0)
+	for (size_t i = 0; i < count; i++) {
+		length = snprintf(rule, sizeof(rule), "c %u:%u rw", major(devices[i]), minor(devices[i]));
+		check(cgroup, write(fd, rule, (size_t)length));
+	}
+	close(fd);
+}
+
+#define LOAD_FIELD(register, field)                                                                         \
+	(struct bpf_insn){ .code = BPF_LDX | BPF_W | BPF_MEM, .dst_reg = (register), .src_reg = BPF_REG_1, \
+			   .off = offsetof(struct bpf_cgroup_dev_ctx, field) }
+#define UNLESS(register, value, skip) \
+	(struct bpf_insn){ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = (register), .off = (skip), .imm = (int)(value) }
+#define ANSWER(value) (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = (value) }
+#define EXIT (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT }
+
+static int load_program(const dev_t *devices, size_t count)
+{
+	struct bpf_insn program[2 + 4 * DEVICES_MAX + 2];
+	union bpf_attr load = { .prog_type = BPF_PROG_TYPE_CGROUP_DEVICE };
+	uint32_t length = 0;
+
+	program[length++] = LOAD_FIELD(BPF_REG_2, major);
+	program[length++] = LOAD_FIELD(BPF_REG_3, minor);
+	for (size_t i = 0; i < count; i++) {
+		program[length++] = UNLESS(BPF_REG_2, major(devices[i]), 3);
+		program[length++] = UNLESS(BPF_REG_3, minor(devices[i]), 2);
+		program[length++] = ANSWER(1);
+		program[length++] = EXIT;
+	}
+	program[length++] = ANSWER(0);
+	program[length++] = EXIT;
+	load.insns = (uintptr_t)program;
+	load.insn_cnt = length;
+	load.license = (uintptr_t) "Apache-2.0";
+	return check("load", syscall(SYS_bpf, BPF_PROG_LOAD, &load, sizeof(load)));
+}
+
+static void allow_version2(int cgroup, const dev_t *devices, size_t count)
+{
+	union bpf_attr query = { 0 }, get = { 0 }, attach = { 0 };
+	uint32_t id = 0;
+
+	query.query.target_fd = (uint32_t)cgroup;
+	query.query.attach_type = BPF_CGROUP_DEVICE;
+	query.query.prog_ids = (uintptr_t)&id;
+	query.query.prog_cnt = 1;
+	check("query", syscall(SYS_bpf, BPF_PROG_QUERY, &query, sizeof(query)));
+	get.prog_id = id;
+	attach.target_fd = (uint32_t)cgroup;
+	attach.attach_bpf_fd = (uint32_t)load_program(devices, count);
+	attach.attach_type = BPF_CGROUP_DEVICE;
+	attach.attach_flags = BPF_F_ALLOW_MULTI | BPF_F_REPLACE;
+	attach.replace_bpf_fd = (uint32_t)check("get", syscall(SYS_bpf, BPF_PROG_GET_FD_BY_ID, &get, sizeof(get)));
+	check("attach", syscall(SYS_bpf, BPF_PROG_ATTACH, &attach, sizeof(attach)));
+}
+
+static void allow_devices(const char *cgroup, const struct entry *entries, int count)
+{
+	dev_t devices[DEVICES_MAX];
+	size_t device_count = 0;
+	struct stat st;
+	int fd;
+
+	for (int i = 0; i < count && device_count < DEVICES_MAX; i++) {
+		if (entries[i].kind != DEVICE)
+			continue;
+		check(entries[i].source, stat(entries[i].source, &st));
+		devices[device_count++] = st.st_rdev;
+	}
+	fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		allow_version1(cgroup, devices, device_count);
 		return;
-	check(device, stat(device, &st));
-	length = snprintf(rule, sizeof(rule), "c %u:%u rw", major(st.st_rdev), minor(st.st_rdev));
-	fd = check(cgroup, open(cgroup, O_WRONLY | O_CLOEXEC));
-	check(cgroup, write(fd, rule, (size_t)length));
+	}
+	allow_version2(fd, devices, device_count);
 	close(fd);
 }
 
@@ -158,26 +243,43 @@ static void enter_mount_namespace(const char *pid)
 	close(fd);
 }
 
+static enum kind parse_kind(const char *word)
+{
+	static const char *const words[] = { [DEVICE] = "device", [DIRECTORY] = "directory", [REGULAR] = "file", [LINK] = "link" };
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(words[i], word) == 0)
+			return (enum kind)i;
+	}
+	errx(2, "%s: not a kind", word);
+}
+
+static void take_entry(char **words, struct entry *ret)
+{
+	const unsigned long long files = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+	*ret = (struct entry){ .kind = parse_kind(words[0]), .source = words[1], .target = words[2], .tree = -1 };
+	if (ret->kind != LINK)
+		ret->tree = take_tree(ret->source, ret->kind == DEVICE ? MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC : files);
+}
+
 int main(int argc, char **argv)
 {
 	struct content cache, drop_in;
-	int trees[MOUNTS_MAX], device, root, count = (argc - 6) / 2;
-	char **mounts = argv + 6;
+	struct entry entries[ENTRIES_MAX];
+	int root, count = (argc - 6) / 3;
 
-	if (argc < 8 || argc % 2 || count > MOUNTS_MAX)
-		errx(2, "usage: floor PID ROOTFS CGROUP CACHE DROP-IN [SOURCE TARGET]...");
+	if (argc < 9 || argc % 3 || count > ENTRIES_MAX)
+		errx(2, "usage: floor PID ROOTFS CGROUP CACHE DROP-IN [KIND SOURCE TARGET]...");
 	cache = read_content(argv[4]);
 	drop_in = read_content(argv[5]);
-	device = take_tree("/dev/dxg", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	for (int i = 0; i < count; i++)
-		trees[i] = take_tree(mounts[2 * i], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-	allow_device(argv[3], "/dev/dxg");
+		take_entry(argv + 6 + 3 * i, &entries[i]);
+	allow_devices(argv[3], entries, count);
 	enter_mount_namespace(argv[1]);
 	root = check(argv[2], open(argv[2], O_PATH | O_DIRECTORY | O_CLOEXEC));
-
 	for (int i = 0; i < count; i++)
-		attach(trees[i], make_target(root, mounts[2 * i], mounts[2 * i + 1]));
-	attach(device, make_file(root, "/dev", "dxg"));
+		make_entry(root, &entries[i]);
 	write_file(root, "/etc/ld.so.conf.d", "ctr-gpu.conf", &drop_in);
 	write_file(root, "/etc", "ld.so.cache", &cache);
 	return 0;

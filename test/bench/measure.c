@@ -4,7 +4,7 @@
  * Times programs that configure a container, in alternation, so that what else happens on the machine happens to all of
  * them: A B A B… Each gets a container of its own each time, made before the clock starts; the clock runs from before the
  * process is made until it has ended. Programs get an OCI state on their standard input, as a hook does, and may have
- * {pid}, {rootfs} and {cgroup} among their arguments.
+ * {pid}, {rootfs} and {cgroup} (version 1: its devices.allow; version 2: its directory) among their arguments.
  *
  *	measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]… -- CASE [-- CASE]…
  *
@@ -30,7 +30,7 @@
 
 #include "target.h"
 
-enum { CASES_MAX = 8, AT_ONCE_MAX = 256, EXPECTED_MAX = 8, ARGUMENTS_MAX = 64, STATE_MAX = 4096, WARM_UP_ROUNDS = 3 };
+enum { CASES_MAX = 8, AT_ONCE_MAX = 256, EXPECTED_MAX = 8, ARGUMENTS_MAX = 512, STATE_MAX = 4096, WARM_UP_ROUNDS = 3 };
 
 struct bench_case {
 	unsigned at_once;
@@ -108,6 +108,8 @@ static void prepare(struct bench *bench, const struct bench_case *bench_case, st
 	snprintf(start->pid, sizeof(start->pid), "%d", start->target.pid);
 	snprintf(start->rootfs, sizeof(start->rootfs), "%s/rootfs", start->target.bundle);
 	snprintf(start->cgroup, sizeof(start->cgroup), "%s/devices.allow", start->target.cgroup);
+	if (access(start->cgroup, F_OK) < 0)
+		snprintf(start->cgroup, sizeof(start->cgroup), "%s", start->target.cgroup);
 	for (i = 0; bench_case->argv[i] && i < ARGUMENTS_MAX; i++)
 		start->argv[i] = fill_in(start, bench_case->argv[i]);
 	start->argv[i] = NULL;
