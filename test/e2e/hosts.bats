@@ -8,7 +8,7 @@ setup() {
 	programs=${CTR_GPU_BUILD:-$BATS_TEST_DIRNAME/../../build}/test/hosts
 	mounts=$(cat /proc/self/mounts)
 	nodes=$(ls /dev)
-	files=$(ls -d /usr/lib/wsl /usr/bin/nvidia* /etc/ld.so.conf.d/* 2>&1)
+	files=$(ls -d /usr/lib/wsl /usr/bin/nvidia* /etc/ld.so.conf.d/* 2>&1 || true)
 }
 
 # Nothing of a host is left on the machine: no mount, no node, no process.
