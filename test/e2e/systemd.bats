@@ -3,14 +3,23 @@
 # bats file_tags=systemd
 #
 # A device that a container was given, and a systemd that writes the device rules of its scope anew: the real systemd, as
-# the first process of namespaces of its own, with scopes of systemd-run, runc and crun.
+# the first process of namespaces of its own, with scopes of systemd-run, runc and crun. The cases are for cgroup version 2
+# here, and through a link systemd-cgroup1.bats once more for version 1.
 
 directory=$BATS_FILE_TMPDIR/systemd
+version=2
+mounted=/sys/fs/cgroup
+processes=/sys/fs/cgroup
+if [[ $BATS_TEST_FILENAME == *-cgroup1.bats ]]; then
+	version=1
+	mounted=/sys/fs/cgroup/devices
+	processes=/sys/fs/cgroup/systemd
+fi
 
 setup_file() {
 	mkdir -p "$BATS_FILE_TMPDIR/systemd"
 	why_not >"$BATS_FILE_TMPDIR/skip" || return 0
-	"$BATS_TEST_DIRNAME/systemd-world" start "$BATS_FILE_TMPDIR/systemd" 2>"$BATS_FILE_TMPDIR/skip" || {
+	"$BATS_TEST_DIRNAME/systemd-world" start "$BATS_FILE_TMPDIR/systemd" "$version" 2>"$BATS_FILE_TMPDIR/skip" || {
 		echo "systemd does not start in namespaces here: $(tail -n 1 "$BATS_FILE_TMPDIR/skip")" >"$BATS_FILE_TMPDIR/skip"
 		"$BATS_TEST_DIRNAME/systemd-world" stop "$BATS_FILE_TMPDIR/systemd"
 	}
@@ -24,7 +33,11 @@ teardown_file() {
 why_not() {
 	[ "$(id -u)" -eq 0 ] || { echo "needs root" && return 1; }
 	[ -x /lib/systemd/systemd ] || { echo "needs systemd" && return 1; }
-	findmnt --noheadings --types cgroup2 >/dev/null || { echo "needs a cgroup2 mount" && return 1; }
+	if [ "$version" -eq 1 ]; then
+		findmnt --noheadings --types cgroup --options devices >/dev/null || { echo "needs cgroup version 1" && return 1; }
+	else
+		findmnt --noheadings --types cgroup2 >/dev/null || { echo "needs cgroup version 2" && return 1; }
+	fi
 }
 
 setup() {
@@ -36,15 +49,23 @@ inside() {
 	"$BATS_TEST_DIRNAME/systemd-world" run "$directory" "$@" 3>&-
 }
 
+# The cgroup whose device rules hold for $member.
+find_group() {
+	if [ "$version" -eq 1 ]; then
+		group=$(inside sed -n 's/^[0-9]*:devices:.//p' "/proc/$member/cgroup")
+	else
+		group=$(inside sed -n 's/^0::.//p' "/proc/$member/cgroup")
+	fi
+}
+
 # Starts a scope named $1 with device rules like an engine's, and further properties.
 scope() {
-	local unit=$1
+	unit=$1
 	shift
-
 	inside systemd-run --scope --unit="$unit" "$@" sleep 600 >/dev/null 2>&1 &
 	for _ in {1..50}; do
-		group=system.slice/$unit
-		member=$(inside head -n 1 "/sys/fs/cgroup/$group/cgroup.procs" 2>/dev/null) && [ -n "$member" ] && return
+		member=$(inside head -n 1 "$processes/system.slice/$unit/cgroup.procs" 2>/dev/null) || member=
+		[ -z "$member" ] || { find_group && return; }
 		sleep 0.1
 	done
 	return 1
@@ -55,7 +76,7 @@ strict=(-p DevicePolicy=strict -p 'DeviceAllow=/dev/null rw' -p 'DeviceAllow=cha
 # What a process in the scope gets when it opens a device: "open", "forbidden", or another error.
 try() {
 	# shellcheck disable=SC2016
-	inside sh -c 'echo $$ >"/sys/fs/cgroup/$1/cgroup.procs" && exec 2>&1 && : <"$2" && echo open' sh "$group" "$1" |
+	inside sh -c 'echo $$ >"$1/cgroup.procs" && exec 2>&1 && : <"$2" && echo open' sh "$mounted/$group" "$1" |
 		sed 's/.*not permitted$/forbidden/; s/.*No such device.*/open/'
 }
 
@@ -64,7 +85,7 @@ allow() {
 }
 
 drop_in() {
-	echo "/run/systemd/transient/${group##*/}.d/50-ctr-gpu.conf"
+	echo "/run/systemd/transient/$unit.d/50-ctr-gpu.conf"
 }
 
 hwrng_is() {
@@ -171,8 +192,9 @@ engine() {
 		.linux.cgroupsPath = \"system.slice:test:$2\"" config.json >new && mv new config.json' sh "$bundle" "$name"
 	inside sh -c 'cd "$1" && shift && exec "$@" </dev/null >/dev/null' sh "$bundle" "$@" --systemd-cgroup run -d "test-$name"
 	member=$(inside "$name" state "test-$name" | jq .pid)
-	group=$(inside sed -n 's/^0::.//p' "/proc/$member/cgroup")
-	[[ $group == *test-$name.scope* ]]
+	unit=test-$name.scope
+	find_group
+	[[ $group == *$unit* ]]
 }
 
 @test "a container of runc keeps its device" {
@@ -189,6 +211,7 @@ engine() {
 
 # crun's program is on a cgroup below the scope, which systemd does not touch.
 @test "a container of crun keeps its device" {
+	[ "$version" -eq 2 ] || skip "crun refuses a machine with both versions mounted"
 	engine crun "$tools/memlock" crun
 	hwrng_is forbidden
 	allow
