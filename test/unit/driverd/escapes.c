@@ -106,7 +106,7 @@ static bool holds_capabilities(void)
 	char line[256];
 
 	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "Cap%*3s: %llx", &set) == 1)
+		if (strncmp(line, "CapBnd", 6) != 0 && sscanf(line, "Cap%*3s: %llx", &set) == 1)
 			all |= set;
 	return !status || all != 0;
 }
