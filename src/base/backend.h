@@ -46,6 +46,13 @@ struct backend {
 	 */
 	int (*facts)(const struct settings *settings, const struct adapter *const *selected, size_t count,
 		     struct driver_facts *ret);
+
+	/**
+	 * remarks() - what an administrator should know of the driver's files; NULL if there is never anything
+	 *
+	 * Asked when the inventory is written, and not on the way to a container. Return: 0 or -ENOMEM; sentences in @ret.
+	 */
+	int (*remarks)(const struct settings *settings, struct strv *ret);
 };
 
 void driver_facts_clear(struct driver_facts *facts);

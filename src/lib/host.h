@@ -11,6 +11,7 @@
 enum { HOST_BACKENDS_MAX = 4 };
 
 struct ctr_gpu_host {
+	const struct settings *settings; /* of the context, borrowed */
 	struct inventory inventory; /* usable adapters first, each at the position that is its index */
 	const struct backend *present[HOST_BACKENDS_MAX]; /* those whose device the host has */
 	size_t present_count;

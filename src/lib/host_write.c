@@ -3,6 +3,7 @@
 /* The inventory, for people, programs and spreadsheets. */
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/report.h"
 #include "lib/ctr-gpu.h"
@@ -61,16 +62,84 @@ static void write_adapter(FILE *file, const struct adapter *adapter)
 	}
 }
 
+/* ---- drivers ---- */
+
+/* The usable adapters of a backend are neighbours. Facts that cannot be had are empty ones. */
+static void read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret)
+{
+	_cleanup_free_ const struct adapter **adapters = calloc(host->inventory.count + 1, sizeof(*adapters));
+	size_t count = 0;
+
+	for (size_t i = 0; adapters && i < host->inventory.count; i++)
+		if (host->inventory.adapters[i].backend == backend && host->inventory.adapters[i].index >= 0)
+			adapters[count++] = &host->inventory.adapters[i];
+	*ret = (struct driver_facts){0};
+	if (adapters && backend->facts && backend->facts(host->settings, adapters, count, ret) < 0)
+		*ret = (struct driver_facts){0};
+}
+
+static void write_driver(const struct ctr_gpu_host *host, const struct backend *backend, FILE *file)
+{
+	struct driver_facts facts;
+
+	read_facts(host, backend, &facts);
+	if (facts.driver_version || facts.cuda_major > 0) {
+		(void)fprintf(file, "driver  %s", backend->name);
+		if (facts.driver_version)
+			(void)fprintf(file, " %s", facts.driver_version);
+		if (facts.cuda_major > 0)
+			(void)fprintf(file, ", CUDA %d.%d", facts.cuda_major, facts.cuda_minor);
+		(void)fputc('\n', file);
+	}
+	driver_facts_clear(&facts);
+}
+
+static json_t *driver_json(const struct ctr_gpu_host *host, const struct backend *backend)
+{
+	struct driver_facts facts;
+	json_t *json;
+
+	read_facts(host, backend, &facts);
+	json = json_pack("{s:s, s:o, s:o, s:o, s:o}", "backend", backend->name, "version", report_string(facts.driver_version), "cuda",
+			 facts.cuda_major > 0 ? json_sprintf("%d.%d", facts.cuda_major, facts.cuda_minor) : json_null(),
+			 "architecture", report_string(facts.architecture), "brand", report_string(facts.brand));
+	driver_facts_clear(&facts);
+	return json;
+}
+
+/* What was found on the way, and what backends remark when they are asked. */
+static int list_notes(const struct ctr_gpu_host *host, struct strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < host->inventory.notes.count && r == 0; i++)
+		r = strv_add(ret, host->inventory.notes.items[i]);
+	for (size_t i = 0; i < host->present_count && r == 0; i++)
+		if (host->present[i]->remarks)
+			r = host->present[i]->remarks(host->settings, ret);
+	return r;
+}
+
+/* ---- formats ---- */
+
 static int write_text(const struct ctr_gpu_host *host, FILE *file)
 {
 	const struct inventory *inventory = &host->inventory;
+	_cleanup_strv_ struct strv notes = {0};
 
 	if (inventory->count == 0)
 		(void)fputs("The GPU device is there, and lists no adapter.\n", file);
 	for (size_t i = 0; i < inventory->count; i++)
 		write_adapter(file, &inventory->adapters[i]);
-	for (size_t i = 0; i < inventory->notes.count; i++)
-		(void)fprintf(file, "note: %s\n", inventory->notes.items[i]);
+	for (size_t i = 0; i < host->present_count; i++)
+		write_driver(host, host->present[i], file);
+	if (list_notes(host, &notes) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < notes.count; i++) {
+		(void)fputs("note: ", file);
+		report_write_text(notes.items[i], file);
+		(void)fputc('\n', file);
+	}
 	return report_finish(file);
 }
 
@@ -104,16 +173,45 @@ static json_t *adapter_json(const struct adapter *adapter)
 			 "reason", report_string(adapter->reason));
 }
 
-static int write_json(const struct ctr_gpu_host *host, FILE *file)
+static json_t *adapters_json(const struct ctr_gpu_host *host)
 {
-	json_t *adapters = json_array(), *notes = json_array();
+	json_t *adapters = json_array();
 
 	for (size_t i = 0; i < host->inventory.count; i++)
 		if (json_array_append_new(adapters, adapter_json(&host->inventory.adapters[i])) < 0)
-			return json_decref(adapters), json_decref(notes), -ENOMEM;
-	for (size_t i = 0; i < host->inventory.notes.count; i++)
-		(void)json_array_append_new(notes, report_string(host->inventory.notes.items[i]));
-	return report_write_json(json_pack("{s:s, s:o, s:o}", "version", CTR_GPU_VERSION, "adapters", adapters, "notes", notes), file);
+			return json_decref(adapters), NULL;
+	return adapters;
+}
+
+static json_t *drivers_json(const struct ctr_gpu_host *host)
+{
+	json_t *drivers = json_array();
+
+	for (size_t i = 0; i < host->present_count; i++)
+		if (json_array_append_new(drivers, driver_json(host, host->present[i])) < 0)
+			return json_decref(drivers), NULL;
+	return drivers;
+}
+
+static json_t *notes_json(const struct strv *list)
+{
+	json_t *notes = json_array();
+
+	for (size_t i = 0; i < list->count; i++)
+		if (json_array_append_new(notes, report_string(list->items[i])) < 0)
+			return json_decref(notes), NULL;
+	return notes;
+}
+
+static int write_json(const struct ctr_gpu_host *host, FILE *file)
+{
+	_cleanup_strv_ struct strv notes = {0};
+
+	if (list_notes(host, &notes) < 0)
+		return -ENOMEM;
+	return report_write_json(json_pack("{s:s, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "adapters", adapters_json(host),
+					   "drivers", drivers_json(host), "notes", notes_json(&notes)),
+				 file);
 }
 
 static void write_csv_row(FILE *file, const struct adapter *adapter)

@@ -111,4 +111,42 @@ static int facts(const struct settings *settings, const struct adapter *const *s
 	return r < 0 ? r : 0;
 }
 
-const struct backend backend_nvidia = {.name = "nvidia", .probe = probe, .plan = plan, .facts = facts};
+/* ---- remarks ---- */
+
+static int remark_libraries(const struct install *install, struct strv *ret)
+{
+	_cleanup_libraries_ struct install_libraries libraries = {0};
+	int r;
+
+	r = install_libraries(install, CAPABILITY_ALL, &libraries);
+	for (size_t i = 0; i < libraries.count && r == 0; i++) {
+		char *text = NULL;
+
+		if (libraries.items[i].known)
+			continue;
+		r = str_format(&text, "ctr-gpu does not know what %s is for; containers get it with compute", libraries.items[i].path);
+		if (r == 0)
+			r = strv_take(ret, text);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static int remarks(const struct settings *settings, struct strv *ret)
+{
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	_cleanup_module_ struct module module = {0};
+	struct err err = {0};
+	int r;
+
+	r = module_read(&module, &err);
+	if (r == 0)
+		r = install_open(settings, module.version, &install, &err);
+	if (r == 0)
+		return remark_libraries(&install, ret);
+	/* A remark is one line. */
+	for (char *end = strchr(err.text, '\n'); end; end = strchr(end, '\n'))
+		*end = ';';
+	return r == -ENOMEM ? r : strv_add(ret, err.text);
+}
+
+const struct backend backend_nvidia = {.name = "nvidia", .probe = probe, .plan = plan, .facts = facts, .remarks = remarks};
