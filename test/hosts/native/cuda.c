@@ -24,6 +24,8 @@ static int may_open(const char *path)
 
 __attribute__((visibility("default"))) int cuInit(unsigned flags);
 __attribute__((visibility("default"))) int cuDeviceGetCount(int *count);
+__attribute__((visibility("default"))) int cuDeviceGet(int *device, int ordinal);
+__attribute__((visibility("default"))) int cuDeviceGetName(char *name, int size, int device);
 
 int cuInit(unsigned flags)
 {
@@ -45,5 +47,26 @@ int cuDeviceGetCount(int *count)
 		(void)snprintf(path, sizeof(path), "/dev/nvidia%d", i);
 		*count += may_open(path);
 	}
+	return 0;
+}
+
+/* A device is the minor of its node, so that a test sees which ones there are. */
+int cuDeviceGet(int *device, int ordinal)
+{
+	char path[32];
+
+	for (int i = 0; i < GPUS_MAX; i++) {
+		(void)snprintf(path, sizeof(path), "/dev/nvidia%d", i);
+		if (may_open(path) && ordinal-- == 0) {
+			*device = i;
+			return 0;
+		}
+	}
+	return CUDA_ERROR_NO_DEVICE;
+}
+
+int cuDeviceGetName(char *name, int size, int device)
+{
+	(void)snprintf(name, (size_t)size, "minor %d", device);
 	return 0;
 }

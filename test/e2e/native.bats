@@ -1,0 +1,246 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# Native hosts: inventory, plans, and containers. No driver stands behind the nodes of a simulated host: opening one fails
+# with ENXIO where a device rule allows it, and with EPERM where none does.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program runc
+	require_program jq
+}
+
+# on PROFILE COMMAND…: on a native host, with our programs in PATH
+on() {
+	local profile=$1
+	shift
+	PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH "$e2e/../hosts/native/enter" "$profile" -- "$@"
+}
+
+# plan PROFILE JQ-FILTER [OPTION…]: what the filter says of the plan
+plan() {
+	local profile=$1 filter=$2
+	shift 2
+	run bash -c 'set -o pipefail; "$@" | jq -r "$0"' "$filter" "$e2e/../hosts/native/enter" "$profile" -- "$CTR_GPU_BUILD/bin/ctr-gpu" \
+		"${globals[@]}" configure --dry-run --json "$@" /nowhere
+}
+globals=()
+
+devices='[.devices[].path] | join(" ")'
+
+# start PROFILE IMAGE DEVICES ARGUMENT…: a container in which runc runs the arguments
+start() {
+	local profile=$1 image=$2 visible=$3 directory=$BATS_TEST_TMPDIR/bundle
+	shift 3
+	rm -rf "$directory"
+	bundle "$image" "$directory" ".process.args = $(jq -cn '$ARGS.positional' --args -- "$@")
+		| .process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=$visible\"]
+		| .process.capabilities |= with_entries(.value += [\"CAP_MKNOD\"])"
+	run sandbox - "$e2e/../hosts/native/enter" "$profile" -- bash -c '
+		cd "$1" || exit
+		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new &&
+			mv config.new config.json || exit
+		exec memlock runc --root /run/runtime run container
+	' start "$directory"
+}
+
+# ---- inventory ----
+
+@test "GPUs have the order of their PCI addresses, whatever their minors" {
+	run on four ctr-gpu info --json
+	expect_status 0
+	run jq -r '.adapters[] | "\(.index) \(.pciAddress) \(.uuid)"' <<<"$output"
+	expect_line "0 0000:07:00.0 GPU-00000001-2273-35fb-29be-3f6c49b83a95"
+	expect_line "2 0000:47:00.0 GPU-10000003-2273-35fb-29be-3f6c49b83a95"
+	# Nobody has opened this one since boot; its UUID is question marks.
+	expect_line "3 0001:01:00.0 null"
+}
+
+@test "a GPU without a node, and one that is excluded, are shown with the reason" {
+	run on no-cache ctr-gpu info
+	expect "its node /dev/nvidia1 is missing"
+	expect "NVreg_ExcludedGpus"
+	plan no-cache "$devices" --device 1
+	expect "there is no device"
+	plan no-cache "$devices"
+	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia0"
+}
+
+@test "a host with both kinds of GPU has one numbering" {
+	run "$e2e/../hosts/enter" wsl-nvidia -- "$e2e/../hosts/native/enter" nvidia -- "$CTR_GPU_BUILD/bin/ctr-gpu" info --json
+	expect_status 0
+	run jq -r '.adapters[] | "\(.index) \(.backend)"' <<<"$output"
+	expect_line "0 gpu-pv"
+	expect_line "1 nvidia"
+}
+
+@test "a module of one version and libraries of another are named" {
+	plan halfway .
+	expect "E_DRIVER_LIBRARY"
+	expect "kernel module 570.86.10, libraries 580.159.04"
+}
+
+@test "nodes of another driver are not taken for NVIDIA's" {
+	run on nvidia bash -c 'rm /dev/nvidia0 && mknod /dev/nvidia0 c 1 3 && ctr-gpu info'
+	expect "/dev/nvidia0 is not a node of NVIDIA's driver"
+	run on nvidia bash -c 'rm /dev/nvidia-uvm && mknod /dev/nvidia-uvm c 1 3 && ctr-gpu list'
+	expect_no_line "/dev/nvidia-uvm"
+}
+
+# ---- selection ----
+
+@test "GPUs are selected by index, UUID, its beginning, and PCI address" {
+	plan four "$devices" --device 2
+	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia0"
+	plan four "$devices" --device GPU-10000003
+	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia0"
+	plan four "$devices" --device 0000:0A:00.0,GPU-00000001-2273-35fb-29be-3f6c49b83a95
+	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia2 /dev/nvidia3"
+	plan four "$devices" --device GPU-0000000
+	expect "E_UNKNOWN_DEVICE"
+	plan four "$devices" --device none
+	expect_line ""
+	plan four '.mounts | length' --device none
+	[[ $output -gt 5 ]]
+}
+
+@test "a part of a GPU brings its own capabilities and no others" {
+	plan mig '[.devices[].path | select(test("caps|nvidia[0-9]"))] | join(" ")' --device 1:2
+	expect_line "/dev/nvidia1 /dev/nvidia-caps/nvidia-cap219 /dev/nvidia-caps/nvidia-cap221"
+	plan mig '[.devices[].path | select(test("caps|nvidia[0-9]"))] | join(" ")' \
+		--device MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/2/0
+	expect_line "/dev/nvidia1 /dev/nvidia-caps/nvidia-cap156 /dev/nvidia-caps/nvidia-cap157"
+	plan mig '[.devices[].path | select(test("caps"))] | length' --device 1
+	expect_line 5
+	plan mig '[.hidden[].path] | sort | join(" ")' --device 1:0
+	expect_line "/proc/driver/nvidia/capabilities/gpu0 /proc/driver/nvidia/capabilities/gpu1/mig/gi9 /proc/driver/nvidia/gpus/0000:01:00.0"
+}
+
+@test "the procfs of a container says that nobody makes device nodes" {
+	plan nvidia '.files[] | select(.target == "/proc/driver/nvidia/params").content'
+	expect_line "ModifyDeviceFiles: 0"
+	expect_line "DeviceFileUID: 0"
+	expect_no_line "ModifyDeviceFiles: 1"
+}
+
+@test "IMEX channels and NVSwitches are given when they are asked for" {
+	plan fabric "$devices" --imex-channel 3
+	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia0 /dev/nvidia-caps-imex-channels/channel3"
+	plan fabric "$devices" --imex-channel 7
+	expect "IMEX channel 7 has no node"
+}
+
+# ---- files ----
+
+@test "a missing nvidia-uvm is a warning that says what to do" {
+	plan no-uvm '.warnings[]'
+	expect_status 0
+	expect "modprobe nvidia-uvm"
+}
+
+@test "a capability brings its libraries and no others" {
+	plan nvidia '[.libraryDirectories[].libraries[] | select(test("cuda|encode|ml|GLX|ngx"))] | sort | join(" ")' -c
+	expect_line "libcuda.so libcuda.so.1 libcudadebugger.so.1"
+	plan nvidia '[.libraryDirectories[].libraries[] | select(test("cuda|encode|ml|GLX|ngx"))] | sort | join(" ")' -u
+	expect_line "libnvidia-ml.so libnvidia-ml.so.1"
+	plan nvidia '[.mounts[].target | select(startswith("/usr/share"))] | sort | join(" ")' -g
+	expect_line "/usr/share/glvnd/egl_vendor.d/10_nvidia.json /usr/share/vulkan/icd.d/nvidia_icd.json"
+}
+
+@test "libraries that the table does not know go with compute, under their SONAMEs" {
+	plan newer '.mounts[] | select(.source | test("tomorrow")) | .target' -c
+	expect_line "/usr/lib/ctr-gpu/libnvidia-tomorrow.so.1"
+	expect_line "/usr/lib/ctr-gpu/libnvidia-tomorrowcore.so.999.10.01"
+	plan newer '.mounts[] | select(.source | test("tomorrow")) | .target' -u
+	expect_line ""
+	run on newer ctr-gpu info
+	expect "libnvidia-tomorrow.so.999.10.01"
+}
+
+@test "32-bit libraries have a directory of their own" {
+	plan compat32 '[.mounts[].target | select(test("libcuda.so.1"))] | join(" ")' -c
+	expect_line "/usr/lib/ctr-gpu/libcuda.so.1"
+	plan compat32 '[.mounts[].target | select(test("libcuda.so.1"))] | join(" ")' -c --compat32
+	expect_line "/usr/lib/ctr-gpu/libcuda.so.1 /usr/lib/ctr-gpu/32/libcuda.so.1"
+	plan nvidia '.warnings[]' -c --compat32
+	expect "32-bit libraries are asked for"
+}
+
+@test "a driver below a root of its own is found there, and not without" {
+	globals=(--root /run/nvidia/driver)
+	plan root '[.mounts[] | select(.target == "/usr/lib/ctr-gpu/libcuda.so.1") | .source] | join(" ")'
+	expect_line "/run/nvidia/driver/usr/lib64/libcuda.so.580.159.04"
+	plan root '[.mounts[] | select(.target == "/usr/bin/nvidia-smi") | .source] | join(" ")'
+	expect_line "/run/nvidia/driver/usr/bin/nvidia-smi"
+	globals=()
+	plan root .
+	expect "no libraries of that version are below /"
+}
+
+# ---- requirements ----
+
+@test "requirements are held against driver, CUDA and brand without loading anything" {
+	plan nvidia "$devices" --require 'cuda>=13.0 brand=tesla,driver>=470'
+	expect_status 0
+	plan nvidia "$devices" --require 'cuda>=14.0'
+	expect "E_REQUIREMENT"
+	expect "CUDA 13.0, driver 580.159.04"
+	plan compat32 "$devices" --require 'brand=geforcertx,driver<581'
+	expect_status 0
+	plan compat32 "$devices" --require 'brand=tesla'
+	expect "E_REQUIREMENT"
+}
+
+# ---- containers ----
+
+works_in() {
+	start nvidia "$1" all /usr/bin/probe
+	echo "in $1: $output"
+	expect_status 0
+	expect_line "cuInit=0"
+	expect_line "device=minor 0"
+	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
+	expect_line "library=/usr/lib/ctr-gpu/libnvidia-ptxjitcompiler.so.1"
+}
+
+@test "a CUDA program finds the driver in images of every layout" {
+	for image in debian fedora-like no-cache no-etc baked; do
+		works_in "$image"
+	done
+}
+
+@test "an unselected GPU cannot be opened, not even through a node of one's own" {
+	start four debian 2 /bin/sh -c '
+		ls /dev | grep nvidia
+		probe open /dev/nvidia0; probe open /dev/nvidiactl; probe open /dev/nvidia-uvm
+		probe node 195 2 /tmp/other; probe node 195 0 /tmp/own'
+	expect_status 0
+	expect_line "/dev/nvidia0=ENXIO"
+	expect_line "/dev/nvidiactl=ENXIO"
+	expect_line "/dev/nvidia-uvm=ENXIO"
+	expect_no_line "nvidia1"
+	expect_no_line "nvidia2"
+	expect_line "/tmp/other=EPERM"
+	expect_line "/tmp/own=ENXIO"
+}
+
+@test "without a selection nothing of a GPU is visible" {
+	start four debian void /bin/sh -c 'ls /dev /usr/lib; probe node 195 0 /tmp/node'
+	expect_status 0
+	expect_not nvidia
+	expect_no_line ctr-gpu
+	expect_line "/tmp/node=EPERM"
+}
+
+@test "a part of a GPU in a container: its capabilities open, others do not" {
+	start mig debian 1:0 /bin/sh -c '
+		probe open /dev/nvidia-caps/nvidia-cap156; probe open /dev/nvidia-caps/nvidia-cap157
+		probe node 510 219 /tmp/other; probe open /dev/nvidia1'
+	expect_status 0
+	expect_line "/dev/nvidia-caps/nvidia-cap156=ENXIO"
+	expect_line "/dev/nvidia-caps/nvidia-cap157=ENXIO"
+	expect_line "/tmp/other=EPERM"
+	expect_line "/dev/nvidia1=ENXIO"
+}
