@@ -423,6 +423,32 @@ static void v2_hardened_program_is_restored(void **state)
 	device_world_stop(&world);
 }
 
+/* One that is attached by a bpf_link is its owner's alone; what was done before it was met is undone. */
+static void v2_linked_program_is_refused(void **state)
+{
+	struct device_world world;
+	struct devcgroup *cgroup;
+	struct err err = {0};
+	int program, link;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	program = device_world_load(systemd_program, ARRAY_SIZE(systemd_program));
+	link = device_world_link(&world, program);
+	assert_true(link >= 0);
+	cgroup = open_cgroup(world.member);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "link"));
+	devcgroup_free(cgroup);
+	(void)close(link);
+	(void)close(program);
+	FORBIDDEN(&world, 'c', 10, 183, O_RDONLY);
+	ALLOWED(&world, 'c', 1, 3, O_RDWR);
+	device_world_stop(&world);
+}
+
 /* A program that calls a helper function: its call cannot be loaded again. */
 static void v2_program_with_calls_is_refused(void **state)
 {
@@ -556,6 +582,7 @@ int main(void)
 		cmocka_unit_test(v2_old_kernel),
 		cmocka_unit_test(v2_no_mount_shows_the_cgroup),
 		cmocka_unit_test(v2_hardened_program_is_restored),
+		cmocka_unit_test(v2_linked_program_is_refused),
 		cmocka_unit_test(v2_program_with_calls_is_refused),
 		cmocka_unit_test(v2_user_namespace),
 	};

@@ -130,7 +130,7 @@ int device_world_open(const struct device_world *world, char type, unsigned majo
 	return reply;
 }
 
-int device_world_attach(const struct device_world *world, const struct bpf_insn *insns, size_t count, unsigned flags)
+int device_world_load(const struct bpf_insn *insns, size_t count)
 {
 	union bpf_attr attr;
 	int fd;
@@ -142,6 +142,25 @@ int device_world_attach(const struct device_world *world, const struct bpf_insn 
 	attr.license = (__u64)(uintptr_t) "Apache";
 	fd = bpf(BPF_PROG_LOAD, &attr);
 	assert_true(fd >= 0);
+	return fd;
+}
+
+int device_world_link(const struct device_world *world, int program_fd)
+{
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.link_create.prog_fd = (__u32)program_fd;
+	attr.link_create.target_fd = (__u32)world->fd;
+	attr.link_create.attach_type = BPF_CGROUP_DEVICE;
+	return bpf(BPF_LINK_CREATE, &attr);
+}
+
+int device_world_attach(const struct device_world *world, const struct bpf_insn *insns, size_t count, unsigned flags)
+{
+	union bpf_attr attr;
+	int fd = device_world_load(insns, count);
+
 	memset(&attr, 0, sizeof(attr));
 	attr.target_fd = (__u32)world->fd;
 	attr.attach_bpf_fd = (__u32)fd;

@@ -25,8 +25,13 @@ void device_world_stop(struct device_world *world);
 /** Return: the errno with which the member failed to open a device, or 0. */
 int device_world_open(const struct device_world *world, char type, unsigned major, unsigned minor, int flags);
 
+int device_world_load(const struct bpf_insn *insns, size_t count);
+
 /** Loads and attaches a device program. Return: its descriptor. */
 int device_world_attach(const struct device_world *world, const struct bpf_insn *insns, size_t count, unsigned flags);
+
+/** Attaches a loaded program by a bpf_link, which holds as long as the descriptor that is returned. */
+int device_world_link(const struct device_world *world, int program_fd);
 
 /** How many programs are attached, and the instructions of all of them. */
 unsigned device_world_programs(const struct device_world *world, unsigned *ret_insns);
