@@ -231,6 +231,9 @@ int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 		return 0;
 	if (count > DEVCGROUP_RULES_MAX)
 		return err_set(err, -E2BIG, "cannot allow %zu devices: %m", count);
+	if (cgroup->allowed)
+		return err_set(err, -EALREADY, "cannot allow devices again: %m");
+	cgroup->allowed = true;
 	r = cgroup->version->allow(cgroup, rules, count, err);
 	if (r == 0 && cgroup->unit)
 		r = tell_systemd(cgroup, rules, count, err);
@@ -247,4 +250,5 @@ void devcgroup_undo(struct devcgroup *cgroup)
 	if (cgroup->drop_in)
 		devcgroup_remove_drop_in(cgroup->drop_in);
 	free(steal_ptr(cgroup->drop_in));
+	cgroup->allowed = cgroup->unit_changed = false;
 }

@@ -34,7 +34,7 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup);
  */
 int devcgroup_open(pid_t pid, struct devcgroup **ret, struct err *err);
 
-/** Adds rules, all or none. Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set. */
+/** Adds rules, all or none; once for an object, and again only after devcgroup_undo(). Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set. */
 int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err);
 
 /** Takes back what devcgroup_allow() did. Never fails. */

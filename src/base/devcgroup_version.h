@@ -34,6 +34,7 @@ struct devcgroup {
 	struct devcgroup_level levels[DEVCGROUP_LEVELS_MAX]; /* the unit first, the container's own last */
 	size_t level_count;
 	char *unit;        /* systemd's transient unit whose cgroup levels[0] is; or NULL */
+	bool allowed;      /* by devcgroup_allow() */
 	bool unit_changed; /* something was forbidden there, and is allowed now */
 	char *drop_in;     /* file that was written for systemd */
 	void *state;       /* of the version */

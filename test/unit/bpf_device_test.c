@@ -36,6 +36,12 @@ static const struct {
 	{"store", BPF_UNKNOWN, {{.code = BPF_ST | BPF_MEM | BPF_W, .dst_reg = 10, .off = -8}, SET(0, 1), EXIT}},
 	{"register that is none", BPF_UNKNOWN, {SET(11, 0), SET(0, 1), EXIT}},
 	{"source that is none", BPF_UNKNOWN, {{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 15}, SET(0, 1), EXIT}},
+	{"32 bits wrap",
+	 BPF_DENIES,
+	 {SET(0, 0),
+	  {.code = BPF_ALU | BPF_SUB | BPF_K, .dst_reg = 0, .imm = 1},
+	  {.code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = 0, .imm = 32},
+	  EXIT}},
 	{"jump back", BPF_UNKNOWN, {SET(0, 1), {.code = BPF_JMP | BPF_JA, .off = -2}, EXIT}},
 	{"jump past the end", BPF_UNKNOWN, {SET(0, 1), {.code = BPF_JMP | BPF_JA, .off = 32767}, EXIT}},
 	{"jump on nothing", BPF_UNKNOWN, {SET(0, 1), {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 5}, EXIT}},
@@ -77,6 +83,10 @@ static void a_rule_is_granted_in_all_its_parts(void **state)
 	(void)state;
 	assert_int_equal(bpf_program_allows(&program, &(struct devcgroup_rule){'c', 1, 3, "r", NULL}), BPF_ALLOWS);
 	assert_int_equal(bpf_program_allows(&program, &(struct devcgroup_rule){'c', 1, 3, "w", NULL}), BPF_ALLOWS);
+	assert_int_equal(bpf_program_allows(&program, &(struct devcgroup_rule){'c', 1, 3, "wr", NULL}), BPF_DENIES);
+	/* Now one that allows both at once only. */
+	insns[0].imm = 0;
+	insns[4].imm = 1;
 	assert_int_equal(bpf_program_allows(&program, &(struct devcgroup_rule){'c', 1, 3, "wr", NULL}), BPF_DENIES);
 }
 

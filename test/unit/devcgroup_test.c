@@ -186,6 +186,12 @@ static void block_devices_are_not_character_devices(const struct device_world *w
 	allow(cgroup, &loop, 1);
 	ALLOWED(world, 'b', 7, 5, O_RDONLY);
 	FORBIDDEN(world, 'c', 7, 5, O_RDONLY);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, NULL), -EALREADY);
+	devcgroup_undo(cgroup);
+	FORBIDDEN(world, 'b', 7, 5, O_RDONLY);
+	allow(cgroup, &read_write, 1);
+	ALLOWED(world, 'c', 10, 183, O_RDONLY);
+	FORBIDDEN(world, 'b', 10, 183, O_RDONLY);
 	devcgroup_free(cgroup);
 }
 
@@ -193,6 +199,7 @@ static void (*const cases[])(const struct device_world *) = {
 	device_comes_and_goes,
 	reading_is_not_writing,
 	what_was_allowed_stays,
+	block_devices_are_not_character_devices,
 };
 
 static void v1_rules(void **state)
@@ -206,17 +213,6 @@ static void v1_rules(void **state)
 		cases[i](&world);
 		device_world_stop(&world);
 	}
-}
-
-static void v1_block_devices(void **state)
-{
-	struct device_world world;
-
-	(void)state;
-	must_be_possible(1);
-	device_world_start(&world, 1, "");
-	block_devices_are_not_character_devices(&world);
-	device_world_stop(&world);
 }
 
 static void v2_programs(void **state)
@@ -570,7 +566,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(v1_rules),
-		cmocka_unit_test(v1_block_devices),
 		cmocka_unit_test(v1_outer_cgroup_is_named),
 		cmocka_unit_test(v1_user_namespace),
 		cmocka_unit_test(a_process_that_is_gone_is_an_error),
