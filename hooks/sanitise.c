@@ -37,13 +37,14 @@ static int leave_directory(void)
 	return chdir("/") < 0 ? -errno : 0;
 }
 
+/* execve(2) leaves no handlers, but what the caller ignored stays ignored; these would be missed. */
 static int reset_signals(void)
 {
+	static const int needed[] = {SIGHUP, SIGINT, SIGTERM, SIGCHLD, SIGABRT};
 	sigset_t none;
 
-	/* A new program has no handlers, but what was ignored stays so. Nobody sends the real-time ones, above. */
-	for (int number = 1; number <= SIGSYS; number++)
-		(void)signal(number, SIG_DFL); /* refused for SIGKILL and SIGSTOP */
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		(void)signal(needed[i], SIG_DFL);
 	/* An engine that is gone, with the other end of standard error, must not end the work half done. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigemptyset(&none);
@@ -76,7 +77,6 @@ static int drop_capabilities(void)
 		CAP_DAC_OVERRIDE, /* an image whose files belong to another user (user namespaces) */
 		CAP_SETUID,       /* ctr-gpu-driverd becomes nobody */
 		CAP_SETGID,
-		CAP_SETPCAP,      /* and loses its bounding set */
 		CAP_KILL,         /* and is stopped when it hangs */
 	};
 	cap_t old = cap_get_proc();

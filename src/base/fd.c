@@ -4,28 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { FIRST_GUESS = 4096 };
 
-/* A first guess at the size: what fstat says, since it is right for all but procfs, sysfs and pipes. */
-static size_t size_hint(int fd, size_t max)
+/* A size that fstat tells is right for all but procfs, sysfs and pipes, which tell 0. */
+static int read_all(int fd, off_t told, size_t max, char **ret_data, size_t *ret_size)
 {
-	struct stat st;
+	size_t guess = told > 0 ? (size_t)told : FIRST_GUESS, capacity = (guess < max ? guess : max) + 1, size = 0;
+	_cleanup_free_ char *data = malloc(capacity + 1);
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
-		return FIRST_GUESS < max ? FIRST_GUESS : max;
-	return (size_t)st.st_size < max ? (size_t)st.st_size : max;
-}
-
-int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size)
-{
-	_cleanup_free_ char *data = NULL;
-	size_t capacity = size_hint(fd, max) + 1, size = 0;
-
-	data = malloc(capacity + 1);
 	if (!data)
 		return -ENOMEM;
 	for (;;) {
@@ -56,6 +47,15 @@ int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size)
 	return 0;
 }
 
+int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return read_all(fd, S_ISREG(st.st_mode) ? st.st_size : 0, max, ret_data, ret_size);
+}
+
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size)
 {
 	_cleanup_close_ int fd = -1;
@@ -69,7 +69,7 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return fd_read_all(fd, max, ret_data, ret_size);
+	return read_all(fd, st.st_size, max, ret_data, ret_size);
 }
 
 int fd_write_all(int fd, const void *data, size_t size)

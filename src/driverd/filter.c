@@ -88,9 +88,12 @@ static int add_rules(scmp_filter_ctx filter)
 
 int filter_load(void)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	scmp_filter_ctx filter;
 	int r;
 
+	/* Saves libseccomp nine system calls that find out what else the kernel's filters can do. */
+	(void)seccomp_api_set(1);
+	filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	if (!filter)
 		return -ENOMEM;
 	/* A binary tree instead of a list: the kernel tries the filter on every system call when it is loaded. */
