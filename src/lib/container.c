@@ -120,6 +120,21 @@ static int check_not_started(const struct ctr_gpu_container *container, struct e
 		       "Start it with a hook at the stage createRuntime or prestart.", (int)container->pid);
 }
 
+/* A process that shares our mounts is no container's: what it was given would be mounted on this machine. */
+static int check_own_mounts(const struct ctr_gpu_container *container, struct err *err)
+{
+	struct stat own, its;
+
+	if (stat("/proc/self/ns/mnt", &own) < 0 || fstatat(container->process, "ns/mnt", &its, 0) < 0)
+		return process_error(container, errno, err);
+	if (!same_file(&own, &its))
+		return 0;
+	return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+		       "process %d is in our own mount namespace, so it is no container's.\n"
+		       "Name the container's first process, or none to act on %s in this namespace.", (int)container->pid,
+		       container->rootfs);
+}
+
 /* ---- permission ---- */
 
 static bool may_administrate(void)
@@ -198,6 +213,8 @@ int container_check(struct ctr_gpu_container *container, struct err *err)
 	if (container->checked)
 		return 0;
 	if (container->process >= 0)
+		r = check_own_mounts(container, err);
+	if (r == 0 && container->process >= 0)
 		r = check_not_started(container, err);
 	if (r == 0)
 		r = check_permission(container, err);

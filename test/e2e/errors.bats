@@ -215,6 +215,14 @@ visible() {
 	expect "createRuntime"
 }
 
+@test "a process of the host in place of the container's" {
+	image_copy debian "$BATS_TEST_TMPDIR/rootfs"
+	run sandbox wsl-nvidia bash -c '"$0" configure --pid $$ "$1" 2>&1' "$CTR_GPU_BUILD/bin/ctr-gpu" "$BATS_TEST_TMPDIR/rootfs"
+	expect_message E_BAD_ARGUMENT
+	expect "mount namespace"
+	[[ ! -e $BATS_TEST_TMPDIR/rootfs/dev/dxg ]]
+}
+
 @test "a process that does not exist" {
 	cli wsl-nvidia configure --pid 4000000 /rootfs
 	[[ $status -eq 1 ]]
