@@ -250,12 +250,13 @@ bundle() {
 	mv "$directory/config.new" "$directory/config.json"
 }
 
-# run_bundle PROFILE RUNTIME DIRECTORY: run the bundle's process to its end
+# run_bundle PROFILE RUNTIME DIRECTORY [CONFIG]: run the bundle's process to its end, on a host with this configuration file
 run_bundle() {
 	sandbox "$1" bash -c '
 		cd "$2" || exit
+		[[ -z $3 ]] || { mkdir -p /etc/ctr-gpu && echo "$3" >/etc/ctr-gpu/config.json; } || exit
 		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new &&
 			mv config.new config.json || exit
 		exec memlock "$1" --root /run/runtime run container
-	' run_bundle "$2" "$3"
+	' run_bundle "$2" "$3" "${4-}"
 }

@@ -19,7 +19,7 @@ cli() {
 	run sandbox "$profile" bash -c '"$@" 2>&1 >/dev/null' cli "$CTR_GPU_BUILD/bin/ctr-gpu" "$@"
 }
 
-# hook PROFILE [JQ-FILTER]: what runc shows when it starts a container there
+# hook PROFILE [JQ-FILTER [CONFIG]]: what runc shows when it starts a container there
 hook() {
 	local directory=$BATS_FILE_TMPDIR/bundle
 
@@ -27,7 +27,7 @@ hook() {
 	mkdir -p "$BATS_TEST_TMPDIR/bundle"
 	ln -sfT "$directory/rootfs" "$BATS_TEST_TMPDIR/rootfs"
 	jq --arg path "$directory/rootfs" '.root.path = $path' "$directory/config.new" >"$BATS_TEST_TMPDIR/bundle/config.json"
-	run run_bundle "$1" runc "$BATS_TEST_TMPDIR/bundle"
+	run run_bundle "$1" runc "$BATS_TEST_TMPDIR/bundle" "${3-}"
 }
 
 # In the host's /etc for one command: setting FILE-CONTENT COMMAND…
@@ -146,14 +146,22 @@ broken_dxcore() {
 }
 
 broken_dxcore_in_hook() {
-	hook "$1" '.process.args = ["/usr/bin/probe", "open", "/dev/dxg"]'
+	hook "$1" '.process.args = ["/usr/bin/probe", "open", "/dev/dxg"]' '{"driver-timeout": 0.5}'
 	expect_status 0
 	expect_line "/dev/dxg=ok"
 }
 
-@test "the hook starts containers although libdxcore is broken or crashes" {
+@test "the hook starts containers although libdxcore is broken, crashes or hangs" {
 	broken_dxcore_in_hook wsl-dxcore-broken
 	broken_dxcore_in_hook wsl-dxcore-crashes
+	broken_dxcore_in_hook wsl-dxcore-hangs
+}
+
+@test "the hook fails when it is told to use nothing but a libdxcore that hangs" {
+	hook wsl-dxcore-hangs . '{"inventory": "dxcore", "driver-timeout": 0.5}'
+	expect_message E_DRIVER_TIMEOUT
+	expect "did not answer within 0.5 s"
+	expect_not "cuInit"
 }
 
 # ---- requests ----
