@@ -93,18 +93,26 @@ static int clone_tree(struct mount_source *source, int dirfd, const char *path)
 	return 0;
 }
 
+/* What is looked at is what was cloned; without a clone, what mount(2) will find at the path is compared again then. */
+static int look_at(struct mount_source *source)
+{
+	if (source->tree >= 0)
+		return fstat(source->tree, &source->st) < 0 ? -errno : 0;
+	return stat(source->path, &source->st) < 0 ? -errno : 0;
+}
+
 int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struct mount_source *ret)
 {
 	struct mount_source source = {.tree = -1, .path = path, .kind = kind, .noexec = noexec};
-	_cleanup_close_ int origin = -1;
 	int r;
 
-	origin = open(path, O_PATH | O_CLOEXEC);
-	if (origin < 0 || fstat(origin, &source.st) < 0)
-		return -errno;
-	r = clone_tree(&source, origin, "");
-	if (r < 0)
+	r = clone_tree(&source, AT_FDCWD, path);
+	if (r == 0)
+		r = look_at(&source);
+	if (r < 0) {
+		mount_source_close(&source);
 		return r;
+	}
 	*ret = source;
 	return 0;
 }

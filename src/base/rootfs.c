@@ -63,13 +63,6 @@ static int remember(struct rootfs *rootfs, struct rootfs_deed *deed)
 	return 0;
 }
 
-static int remember_created(struct rootfs *rootfs, enum deed_kind kind, int parent, const char *name)
-{
-	struct rootfs_deed deed = {.kind = kind, .parent = fcntl(parent, F_DUPFD_CLOEXEC, 3), .name = strdup(name), .old = -1};
-
-	return remember(rootfs, &deed);
-}
-
 void rootfs_close(struct rootfs *rootfs)
 {
 	for (size_t i = 0; i < rootfs->deed_count; i++)
@@ -153,13 +146,19 @@ static bool on_root_mount(const struct rootfs *rootfs, int directory)
 }
 
 /* Registers what was just created; if that fails, takes it away again. */
-static int finish_created(struct rootfs *rootfs, enum deed_kind kind, int parent, const char *name)
+static int finish_created(struct rootfs *rootfs, enum deed_kind kind, int *parent, const char *name)
 {
-	int r = remember_created(rootfs, kind, parent, name);
+	struct rootfs_deed deed = {.kind = kind, .parent = steal_fd(parent), .name = strdup(name), .old = -1};
+	struct rootfs_deed *deeds = deed.name ? array_grow(rootfs->deeds, rootfs->deed_count, sizeof(*deeds)) : NULL;
 
-	if (r < 0)
-		(void)unlinkat(parent, name, kind == DEED_DIRECTORY ? AT_REMOVEDIR : 0);
-	return r;
+	if (!deeds) {
+		(void)unlinkat(deed.parent, name, kind == DEED_DIRECTORY ? AT_REMOVEDIR : 0);
+		deed_clear(&deed);
+		return -ENOMEM;
+	}
+	rootfs->deeds = deeds;
+	rootfs->deeds[rootfs->deed_count++] = deed;
+	return 0;
 }
 
 static int open_child_directory(int parent, const char *name)
@@ -176,18 +175,19 @@ static int open_child_directory(int parent, const char *name)
 	return -ENOTDIR;
 }
 
-static int make_child_directory(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+/* Takes over @parent if it made something there. */
+static int make_child_directory(struct rootfs *rootfs, int *parent, const char *name, mode_t mode)
 {
-	int r;
+	_cleanup_close_ int child = -1;
+	int r = 0;
 
-	if (mkdirat(parent, name, mode) == 0) {
-		r = finish_created(rootfs, DEED_DIRECTORY, parent, name);
-		if (r < 0)
-			return r;
-	} else if (errno != EEXIST) {
-		return -errno;
-	}
-	return open_child_directory(parent, name);
+	if (mkdirat(*parent, name, mode) < 0)
+		return errno == EEXIST ? open_child_directory(*parent, name) : -errno;
+	child = open_child_directory(*parent, name);
+	r = finish_created(rootfs, DEED_DIRECTORY, parent, name);
+	if (r < 0 || child < 0)
+		return r < 0 ? r : child;
+	return steal_fd(&child);
 }
 
 /* rootfs_make_directory(); with @own, what is missing on a volume is -EXDEV, and so is a directory that is there. */
@@ -206,7 +206,7 @@ static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
 	if (r < 0)
 		return r;
 	parent = make_directory(rootfs, above, mode, own);
-	return parent < 0 ? parent : make_child_directory(rootfs, parent, name, mode);
+	return parent < 0 ? parent : make_child_directory(rootfs, &parent, name, mode);
 }
 
 int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
@@ -264,7 +264,7 @@ int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *
 		made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 		if (made < 0 && errno != EEXIST)
 			return -errno;
-		r = made < 0 ? 0 : finish_created(rootfs, DEED_FILE, parent, name);
+		r = made < 0 ? 0 : finish_created(rootfs, DEED_FILE, &parent, name);
 		if (r < 0)
 			return r;
 		/* With EEXIST: a dangling symlink, so -ENOENT again, or somebody was faster. */
@@ -287,7 +287,7 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 		return r;
 	if (symlinkat(points_to, parent, name) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	return finish_created(rootfs, DEED_SYMLINK, parent, name);
+	return finish_created(rootfs, DEED_SYMLINK, &parent, name);
 }
 
 /* ---- reading and writing ---- */
