@@ -28,7 +28,8 @@ static void give_up(int number)
 
 void deadline_set(unsigned seconds, const char *sentence)
 {
+	if (!last_words)
+		(void)signal(SIGALRM, give_up);
 	last_words = sentence;
-	(void)signal(SIGALRM, give_up);
 	(void)alarm(seconds);
 }

@@ -37,7 +37,7 @@ static int leave_directory(void)
 	return chdir("/") < 0 ? -errno : 0;
 }
 
-/* execve(2) leaves no handlers, but what the caller ignored stays ignored; these would be missed. */
+/* An exec leaves no handlers, but what the caller ignored stays ignored; these would be missed. */
 static int reset_signals(void)
 {
 	static const int needed[] = {SIGHUP, SIGINT, SIGTERM, SIGCHLD, SIGABRT};

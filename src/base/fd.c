@@ -19,7 +19,8 @@ static int read_all(int fd, off_t told, size_t max, char **ret_data, size_t *ret
 
 	if (!data)
 		return -ENOMEM;
-	for (;;) {
+	/* Whoever tells a size has no more than that when it has been read. */
+	while (told <= 0 || size < (size_t)told) {
 		ssize_t got = read(fd, data + size, capacity - size);
 
 		if (got < 0 && errno == EINTR)

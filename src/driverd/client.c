@@ -31,11 +31,15 @@
  * Whether nobody but the system and the caller decides what the file does. In a user namespace everything of the host's root
  * belongs to the overflow uid, and so does the running program: whoever owns that is trusted already.
  */
-static bool is_trusted(const struct stat *file, const struct stat *running)
+static bool is_trusted(const struct stat *file)
 {
+	struct stat running;
+
 	if (!S_ISREG(file->st_mode) || (file->st_mode & (S_IWGRP | S_IWOTH)))
 		return false;
-	return file->st_uid == 0 || file->st_uid == geteuid() || file->st_uid == running->st_uid;
+	if (file->st_uid == 0 || file->st_uid == geteuid())
+		return true;
+	return stat("/proc/self/exe", &running) == 0 && file->st_uid == running.st_uid;
 }
 
 static int usual_places(struct strv *ret)
@@ -62,7 +66,7 @@ static int usual_places(struct strv *ret)
 static int find_program(const struct settings *settings, char **ret, struct err *err)
 {
 	_cleanup_strv_ struct strv places = {0};
-	struct stat st, running = {0};
+	struct stat st;
 	size_t i = 0;
 	int r;
 
@@ -74,8 +78,7 @@ static int find_program(const struct settings *settings, char **ret, struct err 
 	if (i == places.count)
 		return err_set(err, -ENOENT, "ctr-gpu-driverd, which asks the driver's libraries, is not there (last looked for %s)\n"
 			       "Install ctr-gpu completely. " ADVICE, places.items[places.count - 1]);
-	(void)stat("/proc/self/exe", &running);
-	if (!is_trusted(&st, &running))
+	if (!is_trusted(&st))
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "%1$s is not started, since others than root and the caller may change it\n"
 			       "Run: chown root %1$s && chmod go-w %1$s", places.items[i]);

@@ -195,7 +195,7 @@ static void ask(driverd_dxcore_answer *answer)
  */
 static void know_all_characters(void)
 {
-	(void)setlocale(LC_CTYPE, "C.UTF-8");
+	(void)setlocale(LC_CTYPE, "C.utf8"); /* as its directory is called, which saves a look-up */
 }
 
 /* The library stays loaded: its destructors are nothing that an answer has to wait for. */
