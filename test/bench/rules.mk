@@ -12,8 +12,11 @@ $(O)/test/bench/measure: test/bench/measure.c test/bench/target.c test/bench/tar
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -static -o $@ $(filter %.c,$^)
 
-bench: all $(bench_programs) $(test_programs)
+bench:
 	test/install-deps bench
+	$(MAKE) bench-only
+
+bench-only: all $(bench_programs) $(test_programs) test-hosts
 	test/bench/run $(O)
 
-.PHONY: bench
+.PHONY: bench bench-only
