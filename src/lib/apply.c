@@ -361,12 +361,24 @@ static int open_procfs(struct apply *apply, const char *path)
 	return fs.f_type == PROC_SUPER_MAGIC ? steal_fd(&fd) : -ENOENT;
 }
 
+/* Whether the container has a file that says the same already, as it does when a plan is applied twice. */
+static bool says_so(const struct apply *apply, const struct plan_file *file)
+{
+	_cleanup_free_ char *content = NULL;
+	size_t size;
+
+	return rootfs_read_file(&apply->rootfs, file->target, strlen(file->content), &content, &size) == 0 &&
+	       streq(content, file->content);
+}
+
 static int lay_file(struct apply *apply, const struct plan_file *file)
 {
 	struct mount_source cover = MOUNT_NONE;
 	_cleanup_close_ int target = -1;
 	int r;
 
+	if (says_so(apply, file))
+		return 0;
 	if (file->on_procfs)
 		target = open_procfs(apply, file->target);
 	if (file->on_procfs && target < 0)

@@ -147,6 +147,65 @@ static void test_everything(void **state)
 	free(after);
 }
 
+/* The kernel's own files in the container: a file of ours lies over one, an empty directory over another. */
+static void add_procfs_entries(void)
+{
+	struct plan_file file = {.target = strdup("/proc/tty/drivers"), .content = strdup("none\n"), .on_procfs = true,
+				 .reason = strdup("test")};
+	struct plan_file profile = {.target = strdup("/etc/nvidia/profile"), .content = strdup("{}\n"), .reason = strdup("test")};
+	struct plan_file absent = {.target = strdup("/proc/nothing/params"), .content = strdup("none\n"), .on_procfs = true,
+				   .reason = strdup("test")};
+	struct plan_hidden hidden = {.path = strdup("/proc/fs"), .reason = strdup("test")};
+	struct plan_hidden nothing = {.path = strdup("/proc/nothing"), .reason = strdup("test")};
+
+	assert_int_equal(plan_add_file(&plan.data, &file), 0);
+	assert_int_equal(plan_add_file(&plan.data, &profile), 0);
+	assert_int_equal(plan_add_file(&plan.data, &absent), 0);
+	assert_int_equal(plan_add_hidden(&plan.data, &hidden), 0);
+	assert_int_equal(plan_add_hidden(&plan.data, &nothing), 0);
+}
+
+static void test_procfs(void **state)
+{
+	char *before, *after;
+	struct stat st;
+
+	(void)state;
+	make_directories("/root/proc");
+	assert_int_equal(mount("proc", scratch_path("/root/proc"), "proc", 0, NULL), 0);
+	add_procfs_entries();
+	assert_int_equal(apply(), 0);
+	assert_content("/root/proc/tty/drivers", "none\n");
+	assert_content("/root/etc/nvidia/profile", "{}\n");
+	assert_int_equal(stat(scratch_path("/root/proc/fs"), &st), 0);
+	assert_int_equal(st.st_nlink, 2); /* an empty directory */
+	assert_int_equal(mkdir(scratch_path("/root/proc/fs/x"), 0755), -1);
+	assert_int_equal(errno, EROFS);
+	/* A second time nothing is left to do. */
+	before = picture("/root/etc");
+	assert_int_equal(apply(), 0);
+	after = picture("/root/etc");
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+	assert_int_equal(umount2(scratch_path("/root/proc"), MNT_DETACH), 0);
+}
+
+/* An image may pretend to have a procfs; what it has there is left as it is. */
+static void test_fake_procfs(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	make_directories("/root/proc/fs/theirs");
+	make_directories("/root/proc/tty");
+	write_file("/root/proc/tty/drivers", "theirs");
+	add_procfs_entries();
+	assert_int_equal(apply(), 0);
+	assert_content("/root/proc/tty/drivers", "theirs");
+	assert_int_equal(stat(scratch_path("/root/proc/fs/theirs"), &st), 0);
+}
+
 static void test_umask_does_not_matter(void **state)
 {
 	mode_t mask = umask(077);
@@ -559,6 +618,8 @@ static void test_no_permission(void **state)
 
 static const struct CMUnitTest tests[] = {
 	CASE(test_everything),
+	CASE(test_procfs),
+	CASE(test_fake_procfs),
 	CASE(test_umask_does_not_matter),
 	CASE(test_image_brings_its_own),
 	CASE(test_read_only_root),

@@ -30,6 +30,14 @@ static struct adapter adapters[] = {
 	 .has_luid = true,
 	 .unusable = CTR_GPU_E_DRIVER_TOO_OLD,
 	 .reason = (char *)"it is of WDDM 2.6"},
+	{.backend = &gpu_pv,
+	 .index = -1,
+	 .name = (char *)"Small part",
+	 .pci_address = (char *)"0000:02:00.0",
+	 .uuid = (char *)"MIG-GPU-11112222-bbbb/3/0",
+	 .is_part = true,
+	 .whole = 1,
+	 .part = 2},
 };
 
 static const struct ctr_gpu_host host = {.inventory = {.adapters = adapters, .count = ARRAY_SIZE(adapters)}};
@@ -43,6 +51,34 @@ static int select_named(const char *names, struct selection *ret, struct err *er
 	r = selection_new(&host, &request, ret, err);
 	strv_clear(&request.devices);
 	return r;
+}
+
+static void a_part_is_selected_by_its_own_names_alone(void **state)
+{
+	static const char *const parts[] = {"1:2", "MIG-GPU-11112222-bbbb/3/0", "MIG-GPU-1111"};
+	static const char *const nothing[] = {"1:1", "0:2", "1:2x", "1:-2", ":2", "1:", "1:2:3"};
+	struct request all = {.kind = REQUEST_ALL};
+	struct selection selection = {0};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (select_named(parts[i], &selection, &err) != 0)
+			fail_msg("%s: %s", parts[i], err.text);
+		assert_int_equal(selection.count, 1);
+		assert_string_equal(selection.adapters[0]->name, "Small part");
+		selection_clear(&selection);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(nothing); i++)
+		if (select_named(nothing[i], &selection, &err) != CTR_GPU_E_UNKNOWN_DEVICE)
+			fail_msg("%s", nothing[i]);
+	/* A GPU's own names mean the whole, and all of them are the wholes. */
+	assert_int_equal(select_named("02:00.0", &selection, &err), 0);
+	assert_string_equal(selection.adapters[0]->name, "Small");
+	selection_clear(&selection);
+	assert_int_equal(selection_new(&host, &all, &selection, &err), 0);
+	assert_int_equal(selection.count, 2);
+	selection_clear(&selection);
 }
 
 static void every_name_of_a_device_selects_it(void **state)
@@ -135,7 +171,7 @@ static void without_a_usable_adapter_the_reasons_are_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_name_of_a_device_selects_it),
+		cmocka_unit_test(a_part_is_selected_by_its_own_names_alone), cmocka_unit_test(every_name_of_a_device_selects_it),
 		cmocka_unit_test(a_selection_is_in_order_and_without_doubles),
 		cmocka_unit_test(unknown_devices_are_named_with_those_there_are),
 		cmocka_unit_test(an_unusable_device_answers_with_its_fault),
