@@ -129,6 +129,9 @@ include $(wildcard test/*/rules.mk)
 
 tests = $(unit_tests) $(test_programs)
 
+# Here, where every folder has added its own to the list.
+test-programs: $(test_programs)
+
 # What is missing is installed first: a fresh machine has git, make and a compiler.
 check: check-dependencies
 	$(MAKE) check-only
@@ -239,6 +242,6 @@ clean:
 	rm -rf $(O) $(O)-sanitize $(O)-clang $(O)-fuzz $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
-.PHONY: all clean check check-only check-dependencies check-sanitize check-unit lint fuzz coverage always install uninstall \
+.PHONY: all clean test-programs check check-only check-dependencies check-sanitize check-unit lint fuzz coverage always install uninstall \
 	install-compat uninstall-compat
 .SECONDARY:

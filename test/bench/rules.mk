@@ -16,7 +16,7 @@ bench:
 	test/install-deps bench
 	$(MAKE) bench-only
 
-bench-only: all $(bench_programs) $(test_programs) test-hosts
+bench-only: all $(bench_programs) test-programs
 	test/bench/run $(O)
 
 .PHONY: bench bench-only
