@@ -103,7 +103,7 @@ static int serve(const struct arguments *arguments, const char *state, size_t si
 
 static int run_stage(const struct arguments *arguments)
 {
-	char *state;
+	const char *state;
 	size_t size;
 	int result;
 
@@ -115,9 +115,7 @@ static int run_stage(const struct arguments *arguments)
 		return message_error("read the container's state from standard input", result);
 	deadline_set(DEADLINE_S, "gave up after a minute of giving the container its GPUs\n"
 				 "    '--debug=FILE' among the hook's arguments shows how far it came");
-	result = arguments->stage == STAGE_IGNORED ? 0 : serve(arguments, state, size);
-	free(state);
-	return result;
+	return arguments->stage == STAGE_IGNORED ? 0 : serve(arguments, state, size);
 }
 
 static int print_text(const struct arguments *arguments)

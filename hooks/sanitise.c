@@ -40,7 +40,7 @@ static int leave_directory(void)
 /* An exec leaves no handlers, but what the caller ignored stays ignored; these would be missed. */
 static int reset_signals(void)
 {
-	static const int needed[] = {SIGHUP, SIGINT, SIGTERM, SIGCHLD, SIGABRT};
+	static const int needed[] = {SIGTERM, SIGCHLD};
 	sigset_t none;
 
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)

@@ -7,8 +7,8 @@
 
 /**
  * state_read() - everything up to the end of standard input
- * @ret_text: the bytes, owned by the caller
+ * @ret_text: the bytes, static
  *
  * Return: 0; -EFBIG if it is no state any more, but an attempt to fill our memory; negative errno.
  */
-int state_read(char **ret_text, size_t *ret_size);
+int state_read(const char **ret_text, size_t *ret_size);

@@ -32,3 +32,12 @@ int fd_write_all(int fd, const void *data, size_t size);
  * Return: 0 and a string, owned by the caller; negative errno.
  */
 int fd_read_link_at(int dirfd, const char *name, char **ret);
+
+/**
+ * buffer_new() - memory for the bytes of a file
+ *
+ * A large buffer gets its pages at once rather than by a fault each, which is most of what a large file costs.
+ *
+ * Return: as malloc(3).
+ */
+void *buffer_new(size_t size);

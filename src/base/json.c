@@ -46,10 +46,12 @@ static void tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
 /* jansson would take its seed from /dev/urandom, with three system calls and where there is one. */
 static void seed_hashes(void)
 {
+	static bool seeded;
 	size_t seed;
 
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
+	if (!seeded && getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
 		json_object_seed(seed);
+	seeded = true;
 }
 
 int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH])

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/cleanup.h"
 #include "ldcache/record.h"
 
@@ -192,7 +193,7 @@ int cache_write(const struct cache_image *image, const struct cache_edits *edits
 	r = make_plan(image, edits, &plan);
 	if (r < 0)
 		return r;
-	data = malloc(plan.size);
+	data = buffer_new(plan.size);
 	if (!data)
 		return -ENOMEM;
 	write_header(image, &plan, data);
