@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "base/cleanup.h"
 #include "ldcache/record.h"
 
 enum { MAX_SECTIONS = 3 };
