@@ -42,9 +42,9 @@ tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
 shared_libraries = -ljansson -lseccomp -lcap -lelf -ltirpc
 static_libraries = $(O)/src/driverd/gss.o -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a -l:libz.a -l:libtirpc.a
 
-library_sources = $(wildcard src/base/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c) src/driverd/client.c
+library_sources = $(wildcard src/base/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c)
 library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
-driverd_sources = $(filter-out src/driverd/client.c,$(wildcard src/driverd/*.c))
+driverd_sources = $(filter-out src/driverd/client%.c,$(wildcard src/driverd/*.c))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
 cli_objects = $(patsubst %.c,$(O)/%.o,$(wildcard src/cli/*.c))
 hook_objects = $(patsubst %.c,$(O)/%.o,$(wildcard hooks/*.c))
@@ -101,7 +101,7 @@ $(O)/gen/driverd/protocol_svc.c: src/driverd/protocol.x $(O)/gen/driverd/protoco
 	rm -f $@ && cd $(<D) && rpcgen -C -m $(<F) > $(abspath $@)
 $(O)/gen/%.o: $(O)/gen/%.c
 	$(CC) -std=gnu17 $(OPTIMIZE) -g -fPIC -fvisibility=hidden -w $(hardening) $(sanitize_flags) $(CPPFLAGS_ALL) -I$(@D) -c -o $@ $<
-$(driverd_objects) $(O)/src/driverd/client.o: $(O)/gen/driverd/protocol.h
+$(driverd_objects) $(O)/src/driverd/client.o $(O)/src/driverd/client_nvidia.o: $(O)/gen/driverd/protocol.h
 
 $(O)/%.o: %.c
 	@mkdir -p $(@D)

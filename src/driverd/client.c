@@ -5,7 +5,7 @@
  * the result is looked at.
  */
 
-#include "driverd/driverd.h"
+#include "driverd/client.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +20,12 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "driverd/driverd.h"
 #include "driverd/protocol.h"
 #include "driverd/start.h"
 
-#define ADVICE "The inventory source \"ioctl\" does without this library (ctr-gpu-config(5), key \"inventory\")."
+static const char dxcore_advice[] =
+	"The inventory source \"ioctl\" does without this library (ctr-gpu-config(5), key \"inventory\").";
 
 /* ---- where the program is ---- */
 
@@ -63,7 +65,7 @@ static int usual_places(struct strv *ret)
 }
 
 /* A path that is set is the only one; of the usual ones the first that exists counts. */
-static int find_program(const struct settings *settings, char **ret, struct err *err)
+static int find_program(const struct settings *settings, const struct question *question, char **ret, struct err *err)
 {
 	_cleanup_strv_ struct strv places = {0};
 	struct stat st;
@@ -77,7 +79,7 @@ static int find_program(const struct settings *settings, char **ret, struct err 
 		i++;
 	if (i == places.count)
 		return err_set(err, -ENOENT, "ctr-gpu-driverd, which asks the driver's libraries, is not there (last looked for %s)\n"
-			       "Install ctr-gpu completely. " ADVICE, places.items[places.count - 1]);
+			       "Install ctr-gpu completely. %s", places.items[places.count - 1], question->advice);
 	if (!is_trusted(&st))
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "%1$s is not started, since others than root and the caller may change it\n"
@@ -123,10 +125,10 @@ static __attribute__((noinline)) int run(const char *program, char *const *argum
 	return 0;
 }
 
-static int spawn(const char *program, unsigned timeout_ms, int socket, pid_t *ret_pid)
+static int spawn(const char *program, unsigned timeout_ms, bool opens_devices, int socket, pid_t *ret_pid)
 {
 	char milliseconds[16];
-	char *const arguments[] = {(char *)"ctr-gpu-driverd", milliseconds, NULL};
+	char *const arguments[] = {(char *)"ctr-gpu-driverd", milliseconds, opens_devices ? (char *)DRIVERD_OPENS_DEVICES : NULL, NULL};
 	sigset_t all, mask;
 	int r;
 
@@ -138,20 +140,20 @@ static int spawn(const char *program, unsigned timeout_ms, int socket, pid_t *re
 	return r;
 }
 
-static int start(const struct settings *settings, struct child *ret, struct err *err)
+static int start(const struct settings *settings, const struct question *question, struct child *ret, struct err *err)
 {
 	_cleanup_free_ char *program = NULL;
 	_cleanup_close_ int ours = -1, theirs = -1;
 	int pair[2], r;
 
-	r = find_program(settings, &program, err);
+	r = find_program(settings, question, &program, err);
 	if (r != 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(err, -errno, "cannot make a socket for ctr-gpu-driverd: %m");
 	ours = pair[0];
 	theirs = pair[1];
-	r = spawn(program, settings->driver_timeout_ms, theirs, &ret->pid);
+	r = spawn(program, settings->driver_timeout_ms, question->opens_devices, theirs, &ret->pid);
 	if (r < 0)
 		return err_set(err, r, "cannot start %s: %m", program);
 	ret->socket = steal_fd(&ours);
@@ -224,40 +226,91 @@ static void release_sigpipe(const sigset_t *mask, bool was_pending)
 }
 
 /* Return: what the RPC layer says; the answer is to be released with xdr_free() also when that is a failure. */
-static enum clnt_stat call(int socket, const char *library, unsigned timeout_ms, driverd_dxcore_answer *answer)
+static enum clnt_stat call(int socket, const struct question *question, unsigned timeout_ms)
 {
 	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	/* The address of a peer that is connected already; libtirpc only copies it. */
 	struct sockaddr_storage nobody = {.ss_family = AF_UNIX};
 	struct netbuf address = {.maxlen = sizeof(nobody), .len = sizeof(nobody.ss_family), .buf = &nobody};
-	driverd_path path = (char *)library;
+	driverd_path path = (char *)question->library;
 	enum clnt_stat result;
 	CLIENT *client;
 
 	client = clnt_vc_create(socket, &address, DRIVERD, DRIVERD_1, 0, 0);
 	if (!client)
 		return RPC_SYSTEMERROR;
-	result = clnt_call(client, DRIVERD_DXCORE_ADAPTERS, (xdrproc_t)xdr_driverd_path, (caddr_t)&path,
-			   (xdrproc_t)xdr_driverd_dxcore_answer, (caddr_t)answer, timeout);
+	result = clnt_call(client, question->procedure, (xdrproc_t)xdr_driverd_path, (caddr_t)&path, question->decode,
+			   (caddr_t)question->answer, timeout);
 	clnt_destroy(client);
 	return result;
 }
 
 /* Why there is no answer. A child that was still running when stop() killed it has the same status as one that timed out. */
-static int explain_silence(enum clnt_stat result, int status, const struct settings *settings, const char *library,
+static int explain_silence(enum clnt_stat result, int status, const struct settings *settings, const struct question *question,
 			   struct err *err)
 {
+	const char *library = question->library, *advice = question->advice;
+
 	if (result == RPC_TIMEDOUT)
-		return err_set(err, CTR_GPU_E_DRIVER_TIMEOUT, "ctr-gpu-driverd: %s did not answer within %g s\n" ADVICE, library,
-			       settings->driver_timeout_ms / 1000.0);
+		return err_set(err, CTR_GPU_E_DRIVER_TIMEOUT, "ctr-gpu-driverd: %s did not answer within %g s\n%s", library,
+			       settings->driver_timeout_ms / 1000.0, advice);
 	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
-		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s crashed (SIG%s)\n" ADVICE, library,
-			       sigabbrev_np(WTERMSIG(status)));
+		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s crashed (SIG%s)\n%s", library,
+			       sigabbrev_np(WTERMSIG(status)), advice);
 	if (WIFEXITED(status))
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       "ctr-gpu-driverd: ended with status %d before %s had answered\n" ADVICE, WEXITSTATUS(status), library);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: no answer about %s: %s\n" ADVICE, library,
-		       clnt_sperrno(result));
+			       "ctr-gpu-driverd: ended with status %d before %s had answered\n%s", WEXITSTATUS(status), library, advice);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: no answer about %s: %s\n%s", library,
+		       clnt_sperrno(result), advice);
+}
+
+static const char *step(driverd_status status)
+{
+	switch (status) {
+	case DRIVERD_NOT_CONFINED:
+		return "is not loaded, since the process that would load it cannot give up its rights";
+	case DRIVERD_NOT_LOADED:
+		return "cannot be loaded";
+	case DRIVERD_NO_SYMBOLS:
+		return "is not the library that it should be";
+	default:
+		return "reports a failure";
+	}
+}
+
+/* The child's words are as hostile as the library in it. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+int client_explain_status(const struct question *question, int status, char *message, struct err *err)
+{
+	make_printable(message);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s %s: %s\n%s", question->library, step((driverd_status)status),
+		       message, question->advice);
+}
+
+int client_ask(const struct settings *settings, const struct question *question, struct err *err)
+{
+	enum clnt_stat result;
+	bool pipe_was_pending;
+	struct child child;
+	sigset_t mask;
+	int r, status;
+
+	r = start(settings, question, &child, err);
+	if (r != 0)
+		return r;
+	hold_sigpipe(&mask, &pipe_was_pending);
+	result = call(child.socket, question, settings->driver_timeout_ms);
+	release_sigpipe(&mask, pipe_was_pending);
+	if (!stop(&child, &status))
+		return err_set(err, -ETIMEDOUT, "the driver does not answer: ctr-gpu-driverd hangs in a call to %s that nothing can end\n%s",
+			       question->device, question->hang_advice);
+	return result == RPC_SUCCESS ? 0 : explain_silence(result, status, settings, question, err);
 }
 
 /* ---- the answer ---- */
@@ -309,61 +362,26 @@ static int take_adapters(const driverd_dxcore_answer *answer, struct dxg_facts *
 	return 0;
 }
 
-static const char *step(driverd_status status)
-{
-	switch (status) {
-	case DRIVERD_NOT_CONFINED:
-		return "is not loaded, since the process that would load it cannot give up its rights";
-	case DRIVERD_NOT_LOADED:
-		return "cannot be loaded";
-	case DRIVERD_NO_SYMBOLS:
-		return "is not a usable libdxcore";
-	default:
-		return "reports a failure";
-	}
-}
-
-/* The child's words are as hostile as the library in it. */
-static void make_printable(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
-static int take_answer(driverd_dxcore_answer *answer, const char *library, struct dxg_facts **ret, size_t *ret_count,
-		       struct err *err)
-{
-	if (answer->status == DRIVERD_OK)
-		return take_adapters(answer, ret, ret_count);
-	make_printable(answer->driverd_dxcore_answer_u.message);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s %s: %s\n" ADVICE, library, step(answer->status),
-		       answer->driverd_dxcore_answer_u.message);
-}
-
 int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret, size_t *ret_count,
 			    struct err *err)
 {
 	driverd_dxcore_answer answer = {0};
-	enum clnt_stat result;
-	bool pipe_was_pending;
-	struct child child;
-	sigset_t mask;
-	int r, status;
+	struct question question = {
+		.procedure = DRIVERD_DXCORE_ADAPTERS,
+		.decode = (xdrproc_t)xdr_driverd_dxcore_answer,
+		.answer = &answer,
+		.library = library,
+		.advice = dxcore_advice,
+		.device = "/dev/dxg",
+		.hang_advice = "Run wsl --shutdown in Windows, or restart the virtual machine.",
+	};
+	int r;
 
-	r = start(settings, &child, err);
-	if (r != 0)
-		return r;
-	hold_sigpipe(&mask, &pipe_was_pending);
-	result = call(child.socket, library, settings->driver_timeout_ms, &answer);
-	release_sigpipe(&mask, pipe_was_pending);
-	if (!stop(&child, &status))
-		r = err_set(err, -ETIMEDOUT,
-			    "the host does not answer: ctr-gpu-driverd hangs in a call to /dev/dxg that nothing can end\n"
-			    "Run wsl --shutdown in Windows, or restart the virtual machine.");
-	else
-		r = result == RPC_SUCCESS ? take_answer(&answer, library, ret, ret_count, err)
-					  : explain_silence(result, status, settings, library, err);
+	r = client_ask(settings, &question, err);
+	if (r == 0 && answer.status == DRIVERD_OK)
+		r = take_adapters(&answer, ret, ret_count);
+	else if (r == 0)
+		r = client_explain_status(&question, (int)answer.status, answer.driverd_dxcore_answer_u.message, err);
 	xdr_free((xdrproc_t)xdr_driverd_dxcore_answer, (char *)&answer);
 	return r;
 }

@@ -153,7 +153,7 @@ static int die_with_parent(void)
 	return 0;
 }
 
-int confine(unsigned milliseconds, const char **ret_step)
+int confine(unsigned milliseconds, bool opens_devices, const char **ret_step)
 {
 	static const struct {
 		int (*take)(void);
@@ -166,7 +166,6 @@ int confine(unsigned milliseconds, const char **ret_step)
 		{drop_capabilities, "dropping capabilities"},
 		{forbid_new_rights, "forbidding new rights"},
 		{die_with_parent, "following the parent"},
-		{filter_load, "loading the system call filter"},
 	};
 	int r;
 
@@ -176,5 +175,8 @@ int confine(unsigned milliseconds, const char **ret_step)
 		*ret_step = steps[i].name;
 		r = steps[i].take();
 	}
-	return r;
+	if (r < 0)
+		return r;
+	*ret_step = "loading the system call filter";
+	return filter_load(opens_devices);
 }

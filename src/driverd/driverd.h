@@ -22,3 +22,25 @@
  */
 int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret, size_t *ret_count,
 			    struct err *err);
+
+/* A part of a GPU (MIG). */
+struct driverd_mig_part {
+	char *uuid;     /* "MIG-…", which only NVML knows */
+	char *gpu_uuid; /* "GPU-…" */
+	unsigned gpu_instance, compute_instance;
+};
+
+void driverd_parts_free(struct driverd_mig_part *parts, size_t count);
+
+/**
+ * driverd_nvml_parts() - the parts of all GPUs, as NVML names them
+ * @library: absolute path of libnvidia-ml.so
+ * @ret:     array, owned by the caller (driverd_parts_free())
+ *
+ * Return: as driverd_dxcore_adapters().
+ */
+int driverd_nvml_parts(const struct settings *settings, const char *library, struct driverd_mig_part **ret, size_t *ret_count,
+		       struct err *err);
+
+/** The CUDA version of a libcuda that carries no note. Return: as driverd_dxcore_adapters(). */
+int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor, struct err *err);

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/d3dkmt.h"
+#include "driverd/message.h"
 #include "driverd/protocol.h"
 
 typedef int32_t ntstatus;
@@ -90,19 +91,14 @@ static void call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *
 
 void answer_failure(driverd_dxcore_answer *answer, int status, const char *format, ...)
 {
-	char *message = calloc(1, DRIVERD_MESSAGE_MAX + 1);
+	char text[DRIVERD_MESSAGE_MAX + 1];
 	va_list arguments;
 
-	if (!message)
-		abort();
 	va_start(arguments, format);
-	(void)vsnprintf(message, DRIVERD_MESSAGE_MAX + 1, format, arguments);
+	(void)vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	for (char *c = message; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = ' ';
 	answer->status = (driverd_status)status;
-	answer->driverd_dxcore_answer_u.message = message;
+	answer->driverd_dxcore_answer_u.message = answer_message("%s", text);
 }
 
 /* Return: the name of a function that is missing; NULL if all are there. */

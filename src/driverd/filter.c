@@ -60,6 +60,15 @@ static const struct {
 	{SCMP_SYS(prctl), {0, SCMP_CMP_EQ, PR_SET_VMA, 0}},
 };
 
+/*
+ * For libraries that talk to a device node, which they open for both. The process is nobody, and nothing is created, made
+ * longer (RLIMIT_FSIZE) or cut off, so this reaches nodes that are everybody's and little else.
+ */
+static const struct scmp_arg_cmp open_for_both[] = {
+	{1, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDWR},
+	{2, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDWR},
+};
+
 /* The C library asks for these first and has an older way, whose arguments can be seen, when there are none. */
 static const int absent[] = {SCMP_SYS(clone3), SCMP_SYS(openat2)};
 
@@ -73,7 +82,7 @@ static int allow_own_signals(scmp_filter_ctx filter)
 	return r < 0 ? r : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, itself);
 }
 
-static int add_rules(scmp_filter_ctx filter)
+static int add_rules(scmp_filter_ctx filter, bool opens_devices)
 {
 	int r = allow_own_signals(filter);
 
@@ -81,12 +90,16 @@ static int add_rules(scmp_filter_ctx filter)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
 	for (size_t i = 0; i < ARRAY_SIZE(conditional) && r == 0; i++)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, conditional[i].call, 1, conditional[i].argument);
+	if (r == 0 && opens_devices)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, open_for_both[0]);
+	if (r == 0 && opens_devices)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, open_for_both[1]);
 	for (size_t i = 0; i < ARRAY_SIZE(absent) && r == 0; i++)
 		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
 	return r;
 }
 
-int filter_load(void)
+int filter_load(bool opens_devices)
 {
 	scmp_filter_ctx filter;
 	int r;
@@ -99,7 +112,7 @@ int filter_load(void)
 	/* A binary tree instead of a list: the kernel tries the filter on every system call when it is loaded. */
 	r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (r == 0)
-		r = add_rules(filter);
+		r = add_rules(filter, opens_devices);
 	if (r == 0)
 		r = seccomp_load(filter);
 	seccomp_release(filter);

@@ -3,5 +3,7 @@
 
 /* The system calls that a driver library may make in ctr-gpu-driverd. */
 
-/** Loads the filter for all that the process does from then on. Return: 0 or negative errno. */
-int filter_load(void);
+#include <stdbool.h>
+
+/** Loads the filter for all that the process does from then on. @opens_devices: whether it may open files for writing. Return: 0 or negative errno. */
+int filter_load(bool opens_devices);

@@ -16,6 +16,8 @@
 
 #include "driverd/confine.h"
 #include "driverd/dxcore.h"
+#include "driverd/message.h"
+#include "driverd/nvml.h"
 #include "driverd/protocol.h"
 #include "driverd/start.h"
 
@@ -47,6 +49,36 @@ driverd_dxcore_answer *driverd_dxcore_adapters_1_svc(driverd_path *path, struct 
 		answer_failure(&answer, DRIVERD_NOT_CONFINED, "%s: %s", failed_step, strerror(-confined));
 	else
 		dxcore_describe_adapters(*path, &answer);
+	return &answer;
+}
+
+driverd_parts_answer *driverd_nvml_parts_1_svc(driverd_path *path, struct svc_req *request)
+{
+	static driverd_parts_answer answer;
+
+	(void)request;
+	answered = true;
+	if (confined < 0) {
+		answer.status = DRIVERD_NOT_CONFINED;
+		answer.driverd_parts_answer_u.message = answer_message("%s: %s", failed_step, strerror(-confined));
+	} else {
+		nvml_list_parts(*path, &answer);
+	}
+	return &answer;
+}
+
+driverd_version_answer *driverd_cuda_version_1_svc(driverd_path *path, struct svc_req *request)
+{
+	static driverd_version_answer answer;
+
+	(void)request;
+	answered = true;
+	if (confined < 0) {
+		answer.status = DRIVERD_NOT_CONFINED;
+		answer.driverd_version_answer_u.message = answer_message("%s: %s", failed_step, strerror(-confined));
+	} else {
+		cuda_read_version(*path, &answer);
+	}
 	return &answer;
 }
 
@@ -83,13 +115,13 @@ int main(int argc, char **argv)
 	char *end;
 
 	unblock_signals();
-	if (argc != 2)
+	if (argc != 2 && (argc != 3 || strcmp(argv[2], DRIVERD_OPENS_DEVICES) != 0))
 		return usage();
 	errno = 0;
 	milliseconds = strtoul(argv[1], &end, 10);
 	if (errno != 0 || end == argv[1] || *end || milliseconds == 0 || milliseconds > LONGEST_DEADLINE_MS)
 		return usage();
-	confined = confine((unsigned)milliseconds + DRIVERD_GRACE_MS, &failed_step);
+	confined = confine((unsigned)milliseconds + DRIVERD_GRACE_MS, argc == 3, &failed_step);
 	/* Not exit(3): what the library would do at exit is not wanted. */
 	_exit(serve());
 }

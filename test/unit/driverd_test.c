@@ -354,6 +354,69 @@ static int forget_build(void **state)
 	return 0;
 }
 
+/* ---- NVML and libcuda ---- */
+
+static char *library_path(const char *library)
+{
+	char *path;
+
+	assert_int_equal(str_format(&path, "%s/test/lib/%s.so", build, library), 0);
+	return path;
+}
+
+static void bounds_what_nvml_says(void **state)
+{
+	char *path = library_path("nvml");
+	struct driverd_mig_part *parts = NULL;
+	struct err err = {0};
+	size_t count = 0;
+
+	(void)state;
+	assert_int_equal(driverd_nvml_parts(&settings, path, &parts, &count, &err), 0);
+	assert_int_equal(count, 256);
+	assert_int_equal(strlen(parts[0].uuid), 96);
+	/* A device node could be opened for both, and nothing else was gained. */
+	assert_int_equal(parts[0].gpu_instance, 1);
+	assert_int_equal(access("/tmp/ctr-gpu-nvml-test", F_OK), -1);
+	driverd_parts_free(parts, count);
+	free(path);
+}
+
+static void believes_no_absurd_version(void **state)
+{
+	char *path = library_path("nvml"), *empty = library_path("empty");
+	int major = 7, minor = 7;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(driverd_cuda_version(&settings, path, &major, &minor, &err), CTR_GPU_E_DRIVER_LIBRARY);
+	assert_int_equal(driverd_cuda_version(&settings, empty, &major, &minor, &err), CTR_GPU_E_DRIVER_LIBRARY);
+	assert_non_null(strstr(err.text, "it has no cuDriverGetVersion"));
+	assert_int_equal(major, 7);
+	assert_int_equal(minor, 7);
+	free(path);
+	free(empty);
+}
+
+static void names_what_is_no_nvml(void **state)
+{
+	static const char *const libraries[] = {"empty", "undefined", "works"};
+	struct driverd_mig_part *parts = NULL;
+	size_t count = 7;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++) {
+		char *path = library_path(libraries[i]);
+		struct err err = {0};
+
+		assert_int_equal(driverd_nvml_parts(&settings, path, &parts, &count, &err), CTR_GPU_E_DRIVER_LIBRARY);
+		assert_non_null(strstr(err.text, path));
+		assert_null(parts);
+		assert_int_equal(count, 7);
+		free(path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +435,9 @@ int main(void)
 		cmocka_unit_test(survives_a_program_that_ends_at_once),
 		cmocka_unit_test(ends_by_itself_after_its_deadline),
 		cmocka_unit_test(ends_when_the_socket_is_closed),
+		cmocka_unit_test(bounds_what_nvml_says),
+		cmocka_unit_test(believes_no_absurd_version),
+		cmocka_unit_test(names_what_is_no_nvml),
 		cmocka_unit_test(ends_with_its_parent),
 	};
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "driverd/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driverd/protocol.h"
+
+char *answer_message(const char *format, ...)
+{
+	char *message = calloc(1, DRIVERD_MESSAGE_MAX + 1);
+	va_list arguments;
+
+	if (!message)
+		abort();
+	va_start(arguments, format);
+	(void)vsnprintf(message, DRIVERD_MESSAGE_MAX + 1, format, arguments);
+	va_end(arguments);
+	for (char *c = message; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = ' ';
+	return message;
+}

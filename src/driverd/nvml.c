@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The little of nvml.h and cuda.h that is asked for. Their functions return 0 for success; handles are pointers. A GPU that
+ * has no parts, or cannot, says so by an error and is passed over.
+ */
+
+#include "driverd/nvml.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "driverd/message.h"
+#include "driverd/protocol.h"
+
+typedef struct nvmlDevice_st *nvml_device;
+
+static struct {
+	int (*init)(void);
+	int (*count)(unsigned *count);
+	int (*device)(unsigned index, nvml_device *device);
+	int (*uuid)(nvml_device device, char *uuid, unsigned size);
+	int (*part_count)(nvml_device device, unsigned *count);
+	int (*part)(nvml_device device, unsigned index, nvml_device *part);
+	int (*gpu_instance)(nvml_device part, unsigned *id);
+	int (*compute_instance)(nvml_device part, unsigned *id);
+} nvml;
+
+static const struct {
+	const char *name;
+	void *function;
+} symbols[] = {
+	{"nvmlInit_v2", &nvml.init},
+	{"nvmlDeviceGetCount_v2", &nvml.count},
+	{"nvmlDeviceGetHandleByIndex_v2", &nvml.device},
+	{"nvmlDeviceGetUUID", &nvml.uuid},
+	{"nvmlDeviceGetMaxMigDeviceCount", &nvml.part_count},
+	{"nvmlDeviceGetMigDeviceHandleByIndex", &nvml.part},
+	{"nvmlDeviceGetGpuInstanceId", &nvml.gpu_instance},
+	{"nvmlDeviceGetComputeInstanceId", &nvml.compute_instance},
+};
+
+static void fail(driverd_parts_answer *answer, driverd_status status, char *message)
+{
+	answer->status = status;
+	answer->driverd_parts_answer_u.message = message;
+}
+
+static void *load(const char *path)
+{
+	return path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
+}
+
+static const char *why_not_loaded(const char *path)
+{
+	return path[0] == '/' ? dlerror() : "its path is not absolute";
+}
+
+/* Return: the name of a function that is missing; NULL if all are there. */
+static const char *find_symbols(void *library)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
+		void *function = dlsym(library, symbols[i].name);
+
+		if (!function)
+			return symbols[i].name;
+		memcpy(symbols[i].function, &function, sizeof(function));
+	}
+	return NULL;
+}
+
+static char *read_uuid(nvml_device device)
+{
+	char *uuid = calloc(1, DRIVERD_UUID_MAX + 1);
+
+	if (!uuid)
+		abort();
+	if (nvml.uuid(device, uuid, DRIVERD_UUID_MAX) == 0 && !memchr(uuid, '\0', DRIVERD_UUID_MAX + 1))
+		uuid[DRIVERD_UUID_MAX] = '\0';
+	return uuid;
+}
+
+static void add_part(nvml_device gpu, unsigned index, driverd_parts_answer *answer)
+{
+	u_int *count = &answer->driverd_parts_answer_u.parts.parts_len;
+	driverd_part *entry = &answer->driverd_parts_answer_u.parts.parts_val[*count];
+	unsigned gpu_instance, compute_instance;
+	nvml_device part;
+
+	if (*count == DRIVERD_PARTS_MAX || nvml.part(gpu, index, &part) != 0 || nvml.gpu_instance(part, &gpu_instance) != 0 ||
+	    nvml.compute_instance(part, &compute_instance) != 0)
+		return;
+	*entry = (driverd_part){
+		.uuid = read_uuid(part),
+		.gpu_uuid = read_uuid(gpu),
+		.gpu_instance = gpu_instance,
+		.compute_instance = compute_instance,
+	};
+	(*count)++;
+}
+
+static void add_parts(nvml_device gpu, driverd_parts_answer *answer)
+{
+	unsigned count = 0;
+
+	if (nvml.part_count(gpu, &count) != 0)
+		return;
+	for (unsigned i = 0; i < count && i < DRIVERD_PARTS_MAX; i++)
+		add_part(gpu, i, answer);
+}
+
+static void ask(driverd_parts_answer *answer)
+{
+	unsigned count = 0;
+	nvml_device gpu;
+	int result;
+
+	result = nvml.init();
+	if (result == 0)
+		result = nvml.count(&count);
+	if (result != 0)
+		return fail(answer, DRIVERD_REFUSED, answer_message("NVML returned %d (are the nodes in /dev accessible?)", result));
+	answer->status = DRIVERD_OK;
+	answer->driverd_parts_answer_u.parts.parts_len = 0;
+	answer->driverd_parts_answer_u.parts.parts_val = calloc(DRIVERD_PARTS_MAX, sizeof(driverd_part));
+	if (!answer->driverd_parts_answer_u.parts.parts_val)
+		abort();
+	for (unsigned i = 0; i < count && i < DRIVERD_PARTS_MAX; i++)
+		if (nvml.device(i, &gpu) == 0)
+			add_parts(gpu, answer);
+}
+
+void nvml_list_parts(const char *path, driverd_parts_answer *answer)
+{
+	const char *missing;
+	void *library;
+
+	library = load(path);
+	if (!library)
+		return fail(answer, DRIVERD_NOT_LOADED, answer_message("%s", why_not_loaded(path)));
+	missing = find_symbols(library);
+	if (missing)
+		return fail(answer, DRIVERD_NO_SYMBOLS, answer_message("it has no %s", missing));
+	ask(answer);
+}
+
+/* This function alone needs neither cuInit() nor a device. */
+void cuda_read_version(const char *path, driverd_version_answer *answer)
+{
+	int (*get_version)(int *version);
+	void *library, *function;
+	int result, version = 0;
+
+	answer->status = DRIVERD_NOT_LOADED;
+	library = load(path);
+	if (!library) {
+		answer->driverd_version_answer_u.message = answer_message("%s", why_not_loaded(path));
+		return;
+	}
+	answer->status = DRIVERD_NO_SYMBOLS;
+	function = dlsym(library, "cuDriverGetVersion");
+	if (!function) {
+		answer->driverd_version_answer_u.message = answer_message("it has no cuDriverGetVersion");
+		return;
+	}
+	memcpy(&get_version, &function, sizeof(function));
+	result = get_version(&version);
+	answer->status = result == 0 ? DRIVERD_OK : DRIVERD_REFUSED;
+	if (result == 0)
+		answer->driverd_version_answer_u.number = version;
+	else
+		answer->driverd_version_answer_u.message = answer_message("cuDriverGetVersion returned %d", result);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * An NVML and libcuda that wants everything: more GPUs and parts than there can be, UUIDs without an end, and files of
+ * somebody else's. What it could do to files it tells as the first GPU instance's number.
+ */
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int nvmlInit_v2(void);
+EXPORT int nvmlDeviceGetCount_v2(unsigned *count);
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
+EXPORT int nvmlDeviceGetUUID(void *device, char *uuid, unsigned size);
+EXPORT int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count);
+EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **part);
+EXPORT int nvmlDeviceGetGpuInstanceId(void *part, unsigned *id);
+EXPORT int nvmlDeviceGetComputeInstanceId(void *part, unsigned *id);
+EXPORT int cuDriverGetVersion(int *version);
+
+static unsigned gained;
+
+/* A device node that is everybody's may be opened; files may not be made, cut off or changed. */
+int nvmlInit_v2(void)
+{
+	gained = (open("/dev/zero", O_RDWR | O_CLOEXEC) >= 0 ? 1U : 0U) |
+		 (open("/tmp/ctr-gpu-nvml-test", O_RDWR | O_CREAT | O_CLOEXEC, 0600) >= 0 ? 2U : 0U) |
+		 (open("/dev/zero", O_RDWR | O_TRUNC | O_CLOEXEC) >= 0 ? 4U : 0U) |
+		 (open("/etc/passwd", O_RDWR | O_CLOEXEC) >= 0 ? 8U : 0U) |
+		 (open("/dev/zero", O_WRONLY | O_CLOEXEC) >= 0 ? 16U : 0U);
+	return 0;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+	*count = UINT_MAX;
+	return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
+{
+	(void)index;
+	*device = &gained;
+	return 0;
+}
+
+int nvmlDeviceGetUUID(void *device, char *uuid, unsigned size)
+{
+	(void)device;
+	memset(uuid, 'U', size);
+	return 0;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count)
+{
+	(void)device;
+	*count = UINT_MAX;
+	return 0;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **part)
+{
+	(void)index;
+	*part = device;
+	return 0;
+}
+
+int nvmlDeviceGetGpuInstanceId(void *part, unsigned *id)
+{
+	(void)part;
+	*id = gained;
+	return 0;
+}
+
+int nvmlDeviceGetComputeInstanceId(void *part, unsigned *id)
+{
+	(void)part;
+	*id = UINT_MAX;
+	return 0;
+}
+
+int cuDriverGetVersion(int *version)
+{
+	*version = INT_MAX;
+	return 0;
+}
