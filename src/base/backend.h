@@ -48,6 +48,15 @@ struct backend {
 		     struct driver_facts *ret);
 
 	/**
+	 * translate() - the name in our inventory of a device that goes by one only the vendor's library knows; NULL if there are
+	 * no such names
+	 *
+	 * Return: 0; CTR_GPU_E_UNKNOWN_DEVICE with @err untouched if it is none; another CTR_GPU_E_* or negative errno with @err
+	 * set. @ret is owned by the caller.
+	 */
+	int (*translate)(const struct settings *settings, const char *device, char **ret, struct err *err);
+
+	/**
 	 * remarks() - what an administrator should know of the driver's files; NULL if there is never anything
 	 *
 	 * Asked when the inventory is written, and not on the way to a container. Return: 0 or -ENOMEM; sentences in @ret.

@@ -186,11 +186,34 @@ static const struct adapter *find(const struct inventory *inventory, const char 
 	return find_by_uuid_prefix(inventory, device);
 }
 
+/* By a name of the vendor's own. Return: 0 and an adapter in @ret, or NULL if nobody knows the name; otherwise @err is set. */
+static int find_translated(const struct ctr_gpu_host *host, const char *device, const struct adapter **ret, struct err *err)
+{
+	*ret = NULL;
+	for (size_t i = 0; i < host->present_count; i++) {
+		_cleanup_free_ char *name = NULL;
+		int r;
+
+		if (!host->present[i]->translate)
+			continue;
+		r = host->present[i]->translate(host->settings, device, &name, err);
+		if (r == CTR_GPU_E_UNKNOWN_DEVICE)
+			continue;
+		if (r == 0)
+			*ret = find(&host->inventory, name);
+		return r;
+	}
+	return 0;
+}
+
 static int mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted, struct err *err)
 {
 	for (size_t i = 0; i < request->devices.count; i++) {
 		const struct adapter *adapter = find(&host->inventory, request->devices.items[i]);
+		int r = adapter ? 0 : find_translated(host, request->devices.items[i], &adapter, err);
 
+		if (r != 0)
+			return r;
 		if (!adapter)
 			return unknown_device(host, request->devices.items[i], err);
 		if (adapter->unusable)

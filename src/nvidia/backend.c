@@ -5,12 +5,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "base/libcuda.h"
+#include "driverd/driverd.h"
 #include "nvidia/brand.h"
 #include "nvidia/gpu.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/plan.h"
+
+/* As NVML lists them. */
+struct driver_part_list {
+	struct driverd_mig_part *parts;
+	size_t count;
+};
 
 static int probe(const struct settings *settings, struct inventory *inventory, struct err *err)
 {
@@ -51,7 +60,21 @@ static int plan(const struct settings *settings, const struct request *request, 
 
 /* ---- facts ---- */
 
-static int read_cuda_version(const struct install *install, struct driver_facts *facts)
+/* Old drivers carry no note, and are asked in a process of their own. What cannot be had is not known. */
+static int ask_cuda_version(const struct settings *settings, const struct install_dir *dir, const char *name,
+			    struct driver_facts *facts)
+{
+	_cleanup_free_ char *path = NULL;
+	struct err ignored;
+	int r;
+
+	if (str_format(&path, "%s/%s", dir->path, name) < 0)
+		return -ENOMEM;
+	r = driverd_cuda_version(settings, path, &facts->cuda_major, &facts->cuda_minor, &ignored);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int read_cuda_version(const struct settings *settings, const struct install *install, struct driver_facts *facts)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
 		_cleanup_free_ char *name = NULL;
@@ -66,7 +89,7 @@ static int read_cuda_version(const struct install *install, struct driver_facts 
 		if (fd < 0)
 			continue;
 		r = libcuda_read_version(fd, &facts->cuda_major, &facts->cuda_minor);
-		return r == -ENOMEM ? r : 0;
+		return r == 0 || r == -ENOMEM ? r : ask_cuda_version(settings, &install->dirs[i], name, facts);
 	}
 	return 0;
 }
@@ -100,7 +123,7 @@ static int facts(const struct settings *settings, const struct adapter *const *s
 
 	r = module_read(&module, &ignored);
 	if (r == 0 && install_open(settings, module.version, &install, &ignored) == 0)
-		r = read_cuda_version(&install, &known);
+		r = read_cuda_version(settings, &install, &known);
 	if (r == 0)
 		r = describe_gpus(selected, count, &known);
 	known.driver_version = steal_ptr(module.version);
@@ -109,6 +132,61 @@ static int facts(const struct settings *settings, const struct adapter *const *s
 	else
 		*ret = known;
 	return r < 0 ? r : 0;
+}
+
+/* ---- names ---- */
+
+/* NVML's file, in whichever of the driver's directories it is. */
+static int find_nvml(const struct install *install, char **ret)
+{
+	for (size_t i = 0; i < install->dir_count; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (install->dirs[i].is_32)
+			continue;
+		if (str_format(&path, "%s/libnvidia-ml.so.%s", install->dirs[i].path, install->version) < 0)
+			return -ENOMEM;
+		if (access(path, F_OK) < 0)
+			continue;
+		*ret = steal_ptr(path);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int name_part(const struct driver_part_list *list, const char *device, char **ret)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcasecmp(list->parts[i].uuid, device) == 0)
+			return str_format(ret, "MIG-%s/%u/%u", list->parts[i].gpu_uuid, list->parts[i].gpu_instance,
+					  list->parts[i].compute_instance);
+	return CTR_GPU_E_UNKNOWN_DEVICE;
+}
+
+/* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. */
+static int translate(const struct settings *settings, const char *device, char **ret, struct err *err)
+{
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	_cleanup_module_ struct module module = {0};
+	_cleanup_free_ char *library = NULL;
+	struct driver_part_list list = {0};
+	int r;
+
+	if (strncasecmp(device, "MIG-", strlen("MIG-")) != 0 || strchr(device, '/'))
+		return CTR_GPU_E_UNKNOWN_DEVICE;
+	r = module_read(&module, err);
+	if (r == 0)
+		r = install_open(settings, module.version, &install, err);
+	if (r == 0)
+		r = find_nvml(&install, &library);
+	if (r == -ENOENT)
+		return CTR_GPU_E_UNKNOWN_DEVICE;
+	if (r == 0)
+		r = driverd_nvml_parts(settings, library, &list.parts, &list.count, err);
+	if (r == 0)
+		r = name_part(&list, device, ret);
+	driverd_parts_free(list.parts, list.count);
+	return r;
 }
 
 /* ---- remarks ---- */
@@ -149,4 +227,6 @@ static int remarks(const struct settings *settings, struct strv *ret)
 	return r == -ENOMEM ? r : strv_add(ret, err.text);
 }
 
-const struct backend backend_nvidia = {.name = "nvidia", .probe = probe, .plan = plan, .facts = facts, .remarks = remarks};
+const struct backend backend_nvidia = {
+	.name = "nvidia", .probe = probe, .plan = plan, .facts = facts,
+	.translate = translate, .remarks = remarks};

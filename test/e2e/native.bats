@@ -132,6 +132,22 @@ start() {
 	expect "IMEX channel 7 has no node"
 }
 
+@test "a part's own UUID, which only NVML knows, selects it" {
+	plan mig '[.devices[].path | select(test("caps"))] | join(" ")' --device MIG-33333333-58a6-5f08-a9e1-2cd1b4a1b8f0
+	expect_line "/dev/nvidia-caps/nvidia-cap219 /dev/nvidia-caps/nvidia-cap221"
+	plan mig . --device MIG-44444444-58a6-5f08-a9e1-2cd1b4a1b8f0
+	expect "E_UNKNOWN_DEVICE"
+}
+
+@test "an NVML that is no NVML is named, and how to do without it" {
+	run on mig bash -c 'lib=/usr/local/nvidia/lib64 && cp $lib/libnvidia-cfg.so.580.159.04 $lib/libnvidia-ml.so.580.159.04 &&
+		ctr-gpu list --device MIG-33333333-58a6-5f08-a9e1-2cd1b4a1b8f0'
+	expect_status 1
+	expect "E_DRIVER_LIBRARY"
+	expect "it has no nvmlInit_v2"
+	expect "0:1, or MIG-GPU-<uuid>"
+}
+
 # ---- files ----
 
 @test "a missing nvidia-uvm is a warning that says what to do" {
@@ -191,6 +207,13 @@ start() {
 	expect_status 0
 	plan compat32 "$devices" --require 'brand=tesla'
 	expect "E_REQUIREMENT"
+}
+
+@test "a driver without a note is asked for its CUDA version" {
+	plan old "$devices" --require 'cuda>=12.8,brand=tesla'
+	expect_status 0
+	plan old "$devices" --require 'cuda>=13.0'
+	expect "CUDA 12.8, driver 570.86.10"
 }
 
 # ---- containers ----

@@ -136,12 +136,15 @@ test-hosts: $(hosts_native_made)
 
 $(hosts_native)/libcuda-%.so: test/hosts/native/cuda.c test/hosts/native/note.S $(hosts_libc)
 	@mkdir -p $(@D)
-	$(CC) -shared $(hosts_cflags) '-DCUDA="$*"' -Wl,-soname,libcuda.so.1 -o $@ test/hosts/native/cuda.c test/hosts/native/note.S $(hosts_link)
+	$(CC) -shared $(hosts_cflags) $(if $(filter none,$*),,'-DCUDA="$*"') -Wl,-soname,libcuda.so.1 -o $@ test/hosts/native/cuda.c test/hosts/native/note.S $(hosts_link)
 $(hosts_native)/580.159.04/made: $(hosts_native)/libcuda-13.0.so
-$(hosts_native)/570.86.10/made: $(hosts_native)/libcuda-12.8.so
+$(hosts_native)/570.86.10/made: $(hosts_native)/libcuda-none.so
 $(hosts_native)/999.10.01/made: $(hosts_native)/libcuda-19.2.so
-$(hosts_native)/%/made: test/hosts/native/libraries
-	test/hosts/native/libraries $* $(filter %.so,$^) $(@D)
+$(hosts_native)/libnvidia-ml.so: test/hosts/native/nvml.c $(hosts_libc)
+	@mkdir -p $(@D)
+	$(CC) -shared $(hosts_cflags) -Wl,-soname,libnvidia-ml.so.1 -o $@ $< $(hosts_link)
+$(hosts_native)/%/made: test/hosts/native/libraries $(hosts_native)/libnvidia-ml.so
+	test/hosts/native/libraries $* $(filter $(hosts_native)/libcuda-%,$^) $(hosts_native)/libnvidia-ml.so $(@D)
 	touch $@
 $(hosts_native)/nvidia-smi: test/hosts/native/smi.c
 	@mkdir -p $(@D)

@@ -23,6 +23,7 @@ static int may_open(const char *path)
 }
 
 __attribute__((visibility("default"))) int cuInit(unsigned flags);
+__attribute__((visibility("default"))) int cuDriverGetVersion(int *version);
 __attribute__((visibility("default"))) int cuDeviceGetCount(int *count);
 __attribute__((visibility("default"))) int cuDeviceGet(int *device, int ordinal);
 __attribute__((visibility("default"))) int cuDeviceGetName(char *name, int size, int device);
@@ -36,6 +37,13 @@ int cuInit(unsigned flags)
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	/* The real one loads its compiler by SONAME, through the loader's cache. */
 	return dlopen("libnvidia-ptxjitcompiler.so.1", RTLD_NOW) ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Asked without a device, as old drivers are that carry no note. */
+int cuDriverGetVersion(int *version)
+{
+	*version = 12080;
+	return 0;
 }
 
 int cuDeviceGetCount(int *count)
