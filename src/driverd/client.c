@@ -239,8 +239,8 @@ static enum clnt_stat call(int socket, const struct question *question, unsigned
 	client = clnt_vc_create(socket, &address, DRIVERD, DRIVERD_1, 0, 0);
 	if (!client)
 		return RPC_SYSTEMERROR;
-	result = clnt_call(client, question->procedure, (xdrproc_t)xdr_driverd_path, (caddr_t)&path, question->decode,
-			   (caddr_t)question->answer, timeout);
+	result = clnt_call(client, question->procedure, (xdrproc_t)xdr_driverd_path, (caddr_t)&path,
+			   (xdrproc_t)question->decode, (caddr_t)question->answer, timeout);
 	clnt_destroy(client);
 	return result;
 }
@@ -368,7 +368,7 @@ int driverd_dxcore_adapters(const struct settings *settings, const char *library
 	driverd_dxcore_answer answer = {0};
 	struct question question = {
 		.procedure = DRIVERD_DXCORE_ADAPTERS,
-		.decode = (xdrproc_t)xdr_driverd_dxcore_answer,
+		.decode = (void (*)(void))xdr_driverd_dxcore_answer,
 		.answer = &answer,
 		.library = library,
 		.advice = dxcore_advice,

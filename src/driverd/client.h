@@ -3,15 +3,14 @@
 
 /* One question to a child, whatever it is about. */
 
-#include <rpc/rpc.h>
 #include <stdbool.h>
 
 #include "base/err.h"
 #include "base/settings.h"
 
 struct question {
-	rpcproc_t procedure;
-	xdrproc_t decode;
+	unsigned procedure;      /* of protocol.x */
+	void (*decode)(void);    /* the answer's xdrproc_t */
 	void *answer;            /* zeroed; released with xdr_free() by the caller, also after a failure */
 	const char *library;     /* absolute path */
 	bool opens_devices;      /* the library opens device nodes for writing */

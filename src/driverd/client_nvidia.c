@@ -52,7 +52,7 @@ int driverd_nvml_parts(const struct settings *settings, const char *library, str
 	driverd_parts_answer answer = {0};
 	struct question question = {
 		.procedure = DRIVERD_NVML_PARTS,
-		.decode = (xdrproc_t)xdr_driverd_parts_answer,
+		.decode = (void (*)(void))xdr_driverd_parts_answer,
 		.answer = &answer,
 		.library = library,
 		.opens_devices = true,
@@ -76,7 +76,7 @@ int driverd_cuda_version(const struct settings *settings, const char *library, i
 	driverd_version_answer answer = {0};
 	struct question question = {
 		.procedure = DRIVERD_CUDA_VERSION,
-		.decode = (xdrproc_t)xdr_driverd_version_answer,
+		.decode = (void (*)(void))xdr_driverd_version_answer,
 		.answer = &answer,
 		.library = library,
 		.advice = "Without it requirements on the CUDA version are warnings.",
