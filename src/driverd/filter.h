@@ -5,5 +5,10 @@
 
 #include <stdbool.h>
 
-/** Loads the filter for all that the process does from then on. @opens_devices: whether it may open files for writing. Return: 0 or negative errno. */
+/**
+ * filter_load() - load the filter for all that the process does from then on
+ * @opens_devices: whether it may open files for writing too
+ *
+ * Return: 0 or negative errno.
+ */
 int filter_load(bool opens_devices);

@@ -65,7 +65,7 @@ static const char *remedy(int fault)
 	case CTR_GPU_E_NO_DRIVER_STORE:
 		return "ctr-gpu info shows whether that helped; ctr-gpu-errors(7) has the steps one by one.";
 	default:
-		return "Check that the host's driver supports GPU-PV; ctr-gpu info shows everything that is known of each adapter.";
+		return "Check the host's driver; ctr-gpu info shows everything that is known of each adapter.";
 	}
 }
 

@@ -140,8 +140,9 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 	r = module_node(module, device.path, "nvidia-caps", &device.number);
 	if (r == 0)
 		return plan_add_device(plan, &device);
-	err_set(err, CTR_GPU_E_NO_ADAPTER, "the node %s of the capability %s is missing or another driver's\nnvidia-modprobe -f %s makes it.",
-		device.path, name, file);
+	err_set(err, CTR_GPU_E_NO_ADAPTER,
+		"the node %s of the capability %s is missing or another driver's\nnvidia-modprobe -f %s makes it.", device.path, name,
+		file);
 	free(device.path);
 	free(device.reason);
 	return CTR_GPU_E_NO_ADAPTER;

@@ -23,8 +23,8 @@ static const struct {
 	const char *remedy;    /* of one that is missing and that work depends on; NULL: nothing depends on it */
 } control_nodes[] = {
 	{"/dev/nvidiactl", "nvidia", CAPABILITY_ALL, "the driver's control device", "modprobe nvidia"},
-	{"/dev/nvidia-uvm", "nvidia-uvm", CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX, "unified memory, without which CUDA does not start",
-	 "modprobe nvidia-uvm && nvidia-modprobe -u -c 0"},
+	{"/dev/nvidia-uvm", "nvidia-uvm", CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX,
+	 "unified memory, without which CUDA does not start", "modprobe nvidia-uvm && nvidia-modprobe -u -c 0"},
 	{"/dev/nvidia-uvm-tools", "nvidia-uvm", CAPABILITY_COMPUTE, "unified memory, for debuggers and profilers", NULL},
 	{"/dev/nvidia-modeset", "nvidia", SCREEN, "display modes", "modprobe nvidia-modeset && nvidia-modprobe -m"},
 };
