@@ -236,15 +236,24 @@ for_format() {
 
 # ---- other releases' loaders ----
 
+# Where this machine gets its own Debian packages from.
+mirror() {
+	# shellcheck disable=SC2016
+	apt-get indextargets --format '$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
+		sed -n 's/^Debian Debian main //p' | head -n 1
+}
+
 # The C library of a Debian release, unpacked once per build directory. Fails where there is no mirror.
 fetch_release() {
-	local suite=$1 directory=$CTR_GPU_BUILD/test/releases/$1 work=$BATS_TEST_TMPDIR/apt options
+	local suite=$1 directory=$CTR_GPU_BUILD/test/releases/$1 work=$BATS_TEST_TMPDIR/apt options mirror
 
 	[ ! -e "$directory/done" ] || return 0
+	mirror=${CTR_GPU_TEST_MIRROR:-$(mirror)}
+	[ -n "$mirror" ] || return 1
 	rm -rf "$directory"
 	mkdir -p "$directory/root" "$work"/{lists/partial,cache/archives/partial}
 	: >"$work/status"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${CTR_GPU_TEST_MIRROR:-http://deb.debian.org/debian} $suite main" >"$work/sources.list"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >"$work/sources.list"
 	options=(-qq -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$work/lists"
 		-o Dir::State::status="$work/status" -o Dir::Cache="$work/cache" -o Acquire::Languages=none -o Acquire::Retries=0
 		-o APT::Sandbox::User=root -o Acquire::http::Timeout=15 -o APT::Update::Error-Mode=any)
