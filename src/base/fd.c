@@ -107,6 +107,15 @@ int fd_write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
+int fd_write_parts(int fd, const struct span *parts, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = fd_write_all(fd, parts[i].data, parts[i].size);
+	return r;
+}
+
 int fd_read_link_at(int dirfd, const char *name, char **ret)
 {
 	/* The kernel keeps symlinks shorter than a page. */

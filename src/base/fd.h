@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "base/span.h"
 
 /**
  * fd_read_all() - read what is left of a file
@@ -24,6 +25,9 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 
 /** Writes all of @data or fails. Return: 0 or negative errno. */
 int fd_write_all(int fd, const void *data, size_t size);
+
+/** Writes all of some parts, one behind the other, or fails. Return: 0 or negative errno. */
+int fd_write_parts(int fd, const struct span *parts, size_t count);
 
 /**
  * fd_read_link_at() - where a symlink points

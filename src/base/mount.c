@@ -300,7 +300,7 @@ static int cover(const struct rootfs *rootfs, const char *path, int directory)
 	return steal_fd(&tmpfs);
 }
 
-static int write_data(int tmpfs, const void *data, size_t size)
+static int write_data(int tmpfs, const struct span *parts, size_t count)
 {
 	_cleanup_close_ int fd = -1;
 	int r;
@@ -308,7 +308,7 @@ static int write_data(int tmpfs, const void *data, size_t size)
 	fd = openat(tmpfs, "data", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
-	r = fd_write_all(fd, data, size);
+	r = fd_write_parts(fd, parts, count);
 	if (r < 0)
 		return r;
 	return fchmod(fd, 0644) < 0 ? -errno : 0;
@@ -329,7 +329,7 @@ static int take_data(struct mount_source *source, const struct rootfs *rootfs, i
 	return r;
 }
 
-int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const void *data, size_t size,
+int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const struct span *parts, size_t count,
 		      struct mount_source *ret)
 {
 	struct mount_source source = {.tree = -1, .kind = MOUNT_DATA};
@@ -349,7 +349,7 @@ int mount_attach_data(const struct rootfs *rootfs, const char *path, int target,
 	tmpfs = cover(rootfs, above, directory);
 	if (tmpfs < 0)
 		return tmpfs;
-	r = write_data(tmpfs, data, size);
+	r = write_data(tmpfs, parts, count);
 	if (r == 0)
 		r = take_data(&source, rootfs, tmpfs, target);
 	(void)unmount_fd(rootfs->proc_self_fd, tmpfs);

@@ -63,11 +63,12 @@ int mount_attach(struct mount_source *source, const struct rootfs *rootfs, const
 
 /**
  * mount_attach_data() - lay a read-only file with these bytes over an existing one
- * @ret: the attached mount, for mount_detach()
+ * @parts: the bytes, one behind the other
+ * @ret:   the attached mount, for mount_detach()
  *
  * The bytes lie in a tmpfs of their own that nothing else can reach. Return: as mount_attach().
  */
-int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const void *data, size_t size,
+int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const struct span *parts, size_t count,
 		      struct mount_source *ret);
 
 /**

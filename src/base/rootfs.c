@@ -352,9 +352,9 @@ static int open_temporary(int parent, mode_t mode, char **ret_name)
 	return -EEXIST;
 }
 
-static int fill(int fd, const void *data, size_t size, mode_t mode)
+static int fill(int fd, const struct span *parts, size_t count, mode_t mode)
 {
-	int r = fd_write_all(fd, data, size);
+	int r = fd_write_parts(fd, parts, count);
 
 	if (r < 0)
 		return r;
@@ -379,7 +379,7 @@ static int keep_old(int parent, const char *name, struct rootfs_deed *deed)
 }
 
 /* Writes a temporary file and renames it to @name. */
-static int write_and_rename(int parent, const char *name, const void *data, size_t size, mode_t mode)
+static int write_and_rename(int parent, const char *name, const struct span *parts, size_t count, mode_t mode)
 {
 	_cleanup_free_ char *temporary = NULL;
 	_cleanup_close_ int fd = -1;
@@ -388,7 +388,7 @@ static int write_and_rename(int parent, const char *name, const void *data, size
 	fd = open_temporary(parent, mode, &temporary);
 	if (fd < 0)
 		return fd;
-	r = fill(fd, data, size, mode);
+	r = fill(fd, parts, count, mode);
 	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
 		r = -errno;
 	if (r < 0)
@@ -396,7 +396,7 @@ static int write_and_rename(int parent, const char *name, const void *data, size
 	return r;
 }
 
-int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *data, size_t size, mode_t mode)
+int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode)
 {
 	struct rootfs_deed deed = {.kind = DEED_REPLACEMENT, .parent = -1, .old = -1};
 	int r;
@@ -411,7 +411,7 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *dat
 	r = remember(rootfs, &deed);
 	if (r < 0)
 		return r;
-	r = write_and_rename(deed.parent, deed.name, data, size, mode);
+	r = write_and_rename(deed.parent, deed.name, parts, count, mode);
 	if (r < 0)
 		deed_clear(&rootfs->deeds[--rootfs->deed_count]);
 	return r;
@@ -424,15 +424,17 @@ static bool restore(const struct rootfs_deed *deed)
 {
 	_cleanup_free_ char *temporary = NULL, *data = NULL;
 	_cleanup_close_ int fd = -1;
+	struct span content;
 	struct stat st;
 	size_t size;
 
 	if (fstat(deed->old, &st) < 0 || fd_read_all(deed->old, RESTORED_FILE_MAX, &data, &size) < 0)
 		return false;
+	content = (struct span){(const unsigned char *)data, size};
 	fd = open_temporary(deed->parent, 0600, &temporary);
 	if (fd < 0)
 		return false;
-	if (fchown(fd, st.st_uid, st.st_gid) == 0 && fill(fd, data, size, st.st_mode & 07777) == 0 &&
+	if (fchown(fd, st.st_uid, st.st_gid) == 0 && fill(fd, &content, 1, st.st_mode & 07777) == 0 &&
 	    renameat(deed->parent, temporary, deed->parent, deed->name) == 0)
 		return true;
 	(void)unlinkat(deed->parent, temporary, 0);

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "base/span.h"
 
 struct rootfs_deed; /* one thing that was created or replaced */
 
@@ -78,11 +79,12 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 
 /**
  * rootfs_replace_file() - write a file through a temporary one and a rename, in a directory created where missing
+ * @parts: its content, one behind the other
  *
  * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there; -EXDEV if
  * the directory is on a volume; negative errno.
  */
-int rootfs_replace_file(struct rootfs *rootfs, const char *path, const void *data, size_t size, mode_t mode);
+int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);
 
 /**
  * rootfs_undo() - take back what was done, newest first

@@ -16,6 +16,12 @@ struct span {
 	size_t size;
 };
 
+/** The bytes of a string, without its NUL. */
+static inline struct span span_text(const char *text)
+{
+	return (struct span){.data = (const unsigned char *)text, .size = strlen(text)};
+}
+
 static inline bool span_holds(const struct span *span, size_t offset, size_t size)
 {
 	return offset <= span->size && span->size - offset >= size;

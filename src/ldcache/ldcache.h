@@ -27,13 +27,21 @@ struct ldcache_library {
 	bool overrides;        /* goes before, and drops, entries of the same name and ABI in the image; else only fills a gap */
 };
 
+enum { LDCACHE_PARTS = 3 };
+
+/* A cache as it is to be written, one part behind the other. The image's strings are most of it and stay where they are. */
+struct ldcache_merged {
+	struct span parts[LDCACHE_PARTS]; /* header and entries; strings, in the old cache; the rest */
+	void *owned;                      /* where the first and the last are */
+};
+
 /**
  * ldcache_merge() - a cache with libraries added
- * @old:       the image's cache; an empty span for an image without one; hostile
+ * @old:       the image's cache; an empty span for an image without one; hostile; must outlive the new one
  * @former:    directories that an ldconfig run in the container may have found through our drop-in; NULL if there was none
  * @libraries: what to add, in order of precedence: of two with one name the first counts; borrowed. None: @old without what
  *             an earlier merge did to it
- * @ret_data:  the new cache, owned by the caller
+ * @ret:       the new cache; the caller frees what it owns
  *
  * The result carries a record of what was added and dropped (record.h), in an extension section that loaders skip. A merge
  * into it first takes the earlier one back, so merging the same libraries again gives the same bytes, and nothing stays of
@@ -46,7 +54,7 @@ struct ldcache_library {
  * Return: 0; -ENOMEM; -E2BIG if the result would be larger than LDCACHE_MAX_SIZE.
  */
 int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries, size_t count,
-		  unsigned char **ret_data, size_t *ret_size);
+		  struct ldcache_merged *ret);
 
 /**
  * ldcache_find() - the path of a library of this machine's ABI

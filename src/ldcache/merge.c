@@ -16,7 +16,7 @@
 #include "ldcache/write.h"
 
 int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries, size_t count,
-		  unsigned char **ret_data, size_t *ret_size)
+		  struct ldcache_merged *ret)
 {
 	_cleanup_(cache_image_clear) struct cache_image image = {0};
 	_cleanup_(cache_edits_clear) struct cache_edits edits = {0};
@@ -33,5 +33,5 @@ int ldcache_merge(const struct span *old, const struct strv *former, const struc
 	r = cache_edits_make(&image, libraries, count, &edits);
 	if (r < 0)
 		return r;
-	return cache_write(&image, &edits, ret_data, ret_size);
+	return cache_write(&image, &edits, ret);
 }

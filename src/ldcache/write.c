@@ -11,7 +11,10 @@
 
 enum { MAX_SECTIONS = 3 };
 
-/* Where everything goes. Behind the entries: the image's strings, ours, the extension and its sections. */
+/*
+ * Where in the file everything goes. Behind the entries: the image's strings, ours, the extension and its sections. In
+ * memory the image's strings are elsewhere, and what is in front of them and behind them lies together.
+ */
 struct plan {
 	size_t count;
 	size_t strings, own_strings, strings_end;
@@ -83,6 +86,12 @@ static int make_plan(const struct cache_image *image, const struct cache_edits *
 	return 0;
 }
 
+/* Where in memory something behind the image's strings goes. */
+static unsigned char *behind(unsigned char *data, const struct plan *plan, size_t offset)
+{
+	return data + plan->strings + (offset - plan->own_strings);
+}
+
 static void write_header(const struct cache_image *image, const struct plan *plan, unsigned char *data)
 {
 	struct cache_header header = {
@@ -98,10 +107,16 @@ static void write_header(const struct cache_image *image, const struct plan *pla
 
 /* Where the next entry and the next string of ours go. */
 struct cursor {
-	unsigned char *data;
 	struct cache_entry *entry;
-	size_t string;
+	unsigned char *text;
+	size_t string; /* the same in the file */
 };
+
+static void write_string(struct cursor *cursor, const char *string, size_t size)
+{
+	cursor->text = mempcpy(cursor->text, string, size);
+	cursor->string += size;
+}
 
 static void write_image_entries(struct cursor *cursor, const struct cache_entry *from, size_t count, uint32_t offset)
 {
@@ -118,14 +133,12 @@ static void write_library(struct cursor *cursor, const struct ldcache_library *l
 	size_t path = strlen(library->path) + 1, name = strlen(library->name) + 1;
 	struct cache_entry entry = {.flags = CACHE_FLAGS_HERE, .value = (uint32_t)cursor->string};
 
-	memcpy(cursor->data + cursor->string, library->path, path);
-	cursor->string += path;
+	write_string(cursor, library->path, path);
 	if (name_ends_path(library)) {
 		entry.key = (uint32_t)(cursor->string - name);
 	} else {
 		entry.key = (uint32_t)cursor->string;
-		memcpy(cursor->data + cursor->string, library->name, name);
-		cursor->string += name;
+		write_string(cursor, library->name, name);
 	}
 	*cursor->entry++ = entry;
 }
@@ -134,8 +147,8 @@ static void write_entries(const struct cache_image *image, const struct cache_ed
 			  unsigned char *data)
 {
 	struct cursor cursor = {
-		.data = data,
 		.entry = (struct cache_entry *)(void *)(data + sizeof(struct cache_header)),
+		.text = behind(data, plan, plan->own_strings),
 		.string = plan->own_strings,
 	};
 	uint32_t offset = (uint32_t)plan->strings - image->base;
@@ -151,8 +164,6 @@ static void write_entries(const struct cache_image *image, const struct cache_ed
 	}
 	if (next < image->count)
 		write_image_entries(&cursor, image->entries + next, image->count - next, offset);
-	if (image->strings.size > 0)
-		memcpy(data + plan->strings, image->strings.data, image->strings.size);
 }
 
 static void write_hwcaps(const struct cache_image *image, const struct plan *plan, unsigned char *to)
@@ -169,10 +180,10 @@ static void write_extension(const struct cache_image *image, const struct cache_
 {
 	struct cache_extension extension = {.magic = CACHE_EXTENSION_MAGIC, .count = plan->section_count};
 
-	memcpy(mempcpy(data + plan->extension, &extension, sizeof(extension)), plan->sections,
+	memcpy(mempcpy(behind(data, plan, plan->extension), &extension, sizeof(extension)), plan->sections,
 	       plan->section_count * sizeof(plan->sections[0]));
 	for (size_t i = 0; i < plan->section_count; i++) {
-		unsigned char *to = data + plan->sections[i].offset;
+		unsigned char *to = behind(data, plan, plan->sections[i].offset);
 
 		if (plan->sections[i].tag == CACHE_SECTION_HWCAPS)
 			write_hwcaps(image, plan, to);
@@ -183,23 +194,25 @@ static void write_extension(const struct cache_image *image, const struct cache_
 	}
 }
 
-int cache_write(const struct cache_image *image, const struct cache_edits *edits, unsigned char **ret_data, size_t *ret_size)
+int cache_write(const struct cache_image *image, const struct cache_edits *edits, struct ldcache_merged *ret)
 {
-	_cleanup_free_ unsigned char *data = NULL;
+	unsigned char *data;
 	struct plan plan;
 	int r;
 
 	r = make_plan(image, edits, &plan);
 	if (r < 0)
 		return r;
-	data = buffer_new(plan.size);
+	data = buffer_new(plan.size - image->strings.size);
 	if (!data)
 		return -ENOMEM;
 	write_header(image, &plan, data);
 	write_entries(image, edits, &plan, data);
-	memset(data + plan.strings_end, 0, plan.extension - plan.strings_end);
+	memset(behind(data, &plan, plan.strings_end), 0, plan.extension - plan.strings_end);
 	write_extension(image, edits, &plan, data);
-	*ret_data = steal_ptr(data);
-	*ret_size = plan.size;
+	*ret = (struct ldcache_merged){
+		.parts = {{data, plan.strings}, image->strings, {data + plan.strings, plan.size - plan.own_strings}},
+		.owned = data,
+	};
 	return 0;
 }

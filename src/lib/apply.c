@@ -373,6 +373,7 @@ static bool says_so(const struct apply *apply, const struct plan_file *file)
 
 static int lay_file(struct apply *apply, const struct plan_file *file)
 {
+	struct span content = span_text(file->content);
 	struct mount_source cover = MOUNT_NONE;
 	_cleanup_close_ int target = -1;
 	int r;
@@ -388,7 +389,7 @@ static int lay_file(struct apply *apply, const struct plan_file *file)
 		return r;
 	r = make_room(apply);
 	if (r == 0)
-		r = mount_attach_data(&apply->rootfs, file->target, target, file->content, strlen(file->content), &cover);
+		r = mount_attach_data(&apply->rootfs, file->target, target, &content, 1, &cover);
 	if (r < 0)
 		return mount_error(apply, "a file of ours", file->target, r);
 	apply->sources[apply->source_count++] = cover;
@@ -490,7 +491,7 @@ static int cover_file(struct apply *apply, const struct loader_file *file)
 		return target_error(apply, file->path, target == -ENOENT ? -EROFS : target);
 	r = make_room(apply);
 	if (r == 0)
-		r = mount_attach_data(&apply->rootfs, file->path, target, file->data, file->size, &cover);
+		r = mount_attach_data(&apply->rootfs, file->path, target, file->parts, ARRAY_SIZE(file->parts), &cover);
 	if (r < 0)
 		return mount_error(apply, "a new version", file->path, r);
 	apply->sources[apply->source_count++] = cover;
@@ -503,7 +504,7 @@ static int write_loader_file(struct apply *apply, const struct loader_file *file
 	int r;
 
 	as_container_root(apply);
-	r = rootfs_replace_file(&apply->rootfs, file->path, file->data, file->size, 0644);
+	r = rootfs_replace_file(&apply->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
 	as_self(apply);
 	if (must_be_covered(r))
 		return cover_file(apply, file);

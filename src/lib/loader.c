@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ldcache/ldcache.h"
 #include "loader_conf.h"
 
 #define CACHE_PATH "/etc/ld.so.cache"
@@ -55,12 +54,17 @@ static void content_clear(struct content *content)
 }
 #define _cleanup_content_ _cleanup_(content_clear)
 
+static void file_clear(struct loader_file *file)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(file->owned); i++)
+		free(file->owned[i]);
+}
+#define _cleanup_file_ _cleanup_(file_clear)
+
 struct loader_file *loader_files_free(struct loader_file *files, size_t count)
 {
-	for (size_t i = 0; files && i < count; i++) {
-		free(files[i].path);
-		free(files[i].data);
-	}
+	for (size_t i = 0; files && i < count; i++)
+		file_clear(&files[i]);
 	free(files);
 	return NULL;
 }
@@ -92,24 +96,47 @@ static int read_file(const struct loader *loader, const char *path, size_t max, 
 	}
 }
 
-/* Takes @data, also when it fails. A file that is so already is not added. */
-static int add_file(struct loader *loader, const char *path, void *data, size_t size, bool optional, const struct content *old)
+static bool is_so(const struct content *content, const struct loader_file *file)
 {
-	_cleanup_free_ void *owned = data;
-	_cleanup_free_ char *name = NULL;
+	struct span left = {(const unsigned char *)content->data, content->size};
+
+	for (size_t i = 0; i < ARRAY_SIZE(file->parts); i++) {
+		const struct span *part = &file->parts[i];
+
+		if (part->size > left.size || (part->size > 0 && memcmp(left.data, part->data, part->size) != 0))
+			return false;
+		left = (struct span){left.data + part->size, left.size - part->size};
+	}
+	return left.size == 0;
+}
+
+/* Adds @file, and takes what it has, unless it is so already. */
+static int add_file(struct loader *loader, struct loader_file *file, const struct content *old)
+{
 	struct loader_file *files;
 
-	if (old->data && old->size == size && memcmp(old->data, data, size) == 0)
+	if (old->data && is_so(old, file))
 		return 0;
-	name = strdup(path);
 	files = array_grow(loader->files, loader->count, sizeof(*files));
-	if (!files || !name) {
-		loader->files = files ? files : loader->files;
+	if (!files)
 		return -ENOMEM;
-	}
 	loader->files = files;
-	files[loader->count++] = (struct loader_file){steal_ptr(name), steal_ptr(owned), size, optional};
+	files[loader->count++] = *file;
+	*file = (struct loader_file){0};
 	return 0;
+}
+
+/* Takes @text, also when it fails. */
+static int add_text(struct loader *loader, const char *path, char *text, bool optional, const struct content *old)
+{
+	_cleanup_file_ struct loader_file file = {
+		.path = path,
+		.parts = {span_text(text)},
+		.owned = {text},
+		.optional = optional,
+	};
+
+	return add_file(loader, &file, old);
 }
 
 static int add_conf(struct loader *loader, bool first)
@@ -117,7 +144,6 @@ static int add_conf(struct loader *loader, bool first)
 	const char *path = first ? LOADER_CONF_FIRST : LOADER_CONF_LAST;
 	_cleanup_content_ struct content old = {0};
 	_cleanup_free_ char *text = NULL;
-	size_t size;
 	int r;
 
 	/* One of unlikely size is written anew like any that differs; what it lists is not worth an error. */
@@ -137,8 +163,7 @@ static int add_conf(struct loader *loader, bool first)
 		text = strdup(loader_conf_empty);
 	if (!text)
 		return -ENOMEM;
-	size = strlen(text);
-	return add_file(loader, path, steal_ptr(text), size, true, &old);
+	return add_text(loader, path, steal_ptr(text), true, &old);
 }
 
 static int add_musl_path(struct loader *loader, bool only_loader)
@@ -146,7 +171,6 @@ static int add_musl_path(struct loader *loader, bool only_loader)
 	_cleanup_strv_ struct strv front = {0}, behind = {0};
 	_cleanup_content_ struct content old = {0};
 	_cleanup_free_ char *text = NULL;
-	size_t size;
 	int r;
 
 	for (size_t i = 0; i < loader->plan->library_dir_count; i++) {
@@ -165,8 +189,7 @@ static int add_musl_path(struct loader *loader, bool only_loader)
 	r = ldcache_musl_path(old.data, &front, &behind, &text);
 	if (r < 0)
 		return r;
-	size = strlen(text);
-	return add_file(loader, MUSL_PATH, steal_ptr(text), size, !only_loader, &old);
+	return add_text(loader, MUSL_PATH, steal_ptr(text), !only_loader, &old);
 }
 
 /* Our libraries, as the cache wants them. */
@@ -230,15 +253,16 @@ static int add_own_directories(struct loader *loader)
 static int add_cache(struct loader *loader)
 {
 	_cleanup_(libraries_clear) struct libraries libraries = {0};
-	_cleanup_content_ struct content old = {0};
-	unsigned char *data = NULL;
+	_cleanup_file_ struct loader_file file = {.path = CACHE_PATH};
+	struct ldcache_merged merged;
+	struct content old = {0};
 	struct span span;
-	size_t size = 0;
 	int r;
 
 	r = read_file(loader, CACHE_PATH, LDCACHE_MAX_SIZE, &old);
 	if (r < 0)
 		return r;
+	file.owned[0] = old.data; /* of which the new one is made in part */
 	r = list_libraries(loader->plan, &libraries);
 	if (r == 0)
 		r = add_own_directories(loader);
@@ -247,12 +271,14 @@ static int add_cache(struct loader *loader)
 	if (!old.data && libraries.count == 0)
 		return 0;
 	span = (struct span){(const unsigned char *)old.data, old.size};
-	r = ldcache_merge(&span, loader->was_here ? &loader->former : NULL, libraries.items, libraries.count, &data, &size);
+	r = ldcache_merge(&span, loader->was_here ? &loader->former : NULL, libraries.items, libraries.count, &merged);
 	if (r == -E2BIG)
 		return err_set(loader->err, r, "%s of the image leaves no room for the driver's libraries", CACHE_PATH);
 	if (r < 0)
 		return r;
-	return add_file(loader, CACHE_PATH, data, size, false, &old);
+	file.owned[1] = merged.owned;
+	memcpy(file.parts, merged.parts, sizeof(file.parts));
+	return add_file(loader, &file, &old);
 }
 
 static bool image_has(const struct rootfs *rootfs, const char *path)

@@ -13,11 +13,13 @@
 #include "base/err.h"
 #include "base/plan.h"
 #include "base/rootfs.h"
+#include "base/span.h"
+#include "ldcache/ldcache.h"
 
 struct loader_file {
-	char *path;
-	unsigned char *data;
-	size_t size;
+	const char *path; /* lives as long as the program */
+	struct span parts[LDCACHE_PARTS]; /* the content, one behind the other; some may be empty */
+	void *owned[2];                   /* where they lie */
 	bool optional; /* on a read-only root filesystem the container works without it */
 };
 

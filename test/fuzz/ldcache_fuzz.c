@@ -37,8 +37,11 @@ static void require(bool condition)
 static void merge(const void *data, size_t size, const struct strv *former, size_t count, struct built_cache *ret)
 {
 	struct span old = {data, size};
+	struct ldcache_merged merged;
 
-	require(ldcache_merge(&old, former, libraries, count, &ret->data, &ret->size) == 0);
+	require(ldcache_merge(&old, former, libraries, count, &merged) == 0);
+	*ret = join_parts(merged.parts, ARRAY_SIZE(merged.parts));
+	free(merged.owned);
 }
 
 static void check_offsets(const struct built_cache *cache)

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/span.h"
+
 enum { ABI_I386 = 0x0003, ABI_X32 = 0x0803 };
 #ifdef __x86_64__
 enum { ABI_HERE = 0x0303 };
@@ -172,6 +174,24 @@ static inline struct built_cache build_cache(enum cache_format format, const str
 }
 
 /* ---- a reader of what ldcache_merge() wrote: the new format alone, every offset asserted ---- */
+
+/* Parts as the file that they make. */
+static inline struct built_cache join_parts(const struct span *parts, size_t count)
+{
+	struct built_cache joined = {0};
+
+	for (size_t i = 0; i < count; i++)
+		joined.size += parts[i].size;
+	joined.data = malloc(joined.size + 1);
+	assert(joined.data);
+	joined.size = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].size > 0)
+			memcpy(joined.data + joined.size, parts[i].data, parts[i].size);
+		joined.size += parts[i].size;
+	}
+	return joined;
+}
 
 struct read_entry {
 	const char *name, *path;

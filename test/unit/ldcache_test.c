@@ -67,11 +67,26 @@ static void built_clear(struct built_cache *cache)
 }
 #define _cleanup_built_ _cleanup_(built_clear)
 
+static int merge_span(const struct span *old, const struct strv *former, const struct ldcache_library *libraries, size_t count,
+		      struct merged *ret)
+{
+	struct ldcache_merged merged;
+	struct built_cache joined;
+	int r = ldcache_merge(old, former, libraries, count, &merged);
+
+	if (r < 0)
+		return r;
+	joined = join_parts(merged.parts, ARRAY_SIZE(merged.parts));
+	free(merged.owned);
+	*ret = (struct merged){joined.data, joined.size};
+	return 0;
+}
+
 static void merge(const void *data, size_t size, const struct ldcache_library *libraries, size_t count, struct merged *ret)
 {
 	struct span old = {data, size};
 
-	assert_int_equal(ldcache_merge(&old, NULL, libraries, count, &ret->data, &ret->size), 0);
+	assert_int_equal(merge_span(&old, NULL, libraries, count, ret), 0);
 }
 
 /* What the loader takes for @name and @abi, in the order of trying: paths and hwcap names, one line. */
@@ -255,7 +270,7 @@ static void test_null_span(void **state)
 	_cleanup_merged_ struct merged merged = {0};
 
 	(void)state;
-	assert_int_equal(ldcache_merge(&none, NULL, NULL, 0, &merged.data, &merged.size), 0);
+	assert_int_equal(merge_span(&none, NULL, NULL, 0, &merged), 0);
 	assert_int_equal(read_count(merged.data, merged.size), 0);
 	assert_null(ldcache_find(&none, "libc.so.6"));
 }
@@ -315,14 +330,14 @@ static void test_ldconfig_run_inside(void **state)
 	struct span old = {image.data, image.size}, once;
 
 	(void)state;
-	assert_int_equal(ldcache_merge(&old, &former, next_driver, 2, &merged.data, &merged.size), 0);
+	assert_int_equal(merge_span(&old, &former, next_driver, 2, &merged), 0);
 	expect_sorted(&merged);
 	expect(&merged, "libold.so.1", ABI_HERE, "/lib/libold.so.1");
 	expect(&merged, "libcuda.so.1", ABI_HERE, "/usr/lib/wsl/drivers/next/libcuda.so.1");
 	expect(&merged, "libbeside.so.1", ABI_HERE, "/usr/lib/wsl/drivers/older/libbeside.so.1");
 	expect(&merged, "libdeep.so.1", ABI_HERE, "/usr/lib/wsl/drivers/old/deep/libdeep.so.1");
 	once = (struct span){merged.data, merged.size};
-	assert_int_equal(ldcache_merge(&once, &former, next_driver, 2, &again.data, &again.size), 0);
+	assert_int_equal(merge_span(&once, &former, next_driver, 2, &again), 0);
 	expect_same(&merged, &again);
 }
 
@@ -339,7 +354,7 @@ static void test_record_before_former(void **state)
 	(void)state;
 	merge(image.data, image.size, driver, ARRAY_SIZE(driver), &first);
 	span = (struct span){first.data, first.size};
-	assert_int_equal(ldcache_merge(&span, &former, driver, ARRAY_SIZE(driver), &second.data, &second.size), 0);
+	assert_int_equal(merge_span(&span, &former, driver, ARRAY_SIZE(driver), &second), 0);
 	expect_same(&first, &second);
 	expect(&second, "libown.so.1", ABI_HERE, "/usr/lib/wsl/lib/libown.so.1");
 }
@@ -473,7 +488,7 @@ static void survives(const unsigned char *data, size_t size)
 		(void)read_hwcap(merged.data, merged.size, i);
 	merge(merged.data, merged.size, driver, ARRAY_SIZE(driver), &again);
 	expect_same(&merged, &again);
-	assert_int_equal(ldcache_merge(&span, &former, NULL, 0, &forgotten.data, &forgotten.size), 0);
+	assert_int_equal(merge_span(&span, &former, NULL, 0, &forgotten), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(image_entries); i++)
 		(void)ldcache_find(&span, image_entries[i].name);
 	ldcache_each(&span, count_length, &total);
@@ -610,19 +625,17 @@ static void test_too_large(void **state)
 	_cleanup_free_ unsigned char *large = calloc(1, LDCACHE_MAX_SIZE);
 	_cleanup_built_ struct built_cache image = build_cache(FORMAT_NEW, image_entries, ARRAY_SIZE(image_entries), NULL, 0);
 	struct span span = {large, LDCACHE_MAX_SIZE};
-	unsigned char *data = NULL;
-	size_t size = 0;
+	_cleanup_merged_ struct merged merged = {0};
 
 	(void)state;
 	memset(large, 'x', LDCACHE_MAX_SIZE - 1);
 	memcpy(large, image.data, image.size);
-	assert_int_equal(ldcache_merge(&span, NULL, driver, ARRAY_SIZE(driver), &data, &size), -E2BIG);
-	assert_null(data);
+	assert_int_equal(merge_span(&span, NULL, driver, ARRAY_SIZE(driver), &merged), -E2BIG);
+	assert_null(merged.data);
 	span.size -= 4096;
 	large[span.size - 1] = '\0';
-	assert_int_equal(ldcache_merge(&span, NULL, driver, ARRAY_SIZE(driver), &data, &size), 0);
-	assert_true(size <= LDCACHE_MAX_SIZE);
-	free(data);
+	assert_int_equal(merge_span(&span, NULL, driver, ARRAY_SIZE(driver), &merged), 0);
+	assert_true(merged.size <= LDCACHE_MAX_SIZE);
 }
 
 static void test_unsorted(void **state)

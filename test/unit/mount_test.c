@@ -213,6 +213,9 @@ static void test_source_changes(void **state)
 	detach(&source, before);
 }
 
+/* Content in more than one part. */
+static const struct span parts[] = {{(const unsigned char *)"ou", 2}, {NULL, 0}, {(const unsigned char *)"rs", 2}};
+
 static void test_data(void **state)
 {
 	struct mount_source source = MOUNT_NONE;
@@ -220,7 +223,7 @@ static void test_data(void **state)
 	int target = rootfs_open_path(&rootfs, "/etc/ld.so.cache", O_PATH);
 
 	(void)state;
-	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, "ours", 4, &source), 0);
+	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, parts, ARRAY_SIZE(parts), &source), 0);
 	close(target);
 	assert_content("/root/etc/ld.so.cache", "ours");
 	assert_int_equal(flags_at("/root/etc/ld.so.cache"), ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC);
@@ -241,7 +244,7 @@ static void test_data_on_read_only_root(void **state)
 	(void)state;
 	assert_int_equal(mount("none", scratch, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
 	target = rootfs_open_path(&rootfs, "/etc/ld.so.cache", O_PATH);
-	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, "ours", 4, &source), 0);
+	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, parts, ARRAY_SIZE(parts), &source), 0);
 	close(target);
 	assert_content("/root/etc/ld.so.cache", "ours");
 	mount_source_close(&source);

@@ -66,7 +66,9 @@ static int make_file(const char *path)
 
 static int replace(const char *path, const char *text)
 {
-	return rootfs_replace_file(&rootfs, path, text, strlen(text), 0644);
+	struct span content = span_text(text);
+
+	return rootfs_replace_file(&rootfs, path, &content, 1, 0644);
 }
 
 /* ---- symlinks ---- */

@@ -51,7 +51,7 @@ static int write_files(struct rootfs *rootfs, const struct plan *plan, struct er
 	r = loader_files(rootfs, plan, &files, &count, err);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		printf("%s\n", files[i].path);
-		r = rootfs_replace_file(rootfs, files[i].path, files[i].data, files[i].size, 0644);
+		r = rootfs_replace_file(rootfs, files[i].path, files[i].parts, ARRAY_SIZE(files[i].parts), 0644);
 	}
 	loader_files_free(files, count);
 	return r;
