@@ -30,7 +30,9 @@ extern "C" {
 	X(NO_CGROUP, 16, "the container's device cgroup cannot be found or changed")                \
 	X(BAD_ARGUMENT, 17, "an argument makes no sense")                                           \
 	X(KERNEL_TOO_OLD, 18, "the kernel lacks a system call that this needs")                     \
-	X(BAD_REQUIREMENT, 19, "a requirement cannot be parsed")
+	X(BAD_REQUIREMENT, 19, "a requirement cannot be parsed")                                    \
+	X(KERNEL_MODULE, 20, "a kernel module cannot be loaded")                                    \
+	X(WRONG_NODE, 21, "something else is where a device node should be")
 
 enum ctr_gpu_error {
 #define X(name, number, meaning) CTR_GPU_E_##name = (number),

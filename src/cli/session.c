@@ -9,6 +9,7 @@
 
 void session_close(struct session *session)
 {
+	session->load = ctr_gpu_load_unref(session->load);
 	session->container = ctr_gpu_container_unref(session->container);
 	session->plan = ctr_gpu_plan_unref(session->plan);
 	session->host = ctr_gpu_host_unref(session->host);

@@ -18,6 +18,7 @@ struct session {
 	struct ctr_gpu_host *host;
 	struct ctr_gpu_plan *plan;
 	struct ctr_gpu_container *container;
+	struct ctr_gpu_load *load;
 };
 
 /* Begins as {0}. */

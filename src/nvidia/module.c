@@ -26,12 +26,12 @@ int module_read_file(const char *path, char **ret)
 }
 
 /* Drivers before 550 register one "frontend" for all nodes of major 195. */
-static int major_of(const struct module *module, const char *driver, unsigned *ret)
+int module_major(const char *devices, const char *driver, unsigned *ret)
 {
-	int r = proc_device_major(module->devices, driver, ret);
+	int r = proc_device_major(devices, driver, ret);
 
 	if (r == -ENOENT && streq(driver, "nvidia"))
-		return proc_device_major(module->devices, "nvidia-frontend", ret);
+		return proc_device_major(devices, "nvidia-frontend", ret);
 	return r;
 }
 
@@ -44,7 +44,7 @@ int module_node(const struct module *module, const char *path, const char *drive
 		return -errno;
 	if (!S_ISCHR(st.st_mode))
 		return -ENODEV;
-	if (major_of(module, driver, &number) < 0)
+	if (module_major(module->devices, driver, &number) < 0)
 		return -ENXIO;
 	if (major(st.st_rdev) != number)
 		return -ENODEV;

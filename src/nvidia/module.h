@@ -25,6 +25,9 @@ void module_clear(struct module *module);
  */
 int module_read(struct module *ret, struct err *err);
 
+/** The major number that a driver has for its nodes. @devices: /proc/devices. Return: 0; -ENOENT. */
+int module_major(const char *devices, const char *driver, unsigned *ret);
+
 /**
  * module_node() - the device number of a node, if it belongs to a driver
  * @driver: as /proc/devices calls it: "nvidia", "nvidia-uvm", "nvidia-caps"

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The steps that make a native host ready, for people and programs. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/sysmacros.h>
+
+#include "base/report.h"
+#include "lib/ctr-gpu.h"
+#include "lib/load.h"
+
+static const struct {
+	const char *text, *json;
+} states[] = {
+	[LOAD_MISSING] = {"to do", "missing"},
+	[LOAD_THERE] = {"there", "there"},
+	[LOAD_WRONG] = {"replace", "wrong"},
+	[LOAD_DONE] = {"done", "done"},
+};
+
+static const char *const kinds[] = {[LOAD_MODULE] = "module", [LOAD_DIRECTORY] = "directory", [LOAD_NODE] = "node"};
+
+static void write_step(const struct load_step *step, FILE *file)
+{
+	(void)fprintf(file, "%-11s %s %s", states[step->state].text, kinds[step->kind], step->name);
+	if (step->kind == LOAD_NODE)
+		(void)fprintf(file, " (c %u:%u, mode %04o, owner %u:%u)", major(step->number), minor(step->number), step->mode, step->uid,
+			      step->gid);
+	if (step->found)
+		(void)fprintf(file, ", which was %s", step->found);
+	(void)fputs("\n            ", file);
+	report_write_text(step->reason, file);
+	(void)fputc('\n', file);
+}
+
+static int write_text(const struct load *load, FILE *file)
+{
+	for (size_t i = 0; i < load->count; i++)
+		write_step(&load->steps[i], file);
+	for (size_t i = 0; i < load->remarks.count; i++) {
+		(void)fputs("remark      ", file);
+		report_write_text(load->remarks.items[i], file);
+		(void)fputc('\n', file);
+	}
+	return report_finish(file);
+}
+
+static json_t *step_json(const struct load_step *step)
+{
+	json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", kinds[step->kind], "state", states[step->state].json, "name",
+				 step->name, "reason", report_string(step->reason), "found", report_string(step->found));
+	char mode[16];
+
+	(void)snprintf(mode, sizeof(mode), "%04o", step->mode);
+	if (json && step->kind == LOAD_NODE &&
+	    json_object_update_new(json, json_pack("{s:I, s:I, s:s, s:I, s:I}", "major", (json_int_t)major(step->number), "minor",
+						   (json_int_t)minor(step->number), "mode", mode, "uid", (json_int_t)step->uid,
+						   "gid", (json_int_t)step->gid)) < 0)
+		return json_decref(json), NULL;
+	return json;
+}
+
+static json_t *steps_json(const struct load *load)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < load->count; i++)
+		if (json_array_append_new(array, step_json(&load->steps[i])) < 0)
+			return json_decref(array), NULL;
+	return array;
+}
+
+static json_t *remarks_json(const struct load *load)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < load->remarks.count; i++)
+		(void)json_array_append_new(array, report_string(load->remarks.items[i]));
+	return array;
+}
+
+int ctr_gpu_load_write(const struct ctr_gpu_load *load, enum ctr_gpu_format format, FILE *file)
+{
+	switch (format) {
+	case CTR_GPU_FORMAT_TEXT:
+		return write_text(&load->data, file);
+	case CTR_GPU_FORMAT_JSON:
+		return report_write_json(json_pack("{s:o, s:o}", "steps", steps_json(&load->data), "remarks", remarks_json(&load->data)), file);
+	case CTR_GPU_FORMAT_CSV:
+	case CTR_GPU_FORMAT_PATHS:
+		break;
+	}
+	return -EINVAL;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which modules and nodes a host has and lacks. Nothing is changed here. */
+
+#include "nvidia/load.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/rootfs.h"
+#include "nvidia/module.h"
+#include "nvidia/proc.h"
+
+const struct load_host load_this_host = {
+	.proc = "/proc", .sys = "/sys", .dev = "/dev", .programs = "/sbin:/usr/sbin:/bin:/usr/bin",
+};
+
+static const struct {
+	const char *name, *directory, *reason; /* in /sys/module a dash is an underscore */
+	bool modeset;
+} modules[] = {
+	{"nvidia", "nvidia", "the driver itself", false},
+	{"nvidia-uvm", "nvidia_uvm", "unified memory, without which CUDA does not start", false},
+	{"nvidia-modeset", "nvidia_modeset", "display modes", true},
+};
+
+void load_clear(struct load *load)
+{
+	for (size_t i = 0; i < load->count; i++) {
+		free(load->steps[i].name);
+		free(load->steps[i].reason);
+		free(load->steps[i].found);
+	}
+	free(load->steps);
+	strv_clear(&load->remarks);
+	*load = (struct load){0};
+}
+
+int load_add(struct load *load, const struct load_step *step)
+{
+	struct load_step *steps = NULL;
+
+	if (step->name && step->reason)
+		steps = array_grow(load->steps, load->count, sizeof(*steps));
+	if (!steps) {
+		free(step->name);
+		free(step->reason);
+		free(step->found);
+		return -ENOMEM;
+	}
+	load->steps = steps;
+	steps[load->count++] = *step;
+	return 0;
+}
+
+int load_remark(struct load *load, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	return strv_take(&load->remarks, length < 0 ? NULL : text);
+}
+
+/* ---- modules ---- */
+
+/* A driver that has a number is loaded; nvidia-modeset has none of its own. */
+static bool is_loaded(const struct load_host *host, const char *devices, size_t which)
+{
+	_cleanup_free_ char *path = NULL;
+	unsigned number;
+
+	if (module_major(devices, modules[which].name, &number) == 0)
+		return true;
+	return str_format(&path, "%s/module/%s", host->sys, modules[which].directory) == 0 && access(path, F_OK) == 0;
+}
+
+static int add_modules(const struct load_host *host, const struct load_options *options, const char *devices, struct load *load)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(modules) && r == 0; i++) {
+		bool loaded = is_loaded(host, devices, i);
+
+		if (!modules[i].modeset || options->modeset || loaded)
+			r = load_add(load, &(struct load_step){
+				.kind = LOAD_MODULE,
+				.state = loaded ? LOAD_THERE : LOAD_MISSING,
+				.name = strdup(modules[i].name),
+				.reason = strdup(modules[i].reason),
+			});
+	}
+	return r;
+}
+
+static bool has_text(const char *directory, const char *name, const char *file, const char *prefix)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+
+	return str_format(&path, "%s/%s/%s", directory, name, file) == 0 && module_read_file(path, &text) == 0 &&
+	       str_has_prefix(text, prefix);
+}
+
+/* NVIDIA's vendor number and the class of display controllers, which GPUs without a display belong to as well. */
+static bool has_pci_gpu(const struct load_host *host)
+{
+	_cleanup_free_ char *path = NULL;
+	const struct dirent *entry;
+	bool found = false;
+	DIR *directory;
+
+	if (str_format(&path, "%s/bus/pci/devices", host->sys) < 0)
+		return false;
+	directory = opendir(path);
+	while (directory && !found && (entry = readdir(directory)))
+		found = entry->d_name[0] != '.' && has_text(path, entry->d_name, "vendor", "0x10de") &&
+			has_text(path, entry->d_name, "class", "0x03");
+	if (directory)
+		(void)closedir(directory);
+	return found;
+}
+
+static bool has_dxg(const struct load_host *host)
+{
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	return str_format(&path, "%s/dxg", host->dev) == 0 && stat(path, &st) == 0 && S_ISCHR(st.st_mode);
+}
+
+/* ---- directories of nodes ---- */
+
+/*
+ * A driver in a root of its own may have a /dev of its own, which its programs see when they are run in that root. One that is
+ * this machine's is not a second one, and neither is one that is not there.
+ */
+static int find_second_dev(const struct load_host *host, const char *driver_root, char **ret)
+{
+	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *link = NULL;
+	struct stat own, other;
+
+	*ret = NULL;
+	if (!driver_root || streq(driver_root, "/") || rootfs_open(AT_FDCWD, driver_root, &rootfs) < 0)
+		return 0;
+	fd = rootfs_open_path(&rootfs, "dev", O_PATH | O_DIRECTORY);
+	if (fd < 0 || fstat(fd, &other) < 0 || stat(host->dev, &own) < 0)
+		return 0;
+	if (own.st_dev == other.st_dev && own.st_ino == other.st_ino)
+		return 0;
+	/* The kernel's name of what was found inside the root, symlinks resolved there. */
+	if (str_format(&link, "/proc/self/fd/%d", fd) < 0)
+		return -ENOMEM;
+	return fd_read_link_at(AT_FDCWD, link, ret);
+}
+
+static int refuse_wrong(const struct load *load, const struct load_options *options, struct err *err)
+{
+	for (size_t i = 0; i < load->count && !options->replace; i++)
+		if (load->steps[i].state == LOAD_WRONG)
+			return err_set(err, CTR_GPU_E_WRONG_NODE,
+				       "%s should be %s, and is %s\nLook at what made it; ctr-gpu load --replace puts the right one in its place.",
+				       load->steps[i].name, load->steps[i].kind == LOAD_NODE ? "a node of NVIDIA's driver" : "a directory",
+				       load->steps[i].found);
+	return 0;
+}
+
+static int add_all_nodes(const struct load_host *host, const struct load_options *options, const char *devices, struct load *load,
+			 struct err *err)
+{
+	_cleanup_free_ char *second = NULL;
+	int r;
+
+	r = load_add_nodes(host, options, devices, host->dev, load, err);
+	if (r == 0)
+		r = find_second_dev(host, options->driver_root, &second);
+	if (r == 0 && second)
+		r = load_add_nodes(host, options, devices, second, load, err);
+	return r;
+}
+
+/* ---- all of it ---- */
+
+static int nothing_here(const struct load_host *host, struct load *ret, struct err *err)
+{
+	if (has_dxg(host))
+		return load_remark(ret, "nothing to load: the GPUs of this host are behind /dev/dxg, whose driver is part of its kernel");
+	return err_set(err, CTR_GPU_E_NO_DEVICE,
+		       "this machine has no GPU of NVIDIA: none in %s/bus/pci/devices, and no module of its driver is loaded\n"
+		       "In a virtual machine, the GPU must be passed through to it first.",
+		       host->sys);
+}
+
+int load_decide(const struct load_host *host, const struct load_options *options, struct load *ret, struct err *err)
+{
+	_cleanup_load_ struct load load = {0};
+	_cleanup_free_ char *path = NULL, *devices = NULL;
+	int r;
+
+	if (str_format(&path, "%s/devices", host->proc) < 0)
+		return -ENOMEM;
+	r = module_read_file(path, &devices);
+	if (r < 0)
+		return err_set(err, r, "cannot read %s: %m", path);
+	if (!is_loaded(host, devices, 0) && !has_pci_gpu(host)) {
+		r = nothing_here(host, &load, err);
+	} else {
+		r = add_modules(host, options, devices, &load);
+		if (r == 0 && load.steps[0].state == LOAD_MISSING)
+			r = load_remark(&load, "which device nodes are missing shows when the module nvidia is loaded");
+		else if (r == 0)
+			r = add_all_nodes(host, options, devices, &load, err);
+	}
+	if (r == 0)
+		r = refuse_wrong(&load, options, err);
+	if (r != 0)
+		return r;
+	*ret = load;
+	load = (struct load){0};
+	return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Does the steps: modules are loaded first, and then it shows which nodes are missing. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "nvidia/load.h"
+#include "nvidia/modprobe.h"
+
+static bool is_pending(const struct load_step *step)
+{
+	return step->state == LOAD_MISSING || step->state == LOAD_WRONG;
+}
+
+static bool has_pending(const struct load *load)
+{
+	for (size_t i = 0; i < load->count; i++)
+		if (is_pending(&load->steps[i]))
+			return true;
+	return false;
+}
+
+/* ---- modules ---- */
+
+static int load_modules(const struct load_host *host, const struct load_options *options, const struct load *load,
+			struct strv *ret_loaded, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < load->count && r == 0; i++) {
+		const struct load_step *step = &load->steps[i];
+
+		if (step->kind != LOAD_MODULE || step->state != LOAD_MISSING)
+			continue;
+		r = modprobe_load(host->programs, options->driver_root, step->name, err);
+		if (r == 0)
+			r = strv_add(ret_loaded, step->name);
+	}
+	return r;
+}
+
+/* modprobe succeeds, too, where /etc/modprobe.d has it do something else ("install nvidia /bin/true"). */
+static int mark_loaded(struct load *load, const struct strv *loaded, struct err *err)
+{
+	for (size_t i = 0; i < load->count; i++) {
+		struct load_step *step = &load->steps[i];
+
+		if (step->kind != LOAD_MODULE || !strv_contains(loaded, step->name))
+			continue;
+		if (step->state == LOAD_MISSING)
+			return err_set(err, CTR_GPU_E_KERNEL_MODULE,
+				       "modprobe %s said nothing, and the module is not loaded all the same\n"
+				       "A file in /etc/modprobe.d may forbid it: modprobe --showconfig | grep nvidia",
+				       step->name);
+		step->state = LOAD_DONE;
+	}
+	return 0;
+}
+
+static int do_modules(const struct load_host *host, const struct load_options *options, struct load *load, struct err *err)
+{
+	_cleanup_strv_ struct strv loaded = {0};
+	_cleanup_load_ struct load after = {0};
+	struct load before;
+	int r;
+
+	r = load_modules(host, options, load, &loaded, err);
+	if (r != 0 || loaded.count == 0)
+		return r;
+	r = load_decide(host, options, &after, err);
+	if (r == 0)
+		r = mark_loaded(&after, &loaded, err);
+	if (r != 0)
+		return r;
+	before = *load;
+	*load = after;
+	after = before; /* which is released */
+	return 0;
+}
+
+/* ---- nodes ---- */
+
+/* The directory that a node is made in, by a descriptor, so that no symlink in its place leads elsewhere. */
+static int open_parent(const char *path, const char **ret_name)
+{
+	_cleanup_free_ char *directory = strdup(path);
+	char *slash;
+	int fd;
+
+	if (!directory)
+		return -ENOMEM;
+	slash = strrchr(directory, '/');
+	*ret_name = path + (slash - directory) + 1;
+	*slash = '\0';
+	fd = open(*directory ? directory : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int make_directory(int parent, const char *name, const struct load_step *step)
+{
+	if (mkdirat(parent, name, step->mode) < 0)
+		return -errno;
+	return fchmodat(parent, name, step->mode, 0) < 0 ? -errno : 0;
+}
+
+static int make_node(int parent, const char *name, const struct load_step *step)
+{
+	if (mknodat(parent, name, S_IFCHR | 0600, step->number) < 0)
+		return -errno;
+	if (fchownat(parent, name, step->uid, step->gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(parent, name, step->mode, 0) < 0) {
+		int r = -errno;
+
+		(void)unlinkat(parent, name, 0);
+		return r;
+	}
+	return 0;
+}
+
+/* Under another name first: nobody finds a node whose mode is not yet right, and what is replaced is there until then. */
+static int do_step(const struct load_step *step)
+{
+	_cleanup_close_ int parent = -1;
+	_cleanup_free_ char *temporary = NULL;
+	const char *name;
+	unsigned random;
+	int r;
+
+	parent = open_parent(step->name, &name);
+	if (parent < 0)
+		return parent;
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -EIO;
+	if (str_format(&temporary, ".ctr-gpu-%08x", random) < 0)
+		return -ENOMEM;
+	r = step->kind == LOAD_NODE ? make_node(parent, temporary, step) : make_directory(parent, temporary, step);
+	if (r < 0)
+		return r;
+	/* A file gives way to a node, a file or a node to a directory only when it is gone. */
+	if (step->state == LOAD_WRONG && step->kind == LOAD_DIRECTORY)
+		(void)unlinkat(parent, name, 0);
+	if (renameat2(parent, temporary, parent, name, step->state == LOAD_MISSING ? RENAME_NOREPLACE : 0) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(parent, temporary, step->kind == LOAD_NODE ? 0 : AT_REMOVEDIR);
+	return r;
+}
+
+/* udev or another run may have been faster; then it is what was wanted, or an error. */
+static bool is_there(const struct load_step *step)
+{
+	struct stat st;
+
+	if (lstat(step->name, &st) < 0)
+		return false;
+	return step->kind == LOAD_NODE ? S_ISCHR(st.st_mode) && st.st_rdev == step->number : S_ISDIR(st.st_mode);
+}
+
+static int do_files(struct load *load, struct err *err)
+{
+	for (size_t i = 0; i < load->count; i++) {
+		struct load_step *step = &load->steps[i];
+		int r;
+
+		if (step->kind == LOAD_MODULE || !is_pending(step))
+			continue;
+		r = do_step(step);
+		if (r == -EEXIST && is_there(step)) {
+			step->state = LOAD_THERE;
+			continue;
+		}
+		if (r < 0)
+			return err_set(err, r, "cannot make %s: %m%s", step->name,
+				       r == -EPERM ? "\nIn a user namespace the kernel lets nobody make device nodes." : "");
+		step->state = LOAD_DONE;
+	}
+	return 0;
+}
+
+int load_do(const struct load_host *host, const struct load_options *options, struct load *load, struct err *err)
+{
+	int r;
+
+	if (!has_pending(load))
+		return 0;
+	if (geteuid() != 0)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "only root may load kernel modules and make device nodes\nctr-gpu load --dry-run shows what is missing.");
+	r = do_modules(host, options, load, err);
+	return r != 0 ? r : do_files(load, err);
+}

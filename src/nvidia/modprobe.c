@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "nvidia/modprobe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+enum { MESSAGE_MAX = 320 };
+
+static int find_modprobe(const char *programs, char **ret, struct err *err)
+{
+	_cleanup_strv_ struct strv directories = {0};
+
+	if (strv_split(programs, ":", &directories) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < directories.count; i++) {
+		_cleanup_free_ char *path = NULL;
+		struct stat st;
+
+		if (str_format(&path, "%s/modprobe", directories.items[i]) < 0)
+			return -ENOMEM;
+		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0) {
+			*ret = steal_ptr(path);
+			return 0;
+		}
+	}
+	return err_set(err, CTR_GPU_E_KERNEL_MODULE, "there is no modprobe in %s, and nothing else can load kernel modules\nInstall kmod.",
+		       programs);
+}
+
+/* A driver in a root of its own often brings modules for the kernel that runs. */
+static bool has_modules(const char *driver_root)
+{
+	_cleanup_free_ char *path = NULL;
+	struct utsname name;
+
+	return driver_root && !streq(driver_root, "/") && uname(&name) == 0 &&
+	       str_format(&path, "%s/lib/modules/%s", driver_root, name.release) == 0 && access(path, F_OK) == 0;
+}
+
+static int spawn(const char *path, char *const *arguments, int errors, pid_t *ret)
+{
+	static char *const environment[] = {NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t all, none;
+	int r;
+
+	(void)sigfillset(&all);
+	(void)sigemptyset(&none);
+	if (posix_spawn_file_actions_init(&actions) != 0)
+		return -ENOMEM;
+	if (posix_spawnattr_init(&attributes) != 0) {
+		(void)posix_spawn_file_actions_destroy(&actions);
+		return -ENOMEM;
+	}
+	(void)posix_spawnattr_setsigdefault(&attributes, &all);
+	(void)posix_spawnattr_setsigmask(&attributes, &none);
+	(void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+	r = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+	if (r == 0)
+		r = posix_spawn(ret, path, &actions, &attributes, arguments, environment);
+	(void)posix_spawnattr_destroy(&attributes);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+/* Its first line, which is the reason; what follows repeats it for each dependency. */
+static void read_message(int fd, char *message)
+{
+	ssize_t size = pread(fd, message, MESSAGE_MAX - 1, 0);
+
+	message[size > 0 ? size : 0] = '\0';
+	message[strcspn(message, "\n")] = '\0';
+	for (char *c = message; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
+static int complain(const char *module, const char *message, struct err *err)
+{
+	struct utsname name = {0};
+
+	(void)uname(&name);
+	if (strstr(message, "not found"))
+		return err_set(err, CTR_GPU_E_KERNEL_MODULE, "cannot load the module %s: %s\nInstall NVIDIA's driver for kernel %s.", module, message,
+			       name.release);
+	if (strstr(message, "No such device"))
+		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
+			       "cannot load the module %s: %s\nIt found no GPU that it can drive: another driver (nouveau, vfio-pci) may have it; lspci -k shows that.",
+			       module, message);
+	return err_set(err, CTR_GPU_E_KERNEL_MODULE, "cannot load the module %s: %s\nThe kernel may have said more: dmesg shows it.", module,
+		       *message ? message : "modprobe failed and said nothing");
+}
+
+int modprobe_load(const char *programs, const char *driver_root, const char *module, struct err *err)
+{
+	/* A file and no pipe: what modprobe starts in turn may hold it open for as long as it likes. */
+	_cleanup_close_ int errors = memfd_create("modprobe", MFD_CLOEXEC);
+	_cleanup_free_ char *path = NULL;
+	char message[MESSAGE_MAX];
+	int status, r;
+	pid_t pid;
+
+	if (errors < 0)
+		return err_set(err, -errno, "cannot make a file for what modprobe says: %m");
+	r = find_modprobe(programs, &path, err);
+	if (r != 0)
+		return r;
+	{
+		char *const from_root[] = {path, (char *)"-d", (char *)driver_root, (char *)"--", (char *)module, NULL};
+		char *const plain[] = {path, (char *)"--", (char *)module, NULL};
+
+		r = spawn(path, has_modules(driver_root) ? from_root : plain, errors, &pid);
+	}
+	if (r < 0)
+		return err_set(err, r, "cannot run %s: %m", path);
+	do
+		r = waitpid(pid, &status, 0) < 0 ? -errno : 0;
+	while (r == -EINTR);
+	/* A caller that ignores SIGCHLD hears of no status; whether the module is loaded shows in /proc. */
+	if (r == -ECHILD || (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0))
+		return 0;
+	if (r < 0)
+		return err_set(err, r, "cannot wait for %s: %m", path);
+	read_message(errors, message);
+	return complain(module, message, err);
+}
