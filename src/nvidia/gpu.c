@@ -70,7 +70,7 @@ static int check_node(const struct module *module, struct adapter *adapter)
 		return 0;
 	adapter->unusable = CTR_GPU_E_NO_ADAPTER;
 	if (r == -ENOENT)
-		return str_format(&adapter->reason, "its node %s is missing: nvidia-modprobe -c %d makes it", node, adapter->minor);
+		return str_format(&adapter->reason, "its node %s is missing: ctr-gpu load makes it", node);
 	return str_format(&adapter->reason, "%s is not a node of NVIDIA's driver", node);
 }
 

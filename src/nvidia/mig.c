@@ -141,8 +141,7 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 	if (r == 0)
 		return plan_add_device(plan, &device);
 	err_set(err, CTR_GPU_E_NO_ADAPTER,
-		"the node %s of the capability %s is missing or another driver's\nnvidia-modprobe -f %s makes it.", device.path, name,
-		file);
+		"the node %s of the capability %s is missing or another driver's\nctr-gpu load makes it.", device.path, name);
 	free(device.path);
 	free(device.reason);
 	return CTR_GPU_E_NO_ADAPTER;

@@ -75,7 +75,7 @@ int module_read(struct module *ret, struct err *err)
 	if (r == -ENOENT)
 		return err_set(err, CTR_GPU_E_NO_ADAPTER,
 			       "/dev/nvidiactl is there, but NVIDIA's kernel module is not loaded (%s/version is missing)\n"
-			       "Load it: modprobe nvidia. If that fails, dmesg says why.",
+			       "Load it: ctr-gpu load. If that fails, dmesg says why.",
 			       NVIDIA_PROC);
 	if (r < 0)
 		return err_set(err, r, "cannot read " NVIDIA_PROC "/version: %m");
@@ -85,7 +85,7 @@ int module_read(struct module *ret, struct err *err)
 	if (module_node(&module, "/dev/nvidiactl", "nvidia", &number) < 0)
 		return err_set(err, CTR_GPU_E_NO_ADAPTER,
 			       "/dev/nvidiactl is device %u:%u, and /proc/devices gives that number to another driver\n"
-			       "Remove it and let the driver make it again: nvidia-modprobe",
+			       "Put the right one there: ctr-gpu load --replace",
 			       major(st.st_rdev), minor(st.st_rdev));
 	*ret = module;
 	module = (struct module){0};

@@ -22,11 +22,11 @@ static const struct {
 	const char *reason;
 	const char *remedy;    /* of one that is missing and that work depends on; NULL: nothing depends on it */
 } control_nodes[] = {
-	{"/dev/nvidiactl", "nvidia", CAPABILITY_ALL, "the driver's control device", "modprobe nvidia"},
+	{"/dev/nvidiactl", "nvidia", CAPABILITY_ALL, "the driver's control device", "ctr-gpu load"},
 	{"/dev/nvidia-uvm", "nvidia-uvm", CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX,
-	 "unified memory, without which CUDA does not start", "modprobe nvidia-uvm && nvidia-modprobe -u -c 0"},
+	 "unified memory, without which CUDA does not start", "ctr-gpu load"},
 	{"/dev/nvidia-uvm-tools", "nvidia-uvm", CAPABILITY_COMPUTE, "unified memory, for debuggers and profilers", NULL},
-	{"/dev/nvidia-modeset", "nvidia", SCREEN, "display modes", "modprobe nvidia-modeset && nvidia-modprobe -m"},
+	{"/dev/nvidia-modeset", "nvidia", SCREEN, "display modes", "ctr-gpu load --modeset"},
 };
 
 static int add_node(const struct planning *planning, const char *path, const char *driver, const char *reason)
@@ -148,7 +148,7 @@ static int add_imex_channel(const struct planning *planning, const char *channel
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE,
-		       "IMEX channel %s has no node %s\nnvidia-modprobe -i %s makes it, on machines that have the IMEX service.", channel, path,
+		       "IMEX channel %s has no node %s\nctr-gpu load --imex-channel=%s makes it, on machines that have the IMEX service.", channel, path,
 		       channel);
 }
 

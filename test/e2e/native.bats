@@ -153,7 +153,7 @@ start() {
 @test "a missing nvidia-uvm is a warning that says what to do" {
 	plan no-uvm '.warnings[]'
 	expect_status 0
-	expect "modprobe nvidia-uvm"
+	expect "ctr-gpu load"
 }
 
 @test "a capability brings its libraries and no others" {
