@@ -17,6 +17,11 @@ AR = ar
 PKG_CONFIG = pkg-config
 OPTIMIZE = -O2
 SANITIZE =
+# Packagers empty this: a newer compiler's new warning should not stop their builds.
+WERROR = -Werror
+# 0 where a distribution has no static libraries: the hook and ctr-gpu-driverd then are ordinary programs, and a variable in
+# the hook's environment can make the loader run code in it.
+STATIC = 1
 
 prefix = /usr
 bindir = $(prefix)/bin
@@ -28,7 +33,7 @@ mandir = $(prefix)/share/man
 VERSION := $(shell sed -n 's/^ctr-gpu \([0-9.]*\).*/\1/p' NEWS | head -n 1)
 SOVERSION = 0
 
-warnings = -Wall -Wextra -Wconversion -Werror -Wformat=2 -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wundef \
+warnings = -Wall -Wextra -Wconversion $(WERROR) -Wformat=2 -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wundef \
 	-Wvla -Wimplicit-fallthrough
 hardening = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fno-common
 sanitize_flags = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -U_FORTIFY_SOURCE)
@@ -55,7 +60,8 @@ rpc_client_objects = $(O)/gen/driverd/protocol_xdr.o $(O)/gen/driverd/protocol_c
 rpc_server_objects = $(O)/gen/driverd/protocol_xdr.o $(O)/gen/driverd/protocol_svc.o
 
 # ASan cannot be linked statically, so a sanitized hook is an ordinary program.
-hook_link = $(if $(SANITIZE),-pie $(shared_libraries),-static-pie $(static_libraries))
+dynamic = $(SANITIZE)$(filter 0,$(STATIC))
+hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(static_libraries))
 
 unit_tests = $(patsubst test/unit/%.c,$(O)/test/unit/%,$(wildcard test/unit/*_test.c))
 
@@ -88,7 +94,7 @@ $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
 $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -Wl,--as-needed $(if $(SANITIZE),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -Wl,--as-needed $(if $(dynamic),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
 
 $(O)/gen/driverd/protocol.h: src/driverd/protocol.x
 	@mkdir -p $(@D)
@@ -100,7 +106,7 @@ $(O)/gen/driverd/protocol_clnt.c: src/driverd/protocol.x $(O)/gen/driverd/protoc
 $(O)/gen/driverd/protocol_svc.c: src/driverd/protocol.x $(O)/gen/driverd/protocol.h
 	rm -f $@ && cd $(<D) && rpcgen -C -m $(<F) > $(abspath $@)
 $(O)/gen/%.o: $(O)/gen/%.c
-	$(CC) -std=gnu17 $(OPTIMIZE) -g -fPIC -fvisibility=hidden -w $(hardening) $(sanitize_flags) $(CPPFLAGS_ALL) -I$(@D) -c -o $@ $<
+	$(CC) -std=gnu17 $(OPTIMIZE) -g -fPIC -fvisibility=hidden -w $(hardening) $(sanitize_flags) $(CPPFLAGS_ALL) $(CFLAGS) -I$(@D) -c -o $@ $<
 $(driverd_objects) $(O)/src/driverd/client.o $(O)/src/driverd/client_nvidia.o: $(O)/gen/driverd/protocol.h
 
 $(O)/%.o: %.c
@@ -111,7 +117,7 @@ $(O)/%.o: %.c
 $(O)/test/unit/%: $(O)/test/unit/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcmocka $(if $(SANITIZE),$(shared_libraries),-Wl,--as-needed $(static_libraries))
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcmocka $(if $(dynamic),$(shared_libraries),-Wl,--as-needed $(static_libraries))
 
 # Libraries that misbehave, for the test of ctr-gpu-driverd.
 driverd_test_libraries = $(patsubst test/unit/driverd/%.c,$(O)/test/lib/%.so,$(wildcard test/unit/driverd/*.c))
@@ -235,6 +241,8 @@ install-compat: install
 
 uninstall-compat:
 	if $(compat_is_ours); then rm -f $(compat_link); fi
+
+include pkg/rules.mk
 
 # ---- the rest ----
 
