@@ -317,6 +317,33 @@ static void a_directory_is_not_replaced(void **state)
 	assert_content("/dev/nvidiactl/precious", "text");
 }
 
+/* What appears between looking and doing: the right node is welcome, others stay and are an error. */
+static void others_are_faster(void **state)
+{
+	_cleanup_load_ struct load first = {0}, second = {0};
+
+	(void)state;
+	load_driver("195 nvidia\n508 nvidia-uvm\n510 nvidia-caps\n");
+	say("nvidia/capabilities/mig/config", CAPABILITY("1", "256"));
+	assert_int_equal(load_decide(&host, &options, &first, &err), 0);
+	assert_int_equal(mknod(scratch_path("/dev/nvidiactl"), S_IFCHR | 0600, makedev(195, 255)), 0);
+	write_file("/dev/nvidia-uvm-tools", "precious");
+	assert_int_equal(load_do(&host, &options, &first, &err), -EEXIST);
+	assert_non_null(strstr(err.text, "/dev/nvidia-uvm-tools"));
+	assert_content("/dev/nvidia-uvm-tools", "precious");
+	assert_int_equal(first.steps[2].state, LOAD_THERE);
+	assert_int_equal(first.steps[3].state, LOAD_DONE);
+
+	assert_int_equal(unlink(scratch_path("/dev/nvidia-uvm-tools")), 0);
+	make_directories("/dev/nvidia-caps");
+	assert_int_equal(load_decide(&host, &options, &second, &err), 0);
+	assert_int_equal(rmdir(scratch_path("/dev/nvidia-caps")), 0);
+	make_directories("/elsewhere");
+	make_link("/dev/nvidia-caps", "../elsewhere");
+	assert_int_equal(load_do(&host, &options, &second, &err), -ENOTDIR);
+	assert_false(exists("/elsewhere/nvidia-cap1"));
+}
+
 static void modules_are_loaded(void **state)
 {
 	static const char script[] = "echo \"$@\" >>calls; cat /proc/$$/environ >>calls; cp devices proc/devices";
@@ -345,8 +372,8 @@ static void modprobe_fails(void **state)
 	do_it(CTR_GPU_E_KERNEL_MODULE, "is not loaded all the same");
 	modprobe_is("echo 'Module nvidia not found' >&2; exit 1");
 	do_it(CTR_GPU_E_KERNEL_MODULE, "Install NVIDIA's driver for kernel");
-	modprobe_is("printf 'a\\tb\\377\\033[31m' >&2; exit 1");
-	do_it(CTR_GPU_E_KERNEL_MODULE, "nvidia: a?b??[31m\n");
+	modprobe_is("printf 'a\\tb\\377\\177\\033[31m' >&2; exit 1");
+	do_it(CTR_GPU_E_KERNEL_MODULE, "nvidia: a?b???[31m\n");
 	modprobe_is("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1");
 	do_it(CTR_GPU_E_KERNEL_MODULE, "xxx\nThe kernel may");
 	assert_true(strlen(err.text) < 500);
@@ -386,6 +413,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(nodes_are_made_once),
 	CASE(wrong_ones),
 	CASE(a_directory_is_not_replaced),
+	CASE(others_are_faster),
 	CASE(modules_are_loaded),
 	CASE(modprobe_fails),
 	CASE(callers_differ),
