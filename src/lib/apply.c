@@ -252,13 +252,10 @@ static int cross(struct apply *apply)
 
 static int open_rootfs(struct apply *apply)
 {
-	const char *path = apply->container->rootfs;
-	int r = rootfs_open(AT_FDCWD, path, &apply->rootfs);
+	int r = container_open_rootfs(apply->container, &apply->rootfs, apply->err);
 
-	if (r < 0)
-		return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %s", path, strerror(-r));
 	apply->rootfs.proc_self_fd = apply->proc_self_fd;
-	return container_check_root(apply->container, apply->rootfs.fd, apply->err);
+	return r;
 }
 
 static int open_fds(struct apply *apply)

@@ -170,7 +170,7 @@ static int check_permission(struct ctr_gpu_container *container, struct err *err
 
 /* ---- the root filesystem ---- */
 
-int container_check_root(const struct ctr_gpu_container *container, int fd, struct err *err)
+static int check_root(const struct ctr_gpu_container *container, int fd, struct err *err)
 {
 	struct stat st, own;
 
@@ -188,22 +188,34 @@ static int bad_root(const struct ctr_gpu_container *container, int error, struct
 	return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m", container->rootfs);
 }
 
-static int check_rootfs(const struct ctr_gpu_container *container, struct err *err)
+/*
+ * From the root of the process, which may be another than its mount namespace's: a runtime in a chroot gives paths of that.
+ */
+int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err)
 {
-	_cleanup_close_ int root = -1, fd = -1;
-	const char *relative = container->rootfs + strspn(container->rootfs, "/");
+	_cleanup_rootfs_ struct rootfs base = ROOTFS_CLOSED;
+	_cleanup_close_ int fd = -1;
+	int r;
 
 	if (container->rootfs[0] != '/')
 		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem \"%s\" is not an absolute path", container->rootfs);
-	if (!*relative)
-		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "%s is the root directory of this machine, not of a container",
-			       container->rootfs);
-	root = container->process < 0 ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) :
-					openat(container->process, "root/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return process_error(container, errno, err);
-	fd = openat(root, relative, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? bad_root(container, errno, err) : container_check_root(container, fd, err);
+	r = container->process < 0 ? rootfs_open(AT_FDCWD, "/", &base) : rootfs_open(container->process, "root/", &base);
+	if (r < 0)
+		return process_error(container, -r, err);
+	fd = rootfs_open_path(&base, container->rootfs, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return bad_root(container, -fd, err);
+	r = check_root(container, fd, err);
+	if (r == 0)
+		r = rootfs_open(fd, ".", ret);
+	return r < 0 ? bad_root(container, -r, err) : r;
+}
+
+static int check_rootfs(const struct ctr_gpu_container *container, struct err *err)
+{
+	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+
+	return container_open_rootfs(container, &rootfs, err);
 }
 
 int container_check(struct ctr_gpu_container *container, struct err *err)

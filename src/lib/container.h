@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/rootfs.h"
 #include "base/str.h"
 
 struct ctr_gpu_container {
@@ -40,9 +41,9 @@ int container_check_alive(const struct ctr_gpu_container *container, struct err 
 bool container_has_own_user_namespace(const struct ctr_gpu_container *container);
 
 /**
- * container_check_root() - a root filesystem must be a directory other than "/" of the machine or of the process
- * @fd: of the root filesystem
+ * container_open_rootfs() - its root directory, as its process sees it
+ * @ret: released with rootfs_close()
  *
- * Return: 0; CTR_GPU_E_BAD_ROOTFS; negative errno. @err is set.
+ * Return: 0; CTR_GPU_E_BAD_ROOTFS, also for the root directory of the machine; negative errno. @err is set.
  */
-int container_check_root(const struct ctr_gpu_container *container, int fd, struct err *err);
+int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err);

@@ -163,3 +163,34 @@ trace() {
 	grep -qF 'ctr-gpu-hook: [E_BAD_STATE]' "$log.heard"
 	[[ $(grep -cF 'daemon.err ctr-gpu-hook: [E_BAD_STATE]' "$log") -eq 1 ]]
 }
+
+@test "an engine in a chroot: the container's paths are its own" {
+	local root=$BATS_TEST_TMPDIR/chroot
+
+	! file -L "$hook" | grep -q interpreter || skip "a sanitized hook is not static"
+	mkdir -p "$root"/{bin,dev,proc,sys,usr/lib/wsl,etc/ctr-gpu,bundle,rootfs/etc}
+	cp "$(command -v busybox)" "$root/bin/busybox"
+	cp "$hook" "$root/bin/"
+	echo '{"inventory": "ioctl"}' >"$root/etc/ctr-gpu/config.json"
+	echo '{"root": {"path": "/rootfs"}, "process": {"env": ["NVIDIA_VISIBLE_DEVICES=all"]}}' >"$root/bundle/config.json"
+	run "$here/sandbox" wsl-nvidia -- bash -c '
+		mount --bind "$0" "$0" || exit
+		for directory in dev proc sys usr/lib/wsl; do
+			mount --rbind "/$directory" "$0/$directory" || exit
+		done
+		chroot "$0" /bin/busybox sh -c '\''
+			export PATH=/bin
+			busybox unshare -m busybox sleep 60 &
+			busybox sleep 0.5
+			printf "{\"ociVersion\": \"1.0.2\", \"id\": \"t\", \"status\": \"creating\", \"pid\": %d, \"bundle\": \"/bundle\"}" $! |
+				ctr-gpu-hook createRuntime && busybox ls "/proc/$!/root/rootfs/usr/lib/wsl/lib" "/proc/$!/root/rootfs/dev"
+			status=$?
+			kill $!
+			exit $status
+		'\'' 2>&1
+	' "$root"
+	[[ $status -eq 0 && $output == *libcuda.so.1* && $output == *dxg* ]] || {
+		echo "$output"
+		return 1
+	}
+}
