@@ -148,6 +148,17 @@ start() {
 	expect "0:1, or MIG-GPU-<uuid>"
 }
 
+@test "an NVML that hangs costs its deadline, and only who names a part by what NVML alone knows" {
+	run on mig bash -c 'cp "$CTR_GPU_BUILD/test/lib/hangs.so" /usr/local/nvidia/lib64/libnvidia-ml.so.580.159.04 || exit 7
+		ctr-gpu --timeout=0.3 list --device MIG-33333333-58a6-5f08-a9e1-2cd1b4a1b8f0'
+	expect_status 1
+	expect "E_DRIVER_TIMEOUT"
+	expect "did not answer within 0.3 s"
+	run on mig bash -c 'cp "$CTR_GPU_BUILD/test/lib/hangs.so" /usr/local/nvidia/lib64/libnvidia-ml.so.580.159.04 || exit 7
+		ctr-gpu --timeout=0.3 list --device 0:1'
+	expect_status 0
+}
+
 # ---- files ----
 
 @test "a missing nvidia-uvm is a warning that says what to do" {

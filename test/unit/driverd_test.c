@@ -417,6 +417,40 @@ static void names_what_is_no_nvml(void **state)
 	}
 }
 
+/* Both questions of a library; the answer to neither, and no child left. */
+static void expect_neither(const char *library, int code, const char *words)
+{
+	struct driverd_mig_part *parts = NULL;
+	char *path = library_path(library);
+	struct answer answer = {0};
+	int major = 7, minor = 7;
+	size_t count = 7;
+
+	answer.result = driverd_nvml_parts(&settings, path, &parts, &count, &answer.err);
+	assert_error(&answer, code, words);
+	answer.result = driverd_cuda_version(&settings, path, &major, &minor, &answer.err);
+	assert_error(&answer, code, words);
+	assert_null(parts);
+	assert_int_equal(count, 7);
+	assert_int_equal(major, 7);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	free(path);
+}
+
+static void outlives_an_nvml_that_crashes(void **state)
+{
+	(void)state;
+	expect_neither("nvml_crashes", CTR_GPU_E_DRIVER_LIBRARY, "nvml_crashes.so crashed (SIGSEGV)");
+}
+
+static void gives_up_on_an_nvml_that_hangs(void **state)
+{
+	(void)state;
+	settings.driver_timeout_ms = 200;
+	expect_neither("hangs", CTR_GPU_E_DRIVER_TIMEOUT, "hangs.so did not answer within 0.2 s");
+	settings.driver_timeout_ms = 10000;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,6 +472,8 @@ int main(void)
 		cmocka_unit_test(bounds_what_nvml_says),
 		cmocka_unit_test(believes_no_absurd_version),
 		cmocka_unit_test(names_what_is_no_nvml),
+		cmocka_unit_test(outlives_an_nvml_that_crashes),
+		cmocka_unit_test(gives_up_on_an_nvml_that_hangs),
 		cmocka_unit_test(ends_with_its_parent),
 	};
 
