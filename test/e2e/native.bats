@@ -155,7 +155,7 @@ start() {
 	expect "E_DRIVER_TIMEOUT"
 	expect "did not answer within 0.3 s"
 	run on mig bash -c 'cp "$CTR_GPU_BUILD/test/lib/hangs.so" /usr/local/nvidia/lib64/libnvidia-ml.so.580.159.04 || exit 7
-		ctr-gpu --timeout=0.3 list --device 0:1'
+		ctr-gpu --timeout=0.3 list --device 1:0'
 	expect_status 0
 }
 
