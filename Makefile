@@ -155,17 +155,22 @@ check-sanitize:
 check-unit: $(unit_tests)
 	test/run $(O) unit
 
+# Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
+LINT_CLANG =
 lint:
-	$(MAKE) O=$(O)-clang CC=clang all
+	test/install-deps lint
 	test/checks
-	for file in $(filter-out %/gss.c,$(wildcard src/*/*.c hooks/*.c)); do \
-		clang --analyze --analyzer-output text -Xclang -analyzer-werror -std=gnu17 $(CPPFLAGS_ALL) -I$(O)-clang/gen -o /dev/null $$file || exit 1; \
-	done
+	$(MAKE) O=$(O)-clang CC=clang all test-programs
+	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
+	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
+	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -I$(O)-clang/gen -- \
+		$(filter-out %/gss.c,$(wildcard src/*/*.c hooks/*.c)) $(wildcard test/hosts/*.c test/fuzz/*.c)
 
 # Every parser of foreign bytes, FUZZ_SECONDS each.
 FUZZ_SECONDS = 30
 fuzzers = $(patsubst test/fuzz/%.c,$(O)-fuzz/fuzz/%,$(wildcard test/fuzz/*_fuzz.c))
 fuzz:
+	test/install-deps lint
 	$(MAKE) O=$(O)-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined OPTIMIZE=-O1 $(fuzzers)
 	for fuzzer in $(fuzzers); do \
 		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 || exit 1; \
@@ -176,6 +181,7 @@ $(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(shared_libraries)
 
 coverage:
+	test/install-deps coverage
 	$(MAKE) O=$(O)-coverage OPTIMIZE=-O0 CFLAGS=--coverage check-only
 	lcov --quiet --capture --directory $(O)-coverage --output-file $(O)-coverage/all.info --rc lcov_branch_coverage=1
 	lcov --quiet --extract $(O)-coverage/all.info '*/src/*' '*/hooks/*' --output-file $(O)-coverage/ours.info --rc lcov_branch_coverage=1
@@ -247,7 +253,7 @@ include pkg/rules.mk
 # ---- the rest ----
 
 clean:
-	rm -rf $(O) $(O)-sanitize $(O)-clang $(O)-fuzz $(O)-coverage
+	rm -rf $(O) $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-fuzz $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
 .PHONY: all clean test-programs check check-only check-dependencies check-sanitize check-unit lint fuzz coverage always install uninstall \

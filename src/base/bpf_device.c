@@ -105,8 +105,7 @@ int bpf_program_read(int fd, struct bpf_program *ret, struct err *err)
 			       "the container's device program \"%.16s\" uses maps or helper functions, so it cannot be extended:\n"
 			       "give the device to the engine by CDI instead",
 			       info.name);
-	*ret = program;
-	program = (struct bpf_program){0};
+	*ret = steal_struct(&program);
 	return 0;
 }
 

@@ -253,7 +253,6 @@ int cgroup_places_find(const char *mountinfo, const char *membership, struct cgr
 		r = find_version(mountinfo, membership, 1, &places);
 	if (r < 0)
 		return r;
-	*ret = places;
-	places = (struct cgroup_places){0};
+	*ret = steal_struct(&places);
 	return 0;
 }

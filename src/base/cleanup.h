@@ -49,6 +49,15 @@ static inline void cleanup_fclosep(FILE **file)
 		taken_;                                  \
 	})
 
+/** For a struct whose release ignores one that is all zero. */
+#define steal_struct(object)                              \
+	({                                                \
+		__typeof__(object) steal_ = (object);     \
+		__typeof__(*steal_) taken_ = *steal_;     \
+		*steal_ = (__typeof__(*steal_)){0};       \
+		taken_;                                   \
+	})
+
 static inline int steal_fd(int *fd)
 {
 	int taken = *fd;

@@ -124,7 +124,7 @@ bool devcgroup_systemd_restricts(const char *transient, const char *unit)
 	folder = open_folder(fd, name);
 	while (folder && !restricts && (entry = readdir(folder)))
 		restricts = has_suffix(entry->d_name, ".conf") && !streq(entry->d_name, DROP_IN) &&
-			    file_restricts(dirfd(folder), entry->d_name);
+			    file_restricts(directory_fd(folder), entry->d_name);
 	if (folder)
 		(void)closedir(folder);
 	return restricts;
@@ -241,6 +241,6 @@ void devcgroup_remove_stale_drop_ins(const char *transient)
 		return;
 	while ((entry = readdir(folder)))
 		if (has_suffix(entry->d_name, ".d"))
-			remove_if_stale(dirfd(folder), entry->d_name);
+			remove_if_stale(directory_fd(folder), entry->d_name);
 	(void)closedir(folder);
 }

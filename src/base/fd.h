@@ -3,6 +3,8 @@
 
 /* File descriptors: bounded reads, complete writes. Every descriptor is O_CLOEXEC from birth. */
 
+#include <assert.h>
+#include <dirent.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -36,6 +38,15 @@ int fd_write_parts(int fd, const struct span *parts, size_t count);
  * Return: 0 and a string, owned by the caller; negative errno.
  */
 int fd_read_link_at(int dirfd, const char *name, char **ret);
+
+/** dirfd(3), which fails for no stream that came from opendir(3) or fdopendir(3). */
+static inline int directory_fd(DIR *directory)
+{
+	int fd = dirfd(directory);
+
+	assert(fd >= 0);
+	return fd;
+}
 
 /**
  * buffer_new() - memory for the bytes of a file

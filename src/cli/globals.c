@@ -54,7 +54,7 @@ static void set_timeout(struct globals *globals, const char *text, const struct 
 	double seconds;
 
 	seconds = strtod(text, &end);
-	if (end == text || *end || !(seconds >= 0.001 && seconds <= TIMEOUT_MAX_S))
+	if (end == text || *end || !(seconds >= 0.001 && seconds <= (double)TIMEOUT_MAX_S))
 		argp_error(state, "--timeout is a number of seconds from 0.001 to %d, not '%s'", TIMEOUT_MAX_S, text);
 	globals->timeout_ms = (unsigned)(seconds * 1000);
 }

@@ -20,11 +20,15 @@ static void check_output(void)
 	bool lost = ferror(stdout);
 
 	errno = lost_by;
-	if (fclose(stdout) == 0 && !lost)
+	/* It fails for an old error, too, and leaves errno alone then. */
+	if (fclose(stdout) != 0)
+		lost_by = errno;
+	else if (!lost)
 		return;
 	/* Who closes a pipe has seen enough and wants no message; the status still tells a script. */
-	if (errno != EPIPE)
-		(void)fprintf(stderr, "ctr-gpu: cannot write standard output: %s\n", errno ? strerror(errno) : "some of it was lost");
+	if (lost_by != EPIPE)
+		(void)fprintf(stderr, "ctr-gpu: cannot write standard output: %s\n",
+			      lost_by ? strerror(lost_by) : "some of it was lost");
 	_exit(EXIT_STATUS_FAILURE);
 }
 

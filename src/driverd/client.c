@@ -73,7 +73,7 @@ static int find_program(const struct settings *settings, const struct question *
 	int r;
 
 	r = settings->driverd ? strv_add(&places, settings->driverd) : usual_places(&places);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	while (i < places.count && stat(places.items[i], &st) < 0)
 		i++;

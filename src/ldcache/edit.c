@@ -132,7 +132,6 @@ int cache_edits_make(const struct cache_image *image, const struct ldcache_libra
 		if (r < 0)
 			return r;
 	}
-	*ret = edits;
-	edits = (struct cache_edits){0};
+	*ret = steal_struct(&edits);
 	return 0;
 }

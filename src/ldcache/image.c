@@ -158,8 +158,7 @@ int cache_image_read(const struct span *file, struct cache_image *ret)
 	r = read_extension(&layout, &image);
 	if (r < 0)
 		return r;
-	*ret = image;
-	image = (struct cache_image){0};
+	*ret = steal_struct(&image);
 	return 0;
 }
 

@@ -88,7 +88,7 @@ int ldcache_musl_path(const char *old, const struct strv *front, const struct st
 		r = join(front, NULL, &first);
 	if (r == 0)
 		r = join(behind, &listed, &last);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	return str_format(ret, "%s%s%s%s%s%s\n", first, *first ? "::\n" : "", image, *last ? "\n" : "", *last ? mark : "", last);
 }

@@ -324,8 +324,7 @@ int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char
 				    str_format(&rootfs, "%s/%s", parsed.bundle, config.root);
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
-	environment = config.environment;
-	config.environment = (struct strv){0};
+	environment = steal_struct(&config.environment);
 	return new_container(context, parsed.pid, rootfs, environment, ret_container);
 }
 

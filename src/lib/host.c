@@ -51,8 +51,7 @@ static int number_adapters(struct inventory *inventory)
 			adapter->whole = group == GROUP_PARTS ? index_of_whole(&sorted, adapter) : -1;
 			r = inventory_take(&sorted, adapter);
 		}
-	sorted.notes = inventory->notes;
-	inventory->notes = (struct strv){0};
+	sorted.notes = steal_struct(&inventory->notes);
 	inventory_clear(inventory);
 	*inventory = sorted;
 	return r;

@@ -132,7 +132,6 @@ int oci_parse_config(const char *data, size_t size, struct oci_config *ret, stru
 	ret->root = strdup(root);
 	if (!ret->root)
 		return err_set(err, -ENOMEM, "%m");
-	ret->environment = environment;
-	environment = (struct strv){0};
+	ret->environment = steal_struct(&environment);
 	return 0;
 }

@@ -46,8 +46,7 @@ int request_set_devices(struct request *request, const char *devices)
 		request->kind = REQUEST_NONE;
 	else {
 		request->kind = REQUEST_SOME;
-		request->devices = list;
-		list = (struct strv){0};
+		request->devices = steal_struct(&list);
 	}
 	return 0;
 }

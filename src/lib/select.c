@@ -246,7 +246,6 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 	for (size_t i = 0; i < inventory->count; i++)
 		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0))
 			selection.adapters[selection.count++] = &inventory->adapters[i];
-	*ret = selection;
-	selection = (struct selection){0};
+	*ret = steal_struct(&selection);
 	return 0;
 }

@@ -70,7 +70,7 @@ static int read_timeout(struct settings *settings, const json_t *value)
 {
 	double seconds = json_number_value(value);
 
-	if (!json_is_number(value) || !(seconds >= 0.001 && seconds <= LONGEST_DRIVER_TIMEOUT_S))
+	if (!json_is_number(value) || !(seconds >= 0.001 && seconds <= (double)LONGEST_DRIVER_TIMEOUT_S))
 		return -EINVAL;
 	settings->driver_timeout_ms = (unsigned)(seconds * 1000);
 	return 0;

@@ -199,11 +199,11 @@ static int note_version(struct install *install, const char *library)
 static int consider(struct install *install, const char *path)
 {
 	_cleanup_free_ char *real = NULL;
-	struct install_file file;
+	struct install_file file = {0};
 	int r;
 
 	r = install_find(install, path, &file);
-	if (r < 0)
+	if (r != 0)
 		return r == -ENOMEM ? r : 0;
 	real = file.path;
 	if (!S_ISREG(file.st.st_mode))

@@ -189,7 +189,6 @@ int install_libraries(const struct install *install, uint32_t capabilities, stru
 	}
 	if (r < 0)
 		return r;
-	*ret = libraries;
-	libraries = (struct install_libraries){0};
+	*ret = steal_struct(&libraries);
 	return 0;
 }

@@ -87,7 +87,6 @@ int module_read(struct module *ret, struct err *err)
 			       "/dev/nvidiactl is device %u:%u, and /proc/devices gives that number to another driver\n"
 			       "Put the right one there: ctr-gpu load --replace",
 			       major(st.st_rdev), minor(st.st_rdev));
-	*ret = module;
-	module = (struct module){0};
+	*ret = steal_struct(&module);
 	return 0;
 }

@@ -90,10 +90,13 @@ static int add_programs(const struct planning *planning, const struct strv *pref
 			r = 0;
 			continue;
 		}
-		if (r == 0)
-			r = str_format(&target, "/usr/bin/%s", program->name);
-		if (r == 0)
-			r = planning_add_mount(planning, &file, target, 0, program->meaning);
+		if (r != 0)
+			return r;
+		if (str_format(&target, "/usr/bin/%s", program->name) < 0) {
+			free(file.path);
+			return -ENOMEM;
+		}
+		r = planning_add_mount(planning, &file, target, 0, program->meaning);
 	}
 	return r;
 }
@@ -106,7 +109,7 @@ static int add_config(const struct planning *planning, const struct strv *places
 	int r;
 
 	r = find_in(planning, places, config->name, S_IFREG, &file, &place);
-	if (r < 0)
+	if (r != 0)
 		return r == -ENOENT ? 0 : r;
 	if (config->target)
 		place = config->target;
@@ -147,7 +150,7 @@ static int add_firmware(const struct planning *planning, const struct strv *pref
 	r = list_places(prefixes, "firmware/nvidia", usual, ARRAY_SIZE(usual), &places);
 	if (r == 0)
 		r = find_in(planning, &places, planning->module->version, S_IFDIR, &file, &place);
-	if (r < 0)
+	if (r != 0)
 		return r == -ENOENT ? 0 : r;
 	if (str_format(&target, "/lib/firmware/nvidia/%s", planning->module->version) < 0) {
 		free(file.path);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/fd.h"
 #include "wsl/paths.h"
 
 /* A directory that has been read. */
@@ -64,7 +65,7 @@ static int read_directory(const char *path, struct listing *ret)
 	int r = 0;
 
 	ret->directory = opendir(path);
-	if (!ret->directory || fstat(dirfd(ret->directory), &ret->st) < 0)
+	if (!ret->directory || fstat(directory_fd(ret->directory), &ret->st) < 0)
 		return -errno;
 	while (r == 0) {
 		errno = 0;
@@ -99,11 +100,10 @@ static int add_libraries(struct plan *plan, const char *path, struct listing *li
 	struct plan_library_dir directory = {
 		.path = strdup(path),
 		.overrides_image = overrides,
-		.libraries = listing->libraries,
+		.libraries = steal_struct(&listing->libraries),
 		.reason = strdup(reason),
 	};
 
-	listing->libraries = (struct strv){0};
 	return plan_add_library_dir(plan, &directory);
 }
 
@@ -121,7 +121,7 @@ static int add_smi(struct plan *plan, const char *directory, const struct listin
 	_cleanup_free_ char *path = NULL;
 	struct stat st;
 
-	if (!listing->has_smi || has_target(plan, SMI_TARGET) || fstatat(dirfd(listing->directory), SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
+	if (!listing->has_smi || has_target(plan, SMI_TARGET) || fstatat(directory_fd(listing->directory), SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	if (str_format(&path, "%s/" SMI, directory) < 0)
 		return -ENOMEM;

@@ -110,7 +110,7 @@ static void prepare(struct bench *bench, const struct bench_case *bench_case, st
 	snprintf(start->cgroup, sizeof(start->cgroup), "%s/devices.allow", start->target.cgroup);
 	if (access(start->cgroup, F_OK) < 0)
 		snprintf(start->cgroup, sizeof(start->cgroup), "%s", start->target.cgroup);
-	for (i = 0; bench_case->argv[i] && i < ARGUMENTS_MAX; i++)
+	for (i = 0; i < ARGUMENTS_MAX && bench_case->argv[i]; i++)
 		start->argv[i] = fill_in(start, bench_case->argv[i]);
 	start->argv[i] = NULL;
 	start->state = make_state(&start->target);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 
 enum { TREE_PATH_MAX = 512 };
 
@@ -86,7 +87,7 @@ int tree_copy(const char *from, const char *to, mode_t mode)
 	if (!directory || target < 0)
 		return complain("open", directory ? to : from);
 	while ((entry = readdir(directory)))
-		if (copy_file(dirfd(directory), target, entry->d_name, mode) < 0)
+		if (copy_file(directory_fd(directory), target, entry->d_name, mode) < 0)
 			return -1;
 	return 0;
 }
