@@ -202,7 +202,8 @@ $nvidia_store"
 @test "few path system calls below /usr/lib/wsl, each of which is a round trip to Windows" {
 	local source
 	for source in dxcore ioctl; do
-		host wsl-nvidia strace -f -qq -e trace=%file -o "$BATS_TEST_TMPDIR/trace" ctr-gpu list --inventory=$source >/dev/null
+		# LeakSanitizer, where this is built with it, fails under strace.
+		ASAN_OPTIONS=detect_leaks=0 host wsl-nvidia strace -f -qq -e trace=%file -o "$BATS_TEST_TMPDIR/trace" ctr-gpu list --inventory=$source >/dev/null
 		calls=$(grep -c '"/usr/lib/wsl' "$BATS_TEST_TMPDIR/trace")
 		echo "$source: $calls"
 		[[ $calls -ge 3 && $calls -le 12 ]]
@@ -237,7 +238,7 @@ $nvidia_store"
 	echo THAWED >"$freezer/freezer.state"
 	wait
 	rmdir "$freezer"
-	says "[ETIMEDOUT]" "the host does not answer" "wsl --shutdown"
+	says "[ETIMEDOUT]" "the driver does not answer" "wsl --shutdown"
 }
 
 @test "ctr-gpu-driverd by hand explains itself" {
