@@ -206,6 +206,7 @@ int load_decide(const struct load_host *host, const struct load_options *options
 {
 	_cleanup_load_ struct load load = {0};
 	_cleanup_free_ char *path = NULL, *devices = NULL;
+	bool loaded;
 	int r;
 
 	if (str_format(&path, "%s/devices", host->proc) < 0)
@@ -213,11 +214,12 @@ int load_decide(const struct load_host *host, const struct load_options *options
 	r = module_read_file(path, &devices);
 	if (r < 0)
 		return err_set(err, r, "cannot read %s: %m", path);
-	if (!is_loaded(host, devices, 0) && !has_pci_gpu(host)) {
+	loaded = is_loaded(host, devices, 0);
+	if (!loaded && !has_pci_gpu(host)) {
 		r = nothing_here(host, &load, err);
 	} else {
 		r = add_modules(host, options, devices, &load);
-		if (r == 0 && load.steps[0].state == LOAD_MISSING)
+		if (r == 0 && !loaded)
 			r = load_remark(&load, "which device nodes are missing shows when the module nvidia is loaded");
 		else if (r == 0)
 			r = add_all_nodes(host, options, devices, &load, err);

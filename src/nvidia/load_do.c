@@ -90,11 +90,11 @@ static int do_modules(const struct load_host *host, const struct load_options *o
 /* The directory that a node is made in, by a descriptor, so that no symlink in its place leads elsewhere. */
 static int open_parent(const char *path, const char **ret_name)
 {
-	_cleanup_free_ char *directory = strdup(path);
+	_cleanup_free_ char *directory = NULL;
 	char *slash;
 	int fd;
 
-	if (!directory)
+	if (str_format(&directory, "%s", path) < 0)
 		return -ENOMEM;
 	slash = strrchr(directory, '/');
 	*ret_name = path + (slash - directory) + 1;

@@ -18,25 +18,23 @@
 
 enum { MESSAGE_MAX = 320 };
 
-static int find_modprobe(const char *programs, char **ret, struct err *err)
+/* Return: its path, for free(); NULL if there is none or no memory. */
+static char *find_modprobe(const char *programs)
 {
 	_cleanup_strv_ struct strv directories = {0};
 
 	if (strv_split(programs, ":", &directories) < 0)
-		return -ENOMEM;
+		return NULL;
 	for (size_t i = 0; i < directories.count; i++) {
 		_cleanup_free_ char *path = NULL;
 		struct stat st;
 
 		if (str_format(&path, "%s/modprobe", directories.items[i]) < 0)
-			return -ENOMEM;
-		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0) {
-			*ret = steal_ptr(path);
-			return 0;
-		}
+			return NULL;
+		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+			return steal_ptr(path);
 	}
-	return err_set(err, CTR_GPU_E_KERNEL_MODULE, "there is no modprobe in %s, and nothing else can load kernel modules\nInstall kmod.",
-		       programs);
+	return NULL;
 }
 
 /* A driver in a root of its own often brings modules for the kernel that runs. */
@@ -82,6 +80,14 @@ static int spawn(const char *path, char *const *arguments, int errors, pid_t *re
 	return -r;
 }
 
+static int start(const char *path, const char *driver_root, const char *module, int errors, pid_t *ret)
+{
+	const char *from_root[] = {path, "-d", driver_root, "--", module, NULL};
+	const char *plain[] = {path, "--", module, NULL};
+
+	return spawn(path, (char *const *)(has_modules(driver_root) ? from_root : plain), errors, ret);
+}
+
 /* Its first line, which is the reason; what follows repeats it for each dependency. */
 static void read_message(int fd, char *message)
 {
@@ -114,22 +120,17 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 {
 	/* A file and no pipe: what modprobe starts in turn may hold it open for as long as it likes. */
 	_cleanup_close_ int errors = memfd_create("modprobe", MFD_CLOEXEC);
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = find_modprobe(programs);
 	char message[MESSAGE_MAX];
 	int status, r;
-	pid_t pid;
+	pid_t pid = -1;
 
 	if (errors < 0)
 		return err_set(err, -errno, "cannot make a file for what modprobe says: %m");
-	r = find_modprobe(programs, &path, err);
-	if (r != 0)
-		return r;
-	{
-		char *const from_root[] = {path, (char *)"-d", (char *)driver_root, (char *)"--", (char *)module, NULL};
-		char *const plain[] = {path, (char *)"--", (char *)module, NULL};
-
-		r = spawn(path, has_modules(driver_root) ? from_root : plain, errors, &pid);
-	}
+	if (!path)
+		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
+			       "there is no modprobe in %s, and nothing else can load kernel modules\nInstall kmod.", programs);
+	r = start(path, driver_root, module, errors, &pid);
 	if (r < 0)
 		return err_set(err, r, "cannot run %s: %m", path);
 	do
