@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Parts of a file, written one behind the other whatever the kernel takes of them at once. */
+
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+enum { SIZE = 300 * 1000 };
+
+static unsigned char content[SIZE], got[SIZE + 1];
+static size_t got_size;
+static int ends[2];
+
+/* Empty parts, parts of one byte and large ones, more of them than one call takes. */
+static size_t cut(struct span *parts, size_t count)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t size = i + 1 == count ? SIZE - at : i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : SIZE / count;
+
+		parts[i] = (struct span){content + at, size};
+		at += size;
+	}
+	return at;
+}
+
+static void drain(int signal)
+{
+	ssize_t size = read(ends[0], got + got_size, sizeof(got) - got_size);
+
+	(void)signal;
+	if (size > 0)
+		got_size += (size_t)size;
+}
+
+static void test_file(void **state)
+{
+	(void)state;
+	for (size_t count = 1; count < 30; count++) {
+		char path[] = "/tmp/ctr-gpu-fd.XXXXXX";
+		_cleanup_close_ int fd = mkstemp(path);
+		struct span parts[30];
+
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(cut(parts, count), SIZE);
+		assert_int_equal(fd_write_parts(fd, parts, count), 0);
+		assert_int_equal(pread(fd, got, sizeof(got), 0), SIZE);
+		assert_memory_equal(got, content, SIZE);
+	}
+}
+
+/* A pipe that takes more only when a signal came: every write ends before its end, inside a part. */
+static void test_interrupted(void **state)
+{
+	struct sigaction action = {.sa_handler = drain};
+	struct itimerval often = {{0, 2000}, {0, 2000}}, never = {0};
+	struct span parts[7];
+
+	(void)state;
+	got_size = 0;
+	assert_int_equal(cut(parts, ARRAY_SIZE(parts)), SIZE);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0); /* a signal may come while it is empty */
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	assert_int_equal(fd_write_parts(ends[1], parts, ARRAY_SIZE(parts)), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+	close(ends[1]);
+	while (got_size < SIZE && got_size + 1 < sizeof(got)) {
+		size_t before = got_size;
+
+		drain(0);
+		if (got_size == before)
+			break;
+	}
+	close(ends[0]);
+	assert_int_equal(got_size, SIZE);
+	assert_memory_equal(got, content, SIZE);
+}
+
+static void test_error(void **state)
+{
+	_cleanup_close_ int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	struct span parts[3];
+
+	(void)state;
+	assert_int_equal(cut(parts, ARRAY_SIZE(parts)), SIZE);
+	assert_int_equal(fd_write_parts(fd, parts, ARRAY_SIZE(parts)), -ENOSPC);
+	assert_int_equal(fd_write_parts(-1, parts, ARRAY_SIZE(parts)), -EBADF);
+	assert_int_equal(fd_write_parts(-1, parts, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_error),
+	};
+
+	for (size_t i = 0; i < SIZE; i++)
+		content[i] = (unsigned char)(i * 7 + i / 251);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
