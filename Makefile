@@ -259,3 +259,5 @@ clean:
 .PHONY: all clean test-programs check check-only check-dependencies check-sanitize check-unit lint fuzz coverage always install uninstall \
 	install-compat uninstall-compat
 .SECONDARY:
+# A file that was not finished is not there: rpcgen(1) leaves half of one when it fails.
+.DELETE_ON_ERROR:

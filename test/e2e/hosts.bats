@@ -44,7 +44,7 @@ walk() {
 
 @test "every profile can be entered" {
 	local name
-	[ "$("$enter" --list | wc -l)" -ge 19 ]
+	[ "$("$enter" --list | wc -l)" -ge 29 ]
 	"$enter" --list | while read -r name _; do
 		"$enter" "$name" -- true || { echo "$name"; exit 1; }
 	done
@@ -69,7 +69,8 @@ walk() {
 }
 
 @test "driver libraries ask for no version of glibc" {
-	run bash -c 'objdump -T "$1"/*/* 2>/dev/null | grep GLIBC_' bash "$programs/files"
+	[ "$(objdump -T "$programs"/files/{.,native-*}/*/* 2>/dev/null | grep -c 'UND.*dlopen')" -ge 5 ]
+	run bash -c 'objdump -T "$1"/{.,native-*}/*/* 2>/dev/null | grep GLIBC_' bash "$programs/files"
 	[ "$status" -eq 1 ]
 }
 
@@ -169,4 +170,22 @@ walk() {
 
 @test "native and paravirtual GPUs together" {
 	"$enter" native-and-dxg -- sh -c '[ -c /dev/dxg ] && [ -c /dev/nvidia0 ] && nvidia-smi -L | grep H200'
+}
+
+@test "drivers of other versions, in other places" {
+	"$enter" native-newer -- sh -c 'grep -q "  999.10.01  " /proc/driver/nvidia/version && nvidia-smi | grep "Driver Version: 999.10.01" &&
+		ldconfig -p | grep libnvidia-tomorrow.so.1'
+	"$enter" native-halfway -- sh -c 'grep -q "  570.86.10  " /proc/driver/nvidia/version && nvidia-smi | grep "Driver Version: 580.159.04"'
+	"$enter" native-prefix -- sh -c '! command -v nvidia-smi && /usr/local/nvidia/bin/nvidia-smi -L | grep "GPU 0"'
+	"$enter" native-no-cache -- sh -c '! ldconfig -p | grep "libcuda\.so" && [ -L /usr/local/nvidia/lib64/libcuda.so.1 ] &&
+		! /usr/local/nvidia/bin/nvidia-smi && LD_LIBRARY_PATH=/usr/local/nvidia/lib64 /usr/local/nvidia/bin/nvidia-smi -L | grep "GPU 1"'
+	"$enter" native-root -- sh -c '! ldconfig -p | grep "libcuda\.so" && ldconfig -r /usr/local/driver -p | grep "libcuda.so.1 "'
+	"$enter" native-compat32 -- sh -c 'ldconfig -p | grep "libcuda.so.1 (libc6) => /usr/lib/i386"'
+}
+
+@test "GPUs and nodes that are not there, and those of a fabric" {
+	"$enter" native-no-cache -- sh -c '[ -c /dev/nvidia0 ] && [ ! -e /dev/nvidia1 ] && grep Excluded:.*Yes /proc/driver/nvidia/gpus/0000:00:08.0/information'
+	"$enter" native-no-uvm -- sh -c '[ ! -e /dev/nvidia-uvm ] && ! grep nvidia-uvm /proc/devices && grep "^195 nvidia$" /proc/devices'
+	"$enter" native-fabric -- sh -c '[ "$(stat -c %t:%T /dev/nvidia-caps-imex-channels/channel3)" = f2:3 ] && [ -c /dev/nvidia-nvswitchctl ] &&
+		[ "$(stat -c %t:%T /dev/nvidia-nvswitch1)" = ef:1 ] && [ "$(ls /proc/driver/nvidia-nvswitch/devices | wc -l)" -eq 2 ]'
 }

@@ -16,14 +16,14 @@ setup_file() {
 on() {
 	local profile=$1
 	shift
-	PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH "$e2e/../hosts/native/enter" "$profile" -- "$@"
+	PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH "$e2e/../hosts/enter" "native-$profile" -- "$@"
 }
 
 # plan PROFILE JQ-FILTER [OPTION…]: what the filter says of the plan
 plan() {
 	local profile=$1 filter=$2
 	shift 2
-	run bash -c 'set -o pipefail; "$@" | jq -r "$0"' "$filter" "$e2e/../hosts/native/enter" "$profile" -- "$CTR_GPU_BUILD/bin/ctr-gpu" \
+	run bash -c 'set -o pipefail; "$@" | jq -r "$0"' "$filter" "$e2e/../hosts/enter" "native-$profile" -- "$CTR_GPU_BUILD/bin/ctr-gpu" \
 		"${globals[@]}" configure --dry-run --json "$@" /nowhere
 }
 globals=()
@@ -38,7 +38,7 @@ start() {
 	bundle "$image" "$directory" ".process.args = $(jq -cn '$ARGS.positional' --args -- "$@")
 		| .process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=$visible\"]
 		| .process.capabilities |= with_entries(.value += [\"CAP_MKNOD\"])"
-	run sandbox - "$e2e/../hosts/native/enter" "$profile" -- bash -c '
+	run sandbox "native-$profile" bash -c '
 		cd "$1" || exit
 		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new &&
 			mv config.new config.json || exit
@@ -49,7 +49,7 @@ start() {
 # ---- inventory ----
 
 @test "GPUs have the order of their PCI addresses, whatever their minors" {
-	run on four ctr-gpu info --json
+	run on unordered ctr-gpu info --json
 	expect_status 0
 	run jq -r '.adapters[] | "\(.index) \(.pciAddress) \(.uuid)"' <<<"$output"
 	expect_line "0 0000:07:00.0 GPU-00000001-2273-35fb-29be-3f6c49b83a95"
@@ -69,7 +69,7 @@ start() {
 }
 
 @test "a host with both kinds of GPU has one numbering" {
-	run "$e2e/../hosts/enter" wsl-nvidia -- "$e2e/../hosts/native/enter" nvidia -- "$CTR_GPU_BUILD/bin/ctr-gpu" info --json
+	run on and-dxg ctr-gpu info --json
 	expect_status 0
 	run jq -r '.adapters[] | "\(.index) \(.backend)"' <<<"$output"
 	expect_line "0 gpu-pv"
@@ -83,43 +83,43 @@ start() {
 }
 
 @test "nodes of another driver are not taken for NVIDIA's" {
-	run on nvidia bash -c 'rm /dev/nvidia0 && mknod /dev/nvidia0 c 1 3 && ctr-gpu info'
+	run on prefix bash -c 'rm /dev/nvidia0 && mknod /dev/nvidia0 c 1 3 && ctr-gpu info'
 	expect "/dev/nvidia0 is not a node of NVIDIA's driver"
-	run on nvidia bash -c 'rm /dev/nvidia-uvm && mknod /dev/nvidia-uvm c 1 3 && ctr-gpu list'
+	run on prefix bash -c 'rm /dev/nvidia-uvm && mknod /dev/nvidia-uvm c 1 3 && ctr-gpu list'
 	expect_no_line "/dev/nvidia-uvm"
 }
 
 # ---- selection ----
 
 @test "GPUs are selected by index, UUID, its beginning, and PCI address" {
-	plan four "$devices" --device 2
+	plan unordered "$devices" --device 2
 	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia0"
-	plan four "$devices" --device GPU-10000003
+	plan unordered "$devices" --device GPU-10000003
 	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia0"
-	plan four "$devices" --device 0000:0A:00.0,GPU-00000001-2273-35fb-29be-3f6c49b83a95
+	plan unordered "$devices" --device 0000:0A:00.0,GPU-00000001-2273-35fb-29be-3f6c49b83a95
 	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia2 /dev/nvidia3"
-	plan four "$devices" --device GPU-0000000
+	plan unordered "$devices" --device GPU-0000000
 	expect "E_UNKNOWN_DEVICE"
-	plan four "$devices" --device none
+	plan unordered "$devices" --device none
 	expect_line ""
-	plan four '.mounts | length' --device none
+	plan unordered '.mounts | length' --device none
 	[[ $output -gt 5 ]]
 }
 
 @test "a part of a GPU brings its own capabilities and no others" {
 	plan mig '[.devices[].path | select(test("caps|nvidia[0-9]"))] | join(" ")' --device 1:2
-	expect_line "/dev/nvidia1 /dev/nvidia-caps/nvidia-cap219 /dev/nvidia-caps/nvidia-cap221"
+	expect_line "/dev/nvidia1 /dev/nvidia-caps/nvidia-cap156 /dev/nvidia-caps/nvidia-cap158"
 	plan mig '[.devices[].path | select(test("caps|nvidia[0-9]"))] | join(" ")' \
-		--device MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/2/0
+		--device MIG-GPU-b703df58-2273-35fb-29be-3f6c49b83a96/2/0
 	expect_line "/dev/nvidia1 /dev/nvidia-caps/nvidia-cap156 /dev/nvidia-caps/nvidia-cap157"
 	plan mig '[.devices[].path | select(test("caps"))] | length' --device 1
-	expect_line 5
+	expect_line 7
 	plan mig '[.hidden[].path] | sort | join(" ")' --device 1:0
-	expect_line "/proc/driver/nvidia/capabilities/gpu0 /proc/driver/nvidia/capabilities/gpu1/mig/gi9 /proc/driver/nvidia/gpus/0000:01:00.0"
+	expect_line "/proc/driver/nvidia/capabilities/gpu0 /proc/driver/nvidia/capabilities/gpu1/mig/gi2 /proc/driver/nvidia/capabilities/gpu1/mig/gi5 /proc/driver/nvidia/gpus/0000:00:06.0"
 }
 
 @test "the procfs of a container says that nobody makes device nodes" {
-	plan nvidia '.files[] | select(.target == "/proc/driver/nvidia/params").content'
+	plan prefix '.files[] | select(.target == "/proc/driver/nvidia/params").content'
 	expect_line "ModifyDeviceFiles: 0"
 	expect_line "DeviceFileUID: 0"
 	expect_no_line "ModifyDeviceFiles: 1"
@@ -133,15 +133,15 @@ start() {
 }
 
 @test "a part's own UUID, which only NVML knows, selects it" {
-	plan mig '[.devices[].path | select(test("caps"))] | join(" ")' --device MIG-33333333-58a6-5f08-a9e1-2cd1b4a1b8f0
-	expect_line "/dev/nvidia-caps/nvidia-cap219 /dev/nvidia-caps/nvidia-cap221"
-	plan mig . --device MIG-44444444-58a6-5f08-a9e1-2cd1b4a1b8f0
+	plan mig '[.devices[].path | select(test("caps"))] | join(" ")' --device MIG-00020001-2273-35fb-29be-3f6c49b83a96
+	expect_line "/dev/nvidia-caps/nvidia-cap156 /dev/nvidia-caps/nvidia-cap158"
+	plan mig . --device MIG-00020002-2273-35fb-29be-3f6c49b83a96
 	expect "E_UNKNOWN_DEVICE"
 }
 
 @test "an NVML that is no NVML is named, and how to do without it" {
-	run on mig bash -c 'lib=/usr/local/nvidia/lib64 && cp $lib/libnvidia-cfg.so.580.159.04 $lib/libnvidia-ml.so.580.159.04 &&
-		ctr-gpu list --device MIG-33333333-58a6-5f08-a9e1-2cd1b4a1b8f0'
+	run on mig bash -c 'lib=/usr/lib/x86_64-linux-gnu && cp $lib/libnvidia-cfg.so.580.159.04 $lib/libnvidia-ml.so.580.159.04 &&
+		ctr-gpu list --device MIG-00020001-2273-35fb-29be-3f6c49b83a96'
 	expect_status 1
 	expect "E_DRIVER_LIBRARY"
 	expect "it has no nvmlInit_v2"
@@ -149,12 +149,12 @@ start() {
 }
 
 @test "an NVML that hangs costs its deadline, and only who names a part by what NVML alone knows" {
-	run on mig bash -c 'cp "$CTR_GPU_BUILD/test/lib/hangs.so" /usr/local/nvidia/lib64/libnvidia-ml.so.580.159.04 || exit 7
-		ctr-gpu --timeout=0.3 list --device MIG-33333333-58a6-5f08-a9e1-2cd1b4a1b8f0'
+	run on mig bash -c 'cp "$CTR_GPU_BUILD/test/lib/hangs.so" /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.159.04 || exit 7
+		ctr-gpu --timeout=0.3 list --device MIG-00020001-2273-35fb-29be-3f6c49b83a96'
 	expect_status 1
 	expect "E_DRIVER_TIMEOUT"
 	expect "did not answer within 0.3 s"
-	run on mig bash -c 'cp "$CTR_GPU_BUILD/test/lib/hangs.so" /usr/local/nvidia/lib64/libnvidia-ml.so.580.159.04 || exit 7
+	run on mig bash -c 'cp "$CTR_GPU_BUILD/test/lib/hangs.so" /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.159.04 || exit 7
 		ctr-gpu --timeout=0.3 list --device 1:0'
 	expect_status 0
 }
@@ -168,12 +168,12 @@ start() {
 }
 
 @test "a capability brings its libraries and no others" {
-	plan nvidia '[.libraryDirectories[].libraries[] | select(test("cuda|encode|ml|GLX|ngx"))] | sort | join(" ")' -c
+	plan prefix '[.libraryDirectories[].libraries[] | select(test("cuda|encode|ml|GLX|ngx"))] | sort | join(" ")' -c
 	expect_line "libcuda.so libcuda.so.1 libcudadebugger.so.1"
-	plan nvidia '[.libraryDirectories[].libraries[] | select(test("cuda|encode|ml|GLX|ngx"))] | sort | join(" ")' -u
+	plan prefix '[.libraryDirectories[].libraries[] | select(test("cuda|encode|ml|GLX|ngx"))] | sort | join(" ")' -u
 	expect_line "libnvidia-ml.so libnvidia-ml.so.1"
-	plan nvidia '[.mounts[].target | select(startswith("/usr/share"))] | sort | join(" ")' -g
-	expect_line "/usr/share/glvnd/egl_vendor.d/10_nvidia.json /usr/share/vulkan/icd.d/nvidia_icd.json"
+	plan prefix '[.mounts[].target | select(startswith("/usr/share"))] | sort | join(" ")' -g
+	expect_line "/usr/share/glvnd/egl_vendor.d/10_nvidia.json /usr/share/vulkan/icd.d/nvidia_icd.json /usr/share/vulkan/implicit_layer.d/nvidia_layers.json"
 }
 
 @test "libraries that the table does not know go with compute, under their SONAMEs" {
@@ -191,16 +191,16 @@ start() {
 	expect_line "/usr/lib/ctr-gpu/libcuda.so.1"
 	plan compat32 '[.mounts[].target | select(test("libcuda.so.1"))] | join(" ")' -c --compat32
 	expect_line "/usr/lib/ctr-gpu/libcuda.so.1 /usr/lib/ctr-gpu/32/libcuda.so.1"
-	plan nvidia '.warnings[]' -c --compat32
+	plan prefix '.warnings[]' -c --compat32
 	expect "32-bit libraries are asked for"
 }
 
 @test "a driver below a root of its own is found there, and not without" {
-	globals=(--root /run/nvidia/driver)
+	globals=(--root /usr/local/driver)
 	plan root '[.mounts[] | select(.target == "/usr/lib/ctr-gpu/libcuda.so.1") | .source] | join(" ")'
-	expect_line "/run/nvidia/driver/usr/lib64/libcuda.so.580.159.04"
+	expect_line "/usr/local/driver/usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04"
 	plan root '[.mounts[] | select(.target == "/usr/bin/nvidia-smi") | .source] | join(" ")'
-	expect_line "/run/nvidia/driver/usr/bin/nvidia-smi"
+	expect_line "/usr/local/driver/usr/bin/nvidia-smi"
 	globals=()
 	plan root .
 	expect "no libraries of that version are below /"
@@ -209,9 +209,9 @@ start() {
 # ---- requirements ----
 
 @test "requirements are held against driver, CUDA and brand without loading anything" {
-	plan nvidia "$devices" --require 'cuda>=13.0 brand=tesla,driver>=470'
+	plan prefix "$devices" --require 'cuda>=13.0 brand=tesla,driver>=470'
 	expect_status 0
-	plan nvidia "$devices" --require 'cuda>=14.0'
+	plan prefix "$devices" --require 'cuda>=14.0'
 	expect "E_REQUIREMENT"
 	expect "CUDA 13.0, driver 580.159.04"
 	plan compat32 "$devices" --require 'brand=geforcertx,driver<581'
@@ -230,11 +230,11 @@ start() {
 # ---- containers ----
 
 works_in() {
-	start nvidia "$1" all /usr/bin/probe
+	start prefix "$1" all /usr/bin/probe
 	echo "in $1: $output"
 	expect_status 0
 	expect_line "cuInit=0"
-	expect_line "device=minor 0"
+	expect_line "device=NVIDIA H200"
 	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
 	expect_line "library=/usr/lib/ctr-gpu/libnvidia-ptxjitcompiler.so.1"
 }
@@ -246,7 +246,7 @@ works_in() {
 }
 
 @test "an unselected GPU cannot be opened, not even through a node of one's own" {
-	start four debian 2 /bin/sh -c '
+	start unordered debian 2 /bin/sh -c '
 		ls /dev | grep nvidia
 		probe open /dev/nvidia0; probe open /dev/nvidiactl; probe open /dev/nvidia-uvm
 		probe node 195 2 /tmp/other; probe node 195 0 /tmp/own'
@@ -261,7 +261,7 @@ works_in() {
 }
 
 @test "without a selection nothing of a GPU is visible" {
-	start four debian void /bin/sh -c 'ls /dev /usr/lib; probe node 195 0 /tmp/node'
+	start unordered debian void /bin/sh -c 'ls /dev /usr/lib; probe node 195 0 /tmp/node'
 	expect_status 0
 	expect_not nvidia
 	expect_no_line ctr-gpu
@@ -269,9 +269,9 @@ works_in() {
 }
 
 @test "a part of a GPU in a container: its capabilities open, others do not" {
-	start mig debian 1:0 /bin/sh -c '
+	start mig debian 1:1 /bin/sh -c '
 		probe open /dev/nvidia-caps/nvidia-cap156; probe open /dev/nvidia-caps/nvidia-cap157
-		probe node 510 219 /tmp/other; probe open /dev/nvidia1'
+		probe node 241 158 /tmp/other; probe open /dev/nvidia1'
 	expect_status 0
 	expect_line "/dev/nvidia-caps/nvidia-cap156=ENXIO"
 	expect_line "/dev/nvidia-caps/nvidia-cap157=ENXIO"

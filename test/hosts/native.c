@@ -14,13 +14,8 @@
 #include "base/cleanup.h"
 #include "tree.h"
 
-#define VERSION "580.159.04"
-
-enum { MAJOR_NVIDIA = 195, MAJOR_UVM = 238, MAJOR_CAPS = 241, MINOR_CTL = 255, MINOR_MODESET = 254 };
-
-static const char driver_version[] =
-	"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " VERSION "  Release Build  (nixbld@)  \n"
-	"GCC version:  gcc version 15.3.0 (GCC) \n";
+enum { MAJOR_NVIDIA = 195, MAJOR_UVM = 238, MAJOR_NVSWITCH = 239, MAJOR_CAPS = 241, MAJOR_IMEX = 242,
+       MINOR_CTL = 255, MINOR_MODESET = 254, MINOR_NVSWITCHCTL = 255 };
 
 static const char driver_params[] = "ResmanDebugLevel: 4294967295\n"
 				    "RmLogonRC: 1\n"
@@ -36,28 +31,31 @@ static const char driver_params[] = "ResmanDebugLevel: 4294967295\n"
 				    "RegistryDwords: \"\"\n"
 				    "ExcludedGpus: \"\"\n";
 
-static const char device_lines[] = "195 nvidia\n195 nvidiactl\n238 nvidia-uvm\n239 nvidia-nvswitch\n240 nvidia-nvlink\n"
-				   "241 nvidia-caps\n242 nvidia-caps-imex-channels\n";
+#define DEVICES_BEFORE_UVM "195 nvidia\n195 nvidiactl\n"
+#define DEVICES_AFTER_UVM "239 nvidia-nvswitch\n240 nvidia-nvlink\n241 nvidia-caps\n242 nvidia-caps-imex-channels\n"
 
-/* Writes a file whose name has @number and so on in it, with its directories. */
+static int mkdirs_above(char *path)
+{
+	char *name = strrchr(path, '/');
+	int r;
+
+	*name = '\0';
+	r = tree_mkdirs(path);
+	*name = '/';
+	return r;
+}
+
+/* Writes a file whose name has a number and so on in it, with its directories. */
 __attribute__((format(printf, 2, 3))) static int write_at(const char *text, const char *format, ...)
 {
 	_cleanup_free_ char *path = NULL;
 	va_list arguments;
-	char *name;
 	int length;
 
 	va_start(arguments, format);
 	length = vasprintf(&path, format, arguments);
 	va_end(arguments);
-	if (length < 0)
-		return -1;
-	name = strrchr(path, '/');
-	*name = '\0';
-	if (tree_mkdirs(path) < 0)
-		return -1;
-	*name = '/';
-	return tree_write(path, text);
+	return length < 0 || mkdirs_above(path) < 0 ? -1 : tree_write(path, text);
 }
 
 __attribute__((format(printf, 4, 5))) static int node_at(unsigned node_major, unsigned node_minor, mode_t mode,
@@ -70,7 +68,7 @@ __attribute__((format(printf, 4, 5))) static int node_at(unsigned node_major, un
 	va_start(arguments, format);
 	length = vasprintf(&path, format, arguments);
 	va_end(arguments);
-	return length < 0 ? -1 : tree_node(path, mode, makedev(node_major, node_minor));
+	return length < 0 || mkdirs_above(path) < 0 ? -1 : tree_node(path, mode, makedev(node_major, node_minor));
 }
 
 /* The minors that nvidia-modprobe(1) and mig-minors know: 15 GPU instances for each GPU, 8 compute instances in each. */
@@ -91,23 +89,42 @@ static int instance_nodes(const struct profile_gpu *gpu, const char *directory)
 	return 0;
 }
 
-int native_nodes(const struct profile *profile, const char *directory)
+static int driver_nodes(const struct profile_native *native, const char *directory)
 {
-	_cleanup_free_ char *caps = NULL;
-
-	if (asprintf(&caps, "%s/nvidia-caps", directory) < 0 || tree_mkdirs(caps) < 0)
-		return -1;
 	if (node_at(MAJOR_NVIDIA, MINOR_CTL, 0666, "%s/nvidiactl", directory) < 0 ||
 	    node_at(MAJOR_NVIDIA, MINOR_MODESET, 0666, "%s/nvidia-modeset", directory) < 0 ||
-	    node_at(MAJOR_UVM, 0, 0666, "%s/nvidia-uvm", directory) < 0 ||
-	    node_at(MAJOR_UVM, 1, 0666, "%s/nvidia-uvm-tools", directory) < 0 ||
-	    node_at(MAJOR_CAPS, 1, 0400, "%s/nvidia-cap1", caps) < 0 || node_at(MAJOR_CAPS, 2, 0444, "%s/nvidia-cap2", caps) < 0)
+	    node_at(MAJOR_CAPS, 1, 0400, "%s/nvidia-caps/nvidia-cap1", directory) < 0 ||
+	    node_at(MAJOR_CAPS, 2, 0444, "%s/nvidia-caps/nvidia-cap2", directory) < 0)
 		return -1;
-	for (size_t i = 0; i < profile->gpu_count; i++) {
-		const struct profile_gpu *gpu = &profile->gpus[i];
+	if (!native->uvm)
+		return 0;
+	return node_at(MAJOR_UVM, 0, 0666, "%s/nvidia-uvm", directory) < 0 ||
+	       node_at(MAJOR_UVM, 1, 0666, "%s/nvidia-uvm-tools", directory) < 0 ? -1 : 0;
+}
 
-		if (node_at(MAJOR_NVIDIA, gpu->minor, 0666, "%s/nvidia%u", directory, gpu->minor) < 0 ||
-		    instance_nodes(gpu, directory) < 0)
+/* What a machine of an NVLink fabric has besides. */
+static int fabric_nodes(const struct profile_native *native, const char *directory)
+{
+	for (size_t i = 0; i < native->imex_channel_count; i++)
+		if (node_at(MAJOR_IMEX, native->imex_channels[i], 0666, "%s/nvidia-caps-imex-channels/channel%u", directory,
+			    native->imex_channels[i]) < 0)
+			return -1;
+	for (unsigned i = 0; i < native->nvswitches; i++)
+		if (node_at(MAJOR_NVSWITCH, i, 0666, "%s/nvidia-nvswitch%u", directory, i) < 0)
+			return -1;
+	return native->nvswitches ? node_at(MAJOR_NVSWITCH, MINOR_NVSWITCHCTL, 0666, "%s/nvidia-nvswitchctl", directory) : 0;
+}
+
+int native_nodes(const struct profile_native *native, const char *directory)
+{
+	if (driver_nodes(native, directory) < 0 || fabric_nodes(native, directory) < 0)
+		return -1;
+	for (size_t i = 0; i < native->gpu_count; i++) {
+		const struct profile_gpu *gpu = &native->gpus[i];
+
+		if (gpu->node && node_at(MAJOR_NVIDIA, gpu->minor, 0666, "%s/nvidia%u", directory, gpu->minor) < 0)
+			return -1;
+		if (instance_nodes(gpu, directory) < 0)
 			return -1;
 	}
 	return 0;
@@ -137,7 +154,7 @@ static int write_instance(const struct profile_gpu *gpu, size_t number, const ch
 	return 0;
 }
 
-static int write_gpu(const struct profile_gpu *gpu, const char *directory)
+static int write_gpu(const struct profile_gpu *gpu, const char *module, const char *directory)
 {
 	_cleanup_free_ char *information = NULL, *mig = NULL;
 
@@ -151,9 +168,9 @@ static int write_gpu(const struct profile_gpu *gpu, const char *directory)
 		     "DMA Mask: \t 0xfffffffffffff\n"
 		     "Bus Location: \t %s\n"
 		     "Device Minor: \t %u\n"
-		     "GPU Firmware: \t " VERSION "\n"
-		     "GPU Excluded:\t No\n",
-		     gpu->name, 41 + gpu->minor, gpu->uuid, gpu->pci, gpu->minor) < 0 ||
+		     "GPU Firmware: \t %s\n"
+		     "GPU Excluded:\t %s\n",
+		     gpu->name, 41 + gpu->minor, gpu->uuid, gpu->pci, gpu->minor, module, gpu->excluded ? "Yes" : "No") < 0 ||
 	    asprintf(&mig, "%s/capabilities/gpu%u/mig", directory, gpu->minor) < 0)
 		return -1;
 	if (write_at(information, "%s/gpus/%s/information", directory, gpu->pci) < 0 ||
@@ -166,7 +183,7 @@ static int write_gpu(const struct profile_gpu *gpu, const char *directory)
 }
 
 /* This machine's list with NVIDIA's drivers in front of the block devices. */
-static int write_devices(const char *path)
+static int write_devices(const struct profile_native *native, const char *path)
 {
 	char devices[8192];
 	_cleanup_fclose_ FILE *proc = fopen("/proc/devices", "re");
@@ -175,33 +192,45 @@ static int write_devices(const char *path)
 
 	devices[proc ? fread(devices, 1, sizeof(devices) - 1, proc) : 0] = '\0';
 	block = strstr(devices, "\nBlock devices:");
-	if (!block || asprintf(&text, "%.*s%s%s", (int)(block - devices), devices, device_lines, block) < 0) {
+	if (!block || asprintf(&text, "%.*s" DEVICES_BEFORE_UVM "%s" DEVICES_AFTER_UVM "%s", (int)(block - devices), devices,
+			       native->uvm ? "238 nvidia-uvm\n" : "", block) < 0) {
 		(void)fprintf(stderr, "enter: /proc/devices cannot be read\n");
 		return -1;
 	}
 	return tree_write(path, text);
 }
 
-int native_proc(const struct profile *profile, const char *directory)
+int native_proc(const struct profile_native *native, const char *directory)
 {
-	_cleanup_free_ char *nvidia = NULL, *devices = NULL;
+	_cleanup_free_ char *nvidia = NULL, *devices = NULL, *version = NULL;
 
-	if (asprintf(&nvidia, "%s/driver/nvidia", directory) < 0 || asprintf(&devices, "%s/devices", directory) < 0)
+	if (asprintf(&nvidia, "%s/driver/nvidia", directory) < 0 || asprintf(&devices, "%s/devices", directory) < 0 ||
+	    asprintf(&version,
+		     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  %s  Release Build  (nixbld@)  \n"
+		     "GCC version:  gcc version 15.3.0 (GCC) \n",
+		     native->module) < 0)
 		return -1;
-	if (write_at(driver_version, "%s/version", nvidia) < 0 || write_at(driver_params, "%s/params", nvidia) < 0 ||
+	if (write_at(version, "%s/version", nvidia) < 0 || write_at(driver_params, "%s/params", nvidia) < 0 ||
 	    write_at("Binary: \"\"\n", "%s/registry", nvidia) < 0 || write_capability(1, 0400, nvidia, "mig/config") < 0 ||
 	    write_capability(2, 0444, nvidia, "mig/monitor") < 0 || write_capability(4323, 0400, nvidia, "fabric-imex-mgmt") < 0)
 		return -1;
-	for (size_t i = 0; i < profile->gpu_count; i++)
-		if (write_gpu(&profile->gpus[i], nvidia) < 0)
+	for (size_t i = 0; i < native->gpu_count; i++)
+		if (write_gpu(&native->gpus[i], native->module, nvidia) < 0)
 			return -1;
-	return write_devices(devices);
+	for (unsigned i = 0; i < native->nvswitches; i++) {
+		char path[512];
+
+		(void)snprintf(path, sizeof(path), "%s/driver/nvidia-nvswitch/devices/0000:%02x:00.0", directory, 0xc1 + i);
+		if (tree_mkdirs(path) < 0)
+			return -1;
+	}
+	return write_devices(native, devices);
 }
 
-int native_sys(const struct profile *profile, const char *directory)
+int native_sys(const struct profile_native *native, const char *directory)
 {
-	for (size_t i = 0; i < profile->gpu_count; i++) {
-		const struct profile_gpu *gpu = &profile->gpus[i];
+	for (size_t i = 0; i < native->gpu_count; i++) {
+		const struct profile_gpu *gpu = &native->gpus[i];
 		char device[16];
 
 		(void)snprintf(device, sizeof(device), "0x%04x\n", gpu->device);
@@ -214,36 +243,49 @@ int native_sys(const struct profile *profile, const char *directory)
 	return 0;
 }
 
-int native_files(const struct profile *profile, const char *files)
+/* Sets of files, and where they lie: in Debian, and below a prefix. */
+static const struct native_set {
+	const char *name, *debian, *below_prefix;
+	mode_t mode;
+	bool versioned; /* in a directory of the driver's version */
+} sets[] = {
+	{ "lib", "/usr/lib/x86_64-linux-gnu", "/lib64", 0755, false },
+	{ "lib32", "/usr/lib/i386-linux-gnu", "/lib32", 0755, false },
+	{ "bin", "/usr/bin", "/bin", 0755, false },
+	{ "firmware", "/usr/lib/firmware/nvidia", "/firmware/nvidia", 0644, true },
+	{ "xorg", "/usr/lib/xorg/modules/drivers", "/xorg/modules/drivers", 0755, false },
+	{ "vulkan", "/usr/share/vulkan/icd.d", "/share/vulkan/icd.d", 0644, false },
+	{ "layers", "/usr/share/vulkan/implicit_layer.d", "/share/vulkan/implicit_layer.d", 0644, false },
+	{ "egl", "/usr/share/glvnd/egl_vendor.d", "/share/glvnd/egl_vendor.d", 0644, false },
+	{ "opencl", "/etc/OpenCL/vendors", "/etc/OpenCL/vendors", 0644, false },
+	{ "profiles", "/usr/share/nvidia", "/share/nvidia", 0644, false },
+};
+
+static int install(const struct profile_native *native, const struct native_set *set, const char *files)
 {
-	const struct {
-		const char *set, *directory;
-		mode_t mode;
-	} sets[] = {
-		{ "lib", profile->native_libraries, 0755 },
-		{ "lib32", "/usr/lib/i386-linux-gnu", 0755 },
-		{ "bin", "/usr/bin", 0755 },
-		{ "firmware", "/usr/lib/firmware/nvidia/" VERSION, 0644 },
-		{ "xorg", "/usr/lib/xorg/modules/drivers", 0755 },
-		{ "vulkan", "/usr/share/vulkan/icd.d", 0644 },
-		{ "layers", "/usr/share/vulkan/implicit_layer.d", 0644 },
-		{ "egl", "/usr/share/glvnd/egl_vendor.d", 0644 },
-		{ "opencl", "/etc/OpenCL/vendors", 0644 },
-		{ "profiles", "/usr/share/nvidia", 0644 },
-	};
+	_cleanup_free_ char *from = NULL, *to = NULL;
+
+	if (asprintf(&from, "%s/native-%s/%s", files, native->driver, set->name) < 0 ||
+	    asprintf(&to, "%s%s%s/%s", native->root, native->prefix ?: "", native->prefix ? set->below_prefix : set->debian,
+		     set->versioned ? native->driver : "") < 0)
+		return -1;
+	/* Not every compiler makes 32-bit libraries. */
+	if (strcmp(set->name, "lib32") == 0 && (!native->compat32 || access(from, F_OK) < 0))
+		return 0;
+	return tree_mkdirs(to) < 0 ? -1 : tree_copy(from, to, set->mode);
+}
+
+int native_files(const struct profile_native *native, const char *files)
+{
+	const char *prefix = native->prefix ?: "";
 	_cleanup_free_ char *directories = NULL;
 
-	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
-		_cleanup_free_ char *from = NULL;
-
-		if (asprintf(&from, "%s/native-%s", files, sets[i].set) < 0)
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		if (install(native, &sets[i], files) < 0)
 			return -1;
-		if (access(from, F_OK) < 0)
-			continue; /* 32-bit libraries, where the compiler makes none */
-		if (tree_mkdirs(sets[i].directory) < 0 || tree_copy(from, sets[i].directory, sets[i].mode) < 0)
-			return -1;
-	}
-	if (asprintf(&directories, "%s\n/usr/lib/i386-linux-gnu\n", profile->native_libraries) < 0)
+	if (asprintf(&directories, "%s%s\n%s%s\n", prefix, native->prefix ? sets[0].below_prefix : sets[0].debian, prefix,
+		     native->prefix ? sets[1].below_prefix : sets[1].debian) < 0)
 		return -1;
-	return tree_write("/etc/ld.so.conf.d/00-nvidia.conf", directories);
+	return native->root[0] ? write_at(directories, "%s/etc/ld.so.conf", native->root) :
+				 write_at(directories, "/etc/ld.so.conf.d/00-nvidia.conf");
 }

@@ -10,13 +10,16 @@
 #include "profile.h"
 
 /** Makes nvidia0, nvidiactl, nvidia-uvm, nvidia-caps/… in @directory. */
-int native_nodes(const struct profile *profile, const char *directory);
+int native_nodes(const struct profile_native *native, const char *directory);
 
 /** Writes driver/nvidia/… and devices, this machine's with NVIDIA's lines in it, into @directory. */
-int native_proc(const struct profile *profile, const char *directory);
+int native_proc(const struct profile_native *native, const char *directory);
 
 /** Writes what /sys/bus/pci/devices says of each GPU into @directory. */
-int native_sys(const struct profile *profile, const char *directory);
+int native_sys(const struct profile_native *native, const char *directory);
 
-/** Installs the driver's libraries, programs, firmware and configuration into the root directory. */
-int native_files(const struct profile *profile, const char *files);
+/**
+ * Installs the driver's libraries, programs, firmware and configuration where the profile says, and names their directories
+ * to ldconfig(8).
+ */
+int native_files(const struct profile_native *native, const char *files);

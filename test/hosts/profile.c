@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define STORE_PREFIX "C:\\Windows\\System32\\DriverStore\\FileRepository\\"
+#define DRIVER "580.159.04"
 
 static const struct {
 	const char *name;
@@ -95,6 +96,12 @@ static const char *read_adapter(const json_t *object, struct profile_adapter *re
 	return NULL;
 }
 
+/* What holds unless a profile says otherwise. */
+static bool is_not_false(const json_t *object, const char *key)
+{
+	return !json_is_false(json_object_get(object, key));
+}
+
 static const char *read_gpu(const json_t *object, struct profile_gpu *ret)
 {
 	const json_t *list = json_object_get(object, "mig"), *entry;
@@ -105,6 +112,8 @@ static const char *read_gpu(const json_t *object, struct profile_gpu *ret)
 	ret->uuid = text(object, "uuid");
 	ret->minor = number(object, "minor");
 	ret->device = number(object, "device");
+	ret->node = is_not_false(object, "node");
+	ret->excluded = json_is_true(json_object_get(object, "excluded"));
 	if (!ret->name || !ret->pci || !ret->uuid || json_array_size(list) > PROFILE_INSTANCES_MAX)
 		return "a native GPU needs name, pci and uuid, and has 7 MIG instances at most";
 	json_array_foreach(list, index, entry) {
@@ -115,15 +124,24 @@ static const char *read_gpu(const json_t *object, struct profile_gpu *ret)
 	return NULL;
 }
 
-static const char *read_native(const json_t *object, struct profile *ret)
+static const char *read_native(const json_t *object, struct profile_native *ret)
 {
-	const json_t *list = json_object_get(object, "gpus"), *entry;
+	const json_t *list = json_object_get(object, "gpus"), *channels = json_object_get(object, "imex_channels"), *entry;
 	size_t index;
 
-	ret->native = object != NULL;
-	ret->native_libraries = text(object, "libraries") ?: "/usr/lib/x86_64-linux-gnu";
-	if (json_array_size(list) > PROFILE_GPUS_MAX)
-		return "too many GPUs";
+	ret->present = object != NULL;
+	ret->driver = text(object, "driver") ?: DRIVER;
+	ret->module = text(object, "module") ?: ret->driver;
+	ret->root = text(object, "root") ?: "";
+	ret->prefix = text(object, "prefix");
+	ret->loader_cache = is_not_false(object, "loader_cache");
+	ret->compat32 = json_is_true(json_object_get(object, "compat32"));
+	ret->uvm = is_not_false(object, "uvm");
+	ret->nvswitches = number(object, "nvswitches");
+	if (json_array_size(list) > PROFILE_GPUS_MAX || json_array_size(channels) > PROFILE_CHANNELS_MAX)
+		return "too many GPUs or IMEX channels";
+	json_array_foreach(channels, index, entry)
+		ret->imex_channels[ret->imex_channel_count++] = (uint32_t)json_integer_value(entry);
 	json_array_foreach(list, index, entry) {
 		const char *wrong = read_gpu(entry, &ret->gpus[ret->gpu_count++]);
 
@@ -157,7 +175,7 @@ static const char *read_document(const json_t *root, struct profile *ret)
 		if (wrong)
 			return wrong;
 	}
-	return read_native(json_object_get(root, "native"), ret);
+	return read_native(json_object_get(root, "native"), &ret->native);
 }
 
 int profile_load(const char *path, struct profile *ret)

@@ -12,7 +12,7 @@
 
 #include "abi.h"
 
-enum { PROFILE_SETS_MAX = 8, PROFILE_GPUS_MAX = 16, PROFILE_INSTANCES_MAX = 7 };
+enum { PROFILE_SETS_MAX = 8, PROFILE_GPUS_MAX = 16, PROFILE_INSTANCES_MAX = 7, PROFILE_CHANNELS_MAX = 8 };
 
 enum profile_files {
 	FILES_WHOLE,  /* the directory and what belongs in it */
@@ -38,10 +38,28 @@ struct profile_adapter {
 struct profile_gpu {
 	const char *name, *pci, *uuid;
 	uint32_t minor, device;
+	bool node;     /* there is one in /dev */
+	bool excluded; /* the module was told not to touch it */
 	struct {
 		uint32_t id, compute_instances;
 	} mig[PROFILE_INSTANCES_MAX]; /* its GPU instances */
 	size_t mig_count;
+};
+
+/* NVIDIA's kernel module and the driver's files. */
+struct profile_native {
+	bool present;	    /* even if it drives no GPU */
+	const char *module; /* version that runs */
+	const char *driver; /* version that is installed */
+	const char *root;   /* the directory that is the driver's "/"; "" if that is the host's */
+	const char *prefix; /* the directory that everything lies below; NULL: where Debian puts it */
+	bool loader_cache;  /* the loader's cache knows the libraries */
+	bool compat32, uvm; /* 32-bit libraries are installed; the module nvidia-uvm is loaded */
+	uint32_t nvswitches;
+	uint32_t imex_channels[PROFILE_CHANNELS_MAX];
+	size_t imex_channel_count;
+	struct profile_gpu gpus[PROFILE_GPUS_MAX];
+	size_t gpu_count;
 };
 
 struct profile {
@@ -58,10 +76,7 @@ struct profile {
 	struct profile_adapter adapters[ADAPTERS_MAX];
 	size_t adapter_count;
 
-	bool native; /* NVIDIA's kernel module and driver files are here, even if it drives no GPU */
-	const char *native_libraries; /* directory of the driver's libraries */
-	struct profile_gpu gpus[PROFILE_GPUS_MAX];
-	size_t gpu_count;
+	struct profile_native native;
 };
 
 /**

@@ -24,17 +24,26 @@ hosts_store_amd = amdxc64.so libamdenc64.so u0198975.inf amdkmdag.sys
 hosts_store_npu = libamdxdna_mcdm.so kipudrv.inf kipudrv.sys
 hosts_store_microsoft = basicrender.inf
 
-# The driver of a native host: what has a SONAME with a number, and what has its whole name as SONAME.
-hosts_driver = 580.159.04
+# The drivers of native hosts: what has a SONAME with a number, and what has its whole name as SONAME. One is older than the
+# note in which libcuda tells its CUDA version, and one newer than anybody's list of libraries.
+hosts_drivers = 570.86.10 580.159.04 999.10.01
+hosts_cuda_570.86.10 = -DCUDA_VERSION=12080
+hosts_cuda_580.159.04 = -DCUDA_VERSION=13000 -DCUDA_NOTE='"13.0"'
+hosts_cuda_999.10.01 = -DCUDA_VERSION=19020 -DCUDA_NOTE='"19.2"'
 hosts_native_numbered = libcuda:1 libnvidia-ml:1 libnvidia-ptxjitcompiler:1 libnvidia-nvvm:4 libcudadebugger:1 \
 	libnvidia-opencl:1 libnvidia-cfg:1 libnvidia-allocator:1 libnvidia-encode:1 libnvcuvid:1 libnvidia-opticalflow:1 \
 	libnvidia-fbc:1 libvdpau_nvidia:1 libnvoptix:1 libnvidia-ngx:1 libEGL_nvidia:0 libGLX_nvidia:0 libGLESv1_CM_nvidia:1 \
 	libGLESv2_nvidia:2
 hosts_native_whole = libnvidia-eglcore libnvidia-glcore libnvidia-glsi libnvidia-tls libnvidia-rtcore libnvidia-gpucomp \
 	libnvidia-glvkspirv libnvidia-pkcs11-openssl3
+hosts_native_numbered_999.10.01 = libnvidia-tomorrow:1
+hosts_native_whole_999.10.01 = libnvidia-tomorrowcore
 hosts_native_32 = libcuda:1 libnvidia-ml:1 libnvidia-ptxjitcompiler:1 libnvidia-opencl:1 libGLX_nvidia:0
-hosts_native_lib = $(foreach name,$(hosts_native_numbered) $(hosts_native_whole),$(firstword $(subst :, ,$(name))).so.$(hosts_driver))
-hosts_native_lib32 = $(foreach name,$(hosts_native_32),$(firstword $(subst :, ,$(name))).so.$(hosts_driver))
+
+# hosts_native_set(VERSION, SET): the files of a set
+hosts_names = $(foreach name,$(2),$(firstword $(subst :, ,$(name))).so.$(1))
+hosts_native_lib = $(call hosts_names,$(1),$(hosts_native_numbered) $(hosts_native_numbered_$(1)) $(hosts_native_whole) $(hosts_native_whole_$(1)))
+hosts_native_lib32 = $(call hosts_names,$(1),$(hosts_native_32))
 hosts_native_bin = nvidia-smi nvidia-debugdump nvidia-persistenced nvidia-cuda-mps-control nvidia-cuda-mps-server
 hosts_native_firmware = gsp_ga10x.bin gsp_tu10x.bin
 hosts_native_xorg = nvidia_drv.so
@@ -42,11 +51,12 @@ hosts_native_vulkan = nvidia_icd.json
 hosts_native_layers = nvidia_layers.json
 hosts_native_egl = 10_nvidia.json
 hosts_native_opencl = nvidia.icd
-hosts_native_profiles = nvidia-application-profiles-$(hosts_driver)-rc
-hosts_native_sets = lib bin firmware xorg vulkan layers egl opencl profiles \
+hosts_native_profiles = nvidia-application-profiles-$(1)-rc
+hosts_native_sets := lib bin firmware xorg vulkan layers egl opencl profiles \
 	$(if $(shell echo 'int i;' | $(CC) -m32 -nostdlib -shared -x c -o /dev/null - 2>/dev/null && echo yes),lib32)
+hosts_native_set = $(patsubst %,$(hosts_files)/native-$(1)/$(2)/%,$(call hosts_native_$(2),$(1)))
 
-hosts_made = $(foreach set,$(hosts_native_sets),$(hosts_native_$(set):%=$(hosts_files)/native-$(set)/%)) \
+hosts_made = $(foreach version,$(hosts_drivers),$(foreach set,$(hosts_native_sets),$(call hosts_native_set,$(version),$(set)))) \
 	$(hosts_lib_nvidia:%=$(hosts_files)/lib-nvidia/%) $(hosts_lib_packaged:%=$(hosts_files)/lib-packaged/%) \
 	$(foreach set,nvidia intel amd npu microsoft,$(hosts_store_$(set):%=$(hosts_files)/store-$(set)/%)) \
 	$(foreach kind,present no-symbols hangs crashes,$(hosts_files)/dxcore-$(kind)/libdxcore.so)
@@ -99,19 +109,22 @@ $(hosts_files)/%/nvidia-smi: test/hosts/lib/smi.c test/hosts/lib/nvml.h $(hosts_
 	$(CC) -pie $(hosts_cflags) -nostartfiles -o $@ $< $(shell $(CC) -print-file-name=Scrt1.o) $(hosts_link)
 
 # libcuda.so.580.159.04 has the SONAME libcuda.so.1.
-hosts_native_numbered_as = $(foreach name,$(hosts_native_numbered),$(if $(filter $(firstword $(subst :, ,$(name))).so.%,$(1)),$(subst :,.so.,$(name))))
+hosts_native_numbered_as = $(foreach name,$(hosts_native_numbered) $(hosts_native_numbered_999.10.01),$(if $(filter $(firstword $(subst :, ,$(name))).so.%,$(1)),$(subst :,.so.,$(name))))
 hosts_native_soname = $(or $(strip $(call hosts_native_numbered_as,$(@F))),$(@F))
-$(hosts_files)/native-lib/libcuda.so.$(hosts_driver): test/hosts/lib/cuda-native.c test/hosts/lib/cuda.h $(hosts_libc)
-	$(hosts_library) -Wl,-soname,libcuda.so.1 -o $@ $< $(hosts_link)
-$(hosts_files)/native-lib/libnvidia-ml.so.$(hosts_driver): test/hosts/lib/nvml-native.c test/hosts/lib/nvml.h $(hosts_libc)
-	$(hosts_library) -Wl,-soname,libnvidia-ml.so.1 -o $@ $< $(hosts_link)
-$(hosts_files)/native-lib/%: test/hosts/lib/driver.c $(hosts_libc)
-	$(hosts_library) -DNAME='"$(@F)"' -Wl,-soname,$(hosts_native_soname) -o $@ $< $(hosts_link)
-$(hosts_files)/native-lib32/%: test/hosts/lib/driver.c $(hosts)/libc32/libc.so.6
-	$(hosts_library) -m32 -nostdlib -DNAME='"$(@F)"' -Wl,-soname,$(hosts_native_soname) -o $@ $< -Wl,--no-as-needed $(hosts)/libc32/libc.so.6
-$(filter-out %/nvidia-smi,$(hosts_native_bin:%=$(hosts_files)/native-bin/%)): test/hosts/lib/tool.c $(hosts_libc)
-	@mkdir -p $(@D)
-	$(CC) -pie $(hosts_cflags) -DNAME='"$(@F)"' -nostartfiles -o $@ $< $(shell $(CC) -print-file-name=Scrt1.o) $(hosts_link)
+define hosts_driver_rules
+$(hosts_files)/native-$(1)/lib/libcuda.so.$(1): test/hosts/lib/cuda-native.c test/hosts/lib/cuda-note.S test/hosts/lib/cuda.h test/hosts/lib/nodes.h $(hosts_libc)
+	$$(hosts_library) $$(hosts_cuda_$(1)) -Wl,-soname,libcuda.so.1 -o $$@ $$(filter %.c %.S,$$^) $$(hosts_link)
+$(hosts_files)/native-$(1)/lib/libnvidia-ml.so.$(1): test/hosts/lib/nvml-native.c test/hosts/lib/nvml.h test/hosts/lib/nodes.h $(hosts_libc)
+	$$(hosts_library) -DDRIVER='"$(1)"' -Wl,-soname,libnvidia-ml.so.1 -o $$@ $$< $$(hosts_link)
+$(hosts_files)/native-$(1)/lib/%: test/hosts/lib/driver.c $(hosts_libc)
+	$$(hosts_library) -DNAME='"$$(@F)"' -Wl,-soname,$$(hosts_native_soname) -o $$@ $$< $$(hosts_link)
+$(hosts_files)/native-$(1)/lib32/%: test/hosts/lib/driver.c $(hosts)/libc32/libc.so.6
+	$$(hosts_library) -m32 -nostdlib -DNAME='"$$(@F)"' -Wl,-soname,$$(hosts_native_soname) -o $$@ $$< -Wl,--no-as-needed $(hosts)/libc32/libc.so.6
+$(filter-out %/nvidia-smi,$(call hosts_native_set,$(1),bin)): test/hosts/lib/tool.c $(hosts_libc)
+	@mkdir -p $$(@D)
+	$(CC) -pie $$(hosts_cflags) -DNAME='"$$(@F)"' -nostartfiles -o $$@ $$< $$(shell $(CC) -print-file-name=Scrt1.o) $$(hosts_link)
+endef
+$(foreach version,$(hosts_drivers),$(eval $(call hosts_driver_rules,$(version))))
 
 $(filter %.bin %.sys %.dll %.inf %.json %.icd %-rc,$(hosts_made)):
 	@mkdir -p $(@D)
@@ -125,29 +138,5 @@ define hosts_driver_library
 endef
 $(hosts_files)/%: test/hosts/lib/driver.c $(hosts_libc)
 	$(hosts_driver_library)
-
-# ---- native hosts: native/libraries makes the libraries of a driver, native/enter a host of them ----
-
-hosts_native = $(hosts)/native
-hosts_native_drivers = 580.159.04 570.86.10 999.10.01
-hosts_native_made = $(hosts_native_drivers:%=$(hosts_native)/%/made) $(hosts_native)/nvidia-smi
-test_programs += $(hosts_native_made)
-test-hosts: $(hosts_native_made)
-
-$(hosts_native)/libcuda-%.so: test/hosts/native/cuda.c test/hosts/native/note.S $(hosts_libc)
-	@mkdir -p $(@D)
-	$(CC) -shared $(hosts_cflags) $(if $(filter none,$*),,'-DCUDA="$*"') -Wl,-soname,libcuda.so.1 -o $@ test/hosts/native/cuda.c test/hosts/native/note.S $(hosts_link)
-$(hosts_native)/580.159.04/made: $(hosts_native)/libcuda-13.0.so
-$(hosts_native)/570.86.10/made: $(hosts_native)/libcuda-none.so
-$(hosts_native)/999.10.01/made: $(hosts_native)/libcuda-19.2.so
-$(hosts_native)/libnvidia-ml.so: test/hosts/native/nvml.c $(hosts_libc)
-	@mkdir -p $(@D)
-	$(CC) -shared $(hosts_cflags) -Wl,-soname,libnvidia-ml.so.1 -o $@ $< $(hosts_link)
-$(hosts_native)/%/made: test/hosts/native/libraries $(hosts_native)/libnvidia-ml.so
-	test/hosts/native/libraries $* $(filter $(hosts_native)/libcuda-%,$^) $(hosts_native)/libnvidia-ml.so $(@D)
-	touch $@
-$(hosts_native)/nvidia-smi: test/hosts/native/smi.c
-	@mkdir -p $(@D)
-	$(CC) -std=gnu17 -Os $(warnings) -static -o $@ $<
 
 .PHONY: test-hosts

@@ -84,7 +84,7 @@ static int hide(const char *upper, const char *name)
 	return mknod(path, S_IFCHR, makedev(0, 0)) < 0 ? complain(path) : 0;
 }
 
-/* The same for what is in a directory, which stays: NVIDIA's capability nodes. */
+/* The same for what is in a directory, which stays: NVIDIA's capability nodes and IMEX channels. */
 static int hide_inside(const char *path)
 {
 	if (tree_mkdir(path) < 0)
@@ -94,8 +94,15 @@ static int hide_inside(const char *path)
 
 static int hide_entry(const struct dirent *entry)
 {
-	if (strcmp(entry->d_name, "nvidia-caps") == 0)
-		return hide_inside(SCRATCH "/dev/nvidia-caps");
+	static const char *const directories[] = { "nvidia-caps", "nvidia-caps-imex-channels" };
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+		if (strcmp(entry->d_name, directories[i]) != 0)
+			continue;
+		(void)snprintf(path, sizeof(path), SCRATCH "/dev/%s", directories[i]);
+		return hide_inside(path);
+	}
 	if (strcmp(entry->d_name, "dxg") != 0 && strncmp(entry->d_name, "nvidia", 6) != 0)
 		return 0;
 	return hide(SCRATCH "/dev", entry->d_name);
@@ -124,7 +131,7 @@ static int make_dev(const struct space *space)
 		return -1;
 	if (space->profile->dxg && tree_node(SCRATCH "/dev/dxg", 0666, space->device) < 0)
 		return -1;
-	if (space->profile->native && native_nodes(space->profile, SCRATCH "/dev") < 0)
+	if (space->profile->native.present && native_nodes(&space->profile->native, SCRATCH "/dev") < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
 		(void)snprintf(path, sizeof(path), "/dev/%s", below[i]);
@@ -168,13 +175,13 @@ static int make_sys(const struct space *space)
 
 	if (access(devices, F_OK) < 0)
 		return 0;
-	return native_sys(space->profile, SCRATCH "/pci") < 0 ? -1 : overlay("pci", devices);
+	return native_sys(&space->profile->native, SCRATCH "/pci") < 0 ? -1 : overlay("pci", devices);
 }
 
 /* /proc/driver/nvidia and the line for each driver in /proc/devices. */
 static int make_proc(const struct space *space)
 {
-	if (native_proc(space->profile, SCRATCH "/proc") < 0)
+	if (native_proc(&space->profile->native, SCRATCH "/proc") < 0)
 		return -1;
 	if (mount(SCRATCH "/proc/driver", "/proc/driver", NULL, MS_BIND, NULL) < 0)
 		return complain("/proc/driver");
@@ -184,9 +191,9 @@ static int make_proc(const struct space *space)
 }
 
 /* What WSL's init does at boot, or a driver package. The machine's own cache of ldconfig(8) is hidden from it. */
-static int make_loader_cache(void)
+static int run_ldconfig(const char *option, const char *argument)
 {
-	char *const argv[] = { (char[]){ "ldconfig" }, NULL };
+	char *const argv[] = { (char *)"ldconfig", (char *)option, (char *)argument, NULL };
 	char *const envp[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	int status = -1, result;
@@ -205,6 +212,23 @@ static int make_loader_cache(void)
 	return 0;
 }
 
+/* Also makes the links by which libraries are found; where no cache may know them, it is written where nobody looks. */
+static int make_loader_cache(const struct profile *profile)
+{
+	const struct profile_native *native = &profile->native;
+
+	if (native->present && native->root[0] && run_ldconfig("-r", native->root) < 0)
+		return -1;
+	if (native->present && !native->loader_cache && run_ldconfig("-C", SCRATCH "/ld.so.cache") < 0)
+		return -1;
+	return profile->loader_cache || (native->present && native->loader_cache && !native->root[0]) ? run_ldconfig(NULL, NULL) : 0;
+}
+
+static int make_native(const struct space *space)
+{
+	return make_proc(space) < 0 || make_sys(space) < 0 || native_files(&space->profile->native, space->files) < 0 ? -1 : 0;
+}
+
 static int make_host(const struct space *space)
 {
 	const struct profile *profile = space->profile;
@@ -213,11 +237,11 @@ static int make_host(const struct space *space)
 		return -1;
 	if (profile->dxg && make_wsl(space) < 0)
 		return -1;
-	if (profile->native && (make_proc(space) < 0 || make_sys(space) < 0 || native_files(profile, space->files) < 0))
+	if (profile->native.present && make_native(space) < 0)
 		return -1;
 	if (profile->loader_cache && tree_write("/etc/ld.so.conf.d/ld.wsl.conf", "/usr/lib/wsl/lib\n") < 0)
 		return -1;
-	return profile->loader_cache || profile->native ? make_loader_cache() : 0;
+	return make_loader_cache(profile);
 }
 
 int space_enter(const struct space *space)

@@ -2,6 +2,7 @@
 
 /* libcuda of a native host: a device is what this process may open. */
 
+#include <dlfcn.h>
 #include <stdio.h>
 
 #include "cuda.h"
@@ -16,13 +17,17 @@ CUresult cuInit(unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!node_reachable("/dev/nvidiactl") || !node_reachable("/dev/nvidia-uvm"))
 		return CUDA_ERROR_NO_DEVICE;
+	/* The real one loads its compiler by SONAME, through the loader's cache. */
+	if (!dlopen("libnvidia-ptxjitcompiler.so.1", RTLD_NOW))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	device_count = nodes_reachable(minors);
 	return device_count ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
+/* Needs no cuInit(). */
 CUresult cuDriverGetVersion(int *version)
 {
-	*version = 13000;
+	*version = CUDA_VERSION;
 	return CUDA_SUCCESS;
 }
 
