@@ -1,0 +1,268 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# The Debian packages: what is in them, and what they do when dpkg installs them on a simulated host whose /usr, /etc and
+# /var are thrown away afterwards. The machine's own packages are what dependencies are checked against.
+
+load engines
+
+programs=(dpkg-buildpackage dh git)
+
+setup_file() {
+	local program
+
+	require_root
+	for program in "${programs[@]}"; do
+		require_program "$program"
+	done
+	git -C "$e2e" ls-files --error-unmatch deb.bats >/dev/null 2>&1 || skip "needs a git checkout"
+	checkout=$(git -C "$e2e" status --porcelain)
+	# The unit tests have run already, or will.
+	DEB_BUILD_OPTIONS="nocheck parallel=2" "$e2e/../../pkg/make-deb" "$BATS_FILE_TMPDIR" >"$BATS_FILE_TMPDIR/log" 2>&1 ||
+		{ cat "$BATS_FILE_TMPDIR/log"; return 1; }
+	[[ $(git -C "$e2e" status --porcelain) == "$checkout" ]] || { echo "the checkout is not as it was"; return 1; }
+}
+
+setup() {
+	debs=$BATS_FILE_TMPDIR/deb
+}
+
+# deb PACKAGE: the file
+deb() {
+	echo "$debs/$1"_[0-9]*.deb
+}
+
+# contents PACKAGE: the paths of its files and links, with multiarch's directory as MULTIARCH
+contents() {
+	dpkg-deb --fsys-tarfile "$(deb "$1")" | tar -t | sed -n "s,$(dpkg-architecture -q DEB_HOST_MULTIARCH),MULTIARCH,; s,^\./\(.*[^/]\)\$,\1,p" |
+		LC_ALL=C sort
+}
+
+# installing PROFILE SCRIPT [ARGUMENT…]: run SCRIPT on a simulated host, where `install PACKAGE…` installs packages
+installing() {
+	local profile=$1 script=$2
+	shift 2
+
+	sandbox "$profile" bash -ec '
+		PATH=/usr/sbin:/usr/bin:/sbin:/bin
+		debs=$1 script=$2
+		shift 2
+		mkdir /run/var
+		mount -t tmpfs tmpfs /run/var
+		mkdir /run/var/upper /run/var/work
+		mount -t overlay -o lowerdir=/var,upperdir=/run/var/upper,workdir=/run/var/work overlay /var
+		export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+		install() {
+			local name
+			local -a files=()
+
+			for name in "$@"; do
+				files+=("$debs/${name}"_[0-9]*.deb)
+			done
+			dpkg --no-triggers -i "${files[@]}"
+		}
+		eval "$script"
+	' installing "$debs" "$script" "$@"
+}
+
+# A package of NVIDIA's name, with the file that both have.
+nvidia_package() {
+	local tree=$BATS_TEST_TMPDIR/nvidia
+
+	mkdir -p "$tree/DEBIAN" "$tree/usr/bin"
+	printf '#!/bin/sh\n' >"$tree/usr/bin/nvidia-container-runtime-hook"
+	chmod 755 "$tree/usr/bin/nvidia-container-runtime-hook"
+	cat >"$tree/DEBIAN/control" <<-END
+		Package: nvidia-container-toolkit
+		Version: 1.17.8-1
+		Architecture: all
+		Maintainer: nobody <nobody@localhost>
+		Description: has a file of the same name
+	END
+	dpkg-deb --root-owner-group -b "$tree" "$debs/nvidia-container-toolkit_1.17.8-1_all.deb" >/dev/null
+}
+
+@test "each package has its files and no others" {
+	diff <(contents libctr-gpu0 | grep -v '^usr/share/doc/') - <<-END
+		usr/lib/MULTIARCH/libctr-gpu.so.0
+		usr/lib/MULTIARCH/libctr-gpu.so.$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")
+	END
+	diff <(contents libctr-gpu-dev | grep -v '^usr/share/doc/') - <<-END
+		usr/include/ctr-gpu-error.h
+		usr/include/ctr-gpu.h
+		usr/lib/MULTIARCH/libctr-gpu.a
+		usr/lib/MULTIARCH/libctr-gpu.so
+		usr/lib/MULTIARCH/pkgconfig/ctr-gpu.pc
+	END
+	diff <(contents ctr-gpu | grep -v '^usr/share/\(doc\|man\)/') - <<-END
+		usr/bin/ctr-gpu
+		usr/bin/ctr-gpu-hook
+		usr/libexec/ctr-gpu/ctr-gpu-driverd
+		usr/share/containers/oci/hooks.d/ctr-gpu.json
+		usr/share/lintian/overrides/ctr-gpu
+	END
+	diff <(contents ctr-gpu | sed -n 's,^usr/share/man/man[1-9]/\(.*\)\.gz$,\1,p' | sort) <(cd "$e2e/../../man" && printf '%s\n' *.[1-9] | sort)
+	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END
+		usr/bin/nvidia-container-runtime-hook
+		usr/share/man/man8/nvidia-container-runtime-hook.8.gz
+	END
+}
+
+@test "what was stripped is in packages with debugging symbols" {
+	local name id
+
+	for name in libctr-gpu0 ctr-gpu; do
+		dpkg-deb -x "$(deb "$name")" "$BATS_TEST_TMPDIR/tree"
+		dpkg-deb -x "$(deb "$name-dbgsym")" "$BATS_TEST_TMPDIR/debug"
+	done
+	for name in bin/ctr-gpu bin/ctr-gpu-hook libexec/ctr-gpu/ctr-gpu-driverd "lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/libctr-gpu.so.0"; do
+		! readelf -SW "$BATS_TEST_TMPDIR/tree/usr/$name" | grep -E '\.(symtab|debug_info)'
+		id=$(readelf -n "$BATS_TEST_TMPDIR/tree/usr/$name" | sed -n 's/.*Build ID: //p')
+		readelf -SW "$BATS_TEST_TMPDIR/debug/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" | grep -q '\.debug_info'
+	done
+}
+
+@test "no package runs a script of ours when it is installed" {
+	local name
+
+	for name in libctr-gpu0 libctr-gpu-dev ctr-gpu ctr-gpu-nvidia-compat; do
+		run bash -c 'dpkg-deb --ctrl-tarfile "$1" | tar -t' - "$(deb "$name")"
+		expect_status 0
+		expect "./control"
+		! grep -E '(pre|post)(inst|rm)|config' <<<"$output"
+	done
+}
+
+@test "the version is that of NEWS, and sorts before its release" {
+	local version number
+
+	number=$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")
+	version=$(dpkg-deb -f "$(deb ctr-gpu)" Version)
+	[[ $version == "$number"* ]]
+	if grep -q 'not yet released' <(head -n 1 "$e2e/../../NEWS"); then
+		dpkg --compare-versions "$version" lt "$number"
+		dpkg --compare-versions "$version" gt "$number~"
+	else
+		[[ $version == "$number" ]]
+	fi
+}
+
+@test "lintian has nothing against them" {
+	require_program lintian
+	run lintian --allow-root --fail-on error,warning --tag-display-limit 0 "$debs"/*.changes
+	expect_status 0
+}
+
+@test "installed: the command, and ctr-gpu-driverd where the library looks for it" {
+	run installing wsl-nvidia '
+		install libctr-gpu0 ctr-gpu >/dev/null
+		dpkg-query -W -f "\${Package}=\${Status}\n" ctr-gpu libctr-gpu0
+		command -v ctr-gpu
+		ldd /usr/bin/ctr-gpu | grep -o "=> /.*libctr-gpu.so.0"
+		ctr-gpu --inventory=dxcore info'
+	expect_status 0
+	expect_line "ctr-gpu=install ok installed"
+	expect_line "libctr-gpu0=install ok installed"
+	expect_line "/usr/bin/ctr-gpu"
+	expect "=> /lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/libctr-gpu.so.0"
+	expect "NVIDIA GeForce RTX 4090"
+}
+
+@test "installed: Podman finds the hook, and a container gets its GPU" {
+	local directory
+
+	require_program podman
+	require_program crun
+	directory=$(engine_directory podman)
+	podman_configure "$directory"
+	sed -i '/^hooks_dir/d' "$directory/containers.conf"
+	tar -C "$(image debian)" -c . | podman_in - import --quiet - debian >/dev/null
+	run installing wsl-nvidia '
+		export CONTAINERS_CONF=$1/containers.conf CONTAINERS_STORAGE_CONF=$1/storage.conf
+		probe() {
+			"$2/memlock" podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --runtime crun --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
+		}
+		echo "before: $(probe "$@" | grep /dev/dxg)"
+		install libctr-gpu0 ctr-gpu >/dev/null
+		probe "$@"' "$directory" "$tools_directory"
+	expect_status 0
+	expect_line "before: /dev/dxg=ENOENT"
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+}
+
+@test "installed: Docker finds the hook under NVIDIA's name" {
+	run installing plain '
+		install libctr-gpu0 ctr-gpu ctr-gpu-nvidia-compat >/dev/null
+		readlink -f "$(command -v nvidia-container-runtime-hook)"
+		nvidia-container-runtime-hook --version'
+	expect_status 0
+	expect_line "/usr/bin/ctr-gpu-hook"
+	expect "ctr-gpu-hook "
+}
+
+@test "installed: a program is built with the development files" {
+	require_program pkg-config
+	run installing plain '
+		install libctr-gpu0 libctr-gpu-dev >/dev/null
+		cd /run
+		printf "%s\n" "#include <ctr-gpu.h>" "#include <stdio.h>" "int main(void) { puts(ctr_gpu_version()); }" >version.c
+		gcc -o version version.c $(pkg-config --cflags --libs ctr-gpu)
+		./version
+		pkg-config --modversion ctr-gpu'
+	expect_status 0
+	[[ ${lines[0]} == "$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")" && ${lines[0]} == "${lines[1]}" ]]
+}
+
+@test "NVIDIA's package is not overwritten, and dpkg and apt say why" {
+	nvidia_package
+	run installing plain '
+		install nvidia-container-toolkit libctr-gpu0 ctr-gpu >/dev/null
+		echo "dpkg:"
+		! install ctr-gpu-nvidia-compat 2>&1
+		dpkg-query -S /usr/bin/nvidia-container-runtime-hook
+		readlink /usr/bin/nvidia-container-runtime-hook || echo "no link"
+		echo "apt:"
+		apt-get -s -o Dir::State::lists=/run/no-lists install "$debs"/ctr-gpu-nvidia-compat_*.deb 2>&1'
+	expect_status 0
+	expect "ctr-gpu-nvidia-compat conflicts with nvidia-container-toolkit"
+	expect_line "nvidia-container-toolkit: /usr/bin/nvidia-container-runtime-hook"
+	expect_line "no link"
+	expect "The following packages will be REMOVED:"
+	expect "Remv nvidia-container-toolkit"
+}
+
+@test "NVIDIA's package does not overwrite ours" {
+	nvidia_package
+	run installing plain '
+		install libctr-gpu0 ctr-gpu ctr-gpu-nvidia-compat >/dev/null
+		! install nvidia-container-toolkit 2>&1
+		readlink /usr/bin/nvidia-container-runtime-hook'
+	expect_status 0
+	expect "conflicts with"
+	expect_line "ctr-gpu-hook"
+}
+
+@test "removed and purged, nothing is left" {
+	run installing plain '
+		everything() {
+			find /usr /etc /var -xdev -not -path "/var/lib/dpkg*" -not -path "/var/log/*" | sort
+		}
+		everything >/run/before
+		install libctr-gpu0 libctr-gpu-dev ctr-gpu ctr-gpu-nvidia-compat >/dev/null
+		everything >/run/during
+		! cmp -s /run/before /run/during
+		dpkg --no-triggers --remove ctr-gpu-nvidia-compat libctr-gpu-dev ctr-gpu libctr-gpu0 >/dev/null
+		everything >/run/removed
+		dpkg --no-triggers --purge ctr-gpu-nvidia-compat libctr-gpu-dev ctr-gpu libctr-gpu0 >/dev/null 2>&1
+		everything >/run/purged
+		echo "removed:"
+		diff /run/before /run/removed
+		echo "purged:"
+		diff /run/before /run/purged
+		ls /var/lib/dpkg/info | grep ctr-gpu || echo "dpkg knows nothing"'
+	expect_status 0
+	[[ $output == $'removed:\npurged:\ndpkg knows nothing' ]]
+}
