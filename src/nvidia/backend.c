@@ -94,23 +94,30 @@ static int read_cuda_version(const struct settings *settings, const struct insta
 	return 0;
 }
 
-/* Requirements are held against every GPU at once, so what differs between those selected is not known. */
-static int describe_gpus(const struct adapter *const *selected, size_t count, struct driver_facts *facts)
+static const char *gpu_brand(const struct adapter *gpu)
 {
-	const char *brand = count > 0 ? brand_of(selected[0]->name) : NULL;
-	const char *architecture = count > 0 ? architecture_of(selected[0]->device_id) : NULL;
+	return brand_of(gpu->name);
+}
 
-	for (size_t i = 1; i < count; i++) {
-		const char *other_brand = brand_of(selected[i]->name), *other = architecture_of(selected[i]->device_id);
+static const char *gpu_architecture(const struct adapter *gpu)
+{
+	return architecture_of(gpu->device_id);
+}
 
-		if (!other_brand || (brand && !streq(brand, other_brand)))
-			brand = NULL;
-		if (!other || (architecture && !streq(architecture, other)))
-			architecture = NULL;
+/* Requirements are held against every GPU at once, so what differs between those selected is not known. */
+static int shared_property(const struct adapter *const *selected, size_t count, const char *(*property)(const struct adapter *gpu),
+			 char **ret)
+{
+	const char *shared = count > 0 ? property(selected[0]) : NULL;
+
+	for (size_t i = 1; i < count && shared; i++) {
+		const char *other = property(selected[i]);
+
+		if (!other || !streq(shared, other))
+			shared = NULL;
 	}
-	facts->brand = brand ? strdup(brand) : NULL;
-	facts->architecture = architecture ? strdup(architecture) : NULL;
-	return (brand && !facts->brand) || (architecture && !facts->architecture) ? -ENOMEM : 0;
+	*ret = shared ? strdup(shared) : NULL;
+	return shared && !*ret ? -ENOMEM : 0;
 }
 
 static int facts(const struct settings *settings, const struct adapter *const *selected, size_t count, struct driver_facts *ret)
@@ -125,7 +132,9 @@ static int facts(const struct settings *settings, const struct adapter *const *s
 	if (r == 0 && install_open(settings, module.version, &install, &ignored) == 0)
 		r = read_cuda_version(settings, &install, &known);
 	if (r == 0)
-		r = describe_gpus(selected, count, &known);
+		r = shared_property(selected, count, gpu_brand, &known.brand);
+	if (r == 0)
+		r = shared_property(selected, count, gpu_architecture, &known.architecture);
 	known.driver_version = steal_ptr(module.version);
 	if (r < 0)
 		driver_facts_clear(&known);
