@@ -117,7 +117,10 @@ nvidia_package() {
 		dpkg-deb -x "$(deb "$name-dbgsym")" "$BATS_TEST_TMPDIR/debug"
 	done
 	for name in bin/ctr-gpu bin/ctr-gpu-hook libexec/ctr-gpu/ctr-gpu-driverd "lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/libctr-gpu.so.0"; do
-		! readelf -SW "$BATS_TEST_TMPDIR/tree/usr/$name" | grep -E '\.(symtab|debug_info)'
+		run readelf -SW "$BATS_TEST_TMPDIR/tree/usr/$name"
+		expect ".text"
+		expect_not ".symtab"
+		expect_not ".debug_info"
 		id=$(readelf -n "$BATS_TEST_TMPDIR/tree/usr/$name" | sed -n 's/.*Build ID: //p')
 		readelf -SW "$BATS_TEST_TMPDIR/debug/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" | grep -q '\.debug_info'
 	done
@@ -130,7 +133,9 @@ nvidia_package() {
 		run bash -c 'dpkg-deb --ctrl-tarfile "$1" | tar -t' - "$(deb "$name")"
 		expect_status 0
 		expect "./control"
-		! grep -E '(pre|post)(inst|rm)|config' <<<"$output"
+		expect_not "inst"
+		expect_not "rm"
+		expect_not "config"
 	done
 }
 
@@ -221,7 +226,7 @@ nvidia_package() {
 	run installing plain '
 		install nvidia-container-toolkit libctr-gpu0 ctr-gpu >/dev/null
 		echo "dpkg:"
-		! install ctr-gpu-nvidia-compat 2>&1
+		install ctr-gpu-nvidia-compat 2>&1 && exit 99
 		dpkg-query -S /usr/bin/nvidia-container-runtime-hook
 		readlink /usr/bin/nvidia-container-runtime-hook || echo "no link"
 		echo "apt:"
@@ -238,7 +243,7 @@ nvidia_package() {
 	nvidia_package
 	run installing plain '
 		install libctr-gpu0 ctr-gpu ctr-gpu-nvidia-compat >/dev/null
-		! install nvidia-container-toolkit 2>&1
+		install nvidia-container-toolkit 2>&1 && exit 99
 		readlink /usr/bin/nvidia-container-runtime-hook'
 	expect_status 0
 	expect "conflicts with"
@@ -253,7 +258,7 @@ nvidia_package() {
 		everything >/run/before
 		install libctr-gpu0 libctr-gpu-dev ctr-gpu ctr-gpu-nvidia-compat >/dev/null
 		everything >/run/during
-		! cmp -s /run/before /run/during
+		cmp -s /run/before /run/during && exit 99
 		dpkg --no-triggers --remove ctr-gpu-nvidia-compat libctr-gpu-dev ctr-gpu libctr-gpu0 >/dev/null
 		everything >/run/removed
 		dpkg --no-triggers --purge ctr-gpu-nvidia-compat libctr-gpu-dev ctr-gpu libctr-gpu0 >/dev/null 2>&1
