@@ -3,6 +3,7 @@
 # make            build into build/        make check     tests (as root: the end-to-end part too)
 # make install    DESTDIR= prefix=/usr     make demo      a container with a GPU, start to end
 # make bench      measure                  make lint      analysers    make fuzz    make coverage
+# make deb        Debian packages          make rpm       RPM packages
 #
 # CC=clang and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands.
 
