@@ -108,6 +108,8 @@ docker_start() {
 	DOCKER_HOST=unix://$directory/socket
 	export DOCKER_HOST
 	echo '{}' >"$directory/daemon.json"
+	# Pids of a daemon that ended with its sandbox.
+	rm -rf "$directory/pid" "$directory/exec"
 	PATH=$CTR_GPU_BUILD/bin:$PATH "$e2e/sandbox" "${cgroup_option[@]}" "$1" -- bash -c '
 		exec dockerd --data-root "$0/data" --exec-root "$0/exec" --host "unix://$0/socket" --pidfile "$0/pid" \
 			--config-file "$0/daemon.json" --iptables=false --ip6tables=false --bridge=none \

@@ -1,0 +1,1 @@
+docker-hosts.bats

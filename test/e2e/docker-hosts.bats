@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# `docker run --gpus` on GPU-PV hosts that are not one NVIDIA GPU under WSL2: a daemon each.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program dockerd
+	require_program docker
+}
+
+teardown() {
+	docker_stop
+}
+
+host() {
+	docker_start "$1"
+	docker_image debian
+}
+
+# Which driver stores a container that was asked for with these options sees.
+stores_seen() {
+	run docker run --rm --gpus "$1" debian ls /usr/lib/wsl/drivers
+	expect_status 0
+}
+
+@test "a Hyper-V guest without libdxcore: the adapters come from the device itself" {
+	host hyperv-no-libdxcore
+	run docker run --rm --gpus all debian probe
+	expect_line "/dev/dxg=ok"
+	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
+	stores_seen all
+	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
+}
+
+@test "a laptop with two vendors: index 0 is NVIDIA's, and only its store is seen" {
+	local intel nvidia
+
+	host wsl-hybrid
+	intel=$(basename "$(store wsl-hybrid 0)") nvidia=$(basename "$(store wsl-hybrid 1)")
+	run docker run --rm --gpus 1 debian probe
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4070 Laptop GPU"
+	stores_seen '"device=0"'
+	expect_line "$nvidia"
+	expect_not "$intel"
+	stores_seen '"device=1"'
+	expect_line "$intel"
+	expect_not "$nvidia"
+	stores_seen all
+	expect_line "$intel"
+	expect_line "$nvidia"
+	[[ ${#lines[@]} -eq 2 ]]
+}
+
+@test "two NVIDIA adapters: both stores, and both are counted" {
+	host wsl-two-nvidia
+	run docker run --rm --gpus all debian probe
+	expect_line "cuInit=0"
+	expect_line "count=2"
+	stores_seen all
+	[[ ${#lines[@]} -eq 2 ]]
+	stores_seen '"device=1"'
+	[[ ${#lines[@]} -eq 1 ]]
+}
