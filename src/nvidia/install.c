@@ -59,17 +59,18 @@ void install_close(struct install *install)
 /* The path of an open file, without symlinks. */
 static int path_of(int fd, char **ret)
 {
-	char link[32], path[4096];
-	ssize_t length;
+	_cleanup_free_ char *path = NULL;
+	char link[32];
+	int r;
 
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, path, sizeof(path));
-	if (length < 0)
-		return -errno;
-	if ((size_t)length == sizeof(path) || path[0] != '/')
-		return -ENAMETOOLONG;
-	*ret = strndup(path, (size_t)length);
-	return *ret ? 0 : -ENOMEM;
+	r = fd_read_link_at(AT_FDCWD, link, &path);
+	if (r < 0)
+		return r;
+	if (path[0] != '/')
+		return -EINVAL;
+	*ret = steal_ptr(path);
+	return 0;
 }
 
 int install_find(const struct install *install, const char *path, struct install_file *ret)
