@@ -16,6 +16,17 @@ static const struct {
 #undef X
 };
 
+/*
+ * Paths and values of images end up in sentences, and sentences on terminals: no escape sequence gets there. Line breaks are
+ * what our own sentences have, too.
+ */
+static void disarm(char *text)
+{
+	for (unsigned char *c = (unsigned char *)text; *c; c++)
+		if ((*c < ' ' && *c != '\n') || *c == 0x7f)
+			*c = '?';
+}
+
 int err_set(struct err *err, int code, const char *format, ...)
 {
 	va_list arguments;
@@ -27,6 +38,7 @@ int err_set(struct err *err, int code, const char *format, ...)
 	va_start(arguments, format);
 	(void)vsnprintf(err->text, sizeof(err->text), format, arguments);
 	va_end(arguments);
+	disarm(err->text);
 	return code;
 }
 
@@ -45,6 +57,7 @@ int err_prefix(struct err *err, int code, const char *format, ...)
 	if (length < 0 || (size_t)length >= sizeof(err->text))
 		return code;
 	(void)snprintf(err->text + length, sizeof(err->text) - (size_t)length, "%s", tail);
+	disarm(err->text);
 	return code;
 }
 

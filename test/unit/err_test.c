@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The sentences that users read. */
+
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+
+static void sets_the_sentence_and_returns_the_code(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(err_set(&err, -ENOENT, "cannot open %s: %m", "/x"), -ENOENT);
+	assert_string_equal(err.text, "cannot open /x: No such file or directory");
+	assert_int_equal(err_prefix(&err, 7, "%s: ", "NAME"), 7);
+	assert_string_equal(err.text, "NAME: cannot open /x: No such file or directory");
+	assert_int_equal(err_set(NULL, -EIO, "nobody reads this"), -EIO);
+}
+
+static void lets_no_escape_sequence_through(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	err_set(&err, -ENOENT, "the path %s\nsecond line, naïve", "\033]0;owned\a\033[2J\r\x7f\t");
+	assert_string_equal(err.text, "the path ?]0;owned??[2J???\nsecond line, naïve");
+	err_set(&err, -ENOENT, "x");
+	err_prefix(&err, -ENOENT, "%s: ", "A\033B");
+	assert_string_equal(err.text, "A?B: x");
+}
+
+static void cuts_what_is_too_long(void **state)
+{
+	static char path[ERR_TEXT_MAX + 10];
+	struct err err = {0};
+
+	(void)state;
+	memset(path, 'a', sizeof(path) - 1);
+	err_set(&err, -EIO, "%s", path);
+	assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 1);
+	err_prefix(&err, -EIO, "in front: ");
+	assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 1);
+	assert_memory_equal(err.text, "in front: aaa", 13);
+}
+
+static void names_every_code(void **state)
+{
+	(void)state;
+	assert_string_equal(err_name(0), "OK");
+	assert_string_equal(err_name(-ENOENT), "ENOENT");
+	assert_string_equal(err_name(-9999), "EUNKNOWN");
+	assert_string_equal(err_name(9999), "E_UNKNOWN");
+	assert_string_equal(err_name(CTR_GPU_E_NO_ADAPTER), "E_NO_ADAPTER");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sets_the_sentence_and_returns_the_code),
+		cmocka_unit_test(lets_no_escape_sequence_through),
+		cmocka_unit_test(cuts_what_is_too_long),
+		cmocka_unit_test(names_every_code),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
