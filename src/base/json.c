@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/json_large.h"
+
 /*
  * jansson recurses into what it parses and has a limit of its own (2048), which is deeper than any file of ours needs;
  * the depth is measured on the text, before anything is built.
@@ -54,6 +56,16 @@ static void seed_hashes(void)
 	seeded = true;
 }
 
+static json_t *load_large(const char *data, size_t size, json_error_t *error)
+{
+	_cleanup_free_ char *marked = NULL;
+	size_t marked_size;
+
+	if (json_large_mark(data, size, &marked, &marked_size) < 0)
+		return NULL;
+	return json_loadb(marked, marked_size, JSON_REJECT_DUPLICATES, error);
+}
+
 int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH])
 {
 	json_error_t error;
@@ -65,10 +77,23 @@ int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERR
 	}
 	seed_hashes();
 	json = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
+	if (!json && json_error_code(&error) == json_error_numeric_overflow)
+		json = load_large(data, size, &error);
 	if (!json) {
 		tell(reason, error.text);
 		return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
 	}
 	*ret = json;
+	return 0;
+}
+
+int json_print(const json_t *json, size_t flags, char **ret)
+{
+	char *text = json_dumps(json, flags);
+
+	if (!text)
+		return -ENOMEM;
+	json_large_unmark(text);
+	*ret = text;
 	return 0;
 }

@@ -21,6 +21,17 @@ enum { JSON_MAX_DEPTH = 64 };
  * @ret:    new reference
  * @reason: of a failure, in the parser's words; may be NULL
  *
+ * An integer that json_int_t has no room for is no integer to who looks at it, and itself again when json_print() writes it.
+ *
  * Return: 0; -EINVAL; -ENOMEM.
  */
 int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH]);
+
+/**
+ * json_print() - write what was parsed
+ * @flags: of json_dumps(3)
+ * @ret:   text, owned by the caller
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int json_print(const json_t *json, size_t flags, char **ret);

@@ -121,6 +121,13 @@ expect_gpu() {
 	expect_gpu
 }
 
+@test "--ulimit without limits, which are larger than any signed number" {
+	run docker run --rm --ulimit core=-1 --gpus all debian sh -c 'probe; ulimit -c'
+	expect_status 0
+	expect_gpu
+	expect_line unlimited
+}
+
 @test "--privileged" {
 	docker run --rm --privileged debian id || skip "this machine's root lacks capabilities that --privileged gives"
 	run docker run --rm --privileged --gpus all debian probe

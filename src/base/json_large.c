@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/json_large.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/str.h"
+
+/* A control character, which JSON can write in one way only, and the random number. */
+enum { MARK_SIZE = sizeof("\"\\u0001") - 1 + 16 };
+
+static char mark[MARK_SIZE + 1];
+
+static int make_mark(void)
+{
+	uint64_t number;
+
+	if (mark[0])
+		return 0;
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
+		return -EAGAIN;
+	(void)snprintf(mark, sizeof(mark), "\"\\u0001%016llx", (unsigned long long)number);
+	return 0;
+}
+
+static size_t string_length(const char *text, size_t size)
+{
+	size_t i = 1;
+
+	while (i < size && text[i] != '"')
+		i += text[i] == '\\' ? 2 : 1;
+	return i < size ? i + 1 : size;
+}
+
+static size_t number_length(const char *text, size_t size)
+{
+	size_t i = 0;
+
+	while (i < size && memchr("+-.0123456789Ee", text[i], 15))
+		i++;
+	return i;
+}
+
+/* Whether a number is an integer as JSON writes them and too large; whether it is anything else is the parser's to say. */
+static bool is_large(const char *text, size_t length)
+{
+	size_t sign = text[0] == '-';
+	char *copy;
+	bool large;
+
+	for (size_t i = sign; i < length; i++)
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+	if (length - sign < sizeof("9223372036854775807") - 1 || text[sign] == '0')
+		return false;
+	copy = strndup(text, length);
+	if (!copy)
+		return false;
+	errno = 0;
+	(void)strtoll(copy, NULL, 10);
+	large = errno == ERANGE;
+	free(copy);
+	return large;
+}
+
+/* A number in the place of a name would be no JSON, and must not become some. */
+static bool is_name(const char *behind, size_t size)
+{
+	size_t blanks = 0;
+
+	while (blanks < size && memchr(" \t\r\n", behind[blanks], 4))
+		blanks++;
+	return blanks < size && behind[blanks] == ':';
+}
+
+static void write_marked(FILE *file, const char *data, size_t size)
+{
+	for (size_t i = 0, length; i < size; i += length) {
+		bool number = data[i] == '-' || (data[i] >= '0' && data[i] <= '9');
+
+		length = number ? number_length(data + i, size - i) : data[i] == '"' ? string_length(data + i, size - i) : 1;
+		if (number && is_large(data + i, length) && !is_name(data + i + length, size - i - length))
+			(void)fprintf(file, "%s%.*s\"", mark, (int)length, data + i);
+		else
+			(void)fwrite(data + i, 1, length, file);
+	}
+}
+
+int json_large_mark(const char *data, size_t size, char **ret, size_t *ret_size)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t text_size;
+	FILE *file;
+	int r;
+
+	r = make_mark();
+	if (r < 0)
+		return r;
+	file = open_memstream(&text, &text_size);
+	if (!file)
+		return -ENOMEM;
+	write_marked(file, data, size);
+	if (fclose(file) != 0)
+		return -ENOMEM;
+	*ret = steal_ptr(text);
+	*ret_size = text_size;
+	return 0;
+}
+
+void json_large_unmark(char *text)
+{
+	char *to = text, *from = text, *found;
+
+	if (!mark[0])
+		return;
+	while ((found = strstr(from, mark))) {
+		size_t before = (size_t)(found - from), digits = strcspn(found + MARK_SIZE, "\"");
+
+		memmove(to, from, before);
+		memmove(to + before, found + MARK_SIZE, digits);
+		to += before + digits;
+		from = found + MARK_SIZE + digits + (found[MARK_SIZE + digits] == '"');
+	}
+	memmove(to, from, strlen(from) + 1);
+}
