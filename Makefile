@@ -46,7 +46,7 @@ LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_fl
 
 tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
 shared_libraries = -ljansson -lseccomp -lcap -lelf -ltirpc
-static_libraries = $(O)/src/driverd/gss.o -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a -l:libz.a -l:libtirpc.a
+static_libraries = -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a -l:libz.a -l:libtirpc.a
 
 library_sources = $(wildcard src/base/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c)
 library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
@@ -68,7 +68,12 @@ unit_tests = $(patsubst test/unit/%.c,$(O)/test/unit/%,$(wildcard test/unit/*_te
 
 all: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) $(O)/lib/libctr-gpu.a
 
-$(O)/lib/libctr-gpu.a: $(library_objects) $(O)/src/driverd/gss.o
+# A linker that comes to a static libtirpc does not go back to libctr-gpu.a for the names that it lacks, so these are in one
+# object with what calls it.
+$(O)/gen/driverd/rpc.o: $(rpc_client_objects) $(O)/src/driverd/gss.o
+	$(CC) -r -nostdlib -o $@ $^
+
+$(O)/lib/libctr-gpu.a: $(filter-out $(rpc_client_objects),$(library_objects)) $(O)/gen/driverd/rpc.o
 	@mkdir -p $(@D)
 	$(say) AR $@
 	@rm -f $@
