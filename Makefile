@@ -14,6 +14,7 @@ endif
 say = @printf '  %-4s %s\n'
 O ?= build
 CC = gcc
+CXX = g++
 AR = ar
 PKG_CONFIG = pkg-config
 OPTIMIZE = -O2
@@ -137,7 +138,7 @@ $(O)/test/unit/driverd_test: CPPFLAGS += -Itest/unit
 
 # ---- tests ----
 
-include $(wildcard test/*/rules.mk)
+include $(wildcard test/*/rules.mk) examples/rules.mk
 
 tests = $(unit_tests) $(test_programs)
 
@@ -157,6 +158,12 @@ check-dependencies:
 # The whole suite with programs that notice their own memory errors and undefined behaviour.
 check-sanitize:
 	$(MAKE) O=$(O)-sanitize SANITIZE=address,undefined OPTIMIZE=-O1 check-only
+
+# The interface of the library as it is now is what later builds are compared with: at a release, and before it when the
+# comparison in "make check" complains about a change that is meant.
+abi-dump: $(O)/lib/libctr-gpu.so.$(SOVERSION)
+	test/install-deps abi
+	test/abi dump $(O)
 
 check-unit: $(unit_tests)
 	test/run $(O) unit
@@ -267,7 +274,7 @@ clean:
 	rm -rf $(O) $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-fuzz $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
-.PHONY: all clean test-programs check check-only check-dependencies check-sanitize check-unit lint fuzz coverage always install uninstall \
+.PHONY: all clean test-programs check check-only check-dependencies check-sanitize check-unit abi-dump lint fuzz coverage always install uninstall \
 	install-compat uninstall-compat
 .SECONDARY:
 # A file that was not finished is not there: rpcgen(1) leaves half of one when it fails.
