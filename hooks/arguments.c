@@ -7,7 +7,7 @@
 
 void arguments_usage(FILE *file)
 {
-	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--version] createRuntime|prestart\n"
+	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--device=NAME] [--dry-run] [--version] createRuntime|prestart\n"
 		    "Container engines run this; ctr-gpu-hook(8) says how to register it with yours.\n",
 		    file);
 }
@@ -37,6 +37,12 @@ static bool take_option(int key, struct arguments *ret)
 	case 'd':
 		ret->debug = true;
 		return take_path("debug", optarg, &ret->debug_file);
+	case 'D':
+		ret->cdi = true;
+		return true;
+	case 'n':
+		ret->dry_run = true;
+		return true;
 	case 'v':
 		ret->version = true;
 		return true;
@@ -81,13 +87,15 @@ bool arguments_parse(int argc, char **argv, struct arguments *ret)
 	static const struct option options[] = {
 		{"config", required_argument, NULL, 'c'},
 		{"debug", optional_argument, NULL, 'd'},
+		{"device", required_argument, NULL, 'D'},
+		{"dry-run", no_argument, NULL, 'n'},
 		{"version", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
 	int key;
 
-	*ret = (struct arguments){0};
+	*ret = (struct arguments){.all = (const char *const *)argv};
 	while ((key = getopt_long_only(argc, argv, "", options, NULL)) != -1)
 		if (!take_option(key, ret))
 			return false;

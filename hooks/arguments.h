@@ -15,10 +15,13 @@ enum stage {
 };
 
 struct arguments {
+	const char *const *all; /* as they were given, NULL-terminated */
 	enum stage stage;
 	const char *config;     /* NULL: the usual file */
 	bool debug;
 	const char *debug_file; /* NULL: standard error */
+	bool cdi;               /* --device was given: a CDI spec's hook */
+	bool dry_run;
 	bool version, help;
 };
 

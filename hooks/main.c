@@ -66,17 +66,45 @@ static int open_context(struct hook *hook, const struct arguments *arguments)
 	return 0;
 }
 
-/* Return: 0; a result of the library. The host is looked at only for a container that asks for something. */
-static int give_gpus(struct hook *hook, const struct arguments *arguments, const char *state, size_t size)
+/*
+ * A CDI spec says which devices, in a hook for each; the environment says the rest. Another of these hooks may act for this
+ * one, whose request stays void then.
+ */
+static int read_cdi_request(const struct hook *hook, const struct arguments *arguments)
+{
+	char *devices;
+	int result;
+
+	result = ctr_gpu_container_hook_devices(hook->container, arguments->all, &devices);
+	if (result || !devices)
+		return result ? result : ctr_gpu_request_set_devices(hook->request, "void");
+	result = ctr_gpu_request_set_devices(hook->request, devices);
+	free(devices);
+	if (!result)
+		result = ctr_gpu_request_read_properties(hook->request, ctr_gpu_container_environment(hook->container));
+	return result;
+}
+
+static int read_request(struct hook *hook, const struct arguments *arguments, const char *state, size_t size)
 {
 	int result;
 
 	result = ctr_gpu_container_new_from_state(hook->context, state, size, &hook->container);
 	if (!result)
 		result = ctr_gpu_request_new(hook->context, &hook->request);
-	if (!result)
-		result = ctr_gpu_request_read_environment(hook->request, ctr_gpu_container_environment(hook->container));
-	if (result || ctr_gpu_request_is_void(hook->request))
+	if (result)
+		return result;
+	return arguments->cdi ? read_cdi_request(hook, arguments) :
+				ctr_gpu_request_read_environment(hook->request, ctr_gpu_container_environment(hook->container));
+}
+
+/* Return: 0; a result of the library. The host is looked at only for a container that asks for something. */
+static int give_gpus(struct hook *hook, const struct arguments *arguments, const char *state, size_t size)
+{
+	int result;
+
+	result = read_request(hook, arguments, state, size);
+	if (result || (ctr_gpu_request_is_void(hook->request) && !arguments->dry_run))
 		return result;
 
 	result = ctr_gpu_context_load_config(hook->context, arguments->config);
@@ -85,7 +113,8 @@ static int give_gpus(struct hook *hook, const struct arguments *arguments, const
 	if (!result)
 		result = ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
 	if (!result)
-		result = ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
+		result = arguments->dry_run ? ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout) :
+					      ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
 	return result;
 }
 

@@ -5,17 +5,18 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
 	uint32_t id;
-	const char *name;
+	const char *name, *domain;
 } vendors[] = {
-	{PCI_VENDOR_AMD, "AMD"},
-	{PCI_VENDOR_AMD_PROCESSOR, "AMD"},
-	{PCI_VENDOR_INTEL, "Intel"},
-	{PCI_VENDOR_MICROSOFT, "Microsoft"},
-	{PCI_VENDOR_NVIDIA, "NVIDIA"},
-	{PCI_VENDOR_QUALCOMM, "Qualcomm"},
+	{PCI_VENDOR_AMD, "AMD", "amd.com"},
+	{PCI_VENDOR_AMD_PROCESSOR, "AMD", "amd.com"},
+	{PCI_VENDOR_INTEL, "Intel", "intel.com"},
+	{PCI_VENDOR_MICROSOFT, "Microsoft", "microsoft.com"},
+	{PCI_VENDOR_NVIDIA, "NVIDIA", "nvidia.com"},
+	{PCI_VENDOR_QUALCOMM, "Qualcomm", "qualcomm.com"},
 };
 
 void adapter_clear(struct adapter *adapter)
@@ -34,6 +35,22 @@ const char *adapter_vendor(const struct adapter *adapter)
 		if (vendors[i].id == adapter->vendor_id)
 			return vendors[i].name;
 	return "unknown vendor";
+}
+
+const char *adapter_domain(const struct adapter *adapter)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++)
+		if (vendors[i].id == adapter->vendor_id)
+			return vendors[i].domain;
+	return NULL;
+}
+
+bool adapter_is_domain(const char *text, size_t length)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++)
+		if (strlen(vendors[i].domain) == length && strncmp(vendors[i].domain, text, length) == 0)
+			return true;
+	return false;
 }
 
 void luid_format(struct luid luid, char text[LUID_TEXT_SIZE])

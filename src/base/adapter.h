@@ -63,6 +63,12 @@ void adapter_clear(struct adapter *adapter);
 /** Return: "NVIDIA", "AMD", "Intel", "Microsoft", "Qualcomm", or "unknown vendor". */
 const char *adapter_vendor(const struct adapter *adapter);
 
+/** Return: what CDI calls the vendor, "nvidia.com"; NULL for an unknown one. */
+const char *adapter_domain(const struct adapter *adapter);
+
+/** Return: whether adapter_domain() says this of some vendor. */
+bool adapter_is_domain(const char *text, size_t length);
+
 /** "LUID-" and 16 hexadecimal digits, high part first. */
 enum { LUID_TEXT_SIZE = 5 + 16 + 1 };
 void luid_format(struct luid luid, char text[LUID_TEXT_SIZE]);

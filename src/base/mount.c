@@ -122,9 +122,11 @@ bool mount_is_there(const struct mount_source *source, int target)
 	struct statvfs fs;
 	struct stat st;
 
-	if (fstat(target, &st) < 0 || !same_file(&st, &source->st) || fstatvfs(target, &fs) < 0)
+	if (fstat(target, &st) < 0 || fstatvfs(target, &fs) < 0)
 		return false;
-	if (source->kind == MOUNT_DEVICE && (fs.f_flag & ST_NODEV))
+	if (source->kind == MOUNT_DEVICE)
+		return S_ISCHR(st.st_mode) && st.st_rdev == source->st.st_rdev && !(fs.f_flag & ST_NODEV);
+	if (!same_file(&st, &source->st))
 		return false;
 	return (fs.f_flag & flags_of(source)) == flags_of(source);
 }

@@ -48,7 +48,12 @@ int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struc
 /** A descriptor of /proc/self/fd, to be opened before the mount namespace is changed. Return: descriptor or negative errno. */
 int mount_open_proc_self_fd(void);
 
-/** Whether @target is what the source is, with flags at least as strict: then mounting it again changes nothing. */
+/**
+ * mount_is_there() - whether mounting the source on @target is not needed
+ *
+ * It is the same file, with flags at least as strict; or a usable node of the same device. That one may be the engine's, with
+ * an owner who lets the container's user open it, as CDI has it.
+ */
 bool mount_is_there(const struct mount_source *source, int target);
 
 /**

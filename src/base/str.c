@@ -83,10 +83,38 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* array_grow() left room for the NULL or makes some. */
+int strv_terminate(struct strv *list)
+{
+	char **items = array_grow(list->items, list->count, sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	list->items = items;
+	items[list->count] = NULL;
+	return 0;
+}
+
 void strv_sort(struct strv *list)
 {
 	if (list->count > 1)
 		qsort(list->items, list->count, sizeof(*list->items), compare);
+}
+
+int strv_join(const struct strv *list, const char *separator, char **ret)
+{
+	size_t size;
+	char *text;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return -ENOMEM;
+	for (size_t i = 0; i < list->count; i++)
+		(void)fprintf(file, "%s%s", i > 0 ? separator : "", list->items[i]);
+	if (fclose(file) != 0)
+		return -ENOMEM;
+	*ret = text;
+	return 0;
 }
 
 static bool is_blank(char c)

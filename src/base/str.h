@@ -32,6 +32,8 @@ int strv_add(struct strv *list, const char *text);
 /** Appends @text itself, which the list owns from then on, and frees at once if it fails; NULL counts as -ENOMEM. */
 int strv_take(struct strv *list, char *text);
 bool strv_contains(const struct strv *list, const char *text);
+/** Has a NULL behind the last item, as execve(2) wants arrays. Return: 0 or -ENOMEM. */
+int strv_terminate(struct strv *list);
 void strv_sort(struct strv *list);
 
 /**
@@ -43,6 +45,9 @@ void strv_sort(struct strv *list);
  * Return: 0 or -ENOMEM.
  */
 int strv_split(const char *text, const char *separators, struct strv *ret);
+
+/** The items with @separator between them. Return: 0 and a new string in @ret, or -ENOMEM. */
+int strv_join(const struct strv *list, const char *separator, char **ret);
 
 /**
  * array_grow() - room for one more element in an array whose capacity is the next power of two

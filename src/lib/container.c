@@ -27,6 +27,7 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
 	cleanup_closep(&container->process);
 	free(container->rootfs);
 	strv_clear(&container->environment);
+	oci_hooks_free(container->hooks, container->hook_count);
 	free(container);
 	return NULL;
 }
@@ -240,18 +241,6 @@ int container_check(struct ctr_gpu_container *container, struct err *err)
 
 /* ---- the object ---- */
 
-/* The environment's array gets its NULL; array_grow() left room for it or makes some. */
-static int terminate(struct strv *environment)
-{
-	char **items = array_grow(environment->items, environment->count, sizeof(*items));
-
-	if (!items)
-		return -ENOMEM;
-	environment->items = items;
-	items[environment->count] = NULL;
-	return 0;
-}
-
 /* Takes over @environment. */
 static int new_container(struct ctr_gpu_context *context, pid_t pid, const char *rootfs, struct strv environment,
 			 struct ctr_gpu_container **ret)
@@ -266,7 +255,7 @@ static int new_container(struct ctr_gpu_context *context, pid_t pid, const char 
 		return err_set(err, -ENOMEM, "%m");
 	}
 	*container = (struct ctr_gpu_container){.pid = pid, .process = -1, .rootfs = strdup(rootfs), .environment = environment};
-	if (!container->rootfs || terminate(&container->environment) < 0)
+	if (!container->rootfs || strv_terminate(&container->environment) < 0)
 		return err_set(err, -ENOMEM, "%m");
 	r = pid ? open_process(container, err) : 0;
 	if (r == 0)
@@ -314,6 +303,7 @@ int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char
 	_cleanup_(oci_state_clear) struct oci_state parsed = {0};
 	_cleanup_(oci_config_clear) struct oci_config config = {0};
 	_cleanup_free_ char *rootfs = NULL;
+	struct ctr_gpu_container *container;
 	struct strv environment;
 	int r;
 
@@ -327,12 +317,52 @@ int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
 	environment = steal_struct(&config.environment);
-	return new_container(context, parsed.pid, rootfs, environment, ret_container);
+	r = new_container(context, parsed.pid, rootfs, environment, &container);
+	if (r != 0)
+		return r;
+	container->hooks = steal_ptr(config.hooks);
+	container->hook_count = config.hook_count;
+	config.hook_count = 0;
+	*ret_container = container;
+	return 0;
 }
 
 const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container)
 {
 	return (const char *const *)container->environment.items;
+}
+
+static bool same_arguments(const struct oci_hook *hook, const char *const *arguments)
+{
+	size_t i = 0;
+
+	while (i < hook->arguments.count && arguments[i] && streq(hook->arguments.items[i], arguments[i]))
+		i++;
+	return i == hook->arguments.count && !arguments[i];
+}
+
+/* One that config.json does not know, as when somebody tries it by hand, acts as the first. */
+static bool is_first_hook(const struct ctr_gpu_container *container, const char *const *arguments)
+{
+	for (size_t i = 0; i < container->hook_count; i++)
+		if (same_arguments(&container->hooks[i], arguments))
+			return i == 0;
+	return true;
+}
+
+int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, const char *const *arguments, char **ret_devices)
+{
+	_cleanup_strv_ struct strv devices = {0};
+	int r;
+
+	if (!is_first_hook(container, arguments)) {
+		*ret_devices = NULL;
+		return 0;
+	}
+	r = oci_hook_devices(arguments, &devices);
+	for (size_t i = 0; i < container->hook_count && r == 0; i++)
+		r = oci_hook_devices((const char *const *)container->hooks[i].arguments.items, &devices);
+	return r == 0 ? strv_join(&devices, ",", ret_devices) : r;
 }
 
 void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container)

@@ -10,6 +10,8 @@
 #include "base/rootfs.h"
 #include "base/str.h"
 
+struct oci_hook;
+
 struct ctr_gpu_container {
 	pid_t pid;    /* 0: the caller's own mount namespace */
 	int process;  /* /proc/<pid>, which goes on meaning this process when the number is used again; -1 without a pid */
@@ -22,6 +24,8 @@ struct ctr_gpu_container {
 	 */
 	bool enter_user_namespace;
 	struct strv environment; /* of config.json; the array has a NULL behind its last item */
+	struct oci_hook *hooks;  /* of config.json: hooks that a CDI spec of ours put there */
+	size_t hook_count;
 };
 
 /**

@@ -256,7 +256,8 @@ struct ctr_gpu_request *ctr_gpu_request_unref(struct ctr_gpu_request *request);
 /**
  * ctr_gpu_request_set_devices() - which devices
  * @devices: "all", "none" (driver libraries only), "void" or "" (nothing), or a list of indexes, LUIDs, PCI addresses and
- *           UUIDs, separated by commas; "1:0" is the first part (MIG) of GPU 1
+ *           UUIDs, separated by commas; "1:0" is the first part (MIG) of GPU 1. Each may have the form of a CDI device,
+ *           "nvidia.com/gpu=0"; "all" then means those of that vendor.
  *
  * Whether the host has them shows when the plan is made.
  *
@@ -304,6 +305,17 @@ int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const cha
  * Since: 0.1
  */
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment);
+
+/**
+ * ctr_gpu_request_read_properties() - take everything but the devices from a container's environment
+ * @environment: as for ctr_gpu_request_read_environment()
+ *
+ * For a container whose engine says which devices it gets, so that its NVIDIA_VISIBLE_DEVICES does not count.
+ *
+ * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_request_read_properties(struct ctr_gpu_request *request, const char *const *environment);
 
 /**
  * ctr_gpu_request_is_void() - whether nothing at all is asked for
@@ -392,6 +404,19 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
  * Since: 0.1
  */
 const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container);
+
+/**
+ * ctr_gpu_container_hook_devices() - the devices for which CDI specs of ours put hooks into the container's config.json
+ * @arguments:   NULL-terminated, with which the asking hook was called; its --device= counts in any case
+ * @ret_devices: list for ctr_gpu_request_set_devices(), to be released with free(); NULL if the asking hook is none of these
+ *               entries' first, which acts for all of them
+ *
+ * An engine puts a hook into config.json for each device that it was asked for.
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, const char *const *arguments, char **ret_devices);
 
 /**
  * ctr_gpu_container_leave_cgroup() - do not touch device rules, which somebody else manages

@@ -14,10 +14,18 @@ void oci_state_clear(struct oci_state *state)
 	*state = (struct oci_state){0};
 }
 
+void oci_hooks_free(struct oci_hook *hooks, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		strv_clear(&hooks[i].arguments);
+	free(hooks);
+}
+
 void oci_config_clear(struct oci_config *config)
 {
 	free(config->root);
 	strv_clear(&config->environment);
+	oci_hooks_free(config->hooks, config->hook_count);
 	*config = (struct oci_config){0};
 }
 
@@ -113,25 +121,91 @@ static int read_environment(const json_t *config, struct strv *ret, struct err *
 	return 0;
 }
 
+int oci_hook_devices(const char *const *arguments, struct strv *ret)
+{
+	static const char option[] = "--device=";
+	int r = 0;
+
+	for (; *arguments && r == 0; arguments++)
+		if (str_has_prefix(*arguments, option))
+			r = strv_split(*arguments + strlen(option), ",", ret);
+	return r;
+}
+
+static bool is_our_hook(const json_t *arguments)
+{
+	const char *program = json_string_value(json_array_get(arguments, 0));
+	const char *slash = program ? strrchr(program, '/') : NULL;
+	const json_t *item;
+	size_t i;
+
+	if (!program || !streq(slash ? slash + 1 : program, "ctr-gpu-hook"))
+		return false;
+	json_array_foreach(arguments, i, item)
+		if (json_is_string(item) && str_has_prefix(json_string_value(item), "--device="))
+			return true;
+	return false;
+}
+
+/* Items that are no strings are left out; the runtime, which takes hooks seriously, has refused them already. */
+static int add_hook(struct oci_config *config, const json_t *arguments)
+{
+	struct oci_hook *hooks = array_grow(config->hooks, config->hook_count, sizeof(*hooks));
+	struct oci_hook hook = {0};
+	const json_t *item;
+	size_t i;
+	int r = 0;
+
+	if (!hooks)
+		return -ENOMEM;
+	config->hooks = hooks;
+	json_array_foreach(arguments, i, item)
+		if (json_is_string(item) && r == 0)
+			r = strv_add(&hook.arguments, json_string_value(item));
+	if (r == 0)
+		r = strv_terminate(&hook.arguments);
+	if (r < 0)
+		strv_clear(&hook.arguments);
+	else
+		hooks[config->hook_count++] = hook;
+	return r;
+}
+
+/* Most containers have none. */
+static int read_hooks(const json_t *json, struct oci_config *config)
+{
+	const json_t *hooks = json_object_get(json_object_get(json, "hooks"), "createRuntime"), *hook;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(hooks, i, hook) {
+		const json_t *arguments = json_object_get(hook, "args");
+
+		if (r == 0 && is_our_hook(arguments))
+			r = add_hook(config, arguments);
+	}
+	return r;
+}
+
 int oci_parse_config(const char *data, size_t size, struct oci_config *ret, struct err *err)
 {
-	_cleanup_json_ json_t *config = NULL;
-	_cleanup_strv_ struct strv environment = {0};
+	_cleanup_(oci_config_clear) struct oci_config config = {0};
+	_cleanup_json_ json_t *json = NULL;
 	const char *root;
 	int r;
 
-	r = parse_object("config.json", data, size, OCI_CONFIG_MAX, &config, err);
+	r = parse_object("config.json", data, size, OCI_CONFIG_MAX, &json, err);
 	if (r != 0)
 		return r;
-	root = json_string_value(json_object_get(json_object_get(config, "root"), "path"));
+	root = json_string_value(json_object_get(json_object_get(json, "root"), "path"));
 	if (!root || !*root)
 		return bad(err, "config.json", "\"root.path\" is not a path");
-	r = read_environment(config, &environment, err);
+	r = read_environment(json, &config.environment, err);
 	if (r != 0)
 		return r;
-	ret->root = strdup(root);
-	if (!ret->root)
+	config.root = strdup(root);
+	if (!config.root || read_hooks(json, &config) < 0)
 		return err_set(err, -ENOMEM, "%m");
-	ret->environment = steal_struct(&environment);
+	*ret = steal_struct(&config);
 	return 0;
 }

@@ -26,9 +26,20 @@ struct oci_state {
 struct oci_config {
 	char *root; /* path of the root filesystem, relative to the bundle if it does not start with a slash */
 	struct strv environment;
+	struct oci_hook *hooks; /* those of ctr-gpu-hook with a --device, at the stage createRuntime, in the order of the file */
+	size_t hook_count;
 };
 
+/* Its arguments, the zeroth too; the array has a NULL behind its last item. */
+struct oci_hook {
+	struct strv arguments;
+};
+
+/** The devices that a hook's arguments name, appended. Return: 0 or -ENOMEM. */
+int oci_hook_devices(const char *const *arguments, struct strv *ret);
+
 void oci_state_clear(struct oci_state *state);
+void oci_hooks_free(struct oci_hook *hooks, size_t count);
 void oci_config_clear(struct oci_config *config);
 
 /**

@@ -29,6 +29,36 @@ void request_clear(struct request *request)
 	*request = (struct request){0};
 }
 
+/* Of what a CDI kind is made: a vendor's domain, or a class. */
+static size_t kind_part_length(const char *text)
+{
+	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+}
+
+const char *request_name_without_kind(const char *device)
+{
+	size_t vendor = kind_part_length(device), class;
+
+	if (vendor == 0 || device[vendor] != '/')
+		return device;
+	class = kind_part_length(device + vendor + 1);
+	return class > 0 && device[vendor + 1 + class] == '=' ? device + vendor + 1 + class + 1 : device;
+}
+
+/*
+ * A name as CDI has it, "nvidia.com/gpu=0", means what the name alone means. Only "all" depends on the vendor, and stays as
+ * it is for those who know the adapters (src/lib/select.c).
+ */
+static void drop_kinds(struct strv *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const char *name = request_name_without_kind(list->items[i]);
+
+		if (name != list->items[i] && !streq(name, "all"))
+			memmove(list->items[i], name, strlen(name) + 1);
+	}
+}
+
 int request_set_devices(struct request *request, const char *devices)
 {
 	_cleanup_strv_ struct strv list = {0};
@@ -37,6 +67,7 @@ int request_set_devices(struct request *request, const char *devices)
 	r = strv_split(devices, ",", &list);
 	if (r < 0)
 		return r;
+	drop_kinds(&list);
 	strv_clear(&request->devices);
 	if (list.count == 0 || strv_contains(&list, "void"))
 		request->kind = REQUEST_VOID;
@@ -172,17 +203,29 @@ static int read_extras(struct request *request, const char *const *environment)
 	return channels && !streq(channels, "all") ? request_set_imex_channels(request, channels) : 0;
 }
 
+/* Images of before NVIDIA_REQUIRE_CUDA say their CUDA version only, and expect every GPU and the whole driver. */
+static bool is_legacy(const char *const *environment)
+{
+	return env_get(environment, "CUDA_VERSION") && !env_get(environment, "NVIDIA_REQUIRE_CUDA");
+}
+
 int request_read_environment(struct request *request, const char *const *environment, struct err *err)
 {
 	const char *devices = env_get(environment, "NVIDIA_VISIBLE_DEVICES");
-	const char *capabilities = env_get(environment, "NVIDIA_DRIVER_CAPABILITIES");
-	/* Images of before NVIDIA_REQUIRE_CUDA say their CUDA version only, and expect every GPU and the whole driver. */
-	bool legacy = env_get(environment, "CUDA_VERSION") && !env_get(environment, "NVIDIA_REQUIRE_CUDA");
 	int r;
 
-	r = request_set_devices(request, devices ? devices : legacy ? "all" : "void");
+	r = request_set_devices(request, devices ? devices : is_legacy(environment) ? "all" : "void");
 	if (r < 0 || request->kind == REQUEST_VOID)
 		return r;
+	return request_read_properties(request, environment, err);
+}
+
+int request_read_properties(struct request *request, const char *const *environment, struct err *err)
+{
+	const char *capabilities = env_get(environment, "NVIDIA_DRIVER_CAPABILITIES");
+	bool legacy = is_legacy(environment);
+	int r;
+
 	r = read_extras(request, environment);
 	if (r < 0)
 		return r;
@@ -235,6 +278,11 @@ int ctr_gpu_request_add_requirement(struct ctr_gpu_request *request, const char 
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment)
 {
 	return request_read_environment(&request->data, environment, &request->context->err);
+}
+
+int ctr_gpu_request_read_properties(struct ctr_gpu_request *request, const char *const *environment)
+{
+	return request_read_properties(&request->data, environment, &request->context->err);
 }
 
 int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const char *channels)

@@ -31,3 +31,9 @@ int request_add_requirement(struct request *request, const char *requirement, st
 
 /** Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY or CTR_GPU_E_BAD_REQUIREMENT with @err set; -ENOMEM. */
 int request_read_environment(struct request *request, const char *const *environment, struct err *err);
+
+/** The same but for which devices are asked for, since somebody else said that. */
+int request_read_properties(struct request *request, const char *const *environment, struct err *err);
+
+/** Return: what is behind "nvidia.com/gpu=" or another kind; @device itself if it does not begin with one. */
+const char *request_name_without_kind(const char *device);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "lib/request.h"
+
 void selection_clear(struct selection *selection)
 {
 	free(selection->adapters);
@@ -206,14 +208,40 @@ static int find_translated(const struct ctr_gpu_host *host, const char *device, 
 	return 0;
 }
 
+/* "intel.com/gpu=all": the adapters of one vendor; of a vendor that nobody knows, every one. Return: whether there are any. */
+static bool mark_vendor(const struct inventory *inventory, const char *device, bool *wanted)
+{
+	size_t length = strcspn(device, "/");
+	bool known = adapter_is_domain(device, length), found = false;
+
+	for (size_t i = 0; i < inventory->count && inventory->adapters[i].index >= 0; i++) {
+		const char *domain = adapter_domain(&inventory->adapters[i]);
+
+		if (known && (!domain || strlen(domain) != length || strncmp(domain, device, length) != 0))
+			continue;
+		wanted[i] = found = true;
+	}
+	return found;
+}
+
+static bool is_all_of_kind(const char *device)
+{
+	const char *name = request_name_without_kind(device);
+
+	return name != device && streq(name, "all");
+}
+
 static int mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted, struct err *err)
 {
 	for (size_t i = 0; i < request->devices.count; i++) {
-		const struct adapter *adapter = find(&host->inventory, request->devices.items[i]);
-		int r = adapter ? 0 : find_translated(host, request->devices.items[i], &adapter, err);
+		bool found = is_all_of_kind(request->devices.items[i]) && mark_vendor(&host->inventory, request->devices.items[i], wanted);
+		const struct adapter *adapter = found ? NULL : find(&host->inventory, request->devices.items[i]);
+		int r = found || adapter ? 0 : find_translated(host, request->devices.items[i], &adapter, err);
 
 		if (r != 0)
 			return r;
+		if (found)
+			continue;
 		if (!adapter)
 			return unknown_device(host, request->devices.items[i], err);
 		if (adapter->unusable)

@@ -92,6 +92,32 @@ state() {
 	refused 1 "[E_BAD_REQUIREMENT]" "$hook" prestart < <(state NVIDIA_VISIBLE_DEVICES=all 'NVIDIA_REQUIRE_CUDA=cuda=>1')
 }
 
+# A state as above whose config.json has hooks of ours for devices a and b, behind somebody else's.
+cdi_state() {
+	local state
+
+	state=$(state NVIDIA_VISIBLE_DEVICES=void)
+	jq '.hooks.createRuntime = [{path: "/bin/true", args: ["true", "--device=x"]},
+		(("a", "b") as $device | {path: "/usr/bin/ctr-gpu-hook", args: ["ctr-gpu-hook", "--device=" + $device, "createRuntime"]})]' \
+		"$BATS_TEST_TMPDIR/bundle/config.json" >"$BATS_TEST_TMPDIR/bundle/new"
+	mv "$BATS_TEST_TMPDIR/bundle/new" "$BATS_TEST_TMPDIR/bundle/config.json"
+	echo "$state"
+}
+
+@test "of the hooks of a CDI spec the first one acts" {
+	for device in a b; do
+		run bash -c 'exec -a ctr-gpu-hook "$0" "--device=$1" createRuntime <<<"$2"' "$hook" "$device" "$(cdi_state)"
+		echo "device $device: status $status: $output"
+		[[ $device == a && $status -eq 1 && $output == *"[E_"* ]] || [[ $device == b && $status -eq 0 && -z $output ]]
+	done
+	# One that is none of them acts for all of them and itself; so does one that only shows what it would do.
+	refused 1 "[E_" "$hook" --device=c createRuntime < <(cdi_state)
+	refused 1 "[E_" "$hook" --device=b --dry-run createRuntime < <(cdi_state)
+	# Without a device of its own it is a hook as ever.
+	run "$hook" createRuntime < <(cdi_state)
+	[[ $status -eq 0 && -z $output ]]
+}
+
 # The system calls of the hook, up to the first read of the state.
 trace() {
 	command -v strace >/dev/null || skip "needs strace"

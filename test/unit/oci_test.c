@@ -108,6 +108,44 @@ static void test_config(void **unused)
 	oci_config_clear(&parsed);
 }
 
+#define HOOKS(entries) "{\"root\":{\"path\":\"r\"},\"hooks\":{\"createRuntime\":" entries "}}"
+
+static void test_hooks(void **unused)
+{
+	static const char *const foreign[] = {
+		HOOKS("[]"), HOOKS("null"), HOOKS("{}"), HOOKS("[1,null,{}]"), HOOKS("[{\"args\":7}]"), HOOKS("[{\"args\":[]}]"),
+		HOOKS("[{\"args\":[1,\"--device=0\"]}]"), HOOKS("[{\"args\":[\"ctr-gpu-hook\",\"createRuntime\"]}]"),
+		HOOKS("[{\"args\":[\"other-ctr-gpu-hook\",\"--device=0\"]}]"), "{\"root\":{\"path\":\"r\"},\"hooks\":[]}",
+		"{\"root\":{\"path\":\"r\"},\"hooks\":{\"prestart\":[{\"args\":[\"ctr-gpu-hook\",\"--device=0\"]}]}}",
+	};
+	struct strv devices = {0};
+	struct oci_config parsed;
+	struct err err;
+
+	(void)unused;
+	assert_int_equal(config(HOOKS("[{\"path\":\"/x\",\"args\":[\"x\",\"--device=9\"]},"
+				      "{\"args\":[\"ctr-gpu-hook\",\"--device=nvidia.com/gpu=0\",\"createRuntime\"]},"
+				      "{\"args\":[\"/usr/bin/ctr-gpu-hook\",\"--device=1,2\",3]}]"),
+				&parsed, &err),
+			 0);
+	assert_int_equal(parsed.hook_count, 2);
+	assert_int_equal(parsed.hooks[0].arguments.count, 3);
+	assert_null(parsed.hooks[0].arguments.items[3]);
+	assert_int_equal(parsed.hooks[1].arguments.count, 2);
+	for (size_t i = 0; i < parsed.hook_count; i++)
+		assert_int_equal(oci_hook_devices((const char *const *)parsed.hooks[i].arguments.items, &devices), 0);
+	assert_int_equal(devices.count, 3);
+	assert_string_equal(devices.items[0], "nvidia.com/gpu=0");
+	assert_string_equal(devices.items[2], "2");
+	strv_clear(&devices);
+	oci_config_clear(&parsed);
+	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++) {
+		assert_int_equal(config(foreign[i], &parsed, &err), 0);
+		assert_int_equal(parsed.hook_count, 0);
+		oci_config_clear(&parsed);
+	}
+}
+
 static void test_bad_configs(void **unused)
 {
 	static const char *const bad[] = {
@@ -154,7 +192,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_states), cmocka_unit_test(test_bad_states), cmocka_unit_test(test_config),
-		cmocka_unit_test(test_bad_configs), cmocka_unit_test(test_size_and_depth),
+		cmocka_unit_test(test_hooks), cmocka_unit_test(test_bad_configs), cmocka_unit_test(test_size_and_depth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

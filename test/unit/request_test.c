@@ -121,6 +121,57 @@ static void requirements_of_the_environment(void **state)
 	request_clear(&request);
 }
 
+static void names_of_cdi_mean_the_same(void **state)
+{
+	static const struct {
+		const char *asked, *taken;
+	} cases[] = {
+		{"nvidia.com/gpu=0", "0"},
+		{"nvidia.com/gpu=GPU-1", "GPU-1"},
+		{"nvidia.com/mig=1:2", "1:2"},
+		{"a-b.c_d/e.f=0000:01:00.0", "0000:01:00.0"},
+		{"nvidia.com/gpu=all", "nvidia.com/gpu=all"},
+		{"MIG-GPU-1/2/3", "MIG-GPU-1/2/3"},
+		{"/gpu=0", "/gpu=0"},
+		{"nvidia.com/=0", "nvidia.com/=0"},
+		{"nvidia.com=0", "nvidia.com=0"},
+		{"a/b/c=0", "a/b/c=0"},
+	};
+	struct request request = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(request_set_devices(&request, cases[i].asked), 0);
+		assert_int_equal(request.kind, REQUEST_SOME);
+		assert_int_equal(request.devices.count, 1);
+		assert_string_equal(request.devices.items[0], cases[i].taken);
+	}
+	assert_int_equal(request_set_devices(&request, "nvidia.com/gpu=0,all"), 0);
+	assert_int_equal(request.kind, REQUEST_ALL);
+	assert_int_equal(request_set_devices(&request, "nvidia.com/gpu=void"), 0);
+	assert_int_equal(request.kind, REQUEST_VOID);
+	request_clear(&request);
+}
+
+static void the_environment_leaves_given_devices_alone(void **state)
+{
+	struct request request = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(request_set_devices(&request, "1"), 0);
+	assert_int_equal(request_read_properties(&request,
+						 ENV("NVIDIA_VISIBLE_DEVICES=void", "NVIDIA_DRIVER_CAPABILITIES=video",
+						     "NVIDIA_REQUIRE_CUDA=cuda>=12.4"),
+						 &err),
+			 0);
+	assert_int_equal(request.kind, REQUEST_SOME);
+	assert_string_equal(request.devices.items[0], "1");
+	assert_int_equal(request.capabilities, CAPABILITY_VIDEO);
+	assert_int_equal(request.requirements.count, 1);
+	request_clear(&request);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +180,8 @@ int main(void)
 		cmocka_unit_test(legacy_image_gets_the_whole_driver),
 		cmocka_unit_test(unknown_capability_is_named),
 		cmocka_unit_test(requirements_of_the_environment),
+		cmocka_unit_test(names_of_cdi_mean_the_same),
+		cmocka_unit_test(the_environment_leaves_given_devices_alone),
 	};
 
 	return cmocka_run_group_tests_name("request", tests, NULL, NULL);

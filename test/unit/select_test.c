@@ -11,6 +11,7 @@ static struct adapter adapters[] = {
 	{.backend = &gpu_pv,
 	 .index = 0,
 	 .name = (char *)"Big",
+	 .vendor_id = PCI_VENDOR_NVIDIA,
 	 .pci_address = (char *)"0000:01:00.0",
 	 .uuid = (char *)"GPU-11111111-aaaa",
 	 .luid = {0xab12, 0},
@@ -18,6 +19,7 @@ static struct adapter adapters[] = {
 	{.backend = &gpu_pv,
 	 .index = 1,
 	 .name = (char *)"Small",
+	 .vendor_id = PCI_VENDOR_AMD,
 	 .pci_address = (char *)"0000:02:00.0",
 	 .uuid = (char *)"GPU-11112222-bbbb",
 	 .luid = {0xcd34, 1},
@@ -168,6 +170,35 @@ static void without_a_usable_adapter_the_reasons_are_told(void **state)
 	assert_non_null(strstr(err.text, "lists none"));
 }
 
+static void all_of_a_kind_means_all_of_its_vendor(void **state)
+{
+	static const struct {
+		const char *names;
+		size_t count;
+		const char *first;
+	} cases[] = {
+		{"nvidia.com/gpu=all", 1, "Big"},      {"amd.com/gpu=all", 1, "Small"},
+		{"amd.com/gpu=all,0", 2, "Big"},       {"nvidia.com/gpu=all,amd.com/gpu=all", 2, "Big"},
+		{"example.com/card=all", 2, "Big"},
+	};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_selection_ struct selection selection = {0};
+
+		assert_int_equal(select_named(cases[i].names, &selection, &err), 0);
+		assert_int_equal(selection.count, cases[i].count);
+		assert_string_equal(selection.adapters[0]->name, cases[i].first);
+	}
+	{
+		_cleanup_selection_ struct selection selection = {0};
+
+		assert_int_equal(select_named("intel.com/gpu=all", &selection, &err), CTR_GPU_E_UNKNOWN_DEVICE);
+		assert_non_null(strstr(err.text, "intel.com/gpu=all"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +207,7 @@ int main(void)
 		cmocka_unit_test(unknown_devices_are_named_with_those_there_are),
 		cmocka_unit_test(an_unusable_device_answers_with_its_fault),
 		cmocka_unit_test(all_means_all_that_can_be_used),
+		cmocka_unit_test(all_of_a_kind_means_all_of_its_vendor),
 		cmocka_unit_test(without_a_usable_adapter_the_reasons_are_told),
 	};
 
