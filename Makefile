@@ -32,8 +32,13 @@ libexecdir = $(prefix)/libexec
 includedir = $(prefix)/include
 mandir = $(prefix)/share/man
 
-VERSION := $(shell sed -n 's/^ctr-gpu \([0-9.]*\).*/\1/p' NEWS | head -n 1)
+# NEWS has the version; a function that is new in it has a node of that name in the map.
+VERSION := $(shell sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' NEWS)
 SOVERSION = 0
+newest_node := $(lastword $(shell sed -n 's/^CTR_GPU_\([0-9.]*\) {$$/\1/p' src/lib/ctr-gpu.map))
+ifneq ($(basename $(VERSION)),$(newest_node))
+$(error NEWS begins with version "$(VERSION)", and the newest node of src/lib/ctr-gpu.map is for "$(newest_node)")
+endif
 
 warnings = -Wall -Wextra -Wconversion $(WERROR) -Wformat=2 -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wundef \
 	-Wvla -Wimplicit-fallthrough
@@ -41,7 +46,9 @@ hardening = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fno-common
 sanitize_flags = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -U_FORTIFY_SOURCE)
 CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECDIR='"$(libexecdir)/ctr-gpu"' \
 	-Isrc -Isrc/lib -Isrc/base -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
-CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections $(warnings) $(hardening) \
+# The same bytes wherever the tree and the build directory are. (-ffile-prefix-map would move the counts of make coverage, too.)
+prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map=$(CURDIR)=. -f$(kind)-prefix-map=$(abspath $(O))=build)
+CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections $(warnings) $(hardening) \
 	$(sanitize_flags) $(CFLAGS)
 LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_flags) $(LDFLAGS)
 
@@ -49,12 +56,12 @@ tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
 shared_libraries = -ljansson -lseccomp -lcap -lelf -ltirpc
 static_libraries = -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a -l:libz.a -l:libtirpc.a
 
-library_sources = $(wildcard src/base/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c)
+library_sources = $(sort $(wildcard src/base/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c))
 library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
-driverd_sources = $(filter-out src/driverd/client%.c,$(wildcard src/driverd/*.c))
+driverd_sources = $(filter-out src/driverd/client%.c,$(sort $(wildcard src/driverd/*.c)))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
-cli_objects = $(patsubst %.c,$(O)/%.o,$(wildcard src/cli/*.c))
-hook_objects = $(patsubst %.c,$(O)/%.o,$(wildcard hooks/*.c))
+cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c)))
+hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
 
 # rpcgen's own code does not pass our warnings; it is compiled apart, with none.
@@ -78,7 +85,7 @@ $(O)/lib/libctr-gpu.a: $(filter-out $(rpc_client_objects),$(library_objects)) $(
 	@mkdir -p $(@D)
 	$(say) AR $@
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) rcsD $@ $^
 
 $(O)/lib/libctr-gpu.so.$(SOVERSION): $(library_objects) src/lib/ctr-gpu.map
 	@mkdir -p $(@D)
@@ -113,7 +120,7 @@ $(O)/gen/driverd/protocol_clnt.c: src/driverd/protocol.x $(O)/gen/driverd/protoc
 $(O)/gen/driverd/protocol_svc.c: src/driverd/protocol.x $(O)/gen/driverd/protocol.h
 	rm -f $@ && cd $(<D) && rpcgen -C -m $(<F) > $(abspath $@)
 $(O)/gen/%.o: $(O)/gen/%.c
-	$(CC) -std=gnu17 $(OPTIMIZE) -g -fPIC -fvisibility=hidden -w $(hardening) $(sanitize_flags) $(CPPFLAGS_ALL) $(CFLAGS) -I$(@D) -c -o $@ $<
+	$(CC) -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fPIC -fvisibility=hidden -w $(hardening) $(sanitize_flags) $(CPPFLAGS_ALL) $(CFLAGS) -I$(@D) -c -o $@ $<
 $(driverd_objects) $(O)/src/driverd/client.o $(O)/src/driverd/client_nvidia.o: $(O)/gen/driverd/protocol.h
 
 $(O)/%.o: %.c
@@ -210,7 +217,7 @@ coverage:
 hooksdir = $(prefix)/share/containers/oci/hooks.d
 INSTALL = install
 STRIP = strip
-man_pages = $(notdir $(wildcard man/*.[1-9]))
+man_pages = $(notdir $(sort $(wildcard man/*.[1-9])))
 man_section = $(subst .,,$(suffix $(1)))
 library_file = libctr-gpu.so.$(VERSION)
 
