@@ -4,6 +4,8 @@
 # make install    DESTDIR= prefix=/usr     make demo      a container with a GPU, start to end
 # make bench      measure                  make lint      analysers    make fuzz    make coverage
 # make deb        Debian packages          make rpm       RPM packages
+# make check-reproducible                  builds twice and compares
+# make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
 #
 # CC=clang and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands.
 
@@ -54,7 +56,11 @@ LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_fl
 
 tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
 shared_libraries = -ljansson -lseccomp -lcap -lelf -ltirpc
-static_libraries = -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a -l:libz.a -l:libtirpc.a
+# Newer releases of libelf want libzstd.
+libelf_static := $(patsubst -l%,-l:lib%.a,$(filter -lz%,$(shell $(PKG_CONFIG) --static --libs libelf 2>/dev/null)))
+static_libraries = -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a $(or $(libelf_static),-l:libz.a) -l:libtirpc.a
+# What a program has in it of other projects' archives, for the bill of materials.
+link_map = -Wl,-Map=$(O)/$(@F).map
 
 library_sources = $(sort $(wildcard src/base/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c))
 library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
@@ -102,13 +108,13 @@ $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.so.$(SOVERSION)
 $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(hook_link)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ $(hook_link)
 	ln -sf $(@F) $(@D)/nvidia-container-runtime-hook
 
 $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -Wl,--as-needed $(if $(dynamic),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(if $(dynamic),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
 
 $(O)/gen/driverd/protocol.h: src/driverd/protocol.x
 	@mkdir -p $(@D)
@@ -232,12 +238,13 @@ $(O)/gen/libexecdir: always
 	@echo '$(libexecdir)' | cmp -s - $@ || echo '$(libexecdir)' >$@
 always:
 
+docdir = $(prefix)/share/doc/ctr-gpu
 installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook) $(libexecdir)/ctr-gpu/ctr-gpu-driverd \
 	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
-	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json \
+	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json \
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page))
 
-install: all
+install: all sbom
 	@mkdir -p $(O)/install
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu
 	sed -e 's,@prefix@,$(prefix),; s,@libdir@,$(libdir),; s,@includedir@,$(includedir),; s,@version@,$(VERSION),' \
@@ -255,23 +262,29 @@ install: all
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.pc $(DESTDIR)$(libdir)/pkgconfig
 	$(INSTALL) -m 644 src/lib/ctr-gpu.h src/base/ctr-gpu-error.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.json $(DESTDIR)$(hooksdir)
+	$(INSTALL) -m 644 $(O)/ctr-gpu.cdx.json $(DESTDIR)$(docdir)
 	$(foreach page,$(man_pages),$(INSTALL) -m 644 man/$(page) $(DESTDIR)$(mandir)/man$(call man_section,$(page))/$(page) &&) true
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(installed))
 	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libexecdir)/ctr-gpu $(DESTDIR)$(hooksdir) || true
 
-# The name by which Docker finds a hook for --gpus. It is NVIDIA's, so it is taken only when asked for, and never from a
-# file that is not ours.
-compat_link = $(DESTDIR)$(bindir)/nvidia-container-runtime-hook
-compat_is_ours = test "$$(readlink $(compat_link))" = ctr-gpu-hook
+# The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
+# only when asked for, and never from a file that is not ours.
+compat = nvidia-container-runtime-hook:ctr-gpu-hook
+compat_ours = test "$$(readlink $(DESTDIR)$(bindir)/$(1))" = $(2)
+compat_each = $(foreach pair,$(compat),$(call $(1),$(firstword $(subst :, ,$(pair))),$(lastword $(subst :, ,$(pair)))))
+compat_refuse = if test -e $(DESTDIR)$(bindir)/$(1) || test -L $(DESTDIR)$(bindir)/$(1); then $(call compat_ours,$(1),$(2)) || { \
+	echo "$(DESTDIR)$(bindir)/$(1) is there already and not ours; remove the package that it belongs to first" >&2; exit 1; }; fi;
+compat_link = ln -sf $(2) $(DESTDIR)$(bindir)/$(1);
+compat_unlink = if $(call compat_ours,$(1),$(2)); then rm -f $(DESTDIR)$(bindir)/$(1); fi;
+
 install-compat: install
-	@if test -e $(compat_link) || test -L $(compat_link); then $(compat_is_ours) || { \
-		echo "$(compat_link) is there already and not ours; remove the package that it belongs to first" >&2; exit 1; }; fi
-	ln -sf ctr-gpu-hook $(compat_link)
+	@$(call compat_each,compat_refuse)
+	$(call compat_each,compat_link)
 
 uninstall-compat:
-	if $(compat_is_ours); then rm -f $(compat_link); fi
+	$(call compat_each,compat_unlink)
 
 include pkg/rules.mk
 
