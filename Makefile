@@ -225,6 +225,9 @@ INSTALL = install
 STRIP = strip
 man_pages = $(notdir $(sort $(wildcard man/*.[1-9])))
 man_section = $(subst .,,$(suffix $(1)))
+# A page that describes several functions is found by the name of each: "NAME:PAGE".
+man_links = $(foreach page,$(filter %.3,$(man_pages)),$(patsubst %,%.3:$(page),$(filter-out $(basename $(page)),\
+	$(shell sed -n '/^\.Nd/q; s/^\.Nm \([a-z0-9_-]*\).*/\1/p' man/$(page)))))
 library_file = libctr-gpu.so.$(VERSION)
 
 # Beside the distribution's own directories the loader needs to be told the way, whatever the tree is called later.
@@ -242,7 +245,8 @@ docdir = $(prefix)/share/doc/ctr-gpu
 installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook) $(libexecdir)/ctr-gpu/ctr-gpu-driverd \
 	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
 	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json \
-	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page))
+	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
+	$(foreach link,$(man_links),$(mandir)/man3/$(firstword $(subst :, ,$(link))))
 
 install: all sbom
 	@mkdir -p $(O)/install
@@ -264,6 +268,7 @@ install: all sbom
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.json $(DESTDIR)$(hooksdir)
 	$(INSTALL) -m 644 $(O)/ctr-gpu.cdx.json $(DESTDIR)$(docdir)
 	$(foreach page,$(man_pages),$(INSTALL) -m 644 man/$(page) $(DESTDIR)$(mandir)/man$(call man_section,$(page))/$(page) &&) true
+	$(foreach link,$(man_links),ln -sf $(lastword $(subst :, ,$(link))) $(DESTDIR)$(mandir)/man3/$(firstword $(subst :, ,$(link))) &&) true
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(installed))

@@ -170,8 +170,8 @@ int ctr_gpu_context_set_driver_root(struct ctr_gpu_context *context, const char 
  *
  * An adapter that cannot be used is part of the host, with the reason. A host with no usable adapter is a success here.
  *
- * Return: 0; CTR_GPU_E_NO_DEVICE if there is no GPU device of any kind; CTR_GPU_E_DRIVER_LIBRARY or
- * CTR_GPU_E_DRIVER_TIMEOUT if libdxcore was forced and failed; negative errno.
+ * Return: 0; CTR_GPU_E_NO_DEVICE if there is no GPU device of any kind; CTR_GPU_E_NO_ADAPTER if there is a device without
+ * its kernel module; CTR_GPU_E_DRIVER_LIBRARY or CTR_GPU_E_DRIVER_TIMEOUT if libdxcore was forced and failed; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host);
@@ -334,8 +334,9 @@ bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request);
  *
  * Reads the host; mounts, creates and logs nothing.
  *
- * Return: 0; CTR_GPU_E_NO_ADAPTER, CTR_GPU_E_DRIVER_TOO_OLD or CTR_GPU_E_NO_DRIVER_STORE if no adapter can be used;
- * CTR_GPU_E_UNKNOWN_DEVICE; CTR_GPU_E_REQUIREMENT; negative errno.
+ * Return: 0; CTR_GPU_E_NO_ADAPTER, CTR_GPU_E_DRIVER_TOO_OLD or CTR_GPU_E_NO_DRIVER_STORE if no adapter can be used, or one
+ * that was asked for cannot; CTR_GPU_E_UNKNOWN_DEVICE; CTR_GPU_E_REQUIREMENT; CTR_GPU_E_DRIVER_LIBRARY if libraries of the
+ * driver are missing or do not belong to its kernel module; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request, const struct ctr_gpu_host *host,
@@ -368,7 +369,8 @@ int ctr_gpu_plan_write(const struct ctr_gpu_plan *plan, enum ctr_gpu_format form
  * @rootfs:        absolute path of its root directory, as the runtime's mount namespace has it
  * @ret_container: new container, owned by the caller, release with ctr_gpu_container_unref()
  *
- * Return: 0; CTR_GPU_E_BAD_ROOTFS; CTR_GPU_E_CONTAINER_RUNNING; CTR_GPU_E_NO_PERMISSION; -ESRCH; negative errno.
+ * Return: 0; CTR_GPU_E_BAD_ROOTFS; CTR_GPU_E_CONTAINER_RUNNING; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_BAD_ARGUMENT if the process
+ * is no container's; CTR_GPU_E_BAD_STATE if /proc is another pid namespace's; -ESRCH; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char *rootfs,
@@ -382,7 +384,7 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
  * Reads config.json of the bundle that the state names. Whether the container can be given anything shows when a plan is
  * applied: a hook is called for containers of every kind, and those that ask for nothing must not fail by it.
  *
- * Return: 0; CTR_GPU_E_BAD_STATE; -ESRCH; negative errno.
+ * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_CONTAINER_RUNNING; -ESRCH; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char *state, size_t size,
@@ -433,8 +435,9 @@ void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container);
  * All or nothing: what was done before a step failed is undone. The calling thread ends up in the container's mount
  * namespace if it has one of its own, so a process applies one plan, as its last deed; it must have a single thread.
  *
- * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_KERNEL_TOO_OLD; negative errno;
- * for a container made from a state, what ctr_gpu_container_new() returns.
+ * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_BAD_ROOTFS if the image leads a path into /proc or /sys;
+ * CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_KERNEL_TOO_OLD; negative errno; for a container made from a state,
+ * what ctr_gpu_container_new() returns.
  * Since: 0.1
  */
 int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container);

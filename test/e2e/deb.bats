@@ -39,6 +39,15 @@ contents() {
 		LC_ALL=C sort
 }
 
+# pages PACKAGE: its man pages; functions: what the header declares, as pages
+pages() {
+	contents "$1" | sed -n 's,^usr/share/man/man[1-9]/\(.*\)\.gz$,\1,p'
+}
+
+functions() {
+	sed -n 's/^\t\(ctr_gpu_[a-z_]*\);/\1.3/p' "$e2e/../../src/lib/ctr-gpu.map"
+}
+
 # installing PROFILE SCRIPT [ARGUMENT…]: run SCRIPT on a simulated host, where `install PACKAGE…` installs packages
 installing() {
 	local profile=$1 script=$2
@@ -88,7 +97,7 @@ nvidia_package() {
 		usr/lib/MULTIARCH/libctr-gpu.so.0
 		usr/lib/MULTIARCH/libctr-gpu.so.$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")
 	END
-	diff <(contents libctr-gpu-dev | grep -v '^usr/share/doc/') - <<-END
+	diff <(contents libctr-gpu-dev | grep -v '^usr/share/\(doc\|man\)/') - <<-END
 		usr/include/ctr-gpu-error.h
 		usr/include/ctr-gpu.h
 		usr/lib/MULTIARCH/libctr-gpu.a
@@ -102,7 +111,8 @@ nvidia_package() {
 		usr/share/containers/oci/hooks.d/ctr-gpu.json
 		usr/share/lintian/overrides/ctr-gpu
 	END
-	diff <(contents ctr-gpu | sed -n 's,^usr/share/man/man[1-9]/\(.*\)\.gz$,\1,p' | sort) <(cd "$e2e/../../man" && printf '%s\n' *.[1-9] | sort)
+	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' *.[!3])
+	diff <({ pages libctr-gpu-dev; functions; } | sort | uniq -u) <(cd "$e2e/../../man" && printf '%s\n' *.3 | grep -vxFf <(functions))
 	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END
 		usr/bin/nvidia-container-runtime-hook
 		usr/share/man/man8/nvidia-container-runtime-hook.8.gz
