@@ -41,7 +41,7 @@ contents() {
 
 # pages PACKAGE: its man pages; functions: what the header declares, as pages
 pages() {
-	contents "$1" | sed -n 's,^usr/share/man/man[1-9]/\(.*\)\.gz$,\1,p'
+	contents "$1" | sed -n 's,^usr/share/man/man[1-9]/\(.*\)\.gz$,\1,p' | sort
 }
 
 functions() {
@@ -111,8 +111,8 @@ nvidia_package() {
 		usr/share/containers/oci/hooks.d/ctr-gpu.json
 		usr/share/lintian/overrides/ctr-gpu
 	END
-	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' *.[!3])
-	diff <({ pages libctr-gpu-dev; functions; } | sort | uniq -u) <(cd "$e2e/../../man" && printf '%s\n' *.3 | grep -vxFf <(functions))
+	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' *.[!3] | sort)
+	diff <(pages libctr-gpu-dev) <({ functions && cd "$e2e/../../man" && printf '%s\n' *.3; } | sort -u)
 	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END
 		usr/bin/nvidia-container-runtime-hook
 		usr/share/man/man8/nvidia-container-runtime-hook.8.gz
