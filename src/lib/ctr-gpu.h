@@ -299,7 +299,8 @@ int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const cha
  * @environment: NULL-terminated "NAME=value"; of a name that occurs twice the last counts; hostile
  *
  * NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, NVIDIA_DISABLE_REQUIRE, NVIDIA_IMEX_CHANNELS,
- * NVIDIA_NVSWITCH, and CUDA_VERSION, which marks an image from before these existed.
+ * NVIDIA_NVSWITCH, and CUDA_VERSION, which marks an image from before these existed. In a service of a Docker Swarm,
+ * DOCKER_RESOURCE_* that name GPUs, where NVIDIA_VISIBLE_DEVICES is "all" or not there.
  *
  * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; -ENOMEM.
  * Since: 0.1

@@ -59,27 +59,32 @@ static void drop_kinds(struct strv *list)
 	}
 }
 
+/* Takes what is in @list, if the request keeps a list. */
+static void set_device_list(struct request *request, struct strv *list)
+{
+	drop_kinds(list);
+	strv_clear(&request->devices);
+	if (list->count == 0 || strv_contains(list, "void"))
+		request->kind = REQUEST_VOID;
+	else if (strv_contains(list, "all"))
+		request->kind = REQUEST_ALL;
+	else if (strv_contains(list, "none"))
+		request->kind = REQUEST_NONE;
+	else {
+		request->kind = REQUEST_SOME;
+		request->devices = steal_struct(list);
+	}
+}
+
 int request_set_devices(struct request *request, const char *devices)
 {
 	_cleanup_strv_ struct strv list = {0};
 	int r;
 
 	r = strv_split(devices, ",", &list);
-	if (r < 0)
-		return r;
-	drop_kinds(&list);
-	strv_clear(&request->devices);
-	if (list.count == 0 || strv_contains(&list, "void"))
-		request->kind = REQUEST_VOID;
-	else if (strv_contains(&list, "all"))
-		request->kind = REQUEST_ALL;
-	else if (strv_contains(&list, "none"))
-		request->kind = REQUEST_NONE;
-	else {
-		request->kind = REQUEST_SOME;
-		request->devices = steal_struct(&list);
-	}
-	return 0;
+	if (r == 0)
+		set_device_list(request, &list);
+	return r;
 }
 
 int request_set_imex_channels(struct request *request, const char *channels)
@@ -163,6 +168,69 @@ static int add_version_requirement(struct request *request, const char *cuda_ver
 	return r < 0 ? r : request_add_requirement(request, text, err);
 }
 
+/* ---- resources of a service in a Docker Swarm ---- */
+
+#define RESOURCE_PREFIX "DOCKER_RESOURCE_"
+
+/*
+ * Docker names the variable after the resource, in capitals. A number is always how many of a resource that is only counted,
+ * never which: as a name Docker accepts none.
+ */
+static bool names_gpus(const char *variable, const char *value)
+{
+	const char *gpu = strstr(variable, "GPU");
+
+	if (value[strspn(value, "0123456789")] == '\0')
+		return false;
+	return (gpu && gpu < value) || str_has_prefix(value, "GPU-") || str_has_prefix(value, "MIG-");
+}
+
+/* @value points into @variable, behind the name's "=". */
+static bool occurs_again(const char *const *variable, const char *value)
+{
+	size_t length = (size_t)(value - *variable);
+
+	for (const char *const *later = variable + 1; *later; later++)
+		if (strncmp(*later, *variable, length) == 0)
+			return true;
+	return false;
+}
+
+static int resource_devices(const char *const *environment, struct strv *ret)
+{
+	for (const char *const *variable = environment; *variable; variable++) {
+		const char *equals = strchr(*variable, '='), *value = equals ? equals + 1 : NULL;
+		int r;
+
+		if (!value || !str_has_prefix(*variable, RESOURCE_PREFIX) || !names_gpus(*variable, value) ||
+		    occurs_again(variable, value))
+			continue;
+		r = strv_split(value, ",", ret);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * An image can carry such a variable, too. So one stands in for a choice that nobody made, or narrows "all", and changes
+ * nothing about devices that whoever starts the container has named.
+ */
+static int read_devices(struct request *request, const char *devices, const char *const *environment)
+{
+	_cleanup_strv_ struct strv resources = {0};
+	int r = 0;
+
+	if (!devices || streq(devices, "all"))
+		r = resource_devices(environment, &resources);
+	if (r < 0)
+		return r;
+	if (resources.count == 0)
+		return request_set_devices(request, devices ? devices : "void");
+	set_device_list(request, &resources);
+	return 0;
+}
+
 /* NVIDIA_REQUIRE_JETPACK is about files of Tegra boards and no condition. */
 static bool is_requirement(const char *variable)
 {
@@ -214,7 +282,7 @@ int request_read_environment(struct request *request, const char *const *environ
 	const char *devices = env_get(environment, "NVIDIA_VISIBLE_DEVICES");
 	int r;
 
-	r = request_set_devices(request, devices ? devices : is_legacy(environment) ? "all" : "void");
+	r = read_devices(request, !devices && is_legacy(environment) ? "all" : devices, environment);
 	if (r < 0 || request->kind == REQUEST_VOID)
 		return r;
 	return request_read_properties(request, environment, err);

@@ -40,6 +40,51 @@ static void devices_of_the_environment(void **state)
 	}
 }
 
+static void resources_of_a_swarm(void **state)
+{
+	const struct {
+		const char *const *environment;
+		enum request_devices kind;
+		const char *first, *last;
+	} cases[] = {
+		{ENV("DOCKER_RESOURCE_NVIDIA-GPU=GPU-1,GPU-2"), REQUEST_SOME, "GPU-1", "GPU-2"},
+		{ENV("DOCKER_RESOURCE_GPU=0000:01:00.0"), REQUEST_SOME, "0000:01:00.0", "0000:01:00.0"},
+		{ENV("DOCKER_RESOURCE_H100=GPU-1"), REQUEST_SOME, "GPU-1", "GPU-1"},
+		{ENV("DOCKER_RESOURCE_SLICE=MIG-1"), REQUEST_SOME, "MIG-1", "MIG-1"},
+		{ENV("DOCKER_RESOURCE_A-GPU=GPU-1", "DOCKER_RESOURCE_B-GPU=GPU-2"), REQUEST_SOME, "GPU-1", "GPU-2"},
+		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "DOCKER_RESOURCE_GPU=GPU-2"), REQUEST_SOME, "GPU-2", "GPU-2"},
+		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES=all"), REQUEST_SOME, "GPU-1", "GPU-1"},
+		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "CUDA_VERSION=11.2"), REQUEST_SOME, "GPU-1", "GPU-1"},
+		/* What somebody chose stays chosen: an image can carry the variable. */
+		{ENV("DOCKER_RESOURCE_GPU=all", "NVIDIA_VISIBLE_DEVICES=1"), REQUEST_SOME, "1", "1"},
+		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES=void"), REQUEST_VOID, NULL, NULL},
+		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES="), REQUEST_VOID, NULL, NULL},
+		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES=none"), REQUEST_NONE, NULL, NULL},
+		/* How many, and not which; nothing; another resource. */
+		{ENV("DOCKER_RESOURCE_GPU=2"), REQUEST_VOID, NULL, NULL},
+		{ENV("DOCKER_RESOURCE_GPU=2", "NVIDIA_VISIBLE_DEVICES=all"), REQUEST_ALL, NULL, NULL},
+		{ENV("DOCKER_RESOURCE_GPU="), REQUEST_VOID, NULL, NULL},
+		{ENV("DOCKER_RESOURCE_GPU"), REQUEST_VOID, NULL, NULL},
+		{ENV("DOCKER_RESOURCE_SSD=fast", "DOCKER_RESOURCE_FOR=aGPU"), REQUEST_VOID, NULL, NULL},
+		{ENV("XDOCKER_RESOURCE_GPU=GPU-1"), REQUEST_VOID, NULL, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct request request = {0};
+		struct err err = {0};
+
+		assert_int_equal(request_read_environment(&request, cases[i].environment, &err), 0);
+		if (request.kind != cases[i].kind)
+			fail_msg("case %zu: kind %d", i, (int)request.kind);
+		if (request.kind == REQUEST_SOME) {
+			assert_string_equal(request.devices.items[0], cases[i].first);
+			assert_string_equal(request.devices.items[request.devices.count - 1], cases[i].last);
+		}
+		request_clear(&request);
+	}
+}
+
 static void capabilities_of_the_environment(void **state)
 {
 	static const struct {
@@ -176,6 +221,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(devices_of_the_environment),
+		cmocka_unit_test(resources_of_a_swarm),
 		cmocka_unit_test(capabilities_of_the_environment),
 		cmocka_unit_test(legacy_image_gets_the_whole_driver),
 		cmocka_unit_test(unknown_capability_is_named),
