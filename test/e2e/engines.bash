@@ -4,8 +4,9 @@
 # Container engines for bats files: each in directories of its own, with a socket of its own, inside a simulated host
 # (see `sandbox`), so that nothing of this machine's engines is used and nothing remains.
 #
-# A bats file sets `profile` and starts with `e2e_setup`. Its file name says the cgroup version: the cases in NAME.bats run
-# with what the machine has, and through a link NAME-cgroup2.bats once more with version 2.
+# A file's name says the cgroup version: the cases in NAME.bats run with what the machine has, and through a link
+# NAME-cgroup2.bats once more with version 2. Where $engine_tree names a tree of test/engines/tree, the engines are those of
+# that tree, and with them everything else that is not the kernel.
 
 e2e=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 CTR_GPU_BUILD=$(readlink -f "${CTR_GPU_BUILD:-$e2e/../../build}")
@@ -45,12 +46,24 @@ store() {
 	stores "$1" | sed -n "$(($2 + 1))p"
 }
 
+# set_host PROFILE: what a command is put behind to run on a simulated host of its own, in $host. In a tree everything of
+# ours is installed, as `make install-compat` does it.
+set_host() {
+	if [[ -n ${engine_tree-} ]]; then
+		host=(env "PATH=$tools_directory:/usr/sbin:/usr/bin:/sbin:/bin" "$e2e/../engines/enter" "${cgroup_option[@]}"
+			"$1" "$engine_tree" -- bash -c 'cp -a "$CTR_GPU_BUILD/test/engines/root/." / && exec "$@"' installed)
+	else
+		host=(env "PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH" "$e2e/sandbox" "${cgroup_option[@]}" "$1" --)
+	fi
+}
+
 # sandbox PROFILE COMMAND…: on a simulated host of its own
 sandbox() {
-	local profile=$1
+	local host profile=$1
 	shift
 
-	PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH "$e2e/sandbox" "${cgroup_option[@]}" "$profile" -- "$@" 3>&-
+	set_host "$profile"
+	"${host[@]}" "$@" 3>&-
 }
 
 # The files and directories of an engine, on a disk: overlayfs does not stack on every filesystem.
@@ -100,21 +113,31 @@ expect_status() {
 
 # ---- Docker ----
 
-# docker_start PROFILE: a daemon that finds the hook where it looks for it, on its PATH
-docker_start() {
-	local directory
-
-	directory=$(engine_directory docker)
-	DOCKER_HOST=unix://$directory/socket
+# docker_use NAME: of several daemons, each with a directory of its own, the one that is meant from here on
+docker_use() {
+	docker_name=$1
+	DOCKER_HOST=unix://$(engine_directory "$1")/socket
 	export DOCKER_HOST
-	echo '{}' >"$directory/daemon.json"
+}
+
+# docker_start PROFILE [JSON [COMMAND]]: a daemon with this configuration that finds the hook where it looks for it, on its
+# PATH; before it, a shell command that prepares the host
+docker_start() {
+	local directory host configuration=${2-}
+
+	docker_use "${docker_name:-docker}"
+	directory=$(engine_directory "$docker_name")
+	[[ -n $configuration ]] || configuration='{}'
+	echo "$configuration" >"$directory/daemon.json"
 	# Pids of a daemon that ended with its sandbox.
 	rm -rf "$directory/pid" "$directory/exec"
-	PATH=$CTR_GPU_BUILD/bin:$PATH "$e2e/sandbox" "${cgroup_option[@]}" "$1" -- bash -c '
+	set_host "$1"
+	"${host[@]}" bash -c '
+		eval "$1" || exit
 		exec dockerd --data-root "$0/data" --exec-root "$0/exec" --host "unix://$0/socket" --pidfile "$0/pid" \
 			--config-file "$0/daemon.json" --iptables=false --ip6tables=false --bridge=none \
 			--cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs
-	' "$directory" >"$directory/log" 2>&1 3>&- &
+	' "$directory" "${3-}" >"$directory/log" 2>&1 3>&- &
 	echo $! >"$directory/sandbox.pid"
 	for _ in {1..200}; do
 		docker version >/dev/null 2>&1 && return
@@ -126,13 +149,30 @@ docker_start() {
 }
 
 dockerd_pid() {
-	pgrep --full -- "--pidfile $(engine_directory docker)/pid" | tail -n 1
+	pgrep --full -- "dockerd.* --pidfile $(engine_directory "${docker_name:-docker}")/pid" | tail -n 1
+}
+
+# Engine and client of a release belong together: the client of the tree, in the daemon's mount namespace.
+docker() {
+	local pid
+
+	if [[ -z ${engine_tree-} ]]; then
+		command docker "$@"
+	else
+		pid=$(dockerd_pid) && [[ -n $pid ]] && nsenter --mount --target "$pid" -- docker "$@"
+	fi
+}
+
+docker_remove_containers() {
+	docker ps --all --quiet | while read -r container; do
+		docker rm --force "$container" >/dev/null </dev/null
+	done
 }
 
 docker_stop() {
 	local directory pid
 
-	directory=$(engine_directory docker)
+	directory=$(engine_directory "${docker_name:-docker}")
 	[[ -s $directory/sandbox.pid ]] || return 0
 	pid=$(<"$directory/sandbox.pid")
 	kill -TERM "$pid" 2>/dev/null || true
@@ -154,11 +194,12 @@ docker_image() {
 
 # ---- Podman ----
 
-# podman_configure DIRECTORY [HOOK]: configuration of its own, and our hook in a hooks directory of its own
+# podman_configure DIRECTORY [HOOK]: configuration of its own, and our hook in a hooks directory of its own; in a tree the
+# hook is installed
 podman_configure() {
 	local directory=$1 hook=${2:-$CTR_GPU_BUILD/bin/ctr-gpu-hook}
 
-	mkdir -p "$directory/hooks"
+	mkdir -p "$directory"
 	cat >"$directory/containers.conf" <<-END
 		[containers]
 		netns = "none"
@@ -168,21 +209,26 @@ podman_configure() {
 		[engine]
 		cgroup_manager = "cgroupfs"
 		events_logger = "none"
-		hooks_dir = ["$directory/hooks"]
 	END
-	cat >"$directory/hooks/ctr-gpu.json" <<-END
-		{
-			"version": "1.0.0",
-			"hook": {"path": "$hook", "args": ["ctr-gpu-hook", "prestart"], "env": ["LANG=C"]},
-			"when": {"always": true},
-			"stages": ["prestart"]
-		}
-	END
+	[[ -n ${engine_tree-} ]] || podman_hook "$directory" "$hook"
 	cat >"$directory/storage.conf" <<-END
 		[storage]
 		driver = "overlay"
 		graphroot = "$directory/graph"
 		runroot = "${XDG_RUNTIME_DIR:-/run}/containers/storage"
+	END
+}
+
+podman_hook() {
+	mkdir -p "$1/hooks"
+	echo "hooks_dir = [\"$1/hooks\"]" >>"$1/containers.conf"
+	cat >"$1/hooks/ctr-gpu.json" <<-END
+		{
+			"version": "1.0.0",
+			"hook": {"path": "$2", "args": ["ctr-gpu-hook", "prestart"], "env": ["LANG=C"]},
+			"when": {"always": true},
+			"stages": ["prestart"]
+		}
 	END
 }
 
@@ -201,33 +247,50 @@ podman_in() {
 		' podman "$@"
 }
 
+# The home of the user below. What is below /run is links in the namespaces of a rootless Docker, and no place for its files;
+# a machine that is not a tree is not written to elsewhere.
+rootless_home() {
+	if [[ -n ${engine_tree-} ]]; then
+		echo /home/ctr-gpu-test
+	else
+		echo /run/home
+	fi
+}
+
 # rootless PROFILE COMMAND…: as a user who is nobody special, with subordinate ids, a home and a runtime directory; engines'
 # files are in the directory that $HOME names. Programs are reached under /run/ctr-gpu, as our own directory may be private.
 rootless() {
-	local profile=$1 directory
+	local profile=$1 directory path=/run/ctr-gpu/test/tools:/usr/sbin:/usr/bin:/sbin:/bin
 	shift
 
 	directory=$(engine_directory rootless)
 	chown 54321:54321 "$directory"
+	[[ -n ${engine_tree-} ]] || path=/run/ctr-gpu/bin:$path
 	sandbox "$profile" bash -ec '
-		directory=$1
-		shift
-		printf "ctr-gpu-test:x:54321:54321::/run/home:/bin/sh\n" | cat /etc/passwd - >/run/passwd
+		directory=$1 home=$2 path=$3 profile=$4
+		shift 4
+		printf "ctr-gpu-test:x:54321:54321::$home:/bin/sh\n" | cat /etc/passwd - >/run/passwd
 		printf "ctr-gpu-test:x:54321:\n" | cat /etc/group - >/run/group
 		printf "ctr-gpu-test:600000:65536\n" >/run/subid
 		[[ -e /etc/subuid && -e /etc/subgid ]] || touch /etc/subuid /etc/subgid
 		for file in passwd group; do mount --bind "/run/$file" "/etc/$file"; done
 		for file in subuid subgid; do mount --bind /run/subid "/etc/$file"; done
-		mkdir -p /run/home /run/user/54321 /run/ctr-gpu
-		mount --bind "$directory" /run/home
+		mkdir -p "$home" /run/user/54321 /run/ctr-gpu
+		mount --bind "$directory" "$home"
 		mount --bind "$CTR_GPU_BUILD" /run/ctr-gpu
 		chown 54321:54321 /run/user/54321
-		cd /run/home
-		exec setpriv --reuid 54321 --regid 54321 --init-groups env -i HOME=/run/home USER=ctr-gpu-test \
-			XDG_RUNTIME_DIR=/run/user/54321 CONTAINERS_CONF=/run/home/containers.conf \
-			CONTAINERS_STORAGE_CONF=/run/home/storage.conf \
-			PATH="/run/ctr-gpu/bin:/run/ctr-gpu/test/tools:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
-	' rootless "$directory" "$@"
+		# As udev has them; on a simulated host /dev is not the machine'"'"'s.
+		[[ $profile == - ]] || chmod 666 /dev/fuse /dev/net/tun
+		# An unprivileged user namespace may mount these only where it sees one of which nothing is hidden.
+		mkdir -p /run/whole/proc /run/whole/sys
+		mount -t proc proc /run/whole/proc
+		mount -t sysfs sysfs /run/whole/sys
+		cd "$home"
+		exec setpriv --reuid 54321 --regid 54321 --init-groups env -i HOME="$home" USER=ctr-gpu-test \
+			XDG_RUNTIME_DIR=/run/user/54321 CONTAINERS_CONF="$home/containers.conf" \
+			CONTAINERS_STORAGE_CONF="$home/storage.conf" \
+			PATH="$path" "$@"
+	' rootless "$directory" "$(rootless_home)" "$path" "$profile" "$@"
 }
 
 # ---- OCI runtimes ----

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Engines of other Debian releases, for bats files of this folder. NAME-SUITE.bats runs the cases of its file with the
+# engines of that release, and NAME-SUITE-cgroup2.bats once more with cgroup version 2; all but one of them are links.
+
+# shellcheck source=test/e2e/engines.bash
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../e2e/engines.bash"
+
+suite=${BATS_TEST_FILENAME##*/}
+suite=${suite%.bats}
+suite=${suite%-cgroup2}
+suite=${suite##*-}
+
+# use_tree [PACKAGE…]: run engines from a tree of this file's release, with these packages besides
+use_tree() {
+	local packages=(containerd crun docker.io fuse-overlayfs iproute2 iptables kmod libcap2 libjansson4 libseccomp2 podman
+		procps rootlesskit runc slirp4netns uidmap "$@")
+
+	case $suite in
+	bookworm) packages+=(libelf1 libtirpc3) ;;
+	*) packages+=(docker-cli libelf1t64 libtirpc3t64) ;;
+	esac
+	engine_tree=$("$e2e/../engines/tree" "$suite" "${packages[@]}") || return
+	export engine_tree
+}
+
+# tree_version PACKAGE: without Debian's part
+tree_version() {
+	sed -n "/^Package: $1\$/,/^\$/s/^Version: \([0-9.]*\).*/\1/p" "$engine_tree/var/lib/dpkg/status"
+}
+
+# What a program in a container of wsl-nvidia must see.
+expect_gpu() {
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
+	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+}
+
+expect_no_gpu() {
+	expect_line "/dev/dxg=ENOENT"
+	expect_not "cuInit"
+	expect_not "/usr/lib/wsl"
+}
+
+# native_uuid INDEX: of a GPU of native-four
+native_uuid() {
+	jq -r ".native.gpus[$1].uuid" "$e2e/../hosts/profiles/native-four.json"
+}
+
+# expect_native COUNT: of native-four's GPUs
+expect_native() {
+	expect_status 0
+	expect_line "cuInit=0"
+	expect_line "count=$1"
+	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
+}
+
+rootless_docker_json={}
+
+# rootless_docker PROFILE ARGUMENT…: `docker ARGUMENT…` of a user, with a daemon for this command alone, started by Docker's
+# own script. What $rootless_docker_json says is the user's configuration of it.
+rootless_docker() {
+	local profile=$1
+	shift
+
+	# shellcheck disable=SC2016 # for the inner shell
+	rootless "$profile" bash -c '
+		mkdir -p "$HOME/.config/docker"
+		echo "$1" >"$HOME/.config/docker/daemon.json"
+		shift
+		export DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock
+		sh /usr/share/docker.io/contrib/dockerd-rootless.sh --iptables=false --ip6tables=false --bridge=none \
+			>"$HOME/docker.log" 2>&1 &
+		for _ in {1..200}; do
+			docker version >/dev/null 2>&1 && break
+			if ! kill -0 $! 2>/dev/null; then
+				tail -n 20 "$HOME/docker.log"
+				exit 1
+			fi
+			sleep 0.05
+		done
+		docker "$@"
+		status=$?
+		kill -TERM $!
+		wait $!
+		exit $status
+	' rootless_docker "$rootless_docker_json" "$@"
+}

@@ -1,0 +1,1 @@
+rootless-docker-bookworm.bats

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# check-engines: the doors of container engines with the engines of several Debian releases, from trees that are made with
+# debootstrap and kept (see test/engines/tree). What is tested there is what `make install-compat` installs.
+
+check-engines:
+	test/install-deps check-engines
+	$(MAKE) check-engines-only
+
+check-engines-only: all test-programs engines-root
+	test/run $(O) engines
+
+engines-root: all
+	rm -rf $(O)/test/engines/root
+	$(MAKE) install-compat DESTDIR=$(abspath $(O))/test/engines/root prefix=/usr
+
+.PHONY: check-engines check-engines-only engines-root
