@@ -11,10 +11,14 @@
 #include "base/json.h"
 
 enum {
+	OVERFLOW_UID = 65534, /* /proc/sys/kernel/overflowuid, which nobody changes */
 	CONFIG_MAX_SIZE = 64 * 1024,
 	DEFAULT_DRIVER_TIMEOUT_MS = 10 * 1000,
 	LONGEST_DRIVER_TIMEOUT_S = 3600,
 };
+
+/* PROC_USER_INIT_INO of include/linux/proc_ns.h. */
+static const ino_t initial_user_namespace = 0xEFFFFFFDU;
 
 void settings_init(struct settings *settings)
 {
@@ -165,6 +169,17 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 	return 0;
 }
 
+/*
+ * In a user namespace without this machine's root, root's files seem to be nobody's (user_namespaces(7)). What a
+ * configuration decides there takes no more rights than its reader has on this machine.
+ */
+static bool is_unknown_here(uid_t uid)
+{
+	struct stat st;
+
+	return uid == OVERFLOW_UID && stat("/proc/self/ns/user", &st) == 0 && st.st_ino != initial_user_namespace;
+}
+
 /* A configuration decides what root does; only root, or whoever runs us, may write it. */
 static int check_owner(int fd, const char *path, struct err *err)
 {
@@ -172,7 +187,7 @@ static int check_owner(int fd, const char *path, struct err *err)
 
 	if (fstat(fd, &st) < 0)
 		return err_set(err, -errno, "cannot look at %s: %m", path);
-	if (st.st_uid != 0 && st.st_uid != geteuid())
+	if (st.st_uid != 0 && st.st_uid != geteuid() && !is_unknown_here(st.st_uid))
 		return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s belongs to uid %u, so it is not read\nMake it root's: chown root %s", path,
 			       st.st_uid, path);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
