@@ -24,11 +24,21 @@ enum plan_mount_flags {
 	PLAN_MOUNT_NOEXEC = 1 << 0, /* every mount is read-only, nosuid, nodev and private besides */
 };
 
+/* What is mounted; a directory counts by what it holds. */
+enum plan_mount_kind {
+	PLAN_LIBRARY,
+	PLAN_PROGRAM,
+	PLAN_SOCKET, /* by which a daemon of the host is asked */
+	PLAN_FIRMWARE,
+	PLAN_CONFIG,
+};
+
 struct plan_mount {
 	char *source, *target;
 	bool directory;  /* what the source is, and so what a missing target is created as */
 	dev_t device;    /* of the source when the plan was made; apply refuses another file */
 	ino_t inode;
+	enum plan_mount_kind kind;
 	unsigned flags;
 	char *reason;
 };

@@ -34,4 +34,5 @@ struct request {
 	bool requirements_disabled;
 	struct strv imex_channels; /* numbers */
 	bool nvswitches;           /* the nodes of NVSwitches, for a fabric manager in the container */
+	bool mig_config, mig_monitor; /* to make parts of GPUs; to see those of everybody */
 };

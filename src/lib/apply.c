@@ -325,7 +325,7 @@ static int attach_all(struct apply *apply)
 
 	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
 		r = attach(apply, &apply->sources[i], plan->mounts[i].target);
-	for (size_t i = 0; i < plan->device_count && r == 0; i++)
+	for (size_t i = 0; i < plan->device_count && r == 0 && !apply->container->leave_devices; i++)
 		r = attach(apply, &apply->sources[plan->mount_count + i], plan->devices[i].path);
 	return r;
 }

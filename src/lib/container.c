@@ -369,3 +369,8 @@ void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container)
 {
 	container->leave_cgroup = true;
 }
+
+void ctr_gpu_container_leave_devices(struct ctr_gpu_container *container)
+{
+	container->leave_devices = true;
+}

@@ -17,6 +17,7 @@ struct ctr_gpu_container {
 	int process;  /* /proc/<pid>, which goes on meaning this process when the number is used again; -1 without a pid */
 	char *rootfs; /* absolute path in the mount namespace of the process */
 	bool leave_cgroup;
+	bool leave_devices;
 	bool checked; /* container_check() was content */
 	/*
 	 * The caller may not mount in its own user namespace, but the container has another, in which it may: a runtime that

@@ -224,6 +224,38 @@ struct ctr_gpu_adapter {
 int ctr_gpu_host_adapter(const struct ctr_gpu_host *host, size_t number, struct ctr_gpu_adapter *ret_adapter);
 
 /**
+ * struct ctr_gpu_driver - what the host tells of an adapter's driver, and what that tells of the adapter
+ *
+ * NULL or 0 where something is not known.
+ *
+ * Since: 0.1
+ */
+struct ctr_gpu_driver {
+	int minor;          /* of /dev/nvidia<minor>; -1 if the adapter has no such node */
+	char *version;      /* "580.95.05" */
+	int cuda_major, cuda_minor;
+	char *architecture; /* the GPU's compute capability, "9.0" */
+	char *brand;        /* as NVIDIA_REQUIRE_* names it: "tesla", "geforce", … */
+};
+
+/**
+ * ctr_gpu_host_driver() - what requirements are held against
+ * @number:     position, as for ctr_gpu_host_adapter()
+ * @ret_driver: its strings are owned by the caller, release with ctr_gpu_driver_clear()
+ *
+ * Return: 0; -ERANGE; -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_host_driver(const struct ctr_gpu_host *host, size_t number, struct ctr_gpu_driver *ret_driver);
+
+/**
+ * ctr_gpu_driver_clear() - release what a driver's description owns
+ *
+ * Since: 0.1
+ */
+void ctr_gpu_driver_clear(struct ctr_gpu_driver *driver);
+
+/**
  * ctr_gpu_host_write() - write the inventory for a person, a program or a spreadsheet
  * @format: TEXT, JSON or CSV
  *
@@ -294,6 +326,20 @@ int ctr_gpu_request_add_requirement(struct ctr_gpu_request *request, const char 
  */
 int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const char *channels);
 
+/** Rights over the parts (MIG) of GPUs. */
+enum ctr_gpu_mig {
+	CTR_GPU_MIG_CONFIG = 1 << 0,  /* to make and remove them */
+	CTR_GPU_MIG_MONITOR = 1 << 1, /* to see those of everybody */
+};
+
+/**
+ * ctr_gpu_request_set_mig() - rights over the parts of GPUs, for programs that administrate them
+ * @rights: of enum ctr_gpu_mig; 0 unless set
+ *
+ * Since: 0.1
+ */
+void ctr_gpu_request_set_mig(struct ctr_gpu_request *request, unsigned rights);
+
 /**
  * ctr_gpu_request_read_environment() - take everything from a container's environment
  * @environment: NULL-terminated "NAME=value"; of a name that occurs twice the last counts; hostile
@@ -361,6 +407,27 @@ struct ctr_gpu_plan *ctr_gpu_plan_unref(struct ctr_gpu_plan *plan);
  */
 int ctr_gpu_plan_write(const struct ctr_gpu_plan *plan, enum ctr_gpu_format format, FILE *file);
 
+/** What ctr_gpu_plan_write_files() may be asked for. */
+enum ctr_gpu_files {
+	CTR_GPU_FILES_DEVICES = 1 << 0,
+	CTR_GPU_FILES_PROGRAMS = 1 << 1,
+	CTR_GPU_FILES_LIBRARIES = 1 << 2,
+	CTR_GPU_FILES_SOCKETS = 1 << 3,
+	CTR_GPU_FILES_FIRMWARE = 1 << 4,
+	CTR_GPU_FILES_CONFIG = 1 << 5,
+};
+
+/**
+ * ctr_gpu_plan_write_files() - write the paths on the host of some of the plan's files, one per line
+ * @kinds: of enum ctr_gpu_files
+ *
+ * Of a directory of libraries that is mounted whole, its libraries.
+ *
+ * Return: 0; -EIO.
+ * Since: 0.1
+ */
+int ctr_gpu_plan_write_files(const struct ctr_gpu_plan *plan, unsigned kinds, FILE *file);
+
 /* ---- container: where the plan is applied ---- */
 
 /**
@@ -427,6 +494,13 @@ int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, co
  * Since: 0.1
  */
 void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container);
+
+/**
+ * ctr_gpu_container_leave_devices() - do not bind device nodes, which somebody else makes
+ *
+ * Since: 0.1
+ */
+void ctr_gpu_container_leave_devices(struct ctr_gpu_container *container);
 
 /**
  * ctr_gpu_plan_apply() - give the container what the plan says

@@ -150,3 +150,38 @@ int ctr_gpu_host_adapter(const struct ctr_gpu_host *host, size_t number, struct 
 	};
 	return 0;
 }
+
+int ctr_gpu_host_driver(const struct ctr_gpu_host *host, size_t number, struct ctr_gpu_driver *ret_driver)
+{
+	struct driver_facts facts = {0};
+	const struct adapter *adapter;
+	int r = 0;
+
+	if (number >= host->inventory.count)
+		return -ERANGE;
+	adapter = &host->inventory.adapters[number];
+	if (adapter->backend->facts)
+		r = adapter->backend->facts(host->settings, &adapter, 1, &facts);
+	if (r == -ENOMEM)
+		return r;
+	/* Files of a driver that cannot be read say nothing of it. */
+	if (r < 0)
+		facts = (struct driver_facts){0};
+	*ret_driver = (struct ctr_gpu_driver){
+		.minor = adapter->minor,
+		.version = facts.driver_version,
+		.cuda_major = facts.cuda_major,
+		.cuda_minor = facts.cuda_minor,
+		.architecture = facts.architecture,
+		.brand = facts.brand,
+	};
+	return 0;
+}
+
+void ctr_gpu_driver_clear(struct ctr_gpu_driver *driver)
+{
+	free(driver->version);
+	free(driver->architecture);
+	free(driver->brand);
+	*driver = (struct ctr_gpu_driver){0};
+}

@@ -162,6 +162,43 @@ static int write_paths(const struct plan *plan, FILE *file)
 	return report_finish(file);
 }
 
+/* ---- files of some kinds ---- */
+
+/* Return: the libraries in a directory that is mounted whole; NULL for another mount. */
+static const struct strv *libraries_in(const struct plan *plan, const struct plan_mount *mount)
+{
+	for (size_t i = 0; mount->directory && i < plan->library_dir_count; i++)
+		if (streq(plan->library_dirs[i].path, mount->target))
+			return &plan->library_dirs[i].libraries;
+	return NULL;
+}
+
+static void write_files(const struct plan *plan, const struct plan_mount *mount, FILE *file)
+{
+	const struct strv *libraries = libraries_in(plan, mount);
+
+	if (!libraries)
+		(void)fprintf(file, "%s\n", mount->source);
+	for (size_t i = 0; libraries && i < libraries->count; i++)
+		(void)fprintf(file, "%s/%s\n", mount->source, libraries->items[i]);
+}
+
+int ctr_gpu_plan_write_files(const struct ctr_gpu_plan *plan, unsigned kinds, FILE *file)
+{
+	static const unsigned kind_of[] = {
+		[PLAN_LIBRARY] = CTR_GPU_FILES_LIBRARIES, [PLAN_PROGRAM] = CTR_GPU_FILES_PROGRAMS,
+		[PLAN_SOCKET] = CTR_GPU_FILES_SOCKETS,    [PLAN_FIRMWARE] = CTR_GPU_FILES_FIRMWARE,
+		[PLAN_CONFIG] = CTR_GPU_FILES_CONFIG,
+	};
+
+	for (size_t i = 0; (kinds & CTR_GPU_FILES_DEVICES) && i < plan->data.device_count; i++)
+		(void)fprintf(file, "%s\n", plan->data.devices[i].path);
+	for (size_t i = 0; i < plan->data.mount_count; i++)
+		if (kinds & kind_of[plan->data.mounts[i].kind])
+			write_files(&plan->data, &plan->data.mounts[i], file);
+	return report_finish(file);
+}
+
 int ctr_gpu_plan_write(const struct ctr_gpu_plan *plan, enum ctr_gpu_format format, FILE *file)
 {
 	switch (format) {

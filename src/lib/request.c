@@ -362,3 +362,9 @@ bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request)
 {
 	return request->data.kind == REQUEST_VOID;
 }
+
+void ctr_gpu_request_set_mig(struct ctr_gpu_request *request, unsigned rights)
+{
+	request->data.mig_config = rights & CTR_GPU_MIG_CONFIG;
+	request->data.mig_monitor = rights & CTR_GPU_MIG_MONITOR;
+}

@@ -171,6 +171,19 @@ static int add_nvswitches(const struct planning *planning)
 	return r == -ENOMEM ? r : 0;
 }
 
+static int add_mig_rights(const struct planning *planning, const struct request *request)
+{
+	int r = 0;
+
+	if (request->mig_config)
+		r = mig_plan_capability(planning->module, "mig/config", "MIG: to make and remove parts of GPUs", planning->plan,
+					planning->err);
+	if (r == 0 && request->mig_monitor)
+		r = mig_plan_capability(planning->module, "mig/monitor", "MIG: to see everybody's parts of GPUs", planning->plan,
+					planning->err);
+	return r;
+}
+
 int plan_nodes(const struct planning *planning, const struct request *request)
 {
 	int r = 0;
@@ -184,5 +197,7 @@ int plan_nodes(const struct planning *planning, const struct request *request)
 		r = add_imex_channel(planning, request->imex_channels.items[i]);
 	if (r == 0 && request->nvswitches)
 		r = add_nvswitches(planning);
+	if (r == 0)
+		r = add_mig_rights(planning, request);
 	return r;
 }

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target, unsigned flags,
-		       const char *reason)
+int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target,
+		       enum plan_mount_kind kind, const char *reason)
 {
 	struct plan_mount mount = {
 		.source = steal_ptr(file->path),
@@ -16,7 +16,8 @@ int planning_add_mount(const struct planning *planning, struct install_file *fil
 		.directory = S_ISDIR(file->st.st_mode),
 		.device = file->st.st_dev,
 		.inode = file->st.st_ino,
-		.flags = flags,
+		.kind = kind,
+		.flags = kind == PLAN_LIBRARY || kind == PLAN_PROGRAM ? 0 : PLAN_MOUNT_NOEXEC,
 		.reason = strdup(reason),
 	};
 

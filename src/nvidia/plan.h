@@ -42,7 +42,7 @@ int plan_procfs(const struct planning *planning);
 /* For these parts. */
 
 /** Mounts @file on @target; takes over file->path. Return: 0 or -ENOMEM. */
-int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target, unsigned flags,
+int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target, enum plan_mount_kind kind,
 		       const char *reason);
 
 /** Return: 0 or -ENOMEM. */

@@ -96,7 +96,7 @@ static int add_programs(const struct planning *planning, const struct strv *pref
 			free(file.path);
 			return -ENOMEM;
 		}
-		r = planning_add_mount(planning, &file, target, 0, program->meaning);
+		r = planning_add_mount(planning, &file, target, PLAN_PROGRAM, program->meaning);
 	}
 	return r;
 }
@@ -119,7 +119,7 @@ static int add_config(const struct planning *planning, const struct strv *places
 		free(file.path);
 		return -ENOMEM;
 	}
-	return planning_add_mount(planning, &file, target, PLAN_MOUNT_NOEXEC, config->meaning);
+	return planning_add_mount(planning, &file, target, PLAN_CONFIG, config->meaning);
 }
 
 static int add_configs(const struct planning *planning, const struct strv *prefixes)
@@ -156,7 +156,7 @@ static int add_firmware(const struct planning *planning, const struct strv *pref
 		free(file.path);
 		return -ENOMEM;
 	}
-	return planning_add_mount(planning, &file, target, PLAN_MOUNT_NOEXEC, "firmware of the GPUs' own processors");
+	return planning_add_mount(planning, &file, target, PLAN_FIRMWARE, "firmware of the GPUs' own processors");
 }
 
 /* Daemons run on this machine, whatever root the driver has. */
@@ -172,7 +172,7 @@ static int add_sockets(const struct planning *planning)
 		    (socket->directory ? !S_ISDIR(file.st.st_mode) : !S_ISSOCK(file.st.st_mode)))
 			continue;
 		file.path = strdup(socket->path);
-		r = file.path ? planning_add_mount(planning, &file, socket->path, PLAN_MOUNT_NOEXEC, socket->meaning) : -ENOMEM;
+		r = file.path ? planning_add_mount(planning, &file, socket->path, PLAN_SOCKET, socket->meaning) : -ENOMEM;
 	}
 	return r;
 }
@@ -193,7 +193,7 @@ static int add_xorg_module(const struct planning *planning, const char *name, co
 	if (r == 0)
 		r = find_in(planning, &places, name, S_IFREG, &file, &place);
 	if (r == 0)
-		r = planning_add_mount(planning, &file, target, 0, "module of the X server");
+		r = planning_add_mount(planning, &file, target, PLAN_LIBRARY, "module of the X server");
 	return r == -ENOENT ? 0 : r;
 }
 

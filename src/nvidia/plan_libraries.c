@@ -60,7 +60,7 @@ static int add_library(const struct planning *planning, struct install_library *
 		free(file.path);
 		return -ENOMEM;
 	}
-	r = planning_add_mount(planning, &file, target, 0,
+	r = planning_add_mount(planning, &file, target, PLAN_LIBRARY,
 			       library->known ? library->known->meaning : "a library of this driver that ctr-gpu does not know");
 	if (r == 0)
 		r = strv_add(names, library->soname);

@@ -81,7 +81,8 @@ static int read_directory(const char *path, struct listing *ret)
 	return r;
 }
 
-static int add_mount(struct plan *plan, const char *path, const char *target, const struct stat *st, const char *reason)
+static int add_mount(struct plan *plan, const char *path, const char *target, const struct stat *st, enum plan_mount_kind kind,
+		     const char *reason)
 {
 	struct plan_mount mount = {
 		.source = strdup(path),
@@ -89,6 +90,7 @@ static int add_mount(struct plan *plan, const char *path, const char *target, co
 		.directory = S_ISDIR(st->st_mode),
 		.device = st->st_dev,
 		.inode = st->st_ino,
+		.kind = kind,
 		.reason = reason ? strdup(reason) : NULL,
 	};
 
@@ -125,7 +127,7 @@ static int add_smi(struct plan *plan, const char *directory, const struct listin
 		return 0;
 	if (str_format(&path, "%s/" SMI, directory) < 0)
 		return -ENOMEM;
-	return add_mount(plan, path, SMI_TARGET, &st, "the host's nvidia-smi, in the search path (capability utility)");
+	return add_mount(plan, path, SMI_TARGET, &st, PLAN_PROGRAM, "the host's nvidia-smi, in the search path (capability utility)");
 }
 
 static int add_lib(const struct request *request, struct plan *plan, struct err *err)
@@ -141,7 +143,7 @@ static int add_lib(const struct request *request, struct plan *plan, struct err 
 			       "Hyper-V: copy C:\\Windows\\System32\\lxss\\lib and libdxcore.so, libd3d12*.so of WSL to it.");
 	if (r < 0)
 		return err_set(err, r, "cannot read " WSL_LIB ": %m\nCheck its permissions and that its mount still works.");
-	r = add_mount(plan, WSL_LIB, WSL_LIB, &listing.st, "libraries of the host that find the driver stores");
+	r = add_mount(plan, WSL_LIB, WSL_LIB, &listing.st, PLAN_LIBRARY, "libraries of the host that find the driver stores");
 	if (r == 0 && (request->capabilities & CAPABILITY_UTILITY))
 		r = add_smi(plan, WSL_LIB, &listing);
 	if (r == 0 && listing.libraries.count == 0)
@@ -171,7 +173,7 @@ static int add_store(const struct request *request, const struct adapter *adapte
 			       store);
 	r = describe_store(adapter, &reason);
 	if (r == 0)
-		r = add_mount(plan, store, store, &listing.st, reason);
+		r = add_mount(plan, store, store, &listing.st, PLAN_LIBRARY, reason);
 	if (r == 0 && nvidia && (request->capabilities & CAPABILITY_UTILITY))
 		r = add_smi(plan, store, &listing);
 	if (r < 0)
