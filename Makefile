@@ -66,7 +66,8 @@ library_sources = $(sort $(wildcard src/base/*.c src/lib/*.c src/wsl/*.c src/nvi
 library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
 driverd_sources = $(filter-out src/driverd/client%.c,$(sort $(wildcard src/driverd/*.c)))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
-cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c)))
+# nvidia-container-cli is run as a hook, and as careful as one.
+cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c)) hooks/sanitise.c hooks/deadline.c)
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
 
@@ -103,7 +104,8 @@ $(O)/lib/libctr-gpu.so.$(SOVERSION): $(library_objects) src/lib/ctr-gpu.map
 $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.so.$(SOVERSION)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(cli_objects) -L$(O)/lib -lctr-gpu
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(cli_objects) -L$(O)/lib -lctr-gpu -lcap
+	ln -sf $(@F) $(@D)/nvidia-container-cli
 
 $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
@@ -250,7 +252,7 @@ installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook) $(libexecdir)/ctr-gpu/c
 
 install: all sbom
 	@mkdir -p $(O)/install
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu -lcap
 	sed -e 's,@prefix@,$(prefix),; s,@libdir@,$(libdir),; s,@includedir@,$(includedir),; s,@version@,$(VERSION),' \
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
 	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json

@@ -20,7 +20,6 @@ static void say(const char *text)
 static void give_up(int number)
 {
 	(void)number;
-	say("ctr-gpu-hook: [ETIMEDOUT] ");
 	say(last_words);
 	say("\n");
 	_exit(1);

@@ -137,12 +137,12 @@ static int run_stage(const struct arguments *arguments)
 	int result;
 
 	message_init();
-	deadline_set(STATE_DEADLINE_S, "the container's state did not arrive on standard input; container engines write it there");
+	deadline_set(STATE_DEADLINE_S, "ctr-gpu-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container engines write it there");
 	/* Also where there is nothing to do: an engine may take a pipe that nobody reads for a hook that crashed. */
 	result = state_read(&state, &size);
 	if (result)
 		return message_error("read the container's state from standard input", result);
-	deadline_set(DEADLINE_S, "gave up after a minute of giving the container its GPUs\n"
+	deadline_set(DEADLINE_S, "ctr-gpu-hook: [ETIMEDOUT] gave up after a minute of giving the container its GPUs\n"
 				 "    '--debug=FILE' among the hook's arguments shows how far it came");
 	return arguments->stage == STAGE_IGNORED ? 0 : serve(arguments, state, size);
 }

@@ -124,7 +124,7 @@ int verb_configure(struct globals *globals, int argc, char **argv)
 	};
 	static const struct argp argp = {
 		.options = options, .parser = parse, .args_doc = "ROOTFS", .children = children,
-		.doc = "Give a container that is being created the GPUs of this host.",
+		.doc = "Give a container that is being created the GPUs of this host, or some of them.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct configure configure = {.globals = globals};

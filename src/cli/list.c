@@ -50,7 +50,7 @@ int verb_list(struct globals *globals, int argc, char **argv)
 	};
 	static const struct argp argp = {
 		.options = options, .parser = parse, .children = children,
-		.doc = "List the devices, files and directories of this host that a container would get.",
+		.doc = "List the devices, files and directories of this host that a container would get, which has all GPUs or some.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct list list = {.globals = globals, .format = CTR_GPU_FORMAT_PATHS};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/nvidia.h"
 #include "cli/output.h"
 #include "cli/suggest.h"
 #include "cli/verbs.h"
@@ -112,6 +113,8 @@ int main(int argc, char **argv)
 	error_t error;
 
 	output_guard();
+	if (strcmp(program_invocation_short_name, NVIDIA_NAME) == 0)
+		return nvidia_main(argc, argv);
 	argp_program_version_hook = print_version;
 	argp_err_exit_status = EXIT_STATUS_USAGE;
 	error = argp_parse(&main_argp, argc, argv, ARGP_IN_ORDER, NULL, &line);

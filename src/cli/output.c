@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char *program = "ctr-gpu";
+static const char *(*error_class)(int result);
+
 /* Why standard output lost something, where the library met it first. */
 static int lost_by;
 
@@ -27,7 +30,7 @@ static void check_output(void)
 		return;
 	/* Who closes a pipe has seen enough and wants no message; the status still tells a script. */
 	if (lost_by != EPIPE)
-		(void)fprintf(stderr, "ctr-gpu: cannot write standard output: %s\n",
+		(void)fprintf(stderr, "%s: cannot write standard output: %s\n", program,
 			      lost_by ? strerror(lost_by) : "some of it was lost");
 	_exit(EXIT_STATUS_FAILURE);
 }
@@ -47,12 +50,23 @@ void output_guard(void)
 	(void)atexit(check_output);
 }
 
+void output_speak_as(const char *name, const char *(*class_of)(int result))
+{
+	program = name;
+	error_class = class_of;
+}
+
+const char *output_name(void)
+{
+	return program;
+}
+
 int output_complain(const char *format, ...)
 {
 	int error = errno;
 	va_list arguments;
 
-	(void)fputs("ctr-gpu: ", stderr);
+	(void)fprintf(stderr, "%s: ", program);
 	errno = error;
 	va_start(arguments, format);
 	(void)vfprintf(stderr, format, arguments);
@@ -64,16 +78,24 @@ int output_complain(const char *format, ...)
 int output_error(const struct ctr_gpu_context *context, int result)
 {
 	const char *text = ctr_gpu_context_message(context);
-	const char *newline;
+	const char *name = ctr_gpu_error_name(result);
+	size_t first = strcspn(text, "\n");
 
 	if (ferror(stdout)) {
 		lost_by = errno;
 		return EXIT_STATUS_FAILURE; /* check_output() will say it */
 	}
-	(void)fprintf(stderr, "ctr-gpu: [%s] ", ctr_gpu_error_name(result));
-	for (; (newline = strchr(text, '\n')); text = newline + 1)
-		(void)fprintf(stderr, "%.*s\n    ", (int)(newline - text), text);
-	(void)fprintf(stderr, "%s\n", text);
+	if (error_class)
+		(void)fprintf(stderr, "%s: %s: %.*s [%s]", program, error_class(result), (int)first, text, name);
+	else
+		(void)fprintf(stderr, "%s: [%s] %.*s", program, name, (int)first, text);
+	for (text += first; *text; text += first) {
+		first = strcspn(++text, "\n");
+		(void)fprintf(stderr, "\n    %.*s", (int)first, text);
+	}
+	(void)fputc('\n', stderr);
+	if (error_class)
+		return EXIT_STATUS_FAILURE;
 
 	switch (result) {
 	case CTR_GPU_E_BAD_ARGUMENT:

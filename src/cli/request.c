@@ -14,7 +14,7 @@ enum {
 
 static const struct argp_option options[] = {
 	{"device", 'd', "IDS", 0,
-	 "Devices: all (the default), none (driver libraries only), or a list of indexes, LUIDs, PCI addresses and UUIDs", 0},
+	 "Devices: all, none (driver libraries only), or a list of indexes, LUIDs, PCI addresses and UUIDs", 0},
 	{"require", 'r', "EXPR", 0, "A condition on the driver, such as 'cuda>=12.4'; may be repeated", 0},
 	{"capabilities", KEY_CAPABILITIES, "LIST", 0,
 	 "Parts of the driver: compute, compat32, graphics, utility, video, display, ngx, or all (default: utility,compute)", 0},
@@ -38,8 +38,7 @@ static const struct {
 	{'D', "display"},  {'n', "ngx"},     {KEY_COMPAT32, "compat32"},
 };
 
-/* Appends to a list with commas. */
-static error_t append(char **list, const char *item)
+error_t request_list_append(char **list, const char *item)
 {
 	char *longer;
 
@@ -68,17 +67,17 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 	switch (key) {
 	case 'd':
-		return append(&request->devices, argument);
+		return request_list_append(&request->devices, argument);
 	case 'r':
 		return add_requirement(request, argument);
 	case KEY_CAPABILITIES:
-		return append(&request->capabilities, argument);
+		return request_list_append(&request->capabilities, argument);
 	case KEY_IMEX_CHANNEL:
-		return append(&request->imex_channels, argument);
+		return request_list_append(&request->imex_channels, argument);
 	default:
 		for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
 			if (capabilities[i].key == key)
-				return append(&request->capabilities, capabilities[i].name);
+				return request_list_append(&request->capabilities, capabilities[i].name);
 		return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -105,6 +104,8 @@ static int fill_request(struct session *session, const struct request_options *r
 		result = ctr_gpu_request_set_devices(session->request, request->devices ? request->devices : "all");
 	if (!result && request->capabilities)
 		result = ctr_gpu_request_set_capabilities(session->request, request->capabilities);
+	if (!result)
+		ctr_gpu_request_set_mig(session->request, request->mig);
 	if (!result && request->imex_channels)
 		result = ctr_gpu_request_set_imex_channels(session->request, request->imex_channels);
 	for (size_t i = 0; !result && i < request->requirement_count; i++)

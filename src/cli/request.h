@@ -14,11 +14,15 @@ struct request_options {
 	char *devices;      /* NULL: all */
 	char *imex_channels; /* NULL: none */
 	char *capabilities; /* NULL: the library's default */
+	unsigned mig; /* of enum ctr_gpu_mig */
 	char **requirements;
 	size_t requirement_count;
 };
 
 void request_options_clear(struct request_options *options);
+
+/** Appends to a list with commas. Return: 0 or ENOMEM. */
+error_t request_list_append(char **list, const char *item);
 
 /* Takes a `struct request_options *` as its input. */
 extern const struct argp request_argp;

@@ -3,6 +3,8 @@
 #include "cli/session.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/output.h"
@@ -25,10 +27,24 @@ static void write_remark(void *user, enum ctr_gpu_log_level level, const char *t
 	const struct session *session = user;
 
 	if (level == CTR_GPU_LOG_WARNING && !session->mute)
-		(void)fprintf(stderr, "ctr-gpu: warning: %s\n", text);
-	if (session->debug && (session->log || level == CTR_GPU_LOG_DEBUG))
-		(void)fprintf(session->log ? session->log : stderr, "ctr-gpu: %s: %s\n",
+		(void)fprintf(stderr, "%s: warning: %s\n", output_name(), text);
+	if (session->debug && (session->log || session->mute || level == CTR_GPU_LOG_DEBUG))
+		(void)fprintf(session->log ? session->log : stderr, "%s: %s: %s\n", output_name(),
 			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
+}
+
+void session_remark(const struct session *session, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	va_end(arguments);
+	if (text)
+		write_remark((void *)session, CTR_GPU_LOG_DEBUG, text);
+	free(text);
 }
 
 static int open_log(struct session *session, const char *path)

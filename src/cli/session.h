@@ -33,5 +33,8 @@ void session_close(struct session *session);
  */
 int session_open(struct session *session, const struct globals *globals);
 
+/** Says in the log of --debug what a user of that may want to know. */
+void session_remark(const struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /** Prints the message of @result. Return: 0 if @result is 0, else the exit status. */
 int session_check(const struct session *session, int result);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * ctr-gpu under the name nvidia-container-cli, for the programs that call NVIDIA's: containerd's ctr, NVIDIA's own hook, LXC,
+ * enroot, Apptainer. Options, the classes of errors, exit statuses and what is printed are those of that program; what is
+ * decided and done is what ctr-gpu decides and does.
+ */
+
+#include "cli/request.h"
+#include "cli/session.h"
+
+#define NVIDIA_NAME "nvidia-container-cli"
+
+/* What stands before the command's name. */
+struct nvidia {
+	struct globals globals;
+	bool load_kmods;
+	const char *ignored[4]; /* options that are accepted and have nothing to do; ends with NULL */
+};
+
+/** Return: the exit status. */
+int nvidia_main(int argc, char **argv);
+
+/* The commands. argv[0] is what their usage is printed with. Return: the exit status. */
+int nvidia_info(struct nvidia *nvidia, int argc, char **argv);
+int nvidia_list(struct nvidia *nvidia, int argc, char **argv);
+int nvidia_configure(struct nvidia *nvidia, int argc, char **argv);
+
+/** Ends the process: an argument makes no sense. */
+void nvidia_input_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/** What an errno that comes now is the fault of: "mount error". */
+void nvidia_begin(const char *class);
+
+/** Parses the options of a command; what is wrong with them ends the process. */
+void nvidia_parse(const struct argp *argp, int argc, char **argv, void *input);
+
+/** session_open() for these programs: warnings go to the log and nowhere else. */
+int nvidia_open(struct session *session, const struct nvidia *nvidia);
+
+/** request_plan(), an errno of which is a "detection error". */
+int nvidia_plan(struct session *session, const struct request_options *request);
+
+/** Has "all" as the value of --mig-config and --mig-monitor set @right. */
+void nvidia_take_mig(const char *option, const char *value, unsigned right, unsigned *rights);
