@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016
+#
+# containerd's own client: `ctr run --gpus N` has `containerd oci-hook` run nvidia-container-cli, which it finds on its PATH,
+# with the environment of the client.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program containerd
+	require_program ctr
+	archive "$(engine_directory containerd)/image.tar"
+}
+
+# archive FILE: the debian image as `docker save` writes it
+archive() {
+	local directory layer
+
+	directory=$(mktemp -d "$BATS_FILE_TMPDIR/archive-XXXXXX")
+	mkdir "$directory/layer"
+	layer=$directory/layer/layer.tar
+	tar -C "$(image debian)" -c . >"$layer"
+	jq -n --arg sum "sha256:$(sha256sum "$layer" | cut -d ' ' -f 1)" --arg architecture "$(dpkg --print-architecture)" \
+		'{architecture: $architecture, os: "linux", config: {Env: ["PATH=/usr/sbin:/usr/bin"]}, rootfs: {type: "layers", diff_ids: [$sum]}}' \
+		>"$directory/config.json"
+	echo '[{"Config": "config.json", "RepoTags": ["ctr-gpu-test/debian:latest"], "Layers": ["layer/layer.tar"]}]' >"$directory/manifest.json"
+	tar -C "$directory" -cf "$1" manifest.json config.json layer
+}
+
+# ctr_run PROFILE OPTIONS ARGUMENT…: `ctr run OPTIONS image ARGUMENT…` with a containerd of its own
+ctr_run() {
+	local profile=$1 options=$2
+	shift 2
+
+	run sandbox "$profile" bash -c '
+		directory=$1 options=$2
+		shift 2
+		mkdir -p /run/containerd
+		cat >/run/containerd/config.toml <<-END
+			version = 2
+			root = "$directory/root"
+			state = "/run/containerd"
+			disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"]
+			[grpc]
+			  address = "/run/containerd/containerd.sock"
+		END
+		containerd --config /run/containerd/config.toml >"$directory/log" 2>&1 &
+		for _ in {1..200}; do
+			ctr version >/dev/null 2>&1 && break
+			sleep 0.05
+		done
+		ctr image import "$directory/image.tar" >"$directory/import" 2>&1 || exit
+		# A weight of the processor, which ctr sets unasked, takes a controller that version 2 need not have.
+		exec ctr run --rm --cpu-shares 0 --cgroup "$CTR_GPU_TEST_CGROUP/container" $options \
+			docker.io/ctr-gpu-test/debian:latest "container-$$" "$@"
+	' ctr_run "$(engine_directory containerd)" "$options" "$@"
+}
+
+@test "ctr run --gpus on a WSL2 host" {
+	ctr_run wsl-nvidia "--gpus 0" probe
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+}
+
+@test "ctr run --gpus on a Hyper-V guest without libdxcore" {
+	ctr_run hyperv-no-libdxcore "--gpus 0" sh -c 'ls /usr/lib/wsl/drivers; probe open /dev/dxg'
+	expect_status 0
+	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
+	expect_line "/dev/dxg=ok"
+}
+
+@test "ctr run --gpus on a native host" {
+	ctr_run native-nvidia "--gpus 0" probe
+	expect_status 0
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA H200"
+	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
+}
+
+@test "of two GPUs, the one that is asked for" {
+	ctr_run native-mig "--gpus 1" sh -c 'ls /dev'
+	expect_status 0
+	expect_line "nvidia1"
+	expect_no_line "nvidia0"
+	ctr_run wsl-two-nvidia "--gpus 1" sh -c 'ls /usr/lib/wsl/drivers'
+	expect_line "$(basename "$(store wsl-two-nvidia 1)")"
+	expect_no_line "$(basename "$(store wsl-two-nvidia 0)")"
+}
+
+@test "without --gpus there is none" {
+	ctr_run wsl-nvidia "" sh -c 'ls /dev /usr/lib'
+	expect_status 0
+	expect_not "dxg"
+	expect_not "wsl"
+}
+
+@test "a GPU that the host does not have: no container, and containerd passes the reason on" {
+	ctr_run wsl-nvidia "--gpus 7" probe
+	expect_status 1
+	expect "nvidia-container-cli: device error: there is no device"
+	expect_not "cuInit"
+}
