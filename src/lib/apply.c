@@ -12,13 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-#include <linux/magic.h>
 
 #include "base/devcgroup.h"
 #include "base/fd.h"
@@ -27,8 +24,8 @@
 #include "base/rootfs.h"
 #include "lib/container.h"
 #include "lib/context.h"
-#include "lib/loader.h"
 #include "lib/plan.h"
+#include "lib/root_writer.h"
 
 enum { ID_MAP_MAX = 1 << 16 };
 
@@ -42,40 +39,10 @@ struct apply {
 	struct rootfs rootfs;
 	struct devcgroup *cgroup;
 	int proc_self_fd;
-	bool other_root; /* the container's root is another user than this process */
-	unsigned uid, gid; /* that user */
+	struct owner owner;
 };
 
 /* ---- what went wrong ---- */
-
-static const struct {
-	int error;
-	const char *advice;
-} advice[] = {
-	{ENOENT, "The image has a symlink there that leads nowhere; remove it from the image."},
-	{EISDIR, "The image has a directory there, where a file must be; remove it from the image."},
-	{ENOTDIR, "The image has a file there, where a directory must be; remove it from the image."},
-	{ELOOP, "The image has symlinks there that lead in a circle; remove them from the image."},
-	{EAGAIN, "Something renames directories there all the time; start the container without it."},
-	{ENOSPC, "Make room in the container's storage."},
-};
-
-static int target_error(const struct apply *apply, const char *path, int r)
-{
-	const char *next = "Look at this path in the image.";
-
-	if (r == -ENOMEM)
-		return err_set(apply->err, r, "%m");
-	if (r == -EROFS)
-		return err_set(apply->err, CTR_GPU_E_ROOTFS_READ_ONLY,
-			       "%s is missing in the container, and its root filesystem is read-only.\n"
-			       "Create it in the image, as an empty %s, or give the container a root filesystem that can be written.",
-			       path, "file or directory");
-	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
-		if (advice[i].error == -r)
-			next = advice[i].advice;
-	return err_set(apply->err, r, "cannot make %s in the container: %m.\n%s", path, next);
-}
 
 static int mount_error(const struct apply *apply, const char *source, const char *target, int r)
 {
@@ -172,42 +139,20 @@ static int read_root_id(const struct apply *apply, const char *map, unsigned *re
 	return 0;
 }
 
-/*
- * What is created belongs to the container's root, and is created with no more rights than that user has: as a user that
- * idmapped mounts know, and unable to touch what a volume holds of others.
- */
 static int find_owner(struct apply *apply)
 {
 	int r;
 
 	if (apply->container->enter_user_namespace || !container_has_own_user_namespace(apply->container))
 		return 0;
-	apply->uid = geteuid();
-	apply->gid = getegid();
-	r = read_root_id(apply, "uid_map", &apply->uid);
+	apply->owner = (struct owner){.uid = geteuid(), .gid = getegid()};
+	r = read_root_id(apply, "uid_map", &apply->owner.uid);
 	if (r == 0)
-		r = read_root_id(apply, "gid_map", &apply->gid);
+		r = read_root_id(apply, "gid_map", &apply->owner.gid);
 	if (r < 0)
 		return err_set(apply->err, r, "cannot read the user namespace of process %d: %m", (int)apply->container->pid);
-	apply->other_root = apply->uid != geteuid() || apply->gid != getegid();
+	apply->owner.other = apply->owner.uid != geteuid() || apply->owner.gid != getegid();
 	return 0;
-}
-
-/* From here on files are the container root's; as_self() ends it. */
-static void as_container_root(const struct apply *apply)
-{
-	if (!apply->other_root)
-		return;
-	(void)setfsgid(apply->gid);
-	(void)setfsuid(apply->uid);
-}
-
-static void as_self(const struct apply *apply)
-{
-	if (!apply->other_root)
-		return;
-	(void)setfsuid(geteuid());
-	(void)setfsgid(getegid());
 }
 
 static int join(const struct apply *apply, const char *name, int type)
@@ -286,12 +231,12 @@ static int make_target(struct apply *apply, const char *path, bool directory, in
 {
 	int r;
 
-	as_container_root(apply);
+	owner_begin(&apply->owner);
 	r = directory ? rootfs_make_directory(&apply->rootfs, path, 0755, ret_fd) :
 			rootfs_make_file(&apply->rootfs, path, 0644, ret_fd);
-	as_self(apply);
+	owner_end(&apply->owner);
 	if (r < 0)
-		return target_error(apply, path, r);
+		return root_writer_error(apply->err, path, r);
 	if (!is_led_astray(path, *ret_fd))
 		return 0;
 	return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS,
@@ -380,7 +325,7 @@ static int lay_file(struct apply *apply, const struct plan_file *file)
 	if (file->on_procfs)
 		target = open_procfs(apply, file->target);
 	if (file->on_procfs && target < 0)
-		return target == -ENOENT ? 0 : target_error(apply, file->target, target);
+		return target == -ENOENT ? 0 : root_writer_error(apply->err, file->target, target);
 	r = file->on_procfs ? 0 : make_target(apply, file->target, false, &target);
 	if (r != 0)
 		return r;
@@ -402,7 +347,7 @@ static int hide(struct apply *apply, const struct plan_hidden *hidden)
 
 	target = open_procfs(apply, hidden->path);
 	if (target < 0)
-		return target == -ENOENT ? 0 : target_error(apply, hidden->path, target);
+		return target == -ENOENT ? 0 : root_writer_error(apply->err, hidden->path, target);
 	r = make_room(apply);
 	if (r == 0)
 		r = mount_attach_empty(&apply->rootfs, hidden->path, target, &cover);
@@ -423,27 +368,6 @@ static int lay_files(struct apply *apply)
 	for (size_t i = 0; i < plan->hidden_count && r == 0; i++)
 		r = hide(apply, &plan->hidden[i]);
 	return r;
-}
-
-/* Links are conveniences (nvidia-smi in PATH): where they cannot be written, the container works without. */
-static int make_symlinks(struct apply *apply)
-{
-	const struct plan *plan = apply->plan;
-
-	for (size_t i = 0; i < plan->symlink_count; i++) {
-		const struct plan_symlink *entry = &plan->symlinks[i];
-		int r;
-
-		as_container_root(apply);
-		r = rootfs_make_symlink(&apply->rootfs, entry->path, entry->points_to);
-		as_self(apply);
-		if (r == -EROFS || r == -EXDEV)
-			log_warning(apply->log, "no symlink %s: its directory is %s", entry->path,
-				    r == -EROFS ? "read-only" : "a volume");
-		else if (r < 0)
-			return target_error(apply, entry->path, r);
-	}
-	return 0;
 }
 
 static int allow_devices(struct apply *apply)
@@ -469,14 +393,9 @@ static int allow_devices(struct apply *apply)
 
 /* ---- loader files ---- */
 
-/* A file that cannot be written, or must not be because a volume holds it, is covered by one that says what it should say. */
-static bool must_be_covered(int r)
+static int cover_file(void *user, const struct loader_file *file)
 {
-	return r == -EROFS || r == -EXDEV || r == -EBUSY || r == -EACCES || r == -EPERM;
-}
-
-static int cover_file(struct apply *apply, const struct loader_file *file)
-{
+	struct apply *apply = user;
 	struct mount_source cover = MOUNT_NONE;
 	_cleanup_close_ int target = -1;
 	int r;
@@ -485,7 +404,7 @@ static int cover_file(struct apply *apply, const struct loader_file *file)
 	if (target == -ENOENT && file->optional)
 		return 0;
 	if (target < 0)
-		return target_error(apply, file->path, target == -ENOENT ? -EROFS : target);
+		return root_writer_error(apply->err, file->path, target == -ENOENT ? -EROFS : target);
 	r = make_room(apply);
 	if (r == 0)
 		r = mount_attach_data(&apply->rootfs, file->path, target, file->parts, ARRAY_SIZE(file->parts), &cover);
@@ -496,35 +415,31 @@ static int cover_file(struct apply *apply, const struct loader_file *file)
 	return 0;
 }
 
-static int write_loader_file(struct apply *apply, const struct loader_file *file)
+static struct root_writer writer_of(struct apply *apply)
 {
-	int r;
+	return (struct root_writer){
+		.rootfs = &apply->rootfs,
+		.plan = apply->plan,
+		.owner = &apply->owner,
+		.log = apply->log,
+		.err = apply->err,
+		.cover = cover_file,
+		.user = apply,
+	};
+}
 
-	as_container_root(apply);
-	r = rootfs_replace_file(&apply->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
-	as_self(apply);
-	if (must_be_covered(r))
-		return cover_file(apply, file);
-	if (r == 0)
-		log_debug(apply->log, "wrote %s", file->path);
-	return r < 0 ? target_error(apply, file->path, r) : 0;
+static int make_symlinks(struct apply *apply)
+{
+	struct root_writer writer = writer_of(apply);
+
+	return root_writer_make_symlinks(&writer);
 }
 
 static int write_loader_files(struct apply *apply)
 {
-	struct loader_file *files = NULL;
-	size_t count = 0;
-	int r;
+	struct root_writer writer = writer_of(apply);
 
-	if (!apply->plan->library_dir_count)
-		return 0;
-	as_container_root(apply);
-	r = loader_files(&apply->rootfs, apply->plan, &files, &count, apply->err);
-	as_self(apply);
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = write_loader_file(apply, &files[i]);
-	loader_files_free(files, count);
-	return r;
+	return root_writer_make_loader_files(&writer);
 }
 
 /* ---- all of it ---- */
@@ -540,9 +455,9 @@ static void undo(struct apply *apply)
 		devcgroup_undo(apply->cgroup);
 	for (size_t i = apply->source_count; i-- > 0;)
 		(void)mount_detach(&apply->sources[i], apply->proc_self_fd);
-	as_container_root(apply);
+	owner_begin(&apply->owner);
 	rootfs_undo(&apply->rootfs);
-	as_self(apply);
+	owner_end(&apply->owner);
 }
 
 static void clear(struct apply *apply)

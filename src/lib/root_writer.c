@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/root_writer.h"
+
+#include <errno.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
+
+#include "lib/ctr-gpu.h"
+
+void owner_begin(const struct owner *owner)
+{
+	if (!owner->other)
+		return;
+	(void)setfsgid(owner->gid);
+	(void)setfsuid(owner->uid);
+}
+
+void owner_end(const struct owner *owner)
+{
+	if (!owner->other)
+		return;
+	(void)setfsuid(geteuid());
+	(void)setfsgid(getegid());
+}
+
+/* ---- what went wrong ---- */
+
+static const struct {
+	int error;
+	const char *advice;
+} advice[] = {
+	{ENOENT, "The image has a symlink there that leads nowhere; remove it from the image."},
+	{EISDIR, "The image has a directory there, where a file must be; remove it from the image."},
+	{ENOTDIR, "The image has a file there, where a directory must be; remove it from the image."},
+	{ELOOP, "The image has symlinks there that lead in a circle; remove them from the image."},
+	{EAGAIN, "Something renames directories there all the time; start the container without it."},
+	{ENOSPC, "Make room in the container's storage."},
+};
+
+int root_writer_error(struct err *err, const char *path, int r)
+{
+	const char *next = "Look at this path in the image.";
+
+	if (r == -ENOMEM)
+		return err_set(err, r, "%m");
+	if (r == -EROFS)
+		return err_set(err, CTR_GPU_E_ROOTFS_READ_ONLY,
+			       "%s is missing in the container, and its root filesystem is read-only.\n"
+			       "Create it in the image, as an empty %s, or give the container a root filesystem that can be written.",
+			       path, "file or directory");
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
+		if (advice[i].error == -r)
+			next = advice[i].advice;
+	return err_set(err, r, "cannot make %s in the container: %m.\n%s", path, next);
+}
+
+/* ---- symlinks ---- */
+
+/* Links are conveniences (nvidia-smi in PATH): where they cannot be written, the container works without. */
+int root_writer_make_symlinks(const struct root_writer *writer)
+{
+	const struct plan *plan = writer->plan;
+
+	for (size_t i = 0; i < plan->symlink_count; i++) {
+		const struct plan_symlink *entry = &plan->symlinks[i];
+		int r;
+
+		owner_begin(writer->owner);
+		r = rootfs_make_symlink(writer->rootfs, entry->path, entry->points_to);
+		owner_end(writer->owner);
+		if (r == -EROFS || r == -EXDEV)
+			log_warning(writer->log, "no symlink %s: its directory is %s", entry->path,
+				    r == -EROFS ? "read-only" : "a volume");
+		else if (r < 0)
+			return root_writer_error(writer->err, entry->path, r);
+	}
+	return 0;
+}
+
+/* ---- loader files ---- */
+
+/* A file that cannot be written, or must not be because a volume holds it, is covered by one that says what it should say. */
+static bool must_be_covered(int r)
+{
+	return r == -EROFS || r == -EXDEV || r == -EBUSY || r == -EACCES || r == -EPERM;
+}
+
+static int write_loader_file(const struct root_writer *writer, const struct loader_file *file)
+{
+	int r;
+
+	owner_begin(writer->owner);
+	r = rootfs_replace_file(writer->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
+	owner_end(writer->owner);
+	if (must_be_covered(r))
+		return writer->cover(writer->user, file);
+	if (r == 0)
+		log_debug(writer->log, "wrote %s", file->path);
+	return r < 0 ? root_writer_error(writer->err, file->path, r) : 0;
+}
+
+int root_writer_make_loader_files(const struct root_writer *writer)
+{
+	struct loader_file *files = NULL;
+	size_t count = 0;
+	int r;
+
+	if (!writer->plan->library_dir_count)
+		return 0;
+	owner_begin(writer->owner);
+	r = loader_files(writer->rootfs, writer->plan, &files, &count, writer->err);
+	owner_end(writer->owner);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = write_loader_file(writer, &files[i]);
+	loader_files_free(files, count);
+	return r;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The part of a plan that is written into a container's root filesystem itself, rather than mounted on it: symlinks, and
+ * the files that tell the image's loader of the driver's libraries.
+ */
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/plan.h"
+#include "base/rootfs.h"
+#include "lib/loader.h"
+
+/*
+ * The container's root, where that is another user than this process. What is created belongs to it, and is created with no
+ * more rights than that user has: as a user that idmapped mounts know, and unable to touch what a volume holds of others.
+ */
+struct owner {
+	bool other;
+	unsigned uid, gid;
+};
+
+/** From here on files are the owner's; owner_end() ends it. */
+void owner_begin(const struct owner *owner);
+void owner_end(const struct owner *owner);
+
+struct root_writer {
+	struct rootfs *rootfs;
+	const struct plan *plan;
+	const struct owner *owner;
+	const struct log *log;
+	struct err *err;
+	/* For a file that cannot be written, or must not be because a volume holds it. Return: 0, or a result with @err set. */
+	int (*cover)(void *user, const struct loader_file *file);
+	void *user;
+};
+
+/** Return: 0; the result of what failed, with @err set. What was done is in the deeds of the rootfs. */
+int root_writer_make_symlinks(const struct root_writer *writer);
+int root_writer_make_loader_files(const struct root_writer *writer);
+
+/** What it means when making @path in the container fails with @r. Return: the result, with @err set. */
+int root_writer_error(struct err *err, const char *path, int r);
