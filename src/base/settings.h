@@ -25,6 +25,7 @@ struct settings {
 	struct strv library_dirs;       /* searched for libdxcore.so after the loader's own and /usr/lib/wsl/lib */
 	char *driverd;                  /* path of ctr-gpu-driverd; NULL: the usual places */
 	char *driver_root;              /* root of a native driver installation; NULL: "/" */
+	struct strv runtimes;           /* that ctr-gpu-runtime looks for; empty: the usual ones */
 	bool strict_requirements;       /* requirements that would only warn stop the start */
 	bool disable_requirements;
 };

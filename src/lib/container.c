@@ -171,15 +171,15 @@ static int check_permission(struct ctr_gpu_container *container, struct err *err
 
 /* ---- the root filesystem ---- */
 
-static int check_root(const struct ctr_gpu_container *container, int fd, struct err *err)
+int container_check_root(int fd, const char *path, struct err *err)
 {
 	struct stat st, own;
 
 	if (fstat(fd, &st) < 0 || stat("/", &own) < 0)
-		return err_set(err, -errno, "cannot stat %s: %m", container->rootfs);
+		return err_set(err, -errno, "cannot stat %s: %m", path);
 	if (same_file(&st, &own))
 		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "%s is the root directory of this machine, not of a container",
-			       container->rootfs);
+			       path);
 	return 0;
 }
 
@@ -206,7 +206,7 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 	fd = rootfs_open_path(&base, container->rootfs, O_PATH | O_DIRECTORY);
 	if (fd < 0)
 		return bad_root(container, -fd, err);
-	r = check_root(container, fd, err);
+	r = container_check_root(fd, container->rootfs, err);
 	if (r != 0)
 		return r;
 	*ret = ROOTFS_CLOSED;

@@ -52,3 +52,6 @@ bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
  * Return: 0; CTR_GPU_E_BAD_ROOTFS, also for the root directory of the machine; negative errno. @err is set.
  */
 int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err);
+
+/** Whether @fd, which is @path for messages, is no root directory of the machine. Return: 0; a result with @err set. */
+int container_check_root(int fd, const char *path, struct err *err);

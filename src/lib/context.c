@@ -69,6 +69,16 @@ int ctr_gpu_context_load_config(struct ctr_gpu_context *context, const char *pat
 	return settings_load(&context->settings, path, &context->err);
 }
 
+const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_t number)
+{
+	static const char *const usual[] = {"runc", "crun"};
+	const struct strv *chosen = &context->settings.runtimes;
+
+	if (chosen->count)
+		return number < chosen->count ? chosen->items[number] : NULL;
+	return number < ARRAY_SIZE(usual) ? usual[number] : NULL;
+}
+
 void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu_inventory inventory)
 {
 	context->settings.inventory = (enum inventory_source)inventory;

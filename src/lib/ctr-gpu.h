@@ -45,6 +45,7 @@ struct ctr_gpu_host;
 struct ctr_gpu_request;
 struct ctr_gpu_plan;
 struct ctr_gpu_container;
+struct ctr_gpu_bundle;
 struct ctr_gpu_load;
 
 /* ---- context: settings, the last error, where remarks go ---- */
@@ -134,6 +135,15 @@ void ctr_gpu_context_set_log(struct ctr_gpu_context *context, ctr_gpu_log_fn log
  * Since: 0.1
  */
 int ctr_gpu_context_load_config(struct ctr_gpu_context *context, const char *path);
+
+/**
+ * ctr_gpu_context_runtime() - the OCI runtimes that ctr-gpu-runtime stands in front of
+ * @number: from 0; the first that is installed is to be used
+ *
+ * Return: a name to look for or an absolute path, valid until the settings change; NULL if there are no more.
+ * Since: 0.1
+ */
+const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_t number);
 
 /**
  * ctr_gpu_context_set_inventory() - force a source of the inventory
@@ -516,6 +526,61 @@ void ctr_gpu_container_leave_devices(struct ctr_gpu_container *container);
  * Since: 0.1
  */
 int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container);
+
+/* ---- bundle: a container that does not exist yet ---- */
+
+/**
+ * ctr_gpu_bundle_new() - an OCI bundle whose container has not been created
+ * @directory:  the bundle
+ * @config:     its configuration, as a path that counts from there; NULL for config.json
+ * @ret_bundle: new bundle, owned by the caller, release with ctr_gpu_bundle_unref()
+ *
+ * Return: 0; -ENOENT if there is no bundle or no configuration; CTR_GPU_E_BAD_STATE; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, const char *config,
+		       struct ctr_gpu_bundle **ret_bundle);
+
+/**
+ * ctr_gpu_bundle_unref() - release a bundle; what was applied to it stays
+ * @bundle: may be NULL
+ *
+ * Return: NULL.
+ * Since: 0.1
+ */
+struct ctr_gpu_bundle *ctr_gpu_bundle_unref(struct ctr_gpu_bundle *bundle);
+
+/**
+ * ctr_gpu_bundle_environment() - the environment of the container's process
+ *
+ * Return: NULL-terminated "NAME=value"; valid as long as the bundle.
+ * Since: 0.1
+ */
+const char *const *ctr_gpu_bundle_environment(const struct ctr_gpu_bundle *bundle);
+
+/**
+ * ctr_gpu_bundle_set_hook() - say where ctr-gpu-hook is
+ * @path: absolute
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path);
+
+/**
+ * ctr_gpu_plan_apply_to_bundle() - have the container created with what the plan says
+ * @plan:   borrowed
+ * @bundle: borrowed
+ *
+ * Writes devices, device rules, mounts and environment into the bundle's configuration, and files for the image's loader
+ * into its root filesystem; hooks that would do the same are removed. What can be done only while the container is created,
+ * such as covering files of /proc, is left to ctr-gpu-hook, which is registered in the configuration. All or nothing; the
+ * same again changes nothing.
+ *
+ * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_BAD_ROOTFS; -ENOENT if ctr-gpu-hook is needed and was not named; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_bundle *bundle);
 
 /* ---- load: a host with NVIDIA GPUs, made ready ---- */
 

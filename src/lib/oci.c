@@ -187,16 +187,17 @@ static int read_hooks(const json_t *json, struct oci_config *config)
 	return r;
 }
 
-int oci_parse_config(const char *data, size_t size, struct oci_config *ret, struct err *err)
+int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err)
+{
+	return parse_object("config.json", data, size, OCI_CONFIG_MAX, ret, err);
+}
+
+int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 {
 	_cleanup_(oci_config_clear) struct oci_config config = {0};
-	_cleanup_json_ json_t *json = NULL;
 	const char *root;
 	int r;
 
-	r = parse_object("config.json", data, size, OCI_CONFIG_MAX, &json, err);
-	if (r != 0)
-		return r;
 	root = json_string_value(json_object_get(json_object_get(json, "root"), "path"));
 	if (!root || !*root)
 		return bad(err, "config.json", "\"root.path\" is not a path");
@@ -208,4 +209,13 @@ int oci_parse_config(const char *data, size_t size, struct oci_config *ret, stru
 		return err_set(err, -ENOMEM, "%m");
 	*ret = steal_struct(&config);
 	return 0;
+}
+
+int oci_parse_config(const char *data, size_t size, struct oci_config *ret, struct err *err)
+{
+	_cleanup_json_ json_t *json = NULL;
+	int r;
+
+	r = oci_load_config(data, size, &json, err);
+	return r == 0 ? oci_read_config(json, ret, err) : r;
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/str.h"
 
 enum {
@@ -51,9 +52,21 @@ void oci_config_clear(struct oci_config *config);
 int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct err *err);
 
 /**
- * oci_parse_config() - what is needed of config.json
- * @ret: released with oci_config_clear()
+ * oci_load_config() - config.json as a tree
+ * @ret: new reference to an object
  *
  * Return: 0; CTR_GPU_E_BAD_STATE; -ENOMEM. @err is set.
  */
+int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err);
+
+/**
+ * oci_read_config() - what is needed of config.json
+ * @config: of oci_load_config(), borrowed
+ * @ret:    released with oci_config_clear()
+ *
+ * Return: 0; CTR_GPU_E_BAD_STATE; -ENOMEM. @err is set.
+ */
+int oci_read_config(const json_t *config, struct oci_config *ret, struct err *err);
+
+/** Both in one. */
 int oci_parse_config(const char *data, size_t size, struct oci_config *ret, struct err *err);

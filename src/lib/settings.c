@@ -28,6 +28,7 @@ void settings_init(struct settings *settings)
 void settings_clear(struct settings *settings)
 {
 	strv_clear(&settings->library_dirs);
+	strv_clear(&settings->runtimes);
 	free(settings->driverd);
 	free(settings->driver_root);
 	*settings = (struct settings){0};
@@ -85,7 +86,13 @@ static bool is_absolute_path(const json_t *value)
 	return json_is_string(value) && json_string_value(value)[0] == '/';
 }
 
-static int read_library_dirs(struct settings *settings, const json_t *value)
+/* A program that is to be looked for, or its path. */
+static bool is_program(const json_t *value)
+{
+	return is_absolute_path(value) || (json_string_length(value) > 0 && !strchr(json_string_value(value), '/'));
+}
+
+static int read_list(const json_t *value, bool (*is_item)(const json_t *item), struct strv *ret)
 {
 	size_t i;
 	json_t *item;
@@ -93,15 +100,25 @@ static int read_library_dirs(struct settings *settings, const json_t *value)
 
 	if (!json_is_array(value))
 		return -EINVAL;
-	strv_clear(&settings->library_dirs);
+	strv_clear(ret);
 	json_array_foreach((json_t *)value, i, item) {
-		if (!is_absolute_path(item))
+		if (!is_item(item))
 			return -EINVAL;
-		r = strv_add(&settings->library_dirs, json_string_value(item));
+		r = strv_add(ret, json_string_value(item));
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+static int read_library_dirs(struct settings *settings, const json_t *value)
+{
+	return read_list(value, is_absolute_path, &settings->library_dirs);
+}
+
+static int read_runtimes(struct settings *settings, const json_t *value)
+{
+	return json_array_size(value) > 0 ? read_list(value, is_program, &settings->runtimes) : -EINVAL;
 }
 
 static int read_driver_root(struct settings *settings, const json_t *value)
@@ -127,6 +144,7 @@ static const struct key {
 	{"driver-timeout", read_timeout, "seconds, from 0.001 to 3600"},
 	{"library-directories", read_library_dirs, "a list of absolute paths"},
 	{"driver-root", read_driver_root, "an absolute path"},
+	{"runtimes", read_runtimes, "a list of names or absolute paths of OCI runtimes"},
 	{"strict-requirements", read_strict, "true or false"},
 	{"disable-requirements", read_disable, "true or false"},
 };

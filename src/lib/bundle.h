@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Behind ctr_gpu_bundle: a container that does not exist yet, as its engine has written it down for its runtime. */
+
+#include "base/json.h"
+#include "base/rootfs.h"
+#include "base/str.h"
+#include "lib/ctr-gpu.h"
+#include "lib/oci.h"
+
+struct ctr_gpu_bundle {
+	int directory;             /* from which root.path counts; O_PATH */
+	struct rootfs config_home; /* where config.json lies, which is written by the same rules as an image's files */
+	char *config_name;         /* "/config.json" */
+	char *config_path;         /* for messages */
+	json_t *tree;
+	struct oci_config config;
+	char *hook; /* path of ctr-gpu-hook; NULL: there is none */
+};

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Doing what a plan says to a container that does not exist yet. What a runtime does itself goes into config.json; the rest
+ * is written into the root filesystem. What cannot be done before there is a container is left to ctr-gpu-hook, which is
+ * registered in config.json only then: it costs another process, and does all of apply.c.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "lib/bundle.h"
+#include "lib/container.h"
+#include "lib/context.h"
+#include "lib/oci_edit.h"
+#include "lib/plan.h"
+#include "lib/root_writer.h"
+
+enum { ID_MAP_MAX = 1 << 16 };
+
+struct bundle_apply {
+	struct ctr_gpu_bundle *bundle;
+	const struct plan *plan;
+	const struct log *log;
+	struct err *err;
+	struct stat *nodes; /* of the plan's devices */
+	struct rootfs rootfs;
+	struct owner owner;
+	const char *hook_reason; /* why the hook has to do the rest; NULL: everything is done */
+};
+
+/* ---- devices ---- */
+
+static int look_at_nodes(struct bundle_apply *apply)
+{
+	const struct plan *plan = apply->plan;
+
+	apply->nodes = calloc(plan->device_count + 1, sizeof(*apply->nodes));
+	if (!apply->nodes)
+		return err_set(apply->err, -ENOMEM, "%m");
+	for (size_t i = 0; i < plan->device_count; i++) {
+		const struct plan_device *device = &plan->devices[i];
+
+		if (stat(device->path, &apply->nodes[i]) < 0)
+			return err_set(apply->err, -errno, "cannot look at %s: %m", device->path);
+		if (!S_ISCHR(apply->nodes[i].st_mode) || apply->nodes[i].st_rdev != device->number)
+			return err_set(apply->err, -ESTALE, "%s is not what it was a moment ago: %m.\nTry again.", device->path);
+	}
+	return 0;
+}
+
+/* Only the first user namespace has all ids; in any other there are no device rules. */
+static bool may_have_device_rules(void)
+{
+	_cleanup_free_ char *map = NULL;
+	unsigned inside, outside, count;
+
+	return geteuid() == 0 && fd_read_file_at(AT_FDCWD, "/proc/self/uid_map", ID_MAP_MAX, &map, NULL) == 0 &&
+	       sscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && count == ~0U;
+}
+
+/* ---- the root filesystem ---- */
+
+/* The identity that the container's root has outside, by "uidMappings" or "gidMappings". */
+static bool read_root_id(const json_t *linux_part, const char *name, unsigned *ret)
+{
+	const json_t *map;
+	size_t i;
+
+	json_array_foreach(json_object_get(linux_part, name), i, map) {
+		json_int_t id = json_integer_value(json_object_get(map, "hostID"));
+
+		if (json_integer_value(json_object_get(map, "containerID")) != 0 || id < 0 || id >= ~0U)
+			continue;
+		*ret = (unsigned)id;
+		return true;
+	}
+	return false;
+}
+
+/* Return: whether it is known. It is not where the container joins a user namespace that somebody else has made. */
+static bool find_owner(struct bundle_apply *apply)
+{
+	const json_t *linux_part = json_object_get(apply->bundle->tree, "linux"), *item;
+	struct owner owner = {.uid = geteuid(), .gid = getegid()};
+	size_t i;
+
+	json_array_foreach(json_object_get(linux_part, "namespaces"), i, item) {
+		const char *type = json_string_value(json_object_get(item, "type"));
+
+		if (!type || !streq(type, "user"))
+			continue;
+		if (!read_root_id(linux_part, "uidMappings", &owner.uid) || !read_root_id(linux_part, "gidMappings", &owner.gid))
+			return false;
+	}
+	owner.other = owner.uid != geteuid() || owner.gid != getegid();
+	apply->owner = owner;
+	return true;
+}
+
+/* Whether a mount of the engine lies, or may lie, over files that the loader reads. */
+static bool covers_loader_files(const char *destination)
+{
+	return !destination || destination[0] != '/' || strstr(destination, "//") || strstr(destination, "/.") ||
+	       streq(destination, "/") || streq(destination, "/etc") || streq(destination, "/etc/") ||
+	       str_has_prefix(destination, "/etc/ld");
+}
+
+static bool has_mount_over_loader_files(const struct bundle_apply *apply)
+{
+	const json_t *mount;
+	size_t i;
+
+	json_array_foreach(json_object_get(apply->bundle->tree, "mounts"), i, mount)
+		if (covers_loader_files(json_string_value(json_object_get(mount, "destination"))))
+			return true;
+	return false;
+}
+
+static bool etc_is_symlink(const struct bundle_apply *apply)
+{
+	struct stat st;
+
+	return fstatat(apply->rootfs.fd, "etc", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Why the root filesystem must be left alone until it is the container's; NULL if it need not. */
+static const char *find_obstacle(struct bundle_apply *apply)
+{
+	if (has_mount_over_loader_files(apply) || etc_is_symlink(apply))
+		return "something is mounted over the loader's files";
+	if (!find_owner(apply))
+		return "the container's user namespace is somebody else's";
+	return NULL;
+}
+
+static int leave_to_hook(void *user, const struct loader_file *file)
+{
+	struct bundle_apply *apply = user;
+
+	(void)file;
+	apply->hook_reason = "a file of the loader cannot be written";
+	return 0;
+}
+
+static int write_root(struct bundle_apply *apply)
+{
+	const struct root_writer writer = {
+		.rootfs = &apply->rootfs,
+		.plan = apply->plan,
+		.owner = &apply->owner,
+		.log = apply->log,
+		.err = apply->err,
+		.cover = leave_to_hook,
+		.user = apply,
+	};
+	int r;
+
+	r = root_writer_make_symlinks(&writer);
+	return r == 0 ? root_writer_make_loader_files(&writer) : r;
+}
+
+/* One that cannot be opened is the runtime's to complain about. */
+static int change_root(struct bundle_apply *apply)
+{
+	const char *path = apply->bundle->config.root, *obstacle;
+	int r;
+
+	if (!apply->plan->library_dir_count && !apply->plan->symlink_count)
+		return 0;
+	if (rootfs_open(apply->bundle->directory, path, &apply->rootfs) < 0)
+		return 0;
+	r = container_check_root(apply->rootfs.fd, path, apply->err);
+	if (r != 0)
+		return r;
+	obstacle = find_obstacle(apply);
+	if (!obstacle)
+		return write_root(apply);
+	apply->hook_reason = obstacle;
+	return 0;
+}
+
+/* ---- config.json ---- */
+
+static void need_hook(struct bundle_apply *apply)
+{
+	const struct plan *plan = apply->plan;
+
+	if (plan->file_count || plan->hidden_count)
+		apply->hook_reason = "there is something to cover in /proc";
+	else if (plan->device_count && !oci_edit_has_device_rules(apply->bundle->tree) && may_have_device_rules())
+		apply->hook_reason = "the engine has no device rules to add to";
+}
+
+static int edit_tree(struct bundle_apply *apply)
+{
+	struct ctr_gpu_bundle *bundle = apply->bundle;
+	int r;
+
+	need_hook(apply);
+	if (apply->hook_reason)
+		log_debug(apply->log, "ctr-gpu-hook does the rest: %s", apply->hook_reason);
+	if (apply->hook_reason && !bundle->hook)
+		return err_set(apply->err, -ENOENT, "ctr-gpu-hook is needed and missing: %s.\nInstall ctr-gpu as a whole.",
+			       apply->hook_reason);
+	/* crun 1.8 cannot bind "linux.devices" for a user who has no user namespace yet. */
+	r = oci_edit_apply(bundle->tree, apply->plan, geteuid() == 0 ? apply->nodes : NULL, apply->err);
+	return r == 0 ? oci_edit_set_hook(bundle->tree, apply->hook_reason ? bundle->hook : NULL, apply->err) : r;
+}
+
+static int replace_config(struct ctr_gpu_bundle *bundle, const char *text)
+{
+	struct span part = span_text(text);
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int r;
+
+	if (fstatat(bundle->config_home.fd, bundle->config_name + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ELOOP;
+	r = rootfs_replace_file(&bundle->config_home, bundle->config_name, &part, 1, st.st_mode & 07777);
+	if (r < 0 || (st.st_uid == geteuid() && st.st_gid == getegid()))
+		return r;
+	fd = rootfs_open_path(&bundle->config_home, bundle->config_name, O_RDONLY);
+	return fd < 0 || fchown(fd, st.st_uid, st.st_gid) < 0 ? -errno : 0;
+}
+
+static int write_tree(struct bundle_apply *apply)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	r = json_print(apply->bundle->tree, JSON_COMPACT, &text);
+	if (r < 0)
+		return err_set(apply->err, r, "%m");
+	r = replace_config(apply->bundle, text);
+	if (r == -ELOOP)
+		return err_set(apply->err, CTR_GPU_E_BAD_STATE, "%s is a symlink; its target is not written.\nPut the file itself there.",
+			       apply->bundle->config_path);
+	if (r < 0)
+		return err_set(apply->err, r, "cannot write %s: %m", apply->bundle->config_path);
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static int (*const steps[])(struct bundle_apply *) = {look_at_nodes, change_root, edit_tree, write_tree};
+
+static void undo(struct bundle_apply *apply)
+{
+	rootfs_undo(&apply->bundle->config_home);
+	owner_begin(&apply->owner);
+	rootfs_undo(&apply->rootfs);
+	owner_end(&apply->owner);
+}
+
+int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_bundle *bundle)
+{
+	struct bundle_apply apply = {
+		.bundle = bundle,
+		.plan = &plan->data,
+		.log = &context->settings.log,
+		.err = &context->err,
+		.rootfs = ROOTFS_CLOSED,
+	};
+	int r = 0;
+	mode_t mask;
+
+	for (size_t i = 0; i < plan->data.warnings.count; i++)
+		log_warning(apply.log, "%s", plan->data.warnings.items[i]);
+	mask = umask(022);
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
+		r = steps[i](&apply);
+	if (r != 0)
+		undo(&apply);
+	(void)umask(mask);
+	rootfs_close(&apply.rootfs);
+	free(apply.nodes);
+	return r;
+}

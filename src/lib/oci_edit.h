@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Edits of an OCI config.json by a plan, as a tree: what the runtime itself can give the container. Everything else in the
+ * tree stays as it is, and an edit that was made before makes no difference.
+ */
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/plan.h"
+
+/**
+ * oci_edit_apply() - devices, device rules, mounts, environment
+ * @config: of oci_load_config()
+ * @nodes:  of the plan's devices, in their order; NULL to have the nodes mounted, which also a user may who is not root
+ *
+ * Return: 0; CTR_GPU_E_BAD_STATE if the tree is not what it must be there; -ENOMEM. @err is set.
+ */
+int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *nodes, struct err *err);
+
+/** Whether the engine says which devices the container may use; if it does not, runtimes differ in what that means. */
+bool oci_edit_has_device_rules(const json_t *config);
+
+/**
+ * oci_edit_set_hook() - have this hook, and none other of ours or NVIDIA's that acts on the container's environment
+ * @path: of a createRuntime hook; NULL for none
+ *
+ * Return: 0; CTR_GPU_E_BAD_STATE; -ENOMEM. @err is set.
+ */
+int oci_edit_set_hook(json_t *config, const char *path, struct err *err);
