@@ -69,7 +69,8 @@ driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
 # nvidia-container-cli is run as a hook, and as careful as one.
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c)) hooks/sanitise.c hooks/deadline.c)
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c)))
-programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
+runtime_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/runtime/*.c)))
+programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-runtime $(O)/bin/ctr-gpu-driverd
 
 # rpcgen's own code does not pass our warnings; it is compiled apart, with none.
 rpc_client_objects = $(O)/gen/driverd/protocol_xdr.o $(O)/gen/driverd/protocol_clnt.o
@@ -112,6 +113,12 @@ $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ $(hook_link)
 	ln -sf $(@F) $(@D)/nvidia-container-runtime-hook
+
+$(O)/bin/ctr-gpu-runtime: $(runtime_objects) $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ $(hook_link)
+	ln -sf $(@F) $(@D)/nvidia-container-runtime
 
 $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
@@ -192,7 +199,7 @@ lint:
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
 	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -I$(O)-clang/gen -- \
-		$(filter-out %/gss.c,$(wildcard src/*/*.c hooks/*.c)) $(wildcard test/hosts/*.c test/fuzz/*.c)
+		$(filter-out %/gss.c,$(wildcard src/*/*.c hooks/*.c hooks/runtime/*.c)) $(wildcard test/hosts/*.c test/fuzz/*.c)
 
 # Every parser of foreign bytes, FUZZ_SECONDS each.
 FUZZ_SECONDS = 30
@@ -244,7 +251,7 @@ $(O)/gen/libexecdir: always
 always:
 
 docdir = $(prefix)/share/doc/ctr-gpu
-installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook) $(libexecdir)/ctr-gpu/ctr-gpu-driverd \
+installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libexecdir)/ctr-gpu/ctr-gpu-driverd \
 	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
 	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json \
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
@@ -257,10 +264,11 @@ install: all sbom
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
 	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(installed))))
-	$(INSTALL) -m 755 $(O)/install/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
+	$(INSTALL) -m 755 $(O)/install/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-runtime $(DESTDIR)$(bindir)
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-driverd $(DESTDIR)$(libexecdir)/ctr-gpu
 	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/$(library_file)
-	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))
+	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(bindir)/ctr-gpu-runtime \
+		$(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))
 	ln -sf $(library_file) $(DESTDIR)$(libdir)/libctr-gpu.so.$(SOVERSION)
 	ln -sf libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/libctr-gpu.so
 	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.a $(DESTDIR)$(libdir)
@@ -278,7 +286,7 @@ uninstall:
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
 # only when asked for, and never from a file that is not ours.
-compat = nvidia-container-runtime-hook:ctr-gpu-hook
+compat = nvidia-container-runtime-hook:ctr-gpu-hook nvidia-container-runtime:ctr-gpu-runtime
 compat_ours = test "$$(readlink $(DESTDIR)$(bindir)/$(1))" = $(2)
 compat_each = $(foreach pair,$(compat),$(call $(1),$(firstword $(subst :, ,$(pair))),$(lastword $(subst :, ,$(pair)))))
 compat_refuse = if test -e $(DESTDIR)$(bindir)/$(1) || test -L $(DESTDIR)$(bindir)/$(1); then $(call compat_ours,$(1),$(2)) || { \

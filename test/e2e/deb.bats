@@ -107,6 +107,7 @@ nvidia_package() {
 	diff <(contents ctr-gpu | grep -v '^usr/share/\(doc\|man\)/') - <<-END
 		usr/bin/ctr-gpu
 		usr/bin/ctr-gpu-hook
+		usr/bin/ctr-gpu-runtime
 		usr/libexec/ctr-gpu/ctr-gpu-driverd
 		usr/share/containers/oci/hooks.d/ctr-gpu.json
 		usr/share/lintian/overrides/ctr-gpu
@@ -114,8 +115,10 @@ nvidia_package() {
 	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' *.[!3] | sort)
 	diff <(pages libctr-gpu-dev) <({ functions && cd "$e2e/../../man" && printf '%s\n' *.3; } | sort -u)
 	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END
+		usr/bin/nvidia-container-runtime
 		usr/bin/nvidia-container-runtime-hook
 		usr/share/man/man8/nvidia-container-runtime-hook.8.gz
+		usr/share/man/man8/nvidia-container-runtime.8.gz
 	END
 }
 

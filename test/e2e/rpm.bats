@@ -38,9 +38,10 @@ query() {
 	expect_line "/usr/libexec/ctr-gpu/ctr-gpu-driverd"
 	expect_line "/usr/share/containers/oci/hooks.d/ctr-gpu.json"
 	expect "/usr/share/man/man8/ctr-gpu-hook.8"
-	expect_not "nvidia-container-runtime-hook"
+	expect_line "/usr/bin/ctr-gpu-runtime"
+	expect_not "nvidia-container-runtime"
 	run query --list "$(rpm_of ctr-gpu-nvidia-compat)"
-	[[ $output == /usr/bin/nvidia-container-runtime-hook ]]
+	[[ $output == $'/usr/bin/nvidia-container-runtime\n/usr/bin/nvidia-container-runtime-hook' ]]
 	run query --list "$(rpm_of "$(library_package)")"
 	expect "/libctr-gpu.so.0"
 	run query --list "$(rpm_of ctr-gpu-devel)"

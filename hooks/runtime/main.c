@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu-runtime: stands in front of an OCI runtime. Before a container is created, it writes into the container's
+ * configuration the GPUs that the container asks for; then, and for any other command at once, it becomes the runtime. It
+ * stays in the environment, directory and descriptors that the engine gave it, since they are the runtime's.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ctr-gpu.h>
+
+#include "command_line.h"
+#include "failure.h"
+#include "real.h"
+
+struct shim {
+	struct command_line line;
+	bool dry_run;
+	struct ctr_gpu_context *context;
+	struct ctr_gpu_bundle *bundle;
+	struct ctr_gpu_request *request;
+	struct ctr_gpu_host *host;
+	struct ctr_gpu_plan *plan;
+};
+
+static void shim_close(struct shim *shim)
+{
+	(void)ctr_gpu_plan_unref(shim->plan);
+	(void)ctr_gpu_host_unref(shim->host);
+	(void)ctr_gpu_request_unref(shim->request);
+	(void)ctr_gpu_bundle_unref(shim->bundle);
+	(void)ctr_gpu_context_unref(shim->context);
+}
+
+static int make_plan(struct shim *shim)
+{
+	int result;
+
+	result = ctr_gpu_host_new(shim->context, &shim->host);
+	if (!result)
+		result = ctr_gpu_plan_new(shim->context, shim->request, shim->host, &shim->plan);
+	return result;
+}
+
+static int apply_plan(struct shim *shim)
+{
+	char *hook = real_sibling("ctr-gpu-hook");
+	int result = hook ? ctr_gpu_bundle_set_hook(shim->bundle, hook) : 0;
+
+	free(hook);
+	return result ? result : ctr_gpu_plan_apply_to_bundle(shim->context, shim->plan, shim->bundle);
+}
+
+static int read_bundle(struct shim *shim)
+{
+	int result;
+
+	result = ctr_gpu_bundle_new(shim->context, shim->line.bundle ? shim->line.bundle : ".", shim->line.config, &shim->bundle);
+	if (!result)
+		result = ctr_gpu_request_new(shim->context, &shim->request);
+	if (!result)
+		result = ctr_gpu_request_read_environment(shim->request, ctr_gpu_bundle_environment(shim->bundle));
+	return result;
+}
+
+/* The host is looked at only for a container that asks for something. */
+static int give_gpus(struct shim *shim)
+{
+	int result = read_bundle(shim);
+
+	/* The runtime has words of its own for a bundle that is not there. */
+	if (result == -ENOENT && !shim->dry_run)
+		return 0;
+	if (result || (ctr_gpu_request_is_void(shim->request) && !shim->dry_run))
+		return result;
+	result = make_plan(shim);
+	if (result)
+		return result;
+	return shim->dry_run ? ctr_gpu_plan_write(shim->plan, CTR_GPU_FORMAT_JSON, stdout) : apply_plan(shim);
+}
+
+/* A container must be stoppable whatever our settings look like, so only its creation depends on them. */
+static int load_config(struct shim *shim)
+{
+	int result = ctr_gpu_context_load_config(shim->context, NULL);
+
+	return shim->line.creates ? result : 0;
+}
+
+static int become_runtime(struct shim *shim, char **argv)
+{
+	char *path = NULL;
+	int result = real_find(shim->context, &path);
+
+	if (result)
+		return failure_tell(&shim->line, result,
+				    "there is no OCI runtime to start the container with.\n"
+				    "Install runc or crun, or name yours under \"runtimes\" in /etc/ctr-gpu/config.json.");
+	argv[0] = path;
+	(void)execv(path, argv);
+	result = -errno;
+	free(path);
+	return failure_tell(&shim->line, result, "the OCI runtime cannot be executed.");
+}
+
+static int serve(struct shim *shim, char **argv)
+{
+	int result;
+
+	result = ctr_gpu_context_new(&shim->context);
+	if (result)
+		return failure_tell(&shim->line, result, "no memory");
+	result = load_config(shim);
+	if (!result && shim->line.creates)
+		result = give_gpus(shim);
+	if (result)
+		return failure_tell(&shim->line, result, ctr_gpu_context_message(shim->context));
+	return shim->dry_run ? 0 : become_runtime(shim, argv);
+}
+
+int main(int argc, char **argv)
+{
+	__attribute__((cleanup(shim_close))) struct shim shim = {0};
+
+	if (argc > 1 && strcmp(argv[1], "--dry-run") == 0) {
+		shim.dry_run = true;
+		argv++;
+	}
+	command_line_read(argv + (argc > 0), &shim.line);
+	if (shim.dry_run && !shim.line.creates)
+		return failure_tell(&shim.line, CTR_GPU_E_BAD_ARGUMENT, "--dry-run goes in front of create or run.");
+	return serve(&shim, argv);
+}

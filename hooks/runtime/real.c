@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "real.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where distributions and administrators install runtimes; an engine's own PATH may lack the half of it. */
+static const char usual_places[] = "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/sbin";
+
+/* A link such as nvidia-container-runtime, or one that an administrator calls runc, would have us start ourselves for ever. */
+static bool is_self(const struct stat *st)
+{
+	struct stat self;
+
+	return stat("/proc/self/exe", &self) == 0 && self.st_dev == st->st_dev && self.st_ino == st->st_ino;
+}
+
+static bool is_usable(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 && !is_self(&st);
+}
+
+/* Return: 0; -ENOENT; -ENOMEM. */
+static int try(const char *directory, size_t length, const char *name, char **ret_path)
+{
+	char *path;
+
+	/* The working directory is the bundle's, or anybody's. */
+	if (length == 0 || directory[0] != '/')
+		return -ENOENT;
+	if (asprintf(&path, "%.*s/%s", (int)length, directory, name) < 0)
+		return -ENOMEM;
+	if (is_usable(path)) {
+		*ret_path = path;
+		return 0;
+	}
+	free(path);
+	return -ENOENT;
+}
+
+static int search(const char *places, const char *name, char **ret_path)
+{
+	int result = -ENOENT;
+
+	while (places && result == -ENOENT) {
+		size_t length = strcspn(places, ":");
+
+		result = try(places, length, name, ret_path);
+		places = places[length] ? places + length + 1 : NULL;
+	}
+	return result;
+}
+
+static int find(const char *name, char **ret_path)
+{
+	int result;
+
+	if (name[0] == '/')
+		return try("/", 1, name + 1, ret_path);
+	result = search(getenv("PATH"), name, ret_path);
+	return result == -ENOENT ? search(usual_places, name, ret_path) : result;
+}
+
+int real_find(const struct ctr_gpu_context *context, char **ret_path)
+{
+	const char *name;
+	int result = -ENOENT;
+
+	for (size_t i = 0; result == -ENOENT && (name = ctr_gpu_context_runtime(context, i)); i++)
+		result = find(name, ret_path);
+	return result;
+}
+
+char *real_sibling(const char *name)
+{
+	char self[4096], *path;
+	ssize_t length;
+
+	length = readlink("/proc/self/exe", self, sizeof(self));
+	if (length <= 0 || length == (ssize_t)sizeof(self))
+		return NULL;
+	while (length > 0 && self[length - 1] != '/')
+		length--;
+	if (asprintf(&path, "%.*s%s", (int)length, self, name) < 0)
+		return NULL;
+	if (access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}

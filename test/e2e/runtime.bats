@@ -1,0 +1,427 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# ctr-gpu-runtime in front of runc and crun, as an engine calls it.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program runc
+	require_program crun
+	image debian >/dev/null
+}
+
+# Runs FUNCTION RUNTIME for both runtimes.
+both() {
+	local runtime
+
+	for runtime in runc crun; do
+		echo "with $runtime:"
+		"$@" "$runtime"
+	done
+}
+
+directory() {
+	echo "$BATS_TEST_TMPDIR/bundle"
+}
+
+# prepare [JQ-FILTER]: a fresh bundle without a hook
+prepare() {
+	rm -rf "$(directory)"
+	bundle debian "$(directory)" "del(.hooks) | ${1:-.}"
+}
+
+# shim PROFILE RUNTIME: the bundle's process run to its end by the shim and this runtime
+shim() {
+	run run_bundle "$1" ctr-gpu-runtime "$(directory)" "{\"runtimes\": [\"$2\"]}"
+}
+
+# start PROFILE RUNTIME [JQ-FILTER]
+start() {
+	prepare "${3:-.}"
+	shim "$1" "$2"
+}
+
+script() {
+	jq -rn --arg script "$1" '".process.args = [\"/bin/sh\", \"-c\", \($script | tojson)]"'
+}
+
+config() {
+	jq --compact-output "$1" "$(directory)/config.json"
+}
+
+expect_gpu() {
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
+	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+}
+
+gpu() {
+	start wsl-nvidia "$1"
+	expect_gpu
+	[[ $(config .hooks) == null ]]
+}
+
+@test "a GPU on a WSL2 host, without any hook" {
+	both gpu
+}
+
+gpu_without_libdxcore() {
+	start hyperv-no-libdxcore "$1" "$(script 'ls /usr/lib/wsl/drivers; probe open /dev/dxg')"
+	expect_status 0
+	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
+	expect_line "/dev/dxg=ok"
+}
+
+@test "a GPU on a Hyper-V guest without libdxcore" {
+	both gpu_without_libdxcore
+}
+
+native() {
+	start native-nvidia "$1" "$(script 'ls /dev; probe')"
+	expect_status 0
+	expect_line nvidiactl
+	expect_line "cuInit=0"
+	[[ $(config '.hooks.createRuntime | length') == 1 ]]
+}
+
+@test "a native host: what must be covered in /proc is left to a hook" {
+	both native
+}
+
+native_again() {
+	native "$1"
+	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/first"
+	shim native-nvidia "$1"
+	expect_line "cuInit=0"
+	diff <(jq 'del(.linux.cgroupsPath)' "$BATS_TEST_TMPDIR/first") <(config 'del(.linux.cgroupsPath)' | jq .)
+}
+
+again() {
+	start wsl-nvidia "$1"
+	expect_gpu
+	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/first"
+	find "$(directory)" | sort >"$BATS_TEST_TMPDIR/files"
+	for _ in 1 2; do
+		shim wsl-nvidia "$1"
+		expect_gpu
+	done
+	# Where its cgroup is differs from sandbox to sandbox.
+	diff <(jq 'del(.linux.cgroupsPath)' "$BATS_TEST_TMPDIR/first") <(config 'del(.linux.cgroupsPath)' | jq .)
+	diff "$BATS_TEST_TMPDIR/files" <(find "$(directory)" | sort)
+}
+
+@test "the same bundle again" {
+	both again
+	both native_again
+}
+
+@test "twice leaves the same bytes" {
+	prepare
+	run sandbox wsl-nvidia bash -c '
+		mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+		chmod 640 "$1/config.json" && chown 1:2 "$1/config.json"
+		ctr-gpu-runtime create --bundle "$1" ID && cp "$1/config.json" "$1/first" &&
+			ctr-gpu-runtime --log /dev/null create --bundle="$1" ID && cmp "$1/config.json" "$1/first" &&
+			stat -c "%a %u:%g" "$1/config.json"
+	' twice "$(directory)"
+	expect_status 0
+	expect_line "640 1:2"
+	[[ $(config '.linux.devices[].path') == '"/dev/dxg"' ]]
+}
+
+nothing() {
+	prepare "$1 | $(script 'ls /dev /usr/lib; probe')"
+	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/before"
+	run sandbox wsl-nvidia bash -c '
+		mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"$2\"]}" >/etc/ctr-gpu/config.json
+		cd "$1" && jq --compact-output ".linux.cgroupsPath = \"$CTR_GPU_TEST_CGROUP/container\"" config.json >new && mv new config.json
+		cp config.json before && memlock ctr-gpu-runtime --root /run/runtime run container && cmp config.json before
+	' nothing "$(directory)" "$2"
+	expect_line "/dev/dxg=ENOENT"
+	expect_not "wsl"
+	expect_not "differ"
+	cmp "$(directory)/rootfs/etc/ld.so.cache" "$(image debian)/etc/ld.so.cache"
+}
+
+@test "a container that asks for nothing: not a byte changes" {
+	both nothing '.process.env = ["PATH=/usr/bin"]'
+	both nothing '.process.env = ["PATH=/usr/bin", "NVIDIA_VISIBLE_DEVICES=void"]'
+}
+
+no_gpu() {
+	start wsl-no-adapter "$1" '.process.env = ["PATH=/usr/bin"] | .process.args = ["/bin/sh", "-c", "echo works"]'
+	expect_status 0
+	expect_line works
+	start wsl-no-adapter "$1"
+	expect_status 1
+	expect "[E_NO_ADAPTER]"
+}
+
+@test "a host without a GPU runs containers that ask for none, and only those" {
+	both no_gpu
+}
+
+rest_stays() {
+	start wsl-nvidia "$1" '.process.rlimits = [{"type": "RLIMIT_CORE", "soft": 18446744073709551615, "hard": 18446744073709551615}]
+		| .annotations = {"z": "ümläut <&>", "a": "\u2028\ud83d\ude00"}' # jq itself rounds such a number when it changes something
+	sed -i 's/1844674407370955[0-9]*/18446744073709551615/g' "$(directory)/config.json"
+	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/before"
+	run sandbox wsl-nvidia bash -c '
+		mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+		ctr-gpu-runtime create --bundle "$1" ID
+	' rest "$(directory)"
+	expect_status 0
+	[[ $(grep -o 18446744073709551615 "$(directory)/config.json" | wc -l) == 2 ]]
+	diff <(jq 'del(.mounts, .linux)' "$BATS_TEST_TMPDIR/before") <(jq 'del(.mounts, .linux)' "$(directory)/config.json")
+}
+
+@test "everything else in the configuration stays as it is" {
+	rest_stays runc
+}
+
+read_only() {
+	start wsl-nvidia "$1" '.root.readonly = true'
+	expect_gpu
+	[[ $(config .hooks) == null ]]
+}
+
+@test "a read-only container" {
+	both read_only
+}
+
+# On a filesystem that is read-only for the runtime as well; what to mount on is there.
+read_only_image() {
+	prepare '.root.readonly = true'
+	mkdir -p "$(directory)/rootfs/usr/lib/wsl/lib" "$(directory)/rootfs$(store wsl-nvidia 0)"
+	touch "$(directory)/rootfs/usr/bin/nvidia-smi"
+	run sandbox wsl-nvidia bash -c '
+		mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"$2\"]}" >/etc/ctr-gpu/config.json && cd "$1" &&
+			jq ".linux.cgroupsPath = \"$CTR_GPU_TEST_CGROUP/container\"" config.json >new && mv new config.json &&
+			mkdir /run/image && mount -t tmpfs tmpfs /run/image && cp -a rootfs/. /run/image &&
+			mount -o remount,ro /run/image && mount --bind /run/image rootfs && memlock ctr-gpu-runtime --root /run/runtime run container
+	' read_only_image "$(directory)" "$1"
+	expect_gpu
+	[[ $(config '.hooks.createRuntime | length') == 1 ]]
+}
+
+@test "a read-only image" {
+	both read_only_image
+}
+
+volume() {
+	mkdir -p "$BATS_TEST_TMPDIR/etc"
+	cp -a "$(image debian)/etc/." "$BATS_TEST_TMPDIR/etc/"
+	start wsl-nvidia "$2" ".mounts += [{destination: \"$1\", type: \"bind\", source: \"$BATS_TEST_TMPDIR/etc\", options: [\"rbind\"]}]"
+	expect_gpu
+	cmp "$BATS_TEST_TMPDIR/etc/ld.so.cache" "$(image debian)/etc/ld.so.cache"
+}
+
+@test "a volume over /etc is not written" {
+	both volume /etc
+	both volume //etc/../etc
+}
+
+other_root() {
+	prepare "$2"
+	mv "$(directory)/rootfs" "$BATS_TEST_TMPDIR/elsewhere"
+	ln -s "$BATS_TEST_TMPDIR/elsewhere" "$(directory)/link"
+	shim wsl-nvidia "$1"
+	expect_gpu
+	rm -rf "$BATS_TEST_TMPDIR/elsewhere"
+}
+
+@test "a root filesystem outside the bundle, or behind a symlink" {
+	other_root runc ".root.path = \"$BATS_TEST_TMPDIR/elsewhere\""
+	other_root crun ".root.path = \"$BATS_TEST_TMPDIR/elsewhere\""
+	other_root crun '.root.path = "link"' # runc 1.1 refuses one
+}
+
+no_root() {
+	start wsl-nvidia "$1" '.root.path = "nowhere"'
+	[[ $status -ne 0 ]]
+	expect nowhere
+	expect_not ctr-gpu-runtime
+	prepare
+	rm "$(directory)/config.json"
+	run sandbox wsl-nvidia bash -c 'cd "$1" && PATH="$PATH" exec ctr-gpu-runtime run container' no_root "$(directory)"
+	[[ $status -ne 0 ]]
+	expect config.json
+	expect_not ctr-gpu-runtime
+}
+
+@test "what is missing is the runtime's to complain about" {
+	both no_root
+}
+
+rules() {
+	start wsl-nvidia "$1" "$(script 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse') | .process.capabilities.bounding += [\"CAP_MKNOD\"]
+		| .process.capabilities.effective += [\"CAP_MKNOD\"] | .process.capabilities.permitted += [\"CAP_MKNOD\"]
+		| .linux.resources.devices += [{\"allow\": true, \"type\": \"c\", \"access\": \"m\"}]"
+	expect_line "/tmp/gpu=ok"
+	expect_line "/tmp/fuse=EPERM"
+}
+
+@test "the device rule is for the GPU and nothing else" {
+	both rules
+}
+
+no_rules() {
+	start wsl-nvidia "$1" 'del(.linux.resources.devices)'
+	expect_gpu
+}
+
+@test "an engine that has no device rules" {
+	both no_rules
+}
+
+own_hook() {
+	start wsl-nvidia "$1" ".hooks = {prestart: [{path: \"$CTR_GPU_BUILD/bin/nvidia-container-runtime-hook\",
+		args: [\"nvidia-container-runtime-hook\", \"prestart\"], env: [\"A=b\"]}],
+		createRuntime: [{path: \"$CTR_GPU_BUILD/bin/ctr-gpu-hook\", args: [\"ctr-gpu-hook\", \"createRuntime\"], env: [\"A=b\"]},
+			{path: \"/bin/true\", args: [\"true\"]}]}"
+	expect_gpu
+	[[ $(config .hooks) == '{"createRuntime":[{"path":"/bin/true","args":["true"]}]}' ]]
+}
+
+@test "hooks that would do the same are removed, and no others" {
+	both own_hook
+}
+
+user_namespace() {
+	prepare '.linux.namespaces += [{"type": "user"}]
+		| .linux.uidMappings = [{"containerID": 0, "hostID": 100000, "size": 65536}]
+		| .linux.gidMappings = [{"containerID": 0, "hostID": 200000, "size": 65536}]
+		| .mounts |= map(select(.type != "sysfs" and .type != "mqueue" and .type != "cgroup"))'
+	chown -R 100000:200000 "$(directory)/rootfs"
+	# Our own directories are nobody else's to pass through.
+	run sandbox wsl-nvidia bash -c '
+		mkdir -p /etc/ctr-gpu /run/bundle && echo "{\"runtimes\": [\"$2\"]}" >/etc/ctr-gpu/config.json &&
+			mount --bind "$1" /run/bundle && cd /run/bundle &&
+			jq ".linux.cgroupsPath = \"$CTR_GPU_TEST_CGROUP/container\"" config.json >new && mv new config.json &&
+			memlock ctr-gpu-runtime --root /run/runtime run container
+	' user_namespace "$(directory)" "$1"
+	expect_gpu
+	[[ $(stat -c %u:%g "$(directory)/rootfs/etc/ld.so.cache") == 100000:200000 ]]
+}
+
+@test "a user namespace of the container's own" {
+	both user_namespace
+}
+
+# Where the runtime's real name leads back to the shim.
+@test "the shim does not start itself" {
+	prepare
+	run sandbox wsl-nvidia bash -c '
+		mkdir /run/first /run/second && ln -s "$(command -v ctr-gpu-runtime)" /run/first/runc && ln /run/first/runc /run/second/crun
+		PATH=/run/first:/run/second:$PATH timeout 10 nvidia-container-runtime --version
+	'
+	expect_status 0
+	expect "runc version"
+	run sandbox wsl-nvidia bash -c '
+		mkdir -p /etc/ctr-gpu && ln -s "$(command -v ctr-gpu-runtime)" /run/runc
+		echo "{\"runtimes\": [\"/run/runc\"]}" >/etc/ctr-gpu/config.json
+		timeout 10 ctr-gpu-runtime --version
+	'
+	expect_status 1
+	expect "[ENOENT] there is no OCI runtime"
+	expect "/etc/ctr-gpu/config.json"
+}
+
+@test "every other command is the runtime's, with its arguments, descriptors, directory and environment" {
+	run sandbox wsl-nvidia bash -c '
+		printf "#!/bin/sh\nprintf \"<%%s>\" \"\$@\"; echo; pwd; echo \$VARIABLE; cat <&7\nexit 42\n" >/run/runtime
+		chmod +x /run/runtime && mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"/run/runtime\"]}" >/etc/ctr-gpu/config.json
+		cd /tmp && VARIABLE=value ctr-gpu-runtime --root /r exec -t "a b" "" --dry-run create 7<<<seven
+	'
+	expect_status 42
+	expect_line "<--root></r><exec><-t><a b><><--dry-run><create>"
+	expect_line /tmp
+	expect_line value
+	expect_line seven
+}
+
+life() {
+	prepare '.process.args = ["/bin/sleep", "1000"]'
+	run sandbox wsl-nvidia bash -c '
+		cd "$1" && mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"$2\"]}" >/etc/ctr-gpu/config.json
+		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >new && mv new config.json
+		cd / && for what in --version features "spec --help"; do
+			cmp <(ctr-gpu-runtime $what 2>&1) <("$2" $what 2>&1) || [[ $what == features ]] || exit 9
+		done
+		shim="ctr-gpu-runtime --root /run/runtime"
+		memlock $shim create --bundle "$1" --pid-file /run/pid container </dev/null >/dev/null 2>&1 || exit 3
+		$shim state container | jq -r .status && $shim start container && $shim state container | jq -r .status
+		$shim exec container probe && $shim kill container KILL
+		for _ in {1..50}; do [[ $($shim state container | jq -r .status) != stopped ]] || break; sleep 0.1; done
+		echo "broken" >/etc/ctr-gpu/config.json
+		/run/nothing; "$2" --root /run/runtime state container | jq -r .status
+		$shim delete container && ! "$2" --root /run/runtime state container 2>/dev/null
+	' life "$(directory)" "$1"
+	expect_status 0
+	expect_line created
+	expect_line running
+	expect_line stopped
+	expect_line "cuInit=0"
+}
+
+@test "create, state, start, exec, kill, delete; a broken configuration stops no container from being deleted" {
+	life runc
+}
+
+# fails ENVIRONMENT LOG-OPTIONS…: creation fails; the log is /run/log
+fails() {
+	local variable=$1
+	shift
+
+	prepare ".process.env = [\"$variable\"]"
+	run sandbox wsl-nvidia bash -c 'ctr-gpu-runtime --log "$2" "${@:3}" create --bundle "$1" container; echo "status $?"; cat /run/log' \
+		fails "$(directory)" "$@"
+}
+
+@test "an error is where engines look for it" {
+	fails NVIDIA_VISIBLE_DEVICES=7 /run/log --log-format json
+	expect_line "status 1"
+	[[ $(tail -n 1 <<<"$output" | jq -r .level) == error ]]
+	[[ $(tail -n 1 <<<"$output" | jq -r .msg) == "ctr-gpu-runtime: [E_UNKNOWN_DEVICE]"* ]]
+	fails NVIDIA_VISIBLE_DEVICES=7 /run/log
+	[[ $(tail -n 1 <<<"$output") == 'level=error msg="ctr-gpu-runtime: [E_UNKNOWN_DEVICE]'* ]]
+	fails NVIDIA_VISIBLE_DEVICES=7 file:/run/log --log-format=json
+	[[ $(tail -n 1 <<<"$output" | jq -r .level) == error ]]
+}
+
+@test "--dry-run prints the plan and changes nothing" {
+	prepare
+	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/before"
+	run sandbox wsl-nvidia bash -c 'cd "$1" && ctr-gpu-runtime --dry-run create ID' dry "$(directory)"
+	expect_status 0
+	[[ $(jq -r '.devices[].path' <<<"$output") == /dev/dxg ]]
+	cmp "$(directory)/config.json" "$BATS_TEST_TMPDIR/before"
+	cmp "$(directory)/rootfs/etc/ld.so.cache" "$(image debian)/etc/ld.so.cache"
+	run sandbox wsl-nvidia ctr-gpu-runtime --dry-run delete ID
+	expect_status 1
+	expect "[E_BAD_ARGUMENT]"
+}
+
+rootless_run() {
+	rm -rf "$BATS_FILE_TMPDIR/rootless/bundle"
+	mkdir -p "$BATS_FILE_TMPDIR/rootless/bundle"
+	image_copy debian "$BATS_FILE_TMPDIR/rootless/bundle/rootfs"
+	chown -R 54321:54321 "$BATS_FILE_TMPDIR/rootless"
+	run rootless wsl-nvidia bash -c '
+		cd bundle && runc spec --rootless && jq ".process.terminal = false | .process.args = [\"/usr/bin/probe\"] | .process.rlimits = []
+			| .process.env += [\"NVIDIA_VISIBLE_DEVICES=all\"] | .root.readonly = false" config.json >new && mv new config.json
+		mkdir -p bin && ln -sf "$(command -v "$1")" bin/runc
+		PATH=$PWD/bin:$PATH
+		exec ctr-gpu-runtime --root "$XDG_RUNTIME_DIR/r" run container
+	' rootless_run "$1"
+	expect_gpu
+}
+
+@test "without root" {
+	both rootless_run
+}
