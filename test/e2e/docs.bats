@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# What the documentation says to type. test/docs finds the commands, and says how they are marked.
+
+load engines
+
+setup_file() {
+	require_root
+}
+
+setup() {
+	PATH=$CTR_GPU_BUILD/bin:$PATH
+	docs=$e2e/../docs
+	us=$'\037' rs=$'\036'
+}
+
+# Whether what was printed is what the page shows; "…" there stands for anything.
+as_shown() {
+	local shown=${1//$rs/$'\n'} pattern='' part
+
+	while [[ $shown == *…* ]]; do
+		part=${shown%%…*}
+		pattern+=$(printf '%q' "$part")*
+		shown=${shown#*…}
+	done
+	pattern+=$(printf '%q' "${shown%$'\n'}")
+	eval "[[ \$output == $pattern ]]"
+}
+
+# run_command PROFILE COMMAND: as a user of that host types it
+run_command() {
+	run sandbox "$1" bash -c 'sudo() { "$@"; }; eval "$1"' - "$2" 2>&1
+}
+
+@test "every command in a block works, and prints what is shown" {
+	local where profile outcome command shown count=0 bad=0
+
+	while IFS=$us read -r where profile outcome command shown; do
+		count=$((count + 1))
+		run_command "$profile" "$command"
+		if [[ $outcome == ok && $status -ne 0 || $outcome == fails && $status -eq 0 ]]; then
+			printf '%s: %s: on %s it ends with status %d: %s\n' "$where" "$command" "$profile" "$status" "$output"
+			bad=$((bad + 1))
+		elif [[ $shown ]] && ! as_shown "$shown"; then
+			printf '%s: %s: on %s it prints:\n%s\n' "$where" "$command" "$profile" "$output"
+			bad=$((bad + 1))
+		fi
+	done < <("$docs" commands)
+	echo "$count commands, $bad of them wrong"
+	[[ $count -ge 20 && $bad -eq 0 ]]
+}
+
+@test "every command and option that is mentioned exists" {
+	local where text verb word words option known count=0 bad=0
+
+	while IFS=$us read -r where text; do
+		read -ra words <<<"$text"
+		verb=
+		for word in "${words[@]:1}"; do
+			[[ $verb || $word == -* ]] || verb=$word
+		done
+		[[ $verb != COMMAND && $verb != … ]] || continue
+		count=$((count + 1))
+		known=$(ctr-gpu --help)
+		# shellcheck disable=SC2086
+		if [[ $verb ]] && ! known+=$(ctr-gpu $verb --help 2>&1); then
+			echo "$where: $text: there is no command $verb"
+			bad=$((bad + 1))
+			continue
+		fi
+		for option in $(grep -oE -- '(^| )--[a-z0-9-]+' <<<"$text"); do
+			if ! grep -qE -- "$option\b" <<<"$known --help --version"; then
+				echo "$where: $text: there is no option $option"
+				bad=$((bad + 1))
+			fi
+		done
+	done < <("$docs" mentions)
+	echo "$count mentions, $bad of them wrong"
+	[[ $count -ge 20 && $bad -eq 0 ]]
+}
