@@ -105,7 +105,7 @@ $(O)/lib/libctr-gpu.so.$(SOVERSION): $(library_objects) src/lib/ctr-gpu.map
 $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.so.$(SOVERSION)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(cli_objects) -L$(O)/lib -lctr-gpu -lcap
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(cli_objects) -L$(O)/lib -lctr-gpu -lcap -ljansson
 	ln -sf $(@F) $(@D)/nvidia-container-cli
 
 $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
@@ -259,7 +259,7 @@ installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libex
 
 install: all sbom
 	@mkdir -p $(O)/install
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu -lcap
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu -lcap -ljansson
 	sed -e 's,@prefix@,$(prefix),; s,@libdir@,$(libdir),; s,@includedir@,$(includedir),; s,@version@,$(VERSION),' \
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
 	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json

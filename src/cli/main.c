@@ -17,6 +17,7 @@ const struct verb verbs[] = {
 	{"list", "", "List what a container would get", verb_list},
 	{"configure", " ROOTFS", "Give a container that is being created the GPUs", verb_configure},
 	{"load", "", "Load NVIDIA's kernel modules and make their device nodes", verb_load},
+	{"setup", " ENGINE", "Make a container engine ready", verb_setup},
 	{"version", "", "Print the version", verb_version},
 	{"help", " [COMMAND]", "Show the options of a command", verb_help},
 	{0},

@@ -26,4 +26,5 @@ int verb_help(struct globals *globals, int argc, char **argv);
 int verb_info(struct globals *globals, int argc, char **argv);
 int verb_list(struct globals *globals, int argc, char **argv);
 int verb_load(struct globals *globals, int argc, char **argv);
+int verb_setup(struct globals *globals, int argc, char **argv);
 int verb_version(struct globals *globals, int argc, char **argv);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/config_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "cli/cleanup.h"
+#include "cli/output.h"
+
+enum {
+	SIZE_MAX_READ = 4 * 1024 * 1024,
+	LABEL_MAX = 64 * 1024, /* the kernel's own limit of names and of a value */
+};
+
+void config_file_close(struct config_file *file)
+{
+	free(file->path);
+	text_clear(&file->text);
+	*file = (struct config_file){0};
+}
+
+static int no_memory(void)
+{
+	return output_complain("there is no memory left");
+}
+
+/* Who may not read or write is told who may. */
+static int complain(const char *what, const char *path)
+{
+	if ((errno == EACCES || errno == EPERM) && geteuid() != 0)
+		return output_complain("cannot %s %s: %m\n    It is not yours; try it as root, with sudo.", what, path);
+	return output_complain("cannot %s %s: %m", what, path);
+}
+
+/* The path of a file that does not exist, below directories that may be symlinks, or may not exist either. */
+static char *make_absolute(const char *path)
+{
+	_cleanup_free_ char *copy = strdup(path), *above = NULL, *here = NULL;
+	char *slash = copy ? strrchr(copy, '/') : NULL, *absolute = NULL;
+	const char *name = slash ? slash + 1 : path;
+
+	if (!copy)
+		return NULL;
+	if (slash)
+		*slash = '\0';
+	above = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+	if (!above && path[0] == '/')
+		return strdup(path);
+	if (!above)
+		name = path;
+	here = above ? NULL : getcwd(NULL, 0);
+	if ((!above && !here) || asprintf(&absolute, "%s/%s", !above ? here : strcmp(above, "/") == 0 ? "" : above, name) < 0)
+		return NULL;
+	return absolute;
+}
+
+static int read_all(int fd, struct config_file *file)
+{
+	size_t size = (size_t)file->status.st_size, done = 0;
+	_cleanup_free_ char *data = malloc(size + 1);
+	ssize_t got = 1;
+
+	if (!data)
+		return no_memory();
+	while (done < size && (got = read(fd, data + done, size - done)) > 0)
+		done += (size_t)got;
+	if (got < 0)
+		return complain("read", file->path);
+	return text_set(&file->text, data, done) < 0 ? no_memory() : 0;
+}
+
+static int read_existing(struct config_file *file)
+{
+	_cleanup_close_ int fd = -1;
+
+	/* O_NONBLOCK: a FIFO in place of the file must not make us wait for a writer. */
+	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &file->status) < 0)
+		return complain("read", file->path);
+	if (!S_ISREG(file->status.st_mode))
+		return output_complain("%s is no regular file", file->path);
+	if (file->status.st_size > SIZE_MAX_READ)
+		return output_complain("%s is too large for a configuration file", file->path);
+	file->exists = true;
+	return read_all(fd, file);
+}
+
+int config_file_read(const char *path, struct config_file *ret)
+{
+	struct stat link;
+
+	ret->path = realpath(path, NULL);
+	if (ret->path)
+		return read_existing(ret);
+	if (errno != ENOENT)
+		return complain("read", path);
+	if (lstat(path, &link) == 0)
+		return output_complain("%s is a symbolic link to a file that does not exist\n    Make that file, or remove the link.", path);
+	ret->path = make_absolute(path);
+	return ret->path ? 0 : complain("read", path);
+}
+
+/* ---- writing ---- */
+
+/* Access lists and security labels. Those that this file system or this user cannot set stay away, as with cp -a. */
+static void copy_labels(int from, int to)
+{
+	_cleanup_free_ char *names = malloc(LABEL_MAX), *value = malloc(LABEL_MAX);
+	ssize_t size, length;
+
+	if (!names || !value)
+		return;
+	size = flistxattr(from, names, LABEL_MAX);
+	for (const char *name = names; size > 0 && name < names + size; name += strlen(name) + 1) {
+		length = fgetxattr(from, name, value, LABEL_MAX);
+		if (length >= 0)
+			(void)fsetxattr(to, name, value, (size_t)length, 0);
+	}
+}
+
+static int copy_owner(const struct config_file *file, int fd)
+{
+	_cleanup_close_ int old = -1;
+	struct stat status;
+
+	old = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (old < 0 || fstat(fd, &status) < 0)
+		return -1;
+	if ((status.st_uid != file->status.st_uid || status.st_gid != file->status.st_gid) &&
+	    fchown(fd, file->status.st_uid, file->status.st_gid) < 0)
+		return -1;
+	copy_labels(old, fd);
+	return fchmod(fd, file->status.st_mode & ALLPERMS);
+}
+
+static int write_all(int fd, const struct text *text)
+{
+	size_t done = 0;
+	ssize_t got;
+
+	while (done < text->size) {
+		got = write(fd, text->data + done, text->size - done);
+		if (got < 0 && errno != EINTR)
+			return -1;
+		done += got > 0 ? (size_t)got : 0;
+	}
+	return 0;
+}
+
+static int fill(const struct config_file *file, const struct text *text, mode_t mode, int fd)
+{
+	if (file->exists ? copy_owner(file, fd) < 0 : fchmod(fd, mode) < 0)
+		return -1;
+	if (write_all(fd, text) < 0)
+		return -1;
+	return fsync(fd);
+}
+
+static bool has_changed(const struct config_file *file)
+{
+	struct stat now;
+
+	if (lstat(file->path, &now) < 0)
+		return file->exists;
+	return !file->exists || now.st_ino != file->status.st_ino || now.st_dev != file->status.st_dev ||
+	       now.st_size != file->status.st_size || now.st_mtim.tv_sec != file->status.st_mtim.tv_sec ||
+	       now.st_mtim.tv_nsec != file->status.st_mtim.tv_nsec;
+}
+
+static int complain_changed(const struct config_file *file)
+{
+	return output_complain("%s has been changed meanwhile by somebody else\n    Nothing was written; try again.", file->path);
+}
+
+int config_file_write(const struct config_file *file, const struct text *text, mode_t mode)
+{
+	_cleanup_free_ char *temporary = NULL;
+	_cleanup_close_ int fd = -1;
+	const char *name = strrchr(file->path, '/') + 1;
+	int status;
+
+	/* The dot keeps it out of sight of those that read every file of a directory. */
+	if (asprintf(&temporary, "%.*s.%s.XXXXXX", (int)(name - file->path), file->path, name) < 0) {
+		temporary = NULL;
+		return no_memory();
+	}
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return complain("write", file->path);
+	if (fill(file, text, mode, fd) < 0)
+		status = complain("write", file->path);
+	else if (has_changed(file))
+		status = complain_changed(file);
+	else
+		status = rename(temporary, file->path) < 0 ? complain("replace", file->path) : 0;
+	if (status)
+		(void)unlink(temporary);
+	return status;
+}
+
+int config_file_unlink(const struct config_file *file)
+{
+	if (has_changed(file))
+		return complain_changed(file);
+	return unlink(file->path) < 0 ? complain("remove", file->path) : 0;
+}
+
+/* ---- directories ---- */
+
+json_t *config_file_missing_directories(const struct config_file *file)
+{
+	_cleanup_free_ char *path = strdup(file->path);
+	_cleanup_json_ json_t *missing = json_array();
+	char *slash;
+
+	if (!path || !missing)
+		return NULL;
+	while ((slash = strrchr(path, '/')) && slash > path) {
+		*slash = '\0';
+		if (access(path, F_OK) == 0)
+			break;
+		if (json_array_insert_new(missing, 0, json_string(path)) < 0)
+			return NULL;
+	}
+	return json_incref(missing);
+}
+
+int config_file_make_directories(const json_t *directories)
+{
+	const json_t *path;
+	size_t i;
+
+	json_array_foreach (directories, i, path)
+		if (mkdir(json_string_value(path), 0755) < 0 && errno != EEXIST)
+			return complain("make the directory", json_string_value(path));
+	return 0;
+}
+
+void config_file_remove_directories(const json_t *directories)
+{
+	const char *path;
+
+	for (size_t i = json_array_size(directories); i-- > 0;) {
+		path = json_string_value(json_array_get(directories, i));
+		if (path && rmdir(path) < 0)
+			return;
+	}
+}

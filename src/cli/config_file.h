@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A configuration file that belongs to somebody else: read as a whole, and replaced as a whole by a file that has the same
+ * owner, mode and labels, so that nobody ever sees half of it. Functions that fail have said why on standard error.
+ */
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "cli/text.h"
+
+struct config_file {
+	char *path; /* absolute, and no symlink */
+	bool exists;
+	struct stat status; /* if it exists */
+	struct text text;
+};
+
+/* Begins as {0}. */
+void config_file_close(struct config_file *file);
+#define _cleanup_config_file_ __attribute__((cleanup(config_file_close)))
+
+/** Reads the file at @path, which need not exist. A symlink is followed. Return: 0 or the exit status. */
+int config_file_read(const char *path, struct config_file *ret);
+
+/**
+ * config_file_write() - put other bytes into its place
+ * @mode: of a file that did not exist
+ *
+ * Its directory must exist. A file that has changed since it was read is left alone, and that is a failure.
+ *
+ * Return: 0 or the exit status.
+ */
+int config_file_write(const struct config_file *file, const struct text *text, mode_t mode);
+
+/** Removes the file, unless it has changed since it was read. Return: 0 or the exit status. */
+int config_file_unlink(const struct config_file *file);
+
+/** Return: an array of the directories above the file that do not exist, the outermost first; NULL without memory. */
+json_t *config_file_missing_directories(const struct config_file *file);
+
+/** Makes them. Return: 0 or the exit status. */
+int config_file_make_directories(const json_t *directories);
+
+/** Removes those that are empty. */
+void config_file_remove_directories(const json_t *directories);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "cli/cleanup.h"
+#include "cli/json_text.h"
+#include "cli/output.h"
+
+#define MACHINE_DIRECTORY "/var/lib/ctr-gpu"
+#define FILE_NAME "setup.json"
+
+/* Without an entry it is as if we had never been here. */
+static void remove_directory(const struct journal *journal)
+{
+	_cleanup_free_ char *directory = strdup(journal->file.path);
+
+	if (!directory)
+		return;
+	*strrchr(directory, '/') = '\0';
+	(void)rmdir(directory);
+}
+
+void journal_close(struct journal *journal)
+{
+	if (journal->lock >= 0 && journal->file.path)
+		remove_directory(journal); /* unless it holds a journal */
+	config_file_close(&journal->file);
+	json_decref(journal->entries);
+	if (journal->lock >= 0)
+		(void)close(journal->lock);
+	*journal = (struct journal){.lock = -1};
+}
+
+static char *find_directory(bool user)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	char *path = NULL;
+	int r;
+
+	if (!user)
+		return strdup(MACHINE_DIRECTORY);
+	if (state && state[0] == '/')
+		r = asprintf(&path, "%s/ctr-gpu", state);
+	else
+		r = asprintf(&path, "%s/.local/state/ctr-gpu", home ? home : "");
+	return r < 0 ? NULL : path;
+}
+
+static int lock(struct journal *journal, char *path, const char *directory)
+{
+	const struct config_file place = {.path = path};
+	_cleanup_json_ json_t *missing = config_file_missing_directories(&place);
+	int status;
+
+	status = config_file_make_directories(missing);
+	if (status)
+		return status;
+	journal->lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (journal->lock < 0 || flock(journal->lock, LOCK_EX) < 0)
+		return output_complain("cannot lock %s: %m", directory);
+	return 0;
+}
+
+static int complain_damaged(const struct journal *journal)
+{
+	return output_complain("%s is damaged\n    Restore it, or remove it and see to what \"ctr-gpu setup\" wrote yourself.", journal->file.path);
+}
+
+static int parse(struct journal *journal)
+{
+	_cleanup_json_ json_t *document = NULL;
+	struct text_error error;
+	int version;
+
+	if (!journal->file.text.size) {
+		journal->entries = json_object();
+		return journal->entries ? 0 : output_complain("there is no memory left");
+	}
+	if (json_text_check(&journal->file.text, &error) < 0 || json_text_get(&journal->file.text, "", &document) < 0)
+		return complain_damaged(journal);
+	/* Numbers are read as reals, which no one is to mind. */
+	version = (int)json_number_value(json_object_get(document, "version"));
+	journal->entries = json_incref(json_object_get(document, "files"));
+	return version == 1 && json_is_object(journal->entries) ? 0 : complain_damaged(journal);
+}
+
+int journal_open(struct journal *journal, bool user, bool change)
+{
+	_cleanup_free_ char *directory = find_directory(user), *path = NULL;
+	int status;
+
+	if (!directory || asprintf(&path, "%s/" FILE_NAME, directory) < 0) {
+		path = NULL;
+		return output_complain("there is no memory left");
+	}
+	if (change) {
+		status = lock(journal, path, directory);
+		if (status)
+			return status;
+	}
+	status = config_file_read(path, &journal->file);
+	return status ? status : parse(journal);
+}
+
+static int save(struct journal *journal)
+{
+	_cleanup_json_ json_t *document = json_pack("{s:i, s:O}", "version", 1, "files", journal->entries);
+	_cleanup_free_ char *text = document ? json_dumps(document, JSON_INDENT(1)) : NULL, *path = NULL;
+	_cleanup_text_ struct text bytes = {0};
+	int status;
+
+	if (!text || text_append(&bytes, "%s\n", text) < 0)
+		return output_complain("there is no memory left");
+	status = config_file_write(&journal->file, &bytes, 0600);
+	if (status)
+		return status;
+	path = strdup(journal->file.path);
+	config_file_close(&journal->file);
+	return path ? config_file_read(path, &journal->file) : output_complain("there is no memory left");
+}
+
+int journal_set(struct journal *journal, const char *path, json_t *entry)
+{
+	if (!entry)
+		(void)json_object_del(journal->entries, path);
+	else if (json_object_set(journal->entries, path, entry) < 0)
+		return output_complain("there is no memory left");
+	if (json_object_size(journal->entries))
+		return save(journal);
+	return journal->file.exists ? config_file_unlink(&journal->file) : 0;
+}

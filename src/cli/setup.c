@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu setup: write into an engine's configuration what it needs to give containers the GPUs, and take it out again. */
+
+#include "cli/setup.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/cleanup.h"
+#include "cli/diff.h"
+#include "cli/journal.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+
+enum {
+	KEY_DRY_RUN = 0x200,
+	KEY_ENGINE_CONFIG,
+	KEY_REMOVE,
+	KEY_REPLACE,
+	KEY_ROOTLESS,
+	KEY_RUNTIME,
+	KEY_SET_AS_DEFAULT,
+};
+
+static const struct argp_option options[] = {
+	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show what would change, and change nothing", 0},
+	{"remove", KEY_REMOVE, NULL, 0, "Undo it", 0},
+	{"set-as-default", KEY_SET_AS_DEFAULT, NULL, 0, "Make \"nvidia\" the runtime of containers that ask for none, too", 0},
+	{"replace", KEY_REPLACE, NULL, 0, "Take over a runtime \"nvidia\" that is another's, until --remove", 0},
+	{"rootless", KEY_ROOTLESS, NULL, 0, "The engine that runs as you, with files of your own", 0},
+	{"engine-config", KEY_ENGINE_CONFIG, "FILE", 0, "Change this file instead of the one that the engine usually reads", 0},
+	{"runtime", KEY_RUNTIME, "FILE", 0, "Where ctr-gpu-runtime is (beside ctr-gpu)", 0},
+	{0},
+};
+
+static const struct setup_engine *const engines[] = {&setup_docker};
+
+/* What is there, what is to be, and how the one becomes the other. */
+struct change {
+	struct config_file file;
+	struct journal journal;
+	struct text to;
+	json_t *entry; /* of the journal, borrowed; NULL: none */
+	bool gone;     /* the file is to be removed */
+};
+
+void setup_say(const struct setup *setup, const char *format, ...)
+{
+	/* With --dry-run standard output is the diff. */
+	FILE *file = setup->dry_run ? stderr : stdout;
+	va_list arguments;
+
+	(void)fprintf(file, "%s: ", setup->engine->name);
+	va_start(arguments, format);
+	(void)vfprintf(file, format, arguments);
+	va_end(arguments);
+	(void)fputc('\n', file);
+}
+
+char *setup_user_file(const char *name)
+{
+	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	char *path;
+	int r;
+
+	if (base && base[0] == '/')
+		r = asprintf(&path, "%s/%s", base, name);
+	else
+		r = asprintf(&path, "%s/.config/%s", home ? home : "", name);
+	return r < 0 ? NULL : path;
+}
+
+/* ---- the command line ---- */
+
+static void take_engine(struct setup *setup, const char *name, const struct argp_state *state)
+{
+	if (setup->engine)
+		argp_error(state, "'%s' is one argument too many", name);
+	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++)
+		if (strcmp(engines[i]->name, name) == 0)
+			setup->engine = engines[i];
+	if (!setup->engine)
+		argp_error(state, "ENGINE is docker, podman, containerd or crio, not '%s'", name);
+}
+
+static void take_runtime(struct setup *setup, const char *path, const struct argp_state *state)
+{
+	if (path[0] != '/')
+		argp_error(state, "--runtime must be an absolute path, not '%s'", path);
+	setup->runtime_given = path;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct setup *setup = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = setup->globals;
+		return 0;
+	case KEY_DRY_RUN:
+		setup->dry_run = true;
+		return 0;
+	case KEY_REMOVE:
+		setup->remove = true;
+		return 0;
+	case KEY_SET_AS_DEFAULT:
+		setup->set_default = true;
+		return 0;
+	case KEY_REPLACE:
+		setup->replace = true;
+		return 0;
+	case KEY_ROOTLESS:
+		setup->rootless = true;
+		return 0;
+	case KEY_ENGINE_CONFIG:
+		setup->config = argument;
+		return 0;
+	case KEY_RUNTIME:
+		take_runtime(setup, argument, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		take_engine(setup, argument, state);
+		return 0;
+	case ARGP_KEY_END:
+		if (!setup->engine)
+			argp_error(state, "ENGINE is missing: docker, podman, containerd or crio");
+		if (setup->remove && (setup->set_default || setup->replace))
+			argp_error(state, "--remove undoes --set-as-default and --replace; it does not go with them");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* ---- doing it ---- */
+
+static int no_memory(void)
+{
+	return output_complain("there is no memory left");
+}
+
+static int find_runtime(struct setup *setup)
+{
+	_cleanup_free_ char *self = realpath("/proc/self/exe", NULL);
+	char *slash;
+
+	if (setup->runtime_given)
+		setup->runtime = strdup(setup->runtime_given);
+	else if (self && (slash = strrchr(self, '/')) && asprintf(&setup->runtime, "%.*s/ctr-gpu-runtime", (int)(slash - self), self) < 0)
+		setup->runtime = NULL;
+	if (!setup->runtime)
+		return no_memory();
+	if (setup->remove || access(setup->runtime, X_OK) == 0)
+		return 0;
+	return output_complain("there is no program %s\n    Install the whole of ctr-gpu, or say where it is with --runtime.", setup->runtime);
+}
+
+static int check(const struct setup *setup, const struct text *text, const char *path)
+{
+	struct text_error error = {0};
+	int r;
+
+	r = setup->engine->check(text, &error);
+	if (r == -EINVAL)
+		return output_complain("%s:%zu:%zu: %s\n    The file is not valid, and %s would not read it; nothing was changed.", path, error.line,
+				       error.column, error.reason, setup->engine->name);
+	return r < 0 ? no_memory() : 0;
+}
+
+static void note_restart(struct setup *setup, const json_t *edits)
+{
+	const json_t *edit;
+	size_t i;
+
+	json_array_foreach (edits, i, edit)
+		setup->needs_restart |= !setup->engine->restarts_for ||
+					setup->engine->restarts_for(json_string_value(json_object_get(edit, "leaf")));
+}
+
+static int undo_edits(struct setup *setup, struct change *change)
+{
+	const json_t *edits = json_object_get(change->entry, "edits");
+	int r;
+
+	note_restart(setup, edits);
+	for (size_t i = json_array_size(edits); i-- > 0;) {
+		r = setup->engine->undo(&change->to, json_array_get(edits, i));
+		if (r == -EINVAL)
+			return output_complain("%s does not say how to undo what was done to %s\n    Take it out by hand, and remove that entry.",
+					       change->journal.file.path, change->file.path);
+		if (r < 0)
+			return no_memory();
+		if (r > 0)
+			setup_say(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays", change->file.path);
+	}
+	return 0;
+}
+
+static bool is_blank(const struct text *text)
+{
+	return strspn(text->size ? text->data : "", " \t\r\n") == text->size;
+}
+
+static int decide_removal(struct setup *setup, struct change *change)
+{
+	int status;
+
+	status = change->entry ? undo_edits(setup, change) : setup->engine->forget(&change->to) < 0 ? no_memory() : 0;
+	if (status)
+		return status;
+	change->gone = change->file.exists && json_is_true(json_object_get(change->entry, "created")) && is_blank(&change->to);
+	return 0;
+}
+
+/* An entry for a file that is as we left it goes on; that of a file which somebody removed begins anew. */
+static json_t *make_entry(const struct setup *setup, const struct change *change)
+{
+	_cleanup_json_ json_t *missing = NULL;
+
+	if (change->entry && change->file.exists)
+		return json_deep_copy(change->entry);
+	missing = config_file_missing_directories(&change->file);
+	return missing ? json_pack("{s:s, s:b, s:O, s:[]}", "engine", setup->engine->name, "created", !change->file.exists, "directories",
+				   missing, "edits")
+		       : NULL;
+}
+
+/* What could not be written is not remembered. */
+static int write_noted(struct change *change, json_t *entry)
+{
+	_cleanup_json_ json_t *before = json_incref(change->entry);
+	const json_t *directories = json_object_get(entry, "directories");
+	int status;
+
+	status = journal_set(&change->journal, change->file.path, entry);
+	if (status)
+		return status;
+	status = config_file_make_directories(directories);
+	if (!status)
+		status = config_file_write(&change->file, &change->to, 0644);
+	if (!status)
+		return 0;
+	if (!change->file.exists)
+		config_file_remove_directories(directories);
+	(void)journal_set(&change->journal, change->file.path, before);
+	return status;
+}
+
+static int write_removal(struct setup *setup, struct change *change)
+{
+	int status;
+
+	status = change->gone ? config_file_unlink(&change->file) : config_file_write(&change->file, &change->to, 0644);
+	if (status)
+		return status;
+	if (change->gone)
+		config_file_remove_directories(json_object_get(change->entry, "directories"));
+	setup_say(setup, "%s: %s", change->file.path, change->gone ? "removed" : "what was written is taken out");
+	return 0;
+}
+
+static bool is_changed(const struct change *change)
+{
+	return change->gone || change->to.size != change->file.text.size ||
+	       (change->to.size && memcmp(change->to.data, change->file.text.data, change->to.size) != 0);
+}
+
+static int show(const struct change *change)
+{
+	const struct text *from = change->file.exists ? &change->file.text : NULL, *to = change->gone ? NULL : &change->to;
+
+	if (!is_changed(change))
+		return 0;
+	return diff_write(change->file.path, from, to, stdout) < 0 ? no_memory() : 0;
+}
+
+static int remove_all(struct setup *setup, struct change *change)
+{
+	int status;
+
+	status = decide_removal(setup, change);
+	if (!status)
+		status = check(setup, &change->to, change->file.path);
+	if (status || setup->dry_run)
+		return status ? status : show(change);
+	if (is_changed(change))
+		status = write_removal(setup, change);
+	else
+		setup_say(setup, "%s: there is nothing to remove", change->file.path);
+	if (!status && change->entry)
+		status = journal_set(&change->journal, change->file.path, NULL);
+	return status;
+}
+
+static void say_edits(const struct setup *setup, const struct change *change, const json_t *edits)
+{
+	const json_t *edit;
+	size_t i;
+
+	json_array_foreach (edits, i, edit)
+		setup_say(setup, "%s: %s %s", change->file.path, json_string_value(json_object_get(edit, "leaf")),
+			  json_object_get(edit, "old") ? "changed" : "written");
+}
+
+static int put_all(struct setup *setup, struct change *change)
+{
+	_cleanup_json_ json_t *edits = json_array(), *entry = make_entry(setup, change);
+	int status;
+
+	if (!edits || !entry)
+		return no_memory();
+	status = setup->engine->edit(setup, &change->to, edits);
+	note_restart(setup, edits);
+	/* A file that we would spoil stays as it is; it is our mistake then. */
+	if (!status)
+		status = check(setup, &change->to, change->file.path);
+	if (status || setup->dry_run)
+		return status ? status : show(change);
+	if (!is_changed(change)) {
+		setup_say(setup, "%s: everything is there", change->file.path);
+		return 0;
+	}
+	if (json_array_extend(json_object_get(entry, "edits"), edits) < 0)
+		return no_memory();
+	status = write_noted(change, entry);
+	if (!status)
+		say_edits(setup, change, edits);
+	return status;
+}
+
+static int do_file(struct setup *setup, struct change *change)
+{
+	bool changed;
+	int status;
+
+	status = config_file_read(setup->path, &change->file);
+	if (!status)
+		status = check(setup, &change->file.text, change->file.path);
+	if (!status)
+		status = journal_open(&change->journal, geteuid() != 0, !setup->dry_run);
+	if (status)
+		return status;
+	change->entry = json_object_get(change->journal.entries, change->file.path);
+	if (text_set(&change->to, change->file.text.data, change->file.text.size) < 0)
+		return no_memory();
+	status = setup->remove ? remove_all(setup, change) : put_all(setup, change);
+	if (status)
+		return status;
+	changed = is_changed(change);
+	setup->engine->advise(setup, changed);
+	return 0;
+}
+
+static int run(struct setup *setup)
+{
+	struct change change = {.journal = {.lock = -1}};
+	int status;
+
+	if (setup->rootless && geteuid() == 0)
+		return output_complain("a rootless engine is set up by the user who runs it, and you are root\n    Run this as that user, without sudo.");
+	status = find_runtime(setup);
+	if (!status)
+		status = setup->engine->look(setup);
+	if (!status)
+		status = do_file(setup, &change);
+	config_file_close(&change.file);
+	journal_close(&change.journal);
+	text_clear(&change.to);
+	return status;
+}
+
+int verb_setup(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
+	static const struct argp argp = {
+		.options = options, .parser = parse, .args_doc = "ENGINE", .children = children,
+		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give containers the GPUs.",
+	};
+	struct setup setup = {.globals = globals, .daemon = {.root = -1}};
+	int status;
+
+	globals_parse_verb(&argp, argc, argv, &setup);
+	status = run(&setup);
+	daemon_close(&setup.daemon);
+	free(setup.runtime);
+	free(setup.version);
+	free(setup.path);
+	return status;
+}

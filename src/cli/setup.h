@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * ctr-gpu setup, and what it knows of each engine. The verb reads the engine's file, lets the engine's editor change the text,
+ * and shows or writes it; an engine knows its files, what to put into them, and what makes its daemon notice.
+ *
+ * Functions that fail have said why on standard error; they return 0 or the exit status.
+ */
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "cli/daemon.h"
+#include "cli/globals.h"
+#include "cli/text.h"
+
+struct setup {
+	struct globals *globals;
+	const struct setup_engine *engine;
+	const char *config;  /* --engine-config; NULL: the engine's own */
+	char *runtime;       /* ctr-gpu-runtime, an absolute path */
+	const char *runtime_given;
+	bool dry_run, remove, replace, set_default, rootless;
+	struct daemon daemon; /* the one that this is for, if it runs */
+	char *version;        /* of the daemon; NULL: not known */
+	char *path;           /* of the file to change */
+	bool needs_restart;   /* reloading is not enough for what was edited */
+};
+
+struct setup_engine {
+	const char *name;
+	/* Finds out setup->path, the daemon, and whatever forbids to go on. */
+	int (*look)(struct setup *setup);
+	/* As json_text_check(), json_text_undo(). */
+	int (*check)(const struct text *text, struct text_error *ret_error);
+	int (*undo)(struct text *text, const json_t *edit);
+	/* Puts in what is missing, and says in the journal what it did. */
+	int (*edit)(struct setup *setup, struct text *text, json_t *edits);
+	/* Whether its daemon notices what is at this path of the file only when it starts; NULL: always so. */
+	bool (*restarts_for)(const char *leaf);
+	/* Takes out what is recognizably ours although nobody remembers how it came in. */
+	int (*forget)(struct text *text);
+	/* Says what else is needed, and what makes the daemon notice. @changed: that is, if there is something to notice. */
+	void (*advise)(struct setup *setup, bool changed);
+};
+
+extern const struct setup_engine setup_docker;
+
+/** A remark for the user, indented behind the name of the engine. */
+void setup_say(const struct setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** The path of a user's own file, such as "docker/daemon.json", below $XDG_CONFIG_HOME or ~/.config; NULL without memory. */
+char *setup_user_file(const char *name);

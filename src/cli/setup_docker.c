@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Docker: its daemon's JSON file names the runtime, and turns CDI on where that is not the default. For --gpus the daemon
+ * looks for a program of NVIDIA's name on its own PATH, once, when it starts.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cleanup.h"
+#include "cli/docker_api.h"
+#include "cli/json_text.h"
+#include "cli/output.h"
+#include "cli/setup.h"
+
+#define MACHINE_FILE "/etc/docker/daemon.json"
+#define RUNTIME "runtimes/nvidia"
+#define CDI "features/cdi"
+#define DEFAULT "default-runtime"
+
+/* What --gpus works by: the hook since Docker 19.03, the other before it since 29.2. */
+static const char *const compat_names[] = {"nvidia-container-runtime-hook", "nvidia-cdi-hook"};
+
+static int no_memory(void)
+{
+	return output_complain("there is no memory left");
+}
+
+/* ---- which daemon, which file ---- */
+
+static bool exists(const char *path)
+{
+	struct stat status;
+
+	return path && stat(path, &status) == 0;
+}
+
+/* A normal user's Docker is rootless where there is one; else what they want is root's. */
+static int decide_user(struct setup *setup)
+{
+	_cleanup_free_ char *own = setup_user_file("docker/daemon.json");
+
+	if (geteuid() == 0 || setup->config)
+		return 0;
+	if (setup->daemon.pid || exists(own))
+		setup->rootless = true;
+	if (setup->rootless || setup->dry_run)
+		return 0;
+	return output_complain("Docker's configuration belongs to root: sudo ctr-gpu setup docker\n    For a Docker that runs as you: ctr-gpu setup "
+			       "docker --rootless");
+}
+
+static char *find_socket(const struct setup *setup)
+{
+	const char *host = daemon_argument(&setup->daemon, "--host"), *run = getenv("XDG_RUNTIME_DIR");
+	char *path = NULL;
+	int r;
+
+	if (!host)
+		host = daemon_argument(&setup->daemon, "-H");
+	if (host && strncmp(host, "unix://", 7) == 0)
+		r = asprintf(&path, "%s", host + 7);
+	else
+		r = asprintf(&path, "%s/docker.sock", setup->rootless && run ? run : "/var/run");
+	return r < 0 ? NULL : path;
+}
+
+static json_t *ask(const struct setup *setup, const char *what)
+{
+	_cleanup_free_ char *socket = setup->daemon.pid ? find_socket(setup) : NULL;
+
+	return socket ? docker_api_get(socket, what) : NULL;
+}
+
+static void find_version(struct setup *setup)
+{
+	_cleanup_json_ json_t *answer = ask(setup, "/version");
+	const char *version = json_string_value(json_object_get(answer, "Version"));
+
+	setup->version = version ? strdup(version) : NULL;
+}
+
+static int find_path(struct setup *setup)
+{
+	const char *used = daemon_argument(&setup->daemon, "--config-file");
+
+	if (setup->config)
+		setup->path = strdup(setup->config);
+	else if (used && used[0] == '/')
+		setup->path = strdup(used);
+	else
+		setup->path = setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
+	return setup->path ? 0 : no_memory();
+}
+
+/* A directive that is both an option and in the file keeps dockerd from starting; of runtimes it takes either's. */
+static int check_arguments(const struct setup *setup)
+{
+	static const char again[] = "Remove the option from the daemon's command line, and try again.";
+	const struct daemon *daemon = &setup->daemon;
+	const char *runtime = daemon_argument(daemon, "--add-runtime");
+
+	if (runtime && strncmp(runtime, "nvidia=", 7) == 0)
+		return output_complain("dockerd (process %d) was started with --add-runtime %s\n    %s", daemon->pid, runtime, again);
+	if (setup->set_default && daemon_has_argument(daemon, "--default-runtime"))
+		return output_complain("dockerd (process %d) was started with --default-runtime, and does not start with both that and one in "
+				       "its file\n    %s", daemon->pid, again);
+	return 0;
+}
+
+static int check_snap(const struct setup *setup)
+{
+	if (!setup->daemon.snap || setup->config || setup->remove)
+		return 0;
+	return output_complain("the Docker that runs here is the snap's (process %d), which cannot run programs of this host\n"
+			       "    Install Docker from the distribution or from docker.com instead: sudo snap remove docker",
+			       setup->daemon.pid);
+}
+
+static int look(struct setup *setup)
+{
+	int status;
+
+	status = daemon_find("dockerd", geteuid(), NULL, NULL, &setup->daemon);
+	if (!status)
+		status = decide_user(setup);
+	if (!status)
+		status = check_snap(setup);
+	if (!status && !setup->remove)
+		status = check_arguments(setup);
+	if (!status)
+		status = find_path(setup);
+	if (!status)
+		find_version(setup);
+	return status;
+}
+
+/* ---- the file ---- */
+
+static int put(const struct setup *setup, struct text *text, const char *path, json_t *value, json_t *edits)
+{
+	int r;
+
+	r = value ? json_text_put(text, path, value, edits) : -ENOMEM;
+	json_decref(value);
+	if (r == -ENOTDIR)
+		return output_complain("%s: \"%.*s\" is no object, which Docker would not take either\n    Mend that, and try again.", setup->path,
+				       (int)strcspn(path, "/"), path);
+	return r < 0 ? no_memory() : 0;
+}
+
+/* By whatever name and links: a bare one is looked for beside ours, where the links are. */
+static bool is_our_runtime(const struct setup *setup, const char *path)
+{
+	_cleanup_free_ char *beside = NULL, *theirs = NULL, *ours = realpath(setup->runtime, NULL);
+	const char *slash = strrchr(setup->runtime, '/');
+
+	if (asprintf(&beside, "%.*s/%s", (int)(slash - setup->runtime), setup->runtime, path) < 0) {
+		beside = NULL;
+		return false;
+	}
+	theirs = realpath(strchr(path, '/') ? path : beside, NULL);
+	return ours && theirs && strcmp(ours, theirs) == 0;
+}
+
+static int put_runtime(const struct setup *setup, struct text *text, json_t *edits)
+{
+	_cleanup_json_ json_t *there = NULL;
+	const char *path, *name;
+
+	if (json_text_get(text, RUNTIME, &there) == -ENOMEM)
+		return no_memory();
+	path = json_string_value(json_object_get(there, "path"));
+	name = path && strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	if (path && is_our_runtime(setup, path))
+		return 0;
+	if (there && !json_is_null(there) && !setup->replace && !(name && strcmp(name, "ctr-gpu-runtime") == 0))
+		return output_complain("%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after --remove, add "
+				       "--replace.", setup->path, path ? path : "one without a path");
+	return put(setup, text, RUNTIME, json_pack("{s:s}", "path", setup->runtime), edits);
+}
+
+/* Docker has CDI from 25.0 on, and takes it for wanted from 28.2 on. */
+static bool wants_cdi(const struct setup *setup)
+{
+	int major, minor;
+
+	if (!setup->version || sscanf(setup->version, "%d.%d", &major, &minor) != 2)
+		return true;
+	return major >= 25 && (major < 28 || (major == 28 && minor < 2));
+}
+
+static int put_cdi(const struct setup *setup, struct text *text, json_t *edits)
+{
+	_cleanup_json_ json_t *there = NULL;
+
+	if (json_text_get(text, CDI, &there) == -ENOMEM)
+		return no_memory();
+	if (json_is_false(there) && !setup->replace) {
+		setup_say(setup, "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, and --replace turns it on", setup->path);
+		return 0;
+	}
+	if (json_is_true(there) || (!there && !wants_cdi(setup)))
+		return 0;
+	if (daemon_has_argument(&setup->daemon, "--feature")) {
+		setup_say(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; add --feature cdi=true there");
+		return 0;
+	}
+	return put(setup, text, CDI, json_true(), edits);
+}
+
+static int edit(struct setup *setup, struct text *text, json_t *edits)
+{
+	int status;
+
+	status = put_runtime(setup, text, edits);
+	if (!status)
+		status = put_cdi(setup, text, edits);
+	if (!status && setup->set_default)
+		status = put(setup, text, DEFAULT, json_string("nvidia"), edits);
+	return status;
+}
+
+static int forget(struct text *text)
+{
+	_cleanup_json_ json_t *there = NULL;
+	const char *path;
+	int r;
+
+	r = json_text_get(text, RUNTIME, &there);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	path = json_string_value(json_object_get(there, "path"));
+	if (!path || !strstr(path, "/ctr-gpu-runtime"))
+		return 0;
+	return json_text_remove(text, RUNTIME);
+}
+
+static bool restarts_for(const char *leaf)
+{
+	return leaf && strcmp(leaf, CDI) == 0;
+}
+
+/* ---- what else there is to do ---- */
+
+static bool is_our_hook(const char *path)
+{
+	_cleanup_free_ char *target = realpath(path, NULL);
+	const char *name = target ? strrchr(target, '/') : NULL;
+
+	return name && strcmp(name, "/ctr-gpu-hook") == 0;
+}
+
+/* What --gpus needs. Return: whether the daemon must start anew to find it. */
+static bool advise_compat(const struct setup *setup)
+{
+	const struct daemon *daemon = &setup->daemon;
+
+	for (size_t i = 0; i < sizeof(compat_names) / sizeof(compat_names[0]); i++) {
+		_cleanup_free_ char *path = daemon_look_up(daemon, compat_names[i]);
+
+		if (!path)
+			continue;
+		if (!daemon->elsewhere && !is_our_hook(path))
+			setup_say(setup, "--gpus runs %s, which is not ctr-gpu's", path);
+		return daemon_is_older(daemon, path);
+	}
+	setup_say(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0],
+		  daemon_variable(daemon, "PATH") ? daemon_variable(daemon, "PATH") : "which cannot be read");
+	setup_say(setup, "    Install the package ctr-gpu-nvidia-compat, or run make install-compat, and restart Docker. --runtime=nvidia works without.");
+	return false;
+}
+
+static void advise_absent(const struct setup *setup)
+{
+	if (exists("/mnt/wsl/docker-desktop"))
+		setup_say(setup, "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches it");
+	else
+		setup_say(setup, "no dockerd is running; it reads the file when it starts");
+}
+
+/* Whether the daemon reads our file and can run our program. */
+static bool reaches_daemon(const struct setup *setup)
+{
+	const struct daemon *daemon = &setup->daemon;
+	_cleanup_free_ char *usual = setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
+	const char *option = daemon_argument(daemon, "--config-file"), *used = option ? option : usual ? usual : "";
+	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
+
+	if (strcmp(ours ? ours : setup->path, theirs ? theirs : used) != 0) {
+		setup_say(setup, "the dockerd that runs (process %d) does not read %s, but %s", daemon->pid, setup->path, used);
+		return false;
+	}
+	if (ours && !daemon_sees(daemon, ours)) {
+		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see this one", daemon->pid);
+		return false;
+	}
+	if (!daemon_sees(daemon, setup->runtime)) {
+		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see %s", daemon->pid, setup->runtime);
+		return false;
+	}
+	return true;
+}
+
+static bool knows_runtime(const struct setup *setup)
+{
+	_cleanup_json_ json_t *answer = ask(setup, "/info");
+	const json_t *runtimes = json_object_get(answer, "Runtimes");
+
+	return !runtimes || json_object_get(runtimes, "nvidia");
+}
+
+static void advise(struct setup *setup, bool changed)
+{
+	bool restart = setup->needs_restart;
+	_cleanup_free_ char *command = NULL;
+
+	if (!setup->daemon.pid) {
+		advise_absent(setup);
+		return;
+	}
+	if (!setup->remove && !reaches_daemon(setup))
+		return;
+	if (!setup->remove)
+		restart |= advise_compat(setup);
+	if (!changed && !restart && (setup->remove || knows_runtime(setup)))
+		return;
+	command = daemon_command(&setup->daemon, "docker", setup->rootless, restart ? DAEMON_RESTART : DAEMON_RELOAD);
+	setup_say(setup, "next: %s", command ? command : restart ? "restart Docker" : "reload Docker");
+}
+
+const struct setup_engine setup_docker = {
+	.name = "docker",
+	.look = look,
+	.check = json_text_check,
+	.undo = json_text_undo,
+	.edit = edit,
+	.forget = forget,
+	.restarts_for = restarts_for,
+	.advise = advise,
+};
