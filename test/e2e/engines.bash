@@ -121,7 +121,7 @@ docker_use() {
 }
 
 # docker_start PROFILE [JSON [COMMAND]]: a daemon with this configuration that finds the hook where it looks for it, on its
-# PATH; before it, a shell command that prepares the host
+# PATH; before it, a shell command that prepares the host. $docker_network is a process whose network and host name it has.
 docker_start() {
 	local directory host configuration=${2-}
 
@@ -132,6 +132,7 @@ docker_start() {
 	# Pids of a daemon that ended with its sandbox.
 	rm -rf "$directory/pid" "$directory/exec"
 	set_host "$1"
+	[[ -z ${docker_network-} ]] || host=(nsenter --net --uts --target "$docker_network" -- "${host[@]}")
 	"${host[@]}" bash -c '
 		eval "$1" || exit
 		exec dockerd --data-root "$0/data" --exec-root "$0/exec" --host "unix://$0/socket" --pidfile "$0/pid" \

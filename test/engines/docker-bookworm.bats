@@ -9,10 +9,10 @@ setup_file() {
 	require_root
 	use_tree
 	docker_use wsl
-	docker_start wsl-nvidia
+	docker_start wsl-nvidia '{"runtimes": {"nvidia": {"path": "/usr/bin/nvidia-container-runtime"}}}'
 	docker_image debian
 	docker_use native
-	docker_start native-four
+	docker_start native-four '{"runtimes": {"nvidia": {"path": "/usr/bin/nvidia-container-runtime"}}}'
 	docker_image debian
 }
 
@@ -84,6 +84,39 @@ teardown() {
 	expect "[E_UNKNOWN_DEVICE]"
 }
 
+@test "--runtime=nvidia" {
+	run docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all debian \
+		sh -c 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse; probe'
+	expect_gpu
+	expect_line "/tmp/gpu=ok"
+	expect_line "/tmp/fuse=EPERM"
+}
+
+@test "--runtime=nvidia and --gpus" {
+	run docker run --rm --runtime=nvidia --gpus all debian probe
+	expect_gpu
+}
+
+@test "--runtime=nvidia: a container that asks for nothing gets nothing" {
+	run docker run --rm --runtime=nvidia debian sh -c 'ls /usr/lib; probe node 10 183 /tmp/node; probe'
+	expect_line "/tmp/node=EPERM"
+	expect_no_line wsl
+	expect_no_gpu
+}
+
+@test "--runtime=nvidia: docker exec, docker update, and a container that is started again" {
+	docker run --detach --name long --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all debian sleep 60
+	run docker exec long probe
+	expect_gpu
+	# An update writes the cgroup's device rules anew: on version 2 it replaces the program that a hook added to.
+	docker update --cpu-shares 512 long
+	run docker exec long probe
+	expect_gpu
+	docker restart --time 0 long
+	run docker exec long probe
+	expect_gpu
+}
+
 @test "native: --gpus all" {
 	docker_use native
 	run docker run --rm --gpus all debian probe
@@ -96,6 +129,17 @@ teardown() {
 		sh -c 'ls /dev; probe node 195 1 /tmp/other; probe node 195 2 /tmp/own; probe'
 	expect_native 1
 	expect_line nvidia2
+	expect_no_line nvidia0
+	expect_line "/tmp/other=EPERM"
+	expect_line "/tmp/own=ENXIO"
+}
+
+@test "native: --runtime=nvidia, and no way to another GPU" {
+	docker_use native
+	run docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=1 debian \
+		sh -c 'ls /dev; probe node 195 0 /tmp/other; probe node 195 1 /tmp/own; probe'
+	expect_native 1
+	expect_line nvidia1
 	expect_no_line nvidia0
 	expect_line "/tmp/other=EPERM"
 	expect_line "/tmp/own=ENXIO"

@@ -59,8 +59,6 @@ expect_native() {
 	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
 }
 
-rootless_docker_json={}
-
 # rootless_docker PROFILE ARGUMENT…: `docker ARGUMENT…` of a user, with a daemon for this command alone, started by Docker's
 # own script. What $rootless_docker_json says is the user's configuration of it.
 rootless_docker() {
@@ -70,7 +68,7 @@ rootless_docker() {
 	# shellcheck disable=SC2016 # for the inner shell
 	rootless "$profile" bash -c '
 		mkdir -p "$HOME/.config/docker"
-		echo "$1" >"$HOME/.config/docker/daemon.json"
+		[[ -z $1 ]] || echo "$1" >"$HOME/.config/docker/daemon.json"
 		shift
 		export DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock
 		sh /usr/share/docker.io/contrib/dockerd-rootless.sh --iptables=false --ip6tables=false --bridge=none \
@@ -88,5 +86,5 @@ rootless_docker() {
 		kill -TERM $!
 		wait $!
 		exit $status
-	' rootless_docker "$rootless_docker_json" "$@"
+	' rootless_docker "${rootless_docker_json-}" "$@"
 }

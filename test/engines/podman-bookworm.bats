@@ -37,6 +37,11 @@ setup_file() {
 	expect_gpu
 }
 
+@test "--runtime nvidia-container-runtime" {
+	run podman_in wsl-nvidia run --runtime /usr/bin/nvidia-container-runtime --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
 @test "a container that asks for nothing gets nothing" {
 	run podman_in wsl-nvidia run --rm --cap-add MKNOD debian sh -c 'ls /usr/lib; probe node 10 183 /tmp/node; probe'
 	expect_line "/tmp/node=EPERM"
@@ -73,6 +78,11 @@ setup_file() {
 
 @test "rootless: hooks.d, with runc" {
 	run rootless wsl-nvidia podman --runtime runc run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "rootless: --runtime nvidia-container-runtime" {
+	run rootless wsl-nvidia podman --runtime /usr/bin/nvidia-container-runtime run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
 	expect_gpu
 }
 

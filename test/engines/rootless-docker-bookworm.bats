@@ -8,6 +8,7 @@ load engines
 setup_file() {
 	require_root
 	use_tree
+	export rootless_docker_json='{"runtimes": {"nvidia": {"path": "/usr/bin/nvidia-container-runtime"}}}'
 	tar -C "$(image debian)" -c . | rootless_docker wsl-nvidia import - debian
 }
 
@@ -33,9 +34,21 @@ setup_file() {
 	expect_no_gpu
 }
 
+@test "--runtime=nvidia" {
+	run rootless_docker wsl-nvidia run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
 @test "native: one GPU, and no node of another" {
 	run rootless_docker native-four run --rm --gpus '"device=1"' debian sh -c 'ls /dev; probe'
 	expect_native 1
 	expect_line nvidia1
+	expect_no_line nvidia0
+}
+
+@test "native: --runtime=nvidia" {
+	run rootless_docker native-four run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=2 debian sh -c 'ls /dev; probe'
+	expect_native 1
+	expect_line nvidia2
 	expect_no_line nvidia0
 }
