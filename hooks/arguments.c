@@ -7,7 +7,7 @@
 
 void arguments_usage(FILE *file)
 {
-	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--device=NAME] [--dry-run] [--version] createRuntime|prestart\n"
+	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--device=NAME] [--dry-run] createRuntime|prestart\n"
 		    "Container engines run this; ctr-gpu-hook(8) says how to register it with yours.\n",
 		    file);
 }
@@ -73,7 +73,7 @@ static bool take_stage(const char *name, enum stage *ret)
 		}
 	}
 	if (strcmp(name, "createContainer") != 0 && strcmp(name, "startContainer") != 0)
-		(void)fprintf(stderr, "ctr-gpu-hook: [E_BAD_ARGUMENT] there is no stage '%s'\n", name);
+		(void)fprintf(stderr, "ctr-gpu-hook: [E_BAD_ARGUMENT] there is no stage '%s'; there are createRuntime and prestart\n", name);
 	else
 		(void)fprintf(stderr,
 			      "ctr-gpu-hook: [E_BAD_ARGUMENT] %s hooks run inside the container's namespaces, where the host's\n"

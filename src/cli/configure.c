@@ -25,10 +25,10 @@ struct configure {
 };
 
 static const struct argp_option options[] = {
-	{"pid", 'p', "PID", 0, "The container's first process; without it, ROOTFS is in our own mount namespace", 0},
-	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules to somebody else", 0},
+	{"pid", 'p', "PID", 0, "The container's first process; without it, ROOTFS is one in the caller's own mount namespace", 0},
+	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules (cgroup) alone", 0},
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show the plan and change nothing", 0},
-	{"json", KEY_JSON, NULL, 0, "Print the plan for programs, with the reason of every entry", 0},
+	{"json", KEY_JSON, NULL, 0, "Print the plan as JSON, with the reason of every entry", 0},
 	{0},
 };
 
@@ -124,7 +124,7 @@ int verb_configure(struct globals *globals, int argc, char **argv)
 	};
 	static const struct argp argp = {
 		.options = options, .parser = parse, .args_doc = "ROOTFS", .children = children,
-		.doc = "Give a container that is being created the GPUs of this host, or some of them.",
+		.doc = "Give GPUs of this host to a container that is being created: all of them, or those that --device names.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct configure configure = {.globals = globals};

@@ -20,8 +20,8 @@ enum {
 	{"config", 'c' | (flag), "FILE", 0, "Read this file instead of /etc/ctr-gpu/config.json", 0},                      \
 	{"inventory", KEY_INVENTORY | (flag), "SOURCE", 0,                                                                 \
 	 "Who describes the adapters behind /dev/dxg: dxcore (the host's libdxcore), ioctl (the kernel), or auto", 0},     \
-	{"root", 'r' | (flag), "DIR", 0, "Where a native driver is installed, such as /run/nvidia/driver (/)", 0},           \
-	{"timeout", KEY_TIMEOUT | (flag), "SECONDS", 0, "How long a driver library may take to answer (10)", 0},          \
+	{"root", 'r' | (flag), "DIR", 0, "Where a native driver is installed, such as /run/nvidia/driver (default: /)", 0},           \
+	{"timeout", KEY_TIMEOUT | (flag), "SECONDS", 0, "How long a driver library may take to answer (default: 10)", 0},          \
 	{"debug", 'd' | (flag), "FILE", OPTION_ARG_OPTIONAL, "Say what is looked at and decided, on standard error or in FILE", 0}
 
 static const struct argp_option options_before[] = {OPTIONS(0), {0}};

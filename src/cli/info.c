@@ -19,8 +19,8 @@ struct info {
 };
 
 static const struct argp_option options[] = {
-	{"json", KEY_JSON, NULL, 0, "For programs", 0},
-	{"csv", KEY_CSV, NULL, 0, "For spreadsheets", 0},
+	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
+	{"csv", KEY_CSV, NULL, 0, "Print CSV", 0},
 	{0},
 };
 
@@ -50,7 +50,7 @@ int verb_info(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = children, .doc = "Show the GPUs of this host.",
+		.options = options, .parser = parse, .children = children, .doc = "Show the GPUs of this host, and why one cannot be used.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct info info = {.globals = globals};

@@ -17,7 +17,7 @@ struct list {
 };
 
 static const struct argp_option options[] = {
-	{"json", KEY_JSON, NULL, 0, "The whole plan, with the reason of every entry, for programs", 0},
+	{"json", KEY_JSON, NULL, 0, "Print the whole plan as JSON, with the reason of every entry", 0},
 	{0},
 };
 
@@ -50,7 +50,7 @@ int verb_list(struct globals *globals, int argc, char **argv)
 	};
 	static const struct argp argp = {
 		.options = options, .parser = parse, .children = children,
-		.doc = "List the devices, files and directories of this host that a container would get, which has all GPUs or some.",
+		.doc = "List the devices, files and directories of this host that a container would get which has all GPUs, or those that --device names.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct list list = {.globals = globals, .format = CTR_GPU_FORMAT_PATHS};

@@ -32,7 +32,7 @@ static const struct argp_option options[] = {
 	{"modeset", KEY_MODESET, NULL, 0, "Load nvidia-modeset, too, which screens need", 0},
 	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "Make the nodes of these IMEX channels, too; may be repeated", 0},
 	{"replace", KEY_REPLACE, NULL, 0, "Put the right node in the place of a file or of a node with another number", 0},
-	{"json", KEY_JSON, NULL, 0, "Print for programs", 0},
+	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{0},
 };
 

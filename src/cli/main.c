@@ -15,8 +15,8 @@
 const struct verb verbs[] = {
 	{"info", "", "Show the GPUs of this host, and why one cannot be used", verb_info},
 	{"list", "", "List what a container would get", verb_list},
-	{"configure", " ROOTFS", "Give a container that is being created the GPUs", verb_configure},
-	{"load", "", "Load NVIDIA's kernel modules and make their device nodes", verb_load},
+	{"configure", " ROOTFS", "Give GPUs to a container that is being created", verb_configure},
+	{"load", "", "Load NVIDIA's kernel modules, make their device nodes", verb_load},
 	{"setup", " ENGINE", "Make a container engine ready", verb_setup},
 	{"version", "", "Print the version", verb_version},
 	{"help", " [COMMAND]", "Show the options of a command", verb_help},

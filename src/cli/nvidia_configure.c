@@ -39,8 +39,8 @@ static const struct argp_option options[] = {
 	{"pid", 'p', "PID", 0, "The container's first process; without it, ROOTFS is in the caller's own mount namespace", 0},
 	{"mig-config", KEY_MIG_CONFIG, "all", 0, "Let the container make parts of GPUs (MIG)", 0},
 	{"mig-monitor", KEY_MIG_MONITOR, "all", 0, "Let the container see everybody's parts of GPUs (MIG)", 0},
-	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules to somebody else", 0},
-	{"no-devbind", KEY_NO_DEVBIND, NULL, 0, "Leave the container's device nodes to somebody else", 0},
+	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules (cgroup) alone", 0},
+	{"no-devbind", KEY_NO_DEVBIND, NULL, 0, "Leave the container's device nodes alone", 0},
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Print the plan, for programs, and change nothing", 0},
 	{NULL, 0, NULL, 0, "Accepted, and not needed:", 3},
 	{"ldconfig", 'l', "[@]PATH", 0, "The loader's cache is written without running anything", 3},
@@ -252,7 +252,7 @@ int nvidia_configure(struct nvidia *nvidia, int argc, char **argv)
 	static const struct argp_child children[] = {{&request_argp, 0, NULL, 1}, {0}};
 	static const struct argp argp = {
 		.options = options, .parser = parse, .args_doc = "ROOTFS", .children = children,
-		.doc = "Give a container that is being created the GPUs of this host that --device names, or none of them.",
+		.doc = "Give GPUs of this host to a container that is being created: those that --device names.",
 	};
 	struct configure configure = {0};
 	int status;

@@ -23,7 +23,7 @@ struct info {
 };
 
 static const struct argp_option options[] = {
-	{"csv", KEY_CSV, NULL, 0, "For spreadsheets", 0},
+	{"csv", KEY_CSV, NULL, 0, "Print CSV", 0},
 	{0},
 };
 

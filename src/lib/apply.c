@@ -53,7 +53,7 @@ static int mount_error(const struct apply *apply, const char *source, const char
 			       "Run this as root with CAP_SYS_ADMIN; a security module (AppArmor, SELinux) may forbid it too.",
 			       source, target);
 	if (r == -ENOSYS)
-		return err_set(apply->err, CTR_GPU_E_KERNEL_TOO_OLD, "this kernel cannot mount %s: %m", source);
+		return err_set(apply->err, CTR_GPU_E_KERNEL_TOO_OLD, "this kernel cannot mount %s: %m\nUpdate the kernel; on WSL: wsl --update.", source);
 	return err_set(apply->err, r, "cannot mount %s on %s in the container: %m", source, target);
 }
 

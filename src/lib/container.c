@@ -72,7 +72,7 @@ static int check_proc(int proc, struct err *err)
 	struct statfs fs;
 
 	if (fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION, "/proc is not a procfs, so the container's process cannot be found");
+		return err_set(err, CTR_GPU_E_NO_PERMISSION, "/proc is not a procfs, so the container's process cannot be found.\nMount proc there.");
 	if (readlinkat(proc, "self", self, sizeof(self) - 1) < 0 || atoi(self) != (int)getpid())
 		return err_set(err, CTR_GPU_E_BAD_STATE,
 			       "/proc belongs to another pid namespace, so the container's process cannot be found.\n"

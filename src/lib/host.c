@@ -101,7 +101,7 @@ int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_
 		err_set(&context->err, r,
 			"no GPU here: neither /dev/dxg nor /dev/nvidiactl is a character device\n"
 			"WSL2: run wsl --update in Windows, and keep gpuSupport on in .wslconfig. Hyper-V: load the dxgkrnl module.\n"
-			"Own GPU: install the vendor's driver and load its modules; for NVIDIA's: ctr-gpu load.");
+			"Elsewhere: install NVIDIA's driver for Linux, then run ctr-gpu load.");
 	if (r != 0) {
 		ctr_gpu_host_unref(host);
 		return r;
