@@ -62,7 +62,7 @@ static_libraries = -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a $(or 
 # What a program has in it of other projects' archives, for the bill of materials.
 link_map = -Wl,-Map=$(O)/$(@F).map
 
-library_sources = $(sort $(wildcard src/base/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c))
+library_sources = $(sort $(wildcard src/base/*.c src/doctor/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c))
 library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
 driverd_sources = $(filter-out src/driverd/client%.c,$(sort $(wildcard src/driverd/*.c)))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)

@@ -18,6 +18,7 @@ const struct verb verbs[] = {
 	{"configure", " ROOTFS", "Give GPUs to a container that is being created", verb_configure},
 	{"load", "", "Load NVIDIA's kernel modules, make their device nodes", verb_load},
 	{"setup", " ENGINE", "Make a container engine ready", verb_setup},
+	{"doctor", "", "Say whether a GPU container would work here, and what to do if not", verb_doctor},
 	{"version", "", "Print the version", verb_version},
 	{"help", " [COMMAND]", "Show the options of a command", verb_help},
 	{0},

@@ -11,6 +11,7 @@
 
 void session_close(struct session *session)
 {
+	session->doctor = ctr_gpu_doctor_unref(session->doctor);
 	session->load = ctr_gpu_load_unref(session->load);
 	session->container = ctr_gpu_container_unref(session->container);
 	session->plan = ctr_gpu_plan_unref(session->plan);
@@ -59,7 +60,7 @@ static int open_log(struct session *session, const char *path)
 
 int session_open(struct session *session, const struct globals *globals)
 {
-	int status;
+	int result, status;
 
 	if (ctr_gpu_context_new(&session->context) < 0)
 		return output_complain("there is no memory left");
@@ -68,9 +69,9 @@ int session_open(struct session *session, const struct globals *globals)
 	if (status)
 		return status;
 	ctr_gpu_context_set_log(session->context, write_remark, session);
-	status = session_check(session, ctr_gpu_context_load_config(session->context, globals->config));
-	if (status)
-		return status;
+	result = ctr_gpu_context_load_config(session->context, globals->config);
+	if (result && !session->lenient)
+		return session_check(session, result);
 	if (globals->inventory_given)
 		ctr_gpu_context_set_inventory(session->context, globals->inventory);
 	if (globals->timeout_ms)

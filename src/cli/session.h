@@ -12,6 +12,7 @@
 struct session {
 	bool debug;
 	bool mute; /* warnings are in the output already, for the person who reads it */
+	bool lenient; /* a configuration file that cannot be read is reported elsewhere */
 	FILE *log; /* of --debug=FILE; NULL: standard error */
 	struct ctr_gpu_context *context;
 	struct ctr_gpu_request *request;
@@ -19,6 +20,7 @@ struct session {
 	struct ctr_gpu_plan *plan;
 	struct ctr_gpu_container *container;
 	struct ctr_gpu_load *load;
+	struct ctr_gpu_doctor *doctor;
 };
 
 /* Begins as {0}. */

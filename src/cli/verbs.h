@@ -22,6 +22,7 @@ const struct verb *verb_find(const char *name);
 void main_help(void);
 
 int verb_configure(struct globals *globals, int argc, char **argv);
+int verb_doctor(struct globals *globals, int argc, char **argv);
 int verb_help(struct globals *globals, int argc, char **argv);
 int verb_info(struct globals *globals, int argc, char **argv);
 int verb_list(struct globals *globals, int argc, char **argv);

@@ -65,7 +65,7 @@ static int usual_places(struct strv *ret)
 }
 
 /* A path that is set is the only one; of the usual ones the first that exists counts. */
-static int find_program(const struct settings *settings, const struct question *question, char **ret, struct err *err)
+static int find_program(const struct settings *settings, const char *advice, char **ret, struct err *err)
 {
 	_cleanup_strv_ struct strv places = {0};
 	struct stat st;
@@ -79,13 +79,18 @@ static int find_program(const struct settings *settings, const struct question *
 		i++;
 	if (i == places.count)
 		return err_set(err, -ENOENT, "ctr-gpu-driverd, which asks the driver's libraries, is not there (last looked for %s)\n"
-			       "Install ctr-gpu completely. %s", places.items[places.count - 1], question->advice);
+			       "Install ctr-gpu completely. %s", places.items[places.count - 1], advice);
 	if (!is_trusted(&st))
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "%1$s is not started, since others than root and the caller may change it\n"
 			       "Run: chown root %1$s && chmod go-w %1$s", places.items[i]);
 	*ret = steal_ptr(places.items[i]);
 	return 0;
+}
+
+int driverd_find(const struct settings *settings, char **ret, struct err *err)
+{
+	return find_program(settings, dxcore_advice, ret, err);
 }
 
 /* ---- the child ---- */
@@ -146,7 +151,7 @@ static int start(const struct settings *settings, const struct question *questio
 	_cleanup_close_ int ours = -1, theirs = -1;
 	int pair[2], r;
 
-	r = find_program(settings, question, &program, err);
+	r = find_program(settings, question->advice, &program, err);
 	if (r != 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)

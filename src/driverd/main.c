@@ -14,12 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/version_note.h"
 #include "driverd/confine.h"
 #include "driverd/dxcore.h"
 #include "driverd/message.h"
 #include "driverd/nvml.h"
 #include "driverd/protocol.h"
 #include "driverd/start.h"
+
+VERSION_NOTE();
 
 /* rpcgen's header does not declare the dispatcher that rpcgen generates. */
 void driverd_1(struct svc_req *request, SVCXPRT *transport);

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/version_note.h"
 #include "lib/ctr-gpu.h"
 #include "lib/settings.h"
+
+VERSION_NOTE();
 
 /* The public log levels are the inner ones under another name. */
 _Static_assert((int)CTR_GPU_LOG_WARNING == (int)LOG_WARNING && (int)CTR_GPU_LOG_DEBUG == (int)LOG_DEBUG, "log levels");

@@ -47,6 +47,7 @@ struct ctr_gpu_plan;
 struct ctr_gpu_container;
 struct ctr_gpu_bundle;
 struct ctr_gpu_load;
+struct ctr_gpu_doctor;
 
 /* ---- context: settings, the last error, where remarks go ---- */
 
@@ -653,6 +654,48 @@ int ctr_gpu_load_apply(struct ctr_gpu_load *load);
  * Since: 0.1
  */
 int ctr_gpu_load_write(const struct ctr_gpu_load *load, enum ctr_gpu_format format, FILE *file);
+
+/* ---- doctor: whether a container would get a GPU here ---- */
+
+/**
+ * ctr_gpu_doctor_new() - examine this machine
+ * @context:    borrowed; not needed afterwards
+ * @config:     configuration file to judge; NULL for /etc/ctr-gpu/config.json
+ * @rootfs:     absolute path of an image's root directory to look at, too; NULL for none
+ * @ret_doctor: what was found, owned by the caller, release with ctr_gpu_doctor_unref()
+ *
+ * Looks, and changes nothing. Needs no privilege: what cannot be seen is said. It is done in a child process, so the caller must
+ * not have other threads; what hangs is left behind after a while and is a finding.
+ *
+ * Return: 0, also if nothing works here; CTR_GPU_E_BAD_ARGUMENT; -ENOMEM; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_doctor_new(struct ctr_gpu_context *context, const char *config, const char *rootfs, struct ctr_gpu_doctor **ret_doctor);
+
+/**
+ * ctr_gpu_doctor_unref() - release what was found
+ * @doctor: may be NULL
+ *
+ * Return: NULL.
+ * Since: 0.1
+ */
+struct ctr_gpu_doctor *ctr_gpu_doctor_unref(struct ctr_gpu_doctor *doctor);
+
+/**
+ * ctr_gpu_doctor_would_work() - whether nothing was found that keeps a container from its GPU
+ *
+ * Since: 0.1
+ */
+bool ctr_gpu_doctor_would_work(const struct ctr_gpu_doctor *doctor);
+
+/**
+ * ctr_gpu_doctor_write() - write the findings
+ * @format: TEXT, a screen of it with the first thing to do at the top; or JSON
+ *
+ * Return: 0; -EINVAL for another format; -ENOMEM; -EIO.
+ * Since: 0.1
+ */
+int ctr_gpu_doctor_write(const struct ctr_gpu_doctor *doctor, enum ctr_gpu_format format, FILE *file);
 
 #pragma GCC visibility pop
 

@@ -16,3 +16,6 @@ struct ctr_gpu_host {
 	const struct backend *present[HOST_BACKENDS_MAX]; /* those whose device the host has */
 	size_t present_count;
 };
+
+/** What is known of the driver behind a backend's usable adapters; facts that cannot be had are empty (driver_facts_clear()). */
+void host_read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret);

@@ -64,8 +64,8 @@ static void write_adapter(FILE *file, const struct adapter *adapter)
 
 /* ---- drivers ---- */
 
-/* The usable adapters of a backend are neighbours. Facts that cannot be had are empty ones. */
-static void read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret)
+/* The usable adapters of a backend are neighbours. */
+void host_read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret)
 {
 	_cleanup_free_ const struct adapter **adapters = calloc(host->inventory.count + 1, sizeof(*adapters));
 	size_t count = 0;
@@ -82,7 +82,7 @@ static void write_driver(const struct ctr_gpu_host *host, const struct backend *
 {
 	struct driver_facts facts;
 
-	read_facts(host, backend, &facts);
+	host_read_facts(host, backend, &facts);
 	if (facts.driver_version || facts.cuda_major > 0) {
 		(void)fprintf(file, "driver  %s", backend->name);
 		if (facts.driver_version)
@@ -99,7 +99,7 @@ static json_t *driver_json(const struct ctr_gpu_host *host, const struct backend
 	struct driver_facts facts;
 	json_t *json;
 
-	read_facts(host, backend, &facts);
+	host_read_facts(host, backend, &facts);
 	json = json_pack("{s:s, s:o, s:o, s:o, s:o}", "backend", backend->name, "version", report_string(facts.driver_version), "cuda",
 			 facts.cuda_major > 0 ? json_sprintf("%d.%d", facts.cuda_major, facts.cuda_minor) : json_null(),
 			 "architecture", report_string(facts.architecture), "brand", report_string(facts.brand));

@@ -52,10 +52,10 @@ lines() {
 @test "--help lists every command, and every command has its own" {
 	run ctr-gpu --help
 	[[ $status -eq 0 ]]
-	for command in info list configure load version help; do
+	for command in info list configure load doctor version help; do
 		[[ $output == *$'\n'"  $command "* ]]
 	done
-	for command in info list configure load version; do
+	for command in info list configure load doctor version; do
 		run ctr-gpu "$command" --help
 		[[ $status -eq 0 && $output == "Usage: ctr-gpu $command "* && $output == *--inventory=SOURCE* ]]
 		own=$output
@@ -67,7 +67,7 @@ lines() {
 }
 
 @test "every option of --help is in the manual" {
-	for command in info list configure load; do
+	for command in info list configure load doctor; do
 		for option in $(ctr-gpu "$command" --help | grep -oE '^ {2,6}(-., )?--[a-z0-9-]+' | grep -oE '[a-z][a-z0-9-]+$'); do
 			[[ $option == usage || $option == help ]] && continue
 			sed 's/^\.It //; s/Fl -/--/g' "$here/../../man/ctr-gpu.1" | grep -qE -- "--$option\\b" || {
@@ -86,6 +86,7 @@ lines() {
 	refused 2 "'x' is one argument too many" ctr-gpu info x
 	refused 2 "'x' is one argument too many" ctr-gpu list x
 	refused 2 "'x' is one argument too many" ctr-gpu load x
+	refused 2 "'x' is one argument too many" ctr-gpu doctor x
 	refused 2 "'x' is one argument too many" ctr-gpu version x
 	refused 2 "exclude each other" ctr-gpu info --json --csv
 	refused 2 "not 'wmi'" ctr-gpu --inventory=wmi info

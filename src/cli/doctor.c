@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu doctor: whether a GPU container would work here, and the first thing to do if not. */
+
+#include <errno.h>
+
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/verbs.h"
+
+enum {
+	KEY_JSON = 0x200,
+	KEY_ROOTFS,
+};
+
+struct doctor {
+	struct globals *globals;
+	const char *rootfs;
+	enum ctr_gpu_format format;
+};
+
+static const struct argp_option options[] = {
+	{"json", KEY_JSON, NULL, 0, "The same findings for programs", 0},
+	{"rootfs", KEY_ROOTFS, "DIR", 0, "Look at an image, too: the root directory of one that is unpacked or mounted", 0},
+	{0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct doctor *doctor = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = doctor->globals;
+		return 0;
+	case KEY_JSON:
+		doctor->format = CTR_GPU_FORMAT_JSON;
+		return 0;
+	case KEY_ROOTFS:
+		doctor->rootfs = argument;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is one argument too many", argument);
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int run(struct session *session, const struct doctor *doctor)
+{
+	int result;
+
+	result = ctr_gpu_doctor_new(session->context, doctor->globals->config, doctor->rootfs, &session->doctor);
+	if (!result)
+		result = ctr_gpu_doctor_write(session->doctor, doctor->format, stdout);
+	if (result)
+		return session_check(session, result);
+	return ctr_gpu_doctor_would_work(session->doctor) ? 0 : EXIT_STATUS_FAILURE;
+}
+
+int verb_doctor(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
+	static const struct argp argp = {
+		.options = options, .parser = parse, .children = children,
+		.doc = "Say whether a GPU container would work here and, if not, the first thing to do.",
+	};
+	/* Warnings and the configuration's faults are findings. */
+	_cleanup_session_ struct session session = {.mute = true, .lenient = true};
+	struct doctor doctor = {.globals = globals, .format = CTR_GPU_FORMAT_TEXT};
+	int status;
+
+	globals_parse_verb(&argp, argc, argv, &doctor);
+	status = session_open(&session, globals);
+	return status ? status : run(&session, &doctor);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The adapters of the host, and why each is or is not used. */
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/adapter.h"
+#include "base/err.h"
+#include "doctor/doctor.h"
+
+enum { LINES_MAX = 6 };
+
+/* An unused adapter matters as much as there is nothing beside it; a software device is never missed. */
+static enum severity severity_of(const struct examination *examination, const struct adapter *adapter)
+{
+	if (examination->usable == 0)
+		return SEVERITY_PROBLEM;
+	return adapter->unusable == CTR_GPU_E_NO_ADAPTER && adapter->has_luid ? SEVERITY_NOTE : SEVERITY_WARNING;
+}
+
+/* What a reason ends with is what to do: "…: update the driver in Windows", "…; the host's driver was …: on WSL run …". */
+static void add_unusable(struct examination *examination, const struct adapter *adapter, const char *name)
+{
+	const char *reason = adapter->reason ? adapter->reason : "the driver gives no reason";
+	const char *advice = strchr(reason, ';');
+	int length;
+
+	if (!advice)
+		advice = strstr(reason, ": ");
+	length = advice ? (int)(advice - reason) : (int)strlen(reason);
+	findings_add(&examination->findings, "adapter.unusable", severity_of(examination, adapter), "%s [%s]: %.*s", name,
+		     err_name(adapter->unusable), length, reason);
+	if (advice) {
+		advice += strspn(advice, ";: ");
+		findings_advise(&examination->findings, "%c%s", toupper((unsigned char)advice[0]), advice[0] ? advice + 1 : "");
+	} else if (adapter->has_luid) {
+		findings_advise(&examination->findings, "Install the driver of the GPU's maker in Windows, then run wsl --shutdown.");
+	} else {
+		findings_advise(&examination->findings, "dmesg may tell why NVIDIA's module does not drive it.");
+	}
+}
+
+static void add_usable(struct findings *findings, const struct adapter *adapter, const char *name)
+{
+	const char *store = adapter->driver_store ? strrchr(adapter->driver_store, '/') : NULL;
+
+	if (adapter->has_luid)
+		findings_add(findings, "adapter.usable", SEVERITY_OK, "GPU %d %s (%.48s)", adapter->index, name, store ? store + 1 : "no store");
+	else
+		findings_add(findings, "adapter.usable", SEVERITY_OK, "GPU %d %s at %s", adapter->index, name,
+			     adapter->pci_address ? adapter->pci_address : "an unknown address");
+}
+
+static void add_adapter(struct examination *examination, const struct adapter *adapter)
+{
+	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
+
+	if (adapter->unusable)
+		add_unusable(examination, adapter, name);
+	else
+		add_usable(&examination->findings, adapter, name);
+}
+
+/* On a computer with two vendors' GPUs people look for NVIDIA's, which Windows keeps to itself in TCC mode. */
+static void add_vendors(struct examination *examination, const struct inventory *inventory)
+{
+	for (size_t i = 0; i < inventory->count; i++)
+		if (inventory->adapters[i].vendor_id == PCI_VENDOR_NVIDIA)
+			return;
+	if (!examination->gpu_pv || examination->usable == 0)
+		return;
+	findings_add(&examination->findings, "adapter.no-nvidia", SEVERITY_NOTE, "none of them is NVIDIA's: CUDA programs will find no device");
+	findings_advise(&examination->findings, "If the host has one: install its driver in Windows; one in TCC mode is not shared (nvidia-smi -dm 0).");
+}
+
+static void add_inventory(struct examination *examination)
+{
+	const struct inventory *inventory = &examination->host->inventory;
+	size_t lines = 0, more = 0;
+
+	for (size_t i = 0; i < inventory->count; i++)
+		examination->usable += inventory->adapters[i].index >= 0;
+	for (size_t i = 0; i < inventory->count; i++) {
+		if (inventory->adapters[i].is_part)
+			continue;
+		if (lines++ < LINES_MAX)
+			add_adapter(examination, &inventory->adapters[i]);
+		else
+			more++;
+	}
+	if (more > 0)
+		findings_add(&examination->findings, "adapter.more", SEVERITY_OK, "and %zu more: ctr-gpu info", more);
+	for (size_t i = 0; i < inventory->notes.count; i++)
+		findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_WARNING, inventory->notes.items[i]);
+	add_vendors(examination, inventory);
+}
+
+static void add_none(struct examination *examination)
+{
+	findings_add(&examination->findings, "adapter.none", SEVERITY_PROBLEM, "the GPU device is there and lists no adapter");
+	findings_advise(&examination->findings, "%s", examination->gpu_pv
+			? "Install the GPU's current driver in Windows (not in TCC mode) and run wsl --shutdown; a Hyper-V guest needs Add-VMGpuPartitionAdapter."
+			: "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.");
+}
+
+void check_adapters(struct examination *examination)
+{
+	int r;
+
+	if (!examination->gpu_pv && !examination->native)
+		return;
+	r = ctr_gpu_host_new(examination->context, &examination->host);
+	if (r != 0) {
+		findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_PROBLEM, ctr_gpu_context_message(examination->context));
+		return;
+	}
+	add_inventory(examination);
+	if (examination->host->inventory.count == 0)
+		add_none(examination);
+}
