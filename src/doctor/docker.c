@@ -265,7 +265,7 @@ void engine_docker(struct examination *examination, struct engines *engines)
 		ways_add_cdi(&ways, examination, "--device");
 	describe(&docker, name, sizeof(name));
 	engine_conclude(examination, engines, "docker", name, &ways,
-			"Install ctr-gpu-nvidia-compat (from source: sudo make install-compat), then restart the daemon.");
+			"sudo ctr-gpu setup docker");
 	warn_of_restart(examination, &docker);
 	warn_of_path(examination, &docker);
 	warn_of_other(examination, &docker);

@@ -229,7 +229,7 @@ setup_file() {
 @test "no engine is set up, and no engine is there" {
 	run on wsl-nvidia 'first; remedy engines.none'
 	expect_line engines.none
-	expect "ctr-gpu-nvidia-compat"
+	expect "sudo ctr-gpu setup docker"
 	run on wsl-nvidia 'rm -f /usr/sbin/dockerd /usr/bin/{podman,containerd,lxc-start,crio,apptainer}; PATH=$CTR_GPU_BUILD/bin:/usr/bin:/bin; ids; remedy engines.none'
 	expect_line "problem engines.none"
 	expect_no_line "note docker.not-set-up"
