@@ -3,7 +3,7 @@
 # shellcheck disable=SC2016
 #
 # containerd's own client: `ctr run --gpus N` has `containerd oci-hook` run nvidia-container-cli, which it finds on its PATH,
-# with the environment of the client.
+# with the environment of the client. Links to this file in test/engines run it with the containerd of other releases.
 
 load engines
 
@@ -11,6 +11,7 @@ setup_file() {
 	require_root
 	require_program containerd
 	require_program ctr
+	! declare -F use_tree >/dev/null || use_tree
 	archive "$(engine_directory containerd)/image.tar"
 }
 

@@ -3,13 +3,15 @@
 # shellcheck disable=SC2016
 #
 # LXC's own hook for NVIDIA GPUs, which runs nvidia-container-cli in the container's user and mount namespace. It refuses
-# containers without a user namespace.
+# containers without a user namespace. Links to this file in test/engines run it with the LXC of other releases, of which that
+# of forky wants version 2 of cgroups.
 
 load engines
 
 setup_file() {
 	require_root
 	require_program lxc-execute
+	! declare -F use_tree >/dev/null || use_tree lxc
 }
 
 config='' # of the host's ctr-gpu
