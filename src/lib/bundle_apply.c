@@ -122,17 +122,17 @@ static bool has_mount_over_loader_files(const struct bundle_apply *apply)
 	return false;
 }
 
-static bool etc_is_symlink(const struct bundle_apply *apply)
+static bool is_symlink(const struct bundle_apply *apply, const char *name)
 {
 	struct stat st;
 
-	return fstatat(apply->rootfs.fd, "etc", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+	return fstatat(apply->rootfs.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
 /* Why the root filesystem must be left alone until it is the container's; NULL if it need not. */
 static const char *find_obstacle(struct bundle_apply *apply)
 {
-	if (has_mount_over_loader_files(apply) || etc_is_symlink(apply))
+	if (has_mount_over_loader_files(apply) || is_symlink(apply, "etc"))
 		return "something is mounted over the loader's files";
 	if (!find_owner(apply))
 		return "the container's user namespace is somebody else's";
@@ -165,17 +165,27 @@ static int write_root(struct bundle_apply *apply)
 	return r == 0 ? root_writer_make_loader_files(&writer) : r;
 }
 
+/* runc before 1.5 (CVE-2026-41579) and crun 1.8 follow the symlink to wherever it leads on the host, and make devices there. */
+static int check_dev(const struct bundle_apply *apply)
+{
+	if (!apply->plan->device_count || !is_symlink(apply, "dev"))
+		return 0;
+	return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS,
+		       "/dev of the image is a symlink, through which a runtime may make devices on the host.\n"
+		       "Make it a directory.");
+}
+
 /* One that cannot be opened is the runtime's to complain about. */
 static int change_root(struct bundle_apply *apply)
 {
 	const char *path = apply->bundle->config.root, *obstacle;
 	int r;
 
-	if (!apply->plan->library_dir_count && !apply->plan->symlink_count)
-		return 0;
 	if (rootfs_open(apply->bundle->directory, path, &apply->rootfs) < 0)
 		return 0;
 	r = container_check_root(apply->rootfs.fd, path, apply->err);
+	if (r == 0)
+		r = check_dev(apply);
 	if (r != 0)
 		return r;
 	obstacle = find_obstacle(apply);
@@ -197,6 +207,15 @@ static void need_hook(struct bundle_apply *apply)
 		apply->hook_reason = "the engine has no device rules to add to";
 }
 
+/*
+ * crun 1.8 cannot bind "linux.devices" for a user who has no user namespace yet; and where the image's /dev is not covered,
+ * runtimes leave a file of the image in a device's place.
+ */
+static bool may_list_devices(const struct ctr_gpu_bundle *bundle)
+{
+	return geteuid() == 0 && oci_edit_has_own_dev(bundle->tree);
+}
+
 static int edit_tree(struct bundle_apply *apply)
 {
 	struct ctr_gpu_bundle *bundle = apply->bundle;
@@ -208,8 +227,7 @@ static int edit_tree(struct bundle_apply *apply)
 	if (apply->hook_reason && !bundle->hook)
 		return err_set(apply->err, -ENOENT, "ctr-gpu-hook is needed and missing: %s.\nInstall ctr-gpu as a whole.",
 			       apply->hook_reason);
-	/* crun 1.8 cannot bind "linux.devices" for a user who has no user namespace yet. */
-	r = oci_edit_apply(bundle->tree, apply->plan, geteuid() == 0 ? apply->nodes : NULL, apply->err);
+	r = oci_edit_apply(bundle->tree, apply->plan, may_list_devices(bundle) ? apply->nodes : NULL, apply->err);
 	return r == 0 ? oci_edit_set_hook(bundle->tree, apply->hook_reason ? bundle->hook : NULL, apply->err) : r;
 }
 

@@ -101,7 +101,7 @@ static int add_rule(json_t *rules, const struct plan_device *device, struct err 
 	return json_array_append(rules, rule) < 0 ? no_memory(err) : 0;
 }
 
-static const json_t *device_rules(const json_t *config)
+static json_t *device_rules(const json_t *config)
 {
 	return json_object_get(json_object_get(json_object_get(config, "linux"), "resources"), "devices");
 }
@@ -111,23 +111,26 @@ bool oci_edit_has_device_rules(const json_t *config)
 	return json_array_size(device_rules(config)) > 0;
 }
 
+static int add_rules(json_t *config, const struct plan *plan, struct err *err)
+{
+	json_t *rules = device_rules(config);
+	int r = 0;
+
+	for (size_t i = 0; i < plan->device_count && r == 0 && json_array_size(rules) > 0; i++)
+		r = add_rule(rules, &plan->devices[i], err);
+	return r;
+}
+
 static int add_devices(json_t *config, const struct plan *plan, const struct stat *nodes, struct err *err)
 {
-	json_t *linux_part, *devices, *rules = NULL;
+	json_t *linux_part, *devices;
 	int r;
 
 	r = member(config, "linux", JSON_OBJECT, &linux_part, err);
 	if (r == 0)
 		r = member(linux_part, "devices", JSON_ARRAY, &devices, err);
-	if (r != 0)
-		return r;
-	if (oci_edit_has_device_rules(config))
-		rules = json_object_get(json_object_get(linux_part, "resources"), "devices");
-	for (size_t i = 0; i < plan->device_count && r == 0; i++) {
+	for (size_t i = 0; i < plan->device_count && r == 0; i++)
 		r = add_device(devices, &plan->devices[i], &nodes[i], err);
-		if (r == 0 && rules)
-			r = add_rule(rules, &plan->devices[i], err);
-	}
 	return r;
 }
 
@@ -153,6 +156,17 @@ static int add_mount(json_t *mounts, json_t *entry, struct err *err)
 		return 0;
 	}
 	return append(mounts, entry, err);
+}
+
+bool oci_edit_has_own_dev(const json_t *config)
+{
+	const json_t *mount;
+	size_t i;
+
+	json_array_foreach(json_object_get(config, "mounts"), i, mount)
+		if (has_string(mount, "destination", "/dev"))
+			return true;
+	return false;
 }
 
 static int add_mounts(json_t *config, const struct plan *plan, struct err *err)
@@ -222,6 +236,8 @@ int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *n
 
 	if (plan->device_count)
 		r = nodes ? add_devices(config, plan, nodes, err) : add_device_mounts(config, plan, err);
+	if (r == 0)
+		r = add_rules(config, plan, err);
 	if (r == 0)
 		r = add_mounts(config, plan, err);
 	return r == 0 ? add_environment(config, plan, err) : r;

@@ -16,11 +16,14 @@
 /**
  * oci_edit_apply() - devices, device rules, mounts, environment
  * @config: of oci_load_config()
- * @nodes:  of the plan's devices, in their order; NULL to have the nodes mounted, which also a user may who is not root
+ * @nodes:  of the plan's devices, in their order; NULL to have the host's nodes mounted instead of making some
  *
  * Return: 0; CTR_GPU_E_BAD_STATE if the tree is not what it must be there; -ENOMEM. @err is set.
  */
 int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *nodes, struct err *err);
+
+/** Whether the container gets a /dev that its image has nothing in. */
+bool oci_edit_has_own_dev(const json_t *config);
 
 /** Whether the engine says which devices the container may use; if it does not, runtimes differ in what that means. */
 bool oci_edit_has_device_rules(const json_t *config);

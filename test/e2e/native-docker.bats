@@ -9,7 +9,7 @@ setup_file() {
 	require_root
 	require_program dockerd
 	require_program docker
-	docker_start native-four
+	docker_start native-four "{\"runtimes\": {\"nvidia\": {\"path\": \"$CTR_GPU_BUILD/bin/nvidia-container-runtime\"}}}"
 	docker_image debian
 }
 
@@ -42,6 +42,16 @@ uuid() {
 	expect_not "$(uuid 1)"
 	expect_line "/tmp/other=EPERM"
 	expect_line "/tmp/own=ENXIO"
+}
+
+@test "--runtime=nvidia" {
+	run docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES="$(uuid 2)" debian sh -c 'ls /dev; nvidia-smi -L; probe node 195 1 /tmp/other; probe'
+	expect_status 0
+	expect_line nvidia2
+	expect_no_line nvidia0
+	expect "$(uuid 2)"
+	expect_line "/tmp/other=EPERM"
+	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
 }
 
 @test "a container that is started again works again" {

@@ -425,3 +425,39 @@ rootless_run() {
 @test "without root" {
 	both rootless_run
 }
+
+# odd TEXT COMMANDS: what becomes of a bundle in which COMMANDS were run
+odd() {
+	prepare
+	run sandbox wsl-nvidia bash -c 'cd "$1" && eval "$2" && timeout 10 ctr-gpu-runtime run container' odd "$(directory)" "$2"
+	[[ $status -ne 0 && $status -ne 124 ]]
+	expect "ctr-gpu-runtime: [E_BAD_"
+	expect "$1"
+}
+
+@test "a config.json that is none" {
+	odd "is a symlink" 'mv config.json elsewhere && ln -s elsewhere config.json'
+	odd "not a regular file" 'rm config.json && mkfifo config.json'
+	odd "not a regular file" 'rm config.json && mkdir config.json'
+	odd "larger than 16 MiB" 'truncate --size 17M config.json'
+	odd "nested too deeply" "head --bytes 1000 /dev/zero | tr '\\0' '[' >config.json"
+	odd "near end of file" ': >config.json'
+	odd "root directory of this machine" "sed -i 's,\"rootfs\",\"/\",' config.json"
+	odd '"mounts" is not an array' "jq '.mounts = {}' config.json >new && mv new config.json"
+}
+
+nothing_is_left() {
+	prepare
+	rm "$(directory)/rootfs/etc/ld.so.cache" && mkdir "$(directory)/rootfs/etc/ld.so.cache"
+	find "$(directory)" -printf '%P %y %m %s %l\n' | sort >"$BATS_TEST_TMPDIR/before"
+	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/config.json"
+	run sandbox wsl-nvidia ctr-gpu-runtime run --bundle "$(directory)" container
+	expect_status 1
+	expect "/etc/ld.so.cache"
+	diff "$BATS_TEST_TMPDIR/before" <(find "$(directory)" -printf '%P %y %m %s %l\n' | sort)
+	cmp "$BATS_TEST_TMPDIR/config.json" "$(directory)/config.json"
+}
+
+@test "a failure leaves nothing behind" {
+	nothing_is_left
+}

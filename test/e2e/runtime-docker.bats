@@ -1,0 +1,129 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# `docker run --runtime=nvidia`: a runtime of the daemon's configuration, which is the shim.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program dockerd
+	require_program docker
+	docker_start wsl-nvidia "{\"runtimes\": {\"nvidia\": {\"path\": \"$CTR_GPU_BUILD/bin/nvidia-container-runtime\"}}}"
+	docker_image debian
+}
+
+teardown_file() {
+	docker_stop
+}
+
+teardown() {
+	docker ps --all --quiet | xargs --no-run-if-empty docker rm --force >/dev/null
+}
+
+with_gpu() {
+	docker run --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all "$@"
+}
+
+expect_gpu() {
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
+	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+}
+
+# config_of NAME: config.json of the container, as the runtime has read it
+config_of() {
+	cat "$(engine_directory docker)"/exec/containerd/daemon/io.containerd.runtime.v2.task/moby/"$(docker inspect --format '{{.Id}}' "$1")"/config.json
+}
+
+@test "a program finds libcuda by its name and the GPU behind it, and no hook was there" {
+	run with_gpu --rm debian probe
+	expect_status 0
+	expect_gpu
+	with_gpu --detach --name long debian sleep 60
+	[[ $(config_of long | jq -r '[.hooks // {} | .[][].path] | map(select(test("ctr-gpu|nvidia"))) | length') == 0 ]]
+	[[ $(config_of long | jq -r '.linux.devices[] | select(.path == "/dev/dxg") | "\(.major):\(.minor)"') == 10:183 ]]
+}
+
+@test "without NVIDIA_VISIBLE_DEVICES there is no node, no mount, no file and no rule" {
+	run docker run --name plain --runtime=nvidia debian sh -c 'ls /dev /usr/lib/wsl; probe node 10 183 /tmp/node; probe'
+	expect_no_line "dxg"
+	expect_line "/tmp/node=EPERM"
+	expect_line "/dev/dxg=ENOENT"
+	run docker diff plain
+	expect_not "ld.so"
+	expect_not "wsl"
+}
+
+@test "together with --gpus" {
+	run docker run --rm --runtime=nvidia --gpus all debian probe
+	expect_status 0
+	expect_gpu
+}
+
+@test "a device that the host does not have: docker shows what, where and what next" {
+	run docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=7 debian probe
+	expect_status 125
+	expect "ctr-gpu-runtime: [E_UNKNOWN_DEVICE]"
+	expect_not "cuInit"
+}
+
+@test "the device rule is for the GPU and nothing else" {
+	run with_gpu --rm debian sh -c 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse'
+	expect_line "/tmp/gpu=ok"
+	expect_line "/tmp/fuse=EPERM"
+}
+
+@test "the device rule is there still after docker update" {
+	with_gpu --detach --name updated debian sleep 60
+	docker update --cpu-shares 512 --memory 256m --memory-swap 256m updated
+	run docker exec updated probe
+	expect_gpu
+}
+
+@test "--read-only, another user, no capabilities, no limits" {
+	run with_gpu --rm --read-only --user 65534 --cap-drop ALL --security-opt no-new-privileges --ulimit core=-1 debian probe
+	expect_status 0
+	expect_gpu
+}
+
+@test "a volume over /etc and a volume beside the driver's directory" {
+	mkdir -p "$BATS_TEST_TMPDIR/etc" "$BATS_TEST_TMPDIR/lib"
+	cp -a "$(image debian)/etc/." "$BATS_TEST_TMPDIR/etc/"
+	run with_gpu --rm --volume "$BATS_TEST_TMPDIR/etc:/etc" --volume "$BATS_TEST_TMPDIR/lib:/usr/lib/wsl/extra" debian probe
+	expect_status 0
+	expect_gpu
+	cmp "$BATS_TEST_TMPDIR/etc/ld.so.cache" "$(image debian)/etc/ld.so.cache"
+}
+
+@test "starting a container again leaves no growing trace" {
+	local first
+
+	with_gpu --name again debian probe
+	first=$(docker diff again | sort)
+	for _ in 1 2 3; do
+		run docker start --attach again
+		expect_gpu
+	done
+	run docker diff again
+	[[ $(sort <<<"$output") == "$first" ]] || expect_line "$first"
+}
+
+@test "exec, pause, kill, rm" {
+	with_gpu --detach --name long debian sleep 60
+	run docker exec long probe
+	expect_gpu
+	docker pause long && docker unpause long
+	docker top long
+	docker kill long
+	docker rm long
+}
+
+@test "docker info knows the runtime" {
+	run docker info --format '{{json .Runtimes}}'
+	expect '"nvidia"'
+	run docker info
+	expect_not "WARNING: nvidia"
+}
