@@ -87,3 +87,20 @@ run_command() {
 	echo "$count mentions, $bad of them wrong"
 	[[ $count -ge 20 && $bad -eq 0 ]]
 }
+
+@test "every key of JSON output is in the manual" {
+	local key profile command
+
+	for profile in wsl-hybrid native-mig; do
+		for command in info list "load --dry-run"; do
+			# shellcheck disable=SC2086
+			for key in $(sandbox "$profile" ctr-gpu $command --json | jq -r '[paths | map(strings)[]] | unique[]'); do
+				grep -qE "^\\.(It |Pq )?Ic $key( |$)" "$e2e/../../man/ctr-gpu.1" || {
+					echo "ctr-gpu $command --json has $key"
+					return 1
+				}
+			done
+		done
+	done
+	[[ $key ]]
+}
