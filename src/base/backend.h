@@ -57,6 +57,13 @@ struct backend {
 	int (*translate)(const struct settings *settings, const char *device, char **ret, struct err *err);
 
 	/**
+	 * aliases() - the names that translate() takes, each with its translation behind it; NULL if there are no such names
+	 *
+	 * Asked when names are written down, and not on the way to a container. Return: 0 or -ENOMEM; what cannot be had is not in it.
+	 */
+	int (*aliases)(const struct settings *settings, struct strv *ret);
+
+	/**
 	 * remarks() - what an administrator should know of the driver's files; NULL if there is never anything
 	 *
 	 * Asked when the inventory is written, and not on the way to a container. Return: 0 or -ENOMEM; sentences in @ret.

@@ -17,6 +17,7 @@ enum capability {
 	CAPABILITY_DISPLAY = 1 << 5,
 	CAPABILITY_NGX = 1 << 6,
 	CAPABILITY_ALL = (1 << 7) - 1,
+	CAPABILITY_DEFAULT = CAPABILITY_UTILITY | CAPABILITY_COMPUTE,
 };
 
 enum request_devices {
@@ -33,6 +34,7 @@ struct request {
 	struct strv requirements; /* "cuda>=12.4 brand=tesla,driver>=470" */
 	bool requirements_disabled;
 	struct strv imex_channels; /* numbers */
+	bool nodes_only;           /* the device nodes, and nothing of what else a plan has */
 	bool nvswitches;           /* the nodes of NVSwitches, for a fabric manager in the container */
 	bool mig_config, mig_monitor; /* to make parts of GPUs; to see those of everybody */
 };

@@ -12,6 +12,7 @@
 void session_close(struct session *session)
 {
 	session->doctor = ctr_gpu_doctor_unref(session->doctor);
+	session->cdi = ctr_gpu_cdi_report_unref(session->cdi);
 	session->load = ctr_gpu_load_unref(session->load);
 	session->container = ctr_gpu_container_unref(session->container);
 	session->plan = ctr_gpu_plan_unref(session->plan);

@@ -21,6 +21,7 @@ struct session {
 	struct ctr_gpu_container *container;
 	struct ctr_gpu_load *load;
 	struct ctr_gpu_doctor *doctor;
+	struct ctr_gpu_cdi_report *cdi;
 };
 
 /* Begins as {0}. */

@@ -21,6 +21,7 @@ const struct verb *verb_find(const char *name);
 /** Prints what --help prints. */
 void main_help(void);
 
+int verb_cdi(struct globals *globals, int argc, char **argv);
 int verb_configure(struct globals *globals, int argc, char **argv);
 int verb_doctor(struct globals *globals, int argc, char **argv);
 int verb_help(struct globals *globals, int argc, char **argv);

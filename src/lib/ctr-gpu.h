@@ -47,6 +47,7 @@ struct ctr_gpu_plan;
 struct ctr_gpu_container;
 struct ctr_gpu_bundle;
 struct ctr_gpu_load;
+struct ctr_gpu_cdi_report;
 struct ctr_gpu_doctor;
 
 /* ---- context: settings, the last error, where remarks go ---- */
@@ -582,6 +583,118 @@ int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path);
  * Since: 0.1
  */
 int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_bundle *bundle);
+
+/* ---- CDI: specs that engines read ---- */
+
+/**
+ * ctr_gpu_cdi_kinds() - the kinds of devices that the host's adapters are
+ * @ret_kinds: "nvidia.com/gpu,intel.com/gpu", to be released with free(); "" if no adapter can be used
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_kinds(const struct ctr_gpu_host *host, char **ret_kinds);
+
+/**
+ * ctr_gpu_cdi_write() - write a CDI spec of the host's adapters
+ * @request: which adapters, and which driver capabilities and IMEX channels; its requirements count as the host is now
+ * @kind:    "nvidia.com/gpu"; of a vendor that makes adapters, that vendor's, of any other, all of them
+ * @hook:    absolute path of ctr-gpu-hook, which does what an engine cannot; NULL for a spec that does without and so is right
+ *           only for the driver that the host has now
+ *
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT; CTR_GPU_E_NO_ADAPTER if there is none of the kind; as ctr_gpu_plan_new(); -EIO.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,
+		      const char *kind, const char *hook, FILE *file);
+
+/**
+ * ctr_gpu_cdi_save() - write a CDI spec to a file, whole or not at all
+ * @path:     absolute; of a directory, in which the file is named after the kind, or of a file that ends in ".json"
+ * @ret_path: of the file, to be released with free()
+ *
+ * A file that says the same already stays untouched. Return: as ctr_gpu_cdi_write(); CTR_GPU_E_NO_PERMISSION; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,
+		     const char *kind, const char *hook, const char *path, char **ret_path);
+
+/**
+ * ctr_gpu_cdi_remove_stale() - remove specs that ctr_gpu_cdi_save() wrote for vendors whose adapters are gone
+ * @host:        NULL for one that has no GPU device at all
+ * @directory:   need not exist
+ * @ret_removed: names of files, a line each, to be released with free()
+ *
+ * A file counts by its name and by what it says; others' files are left alone. Return: 0; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory,
+			     char **ret_removed);
+
+/**
+ * ctr_gpu_cdi_report_new() - begin a report on CDI specs
+ * @context:    borrowed; must outlive the report
+ * @ret_report: new report, owned by the caller, release with ctr_gpu_cdi_report_unref()
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_report_new(struct ctr_gpu_context *context, struct ctr_gpu_cdi_report **ret_report);
+
+/**
+ * ctr_gpu_cdi_report_unref() - release a report
+ * @report: may be NULL
+ *
+ * Return: NULL.
+ * Since: 0.1
+ */
+struct ctr_gpu_cdi_report *ctr_gpu_cdi_report_unref(struct ctr_gpu_cdi_report *report);
+
+/**
+ * ctr_gpu_cdi_report_read_directory() - add every spec in a directory
+ * @path: need not exist; devices in it go before those of directories that were read earlier
+ *
+ * Specs may be anybody's and say anything; what is wrong with one is part of the report.
+ *
+ * Return: 0; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const char *path);
+
+/**
+ * ctr_gpu_cdi_report_read_file() - add one spec
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_report_read_file(struct ctr_gpu_cdi_report *report, const char *path);
+
+/**
+ * ctr_gpu_cdi_report_check() - find out whether the specs would work
+ * @host:   NULL for one that has no GPU device at all
+ * @engine: "docker:28.2", "podman:4.3", "containerd:1.7", "cri-o:1.30" or "buildkit:0.20", which must be able to load them;
+ *          NULL for none in particular
+ *
+ * Return: 0, whatever was found; CTR_GPU_E_BAD_ARGUMENT for an engine that nobody knows; -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_report_check(struct ctr_gpu_cdi_report *report, const struct ctr_gpu_host *host, const char *engine);
+
+/**
+ * ctr_gpu_cdi_report_is_fine() - whether there are specs, and no error was found in any
+ *
+ * Since: 0.1
+ */
+bool ctr_gpu_cdi_report_is_fine(const struct ctr_gpu_cdi_report *report);
+
+/**
+ * ctr_gpu_cdi_report_write() - write every spec, its devices, and what was found
+ * @format: TEXT or JSON
+ *
+ * Return: 0; -EINVAL for another format; -ENOMEM; -EIO.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_report_write(const struct ctr_gpu_cdi_report *report, enum ctr_gpu_format format, FILE *file);
 
 /* ---- load: a host with NVIDIA GPUs, made ready ---- */
 

@@ -19,8 +19,6 @@ static const struct {
 	{"utility", CAPABILITY_UTILITY},  {"video", CAPABILITY_VIDEO},
 };
 
-enum { CAPABILITY_DEFAULT = CAPABILITY_UTILITY | CAPABILITY_COMPUTE };
-
 void request_clear(struct request *request)
 {
 	strv_clear(&request->devices);
@@ -99,6 +97,16 @@ static uint32_t capability_bits(const char *name)
 		if (streq(capabilities_by_name[i].name, name))
 			return capabilities_by_name[i].bits;
 	return 0;
+}
+
+int request_list_capabilities(const struct request *request, struct strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities_by_name) && r == 0; i++)
+		if (capabilities_by_name[i].bits != CAPABILITY_ALL && (request->capabilities & capabilities_by_name[i].bits))
+			r = strv_add(ret, capabilities_by_name[i].name);
+	return r;
 }
 
 int request_set_capabilities(struct request *request, const char *capabilities, struct err *err)

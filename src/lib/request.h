@@ -35,5 +35,8 @@ int request_read_environment(struct request *request, const char *const *environ
 /** The same but for which devices are asked for, since somebody else said that. */
 int request_read_properties(struct request *request, const char *const *environment, struct err *err);
 
+/** Appends the names of its driver capabilities, in the order of the alphabet. Return: 0 or -ENOMEM. */
+int request_list_capabilities(const struct request *request, struct strv *ret);
+
 /** Return: what is behind "nvidia.com/gpu=" or another kind; @device itself if it does not begin with one. */
 const char *request_name_without_kind(const char *device);

@@ -49,10 +49,12 @@ static int plan(const struct settings *settings, const struct request *request, 
 	int r;
 
 	r = module_read(&module, err);
-	if (r == 0)
+	if (r == 0 && !request->nodes_only)
 		r = install_open(settings, module.version, &install, err);
 	if (r == 0)
 		r = plan_nodes(&planning, request);
+	if (request->nodes_only)
+		return r == -ENOMEM ? err_set(err, r, "%m") : r;
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++)
 		r = parts[i](&planning);
 	return r == -ENOMEM ? err_set(err, r, "%m") : r;
@@ -163,26 +165,27 @@ static int find_nvml(const struct install *install, char **ret)
 	return -ENOENT;
 }
 
+static int format_part(const struct driverd_mig_part *part, char **ret)
+{
+	return str_format(ret, "MIG-%s/%u/%u", part->gpu_uuid, part->gpu_instance, part->compute_instance);
+}
+
 static int name_part(const struct driver_part_list *list, const char *device, char **ret)
 {
 	for (size_t i = 0; i < list->count; i++)
 		if (strcasecmp(list->parts[i].uuid, device) == 0)
-			return str_format(ret, "MIG-%s/%u/%u", list->parts[i].gpu_uuid, list->parts[i].gpu_instance,
-					  list->parts[i].compute_instance);
+			return format_part(&list->parts[i], ret);
 	return CTR_GPU_E_UNKNOWN_DEVICE;
 }
 
-/* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. */
-static int translate(const struct settings *settings, const char *device, char **ret, struct err *err)
+/* Asks NVML in a process of its own. Return: 0; CTR_GPU_E_UNKNOWN_DEVICE if this host has none; as driverd_nvml_parts(). */
+static int list_parts(const struct settings *settings, struct driver_part_list *ret, struct err *err)
 {
 	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
 	_cleanup_module_ struct module module = {0};
 	_cleanup_free_ char *library = NULL;
-	struct driver_part_list list = {0};
 	int r;
 
-	if (strncasecmp(device, "MIG-", strlen("MIG-")) != 0 || strchr(device, '/'))
-		return CTR_GPU_E_UNKNOWN_DEVICE;
 	r = module_read(&module, err);
 	if (r == 0)
 		r = install_open(settings, module.version, &install, err);
@@ -190,12 +193,42 @@ static int translate(const struct settings *settings, const char *device, char *
 		r = find_nvml(&install, &library);
 	if (r == -ENOENT)
 		return CTR_GPU_E_UNKNOWN_DEVICE;
-	if (r == 0)
-		r = driverd_nvml_parts(settings, library, &list.parts, &list.count, err);
+	return r == 0 ? driverd_nvml_parts(settings, library, &ret->parts, &ret->count, err) : r;
+}
+
+/* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. */
+static int translate(const struct settings *settings, const char *device, char **ret, struct err *err)
+{
+	struct driver_part_list list = {0};
+	int r;
+
+	if (strncasecmp(device, "MIG-", strlen("MIG-")) != 0 || strchr(device, '/'))
+		return CTR_GPU_E_UNKNOWN_DEVICE;
+	r = list_parts(settings, &list, err);
 	if (r == 0)
 		r = name_part(&list, device, ret);
 	driverd_parts_free(list.parts, list.count);
 	return r;
+}
+
+static int aliases(const struct settings *settings, struct strv *ret)
+{
+	struct driver_part_list list = {0};
+	struct err ignored;
+	int r;
+
+	r = list_parts(settings, &list, &ignored);
+	for (size_t i = 0; i < list.count && r == 0; i++) {
+		char *name = NULL;
+
+		r = strv_add(ret, list.parts[i].uuid);
+		if (r == 0)
+			r = format_part(&list.parts[i], &name);
+		if (r == 0)
+			r = strv_take(ret, name);
+	}
+	driverd_parts_free(list.parts, list.count);
+	return r == -ENOMEM ? r : 0;
 }
 
 /* ---- remarks ---- */
@@ -238,4 +271,4 @@ static int remarks(const struct settings *settings, struct strv *ret)
 
 const struct backend backend_nvidia = {
 	.name = "nvidia", .probe = probe, .plan = plan, .facts = facts,
-	.translate = translate, .remarks = remarks};
+	.translate = translate, .aliases = aliases, .remarks = remarks};

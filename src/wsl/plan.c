@@ -206,6 +206,8 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 
 	(void)settings;
 	r = count > 0 ? add_device(plan, err) : 0;
+	if (request->nodes_only)
+		return r;
 	if (r == 0)
 		r = add_lib(request, plan, err);
 	for (size_t i = 0; i < count && r == 0; i++)

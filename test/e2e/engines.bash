@@ -260,6 +260,7 @@ rootless_home() {
 
 # rootless PROFILE COMMAND…: as a user who is nobody special, with subordinate ids, a home and a runtime directory; engines'
 # files are in the directory that $HOME names. Programs are reached under /run/ctr-gpu, as our own directory may be private.
+# What is in $CTR_GPU_TEST_AS_ROOT runs before, as root.
 rootless() {
 	local profile=$1 directory path=/run/ctr-gpu/test/tools:/usr/sbin:/usr/bin:/sbin:/bin
 	shift
@@ -287,6 +288,7 @@ rootless() {
 		mount -t proc proc /run/whole/proc
 		mount -t sysfs sysfs /run/whole/sys
 		cd "$home"
+		eval "${CTR_GPU_TEST_AS_ROOT-}"
 		exec setpriv --reuid 54321 --regid 54321 --init-groups env -i HOME="$home" USER=ctr-gpu-test \
 			XDG_RUNTIME_DIR=/run/user/54321 CONTAINERS_CONF="$home/containers.conf" \
 			CONTAINERS_STORAGE_CONF="$home/storage.conf" \

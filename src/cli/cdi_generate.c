@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu cdi generate: a spec for each vendor of the host's adapters. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cdi.h"
+#include "cli/output.h"
+#include "cli/session.h"
+
+enum {
+	KEY_OUTPUT = 0x200,
+	KEY_KIND,
+	KEY_NO_HOOKS,
+	KEY_HOOK,
+	KEY_CAPABILITIES,
+	KEY_IMEX_CHANNEL,
+};
+
+struct generate {
+	struct globals *globals;
+	const char *output; /* NULL: the first of the usual directories; "-": standard output */
+	const char *kind;   /* NULL: one of each vendor */
+	const char *hook, *capabilities, *imex_channels;
+	bool no_hooks;
+	char *found_hook; /* where ours is */
+};
+
+static const struct argp_option options[] = {
+	{"output", KEY_OUTPUT, "PATH", 0, "Write to this file or directory, or to standard output for - (/etc/cdi)", 0},
+	{"kind", KEY_KIND, "VENDOR/CLASS", 0,
+	 "Write a spec of this kind only: of nvidia.com, amd.com and the like that vendor's adapters, of any other vendor all", 0},
+	{"no-hooks", KEY_NO_HOOKS, NULL, 0, "Write a spec that needs no hook, and is right for today's driver only", 0},
+	{"hook", KEY_HOOK, "PATH", 0, "Where engines find ctr-gpu-hook (beside this program)", 0},
+	{"capabilities", KEY_CAPABILITIES, "LIST", 0,
+	 "Parts of the driver whose device nodes, or without hooks files, are in the spec (utility,compute; without hooks all)", 0},
+	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "Give every device these IMEX channels, too", 0},
+	{0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct generate *generate = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = generate->globals;
+		return 0;
+	case KEY_OUTPUT:
+		generate->output = argument;
+		return 0;
+	case KEY_KIND:
+		generate->kind = argument;
+		return 0;
+	case KEY_NO_HOOKS:
+		generate->no_hooks = true;
+		return 0;
+	case KEY_HOOK:
+		generate->hook = argument;
+		return 0;
+	case KEY_CAPABILITIES:
+		generate->capabilities = argument;
+		return 0;
+	case KEY_IMEX_CHANNEL:
+		generate->imex_channels = argument;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is one argument too many", argument);
+		return EINVAL;
+	case ARGP_KEY_END:
+		if (generate->no_hooks && generate->hook)
+			argp_error(state, "--no-hooks and --hook exclude each other");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* The hook that belongs to this program, wherever the two are installed. */
+static int find_hook(struct generate *generate)
+{
+	char self[4096];
+	ssize_t length;
+
+	if (generate->no_hooks || generate->hook)
+		return 0;
+	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	self[length > 0 ? length : 0] = '\0';
+	if (!strrchr(self, '/') || asprintf(&generate->found_hook, "%.*s/ctr-gpu-hook", (int)(strrchr(self, '/') - self), self) < 0)
+		return output_complain("cannot find out where this program is; say where the hook is with --hook=PATH");
+	generate->hook = generate->found_hook;
+	if (access(generate->hook, X_OK) == 0)
+		return 0;
+	return output_complain("there is no hook %s\n    Say where it is with --hook=PATH, or write a spec without with --no-hooks.",
+			       generate->hook);
+}
+
+static int make_request(struct session *session, const struct generate *generate)
+{
+	const char *capabilities = generate->capabilities ? generate->capabilities : generate->no_hooks ? "all" : "";
+	int result;
+
+	result = ctr_gpu_request_new(session->context, &session->request);
+	if (!result)
+		result = ctr_gpu_request_set_devices(session->request, "all");
+	if (!result)
+		result = ctr_gpu_request_set_capabilities(session->request, capabilities);
+	if (!result && generate->imex_channels)
+		result = ctr_gpu_request_set_imex_channels(session->request, generate->imex_channels);
+	return result;
+}
+
+/* An absolute path of where to write; a slash at its end, which means a directory, stays. Return: NULL without memory. */
+static char *find_output(const struct generate *generate)
+{
+	const char *output = generate->output;
+	char *directory = NULL, *path = NULL;
+
+	if (!output)
+		return asprintf(&path, "%s/", cdi_directories[0]) < 0 ? NULL : path;
+	if (output[0] == '/')
+		return strdup(output);
+	directory = getcwd(NULL, 0);
+	if (directory && asprintf(&path, "%s/%s", directory, output) < 0)
+		path = NULL;
+	free(directory);
+	return path;
+}
+
+static int write_spec(struct session *session, const struct generate *generate, const char *kind, const char *output)
+{
+	char *path = NULL;
+	int result;
+
+	if (!output)
+		return ctr_gpu_cdi_write(session->context, session->host, session->request, kind, generate->hook, stdout);
+	result = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, generate->hook, output, &path);
+	if (!result)
+		(void)printf("%s: %s\n", kind, path);
+	free(path);
+	return result;
+}
+
+static int write_each(struct session *session, const struct generate *generate, char *kinds, const char *output)
+{
+	char *rest = kinds, *kind;
+	int result = 0;
+
+	while (!result && (kind = strsep(&rest, ",")))
+		result = write_spec(session, generate, kind, output);
+	return result;
+}
+
+static bool is_directory(const char *output)
+{
+	struct stat st;
+
+	return output[strlen(output) - 1] == '/' || (stat(output, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+/* What a vendor's adapters have left behind goes with them. */
+static int remove_stale(struct session *session, const struct generate *generate, const char *output)
+{
+	char *removed = NULL;
+	int result;
+
+	if (generate->kind || !output || !is_directory(output))
+		return 0;
+	result = ctr_gpu_cdi_remove_stale(session->context, session->host, output, &removed);
+	if (!result && *removed)
+		(void)printf("removed from %s, since there is no such adapter any more: %s\n", output, removed);
+	free(removed);
+	return result;
+}
+
+/* Return: NULL without memory. */
+static char *find_kinds(const struct session *session, const struct generate *generate)
+{
+	char *kinds;
+
+	if (generate->kind)
+		return strdup(generate->kind);
+	if (ctr_gpu_cdi_kinds(session->host, &kinds) != 0)
+		return NULL;
+	if (*kinds)
+		return kinds;
+	/* Without a usable adapter, ctr_gpu_cdi_write() knows why there is none. */
+	free(kinds);
+	return strdup("nvidia.com/gpu");
+}
+
+static int write_all(struct session *session, const struct generate *generate, const char *output)
+{
+	char *kinds = find_kinds(session, generate);
+	int status;
+
+	if (!kinds)
+		return output_complain("there is no memory left");
+	if (strchr(kinds, ',') && (!output || !is_directory(output)))
+		status = output_complain("this host has adapters of several vendors, and a file holds one spec: %s\n"
+					 "    Choose with --kind, or write to a directory.", kinds);
+	else
+		status = session_check(session, write_each(session, generate, kinds, output));
+	free(kinds);
+	return status;
+}
+
+static int run(struct session *session, const struct generate *generate)
+{
+	char *output = NULL;
+	int result, status;
+
+	if (!generate->output || strcmp(generate->output, "-") != 0) {
+		output = find_output(generate);
+		if (!output)
+			return output_complain("cannot find out where to write: %m");
+	}
+	result = make_request(session, generate);
+	if (!result)
+		result = ctr_gpu_host_new(session->context, &session->host);
+	status = session_check(session, result);
+	if (!result || result == CTR_GPU_E_NO_DEVICE)
+		result = remove_stale(session, generate, output);
+	if (!status)
+		status = session_check(session, result);
+	if (!status)
+		status = write_all(session, generate, output);
+	free(output);
+	return status;
+}
+
+int cdi_generate(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
+	static const struct argp argp = {
+		.options = options, .parser = parse, .children = children,
+		.doc = "Write CDI specs, by which engines know the GPUs of this host.",
+	};
+	_cleanup_session_ struct session session = {0};
+	struct generate generate = {.globals = globals};
+	int status;
+
+	globals_parse_verb(&argp, argc, argv, &generate);
+	status = session_open(&session, globals);
+	if (!status)
+		status = find_hook(&generate);
+	if (!status)
+		status = run(&session, &generate);
+	free(generate.found_hook);
+	return status;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu cdi list and check: the specs there are, and whether they would work. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cli/cdi.h"
+#include "cli/output.h"
+#include "cli/session.h"
+
+enum {
+	KEY_JSON = 0x200,
+	KEY_SPEC_DIR,
+	KEY_ENGINE,
+};
+
+enum { DIRECTORIES_MAX = 16, FILES_MAX = 64 };
+
+struct report {
+	struct globals *globals;
+	const char *directories[DIRECTORIES_MAX]; /* none: the usual ones */
+	size_t directory_count;
+	const char *files[FILES_MAX];
+	size_t file_count;
+	const char *engine;
+	enum ctr_gpu_format format;
+	bool check;
+};
+
+#define COMMON_OPTIONS                                                                                                       \
+	{"spec-dir", KEY_SPEC_DIR, "DIR", 0, "Read this directory instead of /etc/cdi and /var/run/cdi; may be repeated", 0}, \
+	{"json", KEY_JSON, NULL, 0, "For programs", 0}
+
+static const struct argp_option list_options[] = {COMMON_OPTIONS, {0}};
+static const struct argp_option check_options[] = {
+	COMMON_OPTIONS,
+	{"engine", KEY_ENGINE, "NAME:VERSION", 0, "This engine must be able to load them: podman:4.3, docker:28.2, containerd:1.7, …", 0},
+	{0},
+};
+
+static void add_file(struct report *report, const char *path, const struct argp_state *state)
+{
+	if (!report->check)
+		argp_error(state, "'%s' is one argument too many", path);
+	if (report->file_count == FILES_MAX)
+		argp_error(state, "these are too many files; name their directory with --spec-dir");
+	report->files[report->file_count++] = path;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct report *report = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = report->globals;
+		return 0;
+	case KEY_JSON:
+		report->format = CTR_GPU_FORMAT_JSON;
+		return 0;
+	case KEY_SPEC_DIR:
+		if (report->directory_count == DIRECTORIES_MAX)
+			argp_error(state, "--spec-dir is given too often");
+		report->directories[report->directory_count++] = argument;
+		return 0;
+	case KEY_ENGINE:
+		report->engine = argument;
+		return 0;
+	case ARGP_KEY_ARG:
+		add_file(report, argument, state);
+		return 0;
+	case ARGP_KEY_END:
+		if (report->file_count > 0 && report->directory_count > 0)
+			argp_error(state, "files and --spec-dir exclude each other");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int read_specs(const struct session *session, const struct report *report)
+{
+	const char *const *directories = report->directory_count > 0 ? report->directories : cdi_directories;
+	size_t count = report->directory_count > 0 ? report->directory_count : 2;
+	int result = 0;
+
+	for (size_t i = 0; i < report->file_count && !result; i++)
+		result = ctr_gpu_cdi_report_read_file(session->cdi, report->files[i]);
+	for (size_t i = 0; i < count && !result && report->file_count == 0; i++)
+		result = ctr_gpu_cdi_report_read_directory(session->cdi, directories[i]);
+	return result;
+}
+
+/* A host without a GPU is one that specs of ours do not match. */
+static int check(struct session *session, const struct report *report)
+{
+	int result;
+
+	result = ctr_gpu_host_new(session->context, &session->host);
+	if (result && result != CTR_GPU_E_NO_DEVICE)
+		return result;
+	return ctr_gpu_cdi_report_check(session->cdi, session->host, report->engine);
+}
+
+static int run(struct session *session, const struct report *report)
+{
+	int result, status;
+
+	result = ctr_gpu_cdi_report_new(session->context, &session->cdi);
+	if (!result)
+		result = read_specs(session, report);
+	if (!result && report->check)
+		result = check(session, report);
+	if (!result)
+		result = ctr_gpu_cdi_report_write(session->cdi, report->format, stdout);
+	status = session_check(session, result);
+	return !status && report->check && !ctr_gpu_cdi_report_is_fine(session->cdi) ? EXIT_STATUS_FAILURE : status;
+}
+
+static int report_specs(const struct argp *argp, bool check_them, struct globals *globals, int argc, char **argv)
+{
+	_cleanup_session_ struct session session = {0};
+	struct report report = {.globals = globals, .format = CTR_GPU_FORMAT_TEXT, .check = check_them};
+	int status;
+
+	globals_parse_verb(argp, argc, argv, &report);
+	status = session_open(&session, globals);
+	return status ? status : run(&session, &report);
+}
+
+static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
+
+int cdi_list(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = list_options, .parser = parse, .children = children,
+		.doc = "List the CDI specs of this host, and which device comes from which.",
+	};
+
+	return report_specs(&argp, false, globals, argc, argv);
+}
+
+int cdi_check(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = check_options, .parser = parse, .args_doc = "[FILE...]", .children = children,
+		.doc = "Find out whether CDI specs would work. The exit status is 0 only if no error is found.",
+	};
+
+	return report_specs(&argp, true, globals, argc, argv);
+}
