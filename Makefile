@@ -251,9 +251,14 @@ $(O)/gen/libexecdir: always
 always:
 
 docdir = $(prefix)/share/doc/ctr-gpu
+# Where systemd and udev look; OpenRC's script is put into /etc/init.d by distributions that have OpenRC.
+unitdir = $(prefix)/lib/systemd/system
+udevdir = $(prefix)/lib/udev/rules.d
+openrcdir = $(prefix)/share/ctr-gpu/openrc
+refresh_files = $(unitdir)/ctr-gpu-refresh.service $(unitdir)/ctr-gpu-refresh.path $(udevdir)/61-ctr-gpu.rules $(openrcdir)/ctr-gpu-refresh
 installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libexecdir)/ctr-gpu/ctr-gpu-driverd \
 	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
-	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json \
+	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json $(refresh_files) \
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
 	$(foreach link,$(man_links),$(mandir)/man3/$(firstword $(subst :, ,$(link))))
 
@@ -277,12 +282,14 @@ install: all sbom
 	$(INSTALL) -m 644 src/lib/ctr-gpu.h src/base/ctr-gpu-error.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.json $(DESTDIR)$(hooksdir)
 	$(INSTALL) -m 644 $(O)/ctr-gpu.cdx.json $(DESTDIR)$(docdir)
+	$(foreach file,$(refresh_files),sed 's,/usr/bin/ctr-gpu,$(bindir)/ctr-gpu,' pkg/*/$(notdir $(file)) >$(DESTDIR)$(file) && \
+		chmod $(if $(filter $(openrcdir)/%,$(file)),755,644) $(DESTDIR)$(file) &&) true
 	$(foreach page,$(man_pages),$(INSTALL) -m 644 man/$(page) $(DESTDIR)$(mandir)/man$(call man_section,$(page))/$(page) &&) true
 	$(foreach link,$(man_links),ln -sf $(lastword $(subst :, ,$(link))) $(DESTDIR)$(mandir)/man3/$(firstword $(subst :, ,$(link))) &&) true
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(installed))
-	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libexecdir)/ctr-gpu $(DESTDIR)$(hooksdir) || true
+	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libexecdir)/ctr-gpu $(DESTDIR)$(hooksdir) $(DESTDIR)$(openrcdir) $(DESTDIR)$(prefix)/share/ctr-gpu || true
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
 # only when asked for, and never from a file that is not ours.

@@ -28,5 +28,6 @@ int verb_help(struct globals *globals, int argc, char **argv);
 int verb_info(struct globals *globals, int argc, char **argv);
 int verb_list(struct globals *globals, int argc, char **argv);
 int verb_load(struct globals *globals, int argc, char **argv);
+int verb_refresh(struct globals *globals, int argc, char **argv);
 int verb_setup(struct globals *globals, int argc, char **argv);
 int verb_version(struct globals *globals, int argc, char **argv);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu refresh: what a boot, a driver that was loaded and an adapter that came or went make necessary. Services call it, on
+ * machines of every kind, so one without a GPU is a success; and often, so it writes nothing where nothing changed.
+ */
+
+#include <errno.h>
+
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/verbs.h"
+
+struct refresh {
+	struct globals *globals;
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct refresh *refresh = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = refresh->globals;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is one argument too many", argument);
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
+static int load(struct session *session)
+{
+	int result;
+
+	result = ctr_gpu_load_new(session->context, 0, &session->load);
+	if (!result)
+		result = ctr_gpu_load_apply(session->load);
+	return result == CTR_GPU_E_NO_DEVICE ? 0 : session_check(session, result);
+}
+
+int verb_refresh(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
+	static const struct argp argp = {
+		.parser = parse, .children = children,
+		.doc = "Make device nodes and CDI specs what they should be now, after a boot or a change of GPUs or drivers.",
+	};
+	_cleanup_session_ struct session session = {0};
+	struct refresh refresh = {.globals = globals};
+	int status;
+
+	globals_parse_verb(&argp, argc, argv, &refresh);
+	status = session_open(&session, globals);
+	return status ? status : load(&session);
+}

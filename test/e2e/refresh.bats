@@ -1,0 +1,185 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2016,SC2154
+#
+# ctr-gpu refresh, and what calls it: the units with the real systemd as the first process of namespaces of its own, the
+# script with the real OpenRC in a tree of Debian, udev's rules with a udev that can verify them.
+
+load engines
+
+directory=$BATS_FILE_TMPDIR/systemd
+units=$e2e/../../pkg/systemd
+
+setup_file() {
+	require_root
+	mkdir -p "$directory"
+	"$e2e/systemd-world" start "$directory" 2
+	# What `make install` puts where, and a directory for what tests say.
+	inside bash -ec 'cp "$0"/bin/ctr-gpu "$0"/bin/ctr-gpu-hook "$0"/bin/ctr-gpu-driverd /usr/bin; cp -a "$0"/lib/*.so* /usr/lib
+		cp "$1"/ctr-gpu-refresh.* /usr/lib/systemd/system; mkdir /run/work; cp "$0"/test/hosts/files/dxcore-present/* /run/work; rm -rf /etc/cdi /etc/ctr-gpu
+		# What nothing refers to is forgotten when it ends, and how it ended.
+		mkdir /run/systemd/system/ctr-gpu-refresh.service.d /run/systemd/system/ctr-gpu-test.target.wants
+		ln -s /usr/lib/systemd/system/ctr-gpu-refresh.service /run/systemd/system/ctr-gpu-test.target.wants
+		printf "[Service]\nStandardOutput=append:/run/work/output\nStandardError=append:/run/work/output\n" >/run/systemd/system/ctr-gpu-refresh.service.d/output.conf
+		mkdir -p /etc/systemd; systemctl daemon-reload' "$CTR_GPU_BUILD" "$units"
+}
+
+teardown_file() {
+	"$e2e/systemd-world" stop "$directory"
+}
+
+inside() {
+	"$e2e/systemd-world" run "$directory" "$@" 3>&-
+}
+
+# on PROFILE SCRIPT: on a simulated host
+on() {
+	sandbox "$1" bash -c "rm -rf /etc/ctr-gpu /etc/cdi; $2"
+}
+
+# The service, from the beginning to the end; prints its result and what it said.
+refresh() {
+	inside sh -c ': >/run/work/output; systemctl reset-failed ctr-gpu-refresh.service 2>/dev/null; systemctl start ctr-gpu-refresh.service
+		systemctl show -p Result,ConditionResult,ExecMainStatus ctr-gpu-refresh.service; cat /run/work/output'
+}
+
+# A host with NVIDIA's module, as /proc and a modprobe say; modules that are in the file /run/work/unloaded are not loaded yet.
+nvidia_host() {
+	inside bash -ec '
+		mkdir -p /run/work/driver/nvidia/gpus/0000:01:00.0 /run/work/driver/nvidia/capabilities
+		echo "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue" >/run/work/driver/nvidia/version
+		printf "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n" >/run/work/driver/nvidia/params
+		printf "Model: NVIDIA H200\nDevice Minor: 0\nGPU Excluded: No\n" >/run/work/driver/nvidia/gpus/0000:01:00.0/information
+		grep -v nvidia /proc/devices | sed "s/^Character devices:/&\n195 nvidia\n508 nvidia-uvm/" >/run/work/devices
+		# A service that is shut off has a /proc of its own.
+		printf "[Service]\nBindPaths=/run/work/devices:/proc/devices /run/work/driver:/proc/driver\n" >/run/systemd/system/ctr-gpu-refresh.service.d/nvidia.conf
+		systemctl daemon-reload'
+}
+
+@test "systemd has nothing against the units, and they are shut off from what they do not need" {
+	run inside systemd-analyze verify --man=no /usr/lib/systemd/system/ctr-gpu-refresh.service /usr/lib/systemd/system/ctr-gpu-refresh.path
+	expect_status 0
+	[[ -z $output ]]
+	run inside systemd-analyze security --offline=true --threshold=35 /usr/lib/systemd/system/ctr-gpu-refresh.service
+	expect_status 0
+}
+
+@test "in a container, whose /sys is read-only, the service is not even run" {
+	run refresh
+	expect_line "Result=success"
+	expect_line "ConditionResult=no"
+	# From here on the world is a machine.
+	inside mount -o remount,bind,rw /sys
+}
+
+@test "on a machine without a GPU the service succeeds and says nothing" {
+	run refresh
+	expect_line "Result=success"
+	expect_line "ConditionResult=yes"
+	expect_line "ExecMainStatus=0"
+	[[ ${#lines[@]} -eq 3 ]]
+	run inside systemctl is-failed ctr-gpu-refresh.service
+	expect_line inactive
+}
+
+@test "the service makes the nodes of a host with an NVIDIA GPU, shut off as it is" {
+	nvidia_host
+	run refresh
+	expect_line "Result=success"
+	run inside stat -c '%n %a %t:%T' /dev/nvidia0 /dev/nvidiactl /dev/nvidia-uvm
+	expect_line "/dev/nvidia0 666 c3:0"
+	expect_line "/dev/nvidiactl 666 c3:ff"
+	expect_line "/dev/nvidia-uvm 666 1fc:0"
+	# Once more there is nothing to do.
+	inside sh -c 'stat -c "%n %Z" /dev/nvidia* >/run/work/before'
+	run refresh
+	expect_line "Result=success"
+	run inside sh -c 'stat -c "%n %Z" /dev/nvidia* | diff /run/work/before -'
+	expect_status 0
+}
+
+@test "it may load modules: the kernel, and not systemd, refuses one that is none" {
+	nvidia_host
+	inside bash -ec 'grep -v uvm /run/work/devices >/run/work/fewer; cat /run/work/fewer >/run/work/devices; rm -f /dev/nvidia-uvm
+		cat >/usr/sbin/modprobe <<END
+#!/usr/bin/perl
+# init_module(2): 175 on x86-64, 105 on arm64
+my \$number = (POSIX::uname())[4] eq "aarch64" ? 105 : 175;
+use POSIX ();
+my \$image = "none";
+syscall(\$number, \$image, 4, "");
+print STDERR "init_module: \$!\n";
+exit 1;
+END
+		chmod 755 /usr/sbin/modprobe'
+	run refresh
+	expect_line "Result=exit-code"
+	expect "init_module: Exec format error"
+	inside rm /usr/sbin/modprobe
+}
+
+@test "the process for the driver's libraries works under the unit's restrictions" {
+	inside bash -ec 'mknod -m 666 /dev/dxg c 10 183; mkdir -p /usr/lib/wsl/lib; cp /run/work/libdxcore.so /usr/lib/wsl/lib
+		mkdir -p /run/systemd/system/ctr-gpu-refresh.service.d; printf "[Service]\nExecStart=\nExecStart=/usr/bin/ctr-gpu --inventory=dxcore info\n" >/run/systemd/system/ctr-gpu-refresh.service.d/info.conf
+		systemctl daemon-reload'
+	run refresh
+	inside sh -c 'rm -r /dev/dxg /run/systemd/system/ctr-gpu-refresh.service.d/info.conf; systemctl daemon-reload'
+	# The library was loaded and asked the device, which is another in truth.
+	expect "D3DKMTEnumAdapters"
+	expect_not "cannot start"
+	expect_not "did not answer"
+}
+
+@test "a driver that is installed, and settings that change, start the service" {
+	inside bash -ec 'mkdir -p /lib/modules/$(uname -r) /etc/ctr-gpu; touch /lib/modules/$(uname -r)/modules.dep.bin; systemctl start ctr-gpu-refresh.path'
+	for file in '/lib/modules/$(uname -r)/modules.dep.bin' /etc/ctr-gpu/config.json; do
+		inside bash -c ': >/run/work/output; date +%s%N >/run/work/started; cat >/run/systemd/system/ctr-gpu-refresh.service.d/ran.conf <<<"[Service]
+ExecStartPost=/usr/bin/touch /dev/shm/ran"; systemctl daemon-reload; rm -f /dev/shm/ran; echo "{}" >'"$file"
+		run inside bash -c 'for _ in {1..100}; do [[ -e /dev/shm/ran ]] && echo ran && break; sleep 0.05; done'
+		expect_line ran
+	done
+	inside systemctl stop ctr-gpu-refresh.path
+}
+
+@test "OpenRC starts it, in the order that it has to" {
+	local tree
+
+	tree=$("$e2e/../engines/tree" bookworm openrc libcap2 libseccomp2 libelf1 libtirpc3)
+	run "$e2e/../engines/enter" native-nvidia "$tree" -- bash -ec '
+		cp "$0"/bin/ctr-gpu* /usr/bin; cp -a "$0"/lib/*.so* /usr/lib
+		install -m 755 "$1" /etc/init.d/ctr-gpu-refresh
+		mkdir -p /run/openrc; touch /run/openrc/softlevel
+		echo "rc_cgroup_mode=legacy" >>/etc/rc.conf
+		rc-update add ctr-gpu-refresh default
+		rc-status >/dev/null
+		rm -f /dev/nvidia0
+		rc-service ctr-gpu-refresh start
+		stat -c "%n %a" /dev/nvidia0
+		rc-service ctr-gpu-refresh status
+		printf "#!/sbin/openrc-run\ndepend() { :; }\nstart() { :; }\n" >/etc/init.d/docker; chmod 755 /etc/init.d/docker; rc-update add docker default
+		rc-update -u; grep -A9 "=.docker" /run/openrc/deptree | grep ctr-gpu-refresh
+	' "$CTR_GPU_BUILD" "$e2e/../../pkg/openrc/ctr-gpu-refresh"
+	expect_status 0
+	expect_line "/dev/nvidia0 666"
+	expect "status: started"
+	expect "iafter"
+}
+
+@test "udev has nothing against the rules" {
+	local tree
+
+	tree=$("$e2e/../engines/tree" trixie udev)
+	run "$e2e/../engines/enter" - "$tree" -- udevadm verify "$e2e/../../pkg/udev/61-ctr-gpu.rules"
+	expect_status 0
+	expect "Success: 1"
+}
+
+@test "without any of them: on every kind of host, twice" {
+	for profile in plain wsl-hybrid wsl-no-adapter native-mig native-and-dxg; do
+		run on "$profile" 'ctr-gpu refresh && ctr-gpu refresh'
+		expect_status 0
+	done
+	run on native-nvidia 'rm /dev/nvidia0; setpriv --reuid 65534 --regid 65534 --clear-groups ctr-gpu refresh'
+	expect_status 1
+	expect "[E_NO_PERMISSION]"
+}
