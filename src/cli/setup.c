@@ -35,7 +35,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static const struct setup_engine *const engines[] = {&setup_docker};
+static const struct setup_engine *const engines[] = {&setup_docker, &setup_podman, &setup_containerd, &setup_crio};
 
 /* What is there, what is to be, and how the one becomes the other. */
 struct change {

@@ -45,10 +45,24 @@ struct setup_engine {
 	void (*advise)(struct setup *setup, bool changed);
 };
 
-extern const struct setup_engine setup_docker;
+extern const struct setup_engine setup_containerd, setup_crio, setup_docker, setup_podman;
 
 /** A remark for the user, indented behind the name of the engine. */
 void setup_say(const struct setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** For an editor of TOML: says why it failed. @r: what it returned. */
+int setup_check_toml(const struct setup *setup, int r, const char *table);
+
+/**
+ * setup_find_elsewhere() - look for a setting in the other files of an engine
+ * @pattern:   of their names, for glob(7)
+ * @key:       path of the setting
+ * @ret_file:  the last file that has it and does not name our runtime, owned by the caller; NULL: none
+ */
+int setup_find_elsewhere(const struct setup *setup, const char *pattern, const char *key, char **ret_file);
+
+/** Our runtime as a TOML string, owned by the caller; NULL without memory. */
+char *setup_quote_runtime(const struct setup *setup);
 
 /** The path of a user's own file, such as "docker/daemon.json", below $XDG_CONFIG_HOME or ~/.config; NULL without memory. */
 char *setup_user_file(const char *name);

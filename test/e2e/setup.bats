@@ -376,3 +376,207 @@ in_daemon() {
 		expect_status 2
 	done
 }
+
+# ---- containerd ----
+
+toml_layouts=('' '\n' '# mine\n' 'version = 2' 'version = 2\n' 'version = 2\r\n\r\n[debug]\r\n  level = "info"\r\n'
+	'disabled_plugins = ["cri"]\n' 'version = 2\n[plugins]\n  [plugins."io.containerd.grpc.v1.cri"]\n    enable_cdi = false # off\n'
+	'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\n  default_runtime_name = "runc"\n\n  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]\n    runtime_type = "io.containerd.runc.v2"\n    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]\n      SystemdCgroup = true'
+	"version = 2\n[plugins.'io.containerd.grpc.v1.cri'] # here\n\tsandbox_image = 'x'\n[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes]\n"
+	'[plugins.cri.containerd]\n  no_pivot = false\n' 'imports = []\nversion = 2\n\n[plugins."io.containerd.grpc.v1.cri"]\n[timeouts]')
+
+@test "containerd: every layout is as it was after --remove, and containerd and another parser read what is written" {
+	require_program containerd
+	require_program python3
+	in_machine '
+		read_back() { containerd --config "$PWD/config.toml" config dump 2>/dev/null; }
+		containerd config default >default.toml
+		for layout in "$@" default; do
+			for way in "" --set-as-default; do
+				if [[ $layout == default ]]; then cp default.toml before; else printf "$layout" >before; fi
+				cp before config.toml
+				setup containerd --engine-config=config.toml $way --dry-run 2>/dev/null >diff
+				cmp before config.toml
+				setup containerd --engine-config=config.toml $way >/dev/null
+				cp before patched
+				patch --binary --posix --silent patched diff
+				cmp patched config.toml
+				python3 -c "import tomllib; tomllib.load(open(\"config.toml\", \"rb\"))"
+				if ! grep -q "disabled_plugins = ..cri" before; then
+					read_back | grep -qF "BinaryName = \"/run/bin/ctr-gpu-runtime\""
+					read_back | grep -qF "runtimes.runc]"
+					[[ -z $way ]] || read_back | grep -qF "default_runtime_name = \"nvidia\""
+				fi
+				cp config.toml once
+				setup containerd --engine-config=config.toml $way | grep -q "everything is there"
+				cmp once config.toml
+				setup containerd --engine-config=config.toml --remove >/dev/null
+				cmp before config.toml || { cat config.toml; exit 1; }
+				[[ ! -e /var/lib/ctr-gpu ]]
+			done
+		done' "${toml_layouts[@]}"
+}
+
+@test "containerd: the settings of its runtime are the new one's, too" {
+	in_machine '
+		printf "${1//%/%%}" >config.toml
+		setup containerd --engine-config=config.toml >/dev/null
+		[[ $(grep -c "SystemdCgroup = true" config.toml) -eq 2 ]]
+		python3 -c "
+import tomllib
+options = tomllib.load(open(\"config.toml\", \"rb\"))[\"plugins\"][\"io.containerd.grpc.v1.cri\"][\"containerd\"][\"runtimes\"][\"nvidia\"][\"options\"]
+assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-runtime\"}, options"' "${toml_layouts[8]}"
+}
+
+@test "containerd: the file without a version is made for both, a file of version 3 for containerd 2" {
+	in_machine '
+		setup containerd >/dev/null
+		grep -qx "version = 2" /etc/containerd/config.toml
+		setup containerd --remove >/dev/null
+		[[ ! -e /etc/containerd ]]
+		echo "version = 3" >config.toml
+		setup containerd --engine-config=config.toml >/dev/null
+		grep -qF "[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.nvidia.options]" config.toml
+		if grep -q enable_cdi config.toml; then exit 1; fi
+		echo "version = 4" >config.toml
+		refused setup containerd --engine-config=config.toml
+		grep -q "version 4" message'
+}
+
+@test "containerd: what is another'\''s, what is not valid, and what cannot be added to is left alone" {
+	in_machine '
+		refuses() {
+			printf "$1" >config.toml
+			cp config.toml before
+			refused setup containerd --engine-config=config.toml
+			grep -q -- "$2" message || { cat message; exit 1; }
+			[[ $(wc -l <message) -le 3 ]]
+			cmp before config.toml
+		}
+		nvidia="version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia.options]\n  BinaryName = \"/usr/bin/nvidia-container-runtime\" # theirs\n"
+		refuses "$nvidia" --replace
+		refuses "version = 2\n[plugins\n" "config.toml:2:9: "
+		refuses "version = 2\na = 1\na = 2\n" "config.toml:3:1: "
+		refuses "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\ncontainerd = {}\n" "inline table"
+		printf "$nvidia" >config.toml
+		cp config.toml before
+		setup containerd --engine-config=config.toml --replace >/dev/null
+		grep -qxF "  BinaryName = \"/run/bin/ctr-gpu-runtime\" # theirs" config.toml
+		setup containerd --engine-config=config.toml --remove >/dev/null
+		cmp before config.toml
+		mkdir -p /etc/containerd/conf.d
+		printf "$nvidia" >/etc/containerd/conf.d/99-nvidia.toml
+		refuses "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n" "99-nvidia.toml"'
+}
+
+@test "containerd: without the journal the marked lines are taken out, or the tables if the marks are gone" {
+	in_machine '
+		printf "version = 2\n" >config.toml
+		setup containerd --engine-config=config.toml >/dev/null
+		rm -r /var/lib/ctr-gpu
+		cp config.toml kept
+		setup containerd --engine-config=config.toml --remove >/dev/null
+		[[ $(cat config.toml) == "version = 2" ]]
+		grep -v "^#" kept >config.toml
+		setup containerd --engine-config=config.toml --remove >/dev/null
+		if grep -q nvidia config.toml; then exit 1; fi
+		python3 -c "import tomllib; tomllib.load(open(\"config.toml\", \"rb\"))"'
+}
+
+@test "containerd: one that runs is asked to restart, dockerd'\''s own and k3s'\'' are not meant" {
+	in_machine '
+		mkdir /run/fake
+		printf "#!/bin/sh\nread line\n" >/run/fake/containerd
+		chmod +x /run/fake/containerd
+		mkfifo wait
+		/run/fake/containerd --config /var/run/docker/containerd/containerd.toml <>wait &
+		appears $! containerd
+		setup containerd --dry-run 2>&1 | grep -q "no containerd is running"
+		/run/fake/containerd <>wait &
+		appears $! containerd
+		mkdir -p /run/systemd/system
+		setup containerd --dry-run 2>&1 | grep -qF "next: systemctl restart containerd"
+		kill %%
+		wait %% || true
+		/run/fake/containerd -c /var/lib/rancher/k3s/agent/etc/containerd/config.toml <>wait &
+		appears $! containerd
+		refused setup containerd
+		grep -q "k3s" message'
+}
+
+@test "containerd: the CRI plugin starts with what was written" {
+	require_program containerd
+	in_machine '
+		setup containerd >/dev/null
+		printf "root = \"%s/root\"\nstate = \"/run/state\"\n[grpc]\n  address = \"/run/socket\"\n[plugins.\"io.containerd.internal.v1.opt\"]\n  path = \"%s/opt\"\n" \
+			"$PWD" "$PWD" | cat - >main.toml
+		# The keys before the first table come first.
+		{ grep -E "^(root|state)" main.toml; cat /etc/containerd/config.toml; sed -n "/^.grpc/,\$p" main.toml; } >all.toml
+		containerd --config "$PWD/all.toml" >log 2>&1 &
+		for _ in {1..200}; do
+			ctr --address /run/socket version >/dev/null 2>&1 && break
+			sleep 0.05
+		done
+		ctr --address /run/socket plugins ls | grep -E "io.containerd.grpc.v1 +cri +.* ok" || { ctr --address /run/socket plugins ls; cat log; exit 1; }
+		kill %%
+		wait %% || true'
+}
+
+# ---- CRI-O and Podman ----
+
+@test "CRI-O: a file of its own, which another parser reads, and which is gone again" {
+	in_machine '
+		setup crio --set-as-default >/dev/null
+		python3 -c "
+import tomllib
+runtime = tomllib.load(open(\"/etc/crio/crio.conf.d/99-ctr-gpu.conf\", \"rb\"))[\"crio\"][\"runtime\"]
+assert runtime == {\"default_runtime\": \"nvidia\", \"runtimes\": {\"nvidia\": {\"runtime_path\": \"/run/bin/ctr-gpu-runtime\", \"runtime_type\": \"oci\"}}}, runtime"
+		setup crio --set-as-default | grep -q "everything is there"
+		setup crio --remove >/dev/null
+		[[ ! -e /etc/crio ]]
+		mkdir -p /etc/crio/crio.conf.d
+		printf "[crio.runtime.runtimes.nvidia]\nruntime_path = \"/usr/bin/nvidia-container-runtime\"\n" >/etc/crio/crio.conf
+		refused setup crio
+		grep -q -- "--replace" message
+		setup crio --replace >/dev/null
+		setup crio --remove >/dev/null
+		mv /etc/crio/crio.conf /etc/crio/crio.conf.d/99-nvidia.toml
+		refused setup crio --replace
+		grep -q "99-nvidia.toml" message
+		[[ $(ls /etc/crio/crio.conf.d) == 99-nvidia.toml ]]'
+}
+
+@test "Podman: the runtime is in a file of its own, and Podman knows it by its name" {
+	require_program podman
+	in_machine '
+		mount -t tmpfs tmpfs /var/lib/containers 2>/dev/null || { mkdir /var/lib/containers; }
+		known() { unset CONTAINERS_CONF; podman --runtime nvidia info --format "{{.Host.OCIRuntime.Name}} {{.Host.OCIRuntime.Path}}"; }
+		cp "$(command -v runc)" /run/bin/ctr-gpu-runtime
+		if known 2>/dev/null; then exit 1; fi
+		setup podman
+		[[ $(known) == "nvidia /run/bin/ctr-gpu-runtime" ]]
+		[[ $(podman info --format "{{.Host.OCIRuntime.Name}}") != nvidia ]]
+		setup podman --set-as-default
+		[[ $(podman info --format "{{.Host.OCIRuntime.Name}}") == nvidia ]]
+		setup podman --set-as-default | grep -q "everything is there"
+		setup podman --remove
+		if known 2>/dev/null; then exit 1; fi
+		[[ ! -e /etc/containers && ! -e /var/lib/ctr-gpu ]]'
+}
+
+@test "Podman: a user'\''s is the user'\''s" {
+	in_machine '
+		user() { setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_CONFIG_HOME -u XDG_STATE_HOME HOME=/run/home "$@"; }
+		mkdir /run/home
+		chown 54321 /run/home
+		chmod 755 /run
+		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime
+		grep -q "nvidia = " /run/home/.config/containers/containers.conf.d/99-ctr-gpu.conf
+		mkdir -p /etc/containers
+		printf "[engine.runtimes]\nnvidia = [\"/usr/bin/nvidia-container-runtime\"]\n" >/etc/containers/containers.conf
+		user ctr-gpu setup podman --remove
+		[[ -z $(find /run/home -name "*.conf") ]]
+		refused user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime
+		grep -q -- --replace message
+		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime --replace'
+}
