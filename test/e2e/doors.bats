@@ -1,0 +1,169 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# Whichever door a request comes through, the plan is the same: `--dry-run` of each prints it, byte for byte.
+
+load engines
+
+setup_file() {
+	require_root
+}
+
+# A bundle whose process has these variables, and before "--" the devices for which a CDI spec added hooks.
+prepare() {
+	local bundle=$BATS_TEST_TMPDIR/bundle hooks=() device
+
+	while [[ $1 != -- ]]; do
+		hooks+=("$1")
+		shift
+	done
+	shift
+	mkdir -p "$bundle/rootfs"
+	jq -n '{ociVersion: "1.0.2", root: {path: "rootfs"}, process: {args: ["sh"], env: $ARGS.positional}}' --args "$@" \
+		>"$bundle/config.json"
+	for device in "${hooks[@]}"; do
+		jq --arg device "$device" '.hooks.createRuntime += [
+			{path: "/usr/bin/ctr-gpu-hook", args: ["ctr-gpu-hook", "--device=" + $device, "createRuntime"], env: ["LANG=C"]}]' \
+			"$bundle/config.json" >"$bundle/new"
+		mv "$bundle/new" "$bundle/config.json"
+	done
+	jq -n --arg bundle "$bundle" '{ociVersion: "1.0.2", id: "doors", status: "creating", pid: 1, bundle: $bundle}' \
+		>"$bundle/state.json"
+}
+
+# The doors, each in its own words. What a request is made of is in $devices (a list), $capabilities and $requirement.
+
+door_configure() {
+	sandbox "$profile" ctr-gpu configure --dry-run --json --device="$devices" --capabilities="$capabilities" \
+		${requirement:+--require="$requirement"} /nowhere
+}
+
+door_configure_cdi_name() {
+	sandbox "$profile" ctr-gpu configure --dry-run --json --device="nvidia.com/gpu=${devices//,/,nvidia.com/gpu=}" \
+		--capabilities="$capabilities" ${requirement:+--require="$requirement"} /nowhere
+}
+
+door_list() {
+	sandbox "$profile" ctr-gpu list --json --device="$devices" --capabilities="$capabilities" ${requirement:+--require="$requirement"}
+}
+
+with_environment() {
+	prepare -- "$@" "NVIDIA_DRIVER_CAPABILITIES=$capabilities" ${requirement:+NVIDIA_REQUIRE_CUDA="$requirement"}
+}
+
+door_hook() {
+	with_environment "NVIDIA_VISIBLE_DEVICES=$devices"
+	sandbox "$profile" ctr-gpu-hook --dry-run createRuntime <"$BATS_TEST_TMPDIR/bundle/state.json"
+}
+
+door_nvidia_hook() {
+	with_environment "NVIDIA_VISIBLE_DEVICES=$devices"
+	sandbox "$profile" nvidia-container-runtime-hook --dry-run prestart <"$BATS_TEST_TMPDIR/bundle/state.json"
+}
+
+# The hook that a CDI spec adds for each device, as the first of them is run.
+door_cdi() {
+	local names
+
+	IFS=, read -ra names <<<"$devices"
+	prepare "${names[@]}" -- NVIDIA_VISIBLE_DEVICES=all NVIDIA_VISIBLE_DEVICES=void \
+		"NVIDIA_DRIVER_CAPABILITIES=$capabilities" ${requirement:+NVIDIA_REQUIRE_CUDA="$requirement"}
+	sandbox "$profile" ctr-gpu-hook --device="${names[0]}" --dry-run createRuntime <"$BATS_TEST_TMPDIR/bundle/state.json"
+}
+
+door_runtime() {
+	with_environment "NVIDIA_VISIBLE_DEVICES=$devices"
+	sandbox "$profile" ctr-gpu-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
+}
+
+door_nvidia_runtime() {
+	with_environment "NVIDIA_VISIBLE_DEVICES=$devices"
+	sandbox "$profile" nvidia-container-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
+}
+
+door_swarm() {
+	with_environment "DOCKER_RESOURCE_NVIDIA-GPU=$devices" NVIDIA_VISIBLE_DEVICES=all
+	sandbox "$profile" ctr-gpu-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
+}
+
+door_container_cli() {
+	local options
+
+	if [[ $capabilities == all ]]; then
+		options=(--compute --utility --video --graphics --display --ngx --compat32)
+	else
+		read -ra options <<<"--${capabilities//,/ --}"
+	fi
+	sandbox "$profile" nvidia-container-cli configure --dry-run --no-cgroups --ldconfig=@/sbin/ldconfig --device="$devices" \
+		"${options[@]}" ${requirement:+--require="$requirement"} --pid=1 "$BATS_TEST_TMPDIR/bundle/rootfs"
+}
+
+# agree DOOR…: these doors print the plan that the first prints, and that is one
+agree() {
+	local door plan=$BATS_TEST_TMPDIR/plan
+
+	"door_$1" >"$plan" 2>"$BATS_TEST_TMPDIR/errors" || { cat "$BATS_TEST_TMPDIR/errors"; return 1; }
+	jq --exit-status '.mounts | length > 0' "$plan" >/dev/null
+	for door in "${@:2}"; do
+		"door_$door" >"$BATS_TEST_TMPDIR/other" 2>"$BATS_TEST_TMPDIR/errors" || true
+		cmp "$plan" "$BATS_TEST_TMPDIR/other" && continue
+		echo "$1 and $door differ, on $profile, devices $devices, capabilities $capabilities, requirement $requirement"
+		diff "$plan" "$BATS_TEST_TMPDIR/other" | head -n 20
+		cat "$BATS_TEST_TMPDIR/errors"
+		return 1
+	done
+}
+
+# same PROFILE DEVICES [CAPABILITIES [REQUIREMENT]]: through every door; a name in a list of CDI's kind means the same name, and
+# a Swarm gives names but no numbers
+same() {
+	local profile=$1 devices=$2 capabilities=${3:-compute,utility} requirement=${4-}
+	local doors=(configure list hook nvidia_hook runtime nvidia_runtime cdi container_cli)
+
+	[[ $devices == all ]] || doors+=(configure_cdi_name)
+	[[ $devices == all || $devices =~ ^[0-9]+$ ]] || doors+=(swarm)
+	agree "${doors[@]}"
+}
+
+uuid() {
+	jq -r ".native.gpus[$2].uuid" "$e2e/../hosts/profiles/$1.json"
+}
+
+@test "one adapter under WSL2" {
+	same wsl-nvidia all
+	same wsl-nvidia 0
+	same wsl-nvidia 0000:01:00.0 all
+}
+
+@test "two vendors under WSL2" {
+	same wsl-hybrid all
+	same wsl-hybrid 0 compute,utility,video,graphics
+	same wsl-hybrid 1
+	same wsl-hybrid 1,0
+}
+
+@test "a Hyper-V guest without libdxcore" {
+	same hyperv-no-libdxcore all
+	same hyperv-no-libdxcore 0 compute
+}
+
+@test "four GPUs of a native driver" {
+	same native-four all
+	same native-four 2 compute
+	same native-four 3,1 all
+	same native-four "$(uuid native-four 2)" utility 'driver>=500'
+}
+
+@test "parts of GPUs" {
+	same native-mig all
+	same native-mig 1:1
+	same native-mig MIG-GPU-b703df58-2273-35fb-29be-3f6c49b83a96/2/0,MIG-00020001-2273-35fb-29be-3f6c49b83a96
+}
+
+@test "a driver at another place, a fabric, and both kinds of driver at once" {
+	same native-prefix 0 graphics,display
+	same native-fabric all
+	same native-and-dxg all
+	same native-and-dxg 0
+}
