@@ -115,11 +115,25 @@ agree() {
 	done
 }
 
+# refuse CODE DOOR…: these doors print no plan, and say this of the reason
+refuse() {
+	local code=$1 door
+
+	for door in "${@:2}"; do
+		! "door_$door" >"$BATS_TEST_TMPDIR/other" 2>"$BATS_TEST_TMPDIR/errors"
+		[[ ! -s $BATS_TEST_TMPDIR/other ]] && grep -qF "[$code]" "$BATS_TEST_TMPDIR/errors" && continue
+		echo "$door:" && cat "$BATS_TEST_TMPDIR/other" "$BATS_TEST_TMPDIR/errors"
+		return 1
+	done
+}
+
+all_doors=(configure list hook nvidia_hook runtime nvidia_runtime cdi container_cli)
+
 # same PROFILE DEVICES [CAPABILITIES [REQUIREMENT]]: through every door; a name in a list of CDI's kind means the same name, and
 # a Swarm gives names but no numbers
 same() {
 	local profile=$1 devices=$2 capabilities=${3:-compute,utility} requirement=${4-}
-	local doors=(configure list hook nvidia_hook runtime nvidia_runtime cdi container_cli)
+	local doors=("${all_doors[@]}")
 
 	[[ $devices == all ]] || doors+=(configure_cdi_name)
 	[[ $devices == all || $devices =~ ^[0-9]+$ ]] || doors+=(swarm)
@@ -166,4 +180,12 @@ uuid() {
 	same native-fabric all
 	same native-and-dxg all
 	same native-and-dxg 0
+}
+
+@test "what a host cannot give, no door gives" {
+	local profile=native-four devices=7 capabilities=compute requirement=
+
+	refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
+	devices=0 requirement='driver>=9999'
+	refuse E_REQUIREMENT "${all_doors[@]}"
 }
