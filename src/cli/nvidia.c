@@ -168,15 +168,34 @@ void nvidia_take_mig(const char *option, const char *value, unsigned right, unsi
 	*rights |= right;
 }
 
+/*
+ * That it failed is no error: without the modules the rest says what is missing, and in a user namespace nobody could have
+ * loaded them.
+ */
+static void load(struct session *session)
+{
+	int result;
+
+	result = ctr_gpu_load_new(session->context, 0, &session->load);
+	if (!result)
+		result = ctr_gpu_load_apply(session->load);
+	if (result)
+		session_remark(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(result), ctr_gpu_context_message(session->context));
+}
+
 int nvidia_open(struct session *session, const struct nvidia *nvidia)
 {
 	int status;
 
 	session->mute = true;
 	status = session_open(session, &nvidia->globals);
-	for (size_t i = 0; !status && nvidia->ignored[i]; i++)
+	if (status)
+		return status;
+	for (size_t i = 0; nvidia->ignored[i]; i++)
 		session_remark(session, "%s is not needed", nvidia->ignored[i]);
-	return status;
+	if (nvidia->load_kmods)
+		load(session);
+	return 0;
 }
 
 int nvidia_plan(struct session *session, const struct request_options *request)

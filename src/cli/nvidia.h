@@ -36,7 +36,7 @@ void nvidia_begin(const char *class);
 /** Parses the options of a command; what is wrong with them ends the process. */
 void nvidia_parse(const struct argp *argp, int argc, char **argv, void *input);
 
-/** session_open() for these programs: warnings go to the log and nowhere else. */
+/** session_open() for these programs: warnings go to the log and nowhere else. Then does what --load-kmods asks for. */
 int nvidia_open(struct session *session, const struct nvidia *nvidia);
 
 /** request_plan(), an errno of which is a "detection error". */

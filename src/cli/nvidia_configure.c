@@ -162,24 +162,14 @@ static int apply(struct session *session, const struct configure *configure)
 	return session_check(session, ctr_gpu_plan_apply(session->context, session->plan, session->container));
 }
 
-/*
- * What --load-kmods asks for takes capabilities that are given up next. That it failed is no error: without the modules the
- * rest says what is missing, and in a user namespace nobody could have loaded them.
- */
-static int load(const struct nvidia *nvidia)
+/* What --load-kmods asks for takes capabilities that are given up next. */
+static int load(struct nvidia *nvidia)
 {
 	_cleanup_session_ struct session session = {0};
-	int result, status;
+	int status = nvidia_open(&session, nvidia);
 
-	status = nvidia_open(&session, nvidia);
-	if (status)
-		return status;
-	result = ctr_gpu_load_new(session.context, 0, &session.load);
-	if (!result)
-		result = ctr_gpu_load_apply(session.load);
-	if (result)
-		session_remark(&session, "--load-kmods: [%s] %s", ctr_gpu_error_name(result), ctr_gpu_context_message(session.context));
-	return 0;
+	nvidia->load_kmods = false;
+	return status;
 }
 
 /* A file that is named from the working directory, which is about to be left. */
@@ -236,6 +226,7 @@ static int run(struct nvidia *nvidia, struct configure *configure)
 	int status;
 
 	status = complete(&configure->request);
+	nvidia->load_kmods = nvidia->load_kmods && !configure->dry_run;
 	if (!status && !configure->dry_run)
 		status = prepare(nvidia, &log);
 	if (!status)

@@ -282,6 +282,29 @@ nodes() {
 	expect "done        node /dev/nvidia0"
 }
 
+@test "nvidia-container-cli does it where it is told to" {
+	run on native-nvidia '
+		unload nvidia nvidia-uvm
+		rm -rf /dev/nvidia*
+		! nvidia-container-cli info || exit
+		nvidia-container-cli --load-kmods configure --dry-run --device=all /nowhere >/dev/null || true
+		[[ ! -e $work/loaded ]] || exit
+		mkdir -p "$work/rootfs"
+		FROM_OUTSIDE=1 nvidia-container-cli --load-kmods configure --no-cgroups --device=all --utility "$work/rootfs"
+		find "$work/rootfs/dev" -name "nvidia*"
+		cat "$work/loaded" "$work/calls"'
+	expect_status 0
+	expect "nvidia-container-cli: initialization error: "
+	expect_line "$BATS_TEST_TMPDIR/work/rootfs/dev/nvidia0"
+	expect_line "nvidia"
+	expect_line "nvidia-uvm"
+	expect_not FROM_OUTSIDE
+	run on native-nvidia 'unload nvidia-uvm; modprobe_is "exit 1"; nvidia-container-cli -k -d /dev/stderr info'
+	expect_status 0
+	expect "nvidia-container-cli: debug: --load-kmods: [E_KERNEL_MODULE] cannot load the module nvidia-uvm"
+	expect_line "NVRM version:   580.159.04"
+}
+
 @test "the hook has nothing of this" {
 	run nm "$CTR_GPU_BUILD/bin/ctr-gpu-hook"
 	expect_status 0
