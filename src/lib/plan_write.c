@@ -153,12 +153,22 @@ static int write_json(const struct plan *plan, FILE *file)
 				 file);
 }
 
+/* One file may go to several places of a container. */
+static bool is_listed(const struct plan *plan, size_t number)
+{
+	for (size_t i = 0; i < number; i++)
+		if (streq(plan->mounts[i].source, plan->mounts[number].source))
+			return true;
+	return false;
+}
+
 static int write_paths(const struct plan *plan, FILE *file)
 {
 	for (size_t i = 0; i < plan->device_count; i++)
 		(void)fprintf(file, "%s\n", plan->devices[i].path);
 	for (size_t i = 0; i < plan->mount_count; i++)
-		(void)fprintf(file, "%s\n", plan->mounts[i].source);
+		if (!is_listed(plan, i))
+			(void)fprintf(file, "%s\n", plan->mounts[i].source);
 	return report_finish(file);
 }
 
@@ -194,7 +204,7 @@ int ctr_gpu_plan_write_files(const struct ctr_gpu_plan *plan, unsigned kinds, FI
 	for (size_t i = 0; (kinds & CTR_GPU_FILES_DEVICES) && i < plan->data.device_count; i++)
 		(void)fprintf(file, "%s\n", plan->data.devices[i].path);
 	for (size_t i = 0; i < plan->data.mount_count; i++)
-		if (kinds & kind_of[plan->data.mounts[i].kind])
+		if ((kinds & kind_of[plan->data.mounts[i].kind]) && !is_listed(&plan->data, i))
 			write_files(&plan->data, &plan->data.mounts[i], file);
 	return report_finish(file);
 }
