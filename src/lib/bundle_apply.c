@@ -122,17 +122,17 @@ static bool has_mount_over_loader_files(const struct bundle_apply *apply)
 	return false;
 }
 
-static bool is_symlink(const struct bundle_apply *apply, const char *name)
+static bool etc_is_symlink(const struct bundle_apply *apply)
 {
 	struct stat st;
 
-	return fstatat(apply->rootfs.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+	return fstatat(apply->rootfs.fd, "etc", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
 /* Why the root filesystem must be left alone until it is the container's; NULL if it need not. */
 static const char *find_obstacle(struct bundle_apply *apply)
 {
-	if (has_mount_over_loader_files(apply) || is_symlink(apply, "etc"))
+	if (has_mount_over_loader_files(apply) || etc_is_symlink(apply))
 		return "something is mounted over the loader's files";
 	if (!find_owner(apply))
 		return "the container's user namespace is somebody else's";
@@ -165,27 +165,17 @@ static int write_root(struct bundle_apply *apply)
 	return r == 0 ? root_writer_make_loader_files(&writer) : r;
 }
 
-/* runc before 1.5 (CVE-2026-41579) and crun 1.8 follow the symlink to wherever it leads on the host, and make devices there. */
-static int check_dev(const struct bundle_apply *apply)
-{
-	if (!apply->plan->device_count || !is_symlink(apply, "dev"))
-		return 0;
-	return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS,
-		       "/dev of the image is a symlink, through which a runtime may make devices on the host.\n"
-		       "Make it a directory.");
-}
-
 /* One that cannot be opened is the runtime's to complain about. */
 static int change_root(struct bundle_apply *apply)
 {
 	const char *path = apply->bundle->config.root, *obstacle;
 	int r;
 
+	if (!apply->plan->library_dir_count && !apply->plan->symlink_count)
+		return 0;
 	if (rootfs_open(apply->bundle->directory, path, &apply->rootfs) < 0)
 		return 0;
 	r = container_check_root(apply->rootfs.fd, path, apply->err);
-	if (r == 0)
-		r = check_dev(apply);
 	if (r != 0)
 		return r;
 	obstacle = find_obstacle(apply);
@@ -209,7 +199,7 @@ static void need_hook(struct bundle_apply *apply)
 
 /*
  * crun 1.8 cannot bind "linux.devices" for a user who has no user namespace yet; and where the image's /dev is not covered,
- * runtimes leave a file of the image in a device's place.
+ * runtimes leave a file of the image in a device's place, and follow a symlink in the place of /dev to wherever it leads.
  */
 static bool may_list_devices(const struct ctr_gpu_bundle *bundle)
 {

@@ -6,7 +6,10 @@
  * process is made until it has ended. Programs get an OCI state on their standard input, as a hook does, and may have
  * {pid}, {rootfs} and {cgroup} (version 1: its devices.allow; version 2: its directory) among their arguments.
  *
- *	measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]… -- CASE [-- CASE]…
+ *	measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]… [-b] [-k SCRIPT] -- CASE [-- CASE]…
+ *
+ * With -b the programs are runtimes: there is only a bundle, {bundle}, for a container to be called {id}. After the clock has
+ * stopped, a shell runs SCRIPT with that name as its first argument.
  *
  * CASE is "AT-ONCE IMAGE PROGRAM [ARGUMENT…]": so many processes at once, each in a container of its own. PATHs must be in
  * the container afterwards. Prints for every case, separated by tabs: the median and the median absolute deviation of
@@ -42,7 +45,8 @@ struct bench_case {
 
 struct bench {
 	unsigned rounds;
-	const char *directory, *config;
+	const char *directory, *config, *cleanup;
+	bool only_bundle;
 	const char *expected[EXPECTED_MAX];
 	size_t expected_count;
 	struct bench_case cases[CASES_MAX];
@@ -53,7 +57,7 @@ struct bench {
 /* A process that is to be started: everything it needs is made before the clock runs. */
 struct start {
 	struct target target;
-	char rootfs[TARGET_PATH_MAX + 8], cgroup[TARGET_PATH_MAX + 16], pid[16];
+	char rootfs[TARGET_PATH_MAX + 8], cgroup[TARGET_PATH_MAX + 16], pid[16], id[32];
 	char *argv[ARGUMENTS_MAX + 1];
 	int state;
 	pid_t process;
@@ -82,6 +86,10 @@ static char *fill_in(struct start *start, char *argument)
 		return start->rootfs;
 	if (strcmp(argument, "{cgroup}") == 0)
 		return start->cgroup;
+	if (strcmp(argument, "{bundle}") == 0)
+		return start->target.bundle;
+	if (strcmp(argument, "{id}") == 0)
+		return start->id;
 	return argument;
 }
 
@@ -104,7 +112,9 @@ static void prepare(struct bench *bench, const struct bench_case *bench_case, st
 {
 	size_t i;
 
-	target_start(bench->directory, bench->next_target++, bench_case->image, bench->config, &start->target);
+	(bench->only_bundle ? target_prepare : target_start)(bench->directory, bench->next_target, bench_case->image, bench->config,
+							    &start->target);
+	snprintf(start->id, sizeof(start->id), "bench-%u", bench->next_target++);
 	snprintf(start->pid, sizeof(start->pid), "%d", start->target.pid);
 	snprintf(start->rootfs, sizeof(start->rootfs), "%s/rootfs", start->target.bundle);
 	snprintf(start->cgroup, sizeof(start->cgroup), "%s/devices.allow", start->target.cgroup);
@@ -146,10 +156,23 @@ static void check_result(const struct bench *bench, const struct start *start)
 	struct stat st;
 
 	for (size_t i = 0; i < bench->expected_count; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/root%s%s", start->target.pid, start->rootfs, bench->expected[i]);
+		snprintf(path, sizeof(path), "/proc/%d/root%s%s", start->target.pid ? start->target.pid : getpid(), start->rootfs,
+			 bench->expected[i]);
 		if (stat(path, &st) < 0)
 			err(1, "%s did not bring %s", start->argv[0], bench->expected[i]);
 	}
+}
+
+static void clean_up(const struct bench *bench, const struct start *start)
+{
+	pid_t pid = bench->cleanup ? vfork() : -1;
+
+	if (pid == 0) {
+		execl("/bin/sh", "sh", "-c", bench->cleanup, "sh", start->id, (char *)NULL);
+		_exit(127);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
 }
 
 static double run_once(struct bench *bench, struct bench_case *bench_case)
@@ -171,6 +194,7 @@ static double run_once(struct bench *bench, struct bench_case *bench_case)
 	end = now();
 	for (unsigned i = 0; i < count; i++) {
 		check_result(bench, &starts[i]);
+		clean_up(bench, &starts[i]);
 		close(starts[i].state);
 		target_stop(&starts[i].target);
 	}
@@ -220,20 +244,24 @@ static void read_options(struct bench *bench, int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "+r:d:c:e:")) != -1) {
+	while ((option = getopt(argc, argv, "+r:d:c:e:k:b")) != -1) {
 		if (option == 'r')
 			bench->rounds = (unsigned)atoi(optarg);
 		else if (option == 'd')
 			bench->directory = optarg;
 		else if (option == 'c')
 			bench->config = optarg;
+		else if (option == 'k')
+			bench->cleanup = optarg;
+		else if (option == 'b')
+			bench->only_bundle = true;
 		else if (option == 'e' && bench->expected_count < EXPECTED_MAX)
 			bench->expected[bench->expected_count++] = optarg;
 		else
 			exit(2);
 	}
 	if (bench->rounds == 0 || !bench->directory || !bench->config || optind >= argc)
-		errx(2, "usage: measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]... -- CASE [-- CASE]...");
+		errx(2, "usage: measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]... [-b] [-k SCRIPT] -- CASE [-- CASE]...");
 }
 
 int main(int argc, char **argv)

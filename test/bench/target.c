@@ -48,18 +48,26 @@ static void mount_or_die(const char *source, const char *target, const char *typ
 		err(1, "mount %s on %s (%s)", type ? type : "", target, options ? options : "");
 }
 
-/* The mounts of a container: runc takes the host's as slaves, then makes the root and what is in it. */
-static void mount_root(const struct target *target, const char *image)
+static void mount_overlay(const struct target *target, const char *image)
 {
-	char root[TARGET_PATH_MAX], path[TARGET_PATH_MAX], upper[TARGET_PATH_MAX], work[TARGET_PATH_MAX];
+	char root[TARGET_PATH_MAX], upper[TARGET_PATH_MAX], work[TARGET_PATH_MAX];
 	char options[4 * TARGET_PATH_MAX];
 
-	mount_or_die(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL);
 	format(root, target->bundle, "rootfs");
 	format(upper, target->bundle, "upper");
 	format(work, target->bundle, "work");
 	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s", image, upper, work);
 	mount_or_die("overlay", root, "overlay", 0, options);
+}
+
+/* The mounts of a container: runc takes the host's as slaves, then makes the root and what is in it. */
+static void mount_root(const struct target *target, const char *image)
+{
+	char root[TARGET_PATH_MAX], path[TARGET_PATH_MAX];
+
+	mount_or_die(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL);
+	mount_overlay(target, image);
+	format(root, target->bundle, "rootfs");
 	format(path, root, "proc");
 	mount_or_die("proc", path, "proc", 0, NULL);
 	format(path, root, "dev");
@@ -160,6 +168,13 @@ void target_start(const char *directory, unsigned number, const char *image, con
 	*ret = target;
 }
 
+void target_prepare(const char *directory, unsigned number, const char *image, const char *config, struct target *ret)
+{
+	*ret = (struct target){ 0 };
+	make_bundle(directory, number, config, ret);
+	mount_overlay(ret, image);
+}
+
 static void remove_tree(const char *path)
 {
 	pid_t pid = vfork();
@@ -171,8 +186,21 @@ static void remove_tree(const char *path)
 	waitpid(pid, NULL, 0);
 }
 
+static void remove_prepared(const struct target *target)
+{
+	char root[TARGET_PATH_MAX];
+
+	format(root, target->bundle, "rootfs");
+	umount2(root, MNT_DETACH);
+	remove_tree(target->bundle);
+}
+
 void target_stop(struct target *target)
 {
+	if (!target->pid) {
+		remove_prepared(target);
+		return;
+	}
 	kill(target->pid, SIGKILL);
 	waitpid(target->pid, NULL, 0);
 	/* The cgroup is busy until the kernel has done away with the process. */

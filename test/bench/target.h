@@ -11,7 +11,7 @@
 enum { TARGET_PATH_MAX = 1024 };
 
 struct target {
-	pid_t pid;
+	pid_t pid; /* 0: there is none */
 	char bundle[TARGET_PATH_MAX]; /* has rootfs/ and config.json */
 	char cgroup[TARGET_PATH_MAX]; /* its directory in the devices hierarchy */
 };
@@ -27,5 +27,10 @@ struct target {
  */
 void target_start(const char *directory, unsigned number, const char *image, const char *config, struct target *ret);
 
-/** Ends the process and removes what target_start() made. */
+/**
+ * target_prepare() - only what an engine makes before it calls a runtime: the bundle, and its root filesystem in our namespace
+ */
+void target_prepare(const char *directory, unsigned number, const char *image, const char *config, struct target *ret);
+
+/** Ends the process and removes what was made. */
 void target_stop(struct target *target);
