@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -62,6 +63,32 @@ static bool may_have_device_rules(void)
 
 	return geteuid() == 0 && fd_read_file_at(AT_FDCWD, "/proc/self/uid_map", ID_MAP_MAX, &map, NULL) == 0 &&
 	       sscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && count == ~0U;
+}
+
+/* "slice:prefix:name", as opposed to a path. */
+static bool is_systemd_scope(const json_t *tree)
+{
+	const char *path = json_string_value(json_object_get(json_object_get(tree, "linux"), "cgroupsPath"));
+
+	return path && path[0] != '/' && strchr(path, ':');
+}
+
+/*
+ * runc tells systemd of a device by its name in /dev/char, and leaves out what has none (libcontainer/cgroups/systemd/
+ * common.go); then systemd's next daemon-reload takes it away. udev makes these names, but not for NVIDIA's nodes.
+ */
+static bool is_hidden_from_systemd(const struct bundle_apply *apply)
+{
+	char name[64];
+
+	for (size_t i = 0; i < apply->plan->device_count && is_systemd_scope(apply->bundle->tree); i++) {
+		const dev_t number = apply->plan->devices[i].number;
+
+		(void)snprintf(name, sizeof(name), "/dev/char/%u:%u", major(number), minor(number));
+		if (access(name, F_OK) < 0)
+			return true;
+	}
+	return false;
 }
 
 /* ---- the root filesystem ---- */
@@ -195,6 +222,8 @@ static void need_hook(struct bundle_apply *apply)
 		apply->hook_reason = "there is something to cover in /proc";
 	else if (plan->device_count && !oci_edit_has_device_rules(apply->bundle->tree) && may_have_device_rules())
 		apply->hook_reason = "the engine has no device rules to add to";
+	else if (is_hidden_from_systemd(apply) && may_have_device_rules())
+		apply->hook_reason = "systemd does not know the devices";
 }
 
 /*

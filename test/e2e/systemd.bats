@@ -177,9 +177,10 @@ hwrng_is() {
 	inside test -e "$(drop_in)"
 }
 
-# engine NAME COMMAND…: a container in a scope that the engine asked systemd for
+# engine NAME COMMAND…: a container in a scope that the engine asked systemd for; $edits of its configuration
+edits=.
 engine() {
-	local name=$1 bundle=/run/bundle-$1
+	local name=$1 id=$1$BATS_TEST_NUMBER bundle=/run/bundle-$1-$BATS_TEST_NUMBER
 	shift
 
 	command -v "$name" >/dev/null || skip "needs $name"
@@ -189,10 +190,10 @@ engine() {
 	inside cp /bin/busybox "$bundle/rootfs/bin/sleep"
 	inside sh -c 'cd "$1" && runc spec && jq ".process.terminal = false | .process.args = [\"/bin/sleep\", \"600\"] |
 		del(.process.rlimits) | .linux.namespaces |= map(select(.type != \"network\")) |
-		.linux.cgroupsPath = \"system.slice:test:$2\"" config.json >new && mv new config.json' sh "$bundle" "$name"
-	inside sh -c 'cd "$1" && shift && exec "$@" </dev/null >/dev/null' sh "$bundle" "$@" --systemd-cgroup run -d "test-$name"
-	member=$(inside "$name" state "test-$name" | jq .pid)
-	unit=test-$name.scope
+		.linux.cgroupsPath = \"system.slice:test:$2\" | $3" config.json >new && mv new config.json' sh "$bundle" "$id" "$edits"
+	inside sh -c 'cd "$1" && shift && exec "$@" </dev/null >/dev/null' sh "$bundle" "$@" --systemd-cgroup run -d "$id"
+	member=$(inside "$name" state "$id" | jq .pid)
+	unit=test-$id.scope
 	find_group
 	[[ $group == *$unit* ]]
 }
@@ -219,5 +220,33 @@ engine() {
 	inside systemctl daemon-reload
 	hwrng_is open
 	inside systemctl daemon-reexec
+	hwrng_is open
+}
+
+# In the world there is no GPU: the shim writes the configuration on a simulated host, and what of it is systemd's business is run
+# in the world.
+@test "a container of runc has the device from ctr-gpu-runtime, and keeps it" {
+	local build=${CTR_GPU_BUILD:-$BATS_TEST_DIRNAME/../../build} bundle=$BATS_TEST_TMPDIR/bundle
+
+	command -v runc >/dev/null || skip "needs runc"
+	command -v jq >/dev/null || skip "needs jq"
+	mkdir -p "$bundle/rootfs/etc"
+	(cd "$bundle" && runc spec && jq '.process.env += ["NVIDIA_VISIBLE_DEVICES=all"] | .root.readonly = false
+		| .linux.cgroupsPath = "system.slice:test:runc"' config.json >new && mv new config.json)
+	# shellcheck disable=SC2016
+	CTR_GPU_BUILD=$build "$BATS_TEST_DIRNAME/sandbox" wsl-nvidia -- bash -c '
+		mkdir -p /etc/ctr-gpu /dev/char && ln -s ../dxg /dev/char/10:183 && echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+		"$1/bin/ctr-gpu-runtime" create --bundle "$2" container && jq -e "has(\"hooks\") | not" "$2/config.json" >/dev/null &&
+			jq "{devices: .linux.devices, rules: .linux.resources.devices}" "$2/config.json" >/dev/fd/4 && rm /dev/char/10:183 &&
+			"$1/bin/ctr-gpu-runtime" create --bundle "$2" container && jq -e "has(\"hooks\")" "$2/config.json" >/dev/null
+	' shim "$build" "$bundle" 4>"$bundle/written" 3>&-
+	inside mkdir -p /dev/char
+	inside ln -s ../hwrng /dev/char/10:183
+	edits=$(jq --raw-output '".linux.devices = \(.devices) | .linux.resources.devices = \(.rules)"' "$bundle/written")
+	engine runc runc
+	hwrng_is open
+	run inside test -e "$(drop_in)"
+	[ "$status" -eq 1 ]
+	inside systemctl daemon-reload
 	hwrng_is open
 }
