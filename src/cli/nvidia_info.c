@@ -76,6 +76,13 @@ static void fill_row(struct row *row, const struct ctr_gpu_adapter *adapter, con
 	row->architecture = driver->architecture ? driver->architecture : unknown;
 }
 
+/* Names are the driver's, and not to be trusted with a terminal. */
+static void print_value(const char *text)
+{
+	for (; *text; text++)
+		(void)fputc(iscntrl((unsigned char)*text) ? '?' : *text, stdout);
+}
+
 static void print_row(const struct row *row, bool csv)
 {
 	const struct {
@@ -89,9 +96,12 @@ static void print_row(const struct row *row, bool csv)
 		(void)fputc('\n', stdout);
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		if (csv)
-			(void)printf("%s%s", i > 0 ? "," : "", fields[i].value);
+			(void)fputs(i > 0 ? "," : "", stdout);
 		else
-			(void)printf("%-15s %s\n", fields[i].label, fields[i].value);
+			(void)printf("%-15s ", fields[i].label);
+		print_value(fields[i].value);
+		if (!csv)
+			(void)fputc('\n', stdout);
 	}
 	if (csv)
 		(void)fputc('\n', stdout);

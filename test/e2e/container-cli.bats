@@ -167,6 +167,13 @@ Device Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture
 	expect_line "Device Minor:   N/A"
 }
 
+@test "info lets nothing of a driver's name reach the terminal but what can be read" {
+	run sandbox native-nvidia bash -c 'file=$(echo /proc/driver/nvidia/gpus/*/information)
+		sed "s/H200/\x1b[31mH200/" "$file" >/run/information && mount --bind /run/information "$file" && exec "$0" info' "$(cli)"
+	expect_status 0
+	expect_line "Model:          NVIDIA ?[31mH200"
+}
+
 @test "list: everything, or the kinds that are asked for" {
 	on native-nvidia list
 	expect_status 0
