@@ -12,6 +12,7 @@
 #include "cli/diff.h"
 #include "cli/journal.h"
 #include "cli/output.h"
+#include "cli/setup_cdi.h"
 #include "cli/verbs.h"
 
 enum {
@@ -142,15 +143,17 @@ static int no_memory(void)
 	return output_complain("there is no memory left");
 }
 
-static int find_runtime(struct setup *setup)
+char *setup_find_program(const char *name)
 {
 	_cleanup_free_ char *self = realpath("/proc/self/exe", NULL);
-	char *slash;
+	char *path;
 
-	if (setup->runtime_given)
-		setup->runtime = strdup(setup->runtime_given);
-	else if (self && (slash = strrchr(self, '/')) && asprintf(&setup->runtime, "%.*s/ctr-gpu-runtime", (int)(slash - self), self) < 0)
-		setup->runtime = NULL;
+	return !self || asprintf(&path, "%.*s/%s", (int)(strrchr(self, '/') - self), self, name) < 0 ? NULL : path;
+}
+
+static int find_runtime(struct setup *setup)
+{
+	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : setup_find_program("ctr-gpu-runtime");
 	if (!setup->runtime)
 		return no_memory();
 	if (setup->remove || access(setup->runtime, X_OK) == 0)
@@ -347,6 +350,11 @@ static int do_file(struct setup *setup, struct change *change)
 	if (text_set(&change->to, change->file.text.data, change->file.text.size) < 0)
 		return no_memory();
 	status = setup->remove ? remove_all(setup, change) : put_all(setup, change);
+	if (status)
+		return status;
+	/* With a file of its own the user wants that file and nothing else. */
+	if (!setup->config)
+		status = setup->remove ? setup_cdi_remove(setup, &change->journal) : setup_cdi_put(setup, &change->journal);
 	if (status)
 		return status;
 	changed = is_changed(change);

@@ -50,6 +50,9 @@ extern const struct setup_engine setup_containerd, setup_crio, setup_docker, set
 /** A remark for the user, indented behind the name of the engine. */
 void setup_say(const struct setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/** The path of a program of ours that is installed beside this one, owned by the caller; NULL without memory. */
+char *setup_find_program(const char *name);
+
 /** For an editor of TOML: says why it failed. @r: what it returned. */
 int setup_check_toml(const struct setup *setup, int r, const char *table);
 

@@ -11,10 +11,6 @@ setup_file() {
 	require_program dockerd
 }
 
-teardown_file() {
-	docker_stop
-}
-
 # machine COMMAND…: where /etc, /var/lib, /run and processes are ours alone, in an empty directory on a disk
 machine() {
 	mkdir -p "$BATS_TEST_TMPDIR/machine"
@@ -327,43 +323,104 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup docker | grep -qF "next: systemctl restart docker"'
 }
 
-# in_daemon COMMAND…: in the namespaces of the sandbox's dockerd
-in_daemon() {
-	local pid
-	pid=$(pgrep --full -- "--pidfile $(engine_directory docker)/pid" | while read -r pid; do
-		[[ $(cat "/proc/$pid/comm") == dockerd ]] && echo "$pid"
-	done)
-
-	PATH=$CTR_GPU_BUILD/bin:$PATH nsenter --target "$pid" --mount --pid "$@" 3>&-
-}
-
-@test "dockerd takes what was written, with no more than a reload" {
+# gpu_machine SCRIPT: a script on a simulated host with a GPU, whose /etc and /var/lib/ctr-gpu are ours alone; $1 is a directory
+# on a disk, $2 an image
+gpu_machine() {
 	local directory
 
-	directory=$(engine_directory docker)
-	docker_start wsl-nvidia
-	docker_image debian
-	in_daemon mount -t tmpfs tmpfs /var/lib
-	run in_daemon ctr-gpu setup docker --runtime="$(command -v runc)"
+	directory=$(engine_directory gpu-machine)
+	mkdir -p "$directory/docker"
+	sandbox wsl-nvidia bash -ec '
+		mkdir -p /run/upper /run/work /run/lib
+		mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc
+		rm -rf /etc/docker /etc/containers/containers.conf* /etc/cdi
+		if [[ -e /var/lib/ctr-gpu ]]; then exit 1; fi
+		mkdir -p /var/lib/ctr-gpu
+		mount -t tmpfs tmpfs /var/lib/ctr-gpu
+		# The daemon, with no more of its own than keeps it apart from others.
+		docker_daemon() {
+			DOCKER_HOST=unix://$1/docker/socket
+			export DOCKER_HOST
+			dockerd --data-root "$1/docker/data" --exec-root "$1/docker/exec" --host "$DOCKER_HOST" --pidfile "$1/docker/pid" \
+				--iptables=false --ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
+				--exec-opt native.cgroupdriver=cgroupfs >"$1/docker/log" 2>&1 &
+			for _ in {1..200}; do
+				docker version >/dev/null 2>&1 && return
+				sleep 0.05
+			done
+			cat "$1/docker/log"
+			return 1
+		}
+		'"$1" gpu_machine "$directory" "$(image debian)"
+	rmdir /var/lib/ctr-gpu
+}
+
+@test "Docker: what was written makes --runtime=nvidia work after no more than a reload, and is gone after --remove" {
+	run gpu_machine '
+		docker_daemon "$1"
+		tar -C "$2" -c . | docker import - debian >/dev/null
+		if docker run --rm --runtime=nvidia debian true 2>/dev/null; then exit 1; fi
+		ctr-gpu setup docker
+		jq -c . /etc/docker/daemon.json
+		ls /etc/cdi
+		kill -HUP "$(<"$1/docker/pid")"
+		for _ in {1..100}; do
+			[[ $(docker info --format "{{json .Runtimes.nvidia}}") == null ]] || break
+			sleep 0.05
+		done
+		docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all debian probe
+		ctr-gpu setup docker
+		ctr-gpu setup docker --remove
+		[[ ! -e /etc/docker/daemon.json && ! -e /etc/cdi ]]
+		echo gone'
 	expect_status 0
-	expect "$directory/daemon.json: runtimes/nvidia written"
-	expect_not "features/cdi"
+	expect "runtimes/nvidia written"
+	# 20.10 has no CDI; the daemon was asked.
+	expect_line "{\"runtimes\":{\"nvidia\":{\"path\":\"$CTR_GPU_BUILD/bin/ctr-gpu-runtime\"}}}"
 	expect "next: kill -HUP "
-	run docker run --rm --runtime=nvidia debian true
-	[[ $status -ne 0 ]]
-	kill -HUP "$(dockerd_pid)"
-	for _ in {1..100}; do
-		[[ $(docker info --format '{{json .Runtimes.nvidia}}') == null ]] || break
-		sleep 0.05
-	done
-	run docker run --rm --runtime=nvidia debian sh -c 'echo runs'
-	expect_line runs
-	run in_daemon ctr-gpu setup docker --runtime="$(command -v runc)"
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
 	expect "everything is there"
-	expect_not "next:"
-	in_daemon ctr-gpu setup docker --remove
-	[[ $(<"$directory/daemon.json") == '{}' ]]
-	docker_stop
+	expect_line gone
+}
+
+@test "Podman: what was written makes --runtime=nvidia and --device nvidia.com/gpu=all work" {
+	podman_configure "$(engine_directory gpu-machine)"
+	run gpu_machine '
+		grep -v hooks_dir "$1/containers.conf" >/run/containers.conf
+		mkdir -p /etc/containers
+		cp /run/containers.conf /etc/containers/containers.conf
+		export CONTAINERS_STORAGE_CONF=$1/storage.conf
+		container() { memlock podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --rm "$@" debian probe; }
+		tar -C "$2" -c . | podman import --quiet - debian >/dev/null
+		ctr-gpu setup podman
+		echo "== runtime"
+		container --runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all
+		echo "== device"
+		container --runtime crun --device nvidia.com/gpu=all
+		ctr-gpu setup docker
+		ctr-gpu setup podman --remove
+		[[ -e /etc/cdi ]]
+		ctr-gpu setup docker --remove
+		[[ ! -e /etc/cdi && ! -e /etc/containers/containers.conf.d ]]
+		cmp /run/containers.conf /etc/containers/containers.conf
+		echo gone'
+	expect_status 0
+	expect "CDI spec of nvidia.com/gpu written"
+	[[ $(grep -cxF "cuInit=0" <<<"$output") -eq 2 ]]
+	expect_line gone
+}
+
+@test "a CDI spec of somebody else'\''s is left alone, and none is written beside it" {
+	run gpu_machine '
+		mkdir /etc/cdi
+		echo "kind: nvidia.com/gpu" >/etc/cdi/nvidia.yaml
+		ctr-gpu setup crio
+		ctr-gpu setup crio --remove
+		ls /etc/cdi'
+	expect_status 0
+	expect_not "CDI spec of nvidia.com/gpu"
+	expect_line nvidia.yaml
 }
 
 @test "every option of --help is in the manual, and a command line that makes no sense is status 2" {
