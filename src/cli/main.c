@@ -20,7 +20,7 @@ const struct verb verbs[] = {
 	{"load", "", "Load NVIDIA's kernel modules, make their device nodes", verb_load},
 	{"setup", " ENGINE", "Make a container engine ready", verb_setup},
 	{"refresh", "", "Do what a boot or a change of GPUs makes necessary", verb_refresh},
-	{"doctor", "", "Say whether a GPU container would work here, and what to do if not", verb_doctor},
+	{"doctor", "", "Say whether a GPU container would work here, or why not", verb_doctor},
 	{"version", "", "Print the version", verb_version},
 	{"help", " [COMMAND]", "Show the options of a command", verb_help},
 	{0},

@@ -104,3 +104,45 @@ run_command() {
 	done
 	[[ $key ]]
 }
+
+# Commands as they are typed: "info", "cdi generate".
+commands() {
+	local verb sub
+
+	for verb in $(ctr-gpu --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+		[[ $verb != help ]] || continue
+		echo "$verb"
+		for sub in $(ctr-gpu "$verb" --help | sed -n '1s/.* \([a-z]*|[a-z|]*\).*/\1/p' | tr '|' ' '); do
+			echo "$verb $sub"
+		done
+	done
+}
+
+# Long options in a help text, and in a page
+help_options() {
+	grep -oE -- '(^|[ ,[])--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort -u
+}
+
+page_options() {
+	sed -n 's/^\.\\".*//; s/^\(.*Fl.*\)/\1/p' "$@" | grep -oE 'Fl -[a-z][a-z0-9-]*' | sed 's/Fl /-/' | sort -u
+}
+
+@test "every option is in the manual, and the manual has no others" {
+	local command page man=$e2e/../../man all="" missing=""
+
+	while IFS= read -r command; do
+		page=$man/ctr-gpu-${command%% *}.1
+		[[ -e $page ]] || page=$man/ctr-gpu.1
+		# shellcheck disable=SC2086
+		for option in $(ctr-gpu $command --help | help_options); do
+			all+=$option$'\n'
+			[[ $option != --usage && $option != --help && $option != --version ]] || continue
+			cat "$page" "$man/ctr-gpu.1" | page_options /dev/stdin | grep -qxF -- "$option" || missing+="ctr-gpu $command $option"$'\n'
+		done
+	done < <(commands)
+	[[ -z $missing ]] || { printf 'not in the manual:\n%s' "$missing"; return 1; }
+	missing=$(comm -13 <(sort -u <<<"$all") <(page_options "$man"/ctr-gpu*.1))
+	[[ -z $missing ]] || { printf 'in the manual only:\n%s\n' "$missing"; return 1; }
+	missing=$(comm -23 <(ctr-gpu-hook --help | help_options) <(page_options "$man/ctr-gpu-hook.8"))
+	[[ -z $missing ]] || { printf 'ctr-gpu-hook:\n%s\n' "$missing"; return 1; }
+}
