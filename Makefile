@@ -113,6 +113,7 @@ $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ $(hook_link)
 	ln -sf $(@F) $(@D)/nvidia-container-runtime-hook
+	ln -sf $(@F) $(@D)/nvidia-cdi-hook
 
 $(O)/bin/ctr-gpu-runtime: $(runtime_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
@@ -293,7 +294,7 @@ uninstall:
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
 # only when asked for, and never from a file that is not ours.
-compat = nvidia-container-runtime-hook:ctr-gpu-hook nvidia-container-cli:ctr-gpu nvidia-container-runtime:ctr-gpu-runtime
+compat = nvidia-container-runtime-hook:ctr-gpu-hook nvidia-cdi-hook:ctr-gpu-hook nvidia-container-cli:ctr-gpu nvidia-container-runtime:ctr-gpu-runtime
 compat_ours = test "$$(readlink $(DESTDIR)$(bindir)/$(1))" = $(2)
 compat_each = $(foreach pair,$(compat),$(call $(1),$(firstword $(subst :, ,$(pair))),$(lastword $(subst :, ,$(pair)))))
 compat_refuse = if test -e $(DESTDIR)$(bindir)/$(1) || test -L $(DESTDIR)$(bindir)/$(1); then $(call compat_ours,$(1),$(2)) || { \

@@ -13,6 +13,7 @@
 #include <ctr-gpu.h>
 
 #include "arguments.h"
+#include "cdi.h"
 #include "deadline.h"
 #include "message.h"
 #include "sanitise.h"
@@ -165,6 +166,8 @@ int main(int argc, char **argv)
 	result = sanitise(&step);
 	if (result)
 		return message_error(step, result);
+	if (cdi_is_called(argv[0]))
+		return cdi_main(argv);
 	if (!arguments_parse(argc, argv, &arguments))
 		return EXIT_STATUS_USAGE;
 	return arguments.version || arguments.help ? print_text(&arguments) : run_stage(&arguments);

@@ -50,6 +50,7 @@ static void library_dir_clear(struct plan_library_dir *entry)
 	free(entry->path);
 	free(entry->reason);
 	strv_clear(&entry->libraries);
+	strv_clear(&entry->files);
 }
 
 /* A list of the plan: entries are unique by the string that `key` names. */

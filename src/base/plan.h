@@ -76,8 +76,9 @@ struct plan_library_dir {
 	 * the driver; false for stores that bring third-party libraries along (Intel's libLLVM), which only fill gaps.
 	 */
 	bool overrides_image;
-	struct strv libraries; /* file names, "libcuda.so.1" */
+	struct strv libraries; /* names by which programs ask for them, "libcuda.so.1" */
 	char *reason;
+	struct strv files; /* the names of the libraries' files, one for each; none where that is the same */
 };
 
 struct plan {

@@ -129,16 +129,13 @@ static int split(const char *path, char **ret_parent, char **ret_name)
 
 /* ---- creating ---- */
 
-/*
- * Whether a directory is on the mount of the root: what is on another is a volume, which outlives the container and may
- * be a directory of the host. The kernel numbers mounts since 5.8.
- */
-static bool on_root_mount(const struct rootfs *rootfs, int directory)
+/* The kernel numbers mounts since 5.8. */
+bool rootfs_is_on_root_mount(const struct rootfs *rootfs, int fd)
 {
 	struct statx root, other;
 
 	if (statx(rootfs->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &root) < 0 ||
-	    statx(directory, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &other) < 0)
+	    statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &other) < 0)
 		return false;
 	if (!(root.stx_mask & other.stx_mask & STATX_MNT_ID))
 		return root.stx_dev_major == other.stx_dev_major && root.stx_dev_minor == other.stx_dev_minor;
@@ -199,7 +196,7 @@ static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
 
 	fd = rootfs_open_path(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY);
 	if (fd >= 0)
-		return own && !on_root_mount(rootfs, fd) ? -EXDEV : steal_fd(&fd);
+		return own && !rootfs_is_on_root_mount(rootfs, fd) ? -EXDEV : steal_fd(&fd);
 	if (fd != -ENOENT)
 		return fd;
 	r = split(path, &above, &name);

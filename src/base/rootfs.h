@@ -70,6 +70,13 @@ int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *
 int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
 
 /**
+ * rootfs_is_on_root_mount() - whether a file is on the mount of the root
+ *
+ * What is on another is a volume, which outlives the container and may be a directory of the host, or what the engine mounted.
+ */
+bool rootfs_is_on_root_mount(const struct rootfs *rootfs, int fd);
+
+/**
  * rootfs_read_file() - the content of a regular file of the image
  * @max: most bytes accepted
  *

@@ -297,27 +297,23 @@ static int read_config(const char *bundle, struct oci_config *ret, struct err *e
 	return oci_parse_config(data, size, ret, err);
 }
 
-int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char *state, size_t size,
-				     struct ctr_gpu_container **ret_container)
+/* @pid counts instead of the state's. */
+static int new_from_state(struct ctr_gpu_context *context, const struct oci_state *state, pid_t pid,
+			  struct ctr_gpu_container **ret_container)
 {
-	_cleanup_(oci_state_clear) struct oci_state parsed = {0};
 	_cleanup_(oci_config_clear) struct oci_config config = {0};
 	_cleanup_free_ char *rootfs = NULL;
 	struct ctr_gpu_container *container;
-	struct strv environment;
 	int r;
 
-	r = oci_parse_state(state, size, &parsed, &context->err);
-	if (r == 0)
-		r = read_config(parsed.bundle, &config, &context->err);
+	r = read_config(state->bundle, &config, &context->err);
 	if (r != 0)
 		return r;
 	r = config.root[0] == '/' ? str_format(&rootfs, "%s", config.root) :
-				    str_format(&rootfs, "%s/%s", parsed.bundle, config.root);
+				    str_format(&rootfs, "%s/%s", state->bundle, config.root);
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
-	environment = steal_struct(&config.environment);
-	r = new_container(context, parsed.pid, rootfs, environment, &container);
+	r = new_container(context, pid, rootfs, steal_struct(&config.environment), &container);
 	if (r != 0)
 		return r;
 	container->hooks = steal_ptr(config.hooks);
@@ -325,6 +321,31 @@ int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char
 	config.hook_count = 0;
 	*ret_container = container;
 	return 0;
+}
+
+int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char *state, size_t size,
+				     struct ctr_gpu_container **ret_container)
+{
+	_cleanup_(oci_state_clear) struct oci_state parsed = {0};
+	int r;
+
+	r = oci_parse_state(state, size, &parsed, &context->err);
+	return r == 0 ? new_from_state(context, &parsed, parsed.pid, ret_container) : r;
+}
+
+/*
+ * At the stage createContainer a hook is a child of the container's first process, whose pid the state gives as that
+ * process sees itself (runc) or not at all (crun). Any other process is one whose namespaces must be entered.
+ */
+int container_new_inside(struct ctr_gpu_context *context, const char *state, size_t size, struct ctr_gpu_container **ret)
+{
+	_cleanup_(oci_state_clear) struct oci_state parsed = {0};
+	int r;
+
+	r = oci_parse_state_inside(state, size, &parsed, &context->err);
+	if (r != 0)
+		return r;
+	return new_from_state(context, &parsed, parsed.pid == getppid() ? 0 : parsed.pid, ret);
 }
 
 const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container)

@@ -29,6 +29,15 @@ struct ctr_gpu_container {
 	size_t hook_count;
 };
 
+struct ctr_gpu_context;
+
+/**
+ * container_new_inside() - as ctr_gpu_container_new_from_state(), for a hook that runs in the container's own namespaces
+ *
+ * Return: as ctr_gpu_container_new_from_state(), with the error of @context set.
+ */
+int container_new_inside(struct ctr_gpu_context *context, const char *state, size_t size, struct ctr_gpu_container **ret);
+
 /**
  * container_check() - whether a plan can be applied to it, as far as that shows beforehand
  *

@@ -632,6 +632,20 @@ int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_g
 			     char **ret_removed);
 
 /**
+ * ctr_gpu_cdi_run_hook() - what a hook does that specs of NVIDIA's tools name
+ * @arguments: NULL-terminated, of nvidia-cdi-hook without its name: a command such as "update-ldcache" and its options
+ * @state:     JSON that a runtime writes to its hooks' standard input; hostile
+ * @size:      bytes
+ *
+ * For the stage createContainer, at which a hook is in the container's namespaces. What is not known, or not done for the
+ * host's safety, is logged as a warning and no failure.
+ *
+ * Return: 0; CTR_GPU_E_BAD_STATE; as ctr_gpu_plan_apply().
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arguments, const char *state, size_t size);
+
+/**
  * ctr_gpu_cdi_report_new() - begin a report on CDI specs
  * @context:    borrowed; must outlive the report
  * @ret_report: new report, owned by the caller, release with ctr_gpu_cdi_report_unref()

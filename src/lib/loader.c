@@ -205,8 +205,10 @@ static void libraries_clear(struct libraries *libraries)
 	strv_clear(&libraries->paths);
 }
 
-static int add_library(struct libraries *libraries, const struct plan_library_dir *dir, const char *name)
+static int add_library(struct libraries *libraries, const struct plan_library_dir *dir, size_t number)
 {
+	const char *name = dir->libraries.items[number];
+	const char *file_name = number < dir->files.count ? dir->files.items[number] : name;
 	struct ldcache_library *items = array_grow(libraries->items, libraries->count, sizeof(*items));
 	char *path = NULL;
 	int r;
@@ -214,7 +216,7 @@ static int add_library(struct libraries *libraries, const struct plan_library_di
 	if (!items)
 		return -ENOMEM;
 	libraries->items = items;
-	if (str_format(&path, "%s/%s", dir->path, name) < 0)
+	if (str_format(&path, "%s/%s", dir->path, file_name) < 0)
 		return -ENOMEM;
 	r = strv_take(&libraries->paths, path);
 	if (r < 0)
@@ -229,7 +231,7 @@ static int list_libraries(const struct plan *plan, struct libraries *ret)
 		const struct plan_library_dir *dir = &plan->library_dirs[i];
 
 		for (size_t j = 0; j < dir->libraries.count; j++) {
-			int r = add_library(ret, dir, dir->libraries.items[j]);
+			int r = add_library(ret, dir, j);
 
 			if (r < 0)
 				return r;

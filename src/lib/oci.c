@@ -74,7 +74,7 @@ static int check_status(const json_t *state, struct err *err)
 	return 0;
 }
 
-int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct err *err)
+static int parse_state(const char *data, size_t size, json_int_t least_pid, struct oci_state *ret, struct err *err)
 {
 	_cleanup_json_ json_t *state = NULL;
 	const char *bundle;
@@ -87,7 +87,7 @@ int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct
 	if (r != 0)
 		return r;
 	pid = json_integer_value(json_object_get(state, "pid"));
-	if (pid <= 0 || pid > INT_MAX)
+	if (pid < least_pid || pid > INT_MAX)
 		return bad(err, "state", "\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
 	bundle = json_string_value(json_object_get(state, "bundle"));
 	if (!bundle || bundle[0] != '/')
@@ -97,6 +97,16 @@ int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct
 		return err_set(err, -ENOMEM, "%m");
 	ret->pid = (pid_t)pid;
 	return 0;
+}
+
+int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct err *err)
+{
+	return parse_state(data, size, 1, ret, err);
+}
+
+int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret, struct err *err)
+{
+	return parse_state(data, size, 0, ret, err);
 }
 
 /* ---- config.json ---- */

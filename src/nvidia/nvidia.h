@@ -6,3 +6,12 @@
 #include "base/backend.h"
 
 extern const struct backend backend_nvidia;
+
+/* Parts of a plan by themselves, for hooks that NVIDIA's CDI specs name. Each returns 0 or -ENOMEM. */
+
+/** Has the driver's libraries make no device nodes; where there is no such driver, nothing. */
+int nvidia_plan_params(struct plan *plan);
+
+/** Has EGL show the GPUs with these minors only. Lists of a driver's profiles end at 64. */
+int nvidia_plan_profile(unsigned long long minors, struct plan *plan);
+enum { NVIDIA_PROFILE_MINORS = 64 };

@@ -11,12 +11,13 @@
 #include <string.h>
 
 #include "nvidia/mig.h"
+#include "nvidia/nvidia.h"
 #include "nvidia/plan.h"
 #include "nvidia/proc.h"
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
 
-static int add_params(const struct planning *planning)
+int nvidia_plan_params(struct plan *plan)
 {
 	struct plan_file file = {.target = strdup(NVIDIA_PROC "/params"), .on_procfs = true,
 				 .reason = strdup("the driver's libraries make no device nodes (ModifyDeviceFiles: 0)")};
@@ -27,7 +28,7 @@ static int add_params(const struct planning *planning)
 	if (r == 0)
 		r = proc_set_field(text, "ModifyDeviceFiles", "0", &file.content);
 	if ((r == -ENOMEM || r == 0) && file.content && file.target)
-		return plan_add_file(planning->plan, &file);
+		return plan_add_file(plan, &file);
 	free(file.target);
 	free(file.content);
 	free(file.reason);
@@ -114,23 +115,28 @@ static int hide_other_parts(const struct planning *planning, const struct adapte
 	return r;
 }
 
-/* What EGL shows by itself, it shows by minor; lists of a driver's profiles end at 64. */
 static int add_application_profile(const struct planning *planning)
 {
-	struct plan_file file = {.reason = strdup("EGL shows the selected GPUs only")};
 	unsigned long long minors = 0;
 
-	file.target = strdup("/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
 	for (size_t i = 0; i < planning->selected_count; i++)
-		if (planning->selected[i]->minor < 64)
+		if (planning->selected[i]->minor < NVIDIA_PROFILE_MINORS)
 			minors |= 1ULL << planning->selected[i]->minor;
+	return nvidia_plan_profile(minors, planning->plan);
+}
+
+int nvidia_plan_profile(unsigned long long minors, struct plan *plan)
+{
+	struct plan_file file = {.reason = strdup("EGL shows the selected GPUs only")};
+
+	file.target = strdup("/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
 	if (str_format(&file.content,
 		       "{\"profiles\": [{\"name\": \"_container_\", \"settings\": [\"EGLVisibleDGPUDevices\", 0x%llx]}],\n"
 		       " \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}\n",
 		       minors) < 0)
 		file.content = NULL;
 	if (file.target && file.content)
-		return plan_add_file(planning->plan, &file);
+		return plan_add_file(plan, &file);
 	free(file.target);
 	free(file.content);
 	free(file.reason);
@@ -141,7 +147,7 @@ int plan_procfs(const struct planning *planning)
 {
 	int r;
 
-	r = add_params(planning);
+	r = nvidia_plan_params(planning->plan);
 	if (r == 0)
 		r = hide_entries(planning, NVIDIA_PROC "/gpus", proc_is_pci_address, has_address, "a GPU that was not selected");
 	if (r == 0)

@@ -115,9 +115,11 @@ nvidia_package() {
 	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' *.[!3] | sort)
 	diff <(pages libctr-gpu-dev) <({ functions && cd "$e2e/../../man" && printf '%s\n' *.3; } | sort -u)
 	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END
+		usr/bin/nvidia-cdi-hook
 		usr/bin/nvidia-container-cli
 		usr/bin/nvidia-container-runtime
 		usr/bin/nvidia-container-runtime-hook
+		usr/share/man/man8/nvidia-cdi-hook.8.gz
 		usr/share/man/man8/nvidia-container-runtime-hook.8.gz
 		usr/share/man/man8/nvidia-container-runtime.8.gz
 	END

@@ -41,7 +41,7 @@ query() {
 	expect_line "/usr/bin/ctr-gpu-runtime"
 	expect_not "nvidia-container-runtime"
 	run query --list "$(rpm_of ctr-gpu-nvidia-compat)"
-	[[ $output == $'/usr/bin/nvidia-container-cli\n/usr/bin/nvidia-container-runtime\n/usr/bin/nvidia-container-runtime-hook' ]]
+	[[ $output == $'/usr/bin/nvidia-cdi-hook\n/usr/bin/nvidia-container-cli\n/usr/bin/nvidia-container-runtime\n/usr/bin/nvidia-container-runtime-hook' ]]
 	run query --list "$(rpm_of "$(library_package)")"
 	expect "/libctr-gpu.so.0"
 	run query --list "$(rpm_of ctr-gpu-devel)"

@@ -106,12 +106,12 @@ static struct plan_mount mounts[] = {
 };
 
 static struct plan_library_dir wsl_dirs[] = {
-	{TEXT("/usr/lib/wsl/lib"), true, {wsl_libraries, 2}, NULL},
-	{TEXT("/usr/lib/wsl/drivers/iigd"), false, {intel_libraries, 2}, NULL},
+	{TEXT("/usr/lib/wsl/lib"), true, {wsl_libraries, 2}, NULL, {0}},
+	{TEXT("/usr/lib/wsl/drivers/iigd"), false, {intel_libraries, 2}, NULL, {0}},
 };
 
 static struct plan_library_dir native_dirs[] = {
-	{TEXT("/lib/native"), true, {native_libraries, 1}, NULL},
+	{TEXT("/lib/native"), true, {native_libraries, 1}, NULL, {0}},
 };
 
 static const struct plan wsl_plan = {.mounts = mounts, .mount_count = 3, .library_dirs = wsl_dirs, .library_dir_count = 2};
@@ -296,8 +296,8 @@ static void test_shared_directory(void **state)
 static void test_neighbours(void **state)
 {
 	struct plan_library_dir dirs[] = {
-		{TEXT("/usr/lib/wsl/lib/deep"), true, {wsl_libraries, 2}, NULL},
-		{TEXT("/usr/lib/wsl/library"), true, {native_libraries, 1}, NULL},
+		{TEXT("/usr/lib/wsl/lib/deep"), true, {wsl_libraries, 2}, NULL, {0}},
+		{TEXT("/usr/lib/wsl/library"), true, {native_libraries, 1}, NULL, {0}},
 	};
 	struct plan plan = {.mounts = mounts, .mount_count = 3, .library_dirs = dirs, .library_dir_count = 2};
 	struct image *image = *state;
@@ -309,7 +309,7 @@ static void test_neighbours(void **state)
 
 static void test_unlistable_directory(void **state)
 {
-	struct plan_library_dir dirs[] = {{TEXT("/usr/lib/wsl/lib/a#b"), true, {wsl_libraries, 2}, NULL}};
+	struct plan_library_dir dirs[] = {{TEXT("/usr/lib/wsl/lib/a#b"), true, {wsl_libraries, 2}, NULL, {0}}};
 	struct plan plan = {.mounts = mounts, .mount_count = 1, .library_dirs = dirs, .library_dir_count = 1};
 	struct image *image = *state;
 

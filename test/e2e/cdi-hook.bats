@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016
+#
+# Our hook under the name nvidia-cdi-hook, by which specs of nvidia-ctk have engines run it at the stage createContainer: in
+# the container's namespaces, before its root is changed to.
+
+load cdi
+
+setup_file() {
+	local directory name
+
+	require_root
+	require_program podman
+	require_program newuidmap
+	directory=$(engine_directory podman)
+	podman_configure "$directory"
+	rm "$directory"/hooks/*
+	for name in debian fedora-like no-cache baked; do
+		tar -C "$(image "$name")" -c . | podman_in - import --quiet - "$name" >/dev/null
+	done
+	directory=$(engine_directory rootless)
+	XDG_RUNTIME_DIR=/run/user/54321 podman_configure "$directory"
+	sed -i "s,$directory,/run/home,g" "$directory"/*.conf
+	rm "$directory"/hooks/*
+	tar -C "$(image debian)" -c . | rootless - podman import --quiet - debian >/dev/null
+}
+
+# A spec as nvidia-ctk 1.17 writes it: libraries under their files' names, links and cache by hooks. $1 is where the hook is.
+nvidia_spec='
+	mkdir -p /etc/cdi
+	libraries=/usr/lib/$(gcc -print-multiarch)
+	{
+		printf "%s\n" --- "cdiVersion: 0.5.0" "kind: nvidia.com/gpu" "devices:" "- name: \"0\"" "  containerEdits:" "    deviceNodes:" \
+			"    - path: /dev/nvidia0" "- name: all" "  containerEdits:" "    deviceNodes:" "    - path: /dev/nvidia0" \
+			"containerEdits:" "  env:" "  - NVIDIA_VISIBLE_DEVICES=void" "  deviceNodes:" "  - path: /dev/nvidiactl" \
+			"  - path: /dev/nvidia-uvm" "  hooks:"
+		hook() {
+			printf "%s\n" "  - hookName: createContainer" "    path: $hook" "    args:" "    - nvidia-cdi-hook"
+			printf "    - %s\n" "$@"
+			printf "%s\n" "    env:" "    - NVIDIA_CTK_DEBUG=false"
+		}
+		hook create-symlinks --link "../libnvidia-allocator.so.1::$libraries/gbm/nvidia-drm_gbm.so" --link "libcuda.so.1::$libraries/libcuda.so"
+		hook enable-cuda-compat --host-driver-version=580.159.04
+		hook update-ldcache --folder "$libraries" --ldconfig-path /none
+		hook disable-device-node-modification
+		hook something-new --with option
+		printf "%s\n" "  mounts:"
+		for file in "$libraries"/lib{cuda,nvidia-ml,nvidia-ptxjitcompiler,nvidia-allocator}.so.580.159.04; do
+			[[ ! -e $file ]] || printf "%s\n" "  - hostPath: $file" "    containerPath: $file" "    options: [ro, nosuid, nodev, rbind, rprivate]"
+		done
+	} >/etc/cdi/nvidia.yaml
+'
+
+as_root=hook=$CTR_GPU_BUILD/bin/nvidia-cdi-hook$'\n'$nvidia_spec
+library=$(multiarch_directory)/libcuda.so.580.159.04
+
+expect_gpu() {
+	expect_status 0
+	expect_line "cuInit=0"
+	expect_line "library=$library"
+}
+
+in_image() {
+	local runtime
+
+	for runtime in runc crun; do
+		echo "with $runtime:"
+		run podman_cdi native-nvidia "$as_root" --runtime "$runtime" --device nvidia.com/gpu=all "$1" "${@:2}"
+		[[ $# -gt 2 ]] || expect_gpu
+	done
+}
+
+@test "an image with a loader cache" {
+	in_image debian probe
+}
+
+@test "an image that looks for libraries elsewhere" {
+	in_image fedora-like probe
+}
+
+@test "an image without a loader cache" {
+	in_image no-cache probe
+}
+
+@test "an image with a driver of its own" {
+	in_image baked probe
+}
+
+@test "links are made, missing SONAMEs too; what the image has stays" {
+	in_image debian sh -c 'cd '"$(dirname "$library")"' && ls -l gbm/ libcuda.so libcuda.so.1'
+	expect "nvidia-drm_gbm.so -> ../libnvidia-allocator.so.1"
+	expect "libcuda.so -> libcuda.so.1"
+	expect "libcuda.so.1 -> libcuda.so.580.159.04"
+	in_image baked sh -c 'cd '"$(dirname "$library")"' && ls -l libcuda.so.1'
+	expect_not "->"
+}
+
+@test "rootless" {
+	local runtime
+
+	for runtime in runc crun; do
+		run rootless_cdi native-nvidia "hook=/run/ctr-gpu/bin/nvidia-cdi-hook$nvidia_spec" --runtime "$runtime" --device nvidia.com/gpu=0 debian probe
+		expect_gpu
+	done
+}
+
+@test "our check knows such a spec, and says what it did not look at" {
+	run sandbox native-nvidia bash -c "$as_root"'ctr-gpu cdi check --engine podman:4.3'
+	expect_status 0
+	expect "nvidia.com/gpu=all"
+	expect "of YAML the kind"
+	run sandbox native-nvidia bash -c "$as_root"'sed -i "/NVIDIA_CTK_DEBUG/d; /^    env:/d; s/\/dev\/nvidia0/\/dev\/nvidia7/" /etc/cdi/nvidia.yaml; ctr-gpu cdi check'
+	expect_status 1
+	expect 'has no "env"'
+	expect "the device node /dev/nvidia7 is not there"
+}
+
+# ---- without an engine: a mount namespace, and a bundle in it ----
+
+# called IMAGE-COMMANDS ARGUMENT…: the hook as a child of a container's first process; prints what it says, then what TELL says
+called() {
+	local commands=$1 bundle=$BATS_TEST_TMPDIR/bundle
+	shift
+
+	rm -rf "$bundle"
+	mkdir -p "$bundle"
+	image_copy debian "$bundle/rootfs"
+	(cd "$bundle/rootfs" && eval "$commands")
+	echo '{"root": {"path": "rootfs"}, "process": {"env": []}}' >"$bundle/config.json"
+	# shellcheck disable=SC2034 # of the tests
+	outside=$(find "$BATS_TEST_TMPDIR" -path "$bundle/rootfs" -prune -o -printf '%p %s %y %m\n' | sort)
+	run unshare --mount --propagation private bash -c 'bundle=$1; shift
+		printf "{\"ociVersion\": \"1.0\", \"id\": \"x\", \"status\": \"creating\", \"pid\": 0, \"bundle\": \"%s\"}" "$bundle" | "$@"
+		status=$?; eval "$tell"; exit $status' called "$bundle" "$CTR_GPU_BUILD/bin/nvidia-cdi-hook" "$@"
+	[[ $outside == "$(find "$BATS_TEST_TMPDIR" -path "$bundle/rootfs" -prune -o -printf '%p %s %y %m\n' | sort)" ]]
+}
+
+@test "what is not known warns and succeeds" {
+	called : something-new --option value
+	expect_status 0
+	expect "Unsupported CDI hook: something-new"
+	called :
+	expect_status 0
+	called : noop
+	expect_status 0
+	[[ -z $output ]]
+	called : enable-cuda-compat --host-driver-version=580
+	expect_status 0
+	expect "never used"
+	run "$CTR_GPU_BUILD/bin/nvidia-cdi-hook" --version
+	expect_status 0
+}
+
+@test "a state that is none is refused, except for what is not known" {
+	run "$CTR_GPU_BUILD/bin/nvidia-cdi-hook" update-ldcache --folder /usr/lib <<<'{'
+	expect_status 1
+	expect "[E_BAD_STATE]"
+	run "$CTR_GPU_BUILD/bin/nvidia-cdi-hook" something-new <<<'{'
+	expect_status 0
+}
+
+@test "options are written in several ways" {
+	export tell='ls -l "$bundle/rootfs/opt"'
+	called : --debug create-symlinks --link a::/opt/1 --link=b::/opt/2 -link c::/opt/3 -link=d::/opt/4 --links x::/opt/5
+	expect_status 0
+	expect "1 -> a"
+	expect "2 -> b"
+	expect "3 -> c"
+	expect "4 -> d"
+	expect_not "5 -> x"
+	called : create-symlinks --link nonsense --link ::/a --link a::relative
+	expect_status 0
+	expect '"nonsense" is no TARGET::LINK'
+}
+
+@test "links of an image lead nowhere outside" {
+	mkdir -p "$BATS_TEST_TMPDIR/host"
+	called 'ln -s '"$BATS_TEST_TMPDIR"'/host out; ln -s ../../../../../../../../..'"$BATS_TEST_TMPDIR"'/host up' \
+		create-symlinks --link a::/out/link --link a::/up/link --link a::/../../../../../../../../"$BATS_TEST_TMPDIR"/host/link
+	[[ -z $(ls "$BATS_TEST_TMPDIR/host") ]]
+	called 'rm -rf etc; ln -s '"$BATS_TEST_TMPDIR"'/host etc' update-ldcache --folder /usr/lib
+	[[ -z $(ls "$BATS_TEST_TMPDIR/host") ]]
+	called 'rm etc/ld.so.cache; mkfifo etc/ld.so.cache' update-ldcache --folder /usr/lib
+	called 'mkdir x; mkfifo x/liba.so.1; ln -s /dev/zero x/libb.so.1; ln -s libc.so.1 x/libc.so.1' update-ldcache --folder /x
+	expect_status 0
+	called 'ln -s / usr/lib/r; ln -s /proc/self/fd/0 usr/lib/liba.so.9' update-ldcache --folder /usr/lib/r/r/r/usr/lib,/none --folder relative
+	expect_status 0
+}
+
+@test "chmod is for directories of /dev alone" {
+	export tell='stat -c %a "$bundle/rootfs/opt" "$bundle/rootfs/dev/dri"'
+	called 'mkdir -p opt dev/dri; chmod 700 opt dev/dri' chmod --mode 755 --path /opt --path /dev/dri
+	expect_status 0
+	[[ $(grep -c "^700$" <<<"$output") -eq 2 ]]
+	expect "it stays as it is"
+	called : chmod --mode 7777 --path /dev
+	expect "makes no sense"
+}
+
+@test "the profile names the GPUs whose nodes there are" {
+	export tell='cat "$bundle/rootfs/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf"'
+	called 'touch dev/nvidia0 dev/nvidia3 dev/nvidiactl' update-application-profile
+	expect_status 0
+	expect "0x9]"
+}
