@@ -3,7 +3,9 @@
 #
 # A release's Podman, as root and as a user, with GPU-PV and with a native driver. Our hook is found where it is installed.
 
-load engines
+load ../e2e/cdi
+
+generate="ctr-gpu cdi generate >/dev/null"
 
 setup_file() {
 	local directory
@@ -42,6 +44,36 @@ setup_file() {
 	expect_gpu
 }
 
+@test "CDI" {
+	local runtime device
+
+	for runtime in crun runc; do
+		run podman_cdi wsl-nvidia "$generate" --runtime "$runtime" --device nvidia.com/gpu=all debian probe
+		expect_gpu
+	done
+	for device in 0 LUID-000000005a3f1c2b 0000:01:00.0; do
+		run podman_cdi wsl-nvidia "$generate" --device "nvidia.com/gpu=$device" debian probe
+		expect_gpu
+	done
+}
+
+# expect_of_gpus_option EXPECTATION…: Podman 4 takes --gpus and does nothing about it
+expect_of_gpus_option() {
+	if [[ $(tree_version podman) == 4.* ]]; then
+		expect_not "cuInit"
+	else
+		"$@"
+	fi
+}
+
+@test "--gpus, with CDI" {
+	run podman_cdi wsl-nvidia "$generate" --gpus all debian probe
+	expect_of_gpus_option expect_gpu
+	run podman_cdi native-four "$generate" --gpus 2 debian sh -c 'ls /dev; probe'
+	expect_of_gpus_option expect_native 1
+	expect_of_gpus_option expect_line nvidia2
+}
+
 @test "a container that asks for nothing gets nothing" {
 	run podman_in wsl-nvidia run --rm --cap-add MKNOD debian sh -c 'ls /usr/lib; probe node 10 183 /tmp/node; probe'
 	expect_line "/tmp/node=EPERM"
@@ -71,6 +103,17 @@ setup_file() {
 	expect_line "/tmp/own=ENXIO"
 }
 
+@test "native: CDI, two GPUs and no way to another" {
+	run podman_cdi native-four "$generate" --cap-add MKNOD --device nvidia.com/gpu=1 --device "nvidia.com/gpu=$(native_uuid 2)" \
+		debian sh -c 'ls /dev; probe node 195 0 /tmp/other; probe node 195 2 /tmp/own; probe'
+	expect_native 2
+	expect_line nvidia1
+	expect_line nvidia2
+	expect_no_line nvidia0
+	expect_line "/tmp/other=EPERM"
+	expect_line "/tmp/own=ENXIO"
+}
+
 @test "rootless: hooks.d, with crun" {
 	run rootless wsl-nvidia podman --runtime crun run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
 	expect_gpu
@@ -84,6 +127,23 @@ setup_file() {
 @test "rootless: --runtime nvidia-container-runtime" {
 	run rootless wsl-nvidia podman --runtime /usr/bin/nvidia-container-runtime run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
 	expect_gpu
+}
+
+@test "rootless: CDI" {
+	run rootless_cdi wsl-nvidia "$generate" --device nvidia.com/gpu=all debian probe
+	expect_gpu
+}
+
+@test "rootless: --gpus, with CDI" {
+	run rootless_cdi wsl-nvidia "$generate" --gpus all debian probe
+	expect_of_gpus_option expect_gpu
+}
+
+@test "rootless, native: CDI, one GPU and no node of another" {
+	run rootless_cdi native-four "$generate" --device nvidia.com/gpu=3 debian sh -c 'ls /dev; probe'
+	expect_native 1
+	expect_line nvidia3
+	expect_no_line nvidia0
 }
 
 @test "rootless: a container that asks for nothing gets nothing" {
