@@ -84,12 +84,15 @@ static int give_gpus(struct shim *shim)
 	return shim->dry_run ? ctr_gpu_plan_write(shim->plan, CTR_GPU_FORMAT_JSON, stdout) : apply_plan(shim);
 }
 
-/* A container must be stoppable whatever our settings look like, so only its creation depends on them. */
+/*
+ * A container must be stoppable with a mistake in our settings, so only its creation depends on all of them. But another runtime
+ * than the one that it was created with would say that there is no such container.
+ */
 static int load_config(struct shim *shim)
 {
 	int result = ctr_gpu_context_load_config(shim->context, NULL);
 
-	return shim->line.creates ? result : 0;
+	return shim->line.creates || !ctr_gpu_context_runtime(shim->context, 0) ? result : 0;
 }
 
 static int become_runtime(struct shim *shim, char **argv)

@@ -26,6 +26,7 @@ struct settings {
 	char *driverd;                  /* path of ctr-gpu-driverd; NULL: the usual places */
 	char *driver_root;              /* root of a native driver installation; NULL: "/" */
 	struct strv runtimes;           /* that ctr-gpu-runtime looks for; empty: the usual ones */
+	bool unread;                    /* there is a file, but what it says of runtimes cannot be read */
 	bool strict_requirements;       /* requirements that would only warn stop the start */
 	bool disable_requirements;
 };

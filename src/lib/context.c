@@ -77,6 +77,9 @@ const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_
 	static const char *const usual[] = {"runc", "crun"};
 	const struct strv *chosen = &context->settings.runtimes;
 
+	/* Containers of the one that is meant do not exist for another. */
+	if (context->settings.unread)
+		return NULL;
 	if (chosen->count)
 		return number < chosen->count ? chosen->items[number] : NULL;
 	return number < ARRAY_SIZE(usual) ? usual[number] : NULL;

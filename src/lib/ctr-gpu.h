@@ -142,7 +142,8 @@ int ctr_gpu_context_load_config(struct ctr_gpu_context *context, const char *pat
  * ctr_gpu_context_runtime() - the OCI runtimes that ctr-gpu-runtime stands in front of
  * @number: from 0; the first that is installed is to be used
  *
- * Return: a name to look for or an absolute path, valid until the settings change; NULL if there are no more.
+ * Return: a name to look for or an absolute path, valid until the settings change; NULL if there are no more, or if a
+ * configuration file could not be read that may say which.
  * Since: 0.1
  */
 const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_t number);

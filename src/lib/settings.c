@@ -118,7 +118,10 @@ static int read_library_dirs(struct settings *settings, const json_t *value)
 
 static int read_runtimes(struct settings *settings, const json_t *value)
 {
-	return json_array_size(value) > 0 ? read_list(value, is_program, &settings->runtimes) : -EINVAL;
+	int r = json_array_size(value) > 0 ? read_list(value, is_program, &settings->runtimes) : -EINVAL;
+
+	settings->unread |= r < 0;
+	return r;
 }
 
 static int read_driver_root(struct settings *settings, const json_t *value)
@@ -179,12 +182,14 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 			       path, r < 0 ? reason : "something else stands there");
 	if (r < 0)
 		return r;
+	settings->unread = false;
+	/* What a mistake in one key means for another is its reader's business, so all are read. */
 	json_object_foreach(json, name, value) {
-		r = read_key(settings, path, name, value, err);
-		if (r != 0)
-			return r;
+		int r_key = read_key(settings, path, name, value, r == 0 ? err : NULL);
+
+		r = r == 0 ? r_key : r;
 	}
-	return 0;
+	return r;
 }
 
 /*
@@ -251,6 +256,7 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	r = open_checked(file, &fd, err);
 	if (r == -ENOENT && !path)
 		return 0;
+	settings->unread = true;
 	if (r > 0)
 		return r;
 	if (r == 0)

@@ -358,19 +358,22 @@ life() {
 		$shim state container | jq -r .status && $shim start container && $shim state container | jq -r .status
 		$shim exec container probe && $shim kill container KILL
 		for _ in {1..50}; do [[ $($shim state container | jq -r .status) != stopped ]] || break; sleep 0.1; done
-		echo "broken" >/etc/ctr-gpu/config.json
-		/run/nothing; "$2" --root /run/runtime state container | jq -r .status
+		echo broken >/etc/ctr-gpu/config.json
+		! $shim delete container || exit 5
+		echo "{\"nonsense\": 1, \"runtimes\": [\"$2\"]}" >/etc/ctr-gpu/config.json
+		"$2" --root /run/runtime state container | jq -r .status
 		$shim delete container && ! "$2" --root /run/runtime state container 2>/dev/null
 	' life "$(directory)" "$1"
 	expect_status 0
 	expect_line created
 	expect_line running
 	expect_line stopped
+	expect "[E_BAD_CONFIG]"
 	expect_line "cuInit=0"
 }
 
-@test "create, state, start, exec, kill, delete; a broken configuration stops no container from being deleted" {
-	life runc
+@test "create, state, start, exec, kill, delete; a mistake in the settings stops no container from being deleted" {
+	both life
 }
 
 # fails ENVIRONMENT LOG-OPTIONS…: creation fails; the log is /run/log

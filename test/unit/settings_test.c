@@ -24,7 +24,7 @@ static void every_key_is_read(void **state)
 
 	(void)state;
 	assert_int_equal(parse("{\"inventory\": \"ioctl\", \"driver-timeout\": 2.5, \"library-directories\": [\"/a\", \"/b\"],"
-			       "\"driver-root\": \"/run/driver\", \"strict-requirements\": true, \"disable-requirements\": true}",
+			       "\"driver-root\": \"/run/driver\", \"runtimes\": [\"youki\", \"/opt/runc\"], \"strict-requirements\": true, \"disable-requirements\": true}",
 			       &settings, &err),
 			 0);
 	assert_int_equal(settings.inventory, INVENTORY_IOCTL);
@@ -32,6 +32,8 @@ static void every_key_is_read(void **state)
 	assert_int_equal(settings.library_dirs.count, 2);
 	assert_string_equal(settings.library_dirs.items[1], "/b");
 	assert_string_equal(settings.driver_root, "/run/driver");
+	assert_int_equal(settings.runtimes.count, 2);
+	assert_string_equal(settings.runtimes.items[1], "/opt/runc");
 	assert_true(settings.strict_requirements);
 	assert_true(settings.disable_requirements);
 	settings_clear(&settings);
@@ -53,6 +55,10 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"library-directories\": [\"relative\"]}", "\"library-directories\" must be"},
 		{"{\"library-directories\": \"/a\"}", "\"library-directories\" must be"},
 		{"{\"driver-root\": \"x\"}", "\"driver-root\" must be"},
+		{"{\"runtimes\": []}", "\"runtimes\" must be"},
+		{"{\"runtimes\": \"runc\"}", "\"runtimes\" must be"},
+		{"{\"runtimes\": [\"bin/runc\"]}", "\"runtimes\" must be"},
+		{"{\"runtimes\": [\"\"]}", "\"runtimes\" must be"},
 		{"{\"strict-requirements\": 1}", "\"strict-requirements\" must be"},
 		{"{\"colour\": 1}", "unknown key \"colour\""},
 		{"{\"inventory\": \"auto\", \"inventory\": \"auto\"}", "duplicate"},
@@ -65,6 +71,31 @@ static void what_makes_no_sense_is_refused(void **state)
 
 		if (parse(cases[i].json, &settings, &err) != CTR_GPU_E_BAD_CONFIG || !strstr(err.text, cases[i].told))
 			fail_msg("%s: %s", cases[i].json, err.text);
+		settings_clear(&settings);
+	}
+}
+
+/* A container can be stopped by its runtime, whatever else a file says; but only by its own. */
+static void runtimes_are_known_or_not(void **state)
+{
+	static const struct {
+		const char *json;
+		size_t count;
+		bool unread;
+	} cases[] = {
+		{"{\"colour\": 1, \"runtimes\": [\"crun\"], \"inventory\": 1}", 1, false},
+		{"{\"colour\": 1}", 0, false},
+		{"{\"runtimes\": [\"crun\", \"\"]}", 1, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct settings settings;
+		struct err err = {0};
+
+		assert_int_equal(parse(cases[i].json, &settings, &err), CTR_GPU_E_BAD_CONFIG);
+		assert_int_equal(settings.runtimes.count, cases[i].count);
+		assert_int_equal(settings.unread, cases[i].unread);
 		settings_clear(&settings);
 	}
 }
@@ -118,6 +149,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_key_is_read),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(runtimes_are_known_or_not),
 		cmocka_unit_test(deep_nesting_is_refused),
 		cmocka_unit_test(a_file_others_can_write_is_not_read),
 	};
