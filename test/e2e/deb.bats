@@ -96,6 +96,7 @@ nvidia_package() {
 	diff <(contents libctr-gpu0 | grep -v '^usr/share/doc/') - <<-END
 		usr/lib/MULTIARCH/libctr-gpu.so.0
 		usr/lib/MULTIARCH/libctr-gpu.so.$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")
+		usr/share/lintian/overrides/libctr-gpu0
 	END
 	diff <(contents libctr-gpu-dev | grep -v '^usr/share/\(doc\|man\)/') - <<-END
 		usr/include/ctr-gpu-error.h
@@ -108,8 +109,12 @@ nvidia_package() {
 		usr/bin/ctr-gpu
 		usr/bin/ctr-gpu-hook
 		usr/bin/ctr-gpu-runtime
+		usr/lib/systemd/system/ctr-gpu-refresh.path
+		usr/lib/systemd/system/ctr-gpu-refresh.service
+		usr/lib/udev/rules.d/61-ctr-gpu.rules
 		usr/libexec/ctr-gpu/ctr-gpu-driverd
 		usr/share/containers/oci/hooks.d/ctr-gpu.json
+		usr/share/ctr-gpu/openrc/ctr-gpu-refresh
 		usr/share/lintian/overrides/ctr-gpu
 	END
 	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' *.[!3] | sort)

@@ -104,18 +104,18 @@ nvidia_host() {
 		cat >/usr/sbin/modprobe <<END
 #!/usr/bin/perl
 # init_module(2): 175 on x86-64, 105 on arm64
-my \$number = (POSIX::uname())[4] eq "aarch64" ? 105 : 175;
 use POSIX ();
-my \$image = "none";
-syscall(\$number, \$image, 4, "");
+my (\$image, \$arguments) = ("none", "");
+syscall((POSIX::uname())[4] eq "aarch64" ? 105 : 175, \$image, 4, \$arguments);
 print STDERR "init_module: \$!\n";
 exit 1;
 END
 		chmod 755 /usr/sbin/modprobe'
 	run refresh
+	inside sh -c 'rm /usr/sbin/modprobe /run/systemd/system/ctr-gpu-refresh.service.d/nvidia.conf /dev/nvidia*; systemctl daemon-reload; systemctl reset-failed'
 	expect_line "Result=exit-code"
-	expect "init_module: Exec format error"
-	inside rm /usr/sbin/modprobe
+	# A kernel without modules has no such call; the unit's filter would have said "Operation not permitted".
+	[[ $output == *"init_module: Exec format error"* ]] || expect "init_module: Function not implemented"
 }
 
 @test "the process for the driver's libraries works under the unit's restrictions" {
