@@ -106,3 +106,16 @@ ctr_run() {
 	expect "nvidia-container-cli: device error: there is no device"
 	expect_not "cuInit"
 }
+
+@test "ctr run with the runtime shim" {
+	ctr_run wsl-nvidia "--runc-binary nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=all" probe
+	expect_status 0
+	expect_line "cuInit=0"
+	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+	ctr_run native-nvidia "--runc-binary nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=all" probe
+	expect_status 0
+	expect_line "device=NVIDIA H200"
+	ctr_run wsl-nvidia "--runc-binary nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=7" probe
+	expect_status 1
+	expect "ctr-gpu-runtime: [E_UNKNOWN_DEVICE]"
+}
