@@ -113,6 +113,21 @@ mapped() {
 	expect "[E_UNKNOWN_DEVICE]"
 }
 
+@test "the program in libctr-gpu(3) does what the page says" {
+	local program=$BATS_TEST_TMPDIR/program
+
+	! readelf --dynamic "$CTR_GPU_BUILD/lib/libctr-gpu.so.0" | grep -q 'libasan' || skip "a sanitized library wants sanitized programs"
+	sed -n '/^#include <ctr-gpu.h>/,/^\.Ed/p' "$e2e/../../man/libctr-gpu.3" | sed '$d; s/\\e/\\/g' >"$program.c"
+	# shellcheck disable=SC2046 # several options
+	${CC:-gcc} -std=c11 -Wall -Wextra -Werror -o "$program" "$program.c" $(installed --cflags --libs)
+	run sandbox wsl-hybrid env LD_LIBRARY_PATH="$libdir" "$program"
+	expect_status 0
+	[[ $(jq '.adapters | length' <<<"$output") -eq 2 ]]
+	run sandbox plain env LD_LIBRARY_PATH="$libdir" "$program"
+	expect_status 1
+	expect "[E_NO_DEVICE]"
+}
+
 @test "a program gives a container its GPUs by the container's process" {
 	local directory=$BATS_TEST_TMPDIR/bundle hook=$BATS_TEST_TMPDIR/hook
 
