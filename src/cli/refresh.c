@@ -6,9 +6,12 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 
+#include "cli/cdi.h"
 #include "cli/output.h"
 #include "cli/session.h"
+#include "cli/setup.h"
 #include "cli/verbs.h"
 
 struct refresh {
@@ -39,7 +42,25 @@ static int load(struct session *session)
 	result = ctr_gpu_load_new(session->context, 0, &session->load);
 	if (!result)
 		result = ctr_gpu_load_apply(session->load);
-	return result == CTR_GPU_E_NO_DEVICE ? 0 : session_check(session, result);
+	return result == CTR_GPU_E_NO_DEVICE ? 0 : result;
+}
+
+static int refresh(struct session *session)
+{
+	char *hook;
+	int result;
+
+	result = load(session);
+	if (!result)
+		result = ctr_gpu_host_new(session->context, &session->host);
+	if (result && result != CTR_GPU_E_NO_DEVICE)
+		return session_check(session, result);
+	hook = setup_find_program("ctr-gpu-hook");
+	if (!hook)
+		return output_complain("there is no memory left");
+	result = ctr_gpu_cdi_refresh(session->context, session->host, cdi_directories[0], hook);
+	free(hook);
+	return session_check(session, result);
 }
 
 int verb_refresh(struct globals *globals, int argc, char **argv)
@@ -50,10 +71,10 @@ int verb_refresh(struct globals *globals, int argc, char **argv)
 		.doc = "Make device nodes and CDI specs what they should be now, after a boot or a change of GPUs or drivers.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct refresh refresh = {.globals = globals};
+	struct refresh arguments = {.globals = globals};
 	int status;
 
-	globals_parse_verb(&argp, argc, argv, &refresh);
+	globals_parse_verb(&argp, argc, argv, &arguments);
 	status = session_open(&session, globals);
-	return status ? status : load(&session);
+	return status ? status : refresh(&session);
 }

@@ -233,21 +233,27 @@ static const struct cdi_hook *first_hook(const struct cdi_spec *spec)
 	return NULL;
 }
 
-/* What would be written now, with the options that the old one shows. */
+int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_spec *old, json_t **ret)
+{
+	const struct cdi_hook *hook = first_hook(old);
+	const char *capabilities = value_of(hook ? &hook->environment : &old->edits.environment, CDI_CAPABILITIES_VARIABLE);
+	struct request request = {.kind = REQUEST_ALL};
+	const struct cdi_wish wish = {.kind = old->kind, .hook = hook ? hook->path : NULL, .request = &request};
+	int r;
+
+	r = request_set_capabilities(&request, capabilities ? capabilities : "", &context->err);
+	return r == 0 ? cdi_generate(context, host, &wish, ret) : r;
+}
+
+/* What would be written now. */
 static int generate_anew(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file, const struct ctr_gpu_host *host,
 			 struct cdi_spec *ret)
 {
-	const struct cdi_hook *hook = first_hook(&file->spec);
-	const char *capabilities = value_of(hook ? &hook->environment : &file->spec.edits.environment, CDI_CAPABILITIES_VARIABLE);
-	struct request request = {.kind = REQUEST_ALL};
-	const struct cdi_wish wish = {.kind = file->spec.kind, .hook = hook ? hook->path : NULL, .request = &request};
 	_cleanup_free_ char *text = NULL;
 	json_t *json;
 	int r;
 
-	r = request_set_capabilities(&request, capabilities ? capabilities : "", &report->context->err);
-	if (r == 0)
-		r = cdi_generate(report->context, host, &wish, &json);
+	r = cdi_generate_like(report->context, host, &file->spec, &json);
 	if (r != 0)
 		return r;
 	text = json_dumps(json, JSON_COMPACT);

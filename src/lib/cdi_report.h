@@ -48,6 +48,9 @@ bool cdi_is_loaded(const struct cdi_file *file);
 const struct cdi_file *cdi_winner(const struct ctr_gpu_cdi_report *report, const char *kind, const char *name,
 				  const struct cdi_file **ret_conflict);
 
+/** cdi_generate() with the options that an old spec of ours shows. */
+int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_spec *old, json_t **ret);
+
 /* An engine and what its CDI library knows. */
 struct cdi_engine {
 	const char *name;

@@ -145,6 +145,16 @@ static int save(struct err *err, const char *path, const char *text, size_t size
 	return r < 0 ? err_set(err, r, "cannot write %s: %m\nThe file that was there is still there.", path) : 0;
 }
 
+int cdi_save(struct err *err, const char *path, json_t *spec)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r;
+
+	r = make_text(spec, &text, &size);
+	return r == 0 ? save(err, path, text, size) : r;
+}
+
 /* ---- taking away ---- */
 
 static bool is_host_kind(const struct strv *kinds, const char *kind)
@@ -228,9 +238,8 @@ int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host
 int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,
 		     const char *kind, const char *hook, const char *path, char **ret_path)
 {
-	_cleanup_free_ char *file = NULL, *text = NULL;
+	_cleanup_free_ char *file = NULL;
 	json_t *spec;
-	size_t size;
 	int r;
 
 	if (path[0] != '/')
@@ -238,11 +247,12 @@ int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 	r = generate(context, host, request, kind, hook, &spec);
 	if (r != 0)
 		return r;
-	r = make_text(spec, &text, &size);
-	if (r == 0)
-		r = find_path(&context->err, kind, path, &file);
-	if (r == 0)
-		r = save(&context->err, file, text, size);
+	r = find_path(&context->err, kind, path, &file);
+	if (r != 0) {
+		json_decref(spec);
+		return r;
+	}
+	r = cdi_save(&context->err, file, spec);
 	if (r == 0)
 		*ret_path = steal_ptr(file);
 	return r;

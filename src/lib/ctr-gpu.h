@@ -647,6 +647,20 @@ int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_g
 int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arguments, const char *state, size_t size);
 
 /**
+ * ctr_gpu_cdi_refresh() - make the specs in a directory what they should be now
+ * @host:      NULL for one that has no GPU device at all
+ * @directory: need not exist
+ * @hook:      absolute path of ctr-gpu-hook, for a spec that is not there yet
+ *
+ * Specs of vendors whose adapters are gone are removed, missing ones written, and stale ones written anew, with the hook and
+ * the capabilities that they had. What is right is left alone, and so is what others wrote.
+ *
+ * Return: 0; as ctr_gpu_cdi_save().
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_refresh(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory, const char *hook);
+
+/**
  * ctr_gpu_cdi_report_new() - begin a report on CDI specs
  * @context:    borrowed; must outlive the report
  * @ret_report: new report, owned by the caller, release with ctr_gpu_cdi_report_unref()

@@ -258,7 +258,7 @@ setup_file() {
 		read -r version config wanted <<<"$case"
 		run on wsl-nvidia "wire; mkdir -p /etc/docker; echo '$config' >/etc/docker/daemon.json
 			printf 'Package: docker-ce\nStatus: install ok installed\nVersion: 5:$version-1~debian.12\n' >/run/status; mount --bind /run/status /var/lib/dpkg/status
-			"'spec /etc/cdi/a.json <<<"{\"cdiVersion\": \"0.3.0\", \"kind\": \"nvidia.com/gpu\", \"devices\": [{\"name\": \"all\"}]}"; doctor | grep "Docker "'
+			"'ctr-gpu cdi generate >/dev/null; doctor | grep "Docker "'
 		expect "Docker $version, not running"
 		if [[ $wanted == yes ]]; then expect "--device nvidia.com/gpu=all"; else expect_not "--device"; fi
 	done
@@ -324,38 +324,29 @@ setup_file() {
 
 # ---- CDI ----
 
-@test "CDI specs: fine, stale, of two files, with a hook that inherits the image's environment, no spec at all" {
-	run on wsl-nvidia 'spec /etc/cdi/a.json <<END
-		{"cdiVersion": "0.3.0", "kind": "nvidia.com/gpu", "devices": [{"name": "all", "containerEdits": {"deviceNodes": [{"path": "/dev/dxg"}],
-		 "hooks": [{"hookName": "createRuntime", "path": "$hook", "env": ["A=b"]}]}}]}
-END
-		ids; doctor | grep cdi'
-	expect_line "ok cdi.spec"
-	expect "1 device of kind nvidia.com/gpu"
-	run on wsl-nvidia 'spec /etc/cdi/a.json <<<"{\"cdiVersion\": \"0.3.0\", \"kind\": \"nvidia.com/gpu\", \"devices\": [{\"name\": \"all\", \"containerEdits\": {\"mounts\": [{\"hostPath\": \"/usr/lib/wsl/drivers/gone\", \"containerPath\": \"/x\"}]}}]}"; doctor'
-	expect "names /usr/lib/wsl/drivers/gone, which is not there"
-	run on wsl-nvidia 'text="{\"cdiVersion\": \"0.3.0\", \"kind\": \"nvidia.com/gpu\", \"devices\": [{\"name\": \"all\", \"containerEdits\": {\"hooks\": [{\"hookName\": \"createContainer\", \"path\": \"/bin/true\"}]}}]}"; spec /etc/cdi/a.json <<<"$text"; spec /etc/cdi/b.json <<<"$text"; ids'
-	expect_line "warning cdi.bare-hook"
-	expect_line "warning cdi.duplicate"
-	# In the directory that goes before the other the same name is no conflict.
-	run on wsl-nvidia 'text="{\"cdiVersion\": \"0.3.0\", \"kind\": \"nvidia.com/gpu\", \"devices\": [{\"name\": \"all\"}]}"; spec /etc/cdi/a.json <<<"$text"; spec /run/cdi/a.json <<<"$text"; ids'
-	expect_no_line "warning cdi.duplicate"
-	run on wsl-nvidia 'ids; echo "{" | spec /etc/cdi/broken.json; ids'
+@test "CDI specs: ours, a stale one, one of two files, a hook that inherits the image's environment, no spec at all" {
+	run on wsl-nvidia 'ids; ctr-gpu cdi generate >/dev/null; ids; doctor'
 	expect_line "note cdi.none"
-	expect_line "warning cdi.unreadable"
+	expect_line "ok cdi.spec"
+	expect "of kind nvidia.com/gpu"
+	expect "--device nvidia.com/gpu=all"
+	run on wsl-nvidia 'ctr-gpu cdi generate --no-hooks >/dev/null; sed -i "s,nv_dispi[a-z0-9_.]*,nv_dispi.inf_amd64_before," /etc/cdi/*; ids; remedy cdi.error; doctor'
+	expect_line "warning cdi.error"
+	expect_line "sudo ctr-gpu refresh"
+	expect "this is not there, since the driver has changed"
+	expect_not "--device nvidia.com/gpu=all"
+	run on wsl-nvidia 'text="{\"cdiVersion\": \"0.3.0\", \"kind\": \"nvidia.com/gpu\", \"devices\": [{\"name\": \"all\", \"containerEdits\": {\"hooks\": [{\"hookName\": \"createContainer\", \"path\": \"/bin/true\"}]}}]}"; spec /etc/cdi/a.json <<<"$text"; spec /etc/cdi/b.json <<<"$text"; doctor'
+	expect "has no \"env\""
+	expect "so that engines know neither"
+	run on wsl-nvidia 'echo "{" | spec /etc/cdi/broken.json; ids'
+	expect_line "warning cdi.refused"
 }
 
-@test "CDI specs of nvidia-ctk, in YAML" {
+@test "CDI specs of nvidia-ctk, in YAML, and of other things than GPUs" {
 	run on wsl-nvidia 'spec /run/cdi/nvidia.yaml <<END
 ---
 cdiVersion: 0.5.0
 containerEdits:
-  hooks:
-  - args:
-    - nvidia-cdi-hook
-    - create-symlinks
-    hookName: createContainer
-    path: /bin/true
   mounts:
   - containerPath: /usr/lib/wsl/drivers/nv_dispi.inf_amd64_0000/libcuda.so.1.1
     hostPath: /usr/lib/wsl/drivers/nv_dispi.inf_amd64_0000/libcuda.so.1.1
@@ -366,10 +357,11 @@ devices:
   name: all
 kind: nvidia.com/gpu
 END
-		doctor; sed -i "/mounts/,/hostPath/d" /run/cdi/nvidia.yaml; ids'
-	expect "/var/run/cdi/nvidia.yaml names /usr/lib/wsl/drivers/nv_dispi.inf_amd64_0000/libcuda.so.1.1, which is not there"
+		doctor; sed -i "/mounts/,/hostPath/d; s/containerEdits:$/&/" /run/cdi/nvidia.yaml; sed -i "/^containerEdits:/d" /run/cdi/nvidia.yaml; ids'
+	expect "this is not there: /usr/lib/wsl/drivers/nv_dispi.inf_amd64_0000/libcuda.so.1.1"
 	expect_line "ok cdi.spec"
-	expect_line "warning cdi.bare-hook"
+	run on wsl-nvidia 'spec /etc/cdi/net.json <<<"{\"cdiVersion\": \"0.3.0\", \"kind\": \"example.com/net\", \"devices\": [{\"name\": \"a\", \"containerEdits\": {\"deviceNodes\": [{\"path\": \"/dev/none\"}]}}]}"; ids'
+	expect_line "note cdi.none"
 }
 
 # ---- users, SELinux, AppArmor ----

@@ -176,10 +176,37 @@ ExecStartPost=/usr/bin/touch /dev/shm/ran"; systemctl daemon-reload; rm -f /dev/
 
 @test "without any of them: on every kind of host, twice" {
 	for profile in plain wsl-hybrid wsl-no-adapter native-mig native-and-dxg; do
-		run on "$profile" 'ctr-gpu refresh && ctr-gpu refresh'
+		run on "$profile" 'ctr-gpu refresh && stat -c "%n %i %Z" /etc/cdi/* 2>/dev/null >/run/before; sleep 1.1; ctr-gpu refresh && stat -c "%n %i %Z" /etc/cdi/* 2>/dev/null | diff /run/before -'
 		expect_status 0
+		[[ -z $output ]]
 	done
 	run on native-nvidia 'rm /dev/nvidia0; setpriv --reuid 65534 --regid 65534 --clear-groups ctr-gpu refresh'
 	expect_status 1
 	expect "[E_NO_PERMISSION]"
+}
+
+@test "specs: written where they are missing, as cdi generate writes them" {
+	run on wsl-hybrid 'ctr-gpu refresh; ls /etc/cdi; ctr-gpu cdi check >/dev/null && echo fine; mv /etc/cdi /etc/cdi.1; ctr-gpu cdi generate >/dev/null; diff -r /etc/cdi /etc/cdi.1 && echo same'
+	expect_line ctr-gpu-nvidia.json
+	expect_line ctr-gpu-intel.json
+	expect_line fine
+	expect_line same
+}
+
+@test "specs: stale ones anew as they were chosen, superfluous ones gone, others' left alone" {
+	run on wsl-nvidia '
+		ctr-gpu cdi generate --no-hooks --capabilities=compute >/dev/null
+		jq -S . /etc/cdi/ctr-gpu-nvidia.json >/run/chosen
+		sed -i "s,nv_dispi[a-z0-9_.]*,nv_dispi.inf_amd64_before," /etc/cdi/ctr-gpu-nvidia.json
+		ctr-gpu cdi check >/dev/null && echo not stale
+		ctr-gpu refresh; jq -S . /etc/cdi/ctr-gpu-nvidia.json | diff /run/chosen - && echo as chosen'
+	expect_line "as chosen"
+	expect_no_line "not stale"
+	run on wsl-nvidia 'ctr-gpu cdi generate --imex-channel=0 >/dev/null 2>&1; cp /etc/cdi/ctr-gpu-nvidia.json /run/before; ctr-gpu refresh; cmp /run/before /etc/cdi/ctr-gpu-nvidia.json && echo left'
+	expect_line left
+	run on wsl-nvidia 'ctr-gpu refresh; rm -f /dev/dxg; umount /dev/dxg 2>/dev/null; ctr-gpu refresh; ls -A /etc/cdi'
+	expect_status 0
+	[[ -z $output ]]
+	run on wsl-nvidia 'mkdir /etc/cdi; echo "{\"cdiVersion\": \"0.3.0\", \"kind\": \"nvidia.com/gpu\", \"devices\": []}" | tee /etc/cdi/ctr-gpu-nvidia.json /etc/cdi/other.json >/run/before; ctr-gpu refresh; cmp /run/before /etc/cdi/ctr-gpu-nvidia.json && cmp /run/before /etc/cdi/other.json && echo left'
+	expect_line left
 }
