@@ -171,6 +171,8 @@ static int remove_stale(struct session *session, const struct generate *generate
 	if (generate->kind || !output || !is_directory(output))
 		return 0;
 	result = ctr_gpu_cdi_remove_stale(session->context, session->host, output, &removed);
+	for (char *end = removed; !result && (end = strchr(end, '\n'));)
+		*end = ' ';
 	if (!result && *removed)
 		(void)printf("removed from %s, since there is no such adapter any more: %s\n", output, removed);
 	free(removed);

@@ -16,7 +16,7 @@
 #include "lib/host.h"
 #include "lib/request.h"
 
-enum { NAMED_MAX = 6 };
+enum { NAMED_MAX = 6, MISSING_MAX = 1024 };
 
 /* A list in a sentence, as long as it stays readable. */
 static int join_some(const struct strv *list, char **ret)
@@ -102,13 +102,12 @@ static int check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 }
 
 /* One sentence for all, since a driver update takes them all away at once. */
-static int collect_missing(const struct cdi_edits *edits, struct strv *missing, size_t *count)
+static int collect_missing(const struct cdi_edits *edits, struct strv *missing)
 {
 	struct stat st;
 	int r = 0;
 
-	*count += edits->mount_count;
-	for (size_t i = 0; i < edits->mount_count && r == 0; i++) {
+	for (size_t i = 0; i < edits->mount_count && missing->count < MISSING_MAX && r == 0; i++) {
 		const char *source = edits->mounts[i].source;
 
 		if (source && source[0] == '/' && lstat(source, &st) < 0 && !strv_contains(missing, source))
@@ -132,12 +131,11 @@ static int check_mounts(struct cdi_file *file)
 {
 	_cleanup_strv_ struct strv missing = {0};
 	_cleanup_free_ char *text = NULL;
-	size_t count = 0;
 	int r;
 
-	r = collect_missing(&file->spec.edits, &missing, &count);
+	r = collect_missing(&file->spec.edits, &missing);
 	for (size_t i = 0; i < file->spec.device_count && r == 0; i++)
-		r = collect_missing(&file->spec.devices[i].edits, &missing, &count);
+		r = collect_missing(&file->spec.devices[i].edits, &missing);
 	if (r != 0 || missing.count == 0)
 		return r;
 	r = join_some(&missing, &text);

@@ -19,7 +19,7 @@ static const char containerd_remark[] = "containerd before 2.0 reads specs for K
 /* Oldest first within an engine. */
 static const struct cdi_engine releases[] = {
 	{"docker", 25, 0, V_0_6, docker_remark},
-	{"docker", 27, 0, V_0_7, docker_remark},
+	{"docker", 26, 1, V_0_7, docker_remark},
 	{"docker", 28, 0, V_0_8, docker_remark},
 	{"docker", 28, 2, V_1_0, NULL},
 	{"podman", 4, 1, V_0_3, NULL},

@@ -12,6 +12,9 @@
 
 enum { PROBLEMS_MAX = 32 };
 
+/* Names are compared with each other. A machine with 16 GPUs, each in 7 parts with 2 names, has some 300. */
+enum { DEVICES_MAX = 4096 };
+
 const char *const cdi_versions[] = {"0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
 _Static_assert(ARRAY_SIZE(cdi_versions) == CDI_VERSIONS, "as many versions as are counted");
 
@@ -122,6 +125,8 @@ static int judge_devices(struct cdi_spec *spec)
 
 	if (spec->device_count == 0)
 		return cdi_spec_problem(spec, "it has no device");
+	if (spec->device_count > DEVICES_MAX)
+		return cdi_spec_problem(spec, "it has more than %d devices, which ctr-gpu does not look at", DEVICES_MAX);
 	for (size_t i = 0; i < spec->device_count && r == 0; i++) {
 		const char *name = spec->devices[i].name;
 

@@ -329,7 +329,7 @@ static void engines_know_versions(void **state)
 		const char *newest;
 	} cases[] = {
 		{"podman:4.3", "0.5.0"}, {"podman:4.3.1", "0.5.0"}, {"podman:4.9", "0.6.0"}, {"podman:v5.4.2", "0.8.0"}, {"podman:4.0", NULL},
-		{"podman:6", "1.0.0"},   {"docker:28.2.2", "1.0.0"}, {"docker:26.1", "0.6.0"}, {"docker:20.10", NULL},
+		{"podman:6", "1.0.0"},   {"docker:28.2.2", "1.0.0"}, {"docker:26.0", "0.6.0"}, {"docker:26.1.5", "0.7.0"}, {"docker:20.10", NULL},
 		{"containerd:1.7", "0.5.0"}, {"crio:1.30", "0.7.0"}, {"cri-o:1.30", "0.7.0"}, {"buildkit:0.20", "0.8.0"},
 	};
 	static const char *const bad[] = {"", "podman", "podman:", "podman:x", "lxc:5.0", "podma:4.3", ":4.3"};

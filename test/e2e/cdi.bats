@@ -1,0 +1,277 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016
+#
+# ctr-gpu cdi: what it writes, what it lists and what it finds in specs, good, bad and hostile.
+
+load cdi
+
+setup_file() {
+	require_root
+}
+
+host() {
+	run sandbox "$1" bash -c "$2"
+}
+
+# spec DIRECTORY NAME [JQ-FILTER]: a small spec that is none of ours
+spec() {
+	mkdir -p "$1"
+	jq -n '{cdiVersion: "0.3.0", kind: "example.com/card", devices: [{name: "one", containerEdits: {env: ["A=b"]}}]} | '"${3:-.}" >"$1/$2"
+}
+
+# check [ARGUMENT…]: on a host without a GPU
+check() {
+	run ctr-gpu cdi check "$@"
+}
+
+setup() {
+	PATH=$CTR_GPU_BUILD/bin:$PATH
+	specs=$BATS_TEST_TMPDIR/specs
+}
+
+@test "a spec for each vendor, with all names, and no numbers of devices" {
+	host wsl-hybrid 'ctr-gpu cdi generate && cd /etc/cdi && stat -c "%n %a" * && jq -s "map({kind, cdiVersion, names: [.devices[].name]})" *.json &&
+		grep -cE "major|minor" *.json'
+	expect "nvidia.com/gpu: /etc/cdi/ctr-gpu-nvidia.json"
+	expect_line "ctr-gpu-intel.json 644"
+	expect_line "ctr-gpu-nvidia.json:0"
+	expect '"0000:01:00.0"'
+	expect '"LUID-000000005a3f1c2b"'
+	expect '"cdiVersion": "0.5.0"'
+	host native-mig 'ctr-gpu cdi generate --output=- | jq -r ".devices[].name"'
+	expect_line GPU-b703df58-2273-35fb-29be-3f6c49b83a95
+	expect_line 1:3
+	expect_line MIG-00020001-2273-35fb-29be-3f6c49b83a96
+	expect_line all
+}
+
+@test "every hook is ours, with environment and timeout" {
+	host wsl-hybrid 'ctr-gpu cdi generate >/dev/null && jq -s "[.[].devices[].containerEdits.hooks[]] | all(.timeout == 120 and .env != [] and
+		.hookName == \"createRuntime\" and (.path | endswith(\"/bin/ctr-gpu-hook\")) and (.args[1] | startswith(\"--device=\")))" /etc/cdi/*'
+	expect_line true
+}
+
+@test "a file of another name, of another kind, standard output" {
+	host wsl-hybrid 'cd /tmp && ctr-gpu cdi generate --kind=nvidia.com/gpu --output=/run/x.json && jq -r .kind /run/x.json
+		ctr-gpu cdi generate --kind=example.com/card --output=/run/new/ && jq -r "[.devices[].name] | length" /run/new/ctr-gpu-example.com-card.json
+		cd /run && ctr-gpu cdi generate --output=relative/ && ls relative'
+	expect_line nvidia.com/gpu
+	expect_line 7
+	expect_line ctr-gpu-intel.json
+}
+
+@test "what makes no sense is said" {
+	host wsl-hybrid 'ctr-gpu cdi generate --output=-'
+	expect_status 1
+	expect "adapters of several vendors"
+	host wsl-hybrid 'ctr-gpu cdi generate --kind=nvidia.com/gpu --output=/run/x.yaml'
+	expect_status 2
+	expect "[E_BAD_ARGUMENT]"
+	host wsl-hybrid 'ctr-gpu cdi generate --kind=nonsense'
+	expect_status 2
+	expect '"nonsense" is no kind'
+	host wsl-hybrid 'ctr-gpu cdi generate --kind=amd.com/gpu; ls /etc/cdi'
+	expect "[E_NO_ADAPTER]"
+	host wsl-hybrid 'ctr-gpu cdi generate --hook=relative'
+	expect_status 2
+	host wsl-hybrid 'ctr-gpu cdi generate --hook=/x --no-hooks'
+	expect_status 2
+	host wsl-hybrid 'ctr-gpu cdi nonsense'
+	expect_status 2
+	host wsl-hybrid 'ctr-gpu cdi'
+	expect_status 2
+	host wsl-hybrid 'ctr-gpu cdi generate --output=/proc/x.json --kind=nvidia.com/gpu'
+	expect_status 1
+	expect "The file that was there is still there."
+	host wsl-hybrid 'cp "$(command -v ctr-gpu)" /run/ctr-gpu; LD_LIBRARY_PATH=$CTR_GPU_BUILD/lib /run/ctr-gpu cdi generate'
+	expect_status 1
+	expect "there is no hook /run/ctr-gpu-hook"
+}
+
+@test "a file that says the same stays untouched, and one that does not is replaced whole" {
+	host wsl-nvidia 'ctr-gpu cdi generate && before=$(stat -c %i:%Y /etc/cdi/*) && ctr-gpu cdi generate && [[ $before == $(stat -c %i:%Y /etc/cdi/*) ]] && echo same
+		exec 3</etc/cdi/ctr-gpu-nvidia.json && ctr-gpu cdi generate --no-hooks && [[ $(cat <&3 | jq ".devices | length") == 4 ]] && ls -A /etc/cdi'
+	expect_status 0
+	expect_line same
+	[[ $(tail -n 1 <<<"$output") == ctr-gpu-nvidia.json ]]
+}
+
+@test "the spec of a vendor whose adapters are gone is removed, and nobody else's file" {
+	sandbox wsl-hybrid ctr-gpu cdi generate --output="$specs/"
+	cp "$specs/ctr-gpu-intel.json" "$specs/mine.json"
+	spec "$specs" ctr-gpu-amd.json '.kind = "amd.com/gpu"'
+	jq '.kind = "example.com/gpu"' "$specs/ctr-gpu-intel.json" >"$specs/ctr-gpu-example.com-gpu.json"
+	host wsl-nvidia "ctr-gpu cdi generate --output=$specs; ls $specs"
+	expect_status 0
+	expect "removed from $specs, since there is no such adapter any more: ctr-gpu-intel.json"
+	expect_no_line ctr-gpu-intel.json
+	expect_line ctr-gpu-nvidia.json
+	expect_line ctr-gpu-amd.json
+	expect_line mine.json
+	expect_line ctr-gpu-example.com-gpu.json
+	host plain "ctr-gpu cdi generate --output=$specs; echo status \$?; ls $specs"
+	expect_line "status 1"
+	expect "[E_NO_DEVICE]"
+	expect_no_line ctr-gpu-nvidia.json
+	expect_line mine.json
+}
+
+@test "list tells which file wins" {
+	spec "$specs/etc" a.json
+	spec "$specs/etc" b.json '.devices += [{name: "two", containerEdits: {env: ["A=b"]}}]'
+	run ctr-gpu cdi list --spec-dir="$specs/etc" --spec-dir="$specs/none"
+	expect_status 0
+	expect_line "    example.com/card=one  in conflict, so that engines do not know it, with $specs/etc/b.json"
+	expect_line "    example.com/card=two"
+	spec "$specs/run" c.json
+	run ctr-gpu cdi list --spec-dir="$specs/etc" --spec-dir="$specs/run"
+	expect_line "    example.com/card=one  hidden by $specs/run/c.json"
+	expect_line "    example.com/card=one"
+	run ctr-gpu cdi list --json --spec-dir="$specs/etc" --spec-dir="$specs/run"
+	[[ $(jq -c '[.files[] | .devices[] | [.name, .status, .by]]' <<<"$output") == "[[\"one\",\"hidden\",\"$specs/run/c.json\"],[\"one\",\"hidden\",\"$specs/run/c.json\"],[\"two\",\"used\",null],[\"one\",\"used\",null]]" ]]
+	run ctr-gpu cdi list --spec-dir="$specs/none"
+	expect_status 0
+	expect_line "There is no CDI spec."
+}
+
+@test "check finds files that two specs share, and is content with one" {
+	spec "$specs" a.json
+	check --spec-dir="$specs"
+	expect_status 0
+	expect_line "No error was found."
+	expect "ctr-gpu did not write it"
+	spec "$specs" b.json
+	check --spec-dir="$specs"
+	expect_status 1
+	expect "engines know neither: one"
+	check "$specs/a.json"
+	expect_status 0
+	check --spec-dir="$specs/none"
+	expect_status 1
+	check --json "$specs/a.json"
+	[[ $(jq .fine <<<"$output") == true ]]
+}
+
+@test "check finds what is not there, and hooks that an image could take over" {
+	local hook=$BATS_TEST_TMPDIR/hook
+
+	spec "$specs" a.json '.devices[0].containerEdits = {deviceNodes: [{path: "/dev/none"}, {path: "/dev/null", type: "c", major: 9, minor: 9}],
+		mounts: [{hostPath: "/none/library", containerPath: "/x", options: ["rbind"]}],
+		hooks: [{hookName: "createContainer", path: "'"$hook"'", args: ["hook"]}]}'
+	check "$specs/a.json"
+	expect_status 1
+	expect "the device node /dev/none is not there"
+	expect "it says /dev/null is device 9:9, and it is 1:3"
+	expect "this is not there: /none/library"
+	expect "the hook $hook is not there"
+	expect 'has no "env": some runtimes give it the image'
+	expect 'has no "timeout"'
+	touch "$hook"
+	check "$specs/a.json"
+	expect "the hook $hook cannot be executed"
+	chmod 777 "$hook"
+	check "$specs/a.json"
+	expect "can be written by others"
+	chmod 755 "$hook"
+	chown 12345 "$hook"
+	check "$specs/a.json"
+	expect "belongs to uid 12345"
+	chown 0 "$hook"
+	spec "$specs" a.json '.devices[0].containerEdits = {hooks: [{hookName: "createContainer", path: "'"$hook"'", env: ["A=b"], timeout: 5}]}'
+	check "$specs/a.json"
+	expect_status 0
+	expect_not "warning"
+}
+
+@test "check knows which engine loads which version" {
+	spec "$specs" a.json '.cdiVersion = "0.7.0" | .devices[0].containerEdits.additionalGids = [1]'
+	check --engine podman:4.9 "$specs/a.json"
+	expect_status 1
+	expect "podman 4.9 knows CDI up to 0.6.0, and refuses a spec that says 0.7.0"
+	expect_not "nothing in it needs that"
+	check --engine docker:27.0 "$specs/a.json"
+	expect_status 0
+	check --engine docker:20.10 "$specs/a.json"
+	expect "docker 20.10 does not read CDI specs"
+	spec "$specs" a.json '.cdiVersion = "1.0.0"'
+	check --engine containerd:1.7 "$specs/a.json"
+	expect "though nothing in it needs that"
+	check --engine nonsense:1 "$specs/a.json"
+	expect_status 2
+}
+
+# Podman's own word on specs of every version, against ours.
+@test "what check says of Podman is what Podman does" {
+	local version known
+
+	require_program podman
+	known=$(podman --version | grep -oE '[0-9]+\.[0-9]+' | head -n 1)
+	podman_configure "$(engine_directory podman)"
+	tar -C "$(image debian)" -c . | podman_in - import --quiet - debian >/dev/null
+	rm "$(engine_directory podman)"/hooks/*
+	for version in 0.3.0 0.4.0 0.5.0 0.6.0 0.7.0 0.8.0 1.0.0 1.1.0; do
+		spec "$specs" a.json ".cdiVersion = \"$version\""
+		check --engine "podman:$known" "$specs/a.json"
+		ours=$status
+		run podman_cdi - "mkdir -p /run/cdi; cp '$specs/a.json' /run/cdi" --device example.com/card=one debian env
+		echo "$version: we say $ours, podman $status"
+		[[ $ours -eq 0 && $status -eq 0 && $output == *A=b* ]] || [[ $ours -ne 0 && $status -ne 0 ]]
+	done
+}
+
+@test "a spec of ours is stale when devices come or go" {
+	sandbox wsl-nvidia ctr-gpu cdi generate --output="$specs/"
+	host wsl-nvidia "ctr-gpu cdi check $specs/*"
+	expect_status 0
+	host wsl-two-nvidia "ctr-gpu cdi check $specs/*"
+	expect_status 1
+	expect "stale: this host also has: 1, LUID-000000007b10aa04, 0000:41:00.0."
+	host hyperv-no-libdxcore "ctr-gpu cdi check $specs/*"
+	expect_status 1
+	host plain "ctr-gpu cdi check $specs/*"
+	expect_status 1
+	expect "stale: this host has no GPU device any more"
+	host native-nvidia "ctr-gpu cdi check $specs/*"
+	expect "the device node /dev/dxg is not there"
+	expect "stale: this host no longer has: LUID-000000005a3f1c2b, 0000:01:00.0."
+	sandbox native-four ctr-gpu cdi generate --capabilities=graphics --output="$specs/"
+	host native-four "ctr-gpu cdi check $specs/*"
+	expect_status 0
+	host native-four "rm /dev/nvidia-modeset; ctr-gpu cdi check $specs/*"
+	expect_status 1
+	expect "the device node /dev/nvidia-modeset is not there"
+}
+
+@test "hostile files are told apart from specs, and nothing hangs" {
+	mkdir -p "$specs"
+	mkfifo "$specs/fifo.json"
+	mkdir "$specs/directory.json"
+	ln -s loop.json "$specs/loop.json"
+	ln -s /dev/zero "$specs/zero.json"
+	ln -s /none "$specs/dangling.yaml"
+	head -c 5000000 /dev/zero | tr '\0' ' ' >"$specs/huge.json"
+	head -c 100000 /dev/zero | tr '\0' '[' >"$specs/deep.json"
+	head -c 100000 /dev/urandom >"$specs/random.yaml"
+	head -c 100000 /dev/urandom >"$specs/random.json"
+	yes -- '- - - - a: b' | head -n 100000 >"$specs/items.yaml"
+	yes 'devices:' | head -n 100000 >"$specs/keys.yaml"
+	spec "$specs" escape.json '.devices[0].name = "\u001b[31mred" | .kind = "a\u001b]0;x\u0007/b"'
+	jq -nc '{cdiVersion: "0.5.0", kind: "a.b/c", devices: [range(50000) | {name: "\(.)", containerEdits: {env: ["A=b"]}}]}' >"$specs/devices.json"
+	check --spec-dir="$specs"
+	expect_status 1
+	expect "it has more than 4096 devices"
+	expect "$specs/fifo.json"
+	expect "it is no regular file"
+	expect "it has more than 4 MiB"
+	expect "nested too deeply"
+	[[ $output != *$'\e'* ]]
+	check --json --spec-dir="$specs"
+	[[ $(jq '.files | length' <<<"$output") -ge 10 ]]
+	spec "$specs/many" first.json
+	for number in {1..400}; do
+		cp "$specs/many/first.json" "$specs/many/$number.json"
+	done
+	run ctr-gpu cdi list --spec-dir="$specs/many"
+	expect_status 0
+}

@@ -1,0 +1,1 @@
+cdi-trixie.bats
