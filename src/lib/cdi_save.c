@@ -88,18 +88,6 @@ static int fill(int fd, const char *text, size_t size)
 	return r;
 }
 
-/* The rename lasts when the directory has been written, too. */
-static int sync_directory(const char *path)
-{
-	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path + 1));
-	_cleanup_close_ int fd = -1;
-
-	if (!directory)
-		return -ENOMEM;
-	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 /* Engines read files that end in .json or .yaml, so they do not see this one before it has its name. */
 static int replace(const char *path, const char *text, size_t size)
 {
@@ -117,7 +105,7 @@ static int replace(const char *path, const char *text, size_t size)
 		r = -errno;
 	if (r < 0)
 		(void)unlink(temporary);
-	return r == 0 ? sync_directory(path) : r;
+	return r;
 }
 
 /* /etc/cdi is not there on most machines. Its parents are. */
