@@ -82,8 +82,7 @@ void engine_containerd(struct examination *examination, struct engines *engines)
 		ways_add_cdi(&ways, examination, "CDI");
 	(void)find_cli(&daemon, &ways, "ctr run --gpus");
 	(void)snprintf(name, sizeof(name), "containerd%s%.24s%s", version ? " " : "", version ? version : "", daemon.pid > 0 ? ", running" : "");
-	engine_conclude(examination, engines, "containerd", name, &ways,
-			"sudo ctr-gpu cdi generate, and for 1.7 enable_cdi = true in its config.toml; or install ctr-gpu-nvidia-compat.");
+	engine_conclude(examination, engines, "containerd", name, &ways, "sudo ctr-gpu setup containerd");
 }
 
 /* Those that start nvidia-container-cli themselves have no daemon, and our view of the files. */

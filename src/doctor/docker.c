@@ -218,7 +218,7 @@ static void add_runtime(struct examination *examination, const struct docker *do
 				  : program_find(&docker->daemon.root, search_path(docker), path, &program);
 	if (!found) {
 		findings_add(&examination->findings, "docker.runtime", SEVERITY_WARNING, "daemon.json names %s for --runtime=nvidia, and there is no such program", path);
-		findings_advise(&examination->findings, "Correct \"runtimes\" in daemon.json, and restart the daemon.");
+		findings_advise(&examination->findings, "sudo ctr-gpu setup --replace docker; or correct \"runtimes\" in daemon.json, and restart the daemon.");
 	} else if (docker->answers && !is_loaded(docker)) {
 		findings_add(&examination->findings, "docker.runtime", SEVERITY_WARNING, "daemon.json has --runtime=nvidia, and the running daemon does not know it yet");
 		findings_advise(&examination->findings, "sudo systemctl reload docker (without systemd: sudo service docker restart)");
@@ -265,7 +265,7 @@ void engine_docker(struct examination *examination, struct engines *engines)
 		ways_add_cdi(&ways, examination, "--device");
 	describe(&docker, name, sizeof(name));
 	engine_conclude(examination, engines, "docker", name, &ways,
-			"sudo ctr-gpu setup docker");
+			docker.rootless ? "ctr-gpu setup docker --rootless" : "sudo ctr-gpu setup docker");
 	warn_of_restart(examination, &docker);
 	warn_of_path(examination, &docker);
 	warn_of_other(examination, &docker);

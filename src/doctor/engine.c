@@ -54,7 +54,7 @@ static void add_none(struct findings *findings, const struct engines *engines)
 		if (strstr(findings->items[i].id, ".not-set-up"))
 			remedy = findings->items[i].remedy;
 	findings_add(findings, "engines.none", SEVERITY_PROBLEM, "%s", engines->found > 0 ? "no engine here is set up for GPUs" : "no container engine is installed");
-	findings_advise(findings, "%s", remedy ? remedy : "Install Docker or Podman.");
+	findings_advise(findings, "%s", remedy ? remedy : "Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
 }
 
 void check_engines(struct examination *examination)

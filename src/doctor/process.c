@@ -2,7 +2,6 @@
 
 #include "doctor/process.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,15 +41,47 @@ static bool is_called(pid_t pid, const char *name)
 	return comm && size == length + 1 && strncmp(comm, name, length) == 0;
 }
 
+/* Inside a container, with a pid namespace of its own, a daemon is no engine of this machine: "NSpid:\t4711\t1". */
+static bool is_in_container(pid_t pid)
+{
+	_cleanup_free_ char *status = read_file(pid, "status", NULL);
+	const char *line = status ? strstr(status, "\nNSpid:\t") : NULL;
+
+	if (!line)
+		return false;
+	line += strlen("\nNSpid:\t");
+	return line[strcspn(line, "\t\n")] == '\t';
+}
+
+/* Anybody may have a process of this name: root's counts most, then that of whoever asks, and others' not at all. */
+static int rank(pid_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (stat(path, &st) < 0 || is_in_container(pid))
+		return 0;
+	if (st.st_uid == 0)
+		return 2;
+	return st.st_uid == geteuid() ? 1 : 0;
+}
+
 static pid_t find_pid(const char *name)
 {
 	DIR *directory = opendir("/proc");
 	const struct dirent *entry;
 	pid_t found = 0;
+	int best = 0;
 
-	while (directory && !found && (entry = readdir(directory)))
-		if (isdigit((unsigned char)entry->d_name[0]) && is_called((pid_t)strtol(entry->d_name, NULL, 10), name))
-			found = (pid_t)strtol(entry->d_name, NULL, 10);
+	while (directory && (entry = readdir(directory))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid > 0 && is_called(pid, name) && rank(pid) > best) {
+			best = rank(pid);
+			found = pid;
+		}
+	}
 	if (directory)
 		(void)closedir(directory);
 	return found;

@@ -25,7 +25,7 @@ void process_clear(struct process *process);
 #define _cleanup_process_ _cleanup_(process_clear)
 
 /**
- * process_find() - the first process whose program has this name
+ * process_find() - the process of root, or else of whoever asks, that has this name and is in no container
  * @name: at most 15 characters
  * @ret:  its root is always open, "/" if there is no such process
  *

@@ -322,6 +322,39 @@ setup_file() {
 	expect "hooks/nvidia (ctr-gpu's nvidia-container-cli)"
 }
 
+@test "what setup writes, doctor sees" {
+	run on wsl-nvidia '
+		rm -rf /etc/docker /etc/containerd /etc/crio /etc/containers/containers.conf.d; mkdir -p /etc/containerd; echo "version = 2" >/etc/containerd/config.toml
+		printf "#!/bin/sh\n" >/usr/bin/crio; chmod 755 /usr/bin/crio; mount -t tmpfs tmpfs /var/lib
+		ids >/run/before
+		for engine in docker podman containerd crio; do ctr-gpu setup $engine >/dev/null 2>&1; done
+		rm -rf /etc/cdi; cat /run/before; ids; doctor'
+	for engine in docker podman containerd crio; do
+		expect_line "note $engine.not-set-up"
+		expect_line "ok $engine.ready"
+	done
+	expect "Docker, not running: --runtime=nvidia"
+	expect "Podman: --runtime=nvidia"
+	expect "CRI-O: runtime class nvidia"
+	expect "containerd: runtime class nvidia"
+}
+
+@test "a Docker that came as a snap, one of a user who is nobody's business, one inside a container" {
+	fake='
+		cat >/run/fake.py <<END
+import ctypes, time
+ctypes.CDLL(None).prctl(15, b"dockerd", 0, 0, 0)
+open("/run/ready", "w"); time.sleep(60)
+END
+		fake() { rm -f /run/ready; chmod 777 /run; "$@" & for _ in {1..100}; do [[ -e /run/ready ]] && break; sleep 0.05; done; }'
+	run on wsl-nvidia "$fake"'; wire; fake python3 /run/fake.py /snap/docker/1/bin/dockerd; ids; doctor; remedy docker.snap'
+	expect "Docker (snap), running"
+	run on wsl-nvidia "$fake"'; wire; fake setpriv --reuid 4711 --regid 4711 --clear-groups python3 /run/fake.py; doctor'
+	expect "Docker 20.10.24, not running"
+	run on wsl-nvidia "$fake"'; wire; fake unshare --pid --fork --kill-child python3 /run/fake.py; doctor'
+	expect "Docker 20.10.24, not running"
+}
+
 # ---- CDI ----
 
 @test "CDI specs: ours, a stale one, one of two files, a hook that inherits the image's environment, no spec at all" {
