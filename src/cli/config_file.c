@@ -41,7 +41,7 @@ static int complain(const char *what, const char *path)
 static char *make_absolute(const char *path)
 {
 	_cleanup_free_ char *copy = strdup(path), *above = NULL, *here = NULL;
-	char *slash = copy ? strrchr(copy, '/') : NULL, *absolute = NULL;
+	char *slash = copy ? strrchr(copy, '/') : NULL;
 	const char *name = slash ? slash + 1 : path;
 
 	if (!copy)
@@ -49,14 +49,12 @@ static char *make_absolute(const char *path)
 	if (slash)
 		*slash = '\0';
 	above = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!above && path[0] == '/')
+	if (above)
+		return text_format("%s/%s", strcmp(above, "/") == 0 ? "" : above, name);
+	if (path[0] == '/')
 		return strdup(path);
-	if (!above)
-		name = path;
-	here = above ? NULL : getcwd(NULL, 0);
-	if ((!above && !here) || asprintf(&absolute, "%s/%s", !above ? here : strcmp(above, "/") == 0 ? "" : above, name) < 0)
-		return NULL;
-	return absolute;
+	here = get_current_dir_name();
+	return here ? text_format("%s/%s", here, path) : NULL;
 }
 
 static int read_all(int fd, struct config_file *file)
@@ -179,16 +177,14 @@ static int complain_changed(const struct config_file *file)
 
 int config_file_write(const struct config_file *file, const struct text *text, mode_t mode)
 {
-	_cleanup_free_ char *temporary = NULL;
-	_cleanup_close_ int fd = -1;
 	const char *name = strrchr(file->path, '/') + 1;
+	/* The dot keeps it out of sight of those that read every file of a directory. */
+	_cleanup_free_ char *temporary = text_format("%.*s.%s.XXXXXX", (int)(name - file->path), file->path, name);
+	_cleanup_close_ int fd = -1;
 	int status;
 
-	/* The dot keeps it out of sight of those that read every file of a directory. */
-	if (asprintf(&temporary, "%.*s.%s.XXXXXX", (int)(name - file->path), file->path, name) < 0) {
-		temporary = NULL;
+	if (!temporary)
 		return no_memory();
-	}
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return complain("write", file->path);

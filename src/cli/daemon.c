@@ -14,6 +14,7 @@
 
 #include "cli/cleanup.h"
 #include "cli/output.h"
+#include "cli/text.h"
 
 enum { PROC_FILE_MAX = 1024 * 1024 };
 
@@ -52,14 +53,10 @@ static char *read_proc(int process, const char *name, size_t *ret_size)
 
 static bool same_namespace(int process, const char *name)
 {
-	_cleanup_free_ char *ours = NULL;
+	_cleanup_free_ char *ours = text_format("/proc/self/%s", name);
 	struct stat mine, its;
 
-	if (asprintf(&ours, "/proc/self/%s", name) < 0) {
-		ours = NULL;
-		return true;
-	}
-	return stat(ours, &mine) < 0 || fstatat(process, name, &its, 0) < 0 || (mine.st_dev == its.st_dev && mine.st_ino == its.st_ino);
+	return !ours || stat(ours, &mine) < 0 || fstatat(process, name, &its, 0) < 0 || (mine.st_dev == its.st_dev && mine.st_ino == its.st_ino);
 }
 
 static bool is_named(int process, const char *name)
@@ -111,10 +108,10 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
 		struct daemon *ret)
 {
 	const struct dirent *entry;
-	DIR *proc;
+	DIR *proc = opendir("/proc");
+	int directory = proc ? dirfd(proc) : -1;
 
-	proc = opendir("/proc");
-	if (!proc)
+	if (directory < 0)
 		return output_complain("cannot read /proc: %m");
 	while (!ret->pid && (entry = readdir(proc))) {
 		_cleanup_close_ int process = -1;
@@ -123,7 +120,7 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
 
 		if (pid <= 0 || *end)
 			continue;
-		process = openat(dirfd(proc), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		process = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		/* One that is in a PID namespace of its own is a container's affair. */
 		if (process < 0 || !is_named(process, name) || !runs_as(process, uid) || !same_namespace(process, "ns/pid"))
 			continue;
@@ -225,14 +222,10 @@ char *daemon_look_up(const struct daemon *daemon, const char *program)
 
 	while (path && *path) {
 		size_t length = strcspn(path, ":");
-		_cleanup_free_ char *candidate = NULL;
+		_cleanup_free_ char *candidate = text_format("%.*s/%s", (int)length, path, program);
 		char *found;
 
-		if (asprintf(&candidate, "%.*s/%s", (int)length, path, program) < 0) {
-			candidate = NULL;
-			return NULL;
-		}
-		if (candidate[0] == '/' && is_program(daemon, candidate)) {
+		if (candidate && candidate[0] == '/' && is_program(daemon, candidate)) {
 			found = candidate;
 			candidate = NULL;
 			return found;
@@ -254,26 +247,18 @@ static bool is_service_manager(const char *directory)
 char *daemon_command(const struct daemon *daemon, const char *service, bool user, enum daemon_step step)
 {
 	const char *verb = step == DAEMON_RELOAD ? "reload" : "restart";
-	_cleanup_free_ char *script = NULL;
-	char *command = NULL;
-	int r;
+	_cleanup_free_ char *script = text_format("/etc/init.d/%s", service);
 
-	if (asprintf(&script, "/etc/init.d/%s", service) < 0) {
-		script = NULL;
-		return NULL;
-	}
 	/* sd_booted(3) looks for this directory, too. */
 	if (is_service_manager("/run/systemd/system"))
-		r = asprintf(&command, "systemctl %s%s %s", user ? "--user " : "", verb, service);
-	else if (step == DAEMON_RELOAD && daemon->pid)
-		r = asprintf(&command, "kill -HUP %d", daemon->pid);
-	else if (!user && is_service_manager("/run/openrc"))
-		r = asprintf(&command, "rc-service %s restart", service);
-	else if (!user && access(script, X_OK) == 0)
-		r = asprintf(&command, "service %s restart", service);
-	else if (daemon->pid)
-		r = asprintf(&command, "kill %d, and start it again as it was started", daemon->pid);
-	else
-		r = asprintf(&command, "start it");
-	return r < 0 ? NULL : command;
+		return text_format("systemctl %s%s %s", user ? "--user " : "", verb, service);
+	if (step == DAEMON_RELOAD && daemon->pid)
+		return text_format("kill -HUP %d", daemon->pid);
+	if (!user && is_service_manager("/run/openrc"))
+		return text_format("rc-service %s restart", service);
+	if (!user && script && access(script, X_OK) == 0)
+		return text_format("service %s restart", service);
+	if (daemon->pid)
+		return text_format("kill %d, and start it again as it was started", daemon->pid);
+	return strdup("start it");
 }

@@ -24,6 +24,11 @@ struct lines {
 	size_t count;
 };
 
+static void lines_clear(struct lines *lines)
+{
+	free(lines->items);
+}
+
 /* What becomes of a line, in the order in which a diff shows them. */
 enum action { KEPT = ' ', REMOVED = '-', ADDED = '+' };
 
@@ -165,7 +170,7 @@ static void write_hunk(const struct script *script, size_t start, size_t end, FI
 	for (size_t i = start; i < end; i++) {
 		const struct step *step = &script->steps[i];
 
-		(void)fputc(step->action, file);
+		(void)fputc((int)step->action, file);
 		(void)fwrite(step->line.start, 1, step->line.size, file);
 		if (step->line.start[step->line.size - 1] != '\n')
 			(void)fputs("\n\\ No newline at end of file\n", file);
@@ -174,18 +179,16 @@ static void write_hunk(const struct script *script, size_t start, size_t end, FI
 
 int diff_write(const char *path, const struct text *from, const struct text *to, FILE *file)
 {
-	struct lines a = {0}, b = {0};
-	_cleanup_free_ struct line *a_items = NULL, *b_items = NULL;
+	_cleanup_(lines_clear) struct lines a = {0};
+	_cleanup_(lines_clear) struct lines b = {0};
 	_cleanup_free_ struct step *steps = NULL;
 	struct script script = {0};
 	size_t start, end = 0;
 	int r;
 
 	r = split(from, &a);
-	a_items = a.items;
 	if (r == 0)
 		r = split(to, &b);
-	b_items = b.items;
 	if (r == 0) {
 		script.steps = steps = calloc(a.count + b.count + 1, sizeof(*steps));
 		r = steps ? compare(&script, a, b) : -ENOMEM;

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "cli/cleanup.h"
+#include "cli/text.h"
 
 enum {
 	ANSWER_MAX = 1024 * 1024,
@@ -38,13 +39,10 @@ static int open_socket(const char *path)
 /* HTTP/1.0, so that the answer is neither chunked nor followed by another. */
 static bool ask(int fd, const char *what)
 {
-	_cleanup_free_ char *question = NULL;
-	int length;
+	_cleanup_free_ char *question = text_format("GET %s HTTP/1.0\r\nHost: docker\r\n\r\n", what);
+	size_t size = question ? strlen(question) : 0;
 
-	length = asprintf(&question, "GET %s HTTP/1.0\r\nHost: docker\r\n\r\n", what);
-	if (length < 0)
-		question = NULL;
-	return length > 0 && send(fd, question, (size_t)length, MSG_NOSIGNAL) == length;
+	return size && send(fd, question, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
 static json_t *read_answer(int fd)

@@ -39,16 +39,12 @@ void journal_close(struct journal *journal)
 static char *find_directory(bool user)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	char *path = NULL;
-	int r;
 
 	if (!user)
 		return strdup(MACHINE_DIRECTORY);
 	if (state && state[0] == '/')
-		r = asprintf(&path, "%s/ctr-gpu", state);
-	else
-		r = asprintf(&path, "%s/.local/state/ctr-gpu", home ? home : "");
-	return r < 0 ? NULL : path;
+		return text_format("%s/ctr-gpu", state);
+	return text_format("%s/.local/state/ctr-gpu", home ? home : "");
 }
 
 static int lock(struct journal *journal, char *path, const char *directory)
@@ -91,13 +87,11 @@ static int parse(struct journal *journal)
 
 int journal_open(struct journal *journal, bool user, bool change)
 {
-	_cleanup_free_ char *directory = find_directory(user), *path = NULL;
+	_cleanup_free_ char *directory = find_directory(user), *path = directory ? text_format("%s/" FILE_NAME, directory) : NULL;
 	int status;
 
-	if (!directory || asprintf(&path, "%s/" FILE_NAME, directory) < 0) {
-		path = NULL;
+	if (!path)
 		return output_complain("there is no memory left");
-	}
 	if (change) {
 		status = lock(journal, path, directory);
 		if (status)

@@ -19,18 +19,11 @@ struct member {
 /* How the text around a new member is laid out. */
 struct style {
 	const char *newline;
-	char *indent; /* of the line that the member is on */
-	char *unit;   /* one step further in */
-	bool lines;   /* a member per line */
-	bool spaced;  /* a space behind the colon */
+	const char *indent; /* of the line that the member is on */
+	const char *unit;   /* one step further in */
+	bool lines;         /* a member per line */
+	bool spaced;        /* a space behind the colon */
 };
-
-static void style_clear(struct style *style)
-{
-	free(style->indent);
-	free(style->unit);
-}
-#define _cleanup_style_ _cleanup_(style_clear)
 
 static bool is_blank(char c)
 {
@@ -353,13 +346,13 @@ static int splice_noted(struct text *text, size_t at, size_t remove, const struc
 
 static int put_document(struct text *text, const char *path, const json_t *value, json_t *journal)
 {
-	_cleanup_style_ struct style style = {.newline = text_newline(text), .indent = strdup(""), .unit = strdup("    "), .lines = true, .spaced = true};
+	const struct style style = {.newline = text_newline(text), .indent = "", .unit = "    ", .lines = true, .spaced = true};
 	_cleanup_json_ json_t *document = wrap(path, value);
 	_cleanup_text_ struct text chunk = {0};
 	size_t at = text_bom(text);
 	int r;
 
-	if (!style.indent || !style.unit || !document)
+	if (!document)
 		return -ENOMEM;
 	r = render(&chunk, document, &style, 0);
 	if (r == 0 && at == text->size)
@@ -385,25 +378,18 @@ static int put_behind(struct text *text, const char *path, const char *rest, con
 		      json_t *journal)
 {
 	_cleanup_text_ struct text chunk = {0};
-	_cleanup_free_ char *before = NULL;
-	size_t blanks, indent;
-	_cleanup_style_ struct style style = {
-		.newline = text_newline(text),
-		.unit = find_unit(text),
-		.spaced = last->value > last->colon,
-		.lines = blanks_before(text, last->start, &blanks, &indent),
-		.indent = NULL,
-	};
+	_cleanup_free_ char *before = NULL, *unit = find_unit(text), *indent = NULL;
+	struct style style = {.newline = text_newline(text), .unit = unit, .spaced = last->value > last->colon};
+	size_t blanks, line;
 	int r;
 
-	style.indent = strndup(text->data + indent, last->start - indent);
+	style.lines = blanks_before(text, last->start, &blanks, &line);
+	style.indent = indent = strndup(text->data + line, last->start - line);
 	if (style.lines || count > 1)
-		r = asprintf(&before, ",%.*s", (int)(last->start - blanks), text->data + blanks);
+		before = text_format(",%.*s", (int)(last->start - blanks), text->data + blanks);
 	else
-		r = asprintf(&before, ",%s", style.spaced ? " " : "");
-	if (r < 0)
-		before = NULL;
-	if (!before || !style.unit || !style.indent)
+		before = strdup(style.spaced ? ", " : ",");
+	if (!before || !unit || !indent)
 		return -ENOMEM;
 	r = make_chunk(&chunk, rest, value, &style, before);
 	return r < 0 ? r : splice_noted(text, last->end, 0, &chunk, journal, insert_edit(path, rest, value, &chunk));
@@ -413,29 +399,25 @@ static int put_behind(struct text *text, const char *path, const char *rest, con
 static int put_first(struct text *text, const char *path, const char *rest, const struct member *object, const json_t *value, json_t *journal)
 {
 	_cleanup_text_ struct text chunk = {0};
-	_cleanup_free_ char *outer = NULL, *before = NULL;
-	size_t start, indent, inside = object->value + 1, blanks = skip_blanks(text, inside) - inside;
-	bool root = object->start == object->value, own_line = blanks_before(text, object->start, &start, &indent);
+	_cleanup_free_ char *outer = NULL, *before = NULL, *indent = NULL, *unit = find_unit(text);
+	size_t start, line, inside = object->value + 1, blanks = skip_blanks(text, inside) - inside;
+	bool root = object->start == object->value, own_line = blanks_before(text, object->start, &start, &line);
 	bool line_in_it = memchr(text->data + inside, '\n', blanks) != NULL;
-	_cleanup_style_ struct style style = {
+	struct style style = {
 		.newline = text_newline(text),
-		.unit = find_unit(text),
+		.unit = unit,
 		.spaced = root || object->value > object->colon,
 		.lines = line_in_it || (!blanks && (root || own_line)),
 	};
 	int r;
 
-	outer = root || !own_line ? strdup("") : strndup(text->data + indent, object->start - indent);
-	if (!outer || !style.unit || asprintf(&style.indent, "%s%s", outer, style.unit) < 0)
+	outer = root || !own_line ? strdup("") : strndup(text->data + line, object->start - line);
+	style.indent = indent = outer && unit ? text_format("%s%s", outer, unit) : NULL;
+	if (!indent)
 		return -ENOMEM;
-	if (style.lines)
-		r = asprintf(&before, "%s%s", style.newline, style.indent);
-	else
-		r = asprintf(&before, "%s", blanks ? " " : "");
-	if (r < 0) {
-		before = NULL;
+	before = style.lines ? text_format("%s%s", style.newline, indent) : strdup(blanks ? " " : "");
+	if (!before)
 		return -ENOMEM;
-	}
 	r = make_chunk(&chunk, rest, value, &style, before);
 	if (r == 0 && style.lines && !line_in_it)
 		r = text_append(&chunk, "%s%s", style.newline, outer);
@@ -445,13 +427,13 @@ static int put_first(struct text *text, const char *path, const char *rest, cons
 /* A value that is there, and becomes another. */
 static int put_over(struct text *text, const char *path, const char *rest, const struct member *member, const json_t *value, json_t *journal)
 {
-	_cleanup_style_ struct style style = {.newline = text_newline(text), .indent = strdup(""), .unit = strdup(""), .spaced = member->value > member->colon};
+	const struct style style = {.newline = "", .indent = "", .unit = "", .spaced = member->value > member->colon};
 	_cleanup_json_ json_t *wrapped = wrap(rest, value);
 	_cleanup_text_ struct text chunk = {0};
 	json_t *edit;
 	int r;
 
-	if (!style.indent || !style.unit || !wrapped)
+	if (!wrapped)
 		return -ENOMEM;
 	r = render(&chunk, wrapped, &style, 0);
 	if (r < 0)

@@ -63,14 +63,10 @@ void setup_say(const struct setup *setup, const char *format, ...)
 char *setup_user_file(const char *name)
 {
 	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-	char *path;
-	int r;
 
 	if (base && base[0] == '/')
-		r = asprintf(&path, "%s/%s", base, name);
-	else
-		r = asprintf(&path, "%s/.config/%s", home ? home : "", name);
-	return r < 0 ? NULL : path;
+		return text_format("%s/%s", base, name);
+	return text_format("%s/.config/%s", home ? home : "", name);
 }
 
 /* ---- the command line ---- */
@@ -146,9 +142,8 @@ static int no_memory(void)
 char *setup_find_program(const char *name)
 {
 	_cleanup_free_ char *self = realpath("/proc/self/exe", NULL);
-	char *path;
 
-	return !self || asprintf(&path, "%.*s/%s", (int)(strrchr(self, '/') - self), self, name) < 0 ? NULL : path;
+	return self ? text_format("%.*s/%s", (int)(strrchr(self, '/') - self), self, name) : NULL;
 }
 
 static int find_runtime(struct setup *setup)

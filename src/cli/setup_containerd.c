@@ -97,9 +97,7 @@ static int look(struct setup *setup)
 
 static char *join(const char *table, const char *name)
 {
-	char *path;
-
-	return !table || asprintf(&path, "%s/%s", table, name) < 0 ? NULL : path;
+	return table ? text_format("%s/%s", table, name) : NULL;
 }
 
 static int find_layout(const struct setup *setup, const struct text *text, bool empty, struct layout *ret)

@@ -56,16 +56,12 @@ static int decide_user(struct setup *setup)
 static char *find_socket(const struct setup *setup)
 {
 	const char *host = daemon_argument(&setup->daemon, "--host"), *run = getenv("XDG_RUNTIME_DIR");
-	char *path = NULL;
-	int r;
 
 	if (!host)
 		host = daemon_argument(&setup->daemon, "-H");
 	if (host && strncmp(host, "unix://", 7) == 0)
-		r = asprintf(&path, "%s", host + 7);
-	else
-		r = asprintf(&path, "%s/docker.sock", setup->rootless && run ? run : "/var/run");
-	return r < 0 ? NULL : path;
+		return strdup(host + 7);
+	return text_format("%s/docker.sock", setup->rootless && run ? run : "/var/run");
 }
 
 static json_t *ask(const struct setup *setup, const char *what)
@@ -155,14 +151,10 @@ static int put(const struct setup *setup, struct text *text, const char *path, j
 /* By whatever name and links: a bare one is looked for beside ours, where the links are. */
 static bool is_our_runtime(const struct setup *setup, const char *path)
 {
-	_cleanup_free_ char *beside = NULL, *theirs = NULL, *ours = realpath(setup->runtime, NULL);
-	const char *slash = strrchr(setup->runtime, '/');
+	int directory = (int)(strrchr(setup->runtime, '/') - setup->runtime);
+	_cleanup_free_ char *beside = text_format("%.*s/%s", directory, setup->runtime, path), *ours = realpath(setup->runtime, NULL);
+	_cleanup_free_ char *theirs = beside ? realpath(strchr(path, '/') ? path : beside, NULL) : NULL;
 
-	if (asprintf(&beside, "%.*s/%s", (int)(slash - setup->runtime), setup->runtime, path) < 0) {
-		beside = NULL;
-		return false;
-	}
-	theirs = realpath(strchr(path, '/') ? path : beside, NULL);
 	return ours && theirs && strcmp(ours, theirs) == 0;
 }
 

@@ -69,16 +69,14 @@ static int check_owner(const struct setup *setup)
 static int edit(struct setup *setup, struct text *text, json_t *edits)
 {
 	_cleanup_toml_edit_ struct toml_edit toml = {.text = text, .journal = edits};
-	_cleanup_free_ char *quoted = setup_quote_runtime(setup), *list = NULL;
+	_cleanup_free_ char *quoted = setup_quote_runtime(setup), *list = quoted ? text_format("[%s]", quoted) : NULL;
 	int status, r = 0;
 
 	status = check_owner(setup);
 	if (status)
 		return status;
-	if (!quoted || asprintf(&list, "[%s]", quoted) < 0) {
-		list = NULL;
+	if (!list)
 		return no_memory();
-	}
 	if (setup->set_default)
 		r = toml_text_put(&toml, "engine", "runtime", "\"nvidia\"");
 	if (r == 0)

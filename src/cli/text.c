@@ -80,6 +80,18 @@ void text_locate(const struct text *text, size_t at, struct text_error *error)
 	}
 }
 
+char *text_format(const char *format, ...)
+{
+	va_list arguments;
+	char *string;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&string, format, arguments);
+	va_end(arguments);
+	return length < 0 ? NULL : string;
+}
+
 int text_append(struct text *text, const char *format, ...)
 {
 	_cleanup_free_ char *piece = NULL;

@@ -277,11 +277,8 @@ static int scan_array(struct scanner *s, const char *path)
 		r = skip_lines(s);
 		if (r < 0 || peek(s) == ']')
 			break;
-		if (asprintf(&item, "%s[%zu]", path, index) < 0) {
-			item = NULL;
-			return -ENOMEM;
-		}
-		r = scan_value(s, item);
+		item = text_format("%s[%zu]", path, index);
+		r = item ? scan_value(s, item) : -ENOMEM;
 		if (r == 0)
 			r = skip_lines(s);
 		if (r < 0)

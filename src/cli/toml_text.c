@@ -116,9 +116,7 @@ static int note(json_t *journal, json_t *edit)
 
 static char *join(const char *table, const char *key)
 {
-	char *path;
-
-	return asprintf(&path, "%s%s%s", table, *table ? "/" : "", key) < 0 ? NULL : path;
+	return text_format("%s%s%s", table, *table ? "/" : "", key);
 }
 
 static int put_over(struct toml_edit *edit, const char *path, const struct toml_entry *entry, const char *value)
@@ -134,13 +132,13 @@ static int put_over(struct toml_edit *edit, const char *path, const struct toml_
 }
 
 /* As far in as the first key of the table, or else a step more than its header. */
-static int find_indent(const struct text *text, const struct toml *toml, const struct toml_entry *header, char **ret)
+static char *find_indent(const struct text *text, const struct toml *toml, const struct toml_entry *header)
 {
 	const struct toml_entry *next = header + 1;
 	bool first = next < toml->entries + toml->count && next->kind == TOML_KEY;
 	size_t line = first ? next->line : header->line, start = first ? next->start : header->start;
 
-	return asprintf(ret, "%.*s%s", (int)(start - line), text->data + line, first || start == line ? "" : "  ") < 0 ? -ENOMEM : 0;
+	return text_format("%.*s%s", (int)(start - line), text->data + line, first || start == line ? "" : "  ");
 }
 
 /* Below the header, the only place of which it is certain that it belongs to the table. */
@@ -148,16 +146,14 @@ static int put_below(struct toml_edit *edit, const char *path, const struct toml
 		     const char *value)
 {
 	_cleanup_text_ struct text line = {0};
-	_cleanup_free_ char *indent = NULL;
 	struct text *text = edit->text;
+	_cleanup_free_ char *indent = find_indent(text, toml, header);
 	bool ended = text->data[header->line_end - 1] == '\n';
 	const char *newline = text_newline(text);
 	int r;
 
-	if (find_indent(text, toml, header, &indent) < 0) {
-		indent = NULL;
+	if (!indent)
 		return -ENOMEM;
-	}
 	r = text_append(&line, "%s%s%s = %s%s", ended ? "" : newline, indent, key, value, ended ? newline : "");
 	if (r == 0)
 		r = note(edit->journal, json_pack("{s:s, s:s, s:s, s:s}", "do", "line", "leaf", path, "value", value, "new", line.data));

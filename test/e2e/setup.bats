@@ -34,8 +34,17 @@ in_machine() {
 	machine bash -ec 'setup() { ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime "$@"; }
 		# What fails, with its message in a file.
 		refused() { if "$@" 2>message; then echo "not refused: $*"; exit 1; fi; }
-		# Waits until a process that was started has become what it is to be.
-		appears() { until [[ $(cat "/proc/$1/comm") == "$2" ]]; do sleep 0.01; done; }
+		# fake NAME [ARGUMENT…]: a process that /proc shows as this daemon, until "ends"
+		fake() {
+			local daemon=/run/fake/$1
+			mkdir -p /run/fake
+			[[ -p /run/fake/wait ]] || mkfifo /run/fake/wait
+			[[ -x $daemon ]] || { printf "#!/bin/sh\nread line\n" >"$daemon" && chmod +x "$daemon"; }
+			shift
+			"$daemon" "$@" <>/run/fake/wait &
+			until [[ $(cat "/proc/$!/comm") == "${daemon##*/}" ]]; do sleep 0.01; done
+		}
+		ends() { kill %% && wait %% || true; }
 		'"$script" script "$@"
 }
 
@@ -230,20 +239,13 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 
 @test "what keeps dockerd from starting is not written" {
 	in_machine '
-		mkdir /run/fake
-		printf "#!/bin/sh\nread line\n" >/run/fake/dockerd
-		chmod +x /run/fake/dockerd
-		mkfifo wait
-		/run/fake/dockerd --default-runtime=runc <>wait &
-		appears $! dockerd
+		fake dockerd --default-runtime=runc
 		refused setup docker --set-as-default
 		grep -q -- "--default-runtime" message
 		setup docker >/dev/null
 		setup docker --remove >/dev/null
-		kill %%
-		wait %% || true
-		/run/fake/dockerd --add-runtime nvidia=/x <>wait &
-		appears $! dockerd
+		ends
+		fake dockerd --add-runtime nvidia=/x
 		refused setup docker
 		grep -q -- "--add-runtime nvidia=/x" message
 		[[ ! -e /etc/docker ]]'
@@ -251,15 +253,10 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 
 @test "what makes the daemon notice: each way of running services has its command" {
 	in_machine '
-		mkdir /run/fake
-		printf "#!/bin/sh\nread line\n" >/run/fake/dockerd
-		chmod +x /run/fake/dockerd
-		mkfifo wait
 		setup docker | grep -q "no dockerd is running"
 		setup docker --remove
-		/run/fake/dockerd <>wait &
+		fake dockerd
 		pid=$!
-		appears $pid dockerd
 		# Of an unknown version, for which features.cdi is written.
 		rm -f /etc/init.d/docker
 		setup docker --dry-run 2>&1 | grep -qF "next: kill $pid"
@@ -280,23 +277,17 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 
 @test "a daemon that has other files, or is the snap'\''s, is said to be so" {
 	in_machine '
-		mkdir /run/fake
-		printf "#!/bin/sh\nread line\n" >/run/fake/dockerd
-		chmod +x /run/fake/dockerd
-		mkfifo wait
-		unshare --mount --propagation private bash -c "mount -t tmpfs tmpfs /run/bin; exec /run/fake/dockerd" <>wait &
-		appears $! dockerd
+		fake dockerd
+		ends
+		unshare --mount --propagation private bash -c "mount -t tmpfs tmpfs /run/bin; exec /run/fake/dockerd" <>/run/fake/wait &
+		until [[ $(cat "/proc/$!/comm") == dockerd ]]; do sleep 0.01; done
 		setup docker --dry-run 2>&1 | grep -q "does not see /run/bin/ctr-gpu-runtime"
-		kill %%
-		wait %% || true
-		/run/fake/dockerd --config-file=/run/other.json <>wait &
-		appears $! dockerd
+		ends
+		fake dockerd --config-file=/run/other.json
 		setup docker --dry-run 2>/dev/null | grep -qxF "+++ /run/other.json"
 		setup docker --dry-run --engine-config=/etc/docker/daemon.json 2>&1 | grep -qF "but /run/other.json"
-		kill %%
-		wait %% || true
-		SNAP_NAME=docker /run/fake/dockerd <>wait &
-		appears $! dockerd
+		ends
+		SNAP_NAME=docker fake dockerd
 		refused setup docker
 		grep -q "snap" message
 		[[ $(wc -l <message) -le 3 && ! -e /etc/docker ]]'
@@ -304,12 +295,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 
 @test "--gpus: the name that dockerd looks for, on its own PATH, when it starts" {
 	in_machine '
-		mkdir /run/fake /run/names
-		printf "#!/bin/sh\nread line\n" >/run/fake/dockerd
-		chmod +x /run/fake/dockerd
-		mkfifo wait
-		PATH=/run/names:/usr/bin:/bin /run/fake/dockerd <>wait &
-		appears $! dockerd
+		mkdir /run/names
+		PATH=/run/names:/usr/bin:/bin fake dockerd
 		setup docker --dry-run 2>&1 | grep -q "needs nvidia-container-runtime-hook on the daemon.s PATH (/run/names:"
 		cp /bin/true /run/names/nvidia-container-runtime-hook
 		setup docker --dry-run 2>&1 | grep -q "runs /run/names/nvidia-container-runtime-hook, which is not ctr-gpu.s"
@@ -542,21 +529,13 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 
 @test "containerd: one that runs is asked to restart, dockerd'\''s own and k3s'\'' are not meant" {
 	in_machine '
-		mkdir /run/fake
-		printf "#!/bin/sh\nread line\n" >/run/fake/containerd
-		chmod +x /run/fake/containerd
-		mkfifo wait
-		/run/fake/containerd --config /var/run/docker/containerd/containerd.toml <>wait &
-		appears $! containerd
+		fake containerd --config /var/run/docker/containerd/containerd.toml
 		setup containerd --dry-run 2>&1 | grep -q "no containerd is running"
-		/run/fake/containerd <>wait &
-		appears $! containerd
+		fake containerd
 		mkdir -p /run/systemd/system
 		setup containerd --dry-run 2>&1 | grep -qF "next: systemctl restart containerd"
-		kill %%
-		wait %% || true
-		/run/fake/containerd -c /var/lib/rancher/k3s/agent/etc/containerd/config.toml <>wait &
-		appears $! containerd
+		ends
+		fake containerd -c /var/lib/rancher/k3s/agent/etc/containerd/config.toml
 		refused setup containerd
 		grep -q "k3s" message'
 }
@@ -575,8 +554,7 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 			sleep 0.05
 		done
 		ctr --address /run/socket plugins ls | grep -E "io.containerd.grpc.v1 +cri +.* ok" || { ctr --address /run/socket plugins ls; cat log; exit 1; }
-		kill %%
-		wait %% || true'
+		ends'
 }
 
 # ---- CRI-O and Podman ----
