@@ -4,6 +4,7 @@
 # make install    DESTDIR= prefix=/usr     make demo      a container with a GPU, start to end
 # make bench      measure                  make lint      analysers    make fuzz    make coverage
 # make deb        Debian packages          make rpm       RPM packages
+# make check-engines                       the engines of several Debian releases
 # make check-reproducible                  builds twice and compares
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
 #

@@ -189,3 +189,26 @@ uuid() {
 	devices=0 requirement='driver>=9999'
 	refuse E_REQUIREMENT "${all_doors[@]}"
 }
+
+# Of a plan, and of a spec that needs no hook: the nodes, and what is mounted where. For a link a spec has the file once more.
+plan_edits='[(.devices[].path),
+	(.mounts as $mounts | $mounts[], (.symlinks[] as $link | ($link.path | sub("[^/]*$"; "")) as $directory
+		| $mounts[] | select(.target == $directory + $link.pointsTo) | .target = $link.path) | [.source, .target])]'
+spec_edits='[.devices[] | select(.name == $name) | .containerEdits | .deviceNodes[].path, (.mounts[] | [.hostPath, .containerPath])]'
+
+# same_spec PROFILE DEVICE
+same_spec() {
+	local plan spec
+
+	plan=$(sandbox "$1" ctr-gpu list --json --device="$2" --capabilities=all | jq -c "$plan_edits | sort[]")
+	spec=$(sandbox "$1" ctr-gpu cdi generate --no-hooks --kind=example.com/gpu --output=- |
+		jq -c --arg name "$2" "$spec_edits | sort[]")
+	[[ -n $plan ]] && diff <(echo "$plan") <(echo "$spec")
+}
+
+@test "a CDI spec that needs no hook has the plan's devices and files" {
+	same_spec wsl-hybrid all
+	same_spec wsl-hybrid 1
+	same_spec native-four all
+	same_spec native-prefix 0
+}
