@@ -12,12 +12,14 @@ enum { HOOK_TIMEOUT_S = 120 }; /* above the deadline that the hook has for itsel
 
 static int no_memory(struct err *err)
 {
-	return err_set(err, -ENOMEM, "%m");
+	(void)err_set(err, -ENOMEM, "%m");
+	return -ENOMEM;
 }
 
 static int bad(struct err *err, const char *what, const char *wanted)
 {
-	return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's config.json cannot be used: \"%s\" is not %s", what, wanted);
+	(void)err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's config.json cannot be used: \"%s\" is not %s", what, wanted);
+	return CTR_GPU_E_BAD_STATE;
 }
 
 /* A member, made where it is missing or null. @ret is borrowed. */
