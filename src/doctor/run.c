@@ -108,7 +108,7 @@ static long long now_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* Return: 1 if there is something to read or the end, 0 if time is up, negative errno. */
+/* Return: positive if there is something to read or the end, 0 if time is up, negative errno. */
 static int wait_until(int fd, long long end_ms)
 {
 	struct pollfd input = {.fd = fd, .events = POLLIN};
@@ -128,11 +128,10 @@ static int collect(int fd, long long end_ms, char **ret)
 	_cleanup_free_ char *text = malloc(REPORT_MAX + 1);
 	size_t size = 0;
 	ssize_t length;
-	int r;
 
 	if (!text)
 		return -ENOMEM;
-	while (size < REPORT_MAX && (r = wait_until(fd, end_ms)) > 0) {
+	while (size < REPORT_MAX && wait_until(fd, end_ms) > 0) {
 		length = read(fd, text + size, REPORT_MAX - size);
 		if (length < 0 && errno == EINTR)
 			continue;
