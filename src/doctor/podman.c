@@ -99,6 +99,7 @@ static void read_crio(const char *text, void *user)
 	const char *table = strstr(text, "[crio.runtime.runtimes.nvidia]"), *path = table ? strstr(table, "runtime_path") : NULL;
 	_cleanup_free_ char *program = NULL;
 
+	(void)read_list(text, "hooks_dir", &configuration->hook_directories);
 	path = path ? strchr(path, '"') : NULL;
 	if (!path)
 		return;
@@ -160,8 +161,9 @@ void engine_crio(struct examination *examination, struct engines *engines)
 
 	if (!program_is_here("crio"))
 		return;
+	(void)strv_add(&configuration.hook_directories, HOOKS_USR);
+	(void)strv_add(&configuration.hook_directories, HOOKS_ETC);
 	file_each("/etc/crio/crio.conf", read_crio, &configuration);
 	file_each("/etc/crio/crio.conf.d/*", read_crio, &configuration);
-	if (strv_add(&configuration.hook_directories, HOOKS_USR) == 0 && strv_add(&configuration.hook_directories, HOOKS_ETC) == 0)
-		conclude(examination, engines, &crio, &configuration);
+	conclude(examination, engines, &crio, &configuration);
 }

@@ -311,6 +311,13 @@ setup_file() {
 	expect_line "warning hooks.unreadable"
 }
 
+@test "CRI-O: its own hooks directories" {
+	run on wsl-nvidia 'printf "#!/bin/sh\n" >/usr/bin/crio; chmod 755 /usr/bin/crio; hooks_d_file ctr-gpu.json "$hook"; ids
+		mkdir -p /etc/crio; printf "[crio.runtime]\nhooks_dir = [\"/none\"]\n" >/etc/crio/crio.conf; ids'
+	expect_line "ok crio.ready"
+	expect_line "note crio.not-set-up"
+}
+
 @test "containerd, LXC and Apptainer by nvidia-container-cli" {
 	run on wsl-nvidia '
 		for program in lxc-start apptainer; do cp /bin/true /usr/local/bin/$program 2>/dev/null || cp /bin/true /usr/bin/$program; done
