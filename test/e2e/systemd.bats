@@ -210,6 +210,22 @@ engine() {
 	hwrng_is forbidden
 }
 
+# As with CDI, where the engine has told the runtime, and the runtime systemd, before the hook says it again.
+@test "a container whose engine has allowed the device keeps it, and no file of ours is left" {
+	edits='.linux.resources.devices += [{allow: true, type: "c", major: 10, minor: 183, access: "rw"}]'
+	engine runc runc
+	edits=.
+	hwrng_is open
+	allow
+	hwrng_is open
+	run inside test -e "$(drop_in)"
+	[ "$status" -eq 1 ]
+	inside systemctl daemon-reload
+	run try /dev/hwrng
+	echo "after the reload: $output"
+	hwrng_is open
+}
+
 # crun's program is on a cgroup below the scope, which systemd does not touch.
 @test "a container of crun keeps its device" {
 	[ "$version" -eq 2 ] || skip "crun refuses a machine with both versions mounted"
