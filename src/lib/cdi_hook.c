@@ -150,23 +150,37 @@ static int add_mounted(const struct cdi_hook_call *call, struct plan_library_dir
 	return add_symlink(call, link, name);
 }
 
+/* The file behind a handle, opened for reading; devices and FIFOs never are. Return: descriptor; -1. */
+static int open_regular(const struct cdi_hook_call *call, const char *path, int handle)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat expected, st;
+
+	if (fstat(handle, &expected) < 0 || !S_ISREG(expected.st_mode))
+		return -1;
+	fd = rootfs_open_path(&call->rootfs, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != expected.st_dev || st.st_ino != expected.st_ino)
+		return -1;
+	return steal_fd(&fd);
+}
+
 /* Files of the image are listed by their names, as its own cache would have them; nothing in them is read. */
 static int add_entry(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name, bool all)
 {
 	_cleanup_free_ char *path = NULL;
-	_cleanup_close_ int fd = -1;
-	struct stat st;
+	_cleanup_close_ int handle = -1, fd = -1;
 
 	if (!is_library(name))
 		return 0;
 	if (str_format(&path, "%s/%s", dir->path, name) < 0)
 		return -ENOMEM;
-	fd = rootfs_open_path(&call->rootfs, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	handle = rootfs_open_path(&call->rootfs, path, O_PATH);
+	if (handle < 0)
 		return 0;
-	if (!rootfs_is_on_root_mount(&call->rootfs, fd))
-		return add_mounted(call, dir, name, fd);
-	return all ? add_library(dir, name, name) : 0;
+	if (rootfs_is_on_root_mount(&call->rootfs, handle))
+		return all ? add_library(dir, name, name) : 0;
+	fd = open_regular(call, path, handle);
+	return fd < 0 ? 0 : add_mounted(call, dir, name, fd);
 }
 
 static int compare_names(const struct dirent **a, const struct dirent **b)

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/report.h"
 #include "lib/cdi.h"
+#include "lib/cdi_report.h"
 #include "lib/cdi_spec.h"
 #include "lib/ctr-gpu.h"
 #include "lib/host.h"
@@ -143,6 +145,46 @@ int cdi_save(struct err *err, const char *path, json_t *spec)
 	return r == 0 ? save(err, path, text, size) : r;
 }
 
+/* Engines know none of the devices that two files of a directory have. */
+static int warn_of_others(struct ctr_gpu_context *context, const struct ctr_gpu_cdi_report *report, const char *path)
+{
+	_cleanup_strv_ struct strv told = {0};
+
+	for (size_t i = 0; i < report->file_count; i++) {
+		const struct cdi_file *file = &report->files[i], *winner, *other;
+
+		for (size_t j = 0; streq(file->path, path) && j < file->spec.device_count; j++) {
+			winner = cdi_winner(report, file->spec.kind, file->spec.devices[j].name, &other);
+			if (!winner || !other)
+				continue;
+			other = other == file ? winner : other;
+			if (strv_contains(&told, other->path))
+				continue;
+			log_warning(&context->settings.log, "%s has devices of the same names, so that engines know neither; remove one of the two",
+				    other->path);
+			if (strv_add(&told, other->path) < 0)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* What is wrong with other files is theirs. */
+static int look_beside(struct ctr_gpu_context *context, const char *path)
+{
+	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
+	struct ctr_gpu_cdi_report *report;
+	int r;
+
+	if (!directory || ctr_gpu_cdi_report_new(context, &report) < 0)
+		return -ENOMEM;
+	r = ctr_gpu_cdi_report_read_directory(report, *directory ? directory : "/");
+	if (r == 0)
+		r = warn_of_others(context, report, path);
+	ctr_gpu_cdi_report_unref(report);
+	return r == -ENOMEM ? r : 0;
+}
+
 /* ---- taking away ---- */
 
 static bool is_host_kind(const struct strv *kinds, const char *kind)
@@ -241,6 +283,8 @@ int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 		return r;
 	}
 	r = cdi_save(&context->err, file, spec);
+	if (r == 0)
+		r = look_beside(context, file);
 	if (r == 0)
 		*ret_path = steal_ptr(file);
 	return r;

@@ -614,7 +614,10 @@ int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host
  * @path:     absolute; of a directory, in which the file is named after the kind, or of a file that ends in ".json"
  * @ret_path: of the file, to be released with free()
  *
- * A file that says the same already stays untouched. Return: as ctr_gpu_cdi_write(); CTR_GPU_E_NO_PERMISSION; negative errno.
+ * A file that says the same already stays untouched. Another file of that directory that has the same devices is a warning in the
+ * log.
+ *
+ * Return: as ctr_gpu_cdi_write(); CTR_GPU_E_NO_PERMISSION; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,

@@ -117,6 +117,23 @@ setup() {
 	expect_line mine.json
 }
 
+@test "a spec of somebody else for the same devices is warned of" {
+	host wsl-nvidia 'mkdir /etc/cdi && printf "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: all\n  containerEdits: {}\n" >/etc/cdi/nvidia.yaml && ctr-gpu cdi generate'
+	expect_status 0
+	expect "warning: /etc/cdi/nvidia.yaml has devices of the same names"
+	host wsl-nvidia 'ctr-gpu cdi generate 2>&1 && ctr-gpu cdi generate 2>&1'
+	expect_not "warning"
+}
+
+@test "IMEX channels are in every device" {
+	host native-fabric 'ctr-gpu cdi generate --imex-channel=0 && jq -c "[.devices[].containerEdits.deviceNodes | any(.path | endswith(\"channel0\"))] | unique" /etc/cdi/* && ctr-gpu cdi check'
+	expect_status 0
+	expect_line "[true]"
+	host native-fabric 'ctr-gpu cdi generate --imex-channel=77'
+	expect_status 1
+	expect "[E_UNKNOWN_DEVICE]"
+}
+
 @test "list tells which file wins" {
 	spec "$specs/etc" a.json
 	spec "$specs/etc" b.json '.devices += [{name: "two", containerEdits: {env: ["A=b"]}}]'
@@ -241,6 +258,30 @@ setup() {
 	host native-four "rm /dev/nvidia-modeset; ctr-gpu cdi check $specs/*"
 	expect_status 1
 	expect "the device node /dev/nvidia-modeset is not there"
+}
+
+# What a hook of a spec would do, what `configure` would do, and what the hook of an environment would do.
+@test "the plan is the same whether CDI, options or the environment ask" {
+	local script='
+		mkdir -p /run/bundle/rootfs && cd /run/bundle && unshare --pid --fork sleep 60 & child=$!
+		jq -n --arg devices "$2" "{root: {path: \"rootfs\"}, process: {env: [\"NVIDIA_VISIBLE_DEVICES=\" + \$devices]}}" >/run/config.json
+		state="{\"ociVersion\": \"1.0.2\", \"id\": \"x\", \"status\": \"creating\", \"pid\": $child, \"bundle\": \"/run/bundle\"}"
+		mkdir -p /run/bundle && cp /run/config.json /run/bundle/
+		ctr-gpu configure --dry-run --json --device "$2" /run/bundle/rootfs >/run/configure
+		ctr-gpu-hook --dry-run createRuntime <<<"$state" >/run/environment
+		jq ".process.env = [\"NVIDIA_VISIBLE_DEVICES=void\"]" /run/config.json >/run/bundle/config.json
+		ctr-gpu-hook --dry-run "--device=$1" createRuntime <<<"$state" >/run/cdi
+		kill "$child"
+		cmp /run/configure /run/environment && cmp /run/configure /run/cdi && jq ".devices | length" /run/cdi'
+
+	run sandbox wsl-two-nvidia bash -c "$script" same nvidia.com/gpu=all all
+	expect_status 0
+	expect_line 1
+	run sandbox wsl-two-nvidia bash -c "$script" same nvidia.com/gpu=LUID-000000007b10aa04 1
+	expect_status 0
+	run sandbox native-four bash -c "$script" same nvidia.com/gpu=2,nvidia.com/gpu=0 0,2
+	expect_status 0
+	expect_line 5
 }
 
 @test "hostile files are told apart from specs, and nothing hangs" {
