@@ -69,9 +69,8 @@ driverd_sources = $(filter-out src/driverd/client%.c,$(sort $(wildcard src/drive
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
 # nvidia-container-cli is run as a hook, and as careful as one.
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c)) hooks/sanitise.c hooks/deadline.c)
-hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c)))
-runtime_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/runtime/*.c)))
-programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-runtime $(O)/bin/ctr-gpu-driverd
+hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
+programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
 
 # rpcgen's own code does not pass our warnings; it is compiled apart, with none.
 rpc_client_objects = $(O)/gen/driverd/protocol_xdr.o $(O)/gen/driverd/protocol_clnt.o
@@ -113,14 +112,10 @@ $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ $(hook_link)
+	ln -sf $(@F) $(@D)/ctr-gpu-runtime
+	ln -sf ctr-gpu-runtime $(@D)/nvidia-container-runtime
 	ln -sf $(@F) $(@D)/nvidia-container-runtime-hook
 	ln -sf $(@F) $(@D)/nvidia-cdi-hook
-
-$(O)/bin/ctr-gpu-runtime: $(runtime_objects) $(O)/lib/libctr-gpu.a
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ $(hook_link)
-	ln -sf $(@F) $(@D)/nvidia-container-runtime
 
 $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
@@ -271,11 +266,11 @@ install: all sbom
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
 	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(installed))))
-	$(INSTALL) -m 755 $(O)/install/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-runtime $(DESTDIR)$(bindir)
+	$(INSTALL) -m 755 $(O)/install/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
+	ln -sf ctr-gpu-hook $(DESTDIR)$(bindir)/ctr-gpu-runtime
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-driverd $(DESTDIR)$(libexecdir)/ctr-gpu
 	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/$(library_file)
-	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(bindir)/ctr-gpu-runtime \
-		$(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))
+	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))
 	ln -sf $(library_file) $(DESTDIR)$(libdir)/libctr-gpu.so.$(SOVERSION)
 	ln -sf libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/libctr-gpu.so
 	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.a $(DESTDIR)$(libdir)

@@ -105,3 +105,10 @@ bool arguments_parse(int argc, char **argv, struct arguments *ret)
 		return refuse();
 	return take_stage(argv[optind], &ret->stage);
 }
+
+bool is_called(const char *program, const char *name)
+{
+	const char *slash = program ? strrchr(program, '/') : NULL;
+
+	return program && strcmp(slash ? slash + 1 : program, name) == 0;
+}

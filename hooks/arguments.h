@@ -30,3 +30,6 @@ void arguments_usage(FILE *file);
 
 /** What is wrong is said on standard error. Return: whether the arguments make sense. */
 bool arguments_parse(int argc, char **argv, struct arguments *ret);
+
+/** Whether @program, an argv[0], is called @name, wherever it is. */
+bool is_called(const char *program, const char *name);

@@ -8,6 +8,7 @@
 
 #include <ctr-gpu.h>
 
+#include "arguments.h"
 #include "deadline.h"
 #include "message.h"
 #include "state.h"
@@ -16,9 +17,7 @@ enum { DEADLINE_S = 30 };
 
 bool cdi_is_called(const char *program)
 {
-	const char *slash = program ? strrchr(program, '/') : NULL;
-
-	return program && strcmp(slash ? slash + 1 : program, "nvidia-cdi-hook") == 0;
+	return is_called(program, "nvidia-cdi-hook");
 }
 
 /* Engines show a hook's standard error only where it fails, and there a warning may be the reason. */

@@ -16,6 +16,7 @@
 #include "cdi.h"
 #include "deadline.h"
 #include "message.h"
+#include "runtime/runtime.h"
 #include "sanitise.h"
 #include "state.h"
 
@@ -163,6 +164,9 @@ int main(int argc, char **argv)
 	const char *step;
 	int result;
 
+	/* The runtime's environment and descriptors are for the one that it becomes. */
+	if (runtime_is_called(argv[0]))
+		return runtime_main(argc, argv);
 	result = sanitise(&step);
 	if (result)
 		return message_error(step, result);

@@ -18,14 +18,14 @@ $(O)/static/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.a
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -static-pie $(static_libraries)
 
-static: $(O)/static/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-runtime
+static: $(O)/static/ctr-gpu $(O)/bin/ctr-gpu-hook
 	$(if $(dynamic),@echo "make static: not with STATIC=0 or SANITIZE=" >&2; exit 1)
 	CC="$(CC)" STRIP="$(STRIP)" COMPAT="$(compat)" pkg/make-static $(O)
 
 # What is linked into the programs.
 sbom: $(O)/ctr-gpu.cdx.json
-$(O)/ctr-gpu.cdx.json: $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-runtime $(O)/bin/ctr-gpu-driverd pkg/sbom
-	pkg/sbom $(VERSION) $(O)/ctr-gpu-hook.map $(O)/ctr-gpu-runtime.map $(O)/ctr-gpu-driverd.map >$@
+$(O)/ctr-gpu.cdx.json: $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd pkg/sbom
+	pkg/sbom $(VERSION) $(O)/ctr-gpu-hook.map $(O)/ctr-gpu-driverd.map >$@
 
 # Two builds of the last commit, in which everything differs that should not matter.
 check-reproducible:

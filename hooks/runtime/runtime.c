@@ -6,6 +6,8 @@
  * stays in the environment, directory and descriptors that the engine gave it, since they are the runtime's.
  */
 
+#include "runtime.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 
 #include <ctr-gpu.h>
 
+#include "../arguments.h"
 #include "command_line.h"
 #include "failure.h"
 #include "real.h"
@@ -126,7 +129,12 @@ static int serve(struct shim *shim, char **argv)
 	return shim->dry_run ? 0 : become_runtime(shim, argv);
 }
 
-int main(int argc, char **argv)
+bool runtime_is_called(const char *program)
+{
+	return is_called(program, "ctr-gpu-runtime") || is_called(program, "nvidia-container-runtime");
+}
+
+int runtime_main(int argc, char **argv)
 {
 	__attribute__((cleanup(shim_close))) struct shim shim = {0};
 
