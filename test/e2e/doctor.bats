@@ -347,18 +347,16 @@ setup_file() {
 }
 
 @test "a Docker that came as a snap, one of a user who is nobody's business, one inside a container" {
+	# What has the name of a daemon, and shows its arguments.
 	fake='
-		cat >/run/fake.py <<END
-import ctypes, time
-ctypes.CDLL(None).prctl(15, b"dockerd", 0, 0, 0)
-open("/run/ready", "w"); time.sleep(60)
-END
-		fake() { rm -f /run/ready; chmod 777 /run; "$@" & for _ in {1..100}; do [[ -e /run/ready ]] && break; sleep 0.05; done; }'
-	run on wsl-nvidia "$fake"'; wire; fake python3 /run/fake.py /snap/docker/1/bin/dockerd; ids; doctor; remedy docker.snap'
+		fake() { local file=$1; shift; mkdir -p "${file%/*}"; cp "$(command -v sleep)" "$file"; chmod 755 /run "$file"; "$@" "$file" 60 & for _ in {1..100}; do pgrep -x dockerd >/dev/null && break; sleep 0.05; done; }'
+	run on wsl-nvidia "$fake"'; wire; fake /run/snap/docker/1/dockerd env; ids; doctor; remedy docker.snap'
 	expect "Docker (snap), running"
-	run on wsl-nvidia "$fake"'; wire; fake setpriv --reuid 4711 --regid 4711 --clear-groups python3 /run/fake.py; doctor'
+	run on wsl-nvidia "$fake"'; wire; fake /run/dockerd setpriv --reuid 4711 --regid 4711 --clear-groups; ps axo uid,comm | grep dockerd; doctor'
+	expect "4711 dockerd"
 	expect "Docker 20.10.24, not running"
-	run on wsl-nvidia "$fake"'; wire; fake unshare --pid --fork --kill-child python3 /run/fake.py; doctor'
+	run on wsl-nvidia "$fake"'; wire; fake /run/dockerd unshare --pid --fork --kill-child; ps axo uid,comm | grep dockerd; doctor'
+	expect "0 dockerd"
 	expect "Docker 20.10.24, not running"
 }
 
@@ -499,12 +497,8 @@ END
 
 @test "a daemon that takes connections and says nothing does not hold it up" {
 	run on wsl-nvidia 'wire
-		cat >/run/mute.py <<END
-import ctypes, socket, time
-ctypes.CDLL(None).prctl(15, b"dockerd", 0, 0, 0)
-s = socket.socket(socket.AF_UNIX); s.bind("/run/docker.sock"); s.listen(0); time.sleep(60)
-END
-		python3 /run/mute.py & for _ in {1..100}; do [[ -S /run/docker.sock ]] && break; sleep 0.05; done
+		perl -e "use Socket; \$0 = q(dockerd); socket S, AF_UNIX, SOCK_STREAM, 0; bind S, sockaddr_un(q(/run/docker.sock)); listen S, 0; sleep 60" &
+		for _ in {1..100}; do [[ -S /run/docker.sock ]] && break; sleep 0.05; done
 		timeout 20 ctr-gpu doctor'
 	expect_status 0
 	expect "running, not to be asked by you"
