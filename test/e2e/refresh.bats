@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2016,SC2154
 #
-# ctr-gpu refresh, and what calls it: the units with the real systemd as the first process of namespaces of its own, the
-# script with the real OpenRC in a tree of Debian, udev's rules with a udev that can verify them.
+# ctr-gpu refresh, and what calls it: the units with the real systemd as the first process of namespaces of its own.
+# OpenRC's script and udev's rules are tested in ../engines.
 
 load engines
 
@@ -139,39 +139,6 @@ ExecStartPost=/usr/bin/touch /dev/shm/ran"; systemctl daemon-reload; rm -f /dev/
 		expect_line ran
 	done
 	inside systemctl stop ctr-gpu-refresh.path
-}
-
-@test "OpenRC starts it, in the order that it has to" {
-	local tree
-
-	tree=$("$e2e/../engines/tree" bookworm openrc libcap2 libseccomp2 libelf1 libtirpc3)
-	run "$e2e/../engines/enter" native-nvidia "$tree" -- bash -ec '
-		cp "$0"/bin/ctr-gpu* /usr/bin; cp -a "$0"/lib/*.so* /usr/lib
-		install -m 755 "$1" /etc/init.d/ctr-gpu-refresh
-		mkdir -p /run/openrc; touch /run/openrc/softlevel
-		echo "rc_cgroup_mode=legacy" >>/etc/rc.conf
-		rc-update add ctr-gpu-refresh default
-		rc-status >/dev/null
-		rm -f /dev/nvidia0
-		rc-service ctr-gpu-refresh start
-		stat -c "%n %a" /dev/nvidia0
-		rc-service ctr-gpu-refresh status
-		printf "#!/sbin/openrc-run\ndepend() { :; }\nstart() { :; }\n" >/etc/init.d/docker; chmod 755 /etc/init.d/docker; rc-update add docker default
-		rc-update -u; grep -A9 "=.docker" /run/openrc/deptree | grep ctr-gpu-refresh
-	' "$CTR_GPU_BUILD" "$e2e/../../pkg/openrc/ctr-gpu-refresh"
-	expect_status 0
-	expect_line "/dev/nvidia0 666"
-	expect "status: started"
-	expect "iafter"
-}
-
-@test "udev has nothing against the rules" {
-	local tree
-
-	tree=$("$e2e/../engines/tree" trixie udev)
-	run "$e2e/../engines/enter" - "$tree" -- udevadm verify "$e2e/../../pkg/udev/61-ctr-gpu.rules"
-	expect_status 0
-	expect "Success: 1"
 }
 
 @test "without any of them: on every kind of host, twice" {
