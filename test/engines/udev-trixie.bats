@@ -29,7 +29,7 @@ setup_file() {
 		mkdir -p /run/systemd/system /run/udev/rules.d
 		device=$(ls -d /sys/bus/pci/devices/* | head -n 1)
 		class=$(<"$device/class")
-		starts() { echo "$1: $(udevadm test --action="$2" "$(readlink -f "$3")" 2>&1 | grep -c "systemctl --no-block start ctr-gpu-refresh.service")"; }
+		starts() { echo "$1: $(udevadm test --action="$2" "$(readlink -f "$3")" 2>&1 | grep -c "RUN{program} : .*systemctl --no-block start ctr-gpu-refresh.service")"; }
 		cp "$0" /run/udev/rules.d
 		starts "other module" add /sys/module/kernel
 		starts "other device" add "$device"
