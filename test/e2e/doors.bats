@@ -10,6 +10,8 @@ setup_file() {
 	require_root
 }
 
+# What is defined here runs on the simulated host, all doors on one: the functions are in its shell's environment.
+
 # A bundle whose process has these variables, and before "--" the devices for which a CDI spec added hooks.
 prepare() {
 	local bundle=$BATS_TEST_TMPDIR/bundle hooks=() device
@@ -35,17 +37,17 @@ prepare() {
 # The doors, each in its own words. What a request is made of is in $devices (a list), $capabilities and $requirement.
 
 door_configure() {
-	sandbox "$profile" ctr-gpu configure --dry-run --json --device="$devices" --capabilities="$capabilities" \
+	ctr-gpu configure --dry-run --json --device="$devices" --capabilities="$capabilities" \
 		${requirement:+--require="$requirement"} /nowhere
 }
 
 door_configure_cdi_name() {
-	sandbox "$profile" ctr-gpu configure --dry-run --json --device="nvidia.com/gpu=${devices//,/,nvidia.com/gpu=}" \
+	ctr-gpu configure --dry-run --json --device="nvidia.com/gpu=${devices//,/,nvidia.com/gpu=}" \
 		--capabilities="$capabilities" ${requirement:+--require="$requirement"} /nowhere
 }
 
 door_list() {
-	sandbox "$profile" ctr-gpu list --json --device="$devices" --capabilities="$capabilities" ${requirement:+--require="$requirement"}
+	ctr-gpu list --json --device="$devices" --capabilities="$capabilities" ${requirement:+--require="$requirement"}
 }
 
 with_environment() {
@@ -54,12 +56,12 @@ with_environment() {
 
 door_hook() {
 	with_environment "NVIDIA_VISIBLE_DEVICES=$devices"
-	sandbox "$profile" ctr-gpu-hook --dry-run createRuntime <"$BATS_TEST_TMPDIR/bundle/state.json"
+	ctr-gpu-hook --dry-run createRuntime <"$BATS_TEST_TMPDIR/bundle/state.json"
 }
 
 door_nvidia_hook() {
 	with_environment "NVIDIA_VISIBLE_DEVICES=$devices"
-	sandbox "$profile" nvidia-container-runtime-hook --dry-run prestart <"$BATS_TEST_TMPDIR/bundle/state.json"
+	nvidia-container-runtime-hook --dry-run prestart <"$BATS_TEST_TMPDIR/bundle/state.json"
 }
 
 # The hook that a CDI spec adds for each device, as the first of them is run.
@@ -69,22 +71,22 @@ door_cdi() {
 	IFS=, read -ra names <<<"$devices"
 	prepare "${names[@]}" -- NVIDIA_VISIBLE_DEVICES=all NVIDIA_VISIBLE_DEVICES=void \
 		"NVIDIA_DRIVER_CAPABILITIES=$capabilities" ${requirement:+NVIDIA_REQUIRE_CUDA="$requirement"}
-	sandbox "$profile" ctr-gpu-hook --device="${names[0]}" --dry-run createRuntime <"$BATS_TEST_TMPDIR/bundle/state.json"
+	ctr-gpu-hook --device="${names[0]}" --dry-run createRuntime <"$BATS_TEST_TMPDIR/bundle/state.json"
 }
 
 door_runtime() {
 	with_environment "NVIDIA_VISIBLE_DEVICES=$devices"
-	sandbox "$profile" ctr-gpu-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
+	ctr-gpu-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
 }
 
 door_nvidia_runtime() {
 	with_environment "NVIDIA_VISIBLE_DEVICES=$devices"
-	sandbox "$profile" nvidia-container-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
+	nvidia-container-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
 }
 
 door_swarm() {
 	with_environment "DOCKER_RESOURCE_NVIDIA-GPU=$devices" NVIDIA_VISIBLE_DEVICES=all
-	sandbox "$profile" ctr-gpu-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
+	ctr-gpu-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
 }
 
 door_container_cli() {
@@ -95,39 +97,47 @@ door_container_cli() {
 	else
 		read -ra options <<<"--${capabilities//,/ --}"
 	fi
-	sandbox "$profile" nvidia-container-cli configure --dry-run --no-cgroups --ldconfig=@/sbin/ldconfig --device="$devices" \
+	nvidia-container-cli configure --dry-run --no-cgroups --ldconfig=@/sbin/ldconfig --device="$devices" \
 		"${options[@]}" ${requirement:+--require="$requirement"} --pid=1 "$BATS_TEST_TMPDIR/bundle/rootfs"
 }
 
 # agree DOOR…: these doors print the plan that the first prints, and that is one
 agree() {
-	local door plan=$BATS_TEST_TMPDIR/plan
+	local door plan=$BATS_TEST_TMPDIR/plan other=$BATS_TEST_TMPDIR/other errors=$BATS_TEST_TMPDIR/errors
 
-	"door_$1" >"$plan" 2>"$BATS_TEST_TMPDIR/errors" || { cat "$BATS_TEST_TMPDIR/errors"; return 1; }
-	jq --exit-status '.mounts | length > 0' "$plan" >/dev/null
+	"door_$1" >"$plan" 2>"$errors" || { cat "$errors" && return 1; }
+	jq --exit-status '.mounts | length > 0' "$plan" >/dev/null || return
 	for door in "${@:2}"; do
-		"door_$door" >"$BATS_TEST_TMPDIR/other" 2>"$BATS_TEST_TMPDIR/errors" || true
-		cmp "$plan" "$BATS_TEST_TMPDIR/other" && continue
+		"door_$door" >"$other" 2>"$errors"
+		cmp "$plan" "$other" && continue
 		echo "$1 and $door differ, on $profile, devices $devices, capabilities $capabilities, requirement $requirement"
-		diff "$plan" "$BATS_TEST_TMPDIR/other" | head -n 20
-		cat "$BATS_TEST_TMPDIR/errors"
+		diff "$plan" "$other" | head -n 20
+		cat "$errors"
 		return 1
 	done
 }
 
 # refuse CODE DOOR…: these doors print no plan, and say this of the reason
 refuse() {
-	local code=$1 door
+	local code=$1 door plan=$BATS_TEST_TMPDIR/plan errors=$BATS_TEST_TMPDIR/errors
 
 	for door in "${@:2}"; do
-		! "door_$door" >"$BATS_TEST_TMPDIR/other" 2>"$BATS_TEST_TMPDIR/errors"
-		[[ ! -s $BATS_TEST_TMPDIR/other ]] && grep -qF "[$code]" "$BATS_TEST_TMPDIR/errors" && continue
-		echo "$door:" && cat "$BATS_TEST_TMPDIR/other" "$BATS_TEST_TMPDIR/errors"
-		return 1
+		if "door_$door" >"$plan" 2>"$errors" || [[ -s $plan ]] || ! grep -qF "[$code]" "$errors"; then
+			echo "$door:" && cat "$plan" "$errors"
+			return 1
+		fi
 	done
 }
 
 all_doors=(configure list hook nvidia_hook runtime nvidia_runtime cdi container_cli)
+
+# on_host FUNCTION ARGUMENT…: for the request in $devices, $capabilities and $requirement on a host of $profile
+on_host() {
+	# shellcheck disable=SC2046 # names of functions
+	export -f agree refuse prepare with_environment $(compgen -A function door_)
+	export profile devices capabilities requirement BATS_TEST_TMPDIR
+	sandbox "$profile" bash -c '"$@"' on_host "$@"
+}
 
 # same PROFILE DEVICES [CAPABILITIES [REQUIREMENT]]: through every door; a name in a list of CDI's kind means the same name, and
 # a Swarm gives names but no numbers
@@ -137,7 +147,7 @@ same() {
 
 	[[ $devices == all ]] || doors+=(configure_cdi_name)
 	[[ $devices == all || $devices =~ ^[0-9]+$ ]] || doors+=(swarm)
-	agree "${doors[@]}"
+	on_host agree "${doors[@]}"
 }
 
 uuid() {
@@ -185,9 +195,9 @@ uuid() {
 @test "what a host cannot give, no door gives" {
 	local profile=native-four devices=7 capabilities=compute requirement=
 
-	refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
+	on_host refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
 	devices=0 requirement='driver>=9999'
-	refuse E_REQUIREMENT "${all_doors[@]}"
+	on_host refuse E_REQUIREMENT "${all_doors[@]}"
 }
 
 # Of a plan, and of a spec that needs no hook: the nodes, and what is mounted where. For a link a spec has the file once more.
