@@ -6,12 +6,16 @@ e2e_tools = $(patsubst test/e2e/tools/%.c,$(O)/test/tools/%,$(wildcard test/e2e/
 stale_libraries = $(addprefix $(O)/test/stale/,libcuda.so.1 libnvidia-ml.so.1 libgen00000.so.1)
 musl_gcc := $(shell command -v musl-gcc)
 
-test_programs += $(e2e_tools) $(O)/test/tools/device-rule $(stale_libraries) $(if $(musl_gcc),$(O)/test/tools/probe-musl)
+test_programs += $(e2e_tools) $(O)/test/tools/podman $(O)/test/tools/device-rule $(stale_libraries) $(if $(musl_gcc),$(O)/test/tools/probe-musl)
 
 # An image's C library may be older than ours, so nothing that needs it new; sanitizers stay out for the same reason.
 $(O)/test/tools/%: test/e2e/tools/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE $(OPTIMIZE) $(warnings) -o $@ $<
+
+$(O)/test/tools/podman: test/e2e/tools/podman.sh
+	@mkdir -p $(@D)
+	$(INSTALL) -m 755 $< $@
 
 $(O)/test/tools/device-rule: $(O)/test/e2e/device-rule.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A Docker Swarm of two nodes: a daemon each on a native host with four GPUs and on a GPU-PV host, in network namespaces that
-# a veth pair joins. Services share their node's network: for a network of their own Docker wants IPVS in the kernel.
+# a veth pair joins. Services have an overlay network and names in it: virtual addresses and published ports would want IPVS
+# in the kernel.
 
 load engines
 
@@ -58,6 +59,8 @@ setup_file() {
 	docker_use wsl
 	docker_network=$(network_pid wsl) start_node wsl-nvidia 0000:01:00.0
 	docker swarm join --token "$token" 192.0.2.1:2377
+	docker_use native
+	docker network create --driver overlay tasks
 }
 
 teardown_file() {
@@ -76,10 +79,19 @@ teardown() {
 	docker service rm gpu >/dev/null || true
 }
 
+# Docker 20.10 shuts down tasks with named resources when their node is updated, as it is when it gets an address in an overlay
+# network ("assigned node no longer meets constraints").
+create() {
+	local network=(--network tasks --endpoint-mode dnsrr)
+
+	[[ $(tree_version docker.io) != 20.10.* ]] || network=(--network host)
+	docker service create --quiet --detach --no-resolve-image "${network[@]}" --restart-condition none --stop-grace-period 0s \
+		--name gpu "$@"
+}
+
 # service REPLICAS GPUS COMMAND: tasks that keep what they were given
 service() {
-	docker service create --quiet --detach --no-resolve-image --network host --restart-condition none \
-		--stop-grace-period 0s --name gpu --replicas "$1" --generic-resource "NVIDIA-GPU=$2" debian sh -c "$3; sleep 60"
+	create --replicas "$1" --generic-resource "NVIDIA-GPU=$2" debian sh -c "$3; sleep 60"
 }
 
 # wait_for COUNT TEXT COMMAND…: until the command prints so many lines with this text in it; what it prints is in $output
@@ -137,8 +149,7 @@ placed() {
 }
 
 @test "a service that asks for no GPU gets none" {
-	docker service create --quiet --detach --no-resolve-image --network host --restart-condition none --stop-grace-period 0s \
-		--mode global --name gpu debian sh -c 'ls /dev /usr/lib; probe; sleep 60'
+	create --mode global debian sh -c 'ls /dev /usr/lib; probe; sleep 60'
 	wait_for 2 "/dev/dxg=ENOENT" docker service logs --raw gpu
 	expect_not nvidia
 	expect_no_line wsl
