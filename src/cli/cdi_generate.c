@@ -124,7 +124,7 @@ static char *find_output(const struct generate *generate)
 		return asprintf(&path, "%s/", cdi_directories[0]) < 0 ? NULL : path;
 	if (output[0] == '/')
 		return strdup(output);
-	directory = getcwd(NULL, 0);
+	directory = get_current_dir_name();
 	if (directory && asprintf(&path, "%s/%s", directory, output) < 0)
 		path = NULL;
 	free(directory);
