@@ -126,3 +126,35 @@ machine() {
 	[[ $(grep -c "runtimes.nvidia\]" <<<"$output") -eq 3 && $(grep -c "runtimes.runc\]" <<<"$output") -eq 3 ]]
 	[[ $(grep -c 'BinaryName = .*/usr/bin/ctr-gpu-runtime' <<<"$output") -eq 3 ]]
 }
+
+@test "Docker without root: it is found where it runs, with files of its own, and asked to reload" {
+	export CTR_GPU_TEST_AS_ROOT=''
+	tar -C "$(image debian)" -c . >"$(engine_directory rootless)/image.tar"
+	run rootless wsl-nvidia bash -ec '
+		export DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock
+		sh /usr/share/docker.io/contrib/dockerd-rootless.sh --iptables=false --ip6tables=false --bridge=none >"$HOME/docker.log" 2>&1 &
+		for _ in {1..200}; do
+			docker version >/dev/null 2>&1 && break
+			sleep 0.05
+		done
+		docker import - debian <"$HOME/image.tar" >/dev/null
+		# It could be root'"'"'s that is meant, but for the daemon of this user.
+		ctr-gpu setup docker
+		kill -HUP "$(cat "$XDG_RUNTIME_DIR/docker.pid")"
+		for _ in {1..100}; do
+			[[ $(docker info --format "{{json .Runtimes.nvidia}}") == null ]] || break
+			sleep 0.05
+		done
+		docker run --rm --network=none --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all debian probe
+		ctr-gpu setup docker --remove
+		[[ ! -e $HOME/.config/docker/daemon.json && ! -e $HOME/.local/state/ctr-gpu ]]
+		echo gone
+		kill %%
+		wait %% || true'
+	expect_status 0
+	expect ".config/docker/daemon.json: runtimes/nvidia written"
+	expect "next: kill "
+	expect "no CDI spec of nvidia.com/gpu"
+	expect_line "cuInit=0"
+	expect_line gone
+}
