@@ -274,6 +274,19 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ -e /run/home/.local/state/ctr-gpu/setup.json ]]
 		user ctr-gpu setup docker --remove
 		[[ ! -e /run/home/.config && ! -e /run/home/.local/state/ctr-gpu ]]
+		# Root'\''s daemon is no reason to take the user'\''s files; the user'\''s own is.
+		fake dockerd
+		refused user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime
+		grep -q "sudo ctr-gpu setup docker" message
+		user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime --dry-run >diff 2>remarks
+		grep -q "^+++ /etc/docker/daemon.json" diff
+		grep -q "PATH of dockerd (process $!) cannot be read" remarks
+		ends
+		chmod 666 /run/fake/wait
+		setpriv --reuid 54321 --regid 54321 --clear-groups /run/fake/dockerd <>/run/fake/wait &
+		until [[ $(cat "/proc/$!/comm") == dockerd ]]; do sleep 0.01; done
+		user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime | grep -q "/run/home/.config/docker/daemon.json: runtimes/nvidia written"
+		ends
 		refused setup docker --rootless
 		grep -q "without sudo" message'
 }
