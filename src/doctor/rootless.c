@@ -49,10 +49,30 @@ static bool is_setuid(const char *path)
 	return stat(path, &st) == 0 && (st.st_mode & S_IXOTH);
 }
 
+/*
+ * Not by getpwuid(3), for which a static program would load what /etc/nsswitch.conf names. Users of other databases are asked
+ * for their own word.
+ *
+ * Return: valid until the next call; "" for a user of whom nothing is known.
+ */
+static const char *name_of(uid_t uid)
+{
+	FILE *file = fopen("/etc/passwd", "re");
+	const struct passwd *entry = NULL;
+	const char *name = getenv(geteuid() == 0 ? "SUDO_USER" : "USER");
+
+	while (file && (entry = fgetpwent(file)) && entry->pw_uid != uid)
+		;
+	if (file)
+		(void)fclose(file);
+	if (entry)
+		return entry->pw_name;
+	return name ? name : "";
+}
+
 static void check_user(struct findings *findings, uid_t uid)
 {
-	const struct passwd *entry = getpwuid(uid);
-	const char *name = entry ? entry->pw_name : "";
+	const char *name = name_of(uid);
 
 	if (!has_subordinates("/etc/subuid", name, uid) || !has_subordinates("/etc/subgid", name, uid)) {
 		findings_add(findings, "rootless.no-ids", SEVERITY_WARNING, "%s has no subordinate ids in /etc/subuid and /etc/subgid",
