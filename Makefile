@@ -19,6 +19,7 @@ O ?= build
 CC = gcc
 CXX = g++
 AR = ar
+OBJCOPY = objcopy
 PKG_CONFIG = pkg-config
 OPTIMIZE = -O2
 SANITIZE =
@@ -229,7 +230,8 @@ coverage:
 hooksdir = $(prefix)/share/containers/oci/hooks.d
 INSTALL = install
 STRIP = strip
-man_pages = $(notdir $(sort $(wildcard man/*.[1-9])))
+# Those of NVIDIA's names come with the names.
+man_pages = $(filter-out nvidia-%,$(notdir $(sort $(wildcard man/*.[1-9]))))
 man_section = $(subst .,,$(suffix $(1)))
 # A page that describes several functions is found by the name of each: "NAME:PAGE".
 man_links = $(foreach page,$(filter %.3,$(man_pages)),$(patsubst %,%.3:$(page),$(filter-out $(basename $(page)),\
@@ -248,6 +250,12 @@ $(O)/gen/libexecdir: always
 always:
 
 docdir = $(prefix)/share/doc/ctr-gpu
+bashcompdir = $(prefix)/share/bash-completion/completions
+zshcompdir = $(prefix)/share/zsh/site-functions
+fishcompdir = $(prefix)/share/fish/vendor_completions.d
+# bash finds a file by the name of the command.
+completions = $(addprefix $(bashcompdir)/,ctr-gpu ctr-gpu-hook) $(zshcompdir)/_ctr-gpu \
+	$(addprefix $(fishcompdir)/,ctr-gpu.fish ctr-gpu-hook.fish)
 # Where systemd and udev look; OpenRC's script is put into /etc/init.d by distributions that have OpenRC.
 unitdir = $(prefix)/lib/systemd/system
 udevdir = $(prefix)/lib/udev/rules.d
@@ -255,7 +263,7 @@ openrcdir = $(prefix)/share/ctr-gpu/openrc
 refresh_files = $(unitdir)/ctr-gpu-refresh.service $(unitdir)/ctr-gpu-refresh.path $(udevdir)/61-ctr-gpu.rules $(openrcdir)/ctr-gpu-refresh
 installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libexecdir)/ctr-gpu/ctr-gpu-driverd \
 	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
-	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json $(refresh_files) \
+	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json $(refresh_files) $(completions) \
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
 	$(foreach link,$(man_links),$(mandir)/man3/$(firstword $(subst :, ,$(link))))
 
@@ -279,6 +287,11 @@ install: all sbom
 	$(INSTALL) -m 644 src/lib/ctr-gpu.h src/base/ctr-gpu-error.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.json $(DESTDIR)$(hooksdir)
 	$(INSTALL) -m 644 $(O)/ctr-gpu.cdx.json $(DESTDIR)$(docdir)
+	$(INSTALL) -m 644 completions/ctr-gpu.bash $(DESTDIR)$(bashcompdir)/ctr-gpu
+	ln -sf ctr-gpu $(DESTDIR)$(bashcompdir)/ctr-gpu-hook
+	$(INSTALL) -m 644 completions/_ctr-gpu $(DESTDIR)$(zshcompdir)
+	$(INSTALL) -m 644 completions/ctr-gpu.fish $(DESTDIR)$(fishcompdir)
+	ln -sf ctr-gpu.fish $(DESTDIR)$(fishcompdir)/ctr-gpu-hook.fish
 	$(foreach file,$(refresh_files),sed 's,/usr/bin/ctr-gpu,$(bindir)/ctr-gpu,' pkg/*/$(notdir $(file)) >$(DESTDIR)$(file) && \
 		chmod $(if $(filter $(openrcdir)/%,$(file)),755,644) $(DESTDIR)$(file) &&) true
 	$(foreach page,$(man_pages),$(INSTALL) -m 644 man/$(page) $(DESTDIR)$(mandir)/man$(call man_section,$(page))/$(page) &&) true
@@ -286,7 +299,7 @@ install: all sbom
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(installed))
-	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libexecdir)/ctr-gpu $(DESTDIR)$(hooksdir) $(DESTDIR)$(openrcdir) $(DESTDIR)$(prefix)/share/ctr-gpu || true
+	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
 # only when asked for, and never from a file that is not ours.
@@ -295,12 +308,17 @@ compat_ours = test "$$(readlink $(DESTDIR)$(bindir)/$(1))" = $(2)
 compat_each = $(foreach pair,$(compat),$(call $(1),$(firstword $(subst :, ,$(pair))),$(lastword $(subst :, ,$(pair)))))
 compat_refuse = if test -e $(DESTDIR)$(bindir)/$(1) || test -L $(DESTDIR)$(bindir)/$(1); then $(call compat_ours,$(1),$(2)) || { \
 	echo "$(DESTDIR)$(bindir)/$(1) is there already and not ours; remove the package that it belongs to first" >&2; exit 1; }; fi;
-compat_link = ln -sf $(2) $(DESTDIR)$(bindir)/$(1);
-compat_unlink = if $(call compat_ours,$(1),$(2)); then rm -f $(DESTDIR)$(bindir)/$(1); fi;
+# A page of its own, or that of our program, as man(1) finds it wherever its files are compressed.
+compat_source = $(or $(wildcard man/$(1).[1-9]),$(wildcard man/$(2).[1-9]))
+compat_section = $(call man_section,$(compat_source))
+compat_page = $(DESTDIR)$(mandir)/man$(compat_section)/$(1).$(compat_section)
+compat_link = ln -sf $(2) $(DESTDIR)$(bindir)/$(1); \
+	$(if $(wildcard man/$(1).[1-9]),$(INSTALL) -m 644 $(compat_source),echo '.so man$(compat_section)/$(2).$(compat_section)' >) $(compat_page);
+compat_unlink = if $(call compat_ours,$(1),$(2)); then rm -f $(DESTDIR)$(bindir)/$(1) $(compat_page); fi;
 
 install-compat: install
 	@$(call compat_each,compat_refuse)
-	$(call compat_each,compat_link)
+	set -e; $(call compat_each,compat_link)
 
 uninstall-compat:
 	$(call compat_each,compat_unlink)
