@@ -11,10 +11,15 @@ rpm:
 	test/install-deps rpm
 	pkg/make-rpm $(O) $(RPM_OPTIONS)
 
+# The library's own names, which the shared library does not show, are no concern of the program's.
+$(O)/static/cli.o: $(cli_objects)
+	@mkdir -p $(@D)
+	$(CC) -r -nostdlib -o $@ $^
+	$(OBJCOPY) --keep-global-symbol=main $@
+
 # A program without libraries beside it, for the tarball; the hook is one already.
 $(O)/static/ctr-gpu: link_map = -Wl,-Map=$@.map
-$(O)/static/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.a
-	@mkdir -p $(@D)
+$(O)/static/ctr-gpu: $(O)/static/cli.o $(O)/lib/libctr-gpu.a
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -static-pie $(static_libraries)
 

@@ -1,0 +1,175 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# The tarball of static programs: what is in it, that it works wherever it is unpacked, and that it gives a container its GPU
+# on a host that has musl, busybox and nothing else.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program runc
+	require_program musl-gcc
+	git -C "$e2e" ls-files --error-unmatch static.bats >/dev/null 2>&1 || skip "needs a git checkout"
+	env -u MAKEFLAGS -u MAKELEVEL make -C "$e2e/../.." -j2 O="$BATS_FILE_TMPDIR/build" static >"$BATS_FILE_TMPDIR/log" 2>&1 ||
+		{ cat "$BATS_FILE_TMPDIR/log"; return 1; }
+	unpack "$BATS_FILE_TMPDIR/unpacked"
+}
+
+setup() {
+	unpacked=$BATS_FILE_TMPDIR/unpacked
+}
+
+# unpack DIRECTORY: as the note in it says
+unpack() {
+	mkdir -p "$1"
+	tar -xzf "$BATS_FILE_TMPDIR"/build/static/ctr-gpu-*.tar.gz -C "$1" --strip-components=1
+}
+
+# runc, and what it needs, in a directory of its own, of whose libraries nobody else knows
+carry_runc() {
+	local directory=$1 file
+
+	mkdir -p "$directory$2"
+	file=$(readlink -f "$(command -v runc)")
+	cp "$file" "$directory$2/runc"
+	ldd "$file" | sed -n 's,.*=> \(/[^ ]*\) .*,\1,p' | xargs -I{} cp -L {} "$directory$2/"
+	cp -L "$(readelf -l "$file" | sed -n 's,.*interpreter: \(.*\)].*,\1,p')" "$directory$2/ld.so"
+	patchelf --set-interpreter "$2/ld.so" --set-rpath "$2" "$directory$2/runc"
+}
+
+# alpine DIRECTORY: a host with musl's loader and busybox
+alpine() {
+	local root=$1 program
+
+	mkdir -p "$root"/{bin,sbin,lib,etc,dev,proc,sys,tmp,run,var,root,opt,mnt} "$root"/usr/{bin,sbin,lib,local,lib/wsl}
+	cp "$(command -v busybox)" "$root/bin/busybox"
+	for program in sh cat cp cut dirname env find grep ls mkdir mount mv readlink rm sed stat tar umount; do
+		ln -s busybox "$root/bin/$program"
+	done
+	cp -L "$(readelf -l "$tools_directory/probe-musl" | sed -n 's,.*interpreter: \(.*\)].*,\1,p')" "$root/lib/ld-musl-$(uname -m).so.1"
+	printf 'NAME="Alpine Linux"\nID=alpine\n' >"$root/etc/os-release"
+	carry_runc "$root" /opt/runc
+}
+
+# on_alpine DIRECTORY OPTIONS SCRIPT [ARGUMENT…]: SCRIPT for busybox's shell, on a simulated WSL2 host whose root is DIRECTORY,
+# mounted with OPTIONS
+on_alpine() {
+	sandbox wsl-nvidia unshare --mount --propagation private -- bash -ec '
+		root=$1 options=$2
+		shift 2
+		mount --bind "$root" "$root"
+		cd "$root"
+		for directory in dev proc sys run usr/lib/wsl; do
+			mount --rbind "/$directory" "$directory"
+		done
+		mount -o "remount,bind,$options" "$root"
+		cd "$root"
+		pivot_root . .
+		umount -l .
+		exec /bin/sh -euc "$@"
+	' on_alpine "$@"
+}
+
+@test "the programs need no loader and no library, and linking them warned of nothing" {
+	local program
+
+	for program in ctr-gpu ctr-gpu-hook; do
+		run readelf -lW "$unpacked/bin/$program"
+		expect "LOAD"
+		expect_not "INTERP"
+		run readelf -dW "$unpacked/bin/$program"
+		expect "PIE"
+		expect_not "NEEDED"
+	done
+	run cat "$BATS_FILE_TMPDIR/log"
+	expect_not "warning"
+}
+
+@test "the bill of materials names every archive that is linked, with a version and a licence" {
+	local bill=$unpacked/share/doc/ctr-gpu/ctr-gpu.cdx.json
+
+	run jq -r '.bomFormat, .specVersion, (.components[] | select(.type == "library") | .name)' "$bill"
+	expect_status 0
+	expect_line "CycloneDX"
+	expect_line "1.5"
+	for name in glibc jansson libcap elfutils zlib libtirpc; do
+		expect_line "$name"
+	done
+	# Every reference has its component, and every component what its readers look for.
+	run jq -r '([.components[], .metadata.component] | map(."bom-ref")) as $known
+		| (.dependencies[] | .ref, .dependsOn[]) | select(IN($known[]) | not)' "$bill"
+	[[ -z $output ]]
+	run jq -r '.components[] | select((.licenses | length) == 0 or (.version // "") == "" or (.name // "") == "") | ."bom-ref"' "$bill"
+	[[ -z $output ]]
+	run bash -c 'jq -r ".components[].\"bom-ref\"" "$0" | sort | uniq -d' "$bill"
+	[[ -z $output ]]
+	[[ $(jq -r .metadata.component.version "$bill") == "$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")" ]]
+}
+
+@test "an archive that nobody knows stops the bill of materials" {
+	printf 'Archive member included to satisfy reference by file (symbol)\n\n%s/libunheardof.a(x.o)\n  main.o (x)\n\nMemory Configuration\n' \
+		"$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/program.map"
+	touch "$BATS_TEST_TMPDIR/libunheardof.a"
+	run "$e2e/../../pkg/sbom" 1.0 "$BATS_TEST_TMPDIR/program.map"
+	expect_status 1
+	expect "libunheardof.a"
+}
+
+@test "what registers the hook knows where it lies" {
+	local prefix=$BATS_TEST_TMPDIR/any/prefix
+
+	unpack "$prefix"
+	"$prefix/share/ctr-gpu/register" "$BATS_TEST_TMPDIR/hooks.d"
+	run jq -r .hook.path "$BATS_TEST_TMPDIR/hooks.d/ctr-gpu.json"
+	[[ $output == "$prefix/bin/ctr-gpu-hook" && -x $output ]]
+	"$prefix/share/ctr-gpu/register" --remove "$BATS_TEST_TMPDIR/hooks.d"
+	run ls -A "$BATS_TEST_TMPDIR/hooks.d"
+	[[ -z $output ]]
+	[[ $(readlink -f "$prefix/libexec/ctr-gpu/nvidia-names/nvidia-container-runtime-hook") == "$prefix/bin/ctr-gpu-hook" ]]
+}
+
+@test "a host of musl and busybox: its GPU, and a container that has it" {
+	local root=$BATS_TEST_TMPDIR/alpine
+
+	alpine "$root"
+	unpack "$root/usr/local"
+	bundle musl "$root/var/bundle" '.hooks.prestart[0].path = "/usr/local/bin/ctr-gpu-hook"'
+	run on_alpine "$root" rw '
+		PATH=/usr/local/bin:/usr/bin:/bin:/sbin
+		find / -xdev -name "libc.so.6" ! -path "/opt/runc/*" ! -path "/var/bundle/*"
+		! ls /lib64 /lib/*-linux-gnu 2>/dev/null
+		ctr-gpu --inventory=ioctl info | grep "^GPU"
+		cd /var/bundle
+		sed -i "s,\"linux\": {,\"linux\": {\"cgroupsPath\": \"$CTR_GPU_TEST_CGROUP/container\"\,," config.json
+		exec /opt/runc/runc --root /run/runtime run container'
+	expect_status 0
+	expect_line "GPU 0   NVIDIA GeForce RTX 4090"
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_not "libc.so.6"
+}
+
+@test "a host whose files cannot be written: from a directory that can" {
+	local root=$BATS_TEST_TMPDIR/alpine
+
+	alpine "$root"
+	mkdir "$root/opt/ctr-gpu"
+	bundle musl "$BATS_TEST_TMPDIR/bundle" '.hooks.prestart[0].path = "/run/ctr-gpu/bin/ctr-gpu-hook"'
+	cp -a "$BATS_TEST_TMPDIR/bundle" "$root/mnt/bundle"
+	cp "$BATS_FILE_TMPDIR"/build/static/ctr-gpu-*.tar.gz "$root/opt/ctr-gpu.tar.gz"
+	run on_alpine "$root" ro '
+		PATH=/usr/bin:/bin:/sbin
+		! mkdir /usr/local/bin 2>/dev/null
+		mkdir /run/ctr-gpu
+		tar -xzf /opt/ctr-gpu.tar.gz -C /run/ctr-gpu --strip-components=1
+		cp -a /mnt/bundle /run/bundle
+		cd /run/bundle
+		sed -i "s,\"linux\": {,\"linux\": {\"cgroupsPath\": \"$CTR_GPU_TEST_CGROUP/container\"\,," config.json
+		exec /opt/runc/runc --root /run/runtime run container'
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+}
