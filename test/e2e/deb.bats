@@ -113,17 +113,23 @@ nvidia_package() {
 		usr/lib/systemd/system/ctr-gpu-refresh.service
 		usr/lib/udev/rules.d/61-ctr-gpu.rules
 		usr/libexec/ctr-gpu/ctr-gpu-driverd
+		usr/share/bash-completion/completions/ctr-gpu
+		usr/share/bash-completion/completions/ctr-gpu-hook
 		usr/share/containers/oci/hooks.d/ctr-gpu.json
 		usr/share/ctr-gpu/openrc/ctr-gpu-refresh
+		usr/share/fish/vendor_completions.d/ctr-gpu-hook.fish
+		usr/share/fish/vendor_completions.d/ctr-gpu.fish
 		usr/share/lintian/overrides/ctr-gpu
+		usr/share/zsh/vendor-completions/_ctr-gpu
 	END
-	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' *.[!3] | sort)
+	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' ctr-gpu*.[!3] | sort)
 	diff <(pages libctr-gpu-dev) <({ functions && cd "$e2e/../../man" && printf '%s\n' *.3; } | sort -u)
 	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END
 		usr/bin/nvidia-cdi-hook
 		usr/bin/nvidia-container-cli
 		usr/bin/nvidia-container-runtime
 		usr/bin/nvidia-container-runtime-hook
+		usr/share/man/man1/nvidia-container-cli.1.gz
 		usr/share/man/man8/nvidia-cdi-hook.8.gz
 		usr/share/man/man8/nvidia-container-runtime-hook.8.gz
 		usr/share/man/man8/nvidia-container-runtime.8.gz
@@ -147,16 +153,28 @@ nvidia_package() {
 	done
 }
 
-@test "no package runs a script of ours when it is installed" {
+@test "scripts of packages are of units, and of no engine's" {
 	local name
 
-	for name in libctr-gpu0 libctr-gpu-dev ctr-gpu ctr-gpu-nvidia-compat; do
+	for name in libctr-gpu0 libctr-gpu-dev ctr-gpu-nvidia-compat; do
 		run bash -c 'dpkg-deb --ctrl-tarfile "$1" | tar -t' - "$(deb "$name")"
 		expect_status 0
 		expect "./control"
 		expect_not "inst"
 		expect_not "rm"
 		expect_not "config"
+	done
+	dpkg-deb -e "$(deb ctr-gpu)" "$BATS_TEST_TMPDIR/control"
+	run cat "$BATS_TEST_TMPDIR"/control/{postinst,prerm,postrm}
+	expect "deb-systemd-helper enable 'ctr-gpu-refresh.service'"
+	for name in docker podman containerd crio; do
+		expect_not "$name"
+	done
+	# Each of them runs where there is neither systemd nor what it comes with.
+	for name in "postinst configure" "prerm remove" "postrm remove" "postrm purge"; do
+		run sandbox plain unshare --mount --propagation private -- bash -c '
+			for program in /usr/bin/deb-systemd-*; do mount --bind /dev/null "$program"; done; "$@"' - "$BATS_TEST_TMPDIR"/control/$name
+		expect_status 0
 	done
 }
 
@@ -242,22 +260,26 @@ nvidia_package() {
 	[[ ${lines[0]} == "$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")" && ${lines[0]} == "${lines[1]}" ]]
 }
 
-@test "NVIDIA's package is not overwritten, and dpkg and apt say why" {
+@test "NVIDIA's package is not overwritten but taken the place of: apt asks before, dpkg says so" {
 	nvidia_package
 	run installing plain '
 		install nvidia-container-toolkit libctr-gpu0 ctr-gpu >/dev/null
-		echo "dpkg:"
-		install ctr-gpu-nvidia-compat 2>&1 && exit 99
+		echo "apt:"
+		echo n | apt-get -o Dir::State::lists=/run/no-lists install "$debs"/ctr-gpu-nvidia-compat_*.deb 2>&1 || true
 		dpkg-query -S /usr/bin/nvidia-container-runtime-hook
 		readlink /usr/bin/nvidia-container-runtime-hook || echo "no link"
-		echo "apt:"
-		apt-get -s -o Dir::State::lists=/run/no-lists install "$debs"/ctr-gpu-nvidia-compat_*.deb 2>&1'
+		echo "dpkg:"
+		install ctr-gpu-nvidia-compat 2>&1
+		dpkg-query -S /usr/bin/nvidia-container-runtime-hook
+		dpkg-query -W -f "\${Package}: \${db:Status-Status}\n" "nvidia*" 2>/dev/null'
 	expect_status 0
-	expect "ctr-gpu-nvidia-compat conflicts with nvidia-container-toolkit"
+	expect "The following packages will be REMOVED:"
+	expect "Do you want to continue? [Y/n] Abort."
 	expect_line "nvidia-container-toolkit: /usr/bin/nvidia-container-runtime-hook"
 	expect_line "no link"
-	expect "The following packages will be REMOVED:"
-	expect "Remv nvidia-container-toolkit"
+	expect "considering removing nvidia-container-toolkit in favour of ctr-gpu-nvidia-compat"
+	expect_line "ctr-gpu-nvidia-compat: /usr/bin/nvidia-container-runtime-hook"
+	expect_not "nvidia-container-toolkit: installed"
 }
 
 @test "NVIDIA's package does not overwrite ours" {
@@ -275,11 +297,12 @@ nvidia_package() {
 	run installing plain '
 		# Of /var what was written here: others of this machine may be at work below it.
 		everything() {
-			find /usr /etc /run/var/upper -xdev -not -path "*/upper/lib/dpkg*" -not -path "*/upper/log*" | sort
+			find /usr /etc /run/var/upper -xdev -not -path "*/upper/lib/dpkg*" -not -path "*/upper/log*" \
+				-not -path "*/upper/lib/systemd*" | sort
 		}
 		touch /var/lib
 		everything >/run/before
-		install libctr-gpu0 libctr-gpu-dev ctr-gpu ctr-gpu-nvidia-compat >/dev/null
+		install libctr-gpu0 libctr-gpu-dev ctr-gpu ctr-gpu-nvidia-compat >/dev/null 2>&1
 		everything >/run/during
 		cmp -s /run/before /run/during && exit 99
 		dpkg --no-triggers --remove ctr-gpu-nvidia-compat libctr-gpu-dev ctr-gpu libctr-gpu0 >/dev/null
@@ -287,7 +310,8 @@ nvidia_package() {
 		dpkg --no-triggers --purge ctr-gpu-nvidia-compat libctr-gpu-dev ctr-gpu libctr-gpu0 >/dev/null 2>&1
 		everything >/run/purged
 		echo "removed:"
-		diff /run/before /run/removed
+		# That units are active is remembered until the package is purged.
+		diff /run/before <(grep -v "/multi-user.target.wants/ctr-gpu-refresh" /run/removed)
 		echo "purged:"
 		diff /run/before /run/purged
 		ls /var/lib/dpkg/info | grep ctr-gpu || echo "dpkg knows nothing"'

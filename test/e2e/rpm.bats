@@ -39,9 +39,13 @@ query() {
 	expect_line "/usr/share/containers/oci/hooks.d/ctr-gpu.json"
 	expect "/usr/share/man/man8/ctr-gpu-hook.8"
 	expect_line "/usr/bin/ctr-gpu-runtime"
-	expect_not "nvidia-container-runtime"
+	expect_not "/nvidia-"
 	run query --list "$(rpm_of ctr-gpu-nvidia-compat)"
-	[[ $output == $'/usr/bin/nvidia-cdi-hook\n/usr/bin/nvidia-container-cli\n/usr/bin/nvidia-container-runtime\n/usr/bin/nvidia-container-runtime-hook' ]]
+	for name in nvidia-cdi-hook.8 nvidia-container-cli.1 nvidia-container-runtime.8 nvidia-container-runtime-hook.8; do
+		expect_line "/usr/bin/${name%.*}"
+		expect "/usr/share/man/man${name##*.}/$name"
+	done
+	expect_not "ctr-gpu"
 	run query --list "$(rpm_of "$(library_package)")"
 	expect "/libctr-gpu.so.0"
 	run query --list "$(rpm_of ctr-gpu-devel)"
@@ -59,7 +63,8 @@ query() {
 	expect "libjansson.so.4()(64bit)"
 	expect "libctr-gpu.so.0(CTR_GPU_0.1)(64bit)"
 	run query --scripts "$(rpm_of ctr-gpu)"
-	[[ -z $output ]]
+	expect_not "docker"
+	expect_not "restart"
 }
 
 @test "the programs run from the packages' tree" {
@@ -79,4 +84,119 @@ query() {
 		ldconfig && /usr/bin/ctr-gpu --inventory=dxcore info' "$tree"
 	expect_status 0
 	expect "NVIDIA GeForce RTX 4090"
+}
+
+# in_root ROOT RPM-OPTION…: rpm on a root of its own
+in_root() {
+	local root=$1
+	shift
+
+	# Debian's says that it should not be used.
+	rpm --root "$root" "$@" 2>&1 | sed '/^rpm: /d'
+	return "${PIPESTATUS[0]}"
+}
+
+# A root that has ldconfig, which a scriptlet runs, and one package with everything that ours require of a distribution.
+empty_root() {
+	local root=$BATS_TEST_TMPDIR/root
+
+	mkdir -p "$root/sbin" "$root/etc"
+	cp -L /sbin/ldconfig "$root/sbin/ldconfig"
+	mkdir -p "$root/bin" "$root/etc/cdi"
+	cp -L "$(command -v busybox)" "$root/bin/sh"
+	ln -s sh "$root/bin/rm"
+	touch "$root/etc/cdi/ctr-gpu-nvidia.json" "$root/etc/cdi/mine.json"
+	in_root "$root" --initdb
+	distribution distribution "$(for package in "$BATS_FILE_TMPDIR"/rpm/RPMS/*/*.rpm; do
+		query --requires "$package"
+	done | grep -v '^rpmlib(\|ctr-gpu' | sed 's/^/Provides: /' | sort -u)"
+	in_root "$root" --install "$BATS_FILE_TMPDIR"/distribution/RPMS/noarch/distribution-1-1.noarch.rpm
+	echo "$root"
+}
+
+# distribution NAME TAGS: a package of that name without files
+distribution() {
+	local directory=$BATS_FILE_TMPDIR/distribution
+
+	mkdir -p "$directory"
+	cat >"$directory/$1.spec" <<-END
+		Name: $1
+		Version: 1
+		Release: 1
+		Summary: of a distribution
+		License: none
+		BuildArch: noarch
+		$(sed '2,$s/^/\t\t/' <<<"$2")
+		%description
+		%files
+	END
+	sed -i 's/^\t*//' "$directory/$1.spec"
+	rpmbuild -bb --define "_topdir $directory" "$directory/$1.spec" >"$directory/log" 2>&1 || { cat "$directory/log"; return 1; }
+}
+
+@test "installed into an empty root: what they require is there, scriptlets run, every file is owned and as it was" {
+	local root
+
+	root=$(empty_root)
+	rm -f "$root/etc/ld.so.cache"
+	echo /usr/lib64 >"$root/etc/ld.so.conf"
+	run in_root "$root" --install "$BATS_FILE_TMPDIR"/rpm/RPMS/*/*.rpm
+	expect_status 0
+	[[ -z $output ]] || { echo "$output"; return 1; }
+	# The scriptlet of the library's package.
+	run /sbin/ldconfig -C "$root/etc/ld.so.cache" -p
+	expect "/usr/lib64/libctr-gpu.so.0"
+	run in_root "$root" --verify --nodeps ctr-gpu "$(library_package)" ctr-gpu-devel ctr-gpu-static ctr-gpu-nvidia-compat
+	expect_status 0
+	[[ -z $output ]]
+	run bash -c 'cd "$1" && find usr ! -type d | while read -r file; do rpm --root "$1" -qf "/$file" >/dev/null || echo "nobody owns $file"; done' - "$root"
+	[[ -z $output ]] || { echo "$output"; return 1; }
+	# Erased, only what was there before is left.
+	in_root "$root" --erase ctr-gpu "$(library_package)" ctr-gpu-devel ctr-gpu-static ctr-gpu-nvidia-compat ctr-gpu-debuginfo
+	run find "$root/usr" -name '*ctr-gpu*' -o -name 'nvidia*'
+	expect_not "ctr-gpu"
+	expect_not "nvidia"
+	[[ $(ls "$root/etc/cdi") == mine.json ]]
+}
+
+@test "a package of NVIDIA's name conflicts" {
+	local root
+
+	root=$(empty_root)
+	distribution nvidia-container-toolkit "Provides: nothing"
+	in_root "$root" --install "$BATS_FILE_TMPDIR"/distribution/RPMS/noarch/nvidia-container-toolkit-1-1.noarch.rpm
+	run in_root "$root" --install "$BATS_FILE_TMPDIR"/rpm/RPMS/*/ctr-gpu*.rpm
+	[[ $status -ne 0 ]]
+	expect "nvidia-container-toolkit conflicts with ctr-gpu-nvidia-compat"
+	[[ ! -e $root/usr/bin/nvidia-container-runtime-hook ]]
+}
+
+@test "the names of dependencies are those of Fedora, openSUSE and RHEL" {
+	local spec=$BATS_FILE_TMPDIR/rpm/SPECS/ctr-gpu.spec distribution
+
+	for distribution in "fedora 41" "rhel 9" "suse_version 1600"; do
+		run rpmspec --define "$distribution" --query --qf '%{name}\n' "$spec"
+		expect_status 0
+		if [[ $distribution == suse* ]]; then
+			expect_line "libctr-gpu0"
+		else
+			expect_line "ctr-gpu-libs"
+		fi
+		run rpmspec --define "$distribution" --query --buildrequires "$spec"
+		expect_status 0
+		for library in jansson libcap libelf libseccomp libtirpc cmocka; do
+			expect_line "pkgconfig($library)"
+		done
+		expect_line "rpcgen"
+		run rpmspec --define "$distribution" --with static --query --buildrequires "$spec"
+		expect_status 0
+		expect "glibc-"
+	done
+}
+
+@test "rpmlint has nothing against them" {
+	require_program rpmlint
+	run rpmlint --config "$e2e/../../pkg/rpm/rpmlint.toml" "$BATS_FILE_TMPDIR"/rpm/RPMS/*/*.rpm "$e2e/../../pkg/rpm/ctr-gpu.spec"
+	expect_status 0
+	expect "0 errors, 0 warnings"
 }
