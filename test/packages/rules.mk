@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# check-packages: the Debian packages, installed by apt on machines of several releases, which are made with debootstrap and
+# kept (see test/engines/tree). Wants a mirror of Debian.
+
+check-packages: all test-programs
+	test/install-deps check-engines packages
+	DEB_BUILD_OPTIONS=nocheck $(MAKE) deb
+	CTR_GPU_PACKAGES=$(abspath $(O))/deb test/run $(O) packages
+
+.PHONY: check-packages
