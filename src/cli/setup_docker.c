@@ -123,6 +123,9 @@ static int look(struct setup *setup)
 	status = daemon_find("dockerd", geteuid(), NULL, NULL, &setup->daemon);
 	if (!status)
 		status = decide_user(setup);
+	/* A user may look at what root's would need. */
+	if (!status && !setup->daemon.pid && !setup->rootless && geteuid() != 0)
+		status = daemon_find("dockerd", 0, NULL, NULL, &setup->daemon);
 	if (!status)
 		status = check_snap(setup);
 	if (!status && !setup->remove)
@@ -251,6 +254,10 @@ static bool advise_compat(const struct setup *setup)
 {
 	const struct daemon *daemon = &setup->daemon;
 
+	if (!daemon_variable(daemon, "PATH")) {
+		setup_say(setup, "the PATH of dockerd (process %d) cannot be read, so whether --gpus works is not known", daemon->pid);
+		return false;
+	}
 	for (size_t i = 0; i < sizeof(compat_names) / sizeof(compat_names[0]); i++) {
 		_cleanup_free_ char *path = daemon_look_up(daemon, compat_names[i]);
 
@@ -260,8 +267,7 @@ static bool advise_compat(const struct setup *setup)
 			setup_say(setup, "--gpus runs %s, which is not ctr-gpu's", path);
 		return daemon_is_older(daemon, path);
 	}
-	setup_say(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0],
-		  daemon_variable(daemon, "PATH") ? daemon_variable(daemon, "PATH") : "which cannot be read");
+	setup_say(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0], daemon_variable(daemon, "PATH"));
 	setup_say(setup, "    Install the package ctr-gpu-nvidia-compat, or run make install-compat, and restart Docker. --runtime=nvidia works without.");
 	return false;
 }

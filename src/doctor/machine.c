@@ -101,13 +101,28 @@ static void add_kind(const struct examination *examination, struct findings *fin
 		findings_add(findings, "host.native", SEVERITY_OK, "NVIDIA's driver on this machine, Linux %s", name.release);
 }
 
-static void add_container(struct findings *findings)
+/* Which program made the container that this is; NULL if it is none. To systemd, WSL is one. */
+static const char *container_manager(char *buffer, size_t size)
 {
 	_cleanup_free_ char *manager = file_text("/run/systemd/container");
 
-	if (!file_exists("/.dockerenv") && !file_exists("/run/.containerenv") && !manager)
+	if (manager && !str_has_prefix(manager, "wsl")) {
+		(void)snprintf(buffer, size, "%.*s", (int)strcspn(manager, "\n"), manager);
+		return buffer;
+	}
+	if (file_exists("/.dockerenv"))
+		return "docker";
+	return file_exists("/run/.containerenv") ? "podman" : NULL;
+}
+
+static void add_container(struct findings *findings)
+{
+	char buffer[32];
+	const char *manager = container_manager(buffer, sizeof(buffer));
+
+	if (!manager)
 		return;
-	findings_add(findings, "host.container", SEVERITY_NOTE, "this is the inside of a container: what it got was decided when it was created");
+	findings_add(findings, "host.container", SEVERITY_NOTE, "this is the inside of a container (%s): what it got was decided at its creation", manager);
 	findings_advise(findings, "Run ctr-gpu doctor on its host.");
 }
 

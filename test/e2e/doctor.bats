@@ -134,6 +134,14 @@ setup_file() {
 	expect "takes nouveau's place"
 }
 
+@test "the inside of a container, which WSL is none of" {
+	run on native-nvidia 'mkdir -p /run/systemd; echo lxc >/run/systemd/container; doctor'
+	expect "inside of a container (lxc)"
+	run on wsl-nvidia 'mkdir -p /run/systemd; echo wsl >/run/systemd/container; doctor'
+	expect_not "(wsl)"
+	expect "WSL2, GPUs behind /dev/dxg"
+}
+
 @test "a Hyper-V guest whose dxgkrnl is not loaded" {
 	run on plain '
 		mkdir -p /run/pci/0000:00:00.0; cd /run/pci/0000:00:00.0; echo 0x1414 >vendor; echo 0x008e >device; echo 0x030200 >class

@@ -44,7 +44,7 @@ in_machine() {
 			"$daemon" "$@" <>/run/fake/wait &
 			until [[ $(cat "/proc/$!/comm") == "${daemon##*/}" ]]; do sleep 0.01; done
 		}
-		ends() { kill %% && wait %% || true; }
+		ends() { kill -KILL %% && wait %% || true; }
 		'"$script" script "$@"
 }
 
@@ -199,12 +199,12 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 	in_machine '
 		mkdir real
 		echo "{}" >real/daemon.json
-		ln -s ../real/daemon.json daemon.json 2>/dev/null || true
-		rm daemon.json
 		ln -s real/daemon.json daemon.json
 		chown 1234:2345 real/daemon.json
 		chmod 640 real/daemon.json
+		python3 -c "import os; os.setxattr(\"real/daemon.json\", \"user.label\", b\"mine\")"
 		setup docker --engine-config=daemon.json >/dev/null
+		python3 -c "import os; assert os.getxattr(\"real/daemon.json\", \"user.label\") == b\"mine\""
 		[[ -L daemon.json && $(stat -c %a:%u:%g real/daemon.json) == 640:1234:2345 ]]
 		[[ $(ls -A real) == daemon.json ]]
 		setup docker --engine-config=daemon.json --remove >/dev/null
@@ -216,6 +216,47 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		grep -q "no regular file" message
 		refused setup docker --engine-config=.
 		grep -q "no regular file" message'
+}
+
+@test "a file that somebody else changes meanwhile is theirs" {
+	in_machine '
+		for way in "" --remove; do
+			echo "{}" >daemon.json
+			[[ -z $way ]] || setup docker --engine-config=daemon.json >/dev/null
+			# The file has been read when the journal is waited for.
+			mkdir -p /var/lib/ctr-gpu
+			exec 9</var/lib/ctr-gpu
+			flock 9
+			ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json $way 2>message 9<&- &
+			for _ in {1..500}; do
+				! grep -q -- "-> FLOCK" /proc/locks || break
+				sleep 0.01
+			done
+			echo "{\"debug\": true}" >daemon.json
+			exec 9<&-
+			if wait $!; then exit 1; fi
+			grep -q "changed meanwhile" message
+			[[ $(cat daemon.json) == "{\"debug\": true}" && $(ls) == $(printf "daemon.json\nmessage") ]]
+			rm -rf /var/lib/ctr-gpu
+		done'
+}
+
+@test "two that run at once do not forget what the other did" {
+	in_machine '
+		for i in {1..12}; do
+			printf "{\"i\": $i}" >$i.json
+			setup docker --engine-config=$i.json >/dev/null &
+		done
+		wait
+		[[ $(jq ".files | length" /var/lib/ctr-gpu/setup.json) -eq 12 ]]
+		for i in {1..12}; do
+			setup docker --engine-config=$i.json --remove >/dev/null &
+		done
+		wait
+		for i in {1..12}; do
+			[[ $(cat $i.json) == "{\"i\": $i}" ]]
+		done
+		[[ ! -e /var/lib/ctr-gpu ]]'
 }
 
 @test "a user is told whose the files are; a rootless Docker has its own" {
@@ -233,6 +274,19 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ -e /run/home/.local/state/ctr-gpu/setup.json ]]
 		user ctr-gpu setup docker --remove
 		[[ ! -e /run/home/.config && ! -e /run/home/.local/state/ctr-gpu ]]
+		# Root'\''s daemon is no reason to take the user'\''s files; the user'\''s own is.
+		fake dockerd
+		refused user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime
+		grep -q "sudo ctr-gpu setup docker" message
+		user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime --dry-run >diff 2>remarks
+		grep -q "^+++ /etc/docker/daemon.json" diff
+		grep -q "PATH of dockerd (process $!) cannot be read" remarks
+		ends
+		chmod 666 /run/fake/wait
+		setpriv --reuid 54321 --regid 54321 --clear-groups /run/fake/dockerd <>/run/fake/wait &
+		until [[ $(cat "/proc/$!/comm") == dockerd ]]; do sleep 0.01; done
+		user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime | grep -q "/run/home/.config/docker/daemon.json: runtimes/nvidia written"
+		ends
 		refused setup docker --rootless
 		grep -q "without sudo" message'
 }
@@ -282,6 +336,11 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		unshare --mount --propagation private bash -c "mount -t tmpfs tmpfs /run/bin; exec /run/fake/dockerd" <>/run/fake/wait &
 		until [[ $(cat "/proc/$!/comm") == dockerd ]]; do sleep 0.01; done
 		setup docker --dry-run 2>&1 | grep -q "does not see /run/bin/ctr-gpu-runtime"
+		ends
+		# In a container, which has to be set up from inside.
+		unshare --pid --fork --kill-child /run/fake/dockerd <>/run/fake/wait &
+		until [[ $(cat "/proc/$(pgrep --parent $!)/comm") == dockerd ]]; do sleep 0.01; done
+		setup docker --dry-run 2>&1 | grep -q "no dockerd is running"
 		ends
 		fake dockerd --config-file=/run/other.json
 		setup docker --dry-run 2>/dev/null | grep -qxF "+++ /run/other.json"
@@ -395,6 +454,34 @@ gpu_machine() {
 	expect_status 0
 	expect "CDI spec of nvidia.com/gpu written"
 	[[ $(grep -cxF "cuInit=0" <<<"$output") -eq 2 ]]
+	expect_line gone
+}
+
+@test "Podman without root: --runtime=nvidia, and the hooks directory without any configuration" {
+	local directory
+
+	directory=$(engine_directory rootless)
+	XDG_RUNTIME_DIR=/run/user/54321 podman_configure "$directory" /run/ctr-gpu/bin/ctr-gpu-hook
+	sed -i "s,$directory,/run/home,g" "$directory"/*.conf
+	mkdir -p "$directory/.config/containers"
+	grep -v hooks_dir "$directory/containers.conf" >"$directory/.config/containers/containers.conf"
+	chown -R 54321:54321 "$directory/.config"
+	export CTR_GPU_TEST_AS_ROOT='mkdir -p /run/oci/hooks.d /usr/share/containers/oci
+		cp hooks/ctr-gpu.json /run/oci/hooks.d/
+		mount --bind /run/oci /usr/share/containers/oci'
+	tar -C "$(image debian)" -c . | rootless wsl-nvidia podman import --quiet - debian
+	run rootless wsl-nvidia bash -ec '
+		unset CONTAINERS_CONF
+		podman run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
+		if podman run --rm --runtime nvidia debian true 2>/dev/null; then exit 1; fi
+		ctr-gpu setup podman
+		podman run --rm --runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all debian probe
+		ctr-gpu setup podman --remove
+		[[ $(ls "$HOME/.config/containers") == containers.conf && ! -e $HOME/.local/state/ctr-gpu ]]
+		echo gone'
+	expect_status 0
+	[[ $(grep -cxF "cuInit=0" <<<"$output") -eq 2 ]]
+	expect "sudo ctr-gpu cdi generate"
 	expect_line gone
 }
 
