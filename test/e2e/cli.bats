@@ -54,10 +54,10 @@ lines() {
 	[[ $status -eq 0 ]]
 	# No summary is too long for its line.
 	[[ -z $(sed -n '/^Commands:/,/^$/p' <<<"$output" | grep '^[^ C]') ]]
-	for command in info list configure load refresh doctor version help; do
+	for command in info list configure load setup refresh doctor version help; do
 		[[ $output == *$'\n'"  $command "* ]]
 	done
-	for command in info list configure load refresh doctor version; do
+	for command in info list configure load setup refresh doctor version; do
 		run ctr-gpu "$command" --help
 		[[ $status -eq 0 && $output == "Usage: ctr-gpu $command "* && $output == *--inventory=SOURCE* ]]
 		own=$output

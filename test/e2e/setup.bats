@@ -346,6 +346,9 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup docker --dry-run 2>/dev/null | grep -qxF "+++ /run/other.json"
 		setup docker --dry-run --engine-config=/etc/docker/daemon.json 2>&1 | grep -qF "but /run/other.json"
 		ends
+		mount -t tmpfs tmpfs /mnt
+		mkdir -p /mnt/wsl/docker-desktop
+		setup docker --dry-run 2>&1 | grep -q "Docker Desktop runs its daemon elsewhere"
 		SNAP_NAME=docker fake dockerd
 		refused setup docker
 		grep -q "snap" message
