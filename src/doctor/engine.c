@@ -22,8 +22,12 @@ void ways_add(struct ways *ways, const char *format, ...)
 
 void ways_add_cdi(struct ways *ways, const struct examination *examination, const char *option)
 {
-	if (examination->cdi_kinds.count > 0)
-		ways_add(ways, "%s %s=all", option, examination->cdi_kinds.items[0]);
+	static const char preferred[] = "nvidia.com/gpu";
+	const struct strv *kinds = &examination->cdi_kinds;
+
+	/* Where there are several, the kind that most images are made for. */
+	if (kinds->count > 0)
+		ways_add(ways, "%s %s=all", option, strv_contains(kinds, preferred) ? preferred : kinds->items[0]);
 }
 
 void engine_conclude(struct examination *examination, struct engines *engines, const char *id, const char *name, const struct ways *ways,

@@ -371,7 +371,7 @@ setup_file() {
 # ---- CDI ----
 
 @test "CDI specs: ours, a stale one, one of two files, a hook that inherits the image's environment, no spec at all" {
-	run on wsl-nvidia 'ids; ctr-gpu cdi generate >/dev/null; ids; doctor'
+	run on wsl-hybrid 'ids; ctr-gpu cdi generate >/dev/null; ids; doctor'
 	expect_line "note cdi.none"
 	expect_line "ok cdi.spec"
 	expect "of kind nvidia.com/gpu"
