@@ -52,7 +52,8 @@ CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECD
 	-Isrc -Isrc/lib -Isrc/base -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
 # The same bytes wherever the tree and the build directory are. (-ffile-prefix-map would move the counts of make coverage, too.)
 prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map=$(CURDIR)=. -f$(kind)-prefix-map=$(abspath $(O))=build)
-CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections $(warnings) $(hardening) \
+# No tables for exceptions that nobody throws.
+CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fno-asynchronous-unwind-tables -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections $(warnings) $(hardening) \
 	$(sanitize_flags) $(CFLAGS)
 LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_flags) $(LDFLAGS)
 
@@ -267,6 +268,8 @@ installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libex
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
 	$(foreach link,$(man_links),$(mandir)/man3/$(firstword $(subst :, ,$(link))))
 
+# The static library's own names are no concern of those who link it, as they are none in the shared one; but a static libtirpc
+# wants gss_* (src/driverd/gss.c).
 install: all sbom
 	@mkdir -p $(O)/install
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu -lcap -ljansson
@@ -281,8 +284,10 @@ install: all sbom
 	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))
 	ln -sf $(library_file) $(DESTDIR)$(libdir)/libctr-gpu.so.$(SOVERSION)
 	ln -sf libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/libctr-gpu.so
-	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.a $(DESTDIR)$(libdir)
-	$(STRIP) --strip-debug $(DESTDIR)$(libdir)/libctr-gpu.a
+	$(CC) -r -nostdlib -o $(O)/install/libctr-gpu.o -Wl,--whole-archive $(O)/lib/libctr-gpu.a
+	$(OBJCOPY) --wildcard $(foreach name,ctr_gpu_* gss_* GSS_*,--keep-global-symbol='$(name)') --strip-unneeded $(O)/install/libctr-gpu.o
+	rm -f $(O)/install/libctr-gpu.a && $(AR) rcsD $(O)/install/libctr-gpu.a $(O)/install/libctr-gpu.o
+	$(INSTALL) -m 644 $(O)/install/libctr-gpu.a $(DESTDIR)$(libdir)
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.pc $(DESTDIR)$(libdir)/pkgconfig
 	$(INSTALL) -m 644 src/lib/ctr-gpu.h src/base/ctr-gpu-error.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.json $(DESTDIR)$(hooksdir)
