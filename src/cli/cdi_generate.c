@@ -22,7 +22,6 @@ enum {
 };
 
 struct generate {
-	struct globals *globals;
 	const char *output; /* NULL: the first of the usual directories; "-": standard output */
 	const char *kind;   /* NULL: one of each vendor */
 	const char *hook, *capabilities, *imex_channels;
@@ -47,9 +46,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct generate *generate = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = generate->globals;
-		return 0;
 	case KEY_OUTPUT:
 		generate->output = argument;
 		return 0;
@@ -68,9 +64,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_IMEX_CHANNEL:
 		generate->imex_channels = argument;
 		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is one argument too many", argument);
-		return EINVAL;
 	case ARGP_KEY_END:
 		if (generate->no_hooks && generate->hook)
 			argp_error(state, "--no-hooks and --hook exclude each other");
@@ -237,16 +230,15 @@ static int run(struct session *session, const struct generate *generate)
 
 int cdi_generate(struct globals *globals, int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = children,
+		.options = options, .parser = parse, .children = globals_children,
 		.doc = "Write CDI specs, by which engines know the GPUs of this host.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct generate generate = {.globals = globals};
+	struct generate generate = {0};
 	int status;
 
-	globals_parse_verb(&argp, argc, argv, &generate);
+	globals_parse_verb(globals, &argp, argc, argv, &generate);
 	status = session_open(&session, globals);
 	if (!status)
 		status = find_hook(&generate);

@@ -18,7 +18,6 @@ enum {
 enum { DIRECTORIES_MAX = 16, FILES_MAX = 64 };
 
 struct report {
-	struct globals *globals;
 	const char *directories[DIRECTORIES_MAX]; /* none: the usual ones */
 	size_t directory_count;
 	const char *files[FILES_MAX];
@@ -53,9 +52,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct report *report = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = report->globals;
-		return 0;
 	case KEY_JSON:
 		report->format = CTR_GPU_FORMAT_JSON;
 		return 0;
@@ -121,20 +117,18 @@ static int run(struct session *session, const struct report *report)
 static int report_specs(const struct argp *argp, bool check_them, struct globals *globals, int argc, char **argv)
 {
 	_cleanup_session_ struct session session = {0};
-	struct report report = {.globals = globals, .format = CTR_GPU_FORMAT_TEXT, .check = check_them};
+	struct report report = {.format = CTR_GPU_FORMAT_TEXT, .check = check_them};
 	int status;
 
-	globals_parse_verb(argp, argc, argv, &report);
+	globals_parse_verb(globals, argp, argc, argv, &report);
 	status = session_open(&session, globals);
 	return status ? status : run(&session, &report);
 }
 
-static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
-
 int cdi_list(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = list_options, .parser = parse, .children = children,
+		.options = list_options, .parser = parse, .children = globals_children,
 		.doc = "List the CDI specs of this host, and which device comes from which.",
 	};
 
@@ -144,7 +138,7 @@ int cdi_list(struct globals *globals, int argc, char **argv)
 int cdi_check(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = check_options, .parser = parse, .args_doc = "[FILE...]", .children = children,
+		.options = check_options, .parser = parse, .args_doc = "[FILE...]", .children = globals_children,
 		.doc = "Find out whether CDI specs would work. The exit status is 0 only if no error is found.",
 	};
 

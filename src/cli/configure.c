@@ -59,7 +59,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = configure->globals;
 		state->child_inputs[1] = &configure->request;
 		return 0;
 	case 'p':
@@ -130,7 +129,7 @@ int verb_configure(struct globals *globals, int argc, char **argv)
 	struct configure configure = {.globals = globals};
 	int status;
 
-	globals_parse_verb(&argp, argc, argv, &configure);
+	globals_parse_verb(globals, &argp, argc, argv, &configure);
 	status = run(&session, &configure);
 	request_options_clear(&configure.request);
 	return status;

@@ -30,18 +30,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct doctor *doctor = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = doctor->globals;
-		return 0;
 	case KEY_JSON:
 		doctor->format = CTR_GPU_FORMAT_JSON;
 		return 0;
 	case KEY_ROOTFS:
 		doctor->rootfs = argument;
 		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is one argument too many", argument);
-		return EINVAL;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -61,9 +55,8 @@ static int run(struct session *session, const struct doctor *doctor)
 
 int verb_doctor(struct globals *globals, int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = children,
+		.options = options, .parser = parse, .children = globals_children,
 		.doc = "Say whether a GPU container would work here and, if not, the first thing to do.",
 	};
 	/* Warnings and the configuration's faults are findings. */
@@ -71,7 +64,7 @@ int verb_doctor(struct globals *globals, int argc, char **argv)
 	struct doctor doctor = {.globals = globals, .format = CTR_GPU_FORMAT_TEXT};
 	int status;
 
-	globals_parse_verb(&argp, argc, argv, &doctor);
+	globals_parse_verb(globals, &argp, argc, argv, &doctor);
 	status = session_open(&session, globals);
 	return status ? status : run(&session, &doctor);
 }

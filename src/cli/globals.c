@@ -59,11 +59,9 @@ static void set_timeout(struct globals *globals, const char *text, const struct 
 	globals->timeout_ms = (unsigned)(seconds * 1000);
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t take(struct globals *globals, int key, char *argument, const struct argp_state *state)
 {
-	struct globals *globals = state->input;
-
-	switch (key & ~LONG_ONLY) {
+	switch (key) {
 	case 'c':
 		globals->config = argument;
 		return 0;
@@ -85,13 +83,32 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-const struct argp globals_before_verb = {.options = options_before, .parser = parse};
-const struct argp globals_behind_verb = {.options = options_behind, .parser = parse};
+/* argp gives a child its input by the parent's parser alone; for those that give none, which all would do it in the same way. */
+static struct globals *behind_verb;
 
-void globals_parse_verb(const struct argp *argp, int argc, char **argv, void *input)
+static error_t parse_before(int key, char *argument, struct argp_state *state)
+{
+	return take(state->input, key, argument, state);
+}
+
+static error_t parse_behind(int key, char *argument, struct argp_state *state)
+{
+	if (key == ARGP_KEY_ARG)
+		argp_error(state, "'%s' is one argument too many", argument);
+	if (!(key & LONG_ONLY))
+		return ARGP_ERR_UNKNOWN;
+	return take(state->input ? state->input : behind_verb, key & ~LONG_ONLY, argument, state);
+}
+
+const struct argp globals_before_verb = {.options = options_before, .parser = parse_before};
+const struct argp globals_behind_verb = {.options = options_behind, .parser = parse_behind};
+const struct argp_child globals_children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
+
+void globals_parse_verb(struct globals *globals, const struct argp *argp, int argc, char **argv, void *input)
 {
 	error_t error;
 
+	behind_verb = globals;
 	error = argp_parse(argp, argc, argv, 0, NULL, input);
 	if (error) {
 		errno = error;

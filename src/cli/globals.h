@@ -22,15 +22,20 @@ struct globals {
 	const char *debug_file; /* NULL: standard error */
 };
 
-/* Both take a `struct globals *` as their input. */
+/* Takes a `struct globals *` as its input. */
 extern const struct argp globals_before_verb;
+
+/* Takes a `struct globals *`, or NULL for what globals_parse_verb() was given, and refuses arguments that the command has left over. */
 extern const struct argp globals_behind_verb;
+
+/* The children of a command that has no others. */
+extern const struct argp_child globals_children[];
 
 /**
  * globals_parse_verb() - parse the options of a command
- * @argp:  of the command; its first child is globals_behind_verb and takes the input's first member, a struct globals *
+ * @argp:  of the command; globals_behind_verb is among its children
  * @input: of the command's parser
  *
  * What is wrong is said on standard error, and the process ends with status 2.
  */
-void globals_parse_verb(const struct argp *argp, int argc, char **argv, void *input);
+void globals_parse_verb(struct globals *globals, const struct argp *argp, int argc, char **argv, void *input);

@@ -18,9 +18,9 @@ int verb_help(struct globals *globals, int argc, char **argv)
 		main_help();
 		return 0;
 	}
-	verb = verb_find(argv[1]);
+	verb = verb_find(verbs, argv[1]);
 	if (!verb) {
-		suggest_verb(argv[1]);
+		suggest_verb(verbs, "ctr-gpu", argv[1]);
 		return EXIT_STATUS_USAGE;
 	}
 	if (verb->run == verb_help) {

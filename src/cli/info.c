@@ -14,7 +14,6 @@ enum {
 };
 
 struct info {
-	struct globals *globals;
 	enum ctr_gpu_format format;
 };
 
@@ -28,19 +27,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct info *info = state->input;
 
+	(void)argument;
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = info->globals;
-		return 0;
 	case KEY_JSON:
 	case KEY_CSV:
 		if (info->format != CTR_GPU_FORMAT_TEXT)
 			argp_error(state, "--json and --csv exclude each other");
 		info->format = key == KEY_JSON ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_CSV;
 		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is one argument too many", argument);
-		return EINVAL;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -48,15 +42,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 int verb_info(struct globals *globals, int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = children, .doc = "Show the GPUs of this host, and why one cannot be used.",
+		.options = options, .parser = parse, .children = globals_children, .doc = "Show the GPUs of this host, and why one cannot be used.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct info info = {.globals = globals};
+	struct info info = {.format = CTR_GPU_FORMAT_TEXT};
 	int result, status;
 
-	globals_parse_verb(&argp, argc, argv, &info);
+	globals_parse_verb(globals, &argp, argc, argv, &info);
 	session.mute = info.format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
 	status = session_open(&session, globals);
 	if (status)

@@ -11,7 +11,6 @@
 enum { KEY_JSON = 0x200 };
 
 struct list {
-	struct globals *globals;
 	struct request_options request;
 	enum ctr_gpu_format format;
 };
@@ -25,17 +24,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct list *list = state->input;
 
+	(void)argument;
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = list->globals;
 		state->child_inputs[1] = &list->request;
 		return 0;
 	case KEY_JSON:
 		list->format = CTR_GPU_FORMAT_JSON;
 		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is one argument too many", argument);
-		return EINVAL;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -53,10 +49,10 @@ int verb_list(struct globals *globals, int argc, char **argv)
 		.doc = "List the devices, files and directories of this host that a container would get which has all GPUs, or those that --device names.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct list list = {.globals = globals, .format = CTR_GPU_FORMAT_PATHS};
+	struct list list = {.format = CTR_GPU_FORMAT_PATHS};
 	int status;
 
-	globals_parse_verb(&argp, argc, argv, &list);
+	globals_parse_verb(globals, &argp, argc, argv, &list);
 	status = session_open(&session, globals);
 	if (!status)
 		status = request_plan(&session, &list.request);

@@ -19,7 +19,6 @@ enum {
 enum { IMEX_OPTIONS_MAX = 64 };
 
 struct load {
-	struct globals *globals;
 	const char *imex_channels[IMEX_OPTIONS_MAX];
 	size_t imex_count;
 	unsigned flags;
@@ -49,9 +48,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct load *load = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = load->globals;
-		return 0;
 	case KEY_DRY_RUN:
 		load->dry_run = true;
 		return 0;
@@ -66,9 +62,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_JSON:
 		load->format = CTR_GPU_FORMAT_JSON;
 		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is one argument too many", argument);
-		return EINVAL;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -90,19 +83,15 @@ static int run(struct session *session, const struct load *load)
 
 int verb_load(struct globals *globals, int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&globals_behind_verb, 0, "Options of every command:", 1},
-		{0},
-	};
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = children,
+		.options = options, .parser = parse, .children = globals_children,
 		.doc = "Load NVIDIA's kernel modules and make their device nodes, where this host lacks them.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct load load = {.globals = globals, .format = CTR_GPU_FORMAT_TEXT};
+	struct load load = {.format = CTR_GPU_FORMAT_TEXT};
 	int status;
 
-	globals_parse_verb(&argp, argc, argv, &load);
+	globals_parse_verb(globals, &argp, argc, argv, &load);
 	status = session_open(&session, globals);
 	return status ? status : run(&session, &load);
 }

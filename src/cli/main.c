@@ -9,7 +9,6 @@
 
 #include "cli/nvidia.h"
 #include "cli/output.h"
-#include "cli/suggest.h"
 #include "cli/verbs.h"
 
 const struct verb verbs[] = {
@@ -27,41 +26,6 @@ const struct verb verbs[] = {
 };
 
 enum { VERB_TEXT_MAX = 32 };
-
-/* What stands before the command's name, and where the command begins. */
-struct line {
-	struct globals *globals;
-	int verb; /* index in argv; 0: there is none */
-};
-
-const struct verb *verb_find(const char *name)
-{
-	for (const struct verb *verb = verbs; verb->name; verb++)
-		if (strcmp(verb->name, name) == 0)
-			return verb;
-	return NULL;
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-	struct line *line = state->input;
-
-	(void)argument;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = line->globals;
-		return 0;
-	case ARGP_KEY_ARG:
-		line->verb = state->next - 1;
-		state->next = state->argc; /* the rest is the command's */
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "a command is missing");
-		return EINVAL;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 /* argp sorts its own lists; ours keeps the order of the table, which is that of first use. */
 static char *describe_verbs(int key, const char *text, void *input)
@@ -90,7 +54,7 @@ static char *describe_verbs(int key, const char *text, void *input)
 
 static const struct argp_child children[] = {{&globals_before_verb, 0, "Options of every command:", 1}, {0}};
 static const struct argp main_argp = {
-	.parser = parse, .args_doc = "COMMAND [ARGUMENT...]", .children = children, .help_filter = describe_verbs,
+	.parser = verb_parse, .args_doc = "COMMAND [ARGUMENT...]", .children = children, .help_filter = describe_verbs,
 	.doc = "Show the GPUs of this host and give them to containers.\v"
 	       "'ctr-gpu COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 };
@@ -111,28 +75,11 @@ static void print_version(FILE *file, struct argp_state *state)
 int main(int argc, char **argv)
 {
 	struct globals globals = {0};
-	struct line line = {.globals = &globals};
-	const struct verb *verb;
-	char name[VERB_TEXT_MAX];
-	error_t error;
 
 	output_guard();
 	if (strcmp(program_invocation_short_name, NVIDIA_NAME) == 0)
 		return nvidia_main(argc, argv);
 	argp_program_version_hook = print_version;
 	argp_err_exit_status = EXIT_STATUS_USAGE;
-	error = argp_parse(&main_argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
-	if (error) {
-		errno = error;
-		return output_complain("cannot read the command line: %m");
-	}
-	verb = verb_find(argv[line.verb]);
-	if (!verb) {
-		suggest_verb(argv[line.verb]);
-		return EXIT_STATUS_USAGE;
-	}
-	/* argp and getopt name the program by its zeroth argument. */
-	(void)snprintf(name, sizeof(name), "ctr-gpu %s", verb->name);
-	argv[line.verb] = name;
-	return verb->run(&globals, argc - line.verb, argv + line.verb);
+	return verb_run(&main_argp, verbs, "ctr-gpu", &globals, argc, argv);
 }

@@ -5,7 +5,6 @@
  * machines of every kind, so one without a GPU is a success; and often, so it writes nothing where nothing changed.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "cli/cdi.h"
@@ -13,26 +12,6 @@
 #include "cli/session.h"
 #include "cli/setup.h"
 #include "cli/verbs.h"
-
-struct refresh {
-	struct globals *globals;
-};
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-	struct refresh *refresh = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = refresh->globals;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is one argument too many", argument);
-		return EINVAL;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 /* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
 static int load(struct session *session)
@@ -65,16 +44,14 @@ static int refresh(struct session *session)
 
 int verb_refresh(struct globals *globals, int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
 	static const struct argp argp = {
-		.parser = parse, .children = children,
+		.children = globals_children,
 		.doc = "Make device nodes and CDI specs what they should be now, after a boot or a change of GPUs or drivers.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct refresh arguments = {.globals = globals};
 	int status;
 
-	globals_parse_verb(&argp, argc, argv, &arguments);
+	globals_parse_verb(globals, &argp, argc, argv, NULL);
 	status = session_open(&session, globals);
 	return status ? status : refresh(&session);
 }

@@ -94,9 +94,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct setup *setup = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = setup->globals;
-		return 0;
 	case KEY_DRY_RUN:
 		setup->dry_run = true;
 		return 0;
@@ -377,15 +374,14 @@ static int run(struct setup *setup)
 
 int verb_setup(struct globals *globals, int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
 	static const struct argp argp = {
-		.options = options, .parser = parse, .args_doc = "ENGINE", .children = children,
+		.options = options, .parser = parse, .args_doc = "ENGINE", .children = globals_children,
 		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give containers the GPUs.",
 	};
 	struct setup setup = {.globals = globals, .daemon = {.root = -1}};
 	int status;
 
-	globals_parse_verb(&argp, argc, argv, &setup);
+	globals_parse_verb(globals, &argp, argc, argv, &setup);
 	status = run(&setup);
 	daemon_close(&setup.daemon);
 	free(setup.runtime);

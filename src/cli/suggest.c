@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/verbs.h"
-
 enum {
 	LENGTH_MAX = 16, /* no command is longer */
 	NEAR = 2,
@@ -41,14 +39,14 @@ static size_t distance(const char *a, const char *b)
 	return table[a_length][b_length];
 }
 
-static const char *nearest_verb(const char *name)
+static const char *nearest_verb(const struct verb *table, const char *name)
 {
 	const char *nearest = NULL;
 	size_t least = NEAR + 1;
 
 	if (strlen(name) > LENGTH_MAX)
 		return NULL;
-	for (const struct verb *verb = verbs; verb->name; verb++) {
+	for (const struct verb *verb = table; verb->name; verb++) {
 		size_t letters = distance(name, verb->name);
 
 		/* The beginning of a name is as near as can be; but of two letters everything is near everything. */
@@ -62,12 +60,12 @@ static const char *nearest_verb(const char *name)
 	return nearest;
 }
 
-void suggest_verb(const char *name)
+void suggest_verb(const struct verb *table, const char *program, const char *name)
 {
-	const char *nearest = nearest_verb(name);
+	const char *nearest = nearest_verb(table, name);
 
 	if (nearest)
-		(void)fprintf(stderr, "ctr-gpu: there is no command '%s'; did you mean '%s'?\n", name, nearest);
+		(void)fprintf(stderr, "%s: there is no command '%s'; did you mean '%s'?\n", program, name, nearest);
 	else
-		(void)fprintf(stderr, "ctr-gpu: there is no command '%s'; 'ctr-gpu --help' lists them\n", name);
+		(void)fprintf(stderr, "%s: there is no command '%s'; '%s --help' lists them\n", program, name, program);
 }

@@ -3,5 +3,7 @@
 
 /* For a command that does not exist: the one that was meant. */
 
+#include "cli/verbs.h"
+
 /** Says on standard error that there is no such command, and which one comes close. */
-void suggest_verb(const char *name);
+void suggest_verb(const struct verb *table, const char *program, const char *name);

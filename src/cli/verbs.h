@@ -16,7 +16,19 @@ struct verb {
 extern const struct verb verbs[];
 
 /** Return: NULL if there is none. */
-const struct verb *verb_find(const char *name);
+const struct verb *verb_find(const struct verb *table, const char *name);
+
+/** The parser of an argp for verb_run(); its first child takes a `struct globals *`. */
+error_t verb_parse(int key, char *argument, struct argp_state *state);
+
+/**
+ * verb_run() - run the command that a line names
+ * @argp:    of what stands before the command's name
+ * @program: before which the line begins, "ctr-gpu"
+ *
+ * Return: the exit status.
+ */
+int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct globals *globals, int argc, char **argv);
 
 /** Prints what --help prints. */
 void main_help(void);
