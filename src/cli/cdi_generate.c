@@ -10,6 +10,7 @@
 
 #include "cli/cdi.h"
 #include "cli/output.h"
+#include "cli/path.h"
 #include "cli/session.h"
 
 enum {
@@ -110,18 +111,11 @@ static int make_request(struct session *session, const struct generate *generate
 /* An absolute path of where to write; a slash at its end, which means a directory, stays. Return: NULL without memory. */
 static char *find_output(const struct generate *generate)
 {
-	const char *output = generate->output;
-	char *directory = NULL, *path = NULL;
+	char *path;
 
-	if (!output)
-		return asprintf(&path, "%s/", cdi_directories[0]) < 0 ? NULL : path;
-	if (output[0] == '/')
-		return strdup(output);
-	directory = get_current_dir_name();
-	if (directory && asprintf(&path, "%s/%s", directory, output) < 0)
-		path = NULL;
-	free(directory);
-	return path;
+	if (generate->output)
+		return path_absolute(generate->output);
+	return asprintf(&path, "%s/", cdi_directories[0]) < 0 ? NULL : path;
 }
 
 static int write_spec(struct session *session, const struct generate *generate, const char *kind, const char *output)

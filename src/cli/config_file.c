@@ -11,6 +11,7 @@
 
 #include "cli/cleanup.h"
 #include "cli/output.h"
+#include "cli/path.h"
 
 enum {
 	SIZE_MAX_READ = 4 * 1024 * 1024,
@@ -40,7 +41,7 @@ static int complain(const char *what, const char *path)
 /* The path of a file that does not exist, below directories that may be symlinks, or may not exist either. */
 static char *make_absolute(const char *path)
 {
-	_cleanup_free_ char *copy = strdup(path), *above = NULL, *here = NULL;
+	_cleanup_free_ char *copy = strdup(path), *above = NULL;
 	char *slash = copy ? strrchr(copy, '/') : NULL;
 	const char *name = slash ? slash + 1 : path;
 
@@ -51,10 +52,7 @@ static char *make_absolute(const char *path)
 	above = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
 	if (above)
 		return text_format("%s/%s", strcmp(above, "/") == 0 ? "" : above, name);
-	if (path[0] == '/')
-		return strdup(path);
-	here = get_current_dir_name();
-	return here ? text_format("%s/%s", here, path) : NULL;
+	return path_absolute(path);
 }
 
 static int read_all(int fd, struct config_file *file)

@@ -15,6 +15,7 @@
 #include "../../hooks/sanitise.h"
 #include "cli/nvidia.h"
 #include "cli/output.h"
+#include "cli/path.h"
 
 enum {
 	KEY_MIG_CONFIG = 0x200,
@@ -175,16 +176,11 @@ static int load(struct nvidia *nvidia)
 /* A file that is named from the working directory, which is about to be left. */
 static int find_log(struct nvidia *nvidia, char **ret_path)
 {
-	char *directory;
-
-	if (!nvidia->globals.debug_file || nvidia->globals.debug_file[0] == '/')
+	if (!nvidia->globals.debug_file)
 		return 0;
-	directory = getcwd(NULL, 0);
-	if (!directory || asprintf(ret_path, "%s/%s", directory, nvidia->globals.debug_file) < 0) {
-		free(directory);
+	*ret_path = path_absolute(nvidia->globals.debug_file);
+	if (!*ret_path)
 		return output_complain("cannot write the log to %s: %m", nvidia->globals.debug_file);
-	}
-	free(directory);
 	nvidia->globals.debug_file = *ret_path;
 	return 0;
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/path.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char *path_absolute(const char *path)
+{
+	char *directory, *absolute = NULL;
+
+	if (path[0] == '/')
+		return strdup(path);
+	directory = get_current_dir_name();
+	if (directory && asprintf(&absolute, "%s/%s", directory, path) < 0)
+		absolute = NULL;
+	free(directory);
+	return absolute;
+}

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/** Return: where @path leads from the working directory as it is now, owned by the caller; NULL, with errno set. */
+char *path_absolute(const char *path);
