@@ -65,12 +65,13 @@ static_libraries = -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a $(or 
 # What a program has in it of other projects' archives, for the bill of materials.
 link_map = -Wl,-Map=$(O)/$(@F).map
 
-library_sources = $(sort $(wildcard src/base/*.c src/doctor/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c))
+library_sources = $(sort $(wildcard src/base/*.c src/engine/*.c src/doctor/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c))
 library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
 driverd_sources = $(filter-out src/driverd/client%.c,$(sort $(wildcard src/driverd/*.c)))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
-# nvidia-container-cli is run as a hook, and as careful as one.
-cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c)) hooks/sanitise.c hooks/deadline.c)
+# nvidia-container-cli is run as a hook, and as careful as one. The library shows nothing of src/engine and of what that stands on.
+cli_base = $(patsubst %,src/base/%.c,fd json json_large rootfs rootwalk str)
+cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/engine/*.c)) $(cli_base) hooks/sanitise.c hooks/deadline.c)
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
 

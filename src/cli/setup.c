@@ -143,6 +143,16 @@ char *setup_find_program(const char *name)
 	return self ? text_format("%.*s/%s", (int)(strrchr(self, '/') - self), self, name) : NULL;
 }
 
+int setup_find_daemon(struct setup *setup, const char *name, uid_t uid, bool (*wanted)(const struct daemon *daemon))
+{
+	int r = daemon_find(name, uid, wanted, &setup->daemon);
+
+	if (r == 0)
+		return 0;
+	errno = -r;
+	return output_complain("cannot read /proc: %m");
+}
+
 static int find_runtime(struct setup *setup)
 {
 	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : setup_find_program("ctr-gpu-runtime");
@@ -378,7 +388,7 @@ int verb_setup(struct globals *globals, int argc, char **argv)
 		.options = options, .parser = parse, .args_doc = "ENGINE", .children = globals_children,
 		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give containers the GPUs.",
 	};
-	struct setup setup = {.globals = globals, .daemon = {.root = -1}};
+	struct setup setup = {.globals = globals, .daemon = DAEMON_NONE};
 	int status;
 
 	globals_parse_verb(globals, &argp, argc, argv, &setup);

@@ -11,9 +11,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "cli/daemon.h"
 #include "cli/globals.h"
 #include "cli/text.h"
+#include "engine/daemon.h"
 
 struct setup {
 	struct globals *globals;
@@ -52,6 +52,9 @@ void setup_say(const struct setup *setup, const char *format, ...) __attribute__
 
 /** The path of a program of ours that is installed beside this one, owned by the caller; NULL without memory. */
 char *setup_find_program(const char *name);
+
+/** Finds setup->daemon, as daemon_find() does. */
+int setup_find_daemon(struct setup *setup, const char *name, uid_t uid, bool (*wanted)(const struct daemon *daemon));
 
 /** For an editor of TOML: says why it failed. @r: what it returned. */
 int setup_check_toml(const struct setup *setup, int r, const char *table);

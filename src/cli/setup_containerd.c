@@ -10,6 +10,7 @@
 
 #include "cli/cleanup.h"
 #include "cli/output.h"
+#include "cli/service.h"
 #include "cli/setup.h"
 #include "cli/toml_text.h"
 
@@ -48,17 +49,14 @@ static int no_memory(void)
 
 static const char *config_argument(const struct daemon *daemon)
 {
-	const char *path = daemon_argument(daemon, "--config");
-
-	return path ? path : daemon_argument(daemon, "-c");
+	return daemon_option(daemon, "--config", "-c");
 }
 
 /* The one that dockerd starts for itself has nothing to do with CRI. */
-static bool is_its_own(const struct daemon *daemon, const void *user)
+static bool is_its_own(const struct daemon *daemon)
 {
 	const char *path = config_argument(daemon);
 
-	(void)user;
 	return !path || !strstr(path, "/docker/containerd/");
 }
 
@@ -78,7 +76,7 @@ static int look(struct setup *setup)
 	const char *used;
 	int status;
 
-	status = daemon_find("containerd", geteuid(), is_its_own, NULL, &setup->daemon);
+	status = setup_find_daemon(setup, "containerd", geteuid(), is_its_own);
 	if (!status && !setup->remove)
 		status = check_generated(setup);
 	if (status)
@@ -281,7 +279,7 @@ static void advise(struct setup *setup, bool changed)
 		setup_say(setup, "the containerd that runs (process %d) has files of its own, and does not see %s", daemon->pid, setup->runtime);
 	if (!changed)
 		return;
-	command = daemon_command(daemon, "containerd", setup->rootless, DAEMON_RESTART);
+	command = service_command("containerd", setup->rootless, daemon->pid, SERVICE_RESTART);
 	setup_say(setup, "next: %s", command ? command : "restart containerd");
 }
 

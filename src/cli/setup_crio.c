@@ -6,6 +6,7 @@
 
 #include "cli/cleanup.h"
 #include "cli/output.h"
+#include "cli/service.h"
 #include "cli/setup.h"
 #include "cli/toml_text.h"
 
@@ -19,7 +20,7 @@ static int look(struct setup *setup)
 	setup->path = strdup(setup->config ? setup->config : OWN_FILE);
 	if (!setup->path)
 		return output_complain("there is no memory left");
-	return daemon_find("crio", geteuid(), NULL, NULL, &setup->daemon);
+	return setup_find_daemon(setup, "crio", geteuid(), NULL);
 }
 
 /* Those in the directory that are sorted behind ours win, whatever ours says. */
@@ -73,7 +74,7 @@ static void advise(struct setup *setup, bool changed)
 		setup_say(setup, "the crio that runs (process %d) has files of its own, and does not see %s", daemon->pid, setup->runtime);
 	if (!changed)
 		return;
-	command = daemon_command(daemon, "crio", false, DAEMON_RESTART);
+	command = service_command("crio", false, daemon->pid, SERVICE_RESTART);
 	setup_say(setup, "next: %s", command ? command : "restart CRI-O");
 }
 

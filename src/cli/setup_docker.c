@@ -11,10 +11,11 @@
 #include <sys/stat.h>
 
 #include "cli/cleanup.h"
-#include "cli/docker_api.h"
 #include "cli/json_text.h"
 #include "cli/output.h"
+#include "cli/service.h"
 #include "cli/setup.h"
+#include "engine/docker_api.h"
 
 #define MACHINE_FILE "/etc/docker/daemon.json"
 #define RUNTIME "runtimes/nvidia"
@@ -53,22 +54,9 @@ static int decide_user(struct setup *setup)
 			       "docker --rootless");
 }
 
-static char *find_socket(const struct setup *setup)
-{
-	const char *host = daemon_argument(&setup->daemon, "--host"), *run = getenv("XDG_RUNTIME_DIR");
-
-	if (!host)
-		host = daemon_argument(&setup->daemon, "-H");
-	if (host && strncmp(host, "unix://", 7) == 0)
-		return strdup(host + 7);
-	return text_format("%s/docker.sock", setup->rootless && run ? run : "/var/run");
-}
-
 static json_t *ask(const struct setup *setup, const char *what)
 {
-	_cleanup_free_ char *socket = setup->daemon.pid ? find_socket(setup) : NULL;
-
-	return socket ? docker_api_get(socket, what) : NULL;
+	return setup->daemon.pid ? docker_api_get(&setup->daemon, what) : NULL;
 }
 
 static void find_version(struct setup *setup)
@@ -81,7 +69,7 @@ static void find_version(struct setup *setup)
 
 static int find_path(struct setup *setup)
 {
-	const char *used = daemon_argument(&setup->daemon, "--config-file");
+	const char *used = daemon_option(&setup->daemon, "--config-file", NULL);
 
 	if (setup->config)
 		setup->path = strdup(setup->config);
@@ -97,11 +85,11 @@ static int check_arguments(const struct setup *setup)
 {
 	static const char again[] = "Remove the option from the daemon's command line, and try again.";
 	const struct daemon *daemon = &setup->daemon;
-	const char *runtime = daemon_argument(daemon, "--add-runtime");
+	const char *runtime = daemon_option(daemon, "--add-runtime", NULL);
 
 	if (runtime && strncmp(runtime, "nvidia=", 7) == 0)
 		return output_complain("dockerd (process %d) was started with --add-runtime %s\n    %s", daemon->pid, runtime, again);
-	if (setup->set_default && daemon_has_argument(daemon, "--default-runtime"))
+	if (setup->set_default && daemon_has_option(daemon, "--default-runtime"))
 		return output_complain("dockerd (process %d) was started with --default-runtime, and does not start with both that and one in "
 				       "its file\n    %s", daemon->pid, again);
 	return 0;
@@ -120,12 +108,12 @@ static int look(struct setup *setup)
 {
 	int status;
 
-	status = daemon_find("dockerd", geteuid(), NULL, NULL, &setup->daemon);
+	status = setup_find_daemon(setup, "dockerd", geteuid(), NULL);
 	if (!status)
 		status = decide_user(setup);
 	/* A user may look at what root's would need. */
 	if (!status && !setup->daemon.pid && !setup->rootless && geteuid() != 0)
-		status = daemon_find("dockerd", 0, NULL, NULL, &setup->daemon);
+		status = setup_find_daemon(setup, "dockerd", 0, NULL);
 	if (!status)
 		status = check_snap(setup);
 	if (!status && !setup->remove)
@@ -200,7 +188,7 @@ static int put_cdi(const struct setup *setup, struct text *text, json_t *edits)
 	}
 	if (json_is_true(there) || (!there && !wants_cdi(setup)))
 		return 0;
-	if (daemon_has_argument(&setup->daemon, "--feature")) {
+	if (daemon_has_option(&setup->daemon, "--feature")) {
 		setup_say(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; add --feature cdi=true there");
 		return 0;
 	}
@@ -259,13 +247,14 @@ static bool advise_compat(const struct setup *setup)
 		return false;
 	}
 	for (size_t i = 0; i < sizeof(compat_names) / sizeof(compat_names[0]); i++) {
-		_cleanup_free_ char *path = daemon_look_up(daemon, compat_names[i]);
+		struct timespec since = {0};
+		_cleanup_free_ char *path = daemon_look_up(daemon, compat_names[i], &since);
 
 		if (!path)
 			continue;
 		if (!daemon->elsewhere && !is_our_hook(path))
 			setup_say(setup, "--gpus runs %s, which is not ctr-gpu's", path);
-		return daemon_is_older(daemon, path);
+		return daemon_is_older(daemon, &since);
 	}
 	setup_say(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0], daemon_variable(daemon, "PATH"));
 	setup_say(setup, "    Install the package ctr-gpu-nvidia-compat, or run make install-compat, and restart Docker. --runtime=nvidia works without.");
@@ -285,7 +274,7 @@ static bool reaches_daemon(const struct setup *setup)
 {
 	const struct daemon *daemon = &setup->daemon;
 	_cleanup_free_ char *usual = setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
-	const char *option = daemon_argument(daemon, "--config-file"), *used = option ? option : usual ? usual : "";
+	const char *option = daemon_option(daemon, "--config-file", NULL), *used = option ? option : usual ? usual : "";
 	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
 
 	if (strcmp(ours ? ours : setup->path, theirs ? theirs : used) != 0) {
@@ -326,7 +315,7 @@ static void advise(struct setup *setup, bool changed)
 		restart |= advise_compat(setup);
 	if (!changed && !restart && (setup->remove || knows_runtime(setup)))
 		return;
-	command = daemon_command(&setup->daemon, "docker", setup->rootless, restart ? DAEMON_RESTART : DAEMON_RELOAD);
+	command = service_command("docker", setup->rootless, setup->daemon.pid, restart ? SERVICE_RESTART : SERVICE_RELOAD);
 	setup_say(setup, "next: %s", command ? command : restart ? "restart Docker" : "reload Docker");
 }
 

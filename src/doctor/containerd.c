@@ -12,7 +12,7 @@
 #include "doctor/engine.h"
 #include "doctor/file.h"
 #include "doctor/package.h"
-#include "doctor/program.h"
+#include "engine/program.h"
 
 /* Whether a line that is no comment has both. */
 static bool has_line(const char *text, const char *key, const char *value)
@@ -27,25 +27,23 @@ static bool has_line(const char *text, const char *key, const char *value)
 	return false;
 }
 
-static char *read_config(const struct process *daemon)
+static char *read_config(const struct daemon *daemon)
 {
 	static const char k3s[] = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml";
-	const char *path = process_option(daemon, "--config", "-c");
+	const char *path = daemon_option(daemon, "--config", "-c");
 
 	if (!path)
-		path = process_has_argument(daemon, "/k3s/") ? k3s : "/etc/containerd/config.toml";
+		path = daemon_mentions(daemon, "/k3s/") ? k3s : "/etc/containerd/config.toml";
 	return file_text(path);
 }
 
 /* Which programs `ctr run --gpus` and others start by this name. */
-static bool find_cli(const struct process *daemon, struct ways *ways, const char *way)
+static void find_cli(const struct rootfs *root, const char *path, struct ways *ways, const char *way)
 {
 	_cleanup_program_ struct program program = {0};
 
-	if (!program_find(&daemon->root, daemon->path ? daemon->path : PROGRAM_PATH, "nvidia-container-cli", &program))
-		return false;
-	ways_add(ways, "%s (%s)", way, program.ours ? "ctr-gpu's nvidia-container-cli" : "another toolkit's");
-	return true;
+	if (program_find(root, path ? path : PROGRAM_PATH, "nvidia-container-cli", &program))
+		ways_add(ways, "%s (%s)", way, program.ours ? "ctr-gpu's nvidia-container-cli" : "another toolkit's");
 }
 
 static void add_kubernetes(const char *config, struct ways *ways)
@@ -65,22 +63,23 @@ static bool has_cdi(const char *config, const char *version)
 void engine_containerd(struct examination *examination, struct engines *engines)
 {
 	static const char *const packages[] = {"containerd.io", "containerd", NULL};
-	_cleanup_process_ struct process daemon = {.root = ROOTFS_CLOSED};
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
 	_cleanup_free_ char *version = NULL, *config = NULL;
 	struct ways ways = {0};
 	char name[64];
 
-	if (process_find("containerd", &daemon) < 0 || (daemon.pid == 0 && !program_is_here("containerd")))
+	if (engine_find_daemon("containerd", &daemon, &root) < 0 || (daemon.pid == 0 && !program_is_here("containerd")))
 		return;
 	/* Docker starts one for itself alone. */
-	if (process_has_argument(&daemon, "/docker/") || (daemon.pid == 0 && program_is_here("dockerd") && !file_exists("/etc/containerd/config.toml")))
+	if (daemon_mentions(&daemon, "/docker/") || (daemon.pid == 0 && program_is_here("dockerd") && !file_exists("/etc/containerd/config.toml")))
 		return;
 	version = package_version(packages);
 	config = read_config(&daemon);
 	add_kubernetes(config, &ways);
 	if (has_cdi(config, version))
 		ways_add_cdi(&ways, examination, "CDI");
-	(void)find_cli(&daemon, &ways, "ctr run --gpus");
+	find_cli(&root, daemon_variable(&daemon, "PATH"), &ways, "ctr run --gpus");
 	(void)snprintf(name, sizeof(name), "containerd%s%.24s%s", version ? " " : "", version ? version : "", daemon.pid > 0 ? ", running" : "");
 	engine_conclude(examination, engines, "containerd", name, &ways, "sudo ctr-gpu setup containerd");
 }
@@ -88,12 +87,12 @@ void engine_containerd(struct examination *examination, struct engines *engines)
 /* Those that start nvidia-container-cli themselves have no daemon, and our view of the files. */
 static void conclude_cli(struct examination *examination, struct engines *engines, const char *id, const char *name, const char *way)
 {
-	_cleanup_process_ struct process none = {.root = ROOTFS_CLOSED};
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
 	struct ways ways = {0};
 
-	if (rootfs_open(AT_FDCWD, "/", &none.root) < 0)
+	if (rootfs_open(AT_FDCWD, "/", &root) < 0)
 		return;
-	(void)find_cli(&none, &ways, way);
+	find_cli(&root, NULL, &ways, way);
 	engine_conclude(examination, engines, id, name, &ways, "Install ctr-gpu-nvidia-compat, which has the name nvidia-container-cli.");
 }
 

@@ -14,14 +14,15 @@
 #include "base/json.h"
 #include "doctor/engine.h"
 #include "doctor/file.h"
-#include "doctor/http.h"
 #include "doctor/package.h"
-#include "doctor/program.h"
+#include "engine/docker_api.h"
+#include "engine/program.h"
 
 enum { CONFIG_MAX = 256 * 1024 };
 
 struct docker {
-	struct process daemon;
+	struct daemon daemon;
+	struct rootfs root;  /* its files; ours where they are not to be seen */
 	char *version;       /* NULL: not known */
 	bool snap, rootless, answers;
 	json_t *config;      /* daemon.json; NULL: none */
@@ -31,7 +32,8 @@ struct docker {
 
 static void docker_clear(struct docker *docker)
 {
-	process_clear(&docker->daemon);
+	daemon_close(&docker->daemon);
+	rootfs_close(&docker->root);
 	free(docker->version);
 	json_decref(docker->config);
 	json_decref(docker->info);
@@ -43,22 +45,24 @@ static void docker_clear(struct docker *docker)
 
 static const char *search_path(const struct docker *docker)
 {
-	return docker->daemon.path ? docker->daemon.path : PROGRAM_PATH;
+	const char *path = daemon_variable(&docker->daemon, "PATH");
+
+	return path ? path : PROGRAM_PATH;
 }
 
 /* In the daemon's own root directory: a snap's is another than ours. */
 static json_t *read_config(const struct docker *docker)
 {
-	const char *path = process_option(&docker->daemon, "--config-file", NULL);
+	const char *path = daemon_option(&docker->daemon, "--config-file", NULL), *home = daemon_variable(&docker->daemon, "HOME");
 	_cleanup_free_ char *data = NULL, *own = NULL;
 	json_t *json = NULL;
 	size_t size;
 
-	if (!path && docker->rootless && docker->daemon.home && str_format(&own, "%s/.config/docker/daemon.json", docker->daemon.home) == 0)
+	if (!path && docker->rootless && home && str_format(&own, "%s/.config/docker/daemon.json", home) == 0)
 		path = own;
 	if (!path)
 		path = docker->snap ? "/var/snap/docker/current/config/daemon.json" : "/etc/docker/daemon.json";
-	if (rootfs_read_file(&docker->daemon.root, path, CONFIG_MAX, &data, &size) < 0 || json_parse(data, size, &json, NULL) < 0)
+	if (rootfs_read_file(&docker->root, path, CONFIG_MAX, &data, &size) < 0 || json_parse(data, size, &json, NULL) < 0)
 		return NULL;
 	return json;
 }
@@ -66,24 +70,18 @@ static json_t *read_config(const struct docker *docker)
 /* Asking starts a daemon that a service manager would start on demand, so only one that runs already is asked. */
 static void ask(struct docker *docker)
 {
-	const char *host = process_option(&docker->daemon, "--host", "-H");
-	_cleanup_free_ char *rootless = NULL;
 	_cleanup_json_ json_t *version = NULL;
-	const char *path = "/run/docker.sock", *text;
+	const char *text;
 
 	if (docker->daemon.pid == 0)
 		return;
-	if (docker->rootless && str_format(&rootless, "/run/user/%u/docker.sock", (unsigned)docker->daemon.uid) == 0)
-		path = rootless;
-	if (host && str_has_prefix(host, "unix://"))
-		path = host + strlen("unix://");
-	version = http_get_json(path, "/version");
+	version = docker_api_get(&docker->daemon, "/version");
 	text = json_string_value(json_object_get(version, "Version"));
 	if (!text)
 		return;
 	docker->answers = true;
 	docker->version = strdup(text);
-	docker->info = http_get_json(path, "/info");
+	docker->info = docker_api_get(&docker->daemon, "/info");
 }
 
 static void read_snap_version(struct docker *docker)
@@ -102,9 +100,9 @@ static bool find(struct docker *docker)
 {
 	static const char *const packages[] = {"docker-ce", "docker.io", "moby-engine", "docker", "docker-engine", NULL};
 
-	if (process_find("dockerd", &docker->daemon) < 0)
+	if (engine_find_daemon("dockerd", &docker->daemon, &docker->root) < 0)
 		return false;
-	docker->snap = process_has_argument(&docker->daemon, "snap.docker") || process_has_argument(&docker->daemon, "/snap/docker/");
+	docker->snap = docker->daemon.snap;
 	if (docker->daemon.pid == 0 && !program_is_here("dockerd")) {
 		docker->snap = file_exists("/snap/docker/current");
 		if (!docker->snap)
@@ -117,8 +115,8 @@ static bool find(struct docker *docker)
 	else if (!docker->version)
 		docker->version = package_version(packages);
 	docker->config = read_config(docker);
-	(void)program_find(&docker->daemon.root, search_path(docker), "nvidia-container-runtime-hook", &docker->hook);
-	(void)program_find(&docker->daemon.root, search_path(docker), "nvidia-cdi-hook", &docker->cdi_hook);
+	(void)program_find(&docker->root, search_path(docker), "nvidia-container-runtime-hook", &docker->hook);
+	(void)program_find(&docker->root, search_path(docker), "nvidia-cdi-hook", &docker->cdi_hook);
 	return true;
 }
 
@@ -145,7 +143,7 @@ static bool has_kind(const struct examination *examination, const char *kind)
 
 static bool is_late(const struct docker *docker, const struct program *program)
 {
-	return docker->daemon.started > 0 && program->path && program->st.st_ctime > docker->daemon.started;
+	return program->path && daemon_is_older(&docker->daemon, &program->st.st_ctim);
 }
 
 static void add_gpus(const struct examination *examination, const struct docker *docker, struct ways *ways)
@@ -179,7 +177,7 @@ static void warn_of_path(struct examination *examination, const struct docker *d
 
 	if (docker->hook.path || rootfs_open(AT_FDCWD, "/", &root) < 0 || !program_find(&root, PROGRAM_PATH, "nvidia-container-runtime-hook", &program))
 		return;
-	if (!docker->daemon.root_is_ours || docker->snap) {
+	if (!daemon_sees(&docker->daemon, program.path) || docker->snap) {
 		findings_add(&examination->findings, "docker.snap", SEVERITY_WARNING, "the daemon has a filesystem of its own (snap?) and does not see %s", program.path);
 		findings_advise(&examination->findings, "Use the distribution's docker.io or Docker's own packages; or CDI: docker run --device KIND=all");
 	} else {
@@ -214,8 +212,8 @@ static void add_runtime(struct examination *examination, const struct docker *do
 
 	if (!path)
 		return;
-	found = strchr(path, '/') ? program_look(&docker->daemon.root, path, &program)
-				  : program_find(&docker->daemon.root, search_path(docker), path, &program);
+	found = strchr(path, '/') ? program_look(&docker->root, path, &program)
+				  : program_find(&docker->root, search_path(docker), path, &program);
 	if (!found) {
 		findings_add(&examination->findings, "docker.runtime", SEVERITY_WARNING, "daemon.json names %s for --runtime=nvidia, and there is no such program", path);
 		findings_advise(&examination->findings, "sudo ctr-gpu setup --replace docker; or correct \"runtimes\" in daemon.json, and restart the daemon.");
@@ -249,7 +247,7 @@ static bool check_desktop(struct examination *examination)
 
 void engine_docker(struct examination *examination, struct engines *engines)
 {
-	__attribute__((cleanup(docker_clear))) struct docker docker = {.daemon.root = ROOTFS_CLOSED};
+	__attribute__((cleanup(docker_clear))) struct docker docker = {.daemon = DAEMON_NONE, .root = ROOTFS_CLOSED};
 	struct ways ways = {0};
 	char name[96];
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void ways_add(struct ways *ways, const char *format, ...)
 {
@@ -28,6 +29,13 @@ void ways_add_cdi(struct ways *ways, const struct examination *examination, cons
 	/* Where there are several, the kind that most images are made for. */
 	if (kinds->count > 0)
 		ways_add(ways, "%s %s=all", option, strv_contains(kinds, preferred) ? preferred : kinds->items[0]);
+}
+
+int engine_find_daemon(const char *name, struct daemon *ret_daemon, struct rootfs *ret_root)
+{
+	if (daemon_find(name, 0, NULL, ret_daemon) == 0 && ret_daemon->pid == 0 && geteuid() != 0)
+		(void)daemon_find(name, geteuid(), NULL, ret_daemon);
+	return daemon_open_root(ret_daemon, ret_root);
 }
 
 void engine_conclude(struct examination *examination, struct engines *engines, const char *id, const char *name, const struct ways *ways,

@@ -4,7 +4,7 @@
 /* Container engines, and the ways by which each can give a container a GPU. */
 
 #include "doctor/doctor.h"
-#include "doctor/process.h"
+#include "engine/daemon_root.h"
 
 /* Ways there are, as a user types them: "--gpus", "--device nvidia.com/gpu=all". */
 struct ways {
@@ -30,6 +30,14 @@ void engine_conclude(struct examination *examination, struct engines *engines, c
 
 /** Adds "--device KIND=all" for a kind of device that CDI specs describe. */
 void ways_add_cdi(struct ways *ways, const struct examination *examination, const char *option);
+
+/**
+ * engine_find_daemon() - that of root, or else of whoever asks; others' count not at all
+ * @ret_root: the files that it sees, ours if there is none
+ *
+ * Return: 0, also if there is none; negative errno if not even "/" can be opened.
+ */
+int engine_find_daemon(const char *name, struct daemon *ret_daemon, struct rootfs *ret_root);
 
 /* Each says nothing if its engine is not here. */
 void engine_docker(struct examination *examination, struct engines *engines);

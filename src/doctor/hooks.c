@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "doctor/engine.h"
 #include "doctor/file.h"
-#include "doctor/program.h"
+#include "engine/program.h"
 
 enum {
 	HOOK_FILE_MAX = 64 * 1024,

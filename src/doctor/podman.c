@@ -10,7 +10,7 @@
 #include "doctor/engine.h"
 #include "doctor/file.h"
 #include "doctor/package.h"
-#include "doctor/program.h"
+#include "engine/program.h"
 
 #define HOOKS_USR "/usr/share/containers/oci/hooks.d"
 #define HOOKS_ETC "/etc/containers/oci/hooks.d"

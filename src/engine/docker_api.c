@@ -5,7 +5,7 @@
  * answer 1.0 in chunks).
  */
 
-#include "doctor/http.h"
+#include "engine/docker_api.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,8 +21,8 @@
 #include "base/str.h"
 
 enum {
-	PATIENCE_MS = 1000,
-	ANSWER_MAX = 512 * 1024,
+	PATIENCE_MS = 2000,
+	ANSWER_MAX = 1024 * 1024,
 };
 
 static int connect_to(const char *path)
@@ -75,22 +75,45 @@ static ssize_t receive(int fd, char *answer)
 
 static bool is_success(const char *answer)
 {
-	return (str_has_prefix(answer, "HTTP/1.0 200 ") || str_has_prefix(answer, "HTTP/1.1 200 "));
+	return str_has_prefix(answer, "HTTP/1.0 200 ") || str_has_prefix(answer, "HTTP/1.1 200 ");
 }
 
-json_t *http_get_json(const char *socket_path, const char *target)
+/* Where dockerd listens unless it is told otherwise (its rootless mode: in its user's runtime directory). */
+static int find_socket(const struct daemon *daemon, char **ret)
 {
-	_cleanup_close_ int fd = connect_to(socket_path);
-	_cleanup_free_ char *request = NULL, *answer = malloc(ANSWER_MAX + 1);
+	const char *host = daemon_option(daemon, "--host", "-H"), *run = daemon_variable(daemon, "XDG_RUNTIME_DIR");
+
+	if (host && str_has_prefix(host, "unix://"))
+		return str_format(ret, "%s", host + strlen("unix://"));
+	if (daemon->uid == 0)
+		return str_format(ret, "/var/run/docker.sock");
+	return run ? str_format(ret, "%s/docker.sock", run) : str_format(ret, "/run/user/%u/docker.sock", (unsigned)daemon->uid);
+}
+
+static bool ask(int fd, const char *what)
+{
+	_cleanup_free_ char *request = NULL;
+	ssize_t size = 0;
+
+	if (str_format(&request, "GET %s HTTP/1.0\r\nHost: docker\r\n\r\n", what) < 0)
+		return false;
+	size = (ssize_t)strlen(request);
+	return send(fd, request, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT) == size;
+}
+
+json_t *docker_api_get(const struct daemon *daemon, const char *what)
+{
+	_cleanup_free_ char *socket_path = NULL, *answer = NULL;
+	_cleanup_close_ int fd = -1;
 	json_t *json = NULL;
 	const char *body;
 	ssize_t size;
 
-	if (fd < 0 || !answer || str_format(&request, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", target) < 0)
+	if (find_socket(daemon, &socket_path) < 0)
 		return NULL;
-	if (send(fd, request, strlen(request), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)strlen(request))
-		return NULL;
-	size = receive(fd, answer);
+	fd = connect_to(socket_path);
+	answer = fd < 0 || !ask(fd, what) ? NULL : malloc(ANSWER_MAX + 1);
+	size = answer ? receive(fd, answer) : -1;
 	if (size < 0)
 		return NULL;
 	answer[size] = '\0';

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which processes count as an engine's daemon, and what is read of them. */
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/daemon.h"
+
+/* No engine's, so that none of this machine's is found. */
+#define NAME "ctrgpu-engined"
+
+static char directory[] = "/tmp/ctr-gpu-test-XXXXXX", program[64];
+
+struct running {
+	pid_t pid;
+	int input; /* whose end is the process's */
+};
+
+/* A shell by another name, which keeps the ids that it is given and waits for the end of its input. */
+static struct running start(const char *path, char *const environment[])
+{
+	char *const arguments[] = {(char *)(uintptr_t)path, "-p", "-c", "read line", "x", "--config=/a b", "-H", "unix:///s", "--flag", NULL};
+	struct running running;
+	int input[2], ready[2];
+	char byte;
+
+	assert_int_equal(pipe(input), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	running.pid = fork();
+	assert_true(running.pid >= 0);
+	if (running.pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)dup2(input[0], 0);
+		(void)close(input[1]);
+		(void)execve(path, arguments, environment);
+		_exit(127);
+	}
+	(void)close(input[0]);
+	(void)close(ready[1]);
+	/* Ends when it has executed. */
+	assert_int_equal(read(ready[0], &byte, 1), 0);
+	(void)close(ready[0]);
+	running.input = input[1];
+	return running;
+}
+
+static void end(const struct running *running)
+{
+	(void)close(running->input);
+	(void)kill(running->pid, SIGKILL);
+	(void)waitpid(running->pid, NULL, 0);
+}
+
+static char *const no_environment[] = {NULL};
+
+static void nothing_runs(void **state)
+{
+	struct daemon daemon = {0};
+
+	(void)state;
+	assert_int_equal(daemon_find(NAME, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon.pid, 0);
+	assert_int_equal(daemon.root, -1);
+	assert_null(daemon_option(&daemon, "--config", "-c"));
+	assert_null(daemon_variable(&daemon, "PATH"));
+	assert_null(daemon_look_up(&daemon, "sh", NULL));
+	assert_true(daemon_sees(&daemon, "/"));
+	assert_false(daemon_is_older(&daemon, &(struct timespec){.tv_sec = 1}));
+	daemon_close(&daemon);
+}
+
+static void arguments_and_environment(void **state)
+{
+	char path[128], *environment[] = {"A=1", "PATHOLOGY=x", path, "EMPTY=", NULL};
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	_cleanup_free_ char *found = NULL;
+	struct timespec since = {0};
+	struct running running;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "PATH=relative:/nowhere:%s:/bin", directory);
+	running = start(program, environment);
+	assert_int_equal(daemon_find(NAME, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon.pid, running.pid);
+	assert_int_equal(daemon.uid, geteuid());
+	assert_string_equal(daemon_option(&daemon, "--config", "-c"), "read line");
+	assert_string_equal(daemon_option(&daemon, "--config", NULL), "/a b");
+	assert_string_equal(daemon_option(&daemon, "--host", "-H"), "unix:///s");
+	assert_null(daemon_option(&daemon, "--conf", NULL));
+	assert_null(daemon_option(&daemon, "--flag", NULL));
+	assert_true(daemon_has_option(&daemon, "--flag") && daemon_has_option(&daemon, "--config") && !daemon_has_option(&daemon, "--fla"));
+	assert_true(daemon_mentions(&daemon, "/a ") && daemon_mentions(&daemon, NAME) && !daemon_mentions(&daemon, "nix:///sx"));
+	assert_string_equal(daemon_variable(&daemon, "PATH"), path + 5);
+	assert_string_equal(daemon_variable(&daemon, "EMPTY"), "");
+	assert_null(daemon_variable(&daemon, "PAT"));
+	assert_false(daemon.elsewhere || daemon.snap);
+	found = daemon_look_up(&daemon, NAME, &since);
+	assert_string_equal(found, program);
+	assert_true(since.tv_sec > 0);
+	assert_true(daemon_sees(&daemon, program));
+	end(&running);
+}
+
+static void the_start_is_told_from_what_came_before_and_after(void **state)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	struct timespec before, after;
+	struct running running;
+
+	(void)state;
+	(void)clock_gettime(CLOCK_REALTIME, &before);
+	(void)nanosleep(&pause, NULL);
+	running = start(program, no_environment);
+	(void)nanosleep(&pause, NULL);
+	(void)clock_gettime(CLOCK_REALTIME, &after);
+	assert_int_equal(daemon_find(NAME, geteuid(), NULL, &daemon), 0);
+	assert_false(daemon_is_older(&daemon, &before));
+	assert_true(daemon_is_older(&daemon, &after));
+	end(&running);
+}
+
+static bool is_second(const struct daemon *daemon)
+{
+	return daemon_variable(daemon, "SECOND") != NULL;
+}
+
+static void one_of_several(void **state)
+{
+	char *second[] = {"SECOND=", "SNAP_NAME=docker", NULL}, *other_snap[] = {"SNAP_NAME=code", NULL};
+	struct running first = start(program, other_snap), last = start(program, second);
+	struct daemon daemon;
+
+	(void)state;
+	assert_int_equal(daemon_find(NAME, geteuid(), is_second, &daemon), 0);
+	assert_int_equal(daemon.pid, last.pid);
+	assert_true(daemon.snap);
+	daemon_close(&daemon);
+	end(&last);
+	assert_int_equal(daemon_find(NAME, geteuid(), is_second, &daemon), 0);
+	assert_int_equal(daemon.pid, 0);
+	assert_int_equal(daemon_find(NAME, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon.pid, first.pid);
+	assert_false(daemon.snap);
+	daemon_close(&daemon);
+	end(&first);
+}
+
+static void another_user_s_is_not_ours(void **state)
+{
+	struct running running = start(program, no_environment);
+	struct daemon daemon;
+
+	(void)state;
+	assert_int_equal(daemon_find(NAME, geteuid() + 1, NULL, &daemon), 0);
+	assert_int_equal(daemon.pid, 0);
+	end(&running);
+}
+
+/* In a child, whose ids and namespaces may change. @deed: returns 0 if all is well. */
+static void in_child(int (*deed)(void))
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(deed());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static pid_t find_of(uid_t uid)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+
+	return daemon_find(NAME, uid, NULL, &daemon) == 0 ? daemon.pid : -1;
+}
+
+/* Its files in /proc are root's. */
+static int start_setuid(void)
+{
+	struct running running;
+	int r;
+
+	if (setresuid(4711, 0, 0) < 0)
+		return 1;
+	running = start(program, no_environment);
+	r = find_of(0) == 0 && find_of(4711) == running.pid ? 0 : 2;
+	end(&running);
+	return r;
+}
+
+static int start_in_container(void)
+{
+	struct running running;
+	int r;
+
+	if (unshare(CLONE_NEWPID) < 0)
+		return 1;
+	running = start(program, no_environment);
+	r = find_of(0) == 0 ? 0 : 2;
+	end(&running);
+	return r;
+}
+
+static void a_setuid_program_is_of_who_started_it(void **state)
+{
+	(void)state;
+	in_child(start_setuid);
+}
+
+static void one_in_a_container_does_not_count(void **state)
+{
+	(void)state;
+	in_child(start_in_container);
+}
+
+/* A path that leads to our files here leads nowhere, or to other files, there. */
+static void one_in_a_root_of_its_own(void **state)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+
+	(void)state;
+	daemon.root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	daemon.elsewhere = true;
+	assert_true(daemon.root >= 0);
+	assert_false(daemon_sees(&daemon, program));
+	assert_false(daemon_sees(&daemon, "/../../bin"));
+	assert_false(daemon_sees(&daemon, "/"));
+}
+
+static int prepare(void **state)
+{
+	(void)state;
+	if (!mkdtemp(directory) || chmod(directory, 0755) < 0)
+		return -1;
+	(void)snprintf(program, sizeof(program), "%s/" NAME, directory);
+	return symlink("/bin/sh", program);
+}
+
+static int clean(void **state)
+{
+	(void)state;
+	(void)unlink(program);
+	return rmdir(directory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_runs),
+		cmocka_unit_test(arguments_and_environment),
+		cmocka_unit_test(the_start_is_told_from_what_came_before_and_after),
+		cmocka_unit_test(one_of_several),
+		cmocka_unit_test(another_user_s_is_not_ours),
+		cmocka_unit_test(a_setuid_program_is_of_who_started_it),
+		cmocka_unit_test(one_in_a_container_does_not_count),
+		cmocka_unit_test(one_in_a_root_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, prepare, clean);
+}
