@@ -52,14 +52,6 @@ static const char *config_argument(const struct daemon *daemon)
 	return daemon_option(daemon, "--config", "-c");
 }
 
-/* The one that dockerd starts for itself has nothing to do with CRI. */
-static bool is_its_own(const struct daemon *daemon)
-{
-	const char *path = config_argument(daemon);
-
-	return !path || !strstr(path, "/docker/containerd/");
-}
-
 static int check_generated(const struct setup *setup)
 {
 	const char *used = config_argument(&setup->daemon);
@@ -76,7 +68,7 @@ static int look(struct setup *setup)
 	const char *used;
 	int status;
 
-	status = setup_find_daemon(setup, "containerd", geteuid(), is_its_own);
+	status = setup_find_daemon(setup, "containerd", geteuid(), daemon_stands_alone);
 	if (!status && !setup->remove)
 		status = check_generated(setup);
 	if (status)

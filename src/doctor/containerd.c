@@ -60,6 +60,17 @@ static bool has_cdi(const char *config, const char *version)
 	return version_number(version) >= VERSION(2, 0) && !(config && has_line(config, "enable_cdi", "false"));
 }
 
+/* Docker starts one for itself alone. */
+static bool is_docker_s_only(void)
+{
+	_cleanup_daemon_ struct daemon any = DAEMON_NONE;
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+
+	if (engine_find_daemon("containerd", NULL, &any, &root) == 0 && any.pid > 0)
+		return true;
+	return program_is_here("dockerd") && !file_exists("/etc/containerd/config.toml");
+}
+
 void engine_containerd(struct examination *examination, struct engines *engines)
 {
 	static const char *const packages[] = {"containerd.io", "containerd", NULL};
@@ -69,10 +80,9 @@ void engine_containerd(struct examination *examination, struct engines *engines)
 	struct ways ways = {0};
 	char name[64];
 
-	if (engine_find_daemon("containerd", &daemon, &root) < 0 || (daemon.pid == 0 && !program_is_here("containerd")))
+	if (engine_find_daemon("containerd", daemon_stands_alone, &daemon, &root) < 0 || (daemon.pid == 0 && !program_is_here("containerd")))
 		return;
-	/* Docker starts one for itself alone. */
-	if (daemon_mentions(&daemon, "/docker/") || (daemon.pid == 0 && program_is_here("dockerd") && !file_exists("/etc/containerd/config.toml")))
+	if (daemon.pid == 0 && is_docker_s_only())
 		return;
 	version = package_version(packages);
 	config = read_config(&daemon);

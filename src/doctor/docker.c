@@ -100,7 +100,7 @@ static bool find(struct docker *docker)
 {
 	static const char *const packages[] = {"docker-ce", "docker.io", "moby-engine", "docker", "docker-engine", NULL};
 
-	if (engine_find_daemon("dockerd", &docker->daemon, &docker->root) < 0)
+	if (engine_find_daemon("dockerd", NULL, &docker->daemon, &docker->root) < 0)
 		return false;
 	docker->snap = docker->daemon.snap;
 	if (docker->daemon.pid == 0 && !program_is_here("dockerd")) {

@@ -31,10 +31,10 @@ void ways_add_cdi(struct ways *ways, const struct examination *examination, cons
 		ways_add(ways, "%s %s=all", option, strv_contains(kinds, preferred) ? preferred : kinds->items[0]);
 }
 
-int engine_find_daemon(const char *name, struct daemon *ret_daemon, struct rootfs *ret_root)
+int engine_find_daemon(const char *name, bool (*wanted)(const struct daemon *daemon), struct daemon *ret_daemon, struct rootfs *ret_root)
 {
-	if (daemon_find(name, 0, NULL, ret_daemon) == 0 && ret_daemon->pid == 0 && geteuid() != 0)
-		(void)daemon_find(name, geteuid(), NULL, ret_daemon);
+	if (daemon_find(name, 0, wanted, ret_daemon) == 0 && ret_daemon->pid == 0 && geteuid() != 0)
+		(void)daemon_find(name, geteuid(), wanted, ret_daemon);
 	return daemon_open_root(ret_daemon, ret_root);
 }
 

@@ -33,11 +33,12 @@ void ways_add_cdi(struct ways *ways, const struct examination *examination, cons
 
 /**
  * engine_find_daemon() - that of root, or else of whoever asks; others' count not at all
+ * @wanted:   as for daemon_find()
  * @ret_root: the files that it sees, ours if there is none
  *
  * Return: 0, also if there is none; negative errno if not even "/" can be opened.
  */
-int engine_find_daemon(const char *name, struct daemon *ret_daemon, struct rootfs *ret_root);
+int engine_find_daemon(const char *name, bool (*wanted)(const struct daemon *daemon), struct daemon *ret_daemon, struct rootfs *ret_root);
 
 /* Each says nothing if its engine is not here. */
 void engine_docker(struct examination *examination, struct engines *engines);

@@ -225,6 +225,14 @@ const char *daemon_variable(const struct daemon *daemon, const char *name)
 	return NULL;
 }
 
+/* dockerd writes that one's configuration below its --exec-root (moby libcontainerd/supervisor), /var/run/docker unless told otherwise. */
+bool daemon_stands_alone(const struct daemon *daemon)
+{
+	const char *path = daemon_option(daemon, "--config", "-c");
+
+	return !path || !strstr(path, "/docker/containerd/");
+}
+
 /* ---- what it sees ---- */
 
 int daemon_open_root(const struct daemon *daemon, struct rootfs *ret)

@@ -40,6 +40,9 @@ void daemon_close(struct daemon *daemon);
  */
 int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon *daemon), struct daemon *ret);
 
+/** Whether it is no containerd that dockerd has started for itself; for daemon_find(). */
+bool daemon_stands_alone(const struct daemon *daemon);
+
 /**
  * daemon_option() - the value of an option, as "--name=value", "--name value" or "-x value"
  * @letter: "-x"; NULL for none

@@ -368,6 +368,26 @@ setup_file() {
 	expect "Docker 20.10.24, not running"
 }
 
+@test "the containerd that Docker has for itself alone, and another beside it" {
+	# The first that /proc shows is Docker's.
+	run on wsl-nvidia '
+		rm -rf /etc/containerd
+		mkfifo /run/wait
+		printf "#!/bin/sh\nread line\n" >/run/containerd
+		chmod +x /run/containerd
+		fake() { /run/containerd "$@" <>/run/wait & until [[ $(cat "/proc/$!/comm") == containerd ]]; do sleep 0.01; done; }
+		fake --config /var/run/docker/containerd/containerd.toml
+		doctor | grep containerd || echo "only Docker"
+		mkdir /etc/containerd
+		touch /etc/containerd/config.toml
+		doctor | grep containerd || echo "only Docker still"
+		fake --config /srv/docker/containerd.toml
+		doctor'
+	expect_line "only Docker"
+	expect_line "only Docker still"
+	expect "containerd 1.6.20, running:"
+}
+
 # ---- CDI ----
 
 @test "CDI specs: ours, a stale one, one of two files, a hook that inherits the image's environment, no spec at all" {

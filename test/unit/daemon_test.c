@@ -156,6 +156,28 @@ static void one_of_several(void **state)
 	end(&first);
 }
 
+static void docker_s_own_containerd(void **state)
+{
+	static const struct {
+		const char *arguments;
+		size_t size;
+		bool alone;
+	} cases[] = {
+#define ARGUMENTS(text, alone) {text, sizeof(text), alone}
+		ARGUMENTS("containerd", true),
+		ARGUMENTS("containerd\0--config\0/var/run/docker/containerd/containerd.toml", false),
+		ARGUMENTS("containerd\0-c=/run/user/1000/docker/containerd/containerd.toml\0--log-level\0info", false),
+		ARGUMENTS("containerd\0--root\0/data/docker/containerd/\0--config\0/etc/containerd/docker/config.toml", true),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct daemon daemon = {.arguments = (char *)(uintptr_t)cases[i].arguments, .arguments_size = cases[i].size, .root = -1};
+
+		assert_int_equal(daemon_stands_alone(&daemon), cases[i].alone);
+	}
+}
+
 static void another_user_s_is_not_ours(void **state)
 {
 	struct running running = start(program, no_environment);
@@ -266,6 +288,7 @@ int main(void)
 		cmocka_unit_test(arguments_and_environment),
 		cmocka_unit_test(the_start_is_told_from_what_came_before_and_after),
 		cmocka_unit_test(one_of_several),
+		cmocka_unit_test(docker_s_own_containerd),
 		cmocka_unit_test(another_user_s_is_not_ours),
 		cmocka_unit_test(a_setuid_program_is_of_who_started_it),
 		cmocka_unit_test(one_in_a_container_does_not_count),
