@@ -275,6 +275,16 @@ static int update_profile(const struct cdi_hook_call *call)
 	return minors ? nvidia_plan_profile(minors, call->plan) : 0;
 }
 
+/* Whether it is what the runtime mounts on /dev, and no directory of an image that happens to lie on a tmpfs itself. */
+static bool is_on_own_tmpfs(const struct rootfs *rootfs, int fd)
+{
+	struct stat root, st;
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC && fstat(fd, &st) == 0 && fstat(rootfs->fd, &root) == 0 &&
+	       st.st_dev != root.st_dev;
+}
+
 /* Only of what runtimes make: a directory in a tmpfs. A volume, or what an image leads to, may be the host's. */
 static int change_mode(const struct cdi_hook_call *call)
 {
@@ -289,10 +299,8 @@ static int change_mode(const struct cdi_hook_call *call)
 	}
 	while ((path = next_value(call, "path", &position))) {
 		_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, path, O_RDONLY | O_DIRECTORY);
-		struct statfs fs;
 
-		if (fd < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC || !str_has_prefix(path, "/dev/") ||
-		    fchmod(fd, (mode_t)bits) < 0)
+		if (fd < 0 || !str_has_prefix(path, "/dev/") || !is_on_own_tmpfs(&call->rootfs, fd) || fchmod(fd, (mode_t)bits) < 0)
 			log_warning(&call->context->settings.log, "chmod: %s is no directory of the container's /dev; it stays as it is", path);
 	}
 	return 0;

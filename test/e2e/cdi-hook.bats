@@ -119,7 +119,8 @@ in_image() {
 
 # ---- without an engine: a mount namespace, and a bundle in it ----
 
-# called IMAGE-COMMANDS ARGUMENT…: the hook as a child of a container's first process; prints what it says, then what TELL says
+# called IMAGE-COMMANDS ARGUMENT…: the hook as a child of a container's first process; prints what it says, then what $tell says.
+# $mounts is what the runtime has mounted by then.
 called() {
 	local commands=$1 bundle=$BATS_TEST_TMPDIR/bundle
 	shift
@@ -132,6 +133,7 @@ called() {
 	# shellcheck disable=SC2034 # of the tests
 	outside=$(find "$BATS_TEST_TMPDIR" -path "$bundle/rootfs" -prune -o -printf '%p %s %y %m\n' | sort)
 	run unshare --mount --propagation private bash -c 'bundle=$1; shift
+		eval "${mounts-}"
 		printf "{\"ociVersion\": \"1.0\", \"id\": \"x\", \"status\": \"creating\", \"pid\": 0, \"bundle\": \"%s\"}" "$bundle" | "$@"
 		status=$?; eval "$tell"; exit $status' called "$bundle" "$CTR_GPU_BUILD/bin/nvidia-cdi-hook" "$@"
 	[[ $outside == "$(find "$BATS_TEST_TMPDIR" -path "$bundle/rootfs" -prune -o -printf '%p %s %y %m\n' | sort)" ]]
@@ -197,6 +199,12 @@ called() {
 	expect "it stays as it is"
 	called : chmod --mode 7777 --path /dev
 	expect "makes no sense"
+	# As runtimes make /dev: a tmpfs of its own.
+	export mounts='mount -t tmpfs dev "$bundle/rootfs/dev" && mkdir -m 700 "$bundle/rootfs/dev/dri"'
+	called 'mkdir -p opt dev; chmod 700 opt' chmod --mode 755 --path /dev/dri --path /dev/../opt
+	expect_status 0
+	expect_line 755
+	expect_line 700
 }
 
 @test "the profile names the GPUs whose nodes there are" {
