@@ -13,8 +13,9 @@
  *
  * CASE is "AT-ONCE IMAGE PROGRAM [ARGUMENT…]": so many processes at once, each in a container of its own. PATHs must be in
  * the container afterwards. Prints for every case, separated by tabs: the median and the median absolute deviation of
- * the time one process takes of one processor, the least of them (all in microseconds), and the most memory in KiB that
- * the program or a child of it had.
+ * the time one process takes of one processor, the least of them (all in microseconds), the most memory in KiB that
+ * the program or a child of it had; and the median of what it took more than the case before it, in microseconds, each round
+ * compared with itself: what the machine did in a round it did to both.
  */
 
 #include <err.h>
@@ -214,14 +215,29 @@ static double median(double *values, unsigned count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-static void report(struct bench_case *bench_case, unsigned rounds)
+/* Of the first case, what it took. */
+static double median_more(const struct bench *bench, const struct bench_case *bench_case)
+{
+	const struct bench_case *before = bench_case == bench->cases ? NULL : bench_case - 1;
+	double *more = calloc(bench->rounds, sizeof(*more)), middle;
+
+	if (!more)
+		err(1, "calloc");
+	for (unsigned i = 0; i < bench->rounds; i++)
+		more[i] = bench_case->times[i] - (before ? before->times[i] : 0);
+	middle = median(more, bench->rounds);
+	free(more);
+	return middle;
+}
+
+static void report(struct bench_case *bench_case, unsigned rounds, double more)
 {
 	double middle = median(bench_case->times, rounds), least = bench_case->times[0], deviation;
 
 	for (unsigned i = 0; i < rounds; i++)
 		bench_case->times[i] = bench_case->times[i] > middle ? bench_case->times[i] - middle : middle - bench_case->times[i];
 	deviation = median(bench_case->times, rounds);
-	printf("%.1f\t%.1f\t%.1f\t%ld\n", middle, deviation, least, bench_case->memory);
+	printf("%.1f\t%.1f\t%.1f\t%ld\t%.1f\n", middle, deviation, least, bench_case->memory, more);
 }
 
 static void add_case(struct bench *bench, char **words)
@@ -267,6 +283,7 @@ static void read_options(struct bench *bench, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static struct bench bench;
+	double more[CASES_MAX];
 	unsigned warm_up;
 	char **words;
 
@@ -288,7 +305,10 @@ int main(int argc, char **argv)
 				bench.cases[i].times[round - warm_up] = time;
 		}
 	}
+	/* All of them first: reporting a case spoils its times, with which the next one is compared. */
 	for (size_t i = 0; i < bench.case_count; i++)
-		report(&bench.cases[i], bench.rounds);
+		more[i] = median_more(&bench, &bench.cases[i]);
+	for (size_t i = 0; i < bench.case_count; i++)
+		report(&bench.cases[i], bench.rounds, more[i]);
 	return 0;
 }
