@@ -26,15 +26,10 @@ static bool is_usable(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 && !is_self(&st);
 }
 
-/* Return: 0; -ENOENT; -ENOMEM. */
-static int try(const char *directory, size_t length, const char *name, char **ret_path)
+/* Takes over @path, which is NULL without memory. Return: 0; -ENOENT; -ENOMEM. */
+static int try(char *path, char **ret_path)
 {
-	char *path;
-
-	/* The working directory is the bundle's, or anybody's. */
-	if (length == 0 || directory[0] != '/')
-		return -ENOENT;
-	if (asprintf(&path, "%.*s/%s", (int)length, directory, name) < 0)
+	if (!path)
 		return -ENOMEM;
 	if (is_usable(path)) {
 		*ret_path = path;
@@ -44,6 +39,16 @@ static int try(const char *directory, size_t length, const char *name, char **re
 	return -ENOENT;
 }
 
+static int try_below(const char *directory, size_t length, const char *name, char **ret_path)
+{
+	char *path;
+
+	/* The working directory is the bundle's, or anybody's. */
+	if (length == 0 || directory[0] != '/')
+		return -ENOENT;
+	return try(asprintf(&path, "%.*s/%s", (int)length, directory, name) < 0 ? NULL : path, ret_path);
+}
+
 static int search(const char *places, const char *name, char **ret_path)
 {
 	int result = -ENOENT;
@@ -51,7 +56,7 @@ static int search(const char *places, const char *name, char **ret_path)
 	while (places && result == -ENOENT) {
 		size_t length = strcspn(places, ":");
 
-		result = try(places, length, name, ret_path);
+		result = try_below(places, length, name, ret_path);
 		places = places[length] ? places + length + 1 : NULL;
 	}
 	return result;
@@ -62,7 +67,7 @@ static int find(const char *name, char **ret_path)
 	int result;
 
 	if (name[0] == '/')
-		return try("/", 1, name + 1, ret_path);
+		return try(strdup(name), ret_path);
 	result = search(getenv("PATH"), name, ret_path);
 	return result == -ENOENT ? search(usual_places, name, ret_path) : result;
 }
