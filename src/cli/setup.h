@@ -67,6 +67,16 @@ int setup_check_toml(const struct setup *setup, int r, const char *table);
  */
 int setup_find_elsewhere(const struct setup *setup, const char *pattern, const char *key, char **ret_file);
 
+/**
+ * setup_refuse_other() - say what becomes of another file's runtime "nvidia"
+ * @own:    of our drop-in, in the directory of which the engine reads what is sorted behind it later
+ * @other:  that file
+ * @reader: the engine
+ *
+ * Return: 0 if ours may count instead; the exit status after a message was printed.
+ */
+int setup_refuse_other(const struct setup *setup, const char *own, const char *other, const char *reader);
+
 /** Our runtime as a TOML string, owned by the caller; NULL without memory. */
 char *setup_quote_runtime(const struct setup *setup);
 

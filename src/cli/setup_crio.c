@@ -34,11 +34,7 @@ static int check_owner(const struct setup *setup)
 		status = setup_find_elsewhere(setup, "/etc/crio/crio.conf.d/*", TABLE "/runtime_path", &other);
 	if (status || !other)
 		return status;
-	if (strncmp(other, OWN_FILE, strlen("/etc/crio/crio.conf.d/")) == 0 && strcmp(other, OWN_FILE) > 0)
-		return output_complain("%s has a runtime \"nvidia\" already, and CRI-O reads it last\n    Remove that file, and try again.", other);
-	if (setup->replace)
-		return 0;
-	return output_complain("%s has a runtime \"nvidia\" already\n    To let ours count instead, until --remove, add --replace.", other);
+	return setup_refuse_other(setup, OWN_FILE, other, "CRI-O");
 }
 
 static int edit(struct setup *setup, struct text *text, json_t *edits)

@@ -51,19 +51,10 @@ static int find_other(const struct setup *setup, char **ret)
 static int check_owner(const struct setup *setup)
 {
 	_cleanup_free_ char *other = NULL;
-	const char *name, *ours;
 	int status;
 
 	status = find_other(setup, &other);
-	if (status || !other)
-		return status;
-	name = strrchr(other, '/');
-	ours = strrchr(setup->path, '/');
-	if (ours && name - other == ours - setup->path && strncmp(other, setup->path, (size_t)(name - other)) == 0 && strcmp(name, ours) > 0)
-		return output_complain("%s has a runtime \"nvidia\" already, and Podman reads it last\n    Remove that file, and try again.", other);
-	if (setup->replace)
-		return 0;
-	return output_complain("%s has a runtime \"nvidia\" already\n    To let ours count instead, until --remove, add --replace.", other);
+	return status || !other ? status : setup_refuse_other(setup, setup->path, other, "Podman");
 }
 
 static int edit(struct setup *setup, struct text *text, json_t *edits)

@@ -54,6 +54,25 @@ int setup_find_elsewhere(const struct setup *setup, const char *pattern, const c
 	return status;
 }
 
+/* Whether @other is in the same directory as @own, and sorted behind it. */
+static bool is_read_later(const char *other, const char *own)
+{
+	const char *name = strrchr(other, '/'), *own_name = strrchr(own, '/');
+
+	return name && own_name && name - other == own_name - own && strncmp(other, own, (size_t)(name - other)) == 0 &&
+	       strcmp(name, own_name) > 0;
+}
+
+int setup_refuse_other(const struct setup *setup, const char *own, const char *other, const char *reader)
+{
+	if (is_read_later(other, own))
+		return output_complain("%s has a runtime \"nvidia\" already, and %s reads it last\n    Remove that file, and try again.",
+				       other, reader);
+	if (setup->replace)
+		return 0;
+	return output_complain("%s has a runtime \"nvidia\" already\n    To let ours count instead, until --remove, add --replace.", other);
+}
+
 char *setup_quote_runtime(const struct setup *setup)
 {
 	_cleanup_json_ json_t *string = json_string(setup->runtime);

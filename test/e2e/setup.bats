@@ -667,7 +667,7 @@ assert runtime == {\"default_runtime\": \"nvidia\", \"runtimes\": {\"nvidia\": {
 		setup crio --remove >/dev/null
 		mv /etc/crio/crio.conf /etc/crio/crio.conf.d/99-nvidia.toml
 		refused setup crio --replace
-		grep -q "99-nvidia.toml" message
+		grep -q "99-nvidia.toml.*CRI-O reads it last" message
 		[[ $(ls /etc/crio/crio.conf.d) == 99-nvidia.toml ]]'
 }
 
@@ -703,5 +703,10 @@ assert runtime == {\"default_runtime\": \"nvidia\", \"runtimes\": {\"nvidia\": {
 		[[ -z $(find /run/home -name "*.conf") ]]
 		refused user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime
 		grep -q -- --replace message
-		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime --replace'
+		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime --replace
+		user ctr-gpu setup podman --remove
+		user mkdir -p /run/home/.config/containers/containers.conf.d
+		mv /etc/containers/containers.conf /run/home/.config/containers/containers.conf.d/99-nvidia.conf
+		refused user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime --replace
+		grep -q "99-nvidia.conf.*Podman reads it last" message'
 }
