@@ -3,16 +3,20 @@
 #include "base/libcuda.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/elf_file.h"
 #include "base/json.h"
+#include "base/version.h"
+
+enum { MAJOR_MAX = 999 };
 
 static int parse_version(const char *json, size_t size, int *ret_major, int *ret_minor)
 {
 	_cleanup_json_ json_t *note = NULL;
-	int major, minor, length = 0, r;
-	const char *version;
+	const char *text;
+	struct version version;
+	int r;
 
 	/* The note is padded with NUL characters. */
 	while (size > 0 && json[size - 1] == '\0')
@@ -20,11 +24,12 @@ static int parse_version(const char *json, size_t size, int *ret_major, int *ret
 	r = json_parse(json, size, &note, NULL);
 	if (r < 0)
 		return r;
-	version = json_string_value(json_object_get(note, "CUDA version"));
-	if (!version || sscanf(version, "%3d.%3d%n", &major, &minor, &length) != 2 || version[length] || major <= 0 || minor < 0)
+	text = json_string_value(json_object_get(note, "CUDA version"));
+	if (!text || !version_read(text, strlen(text), &version) || version.count != 2 || version.parts[0] == 0 ||
+	    version.parts[0] > MAJOR_MAX || version.parts[1] > MAJOR_MAX)
 		return -EINVAL;
-	*ret_major = major;
-	*ret_minor = minor;
+	*ret_major = (int)version.parts[0];
+	*ret_minor = (int)version.parts[1];
 	return 0;
 }
 

@@ -332,7 +332,7 @@ int ctr_gpu_request_add_requirement(struct ctr_gpu_request *request, const char 
 
 /**
  * ctr_gpu_request_set_imex_channels() - memory that GPUs of several machines share
- * @channels: numbers of channels, separated by commas; "" for none
+ * @channels: numbers of channels, separated by commas; "all" whose nodes this host has; "none" or ""
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1

@@ -3,10 +3,10 @@
 #include "lib/request.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/version.h"
 #include "lib/ctr-gpu.h"
 #include "lib/requirement.h"
 
@@ -85,10 +85,21 @@ int request_set_devices(struct request *request, const char *devices)
 	return r;
 }
 
+/* The words of device lists mean the same of channels. */
 int request_set_imex_channels(struct request *request, const char *channels)
 {
+	_cleanup_strv_ struct strv list = {0};
+	int r;
+
+	r = strv_split(channels, ",", &list);
+	if (r < 0)
+		return r;
 	strv_clear(&request->imex_channels);
-	return strv_split(channels, ",", &request->imex_channels);
+	if (strv_contains(&list, "all"))
+		return strv_add(&request->imex_channels, "all");
+	if (!strv_contains(&list, "none") && !strv_contains(&list, "void"))
+		request->imex_channels = steal_struct(&list);
+	return 0;
 }
 
 static uint32_t capability_bits(const char *name)
@@ -118,6 +129,10 @@ int request_set_capabilities(struct request *request, const char *capabilities, 
 	r = strv_split(capabilities, ",", &list);
 	if (r < 0)
 		return r;
+	if (strv_contains(&list, "all")) {
+		request->capabilities = CAPABILITY_ALL;
+		return 0;
+	}
 	for (size_t i = 0; i < list.count; i++) {
 		uint32_t bits = capability_bits(list.items[i]);
 
@@ -164,15 +179,23 @@ static bool is_true(const char *value)
 	return false;
 }
 
+static bool read_cuda_version(const char *text, struct version *ret)
+{
+	return version_read(text, strlen(text), ret) && ret->count <= 3;
+}
+
 static int add_version_requirement(struct request *request, const char *cuda_version, struct err *err)
 {
 	_cleanup_free_ char *text = NULL;
-	unsigned major, minor = 0;
+	struct version version;
 	int r;
 
-	if (sscanf(cuda_version, "%4u.%4u", &major, &minor) < 1)
-		return 0;
-	r = str_format(&text, "cuda>=%u.%u", major, minor);
+	if (!read_cuda_version(cuda_version, &version))
+		return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
+			       "CUDA_VERSION: \"%.32s\" is not a version of CUDA, such as 12.4.1\n"
+			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
+			       cuda_version);
+	r = str_format(&text, "cuda>=%u.%u", version.parts[0], version.parts[1]);
 	return r < 0 ? r : request_add_requirement(request, text, err);
 }
 
@@ -270,19 +293,31 @@ static int read_requirements(struct request *request, const char *const *environ
 	return legacy ? add_version_requirement(request, env_get(environment, "CUDA_VERSION"), err) : 0;
 }
 
-/* "all" has never meant anything for IMEX channels. */
 static int read_extras(struct request *request, const char *const *environment)
 {
 	const char *channels = env_get(environment, "NVIDIA_IMEX_CHANNELS"), *switches = env_get(environment, "NVIDIA_NVSWITCH");
 
 	request->nvswitches = switches && streq(switches, "enabled");
-	return channels && !streq(channels, "all") ? request_set_imex_channels(request, channels) : 0;
+	return channels ? request_set_imex_channels(request, channels) : 0;
+}
+
+static bool is_empty(const char *value)
+{
+	return !value || !*value;
 }
 
 /* Images of before NVIDIA_REQUIRE_CUDA say their CUDA version only, and expect every GPU and the whole driver. */
 static bool is_legacy(const char *const *environment)
 {
-	return env_get(environment, "CUDA_VERSION") && !env_get(environment, "NVIDIA_REQUIRE_CUDA");
+	return !is_empty(env_get(environment, "CUDA_VERSION")) && is_empty(env_get(environment, "NVIDIA_REQUIRE_CUDA"));
+}
+
+/* Such an image asks by its version alone; another's variable of that name ("cu118") asks for nothing. */
+static const char *legacy_devices(const char *const *environment)
+{
+	struct version version;
+
+	return is_legacy(environment) && read_cuda_version(env_get(environment, "CUDA_VERSION"), &version) ? "all" : NULL;
 }
 
 int request_read_environment(struct request *request, const char *const *environment, struct err *err)
@@ -290,7 +325,7 @@ int request_read_environment(struct request *request, const char *const *environ
 	const char *devices = env_get(environment, "NVIDIA_VISIBLE_DEVICES");
 	int r;
 
-	r = read_devices(request, !devices && is_legacy(environment) ? "all" : devices, environment);
+	r = read_devices(request, devices ? devices : legacy_devices(environment), environment);
 	if (r < 0 || request->kind == REQUEST_VOID)
 		return r;
 	return request_read_properties(request, environment, err);
@@ -305,7 +340,7 @@ int request_read_properties(struct request *request, const char *const *environm
 	r = read_extras(request, environment);
 	if (r < 0)
 		return r;
-	if (!capabilities || !*capabilities)
+	if (!capabilities)
 		capabilities = legacy ? "all" : "";
 	r = request_set_capabilities(request, capabilities, err);
 	if (r > 0)

@@ -2,14 +2,13 @@
 
 #include "lib/requirement.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/str.h"
+#include "base/version.h"
 
-enum key { KEY_CUDA, KEY_DRIVER, KEY_ARCH, KEY_BRAND };
+enum key { KEY_UNKNOWN, KEY_CUDA, KEY_DRIVER, KEY_ARCH, KEY_BRAND };
 
 static const struct {
 	const char *name;
@@ -23,12 +22,11 @@ static const struct {
 
 enum comparison { EQUAL, NOT_EQUAL, LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL };
 
-/* Two-character operators first, so that "<=" is not read as "<". */
 static const struct {
 	const char *text;
 	enum comparison comparison;
 } operators[] = {
-	{"!=", NOT_EQUAL}, {"<=", LESS_OR_EQUAL}, {">=", GREATER_OR_EQUAL}, {"=", EQUAL}, {"<", LESS}, {">", GREATER},
+	{"=", EQUAL}, {"!=", NOT_EQUAL}, {"<", LESS}, {"<=", LESS_OR_EQUAL}, {">", GREATER}, {">=", GREATER_OR_EQUAL},
 };
 
 struct condition {
@@ -36,72 +34,99 @@ struct condition {
 	enum comparison comparison;
 	const char *value; /* borrowed, up to `length` */
 	size_t length;
+	struct version version; /* the value, unless the key is brand or unknown */
 };
 
-static const char separators[] = " ,";
+/* Alternatives have spaces between them, and their conditions commas. What is empty between two of either does not count. */
+struct requirement_reader {
+	const char *next;
+	const char *text; /* of the condition */
+	size_t length;
+	bool new_alternative;
+};
 
-/* One condition at @text, which ends at a separator or the end. */
-static bool parse_condition(const char *text, size_t length, struct condition *ret)
+static bool requirement_next(struct requirement_reader *reader)
 {
-	size_t i, name = strcspn(text, "!<>=");
+	size_t skipped = strspn(reader->next, " ,");
 
-	if (name >= length)
-		return false;
-	for (i = 0; i < ARRAY_SIZE(keys); i++)
-		if (strlen(keys[i].name) == name && strncmp(keys[i].name, text, name) == 0)
-			break;
-	if (i == ARRAY_SIZE(keys))
-		return false;
-	ret->key = keys[i].key;
-	for (i = 0; i < ARRAY_SIZE(operators); i++)
-		if (str_has_prefix(text + name, operators[i].text))
-			break;
-	if (i == ARRAY_SIZE(operators))
-		return false;
-	ret->comparison = operators[i].comparison;
-	name += strlen(operators[i].text);
-	if (name >= length)
-		return false;
-	ret->value = text + name;
-	ret->length = length - name;
-	return ret->key == KEY_BRAND || (*ret->value >= '0' && *ret->value <= '9');
+	reader->new_alternative = memchr(reader->next, ' ', skipped);
+	reader->text = reader->next + skipped;
+	reader->length = strcspn(reader->text, " ,");
+	reader->next = reader->text + reader->length;
+	return reader->length > 0;
 }
 
+static enum key requirement_find_key(const char *name, size_t length)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (strlen(keys[i].name) == length && strncasecmp(keys[i].name, name, length) == 0)
+			return keys[i].key;
+	return KEY_UNKNOWN;
+}
+
+static bool requirement_find_comparison(const char *text, size_t length, enum comparison *ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(operators); i++) {
+		if (strlen(operators[i].text) != length || strncmp(operators[i].text, text, length) != 0)
+			continue;
+		*ret = operators[i].comparison;
+		return true;
+	}
+	return false;
+}
+
+static bool condition_makes_sense(struct condition *condition)
+{
+	switch (condition->key) {
+	case KEY_UNKNOWN:
+		return true;
+	case KEY_BRAND:
+		return condition->comparison == EQUAL || condition->comparison == NOT_EQUAL;
+	default:
+		return version_read(condition->value, condition->length, &condition->version);
+	}
+}
+
+/* A name, an operator, a value: "cuda>=12.4". */
+static bool condition_parse(const char *text, size_t length, struct condition *ret)
+{
+	static const char operator_characters[] = "!<>=";
+	size_t name = strcspn(text, operator_characters), operator;
+
+	if (name == 0 || name >= length)
+		return false;
+	operator = strspn(text + name, operator_characters);
+	if (name + operator >= length || !requirement_find_comparison(text + name, operator, &ret->comparison))
+		return false;
+	ret->key = requirement_find_key(text, name);
+	ret->value = text + name + operator;
+	ret->length = length - name - operator;
+	return condition_makes_sense(ret);
+}
+
+static int bad_requirement(const char *text, size_t length, struct err *err)
+{
+	return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
+		       "\"%.*s\" is no requirement\nOne looks like cuda>=12.4, driver<470, arch>=7.5 or brand=tesla.\n"
+		       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
+		       (int)(length > 64 ? 64 : length), text);
+}
+
+/* A property that nobody here knows may stand beside others; alone it is more likely to be a slip. */
 int requirement_check_syntax(const char *requirement, struct err *err)
 {
-	const char *next = requirement + strspn(requirement, separators);
+	struct requirement_reader reader = {.next = requirement};
+	bool empty = true, known = false;
 
-	for (; *next; next += strspn(next, separators)) {
-		size_t length = strcspn(next, separators);
+	while (requirement_next(&reader)) {
 		struct condition condition;
 
-		if (!parse_condition(next, length, &condition))
-			return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
-				       "\"%.*s\" is no requirement\nOne looks like cuda>=12.4, driver<470, arch>=7.5 or brand=tesla.",
-				       (int)(length > 64 ? 64 : length), next);
-		next += length;
+		if (!condition_parse(reader.text, reader.length, &condition))
+			return bad_requirement(reader.text, reader.length, err);
+		known |= condition.key != KEY_UNKNOWN;
+		empty = false;
 	}
-	return 0;
-}
-
-/* Dotted numbers, missing parts being 0: "470" equals "470.0". Return: <0, 0, >0. */
-static int compare_versions(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-	const char *a_end = a + a_length, *b_end = b + b_length;
-
-	while (a < a_end || b < b_end) {
-		unsigned long x = 0, y = 0;
-
-		for (; a < a_end && *a >= '0' && *a <= '9'; a++)
-			x = x * 10 + (unsigned long)(*a - '0');
-		for (; b < b_end && *b >= '0' && *b <= '9'; b++)
-			y = y * 10 + (unsigned long)(*b - '0');
-		if (x != y)
-			return x < y ? -1 : 1;
-		a += a < a_end;
-		b += b < b_end;
-	}
-	return 0;
+	return empty || known ? 0 : bad_requirement(requirement, strlen(requirement), err);
 }
 
 static bool holds(enum comparison wanted, int order)
@@ -131,34 +156,48 @@ static bool brand_equals(const struct condition *condition, const char *brand)
 /* An image built with CUDA X.b runs on a driver of CUDA X.a: NVIDIA's minor-version compatibility. */
 static enum requirement_verdict judge_cuda(const struct condition *condition, const struct driver_facts *facts)
 {
-	char have[32];
+	const struct version have = {.parts = {(uint32_t)facts->cuda_major, (uint32_t)facts->cuda_minor}, .count = 2};
 
 	if (facts->cuda_major == 0)
 		return REQUIREMENT_UNKNOWN;
-	(void)snprintf(have, sizeof(have), "%d.%d", facts->cuda_major, facts->cuda_minor);
-	if (holds(condition->comparison, compare_versions(have, strlen(have), condition->value, condition->length)))
+	if (holds(condition->comparison, version_compare(&have, &condition->version)))
 		return REQUIREMENT_MET;
 	if (condition->comparison != GREATER_OR_EQUAL && condition->comparison != GREATER)
 		return REQUIREMENT_UNMET;
-	return strtol(condition->value, NULL, 10) == facts->cuda_major ? REQUIREMENT_MINOR_ONLY : REQUIREMENT_UNMET;
+	return condition->version.parts[0] == have.parts[0] ? REQUIREMENT_MINOR_ONLY : REQUIREMENT_UNMET;
+}
+
+static enum requirement_verdict judge_brand(const struct condition *condition, const char *brand)
+{
+	if (!brand)
+		return REQUIREMENT_UNKNOWN;
+	return brand_equals(condition, brand) == (condition->comparison == EQUAL) ? REQUIREMENT_MET : REQUIREMENT_UNMET;
+}
+
+static enum requirement_verdict judge_version(const struct condition *condition, const char *version)
+{
+	struct version have;
+
+	if (!version || !version_read(version, strlen(version), &have))
+		return REQUIREMENT_UNKNOWN;
+	return holds(condition->comparison, version_compare(&have, &condition->version)) ? REQUIREMENT_MET : REQUIREMENT_UNMET;
 }
 
 static enum requirement_verdict judge_condition(const struct condition *condition, const struct driver_facts *facts)
 {
-	const char *have;
-
-	if (condition->key == KEY_CUDA)
+	switch (condition->key) {
+	case KEY_CUDA:
 		return judge_cuda(condition, facts);
-	have = condition->key == KEY_DRIVER ? facts->driver_version :
-	       condition->key == KEY_ARCH   ? facts->architecture :
-					      facts->brand;
-	if (!have)
-		return REQUIREMENT_UNKNOWN;
-	if (condition->key == KEY_BRAND)
-		return brand_equals(condition, have) == (condition->comparison == EQUAL) ? REQUIREMENT_MET : REQUIREMENT_UNMET;
-	return holds(condition->comparison, compare_versions(have, strlen(have), condition->value, condition->length)) ?
-		       REQUIREMENT_MET :
-		       REQUIREMENT_UNMET;
+	case KEY_DRIVER:
+		return judge_version(condition, facts->driver_version);
+	case KEY_ARCH:
+		return judge_version(condition, facts->architecture);
+	case KEY_BRAND:
+		return judge_brand(condition, facts->brand);
+	case KEY_UNKNOWN:
+		break;
+	}
+	return REQUIREMENT_UNKNOWN;
 }
 
 /*
@@ -168,25 +207,22 @@ static enum requirement_verdict judge_condition(const struct condition *conditio
 enum requirement_verdict requirement_judge(const char *requirement, const struct driver_facts *facts)
 {
 	enum requirement_verdict best = REQUIREMENT_UNMET, all = REQUIREMENT_MET;
-	const char *next = requirement + strspn(requirement, separators);
+	struct requirement_reader reader = {.next = requirement};
+	bool empty = true;
 
-	if (!*next)
-		return REQUIREMENT_MET;
-	while (*next) {
-		size_t length = strcspn(next, separators);
+	while (requirement_next(&reader)) {
 		enum requirement_verdict verdict;
 		struct condition condition;
 
-		if (!parse_condition(next, length, &condition))
+		if (!condition_parse(reader.text, reader.length, &condition))
 			return REQUIREMENT_UNMET;
-		verdict = judge_condition(&condition, facts);
-		all = verdict > all ? verdict : all;
-		next += length;
-		if (*next != ',') {
+		if (reader.new_alternative && !empty) {
 			best = all < best ? all : best;
 			all = REQUIREMENT_MET;
 		}
-		next += strspn(next, separators);
+		verdict = judge_condition(&condition, facts);
+		all = verdict > all ? verdict : all;
+		empty = false;
 	}
-	return best;
+	return all < best ? all : best;
 }

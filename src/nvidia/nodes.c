@@ -135,6 +135,8 @@ static int add_gpu(const struct planning *planning, const struct adapter *adapte
 
 /* ---- what is asked for by name ---- */
 
+#define IMEX_DIRECTORY "/dev/nvidia-caps-imex-channels"
+
 static int add_imex_channel(const struct planning *planning, const char *channel)
 {
 	_cleanup_free_ char *path = NULL;
@@ -142,7 +144,7 @@ static int add_imex_channel(const struct planning *planning, const char *channel
 
 	if (strspn(channel, "0123456789") != strlen(channel) || strlen(channel) > 7)
 		return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE, "an IMEX channel is a number, not \"%.32s\"", channel);
-	if (str_format(&path, "/dev/nvidia-caps-imex-channels/channel%s", channel) < 0)
+	if (str_format(&path, IMEX_DIRECTORY "/channel%s", channel) < 0)
 		return -ENOMEM;
 	r = add_node(planning, path, "nvidia-caps-imex-channels", "memory shared with other machines (IMEX)");
 	if (r == 0 || r == -ENOMEM)
@@ -150,6 +152,44 @@ static int add_imex_channel(const struct planning *planning, const char *channel
 	return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE,
 		       "IMEX channel %s has no node %s\nctr-gpu load --imex-channel=%s makes it, on machines that have the IMEX service.", channel, path,
 		       channel);
+}
+
+static int compare_channels(const struct dirent **a, const struct dirent **b)
+{
+	return strverscmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Those whose nodes an administrator has made. */
+static int add_imex_channels(const struct planning *planning)
+{
+	static const char prefix[] = "channel";
+	struct dirent **entries;
+	int count, found = 0, r = 0;
+
+	count = scandir(IMEX_DIRECTORY, &entries, NULL, compare_channels);
+	for (int i = 0; i < count; i++) {
+		if (r == 0 && str_has_prefix(entries[i]->d_name, prefix)) {
+			r = add_imex_channel(planning, entries[i]->d_name + strlen(prefix));
+			found++;
+		}
+		free(entries[i]);
+	}
+	if (count >= 0)
+		free(entries);
+	if (r == 0 && found == 0)
+		r = planning_warn(planning, "all IMEX channels are asked for, and this machine has none in " IMEX_DIRECTORY);
+	return r;
+}
+
+static int add_imex(const struct planning *planning, const struct strv *channels)
+{
+	int r = 0;
+
+	if (strv_contains(channels, "all"))
+		return add_imex_channels(planning);
+	for (size_t i = 0; i < channels->count && r == 0; i++)
+		r = add_imex_channel(planning, channels->items[i]);
+	return r;
 }
 
 /* The switches that connect the GPUs of one machine, for a fabric manager in a container. */
@@ -193,8 +233,8 @@ int plan_nodes(const struct planning *planning, const struct request *request)
 		r = add_control_nodes(planning);
 	for (size_t i = 0; i < planning->selected_count && r == 0; i++)
 		r = add_gpu(planning, planning->selected[i]);
-	for (size_t i = 0; i < request->imex_channels.count && r == 0; i++)
-		r = add_imex_channel(planning, request->imex_channels.items[i]);
+	if (r == 0)
+		r = add_imex(planning, &request->imex_channels);
 	if (r == 0 && request->nvswitches)
 		r = add_nvswitches(planning);
 	if (r == 0)

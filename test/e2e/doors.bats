@@ -34,24 +34,39 @@ prepare() {
 		>"$bundle/state.json"
 }
 
-# The doors, each in its own words. What a request is made of is in $devices (a list), $capabilities and $requirement.
+# The doors, each in its own words. What a request is made of is in $devices (a list), $capabilities, $requirement and
+# $channels; what only an environment says, in $variables, one a line.
 
 door_configure() {
 	ctr-gpu configure --dry-run --json --device="$devices" --capabilities="$capabilities" \
-		${requirement:+--require="$requirement"} /nowhere
+		${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} /nowhere
 }
 
 door_configure_cdi_name() {
 	ctr-gpu configure --dry-run --json --device="nvidia.com/gpu=${devices//,/,nvidia.com/gpu=}" \
-		--capabilities="$capabilities" ${requirement:+--require="$requirement"} /nowhere
+		--capabilities="$capabilities" ${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} /nowhere
 }
 
 door_list() {
-	ctr-gpu list --json --device="$devices" --capabilities="$capabilities" ${requirement:+--require="$requirement"}
+	ctr-gpu list --json --device="$devices" --capabilities="$capabilities" ${requirement:+--require="$requirement"} \
+		${channels:+--imex-channel="$channels"}
+}
+
+door_list_of_defaults() {
+	ctr-gpu list --json --device="$devices"
+}
+
+# prepare_environment [DEVICE… --] VARIABLE…: as `prepare`, with what the request has besides devices
+prepare_environment() {
+	local more
+
+	mapfile -t more <<<"${variables:-UNUSED=}"
+	prepare "$@" ${capabilities:+NVIDIA_DRIVER_CAPABILITIES="$capabilities"} ${requirement:+NVIDIA_REQUIRE_CUDA="$requirement"} \
+		${channels:+NVIDIA_IMEX_CHANNELS="$channels"} "${more[@]}"
 }
 
 with_environment() {
-	prepare -- "$@" "NVIDIA_DRIVER_CAPABILITIES=$capabilities" ${requirement:+NVIDIA_REQUIRE_CUDA="$requirement"}
+	prepare_environment -- "$@"
 }
 
 door_hook() {
@@ -69,8 +84,7 @@ door_cdi() {
 	local names
 
 	IFS=, read -ra names <<<"$devices"
-	prepare "${names[@]}" -- NVIDIA_VISIBLE_DEVICES=all NVIDIA_VISIBLE_DEVICES=void \
-		"NVIDIA_DRIVER_CAPABILITIES=$capabilities" ${requirement:+NVIDIA_REQUIRE_CUDA="$requirement"}
+	prepare_environment "${names[@]}" -- NVIDIA_VISIBLE_DEVICES=all NVIDIA_VISIBLE_DEVICES=void
 	ctr-gpu-hook --device="${names[0]}" --dry-run createRuntime <"$BATS_TEST_TMPDIR/bundle/state.json"
 }
 
@@ -98,7 +112,7 @@ door_container_cli() {
 		read -ra options <<<"--${capabilities//,/ --}"
 	fi
 	nvidia-container-cli configure --dry-run --no-cgroups --ldconfig=@/sbin/ldconfig --device="$devices" \
-		"${options[@]}" ${requirement:+--require="$requirement"} --pid=1 "$BATS_TEST_TMPDIR/bundle/rootfs"
+		"${options[@]}" ${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} --pid=1 "$BATS_TEST_TMPDIR/bundle/rootfs"
 }
 
 # agree DOOR…: these doors print the plan that the first prints, and that is one
@@ -129,13 +143,14 @@ refuse() {
 	done
 }
 
-all_doors=(configure list hook nvidia_hook runtime nvidia_runtime cdi container_cli)
+environment_doors=(hook nvidia_hook runtime nvidia_runtime)
+all_doors=(configure list "${environment_doors[@]}" cdi container_cli)
 
 # on_host FUNCTION ARGUMENT…: for the request in $devices, $capabilities and $requirement on a host of $profile
 on_host() {
 	# shellcheck disable=SC2046 # names of functions
-	export -f agree refuse prepare with_environment $(compgen -A function door_)
-	export profile devices capabilities requirement BATS_TEST_TMPDIR
+	export -f agree refuse prepare prepare_environment with_environment $(compgen -A function door_)
+	export profile devices capabilities requirement channels variables BATS_TEST_TMPDIR
 	sandbox "$profile" bash -c '"$@"' on_host "$@"
 }
 
@@ -198,6 +213,40 @@ uuid() {
 	on_host refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
 	devices=0 requirement='driver>=9999'
 	on_host refuse E_REQUIREMENT "${all_doors[@]}"
+}
+
+@test "conditions that are written oddly are read alike" {
+	same wsl-nvidia all compute 'cuda>=11,'
+	same wsl-nvidia all compute 'colour=red cuda>=11'
+	same native-four 0 compute ',driver>=500, cuda>=99'
+	local profile=wsl-nvidia devices=all capabilities=compute requirement
+
+	for requirement in 'cuda>=1e1' 'cuda>=11.x' 'brand>tesla' 'cuda>=11 nonsense' 'cuda>=18446744073709551628'; do
+		on_host refuse E_BAD_REQUIREMENT "${all_doors[@]}"
+	done
+}
+
+@test "IMEX channels: some, all, none" {
+	local channels
+
+	for channels in 3 0,3 all none void; do
+		same native-fabric 0
+	done
+	channels=all same native-four 0
+	local profile=native-fabric devices=0 capabilities=compute
+
+	channels=77 on_host refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
+}
+
+@test "images that say no more than their CUDA version" {
+	local profile=native-four devices=all capabilities=all requirement variables
+
+	# The first door has it in so many words.
+	variables=CUDA_VERSION=9.0.176 on_host agree configure "${environment_doors[@]}"
+	capabilities='' variables=$'CUDA_VERSION=9.0.176\nNVIDIA_DRIVER_CAPABILITIES=' on_host agree list_of_defaults "${environment_doors[@]}"
+	for variables in CUDA_VERSION=foo CUDA_VERSION=9..0 CUDA_VERSION=+9 CUDA_VERSION=-9 CUDA_VERSION=9.0.116.50; do
+		on_host refuse E_BAD_REQUIREMENT "${environment_doors[@]}" cdi
+	done
 }
 
 # Of a plan, and of a spec that needs no hook: the nodes, and what is mounted where. For a link a spec has the file once more.

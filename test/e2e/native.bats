@@ -130,6 +130,12 @@ start() {
 	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia0 /dev/nvidia-caps-imex-channels/channel3"
 	plan fabric "$devices" --imex-channel 7
 	expect "IMEX channel 7 has no node"
+	plan fabric '[.devices[].path | select(test("imex"))] | join(" ")' --imex-channel all
+	expect_line "/dev/nvidia-caps-imex-channels/channel0 /dev/nvidia-caps-imex-channels/channel3"
+	plan fabric '[.devices[].path | select(test("imex"))] | length' --imex-channel none
+	expect_line 0
+	plan four '.warnings[]' --imex-channel all
+	expect "this machine has none in /dev/nvidia-caps-imex-channels"
 }
 
 @test "a part's own UUID, which only NVML knows, selects it" {

@@ -24,7 +24,14 @@ static void devices_of_the_environment(void **state)
 		{ENV("NVIDIA_VISIBLE_DEVICESX=all"), REQUEST_VOID, 0},
 		{ENV("CUDA_VERSION=11.2"), REQUEST_ALL, 0},
 		{ENV("CUDA_VERSION=11.2", "NVIDIA_REQUIRE_CUDA=cuda>=11.2"), REQUEST_VOID, 0},
+		{ENV("CUDA_VERSION=11.2", "NVIDIA_REQUIRE_CUDA="), REQUEST_ALL, 0},
 		{ENV("CUDA_VERSION=11.2", "NVIDIA_VISIBLE_DEVICES=none"), REQUEST_NONE, 0},
+		{ENV("CUDA_VERSION=12.2.0-1"), REQUEST_ALL, 0},
+		/* Somebody else's variable of that name asks for nothing. */
+		{ENV("CUDA_VERSION="), REQUEST_VOID, 0},
+		{ENV("CUDA_VERSION=cu118"), REQUEST_VOID, 0},
+		{ENV("CUDA_VERSION=9.0.116.50"), REQUEST_VOID, 0},
+		{ENV("CUDA_VERSION=-9"), REQUEST_VOID, 0},
 	};
 
 	(void)state;
@@ -96,6 +103,9 @@ static void capabilities_of_the_environment(void **state)
 		{" video , ngx", CAPABILITY_VIDEO | CAPABILITY_NGX},
 		{"all", CAPABILITY_ALL},
 		{"compute,utility,all", CAPABILITY_ALL},
+		{"all,foo", CAPABILITY_ALL},
+		{"foo, all", CAPABILITY_ALL},
+		{" , ", CAPABILITY_UTILITY | CAPABILITY_COMPUTE},
 	};
 
 	(void)state;
@@ -108,17 +118,87 @@ static void capabilities_of_the_environment(void **state)
 	}
 }
 
-static void legacy_image_gets_the_whole_driver(void **state)
+static void images_that_say_their_version_only(void **state)
 {
-	struct request request = {0};
-	struct err err = {0};
+	static const struct {
+		const char *version, *requirement;
+	} cases[] = {
+		{"CUDA_VERSION=9.0.176", "cuda>=9.0"},
+		{"CUDA_VERSION=8", "cuda>=8.0"},
+		{"CUDA_VERSION=v11.6", "cuda>=11.6"},
+		{"CUDA_VERSION=12.2.0-1", "cuda>=12.2"},
+		{"CUDA_VERSION=4294967295.4294967295", "cuda>=4294967295.4294967295"},
+	};
 
 	(void)state;
-	assert_int_equal(request_read_environment(&request, ENV("CUDA_VERSION=9.0.176"), &err), 0);
-	assert_int_equal(request.capabilities, CAPABILITY_ALL);
-	assert_int_equal(request.requirements.count, 1);
-	assert_string_equal(request.requirements.items[0], "cuda>=9.0");
-	request_clear(&request);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct request request = {0};
+		struct err err = {0};
+
+		assert_int_equal(request_read_environment(&request, ENV(cases[i].version), &err), 0);
+		assert_int_equal(request.capabilities, CAPABILITY_ALL);
+		assert_int_equal(request.requirements.count, 1);
+		assert_string_equal(request.requirements.items[0], cases[i].requirement);
+		request_clear(&request);
+		/* Nothing is something else than no word. */
+		assert_int_equal(request_read_environment(&request, ENV(cases[i].version, "NVIDIA_DRIVER_CAPABILITIES="), &err), 0);
+		assert_int_equal(request.kind, REQUEST_ALL);
+		assert_int_equal(request.capabilities, CAPABILITY_UTILITY | CAPABILITY_COMPUTE);
+		request_clear(&request);
+	}
+}
+
+static void versions_that_are_none_are_named(void **state)
+{
+	static const char *const cases[] = {
+		"CUDA_VERSION=foo",
+		"CUDA_VERSION=9..0",
+		"CUDA_VERSION=+9",
+		"CUDA_VERSION=-9",
+		"CUDA_VERSION=9.",
+		"CUDA_VERSION=9.0.116.50",
+		"CUDA_VERSION=9.0.116foo",
+		"CUDA_VERSION=9.4294967296",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct request request = {0};
+		struct err err = {0};
+
+		if (request_read_environment(&request, ENV(cases[i], "NVIDIA_VISIBLE_DEVICES=all"), &err) != CTR_GPU_E_BAD_REQUIREMENT ||
+		    !str_has_prefix(err.text, "CUDA_VERSION: "))
+			fail_msg("%s: %s", cases[i], err.text);
+		request_clear(&request);
+		assert_int_equal(request_read_environment(
+					 &request, ENV(cases[i], "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DISABLE_REQUIRE=1"), &err),
+				 0);
+		assert_int_equal(request.kind, REQUEST_ALL);
+		request_clear(&request);
+	}
+}
+
+static void imex_channels(void **state)
+{
+	static const struct {
+		const char *value;
+		size_t count;
+		const char *first;
+	} cases[] = {
+		{"0,2047", 2, "0"}, {" 3 ,", 1, "3"}, {"all", 1, "all"},       {"0,all", 1, "all"},
+		{"none", 0, NULL},  {"void", 0, NULL}, {"", 0, NULL},          {"0,none", 0, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct request request = {0};
+
+		assert_int_equal(request_set_imex_channels(&request, "7"), 0);
+		assert_int_equal(request_set_imex_channels(&request, cases[i].value), 0);
+		if (request.imex_channels.count != cases[i].count || (cases[i].first && !streq(request.imex_channels.items[0], cases[i].first)))
+			fail_msg("\"%s\": %zu", cases[i].value, request.imex_channels.count);
+		request_clear(&request);
+	}
 }
 
 static void unknown_capability_is_named(void **state)
@@ -223,7 +303,9 @@ int main(void)
 		cmocka_unit_test(devices_of_the_environment),
 		cmocka_unit_test(resources_of_a_swarm),
 		cmocka_unit_test(capabilities_of_the_environment),
-		cmocka_unit_test(legacy_image_gets_the_whole_driver),
+		cmocka_unit_test(images_that_say_their_version_only),
+		cmocka_unit_test(versions_that_are_none_are_named),
+		cmocka_unit_test(imex_channels),
 		cmocka_unit_test(unknown_capability_is_named),
 		cmocka_unit_test(requirements_of_the_environment),
 		cmocka_unit_test(names_of_cdi_mean_the_same),

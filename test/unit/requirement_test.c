@@ -39,6 +39,23 @@ static void verdicts(void **state)
 		{"cuda>=13.0 brand=tesla,driver>=470", REQUIREMENT_UNMET},
 		{"cuda>=13.0 brand=geforce,driver>=470", REQUIREMENT_MET},
 		{"  brand=tesla   cuda>=12.4 ", REQUIREMENT_MET},
+		/* What is empty between separators does not count, and a space separates alternatives behind a comma, too. */
+		{"cuda>=12,", REQUIREMENT_MET},
+		{",cuda>=12", REQUIREMENT_MET},
+		{"cuda>=12,,driver>=570", REQUIREMENT_MET},
+		{"cuda>=13, cuda>=12", REQUIREMENT_MET},
+		{"cuda>=12 ,brand=tesla", REQUIREMENT_MET},
+		{",", REQUIREMENT_MET},
+		{"CUDA>=12,Brand!=tesla", REQUIREMENT_MET},
+		{"cuda>=v12.8", REQUIREMENT_MET},
+		{"driver>=570.86.10.0", REQUIREMENT_MET},
+		{"cuda>=4294967295", REQUIREMENT_UNMET},
+		/* No host tells of a property that nobody knows. */
+		{"cuda>=12 colour=red", REQUIREMENT_MET},
+		{"colour=red cuda>=12", REQUIREMENT_MET},
+		{"cuda>=12,colour=red", REQUIREMENT_UNKNOWN},
+		{"cuda>=13,colour=red", REQUIREMENT_UNMET},
+		{"cuda>=13 colour=red", REQUIREMENT_UNKNOWN},
 	};
 
 	(void)state;
@@ -65,7 +82,34 @@ static void what_is_not_told_is_unknown(void **state)
 static void bad_syntax_is_refused(void **state)
 {
 	static const char *const bad[] = {
-		"cuda", "cuda>=", "cuda>=x", "gpu>=1", "=12", "cuda=>12", "cuda>=12 nonsense", "cuda>=12,,driver", "brand=",
+		"cuda",
+		"cuda>=",
+		"cuda>=x",
+		"cuda>=1e1",
+		"cuda>=11.x",
+		"cuda>=11..4",
+		"cuda>=11.",
+		"cuda>=-11",
+		"cuda>=+11",
+		"cuda>=0x11",
+		"cuda>=4294967296",
+		"cuda>=18446744073709551628",
+		"cuda=>12",
+		"cuda==12",
+		"cuda!12",
+		"cuda<>12",
+		"cuda=",
+		"cuda>=12 nonsense",
+		"cuda>=12,,driver",
+		"driver>=470.x cuda>=11",
+		"arch>=sm_80",
+		"brand=",
+		"brand>tesla",
+		"brand<=tesla",
+		"=12",
+		">=12",
+		"gpu>=1",
+		"colour=red,size=big",
 	};
 
 	(void)state;
