@@ -262,10 +262,11 @@ completions = $(addprefix $(bashcompdir)/,ctr-gpu ctr-gpu-hook) $(zshcompdir)/_c
 unitdir = $(prefix)/lib/systemd/system
 udevdir = $(prefix)/lib/udev/rules.d
 openrcdir = $(prefix)/share/ctr-gpu/openrc
+unregister = $(prefix)/share/ctr-gpu/unregister
 refresh_files = $(unitdir)/ctr-gpu-refresh.service $(unitdir)/ctr-gpu-refresh.path $(udevdir)/61-ctr-gpu.rules $(openrcdir)/ctr-gpu-refresh
 installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libexecdir)/ctr-gpu/ctr-gpu-driverd \
 	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
-	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json $(refresh_files) $(completions) \
+	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json $(unregister) $(refresh_files) $(completions) \
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
 	$(foreach link,$(man_links),$(mandir)/man3/$(firstword $(subst :, ,$(link))))
 
@@ -292,6 +293,7 @@ install: all sbom
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.pc $(DESTDIR)$(libdir)/pkgconfig
 	$(INSTALL) -m 644 src/lib/ctr-gpu.h src/base/ctr-gpu-error.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.json $(DESTDIR)$(hooksdir)
+	$(INSTALL) -m 755 pkg/unregister $(DESTDIR)$(unregister)
 	$(INSTALL) -m 644 $(O)/ctr-gpu.cdx.json $(DESTDIR)$(docdir)
 	$(INSTALL) -m 644 completions/ctr-gpu.bash $(DESTDIR)$(bashcompdir)/ctr-gpu
 	ln -sf ctr-gpu $(DESTDIR)$(bashcompdir)/ctr-gpu-hook
@@ -303,7 +305,9 @@ install: all sbom
 	$(foreach page,$(man_pages),$(INSTALL) -m 644 man/$(page) $(DESTDIR)$(mandir)/man$(call man_section,$(page))/$(page) &&) true
 	$(foreach link,$(man_links),ln -sf $(lastword $(subst :, ,$(link))) $(DESTDIR)$(mandir)/man3/$(firstword $(subst :, ,$(link))) &&) true
 
+# Nothing that was installed for somebody else to pack is anybody's to run.
 uninstall:
+	$(if $(DESTDIR),,test ! -x $(unregister) || $(unregister))
 	rm -f $(addprefix $(DESTDIR),$(installed))
 	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
 

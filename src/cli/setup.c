@@ -5,6 +5,7 @@
 #include "cli/setup.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -73,12 +74,13 @@ char *setup_user_file(const char *name)
 
 static void take_engine(struct setup *setup, const char *name, const struct argp_state *state)
 {
-	if (setup->engine)
+	if (setup->engine || setup->all)
 		argp_error(state, "'%s' is one argument too many", name);
 	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++)
 		if (strcmp(engines[i]->name, name) == 0)
 			setup->engine = engines[i];
-	if (!setup->engine)
+	setup->all |= strcmp(name, "all") == 0;
+	if (!setup->engine && !setup->all)
 		argp_error(state, "ENGINE is docker, podman, containerd or crio, not '%s'", name);
 }
 
@@ -119,8 +121,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		take_engine(setup, argument, state);
 		return 0;
 	case ARGP_KEY_END:
-		if (!setup->engine)
+		if (!setup->engine && !setup->all)
 			argp_error(state, "ENGINE is missing: docker, podman, containerd or crio");
+		if (setup->all && (!setup->remove || setup->config))
+			argp_error(state, "'all' goes with --remove, and without --engine-config");
 		if (setup->remove && (setup->set_default || setup->replace))
 			argp_error(state, "--remove undoes --set-as-default and --replace; it does not go with them");
 		return 0;
@@ -140,7 +144,8 @@ char *setup_find_program(const char *name)
 {
 	_cleanup_free_ char *self = realpath("/proc/self/exe", NULL);
 
-	return self ? text_format("%.*s/%s", (int)(strrchr(self, '/') - self), self, name) : NULL;
+	/* Packages are removed from trees, too, in which /proc is not mounted. */
+	return text_format("%.*s/%s", self ? (int)(strrchr(self, '/') - self) : INT_MAX, self ? self : "/usr/bin", name);
 }
 
 int setup_find_daemon(struct setup *setup, const char *name, uid_t uid, bool (*wanted)(const struct daemon *daemon))
@@ -182,7 +187,7 @@ static void note_restart(struct setup *setup, const json_t *edits)
 
 	json_array_foreach (edits, i, edit)
 		setup->needs_restart |= !setup->engine->restarts_for ||
-					setup->engine->restarts_for(json_string_value(json_object_get(edit, "leaf")));
+					setup->engine->restarts_for(json_string_value(json_object_get(edit, "leaf")), setup->remove);
 }
 
 static int undo_edits(struct setup *setup, struct change *change)
@@ -198,7 +203,7 @@ static int undo_edits(struct setup *setup, struct change *change)
 					       change->journal.file.path, change->file.path);
 		if (r < 0)
 			return no_memory();
-		if (r > 0)
+		if (r > 0 && !setup->all)
 			setup_say(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays", change->file.path);
 	}
 	return 0;
@@ -213,7 +218,10 @@ static int decide_removal(struct setup *setup, struct change *change)
 {
 	int status;
 
-	status = change->entry ? undo_edits(setup, change) : setup->engine->forget(&change->to) < 0 ? no_memory() : 0;
+	status = change->entry ? undo_edits(setup, change) : 0;
+	/* What somebody has changed since may stay while our programs do. */
+	if (!status && (!change->entry || setup->all) && setup->engine->forget(&change->to) < 0)
+		return no_memory();
 	if (status)
 		return status;
 	change->gone = change->file.exists && json_is_true(json_object_get(change->entry, "created")) && is_blank(&change->to);
@@ -256,9 +264,12 @@ static int write_noted(struct change *change, json_t *entry)
 
 static int write_removal(struct setup *setup, struct change *change)
 {
-	int status;
+	int status = 0;
 
-	status = change->gone ? config_file_unlink(&change->file) : config_file_write(&change->file, &change->to, 0644);
+	if (setup->all && setup->engine->release)
+		status = setup->engine->release(setup, &change->file, &change->to);
+	if (!status)
+		status = change->gone ? config_file_unlink(&change->file) : config_file_write(&change->file, &change->to, 0644);
 	if (status)
 		return status;
 	if (change->gone)
@@ -364,9 +375,20 @@ static int do_file(struct setup *setup, struct change *change)
 	return 0;
 }
 
-static int run(struct setup *setup)
+static int do_engine_file(struct setup *setup)
 {
 	struct change change = {.journal = {.lock = -1}};
+	int status;
+
+	status = do_file(setup, &change);
+	config_file_close(&change.file);
+	journal_close(&change.journal);
+	text_clear(&change.to);
+	return status;
+}
+
+static int run(struct setup *setup)
+{
 	int status;
 
 	if (setup->rootless && geteuid() == 0)
@@ -374,12 +396,73 @@ static int run(struct setup *setup)
 	status = find_runtime(setup);
 	if (!status)
 		status = setup->engine->look(setup);
+	return status ? status : do_engine_file(setup);
+}
+
+static void setup_close(struct setup *setup)
+{
+	daemon_close(&setup->daemon);
+	free(setup->runtime);
+	free(setup->version);
+	free(setup->path);
+}
+#define _cleanup_setup_ __attribute__((cleanup(setup_close)))
+
+/* ---- every engine ---- */
+
+/* Whether a file that nobody remembers has our runtime in it; others' files are not even read as what they are. */
+static bool names_us(const char *path)
+{
+	__attribute__((cleanup(config_file_close))) struct config_file file = {0};
+	static const char name[] = "ctr-gpu-runtime";
+
+	return access(path, R_OK) == 0 && config_file_read(path, &file) == 0 && file.text.size &&
+	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
+}
+
+/* @path: of a file of the journal; NULL: the one that the engine usually reads. */
+static int remove_one(const struct setup *all, const struct setup_engine *engine, const char *path)
+{
+	_cleanup_setup_ struct setup setup = *all;
+	int status;
+
+	setup.engine = engine;
+	setup.rootless = geteuid() != 0;
+	status = find_runtime(&setup);
 	if (!status)
-		status = do_file(setup, &change);
-	config_file_close(&change.file);
-	journal_close(&change.journal);
-	text_clear(&change.to);
-	return status;
+		status = engine->look(&setup);
+	if (status || (!path && !names_us(setup.path)))
+		return status;
+	if (path) {
+		free(setup.path);
+		setup.path = strdup(path);
+	}
+	return setup.path ? do_engine_file(&setup) : no_memory();
+}
+
+/* One that cannot be undone does not keep the others. */
+static int remove_every(struct setup *setup)
+{
+	_cleanup_journal_ struct journal journal = {.lock = -1};
+	const char *path;
+	json_t *entry;
+	int status, worst;
+
+	worst = journal_open(&journal, geteuid() != 0, false);
+	if (worst)
+		return worst;
+	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
+		json_object_foreach (journal.entries, path, entry) {
+			const char *engine = json_string_value(json_object_get(entry, "engine"));
+
+			status = engine && strcmp(engine, engines[i]->name) == 0 ? remove_one(setup, engines[i], path) : 0;
+			worst = status ? status : worst;
+		}
+		/* CRI-O is root's alone. */
+		status = engines[i] == &setup_crio && geteuid() != 0 ? 0 : remove_one(setup, engines[i], NULL);
+		worst = status ? status : worst;
+	}
+	return worst;
 }
 
 int verb_setup(struct globals *globals, int argc, char **argv)
@@ -388,14 +471,8 @@ int verb_setup(struct globals *globals, int argc, char **argv)
 		.options = options, .parser = parse, .args_doc = "ENGINE", .children = globals_children,
 		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give containers the GPUs.",
 	};
-	struct setup setup = {.globals = globals, .daemon = DAEMON_NONE};
-	int status;
+	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE};
 
 	globals_parse_verb(globals, &argp, argc, argv, &setup);
-	status = run(&setup);
-	daemon_close(&setup.daemon);
-	free(setup.runtime);
-	free(setup.version);
-	free(setup.path);
-	return status;
+	return setup.all ? remove_every(&setup) : run(&setup);
 }

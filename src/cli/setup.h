@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "cli/config_file.h"
 #include "cli/globals.h"
 #include "cli/text.h"
 #include "engine/daemon.h"
@@ -22,6 +23,8 @@ struct setup {
 	char *runtime;       /* ctr-gpu-runtime, an absolute path */
 	const char *runtime_given;
 	bool dry_run, remove, replace, set_default, rootless;
+	bool all;             /* each engine that was set up, since ctr-gpu itself is to go */
+	bool released;        /* the daemon has let go of it already */
 	struct daemon daemon; /* the one that this is for, if it runs */
 	char *version;        /* of the daemon; NULL: not known */
 	char *path;           /* of the file to change */
@@ -37,10 +40,12 @@ struct setup_engine {
 	int (*undo)(struct text *text, const json_t *edit);
 	/* Puts in what is missing, and says in the journal what it did. */
 	int (*edit)(struct setup *setup, struct text *text, json_t *edits);
-	/* Whether its daemon notices what is at this path of the file only when it starts; NULL: always so. */
-	bool (*restarts_for)(const char *leaf);
-	/* Takes out what is recognizably ours although nobody remembers how it came in. */
+	/* Whether its daemon notices what is put at this path of the file, or removed from it, only when it starts; NULL: always so. */
+	bool (*restarts_for)(const char *leaf, bool remove);
+	/* Takes out what is recognizably ours although nobody remembers how it came in, and a default that would name nothing then. */
 	int (*forget)(struct text *text);
+	/* Before @file becomes @to and our programs go: makes the daemon work without them, and says so in setup->released. May be NULL. */
+	int (*release)(struct setup *setup, struct config_file *file, const struct text *to);
 	/* Says what else is needed, and what makes the daemon notice. @changed: that is, if there is something to notice. */
 	void (*advise)(struct setup *setup, bool changed);
 };

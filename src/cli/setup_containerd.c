@@ -240,19 +240,29 @@ static int edit(struct setup *setup, struct text *text, json_t *edits)
 	return status ? status : edit_layout(setup, &toml, &layout, empty);
 }
 
+static int forget_section(struct text *text, const char *section)
+{
+	_cleanup_free_ char *table = join(section, "containerd/runtimes/nvidia"), *path = join(table, "options/BinaryName"), *binary = NULL;
+	_cleanup_free_ char *chosen = join(section, "containerd/default_runtime_name"), *name = NULL;
+	int r = 0;
+
+	if (!path || !chosen)
+		return -ENOMEM;
+	if (toml_text_get_string(text, path, &binary) == 0 && strstr(binary, "/ctr-gpu-runtime"))
+		r = toml_text_remove_tables(text, table);
+	/* The CRI plugin does not start with the name of a runtime that there is not. */
+	if (r == 0 && !toml_text_mentions(text, table) && toml_text_get_string(text, chosen, &name) == 0 && strcmp(name, "nvidia") == 0)
+		r = toml_text_remove_tables(text, chosen);
+	return r;
+}
+
 static int forget(struct text *text)
 {
 	int r;
 
 	r = toml_text_forget(text);
-	for (size_t i = 1; i < sizeof(sections) / sizeof(sections[0]) && r == 0; i++) {
-		_cleanup_free_ char *table = join(sections[i], "containerd/runtimes/nvidia"), *path = join(table, "options/BinaryName"), *binary = NULL;
-
-		if (!path)
-			return -ENOMEM;
-		if (toml_text_get_string(text, path, &binary) == 0 && strstr(binary, "/ctr-gpu-runtime"))
-			r = toml_text_remove_tables(text, table);
-	}
+	for (size_t i = 1; i < sizeof(sections) / sizeof(sections[0]) && r == 0; i++)
+		r = forget_section(text, sections[i]);
 	return r;
 }
 

@@ -6,6 +6,8 @@
  */
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +23,11 @@
 #define RUNTIME "runtimes/nvidia"
 #define CDI "features/cdi"
 #define DEFAULT "default-runtime"
+
+enum {
+	RELOAD_TRIES = 50,
+	RELOAD_WAIT_MS = 100,
+};
 
 /* What --gpus works by: the hook since Docker 19.03, the other before it since 29.2. */
 static const char *const compat_names[] = {"nvidia-container-runtime-hook", "nvidia-cdi-hook"};
@@ -207,6 +214,26 @@ static int edit(struct setup *setup, struct text *text, json_t *edits)
 	return status;
 }
 
+static bool names_default(const struct text *text)
+{
+	_cleanup_json_ json_t *name = NULL;
+
+	return json_text_get(text, DEFAULT, &name) == 0;
+}
+
+static bool is_default(const struct text *text)
+{
+	_cleanup_json_ json_t *name = NULL;
+
+	return json_text_get(text, DEFAULT, &name) == 0 && json_is_string(name) && strcmp(json_string_value(name), "nvidia") == 0;
+}
+
+/* dockerd does not start with the name of a runtime that there is not. */
+static int forget_default(struct text *text)
+{
+	return is_default(text) ? json_text_remove(text, DEFAULT) : 0;
+}
+
 static int forget(struct text *text)
 {
 	_cleanup_json_ json_t *there = NULL;
@@ -214,17 +241,60 @@ static int forget(struct text *text)
 	int r;
 
 	r = json_text_get(text, RUNTIME, &there);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
 	path = json_string_value(json_object_get(there, "path"));
-	if (!path || !strstr(path, "/ctr-gpu-runtime"))
-		return 0;
-	return json_text_remove(text, RUNTIME);
+	if (path && strstr(path, "/ctr-gpu-runtime")) {
+		json_decref(there);
+		there = NULL;
+		r = json_text_remove(text, RUNTIME);
+	}
+	return r == -ENOMEM || there ? r : forget_default(text);
 }
 
-static bool restarts_for(const char *leaf)
+/* dockerd keeps a default runtime that its file names no more, until it starts (moby daemon/reload.go). */
+static bool restarts_for(const char *leaf, bool remove)
 {
-	return leaf && strcmp(leaf, CDI) == 0;
+	return leaf && (strcmp(leaf, CDI) == 0 || (remove && strcmp(leaf, DEFAULT) == 0));
+}
+
+/* Whether the daemon says that this is its default runtime. */
+static bool runs_by(const struct setup *setup, const char *runtime)
+{
+	_cleanup_json_ json_t *info = ask(setup, "/info");
+	const char *now = json_string_value(json_object_get(info, "DefaultRuntime"));
+
+	return now && strcmp(now, runtime) == 0;
+}
+
+static void reload(const struct setup *setup)
+{
+	(void)kill(setup->daemon.pid, SIGHUP);
+	for (int i = 0; i < RELOAD_TRIES && runs_by(setup, "nvidia"); i++)
+		(void)poll(NULL, 0, RELOAD_WAIT_MS);
+}
+
+/* It does take a default that the file has, so it gets to read runc there before the file becomes what it is to be. */
+static int release(struct setup *setup, struct config_file *file, const struct text *to)
+{
+	_cleanup_json_ json_t *journal = json_array(), *runc = json_string("runc");
+	_cleanup_text_ struct text meanwhile = {0};
+	_cleanup_free_ char *path = strdup(file->path);
+	int status;
+
+	if (!is_default(&file->text) || !runs_by(setup, "nvidia"))
+		return 0;
+	if (!journal || !runc || !path || text_set(&meanwhile, to->data, to->size) < 0)
+		return no_memory();
+	if (!names_default(to) && json_text_put(&meanwhile, DEFAULT, runc, journal) < 0)
+		return no_memory();
+	status = config_file_write(file, &meanwhile, 0644);
+	if (status)
+		return status;
+	reload(setup);
+	config_file_close(file);
+	setup->released = !runs_by(setup, "nvidia");
+	if (setup->released)
+		setup_say(setup, "the daemon that runs uses its other runtime by default again; containers made before have to be made anew");
+	return config_file_read(path, file);
 }
 
 /* ---- what else there is to do ---- */
@@ -305,6 +375,8 @@ static void advise(struct setup *setup, bool changed)
 	bool restart = setup->needs_restart;
 	_cleanup_free_ char *command = NULL;
 
+	if (setup->released)
+		return;
 	if (!setup->daemon.pid) {
 		advise_absent(setup);
 		return;
@@ -326,6 +398,7 @@ const struct setup_engine setup_docker = {
 	.undo = json_text_undo,
 	.edit = edit,
 	.forget = forget,
+	.release = release,
 	.restarts_for = restarts_for,
 	.advise = advise,
 };

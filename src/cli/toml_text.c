@@ -392,9 +392,7 @@ int toml_text_remove_tables(struct text *text, const char *path)
 		const struct toml_entry *entry = &toml.entries[i];
 		const char *table = entry->path;
 
-		if (entry->kind == TOML_KEY && (entry->inside || !is_below(table, path)))
-			continue;
-		if (entry->kind == TOML_TABLE && strcmp(table, path) != 0 && !is_below(table, path))
+		if ((entry->kind == TOML_KEY && entry->inside) || (strcmp(table, path) != 0 && !is_below(table, path)))
 			continue;
 		r = text_splice(text, entry->line, entry->line_end - entry->line, NULL, 0);
 	}

@@ -66,5 +66,5 @@ int toml_text_undo(struct text *text, const json_t *edit);
 /** Takes out what is between the marked lines, whoever put it there. Return: 0 or -ENOMEM. */
 int toml_text_forget(struct text *text);
 
-/** Takes out the tables at and below a path, but no comments. Return: 0; -EINVAL; -ENOMEM. */
+/** Takes out the key or the tables at a path, and what is below it, but no comments. Return: 0; -EINVAL; -ENOMEM. */
 int toml_text_remove_tables(struct text *text, const char *path);

@@ -117,6 +117,7 @@ nvidia_package() {
 		usr/share/bash-completion/completions/ctr-gpu-hook
 		usr/share/containers/oci/hooks.d/ctr-gpu.json
 		usr/share/ctr-gpu/openrc/ctr-gpu-refresh
+		usr/share/ctr-gpu/unregister
 		usr/share/fish/vendor_completions.d/ctr-gpu-hook.fish
 		usr/share/fish/vendor_completions.d/ctr-gpu.fish
 		usr/share/lintian/overrides/ctr-gpu

@@ -102,9 +102,13 @@ empty_root() {
 
 	mkdir -p "$root/sbin" "$root/etc"
 	cp -L /sbin/ldconfig "$root/sbin/ldconfig"
-	mkdir -p "$root/bin" "$root/etc/cdi"
+	mkdir -p "$root/bin" "$root/etc/cdi" "$root/proc"
 	cp -L "$(command -v busybox)" "$root/bin/sh"
-	ln -s sh "$root/bin/rm"
+	for name in rm cat dirname id mv sed mkdir; do ln -s sh "$root/bin/$name"; done
+	# What the package's command needs of the distribution.
+	ldd "$CTR_GPU_BUILD/bin/ctr-gpu" | grep -v libctr-gpu | grep -o '/[^ ]*' | while read -r file; do
+		install -D "$file" "$root$file"
+	done
 	touch "$root/etc/cdi/ctr-gpu-nvidia.json" "$root/etc/cdi/mine.json"
 	in_root "$root" --initdb
 	distribution distribution "$(for package in "$BATS_FILE_TMPDIR"/rpm/RPMS/*/*.rpm; do
@@ -151,12 +155,22 @@ distribution() {
 	[[ -z $output ]]
 	run bash -c 'cd "$1" && find usr ! -type d | while read -r file; do rpm --root "$1" -qf "/$file" >/dev/null || echo "nobody owns $file"; done' - "$root"
 	[[ -z $output ]] || { echo "$output"; return 1; }
+	# An engine is set up; one that cannot be undone keeps the package.
+	echo '{"debug": true}' >"$root/etc/docker.json"
+	touch "$root/etc/passwd"
+	chroot "$root" /usr/bin/ctr-gpu setup docker --set-as-default --engine-config=/etc/docker.json
+	sed -i 's/}$//' "$root/etc/docker.json"
+	run in_root "$root" --erase --nodeps ctr-gpu
+	expect "ctr-gpu is not removed"
+	[[ -x $root/usr/bin/ctr-gpu ]]
+	echo '}' >>"$root/etc/docker.json"
 	# Erased, only what was there before is left.
 	in_root "$root" --erase ctr-gpu "$(library_package)" ctr-gpu-devel ctr-gpu-static ctr-gpu-nvidia-compat ctr-gpu-debuginfo
 	run find "$root/usr" -name '*ctr-gpu*' -o -name 'nvidia*'
 	expect_not "ctr-gpu"
 	expect_not "nvidia"
-	[[ $(ls "$root/etc/cdi") == mine.json ]]
+	[[ $(ls "$root/etc/cdi") == mine.json && ! -e $root/var/lib/ctr-gpu ]]
+	[[ $(jq -c . "$root/etc/docker.json") == '{"debug":true}' ]]
 }
 
 @test "a package of NVIDIA's name conflicts" {

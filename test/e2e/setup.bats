@@ -177,6 +177,41 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ $(jq -c .runtimes daemon.json) != *nvidia* && $(jq .debug daemon.json) == true ]]'
 }
 
+@test "--remove all: each engine and each file is as it was, a default that would name nothing goes, others' files are not even read" {
+	in_machine '
+		mkdir -p /etc/docker /etc/containerd other
+		echo "{\"debug\": true}" | tee /etc/docker/daemon.json other/daemon.json >before.json
+		printf "version = 2\n" | tee /etc/containerd/config.toml >before.toml
+		for engine in docker podman containerd crio; do setup $engine --set-as-default >/dev/null; done
+		setup docker --engine-config=other/daemon.json >/dev/null
+		setup --remove all --dry-run | grep -q "^-.*ctr-gpu-runtime"
+		setup --remove all
+		cmp before.json /etc/docker/daemon.json && cmp before.json other/daemon.json && cmp before.toml /etc/containerd/config.toml
+		[[ ! -e /etc/containers && ! -e /etc/crio && ! -e /var/lib/ctr-gpu && ! -e /etc/cdi ]]
+		# Changed since, named as the default by hand, and forgotten by the journal.
+		for lost in "" yes; do
+			setup docker >/dev/null && setup containerd >/dev/null
+			jq ".runtimes.nvidia.runtimeArgs = [\"--debug\"] | .[\"default-runtime\"] = \"nvidia\"" /etc/docker/daemon.json >new && cat new >/etc/docker/daemon.json
+			printf "[plugins.\"io.containerd.grpc.v1.cri\".containerd]\ndefault_runtime_name = \"nvidia\"\n" >>/etc/containerd/config.toml
+			[[ -z $lost ]] || rm -r /var/lib/ctr-gpu
+			setup --remove all >/dev/null
+			[[ $(jq -c "[.debug, .[\"default-runtime\"], .runtimes.nvidia]" /etc/docker/daemon.json) == "[true,null,null]" ]]
+			if grep nvidia /etc/containerd/config.toml; then exit 1; fi
+			cp before.json /etc/docker/daemon.json && cp before.toml /etc/containerd/config.toml
+		done
+		# One that is not valid stops nothing that is not ours, and does not keep the other engines from being undone.
+		mkdir -p /etc/crio && echo "[" >/etc/containerd/config.toml
+		setup --remove all
+		cp before.toml /etc/containerd/config.toml
+		setup docker >/dev/null && setup containerd >/dev/null
+		echo "{" >/etc/docker/daemon.json
+		refused setup --remove all
+		grep -q "daemon.json:1:1:\|daemon.json:2" message
+		cmp before.toml /etc/containerd/config.toml
+		refused setup all
+		grep -q "goes with --remove" message'
+}
+
 @test "a file that is not valid is not touched, and line and column are said" {
 	in_machine '
 		for case in "{\n  \"a\": 1,\n}|3:1" "// comment\n{}|1:1" "[]|1:1" "{\"runtimes\": {}, \"runtimes\": {}}|1:27" "{\"a\": \"\xff\"}|1:7"; do
@@ -375,7 +410,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 # gpu_machine SCRIPT: a script on a simulated host with a GPU, whose /etc and /var/lib/ctr-gpu are ours alone; $1 is a directory
 # on a disk, $2 an image
 gpu_machine() {
-	local directory
+	local directory result=0
 
 	directory=$(engine_directory gpu-machine)
 	mkdir -p "$directory/docker"
@@ -390,6 +425,7 @@ gpu_machine() {
 		docker_daemon() {
 			DOCKER_HOST=unix://$1/docker/socket
 			export DOCKER_HOST
+			rm -rf "$1/docker/pid" "$1/docker/exec"
 			dockerd --data-root "$1/docker/data" --exec-root "$1/docker/exec" --host "$DOCKER_HOST" --pidfile "$1/docker/pid" \
 				--iptables=false --ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
 				--exec-opt native.cgroupdriver=cgroupfs >"$1/docker/log" 2>&1 &
@@ -400,8 +436,9 @@ gpu_machine() {
 			cat "$1/docker/log"
 			return 1
 		}
-		'"$1" gpu_machine "$directory" "$(image debian)"
+		'"$1" gpu_machine "$directory" "$(image debian)" || result=$?
 	rmdir /var/lib/ctr-gpu
+	return $result
 }
 
 @test "Docker: what was written makes --runtime=nvidia work after no more than a reload, and is gone after --remove" {
@@ -431,6 +468,29 @@ gpu_machine() {
 	expect_line "cuInit=0"
 	expect "everything is there"
 	expect_line gone
+}
+
+@test "Docker: whose default runtime is ours starts containers after --remove all, without a restart" {
+	run gpu_machine '
+		docker_daemon "$1"
+		tar -C "$2" -c . | docker import - debian >/dev/null
+		ctr-gpu setup docker --set-as-default
+		kill -HUP "$(<"$1/docker/pid")"
+		for _ in {1..100}; do [[ $(docker info --format "{{.DefaultRuntime}}") != nvidia ]] || break; sleep 0.05; done
+		docker run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
+		docker run --detach --name lasting debian sleep 1000 >/dev/null
+		ctr-gpu setup --remove all
+		[[ ! -e /etc/docker/daemon.json && ! -e /etc/cdi ]]
+		echo "default: $(docker info --format "{{.DefaultRuntime}}")"
+		docker run --rm debian sh -c "echo plain"
+		echo "lasting: $(docker inspect --format "{{.State.Running}}" lasting)"
+		ctr-gpu setup docker --set-as-default >/dev/null
+		ctr-gpu setup docker --remove | grep next'
+	expect_status 0
+	expect_line "default: runc"
+	expect_line plain
+	expect_line "lasting: true"
+	[[ ${lines[-1]} == *"next: "* && ${lines[-1]} != *HUP* ]]
 }
 
 @test "Podman: what was written makes --runtime=nvidia and --device nvidia.com/gpu=all work" {

@@ -124,7 +124,10 @@ on_alpine() {
 	"$prefix/share/ctr-gpu/register" "$BATS_TEST_TMPDIR/hooks.d"
 	run jq -r .hook.path "$BATS_TEST_TMPDIR/hooks.d/ctr-gpu.json"
 	[[ $output == "$prefix/bin/ctr-gpu-hook" && -x $output ]]
+	"$prefix/bin/ctr-gpu" setup docker --engine-config="$BATS_TEST_TMPDIR/daemon.json" >/dev/null
+	[[ $(jq -r .runtimes.nvidia.path "$BATS_TEST_TMPDIR/daemon.json") == "$prefix/bin/ctr-gpu-runtime" ]]
 	"$prefix/share/ctr-gpu/register" --remove "$BATS_TEST_TMPDIR/hooks.d"
+	[[ ! -e $BATS_TEST_TMPDIR/daemon.json ]]
 	run ls -A "$BATS_TEST_TMPDIR/hooks.d"
 	[[ -z $output ]]
 	[[ $(readlink -f "$prefix/libexec/ctr-gpu/nvidia-names/nvidia-container-runtime-hook") == "$prefix/bin/ctr-gpu-hook" ]]

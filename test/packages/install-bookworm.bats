@@ -124,12 +124,32 @@ expect_gpu() {
 		expect_line "the unit that was disabled is disabled"
 		expect_line "{\"inventory\": \"ioctl\"}"
 		expect_line "GPU 0   NVIDIA GeForce RTX 4090"
+		expect_line "default: nvidia"
 		expect_line "no file was added or lost"
 	done
 	run section upgrade
 	expect "+next"
 	run section downgrade
 	expect_not "version: *+next"
+}
+
+@test "$suite: a configuration that cannot be taken back keeps the package" {
+	run section refuse
+	expect "daemon.json:"
+	expect "ctr-gpu setup --remove all"
+	expect_line "exit status 100"
+	expect_line "ctr-gpu: installed"
+}
+
+@test "$suite: removed, engines that were set up run containers: the Docker that runs, one started anew, root's Podman; and users' files are as before" {
+	run section setup
+	expect_line "/dev/dxg=ok"
+	run section remove
+	expect_line "Docker runs it"
+	expect_line "Docker runs it after a restart"
+	expect_line "Podman runs it"
+	expect_line "{}"
+	expect "alice: podman: /home/alice/.config/containers/containers.conf.d/99-ctr-gpu.conf: removed"
 }
 
 @test "$suite: removed, CDI specs go and the administrator's settings stay" {
