@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cli/text.h"
+#include "engine/text.h"
 
 /**
  * diff_write() - write the difference of two texts

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "cli/text.h"
+#include "engine/text.h"
 
 /** Return: 0, also for a text of nothing but blanks; -EINVAL with @ret_error filled in; -ENOMEM. */
 int json_text_check(const struct text *text, struct text_error *ret_error);

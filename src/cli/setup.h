@@ -13,7 +13,7 @@
 
 #include "cli/config_file.h"
 #include "cli/globals.h"
-#include "cli/text.h"
+#include "engine/text.h"
 #include "engine/daemon.h"
 
 struct setup {

@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/service.h"
 #include "cli/setup.h"
-#include "cli/toml_text.h"
+#include "engine/toml_text.h"
 
 #define MACHINE_FILE "/etc/containerd/config.toml"
 #define SHIM "\"io.containerd.runc.v2\""

@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "cli/service.h"
 #include "cli/setup.h"
-#include "cli/toml_text.h"
+#include "engine/toml_text.h"
 
 #define OWN_FILE "/etc/crio/crio.conf.d/99-ctr-gpu.conf"
 #define TABLE "crio/runtime/runtimes/nvidia"

@@ -11,7 +11,7 @@
 #include "cli/cleanup.h"
 #include "cli/output.h"
 #include "cli/setup.h"
-#include "cli/toml_text.h"
+#include "engine/toml_text.h"
 
 #define OWN_NAME "99-ctr-gpu.conf"
 #define DIRECTORY "containers/containers.conf.d/"

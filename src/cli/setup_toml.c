@@ -11,7 +11,7 @@
 #include "cli/config_file.h"
 #include "cli/output.h"
 #include "cli/setup.h"
-#include "cli/toml_text.h"
+#include "engine/toml_text.h"
 
 int setup_check_toml(const struct setup *setup, int r, const char *table)
 {

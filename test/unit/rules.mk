@@ -4,5 +4,4 @@ $(O)/test/unit/devcgroup_test: $(O)/test/unit/device_world.o $(O)/test/unit/old_
 $(O)/test/unit/bpf_device_test: $(O)/test/unit/device_world.o
 
 # Nouns of the commands are in no library.
-$(O)/test/unit/json_text_test: $(O)/src/cli/json_text.o $(O)/src/cli/text.o
-$(O)/test/unit/toml_text_test: $(O)/src/cli/toml_text.o $(O)/src/cli/toml_scan.o $(O)/src/cli/text.o
+$(O)/test/unit/json_text_test: $(O)/src/cli/json_text.o

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "cli/toml_text.h"
+#include "engine/toml_text.h"
 
 static void begin(struct text *text, const char *from)
 {

@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "cli/text.h"
+#include "engine/text.h"
 
 /** Return: 0; -EINVAL with @ret_error filled in; -ENOMEM. */
 int toml_text_check(const struct text *text, struct text_error *ret_error);

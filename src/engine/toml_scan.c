@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/toml_scan.h"
+#include "engine/toml_scan.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
+#include "base/json.h"
 
 enum { DEPTH_MAX = 64 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/toml_text.h"
+#include "engine/toml_text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cleanup.h"
-#include "cli/toml_scan.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "engine/toml_scan.h"
 
 #define BEGIN "# Written by \"ctr-gpu setup\", which takes it out again with --remove:"
 #define END "# End of what \"ctr-gpu setup\" wrote."

@@ -3,7 +3,7 @@
 
 /* Where the tables and keys of a TOML file are (toml.io, version 1.0). */
 
-#include "cli/text.h"
+#include "engine/text.h"
 
 enum toml_kind {
 	TOML_TABLE, /* a header */
