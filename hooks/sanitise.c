@@ -67,17 +67,24 @@ static int forbid_inspection(void)
 
 /*
  * Keeps, of the capabilities that there are, those that the work takes. Nothing is made (MKNOD) or given away (CHOWN).
+ * Those for one step on some kernels are only permitted; base/capability.h makes them effective for that step.
  */
 static int drop_capabilities(void)
 {
-	static const cap_value_t needed[] = {
-		CAP_SYS_ADMIN,    /* mount, setns, device rules */
-		CAP_SYS_CHROOT,   /* setns(2) to a mount namespace */
-		CAP_SYS_PTRACE,   /* /proc/<pid>/{ns,root} of a process that has more capabilities than are left here */
-		CAP_DAC_OVERRIDE, /* an image whose files belong to another user (user namespaces) */
-		CAP_SETUID,       /* ctr-gpu-driverd becomes nobody */
-		CAP_SETGID,
-		CAP_KILL,         /* and is stopped when it hangs */
+	static const struct {
+		cap_value_t value;
+		cap_flag_value_t effective;
+	} needed[] = {
+		{CAP_SYS_ADMIN, CAP_SET},      /* mount, setns, device rules */
+		{CAP_SYS_CHROOT, CAP_SET},     /* setns(2) to a mount namespace */
+		{CAP_SYS_PTRACE, CAP_SET},     /* /proc/<pid>/{ns,root} of a process that has more capabilities than are left here */
+		{CAP_DAC_OVERRIDE, CAP_SET},   /* an image whose files belong to another user (user namespaces) */
+		{CAP_SETUID, CAP_SET},         /* ctr-gpu-driverd becomes nobody */
+		{CAP_SETGID, CAP_SET},
+		{CAP_KILL, CAP_SET},           /* and is stopped when it hangs */
+		{CAP_NET_ADMIN, CAP_CLEAR},    /* to query and attach device programs before Linux 6.9 */
+		{CAP_SYS_RESOURCE, CAP_CLEAR}, /* to load them before Linux 5.11, where RLIMIT_MEMLOCK is small */
+		{CAP_SYSLOG, CAP_CLEAR},       /* to read them where net.core.bpf_jit_harden is 2 */
 	};
 	cap_t old = cap_get_proc();
 	cap_t kept = cap_init();
@@ -86,9 +93,9 @@ static int drop_capabilities(void)
 	for (size_t i = 0; old && kept && i < sizeof(needed) / sizeof(needed[0]); i++) {
 		cap_flag_value_t held = CAP_CLEAR;
 
-		(void)cap_get_flag(old, needed[i], CAP_PERMITTED, &held);
-		if (cap_set_flag(kept, CAP_PERMITTED, 1, &needed[i], held) < 0 ||
-		    cap_set_flag(kept, CAP_EFFECTIVE, 1, &needed[i], held) < 0)
+		(void)cap_get_flag(old, needed[i].value, CAP_PERMITTED, &held);
+		if (held == CAP_SET && (cap_set_flag(kept, CAP_PERMITTED, 1, &needed[i].value, CAP_SET) < 0 ||
+					cap_set_flag(kept, CAP_EFFECTIVE, 1, &needed[i].value, needed[i].effective) < 0))
 			result = -errno;
 	}
 	if (!old || !kept)

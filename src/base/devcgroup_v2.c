@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/bpf_device.h"
+#include "base/capability.h"
 
 /* The kernel's own limit (BPF_CGROUP_MAX_PROGS). */
 enum { PROGRAMS_MAX = 64 };
@@ -24,6 +25,7 @@ struct change {
 };
 
 struct state {
+	cap_value_t needed; /* that queries, attaching and detaching need effective on this kernel */
 	size_t effective; /* programs that the container's accesses went through */
 	size_t count;
 	struct change changes[DEVCGROUP_LEVELS_MAX * PROGRAMS_MAX];
@@ -209,6 +211,7 @@ static int check_inherited(const struct devcgroup *cgroup, const struct devcgrou
 static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
 	const struct state *state = cgroup->state;
+	_cleanup_capability_ cap_value_t raised = capability_raise(state->needed);
 	size_t ours = 0;
 
 	for (size_t i = 0; i < cgroup->level_count; i++) {
@@ -240,6 +243,7 @@ static void v2_forget(struct state *state)
 static void v2_undo(struct devcgroup *cgroup)
 {
 	struct state *state = cgroup->state;
+	_cleanup_capability_ cap_value_t raised = capability_raise(state->needed);
 
 	for (size_t i = state->count; i > 0; i--) {
 		const struct change *change = &state->changes[i - 1];
@@ -252,10 +256,14 @@ static void v2_undo(struct devcgroup *cgroup)
 static int v2_open(struct devcgroup *cgroup, struct err *err)
 {
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
+	_cleanup_capability_ cap_value_t raised = CAPABILITY_NONE;
 	struct attached effective = {0};
 	struct state *state;
 	int r = query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);
 
+	/* Linux 6.9 and later take CAP_SYS_ADMIN in its place. */
+	if (r == -EPERM && (raised = capability_raise(CAP_NET_ADMIN)) != CAPABILITY_NONE)
+		r = query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);
 	/* A kernel without CONFIG_CGROUP_BPF has no device programs. */
 	if (r == -EINVAL || r == -ENOSYS || ((r == -EPERM || r == -EACCES) && !devcgroup_is_privileged()))
 		return 0;
@@ -266,6 +274,7 @@ static int v2_open(struct devcgroup *cgroup, struct err *err)
 	state = calloc(1, sizeof(*state));
 	if (!state)
 		return err_set(err, -ENOMEM, "cannot read the device programs of %s: %m", own->path);
+	state->needed = raised;
 	state->effective = effective.count;
 	cgroup->state = state;
 	return 1;

@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016
+#
+# What differs between kernels, in a guest (test/kernels/guest): who may do what to a cgroup's device programs.
+
+load ../e2e/engines
+
+setup_file() {
+	require_root
+	image debian >/dev/null
+}
+
+# start RUNTIME [JQ-FILTER]: a fresh bundle of the debian image on a WSL2 host, run to its end
+start() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle" "${2:-.}"
+	run run_bundle wsl-nvidia "$1" "$BATS_TEST_TMPDIR/bundle"
+}
+
+expect_gpu() {
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+}
+
+# kernel_before MAJOR MINOR
+kernel_before() {
+	local major minor
+
+	IFS=.- read -r major minor _ <<<"$(uname -r)"
+	((major < $1 || (major == $1 && minor < $2)))
+}
+
+# put_before COMMAND…: a jq filter that has the hook started by another program
+put_before() {
+	jq -rn --arg path "$(command -v "$1")" '".hooks.prestart |= map(.args = (\($ARGS.positional | tojson) + [.path] + .args[1:]) | .path = \($path | tojson))"' \
+		--args -- "$@"
+}
+
+@test "a container of runc gets its GPU" {
+	start runc
+	expect_gpu
+}
+
+@test "a container of crun gets its GPU" {
+	start crun
+	expect_gpu
+}
+
+@test "a capability that only some kernels ask for is effective for the system calls that they ask it for" {
+	local log=$BATS_TEST_TMPDIR/calls
+
+	start runc "$(put_before strace -f -qq -e trace=bpf,capset,mount,move_mount,openat,setns -o "$log")"
+	expect_gpu
+	grep -q 'bpf(BPF_PROG_ATTACH' "$log"
+	run grep -cE 'capset.*effective=[^,]*1<<CAP_NET_ADMIN' "$log"
+	if kernel_before 6 9; then
+		[[ $output -gt 0 ]]
+	else
+		[[ $output -eq 0 ]]
+	fi
+	run grep -E 'capset.*effective=[^,]*1<<CAP_(SYSLOG|SYS_RESOURCE)' "$log"
+	[[ -z $output ]]
+	# In the hook, which takes its capabilities first: nothing but bpf and capset while the capability is there.
+	awk '/capset/ {extra = /effective=[^,]*1<<CAP_(NET_ADMIN|SYS_RESOURCE|SYSLOG)/; next} extra && !/bpf\(/ {print; bad = 1} END {exit bad || extra}' "$log"
+}
+
+@test "a device program whose constants the kernel hides is extended" {
+	sysctl -qw net.core.bpf_jit_harden=2 kernel.kptr_restrict=1
+	start runc
+	sysctl -qw net.core.bpf_jit_harden=0 kernel.kptr_restrict=0
+	expect_gpu
+}
+
+@test "a device program is loaded where the hook may lock no memory" {
+	start runc "$(put_before prlimit --memlock=0:0)"
+	expect_gpu
+}
