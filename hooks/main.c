@@ -80,38 +80,36 @@ static int read_cdi_request(const struct hook *hook, const struct arguments *arg
 	result = ctr_gpu_container_hook_devices(hook->container, arguments->all, &devices);
 	if (result || !devices)
 		return result ? result : ctr_gpu_request_set_devices(hook->request, "void");
-	result = ctr_gpu_request_set_devices(hook->request, devices);
+	result = ctr_gpu_request_read_container(hook->request, hook->container, devices);
 	free(devices);
-	if (!result)
-		result = ctr_gpu_request_read_properties(hook->request, ctr_gpu_container_environment(hook->container));
 	return result;
 }
 
-static int read_request(struct hook *hook, const struct arguments *arguments, const char *state, size_t size)
+/* Who may ask for what, the settings say. */
+static int read_request(struct hook *hook, const struct arguments *arguments)
 {
-	int result;
+	int result = ctr_gpu_context_load_config(hook->context, arguments->config);
 
-	result = ctr_gpu_container_new_from_state(hook->context, state, size, &hook->container);
 	if (!result)
 		result = ctr_gpu_request_new(hook->context, &hook->request);
 	if (result)
 		return result;
 	return arguments->cdi ? read_cdi_request(hook, arguments) :
-				ctr_gpu_request_read_environment(hook->request, ctr_gpu_container_environment(hook->container));
+				ctr_gpu_request_read_container(hook->request, hook->container, NULL);
 }
 
-/* Return: 0; a result of the library. The host is looked at only for a container that asks for something. */
+/* Return: 0; a result of the library. Settings and host are looked at only for a container that asks for something. */
 static int give_gpus(struct hook *hook, const struct arguments *arguments, const char *state, size_t size)
 {
 	int result;
 
-	result = read_request(hook, arguments, state, size);
+	result = ctr_gpu_container_new_from_state(hook->context, state, size, &hook->container);
+	if (result || !(arguments->cdi || arguments->dry_run || ctr_gpu_container_asks(hook->container)))
+		return result;
+	result = read_request(hook, arguments);
 	if (result || (ctr_gpu_request_is_void(hook->request) && !arguments->dry_run))
 		return result;
-
-	result = ctr_gpu_context_load_config(hook->context, arguments->config);
-	if (!result)
-		result = ctr_gpu_host_new(hook->context, &hook->host);
+	result = ctr_gpu_host_new(hook->context, &hook->host);
 	if (!result)
 		result = ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
 	if (!result)

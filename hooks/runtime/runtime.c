@@ -67,7 +67,7 @@ static int read_bundle(struct shim *shim)
 	if (!result)
 		result = ctr_gpu_request_new(shim->context, &shim->request);
 	if (!result)
-		result = ctr_gpu_request_read_environment(shim->request, ctr_gpu_bundle_environment(shim->bundle));
+		result = ctr_gpu_request_read_bundle(shim->request, shim->bundle);
 	return result;
 }
 

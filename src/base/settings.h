@@ -27,6 +27,8 @@ struct settings {
 	char *driver_root;              /* root of a native driver installation; NULL: "/" */
 	struct strv runtimes;           /* that ctr-gpu-runtime looks for; empty: the usual ones */
 	bool unread;                    /* there is a file, but what it says of runtimes cannot be read */
+	bool accept_environment;        /* of a container that is not privileged may ask for GPUs */
+	bool accept_mounts;             /* below /var/run/nvidia-container-devices name GPUs */
 	bool strict_requirements;       /* requirements that would only warn stop the start */
 	bool disable_requirements;
 };

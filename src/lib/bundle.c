@@ -91,8 +91,6 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 	r = read_tree(bundle, &context->err);
 	if (r != 0)
 		return r;
-	if (strv_terminate(&bundle->config.environment) < 0)
-		return err_set(&context->err, -ENOMEM, "%m");
 	*ret_bundle = steal_ptr(bundle);
 	return 0;
 }

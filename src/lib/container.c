@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "lib/ask.h"
 #include "lib/context.h"
-#include "lib/oci.h"
 
 DEFINE_CLEANUP(struct ctr_gpu_container *, ctr_gpu_container_unref)
 #define _cleanup_container_ _cleanup_(ctr_gpu_container_unrefp)
@@ -26,8 +26,7 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
 		return NULL;
 	cleanup_closep(&container->process);
 	free(container->rootfs);
-	strv_clear(&container->environment);
-	oci_hooks_free(container->hooks, container->hook_count);
+	oci_config_clear(&container->config);
 	free(container);
 	return NULL;
 }
@@ -241,21 +240,17 @@ int container_check(struct ctr_gpu_container *container, struct err *err)
 
 /* ---- the object ---- */
 
-/* Takes over @environment. */
-static int new_container(struct ctr_gpu_context *context, pid_t pid, const char *rootfs, struct strv environment,
-			 struct ctr_gpu_container **ret)
+static int new_container(struct ctr_gpu_context *context, pid_t pid, const char *rootfs, struct ctr_gpu_container **ret)
 {
 	_cleanup_container_ struct ctr_gpu_container *container = NULL;
 	struct err *err = &context->err;
 	int r;
 
 	container = calloc(1, sizeof(*container));
-	if (!container) {
-		strv_clear(&environment);
+	if (!container)
 		return err_set(err, -ENOMEM, "%m");
-	}
-	*container = (struct ctr_gpu_container){.pid = pid, .process = -1, .rootfs = strdup(rootfs), .environment = environment};
-	if (!container->rootfs || strv_terminate(&container->environment) < 0)
+	*container = (struct ctr_gpu_container){.pid = pid, .process = -1, .rootfs = strdup(rootfs)};
+	if (!container->rootfs)
 		return err_set(err, -ENOMEM, "%m");
 	r = pid ? open_process(container, err) : 0;
 	if (r == 0)
@@ -271,7 +266,7 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
 
 	if (pid < 0)
 		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "%d is not the number of a process", (int)pid);
-	r = new_container(context, pid, rootfs, (struct strv){0}, &container);
+	r = new_container(context, pid, rootfs, &container);
 	if (r == 0)
 		r = container_check(container, &context->err);
 	if (r == 0)
@@ -313,12 +308,10 @@ static int new_from_state(struct ctr_gpu_context *context, const struct oci_stat
 				    str_format(&rootfs, "%s/%s", state->bundle, config.root);
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
-	r = new_container(context, pid, rootfs, steal_struct(&config.environment), &container);
+	r = new_container(context, pid, rootfs, &container);
 	if (r != 0)
 		return r;
-	container->hooks = steal_ptr(config.hooks);
-	container->hook_count = config.hook_count;
-	config.hook_count = 0;
+	container->config = steal_struct(&config);
 	*ret_container = container;
 	return 0;
 }
@@ -350,7 +343,16 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
 
 const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container)
 {
-	return (const char *const *)container->environment.items;
+	static const char *const empty[] = {NULL};
+
+	return container->config.environment.items ? (const char *const *)container->config.environment.items : empty;
+}
+
+bool ctr_gpu_container_asks(const struct ctr_gpu_container *container)
+{
+	const struct ask ask = ask_of_config(&container->config);
+
+	return ask_is_something(&ask);
 }
 
 static bool same_arguments(const struct oci_hook *hook, const char *const *arguments)
@@ -365,8 +367,8 @@ static bool same_arguments(const struct oci_hook *hook, const char *const *argum
 /* One that config.json does not know, as when somebody tries it by hand, acts as the first. */
 static bool is_first_hook(const struct ctr_gpu_container *container, const char *const *arguments)
 {
-	for (size_t i = 0; i < container->hook_count; i++)
-		if (same_arguments(&container->hooks[i], arguments))
+	for (size_t i = 0; i < container->config.hook_count; i++)
+		if (same_arguments(&container->config.hooks[i], arguments))
 			return i == 0;
 	return true;
 }
@@ -381,8 +383,8 @@ int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, co
 		return 0;
 	}
 	r = oci_hook_devices(arguments, &devices);
-	for (size_t i = 0; i < container->hook_count && r == 0; i++)
-		r = oci_hook_devices((const char *const *)container->hooks[i].arguments.items, &devices);
+	for (size_t i = 0; i < container->config.hook_count && r == 0; i++)
+		r = oci_hook_devices((const char *const *)container->config.hooks[i].arguments.items, &devices);
 	return r == 0 ? strv_join(&devices, ",", ret_devices) : r;
 }
 

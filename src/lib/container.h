@@ -8,9 +8,7 @@
 
 #include "base/err.h"
 #include "base/rootfs.h"
-#include "base/str.h"
-
-struct oci_hook;
+#include "lib/oci.h"
 
 struct ctr_gpu_container {
 	pid_t pid;    /* 0: the caller's own mount namespace */
@@ -24,9 +22,7 @@ struct ctr_gpu_container {
 	 * an ordinary user started.
 	 */
 	bool enter_user_namespace;
-	struct strv environment; /* of config.json; the array has a NULL behind its last item */
-	struct oci_hook *hooks;  /* of config.json: hooks that a CDI spec of ours put there */
-	size_t hook_count;
+	struct oci_config config; /* of one that was made from a state */
 };
 
 struct ctr_gpu_context;

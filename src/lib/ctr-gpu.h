@@ -355,27 +355,37 @@ void ctr_gpu_request_set_mig(struct ctr_gpu_request *request, unsigned rights);
 
 /**
  * ctr_gpu_request_read_environment() - take everything from a container's environment
- * @environment: NULL-terminated "NAME=value"; of a name that occurs twice the last counts; hostile
+ * @environment: "NAME=value", NULL-terminated; of a name that occurs twice, the last counts
  *
  * NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, NVIDIA_DISABLE_REQUIRE, NVIDIA_IMEX_CHANNELS,
- * NVIDIA_NVSWITCH, and CUDA_VERSION, which marks an image from before these existed. In a service of a Docker Swarm,
- * DOCKER_RESOURCE_* that name GPUs, where NVIDIA_VISIBLE_DEVICES is "all" or not there.
+ * NVIDIA_NVSWITCH, DOCKER_RESOURCE_* of a Docker Swarm, and CUDA_VERSION of older images. The environment may come from an
+ * image that nobody trusts: the container counts as one that is not privileged, and the settings of the context say whether
+ * such a one may ask.
  *
- * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; -ENOMEM.
+ * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; CTR_GPU_E_NO_PERMISSION; -ENOMEM.
  * Since: 0.1
  */
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment);
 
 /**
- * ctr_gpu_request_read_properties() - take everything but the devices from a container's environment
- * @environment: as for ctr_gpu_request_read_environment()
+ * ctr_gpu_request_read_container() - take what a container's config.json asks for and, by the settings, may
+ * @container: of ctr_gpu_container_new_from_state(); otherwise it asks for nothing
+ * @devices:   NULL: those that it asks for; otherwise these, since its engine says so, and the rest as it says
  *
- * For a container whose engine says which devices it gets, so that its NVIDIA_VISIBLE_DEVICES does not count.
- *
- * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; -ENOMEM.
+ * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; CTR_GPU_E_BAD_ARGUMENT; CTR_GPU_E_NO_PERMISSION for
+ * what only privileged containers may have; -ENOMEM.
  * Since: 0.1
  */
-int ctr_gpu_request_read_properties(struct ctr_gpu_request *request, const char *const *environment);
+int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct ctr_gpu_container *container,
+				   const char *devices);
+
+/**
+ * ctr_gpu_request_read_bundle() - the same for a container that does not exist yet
+ *
+ * Return: as ctr_gpu_request_read_container().
+ * Since: 0.1
+ */
+int ctr_gpu_request_read_bundle(struct ctr_gpu_request *request, const struct ctr_gpu_bundle *bundle);
 
 /**
  * ctr_gpu_request_is_void() - whether nothing at all is asked for
@@ -487,6 +497,15 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
  * Since: 0.1
  */
 const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container);
+
+/**
+ * ctr_gpu_container_asks() - whether its config.json asks for anything, may it or not
+ *
+ * For hooks, which see every container of an engine: where it does not, settings and host need not be looked at.
+ *
+ * Since: 0.1
+ */
+bool ctr_gpu_container_asks(const struct ctr_gpu_container *container);
 
 /**
  * ctr_gpu_container_hook_devices() - the devices for which CDI specs of ours put hooks into the container's config.json

@@ -25,6 +25,7 @@ void oci_config_clear(struct oci_config *config)
 {
 	free(config->root);
 	strv_clear(&config->environment);
+	strv_clear(&config->device_mounts);
 	oci_hooks_free(config->hooks, config->hook_count);
 	*config = (struct oci_config){0};
 }
@@ -128,7 +129,40 @@ static int read_environment(const json_t *config, struct strv *ret, struct err *
 		if (strv_add(ret, json_string_value(item)) < 0)
 			return err_set(err, -ENOMEM, "%m");
 	}
-	return 0;
+	return strv_terminate(ret) < 0 ? err_set(err, -ENOMEM, "%m") : 0;
+}
+
+/*
+ * The bounding set is what tells: of an ordinary user in a privileged container all others are empty. Before 1.0.0-rc5 of the
+ * specification there was one set.
+ */
+static bool read_privileged(const json_t *config)
+{
+	const json_t *sets = json_object_get(json_object_get(config, "process"), "capabilities"), *item;
+	size_t i;
+
+	json_array_foreach(json_is_array(sets) ? sets : json_object_get(sets, "bounding"), i, item)
+		if (json_is_string(item) && streq(json_string_value(item), "CAP_SYS_ADMIN"))
+			return true;
+	return false;
+}
+
+/* No image can have these: what it declares as a volume has a source of the engine's. */
+static int read_device_mounts(const json_t *config, struct strv *ret)
+{
+	static const char root[] = "/var/run/nvidia-container-devices/";
+	const json_t *mount;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(json_object_get(config, "mounts"), i, mount) {
+		const char *source = json_string_value(json_object_get(mount, "source"));
+		const char *target = json_string_value(json_object_get(mount, "destination"));
+
+		if (r == 0 && source && target && streq(source, "/dev/null") && str_has_prefix(target, root) && target[strlen(root)])
+			r = strv_add(ret, target + strlen(root));
+	}
+	return r;
 }
 
 int oci_hook_devices(const char *const *arguments, struct strv *ret)
@@ -214,8 +248,9 @@ int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 	r = read_environment(json, &config.environment, err);
 	if (r != 0)
 		return r;
+	config.privileged = read_privileged(json);
 	config.root = strdup(root);
-	if (!config.root || read_hooks(json, &config) < 0)
+	if (!config.root || read_device_mounts(json, &config.device_mounts) < 0 || read_hooks(json, &config) < 0)
 		return err_set(err, -ENOMEM, "%m");
 	*ret = steal_struct(&config);
 	return 0;

@@ -7,6 +7,7 @@
  * hostile: bytes in, checked members out.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -26,7 +27,9 @@ struct oci_state {
 
 struct oci_config {
 	char *root; /* path of the root filesystem, relative to the bundle if it does not start with a slash */
-	struct strv environment;
+	struct strv environment; /* the array has a NULL behind its last item */
+	bool privileged;            /* may become CAP_SYS_ADMIN */
+	struct strv device_mounts;  /* what mounts of /dev/null name below /var/run/nvidia-container-devices */
 	struct oci_hook *hooks; /* those of ctr-gpu-hook with a --device, at the stage createRuntime, in the order of the file */
 	size_t hook_count;
 };

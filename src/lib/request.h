@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * Behind ctr_gpu_request, and the one place that reads the NVIDIA_* variables. Whichever door a request comes through, it
- * is read here.
- */
+/* Behind ctr_gpu_request. What a container asks for by itself is read in src/lib/ask.h. */
 
 #include "base/err.h"
 #include "base/request.h"
@@ -20,20 +17,20 @@ void request_clear(struct request *request);
 /** Return: 0 or -ENOMEM. */
 int request_set_devices(struct request *request, const char *devices);
 
+/** Takes what is in @list, as far as the request keeps it. "void" outranks "none", and that "all", and that names. */
+void request_take_devices(struct request *request, struct strv *list);
+
 /** Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY with @err set. */
 int request_set_capabilities(struct request *request, const char *capabilities, struct err *err);
 
 /** Return: 0 or -ENOMEM. */
 int request_set_imex_channels(struct request *request, const char *channels);
 
+/** The same of a list, from which it takes what it keeps. Return: 0 or -ENOMEM. */
+int request_take_imex_channels(struct request *request, struct strv *list);
+
 /** Return: 0; CTR_GPU_E_BAD_REQUIREMENT with @err set; -ENOMEM. */
 int request_add_requirement(struct request *request, const char *requirement, struct err *err);
-
-/** Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY or CTR_GPU_E_BAD_REQUIREMENT with @err set; -ENOMEM. */
-int request_read_environment(struct request *request, const char *const *environment, struct err *err);
-
-/** The same but for which devices are asked for, since somebody else said that. */
-int request_read_properties(struct request *request, const char *const *environment, struct err *err);
 
 /** Appends the names of its driver capabilities, in the order of the alphabet. Return: 0 or -ENOMEM. */
 int request_list_capabilities(const struct request *request, struct strv *ret);

@@ -22,7 +22,11 @@ static const ino_t initial_user_namespace = 0xEFFFFFFDU;
 
 void settings_init(struct settings *settings)
 {
-	*settings = (struct settings){.driver_timeout_ms = DEFAULT_DRIVER_TIMEOUT_MS};
+	*settings = (struct settings){
+		.driver_timeout_ms = DEFAULT_DRIVER_TIMEOUT_MS,
+		.accept_environment = true,
+		.accept_mounts = true,
+	};
 }
 
 void settings_clear(struct settings *settings)
@@ -52,6 +56,16 @@ static int read_strict(struct settings *settings, const json_t *value)
 static int read_disable(struct settings *settings, const json_t *value)
 {
 	return read_bool(value, &settings->disable_requirements);
+}
+
+static int read_accept_environment(struct settings *settings, const json_t *value)
+{
+	return read_bool(value, &settings->accept_environment);
+}
+
+static int read_accept_mounts(struct settings *settings, const json_t *value)
+{
+	return read_bool(value, &settings->accept_mounts);
 }
 
 static int read_inventory(struct settings *settings, const json_t *value)
@@ -150,6 +164,9 @@ static const struct key {
 	{"runtimes", read_runtimes, "a list of names or absolute paths of OCI runtimes"},
 	{"strict-requirements", read_strict, "true or false"},
 	{"disable-requirements", read_disable, "true or false"},
+	/* NVIDIA's names, which administrators know. */
+	{"accept-nvidia-visible-devices-envvar-when-unprivileged", read_accept_environment, "true or false"},
+	{"accept-nvidia-visible-devices-as-volume-mounts", read_accept_mounts, "true or false"},
 };
 
 static int read_key(struct settings *settings, const char *path, const char *name, const json_t *value, struct err *err)

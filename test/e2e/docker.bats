@@ -62,6 +62,17 @@ expect_gpu() {
 	expect "GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-"
 }
 
+@test "settings may leave an environment unheard, but not a privileged container's, nor a device plugin's mounts" {
+	docker_settings '{"accept-nvidia-visible-devices-envvar-when-unprivileged": false}'
+	run docker run --rm --gpus all debian probe
+	expect_line "/dev/dxg=ENOENT"
+	run docker run --rm --gpus all --cap-add SYS_ADMIN --user 1000 debian probe
+	expect_gpu
+	run docker run --rm --gpus all -v /dev/null:/var/run/nvidia-container-devices/0 debian probe
+	expect_gpu
+	docker_settings '{}'
+}
+
 @test "a device that the host does not have: docker shows what, where and what next" {
 	run docker run --rm --gpus '"device=1"' debian probe
 	expect_status 125

@@ -22,8 +22,11 @@ prepare() {
 	done
 	shift
 	mkdir -p "$bundle/rootfs"
-	jq -n '{ociVersion: "1.0.2", root: {path: "rootfs"}, process: {args: ["sh"], env: $ARGS.positional}}' --args "$@" \
-		>"$bundle/config.json"
+	jq -n '{ociVersion: "1.0.2", root: {path: "rootfs"},
+		process: {args: ["sh"], env: $ARGS.positional, capabilities: {bounding: ($ENV.bounding // "CAP_CHOWN" | split(","))}},
+		mounts: [$ENV.mounted // "" | splits(",") | select(. != "") | {
+			source: "/dev/null", destination: ("/var/run/nvidia-container-devices/" + .), type: "bind", options: ["bind"]}]
+	}' --args "$@" >"$bundle/config.json"
 	for device in "${hooks[@]}"; do
 		jq --arg device "$device" '.hooks.createRuntime += [
 			{path: "/usr/bin/ctr-gpu-hook", args: ["ctr-gpu-hook", "--device=" + $device, "createRuntime"], env: ["LANG=C"]}]' \
@@ -35,7 +38,8 @@ prepare() {
 }
 
 # The doors, each in its own words. What a request is made of is in $devices (a list), $capabilities, $requirement and
-# $channels; what only an environment says, in $variables, one a line.
+# $channels; what else an environment says, in $variables, one a line; what mounts say, in $mounted, a list; what the process
+# may become capable of, in $bounding, a list.
 
 door_configure() {
 	ctr-gpu configure --dry-run --json --device="$devices" --capabilities="$capabilities" \
@@ -50,6 +54,17 @@ door_configure_cdi_name() {
 door_list() {
 	ctr-gpu list --json --device="$devices" --capabilities="$capabilities" ${requirement:+--require="$requirement"} \
 		${channels:+--imex-channel="$channels"}
+}
+
+# What only variables or mounts ask for.
+door_words() {
+	prepare_environment --
+	ctr-gpu-hook --dry-run createRuntime <"$BATS_TEST_TMPDIR/bundle/state.json"
+}
+
+door_words_runtime() {
+	prepare_environment --
+	ctr-gpu-runtime --dry-run create --bundle "$BATS_TEST_TMPDIR/bundle" doors
 }
 
 door_list_of_defaults() {
@@ -111,8 +126,14 @@ door_container_cli() {
 	else
 		read -ra options <<<"--${capabilities//,/ --}"
 	fi
-	nvidia-container-cli configure --dry-run --no-cgroups --ldconfig=@/sbin/ldconfig --device="$devices" \
+	nvidia-container-cli configure "${mig[@]}" --dry-run --no-cgroups --ldconfig=@/sbin/ldconfig --device="$devices" \
 		"${options[@]}" ${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} --pid=1 "$BATS_TEST_TMPDIR/bundle/rootfs"
+}
+
+door_container_cli_mig() {
+	local mig=(--mig-config=all)
+
+	door_container_cli
 }
 
 # agree DOOR…: these doors print the plan that the first prints, and that is one
@@ -127,6 +148,18 @@ agree() {
 		echo "$1 and $door differ, on $profile, devices $devices, capabilities $capabilities, requirement $requirement"
 		diff "$plan" "$other" | head -n 20
 		cat "$errors"
+		return 1
+	done
+}
+
+# give_nothing DOOR…: these doors print a plan that has nothing in it
+give_nothing() {
+	local door plan=$BATS_TEST_TMPDIR/plan errors=$BATS_TEST_TMPDIR/errors
+
+	for door in "$@"; do
+		"door_$door" >"$plan" 2>"$errors" &&
+			jq --exit-status '[.devices, .mounts, .files, .symlinks, .environment] | flatten | length == 0' "$plan" >/dev/null && continue
+		echo "$door:" && cat "$plan" "$errors"
 		return 1
 	done
 }
@@ -147,12 +180,12 @@ environment_doors=(hook nvidia_hook runtime nvidia_runtime)
 all_doors=(configure list "${environment_doors[@]}" cdi container_cli)
 
 # on_host FUNCTION ARGUMENT…: for the request in $devices, $capabilities and $requirement on a host of $profile
-on_host() {
+on_host() (
 	# shellcheck disable=SC2046 # names of functions
-	export -f agree refuse prepare prepare_environment with_environment $(compgen -A function door_)
-	export profile devices capabilities requirement channels variables BATS_TEST_TMPDIR
-	sandbox "$profile" bash -c '"$@"' on_host "$@"
-}
+	export -f agree refuse give_nothing prepare prepare_environment with_environment $(compgen -A function door_)
+	export profile devices capabilities requirement channels variables mounted bounding BATS_TEST_TMPDIR
+	sandbox "$profile" bash -c 'mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json && "$@"' "${settings:-{\}}" "$@"
+)
 
 # same PROFILE DEVICES [CAPABILITIES [REQUIREMENT]]: through every door; a name in a list of CDI's kind means the same name, and
 # a Swarm gives names but no numbers
@@ -247,6 +280,46 @@ uuid() {
 	for variables in CUDA_VERSION=foo CUDA_VERSION=9..0 CUDA_VERSION=+9 CUDA_VERSION=-9 CUDA_VERSION=9.0.116.50; do
 		on_host refuse E_BAD_REQUIREMENT "${environment_doors[@]}" cdi
 	done
+}
+
+key=accept-nvidia-visible-devices
+
+@test "an environment may ask for GPUs, or only that of a privileged container" {
+	local profile=native-fabric devices=all capabilities=compute settings
+
+	variables=NVIDIA_NVSWITCH=enabled channels=3 on_host agree hook "${environment_doors[@]}"
+	settings="{\"$key-envvar-when-unprivileged\": false}"
+	variables=NVIDIA_NVSWITCH=enabled on_host give_nothing "${environment_doors[@]}"
+	variables=CUDA_VERSION=9.0 on_host give_nothing words words_runtime
+	variables=DOCKER_RESOURCE_GPU=all on_host give_nothing words words_runtime
+	bounding=CAP_CHOWN,CAP_SYS_ADMIN channels=3 on_host agree configure "${environment_doors[@]}" cdi
+	# What the engine was told counts, and what the image adds to it does not.
+	local expected
+	expected=$(on_host door_list)
+	variables=NVIDIA_NVSWITCH=enabled channels=3
+	[[ $(on_host door_cdi) == "$expected" ]]
+}
+
+@test "mounts of a device plugin ask for GPUs, whatever the environment says" {
+	local profile=native-fabric devices capabilities=compute settings variables=NVIDIA_VISIBLE_DEVICES=all
+
+	devices=0 mounted=0 on_host agree list words words_runtime
+	devices=0 mounted=cdi/nvidia.com/gpu/0 on_host agree list words words_runtime
+	devices=0 channels=3 mounted=0,imex/3 variables='' on_host agree configure words words_runtime
+	settings="{\"$key-envvar-when-unprivileged\": false}"
+	devices=0 mounted=0 on_host agree list words words_runtime
+	settings="{\"$key-envvar-when-unprivileged\": false, \"$key-as-volume-mounts\": false}"
+	mounted=0 on_host give_nothing words words_runtime
+	settings="{\"$key-as-volume-mounts\": false}"
+	devices=all mounted=0 on_host agree list words words_runtime
+	mounted=9 settings='' on_host refuse E_UNKNOWN_DEVICE words words_runtime
+}
+
+@test "rights over parts of GPUs are for privileged containers" {
+	local profile=native-mig devices=all capabilities=compute variables=NVIDIA_MIG_CONFIG_DEVICES=all
+
+	on_host refuse E_NO_PERMISSION "${environment_doors[@]}" cdi
+	bounding=CAP_SYS_ADMIN on_host agree container_cli_mig "${environment_doors[@]}" cdi
 }
 
 # Of a plan, and of a spec that needs no hook: the nodes, and what is mounted where. For a link a spec has the file once more.

@@ -164,6 +164,11 @@ docker() {
 	fi
 }
 
+# docker_settings JSON: what config.json says on the daemon's host
+docker_settings() {
+	nsenter --mount --target "$(dockerd_pid)" -- sh -c 'mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json' "$1"
+}
+
 docker_remove_containers() {
 	docker ps --all --quiet | while read -r container; do
 		docker rm --force "$container" >/dev/null </dev/null

@@ -63,6 +63,17 @@ config_of() {
 	expect_gpu
 }
 
+@test "settings may leave an environment unheard, but not a privileged container's, nor a device plugin's mounts" {
+	docker_settings '{"accept-nvidia-visible-devices-envvar-when-unprivileged": false}'
+	run with_gpu --rm debian probe
+	expect_line "/dev/dxg=ENOENT"
+	run with_gpu --rm --cap-add SYS_ADMIN --user 1000 debian probe
+	expect_gpu
+	run docker run --rm --runtime=nvidia -v /dev/null:/var/run/nvidia-container-devices/0 debian probe
+	expect_gpu
+	docker_settings '{}'
+}
+
 @test "a device that the host does not have: docker shows what, where and what next" {
 	run docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=7 debian probe
 	expect_status 125

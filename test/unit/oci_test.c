@@ -108,6 +108,72 @@ static void test_config(void **unused)
 	oci_config_clear(&parsed);
 }
 
+static void test_privileged(void **unused)
+{
+	static const struct {
+		const char *capabilities;
+		bool privileged;
+	} cases[] = {
+		{"{\"bounding\":[\"CAP_CHOWN\",\"CAP_SYS_ADMIN\"]}", true},
+		{"[\"CAP_SYS_ADMIN\"]", true}, /* before 1.0.0-rc5 */
+		{"{\"bounding\":[\"CAP_SYS_FOO\"],\"effective\":[\"CAP_SYS_ADMIN\"],\"ambient\":[\"CAP_SYS_ADMIN\"]}", false},
+		{"{\"bounding\":[\"CAP_SYS_ADMINX\",\"SYS_ADMIN\",1,null]}", false},
+		{"{\"bounding\":\"CAP_SYS_ADMIN\"}", false},
+		{"{}", false},
+		{"null", false},
+		{"7", false},
+	};
+	struct err err;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct oci_config parsed;
+		char text[256];
+
+		(void)snprintf(text, sizeof(text), "{\"root\":{\"path\":\"r\"},\"process\":{\"capabilities\":%s}}", cases[i].capabilities);
+		assert_int_equal(config(text, &parsed, &err), 0);
+		if (parsed.privileged != cases[i].privileged)
+			fail_msg("%s", text);
+		oci_config_clear(&parsed);
+	}
+}
+
+static void test_device_mounts(void **unused)
+{
+	static const char *const foreign[] = {
+		"{\"source\":\"/not/dev/null\",\"destination\":\"/var/run/nvidia-container-devices/GPU0\"}",
+		"{\"destination\":\"/var/run/nvidia-container-devices/GPU0\"}",
+		"{\"source\":\"/dev/null\",\"destination\":\"/other/prefix/GPU0\"}",
+		"{\"source\":\"/dev/null\",\"destination\":\"/var/run/nvidia-container-devices\"}",
+		"{\"source\":\"/dev/null\",\"destination\":\"/var/run/nvidia-container-devices/\"}",
+		"{\"source\":\"/dev/null\",\"destination\":\"/var/run/nvidia-container-devicesX\"}",
+		"{\"source\":\"/dev/null\",\"destination\":7}",
+		"null",
+		"7",
+	};
+	struct oci_config parsed;
+	struct err err;
+	char text[256];
+
+	(void)unused;
+	assert_int_equal(config("{\"root\":{\"path\":\"r\"},\"mounts\":["
+				"{\"source\":\"/dev/null\",\"destination\":\"/var/run/nvidia-container-devices/GPU0-MIG0/0/1\"},"
+				"{\"source\":\"/dev/null\",\"destination\":\"/var/run/nvidia-container-devices/imex/0\"}]}",
+				&parsed, &err),
+			 0);
+	assert_int_equal(parsed.device_mounts.count, 2);
+	assert_string_equal(parsed.device_mounts.items[0], "GPU0-MIG0/0/1");
+	assert_string_equal(parsed.device_mounts.items[1], "imex/0");
+	oci_config_clear(&parsed);
+	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++) {
+		(void)snprintf(text, sizeof(text), "{\"root\":{\"path\":\"r\"},\"mounts\":[%s]}", foreign[i]);
+		assert_int_equal(config(text, &parsed, &err), 0);
+		if (parsed.device_mounts.count > 0)
+			fail_msg("%s", text);
+		oci_config_clear(&parsed);
+	}
+}
+
 #define HOOKS(entries) "{\"root\":{\"path\":\"r\"},\"hooks\":{\"createRuntime\":" entries "}}"
 
 static void test_hooks(void **unused)
@@ -192,7 +258,10 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_states), cmocka_unit_test(test_bad_states), cmocka_unit_test(test_config),
-		cmocka_unit_test(test_hooks), cmocka_unit_test(test_bad_configs), cmocka_unit_test(test_size_and_depth),
+		cmocka_unit_test(test_hooks),
+		cmocka_unit_test(test_privileged),
+		cmocka_unit_test(test_device_mounts),
+		cmocka_unit_test(test_bad_configs), cmocka_unit_test(test_size_and_depth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

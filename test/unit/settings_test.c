@@ -24,7 +24,9 @@ static void every_key_is_read(void **state)
 
 	(void)state;
 	assert_int_equal(parse("{\"inventory\": \"ioctl\", \"driver-timeout\": 2.5, \"library-directories\": [\"/a\", \"/b\"],"
-			       "\"driver-root\": \"/run/driver\", \"runtimes\": [\"youki\", \"/opt/runc\"], \"strict-requirements\": true, \"disable-requirements\": true}",
+			       "\"driver-root\": \"/run/driver\", \"runtimes\": [\"youki\", \"/opt/runc\"], \"strict-requirements\": true, \"disable-requirements\": true,"
+			       "\"accept-nvidia-visible-devices-envvar-when-unprivileged\": false,"
+			       "\"accept-nvidia-visible-devices-as-volume-mounts\": false}",
 			       &settings, &err),
 			 0);
 	assert_int_equal(settings.inventory, INVENTORY_IOCTL);
@@ -36,6 +38,12 @@ static void every_key_is_read(void **state)
 	assert_string_equal(settings.runtimes.items[1], "/opt/runc");
 	assert_true(settings.strict_requirements);
 	assert_true(settings.disable_requirements);
+	assert_false(settings.accept_environment);
+	assert_false(settings.accept_mounts);
+	settings_clear(&settings);
+	settings_init(&settings);
+	assert_true(settings.accept_environment);
+	assert_true(settings.accept_mounts);
 	settings_clear(&settings);
 }
 
