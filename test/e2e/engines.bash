@@ -47,11 +47,12 @@ store() {
 }
 
 # set_host PROFILE: what a command is put behind to run on a simulated host of its own, in $host. In a tree everything of
-# ours is installed, as `make install-compat` does it.
+# ours is installed, as `make install-compat` does it, unless $engine_bare says that nothing is.
 set_host() {
 	if [[ -n ${engine_tree-} ]]; then
 		host=(env "PATH=$tools_directory:/usr/sbin:/usr/bin:/sbin:/bin" "$e2e/../engines/enter" "${cgroup_option[@]}"
-			"$1" "$engine_tree" -- bash -c 'cp -a "$CTR_GPU_BUILD/test/engines/root/." / && exec "$@"' installed)
+			"$1" "$engine_tree" -- bash -c '[[ -n ${engine_bare-} ]] || cp -a "$CTR_GPU_BUILD/test/engines/root/." / || exit
+				exec "$@"' installed)
 	else
 		host=(env "PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH" "$e2e/sandbox" "${cgroup_option[@]}" "$1" --)
 	fi

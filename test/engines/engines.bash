@@ -14,12 +14,12 @@ suite=${suite##*-}
 
 # use_tree [PACKAGE…]: run engines from a tree of this file's release, with these packages besides
 use_tree() {
-	local packages=(containerd crun docker.io fuse-overlayfs iproute2 iptables kmod libcap2 libjansson4 libseccomp2 podman
+	local packages=(containerd crun docker-compose docker.io fuse-overlayfs iproute2 iptables kmod libcap2 libjansson4 libseccomp2 podman
 		procps rootlesskit runc slirp4netns uidmap "$@")
 
 	case $suite in
 	bookworm) packages+=(libelf1 libtirpc3) ;;
-	*) packages+=(docker-cli libelf1t64 libtirpc3t64) ;;
+	*) packages+=(docker-buildx docker-cli libelf1t64 libtirpc3t64) ;;
 	esac
 	engine_tree=$("$e2e/../engines/tree" "$suite" "${packages[@]}") || return
 	export engine_tree
