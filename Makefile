@@ -234,6 +234,8 @@ INSTALL = install
 STRIP = strip
 # Those of NVIDIA's names come with the names.
 man_pages = $(filter-out nvidia-%,$(notdir $(sort $(wildcard man/*.[1-9]))))
+# What "ctr-gpu setup docker" writes into daemon.json: other programs look for this name there.
+nvidia_names = $(libexecdir)/ctr-gpu/nvidia-names
 man_section = $(subst .,,$(suffix $(1)))
 # A page that describes several functions is found by the name of each: "NAME:PAGE".
 man_links = $(foreach page,$(filter %.3,$(man_pages)),$(patsubst %,%.3:$(page),$(filter-out $(basename $(page)),\
@@ -264,7 +266,7 @@ udevdir = $(prefix)/lib/udev/rules.d
 openrcdir = $(prefix)/share/ctr-gpu/openrc
 unregister = $(prefix)/share/ctr-gpu/unregister
 refresh_files = $(unitdir)/ctr-gpu-refresh.service $(unitdir)/ctr-gpu-refresh.path $(udevdir)/61-ctr-gpu.rules $(openrcdir)/ctr-gpu-refresh
-installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libexecdir)/ctr-gpu/ctr-gpu-driverd \
+installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(nvidia_names)/nvidia-container-runtime \
 	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
 	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json $(unregister) $(refresh_files) $(completions) \
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
@@ -282,6 +284,7 @@ install: all sbom
 	$(INSTALL) -m 755 $(O)/install/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
 	ln -sf ctr-gpu-hook $(DESTDIR)$(bindir)/ctr-gpu-runtime
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-driverd $(DESTDIR)$(libexecdir)/ctr-gpu
+	ln -sf $(shell realpath -m --relative-to=$(nvidia_names) $(bindir))/ctr-gpu-runtime $(DESTDIR)$(nvidia_names)/nvidia-container-runtime
 	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/$(library_file)
 	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))
 	ln -sf $(library_file) $(DESTDIR)$(libdir)/libctr-gpu.so.$(SOVERSION)
@@ -309,7 +312,7 @@ install: all sbom
 uninstall:
 	$(if $(DESTDIR),,test ! -x $(unregister) || $(unregister))
 	rm -f $(addprefix $(DESTDIR),$(installed))
-	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
+	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(nvidia_names) $(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
 # only when asked for, and never from a file that is not ours.

@@ -24,6 +24,13 @@
 #define CDI "features/cdi"
 #define DEFAULT "default-runtime"
 
+/*
+ * The runtime's program, by NVIDIA's name in a directory of our own. VS Code's Dev Containers and DevPod give a container
+ * --gpus if `docker info` has the name in the path of the runtime "nvidia".
+ */
+#define NVIDIA_NAME "nvidia-container-runtime"
+#define NVIDIA_NAMES "libexec/ctr-gpu/nvidia-names"
+
 enum {
 	RELOAD_TRIES = 50,
 	RELOAD_WAIT_MS = 100,
@@ -156,21 +163,48 @@ static bool is_our_runtime(const struct setup *setup, const char *path)
 	return ours && theirs && strcmp(ours, theirs) == 0;
 }
 
+/* Where --gpus works, for the running daemon or for one to come. */
+static bool has_gpus_option(const struct setup *setup)
+{
+	bool runs = daemon_variable(&setup->daemon, "PATH");
+	_cleanup_free_ char *hook = runs ? daemon_look_up(&setup->daemon, compat_names[0], NULL) : setup_find_program(compat_names[0]);
+
+	return exists(hook);
+}
+
+/* The path to write, owned by the caller: by NVIDIA's name only where --gpus works, which is what that name promises. */
+static char *choose_runtime(const struct setup *setup)
+{
+	_cleanup_free_ char *names = setup_find_program("../" NVIDIA_NAMES), *directory = names ? realpath(names, NULL) : NULL;
+	_cleanup_free_ char *path = directory ? text_format("%s/" NVIDIA_NAME, directory) : NULL;
+	bool promised = path && !setup->runtime_given && has_gpus_option(setup) && is_our_runtime(setup, path);
+
+	return strdup(promised ? path : setup->runtime);
+}
+
+/* As setup writes it, wherever that was. */
+static bool is_our_path(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return strstr(path, NVIDIA_NAMES "/") || (name && strcmp(name, "/ctr-gpu-runtime") == 0);
+}
+
 static int put_runtime(const struct setup *setup, struct text *text, json_t *edits)
 {
+	_cleanup_free_ char *chosen = choose_runtime(setup);
 	_cleanup_json_ json_t *there = NULL;
-	const char *path, *name;
+	const char *path;
 
-	if (json_text_get(text, RUNTIME, &there) == -ENOMEM)
+	if (!chosen || json_text_get(text, RUNTIME, &there) == -ENOMEM)
 		return no_memory();
 	path = json_string_value(json_object_get(there, "path"));
-	name = path && strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	if (path && is_our_runtime(setup, path))
+	if (path && is_our_runtime(setup, path) && (strstr(path, NVIDIA_NAME) || !strstr(chosen, NVIDIA_NAME)))
 		return 0;
-	if (there && !json_is_null(there) && !setup->replace && !(name && strcmp(name, "ctr-gpu-runtime") == 0))
+	if (there && !json_is_null(there) && !setup->replace && !(path && is_our_path(path)))
 		return output_complain("%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after --remove, add "
 				       "--replace.", setup->path, path ? path : "one without a path");
-	return put(setup, text, RUNTIME, json_pack("{s:s}", "path", setup->runtime), edits);
+	return put(setup, text, RUNTIME, json_pack("{s:s}", "path", chosen), edits);
 }
 
 /* Docker has CDI from 25.0 on, and takes it for wanted from 28.2 on. */
@@ -242,7 +276,7 @@ static int forget(struct text *text)
 
 	r = json_text_get(text, RUNTIME, &there);
 	path = json_string_value(json_object_get(there, "path"));
-	if (path && strstr(path, "/ctr-gpu-runtime")) {
+	if (path && is_our_path(path)) {
 		json_decref(there);
 		there = NULL;
 		r = json_text_remove(text, RUNTIME);

@@ -113,6 +113,7 @@ nvidia_package() {
 		usr/lib/systemd/system/ctr-gpu-refresh.service
 		usr/lib/udev/rules.d/61-ctr-gpu.rules
 		usr/libexec/ctr-gpu/ctr-gpu-driverd
+		usr/libexec/ctr-gpu/nvidia-names/nvidia-container-runtime
 		usr/share/bash-completion/completions/ctr-gpu
 		usr/share/bash-completion/completions/ctr-gpu-hook
 		usr/share/containers/oci/hooks.d/ctr-gpu.json

@@ -56,8 +56,8 @@ machine() {
 		echo gone'
 	expect_status 0
 	case $(tree_version docker.io) in
-	2[567].*) expect_line '{"runtimes":{"nvidia":{"path":"/usr/bin/ctr-gpu-runtime"}},"features":{"cdi":true}}' ;;
-	*) expect_line '{"runtimes":{"nvidia":{"path":"/usr/bin/ctr-gpu-runtime"}}}' ;;
+	2[567].*) expect_line '{"runtimes":{"nvidia":{"path":"/usr/libexec/ctr-gpu/nvidia-names/nvidia-container-runtime"}},"features":{"cdi":true}}' ;;
+	*) expect_line '{"runtimes":{"nvidia":{"path":"/usr/libexec/ctr-gpu/nvidia-names/nvidia-container-runtime"}}}' ;;
 	esac
 	[[ $(grep -cxF "cuInit=0" <<<"$output") -eq 3 ]]
 	expect_line gone
