@@ -81,7 +81,12 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 
-	/* O_NONBLOCK: a FIFO in place of the file must not make us wait for a writer. */
+	/* Opening a device may already do something: a watchdog then restarts the machine. */
+	if (fstatat(dirfd, path, &st, 0) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	/* O_NONBLOCK: a FIFO that has come into its place must not make us wait for a writer. */
 	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;

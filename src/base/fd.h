@@ -22,7 +22,7 @@
  */
 int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size);
 
-/** fd_read_all() for a regular file at @path below @dirfd, opened without following a last symlink into a device. */
+/** fd_read_all() for a file at @path below @dirfd, which is not opened if it is no regular one. Return: also -EINVAL then. */
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
 
 /** Writes all of @data or fails. Return: 0 or negative errno. */

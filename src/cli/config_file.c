@@ -74,7 +74,12 @@ static int read_existing(struct config_file *file)
 {
 	_cleanup_close_ int fd = -1;
 
-	/* O_NONBLOCK: a FIFO in place of the file must not make us wait for a writer. */
+	/* Opening a device may already do something: a watchdog then restarts the machine. */
+	if (stat(file->path, &file->status) < 0)
+		return complain("read", file->path);
+	if (!S_ISREG(file->status.st_mode))
+		return output_complain("%s is no regular file", file->path);
+	/* O_NONBLOCK: a FIFO that has come into its place must not make us wait for a writer. */
 	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &file->status) < 0)
 		return complain("read", file->path);

@@ -152,10 +152,32 @@ int setup_find_daemon(struct setup *setup, const char *name, uid_t uid, bool (*w
 {
 	int r = daemon_find(name, uid, wanted, &setup->daemon);
 
+	if (r == 0 && !setup->daemon.pid && setup->daemon.stranger)
+		setup_say(setup, "process %d is called %s, but is none of this host's (a container's?), and is left alone", setup->daemon.stranger, name);
 	if (r == 0)
 		return 0;
 	errno = -r;
 	return output_complain("cannot read /proc: %m");
+}
+
+int setup_find_path(struct setup *setup, const char *option, const char *letter, char *usual)
+{
+	_cleanup_free_ char *otherwise = usual;
+	int r = 0;
+
+	if (setup->config)
+		setup->path = strdup(setup->config);
+	else
+		r = daemon_config(&setup->daemon, option, letter, &setup->path);
+	if (r == -EPERM)
+		return output_complain("the %s that runs (process %d) reads %s, %s\n    Name the file that is meant: --engine-config=FILE", setup->engine->name,
+				       setup->daemon.pid, setup->path, setup->daemon.elsewhere ? "which may be another file here" :
+				       "which is not a file that root alone may change");
+	if (r == 0 && !setup->path) {
+		setup->path = otherwise;
+		otherwise = NULL;
+	}
+	return setup->path ? 0 : no_memory();
 }
 
 static int find_runtime(struct setup *setup)

@@ -28,6 +28,7 @@ struct setup {
 	struct daemon daemon; /* the one that this is for, if it runs */
 	char *version;        /* of the daemon; NULL: not known */
 	char *path;           /* of the file to change */
+	bool unreached;       /* the daemon that runs does not read that file, or cannot run our program; that has been said */
 	bool needs_restart;   /* reloading is not enough for what was edited */
 };
 
@@ -60,6 +61,12 @@ char *setup_find_program(const char *name);
 
 /** Finds setup->daemon, as daemon_find() does. */
 int setup_find_daemon(struct setup *setup, const char *name, uid_t uid, bool (*wanted)(const struct daemon *daemon));
+
+/**
+ * setup_find_path() - set setup->path: the file of --engine-config, that of the daemon's option (daemon_config()), or the usual one
+ * @usual: taken over; NULL: there was no memory for it
+ */
+int setup_find_path(struct setup *setup, const char *option, const char *letter, char *usual);
 
 /** For an editor of TOML: says why it failed. @r: what it returned. */
 int setup_check_toml(const struct setup *setup, int r, const char *table);

@@ -65,22 +65,17 @@ static int check_generated(const struct setup *setup)
 
 static int look(struct setup *setup)
 {
-	const char *used;
 	int status;
 
 	status = setup_find_daemon(setup, "containerd", geteuid(), daemon_stands_alone);
 	if (!status && !setup->remove)
 		status = check_generated(setup);
-	if (status)
-		return status;
-	used = config_argument(&setup->daemon);
-	if (setup->config)
-		setup->path = strdup(setup->config);
-	else if (used && used[0] == '/')
-		setup->path = strdup(used);
-	else
-		setup->path = setup->rootless ? setup_user_file("containerd/config.toml") : strdup(MACHINE_FILE);
-	return setup->path ? 0 : no_memory();
+	if (!status)
+		status = setup_find_path(setup, "--config", "-c", setup->rootless ? setup_user_file("containerd/config.toml") : strdup(MACHINE_FILE));
+	/* Before anything is written. */
+	if (!status && setup->daemon.pid && !setup->remove && !daemon_sees(&setup->daemon, setup->runtime))
+		setup_say(setup, "the containerd that runs (process %d) has files of its own, and does not see %s", setup->daemon.pid, setup->runtime);
+	return status;
 }
 
 /* ---- the file ---- */
@@ -277,8 +272,6 @@ static void advise(struct setup *setup, bool changed)
 		setup_say(setup, "no containerd is running; it reads the file when it starts");
 		return;
 	}
-	if (!setup->remove && !daemon_sees(daemon, setup->runtime))
-		setup_say(setup, "the containerd that runs (process %d) has files of its own, and does not see %s", daemon->pid, setup->runtime);
 	if (!changed)
 		return;
 	command = service_command("containerd", setup->rootless, daemon->pid, SERVICE_RESTART);

@@ -66,8 +66,6 @@ static void advise(struct setup *setup, bool changed)
 		setup_say(setup, "no crio is running; it reads the file when it starts");
 		return;
 	}
-	if (!setup->remove && !daemon_sees(daemon, setup->runtime))
-		setup_say(setup, "the crio that runs (process %d) has files of its own, and does not see %s", daemon->pid, setup->runtime);
 	if (!changed)
 		return;
 	command = service_command("crio", false, daemon->pid, SERVICE_RESTART);

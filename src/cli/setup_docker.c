@@ -81,19 +81,6 @@ static void find_version(struct setup *setup)
 	setup->version = version ? strdup(version) : NULL;
 }
 
-static int find_path(struct setup *setup)
-{
-	const char *used = daemon_option(&setup->daemon, "--config-file", NULL);
-
-	if (setup->config)
-		setup->path = strdup(setup->config);
-	else if (used && used[0] == '/')
-		setup->path = strdup(used);
-	else
-		setup->path = setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
-	return setup->path ? 0 : no_memory();
-}
-
 /* A directive that is both an option and in the file keeps dockerd from starting; of runtimes it takes either's. */
 static int check_arguments(const struct setup *setup)
 {
@@ -118,6 +105,29 @@ static int check_snap(const struct setup *setup)
 			       setup->daemon.pid);
 }
 
+/* Whether the daemon reads our file and can run our program. */
+static bool reaches_daemon(const struct setup *setup)
+{
+	const struct daemon *daemon = &setup->daemon;
+	_cleanup_free_ char *usual = setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
+	const char *option = daemon_option(daemon, "--config-file", NULL), *used = option ? option : usual ? usual : "";
+	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
+
+	if (strcmp(ours ? ours : setup->path, theirs ? theirs : used) != 0) {
+		setup_say(setup, "the dockerd that runs (process %d) does not read %s, but %s", daemon->pid, setup->path, used);
+		return false;
+	}
+	if (ours && !daemon_sees(daemon, ours)) {
+		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see this one", daemon->pid);
+		return false;
+	}
+	if (!daemon_sees(daemon, setup->runtime)) {
+		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see %s", daemon->pid, setup->runtime);
+		return false;
+	}
+	return true;
+}
+
 static int look(struct setup *setup)
 {
 	int status;
@@ -133,10 +143,13 @@ static int look(struct setup *setup)
 	if (!status && !setup->remove)
 		status = check_arguments(setup);
 	if (!status)
-		status = find_path(setup);
-	if (!status)
-		find_version(setup);
-	return status;
+		status = setup_find_path(setup, "--config-file", NULL, setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE));
+	if (status)
+		return status;
+	/* Before anything is written. */
+	setup->unreached = setup->daemon.pid && !setup->remove && !reaches_daemon(setup);
+	find_version(setup);
+	return 0;
 }
 
 /* ---- the file ---- */
@@ -373,29 +386,6 @@ static void advise_absent(const struct setup *setup)
 		setup_say(setup, "no dockerd is running; it reads the file when it starts");
 }
 
-/* Whether the daemon reads our file and can run our program. */
-static bool reaches_daemon(const struct setup *setup)
-{
-	const struct daemon *daemon = &setup->daemon;
-	_cleanup_free_ char *usual = setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
-	const char *option = daemon_option(daemon, "--config-file", NULL), *used = option ? option : usual ? usual : "";
-	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
-
-	if (strcmp(ours ? ours : setup->path, theirs ? theirs : used) != 0) {
-		setup_say(setup, "the dockerd that runs (process %d) does not read %s, but %s", daemon->pid, setup->path, used);
-		return false;
-	}
-	if (ours && !daemon_sees(daemon, ours)) {
-		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see this one", daemon->pid);
-		return false;
-	}
-	if (!daemon_sees(daemon, setup->runtime)) {
-		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see %s", daemon->pid, setup->runtime);
-		return false;
-	}
-	return true;
-}
-
 static bool knows_runtime(const struct setup *setup)
 {
 	_cleanup_json_ json_t *answer = ask(setup, "/info");
@@ -415,7 +405,7 @@ static void advise(struct setup *setup, bool changed)
 		advise_absent(setup);
 		return;
 	}
-	if (!setup->remove && !reaches_daemon(setup))
+	if (setup->unreached)
 		return;
 	if (!setup->remove)
 		restart |= advise_compat(setup);

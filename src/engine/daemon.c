@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hostfile.h"
 #include "base/str.h"
 #include "engine/daemon_root.h"
 #include "engine/program.h"
@@ -98,21 +99,60 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static bool is_elsewhere(const struct daemon *daemon, int process)
+/* Return: 1 if it is what we have at @path; 0 if not; negative errno. */
+static int shares(int process, const char *name, const char *path)
 {
 	struct stat ours, its;
 
-	if (stat("/proc/self/ns/mnt", &ours) == 0 && fstatat(process, "ns/mnt", &its, 0) == 0 && !is_same(&ours, &its))
-		return true;
-	return daemon->root >= 0 && stat("/", &ours) == 0 && fstat(daemon->root, &its) == 0 && !is_same(&ours, &its);
+	if (fstatat(process, name, &its, 0) < 0 || stat(path, &ours) < 0)
+		return -errno;
+	return is_same(&ours, &its);
 }
 
-/* Its environment is not everybody's to read; and who runs in another snap hands that one's name down. */
-static bool is_snap(const struct daemon *daemon)
-{
-	const char *name = daemon_variable(daemon, "SNAP_NAME");
+/* The kernel's own word for a program that was replaced while it ran, as an upgrade does it. */
+static const char deleted[] = " (deleted)";
 
-	return (name && streq(name, "docker")) || daemon_mentions(daemon, "snap.docker") || daemon_mentions(daemon, "/snap/docker/");
+/*
+ * The program that a process runs, if root or @uid put it where it is. One that an upgrade removed is known by its path alone; only in
+ * our own root does that name what it was.
+ */
+static char *find_program(int process, uid_t uid, bool in_our_root)
+{
+	_cleanup_close_ int ours = -1, its = openat(process, "exe", O_PATH | O_CLOEXEC);
+	_cleanup_free_ char *path = NULL;
+	struct stat our_file, its_file;
+	char *end;
+
+	if (its < 0 || fstat(its, &its_file) < 0 || fd_read_link_at(process, "exe", &path) < 0)
+		return NULL;
+	end = path + strlen(path) - strlen(deleted);
+	if (in_our_root && its_file.st_nlink == 0 && end > path && streq(end, deleted)) {
+		*end = '\0';
+		ours = hostfile_open(path, S_IFREG, uid, O_PATH);
+		return (ours >= 0 || ours == -ENOENT) && (its_file.st_uid == 0 || its_file.st_uid == uid) ? steal_ptr(path) : NULL;
+	}
+	ours = hostfile_open(path, S_IFREG, uid, O_PATH);
+	return ours >= 0 && fstat(ours, &our_file) == 0 && is_same(&our_file, &its_file) ? steal_ptr(path) : NULL;
+}
+
+/* Whether a process of the right name and user is a daemon of this host; sets what depends on where it lives. */
+static bool counts(struct daemon *daemon, int process)
+{
+	int root = shares(process, "root", "/"), mounts = shares(process, "ns/mnt", "/proc/self/ns/mnt"),
+	    users = shares(process, "ns/user", "/proc/self/ns/user");
+	_cleanup_free_ char *program = NULL;
+
+	/* Who is not root may not look at root's; what is concluded from its arguments is then done with no more than his rights. */
+	if (root < 0 || mounts < 0 || users < 0)
+		return geteuid() != 0 && daemon->uid == 0;
+	daemon->elsewhere = !root || !mounts;
+	program = find_program(process, daemon->uid, root);
+	if (!program)
+		return false;
+	daemon->snap = str_has_prefix(program, "/snap/docker/") || str_has_prefix(program, "/var/lib/snapd/snap/docker/");
+	if (daemon->snap)
+		return users;
+	return root && (daemon->uid != 0 || (mounts && users));
 }
 
 static void describe(int process, struct daemon *daemon)
@@ -120,13 +160,11 @@ static void describe(int process, struct daemon *daemon)
 	daemon->arguments = read_file(process, "cmdline", &daemon->arguments_size);
 	daemon->environment = read_file(process, "environ", &daemon->environment_size);
 	daemon->root = openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	daemon->elsewhere = is_elsewhere(daemon, process);
-	daemon->snap = is_snap(daemon);
 	daemon->started = find_start(process);
 }
 
-/* Return: whether this process is the one; what is in @ret is to be closed then. */
-static bool examine(int proc, const char *entry, const char *name, uid_t uid, struct daemon *ret)
+/* Return: whether this process is the one; what is in @ret is to be closed then. @stranger: the process, if only its name is right. */
+static bool examine(int proc, const char *entry, const char *name, uid_t uid, pid_t *stranger, struct daemon *ret)
 {
 	_cleanup_close_ int process = -1;
 	_cleanup_free_ char *status = NULL;
@@ -141,7 +179,12 @@ static bool examine(int proc, const char *entry, const char *name, uid_t uid, st
 	status = read_file(process, "status", NULL);
 	if (!status || !is_of(status, uid) || is_in_container(status))
 		return false;
-	*ret = (struct daemon){.pid = (pid_t)pid, .uid = uid, .root = -1};
+	*ret = (struct daemon){.uid = uid, .root = -1};
+	if (!counts(ret, process)) {
+		*stranger = (pid_t)pid;
+		return false;
+	}
+	ret->pid = (pid_t)pid;
 	describe(process, ret);
 	return true;
 }
@@ -151,13 +194,15 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
 	_cleanup_(closedirp) DIR *proc = opendir("/proc");
 	struct daemon daemon = DAEMON_NONE;
 	const struct dirent *entry;
+	pid_t stranger = 0;
 
 	if (!proc)
 		return -errno;
 	while (daemon.pid == 0 && (entry = readdir(proc)))
-		if (examine(directory_fd(proc), entry->d_name, name, uid, &daemon) && wanted && !wanted(&daemon))
+		if (examine(directory_fd(proc), entry->d_name, name, uid, &stranger, &daemon) && wanted && !wanted(&daemon))
 			daemon_close(&daemon);
 	*ret = daemon;
+	ret->stranger = stranger;
 	return 0;
 }
 
@@ -223,6 +268,24 @@ const char *daemon_variable(const struct daemon *daemon, const char *name)
 			return rest + 1;
 	}
 	return NULL;
+}
+
+int daemon_config(const struct daemon *daemon, const char *name, const char *letter, char **ret)
+{
+	const char *path = daemon_option(daemon, name, letter);
+	_cleanup_close_ int fd = -1;
+
+	if (!path || path[0] != '/') {
+		*ret = NULL;
+		return 0;
+	}
+	*ret = strdup(path);
+	if (!*ret)
+		return -ENOMEM;
+	if (daemon->elsewhere)
+		return -EPERM;
+	fd = hostfile_open(path, S_IFREG, daemon->uid, O_PATH);
+	return fd >= 0 || fd == -ENOENT ? 0 : -EPERM;
 }
 
 /* dockerd writes that one's configuration below its --exec-root (moby libcontainerd/supervisor), /var/run/docker unless told otherwise. */

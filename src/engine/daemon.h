@@ -2,8 +2,10 @@
 #pragma once
 
 /*
- * An engine's daemon that runs on this host, as /proc shows it to whoever asks: the files and programs that it sees may be others
- * than ours, where it came as a snap, for a user, or in a container. Of another user's daemon only arguments and start are shown.
+ * An engine's daemon that runs on this host, as /proc shows it to whoever asks. Any process may have a daemon's name, one in a container
+ * with the host's pids too; so root's counts only if its root directory, mount and user namespaces are ours and its program is one
+ * that only root could have put there. A user's own (rootless) has namespaces of its own, and the snap's a root. Whoever may not look
+ * at root's daemon sees arguments and start alone.
  */
 
 #include <stdbool.h>
@@ -20,6 +22,7 @@ struct daemon {
 	size_t environment_size;
 	int root;                /* O_PATH; -1: not to be entered */
 	bool elsewhere;          /* it has a root or mounts of its own */
+	pid_t stranger;          /* of this name and user, and not counted; 0: none was seen */
 	bool snap;               /* it is that of the snap "docker" */
 	struct timespec started; /* 0: not known */
 };
@@ -39,6 +42,17 @@ void daemon_close(struct daemon *daemon);
  * Return: 0, also if there is none; negative errno if /proc cannot be read.
  */
 int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon *daemon), struct daemon *ret);
+
+/**
+ * daemon_config() - the configuration file that an option names
+ * @ret: its path, owned by the caller; NULL if there is no such option, or its value is relative
+ *
+ * Only a regular file counts that root, or the user whose daemon it is, alone could have put there and may change; or one that is still
+ * missing there. A daemon with mounts of its own is not followed: its paths may be other files here.
+ *
+ * Return: 0; -EPERM, with the path in @ret, if it does not count; negative errno.
+ */
+int daemon_config(const struct daemon *daemon, const char *name, const char *letter, char **ret);
 
 /** Whether it is no containerd that dockerd has started for itself; for daemon_find(). */
 bool daemon_stands_alone(const struct daemon *daemon);

@@ -358,7 +358,8 @@ setup_file() {
 	# What has the name of a daemon, and shows its arguments.
 	fake='
 		fake() { local file=$1; shift; mkdir -p "${file%/*}"; cp "$(command -v sleep)" "$file"; chmod 755 /run "$file"; "$@" "$file" 60 & for _ in {1..100}; do pgrep -x dockerd >/dev/null && break; sleep 0.05; done; }'
-	run on wsl-nvidia "$fake"'; wire; fake /run/snap/docker/1/dockerd env; ids; doctor; remedy docker.snap'
+	run on wsl-nvidia "$fake"'; wire; mkdir -p /run/u /run/w; mount -t overlay -o lowerdir=/var/lib,upperdir=/run/u,workdir=/run/w overlay /var/lib
+		fake /var/lib/snapd/snap/docker/1/bin/dockerd unshare --mount; ids; doctor; remedy docker.snap'
 	expect "Docker (snap), running"
 	run on wsl-nvidia "$fake"'; wire; fake /run/dockerd setpriv --reuid 4711 --regid 4711 --clear-groups; ps axo uid,comm | grep dockerd; doctor'
 	expect "4711 dockerd"

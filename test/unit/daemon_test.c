@@ -4,10 +4,12 @@
 
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -137,21 +139,19 @@ static bool is_second(const struct daemon *daemon)
 
 static void one_of_several(void **state)
 {
-	char *second[] = {"SECOND=", "SNAP_NAME=docker", NULL}, *other_snap[] = {"SNAP_NAME=code", NULL};
-	struct running first = start(program, other_snap), last = start(program, second);
+	char *second[] = {"SECOND=", NULL};
+	struct running first = start(program, no_environment), last = start(program, second);
 	struct daemon daemon;
 
 	(void)state;
 	assert_int_equal(daemon_find(NAME, geteuid(), is_second, &daemon), 0);
 	assert_int_equal(daemon.pid, last.pid);
-	assert_true(daemon.snap);
 	daemon_close(&daemon);
 	end(&last);
 	assert_int_equal(daemon_find(NAME, geteuid(), is_second, &daemon), 0);
 	assert_int_equal(daemon.pid, 0);
 	assert_int_equal(daemon_find(NAME, geteuid(), NULL, &daemon), 0);
 	assert_int_equal(daemon.pid, first.pid);
-	assert_false(daemon.snap);
 	daemon_close(&daemon);
 	end(&first);
 }
@@ -251,6 +251,154 @@ static void one_in_a_container_does_not_count(void **state)
 	in_child(start_in_container);
 }
 
+/* What a process of root's is like that has the name and nothing else; @become runs in its parent, as container runtimes do it. */
+static int become_strange(int (*become)(void))
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	int release[2], ready[2], r;
+	char byte;
+	pid_t pid;
+
+	if (pipe(release) < 0 || pipe(ready) < 0 || (pid = fork()) < 0)
+		return 1;
+	if (pid == 0) {
+		struct running running;
+
+		if (become() < 0)
+			_exit(1);
+		running = start(program, no_environment);
+		r = write(ready[1], "", 1) == 1 && read(release[0], &byte, 1) == 1 ? 0 : 1;
+		end(&running);
+		_exit(r);
+	}
+	(void)close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		return 2;
+	r = daemon_find(NAME, 0, NULL, &daemon) == 0 && daemon.pid == 0 && daemon.stranger > 0 ? 0 : 3;
+	if (write(release[1], "", 1) != 1)
+		return 4;
+	(void)waitpid(pid, NULL, 0);
+	return r;
+}
+
+static int own_mounts(void)
+{
+	return unshare(CLONE_NEWNS);
+}
+
+static int own_users(void)
+{
+	FILE *map;
+
+	if (unshare(CLONE_NEWUSER) < 0)
+		return -1;
+	map = fopen("/proc/self/uid_map", "we");
+	if (!map)
+		return -1;
+	(void)fputs("0 0 1", map);
+	return fclose(map);
+}
+
+/* In which the same program is to be found at the same path. */
+static int own_root(void)
+{
+	static const char make[] = "cd \"${PROGRAM%/*}\" && mkdir root && mount -t tmpfs tmpfs root && mkdir -p root/usr root/$PWD && "
+				   "mount --bind /usr root/usr && ln -s usr/bin usr/lib usr/lib64 root/ && cp -P \"$PROGRAM\" root/$PWD/";
+
+	return system(make) != 0 || chdir(directory) < 0 || chroot("root") < 0 || chdir("/") < 0 ? -1 : 0;
+}
+
+/* Where others may put a program. */
+static int own_program(void)
+{
+	return chmod(directory, 0777);
+}
+
+static int with_own_mounts(void)
+{
+	return become_strange(own_mounts);
+}
+
+static int with_own_users(void)
+{
+	return become_strange(own_users);
+}
+
+static int with_own_root(void)
+{
+	return unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? 4 : become_strange(own_root);
+}
+
+static int with_own_program(void)
+{
+	int r;
+
+	/* A copy, not the link to the system's shell. */
+	if (unlink(program) < 0 || system("cp /bin/sh \"$PROGRAM\"") != 0)
+		return 5;
+	r = become_strange(own_program);
+	return chmod(directory, 0755) < 0 || unlink(program) < 0 || symlink("/bin/sh", program) < 0 ? 6 : r;
+}
+
+static void one_with_anything_of_its_own_does_not_count(void **state)
+{
+	int (*const deeds[])(void) = {with_own_mounts, with_own_users, with_own_root, with_own_program};
+
+	(void)state;
+	(void)setenv("PROGRAM", program, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(deeds); i++)
+		in_child(deeds[i]);
+	(void)snprintf(program, sizeof(program), "%s/root", directory);
+	(void)rmdir(program);
+	(void)snprintf(program, sizeof(program), "%s/" NAME, directory);
+}
+
+/* As an upgrade leaves it. */
+static void one_whose_program_was_removed_counts(void **state)
+{
+	struct running running;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(unlink(program), 0);
+	assert_int_equal(system("cp /bin/sh \"$PROGRAM\""), 0);
+	running = start(program, no_environment);
+	assert_int_equal(unlink(program), 0);
+	assert_int_equal(find_of(0), running.pid);
+	assert_int_equal(symlink("/bin/sh", program), 0);
+	end(&running);
+}
+
+/* What the configuration file of a daemon may be; hostfile_test.c has the rules of a path. */
+static void configuration_that_is_followed(void **state)
+{
+	struct daemon daemon = {.root = -1};
+	char arguments[128], file[64];
+	char *path = NULL;
+	int length;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	(void)snprintf(file, sizeof(file), "%s/config", directory);
+	length = snprintf(arguments, sizeof(arguments), "x%c--config-file=%s", 0, file);
+	daemon.arguments = arguments;
+	daemon.arguments_size = (size_t)length + 1;
+	assert_int_equal(daemon_config(&daemon, "--config-file", NULL, &path), 0);
+	assert_string_equal(path, file);
+	free(path);
+	assert_int_equal(daemon_config(&daemon, "--other", NULL, &path), 0);
+	assert_null(path);
+	assert_int_equal(mkfifo(file, 0600), 0);
+	assert_int_equal(daemon_config(&daemon, "--config-file", NULL, &path), -EPERM);
+	free(path);
+	assert_int_equal(unlink(file), 0);
+	daemon.elsewhere = true;
+	assert_int_equal(daemon_config(&daemon, "--config-file", NULL, &path), -EPERM);
+	free(path);
+}
+
 /* A path that leads to our files here leads nowhere, or to other files, there. */
 static void one_in_a_root_of_its_own(void **state)
 {
@@ -292,6 +440,9 @@ int main(void)
 		cmocka_unit_test(another_user_s_is_not_ours),
 		cmocka_unit_test(a_setuid_program_is_of_who_started_it),
 		cmocka_unit_test(one_in_a_container_does_not_count),
+		cmocka_unit_test(one_with_anything_of_its_own_does_not_count),
+		cmocka_unit_test(one_whose_program_was_removed_counts),
+		cmocka_unit_test(configuration_that_is_followed),
 		cmocka_unit_test(one_in_a_root_of_its_own),
 	};
 

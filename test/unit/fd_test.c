@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -99,12 +101,32 @@ static void test_error(void **state)
 	assert_int_equal(fd_write_parts(-1, parts, 0), 0);
 }
 
+/* Who opens a device may have done something with it already. */
+static void test_nothing_but_a_file_is_opened(void **state)
+{
+	char directory[] = "/tmp/ctr-gpu-fd.XXXXXX", path[64], event[512], *data;
+	_cleanup_close_ int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), fd = -1;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	(void)snprintf(path, sizeof(path), "%s/fifo", directory);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 100, &data, NULL), -EINVAL);
+	assert_true(read(watch, event, sizeof(event)) < 0);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(read(watch, event, sizeof(event)) > 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(directory), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_interrupted),
 		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_nothing_but_a_file_is_opened),
 	};
 
 	for (size_t i = 0; i < SIZE; i++)

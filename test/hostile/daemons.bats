@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016
+#
+# Processes in containers that have a daemon's name and arguments, where the container has the host's process ids: setup and doctor,
+# run by root, follow none of it.
+
+load ../e2e/engines
+
+setup_file() {
+	require_root
+	require_program runc
+	require_program dockerd
+	image debian >/dev/null
+}
+
+# host SCRIPT ARGUMENT…: a script on a host whose /etc is ours alone
+host() {
+	local script=$1
+	shift
+
+	run sandbox wsl-nvidia bash -ec '
+		mkdir -p /run/upper /run/work /run/daemon
+		mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc
+		rm -rf /etc/docker /etc/containerd /etc/cdi
+		mount -t tmpfs tmpfs /var/lib
+		mkdir /var/lib/containerd
+		shows() { until [[ $(cat "/proc/$1/comm") == "$2" ]]; do sleep 0.02; done; }
+		'"$script" host "$@"
+	echo "$output"
+}
+
+# What the attack wants to have written is not there, what was asked for is, and it was said before.
+untouched() {
+	expect_status 0
+	expect "is called $1, but is none of this host's"
+	[[ ${output%%is called*} != *written* ]]
+	expect "written"
+	expect_line "preload: no"
+}
+
+@test "runc: a process called dockerd without a pid namespace is no daemon" {
+	bundle debian "$BATS_TEST_TMPDIR/bundle" 'del(.hooks) | .process.args = ["/usr/bin/dockerd", "--config-file=/etc/ld.so.preload"]
+		| .linux.namespaces |= map(select(.type != "pid"))'
+	printf '#!/bin/sh\nsleep 60\n' >"$BATS_TEST_TMPDIR/bundle/rootfs/usr/bin/dockerd"
+	chmod 755 "$BATS_TEST_TMPDIR/bundle/rootfs/usr/bin/dockerd"
+	host '
+		cd "$1"
+		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new
+		mv config.new config.json
+		memlock runc --root /run/runtime run --detach container </dev/null >/dev/null
+		shows "$(runc --root /run/runtime state container | jq .pid)" dockerd
+		ctr-gpu setup docker 2>&1
+		ctr-gpu doctor | grep Docker
+		[[ -e /etc/ld.so.preload ]] && echo "preload: yes" || echo "preload: no"
+		runc --root /run/runtime delete --force container' "$BATS_TEST_TMPDIR/bundle"
+	untouched dockerd
+	expect "not running"
+}
+
+@test "Docker: a process called containerd in a container with --pid=host is no daemon" {
+	host '
+		DOCKER_HOST=unix://$1/socket
+		export DOCKER_HOST
+		dockerd --data-root "$1/data" --exec-root "$1" --host "$DOCKER_HOST" --pidfile "$1/pid" --iptables=false \
+			--ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs >"$1/log" 2>&1 &
+		for _ in {1..200}; do docker version >/dev/null 2>&1 && break; sleep 0.05; done
+		tar -C "$2" -c . | docker import - debian >/dev/null
+		docker run --detach --name attack --pid=host --volume /:/host:ro debian sh -c "
+			printf \"#!/bin/sh\nsleep 60\n\" >/usr/bin/containerd && chmod 755 /usr/bin/containerd
+			exec /usr/bin/containerd --config /etc/ld.so.preload" >/dev/null
+		shows "$(docker inspect --format "{{.State.Pid}}" attack)" containerd
+		ctr-gpu setup containerd 2>&1
+		[[ -e /etc/ld.so.preload ]] && echo "preload: yes" || echo "preload: no"
+		docker rm --force attack >/dev/null' "$(engine_directory docker)" "$(image debian)"
+	untouched containerd
+}
+
+# A process of the host's root that is a daemon, with a file that others may have put there.
+@test "a configuration file that others may change is not written, and what is no file is not opened" {
+	host '
+		printf "#!/bin/sh\nread line\n" >/run/daemon/dockerd
+		chmod 755 /run /run/daemon /run/daemon/dockerd
+		mkfifo /run/wait /run/pipe
+		mkdir /run/user/home /run/user/home/docker
+		echo "{}" >/run/user/home/daemon.json
+		chown -R 4711 /run/user/home
+		echo "{}" >/run/link-target && ln -s /run/link-target /run/user/home/link
+		echo "{}" >/tmp/daemons-test.json
+		for file in /run/pipe /dev/null /run/user/home/daemon.json /run/user/home/link /run/user/home/none /tmp/daemons-test.json; do
+			/run/daemon/dockerd --config-file="$file" <>/run/wait &
+			shows $! dockerd
+			if ctr-gpu setup docker >/run/out 2>&1; then echo "not refused: $file"; fi
+			grep -c "process $!) reads $file, which is not a file that root alone may change" /run/out || cat /run/out
+			kill -KILL $!
+			wait $! || true
+		done
+		cat /run/user/home/daemon.json /run/link-target /tmp/daemons-test.json
+		rm /tmp/daemons-test.json
+		ls -A /run/user/home /etc/docker 2>/dev/null || true'
+	expect_status 0
+	expect_not "not refused"
+	[[ $(grep -cx 1 <<<"$output") -eq 6 ]]
+	[[ $(grep -cx '{}' <<<"$output") -eq 3 ]]
+}
