@@ -31,7 +31,9 @@ STATIC = 1
 
 prefix = /usr
 bindir = $(prefix)/bin
-libdir = $(prefix)/lib/$(shell $(CC) -print-multiarch)
+# Some clang cannot tell; gcc can where it is the same machine.
+multiarch := $(shell $(CC) -print-multiarch 2>/dev/null || gcc -print-multiarch 2>/dev/null)
+libdir = $(prefix)/lib/$(multiarch)
 libexecdir = $(prefix)/libexec
 includedir = $(prefix)/include
 mandir = $(prefix)/share/man
@@ -58,10 +60,8 @@ CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fno-asynchronous-unwind-ta
 LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_flags) $(LDFLAGS)
 
 tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
-shared_libraries = -ljansson -lseccomp -lcap -lelf -ltirpc
-# Newer releases of libelf want libzstd.
-libelf_static := $(patsubst -l%,-l:lib%.a,$(filter -lz%,$(shell $(PKG_CONFIG) --static --libs libelf 2>/dev/null)))
-static_libraries = -l:libjansson.a -l:libseccomp.a -l:libcap.a -l:libelf.a $(or $(libelf_static),-l:libz.a) -l:libtirpc.a
+shared_libraries = -ljansson -lseccomp -lcap -ltirpc
+static_libraries = $(patsubst -l%,-l:lib%.a,$(shared_libraries))
 # What a program has in it of other projects' archives, for the bill of materials.
 link_map = -Wl,-Map=$(O)/$(@F).map
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* ELF files that somebody else wrote, read through libelf from a descriptor, never mapped: they may shrink meanwhile. */
+/* ELF files that somebody else wrote, read from a descriptor, never mapped: they may shrink meanwhile. */
 
 #include <stddef.h>
 

@@ -198,7 +198,7 @@ distribution() {
 		fi
 		run rpmspec --define "$distribution" --query --buildrequires "$spec"
 		expect_status 0
-		for library in jansson libcap libelf libseccomp libtirpc cmocka; do
+		for library in jansson libcap libseccomp libtirpc cmocka; do
 			expect_line "pkgconfig($library)"
 		done
 		expect_line "rpcgen"

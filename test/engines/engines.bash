@@ -18,8 +18,8 @@ use_tree() {
 		procps rootlesskit runc slirp4netns uidmap "$@")
 
 	case $suite in
-	bookworm) packages+=(libelf1 libtirpc3) ;;
-	*) packages+=(docker-buildx docker-cli libelf1t64 libtirpc3t64) ;;
+	bookworm) packages+=(libtirpc3) ;;
+	*) packages+=(docker-buildx docker-cli libtirpc3t64) ;;
 	esac
 	engine_tree=$("$e2e/../engines/tree" "$suite" "${packages[@]}") || return
 	export engine_tree

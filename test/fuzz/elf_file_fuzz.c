@@ -13,16 +13,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void read_note(const void *header, size_t header_size, const uint8_t *data, size_t size)
+static void read_file(const void *header, size_t header_size, const uint8_t *data, size_t size)
 {
 	_cleanup_close_ int fd = memfd_create("fuzz", MFD_CLOEXEC);
-	_cleanup_free_ char *note = NULL;
+	_cleanup_free_ char *note = NULL, *soname = NULL;
 	size_t note_size = 0;
 
 	if (fd < 0 || fd_write_all(fd, header, header_size) < 0 || fd_write_all(fd, data, size) < 0)
 		abort();
 	if (elf_file_read_note(fd, ".note.x", "N", &note, &note_size) == 0 && note[note_size] != '\0')
 		abort();
+	(void)elf_file_read_soname(fd, &soname);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -45,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.names = "\0.note.x",
 	};
 
-	read_note(NULL, 0, data, size);
-	read_note(&start, sizeof(start), data, size);
+	read_file(NULL, 0, data, size);
+	read_file(&start, sizeof(start), data, size);
 	return 0;
 }

@@ -104,7 +104,7 @@ static void assert_message(const char *word)
 		fail_msg("\"%s\" does not say \"%s\"", message, word);
 	for (const char *c = message; *c; c++)
 		lines += *c == '\n';
-	assert_in_range(lines, 1, 3);
+	assert_true(lines <= 3);
 }
 
 /* Applying fails with @result and leaves no trace. */

@@ -125,7 +125,7 @@ static int answer(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *a
 
 static int query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
 {
-	assert_in_range(arguments->handle, 1, host.count);
+	assert_true(arguments->handle >= 1 && arguments->handle <= host.count);
 	host.queries++;
 	host.asked |= UINT64_C(1) << (arguments->type < 63 ? arguments->type : 63);
 	return host.query_result < 0 ? host.query_result : answer(d3dkmt, arguments);
@@ -214,7 +214,7 @@ static void gives_up_in_the_end(void **state)
 	(void)state;
 	host.overflows = 1000;
 	assert_int_equal(ask(), -EOVERFLOW);
-	assert_in_range(host.calls3 + host.calls2, 2, 10);
+	assert_true(host.calls3 + host.calls2 >= 2 && host.calls3 + host.calls2 <= 10);
 	host = (struct host){.enumerate3_result = -EBADF, .enumerate2_result = -EBADF};
 	assert_int_equal(ask(), -EBADF);
 }

@@ -49,7 +49,7 @@ static int start(void **state)
 	return mkdtemp(folder) ? 0 : -1;
 }
 
-static int stop(void **state)
+static int stop_daemon(void **state)
 {
 	_cleanup_free_ char *command = NULL;
 
@@ -226,12 +226,12 @@ static void stale_files_are_removed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(units_are_found_in_paths, start, stop),
-		cmocka_unit_test_setup_teardown(drop_in_is_written_and_removed, start, stop),
-		cmocka_unit_test_setup_teardown(others_files_stay, start, stop),
-		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop),
-		cmocka_unit_test_setup_teardown(rules_of_a_unit_are_seen, start, stop),
-		cmocka_unit_test_setup_teardown(stale_files_are_removed, start, stop),
+		cmocka_unit_test_setup_teardown(units_are_found_in_paths, start, stop_daemon),
+		cmocka_unit_test_setup_teardown(drop_in_is_written_and_removed, start, stop_daemon),
+		cmocka_unit_test_setup_teardown(others_files_stay, start, stop_daemon),
+		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop_daemon),
+		cmocka_unit_test_setup_teardown(rules_of_a_unit_are_seen, start, stop_daemon),
+		cmocka_unit_test_setup_teardown(stale_files_are_removed, start, stop_daemon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

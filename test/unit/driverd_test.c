@@ -67,7 +67,7 @@ static void assert_error(const struct answer *answer, int code, const char *word
 		assert_true(*c == '\n' || (*c >= ' ' && *c <= '~'));
 		lines += *c == '\n';
 	}
-	assert_in_range(lines, 2, 3);
+	assert_true(lines == 2 || lines == 3);
 }
 
 static void gives_what_the_library_says(void **state)
@@ -148,7 +148,7 @@ static void gives_up_on_a_library_that_hangs(void **state)
 	(void)clock_gettime(CLOCK_MONOTONIC, &end);
 	settings.driver_timeout_ms = 10000;
 	assert_error(&answer, CTR_GPU_E_DRIVER_TIMEOUT, "hangs.so did not answer within 0.2 s");
-	assert_in_range(end.tv_sec - start.tv_sec, 0, 5);
+	assert_true(end.tv_sec - start.tv_sec <= 5);
 }
 
 static void refuses_counts_beyond_the_room(void **state)
