@@ -432,11 +432,11 @@ static void setup_close(struct setup *setup)
 
 /* ---- every engine ---- */
 
-/* Whether a file that nobody remembers has our runtime in it; others' files are not even read as what they are. */
+/* Whether a file that nobody remembers names us; others' files are not even read as what they are. */
 static bool names_us(const char *path)
 {
 	__attribute__((cleanup(config_file_close))) struct config_file file = {0};
-	static const char name[] = "ctr-gpu-runtime";
+	static const char name[] = "ctr-gpu";
 
 	return access(path, R_OK) == 0 && config_file_read(path, &file) == 0 && file.text.size &&
 	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);

@@ -179,13 +179,18 @@ works_since() {
 		docker run --rm --gpus all ubuntu nvidia-smi
 		docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all ubuntu nvidia-smi
 		ctr-gpu setup docker --remove
-		[[ ! -e /etc/docker/daemon.json ]] && echo gone' "$(lines docker-info)"
+		[[ ! -e /etc/docker/daemon.json ]] && echo gone
+		ctr-gpu setup docker
+		rm -r /var/lib/ctr-gpu
+		ctr-gpu setup --remove all
+		grep nvidia-names /etc/docker/daemon.json || echo forgotten' "$(lines docker-info)"
 	[[ $(lines docker-info) == "docker info -f"* ]]
 	grep "^without: .*/usr/bin/ctr-gpu-runtime" <<<"$output"
 	grep "^with: .*nvidia-container-runtime" <<<"$output"
 	expect "everything is there"
 	[[ $(grep -c "NVIDIA GeForce RTX 4070" <<<"$output") -ge 2 ]]
 	expect_line gone
+	expect_line forgotten
 }
 
 @test "a build with the older builder" {
