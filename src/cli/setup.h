@@ -74,8 +74,8 @@ int setup_check_toml(const struct setup *setup, int r, const char *table);
 /**
  * setup_find_elsewhere() - look for a setting in the other files of an engine
  * @pattern:   of their names, for glob(7)
- * @key:       path of the setting
- * @ret_file:  the last file that has it and does not name our runtime, owned by the caller; NULL: none
+ * @key:       path of the setting or the table
+ * @ret_file:  the last file that has it and does not name our runtime as its value, owned by the caller; NULL: none
  */
 int setup_find_elsewhere(const struct setup *setup, const char *pattern, const char *key, char **ret_file);
 

@@ -15,7 +15,7 @@
 #include "engine/toml_text.h"
 
 #define MACHINE_FILE "/etc/containerd/config.toml"
-#define SHIM "\"io.containerd.runc.v2\""
+#define SHIM "io.containerd.runc.v2"
 
 /* The CRI plugin's section, by the file's version. */
 static const char *const sections[] = {
@@ -130,44 +130,65 @@ static int check_owner(const struct setup *setup, const struct text *text, const
 			       "--replace.", setup->path, binary && *binary ? binary : "one without a BinaryName");
 }
 
-/* The settings of the runtime that is used now, such as SystemdCgroup, which all runtimes of a node have to share. */
-static int copy_runtime(struct toml_edit *edit, const struct layout *layout, bool *ret_shim)
+/* Of one that says no shim, the CRI plugin starts runc's; another shim has options of its own. */
+static bool has_runc_shim(const struct text *text, const char *runtime)
 {
-	_cleanup_free_ char *path = join(layout->containerd, "default_runtime_name"), *now = NULL, *from = NULL, *options = NULL, *type = NULL,
-			    *shim = NULL;
-	int r;
+	_cleanup_free_ char *path = join(runtime, "runtime_type"), *type = NULL;
+
+	if (!path || !toml_text_mentions(text, runtime))
+		return false;
+	(void)toml_text_get_string(text, path, &type);
+	return !type || !*type || strcmp(type, SHIM) == 0;
+}
+
+/* The runtime that is used now or, if that has another shim, runc. @ret stays NULL if the file has neither. */
+static int find_model(const struct text *text, const struct layout *layout, char **ret)
+{
+	_cleanup_free_ char *path = join(layout->containerd, "default_runtime_name"), *name = NULL, *now = NULL, *runc = NULL;
 
 	if (path)
-		(void)toml_text_get_string(edit->text, path, &now);
-	from = join(layout->runtimes, now ? now : "runc");
-	options = join(from, "options");
-	type = join(from, "runtime_type");
-	if (!path || !options || !type)
+		(void)toml_text_get_string(text, path, &name);
+	now = join(layout->runtimes, name ? name : "runc");
+	runc = join(layout->runtimes, "runc");
+	if (!path || !now || !runc)
 		return -ENOMEM;
-	r = toml_text_get(edit->text, type, &shim);
-	/* Another shim than runc's has options of its own. */
-	if (r < 0 || strcmp(shim, SHIM) != 0)
-		return r == -ENOMEM ? r : 0;
-	*ret_shim = true;
-	r = toml_text_copy(edit, from, layout->nvidia, "");
-	return r < 0 ? r : toml_text_copy(edit, options, layout->options, "BinaryName");
+	if (!has_runc_shim(text, now) && !has_runc_shim(text, runc))
+		return 0;
+	*ret = strdup(has_runc_shim(text, now) ? now : runc);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* A runtime like it, with its settings, such as SystemdCgroup, which all runtimes of a node have to share. */
+static int copy_runtime(struct toml_edit *edit, const struct layout *layout)
+{
+	static const char *const own[] = {"runtime_type", NULL}, *const own_options[] = {"BinaryName", NULL};
+	_cleanup_free_ char *from = NULL, *options = NULL;
+	int r = find_model(edit->text, layout, &from);
+
+	if (r < 0)
+		return r;
+	options = join(from, "options");
+	if (from && !options)
+		return -ENOMEM;
+	r = toml_text_put(edit, layout->nvidia, "runtime_type", "\"" SHIM "\"");
+	if (r == 0 && from)
+		r = toml_text_copy(edit, edit->text, from, layout->nvidia, own);
+	return r == 0 && from ? toml_text_copy(edit, edit->text, options, layout->options, own_options) : r;
 }
 
 static int put_runtime(const struct setup *setup, struct toml_edit *edit, const struct layout *layout)
 {
 	_cleanup_free_ char *binary = setup_quote_runtime(setup), *runc = join(layout->runtimes, "runc");
-	bool shim = toml_text_mentions(edit->text, layout->nvidia), only = toml_text_is_empty(edit->text, layout->runtimes);
+	bool only = toml_text_is_empty(edit->text, layout->runtimes);
 	int r = binary && runc ? 0 : -ENOMEM;
 
-	if (r == 0 && !shim)
-		r = copy_runtime(edit, layout, &shim);
-	if (r == 0 && !shim)
-		r = toml_text_put(edit, layout->nvidia, "runtime_type", SHIM);
+	if (r == 0 && !toml_text_mentions(edit->text, layout->nvidia))
+		r = copy_runtime(edit, layout);
 	if (r == 0)
 		r = toml_text_put(edit, layout->options, "BinaryName", binary);
 	/* Before containerd 2 the first runtime that a file names replaces the one that containerd has by itself. */
 	if (r == 0 && only && layout->version < 3)
-		r = toml_text_put(edit, runc, "runtime_type", SHIM);
+		r = toml_text_put(edit, runc, "runtime_type", "\"" SHIM "\"");
 	return setup_check_toml(setup, r, layout->options);
 }
 

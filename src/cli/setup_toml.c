@@ -34,7 +34,7 @@ static int look_into(const struct setup *setup, const char *path, const char *ke
 	if (!file.exists || strcmp(file.path, ours ? ours : setup->path) == 0)
 		return 0;
 	/* One that is not valid is the engine's to complain of. */
-	if (toml_text_get(&file.text, key, &value) < 0 || strstr(value, setup->runtime))
+	if (!toml_text_mentions(&file.text, key) || (toml_text_get(&file.text, key, &value) == 0 && strstr(value, setup->runtime)))
 		return 0;
 	free(*ret_file);
 	*ret_file = strdup(path);

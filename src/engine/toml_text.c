@@ -252,25 +252,32 @@ int toml_text_put(struct toml_edit *edit, const char *table, const char *key, co
 	return is_open(&toml, table) ? put_waiting(edit, table, key, value) : -ENOTDIR;
 }
 
-int toml_text_copy(struct toml_edit *edit, const char *from, const char *to, const char *but)
+static bool is_one_of(const char *key, const char *const *keys)
+{
+	while (*keys && strcmp(*keys, key) != 0)
+		keys++;
+	return *keys;
+}
+
+int toml_text_copy(struct toml_edit *edit, const struct text *source, const char *from, const char *to, const char *const *but)
 {
 	_cleanup_toml_ struct toml toml = {0};
 	int r;
 
-	r = scan(edit->text, &toml);
+	r = scan(source, &toml);
 	for (size_t i = 0; i < toml.count && r == 0; i++) {
 		const struct toml_entry *entry = &toml.entries[i];
 		const char *key;
 
-		if (entry->kind != TOML_KEY || entry->inside || !is_below(entry->path, from))
+		if (entry->kind != TOML_KEY || !is_below(entry->path, from))
 			continue;
 		key = entry->path + strlen(from) + 1;
 		/* Deeper keys are another table's. */
-		if (strchr(key, '/') || strcmp(key, but) == 0 || text_is_at(edit->text, entry->value, "{", 1))
+		if (strchr(key, '/') || is_one_of(key, but) || text_is_at(source, entry->value, "{", 1))
 			continue;
 		r = wait_in(edit, to);
 		if (r == 0)
-			r = text_append(&edit->waiting, "  %s = %.*s\n", key, (int)(entry->end - entry->value), edit->text->data + entry->value);
+			r = text_append(&edit->waiting, "  %s = %.*s\n", key, (int)(entry->end - entry->value), source->data + entry->value);
 	}
 	return r;
 }

@@ -50,8 +50,14 @@ void toml_edit_clear(struct toml_edit *edit);
  */
 int toml_text_put(struct toml_edit *edit, const char *table, const char *key, const char *value);
 
-/** Puts the lines of one table's own keys, but for one, into another that is not there yet. Return: as toml_text_put(). */
-int toml_text_copy(struct toml_edit *edit, const char *from, const char *to, const char *but);
+/**
+ * toml_text_copy() - put the lines of one table's own keys into another that is not there yet
+ * @source: where the table is; it may be the text that is edited
+ * @but:    keys that are left out; NULL-terminated
+ *
+ * Return: as toml_text_put().
+ */
+int toml_text_copy(struct toml_edit *edit, const struct text *source, const char *from, const char *to, const char *const *but);
 
 /** Appends what waits. Return: 0 or -ENOMEM. */
 int toml_text_finish(struct toml_edit *edit);

@@ -627,6 +627,41 @@ options = tomllib.load(open(\"config.toml\", \"rb\"))[\"plugins\"][\"io.containe
 assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-runtime\"}, options"' "${toml_layouts[8]}"
 }
 
+# Tables of runtimes, and what the new one has of them besides its type and its path: that of the default runtime or, if it has
+# another shim than runc's, of runc.
+@test "containerd: the settings of the runtime that is used now come along, and no other shim's" {
+	copies() {
+		local cri="plugins.\"$3\".containerd"
+		printf "version = $4\n$1\n" | sed "s/CRI/$cri/" >config.toml
+		setup containerd --engine-config=config.toml $5 >/dev/null
+		python3 - "$2" "$3" <<-"EOF"
+			import json, sys, tomllib
+			runtime = tomllib.load(open("config.toml", "rb"))["plugins"][sys.argv[2]]["containerd"]["runtimes"]["nvidia"]
+			assert runtime.pop("runtime_type") == "io.containerd.runc.v2", runtime
+			assert runtime["options"].pop("BinaryName") == "/run/bin/ctr-gpu-runtime", runtime
+			assert runtime == json.loads(sys.argv[1]), runtime
+		EOF
+	}
+	export -f copies
+	in_machine '
+		systemd='\''{"options": {"SystemdCgroup": true}}'\''
+		kata="[CRI]\\ndefault_runtime_name = \"kata\"\\n[CRI.runtimes.kata]\\nruntime_type = \"io.containerd.kata.v2\"\\npod_annotations = [\"io.katacontainers.*\"]\\n[CRI.runtimes.kata.options]\\nConfigPath = \"/opt/kata\"\\n"
+		runc="[CRI.runtimes.runc]\\nruntime_type = \"io.containerd.runc.v2\"\\n[CRI.runtimes.runc.options]\\nSystemdCgroup = true"
+		for section in "io.containerd.grpc.v1.cri 2" "io.containerd.cri.v1.runtime 3"; do
+			copies "$kata$runc" "$systemd" $section
+			copies "$kata$runc" "$systemd" $section --set-as-default
+			copies "$kata" "{\"options\": {}}" $section
+			# A type that is empty, missing, or in other quotes.
+			copies "[CRI.runtimes.runc]\\nruntime_type = \"\"\\nruntime_root = \"\"\\n[CRI.runtimes.runc.options]\\nSystemdCgroup = true" \
+				"{\"runtime_root\": \"\", \"options\": {\"SystemdCgroup\": true}}" $section
+			copies "[CRI.runtimes.runc.options]\\nSystemdCgroup = true" "$systemd" $section
+			copies "[CRI.runtimes.runc]\\nruntime_type = '\''io.containerd.runc.v2'\''\\noptions = { SystemdCgroup = true, BinaryName = \"/opt/runc\" }" "$systemd" $section
+			# The default counts, not runc, where both have the shim.
+			copies "[CRI]\\ndefault_runtime_name = \"crun\"\\n[CRI.runtimes.crun]\\nruntime_type = \"io.containerd.runc.v2\"\\n[CRI.runtimes.crun.options]\\nBinaryName = \"crun\"\\nShimCgroup = \"/x\"\\n$runc" \
+				"{\"options\": {\"ShimCgroup\": \"/x\"}}" $section
+		done'
+}
+
 @test "containerd: the file without a version is made for both, a file of version 3 for containerd 2" {
 	in_machine '
 		setup containerd >/dev/null
@@ -734,6 +769,39 @@ assert runtime == {\"default_runtime\": \"nvidia\", \"runtimes\": {\"nvidia\": {
 		refused setup crio --replace
 		grep -q "99-nvidia.toml.*CRI-O reads it last" message
 		[[ $(ls /etc/crio/crio.conf.d) == 99-nvidia.toml ]]'
+}
+
+@test "CRI-O: the settings of the runtime that is used now are ours, too, whichever file has them" {
+	copies() {
+		setup crio "${@:2}" >/dev/null
+		python3 - "$1" <<-"EOF"
+			import json, sys, tomllib
+			runtime = tomllib.load(open("/etc/crio/crio.conf.d/99-ctr-gpu.conf", "rb"))["crio"]["runtime"]["runtimes"]["nvidia"]
+			assert runtime.pop("runtime_path") == "/run/bin/ctr-gpu-runtime" and runtime.pop("runtime_type") == "oci", runtime
+			assert runtime == json.loads(sys.argv[1]), runtime
+		EOF
+		setup crio "${@:2}" | grep -q "everything is there"
+		setup crio --remove >/dev/null
+		[[ ! -e /etc/crio/crio.conf.d/99-ctr-gpu.conf ]]
+	}
+	export -f copies
+	in_machine '
+		mkdir -p /etc/crio/crio.conf.d
+		runtime() { printf "[crio.runtime.runtimes.%s]\nruntime_path = \"/usr/libexec/crio/%s\"\nruntime_type = \"%s\"\n%s\n" "$1" "$1" "$2" "$3"; }
+		copies "{}"
+		runtime runc oci "monitor_path = \"/usr/libexec/crio/conmon\"" >/etc/crio/crio.conf
+		copies "{\"monitor_path\": \"/usr/libexec/crio/conmon\"}"
+		runtime crun "" "monitor_path = \"/m\"
+allowed_annotations = [
+	\"io.containers.trace-syscall\", # each on its line
+	\"io.kubernetes.cri-o.Devices\",
+]" >/etc/crio/crio.conf.d/10-crun.conf
+		printf "[crio.runtime]\ndefault_runtime = \"crun\"\n" >/etc/crio/crio.conf.d/10-default.conf
+		copies "{\"monitor_path\": \"/m\", \"allowed_annotations\": [\"io.containers.trace-syscall\", \"io.kubernetes.cri-o.Devices\"]}" --set-as-default
+		# A later file wins; one for virtual machines is no model.
+		runtime kata vm "privileged_without_host_devices = true" >/etc/crio/crio.conf.d/50-kata.conf
+		printf "[crio.runtime]\ndefault_runtime = \"kata\"\n" >>/etc/crio/crio.conf.d/50-kata.conf
+		copies "{\"monitor_path\": \"/usr/libexec/crio/conmon\"}"'
 }
 
 @test "Podman: the runtime is in a file of its own, and Podman knows it by its name" {
