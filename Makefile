@@ -70,7 +70,7 @@ library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
 driverd_sources = $(filter-out src/driverd/client%.c,$(sort $(wildcard src/driverd/*.c)))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
 # nvidia-container-cli is run as a hook, and as careful as one. The library shows nothing of src/engine and of what that stands on.
-cli_base = $(patsubst %,src/base/%.c,fd hostfile json json_large rootfs rootwalk str)
+cli_base = $(patsubst %,src/base/%.c,fd ground hostfile json json_large mount mountinfo rootfs rootwalk str)
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/engine/*.c)) $(cli_base) hooks/sanitise.c hooks/deadline.c)
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd

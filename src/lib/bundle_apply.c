@@ -166,11 +166,12 @@ static const char *find_obstacle(struct bundle_apply *apply)
 	return NULL;
 }
 
-static int leave_to_hook(void *user, const struct loader_file *file)
+static int leave_to_hook(void *user, const struct loader_file *file, int r)
 {
 	struct bundle_apply *apply = user;
 
 	(void)file;
+	(void)r;
 	apply->hook_reason = "a file of the loader cannot be written";
 	return 0;
 }
