@@ -4,11 +4,14 @@
 # make install    DESTDIR= prefix=/usr     make demo      a container with a GPU, start to end
 # make bench      measure                  make lint      analysers    make fuzz    make coverage
 # make deb        Debian packages          make rpm       RPM packages
+# make check-unit                          the tests that need neither root nor engines
 # make check-engines                       the engines of several Debian releases
+# make check-fresh                         this README's commands on new machines of Debian 12, 13 and sid
 # make check-reproducible                  builds twice and compares
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
 #
-# CC=clang and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands.
+# CC=clang and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands;
+# STATIC=0 is for distributions without static libraries.
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 ifndef V
@@ -16,6 +19,9 @@ MAKEFLAGS += --silent
 endif
 say = @printf '  %-4s %s\n'
 O ?= build
+ifneq ($(words $(O)),1)
+$(error make: O= takes one directory without spaces in its name)
+endif
 CC = gcc
 CXX = g++
 AR = ar
@@ -28,6 +34,19 @@ WERROR = -Werror
 # 0 where a distribution has no static libraries: the hook and ctr-gpu-driverd then are ordinary programs, and a variable in
 # the hook's environment can make the loader run code in it.
 STATIC = 1
+
+# Root who builds in somebody's checkout ("sudo make demo") would leave files there that stop its owner's next make. So recipes
+# are run by the owner of the build directory, but for those of targets that are only of use to root.
+owner := $(if $(filter 0,$(shell id -u)),$(filter-out 0,$(shell stat -c %u $(O) 2>/dev/null || stat -c %u $(dir $(O)). 2>/dev/null)))
+as_owner := --reuid $(owner) --regid $(shell stat -c %g .) --clear-groups -- /bin/sh -c
+ifneq ($(and $(owner),$(shell setpriv $(as_owner) 'echo yes' 2>/dev/null)),)
+SHELL = setpriv
+.SHELLFLAGS = $(as_owner)
+endif
+for_root = install uninstall install-compat uninstall-compat dependencies-% check check-% demo demo-only bench bench-only real-gpu coverage \
+	engines-root
+$(for_root): private SHELL = /bin/sh
+$(for_root): private .SHELLFLAGS = -c
 
 prefix = /usr
 bindir = $(prefix)/bin
@@ -53,7 +72,8 @@ sanitize_flags = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=a
 CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECDIR='"$(libexecdir)/ctr-gpu"' \
 	-Isrc -Isrc/lib -Isrc/base -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
 # The same bytes wherever the tree and the build directory are. (-ffile-prefix-map would move the counts of make coverage, too.)
-prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map=$(CURDIR)=. -f$(kind)-prefix-map=$(abspath $(O))=build)
+# The tree's own path may have spaces, so no name is made of it: make cannot tell them from those between names.
+prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map='$(CURDIR)'=. -f$(kind)-prefix-map=$(O)=build)
 # No tables for exceptions that nobody throws.
 CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fno-asynchronous-unwind-tables -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections $(warnings) $(hardening) \
 	$(sanitize_flags) $(CFLAGS)
@@ -70,7 +90,7 @@ library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
 driverd_sources = $(filter-out src/driverd/client%.c,$(sort $(wildcard src/driverd/*.c)))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
 # nvidia-container-cli is run as a hook, and as careful as one. The library shows nothing of src/engine and of what that stands on.
-cli_base = $(patsubst %,src/base/%.c,fd ground hostfile json json_large mount mountinfo rootfs rootwalk str)
+cli_base = $(patsubst %,src/base/%.c,fd hostfile json json_large rootfs rootwalk str)
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/engine/*.c)) $(cli_base) hooks/sanitise.c hooks/deadline.c)
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
@@ -86,6 +106,18 @@ hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(static_librar
 unit_tests = $(patsubst test/unit/%.c,$(O)/test/unit/%,$(wildcard test/unit/*_test.c))
 
 all: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) $(O)/lib/libctr-gpu.a
+
+help:
+	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
+
+# Before a compiler stumbles over the first of them: what is missing, all of it, and how to install it.
+needs_check = @CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' STATIC='$(if $(dynamic),0,1)' pkg/needs
+needs-check:
+	$(needs_check) check
+needs:
+	$(needs_check)
+	@mkdir -p $(O) 2>/dev/null; test -w $(O) || { echo "You may not write to $(O): $$(stat -c %U $(O) 2>/dev/null || echo nobody) made it." \
+		"Take it over with: sudo chown -R $$(id -u) $(O)" >&2; exit 1; }
 
 # A linker that comes to a static libtirpc does not go back to libctr-gpu.a for the names that it lacks, so these are in one
 # object with what calls it.
@@ -125,20 +157,20 @@ $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(if $(dynamic),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
 
-$(O)/gen/driverd/protocol.h: src/driverd/protocol.x
+$(O)/gen/driverd/protocol.h: src/driverd/protocol.x | needs
 	@mkdir -p $(@D)
-	rm -f $@ && cd $(<D) && rpcgen -C -h $(<F) > $(abspath $@)
+	(cd $(<D) && rpcgen -C -h $(<F)) >$@
 $(O)/gen/driverd/protocol_xdr.c: src/driverd/protocol.x $(O)/gen/driverd/protocol.h
-	rm -f $@ && cd $(<D) && rpcgen -C -c $(<F) > $(abspath $@)
+	(cd $(<D) && rpcgen -C -c $(<F)) >$@
 $(O)/gen/driverd/protocol_clnt.c: src/driverd/protocol.x $(O)/gen/driverd/protocol.h
-	rm -f $@ && cd $(<D) && rpcgen -C -l $(<F) > $(abspath $@)
+	(cd $(<D) && rpcgen -C -l $(<F)) >$@
 $(O)/gen/driverd/protocol_svc.c: src/driverd/protocol.x $(O)/gen/driverd/protocol.h
-	rm -f $@ && cd $(<D) && rpcgen -C -m $(<F) > $(abspath $@)
+	(cd $(<D) && rpcgen -C -m $(<F)) >$@
 $(O)/gen/%.o: $(O)/gen/%.c
 	$(CC) -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fPIC -fvisibility=hidden -w $(hardening) $(sanitize_flags) $(CPPFLAGS_ALL) $(CFLAGS) -I$(@D) -c -o $@ $<
 $(driverd_objects) $(O)/src/driverd/client.o $(O)/src/driverd/client_nvidia.o: $(O)/gen/driverd/protocol.h
 
-$(O)/%.o: %.c
+$(O)/%.o: %.c | needs
 	@mkdir -p $(@D)
 	$(say) CC $<
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
@@ -163,19 +195,31 @@ $(O)/test/unit/driverd_test: CPPFLAGS += -Itest/unit
 include $(wildcard test/*/rules.mk) examples/rules.mk
 
 tests = $(unit_tests) $(test_programs)
+$(test_programs): | needs
+$(unit_tests): | needs-check
 
 # Here, where every folder has added its own to the list.
 test-programs: $(test_programs)
 
 # What is missing is installed first: a fresh machine has git, make and a compiler.
-check: check-dependencies
+dependencies-%:
+	test/install-deps $(subst +, ,$*)
+
+check_groups = checks unit e2e hostile
+check: dependencies-$(if $(FULL),ci,check)
 	$(MAKE) check-only
 
 check-only: all $(tests)
-	test/run $(O)
+	test/run $(O) $(check_groups)
 
-check-dependencies:
-	test/install-deps check
+# What continuous integration runs: FULL=1 makes "make check" do all of ci_groups besides, after building ci_programs with
+# what ci_dependencies are in test/install-deps. A folder of tests adds to them in its rules.mk.
+ifdef FULL
+check_groups += $(ci_groups)
+check-only: $(ci_programs)
+endif
+dependencies-ci:
+	test/install-deps check $(ci_dependencies)
 
 # The whole suite with programs that notice their own memory errors and undefined behaviour.
 check-sanitize:
@@ -183,8 +227,7 @@ check-sanitize:
 
 # The interface of the library as it is now is what later builds are compared with: at a release, and before it when the
 # comparison in "make check" complains about a change that is meant.
-abi-dump: $(O)/lib/libctr-gpu.so.$(SOVERSION)
-	test/install-deps abi
+abi-dump: dependencies-abi $(O)/lib/libctr-gpu.so.$(SOVERSION)
 	test/abi dump $(O)
 
 check-unit: $(unit_tests)
@@ -192,8 +235,7 @@ check-unit: $(unit_tests)
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
-lint:
-	test/install-deps lint
+lint: dependencies-lint
 	test/checks
 	$(MAKE) O=$(O)-clang CC=clang all test-programs
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
@@ -201,23 +243,8 @@ lint:
 	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -I$(O)-clang/gen -- \
 		$(filter-out %/gss.c,$(wildcard src/*/*.c hooks/*.c hooks/runtime/*.c)) $(wildcard test/hosts/*.c test/fuzz/*.c)
 
-# Every parser of foreign bytes, FUZZ_SECONDS each.
-FUZZ_SECONDS = 30
-fuzzers = $(patsubst test/fuzz/%.c,$(O)-fuzz/fuzz/%,$(wildcard test/fuzz/*_fuzz.c))
-fuzz:
-	test/install-deps lint
-	$(MAKE) O=$(O)-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined OPTIMIZE=-O1 $(fuzzers)
-	for fuzzer in $(fuzzers); do \
-		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 || exit 1; \
-		echo "$$fuzzer: $(FUZZ_SECONDS) s, nothing found"; \
-	done
-$(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(shared_libraries)
-
 # Tests run as other users, too, whose counts belong into the same files.
-coverage:
-	test/install-deps coverage
+coverage: dependencies-coverage
 	$(MAKE) O=$(O)-coverage OPTIMIZE=-O0 CFLAGS=--coverage all test-programs
 	find $(O)-coverage -name '*.gcno' | sed 's/gcno$$/gcda/' | xargs touch
 	find $(O)-coverage -name '*.gcda' -exec chmod a+rw {} +
@@ -274,12 +301,17 @@ installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libex
 
 # The static library's own names are no concern of those who link it, as they are none in the shared one; but a static libtirpc
 # wants gss_* (src/driverd/gss.c).
-install: all sbom
+install-files: all sbom
 	@mkdir -p $(O)/install
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu -lcap -ljansson
 	sed -e 's,@prefix@,$(prefix),; s,@libdir@,$(libdir),; s,@includedir@,$(includedir),; s,@version@,$(VERSION),' \
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
 	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json
+	$(CC) -r -nostdlib -o $(O)/install/libctr-gpu.o -Wl,--whole-archive $(O)/lib/libctr-gpu.a
+	$(OBJCOPY) --wildcard $(foreach name,ctr_gpu_* gss_* GSS_*,--keep-global-symbol='$(name)') --strip-unneeded $(O)/install/libctr-gpu.o
+	rm -f $(O)/install/libctr-gpu.a && $(AR) rcsD $(O)/install/libctr-gpu.a $(O)/install/libctr-gpu.o
+
+install: install-files
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(installed))))
 	$(INSTALL) -m 755 $(O)/install/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
 	ln -sf ctr-gpu-hook $(DESTDIR)$(bindir)/ctr-gpu-runtime
@@ -289,9 +321,6 @@ install: all sbom
 	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))
 	ln -sf $(library_file) $(DESTDIR)$(libdir)/libctr-gpu.so.$(SOVERSION)
 	ln -sf libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/libctr-gpu.so
-	$(CC) -r -nostdlib -o $(O)/install/libctr-gpu.o -Wl,--whole-archive $(O)/lib/libctr-gpu.a
-	$(OBJCOPY) --wildcard $(foreach name,ctr_gpu_* gss_* GSS_*,--keep-global-symbol='$(name)') --strip-unneeded $(O)/install/libctr-gpu.o
-	rm -f $(O)/install/libctr-gpu.a && $(AR) rcsD $(O)/install/libctr-gpu.a $(O)/install/libctr-gpu.o
 	$(INSTALL) -m 644 $(O)/install/libctr-gpu.a $(DESTDIR)$(libdir)
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.pc $(DESTDIR)$(libdir)/pkgconfig
 	$(INSTALL) -m 644 src/lib/ctr-gpu.h src/base/ctr-gpu-error.h $(DESTDIR)$(includedir)
@@ -341,10 +370,11 @@ include pkg/rules.mk
 # ---- the rest ----
 
 clean:
-	rm -rf $(O) $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-fuzz $(O)-coverage
+	rm -rf $(O) $(O)-arm64 $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
-.PHONY: all clean test-programs check check-only check-dependencies check-sanitize check-unit abi-dump lint fuzz coverage always install uninstall \
+.PHONY: all help needs needs-check clean test-programs check check-only check-sanitize check-unit dependencies-ci abi-dump lint \
+	coverage always install-files install uninstall \
 	install-compat uninstall-compat
 .SECONDARY:
 # A file that was not finished is not there: rpcgen(1) leaves half of one when it fails.

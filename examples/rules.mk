@@ -2,7 +2,7 @@
 #
 # The examples, compiled as their users do: with the files that "make install" lays down, found by pkg-config.
 
-stage = $(abspath $(O))/test/stage
+stage = $(O)/test/stage
 stage_pkg_config = PKG_CONFIG_SYSROOT_DIR=$(stage) PKG_CONFIG_PATH=$(stage)$(libdir)/pkgconfig PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 \
 	PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 $(PKG_CONFIG)
 examples_warnings = -Wall -Wextra $(WERROR)

@@ -3,12 +3,10 @@
 # make deb, make rpm: packages of the tracked files as they are, built below $(O)/deb and $(O)/rpm by the distribution's own
 # tools. The checkout stays as it is.
 
-deb:
-	test/install-deps deb
+deb: dependencies-deb
 	pkg/make-deb $(O)
 
-rpm:
-	test/install-deps rpm
+rpm: dependencies-rpm
 	pkg/make-rpm $(O) $(RPM_OPTIONS)
 
 # The library's own names, which the shared library does not show, are no concern of the program's.
@@ -33,8 +31,7 @@ $(O)/ctr-gpu.cdx.json: $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd pkg/sbom
 	pkg/sbom $(VERSION) $(O)/ctr-gpu-hook.map $(O)/ctr-gpu-driverd.map >$@
 
 # Two builds of the last commit, in which everything differs that should not matter.
-check-reproducible:
-	test/install-deps packages
+check-reproducible: dependencies-packages
 	pkg/check-reproducible
 
 .PHONY: deb rpm static sbom check-reproducible

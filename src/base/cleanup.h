@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define _cleanup_(function) __attribute__((cleanup(function)))
+/* Some clang take a variable that is only released for unused. */
+#define _cleanup_(function) __attribute__((cleanup(function), unused))
 
 /** Declares `name##p`, which releases the object a variable points to; `release` takes NULL. */
 #define DEFINE_CLEANUP(type, release)             \

@@ -4,9 +4,8 @@
 /*
  * Mounts from descriptor to descriptor: a detached copy is taken on the host's side, given its flags while nobody can
  * reach it, carried into the container's mount namespace, and attached to a target that is held open. Kernels without
- * open_tree(2), move_mount(2) (5.2) or mount_setattr(2) (5.12) get a bind mount that is made in a tmpfs of ours, given its flags
- * there, and moved to the target, between /proc/self/fd entries, which are reached through a descriptor of that directory and so
- * cannot be faked by a container.
+ * open_tree(2), move_mount(2) (5.2) or mount_setattr(2) (5.12) get bind mounts between /proc/self/fd entries, which are
+ * reached through a descriptor of that directory and so cannot be faked by a container.
  */
 
 #include <stdbool.h>
@@ -14,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "base/span.h"
+#include "base/rootfs.h"
 
 enum mount_kind {
 	MOUNT_READ_ONLY, /* files and directories of the host: read-only, nosuid, nodev */
@@ -29,7 +28,6 @@ struct mount_source {
 	struct stat st;   /* of what is mounted */
 	enum mount_kind kind;
 	bool noexec;
-	bool staged; /* the tree is a mount of this namespace, made in the stage */
 	bool attached;
 };
 
@@ -55,57 +53,36 @@ int mount_open_proc_self_fd(void);
  *
  * It is the same file, with flags at least as strict; or a usable node of the same device. That one may be the engine's, with
  * an owner who lets the container's user open it, as CDI has it.
- *
- * @any_flags: whether the same file will do with any flags
  */
-bool mount_is_there(const struct mount_source *source, int target, bool any_flags);
-
-/**
- * A tmpfs of ours over the root directory of the container, below which everything is found as before through descriptors from
- * before. Whatever has to be made ready in the container's mount namespace is made ready there, where nobody can reach it.
- */
-struct mount_stage {
-	int proc_self_fd; /* borrowed */
-	int root;         /* the directory, borrowed */
-	int tmpfs;        /* -1 until it is needed */
-	unsigned count;   /* of what was put into it */
-};
-
-#define MOUNT_STAGE_NONE ((struct mount_stage){.proc_self_fd = -1, .root = -1, .tmpfs = -1})
-
-/** Takes the tmpfs away; what was attached from it stays. */
-void mount_stage_close(struct mount_stage *stage);
+bool mount_is_there(const struct mount_source *source, int target);
 
 /**
  * mount_attach() - attach to a target in the current mount namespace
+ * @rootfs: with its proc_self_fd
+ * @path:   of the target in it; a bind mount's flags are set on what is found there
  * @target: O_PATH descriptor of the target
  *
- * Return: 0; -ESTALE if the source changed meanwhile; negative errno. What was begun is undone.
+ * Return: 0; -ESTALE if the source or the target changed meanwhile; negative errno. What was begun is undone.
  */
-int mount_attach(struct mount_source *source, struct mount_stage *stage, int target);
+int mount_attach(struct mount_source *source, const struct rootfs *rootfs, const char *path, int target);
 
 /**
- * mount_make_data() - a read-only file with these bytes, for mount_attach()
+ * mount_attach_data() - lay a read-only file with these bytes over an existing one
  * @parts: the bytes, one behind the other
+ * @ret:   the attached mount, for mount_detach()
  *
- * The bytes lie in a tmpfs that nothing else can reach. Return: 0; negative errno.
+ * The bytes lie in a tmpfs of their own that nothing else can reach. Return: as mount_attach().
  */
-int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t count, struct mount_source *ret);
+int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const struct span *parts, size_t count,
+		      struct mount_source *ret);
 
-/** An empty directory, for mount_attach(). Return: 0; negative errno. */
-int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
+/**
+ * mount_attach_empty() - cover a directory with an empty one
+ * @ret: the attached mount, for mount_detach()
+ *
+ * Return: as mount_attach().
+ */
+int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target, struct mount_source *ret);
 
 /** Takes an attached mount away again. Return: 0 or negative errno. */
 int mount_detach(struct mount_source *source, int proc_self_fd);
-
-/** Sets MS_PRIVATE or MS_SLAVE, with or without MS_REC, for the mount whose root @fd is. Return: 0 or negative errno. */
-int mount_set_propagation(int proc_self_fd, int fd, unsigned long type);
-
-/** Lays a private mount of a directory over itself. Return: descriptor of it; negative errno. */
-int mount_cover_with_itself(int proc_self_fd, int directory);
-
-/** Mounts what is mounted at @from, with what is mounted below, privately at @to as well. Return: 0 or negative errno. */
-int mount_repeat(int proc_self_fd, int from, int to);
-
-/** Takes the mount away whose root @fd is. Return: 0 or negative errno. */
-int mount_remove(int proc_self_fd, int fd);

@@ -6,14 +6,12 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/ground.h"
 #include "base/rootwalk.h"
 #include "base/str.h"
 
@@ -22,7 +20,6 @@ enum {
 	RACES_MAX = 128,
 	TEMPORARY_NAMES_MAX = 16,
 	RESTORED_FILE_MAX = 64 << 20,
-	LINKS_MAX = 40, /* as the kernel's MAXSYMLINKS */
 };
 
 enum deed_kind {
@@ -88,6 +85,27 @@ int rootfs_open(int dirfd, const char *path, struct rootfs *ret)
 
 /* ---- resolving ---- */
 
+int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+
+	for (int race = 0; race < RACES_MAX; race++) {
+		int fd = (int)syscall(SYS_openat2, rootfs->fd, path, &how, sizeof(how));
+
+		if (fd >= 0)
+			return fd;
+		/* Kernels before 5.6; seccomp filters that do not know the call. */
+		if (errno == ENOSYS || errno == EPERM)
+			return rootwalk_open(rootfs->fd, path, flags);
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+	}
+	return -EAGAIN;
+}
+
 /* Splits "/a/b" into "/a" and "b"; the name is not "", "." or "..", so that creating it creates nothing else. */
 static int split(const char *path, char **ret_parent, char **ret_name)
 {
@@ -109,90 +127,20 @@ static int split(const char *path, char **ret_parent, char **ret_name)
 	return 0;
 }
 
-static int open_resolved(const struct rootfs *rootfs, const char *path, int flags, uint64_t resolve)
-{
-	struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT | resolve};
-
-	for (int race = 0; race < RACES_MAX; race++) {
-		int fd = (int)syscall(SYS_openat2, rootfs->fd, path, &how, sizeof(how));
-
-		if (fd >= 0)
-			return fd;
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
-	}
-	return -EAGAIN;
-}
-
-int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
-{
-	int fd = open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS);
-
-	/* Kernels before 5.6; seccomp filters that do not know the call. */
-	return fd == -ENOSYS || fd == -EPERM ? rootwalk_open(rootfs->fd, path, flags) : fd;
-}
-
-/* A path of ours, which /proc tells of what is open there. */
-static int read_path(int fd, char **ret)
-{
-	char link[32];
-
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return fd_read_link_at(AT_FDCWD, link, ret);
-}
-
-/* Of what exists. */
-static int find_real_path(const struct rootfs *rootfs, const char *path, char **ret)
-{
-	_cleanup_free_ char *root = NULL, *real = NULL;
-	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
-	size_t size;
-	int r;
-
-	if (fd < 0)
-		return fd;
-	r = read_path(rootfs->fd, &root);
-	if (r == 0)
-		r = read_path(fd, &real);
-	if (r < 0)
-		return r;
-	size = streq(root, "/") ? 0 : strlen(root);
-	if (strncmp(root, real, size) != 0 || (real[size] != '/' && real[size] != '\0'))
-		return -ESTALE;
-	*ret = strdup(real + size);
-	return *ret ? 0 : -ENOMEM;
-}
-
-int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret)
-{
-	_cleanup_close_ int fd = open_resolved(rootfs, path, O_PATH, RESOLVE_NO_SYMLINKS);
-	_cleanup_free_ char *above = NULL, *name = NULL, *real = NULL;
-	struct stat st;
-	int r;
-
-	if (fd >= 0 || fd == -ENOENT) {
-		*ret = strdup(path);
-		return *ret ? 0 : -ENOMEM;
-	}
-	r = find_real_path(rootfs, path, ret);
-	if (r != -ENOENT)
-		return r;
-	r = split(path, &above, &name);
-	if (r == 0)
-		r = rootfs_real_path(rootfs, above, &real);
-	if (r < 0)
-		return r;
-	if (str_format(ret, "%s%s%s", real, real[0] && real[strlen(real) - 1] == '/' ? "" : "/", name) < 0)
-		return -ENOMEM;
-	cleanup_closep(&fd);
-	fd = rootfs_open_path(rootfs, *ret, O_PATH | O_NOFOLLOW);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISLNK(st.st_mode))
-		return 0;
-	free(steal_ptr(*ret));
-	return -ELOOP;
-}
-
 /* ---- creating ---- */
+
+/* The kernel numbers mounts since 5.8. */
+bool rootfs_is_on_root_mount(const struct rootfs *rootfs, int fd)
+{
+	struct statx root, other;
+
+	if (statx(rootfs->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &root) < 0 ||
+	    statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &other) < 0)
+		return false;
+	if (!(root.stx_mask & other.stx_mask & STATX_MNT_ID))
+		return root.stx_dev_major == other.stx_dev_major && root.stx_dev_minor == other.stx_dev_minor;
+	return root.stx_mnt_id == other.stx_mnt_id;
+}
 
 /* Registers what was just created; if that fails, takes it away again. */
 static int finish_created(struct rootfs *rootfs, enum deed_kind kind, int *parent, const char *name)
@@ -210,73 +158,57 @@ static int finish_created(struct rootfs *rootfs, enum deed_kind kind, int *paren
 	return 0;
 }
 
-static int open_child(int parent, const char *name, int flags)
+static int open_child_directory(int parent, const char *name)
 {
-	int fd = openat(parent, name, flags | O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	return fd < 0 ? -errno : fd;
+	if (fd >= 0)
+		return fd;
+	if (errno != ENOTDIR)
+		return -errno;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		return -ENOENT; /* it led nowhere, or we had not come here */
+	return -ENOTDIR;
 }
 
-/* What a symlink that led nowhere leads to, as a path from the root. Return: -ENOTDIR if it is no symlink, or no longer. */
-static int follow(int parent, const char *above, const char *name, int *links, char **ret)
+/* Takes over @parent if it made something there. */
+static int make_child_directory(struct rootfs *rootfs, int *parent, const char *name, mode_t mode)
 {
-	_cleanup_free_ char *text = NULL;
-	int r;
-
-	r = fd_read_link_at(parent, name, &text);
-	if (r < 0)
-		return r == -EINVAL ? -ENOTDIR : r;
-	if (++*links > LINKS_MAX)
-		return -ELOOP;
-	return str_format(ret, "%s%s%s", text[0] == '/' ? "" : above, text[0] == '/' ? "" : "/", text) < 0 ? -ENOMEM : 0;
-}
-
-static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links);
-
-/* @name, which does not exist as a directory, in @parent, which is taken over if something was made there. */
-static int make_child_directory(struct rootfs *rootfs, int *parent, const char *above, const char *name, mode_t mode, int *links)
-{
-	_cleanup_free_ char *other = NULL;
 	_cleanup_close_ int child = -1;
-	int r;
+	int r = 0;
 
-	r = ground_check_make(rootfs, *parent);
-	if (r == 0 && mkdirat(*parent, name, mode) < 0)
-		r = -errno;
-	if (r < 0 && r != -EEXIST && r != -EXDEV && r != -EROFS)
-		return r;
-	child = open_child(*parent, name, O_DIRECTORY);
-	if (r == 0) {
-		r = finish_created(rootfs, DEED_DIRECTORY, parent, name);
-		return r < 0 ? r : steal_fd(&child);
-	}
-	if (child >= 0)
-		return steal_fd(&child);
-	/* A symlink may lead from where nothing can be made to where it can. */
-	if (follow(*parent, above, name, links, &other) < 0)
-		return r == -EEXIST ? -ENOTDIR : r;
-	return make_directory(rootfs, other, mode, links);
+	if (mkdirat(*parent, name, mode) < 0)
+		return errno == EEXIST ? open_child_directory(*parent, name) : -errno;
+	child = open_child_directory(*parent, name);
+	r = finish_created(rootfs, DEED_DIRECTORY, parent, name);
+	if (r < 0 || child < 0)
+		return r < 0 ? r : child;
+	return steal_fd(&child);
 }
 
-static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
+/* rootfs_make_directory(); with @own, what is missing on a volume is -EXDEV, and so is a directory that is there. */
+static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, bool own)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	_cleanup_close_ int parent = -1, fd = -1;
 	int r;
 
 	fd = rootfs_open_path(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY);
+	if (fd >= 0)
+		return own && !rootfs_is_on_root_mount(rootfs, fd) ? -EXDEV : steal_fd(&fd);
 	if (fd != -ENOENT)
-		return steal_fd(&fd);
+		return fd;
 	r = split(path, &above, &name);
 	if (r < 0)
 		return r;
-	parent = make_directory(rootfs, above, mode, links);
-	return parent < 0 ? parent : make_child_directory(rootfs, &parent, above, name, mode, links);
+	parent = make_directory(rootfs, above, mode, own);
+	return parent < 0 ? parent : make_child_directory(rootfs, &parent, name, mode);
 }
 
 int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
 {
-	int links = 0, fd = make_directory(rootfs, path, mode, &links);
+	int fd = make_directory(rootfs, path, mode, false);
 
 	if (fd < 0)
 		return fd;
@@ -284,8 +216,8 @@ int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
 	return 0;
 }
 
-/* The directory that holds @path, made where missing, and the name in it. @ret_above is the directory's path. */
-static int open_parent(struct rootfs *rootfs, const char *path, int *links, int *ret_parent, char **ret_above, char **ret_name)
+/* The directory that holds @path, made where missing, and the name in it. */
+static int make_parent(struct rootfs *rootfs, const char *path, bool own, int *ret_parent, char **ret_name)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	int fd, r;
@@ -293,28 +225,10 @@ static int open_parent(struct rootfs *rootfs, const char *path, int *links, int 
 	r = split(path, &above, &name);
 	if (r < 0)
 		return r;
-	fd = make_directory(rootfs, above, 0755, links);
+	fd = make_directory(rootfs, above, 0755, own);
 	if (fd < 0)
 		return fd;
 	*ret_parent = fd;
-	*ret_above = steal_ptr(above);
-	*ret_name = steal_ptr(name);
-	return 0;
-}
-
-/* The same where something is going to be made in it. */
-static int make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
-{
-	_cleanup_free_ char *above = NULL, *name = NULL;
-	_cleanup_close_ int parent = -1;
-	int links = 0, r;
-
-	r = open_parent(rootfs, path, &links, &parent, &above, &name);
-	if (r == 0)
-		r = ground_check_make(rootfs, parent);
-	if (r < 0)
-		return r;
-	*ret_parent = steal_fd(&parent);
 	*ret_name = steal_ptr(name);
 	return 0;
 }
@@ -327,45 +241,32 @@ static int open_file(const struct rootfs *rootfs, const char *path)
 
 	fd = rootfs_open_path(rootfs, path, O_PATH);
 	if (fd < 0)
-		return steal_fd(&fd);
+		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	return S_ISDIR(st.st_mode) ? -EISDIR : steal_fd(&fd);
 }
 
-static int make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
+int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
 {
-	_cleanup_free_ char *above = NULL, *name = NULL, *other = NULL;
 	_cleanup_close_ int parent = -1, made = -1;
+	_cleanup_free_ char *name = NULL;
 	int fd, r;
 
 	fd = open_file(rootfs, path);
-	if (fd != -ENOENT)
-		return fd;
-	r = open_parent(rootfs, path, links, &parent, &above, &name);
-	if (r < 0)
-		return r;
-	r = ground_check_make(rootfs, parent);
-	made = r < 0 ? -1 : openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	if (made >= 0) {
-		fd = open_child(parent, name, 0);
-		r = finish_created(rootfs, DEED_FILE, &parent, name);
+	if (fd == -ENOENT) {
+		r = make_parent(rootfs, path, false, &parent, &name);
 		if (r < 0)
-			cleanup_closep(&fd);
-		return r < 0 ? r : fd;
+			return r;
+		made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		if (made < 0 && errno != EEXIST)
+			return -errno;
+		r = made < 0 ? 0 : finish_created(rootfs, DEED_FILE, &parent, name);
+		if (r < 0)
+			return r;
+		/* With EEXIST: a dangling symlink, so -ENOENT again, or somebody was faster. */
+		fd = open_file(rootfs, path);
 	}
-	r = r < 0 ? r : -errno;
-	if (r != -EEXIST && r != -EXDEV && r != -EROFS)
-		return r;
-	if (follow(parent, above, name, links, &other) == 0)
-		return make_file(rootfs, other, mode, links);
-	return r == -EEXIST ? open_file(rootfs, path) : r; /* somebody was faster */
-}
-
-int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
-{
-	int links = 0, fd = make_file(rootfs, path, mode, &links);
-
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
@@ -378,7 +279,7 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 	_cleanup_free_ char *name = NULL;
 	int r;
 
-	r = make_parent(rootfs, path, &parent, &name);
+	r = make_parent(rootfs, path, true, &parent, &name);
 	if (r < 0)
 		return r;
 	if (symlinkat(points_to, parent, name) < 0)
@@ -406,35 +307,26 @@ static int reopen(const struct rootfs *rootfs, const char *path, int handle)
 	return fd < 0 ? -errno : fd;
 }
 
-int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle)
+int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int handle = -1, fd = -1;
 	struct stat expected, st;
 
+	handle = rootfs_open_path(rootfs, path, O_PATH);
+	if (handle < 0)
+		return handle;
 	if (fstat(handle, &expected) < 0)
 		return -errno;
 	if (!S_ISREG(expected.st_mode))
 		return -EINVAL;
 	fd = reopen(rootfs, path, handle);
 	if (fd < 0)
-		return steal_fd(&fd);
+		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	return st.st_dev == expected.st_dev && st.st_ino == expected.st_ino ? steal_fd(&fd) : -EAGAIN;
-}
-
-int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data, size_t *ret_size)
-{
-	_cleanup_close_ int fd = rootfs_open_regular(rootfs, path, handle);
-
-	return fd < 0 ? fd : fd_read_all(fd, max, ret_data, ret_size);
-}
-
-int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)
-{
-	_cleanup_close_ int handle = rootfs_open_path(rootfs, path, O_PATH);
-
-	return handle < 0 ? handle : rootfs_read_handle(rootfs, path, handle, max, ret_data, ret_size);
+	if (st.st_dev != expected.st_dev || st.st_ino != expected.st_ino)
+		return -EAGAIN;
+	return fd_read_all(fd, max, ret_data, ret_size);
 }
 
 static int open_temporary(int parent, mode_t mode, char **ret_name)
@@ -506,7 +398,7 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct sp
 	struct rootfs_deed deed = {.kind = DEED_REPLACEMENT, .parent = -1, .old = -1};
 	int r;
 
-	r = make_parent(rootfs, path, &deed.parent, &deed.name);
+	r = make_parent(rootfs, path, true, &deed.parent, &deed.name);
 	if (r == 0)
 		r = keep_old(deed.parent, deed.name, &deed);
 	if (r < 0) {

@@ -3,9 +3,30 @@
 /* ctr-gpu cdi: the table of its commands. */
 
 #include "cli/cdi.h"
+
+#include <errno.h>
+#include <sys/statvfs.h>
 #include "cli/verbs.h"
 
 const char *const cdi_directories[] = {"/etc/cdi", "/var/run/cdi", NULL};
+
+/* What /etc/cdi is on, or would be. */
+static bool is_read_only(const char *directory)
+{
+	struct statvfs fs;
+
+	return (statvfs(directory, &fs) == 0 || (errno == ENOENT && statvfs("/etc", &fs) == 0)) && (fs.f_flag & ST_RDONLY);
+}
+
+bool cdi_is_volatile(void)
+{
+	return is_read_only(cdi_directories[0]);
+}
+
+const char *cdi_directory(void)
+{
+	return cdi_directories[cdi_is_volatile()];
+}
 
 static const struct verb commands[] = {
 	{"generate", "", "Write specs of the GPUs of this host", cdi_generate},

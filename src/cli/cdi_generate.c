@@ -23,7 +23,7 @@ enum {
 };
 
 struct generate {
-	const char *output; /* NULL: the first of the usual directories; "-": standard output */
+	const char *output; /* NULL: the usual directory; "-": standard output */
 	const char *kind;   /* NULL: one of each vendor */
 	const char *hook, *capabilities, *imex_channels;
 	bool no_hooks;
@@ -31,7 +31,7 @@ struct generate {
 };
 
 static const struct argp_option options[] = {
-	{"output", KEY_OUTPUT, "PATH", 0, "Write to this file or directory, or to standard output for - (/etc/cdi)", 0},
+	{"output", KEY_OUTPUT, "PATH", 0, "Write to this file or directory, or to standard output for - (/etc/cdi; /var/run/cdi where /etc is read-only)", 0},
 	{"kind", KEY_KIND, "VENDOR/CLASS", 0,
 	 "Write a spec of this kind only: of nvidia.com, amd.com and the like that vendor's adapters, of any other vendor all", 0},
 	{"no-hooks", KEY_NO_HOOKS, NULL, 0, "Write a spec that needs no hook, and is right for today's driver only", 0},
@@ -115,7 +115,7 @@ static char *find_output(const struct generate *generate)
 
 	if (generate->output)
 		return path_absolute(generate->output);
-	return asprintf(&path, "%s/", cdi_directories[0]) < 0 ? NULL : path;
+	return asprintf(&path, "%s/", cdi_directory()) < 0 ? NULL : path;
 }
 
 static int write_spec(struct session *session, const struct generate *generate, const char *kind, const char *output)
@@ -127,7 +127,8 @@ static int write_spec(struct session *session, const struct generate *generate, 
 		return ctr_gpu_cdi_write(session->context, session->host, session->request, kind, generate->hook, stdout);
 	result = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, generate->hook, output, &path);
 	if (!result)
-		(void)printf("%s: %s\n", kind, path);
+		(void)printf("%s: %s%s\n", kind, path,
+			     !generate->output && cdi_is_volatile() ? ", until the next boot, since /etc is read-only" : "");
 	free(path);
 	return result;
 }

@@ -37,7 +37,7 @@ static int refresh(struct session *session)
 	hook = setup_find_program("ctr-gpu-hook");
 	if (!hook)
 		return output_complain("there is no memory left");
-	result = ctr_gpu_cdi_refresh(session->context, session->host, cdi_directories[0], hook);
+	result = ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook);
 	free(hook);
 	return session_check(session, result);
 }

@@ -6,11 +6,10 @@
 #include <glob.h>
 #include <string.h>
 
+#include "cli/cdi.h"
 #include "cli/cleanup.h"
 #include "cli/output.h"
 #include "cli/session.h"
-
-#define DIRECTORY "/etc/cdi"
 
 static int no_memory(void)
 {
@@ -29,7 +28,7 @@ static bool mentions(const char *path, const char *kind)
 /* Devices of the same name in two files are nobody's. Return: the file that has the kind; NULL: none, or no memory. */
 static char *find_spec(const char *kind)
 {
-	static const char *const patterns[] = {DIRECTORY "/*.json", DIRECTORY "/*.yaml", "/var/run/cdi/*.json", "/var/run/cdi/*.yaml"};
+	static const char *const patterns[] = {"/etc/cdi/*.json", "/etc/cdi/*.yaml", "/var/run/cdi/*.json", "/var/run/cdi/*.yaml"};
 	char *found = NULL;
 
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]) && !found; i++) {
@@ -80,14 +79,14 @@ static int remember(const struct setup *setup, struct journal *journal, const ch
 
 static int save(const struct setup *setup, struct journal *journal, struct session *session, const char *kind)
 {
-	const struct config_file place = {.path = (char[]){DIRECTORY "/x"}};
-	_cleanup_json_ json_t *directories = config_file_missing_directories(&place);
-	_cleanup_free_ char *hook = setup_find_program("ctr-gpu-hook"), *path = NULL;
+	_cleanup_free_ char *hook = setup_find_program("ctr-gpu-hook"), *path = NULL, *output = text_format("%s/", cdi_directory());
+	const struct config_file place = {.path = output};
+	_cleanup_json_ json_t *directories = output ? config_file_missing_directories(&place) : NULL;
 	int result;
 
 	if (!directories || !hook)
 		return no_memory();
-	result = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, DIRECTORY "/", &path);
+	result = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, output, &path);
 	if (result)
 		return session_check(session, result);
 	setup_say(setup, "%s: CDI spec of %s written", path, kind);
@@ -107,7 +106,7 @@ static int put_kind(const struct setup *setup, struct journal *journal, struct s
 	if (setup->rootless)
 		setup_say(setup, "there is no CDI spec of %s, for --device %s=all; root writes it: sudo ctr-gpu cdi generate", kind, kind);
 	else if (setup->dry_run)
-		setup_say(setup, "a CDI spec of %s would be written below " DIRECTORY, kind);
+		setup_say(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
 	else
 		return save(setup, journal, session, kind);
 	return 0;

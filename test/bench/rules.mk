@@ -12,8 +12,7 @@ $(O)/test/bench/measure: test/bench/measure.c test/bench/target.c test/bench/tar
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -static -o $@ $(filter %.c,$^)
 
-bench:
-	test/install-deps bench
+bench: dependencies-bench
 	$(MAKE) bench-only
 
 bench-only: all $(bench_programs) test-programs

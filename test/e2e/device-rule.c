@@ -28,7 +28,7 @@ static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo)
 {
 	struct devcgroup *cgroup = NULL;
 	struct err err = {0};
-	int r = devcgroup_open(pid, NULL, &cgroup, &err);
+	int r = devcgroup_open(pid, &cgroup, &err);
 
 	if (r == 0 && cgroup)
 		r = devcgroup_allow(cgroup, rule, 1, &err);
@@ -62,7 +62,7 @@ static int measure(pid_t pid, const struct devcgroup_rule *rule, size_t times)
 		struct devcgroup *cgroup = NULL;
 		struct err err = {0};
 		double start = now();
-		int r = devcgroup_open(pid, NULL, &cgroup, &err);
+		int r = devcgroup_open(pid, &cgroup, &err);
 
 		if (r == 0 && cgroup)
 			r = devcgroup_allow(cgroup, rule, 1, &err);

@@ -17,7 +17,7 @@
 : "${CTR_GPU_BUILD:?the directory that make builds in}"
 
 images_script=${BASH_SOURCE[0]}
-images_directory=$CTR_GPU_BUILD/test/images
+images_directory=${CTR_GPU_IMAGES:-$CTR_GPU_BUILD/test/images}
 tools_directory=$CTR_GPU_BUILD/test/tools
 
 # The directories, links and programs that every image has.

@@ -98,6 +98,21 @@ nvidia_host() {
 	expect_status 0
 }
 
+@test "the service writes specs, where /etc is read-only to /run/cdi" {
+	local specs='ls -d /etc/cdi/* /run/cdi/* 2>/dev/null || true'
+
+	nvidia_host
+	inside rm -rf /etc/cdi /run/cdi
+	run refresh
+	expect_line "Result=success"
+	[[ $(inside sh -c "$specs") == /etc/cdi/ctr-gpu-nvidia.json ]]
+	inside sh -c 'rm -rf /etc/cdi /run/cdi; mount --bind /etc /etc; mount -o remount,bind,ro /etc'
+	run refresh
+	inside umount /etc
+	expect_line "Result=success"
+	[[ $(inside sh -c "$specs") == /run/cdi/ctr-gpu-nvidia.json ]]
+}
+
 @test "it may load modules: the kernel, and not systemd, refuses one that is none" {
 	nvidia_host
 	inside bash -ec 'grep -v uvm /run/work/devices >/run/work/fewer; cat /run/work/fewer >/run/work/devices; rm -f /dev/nvidia-uvm
@@ -158,6 +173,31 @@ ExecStartPost=/usr/bin/touch /dev/shm/ran"; systemctl daemon-reload; rm -f /dev/
 	expect_line ctr-gpu-intel.json
 	expect_line fine
 	expect_line same
+}
+
+read_only='mount --bind /etc /etc; mount -o remount,bind,ro /etc;'
+
+@test "specs: where /etc is read-only they are in /var/run/cdi, and what reads specs knows" {
+	run on wsl-hybrid "$read_only"' rm -rf /run/cdi; ctr-gpu refresh; ls /run/cdi; ctr-gpu cdi list; stat -c "%n %i %Z" /run/cdi/* >/run/before; ctr-gpu refresh; stat -c "%n %i %Z" /run/cdi/* | diff /run/before - && echo once'
+	expect_status 0
+	expect_line ctr-gpu-nvidia.json
+	expect_line ctr-gpu-intel.json
+	expect "nvidia.com/gpu=0"
+	expect "/var/run/cdi/ctr-gpu-nvidia.json"
+	expect_line once
+	run on wsl-nvidia "$read_only"' rm -rf /run/cdi; ctr-gpu cdi generate && ctr-gpu cdi check; ctr-gpu doctor --json | jq -r ".. | strings" | grep cdi'
+	expect "nvidia.com/gpu: /var/run/cdi/ctr-gpu-nvidia.json, until the next boot, since /etc is read-only"
+	expect "/var/run/cdi"
+	expect_not "E_"
+	# A directory of its own that can be written is as good as ever; a directory that was asked for is that and no other.
+	run on wsl-nvidia 'mkdir /etc/cdi;'"$read_only"' mount -t tmpfs specs /etc/cdi; ctr-gpu refresh; ls /etc/cdi'
+	expect_line ctr-gpu-nvidia.json
+	run on wsl-nvidia "$read_only"' ctr-gpu cdi generate --output=/etc/cdi/; ls /run/cdi'
+	expect "cannot write /etc/cdi/ctr-gpu-nvidia.json: Read-only file system"
+	# What is superfluous goes here, too.
+	run on wsl-nvidia "$read_only"' ctr-gpu refresh; rm -f /dev/dxg; umount /dev/dxg 2>/dev/null; ctr-gpu refresh; ls -A /run/cdi'
+	expect_status 0
+	[[ -z $output ]]
 }
 
 @test "specs: stale ones anew as they were chosen, superfluous ones gone, others' left alone" {

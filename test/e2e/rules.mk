@@ -30,11 +30,11 @@ $(O)/test/stale/%: test/e2e/stale.c
 	$(CC) -std=gnu17 $(OPTIMIZE) $(warnings) -fPIC -fvisibility=hidden -shared -nostdlib -Wl,-soname,$(@F) \
 		-Wl,-z,noseparate-code -Wl,--build-id=none -s -o $@ $<
 
-demo:
-	test/install-deps demo
+demo: dependencies-demo
 	$(MAKE) demo-only
 
-demo-only: all test-programs
+# What it shows, and no test program besides.
+demo-only: all test-hosts $(O)/test/tools/memlock $(O)/test/tools/probe
 	test/e2e/demo $(O)
 
 .PHONY: demo demo-only

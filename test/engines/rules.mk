@@ -3,8 +3,7 @@
 # check-engines: the doors of container engines with the engines of several Debian releases, from trees that are made with
 # debootstrap and kept (see test/engines/tree). What is tested there is what `make install-compat` installs.
 
-check-engines:
-	test/install-deps check-engines
+check-engines: dependencies-check-engines
 	$(MAKE) check-engines-only
 
 check-engines-only: engines-root
@@ -13,6 +12,6 @@ check-engines-only: engines-root
 # Behind the programs, of which some are built against an installation of their own.
 engines-root: all test-programs
 	rm -rf $(O)/test/engines/root
-	$(MAKE) install-compat DESTDIR=$(abspath $(O))/test/engines/root prefix=/usr
+	$(MAKE) install-compat DESTDIR=$(O)/test/engines/root prefix=/usr
 
 .PHONY: check-engines check-engines-only engines-root

@@ -3,6 +3,9 @@
 # check-kernels: tests under the kernels of several Debian releases, in virtual machines without hardware acceleration (see
 # test/kernels/guest). Wants a mirror of Debian. check-kernel: the part that every check runs.
 
+ci_groups += kernel
+ci_dependencies += kernels
+
 check-kernels check-kernel: check-%: all test-programs
 	test/install-deps check kernels
 	test/run $(O) $*
