@@ -112,10 +112,10 @@ static int give_gpus(struct hook *hook, const struct arguments *arguments, const
 	result = ctr_gpu_host_new(hook->context, &hook->host);
 	if (!result)
 		result = ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
-	if (!result)
-		result = arguments->dry_run ? ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout) :
-					      ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
-	return result;
+	if (result || !arguments->dry_run)
+		return result ? result : ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
+	result = ctr_gpu_plan_fit_container(hook->plan, hook->container);
+	return result ? result : ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout);
 }
 
 static int serve(const struct arguments *arguments, const char *state, size_t size)

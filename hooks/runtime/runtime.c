@@ -47,6 +47,8 @@ static int make_plan(struct shim *shim)
 	result = ctr_gpu_host_new(shim->context, &shim->host);
 	if (!result)
 		result = ctr_gpu_plan_new(shim->context, shim->request, shim->host, &shim->plan);
+	if (!result)
+		result = ctr_gpu_plan_fit_bundle(shim->plan, shim->bundle);
 	return result;
 }
 

@@ -95,6 +95,16 @@ int strv_terminate(struct strv *list)
 	return 0;
 }
 
+const char *strv_variable(const struct strv *list, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t i = list->count; i-- > 0;)
+		if (strncmp(list->items[i], name, length) == 0 && list->items[i][length] == '=')
+			return list->items[i] + length + 1;
+	return NULL;
+}
+
 void strv_sort(struct strv *list)
 {
 	if (list->count > 1)

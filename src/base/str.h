@@ -35,6 +35,8 @@ bool strv_contains(const struct strv *list, const char *text);
 /** Has a NULL behind the last item, as execve(2) wants arrays. Return: 0 or -ENOMEM. */
 int strv_terminate(struct strv *list);
 void strv_sort(struct strv *list);
+/** Of a list of "NAME=value", the value of the last that is called @name; NULL if there is none. */
+const char *strv_variable(const struct strv *list, const char *name);
 
 /**
  * strv_split() - the items of a list such as "0, 1,all"

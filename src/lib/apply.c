@@ -25,6 +25,7 @@
 #include "lib/container.h"
 #include "lib/context.h"
 #include "lib/plan.h"
+#include "lib/plan_fit.h"
 #include "lib/root_writer.h"
 
 enum { ID_MAP_MAX = 1 << 16 };
@@ -200,7 +201,10 @@ static int open_rootfs(struct apply *apply)
 	int r = container_open_rootfs(apply->container, &apply->rootfs, apply->err);
 
 	apply->rootfs.proc_self_fd = apply->proc_self_fd;
-	return r;
+	if (r != 0)
+		return r;
+	r = plan_fit_warn(apply->plan, &apply->rootfs, &apply->container->config.environment, apply->log);
+	return r < 0 ? err_set(apply->err, r, "%m") : 0;
 }
 
 static int open_fds(struct apply *apply)

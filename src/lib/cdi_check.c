@@ -213,16 +213,6 @@ static int check_others(const struct ctr_gpu_cdi_report *report, struct cdi_file
 
 /* ---- the host ---- */
 
-static const char *value_of(const struct strv *environment, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (size_t i = 0; i < environment->count; i++)
-		if (strncmp(environment->items[i], name, length) == 0 && environment->items[i][length] == '=')
-			return environment->items[i] + length + 1;
-	return NULL;
-}
-
 static const struct cdi_hook *first_hook(const struct cdi_spec *spec)
 {
 	for (size_t i = 0; i < spec->device_count; i++)
@@ -234,7 +224,7 @@ static const struct cdi_hook *first_hook(const struct cdi_spec *spec)
 int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_spec *old, json_t **ret)
 {
 	const struct cdi_hook *hook = first_hook(old);
-	const char *capabilities = value_of(hook ? &hook->environment : &old->edits.environment, CDI_CAPABILITIES_VARIABLE);
+	const char *capabilities = strv_variable(hook ? &hook->environment : &old->edits.environment, CDI_CAPABILITIES_VARIABLE);
 	struct request request = {.kind = REQUEST_ALL};
 	const struct cdi_wish wish = {.kind = old->kind, .hook = hook ? hook->path : NULL, .request = &request};
 	int r;

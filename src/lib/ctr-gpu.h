@@ -413,6 +413,27 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 		     struct ctr_gpu_plan **ret_plan);
 
 /**
+ * ctr_gpu_plan_fit_bundle() - add what the image at hand needs besides
+ *
+ * Programs that Nix or Guix built read no /etc/ld.so.cache: the plan gets an LD_LIBRARY_PATH for them, in which what the
+ * container has in it comes first.
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle);
+
+/**
+ * ctr_gpu_plan_fit_container() - the same for a container that exists, whose environment cannot be changed any more
+ *
+ * The plan gets a warning that says what the variable should be. ctr_gpu_plan_apply() logs the same without being asked.
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_container *container);
+
+/**
  * ctr_gpu_plan_unref() - release a plan
  * @plan: may be NULL
  *

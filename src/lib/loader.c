@@ -315,6 +315,19 @@ static int add_all(struct loader *loader)
 	return r;
 }
 
+const char *loader_with_own_cache(const struct rootfs *rootfs)
+{
+	/* Their C libraries are made to look below their own prefix, where nothing can be written. */
+	static const struct {
+		const char *directory, *name;
+	} stores[] = {{"/nix/store", "Nix"}, {"/gnu/store", "Guix"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stores); i++)
+		if (image_has(rootfs, stores[i].directory))
+			return stores[i].name;
+	return NULL;
+}
+
 int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct loader_file **ret, size_t *ret_count,
 		 struct err *err)
 {

@@ -32,4 +32,7 @@ struct loader_file {
 int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct loader_file **ret, size_t *ret_count,
 		 struct err *err);
 
+/** Return: who built programs of the image whose loader reads a cache of its own, "Nix"; NULL: nobody. */
+const char *loader_with_own_cache(const struct rootfs *rootfs);
+
 struct loader_file *loader_files_free(struct loader_file *files, size_t count);

@@ -11,6 +11,7 @@
 #	no-etc          no /etc
 #	musl            musl's loader instead of glibc's
 #	baked           a libcuda.so.1 and a libnvidia-ml.so.1 of its own, as files and in the cache
+#	nix             programs for a loader in /nix/store, which reads no /etc/ld.so.cache
 #	many-libraries  5,000 libraries in the cache
 #	few-libraries   100 of them, to compare with
 
@@ -110,6 +111,20 @@ make_image_baked() {
 	make_image_debian "$1"
 	cp "$CTR_GPU_BUILD/test/stale/"lib*.so.1 "$1$libdir/"
 	image_cache "$1" /usr/local/lib "$libdir"
+}
+
+# As Nix builds its C library: the loader's cache is below its own prefix, where none is.
+make_image_nix() {
+	local loader
+
+	image_base "$1"
+	image_glibc "$1" "$(multiarch_directory)"
+	loader=$(readelf -l "$tools_directory/probe" | sed -n 's,.*interpreter: \(.*\)].*,\1,p')
+	mkdir -p "$1/nix/store/g"
+	perl -pe 's,/etc/ld\.so\.cache,/nix/ld.so.cache,g' "$1$loader" >"$1/nix/store/g/ld.so"
+	chmod 755 "$1/nix/store/g/ld.so"
+	rm "$1$loader"
+	loader=$loader perl -pi -e 's{\Q$ENV{loader}\E}{"/nix/store/g/ld.so" . "\0" x (length($ENV{loader}) - 18)}ge' "$1/usr/bin/probe"
 }
 
 # The cache of an image with many libraries. Most of the files go once ldconfig has seen them: nothing but the cache grows

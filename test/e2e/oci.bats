@@ -55,6 +55,35 @@ gpu_on_nvidia() {
 	both gpu_on_nvidia
 }
 
+# The hook cannot set a variable, and says which.
+programs_of_nix() {
+	local log=$BATS_TEST_TMPDIR/log variable
+
+	variable=LD_LIBRARY_PATH=/usr/lib/wsl/lib:$(store wsl-nvidia 0)
+	for environment in '[]' "[\"$variable\"]"; do
+		rm -rf "$BATS_TEST_TMPDIR/bundle" "$log"
+		bundle nix "$BATS_TEST_TMPDIR/bundle" ".process.env += $environment
+			| .hooks |= map_values(map(.args |= .[:1] + [\"--debug=$log\"] + .[1:]))"
+		run run_bundle wsl-nvidia "$1" "$BATS_TEST_TMPDIR/bundle"
+		if [[ $environment == '[]' ]]; then
+			expect_not "cuInit=0"
+			grep -F "warning: programs that Nix built read no /etc/ld.so.cache: start the container with -e $variable, or" "$log"
+		else
+			expect_line "cuInit=0"
+			[[ $(<"$log") != *Nix* ]]
+		fi
+	done
+}
+
+@test "programs of Nix: the hook says which variable they need" {
+	both programs_of_nix
+	jq 'del(.process.env[] | select(startswith("LD_")))' "$BATS_TEST_TMPDIR/bundle/config.json" >"$BATS_TEST_TMPDIR/config.json"
+	mv "$BATS_TEST_TMPDIR/config.json" "$BATS_TEST_TMPDIR/bundle"
+	jq -n --arg bundle "$BATS_TEST_TMPDIR/bundle" '{id: "c", status: "creating", pid: 1, bundle: $bundle}' >"$BATS_TEST_TMPDIR/state"
+	run sandbox wsl-nvidia sh -c 'ctr-gpu-hook --dry-run createRuntime <"$0"' "$BATS_TEST_TMPDIR/state"
+	[[ $(jq -r '.warnings[]' <<<"$output") == *"-e LD_LIBRARY_PATH=/usr/lib/wsl/lib:"* ]]
+}
+
 gpu_without_libdxcore() {
 	start hyperv-no-libdxcore "$1" "$(script 'ls /usr/lib/wsl/drivers; probe open /dev/dxg')"
 	expect_status 0

@@ -66,6 +66,47 @@ gpu() {
 	[[ $(config .hooks) == null ]]
 }
 
+nix_path() {
+	echo "/usr/lib/wsl/lib:$(store wsl-nvidia 0)"
+}
+
+# start_nix RUNTIME [VARIABLE…]: a program of Nix, with these variables besides
+start_nix() {
+	rm -rf "$(directory)"
+	bundle nix "$(directory)" "del(.hooks) | .process.args = [\"/bin/sh\", \"-c\", \"env; probe\"]
+		| .process.env += $(jq -cn '$ARGS.positional' --args -- "${@:2}")"
+	shim wsl-nvidia "$1"
+}
+
+programs_of_nix() {
+	start_nix "$1"
+	expect_gpu
+	expect_line "LD_LIBRARY_PATH=$(nix_path)"
+	# What the container has in it stays, in front; an empty one would mean the working directory.
+	start_nix "$1" LD_LIBRARY_PATH=/other LD_LIBRARY_PATH=/mine:
+	expect_gpu
+	expect_line "LD_LIBRARY_PATH=/mine::$(nix_path)"
+	start_nix "$1" LD_LIBRARY_PATH=
+	expect_line "LD_LIBRARY_PATH=$(nix_path)"
+	start_nix "$1" "LD_LIBRARY_PATH=/usr/lib/wsl/lib:/mine"
+	expect_line "LD_LIBRARY_PATH=/usr/lib/wsl/lib:/mine:$(store wsl-nvidia 0)"
+	start_nix "$1" "LD_LIBRARY_PATH=$(nix_path)"
+	expect_line "LD_LIBRARY_PATH=$(nix_path)"
+}
+
+@test "programs of Nix, whose loader reads no /etc/ld.so.cache, find the driver" {
+	both programs_of_nix
+	run sandbox wsl-nvidia ctr-gpu-runtime --dry-run create --bundle "$(directory)" x
+	[[ $(jq '.environment | length' <<<"$output") == 0 ]]
+	jq 'del(.process.env[] | select(startswith("LD_")))' "$(directory)/config.json" >"$(directory)/new" && mv "$(directory)/new" "$(directory)/config.json"
+	run sandbox wsl-nvidia ctr-gpu-runtime --dry-run create --bundle "$(directory)" x
+	[[ $(jq -r '.environment[] | "\(.name)=\(.value)"' <<<"$output") == LD_LIBRARY_PATH=$(nix_path) ]]
+	# Others have no need of it.
+	prepare
+	run sandbox wsl-nvidia ctr-gpu-runtime --dry-run create --bundle "$(directory)" x
+	[[ $(jq '.environment | length' <<<"$output") == 0 ]]
+}
+
 @test "a GPU on a WSL2 host, without any hook" {
 	both gpu
 }
