@@ -9,35 +9,38 @@
 
 #include "base/bpf_device.h"
 
-enum { BLINDING_REGISTER = MAX_BPF_REG };
+/* The kernel's own registers are numbered from here; which of them this is depends on the kernel. */
+enum { FIRST_HIDDEN_REGISTER = MAX_BPF_REG };
 
 static bool uses(const struct bpf_insn *insn)
 {
-	return insn->dst_reg == BLINDING_REGISTER || insn->src_reg == BLINDING_REGISTER;
+	return insn->dst_reg >= FIRST_HIDDEN_REGISTER || insn->src_reg >= FIRST_HIDDEN_REGISTER;
 }
 
-static bool sets_constant(const struct bpf_insn *insn, unsigned operation)
+static bool sets_constant(const struct bpf_insn *insn, unsigned operation, unsigned hidden)
 {
 	unsigned class = BPF_CLASS(insn->code);
 
 	return (class == BPF_ALU || class == BPF_ALU64) && BPF_OP(insn->code) == operation && BPF_SRC(insn->code) == BPF_K &&
-	       insn->dst_reg == BLINDING_REGISTER;
+	       insn->dst_reg == hidden;
 }
 
-static bool takes_constant(const struct bpf_insn *insn)
+static bool takes_constant(const struct bpf_insn *insn, unsigned hidden)
 {
 	unsigned class = BPF_CLASS(insn->code);
 
 	return (class == BPF_ALU || class == BPF_ALU64 || class == BPF_JMP || class == BPF_JMP32) &&
-	       BPF_SRC(insn->code) == BPF_X && insn->src_reg == BLINDING_REGISTER && insn->dst_reg != BLINDING_REGISTER;
+	       BPF_SRC(insn->code) == BPF_X && insn->src_reg == hidden && insn->dst_reg < FIRST_HIDDEN_REGISTER;
 }
 
 /* Three instructions: one half, the other half, their use. */
 static bool unblind(struct bpf_insn insns[3])
 {
 	static const struct bpf_insn next = {.code = BPF_JMP | BPF_JA};
+	unsigned hidden = insns[0].dst_reg;
 
-	if (!sets_constant(&insns[0], BPF_MOV) || !sets_constant(&insns[1], BPF_XOR) || !takes_constant(&insns[2]))
+	if (hidden < FIRST_HIDDEN_REGISTER || !sets_constant(&insns[0], BPF_MOV, hidden) ||
+	    !sets_constant(&insns[1], BPF_XOR, hidden) || !takes_constant(&insns[2], hidden))
 		return false;
 	insns[2].code &= (__u8)~BPF_X;
 	insns[2].src_reg = 0;
