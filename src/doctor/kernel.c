@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the kernel can do for the hook. Where it lacks something there is another way, so nothing here is a problem. */
+/* What the kernel can do for the hook. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,11 +27,16 @@ void check_kernel(struct examination *examination)
 {
 	bool mounts = has_call(SYS_open_tree) && has_call(SYS_move_mount) && has_call(SYS_mount_setattr);
 
-	if (mounts && has_call(SYS_openat2)) {
+	if (!has_call(SYS_openat2)) {
+		findings_add(&examination->findings, "kernel.too-old", SEVERITY_PROBLEM, "the kernel lacks openat2: no container gets a GPU");
+		findings_advise(&examination->findings, "Linux 5.6 or later has it; on WSL: wsl --update.");
+		return;
+	}
+	if (mounts) {
 		findings_add(&examination->findings, "kernel.new", SEVERITY_OK, "mounts by descriptor, paths resolved in the root, %s", cgroup_text());
 		return;
 	}
-	findings_add(&examination->findings, "kernel.old", SEVERITY_NOTE, "no %s: the slower ways of older kernels are taken, %s",
-		     mounts ? "openat2" : "open_tree, move_mount, mount_setattr", cgroup_text());
+	findings_add(&examination->findings, "kernel.old", SEVERITY_NOTE, "no open_tree, move_mount or mount_setattr: the slower ways of older kernels are taken, %s",
+		     cgroup_text());
 	findings_advise(&examination->findings, "Linux 5.12 or later has them; on WSL: wsl --update.");
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -156,6 +157,15 @@ bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
 	       fstatat(container->process, "ns/user", &its, 0) == 0 && !same_file(&own, &its);
 }
 
+/* Older kernels than those with openat2(2) cannot be tested. Filters that do not know the call answer EPERM. */
+static int check_openat2(struct err *err)
+{
+	if (syscall(SYS_openat2, -1, NULL, NULL, 0) == 0 || errno != ENOSYS)
+		return 0;
+	return err_set(err, CTR_GPU_E_KERNEL_TOO_OLD,
+		       "this kernel lacks openat2(2): Linux 5.6 or later is needed.\nUpdate the kernel; on WSL: wsl --update.");
+}
+
 static int check_permission(struct ctr_gpu_container *container, struct err *err)
 {
 	if (may_administrate())
@@ -222,11 +232,12 @@ static int check_rootfs(const struct ctr_gpu_container *container, struct err *e
 
 int container_check(struct ctr_gpu_container *container, struct err *err)
 {
-	int r = 0;
+	int r;
 
 	if (container->checked)
 		return 0;
-	if (container->process >= 0)
+	r = check_openat2(err);
+	if (r == 0 && container->process >= 0)
 		r = check_own_mounts(container, err);
 	if (r == 0 && container->process >= 0)
 		r = check_not_started(container, err);

@@ -614,6 +614,15 @@ static void test_no_permission(void **state)
 	assert_int_equal(WEXITSTATUS(status), CTR_GPU_E_NO_PERMISSION);
 }
 
+static void test_kernel_too_old(void **state)
+{
+	struct ctr_gpu_container *container = NULL;
+
+	(void)state;
+	assert_int_equal(ctr_gpu_container_new(context, 0, scratch_path("/root"), &container), CTR_GPU_E_KERNEL_TOO_OLD);
+	assert_non_null(strstr(ctr_gpu_context_message(context), "openat2"));
+}
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -643,16 +652,22 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_no_permission),
 };
 
+static const struct CMUnitTest too_old[] = {
+	CASE(test_kernel_too_old),
+};
+
 int main(void)
 {
-	static const int calls[] = {SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(mount_setattr), SCMP_SYS(fsopen),
-				    SCMP_SYS(openat2)};
+	static const int calls[] = {SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(mount_setattr), SCMP_SYS(fsopen)};
+	static const int needed[] = {SCMP_SYS(openat2)};
 	int failed;
 
 	scratch_enter();
 	failed = cmocka_run_group_tests_name("apply", tests, NULL, NULL);
 	forget_calls(calls, ARRAY_SIZE(calls));
 	failed += cmocka_run_group_tests_name("apply before Linux 5.2", tests, NULL, NULL);
+	forget_calls(needed, ARRAY_SIZE(needed));
+	failed += cmocka_run_group_tests_name("apply before Linux 5.6", too_old, NULL, NULL);
 	scratch_remove();
 	return failed != 0;
 }
