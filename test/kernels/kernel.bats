@@ -11,11 +11,14 @@ setup_file() {
 	image debian >/dev/null
 }
 
-# start RUNTIME [JQ-FILTER]: a fresh bundle of the debian image on a WSL2 host, run to its end
+# start RUNTIME [JQ-FILTER]: a fresh bundle of the debian image on a WSL2 host, run to its end. Unlike run_bundle's, limits
+# are the kernel's.
 start() {
-	rm -rf "$BATS_TEST_TMPDIR/bundle"
-	bundle debian "$BATS_TEST_TMPDIR/bundle" "${2:-.}"
-	run run_bundle wsl-nvidia "$1" "$BATS_TEST_TMPDIR/bundle"
+	local directory=$BATS_TEST_TMPDIR/bundle
+
+	rm -rf "$directory"
+	bundle debian "$directory" ".linux.cgroupsPath = \"/test\" | ${2:-.}"
+	run sandbox wsl-nvidia bash -c 'cd "$2" && exec "$1" --root /run/runtime run container' start "$1" "$directory"
 }
 
 expect_gpu() {
