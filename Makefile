@@ -70,7 +70,7 @@ warnings = -Wall -Wextra -Wconversion $(WERROR) -Wformat=2 -Wshadow -Wmissing-pr
 hardening = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fno-common
 sanitize_flags = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -U_FORTIFY_SOURCE)
 CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECDIR='"$(libexecdir)/ctr-gpu"' \
-	-Isrc -Isrc/lib -Isrc/base -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
+	-Isrc -Isrc/lib -Isrc/base $(tirpc_cflags) $(CPPFLAGS)
 # The same bytes wherever the tree and the build directory are. (-ffile-prefix-map would move the counts of make coverage, too.)
 # The tree's own path may have spaces, so no name is made of it: make cannot tell them from those between names.
 prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map='$(CURDIR)'=. -f$(kind)-prefix-map=$(O)=build)
@@ -82,22 +82,20 @@ LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_fl
 tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
 shared_libraries = -ljansson -lseccomp -lcap -ltirpc
 static_libraries = $(patsubst -l%,-l:lib%.a,$(shared_libraries))
+# Of libtirpc only XDR is used; the shared libtirpc brings Kerberos along.
+xdr_inside = $(if $(dynamic),$(shared_libraries),$(patsubst -ltirpc,-l:libtirpc.a,$(shared_libraries)))
 # What a program has in it of other projects' archives, for the bill of materials.
 link_map = -Wl,-Map=$(O)/$(@F).map
 
-library_sources = $(sort $(wildcard src/base/*.c src/engine/*.c src/doctor/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c))
-library_objects = $(library_sources:%.c=$(O)/%.o) $(rpc_client_objects)
-driverd_sources = $(filter-out src/driverd/client%.c,$(sort $(wildcard src/driverd/*.c)))
-driverd_objects = $(driverd_sources:%.c=$(O)/%.o) $(rpc_server_objects)
+library_sources = $(sort $(wildcard src/base/*.c src/engine/*.c src/doctor/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c) src/driverd/protocol.c)
+library_objects = $(library_sources:%.c=$(O)/%.o)
+driverd_sources = $(filter-out $(library_sources),$(sort $(wildcard src/driverd/*.c)))
+driverd_objects = $(driverd_sources:%.c=$(O)/%.o)
 # nvidia-container-cli is run as a hook, and as careful as one. The library shows nothing of src/engine and of what that stands on.
 cli_base = $(patsubst %,src/base/%.c,fd hostfile json json_large rootfs rootwalk str)
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/engine/*.c)) $(cli_base) hooks/sanitise.c hooks/deadline.c)
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
-
-# rpcgen's own code does not pass our warnings; it is compiled apart, with none.
-rpc_client_objects = $(O)/gen/driverd/protocol_xdr.o $(O)/gen/driverd/protocol_clnt.o
-rpc_server_objects = $(O)/gen/driverd/protocol_xdr.o $(O)/gen/driverd/protocol_svc.o
 
 # ASan cannot be linked statically, so a sanitized hook is an ordinary program.
 dynamic = $(SANITIZE)$(filter 0,$(STATIC))
@@ -119,12 +117,7 @@ needs:
 	@mkdir -p $(O) 2>/dev/null; test -w $(O) || { echo "You may not write to $(O): $$(stat -c %U $(O) 2>/dev/null || echo nobody) made it." \
 		"Take it over with: sudo chown -R $$(id -u) $(O)" >&2; exit 1; }
 
-# A linker that comes to a static libtirpc does not go back to libctr-gpu.a for the names that it lacks, so these are in one
-# object with what calls it.
-$(O)/gen/driverd/rpc.o: $(rpc_client_objects) $(O)/src/driverd/gss.o
-	$(CC) -r -nostdlib -o $@ $^
-
-$(O)/lib/libctr-gpu.a: $(filter-out $(rpc_client_objects),$(library_objects)) $(O)/gen/driverd/rpc.o
+$(O)/lib/libctr-gpu.a: $(library_objects)
 	@mkdir -p $(@D)
 	$(say) AR $@
 	@rm -f $@
@@ -133,8 +126,8 @@ $(O)/lib/libctr-gpu.a: $(filter-out $(rpc_client_objects),$(library_objects)) $(
 $(O)/lib/libctr-gpu.so.$(SOVERSION): $(library_objects) src/lib/ctr-gpu.map
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) -shared $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-soname,$(@F) -Wl,--version-script=src/lib/ctr-gpu.map \
-		$(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(library_objects) -Wl,--as-needed $(shared_libraries)
+	$(CC) -shared $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -Wl,-soname,$(@F) -Wl,--version-script=src/lib/ctr-gpu.map \
+		$(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(library_objects) -Wl,--as-needed $(xdr_inside)
 	ln -sf $(@F) $(@D)/libctr-gpu.so
 
 $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.so.$(SOVERSION)
@@ -156,19 +149,6 @@ $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(if $(dynamic),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
-
-$(O)/gen/driverd/protocol.h: src/driverd/protocol.x | needs
-	@mkdir -p $(@D)
-	(cd $(<D) && rpcgen -C -h $(<F)) >$@
-$(O)/gen/driverd/protocol_xdr.c: src/driverd/protocol.x $(O)/gen/driverd/protocol.h
-	(cd $(<D) && rpcgen -C -c $(<F)) >$@
-$(O)/gen/driverd/protocol_clnt.c: src/driverd/protocol.x $(O)/gen/driverd/protocol.h
-	(cd $(<D) && rpcgen -C -l $(<F)) >$@
-$(O)/gen/driverd/protocol_svc.c: src/driverd/protocol.x $(O)/gen/driverd/protocol.h
-	(cd $(<D) && rpcgen -C -m $(<F)) >$@
-$(O)/gen/%.o: $(O)/gen/%.c
-	$(CC) -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fPIC -fvisibility=hidden -w $(hardening) $(sanitize_flags) $(CPPFLAGS_ALL) $(CFLAGS) -I$(@D) -c -o $@ $<
-$(driverd_objects) $(O)/src/driverd/client.o $(O)/src/driverd/client_nvidia.o: $(O)/gen/driverd/protocol.h
 
 $(O)/%.o: %.c | needs
 	@mkdir -p $(@D)
@@ -240,8 +220,8 @@ lint: dependencies-lint
 	$(MAKE) O=$(O)-clang CC=clang all test-programs
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
-	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -I$(O)-clang/gen -- \
-		$(filter-out %/gss.c,$(wildcard src/*/*.c hooks/*.c hooks/runtime/*.c)) $(wildcard test/hosts/*.c test/fuzz/*.c)
+	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -- \
+		$(wildcard src/*/*.c hooks/*.c hooks/runtime/*.c) $(wildcard test/hosts/*.c test/fuzz/*.c)
 
 # Tests run as other users, too, whose counts belong into the same files.
 coverage: dependencies-coverage
@@ -299,8 +279,7 @@ installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libex
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
 	$(foreach link,$(man_links),$(mandir)/man3/$(firstword $(subst :, ,$(link))))
 
-# The static library's own names are no concern of those who link it, as they are none in the shared one; but a static libtirpc
-# wants gss_* (src/driverd/gss.c).
+# The static library's own names are no concern of those who link it, as they are none in the shared one.
 install-files: all sbom
 	@mkdir -p $(O)/install
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu -lcap -ljansson
@@ -308,7 +287,7 @@ install-files: all sbom
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
 	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json
 	$(CC) -r -nostdlib -o $(O)/install/libctr-gpu.o -Wl,--whole-archive $(O)/lib/libctr-gpu.a
-	$(OBJCOPY) --wildcard $(foreach name,ctr_gpu_* gss_* GSS_*,--keep-global-symbol='$(name)') --strip-unneeded $(O)/install/libctr-gpu.o
+	$(OBJCOPY) --wildcard --keep-global-symbol='ctr_gpu_*' --strip-unneeded $(O)/install/libctr-gpu.o
 	rm -f $(O)/install/libctr-gpu.a && $(AR) rcsD $(O)/install/libctr-gpu.a $(O)/install/libctr-gpu.o
 
 install: install-files
@@ -377,5 +356,5 @@ clean:
 	coverage always install-files install uninstall \
 	install-compat uninstall-compat
 .SECONDARY:
-# A file that was not finished is not there: rpcgen(1) leaves half of one when it fails.
+# A file that was not finished is not there.
 .DELETE_ON_ERROR:

@@ -27,8 +27,8 @@ static: $(O)/static/ctr-gpu $(O)/bin/ctr-gpu-hook
 
 # What is linked into the programs.
 sbom: $(O)/ctr-gpu.cdx.json
-$(O)/ctr-gpu.cdx.json: $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd pkg/sbom
-	pkg/sbom $(VERSION) $(O)/ctr-gpu-hook.map $(O)/ctr-gpu-driverd.map >$@
+$(O)/ctr-gpu.cdx.json: $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/lib/libctr-gpu.so.$(SOVERSION) pkg/sbom
+	pkg/sbom $(VERSION) $(O)/ctr-gpu-hook.map $(O)/ctr-gpu-driverd.map $(O)/libctr-gpu.so.$(SOVERSION).map >$@
 
 # Two builds of the last commit, in which everything differs that should not matter.
 check-reproducible: dependencies-packages

@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "driverd/driverd.h"
-#include "driverd/protocol.h"
 #include "driverd/start.h"
 
 static const char dxcore_advice[] =
@@ -154,7 +154,7 @@ static int start(const struct settings *settings, const struct question *questio
 	r = find_program(settings, question->advice, &program, err);
 	if (r != 0)
 		return r;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(err, -errno, "cannot make a socket for ctr-gpu-driverd: %m");
 	ours = pair[0];
 	theirs = pair[1];
@@ -206,70 +206,68 @@ static bool stop(struct child *child, int *ret_status)
 
 /* ---- the call ---- */
 
-/* libtirpc writes with write(2), so a child that is gone would send its caller a SIGPIPE. */
-static void hold_sigpipe(sigset_t *ret_mask, bool *ret_was_pending)
+/* Waits for a datagram or the end of the child. Return: 0 or negative errno. */
+static int wait_answer(int socket, unsigned timeout_ms)
 {
-	sigset_t pipe_only, pending;
+	struct pollfd answer = {.fd = socket, .events = POLLIN};
+	struct timespec start, now;
+	long left = timeout_ms;
+	int r;
 
-	sigemptyset(&pipe_only);
-	sigaddset(&pipe_only, SIGPIPE);
-	(void)sigpending(&pending);
-	*ret_was_pending = sigismember(&pending, SIGPIPE) == 1;
-	(void)pthread_sigmask(SIG_BLOCK, &pipe_only, ret_mask);
+	(void)clock_gettime(CLOCK_MONOTONIC, &start);
+	while ((r = poll(&answer, 1, (int)left)) < 0 && errno == EINTR) {
+		(void)clock_gettime(CLOCK_MONOTONIC, &now);
+		left = timeout_ms - ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000);
+		left = left < 0 ? 0 : left;
+	}
+	return r > 0 ? 0 : r < 0 ? -errno : -ETIMEDOUT;
 }
 
-static void release_sigpipe(const sigset_t *mask, bool was_pending)
+/* One datagram each way. Whatever else the child sends stays with the kernel, which bounds it, and ends with the socket. */
+static int converse(int socket, const struct question *question, unsigned timeout_ms, struct driverd_answer *ret)
 {
-	const struct timespec at_once = {0};
-	sigset_t pipe_only;
+	const struct driverd_question asked = {.procedure = question->procedure, .library = (char *)(uintptr_t)question->library};
+	_cleanup_free_ unsigned char *datagram = malloc(DRIVERD_DATAGRAM_MAX);
+	ssize_t size;
+	int r;
 
-	sigemptyset(&pipe_only);
-	sigaddset(&pipe_only, SIGPIPE);
-	if (!was_pending)
-		(void)sigtimedwait(&pipe_only, NULL, &at_once);
-	(void)pthread_sigmask(SIG_SETMASK, mask, NULL);
-}
-
-/* Return: what the RPC layer says; the answer is to be released with xdr_free() also when that is a failure. */
-static enum clnt_stat call(int socket, const struct question *question, unsigned timeout_ms)
-{
-	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
-	/* The address of a peer that is connected already; libtirpc only copies it. */
-	struct sockaddr_storage nobody = {.ss_family = AF_UNIX};
-	struct netbuf address = {.maxlen = sizeof(nobody), .len = sizeof(nobody.ss_family), .buf = &nobody};
-	driverd_path path = (char *)question->library;
-	enum clnt_stat result;
-	CLIENT *client;
-
-	client = clnt_vc_create(socket, &address, DRIVERD, DRIVERD_1, 0, 0);
-	if (!client)
-		return RPC_SYSTEMERROR;
-	result = clnt_call(client, question->procedure, (xdrproc_t)xdr_driverd_path, (caddr_t)&path,
-			   (xdrproc_t)question->decode, (caddr_t)question->answer, timeout);
-	clnt_destroy(client);
-	return result;
+	if (!datagram)
+		return -ENOMEM;
+	size = (ssize_t)protocol_write_question(&asked, datagram);
+	if (size == 0)
+		return -ENAMETOOLONG;
+	if (send(socket, datagram, (size_t)size, MSG_NOSIGNAL) != size)
+		return -EPIPE;
+	r = wait_answer(socket, timeout_ms);
+	if (r < 0)
+		return r;
+	/* With MSG_TRUNC the size is that of the datagram, of which no more than fits is copied. */
+	size = recv(socket, datagram, DRIVERD_DATAGRAM_MAX, MSG_DONTWAIT | MSG_TRUNC);
+	if (size <= 0)
+		return -EPIPE;
+	return protocol_read_answer(question->procedure, datagram, (size_t)size, ret) ? 0 : -EBADMSG;
 }
 
 /* Why there is no answer. A child that was still running when stop() killed it has the same status as one that timed out. */
-static int explain_silence(enum clnt_stat result, int status, const struct settings *settings, const struct question *question,
-			   struct err *err)
+static int explain_silence(int failure, int status, const struct settings *settings, const struct question *question, struct err *err)
 {
 	const char *library = question->library, *advice = question->advice;
 
-	if (result == RPC_TIMEDOUT)
+	if (failure == -ENOMEM)
+		return failure;
+	if (failure == -ETIMEDOUT)
 		return err_set(err, CTR_GPU_E_DRIVER_TIMEOUT, "ctr-gpu-driverd: %s did not answer within %g s\n%s", library,
 			       settings->driver_timeout_ms / 1000.0, advice);
-	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+	if (failure != -EBADMSG && WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s crashed (SIG%s)\n%s", library,
 			       sigabbrev_np(WTERMSIG(status)), advice);
-	if (WIFEXITED(status))
+	if (failure != -EBADMSG && WIFEXITED(status))
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
 			       "ctr-gpu-driverd: ended with status %d before %s had answered\n%s", WEXITSTATUS(status), library, advice);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: no answer about %s: %s\n%s", library,
-		       clnt_sperrno(result), advice);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: what it sent about %s is no answer\n%s", library, advice);
 }
 
-static const char *step(driverd_status status)
+static const char *step(enum driverd_status status)
 {
 	switch (status) {
 	case DRIVERD_NOT_CONFINED:
@@ -291,102 +289,53 @@ static void make_printable(char *text)
 			*text = '?';
 }
 
-int client_explain_status(const struct question *question, int status, char *message, struct err *err)
+static int explain_status(const struct question *question, const struct driverd_answer *answer, struct err *err)
 {
+	char none[] = "it does not say why", *message = answer->message ? answer->message : none;
+
 	make_printable(message);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s %s: %s\n%s", question->library, step((driverd_status)status),
-		       message, question->advice);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s %s: %s\n%s", question->library, step(answer->status), message,
+		       question->advice);
 }
 
-int client_ask(const struct settings *settings, const struct question *question, struct err *err)
+int client_ask(const struct settings *settings, const struct question *question, struct driverd_answer *ret, struct err *err)
 {
-	enum clnt_stat result;
-	bool pipe_was_pending;
+	_cleanup_driverd_answer_ struct driverd_answer answer = {0};
 	struct child child;
-	sigset_t mask;
 	int r, status;
 
 	r = start(settings, question, &child, err);
 	if (r != 0)
 		return r;
-	hold_sigpipe(&mask, &pipe_was_pending);
-	result = call(child.socket, question, settings->driver_timeout_ms);
-	release_sigpipe(&mask, pipe_was_pending);
+	r = converse(child.socket, question, settings->driver_timeout_ms, &answer);
 	if (!stop(&child, &status))
 		return err_set(err, -ETIMEDOUT, "the driver does not answer: ctr-gpu-driverd hangs in a call to %s that nothing can end\n%s",
 			       question->device, question->hang_advice);
-	return result == RPC_SUCCESS ? 0 : explain_silence(result, status, settings, question, err);
-}
-
-/* ---- the answer ---- */
-
-static int take_text(const char *text, char **ret)
-{
-	if (!text[0])
-		return 0;
-	*ret = strdup(text);
-	return *ret ? 0 : -ENOMEM;
-}
-
-static int take_adapter(const driverd_adapter *adapter, struct dxg_facts *ret)
-{
-	int r;
-
-	*ret = (struct dxg_facts){
-		.luid = {.low = adapter->luid_low, .high = adapter->luid_high},
-		.wddm_version = adapter->wddm_version,
-		.type_bits = adapter->type_bits,
-		.vendor_id = adapter->vendor_id,
-		.device_id = adapter->device_id,
-		.has_address = adapter->address,
-	};
-	if (adapter->address)
-		ret->address = (struct d3dkmt_adapteraddress){
-			.bus = adapter->address->bus,
-			.device = adapter->address->device,
-			.function = adapter->address->function,
-		};
-	r = take_text(adapter->name, &ret->name);
-	return r < 0 ? r : take_text(adapter->store, &ret->store);
-}
-
-static int take_adapters(const driverd_dxcore_answer *answer, struct dxg_facts **ret, size_t *ret_count)
-{
-	size_t count = answer->driverd_dxcore_answer_u.adapters.adapters_len;
-	struct dxg_facts *facts = calloc(count + 1, sizeof(*facts));
-	int r = facts ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = take_adapter(&answer->driverd_dxcore_answer_u.adapters.adapters_val[i], &facts[i]);
-	if (r < 0) {
-		dxg_facts_free(facts, count);
-		return r;
-	}
-	*ret = facts;
-	*ret_count = count;
+	if (r < 0)
+		return explain_silence(r, status, settings, question, err);
+	if (answer.status != DRIVERD_OK)
+		return explain_status(question, &answer, err);
+	*ret = steal_struct(&answer);
 	return 0;
 }
 
 int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret, size_t *ret_count,
 			    struct err *err)
 {
-	driverd_dxcore_answer answer = {0};
-	struct question question = {
+	const struct question question = {
 		.procedure = DRIVERD_DXCORE_ADAPTERS,
-		.decode = (void (*)(void))xdr_driverd_dxcore_answer,
-		.answer = &answer,
 		.library = library,
 		.advice = dxcore_advice,
 		.device = "/dev/dxg",
 		.hang_advice = "Run wsl --shutdown in Windows, or restart the virtual machine.",
 	};
+	struct driverd_answer answer;
 	int r;
 
-	r = client_ask(settings, &question, err);
-	if (r == 0 && answer.status == DRIVERD_OK)
-		r = take_adapters(&answer, ret, ret_count);
-	else if (r == 0)
-		r = client_explain_status(&question, (int)answer.status, answer.driverd_dxcore_answer_u.message, err);
-	xdr_free((xdrproc_t)xdr_driverd_dxcore_answer, (char *)&answer);
-	return r;
+	r = client_ask(settings, &question, &answer, err);
+	if (r != 0)
+		return r;
+	*ret = answer.facts;
+	*ret_count = answer.fact_count;
+	return 0;
 }

@@ -7,11 +7,10 @@
 
 #include "base/err.h"
 #include "base/settings.h"
+#include "driverd/protocol.h"
 
 struct question {
-	unsigned procedure;      /* of protocol.x */
-	void (*decode)(void);    /* the answer's xdrproc_t */
-	void *answer;            /* zeroed; released with xdr_free() by the caller, also after a failure */
+	enum driverd_procedure procedure;
 	const char *library;     /* absolute path */
 	bool opens_devices;      /* the library opens device nodes for writing */
 	const char *advice;      /* the next thing to try when it fails, one line */
@@ -21,10 +20,8 @@ struct question {
 
 /**
  * client_ask() - start a child, ask it, end it
+ * @ret: DRIVERD_OK and what was asked for, owned by the caller
  *
- * Return: 0 if there is an answer; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno with @err set.
+ * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno with @err set.
  */
-int client_ask(const struct settings *settings, const struct question *question, struct err *err);
-
-/** The sentence for an answer that is not DRIVERD_OK. @message: the child's words. Return: CTR_GPU_E_DRIVER_LIBRARY. */
-int client_explain_status(const struct question *question, int status, char *message, struct err *err);
+int client_ask(const struct settings *settings, const struct question *question, struct driverd_answer *ret, struct err *err);

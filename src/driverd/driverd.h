@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The client's side of ctr-gpu-driverd, the only program that loads vendor code. It is started for one request, asked over
- * ONC RPC on a socketpair that it inherits, and gone before the answer is used. A library that hangs or crashes costs that
+ * The client's side of ctr-gpu-driverd, the only program that loads vendor code. It is started for one question, which it is asked in one
+ * datagram on a socket that it inherits, and gone before the answer is used. A library that hangs or crashes costs that
  * child and a bounded wait.
  */
 
@@ -25,8 +25,8 @@ int driverd_dxcore_adapters(const struct settings *settings, const char *library
 
 /* A part of a GPU (MIG). */
 struct driverd_mig_part {
-	char *uuid;     /* "MIG-…", which only NVML knows */
-	char *gpu_uuid; /* "GPU-…" */
+	char *uuid;     /* "MIG-…", which only NVML knows; NULL: not told */
+	char *gpu_uuid; /* "GPU-…"; NULL: not told */
 	unsigned gpu_instance, compute_instance;
 };
 

@@ -10,16 +10,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <locale.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
 #include "base/cleanup.h"
 #include "base/d3dkmt.h"
 #include "driverd/message.h"
-#include "driverd/protocol.h"
 
 typedef int32_t ntstatus;
 
@@ -89,18 +85,6 @@ static void call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *
 	(void)dxcore.close(arguments);
 }
 
-void answer_failure(driverd_dxcore_answer *answer, int status, const char *format, ...)
-{
-	char text[DRIVERD_MESSAGE_MAX + 1];
-	va_list arguments;
-
-	va_start(arguments, format);
-	(void)vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	answer->status = (driverd_status)status;
-	answer->driverd_dxcore_answer_u.message = answer_message("%s", text);
-}
-
 /* Return: the name of a function that is missing; NULL if all are there. */
 static const char *find_symbols(void *library)
 {
@@ -114,54 +98,7 @@ static const char *find_symbols(void *library)
 	return NULL;
 }
 
-/* A text that is longer than it may be counts as not told. */
-static char *give_text(char **text)
-{
-	char *given = *text && strlen(*text) <= DRIVERD_TEXT_MAX ? steal_ptr(*text) : calloc(1, 1);
-
-	if (!given)
-		abort();
-	return given;
-}
-
-static void give_adapter(struct dxg_facts *facts, driverd_adapter *adapter)
-{
-	*adapter = (driverd_adapter){
-		.luid_low = facts->luid.low,
-		.luid_high = facts->luid.high,
-		.wddm_version = facts->wddm_version,
-		.type_bits = facts->type_bits,
-		.vendor_id = facts->vendor_id,
-		.device_id = facts->device_id,
-		.name = give_text(&facts->name),
-		.store = give_text(&facts->store),
-	};
-	if (!facts->has_address)
-		return;
-	adapter->address = calloc(1, sizeof(*adapter->address));
-	if (!adapter->address)
-		abort();
-	*adapter->address = (driverd_address){
-		.bus = facts->address.bus,
-		.device = facts->address.device,
-		.function = facts->address.function,
-	};
-}
-
-static void give_adapters(struct dxg_facts *facts, size_t count, driverd_dxcore_answer *answer)
-{
-	driverd_adapter *adapters = calloc(count + 1, sizeof(*adapters));
-
-	if (!adapters)
-		abort();
-	for (size_t i = 0; i < count; i++)
-		give_adapter(&facts[i], &adapters[i]);
-	answer->status = DRIVERD_OK;
-	answer->driverd_dxcore_answer_u.adapters.adapters_len = (u_int)count;
-	answer->driverd_dxcore_answer_u.adapters.adapters_val = adapters;
-}
-
-static void ask(driverd_dxcore_answer *answer)
+static void ask(struct driverd_answer *answer)
 {
 	static const struct d3dkmt calls = {
 		.enumerate3 = call_enumerate3,
@@ -171,18 +108,14 @@ static void ask(driverd_dxcore_answer *answer)
 		.char_size = sizeof(wchar_t),
 		.fd = -1,
 	};
-	struct dxg_facts *facts = NULL;
-	size_t count = 0;
 	int r;
 
-	r = d3dkmt_describe_adapters(&calls, &facts, &count);
+	r = d3dkmt_describe_adapters(&calls, &answer->facts, &answer->fact_count);
 	if (r == -EPROTO)
 		return answer_failure(answer, DRIVERD_REFUSED, "D3DKMTEnumAdapters counts more adapters than it was given room for");
 	if (r < 0)
-		return answer_failure(answer, DRIVERD_REFUSED, "D3DKMTEnumAdapters2 returned 0x%08x (is /dev/dxg accessible?)",
-				      (unsigned)last_failure);
-	give_adapters(facts, count, answer);
-	dxg_facts_free(facts, count);
+		answer_failure(answer, DRIVERD_REFUSED, "D3DKMTEnumAdapters2 returned 0x%08x (is /dev/dxg accessible?)",
+			       (unsigned)last_failure);
 }
 
 /*
@@ -195,7 +128,7 @@ static void know_all_characters(void)
 }
 
 /* The library stays loaded: its destructors are nothing that an answer has to wait for. */
-void dxcore_describe_adapters(const char *path, driverd_dxcore_answer *answer)
+void dxcore_describe_adapters(const char *path, struct driverd_answer *answer)
 {
 	const char *missing;
 	void *library;

@@ -3,11 +3,7 @@
 
 /* Microsoft's libdxcore.so, loaded into this process. */
 
-struct driverd_dxcore_answer; /* of protocol.x */
+#include "driverd/protocol.h"
 
-/** Loads the library at @path and fills in @answer, whose members belong to the caller (xdr_free()). */
-void dxcore_describe_adapters(const char *path, struct driverd_dxcore_answer *answer);
-
-/** Makes @answer a failure, a driverd_status, with a message of printable ASCII. */
-void answer_failure(struct driverd_dxcore_answer *answer, int status, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/** Loads the library at @path and fills in @answer, whose members belong to the caller. */
+void dxcore_describe_adapters(const char *path, struct driverd_answer *answer);

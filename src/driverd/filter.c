@@ -17,22 +17,21 @@
 
 #include "base/cleanup.h"
 
-/* Files: everything that reads. Writing reaches the socket and /dev/null; no other descriptor is open for it. */
+/* Files: everything that reads. Writing reaches the socket and /dev/null; no other descriptor is open for it. No descriptor can be sent or taken. */
 static const int allowed[] = {
 	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv), SCMP_SYS(write), SCMP_SYS(writev),
 	SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(newfstatat),
 	SCMP_SYS(statx), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink),
-	SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(getcwd), SCMP_SYS(fcntl),
-	SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(ioctl), SCMP_SYS(fadvise64),
-	/* waiting, and the socket that is there */
+	SCMP_SYS(readlinkat), SCMP_SYS(getdents64), SCMP_SYS(statfs), SCMP_SYS(fstatfs), SCMP_SYS(getcwd),
+	SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(fadvise64),
+	/* waiting */
 	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl),
-	SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(eventfd2), SCMP_SYS(pipe2), SCMP_SYS(getsockname),
-	SCMP_SYS(getpeername), SCMP_SYS(getsockopt), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(shutdown),
+	SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(eventfd2), SCMP_SYS(pipe2),
 	/* memory */
 	SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(brk),
 	SCMP_SYS(mincore), SCMP_SYS(membarrier),
 	/* threads */
-	SCMP_SYS(futex), SCMP_SYS(set_robust_list), SCMP_SYS(get_robust_list), SCMP_SYS(rseq), SCMP_SYS(set_tid_address),
+	SCMP_SYS(futex), SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(set_tid_address),
 	SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
 	SCMP_SYS(sched_get_priority_max), SCMP_SYS(sched_get_priority_min), SCMP_SYS(getcpu), SCMP_SYS(arch_prctl),
 	/* itself */
@@ -46,18 +45,44 @@ static const int allowed[] = {
 	SCMP_SYS(restart_syscall),
 };
 
-/* Allowed with arguments. An O_TMPFILE needs an access mode for writing, which is refused. */
+/* Namespaces belong to processes, and a thread with one of its own would be let out of this one's. */
+#define CLONE_NAMESPACES                                                                                                             \
+	(CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+
+/* The kernel's uapi/asm-generic/ioctl.h: bits 8 to 15 say whose an ioctl is. */
+enum {
+	IOCTL_TYPE = 0xff00,
+	IOCTL_DXG = 'G' << 8,
+	IOCTL_NVIDIA = 'F' << 8,
+	IOCTL_TCGETS = 0x5401, /* isatty(3) */
+};
+
+/*
+ * Allowed with arguments: what reaches nobody else. fcntl(2) and ioctl(2) can have the kernel send signals to any process of the same user
+ * (F_SETOWN, FIOSETOWN), type into a terminal, and hold locks and leases. An O_TMPFILE needs an access mode for writing, which is
+ * refused.
+ */
 static const struct {
 	int call;
-	struct scmp_arg_cmp argument;
+	unsigned count;
+	struct scmp_arg_cmp arguments[2];
 } conditional[] = {
-	{SCMP_SYS(open), {1, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY}},
-	{SCMP_SYS(openat), {2, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY}},
-	{SCMP_SYS(clone), {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD}},
-	{SCMP_SYS(prlimit64), {2, SCMP_CMP_EQ, 0, 0}},
-	{SCMP_SYS(prctl), {0, SCMP_CMP_EQ, PR_SET_NAME, 0}},
-	{SCMP_SYS(prctl), {0, SCMP_CMP_EQ, PR_GET_NAME, 0}},
-	{SCMP_SYS(prctl), {0, SCMP_CMP_EQ, PR_SET_VMA, 0}},
+	{SCMP_SYS(open), 1, {{1, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY}}},
+	{SCMP_SYS(openat), 1, {{2, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY}}},
+	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_DUPFD, 0}}},
+	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_DUPFD_CLOEXEC, 0}}},
+	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_GETFD, 0}}},
+	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_SETFD, 0}}},
+	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_GETFL, 0}}},
+	{SCMP_SYS(fcntl), 2, {{1, SCMP_CMP_EQ, F_SETFL, 0}, {2, SCMP_CMP_MASKED_EQ, O_ASYNC, 0}}},
+	{SCMP_SYS(ioctl), 1, {{1, SCMP_CMP_MASKED_EQ, IOCTL_TYPE, IOCTL_DXG}}},
+	{SCMP_SYS(ioctl), 1, {{1, SCMP_CMP_MASKED_EQ, IOCTL_TYPE, IOCTL_NVIDIA}}},
+	{SCMP_SYS(ioctl), 1, {{1, SCMP_CMP_EQ, IOCTL_TCGETS, 0}}},
+	{SCMP_SYS(clone), 1, {{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD | CLONE_NAMESPACES, CLONE_THREAD}}},
+	{SCMP_SYS(prlimit64), 1, {{2, SCMP_CMP_EQ, 0, 0}}},
+	{SCMP_SYS(prctl), 1, {{0, SCMP_CMP_EQ, PR_SET_NAME, 0}}},
+	{SCMP_SYS(prctl), 1, {{0, SCMP_CMP_EQ, PR_GET_NAME, 0}}},
+	{SCMP_SYS(prctl), 1, {{0, SCMP_CMP_EQ, PR_SET_VMA, 0}}},
 };
 
 /*
@@ -89,7 +114,7 @@ static int add_rules(scmp_filter_ctx filter, bool opens_devices)
 	for (size_t i = 0; i < ARRAY_SIZE(allowed) && r == 0; i++)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
 	for (size_t i = 0; i < ARRAY_SIZE(conditional) && r == 0; i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, conditional[i].call, 1, conditional[i].argument);
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, conditional[i].call, conditional[i].count, conditional[i].arguments);
 	if (r == 0 && opens_devices)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, open_for_both[0]);
 	if (r == 0 && opens_devices)

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +18,9 @@
 #include "driverd/dxcore.h"
 #include "driverd/message.h"
 #include "driverd/nvml.h"
-#include "driverd/protocol.h"
 #include "driverd/start.h"
 
 VERSION_NOTE();
-
-/* rpcgen's header does not declare the dispatcher that rpcgen generates. */
-void driverd_1(struct svc_req *request, SVCXPRT *transport);
 
 #ifdef __SANITIZE_ADDRESS__
 /* The filter leaves a sanitizer no ptrace(2) to look for leaks with, and a crash must stay one for the client. */
@@ -38,63 +33,38 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 
 enum { LONGEST_DEADLINE_MS = 3600 * 1000 };
 
-static int confined;            /* what confine() returned */
-static const char *failed_step;
-static bool answered;
-
-driverd_dxcore_answer *driverd_dxcore_adapters_1_svc(driverd_path *path, struct svc_req *request)
+static void answer_question(const struct driverd_question *question, struct driverd_answer *answer)
 {
-	static driverd_dxcore_answer answer;
+	switch (question->procedure) {
+	case DRIVERD_DXCORE_ADAPTERS:
+		return dxcore_describe_adapters(question->library, answer);
+	case DRIVERD_NVML_PARTS:
+		return nvml_list_parts(question->library, answer);
+	case DRIVERD_CUDA_VERSION:
+		return cuda_read_version(question->library, answer);
+	}
+}
 
-	(void)request;
-	answered = true;
+/* One question, one answer. @confined: what confine() returned. */
+static int serve(int confined, const char *failed_step)
+{
+	static unsigned char datagram[DRIVERD_DATAGRAM_MAX];
+	struct driverd_question question = {0};
+	struct driverd_answer answer = {0};
+	ssize_t size = read(DRIVERD_SOCKET, datagram, sizeof(datagram));
+
+	if (size <= 0 || !protocol_read_question(datagram, (size_t)size, &question))
+		return EXIT_FAILURE;
 	if (confined < 0)
 		answer_failure(&answer, DRIVERD_NOT_CONFINED, "%s: %s", failed_step, strerror(-confined));
 	else
-		dxcore_describe_adapters(*path, &answer);
-	return &answer;
-}
-
-driverd_parts_answer *driverd_nvml_parts_1_svc(driverd_path *path, struct svc_req *request)
-{
-	static driverd_parts_answer answer;
-
-	(void)request;
-	answered = true;
-	if (confined < 0) {
-		answer.status = DRIVERD_NOT_CONFINED;
-		answer.driverd_parts_answer_u.message = answer_message("%s: %s", failed_step, strerror(-confined));
-	} else {
-		nvml_list_parts(*path, &answer);
+		answer_question(&question, &answer);
+	size = (ssize_t)protocol_write_answer(question.procedure, &answer, datagram);
+	if (size == 0) {
+		answer_failure(&answer, DRIVERD_REFUSED, "its answer is longer than one may be");
+		size = (ssize_t)protocol_write_answer(question.procedure, &answer, datagram);
 	}
-	return &answer;
-}
-
-driverd_version_answer *driverd_cuda_version_1_svc(driverd_path *path, struct svc_req *request)
-{
-	static driverd_version_answer answer;
-
-	(void)request;
-	answered = true;
-	if (confined < 0) {
-		answer.status = DRIVERD_NOT_CONFINED;
-		answer.driverd_version_answer_u.message = answer_message("%s: %s", failed_step, strerror(-confined));
-	} else {
-		cuda_read_version(*path, &answer);
-	}
-	return &answer;
-}
-
-/* One connection, one request. */
-static int serve(void)
-{
-	SVCXPRT *transport = svc_fd_create(DRIVERD_SOCKET, 0, 0);
-
-	/* Protocol 0: nothing is told to a portmapper. */
-	if (!transport || !svc_register(transport, DRIVERD, DRIVERD_1, driverd_1, 0))
-		return EXIT_FAILURE;
-	svc_getreq_common(DRIVERD_SOCKET);
-	return answered ? EXIT_SUCCESS : EXIT_FAILURE;
+	return write(DRIVERD_SOCKET, datagram, (size_t)size) == size ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* The client starts us with all signals blocked. */
@@ -114,7 +84,9 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
+	const char *failed_step;
 	unsigned long milliseconds;
+	int confined;
 	char *end;
 
 	unblock_signals();
@@ -126,5 +98,5 @@ int main(int argc, char **argv)
 		return usage();
 	confined = confine((unsigned)milliseconds + DRIVERD_GRACE_MS, argc == 3, &failed_step);
 	/* Not exit(3): what the library would do at exit is not wanted. */
-	_exit(serve());
+	_exit(serve(confined, failed_step));
 }

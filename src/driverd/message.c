@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driverd/protocol.h"
-
-char *answer_message(const char *format, ...)
+void answer_failure(struct driverd_answer *answer, enum driverd_status status, const char *format, ...)
 {
 	char *message = calloc(1, DRIVERD_MESSAGE_MAX + 1);
 	va_list arguments;
@@ -21,5 +19,5 @@ char *answer_message(const char *format, ...)
 	for (char *c = message; *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = ' ';
-	return message;
+	*answer = (struct driverd_answer){.status = status, .message = message};
 }

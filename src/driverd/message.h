@@ -3,5 +3,8 @@
 
 /* The words of an answer that is a failure. */
 
-/** Return: a message of printable ASCII and bounded length, owned by the answer; never NULL. */
-char *answer_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#include "driverd/protocol.h"
+
+/** Makes @answer a failure, with a message of printable ASCII and bounded length. */
+void answer_failure(struct driverd_answer *answer, enum driverd_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));

@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "driverd/message.h"
-#include "driverd/protocol.h"
 
 typedef struct nvmlDevice_st *nvml_device;
 
@@ -41,12 +40,6 @@ static const struct {
 	{"nvmlDeviceGetGpuInstanceId", &nvml.gpu_instance},
 	{"nvmlDeviceGetComputeInstanceId", &nvml.compute_instance},
 };
-
-static void fail(driverd_parts_answer *answer, driverd_status status, char *message)
-{
-	answer->status = status;
-	answer->driverd_parts_answer_u.message = message;
-}
 
 static void *load(const char *path)
 {
@@ -82,26 +75,23 @@ static char *read_uuid(nvml_device device)
 	return uuid;
 }
 
-static void add_part(nvml_device gpu, unsigned index, driverd_parts_answer *answer)
+static void add_part(nvml_device gpu, unsigned index, struct driverd_answer *answer)
 {
-	u_int *count = &answer->driverd_parts_answer_u.parts.parts_len;
-	driverd_part *entry = &answer->driverd_parts_answer_u.parts.parts_val[*count];
 	unsigned gpu_instance, compute_instance;
 	nvml_device part;
 
-	if (*count == DRIVERD_PARTS_MAX || nvml.part(gpu, index, &part) != 0 || nvml.gpu_instance(part, &gpu_instance) != 0 ||
+	if (answer->part_count == DRIVERD_PARTS_MAX || nvml.part(gpu, index, &part) != 0 || nvml.gpu_instance(part, &gpu_instance) != 0 ||
 	    nvml.compute_instance(part, &compute_instance) != 0)
 		return;
-	*entry = (driverd_part){
+	answer->parts[answer->part_count++] = (struct driverd_mig_part){
 		.uuid = read_uuid(part),
 		.gpu_uuid = read_uuid(gpu),
 		.gpu_instance = gpu_instance,
 		.compute_instance = compute_instance,
 	};
-	(*count)++;
 }
 
-static void add_parts(nvml_device gpu, driverd_parts_answer *answer)
+static void add_parts(nvml_device gpu, struct driverd_answer *answer)
 {
 	unsigned count = 0;
 
@@ -111,7 +101,7 @@ static void add_parts(nvml_device gpu, driverd_parts_answer *answer)
 		add_part(gpu, i, answer);
 }
 
-static void ask(driverd_parts_answer *answer)
+static void ask(struct driverd_answer *answer)
 {
 	unsigned count = 0;
 	nvml_device gpu;
@@ -121,55 +111,44 @@ static void ask(driverd_parts_answer *answer)
 	if (result == 0)
 		result = nvml.count(&count);
 	if (result != 0)
-		return fail(answer, DRIVERD_REFUSED, answer_message("NVML returned %d (are the nodes in /dev accessible?)", result));
-	answer->status = DRIVERD_OK;
-	answer->driverd_parts_answer_u.parts.parts_len = 0;
-	answer->driverd_parts_answer_u.parts.parts_val = calloc(DRIVERD_PARTS_MAX, sizeof(driverd_part));
-	if (!answer->driverd_parts_answer_u.parts.parts_val)
+		return answer_failure(answer, DRIVERD_REFUSED, "NVML returned %d (are the nodes in /dev accessible?)", result);
+	answer->parts = calloc(DRIVERD_PARTS_MAX, sizeof(*answer->parts));
+	if (!answer->parts)
 		abort();
 	for (unsigned i = 0; i < count && i < DRIVERD_PARTS_MAX; i++)
 		if (nvml.device(i, &gpu) == 0)
 			add_parts(gpu, answer);
 }
 
-void nvml_list_parts(const char *path, driverd_parts_answer *answer)
+void nvml_list_parts(const char *path, struct driverd_answer *answer)
 {
 	const char *missing;
 	void *library;
 
 	library = load(path);
 	if (!library)
-		return fail(answer, DRIVERD_NOT_LOADED, answer_message("%s", why_not_loaded(path)));
+		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", why_not_loaded(path));
 	missing = find_symbols(library);
 	if (missing)
-		return fail(answer, DRIVERD_NO_SYMBOLS, answer_message("it has no %s", missing));
+		return answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no %s", missing);
 	ask(answer);
 }
 
 /* This function alone needs neither cuInit() nor a device. */
-void cuda_read_version(const char *path, driverd_version_answer *answer)
+void cuda_read_version(const char *path, struct driverd_answer *answer)
 {
 	int (*get_version)(int *version);
 	void *library, *function;
-	int result, version = 0;
+	int result;
 
-	answer->status = DRIVERD_NOT_LOADED;
 	library = load(path);
-	if (!library) {
-		answer->driverd_version_answer_u.message = answer_message("%s", why_not_loaded(path));
-		return;
-	}
-	answer->status = DRIVERD_NO_SYMBOLS;
+	if (!library)
+		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", why_not_loaded(path));
 	function = dlsym(library, "cuDriverGetVersion");
-	if (!function) {
-		answer->driverd_version_answer_u.message = answer_message("it has no cuDriverGetVersion");
-		return;
-	}
+	if (!function)
+		return answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no cuDriverGetVersion");
 	memcpy(&get_version, &function, sizeof(function));
-	result = get_version(&version);
-	answer->status = result == 0 ? DRIVERD_OK : DRIVERD_REFUSED;
-	if (result == 0)
-		answer->driverd_version_answer_u.number = version;
-	else
-		answer->driverd_version_answer_u.message = answer_message("cuDriverGetVersion returned %d", result);
+	result = get_version(&answer->version);
+	if (result != 0)
+		answer_failure(answer, DRIVERD_REFUSED, "cuDriverGetVersion returned %d", result);
 }

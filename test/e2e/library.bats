@@ -50,6 +50,12 @@ mapped() {
 	expect "Library soname: [libctr-gpu.so.0]"
 	run bash -c 'sed -n "s/.*(NEEDED).*\[\(.*\)\.so\..*/\1/p" <<<"$1" | grep -vxE "libjansson|libcap|libseccomp|libtirpc|libc|lib[au]*[bs]*san|libgcc_s"' - "$output"
 	[[ -z $output ]]
+	# The shared libtirpc would bring Kerberos along.
+	if nm "$CTR_GPU_BUILD/bin/ctr-gpu-hook" | grep -q " T xdr_int$"; then
+		run ldd "$CTR_GPU_BUILD/bin/ctr-gpu" "$CTR_GPU_BUILD/bin/ctr-gpu-driverd" "$CTR_GPU_BUILD/lib/libctr-gpu.so.0"
+		expect_not libtirpc
+		expect_not krb5
+	fi
 }
 
 @test "its interface is that of the last dump, or has more" {

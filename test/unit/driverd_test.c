@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -194,6 +195,48 @@ static void keeps_a_library_from_everything_else(void **state)
 	dxg_facts_free(answer.facts, answer.count);
 }
 
+/*
+ * What the library writes into the socket itself costs this process neither memory nor time: less than 1 MiB, and no longer than it
+ * may take to answer.
+ */
+static void bounds_what_a_library_answers(void **state)
+{
+	static const char *const ways[] = {"flood", "garbage", "oversized", "empty", "missing", "count", "text", "behind", "state", "holds"};
+	char directory[] = "/tmp/ctr-gpu-test-XXXXXX";
+	char *library;
+
+	(void)state;
+	assert_int_equal(str_format(&library, "%s/test/lib/answers.so", build), 0);
+	assert_non_null(mkdtemp(directory));
+	assert_int_equal(chmod(directory, 0755), 0);
+	settings.driver_timeout_ms = 1000;
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct timespec start, end;
+		struct rusage before, after;
+		struct answer answer;
+		char *link;
+
+		assert_int_equal(str_format(&link, "%s/%s", directory, ways[i]), 0);
+		assert_int_equal(symlink(library, link), 0);
+		(void)clock_gettime(CLOCK_MONOTONIC, &start);
+		assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+		answer = ask_path(link);
+		assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+		(void)clock_gettime(CLOCK_MONOTONIC, &end);
+		assert_int_equal(unlink(link), 0);
+		free(link);
+		if (after.ru_maxrss - before.ru_maxrss >= 1024)
+			print_error("%s: %ld KiB\n", ways[i], after.ru_maxrss - before.ru_maxrss);
+		assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 1023);
+		assert_in_range(end.tv_sec - start.tv_sec, 0, 4);
+		assert_error(&answer, streq(ways[i], "holds") ? CTR_GPU_E_DRIVER_TIMEOUT : CTR_GPU_E_DRIVER_LIBRARY, ways[i]);
+		assert_null(answer.facts);
+	}
+	settings.driver_timeout_ms = 10000;
+	assert_int_equal(rmdir(directory), 0);
+	free(library);
+}
+
 static void starts_no_program_that_others_may_change(void **state)
 {
 	char *program = settings.driverd, path[] = "/tmp/ctr-gpu-test-driverd-XXXXXX";
@@ -261,7 +304,7 @@ static pid_t start_waiting(const char *milliseconds, int *ret_socket)
 	int pair[2];
 	pid_t pid;
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	pid = fork();
 	if (pid == 0) {
 		(void)dup2(pair[1], DRIVERD_SOCKET + 10);
@@ -465,6 +508,7 @@ int main(void)
 		cmocka_unit_test(passes_on_a_refusal),
 		cmocka_unit_test(ends_strings_where_the_buffer_ends),
 		cmocka_unit_test(keeps_a_library_from_everything_else),
+		cmocka_unit_test(bounds_what_a_library_answers),
 		cmocka_unit_test(starts_no_program_that_others_may_change),
 		cmocka_unit_test(survives_a_program_that_ends_at_once),
 		cmocka_unit_test(ends_by_itself_after_its_deadline),

@@ -6,10 +6,14 @@
  */
 
 #define FAKE_OWN_ENUMERATE
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -56,6 +60,10 @@ static bool executes(void)
 static bool forks(void)
 {
 	pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+
+	/* The kernel refuses these for other reasons, too; the filter's is the first. */
+	if (syscall(SYS_clone, CLONE_THREAD | CLONE_NEWUSER, NULL, NULL, NULL, NULL) >= 0 || errno != EPERM)
+		return true;
 
 	if (child == 0)
 		_exit(0);
@@ -124,6 +132,49 @@ static bool gains_rights(void)
 	return no_new_privileges != 1 || seccomp != 2;
 }
 
+/* By way of a file whose input or output the kernel reports to a process of the same user, or to all of a group. */
+static bool sends_signals(void)
+{
+	struct f_owner_ex owner = {F_OWNER_PID, 1};
+	int pair[2], number = getppid();
+
+	if (pipe2(pair, 0) < 0)
+		return true;
+	for (int fd = 3; fd <= pair[1]; fd++)
+		if (fcntl(fd, F_SETOWN, 1) == 0 || fcntl(fd, F_SETOWN_EX, &owner) == 0 || fcntl(fd, F_SETSIG, SIGKILL) == 0 ||
+		    fcntl(fd, F_SETFL, O_ASYNC) == 0 || fcntl(fd, F_NOTIFY, DN_ACCESS) == 0 || ioctl(fd, FIOSETOWN, &number) == 0 ||
+		    ioctl(fd, SIOCSPGRP, &number) == 0 || ioctl(fd, FIOASYNC, &number) == 0)
+			return true;
+	return syscall(SYS_rt_sigqueueinfo, getppid(), 0, NULL) == 0 || syscall(SYS_tkill, getppid(), 0) == 0 || kill(-1, 0) == 0 || kill(0, 0) == 0;
+}
+
+static bool controls_devices(void)
+{
+	struct winsize size;
+	char character = 'x';
+	int value;
+
+	return ioctl(0, TIOCSTI, &character) == 0 || ioctl(3, FIONREAD, &value) == 0 || ioctl(0, TIOCGWINSZ, &size) == 0 || errno != EPERM;
+}
+
+static bool passes_descriptors(void)
+{
+	char byte;
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+
+	return sendmsg(3, &message, MSG_DONTWAIT) >= 0 || errno != EPERM || recvmsg(3, &message, MSG_DONTWAIT) >= 0 || errno != EPERM ||
+	       syscall(SYS_pidfd_getfd, 3, 0, 0) >= 0 || errno != EPERM;
+}
+
+static bool holds_locks(void)
+{
+	struct flock lock = {.l_type = F_RDLCK};
+	int fd = open("/etc/passwd", O_RDONLY);
+
+	return fcntl(fd, F_SETLK, &lock) == 0 || fcntl(fd, F_OFD_SETLK, &lock) == 0 || fcntl(fd, F_SETLEASE, F_RDLCK) == 0 || flock(fd, LOCK_SH) == 0;
+}
+
 static const struct {
 	enum attempt attempt;
 	bool (*works)(void);
@@ -140,6 +191,10 @@ static const struct {
 	{ATTEMPT_DEADLINE, outlives_deadline},
 	{ATTEMPT_CAPABILITIES, holds_capabilities},
 	{ATTEMPT_RIGHTS, gains_rights},
+	{ATTEMPT_SIGNAL, sends_signals},
+	{ATTEMPT_DEVICES, controls_devices},
+	{ATTEMPT_PASS, passes_descriptors},
+	{ATTEMPT_LOCK, holds_locks},
 };
 
 EXPORT int32_t D3DKMTEnumAdapters3(struct d3dkmt_enumadapters3 *arguments)
@@ -150,7 +205,7 @@ EXPORT int32_t D3DKMTEnumAdapters3(struct d3dkmt_enumadapters3 *arguments)
 	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
 		if (attempts[i].works())
 			adapters[0].luid.low |= attempts[i].attempt;
-	/* The rest must work, or no library would: threads, memory, reading. */
+	/* What a library may do with its descriptors; and the rest must work, or no library would: threads, memory, reading. */
 	adapters[0].luid.high = opens("/proc/self/maps", O_RDONLY) || opens("/etc/passwd", O_RDONLY);
 	arguments->count = 1;
 	return 0;

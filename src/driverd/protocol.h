@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What ctr-gpu-driverd is asked and answers: a datagram each, in XDR (RFC 4506), over a SOCK_SEQPACKET socketpair. Every text, array and
+ * datagram has a bound, so that a child that a driver library has taken over cannot make its caller allocate more than these come to.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/d3dkmt.h"
+#include "driverd/driverd.h"
+
+enum {
+	DRIVERD_PATH_MAX = 4096,
+	DRIVERD_MESSAGE_MAX = 512,
+	DRIVERD_ADAPTERS_MAX = 64,
+	DRIVERD_TEXT_MAX = 1040,          /* MAX_PATH characters of four bytes */
+	DRIVERD_PARTS_MAX = 256,
+	DRIVERD_UUID_MAX = 96,            /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */
+	DRIVERD_DATAGRAM_MAX = 64 * 1024, /* what the socket takes is about three times that */
+};
+
+enum driverd_procedure {
+	DRIVERD_DXCORE_ADAPTERS = 1, /* the adapters as the libdxcore at this path describes them */
+	DRIVERD_NVML_PARTS = 2,      /* the parts of GPUs as the NVML at this path names them */
+	DRIVERD_CUDA_VERSION = 3,    /* the CUDA version of the libcuda at this path */
+};
+
+struct driverd_question {
+	enum driverd_procedure procedure;
+	char *library;
+};
+
+enum driverd_status {
+	DRIVERD_OK = 0,
+	DRIVERD_NOT_CONFINED = 1, /* the child could not give up its rights, and so loaded nothing */
+	DRIVERD_NOT_LOADED = 2,   /* dlopen(3) failed */
+	DRIVERD_NO_SYMBOLS = 3,   /* it is not the library that it should be */
+	DRIVERD_REFUSED = 4,      /* the library's functions report a failure */
+};
+
+/* Whatever was not asked for is zero. */
+struct driverd_answer {
+	enum driverd_status status;
+	char *message; /* NULL if the status is DRIVERD_OK */
+	struct dxg_facts *facts;
+	size_t fact_count;
+	struct driverd_mig_part *parts;
+	size_t part_count;
+	int version; /* 13000 is 13.0 */
+};
+
+void driverd_answer_clear(struct driverd_answer *answer);
+#define _cleanup_driverd_answer_ _cleanup_(driverd_answer_clear)
+
+/**
+ * protocol_write_question() - a question as a datagram
+ * @ret: of DRIVERD_DATAGRAM_MAX bytes
+ *
+ * Return: how many of them it takes; 0 if it is longer than it may be.
+ */
+size_t protocol_write_question(const struct driverd_question *question, void *ret);
+
+/** @ret: its library is owned by the caller, also after a failure. Return: whether it is a question and nothing else. */
+bool protocol_read_question(const void *data, size_t size, struct driverd_question *ret);
+
+/** As protocol_write_question(), for the answer to that procedure. */
+size_t protocol_write_answer(enum driverd_procedure procedure, const struct driverd_answer *answer, void *ret);
+
+/** @ret: zeroed before; owned by the caller, also after a failure. Return: whether it is an answer to that procedure and nothing else. */
+bool protocol_read_answer(enum driverd_procedure procedure, const void *data, size_t size, struct driverd_answer *ret);
