@@ -13,7 +13,7 @@
 #include "message.h"
 #include "state.h"
 
-enum { DEADLINE_S = 30 };
+enum { STATE_DEADLINE_S = 10 };
 
 bool cdi_is_called(const char *program)
 {
@@ -28,17 +28,34 @@ static void write_warning(void *user, enum ctr_gpu_log_level level, const char *
 		(void)fprintf(stderr, "nvidia-cdi-hook: warning: %s\n", text);
 }
 
-static int run(const char *const *arguments, const char *state, size_t size)
-{
+struct call {
 	struct ctr_gpu_context *context;
+	const char *const *arguments;
+	const char *state;
+	size_t size;
+};
+
+static int run_hook(void *user)
+{
+	const struct call *call = user;
+	int result = ctr_gpu_cdi_run_hook(call->context, call->arguments, call->state, call->size);
+
+	return result ? message_failure(call->context, result) : 0;
+}
+
+static int run(struct call *call)
+{
 	int result, status;
 
-	if (ctr_gpu_context_new(&context) < 0)
+	if (ctr_gpu_context_new(&call->context) < 0)
 		return message_error("begin", -ENOMEM);
-	ctr_gpu_context_set_log(context, write_warning, NULL);
-	result = ctr_gpu_cdi_run_hook(context, arguments, state, size);
-	status = result ? message_failure(context, result) : 0;
-	(void)ctr_gpu_context_unref(context);
+	ctr_gpu_context_set_log(call->context, write_warning, NULL);
+	result = ctr_gpu_run_in_child(call->context, run_hook, call, &status);
+	if (result) {
+		status = message_failure(call->context, result);
+		deadline_let_go();
+	}
+	(void)ctr_gpu_context_unref(call->context);
 	return status;
 }
 
@@ -49,8 +66,7 @@ static bool asks_for_version(const char *argument)
 
 int cdi_main(char **argv)
 {
-	const char *state;
-	size_t size;
+	struct call call = {.arguments = (const char *const *)argv + (argv[0] ? 1 : 0)};
 	int result;
 
 	if (asks_for_version(argv[1])) {
@@ -58,9 +74,10 @@ int cdi_main(char **argv)
 		return fclose(stdout) ? message_error("write standard output", -errno) : 0;
 	}
 	message_init();
-	deadline_set(DEADLINE_S, "nvidia-cdi-hook: [ETIMEDOUT] the container's state did not arrive on standard input, or the work took too long");
-	result = state_read(&state, &size);
+	deadline_set(STATE_DEADLINE_S, "nvidia-cdi-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container engines write it there");
+	result = state_read(&call.state, &call.size);
 	if (result)
 		return message_error("read the container's state from standard input", result);
-	return run((const char *const *)argv + (argv[0] ? 1 : 0), state, size);
+	deadline_set(0, "");
+	return run(&call);
 }

@@ -2,9 +2,12 @@
 
 #include "deadline.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { INHERITED_MAX = 1024 };
 
 static const char *volatile last_words;
 
@@ -31,4 +34,11 @@ void deadline_set(unsigned seconds, const char *sentence)
 		(void)signal(SIGALRM, give_up);
 	last_words = sentence;
 	(void)alarm(seconds);
+}
+
+void deadline_let_go(void)
+{
+	for (int fd = 0; fd < INHERITED_MAX; fd++)
+		if (fcntl(fd, F_GETFD) == 0)
+			(void)close(fd);
 }

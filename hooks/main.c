@@ -23,10 +23,10 @@
 enum {
 	EXIT_STATUS_USAGE = 2,
 	STATE_DEADLINE_S = 10,
-	DEADLINE_S = 60, /* above the driver timeout, below the timeout in ctr-gpu.json */
 };
 
 struct hook {
+	const struct arguments *arguments;
 	FILE *log; /* of --debug=FILE; NULL: standard error */
 	bool debug;
 	struct ctr_gpu_context *context;
@@ -57,8 +57,10 @@ static void write_remark(void *user, enum ctr_gpu_log_level level, const char *t
 			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
 }
 
-static int open_context(struct hook *hook, const struct arguments *arguments)
+static int open_context(struct hook *hook)
 {
+	const struct arguments *arguments = hook->arguments;
+
 	if (ctr_gpu_context_new(&hook->context) < 0)
 		return message_error("begin", -ENOMEM);
 	hook->debug = arguments->debug;
@@ -72,12 +74,12 @@ static int open_context(struct hook *hook, const struct arguments *arguments)
  * A CDI spec says which devices, in a hook for each; the environment says the rest. Another of these hooks may act for this
  * one, whose request stays void then.
  */
-static int read_cdi_request(const struct hook *hook, const struct arguments *arguments)
+static int read_cdi_request(const struct hook *hook)
 {
 	char *devices;
 	int result;
 
-	result = ctr_gpu_container_hook_devices(hook->container, arguments->all, &devices);
+	result = ctr_gpu_container_hook_devices(hook->container, hook->arguments->all, &devices);
 	if (result || !devices)
 		return result ? result : ctr_gpu_request_set_devices(hook->request, "void");
 	result = ctr_gpu_request_read_container(hook->request, hook->container, devices);
@@ -86,48 +88,63 @@ static int read_cdi_request(const struct hook *hook, const struct arguments *arg
 }
 
 /* Who may ask for what, the settings say. */
-static int read_request(struct hook *hook, const struct arguments *arguments)
+static int read_request(struct hook *hook)
 {
-	int result = ctr_gpu_context_load_config(hook->context, arguments->config);
+	int result = ctr_gpu_context_load_config(hook->context, hook->arguments->config);
 
 	if (!result)
 		result = ctr_gpu_request_new(hook->context, &hook->request);
 	if (result)
 		return result;
-	return arguments->cdi ? read_cdi_request(hook, arguments) :
-				ctr_gpu_request_read_container(hook->request, hook->container, NULL);
+	return hook->arguments->cdi ? read_cdi_request(hook) : ctr_gpu_request_read_container(hook->request, hook->container, NULL);
 }
 
-/* Return: 0; a result of the library. Settings and host are looked at only for a container that asks for something. */
-static int give_gpus(struct hook *hook, const struct arguments *arguments, const char *state, size_t size)
+static int give_gpus(void *user)
 {
+	struct hook *hook = user;
 	int result;
 
-	result = ctr_gpu_container_new_from_state(hook->context, state, size, &hook->container);
-	if (result || !(arguments->cdi || arguments->dry_run || ctr_gpu_container_asks(hook->container)))
-		return result;
-	result = read_request(hook, arguments);
-	if (result || (ctr_gpu_request_is_void(hook->request) && !arguments->dry_run))
-		return result;
 	result = ctr_gpu_host_new(hook->context, &hook->host);
 	if (!result)
 		result = ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
-	if (result || !arguments->dry_run)
-		return result ? result : ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
-	result = ctr_gpu_plan_fit_container(hook->plan, hook->container);
-	return result ? result : ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout);
+	if (!result && hook->arguments->dry_run)
+		result = ctr_gpu_plan_fit_container(hook->plan, hook->container);
+	if (!result)
+		result = hook->arguments->dry_run ? ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout) :
+						    ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
+	return result ? message_failure(hook->context, result) : 0;
 }
 
+static int give_in_child(struct hook *hook)
+{
+	int result, status;
+
+	deadline_set(0, "");
+	result = ctr_gpu_run_in_child(hook->context, give_gpus, hook, &status);
+	if (!result)
+		return status;
+	status = message_failure(hook->context, result);
+	deadline_let_go();
+	return status;
+}
+
+/* Settings and host are looked at only for a container that asks for something. */
 static int serve(const struct arguments *arguments, const char *state, size_t size)
 {
-	__attribute__((cleanup(hook_close))) struct hook hook = {0};
+	__attribute__((cleanup(hook_close))) struct hook hook = {.arguments = arguments};
 	int result;
 
-	result = open_context(&hook, arguments);
+	result = open_context(&hook);
 	if (result)
 		return result;
-	result = give_gpus(&hook, arguments, state, size);
-	return result ? message_failure(hook.context, result) : 0;
+	result = ctr_gpu_container_new_from_state(hook.context, state, size, &hook.container);
+	if (!result && !arguments->cdi && !arguments->dry_run && !ctr_gpu_container_asks(hook.container))
+		return 0;
+	if (!result)
+		result = read_request(&hook);
+	if (result)
+		return message_failure(hook.context, result);
+	return ctr_gpu_request_is_void(hook.request) && !arguments->dry_run ? 0 : give_in_child(&hook);
 }
 
 static int run_stage(const struct arguments *arguments)
@@ -142,8 +159,6 @@ static int run_stage(const struct arguments *arguments)
 	result = state_read(&state, &size);
 	if (result)
 		return message_error("read the container's state from standard input", result);
-	deadline_set(DEADLINE_S, "ctr-gpu-hook: [ETIMEDOUT] gave up after a minute of giving the container its GPUs\n"
-				 "    '--debug=FILE' among the hook's arguments shows how far it came");
 	return arguments->stage == STAGE_IGNORED ? 0 : serve(arguments, state, size);
 }
 

@@ -17,6 +17,7 @@
 #include <ctr-gpu.h>
 
 #include "../arguments.h"
+#include "../deadline.h"
 #include "command_line.h"
 #include "failure.h"
 #include "real.h"
@@ -73,20 +74,33 @@ static int read_bundle(struct shim *shim)
 	return result;
 }
 
-/* The host is looked at only for a container that asks for something. */
+static int change_bundle(void *user)
+{
+	struct shim *shim = user;
+	int result = make_plan(shim);
+
+	if (!result)
+		result = shim->dry_run ? ctr_gpu_plan_write(shim->plan, CTR_GPU_FORMAT_JSON, stdout) : apply_plan(shim);
+	return result ? failure_tell(&shim->line, result, ctr_gpu_context_message(shim->context)) : 0;
+}
+
+/* The host is looked at only for a container that asks for something. Return: the exit status of a failure; 0. */
 static int give_gpus(struct shim *shim)
 {
-	int result = read_bundle(shim);
+	int result = read_bundle(shim), status;
 
 	/* The runtime has words of its own for a bundle that is not there. */
 	if (result == -ENOENT && !shim->dry_run)
 		return 0;
-	if (result || (ctr_gpu_request_is_void(shim->request) && !shim->dry_run))
-		return result;
-	result = make_plan(shim);
-	if (result)
-		return result;
-	return shim->dry_run ? ctr_gpu_plan_write(shim->plan, CTR_GPU_FORMAT_JSON, stdout) : apply_plan(shim);
+	if (!result && ctr_gpu_request_is_void(shim->request) && !shim->dry_run)
+		return 0;
+	if (!result)
+		result = ctr_gpu_run_in_child(shim->context, change_bundle, shim, &status);
+	if (!result)
+		return status;
+	status = failure_tell(&shim->line, result, ctr_gpu_context_message(shim->context));
+	deadline_let_go();
+	return status;
 }
 
 /*
@@ -118,17 +132,17 @@ static int become_runtime(struct shim *shim, char **argv)
 
 static int serve(struct shim *shim, char **argv)
 {
-	int result;
+	int result, status = 0;
 
 	result = ctr_gpu_context_new(&shim->context);
 	if (result)
 		return failure_tell(&shim->line, result, "no memory");
 	result = load_config(shim);
-	if (!result && shim->line.creates)
-		result = give_gpus(shim);
 	if (result)
 		return failure_tell(&shim->line, result, ctr_gpu_context_message(shim->context));
-	return shim->dry_run ? 0 : become_runtime(shim, argv);
+	if (shim->line.creates)
+		status = give_gpus(shim);
+	return status || shim->dry_run ? status : become_runtime(shim, argv);
 }
 
 bool runtime_is_called(const char *program)

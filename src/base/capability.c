@@ -4,28 +4,28 @@
 
 #include <stdbool.h>
 
-/* Sets one effective flag. Return: whether it had the other value, and now has this one. */
-static bool capability_set(cap_value_t value, cap_flag_value_t wanted)
+/* Sets one effective flag, without libcap's memory: also in a signal handler. Return: whether it had the other value, and now has this one. */
+static bool capability_set(cap_value_t value, bool wanted)
 {
-	cap_t all = cap_get_proc();
-	cap_flag_value_t permitted = CAP_CLEAR, effective = wanted;
-	bool changed = false;
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+	struct __user_cap_data_struct *word = &data[value / 32];
+	const unsigned bit = 1U << value % 32;
 
-	if (all && cap_get_flag(all, value, CAP_PERMITTED, &permitted) == 0 && permitted == CAP_SET &&
-	    cap_get_flag(all, value, CAP_EFFECTIVE, &effective) == 0 && effective != wanted)
-		changed = cap_set_flag(all, CAP_EFFECTIVE, 1, &value, wanted) == 0 && cap_set_proc(all) == 0;
-	(void)cap_free(all);
-	return changed;
+	if (capget(&header, data) < 0 || !(word->permitted & bit) || !(word->effective & bit) != wanted)
+		return false;
+	word->effective ^= bit;
+	return capset(&header, data) == 0;
 }
 
 cap_value_t capability_raise(cap_value_t value)
 {
-	return value != CAPABILITY_NONE && capability_set(value, CAP_SET) ? value : CAPABILITY_NONE;
+	return value != CAPABILITY_NONE && capability_set(value, true) ? value : CAPABILITY_NONE;
 }
 
 void capability_lower(cap_value_t *raised)
 {
 	if (*raised != CAPABILITY_NONE)
-		(void)capability_set(*raised, CAP_CLEAR);
+		(void)capability_set(*raised, false);
 	*raised = CAPABILITY_NONE;
 }

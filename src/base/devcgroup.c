@@ -30,7 +30,6 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
 		free(cgroup->levels[i].path);
 	}
 	free(cgroup->unit);
-	free(cgroup->drop_in);
 	free(cgroup);
 	return NULL;
 }
@@ -220,10 +219,10 @@ static int tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *r
 	devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT);
 	if (!cgroup->unit_changed || !devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
 		return 0;
-	return devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, &cgroup->drop_in, err);
+	return devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->deeds, err);
 }
 
-int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds, struct err *err)
 {
 	int r;
 
@@ -231,24 +230,9 @@ int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 		return 0;
 	if (count > DEVCGROUP_RULES_MAX)
 		return err_set(err, -E2BIG, "cannot allow %zu devices: %m", count);
-	if (cgroup->allowed)
-		return err_set(err, -EALREADY, "cannot allow devices again: %m");
-	cgroup->allowed = true;
+	cgroup->deeds = deeds;
 	r = cgroup->version->allow(cgroup, rules, count, err);
 	if (r == 0 && cgroup->unit)
 		r = tell_systemd(cgroup, rules, count, err);
-	if (r != 0)
-		devcgroup_undo(cgroup);
 	return r;
-}
-
-void devcgroup_undo(struct devcgroup *cgroup)
-{
-	if (!cgroup)
-		return;
-	cgroup->version->undo(cgroup);
-	if (cgroup->drop_in)
-		devcgroup_remove_drop_in(cgroup->drop_in);
-	free(steal_ptr(cgroup->drop_in));
-	cgroup->allowed = cgroup->unit_changed = false;
 }

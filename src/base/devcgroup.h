@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/deeds.h"
 #include "base/err.h"
 
 struct devcgroup_rule {
@@ -20,7 +21,7 @@ struct devcgroup_rule {
 	const char *path;   /* of the node; for systemd's DeviceAllow= */
 };
 
-struct devcgroup; /* what was found and what was changed, for devcgroup_undo() */
+struct devcgroup; /* what was found */
 
 struct devcgroup *devcgroup_free(struct devcgroup *cgroup);
 
@@ -34,8 +35,10 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup);
  */
 int devcgroup_open(pid_t pid, struct devcgroup **ret, struct err *err);
 
-/** Adds rules, all or none; once for an object, and again only after devcgroup_undo(). Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set. */
-int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err);
-
-/** Takes back what devcgroup_allow() did. Never fails. */
-void devcgroup_undo(struct devcgroup *cgroup);
+/**
+ * devcgroup_allow() - add rules
+ * @deeds: what was changed, also where this fails
+ *
+ * Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
+ */
+int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds, struct err *err);

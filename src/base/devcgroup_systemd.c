@@ -191,9 +191,22 @@ static int write_into(const char *folder, const char *text)
 	return fd < 0 ? -errno : write_file(fd, text);
 }
 
-int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
-			    char **ret_path, struct err *err)
+static void undo_drop_in(const struct deeds *deeds, const struct deed *deed)
 {
+	char folder[DEED_NAME_SIZE];
+	size_t length = strlen(deed->name) - strlen("/" DROP_IN);
+
+	(void)deeds;
+	(void)unlink(deed->name);
+	memcpy(folder, deed->name, length);
+	folder[length] = '\0';
+	(void)rmdir(folder);
+}
+
+int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
+			    struct deeds *deeds, struct err *err)
+{
+	static const struct deed deed = {.undo = undo_drop_in, .fds = {-1, -1, -1}};
 	_cleanup_free_ char *folder = NULL, *path = NULL, *text = NULL;
 	int r = str_format(&folder, "%s/%s.d", transient, unit);
 
@@ -202,21 +215,13 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 	if (r == 0)
 		r = drop_in_text(unit, rules, count, &text);
 	if (r == 0)
+		r = deeds_add(deeds, &deed, path);
+	if (r == 0)
 		r = write_into(folder, text);
 	if (r < 0)
 		return err_set(err, r, "cannot write %s, by which systemd leaves the container its GPU: %m",
 			       path ? path : transient);
-	*ret_path = steal_ptr(path);
 	return 0;
-}
-
-void devcgroup_remove_drop_in(const char *path)
-{
-	_cleanup_free_ char *folder = strndup(path, strlen(path) - strlen("/" DROP_IN));
-
-	(void)unlink(path);
-	if (folder)
-		(void)rmdir(folder);
 }
 
 static void remove_if_stale(int transient_fd, const char *folder)

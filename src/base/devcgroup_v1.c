@@ -16,22 +16,17 @@
 
 enum { LIST_MAX = 1024 * 1024, ACCESS_SIZE = 4, RULE_SIZE = 64 };
 
-/* What devices.deny must be given to be back where we were. */
-struct change {
-	int level_fd;
-	char rule[RULE_SIZE];
-};
-
-struct state {
-	size_t count;
-	struct change changes[];
-};
-
 static int write_rule(int level_fd, const char *file, const char *rule)
 {
 	_cleanup_close_ int fd = openat(level_fd, file, O_WRONLY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd_write_all(fd, rule, strlen(rule));
+}
+
+static void undo_rule(const struct deeds *deeds, const struct deed *deed)
+{
+	(void)deeds;
+	(void)write_rule(deed->fds[0], "devices.deny", deed->name);
 }
 
 /* Keeps of @access what @other does not have. */
@@ -103,29 +98,39 @@ static void format_rule(const struct devcgroup_rule *rule, const char *access, c
 	(void)snprintf(ret, RULE_SIZE, "%c %u:%u %s", rule->type, rule->major, rule->minor, access);
 }
 
+/* The deed is what devices.deny must be given to be back where we were. */
+static int add_rule(struct devcgroup *cgroup, int level_fd, const char *rule, const char *added)
+{
+	struct deed deed = {.undo = undo_rule, .fds = {fcntl(level_fd, F_DUPFD_CLOEXEC, 0), -1, -1}};
+	int r = deed.fds[0] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, added);
+
+	if (r == 0) {
+		r = write_rule(level_fd, "devices.allow", rule);
+		if (r < 0)
+			deeds_drop(cgroup->deeds);
+	}
+	if (r < 0)
+		cleanup_closep(&deed.fds[0]);
+	return r;
+}
+
 /* Return: 1 if the rule was added, 0 if it was there; negative errno. */
 static int allow_rule(struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule)
 {
-	struct state *state = cgroup->state;
-	struct change *change = &state->changes[state->count];
 	int fd = cgroup->levels[level].fd, r;
 	_cleanup_free_ char *list = NULL;
-	char added[ACCESS_SIZE], line[RULE_SIZE];
+	char access[ACCESS_SIZE], added[RULE_SIZE], line[RULE_SIZE];
 
 	r = fd_read_file_at(fd, "devices.list", LIST_MAX, &list, NULL);
 	if (r < 0)
 		return r;
-	letters_added(list, rule, added);
-	if (!*added)
+	letters_added(list, rule, access);
+	if (!*access)
 		return 0;
 	format_rule(rule, rule->access, line);
-	r = write_rule(fd, "devices.allow", line);
-	if (r < 0)
-		return r;
-	change->level_fd = fd;
-	format_rule(rule, added, change->rule);
-	state->count++;
-	return 1;
+	format_rule(rule, access, added);
+	r = add_rule(cgroup, fd, line, added);
+	return r < 0 ? r : 1;
 }
 
 static int explain(const struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule, int error, struct err *err)
@@ -142,10 +147,6 @@ static int explain(const struct devcgroup *cgroup, size_t level, const struct de
 
 static int v1_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
-	free(cgroup->state);
-	cgroup->state = calloc(1, sizeof(struct state) + cgroup->level_count * count * sizeof(struct change));
-	if (!cgroup->state)
-		return err_set(err, -ENOMEM, "cannot allow devices: %m");
 	for (size_t level = 0; level < cgroup->level_count; level++) {
 		for (size_t i = 0; i < count; i++) {
 			int r = allow_rule(cgroup, level, &rules[i]);
@@ -159,16 +160,6 @@ static int v1_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 		}
 	}
 	return 0;
-}
-
-static void v1_undo(struct devcgroup *cgroup)
-{
-	struct state *state = cgroup->state;
-
-	while (state && state->count) {
-		state->count--;
-		(void)write_rule(state->changes[state->count].level_fd, "devices.deny", state->changes[state->count].rule);
-	}
 }
 
 /* A user namespace's root may not write the file unless somebody gave it the cgroup; then no rule there is ours. */
@@ -187,7 +178,7 @@ static int v1_open(struct devcgroup *cgroup, struct err *err)
 
 static void v1_close(struct devcgroup *cgroup)
 {
-	free(cgroup->state);
+	(void)cgroup;
 }
 
-const struct devcgroup_version devcgroup_v1 = {v1_open, v1_allow, v1_undo, v1_close};
+const struct devcgroup_version devcgroup_v1 = {v1_open, v1_allow, v1_close};

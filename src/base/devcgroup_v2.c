@@ -9,6 +9,7 @@
 #include "base/devcgroup_version.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -18,17 +19,9 @@
 /* The kernel's own limit (BPF_CGROUP_MAX_PROGS). */
 enum { PROGRAMS_MAX = 64 };
 
-/* An exchanged program; its descriptors keep both alive. */
-struct change {
-	int cgroup_fd, old_fd, new_fd;
-	unsigned flags;
-};
-
 struct state {
 	cap_value_t needed; /* that queries, attaching and detaching need effective on this kernel */
 	size_t effective; /* programs that the container's accesses went through */
-	size_t count;
-	struct change changes[DEVCGROUP_LEVELS_MAX * PROGRAMS_MAX];
 };
 
 struct attached {
@@ -105,6 +98,38 @@ static int exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
 	return r;
 }
 
+enum { CGROUP, OLD, NEW };
+
+/* An exchanged program; the deed's descriptors keep both alive. */
+static void undo_exchange(const struct deeds *deeds, const struct deed *deed)
+{
+	_cleanup_capability_ cap_value_t raised = capability_raise(deed->capability);
+
+	(void)deeds;
+	(void)exchange(deed->fds[CGROUP], deed->fds[NEW], deed->fds[OLD], deed->number);
+}
+
+/* exchange() that can be taken back. Takes over both programs. */
+static int replace(struct devcgroup *cgroup, int cgroup_fd, int *old_fd, int *new_fd, unsigned flags)
+{
+	const struct state *state = cgroup->state;
+	struct deed deed = {.undo = undo_exchange, .fds = {-1, *old_fd, *new_fd}, .number = flags, .capability = state->needed};
+	int r;
+
+	deed.fds[CGROUP] = fcntl(cgroup_fd, F_DUPFD_CLOEXEC, 0);
+	r = deed.fds[CGROUP] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, NULL);
+	if (r == 0) {
+		r = exchange(cgroup_fd, *old_fd, *new_fd, flags);
+		if (r == 0) {
+			*old_fd = *new_fd = -1;
+			return 0;
+		}
+		deeds_drop(cgroup->deeds);
+	}
+	cleanup_closep(&deed.fds[CGROUP]);
+	return r;
+}
+
 static int open_program(__u32 id, int *ret_fd)
 {
 	union bpf_attr attr;
@@ -158,7 +183,6 @@ static int replace_program(struct devcgroup *cgroup, const struct devcgroup_leve
 			   const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
 	_cleanup_close_ int old_fd = -1, new_fd = -1;
-	struct state *state = cgroup->state;
 	int r = open_program(id, &old_fd);
 
 	/* Whoever attached it took it away again. */
@@ -169,7 +193,7 @@ static int replace_program(struct devcgroup *cgroup, const struct devcgroup_leve
 	r = extend(old_fd, rules, count, &new_fd, err);
 	if (r != 0 || new_fd < 0)
 		return r;
-	r = exchange(level->fd, old_fd, new_fd, flags);
+	r = replace(cgroup, level->fd, &old_fd, &new_fd, flags);
 	/* A program attached by a bpf_link can only be changed by its owner. */
 	if (r == -ENOENT || r == -EPERM)
 		return err_set(err, CTR_GPU_E_NO_CGROUP,
@@ -178,7 +202,6 @@ static int replace_program(struct devcgroup *cgroup, const struct devcgroup_leve
 			       level->path);
 	if (r < 0)
 		return err_set(err, r, "cannot replace the device program of %s: %m", level->path);
-	state->changes[state->count++] = (struct change){level->fd, steal_fd(&old_fd), steal_fd(&new_fd), flags};
 	if (level == cgroup->levels)
 		cgroup->unit_changed = true;
 	return 0;
@@ -230,29 +253,6 @@ static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 	return ours < state->effective ? check_inherited(cgroup, rules, count, err) : 0;
 }
 
-static void v2_forget(struct state *state)
-{
-	while (state->count) {
-		struct change *change = &state->changes[--state->count];
-
-		(void)close(change->old_fd);
-		(void)close(change->new_fd);
-	}
-}
-
-static void v2_undo(struct devcgroup *cgroup)
-{
-	struct state *state = cgroup->state;
-	_cleanup_capability_ cap_value_t raised = capability_raise(state->needed);
-
-	for (size_t i = state->count; i > 0; i--) {
-		const struct change *change = &state->changes[i - 1];
-
-		(void)exchange(change->cgroup_fd, change->new_fd, change->old_fd, change->flags);
-	}
-	v2_forget(state);
-}
-
 static int v2_open(struct devcgroup *cgroup, struct err *err)
 {
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
@@ -282,9 +282,7 @@ static int v2_open(struct devcgroup *cgroup, struct err *err)
 
 static void v2_close(struct devcgroup *cgroup)
 {
-	if (cgroup->state)
-		v2_forget(cgroup->state);
 	free(cgroup->state);
 }
 
-const struct devcgroup_version devcgroup_v2 = {v2_open, v2_allow, v2_undo, v2_close};
+const struct devcgroup_version devcgroup_v2 = {v2_open, v2_allow, v2_close};

@@ -23,7 +23,6 @@ struct devcgroup_version {
 	/** Return: 1 if the controller holds the process, 0 if it does not, CTR_GPU_E_NO_CGROUP or negative errno. */
 	int (*open)(struct devcgroup *cgroup, struct err *err);
 	int (*allow)(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err);
-	void (*undo)(struct devcgroup *cgroup);
 	void (*close)(struct devcgroup *cgroup);
 };
 
@@ -34,9 +33,8 @@ struct devcgroup {
 	struct devcgroup_level levels[DEVCGROUP_LEVELS_MAX]; /* the unit first, the container's own last */
 	size_t level_count;
 	char *unit;        /* systemd's transient unit whose cgroup levels[0] is; or NULL */
-	bool allowed;      /* by devcgroup_allow() */
 	bool unit_changed; /* something was forbidden there, and is allowed now */
-	char *drop_in;     /* file that was written for systemd */
+	struct deeds *deeds; /* of devcgroup_allow() */
 	void *state;       /* of the version */
 };
 
@@ -57,12 +55,9 @@ int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit
 /** Whether systemd has device rules for the unit, which it would write again at a daemon-reload. */
 bool devcgroup_systemd_restricts(const char *transient, const char *unit);
 
-/** Tells systemd of the rules, in a file beside the unit. Return: 0 and its path; negative errno with @err set. */
+/** Tells systemd of the rules, in a file beside the unit. Return: 0; negative errno with @err set. */
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
-			    char **ret_path, struct err *err);
-
-/** Removes it, and the folder if nothing else is in it. */
-void devcgroup_remove_drop_in(const char *path);
+			    struct deeds *deeds, struct err *err);
 
 /** Removes those of our files whose unit is gone. */
 void devcgroup_remove_stale_drop_ins(const char *transient);

@@ -184,6 +184,40 @@ static int unmount_fd(int proc_self_fd, int fd)
 	return r;
 }
 
+/* What was not attached after all is no mount of this namespace, and umount2(2) refuses it. */
+static void undo_mount(const struct deeds *deeds, const struct deed *deed)
+{
+	(void)unmount_fd(deeds->proc_self_fd, deed->fds[0]);
+}
+
+/* Writes down that @mount is about to be attached, or was a moment ago. */
+static int announce(const struct rootfs *rootfs, int mount)
+{
+	const struct deed deed = {.undo = undo_mount, .fds = {mount, -1, -1}};
+
+	return deeds_add(rootfs->deeds, &deed, NULL);
+}
+
+static int move_fds(int mount, int target)
+{
+	return move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+/* Takes over @mount when it is attached. */
+static int attach(const struct rootfs *rootfs, int *mount, int target)
+{
+	int r = announce(rootfs, *mount);
+
+	if (r < 0)
+		return r;
+	r = move_fds(*mount, target);
+	if (r < 0)
+		deeds_drop(rootfs->deeds);
+	else
+		(void)steal_fd(mount);
+	return r;
+}
+
 /* A bind mount has the flags of where it came from until it is remounted; some of those may be locked, so all are kept. */
 static int restrict_bind(const struct mount_source *source, int proc_self_fd, int fd)
 {
@@ -201,8 +235,8 @@ static int restrict_bind(const struct mount_source *source, int proc_self_fd, in
 	return r;
 }
 
-/* After a bind mount: what lies at @path now must be the source; it gets its flags, and becomes what mount_detach() takes. */
-static int adopt_bind(struct mount_source *source, const struct rootfs *rootfs, const char *path)
+/* After a bind mount: what lies at @path now must be the source; it gets its flags, and becomes a deed. */
+static int adopt_bind(const struct mount_source *source, const struct rootfs *rootfs, const char *path)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
@@ -215,18 +249,21 @@ static int adopt_bind(struct mount_source *source, const struct rootfs *rootfs, 
 		return -errno;
 	if (!same_file(&st, &source->st))
 		return -ESTALE;
-	r = restrict_bind(source, rootfs->proc_self_fd, fd);
-	if (r < 0) {
-		(void)unmount_fd(rootfs->proc_self_fd, fd);
-		return r;
+	r = announce(rootfs, fd);
+	if (r == 0) {
+		r = restrict_bind(source, rootfs->proc_self_fd, fd);
+		if (r == 0) {
+			(void)steal_fd(&fd);
+			return 0;
+		}
+		deeds_drop(rootfs->deeds);
 	}
-	source->tree = steal_fd(&fd);
-	source->attached = true;
-	return 0;
+	(void)unmount_fd(rootfs->proc_self_fd, fd);
+	return r;
 }
 
 /* The kernel binds only what lies in the current mount namespace, so the path is opened again and compared. */
-static int bind_source(struct mount_source *source, const struct rootfs *rootfs, const char *path, int target)
+static int bind_source(const struct mount_source *source, const struct rootfs *rootfs, const char *path, int target)
 {
 	_cleanup_close_ int origin = -1;
 	struct stat st;
@@ -243,28 +280,11 @@ static int bind_source(struct mount_source *source, const struct rootfs *rootfs,
 
 /* ---- attaching ---- */
 
-static int move_tree(struct mount_source *source, int target)
-{
-	if (move_mount(source->tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-		return -errno;
-	source->attached = true;
-	return 0;
-}
-
 int mount_attach(struct mount_source *source, const struct rootfs *rootfs, const char *path, int target)
 {
 	if (source->tree >= 0)
-		return move_tree(source, target);
+		return attach(rootfs, &source->tree, target);
 	return bind_source(source, rootfs, path, target);
-}
-
-int mount_detach(struct mount_source *source, int proc_self_fd)
-{
-	int r = source->attached ? unmount_fd(proc_self_fd, source->tree) : 0;
-
-	if (r == 0)
-		source->attached = false;
-	return r;
 }
 
 /* ---- bytes of ours ---- */
@@ -281,25 +301,42 @@ static int make_tmpfs(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* open_tree(2) copies from mounts of the namespace only (until 6.15), so the tmpfs covers @directory for a moment. */
+/*
+ * open_tree(2) copies from mounts of the namespace only (until 6.15), so the tmpfs covers @directory for a moment. The tmpfs is
+ * among the deeds.
+ */
 static int cover(const struct rootfs *rootfs, const char *path, int directory)
 {
 	_cleanup_close_ int tmpfs = -1;
 	struct statfs fs;
-	int r;
+	int fd, r;
 
-	tmpfs = make_tmpfs();
-	if (tmpfs >= 0 && move_mount(tmpfs, "", directory, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-		return -errno;
-	if (tmpfs >= 0 || !lacks_call(-tmpfs))
+	fd = tmpfs = make_tmpfs();
+	if (tmpfs >= 0) {
+		r = attach(rootfs, &tmpfs, directory);
+		return r < 0 ? r : fd;
+	}
+	if (!lacks_call(-tmpfs))
 		return steal_fd(&tmpfs);
 	r = mount_fds(rootfs->proc_self_fd, -1, directory, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
 	if (r < 0)
 		return r;
 	tmpfs = rootfs_open_path(rootfs, path, O_PATH | O_DIRECTORY);
-	if (tmpfs >= 0 && fstatfs(tmpfs, &fs) == 0 && fs.f_type != TMPFS_MAGIC)
+	if (tmpfs < 0)
+		return steal_fd(&tmpfs);
+	if (fstatfs(tmpfs, &fs) == 0 && fs.f_type != TMPFS_MAGIC)
 		return -ESTALE;
-	return steal_fd(&tmpfs);
+	r = announce(rootfs, tmpfs);
+	if (r < 0)
+		(void)unmount_fd(rootfs->proc_self_fd, tmpfs);
+	return r < 0 ? r : steal_fd(&tmpfs);
+}
+
+static void uncover(const struct rootfs *rootfs, int tmpfs)
+{
+	(void)unmount_fd(rootfs->proc_self_fd, tmpfs);
+	deeds_drop(rootfs->deeds);
+	(void)close(tmpfs);
 }
 
 static int write_data(int tmpfs, const struct span *parts, size_t count)
@@ -331,14 +368,13 @@ static int take_data(struct mount_source *source, const struct rootfs *rootfs, i
 	return r;
 }
 
-int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const struct span *parts, size_t count,
-		      struct mount_source *ret)
+int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const struct span *parts, size_t count)
 {
-	struct mount_source source = {.tree = -1, .kind = MOUNT_DATA};
-	_cleanup_close_ int directory = -1, tmpfs = -1;
+	_cleanup_(mount_source_close) struct mount_source source = {.tree = -1, .kind = MOUNT_DATA};
+	_cleanup_close_ int directory = -1;
 	_cleanup_free_ char *above = NULL;
 	const char *name = strrchr(path, '/');
-	int r;
+	int tmpfs, r;
 
 	if (!name || name == path)
 		return -EINVAL;
@@ -354,21 +390,16 @@ int mount_attach_data(const struct rootfs *rootfs, const char *path, int target,
 	r = write_data(tmpfs, parts, count);
 	if (r == 0)
 		r = take_data(&source, rootfs, tmpfs, target);
-	(void)unmount_fd(rootfs->proc_self_fd, tmpfs);
+	uncover(rootfs, tmpfs);
 	if (r == 0)
-		r = source.tree >= 0 ? move_tree(&source, target) : adopt_bind(&source, rootfs, path);
-	if (r < 0)
-		mount_source_close(&source);
-	else
-		*ret = source;
+		r = source.tree >= 0 ? attach(rootfs, &source.tree, target) : adopt_bind(&source, rootfs, path);
 	return r;
 }
 
-int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target, struct mount_source *ret)
+int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target)
 {
-	struct mount_source source = {.tree = -1, .kind = MOUNT_DATA, .attached = true};
-	_cleanup_close_ int tmpfs = -1;
-	int r;
+	const struct mount_source source = {.tree = -1, .kind = MOUNT_DATA};
+	int tmpfs, r;
 
 	tmpfs = cover(rootfs, path, target);
 	if (tmpfs < 0)
@@ -376,11 +407,7 @@ int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target
 	r = restrict_tree(&source, tmpfs);
 	if (r < 0 && lacks_call(-r))
 		r = restrict_bind(&source, rootfs->proc_self_fd, tmpfs);
-	if (r < 0) {
-		(void)unmount_fd(rootfs->proc_self_fd, tmpfs);
-		return r;
-	}
-	source.tree = steal_fd(&tmpfs);
-	*ret = source;
-	return 0;
+	if (r < 0)
+		uncover(rootfs, tmpfs);
+	return r;
 }

@@ -21,17 +21,14 @@ enum mount_kind {
 	MOUNT_DATA,      /* bytes of ours: read-only, nosuid, nodev, noexec */
 };
 
-/* A detached mount, later an attached one. */
+/* A detached mount. Once it is attached, it is among the deeds of the root filesystem. */
 struct mount_source {
-	int tree;         /* of open_tree(2), detached, then attached; -1 as long as there is only a source for a bind mount */
+	int tree;         /* of open_tree(2), detached; -1: attached, or there is only a source for a bind mount */
 	const char *path; /* in the namespace it came from, borrowed */
 	struct stat st;   /* of what is mounted */
 	enum mount_kind kind;
 	bool noexec;
-	bool attached;
 };
-
-#define MOUNT_NONE ((struct mount_source){.tree = -1})
 
 /** Releases descriptors; what is attached stays. */
 void mount_source_close(struct mount_source *source);
@@ -58,7 +55,7 @@ bool mount_is_there(const struct mount_source *source, int target);
 
 /**
  * mount_attach() - attach to a target in the current mount namespace
- * @rootfs: with its proc_self_fd
+ * @rootfs: with its proc_self_fd and deeds
  * @path:   of the target in it; a bind mount's flags are set on what is found there
  * @target: O_PATH descriptor of the target
  *
@@ -69,20 +66,14 @@ int mount_attach(struct mount_source *source, const struct rootfs *rootfs, const
 /**
  * mount_attach_data() - lay a read-only file with these bytes over an existing one
  * @parts: the bytes, one behind the other
- * @ret:   the attached mount, for mount_detach()
  *
  * The bytes lie in a tmpfs of their own that nothing else can reach. Return: as mount_attach().
  */
-int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const struct span *parts, size_t count,
-		      struct mount_source *ret);
+int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const struct span *parts, size_t count);
 
 /**
  * mount_attach_empty() - cover a directory with an empty one
- * @ret: the attached mount, for mount_detach()
  *
  * Return: as mount_attach().
  */
-int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target, struct mount_source *ret);
-
-/** Takes an attached mount away again. Return: 0 or negative errno. */
-int mount_detach(struct mount_source *source, int proc_self_fd);
+int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target);

@@ -7,7 +7,7 @@
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,56 +18,14 @@
 enum {
 	/* openat2(2) gives up with EAGAIN when a rename anywhere on the machine might have moved a ".." out of the root. */
 	RACES_MAX = 128,
-	TEMPORARY_NAMES_MAX = 16,
-	RESTORED_FILE_MAX = 64 << 20,
 };
 
-enum deed_kind {
-	DEED_DIRECTORY,
-	DEED_FILE,
-	DEED_SYMLINK,
-	DEED_REPLACEMENT,
-};
-
-struct rootfs_deed {
-	enum deed_kind kind;
-	int parent;
-	char *name;
-	/* What was replaced: a readable descriptor of the old file, or where the old symlink pointed. */
-	int old;
-	char *old_link;
-};
-
-/* ---- what was done ---- */
-
-static void deed_clear(struct rootfs_deed *deed)
-{
-	cleanup_closep(&deed->parent);
-	cleanup_closep(&deed->old);
-	free(deed->name);
-	free(deed->old_link);
-}
-
-/* Takes over the descriptors and strings of @deed, also when it fails. */
-static int remember(struct rootfs *rootfs, struct rootfs_deed *deed)
-{
-	struct rootfs_deed *deeds;
-
-	deeds = deed->parent < 0 || !deed->name ? NULL : array_grow(rootfs->deeds, rootfs->deed_count, sizeof(*deeds));
-	if (!deeds) {
-		deed_clear(deed);
-		return -ENOMEM;
-	}
-	rootfs->deeds = deeds;
-	rootfs->deeds[rootfs->deed_count++] = *deed;
-	return 0;
-}
+/* With a number in the place of the question mark. */
+#define TEMPORARY ".ctr-gpu-?"
+enum { TEMPORARY_SIZE = sizeof(TEMPORARY) };
 
 void rootfs_close(struct rootfs *rootfs)
 {
-	for (size_t i = 0; i < rootfs->deed_count; i++)
-		deed_clear(&rootfs->deeds[i]);
-	free(rootfs->deeds);
 	cleanup_closep(&rootfs->fd);
 	*rootfs = ROOTFS_CLOSED;
 }
@@ -142,20 +100,41 @@ bool rootfs_is_on_root_mount(const struct rootfs *rootfs, int fd)
 	return root.stx_mnt_id == other.stx_mnt_id;
 }
 
-/* Registers what was just created; if that fails, takes it away again. */
-static int finish_created(struct rootfs *rootfs, enum deed_kind kind, int *parent, const char *name)
+static bool is_of_type(const struct deed *deed, mode_t type, struct stat *ret)
 {
-	struct rootfs_deed deed = {.kind = kind, .parent = steal_fd(parent), .name = strdup(name), .old = -1};
-	struct rootfs_deed *deeds = deed.name ? array_grow(rootfs->deeds, rootfs->deed_count, sizeof(*deeds)) : NULL;
+	return fstatat(deed->fds[0], deed->name, ret, AT_SYMLINK_NOFOLLOW) == 0 && (ret->st_mode & S_IFMT) == type;
+}
 
-	if (!deeds) {
-		(void)unlinkat(deed.parent, name, kind == DEED_DIRECTORY ? AT_REMOVEDIR : 0);
-		deed_clear(&deed);
-		return -ENOMEM;
-	}
-	rootfs->deeds = deeds;
-	rootfs->deeds[rootfs->deed_count++] = deed;
-	return 0;
+static void undo_directory(const struct deeds *deeds, const struct deed *deed)
+{
+	(void)deeds;
+	(void)unlinkat(deed->fds[0], deed->name, AT_REMOVEDIR);
+}
+
+static void undo_file(const struct deeds *deeds, const struct deed *deed)
+{
+	struct stat st;
+
+	(void)deeds;
+	if (is_of_type(deed, S_IFREG, &st) && st.st_size == 0)
+		(void)unlinkat(deed->fds[0], deed->name, 0);
+}
+
+static void undo_symlink(const struct deeds *deeds, const struct deed *deed)
+{
+	struct stat st;
+
+	(void)deeds;
+	if (is_of_type(deed, S_IFLNK, &st))
+		(void)unlinkat(deed->fds[0], deed->name, 0);
+}
+
+/* Writes down that @name is about to be made in @parent. */
+static int announce(struct rootfs *rootfs, void (*undo)(const struct deeds *, const struct deed *), int parent, const char *name)
+{
+	const struct deed deed = {.undo = undo, .fds = {parent, -1, -1}, .as_owner = rootfs->owned};
+
+	return deeds_add(rootfs->deeds, &deed, name);
 }
 
 static int open_child_directory(int parent, const char *name)
@@ -175,16 +154,18 @@ static int open_child_directory(int parent, const char *name)
 /* Takes over @parent if it made something there. */
 static int make_child_directory(struct rootfs *rootfs, int *parent, const char *name, mode_t mode)
 {
-	_cleanup_close_ int child = -1;
-	int r = 0;
+	int at = *parent, r;
 
-	if (mkdirat(*parent, name, mode) < 0)
-		return errno == EEXIST ? open_child_directory(*parent, name) : -errno;
-	child = open_child_directory(*parent, name);
-	r = finish_created(rootfs, DEED_DIRECTORY, parent, name);
-	if (r < 0 || child < 0)
-		return r < 0 ? r : child;
-	return steal_fd(&child);
+	r = announce(rootfs, undo_directory, at, name);
+	if (r < 0)
+		return r;
+	if (mkdirat(at, name, mode) == 0) {
+		*parent = -1;
+		return open_child_directory(at, name);
+	}
+	r = -errno;
+	deeds_drop(rootfs->deeds);
+	return r == -EEXIST ? open_child_directory(at, name) : r;
 }
 
 /* rootfs_make_directory(); with @own, what is missing on a volume is -EXDEV, and so is a directory that is there. */
@@ -258,11 +239,17 @@ int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *
 		r = make_parent(rootfs, path, false, &parent, &name);
 		if (r < 0)
 			return r;
-		made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-		if (made < 0 && errno != EEXIST)
-			return -errno;
-		r = made < 0 ? 0 : finish_created(rootfs, DEED_FILE, &parent, name);
+		r = announce(rootfs, undo_file, parent, name);
 		if (r < 0)
+			return r;
+		made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		if (made >= 0) {
+			(void)steal_fd(&parent);
+		} else {
+			r = -errno;
+			deeds_drop(rootfs->deeds);
+		}
+		if (r < 0 && r != -EEXIST)
 			return r;
 		/* With EEXIST: a dangling symlink, so -ENOENT again, or somebody was faster. */
 		fd = open_file(rootfs, path);
@@ -280,11 +267,17 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 	int r;
 
 	r = make_parent(rootfs, path, true, &parent, &name);
+	if (r == 0)
+		r = announce(rootfs, undo_symlink, parent, name);
 	if (r < 0)
 		return r;
-	if (symlinkat(points_to, parent, name) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	return finish_created(rootfs, DEED_SYMLINK, &parent, name);
+	if (symlinkat(points_to, parent, name) == 0) {
+		(void)steal_fd(&parent);
+		return 0;
+	}
+	r = -errno;
+	deeds_drop(rootfs->deeds);
+	return r == -EEXIST ? 0 : r;
 }
 
 /* ---- reading and writing ---- */
@@ -329,24 +322,77 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 	return fd_read_all(fd, max, ret_data, ret_size);
 }
 
-static int open_temporary(int parent, mode_t mode, char **ret_name)
+/*
+ * Temporary files have names that come back, so that one whose writer was killed is found by the next. As long as it is written,
+ * a file is locked. @name must be a regular file: an image may have anything else there. Return: whether it is gone.
+ */
+static bool sweep(int parent, const char *name)
 {
-	for (int attempt = 0; attempt < TEMPORARY_NAMES_MAX; attempt++) {
-		_cleanup_free_ char *name = NULL;
-		uint64_t random;
-		int fd;
+	_cleanup_close_ int fd = -1;
+	struct stat st;
 
-		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
-			random = (uint64_t)getpid() << 8 | (uint64_t)attempt;
-		if (str_format(&name, ".ctr-gpu-%016jx", (uintmax_t)random) < 0)
-			return -ENOMEM;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(parent, name, 0) == 0;
+}
+
+/* Whether nobody took a file that was just made for an old one; filesystems without locks have nobody who could. */
+static bool lock(int fd)
+{
+	struct stat st;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno != EWOULDBLOCK;
+	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/* The parent is that of the deed below. */
+static void undo_temporary(const struct deeds *deeds, const struct deed *deed)
+{
+	int parent = deed[-1].fds[0];
+
+	(void)deeds;
+	if (deed->number)
+		(void)unlinkat(parent, deed->name, 0);
+	else
+		(void)sweep(parent, deed->name);
+}
+
+/* @name: a buffer that has the name without its number. Return: a descriptor of a new file; -EEXIST; negative errno. */
+static int try_temporary(int parent, mode_t mode, char name[TEMPORARY_SIZE], char number, struct deeds *deeds)
+{
+	static const struct deed temporary = {.undo = undo_temporary, .fds = {-1, -1, -1}};
+	_cleanup_close_ int fd = -1;
+	int r = 0;
+
+	name[TEMPORARY_SIZE - 2] = number;
+	if (deeds)
+		r = deeds_add(deeds, &temporary, name);
+	if (r < 0)
+		return r;
+	do
 		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-		if (fd >= 0)
-			*ret_name = steal_ptr(name);
-		if (fd >= 0 || errno != EEXIST)
-			return fd < 0 ? -errno : fd;
-	}
-	return -EEXIST;
+	while (fd < 0 && errno == EEXIST && sweep(parent, name));
+	r = fd < 0 ? -errno : 0;
+	if (deeds && r == 0)
+		deeds_mark(deeds, true);
+	if (r == 0 && lock(fd))
+		return steal_fd(&fd);
+	if (deeds)
+		deeds_drop(deeds);
+	return r < 0 ? r : -EEXIST;
+}
+
+/* With @deeds, the file is the newest deed there. */
+static int open_temporary(int parent, mode_t mode, char name[TEMPORARY_SIZE], struct deeds *deeds)
+{
+	int r = -EEXIST;
+
+	memcpy(name, TEMPORARY, TEMPORARY_SIZE);
+	for (char number = '0'; r == -EEXIST && number <= '9'; number++)
+		r = try_temporary(parent, mode, name, number, deeds);
+	return r;
 }
 
 static int fill(int fd, const struct span *parts, size_t count, mode_t mode)
@@ -358,31 +404,28 @@ static int fill(int fd, const struct span *parts, size_t count, mode_t mode)
 	return fchmod(fd, mode) < 0 ? -errno : 0; /* whatever the umask is */
 }
 
-/* What stands at @name now, so that rootfs_undo() can bring it back. */
-static int keep_old(int parent, const char *name, struct rootfs_deed *deed)
+/* What stands at @name now: a file to read, or a handle of anything else. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
+static int open_old(int parent, const char *name)
 {
 	struct stat st;
+	int fd;
 
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
+		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	if (S_ISLNK(st.st_mode))
-		return fd_read_link_at(parent, name, &deed->old_link);
-	if (!S_ISREG(st.st_mode))
-		return 0; /* a FIFO, a socket or a device in place of a file of text does not come back */
-	deed->old = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return deed->old < 0 ? -errno : 0;
+	fd = openat(parent, name, (S_ISREG(st.st_mode) ? O_RDONLY : O_PATH) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* Writes a temporary file and renames it to @name. */
-static int write_and_rename(int parent, const char *name, const struct span *parts, size_t count, mode_t mode)
+static int write_and_rename(struct deeds *deeds, int parent, const char *name, const struct span *parts, size_t count, mode_t mode)
 {
-	_cleanup_free_ char *temporary = NULL;
+	char temporary[TEMPORARY_SIZE];
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	fd = open_temporary(parent, mode, &temporary);
+	fd = open_temporary(parent, mode, temporary, deeds);
 	if (fd < 0)
 		return fd;
 	r = fill(fd, parts, count, mode);
@@ -390,98 +433,76 @@ static int write_and_rename(int parent, const char *name, const struct span *par
 		r = -errno;
 	if (r < 0)
 		(void)unlinkat(parent, temporary, 0);
+	deeds_drop(deeds);
 	return r;
+}
+
+/* The old file, as far as a descriptor of it tells. Return: whether @name is the old one again. */
+static bool restore(int parent, const char *name, int old, const struct stat *st)
+{
+	char temporary[TEMPORARY_SIZE], buffer[4096];
+	_cleanup_close_ int fd = -1;
+	off_t at = 0;
+	ssize_t got;
+
+	fd = open_temporary(parent, 0600, temporary, NULL);
+	if (fd < 0)
+		return false;
+	while ((got = pread(old, buffer, sizeof(buffer), at)) > 0 && fd_write_all(fd, buffer, (size_t)got) == 0)
+		at += got;
+	/* Who may not give files away leaves the caller's, with the right content. */
+	if (fchown(fd, st->st_uid, st->st_gid) < 0 && errno != EPERM)
+		got = -1;
+	if (got == 0 && fchmod(fd, st->st_mode & 07777) == 0 && renameat(parent, temporary, parent, name) == 0)
+		return true;
+	(void)unlinkat(parent, temporary, 0);
+	return false;
+}
+
+static void undo_replacement(const struct deeds *deeds, const struct deed *deed)
+{
+	const int parent = deed->fds[0], old = deed->fds[1];
+	struct stat before = {0}, now;
+	char link[4096];
+	ssize_t length;
+
+	(void)deeds;
+	if (old >= 0 && fstat(old, &before) == 0 && fstatat(parent, deed->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    now.st_dev == before.st_dev && now.st_ino == before.st_ino)
+		return; /* it had not come to that */
+	if (S_ISREG(before.st_mode) && restore(parent, deed->name, old, &before))
+		return;
+	(void)unlinkat(parent, deed->name, 0);
+	length = S_ISLNK(before.st_mode) ? readlinkat(old, "", link, sizeof(link) - 1) : -1;
+	if (length < 0)
+		return;
+	link[length] = '\0';
+	(void)!symlinkat(link, parent, deed->name);
 }
 
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode)
 {
-	struct rootfs_deed deed = {.kind = DEED_REPLACEMENT, .parent = -1, .old = -1};
+	_cleanup_close_ int parent = -1, old = -1;
+	_cleanup_free_ char *name = NULL;
+	struct deed deed;
 	int r;
 
-	r = make_parent(rootfs, path, true, &deed.parent, &deed.name);
-	if (r == 0)
-		r = keep_old(deed.parent, deed.name, &deed);
+	r = make_parent(rootfs, path, true, &parent, &name);
+	if (r < 0)
+		return r;
+	old = open_old(parent, name);
+	if (old < 0 && old != -ENOENT)
+		return old;
+	deed = (struct deed){.undo = undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
+	r = deeds_add(rootfs->deeds, &deed, name);
+	if (r < 0)
+		return r;
+	r = write_and_rename(rootfs->deeds, parent, name, parts, count, mode);
 	if (r < 0) {
-		deed_clear(&deed);
+		deeds_drop(rootfs->deeds);
 		return r;
 	}
-	r = remember(rootfs, &deed);
-	if (r < 0)
-		return r;
-	r = write_and_rename(deed.parent, deed.name, parts, count, mode);
-	if (r < 0)
-		deed_clear(&rootfs->deeds[--rootfs->deed_count]);
-	return r;
-}
-
-/* ---- taking back ---- */
-
-/* The old file, as far as a descriptor of it tells. Return: whether @name is the old one again. */
-static bool restore(const struct rootfs_deed *deed)
-{
-	_cleanup_free_ char *temporary = NULL, *data = NULL;
-	_cleanup_close_ int fd = -1;
-	struct span content;
-	struct stat st;
-	size_t size;
-
-	if (fstat(deed->old, &st) < 0 || fd_read_all(deed->old, RESTORED_FILE_MAX, &data, &size) < 0)
-		return false;
-	content = (struct span){(const unsigned char *)data, size};
-	fd = open_temporary(deed->parent, 0600, &temporary);
-	if (fd < 0)
-		return false;
-	if (fchown(fd, st.st_uid, st.st_gid) == 0 && fill(fd, &content, 1, st.st_mode & 07777) == 0 &&
-	    renameat(deed->parent, temporary, deed->parent, deed->name) == 0)
-		return true;
-	(void)unlinkat(deed->parent, temporary, 0);
-	return false;
-}
-
-static void undo_replacement(const struct rootfs_deed *deed)
-{
-	if (deed->old >= 0 && restore(deed))
-		return;
-	(void)unlinkat(deed->parent, deed->name, 0);
-	if (deed->old_link && symlinkat(deed->old_link, deed->parent, deed->name) < 0)
-		return;
-}
-
-static void undo_file(const struct rootfs_deed *deed)
-{
-	struct stat st;
-
-	if (fstatat(deed->parent, deed->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
-		(void)unlinkat(deed->parent, deed->name, 0);
-}
-
-static void undo(const struct rootfs_deed *deed)
-{
-	struct stat st;
-
-	switch (deed->kind) {
-	case DEED_DIRECTORY:
-		(void)unlinkat(deed->parent, deed->name, AT_REMOVEDIR);
-		break;
-	case DEED_FILE:
-		undo_file(deed);
-		break;
-	case DEED_SYMLINK:
-		if (fstatat(deed->parent, deed->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
-			(void)unlinkat(deed->parent, deed->name, 0);
-		break;
-	case DEED_REPLACEMENT:
-		undo_replacement(deed);
-		break;
-	}
-}
-
-void rootfs_undo(struct rootfs *rootfs)
-{
-	while (rootfs->deed_count > 0) {
-		struct rootfs_deed *deed = &rootfs->deeds[--rootfs->deed_count];
-
-		undo(deed);
-		deed_clear(deed);
-	}
+	(void)steal_fd(&parent);
+	(void)steal_fd(&old);
+	return 0;
 }

@@ -16,15 +16,14 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "base/deeds.h"
 #include "base/span.h"
-
-struct rootfs_deed; /* one thing that was created or replaced */
 
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
 	int proc_self_fd; /* /proc/self/fd of the caller's own namespace, borrowed; -1: files are opened a second time by name */
-	struct rootfs_deed *deeds; /* oldest first, for rootfs_undo() */
-	size_t deed_count;
+	struct deeds *deeds; /* where what is made and replaced is written down, borrowed; NULL: nothing will be */
+	bool owned;          /* made and replaced as deeds->owner */
 };
 
 void rootfs_close(struct rootfs *rootfs);
@@ -92,10 +91,3 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
  * the directory is on a volume; negative errno.
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);
-
-/**
- * rootfs_undo() - take back what was done, newest first
- *
- * Removes what was created and is still empty, and writes files that were replaced as they were. Never fails.
- */
-void rootfs_undo(struct rootfs *rootfs);

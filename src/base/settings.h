@@ -22,6 +22,7 @@ struct settings {
 	struct log log;
 	enum inventory_source inventory;
 	unsigned driver_timeout_ms;     /* for one answer of a vendor's library */
+	unsigned deadline_s;            /* for all that is done to give a container its GPUs */
 	struct strv library_dirs;       /* searched for libdxcore.so after the loader's own and /usr/lib/wsl/lib */
 	char *driverd;                  /* path of ctr-gpu-driverd; NULL: the usual places */
 	char *driver_root;              /* root of a native driver installation; NULL: "/" */

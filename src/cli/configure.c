@@ -18,6 +18,7 @@ enum {
 
 struct configure {
 	struct globals *globals;
+	struct session *session;
 	struct request_options request;
 	pid_t pid;
 	const char *rootfs;
@@ -96,13 +97,13 @@ static int apply(struct session *session, const struct configure *configure)
 	return ctr_gpu_plan_apply(session->context, session->plan, session->container);
 }
 
-static int run(struct session *session, const struct configure *configure)
+static int give(void *user)
 {
+	const struct configure *configure = user;
+	struct session *session = configure->session;
 	int result = 0, status;
 
-	status = session_open(session, configure->globals);
-	if (!status)
-		status = request_plan(session, &configure->request);
+	status = request_plan(session, &configure->request);
 	if (status)
 		return status;
 	if (!configure->dry_run)
@@ -112,6 +113,17 @@ static int run(struct session *session, const struct configure *configure)
 	else if (!result && configure->dry_run)
 		result = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, stdout);
 	return session_check(session, result);
+}
+
+static int run(struct configure *configure)
+{
+	int status = session_open(configure->session, configure->globals);
+
+	if (status)
+		return status;
+	if (!configure->dry_run)
+		session_run_in_child(configure->session, give, configure);
+	return give(configure);
 }
 
 int verb_configure(struct globals *globals, int argc, char **argv)
@@ -126,11 +138,11 @@ int verb_configure(struct globals *globals, int argc, char **argv)
 		.doc = "Give GPUs of this host to a container that is being created: all of them, or those that --device names.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct configure configure = {.globals = globals};
+	struct configure configure = {.globals = globals, .session = &session};
 	int status;
 
 	globals_parse_verb(globals, &argp, argc, argv, &configure);
-	status = run(&session, &configure);
+	status = run(&configure);
 	request_options_clear(&configure.request);
 	return status;
 }

@@ -27,9 +27,10 @@ enum {
 	KEY_IGNORED,
 };
 
-enum { DEADLINE_S = 60 };
+enum { LOAD_DEADLINE_S = 60 };
 
 struct configure {
+	struct session *session;
 	struct request_options request;
 	pid_t pid;
 	const char *rootfs, *ldconfig, *cuda_compat;
@@ -144,8 +145,10 @@ static int show(struct session *session, const struct configure *configure)
 	return status ? status : session_check(session, ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout));
 }
 
-static int apply(struct session *session, const struct configure *configure)
+static int apply(void *user)
 {
+	const struct configure *configure = user;
+	struct session *session = configure->session;
 	int result, status;
 
 	status = nvidia_plan(session, &configure->request);
@@ -190,13 +193,14 @@ static int prepare(struct nvidia *nvidia, char **ret_log)
 	const char *step;
 	int result, status;
 
-	deadline_set(DEADLINE_S, NVIDIA_NAME ": container error: gave up after a minute of giving the container its GPUs [ETIMEDOUT]\n"
-					     "    '--debug=FILE' before 'configure' shows how far it came");
+	deadline_set(LOAD_DEADLINE_S, NVIDIA_NAME ": container error: gave up after a minute of loading the driver [ETIMEDOUT]\n"
+					  "    '--debug=FILE' before 'configure' shows how far it came");
 	status = find_log(nvidia, ret_log);
 	if (!status && nvidia->load_kmods)
 		status = load(nvidia);
 	if (status)
 		return status;
+	deadline_set(0, "");
 	result = sanitise(&step);
 	if (result) {
 		errno = -result;
@@ -231,7 +235,10 @@ static int run(struct nvidia *nvidia, struct configure *configure)
 	if (status)
 		return status;
 	remark_options(&session, configure);
-	return configure->dry_run ? show(&session, configure) : apply(&session, configure);
+	configure->session = &session;
+	if (!configure->dry_run)
+		session_run_in_child(&session, apply, configure);
+	return show(&session, configure);
 }
 
 int nvidia_configure(struct nvidia *nvidia, int argc, char **argv)

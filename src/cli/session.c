@@ -6,7 +6,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../../hooks/deadline.h"
 #include "cli/output.h"
 
 void session_close(struct session *session)
@@ -80,6 +82,19 @@ int session_open(struct session *session, const struct globals *globals)
 	if (globals->driver_root)
 		return session_check(session, ctr_gpu_context_set_driver_root(session->context, globals->driver_root));
 	return 0;
+}
+
+void session_run_in_child(struct session *session, int (*work)(void *user), void *user)
+{
+	int result, status;
+
+	result = ctr_gpu_run_in_child(session->context, work, user, &status);
+	if (result) {
+		status = output_error(session->context, result);
+		deadline_let_go();
+	}
+	/* The child has closed standard output, whose descriptor is the same. */
+	_exit(status);
 }
 
 int session_check(const struct session *session, int result)

@@ -39,5 +39,11 @@ int session_open(struct session *session, const struct globals *globals);
 /** Says in the log of --debug what a user of that may want to know. */
 void session_remark(const struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/**
+ * session_run_in_child() - do the rest of a command in a child, and end with its status
+ * @work: ctr_gpu_run_in_child()
+ */
+_Noreturn void session_run_in_child(struct session *session, int (*work)(void *user), void *user);
+
 /** Prints the message of @result. Return: 0 if @result is 0, else the exit status. */
 int session_check(const struct session *session, int result);

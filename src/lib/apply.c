@@ -35,12 +35,13 @@ struct apply {
 	const struct ctr_gpu_container *container;
 	const struct log *log;
 	struct err *err;
-	struct mount_source *sources; /* the plan's mounts, then its devices, then what was laid over files */
+	struct mount_source *sources; /* the plan's mounts, then its devices */
 	size_t source_count;
 	struct rootfs rootfs;
 	struct devcgroup *cgroup;
-	int proc_self_fd;
-	struct owner owner;
+	struct ctr_gpu_context *context;
+	struct deeds *deeds;
+	struct owner *owner; /* of the deeds */
 };
 
 /* ---- what went wrong ---- */
@@ -69,8 +70,10 @@ static int changed(const struct apply *apply, const char *path)
 static int take_source(struct apply *apply, const char *path, enum mount_kind kind, bool noexec)
 {
 	struct mount_source *source = &apply->sources[apply->source_count];
-	int r = mount_source_open(path, kind, noexec, source);
+	int r;
 
+	deeds_step(apply->deeds, "reading %s of this host", path);
+	r = mount_source_open(path, kind, noexec, source);
 	if (r < 0)
 		return mount_error(apply, path, path, r);
 	apply->source_count++;
@@ -146,24 +149,27 @@ static int find_owner(struct apply *apply)
 
 	if (apply->container->enter_user_namespace || !container_has_own_user_namespace(apply->container))
 		return 0;
-	apply->owner = (struct owner){.uid = geteuid(), .gid = getegid()};
-	r = read_root_id(apply, "uid_map", &apply->owner.uid);
+	*apply->owner = (struct owner){.uid = geteuid(), .gid = getegid()};
+	r = read_root_id(apply, "uid_map", &apply->owner->uid);
 	if (r == 0)
-		r = read_root_id(apply, "gid_map", &apply->owner.gid);
+		r = read_root_id(apply, "gid_map", &apply->owner->gid);
 	if (r < 0)
 		return err_set(apply->err, r, "cannot read the user namespace of process %d: %m", (int)apply->container->pid);
-	apply->owner.other = apply->owner.uid != geteuid() || apply->owner.gid != getegid();
+	apply->owner->other = apply->owner->uid != geteuid() || apply->owner->gid != getegid();
 	return 0;
 }
 
-static int join(const struct apply *apply, const char *name, int type)
+/* @ret_fd: of the namespace, for who takes deeds back */
+static int join(const struct apply *apply, const char *name, int type, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
 	int r;
 
 	fd = openat(apply->container->process, name, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && setns(fd, type) == 0)
+	if (fd >= 0 && setns(fd, type) == 0) {
+		*ret_fd = steal_fd(&fd);
 		return 0;
+	}
 	r = -errno;
 	if (r == -ENOENT || r == -ESRCH)
 		return container_check_alive(apply->container, apply->err);
@@ -182,8 +188,8 @@ static int enter(struct apply *apply)
 	if (apply->container->process < 0)
 		return 0;
 	if (apply->container->enter_user_namespace)
-		r = join(apply, "ns/user", CLONE_NEWUSER);
-	return r == 0 ? join(apply, "ns/mnt", CLONE_NEWNS) : r;
+		r = join(apply, "ns/user", CLONE_NEWUSER, &apply->deeds->namespaces[0]);
+	return r == 0 ? join(apply, "ns/mnt", CLONE_NEWNS, &apply->deeds->namespaces[1]) : r;
 }
 
 /* The host's side is copied before the container's is entered, unless only there is anything permitted. */
@@ -200,7 +206,9 @@ static int open_rootfs(struct apply *apply)
 {
 	int r = container_open_rootfs(apply->container, &apply->rootfs, apply->err);
 
-	apply->rootfs.proc_self_fd = apply->proc_self_fd;
+	apply->rootfs.proc_self_fd = apply->deeds->proc_self_fd;
+	apply->rootfs.deeds = apply->deeds;
+	apply->rootfs.owned = apply->owner->other;
 	if (r != 0)
 		return r;
 	r = plan_fit_warn(apply->plan, &apply->rootfs, &apply->container->config.environment, apply->log);
@@ -209,8 +217,11 @@ static int open_rootfs(struct apply *apply)
 
 static int open_fds(struct apply *apply)
 {
-	apply->proc_self_fd = mount_open_proc_self_fd();
-	return apply->proc_self_fd < 0 ? err_set(apply->err, apply->proc_self_fd, "cannot open /proc/self/fd: %m") : 0;
+	int fd = apply->deeds->proc_self_fd;
+
+	if (fd < 0)
+		fd = apply->deeds->proc_self_fd = mount_open_proc_self_fd();
+	return fd < 0 ? err_set(apply->err, fd, "cannot open /proc/self/fd: %m") : 0;
 }
 
 /* ---- mounts and links ---- */
@@ -235,10 +246,10 @@ static int make_target(struct apply *apply, const char *path, bool directory, in
 {
 	int r;
 
-	owner_begin(&apply->owner);
+	owner_begin(apply->owner);
 	r = directory ? rootfs_make_directory(&apply->rootfs, path, 0755, ret_fd) :
 			rootfs_make_file(&apply->rootfs, path, 0644, ret_fd);
-	owner_end(&apply->owner);
+	owner_end(apply->owner);
 	if (r < 0)
 		return root_writer_error(apply->err, path, r);
 	if (!is_led_astray(path, *ret_fd))
@@ -253,6 +264,7 @@ static int attach(struct apply *apply, struct mount_source *source, const char *
 	_cleanup_close_ int target = -1;
 	int r;
 
+	deeds_step(apply->deeds, "mounting %s in the container", path);
 	r = make_target(apply, path, S_ISDIR(source->st.st_mode), &target);
 	if (r != 0)
 		return r;
@@ -277,17 +289,6 @@ static int attach_all(struct apply *apply)
 	for (size_t i = 0; i < plan->device_count && r == 0 && !apply->container->leave_devices; i++)
 		r = attach(apply, &apply->sources[plan->mount_count + i], plan->devices[i].path);
 	return r;
-}
-
-/* For one mount more than the plan's own. */
-static int make_room(struct apply *apply)
-{
-	struct mount_source *sources = reallocarray(apply->sources, apply->source_count + 1, sizeof(*sources));
-
-	if (!sources)
-		return -ENOMEM;
-	apply->sources = sources;
-	return 0;
 }
 
 /*
@@ -320,7 +321,6 @@ static bool says_so(const struct apply *apply, const struct plan_file *file)
 static int lay_file(struct apply *apply, const struct plan_file *file)
 {
 	struct span content = span_text(file->content);
-	struct mount_source cover = MOUNT_NONE;
 	_cleanup_close_ int target = -1;
 	int r;
 
@@ -333,31 +333,24 @@ static int lay_file(struct apply *apply, const struct plan_file *file)
 	r = file->on_procfs ? 0 : make_target(apply, file->target, false, &target);
 	if (r != 0)
 		return r;
-	r = make_room(apply);
-	if (r == 0)
-		r = mount_attach_data(&apply->rootfs, file->target, target, &content, 1, &cover);
+	r = mount_attach_data(&apply->rootfs, file->target, target, &content, 1);
 	if (r < 0)
 		return mount_error(apply, "a file of ours", file->target, r);
-	apply->sources[apply->source_count++] = cover;
 	log_debug(apply->log, "mounted a file over %s", file->target);
 	return 0;
 }
 
 static int hide(struct apply *apply, const struct plan_hidden *hidden)
 {
-	struct mount_source cover = MOUNT_NONE;
 	_cleanup_close_ int target = -1;
 	int r;
 
 	target = open_procfs(apply, hidden->path);
 	if (target < 0)
 		return target == -ENOENT ? 0 : root_writer_error(apply->err, hidden->path, target);
-	r = make_room(apply);
-	if (r == 0)
-		r = mount_attach_empty(&apply->rootfs, hidden->path, target, &cover);
+	r = mount_attach_empty(&apply->rootfs, hidden->path, target);
 	if (r < 0)
 		return mount_error(apply, "an empty directory", hidden->path, r);
-	apply->sources[apply->source_count++] = cover;
 	log_debug(apply->log, "covered %s", hidden->path);
 	return 0;
 }
@@ -392,7 +385,7 @@ static int allow_devices(struct apply *apply)
 			.access = plan->devices[i].access,
 			.path = plan->devices[i].path,
 		};
-	return devcgroup_allow(apply->cgroup, rules, plan->device_count, apply->err);
+	return devcgroup_allow(apply->cgroup, rules, plan->device_count, apply->deeds, apply->err);
 }
 
 /* ---- loader files ---- */
@@ -400,7 +393,6 @@ static int allow_devices(struct apply *apply)
 static int cover_file(void *user, const struct loader_file *file)
 {
 	struct apply *apply = user;
-	struct mount_source cover = MOUNT_NONE;
 	_cleanup_close_ int target = -1;
 	int r;
 
@@ -409,12 +401,9 @@ static int cover_file(void *user, const struct loader_file *file)
 		return 0;
 	if (target < 0)
 		return root_writer_error(apply->err, file->path, target == -ENOENT ? -EROFS : target);
-	r = make_room(apply);
-	if (r == 0)
-		r = mount_attach_data(&apply->rootfs, file->path, target, file->parts, ARRAY_SIZE(file->parts), &cover);
+	r = mount_attach_data(&apply->rootfs, file->path, target, file->parts, ARRAY_SIZE(file->parts));
 	if (r < 0)
 		return mount_error(apply, "a new version", file->path, r);
-	apply->sources[apply->source_count++] = cover;
 	log_debug(apply->log, "mounted a new version of %s over it", file->path);
 	return 0;
 }
@@ -424,7 +413,7 @@ static struct root_writer writer_of(struct apply *apply)
 	return (struct root_writer){
 		.rootfs = &apply->rootfs,
 		.plan = apply->plan,
-		.owner = &apply->owner,
+		.owner = apply->owner,
 		.log = apply->log,
 		.err = apply->err,
 		.cover = cover_file,
@@ -436,6 +425,7 @@ static int make_symlinks(struct apply *apply)
 {
 	struct root_writer writer = writer_of(apply);
 
+	deeds_step(apply->deeds, "making symlinks in the container");
 	return root_writer_make_symlinks(&writer);
 }
 
@@ -443,6 +433,7 @@ static int write_loader_files(struct apply *apply)
 {
 	struct root_writer writer = writer_of(apply);
 
+	deeds_step(apply->deeds, "writing the loader's files in the container's /etc");
 	return root_writer_make_loader_files(&writer);
 }
 
@@ -453,17 +444,6 @@ static int (*const steps[])(struct apply *) = {
 	write_loader_files, /* nothing may fail after the loader's cache is in its place */
 };
 
-static void undo(struct apply *apply)
-{
-	if (apply->cgroup)
-		devcgroup_undo(apply->cgroup);
-	for (size_t i = apply->source_count; i-- > 0;)
-		(void)mount_detach(&apply->sources[i], apply->proc_self_fd);
-	owner_begin(&apply->owner);
-	rootfs_undo(&apply->rootfs);
-	owner_end(&apply->owner);
-}
-
 static void clear(struct apply *apply)
 {
 	for (size_t i = 0; i < apply->source_count; i++)
@@ -471,7 +451,27 @@ static void clear(struct apply *apply)
 	free(apply->sources);
 	devcgroup_free(apply->cgroup);
 	rootfs_close(&apply->rootfs);
-	cleanup_closep(&apply->proc_self_fd);
+	context_end_deeds(apply->context, apply->deeds);
+}
+
+static int apply_all(struct apply *apply)
+{
+	const struct plan *plan = apply->plan;
+	mode_t mask;
+	int r = 0;
+
+	apply->deeds = context_begin_deeds(apply->context);
+	apply->sources = calloc(plan->mount_count + plan->device_count + 1, sizeof(*apply->sources));
+	if (!apply->deeds || !apply->sources)
+		return err_set(apply->err, -ENOMEM, "%m");
+	apply->owner = &apply->deeds->owner;
+	mask = umask(022);
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
+		r = steps[i](apply);
+	if (r != 0)
+		deeds_undo(apply->deeds);
+	(void)umask(mask);
+	return r;
 }
 
 int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container)
@@ -482,25 +482,17 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		.log = &context->settings.log,
 		.err = &context->err,
 		.rootfs = ROOTFS_CLOSED,
-		.proc_self_fd = -1,
+		.context = context,
 	};
-	mode_t mask;
 	int r;
 
+	deeds_step(context->deeds, "looking at the container");
 	r = container_check(container, &context->err);
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < plan->data.warnings.count; i++)
 		log_warning(apply.log, "%s", plan->data.warnings.items[i]);
-	apply.sources = calloc(plan->data.mount_count + plan->data.device_count + 1, sizeof(*apply.sources));
-	if (!apply.sources)
-		return err_set(&context->err, -ENOMEM, "%m");
-	mask = umask(022);
-	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
-		r = steps[i](&apply);
-	if (r != 0)
-		undo(&apply);
-	(void)umask(mask);
+	r = apply_all(&apply);
 	clear(&apply);
 	return r;
 }

@@ -31,7 +31,7 @@ struct bundle_apply {
 	struct err *err;
 	struct stat *nodes; /* of the plan's devices */
 	struct rootfs rootfs;
-	struct owner owner;
+	struct deeds *deeds;
 	const char *hook_reason; /* why the hook has to do the rest; NULL: everything is done */
 };
 
@@ -126,7 +126,8 @@ static bool find_owner(struct bundle_apply *apply)
 			return false;
 	}
 	owner.other = owner.uid != geteuid() || owner.gid != getegid();
-	apply->owner = owner;
+	apply->deeds->owner = owner;
+	apply->rootfs.owned = owner.other;
 	return true;
 }
 
@@ -180,7 +181,7 @@ static int write_root(struct bundle_apply *apply)
 	const struct root_writer writer = {
 		.rootfs = &apply->rootfs,
 		.plan = apply->plan,
-		.owner = &apply->owner,
+		.owner = &apply->deeds->owner,
 		.log = apply->log,
 		.err = apply->err,
 		.cover = leave_to_hook,
@@ -200,8 +201,10 @@ static int change_root(struct bundle_apply *apply)
 
 	if (!apply->plan->library_dir_count && !apply->plan->symlink_count)
 		return 0;
+	deeds_step(apply->deeds, "writing the loader's files in the root filesystem %s", path);
 	if (rootfs_open(apply->bundle->directory, path, &apply->rootfs) < 0)
 		return 0;
+	apply->rootfs.deeds = apply->deeds;
 	r = container_check_root(apply->rootfs.fd, path, apply->err);
 	if (r != 0)
 		return r;
@@ -273,6 +276,7 @@ static int write_tree(struct bundle_apply *apply)
 	_cleanup_free_ char *text = NULL;
 	int r;
 
+	deeds_step(apply->deeds, "writing %s", apply->bundle->config_path);
 	r = json_print(apply->bundle->tree, JSON_COMPACT, &text);
 	if (r < 0)
 		return err_set(apply->err, r, "%m");
@@ -289,12 +293,22 @@ static int write_tree(struct bundle_apply *apply)
 
 static int (*const steps[])(struct bundle_apply *) = {look_at_nodes, change_root, edit_tree, write_tree};
 
-static void undo(struct bundle_apply *apply)
+static int apply_all(struct bundle_apply *apply)
 {
-	rootfs_undo(&apply->bundle->config_home);
-	owner_begin(&apply->owner);
-	rootfs_undo(&apply->rootfs);
-	owner_end(&apply->owner);
+	mode_t mask;
+	int r = 0;
+
+	if (!apply->deeds)
+		return err_set(apply->err, -ENOMEM, "%m");
+	apply->bundle->config_home.deeds = apply->deeds;
+	mask = umask(022);
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
+		r = steps[i](apply);
+	if (r != 0)
+		deeds_undo(apply->deeds);
+	(void)umask(mask);
+	apply->bundle->config_home.deeds = NULL;
+	return r;
 }
 
 int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_bundle *bundle)
@@ -305,18 +319,14 @@ int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct c
 		.log = &context->settings.log,
 		.err = &context->err,
 		.rootfs = ROOTFS_CLOSED,
+		.deeds = context_begin_deeds(context),
 	};
-	int r = 0;
-	mode_t mask;
+	int r;
 
 	for (size_t i = 0; i < plan->data.warnings.count; i++)
 		log_warning(apply.log, "%s", plan->data.warnings.items[i]);
-	mask = umask(022);
-	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
-		r = steps[i](&apply);
-	if (r != 0)
-		undo(&apply);
-	(void)umask(mask);
+	r = apply_all(&apply);
+	context_end_deeds(context, apply.deeds);
 	rootfs_close(&apply.rootfs);
 	free(apply.nodes);
 	return r;

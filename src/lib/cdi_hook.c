@@ -361,6 +361,7 @@ static int run_command(const struct command *command, struct cdi_hook_call *call
 	int r;
 
 	call->plan = &plan.data;
+	deeds_step(call->context->deeds, "reading the container's files");
 	r = container_open_rootfs(container, &call->rootfs, &call->context->err);
 	if (r == 0)
 		r = command->plan(call);

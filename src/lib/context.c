@@ -48,6 +48,17 @@ struct ctr_gpu_context *ctr_gpu_context_unref(struct ctr_gpu_context *context)
 	return NULL;
 }
 
+struct deeds *context_begin_deeds(const struct ctr_gpu_context *context)
+{
+	return context->deeds ? context->deeds : deeds_new(false);
+}
+
+void context_end_deeds(const struct ctr_gpu_context *context, struct deeds *deeds)
+{
+	if (deeds != context->deeds)
+		(void)deeds_free(deeds);
+}
+
 const char *ctr_gpu_context_message(const struct ctr_gpu_context *context)
 {
 	return context->err.text;

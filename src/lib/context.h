@@ -3,6 +3,7 @@
 
 /* Behind ctr_gpu_context: the settings, and the sentence of the last error. */
 
+#include "base/deeds.h"
 #include "base/err.h"
 #include "base/settings.h"
 #include "lib/ctr-gpu.h"
@@ -16,4 +17,9 @@ struct ctr_gpu_context {
 	struct settings settings;
 	struct err err;
 	struct ctr_gpu_log_target target;
+	struct deeds *deeds; /* of the child of ctr_gpu_run_in_child() that this is, shared with its parent; else NULL */
 };
+
+/** The list that a function writes its deeds to: the child's, which its parent ends, or one of its own. NULL without memory. */
+struct deeds *context_begin_deeds(const struct ctr_gpu_context *context);
+void context_end_deeds(const struct ctr_gpu_context *context, struct deeds *deeds);

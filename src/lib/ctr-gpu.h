@@ -128,6 +128,26 @@ const char *ctr_gpu_context_message(const struct ctr_gpu_context *context);
 void ctr_gpu_context_set_log(struct ctr_gpu_context *context, ctr_gpu_log_fn log, void *user);
 
 /**
+ * ctr_gpu_run_in_child() - do work that may wait for ever in a child process that can be left behind
+ * @context:    its setting "deadline" counts; borrowed
+ * @work:       called in the child with @context as it is now; what it returns, 0 to 255, is the child's status of exit(3)
+ * @user:       handed through
+ * @ret_status: what @work returned; anything but 0 takes back what was done
+ *
+ * A file system that does not answer holds a process where no signal handler runs. So whoever must answer in time calls
+ * functions that read the host or a container in @work, and none of them itself: ctr_gpu_host_new(), ctr_gpu_plan_new(),
+ * ctr_gpu_plan_apply(), ctr_gpu_plan_apply_to_bundle(), ctr_gpu_cdi_run_hook(). A child that is not done in time is killed, and
+ * what it had done to one container is taken back. SIGTERM, SIGINT, SIGHUP and SIGQUIT do the same at once.
+ *
+ * The child has a copy of the memory, and the caller's own descriptors: what it closes is closed. For programs of one thread.
+ *
+ * Return: 0; -ETIMEDOUT; -EINTR if a signal came; -ECHILD if the child was killed by somebody else; negative errno. After
+ * -ETIMEDOUT and -EINTR a child may be left, with the caller's descriptors, until its file system answers.
+ * Since: 0.1
+ */
+int ctr_gpu_run_in_child(struct ctr_gpu_context *context, int (*work)(void *user), void *user, int *ret_status);
+
+/**
  * ctr_gpu_context_load_config() - take settings from a configuration file
  * @path: file; NULL for /etc/ctr-gpu/config.json, which need not exist
  *

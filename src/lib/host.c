@@ -94,6 +94,7 @@ int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_
 	if (!host)
 		return -ENOMEM;
 	host->settings = &context->settings;
+	deeds_step(context->deeds, "looking for GPUs and drivers on this host");
 	r = probe_all(context, host);
 	if (r == 0)
 		r = number_adapters(&host->inventory);

@@ -146,6 +146,7 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 	if (!plan)
 		return -ENOMEM;
 	planner.plan = &plan->data;
+	deeds_step(context->deeds, "reading the drivers of this host");
 	r = fill(&planner);
 	if (r != 0) {
 		ctr_gpu_plan_unref(plan);

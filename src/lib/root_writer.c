@@ -3,26 +3,8 @@
 #include "lib/root_writer.h"
 
 #include <errno.h>
-#include <sys/fsuid.h>
-#include <unistd.h>
 
 #include "lib/ctr-gpu.h"
-
-void owner_begin(const struct owner *owner)
-{
-	if (!owner->other)
-		return;
-	(void)setfsgid(owner->gid);
-	(void)setfsuid(owner->uid);
-}
-
-void owner_end(const struct owner *owner)
-{
-	if (!owner->other)
-		return;
-	(void)setfsuid(geteuid());
-	(void)setfsgid(getegid());
-}
 
 /* ---- what went wrong ---- */
 

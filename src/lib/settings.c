@@ -15,6 +15,8 @@ enum {
 	CONFIG_MAX_SIZE = 64 * 1024,
 	DEFAULT_DRIVER_TIMEOUT_MS = 10 * 1000,
 	LONGEST_DRIVER_TIMEOUT_S = 3600,
+	DEFAULT_DEADLINE_S = 60, /* above the driver timeout, below the timeout in ctr-gpu.json */
+	LONGEST_DEADLINE_S = 3600,
 };
 
 /* PROC_USER_INIT_INO of include/linux/proc_ns.h. */
@@ -24,6 +26,7 @@ void settings_init(struct settings *settings)
 {
 	*settings = (struct settings){
 		.driver_timeout_ms = DEFAULT_DRIVER_TIMEOUT_MS,
+		.deadline_s = DEFAULT_DEADLINE_S,
 		.accept_environment = true,
 		.accept_mounts = true,
 	};
@@ -95,6 +98,16 @@ static int read_timeout(struct settings *settings, const json_t *value)
 	return 0;
 }
 
+static int read_deadline(struct settings *settings, const json_t *value)
+{
+	json_int_t seconds = json_integer_value(value);
+
+	if (seconds < 1 || seconds > LONGEST_DEADLINE_S)
+		return -EINVAL;
+	settings->deadline_s = (unsigned)seconds;
+	return 0;
+}
+
 static bool is_absolute_path(const json_t *value)
 {
 	return json_is_string(value) && json_string_value(value)[0] == '/';
@@ -159,6 +172,7 @@ static const struct key {
 } keys[] = {
 	{"inventory", read_inventory, "\"auto\", \"dxcore\" or \"ioctl\""},
 	{"driver-timeout", read_timeout, "seconds, from 0.001 to 3600"},
+	{"deadline", read_deadline, "seconds, a whole number from 1 to 3600"},
 	{"library-directories", read_library_dirs, "a list of absolute paths"},
 	{"driver-root", read_driver_root, "an absolute path"},
 	{"runtimes", read_runtimes, "a list of names or absolute paths of OCI runtimes"},

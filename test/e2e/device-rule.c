@@ -8,6 +8,7 @@
  * --undo takes it back at once. --times does and undoes it N times first, and says how long the median took.
  */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +27,17 @@ static int fail(int error, const struct err *err)
 
 static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo)
 {
+	struct deeds *deeds = deeds_new(false);
 	struct devcgroup *cgroup = NULL;
 	struct err err = {0};
-	int r = devcgroup_open(pid, &cgroup, &err);
+	int r = deeds ? devcgroup_open(pid, &cgroup, &err) : -ENOMEM;
 
 	if (r == 0 && cgroup)
-		r = devcgroup_allow(cgroup, rule, 1, &err);
+		r = devcgroup_allow(cgroup, rule, 1, deeds, &err);
 	if (r == 0 && undo)
-		devcgroup_undo(cgroup);
+		deeds_undo(deeds);
 	devcgroup_free(cgroup);
+	(void)deeds_free(deeds);
 	return r == 0 ? EXIT_SUCCESS : fail(r, &err);
 }
 
@@ -58,20 +61,23 @@ static int measure(pid_t pid, const struct devcgroup_rule *rule, size_t times)
 {
 	static double taken[TIMES_MAX];
 
-	for (size_t i = 0; i < times; i++) {
+	struct deeds *deeds = deeds_new(false);
+
+	for (size_t i = 0; deeds && i < times; i++) {
 		struct devcgroup *cgroup = NULL;
 		struct err err = {0};
 		double start = now();
 		int r = devcgroup_open(pid, &cgroup, &err);
 
 		if (r == 0 && cgroup)
-			r = devcgroup_allow(cgroup, rule, 1, &err);
+			r = devcgroup_allow(cgroup, rule, 1, deeds, &err);
 		taken[i] = now() - start;
-		devcgroup_undo(cgroup);
+		deeds_undo(deeds);
 		devcgroup_free(cgroup);
 		if (r != 0)
 			return fail(r, &err);
 	}
+	(void)deeds_free(deeds);
 	qsort(taken, times, sizeof(*taken), compare);
 	printf("median %.0f us, fastest %.0f us, of %zu\n", taken[times / 2], taken[0], times);
 	return EXIT_SUCCESS;

@@ -173,12 +173,18 @@ static void remember(struct clients *clients, struct client *client, int fd, str
 	client->files[slot].opened = opened;
 }
 
+/* Whether both have one table of descriptors, so that none tells who opened it. */
+static bool same_files(pid_t pid, pid_t other)
+{
+	return syscall(SYS_kcmp, pid, other, KCMP_FILES, 0, 0) == 0;
+}
+
 /* The farthest ancestor that holds the same open file under the same number; the process itself if none does. */
 static pid_t find_opener(pid_t self, pid_t pid, int fd)
 {
 	pid_t opener = pid, ancestor = read_status(pid, "\nPPid:\t");
 
-	while (ancestor > 1 && ancestor != self && same_file(pid, fd, ancestor, fd)) {
+	while (ancestor > 1 && ancestor != self && !same_files(pid, ancestor) && same_file(pid, fd, ancestor, fd)) {
 		opener = ancestor;
 		ancestor = read_status(ancestor, "\nPPid:\t");
 	}

@@ -14,6 +14,7 @@
 #include "base/str.h"
 
 static char folder[] = "/tmp/ctr-gpu-transient.XXXXXX";
+static struct deeds *deeds;
 
 static void put(const char *name, const char *text)
 {
@@ -46,7 +47,8 @@ static int start(void **state)
 {
 	(void)state;
 	(void)strcpy(folder + strlen(folder) - 6, "XXXXXX");
-	return mkdtemp(folder) ? 0 : -1;
+	deeds = deeds_new(false);
+	return deeds && mkdtemp(folder) ? 0 : -1;
 }
 
 static int stop_daemon(void **state)
@@ -54,6 +56,7 @@ static int stop_daemon(void **state)
 	_cleanup_free_ char *command = NULL;
 
 	(void)state;
+	deeds_free(deeds);
 	return str_format(&command, "rm -rf %s", folder) < 0 ? -1 : system(command);
 }
 
@@ -120,8 +123,9 @@ static void drop_in_is_written_and_removed(void **state)
 
 	(void)state;
 	put("a.scope", "");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rules, ARRAY_SIZE(rules), &path, &err), 0);
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rules, ARRAY_SIZE(rules), deeds, &err), 0);
 	assert_true(exists("a.scope.d/50-ctr-gpu.conf"));
+	assert_int_equal(str_format(&path, "%s/a.scope.d/50-ctr-gpu.conf", folder), 0);
 	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 4096, &text, NULL), 0);
 	assert_string_equal(text, "# Written by ctr-gpu: the devices that the container was given.\n"
 				  "[Scope]\n"
@@ -133,20 +137,18 @@ static void drop_in_is_written_and_removed(void **state)
 				  "DeviceAllow=/dev/char/1:8 rw\n");
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0644);
-	devcgroup_remove_drop_in(path);
+	deeds_undo(deeds);
 	assert_false(exists("a.scope.d"));
 }
 
 static void others_files_stay(void **state)
 {
-	_cleanup_free_ char *path = NULL;
-
 	(void)state;
 	put("a.service", "");
 	make_folder("a.service.d");
 	put("a.service.d/50-DeviceAllow.conf", "");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", NULL, 0, &path, NULL), 0);
-	devcgroup_remove_drop_in(path);
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", NULL, 0, deeds, NULL), 0);
+	deeds_undo(deeds);
 	assert_true(exists("a.service.d/50-DeviceAllow.conf"));
 	assert_false(exists("a.service.d/50-ctr-gpu.conf"));
 	assert_false(exists("a.service.d/.50-ctr-gpu.conf.new"));
@@ -154,14 +156,14 @@ static void others_files_stay(void **state)
 
 static void a_link_in_the_place_of_the_folder_is_refused(void **state)
 {
-	_cleanup_free_ char *link = NULL, *path = NULL;
+	_cleanup_free_ char *link = NULL;
 	struct err err = {0};
 
 	(void)state;
 	make_folder("elsewhere");
 	assert_int_equal(str_format(&link, "%s/a.scope.d", folder), 0);
 	assert_int_equal(symlink("elsewhere", link), 0);
-	assert_true(devcgroup_write_drop_in(folder, "a.scope", NULL, 0, &path, &err) < 0);
+	assert_true(devcgroup_write_drop_in(folder, "a.scope", NULL, 0, deeds, &err) < 0);
 	assert_false(exists("elsewhere/50-ctr-gpu.conf"));
 	assert_non_null(strstr(err.text, "a.scope.d/50-ctr-gpu.conf"));
 }

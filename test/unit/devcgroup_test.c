@@ -74,6 +74,8 @@ static const struct bpf_insn systemd_program[] = {
 	EXIT,
 };
 
+static struct deeds *deeds;
+
 struct program {
 	const struct bpf_insn *insns;
 	size_t count;
@@ -101,11 +103,16 @@ static void must_be_possible(int version)
 	}
 }
 
+/* What was done before stays done. */
 static struct devcgroup *open_cgroup(pid_t pid)
 {
 	struct devcgroup *cgroup = NULL;
 	struct err err = {0};
 	int r = devcgroup_open(pid, &cgroup, &err);
+
+	deeds_free(deeds);
+	deeds = deeds_new(false);
+	assert_non_null(deeds);
 
 	if (r != 0)
 		fail_msg("devcgroup_open: %d: %s", r, err.text);
@@ -115,7 +122,7 @@ static struct devcgroup *open_cgroup(pid_t pid)
 static void allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count)
 {
 	struct err err = {0};
-	int r = devcgroup_allow(cgroup, rules, count, &err);
+	int r = devcgroup_allow(cgroup, rules, count, deeds, &err);
 
 	if (r != 0)
 		fail_msg("devcgroup_allow: %d: %s", r, err.text);
@@ -137,7 +144,7 @@ static void device_comes_and_goes(const struct device_world *world)
 	FORBIDDEN(world, 'c', 10, 232, O_RDONLY);
 	FORBIDDEN(world, 'c', 11, 183, O_RDONLY);
 	FORBIDDEN(world, 'c', 10, 182, O_RDONLY);
-	devcgroup_undo(cgroup);
+	deeds_undo(deeds);
 	FORBIDDEN(world, 'c', 10, 183, O_RDONLY);
 	ALLOWED(world, 'c', 1, 3, O_RDWR);
 	devcgroup_free(cgroup);
@@ -157,7 +164,7 @@ static void reading_is_not_writing(const struct device_world *world)
 	cgroup = open_cgroup(world->member);
 	allow(cgroup, &read_write, 1);
 	ALLOWED(world, 'c', 10, 183, O_RDWR);
-	devcgroup_undo(cgroup);
+	deeds_undo(deeds);
 	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
 	ALLOWED(world, 'c', 10, 183, O_RDONLY);
 	devcgroup_free(cgroup);
@@ -169,10 +176,10 @@ static void what_was_allowed_stays(const struct device_world *world)
 	struct devcgroup *cgroup = open_cgroup(world->member);
 
 	allow(cgroup, null_too, ARRAY_SIZE(null_too));
-	devcgroup_undo(cgroup);
+	deeds_undo(deeds);
 	ALLOWED(world, 'c', 1, 3, O_RDWR);
 	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
-	devcgroup_undo(cgroup);
+	deeds_undo(deeds);
 	ALLOWED(world, 'c', 1, 3, O_RDWR);
 	devcgroup_free(cgroup);
 }
@@ -186,8 +193,7 @@ static void block_devices_are_not_character_devices(const struct device_world *w
 	allow(cgroup, &loop, 1);
 	ALLOWED(world, 'b', 7, 5, O_RDONLY);
 	FORBIDDEN(world, 'c', 7, 5, O_RDONLY);
-	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, NULL), -EALREADY);
-	devcgroup_undo(cgroup);
+	deeds_undo(deeds);
 	FORBIDDEN(world, 'b', 7, 5, O_RDONLY);
 	allow(cgroup, &read_write, 1);
 	ALLOWED(world, 'c', 10, 183, O_RDONLY);
@@ -299,7 +305,7 @@ static void v2_outer_cgroup_is_named(void **state)
 	device_world_start(&inner, 2, strrchr(outer.path, '/') + 1);
 	attach(&inner, &engine);
 	cgroup = open_cgroup(inner.member);
-	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, &err), CTR_GPU_E_NO_CGROUP);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
 	assert_non_null(strstr(err.text, "10:183"));
 	devcgroup_free(cgroup);
 	device_world_stop(&inner);
@@ -318,12 +324,13 @@ static void attempt_allow(void *data)
 
 	attempt->result = devcgroup_open(attempt->pid, &attempt->cgroup, NULL);
 	if (attempt->result == 0)
-		attempt->result = devcgroup_allow(attempt->cgroup, &read_write, 1, NULL);
+		attempt->result = devcgroup_allow(attempt->cgroup, &read_write, 1, deeds, NULL);
 }
 
 static void attempt_undo(void *data)
 {
-	devcgroup_undo(((struct attempt *)data)->cgroup);
+	(void)data;
+	deeds_undo(deeds);
 }
 
 /* Without BPF_F_REPLACE the new program comes beside the old one, which then goes. */
@@ -435,8 +442,9 @@ static void v2_linked_program_is_refused(void **state)
 	link = device_world_link(&world, program);
 	assert_true(link >= 0);
 	cgroup = open_cgroup(world.member);
-	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, &err), CTR_GPU_E_NO_CGROUP);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
 	assert_non_null(strstr(err.text, "link"));
+	deeds_undo(deeds);
 	devcgroup_free(cgroup);
 	(void)close(link);
 	(void)close(program);
@@ -464,7 +472,7 @@ static void v2_program_with_calls_is_refused(void **state)
 	attach(&world, &engine);
 	attach(&world, &calls);
 	cgroup = open_cgroup(world.member);
-	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, &err), CTR_GPU_E_NO_CGROUP);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
 	assert_non_null(strstr(err.text, "helper"));
 	devcgroup_free(cgroup);
 	device_world_stop(&world);
@@ -489,7 +497,7 @@ static int without_privilege(pid_t pid, uid_t uid)
 		return 103;
 	r = devcgroup_open(pid, &cgroup, NULL);
 	if (r == 0 && cgroup)
-		r = devcgroup_allow(cgroup, &read_write, 1, NULL);
+		r = devcgroup_allow(cgroup, &read_write, 1, deeds, NULL);
 	devcgroup_free(cgroup);
 	return r == 0 ? 0 : 104;
 }
@@ -545,7 +553,7 @@ static void v1_outer_cgroup_is_named(void **state)
 	device_world_start(&outer, 1, "");
 	device_world_start(&inner, 1, strrchr(outer.path, '/') + 1);
 	cgroup = open_cgroup(inner.member);
-	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, &err), CTR_GPU_E_NO_CGROUP);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
 	assert_non_null(strstr(err.text, "10:183"));
 	devcgroup_free(cgroup);
 	device_world_stop(&inner);
@@ -560,6 +568,20 @@ static void a_process_that_is_gone_is_an_error(void **state)
 	(void)state;
 	assert_int_equal(devcgroup_open(0x7ffffff0, &cgroup, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "process 2147483632"));
+}
+
+static int start(void **state)
+{
+	(void)state;
+	deeds = deeds_new(false);
+	return deeds ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	deeds_free(deeds);
+	return 0;
 }
 
 int main(void)
@@ -582,5 +604,5 @@ int main(void)
 		cmocka_unit_test(v2_user_namespace),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, start, stop);
 }

@@ -13,6 +13,7 @@
 #include "base/mount.h"
 
 static struct rootfs rootfs;
+static struct deeds *deeds;
 static int self_fds;
 
 static int setup(void **state)
@@ -31,18 +32,23 @@ static int setup(void **state)
 	if (rootfs_open(AT_FDCWD, scratch_path("/root"), &rootfs) < 0)
 		return -1;
 	rootfs.proc_self_fd = self_fds;
+	rootfs.deeds = deeds = deeds_new(false);
+	if (!deeds)
+		return -1;
+	deeds->proc_self_fd = self_fds;
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	rootfs_close(&rootfs);
+	deeds_free(deeds);
 	return scratch_unmount(state);
 }
 
 static struct mount_source open_source(const char *path, enum mount_kind kind, bool noexec)
 {
-	struct mount_source source = MOUNT_NONE;
+	struct mount_source source = {.tree = -1};
 
 	assert_int_equal(mount_source_open(path, kind, noexec, &source), 0);
 	return source;
@@ -80,7 +86,7 @@ static void detach(struct mount_source *source, char *before)
 {
 	char *after;
 
-	assert_int_equal(mount_detach(source, self_fds), 0);
+	deeds_undo(deeds);
 	mount_source_close(source);
 	after = picture("/root");
 	assert_string_equal(before, after);
@@ -180,7 +186,7 @@ static void test_is_there(void **state)
 
 static void test_errors(void **state)
 {
-	struct mount_source source = MOUNT_NONE;
+	struct mount_source source = {.tree = -1};
 	char *before;
 
 	(void)state;
@@ -218,12 +224,12 @@ static const struct span parts[] = {{(const unsigned char *)"ou", 2}, {NULL, 0},
 
 static void test_data(void **state)
 {
-	struct mount_source source = MOUNT_NONE;
+	struct mount_source source = {.tree = -1};
 	char *before = picture("/root");
 	int target = rootfs_open_path(&rootfs, "/etc/ld.so.cache", O_PATH);
 
 	(void)state;
-	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, parts, ARRAY_SIZE(parts), &source), 0);
+	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, parts, ARRAY_SIZE(parts)), 0);
 	close(target);
 	assert_content("/root/etc/ld.so.cache", "ours");
 	assert_int_equal(flags_at("/root/etc/ld.so.cache"), ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC);
@@ -238,13 +244,13 @@ static void test_data(void **state)
 
 static void test_data_on_read_only_root(void **state)
 {
-	struct mount_source source = MOUNT_NONE;
+	struct mount_source source = {.tree = -1};
 	int target;
 
 	(void)state;
 	assert_int_equal(mount("none", scratch, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
 	target = rootfs_open_path(&rootfs, "/etc/ld.so.cache", O_PATH);
-	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, parts, ARRAY_SIZE(parts), &source), 0);
+	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, parts, ARRAY_SIZE(parts)), 0);
 	close(target);
 	assert_content("/root/etc/ld.so.cache", "ours");
 	mount_source_close(&source);
@@ -258,7 +264,7 @@ static void test_working_directory_stays(void **state)
 	(void)state;
 	assert_non_null(getcwd(before, sizeof(before)));
 	assert_int_equal(attach(&source, "/lib"), 0);
-	assert_int_equal(mount_detach(&source, self_fds), 0);
+	deeds_undo(deeds);
 	assert_non_null(getcwd(after, sizeof(after)));
 	assert_string_equal(before, after);
 	mount_source_close(&source);

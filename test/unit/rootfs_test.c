@@ -18,6 +18,7 @@
 enum { ROUNDS = 10000 };
 
 static struct rootfs rootfs;
+static struct deeds *deeds;
 static int self_fds;
 
 static int setup(void **state)
@@ -30,12 +31,14 @@ static int setup(void **state)
 	if (rootfs_open(AT_FDCWD, scratch_path("/root"), &rootfs) < 0)
 		return -1;
 	rootfs.proc_self_fd = self_fds;
-	return 0;
+	rootfs.deeds = deeds = deeds_new(false);
+	return deeds ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
 	rootfs_close(&rootfs);
+	deeds_free(deeds);
 	return scratch_unmount(state);
 }
 
@@ -240,7 +243,7 @@ static void test_types_in_the_way(void **state)
 	}
 	assert_int_equal(make_file("/directory"), -EISDIR);
 	assert_int_equal(replace("/directory", "x"), -EISDIR);
-	assert_int_equal(rootfs.deed_count, 0);
+	assert_int_equal(deeds->count, 0);
 }
 
 /* Neither waits for a writer of the FIFO nor opens a device, which might be a watchdog. */
@@ -281,7 +284,7 @@ static void test_long_names(void **state)
 	for (size_t i = 0; i < 8000; i += 2)
 		memcpy(path + i, "/b", 2);
 	assert_int_equal(make_directory(path), -ENAMETOOLONG);
-	assert_int_equal(rootfs.deed_count, 0);
+	assert_int_equal(deeds->count, 0);
 	free(path);
 }
 
@@ -323,7 +326,7 @@ static void test_undo(void **state)
 	after = picture("/root");
 	assert_string_not_equal(before, after);
 	free(after);
-	rootfs_undo(&rootfs);
+	deeds_undo(deeds);
 	after = picture("/root");
 	assert_string_equal(before, after);
 	free(after);
@@ -338,7 +341,7 @@ static void test_undo_leaves_others_files(void **state)
 	assert_int_equal(make_file("/file"), 0);
 	write_file("/root/a/theirs", "x");
 	write_file("/root/file", "x");
-	rootfs_undo(&rootfs);
+	deeds_undo(deeds);
 	assert_false(exists("/root/a/b"));
 	assert_content("/root/a/theirs", "x");
 	assert_content("/root/file", "x");
@@ -357,7 +360,7 @@ static void test_read_only(void **state)
 	assert_int_equal(replace("/file", "y"), -EROFS);
 	assert_int_equal(rootfs_make_symlink(&rootfs, "/link", "y"), -EROFS);
 	assert_int_equal(rootfs_make_symlink(&rootfs, "/file", "y"), 0);
-	assert_int_equal(rootfs.deed_count, 0);
+	assert_int_equal(deeds->count, 0);
 }
 
 /* The image's /etc leads to a volume that is a directory of the host: it is not the image's to have files written there. */
@@ -371,10 +374,10 @@ static void test_volumes_are_not_written(void **state)
 	assert_int_equal(replace("/etc/ld.so.cache", "mine"), -EXDEV);
 	assert_int_equal(replace("/etc/ld.so.conf.d/x", "mine"), -EXDEV);
 	assert_int_equal(rootfs_make_symlink(&rootfs, "/etc/link", "mine"), -EXDEV);
-	assert_int_equal(rootfs.deed_count, 0);
+	assert_int_equal(deeds->count, 0);
 	/* A mount point has to be somewhere. */
 	assert_int_equal(make_file("/etc/point"), 0);
-	rootfs_undo(&rootfs);
+	deeds_undo(deeds);
 	assert_int_equal(umount(scratch_path("/root/volume")), 0);
 	assert_host_untouched();
 }
@@ -385,7 +388,7 @@ static void test_mounted_files_are_not_replaced(void **state)
 	write_file("/root/file", "x");
 	assert_int_equal(mount(scratch_path("/out/secret"), scratch_path("/root/file"), NULL, MS_BIND, NULL), 0);
 	assert_int_equal(replace("/file", "y"), -EBUSY);
-	assert_int_equal(rootfs.deed_count, 0);
+	assert_int_equal(deeds->count, 0);
 	assert_int_equal(umount(scratch_path("/root/file")), 0);
 }
 
@@ -421,7 +424,7 @@ static void one_round(int round)
 	fd = rootfs_open_path(&rootfs, "/swap/../../out/secret", O_RDONLY);
 	assert_true(fd < 0);
 	if (round % 100 == 99)
-		rootfs_undo(&rootfs);
+		deeds_undo(deeds);
 }
 
 static void race(const char *points_to)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+
+/*
+ * The container's root, where that is another user than this process. What is created belongs to it, and is created with no
+ * more rights than that user has: as a user that idmapped mounts know, and unable to touch what a volume holds of others.
+ */
+struct owner {
+	bool other;
+	unsigned uid, gid;
+};
+
+/** From here on files are the owner's; owner_end() ends it. */
+void owner_begin(const struct owner *owner);
+void owner_end(const struct owner *owner);

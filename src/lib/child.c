@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Work that may wait for ever. A filesystem that does not answer (9p, FUSE, NFS) holds a process in the kernel where no handler
+ * runs, and often not even SIGKILL comes through. So the work is done by a child, and its parent touches no such filesystem:
+ * when the time is over it kills the child, has another child take back what the list of deeds tells, and goes on without them.
+ * What still waits then has SIGKILL pending, and does nothing more when it wakes.
+ *
+ * Both have the same descriptors, so those of the deeds are there after the child's end. The child is in the container's
+ * namespaces; the parent never is.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mount.h"
+#include "lib/context.h"
+
+enum {
+	END_MS = 1000,  /* for a child to end once it is killed */
+	UNDO_MS = 5000, /* for all that is taken back */
+};
+
+/* What ends the work early; all of these reach the parent, which has somebody to take back what was done. */
+static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
+/* ---- the child's side ---- */
+
+static struct deeds *own_deeds;
+
+/* The parent is gone; or somebody means the child alone. */
+static void take_back(int number)
+{
+	deeds_undo(own_deeds);
+	(void)signal(number, SIG_DFL);
+	(void)kill(getpid(), number);
+}
+
+/* One that ends without a handler would end the work half done. */
+static void ignore_signals(void)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
+}
+
+static void prepare_child(struct deeds *deeds, pid_t parent, const sigset_t *mask)
+{
+	sigset_t own = *mask;
+
+	own_deeds = deeds;
+	ignore_signals();
+	(void)signal(SIGTERM, take_back);
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+	/* From a terminal they come to both. */
+	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
+		(void)sigaddset(&own, stops[i]);
+	(void)sigdelset(&own, SIGTERM);
+	(void)sigprocmask(SIG_SETMASK, &own, NULL);
+	if (getppid() != parent)
+		take_back(SIGTERM);
+}
+
+/* fork(2) with one table of descriptors; the C library has no call for it. Standard output has nothing that both would write. */
+static pid_t start(void)
+{
+	(void)fflush(NULL);
+	return (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+}
+
+/* ---- waiting ---- */
+
+static struct timespec in_ms(unsigned milliseconds)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	now.tv_sec += milliseconds / 1000;
+	now.tv_nsec += milliseconds % 1000 * 1000000L;
+	if (now.tv_nsec >= 1000000000L) {
+		now.tv_sec++;
+		now.tv_nsec -= 1000000000L;
+	}
+	return now;
+}
+
+/* Return: false if the time is over. */
+static bool time_left(const struct timespec *end, struct timespec *ret)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	ret->tv_sec = end->tv_sec - now.tv_sec;
+	ret->tv_nsec = end->tv_nsec - now.tv_nsec;
+	if (ret->tv_nsec < 0) {
+		ret->tv_sec--;
+		ret->tv_nsec += 1000000000L;
+	}
+	return ret->tv_sec >= 0;
+}
+
+/*
+ * @signals: blocked; SIGCHLD is one of them, and any other ends the waiting
+ *
+ * Return: 0 with a status of waitpid(2); -ETIMEDOUT; -EINTR with the signal in @ret_status.
+ */
+static int wait_for(pid_t pid, const sigset_t *signals, unsigned milliseconds, int *ret_status)
+{
+	const struct timespec end = in_ms(milliseconds);
+	struct timespec left;
+
+	for (;;) {
+		pid_t ended = waitpid(pid, ret_status, WNOHANG);
+		int number;
+
+		if (ended == pid)
+			return 0;
+		if (ended < 0)
+			return -errno;
+		if (!time_left(&end, &left))
+			return -ETIMEDOUT;
+		number = sigtimedwait(signals, NULL, &left);
+		if (number > 0 && number != SIGCHLD) {
+			*ret_status = number;
+			return -EINTR;
+		}
+	}
+}
+
+/* ---- taking back ---- */
+
+static _Noreturn void undo_in_child(struct deeds *deeds)
+{
+	static const int types[] = {CLONE_NEWUSER, CLONE_NEWNS};
+	bool entered = true;
+
+	ignore_signals();
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* That of the dead child has nothing in it any more. */
+	deeds->proc_self_fd = mount_open_proc_self_fd();
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (deeds->namespaces[i] >= 0 && setns(deeds->namespaces[i], types[i]) < 0)
+			entered = false;
+	if (entered)
+		deeds_undo(deeds);
+	_exit(EXIT_SUCCESS);
+}
+
+static void undo(struct deeds *deeds)
+{
+	sigset_t children;
+	pid_t pid;
+	int status;
+
+	if (deeds->count == 0)
+		return;
+	(void)sigemptyset(&children);
+	(void)sigaddset(&children, SIGCHLD);
+	pid = start();
+	if (pid == 0)
+		undo_in_child(deeds);
+	if (pid > 0 && wait_for(pid, &children, UNDO_MS, &status) < 0) {
+		(void)kill(pid, SIGKILL);
+		(void)wait_for(pid, &children, END_MS, &status);
+	}
+}
+
+/* Ends the child, in time or not, and takes back what it did. Return: whether it has ended. */
+static bool stop(pid_t pid, struct deeds *deeds)
+{
+	sigset_t children;
+	int status, r;
+
+	(void)sigemptyset(&children);
+	(void)sigaddset(&children, SIGCHLD);
+	(void)kill(pid, SIGKILL);
+	r = wait_for(pid, &children, END_MS, &status);
+	undo(deeds);
+	return r == 0;
+}
+
+/* ---- what went wrong ---- */
+
+/* The remark on what could not be taken back. The newest deed is the one that could not. */
+static const char *leftovers(const struct deeds *deeds, char text[256])
+{
+	if (deeds->count == 0)
+		return "Nothing of what was done stays in the container.";
+	(void)snprintf(text, 256, "%zu of its changes to the container could not be taken back (the last: %.128s); remove the container.",
+		       deeds->count, deeds->items[deeds->count - 1].name[0] ? deeds->items[deeds->count - 1].name : "a mount");
+	return text;
+}
+
+static int timed_out(struct ctr_gpu_context *context, const struct deeds *deeds)
+{
+	char text[256];
+
+	return err_set(&context->err, -ETIMEDOUT,
+		       "gave up after %u s while %s\n"
+		       "A file system does not answer (9p, FUSE, NFS); find it with: df. For more time: \"deadline\", ctr-gpu-config(5).\n%s",
+		       context->settings.deadline_s, deeds->step, leftovers(deeds, text));
+}
+
+static int stopped(struct ctr_gpu_context *context, const struct deeds *deeds, int number)
+{
+	char text[256];
+
+	return err_set(&context->err, -EINTR, "stopped by signal %d (%s) while %s.\n%s", number, strsignal(number), deeds->step,
+		       leftovers(deeds, text));
+}
+
+static int died(struct ctr_gpu_context *context, const struct deeds *deeds, int number)
+{
+	char text[256];
+
+	return err_set(&context->err, -ECHILD, "the process that did the work was ended by signal %d (%s) while %s.\n%s", number,
+		       strsignal(number), deeds->step, leftovers(deeds, text));
+}
+
+/* ---- all of it ---- */
+
+static int wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct deeds *deeds, const sigset_t *signals, int *ret_status)
+{
+	int status, r;
+
+	r = wait_for(pid, signals, context->settings.deadline_s * 1000, &status);
+	if (r == 0 && WIFEXITED(status)) {
+		*ret_status = WEXITSTATUS(status);
+		if (*ret_status != 0)
+			undo(deeds);
+		return 0;
+	}
+	if (r == 0) {
+		undo(deeds);
+		return died(context, deeds, WTERMSIG(status));
+	}
+	(void)stop(pid, deeds);
+	return r == -EINTR ? stopped(context, deeds, status) : timed_out(context, deeds);
+}
+
+static int run(struct ctr_gpu_context *context, int (*work)(void *user), void *user, const sigset_t *signals, const sigset_t *mask,
+	       int *ret_status)
+{
+	struct deeds *deeds = deeds_new(true);
+	pid_t pid, parent = getpid();
+	int r;
+
+	if (!deeds)
+		return err_set(&context->err, -ENOMEM, "%m");
+	deeds_step(deeds, "beginning");
+	pid = start();
+	if (pid == 0) {
+		prepare_child(deeds, parent, mask);
+		context->deeds = deeds;
+		exit(work(user));
+	}
+	r = pid < 0 ? err_set(&context->err, -errno, "cannot start a child process: %m") :
+		      wait_for_work(context, pid, deeds, signals, ret_status);
+	(void)deeds_free(deeds);
+	return r;
+}
+
+int ctr_gpu_run_in_child(struct ctr_gpu_context *context, int (*work)(void *user), void *user, int *ret_status)
+{
+	struct sigaction children = {.sa_handler = SIG_DFL}, old;
+	sigset_t signals, mask;
+	int r;
+
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGCHLD);
+	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
+		(void)sigaddset(&signals, stops[i]);
+	(void)sigprocmask(SIG_BLOCK, &signals, &mask);
+	/* Children of who ignores it leave no status. */
+	(void)sigaction(SIGCHLD, &children, &old);
+	r = run(context, work, user, &signals, &mask, ret_status);
+	(void)sigaction(SIGCHLD, &old, NULL);
+	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+	return r;
+}

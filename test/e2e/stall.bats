@@ -1,0 +1,129 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+#
+# File systems that do not answer (tools/stall.c), in a volume, in the root filesystem, and as /usr/lib/wsl. Whoever waits for one
+# can not even be killed, so what is asked for here is an error in time, and that nothing stays.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program runc
+	require_program crun
+	[[ -c /dev/fuse ]] || skip "needs /dev/fuse"
+	image debian >/dev/null
+}
+
+# stalled SCRIPT [ARGUMENT…]: on a host whose programs have two seconds. With a second for the child to end and what an engine
+# needs, more than 20 s is for ever.
+stalled() {
+	local script=$1
+	shift
+	run sandbox wsl-nvidia timeout --kill-after=1 20 bash -c '
+		mkdir -p /run/stalled /etc/ctr-gpu && echo "{\"deadline\": 2}" >/etc/ctr-gpu/config.json || exit
+		stall() { command stall /run/stalled "$1" && mount --rbind /run/stalled "$2"; }
+		'"$script" stalled "$@"
+}
+
+# What a container's start on FILESYSTEM ends with; crun shows no message of hooks.
+start() {
+	local runtime=$1 doing=$2 script=$3 filter=$4
+
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle" "$filter"
+	stalled "cd \"\$1\" && $script"' || exit 99
+		memlock "$2" --root /run/runtime run container
+		echo "status $?"
+		"$2" --root /run/runtime list --quiet
+		grep -c "ctr-gpu" /proc/mounts' "$BATS_TEST_TMPDIR/bundle" "$runtime"
+	expect_no_line "status 0"
+	expect "status "
+	expect_no_line "container"
+	[[ $runtime == crun ]] || expect "[ETIMEDOUT] gave up after 2 s while $doing"
+}
+
+@test "a volume where the driver goes" {
+	for runtime in runc crun; do
+		start "$runtime" "mounting /usr/lib/wsl/lib in the container" 'mkdir /run/volume && stall lib /run/volume' \
+			'.mounts += [{destination: "/usr/lib/wsl", type: "bind", source: "/run/volume", options: ["bind", "rw"]}]'
+	done
+}
+
+@test "the container's root filesystem" {
+	for runtime in runc crun; do
+		start "$runtime" "writing the loader's files" 'stall ld.so.cache rootfs' '.mounts |= map(select(.type != "cgroup"))'
+	done
+}
+
+@test "the host's drivers" {
+	for runtime in runc crun; do
+		start "$runtime" "looking for GPUs and drivers on this host" "stall $(basename "$(store wsl-nvidia 0)") /usr/lib/wsl/drivers" .
+	done
+}
+
+@test "a directory that \`configure\` is given, and what is taken back there" {
+	stalled 'stall ld.so.cache /mnt && mount -t tmpfs tmpfs /mnt/dev || exit 99
+		sort /proc/self/mountinfo >/run/before
+		ctr-gpu configure /mnt
+		echo "status $?"
+		sort /proc/self/mountinfo | diff /run/before - && find /mnt/dev -mindepth 1
+		ps -C ctr-gpu -o stat= | grep -q D && echo "left behind"
+		# What still waits is ended by the answer, and does nothing more.
+		pkill --exact stall
+		while ps -C ctr-gpu -o stat= | grep -q D; do sleep 0.1; done
+		sort /proc/self/mountinfo | diff /run/before - && echo "all gone"'
+	expect_line "ctr-gpu: [ETIMEDOUT] gave up after 2 s while writing the loader's files in the container's /etc"
+	expect_line "    Nothing of what was done stays in the container."
+	expect_line "status 1"
+	expect_line "left behind"
+	expect_line "all gone"
+	expect_not "/mnt"
+}
+
+@test "an engine that reads to the end what a hook says" {
+	stalled 'stall lib /usr/lib/wsl && mkdir -p /run/bundle/rootfs &&
+		echo "{\"root\": {\"path\": \"rootfs\"}, \"process\": {\"env\": [\"NVIDIA_VISIBLE_DEVICES=all\"]}}" >/run/bundle/config.json || exit 99
+		unshare --mount sleep 60 &
+		state=$(printf "{\"ociVersion\": \"1.0.2\", \"id\": \"t\", \"status\": \"creating\", \"pid\": %d, \"bundle\": \"/run/bundle\"}" $!)
+		ctr-gpu-hook prestart <<<"$state" 2>&1 | cat
+		ctr-gpu-runtime create --bundle /run/bundle x 2>&1 | cat
+		nvidia-cdi-hook create-symlinks --link a::/b <<<"$state" 2>&1 | cat
+		echo "the end"'
+	expect_line "ctr-gpu-hook: [ETIMEDOUT] gave up after 2 s while looking for GPUs and drivers on this host"
+	expect_line "ctr-gpu-runtime: [ETIMEDOUT] gave up after 2 s while looking for GPUs and drivers on this host"
+	expect_line "the end"
+}
+
+@test "SIGTERM ends it at once, and takes back what was done" {
+	stalled 'stall ld.so.cache /mnt && mount -t tmpfs tmpfs /mnt/dev || exit 99
+		sort /proc/self/mountinfo >/run/before
+		echo "{\"deadline\": 600}" >/etc/ctr-gpu/config.json
+		ctr-gpu configure /mnt &
+		until grep -q " /mnt/usr" /proc/self/mounts; do sleep 0.1; done
+		kill "$!"
+		wait "$!"
+		echo "status $?"
+		sort /proc/self/mountinfo | diff /run/before - && find /mnt/dev -mindepth 1'
+	expect "ctr-gpu: [EINTR] stopped by signal 15 (Terminated)"
+	expect_line "status 1"
+	expect_not "/mnt"
+}
+
+@test "Docker: the start ends in time, and the container can be removed" {
+	require_program dockerd
+	docker_start wsl-nvidia
+	docker_image debian
+	on_docker() { nsenter --mount --target "$(dockerd_pid)" -- "$@"; }
+	on_docker bash -c 'mkdir -p /run/stalled /etc/ctr-gpu && echo "{\"deadline\": 2}" >/etc/ctr-gpu/config.json &&
+		"$0" /run/stalled lib' "$tools_directory/stall" 3>&-
+	SECONDS=0
+	run timeout 30 docker run --name stalled --gpus all --volume /run/stalled:/usr/lib/wsl debian true
+	expect "[ETIMEDOUT] gave up after 2 s while mounting /usr/lib/wsl/lib in the container"
+	run timeout 10 docker rm --force stalled
+	expect_status 0
+	[[ $SECONDS -lt 20 ]]
+	run docker run --rm debian sh -c "echo others start"
+	expect_line "others start"
+	pkill --newest --exact stall
+	docker_stop
+}
