@@ -30,6 +30,8 @@ static void write_remark(void *user, enum ctr_gpu_log_level level, const char *t
 {
 	const struct session *session = user;
 
+	if (level == CTR_GPU_LOG_PROGRESS && isatty(STDERR_FILENO))
+		(void)fprintf(stderr, "%s: %s …\n", output_name(), text);
 	if (level == CTR_GPU_LOG_WARNING && !session->mute)
 		(void)fprintf(stderr, "%s: warning: %s\n", output_name(), text);
 	if (session->debug && (session->log || session->mute || level == CTR_GPU_LOG_DEBUG))

@@ -12,17 +12,11 @@
 #include "cli/output.h"
 #include "cli/service.h"
 #include "cli/setup.h"
+#include "engine/containerd.h"
 #include "engine/toml_text.h"
 
 #define MACHINE_FILE "/etc/containerd/config.toml"
 #define SHIM "io.containerd.runc.v2"
-
-/* The CRI plugin's section, by the file's version. */
-static const char *const sections[] = {
-	[1] = "plugins/cri",
-	[2] = "plugins/io.containerd.grpc.v1.cri",
-	[3] = "plugins/io.containerd.cri.v1.runtime",
-};
 
 /* Paths in a file of one version. */
 struct layout {
@@ -99,7 +93,7 @@ static int find_layout(const struct setup *setup, const struct text *text, bool 
 		version = 2;
 	if (version < 1 || version > 3)
 		return output_complain("%s has version %s, which is not known\n    Versions 1, 2 and 3 are.", setup->path, written);
-	ret->section = sections[version];
+	ret->section = containerd_sections[version];
 	ret->version = version;
 	ret->containerd = join(ret->section, "containerd");
 	ret->runtimes = join(ret->containerd, "runtimes");
@@ -277,8 +271,8 @@ static int forget(struct text *text)
 	int r;
 
 	r = toml_text_forget(text);
-	for (size_t i = 1; i < sizeof(sections) / sizeof(sections[0]) && r == 0; i++)
-		r = forget_section(text, sections[i]);
+	for (size_t i = 1; i < CONTAINERD_VERSIONS && r == 0; i++)
+		r = forget_section(text, containerd_sections[i]);
 	return r;
 }
 

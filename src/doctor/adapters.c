@@ -9,6 +9,8 @@
 #include "base/adapter.h"
 #include "base/err.h"
 #include "doctor/doctor.h"
+#include "driverd/driverd.h"
+#include "wsl/dxcore.h"
 
 enum { LINES_MAX = 6 };
 
@@ -75,6 +77,38 @@ static void add_vendors(struct examination *examination, const struct inventory 
 	findings_advise(&examination->findings, "If the host has one: install its driver in Windows; one in TCC mode is not shared (nvidia-smi -dm 0).");
 }
 
+static void add_broken_dxcore(struct examination *examination, const char *message)
+{
+	findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM, "%.*s, and programs in containers ask it, too", (int)strcspn(message, "\n;"), message);
+	findings_advise(&examination->findings, "%s", examination->wsl ? "Run wsl --update, then wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
+									: "Copy libdxcore.so anew from C:\\Program Files\\WSL\\lib of a Windows host.");
+}
+
+/*
+ * Whether libdxcore answers: we can do without it, but what a driver's libraries load in a container is this file. The inventory may
+ * have asked it already.
+ */
+static void check_dxcore(struct examination *examination)
+{
+	const struct settings *settings = &examination->context->settings;
+	const struct strv *notes = &examination->host->inventory.notes;
+	_cleanup_free_ char *library = NULL, *program = NULL;
+	struct dxg_facts *facts = NULL;
+	struct err err = {0};
+	size_t count = 0;
+
+	for (size_t i = 0; i < notes->count; i++)
+		if (strstr(notes->items[i], "libdxcore")) {
+			add_broken_dxcore(examination, notes->items[i]);
+			return;
+		}
+	if (!examination->gpu_pv || dxcore_find(settings, &library) < 0 || !library || driverd_find(settings, &program, &err) != 0)
+		return;
+	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0)
+		add_broken_dxcore(examination, err.text);
+	dxg_facts_free(facts, count);
+}
+
 static void add_inventory(struct examination *examination)
 {
 	const struct inventory *inventory = &examination->host->inventory;
@@ -93,7 +127,9 @@ static void add_inventory(struct examination *examination)
 	if (more > 0)
 		findings_add(&examination->findings, "adapter.more", SEVERITY_OK, "and %zu more: ctr-gpu info", more);
 	for (size_t i = 0; i < inventory->notes.count; i++)
-		findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_WARNING, inventory->notes.items[i]);
+		if (!strstr(inventory->notes.items[i], "libdxcore"))
+			findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_WARNING, inventory->notes.items[i]);
+	check_dxcore(examination);
 	add_vendors(examination, inventory);
 }
 

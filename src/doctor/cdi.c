@@ -72,8 +72,12 @@ void check_cdi(struct examination *examination)
 	for (size_t i = 0; r == 0 && i < report->file_count; i++)
 		add_file(examination, &report->files[i]);
 	ctr_gpu_cdi_report_unref(report);
-	if (r != 0 || examination->findings.count > before)
+	if (r != 0 || examination->cdi_kinds.count > 0)
 		return;
-	findings_add(&examination->findings, "cdi.none", SEVERITY_NOTE, "no CDI spec for GPUs, which --device and Kubernetes would use");
-	findings_advise(&examination->findings, "sudo ctr-gpu cdi generate");
+	if (examination->findings.count == before) {
+		findings_add(&examination->findings, "cdi.none", SEVERITY_NOTE, "there is no CDI spec of GPUs");
+		findings_advise(&examination->findings, "sudo ctr-gpu cdi generate");
+	}
+	/* That one, or what is wrong with the last of those that there are. */
+	findings_close(&examination->findings, ANY_ENGINE, DOOR(CDI));
 }

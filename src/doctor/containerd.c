@@ -7,57 +7,137 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "doctor/engine.h"
+#include "doctor/doctor.h"
 #include "doctor/file.h"
 #include "doctor/package.h"
+#include "engine/containerd.h"
 #include "engine/program.h"
+#include "engine/toml_text.h"
 
-/* Whether a line that is no comment has both. */
-static bool has_line(const char *text, const char *key, const char *value)
+struct containerd {
+	struct daemon daemon;
+	struct rootfs root;
+	char *path, *version; /* of the file; of containerd, NULL: not known */
+	char *data;
+	struct text text; /* the file, whose bytes are @data */
+};
+
+static void containerd_clear(struct containerd *containerd)
 {
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		size_t length = strcspn(line, "\n"), blank = strspn(line, " \t");
-		const char *found = memmem(line, length, key, strlen(key));
+	daemon_close(&containerd->daemon);
+	rootfs_close(&containerd->root);
+	free(containerd->path);
+	free(containerd->version);
+	free(containerd->data);
+}
 
-		if (line[blank] != '#' && found && memmem(found, length - (size_t)(found - line), value, strlen(value)))
-			return true;
+/* ---- its file ---- */
+
+static void read_config(struct containerd *containerd)
+{
+	static const char k3s[] = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml";
+	const char *path = daemon_option(&containerd->daemon, "--config", "-c");
+
+	if (!path)
+		path = daemon_mentions(&containerd->daemon, "/k3s/") ? k3s : "/etc/containerd/config.toml";
+	containerd->path = strdup(path);
+	containerd->data = file_text(path);
+	containerd->text = (struct text){containerd->data, containerd->data ? strlen(containerd->data) : 0};
+}
+
+/* A string of the CRI plugin, whichever of its sections there is. Return: owned by the caller; NULL if it is not there. */
+static char *cri_string(const struct containerd *containerd, const char *below)
+{
+	char *value = NULL;
+
+	for (size_t i = 1; i < CONTAINERD_VERSIONS && !value && containerd->data; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (str_format(&path, "%s/%s", containerd_sections[i], below) < 0 || toml_text_get_string(&containerd->text, path, &value) < 0)
+			value = NULL;
+	}
+	return value;
+}
+
+static bool cri_says(const struct containerd *containerd, const char *below, const char *wanted)
+{
+	for (size_t i = 1; i < CONTAINERD_VERSIONS && containerd->data; i++) {
+		_cleanup_free_ char *path = NULL, *value = NULL;
+
+		if (str_format(&path, "%s/%s", containerd_sections[i], below) == 0 && toml_text_get(&containerd->text, path, &value) == 0)
+			return streq(value, wanted);
 	}
 	return false;
 }
 
-static char *read_config(const struct daemon *daemon)
+static bool judge_file(struct findings *findings, const struct containerd *containerd)
 {
-	static const char k3s[] = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml";
-	const char *path = daemon_option(daemon, "--config", "-c");
+	struct text_error error = {0};
 
-	if (!path)
-		path = daemon_mentions(daemon, "/k3s/") ? k3s : "/etc/containerd/config.toml";
-	return file_text(path);
+	if (!containerd->data || toml_text_check(&containerd->text, &error) == 0)
+		return true;
+	findings_add(findings, "containerd.config", SEVERITY_PROBLEM, "%s:%zu:%zu: %s", containerd->path, error.line, error.column, error.reason);
+	findings_advise(findings, "Correct that line: containerd does not start with it.");
+	findings_close(findings, "containerd", ALL_DOORS);
+	return false;
 }
 
-/* Which programs `ctr run --gpus` and others start by this name. */
-static void find_cli(const struct rootfs *root, const char *path, struct ways *ways, const char *way)
+/* ---- doors ---- */
+
+static void judge_runtime(struct findings *findings, const struct containerd *containerd)
+{
+	_cleanup_free_ char *path = cri_string(containerd, "containerd/runtimes/nvidia/options/BinaryName");
+	_cleanup_free_ char *chosen = cri_string(containerd, "containerd/default_runtime_name");
+	_cleanup_program_ struct program program = {0};
+	bool is_default = chosen && streq(chosen, "nvidia");
+
+	if (!path) {
+		findings_add(findings, is_default ? "containerd.runtime" : "containerd.no-runtime", is_default ? SEVERITY_PROBLEM : SEVERITY_NOTE,
+			     is_default ? "its default runtime is nvidia, and %s has no such runtime" : "%s has no runtime nvidia", containerd->path);
+		findings_advise(findings, "sudo ctr-gpu setup containerd");
+	} else if (!(strchr(path, '/') ? program_look(&containerd->root, path, &program) : program_find(&containerd->root, PROGRAM_PATH, path, &program))) {
+		findings_add(findings, "containerd.runtime", SEVERITY_PROBLEM, "the program of its runtime nvidia, %s, is not there", path);
+		findings_advise(findings, "sudo ctr-gpu setup --replace containerd");
+	} else {
+		return;
+	}
+	findings_close(findings, "containerd", is_default ? DOOR(RUNTIME) | DOOR(CDI) : DOOR(RUNTIME));
+}
+
+/* Version 2 has CDI on unless it is turned off, 1.7 off unless it is turned on, and before there is none. */
+static void judge_cdi(struct findings *findings, const struct containerd *containerd)
+{
+	long version = version_number(containerd->version);
+
+	if (version > 0 && version < VERSION(1, 7)) {
+		findings_add(findings, "containerd.no-cdi", SEVERITY_NOTE, "containerd %s has no CDI; 1.7 and later have it", containerd->version);
+	} else if (cri_says(containerd, "enable_cdi", "true") || (version >= VERSION(2, 0) && !cri_says(containerd, "enable_cdi", "false"))) {
+		return;
+	} else {
+		findings_add(findings, "containerd.cdi-off", SEVERITY_NOTE, "enable_cdi is off in %s", containerd->path);
+		findings_advise(findings, "sudo ctr-gpu setup containerd");
+	}
+	findings_close(findings, "containerd", DOOR(CDI));
+}
+
+/* The program that `ctr run --gpus` and others start by this name. */
+static void judge_cli(struct findings *findings, const char *engine, const struct rootfs *root, const char *path)
 {
 	_cleanup_program_ struct program program = {0};
+	_cleanup_free_ char *id = NULL;
 
-	if (program_find(root, path ? path : PROGRAM_PATH, "nvidia-container-cli", &program))
-		ways_add(ways, "%s (%s)", way, program.ours ? "ctr-gpu's nvidia-container-cli" : "another toolkit's");
-}
-
-static void add_kubernetes(const char *config, struct ways *ways)
-{
-	if (config && (has_line(config, "BinaryName", "nvidia-container-runtime") || has_line(config, "BinaryName", "ctr-gpu-runtime")))
-		ways_add(ways, "runtime class nvidia");
-}
-
-/* Version 2 has CDI on unless it is turned off, 1.7 off unless it is turned on. */
-static bool has_cdi(const char *config, const char *version)
-{
-	if (config && has_line(config, "enable_cdi", "true"))
-		return true;
-	return version_number(version) >= VERSION(2, 0) && !(config && has_line(config, "enable_cdi", "false"));
+	if (str_format(&id, "%s.%s", engine, "no-cli") < 0) {
+		findings->incomplete = true;
+	} else if (!program_find(root, path ? path : PROGRAM_PATH, "nvidia-container-cli", &program)) {
+		findings_add(findings, id, SEVERITY_NOTE, "there is no nvidia-container-cli");
+		findings_advise(findings, "Install ctr-gpu-nvidia-compat, which has the name nvidia-container-cli.");
+		findings_close(findings, engine, DOOR(CLI));
+	} else if (!program.ours && str_format(&id, "%s.other-toolkit", engine) == 0) {
+		findings_add(findings, id, SEVERITY_NOTE, "%s is another toolkit's", program.path);
+	}
 }
 
 /* Docker starts one for itself alone. */
@@ -71,49 +151,50 @@ static bool is_docker_s_only(void)
 	return program_is_here("dockerd") && !file_exists("/etc/containerd/config.toml");
 }
 
-void engine_containerd(struct examination *examination, struct engines *engines)
+void engine_containerd(struct examination *examination)
 {
 	static const char *const packages[] = {"containerd.io", "containerd", NULL};
-	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
-	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
-	_cleanup_free_ char *version = NULL, *config = NULL;
-	struct ways ways = {0};
-	char name[64];
+	__attribute__((cleanup(containerd_clear))) struct containerd containerd = {.daemon = DAEMON_NONE, .root = ROOTFS_CLOSED};
+	struct engine *engine;
 
-	if (engine_find_daemon("containerd", daemon_stands_alone, &daemon, &root) < 0 || (daemon.pid == 0 && !program_is_here("containerd")))
+	if (engine_find_daemon("containerd", daemon_stands_alone, &containerd.daemon, &containerd.root) < 0 ||
+	    (containerd.daemon.pid == 0 && !program_is_here("containerd")))
 		return;
-	if (daemon.pid == 0 && is_docker_s_only())
+	if (containerd.daemon.pid == 0 && is_docker_s_only())
 		return;
-	version = package_version(packages);
-	config = read_config(&daemon);
-	add_kubernetes(config, &ways);
-	if (has_cdi(config, version))
-		ways_add_cdi(&ways, examination, "CDI");
-	find_cli(&root, daemon_variable(&daemon, "PATH"), &ways, "ctr run --gpus");
-	(void)snprintf(name, sizeof(name), "containerd%s%.24s%s", version ? " " : "", version ? version : "", daemon.pid > 0 ? ", running" : "");
-	engine_conclude(examination, engines, "containerd", name, &ways, "sudo ctr-gpu setup containerd");
+	containerd.version = package_version(packages);
+	read_config(&containerd);
+	engine = engines_add(&examination->engines, "containerd", "containerd", "%s%.24s%s", containerd.version ? " " : "",
+			     containerd.version ? containerd.version : "", containerd.daemon.pid > 0 ? ", running" : "");
+	engine_has(engine, DOOR_RUNTIME, "runtime class nvidia");
+	engine_has_cdi(engine, examination, "CDI");
+	engine_has(engine, DOOR_CLI, "ctr run --gpus 0");
+	judge_cli(&examination->findings, "containerd", &containerd.root, daemon_variable(&containerd.daemon, "PATH"));
+	if (!judge_file(&examination->findings, &containerd))
+		return;
+	judge_runtime(&examination->findings, &containerd);
+	judge_cdi(&examination->findings, &containerd);
 }
 
 /* Those that start nvidia-container-cli themselves have no daemon, and our view of the files. */
-static void conclude_cli(struct examination *examination, struct engines *engines, const char *id, const char *name, const char *way)
+static void engine_by_cli(struct examination *examination, const char *id, const char *label, const char *use)
 {
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
-	struct ways ways = {0};
 
 	if (rootfs_open(AT_FDCWD, "/", &root) < 0)
 		return;
-	find_cli(&root, NULL, &ways, way);
-	engine_conclude(examination, engines, id, name, &ways, "Install ctr-gpu-nvidia-compat, which has the name nvidia-container-cli.");
+	engine_has(engines_add(&examination->engines, id, label, "%s", ""), DOOR_CLI, "%s", use);
+	judge_cli(&examination->findings, id, &root, NULL);
 }
 
-void engine_lxc(struct examination *examination, struct engines *engines)
+void engine_lxc(struct examination *examination)
 {
 	if (program_is_here("lxc-start") || program_is_here("incusd") || program_is_here("lxd"))
-		conclude_cli(examination, engines, "lxc", "LXC", "lxc.hook.mount = /usr/share/lxc/hooks/nvidia");
+		engine_by_cli(examination, "lxc", "LXC", "lxc.hook.mount = /usr/share/lxc/hooks/nvidia");
 }
 
-void engine_apptainer(struct examination *examination, struct engines *engines)
+void engine_apptainer(struct examination *examination)
 {
 	if (program_is_here("apptainer") || program_is_here("singularity"))
-		conclude_cli(examination, engines, "apptainer", "Apptainer", "--nvccli");
+		engine_by_cli(examination, "apptainer", "Apptainer", "--nvccli");
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "doctor/engine.h"
 #include "doctor/finding.h"
 #include "lib/ctr-gpu.h"
 #include "lib/host.h"
@@ -18,6 +19,7 @@ struct examination {
 	const char *config;        /* NULL: the usual file */
 	const char *rootfs;        /* of an image to look at; NULL: none */
 	struct findings findings;
+	struct engines engines;
 
 	bool gpu_pv, native;       /* which devices are here */
 	bool wsl;                  /* and not another guest with GPU-PV; for advice only */

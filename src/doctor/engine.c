@@ -2,34 +2,131 @@
 
 #include "doctor/engine.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-void ways_add(struct ways *ways, const char *format, ...)
+#include "base/report.h"
+#include "doctor/doctor.h"
+
+static void engine_clear(struct engine *engine)
 {
-	size_t length = strlen(ways->text);
+	free(engine->id);
+	free(engine->label);
+	free(engine->state);
+	for (size_t i = 0; i < DOORS; i++)
+		free(engine->doors[i]);
+}
+
+void engines_clear(struct engines *engines)
+{
+	for (size_t i = 0; i < engines->count; i++)
+		engine_clear(&engines->items[i]);
+	free(engines->items);
+	*engines = (struct engines){0};
+}
+
+/* Takes @engine over. Return: where it is now. */
+static struct engine *engines_take(struct engines *engines, struct engine *engine)
+{
+	static struct engine none;
+	struct engine *items = NULL;
+
+	if (engine->id && engine->label && engine->state)
+		items = array_grow(engines->items, engines->count, sizeof(*items));
+	if (!items) {
+		engine_clear(engine);
+		engines->incomplete = true;
+		engine_clear(&none);
+		none = (struct engine){0};
+		return &none;
+	}
+	engines->items = items;
+	items[engines->count] = *engine;
+	return &items[engines->count++];
+}
+
+struct engine *engines_add(struct engines *engines, const char *id, const char *label, const char *state_format, ...)
+{
+	struct engine engine = {.id = strdup(id), .label = strdup(label)};
 	va_list arguments;
 
-	if (ways->count++ > 0 && length < sizeof(ways->text)) {
-		(void)snprintf(ways->text + length, sizeof(ways->text) - length, ", ");
-		length = strlen(ways->text);
-	}
+	va_start(arguments, state_format);
+	if (vasprintf(&engine.state, state_format, arguments) < 0)
+		engine.state = NULL;
+	va_end(arguments);
+	return engines_take(engines, &engine);
+}
+
+void engine_has(struct engine *engine, enum door door, const char *format, ...)
+{
+	va_list arguments;
+
+	free(engine->doors[door]);
 	va_start(arguments, format);
-	(void)vsnprintf(ways->text + length, sizeof(ways->text) - length, format, arguments);
+	if (vasprintf(&engine->doors[door], format, arguments) < 0)
+		engine->doors[door] = NULL;
 	va_end(arguments);
 }
 
-void ways_add_cdi(struct ways *ways, const struct examination *examination, const char *option)
+void engine_has_cdi(struct engine *engine, const struct examination *examination, const char *option)
 {
 	static const char preferred[] = "nvidia.com/gpu";
 	const struct strv *kinds = &examination->cdi_kinds;
 
-	/* Where there are several, the kind that most images are made for. */
-	if (kinds->count > 0)
-		ways_add(ways, "%s %s=all", option, strv_contains(kinds, preferred) ? preferred : kinds->items[0]);
+	engine_has(engine, DOOR_CDI, "%s %s=all", option,
+		   kinds->count == 0 || strv_contains(kinds, preferred) ? preferred : kinds->items[0]);
 }
+
+/* ---- JSON, from one process to another ---- */
+
+json_t *engines_to_json(const struct engines *engines)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < engines->count; i++) {
+		const struct engine *engine = &engines->items[i];
+		json_t *doors = json_array();
+
+		for (size_t j = 0; j < DOORS; j++)
+			(void)json_array_append_new(doors, report_string(engine->doors[j]));
+		if (json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:o}", "id", engine->id, "label", engine->label, "state",
+							   engine->state, "doors", doors)) < 0)
+			return json_decref(array), NULL;
+	}
+	return array;
+}
+
+static char *copy(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? strdup(text) : NULL;
+}
+
+int engines_from_json(const json_t *array, struct engines *engines)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach((json_t *)array, i, item) {
+		struct engine engine = {.id = copy(item, "id"), .label = copy(item, "label"), .state = copy(item, "state")};
+		const json_t *doors = json_object_get(item, "doors");
+
+		for (size_t j = 0; j < DOORS; j++) {
+			const char *door = json_string_value(json_array_get(doors, j));
+
+			engine.doors[j] = door ? strdup(door) : NULL;
+		}
+		(void)engines_take(engines, &engine);
+	}
+	return engines->incomplete ? -ENOMEM : 0;
+}
+
+/* ---- which there are ---- */
 
 int engine_find_daemon(const char *name, bool (*wanted)(const struct daemon *daemon), struct daemon *ret_daemon, struct rootfs *ret_root)
 {
@@ -38,46 +135,16 @@ int engine_find_daemon(const char *name, bool (*wanted)(const struct daemon *dae
 	return daemon_open_root(ret_daemon, ret_root);
 }
 
-void engine_conclude(struct examination *examination, struct engines *engines, const char *id, const char *name, const struct ways *ways,
-		     const char *remedy)
-{
-	_cleanup_free_ char *full = NULL;
-
-	engines->found++;
-	if (str_format(&full, "%s.%s", id, ways->count > 0 ? "ready" : "not-set-up") < 0) {
-		examination->findings.incomplete = true;
-		return;
-	}
-	if (ways->count > 0) {
-		engines->ready++;
-		findings_add(&examination->findings, full, SEVERITY_OK, "%s: %s", name, ways->text);
-	} else {
-		findings_add(&examination->findings, full, SEVERITY_NOTE, "%s: not set up for GPUs", name);
-		findings_advise(&examination->findings, "%s", remedy);
-	}
-}
-
-/* The first engine that could be used is the one that is advised on. */
-static void add_none(struct findings *findings, const struct engines *engines)
-{
-	const char *remedy = NULL;
-
-	for (size_t i = 0; i < findings->count && !remedy; i++)
-		if (strstr(findings->items[i].id, ".not-set-up"))
-			remedy = findings->items[i].remedy;
-	findings_add(findings, "engines.none", SEVERITY_PROBLEM, "%s", engines->found > 0 ? "no engine here is set up for GPUs" : "no container engine is installed");
-	findings_advise(findings, "%s", remedy ? remedy : "Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
-}
-
 void check_engines(struct examination *examination)
 {
-	static void (*const checks[])(struct examination *, struct engines *) = {
-		engine_docker, engine_podman, engine_containerd, engine_crio, engine_lxc, engine_apptainer,
+	static void (*const checks[])(struct examination *) = {
+		engine_docker_desktop, engine_docker, engine_podman, engine_containerd, engine_crio, engine_lxc, engine_apptainer,
 	};
-	struct engines engines = {0};
 
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++)
-		checks[i](examination, &engines);
-	if (engines.ready == 0)
-		add_none(&examination->findings, &engines);
+		checks[i](examination);
+	if (examination->engines.count > 0)
+		return;
+	findings_add(&examination->findings, "engines.none", SEVERITY_PROBLEM, "no container engine is installed");
+	findings_advise(&examination->findings, "Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
 }

@@ -1,35 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Container engines, and the ways by which each can give a container a GPU. */
+/* Container engines, and the doors by which each can give a container a GPU: facts. Findings close doors; see verdict.h. */
 
-#include "doctor/doctor.h"
+#include <jansson.h>
+
+#include "base/str.h"
+#include "doctor/finding.h"
 #include "engine/daemon_root.h"
 
-/* Ways there are, as a user types them: "--gpus", "--device nvidia.com/gpu=all". */
-struct ways {
-	char text[160];
-	size_t count;
+struct examination;
+
+struct engine {
+	char *id;           /* "docker" */
+	char *label;        /* "Docker" */
+	char *state;        /* " 28.1.1, running" */
+	char *doors[DOORS]; /* as a user types them, "--gpus all"; NULL: the engine has no such door */
 };
 
-void ways_add(struct ways *ways, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* What a check of an engine leaves behind. */
 struct engines {
-	size_t found, ready;
+	struct engine *items;
+	size_t count;
+	bool incomplete;
 };
 
-/**
- * engine_conclude() - one line for an engine: how it can be used, or how to set it up
- * @id:     "docker", the subject
- * @name:   "Docker 28.1.1, running"
- * @remedy: how to set it up
- */
-void engine_conclude(struct examination *examination, struct engines *engines, const char *id, const char *name, const struct ways *ways,
-		     const char *remedy);
+void engines_clear(struct engines *engines);
 
-/** Adds "--device KIND=all" for a kind of device that CDI specs describe. */
-void ways_add_cdi(struct ways *ways, const struct examination *examination, const char *option);
+/** Appends an engine without doors. Return: it, until the next call; what fails shows in engines->incomplete. */
+struct engine *engines_add(struct engines *engines, const char *id, const char *label, const char *state_format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/** Says that an engine has a door. */
+void engine_has(struct engine *engine, enum door door, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** The door by CDI, with the kind of device that CDI specs describe; where there are several, the one that most images are made for. */
+void engine_has_cdi(struct engine *engine, const struct examination *examination, const char *option);
+
+/** Return: a new array; NULL if there is no memory. */
+json_t *engines_to_json(const struct engines *engines);
+/** Appends what engines_to_json() made. Return: 0; -EINVAL; -ENOMEM. */
+int engines_from_json(const json_t *array, struct engines *engines);
 
 /**
  * engine_find_daemon() - that of root, or else of whoever asks; others' count not at all
@@ -41,18 +51,19 @@ void ways_add_cdi(struct ways *ways, const struct examination *examination, cons
 int engine_find_daemon(const char *name, bool (*wanted)(const struct daemon *daemon), struct daemon *ret_daemon, struct rootfs *ret_root);
 
 /* Each says nothing if its engine is not here. */
-void engine_docker(struct examination *examination, struct engines *engines);
-void engine_podman(struct examination *examination, struct engines *engines);
-void engine_containerd(struct examination *examination, struct engines *engines);
-void engine_crio(struct examination *examination, struct engines *engines);
-void engine_lxc(struct examination *examination, struct engines *engines);
-void engine_apptainer(struct examination *examination, struct engines *engines);
+void engine_docker(struct examination *examination);
+void engine_docker_desktop(struct examination *examination);
+void engine_podman(struct examination *examination);
+void engine_containerd(struct examination *examination);
+void engine_crio(struct examination *examination);
+void engine_lxc(struct examination *examination);
+void engine_apptainer(struct examination *examination);
 
 /* ---- hooks.d, which Podman and CRI-O share ---- */
 
-struct hooks {
-	bool ours, theirs; /* active ones, by whose program they run */
-};
-
-/** Looks at the JSON files of a directory, later ones in the place of earlier ones of the same name; says what is wrong with them. */
-void hooks_look(struct examination *examination, const struct strv *directories, struct hooks *ret);
+/**
+ * hooks_look() - look at the JSON files of directories, later ones in the place of earlier ones of the same name
+ *
+ * Says what is wrong with them, and what that closes.
+ */
+void hooks_look(struct examination *examination, const char *engine, const struct strv *directories);

@@ -15,6 +15,15 @@ static const char *const names[SEVERITIES] = {
 	[SEVERITY_OK] = "ok", [SEVERITY_NOTE] = "note", [SEVERITY_WARNING] = "warning", [SEVERITY_PROBLEM] = "problem",
 };
 
+static const char *const door_names[DOORS] = {
+	[DOOR_GPUS] = "gpus", [DOOR_HOOK] = "hook", [DOOR_RUNTIME] = "runtime", [DOOR_CDI] = "cdi", [DOOR_CLI] = "cli",
+};
+
+const char *door_name(enum door door)
+{
+	return door_names[door];
+}
+
 const char *severity_name(enum severity severity)
 {
 	return names[severity];
@@ -25,6 +34,7 @@ static void finding_clear(struct finding *finding)
 	free(finding->id);
 	free(finding->text);
 	free(finding->remedy);
+	free(finding->engine);
 }
 
 void findings_clear(struct findings *findings)
@@ -90,6 +100,18 @@ void findings_add_message(struct findings *findings, const char *id, enum severi
 		*end = ' ';
 }
 
+void findings_close(struct findings *findings, const char *engine, unsigned doors)
+{
+	struct finding *last = findings->count > 0 ? &findings->items[findings->count - 1] : NULL;
+
+	if (!last)
+		return;
+	free(last->engine);
+	last->engine = strdup(engine);
+	last->doors = doors;
+	findings->incomplete |= !last->engine;
+}
+
 const struct finding *findings_worst(const struct findings *findings)
 {
 	const struct finding *worst = NULL;
@@ -100,7 +122,38 @@ const struct finding *findings_worst(const struct findings *findings)
 	return worst;
 }
 
+const struct finding *findings_block(const struct findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->items[i].severity == SEVERITY_PROBLEM && !findings->items[i].engine)
+			return &findings->items[i];
+	return NULL;
+}
+
 /* ---- JSON ---- */
+
+static json_t *doors_to_json(unsigned doors)
+{
+	json_t *array = json_array();
+
+	for (enum door door = 0; door < DOORS; door++)
+		if (doors & (1U << door))
+			(void)json_array_append_new(array, json_string(door_names[door]));
+	return array;
+}
+
+static unsigned doors_from_json(const json_t *array)
+{
+	unsigned doors = 0;
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach((json_t *)array, i, name)
+		for (enum door door = 0; door < DOORS; door++)
+			if (json_is_string(name) && streq(json_string_value(name), door_names[door]))
+				doors |= 1U << door;
+	return doors;
+}
 
 json_t *findings_to_json(const struct findings *findings)
 {
@@ -109,9 +162,10 @@ json_t *findings_to_json(const struct findings *findings)
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
 
-		if (json_array_append_new(array, json_pack("{s:s, s:s, s:o, s:o}", "id", finding->id, "severity", names[finding->severity],
-							   "text", report_string(finding->text), "remedy",
-							   report_string(finding->remedy))) < 0)
+		if (json_array_append_new(array, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "id", finding->id, "severity",
+							   names[finding->severity], "text", report_string(finding->text), "remedy",
+							   report_string(finding->remedy), "engine", report_string(finding->engine),
+							   "closes", doors_to_json(finding->doors))) < 0)
 			return json_decref(array), NULL;
 	}
 	return array;
@@ -149,6 +203,8 @@ int findings_from_json(const json_t *array, struct findings *findings)
 		if (!finding.text)
 			finding.text = strdup("(what was found cannot be written: it is not UTF-8)");
 		finding.remedy = copy(json_object_get(item, "remedy"));
+		finding.engine = copy(json_object_get(item, "engine"));
+		finding.doors = doors_from_json(json_object_get(item, "closes"));
 		take(findings, &finding);
 	}
 	return findings->incomplete ? -ENOMEM : 0;

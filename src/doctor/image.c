@@ -6,11 +6,13 @@
  */
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/rootfs.h"
@@ -59,6 +61,61 @@ static void check_loader(struct findings *findings, const struct rootfs *root)
 	} else if (!has(root, "/etc/ld.so.cache")) {
 		findings_add(findings, "image.no-cache", SEVERITY_NOTE, "it has no /etc/ld.so.cache: ctr-gpu makes one with the driver's libraries in it");
 	}
+}
+
+/* ---- the architecture ---- */
+
+/* That of the first ELF file of some that most images have; EM_NONE if there is none. */
+static unsigned find_machine(const struct rootfs *root)
+{
+	static const char *const paths[] = {
+		"/bin/sh", "/usr/bin/env", "/bin/busybox", "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-linux-armhf.so.3", "/lib/ld-linux.so.2",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_close_ int fd = rootfs_open_path(root, paths[i], O_RDONLY | O_NONBLOCK | O_NOCTTY);
+		Elf64_Ehdr header;
+
+		/* Up to e_machine both classes are alike. */
+		if (fd >= 0 && read(fd, &header, sizeof(header)) >= (ssize_t)sizeof(Elf32_Ehdr) && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0)
+			return header.e_machine;
+	}
+	return EM_NONE;
+}
+
+static const char *machine_name(unsigned machine)
+{
+	switch (machine) {
+	case EM_X86_64:
+		return "x86-64";
+	case EM_386:
+		return "32-bit x86";
+	case EM_AARCH64:
+		return "64-bit ARM";
+	case EM_ARM:
+		return "32-bit ARM";
+	default:
+		return "another architecture";
+	}
+}
+
+/* Emulated or not, its programs cannot load the host's driver. */
+static void check_architecture(struct findings *findings, const struct rootfs *root)
+{
+#if defined(__x86_64__)
+	const unsigned ours = EM_X86_64;
+#elif defined(__aarch64__)
+	const unsigned ours = EM_AARCH64;
+#else
+	const unsigned ours = EM_NONE;
+#endif
+	unsigned machine = find_machine(root);
+
+	if (machine == EM_NONE || machine == ours)
+		return;
+	findings_add(findings, "image.architecture", SEVERITY_PROBLEM, "the image is for %s, and the driver's libraries are for %s", machine_name(machine),
+		     machine_name(ours));
+	findings_advise(findings, "Use the image for this machine: docker pull --platform linux/%s", ours == EM_X86_64 ? "amd64" : "arm64");
 }
 
 /* ---- libraries of a driver ---- */
@@ -176,6 +233,7 @@ void check_image(struct examination *examination)
 		findings_advise(findings, "Give the root directory of an unpacked image or a mounted container.");
 		return;
 	}
+	check_architecture(findings, &root);
 	check_loader(findings, &root);
 	check_baked(findings, &root);
 	check_compat(findings, &root);

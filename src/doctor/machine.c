@@ -28,7 +28,7 @@ static bool wsl_conf_disables(void)
 	if (!text || strv_split(text, "\n", &lines) < 0)
 		return false;
 	for (size_t i = 0; i < lines.count; i++) {
-		const char *line = lines.items[i], *value = strchr(line, '=');
+		const char *line = lines.items[i] + strspn(lines.items[i], " \t"), *value = strchr(line, '=');
 
 		if (line[0] == '[')
 			gpu = strncasecmp(line, "[gpu]", strlen("[gpu]")) == 0;
@@ -101,6 +101,16 @@ static void add_kind(const struct examination *examination, struct findings *fin
 		findings_add(findings, "host.native", SEVERITY_OK, "NVIDIA's driver on this machine, Linux %s", name.release);
 }
 
+/* WSL keeps the device then, and shares no driver: what is said of stores and libraries is only what follows. */
+static void add_disabled(struct findings *findings)
+{
+	bool gone = !file_exists(WSL_LIB);
+
+	findings_add(findings, "host.turned-off", gone ? SEVERITY_PROBLEM : SEVERITY_WARNING, "/etc/wsl.conf turns the GPU off%s",
+		     gone ? ", so there is no " WSL_LIB : ", from the next start on");
+	findings_advise(findings, "Set enabled=true under [gpu] in /etc/wsl.conf, then run wsl --shutdown in Windows.");
+}
+
 /* Which program made the container that this is; NULL if it is none. To systemd, WSL is one. */
 static const char *container_manager(char *buffer, size_t size)
 {
@@ -128,12 +138,18 @@ static void add_container(struct findings *findings)
 
 void check_machine(struct examination *examination)
 {
+	bool disabled;
+
 	examination->gpu_pv = file_is_device(DXG_DEVICE);
 	examination->native = file_is_device("/dev/nvidiactl") || file_exists(NVIDIA_PROC "/version");
-	examination->wsl = wsl_kind() != WSL_NONE;
+	/* Without the mounts of its driver, a kernel of the user's own does not tell. */
+	disabled = examination->gpu_pv && wsl_conf_disables();
+	examination->wsl = disabled || wsl_kind() != WSL_NONE;
 	if (examination->gpu_pv || examination->native)
 		add_kind(examination, &examination->findings);
 	else
 		add_without(&examination->findings);
+	if (disabled)
+		add_disabled(&examination->findings);
 	add_container(&examination->findings);
 }

@@ -20,12 +20,14 @@
 #include "base/json.h"
 #include "base/report.h"
 #include "doctor/doctor.h"
+#include "doctor/screen.h"
+#include "doctor/verdict.h"
 
 enum {
 	REPORT_MAX = 1024 * 1024,
 	DRIVER_QUESTIONS = 3, /* that may each take as long as a driver library is given */
 	FILES_MS = 8000,      /* for everything that only reads files */
-	LINE_FIRST = 256,
+	LONG_MS = 1000,       /* after which a user wants to know what takes so long */
 };
 
 static const struct {
@@ -48,6 +50,7 @@ static const struct {
 
 struct ctr_gpu_doctor {
 	struct findings findings;
+	struct engines engines;
 };
 
 /* ---- the child ---- */
@@ -55,20 +58,24 @@ struct ctr_gpu_doctor {
 static void examination_clear(struct examination *examination)
 {
 	findings_clear(&examination->findings);
+	engines_clear(&examination->engines);
 	strv_clear(&examination->cdi_kinds);
 	examination->host = ctr_gpu_host_unref(examination->host);
 }
 
 /* One line: what is looked at next, and what was found before. Return: 0 or negative errno. */
-static int tell(int fd, struct findings *findings, const char *subject)
+static int tell(int fd, struct examination *examination, const char *subject)
 {
-	_cleanup_json_ json_t *json = json_pack("{s:s, s:o}", "next", subject, "findings", findings_to_json(findings));
+	struct findings *findings = &examination->findings;
+	_cleanup_json_ json_t *json = json_pack("{s:s, s:o, s:o}", "next", subject, "findings", findings_to_json(findings), "engines",
+						engines_to_json(&examination->engines));
 	_cleanup_free_ char *line = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	struct span parts[2];
 
-	if (!line || findings->incomplete)
+	if (!line || findings->incomplete || examination->engines.incomplete)
 		return -ENOMEM;
 	findings_clear(findings);
+	engines_clear(&examination->engines);
 	parts[0] = span_text(line);
 	parts[1] = span_text("\n");
 	return fd_write_parts(fd, parts, ARRAY_SIZE(parts));
@@ -79,11 +86,11 @@ static int run_checks(struct examination *examination, int fd)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(checks) && r == 0; i++) {
-		r = tell(fd, &examination->findings, checks[i].subject);
+		r = tell(fd, examination, checks[i].subject);
 		if (r == 0)
 			checks[i].run(examination);
 	}
-	return r == 0 ? tell(fd, &examination->findings, "") : r;
+	return r == 0 ? tell(fd, examination, "") : r;
 }
 
 static _Noreturn void child(struct examination *examination, int fd)
@@ -122,62 +129,98 @@ static int wait_until(int fd, long long end_ms)
 	return r < 0 ? -errno : r;
 }
 
-/* Everything up to the end of the child or of its time. */
-static int collect(int fd, long long end_ms, char **ret)
-{
-	_cleanup_free_ char *text = malloc(REPORT_MAX + 1);
-	size_t size = 0;
-	ssize_t length;
+/* What the child said so far, and what it is looking at. */
+struct report {
+	struct ctr_gpu_doctor *doctor;
+	const struct log *log;
+	char *text, *subject;
+	size_t size, taken; /* bytes; those of whole lines, which have been read */
+};
 
-	if (!text)
-		return -ENOMEM;
-	while (size < REPORT_MAX && wait_until(fd, end_ms) > 0) {
-		length = read(fd, text + size, REPORT_MAX - size);
-		if (length < 0 && errno == EINTR)
-			continue;
-		if (length <= 0)
-			break;
-		size += (size_t)length;
-	}
-	text[size] = '\0';
-	*ret = steal_ptr(text);
-	return 0;
+static void report_clear(struct report *report)
+{
+	free(report->text);
+	free(report->subject);
 }
 
-static int take_line(const char *line, size_t length, struct findings *findings, char **subject)
+static int take_line(struct report *report, const char *line, size_t length)
 {
 	_cleanup_json_ json_t *json = NULL;
 	const char *next;
 	int r;
 
 	r = json_parse(line, length, &json, NULL);
-	if (r < 0)
-		return r;
-	r = findings_from_json(json_object_get(json, "findings"), findings);
+	if (r == 0)
+		r = findings_from_json(json_object_get(json, "findings"), &report->doctor->findings);
+	if (r == 0)
+		r = engines_from_json(json_object_get(json, "engines"), &report->doctor->engines);
 	next = json_string_value(json_object_get(json, "next"));
 	if (r < 0 || !next)
 		return r < 0 ? r : -EINVAL;
-	free(*subject);
-	*subject = strdup(next);
-	return *subject ? 0 : -ENOMEM;
+	free(report->subject);
+	report->subject = strdup(next);
+	return report->subject ? 0 : -ENOMEM;
 }
 
-/* A line without its end was cut off and counts for nothing. */
-static int take_report(const char *text, struct findings *findings)
+/* A line without its end was cut off, or is on its way, and counts for nothing. */
+static int take_lines(struct report *report)
 {
-	_cleanup_free_ char *subject = NULL;
-	const char *newline;
+	const char *start, *newline;
 	int r = 0;
 
-	for (; (newline = strchr(text, '\n')) && r == 0; text = newline + 1)
-		r = take_line(text, (size_t)(newline - text), findings, &subject);
-	if (r < 0)
-		return r;
-	if (!subject || subject[0]) {
-		findings_add(findings, "doctor.stuck", SEVERITY_PROBLEM, "looking at %s did not come to an end", subject ? subject : "anything");
-		findings_advise(findings, "Restart the machine (WSL: wsl --shutdown in Windows); dmesg may tell what hangs.");
+	while (r == 0 && (newline = memchr(start = report->text + report->taken, '\n', report->size - report->taken))) {
+		r = take_line(report, start, (size_t)(newline - start));
+		report->taken = (size_t)(newline - report->text) + 1;
 	}
-	return findings->incomplete ? -ENOMEM : 0;
+	return r;
+}
+
+/* Return: 1 if there may be more; 0 at the end or when time is up; negative errno. */
+static int read_more(struct report *report, int fd, long long end_ms)
+{
+	long long soon_ms = now_ms() + LONG_MS;
+	ssize_t length;
+	int ready;
+
+	if (report->size == REPORT_MAX)
+		return 0;
+	ready = wait_until(fd, soon_ms < end_ms ? soon_ms : end_ms);
+	if (ready == 0 && soon_ms < end_ms) {
+		log_progress(report->log, "still looking at %s", report->subject ? report->subject : "this machine");
+		ready = wait_until(fd, end_ms);
+	}
+	if (ready <= 0)
+		return ready;
+	length = read(fd, report->text + report->size, REPORT_MAX - report->size);
+	if (length < 0)
+		return errno == EINTR ? 1 : -errno;
+	report->size += (size_t)length;
+	return length > 0;
+}
+
+/* Everything up to the end of the child or of its time. */
+static int collect(struct report *report, int fd, long long end_ms)
+{
+	int r, more;
+
+	report->text = malloc(REPORT_MAX);
+	if (!report->text)
+		return -ENOMEM;
+	do {
+		more = read_more(report, fd, end_ms);
+		r = more < 0 ? more : take_lines(report);
+	} while (r == 0 && more > 0);
+	return r;
+}
+
+static void add_stuck(struct report *report)
+{
+	struct findings *findings = &report->doctor->findings;
+
+	if (report->subject && !report->subject[0])
+		return;
+	findings_add(findings, "doctor.stuck", SEVERITY_PROBLEM, "looking at %s did not come to an end", report->subject ? report->subject : "anything");
+	findings_advise(findings, "Restart the machine (WSL: wsl --shutdown in Windows); dmesg may tell what hangs.");
 }
 
 static void end_child(pid_t pid)
@@ -194,11 +237,11 @@ static void end_child(pid_t pid)
 	}
 }
 
-static int examine(struct examination *examination, struct findings *ret)
+static int examine(struct examination *examination, struct ctr_gpu_doctor *ret)
 {
+	_cleanup_(report_clear) struct report report = {.doctor = ret, .log = &examination->context->settings.log};
 	long long patience = (long long)examination->context->settings.driver_timeout_ms * DRIVER_QUESTIONS + FILES_MS;
 	_cleanup_close_ int ours = -1, theirs = -1;
-	_cleanup_free_ char *text = NULL;
 	int pair[2], r;
 	pid_t pid;
 
@@ -212,9 +255,12 @@ static int examine(struct examination *examination, struct findings *ret)
 	if (pid == 0)
 		child(examination, theirs);
 	(void)close(steal_fd(&theirs));
-	r = collect(ours, now_ms() + patience, &text);
+	r = collect(&report, ours, now_ms() + patience);
 	end_child(pid);
-	return r == 0 ? take_report(text, ret) : r;
+	if (r < 0)
+		return r;
+	add_stuck(&report);
+	return ret->findings.incomplete ? -ENOMEM : 0;
 }
 
 /* ---- the object ---- */
@@ -230,7 +276,7 @@ int ctr_gpu_doctor_new(struct ctr_gpu_context *context, const char *config, cons
 	doctor = calloc(1, sizeof(*doctor));
 	if (!doctor)
 		return -ENOMEM;
-	r = examine(&examination, &doctor->findings);
+	r = examine(&examination, doctor);
 	if (r < 0) {
 		ctr_gpu_doctor_unref(doctor);
 		return err_set(&context->err, r, "cannot look at this host: %m");
@@ -244,83 +290,29 @@ struct ctr_gpu_doctor *ctr_gpu_doctor_unref(struct ctr_gpu_doctor *doctor)
 	if (!doctor)
 		return NULL;
 	findings_clear(&doctor->findings);
+	engines_clear(&doctor->engines);
 	free(doctor);
 	return NULL;
 }
 
 bool ctr_gpu_doctor_would_work(const struct ctr_gpu_doctor *doctor)
 {
-	const struct finding *worst = findings_worst(&doctor->findings);
-
-	return worst && worst->severity < SEVERITY_PROBLEM;
+	return verdict_any(&doctor->findings, &doctor->engines);
 }
 
 /* ---- writing ---- */
 
-enum { COLUMNS = 100, INDENT = 20 };
-
-/* Text from @column on, in lines that are no longer than a screen, the further ones indented. */
-static void write_wrapped(const char *text, size_t column, FILE *file)
-{
-	while (*text) {
-		size_t length = strcspn(text, " "), blanks = strspn(text + length, " ");
-		_cleanup_free_ char *word = strndup(text, length);
-
-		report_write_text(word ? word : "", file);
-		column += length + blanks;
-		text += length + blanks;
-		if (blanks == 0 || !*text)
-			continue;
-		if (column + strcspn(text, " ") > COLUMNS) {
-			(void)fprintf(file, "\n%*s", INDENT, "");
-			column = INDENT;
-		} else {
-			(void)fprintf(file, "%*s", (int)blanks, "");
-		}
-	}
-	(void)fputc('\n', file);
-}
-
-static void write_finding(const struct finding *finding, FILE *file)
-{
-	int subject = (int)strcspn(finding->id, ".");
-
-	(void)fprintf(file, "%-8s %-10.*s ", severity_name(finding->severity), subject, finding->id);
-	write_wrapped(finding->text, INDENT, file);
-	if (finding->remedy && finding->severity >= SEVERITY_WARNING) {
-		(void)fprintf(file, "%*s> ", INDENT, "");
-		write_wrapped(finding->remedy, INDENT + 2, file);
-	}
-}
-
-static int write_text(const struct ctr_gpu_doctor *doctor, FILE *file)
-{
-	static const char yes[] = "A GPU container would work here.", no[] = "A GPU container would not work here. First: ";
-	const struct finding *worst = findings_worst(&doctor->findings);
-
-	if (ctr_gpu_doctor_would_work(doctor)) {
-		write_wrapped(yes, 0, file);
-	} else {
-		(void)fputs(no, file);
-		write_wrapped(worst->remedy ? worst->remedy : worst->text, strlen(no), file);
-	}
-	(void)fputc('\n', file);
-	for (size_t i = 0; i < doctor->findings.count; i++)
-		write_finding(&doctor->findings.items[i], file);
-	return report_finish(file);
-}
-
 int ctr_gpu_doctor_write(const struct ctr_gpu_doctor *doctor, enum ctr_gpu_format format, FILE *file)
 {
-	const struct finding *worst = findings_worst(&doctor->findings);
-	bool works = ctr_gpu_doctor_would_work(doctor);
+	const struct finding *first = verdict_first(&doctor->findings, &doctor->engines);
 
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
-		return write_text(doctor, file);
+		return screen_write(&doctor->findings, &doctor->engines, file);
 	case CTR_GPU_FORMAT_JSON:
-		return report_write_json(json_pack("{s:s, s:b, s:o, s:o}", "version", CTR_GPU_VERSION, "works", works, "first",
-						   report_string(works ? NULL : worst->id), "findings",
+		return report_write_json(json_pack("{s:s, s:b, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "works", !first, "first",
+						   report_string(first ? first->id : NULL), "engines",
+						   verdicts_to_json(&doctor->findings, &doctor->engines), "findings",
 						   findings_to_json(&doctor->findings)),
 					 file);
 	case CTR_GPU_FORMAT_CSV:

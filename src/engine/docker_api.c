@@ -25,20 +25,22 @@ enum {
 	ANSWER_MAX = 1024 * 1024,
 };
 
+/* Return: the connection; negative errno. */
 static int connect_to(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd;
+	int fd, r;
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		return -1;
+		return -ENAMETOOLONG;
 	memcpy(address.sun_path, path, strlen(path));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	/* A full queue is EAGAIN: whoever listens does not answer. */
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
+	r = -errno;
 	cleanup_closep(&fd);
-	return -1;
+	return r;
 }
 
 static long left_ms(const struct timespec *start)
@@ -122,4 +124,15 @@ json_t *docker_api_get(const struct daemon *daemon, const char *what)
 		return NULL;
 	body += strlen("\r\n\r\n");
 	return json_parse(body, (size_t)(answer + size - body), &json, NULL) == 0 ? json : NULL;
+}
+
+int docker_api_reach(const struct daemon *daemon)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (find_socket(daemon, &path) < 0)
+		return -ENOMEM;
+	fd = connect_to(path);
+	return fd < 0 ? fd : 0;
 }

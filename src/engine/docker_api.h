@@ -14,3 +14,6 @@
  * Return: the answer, a new reference; NULL if there was none within two seconds, for whatever reason.
  */
 json_t *docker_api_get(const struct daemon *daemon, const char *what);
+
+/** Whether whoever asks may connect to it. Return: 0; -EACCES, -ENOENT, … */
+int docker_api_reach(const struct daemon *daemon);

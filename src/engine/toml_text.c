@@ -60,6 +60,20 @@ int toml_text_get(const struct text *text, const char *path, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
+/* A string without its quotes; NULL if it is none. Those that are written in the same way as JSON's, which is all that engines write. */
+static json_t *unquote(const char *value, size_t length)
+{
+	json_t *json;
+
+	if (length >= 2 && value[0] == '\'' && value[1] != '\'')
+		return json_stringn(value + 1, length - 2);
+	json = json_loadb(value, length, JSON_DECODE_ANY, NULL);
+	if (json_is_string(json))
+		return json;
+	json_decref(json);
+	return NULL;
+}
+
 int toml_text_get_string(const struct text *text, const char *path, char **ret)
 {
 	_cleanup_free_ char *value = NULL;
@@ -69,14 +83,43 @@ int toml_text_get_string(const struct text *text, const char *path, char **ret)
 	r = toml_text_get(text, path, &value);
 	if (r < 0)
 		return r;
-	/* Those that are written in the same way as JSON's, which is all that engines write. */
-	if (value[0] == '\'' && value[1] != '\'')
-		*ret = strndup(value + 1, strlen(value) - 2);
-	else if ((json = json_loads(value, JSON_DECODE_ANY, NULL)) && json_is_string(json))
-		*ret = strdup(json_string_value(json));
-	else
+	json = unquote(value, strlen(value));
+	if (!json)
 		return -ENOENT;
+	*ret = strdup(json_string_value(json));
 	return *ret ? 0 : -ENOMEM;
+}
+
+/* The length of a string that begins here, quotes and all. */
+static size_t quoted_length(const char *value)
+{
+	const char *end = value + 1;
+
+	while (*end && *end != *value)
+		end += *end == '\\' && *value == '"' && end[1] ? 2 : 1;
+	return (size_t)(end - value) + (*end != '\0');
+}
+
+int toml_text_get_list(const struct text *text, const char *path, json_t **ret)
+{
+	_cleanup_json_ json_t *list = json_array();
+	_cleanup_free_ char *value = NULL;
+	int r;
+
+	r = toml_text_get(text, path, &value);
+	if (r < 0 || !list)
+		return r < 0 ? r : -ENOMEM;
+	if (value[0] != '[')
+		return -ENOENT;
+	for (const char *at = value + 1; *at;) {
+		size_t length = *at == '#' ? strcspn(at, "\n") : *at == '"' || *at == '\'' ? quoted_length(at) : 1;
+
+		if (*at == '"' || *at == '\'')
+			(void)json_array_append_new(list, unquote(at, length));
+		at += length;
+	}
+	*ret = json_incref(list);
+	return 0;
 }
 
 static bool mentions(const struct text *text, const char *path, bool itself)

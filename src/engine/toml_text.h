@@ -22,6 +22,9 @@ int toml_text_get(const struct text *text, const char *path, char **ret);
 /** The same for a string, without its quotes; -ENOENT also if it is something else. */
 int toml_text_get_string(const struct text *text, const char *path, char **ret);
 
+/** The same for an array of strings: a new reference. */
+int toml_text_get_list(const struct text *text, const char *path, json_t **ret);
+
 /** Whether the file says anything about @path or what is below it. */
 bool toml_text_mentions(const struct text *text, const char *path);
 

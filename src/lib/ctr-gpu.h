@@ -55,6 +55,7 @@ struct ctr_gpu_doctor;
 enum ctr_gpu_log_level {
 	CTR_GPU_LOG_WARNING = 0, /* the work goes on, but a user should know */
 	CTR_GPU_LOG_DEBUG = 1,   /* what was looked at and decided */
+	CTR_GPU_LOG_PROGRESS = 2, /* what takes more than a second; ctr_gpu_doctor_new() only */
 };
 
 typedef void (*ctr_gpu_log_fn)(void *user, enum ctr_gpu_log_level level, const char *text);
@@ -887,7 +888,7 @@ int ctr_gpu_doctor_new(struct ctr_gpu_context *context, const char *config, cons
 struct ctr_gpu_doctor *ctr_gpu_doctor_unref(struct ctr_gpu_doctor *doctor);
 
 /**
- * ctr_gpu_doctor_would_work() - whether nothing was found that keeps a container from its GPU
+ * ctr_gpu_doctor_would_work() - whether an engine here gives a container a GPU that works, by any door
  *
  * Since: 0.1
  */
@@ -895,7 +896,7 @@ bool ctr_gpu_doctor_would_work(const struct ctr_gpu_doctor *doctor);
 
 /**
  * ctr_gpu_doctor_write() - write the findings
- * @format: TEXT, a screen of it with the first thing to do at the top; or JSON
+ * @format: TEXT, a screen of it with the first thing to do at the top, in colour on a terminal; or JSON
  *
  * Return: 0; -EINVAL for another format; -ENOMEM; -EIO.
  * Since: 0.1

@@ -10,7 +10,7 @@ host_functions='
 hook=$CTR_GPU_BUILD/bin/ctr-gpu-hook
 hooks_d=/usr/share/containers/oci/hooks.d
 wire() { ln -s "$hook" /usr/bin/nvidia-container-runtime-hook; }
-hooks_d_file() { mkdir -p "$hooks_d"; echo "{\"version\": \"1.0.0\", \"hook\": {\"path\": \"$2\"}, \"when\": {\"always\": true}, \"stages\": [\"prestart\"]}" >"$hooks_d/$1"; }
+hooks_d_file() { mkdir -p "$hooks_d"; echo "{\"version\": \"1.0.0\", \"hook\": {\"path\": \"$2\", \"args\": [\"hook\", \"prestart\"]}, \"when\": {\"always\": true}, \"stages\": [\"prestart\"]}" >"$hooks_d/$1"; }
 nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 store() { echo /usr/lib/wsl/drivers/nv_dispi*; }
 # copied DIRECTORY: the same files where they may be changed, as WSL shares them read-only
@@ -21,14 +21,16 @@ rm -rf /etc/ctr-gpu "$hooks_d" /etc/cdi
 unset CONTAINERS_CONF SUDO_UID
 '
 
-# on PROFILE SCRIPT: run it on a host of that kind; `doctor` in it prints "severity id" for each finding
+# on PROFILE SCRIPT: run it on a host of that kind; `ids` in it prints "severity id" for each finding, "yes engine" or "no engine",
+# and "yes engine.door" or "no engine.door why"
 on() {
 	local profile=$1
 	shift
 	sandbox "$profile" bash -c "$host_functions"'
 		# Lines as they were before they were made to fit a screen.
 		doctor() { ctr-gpu --timeout 2 doctor "$@" >/run/screen; local status=$?; sed -z "s/\\n                    \\([^>]\\)/ \\1/g" /run/screen; return $status; }
-		ids() { ctr-gpu --timeout 2 doctor --json "$@" | jq -r ".findings[] | .severity + \" \" + .id"; }
+		ids() { ctr-gpu --timeout 2 doctor --json "$@" | jq -r "def word: if .works then \"yes \" else \"no \" end; (.findings[] | .severity + \" \" + .id), (.engines[] | .id as \$engine | word + \$engine, (.doors[] |
+			word + \$engine + \".\" + .id + (if .because then \" \" + .because else \"\" end)))"; }
 		first() { ctr-gpu --timeout 2 doctor --json "$@" | jq -r ".first"; }
 		remedy() { ctr-gpu --timeout 2 doctor --json | jq -r --arg id "$1" ".findings[] | select(.id == \$id) | .remedy"; }
 		'"$1"
@@ -43,11 +45,11 @@ setup_file() {
 @test "a healthy WSL2 host: status 0, one screen" {
 	run on wsl-hybrid 'wire; ctr-gpu doctor'
 	expect_status 0
-	expect_line "A GPU container would work here."
+	[[ ${lines[0]} == "A GPU container would work here with Docker, not with "* ]]
 	expect "GPU 0 NVIDIA GeForce RTX 4070 Laptop GPU (nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab)"
 	expect "GPU 1 Intel(R) Iris(R) Xe Graphics"
 	expect "CUDA 12.8"
-	expect "--gpus (ctr-gpu's hook)"
+	expect "Docker 20.10.24, not running: yes by --gpus all; by --runtime=nvidia no, because"
 	expect_not "problem "
 	expect_not "warning "
 	[[ ${#lines[@]} -le 24 ]]
@@ -84,7 +86,7 @@ setup_file() {
 		rm /tmp/before.$$; cat /run/output'
 	expect_line "status 0"
 	[[ $output != *$'\n/etc'* && $output != *$'\n/usr/lib/wsl'* && $output != *$'\n/dev/'* ]]
-	expect "A GPU container would work here."
+	expect "A GPU container would work here"
 }
 
 @test "nothing is executed but ctr-gpu-driverd" {
@@ -200,7 +202,7 @@ setup_file() {
 	run on native-root 'first; ctr-gpu doctor --root=/usr/local/driver --json | jq -r .first'
 	expect_line driver.files
 	expect_no_line "null driver.files"
-	expect_line engines.none
+	expect_line docker.no-hook
 	run on native-no-uvm 'first; remedy device.missing'
 	expect_line device.missing
 	expect "sudo ctr-gpu load"
@@ -224,41 +226,111 @@ setup_file() {
 	expect "ctr-gpu load --replace"
 }
 
-@test "a driver library that hangs or is broken is a warning" {
-	run on wsl-dxcore-hangs 'wire; doctor'
-	expect_status 0
-	expect "did not answer within 2 s; used /dev/dxg itself"
-	run on wsl-dxcore-broken 'wire; ids'
-	expect_line "warning adapter.inventory"
+@test "a libdxcore that hangs, crashes or is broken does so in containers, too, where ctr-gpu can do without it" {
+	for profile in wsl-dxcore-hangs wsl-dxcore-crashes wsl-dxcore-broken; do
+		run on "$profile" 'wire; doctor >/dev/null || echo "status $?"; first; ids; ctr-gpu --timeout 2 info | grep "^GPU"'
+		expect_line "status 1"
+		expect_line "adapter.dxcore"
+		expect_line "no docker.gpus adapter.dxcore"
+		expect "GPU 0 "
+	done
+}
+
+@test "a GPU that wsl.conf turns off, although its device is there" {
+	run on wsl-nvidia 'wire; printf " [gpu]\n enabled = false\n" >/etc/wsl.conf; mount -t tmpfs tmpfs /usr/lib/wsl; ids; first; remedy host.turned-off'
+	expect_line host.turned-off
+	expect_line "no docker.gpus host.turned-off"
+	expect "enabled=true under [gpu]"
+	# As long as the driver is shared it works.
+	run on wsl-nvidia 'wire; printf "[gpu]\nenabled=false\n" >/etc/wsl.conf; ids'
+	expect_line "warning host.turned-off"
+	expect_line "yes docker.gpus"
+	run on wsl-nvidia 'wire; printf "# [gpu]\n[boot]\nenabled=false\n[gpu]\nenabled=true\n" >/etc/wsl.conf; ids'
+	expect_no_line "warning host.turned-off"
 }
 
 # ---- engines ----
 
+@test "the verdict is each engine's, worst first, and says nothing that its findings do not" {
+	run on wsl-nvidia 'wire; hooks_d_file a.json /etc/passwd; doctor; ids >/run/ids
+		# A door is open unless a finding closes it, and an engine works by an open door.
+		ctr-gpu doctor --json | jq -e "
+			. as \$all | [.engines[] | .id as \$engine | .works == ([.doors[].works] | any) and
+				([.doors[] | .id as \$door | .works == ([\$all.findings[] | select((.engine == \$engine or .engine == \"*\") and (.closes | index(\$door)))] == [])] | all)] | all" >/dev/null &&
+			echo consistent'
+	expect_status 0
+	[[ ${lines[0]} == "A GPU container would work here with Docker, not with Podman, "* ]] || [[ ${lines[0]} == "A GPU container would work here with Docker, not with Podman or "* ]]
+	[[ ${lines[1]} == "problem  podman     Podman 4.3.1: no, because /usr/share/containers/oci/hooks.d/a.json runs /etc/passwd, which cannot be executed"* ]]
+	expect_line consistent
+	# Problems, then warnings, notes, and what is well.
+	run on wsl-nvidia 'wire; chmod 600 /dev/dxg; hooks_d_file a.json /etc/passwd; doctor | grep -o "^\(problem\|warning\|note\|ok\)" | uniq | xargs'
+	expect_line "problem warning note ok"
+	# Nothing of the machine hides what is wrong with an engine, and the headline is about the machine.
+	run on wsl-no-adapter 'wire; doctor; first'
+	expect_line adapter.none
+	expect "Docker 20.10.24, not running: no, as above; then yes by --gpus all"
+}
+
+@test "colour is for terminals, and for whoever wants it" {
+	run on wsl-nvidia 'wire; export TERM=xterm; ctr-gpu doctor | cat -v; echo ===; script -qec "ctr-gpu doctor" /dev/null | cat -v; echo ===; NO_COLOR=1 script -qec "ctr-gpu doctor" /dev/null | cat -v'
+	[[ ${output%%===*} != *'^['* ]]
+	[[ ${output#*===} == *'^[[32mA GPU container would work here'* ]]
+	[[ ${output##*===} != *'^['* && ${output##*===} == *"would work here"* ]]
+}
+
+@test "what takes long is named on a terminal" {
+	run on wsl-dxcore-hangs 'wire; script -qec "ctr-gpu --timeout 2 doctor" /dev/null; echo ===; ctr-gpu --timeout 2 doctor 2>&1'
+	[[ ${output%%===*} == *"ctr-gpu: still looking at the adapters"* ]]
+	[[ ${output##*===} != *"still looking"* ]]
+}
+
 @test "no engine is set up, and no engine is there" {
-	run on wsl-nvidia 'first; remedy engines.none'
-	expect_line engines.none
+	run on wsl-nvidia 'doctor; first; remedy docker.no-hook; ids'
+	expect_line docker.no-hook
+	expect "Install ctr-gpu-nvidia-compat"
 	expect "sudo ctr-gpu setup docker"
+	expect_line "note docker.no-hook"
+	expect_line "no docker.gpus docker.no-hook"
+	expect_line "no docker.runtime docker.no-runtime"
 	run on wsl-nvidia 'rm -f /usr/sbin/dockerd /usr/bin/{podman,containerd,lxc-start,crio,apptainer}; PATH=$CTR_GPU_BUILD/bin:/usr/bin:/bin; ids; remedy engines.none'
 	expect_line "problem engines.none"
-	expect_no_line "note docker.not-set-up"
+	expect_no_line "no docker"
 	expect "Install Docker or Podman"
 }
 
 @test "Docker: version, and --gpus by a hook that is ours or another's" {
 	run on wsl-nvidia 'wire; doctor'
-	expect "Docker 20.10.24, not running: --gpus (ctr-gpu's hook)"
-	run on wsl-nvidia 'cp /bin/true /usr/bin/nvidia-container-runtime-hook; doctor; ids'
-	expect "--gpus (another toolkit's hook)"
+	expect "Docker 20.10.24, not running: yes by --gpus all"
+	run on wsl-nvidia 'cp /bin/true /usr/bin/nvidia-container-runtime-hook; ids'
+	expect_line "yes docker.gpus"
 	expect_line "note docker.other-toolkit"
 	# A name that leads nowhere is no hook.
 	run on wsl-nvidia 'ln -s /none /usr/bin/nvidia-container-runtime-hook; ids'
-	expect_line "note docker.not-set-up"
+	expect_line "no docker.gpus docker.no-hook"
 }
 
 @test "Docker: a runtime that daemon.json names, and one that is not there" {
-	run on wsl-nvidia 'wire; mkdir -p /etc/docker; echo "{\"runtimes\": {\"nvidia\": {\"path\": \"/usr/bin/nvidia-container-runtime\"}}}" >/etc/docker/daemon.json; ids; cp /bin/true /usr/bin/nvidia-container-runtime; doctor'
-	expect_line "warning docker.runtime"
-	expect "--runtime=nvidia"
+	run on wsl-nvidia 'wire; mkdir -p /etc/docker; echo "{\"runtimes\": {\"nvidia\": {\"path\": \"/usr/bin/nvidia-container-runtime\"}}}" >/etc/docker/daemon.json; ids; cp /bin/true /usr/bin/nvidia-container-runtime; ids'
+	expect_line "no docker.runtime docker.runtime"
+	expect_line "yes docker.gpus"
+	expect_line "yes docker.runtime"
+	expect_line "note docker.other-runtime"
+	# One that every container is made by.
+	run on wsl-nvidia 'wire; mkdir -p /etc/docker; echo "{\"default-runtime\": \"nvidia\", \"runtimes\": {\"nvidia\": {\"path\": \"/usr/bin/nvidia-container-runtime\"}}}" >/etc/docker/daemon.json; ids
+		echo "{\"default-runtime\": \"nvidia\"}" >/etc/docker/daemon.json; remedy docker.default-runtime; echo "{\"default-runtime\": \"io.containerd.kata.v2\"}" >/etc/docker/daemon.json; ids | sed "s/^/kata: /"'
+	expect_line "no docker.gpus docker.default-runtime"
+	expect_line "no docker"
+	expect "setup --remove all"
+	expect_line "kata: yes docker.gpus"
+}
+
+@test "Docker: a daemon.json that is not valid" {
+	run on wsl-nvidia 'wire; mkdir -p /etc/docker; echo "{\"debug\": true,}" >/etc/docker/daemon.json; ids; doctor; for empty in "" " "; do printf "$empty" >/etc/docker/daemon.json; ids | sed "s/^/empty: /"; done'
+	expect_line "problem docker.config"
+	expect_line "no docker.gpus docker.config"
+	expect "/etc/docker/daemon.json is not valid"
+	expect_line "empty: yes docker.gpus"
+	expect_no_line "empty: problem docker.config"
 }
 
 @test "Docker: CDI by version and by the daemon's settings" {
@@ -268,13 +340,17 @@ setup_file() {
 			printf 'Package: docker-ce\nStatus: install ok installed\nVersion: 5:$version-1~debian.12\n' >/run/status; mount --bind /run/status /var/lib/dpkg/status
 			"'ctr-gpu cdi generate >/dev/null; doctor | grep "Docker "'
 		expect "Docker $version, not running"
-		if [[ $wanted == yes ]]; then expect "--device nvidia.com/gpu=all"; else expect_not "--device"; fi
+		if [[ $wanted == yes ]]; then expect "yes by --gpus all, --device nvidia.com/gpu=all"; else expect "by --device nvidia.com/gpu=all no, because"; fi
+		[[ $version != 20* ]] || expect "Docker 20.10.24 has no CDI"
+		[[ $version != 2[78]* || $wanted == yes ]] || expect "CDI is off in Docker $version"
 	done
 }
 
 @test "Docker Desktop has a toolkit of its own" {
 	run on wsl-nvidia 'rm -f /usr/sbin/dockerd; mkdir -p /run/mnt/wsl/docker-desktop; mount --bind /run/mnt /mnt; ids; doctor >/dev/null && echo works'
-	expect_line "note docker.desktop"
+	expect_line "note docker-desktop.own"
+	expect_line "yes docker-desktop.gpus"
+	expect_no_line "no docker"
 	expect_line works
 }
 
@@ -292,38 +368,87 @@ setup_file() {
 	run on wsl-nvidia "$docker_start_in_world"'
 		wire; sleep 1.1; start env PATH="$plain"
 		doctor | grep Docker; ids | grep docker
-		nobody ctr-gpu doctor | grep Docker'
-	expect "Docker 20.10.24+dfsg1, running: --gpus (ctr-gpu's hook)"
-	expect "Docker 20.10.24, running, not to be asked by you: --gpus (ctr-gpu's hook)"
-	expect_no_line "warning docker.restart"
-	run on wsl-nvidia "$docker_start_in_world"'start env PATH="$plain"; sleep 1.1; wire; ids; remedy docker.restart'
-	expect_line "warning docker.restart"
+		nobody ctr-gpu doctor | tr "\n" " " | tr -s " "
+		mkdir -p /etc/docker; echo "{" >/etc/docker/daemon.json; ids'
+	expect "Docker 20.10.24+dfsg1, running: yes by --gpus all"
+	# Who is not in its group.
+	expect "Docker 20.10.24, running: no, because you may not use its socket"
+	expect "usermod --append --groups docker"
+	expect_no_line "problem docker.restart"
+	expect_line "yes docker.gpus"
+	expect_line "warning docker.config"
+	run on wsl-nvidia "$docker_start_in_world"'start env PATH="$plain"; sleep 1.1; wire; ids; remedy docker.restart; docker -H "unix://$directory/socket" create --gpus all none 2>&1'
+	expect_line "problem docker.restart"
+	expect_line "no docker.gpus docker.restart"
 	expect "systemctl restart docker"
+	# An upgrade makes the links anew, and the daemon that had them before has them still.
+	run on wsl-nvidia "$docker_start_in_world"'rm -rf /usr/share/doc/ctr-gpu-nvidia-compat; mkdir /usr/share/doc/ctr-gpu-nvidia-compat; wire; sleep 1.1; start env PATH="$plain"; sleep 1.1; rm /usr/bin/nvidia-container-runtime-hook; wire; ids'
+	expect_line "yes docker.gpus"
 	run on wsl-nvidia "$docker_start_in_world"'wire; mkdir /run/programs; ln -s /usr/sbin/* /usr/bin/{containerd,containerd-shim-runc-v2,runc,sh} /run/programs 2>/dev/null; rm -f /run/programs/nvidia*; start env PATH=/run/programs; ids; remedy docker.path'
-	expect_line "warning docker.path"
+	expect_line "no docker.gpus docker.path"
 	expect "/usr/bin in its PATH"
 }
 
-@test "Podman: ours, NVIDIA's, both, a hook without its program, a directory of one's own" {
+@test "Podman: ours, NVIDIA's, both, a directory of one's own, and none that Podman reads" {
 	run on wsl-nvidia 'hooks_d_file ctr-gpu.json "$hook"; doctor | grep Podman'
-	expect "Podman 4.3.1: -e NVIDIA_VISIBLE_DEVICES=all (ctr-gpu's hook)"
+	expect "Podman 4.3.1: yes by -e NVIDIA_VISIBLE_DEVICES=all"
 	run on wsl-nvidia 'hooks_d_file ctr-gpu.json "$hook"; cp /bin/true /usr/bin/nvidia-container-toolkit; hooks_d_file oci-nvidia-hook.json /usr/bin/nvidia-container-toolkit; ids; remedy hooks.duplicate'
 	expect_line "warning hooks.duplicate"
 	expect "oci-nvidia-hook.json"
-	run on wsl-nvidia 'hooks_d_file oci-nvidia-hook.json /usr/bin/nvidia-container-toolkit; ids'
+	run on wsl-nvidia 'mkdir -p /etc/containers /run/my; printf "[engine]\n# hooks_dir = [\"/none\"]\nhooks_dir = [\n \"/run/my\", # ours\n]\n" >/etc/containers/containers.conf; hooks_d=/run/my; hooks_d_file x.json "$hook"; ids'
+	expect_line "yes podman.hook"
+	# Where the tarball registers it.
+	run on wsl-nvidia 'hooks_d=/etc/containers/oci/hooks.d; hooks_d_file ctr-gpu.json "$hook"; ids; remedy hooks.unread
+		printf "[engine]\nhooks_dir = [\"$hooks_d\"]\n" >/etc/containers/containers.conf; ids | sed "s/^/told: /"'
+	expect_line "no podman.hook hooks.unread"
+	expect "hooks_dir"
+	expect_line "told: yes podman.hook"
+	run on wsl-nvidia 'mkdir -p /etc/containers; printf "[engine]\nruntime = \"nvidia\"\n[engine.runtimes]\nnvidia = [\"/none/ctr-gpu-runtime\"]\n" >/etc/containers/containers.conf; hooks_d_file ctr-gpu.json "$hook"; ids
+		printf "[engine\n" >/etc/containers/containers.conf; doctor'
+	expect_line "no podman.hook podman.runtime"
+	expect "Podman 4.3.1: no, because /etc/containers/containers.conf:1:"
+}
+
+@test "Podman: a vendor's hook that cannot be read or executed stops every container, one that is not there none; as Podman itself" {
+	plain_podman='
+		printf "[containers]\nnetns = \"none\"\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]\npids_limit = 0\nlog_driver = \"k8s-file\"\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\nhooks_dir = [\"$hooks_d\"]\n" >/run/containers.conf
+		printf "[storage]\ndriver = \"vfs\"\ngraphroot = \"/run/graph\"\nrunroot = \"/run/roots\"\n" >/run/storage.conf
+		export CONTAINERS_CONF=/run/containers.conf CONTAINERS_STORAGE_CONF=/run/storage.conf
+		mkdir /run/image && cp /bin/busybox /run/image && tar -C /run/image -c . | podman import -q - plain >/dev/null 2>&1
+		try() { ids | grep "podman.hook\|hooks"; memlock podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --rm plain /busybox echo "$1: starts" 2>&1 || echo "$1: does not start"; }
+		printf "#!/none/interpreter\n" >/run/script; chmod 755 /run/script; : >/run/data
+		hooks_d_file ctr-gpu.json "$hook"
+		'
+	run on wsl-nvidia "$plain_podman"'hooks_d_file x.json /run/data; try data; hooks_d_file x.json /run/script; try script; echo "{" >"$hooks_d/x.json"; try json'
+	expect_line "data: does not start"
+	expect_line "script: does not start"
+	expect_line "json: does not start"
+	[[ $(grep -cx "no podman.hook hooks.broken" <<<"$output") == 2 ]]
+	expect_line "no podman.hook hooks.unreadable"
+	expect_no_line "yes podman.hook"
+	run on wsl-nvidia "$plain_podman"'hooks_d_file x.json /none/program; try missing'
+	expect_line "missing: starts"
+	expect_line "yes podman.hook"
 	expect_line "warning hooks.no-program"
-	expect_line "note podman.not-set-up"
-	run on wsl-nvidia 'mkdir -p /etc/containers /run/my; printf "[engine]\n# hooks_dir = [\"/none\"]\nhooks_dir = [\n \"/run/my\",\n]\n" >/etc/containers/containers.conf; hooks_d=/run/my; hooks_d_file x.json "$hook"; ids'
-	expect_line "ok podman.ready"
-	run on wsl-nvidia 'mkdir -p "$hooks_d"; echo "{" >"$hooks_d/a.json"; ids'
-	expect_line "warning hooks.unreadable"
 }
 
 @test "CRI-O: its own hooks directories" {
 	run on wsl-nvidia 'printf "#!/bin/sh\n" >/usr/bin/crio; chmod 755 /usr/bin/crio; hooks_d_file ctr-gpu.json "$hook"; ids
 		mkdir -p /etc/crio; printf "[crio.runtime]\nhooks_dir = [\"/none\"]\n" >/etc/crio/crio.conf; ids'
-	expect_line "ok crio.ready"
-	expect_line "note crio.not-set-up"
+	expect_line "yes crio.hook"
+	expect_line "no crio.hook hooks.unread"
+}
+
+@test "CRI-O: a table that is a comment, one whose name is quoted, one whose program is gone" {
+	crio='printf "#!/bin/sh\n" >/usr/bin/crio; chmod 755 /usr/bin/crio; mkdir -p /etc/crio/crio.conf.d
+		conf() { printf "$@" >/etc/crio/crio.conf.d/50.conf; ids | grep "crio.runtime"; }'
+	run on wsl-nvidia "$crio"'; conf "# [crio.runtime.runtimes.nvidia]\n# runtime_path = \"/bin/true\"\n"'
+	expect_line "no crio.runtime crio.no-runtime"
+	run on wsl-nvidia "$crio"'; conf "[crio.runtime.runtimes.\"nvidia\"]\nruntime_path = \"/bin/true\"\n"'
+	expect_line "yes crio.runtime"
+	run on wsl-nvidia "$crio"'; conf "[crio.runtime.runtimes.nvidia]\nruntime_path = \"/none\"\n"; conf "[crio.runtime]\ndefault_runtime = \"nvidia\"\n"'
+	expect_line "no crio.runtime crio.runtime"
+	expect_no_line "yes crio.runtime"
 }
 
 @test "containerd, LXC and Apptainer by nvidia-container-cli" {
@@ -331,27 +456,27 @@ setup_file() {
 		for program in lxc-start apptainer; do cp /bin/true /usr/local/bin/$program 2>/dev/null || cp /bin/true /usr/bin/$program; done
 		mkdir -p /etc/containerd; : >/etc/containerd/config.toml
 		ids; ln -s "$CTR_GPU_BUILD/bin/ctr-gpu" /usr/bin/nvidia-container-cli; doctor'
-	expect_line "note lxc.not-set-up"
-	expect_line "note apptainer.not-set-up"
-	expect "ctr run --gpus (ctr-gpu's nvidia-container-cli)"
-	expect "hooks/nvidia (ctr-gpu's nvidia-container-cli)"
+	expect_line "no lxc.cli lxc.no-cli"
+	expect_line "no apptainer.cli apptainer.no-cli"
+	expect "yes by ctr run --gpus 0"
+	expect "LXC: yes by lxc.hook.mount = /usr/share/lxc/hooks/nvidia"
 }
 
 @test "what setup writes, doctor sees" {
 	run on wsl-nvidia '
 		rm -rf /etc/docker /etc/containerd /etc/crio /etc/containers/containers.conf.d; mkdir -p /etc/containerd; echo "version = 2" >/etc/containerd/config.toml
 		printf "#!/bin/sh\n" >/usr/bin/crio; chmod 755 /usr/bin/crio; mount -t tmpfs tmpfs /var/lib
-		ids >/run/before
+		ids | grep runtime | sed "s/^/before: /" >/run/before
 		for engine in docker podman containerd crio; do ctr-gpu setup $engine >/dev/null 2>&1; done
 		rm -rf /etc/cdi; cat /run/before; ids; doctor'
 	for engine in docker podman containerd crio; do
-		expect_line "note $engine.not-set-up"
-		expect_line "ok $engine.ready"
+		expect_line "before: no $engine.runtime $engine.no-runtime"
+		expect_line "yes $engine.runtime"
 	done
-	expect "Docker, not running: --runtime=nvidia"
-	expect "Podman: --runtime=nvidia"
-	expect "CRI-O: runtime class nvidia"
-	expect "containerd: runtime class nvidia"
+	expect "Docker, not running: yes by --runtime=nvidia"
+	expect "Podman: yes by --runtime=nvidia"
+	expect "CRI-O: yes by runtime class nvidia"
+	expect "containerd: yes by runtime class nvidia"
 }
 
 @test "a Docker that came as a snap, one of a user who is nobody's business, one inside a container" {
@@ -401,7 +526,7 @@ setup_file() {
 	expect_line "warning cdi.error"
 	expect_line "sudo ctr-gpu refresh"
 	expect "this is not there, since the driver has changed"
-	expect_not "--device nvidia.com/gpu=all"
+	expect_line "no podman.cdi cdi.error"
 	run on wsl-nvidia 'text="{\"cdiVersion\": \"0.3.0\", \"kind\": \"nvidia.com/gpu\", \"devices\": [{\"name\": \"all\", \"containerEdits\": {\"hooks\": [{\"hookName\": \"createContainer\", \"path\": \"/bin/true\"}]}}]}"; spec /etc/cdi/a.json <<<"$text"; spec /etc/cdi/b.json <<<"$text"; doctor'
 	expect "has no \"env\""
 	expect "so that engines know neither"
@@ -529,6 +654,6 @@ END
 		perl -e "use Socket; \$0 = q(dockerd); socket S, AF_UNIX, SOCK_STREAM, 0; bind S, sockaddr_un(q(/run/docker.sock)); listen S, 0; sleep 60" &
 		for _ in {1..100}; do [[ -S /run/docker.sock ]] && break; sleep 0.05; done
 		timeout 20 ctr-gpu doctor'
-	expect_status 0
-	expect "running, not to be asked by you"
+	expect_status 1
+	expect "does not answer"
 }
