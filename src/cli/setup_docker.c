@@ -128,6 +128,14 @@ static bool reaches_daemon(const struct setup *setup)
 	return true;
 }
 
+static int check_desktop(const struct setup *setup)
+{
+	if (!exists("/mnt/wsl/docker-desktop") || setup->daemon.pid || setup->config || setup->remove || daemon_is_installed("dockerd"))
+		return 0;
+	return output_complain("Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; its --gpus is there already\n"
+			       "    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this distribution.");
+}
+
 static int look(struct setup *setup)
 {
 	int status;
@@ -140,6 +148,8 @@ static int look(struct setup *setup)
 		status = setup_find_daemon(setup, "dockerd", 0, NULL);
 	if (!status)
 		status = check_snap(setup);
+	if (!status)
+		status = check_desktop(setup);
 	if (!status && !setup->remove)
 		status = check_arguments(setup);
 	if (!status)
@@ -166,12 +176,11 @@ static int put(const struct setup *setup, struct text *text, const char *path, j
 	return r < 0 ? no_memory() : 0;
 }
 
-/* By whatever name and links: a bare one is looked for beside ours, where the links are. */
+/* By whatever name and links; a bare one is what the daemon finds by it, which may be another toolkit's. */
 static bool is_our_runtime(const struct setup *setup, const char *path)
 {
-	int directory = (int)(strrchr(setup->runtime, '/') - setup->runtime);
-	_cleanup_free_ char *beside = text_format("%.*s/%s", directory, setup->runtime, path), *ours = realpath(setup->runtime, NULL);
-	_cleanup_free_ char *theirs = beside ? realpath(strchr(path, '/') ? path : beside, NULL) : NULL;
+	_cleanup_free_ char *found = strchr(path, '/') ? strdup(path) : daemon_look_up(&setup->daemon, path, NULL);
+	_cleanup_free_ char *ours = realpath(setup->runtime, NULL), *theirs = found ? realpath(found, NULL) : NULL;
 
 	return ours && theirs && strcmp(ours, theirs) == 0;
 }

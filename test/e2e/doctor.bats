@@ -598,6 +598,14 @@ END
 	expect "cannot open /none"
 	root=$BATS_TEST_TMPDIR/root
 	image_copy debian "$root"
+	# Of another architecture: AArch64's number in the program's header.
+	mkdir -p "$BATS_TEST_TMPDIR/foreign/bin"
+	cp -L "$root/bin/sh" "$BATS_TEST_TMPDIR/foreign/bin/sh"
+	printf '\xb7\x00' | dd of="$BATS_TEST_TMPDIR/foreign/bin/sh" bs=1 seek=18 conv=notrunc status=none
+	run on wsl-nvidia "wire; first --rootfs=$BATS_TEST_TMPDIR/foreign; doctor --rootfs=$BATS_TEST_TMPDIR/foreign"
+	expect_line image.architecture
+	expect_status 1
+	expect "the image is for 64-bit ARM, and the driver's libraries are for x86-64"
 	mkdir -p "$root/usr/local/cuda-12.4/compat" "$root/usr/local/cuda-12.4/targets/lib/stubs"
 	cp "$CTR_GPU_BUILD/test/stale/libcuda.so.1" "$root/usr/local/cuda-12.4/compat/libcuda.so.1"
 	run on wsl-nvidia "ids --rootfs=$root"

@@ -395,6 +395,29 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ $(wc -l <message) -le 3 && ! -e /etc/docker ]]'
 }
 
+@test "Docker Desktop only: nothing is written that nobody reads" {
+	in_machine '
+		mount -t tmpfs tmpfs /mnt && mount -t tmpfs tmpfs /usr/sbin
+		mkdir -p /mnt/wsl/docker-desktop
+		refused setup docker
+		grep -q "Docker Desktop runs its daemon in a distribution of its own" message
+		[[ $(wc -l <message) -le 3 && ! -e /etc/docker && ! -e /etc/cdi ]]'
+}
+
+@test "a runtime that is named without its path is the first on the daemon'\''s PATH, which may be another toolkit'\''s" {
+	in_machine '
+		mkdir -p /run/names /run/first /etc/docker
+		ln -s /run/bin/ctr-gpu-runtime /run/names/nvidia-container-runtime
+		echo "{\"runtimes\": {\"nvidia\": {\"path\": \"nvidia-container-runtime\"}}}" >/etc/docker/daemon.json
+		PATH=/run/first:/run/names:/usr/bin:/bin fake dockerd
+		setup docker --dry-run >out 2>/dev/null
+		if grep ctr-gpu-runtime out; then exit 1; fi
+		cp /bin/false /run/first/nvidia-container-runtime
+		refused setup docker
+		grep -q "has a runtime .nvidia. already: nvidia-container-runtime" message
+		setup docker --replace | grep "runtimes/nvidia changed"'
+}
+
 @test "--gpus: the name that dockerd looks for, on its own PATH, when it starts" {
 	in_machine '
 		mkdir /run/names
