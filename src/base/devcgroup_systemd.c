@@ -13,17 +13,20 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/str.h"
 
-/* Sorts behind 50-DeviceAllow.conf, where engines' rules are: that starts by emptying the list. */
-#define DROP_IN "50-ctr-gpu.conf"
-#define TEMPORARY ".50-ctr-gpu.conf.new"
+/*
+ * Sorts behind 50-DeviceAllow.conf, where engines' rules are: that starts by emptying the list. A number made of the text
+ * follows: containers that share a unit have files of their own where their devices differ, and systemd takes all of them.
+ */
+#define DROP_IN "50-ctr-gpu-"
 
-enum { UNIT_FILE_MAX = 1024 * 1024 };
+enum { UNIT_FILE_MAX = 1024 * 1024, RACES_MAX = 8 };
 
 static bool has_suffix(const char *text, const char *suffix)
 {
@@ -123,7 +126,7 @@ bool devcgroup_systemd_restricts(const char *transient, const char *unit)
 		return true;
 	folder = open_folder(fd, name);
 	while (folder && !restricts && (entry = readdir(folder)))
-		restricts = has_suffix(entry->d_name, ".conf") && !streq(entry->d_name, DROP_IN) &&
+		restricts = has_suffix(entry->d_name, ".conf") && !str_has_prefix(entry->d_name, DROP_IN) &&
 			    file_restricts(directory_fd(folder), entry->d_name);
 	if (folder)
 		(void)closedir(folder);
@@ -166,35 +169,53 @@ static int drop_in_text(const char *unit, const struct devcgroup_rule *rules, si
 	return r;
 }
 
-static int write_file(int folder_fd, const char *text)
+/* FNV-1a. */
+static uint64_t number_of(const char *text)
 {
-	_cleanup_close_ int fd = openat(folder_fd, TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	uint64_t number = 0xcbf29ce484222325;
+
+	for (; *text; text++)
+		number = (number ^ (unsigned char)*text) * 0x100000001b3;
+	return number;
+}
+
+/* The file appears complete, and nothing is left of it by whoever is killed before. Return: -EEXIST if it is there. */
+static int write_file(int folder_fd, const char *name, const char *text)
+{
+	_cleanup_close_ int fd = openat(folder_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
+	_cleanup_free_ char *link = NULL;
 	int r;
 
 	if (fd < 0)
 		return -errno;
 	r = fd_write_all(fd, text, strlen(text));
-	if (r == 0 && (fchmod(fd, 0644) < 0 || renameat(folder_fd, TEMPORARY, folder_fd, DROP_IN) < 0))
+	if (r == 0)
+		r = str_format(&link, "/proc/self/fd/%d", fd);
+	if (r == 0 && (fchmod(fd, 0644) < 0 || linkat(AT_FDCWD, link, folder_fd, name, AT_SYMLINK_FOLLOW) < 0))
 		r = -errno;
-	if (r < 0)
-		(void)unlinkat(folder_fd, TEMPORARY, 0);
 	return r;
 }
 
-static int write_into(const char *folder, const char *text)
+/* Another hook may remove the folder, which is empty, at the same time. */
+static int write_into(const char *folder, const char *name, const char *text)
 {
-	_cleanup_close_ int fd = -1;
+	int r = -ENOENT;
 
-	if (mkdirat(AT_FDCWD, folder, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : write_file(fd, text);
+	for (int race = 0; r == -ENOENT && race < RACES_MAX; race++) {
+		_cleanup_close_ int fd = -1;
+
+		if (mkdirat(AT_FDCWD, folder, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = fd < 0 ? -errno : write_file(fd, name, text);
+	}
+	return r;
 }
 
 static void undo_drop_in(const struct deeds *deeds, const struct deed *deed)
 {
 	char folder[DEED_NAME_SIZE];
-	size_t length = strlen(deed->name) - strlen("/" DROP_IN);
+	size_t length = (size_t)(strrchr(deed->name, '/') - deed->name);
 
 	(void)deeds;
 	(void)unlink(deed->name);
@@ -207,17 +228,26 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 			    struct deeds *deeds, struct err *err)
 {
 	static const struct deed deed = {.undo = undo_drop_in, .fds = {-1, -1, -1}};
-	_cleanup_free_ char *folder = NULL, *path = NULL, *text = NULL;
+	_cleanup_free_ char *folder = NULL, *name = NULL, *path = NULL, *text = NULL;
 	int r = str_format(&folder, "%s/%s.d", transient, unit);
 
 	if (r == 0)
-		r = str_format(&path, "%s/" DROP_IN, folder);
-	if (r == 0)
 		r = drop_in_text(unit, rules, count, &text);
+	if (r == 0)
+		r = str_format(&name, DROP_IN "%016" PRIx64 ".conf", number_of(text));
+	if (r == 0)
+		r = str_format(&path, "%s/%s", folder, name);
+	/* Another container of the unit has written the same, and takes it back itself. */
+	if (r == 0 && faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
 	if (r == 0)
 		r = deeds_add(deeds, &deed, path);
 	if (r == 0)
-		r = write_into(folder, text);
+		r = write_into(folder, name, text);
+	if (r == -EEXIST) {
+		deeds_drop(deeds);
+		return 0;
+	}
 	if (r < 0)
 		return err_set(err, r, "cannot write %s, by which systemd leaves the container its GPU: %m",
 			       path ? path : transient);
@@ -227,13 +257,20 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 static void remove_if_stale(int transient_fd, const char *folder)
 {
 	_cleanup_free_ char *unit = strndup(folder, strlen(folder) - strlen(".d"));
-	_cleanup_close_ int fd = -1;
+	const struct dirent *entry;
+	bool ours = false;
 	struct stat st;
+	DIR *files;
 
 	if (!unit || !is_unit_name(unit) || fstatat(transient_fd, unit, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
 		return;
-	fd = openat(transient_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && unlinkat(fd, DROP_IN, 0) == 0)
+	files = open_folder(transient_fd, folder);
+	while (files && (entry = readdir(files)))
+		if (str_has_prefix(entry->d_name, DROP_IN))
+			ours = unlinkat(directory_fd(files), entry->d_name, 0) == 0 || ours;
+	if (files)
+		(void)closedir(files);
+	if (ours)
 		(void)unlinkat(transient_fd, folder, AT_REMOVEDIR);
 }
 

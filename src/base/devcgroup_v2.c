@@ -12,12 +12,15 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base/bpf_device.h"
 #include "base/capability.h"
 
-/* The kernel's own limit (BPF_CGROUP_MAX_PROGS). */
-enum { PROGRAMS_MAX = 64 };
+/* The kernel's own limit (BPF_CGROUP_MAX_PROGS); how often others may be faster. */
+enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000 };
+
+#define LOCK "/run/ctr-gpu-devices.lock"
 
 struct state {
 	cap_value_t needed; /* that queries, attaching and detaching need effective on this kernel */
@@ -75,17 +78,52 @@ static int detach(int cgroup_fd, int program_fd)
 	return bpf_call(BPF_PROG_DETACH, &attr);
 }
 
+/* The id of a loaded program; no program has id 0. */
+static __u32 program_id(int program_fd)
+{
+	struct bpf_prog_info info = {0};
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.info.bpf_fd = (__u32)program_fd;
+	attr.info.info_len = sizeof(info);
+	attr.info.info = (__u64)(uintptr_t)&info;
+	return bpf_call(BPF_OBJ_GET_INFO_BY_FD, &attr) < 0 ? 0 : info.id;
+}
+
+static bool is_attached(int cgroup_fd, __u32 id)
+{
+	struct attached attached = {0};
+
+	if (query(cgroup_fd, 0, &attached) < 0)
+		return false;
+	for (size_t i = 0; i < attached.count; i++)
+		if (attached.ids[i] == id)
+			return true;
+	return false;
+}
+
+/* Where only one program may be attached, attaching is replacing whatever is there: among ours, one at a time looks first. */
+static int exchange_only(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
+{
+	_cleanup_close_ int lock = open(LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (lock < 0 || flock(lock, LOCK_EX) < 0)
+		return -errno;
+	return is_attached(cgroup_fd, program_id(old_fd)) ? attach(cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1) : -ENOENT;
+}
+
 /*
- * Puts one program in another's place. Where only one may be attached, attaching is replacing; where several may,
- * Linux 5.6 and later exchange them in one step. Before that the new one comes beside the old one, then that goes; in
- * between both must consent, so nothing is ever allowed that should not be.
+ * Puts one program in another's place if that one is still there, and nothing is ever allowed that should not be. Where
+ * several may be attached, Linux 5.6 and later exchange them in one step. Before that the new one comes beside the old one,
+ * then that goes; in between both must consent. Return: 0; -ENOENT if the old one is gone or a bpf_link's.
  */
 static int exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
 {
 	int r;
 
 	if (!(flags & BPF_F_ALLOW_MULTI))
-		return attach(cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1);
+		return exchange_only(cgroup_fd, old_fd, new_fd, flags);
 	r = attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI | BPF_F_REPLACE, old_fd);
 	if (r != -EINVAL)
 		return r;
@@ -179,21 +217,23 @@ static int extend(int old_fd, const struct devcgroup_rule *rules, size_t count, 
 	return bpf_program_load(&new, ret_fd, err);
 }
 
+/* Return: -EAGAIN if the program is gone: another one, of which nothing is known, may be there instead. */
 static int replace_program(struct devcgroup *cgroup, const struct devcgroup_level *level, __u32 id, unsigned flags,
 			   const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
 	_cleanup_close_ int old_fd = -1, new_fd = -1;
 	int r = open_program(id, &old_fd);
 
-	/* Whoever attached it took it away again. */
 	if (r == -ENOENT)
-		return 0;
+		return -EAGAIN;
 	if (r < 0)
 		return err_set(err, r, "cannot open the device program of %s: %m", level->path);
 	r = extend(old_fd, rules, count, &new_fd, err);
 	if (r != 0 || new_fd < 0)
 		return r;
 	r = replace(cgroup, level->fd, &old_fd, &new_fd, flags);
+	if (r == -ENOENT && !is_attached(level->fd, id))
+		return -EAGAIN;
 	/* A program attached by a bpf_link can only be changed by its owner. */
 	if (r == -ENOENT || r == -EPERM)
 		return err_set(err, CTR_GPU_E_NO_CGROUP,
@@ -231,6 +271,26 @@ static int check_inherited(const struct devcgroup *cgroup, const struct devcgrou
 	return 0;
 }
 
+/* Several hooks, and engines, may change a cgroup at once: then what is there now is looked at again. */
+static int allow_level(struct devcgroup *cgroup, const struct devcgroup_level *level, const struct devcgroup_rule *rules,
+		       size_t count, size_t *ret_programs, struct err *err)
+{
+	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
+		struct attached attached = {0};
+		int r = query(level->fd, 0, &attached);
+
+		if (r < 0)
+			return err_set(err, r, "cannot ask for the device programs of %s: %m", level->path);
+		for (size_t i = 0; r == 0 && i < attached.count; i++)
+			r = replace_program(cgroup, level, attached.ids[i], attached.flags, rules, count, err);
+		if (r != -EAGAIN) {
+			*ret_programs = attached.count;
+			return r;
+		}
+	}
+	return err_set(err, -EBUSY, "the device programs of %s do not stop changing: %m", level->path);
+}
+
 static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
 	const struct state *state = cgroup->state;
@@ -238,17 +298,12 @@ static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 	size_t ours = 0;
 
 	for (size_t i = 0; i < cgroup->level_count; i++) {
-		const struct devcgroup_level *level = &cgroup->levels[i];
-		struct attached attached = {0};
-		int r = query(level->fd, 0, &attached);
+		size_t programs;
+		int r = allow_level(cgroup, &cgroup->levels[i], rules, count, &programs, err);
 
-		if (r < 0)
-			return err_set(err, r, "cannot ask for the device programs of %s: %m", level->path);
-		for (size_t j = 0; r == 0 && j < attached.count; j++)
-			r = replace_program(cgroup, level, attached.ids[j], attached.flags, rules, count, err);
 		if (r != 0)
 			return r;
-		ours += attached.count;
+		ours += programs;
 	}
 	return ours < state->effective ? check_inherited(cgroup, rules, count, err) : 0;
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -41,6 +42,20 @@ static bool exists(const char *name)
 
 	assert_int_equal(str_format(&path, "%s/%s", folder, name), 0);
 	return access(path, F_OK) == 0;
+}
+
+/* The path of a file of ours beside a unit, new; NULL: there is none. */
+static char *drop_in(const char *unit)
+{
+	_cleanup_free_ char *pattern = NULL;
+	char *path = NULL;
+	glob_t found;
+
+	assert_int_equal(str_format(&pattern, "%s/%s.d/50-ctr-gpu-*.conf", folder, unit), 0);
+	if (glob(pattern, 0, NULL, &found) == 0)
+		path = strdup(found.gl_pathv[0]);
+	globfree(&found);
+	return path;
 }
 
 static int start(void **state)
@@ -124,8 +139,7 @@ static void drop_in_is_written_and_removed(void **state)
 	(void)state;
 	put("a.scope", "");
 	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rules, ARRAY_SIZE(rules), deeds, &err), 0);
-	assert_true(exists("a.scope.d/50-ctr-gpu.conf"));
-	assert_int_equal(str_format(&path, "%s/a.scope.d/50-ctr-gpu.conf", folder), 0);
+	path = drop_in("a.scope");
 	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 4096, &text, NULL), 0);
 	assert_string_equal(text, "# Written by ctr-gpu: the devices that the container was given.\n"
 				  "[Scope]\n"
@@ -141,6 +155,28 @@ static void drop_in_is_written_and_removed(void **state)
 	assert_false(exists("a.scope.d"));
 }
 
+/* Each takes back what it has written, and no more. */
+static void containers_of_one_unit_have_files_of_their_own(void **state)
+{
+	static const struct devcgroup_rule first = {'c', 10, 183, "rw", "/dev/dxg"}, second = {'c', 195, 0, "rw", "/dev/nvidia0"};
+	struct deeds *others = deeds_new(false);
+	_cleanup_free_ char *one = NULL, *left = NULL;
+
+	(void)state;
+	assert_non_null(others);
+	put("a.scope", "");
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", &first, 1, deeds, NULL), 0);
+	one = drop_in("a.scope");
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", &second, 1, others, NULL), 0);
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", &first, 1, others, NULL), 0);
+	deeds_undo(others);
+	left = drop_in("a.scope");
+	assert_string_equal(left, one);
+	deeds_undo(deeds);
+	assert_false(exists("a.scope.d"));
+	deeds_free(others);
+}
+
 static void others_files_stay(void **state)
 {
 	(void)state;
@@ -150,8 +186,7 @@ static void others_files_stay(void **state)
 	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", NULL, 0, deeds, NULL), 0);
 	deeds_undo(deeds);
 	assert_true(exists("a.service.d/50-DeviceAllow.conf"));
-	assert_false(exists("a.service.d/50-ctr-gpu.conf"));
-	assert_false(exists("a.service.d/.50-ctr-gpu.conf.new"));
+	assert_null(drop_in("a.service"));
 }
 
 static void a_link_in_the_place_of_the_folder_is_refused(void **state)
@@ -164,8 +199,12 @@ static void a_link_in_the_place_of_the_folder_is_refused(void **state)
 	assert_int_equal(str_format(&link, "%s/a.scope.d", folder), 0);
 	assert_int_equal(symlink("elsewhere", link), 0);
 	assert_true(devcgroup_write_drop_in(folder, "a.scope", NULL, 0, deeds, &err) < 0);
-	assert_false(exists("elsewhere/50-ctr-gpu.conf"));
-	assert_non_null(strstr(err.text, "a.scope.d/50-ctr-gpu.conf"));
+	assert_int_equal(unlink(link), 0);
+	free(steal_ptr(link));
+	assert_int_equal(str_format(&link, "%s/elsewhere", folder), 0);
+	/* Nothing is in it. */
+	assert_int_equal(rmdir(link), 0);
+	assert_non_null(strstr(err.text, "a.scope.d/50-ctr-gpu-"));
 }
 
 static void rules_of_a_unit_are_seen(void **state)
@@ -191,7 +230,7 @@ static void rules_of_a_unit_are_seen(void **state)
 	}
 	assert_false(devcgroup_systemd_restricts(folder, "absent.scope"));
 	make_folder("a.scope.d");
-	put("a.scope.d/50-ctr-gpu.conf", "DeviceAllow=/dev/dxg rw\n");
+	put("a.scope.d/50-ctr-gpu-1.conf", "DeviceAllow=/dev/dxg rw\n");
 	put("a.scope.d/50-DeviceAllow", "DeviceAllow=/dev/dxg rw\n");
 	assert_false(devcgroup_systemd_restricts(folder, "a.scope"));
 	put("a.scope.d/50-DeviceAllow.conf", "DeviceAllow=/dev/dxg rw\n");
@@ -203,24 +242,24 @@ static void stale_files_are_removed(void **state)
 	(void)state;
 	put("here.scope", "");
 	make_folder("here.scope.d");
-	put("here.scope.d/50-ctr-gpu.conf", "");
+	put("here.scope.d/50-ctr-gpu-1.conf", "");
 	make_folder("gone.scope.d");
-	put("gone.scope.d/50-ctr-gpu.conf", "");
+	put("gone.scope.d/50-ctr-gpu-1.conf", "");
 	make_folder("shared.scope.d");
-	put("shared.scope.d/50-ctr-gpu.conf", "");
+	put("shared.scope.d/50-ctr-gpu-1.conf", "");
 	put("shared.scope.d/other.conf", "");
 	make_folder("others.scope.d");
 	put("others.scope.d/other.conf", "");
 	make_folder("no unit.d");
-	put("no unit.d/50-ctr-gpu.conf", "");
+	put("no unit.d/50-ctr-gpu-1.conf", "");
 	put("file.scope.d", "");
 	devcgroup_remove_stale_drop_ins(folder);
-	assert_true(exists("here.scope.d/50-ctr-gpu.conf"));
+	assert_true(exists("here.scope.d/50-ctr-gpu-1.conf"));
 	assert_false(exists("gone.scope.d"));
-	assert_false(exists("shared.scope.d/50-ctr-gpu.conf"));
+	assert_false(exists("shared.scope.d/50-ctr-gpu-1.conf"));
 	assert_true(exists("shared.scope.d/other.conf"));
 	assert_true(exists("others.scope.d/other.conf"));
-	assert_true(exists("no unit.d/50-ctr-gpu.conf"));
+	assert_true(exists("no unit.d/50-ctr-gpu-1.conf"));
 	assert_true(exists("file.scope.d"));
 	devcgroup_remove_stale_drop_ins("/nonexistent");
 }
@@ -230,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(units_are_found_in_paths, start, stop_daemon),
 		cmocka_unit_test_setup_teardown(drop_in_is_written_and_removed, start, stop_daemon),
+		cmocka_unit_test_setup_teardown(containers_of_one_unit_have_files_of_their_own, start, stop_daemon),
 		cmocka_unit_test_setup_teardown(others_files_stay, start, stop_daemon),
 		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop_daemon),
 		cmocka_unit_test_setup_teardown(rules_of_a_unit_are_seen, start, stop_daemon),
