@@ -121,7 +121,7 @@ static int check(const struct walk *walk, mode_t type)
 {
 	if ((walk->st.st_mode & S_IFMT) != type)
 		return -EINVAL;
-	if (type == S_IFREG && (walk->st.st_mode & OTHERS_MAY_WRITE))
+	if (type != S_IFSOCK && (walk->st.st_mode & OTHERS_MAY_WRITE))
 		return -EPERM;
 	/* Of a socket is_placed() has seen whose it is. */
 	return is_theirs(walk, &walk->st) || type == S_IFSOCK ? 0 : -EPERM;

@@ -20,7 +20,7 @@
  *
  * Every directory on the way must belong to them and be writable for nobody else. In one that anybody may write to and that is
  * sticky, such as /tmp, only a directory of theirs counts, which nobody else can move there. A link is followed where they alone could
- * make it. The file itself must be theirs, a regular one writable for them alone. A socket may also lie in the directory that root gave
+ * make it. The file itself must be theirs, and writable for them alone if it is no socket. A socket may also lie in the directory that root gave
  * to its owner, such as a service's in /run. Nothing is opened before its type is known.
  *
  * Return: descriptor; -ENOENT if it is missing where they alone could make it; -EPERM if others could have put it there, or could now;

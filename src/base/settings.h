@@ -7,6 +7,7 @@
  */
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/log.h"
 #include "base/str.h"
@@ -27,6 +28,7 @@ struct settings {
 	char *driverd;                  /* path of ctr-gpu-driverd; NULL: the usual places */
 	char *driver_root;              /* root of a native driver installation; NULL: "/" */
 	struct strv runtimes;           /* that ctr-gpu-runtime looks for; empty: the usual ones */
+	uid_t mps_user;                 /* who runs the daemon that shares GPUs between processes (MPS), beside root; 0: nobody */
 	bool unread;                    /* there is a file, but what it says of runtimes cannot be read */
 	bool accept_environment;        /* of a container that is not privileged may ask for GPUs */
 	bool accept_mounts;             /* below /var/run/nvidia-container-devices name GPUs */

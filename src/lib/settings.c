@@ -165,6 +165,17 @@ static int read_driver_root(struct settings *settings, const json_t *value)
 	return 0;
 }
 
+/* A number: names are in databases that a static program does not reach. */
+static int read_mps_user(struct settings *settings, const json_t *value)
+{
+	json_int_t user = json_integer_value(value);
+
+	if (!json_is_integer(value) || user < 0 || user >= UINT32_MAX)
+		return -EINVAL;
+	settings->mps_user = (uid_t)user;
+	return 0;
+}
+
 static const struct key {
 	const char *name;
 	int (*read)(struct settings *settings, const json_t *value);
@@ -175,6 +186,7 @@ static const struct key {
 	{"deadline", read_deadline, "seconds, a whole number from 1 to 3600"},
 	{"library-directories", read_library_dirs, "a list of absolute paths"},
 	{"driver-root", read_driver_root, "an absolute path"},
+	{"mps-user", read_mps_user, "a user's number"},
 	{"runtimes", read_runtimes, "a list of names or absolute paths of OCI runtimes"},
 	{"strict-requirements", read_strict, "true or false"},
 	{"disable-requirements", read_disable, "true or false"},

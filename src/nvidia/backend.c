@@ -38,6 +38,7 @@ static int plan(const struct settings *settings, const struct request *request, 
 	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
 	_cleanup_module_ struct module module = {0};
 	struct planning planning = {
+		.settings = settings,
 		.module = &module,
 		.install = &install,
 		.capabilities = request->capabilities,

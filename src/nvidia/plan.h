@@ -16,6 +16,7 @@
 #define LIBRARY_DIR_32 LIBRARY_DIR "/32"
 
 struct planning {
+	const struct settings *settings;
 	const struct module *module;
 	const struct install *install;
 	uint32_t capabilities;

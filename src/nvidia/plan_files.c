@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/hostfile.h"
 #include "nvidia/plan.h"
 #include "nvidia/table.h"
 
@@ -159,21 +161,33 @@ static int add_firmware(const struct planning *planning, const struct strv *pref
 	return planning_add_mount(planning, &file, target, PLAN_FIRMWARE, "firmware of the GPUs' own processors");
 }
 
+/* Anybody may have made it: a directory in /tmp, or what a link leads to. */
+static int add_socket(const struct planning *planning, const struct driver_socket *socket)
+{
+	uid_t owner = socket->directory ? planning->settings->mps_user : HOSTFILE_ROOT_ONLY;
+	_cleanup_close_ int fd = hostfile_open(socket->path, socket->directory ? S_IFDIR : S_IFSOCK, owner, O_PATH);
+	struct install_file file;
+
+	if (fd == -ENOMEM)
+		return fd;
+	if (fd == -EPERM)
+		return planning_warn(planning, "%s is left out, since others than root%s may have put it there", socket->path,
+				     socket->directory ? " and \"mps-user\" (ctr-gpu-config(5))" : " and its service");
+	if (fd < 0 || fstat(fd, &file.st) < 0)
+		return 0;
+	file.path = strdup(socket->path);
+	return file.path ? planning_add_mount(planning, &file, socket->path, PLAN_SOCKET, socket->meaning) : -ENOMEM;
+}
+
 /* Daemons run on this machine, whatever root the driver has. */
 static int add_sockets(const struct planning *planning)
 {
+	struct stat st;
 	int r = 0;
 
-	for (size_t i = 0; i < driver_socket_count && r == 0; i++) {
-		const struct driver_socket *socket = &driver_sockets[i];
-		struct install_file file;
-
-		if (!(socket->capabilities & planning->capabilities) || stat(socket->path, &file.st) < 0 ||
-		    (socket->directory ? !S_ISDIR(file.st.st_mode) : !S_ISSOCK(file.st.st_mode)))
-			continue;
-		file.path = strdup(socket->path);
-		r = file.path ? planning_add_mount(planning, &file, socket->path, PLAN_SOCKET, socket->meaning) : -ENOMEM;
-	}
+	for (size_t i = 0; i < driver_socket_count && r == 0; i++)
+		if ((driver_sockets[i].capabilities & planning->capabilities) && lstat(driver_sockets[i].path, &st) == 0)
+			r = add_socket(planning, &driver_sockets[i]);
 	return r;
 }
 

@@ -109,12 +109,14 @@ static void sticky(void **state)
 	put("/tmp", S_IFDIR | 01777, 0);
 	put("/tmp/root", S_IFDIR | 0755, 0);
 	put("/tmp/user", S_IFDIR | 0755, USER);
+	put("/tmp/open", S_IFDIR | 0777, 0);
 	put("/tmp/root/socket", S_IFSOCK | 0666, 0);
 	put("/tmp/user/socket", S_IFSOCK | 0666, USER);
 	put("/tmp/socket", S_IFSOCK | 0666, 0);
 	link_from("root", "/tmp/link", 0);
 	assert_int_equal(look("/tmp/root", S_IFDIR, HOSTFILE_ROOT_ONLY), 0);
 	assert_int_equal(look("/tmp/root/socket", S_IFSOCK, HOSTFILE_ROOT_ONLY), 0);
+	assert_int_equal(look("/tmp/open", S_IFDIR, HOSTFILE_ROOT_ONLY), -EPERM);
 	assert_int_equal(look("/tmp/user", S_IFDIR, HOSTFILE_ROOT_ONLY), -EPERM);
 	assert_int_equal(look("/tmp/user", S_IFDIR, USER), 0);
 	assert_int_equal(look("/tmp/user/socket", S_IFSOCK, HOSTFILE_ROOT_ONLY), -EPERM);

@@ -24,7 +24,7 @@ static void every_key_is_read(void **state)
 
 	(void)state;
 	assert_int_equal(parse("{\"inventory\": \"ioctl\", \"driver-timeout\": 2.5, \"library-directories\": [\"/a\", \"/b\"],"
-			       "\"driver-root\": \"/run/driver\", \"runtimes\": [\"youki\", \"/opt/runc\"], \"strict-requirements\": true, \"disable-requirements\": true,"
+			       "\"driver-root\": \"/run/driver\", \"mps-user\": 1001, \"runtimes\": [\"youki\", \"/opt/runc\"], \"strict-requirements\": true, \"disable-requirements\": true,"
 			       "\"accept-nvidia-visible-devices-envvar-when-unprivileged\": false,"
 			       "\"accept-nvidia-visible-devices-as-volume-mounts\": false}",
 			       &settings, &err),
@@ -34,6 +34,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(settings.library_dirs.count, 2);
 	assert_string_equal(settings.library_dirs.items[1], "/b");
 	assert_string_equal(settings.driver_root, "/run/driver");
+	assert_int_equal(settings.mps_user, 1001);
 	assert_int_equal(settings.runtimes.count, 2);
 	assert_string_equal(settings.runtimes.items[1], "/opt/runc");
 	assert_true(settings.strict_requirements);
@@ -56,6 +57,9 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"[]", "not a JSON object"},
 		{"{\"inventory\": \"wmi\"}", "\"inventory\" must be"},
 		{"{\"inventory\": 1}", "\"inventory\" must be"},
+		{"{\"mps-user\": \"mps\"}", "\"mps-user\" must be"},
+		{"{\"mps-user\": -1}", "\"mps-user\" must be"},
+		{"{\"mps-user\": 4294967295}", "\"mps-user\" must be"},
 		{"{\"driver-timeout\": 0}", "\"driver-timeout\" must be"},
 		{"{\"driver-timeout\": -1}", "\"driver-timeout\" must be"},
 		{"{\"driver-timeout\": 1e99}", "\"driver-timeout\" must be"},
