@@ -189,7 +189,7 @@ check_groups = checks unit e2e hostile
 check: dependencies-$(if $(FULL),ci,check)
 	$(MAKE) check-only
 
-check-only: all $(tests)
+check-only: needs-check all $(tests)
 	test/run $(O) $(check_groups)
 
 # What continuous integration runs: FULL=1 makes "make check" do all of ci_groups besides, after building ci_programs with
@@ -210,7 +210,7 @@ check-sanitize:
 abi-dump: dependencies-abi $(O)/lib/libctr-gpu.so.$(SOVERSION)
 	test/abi dump $(O)
 
-check-unit: $(unit_tests)
+check-unit: needs-check $(unit_tests)
 	test/run $(O) unit
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# make deb, make rpm: packages of the tracked files as they are, built below $(O)/deb and $(O)/rpm by the distribution's own
-# tools. The checkout stays as it is.
+# make deb, make rpm: packages of the tree as it is, in $(O)/deb and $(O)/rpm, built by the distribution's own tools.
+# MAINTAINER="Name <address>" says who answers for them; the default is who builds them.
 
 deb: dependencies-deb
 	pkg/make-deb $(O)

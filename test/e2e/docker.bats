@@ -133,7 +133,7 @@ expect_gpu() {
 }
 
 @test "--ulimit without limits, which are larger than any signed number" {
-	run docker run --rm --ulimit core=-1 --gpus all debian sh -c 'probe; ulimit -c'
+	run docker run --rm --ulimit fsize=-1 --gpus all debian sh -c 'probe; ulimit -f'
 	expect_status 0
 	expect_gpu
 	expect_line unlimited

@@ -95,7 +95,7 @@ config_of() {
 }
 
 @test "--read-only, another user, no capabilities, no limits" {
-	run with_gpu --rm --read-only --user 65534 --cap-drop ALL --security-opt no-new-privileges --ulimit core=-1 debian probe
+	run with_gpu --rm --read-only --user 65534 --cap-drop ALL --security-opt no-new-privileges --ulimit fsize=-1 debian probe
 	expect_status 0
 	expect_gpu
 }

@@ -208,7 +208,7 @@ no_gpu() {
 }
 
 rest_stays() {
-	start wsl-nvidia "$1" '.process.rlimits = [{"type": "RLIMIT_CORE", "soft": 18446744073709551615, "hard": 18446744073709551615}]
+	start wsl-nvidia "$1" '.process.rlimits = [{"type": "RLIMIT_FSIZE", "soft": 18446744073709551615, "hard": 18446744073709551615}]
 		| .annotations = {"z": "ümläut <&>", "a": "\u2028\ud83d\ude00"}' # jq itself rounds such a number when it changes something
 	sed -i 's/1844674407370955[0-9]*/18446744073709551615/g' "$(directory)/config.json"
 	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/before"

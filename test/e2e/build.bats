@@ -1,0 +1,184 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+#
+# The build, for those who are not its authors: from an unpacked tarball, in a directory with a space in its name, as root in
+# somebody's checkout, without what it needs.
+
+load engines
+
+setup_file() {
+	require_root
+	export tree="$BATS_FILE_TMPDIR/John Doe/ctr-gpu" MAINTAINER='Jane Roe <jane@example.org>'
+	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR"
+	mkdir -p "$tree"
+	(cd "$e2e/../.." && pkg/sources | tar --null -T - -cf - | tar -xf - -C "$tree")
+	# A repository around it has nothing to say.
+	mkdir "$BATS_FILE_TMPDIR/John Doe/.git"
+}
+
+# in_tree COMMAND…: as a user types it
+in_tree() {
+	run env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -C "$tree" "$@"
+}
+
+expect_before() {
+	[[ $output == *"$1"*"$2"* ]] && return
+	printf 'expected "%s" before "%s" in: %s\n' "$1" "$2" "$output"
+	return 1
+}
+
+@test "make, static" {
+	in_tree make -j2 all static
+	expect_status 0
+	"$tree/build/bin/ctr-gpu-hook" --version
+	tar -tzf "$tree"/build/static/ctr-gpu-*.tar.gz | grep '/bin/ctr-gpu-hook$'
+	# The path of the tree is in none of them.
+	run grep -lr "John Doe" "$tree/build/bin" "$tree/build/lib"
+	expect_status 1
+}
+
+@test "what was built once is not built again" {
+	in_tree make
+	expect_status 0
+	[[ -z $output ]]
+}
+
+@test "the home rules hold, and a file that breaks one is found" {
+	in_tree test/checks
+	expect_status 0
+	expect_not "not ok"
+	sed -i '/SPDX/d' "$tree/src/base/span.h"
+	in_tree test/checks
+	expect "not ok"
+	expect_line "# src/base/span.h"
+	cp "$e2e/../../src/base/span.h" "$tree/src/base/"
+}
+
+@test "tests run, in a copy" {
+	in_tree make -j2 build/test/unit/utf8_test build/test/unit/err_test
+	in_tree test/run build unit
+	expect_status 0
+	expect "unit: utf8_test"
+	expect " 0 failed, 0 skipped"
+}
+
+@test "make demo" {
+	in_tree make demo
+	expect_status 0
+	expect "The container found the GPU of its"
+	# What it does not show it does not build.
+	[[ ! -e $tree/build/test/examples && ! -e $tree/build/test/stale ]]
+}
+
+@test "make deb, rpm: named by who builds them, and what they do is said" {
+	require_program dh
+	require_program rpmbuild
+	DEB_BUILD_OPTIONS=nocheck in_tree make deb
+	expect_status 0
+	expect_before "DEB  compiling" "DEB  packing"
+	[[ $(dpkg-deb -f "$tree"/build/deb/ctr-gpu_*.deb Maintainer) == "$MAINTAINER" ]]
+	in_tree make rpm RPM_OPTIONS=--nocheck
+	expect_status 0
+	expect_before "RPM  compiling" "RPM  packing"
+	rpm -qp --changelog "$tree"/build/rpm/RPMS/*/ctr-gpu-[0-9]*.rpm | grep -F "$MAINTAINER"
+	grep -v '^Maintainer: ' "$tree/pkg/deb/control" | diff - <(grep -v '^Maintainer: ' "$e2e/../../pkg/deb/control")
+}
+
+@test "packages have their builder's name where no other is given" {
+	in_tree env -u MAINTAINER DEBFULLNAME="A B" DEBEMAIL=a@b.example pkg/version maintainer
+	expect_line "A B <a@b.example>"
+	printf '[user]\n\tname = C D\n\temail = c@d.example\n' >"$BATS_TEST_TMPDIR/.gitconfig"
+	in_tree env -u MAINTAINER -u DEBFULLNAME -u DEBEMAIL -u EMAIL HOME="$BATS_TEST_TMPDIR" pkg/version maintainer
+	expect_line "C D <c@d.example>"
+	in_tree env -u MAINTAINER -u DEBFULLNAME -u DEBEMAIL -u EMAIL HOME=/nonexistent pkg/version maintainer
+	[[ $output == *"<root@"*">" ]]
+}
+
+@test "root leaves nothing of its own in somebody's checkout" {
+	rm -rf "$tree/build"
+	chown -R 1234:1234 "$tree"
+	chmod 755 "$(dirname "$tree")"
+	in_tree make -j2 install DESTDIR="$BATS_TEST_TMPDIR/root"
+	expect_status 0
+	in_tree make demo
+	expect_status 0
+	[[ -x $BATS_TEST_TMPDIR/root/usr/bin/ctr-gpu-hook && -O $BATS_TEST_TMPDIR/root/usr/bin/ctr-gpu-hook ]]
+	run find "$tree" -user 0
+	[[ -z $output ]]
+	in_tree setpriv --reuid 1234 --regid 1234 --clear-groups make clean
+	expect_status 0
+	[[ ! -e $tree/build ]]
+}
+
+@test "a build directory of root's is not written to in vain" {
+	rm -rf "$tree/build"
+	mkdir "$tree/build"
+	chown 0:0 "$tree/build"
+	in_tree setpriv --reuid 1234 --regid 1234 --clear-groups make
+	[[ $status -ne 0 ]]
+	expect "sudo chown -R 1234 build"
+	expect_not "CC"
+	rmdir "$tree/build"
+}
+
+# on DISTRIBUTION COMMAND…: as /etc/os-release calls it
+on() {
+	printf 'ID=%s\n' "$1" >"$BATS_TEST_TMPDIR/os-release"
+	shift
+	in_tree unshare --mount --propagation private -- bash -c 'mount --bind "$0" "$(readlink -f /etc/os-release)" && "$@"' \
+		"$BATS_TEST_TMPDIR/os-release" "$@"
+	[[ $status -ne 0 ]]
+	expect_not "  CC "
+}
+
+@test "what is missing is named, all of it and before a compiler runs, with the line that installs it" {
+	rm -rf "$tree/build"
+	# Neither library is known here.
+	mkdir "$BATS_TEST_TMPDIR/pc"
+	cp "$(pkg-config --variable=pcfiledir libcap)/libcap.pc" "$BATS_TEST_TMPDIR/pc/"
+	export PKG_CONFIG_LIBDIR=$BATS_TEST_TMPDIR/pc
+	on debian make
+	expect_line "This machine lacks what the build needs: jansson libseccomp libtirpc"
+	expect_line "To install it: sudo apt-get install libjansson-dev libseccomp-dev libtirpc-dev"
+	on fedora make STATIC=0
+	expect_line "To install it: sudo dnf install jansson-devel libseccomp-devel libtirpc-devel"
+	on fedora make
+	expect "make STATIC=0"
+	on opensuse-leap make STATIC=0
+	expect_line "To install it: sudo zypper install libjansson-devel libseccomp-devel libtirpc-devel"
+	on alpine make
+	expect_line "To install it: sudo apk add jansson-dev jansson-static libseccomp-dev libseccomp-static libtirpc-dev libtirpc-static"
+	on gentoo make
+	expect "Debian calls it libjansson-dev libseccomp-dev libtirpc-dev"
+	on debian make check-unit
+	expect "libcmocka-dev"
+	unset PKG_CONFIG_LIBDIR
+	on debian make CC=no-such-compiler
+	expect_line "This machine lacks what the build needs: compiler"
+	expect_line "To install it: sudo apt-get install gcc libc6-dev"
+	on debian make PKG_CONFIG=no-such-program
+	expect "pkg-config"
+}
+
+@test "make help" {
+	in_tree make help
+	expect_status 0
+	expect "make check"
+	expect "make deb"
+}
+
+@test "failures are named again before the last line, with the file" {
+	mkdir "$tree/test/failing"
+	printf '@test "two is three" {\n\t[[ 2 == 3 ]]\n}\n@test "two is two" {\n\t[[ 2 == 2 ]]\n}\n' >"$tree/test/failing/sums.bats"
+	mkdir -p "$tree/build"
+	in_tree test/run build failing no-such-group
+	expect_status 1
+	[[ ${lines[-3]} == "not ok 1 two is three  (test/failing/sums.bats)" ]]
+	[[ ${lines[-2]} == "not ok - there is no group of tests called no-such-group" ]]
+	[[ ${lines[-1]} == "1 passed, 2 failed, 0 skipped" ]]
+	grep -E '^== test/failing/sums\.bats  [0-9]+ s$' <<<"$output"
+	in_tree test/run build failing/sums
+	[[ ${lines[-1]} == "1 passed, 1 failed, 0 skipped" ]]
+	rm -r "$tree/test/failing"
+}
