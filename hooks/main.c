@@ -128,6 +128,12 @@ static int give_in_child(struct hook *hook)
 	return status;
 }
 
+/* Whether the hook is called only for containers that are to have GPUs: for a CDI device, by Docker's --gpus, or by hand. */
+static bool is_for_gpus(const struct arguments *arguments)
+{
+	return arguments->cdi || arguments->dry_run || is_called(arguments->all[0], "nvidia-container-runtime-hook");
+}
+
 /* Settings and host are looked at only for a container that asks for something. */
 static int serve(const struct arguments *arguments, const char *state, size_t size)
 {
@@ -138,7 +144,7 @@ static int serve(const struct arguments *arguments, const char *state, size_t si
 	if (result)
 		return result;
 	result = ctr_gpu_container_new_from_state(hook.context, state, size, &hook.container);
-	if (!result && !arguments->cdi && !arguments->dry_run && !ctr_gpu_container_asks(hook.container))
+	if (!is_for_gpus(arguments) && (result ? !ctr_gpu_state_may_ask(state, size) : !ctr_gpu_container_asks(hook.container)))
 		return 0;
 	if (!result)
 		result = read_request(&hook);
@@ -157,6 +163,8 @@ static int run_stage(const struct arguments *arguments)
 	deadline_set(STATE_DEADLINE_S, "ctr-gpu-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container engines write it there");
 	/* Also where there is nothing to do: an engine may take a pipe that nobody reads for a hook that crashed. */
 	result = state_read(&state, &size);
+	if (result && !is_for_gpus(arguments) && !ctr_gpu_state_may_ask("", 0))
+		return 0;
 	if (result)
 		return message_error("read the container's state from standard input", result);
 	return arguments->stage == STAGE_IGNORED ? 0 : serve(arguments, state, size);

@@ -62,11 +62,16 @@ static int apply_plan(struct shim *shim)
 	return result ? result : ctr_gpu_plan_apply_to_bundle(shim->context, shim->plan, shim->bundle);
 }
 
+static const char *bundle_of(const struct shim *shim)
+{
+	return shim->line.bundle ? shim->line.bundle : ".";
+}
+
 static int read_bundle(struct shim *shim)
 {
 	int result;
 
-	result = ctr_gpu_bundle_new(shim->context, shim->line.bundle ? shim->line.bundle : ".", shim->line.config, &shim->bundle);
+	result = ctr_gpu_bundle_new(shim->context, bundle_of(shim), shim->line.config, &shim->bundle);
 	if (!result)
 		result = ctr_gpu_request_new(shim->context, &shim->request);
 	if (!result)
@@ -89,8 +94,8 @@ static int give_gpus(struct shim *shim)
 {
 	int result = read_bundle(shim), status;
 
-	/* The runtime has words of its own for a bundle that is not there. */
-	if (result == -ENOENT && !shim->dry_run)
+	/* The runtime has words of its own for a bundle that is not there or makes no sense. */
+	if (result && !shim->dry_run && (result == -ENOENT || !ctr_gpu_bundle_may_ask(bundle_of(shim), shim->line.config)))
 		return 0;
 	if (!result && ctr_gpu_request_is_void(shim->request) && !shim->dry_run)
 		return 0;

@@ -356,3 +356,25 @@ int ask_read(const struct ask *ask, const struct settings *settings, struct requ
 	request_take_devices(request, &devices);
 	return request->kind == REQUEST_VOID ? 0 : ask_read_properties(ask, settings, request, err);
 }
+
+/* ---- a file that cannot be understood ---- */
+
+bool ask_is_likely(const char *text, size_t size)
+{
+	/* What stands behind a value that asks for nothing is the end of the string. */
+	static const char *const names[] = {"NVIDIA_VISIBLE_DEVICES=", "DOCKER_RESOURCE_", "\"CUDA_VERSION=", "nvidia-container-devices/"};
+	static const char *const nothing[] = {"\"", "void\""};
+	const char *end = text + size;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *found = memmem(text, size, names[i], strlen(names[i])), *value;
+		bool asks = found;
+
+		value = found ? found + strlen(names[i]) : end;
+		for (size_t j = 0; i == 0 && asks && j < ARRAY_SIZE(nothing); j++)
+			asks = (size_t)(end - value) < strlen(nothing[j]) || memcmp(value, nothing[j], strlen(nothing[j])) != 0;
+		if (asks)
+			return true;
+	}
+	return false;
+}

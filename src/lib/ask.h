@@ -28,6 +28,13 @@ struct ask ask_of_config(const struct oci_config *config);
 bool ask_is_something(const struct ask *ask);
 
 /**
+ * ask_is_likely() - whether the text of a config.json that cannot be understood has what a container would ask by
+ *
+ * A container that asks for nothing never fails because of us, whatever else is wrong with it.
+ */
+bool ask_is_likely(const char *text, size_t size);
+
+/**
  * ask_read() - everything that a container asks for and, by the settings, may
  *
  * What does not count because of the settings is logged.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "lib/ask.h"
 #include "lib/context.h"
 
 DEFINE_CLEANUP(struct ctr_gpu_bundle *, ctr_gpu_bundle_unref)
@@ -93,6 +94,16 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 		return r;
 	*ret_bundle = steal_ptr(bundle);
 	return 0;
+}
+
+bool ctr_gpu_bundle_may_ask(const char *directory, const char *config)
+{
+	_cleanup_free_ char *path = NULL, *data = NULL;
+	const char *name = config ? config : "config.json";
+	size_t size;
+
+	return str_format(&path, "%s%s%s", name[0] == '/' ? "" : directory, name[0] == '/' ? "" : "/", name) == 0 &&
+	       fd_read_file_at(AT_FDCWD, path, OCI_CONFIG_MAX, &data, &size) == 0 && ask_is_likely(data, size);
 }
 
 const char *const *ctr_gpu_bundle_environment(const struct ctr_gpu_bundle *bundle)

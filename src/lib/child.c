@@ -250,7 +250,7 @@ static int run(struct ctr_gpu_context *context, int (*work)(void *user), void *u
 	       int *ret_status)
 {
 	struct deeds *deeds = deeds_new(true);
-	pid_t pid, parent = getpid();
+	pid_t pid, parent = getpid(), caller = getppid();
 	int r;
 
 	if (!deeds)
@@ -260,6 +260,7 @@ static int run(struct ctr_gpu_context *context, int (*work)(void *user), void *u
 	if (pid == 0) {
 		prepare_child(deeds, parent, mask);
 		context->deeds = deeds;
+		context->caller = caller;
 		exit(work(user));
 	}
 	r = pid < 0 ? err_set(&context->err, -errno, "cannot start a child process: %m") :

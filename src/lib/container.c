@@ -18,6 +18,8 @@
 #include "lib/ask.h"
 #include "lib/context.h"
 
+enum { COMMAND_LINE_MAX = 64 * 1024 };
+
 DEFINE_CLEANUP(struct ctr_gpu_container *, ctr_gpu_container_unref)
 #define _cleanup_container_ _cleanup_(ctr_gpu_container_unrefp)
 
@@ -285,15 +287,21 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
 	return r;
 }
 
+/* The config.json of a bundle as bytes. Return: 0; negative errno. */
+static int read_config_text(const char *bundle, char **ret_path, char **ret_data, size_t *ret_size)
+{
+	int r = str_format(ret_path, "%s/config.json", bundle);
+
+	return r < 0 ? r : fd_read_file_at(AT_FDCWD, *ret_path, OCI_CONFIG_MAX, ret_data, ret_size);
+}
+
 static int read_config(const char *bundle, struct oci_config *ret, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *data = NULL;
 	size_t size;
 	int r;
 
-	if (str_format(&path, "%s/config.json", bundle) < 0)
-		return err_set(err, -ENOMEM, "%m");
-	r = fd_read_file_at(AT_FDCWD, path, OCI_CONFIG_MAX, &data, &size);
+	r = read_config_text(bundle, &path, &data, &size);
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r < 0) {
@@ -303,8 +311,42 @@ static int read_config(const char *bundle, struct oci_config *ret, struct err *e
 	return oci_parse_config(data, size, ret, err);
 }
 
+/*
+ * The bundle on the command line of the runtime, which is our parent. crun tells its hooks its working directory instead, and
+ * that is "/" once it has been in another mount namespace (a user namespace and --device). Return: absolute path; NULL.
+ */
+static char *bundle_of_runtime(void)
+{
+	_cleanup_free_ char *path = NULL, *data = NULL;
+	const char *word, *value = NULL;
+	size_t size;
+
+	if (str_format(&path, "/proc/%d/cmdline", (int)getppid()) < 0 || fd_read_file_at(AT_FDCWD, path, COMMAND_LINE_MAX, &data, &size) < 0)
+		return NULL;
+	for (word = data; !value && word < data + size; word += strlen(word) + 1) {
+		if (streq(word, "--bundle") || streq(word, "-b") || streq(word, "-bundle"))
+			value = word + strlen(word) + 1;
+		else if (str_has_prefix(word, "--bundle="))
+			value = word + strlen("--bundle=");
+	}
+	return value && value < data + size && value[0] == '/' ? strdup(value) : NULL;
+}
+
+bool ctr_gpu_state_may_ask(const char *state, size_t size)
+{
+	_cleanup_(oci_state_clear) struct oci_state parsed = {0};
+	_cleanup_free_ char *path = NULL, *data = NULL;
+	size_t data_size;
+
+	if (oci_parse_state_inside(state, size, &parsed, NULL) != 0 || streq(parsed.bundle, "/")) {
+		free(parsed.bundle);
+		parsed.bundle = bundle_of_runtime();
+	}
+	return parsed.bundle && read_config_text(parsed.bundle, &path, &data, &data_size) == 0 && ask_is_likely(data, data_size);
+}
+
 /* @pid counts instead of the state's. */
-static int new_from_state(struct ctr_gpu_context *context, const struct oci_state *state, pid_t pid,
+static int new_from_state(struct ctr_gpu_context *context, struct oci_state *state, pid_t pid,
 			  struct ctr_gpu_container **ret_container)
 {
 	_cleanup_(oci_config_clear) struct oci_config config = {0};
@@ -312,6 +354,14 @@ static int new_from_state(struct ctr_gpu_context *context, const struct oci_stat
 	struct ctr_gpu_container *container;
 	int r;
 
+	if (streq(state->bundle, "/")) {
+		char *bundle = bundle_of_runtime();
+
+		if (bundle) {
+			free(state->bundle);
+			state->bundle = bundle;
+		}
+	}
 	r = read_config(state->bundle, &config, &context->err);
 	if (r != 0)
 		return r;
@@ -349,7 +399,7 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
 	r = oci_parse_state_inside(state, size, &parsed, &context->err);
 	if (r != 0)
 		return r;
-	return new_from_state(context, &parsed, parsed.pid == getppid() ? 0 : parsed.pid, ret);
+	return new_from_state(context, &parsed, parsed.pid == context_caller(context) ? 0 : parsed.pid, ret);
 }
 
 const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/version_note.h"
 #include "lib/ctr-gpu.h"
@@ -48,6 +49,11 @@ struct ctr_gpu_context *ctr_gpu_context_unref(struct ctr_gpu_context *context)
 	settings_clear(&context->settings);
 	free(context);
 	return NULL;
+}
+
+pid_t context_caller(const struct ctr_gpu_context *context)
+{
+	return context->deeds ? context->caller : getppid();
 }
 
 struct deeds *context_begin_deeds(const struct ctr_gpu_context *context)

@@ -550,6 +550,18 @@ const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container 
 bool ctr_gpu_container_asks(const struct ctr_gpu_container *container);
 
 /**
+ * ctr_gpu_state_may_ask() - whether there is anything to say that a container asks for GPUs
+ * @state: what a runtime wrote to its hook, of which nothing needs to make sense
+ *
+ * For hooks that see every container of an engine, where ctr_gpu_container_new_from_state() fails: that is no reason for a
+ * container that wants no GPU to fail. Looks for the text that asks in the config.json of the bundle that the state, or else the
+ * command line of the calling runtime, names; what cannot be read says nothing.
+ *
+ * Since: 0.1
+ */
+bool ctr_gpu_state_may_ask(const char *state, size_t size);
+
+/**
  * ctr_gpu_container_hook_devices() - the devices for which CDI specs of ours put hooks into the container's config.json
  * @arguments:   NULL-terminated, with which the asking hook was called; its --device= counts in any case
  * @ret_devices: list for ctr_gpu_request_set_devices(), to be released with free(); NULL if the asking hook is none of these
@@ -613,6 +625,13 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
  * Since: 0.1
  */
 struct ctr_gpu_bundle *ctr_gpu_bundle_unref(struct ctr_gpu_bundle *bundle);
+
+/**
+ * ctr_gpu_bundle_may_ask() - ctr_gpu_state_may_ask() for what ctr_gpu_bundle_new() cannot read
+ *
+ * Since: 0.1
+ */
+bool ctr_gpu_bundle_may_ask(const char *directory, const char *config);
 
 /**
  * ctr_gpu_bundle_environment() - the environment of the container's process

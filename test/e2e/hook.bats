@@ -53,8 +53,15 @@ state() {
 	done
 }
 
-@test "a state that is none is refused" {
+# By the name that Docker calls it by for --gpus: other names see containers that want no GPU, too.
+docker_hook() {
+	ln -s "$hook" "$BATS_TEST_TMPDIR/nvidia-container-runtime-hook"
+	hook=$BATS_TEST_TMPDIR/nvidia-container-runtime-hook
 	export hook
+}
+
+@test "a state that is none is refused" {
+	docker_hook
 	refused 1 "[E_BAD_STATE]" bash -c '"$hook" prestart </dev/null'
 	refused 1 "[E_BAD_STATE]" bash -c '"$hook" prestart <&-'
 	for text in '{' '[]' 'null' '1' '{}' '{"ociVersion":"1.0.2"}' '{"bundle":"/none","pid":1}{' '{"bundle":1,"pid":1}' \
@@ -65,8 +72,47 @@ state() {
 	refused 1 "[E_BAD_STATE]" bash -c 'printf "{\"bundle\":\"/none\",\0\"pid\":1}" | "$hook" prestart'
 }
 
+# An object of JSON with one member more.
+annotated() {
+	local object
+
+	object=$(cat)
+	printf '%s, "annotations": {"x": "%s"}}\n' "${object%\}*}" "$1"
+}
+
+@test "what cannot be read asks for nothing, unless there is something to say that it asks" {
+	local bundle=$BATS_TEST_TMPDIR/bundle state text
+
+	for text in '' '{' '{"bundle":"/none","pid":1}{' '{"bundle":"/","status":"creating","pid":1}'; do
+		run "$hook" createRuntime <<<"$text"
+		[[ $status -eq 0 && -z $output ]]
+	done
+	for text in 'a\u0000b' '\ud800' 'x", "x": "y'; do
+		state=$(state 'PATH=/bin' | annotated "$text")
+		run "$hook" createRuntime <<<"$state"
+		[[ $status -eq 0 && -z $output ]]
+		# The annotations are in config.json, too.
+		annotated "$text" <"$bundle/config.json" >"$bundle/new" && mv "$bundle/new" "$bundle/config.json"
+		run "$hook" createRuntime <<<"$state"
+		[[ $status -eq 0 && -z $output ]]
+		state=$(state 'NVIDIA_VISIBLE_DEVICES=all' | annotated "$text")
+		# A shell whose arguments are those of a runtime.
+		refused 1 "[E_BAD_STATE]" bash -c '"$0" createRuntime; exit $?' "$hook" create --bundle "$bundle" x <<<"$state"
+	done
+}
+
+@test "a bundle of which crun tells only \"/\" is found on its command line" {
+	state NVIDIA_VISIBLE_DEVICES=all >/dev/null
+	refused 1 "[E_CONTAINER_RUNNING]" bash -c 'printf "{\"bundle\":\"/\",\"status\":\"running\",\"pid\":1}" | "$0" createRuntime; exit $?' \
+		"$hook" create --bundle "$BATS_TEST_TMPDIR/bundle" x
+	state PATH=/bin >/dev/null
+	run bash -c 'printf "{\"bundle\":\"/\",\"status\":\"running\",\"pid\":1}" | "$0" createRuntime; exit $?' \
+		"$hook" create --bundle "$BATS_TEST_TMPDIR/bundle" x
+	[[ $status -eq 0 && -z $output ]]
+}
+
 @test "a state that has no end is refused at a MiB" {
-	export hook
+	docker_hook
 	refused 1 "[EFBIG]" bash -c 'head -c 1048577 /dev/zero | "$hook" prestart'
 	refused 1 "[EFBIG]" bash -c 'yes | "$hook" prestart'
 	refused 1 "[E_BAD_STATE]" bash -c 'head -c 1048576 /dev/zero | tr "\0" "[" | "$hook" prestart'
@@ -176,7 +222,8 @@ trace() {
 
 @test "a message that standard error would lose is in the system log" {
 	busybox syslogd --help >/dev/null 2>&1 || skip "needs busybox syslogd"
-	export hook log=$BATS_TEST_TMPDIR/log
+	docker_hook
+	export log=$BATS_TEST_TMPDIR/log
 	# A /dev of its own, so that its /dev/log is nobody else's.
 	unshare --mount bash -c '
 		mount -t tmpfs tmpfs /dev && mknod -m 666 /dev/null c 1 3 && exec 3>&- || exit

@@ -85,6 +85,22 @@ with_runtime() {
 	expect_gpu
 }
 
+# crun has been in another mount namespace by then, and tells its hooks that the bundle is "/".
+@test "a user namespace with a device of its own, with a GPU and without" {
+	run podman_in wsl-no-adapter run --runtime crun --rm --uidmap 0:100000:65536 --device /dev/fuse debian sh -c 'echo started'
+	expect_status 0
+	expect_line "started"
+	run podman_in wsl-nvidia run --runtime crun --rm --uidmap 0:100000:65536 --device /dev/fuse -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "annotations that are no text we could read" {
+	for annotation in $'a\x01=\x02' 'a="\u0000' $'b=\xff'; do
+		run podman_in wsl-no-adapter run --runtime crun --rm --annotation "$annotation" debian sh -c 'echo started'
+		[[ $output != *ctr-gpu* && $output != *"error executing hook"* ]]
+	done
+}
+
 @test "a user namespace: --uidmap" {
 	run podman_in wsl-nvidia run --runtime crun --rm --uidmap 0:100000:65536 -e NVIDIA_VISIBLE_DEVICES=all debian probe
 	expect_gpu

@@ -81,6 +81,20 @@ expect_of_gpus_option() {
 	expect_no_gpu
 }
 
+# crun has been in another mount namespace by then, and tells its hooks that the bundle is "/".
+@test "a user namespace with a device of its own, with a GPU and without" {
+	run podman_in wsl-no-adapter run --rm --uidmap 0:100000:65536 --device /dev/fuse debian sh -c 'echo started'
+	expect_line "started"
+	run podman_in wsl-nvidia run --rm --uidmap 0:100000:65536 --device /dev/fuse -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
+
+@test "rootless: --userns keep-id with a CDI device, and our hook beside it" {
+	run rootless wsl-nvidia bash -c 'mkdir -p cdi && ctr-gpu cdi generate --output=cdi/ctr-gpu.json >/dev/null &&
+		exec podman --cdi-spec-dir "$PWD/cdi" run --rm --userns keep-id --device nvidia.com/gpu=all debian probe'
+	expect_gpu
+}
+
 @test "the device rule is for the GPU and nothing else" {
 	run podman_in wsl-nvidia run --rm --cap-add MKNOD -e NVIDIA_VISIBLE_DEVICES=all debian \
 		sh -c 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse'
