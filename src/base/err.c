@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 static const struct {
 	int code;
@@ -16,15 +19,70 @@ static const struct {
 #undef X
 };
 
-/*
- * Paths and values of images end up in sentences, and sentences on terminals: no escape sequence gets there. Line breaks are
- * what our own sentences have, too.
- */
-static void disarm(char *text)
+/* A line break of our own, as long as there are others' words around it. */
+enum { MARK_SIZE = 18 };
+
+static void make_mark(char mark[MARK_SIZE + 1])
 {
-	for (unsigned char *c = (unsigned char *)text; *c; c++)
-		if ((*c < ' ' && *c != '\n') || *c == 0x7f)
-			*c = '?';
+	uint64_t number = 0;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+		number = (uintptr_t)&number;
+	(void)snprintf(mark, MARK_SIZE + 1, "\n%016jx\n", (uintmax_t)number);
+}
+
+static bool mark_lines(const char *format, const char *mark, char ret[ERR_TEXT_MAX])
+{
+	size_t length = 0;
+
+	for (; *format; format++) {
+		if (length + MARK_SIZE >= ERR_TEXT_MAX)
+			return false;
+		if (*format == '\n') {
+			memcpy(ret + length, mark, MARK_SIZE);
+			length += MARK_SIZE;
+		} else {
+			ret[length++] = *format;
+		}
+	}
+	ret[length] = '\0';
+	return true;
+}
+
+/*
+ * Paths and values of images end up in sentences, and sentences on terminals and in logs: no escape sequence gets there, and no
+ * line that we did not begin.
+ */
+static void disarm(char *text, const char *mark)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; to++) {
+		bool ours = strncmp(from, mark, MARK_SIZE) == 0;
+
+		*to = ours ? '\n' : (unsigned char)*from < ' ' || *from == 0x7f ? '?' : *from;
+		from += ours ? MARK_SIZE : 1;
+	}
+	*to = '\0';
+}
+
+static size_t write_text(char ret[ERR_TEXT_MAX], const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
+
+/* Return: the length. */
+static size_t write_text(char ret[ERR_TEXT_MAX], const char *format, va_list arguments)
+{
+	char mark[MARK_SIZE + 1], marked[ERR_TEXT_MAX], text[2 * ERR_TEXT_MAX];
+	int error = errno;
+
+	make_mark(mark);
+	errno = error;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	(void)vsnprintf(text, sizeof(text), mark_lines(format, mark, marked) ? marked : format, arguments);
+#pragma GCC diagnostic pop
+	disarm(text, mark);
+	(void)snprintf(ret, ERR_TEXT_MAX, "%.*s", ERR_TEXT_MAX - 1, text);
+	return strlen(ret);
 }
 
 int err_set(struct err *err, int code, const char *format, ...)
@@ -36,9 +94,8 @@ int err_set(struct err *err, int code, const char *format, ...)
 	if (code < 0)
 		errno = -code;
 	va_start(arguments, format);
-	(void)vsnprintf(err->text, sizeof(err->text), format, arguments);
+	(void)write_text(err->text, format, arguments);
 	va_end(arguments);
-	disarm(err->text);
 	return code;
 }
 
@@ -46,18 +103,15 @@ int err_prefix(struct err *err, int code, const char *format, ...)
 {
 	char tail[ERR_TEXT_MAX];
 	va_list arguments;
-	int length;
+	size_t length;
 
 	if (!err)
 		return code;
 	memcpy(tail, err->text, sizeof(tail));
 	va_start(arguments, format);
-	length = vsnprintf(err->text, sizeof(err->text), format, arguments);
+	length = write_text(err->text, format, arguments);
 	va_end(arguments);
-	if (length < 0 || (size_t)length >= sizeof(err->text))
-		return code;
-	(void)snprintf(err->text + length, sizeof(err->text) - (size_t)length, "%s", tail);
-	disarm(err->text);
+	(void)snprintf(err->text + length, sizeof(err->text) - length, "%s", tail);
 	return code;
 }
 

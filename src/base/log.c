@@ -17,5 +17,9 @@ void log_write(const struct log *log, enum log_level level, const char *format, 
 	va_start(arguments, format);
 	(void)vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	/* What others wrote begins no line in a log. */
+	for (unsigned char *c = (unsigned char *)text; *c; c++)
+		if (*c < ' ' || *c == 0x7f)
+			*c = '?';
 	log->sink(log->user, level, text);
 }

@@ -90,8 +90,7 @@ expect_of_gpus_option() {
 }
 
 @test "rootless: --userns keep-id with a CDI device, and our hook beside it" {
-	run rootless wsl-nvidia bash -c 'mkdir -p cdi && ctr-gpu cdi generate --output=cdi/ctr-gpu.json >/dev/null &&
-		exec podman --cdi-spec-dir "$PWD/cdi" run --rm --userns keep-id --device nvidia.com/gpu=all debian probe'
+	run rootless_cdi wsl-nvidia "$generate" --userns keep-id --device nvidia.com/gpu=all debian probe
 	expect_gpu
 }
 

@@ -31,6 +31,10 @@ static void lets_no_escape_sequence_through(void **state)
 	err_set(&err, -ENOENT, "x");
 	err_prefix(&err, -ENOENT, "%s: ", "A\033B");
 	assert_string_equal(err.text, "A?B: x");
+	err_set(&err, -ENOENT, "the variable %s\nis not known", "A\nroot: all is well\n");
+	assert_string_equal(err.text, "the variable A?root: all is well?\nis not known");
+	err_prefix(&err, -ENOENT, "%s: ", "A\nB");
+	assert_string_equal(err.text, "A?B: the variable A?root: all is well?\nis not known");
 }
 
 static void cuts_what_is_too_long(void **state)
