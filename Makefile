@@ -70,7 +70,7 @@ warnings = -Wall -Wextra -Wconversion $(WERROR) -Wformat=2 -Wshadow -Wmissing-pr
 hardening = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fno-common
 sanitize_flags = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -U_FORTIFY_SOURCE)
 CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECDIR='"$(libexecdir)/ctr-gpu"' \
-	-Isrc -Isrc/lib -Isrc/base $(tirpc_cflags) $(CPPFLAGS)
+	-Isrc -Isrc/lib -Isrc/base -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
 # The same bytes wherever the tree and the build directory are. (-ffile-prefix-map would move the counts of make coverage, too.)
 # The tree's own path may have spaces, so no name is made of it: make cannot tell them from those between names.
 prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map='$(CURDIR)'=. -f$(kind)-prefix-map=$(O)=build)
@@ -150,6 +150,16 @@ $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(if $(dynamic),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
 
+# A program without libraries, and its bytes in ours.
+$(O)/gen/try_program: src/cli/try/inside.c
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) -std=gnu17 -Os -ffreestanding -fno-builtin -fno-pie -fno-stack-protector -fno-asynchronous-unwind-tables -Wall -Wextra $(WERROR) \
+		-nostdlib -static -Wl,-z,noexecstack,-z,norelro,-z,max-page-size=4096,--build-id=none,-s -o $@ $<
+$(O)/gen/try_program.h: $(O)/gen/try_program
+	{ echo 'static const unsigned char try_program[] = {' && od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' && echo '};'; } >$@
+$(O)/src/cli/try.o: $(O)/gen/try_program.h
+
 $(O)/%.o: %.c | needs
 	@mkdir -p $(@D)
 	$(say) CC $<
@@ -215,7 +225,7 @@ check-unit: needs-check $(unit_tests)
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
-lint: dependencies-lint
+lint: dependencies-lint $(O)/gen/try_program.h
 	test/checks
 	$(MAKE) O=$(O)-clang CC=clang all test-programs
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all

@@ -6,22 +6,25 @@
 
 #include "cli/output.h"
 #include "cli/session.h"
+#include "cli/try.h"
 #include "cli/verbs.h"
 
 enum {
 	KEY_JSON = 0x200,
 	KEY_ROOTFS,
+	KEY_TRY,
 };
 
 struct doctor {
 	struct globals *globals;
-	const char *rootfs;
+	const char *rootfs, *way;
 	enum ctr_gpu_format format;
 };
 
 static const struct argp_option options[] = {
 	{"json", KEY_JSON, NULL, 0, "The same findings for programs", 0},
 	{"rootfs", KEY_ROOTFS, "DIR", 0, "Look at an image, too: the root directory of one that is unpacked or mounted", 0},
+	{"try", KEY_TRY, "ENGINE[:DOOR]", 0, "Run a container with a GPU, and show what arrived: docker, podman or containerd; gpus, runtime, cdi or hook", 0},
 	{0},
 };
 
@@ -35,6 +38,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_ROOTFS:
 		doctor->rootfs = argument;
+		return 0;
+	case KEY_TRY:
+		if (!try_find(argument))
+			argp_error(state, "--try is docker, podman or containerd, with :gpus, :runtime, :cdi or :hook behind it where there is such a way, not '%s'", argument);
+		doctor->way = argument;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -65,6 +73,8 @@ int verb_doctor(struct globals *globals, int argc, char **argv)
 	int status;
 
 	globals_parse_verb(globals, &argp, argc, argv, &doctor);
+	if (doctor.way)
+		return try_run(doctor.way);
 	status = session_open(&session, globals);
 	return status ? status : run(&session, &doctor);
 }

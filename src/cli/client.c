@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cleanup.h"
+
+enum {
+	EXIT_NOT_FOUND = 127,
+	GRACE_S = 3, /* between SIGTERM and SIGKILL */
+	TICK_MS = 100,
+};
+
+static volatile sig_atomic_t over;
+
+static void give_up(int signal_number)
+{
+	(void)signal_number;
+	over = 1;
+}
+
+void client_guard(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	const struct sigaction action = {.sa_handler = give_up};
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		(void)sigaction(signals[i], &action, NULL);
+}
+
+bool client_is_over(void)
+{
+	bool was = over;
+
+	over = 0;
+	return was;
+}
+
+static _Noreturn void become(const char *const *arguments, int input, int output)
+{
+	/* Handlers are not inherited, what is ignored is. */
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (input < 0)
+		input = open("/dev/null", O_RDONLY);
+	if (input >= 0 && lseek(input, 0, SEEK_SET) == 0 && dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+	    dup2(output, STDERR_FILENO) >= 0)
+		(void)execvp(arguments[0], (char *const *)(const void *)arguments);
+	_exit(EXIT_NOT_FOUND);
+}
+
+static long now_s(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/* Reads what there is; what does not fit is thrown away. Return: false at the end. */
+static bool take_output(int fd, struct client_result *ret, size_t *size)
+{
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+	char rest[4096];
+	size_t room = sizeof(ret->output) - 1 - *size;
+	ssize_t got;
+
+	if (poll(&wait, 1, TICK_MS) <= 0)
+		return true;
+	got = read(fd, room ? ret->output + *size : rest, room ? room : sizeof(rest));
+	if (got > 0 && room)
+		*size += (size_t)got;
+	return got > 0 || (got < 0 && errno == EINTR);
+}
+
+/* Until its streams are closed, which may be after its end where it has left somebody behind. */
+static void attend(pid_t pid, int fd, long end_s, struct client_result *ret)
+{
+	size_t size = 0;
+	int status;
+
+	while (take_output(fd, ret, &size)) {
+		if (ret->status == 0 && (over || now_s() >= end_s)) {
+			ret->status = over ? -EINTR : -ETIMEDOUT;
+			end_s = now_s() + GRACE_S;
+			(void)kill(-pid, SIGTERM);
+		} else if (ret->status < 0 && now_s() >= end_s) {
+			(void)kill(-pid, SIGKILL);
+			break;
+		}
+	}
+	ret->output[size] = '\0';
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (ret->status == 0)
+		ret->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void client_run(const char *const *arguments, int input, int timeout_s, struct client_result *ret)
+{
+	_cleanup_close_ int ours = -1;
+	int pair[2];
+	pid_t pid;
+
+	ret->status = 0;
+	ret->output[0] = '\0';
+	if (pipe2(pair, O_CLOEXEC) < 0) {
+		ret->status = -errno;
+		return;
+	}
+	ours = pair[0];
+	pid = fork();
+	if (pid == 0)
+		become(arguments, input, pair[1]);
+	(void)close(pair[1]);
+	if (pid < 0)
+		ret->status = -errno;
+	else
+		attend(pid, ours, now_s() + timeout_s, ret);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* An engine's client that is run for its user: as whom, with what, and for how long. */
+
+#include <stdbool.h>
+
+enum { CLIENT_OUTPUT_MAX = 64 * 1024 };
+
+/* What became of one. */
+struct client_result {
+	int status; /* exit status; 127: there is no such program; negative errno; -EINTR: somebody gave up; -ETIMEDOUT */
+	char output[CLIENT_OUTPUT_MAX]; /* both streams, cut off where it does not fit */
+};
+
+/**
+ * client_run() - run a program from the user's PATH to its end
+ * @arguments: with a NULL behind them
+ * @input:     for its standard input, which is rewound; -1: nothing
+ * @timeout_s: after which it is ended
+ *
+ * It runs in a process group of its own, so that a terminal's ^C reaches us alone; client_guard() ends it then.
+ */
+void client_run(const char *const *arguments, int input, int timeout_s, struct client_result *ret);
+
+/** From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT end the client that runs, and not us; client_is_over() tells. */
+void client_guard(void);
+
+/** Whether such a signal came. Forgets it, so that what cleans up can run. */
+bool client_is_over(void);

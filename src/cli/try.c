@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu doctor --try: whether a GPU container works, by having the engine's own client run one. The image is made here, of one
+ * static program (try/inside.c), and goes with the container, whatever happens.
+ */
+
+#include "cli/try.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "cli/cleanup.h"
+#include "cli/client.h"
+#include "cli/output.h"
+#include "engine/text.h"
+#include "try_program.h"
+
+enum {
+	STEP_S = 60,
+	WORDS_MAX = 20,
+	TAR_BLOCK = 512,
+	LINES_SHOWN = 5, /* of an engine's complaint */
+	LIBRARIES_SHOWN = 8,
+};
+
+#define PROGRAM "/ctr-gpu-try"
+
+/* Words with blanks between; "@" is the container's name, "%" its image or root directory. */
+struct engine_client {
+	const char *name;
+	const char *import;     /* reads a tar archive; NULL: a directory does */
+	const char *removal[3]; /* what takes away what may be left, whether or not it is there */
+};
+
+static const struct engine_client docker = {"docker", "docker import - %", {"docker rm --force @", "docker rmi --force %"}};
+static const struct engine_client podman = {"podman", "podman import --quiet - %", {"podman rm --force --ignore @", "podman rmi --force %"}};
+static const struct engine_client containerd = {"containerd", NULL, {"ctr task kill --signal SIGKILL @", "ctr task rm --force @", "ctr container rm @"}};
+
+static const struct way {
+	const struct engine_client *engine;
+	const char *door, *shown, *run;
+} ways[] = {
+	/* The first of an engine is the one that is tried unless another is named. */
+	{&docker, "gpus", "docker run --gpus all", "docker run --rm --network none --name @ --gpus all % " PROGRAM},
+	{&docker, "runtime", "docker run --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all",
+	 "docker run --rm --network none --name @ --runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all % " PROGRAM},
+	{&docker, "cdi", "docker run --device nvidia.com/gpu=all", "docker run --rm --network none --name @ --device nvidia.com/gpu=all % " PROGRAM},
+	{&podman, "hook", "podman run -e NVIDIA_VISIBLE_DEVICES=all", "podman run --rm --network none --name @ -e NVIDIA_VISIBLE_DEVICES=all % " PROGRAM},
+	{&podman, "gpus", "podman run --gpus all", "podman run --rm --network none --name @ --gpus all % " PROGRAM},
+	{&podman, "runtime", "podman run --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all",
+	 "podman --runtime nvidia run --rm --network none --name @ -e NVIDIA_VISIBLE_DEVICES=all % " PROGRAM},
+	{&podman, "cdi", "podman run --device nvidia.com/gpu=all", "podman run --rm --network none --name @ --device nvidia.com/gpu=all % " PROGRAM},
+	{&containerd, "cli", "ctr run --gpus 0", "ctr run --rm --rootfs --gpus 0 % @ " PROGRAM},
+};
+
+static const struct way *find(const char *text)
+{
+	size_t length = strcspn(text, ":");
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (strlen(ways[i].engine->name) == length && strncmp(ways[i].engine->name, text, length) == 0 &&
+		    (!text[length] || strcmp(text + length + 1, ways[i].door) == 0))
+			return &ways[i];
+	return NULL;
+}
+
+bool try_find(const char *text)
+{
+	return find(text);
+}
+
+/* ---- the image ---- */
+
+struct try {
+	const struct way *way;
+	char name[48];      /* of the container, and of its image */
+	char directory[32]; /* instead of an image; "" for none */
+	struct client_result result;
+};
+
+struct tar_header {
+	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], kind, link[100];
+	char magic[8], user[32], group[32], device[16], prefix[155], pad[12];
+};
+_Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "ustar");
+
+static void write_header(FILE *file, const char *name, char kind, unsigned mode, size_t size)
+{
+	struct tar_header header = {.kind = kind, .magic = "ustar\00000"};
+	unsigned sum = 0;
+
+	(void)snprintf(header.name, sizeof(header.name), "%s", name);
+	(void)snprintf(header.mode, sizeof(header.mode), "%07o", mode);
+	(void)snprintf(header.uid, sizeof(header.uid), "%07o", 0U);
+	(void)snprintf(header.gid, sizeof(header.gid), "%07o", 0U);
+	(void)snprintf(header.size, sizeof(header.size), "%011zo", size);
+	(void)snprintf(header.mtime, sizeof(header.mtime), "%011o", 0U);
+	memset(header.checksum, ' ', sizeof(header.checksum));
+	for (size_t i = 0; i < sizeof(header); i++)
+		sum += ((const unsigned char *)&header)[i];
+	(void)snprintf(header.checksum, sizeof(header.checksum), "%06o", sum);
+	(void)fwrite(&header, sizeof(header), 1, file);
+}
+
+static const char *const directories[] = {"dev", "etc", "proc", "sys", "tmp"};
+
+/* Return: a descriptor, or -1 with errno set. */
+static int make_archive(void)
+{
+	static const char zeros[2 * TAR_BLOCK];
+	int fd = memfd_create("image", MFD_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(dup(fd), "w");
+	char name[16];
+
+	if (!file) {
+		cleanup_closep(&fd);
+		return -1;
+	}
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+		(void)snprintf(name, sizeof(name), "%s/", directories[i]);
+		write_header(file, name, '5', 0755, 0);
+	}
+	write_header(file, PROGRAM + 1, '0', 0755, sizeof(try_program));
+	(void)fwrite(try_program, sizeof(try_program), 1, file);
+	(void)fwrite(zeros, (TAR_BLOCK - sizeof(try_program) % TAR_BLOCK) % TAR_BLOCK, 1, file);
+	(void)fwrite(zeros, sizeof(zeros), 1, file);
+	if (fclose(file) == 0)
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
+/* Return: 0 or -1 with errno set. */
+static int make_root(struct try *try)
+{
+	_cleanup_close_ int root = -1, program = -1;
+	char path[] = "/tmp/ctr-gpu-try-XXXXXX";
+
+	if (!mkdtemp(path))
+		return -1;
+	memcpy(try->directory, path, sizeof(path));
+	root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0 || fchmod(root, 0755) < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+		if (mkdirat(root, directories[i], 0755) < 0)
+			return -1;
+	program = openat(root, PROGRAM + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	return program >= 0 && write(program, try_program, sizeof(try_program)) == sizeof(try_program) ? 0 : -1;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+	(void)status;
+	(void)place;
+	return kind == FTW_DP ? rmdir(path) : unlink(path);
+}
+
+/* ---- the client ---- */
+
+/* @input: for its standard input, or -1. */
+static int run(struct try *try, const char *words, int input)
+{
+	_cleanup_free_ char *line = strdup(words);
+	const char *arguments[WORDS_MAX] = {NULL};
+	size_t count = 0;
+
+	if (!line)
+		return -ENOMEM;
+	for (char *rest = line, *word; (word = strsep(&rest, " ")) && count < WORDS_MAX - 1;)
+		arguments[count++] = strcmp(word, "@") == 0 ? try->name : strcmp(word, "%") == 0 ? (try->directory[0] ? try->directory : try->name) : word;
+	client_run(arguments, input, STEP_S, &try->result);
+	return try->result.status;
+}
+
+/* The first lines of what it said, without what a terminal would take for orders. */
+static void show_words(const char *output)
+{
+	for (int i = 0; i < LINES_SHOWN && *output; i++) {
+		size_t length = strcspn(output, "\r\n");
+
+		(void)fputs("    ", stdout);
+		for (size_t j = 0; j < length; j++)
+			(void)fputc((unsigned char)output[j] < ' ' || output[j] == '\177' ? '?' : output[j], stdout);
+		(void)fputc('\n', stdout);
+		output += length + strspn(output + length, "\r\n");
+	}
+}
+
+static int complain(const struct try *try, const char *words)
+{
+	int program = (int)strcspn(words, " ");
+
+	switch (try->result.status) {
+	case -EINTR:
+		return output_complain("given up");
+	case -ETIMEDOUT:
+		return output_complain("%.*s did not come to an end within %d s", program, words, STEP_S);
+	case 127:
+		if (!try->result.output[0])
+			return output_complain("there is no %.*s here to try it with", program, words);
+		break;
+	default:
+		break;
+	}
+	(void)printf("%s: no\n", try->way->shown);
+	show_words(try->result.output);
+	(void)printf("\"ctr-gpu doctor\" says what may be in the way.\n");
+	return EXIT_STATUS_FAILURE;
+}
+
+/* ---- what arrived ---- */
+
+struct arrival {
+	size_t devices, closed, libraries, missing;
+};
+
+static bool is_driver(const char *name)
+{
+	static const char *const names[] = {"libcuda.so", "libdxcore.so", "libd3d12.so", "libnvidia-ml.so", "libamdhip64.so", "libze_intel_gpu.so", "libigd"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* "device\t/dev/dxg\t0", "library\tlibcuda.so.1\t/usr/lib/wsl/lib/libcuda.so.1\t0"; the line is taken apart. */
+static void show_line(char *line, struct arrival *arrival)
+{
+	const char *what = strsep(&line, "\t"), *name = strsep(&line, "\t"), *path = what && strcmp(what, "library") == 0 ? strsep(&line, "\t") : NULL;
+	const char *number = strsep(&line, "\t");
+	int error = number ? atoi(number) : 0;
+
+	if (!name || !number)
+		return;
+	if (strcmp(what, "device") == 0) {
+		arrival->devices += error == 0;
+		arrival->closed += error != 0;
+		(void)printf("    %-20s %s\n", name, error ? strerror(error) : "opened");
+	} else if (path && is_driver(name)) {
+		arrival->libraries += error == 0;
+		arrival->missing += error != 0;
+		if (arrival->libraries + arrival->missing <= LIBRARIES_SHOWN)
+			(void)printf("    %-20s %s%s%s\n", name, path, error ? ": " : "", error ? strerror(error) : "");
+	}
+}
+
+/* Whoever prints into a container's output, an engine with a warning, is not to be taken for it. */
+static int show_arrival(struct try *try)
+{
+	struct arrival arrival = {0};
+	bool works;
+
+	for (char *rest = try->result.output, *line; (line = strsep(&rest, "\r\n"));)
+		show_line(line, &arrival);
+	works = arrival.devices > 0 && arrival.closed == 0 && arrival.libraries > 0 && arrival.missing == 0;
+	(void)printf("%s: %s\n", try->way->shown, works ? "yes, the container has a GPU and its driver" :
+		     arrival.devices == 0 && arrival.closed == 0 ? "no, the container started without any GPU device" :
+		     arrival.closed > 0 ? "no, a device cannot be opened" : "no, the loader finds no library of a driver, or one that is not there");
+	return works ? 0 : EXIT_STATUS_FAILURE;
+}
+
+/* ---- all of it ---- */
+
+static int begin(struct try *try)
+{
+	_cleanup_close_ int archive = -1;
+
+	if (!try->way->engine->import)
+		return make_root(try) < 0 ? output_complain("cannot make a root directory in /tmp: %m") : 0;
+	archive = make_archive();
+	if (archive < 0)
+		return output_complain("cannot make an image: %m");
+	return run(try, try->way->engine->import, archive) ? complain(try, try->way->engine->import) : 0;
+}
+
+static void clean_up(struct try *try)
+{
+	(void)client_is_over();
+	for (size_t i = 0; i < sizeof(try->way->engine->removal) / sizeof(try->way->engine->removal[0]); i++)
+		if (try->way->engine->removal[i])
+			(void)run(try, try->way->engine->removal[i], -1);
+	if (try->directory[0])
+		(void)nftw(try->directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+int try_run(const char *text)
+{
+	static struct try try;
+	int status;
+
+	try.way = find(text);
+	(void)snprintf(try.name, sizeof(try.name), "ctr-gpu-try-%d", getpid());
+	client_guard();
+	status = begin(&try);
+	if (!status)
+		status = run(&try, try.way->run, -1) ? complain(&try, try.way->run) : show_arrival(&try);
+	clean_up(&try);
+	return status;
+}
