@@ -128,7 +128,6 @@ static void write_headline(const struct screen *screen, const struct findings *f
 	static const char no[] = "A GPU container would not work here. First: ";
 	const struct finding *first = verdict_first(findings, engines);
 	const char *separator = " with ";
-	size_t works = 0;
 
 	if (first) {
 		begin_colour(screen, SEVERITY_PROBLEM);
@@ -143,7 +142,6 @@ static void write_headline(const struct screen *screen, const struct findings *f
 		for (size_t i = 0; i < engines->count; i++) {
 			if (verdict_make(findings, &engines->items[i]).works != wanted)
 				continue;
-			works += (size_t)wanted;
 			(void)fprintf(screen->file, "%s%s", separator, engines->items[i].label);
 			separator = wanted ? " and " : " or ";
 		}

@@ -6,7 +6,7 @@ ci_groups += fuzz
 ci_programs += fuzzers
 ci_dependencies += fuzz
 
-FUZZ_SECONDS = 30
+FUZZ_SECONDS = 60
 fuzzers = $(patsubst test/fuzz/%.c,$(O)/libfuzzer/fuzz/%,$(wildcard test/fuzz/*_fuzz.c))
 fuzz: dependencies-fuzz
 	$(MAKE) fuzzers

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The question and the answers of ctr-gpu-driverd, as any bytes: what is read is within its bounds, and is told again in the same bytes. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driverd/protocol.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_text(const char *text, size_t max)
+{
+	if (text && (!text[0] || strlen(text) > max))
+		abort();
+}
+
+static void check_bounds(const struct driverd_answer *answer)
+{
+	if (answer->fact_count > DRIVERD_ADAPTERS_MAX || answer->part_count > DRIVERD_PARTS_MAX)
+		abort();
+	check_text(answer->message, DRIVERD_MESSAGE_MAX);
+	for (size_t i = 0; i < answer->fact_count; i++) {
+		check_text(answer->facts[i].name, DRIVERD_TEXT_MAX);
+		check_text(answer->facts[i].store, DRIVERD_TEXT_MAX);
+	}
+	for (size_t i = 0; i < answer->part_count; i++) {
+		check_text(answer->parts[i].uuid, DRIVERD_UUID_MAX);
+		check_text(answer->parts[i].gpu_uuid, DRIVERD_UUID_MAX);
+	}
+}
+
+static void check_answer(enum driverd_procedure procedure, const uint8_t *data, size_t size)
+{
+	static unsigned char once[DRIVERD_DATAGRAM_MAX], twice[DRIVERD_DATAGRAM_MAX];
+	struct driverd_answer answer = {0}, again = {0};
+
+	if (protocol_read_answer(procedure, data, size, &answer)) {
+		size_t length = protocol_write_answer(procedure, &answer, once);
+
+		check_bounds(&answer);
+		if (length == 0 || length > size || !protocol_read_answer(procedure, once, length, &again) ||
+		    protocol_write_answer(procedure, &again, twice) != length || memcmp(once, twice, length) != 0)
+			abort();
+	}
+	driverd_answer_clear(&answer);
+	driverd_answer_clear(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct driverd_question question = {0};
+
+	if (protocol_read_question(data, size, &question))
+		check_text(question.library, DRIVERD_PATH_MAX);
+	free(question.library);
+	for (int i = DRIVERD_DXCORE_ADAPTERS; i <= DRIVERD_CUDA_VERSION; i++)
+		check_answer((enum driverd_procedure)i, data, size);
+	return 0;
+}
