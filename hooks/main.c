@@ -99,19 +99,46 @@ static int read_request(struct hook *hook)
 	return hook->arguments->cdi ? read_cdi_request(hook) : ctr_gpu_request_read_container(hook->request, hook->container, NULL);
 }
 
+static int make_plan(struct hook *hook)
+{
+	int result = ctr_gpu_host_new(hook->context, &hook->host);
+
+	return result ? result : ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
+}
+
+/* Why there is no plan, or 0 where the container starts without the GPUs that it asks for. */
+static int go_without(struct hook *hook, int result)
+{
+	const enum ctr_gpu_door door = hook->arguments->cdi ? CTR_GPU_DOOR_CDI : CTR_GPU_DOOR_HOOK;
+	const enum ctr_gpu_on_missing policy = ctr_gpu_request_on_missing(hook->request, door, result);
+
+	if (policy == CTR_GPU_ON_MISSING_FAIL)
+		return result;
+	write_remark(hook, CTR_GPU_LOG_WARNING, ctr_gpu_context_message(hook->context));
+	if (policy == CTR_GPU_ON_MISSING_WARN && !hook->arguments->dry_run)
+		message_missing("ctr-gpu-hook", hook->context, result);
+	result = ctr_gpu_request_set_devices(hook->request, "void");
+	return result ? result : ctr_gpu_plan_new(hook->context, hook->request, NULL, &hook->plan);
+}
+
+static int show_plan(struct hook *hook)
+{
+	int result = ctr_gpu_plan_fit_container(hook->plan, hook->container);
+
+	return result ? result : ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout);
+}
+
 static int give_gpus(void *user)
 {
 	struct hook *hook = user;
-	int result;
+	int result = make_plan(hook);
 
-	result = ctr_gpu_host_new(hook->context, &hook->host);
-	if (!result)
-		result = ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
+	if (result)
+		result = go_without(hook, result);
 	if (!result && hook->arguments->dry_run)
-		result = ctr_gpu_plan_fit_container(hook->plan, hook->container);
-	if (!result)
-		result = hook->arguments->dry_run ? ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout) :
-						    ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
+		result = show_plan(hook);
+	else if (!result && !ctr_gpu_request_is_void(hook->request))
+		result = ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
 	return result ? message_failure(hook->context, result) : 0;
 }
 

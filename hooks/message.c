@@ -25,13 +25,11 @@ static bool is_null_device(int fd)
 	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
-void message_init(void)
+static void open_system_log(void)
 {
 	const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
 	int fd;
 
-	if (!is_null_device(STDERR_FILENO))
-		return;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return;
@@ -41,15 +39,26 @@ void message_init(void)
 		system_log = fd;
 }
 
-static int emit(const char *text)
+void message_init(void)
+{
+	if (is_null_device(STDERR_FILENO))
+		open_system_log();
+}
+
+static void log_system(int priority, const char *text)
 {
 	char datagram[MESSAGE_MAX + 16];
 
+	if (system_log < 0)
+		return;
+	(void)snprintf(datagram, sizeof(datagram), "<%d>%s", LOG_DAEMON | priority, text);
+	(void)send(system_log, datagram, strlen(datagram), MSG_NOSIGNAL);
+}
+
+static int emit(const char *text)
+{
 	(void)fputs(text, stderr);
-	if (system_log >= 0) {
-		(void)snprintf(datagram, sizeof(datagram), "<%d>%s", LOG_DAEMON | LOG_ERR, text);
-		(void)send(system_log, datagram, strlen(datagram), MSG_NOSIGNAL);
-	}
+	log_system(LOG_ERR, text);
 	return EXIT_FAILURE;
 }
 
@@ -75,4 +84,16 @@ int message_failure(const struct ctr_gpu_context *context, int result)
 	}
 	(void)strcpy(text + length, "\n");
 	return emit(text);
+}
+
+void message_missing(const char *program, const struct ctr_gpu_context *context, int result)
+{
+	const char *message = ctr_gpu_context_message(context);
+	char text[MESSAGE_MAX];
+
+	if (system_log < 0)
+		open_system_log();
+	(void)snprintf(text, sizeof(text), "%s: warning: [%s] %.*s; a container that asks for GPUs starts without\n", program,
+		       ctr_gpu_error_name(result), (int)strcspn(message, "\n"), message);
+	log_system(LOG_WARNING, text);
 }

@@ -20,3 +20,6 @@ int message_error(const char *what, int error);
 
 /** Says "ctr-gpu-hook: [E_NO_ADAPTER] …", further lines indented, for a result of the library. Return: the exit status. */
 int message_failure(const struct ctr_gpu_context *context, int result);
+
+/** Writes to the system's log why a container starts without the GPUs that it asks for. */
+void message_missing(const char *program, const struct ctr_gpu_context *context, int result);

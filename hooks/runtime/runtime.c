@@ -18,6 +18,7 @@
 
 #include "../arguments.h"
 #include "../deadline.h"
+#include "../message.h"
 #include "command_line.h"
 #include "failure.h"
 #include "real.h"
@@ -79,13 +80,30 @@ static int read_bundle(struct shim *shim)
 	return result;
 }
 
+/* Why there is no plan, or 0 where the container starts without the GPUs that it asks for. */
+static int go_without(struct shim *shim, int result)
+{
+	const enum ctr_gpu_on_missing policy = ctr_gpu_request_on_missing(shim->request, CTR_GPU_DOOR_RUNTIME, result);
+
+	if (policy == CTR_GPU_ON_MISSING_FAIL)
+		return result;
+	if (policy == CTR_GPU_ON_MISSING_WARN && !shim->dry_run)
+		message_missing("ctr-gpu-runtime", shim->context, result);
+	result = ctr_gpu_request_set_devices(shim->request, "void");
+	return result ? result : ctr_gpu_plan_new(shim->context, shim->request, NULL, &shim->plan);
+}
+
 static int change_bundle(void *user)
 {
 	struct shim *shim = user;
 	int result = make_plan(shim);
 
-	if (!result)
-		result = shim->dry_run ? ctr_gpu_plan_write(shim->plan, CTR_GPU_FORMAT_JSON, stdout) : apply_plan(shim);
+	if (result)
+		result = go_without(shim, result);
+	if (!result && shim->dry_run)
+		result = ctr_gpu_plan_write(shim->plan, CTR_GPU_FORMAT_JSON, stdout);
+	else if (!result && !ctr_gpu_request_is_void(shim->request))
+		result = apply_plan(shim);
 	return result ? failure_tell(&shim->line, result, ctr_gpu_context_message(shim->context)) : 0;
 }
 

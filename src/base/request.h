@@ -29,6 +29,7 @@ enum request_devices {
 
 struct request {
 	enum request_devices kind;
+	bool unnamed;             /* in words that an image may have brought along: "all", "none", a CUDA version */
 	struct strv devices;      /* indexes, LUIDs, PCI addresses, UUIDs */
 	uint32_t capabilities;    /* enum capability */
 	struct strv requirements; /* "cuda>=12.4 brand=tesla,driver>=470" */

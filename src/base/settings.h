@@ -19,6 +19,17 @@ enum inventory_source {
 	INVENTORY_IOCTL,  /* ioctls on /dev/dxg, in this process */
 };
 
+/* What becomes of a container that asks for GPUs where there are none. */
+enum on_missing {
+	ON_MISSING_BY_REQUEST, /* fails if somebody named them, starts if only the words were used that images have, too */
+	ON_MISSING_FAIL,
+	ON_MISSING_WARN,
+	ON_MISSING_SKIP,
+};
+
+/* The ways by which containers come. */
+enum entry { ENTRY_HOOK, ENTRY_RUNTIME, ENTRY_CDI, ENTRIES };
+
 struct settings {
 	struct log log;
 	enum inventory_source inventory;
@@ -32,6 +43,7 @@ struct settings {
 	bool unread;                    /* there is a file, but what it says of runtimes cannot be read */
 	bool accept_environment;        /* of a container that is not privileged may ask for GPUs */
 	bool accept_mounts;             /* below /var/run/nvidia-container-devices name GPUs */
+	enum on_missing on_missing[ENTRIES];
 	bool strict_requirements;       /* requirements that would only warn stop the start */
 	bool disable_requirements;
 };

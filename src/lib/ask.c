@@ -17,6 +17,7 @@ struct ask ask_of_config(const struct oci_config *config)
 		.environment = (const char *const *)config->environment.items,
 		.mounts = &config->device_mounts,
 		.privileged = config->privileged,
+		.by_engine = config->by_engine,
 	};
 }
 
@@ -255,6 +256,14 @@ static int ask_devices(const struct ask *ask, const struct settings *settings, s
 	return r;
 }
 
+/* An image's author cannot know what a host's devices are called, so that names are somebody's who knows the host. */
+static bool ask_is_unnamed(const struct ask *ask, const struct settings *settings, const struct strv *devices)
+{
+	if (ask->by_engine || (settings->accept_mounts && ask->mounts && ask->mounts->count > 0))
+		return false;
+	return devices->count > 0 && (strv_contains(devices, "all") || strv_contains(devices, "none"));
+}
+
 bool ask_is_something(const struct ask *ask)
 {
 	_cleanup_strv_ struct strv devices = {0};
@@ -353,6 +362,7 @@ int ask_read(const struct ask *ask, const struct settings *settings, struct requ
 
 	if (r < 0)
 		return r;
+	request->unnamed = ask_is_unnamed(ask, settings, &devices);
 	request_take_devices(request, &devices);
 	return request->kind == REQUEST_VOID ? 0 : ask_read_properties(ask, settings, request, err);
 }

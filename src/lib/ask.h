@@ -20,6 +20,7 @@ struct ask {
 	const char *const *environment; /* ends with a NULL; may be NULL itself */
 	const struct strv *mounts;      /* as in struct oci_config; NULL: none */
 	bool privileged;
+	bool by_engine; /* whoever started it said so to the engine */
 };
 
 struct ask ask_of_config(const struct oci_config *config);

@@ -408,6 +408,31 @@ int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct
  */
 int ctr_gpu_request_read_bundle(struct ctr_gpu_request *request, const struct ctr_gpu_bundle *bundle);
 
+/** The ways by which a container comes. */
+enum ctr_gpu_door {
+	CTR_GPU_DOOR_HOOK = 0,    /* an OCI hook that reads the container's environment */
+	CTR_GPU_DOOR_RUNTIME = 1, /* a runtime in front of the runtime */
+	CTR_GPU_DOOR_CDI = 2,     /* a hook of a CDI spec */
+};
+
+/** What becomes of a container that asks for GPUs where there are none. */
+enum ctr_gpu_on_missing {
+	CTR_GPU_ON_MISSING_FAIL = 0,
+	CTR_GPU_ON_MISSING_WARN = 1, /* it starts without, and a log says so */
+	CTR_GPU_ON_MISSING_SKIP = 2, /* it starts without */
+};
+
+/**
+ * ctr_gpu_request_on_missing() - whether a container starts without the GPUs that it asks for
+ * @result: of ctr_gpu_host_new() or ctr_gpu_plan_new()
+ *
+ * By the settings of the context; without one, a container starts that asks in words which an image may have brought along.
+ *
+ * Return: CTR_GPU_ON_MISSING_FAIL unless @result is CTR_GPU_E_NO_DEVICE or CTR_GPU_E_NO_ADAPTER.
+ * Since: 0.1
+ */
+enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door, int result);
+
 /**
  * ctr_gpu_request_is_void() - whether nothing at all is asked for
  *
@@ -420,7 +445,7 @@ bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request);
 /**
  * ctr_gpu_plan_new() - work out what a container must see
  * @request:  borrowed
- * @host:     borrowed
+ * @host:     borrowed; NULL for a request that is void
  * @ret_plan: new plan, owned by the caller, release with ctr_gpu_plan_unref()
  *
  * Reads the host; mounts, creates and logs nothing.

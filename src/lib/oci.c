@@ -215,6 +215,24 @@ static int add_hook(struct oci_config *config, const json_t *arguments)
 	return r;
 }
 
+/*
+ * dockerd adds this for --gpus and nothing else. What Podman and CRI-O add for every container is called ctr-gpu-hook.
+ */
+static bool read_by_engine(const json_t *json)
+{
+	static const char name[] = "/nvidia-container-runtime-hook";
+	const json_t *hook;
+	size_t i;
+
+	json_array_foreach(json_object_get(json_object_get(json, "hooks"), "prestart"), i, hook) {
+		const char *path = json_string_value(json_object_get(hook, "path")), *slash = path ? strrchr(path, '/') : NULL;
+
+		if (slash && streq(slash, name))
+			return true;
+	}
+	return false;
+}
+
 /* Most containers have none. */
 static int read_hooks(const json_t *json, struct oci_config *config)
 {
@@ -249,6 +267,7 @@ int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 	if (r != 0)
 		return r;
 	config.privileged = read_privileged(json);
+	config.by_engine = read_by_engine(json);
 	config.root = strdup(root);
 	if (!config.root || read_device_mounts(json, &config.device_mounts) < 0 || read_hooks(json, &config) < 0)
 		return err_set(err, -ENOMEM, "%m");

@@ -29,6 +29,7 @@ struct oci_config {
 	char *root; /* path of the root filesystem, relative to the bundle if it does not start with a slash */
 	struct strv environment; /* the array has a NULL behind its last item */
 	bool privileged;            /* may become CAP_SYS_ADMIN */
+	bool by_engine;             /* `docker run --gpus` has added the hook that it knows */
 	struct strv device_mounts;  /* what mounts of /dev/null name below /var/run/nvidia-container-devices */
 	struct oci_hook *hooks; /* those of ctr-gpu-hook with a --device, at the stage createRuntime, in the order of the file */
 	size_t hook_count;

@@ -228,6 +228,28 @@ int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const cha
 	return request_set_imex_channels(&request->data, channels);
 }
 
+enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door, int result)
+{
+	const struct settings *settings = &request->context->settings;
+
+	if ((result != CTR_GPU_E_NO_DEVICE && result != CTR_GPU_E_NO_ADAPTER) || (unsigned)door >= ENTRIES)
+		return CTR_GPU_ON_MISSING_FAIL;
+	switch (settings->on_missing[door]) {
+	case ON_MISSING_BY_REQUEST:
+		return request->data.unnamed ? CTR_GPU_ON_MISSING_WARN : CTR_GPU_ON_MISSING_FAIL;
+	case ON_MISSING_WARN:
+		return CTR_GPU_ON_MISSING_WARN;
+	case ON_MISSING_SKIP:
+		return CTR_GPU_ON_MISSING_SKIP;
+	case ON_MISSING_FAIL:
+		break;
+	}
+	return CTR_GPU_ON_MISSING_FAIL;
+}
+
+_Static_assert((int)CTR_GPU_DOOR_HOOK == ENTRY_HOOK && (int)CTR_GPU_DOOR_RUNTIME == ENTRY_RUNTIME && (int)CTR_GPU_DOOR_CDI == ENTRY_CDI,
+	       "they are one");
+
 bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request)
 {
 	return request->data.kind == REQUEST_VOID;

@@ -71,6 +71,35 @@ static int read_accept_mounts(struct settings *settings, const json_t *value)
 	return read_bool(value, &settings->accept_mounts);
 }
 
+static int read_policy(const json_t *value, enum on_missing *ret)
+{
+	static const char *const names[] = {[ON_MISSING_FAIL] = "fail", [ON_MISSING_WARN] = "warn", [ON_MISSING_SKIP] = "skip"};
+
+	for (size_t i = ON_MISSING_FAIL; json_is_string(value) && i < ARRAY_SIZE(names); i++) {
+		if (!streq(names[i], json_string_value(value)))
+			continue;
+		*ret = (enum on_missing)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* One for all doors, or an object with some of them. */
+static int read_on_missing(struct settings *settings, const json_t *value)
+{
+	static const char *const names[ENTRIES] = {[ENTRY_HOOK] = "hook", [ENTRY_RUNTIME] = "runtime", [ENTRY_CDI] = "cdi"};
+	size_t named = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < ENTRIES && r == 0; i++) {
+		const json_t *policy = json_is_object(value) ? json_object_get(value, names[i]) : value;
+
+		r = policy ? read_policy(policy, &settings->on_missing[i]) : 0;
+		named += policy != NULL;
+	}
+	return r == 0 && json_is_object(value) && json_object_size(value) != named ? -EINVAL : r;
+}
+
 static int read_inventory(struct settings *settings, const json_t *value)
 {
 	static const char *const names[] = {
@@ -190,6 +219,7 @@ static const struct key {
 	{"runtimes", read_runtimes, "a list of names or absolute paths of OCI runtimes"},
 	{"strict-requirements", read_strict, "true or false"},
 	{"disable-requirements", read_disable, "true or false"},
+	{"on-missing", read_on_missing, "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\""},
 	/* NVIDIA's names, which administrators know. */
 	{"accept-nvidia-visible-devices-envvar-when-unprivileged", read_accept_environment, "true or false"},
 	{"accept-nvidia-visible-devices-as-volume-mounts", read_accept_mounts, "true or false"},

@@ -65,3 +65,22 @@ stores_seen() {
 	stores_seen '"device=1"'
 	[[ ${#lines[@]} -eq 1 ]]
 }
+
+@test "a machine without a GPU: --gpus fails, whatever runtime is used; what an image asks for does not" {
+	docker_start plain "{\"runtimes\": {\"nvidia\": {\"path\": \"$CTR_GPU_BUILD/bin/nvidia-container-runtime\"}}, \"default-runtime\": \"nvidia\"}"
+	docker_image debian
+	run docker run --rm -e NVIDIA_VISIBLE_DEVICES=all debian sh -c 'echo works'
+	expect_status 0
+	expect_line works
+	for runtime in nvidia runc; do
+		run docker run --rm --runtime "$runtime" --gpus all -e NVIDIA_VISIBLE_DEVICES=all debian sh -c 'echo works'
+		expect_status 125
+		expect "[E_NO_DEVICE]"
+	done
+	docker_settings '{"on-missing": "warn"}'
+	for runtime in nvidia runc; do
+		run docker run --rm --runtime "$runtime" --gpus all debian sh -c 'echo works'
+		expect_status 0
+		expect_line works
+	done
+}

@@ -24,6 +24,7 @@ prepare() {
 	mkdir -p "$bundle/rootfs"
 	jq -n '{ociVersion: "1.0.2", root: {path: "rootfs"},
 		process: {args: ["sh"], env: $ARGS.positional, capabilities: {bounding: ($ENV.bounding // "CAP_CHOWN" | split(","))}},
+		hooks: {prestart: [$ENV.docker_hook // empty | {path: ., args: ["nvidia-container-runtime-hook", "prestart"]}]},
 		mounts: [$ENV.mounted // "" | splits(",") | select(. != "") | {
 			source: "/dev/null", destination: ("/var/run/nvidia-container-devices/" + .), type: "bind", options: ["bind"]}]
 	}' --args "$@" >"$bundle/config.json"
@@ -39,7 +40,7 @@ prepare() {
 
 # The doors, each in its own words. What a request is made of is in $devices (a list), $capabilities, $requirement and
 # $channels; what else an environment says, in $variables, one a line; what mounts say, in $mounted, a list; what the process
-# may become capable of, in $bounding, a list.
+# may become capable of, in $bounding, a list; the hook that `docker run --gpus` adds, in $docker_hook.
 
 door_configure() {
 	ctr-gpu configure --dry-run --json --device="$devices" --capabilities="$capabilities" \
@@ -183,7 +184,7 @@ all_doors=(configure list "${environment_doors[@]}" cdi container_cli)
 on_host() (
 	# shellcheck disable=SC2046 # names of functions
 	export -f agree refuse give_nothing prepare prepare_environment with_environment $(compgen -A function door_)
-	export profile devices capabilities requirement channels variables mounted bounding BATS_TEST_TMPDIR
+	export profile devices capabilities requirement channels variables mounted bounding docker_hook BATS_TEST_TMPDIR
 	sandbox "$profile" bash -c 'mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json && "$@"' "${settings:-{\}}" "$@"
 )
 
@@ -320,6 +321,36 @@ key=accept-nvidia-visible-devices
 
 	on_host refuse E_NO_PERMISSION "${environment_doors[@]}" cdi
 	bounding=CAP_SYS_ADMIN on_host agree container_cli_mig "${environment_doors[@]}" cdi
+}
+
+@test "without a GPU a container starts whose image asks, and none whose user does" {
+	local profile devices capabilities=compute settings
+
+	for profile in plain wsl-no-adapter; do
+		local code=E_NO_DEVICE
+		[[ $profile == plain ]] || code=E_NO_ADAPTER
+		settings=''
+		devices=all on_host give_nothing "${environment_doors[@]}"
+		variables=CUDA_VERSION=12.4.1 on_host give_nothing words words_runtime
+		devices=0 on_host refuse $code "${environment_doors[@]}" cdi configure
+		devices=all docker_hook=/usr/bin/nvidia-container-runtime-hook on_host refuse $code "${environment_doors[@]}"
+		devices=all on_host refuse $code configure list cdi container_cli
+		mounted=all on_host refuse $code words words_runtime
+		settings='{"on-missing": "fail"}'
+		devices=all on_host refuse $code "${environment_doors[@]}" cdi
+		for settings in '{"on-missing": "warn"}' '{"on-missing": "skip"}'; do
+			devices=0 docker_hook=/usr/bin/nvidia-container-runtime-hook on_host give_nothing "${environment_doors[@]}" cdi
+			devices=0 on_host refuse $code configure list container_cli
+		done
+		settings='{"on-missing": {"hook": "skip", "runtime": "fail"}}'
+		devices=0 on_host give_nothing hook
+		devices=all on_host refuse $code runtime cdi
+	done
+	profile=plain devices=none settings='' on_host give_nothing "${environment_doors[@]}"
+	# What is wrong with a GPU, or with what is asked of it, is said in any case.
+	settings='{"on-missing": "skip"}'
+	profile=wsl-old-driver devices=all on_host refuse E_DRIVER_TOO_OLD "${environment_doors[@]}" cdi
+	profile=wsl-nvidia devices=7 on_host refuse E_UNKNOWN_DEVICE "${environment_doors[@]}" cdi
 }
 
 # Of a plan, and of a spec that needs no hook: the nodes, and what is mounted where. For a link a spec has the file once more.

@@ -224,7 +224,8 @@ trace() {
 	busybox syslogd --help >/dev/null 2>&1 || skip "needs busybox syslogd"
 	docker_hook
 	export log=$BATS_TEST_TMPDIR/log
-	# A /dev of its own, so that its /dev/log is nobody else's.
+	state NVIDIA_VISIBLE_DEVICES=all >"$log.state"
+	# A /dev of its own, so that its /dev/log is nobody else's, and no GPU is in it.
 	unshare --mount bash -c '
 		mount -t tmpfs tmpfs /dev && mknod -m 666 /dev/null c 1 3 && exec 3>&- || exit
 		busybox syslogd -n -O "$log" &
@@ -232,10 +233,14 @@ trace() {
 		for _ in {1..100}; do [[ -S /dev/log ]] && break; sleep 0.02; done
 		"$hook" prestart <<<"{" 2>&1 | cat >"$log.heard"
 		"$hook" prestart <<<"[]" 2>/dev/null
-		for _ in {1..100}; do grep -qs E_BAD_STATE "$log" && break; sleep 0.02; done
+		"$hook" createRuntime <"$log.state" 2>"$log.started" && echo started >>"$log.started"
+		for _ in {1..100}; do grep -qs E_NO_DEVICE "$log" && break; sleep 0.02; done
 	'
 	grep -qF 'ctr-gpu-hook: [E_BAD_STATE]' "$log.heard"
 	[[ $(grep -cF 'daemon.err ctr-gpu-hook: [E_BAD_STATE]' "$log") -eq 1 ]]
+	# And that a container starts without what it asks for.
+	[[ $(<"$log.started") == started ]]
+	grep -F 'daemon.warn' "$log" | grep -F 'ctr-gpu-hook: warning: [E_NO_DEVICE]' | grep -F 'starts without'
 }
 
 @test "an engine in a chroot: the container's paths are its own" {

@@ -54,6 +54,20 @@ with_runtime() {
 	expect_gpu
 }
 
+cuda_image_without_gpu() {
+	run podman_in plain run --runtime "$1" --rm -e NVIDIA_VISIBLE_DEVICES=all -e NVIDIA_REQUIRE_CUDA='cuda>=12.4' -e CUDA_VERSION=12.4.1 debian sh -c 'echo works'
+	expect_status 0
+	[[ $output == works ]]
+	run podman_in plain run --runtime "$1" --rm -e NVIDIA_VISIBLE_DEVICES=0 debian sh -c 'echo works'
+	[[ $status -ne 0 ]]
+	expect_no_line works
+}
+
+@test "on a machine without a GPU, CUDA images start, and containers do not for which a GPU was named" {
+	cuda_image_without_gpu crun
+	cuda_image_without_gpu runc
+}
+
 @test "a container that asks for nothing gets nothing" {
 	run podman_in wsl-nvidia run --runtime crun --rm debian sh -c 'ls /dev; probe node 10 183 /tmp/node; probe'
 	expect_no_line "dxg"

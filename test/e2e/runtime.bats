@@ -198,12 +198,19 @@ no_gpu() {
 	start wsl-no-adapter "$1" '.process.env = ["PATH=/usr/bin"] | .process.args = ["/bin/sh", "-c", "echo works"]'
 	expect_status 0
 	expect_line works
-	start wsl-no-adapter "$1"
+	start wsl-no-adapter "$1" '.process.env |= map(sub("=all$"; "=0"))'
+	expect_status 1
+	expect "[E_NO_ADAPTER]"
+	# What any CUDA image has in its environment.
+	start wsl-no-adapter "$1" '.process.args = ["/bin/sh", "-c", "echo works"]'
+	expect_status 0
+	expect_line works
+	run run_bundle wsl-no-adapter ctr-gpu-runtime "$(directory)" "{\"runtimes\": [\"$1\"], \"on-missing\": {\"runtime\": \"fail\"}}"
 	expect_status 1
 	expect "[E_NO_ADAPTER]"
 }
 
-@test "a host without a GPU runs containers that ask for none, and only those" {
+@test "a host without a GPU runs containers that ask for none, or that ask as every CUDA image does" {
 	both no_gpu
 }
 

@@ -268,7 +268,7 @@ static void who_may_ask_for_devices(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct ask ask = {ENV(cases[i].variable), &cases[i].mounts, cases[i].privileged};
+		const struct ask ask = {ENV(cases[i].variable), &cases[i].mounts, cases[i].privileged, false};
 		const struct settings settings = {
 			.accept_environment = cases[i].accept_environment, .accept_mounts = cases[i].accept_mounts};
 		_cleanup_free_ char *devices = NULL;
@@ -301,7 +301,7 @@ static void who_may_ask_for_more(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct ask ask = {environment, cases[i].mounts, cases[i].privileged};
+		const struct ask ask = {environment, cases[i].mounts, cases[i].privileged, false};
 		const struct settings settings = {
 			.accept_environment = cases[i].accept_environment, .accept_mounts = cases[i].accept_mounts};
 		_cleanup_free_ char *channels = NULL;
@@ -334,7 +334,7 @@ static void rights_over_parts_of_gpus(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct ask ask = {ENV("NVIDIA_VISIBLE_DEVICES=all", cases[i].variable), NULL, cases[i].privileged};
+		const struct ask ask = {ENV("NVIDIA_VISIBLE_DEVICES=all", cases[i].variable), NULL, cases[i].privileged, false};
 		const struct settings settings = {.accept_environment = true};
 		struct request request = {0};
 		struct err err = {0};
@@ -342,6 +342,39 @@ static void rights_over_parts_of_gpus(void **state)
 		assert_int_equal(ask_read(&ask, &settings, &request, &err), cases[i].result);
 		if (request.mig_config != cases[i].config || request.mig_monitor != cases[i].monitor)
 			fail_msg("case %zu", i);
+		request_clear(&request);
+	}
+}
+
+static void words_that_an_image_may_have(void **state)
+{
+	const struct strv mounts = MOUNTS("all");
+	const struct {
+		const char *variable;
+		const struct strv *mounts;
+		bool by_engine, unnamed;
+	} cases[] = {
+		{"NVIDIA_VISIBLE_DEVICES=all", NULL, false, true},
+		{"NVIDIA_VISIBLE_DEVICES=none", NULL, false, true},
+		{"CUDA_VERSION=11.2", NULL, false, true},
+		{"NVIDIA_VISIBLE_DEVICES=0", NULL, false, false},
+		{"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=all", NULL, false, false},
+		{"DOCKER_RESOURCE_GPU=GPU-1", NULL, false, false},
+		{"NVIDIA_VISIBLE_DEVICES=all", &mounts, false, false},
+		{"NVIDIA_VISIBLE_DEVICES=all", NULL, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct ask ask = {.environment = ENV(cases[i].variable), .mounts = cases[i].mounts, .by_engine = cases[i].by_engine};
+		struct request request = {0};
+		struct settings settings;
+		struct err err = {0};
+
+		settings_init(&settings);
+		assert_int_equal(ask_read(&ask, &settings, &request, &err), 0);
+		if (request.unnamed != cases[i].unnamed)
+			fail_msg("%s", cases[i].variable);
 		request_clear(&request);
 	}
 }
@@ -381,6 +414,7 @@ int main(void)
 		cmocka_unit_test(who_may_ask_for_devices),
 		cmocka_unit_test(who_may_ask_for_more),
 		cmocka_unit_test(rights_over_parts_of_gpus),
+		cmocka_unit_test(words_that_an_image_may_have),
 		cmocka_unit_test(many_variables_take_no_time),
 	};
 

@@ -138,6 +138,33 @@ static void test_privileged(void **unused)
 	}
 }
 
+static void test_by_engine(void **unused)
+{
+	static const struct {
+		const char *hooks;
+		bool by_engine;
+	} cases[] = {
+		{"{\"prestart\":[{\"path\":\"/other\"},{\"path\":\"/usr/bin/nvidia-container-runtime-hook\"}]}", true},
+		{"{\"prestart\":[{\"path\":\"/usr/bin/ctr-gpu-hook\"},{\"path\":7},null]}", false},
+		{"{\"prestart\":[{\"path\":\"nvidia-container-runtime-hook\"}]}", false},
+		{"{\"poststop\":[{\"path\":\"/usr/bin/nvidia-container-runtime-hook\"}]}", false},
+		{"null", false},
+	};
+	struct err err;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct oci_config parsed;
+		char text[256];
+
+		(void)snprintf(text, sizeof(text), "{\"root\":{\"path\":\"r\"},\"hooks\":%s}", cases[i].hooks);
+		assert_int_equal(config(text, &parsed, &err), 0);
+		if (parsed.by_engine != cases[i].by_engine)
+			fail_msg("%s", text);
+		oci_config_clear(&parsed);
+	}
+}
+
 static void test_device_mounts(void **unused)
 {
 	static const char *const foreign[] = {
@@ -260,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_good_states), cmocka_unit_test(test_bad_states), cmocka_unit_test(test_config),
 		cmocka_unit_test(test_hooks),
 		cmocka_unit_test(test_privileged),
+		cmocka_unit_test(test_by_engine),
 		cmocka_unit_test(test_device_mounts),
 		cmocka_unit_test(test_bad_configs), cmocka_unit_test(test_size_and_depth),
 	};

@@ -72,6 +72,10 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"runtimes\": [\"bin/runc\"]}", "\"runtimes\" must be"},
 		{"{\"runtimes\": [\"\"]}", "\"runtimes\" must be"},
 		{"{\"strict-requirements\": 1}", "\"strict-requirements\" must be"},
+		{"{\"on-missing\": \"never\"}", "\"on-missing\" must be"},
+		{"{\"on-missing\": true}", "\"on-missing\" must be"},
+		{"{\"on-missing\": {\"hook\": \"\"}}", "\"on-missing\" must be"},
+		{"{\"on-missing\": {\"door\": \"warn\"}}", "\"on-missing\" must be"},
 		{"{\"colour\": 1}", "unknown key \"colour\""},
 		{"{\"inventory\": \"auto\", \"inventory\": \"auto\"}", "duplicate"},
 	};
@@ -108,6 +112,29 @@ static void runtimes_are_known_or_not(void **state)
 		assert_int_equal(parse(cases[i].json, &settings, &err), CTR_GPU_E_BAD_CONFIG);
 		assert_int_equal(settings.runtimes.count, cases[i].count);
 		assert_int_equal(settings.unread, cases[i].unread);
+		settings_clear(&settings);
+	}
+}
+
+static void what_happens_without_a_gpu(void **state)
+{
+	static const struct {
+		const char *json;
+		enum on_missing policies[ENTRIES];
+	} cases[] = {
+		{"{}", {ON_MISSING_BY_REQUEST, ON_MISSING_BY_REQUEST, ON_MISSING_BY_REQUEST}},
+		{"{\"on-missing\": \"skip\"}", {ON_MISSING_SKIP, ON_MISSING_SKIP, ON_MISSING_SKIP}},
+		{"{\"on-missing\": {\"runtime\": \"fail\", \"cdi\": \"warn\"}}", {ON_MISSING_BY_REQUEST, ON_MISSING_FAIL, ON_MISSING_WARN}},
+		{"{\"on-missing\": {}}", {ON_MISSING_BY_REQUEST, ON_MISSING_BY_REQUEST, ON_MISSING_BY_REQUEST}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct settings settings;
+		struct err err = {0};
+
+		assert_int_equal(parse(cases[i].json, &settings, &err), 0);
+		assert_memory_equal(settings.on_missing, cases[i].policies, sizeof(settings.on_missing));
 		settings_clear(&settings);
 	}
 }
@@ -162,6 +189,7 @@ int main(void)
 		cmocka_unit_test(every_key_is_read),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 		cmocka_unit_test(runtimes_are_known_or_not),
+		cmocka_unit_test(what_happens_without_a_gpu),
 		cmocka_unit_test(deep_nesting_is_refused),
 		cmocka_unit_test(a_file_others_can_write_is_not_read),
 	};
