@@ -14,10 +14,11 @@
 
 #include "base/cgroup_path.h"
 #include "base/fd.h"
+#include "base/mountinfo.h"
 #include "base/str.h"
 
 /* A host with many containers has some ten thousand mounts of some 200 bytes. */
-enum { MOUNTINFO_MAX = 16 * 1024 * 1024, MEMBERSHIP_MAX = 64 * 1024 };
+enum { MEMBERSHIP_MAX = 64 * 1024 };
 
 struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
 {
@@ -172,14 +173,14 @@ static bool is_in_cgroup(const char *membership)
 }
 
 /* Finds the cgroup and opens it. Return: 0, with no object if no mount shows it; negative errno. */
-static int find(const char *membership, struct devcgroup **ret)
+static int find(const char *mountinfo, const char *membership, struct devcgroup **ret)
 {
 	_cleanup_cgroup_places_ struct cgroup_places places = {0};
-	_cleanup_free_ char *mountinfo = NULL;
-	int r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &mountinfo, NULL);
+	_cleanup_free_ char *own = NULL;
+	int r = mountinfo ? 0 : fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &own, NULL);
 
 	if (r == 0)
-		r = cgroup_places_find(mountinfo, membership, &places);
+		r = cgroup_places_find(mountinfo ? mountinfo : own, membership, &places);
 	return r < 0 ? r : open_first(&places, ret);
 }
 
@@ -188,7 +189,7 @@ static bool kernel_has_cgroups(void)
 	return access("/proc/self/cgroup", F_OK) == 0 || access("/proc/self/stat", F_OK) < 0;
 }
 
-int devcgroup_open(pid_t pid, struct devcgroup **ret, struct err *err)
+int devcgroup_open(pid_t pid, const char *mountinfo, struct devcgroup **ret, struct err *err)
 {
 	_cleanup_(devcgroup_freep) struct devcgroup *cgroup = NULL;
 	_cleanup_free_ char *membership = NULL;
@@ -199,7 +200,7 @@ int devcgroup_open(pid_t pid, struct devcgroup **ret, struct err *err)
 		return 0;
 	}
 	if (r == 0)
-		r = find(membership, &cgroup);
+		r = find(mountinfo, membership, &cgroup);
 	if (r < 0)
 		return err_set(err, r, "cannot read the cgroup of process %d: %m", (int)pid);
 	if (!cgroup && is_in_cgroup(membership) && devcgroup_is_privileged())
