@@ -92,7 +92,7 @@ library_objects = $(library_sources:%.c=$(O)/%.o)
 driverd_sources = $(filter-out $(library_sources),$(sort $(wildcard src/driverd/*.c)))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o)
 # nvidia-container-cli is run as a hook, and as careful as one. The library shows nothing of src/engine and of what that stands on.
-cli_base = $(patsubst %,src/base/%.c,fd hostfile json json_large rootfs rootwalk str)
+cli_base = $(patsubst %,src/base/%.c,deeds fd ground hostfile json json_large mount mountinfo owner rootfs rootwalk str)
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/engine/*.c)) $(cli_base) hooks/sanitise.c hooks/deadline.c)
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
@@ -214,6 +214,10 @@ dependencies-ci:
 # The whole suite with programs that notice their own memory errors and undefined behaviour.
 check-sanitize:
 	$(MAKE) O=$(O)-sanitize SANITIZE=address,undefined OPTIMIZE=-O1 check-only
+
+# Every hostile shape of a root filesystem with every kind of volume; `make check` has a sample.
+check-hostile: all $(tests)
+	CTR_GPU_SHAPES=1 test/run $(O) hostile
 
 # The interface of the library as it is now is what later builds are compared with: at a release, and before it when the
 # comparison in "make check" complains about a change that is meant.
@@ -362,7 +366,7 @@ clean:
 	rm -rf $(O) $(O)-arm64 $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
-.PHONY: all help needs needs-check clean test-programs check check-only check-sanitize check-unit dependencies-ci abi-dump lint \
+.PHONY: all help needs needs-check clean test-programs check check-only check-hostile check-sanitize check-unit dependencies-ci abi-dump lint \
 	coverage always install-files install uninstall \
 	install-compat uninstall-compat
 .SECONDARY:

@@ -32,7 +32,8 @@ extern "C" {
 	X(KERNEL_TOO_OLD, 18, "the kernel lacks a system call that this needs")                     \
 	X(BAD_REQUIREMENT, 19, "a requirement cannot be parsed")                                    \
 	X(KERNEL_MODULE, 20, "a kernel module cannot be loaded")                                    \
-	X(WRONG_NODE, 21, "something else is where a device node should be")
+	X(WRONG_NODE, 21, "something else is where a device node should be")                        \
+	X(VOLUME, 22, "a volume is where something of the image should be")
 
 enum ctr_gpu_error {
 #define X(name, number, meaning) CTR_GPU_E_##name = (number),

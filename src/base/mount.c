@@ -117,18 +117,21 @@ int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struc
 	return 0;
 }
 
-bool mount_is_there(const struct mount_source *source, int target)
+bool mount_is_there(const struct mount_source *source, int target, bool any_flags)
 {
+	bool device = source->kind == MOUNT_DEVICE;
 	struct statvfs fs;
 	struct stat st;
 
-	if (fstat(target, &st) < 0 || fstatvfs(target, &fs) < 0)
+	if (fstat(target, &st) < 0)
 		return false;
-	if (source->kind == MOUNT_DEVICE)
-		return S_ISCHR(st.st_mode) && st.st_rdev == source->st.st_rdev && !(fs.f_flag & ST_NODEV);
-	if (!same_file(&st, &source->st))
+	if (device ? !S_ISCHR(st.st_mode) || st.st_rdev != source->st.st_rdev : !same_file(&st, &source->st))
 		return false;
-	return (fs.f_flag & flags_of(source)) == flags_of(source);
+	if (fstatvfs(target, &fs) < 0)
+		return false;
+	if (device)
+		return !(fs.f_flag & ST_NODEV);
+	return any_flags || (fs.f_flag & flags_of(source)) == flags_of(source);
 }
 
 /* ---- mount(2) between descriptors ---- */
@@ -191,11 +194,11 @@ static void undo_mount(const struct deeds *deeds, const struct deed *deed)
 }
 
 /* Writes down that @mount is about to be attached, or was a moment ago. */
-static int announce(const struct rootfs *rootfs, int mount)
+static int announce(struct deeds *deeds, int mount)
 {
 	const struct deed deed = {.undo = undo_mount, .fds = {mount, -1, -1}};
 
-	return deeds_add(rootfs->deeds, &deed, NULL);
+	return deeds_add(deeds, &deed, NULL);
 }
 
 static int move_fds(int mount, int target)
@@ -203,16 +206,16 @@ static int move_fds(int mount, int target)
 	return move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
-/* Takes over @mount when it is attached. */
-static int attach(const struct rootfs *rootfs, int *mount, int target)
+/* Takes over @mount when it is attached. @old: with mount(2), from where it is in this namespace. */
+static int attach(struct deeds *deeds, int *mount, int target, bool old)
 {
-	int r = announce(rootfs, *mount);
+	int r = announce(deeds, *mount);
 
 	if (r < 0)
 		return r;
-	r = move_fds(*mount, target);
+	r = old ? mount_fds(deeds->proc_self_fd, *mount, target, NULL, MS_MOVE) : move_fds(*mount, target);
 	if (r < 0)
-		deeds_drop(rootfs->deeds);
+		deeds_drop(deeds);
 	else
 		(void)steal_fd(mount);
 	return r;
@@ -235,59 +238,41 @@ static int restrict_bind(const struct mount_source *source, int proc_self_fd, in
 	return r;
 }
 
-/* After a bind mount: what lies at @path now must be the source; it gets its flags, and becomes a deed. */
-static int adopt_bind(const struct mount_source *source, const struct rootfs *rootfs, const char *path)
+int mount_set_propagation(int proc_self_fd, int fd, unsigned long type)
 {
-	_cleanup_close_ int fd = -1;
-	struct stat st;
+	struct mount_attr attributes = {.propagation = type & ~(unsigned long)MS_REC};
+
+	if (mount_setattr(fd, "", AT_EMPTY_PATH | (type & MS_REC ? AT_RECURSIVE : 0), &attributes, sizeof(attributes)) == 0)
+		return 0;
+	return lacks_call(errno) ? mount_fds(proc_self_fd, -1, fd, NULL, type) : -errno;
+}
+
+/*
+ * A descriptor of what was mounted over @directory, which itself goes on meaning what is below. The way there is by the name of
+ * the directory in the one above it.
+ */
+static int open_cover(int proc_self_fd, int directory)
+{
+	_cleanup_close_ int above = -1, fd = -1;
+	char number[NUMBER_MAX];
+	_cleanup_free_ char *path = NULL;
+	struct stat st, before;
 	int r;
 
-	fd = rootfs_open_path(rootfs, path, O_PATH);
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
+	(void)snprintf(number, sizeof(number), "%d", directory);
+	r = fd_read_link_at(proc_self_fd, number, &path);
+	if (r < 0)
+		return r;
+	above = openat(directory, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (above < 0 || !strrchr(path, '/') || fstat(directory, &before) < 0)
+		return above < 0 ? -errno : -ESTALE;
+	fd = openat(above, strrchr(path, '/') + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (!same_file(&st, &source->st))
-		return -ESTALE;
-	r = announce(rootfs, fd);
-	if (r == 0) {
-		r = restrict_bind(source, rootfs->proc_self_fd, fd);
-		if (r == 0) {
-			(void)steal_fd(&fd);
-			return 0;
-		}
-		deeds_drop(rootfs->deeds);
-	}
-	(void)unmount_fd(rootfs->proc_self_fd, fd);
-	return r;
+	return steal_fd(&fd);
 }
 
-/* The kernel binds only what lies in the current mount namespace, so the path is opened again and compared. */
-static int bind_source(const struct mount_source *source, const struct rootfs *rootfs, const char *path, int target)
-{
-	_cleanup_close_ int origin = -1;
-	struct stat st;
-	int r;
-
-	origin = open(source->path, O_PATH | O_CLOEXEC);
-	if (origin < 0 || fstat(origin, &st) < 0)
-		return -errno;
-	if (!same_file(&st, &source->st))
-		return -ESTALE;
-	r = mount_fds(rootfs->proc_self_fd, origin, target, NULL, MS_BIND);
-	return r < 0 ? r : adopt_bind(source, rootfs, path);
-}
-
-/* ---- attaching ---- */
-
-int mount_attach(struct mount_source *source, const struct rootfs *rootfs, const char *path, int target)
-{
-	if (source->tree >= 0)
-		return attach(rootfs, &source->tree, target);
-	return bind_source(source, rootfs, path, target);
-}
-
-/* ---- bytes of ours ---- */
+/* ---- the stage ---- */
 
 static int make_tmpfs(void)
 {
@@ -301,113 +286,191 @@ static int make_tmpfs(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * open_tree(2) copies from mounts of the namespace only (until 6.15), so the tmpfs covers @directory for a moment. The tmpfs is
- * among the deeds.
- */
-static int cover(const struct rootfs *rootfs, const char *path, int directory)
-{
-	_cleanup_close_ int tmpfs = -1;
-	struct statfs fs;
-	int fd, r;
-
-	fd = tmpfs = make_tmpfs();
-	if (tmpfs >= 0) {
-		r = attach(rootfs, &tmpfs, directory);
-		return r < 0 ? r : fd;
-	}
-	if (!lacks_call(-tmpfs))
-		return steal_fd(&tmpfs);
-	r = mount_fds(rootfs->proc_self_fd, -1, directory, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
-	if (r < 0)
-		return r;
-	tmpfs = rootfs_open_path(rootfs, path, O_PATH | O_DIRECTORY);
-	if (tmpfs < 0)
-		return steal_fd(&tmpfs);
-	if (fstatfs(tmpfs, &fs) == 0 && fs.f_type != TMPFS_MAGIC)
-		return -ESTALE;
-	r = announce(rootfs, tmpfs);
-	if (r < 0)
-		(void)unmount_fd(rootfs->proc_self_fd, tmpfs);
-	return r < 0 ? r : steal_fd(&tmpfs);
-}
-
-static void uncover(const struct rootfs *rootfs, int tmpfs)
-{
-	(void)unmount_fd(rootfs->proc_self_fd, tmpfs);
-	deeds_drop(rootfs->deeds);
-	(void)close(tmpfs);
-}
-
-static int write_data(int tmpfs, const struct span *parts, size_t count)
+/* With mount(2). Whether it is the new tmpfs that was found tells its number. */
+static int cover_root(const struct mount_stage *stage)
 {
 	_cleanup_close_ int fd = -1;
+	struct stat st, root;
+	struct statfs fs;
 	int r;
 
-	fd = openat(tmpfs, "data", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	r = fd_write_parts(fd, parts, count);
+	r = mount_fds(stage->deeds->proc_self_fd, -1, stage->root, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
 	if (r < 0)
 		return r;
-	return fchmod(fd, 0644) < 0 ? -errno : 0;
+	fd = open_cover(stage->deeds->proc_self_fd, stage->root);
+	if (fd < 0)
+		return steal_fd(&fd);
+	if (fstat(fd, &st) < 0 || fstat(stage->root, &root) < 0 || fstatfs(fd, &fs) < 0)
+		return -errno;
+	if (fs.f_type != TMPFS_MAGIC || st.st_dev == root.st_dev)
+		return -ESTALE;
+	r = announce(stage->deeds, fd);
+	if (r < 0)
+		(void)unmount_fd(stage->deeds->proc_self_fd, fd);
+	return r < 0 ? r : steal_fd(&fd);
 }
 
-/* A clone of the file, or a bind mount of it that already lies on @target, below the cover. */
-static int take_data(struct mount_source *source, const struct rootfs *rootfs, int tmpfs, int target)
+/* open_tree(2) copies from mounts of the namespace only (until 6.15), and so does mount(2). */
+static int stage_open(struct mount_stage *stage)
 {
-	_cleanup_close_ int origin = -1;
+	_cleanup_close_ int tmpfs = -1;
+	int fd, r;
+
+	if (stage->tmpfs >= 0)
+		return 0;
+	fd = tmpfs = make_tmpfs();
+	r = tmpfs < 0 ? tmpfs : attach(stage->deeds, &tmpfs, stage->root, false);
+	if (r < 0 && lacks_call(-r))
+		r = fd = cover_root(stage);
+	if (r < 0)
+		return r;
+	stage->tmpfs = fd;
+	return 0;
+}
+
+/* The deed stays, as it is not the newest any more; what is not mounted cannot be taken away a second time. */
+void mount_stage_close(struct mount_stage *stage)
+{
+	if (stage->tmpfs >= 0)
+		(void)unmount_fd(stage->deeds->proc_self_fd, stage->tmpfs);
+	stage->tmpfs = -1;
+}
+
+/* Makes a file, or a directory, with a name of its own. Return: descriptor, for writing if it is a file; negative errno. */
+static int stage_make(struct mount_stage *stage, bool directory, char name[NUMBER_MAX])
+{
+	int fd, r;
+
+	r = stage_open(stage);
+	if (r < 0)
+		return r;
+	(void)snprintf(name, NUMBER_MAX, "%u", stage->count++);
+	if (directory && mkdirat(stage->tmpfs, name, 0755) < 0)
+		return -errno;
+	fd = directory ? openat(stage->tmpfs, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) :
+			 openat(stage->tmpfs, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	return fd < 0 ? -errno : fd;
+}
+
+/* A bind mount in the stage, with its flags. It becomes the source's tree. */
+static int stage_bind(struct mount_stage *stage, struct mount_source *source, int origin)
+{
+	_cleanup_close_ int place = -1, fd = -1;
+	char name[NUMBER_MAX];
+	struct stat st;
 	int r;
 
-	origin = openat(tmpfs, "data", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (origin < 0 || fstat(origin, &source->st) < 0)
-		return -errno;
-	r = clone_tree(source, origin, "");
-	if (r == 0 && source->tree < 0)
-		r = mount_fds(rootfs->proc_self_fd, origin, target, NULL, MS_BIND);
-	return r;
-}
-
-int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const struct span *parts, size_t count)
-{
-	_cleanup_(mount_source_close) struct mount_source source = {.tree = -1, .kind = MOUNT_DATA};
-	_cleanup_close_ int directory = -1;
-	_cleanup_free_ char *above = NULL;
-	const char *name = strrchr(path, '/');
-	int tmpfs, r;
-
-	if (!name || name == path)
-		return -EINVAL;
-	above = strndup(path, (size_t)(name - path));
-	if (!above)
-		return -ENOMEM;
-	directory = rootfs_open_path(rootfs, above, O_PATH | O_DIRECTORY);
-	if (directory < 0)
-		return directory;
-	tmpfs = cover(rootfs, above, directory);
-	if (tmpfs < 0)
-		return tmpfs;
-	r = write_data(tmpfs, parts, count);
-	if (r == 0)
-		r = take_data(&source, rootfs, tmpfs, target);
-	uncover(rootfs, tmpfs);
-	if (r == 0)
-		r = source.tree >= 0 ? attach(rootfs, &source.tree, target) : adopt_bind(&source, rootfs, path);
-	return r;
-}
-
-int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target)
-{
-	const struct mount_source source = {.tree = -1, .kind = MOUNT_DATA};
-	int tmpfs, r;
-
-	tmpfs = cover(rootfs, path, target);
-	if (tmpfs < 0)
-		return tmpfs;
-	r = restrict_tree(&source, tmpfs);
-	if (r < 0 && lacks_call(-r))
-		r = restrict_bind(&source, rootfs->proc_self_fd, tmpfs);
+	place = stage_make(stage, S_ISDIR(source->st.st_mode), name);
+	if (place < 0)
+		return place;
+	r = mount_fds(stage->deeds->proc_self_fd, origin, place, NULL, MS_BIND);
 	if (r < 0)
-		uncover(rootfs, tmpfs);
+		return r;
+	fd = openat(stage->tmpfs, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	r = same_file(&st, &source->st) ? restrict_bind(source, stage->deeds->proc_self_fd, fd) : -ESTALE;
+	if (r < 0)
+		return r; /* it goes with the stage, and nobody can reach it */
+	source->tree = steal_fd(&fd);
+	source->staged = true;
+	return 0;
+}
+
+/* ---- attaching ---- */
+
+/* The kernel binds only what lies in the current mount namespace, so the path is opened again and compared. */
+static int bind_again(struct mount_source *source, struct mount_stage *stage)
+{
+	_cleanup_close_ int origin = -1;
+	struct stat st;
+
+	origin = open(source->path, O_PATH | O_CLOEXEC);
+	if (origin < 0 || fstat(origin, &st) < 0)
+		return -errno;
+	return same_file(&st, &source->st) ? stage_bind(stage, source, origin) : -ESTALE;
+}
+
+int mount_attach(struct mount_source *source, struct mount_stage *stage, int target)
+{
+	int r = source->tree < 0 ? bind_again(source, stage) : 0;
+
+	return r < 0 ? r : attach(stage->deeds, &source->tree, target, source->staged);
+}
+
+int mount_cover_with_itself(struct deeds *deeds, int directory)
+{
+	_cleanup_close_ int fd = -1, copy = -1;
+	int r;
+
+	r = mount_fds(deeds->proc_self_fd, directory, directory, NULL, MS_BIND);
+	if (r < 0)
+		return r;
+	fd = open_cover(deeds->proc_self_fd, directory);
+	if (fd < 0)
+		return steal_fd(&fd);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	r = copy < 0 ? -errno : announce(deeds, copy);
+	if (r < 0) {
+		(void)unmount_fd(deeds->proc_self_fd, fd);
+		return r;
+	}
+	(void)steal_fd(&copy);
+	r = mount_set_propagation(deeds->proc_self_fd, fd, MS_PRIVATE);
+	return r < 0 ? r : steal_fd(&fd);
+}
+
+int mount_repeat(int proc_self_fd, int from, int to)
+{
+	_cleanup_close_ int tree = -1;
+	int r;
+
+	tree = open_tree(from, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	r = tree < 0 ? -errno : mount_set_propagation(proc_self_fd, tree, MS_PRIVATE | MS_REC);
+	if (r == 0)
+		return move_fds(tree, to);
+	/* Of a shared one this is a peer until the root's mounts, all of them, are made private. */
+	return lacks_call(-r) || r == -EINVAL ? mount_fds(proc_self_fd, from, to, NULL, MS_BIND | MS_REC) : r;
+}
+
+/* ---- what is made here ---- */
+
+/* A clone of @origin, which is in the stage, or a bind mount of it. */
+static int take_staged(struct mount_stage *stage, int origin, struct mount_source *ret)
+{
+	struct mount_source source = {.tree = -1, .kind = MOUNT_DATA};
+	int r;
+
+	if (fstat(origin, &source.st) < 0)
+		return -errno;
+	r = clone_tree(&source, origin, "");
+	if (r == 0 && source.tree < 0)
+		r = stage_bind(stage, &source, origin);
+	if (r == 0)
+		*ret = source;
 	return r;
+}
+
+int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t count, struct mount_source *ret)
+{
+	_cleanup_close_ int fd = -1;
+	char name[NUMBER_MAX];
+	int r;
+
+	fd = stage_make(stage, false, name);
+	if (fd < 0)
+		return fd;
+	r = fd_write_parts(fd, parts, count);
+	if (r == 0 && fchmod(fd, 0644) < 0)
+		r = -errno;
+	return r < 0 ? r : take_staged(stage, fd, ret);
+}
+
+int mount_make_empty(struct mount_stage *stage, struct mount_source *ret)
+{
+	_cleanup_close_ int fd = -1;
+	char name[NUMBER_MAX];
+
+	fd = stage_make(stage, true, name);
+	return fd < 0 ? fd : take_staged(stage, fd, ret);
 }

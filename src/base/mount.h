@@ -4,8 +4,9 @@
 /*
  * Mounts from descriptor to descriptor: a detached copy is taken on the host's side, given its flags while nobody can
  * reach it, carried into the container's mount namespace, and attached to a target that is held open. Kernels without
- * open_tree(2), move_mount(2) (5.2) or mount_setattr(2) (5.12) get bind mounts between /proc/self/fd entries, which are
- * reached through a descriptor of that directory and so cannot be faked by a container.
+ * open_tree(2), move_mount(2) (5.2) or mount_setattr(2) (5.12) get a bind mount that is made in a tmpfs of ours, given its flags
+ * there, and moved to the target, between /proc/self/fd entries, which are reached through a descriptor of that directory and so
+ * cannot be faked by a container.
  */
 
 #include <stdbool.h>
@@ -13,7 +14,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "base/rootfs.h"
+#include "base/deeds.h"
+#include "base/span.h"
 
 enum mount_kind {
 	MOUNT_READ_ONLY, /* files and directories of the host: read-only, nosuid, nodev */
@@ -28,7 +30,10 @@ struct mount_source {
 	struct stat st;   /* of what is mounted */
 	enum mount_kind kind;
 	bool noexec;
+	bool staged; /* the tree is a mount of this namespace, made in the stage */
 };
+
+#define MOUNT_NONE ((struct mount_source){.tree = -1})
 
 /** Releases descriptors; what is attached stays. */
 void mount_source_close(struct mount_source *source);
@@ -50,30 +55,49 @@ int mount_open_proc_self_fd(void);
  *
  * It is the same file, with flags at least as strict; or a usable node of the same device. That one may be the engine's, with
  * an owner who lets the container's user open it, as CDI has it.
+ *
+ * @any_flags: whether the same file will do with any flags
  */
-bool mount_is_there(const struct mount_source *source, int target);
+bool mount_is_there(const struct mount_source *source, int target, bool any_flags);
+
+/**
+ * A tmpfs of ours over the root directory of the container, below which everything is found as before through descriptors from
+ * before. Whatever has to be made ready in the container's mount namespace is made ready there, where nobody can reach it.
+ */
+struct mount_stage {
+	struct deeds *deeds; /* borrowed; with its proc_self_fd. What is mounted is among them */
+	int root;            /* the directory, borrowed */
+	int tmpfs;           /* owned by the deeds; -1 until it is needed */
+	unsigned count;      /* of what was put into it */
+};
+
+/** Takes the tmpfs away; what was attached from it stays. */
+void mount_stage_close(struct mount_stage *stage);
 
 /**
  * mount_attach() - attach to a target in the current mount namespace
- * @rootfs: with its proc_self_fd and deeds
- * @path:   of the target in it; a bind mount's flags are set on what is found there
  * @target: O_PATH descriptor of the target
  *
- * Return: 0; -ESTALE if the source or the target changed meanwhile; negative errno. What was begun is undone.
+ * What is attached is a deed. Return: 0; -ESTALE if the source changed meanwhile; negative errno.
  */
-int mount_attach(struct mount_source *source, const struct rootfs *rootfs, const char *path, int target);
+int mount_attach(struct mount_source *source, struct mount_stage *stage, int target);
 
 /**
- * mount_attach_data() - lay a read-only file with these bytes over an existing one
+ * mount_make_data() - a read-only file with these bytes, for mount_attach()
  * @parts: the bytes, one behind the other
  *
- * The bytes lie in a tmpfs of their own that nothing else can reach. Return: as mount_attach().
+ * The bytes lie in a tmpfs that nothing else can reach. Return: 0; negative errno.
  */
-int mount_attach_data(const struct rootfs *rootfs, const char *path, int target, const struct span *parts, size_t count);
+int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t count, struct mount_source *ret);
 
-/**
- * mount_attach_empty() - cover a directory with an empty one
- *
- * Return: as mount_attach().
- */
-int mount_attach_empty(const struct rootfs *rootfs, const char *path, int target);
+/** An empty directory, for mount_attach(). Return: 0; negative errno. */
+int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
+
+/** Sets MS_PRIVATE or MS_SLAVE, with or without MS_REC, for the mount whose root @fd is. Return: 0 or negative errno. */
+int mount_set_propagation(int proc_self_fd, int fd, unsigned long type);
+
+/** Lays a private mount of a directory over itself, which is a deed. Return: descriptor of it, owned by the caller; negative errno. */
+int mount_cover_with_itself(struct deeds *deeds, int directory);
+
+/** Mounts what is mounted at @from, with what is mounted below, privately at @to as well. Return: 0 or negative errno. */
+int mount_repeat(int proc_self_fd, int from, int to);

@@ -6,18 +6,21 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/ground.h"
 #include "base/rootwalk.h"
 #include "base/str.h"
 
 enum {
 	/* openat2(2) gives up with EAGAIN when a rename anywhere on the machine might have moved a ".." out of the root. */
 	RACES_MAX = 128,
+	LINKS_MAX = 40, /* as the kernel's MAXSYMLINKS */
 };
 
 /* With a number in the place of the question mark. */
@@ -43,27 +46,6 @@ int rootfs_open(int dirfd, const char *path, struct rootfs *ret)
 
 /* ---- resolving ---- */
 
-int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
-{
-	struct open_how how = {
-		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-
-	for (int race = 0; race < RACES_MAX; race++) {
-		int fd = (int)syscall(SYS_openat2, rootfs->fd, path, &how, sizeof(how));
-
-		if (fd >= 0)
-			return fd;
-		/* Kernels before 5.6; seccomp filters that do not know the call. */
-		if (errno == ENOSYS || errno == EPERM)
-			return rootwalk_open(rootfs->fd, path, flags);
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
-	}
-	return -EAGAIN;
-}
-
 /* Splits "/a/b" into "/a" and "b"; the name is not "", "." or "..", so that creating it creates nothing else. */
 static int split(const char *path, char **ret_parent, char **ret_name)
 {
@@ -85,20 +67,90 @@ static int split(const char *path, char **ret_parent, char **ret_name)
 	return 0;
 }
 
-/* ---- creating ---- */
-
-/* The kernel numbers mounts since 5.8. */
-bool rootfs_is_on_root_mount(const struct rootfs *rootfs, int fd)
+static int open_resolved(const struct rootfs *rootfs, const char *path, int flags, uint64_t resolve)
 {
-	struct statx root, other;
+	struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT | resolve};
 
-	if (statx(rootfs->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &root) < 0 ||
-	    statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &other) < 0)
-		return false;
-	if (!(root.stx_mask & other.stx_mask & STATX_MNT_ID))
-		return root.stx_dev_major == other.stx_dev_major && root.stx_dev_minor == other.stx_dev_minor;
-	return root.stx_mnt_id == other.stx_mnt_id;
+	for (int race = 0; race < RACES_MAX; race++) {
+		int fd = (int)syscall(SYS_openat2, rootfs->fd, path, &how, sizeof(how));
+
+		if (fd >= 0)
+			return fd;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+	}
+	return -EAGAIN;
 }
+
+int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
+{
+	int fd = open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS);
+
+	/* Kernels before 5.6; seccomp filters that do not know the call. */
+	return fd == -ENOSYS || fd == -EPERM ? rootwalk_open(rootfs->fd, path, flags) : fd;
+}
+
+/* A path of ours, which /proc tells of what is open there. */
+static int read_path(int fd, char **ret)
+{
+	char link[32];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return fd_read_link_at(AT_FDCWD, link, ret);
+}
+
+/* Of what exists. */
+static int find_real_path(const struct rootfs *rootfs, const char *path, char **ret)
+{
+	_cleanup_free_ char *root = NULL, *real = NULL;
+	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
+	size_t size;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = read_path(rootfs->fd, &root);
+	if (r == 0)
+		r = read_path(fd, &real);
+	if (r < 0)
+		return r;
+	size = streq(root, "/") ? 0 : strlen(root);
+	if (strncmp(root, real, size) != 0 || (real[size] != '/' && real[size] != '\0'))
+		return -ESTALE;
+	*ret = strdup(real + size);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret)
+{
+	_cleanup_close_ int fd = open_resolved(rootfs, path, O_PATH, RESOLVE_NO_SYMLINKS);
+	_cleanup_free_ char *above = NULL, *name = NULL, *real = NULL;
+	struct stat st;
+	int r;
+
+	if (fd >= 0 || fd == -ENOENT) {
+		*ret = strdup(path);
+		return *ret ? 0 : -ENOMEM;
+	}
+	r = find_real_path(rootfs, path, ret);
+	if (r != -ENOENT)
+		return r;
+	r = split(path, &above, &name);
+	if (r == 0)
+		r = rootfs_real_path(rootfs, above, &real);
+	if (r < 0)
+		return r;
+	if (str_format(ret, "%s%s%s", real, real[0] && real[strlen(real) - 1] == '/' ? "" : "/", name) < 0)
+		return -ENOMEM;
+	cleanup_closep(&fd);
+	fd = rootfs_open_path(rootfs, *ret, O_PATH | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISLNK(st.st_mode))
+		return 0;
+	free(steal_ptr(*ret));
+	return -ELOOP;
+}
+
+/* ---- creating ---- */
 
 static bool is_of_type(const struct deed *deed, mode_t type, struct stat *ret)
 {
@@ -137,59 +189,109 @@ static int announce(struct rootfs *rootfs, void (*undo)(const struct deeds *, co
 	return deeds_add(rootfs->deeds, &deed, name);
 }
 
-static int open_child_directory(int parent, const char *name)
+static int open_child(int parent, const char *name, int flags)
 {
-	struct stat st;
-	int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(parent, name, flags | O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0)
-		return fd;
-	if (errno != ENOTDIR)
-		return -errno;
-	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
-		return -ENOENT; /* it led nowhere, or we had not come here */
-	return -ENOTDIR;
+	return fd < 0 ? -errno : fd;
 }
 
-/* Takes over @parent if it made something there. */
-static int make_child_directory(struct rootfs *rootfs, int *parent, const char *name, mode_t mode)
+/* What a symlink that led nowhere leads to, as a path from the root. Return: -ENOTDIR if it is no symlink, or no longer. */
+static int follow(int parent, const char *above, const char *name, int *links, char **ret)
 {
-	int at = *parent, r;
+	_cleanup_free_ char *text = NULL;
+	int r;
 
-	r = announce(rootfs, undo_directory, at, name);
+	r = fd_read_link_at(parent, name, &text);
 	if (r < 0)
+		return r == -EINVAL ? -ENOTDIR : r;
+	if (++*links > LINKS_MAX)
+		return -ELOOP;
+	return str_format(ret, "%s%s%s", text[0] == '/' ? "" : above, text[0] == '/' ? "" : "/", text) < 0 ? -ENOMEM : 0;
+}
+
+static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links);
+
+/* Whether it may be a symlink that is there, or that leads to where something can be made. */
+static bool is_obstacle(int r)
+{
+	return r == -EEXIST || r == -EXDEV || r == -EROFS;
+}
+
+/* Whoever has it written down owns @parent from then on. */
+static int try_directory(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+{
+	int r;
+
+	r = ground_check_make(rootfs, parent);
+	if (r == 0)
+		r = announce(rootfs, undo_directory, parent, name);
+	if (r < 0 || mkdirat(parent, name, mode) == 0)
 		return r;
-	if (mkdirat(at, name, mode) == 0) {
-		*parent = -1;
-		return open_child_directory(at, name);
-	}
 	r = -errno;
 	deeds_drop(rootfs->deeds);
-	return r == -EEXIST ? open_child_directory(at, name) : r;
+	return r;
 }
 
-/* rootfs_make_directory(); with @own, what is missing on a volume is -EXDEV, and so is a directory that is there. */
-static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, bool own)
+/* The same for a file. */
+static int try_file(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+{
+	int r, fd;
+
+	r = ground_check_make(rootfs, parent);
+	if (r == 0)
+		r = announce(rootfs, undo_file, parent, name);
+	if (r < 0)
+		return r;
+	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	r = fd < 0 ? -errno : 0;
+	cleanup_closep(&fd);
+	if (r == 0)
+		return 0;
+	deeds_drop(rootfs->deeds);
+	return r;
+}
+
+/* @name, which does not exist as a directory, in @parent, which is taken over if something was made there. */
+static int make_child_directory(struct rootfs *rootfs, int *parent, const char *above, const char *name, mode_t mode, int *links)
+{
+	_cleanup_free_ char *other = NULL;
+	_cleanup_close_ int child = -1;
+	int r;
+
+	r = try_directory(rootfs, *parent, name, mode);
+	if (r == 0)
+		return open_child(steal_fd(parent), name, O_DIRECTORY);
+	if (!is_obstacle(r))
+		return r;
+	child = open_child(*parent, name, O_DIRECTORY);
+	if (child >= 0)
+		return steal_fd(&child);
+	/* A symlink may lead from where nothing can be made to where it can. */
+	if (follow(*parent, above, name, links, &other) < 0)
+		return r == -EEXIST ? -ENOTDIR : r;
+	return make_directory(rootfs, other, mode, links);
+}
+
+static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	_cleanup_close_ int parent = -1, fd = -1;
 	int r;
 
 	fd = rootfs_open_path(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY);
-	if (fd >= 0)
-		return own && !rootfs_is_on_root_mount(rootfs, fd) ? -EXDEV : steal_fd(&fd);
 	if (fd != -ENOENT)
-		return fd;
+		return steal_fd(&fd);
 	r = split(path, &above, &name);
 	if (r < 0)
 		return r;
-	parent = make_directory(rootfs, above, mode, own);
-	return parent < 0 ? parent : make_child_directory(rootfs, &parent, name, mode);
+	parent = make_directory(rootfs, above, mode, links);
+	return parent < 0 ? parent : make_child_directory(rootfs, &parent, above, name, mode, links);
 }
 
 int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
 {
-	int fd = make_directory(rootfs, path, mode, false);
+	int links = 0, fd = make_directory(rootfs, path, mode, &links);
 
 	if (fd < 0)
 		return fd;
@@ -197,8 +299,8 @@ int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
 	return 0;
 }
 
-/* The directory that holds @path, made where missing, and the name in it. */
-static int make_parent(struct rootfs *rootfs, const char *path, bool own, int *ret_parent, char **ret_name)
+/* The directory that holds @path, made where missing, and the name in it. @ret_above is the directory's path. */
+static int open_parent(struct rootfs *rootfs, const char *path, int *links, int *ret_parent, char **ret_above, char **ret_name)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	int fd, r;
@@ -206,10 +308,28 @@ static int make_parent(struct rootfs *rootfs, const char *path, bool own, int *r
 	r = split(path, &above, &name);
 	if (r < 0)
 		return r;
-	fd = make_directory(rootfs, above, 0755, own);
+	fd = make_directory(rootfs, above, 0755, links);
 	if (fd < 0)
 		return fd;
 	*ret_parent = fd;
+	*ret_above = steal_ptr(above);
+	*ret_name = steal_ptr(name);
+	return 0;
+}
+
+/* The same where something is going to be made in it. */
+static int make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
+{
+	_cleanup_free_ char *above = NULL, *name = NULL;
+	_cleanup_close_ int parent = -1;
+	int links = 0, r;
+
+	r = open_parent(rootfs, path, &links, &parent, &above, &name);
+	if (r == 0)
+		r = ground_check_make(rootfs, parent);
+	if (r < 0)
+		return r;
+	*ret_parent = steal_fd(&parent);
 	*ret_name = steal_ptr(name);
 	return 0;
 }
@@ -222,38 +342,38 @@ static int open_file(const struct rootfs *rootfs, const char *path)
 
 	fd = rootfs_open_path(rootfs, path, O_PATH);
 	if (fd < 0)
-		return fd;
+		return steal_fd(&fd);
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	return S_ISDIR(st.st_mode) ? -EISDIR : steal_fd(&fd);
 }
 
-int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+static int make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
 {
-	_cleanup_close_ int parent = -1, made = -1;
-	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *above = NULL, *name = NULL, *other = NULL;
+	_cleanup_close_ int parent = -1;
 	int fd, r;
 
 	fd = open_file(rootfs, path);
-	if (fd == -ENOENT) {
-		r = make_parent(rootfs, path, false, &parent, &name);
-		if (r < 0)
-			return r;
-		r = announce(rootfs, undo_file, parent, name);
-		if (r < 0)
-			return r;
-		made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-		if (made >= 0) {
-			(void)steal_fd(&parent);
-		} else {
-			r = -errno;
-			deeds_drop(rootfs->deeds);
-		}
-		if (r < 0 && r != -EEXIST)
-			return r;
-		/* With EEXIST: a dangling symlink, so -ENOENT again, or somebody was faster. */
-		fd = open_file(rootfs, path);
-	}
+	if (fd != -ENOENT)
+		return fd;
+	r = open_parent(rootfs, path, links, &parent, &above, &name);
+	if (r < 0)
+		return r;
+	r = try_file(rootfs, parent, name, mode);
+	if (r == 0)
+		return open_child(steal_fd(&parent), name, 0);
+	if (!is_obstacle(r))
+		return r;
+	if (follow(parent, above, name, links, &other) == 0)
+		return make_file(rootfs, other, mode, links);
+	return r == -EEXIST ? open_file(rootfs, path) : r; /* somebody was faster */
+}
+
+int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+{
+	int links = 0, fd = make_file(rootfs, path, mode, &links);
+
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
@@ -266,7 +386,7 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 	_cleanup_free_ char *name = NULL;
 	int r;
 
-	r = make_parent(rootfs, path, true, &parent, &name);
+	r = make_parent(rootfs, path, &parent, &name);
 	if (r == 0)
 		r = announce(rootfs, undo_symlink, parent, name);
 	if (r < 0)
@@ -300,26 +420,35 @@ static int reopen(const struct rootfs *rootfs, const char *path, int handle)
 	return fd < 0 ? -errno : fd;
 }
 
-int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)
+int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle)
 {
-	_cleanup_close_ int handle = -1, fd = -1;
+	_cleanup_close_ int fd = -1;
 	struct stat expected, st;
 
-	handle = rootfs_open_path(rootfs, path, O_PATH);
-	if (handle < 0)
-		return handle;
 	if (fstat(handle, &expected) < 0)
 		return -errno;
 	if (!S_ISREG(expected.st_mode))
 		return -EINVAL;
 	fd = reopen(rootfs, path, handle);
 	if (fd < 0)
-		return fd;
+		return steal_fd(&fd);
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_dev != expected.st_dev || st.st_ino != expected.st_ino)
-		return -EAGAIN;
-	return fd_read_all(fd, max, ret_data, ret_size);
+	return st.st_dev == expected.st_dev && st.st_ino == expected.st_ino ? steal_fd(&fd) : -EAGAIN;
+}
+
+int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int fd = rootfs_open_regular(rootfs, path, handle);
+
+	return fd < 0 ? fd : fd_read_all(fd, max, ret_data, ret_size);
+}
+
+int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int handle = rootfs_open_path(rootfs, path, O_PATH);
+
+	return handle < 0 ? handle : rootfs_read_handle(rootfs, path, handle, max, ret_data, ret_size);
 }
 
 /*
@@ -487,7 +616,7 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct sp
 	struct deed deed;
 	int r;
 
-	r = make_parent(rootfs, path, true, &parent, &name);
+	r = make_parent(rootfs, path, &parent, &name);
 	if (r < 0)
 		return r;
 	old = open_old(parent, name);

@@ -19,9 +19,12 @@
 #include "base/deeds.h"
 #include "base/span.h"
 
+struct ground;
+
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
 	int proc_self_fd; /* /proc/self/fd of the caller's own namespace, borrowed; -1: files are opened a second time by name */
+	struct ground *ground; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
 	struct deeds *deeds; /* where what is made and replaced is written down, borrowed; NULL: nothing will be */
 	bool owned;          /* made and replaced as deeds->owner */
 };
@@ -43,13 +46,24 @@ int rootfs_open(int dirfd, const char *path, struct rootfs *ret);
 int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags);
 
 /**
+ * rootfs_real_path() - where a path leads, as far as that exists, with no symlink in it
+ * @path: absolute, without "//", "." and ".."
+ *
+ * What does not exist is behind it as it was given. Return: 0; -ELOOP also for a symlink that leads nowhere; negative errno.
+ */
+int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
+
+/*
+ * Whatever is made is made on ground of the container's own (ground.h): elsewhere it is -EXDEV. A symlink that leads nowhere is
+ * no obstacle: what it leads to is made, inside the root, as container runtimes do it.
+ */
+
+/**
  * rootfs_make_directory() - a directory, with its parents, created where missing
  * @mode:   of what is created
  * @ret_fd: O_PATH descriptor, owned by the caller
  *
- * Symlinks are followed inside the root; a dangling one is an error (-ENOENT), never followed by creation.
- *
- * Return: 0; -EROFS if something is missing and cannot be created; -ENOTDIR; negative errno.
+ * Return: 0; -EROFS if something is missing and cannot be created; -EXDEV if that is on a volume; -ENOTDIR; negative errno.
  */
 int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd);
 
@@ -63,17 +77,15 @@ int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *
 /**
  * rootfs_make_symlink() - a symlink at @path, whose parents are created where missing
  *
- * An existing file of any kind there stays and is no error. Return: 0; -EROFS; -EXDEV if the directory is on a volume, which
- * outlives the container and may be a directory of the host; negative errno.
+ * An existing file of any kind there stays and is no error. Return: 0; -EROFS; -EXDEV; negative errno.
  */
 int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
 
-/**
- * rootfs_is_on_root_mount() - whether a file is on the mount of the root
- *
- * What is on another is a volume, which outlives the container and may be a directory of the host, or what the engine mounted.
- */
-bool rootfs_is_on_root_mount(const struct rootfs *rootfs, int fd);
+/** Opens what @handle (O_PATH) is for reading, without its path, once it is known to be a regular file. Return: descriptor; -EINVAL; negative errno. */
+int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle);
+
+/** The content of a regular file that is held by an O_PATH descriptor. Return: as rootfs_read_file(). */
+int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data, size_t *ret_size);
 
 /**
  * rootfs_read_file() - the content of a regular file of the image
@@ -87,7 +99,7 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
  * rootfs_replace_file() - write a file through a temporary one and a rename, in a directory created where missing
  * @parts: its content, one behind the other
  *
- * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there; -EXDEV if
- * the directory is on a volume; negative errno.
+ * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there; -EXDEV;
+ * negative errno.
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);

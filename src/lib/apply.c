@@ -19,8 +19,10 @@
 
 #include "base/devcgroup.h"
 #include "base/fd.h"
+#include "base/ground.h"
 #include "base/log.h"
 #include "base/mount.h"
+#include "base/mountinfo.h"
 #include "base/rootfs.h"
 #include "lib/container.h"
 #include "lib/context.h"
@@ -38,6 +40,8 @@ struct apply {
 	struct mount_source *sources; /* the plan's mounts, then its devices */
 	size_t source_count;
 	struct rootfs rootfs;
+	struct ground ground;
+	struct mount_stage stage;
 	struct devcgroup *cgroup;
 	struct ctr_gpu_context *context;
 	struct deeds *deeds;
@@ -116,13 +120,24 @@ static int take_sources(struct apply *apply)
 
 /* ---- the container's side ---- */
 
+/* Volumes come from the namespace that the runtime is in, which is this one until the container's is entered. */
+static int read_mounts(struct apply *apply)
+{
+	int r;
+
+	if (apply->container->process < 0)
+		return 0;
+	r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &apply->ground.outside, NULL);
+	return r < 0 ? err_set(apply->err, r, "cannot read /proc/self/mountinfo: %m") : 0;
+}
+
 static int find_cgroup(struct apply *apply)
 {
 	int r;
 
 	if (apply->container->leave_cgroup || !apply->container->pid || !apply->plan->device_count)
 		return 0;
-	r = devcgroup_open(apply->container->pid, &apply->cgroup, apply->err);
+	r = devcgroup_open(apply->container->pid, apply->ground.outside, &apply->cgroup, apply->err);
 	/* It was found by number; the number still means our process. */
 	return r == 0 ? container_check_alive(apply->container, apply->err) : r;
 }
@@ -202,11 +217,21 @@ static int cross(struct apply *apply)
 	return r == 0 ? steps[!late](apply) : r;
 }
 
+static int settle(struct apply *apply)
+{
+	/* By hand in its own namespace, a user's mount is not to be changed for good. */
+	int r = ground_settle(&apply->rootfs, apply->container->process < 0 && !apply->container->inside);
+
+	apply->stage = (struct mount_stage){.deeds = apply->deeds, .root = apply->rootfs.fd, .tmpfs = -1};
+	return r < 0 ? mount_error(apply, apply->container->rootfs, apply->container->rootfs, r) : 0;
+}
+
 static int open_rootfs(struct apply *apply)
 {
 	int r = container_open_rootfs(apply->container, &apply->rootfs, apply->err);
 
 	apply->rootfs.proc_self_fd = apply->deeds->proc_self_fd;
+	apply->rootfs.ground = &apply->ground;
 	apply->rootfs.deeds = apply->deeds;
 	apply->rootfs.owned = apply->owner->other;
 	if (r != 0)
@@ -224,59 +249,123 @@ static int open_fds(struct apply *apply)
 	return fd < 0 ? err_set(apply->err, fd, "cannot open /proc/self/fd: %m") : 0;
 }
 
-/* ---- mounts and links ---- */
+/* ---- targets ---- */
 
-/*
- * Whether the image leads a path that is not of a kernel's filesystem into one. A mount there could have the runtime write
- * the container's security label to a file of the image's choice.
- */
-static bool is_led_astray(const char *path, int target)
+/* Something in the container, held from when it was found, on which something is mounted. */
+struct target {
+	int fd;
+	enum ground_kind ground;
+};
+
+#define TARGET_NONE ((struct target){.fd = -1})
+#define _cleanup_target_ _cleanup_(target_close)
+
+static void target_close(const struct target *target)
 {
-	struct statfs fs;
-
-	if (str_has_prefix(path, "/proc/") || str_has_prefix(path, "/sys/"))
-		return false;
-	if (fstatfs(target, &fs) < 0)
-		return true;
-	return fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC ||
-	       fs.f_type == CGROUP2_SUPER_MAGIC;
+	cleanup_closep(&target->fd);
 }
 
-static int make_target(struct apply *apply, const char *path, bool directory, int *ret_fd)
+/* Takes @fd, which may be a negative errno. */
+static int target_take(const struct apply *apply, int fd, struct target *ret)
+{
+	struct target target = {.fd = fd};
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = ground_of(&apply->rootfs, fd, &target.ground);
+	if (r < 0)
+		target_close(&target);
+	else
+		*ret = target;
+	return r;
+}
+
+/* Found, or made where it is missing. */
+static int target_make(struct apply *apply, const char *path, bool directory, struct target *ret)
+{
+	int fd = -1, r;
+
+	owner_begin(apply->owner);
+	r = directory ? rootfs_make_directory(&apply->rootfs, path, 0755, &fd) :
+			rootfs_make_file(&apply->rootfs, path, 0644, &fd);
+	owner_end(apply->owner);
+	return target_take(apply, r < 0 ? r : fd, ret);
+}
+
+/*
+ * A file or directory of the kernel's own in the container. A volume over /proc may hold anything; what is not procfs is
+ * left alone, as is what is missing there. Return: as target_make(); -ENOENT.
+ */
+static int target_find_procfs(const struct apply *apply, const char *path, struct target *ret)
+{
+	int fd = rootfs_open_path(&apply->rootfs, path, O_PATH);
+	struct statfs fs;
+
+	if (fd >= 0 && (fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)) {
+		(void)close(fd);
+		return -ENOENT;
+	}
+	return target_take(apply, fd, ret);
+}
+
+/*
+ * Whether nothing may be mounted there. Where the image leads another path into a kernel's filesystem, a mount could have the
+ * runtime write the container's security label to a file of the image's choice.
+ */
+static bool target_is_forbidden(const struct target *target, const char *path)
+{
+	return target->ground == GROUND_SHARED ||
+	       (target->ground == GROUND_KERNEL && !str_has_prefix(path, "/proc/") && !str_has_prefix(path, "/sys/"));
+}
+
+static int target_refuse(const struct apply *apply, const struct target *target, const char *path)
+{
+	if (target->ground == GROUND_KERNEL)
+		return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS,
+			       "the image leads %s into /proc, /sys or a cgroup, where nothing may be mounted.\n"
+			       "Remove the symlink from the image.", path);
+	return err_set(apply->err, CTR_GPU_E_VOLUME,
+		       "%s is in a volume that shares its mounts with the host, where whatever is mounted would stay.\n"
+		       "Give the container that volume without \"shared\" (rslave will do), or remove the symlink that leads there.", path);
+}
+
+/* ---- mounts and links ---- */
+
+/* Attaches a source that the caller has among its own. */
+static int attach_to(struct apply *apply, struct mount_source *source, const struct target *target, const char *path)
 {
 	int r;
 
-	owner_begin(apply->owner);
-	r = directory ? rootfs_make_directory(&apply->rootfs, path, 0755, ret_fd) :
-			rootfs_make_file(&apply->rootfs, path, 0644, ret_fd);
-	owner_end(apply->owner);
-	if (r < 0)
-		return root_writer_error(apply->err, path, r);
-	if (!is_led_astray(path, *ret_fd))
-		return 0;
-	return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS,
-		       "the image leads %s into /proc, /sys or a cgroup, where nothing may be mounted.\n"
-		       "Remove the symlink from the image.", path);
+	if (target_is_forbidden(target, path))
+		return target_refuse(apply, target, path);
+	r = mount_attach(source, &apply->stage, target->fd);
+	return r < 0 ? mount_error(apply, source->path ? source->path : "what ctr-gpu made", path, r) : 0;
 }
 
-static int attach(struct apply *apply, struct mount_source *source, const char *path)
+/* @optional: the container works without, where the engine's mounts leave no room for it. */
+static int attach(struct apply *apply, struct mount_source *source, const char *path, bool optional)
 {
-	_cleanup_close_ int target = -1;
+	_cleanup_target_ struct target target = TARGET_NONE;
 	int r;
 
 	deeds_step(apply->deeds, "mounting %s in the container", path);
-	r = make_target(apply, path, S_ISDIR(source->st.st_mode), &target);
-	if (r != 0)
-		return r;
-	if (mount_is_there(source, target)) {
+	r = target_make(apply, path, S_ISDIR(source->st.st_mode), &target);
+	if (optional && (r == -EROFS || r == -EXDEV || (r == 0 && target_is_forbidden(&target, path)))) {
+		log_warning(apply->log, "%s is left out: its place is %s", path, r == -EROFS ? "read-only" : "in a volume");
+		return 0;
+	}
+	if (r < 0)
+		return root_writer_error(apply->err, path, r);
+	/* In a volume that the user gave for it, it is as the user gave it. */
+	if (mount_is_there(source, target.fd, target.ground == GROUND_SHARED)) {
 		log_debug(apply->log, "%s is there already", path);
 		return 0;
 	}
-	r = mount_attach(source, &apply->rootfs, path, target);
-	if (r < 0)
-		return mount_error(apply, source->path, path, r);
-	log_debug(apply->log, "mounted %s on %s", source->path, path);
-	return 0;
+	r = attach_to(apply, source, &target, path);
+	if (r == 0)
+		log_debug(apply->log, "mounted %s on %s", source->path, path);
+	return r;
 }
 
 static int attach_all(struct apply *apply)
@@ -285,74 +374,64 @@ static int attach_all(struct apply *apply)
 	int r = 0;
 
 	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
-		r = attach(apply, &apply->sources[i], plan->mounts[i].target);
+		r = attach(apply, &apply->sources[i], plan->mounts[i].target, plan->mounts[i].kind == PLAN_PROGRAM);
 	for (size_t i = 0; i < plan->device_count && r == 0 && !apply->container->leave_devices; i++)
-		r = attach(apply, &apply->sources[plan->mount_count + i], plan->devices[i].path);
+		r = attach(apply, &apply->sources[plan->mount_count + i], plan->devices[i].path, false);
 	return r;
 }
 
-/*
- * A file or directory of the kernel's own in the container. A volume over /proc may hold anything; what is not procfs is
- * left alone, as is what is missing there. Return: descriptor; -ENOENT; other negative errno.
- */
-static int open_procfs(struct apply *apply, const char *path)
+/* Attaches a source that was made just now; @r is of making it. */
+static int attach_made(struct apply *apply, int r, struct mount_source *source, const struct target *target, const char *path)
 {
-	_cleanup_close_ int fd = -1;
-	struct statfs fs;
+	r = r < 0 ? mount_error(apply, "what ctr-gpu made", path, r) : attach_to(apply, source, target, path);
+	mount_source_close(source);
+	if (r == 0)
+		log_debug(apply->log, "mounted over %s", path);
+	return r;
+}
 
-	fd = rootfs_open_path(&apply->rootfs, path, O_PATH);
-	if (fd < 0)
-		return fd;
-	if (fstatfs(fd, &fs) < 0)
-		return -errno;
-	return fs.f_type == PROC_SUPER_MAGIC ? steal_fd(&fd) : -ENOENT;
+/* Lays bytes of ours over a target. */
+static int cover(struct apply *apply, const struct span *parts, size_t count, const struct target *target, const char *path)
+{
+	struct mount_source source = MOUNT_NONE;
+
+	if (target_is_forbidden(target, path))
+		return target_refuse(apply, target, path);
+	return attach_made(apply, mount_make_data(&apply->stage, parts, count, &source), &source, target, path);
 }
 
 /* Whether the container has a file that says the same already, as it does when a plan is applied twice. */
-static bool says_so(const struct apply *apply, const struct plan_file *file)
+static bool says_so(const struct apply *apply, const struct plan_file *file, const struct target *target)
 {
 	_cleanup_free_ char *content = NULL;
 	size_t size;
 
-	return rootfs_read_file(&apply->rootfs, file->target, strlen(file->content), &content, &size) == 0 &&
+	return rootfs_read_handle(&apply->rootfs, file->target, target->fd, strlen(file->content), &content, &size) == 0 &&
 	       streq(content, file->content);
 }
 
 static int lay_file(struct apply *apply, const struct plan_file *file)
 {
+	_cleanup_target_ struct target target = TARGET_NONE;
 	struct span content = span_text(file->content);
-	_cleanup_close_ int target = -1;
 	int r;
 
-	if (says_so(apply, file))
-		return 0;
-	if (file->on_procfs)
-		target = open_procfs(apply, file->target);
-	if (file->on_procfs && target < 0)
-		return target == -ENOENT ? 0 : root_writer_error(apply->err, file->target, target);
-	r = file->on_procfs ? 0 : make_target(apply, file->target, false, &target);
-	if (r != 0)
-		return r;
-	r = mount_attach_data(&apply->rootfs, file->target, target, &content, 1);
+	r = file->on_procfs ? target_find_procfs(apply, file->target, &target) : target_make(apply, file->target, false, &target);
 	if (r < 0)
-		return mount_error(apply, "a file of ours", file->target, r);
-	log_debug(apply->log, "mounted a file over %s", file->target);
-	return 0;
+		return r == -ENOENT && file->on_procfs ? 0 : root_writer_error(apply->err, file->target, r);
+	return says_so(apply, file, &target) ? 0 : cover(apply, &content, 1, &target, file->target);
 }
 
 static int hide(struct apply *apply, const struct plan_hidden *hidden)
 {
-	_cleanup_close_ int target = -1;
+	_cleanup_target_ struct target target = TARGET_NONE;
+	struct mount_source source = MOUNT_NONE;
 	int r;
 
-	target = open_procfs(apply, hidden->path);
-	if (target < 0)
-		return target == -ENOENT ? 0 : root_writer_error(apply->err, hidden->path, target);
-	r = mount_attach_empty(&apply->rootfs, hidden->path, target);
+	r = target_find_procfs(apply, hidden->path, &target);
 	if (r < 0)
-		return mount_error(apply, "an empty directory", hidden->path, r);
-	log_debug(apply->log, "covered %s", hidden->path);
-	return 0;
+		return r == -ENOENT ? 0 : root_writer_error(apply->err, hidden->path, r);
+	return attach_made(apply, mount_make_empty(&apply->stage, &source), &source, &target, hidden->path);
 }
 
 static int lay_files(struct apply *apply)
@@ -390,22 +469,20 @@ static int allow_devices(struct apply *apply)
 
 /* ---- loader files ---- */
 
-static int cover_file(void *user, const struct loader_file *file)
+/* What was read is what is covered. */
+static int cover_file(void *user, const struct loader_file *file, int r)
 {
+	_cleanup_target_ struct target target = TARGET_NONE;
 	struct apply *apply = user;
-	_cleanup_close_ int target = -1;
-	int r;
 
-	target = rootfs_open_path(&apply->rootfs, file->path, O_PATH);
-	if (target == -ENOENT && file->optional)
-		return 0;
-	if (target < 0)
-		return root_writer_error(apply->err, file->path, target == -ENOENT ? -EROFS : target);
-	r = mount_attach_data(&apply->rootfs, file->path, target, file->parts, ARRAY_SIZE(file->parts));
+	if (file->handle < 0)
+		return file->optional ? 0 : root_writer_error(apply->err, file->path, r);
+	r = target_take(apply, fcntl(file->handle, F_DUPFD_CLOEXEC, 0), &target);
 	if (r < 0)
-		return mount_error(apply, "a new version", file->path, r);
-	log_debug(apply->log, "mounted a new version of %s over it", file->path);
-	return 0;
+		return root_writer_error(apply->err, file->path, r);
+	if (file->optional && target_is_forbidden(&target, file->path))
+		return 0;
+	return cover(apply, file->parts, ARRAY_SIZE(file->parts), &target, file->path);
 }
 
 static struct root_writer writer_of(struct apply *apply)
@@ -440,17 +517,19 @@ static int write_loader_files(struct apply *apply)
 /* ---- all of it ---- */
 
 static int (*const steps[])(struct apply *) = {
-	find_cgroup, find_owner, open_fds, cross, open_rootfs, attach_all, lay_files, make_symlinks, allow_devices,
+	read_mounts, find_cgroup, find_owner, open_fds, cross, open_rootfs, settle, attach_all, lay_files, make_symlinks, allow_devices,
 	write_loader_files, /* nothing may fail after the loader's cache is in its place */
 };
 
 static void clear(struct apply *apply)
 {
+	mount_stage_close(&apply->stage);
 	for (size_t i = 0; i < apply->source_count; i++)
 		mount_source_close(&apply->sources[i]);
 	free(apply->sources);
 	devcgroup_free(apply->cgroup);
 	rootfs_close(&apply->rootfs);
+	ground_clear(&apply->ground);
 	context_end_deeds(apply->context, apply->deeds);
 }
 
@@ -482,6 +561,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		.log = &context->settings.log,
 		.err = &context->err,
 		.rootfs = ROOTFS_CLOSED,
+		.stage = {.tmpfs = -1},
 		.context = context,
 	};
 	int r;

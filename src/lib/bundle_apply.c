@@ -33,6 +33,7 @@ struct bundle_apply {
 	struct rootfs rootfs;
 	struct deeds *deeds;
 	const char *hook_reason; /* why the hook has to do the rest; NULL: everything is done */
+	bool hook_mounts;        /* and mounts and devices, too */
 };
 
 /* ---- devices ---- */
@@ -157,9 +158,78 @@ static bool etc_is_symlink(const struct bundle_apply *apply)
 	return fstatat(apply->rootfs.fd, "etc", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
+/*
+ * What a runtime is told to mount it mounts wherever the image leads, and makes what is missing there: behind a volume that is
+ * the host's. So where a path of the plan leads elsewhere, or into a volume, the hook does it, which tells them apart.
+ */
+static bool leads_to(const struct bundle_apply *apply, const char *path, const char *real)
+{
+	_cleanup_free_ char *found = NULL;
+
+	return rootfs_real_path(&apply->rootfs, path, &found) == 0 && streq(found, real);
+}
+
+static bool is_below(const char *path, const char *directory)
+{
+	size_t size = strlen(directory);
+
+	while (size > 0 && directory[size - 1] == '/')
+		size--;
+	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
+}
+
+/* Whether a path of the plan is one that the volumes at @destination, or the links on the way there, have nothing to do with. */
+static bool plan_is_below(const struct plan *plan, const char *destination)
+{
+	for (size_t i = 0; i < plan->mount_count; i++)
+		if (is_below(plan->mounts[i].target, destination))
+			return true;
+	for (size_t i = 0; i < plan->device_count; i++)
+		if (is_below(plan->devices[i].path, destination))
+			return true;
+	return false;
+}
+
+static bool has_volume_in_the_way(const struct bundle_apply *apply)
+{
+	const json_t *mount;
+	size_t i;
+
+	json_array_foreach(json_object_get(apply->bundle->tree, "mounts"), i, mount) {
+		const char *destination = json_string_value(json_object_get(mount, "destination"));
+		_cleanup_free_ char *real = NULL;
+
+		if (!oci_edit_is_volume(mount, apply->plan))
+			continue;
+		if (!destination || destination[0] != '/' || strstr(destination, "//") || strstr(destination, "/."))
+			return true;
+		if (rootfs_real_path(&apply->rootfs, destination, &real) < 0 || plan_is_below(apply->plan, real))
+			return true;
+	}
+	return false;
+}
+
+static bool has_link_in_the_way(const struct bundle_apply *apply)
+{
+	const struct plan *plan = apply->plan;
+	/* Runtimes follow such a link with their own /dev, too. */
+	bool own_dev = oci_edit_has_own_dev(apply->bundle->tree) && leads_to(apply, "/dev", "/dev");
+
+	for (size_t i = 0; i < plan->mount_count; i++)
+		if (!leads_to(apply, plan->mounts[i].target, plan->mounts[i].target))
+			return true;
+	for (size_t i = 0; i < plan->device_count && !own_dev; i++)
+		if (!leads_to(apply, plan->devices[i].path, plan->devices[i].path))
+			return true;
+	return false;
+}
+
 /* Why the root filesystem must be left alone until it is the container's; NULL if it need not. */
 static const char *find_obstacle(struct bundle_apply *apply)
 {
+	apply->hook_mounts = has_link_in_the_way(apply) || has_volume_in_the_way(apply);
+	if (apply->hook_mounts)
+		return "a link of the image or a volume is in the way";
 	if (has_mount_over_loader_files(apply) || etc_is_symlink(apply))
 		return "something is mounted over the loader's files";
 	if (!find_owner(apply))
@@ -167,11 +237,12 @@ static const char *find_obstacle(struct bundle_apply *apply)
 	return NULL;
 }
 
-static int leave_to_hook(void *user, const struct loader_file *file)
+static int leave_to_hook(void *user, const struct loader_file *file, int r)
 {
 	struct bundle_apply *apply = user;
 
 	(void)file;
+	(void)r;
 	apply->hook_reason = "a file of the loader cannot be written";
 	return 0;
 }
@@ -189,7 +260,9 @@ static int write_root(struct bundle_apply *apply)
 	};
 	int r;
 
-	r = root_writer_make_symlinks(&writer);
+	r = root_writer_make_places(&writer);
+	if (r == 0)
+		r = root_writer_make_symlinks(&writer);
 	return r == 0 ? root_writer_make_loader_files(&writer) : r;
 }
 
@@ -199,7 +272,7 @@ static int change_root(struct bundle_apply *apply)
 	const char *path = apply->bundle->config.root, *obstacle;
 	int r;
 
-	if (!apply->plan->library_dir_count && !apply->plan->symlink_count)
+	if (!apply->plan->library_dir_count && !apply->plan->symlink_count && !apply->plan->mount_count && !apply->plan->device_count)
 		return 0;
 	deeds_step(apply->deeds, "writing the loader's files in the root filesystem %s", path);
 	if (rootfs_open(apply->bundle->directory, path, &apply->rootfs) < 0)
@@ -249,7 +322,8 @@ static int edit_tree(struct bundle_apply *apply)
 	if (apply->hook_reason && !bundle->hook)
 		return err_set(apply->err, -ENOENT, "ctr-gpu-hook is needed and missing: %s.\nInstall ctr-gpu as a whole.",
 			       apply->hook_reason);
-	r = oci_edit_apply(bundle->tree, apply->plan, may_list_devices(bundle) ? apply->nodes : NULL, apply->err);
+	r = apply->hook_mounts ? oci_edit_apply_rules(bundle->tree, apply->plan, apply->err) :
+				 oci_edit_apply(bundle->tree, apply->plan, may_list_devices(bundle) ? apply->nodes : NULL, apply->err);
 	return r == 0 ? oci_edit_set_hook(bundle->tree, apply->hook_reason ? bundle->hook : NULL, apply->err) : r;
 }
 

@@ -8,15 +8,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "base/elf_file.h"
 #include "base/fd.h"
+#include "base/ground.h"
 #include "base/log.h"
+#include "base/mount.h"
 #include "lib/container.h"
 #include "lib/context.h"
 #include "lib/plan.h"
@@ -31,6 +31,7 @@ struct cdi_hook_call {
 	struct ctr_gpu_context *context;
 	const char *const *arguments; /* behind the command */
 	struct rootfs rootfs;
+	struct ground ground;
 	struct plan *plan;
 };
 
@@ -150,20 +151,6 @@ static int add_mounted(const struct cdi_hook_call *call, struct plan_library_dir
 	return add_symlink(call, link, name);
 }
 
-/* The file behind a handle, opened for reading; devices and FIFOs never are. Return: descriptor; -1. */
-static int open_regular(const struct cdi_hook_call *call, const char *path, int handle)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat expected, st;
-
-	if (fstat(handle, &expected) < 0 || !S_ISREG(expected.st_mode))
-		return -1;
-	fd = rootfs_open_path(&call->rootfs, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != expected.st_dev || st.st_ino != expected.st_ino)
-		return -1;
-	return steal_fd(&fd);
-}
-
 /* Files of the image are listed by their names, as its own cache would have them; nothing in them is read. */
 static int add_entry(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name, bool all)
 {
@@ -177,9 +164,9 @@ static int add_entry(const struct cdi_hook_call *call, struct plan_library_dir *
 	handle = rootfs_open_path(&call->rootfs, path, O_PATH);
 	if (handle < 0)
 		return 0;
-	if (rootfs_is_on_root_mount(&call->rootfs, handle))
+	if (ground_is_root(&call->rootfs, handle))
 		return all ? add_library(dir, name, name) : 0;
-	fd = open_regular(call, path, handle);
+	fd = rootfs_open_regular(&call->rootfs, path, handle);
 	return fd < 0 ? 0 : add_mounted(call, dir, name, fd);
 }
 
@@ -275,14 +262,12 @@ static int update_profile(const struct cdi_hook_call *call)
 	return minors ? nvidia_plan_profile(minors, call->plan) : 0;
 }
 
-/* Whether it is what the runtime mounts on /dev, and no directory of an image that happens to lie on a tmpfs itself. */
-static bool is_on_own_tmpfs(const struct rootfs *rootfs, int fd)
+/* Whether it is in what the runtime mounts on /dev for this container, and in no directory of a volume. */
+static bool is_on_own_tmpfs(const struct cdi_hook_call *call, int fd)
 {
-	struct stat root, st;
-	struct statfs fs;
+	enum ground_kind kind;
 
-	return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC && fstat(fd, &st) == 0 && fstat(rootfs->fd, &root) == 0 &&
-	       st.st_dev != root.st_dev;
+	return ground_of(&call->rootfs, fd, &kind) == 0 && kind == GROUND_OWN;
 }
 
 /* Only of what runtimes make: a directory in a tmpfs. A volume, or what an image leads to, may be the host's. */
@@ -300,7 +285,7 @@ static int change_mode(const struct cdi_hook_call *call)
 	while ((path = next_value(call, "path", &position))) {
 		_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, path, O_RDONLY | O_DIRECTORY);
 
-		if (fd < 0 || !str_has_prefix(path, "/dev/") || !is_on_own_tmpfs(&call->rootfs, fd) || fchmod(fd, (mode_t)bits) < 0)
+		if (fd < 0 || !str_has_prefix(path, "/dev/") || !is_on_own_tmpfs(call, fd) || fchmod(fd, (mode_t)bits) < 0)
 			log_warning(&call->context->settings.log, "chmod: %s is no directory of the container's /dev; it stays as it is", path);
 	}
 	return 0;
@@ -363,11 +348,15 @@ static int run_command(const struct command *command, struct cdi_hook_call *call
 	call->plan = &plan.data;
 	deeds_step(call->context->deeds, "reading the container's files");
 	r = container_open_rootfs(container, &call->rootfs, &call->context->err);
+	call->rootfs.proc_self_fd = mount_open_proc_self_fd();
+	call->rootfs.ground = &call->ground;
 	if (r == 0)
 		r = command->plan(call);
 	if (r == 0 && changes_something(&plan.data))
 		r = ctr_gpu_plan_apply(call->context, &plan, container);
+	cleanup_closep(&call->rootfs.proc_self_fd);
 	rootfs_close(&call->rootfs);
+	ground_clear(&call->ground);
 	plan_clear(&plan.data);
 	return r == -ENOMEM ? err_set(&call->context->err, r, "%m") : r;
 }

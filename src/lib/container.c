@@ -399,7 +399,10 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
 	r = oci_parse_state_inside(state, size, &parsed, &context->err);
 	if (r != 0)
 		return r;
-	return new_from_state(context, &parsed, parsed.pid == context_caller(context) ? 0 : parsed.pid, ret);
+	r = new_from_state(context, &parsed, parsed.pid == context_caller(context) ? 0 : parsed.pid, ret);
+	if (r == 0)
+		(*ret)->inside = !(*ret)->pid;
+	return r;
 }
 
 const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container)

@@ -42,15 +42,19 @@ struct loader {
 	bool was_here;      /* our files are in the image */
 };
 
-/* Content of a file of the image. */
+/* A file of the image, resolved once, and its content. */
 struct content {
+	int handle; /* O_PATH; -1: it is missing */
 	char *data; /* NULL: none that a loader could read */
 	size_t size;
 };
 
+#define CONTENT_NONE ((struct content){.handle = -1})
+
 static void content_clear(struct content *content)
 {
 	free(content->data);
+	cleanup_closep(&content->handle);
 }
 #define _cleanup_content_ _cleanup_(content_clear)
 
@@ -58,6 +62,7 @@ static void file_clear(struct loader_file *file)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(file->owned); i++)
 		free(file->owned[i]);
+	cleanup_closep(&file->handle);
 }
 #define _cleanup_file_ _cleanup_(file_clear)
 
@@ -75,10 +80,18 @@ static void loader_clear(struct loader *loader)
 	strv_clear(&loader->former);
 }
 
+static int open_content(const struct loader *loader, const char *path, size_t max, struct content *ret)
+{
+	ret->handle = rootfs_open_path(loader->rootfs, path, O_PATH);
+	if (ret->handle < 0)
+		return ret->handle;
+	return rootfs_read_handle(loader->rootfs, path, ret->handle, max, &ret->data, &ret->size);
+}
+
 /* A link to nowhere, a loop, a pipe or a directory in place of a file is for the loader as if there were none. */
 static int read_file(const struct loader *loader, const char *path, size_t max, struct content *ret)
 {
-	int r = rootfs_read_file(loader->rootfs, path, max, &ret->data, &ret->size);
+	int r = open_content(loader, path, max, ret);
 
 	switch (r) {
 	case -ENOENT:
@@ -110,8 +123,8 @@ static bool is_so(const struct content *content, const struct loader_file *file)
 	return left.size == 0;
 }
 
-/* Adds @file, and takes what it has, unless it is so already. */
-static int add_file(struct loader *loader, struct loader_file *file, const struct content *old)
+/* Adds @file, and takes what it and @old have, unless it is so already. */
+static int add_file(struct loader *loader, struct loader_file *file, struct content *old)
 {
 	struct loader_file *files;
 
@@ -121,19 +134,22 @@ static int add_file(struct loader *loader, struct loader_file *file, const struc
 	if (!files)
 		return -ENOMEM;
 	loader->files = files;
+	file->handle = steal_fd(&old->handle);
+	file->owned[1] = steal_ptr(old->data);
 	files[loader->count++] = *file;
-	*file = (struct loader_file){0};
+	*file = (struct loader_file){.handle = -1};
 	return 0;
 }
 
 /* Takes @text, also when it fails. */
-static int add_text(struct loader *loader, const char *path, char *text, bool optional, const struct content *old)
+static int add_text(struct loader *loader, const char *path, char *text, bool optional, struct content *old)
 {
 	_cleanup_file_ struct loader_file file = {
 		.path = path,
 		.parts = {span_text(text)},
 		.owned = {text},
 		.optional = optional,
+		.handle = -1,
 	};
 
 	return add_file(loader, &file, old);
@@ -142,12 +158,12 @@ static int add_text(struct loader *loader, const char *path, char *text, bool op
 static int add_conf(struct loader *loader, bool first)
 {
 	const char *path = first ? LOADER_CONF_FIRST : LOADER_CONF_LAST;
-	_cleanup_content_ struct content old = {0};
+	_cleanup_content_ struct content old = CONTENT_NONE;
 	_cleanup_free_ char *text = NULL;
 	int r;
 
 	/* One of unlikely size is written anew like any that differs; what it lists is not worth an error. */
-	r = rootfs_read_file(loader->rootfs, path, LOADER_CONF_MAX_SIZE, &old.data, &old.size);
+	r = open_content(loader, path, LOADER_CONF_MAX_SIZE, &old);
 	if (r == -ENOMEM)
 		return r;
 	if (old.data) {
@@ -169,7 +185,7 @@ static int add_conf(struct loader *loader, bool first)
 static int add_musl_path(struct loader *loader, bool only_loader)
 {
 	_cleanup_strv_ struct strv front = {0}, behind = {0};
-	_cleanup_content_ struct content old = {0};
+	_cleanup_content_ struct content old = CONTENT_NONE;
 	_cleanup_free_ char *text = NULL;
 	int r;
 
@@ -255,16 +271,15 @@ static int add_own_directories(struct loader *loader)
 static int add_cache(struct loader *loader)
 {
 	_cleanup_(libraries_clear) struct libraries libraries = {0};
-	_cleanup_file_ struct loader_file file = {.path = CACHE_PATH};
+	_cleanup_file_ struct loader_file file = {.path = CACHE_PATH, .handle = -1};
+	_cleanup_content_ struct content old = CONTENT_NONE;
 	struct ldcache_merged merged;
-	struct content old = {0};
 	struct span span;
 	int r;
 
 	r = read_file(loader, CACHE_PATH, LDCACHE_MAX_SIZE, &old);
 	if (r < 0)
 		return r;
-	file.owned[0] = old.data; /* of which the new one is made in part */
 	r = list_libraries(loader->plan, &libraries);
 	if (r == 0)
 		r = add_own_directories(loader);
@@ -278,7 +293,7 @@ static int add_cache(struct loader *loader)
 		return err_set(loader->err, r, "%s of the image leaves no room for the driver's libraries", CACHE_PATH);
 	if (r < 0)
 		return r;
-	file.owned[1] = merged.owned;
+	file.owned[0] = merged.owned;
 	memcpy(file.parts, merged.parts, sizeof(file.parts));
 	return add_file(loader, &file, &old);
 }

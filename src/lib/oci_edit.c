@@ -160,6 +160,21 @@ static int add_mount(json_t *mounts, json_t *entry, struct err *err)
 	return append(mounts, entry, err);
 }
 
+static bool may_be_volume(const json_t *mount)
+{
+	static const char *const types[] = {"proc", "sysfs", "tmpfs", "devpts", "mqueue", "cgroup", "cgroup2"};
+	const json_t *option;
+	size_t i;
+
+	json_array_foreach(json_object_get(mount, "options"), i, option)
+		if (json_is_string(option) && (streq(json_string_value(option), "bind") || streq(json_string_value(option), "rbind")))
+			return true;
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		if (has_string(mount, "type", types[i]))
+			return false;
+	return true;
+}
+
 bool oci_edit_has_own_dev(const json_t *config)
 {
 	const json_t *mount;
@@ -167,7 +182,7 @@ bool oci_edit_has_own_dev(const json_t *config)
 
 	json_array_foreach(json_object_get(config, "mounts"), i, mount)
 		if (has_string(mount, "destination", "/dev"))
-			return true;
+			return !may_be_volume(mount);
 	return false;
 }
 
@@ -184,19 +199,42 @@ static int add_mounts(json_t *config, const struct plan *plan, struct err *err)
 	return r;
 }
 
+static json_t *device_mount_entry(const char *path)
+{
+	return json_pack("{s:s, s:s, s:s, s:[s, s, s, s]}", "destination", path, "type", "bind", "source", path, "options", "nosuid",
+			 "noexec", "rbind", "rprivate");
+}
+
 static int add_device_mounts(json_t *config, const struct plan *plan, struct err *err)
 {
 	json_t *mounts;
 	int r;
 
 	r = member(config, "mounts", JSON_ARRAY, &mounts, err);
-	for (size_t i = 0; i < plan->device_count && r == 0; i++) {
-		const char *path = plan->devices[i].path;
-
-		r = add_mount(mounts, json_pack("{s:s, s:s, s:s, s:[s, s, s, s]}", "destination", path, "type", "bind", "source", path,
-						"options", "nosuid", "noexec", "rbind", "rprivate"), err);
-	}
+	for (size_t i = 0; i < plan->device_count && r == 0; i++)
+		r = add_mount(mounts, device_mount_entry(plan->devices[i].path), err);
 	return r;
+}
+
+/* Takes @ours, which may be NULL without memory. */
+static bool is_equal(const json_t *mount, json_t *ours)
+{
+	_cleanup_json_ json_t *entry = ours;
+
+	return json_equal(mount, entry);
+}
+
+bool oci_edit_is_volume(const json_t *mount, const struct plan *plan)
+{
+	if (!may_be_volume(mount))
+		return false;
+	for (size_t i = 0; i < plan->mount_count; i++)
+		if (has_string(mount, "destination", plan->mounts[i].target) && is_equal(mount, mount_entry(&plan->mounts[i])))
+			return false;
+	for (size_t i = 0; i < plan->device_count; i++)
+		if (has_string(mount, "destination", plan->devices[i].path) && is_equal(mount, device_mount_entry(plan->devices[i].path)))
+			return false;
+	return true;
 }
 
 /* ---- process.env ---- */
@@ -232,6 +270,13 @@ static int add_environment(json_t *config, const struct plan *plan, struct err *
 	return r;
 }
 
+int oci_edit_apply_rules(json_t *config, const struct plan *plan, struct err *err)
+{
+	int r = add_rules(config, plan, err);
+
+	return r == 0 ? add_environment(config, plan, err) : r;
+}
+
 int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *nodes, struct err *err)
 {
 	int r = 0;
@@ -239,10 +284,8 @@ int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *n
 	if (plan->device_count)
 		r = nodes ? add_devices(config, plan, nodes, err) : add_device_mounts(config, plan, err);
 	if (r == 0)
-		r = add_rules(config, plan, err);
-	if (r == 0)
 		r = add_mounts(config, plan, err);
-	return r == 0 ? add_environment(config, plan, err) : r;
+	return r == 0 ? oci_edit_apply_rules(config, plan, err) : r;
 }
 
 /* ---- hooks ---- */

@@ -13,6 +13,9 @@
 #include "base/json.h"
 #include "base/plan.h"
 
+/** oci_edit_apply() without devices and mounts, which a hook does then. */
+int oci_edit_apply_rules(json_t *config, const struct plan *plan, struct err *err);
+
 /**
  * oci_edit_apply() - devices, device rules, mounts, environment
  * @config: of oci_load_config()
@@ -22,7 +25,10 @@
  */
 int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *nodes, struct err *err);
 
-/** Whether the container gets a /dev that its image has nothing in. */
+/** Whether a mount is, or may be, of something that others have as well, and is not the plan's from an edit before. */
+bool oci_edit_is_volume(const json_t *mount, const struct plan *plan);
+
+/** Whether the container gets a /dev of its own, that its image has nothing in. */
 bool oci_edit_has_own_dev(const json_t *config);
 
 /** Whether the engine says which devices the container may use; if it does not, runtimes differ in what that means. */

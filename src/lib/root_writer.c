@@ -12,7 +12,6 @@ static const struct {
 	int error;
 	const char *advice;
 } advice[] = {
-	{ENOENT, "The image has a symlink there that leads nowhere; remove it from the image."},
 	{EISDIR, "The image has a directory there, where a file must be; remove it from the image."},
 	{ENOTDIR, "The image has a file there, where a directory must be; remove it from the image."},
 	{ELOOP, "The image has symlinks there that lead in a circle; remove them from the image."},
@@ -31,10 +30,41 @@ int root_writer_error(struct err *err, const char *path, int r)
 			       "%s is missing in the container, and its root filesystem is read-only.\n"
 			       "Create it in the image, as an empty %s, or give the container a root filesystem that can be written.",
 			       path, "file or directory");
+	if (r == -EXDEV)
+		return err_set(err, CTR_GPU_E_VOLUME,
+			       "%s is missing in a volume of the container, and nothing is made in volumes.\n"
+			       "Create it there, as an empty %s, or mount the volume elsewhere.", path, "file or directory");
 	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
 		if (advice[i].error == -r)
 			next = advice[i].advice;
 	return err_set(err, r, "cannot make %s in the container: %m.\n%s", path, next);
+}
+
+/* ---- places ---- */
+
+/*
+ * An image that is made of the container keeps the empty file that a program was mounted on. A runtime makes it so that it can be
+ * run, with nothing in it and as if all were well; this one cannot.
+ */
+int root_writer_make_places(const struct root_writer *writer)
+{
+	const struct plan *plan = writer->plan;
+
+	for (size_t i = 0; i < plan->mount_count; i++) {
+		const struct plan_mount *mount = &plan->mounts[i];
+		int fd, r;
+
+		if (mount->kind != PLAN_PROGRAM || mount->directory)
+			continue;
+		owner_begin(writer->owner);
+		r = rootfs_make_file(writer->rootfs, mount->target, 0644, &fd);
+		owner_end(writer->owner);
+		if (r == 0)
+			(void)close(fd);
+		else if (r != -EROFS && r != -EXDEV)
+			return root_writer_error(writer->err, mount->target, r);
+	}
+	return 0;
 }
 
 /* ---- symlinks ---- */
@@ -76,7 +106,7 @@ static int write_loader_file(const struct root_writer *writer, const struct load
 	r = rootfs_replace_file(writer->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
 	owner_end(writer->owner);
 	if (must_be_covered(r))
-		return writer->cover(writer->user, file);
+		return writer->cover(writer->user, file, r);
 	if (r == 0)
 		log_debug(writer->log, "wrote %s", file->path);
 	return r < 0 ? root_writer_error(writer->err, file->path, r) : 0;

@@ -21,12 +21,13 @@ struct root_writer {
 	const struct owner *owner;
 	const struct log *log;
 	struct err *err;
-	/* For a file that cannot be written, or must not be because a volume holds it. Return: 0, or a result with @err set. */
-	int (*cover)(void *user, const struct loader_file *file);
+	/* For a file that cannot be written, which failed with @r, as on a volume. Return: 0, or a result with @err set. */
+	int (*cover)(void *user, const struct loader_file *file, int r);
 	void *user;
 };
 
 /** Return: 0; the result of what failed, with @err set. What was done is in the deeds of the rootfs. */
+int root_writer_make_places(const struct root_writer *writer); /* for programs, to be mounted on */
 int root_writer_make_symlinks(const struct root_writer *writer);
 int root_writer_make_loader_files(const struct root_writer *writer);
 

@@ -300,7 +300,8 @@ state() {
 	local directory=$BATS_TEST_TMPDIR/fresh before
 
 	bundle debian "$directory"
-	ln -s /nowhere "$directory/rootfs/usr/lib/wsl"
+	mkdir "$directory/rootfs/usr/lib/wsl"
+	touch "$directory/rootfs/usr/lib/wsl/drivers"
 	before=$(cd "$directory/rootfs" && find . -printf '%y %m %p %l %s\n' | sort)
 	run run_bundle wsl-nvidia runc "$directory"
 	[[ $status -ne 0 ]]

@@ -90,8 +90,9 @@ without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
 # ---- directories that are symlinks (CVE-2024-0132, -0133, -0134, CVE-2025-23267, CVE-2026-24260, runc CVE-2026-41579) ----
 
 @test "/usr/lib/wsl leads to a directory of the host" {
-	shape refused "leads nowhere" -- 'ln -s "$outside" usr/lib/wsl'
-	shape refused "leads nowhere" -- 'ln -s "../../../../../../../../../../../..$outside" usr/lib/wsl'
+	shape starts -- 'ln -s "$outside" usr/lib/wsl'
+	[[ -d $here/rootfs$outside/lib ]]
+	shape starts -- 'ln -s "../../../../../../../../../../../..$outside" usr/lib/wsl'
 }
 
 @test "/usr/lib/wsl leads to a directory of the host that the image has too" {
@@ -106,8 +107,9 @@ without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
 }
 
 @test "/etc leads to a directory of the host" {
-	shape refused "/etc" -- 'mv etc old && ln -s "$outside" etc'
-	shape refused "/etc" -- 'mv etc old && ln -s "../../../../../../../..$outside" etc'
+	shape starts -- 'mv etc old && ln -s "$outside" etc'
+	[[ -f $here/rootfs$outside/ld.so.cache ]]
+	shape starts -- 'mv etc old && ln -s "../../../../../../../..$outside" etc'
 	shape starts -- 'mkdir -p ".$outside" && cp -a etc/. ".$outside" && rm -r etc && ln -s "$outside" etc'
 }
 
@@ -164,7 +166,7 @@ make_socket() {
 		shape starts -- "$make dev/dxg" "$without_dev"
 	done
 	shape refused "/dev/dxg" -- 'mkdir dev/dxg' "$without_dev"
-	shape refused "/dev/dxg" -- 'ln -s "$outside/secret" dev/dxg' "$without_dev"
+	shape starts -- 'ln -s "$outside/secret" dev/dxg' "$without_dev"
 	shape refused "/dev/dxg" -- 'ln -s dxg dev/dxg' "$without_dev"
 }
 
@@ -196,7 +198,7 @@ cache_is_ours() {
 	shape starts -- 'rm -r etc/ld.so.conf.d && ln -s "$outside" etc/ld.so.conf.d && mkdir -p ".$outside"'
 	shape starts -- 'ln -s "$outside/secret" etc/ld.so.conf.d/000-first.conf && mkfifo etc/ld.so.conf.d/001-second.conf'
 	shape starts -- 'rm etc/ld.so.conf && mkfifo etc/ld.so.conf'
-	shape refused "/etc/ld.so.conf.d" -- 'rm -r etc/ld.so.conf.d && ln -s "$outside" etc/ld.so.conf.d'
+	shape starts -- 'rm -r etc/ld.so.conf.d && ln -s "$outside" etc/ld.so.conf.d'
 }
 
 # ---- nothing of the image is run, loaded or mounted ----

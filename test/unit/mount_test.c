@@ -11,9 +11,11 @@
 #include <sys/sysmacros.h>
 
 #include "base/mount.h"
+#include "base/rootfs.h"
 
 static struct rootfs rootfs;
 static struct deeds *deeds;
+static struct mount_stage stage;
 static int self_fds;
 
 static int setup(void **state)
@@ -36,11 +38,13 @@ static int setup(void **state)
 	if (!deeds)
 		return -1;
 	deeds->proc_self_fd = self_fds;
+	stage = (struct mount_stage){.deeds = deeds, .root = rootfs.fd, .tmpfs = -1};
 	return 0;
 }
 
 static int teardown(void **state)
 {
+	mount_stage_close(&stage);
 	rootfs_close(&rootfs);
 	deeds_free(deeds);
 	return scratch_unmount(state);
@@ -59,8 +63,9 @@ static int attach(struct mount_source *source, const char *path)
 	int target = rootfs_open_path(&rootfs, path, O_PATH), r;
 
 	assert_true(target >= 0);
-	r = mount_attach(source, &rootfs, path, target);
+	r = mount_attach(source, &stage, target);
 	close(target);
+	mount_stage_close(&stage);
 	return r;
 }
 
@@ -167,18 +172,18 @@ static void test_is_there(void **state)
 	int target = rootfs_open_path(&rootfs, "/lib", O_PATH);
 
 	(void)state;
-	assert_false(mount_is_there(&source, target));
+	assert_false(mount_is_there(&source, target, false));
 	close(target);
 	assert_int_equal(attach(&source, "/lib"), 0);
 	target = rootfs_open_path(&rootfs, "/lib", O_PATH);
-	assert_true(mount_is_there(&source, target));
+	assert_true(mount_is_there(&source, target, false));
 	other = open_source(scratch_path("/host/lib"), MOUNT_READ_ONLY, true);
-	assert_false(mount_is_there(&other, target));
+	assert_false(mount_is_there(&other, target, false));
 	close(target);
 	/* The same directory, but one that can be written. */
 	assert_int_equal(mount(scratch_path("/host/lib"), scratch_path("/root/etc"), NULL, MS_BIND, NULL), 0);
 	target = rootfs_open_path(&rootfs, "/etc", O_PATH);
-	assert_false(mount_is_there(&source, target));
+	assert_false(mount_is_there(&source, target, false));
 	close(target);
 	mount_source_close(&other);
 	mount_source_close(&source);
@@ -226,14 +231,13 @@ static void test_data(void **state)
 {
 	struct mount_source source = {.tree = -1};
 	char *before = picture("/root");
-	int target = rootfs_open_path(&rootfs, "/etc/ld.so.cache", O_PATH);
 
 	(void)state;
-	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, parts, ARRAY_SIZE(parts)), 0);
-	close(target);
+	assert_int_equal(mount_make_data(&stage, parts, ARRAY_SIZE(parts), &source), 0);
+	assert_int_equal(attach(&source, "/etc/ld.so.cache"), 0);
 	assert_content("/root/etc/ld.so.cache", "ours");
 	assert_int_equal(flags_at("/root/etc/ld.so.cache"), ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC);
-	/* The tmpfs did not stay over the directory. */
+	/* The tmpfs did not stay over the root. */
 	write_file("/root/etc/other", "x");
 	assert_content("/root/etc/other", "x");
 	assert_int_equal(unlink(scratch_path("/root/etc/other")), 0);
@@ -245,13 +249,11 @@ static void test_data(void **state)
 static void test_data_on_read_only_root(void **state)
 {
 	struct mount_source source = {.tree = -1};
-	int target;
 
 	(void)state;
 	assert_int_equal(mount("none", scratch, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
-	target = rootfs_open_path(&rootfs, "/etc/ld.so.cache", O_PATH);
-	assert_int_equal(mount_attach_data(&rootfs, "/etc/ld.so.cache", target, parts, ARRAY_SIZE(parts)), 0);
-	close(target);
+	assert_int_equal(mount_make_data(&stage, parts, ARRAY_SIZE(parts), &source), 0);
+	assert_int_equal(attach(&source, "/etc/ld.so.cache"), 0);
 	assert_content("/root/etc/ld.so.cache", "ours");
 	mount_source_close(&source);
 }
@@ -270,6 +272,27 @@ static void test_working_directory_stays(void **state)
 	mount_source_close(&source);
 }
 
+/* A bind mount that cannot be made read-only must not be left as it is. */
+static void test_flags_cannot_be_set(void **state)
+{
+	struct mount_source source = open_source(scratch_path("/host/lib"), MOUNT_READ_ONLY, false);
+	char *before = picture("/root");
+
+	(void)state;
+	assert_int_equal(attach(&source, "/lib"), -EPERM);
+	detach(&source, before);
+}
+
+static void forbid_remounting(void)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	assert_int_equal(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(mount), 1,
+					  SCMP_A3(SCMP_CMP_MASKED_EQ, MS_REMOUNT, MS_REMOUNT)), 0);
+	assert_int_equal(seccomp_load(filter), 0);
+	seccomp_release(filter);
+}
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -285,6 +308,10 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_working_directory_stays),
 };
 
+static const struct CMUnitTest forbidden[] = {
+	CASE(test_flags_cannot_be_set),
+};
+
 int main(void)
 {
 	static const int setattr[] = {SCMP_SYS(mount_setattr)};
@@ -298,6 +325,8 @@ int main(void)
 	failed += cmocka_run_group_tests_name("mount before Linux 5.12", tests, NULL, NULL);
 	forget_calls(others, ARRAY_SIZE(others));
 	failed += cmocka_run_group_tests_name("mount before Linux 5.2", tests, NULL, NULL);
+	forbid_remounting();
+	failed += cmocka_run_group_tests_name("mount that fails halfway", forbidden, NULL, NULL);
 	scratch_remove();
 	return failed != 0;
 }
