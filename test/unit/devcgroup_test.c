@@ -571,7 +571,7 @@ static int allow_minor(pid_t member, unsigned minor)
 	const struct devcgroup_rule rule = {'c', 10, minor, "rw", NULL};
 	struct devcgroup *cgroup = NULL;
 	struct deeds *own = deeds_new(false);
-	int r = devcgroup_open(member, &cgroup, NULL);
+	int r = devcgroup_open(member, NULL, &cgroup, NULL);
 
 	return r == 0 ? devcgroup_allow(cgroup, &rule, 1, own, NULL) : r;
 }
