@@ -12,6 +12,7 @@
 #include "deadline.h"
 #include "message.h"
 #include "state.h"
+#include "trace.h"
 
 enum { STATE_DEADLINE_S = 10 };
 
@@ -21,9 +22,10 @@ bool cdi_is_called(const char *program)
 }
 
 /* Engines show a hook's standard error only where it fails, and there a warning may be the reason. */
-static void write_warning(void *user, enum ctr_gpu_log_level level, const char *text)
+static void write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
 {
 	(void)user;
+	trace_write(level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
 	if (level == CTR_GPU_LOG_WARNING)
 		(void)fprintf(stderr, "nvidia-cdi-hook: warning: %s\n", text);
 }
@@ -49,7 +51,10 @@ static int run(struct call *call)
 
 	if (ctr_gpu_context_new(&call->context) < 0)
 		return message_error("begin", -ENOMEM);
-	ctr_gpu_context_set_log(call->context, write_warning, NULL);
+	ctr_gpu_context_set_log(call->context, write_remark, NULL);
+	/* Nothing that a spec asks for depends on it. */
+	(void)ctr_gpu_context_load_config(call->context, NULL);
+	trace_open("nvidia-cdi-hook", ctr_gpu_context_log(call->context));
 	result = ctr_gpu_run_in_child(call->context, run_hook, call, &status);
 	if (result) {
 		status = message_failure(call->context, result);

@@ -19,6 +19,7 @@
 #include "runtime/runtime.h"
 #include "sanitise.h"
 #include "state.h"
+#include "trace.h"
 
 enum {
 	EXIT_STATUS_USAGE = 2,
@@ -52,6 +53,7 @@ static void write_remark(void *user, enum ctr_gpu_log_level level, const char *t
 {
 	const struct hook *hook = user;
 
+	trace_write(level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
 	if (hook->debug)
 		(void)fprintf(hook->log ? hook->log : stderr, "ctr-gpu-hook: %s: %s\n",
 			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
@@ -92,6 +94,7 @@ static int read_request(struct hook *hook)
 {
 	int result = ctr_gpu_context_load_config(hook->context, hook->arguments->config);
 
+	trace_open("ctr-gpu-hook", ctr_gpu_context_log(hook->context));
 	if (!result)
 		result = ctr_gpu_request_new(hook->context, &hook->request);
 	if (result)

@@ -2,6 +2,8 @@
 
 #include "message.h"
 
+#include "trace.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,18 +33,21 @@ static void open_system_log(void)
 	int fd;
 
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return;
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		(void)close(fd);
-	else
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
 		system_log = fd;
+		return;
+	}
+	if (fd >= 0)
+		(void)close(fd);
 }
 
 void message_init(void)
 {
-	if (is_null_device(STDERR_FILENO))
-		open_system_log();
+	if (!is_null_device(STDERR_FILENO))
+		return;
+	open_system_log();
+	if (system_log < 0)
+		trace_open_last();
 }
 
 static void log_system(int priority, const char *text)
@@ -59,6 +64,8 @@ static int emit(const char *text)
 {
 	(void)fputs(text, stderr);
 	log_system(LOG_ERR, text);
+	trace_write("error", text);
+	trace_keep_last(text);
 	return EXIT_FAILURE;
 }
 

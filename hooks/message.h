@@ -3,7 +3,7 @@
 
 /*
  * What a failing hook has to say. Engines pass a hook's standard error on to the user, but not all of them: crun under
- * Podman lets it end in /dev/null. There the message goes to the system log.
+ * Podman lets it end in /dev/null. There the message goes to the system log; without one, to a file that the doctor shows.
  */
 
 #include <ctr-gpu.h>

@@ -47,6 +47,8 @@ static int reset_signals(void)
 		(void)signal(needed[i], SIG_DFL);
 	/* An engine that is gone, with the other end of standard error, must not end the work half done. */
 	(void)signal(SIGPIPE, SIG_IGN);
+	/* Nor a limit on the size of files (RLIMIT_FSIZE), which is an error of the writing then. */
+	(void)signal(SIGXFSZ, SIG_IGN);
 	(void)sigemptyset(&none);
 	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
 }

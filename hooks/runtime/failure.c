@@ -2,6 +2,8 @@
 
 #include "failure.h"
 
+#include "../trace.h"
+
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -54,6 +56,7 @@ int failure_tell(const struct command_line *line, int result, const char *text)
 
 	(void)snprintf(message, sizeof(message), "ctr-gpu-runtime: [%s] %s", ctr_gpu_error_name(result), text);
 	(void)fprintf(stderr, "%s\n", message);
+	trace_write("error", message);
 	log = line->log ? open_log(line->log) : NULL;
 	if (log) {
 		write_log(log, line->log_json, message);

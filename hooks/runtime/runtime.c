@@ -19,6 +19,7 @@
 #include "../arguments.h"
 #include "../deadline.h"
 #include "../message.h"
+#include "../trace.h"
 #include "command_line.h"
 #include "failure.h"
 #include "real.h"
@@ -40,6 +41,12 @@ static void shim_close(struct shim *shim)
 	(void)ctr_gpu_request_unref(shim->request);
 	(void)ctr_gpu_bundle_unref(shim->bundle);
 	(void)ctr_gpu_context_unref(shim->context);
+}
+
+static void write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
+{
+	(void)user;
+	trace_write(level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
 }
 
 static int make_plan(struct shim *shim)
@@ -134,6 +141,8 @@ static int load_config(struct shim *shim)
 {
 	int result = ctr_gpu_context_load_config(shim->context, NULL);
 
+	if (shim->line.creates)
+		trace_open("ctr-gpu-runtime", ctr_gpu_context_log(shim->context));
 	return shim->line.creates || !ctr_gpu_context_runtime(shim->context, 0) ? result : 0;
 }
 
@@ -160,6 +169,7 @@ static int serve(struct shim *shim, char **argv)
 	result = ctr_gpu_context_new(&shim->context);
 	if (result)
 		return failure_tell(&shim->line, result, "no memory");
+	ctr_gpu_context_set_log(shim->context, write_remark, NULL);
 	result = load_config(shim);
 	if (result)
 		return failure_tell(&shim->line, result, ctr_gpu_context_message(shim->context));

@@ -36,6 +36,7 @@ struct settings {
 	unsigned driver_timeout_ms;     /* for one answer of a vendor's library */
 	unsigned deadline_s;            /* for all that is done to give a container its GPUs */
 	struct strv library_dirs;       /* searched for libdxcore.so after the loader's own and /usr/lib/wsl/lib */
+	char *log_destination;          /* of hook, shim and CDI hook: a path, "journal"; NULL: none */
 	char *driverd;                  /* path of ctr-gpu-driverd; NULL: the usual places */
 	char *driver_root;              /* root of a native driver installation; NULL: "/" */
 	struct strv runtimes;           /* that ctr-gpu-runtime looks for; empty: the usual ones */

@@ -47,6 +47,7 @@ void output_guard(void)
 		(void)close(fd);
 	/* A reader that has gone is an error here too, and no silent end: check_output(). */
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
 	(void)atexit(check_output);
 }
 

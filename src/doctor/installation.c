@@ -18,6 +18,8 @@
 #include "driverd/driverd.h"
 #include "lib/settings.h"
 
+enum { LAST_FAILURE_MAX = 8192 };
+
 static bool check_config(struct examination *examination)
 {
 	struct settings settings;
@@ -90,12 +92,26 @@ static bool check_driverd(struct examination *examination)
 	return false;
 }
 
+/* What hooks/trace.c keeps where an engine shows nothing of a hook and there is no log; for root's eyes. */
+static void show_last_failure(struct findings *findings)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (fd_read_file_at(AT_FDCWD, "/run/ctr-gpu/last-failure", LAST_FAILURE_MAX, &text, NULL) < 0)
+		return;
+	for (char *c = text; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	findings_add(findings, "ctr-gpu.last-failure", SEVERITY_NOTE, "the last container that got no GPU: %s", text);
+}
+
 void check_installation(struct examination *examination)
 {
 	bool well = check_config(examination);
 
 	well &= check_hook(&examination->findings);
 	well &= check_driverd(examination);
+	show_last_failure(&examination->findings);
 	if (well)
 		findings_add(&examination->findings, "ctr-gpu.complete", SEVERITY_OK, CTR_GPU_VERSION ": configuration, hook and driver process are in order");
 }

@@ -104,6 +104,11 @@ const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_
 	return number < ARRAY_SIZE(usual) ? usual[number] : NULL;
 }
 
+const char *ctr_gpu_context_log(const struct ctr_gpu_context *context)
+{
+	return context->settings.log_destination;
+}
+
 void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu_inventory inventory)
 {
 	context->settings.inventory = (enum inventory_source)inventory;

@@ -160,6 +160,14 @@ int ctr_gpu_run_in_child(struct ctr_gpu_context *context, int (*work)(void *user
 int ctr_gpu_context_load_config(struct ctr_gpu_context *context, const char *path);
 
 /**
+ * ctr_gpu_context_log() - where the configuration wants programs without a terminal to log
+ *
+ * Return: an absolute path; "journal" for the system's log; NULL for nowhere; valid until the settings change.
+ * Since: 0.1
+ */
+const char *ctr_gpu_context_log(const struct ctr_gpu_context *context);
+
+/**
  * ctr_gpu_context_runtime() - the OCI runtimes that ctr-gpu-runtime stands in front of
  * @number: from 0; the first that is installed is to be used
  *

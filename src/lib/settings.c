@@ -37,6 +37,7 @@ void settings_clear(struct settings *settings)
 	strv_clear(&settings->library_dirs);
 	strv_clear(&settings->runtimes);
 	free(settings->driverd);
+	free(settings->log_destination);
 	free(settings->driver_root);
 	*settings = (struct settings){0};
 }
@@ -142,6 +143,20 @@ static bool is_absolute_path(const json_t *value)
 	return json_is_string(value) && json_string_value(value)[0] == '/';
 }
 
+static int read_log(struct settings *settings, const json_t *value)
+{
+	char *copy;
+
+	if (!is_absolute_path(value) && !(json_is_string(value) && streq(json_string_value(value), "journal")))
+		return -EINVAL;
+	copy = strdup(json_string_value(value));
+	if (!copy)
+		return -ENOMEM;
+	free(settings->log_destination);
+	settings->log_destination = copy;
+	return 0;
+}
+
 /* A program that is to be looked for, or its path. */
 static bool is_program(const json_t *value)
 {
@@ -212,6 +227,7 @@ static const struct key {
 } keys[] = {
 	{"inventory", read_inventory, "\"auto\", \"dxcore\" or \"ioctl\""},
 	{"driver-timeout", read_timeout, "seconds, from 0.001 to 3600"},
+	{"log", read_log, "an absolute path, or \"journal\""},
 	{"deadline", read_deadline, "seconds, a whole number from 1 to 3600"},
 	{"library-directories", read_library_dirs, "a list of absolute paths"},
 	{"driver-root", read_driver_root, "an absolute path"},

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_SIZE = 4096, STAMP_SIZE = 32 };
+
+static const char folder[] = "/run/ctr-gpu", last[] = "last-failure", new_last[] = "last-failure.new";
+
+static const char *own_name;
+static int log_file = -1, journal = -1, folder_fd = -1;
+
+/* Both take datagrams; systemd-journald(8) has the first, every other log daemon the second. */
+static int open_journal(void)
+{
+	static const struct sockaddr_un addresses[] = {
+		{.sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/dev-log"},
+		{.sun_family = AF_UNIX, .sun_path = "/dev/log"},
+	};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	for (size_t i = 0; fd >= 0 && i < sizeof(addresses) / sizeof(addresses[0]); i++)
+		if (connect(fd, (const struct sockaddr *)&addresses[i], sizeof(addresses[i])) == 0)
+			return fd;
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+/* O_NONBLOCK: nobody may read a FIFO. */
+static int open_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+	struct stat st;
+
+	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
+void trace_open(const char *program, const char *destination)
+{
+	own_name = program;
+	if (!destination)
+		return;
+	if (destination[0] == '/')
+		log_file = open_file(destination);
+	else
+		journal = open_journal();
+}
+
+static void write_stamp(char ret[STAMP_SIZE])
+{
+	time_t now = time(NULL);
+	struct tm utc;
+
+	if (!gmtime_r(&now, &utc) || strftime(ret, STAMP_SIZE, "%FT%TZ", &utc) == 0)
+		ret[0] = '\0';
+}
+
+/* Of several processes, each line is one write(2). */
+static void write_line(const char *kind, const char *text, int length)
+{
+	char line[LINE_SIZE], stamp[STAMP_SIZE];
+
+	write_stamp(stamp);
+	(void)snprintf(line, sizeof(line) - 1, "%s %s[%d]: %s: %.*s", stamp, own_name, (int)getpid(), kind, length, text);
+	(void)strcat(line, "\n");
+	(void)!write(log_file, line, strlen(line));
+}
+
+static void send_line(const char *kind, const char *text, int length)
+{
+	char line[LINE_SIZE];
+	int priority = kind[0] == 'd' ? LOG_DEBUG : kind[0] == 'w' ? LOG_WARNING : LOG_ERR;
+
+	(void)snprintf(line, sizeof(line), "<%d>%s[%d]: %.*s", LOG_DAEMON | priority, own_name, (int)getpid(), length, text);
+	(void)send(journal, line, strlen(line), MSG_NOSIGNAL);
+}
+
+void trace_write(const char *kind, const char *text)
+{
+	while (*text && (log_file >= 0 || journal >= 0)) {
+		int length = (int)strcspn(text, "\n");
+
+		if (log_file >= 0)
+			write_line(kind, text, length);
+		else
+			send_line(kind, text, length);
+		text += length + (text[length] == '\n');
+	}
+}
+
+/* Of root alone: /run belongs to the system, and so must what is made there. */
+void trace_open_last(void)
+{
+	struct stat st;
+	int fd;
+
+	if (geteuid() != 0 || (mkdir(folder, 0700) < 0 && errno != EEXIST))
+		return;
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		folder_fd = fd;
+	else
+		(void)close(fd);
+}
+
+void trace_keep_last(const char *text)
+{
+	char stamp[STAMP_SIZE];
+	int fd;
+
+	if (folder_fd < 0)
+		return;
+	fd = openat(folder_fd, new_last, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	write_stamp(stamp);
+	(void)dprintf(fd, "%s %.*s", stamp, LINE_SIZE, text);
+	(void)close(fd);
+	(void)renameat(folder_fd, new_last, folder_fd, last);
+}
