@@ -78,6 +78,12 @@ void inventory_clear(struct inventory *inventory)
 	*inventory = (struct inventory){0};
 }
 
+void inventory_truncate(struct inventory *inventory, size_t count)
+{
+	while (inventory->count > count)
+		adapter_clear(&inventory->adapters[--inventory->count]);
+}
+
 int inventory_take(struct inventory *inventory, struct adapter *adapter)
 {
 	struct adapter *adapters = array_grow(inventory->adapters, inventory->count, sizeof(*adapters));

@@ -85,5 +85,8 @@ struct inventory {
 
 void inventory_clear(struct inventory *inventory);
 
+/** Takes those behind the first @count out again. */
+void inventory_truncate(struct inventory *inventory, size_t count);
+
 /** Moves @adapter's content into the inventory; on failure (-ENOMEM) @adapter is cleared. */
 int inventory_take(struct inventory *inventory, struct adapter *adapter);

@@ -14,7 +14,7 @@
 
 /* Where the adapters' descriptions come from on a GPU-PV host. */
 enum inventory_source {
-	INVENTORY_AUTO,   /* libdxcore if the host has it and it works, else the device itself */
+	INVENTORY_AUTO,   /* the device itself; libdxcore where that fails or has no adapter that can be used */
 	INVENTORY_DXCORE, /* libdxcore, in ctr-gpu-driverd */
 	INVENTORY_IOCTL,  /* ioctls on /dev/dxg, in this process */
 };

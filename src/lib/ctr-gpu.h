@@ -62,7 +62,7 @@ typedef void (*ctr_gpu_log_fn)(void *user, enum ctr_gpu_log_level level, const c
 
 /** Which source describes the adapters of a GPU-PV host. */
 enum ctr_gpu_inventory {
-	CTR_GPU_INVENTORY_AUTO = 0,   /* libdxcore where the host has it and it works, else /dev/dxg itself */
+	CTR_GPU_INVENTORY_AUTO = 0,   /* /dev/dxg itself; libdxcore where that fails or has no usable adapter */
 	CTR_GPU_INVENTORY_DXCORE = 1, /* libdxcore or nothing */
 	CTR_GPU_INVENTORY_IOCTL = 2,  /* /dev/dxg or nothing */
 };

@@ -43,58 +43,6 @@ static int ask_dxcore(const struct settings *settings, const char *library, stru
 	return driverd_dxcore_adapters(settings, library, &ret->facts, &ret->count, err);
 }
 
-/* The first line of a sentence tells what happened; the rest, what to do if that were the end of it. */
-static int note_fallback(const struct settings *settings, struct inventory *inventory, const struct err *err)
-{
-	char *note;
-	int r;
-
-	r = str_format(&note, "%.*s; used " DXG_DEVICE " itself", (int)strcspn(err->text, "\n"), err->text);
-	if (r < 0)
-		return r;
-	log_debug(&settings->log, "%s", note);
-	return strv_take(&inventory->notes, note);
-}
-
-/* Both sources work on a host where the driver does, so that which one is asked first is only a matter of what is proven. */
-static int ask_either(const struct settings *settings, const char *library, struct inventory *inventory, struct answer *ret,
-		      struct err *err)
-{
-	struct err dxcore_err = {0};
-	int r;
-
-	if (!library) {
-		log_debug(&settings->log, "no libdxcore.so on this host; asking " DXG_DEVICE " itself");
-		return ioctl_adapters(&ret->facts, &ret->count, err);
-	}
-	log_debug(&settings->log, "asking %s for the adapters", library);
-	r = ask_dxcore(settings, library, ret, &dxcore_err);
-	if (r == 0 || r == -ENOMEM)
-		return r;
-	/* The device hangs, and would take us with it. */
-	if (r == -ETIMEDOUT) {
-		*err = dxcore_err;
-		return r;
-	}
-	r = note_fallback(settings, inventory, &dxcore_err);
-	return r < 0 ? r : ioctl_adapters(&ret->facts, &ret->count, err);
-}
-
-static int ask(const struct settings *settings, struct inventory *inventory, struct answer *ret, struct err *err)
-{
-	_cleanup_free_ char *library = NULL;
-	int r;
-
-	if (settings->inventory == INVENTORY_IOCTL)
-		return ioctl_adapters(&ret->facts, &ret->count, err);
-	r = dxcore_find(settings, &library);
-	if (r < 0)
-		return r;
-	if (settings->inventory == INVENTORY_DXCORE)
-		return ask_dxcore(settings, library, ret, err);
-	return ask_either(settings, library, inventory, ret, err);
-}
-
 /* One device node serves them all; a plan for some of them says so. */
 static void count_sharing(struct adapter *adapters, size_t count)
 {
@@ -127,15 +75,88 @@ static int add_adapters(const struct answer *answer, struct inventory *inventory
 	return 0;
 }
 
-static int probe(const struct settings *settings, struct inventory *inventory, struct err *err)
+/* The first line of a sentence tells what happened; the rest, what to do if that were the end of it. */
+static int note_fallback(const struct settings *settings, struct inventory *inventory, const struct err *err, const char *used)
+{
+	char *note;
+	int r;
+
+	r = str_format(&note, "%.*s; used %s", (int)strcspn(err->text, "\n"), err->text, used);
+	if (r < 0)
+		return r;
+	log_debug(&settings->log, "%s", note);
+	return strv_take(&inventory->notes, note);
+}
+
+/* ---- whom to ask ---- */
+
+static bool has_usable(const struct inventory *inventory, size_t first)
+{
+	for (size_t i = first; i < inventory->count; i++)
+		if (inventory->adapters[i].unusable == 0)
+			return true;
+	return false;
+}
+
+static int probe_kernel(struct inventory *inventory, struct err *err)
 {
 	_cleanup_answer_ struct answer answer = {0};
 	int r;
 
+	r = ioctl_adapters(&answer.facts, &answer.count, err);
+	return r == 0 ? add_adapters(&answer, inventory) : r;
+}
+
+static int probe_dxcore(const struct settings *settings, const char *library, struct inventory *inventory, struct err *err)
+{
+	_cleanup_answer_ struct answer answer = {0};
+	int r;
+
+	r = ask_dxcore(settings, library, &answer, err);
+	return r == 0 ? add_adapters(&answer, inventory) : r;
+}
+
+/*
+ * Both sources give the same where the driver works. The kernel comes first: it takes half the time and no code of the driver's. A library
+ * that hangs or crashes is not even looked for then.
+ */
+static int probe_either(const struct settings *settings, struct inventory *inventory, struct err *err)
+{
+	_cleanup_free_ char *library = NULL;
+	struct err dxcore_err = {0};
+	size_t first = inventory->count;
+	int kernel, r;
+
+	kernel = probe_kernel(inventory, err);
+	if (kernel == -ENOMEM || (kernel == 0 && has_usable(inventory, first)))
+		return kernel;
+	r = dxcore_find(settings, &library);
+	if (r < 0 || !library)
+		return r < 0 ? r : kernel;
+	log_debug(&settings->log, "%s; asking %s", kernel ? err->text : DXG_DEVICE " has no adapter that can be used", library);
+	inventory_truncate(inventory, first);
+	r = probe_dxcore(settings, library, inventory, &dxcore_err);
+	if (r == 0)
+		return kernel ? note_fallback(settings, inventory, err, library) : 0;
+	if (r == -ENOMEM || kernel)
+		return r == -ENOMEM ? r : kernel;
+	r = note_fallback(settings, inventory, &dxcore_err, DXG_DEVICE " itself");
+	return r == 0 ? probe_kernel(inventory, err) : r;
+}
+
+static int probe(const struct settings *settings, struct inventory *inventory, struct err *err)
+{
+	_cleanup_free_ char *library = NULL;
+	int r;
+
 	if (!has_device())
 		return CTR_GPU_E_NO_DEVICE;
-	r = ask(settings, inventory, &answer, err);
-	return r == 0 ? add_adapters(&answer, inventory) : r;
+	if (settings->inventory == INVENTORY_AUTO)
+		return probe_either(settings, inventory, err);
+	if (settings->inventory == INVENTORY_IOCTL)
+		return probe_kernel(inventory, err);
+	r = dxcore_find(settings, &library);
+	return r == 0 ? probe_dxcore(settings, library, inventory, err) : r;
 }
 
 const struct backend backend_gpu_pv = {

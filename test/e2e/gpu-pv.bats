@@ -80,12 +80,20 @@ says() {
 	same "$(info hyperv-half-stale '[.adapters[] | [.index, .unusable]]')" '[[0,null],[null,"E_NO_DRIVER_STORE"]]'
 }
 
-@test "a libdxcore that fails costs a remark" {
-	local profile
-	for profile in wsl-dxcore-broken wsl-dxcore-crashes wsl-dxcore-hangs; do
-		same "$(info "$profile" '[.adapters[].name, (.notes | length)]' --timeout=0.3)" '["NVIDIA GeForce RTX 4090",1]'
-		run info "$profile" .notes --timeout=0.3
-		says "$lib/libdxcore.so" "used /dev/dxg itself"
+@test "a libdxcore that fails is not asked where the kernel has adapters, and costs a remark where it has none that can be used" {
+	local profile kind made
+	for kind in broken crashes hangs; do
+		profile=wsl-dxcore-$kind
+		same "$(info "$profile" '[.adapters[].name, .notes]' --timeout=0.3)" '["NVIDIA GeForce RTX 4090",[]]'
+		run host "$profile" strace -f -qq -e trace=execve ctr-gpu info
+		[[ $output != *ctr-gpu-driverd* ]]
+		made=$BATS_TEST_TMPDIR/profiles
+		mkdir -p "$made"
+		jq --slurpfile broken "$profiles/$profile.json" '.libdxcore = $broken[0].libdxcore' "$profiles/wsl-old-driver.json" >"$made/old-$kind.json"
+		O=$build PATH=$PATH run "$here/../hosts/enter" --profiles "$made" "old-$kind" -- ctr-gpu info --json --timeout=0.3
+		[[ $status -eq 0 ]]
+		same "$(jq -c '[(.notes | length), (.adapters[0].unusable != null)]' <<<"$output")" '[1,true]'
+		says "libdxcore.so" "used /dev/dxg itself"
 	done
 }
 
@@ -229,7 +237,7 @@ $nvidia_store"
 @test "a library that hangs inside the kernel costs a bounded wait, and nobody else asks the device" {
 	local freezer=/sys/fs/cgroup/freezer/ctr-gpu-test-$$ pid start=$SECONDS
 	mkdir "$freezer" 2>/dev/null || skip "needs the freezer of cgroup version 1"
-	host wsl-dxcore-hangs ctr-gpu info --timeout=1.387 >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
+	host wsl-dxcore-hangs ctr-gpu info --inventory=dxcore --timeout=1.387 >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
 	until pid=$(pgrep -f '^ctr-gpu-driverd 1387'); do sleep 0.05; done
 	echo "$pid" >"$freezer/cgroup.procs"
 	echo FROZEN >"$freezer/freezer.state"
