@@ -5,25 +5,28 @@
 #include <errno.h>
 
 #include "cli/output.h"
+#include "cli/report.h"
 #include "cli/session.h"
 #include "cli/try.h"
 #include "cli/verbs.h"
 
 enum {
 	KEY_JSON = 0x200,
+	KEY_REPORT,
 	KEY_ROOTFS,
 	KEY_TRY,
 };
 
 struct doctor {
 	struct globals *globals;
-	const char *rootfs, *way;
+	const char *rootfs, *way, *report;
 	enum ctr_gpu_format format;
 };
 
 static const struct argp_option options[] = {
 	{"json", KEY_JSON, NULL, 0, "The same findings for programs", 0},
 	{"rootfs", KEY_ROOTFS, "DIR", 0, "Look at an image, too: the root directory of one that is unpacked or mounted", 0},
+	{"report", KEY_REPORT, "FILE", OPTION_ARG_OPTIONAL, "Write one text file for a bug report (ctr-gpu-report.txt)", 0},
 	{"try", KEY_TRY, "ENGINE[:DOOR]", 0, "Run a container with a GPU, and show what arrived: docker, podman or containerd; gpus, runtime, cdi or hook", 0},
 	{0},
 };
@@ -38,6 +41,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_ROOTFS:
 		doctor->rootfs = argument;
+		return 0;
+	case KEY_REPORT:
+		doctor->report = argument ? argument : "ctr-gpu-report.txt";
 		return 0;
 	case KEY_TRY:
 		if (!try_find(argument))
@@ -54,6 +60,8 @@ static int run(struct session *session, const struct doctor *doctor)
 	int result;
 
 	result = ctr_gpu_doctor_new(session->context, doctor->globals->config, doctor->rootfs, &session->doctor);
+	if (!result && doctor->report)
+		return report_write(session, doctor->report);
 	if (!result)
 		result = ctr_gpu_doctor_write(session->doctor, doctor->format, stdout);
 	if (result)

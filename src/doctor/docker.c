@@ -84,7 +84,7 @@ static void find_config(struct docker *docker)
 /* In the daemon's own root directory: a snap's is another than ours. dockerd takes an empty file for none. */
 static void read_config(struct docker *docker)
 {
-	char reason[JSON_ERROR_TEXT_LENGTH] = "";
+	char reason[JSON_ERROR_TEXT_LENGTH] = "", *quote;
 	_cleanup_free_ char *data = NULL;
 	size_t size;
 
@@ -93,6 +93,9 @@ static void read_config(struct docker *docker)
 		return;
 	if (json_parse(data, size, &docker->config, reason) == 0 && json_is_object(docker->config))
 		return;
+	/* "… near 'TOKEN'" quotes the file, in which there may be secrets. */
+	if ((quote = strstr(reason, " near ")))
+		*quote = '\0';
 	findings_add(docker->findings, "docker.config", docker->daemon.pid > 0 ? SEVERITY_WARNING : SEVERITY_PROBLEM, "%s is not valid: %s",
 		     docker->config_path, reason[0] ? reason : "it is not an object");
 	findings_advise(docker->findings, "Correct it: Docker does not start with it.");

@@ -649,6 +649,33 @@ END
 	expect "chmod go-w"
 }
 
+@test "--report: one new file, with what a bug report needs and no secret" {
+	run on wsl-nvidia '
+		wire
+		mkdir -p /etc/docker /etc/containerd /etc/containers /etc/crio /run/ctr-gpu /run/home/.config/containers; export HOME=/run/home
+		echo "{\"runtimes\": {\"nvidia\": {\"path\": \"/run/runtime\", \"runtimeArgs\": [\"--token=SECRET\"]}}, \"features\": {\"cdi\": true}, \"proxies\": {\"http-proxy\": \"http://user:SECRET@proxy\"},
+			\"log-opts\": {\"splunk-token\": \"SECRET\", \"path\": \"SECRET\"}, \"registry-mirrors\": [\"https://SECRET@mirror\"]}" >/etc/docker/daemon.json
+		printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry.configs.\"host.SECRET\".auth]\nusername = \"SECRET\"\npassword = \"SECRET\"\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia.options]\nBinaryName = \"/run/runtime\" # SECRET\n" >/etc/containerd/config.toml
+		printf "[containers]\nenv = [\"TOKEN=SECRET\"]\n[engine]\nhooks_dir = [\n\"/run/hooks\", # SECRET\n]\n[engine.runtimes]\nnvidia = [\"/run/runtime\"]\n" | tee /run/home/.config/containers/containers.conf >/etc/containers/containers.conf
+		printf "[crio.runtime]\ndefault_env = [\"A=SECRET\"]\ndefault_runtime = \"crun\"\n[crio\nSECRET" >/etc/crio/crio.conf
+		printf "line one\nline two\n" >/run/ctr-gpu/last-failure
+		cd /run/home; export TOKEN=SECRET HTTPS_PROXY=http://a:SECRET@b
+		ctr-gpu doctor --report; echo "status $?"; stat -c "%a %h" ctr-gpu-report.txt; cat ctr-gpu-report.txt
+		ctr-gpu doctor --report 2>&1 || echo "not again"
+		ln -s /run/elsewhere link; ctr-gpu doctor --report=link 2>/dev/null || echo "not through a link"
+		echo "{\"a\": SECRET}" >/etc/docker/daemon.json; ctr-gpu doctor --report=-'
+	expect_line "status 0"
+	expect_line "600 1"
+	for text in "==== machine" "==== doctor" "==== inventory" "==== plan" "runtimes/nvidia/path = \"/run/runtime\"" "features/cdi = true" "BinaryName = \"/run/runtime\"" \
+		"engine/hooks_dir = [\"/run/hooks\"]" "engine/runtimes/nvidia = [\"/run/runtime\"]" "other settings, left out" "line two" "GPU 0   NVIDIA GeForce RTX 4090" "device      /dev/dxg" \
+		"/run/home/.config/containers/containers.conf:" "/etc/docker/daemon.json is not valid"; do
+		expect "$text"
+	done
+	expect_line "not again"
+	expect_line "not through a link"
+	expect_not SECRET
+}
+
 @test "what hangs is left behind, and named" {
 	run on wsl-nvidia 'wire; strace -f -qq -o /dev/null -P /etc/subuid -e trace=openat -e inject=openat:delay_enter=60000000 \
 		setpriv --reuid 65534 --regid 65534 --clear-groups ctr-gpu --timeout 0.01 doctor'

@@ -70,9 +70,10 @@ static void put(const char *text)
 
 static void put_number(long number)
 {
-	char digits[8] = "";
+	char digits[8];
 	size_t at = sizeof(digits) - 1;
 
+	digits[at] = '\0';
 	do
 		digits[--at] = (char)('0' + number % 10);
 	while ((number /= 10) > 0 && at > 0);

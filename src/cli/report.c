@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * People publish this. Of the configuration of engines, in which there are proxies, registries and their passwords, it has the
+ * settings that are named here and no others; and nothing of the environment.
+ */
+
+#include "cli/report.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+#include "cli/cleanup.h"
+#include "cli/config_file.h"
+#include "cli/output.h"
+#include "engine/daemon.h"
+#include "engine/toml_scan.h"
+#include "engine/toml_text.h"
+
+enum {
+	LINE_SIZE = 1024,
+	TICK_MS = 20,
+	HOST_TICKS = 2000, /* above what a driver's libraries are given to answer */
+};
+
+static void title(FILE *file, const char *text)
+{
+	(void)fprintf(file, "\n==== %s\n", text);
+}
+
+/* Text of a file or a library, which is to look like text and like no title. */
+static void put_text(FILE *file, const char *text)
+{
+	for (; *text; text++)
+		(void)fputc(((unsigned char)*text < ' ' && *text != '\n' && *text != '\t') || *text == '\177' ? '?' : *text, file);
+}
+
+/* ---- the machine ---- */
+
+/* Lines of a file that begin so. */
+static void put_lines(FILE *file, const char *path, const char *const *beginnings)
+{
+	FILE *from = fopen(path, "re");
+	char line[LINE_SIZE];
+
+	while (from && fgets(line, sizeof(line), from))
+		for (size_t i = 0; beginnings[i]; i++)
+			if (strncmp(line, beginnings[i], strlen(beginnings[i])) == 0)
+				put_text(file, line);
+	if (from)
+		(void)fclose(from);
+}
+
+static void put_machine(FILE *file)
+{
+	static const char *const release[] = {"ID=", "VERSION_ID=", "PRETTY_NAME=", NULL}, *const modules[] = {"nvidia", "dxgkrnl", "nouveau", NULL};
+	struct utsname name = {0};
+
+	title(file, "machine");
+	(void)uname(&name);
+	(void)fprintf(file, "ctr-gpu %s\n%s %s %s %s\n", ctr_gpu_version(), name.sysname, name.release, name.version, name.machine);
+	put_lines(file, "/etc/os-release", release);
+	put_lines(file, "/proc/modules", modules);
+}
+
+/* ---- what engines are told ---- */
+
+/* The last name of a path, and of which the one before it. */
+static bool is_told(const char *path)
+{
+	static const char *const names[] = {
+		"version", "runtime", "default-runtime", "default_runtime", "default_runtime_name", "runtime_type", "runtimeType", "runtime_path", "path",
+		"BinaryName", "SystemdCgroup", "enable_cdi", "cdi", "cdi_spec_dirs", "cdi-spec-dirs", "hooks_dir", "disabled_plugins", "cgroup_manager",
+		"exec-opts", "userns-remap", "storage-driver", "live-restore",
+	};
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	static const char above[] = "engine/runtimes/";
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], name) == 0)
+			return strcmp(name, "path") != 0 || strncmp(path, "runtimes/", strlen("runtimes/")) == 0;
+	return strncmp(path, above, sizeof(above) - 1) == 0 && !strchr(path + sizeof(above) - 1, '/');
+}
+
+static void put_setting(FILE *file, const char *path, const json_t *value)
+{
+	_cleanup_free_ char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+	(void)fputs("  ", file);
+	put_text(file, path);
+	(void)fputs(" = ", file);
+	put_text(file, text ? text : "?");
+	(void)fputc('\n', file);
+}
+
+/* Objects are gone into; what is no object is a setting. Return: how many were left out. */
+static size_t put_json(FILE *file, const char *path, json_t *object)
+{
+	size_t hidden = 0;
+	const char *name;
+	json_t *value;
+
+	json_object_foreach (object, name, value) {
+		_cleanup_free_ char *below = text_format("%s%s%s", path, *path ? "/" : "", name);
+
+		if (!below)
+			return hidden;
+		if (json_is_object(value))
+			hidden += put_json(file, below, value);
+		else if (is_told(below))
+			put_setting(file, below, value);
+		else
+			hidden++;
+	}
+	return hidden;
+}
+
+/* A value of TOML, as far as settings that are told have such: strings, arrays of strings, numbers, booleans. */
+static json_t *read_value(const struct text *text, const char *path)
+{
+	_cleanup_free_ char *string = NULL, *raw = NULL;
+	json_t *list;
+
+	if (toml_text_get_list(text, path, &list) == 0)
+		return list;
+	if (toml_text_get_string(text, path, &string) == 0)
+		return json_string(string);
+	return toml_text_get(text, path, &raw) == 0 && isalnum((unsigned char)raw[0]) ? json_string(raw) : NULL;
+}
+
+static size_t put_toml(FILE *file, const struct text *text, const struct toml *toml)
+{
+	size_t hidden = 0;
+
+	for (size_t i = 0; i < toml->count; i++) {
+		const struct toml_entry *entry = &toml->entries[i];
+		_cleanup_json_ json_t *value = entry->kind == TOML_KEY && is_told(entry->path) ? read_value(text, entry->path) : NULL;
+
+		if (value)
+			put_setting(file, entry->path, value);
+		else
+			hidden += entry->kind == TOML_KEY;
+	}
+	return hidden;
+}
+
+static void put_file(FILE *file, const char *path)
+{
+	__attribute__((cleanup(config_file_close))) struct config_file config = {0};
+	_cleanup_json_ json_t *json = NULL;
+	_cleanup_toml_ struct toml toml = {0};
+	struct text_error error;
+	size_t hidden;
+
+	if (access(path, F_OK) < 0)
+		return;
+	put_text(file, path);
+	if (access(path, R_OK) < 0 || config_file_read(path, &config) != 0) {
+		(void)fputs(": cannot be read\n", file);
+		return;
+	}
+	(void)fputs(":\n", file);
+	json = json_loadb(config.text.size ? config.text.data : "", config.text.size, 0, NULL);
+	if (json) {
+		hidden = put_json(file, "", json);
+	} else if (toml_scan(&config.text, &toml, &error) == 0) {
+		hidden = put_toml(file, &config.text, &toml);
+	} else {
+		(void)fputs("  is not valid\n", file);
+		return;
+	}
+	if (hidden)
+		(void)fprintf(file, "  (%zu other settings, left out)\n", hidden);
+}
+
+static void put_files(FILE *file, const char *pattern)
+{
+	glob_t found;
+
+	if (!pattern || glob(pattern, 0, NULL, &found) != 0)
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		put_file(file, found.gl_pathv[i]);
+	globfree(&found);
+}
+
+/* That of a daemon which was told to read another file than the usual one. */
+static void put_daemon(FILE *file, const char *name, const char *option, const char *letter)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	const char *path;
+
+	if (daemon_find(name, 0, NULL, &daemon) < 0 || daemon.pid == 0)
+		return;
+	path = daemon_option(&daemon, option, letter);
+	if (path && path[0] == '/')
+		put_file(file, path);
+}
+
+static void put_engines(FILE *file)
+{
+	static const char *const machine[] = {
+		"/etc/docker/daemon.json", "/etc/containers/containers.conf", "/etc/containers/containers.conf.d/*.conf", "/etc/containerd/config.toml",
+		"/etc/containerd/conf.d/*.toml", "/etc/crio/crio.conf", "/etc/crio/crio.conf.d/*",
+	}, *const own[] = {"docker/daemon.json", "containers/containers.conf", "containers/containers.conf.d/*.conf"};
+
+	title(file, "what engines are told of runtimes, hooks and CDI");
+	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
+		put_files(file, machine[i]);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		_cleanup_free_ char *path = text_format("%s/.config/%s", getenv("HOME") ? getenv("HOME") : "", own[i]);
+
+		put_files(file, path);
+	}
+	put_daemon(file, "dockerd", "--config-file", NULL);
+	put_daemon(file, "containerd", "--config", "-c");
+}
+
+/* ---- files of our own, which hold no secret ---- */
+
+static void put_own(FILE *file, const char *what, const char *path)
+{
+	__attribute__((cleanup(config_file_close))) struct config_file own = {0};
+
+	title(file, what);
+	if (access(path, R_OK) < 0 || config_file_read(path, &own) != 0)
+		(void)fprintf(file, "%s: %s\n", path, strerror(errno));
+	else if (own.text.size)
+		put_text(file, own.text.data);
+}
+
+/* ---- the host ---- */
+
+static int write_host(struct session *session, FILE *file)
+{
+	int result;
+
+	title(file, "inventory");
+	result = ctr_gpu_host_new(session->context, &session->host);
+	if (!result)
+		result = ctr_gpu_host_write(session->host, CTR_GPU_FORMAT_TEXT, file);
+	if (result)
+		return result;
+	title(file, "plan");
+	result = ctr_gpu_request_new(session->context, &session->request);
+	if (!result)
+		result = ctr_gpu_request_set_devices(session->request, "all");
+	if (!result)
+		result = ctr_gpu_plan_new(session->context, session->request, session->host, &session->plan);
+	return result ? result : ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, file);
+}
+
+static _Noreturn void put_host(struct session *session, FILE *file)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (write_host(session, file))
+		put_text(file, ctr_gpu_context_message(session->context));
+	(void)fputc('\n', file);
+	_exit(fflush(file) != 0);
+}
+
+/* In a child, as a driver's device or file system may hang, and keep a process where no signal reaches it. */
+static void wait_for_host(struct session *session, FILE *file)
+{
+	pid_t pid = fork(), ended = 0;
+
+	if (pid == 0)
+		put_host(session, file);
+	for (int i = 0; pid > 0 && ended == 0 && i < HOST_TICKS; i++) {
+		ended = waitpid(pid, NULL, WNOHANG);
+		if (ended == 0)
+			(void)poll(NULL, 0, TICK_MS);
+	}
+	if (pid > 0 && ended != 0)
+		return;
+	(void)fputs("did not come to an end\n", file);
+	if (pid > 0)
+		(void)kill(pid, SIGKILL);
+}
+
+/* ---- all of it ---- */
+
+static int fill(struct session *session, FILE *file)
+{
+	(void)fputs("A report on GPU containers, by ctr-gpu doctor --report. Read it before you publish it: it has paths and the names of GPUs.\n", file);
+	put_machine(file);
+	title(file, "doctor");
+	(void)ctr_gpu_doctor_write(session->doctor, CTR_GPU_FORMAT_TEXT, file);
+	put_engines(file);
+	put_own(file, "settings of ctr-gpu", "/etc/ctr-gpu/config.json");
+	put_own(file, "last failure", "/run/ctr-gpu/last-failure");
+	if (fflush(file) != 0)
+		return -1;
+	wait_for_host(session, file);
+	return fflush(file) != 0 || ferror(file) ? -1 : 0;
+}
+
+/* It may be written by root in a directory of anybody's. */
+static FILE *open_new(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 ? NULL : fdopen(fd, "a");
+}
+
+int report_write(struct session *session, const char *path)
+{
+	FILE *file;
+	int r;
+
+	if (strcmp(path, "-") == 0)
+		return fill(session, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
+	file = open_new(path);
+	if (!file)
+		return output_complain("cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);
+	r = fill(session, file);
+	if (fclose(file) != 0 || r < 0) {
+		(void)unlink(path);
+		return output_complain("cannot write %s: %m", path);
+	}
+	(void)printf("%s has the report; read it before you publish it\n", path);
+	return 0;
+}
