@@ -44,7 +44,8 @@ struct plan_mount {
 };
 
 struct plan_symlink {
-	char *path;   /* where the link is made; an existing file there stays */
+	char *path;    /* where the link is made */
+	bool replaces; /* an existing file there, which stays otherwise */
 	char *points_to;
 	char *reason;
 };

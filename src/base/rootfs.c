@@ -547,23 +547,74 @@ static int open_old(int parent, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+/* What is put in a file's place. */
+struct replacement {
+	const char *points_to; /* a symlink; NULL: a file of the parts */
+	const struct span *parts;
+	size_t count;
+	mode_t mode;
+};
+
 /* Writes a temporary file and renames it to @name. */
-static int write_and_rename(struct deeds *deeds, int parent, const char *name, const struct span *parts, size_t count, mode_t mode)
+static int write_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new)
 {
 	char temporary[TEMPORARY_SIZE];
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	fd = open_temporary(parent, mode, temporary, deeds);
+	fd = open_temporary(parent, new->mode, temporary, deeds);
 	if (fd < 0)
 		return fd;
-	r = fill(fd, parts, count, mode);
+	r = fill(fd, new->parts, new->count, new->mode);
 	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
 		r = -errno;
 	if (r < 0)
 		(void)unlinkat(parent, temporary, 0);
 	deeds_drop(deeds);
 	return r;
+}
+
+/* @name: as in try_temporary(). */
+static int make_temporary_link(struct deeds *deeds, int parent, const char *points_to, char name[TEMPORARY_SIZE])
+{
+	static const struct deed temporary = {.undo = undo_temporary, .fds = {-1, -1, -1}};
+	int r = -EEXIST;
+
+	memcpy(name, TEMPORARY, TEMPORARY_SIZE);
+	for (char number = '0'; r == -EEXIST && number <= '9'; number++) {
+		name[TEMPORARY_SIZE - 2] = number;
+		r = deeds_add(deeds, &temporary, name);
+		if (r < 0)
+			return r;
+		r = symlinkat(points_to, parent, name) < 0 ? -errno : 0;
+		if (r < 0)
+			deeds_drop(deeds);
+	}
+	return r;
+}
+
+static int link_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new)
+{
+	char temporary[TEMPORARY_SIZE];
+	int r = make_temporary_link(deeds, parent, new->points_to, temporary);
+
+	if (r < 0)
+		return r;
+	deeds_mark(deeds, true);
+	if (renameat(parent, temporary, parent, name) < 0) {
+		r = -errno;
+		(void)unlinkat(parent, temporary, 0);
+	}
+	deeds_drop(deeds);
+	return r;
+}
+
+static bool is_link_to(int link, const char *points_to)
+{
+	_cleanup_free_ char *text = NULL;
+	struct stat st;
+
+	return fstat(link, &st) == 0 && S_ISLNK(st.st_mode) && fd_read_link_at(link, "", &text) == 0 && streq(text, points_to);
 }
 
 /* The old file, as far as a descriptor of it tells. Return: whether @name is the old one again. */
@@ -609,7 +660,7 @@ static void undo_replacement(const struct deeds *deeds, const struct deed *deed)
 	(void)!symlinkat(link, parent, deed->name);
 }
 
-int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode)
+static int replace(struct rootfs *rootfs, const char *path, const struct replacement *new)
 {
 	_cleanup_close_ int parent = -1, old = -1;
 	_cleanup_free_ char *name = NULL;
@@ -622,11 +673,13 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct sp
 	old = open_old(parent, name);
 	if (old < 0 && old != -ENOENT)
 		return old;
+	if (new->points_to && old >= 0 && is_link_to(old, new->points_to))
+		return 0;
 	deed = (struct deed){.undo = undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
 	r = deeds_add(rootfs->deeds, &deed, name);
 	if (r < 0)
 		return r;
-	r = write_and_rename(rootfs->deeds, parent, name, parts, count, mode);
+	r = (new->points_to ? link_and_rename : write_and_rename)(rootfs->deeds, parent, name, new);
 	if (r < 0) {
 		deeds_drop(rootfs->deeds);
 		return r;
@@ -634,4 +687,18 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct sp
 	(void)steal_fd(&parent);
 	(void)steal_fd(&old);
 	return 0;
+}
+
+int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode)
+{
+	const struct replacement new = {.parts = parts, .count = count, .mode = mode};
+
+	return replace(rootfs, path, &new);
+}
+
+int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
+{
+	const struct replacement new = {.points_to = points_to};
+
+	return replace(rootfs, path, &new);
 }

@@ -81,6 +81,13 @@ int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *
  */
 int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
 
+/**
+ * rootfs_replace_symlink() - the same, by a rename over what stands there, which is never followed
+ *
+ * A symlink that says the same already stays. Return: as rootfs_replace_file().
+ */
+int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
+
 /** Opens what @handle (O_PATH) is for reading, without its path, once it is known to be a regular file. Return: descriptor; -EINVAL; negative errno. */
 int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle);
 

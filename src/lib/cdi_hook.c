@@ -84,9 +84,14 @@ static const char *reason(void)
 
 /* ---- create-symlinks ---- */
 
-static int add_symlink(const struct cdi_hook_call *call, const char *path, const char *points_to)
+static int add_symlink(const struct cdi_hook_call *call, const char *path, const char *points_to, bool replaces)
 {
-	struct plan_symlink link = {.path = strdup(path), .points_to = strdup(points_to), .reason = strdup(reason())};
+	struct plan_symlink link = {
+		.path = strdup(path),
+		.points_to = strdup(points_to),
+		.reason = strdup(reason()),
+		.replaces = replaces,
+	};
 
 	if (!link.points_to) {
 		free(link.path);
@@ -110,7 +115,7 @@ static int create_symlinks(const struct cdi_hook_call *call)
 			continue;
 		}
 		*separator = '\0';
-		r = add_symlink(call, separator + 2, links.items[i]);
+		r = add_symlink(call, separator + 2, links.items[i], true);
 	}
 	return r;
 }
@@ -134,6 +139,15 @@ static int add_library(struct plan_library_dir *dir, const char *soname, const c
 	return r == 0 ? strv_add(&dir->files, file) : r;
 }
 
+/* ldconfig, too, sets a link right that belongs to another version, and leaves a file alone. */
+static bool is_link(const struct cdi_hook_call *call, const char *path)
+{
+	_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, path, O_PATH | O_NOFOLLOW);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* What a mounted library is called is in it; the file has a name with the driver's version. */
 static int add_mounted(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name, int fd)
 {
@@ -148,7 +162,7 @@ static int add_mounted(const struct cdi_hook_call *call, struct plan_library_dir
 		return r;
 	if (str_format(&link, "%s/%s", dir->path, soname) < 0)
 		return -ENOMEM;
-	return add_symlink(call, link, name);
+	return add_symlink(call, link, name, is_link(call, link));
 }
 
 /* Files of the image are listed by their names, as its own cache would have them; nothing in them is read. */

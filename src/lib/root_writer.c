@@ -69,6 +69,24 @@ int root_writer_make_places(const struct root_writer *writer)
 
 /* ---- symlinks ---- */
 
+static const char *find_obstacle(int r)
+{
+	static const struct {
+		int error;
+		const char *what;
+	} obstacles[] = {
+		{EROFS, "its directory is read-only"},
+		{EXDEV, "its directory is a volume"},
+		{EISDIR, "a directory is there"},
+		{EBUSY, "something is mounted there"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(obstacles); i++)
+		if (obstacles[i].error == -r)
+			return obstacles[i].what;
+	return NULL;
+}
+
 /* Links are conveniences (nvidia-smi in PATH): where they cannot be written, the container works without. */
 int root_writer_make_symlinks(const struct root_writer *writer)
 {
@@ -76,14 +94,15 @@ int root_writer_make_symlinks(const struct root_writer *writer)
 
 	for (size_t i = 0; i < plan->symlink_count; i++) {
 		const struct plan_symlink *entry = &plan->symlinks[i];
+		const char *obstacle;
 		int r;
 
 		owner_begin(writer->owner);
-		r = rootfs_make_symlink(writer->rootfs, entry->path, entry->points_to);
+		r = (entry->replaces ? rootfs_replace_symlink : rootfs_make_symlink)(writer->rootfs, entry->path, entry->points_to);
 		owner_end(writer->owner);
-		if (r == -EROFS || r == -EXDEV)
-			log_warning(writer->log, "no symlink %s: its directory is %s", entry->path,
-				    r == -EROFS ? "read-only" : "a volume");
+		obstacle = find_obstacle(r);
+		if (obstacle)
+			log_warning(writer->log, "no symlink %s: %s", entry->path, obstacle);
 		else if (r < 0)
 			return root_writer_error(writer->err, entry->path, r);
 	}

@@ -88,7 +88,7 @@ in_image() {
 	in_image baked probe
 }
 
-@test "links are made, missing SONAMEs too; what the image has stays" {
+@test "links are made, missing SONAMEs too; a library that the image has under such a name stays" {
 	in_image debian sh -c 'cd '"$(dirname "$library")"' && ls -l gbm/ libcuda.so libcuda.so.1'
 	expect "nvidia-drm_gbm.so -> ../libnvidia-allocator.so.1"
 	expect "libcuda.so -> libcuda.so.1"
@@ -175,6 +175,44 @@ called() {
 	called : create-symlinks --link nonsense --link ::/a --link a::relative
 	expect_status 0
 	expect '"nonsense" is no TARGET::LINK'
+}
+
+@test "create-symlinks replaces links and files of an image, and nothing through them" {
+	mkdir -p "$BATS_TEST_TMPDIR/host"
+	echo mine >"$BATS_TEST_TMPDIR/host/file"
+	export tell='cd "$bundle/rootfs/opt"; for name in *; do echo "$name: $(readlink "$name" || stat -c %F "$name")"; done; ls -A | grep "^\.ctr" || true'
+	called 'mkdir -p opt/directory; echo x >opt/file; ln -s old opt/link; ln -s /gone opt/dangling; ln -s new opt/same
+		ln -s '"$BATS_TEST_TMPDIR"'/host/file opt/outside' create-symlinks \
+		--link new::/opt/file --link new::/opt/link --link new::/opt/dangling --link new::/opt/same --link new::/opt/outside --link new::/opt/directory
+	expect_status 0
+	for name in file link dangling same outside; do
+		expect_line "$name: new"
+	done
+	expect_line "directory: directory"
+	expect "no symlink /opt/directory: a directory is there"
+	expect_not ".ctr-gpu-"
+	[[ $(<"$BATS_TEST_TMPDIR/host/file") == mine ]]
+	# What the engine mounted stays, and so does what is on a volume.
+	export mounts='mount --bind "$bundle/../host/file" "$bundle/rootfs/opt/file"; mkdir "$bundle/rootfs/opt/volume"; mount --bind "$bundle/../host" "$bundle/rootfs/opt/volume"'
+	called 'mkdir -p opt; echo x >opt/file' create-symlinks --link new::/opt/file --link new::/opt/volume/file
+	expect_status 0
+	expect "no symlink /opt/file: something is mounted there"
+	expect "no symlink /opt/volume/file: its directory is a volume"
+	[[ $(<"$BATS_TEST_TMPDIR/host/file") == mine && ! -L $BATS_TEST_TMPDIR/host/file ]]
+}
+
+@test "an image that was made with another driver gets this one's names" {
+	local root=$BATS_TEST_TMPDIR/root libraries
+
+	libraries=$(multiarch_directory)
+	image_copy debian "$root"
+	ln -s libcuda.so.470.1.1 "$root$libraries/libcuda.so"
+	ln -s libcuda.so.470.1.1 "$root$libraries/libcuda.so.1"
+	echo x >"$root$libraries/libcuda.so.470.1.1"
+	tar -C "$root" -c . | podman_in - import --quiet - old-driver >/dev/null
+	run podman_cdi native-nvidia "$as_root" --runtime crun --device nvidia.com/gpu=0 old-driver sh -c "readlink -f $libraries/libcuda.so; probe"
+	expect_gpu
+	expect_line "$library"
 }
 
 @test "links of an image lead nowhere outside" {

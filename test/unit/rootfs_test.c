@@ -343,6 +343,8 @@ static void test_undo(void **state)
 	assert_int_equal(chmod(scratch_path("/root/etc/ld.so.cache"), 0640), 0);
 	assert_int_equal(chown(scratch_path("/root/etc/ld.so.cache"), 7, 8), 0);
 	make_link("/root/etc/link", "../lib");
+	make_link("/root/etc/other", "/out");
+	write_file("/root/etc/library", "image's");
 	before = picture("/root");
 	assert_int_equal(make_directory("/usr/lib/wsl/lib"), 0);
 	assert_int_equal(make_file("/dev/dxg"), 0);
@@ -350,6 +352,9 @@ static void test_undo(void **state)
 	assert_int_equal(replace("/etc/ld.so.cache", "ours"), 0);
 	assert_int_equal(replace("/etc/ld.so.cache", "ours again"), 0);
 	assert_int_equal(replace("/etc/link", "ours"), 0);
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/usr/lib/new", "x"), 0);
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/etc/library", "x"), 0);
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/etc/other", "x"), 0);
 	assert_int_equal(replace("/etc/ld.so.conf.d/x.conf", "ours"), 0);
 	after = picture("/root");
 	assert_string_not_equal(before, after);
@@ -359,6 +364,37 @@ static void test_undo(void **state)
 	assert_string_equal(before, after);
 	free(after);
 	free(before);
+}
+
+static void test_replaced_symlinks(void **state)
+{
+	(void)state;
+	make_directories("/root/directory");
+	write_file("/root/file", "x");
+	make_link("/root/same", "target");
+	make_link("/root/other", "/out");
+	make_link("/root/dangling", "/gone/file");
+	make_link("/root/outside", "../../../out");
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/same", "target"), 0);
+	assert_int_equal(deeds->count, 0);
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const paths[] = {"/file", "/other", "/dangling", "/new"};
+		char link[32] = "", path[64];
+
+		assert_int_equal(rootfs_replace_symlink(&rootfs, paths[i], "target"), 0);
+		(void)snprintf(path, sizeof(path), "/root%s", paths[i]);
+		assert_int_equal(readlink(scratch_path(path), link, sizeof(link) - 1), 6);
+		assert_string_equal(link, "target");
+	}
+	/* A directory that a link leads to is one inside the root. */
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/outside/link", "target"), 0);
+	assert_false(exists("/out/link"));
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/directory", "target"), -EISDIR);
+	assert_true(exists("/root/directory"));
+	assert_false(exists("/root/.ctr-gpu-0"));
+	/* One that somebody was killed over is in nobody's way. */
+	make_link("/root/.ctr-gpu-0", "x");
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/new", "another"), 0);
 }
 
 /* What somebody else put in the meantime into what was created is not ours to remove. */
@@ -502,6 +538,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_long_names),
 	CASE(test_replaced_files),
 	CASE(test_undo),
+	CASE(test_replaced_symlinks),
 	CASE(test_undo_leaves_others_files),
 	CASE(test_read_only),
 	CASE(test_volumes_are_not_written),
