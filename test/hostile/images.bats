@@ -141,6 +141,52 @@ without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
 	shape refused "into /proc" -- 'ln -s /proc/version dev/dxg' "$without_dev"
 }
 
+# A procfs that is none would have labels and settings written wherever it leads (runc CVE-2019-16884, CVE-2025-52881).
+@test "a volume with links over /proc" {
+	shape whatever -- 'mkdir -p fake/self/attr && ln -s "$outside/secret" fake/self/attr/exec && ln -s "$outside" fake/self/fd && ln -s "$outside" fake/driver' \
+		".mounts |= map(if .destination == \"/proc\" then {destination: \"/proc\", type: \"bind\", source: \"$here/rootfs/fake\", options: [\"rbind\", \"rw\"]} else . end)"
+}
+
+@test "/sys leads to a directory of the host (runc CVE-2023-28642)" {
+	shape whatever -- 'rmdir sys && ln -s "$outside" sys'
+	shape whatever -- 'rmdir sys && ln -s "../../../../../../../..$outside" sys'
+}
+
+# A runtime that takes these for the real ones mounts what they lead to (runc CVE-2025-31133, CVE-2025-52565).
+@test "/dev/null and /dev/console of the image are links" {
+	shape whatever -- 'ln -s /proc/sysrq-trigger dev/null && ln -s "$outside/secret" dev/console' "$without_dev"
+	shape whatever -- 'ln -s "../../../../../../../..$outside/secret" dev/null && mkdir dev/pts && ln -s "$outside" dev/pts/0' "$without_dev"
+}
+
+# Whether a directory of the host is left open for the container's process (runc CVE-2024-21626).
+@test "a working directory that is a descriptor of ours" {
+	local number
+
+	for number in 3 4 5 6 7 8 9 10; do
+		shape whatever -- : ".process.cwd = \"/proc/self/fd/$number\" | .process.args = [\"cat\", \"../../../../../../../../../..$outside/secret\"]"
+	done
+}
+
+# Whoever sees it could open the host's program by its /proc/PID/exe and write to it (runc CVE-2019-5736, CVE-2024-0135).
+@test "nothing of ours enters a running container" {
+	with_shim && skip "by hand, whatever the runtime"
+	bundle debian "$here" 'del(.hooks) | .process.args = ["sh", "-c", "while :; do ls -l /proc/[0-9]*/exe; done >/seen 2>/dev/null"]'
+	run sandbox wsl-nvidia bash -ec '
+		cd "$1"
+		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new && mv config.new config.json
+		memlock runc --root /run/runtime run --detach container </dev/null >/dev/null 2>&1
+		pid=$(runc --root /run/runtime state container | jq .pid)
+		until [[ -s rootfs/seen ]]; do sleep 0.02; done
+		for i in 1 2 3 4 5; do ! ctr-gpu configure --pid="$pid" "$PWD/rootfs"; done
+		runc --root /run/runtime delete --force container' - "$here"
+	echo "$output"
+	expect_status 0
+	[[ $(grep -c E_CONTAINER_RUNNING <<<"$output") -eq 5 ]]
+	grep -q /busybox "$here/rootfs/seen"
+	run grep -a ctr-gpu "$here/rootfs/seen"
+	expect_status 1
+}
+
 # ---- files in the way ----
 
 @test "a file of any kind where a directory must be" {
