@@ -92,7 +92,7 @@ library_objects = $(library_sources:%.c=$(O)/%.o)
 driverd_sources = $(filter-out $(library_sources),$(sort $(wildcard src/driverd/*.c)))
 driverd_objects = $(driverd_sources:%.c=$(O)/%.o)
 # nvidia-container-cli is run as a hook, and as careful as one. The library shows nothing of src/engine and of what that stands on.
-cli_base = $(patsubst %,src/base/%.c,deeds fd ground hostfile json json_large mount mountinfo owner rootfs rootwalk str)
+cli_base = $(patsubst %,src/base/%.c,deeds fd ground hostfile json json_large mount mountinfo owner remedy rootfs rootwalk str)
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/engine/*.c)) $(cli_base) hooks/sanitise.c hooks/deadline.c)
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd

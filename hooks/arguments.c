@@ -73,7 +73,7 @@ static bool take_stage(const char *name, enum stage *ret)
 		}
 	}
 	if (strcmp(name, "createContainer") != 0 && strcmp(name, "startContainer") != 0)
-		(void)fprintf(stderr, "ctr-gpu-hook: [E_BAD_ARGUMENT] there is no stage '%s'; there are createRuntime and prestart\n", name);
+		(void)fprintf(stderr, "ctr-gpu-hook: [E_BAD_ARGUMENT] unknown stage '%s'; the stages are createRuntime and prestart\n", name);
 	else
 		(void)fprintf(stderr,
 			      "ctr-gpu-hook: [E_BAD_ARGUMENT] %s hooks run inside the container's namespaces, where the host's\n"

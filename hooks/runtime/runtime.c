@@ -153,7 +153,7 @@ static int become_runtime(struct shim *shim, char **argv)
 
 	if (result)
 		return failure_tell(&shim->line, result,
-				    "there is no OCI runtime to start the container with.\n"
+				    "no OCI runtime was found to start the container with.\n"
 				    "Install runc or crun, or name yours under \"runtimes\" in /etc/ctr-gpu/config.json.");
 	argv[0] = path;
 	(void)execv(path, argv);

@@ -52,9 +52,10 @@ struct adapter {
 	int whole;                     /* index of the whole; -1 until adapters are numbered */
 	int gpu_instance, compute_instance;
 
-	/* Why it cannot be used: the code and a short clause ("its driver store … is not on disk"). 0 and NULL if it can. */
+	/* Why it cannot be used: the code, a short clause ("its driver store … is missing"), what to do. 0 and NULL if it can. */
 	int unusable;
 	char *reason;
+	const char *remedy;
 };
 
 /** Releases what the adapter owns, not the adapter itself. */

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/remedy.h"
+
 static const struct {
 	int code;
 	const char *name;
@@ -85,6 +87,14 @@ static size_t write_text(char ret[ERR_TEXT_MAX], const char *format, va_list arg
 	return strlen(ret);
 }
 
+static void add_remedy(char *text, const char *remedy)
+{
+	size_t length = strlen(text);
+
+	if (remedy && !strchr(text, '\n'))
+		(void)snprintf(text + length, ERR_TEXT_MAX - length, "\n%s", remedy);
+}
+
 int err_set(struct err *err, int code, const char *format, ...)
 {
 	va_list arguments;
@@ -96,6 +106,8 @@ int err_set(struct err *err, int code, const char *format, ...)
 	va_start(arguments, format);
 	(void)write_text(err->text, format, arguments);
 	va_end(arguments);
+	if (code < 0)
+		add_remedy(err->text, remedy_of(-code));
 	return code;
 }
 

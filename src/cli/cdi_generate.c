@@ -89,7 +89,7 @@ static int find_hook(struct generate *generate)
 	generate->hook = generate->found_hook;
 	if (access(generate->hook, X_OK) == 0)
 		return 0;
-	return output_complain("there is no hook %s\n    Say where it is with --hook=PATH, or write a spec without with --no-hooks.",
+	return output_complain("the hook %s is missing\n    Name it with --hook=PATH, or write a spec without hooks with --no-hooks.",
 			       generate->hook);
 }
 
@@ -162,7 +162,7 @@ static int remove_stale(struct session *session, const struct generate *generate
 	for (char *end = removed; !result && (end = strchr(end, '\n'));)
 		*end = ' ';
 	if (!result && *removed)
-		(void)printf("removed from %s, since there is no such adapter any more: %s\n", output, removed);
+		(void)printf("removed from %s, since these adapters are gone: %s\n", output, removed);
 	free(removed);
 	return result;
 }
@@ -189,7 +189,7 @@ static int write_all(struct session *session, const struct generate *generate, c
 	int status;
 
 	if (!kinds)
-		return output_complain("there is no memory left");
+		return output_complain("out of memory");
 	if (strchr(kinds, ',') && (!output || !is_directory(output)))
 		status = output_complain("this host has adapters of several vendors, and a file holds one spec: %s\n"
 					 "    Choose with --kind, or write to a directory.", kinds);

@@ -27,7 +27,7 @@ void config_file_close(struct config_file *file)
 
 static int no_memory(void)
 {
-	return output_complain("there is no memory left");
+	return output_complain("out of memory");
 }
 
 /* Who may not read or write is told who may. */
@@ -78,13 +78,13 @@ static int read_existing(struct config_file *file)
 	if (stat(file->path, &file->status) < 0)
 		return complain("read", file->path);
 	if (!S_ISREG(file->status.st_mode))
-		return output_complain("%s is no regular file", file->path);
+		return output_complain("%s is not a regular file", file->path);
 	/* O_NONBLOCK: a FIFO that has come into its place must not make us wait for a writer. */
 	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &file->status) < 0)
 		return complain("read", file->path);
 	if (!S_ISREG(file->status.st_mode))
-		return output_complain("%s is no regular file", file->path);
+		return output_complain("%s is not a regular file", file->path);
 	if (file->status.st_size > SIZE_MAX_READ)
 		return output_complain("%s is too large for a configuration file", file->path);
 	file->exists = true;

@@ -75,7 +75,7 @@ static int parse(struct journal *journal)
 
 	if (!journal->file.text.size) {
 		journal->entries = json_object();
-		return journal->entries ? 0 : output_complain("there is no memory left");
+		return journal->entries ? 0 : output_complain("out of memory");
 	}
 	if (json_text_check(&journal->file.text, &error) < 0 || json_text_get(&journal->file.text, "", &document) < 0)
 		return complain_damaged(journal);
@@ -91,7 +91,7 @@ int journal_open(struct journal *journal, bool user, bool change)
 	int status;
 
 	if (!path)
-		return output_complain("there is no memory left");
+		return output_complain("out of memory");
 	if (change) {
 		status = lock(journal, path, directory);
 		if (status)
@@ -109,13 +109,13 @@ static int save(struct journal *journal)
 	int status;
 
 	if (!text || text_append(&bytes, "%s\n", text) < 0)
-		return output_complain("there is no memory left");
+		return output_complain("out of memory");
 	status = config_file_write(&journal->file, &bytes, 0600);
 	if (status)
 		return status;
 	path = strdup(journal->file.path);
 	config_file_close(&journal->file);
-	return path ? config_file_read(path, &journal->file) : output_complain("there is no memory left");
+	return path ? config_file_read(path, &journal->file) : output_complain("out of memory");
 }
 
 int journal_set(struct journal *journal, const char *path, json_t *entry)
@@ -123,7 +123,7 @@ int journal_set(struct journal *journal, const char *path, json_t *entry)
 	if (!entry)
 		(void)json_object_del(journal->entries, path);
 	else if (json_object_set(journal->entries, path, entry) < 0)
-		return output_complain("there is no memory left");
+		return output_complain("out of memory");
 	if (json_object_size(journal->entries))
 		return save(journal);
 	return journal->file.exists ? config_file_unlink(&journal->file) : 0;

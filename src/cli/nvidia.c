@@ -236,5 +236,5 @@ int nvidia_main(int argc, char **argv)
 		argv[line.command] = name;
 		return commands[i].run(&nvidia, argc - line.command, argv + line.command);
 	}
-	nvidia_input_error("there is no command '%s'; there are info, list and configure", argv[line.command]);
+	nvidia_input_error("unknown command '%s'; the commands are info, list and configure", argv[line.command]);
 }

@@ -216,7 +216,7 @@ static int complete(struct request_options *request)
 		return 0;
 	free(request->devices);
 	request->devices = strdup("none");
-	return request->devices ? 0 : output_complain("there is no memory left");
+	return request->devices ? 0 : output_complain("out of memory");
 }
 
 static int run(struct nvidia *nvidia, struct configure *configure)

@@ -12,11 +12,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/remedy.h"
+
 static const char *program = "ctr-gpu";
 static const char *(*error_class)(int result);
 
 /* Why standard output lost something, where the library met it first. */
 static int lost_by;
+
+/* Ends a message about an error of the operating system. */
+static void write_remedy(int error)
+{
+	const char *remedy = remedy_of(error);
+
+	(void)fprintf(stderr, remedy ? "\n    %s\n" : "\n", remedy);
+}
 
 static void check_output(void)
 {
@@ -29,9 +39,10 @@ static void check_output(void)
 	else if (!lost)
 		return;
 	/* Who closes a pipe has seen enough and wants no message; the status still tells a script. */
-	if (lost_by != EPIPE)
-		(void)fprintf(stderr, "%s: cannot write standard output: %s\n", program,
-			      lost_by ? strerror(lost_by) : "some of it was lost");
+	if (lost_by != EPIPE) {
+		(void)fprintf(stderr, "%s: cannot write standard output: %s", program, lost_by ? strerror(lost_by) : "some of it was lost");
+		write_remedy(lost_by);
+	}
 	_exit(EXIT_STATUS_FAILURE);
 }
 
@@ -72,7 +83,7 @@ int output_complain(const char *format, ...)
 	va_start(arguments, format);
 	(void)vfprintf(stderr, format, arguments);
 	va_end(arguments);
-	(void)fputc('\n', stderr);
+	write_remedy(strstr(format, "%m") && !strchr(format, '\n') ? error : 0);
 	return EXIT_STATUS_FAILURE;
 }
 

@@ -36,7 +36,7 @@ static int refresh(struct session *session)
 		return session_check(session, result);
 	hook = setup_find_program("ctr-gpu-hook");
 	if (!hook)
-		return output_complain("there is no memory left");
+		return output_complain("out of memory");
 	result = ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook);
 	free(hook);
 	return session_check(session, result);

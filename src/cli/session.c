@@ -68,7 +68,7 @@ int session_open(struct session *session, const struct globals *globals)
 	int result, status;
 
 	if (ctr_gpu_context_new(&session->context) < 0)
-		return output_complain("there is no memory left");
+		return output_complain("out of memory");
 	session->debug = globals->debug;
 	status = open_log(session, globals->debug_file);
 	if (status)

@@ -137,7 +137,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 static int no_memory(void)
 {
-	return output_complain("there is no memory left");
+	return output_complain("out of memory");
 }
 
 char *setup_find_program(const char *name)
@@ -187,7 +187,7 @@ static int find_runtime(struct setup *setup)
 		return no_memory();
 	if (setup->remove || access(setup->runtime, X_OK) == 0)
 		return 0;
-	return output_complain("there is no program %s\n    Install the whole of ctr-gpu, or say where it is with --runtime.", setup->runtime);
+	return output_complain("the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.", setup->runtime);
 }
 
 static int check(const struct setup *setup, const struct text *text, const char *path)
@@ -327,7 +327,7 @@ static int remove_all(struct setup *setup, struct change *change)
 	if (is_changed(change))
 		status = write_removal(setup, change);
 	else
-		setup_say(setup, "%s: there is nothing to remove", change->file.path);
+		setup_say(setup, "%s: nothing to remove", change->file.path);
 	if (!status && change->entry)
 		status = journal_set(&change->journal, change->file.path, NULL);
 	return status;

@@ -13,7 +13,7 @@
 
 static int no_memory(void)
 {
-	return output_complain("there is no memory left");
+	return output_complain("out of memory");
 }
 
 /* ---- what is there ---- */
@@ -104,7 +104,7 @@ static int put_kind(const struct setup *setup, struct journal *journal, struct s
 	if (there)
 		return 0;
 	if (setup->rootless)
-		setup_say(setup, "there is no CDI spec of %s, for --device %s=all; root writes it: sudo ctr-gpu cdi generate", kind, kind);
+		setup_say(setup, "the CDI spec of %s, for --device %s=all, is missing; root writes it: sudo ctr-gpu cdi generate", kind, kind);
 	else if (setup->dry_run)
 		setup_say(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
 	else

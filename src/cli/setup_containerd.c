@@ -36,7 +36,7 @@ static void layout_clear(struct layout *layout)
 
 static int no_memory(void)
 {
-	return output_complain("there is no memory left");
+	return output_complain("out of memory");
 }
 
 /* ---- which daemon, which file ---- */

@@ -18,10 +18,10 @@
 static int look(struct setup *setup)
 {
 	if (setup->rootless)
-		return output_complain("CRI-O runs as root; there is no rootless one to set up");
+		return output_complain("CRI-O runs as root only\n    Run this without --rootless.");
 	setup->path = strdup(setup->config ? setup->config : OWN_FILE);
 	if (!setup->path)
-		return output_complain("there is no memory left");
+		return output_complain("out of memory");
 	return setup_find_daemon(setup, "crio", geteuid(), NULL);
 }
 
@@ -72,7 +72,7 @@ static int copy_from(const struct setup *setup, struct toml_edit *edit, const ch
 	int status;
 
 	if (!table || !path)
-		return output_complain("there is no memory left");
+		return output_complain("out of memory");
 	status = find_file(setup, table, &file);
 	if (status || !file.exists)
 		return status;

@@ -41,7 +41,7 @@ static const char *const compat_names[] = {"nvidia-container-runtime-hook", "nvi
 
 static int no_memory(void)
 {
-	return output_complain("there is no memory left");
+	return output_complain("out of memory");
 }
 
 /* ---- which daemon, which file ---- */
@@ -132,7 +132,7 @@ static int check_desktop(const struct setup *setup)
 {
 	if (!exists("/mnt/wsl/docker-desktop") || setup->daemon.pid || setup->config || setup->remove || daemon_is_installed("dockerd"))
 		return 0;
-	return output_complain("Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; its --gpus is there already\n"
+	return output_complain("Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; it has --gpus\n"
 			       "    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this distribution.");
 }
 
@@ -171,7 +171,7 @@ static int put(const struct setup *setup, struct text *text, const char *path, j
 	r = value ? json_text_put(text, path, value, edits) : -ENOMEM;
 	json_decref(value);
 	if (r == -ENOTDIR)
-		return output_complain("%s: \"%.*s\" is no object, which Docker would not take either\n    Mend that, and try again.", setup->path,
+		return output_complain("%s: \"%.*s\" is not an object, and Docker would refuse it too\n    Mend that, and try again.", setup->path,
 				       (int)strcspn(path, "/"), path);
 	return r < 0 ? no_memory() : 0;
 }
@@ -383,7 +383,7 @@ static bool advise_compat(const struct setup *setup)
 		return daemon_is_older(daemon, &since);
 	}
 	setup_say(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0], daemon_variable(daemon, "PATH"));
-	setup_say(setup, "    Install the package ctr-gpu-nvidia-compat, or run make install-compat, and restart Docker. --runtime=nvidia works without.");
+	setup_say(setup, "    Install the package ctr-gpu-nvidia-compat and restart Docker. --runtime=nvidia works without it.");
 	return false;
 }
 

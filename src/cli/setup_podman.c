@@ -19,7 +19,7 @@
 
 static int no_memory(void)
 {
-	return output_complain("there is no memory left");
+	return output_complain("out of memory");
 }
 
 static int look(struct setup *setup)

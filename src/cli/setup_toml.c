@@ -19,7 +19,7 @@ int setup_check_toml(const struct setup *setup, int r, const char *table)
 		return output_complain("%s: \"%s\" is written as an inline table or with dotted keys, to which no table can be added\n"
 				       "    Write it as [tables] with headers, and try again.",
 				       setup->path, table);
-	return r < 0 ? output_complain("there is no memory left") : 0;
+	return r < 0 ? output_complain("out of memory") : 0;
 }
 
 static int look_into(const struct setup *setup, const char *path, const char *key, char **ret_file)
@@ -38,7 +38,7 @@ static int look_into(const struct setup *setup, const char *path, const char *ke
 		return 0;
 	free(*ret_file);
 	*ret_file = strdup(path);
-	return *ret_file ? 0 : output_complain("there is no memory left");
+	return *ret_file ? 0 : output_complain("out of memory");
 }
 
 int setup_find_elsewhere(const struct setup *setup, const char *pattern, const char *key, char **ret_file)

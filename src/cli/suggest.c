@@ -65,7 +65,7 @@ void suggest_verb(const struct verb *table, const char *program, const char *nam
 	const char *nearest = nearest_verb(table, name);
 
 	if (nearest)
-		(void)fprintf(stderr, "%s: there is no command '%s'; did you mean '%s'?\n", program, name, nearest);
+		(void)fprintf(stderr, "%s: unknown command '%s'; did you mean '%s'?\n", program, name, nearest);
 	else
-		(void)fprintf(stderr, "%s: there is no command '%s'; '%s --help' lists them\n", program, name, program);
+		(void)fprintf(stderr, "%s: unknown command '%s'; '%s --help' lists them\n", program, name, program);
 }

@@ -2,7 +2,6 @@
 
 /* The adapters of the host, and why each is or is not used. */
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,26 +21,11 @@ static enum severity severity_of(const struct examination *examination, const st
 	return adapter->unusable == CTR_GPU_E_NO_ADAPTER && adapter->has_luid ? SEVERITY_NOTE : SEVERITY_WARNING;
 }
 
-/* What a reason ends with is what to do: "…: update the driver in Windows", "…; the host's driver was …: on WSL run …". */
 static void add_unusable(struct examination *examination, const struct adapter *adapter, const char *name)
 {
-	const char *reason = adapter->reason ? adapter->reason : "the driver gives no reason";
-	const char *advice = strchr(reason, ';');
-	int length;
-
-	if (!advice)
-		advice = strstr(reason, ": ");
-	length = advice ? (int)(advice - reason) : (int)strlen(reason);
-	findings_add(&examination->findings, "adapter.unusable", severity_of(examination, adapter), "%s [%s]: %.*s", name,
-		     err_name(adapter->unusable), length, reason);
-	if (advice) {
-		advice += strspn(advice, ";: ");
-		findings_advise(&examination->findings, "%c%s", toupper((unsigned char)advice[0]), advice[0] ? advice + 1 : "");
-	} else if (adapter->has_luid) {
-		findings_advise(&examination->findings, "Install the driver of the GPU's maker in Windows, then run wsl --shutdown.");
-	} else {
-		findings_advise(&examination->findings, "dmesg may tell why NVIDIA's module does not drive it.");
-	}
+	findings_add(&examination->findings, "adapter.unusable", severity_of(examination, adapter), "%s [%s]: %s", name,
+		     err_name(adapter->unusable), adapter->reason);
+	findings_advise(&examination->findings, "%s", adapter->remedy);
 }
 
 static void add_usable(struct findings *findings, const struct adapter *adapter, const char *name)

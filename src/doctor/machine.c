@@ -71,7 +71,7 @@ static void add_without(struct findings *findings)
 		add_wsl_without(findings, kind);
 	} else if (gpus.paravirtual[0]) {
 		findings_add(findings, "host.no-device", SEVERITY_PROBLEM, "a Hyper-V guest with a GPU (PCI %s) without " DXG_DEVICE, gpus.paravirtual);
-		findings_advise(findings, "sudo modprobe dxgkrnl; if there is no such module, build it for this kernel (dxgkrnl-dkms).");
+		findings_advise(findings, "sudo modprobe dxgkrnl; if that module is missing, build it for this kernel (dxgkrnl-dkms).");
 	} else if (gpus.nvidia[0]) {
 		add_nvidia_without(findings, &gpus);
 	} else if (gpus.other[0]) {

@@ -79,7 +79,7 @@ static void check_user(struct findings *findings, uid_t uid)
 			     name[0] ? name : "this user");
 		findings_advise(findings, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", name);
 	} else if (!is_setuid("/usr/bin/newuidmap")) {
-		findings_add(findings, "rootless.no-newuidmap", SEVERITY_WARNING, "there is no /usr/bin/newuidmap, which gives users their subordinate ids");
+		findings_add(findings, "rootless.no-newuidmap", SEVERITY_WARNING, "/usr/bin/newuidmap is missing, which gives users their subordinate ids");
 		findings_advise(findings, "Install it: package uidmap or shadow-utils.");
 	} else {
 		findings_add(findings, "rootless.ready", SEVERITY_OK, "user namespaces are allowed, and %s has subordinate ids", name);

@@ -78,8 +78,8 @@ static int find_program(const struct settings *settings, const char *advice, cha
 	while (i < places.count && stat(places.items[i], &st) < 0)
 		i++;
 	if (i == places.count)
-		return err_set(err, -ENOENT, "ctr-gpu-driverd, which asks the driver's libraries, is not there (last looked for %s)\n"
-			       "Install ctr-gpu completely. %s", places.items[places.count - 1], advice);
+		return err_set(err, -ENOENT, "ctr-gpu-driverd, which asks the driver's libraries, is missing (last looked for %s)\n"
+			       "Install all of ctr-gpu. %s", places.items[places.count - 1], advice);
 	if (!is_trusted(&st))
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "%1$s is not started, since others than root and the caller may change it\n"
@@ -264,7 +264,7 @@ static int explain_silence(int failure, int status, const struct settings *setti
 	if (failure != -EBADMSG && WIFEXITED(status))
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
 			       "ctr-gpu-driverd: ended with status %d before %s had answered\n%s", WEXITSTATUS(status), library, advice);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: what it sent about %s is no answer\n%s", library, advice);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: what it sent about %s cannot be read\n%s", library, advice);
 }
 
 static const char *step(enum driverd_status status)

@@ -78,7 +78,7 @@ static void unblock_signals(void)
 
 static int usage(void)
 {
-	(void)fputs("ctr-gpu-driverd is started by ctr-gpu and its hook, with a socket; there is nothing to run by hand.\n", stderr);
+	(void)fputs("ctr-gpu-driverd is started by ctr-gpu and its hook, with a socket; it is not run by hand.\n", stderr);
 	return EXIT_FAILURE;
 }
 

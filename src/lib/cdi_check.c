@@ -58,7 +58,7 @@ static int check_node(struct cdi_file *file, const struct cdi_node *node)
 	if (stat(node->path, &st) < 0)
 		return cdi_find(file, CDI_ERROR, "the device node %s is not there, so that no container with it starts", node->path);
 	if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode))
-		return S_ISDIR(st.st_mode) ? 0 : cdi_find(file, CDI_ERROR, "%s is no device node", node->path);
+		return S_ISDIR(st.st_mode) ? 0 : cdi_find(file, CDI_ERROR, "%s is not a device node", node->path);
 	if (node->numbered && (node->major != major(st.st_rdev) || node->minor != minor(st.st_rdev)))
 		return cdi_find(file, CDI_ERROR, "it says %s is device %lld:%lld, and it is %u:%u: write the spec anew", node->path, node->major,
 				node->minor, major(st.st_rdev), minor(st.st_rdev));

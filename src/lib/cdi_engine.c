@@ -63,8 +63,8 @@ int cdi_engine_parse(const char *text, struct cdi_engine *ret, struct err *err)
 	if (!engine.name || text[length] != ':' ||
 	    sscanf(text + length + 1 + (text[length + 1] == 'v'), "%4d.%4d", &engine.major, &engine.minor) < 1)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "\"%.64s\" is no engine and its version\n"
-			       "There are docker, podman, containerd, cri-o and buildkit; for example podman:4.3.", text);
+			       "\"%.64s\" does not name an engine and its version\n"
+			       "The engines are docker, podman, containerd, cri-o and buildkit; for example podman:4.3.", text);
 	for (size_t i = 0; i < ARRAY_SIZE(releases); i++)
 		if (streq(releases[i].name, engine.name) && is_at_least(&engine, &releases[i])) {
 			engine.newest = releases[i].newest;

@@ -111,7 +111,7 @@ static int create_symlinks(const struct cdi_hook_call *call)
 		char *separator = strstr(links.items[i], "::");
 
 		if (!separator || separator == links.items[i] || separator[2] != '/') {
-			log_warning(&call->context->settings.log, "\"%.256s\" is no TARGET::LINK; it is left out", links.items[i]);
+			log_warning(&call->context->settings.log, "\"%.256s\" is not TARGET::LINK; it is left out", links.items[i]);
 			continue;
 		}
 		*separator = '\0';
@@ -300,7 +300,7 @@ static int change_mode(const struct cdi_hook_call *call)
 		_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, path, O_RDONLY | O_DIRECTORY);
 
 		if (fd < 0 || !str_has_prefix(path, "/dev/") || !is_on_own_tmpfs(call, fd) || fchmod(fd, (mode_t)bits) < 0)
-			log_warning(&call->context->settings.log, "chmod: %s is no directory of the container's /dev; it stays as it is", path);
+			log_warning(&call->context->settings.log, "chmod: %s is not a directory of the container's /dev; it stays as it is", path);
 	}
 	return 0;
 }

@@ -136,7 +136,7 @@ static int take_strings(struct reader *reader, const json_t *json, const char *n
 		if (r != 0)
 			break;
 		r = json_is_string(item) ? strv_add(ret, json_string_value(item)) :
-					   cdi_spec_problem(reader->spec, "\"%s\" of %s has an item that is no string", name, reader->where);
+					   cdi_spec_problem(reader->spec, "\"%s\" of %s has an item that is not a string", name, reader->where);
 	}
 	return r;
 }
@@ -147,7 +147,7 @@ static int check_environment(struct reader *reader, const struct strv *environme
 
 	for (size_t i = 0; i < environment->count && r == 0; i++)
 		if (!strchr(environment->items[i], '=') || environment->items[i][0] == '=')
-			r = cdi_spec_problem(reader->spec, "\"%.64s\" in %s is no NAME=VALUE", environment->items[i], reader->where);
+			r = cdi_spec_problem(reader->spec, "\"%.64s\" in %s is not NAME=VALUE", environment->items[i], reader->where);
 	return r;
 }
 
@@ -213,7 +213,7 @@ static int read_hook(struct reader *reader, const json_t *json, struct cdi_edits
 	if (r == 0)
 		r = check_environment(reader, &hook->environment);
 	if (r == 0 && hook->stage && !is_stage(hook->stage))
-		r = cdi_spec_problem(reader->spec, "%s is for the stage \"%.32s\", which there is not", reader->where, hook->stage);
+		r = cdi_spec_problem(reader->spec, "%s is for the stage \"%.32s\", which is unknown", reader->where, hook->stage);
 	if (r == 0) {
 		hook->has_environment = hook->environment.count > 0;
 		hook->has_timeout = json_integer_value(json_object_get(json, "timeout")) > 0;

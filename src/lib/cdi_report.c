@@ -94,7 +94,7 @@ static int read_file(struct ctr_gpu_cdi_report *report, char *path)
 	if (r == -EFBIG)
 		return cdi_spec_problem(&file->spec, "it has more than %d MiB, which no real one has", CDI_FILE_MAX >> 20);
 	if (r == -EINVAL)
-		return cdi_spec_problem(&file->spec, "it is no regular file");
+		return cdi_spec_problem(&file->spec, "it is not a regular file");
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)

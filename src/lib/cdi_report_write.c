@@ -76,7 +76,7 @@ static int write_text(const struct ctr_gpu_cdi_report *report, FILE *out)
 	for (size_t i = 0; i < report->file_count; i++)
 		write_file(report, &report->files[i], out);
 	if (report->file_count == 0)
-		(void)fputs("There is no CDI spec.\n", out);
+		(void)fputs("No CDI spec found.\n", out);
 	else if (report->checked && ctr_gpu_cdi_report_is_fine(report))
 		(void)fputs("No error was found.\n", out);
 	return report_finish(out);

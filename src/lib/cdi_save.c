@@ -26,7 +26,7 @@ static int check_kind(struct err *err, const char *kind)
 {
 	if (cdi_is_kind(kind))
 		return 0;
-	return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "\"%.128s\" is no kind of CDI devices\nA kind is VENDOR/CLASS, such as nvidia.com/gpu.",
+	return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "\"%.128s\" is not a kind of CDI devices\nA kind is VENDOR/CLASS, such as nvidia.com/gpu.",
 		       kind);
 }
 
@@ -132,7 +132,7 @@ static int save(struct err *err, const char *path, const char *text, size_t size
 	if (r == -EACCES || r == -EPERM)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION, "user %d may not write %s\nRun this as root, or say where with --output.",
 			       (int)geteuid(), path);
-	return r < 0 ? err_set(err, r, "cannot write %s: %m\nThe file that was there is still there.", path) : 0;
+	return r < 0 ? err_set(err, r, "cannot write %s, which stays as it was: %m", path) : 0;
 }
 
 int cdi_save(struct err *err, const char *path, json_t *spec)

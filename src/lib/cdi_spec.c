@@ -103,7 +103,7 @@ static int judge_version(struct cdi_spec *spec)
 		if (streq(cdi_versions[i], spec->version + (spec->version[0] == 'v')))
 			spec->declared = i;
 	if (spec->declared < 0)
-		return cdi_spec_problem(spec, "there is no CDI version \"%.32s\"", spec->version);
+		return cdi_spec_problem(spec, "\"%.32s\" is not a version of CDI", spec->version);
 	if (spec->declared < spec->needed)
 		return cdi_spec_problem(spec, "it says version %s, and has %s, which needs %s: engines refuse it", cdi_versions[spec->declared],
 					spec->needed_for, cdi_versions[spec->needed]);
@@ -115,7 +115,7 @@ static int judge_kind(struct cdi_spec *spec)
 	if (!spec->kind)
 		return spec->is_yaml ? cdi_spec_problem(spec, "\"kind\" is missing") : 0;
 	if (!cdi_is_kind(spec->kind))
-		return cdi_spec_problem(spec, "\"%.128s\" is no kind; one is VENDOR/CLASS", spec->kind);
+		return cdi_spec_problem(spec, "\"%.128s\" is not a kind, which is VENDOR/CLASS", spec->kind);
 	return strchr(strchr(spec->kind, '/'), '.') ? cdi_spec_need(spec, 3, "a dot in its class") : 0;
 }
 

@@ -43,7 +43,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 
 static int no_process(const struct ctr_gpu_container *container, struct err *err)
 {
-	return err_set(err, -ESRCH, "the container's process %d does not exist (any more)", (int)container->pid);
+	return err_set(err, -ESRCH, "the container's process %d does not exist", (int)container->pid);
 }
 
 static int no_access(const struct ctr_gpu_container *container, struct err *err)
@@ -133,7 +133,7 @@ static int check_own_mounts(const struct ctr_gpu_container *container, struct er
 	if (!same_file(&own, &its))
 		return 0;
 	return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-		       "process %d is in our own mount namespace, so it is no container's.\n"
+		       "process %d is in our own mount namespace, so it does not belong to a container.\n"
 		       "Name the container's first process, or none to act on %s in this namespace.", (int)container->pid,
 		       container->rootfs);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/report.h"
 #include "lib/ctr-gpu.h"
@@ -58,7 +59,7 @@ static void write_adapter(FILE *file, const struct adapter *adapter)
 	if (adapter->unusable) {
 		(void)fprintf(file, "    %-14s[%s] ", "not usable:", err_name(adapter->unusable));
 		report_write_text(adapter->reason, file);
-		(void)fputc('\n', file);
+		(void)fprintf(file, "\n    %-14s%s\n", "", adapter->remedy);
 	}
 }
 
@@ -122,6 +123,20 @@ static int list_notes(const struct ctr_gpu_host *host, struct strv *ret)
 
 /* ---- formats ---- */
 
+/* Of an error's sentence, what to do is on lines of its own. */
+static void write_note(char *note, FILE *file)
+{
+	const char *head = "note: ";
+	char *rest;
+
+	for (char *line = strtok_r(note, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		(void)fputs(head, file);
+		report_write_text(line, file);
+		(void)fputc('\n', file);
+		head = "      ";
+	}
+}
+
 static int write_text(const struct ctr_gpu_host *host, FILE *file)
 {
 	const struct inventory *inventory = &host->inventory;
@@ -135,11 +150,8 @@ static int write_text(const struct ctr_gpu_host *host, FILE *file)
 		write_driver(host, host->present[i], file);
 	if (list_notes(host, &notes) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < notes.count; i++) {
-		(void)fputs("note: ", file);
-		report_write_text(notes.items[i], file);
-		(void)fputc('\n', file);
-	}
+	for (size_t i = 0; i < notes.count; i++)
+		write_note(notes.items[i], file);
 	return report_finish(file);
 }
 
@@ -154,7 +166,7 @@ static json_t *adapter_json(const struct adapter *adapter)
 	char luid[LUID_TEXT_SIZE];
 
 	luid_format(adapter->luid, luid);
-	return json_pack("{s:o, s:o, s:s, s:o, s:s, s:i, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:s, s:o, s:s, s:i, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o}",
 			 "index", adapter->index >= 0 ? json_integer(adapter->index) : json_null(),
 			 "part", part_json(adapter),
 			 "backend", adapter->backend->name,
@@ -170,7 +182,8 @@ static json_t *adapter_json(const struct adapter *adapter)
 			 "typeBits", (int)adapter->type_bits,
 			 "driverStore", report_string(adapter->driver_store),
 			 "unusable", report_string(adapter->unusable ? err_name(adapter->unusable) : NULL),
-			 "reason", report_string(adapter->reason));
+			 "reason", report_string(adapter->reason),
+			 "remedy", report_string(adapter->remedy));
 }
 
 static json_t *adapters_json(const struct ctr_gpu_host *host)

@@ -143,7 +143,7 @@ int request_set_capabilities(struct request *request, const char *capabilities, 
 
 		if (!bits)
 			return err_set(err, CTR_GPU_E_UNKNOWN_CAPABILITY,
-				       "there is no driver capability \"%.32s\"\nThere are: compute, compat32, graphics, utility, "
+				       "unknown driver capability \"%.32s\"\nThe capabilities are compute, compat32, graphics, utility, "
 				       "video, display, ngx, all.",
 				       list.items[i]);
 		all |= bits;

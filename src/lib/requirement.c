@@ -107,7 +107,7 @@ static bool condition_parse(const char *text, size_t length, struct condition *r
 static int bad_requirement(const char *text, size_t length, struct err *err)
 {
 	return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
-		       "\"%.*s\" is no requirement\nOne looks like cuda>=12.4, driver<470, arch>=7.5 or brand=tesla.\n"
+		       "\"%.*s\" cannot be read as a requirement\nWrite one like cuda>=12.4, driver<470, arch>=7.5 or brand=tesla.\n"
 		       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
 		       (int)(length > 64 ? 64 : length), text);
 }

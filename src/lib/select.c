@@ -16,9 +16,9 @@ void selection_clear(struct selection *selection)
 	*selection = (struct selection){0};
 }
 
-/* A list of sentences about adapters, as long as it stays readable. */
+/* The names of adapters, as many as a line of a message has room for. */
 struct listing {
-	char text[640];
+	char text[104];
 	size_t length, left_out;
 };
 
@@ -35,19 +35,6 @@ static void listing_add(struct listing *listing, const char *item)
 					    separator, item);
 }
 
-static int list_unusable(const struct inventory *inventory, struct listing *listing)
-{
-	for (size_t i = 0; i < inventory->count; i++) {
-		const struct adapter *adapter = &inventory->adapters[i];
-		_cleanup_free_ char *name = NULL, *item = NULL;
-
-		if (adapter_describe(adapter, &name) < 0 || str_format(&item, "%s: %s", name, adapter->reason) < 0)
-			return -ENOMEM;
-		listing_add(listing, item);
-	}
-	return 0;
-}
-
 /* One fault that all adapters share is the answer; different ones only say that there is no adapter. */
 static int common_fault(const struct inventory *inventory)
 {
@@ -59,30 +46,22 @@ static int common_fault(const struct inventory *inventory)
 	return fault;
 }
 
-static const char *remedy(int fault)
-{
-	switch (fault) {
-	case CTR_GPU_E_DRIVER_TOO_OLD:
-		return "Install a current graphics driver in Windows, then run wsl --shutdown (or restart the virtual machine).";
-	case CTR_GPU_E_NO_DRIVER_STORE:
-		return "ctr-gpu info shows whether that helped; ctr-gpu-errors(7) has the steps one by one.";
-	default:
-		return "Check the host's driver; ctr-gpu info shows everything that is known of each adapter.";
-	}
-}
-
 static int no_adapter(const struct ctr_gpu_host *host, struct err *err)
 {
+	const struct adapter *first = host->inventory.adapters;
 	int fault = common_fault(&host->inventory);
-	struct listing listing = {0};
+	_cleanup_free_ char *name = NULL;
 
 	if (host->inventory.count == 0)
 		return err_set(err, fault, "the host offers no adapter: its GPU device answers, and lists none\n"
 			       "WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.\n"
 			       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
-	if (list_unusable(&host->inventory, &listing) < 0)
+	if (adapter_describe(first, &name) < 0)
 		return -ENOMEM;
-	return err_set(err, fault, "no adapter can be used: %s%s\n%s", listing.text, listing.left_out > 0 ? "; …" : "", remedy(fault));
+	if (host->inventory.count == 1)
+		return err_set(err, fault, "%.64s: %s\n%s", name, first->reason, first->remedy);
+	return err_set(err, fault, "none of this host's %zu adapters can be used; ctr-gpu info shows them all\n%.64s: %s\n%s",
+		       host->inventory.count, name, first->reason, first->remedy);
 }
 
 static int unknown_device(const struct ctr_gpu_host *host, const char *device, struct err *err)
@@ -97,7 +76,7 @@ static int unknown_device(const struct ctr_gpu_host *host, const char *device, s
 		listing_add(&listing, name);
 	}
 	return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
-		       "there is no device \"%.64s\" on this host\nThere are: %s%s\nctr-gpu info shows every name a device goes by.", device,
+		       "this host has no device \"%.64s\"\nIt has: %s%s\nRun ctr-gpu info to see all names of a device.", device,
 		       listing.text, listing.left_out > 0 ? "; …" : "");
 }
 
@@ -245,9 +224,8 @@ static int mark_named(const struct ctr_gpu_host *host, const struct request *req
 		if (!adapter)
 			return unknown_device(host, request->devices.items[i], err);
 		if (adapter->unusable)
-			return err_set(err, adapter->unusable, "device %.64s (%s) cannot be used: %s\n%s", request->devices.items[i],
-				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
-				       remedy(adapter->unusable));
+			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s", request->devices.items[i],
+				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason, adapter->remedy);
 		wanted[adapter - host->inventory.adapters] = true;
 	}
 	return 0;

@@ -264,9 +264,6 @@ static int remarks(const struct settings *settings, struct strv *ret)
 		r = install_open(settings, module.version, &install, &err);
 	if (r == 0)
 		return remark_libraries(&install, ret);
-	/* A remark is one line. */
-	for (char *end = strchr(err.text, '\n'); end; end = strchr(end, '\n'))
-		*end = ';';
 	return r == -ENOMEM ? r : strv_add(ret, err.text);
 }
 

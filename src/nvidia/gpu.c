@@ -50,10 +50,11 @@ int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_e
 	return 0;
 }
 
-static int refuse(struct adapter *adapter, int code, const char *reason)
+static int refuse(struct adapter *adapter, const char *reason, const char *remedy)
 {
-	adapter->unusable = code;
+	adapter->unusable = CTR_GPU_E_NO_ADAPTER;
 	adapter->reason = strdup(reason);
+	adapter->remedy = remedy;
 	return adapter->reason ? 0 : -ENOMEM;
 }
 
@@ -69,8 +70,9 @@ static int check_node(const struct module *module, struct adapter *adapter)
 	if (r == 0)
 		return 0;
 	adapter->unusable = CTR_GPU_E_NO_ADAPTER;
+	adapter->remedy = r == -ENOENT ? "Make it: sudo ctr-gpu load" : "Put the right node there: sudo ctr-gpu load --replace";
 	if (r == -ENOENT)
-		return str_format(&adapter->reason, "its node %s is missing: ctr-gpu load makes it", node);
+		return str_format(&adapter->reason, "its node %s is missing", node);
 	return str_format(&adapter->reason, "%s is not a node of NVIDIA's driver", node);
 }
 
@@ -100,9 +102,10 @@ static int describe(const struct module *module, const char *address, struct ada
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
-		return refuse(adapter, CTR_GPU_E_NO_ADAPTER, "the driver does not describe it");
+		return refuse(adapter, "the driver does not describe it", "Run dmesg to see why NVIDIA's module does not drive it.");
 	if (excluded)
-		return refuse(adapter, CTR_GPU_E_NO_ADAPTER, "the driver was told to leave it alone (NVreg_ExcludedGpus)");
+		return refuse(adapter, "the driver was told to leave it alone (NVreg_ExcludedGpus)",
+			      "Take it out of that option in /etc/modprobe.d, and load the module again.");
 	return check_node(module, adapter);
 }
 

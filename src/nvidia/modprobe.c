@@ -129,7 +129,7 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 		return err_set(err, -errno, "cannot make a file for what modprobe says: %m");
 	if (!path)
 		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-			       "there is no modprobe in %s, and nothing else can load kernel modules\nInstall kmod.", programs);
+			       "modprobe is missing from %s, and nothing else can load kernel modules\nInstall kmod.", programs);
 	r = start(path, driver_root, module, errors, &pid);
 	if (r < 0)
 		return err_set(err, r, "cannot run %s: %m", path);

@@ -8,13 +8,27 @@
 
 #include "base/ctr-gpu-error.h"
 #include "base/str.h"
+#include "wsl/paths.h"
 #include "wsl/store.h"
+
+static const char *remedy(int code)
+{
+	switch (code) {
+	case CTR_GPU_E_DRIVER_TOO_OLD:
+		return "Update the GPU's driver in Windows, then run wsl --shutdown or restart the virtual machine.";
+	case CTR_GPU_E_NO_DRIVER_STORE:
+		return "WSL2: run wsl --shutdown in Windows. Hyper-V: copy that directory from the host to " WSL_DRIVERS " again.";
+	default:
+		return "Install the driver of the GPU's maker in Windows, then run wsl --shutdown.";
+	}
+}
 
 /* Makes the adapter unusable. Takes @reason; NULL is -ENOMEM. */
 static int refuse(struct adapter *adapter, int code, char *reason)
 {
 	adapter->unusable = code;
 	adapter->reason = reason;
+	adapter->remedy = remedy(code);
 	return reason ? 0 : -ENOMEM;
 }
 
@@ -33,8 +47,8 @@ static int refuse_version(struct adapter *adapter)
 
 	if (adapter->wddm_version == 0)
 		return refuse(adapter, CTR_GPU_E_DRIVER_TOO_OLD,
-			      strdup("its driver does not tell its WDDM version, and 2.7 is needed: update the driver in Windows"));
-	if (str_format(&reason, "its driver is WDDM %u.%u, and 2.7 is needed: update the driver in Windows",
+			      strdup("its driver does not tell its WDDM version; 2.7 is needed"));
+	if (str_format(&reason, "its driver is WDDM %u.%u; 2.7 is needed",
 		       adapter->wddm_version / 1000, adapter->wddm_version % 1000 / 100) < 0)
 		return -ENOMEM;
 	return refuse(adapter, CTR_GPU_E_DRIVER_TOO_OLD, reason);
@@ -47,10 +61,7 @@ static int refuse_store(struct adapter *adapter)
 	if (!adapter->driver_store)
 		return refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE,
 			      strdup("its driver does not tell a driver store that could be on this machine"));
-	if (str_format(&reason,
-		       "its driver store %s is not on disk; the host's driver was probably updated: on WSL run wsl --shutdown in "
-		       "Windows, in a Hyper-V guest copy that directory from the host's DriverStore\\FileRepository again",
-		       adapter->driver_store) < 0)
+	if (str_format(&reason, "its driver store %s is missing", adapter->driver_store) < 0)
 		return -ENOMEM;
 	return refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE, reason);
 }

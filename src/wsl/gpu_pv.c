@@ -38,8 +38,8 @@ static int ask_dxcore(const struct settings *settings, const char *library, stru
 {
 	if (!library)
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       "there is no libdxcore.so in the loader's directories, " WSL_LIB " and the configured directories\n"
-			       "The inventory source \"ioctl\" does without it; or name its directory in \"library-directories\".");
+			       "libdxcore.so is missing: not in the loader's directories, " WSL_LIB " or the configured directories\n"
+			       "Set \"inventory\" to \"ioctl\", which works without it, or name its directory in \"library-directories\".");
 	return driverd_dxcore_adapters(settings, library, &ret->facts, &ret->count, err);
 }
 

@@ -191,7 +191,7 @@ static int add_device(struct plan *plan, struct err *err)
 	if (stat(DXG_DEVICE, &st) < 0)
 		return err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m\nRun wsl --shutdown in Windows, or restart the virtual machine.");
 	if (!S_ISCHR(st.st_mode))
-		return err_set(err, CTR_GPU_E_NO_DEVICE, DXG_DEVICE " is no longer a character device\nRestart the virtual machine.");
+		return err_set(err, CTR_GPU_E_NO_DEVICE, DXG_DEVICE " has stopped being a character device\nRestart the virtual machine.");
 	device.number = st.st_rdev;
 	device.path = strdup(DXG_DEVICE);
 	device.reason = strdup("the paravirtual GPU, through which every call to the host's driver goes");

@@ -174,7 +174,7 @@ called() {
 	expect_not "5 -> x"
 	called : create-symlinks --link nonsense --link ::/a --link a::relative
 	expect_status 0
-	expect '"nonsense" is no TARGET::LINK'
+	expect '"nonsense" is not TARGET::LINK'
 }
 
 @test "create-symlinks replaces links and files of an image, and nothing through them" {

@@ -70,7 +70,7 @@ setup() {
 	expect "[E_BAD_ARGUMENT]"
 	host wsl-hybrid 'ctr-gpu cdi generate --kind=nonsense'
 	expect_status 2
-	expect '"nonsense" is no kind'
+	expect '"nonsense" is not a kind'
 	host wsl-hybrid 'ctr-gpu cdi generate --kind=amd.com/gpu; ls /etc/cdi'
 	expect "[E_NO_ADAPTER]"
 	host wsl-hybrid 'ctr-gpu cdi generate --hook=relative'
@@ -83,10 +83,10 @@ setup() {
 	expect_status 2
 	host wsl-hybrid 'ctr-gpu cdi generate --output=/proc/x.json --kind=nvidia.com/gpu'
 	expect_status 1
-	expect "The file that was there is still there."
+	expect "which stays as it was: No such file"
 	host wsl-hybrid 'cp "$(command -v ctr-gpu)" /run/ctr-gpu; LD_LIBRARY_PATH=$CTR_GPU_BUILD/lib /run/ctr-gpu cdi generate'
 	expect_status 1
-	expect "there is no hook /run/ctr-gpu-hook"
+	expect "the hook /run/ctr-gpu-hook is missing"
 }
 
 @test "a file that says the same stays untouched, and one that does not is replaced whole" {
@@ -104,7 +104,7 @@ setup() {
 	jq '.kind = "example.com/gpu"' "$specs/ctr-gpu-intel.json" >"$specs/ctr-gpu-example.com-gpu.json"
 	host wsl-nvidia "ctr-gpu cdi generate --output=$specs; ls $specs"
 	expect_status 0
-	expect "removed from $specs, since there is no such adapter any more: ctr-gpu-intel.json"
+	expect "removed from $specs, since these adapters are gone: ctr-gpu-intel.json"
 	expect_no_line ctr-gpu-intel.json
 	expect_line ctr-gpu-nvidia.json
 	expect_line ctr-gpu-amd.json
@@ -149,7 +149,7 @@ setup() {
 	[[ $(jq -c '[.files[] | .devices[] | [.name, .status, .by]]' <<<"$output") == "[[\"one\",\"hidden\",\"$specs/run/c.json\"],[\"one\",\"hidden\",\"$specs/run/c.json\"],[\"two\",\"used\",null],[\"one\",\"used\",null]]" ]]
 	run ctr-gpu cdi list --spec-dir="$specs/none"
 	expect_status 0
-	expect_line "There is no CDI spec."
+	expect_line "No CDI spec found."
 }
 
 @test "check finds files that two specs share, and is content with one" {
@@ -303,7 +303,7 @@ setup() {
 	expect_status 1
 	expect "it has more than 4096 devices"
 	expect "$specs/fifo.json"
-	expect "it is no regular file"
+	expect "it is not a regular file"
 	expect "it has more than 4 MiB"
 	expect "nested too deeply"
 	[[ $output != *$'\e'* ]]

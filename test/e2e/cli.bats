@@ -144,7 +144,7 @@ lines() {
 	for way in 'info' 'info --json' 'info --csv' 'list' 'list --json' 'configure --dry-run /none' 'configure --dry-run --json /none'; do
 		host wsl-nvidia bash -c "ctr-gpu $way" >/dev/null
 		refused 1 "No space left on device" host wsl-nvidia bash -c "ctr-gpu $way >/dev/full"
-		[[ $(wc -l <"$BATS_TEST_TMPDIR/stderr") -eq 1 ]]
+		[[ $(wc -l <"$BATS_TEST_TMPDIR/stderr") -eq 2 ]]
 	done
 }
 

@@ -278,7 +278,7 @@ fails() {
 }
 
 @test "device error" {
-	fails wsl-nvidia "device error" 'there is no device "7"' configure --device=7 /nowhere
+	fails wsl-nvidia "device error" 'this host has no device "7"' configure --device=7 /nowhere
 	fails native-nvidia "device error" "[E_UNKNOWN_DEVICE]" list --device=GPU-00000000-0000-0000-0000-000000000000
 }
 
@@ -294,8 +294,8 @@ fails() {
 	fails wsl-nvidia "input error" "one argument too many" configure --device=all /a /b
 	fails wsl-nvidia "input error" "number of a process" configure --pid=x /nowhere
 	fails wsl-nvidia "input error" "'all', not '0'" configure --mig-config=0 /nowhere
-	fails wsl-nvidia "input error" "no driver capability" configure --capabilities=nonsense /nowhere
-	fails wsl-nvidia "input error" "no command 'nonsense'" nonsense
+	fails wsl-nvidia "input error" "unknown driver capability" configure --capabilities=nonsense /nowhere
+	fails wsl-nvidia "input error" "unknown command 'nonsense'" nonsense
 	fails wsl-nvidia "input error" "absolute path" --root=here info
 	on wsl-nvidia configure --nonsense /nowhere
 	expect_status 1

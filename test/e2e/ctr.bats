@@ -103,7 +103,7 @@ ctr_run() {
 @test "a GPU that the host does not have: no container, and containerd passes the reason on" {
 	ctr_run wsl-nvidia "--gpus 7" probe
 	expect_status 1
-	expect "nvidia-container-cli: device error: there is no device"
+	expect "nvidia-container-cli: device error: this host has no device"
 	expect_not "cuInit"
 }
 

@@ -103,8 +103,8 @@ setup_file() {
 	expect "TCC"
 	run on wsl-old-driver 'first; doctor'
 	expect_line adapter.unusable
-	expect "[E_DRIVER_TOO_OLD]: its driver is WDDM 2.6, and 2.7 is needed"
-	expect "First: Update the driver in Windows"
+	expect "[E_DRIVER_TOO_OLD]: its driver is WDDM 2.6; 2.7 is needed"
+	expect "First: Update the GPU's driver in Windows"
 	run on wsl-software-only 'doctor'
 	expect_status 1
 	expect "it is a software device"

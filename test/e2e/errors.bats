@@ -45,8 +45,13 @@ expect_message() {
 	expect "[$1] "
 	text=${output##*"[$1]"}
 	text=${text%%'"'*}
-	[[ $(grep -c . <<<"${text//\\n/$'\n'}") -le 3 ]] || {
+	text=${text//\\n/$'\n'}
+	[[ $(grep -c . <<<"$text") -le 3 ]] || {
 		printf 'more than three lines: %s\n' "$output"
+		return 1
+	}
+	! grep -E '^ ?.{125}' <<<"$text" || {
+		printf 'a line of more than 120 characters behind the indentation: %s\n' "$output"
 		return 1
 	}
 }
@@ -84,11 +89,11 @@ refused_by_both() {
 }
 
 @test "a driver that is too old" {
-	refused_by_both wsl-old-driver E_DRIVER_TOO_OLD "WDDM 2.6, and 2.7 is needed" "wsl --shutdown"
+	refused_by_both wsl-old-driver E_DRIVER_TOO_OLD "WDDM 2.6; 2.7 is needed" "wsl --shutdown"
 }
 
 @test "a driver store that is not on disk" {
-	refused_by_both hyperv-stale-store E_NO_DRIVER_STORE "$(store hyperv-stale-store 0)" "is not on disk" "copy that directory"
+	refused_by_both hyperv-stale-store E_NO_DRIVER_STORE "$(store hyperv-stale-store 0)" "is missing" "copy that directory"
 }
 
 @test "a store missing for one of two adapters does not hinder the other" {
@@ -140,7 +145,7 @@ broken_dxcore() {
 @test "libdxcore that is not there, and is insisted on" {
 	cli hyperv-no-libdxcore list --inventory dxcore
 	expect_message E_DRIVER_LIBRARY
-	expect "there is no libdxcore.so"
+	expect "libdxcore.so is missing"
 	expect "ioctl"
 }
 
@@ -172,7 +177,7 @@ visible() {
 @test "a device that does not exist" {
 	cli wsl-nvidia list --device 3
 	expect_message E_UNKNOWN_DEVICE
-	expect 'there is no device "3" on this host'
+	expect 'this host has no device "3"'
 	expect "NVIDIA GeForce RTX 4090"
 	hook wsl-nvidia "$(visible 3)"
 	expect_message E_UNKNOWN_DEVICE
@@ -305,4 +310,43 @@ state() {
 	[[ $status -ne 0 ]]
 	expect "ctr-gpu-hook: ["
 	diff <(echo "$before") <(cd "$directory/rootfs" && find . -printf '%y %m %p %l %s\n' | sort)
+}
+
+# full COMMAND…: on a file system with room for nothing, and on a read-only one, below which it runs
+where_nothing_can_be_written() {
+	local place
+
+	for place in full read-only; do
+		run sandbox wsl-nvidia bash -c '
+			mkdir /run/place && mount -t tmpfs -o size=4k,mode=755 tmpfs /run/place && mkdir /run/place/etc || exit 99
+			if [[ $1 == full ]]; then
+				head -c 4096 /dev/zero >/run/place/filler
+			else
+				mount -o remount,ro /run/place
+			fi
+			eval "$2" 2>&1 >/dev/null' place "$place" "$1"
+		expect_status 1
+		[[ $(grep -c . <<<"$output") -le 3 ]] || { echo "$output"; return 1; }
+		if [[ $place == full ]]; then
+			expect "No space left on device"
+			expect "    The file system is full (see df -h and df -i): make room, and try again."
+		else
+			expect "Read-only file system"
+			expect "    The file system is read-only: remount it writable, or write to another directory."
+		fi
+	done
+}
+
+@test "a full or read-only disk: a CDI spec, the log, a configuration file, its journal" {
+	where_nothing_can_be_written 'ctr-gpu cdi generate --output=/run/place/'
+	where_nothing_can_be_written 'ctr-gpu --debug=/run/place/log info; false'
+	where_nothing_can_be_written 'ctr-gpu setup docker --engine-config=/run/place/daemon.json --runtime="$(command -v ctr-gpu-runtime)"'
+	where_nothing_can_be_written 'mkdir -p /var/lib; mount --bind /run/place /var/lib; ctr-gpu setup podman'
+}
+
+@test "a full disk: standard output" {
+	run sandbox wsl-nvidia bash -c 'ctr-gpu info 2>&1 >/dev/full'
+	expect_status 1
+	expect "cannot write standard output: No space left on device"
+	expect "make room, and try again."
 }

@@ -105,7 +105,7 @@ says() {
 	run -1 host wsl-dxcore-hangs ctr-gpu info --inventory=dxcore --timeout=0.3
 	says "[E_DRIVER_TIMEOUT]" "$lib/libdxcore.so did not answer within 0.3 s"
 	run -1 host hyperv-no-libdxcore ctr-gpu info --inventory=dxcore
-	says "[E_DRIVER_LIBRARY]" "there is no libdxcore.so"
+	says "[E_DRIVER_LIBRARY]" "libdxcore.so is missing"
 }
 
 @test "no libdxcore is no remark" {
@@ -120,7 +120,7 @@ says() {
 
 @test "an adapter that cannot be used says why" {
 	run info hyperv-stale-store '.adapters[].reason'
-	says "$drivers/nv_dispsi.inf_amd64_0d8a1ba1d2a6c1f7 is not on disk" "copy that directory" "wsl --shutdown"
+	says "$drivers/nv_dispsi.inf_amd64_0d8a1ba1d2a6c1f7 is missing"
 	run info wsl-old-driver '.adapters[].reason'
 	says "WDDM 2.6" "2.7 is needed"
 	run info wsl-software-only '.adapters[].reason'

@@ -35,7 +35,7 @@ state() {
 	refused 2 "Usage: ctr-gpu-hook" "$hook"
 	refused 2 "Usage: ctr-gpu-hook" "$hook" prestart createRuntime
 	refused 2 "unrecognized option" "$hook" --nonsense prestart
-	refused 2 "there is no stage 'Prestart'" "$hook" Prestart
+	refused 2 "unknown stage 'Prestart'" "$hook" Prestart
 	refused 2 "absolute path, not 'config.json'" "$hook" -config config.json prestart
 	refused 2 "absolute path, not 'true'" "$hook" -debug=true prestart
 }

@@ -252,7 +252,7 @@ nodes() {
 	expect "[E_KERNEL_MODULE]"
 	expect "/etc/modprobe.d may forbid it"
 	run on native-nvidia 'unload nvidia; rm -f /usr/sbin/modprobe /usr/bin/modprobe; ctr-gpu load'
-	expect "there is no modprobe in /sbin:/usr/sbin:/bin:/usr/bin"
+	expect "modprobe is missing from /sbin:/usr/sbin:/bin:/usr/bin"
 	expect "Install kmod"
 }
 

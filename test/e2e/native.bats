@@ -63,7 +63,7 @@ start() {
 	expect "its node /dev/nvidia1 is missing"
 	expect "NVreg_ExcludedGpus"
 	plan no-cache "$devices" --device 1
-	expect "there is no device"
+	expect "this host has no device"
 	plan no-cache "$devices"
 	expect_line "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia0"
 }

@@ -376,7 +376,7 @@ user_namespace() {
 		timeout 10 ctr-gpu-runtime --version
 	'
 	expect_status 1
-	expect "[ENOENT] there is no OCI runtime"
+	expect "[ENOENT] no OCI runtime was found"
 	expect "/etc/ctr-gpu/config.json"
 }
 

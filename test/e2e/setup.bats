@@ -226,7 +226,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		done
 		printf "{\"runtimes\": [1]}" >daemon.json
 		refused setup docker --engine-config=daemon.json
-		grep -q "\"runtimes\" is no object" message
+		grep -q "\"runtimes\" is not an object" message
 		[[ ! -e /var/lib/ctr-gpu ]]'
 }
 
@@ -248,9 +248,9 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		refused setup docker --engine-config=dangling
 		grep -q "symbolic link" message
 		refused setup docker --engine-config=/dev/null
-		grep -q "no regular file" message
+		grep -q "not a regular file" message
 		refused setup docker --engine-config=.
-		grep -q "no regular file" message'
+		grep -q "not a regular file" message'
 }
 
 @test "a file that somebody else changes meanwhile is theirs" {

@@ -28,7 +28,7 @@ static const struct {
 	{"a Windows path", 3100, RENDER, "\\SystemRoot\\System32\\DriverStore\\FileRepository\\nv.inf_amd64_1", 0, {0}},
 	{"an NPU", 3100, COMPUTE, STORE, 0, {0}},
 	{"both", 3100, RENDER | COMPUTE, STORE, 0, {0}},
-	{"old", 2600, RENDER, STORE, CTR_GPU_E_DRIVER_TOO_OLD, {"WDDM 2.6", "2.7", "update the driver"}},
+	{"old", 2600, RENDER, STORE, CTR_GPU_E_DRIVER_TOO_OLD, {"WDDM 2.6", "2.7"}},
 	{"very old", 1300, RENDER, NULL, CTR_GPU_E_DRIVER_TOO_OLD, {"WDDM 1.3"}},
 	{"silent", 0, RENDER, NULL, CTR_GPU_E_DRIVER_TOO_OLD, {"does not tell its WDDM version"}},
 	{"software", 3100, RENDER | SOFTWARE, STORE, CTR_GPU_E_NO_ADAPTER, {"software device"}},
@@ -38,7 +38,7 @@ static const struct {
 	{"no store", 3100, RENDER, NULL, CTR_GPU_E_NO_DRIVER_STORE, {"does not tell a driver store"}},
 	{"a store elsewhere", 3100, RENDER, "/etc", CTR_GPU_E_NO_DRIVER_STORE, {"does not tell a driver store"}},
 	{"a store that is gone", 3100, RENDER, "\\FileRepository\\nv.inf_amd64_0", CTR_GPU_E_NO_DRIVER_STORE,
-	 {"/usr/lib/wsl/drivers/nv.inf_amd64_0 is not on disk", "copy that directory", "wsl --shutdown"}},
+	 {"/usr/lib/wsl/drivers/nv.inf_amd64_0 is missing"}},
 };
 
 static void judges(void **state)
@@ -57,6 +57,7 @@ static void judges(void **state)
 			print_error("%s: %s\n", verdicts[i].about, adapter.reason);
 		assert_int_equal(adapter.unusable, verdicts[i].unusable);
 		assert_int_equal(adapter.reason != NULL, verdicts[i].unusable != 0);
+		assert_int_equal(adapter.remedy != NULL, verdicts[i].unusable != 0);
 		for (size_t w = 0; w < ARRAY_SIZE(verdicts[i].words) && verdicts[i].words[w]; w++)
 			assert_non_null(strstr(adapter.reason, verdicts[i].words[w]));
 		adapter_clear(&adapter);

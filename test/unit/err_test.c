@@ -37,6 +37,23 @@ static void lets_no_escape_sequence_through(void **state)
 	assert_string_equal(err.text, "A?B: the variable A?root: all is well?\nis not known");
 }
 
+static void says_what_to_do_where_the_errno_tells(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	err_set(&err, -ENOSPC, "cannot write %s: %m", "/x");
+	assert_string_equal(err.text, "cannot write /x: No space left on device\n"
+				      "The file system is full (see df -h and df -i): make room, and try again.");
+	err_set(&err, -EROFS, "cannot write %s: %m", "/x");
+	assert_non_null(strstr(err.text, "\nThe file system is read-only: "));
+	err_set(&err, -EDQUOT, "cannot write %s: %m", "/x");
+	assert_non_null(strstr(err.text, "\nThe disk quota is used up "));
+	/* Whoever knows better has said it. */
+	err_set(&err, -ENOSPC, "cannot write %s: %m\nMake room there.", "/x");
+	assert_string_equal(err.text, "cannot write /x: No space left on device\nMake room there.");
+}
+
 static void cuts_what_is_too_long(void **state)
 {
 	static char path[ERR_TEXT_MAX + 10];
@@ -66,6 +83,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sets_the_sentence_and_returns_the_code),
 		cmocka_unit_test(lets_no_escape_sequence_through),
+		cmocka_unit_test(says_what_to_do_where_the_errno_tells),
 		cmocka_unit_test(cuts_what_is_too_long),
 		cmocka_unit_test(names_every_code),
 	};

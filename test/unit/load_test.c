@@ -364,9 +364,9 @@ static void modules_are_loaded(void **state)
 static void modprobe_fails(void **state)
 {
 	(void)state;
-	do_it(CTR_GPU_E_KERNEL_MODULE, "there is no modprobe in");
+	do_it(CTR_GPU_E_KERNEL_MODULE, "modprobe is missing from");
 	make_directories("/bin/modprobe");
-	do_it(CTR_GPU_E_KERNEL_MODULE, "there is no modprobe in");
+	do_it(CTR_GPU_E_KERNEL_MODULE, "modprobe is missing from");
 	assert_int_equal(rmdir(scratch_path("/bin/modprobe")), 0);
 	modprobe_is("exit 0");
 	do_it(CTR_GPU_E_KERNEL_MODULE, "is not loaded all the same");

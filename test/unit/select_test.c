@@ -31,7 +31,8 @@ static struct adapter adapters[] = {
 	 .luid = {0xef56, 0},
 	 .has_luid = true,
 	 .unusable = CTR_GPU_E_DRIVER_TOO_OLD,
-	 .reason = (char *)"it is of WDDM 2.6"},
+	 .reason = (char *)"it is of WDDM 2.6",
+	 .remedy = "Update it."},
 	{.backend = &gpu_pv,
 	 .index = -1,
 	 .name = (char *)"Small part",
@@ -159,13 +160,18 @@ static void all_means_all_that_can_be_used(void **state)
 static void without_a_usable_adapter_the_reasons_are_told(void **state)
 {
 	const struct ctr_gpu_host old = {.inventory = {.adapters = &adapters[2], .count = 1}}, empty = {0};
+	struct adapter both[] = {adapters[2], adapters[2]};
+	const struct ctr_gpu_host two_old = {.inventory = {.adapters = both, .count = 2}};
 	const struct request all = {.kind = REQUEST_ALL};
 	struct selection selection = {0};
 	struct err err = {0};
 
 	(void)state;
 	assert_int_equal(selection_new(&old, &all, &selection, &err), CTR_GPU_E_DRIVER_TOO_OLD);
-	assert_non_null(strstr(err.text, "Old: it is of WDDM 2.6"));
+	assert_string_equal(err.text, "Old: it is of WDDM 2.6\nUpdate it.");
+	assert_int_equal(selection_new(&two_old, &all, &selection, &err), CTR_GPU_E_DRIVER_TOO_OLD);
+	assert_string_equal(err.text, "none of this host's 2 adapters can be used; ctr-gpu info shows them all\n"
+				      "Old: it is of WDDM 2.6\nUpdate it.");
 	assert_int_equal(selection_new(&empty, &all, &selection, &err), CTR_GPU_E_NO_ADAPTER);
 	assert_non_null(strstr(err.text, "lists none"));
 }
