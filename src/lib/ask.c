@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/log.h"
 #include "base/version.h"
@@ -199,7 +200,7 @@ static int ask_variable_devices(const struct ask *ask, struct strv *ret)
 
 	if (!devices)
 		devices = ask_legacy_devices(ask);
-	if (!devices || streq(devices, "all"))
+	if (!devices || strcasecmp(devices, "all") == 0)
 		r = ask_resources(ask, ret);
 	return r == 0 && ret->count == 0 && devices ? strv_split(devices, ",", ret) : r;
 }
@@ -261,7 +262,7 @@ static bool ask_is_unnamed(const struct ask *ask, const struct settings *setting
 {
 	if (ask->by_engine || (settings->accept_mounts && ask->mounts && ask->mounts->count > 0))
 		return false;
-	return devices->count > 0 && (strv_contains(devices, "all") || strv_contains(devices, "none"));
+	return devices->count > 0 && (request_has_word(devices, "all") || request_has_word(devices, "none"));
 }
 
 bool ask_is_something(const struct ask *ask)
@@ -270,7 +271,7 @@ bool ask_is_something(const struct ask *ask)
 
 	if (ask->mounts && ask->mounts->count > 0)
 		return true;
-	return ask_variable_devices(ask, &devices) < 0 || (devices.count > 0 && !strv_contains(&devices, "void"));
+	return ask_variable_devices(ask, &devices) < 0 || (devices.count > 0 && !request_has_word(&devices, "void"));
 }
 
 /* ---- everything else ---- */

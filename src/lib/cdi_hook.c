@@ -33,6 +33,7 @@ struct cdi_hook_call {
 	struct rootfs rootfs;
 	struct ground ground;
 	struct plan *plan;
+	bool links_only; /* of libraries */
 };
 
 /* ---- arguments ---- */
@@ -110,7 +111,7 @@ static int create_symlinks(const struct cdi_hook_call *call)
 	for (size_t i = 0; i < links.count && r == 0; i++) {
 		char *separator = strstr(links.items[i], "::");
 
-		if (!separator || separator == links.items[i] || separator[2] != '/') {
+		if (!separator || separator == links.items[i] || separator[2] != '/' || strstr(separator + 2, "::")) {
 			log_warning(&call->context->settings.log, "\"%.256s\" is not TARGET::LINK; it is left out", links.items[i]);
 			continue;
 		}
@@ -220,7 +221,7 @@ static int add_folder(const struct cdi_hook_call *call, const char *path, bool a
 	dir.path = strdup(path);
 	dir.reason = strdup(reason());
 	r = dir.path ? add_entries(call, &dir, fd, all) : -ENOMEM;
-	if (r == 0)
+	if (r == 0 && !call->links_only)
 		return plan_add_library_dir(call->plan, &dir);
 	free(dir.path);
 	free(dir.reason);
@@ -240,7 +241,7 @@ static bool has_cache(const struct cdi_hook_call *call)
 static int update_ldcache(const struct cdi_hook_call *call)
 {
 	_cleanup_strv_ struct strv values = {0}, folders = {0};
-	bool all = !has_cache(call);
+	bool all = !call->links_only && !has_cache(call);
 	int r;
 
 	r = list_values(call, "folder", &values);
@@ -323,14 +324,16 @@ static int do_nothing(const struct cdi_hook_call *call)
 static const struct command {
 	const char *name;
 	int (*plan)(const struct cdi_hook_call *call);
+	bool links_only;
 } commands[] = {
-	{"create-symlinks", create_symlinks},
-	{"update-ldcache", update_ldcache},
-	{"disable-device-node-modification", disable_modification},
-	{"update-application-profile", update_profile},
-	{"chmod", change_mode},
-	{"enable-cuda-compat", refuse_compat},
-	{"noop", do_nothing},
+	{"create-symlinks", create_symlinks, false},
+	{"update-ldcache", update_ldcache, false},
+	{"create-soname-symlinks", update_ldcache, true},
+	{"disable-device-node-modification", disable_modification, false},
+	{"update-application-profile", update_profile, false},
+	{"chmod", change_mode, false},
+	{"enable-cuda-compat", refuse_compat, false},
+	{"noop", do_nothing, false},
 };
 
 static const struct command *find_command(const char *name)
@@ -360,6 +363,7 @@ static int run_command(const struct command *command, struct cdi_hook_call *call
 	int r;
 
 	call->plan = &plan.data;
+	call->links_only = command->links_only;
 	deeds_step(call->context->deeds, "reading the container's files");
 	r = container_open_rootfs(container, &call->rootfs, &call->context->err);
 	call->rootfs.proc_self_fd = mount_open_proc_self_fd();

@@ -54,20 +54,28 @@ static void drop_kinds(struct strv *list)
 	for (size_t i = 0; i < list->count; i++) {
 		const char *name = request_name_without_kind(list->items[i]);
 
-		if (name != list->items[i] && !streq(name, "all"))
+		if (name != list->items[i] && strcasecmp(name, "all") != 0)
 			memmove(list->items[i], name, strlen(name) + 1);
 	}
+}
+
+bool request_has_word(const struct strv *list, const char *word)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcasecmp(list->items[i], word) == 0)
+			return true;
+	return false;
 }
 
 void request_take_devices(struct request *request, struct strv *list)
 {
 	drop_kinds(list);
 	strv_clear(&request->devices);
-	if (list->count == 0 || strv_contains(list, "void"))
+	if (list->count == 0 || request_has_word(list, "void"))
 		request->kind = REQUEST_VOID;
-	else if (strv_contains(list, "none"))
+	else if (request_has_word(list, "none"))
 		request->kind = REQUEST_NONE;
-	else if (strv_contains(list, "all"))
+	else if (request_has_word(list, "all"))
 		request->kind = REQUEST_ALL;
 	else {
 		request->kind = REQUEST_SOME;
@@ -90,9 +98,9 @@ int request_set_devices(struct request *request, const char *devices)
 int request_take_imex_channels(struct request *request, struct strv *list)
 {
 	strv_clear(&request->imex_channels);
-	if (strv_contains(list, "none") || strv_contains(list, "void"))
+	if (request_has_word(list, "none") || request_has_word(list, "void"))
 		return 0;
-	if (strv_contains(list, "all"))
+	if (request_has_word(list, "all"))
 		return strv_add(&request->imex_channels, "all");
 	request->imex_channels = steal_struct(list);
 	return 0;

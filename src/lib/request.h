@@ -17,6 +17,9 @@ void request_clear(struct request *request);
 /** Return: 0 or -ENOMEM. */
 int request_set_devices(struct request *request, const char *devices);
 
+/** Whether a word such as "all" is in a list, in whatever letters. */
+bool request_has_word(const struct strv *list, const char *word);
+
 /** Takes what is in @list, as far as the request keeps it. "void" outranks "none", and that "all", and that names. */
 void request_take_devices(struct request *request, struct strv *list);
 

@@ -91,16 +91,31 @@ static bool is_index(const char *device, long *ret)
 	return *end == '\0' && errno == 0;
 }
 
-/* PCI addresses are written with a domain of four or eight digits, or with none. */
+struct pci_address {
+	unsigned domain, bus, device, function;
+};
+
+/* Written with a domain of any length or with none, and with zeros in front or without. */
+static bool read_pci_address(const char *text, struct pci_address *ret)
+{
+	struct pci_address address = {0};
+	int length = 0;
+
+	if (text[strspn(text, "0123456789abcdefABCDEF:.")])
+		return false;
+	*ret = address;
+	if (sscanf(text, "%8x:%2x:%2x.%1x%n", &ret->domain, &ret->bus, &ret->device, &ret->function, &length) == 4 && !text[length])
+		return true;
+	*ret = address;
+	return sscanf(text, "%2x:%2x.%1x%n", &ret->bus, &ret->device, &ret->function, &length) == 3 && !text[length];
+}
+
 static bool same_pci_address(const char *known, const char *asked)
 {
-	size_t known_length = strlen(known), asked_length = strlen(asked);
+	struct pci_address a, b;
 
-	if (asked_length > known_length)
-		return str_has_prefix(asked, "0000") && strcasecmp(asked + (asked_length - known_length), known) == 0;
-	if (asked_length < known_length)
-		return str_has_prefix(known, "0000:") && strcasecmp(known + 5, asked) == 0;
-	return strcasecmp(known, asked) == 0;
+	return read_pci_address(known, &a) && read_pci_address(asked, &b) && a.domain == b.domain && a.bus == b.bus &&
+	       a.device == b.device && a.function == b.function;
 }
 
 static bool is_called(const struct adapter *adapter, const char *device)
@@ -207,7 +222,7 @@ static bool is_all_of_kind(const char *device)
 {
 	const char *name = request_name_without_kind(device);
 
-	return name != device && streq(name, "all");
+	return name != device && strcasecmp(name, "all") == 0;
 }
 
 static int mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted, struct err *err)

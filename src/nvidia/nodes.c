@@ -211,9 +211,23 @@ static int add_nvswitches(const struct planning *planning)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* Whoever was given parts of GPUs would have a say over the whole ones. */
+static bool has_parts_only(const struct planning *planning, const struct request *request)
+{
+	for (size_t i = 0; request->kind != REQUEST_ALL && i < planning->selected_count; i++)
+		if (planning->selected[i]->is_part)
+			return true;
+	return false;
+}
+
 static int add_mig_rights(const struct planning *planning, const struct request *request)
 {
 	int r = 0;
+
+	if ((request->mig_config || request->mig_monitor) && has_parts_only(planning, request))
+		return err_set(planning->err, CTR_GPU_E_BAD_ARGUMENT,
+			       "rights over parts of GPUs (MIG) go with whole GPUs, and parts are asked for\n"
+			       "Ask for all devices, or for GPUs by their index or UUID.");
 
 	if (request->mig_config)
 		r = mig_plan_capability(planning->module, "mig/config", "MIG: to make and remove parts of GPUs", planning->plan,

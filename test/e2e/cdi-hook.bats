@@ -172,9 +172,10 @@ called() {
 	expect "3 -> c"
 	expect "4 -> d"
 	expect_not "5 -> x"
-	called : create-symlinks --link nonsense --link ::/a --link a::relative
+	called : create-symlinks --link nonsense --link ::/a --link a::relative --link a::/opt/6::b
 	expect_status 0
 	expect '"nonsense" is not TARGET::LINK'
+	expect '"a::/opt/6::b" is not TARGET::LINK'
 }
 
 @test "create-symlinks replaces links and files of an image, and nothing through them" {
@@ -199,6 +200,22 @@ called() {
 	expect "no symlink /opt/file: something is mounted there"
 	expect "no symlink /opt/volume/file: its directory is a volume"
 	[[ $(<"$BATS_TEST_TMPDIR/host/file") == mine && ! -L $BATS_TEST_TMPDIR/host/file ]]
+}
+
+@test "create-soname-symlinks makes links and writes no cache" {
+	mkdir "$BATS_TEST_TMPDIR/host"
+	cp "$CTR_GPU_BUILD/test/stale/libcuda.so.1" "$BATS_TEST_TMPDIR/host/libcuda.so.9"
+	export image tell='cd "$bundle/rootfs"; cmp etc/ld.so.cache "$image/etc/ld.so.cache" && echo untouched; readlink opt/lib/libcuda.so.1'
+	image=$(image debian)
+	export mounts='mount --bind "$bundle/../host/libcuda.so.9" "$bundle/rootfs/opt/lib/libcuda.so.9"'
+	called 'mkdir -p opt/lib; touch opt/lib/libcuda.so.9' create-soname-symlinks --folder /opt/lib --ldconfig-path /none
+	expect_status 0
+	expect_line untouched
+	expect_line libcuda.so.9
+	# update-ldcache in its place writes one.
+	called 'mkdir -p opt/lib; touch opt/lib/libcuda.so.9' update-ldcache --folder /opt/lib --ldconfig-path /none
+	expect_no_line untouched
+	expect_line libcuda.so.9
 }
 
 @test "an image that was made with another driver gets this one's names" {

@@ -209,6 +209,18 @@ uuid() {
 	same wsl-nvidia 0000:01:00.0 all
 }
 
+@test "words in capitals, and PCI addresses in all spellings" {
+	local profile=native-four capabilities=compute devices
+
+	devices=all on_host door_list >"$BATS_TEST_TMPDIR/all"
+	devices=ALL on_host door_hook | cmp - "$BATS_TEST_TMPDIR/all"
+	devices=All on_host door_runtime | cmp - "$BATS_TEST_TMPDIR/all"
+	devices=ALL on_host door_container_cli | cmp - "$BATS_TEST_TMPDIR/all"
+	devices=VOID on_host give_nothing hook runtime
+	same wsl-nvidia 0:1:0.0
+	same wsl-nvidia 00000000:01:00.0
+}
+
 @test "two vendors under WSL2" {
 	same wsl-hybrid all
 	same wsl-hybrid 0 compute,utility,video,graphics
@@ -321,6 +333,9 @@ key=accept-nvidia-visible-devices
 
 	on_host refuse E_NO_PERMISSION "${environment_doors[@]}" cdi
 	bounding=CAP_SYS_ADMIN on_host agree container_cli_mig "${environment_doors[@]}" cdi
+	# They go with whole GPUs.
+	devices=1:1 bounding=CAP_SYS_ADMIN on_host refuse E_BAD_ARGUMENT container_cli_mig "${environment_doors[@]}" cdi
+	devices=1 bounding=CAP_SYS_ADMIN on_host agree container_cli_mig "${environment_doors[@]}" cdi
 }
 
 @test "without a GPU a container starts whose image asks, and none whose user does" {

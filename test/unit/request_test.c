@@ -92,6 +92,7 @@ static void words_outrank_names(void **state)
 		enum request_devices kind;
 	} cases[] = {
 		{"0,all", REQUEST_ALL}, {"all,none", REQUEST_NONE}, {"none,0", REQUEST_NONE}, {"none,all,void", REQUEST_VOID},
+		{"ALL", REQUEST_ALL},    {"All,0", REQUEST_ALL},     {"None", REQUEST_NONE},   {"0,VOID", REQUEST_VOID},
 	};
 
 	(void)state;

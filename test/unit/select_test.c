@@ -88,7 +88,7 @@ static void every_name_of_a_device_selects_it(void **state)
 {
 	static const char *const names[] = {
 		"1",       "0000:02:00.0", "00000000:02:00.0", "02:00.0", "LUID-000000010000cd34", "luid-000000010000CD34",
-		"GPU-11112222-bbbb", "GPU-11112",
+		"GPU-11112222-bbbb", "GPU-11112", "0:2:0.0", "0000:2:00.0", "2:0.0",
 	};
 
 	(void)state;
@@ -119,7 +119,7 @@ static void a_selection_is_in_order_and_without_doubles(void **state)
 
 static void unknown_devices_are_named_with_those_there_are(void **state)
 {
-	static const char *const names[] = {"2", "3", "-1", "1x", "GPU-1111", "GPU-1", "LUID-00", "0000:02:00", "99999999999999999999"};
+	static const char *const names[] = {"2", "3", "-1", "1x", "GPU-1111", "GPU-1", "LUID-00", "0000:02:00", "0000:02:00.1", "0001:02:00.0", "0x0:02:00.0", "000000000:02:00.0", "02:00.0.0", "99999999999999999999"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
