@@ -58,7 +58,7 @@ static int read_fdinfo(const struct rootfs *rootfs, int fd, uint64_t *ret)
 	return 0;
 }
 
-static int find_mount(const struct rootfs *rootfs, int fd, uint64_t *ret)
+int ground_find_mount(const struct rootfs *rootfs, int fd, uint64_t *ret)
 {
 	struct statx stx;
 
@@ -76,7 +76,7 @@ static int find_root(const struct rootfs *rootfs, uint64_t *ret)
 		*ret = rootfs->ground->root;
 		return 0;
 	}
-	r = find_mount(rootfs, rootfs->fd, ret);
+	r = ground_find_mount(rootfs, rootfs->fd, ret);
 	if (r == 0 && rootfs->ground)
 		rootfs->ground->root = *ret;
 	return r;
@@ -89,7 +89,7 @@ static int compare_to_root(const struct rootfs *rootfs, int fd, uint64_t *ret_mo
 
 	r = find_root(rootfs, &root);
 	if (r == 0)
-		r = find_mount(rootfs, fd, ret_mount);
+		r = ground_find_mount(rootfs, fd, ret_mount);
 	if (r == 0)
 		*ret_same = *ret_mount == root;
 	return r;

@@ -42,6 +42,9 @@ void ground_clear(struct ground *ground);
  */
 int ground_settle(struct rootfs *rootfs, bool keep);
 
+/** The kernel's number of the mount that a descriptor is on. Return: 0; negative errno. */
+int ground_find_mount(const struct rootfs *rootfs, int fd, uint64_t *ret);
+
 /** Whether a descriptor is of the root's own mount. Any root filesystem will do, with a ground or without. */
 bool ground_is_root(const struct rootfs *rootfs, int fd);
 

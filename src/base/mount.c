@@ -188,7 +188,7 @@ static int unmount_fd(int proc_self_fd, int fd)
 }
 
 /* What was not attached after all is no mount of this namespace, and umount2(2) refuses it. */
-static void undo_mount(const struct deeds *deeds, const struct deed *deed)
+void mount_undo(const struct deeds *deeds, const struct deed *deed)
 {
 	(void)unmount_fd(deeds->proc_self_fd, deed->fds[0]);
 }
@@ -196,7 +196,7 @@ static void undo_mount(const struct deeds *deeds, const struct deed *deed)
 /* Writes down that @mount is about to be attached, or was a moment ago. */
 static int announce(struct deeds *deeds, int mount)
 {
-	const struct deed deed = {.undo = undo_mount, .fds = {mount, -1, -1}};
+	const struct deed deed = {.undo = mount_undo, .fds = {mount, -1, -1}};
 
 	return deeds_add(deeds, &deed, NULL);
 }

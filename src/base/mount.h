@@ -93,6 +93,9 @@ int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t 
 /** An empty directory, for mount_attach(). Return: 0; negative errno. */
 int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
 
+/** For a deed: takes the mount away whose root its first descriptor is. */
+void mount_undo(const struct deeds *deeds, const struct deed *deed);
+
 /** Sets MS_PRIVATE or MS_SLAVE, with or without MS_REC, for the mount whose root @fd is. Return: 0 or negative errno. */
 int mount_set_propagation(int proc_self_fd, int fd, unsigned long type);
 

@@ -157,13 +157,13 @@ static bool is_of_type(const struct deed *deed, mode_t type, struct stat *ret)
 	return fstatat(deed->fds[0], deed->name, ret, AT_SYMLINK_NOFOLLOW) == 0 && (ret->st_mode & S_IFMT) == type;
 }
 
-static void undo_directory(const struct deeds *deeds, const struct deed *deed)
+void rootfs_undo_directory(const struct deeds *deeds, const struct deed *deed)
 {
 	(void)deeds;
 	(void)unlinkat(deed->fds[0], deed->name, AT_REMOVEDIR);
 }
 
-static void undo_file(const struct deeds *deeds, const struct deed *deed)
+void rootfs_undo_file(const struct deeds *deeds, const struct deed *deed)
 {
 	struct stat st;
 
@@ -172,7 +172,7 @@ static void undo_file(const struct deeds *deeds, const struct deed *deed)
 		(void)unlinkat(deed->fds[0], deed->name, 0);
 }
 
-static void undo_symlink(const struct deeds *deeds, const struct deed *deed)
+void rootfs_undo_symlink(const struct deeds *deeds, const struct deed *deed)
 {
 	struct stat st;
 
@@ -225,7 +225,7 @@ static int try_directory(struct rootfs *rootfs, int parent, const char *name, mo
 
 	r = ground_check_make(rootfs, parent);
 	if (r == 0)
-		r = announce(rootfs, undo_directory, parent, name);
+		r = announce(rootfs, rootfs_undo_directory, parent, name);
 	if (r < 0 || mkdirat(parent, name, mode) == 0)
 		return r;
 	r = -errno;
@@ -240,7 +240,7 @@ static int try_file(struct rootfs *rootfs, int parent, const char *name, mode_t 
 
 	r = ground_check_make(rootfs, parent);
 	if (r == 0)
-		r = announce(rootfs, undo_file, parent, name);
+		r = announce(rootfs, rootfs_undo_file, parent, name);
 	if (r < 0)
 		return r;
 	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -388,7 +388,7 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 
 	r = make_parent(rootfs, path, &parent, &name);
 	if (r == 0)
-		r = announce(rootfs, undo_symlink, parent, name);
+		r = announce(rootfs, rootfs_undo_symlink, parent, name);
 	if (r < 0)
 		return r;
 	if (symlinkat(points_to, parent, name) == 0) {
@@ -639,7 +639,7 @@ static bool restore(int parent, const char *name, int old, const struct stat *st
 	return false;
 }
 
-static void undo_replacement(const struct deeds *deeds, const struct deed *deed)
+void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed)
 {
 	const int parent = deed->fds[0], old = deed->fds[1];
 	struct stat before = {0}, now;
@@ -675,7 +675,7 @@ static int replace(struct rootfs *rootfs, const char *path, const struct replace
 		return old;
 	if (new->points_to && old >= 0 && is_link_to(old, new->points_to))
 		return 0;
-	deed = (struct deed){.undo = undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
+	deed = (struct deed){.undo = rootfs_undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
 	r = deeds_add(rootfs->deeds, &deed, name);
 	if (r < 0)
 		return r;

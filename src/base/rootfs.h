@@ -110,3 +110,12 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
  * negative errno.
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);
+
+/*
+ * For deeds, whose first descriptor is the parent of their name: remove what is empty, or a symlink; put the second descriptor's
+ * file or symlink in place of what is there.
+ */
+void rootfs_undo_directory(const struct deeds *deeds, const struct deed *deed);
+void rootfs_undo_file(const struct deeds *deeds, const struct deed *deed);
+void rootfs_undo_symlink(const struct deeds *deeds, const struct deed *deed);
+void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/request.h"
@@ -90,6 +91,11 @@ static int apply(struct session *session, const struct configure *configure)
 	int result;
 
 	result = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
+	if (result)
+		return result;
+	/* In a container's own namespace it ends with the container. */
+	if (!configure->pid && geteuid() == 0)
+		result = ctr_gpu_container_set_record(session->container, CONFIGURED_DIRECTORY);
 	if (result)
 		return result;
 	if (configure->no_cgroups)

@@ -15,6 +15,7 @@ const struct verb verbs[] = {
 	{"info", "", "Show the GPUs of this host, and why one cannot be used", verb_info},
 	{"list", "", "List what a container would get", verb_list},
 	{"configure", " ROOTFS", "Give GPUs to a container that is being created", verb_configure},
+	{"unconfigure", " ROOTFS", "Take back what configure did by hand", verb_unconfigure},
 	{"cdi", " COMMAND", "Write, list and check CDI specs", verb_cdi},
 	{"load", "", "Load NVIDIA's kernel modules, make their device nodes", verb_load},
 	{"setup", " ENGINE", "Make a container engine ready", verb_setup},

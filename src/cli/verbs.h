@@ -30,6 +30,9 @@ error_t verb_parse(int key, char *argument, struct argp_state *state);
  */
 int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct globals *globals, int argc, char **argv);
 
+/* What configure writes down for unconfigure. */
+#define CONFIGURED_DIRECTORY "/var/lib/ctr-gpu/configured"
+
 /** Prints what --help prints. */
 void main_help(void);
 
@@ -42,4 +45,5 @@ int verb_list(struct globals *globals, int argc, char **argv);
 int verb_load(struct globals *globals, int argc, char **argv);
 int verb_refresh(struct globals *globals, int argc, char **argv);
 int verb_setup(struct globals *globals, int argc, char **argv);
+int verb_unconfigure(struct globals *globals, int argc, char **argv);
 int verb_version(struct globals *globals, int argc, char **argv);

@@ -28,6 +28,7 @@
 #include "lib/context.h"
 #include "lib/plan.h"
 #include "lib/plan_fit.h"
+#include "lib/record.h"
 #include "lib/root_writer.h"
 
 enum { ID_MAP_MAX = 1 << 16 };
@@ -516,9 +517,25 @@ static int write_loader_files(struct apply *apply)
 
 /* ---- all of it ---- */
 
+/* Where nothing can be written there is still a container to be made. */
+static int write_record(struct apply *apply)
+{
+	const char *directory = apply->container->record;
+	int r;
+
+	mount_stage_close(&apply->stage);
+	r = directory ? record_write(directory, &apply->rootfs, apply->deeds) : 0;
+	errno = -r;
+	if (r == -EACCES || r == -EPERM || r == -EROFS)
+		log_warning(apply->log, "what was done cannot be taken back later, as it cannot be written down in %s: %m", directory);
+	else if (r < 0)
+		return err_set(apply->err, r, "cannot write down in %s what was done: %m", directory);
+	return 0;
+}
+
 static int (*const steps[])(struct apply *) = {
 	read_mounts, find_cgroup, find_owner, open_fds, cross, open_rootfs, settle, attach_all, lay_files, make_symlinks, allow_devices,
-	write_loader_files, /* nothing may fail after the loader's cache is in its place */
+	write_loader_files, write_record,
 };
 
 static void clear(struct apply *apply)

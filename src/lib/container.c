@@ -29,6 +29,7 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
 		return NULL;
 	cleanup_closep(&container->process);
 	free(container->rootfs);
+	free(container->record);
 	oci_config_clear(&container->config);
 	free(container);
 	return NULL;
@@ -450,6 +451,17 @@ int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, co
 	for (size_t i = 0; i < container->config.hook_count && r == 0; i++)
 		r = oci_hook_devices((const char *const *)container->config.hooks[i].arguments.items, &devices);
 	return r == 0 ? strv_join(&devices, ",", ret_devices) : r;
+}
+
+int ctr_gpu_container_set_record(struct ctr_gpu_container *container, const char *directory)
+{
+	char *copy = strdup(directory);
+
+	if (!copy)
+		return -ENOMEM;
+	free(container->record);
+	container->record = copy;
+	return 0;
 }
 
 void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container)

@@ -15,6 +15,7 @@ struct ctr_gpu_container {
 	int process;  /* /proc/<pid>, which goes on meaning this process when the number is used again; -1 without a pid */
 	char *rootfs; /* absolute path in the mount namespace of the process */
 	bool inside;  /* the caller's own mount namespace is the container's: a hook that a runtime runs there */
+	char *record; /* directory in which what is done is written down; NULL: it is not */
 	bool leave_cgroup;
 	bool leave_devices;
 	bool checked; /* container_check() was content */

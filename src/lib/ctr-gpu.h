@@ -608,6 +608,30 @@ bool ctr_gpu_state_may_ask(const char *state, size_t size);
 int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, const char *const *arguments, char **ret_devices);
 
 /**
+ * ctr_gpu_container_set_record() - have written down what is done to the container, for ctr_gpu_take_back()
+ * @directory: absolute, made where missing; nobody but its owner may write there. Records of any number of root filesystems
+ *
+ * For a root filesystem in the caller's own mount namespace, where no namespace takes mounts with it when it ends.
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_container_set_record(struct ctr_gpu_container *container, const char *directory);
+
+/**
+ * ctr_gpu_take_back() - take back all that is written down of a root filesystem
+ * @rootfs:    its path
+ * @directory: of ctr_gpu_container_set_record()
+ *
+ * Mounts are removed, what was made is removed if nothing was put into it, and what was replaced comes back unless it was changed
+ * since. What is not as it was left stays.
+ *
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT if nothing is written down; CTR_GPU_E_BAD_ROOTFS; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const char *directory);
+
+/**
  * ctr_gpu_container_leave_cgroup() - do not touch device rules, which somebody else manages
  *
  * Since: 0.1

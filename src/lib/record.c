@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A record has the deeds as they are in memory, with paths in the place of descriptors. To take them back, the paths are opened
+ * again below the root directory, where the image may have changed them: whatever is found is judged by its mount, as when it was
+ * made, and what a deed's undo() does not find as it was left stays.
+ */
+
+#include "lib/record.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/ground.h"
+#include "base/json.h"
+#include "base/mount.h"
+#include "lib/context.h"
+
+enum {
+	RECORD_MAX = 16 << 20,
+	RECORDS_MAX = 1000, /* of one root filesystem */
+};
+
+#define LIST "deeds.json"
+
+static const struct {
+	const char *name;
+	void (*undo)(const struct deeds *deeds, const struct deed *deed);
+} kinds[] = {
+	{"mount", mount_undo},
+	{"directory", rootfs_undo_directory},
+	{"file", rootfs_undo_file},
+	{"symlink", rootfs_undo_symlink},
+	{"replacement", rootfs_undo_replacement},
+};
+enum { KIND_MOUNT, KIND_REPLACEMENT = 4 };
+
+/* The name of a root filesystem's directory; what is in it tells whether it is that one's (FNV-1a). */
+static uint64_t hash(const char *text)
+{
+	uint64_t value = 0xcbf29ce484222325;
+
+	for (; *text; text++)
+		value = (value ^ (unsigned char)*text) * 0x100000001b3;
+	return value;
+}
+
+static int read_path(int proc_self_fd, int fd, char **ret)
+{
+	char number[16];
+
+	(void)snprintf(number, sizeof(number), "%d", fd);
+	return fd_read_link_at(proc_self_fd, number, ret);
+}
+
+/* ---- writing ---- */
+
+struct writer {
+	const struct rootfs *rootfs;
+	const struct deeds *deeds;
+	char *root; /* path */
+	int home;   /* of the record */
+	json_t *list;
+};
+
+/* A copy with owner and mode, or a symlink to the same; nothing of other kinds, which are not brought back either. */
+static int keep_old(const struct writer *writer, int old, const char *name)
+{
+	_cleanup_free_ char *data = NULL, *link = NULL;
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	size_t size;
+	int r;
+
+	if (fstat(old, &st) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode)) {
+		r = fd_read_link_at(old, "", &link);
+		return r < 0 ? r : symlinkat(link, writer->home, name) < 0 ? -errno : 0;
+	}
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	fd = openat(writer->home, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || lseek(old, 0, SEEK_SET) < 0)
+		return -errno;
+	r = fd_read_all(old, RECORD_MAX, &data, &size);
+	if (r == 0)
+		r = fd_write_all(fd, data, size);
+	if (r < 0)
+		return r;
+	return fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 07777) < 0 ? -errno : 0;
+}
+
+/* A file that is another by then was changed since, and is not ours to replace. */
+static int write_replacement(const struct writer *writer, const struct deed *deed, size_t number, json_t *entry)
+{
+	char name[32];
+	struct stat st;
+	int r = 0;
+
+	if (fstatat(deed->fds[0], deed->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	(void)json_object_set_new(entry, "inode", json_integer((json_int_t)st.st_ino));
+	(void)json_object_set_new(entry, "changed", json_sprintf("%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec));
+	if (deed->fds[1] < 0)
+		return 0;
+	(void)snprintf(name, sizeof(name), "old-%zu", number);
+	r = keep_old(writer, deed->fds[1], name);
+	if (r == 0)
+		(void)json_object_set_new(entry, "old", json_string(name));
+	return r == -ENOENT ? 0 : r;
+}
+
+/* Return: 0; 1 for what is no longer there, such as a mount that was needed for a moment; negative errno. */
+static int write_deed(const struct writer *writer, const struct deed *deed, size_t kind, size_t number, json_t *entry)
+{
+	_cleanup_free_ char *path = NULL;
+	uint64_t mount;
+	int r;
+
+	r = read_path(writer->deeds->proc_self_fd, deed->fds[0], &path);
+	if (r < 0)
+		return r;
+	if (strncmp(path, writer->root, strlen(writer->root)) != 0)
+		return 1;
+	(void)json_object_set_new(entry, "kind", json_string(kinds[kind].name));
+	(void)json_object_set_new(entry, "path", json_string(path + strlen(writer->root)));
+	if (kind == KIND_MOUNT) {
+		r = ground_find_mount(writer->rootfs, deed->fds[0], &mount);
+		return r < 0 ? r : json_object_set_new(entry, "mount", json_integer((json_int_t)mount));
+	}
+	(void)json_object_set_new(entry, "name", json_string(deed->name));
+	return kind == KIND_REPLACEMENT ? write_replacement(writer, deed, number, entry) : 0;
+}
+
+static int write_deeds(const struct writer *writer)
+{
+	for (size_t i = 0; i < writer->deeds->count; i++) {
+		const struct deed *deed = &writer->deeds->items[i];
+		_cleanup_json_ json_t *entry = json_object();
+		size_t kind = 0;
+		int r;
+
+		while (kind < ARRAY_SIZE(kinds) && kinds[kind].undo != deed->undo)
+			kind++;
+		if (kind == ARRAY_SIZE(kinds))
+			continue;
+		r = entry ? write_deed(writer, deed, kind, i, entry) : -ENOMEM;
+		if (r == 0 && json_array_append(writer->list, entry) < 0)
+			r = -ENOMEM;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int write_list(const struct writer *writer)
+{
+	_cleanup_json_ json_t *record = json_pack("{s:s, s:O}", "rootfs", writer->root, "deeds", writer->list);
+	_cleanup_free_ char *text = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	r = record ? json_print(record, JSON_INDENT(1), &text) : -ENOMEM;
+	if (r < 0)
+		return r;
+	fd = openat(writer->home, LIST, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+}
+
+static int make_directories(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* Removes what is in a record, and it. */
+static void remove_record(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (stream && (entry = readdir(stream)))
+		(void)unlinkat(directory_fd(stream), entry->d_name, 0);
+	if (stream)
+		(void)closedir(stream);
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* The next number. Until it is whole, a record has another name. */
+static int write_record(struct writer *writer, const char *directory)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int all = -1;
+	char name[16] = "0";
+	int r;
+
+	if (str_format(&path, "%s/%016" PRIx64, directory, hash(writer->root)) < 0)
+		return -ENOMEM;
+	r = make_directories(path);
+	if (r < 0)
+		return r;
+	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (all < 0)
+		return -errno;
+	remove_record(all, "new");
+	if (mkdirat(all, "new", 0700) < 0)
+		return -errno;
+	writer->home = openat(all, "new", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = writer->home < 0 ? -errno : write_deeds(writer);
+	if (r == 0)
+		r = write_list(writer);
+	for (unsigned i = 0; r == 0 && i < RECORDS_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "%u", i);
+		if (faccessat(all, name, F_OK, 0) < 0)
+			break;
+	}
+	if (r == 0 && json_array_size(writer->list) > 0)
+		r = renameat(all, "new", all, name) < 0 ? -errno : 0;
+	remove_record(all, "new");
+	return r;
+}
+
+int record_write(const char *directory, const struct rootfs *rootfs, const struct deeds *deeds)
+{
+	struct writer writer = {.rootfs = rootfs, .deeds = deeds, .home = -1, .list = json_array()};
+	int r;
+
+	r = writer.list ? read_path(deeds->proc_self_fd, rootfs->fd, &writer.root) : -ENOMEM;
+	if (r == 0)
+		r = write_record(&writer, directory);
+	cleanup_closep(&writer.home);
+	json_decref(writer.list);
+	free(writer.root);
+	return r;
+}
+
+/* ---- taking back ---- */
+
+struct reader {
+	struct rootfs rootfs;
+	struct ground ground;
+	struct deeds *deeds;
+	int home;
+};
+
+static const char *text_of(const json_t *entry, const char *name)
+{
+	const char *text = json_string_value(json_object_get(entry, name));
+
+	return text ? text : "";
+}
+
+static bool is_changed(const json_t *entry, int parent, const char *name)
+{
+	char changed[64];
+	struct stat st;
+
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return true;
+	(void)snprintf(changed, sizeof(changed), "%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+	return (json_int_t)st.st_ino != json_integer_value(json_object_get(entry, "inode")) || !streq(changed, text_of(entry, "changed"));
+}
+
+/* Whether what is found is what the deed was done on. */
+static bool is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
+{
+	uint64_t mount;
+
+	if (kind == KIND_MOUNT)
+		return ground_find_mount(&reader->rootfs, fd, &mount) == 0 &&
+		       (json_int_t)mount == json_integer_value(json_object_get(entry, "mount"));
+	if (ground_check_make(&reader->rootfs, fd) < 0)
+		return false;
+	return kind != KIND_REPLACEMENT || !is_changed(entry, fd, text_of(entry, "name"));
+}
+
+/* The deed again, if what it was done on is still there. Names have no slash: they are ours, but a file may be damaged. */
+static int read_deed(struct reader *reader, const json_t *entry)
+{
+	const char *path = text_of(entry, "path"), *name = text_of(entry, "name"), *old = text_of(entry, "old");
+	struct deed deed = {.fds = {-1, -1, -1}};
+	size_t kind = 0;
+	int r;
+
+	while (kind < ARRAY_SIZE(kinds) && !streq(kinds[kind].name, text_of(entry, "kind")))
+		kind++;
+	if (kind == ARRAY_SIZE(kinds) || strchr(name, '/') || strchr(old, '/') || (kind != KIND_MOUNT && !*name))
+		return 0;
+	deed.undo = kinds[kind].undo;
+	deed.fds[0] = rootfs_open_path(&reader->rootfs, *path ? path : "/", O_PATH);
+	if (deed.fds[0] < 0)
+		return 0;
+	if (*old)
+		deed.fds[1] = openat(reader->home, old, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (*old && deed.fds[1] < 0)
+		deed.fds[1] = openat(reader->home, old, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	r = is_same(reader, entry, kind, deed.fds[0]) ? deeds_add(reader->deeds, &deed, *name ? name : NULL) : 1;
+	for (size_t i = 0; r != 0 && i < DEED_FDS; i++)
+		cleanup_closep(&deed.fds[i]);
+	return r < 0 ? r : 0;
+}
+
+static int read_record(struct reader *reader, const char *root)
+{
+	_cleanup_json_ json_t *record = NULL;
+	_cleanup_free_ char *text = NULL;
+	const json_t *entry;
+	size_t size, i;
+	int r;
+
+	r = fd_read_file_at(reader->home, LIST, RECORD_MAX, &text, &size);
+	if (r == 0)
+		r = json_parse(text, size, &record, NULL);
+	if (r < 0 || !streq(text_of(record, "rootfs"), root))
+		return r < 0 ? r : -EINVAL;
+	json_array_foreach(json_object_get(record, "deeds"), i, entry) {
+		r = read_deed(reader, entry);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* What was done at one time. The root's own cover, which was done first, is opened as what lies on top. */
+static int take_back_one(int all, const char *name, const char *root)
+{
+	struct reader reader = {.rootfs = ROOTFS_CLOSED, .deeds = deeds_new(false), .home = -1};
+	int r;
+
+	if (!reader.deeds)
+		return -ENOMEM;
+	reader.deeds->proc_self_fd = mount_open_proc_self_fd();
+	r = reader.deeds->proc_self_fd < 0 ? reader.deeds->proc_self_fd : rootfs_open(AT_FDCWD, root, &reader.rootfs);
+	reader.rootfs.ground = &reader.ground;
+	reader.rootfs.proc_self_fd = reader.deeds->proc_self_fd;
+	reader.home = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (r == 0)
+		r = reader.home < 0 ? -errno : read_record(&reader, root);
+	if (r == 0)
+		deeds_undo(reader.deeds);
+	cleanup_closep(&reader.deeds->proc_self_fd);
+	(void)deeds_free(reader.deeds);
+	rootfs_close(&reader.rootfs);
+	ground_clear(&reader.ground);
+	cleanup_closep(&reader.home);
+	if (r == 0)
+		remove_record(all, name);
+	return r;
+}
+
+/* Return: how many there were; negative errno. */
+static int take_back_all(int all, const char *root)
+{
+	int taken = 0;
+
+	for (unsigned i = RECORDS_MAX; i-- > 0;) {
+		char name[16];
+		int r;
+
+		(void)snprintf(name, sizeof(name), "%u", i);
+		if (faccessat(all, name, F_OK, 0) < 0)
+			continue;
+		r = take_back_one(all, name, root);
+		if (r < 0)
+			return r;
+		taken++;
+	}
+	return taken;
+}
+
+int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const char *directory)
+{
+	_cleanup_free_ char *root = NULL, *path = NULL;
+	_cleanup_close_ int fd = -1, proc_self_fd = -1, all = -1;
+	int r;
+
+	proc_self_fd = mount_open_proc_self_fd();
+	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc_self_fd < 0 || fd < 0)
+		return err_set(&context->err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m", rootfs);
+	r = read_path(proc_self_fd, fd, &root);
+	if (r == 0)
+		r = str_format(&path, "%s/%016" PRIx64, directory, hash(root));
+	if (r < 0)
+		return err_set(&context->err, r, "%m");
+	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = all >= 0 ? take_back_all(all, root) : errno == ENOENT ? 0 : -errno;
+	if (r == 0)
+		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
+			       "nothing is written down in %s of what was done to %s.\n"
+			       "Name the directory that \"ctr-gpu configure\" was given; what engines' hooks do ends with the container.",
+			       directory, root);
+	if (r < 0)
+		return err_set(&context->err, r, "cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
+	(void)rmdir(path);
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What was done to a root filesystem by hand, written down so that a later process can take it back: a directory for each root
+ * filesystem below one that root alone may write, in it one for each time, numbered, with the deeds in JSON and what was replaced.
+ */
+
+#include "base/deeds.h"
+#include "base/rootfs.h"
+
+/**
+ * record_write() - write down what was done
+ * @directory: absolute, made where missing
+ *
+ * Return: 0, also where there is nothing to take back; negative errno.
+ */
+int record_write(const char *directory, const struct rootfs *rootfs, const struct deeds *deeds);

@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# A root filesystem that is given GPUs by hand, on a host whose mounts propagate, and what takes that back.
+
+load engines
+
+setup_file() {
+	require_root
+	image debian >/dev/null
+}
+
+# by_hand SCRIPT: on a host with a root filesystem in /run/root, a /dev of its own mounted in it, and another namespace, of $peer
+by_hand() {
+	run sandbox wsl-nvidia bash -ec '
+		root=/run/root configured=/var/lib/ctr-gpu/configured
+		mount -t tmpfs -o mode=755 tmpfs /var/lib && mkdir /var/lib/ctr-gpu && mount -t tmpfs tmpfs /var/lib/ctr-gpu
+		cp -a "$1" "$root" && mount -t tmpfs -o mode=755 tmpfs "$root/dev" && ln -s ../nowhere "$root/etc/link"
+		mounts() { cut -d " " -f 3- "/proc/$1/mountinfo"; }
+		picture() {
+			find "$root" -printf "%p %y %m %U:%G %s %l\n" | sort && find "$root" -type f -exec sha256sum {} + | sort
+			mounts self && mounts "$peer"
+		}
+		unshare --mount --propagation slave sleep 60 &
+		peer=$!
+		until grep -q master: "/proc/$peer/mountinfo"; do sleep 0.05; done
+		picture >/run/before
+		unchanged() { picture | diff /run/before -; }
+		eval "$2"
+	' by_hand "$(image debian)" "$1"
+	echo "$output"
+	[[ $status -eq 0 ]]
+}
+
+@test "configure and unconfigure leave root filesystem and mounts as they were, here and elsewhere" {
+	by_hand 'ctr-gpu configure "$root" && chroot "$root" probe && ctr-gpu unconfigure "$root" && unchanged && ! ls "$configured"/*'
+	expect_line "cuInit=0"
+}
+
+@test "what configure mounts by hand is private" {
+	by_hand 'ctr-gpu configure "$root"
+		! grep " $root/" /proc/self/mountinfo | grep -v " $root/dev .* shared:.* tmpfs tmpfs" | grep shared: || exit
+		! grep " $root/usr" "/proc/$peer/mountinfo" && grep -c " $root/usr" /proc/self/mountinfo'
+	expect_line 3
+}
+
+@test "twice, and taken back at once" {
+	by_hand 'ctr-gpu configure --capabilities=compute "$root" && ctr-gpu configure "$root" && chroot "$root" nvidia-smi -L &&
+		ctr-gpu unconfigure "$root" && unchanged'
+	expect "GPU 0: "
+}
+
+@test "after a restart, which takes the mounts, files come back" {
+	by_hand 'ctr-gpu configure "$root" && umount -l "$root" && ctr-gpu unconfigure "$root" &&
+		cmp "$root/etc/ld.so.cache" "$1/etc/ld.so.cache" && [[ ! -e $root/usr/lib/wsl && ! -e $root/usr/bin/nvidia-smi ]]'
+}
+
+@test "what was changed since is left" {
+	by_hand 'ctr-gpu configure "$root" && echo mine >"$root/etc/ld.so.cache" && mkdir "$root/usr/lib/wsl/mine"
+		ctr-gpu unconfigure "$root" && cat "$root/etc/ld.so.cache" && ls "$root/usr/lib/wsl"'
+	expect_line mine
+	[[ $(grep -c '^mine$' <<<"$output") -eq 2 ]]
+	expect_not drivers
+}
+
+@test "an image that changes its links meanwhile leads nowhere else" {
+	by_hand 'ctr-gpu configure "$root"
+		mkdir /run/outside "$root/mnt" && touch /run/outside/{dxg,nvidia-smi,ld.so.cache} && mount --bind /run/outside "$root/mnt"
+		mv "$root/usr/bin" "$root/usr/away" && ln -s ../mnt "$root/usr/bin" && rm -r "$root/etc" && ln -s mnt "$root/etc"
+		ctr-gpu unconfigure "$root" && find /run/outside -type f -empty -printf "%f\n"'
+	expect_line dxg
+	expect_line ld.so.cache
+	expect_line nvidia-smi
+}
+
+@test "nothing was written down: it says so" {
+	by_hand '! ctr-gpu unconfigure "$root" && ! ctr-gpu unconfigure /run/none'
+	expect "[E_BAD_ARGUMENT] nothing is written down"
+	expect "[E_BAD_ROOTFS]"
+}
+
+@test "a record that is damaged is not believed" {
+	by_hand 'ctr-gpu configure "$root" && touch /run/victim
+		for list in "$configured"/*/0/deeds.json; do
+			jq ".deeds += [{kind: \"file\", path: \"/\", name: \"../victim\"}, {kind: \"file\", path: \"/../..\", name: \"victim\"}, {kind: \"x\"}, 7]" "$list" >/run/new
+			cat /run/new >"$list"
+		done
+		ctr-gpu unconfigure "$root" && ls /run/victim'
+}
+
+@test "where nothing can be written down, configure warns and works" {
+	by_hand 'mount -o remount,ro /var/lib/ctr-gpu; ctr-gpu configure "$root" && chroot "$root" probe'
+	expect_line "cuInit=0"
+	expect "warning: what was done cannot be taken back later"
+}
