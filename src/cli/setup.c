@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/setup_cdi.h"
 #include "cli/verbs.h"
+#include "engine/nvidia_config.h"
 
 enum {
 	KEY_DRY_RUN = 0x200,
@@ -369,6 +370,12 @@ static int put_all(struct setup *setup, struct change *change)
 	return status;
 }
 
+static void say_setting(const struct nvidia_setting *setting, void *user)
+{
+	setup_say(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key, setting->value ? " = " : " is not set", setting->value ? setting->value : "",
+		  setting->has_successor ? "here: " : "no successor: ", setting->here);
+}
+
 static int do_file(struct setup *setup, struct change *change)
 {
 	bool changed;
@@ -393,6 +400,8 @@ static int do_file(struct setup *setup, struct change *change)
 	if (status)
 		return status;
 	changed = is_changed(change);
+	if (!setup->remove)
+		nvidia_config_each(say_setting, setup);
 	setup->engine->advise(setup, changed);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "doctor/doctor.h"
 #include "doctor/file.h"
 #include "driverd/driverd.h"
+#include "engine/nvidia_config.h"
 #include "lib/settings.h"
 
 enum { LAST_FAILURE_MAX = 8192 };
@@ -105,6 +106,20 @@ static void show_last_failure(struct findings *findings)
 	findings_add(findings, "ctr-gpu.last-failure", SEVERITY_NOTE, "the last container that got no GPU: %s", text);
 }
 
+static void add_setting(const struct nvidia_setting *setting, void *user)
+{
+	struct findings *findings = user;
+
+	if (setting->value)
+		findings_add(findings, "ctr-gpu.moving", SEVERITY_WARNING, NVIDIA_CONFIG " is not read: %s = %s%s%s", setting->key, setting->value,
+			     setting->has_successor ? "" : " has no successor: ", setting->has_successor ? "" : setting->here);
+	else
+		findings_add(findings, "ctr-gpu.moving", SEVERITY_NOTE, NVIDIA_CONFIG " leaves out %s, of which ctr-gpu has another default: write %s",
+			     setting->key, setting->here);
+	if (setting->has_successor)
+		findings_advise(findings, "Write %s", setting->here);
+}
+
 void check_installation(struct examination *examination)
 {
 	bool well = check_config(examination);
@@ -112,6 +127,7 @@ void check_installation(struct examination *examination)
 	well &= check_hook(&examination->findings);
 	well &= check_driverd(examination);
 	show_last_failure(&examination->findings);
+	nvidia_config_each(add_setting, &examination->findings);
 	if (well)
 		findings_add(&examination->findings, "ctr-gpu.complete", SEVERITY_OK, CTR_GPU_VERSION ": configuration, hook and driver process are in order");
 }

@@ -150,8 +150,9 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ $(jq -r .runtimes.nvidia.path daemon.json) == /run/bin/ctr-gpu-runtime ]]
 		setup docker --engine-config=daemon.json --remove >/dev/null
 		cmp before daemon.json
-		# By NVIDIA'\''s name it may be ours already.
+		# By NVIDIA'\''s name it may be ours already, on the PATH of the daemon.
 		ln -s ctr-gpu-runtime /run/bin/nvidia-container-runtime
+		PATH=/run/bin:/usr/bin:/bin fake dockerd
 		setup docker --engine-config=daemon.json >/dev/null
 		[[ $(jq -r .runtimes.nvidia.path daemon.json) == nvidia-container-runtime ]]'
 }
@@ -393,6 +394,32 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		refused setup docker
 		grep -q "snap" message
 		[[ $(wc -l <message) -le 3 && ! -e /etc/docker ]]'
+}
+
+@test "a machine that moves: NVIDIA'\''s settings that matter are named, those of its packages are not" {
+	in_machine '
+		rm -rf /etc/ctr-gpu; mkdir -p /etc/nvidia-container-runtime /etc/ctr-gpu
+		file=/etc/nvidia-container-runtime/config.toml
+		# As its package brings it.
+		printf "disable-require = false\nsupported-driver-capabilities = \"compat32,compute,display,graphics,ngx,utility,video\"\n#accept-nvidia-visible-devices-as-volume-mounts = false\n[nvidia-container-cli]\nenvironment = []\nload-kmods = true\nldconfig = \"@/sbin/ldconfig.real\"\n[nvidia-container-runtime]\nlog-level = \"info\"\nmode = \"auto\"\nruntimes = [\"docker-runc\", \"runc\", \"crun\"]\n[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = \"ldconfig\"\n" >$file
+		setup docker --dry-run 2>&1 | grep config.toml >out || true
+		[[ $(cat out) == "docker: $file is not read: accept-nvidia-visible-devices-as-volume-mounts is not set; here: \"accept-nvidia-visible-devices-as-volume-mounts\": false in /etc/ctr-gpu/config.json" ]]
+		ctr-gpu doctor --json | jq -r ".findings[] | select(.id == \"ctr-gpu.moving\") | .severity" >out || true
+		[[ $(cat out) == note ]]
+		printf "accept-nvidia-visible-devices-as-volume-mounts = true\naccept-nvidia-visible-devices-envvar-when-unprivileged = false\n[nvidia-container-cli]\nroot = \"/run/nvidia/driver\"\n# debug = \"/x\"\n[nvidia-container-runtime]\nmode = \"cdi\"\nruntimes = [\"youki\"]\n" >$file
+		setup docker --dry-run 2>&1 | grep config.toml | sed "s/.*not read: //" >out
+		diff out - <<-END
+			accept-nvidia-visible-devices-envvar-when-unprivileged = false; here: "accept-nvidia-visible-devices-envvar-when-unprivileged": false in /etc/ctr-gpu/config.json
+			nvidia-container-cli.root = "/run/nvidia/driver"; here: "driver-root": "/run/nvidia/driver" in /etc/ctr-gpu/config.json
+			nvidia-container-runtime.runtimes = ["youki"]; here: "runtimes": ["youki"] in /etc/ctr-gpu/config.json
+			nvidia-container-runtime.mode = "cdi"; no successor: there is one way, that of every door
+		END
+		ctr-gpu doctor >out || true
+		[[ $(grep -c "config.toml is not read" out) == 4 ]]
+		echo "{\"driver-root\": \"/run/nvidia/driver\", \"accept-nvidia-visible-devices-envvar-when-unprivileged\": false, \"runtimes\": [\"youki\"]}" >/etc/ctr-gpu/config.json
+		[[ $(setup docker --dry-run 2>&1 | grep -c config.toml) == 1 ]]
+		echo "[" >$file
+		setup docker --dry-run 2>&1 | { if grep config.toml; then exit 1; fi; }'
 }
 
 @test "Docker Desktop only: nothing is written that nobody reads" {
