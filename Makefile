@@ -38,13 +38,14 @@ STATIC = 1
 # Root who builds in somebody's checkout ("sudo make demo") would leave files there that stop its owner's next make. So recipes
 # are run by the owner of the build directory, but for those of targets that are only of use to root.
 owner := $(if $(filter 0,$(shell id -u)),$(filter-out 0,$(shell stat -c %u $(O) 2>/dev/null || stat -c %u $(dir $(O)). 2>/dev/null)))
-as_owner := --reuid $(owner) --regid $(shell stat -c %g .) --clear-groups -- /bin/sh -c
+as_owner := --reuid $(owner) --regid $(shell stat -c %g .) --clear-groups -- \
+	env HOME=$(or $(shell getent passwd $(owner) | cut -d : -f 6),/) /bin/sh -c
 ifneq ($(and $(owner),$(shell setpriv $(as_owner) 'echo yes' 2>/dev/null)),)
 SHELL = setpriv
 .SHELLFLAGS = $(as_owner)
 endif
 for_root = install uninstall install-compat uninstall-compat dependencies-% check check-% demo demo-only bench bench-only real-gpu coverage \
-	engines-root
+	engines-root recordings
 $(for_root): private SHELL = /bin/sh
 $(for_root): private .SHELLFLAGS = -c
 

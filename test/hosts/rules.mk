@@ -70,7 +70,7 @@ test-hosts: $(hosts_programs)
 
 $(hosts)/enter: $(hosts_enter_objects)
 	$(say) LD $@
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ljansson
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(if $(dynamic),-pie -ljansson,-static-pie -l:libjansson.a)
 
 $(hosts)/dxgtest: test/hosts/dxgtest.c
 	$(say) LD $@

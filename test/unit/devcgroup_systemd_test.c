@@ -66,7 +66,7 @@ static int start(void **state)
 	return deeds && mkdtemp(folder) ? 0 : -1;
 }
 
-static int stop_daemon(void **state)
+static int stop(void **state)
 {
 	_cleanup_free_ char *command = NULL;
 
@@ -267,13 +267,13 @@ static void stale_files_are_removed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(units_are_found_in_paths, start, stop_daemon),
-		cmocka_unit_test_setup_teardown(drop_in_is_written_and_removed, start, stop_daemon),
-		cmocka_unit_test_setup_teardown(containers_of_one_unit_have_files_of_their_own, start, stop_daemon),
-		cmocka_unit_test_setup_teardown(others_files_stay, start, stop_daemon),
-		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop_daemon),
-		cmocka_unit_test_setup_teardown(rules_of_a_unit_are_seen, start, stop_daemon),
-		cmocka_unit_test_setup_teardown(stale_files_are_removed, start, stop_daemon),
+		cmocka_unit_test_setup_teardown(units_are_found_in_paths, start, stop),
+		cmocka_unit_test_setup_teardown(drop_in_is_written_and_removed, start, stop),
+		cmocka_unit_test_setup_teardown(containers_of_one_unit_have_files_of_their_own, start, stop),
+		cmocka_unit_test_setup_teardown(others_files_stay, start, stop),
+		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop),
+		cmocka_unit_test_setup_teardown(rules_of_a_unit_are_seen, start, stop),
+		cmocka_unit_test_setup_teardown(stale_files_are_removed, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

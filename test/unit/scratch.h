@@ -23,6 +23,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+/* Of cmocka 2, and as a macro it takes the word from everybody. */
+#undef stop
 
 #include "base/fd.h"
 #include "base/str.h"

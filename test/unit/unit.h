@@ -11,5 +11,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+/* Of cmocka 2, and as a macro it takes the word from everybody. */
+#undef stop
 
 #include "base/cleanup.h"

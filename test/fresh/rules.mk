@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# check-fresh: the README's commands on machines of Debian 12, 13 and sid that debootstrap makes for it. Wants a mirror of
+# Debian. recordings: what was to be seen there, for docs/first-minutes.
+
+ci_groups += fresh/bookworm fresh/trixie
+ci_dependencies += check-fresh
+
+check-fresh: dependencies-check-fresh
+	$(MAKE) check-fresh-only
+
+check-fresh-only: all test-programs
+	test/run $(O) fresh
+
+recordings: dependencies-check-fresh
+	$(MAKE) all test-programs
+	test/fresh/record
+
+.PHONY: check-fresh check-fresh-only recordings
