@@ -273,6 +273,15 @@ $(O)/src/driverd/client.o: $(O)/gen/libexecdir
 $(O)/gen/libexecdir: always
 	@mkdir -p $(@D)
 	@echo '$(libexecdir)' | cmp -s - $@ || echo '$(libexecdir)' >$@
+# So has the command the commit; a source tarball has it in pkg/commit, and packages are given it.
+ifndef COMMIT
+COMMIT := $(shell pkg/version commit)
+endif
+$(O)/src/cli/version.o: CPPFLAGS += -DCTR_GPU_COMMIT='"$(COMMIT)"'
+$(O)/src/cli/version.o: $(O)/gen/commit
+$(O)/gen/commit: always
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
 always:
 
 docdir = $(prefix)/share/doc/ctr-gpu

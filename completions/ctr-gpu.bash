@@ -30,7 +30,7 @@ __ctr_gpu_values() {
 	IDS)
 		# A list: the last item is what is being typed.
 		[[ $2 != *,* ]] || list=${2%,*},
-		{ printf 'all\nnone\n' && "${program[0]}" info --csv 2>/dev/null | awk -F, 'NR > 1 && $1 != "" { print $1; print $5; print $6; print $7 }'; } |
+		{ printf 'all\nnone\n' && "${program[0]}" info --timeout=1 --csv 2>/dev/null | awk -F, 'NR > 1 && $1 != "" { print $1; print $5; print $6; print $7 }'; } |
 			sed "/^\$/d; s|^|$list|" | sort -u
 		;;
 	LIST)

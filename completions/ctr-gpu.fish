@@ -31,7 +31,7 @@ function __ctr_gpu_values --argument-names program word current
             __fish_complete_directories $current
         case IDS
             printf "$list%s\n" all none
-            $program info --csv 2>/dev/null | awk -F, -v "list=$list" 'NR > 1 && $1 != "" {
+            $program info --timeout=1 --csv 2>/dev/null | awk -F, -v "list=$list" 'NR > 1 && $1 != "" {
                 print list $1 "\t" $4; for (i = 5; i <= 7; i++) if ($i != "") print list $i "\t" $4 }'
         case LIST
             printf "$list%s\n" all compat32 compute display graphics ngx utility video

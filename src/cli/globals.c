@@ -3,6 +3,7 @@
 #include "cli/globals.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +25,11 @@ enum {
 	{"timeout", KEY_TIMEOUT | (flag), "SECONDS", 0, "How long a driver library may take to answer (default: 10)", 0},          \
 	{"debug", 'd' | (flag), "FILE", OPTION_ARG_OPTIONAL, "Say what is looked at and decided, on standard error or in FILE", 0}
 
-static const struct argp_option options_before[] = {OPTIONS(0), {0}};
-static const struct argp_option options_behind[] = {OPTIONS(LONG_ONLY), {0}};
+/* argp knows --help and -?. */
+#define HELP {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}
+
+static const struct argp_option options_before[] = {OPTIONS(0), HELP, {0}};
+static const struct argp_option options_behind[] = {OPTIONS(LONG_ONLY), HELP, {0}};
 
 static void set_inventory(struct globals *globals, const char *text, const struct argp_state *state)
 {
@@ -88,6 +92,8 @@ static struct globals *behind_verb;
 
 static error_t parse_before(int key, char *argument, struct argp_state *state)
 {
+	if (key == 'h')
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 	return take(state->input, key, argument, state);
 }
 
@@ -95,6 +101,8 @@ static error_t parse_behind(int key, char *argument, struct argp_state *state)
 {
 	if (key == ARGP_KEY_ARG)
 		argp_error(state, "'%s' is one argument too many", argument);
+	if (key == 'h')
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 	if (!(key & LONG_ONLY))
 		return ARGP_ERR_UNKNOWN;
 	return take(state->input ? state->input : behind_verb, key & ~LONG_ONLY, argument, state);

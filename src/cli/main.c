@@ -70,7 +70,7 @@ void main_help(void)
 static void print_version(FILE *file, struct argp_state *state)
 {
 	(void)state;
-	(void)fprintf(file, "ctr-gpu %s\n", ctr_gpu_version());
+	version_print(file);
 }
 
 int main(int argc, char **argv)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/output.h"
@@ -39,8 +40,8 @@ error_t verb_parse(int key, char *argument, struct argp_state *state)
 		state->next = state->argc; /* the rest is the command's */
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "a command is missing");
-		return EINVAL;
+		argp_state_help(state, stderr, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK);
+		exit(EXIT_STATUS_USAGE);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}

@@ -3,6 +3,8 @@
 
 /* The commands of ctr-gpu: a name in the table of main.c, a function in a file of its own. */
 
+#include <stdio.h>
+
 #include "cli/globals.h"
 
 struct verb {
@@ -32,6 +34,9 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 
 /* What configure writes down for unconfigure. */
 #define CONFIGURED_DIRECTORY "/var/lib/ctr-gpu/configured"
+
+/** Prints the program's version, and the commit it was built from where that is known. */
+void version_print(FILE *file);
 
 /** Prints what --help prints. */
 void main_help(void);

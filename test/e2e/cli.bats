@@ -39,9 +39,12 @@ lines() {
 }
 
 @test "--version, -V and the command version agree with NEWS" {
+	# What the build wrote down of its commit; a tarball that was not made by git has none.
+	commit=$(<"$build/gen/commit")
+	[[ ! -e $here/../../.git || $commit =~ ^[0-9a-f]{7,}$ ]]
 	for way in --version -V version; do
 		run ctr-gpu "$way"
-		[[ $status -eq 0 && $output == "ctr-gpu $version" ]]
+		[[ $status -eq 0 && $output == "ctr-gpu $version${commit:+ ($commit)}" ]]
 	done
 	for way in --version -version; do
 		run ctr-gpu-hook "$way"
@@ -80,8 +83,18 @@ lines() {
 	done
 }
 
+@test "without a command it lists them, as an error; -h is --help everywhere" {
+	run ctr-gpu 2>/dev/null
+	[[ $status -eq 2 ]]
+	diff <(ctr-gpu 2>&1 >/dev/null) <(ctr-gpu --help)
+	for command in "" info list configure cdi "cdi generate" "cdi check" load setup refresh doctor version; do
+		# shellcheck disable=SC2086
+		diff <(ctr-gpu $command -h) <(ctr-gpu $command --help)
+	done
+	diff <(ctr-gpu-hook -h) <(ctr-gpu-hook --help)
+}
+
 @test "a command line that makes no sense is status 2 and leaves standard output empty" {
-	refused 2 "a command is missing" ctr-gpu
 	refused 2 "unrecognized option '--nonsense'" ctr-gpu --nonsense
 	refused 2 "unrecognized option '--nonsense'" ctr-gpu info --nonsense
 	refused 2 "ctr-gpu info --help" ctr-gpu info --nonsense
