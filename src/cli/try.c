@@ -92,7 +92,7 @@ _Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "ustar");
 
 static void write_header(FILE *file, const char *name, char kind, unsigned mode, size_t size)
 {
-	struct tar_header header = {.kind = kind, .magic = "ustar\00000"};
+	struct tar_header header = {.kind = kind, .magic = {'u', 's', 't', 'a', 'r', '\0', '0', '0'}};
 	unsigned sum = 0;
 
 	(void)snprintf(header.name, sizeof(header.name), "%s", name);
