@@ -161,6 +161,17 @@ on() {
 	expect "pkg-config"
 }
 
+@test "new warnings of a compiler that is newer than this tree do not stop the build" {
+	printf '#!/bin/sh\n[ "$1" != -dumpversion ] || { echo 99; exit; }\nexec gcc "$@"\n' >"$BATS_TEST_TMPDIR/newer-cc"
+	chmod 755 "$BATS_TEST_TMPDIR/newer-cc"
+	in_tree make V=1 O=build-newer CC="$BATS_TEST_TMPDIR/newer-cc" build-newer/src/base/str.o
+	expect_status 0
+	expect_not "-Werror"
+	in_tree make V=1 O=build-known build-known/src/base/str.o
+	expect_status 0
+	expect "-Werror"
+}
+
 @test "make help" {
 	in_tree make help
 	expect_status 0
