@@ -21,18 +21,26 @@ static bool ends_with(const char *text, size_t length, const char *end)
 	return length >= strlen(end) && strncmp(text + length - strlen(end), end, strlen(end)) == 0;
 }
 
-/* The image's part of a file: without a first line that ends in the mark and a last one that begins with it. */
+/*
+ * The image's part of a file: without first lines that end in the mark and last ones that begin with it. All of them, since an image's
+ * own lines of that form would be taken for ours at the next start.
+ */
 static char *image_part(const char *old)
 {
-	size_t first = strcspn(old, "\n");
-	const char *tail;
+	const char *end, *line;
+	size_t first;
 
-	if (old[first] == '\n' && ends_with(old, first, mark))
-		old += first + 1;
-	tail = strstr(old, "\n::/");
-	if (!tail || strchr(tail + 1, '\n') != strrchr(tail, '\n'))
-		return strdup(old);
-	return strndup(old, (size_t)(tail - old));
+	while (first = strcspn(old, "\n"), old[0] == '/' && ends_with(old, first, mark))
+		old += first + (old[first] == '\n');
+	end = old + strlen(old);
+	for (;;) {
+		while (end > old && end[-1] == '\n')
+			end--;
+		line = memrchr(old, '\n', (size_t)(end - old));
+		if (!line || strncmp(line + 1, "::/", 3) != 0)
+			return strndup(old, (size_t)(end - old));
+		end = line;
+	}
 }
 
 /* The format has no quoting. */
@@ -74,15 +82,11 @@ int ldcache_musl_path(const char *old, const struct strv *front, const struct st
 {
 	_cleanup_free_ char *image = NULL, *first = NULL, *last = NULL;
 	_cleanup_strv_ struct strv listed = {0};
-	size_t length;
 	int r;
 
 	image = image_part(old ? old : default_path);
 	if (!image)
 		return -ENOMEM;
-	length = strlen(image);
-	while (length > 0 && image[length - 1] == '\n')
-		image[--length] = '\0';
 	r = strv_split(image, ":\n", &listed);
 	if (r == 0)
 		r = join(front, NULL, &first);

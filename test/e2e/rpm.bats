@@ -104,7 +104,8 @@ empty_root() {
 	cp -L "$(command -v busybox)" "$root/bin/sh"
 	for name in rm cat dirname id mv sed mkdir; do ln -s sh "$root/bin/$name"; done
 	# What the package's command needs of the distribution.
-	ldd "$CTR_GPU_BUILD/bin/ctr-gpu" | grep -v libctr-gpu | grep -o '/[^ ]*' | while read -r file; do
+	rpm2cpio "$(rpm_of "$(library_package)")" | (cd "$BATS_TEST_TMPDIR" && cpio --quiet --extract --make-directories)
+	ldd "$(find "$BATS_TEST_TMPDIR/usr" -name 'libctr-gpu.so.0')" | grep -v libctr-gpu | grep -o '/[^ ]*' | while read -r file; do
 		install -D "$file" "$root$file"
 	done
 	touch "$root/etc/cdi/ctr-gpu-nvidia.json" "$root/etc/cdi/mine.json"

@@ -725,6 +725,11 @@ static void test_musl_path(void **state)
 		{"::", "/a", "", "/a::\n::\n"},
 		{"/x\n::/y\n/z\n", "/a", "", "/a::\n/x\n::/y\n/z\n"},
 		{"\n\n", "/a", "", "/a::\n\n"},
+		/* An image's own lines that look like ours go at once, not one at each start. */
+		{"/x\n::/y", "/a", "", "/a::\n/x\n"},
+		{"/x::\n/y::\n/z\n::/c\n::/d\n", "/a", "/e", "/a::\n/z\n::/e\n"},
+		{"/x::\n::", "/a", "/e", "/a::\n::\n::/e\n"},
+		{"/x::", "/a", "", "/a::\n\n"},
 	};
 
 	(void)state;
