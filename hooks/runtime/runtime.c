@@ -27,6 +27,7 @@
 struct shim {
 	struct command_line line;
 	bool dry_run;
+	char *runtime; /* to become */
 	struct ctr_gpu_context *context;
 	struct ctr_gpu_bundle *bundle;
 	struct ctr_gpu_request *request;
@@ -41,6 +42,7 @@ static void shim_close(struct shim *shim)
 	(void)ctr_gpu_request_unref(shim->request);
 	(void)ctr_gpu_bundle_unref(shim->bundle);
 	(void)ctr_gpu_context_unref(shim->context);
+	free(shim->runtime);
 }
 
 static void write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
@@ -146,20 +148,20 @@ static int load_config(struct shim *shim)
 	return shim->line.creates || !ctr_gpu_context_runtime(shim->context, 0) ? result : 0;
 }
 
+static int find_runtime(struct shim *shim)
+{
+	int result = real_find(shim->context, &shim->runtime);
+
+	return result ? failure_tell(&shim->line, result,
+				     "no OCI runtime was found to start the container with.\n"
+				     "Install runc or crun, or name yours under \"runtimes\" in /etc/ctr-gpu/config.json.") : 0;
+}
+
 static int become_runtime(struct shim *shim, char **argv)
 {
-	char *path = NULL;
-	int result = real_find(shim->context, &path);
-
-	if (result)
-		return failure_tell(&shim->line, result,
-				    "no OCI runtime was found to start the container with.\n"
-				    "Install runc or crun, or name yours under \"runtimes\" in /etc/ctr-gpu/config.json.");
-	argv[0] = path;
-	(void)execv(path, argv);
-	result = -errno;
-	free(path);
-	return failure_tell(&shim->line, result, "the OCI runtime cannot be executed.");
+	argv[0] = shim->runtime;
+	(void)execv(shim->runtime, argv);
+	return failure_tell(&shim->line, -errno, "the OCI runtime cannot be executed.");
 }
 
 static int serve(struct shim *shim, char **argv)
@@ -173,7 +175,9 @@ static int serve(struct shim *shim, char **argv)
 	result = load_config(shim);
 	if (result)
 		return failure_tell(&shim->line, result, ctr_gpu_context_message(shim->context));
-	if (shim->line.creates)
+	if (!shim->dry_run)
+		status = find_runtime(shim);
+	if (!status && shim->line.creates)
 		status = give_gpus(shim);
 	return status || shim->dry_run ? status : become_runtime(shim, argv);
 }

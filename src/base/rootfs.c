@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,16 +15,13 @@
 #include "base/ground.h"
 #include "base/rootwalk.h"
 #include "base/str.h"
+#include "base/temporary.h"
 
 enum {
 	/* openat2(2) gives up with EAGAIN when a rename anywhere on the machine might have moved a ".." out of the root. */
 	RACES_MAX = 128,
 	LINKS_MAX = 40, /* as the kernel's MAXSYMLINKS */
 };
-
-/* With a number in the place of the question mark. */
-#define TEMPORARY ".ctr-gpu-?"
-enum { TEMPORARY_SIZE = sizeof(TEMPORARY) };
 
 void rootfs_close(struct rootfs *rootfs)
 {
@@ -451,79 +447,6 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 	return handle < 0 ? handle : rootfs_read_handle(rootfs, path, handle, max, ret_data, ret_size);
 }
 
-/*
- * Temporary files have names that come back, so that one whose writer was killed is found by the next. As long as it is written,
- * a file is locked. @name must be a regular file: an image may have anything else there. Return: whether it is gone.
- */
-static bool sweep(int parent, const char *name)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-
-	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-		return false;
-	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(parent, name, 0) == 0;
-}
-
-/* Whether nobody took a file that was just made for an old one; filesystems without locks have nobody who could. */
-static bool lock(int fd)
-{
-	struct stat st;
-
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno != EWOULDBLOCK;
-	return fstat(fd, &st) == 0 && st.st_nlink > 0;
-}
-
-/* The parent is that of the deed below. */
-static void undo_temporary(const struct deeds *deeds, const struct deed *deed)
-{
-	int parent = deed[-1].fds[0];
-
-	(void)deeds;
-	if (deed->number)
-		(void)unlinkat(parent, deed->name, 0);
-	else
-		(void)sweep(parent, deed->name);
-}
-
-/* @name: a buffer that has the name without its number. Return: a descriptor of a new file; -EEXIST; negative errno. */
-static int try_temporary(int parent, mode_t mode, char name[TEMPORARY_SIZE], char number, struct deeds *deeds)
-{
-	static const struct deed temporary = {.undo = undo_temporary, .fds = {-1, -1, -1}};
-	_cleanup_close_ int fd = -1;
-	int r = 0;
-
-	name[TEMPORARY_SIZE - 2] = number;
-	if (deeds)
-		r = deeds_add(deeds, &temporary, name);
-	if (r < 0)
-		return r;
-	do
-		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	while (fd < 0 && errno == EEXIST && sweep(parent, name));
-	r = fd < 0 ? -errno : 0;
-	if (deeds && r == 0)
-		deeds_mark(deeds, true);
-	if (r == 0 && lock(fd))
-		return steal_fd(&fd);
-	if (deeds)
-		deeds_drop(deeds);
-	return r < 0 ? r : -EEXIST;
-}
-
-/* With @deeds, the file is the newest deed there. */
-static int open_temporary(int parent, mode_t mode, char name[TEMPORARY_SIZE], struct deeds *deeds)
-{
-	int r = -EEXIST;
-
-	memcpy(name, TEMPORARY, TEMPORARY_SIZE);
-	for (char number = '0'; r == -EEXIST && number <= '9'; number++)
-		r = try_temporary(parent, mode, name, number, deeds);
-	return r;
-}
-
 static int fill(int fd, const struct span *parts, size_t count, mode_t mode)
 {
 	int r = fd_write_parts(fd, parts, count);
@@ -562,7 +485,7 @@ static int write_and_rename(struct deeds *deeds, int parent, const char *name, c
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	fd = open_temporary(parent, new->mode, temporary, deeds);
+	fd = temporary_open(parent, new->mode, temporary, deeds);
 	if (fd < 0)
 		return fd;
 	r = fill(fd, new->parts, new->count, new->mode);
@@ -574,10 +497,10 @@ static int write_and_rename(struct deeds *deeds, int parent, const char *name, c
 	return r;
 }
 
-/* @name: as in try_temporary(). */
+/* @name: as in temporary_open(). */
 static int make_temporary_link(struct deeds *deeds, int parent, const char *points_to, char name[TEMPORARY_SIZE])
 {
-	static const struct deed temporary = {.undo = undo_temporary, .fds = {-1, -1, -1}};
+	static const struct deed temporary = {.undo = temporary_undo, .fds = {-1, -1, -1}};
 	int r = -EEXIST;
 
 	memcpy(name, TEMPORARY, TEMPORARY_SIZE);
@@ -625,7 +548,7 @@ static bool restore(int parent, const char *name, int old, const struct stat *st
 	off_t at = 0;
 	ssize_t got;
 
-	fd = open_temporary(parent, 0600, temporary, NULL);
+	fd = temporary_open(parent, 0600, temporary, NULL);
 	if (fd < 0)
 		return false;
 	while ((got = pread(old, buffer, sizeof(buffer), at)) > 0 && fd_write_all(fd, buffer, (size_t)got) == 0)

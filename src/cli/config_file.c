@@ -182,13 +182,15 @@ int config_file_write(const struct config_file *file, const struct text *text, m
 {
 	const char *name = strrchr(file->path, '/') + 1;
 	/* The dot keeps it out of sight of those that read every file of a directory. */
-	_cleanup_free_ char *temporary = text_format("%.*s.%s.XXXXXX", (int)(name - file->path), file->path, name);
+	_cleanup_free_ char *temporary = text_format("%.*s.%s.ctr-gpu", (int)(name - file->path), file->path, name);
 	_cleanup_close_ int fd = -1;
 	int status;
 
 	if (!temporary)
 		return no_memory();
-	fd = mkostemp(temporary, O_CLOEXEC);
+	/* One that is there was left by a run that was killed: the journal is locked. */
+	(void)unlink(temporary);
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return complain("write", file->path);
 	if (fill(file, text, mode, fd) < 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/temporary.h"
 #include "base/log.h"
 #include "base/report.h"
 #include "lib/cdi.h"
@@ -93,20 +94,25 @@ static int fill(int fd, const char *text, size_t size)
 /* Engines read files that end in .json or .yaml, so they do not see this one before it has its name. */
 static int replace(const char *path, const char *text, size_t size)
 {
-	_cleanup_free_ char *temporary = NULL;
-	_cleanup_close_ int fd = -1;
+	const char *name = strrchr(path, '/') + 1;
+	_cleanup_free_ char *directory = strndup(path, (size_t)(name - path));
+	_cleanup_close_ int parent = -1, fd = -1;
+	char temporary[TEMPORARY_SIZE];
 	int r;
 
-	if (str_format(&temporary, "%.*s.ctr-gpu-XXXXXX", (int)(strrchr(path, '/') - path + 1), path) < 0)
+	if (!directory)
 		return -ENOMEM;
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
+	parent = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (parent < 0)
 		return -errno;
+	fd = temporary_open(parent, 0600, temporary, NULL);
+	if (fd < 0)
+		return fd;
 	r = fill(fd, text, size);
-	if (r == 0 && rename(temporary, path) < 0)
+	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
 		r = -errno;
 	if (r < 0)
-		(void)unlink(temporary);
+		(void)unlinkat(parent, temporary, 0);
 	return r;
 }
 

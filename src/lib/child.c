@@ -123,7 +123,7 @@ static int wait_for(pid_t pid, const sigset_t *signals, unsigned milliseconds, i
 
 		if (ended == pid)
 			return 0;
-		if (ended < 0)
+		if (ended < 0 && errno != EINTR)
 			return -errno;
 		if (!time_left(&end, &left))
 			return -ETIMEDOUT;
@@ -243,6 +243,8 @@ static int wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct deed
 		return died(context, deeds, WTERMSIG(status));
 	}
 	(void)stop(pid, deeds);
+	if (r != -EINTR && r != -ETIMEDOUT)
+		return err_set(&context->err, r, "cannot wait for the process that does the work: %m");
 	return r == -EINTR ? stopped(context, deeds, status) : timed_out(context, deeds);
 }
 

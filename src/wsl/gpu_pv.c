@@ -26,12 +26,17 @@ static void answer_clear(struct answer *answer)
 }
 #define _cleanup_answer_ _cleanup_(answer_clear)
 
-/* The device and nothing else: not the kernel's name, and not whether a library can be loaded. */
-static bool has_device(void)
+/*
+ * The device and nothing else: not the kernel's name, and not whether a library can be loaded. Return: 1; 0 if it is not there;
+ * negative errno, since a container must not start without GPUs because nobody could look.
+ */
+static int has_device(struct err *err)
 {
 	struct stat st;
 
-	return stat(DXG_DEVICE, &st) == 0 && S_ISCHR(st.st_mode);
+	if (stat(DXG_DEVICE, &st) == 0)
+		return S_ISCHR(st.st_mode);
+	return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m");
 }
 
 static int ask_dxcore(const struct settings *settings, const char *library, struct answer *ret, struct err *err)
@@ -149,8 +154,9 @@ static int probe(const struct settings *settings, struct inventory *inventory, s
 	_cleanup_free_ char *library = NULL;
 	int r;
 
-	if (!has_device())
-		return CTR_GPU_E_NO_DEVICE;
+	r = has_device(err);
+	if (r <= 0)
+		return r < 0 ? r : CTR_GPU_E_NO_DEVICE;
 	if (settings->inventory == INVENTORY_AUTO)
 		return probe_either(settings, inventory, err);
 	if (settings->inventory == INVENTORY_IOCTL)
