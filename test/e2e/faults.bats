@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# System calls that fail, a part of `make check-faults`: every seventh call, each with another fault.
+# System calls that fail, a part of `make check-faults`: every eighth call, each with another fault. And a part of `make check-load`.
 
 load engines
 
@@ -31,4 +31,10 @@ each_call() {
 
 @test "setup" {
 	each_call setup
+}
+
+@test "hooks that are killed while others start" {
+	run env "PATH=$tools_directory:$CTR_GPU_BUILD/bin:$PATH" "$e2e/sandbox" wsl-nvidia -- "$e2e/../load/starts" 48 16
+	echo "$output"
+	[[ ${#lines[@]} -eq 1 && $output == "48 starts, 16 at once: "* ]]
 }
