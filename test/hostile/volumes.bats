@@ -136,13 +136,20 @@ never() {
 	done
 }
 
-@test "--tmpfs /etc: the cache is written there" {
-	local door
+# The cache is written to a tmpfs of the container's own; the driver's directories, given by hand, are as the user gave them.
+@test "what honest users do: tmpfs over /etc and /dev, the driver's directory and /dev as volumes, shared too" {
+	local door options before
 
 	for door in "${doors[@]}"; do
-		# shellcheck disable=SC2086 # options
-		run docker run --rm $door --tmpfs /etc debian probe
-		expect_line "cuInit=0"
+		for options in "--tmpfs /etc" "--tmpfs /dev:dev" "--volume /usr/lib/wsl:/usr/lib/wsl" "--volume /usr/lib/wsl:/usr/lib/wsl:rshared" \
+			"--volume /dev:/dev" "--volume /dev:/dev:rshared"; do
+			before=$(host_picture)
+			# shellcheck disable=SC2086 # options
+			run docker run --rm $door $options debian probe
+			echo "$door $options: $output"
+			expect_line "cuInit=0"
+			diff <(echo "$before") <(host_picture)
+		done
 	done
 }
 
