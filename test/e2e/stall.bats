@@ -127,3 +127,22 @@ start() {
 	pkill --newest --exact stall
 	docker_stop
 }
+
+@test "what each process of the hook may do while it works" {
+	stalled 'stall lib /usr/lib/wsl && mkdir -p /run/bundle/rootfs &&
+		echo "{\"deadline\": 600}" >/etc/ctr-gpu/config.json &&
+		echo "{\"root\": {\"path\": \"rootfs\"}, \"process\": {\"env\": [\"NVIDIA_VISIBLE_DEVICES=all\"]}}" >/run/bundle/config.json || exit 99
+		unshare --mount sleep 60 &
+		printf "{\"ociVersion\": \"1.0.2\", \"id\": \"t\", \"status\": \"creating\", \"pid\": %d, \"bundle\": \"/run/bundle\"}" $! >/run/state
+		ctr-gpu-hook prestart </run/state 2>/dev/null &
+		until [[ $(pgrep --count --exact ctr-gpu-hook) -eq 2 ]]; do sleep 0.1; done; sleep 0.5
+		for pid in $(pgrep --exact ctr-gpu-hook); do
+			echo "$(sed -n "s/^\(Cap[EP].*\|NoNewPrivs\|Seccomp\):\t*/\1=/p" /proc/$pid/status | paste -sd " ")"
+		done
+		kill "$!"; wait "$!"'
+	# Parent and child: what hooks/sanitise.c keeps, SYS_RESOURCE where root has it, and no more for either.
+	[[ $(grep -cE '^CapPrm=000000040[01]2c10e2 CapEff=00000000002c00e2 NoNewPrivs=1 Seccomp=[02]$' <<<"$output") -eq 2 ]] || {
+		echo "$output"
+		return 1
+	}
+}
