@@ -350,3 +350,8 @@ where_nothing_can_be_written() {
 	expect "cannot write standard output: No space left on device"
 	expect "make room, and try again."
 }
+
+@test "the message that ctr-gpu(1) shows is the one that is printed" {
+	cli wsl-nvidia list --device=7
+	diff <(sed -n '/^\.Sh DIAGNOSTICS/,/^\.Ed/p' "$e2e/../../man/ctr-gpu.1" | sed '1,/^\.Bd/d; /^\.Ed/d') <(echo "$output")
+}
