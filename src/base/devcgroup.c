@@ -218,7 +218,11 @@ int devcgroup_open(pid_t pid, const char *mountinfo, struct devcgroup **ret, str
 static int tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
 	devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT);
-	if (!cgroup->unit_changed || !devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
+	if (!devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
+		return 0;
+	/* An engine that has allowed the devices may not have told systemd: before runc 1.1.5 or systemd 240 only what has a link in
+	   /dev/char, which NVIDIA's nodes lack. */
+	if (!cgroup->unit_changed && devcgroup_systemd_knows(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count))
 		return 0;
 	return devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->deeds, err);
 }

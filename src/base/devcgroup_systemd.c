@@ -94,11 +94,30 @@ static bool text_restricts(const char *text)
 	return false;
 }
 
-static bool file_restricts(int folder_fd, const char *name)
+/* Whether a unit file names the device of a rule: by its number, as runc does, or by its path. */
+static bool text_names(const char *text, const struct devcgroup_rule *rule)
+{
+	char number[64];
+
+	(void)snprintf(number, sizeof(number), "/dev/%s/%u:%u ", rule->type == 'b' ? "block" : "char", rule->major, rule->minor);
+	for (const char *line = text; line; line = strchr(line, '\n'), line += line ? 1 : 0) {
+		const char *value = str_has_prefix(line, "DeviceAllow=") ? line + strlen("DeviceAllow=") : "";
+
+		if (str_has_prefix(value, number) ||
+		    (rule->path && str_has_prefix(value, rule->path) && value[strlen(rule->path)] == ' '))
+			return true;
+	}
+	return false;
+}
+
+/* @rule: NULL: whether any is set. */
+static bool file_says(int folder_fd, const char *name, const struct devcgroup_rule *rule)
 {
 	_cleanup_free_ char *text = NULL;
 
-	return fd_read_file_at(folder_fd, name, UNIT_FILE_MAX, &text, NULL) == 0 && text_restricts(text);
+	if (fd_read_file_at(folder_fd, name, UNIT_FILE_MAX, &text, NULL) < 0)
+		return false;
+	return rule ? text_names(text, rule) : text_restricts(text);
 }
 
 static DIR *open_folder(int parent_fd, const char *name)
@@ -112,25 +131,38 @@ static DIR *open_folder(int parent_fd, const char *name)
 }
 
 /* systemd keeps what engines asked for in the unit's file or, if they asked later, in drop-ins. */
-bool devcgroup_systemd_restricts(const char *transient, const char *unit)
+static bool unit_says(const char *transient, const char *unit, const struct devcgroup_rule *rule)
 {
 	_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ char *name = NULL;
 	const struct dirent *entry;
-	bool restricts = false;
+	bool says = false;
 	DIR *folder;
 
 	if (fd < 0 || str_format(&name, "%s.d", unit) < 0)
 		return false;
-	if (file_restricts(fd, unit))
+	if (file_says(fd, unit, rule))
 		return true;
 	folder = open_folder(fd, name);
-	while (folder && !restricts && (entry = readdir(folder)))
-		restricts = has_suffix(entry->d_name, ".conf") && !str_has_prefix(entry->d_name, DROP_IN) &&
-			    file_restricts(directory_fd(folder), entry->d_name);
+	while (folder && !says && (entry = readdir(folder)))
+		says = has_suffix(entry->d_name, ".conf") && !str_has_prefix(entry->d_name, DROP_IN) &&
+			    file_says(directory_fd(folder), entry->d_name, rule);
 	if (folder)
 		(void)closedir(folder);
-	return restricts;
+	return says;
+}
+
+bool devcgroup_systemd_restricts(const char *transient, const char *unit)
+{
+	return unit_says(transient, unit, NULL);
+}
+
+bool devcgroup_systemd_knows(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!unit_says(transient, unit, &rules[i]))
+			return false;
+	return true;
 }
 
 /* A path that means itself in a unit file: no quotes, no specifiers, no blanks. */

@@ -150,6 +150,17 @@ hwrng_is() {
 	[ "$(inside stat -c %a "$(drop_in)")" = 644 ]
 }
 
+# As an engine leaves it that tells systemd of those devices only which have a name in /dev/char.
+@test "a device that the cgroup allows and systemd does not know of is kept" {
+	scope hidden.scope "${strict[@]}"
+	allow
+	inside rm "$(drop_in)"
+	hwrng_is open
+	allow
+	inside systemctl daemon-reload
+	hwrng_is open
+}
+
 @test "two containers in one scope keep the devices of both" {
 	scope both.scope "${strict[@]}"
 	inside sh -c '[ -e /dev/kmsg ] || mknod /dev/kmsg c 1 11'
