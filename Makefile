@@ -6,6 +6,8 @@
 # make deb        Debian packages          make rpm       RPM packages
 # make check-unit                          the tests that need neither root nor engines
 # make check-engines                       the engines of several Debian releases
+# make check-kernels                       under the kernels of several Debian releases; check-kernel: the quick part
+# make check-arm64                         a cross build for arm64, and its unit tests
 # make check-fresh                         this README's commands on new machines of Debian 12, 13 and sid
 # make check-reproducible                  builds twice and compares
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
@@ -22,11 +24,12 @@ O ?= build
 ifneq ($(words $(O)),1)
 $(error make: O= takes one directory without spaces in its name)
 endif
-CC = gcc
-CXX = g++
-AR = ar
-OBJCOPY = objcopy
-PKG_CONFIG = pkg-config
+# CROSS_COMPILE=aarch64-linux-gnu- builds for another architecture.
+CC = $(CROSS_COMPILE)gcc
+CXX = $(CROSS_COMPILE)g++
+AR = $(CROSS_COMPILE)ar
+OBJCOPY = $(CROSS_COMPILE)objcopy
+PKG_CONFIG = $(CROSS_COMPILE)pkg-config
 OPTIMIZE = -O2
 SANITIZE =
 # A new warning of a compiler newer than those that this was compiled with should not stop a build; packagers empty it anyway.
@@ -254,7 +257,7 @@ coverage: dependencies-coverage
 
 hooksdir = $(prefix)/share/containers/oci/hooks.d
 INSTALL = install
-STRIP = strip
+STRIP = $(CROSS_COMPILE)strip
 # Those of NVIDIA's names come with the names.
 man_pages = $(filter-out nvidia-%,$(notdir $(sort $(wildcard man/*.[1-9]))))
 # What "ctr-gpu setup docker" writes into daemon.json: other programs look for this name there.

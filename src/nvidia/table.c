@@ -6,6 +6,13 @@
 
 #include "base/cleanup.h"
 
+/* As rpm calls it. */
+#if defined(__aarch64__)
+#define MACHINE "aarch64"
+#else
+#define MACHINE "x86_64"
+#endif
+
 #define COMPUTE CAPABILITY_COMPUTE
 #define UTILITY CAPABILITY_UTILITY
 #define VIDEO CAPABILITY_VIDEO
@@ -96,7 +103,7 @@ const struct driver_config driver_configs[] = {
 	{"glvnd/egl_vendor.d/10_nvidia.json", SCREEN, NULL, "tells GLVND of the driver's EGL"},
 	{"nvidia/nvoptix.bin", SCREEN, NULL, "data of OptiX"},
 	{"vulkan/icd.d/nvidia_icd.json", SCREEN, NULL, "tells the Vulkan loader of the driver"},
-	{"vulkan/icd.d/nvidia_icd.x86_64.json", SCREEN, NULL, "tells the Vulkan loader of the driver"},
+	{"vulkan/icd.d/nvidia_icd." MACHINE ".json", SCREEN, NULL, "tells the Vulkan loader of the driver"},
 	{"vulkan/implicit_layer.d/nvidia_layers.json", SCREEN, NULL, "Vulkan layers of the driver"},
 	{"vulkansc/icd.d/nvidia_icd_vksc.json", SCREEN, NULL, "tells the Vulkan SC loader of the driver"},
 	{"X11/xorg.conf.d/10-nvidia.conf", DISPLAY, NULL, "tells the X server of the driver"},
