@@ -60,6 +60,8 @@ installing() {
 		mount -t tmpfs tmpfs /run/var
 		mkdir /run/var/upper /run/var/work
 		mount -t overlay -o lowerdir=/var,upperdir=/run/var/upper,workdir=/run/var/work overlay /var
+		# What the sandbox has mounted over is no part of the machine.
+		rmdir /var/lib/ctr-gpu 2>/dev/null || true
 		export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 		install() {
 			local name
