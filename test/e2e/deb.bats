@@ -17,6 +17,7 @@ setup_file() {
 		require_program "$program"
 	done
 	checkout=$("$e2e/../../pkg/sources" | sha256sum)
+	export MAINTAINER="Jane Roe <jane@debian.org>"
 	# The unit tests have run already, or will.
 	DEB_BUILD_OPTIONS="nocheck parallel=2" "$e2e/../../pkg/make-deb" "$BATS_FILE_TMPDIR" >"$BATS_FILE_TMPDIR/log" 2>&1 ||
 		{ cat "$BATS_FILE_TMPDIR/log"; return 1; }
