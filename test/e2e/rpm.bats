@@ -37,7 +37,7 @@ query() {
 	expect_line "/usr/share/containers/oci/hooks.d/ctr-gpu.json"
 	expect "/usr/share/man/man8/ctr-gpu-hook.8"
 	expect_line "/usr/bin/ctr-gpu-runtime"
-	expect_not "/nvidia-"
+	expect_not "/bin/nvidia-"
 	run query --list "$(rpm_of ctr-gpu-nvidia-compat)"
 	for name in nvidia-cdi-hook.8 nvidia-container-cli.1 nvidia-container-runtime.8 nvidia-container-runtime-hook.8; do
 		expect_line "/usr/bin/${name%.*}"
