@@ -45,6 +45,7 @@ static int ask_dxcore(const struct settings *settings, const char *library, stru
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
 			       "libdxcore.so is missing: not in the loader's directories, " WSL_LIB " or the configured directories\n"
 			       "Set \"inventory\" to \"ioctl\", which works without it, or name its directory in \"library-directories\".");
+	log_debug(&settings->log, "asking %s for the adapters", library);
 	return driverd_dxcore_adapters(settings, library, &ret->facts, &ret->count, err);
 }
 
@@ -103,11 +104,12 @@ static bool has_usable(const struct inventory *inventory, size_t first)
 	return false;
 }
 
-static int probe_kernel(struct inventory *inventory, struct err *err)
+static int probe_kernel(const struct settings *settings, struct inventory *inventory, struct err *err)
 {
 	_cleanup_answer_ struct answer answer = {0};
 	int r;
 
+	log_debug(&settings->log, "asking %s for the adapters", DXG_DEVICE);
 	r = ioctl_adapters(&answer.facts, &answer.count, err);
 	return r == 0 ? add_adapters(&answer, inventory) : r;
 }
@@ -132,13 +134,13 @@ static int probe_either(const struct settings *settings, struct inventory *inven
 	size_t first = inventory->count;
 	int kernel, r;
 
-	kernel = probe_kernel(inventory, err);
+	kernel = probe_kernel(settings, inventory, err);
 	if (kernel == -ENOMEM || (kernel == 0 && has_usable(inventory, first)))
 		return kernel;
 	r = dxcore_find(settings, &library);
 	if (r < 0 || !library)
 		return r < 0 ? r : kernel;
-	log_debug(&settings->log, "%s; asking %s", kernel ? err->text : DXG_DEVICE " has no adapter that can be used", library);
+	log_debug(&settings->log, "%s", kernel ? err->text : DXG_DEVICE " has no adapter that can be used");
 	inventory_truncate(inventory, first);
 	r = probe_dxcore(settings, library, inventory, &dxcore_err);
 	if (r == 0)
@@ -146,7 +148,7 @@ static int probe_either(const struct settings *settings, struct inventory *inven
 	if (r == -ENOMEM || kernel)
 		return r == -ENOMEM ? r : kernel;
 	r = note_fallback(settings, inventory, &dxcore_err, DXG_DEVICE " itself");
-	return r == 0 ? probe_kernel(inventory, err) : r;
+	return r == 0 ? probe_kernel(settings, inventory, err) : r;
 }
 
 static int probe(const struct settings *settings, struct inventory *inventory, struct err *err)
@@ -160,7 +162,7 @@ static int probe(const struct settings *settings, struct inventory *inventory, s
 	if (settings->inventory == INVENTORY_AUTO)
 		return probe_either(settings, inventory, err);
 	if (settings->inventory == INVENTORY_IOCTL)
-		return probe_kernel(inventory, err);
+		return probe_kernel(settings, inventory, err);
 	r = dxcore_find(settings, &library);
 	return r == 0 ? probe_dxcore(settings, library, inventory, err) : r;
 }

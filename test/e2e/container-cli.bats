@@ -195,7 +195,9 @@ Device Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture
 	on native-nvidia list --device=0
 	[[ -z $(grep -v '^/dev/' <<<"$output") ]]
 	expect_line "/dev/nvidia0"
-	on native-mig list --mig-config=all --mig-monitor all -d 1:0
+	on native-mig list --mig-config=all -d 1:0
+	expect "go with whole GPUs"
+	on native-mig list --mig-config=all --mig-monitor all -d 1
 	expect_line "/dev/nvidia-caps/nvidia-cap1"
 	expect_line "/dev/nvidia-caps/nvidia-cap2"
 	expect_no_line "/dev/nvidia0"

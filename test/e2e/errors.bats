@@ -283,8 +283,9 @@ visible() {
 	expect "inventroy"
 }
 
+# Under this name the hook is called for containers that are to have GPUs, and only then is a state that it cannot read an error.
 state() {
-	run sandbox wsl-nvidia bash -c 'printf "%s" "$1" | "$0" prestart 2>&1' "$CTR_GPU_BUILD/bin/ctr-gpu-hook" "$1"
+	run sandbox wsl-nvidia bash -c 'printf "%s" "$1" | "$0" prestart 2>&1' "$CTR_GPU_BUILD/bin/nvidia-container-runtime-hook" "$1"
 }
 
 @test "a state that is none" {
