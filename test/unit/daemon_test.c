@@ -18,8 +18,8 @@
 
 #include "engine/daemon.h"
 
-/* No engine's, so that none of this machine's is found. */
-#define NAME "ctrgpu-engined"
+/* No engine's, nor another run's of this test, so that none of this machine's is found. The kernel keeps 15 bytes of it. */
+static char name[16];
 
 static char directory[] = "/tmp/ctr-gpu-test-XXXXXX", program[64];
 
@@ -71,7 +71,7 @@ static void nothing_runs(void **state)
 	struct daemon daemon = {0};
 
 	(void)state;
-	assert_int_equal(daemon_find(NAME, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon_find(name, geteuid(), NULL, &daemon), 0);
 	assert_int_equal(daemon.pid, 0);
 	assert_int_equal(daemon.root, -1);
 	assert_null(daemon_option(&daemon, "--config", "-c"));
@@ -95,7 +95,7 @@ static void arguments_and_environment(void **state)
 	(void)state;
 	(void)snprintf(path, sizeof(path), "PATH=relative:/nowhere:%s:/bin", directory);
 	running = start(program, environment);
-	assert_int_equal(daemon_find(NAME, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon_find(name, geteuid(), NULL, &daemon), 0);
 	assert_int_equal(daemon.pid, running.pid);
 	assert_int_equal(daemon.uid, geteuid());
 	assert_string_equal(daemon_option(&daemon, "--config", "-c"), "read line");
@@ -104,12 +104,12 @@ static void arguments_and_environment(void **state)
 	assert_null(daemon_option(&daemon, "--conf", NULL));
 	assert_null(daemon_option(&daemon, "--flag", NULL));
 	assert_true(daemon_has_option(&daemon, "--flag") && daemon_has_option(&daemon, "--config") && !daemon_has_option(&daemon, "--fla"));
-	assert_true(daemon_mentions(&daemon, "/a ") && daemon_mentions(&daemon, NAME) && !daemon_mentions(&daemon, "nix:///sx"));
+	assert_true(daemon_mentions(&daemon, "/a ") && daemon_mentions(&daemon, name) && !daemon_mentions(&daemon, "nix:///sx"));
 	assert_string_equal(daemon_variable(&daemon, "PATH"), path + 5);
 	assert_string_equal(daemon_variable(&daemon, "EMPTY"), "");
 	assert_null(daemon_variable(&daemon, "PAT"));
 	assert_false(daemon.elsewhere || daemon.snap);
-	found = daemon_look_up(&daemon, NAME, &since);
+	found = daemon_look_up(&daemon, name, &since);
 	assert_string_equal(found, program);
 	assert_true(since.tv_sec > 0);
 	assert_true(daemon_sees(&daemon, program));
@@ -129,7 +129,7 @@ static void the_start_is_told_from_what_came_before_and_after(void **state)
 	running = start(program, no_environment);
 	(void)nanosleep(&pause, NULL);
 	(void)clock_gettime(CLOCK_REALTIME, &after);
-	assert_int_equal(daemon_find(NAME, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon_find(name, geteuid(), NULL, &daemon), 0);
 	assert_false(daemon_is_older(&daemon, &before));
 	assert_true(daemon_is_older(&daemon, &after));
 	end(&running);
@@ -147,13 +147,13 @@ static void one_of_several(void **state)
 	struct daemon daemon;
 
 	(void)state;
-	assert_int_equal(daemon_find(NAME, geteuid(), is_second, &daemon), 0);
+	assert_int_equal(daemon_find(name, geteuid(), is_second, &daemon), 0);
 	assert_int_equal(daemon.pid, last.pid);
 	daemon_close(&daemon);
 	end(&last);
-	assert_int_equal(daemon_find(NAME, geteuid(), is_second, &daemon), 0);
+	assert_int_equal(daemon_find(name, geteuid(), is_second, &daemon), 0);
 	assert_int_equal(daemon.pid, 0);
-	assert_int_equal(daemon_find(NAME, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon_find(name, geteuid(), NULL, &daemon), 0);
 	assert_int_equal(daemon.pid, first.pid);
 	daemon_close(&daemon);
 	end(&first);
@@ -187,7 +187,7 @@ static void another_user_s_is_not_ours(void **state)
 	struct daemon daemon;
 
 	(void)state;
-	assert_int_equal(daemon_find(NAME, geteuid() + 1, NULL, &daemon), 0);
+	assert_int_equal(daemon_find(name, geteuid() + 1, NULL, &daemon), 0);
 	assert_int_equal(daemon.pid, 0);
 	end(&running);
 }
@@ -212,7 +212,7 @@ static pid_t find_of(uid_t uid)
 {
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
 
-	return daemon_find(NAME, uid, NULL, &daemon) == 0 ? daemon.pid : -1;
+	return daemon_find(name, uid, NULL, &daemon) == 0 ? daemon.pid : -1;
 }
 
 /* Its files in /proc are root's. */
@@ -277,7 +277,7 @@ static int become_strange(int (*become)(void))
 	(void)close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1)
 		return 2;
-	r = daemon_find(NAME, 0, NULL, &daemon) == 0 && daemon.pid == 0 && daemon.stranger > 0 ? 0 : 3;
+	r = daemon_find(name, 0, NULL, &daemon) == 0 && daemon.pid == 0 && daemon.stranger > 0 ? 0 : 3;
 	if (write(release[1], "", 1) != 1)
 		return 4;
 	(void)waitpid(pid, NULL, 0);
@@ -353,7 +353,7 @@ static void one_with_anything_of_its_own_does_not_count(void **state)
 		in_child(deeds[i]);
 	(void)snprintf(program, sizeof(program), "%s/root", directory);
 	(void)rmdir(program);
-	(void)snprintf(program, sizeof(program), "%s/" NAME, directory);
+	(void)snprintf(program, sizeof(program), "%s/%s", directory, name);
 }
 
 /* As an upgrade leaves it. */
@@ -419,9 +419,10 @@ static void one_in_a_root_of_its_own(void **state)
 static int prepare(void **state)
 {
 	(void)state;
+	(void)snprintf(name, sizeof(name), "ctrgpu-%d", getpid());
 	if (!mkdtemp(directory) || chmod(directory, 0755) < 0)
 		return -1;
-	(void)snprintf(program, sizeof(program), "%s/" NAME, directory);
+	(void)snprintf(program, sizeof(program), "%s/%s", directory, name);
 	return symlink("/bin/sh", program);
 }
 
