@@ -165,7 +165,7 @@ lines() {
 	run bash -c 'ctr-gpu info --config=/none <&- 2>&- >&-'
 	[[ $status -eq 1 && -z $output ]]
 	run bash -c 'ctr-gpu version <&- 2>&-'
-	[[ $status -eq 0 && $output == "ctr-gpu $version" ]]
+	[[ $status -eq 0 && $output == "ctr-gpu $version"* ]]
 }
 
 @test "a configuration that cannot be used is an error that names it" {
