@@ -7,7 +7,7 @@
 # make check-unit                          the tests that need neither root nor engines
 # make check-engines                       the engines of several Debian releases
 # make check-kernels                       under the kernels of several Debian releases; check-kernel: the quick part
-# make check-arm64                         a cross build for arm64, and its unit tests
+# make check-arm64                         a cross build for arm64, its packages, and its unit tests
 # make check-fresh                         this README's commands on new machines of Debian 12, 13 and sid
 # make check-reproducible                  builds twice and compares
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# check-arm64: cross build, and the unit tests under emulation (test/arm64/tap). Wants a mirror of Debian.
+# check-arm64: cross build, packages, and the unit tests under emulation (test/arm64/tap). Wants a mirror of Debian.
 
 ci_groups += arm64
 ci_dependencies += arm64
