@@ -30,13 +30,18 @@ globals=()
 
 devices='[.devices[].path] | join(" ")'
 
-# start PROFILE IMAGE DEVICES ARGUMENT…: a container in which runc runs the arguments
+# The nodes of /dev/dri are found by PCI device.
+require_pci() {
+	[[ -d /sys/bus/pci/devices ]] || skip "this machine has no PCI bus"
+}
+
+# start PROFILE IMAGE DEVICES ARGUMENT…: a container in which runc runs the arguments; it asks for $capabilities, if that is set
 start() {
 	local profile=$1 image=$2 visible=$3 directory=$BATS_TEST_TMPDIR/bundle
 	shift 3
 	rm -rf "$directory"
 	bundle "$image" "$directory" ".process.args = $(jq -cn '$ARGS.positional' --args -- "$@")
-		| .process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=$visible\"]
+		| .process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=$visible\"${capabilities:+, \"NVIDIA_DRIVER_CAPABILITIES=$capabilities\"}]
 		| .process.capabilities |= with_entries(.value += [\"CAP_MKNOD\"])"
 	run sandbox "native-$profile" bash -c '
 		cd "$1" || exit
@@ -212,6 +217,27 @@ start() {
 	expect "no libraries of that version are below /"
 }
 
+@test "graphics and display bring the selected GPU's nodes of /dev/dri, and nobody else's" {
+	require_pci
+	local dri='[(.devices[] | .path), (.symlinks[] | .path + "=" + .pointsTo) | select(test("/dri/"))] | sort | join(" ")' option
+
+	for option in -g -D; do
+		plan desktop "$dri" --device 1 $option
+		expect_line "/dev/dri/by-path/pci-0000:41:00.0-card=../card5 /dev/dri/by-path/pci-0000:41:00.0-render=../renderD134 /dev/dri/card5 /dev/dri/renderD134"
+	done
+	plan desktop '[.devices[].path | select(test("/dri/"))] | sort | join(" ")' -g
+	expect_line "/dev/dri/card5 /dev/dri/card7 /dev/dri/renderD133 /dev/dri/renderD134"
+	plan desktop '[.devices[], .symlinks[] | .path | select(test("/dri/"))] | length' -c -u --device 0
+	expect_line 0
+}
+
+@test "a node of /dev/dri that belongs to another driver is not given" {
+	require_pci
+	run on desktop bash -c 'rm /dev/dri/card7 && mknod /dev/dri/card7 c 1 3 && ctr-gpu list -g --device 0'
+	expect_line "/dev/dri/renderD133"
+	expect_no_line "/dev/dri/card7"
+}
+
 # ---- requirements ----
 
 @test "requirements are held against driver, CUDA and brand without loading anything" {
@@ -262,6 +288,27 @@ works_in() {
 	expect_line "/dev/nvidia-uvm=ENXIO"
 	expect_no_line "nvidia1"
 	expect_no_line "nvidia2"
+	expect_line "/tmp/other=EPERM"
+	expect_line "/tmp/own=ENXIO"
+}
+
+@test "the nodes of /dev/dri in a container: the selected GPU's open, others do not" {
+	require_pci
+	capabilities=graphics start desktop debian 0 /bin/sh -c '
+		ls /dev/dri; cd /dev/dri/by-path; for link in *; do echo "$link=$(readlink "$link")"; done
+		probe open /dev/dri/card7; probe open /dev/dri/by-path/pci-0000:01:00.0-render
+		probe node 226 132 /tmp/integrated; probe node 226 134 /tmp/other; probe node 226 133 /tmp/own'
+	expect_status 0
+	expect_line "pci-0000:01:00.0-card=../card7"
+	expect_line "pci-0000:01:00.0-render=../renderD133"
+	for line in card5 card6 renderD132 renderD134; do
+		expect_no_line "$line"
+	done
+	expect_not "0000:00:02.0"
+	expect_not "0000:41:00.0"
+	expect_line "/dev/dri/card7=ENXIO"
+	expect_line "/dev/dri/by-path/pci-0000:01:00.0-render=ENXIO"
+	expect_line "/tmp/integrated=EPERM"
 	expect_line "/tmp/other=EPERM"
 	expect_line "/tmp/own=ENXIO"
 }

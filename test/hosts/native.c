@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "tree.h"
 
-enum { MAJOR_NVIDIA = 195, MAJOR_UVM = 238, MAJOR_NVSWITCH = 239, MAJOR_CAPS = 241, MAJOR_IMEX = 242,
+enum { MAJOR_NVIDIA = 195, MAJOR_DRM = 226, MAJOR_UVM = 238, MAJOR_NVSWITCH = 239, MAJOR_CAPS = 241, MAJOR_IMEX = 242,
        MINOR_CTL = 255, MINOR_MODESET = 254, MINOR_NVSWITCHCTL = 255 };
 
 static const char driver_params[] = "ResmanDebugLevel: 4294967295\n"
@@ -31,6 +31,7 @@ static const char driver_params[] = "ResmanDebugLevel: 4294967295\n"
 				    "RegistryDwords: \"\"\n"
 				    "ExcludedGpus: \"\"\n";
 
+#define DEVICES_DRM "226 drm\n"
 #define DEVICES_BEFORE_UVM "195 nvidia\n195 nvidiactl\n"
 #define DEVICES_AFTER_UVM "239 nvidia-nvswitch\n240 nvidia-nvlink\n241 nvidia-caps\n242 nvidia-caps-imex-channels\n"
 
@@ -115,9 +116,34 @@ static int fabric_nodes(const struct profile_native *native, const char *directo
 	return native->nvswitches ? node_at(MAJOR_NVSWITCH, MINOR_NVSWITCHCTL, 0666, "%s/nvidia-nvswitchctl", directory) : 0;
 }
 
+/* The kernel's node, and udev's link to it. */
+static int card_node(const struct profile_card *card, const char *directory, const char *kind, const char *name, unsigned number)
+{
+	_cleanup_free_ char *link = NULL, *points_to = NULL;
+
+	if (node_at(MAJOR_DRM, number, 0660, "%s/dri/%s%u", directory, name, number) < 0 ||
+	    asprintf(&points_to, "../%s%u", name, number) < 0 ||
+	    asprintf(&link, "%s/dri/by-path/pci-%s-%s", directory, card->pci, kind) < 0)
+		return -1;
+	return mkdirs_above(link) < 0 ? -1 : tree_symlink(points_to, link);
+}
+
+static int card_nodes(const struct profile_native *native, const char *directory)
+{
+	for (size_t i = 0; i < native->card_count; i++) {
+		const struct profile_card *card = &native->cards[i];
+
+		if (card_node(card, directory, "card", "card", card->card) < 0 ||
+		    card_node(card, directory, "render", "renderD", card->render) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int native_nodes(const struct profile_native *native, const char *directory)
 {
-	if (driver_nodes(native, directory) < 0 || fabric_nodes(native, directory) < 0)
+	if (driver_nodes(native, directory) < 0 || fabric_nodes(native, directory) < 0 ||
+	    card_nodes(native, directory) < 0)
 		return -1;
 	for (size_t i = 0; i < native->gpu_count; i++) {
 		const struct profile_gpu *gpu = &native->gpus[i];
@@ -192,8 +218,8 @@ static int write_devices(const struct profile_native *native, const char *path)
 
 	devices[proc ? fread(devices, 1, sizeof(devices) - 1, proc) : 0] = '\0';
 	block = strstr(devices, "\nBlock devices:");
-	if (!block || asprintf(&text, "%.*s" DEVICES_BEFORE_UVM "%s" DEVICES_AFTER_UVM "%s", (int)(block - devices), devices,
-			       native->uvm ? "238 nvidia-uvm\n" : "", block) < 0) {
+	if (!block || asprintf(&text, "%.*s%s" DEVICES_BEFORE_UVM "%s" DEVICES_AFTER_UVM "%s", (int)(block - devices), devices,
+			       native->card_count ? DEVICES_DRM : "", native->uvm ? "238 nvidia-uvm\n" : "", block) < 0) {
 		(void)fprintf(stderr, "enter: /proc/devices cannot be read\n");
 		return -1;
 	}
@@ -227,6 +253,21 @@ int native_proc(const struct profile_native *native, const char *directory)
 	return write_devices(native, devices);
 }
 
+static int write_card(const struct profile_card *card, const char *directory)
+{
+	char vendor[16], number[16];
+
+	(void)snprintf(vendor, sizeof(vendor), "0x%04x\n", card->vendor);
+	if (card->vendor && (write_at(vendor, "%s/%s/vendor", directory, card->pci) < 0 ||
+			     write_at("0x030000\n", "%s/%s/class", directory, card->pci) < 0))
+		return -1;
+	(void)snprintf(number, sizeof(number), "%u:%u\n", MAJOR_DRM, card->card);
+	if (write_at(number, "%s/%s/drm/card%u/dev", directory, card->pci, card->card) < 0)
+		return -1;
+	(void)snprintf(number, sizeof(number), "%u:%u\n", MAJOR_DRM, card->render);
+	return write_at(number, "%s/%s/drm/renderD%u/dev", directory, card->pci, card->render);
+}
+
 int native_sys(const struct profile_native *native, const char *directory)
 {
 	for (size_t i = 0; i < native->gpu_count; i++) {
@@ -240,6 +281,9 @@ int native_sys(const struct profile_native *native, const char *directory)
 		    write_at("0\n", "%s/%s/numa_node", directory, gpu->pci) < 0)
 			return -1;
 	}
+	for (size_t i = 0; i < native->card_count; i++)
+		if (write_card(&native->cards[i], directory) < 0)
+			return -1;
 	return 0;
 }
 

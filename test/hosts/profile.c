@@ -124,9 +124,19 @@ static const char *read_gpu(const json_t *object, struct profile_gpu *ret)
 	return NULL;
 }
 
+static const char *read_card(const json_t *object, struct profile_card *ret)
+{
+	ret->pci = text(object, "pci");
+	ret->vendor = number(object, "vendor");
+	ret->card = (uint32_t)json_integer_value(json_object_get(object, "card"));
+	ret->render = (uint32_t)json_integer_value(json_object_get(object, "render"));
+	return ret->pci && ret->render >= 128 ? NULL : "a card needs pci, card and render, which is 128 or more";
+}
+
 static const char *read_native(const json_t *object, struct profile_native *ret)
 {
-	const json_t *list = json_object_get(object, "gpus"), *channels = json_object_get(object, "imex_channels"), *entry;
+	const json_t *list = json_object_get(object, "gpus"), *channels = json_object_get(object, "imex_channels"),
+		     *cards = json_object_get(object, "cards"), *entry;
 	size_t index;
 
 	ret->present = object != NULL;
@@ -138,10 +148,17 @@ static const char *read_native(const json_t *object, struct profile_native *ret)
 	ret->compat32 = json_is_true(json_object_get(object, "compat32"));
 	ret->uvm = is_not_false(object, "uvm");
 	ret->nvswitches = number(object, "nvswitches");
-	if (json_array_size(list) > PROFILE_GPUS_MAX || json_array_size(channels) > PROFILE_CHANNELS_MAX)
-		return "too many GPUs or IMEX channels";
+	if (json_array_size(list) > PROFILE_GPUS_MAX || json_array_size(channels) > PROFILE_CHANNELS_MAX ||
+	    json_array_size(cards) > PROFILE_CARDS_MAX)
+		return "too many GPUs, IMEX channels or cards";
 	json_array_foreach(channels, index, entry)
 		ret->imex_channels[ret->imex_channel_count++] = (uint32_t)json_integer_value(entry);
+	json_array_foreach(cards, index, entry) {
+		const char *wrong = read_card(entry, &ret->cards[ret->card_count++]);
+
+		if (wrong)
+			return wrong;
+	}
 	json_array_foreach(list, index, entry) {
 		const char *wrong = read_gpu(entry, &ret->gpus[ret->gpu_count++]);
 

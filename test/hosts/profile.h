@@ -12,7 +12,7 @@
 
 #include "abi.h"
 
-enum { PROFILE_SETS_MAX = 8, PROFILE_GPUS_MAX = 16, PROFILE_INSTANCES_MAX = 7, PROFILE_CHANNELS_MAX = 8 };
+enum { PROFILE_SETS_MAX = 8, PROFILE_GPUS_MAX = 16, PROFILE_INSTANCES_MAX = 7, PROFILE_CHANNELS_MAX = 8, PROFILE_CARDS_MAX = 8 };
 
 enum profile_files {
 	FILES_WHOLE,  /* the directory and what belongs in it */
@@ -46,6 +46,13 @@ struct profile_gpu {
 	size_t mig_count;
 };
 
+/* What direct rendering (DRM) knows of a PCI device. The two numbers need not go together: firmware's screen has a card alone. */
+struct profile_card {
+	const char *pci;
+	uint32_t vendor; /* of one that is not among the GPUs */
+	uint32_t card, render;
+};
+
 /* NVIDIA's kernel module and the driver's files. */
 struct profile_native {
 	bool present;	    /* even if it drives no GPU */
@@ -60,6 +67,8 @@ struct profile_native {
 	size_t imex_channel_count;
 	struct profile_gpu gpus[PROFILE_GPUS_MAX];
 	size_t gpu_count;
+	struct profile_card cards[PROFILE_CARDS_MAX]; /* of any vendor */
+	size_t card_count;
 };
 
 struct profile {

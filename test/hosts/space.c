@@ -84,7 +84,7 @@ static int hide(const char *upper, const char *name)
 	return mknod(path, S_IFCHR, makedev(0, 0)) < 0 ? complain(path) : 0;
 }
 
-/* The same for what is in a directory, which stays: NVIDIA's capability nodes and IMEX channels. */
+/* The same for what is in a directory, which stays: NVIDIA's capability nodes and IMEX channels, and any vendor's cards. */
 static int hide_inside(const char *path)
 {
 	if (tree_mkdir(path) < 0)
@@ -94,7 +94,7 @@ static int hide_inside(const char *path)
 
 static int hide_entry(const struct dirent *entry)
 {
-	static const char *const directories[] = { "nvidia-caps", "nvidia-caps-imex-channels" };
+	static const char *const directories[] = { "nvidia-caps", "nvidia-caps-imex-channels", "dri" };
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {

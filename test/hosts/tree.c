@@ -55,6 +55,11 @@ int tree_node(const char *path, mode_t mode, dev_t device)
 	return mknod(path, S_IFCHR | mode, device) < 0 || chmod(path, mode) < 0 ? complain("mknod", path) : 0;
 }
 
+int tree_symlink(const char *points_to, const char *path)
+{
+	return symlink(points_to, path) < 0 ? complain("symlink", path) : 0;
+}
+
 int tree_write(const char *path, const char *text)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

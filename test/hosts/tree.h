@@ -13,6 +13,8 @@ int tree_write(const char *path, const char *text);
 /** Makes a character device in place of what is there. */
 int tree_node(const char *path, mode_t mode, dev_t device);
 
+int tree_symlink(const char *points_to, const char *path);
+
 /** A directory with all above it that are missing. */
 int tree_mkdirs(const char *path);
 
