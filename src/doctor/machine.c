@@ -80,7 +80,7 @@ static void add_without(struct findings *findings)
 		findings_advise(findings, "Give containers its nodes: docker run --device /dev/dri (AMD: and --device /dev/kfd).");
 	} else {
 		findings_add(findings, "host.no-gpu", SEVERITY_PROBLEM, "no GPU here: no " DXG_DEVICE ", no /dev/nvidiactl, none on the PCI bus");
-		findings_advise(findings, "In a virtual machine: assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or DDA).");
+		findings_advise(findings, "If this is a virtual machine, assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or DDA).");
 	}
 }
 

@@ -11,7 +11,7 @@
 #include "base/report.h"
 #include "doctor/verdict.h"
 
-enum { COLUMNS = 100, INDENT = 20 };
+enum { COLUMNS = 100, INDENT = 20, HEADLINE_INDENT = 4 };
 
 /* SGR of ECMA-48, by severity. */
 static const char *const colours[SEVERITIES] = {
@@ -44,7 +44,7 @@ static void end_colour(const struct screen *screen)
 }
 
 /* Text from @column on, in lines that are no longer than a screen, the further ones indented. */
-static void write_wrapped(const char *text, size_t column, FILE *file)
+static void write_wrapped(const char *text, size_t column, size_t indent, FILE *file)
 {
 	while (*text) {
 		size_t length = strcspn(text, " "), blanks = strspn(text + length, " ");
@@ -56,8 +56,8 @@ static void write_wrapped(const char *text, size_t column, FILE *file)
 		if (blanks == 0 || !*text)
 			continue;
 		if (column + strcspn(text, " ") > COLUMNS) {
-			(void)fprintf(file, "\n%*s", INDENT, "");
-			column = INDENT;
+			(void)fprintf(file, "\n%*s", (int)indent, "");
+			column = indent;
 		} else {
 			(void)fprintf(file, "%*s", (int)blanks, "");
 		}
@@ -71,11 +71,11 @@ static void write_line(const struct screen *screen, enum severity severity, cons
 	(void)fprintf(screen->file, "%-8s", severity_name(severity));
 	end_colour(screen);
 	(void)fprintf(screen->file, " %-10.*s ", (int)strcspn(id, "."), id);
-	write_wrapped(text, INDENT, screen->file);
+	write_wrapped(text, INDENT, INDENT, screen->file);
 	if (!remedy)
 		return;
 	(void)fprintf(screen->file, "%*s> ", INDENT, "");
-	write_wrapped(remedy, INDENT + 2, screen->file);
+	write_wrapped(remedy, INDENT + 2, INDENT, screen->file);
 }
 
 static void write_verdict(const struct screen *screen, const struct findings *findings, const struct verdict *verdict)
@@ -133,7 +133,7 @@ static void write_headline(const struct screen *screen, const struct findings *f
 		begin_colour(screen, SEVERITY_PROBLEM);
 		(void)fputs(no, screen->file);
 		end_colour(screen);
-		write_wrapped(first->remedy ? first->remedy : first->text, strlen(no), screen->file);
+		write_wrapped(first->remedy ? first->remedy : first->text, strlen(no), HEADLINE_INDENT, screen->file);
 		return;
 	}
 	begin_colour(screen, SEVERITY_OK);

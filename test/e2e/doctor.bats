@@ -117,6 +117,8 @@ setup_file() {
 	run on plain 'first; doctor'
 	expect_line host.no-gpu
 	expect_status 1
+	expect_line "A GPU container would not work here. First: If this is a virtual machine, assign a GPU to it"
+	expect_line "    (Hyper-V: Add-VMGpuPartitionAdapter, or DDA)."
 	# A kernel that calls itself WSL's; uname(2) is answered by the UTS namespace's own.
 	run on wsl-nvidia 'umount /dev/dxg 2>/dev/null; rm -f /dev/dxg; printf "[gpu]\nenabled = false\n" >/etc/wsl.conf; first; remedy host.no-device'
 	expect_line host.no-device
