@@ -18,7 +18,7 @@ enum {
 };
 
 #define OPTIONS(flag)                                                                                                     \
-	{"config", 'c' | (flag), "FILE", 0, "Read this file instead of /etc/ctr-gpu/config.json", 0},                      \
+	{"config", 'c' | (flag), "FILE", 0, "Read FILE instead of /etc/ctr-gpu/config.json", 0},                           \
 	{"inventory", KEY_INVENTORY | (flag), "SOURCE", 0,                                                                 \
 	 "Who describes the adapters behind /dev/dxg: dxcore (the host's libdxcore), ioctl (the kernel), or auto", 0},     \
 	{"root", 'r' | (flag), "DIR", 0, "Where a native driver is installed, such as /run/nvidia/driver (default: /)", 0},           \
@@ -26,7 +26,7 @@ enum {
 	{"debug", 'd' | (flag), "FILE", OPTION_ARG_OPTIONAL, "Say what is looked at and decided, on standard error or in FILE", 0}
 
 /* argp knows --help and -?. */
-#define HELP {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}
+#define HELP {NULL, 'h', NULL, 0, "The same as --help", -1}
 
 static const struct argp_option options_before[] = {OPTIONS(0), HELP, {0}};
 static const struct argp_option options_behind[] = {OPTIONS(LONG_ONLY), HELP, {0}};

@@ -14,19 +14,15 @@ int verb_help(struct globals *globals, int argc, char **argv)
 	char name[64], option[] = "--help";
 	char *arguments[] = {name, option, NULL};
 
-	if (argc < 2) {
-		main_help();
-		return 0;
-	}
+	if (argc < 2 || argv[1][0] == '-')
+		return main_help(globals);
 	verb = verb_find(verbs, argv[1]);
 	if (!verb) {
 		suggest_verb(verbs, "ctr-gpu", argv[1]);
 		return EXIT_STATUS_USAGE;
 	}
-	if (verb->run == verb_help) {
-		main_help();
-		return 0;
-	}
+	if (verb->run == verb_help)
+		return main_help(globals);
 	(void)snprintf(name, sizeof(name), "ctr-gpu %s", verb->name);
 	return verb->run(globals, 2, arguments);
 }

@@ -60,11 +60,12 @@ static const struct argp main_argp = {
 	       "'ctr-gpu COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 };
 
-void main_help(void)
+int main_help(struct globals *globals)
 {
-	char name[] = "ctr-gpu";
+	char name[] = "ctr-gpu", option[] = "--help";
+	char *arguments[] = {name, option, NULL};
 
-	argp_help(&main_argp, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK, name);
+	return verb_run(&main_argp, verbs, name, globals, 2, arguments);
 }
 
 static void print_version(FILE *file, struct argp_state *state)

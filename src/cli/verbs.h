@@ -39,7 +39,7 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 void version_print(FILE *file);
 
 /** Prints what --help prints. */
-void main_help(void);
+int main_help(struct globals *globals);
 
 int verb_cdi(struct globals *globals, int argc, char **argv);
 int verb_configure(struct globals *globals, int argc, char **argv);

@@ -71,6 +71,18 @@ lines() {
 	[[ $status -eq 0 && $output == *createRuntime* ]]
 }
 
+@test "every command of --help is in the manual's SYNOPSIS" {
+	synopsis=$(sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/p' "$here/../../man/ctr-gpu.1")
+	commands=$(ctr-gpu --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+	[[ $commands == *info*unconfigure*help ]]
+	for command in $commands; do
+		grep -qx "\.Cm $command" <<<"$synopsis" || {
+			echo "$command"
+			return 1
+		}
+	done
+}
+
 @test "every option of --help is in the manual" {
 	for command in info list configure load doctor; do
 		for option in $(ctr-gpu "$command" --help | grep -oE '^ {2,6}(-., )?--[a-z0-9-]+' | grep -oE '[a-z][a-z0-9-]+$'); do
@@ -87,10 +99,11 @@ lines() {
 	run ctr-gpu 2>/dev/null
 	[[ $status -eq 2 ]]
 	diff <(ctr-gpu 2>&1 >/dev/null) <(ctr-gpu --help)
-	for command in "" info list configure cdi "cdi generate" "cdi check" load setup refresh doctor version; do
+	for command in "" info list configure unconfigure cdi "cdi generate" "cdi list" "cdi check" load setup refresh doctor version help; do
 		# shellcheck disable=SC2086
 		diff <(ctr-gpu $command -h) <(ctr-gpu $command --help)
 	done
+	[[ $(ctr-gpu help -h) == "$(ctr-gpu --help)" && $(ctr-gpu -h) == *"  -h  "* ]]
 	diff <(ctr-gpu-hook -h) <(ctr-gpu-hook --help)
 }
 
