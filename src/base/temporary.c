@@ -33,7 +33,7 @@ static bool temporary_lock(int fd)
 
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno != EWOULDBLOCK;
-	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+	return fstat(fd, &st) < 0 || st.st_nlink > 0;
 }
 
 void temporary_undo(const struct deeds *deeds, const struct deed *deed)

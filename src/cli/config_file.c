@@ -248,7 +248,7 @@ void config_file_remove_directories(const json_t *directories)
 
 	for (size_t i = json_array_size(directories); i-- > 0;) {
 		path = json_string_value(json_array_get(directories, i));
-		if (path && rmdir(path) < 0)
+		if (path && rmdir(path) < 0 && errno != ENOENT)
 			return;
 	}
 }

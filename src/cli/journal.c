@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "cli/cleanup.h"
 #include "cli/json_text.h"
@@ -15,22 +16,23 @@
 #define FILE_NAME "setup.json"
 
 /* Without an entry it is as if we had never been here. */
-static void remove_directory(const struct journal *journal)
+static void remove_directories(const struct journal *journal)
 {
-	_cleanup_free_ char *directory = strdup(journal->file.path);
+	_cleanup_free_ char *directory = journal->file.path ? strdup(journal->file.path) : NULL;
 
-	if (!directory)
-		return;
-	*strrchr(directory, '/') = '\0';
-	(void)rmdir(directory);
+	if (directory && journal->lock >= 0) {
+		*strrchr(directory, '/') = '\0';
+		(void)rmdir(directory); /* unless it holds a journal */
+	}
+	config_file_remove_directories(journal->made);
 }
 
 void journal_close(struct journal *journal)
 {
-	if (journal->lock >= 0 && journal->file.path)
-		remove_directory(journal); /* unless it holds a journal */
+	remove_directories(journal);
 	config_file_close(&journal->file);
 	json_decref(journal->entries);
+	json_decref(journal->made);
 	if (journal->lock >= 0)
 		(void)close(journal->lock);
 	*journal = (struct journal){.lock = -1};
@@ -47,18 +49,31 @@ static char *find_directory(bool user)
 	return text_format("%s/.local/state/ctr-gpu", home ? home : "");
 }
 
+/* Who held the lock may have removed the directory. */
+static bool is_there(int fd, const char *directory)
+{
+	struct stat held, named;
+
+	return fstat(fd, &held) == 0 && stat(directory, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
 static int lock(struct journal *journal, char *path, const char *directory)
 {
 	const struct config_file place = {.path = path};
-	_cleanup_json_ json_t *missing = config_file_missing_directories(&place);
 	int status;
 
-	status = config_file_make_directories(missing);
-	if (status)
-		return status;
-	journal->lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (journal->lock < 0 || flock(journal->lock, LOCK_EX) < 0)
-		return output_complain("cannot lock %s: %m", directory);
+	do {
+		if (journal->lock >= 0)
+			(void)close(journal->lock);
+		json_decref(journal->made);
+		journal->made = config_file_missing_directories(&place);
+		status = config_file_make_directories(journal->made);
+		if (status)
+			return status;
+		journal->lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (journal->lock < 0 || flock(journal->lock, LOCK_EX) < 0)
+			return output_complain("cannot lock %s: %m", directory);
+	} while (!is_there(journal->lock, directory));
 	return 0;
 }
 

@@ -77,20 +77,31 @@ static int remember(const struct setup *setup, struct journal *journal, const ch
 
 /* ---- writing ---- */
 
+/* Noted before it is written, since a spec that is not there is easily removed. What could not be written is not remembered. */
 static int save(const struct setup *setup, struct journal *journal, struct session *session, const char *kind)
 {
-	_cleanup_free_ char *hook = setup_find_program("ctr-gpu-hook"), *path = NULL, *output = text_format("%s/", cdi_directory());
+	_cleanup_free_ char *hook = setup_find_program("ctr-gpu-hook"), *path = NULL, *written = NULL, *output = text_format("%s/", cdi_directory());
 	const struct config_file place = {.path = output};
-	_cleanup_json_ json_t *directories = output ? config_file_missing_directories(&place) : NULL;
-	int result;
+	_cleanup_json_ json_t *directories = output ? config_file_missing_directories(&place) : NULL, *before = NULL;
+	int result, status;
 
 	if (!directories || !hook)
 		return no_memory();
-	result = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, output, &path);
+	result = ctr_gpu_cdi_path(session->context, kind, output, &path);
 	if (result)
 		return session_check(session, result);
-	setup_say(setup, "%s: CDI spec of %s written", path, kind);
-	return remember(setup, journal, path, directories);
+	before = json_incref(json_object_get(journal->entries, path));
+	status = remember(setup, journal, path, directories);
+	if (status)
+		return status;
+	result = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path, &written);
+	if (!result) {
+		setup_say(setup, "%s: CDI spec of %s written", path, kind);
+		return 0;
+	}
+	status = session_check(session, result);
+	(void)journal_set(journal, path, before);
+	return status;
 }
 
 static int put_kind(const struct setup *setup, struct journal *journal, struct session *session, const char *kind)

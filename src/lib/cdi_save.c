@@ -117,13 +117,21 @@ static int replace(const char *path, const char *text, size_t size)
 }
 
 /* /etc/cdi is not there on most machines. Its parents are. */
-static int make_directory(const char *path)
+static int replace_below(const char *path, const char *text, size_t size)
 {
 	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
+	bool made;
+	int r;
 
 	if (!directory)
 		return -ENOMEM;
-	return !*directory || mkdir(directory, 0755) == 0 || errno == EEXIST ? 0 : -errno;
+	made = *directory && mkdir(directory, 0755) == 0;
+	if (*directory && !made && errno != EEXIST)
+		return -errno;
+	r = replace(path, text, size);
+	if (r < 0 && made)
+		(void)rmdir(directory);
+	return r;
 }
 
 static int save(struct err *err, const char *path, const char *text, size_t size)
@@ -132,9 +140,7 @@ static int save(struct err *err, const char *path, const char *text, size_t size
 
 	if (is_there_already(path, text, size))
 		return 0;
-	r = make_directory(path);
-	if (r == 0)
-		r = replace(path, text, size);
+	r = replace_below(path, text, size);
 	if (r == -EACCES || r == -EPERM)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION, "user %d may not write %s\nRun this as root, or say where with --output.",
 			       (int)geteuid(), path);
@@ -175,20 +181,17 @@ static int warn_of_others(struct ctr_gpu_context *context, const struct ctr_gpu_
 	return 0;
 }
 
-/* What is wrong with other files is theirs. */
-static int look_beside(struct ctr_gpu_context *context, const char *path)
+/* What is wrong with other files is theirs, and who has no memory to look at them has written the spec all the same. */
+static void look_beside(struct ctr_gpu_context *context, const char *path)
 {
 	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
 	struct ctr_gpu_cdi_report *report;
-	int r;
 
 	if (!directory || ctr_gpu_cdi_report_new(context, &report) < 0)
-		return -ENOMEM;
-	r = ctr_gpu_cdi_report_read_directory(report, *directory ? directory : "/");
-	if (r == 0)
-		r = warn_of_others(context, report, path);
+		return;
+	if (ctr_gpu_cdi_report_read_directory(report, *directory ? directory : "/") == 0)
+		(void)warn_of_others(context, report, path);
 	ctr_gpu_cdi_report_unref(report);
-	return r == -ENOMEM ? r : 0;
 }
 
 /* ---- taking away ---- */
@@ -271,6 +274,16 @@ int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host
 	return r == 0 ? report_write_json(spec, file) : r;
 }
 
+int ctr_gpu_cdi_path(struct ctr_gpu_context *context, const char *kind, const char *path, char **ret_path)
+{
+	int r;
+
+	if (path[0] != '/')
+		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "a spec is written to an absolute path, not \"%.128s\"", path);
+	r = check_kind(&context->err, kind);
+	return r == 0 ? find_path(&context->err, kind, path, ret_path) : r;
+}
+
 int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,
 		     const char *kind, const char *hook, const char *path, char **ret_path)
 {
@@ -278,20 +291,14 @@ int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 	json_t *spec;
 	int r;
 
-	if (path[0] != '/')
-		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "a spec is written to an absolute path, not \"%.128s\"", path);
-	r = generate(context, host, request, kind, hook, &spec);
+	r = ctr_gpu_cdi_path(context, kind, path, &file);
+	if (r == 0)
+		r = generate(context, host, request, kind, hook, &spec);
+	if (r == 0)
+		r = cdi_save(&context->err, file, spec);
 	if (r != 0)
 		return r;
-	r = find_path(&context->err, kind, path, &file);
-	if (r != 0) {
-		json_decref(spec);
-		return r;
-	}
-	r = cdi_save(&context->err, file, spec);
-	if (r == 0)
-		r = look_beside(context, file);
-	if (r == 0)
-		*ret_path = steal_ptr(file);
-	return r;
+	look_beside(context, file);
+	*ret_path = steal_ptr(file);
+	return 0;
 }

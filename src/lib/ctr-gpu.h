@@ -747,6 +747,18 @@ int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host
 		      const char *kind, const char *hook, FILE *file);
 
 /**
+ * ctr_gpu_cdi_path() - where ctr_gpu_cdi_save() would write
+ * @path:     as there
+ * @ret_path: of the file, to be released with free()
+ *
+ * For who notes what is to be undone before it is done.
+ *
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT; -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_cdi_path(struct ctr_gpu_context *context, const char *kind, const char *path, char **ret_path);
+
+/**
  * ctr_gpu_cdi_save() - write a CDI spec to a file, whole or not at all
  * @path:     absolute; of a directory, in which the file is named after the kind, or of a file that ends in ".json"
  * @ret_path: of the file, to be released with free()

@@ -33,7 +33,7 @@ expect_log() {
 	expect "debug: mounted /usr/lib/wsl/lib on /usr/lib/wsl/lib"
 	expect "ctr-gpu-runtime["
 	expect "nvidia-cdi-hook["
-	expect 'warning: "none" is no TARGET::LINK'
+	expect 'warning: "none" is not TARGET::LINK'
 }
 
 @test "a file" {
@@ -67,7 +67,7 @@ expect_log() {
 	expect_line "700 root"
 	expect_line "600 root"
 	expect "the last container that got no GPU: 20"
-	expect "[E_UNKNOWN_DEVICE] there is no device"
+	expect '[E_UNKNOWN_DEVICE] this host has no device "9"'
 }
 
 @test "a directory of somebody else's in its place is not used" {

@@ -36,6 +36,25 @@ static void kinds_and_names(void **state)
 	free(name);
 }
 
+static void a_spec_s_path_is_known_before_it_is_written(void **state)
+{
+	struct ctr_gpu_context *context;
+	char *path = NULL;
+
+	(void)state;
+	assert_int_equal(ctr_gpu_context_new(&context), 0);
+	assert_int_equal(ctr_gpu_cdi_path(context, "nvidia.com/gpu", "/nowhere/", &path), 0);
+	assert_string_equal(path, "/nowhere/ctr-gpu-nvidia.json");
+	free(path);
+	assert_int_equal(ctr_gpu_cdi_path(context, "nvidia.com/gpu", "/nowhere/x.json", &path), 0);
+	assert_string_equal(path, "/nowhere/x.json");
+	free(path);
+	assert_int_equal(ctr_gpu_cdi_path(context, "nvidia.com/gpu", "/nowhere/x", &path), CTR_GPU_E_BAD_ARGUMENT);
+	assert_int_equal(ctr_gpu_cdi_path(context, "nvidia.com/gpu", "x.json", &path), CTR_GPU_E_BAD_ARGUMENT);
+	assert_int_equal(ctr_gpu_cdi_path(context, "../gpu", "/nowhere/", &path), CTR_GPU_E_BAD_ARGUMENT);
+	(void)ctr_gpu_context_unref(context);
+}
+
 /* ---- what is written ---- */
 
 static int plan_nothing(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
@@ -352,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kinds_and_names),
+		cmocka_unit_test(a_spec_s_path_is_known_before_it_is_written),
 		cmocka_unit_test(a_spec_has_the_adapters_of_its_kind),
 		cmocka_unit_test(a_hook_has_environment_and_timeout),
 		cmocka_unit_test(a_spec_without_hooks_has_the_plan),

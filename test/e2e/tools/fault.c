@@ -95,11 +95,14 @@ static void set_result(pid_t pid, long result)
 }
 #endif
 
-/* Those that do not fail (brk(2) tells the old end), and those with which it is over: a runtime that is there cannot be executed. */
+/*
+ * Those that do not fail (brk(2) tells the old end; what a process is cannot be unknown), and those with which it is over: a runtime
+ * that is there cannot be executed.
+ */
 static bool is_exempt(uint64_t number)
 {
-	return number == SYS_exit_group || number == SYS_exit || number == SYS_rt_sigreturn || number == SYS_restart_syscall ||
-	       number == SYS_brk || number == SYS_execve;
+	return number == SYS_geteuid || number == SYS_getpid || number == SYS_brk || number == SYS_exit_group || number == SYS_exit ||
+	       number == SYS_rt_sigreturn || number == SYS_restart_syscall || number == SYS_execve;
 }
 
 static void enter(pid_t pid, const struct __ptrace_syscall_info *info)
