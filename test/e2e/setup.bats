@@ -888,3 +888,22 @@ allowed_annotations = [
 		refused user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime --replace
 		grep -q "99-nvidia.conf.*Podman reads it last" message'
 }
+
+# What a debugger of the user's can make of the command: a process that keeps its output, and one that writes without an end.
+@test "a user does not keep root from removing the package" {
+	run timeout 60 bash -c "$(declare -f machine in_machine); $(declare -p BATS_TEST_TMPDIR CTR_GPU_BUILD); "'in_machine "$@"' - '
+		mkdir -p /run/prefix/bin /run/prefix/share/ctr-gpu
+		cp "$1" /run/prefix/share/ctr-gpu
+		for user in mallory:54321 oscar:54322; do
+			mkdir -p "/run/${user%:*}/.local/state/ctr-gpu" && touch "/run/${user%:*}/.local/state/ctr-gpu/setup.json"
+			echo "${user%:*}:x:${user#*:}:54321::/run/${user%:*}:/bin/sh" >>/etc/passwd
+		done
+		chmod -R a+rX /run/prefix /run/mallory /run/oscar
+		printf "%s\n" "#!/bin/sh" "case \$(id -u) in" "54321) setsid sleep 1000 & ;;" "54322) setsid yes | tr -d \\\\n ;;" esac >/run/prefix/bin/ctr-gpu
+		chmod +x /run/prefix/bin/ctr-gpu
+		/run/prefix/share/ctr-gpu/unregister | cut -c -80' "$e2e/../../pkg/unregister"
+	expect_status 0
+	expect "mallory has set up an engine"
+	expect "oscar: yyyy"
+	expect "oscar has set up an engine"
+}
