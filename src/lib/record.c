@@ -336,8 +336,21 @@ static int read_record(struct reader *reader, const char *root)
 	return 0;
 }
 
-/* What was done at one time. The root's own cover, which was done first, is opened as what lies on top. */
-static int take_back_one(int all, const char *name, const char *root)
+/* The root's own cover, which was done first, is opened as what lies on top; whoever owns a directory on the way can change it. */
+static int open_again(const char *root, int fd, struct rootfs *ret)
+{
+	struct stat st, now;
+	int r = rootfs_open(AT_FDCWD, root, ret);
+
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0 || fstat(ret->fd, &now) < 0)
+		return -errno;
+	return st.st_dev == now.st_dev && st.st_ino == now.st_ino ? 0 : -ESTALE;
+}
+
+/* What was done at one time. @fd: of the root that was named */
+static int take_back_one(int all, const char *name, const char *root, int fd)
 {
 	struct reader reader = {.rootfs = ROOTFS_CLOSED, .deeds = deeds_new(false), .home = -1};
 	int r;
@@ -345,7 +358,7 @@ static int take_back_one(int all, const char *name, const char *root)
 	if (!reader.deeds)
 		return -ENOMEM;
 	reader.deeds->proc_self_fd = mount_open_proc_self_fd();
-	r = reader.deeds->proc_self_fd < 0 ? reader.deeds->proc_self_fd : rootfs_open(AT_FDCWD, root, &reader.rootfs);
+	r = reader.deeds->proc_self_fd < 0 ? reader.deeds->proc_self_fd : open_again(root, fd, &reader.rootfs);
 	reader.rootfs.ground = &reader.ground;
 	reader.rootfs.proc_self_fd = reader.deeds->proc_self_fd;
 	reader.home = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -364,7 +377,7 @@ static int take_back_one(int all, const char *name, const char *root)
 }
 
 /* Return: how many there were; negative errno. */
-static int take_back_all(int all, const char *root)
+static int take_back_all(int all, const char *root, int fd)
 {
 	int taken = 0;
 
@@ -375,7 +388,7 @@ static int take_back_all(int all, const char *root)
 		(void)snprintf(name, sizeof(name), "%u", i);
 		if (faccessat(all, name, F_OK, 0) < 0)
 			continue;
-		r = take_back_one(all, name, root);
+		r = take_back_one(all, name, root, fd);
 		if (r < 0)
 			return r;
 		taken++;
@@ -399,7 +412,7 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
 	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = all >= 0 ? take_back_all(all, root) : errno == ENOENT ? 0 : -errno;
+	r = all >= 0 ? take_back_all(all, root, fd) : errno == ENOENT ? 0 : -errno;
 	if (r == 0)
 		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
 			       "nothing is written down in %s of what was done to %s.\n"

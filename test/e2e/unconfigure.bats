@@ -74,6 +74,15 @@ by_hand() {
 	expect_line nvidia-smi
 }
 
+# The directory is what was written down of when it is looked at, and a link when it is opened again.
+@test "the owner of a directory on the way who changes it meanwhile leads nowhere else" {
+	by_hand 'ctr-gpu configure "$root" && umount -R "$root" && mkdir -p /run/other/{usr,etc} && cp -a "$root/usr/"{bin,lib} /run/other/usr
+		find /run/other | sort >/run/listed
+		strace -qq -o /dev/null -e trace=readlinkat -e inject=readlinkat:delay_exit=2000000:when=1 ctr-gpu unconfigure "$root" &
+		sleep 1 && mv "$root" /run/away && ln -s other "$root" && ! wait $! && find /run/other | sort | diff /run/listed -'
+	expect "[ESTALE]"
+}
+
 @test "nothing was written down: it says so" {
 	by_hand '! ctr-gpu unconfigure "$root" && ! ctr-gpu unconfigure /run/none'
 	expect "[E_BAD_ARGUMENT] nothing is written down"
