@@ -24,7 +24,7 @@
 
 enum {
 	FOLDERS_MAX = 64,
-	ENTRIES_MAX = 16384, /* of a folder */
+	ENTRIES_MAX = 16384, /* libraries of a folder */
 };
 
 struct cdi_hook_call {
@@ -172,8 +172,6 @@ static int add_entry(const struct cdi_hook_call *call, struct plan_library_dir *
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int handle = -1, fd = -1;
 
-	if (!is_library(name))
-		return 0;
 	if (str_format(&path, "%s/%s", dir->path, name) < 0)
 		return -ENOMEM;
 	handle = rootfs_open_path(&call->rootfs, path, O_PATH);
@@ -185,25 +183,30 @@ static int add_entry(const struct cdi_hook_call *call, struct plan_library_dir *
 	return fd < 0 ? 0 : add_mounted(call, dir, name, fd);
 }
 
-static int compare_names(const struct dirent **a, const struct dirent **b)
+/* The directory may be a volume's, whose filesystem lists names for ever. */
+static int list_libraries(int fd, struct strv *ret)
 {
-	return strcmp((*a)->d_name, (*b)->d_name);
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *stream = own < 0 ? NULL : fdopendir(own);
+	const struct dirent *entry;
+
+	while (stream && r == 0 && ret->count < ENTRIES_MAX && (entry = readdir(stream)))
+		r = is_library(entry->d_name) ? strv_add(ret, entry->d_name) : 0;
+	if (stream)
+		(void)closedir(stream);
+	else
+		cleanup_closep(&own);
+	strv_sort(ret);
+	return r;
 }
 
 static int add_entries(const struct cdi_hook_call *call, struct plan_library_dir *dir, int fd, bool all)
 {
-	struct dirent **entries;
-	int count, r = 0;
+	_cleanup_strv_ struct strv names = {0};
+	int r = list_libraries(fd, &names);
 
-	count = scandirat(fd, ".", &entries, NULL, compare_names);
-	if (count < 0)
-		return errno == ENOMEM ? -ENOMEM : 0;
-	for (int i = 0; i < count; i++) {
-		if (r == 0 && i < ENTRIES_MAX)
-			r = add_entry(call, dir, entries[i]->d_name, all);
-		free(entries[i]);
-	}
-	free(entries);
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = add_entry(call, dir, names.items[i], all);
 	return r;
 }
 

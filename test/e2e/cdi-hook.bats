@@ -246,6 +246,16 @@ called() {
 	expect_status 0
 }
 
+# As a volume's filesystem may list names without an end.
+@test "of a directory with very many libraries the list is not read to its end" {
+	export mounts='mount -t tmpfs tmpfs "$bundle/rootfs/x"; (cd "$bundle/rootfs/x" && seq -f "liba%.0f.so.1" 100000 | xargs touch)
+		set -- strace -f -qq -e trace=getdents64 -o "$bundle/rootfs/calls" "$@"'
+	export tell='cut -d "(" -f 2 "$bundle/rootfs/calls" | sort | uniq -c | sort -n | tail -1 | (read -r count _ && [[ $count -gt 2 && $count -lt 30 ]] && echo few)'
+	called 'mkdir x' update-ldcache --folder /x
+	expect_status 0
+	expect_line few
+}
+
 @test "chmod is for directories of /dev alone" {
 	export tell='stat -c %a "$bundle/rootfs/opt" "$bundle/rootfs/dev/dri"'
 	called 'mkdir -p opt dev/dri; chmod 700 opt dev/dri' chmod --mode 755 --path /opt --path /dev/dri
