@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/deeds.h"
 #include "base/rootfs.h"
 #include "loader.h"
 
@@ -68,6 +69,9 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return 2;
 	r = rootfs_open(AT_FDCWD, argv[1], &rootfs);
+	rootfs.deeds = deeds_new(false);
+	if (!rootfs.deeds)
+		r = -ENOMEM;
 	for (int i = 2; r == 0 && i < argc; i++) {
 		if (streq(argv[i], "-n"))
 			overrides = false;
@@ -77,6 +81,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = write_files(&rootfs, &plan, &err);
 	plan_clear(&plan);
+	rootfs.deeds = deeds_free(rootfs.deeds);
 	if (r < 0)
 		fprintf(stderr, "ldcache-merge: %s %s\n", strerror(-r), err.text);
 	return r < 0;
