@@ -114,7 +114,7 @@ help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
 
 # Before a compiler stumbles over the first of them: what is missing, all of it, and how to install it.
-needs_check = @CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' STATIC='$(if $(dynamic),0,1)' pkg/needs
+needs_check = @CC='$(CC)' CROSS_COMPILE='$(CROSS_COMPILE)' PKG_CONFIG='$(PKG_CONFIG)' STATIC='$(if $(dynamic),0,1)' pkg/needs
 needs-check:
 	$(needs_check) check
 needs:

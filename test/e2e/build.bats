@@ -157,6 +157,10 @@ on() {
 	on debian make CC=no-such-compiler
 	expect_line "This machine lacks what the build needs: compiler"
 	expect_line "To install it: sudo apt-get install gcc libc6-dev"
+	on debian make CROSS_COMPILE=aarch64-linux-none-
+	expect_line "To install it: sudo dpkg --add-architecture arm64"
+	expect "sudo apt-get install crossbuild-essential-arm64 pkg-config:arm64 libjansson-dev:arm64"
+	expect_not "gcc libc6-dev"
 	on debian make PKG_CONFIG=no-such-program
 	expect "pkg-config"
 }
