@@ -165,6 +165,13 @@ on() {
 	expect "pkg-config"
 }
 
+@test "packages of another architecture: what to do before they can be installed" {
+	DEB_HOST_ARCH=riscv64 in_tree test/install-deps deb
+	expect_status 1
+	expect "Make apt know that architecture, then try again:"
+	expect_line "	sudo dpkg --add-architecture riscv64 && sudo apt-get update"
+}
+
 @test "new warnings of a compiler that is newer than this tree do not stop the build" {
 	printf '#!/bin/sh\n[ "$1" != -dumpversion ] || { echo 99; exit; }\nexec gcc "$@"\n' >"$BATS_TEST_TMPDIR/newer-cc"
 	chmod 755 "$BATS_TEST_TMPDIR/newer-cc"
