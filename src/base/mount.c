@@ -256,7 +256,6 @@ static int open_cover(int proc_self_fd, int directory)
 	_cleanup_close_ int above = -1, fd = -1;
 	char number[NUMBER_MAX];
 	_cleanup_free_ char *path = NULL;
-	struct stat st, before;
 	int r;
 
 	(void)snprintf(number, sizeof(number), "%d", directory);
@@ -264,12 +263,10 @@ static int open_cover(int proc_self_fd, int directory)
 	if (r < 0)
 		return r;
 	above = openat(directory, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (above < 0 || !strrchr(path, '/') || fstat(directory, &before) < 0)
+	if (above < 0 || !strrchr(path, '/'))
 		return above < 0 ? -errno : -ESTALE;
 	fd = openat(above, strrchr(path, '/') + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	return steal_fd(&fd);
+	return fd < 0 ? -errno : steal_fd(&fd);
 }
 
 /* ---- the stage ---- */
@@ -398,9 +395,11 @@ int mount_attach(struct mount_source *source, struct mount_stage *stage, int tar
 	return r < 0 ? r : attach(stage->deeds, &source->tree, target, source->staged);
 }
 
-int mount_cover_with_itself(struct deeds *deeds, int directory)
+/* With mount(2). */
+static int bind_itself(struct deeds *deeds, int directory)
 {
-	_cleanup_close_ int fd = -1, copy = -1;
+	_cleanup_close_ int fd = -1;
+	struct stat st, cover;
 	int r;
 
 	r = mount_fds(deeds->proc_self_fd, directory, directory, NULL, MS_BIND);
@@ -409,14 +408,28 @@ int mount_cover_with_itself(struct deeds *deeds, int directory)
 	fd = open_cover(deeds->proc_self_fd, directory);
 	if (fd < 0)
 		return steal_fd(&fd);
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	r = copy < 0 ? -errno : announce(deeds, copy);
-	if (r < 0) {
+	if (fstat(fd, &cover) < 0 || fstat(directory, &st) < 0)
+		return -errno;
+	r = same_file(&cover, &st) ? announce(deeds, fd) : -ESTALE;
+	if (r < 0)
 		(void)unmount_fd(deeds->proc_self_fd, fd);
+	return r < 0 ? r : steal_fd(&fd);
+}
+
+/* A clone needs no name to be found again, which who owns the directory above could give to another. */
+int mount_cover_with_itself(struct deeds *deeds, int directory)
+{
+	_cleanup_close_ int tree = -1, fd = -1;
+	int r, own;
+
+	tree = own = open_tree(directory, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	r = tree < 0 ? -errno : attach(deeds, &tree, directory, false);
+	if (r < 0 && lacks_call(-r))
+		r = own = bind_itself(deeds, directory);
+	if (r < 0)
 		return r;
-	}
-	(void)steal_fd(&copy);
-	r = mount_set_propagation(deeds->proc_self_fd, fd, MS_PRIVATE);
+	fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
+	r = fd < 0 ? -errno : mount_set_propagation(deeds->proc_self_fd, fd, MS_PRIVATE);
 	return r < 0 ? r : steal_fd(&fd);
 }
 

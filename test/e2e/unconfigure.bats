@@ -83,6 +83,16 @@ by_hand() {
 	expect "[ESTALE]"
 }
 
+# The directory is renamed between the mount over it and what follows; where it is not mounted on, it can be.
+@test "the owner of the directory above who renames it meanwhile leaves no shared mount there" {
+	by_hand 'mkdir /run/evil
+		unshare --mount --propagation private bash -ec "umount $root/dev; sleep 1.5; mv $root /run/away; mv /run/evil $root; sleep 3; mv $root /run/evil; mv /run/away $root" &
+		mover=$!
+		sleep 0.5 && strace -f -qq -o /dev/null -e trace=readlinkat -e inject=readlinkat:delay_exit=2000000:when=2 ctr-gpu configure "$root" || true
+		wait $mover
+		! mounts self | grep " $root .* shared:"'
+}
+
 @test "nothing was written down: it says so" {
 	by_hand '! ctr-gpu unconfigure "$root" && ! ctr-gpu unconfigure /run/none'
 	expect "[E_BAD_ARGUMENT] nothing is written down"
