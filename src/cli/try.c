@@ -204,7 +204,7 @@ static int complain(const struct try *try, const char *words)
 		return output_complain("%.*s did not come to an end within %d s", program, words, STEP_S);
 	case 127:
 		if (!try->result.output[0])
-			return output_complain("%.*s is not installed here; install it, or try another of docker, podman and containerd", program, words);
+			return output_complain("%.*s is not installed here; install it, or name another engine", program, words);
 		break;
 	default:
 		break;

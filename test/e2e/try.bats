@@ -47,7 +47,7 @@ nothing_remains() {
 	expect "Cannot connect to the Docker daemon"
 	PATH=$CTR_GPU_BUILD/bin run ctr-gpu doctor --try=docker
 	expect_status 1
-	expect "docker is not installed here; install it, or try another of docker, podman and containerd"
+	expect "docker is not installed here; install it, or name another engine"
 	for wrong in docker:hook lxc docker: ''; do
 		run ctr-gpu doctor --try="$wrong"
 		expect_status 2
