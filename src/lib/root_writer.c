@@ -17,6 +17,7 @@ static const struct {
 	{ELOOP, "The image has symlinks there that lead in a circle; remove them from the image."},
 	{EAGAIN, "Something renames directories there all the time; start the container without it."},
 	{ENOSPC, "Make room in the container's storage."},
+	{EFBIG, "The size of files is limited: raise \"ulimit -f\", or LimitFSIZE= of the engine's service."},
 	{EDQUOT, "The quota of the container's storage is used up: make room there."},
 };
 

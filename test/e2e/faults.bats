@@ -33,6 +33,56 @@ each_call() {
 	each_call setup
 }
 
+# on_bundle SCRIPT: on a host with a bundle for all GPUs; `container` gives it a process, and the hook's $state
+on_bundle() {
+	run env "PATH=$tools_directory:$CTR_GPU_BUILD/bin:$PATH" "$e2e/sandbox" wsl-nvidia -- bash -c '
+		root=/run/bundle/rootfs
+		fresh() {
+			rm -rf "$root" && mkdir -p "$root"/{etc,proc,dev} && echo "not a cache" >"$root/etc/ld.so.cache"
+			echo "{\"root\": {\"path\": \"rootfs\"}, \"process\": {\"env\": [\"NVIDIA_VISIBLE_DEVICES=all\"]}}" >/run/bundle/config.json
+		}
+		container() {
+			unshare --mount --propagation private sleep 60 &
+			until [[ $(readlink "/proc/$!/ns/mnt") != "$(readlink /proc/self/ns/mnt)" ]]; do sleep 0.01; done
+			state=$(printf "{\"ociVersion\": \"1.0.2\", \"id\": \"t\", \"status\": \"creating\", \"pid\": %d, \"bundle\": \"/run/bundle\"}" $!)
+		}
+		picture() {
+			find /run/bundle "/proc/$1/root/run/bundle" -printf "%p %y %s\n" | sort
+			grep -h " /run/bundle" "/proc/$1/mountinfo" /proc/self/mountinfo
+		}
+		fresh'"; $1"
+	echo "$output"
+}
+
+@test "a limit on the size of files" {
+	on_bundle 'container; picture $! >/run/before
+		# Standard error is no file.
+		echo "$state" | (ulimit -f 0; ctr-gpu-hook createRuntime; echo "status $?") 2>&1 | cat
+		(ulimit -f 0; ctr-gpu configure "$root"; echo "status $?") 2>&1 | cat
+		picture $! >/run/after; diff /run/before /run/after && echo same'
+	[[ $(grep -c "^ctr-gpu.*: \[EFBIG\] cannot make /etc/ld.so.conf.d/00-ctr-gpu.conf in the container: File too large" <<<"$output") -eq 2 ]]
+	[[ $(grep -c "^    The size of files is limited: raise \"ulimit -f\"" <<<"$output") -eq 2 ]]
+	[[ $(grep -c "^status 1$" <<<"$output") -eq 2 ]]
+	expect_line "same"
+}
+
+@test "the next start removes the temporary files of one that was killed" {
+	on_bundle 'left=0
+		for ((number = 1; ; number += 2)); do
+			fresh; container
+			fault "$number" kill-all ctr-gpu-hook createRuntime 9>/run/happened 2>/dev/null <<<"$state"
+			kill $!
+			[[ $(</run/happened) != none ]] || break
+			[[ -n $(find "$root" -name ".ctr-gpu-*") ]] || continue
+			left=$((left + 1)); container
+			ctr-gpu-hook createRuntime <<<"$state" || echo "call $number: the next start fails"
+			kill $!
+			find "$root" -name ".ctr-gpu-*" -printf "call $number: %P stays\n"
+		done 2>/dev/null
+		[[ $left -lt 2 ]] || echo "all gone"'
+	[[ $output == "all gone" ]]
+}
+
 @test "hooks that are killed while others start" {
 	run env "PATH=$tools_directory:$CTR_GPU_BUILD/bin:$PATH" "$e2e/sandbox" wsl-nvidia -- "$e2e/../load/starts" 48 16
 	echo "$output"
