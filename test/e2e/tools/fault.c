@@ -4,7 +4,8 @@
  * Runs a command, one of whose system calls fails: fault NUMBER FAULT COMMAND…. NUMBER counts the calls of the command and its
  * children, from the first that is the program's own (it opens /dev/null or /etc/ctr-gpu) to the execution of another program. FAULT
  * is the name of an error, which the call returns without having been made; "kill", which kills the process instead of the call,
- * "kill-all", which kills its relatives, too, or "killed", which kills it when the call is over. Nothing else of the calls changes.
+ * "kill-first", which kills the command, whoever calls, "kill-all", which kills both and all, or "killed", which kills the process when
+ * the call is over. Nothing else of the calls changes.
  *
  * Ends when all of them have. Writes to descriptor 9, if that is open, what happened: "CALL in parent" (or child), or "none" if there
  * were fewer calls. The exit status is the command's; 128 and the signal's number; 125 for a mistake of its own.
@@ -26,12 +27,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { REPORT_FD = 9, KILL_ALL = -2 };
+enum { REPORT_FD = 9, KILL_ALL = -2, KILL_FIRST = -3 };
 
 static const struct {
 	const char *name;
 	int error;
-} errors[] = {{"ENOMEM", ENOMEM}, {"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EIO", EIO}, {"EINTR", EINTR}, {"kill", 0}, {"killed", -1}, {"kill-all", KILL_ALL}};
+} errors[] = {{"ENOMEM", ENOMEM}, {"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EIO", EIO}, {"EINTR", EINTR}, {"kill", 0}, {"killed", -1}, {"kill-all", KILL_ALL},
+	     {"kill-first", KILL_FIRST}};
 
 static unsigned long wanted, seen;
 static int error;
@@ -112,8 +114,8 @@ static void enter(pid_t pid, const struct __ptrace_syscall_info *info)
 	if (!counting || is_exempt(info->entry.nr) || ++seen != wanted)
 		return;
 	(void)dprintf(REPORT_FD, "call %llu in %s\n", (unsigned long long)info->entry.nr, pid == first ? "parent" : "child");
-	if (error == 0 || error == KILL_ALL) {
-		(void)kill(error ? -first : pid, SIGKILL);
+	if (error == 0 || error == KILL_ALL || error == KILL_FIRST) {
+		(void)kill(error == KILL_ALL ? -first : error == KILL_FIRST ? first : pid, SIGKILL);
 		return;
 	}
 	if (error > 0)
@@ -191,7 +193,7 @@ int main(int argc, char **argv)
 	while (argc > 3 && i < sizeof(errors) / sizeof(errors[0]) && strcmp(errors[i].name, argv[2]) != 0)
 		i++;
 	if (argc <= 3 || i == sizeof(errors) / sizeof(errors[0])) {
-		(void)fprintf(stderr, "usage: fault NUMBER ERROR|kill|killed|kill-all COMMAND…\n");
+		(void)fprintf(stderr, "usage: fault NUMBER ERROR|kill|killed|kill-first|kill-all COMMAND…\n");
 		return 125;
 	}
 	wanted = strtoul(argv[1], NULL, 10);
