@@ -38,7 +38,8 @@ typed() {
 
 @test "$suite: the doctor has nothing against the machine" {
 	typed "ctr-gpu doctor"
-	expect "Docker: yes"
+	expect "A GPU container would work here with Docker"
+	expect "yes by --gpus all"
 }
 
 @test "$suite: a container has the GPU" {
