@@ -73,7 +73,6 @@ __ctr_gpu_candidates() {
 	*' FILE'* | *'[FILE'*) compgen -f -- "$current" ;;
 	*'|prestart'*) printf '%s\n' createRuntime prestart ;;
 	esac
-	[[ ${program[1]-} != help ]] || __ctr_gpu_help "${program[0]}" | __ctr_gpu_commands
 }
 
 _ctr_gpu() {

@@ -91,9 +91,6 @@ function __ctr_gpu_complete
         case '*|prestart*'
             printf '%s\n' createRuntime prestart
     end
-    if test "$program[2]" = help
-        __ctr_gpu_commands $program[1]
-    end
 end
 
 complete -c ctr-gpu -f -a '(__ctr_gpu_complete)'
