@@ -32,6 +32,7 @@ void journal_close(struct journal *journal)
 	remove_directories(journal);
 	config_file_close(&journal->file);
 	json_decref(journal->entries);
+	json_decref(journal->found);
 	json_decref(journal->made);
 	if (journal->lock >= 0)
 		(void)close(journal->lock);
@@ -113,7 +114,12 @@ int journal_open(struct journal *journal, bool user, bool change)
 			return status;
 	}
 	status = config_file_read(path, &journal->file);
-	return status ? status : parse(journal);
+	if (!status)
+		status = parse(journal);
+	if (status)
+		return status;
+	journal->found = json_copy(journal->entries);
+	return journal->found ? 0 : output_complain("out of memory");
 }
 
 static int save(struct journal *journal)

@@ -16,6 +16,7 @@
 struct journal {
 	struct config_file file;
 	json_t *entries; /* by the file's path */
+	json_t *found;   /* as they were read */
 	json_t *made;	 /* directories that were not there */
 	int lock;
 };

@@ -344,6 +344,34 @@ static void say_edits(const struct setup *setup, const struct change *change, co
 			  json_object_get(edit, "old") ? "changed" : "written");
 }
 
+static int decide_edits(struct setup *setup, struct change *change, json_t *edits, json_t *entry)
+{
+	int status = setup->engine->edit(setup, &change->to, edits);
+
+	note_restart(setup, edits);
+	/* A file that we would spoil stays as it is; it is our mistake then. */
+	if (!status)
+		status = check(setup, &change->to, change->file.path);
+	if (!status && json_array_extend(json_object_get(entry, "edits"), edits) < 0)
+		status = no_memory();
+	return status;
+}
+
+static int put_file(const struct setup *setup, struct change *change, const json_t *edits, json_t *entry)
+{
+	int status;
+
+	if (!is_changed(change)) {
+		setup_say(setup, "%s: everything is there", change->file.path);
+		return 0;
+	}
+	status = write_noted(change, entry);
+	if (!status)
+		say_edits(setup, change, edits);
+	return status;
+}
+
+/* The file is the last that is written: without the CDI spec it stays as it is, and a spec goes again without the file. */
 static int put_all(struct setup *setup, struct change *change)
 {
 	_cleanup_json_ json_t *edits = json_array(), *entry = make_entry(setup, change);
@@ -351,22 +379,14 @@ static int put_all(struct setup *setup, struct change *change)
 
 	if (!edits || !entry)
 		return no_memory();
-	status = setup->engine->edit(setup, &change->to, edits);
-	note_restart(setup, edits);
-	/* A file that we would spoil stays as it is; it is our mistake then. */
+	status = decide_edits(setup, change, edits, entry);
+	/* With a file of its own the user wants that file and nothing else. */
+	if (!status && !setup->config)
+		status = setup_cdi_put(setup, &change->journal);
 	if (!status)
-		status = check(setup, &change->to, change->file.path);
-	if (status || setup->dry_run)
-		return status ? status : show(change);
-	if (!is_changed(change)) {
-		setup_say(setup, "%s: everything is there", change->file.path);
-		return 0;
-	}
-	if (json_array_extend(json_object_get(entry, "edits"), edits) < 0)
-		return no_memory();
-	status = write_noted(change, entry);
-	if (!status)
-		say_edits(setup, change, edits);
+		status = setup->dry_run ? show(change) : put_file(setup, change, edits, entry);
+	if (status && !setup->dry_run)
+		(void)setup_cdi_remove(setup, &change->journal, change->journal.found);
 	return status;
 }
 
@@ -392,11 +412,8 @@ static int do_file(struct setup *setup, struct change *change)
 	if (text_set(&change->to, change->file.text.data, change->file.text.size) < 0)
 		return no_memory();
 	status = setup->remove ? remove_all(setup, change) : put_all(setup, change);
-	if (status)
-		return status;
-	/* With a file of its own the user wants that file and nothing else. */
-	if (!setup->config)
-		status = setup->remove ? setup_cdi_remove(setup, &change->journal) : setup_cdi_put(setup, &change->journal);
+	if (!status && setup->remove && !setup->config)
+		status = setup_cdi_remove(setup, &change->journal, NULL);
 	if (status)
 		return status;
 	changed = is_changed(change);

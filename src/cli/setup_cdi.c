@@ -191,7 +191,7 @@ static int forget(const struct setup *setup, struct journal *journal, const char
 	return status ? status : journal_set(journal, path, NULL);
 }
 
-int setup_cdi_remove(const struct setup *setup, struct journal *journal)
+int setup_cdi_remove(const struct setup *setup, struct journal *journal, const json_t *kept)
 {
 	_cleanup_json_ json_t *entries = json_copy(journal->entries);
 	const char *path;
@@ -202,7 +202,7 @@ int setup_cdi_remove(const struct setup *setup, struct journal *journal)
 	if (!entries)
 		return no_memory();
 	json_object_foreach (entries, path, entry) {
-		if (!has_user(entry, setup->engine->name, &index))
+		if (has_user(json_object_get(kept, path), setup->engine->name, &index) || !has_user(entry, setup->engine->name, &index))
 			continue;
 		if (setup->dry_run)
 			setup_say(setup, "%s would be removed, unless another engine needs it", path);

@@ -9,8 +9,16 @@
 #include "cli/journal.h"
 #include "cli/setup.h"
 
-/** Writes a spec per kind of adapter, unless there is one already. That this host has no GPU is no failure. Return: 0 or the exit status. */
+/**
+ * Writes a spec per kind of adapter, unless there is one already. That this host has no GPU is no failure. After a failure some
+ * may be written. Return: 0 or the exit status.
+ */
 int setup_cdi_put(const struct setup *setup, struct journal *journal);
 
-/** Removes those that were written, unless another engine was set up, too. Return: 0 or the exit status. */
-int setup_cdi_remove(const struct setup *setup, struct journal *journal);
+/**
+ * setup_cdi_remove() - remove the specs that were written, unless another engine was set up, too
+ * @kept: entries of the journal; those in which this engine is stay; NULL: none
+ *
+ * Return: 0 or the exit status.
+ */
+int setup_cdi_remove(const struct setup *setup, struct journal *journal, const json_t *kept);

@@ -469,7 +469,7 @@ gpu_machine() {
 
 	directory=$(engine_directory gpu-machine)
 	mkdir -p "$directory/docker"
-	sandbox wsl-nvidia bash -ec '
+	sandbox "${profile:-wsl-nvidia}" bash -ec '
 		mkdir -p /run/upper /run/work /run/lib
 		mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc
 		rm -rf /etc/docker /etc/containers/containers.conf* /etc/cdi
@@ -608,6 +608,39 @@ gpu_machine() {
 	expect_status 0
 	expect_not "CDI spec of nvidia.com/gpu"
 	expect_line nvidia.yaml
+}
+
+@test "a CDI spec that cannot be written: the engine file stays as it is, and the specs written before go again" {
+	profile=wsl-hybrid run gpu_machine '
+		# Room for the first of two specs.
+		mkdir /etc/cdi
+		mount -t tmpfs -o nr_inodes=2 tmpfs /etc/cdi
+		if ctr-gpu setup docker; then exit 1; fi
+		echo "left: $(ls -A /etc/cdi /var/lib/ctr-gpu | tr "\n" " ")$(ls -d /etc/docker 2>/dev/null)"
+		ctr-gpu setup docker --engine-config=/run/daemon.json >/dev/null
+		ls /run/daemon.json'
+	expect_status 0
+	expect "No space left on device"
+	expect "nvidia.json: removed"
+	expect_not "daemon.json: "
+	expect_line "left: /etc/cdi:  /var/lib/ctr-gpu: "
+	expect_line /run/daemon.json
+}
+
+@test "a file that cannot be written: the CDI specs of the same run are gone again, those of others stay" {
+	run gpu_machine '
+		mkdir /etc/docker
+		mount -t tmpfs -o ro tmpfs /etc/docker
+		if ctr-gpu setup docker; then exit 1; fi
+		echo "left: $(ls -A /var/lib/ctr-gpu)$(ls -d /etc/cdi 2>/dev/null)"
+		ctr-gpu setup podman >/dev/null
+		if ctr-gpu setup docker; then exit 1; fi
+		ls /etc/cdi
+		jq -c "[.files[].engines // empty]" /var/lib/ctr-gpu/setup.json'
+	expect_status 0
+	expect_line "left: "
+	expect_line ctr-gpu-nvidia.json
+	expect_line "[[\"podman\"]]"
 }
 
 @test "every option of --help is in the manual, and a command line that makes no sense is status 2" {
