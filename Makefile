@@ -7,9 +7,12 @@
 # make check-unit                          the tests that need neither root nor engines
 # make check-engines                       the engines of several Debian releases
 # make check-kernels                       under the kernels of several Debian releases; check-kernel: the quick part
+# make check-hostile, check-faults, check-load, check-sanitize             in full, what make check has a part of
+# make check-packages                      the Debian packages on new machines of Debian 12, 13 and sid
 # make check-arm64                         a cross build for arm64, its packages, and its unit tests
 # make check-fresh                         this README's commands on new machines of Debian 12, 13 and sid
 # make check-reproducible                  builds twice and compares
+# make abi-dump                            the library's interface, which later builds are compared with
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
 #
 # CC=clang and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands;

@@ -85,6 +85,17 @@ expect_before() {
 	grep -v '^Maintainer: ' "$tree/pkg/deb/control" | diff - <(grep -v '^Maintainer: ' "$e2e/../../pkg/deb/control")
 }
 
+@test "what takes long says how far it is: in lines, and on a terminal in one" {
+	local words='echo "  CC   src/a.c"; echo "  CC   src/b.c"; echo "== unit"; echo "Processing files: x"; echo reason; exit 3'
+
+	in_tree pkg/progress RPM "$BATS_TEST_TMPDIR/log" sh -c "$words"
+	expect_status 3
+	[[ $output == "  RPM  compiling"$'\n'"  RPM  testing"$'\n'"  RPM  packing"$'\n'*reason ]]
+	in_tree script --quiet --return --command "pkg/progress RPM '$BATS_TEST_TMPDIR/log' sh -c '$words'" /dev/null
+	expect_status 3
+	expect $'\r\e[K  RPM  compiling 2 of '
+}
+
 @test "packages have their builder's name where no other is given" {
 	in_tree env -u MAINTAINER DEBFULLNAME="A B" DEBEMAIL=a@b.example pkg/version maintainer
 	expect_line "A B <a@b.example>"
@@ -184,10 +195,19 @@ on() {
 }
 
 @test "make help" {
+	local target help
+
 	in_tree make help
 	expect_status 0
-	expect "make check"
-	expect "make deb"
+	help=$output
+	# Every target that CONTRIBUTING.md has, and none that there is not.
+	for target in $(grep -ohE 'make [a-z][a-z0-9-]+' "$tree/CONTRIBUTING.md" | cut -d ' ' -f 2 | sort -u); do
+		grep -E "(make|[,;]) $target([ ,:]|\$)" <<<"$help" || { echo "$target is not in the help"; return 1; }
+	done
+	in_tree make --question --print-data-base help
+	for target in $(grep -oE 'make [a-z][a-z0-9-]+|, check-[a-z0-9-]+' <<<"$help" | cut -d ' ' -f 2); do
+		grep "^$target:" <<<"$output" || { echo "there is no target $target"; return 1; }
+	done
 }
 
 @test "failures are named again before the last line, with the file" {

@@ -327,9 +327,10 @@ setup_file() {
 }
 
 @test "Docker: a daemon.json that is not valid" {
-	run on wsl-nvidia 'wire; mkdir -p /etc/docker; echo "{\"debug\": true,}" >/etc/docker/daemon.json; ids; doctor; for empty in "" " "; do printf "$empty" >/etc/docker/daemon.json; ids | sed "s/^/empty: /"; done'
+	run on wsl-nvidia 'wire; hooks_d_file ctr-gpu.json "$hook"; mkdir -p /etc/docker; echo "{\"debug\": true,}" >/etc/docker/daemon.json; ids; doctor; for empty in "" " "; do printf "$empty" >/etc/docker/daemon.json; ids | sed "s/^/empty: /"; done'
 	expect_line "problem docker.config"
 	expect_line "no docker.gpus docker.config"
+	expect_line "yes podman.hook"
 	expect "/etc/docker/daemon.json is not valid"
 	expect_line "empty: yes docker.gpus"
 	expect_no_line "empty: problem docker.config"
@@ -417,17 +418,19 @@ setup_file() {
 		printf "[storage]\ndriver = \"vfs\"\ngraphroot = \"/run/graph\"\nrunroot = \"/run/roots\"\n" >/run/storage.conf
 		export CONTAINERS_CONF=/run/containers.conf CONTAINERS_STORAGE_CONF=/run/storage.conf
 		mkdir /run/image && cp /bin/busybox /run/image && tar -C /run/image -c . | podman import -q - plain >/dev/null 2>&1
-		try() { ids | grep "podman.hook\|hooks"; memlock podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --rm plain /busybox echo "$1: starts" 2>&1 || echo "$1: does not start"; }
+		try() { ids | grep "docker.gpus\|podman.hook\|hooks"; memlock podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --rm plain /busybox echo "$1: starts" 2>&1 || echo "$1: does not start"; }
 		printf "#!/none/interpreter\n" >/run/script; chmod 755 /run/script; : >/run/data
 		hooks_d_file ctr-gpu.json "$hook"
 		'
-	run on wsl-nvidia "$plain_podman"'hooks_d_file x.json /run/data; try data; hooks_d_file x.json /run/script; try script; echo "{" >"$hooks_d/x.json"; try json'
+	run on wsl-nvidia "$plain_podman"'wire; hooks_d_file x.json /run/data; try data; hooks_d_file x.json /run/script; try script; echo "{" >"$hooks_d/x.json"; try json'
 	expect_line "data: does not start"
 	expect_line "script: does not start"
 	expect_line "json: does not start"
 	[[ $(grep -cx "no podman.hook hooks.broken" <<<"$output") == 2 ]]
 	expect_line "no podman.hook hooks.unreadable"
 	expect_no_line "yes podman.hook"
+	# It is Podman's fault alone.
+	[[ $(grep -cx "yes docker.gpus" <<<"$output") == 3 ]]
 	run on wsl-nvidia "$plain_podman"'hooks_d_file x.json /none/program; try missing'
 	expect_line "missing: starts"
 	expect_line "yes podman.hook"

@@ -418,6 +418,17 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ $(grep -c "config.toml is not read" out) == 4 ]]
 		echo "{\"driver-root\": \"/run/nvidia/driver\", \"accept-nvidia-visible-devices-envvar-when-unprivileged\": false, \"runtimes\": [\"youki\"]}" >/etc/ctr-gpu/config.json
 		[[ $(setup docker --dry-run 2>&1 | grep -c config.toml) == 1 ]]
+		printf "disable-require = true\nsupported-driver-capabilities = \"compute\"\naccept-nvidia-visible-devices-as-volume-mounts = true\n[nvidia-container-cli]\ndebug = \"/x\"\n[nvidia-container-runtime]\ndebug = \"/y\"\n[nvidia-container-runtime.modes.legacy]\ncuda-compat-mode = \"mount\"\n[features]\nallow-cuda-compat-libs-from-container = true\nignore-imex-channel-requests = true\n" >$file
+		setup docker --dry-run 2>&1 | grep config.toml | sed "s/.*not read: //" >out
+		diff out - <<-END
+			disable-require = true; here: "disable-requirements": true in /etc/ctr-gpu/config.json
+			supported-driver-capabilities = "compute"; no successor: all capabilities can be asked for
+			nvidia-container-cli.debug = "/x"; here: "log": "/x" in /etc/ctr-gpu/config.json
+			nvidia-container-runtime.debug = "/y"; here: "log": "/y" in /etc/ctr-gpu/config.json
+			nvidia-container-runtime.modes.legacy.cuda-compat-mode = "mount"; no successor: libraries of an image never take the place of the host'\''s
+			features.allow-cuda-compat-libs-from-container = true; no successor: libraries of an image never take the place of the host'\''s
+			features.ignore-imex-channel-requests = true; no successor: channels that are asked for and exist are given
+		END
 		echo "[" >$file
 		setup docker --dry-run 2>&1 | { if grep config.toml; then exit 1; fi; }'
 }
