@@ -78,7 +78,7 @@ warnings = -Wall -Wextra -Wconversion $(WERROR) -Wformat=2 -Wshadow -Wmissing-pr
 hardening = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fno-common
 sanitize_flags = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -U_FORTIFY_SOURCE)
 CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECDIR='"$(libexecdir)/ctr-gpu"' \
-	-Isrc -Isrc/lib -Isrc/base -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
+	-Iinclude -Isrc -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
 # The same bytes wherever the tree and the build directory are. (-ffile-prefix-map would move the counts of make coverage, too.)
 # The tree's own path may have spaces, so no name is made of it: make cannot tell them from those between names.
 prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map='$(CURDIR)'=. -f$(kind)-prefix-map=$(O)=build)
@@ -95,13 +95,15 @@ xdr_inside = $(if $(dynamic),$(shared_libraries),$(patsubst -ltirpc,-l:libtirpc.
 # What a program has in it of other projects' archives, for the bill of materials.
 link_map = -Wl,-Map=$(O)/$(@F).map
 
-library_sources = $(sort $(wildcard src/base/*.c src/engine/*.c src/doctor/*.c src/lib/*.c src/wsl/*.c src/nvidia/*.c src/ldcache/*.c src/driverd/client*.c) src/driverd/protocol.c)
-library_objects = $(library_sources:%.c=$(O)/%.o)
-driverd_sources = $(filter-out $(library_sources),$(sort $(wildcard src/driverd/*.c)))
-driverd_objects = $(driverd_sources:%.c=$(O)/%.o)
-# nvidia-container-cli is run as a hook, and as careful as one. The library shows nothing of src/engine and of what that stands on.
-cli_base = $(patsubst %,src/base/%.c,deeds fd ground hostfile json json_large mount mountinfo owner remedy rootfs rootwalk str)
-cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/engine/*.c)) $(cli_base) hooks/sanitise.c hooks/deadline.c)
+# Each room of src/ stands on those before it; test/checks holds that. libctr-gpu is made of them.
+rooms = base model root process devcgroup dxg ldcache wsl nvidia oci lib cdi engines cli/doctor
+room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c)
+library_objects = $(room_sources:%.c=$(O)/%.o)
+driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
+# nvidia-container-cli is run as a hook, and as careful as one. The library shows nothing of src/engines and of what that stands on.
+cli_rooms = $(patsubst %,src/%.c,base/fd base/hostfile base/json base/json_large base/remedy base/str root/deeds root/ground root/mount \
+	root/mountinfo root/owner root/rootfs root/rootwalk process/deadline process/sanitise)
+cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/cli/setup/*.c src/cli/nvidia/*.c src/engines/*.c)) $(cli_rooms))
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
 
@@ -109,7 +111,7 @@ programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
 dynamic = $(SANITIZE)$(filter 0,$(STATIC))
 hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(static_libraries))
 
-unit_tests = $(patsubst test/unit/%.c,$(O)/test/unit/%,$(wildcard test/unit/*_test.c))
+unit_tests = $(patsubst %.c,$(O)/%,$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c))
 
 all: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) $(O)/lib/libctr-gpu.a
 
@@ -179,14 +181,14 @@ $(O)/test/unit/%: $(O)/test/unit/%.o $(O)/lib/libctr-gpu.a
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcmocka $(if $(dynamic),$(shared_libraries),-Wl,--as-needed $(static_libraries))
 
 # Libraries that misbehave, for the test of ctr-gpu-driverd.
-driverd_test_libraries = $(patsubst test/unit/driverd/%.c,$(O)/test/lib/%.so,$(wildcard test/unit/driverd/*.c))
+driverd_test_libraries = $(patsubst test/unit/driverd/libraries/%.c,$(O)/test/lib/%.so,$(wildcard test/unit/driverd/libraries/*.c))
 
-$(O)/test/lib/%.so: test/unit/driverd/%.c
+$(O)/test/lib/%.so: test/unit/driverd/libraries/%.c
 	@mkdir -p $(@D)
 	$(CC) -shared $(CPPFLAGS_ALL) $(filter-out -fsanitize=%,$(CFLAGS_ALL)) -MMD -MP -o $@ $<
 
-$(O)/test/unit/driverd_test: $(driverd_test_libraries) $(O)/bin/ctr-gpu-driverd
-$(O)/test/unit/driverd_test: CPPFLAGS += -Itest/unit
+$(O)/test/unit/driverd/driverd_test: $(driverd_test_libraries) $(O)/bin/ctr-gpu-driverd
+$(unit_tests:%=%.o): CPPFLAGS += -Itest/unit
 
 # ---- tests ----
 
@@ -243,7 +245,7 @@ lint: dependencies-lint $(O)/gen/try_program.h
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
 	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -- \
-		$(wildcard src/*/*.c hooks/*.c hooks/runtime/*.c) $(wildcard test/hosts/*.c test/fuzz/*.c)
+		$(wildcard src/*/*.c src/cli/*/*.c hooks/*.c hooks/runtime/*.c) $(wildcard test/hosts/*.c test/fuzz/*.c)
 
 # Tests run as other users, too, whose counts belong into the same files.
 coverage: dependencies-coverage
@@ -333,7 +335,7 @@ install: install-files
 	ln -sf libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/libctr-gpu.so
 	$(INSTALL) -m 644 $(O)/install/libctr-gpu.a $(DESTDIR)$(libdir)
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.pc $(DESTDIR)$(libdir)/pkgconfig
-	$(INSTALL) -m 644 src/lib/ctr-gpu.h src/base/ctr-gpu-error.h $(DESTDIR)$(includedir)
+	$(INSTALL) -m 644 include/ctr-gpu.h include/ctr-gpu-error.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(O)/install/ctr-gpu.json $(DESTDIR)$(hooksdir)
 	$(INSTALL) -m 755 pkg/unregister $(DESTDIR)$(unregister)
 	$(INSTALL) -m 644 $(O)/ctr-gpu.cdx.json $(DESTDIR)$(docdir)

@@ -13,7 +13,7 @@ examples = $(patsubst examples/%.c,$(O)/test/examples/%,$(wildcard examples/*.c)
 
 test_programs += $(examples)
 
-$(stage)/done: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) $(O)/lib/libctr-gpu.a src/lib/ctr-gpu.h src/base/ctr-gpu-error.h \
+$(stage)/done: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) $(O)/lib/libctr-gpu.a include/ctr-gpu.h include/ctr-gpu-error.h \
 	src/lib/ctr-gpu.pc.in $(wildcard man/*.3) Makefile
 	@rm -rf $(stage)
 	$(MAKE) install DESTDIR=$(stage)

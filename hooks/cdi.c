@@ -9,8 +9,8 @@
 #include <ctr-gpu.h>
 
 #include "arguments.h"
-#include "deadline.h"
 #include "message.h"
+#include "process/deadline.h"
 #include "state.h"
 #include "trace.h"
 

@@ -14,10 +14,10 @@
 
 #include "arguments.h"
 #include "cdi.h"
-#include "deadline.h"
 #include "message.h"
+#include "process/deadline.h"
+#include "process/sanitise.h"
 #include "runtime/runtime.h"
-#include "sanitise.h"
 #include "state.h"
 #include "trace.h"
 

@@ -17,11 +17,11 @@
 #include <ctr-gpu.h>
 
 #include "../arguments.h"
-#include "../deadline.h"
 #include "../message.h"
 #include "../trace.h"
 #include "command_line.h"
 #include "failure.h"
+#include "process/deadline.h"
 #include "real.h"
 
 struct shim {

@@ -9,7 +9,7 @@
  * err_set(); those above may put a few words in front with err_prefix().
  */
 
-#include "base/ctr-gpu-error.h"
+#include "ctr-gpu-error.h"
 
 enum { ERR_TEXT_MAX = 1024 };
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "engine/text.h"
+#include "engines/text.h"
 
 struct config_file {
 	char *path; /* absolute, and no symlink */

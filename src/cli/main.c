@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/nvidia.h"
+#include "cli/nvidia/nvidia.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 

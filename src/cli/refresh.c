@@ -10,7 +10,7 @@
 #include "cli/cdi.h"
 #include "cli/output.h"
 #include "cli/session.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 #include "cli/verbs.h"
 
 /* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */

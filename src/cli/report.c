@@ -22,9 +22,9 @@
 #include "cli/cleanup.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
-#include "engine/daemon.h"
-#include "engine/toml_scan.h"
-#include "engine/toml_text.h"
+#include "engines/daemon.h"
+#include "engines/toml_scan.h"
+#include "engines/toml_text.h"
 
 enum {
 	LINE_SIZE = 1024,

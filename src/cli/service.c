@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cleanup.h"
-#include "engine/text.h"
+#include "engines/text.h"
 
 static bool is_service_manager(const char *directory)
 {

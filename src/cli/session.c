@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../hooks/deadline.h"
 #include "cli/output.h"
+#include "process/deadline.h"
 
 void session_close(struct session *session)
 {

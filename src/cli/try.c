@@ -18,7 +18,7 @@
 #include "cli/cleanup.h"
 #include "cli/client.h"
 #include "cli/output.h"
-#include "engine/text.h"
+#include "engines/text.h"
 #include "try_program.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "base/settings.h"
 #include "driverd/protocol.h"
+#include "model/settings.h"
 
 struct question {
 	enum driverd_procedure procedure;

@@ -7,9 +7,9 @@
  * child and a bounded wait.
  */
 
-#include "base/d3dkmt.h"
 #include "base/err.h"
-#include "base/settings.h"
+#include "dxg/d3dkmt.h"
+#include "model/settings.h"
 
 /**
  * driverd_dxcore_adapters() - what libdxcore says of the adapters

@@ -14,8 +14,8 @@
 #include <wchar.h>
 
 #include "base/cleanup.h"
-#include "base/d3dkmt.h"
 #include "driverd/message.h"
+#include "dxg/d3dkmt.h"
 
 typedef int32_t ntstatus;
 

@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/version_note.h"
 #include "driverd/confine.h"
 #include "driverd/dxcore.h"
 #include "driverd/message.h"
 #include "driverd/nvml.h"
 #include "driverd/start.h"
+#include "model/version_note.h"
 
 VERSION_NOTE();
 

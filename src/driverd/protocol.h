@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/d3dkmt.h"
 #include "driverd/driverd.h"
+#include "dxg/d3dkmt.h"
 
 enum {
 	DRIVERD_PATH_MAX = 4096,

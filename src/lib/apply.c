@@ -17,19 +17,19 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/devcgroup.h"
 #include "base/fd.h"
-#include "base/ground.h"
 #include "base/log.h"
-#include "base/mount.h"
-#include "base/mountinfo.h"
-#include "base/rootfs.h"
+#include "devcgroup/devcgroup.h"
 #include "lib/container.h"
 #include "lib/context.h"
 #include "lib/plan.h"
 #include "lib/plan_fit.h"
 #include "lib/record.h"
 #include "lib/root_writer.h"
+#include "root/ground.h"
+#include "root/mount.h"
+#include "root/mountinfo.h"
+#include "root/rootfs.h"
 
 enum { ID_MAP_MAX = 1 << 16 };
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "lib/ask.h"
 #include "lib/context.h"
+#include "oci/ask.h"
 
 DEFINE_CLEANUP(struct ctr_gpu_bundle *, ctr_gpu_bundle_unref)
 #define _cleanup_bundle_ _cleanup_(ctr_gpu_bundle_unrefp)

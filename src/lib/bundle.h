@@ -4,10 +4,10 @@
 /* Behind ctr_gpu_bundle: a container that does not exist yet, as its engine has written it down for its runtime. */
 
 #include "base/json.h"
-#include "base/rootfs.h"
 #include "base/str.h"
-#include "lib/ctr-gpu.h"
-#include "lib/oci.h"
+#include "ctr-gpu.h"
+#include "oci/oci.h"
+#include "root/rootfs.h"
 
 struct ctr_gpu_bundle {
 	int directory;             /* from which root.path counts; O_PATH */

@@ -18,9 +18,9 @@
 #include "lib/bundle.h"
 #include "lib/container.h"
 #include "lib/context.h"
-#include "lib/oci_edit.h"
 #include "lib/plan.h"
 #include "lib/root_writer.h"
+#include "oci/edit.h"
 
 enum { ID_MAP_MAX = 1 << 16 };
 

@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mount.h"
 #include "lib/context.h"
+#include "root/mount.h"
 
 enum {
 	END_MS = 1000,  /* for a child to end once it is killed */

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "lib/ask.h"
 #include "lib/context.h"
+#include "oci/ask.h"
 
 enum { COMMAND_LINE_MAX = 64 * 1024 };
 

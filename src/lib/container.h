@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/rootfs.h"
-#include "lib/oci.h"
+#include "oci/oci.h"
+#include "root/rootfs.h"
 
 struct ctr_gpu_container {
 	pid_t pid;    /* 0: the caller's own mount namespace */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/version_note.h"
-#include "lib/ctr-gpu.h"
+#include "ctr-gpu.h"
 #include "lib/settings.h"
+#include "model/version_note.h"
 
 VERSION_NOTE();
 

@@ -3,10 +3,10 @@
 
 /* Behind ctr_gpu_context: the settings, and the sentence of the last error. */
 
-#include "base/deeds.h"
 #include "base/err.h"
-#include "base/settings.h"
-#include "lib/ctr-gpu.h"
+#include "ctr-gpu.h"
+#include "model/settings.h"
+#include "root/deeds.h"
 
 struct ctr_gpu_log_target {
 	ctr_gpu_log_fn log;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "lib/ctr-gpu.h"
+#include "ctr-gpu.h"
 #include "nvidia/nvidia.h"
 #include "wsl/gpu_pv.h"
 

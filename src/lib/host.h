@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "base/backend.h"
 #include "lib/context.h"
+#include "model/backend.h"
 
 enum { HOST_BACKENDS_MAX = 4 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/report.h"
-#include "lib/ctr-gpu.h"
+#include "ctr-gpu.h"
 #include "lib/host.h"
 
 static void write_line(FILE *file, const char *label, const char *value)

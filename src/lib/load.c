@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "ctr-gpu.h"
 #include "lib/context.h"
-#include "lib/ctr-gpu.h"
 
 int ctr_gpu_load_new(struct ctr_gpu_context *context, unsigned flags, struct ctr_gpu_load **ret_load)
 {

@@ -7,7 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/report.h"
-#include "lib/ctr-gpu.h"
+#include "ctr-gpu.h"
 #include "lib/load.h"
 
 static const struct {

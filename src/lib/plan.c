@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "lib/ctr-gpu.h"
+#include "ctr-gpu.h"
 #include "lib/request.h"
-#include "lib/requirement.h"
 #include "lib/select.h"
+#include "model/requirement.h"
 
 struct planner {
 	struct ctr_gpu_context *context;

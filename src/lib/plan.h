@@ -3,7 +3,7 @@
 
 /* Behind ctr_gpu_plan. */
 
-#include "base/plan.h"
+#include "model/plan.h"
 
 struct ctr_gpu_plan {
 	struct plan data;

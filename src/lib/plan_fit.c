@@ -11,10 +11,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ldcache/loader.h"
 #include "lib/bundle.h"
 #include "lib/container.h"
 #include "lib/context.h"
-#include "lib/loader.h"
 #include "lib/plan.h"
 
 #define VARIABLE "LD_LIBRARY_PATH"

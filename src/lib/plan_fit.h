@@ -4,8 +4,8 @@
 /* What a plan is worth for the image at hand: programs of some read none of the files in which libraries are found. */
 
 #include "base/log.h"
-#include "base/plan.h"
-#include "base/rootfs.h"
+#include "model/plan.h"
+#include "root/rootfs.h"
 
 /** For a container whose environment cannot be changed any more: says what it should be. Return: 0 or -ENOMEM. */
 int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment, const struct log *log);

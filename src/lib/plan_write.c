@@ -6,7 +6,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/report.h"
-#include "lib/ctr-gpu.h"
+#include "ctr-gpu.h"
 #include "lib/plan.h"
 
 static void write_reason(FILE *file, const char *reason)

@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/ground.h"
 #include "base/json.h"
-#include "base/mount.h"
 #include "lib/context.h"
+#include "root/ground.h"
+#include "root/mount.h"
 
 enum {
 	RECORD_MAX = 16 << 20,

@@ -6,8 +6,8 @@
  * filesystem below one that root alone may write, in it one for each time, numbered, with the deeds in JSON and what was replaced.
  */
 
-#include "base/deeds.h"
-#include "base/rootfs.h"
+#include "root/deeds.h"
+#include "root/rootfs.h"
 
 /**
  * record_write() - write down what was done

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "lib/ctr-gpu.h"
+#include "ctr-gpu.h"
 
 /* ---- what went wrong ---- */
 

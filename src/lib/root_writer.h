@@ -10,10 +10,10 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "base/owner.h"
-#include "base/plan.h"
-#include "base/rootfs.h"
-#include "lib/loader.h"
+#include "ldcache/loader.h"
+#include "model/plan.h"
+#include "root/owner.h"
+#include "root/rootfs.h"
 
 struct root_writer {
 	struct rootfs *rootfs;

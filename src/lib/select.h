@@ -3,8 +3,8 @@
 
 /* Which adapters of a host a request means. */
 
-#include "base/request.h"
 #include "lib/host.h"
+#include "model/request.h"
 
 struct selection {
 	const struct adapter **adapters; /* borrowed from the host, in the order of their indexes, each once */

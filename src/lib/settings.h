@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "base/settings.h"
+#include "model/settings.h"
 
 #define SETTINGS_DEFAULT_PATH "/etc/ctr-gpu/config.json"
 

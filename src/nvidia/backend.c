@@ -8,8 +8,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/libcuda.h"
 #include "driverd/driverd.h"
+#include "model/libcuda.h"
 #include "nvidia/brand.h"
 #include "nvidia/gpu.h"
 #include "nvidia/nvidia.h"

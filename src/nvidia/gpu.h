@@ -3,8 +3,8 @@
 
 /* The GPUs that the kernel module drives, from /proc/driver/nvidia/gpus. */
 
-#include "base/adapter.h"
 #include "base/err.h"
+#include "model/adapter.h"
 #include "nvidia/module.h"
 
 /**

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
-#include "base/rootfs.h"
-#include "base/settings.h"
 #include "base/str.h"
+#include "model/settings.h"
 #include "nvidia/table.h"
+#include "root/rootfs.h"
 
 enum { INSTALL_DIRS_MAX = 8 };
 

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/rootfs.h"
 #include "nvidia/module.h"
 #include "nvidia/proc.h"
+#include "root/rootfs.h"
 
 const struct load_host load_this_host = {
 	.proc = "/proc", .sys = "/sys", .dev = "/dev", .programs = "/sbin:/usr/sbin:/bin:/usr/bin",

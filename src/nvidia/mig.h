@@ -7,9 +7,9 @@
  * /dev/nvidia-caps. Drivers whose /proc/devices has no "nvidia-caps" take the file below /proc itself as the capability.
  */
 
-#include "base/adapter.h"
 #include "base/err.h"
-#include "base/plan.h"
+#include "model/adapter.h"
+#include "model/plan.h"
 #include "nvidia/module.h"
 
 /** Appends the parts of the GPU at @position, ordered by GPU instance and compute instance. Return: 0 or negative errno. */

@@ -3,7 +3,7 @@
 
 /* The backend for native Linux: GPUs behind /dev/nvidia*, the driver's files installed on this machine. */
 
-#include "base/backend.h"
+#include "model/backend.h"
 
 extern const struct backend backend_nvidia;
 

@@ -3,7 +3,7 @@
 
 /* What every part of the native plan works with. */
 
-#include "base/backend.h"
+#include "model/backend.h"
 #include "nvidia/install.h"
 #include "nvidia/module.h"
 

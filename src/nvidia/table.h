@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/request.h"
+#include "model/request.h"
 
 struct driver_library {
 	const char *stem;      /* "libcuda": the file is libcuda.so.<driver version> */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ctr-gpu-error.h"
 #include "base/str.h"
+#include "ctr-gpu-error.h"
 #include "wsl/paths.h"
 #include "wsl/store.h"
 

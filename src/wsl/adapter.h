@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/d3dkmt.h"
+#include "dxg/d3dkmt.h"
 
 /**
  * adapter_judge() - describe one adapter and say whether a container can use it

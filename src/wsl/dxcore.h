@@ -3,9 +3,9 @@
 
 /* The inventory from libdxcore, which ctr-gpu-driverd loads. */
 
-#include "base/d3dkmt.h"
 #include "base/err.h"
-#include "base/settings.h"
+#include "dxg/d3dkmt.h"
+#include "model/settings.h"
 
 /**
  * dxcore_find() - the libdxcore.so of this machine

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "base/libcuda.h"
+#include "model/libcuda.h"
 
 static int read_libcuda(const char *store, struct driver_facts *facts)
 {

@@ -3,7 +3,7 @@
 
 /* What the driver of the selected adapters can do. */
 
-#include "base/backend.h"
+#include "model/backend.h"
 
 /** As struct backend's facts(). */
 int gpu_pv_facts(const struct settings *settings, const struct adapter *const *selected, size_t count,

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "driverd/driverd.h"
+#include "dxg/ioctl.h"
 #include "wsl/adapter.h"
 #include "wsl/dxcore.h"
 #include "wsl/facts.h"
-#include "wsl/ioctl.h"
 #include "wsl/paths.h"
 #include "wsl/plan.h"
 #include "wsl/store.h"

@@ -3,6 +3,6 @@
 
 /* The backend for GPU-PV hosts: adapters behind /dev/dxg, drivers in stores that the Windows host shares. */
 
-#include "base/backend.h"
+#include "model/backend.h"
 
 extern const struct backend backend_gpu_pv;

@@ -6,6 +6,5 @@
  * calls them, and the loaders in WSL_LIB expect them, so Hyper-V guests use the same (libdxg src/d3dkmt-wsl.cpp).
  */
 
-#define DXG_DEVICE "/dev/dxg"
 #define WSL_LIB "/usr/lib/wsl/lib"
 #define WSL_DRIVERS "/usr/lib/wsl/drivers"

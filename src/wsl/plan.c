@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "dxg/ioctl.h"
 #include "wsl/paths.h"
 
 /* A directory that has been read. */

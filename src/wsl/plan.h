@@ -3,7 +3,7 @@
 
 /* What a container needs for adapters behind /dev/dxg. */
 
-#include "base/backend.h"
+#include "model/backend.h"
 
 /** As struct backend's plan(). */
 int gpu_pv_plan(const struct settings *settings, const struct request *request, const struct adapter *const *selected,

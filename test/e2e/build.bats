@@ -56,10 +56,10 @@ expect_before() {
 }
 
 @test "tests run, in a copy" {
-	in_tree make -j2 build/test/unit/utf8_test build/test/unit/err_test
+	in_tree make -j2 build/test/unit/base/utf8_test build/test/unit/base/err_test
 	in_tree test/run build unit
 	expect_status 0
-	expect "unit: utf8_test"
+	expect "unit: base/utf8"
 	expect " 0 failed, 0 skipped"
 }
 

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/devcgroup.h"
 #include "base/str.h"
+#include "devcgroup/devcgroup.h"
 
 enum { TIMES_MAX = 10000 };
 

@@ -140,7 +140,7 @@ start() {
 			echo "$(sed -n "s/^\(Cap[EP].*\|NoNewPrivs\|Seccomp\):\t*/\1=/p" /proc/$pid/status | paste -sd " ")"
 		done
 		kill "$!"; wait "$!"'
-	# Parent and child: what hooks/sanitise.c keeps, SYS_RESOURCE where root has it, and no more for either.
+	# Parent and child: what src/process/sanitise.c keeps, SYS_RESOURCE where root has it, and no more for either.
 	[[ $(grep -cE '^CapPrm=000000040[01]2c10e2 CapEff=00000000002c00e2 NoNewPrivs=1 Seccomp=[02]$' <<<"$output") -eq 2 ]] || {
 		echo "$output"
 		return 1

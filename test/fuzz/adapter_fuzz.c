@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/d3dkmt.h"
+#include "dxg/d3dkmt.h"
 #include "wsl/adapter.h"
 #include "wsl/paths.h"
 

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ask.h"
-#include "lib/oci.h"
 #include "lib/request.h"
-#include "lib/requirement.h"
 #include "lib/settings.h"
+#include "model/requirement.h"
+#include "oci/ask.h"
+#include "oci/oci.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bpf_device.h"
+#include "devcgroup/bpf_device.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/cdi.h"
-#include "lib/cdi_spec.h"
+#include "cdi/cdi.h"
+#include "cdi/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

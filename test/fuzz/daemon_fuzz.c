@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/daemon.h"
+#include "engines/daemon.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/json_text.h"
+#include "cli/setup/json_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

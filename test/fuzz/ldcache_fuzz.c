@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../unit/cache-builder.h"
+#include "../unit/ldcache/cache-builder.h"
 #include "base/cleanup.h"
 #include "ldcache/ldcache.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/oci.h"
-#include "lib/oci_edit.h"
+#include "oci/edit.h"
+#include "oci/oci.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/toml_text.h"
+#include "engines/toml_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

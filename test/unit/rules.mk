@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-$(O)/test/unit/devcgroup_test: $(O)/test/unit/device_world.o $(O)/test/unit/old_kernel.o
-$(O)/test/unit/bpf_device_test: $(O)/test/unit/device_world.o
+device_world = $(O)/test/unit/devcgroup/device_world.o
+$(O)/test/unit/devcgroup/devcgroup_test: $(device_world) $(O)/test/unit/devcgroup/old_kernel.o
+$(O)/test/unit/devcgroup/bpf_device_test: $(device_world)
+$(device_world): CPPFLAGS += -Itest/unit
 
 # Nouns of the commands are in no library.
-$(O)/test/unit/json_text_test: $(O)/src/cli/json_text.o
+$(O)/test/unit/cli/setup/json_text_test: $(O)/src/cli/setup/json_text.o

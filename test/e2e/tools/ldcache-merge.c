@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/deeds.h"
-#include "base/rootfs.h"
-#include "loader.h"
+#include "ldcache/loader.h"
+#include "root/deeds.h"
+#include "root/rootfs.h"
 
 static int add_directory(struct plan *plan, const char *root, const char *path, bool overrides)
 {

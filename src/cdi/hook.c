@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The hooks that specs of NVIDIA's tools name: each is a small plan, made from the hook's arguments and applied like any
+ * other. They run at the stage createContainer, in the container's namespaces, before its root is changed to.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/elf_file.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "lib/container.h"
+#include "lib/context.h"
+#include "lib/plan.h"
+#include "nvidia/nvidia.h"
+#include "root/ground.h"
+#include "root/mount.h"
+
+enum {
+	FOLDERS_MAX = 64,
+	ENTRIES_MAX = 16384, /* libraries of a folder */
+};
+
+struct cdi_hook_call {
+	struct ctr_gpu_context *context;
+	const char *const *arguments; /* behind the command */
+	struct rootfs rootfs;
+	struct ground ground;
+	struct plan *plan;
+	bool links_only; /* of libraries */
+};
+
+/* ---- arguments ---- */
+
+/* Behind the dashes of an option, which are one or two. Return: NULL if it is none. */
+static const char *skip_dashes(const char *argument)
+{
+	if (argument[0] != '-')
+		return NULL;
+	return argument + (argument[1] == '-' ? 2 : 1);
+}
+
+/*
+ * The next value of an option: --name=value, --name value, -name value. @position is where to look, and then where to go on.
+ * Return: NULL if there is no other.
+ */
+static const char *next_value(const struct cdi_hook_call *call, const char *name, size_t *position)
+{
+	size_t length = strlen(name);
+
+	while (call->arguments[*position]) {
+		const char *option = skip_dashes(call->arguments[(*position)++]);
+
+		if (!option || strncmp(option, name, length) != 0)
+			continue;
+		if (option[length] == '=')
+			return option + length + 1;
+		if (option[length] == '\0' && call->arguments[*position])
+			return call->arguments[(*position)++];
+	}
+	return NULL;
+}
+
+static int list_values(const struct cdi_hook_call *call, const char *name, struct strv *ret)
+{
+	size_t position = 0;
+	const char *value;
+	int r = 0;
+
+	while (r == 0 && (value = next_value(call, name, &position)))
+		r = strv_add(ret, value);
+	return r;
+}
+
+static const char *reason(void)
+{
+	return "a CDI spec asks for it";
+}
+
+/* ---- create-symlinks ---- */
+
+static int add_symlink(const struct cdi_hook_call *call, const char *path, const char *points_to, bool replaces)
+{
+	struct plan_symlink link = {
+		.path = strdup(path),
+		.points_to = strdup(points_to),
+		.reason = strdup(reason()),
+		.replaces = replaces,
+	};
+
+	if (!link.points_to) {
+		free(link.path);
+		link.path = NULL;
+	}
+	return plan_add_symlink(call->plan, &link);
+}
+
+/* "TARGET::LINK"; LINK is a path of the container. */
+static int create_symlinks(const struct cdi_hook_call *call)
+{
+	_cleanup_strv_ struct strv links = {0};
+	int r;
+
+	r = list_values(call, "link", &links);
+	for (size_t i = 0; i < links.count && r == 0; i++) {
+		char *separator = strstr(links.items[i], "::");
+
+		if (!separator || separator == links.items[i] || separator[2] != '/' || strstr(separator + 2, "::")) {
+			log_warning(&call->context->settings.log, "\"%.256s\" is not TARGET::LINK; it is left out", links.items[i]);
+			continue;
+		}
+		*separator = '\0';
+		r = add_symlink(call, separator + 2, links.items[i], true);
+	}
+	return r;
+}
+
+/* ---- update-ldcache ---- */
+
+static bool is_library(const char *name)
+{
+	const char *suffix = strstr(name, ".so");
+
+	return suffix && suffix != name && (suffix[3] == '\0' || suffix[3] == '.');
+}
+
+static int add_library(struct plan_library_dir *dir, const char *soname, const char *file)
+{
+	int r;
+
+	if (strv_contains(&dir->libraries, soname) || strchr(soname, '/'))
+		return 0;
+	r = strv_add(&dir->libraries, soname);
+	return r == 0 ? strv_add(&dir->files, file) : r;
+}
+
+/* ldconfig, too, sets a link right that belongs to another version, and leaves a file alone. */
+static bool is_link(const struct cdi_hook_call *call, const char *path)
+{
+	_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, path, O_PATH | O_NOFOLLOW);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* What a mounted library is called is in it; the file has a name with the driver's version. */
+static int add_mounted(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name, int fd)
+{
+	_cleanup_free_ char *soname = NULL, *link = NULL;
+	int r;
+
+	r = elf_file_read_soname(fd, &soname);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = add_library(dir, soname, name);
+	if (r < 0 || streq(soname, name) || strchr(soname, '/'))
+		return r;
+	if (str_format(&link, "%s/%s", dir->path, soname) < 0)
+		return -ENOMEM;
+	return add_symlink(call, link, name, is_link(call, link));
+}
+
+/* Files of the image are listed by their names, as its own cache would have them; nothing in them is read. */
+static int add_entry(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name, bool all)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int handle = -1, fd = -1;
+
+	if (str_format(&path, "%s/%s", dir->path, name) < 0)
+		return -ENOMEM;
+	handle = rootfs_open_path(&call->rootfs, path, O_PATH);
+	if (handle < 0)
+		return 0;
+	if (ground_is_root(&call->rootfs, handle))
+		return all ? add_library(dir, name, name) : 0;
+	fd = rootfs_open_regular(&call->rootfs, path, handle);
+	return fd < 0 ? 0 : add_mounted(call, dir, name, fd);
+}
+
+/* The directory may be a volume's, whose filesystem lists names for ever. */
+static int list_libraries(int fd, struct strv *ret)
+{
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *stream = own < 0 ? NULL : fdopendir(own);
+	const struct dirent *entry;
+
+	while (stream && r == 0 && ret->count < ENTRIES_MAX && (entry = readdir(stream)))
+		r = is_library(entry->d_name) ? strv_add(ret, entry->d_name) : 0;
+	if (stream)
+		(void)closedir(stream);
+	else
+		cleanup_closep(&own);
+	strv_sort(ret);
+	return r;
+}
+
+static int add_entries(const struct cdi_hook_call *call, struct plan_library_dir *dir, int fd, bool all)
+{
+	_cleanup_strv_ struct strv names = {0};
+	int r = list_libraries(fd, &names);
+
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = add_entry(call, dir, names.items[i], all);
+	return r;
+}
+
+static int add_folder(const struct cdi_hook_call *call, const char *path, bool all)
+{
+	struct plan_library_dir dir = {.overrides_image = true};
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	fd = rootfs_open_path(&call->rootfs, path, O_RDONLY | O_DIRECTORY);
+	if (path[0] != '/' || fd < 0) {
+		log_debug(&call->context->settings.log, "the container has no folder %s", path);
+		return 0;
+	}
+	dir.path = strdup(path);
+	dir.reason = strdup(reason());
+	r = dir.path ? add_entries(call, &dir, fd, all) : -ENOMEM;
+	if (r == 0 && !call->links_only)
+		return plan_add_library_dir(call->plan, &dir);
+	free(dir.path);
+	free(dir.reason);
+	strv_clear(&dir.libraries);
+	strv_clear(&dir.files);
+	return r;
+}
+
+static bool has_cache(const struct cdi_hook_call *call)
+{
+	_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, "/etc/ld.so.cache", O_PATH);
+
+	return fd >= 0;
+}
+
+/* An image that has a cache has its own libraries in it. */
+static int update_ldcache(const struct cdi_hook_call *call)
+{
+	_cleanup_strv_ struct strv values = {0}, folders = {0};
+	bool all = !call->links_only && !has_cache(call);
+	int r;
+
+	r = list_values(call, "folder", &values);
+	if (r == 0)
+		r = list_values(call, "folders", &values);
+	for (size_t i = 0; i < values.count && r == 0; i++)
+		r = strv_split(values.items[i], ",", &folders);
+	for (size_t i = 0; i < folders.count && i < FOLDERS_MAX && r == 0; i++)
+		r = add_folder(call, folders.items[i], all);
+	return r;
+}
+
+/* ---- others ---- */
+
+static int disable_modification(const struct cdi_hook_call *call)
+{
+	return nvidia_plan_params(call->plan);
+}
+
+/* The GPUs that a container has are those it has nodes of. */
+static int update_profile(const struct cdi_hook_call *call)
+{
+	unsigned long long minors = 0;
+
+	for (int i = 0; i < NVIDIA_PROFILE_MINORS; i++) {
+		char path[32];
+		_cleanup_close_ int fd = -1;
+
+		(void)snprintf(path, sizeof(path), "/dev/nvidia%d", i);
+		fd = rootfs_open_path(&call->rootfs, path, O_PATH);
+		minors |= fd >= 0 ? 1ULL << i : 0;
+	}
+	return minors ? nvidia_plan_profile(minors, call->plan) : 0;
+}
+
+/* Whether it is in what the runtime mounts on /dev for this container, and in no directory of a volume. */
+static bool is_on_own_tmpfs(const struct cdi_hook_call *call, int fd)
+{
+	enum ground_kind kind;
+
+	return ground_of(&call->rootfs, fd, &kind) == 0 && kind == GROUND_OWN;
+}
+
+/* Only of what runtimes make: a directory in a tmpfs. A volume, or what an image leads to, may be the host's. */
+static int change_mode(const struct cdi_hook_call *call)
+{
+	size_t position = 0, mode_position = 0;
+	const char *path, *mode = next_value(call, "mode", &mode_position);
+	char *end;
+	unsigned long bits = strtoul(mode ? mode : "", &end, 8);
+
+	if (!mode || *end || end == mode || bits > 0777) {
+		log_warning(&call->context->settings.log, "chmod: the mode is missing or makes no sense; nothing was done");
+		return 0;
+	}
+	while ((path = next_value(call, "path", &position))) {
+		_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, path, O_RDONLY | O_DIRECTORY);
+
+		if (fd < 0 || !str_has_prefix(path, "/dev/") || !is_on_own_tmpfs(call, fd) || fchmod(fd, (mode_t)bits) < 0)
+			log_warning(&call->context->settings.log, "chmod: %s is not a directory of the container's /dev; it stays as it is", path);
+	}
+	return 0;
+}
+
+static int refuse_compat(const struct cdi_hook_call *call)
+{
+	log_warning(&call->context->settings.log,
+		    "enable-cuda-compat: libraries of the image are never used in place of the host's; the container runs with the host's driver");
+	return 0;
+}
+
+static int do_nothing(const struct cdi_hook_call *call)
+{
+	(void)call;
+	return 0;
+}
+
+/* ---- the command ---- */
+
+static const struct command {
+	const char *name;
+	int (*plan)(const struct cdi_hook_call *call);
+	bool links_only;
+} commands[] = {
+	{"create-symlinks", create_symlinks, false},
+	{"update-ldcache", update_ldcache, false},
+	{"create-soname-symlinks", update_ldcache, true},
+	{"disable-device-node-modification", disable_modification, false},
+	{"update-application-profile", update_profile, false},
+	{"chmod", change_mode, false},
+	{"enable-cuda-compat", refuse_compat, false},
+	{"noop", do_nothing, false},
+};
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (streq(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+/* Options of the program stand before the command; none of them takes a value that is not written with "=". */
+static const char *const *skip_options(const char *const *arguments)
+{
+	while (*arguments && **arguments == '-')
+		arguments++;
+	return arguments;
+}
+
+static bool changes_something(const struct plan *plan)
+{
+	return plan->symlink_count > 0 || plan->file_count > 0 || plan->library_dir_count > 0;
+}
+
+static int run_command(const struct command *command, struct cdi_hook_call *call, struct ctr_gpu_container *container)
+{
+	struct ctr_gpu_plan plan = {0};
+	int r;
+
+	call->plan = &plan.data;
+	call->links_only = command->links_only;
+	deeds_step(call->context->deeds, "reading the container's files");
+	r = container_open_rootfs(container, &call->rootfs, &call->context->err);
+	call->rootfs.proc_self_fd = mount_open_proc_self_fd();
+	call->rootfs.ground = &call->ground;
+	if (r == 0)
+		r = command->plan(call);
+	if (r == 0 && changes_something(&plan.data))
+		r = ctr_gpu_plan_apply(call->context, &plan, container);
+	cleanup_closep(&call->rootfs.proc_self_fd);
+	rootfs_close(&call->rootfs);
+	ground_clear(&call->ground);
+	plan_clear(&plan.data);
+	return r == -ENOMEM ? err_set(&call->context->err, r, "%m") : r;
+}
+
+int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arguments, const char *state, size_t size)
+{
+	struct cdi_hook_call call = {.context = context, .rootfs = ROOTFS_CLOSED};
+	struct ctr_gpu_container *container;
+	const struct command *command;
+	int r;
+
+	arguments = skip_options(arguments);
+	command = *arguments ? find_command(*arguments) : NULL;
+	if (!command) {
+		/* Specs may come from tools that are newer than this; the words are those that scripts look for. */
+		log_warning(&context->settings.log, "Unsupported CDI hook: %.64s", *arguments ? *arguments : "");
+		return 0;
+	}
+	r = container_new_inside(context, state, size, &container);
+	if (r != 0)
+		return r;
+	call.arguments = arguments + 1;
+	r = run_command(command, &call, container);
+	ctr_gpu_container_unref(container);
+	return r;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The schema of CDI 1.1.0. Engines decode strictly: a field that their version does not know makes them refuse the whole
+ * file (sigs.k8s.io/yaml UnmarshalStrict in pkg/cdi/spec.go).
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cdi/cdi.h"
+#include "cdi/spec.h"
+
+enum { V_0_3, V_0_4, V_0_5, V_0_6, V_0_7, V_0_8, V_1_0, V_1_1 };
+
+struct field {
+	const char *name;
+	json_type type; /* JSON_TRUE: either truth value */
+	int version;
+	const char *feature; /* why that version */
+	bool required;
+};
+
+struct reader {
+	struct cdi_spec *spec;
+	char where[160]; /* "devices[3].containerEdits.hooks[0]" */
+};
+
+static const struct field top_fields[] = {
+	{"cdiVersion", JSON_STRING, V_0_3, NULL, true},  {"kind", JSON_STRING, V_0_3, NULL, true},
+	{"annotations", JSON_OBJECT, V_0_6, "annotations", false}, {"devices", JSON_ARRAY, V_0_3, NULL, true},
+	{"containerEdits", JSON_OBJECT, V_0_3, NULL, false}, {0},
+};
+
+static const struct field device_fields[] = {
+	{"name", JSON_STRING, V_0_3, NULL, true}, {"annotations", JSON_OBJECT, V_0_6, "annotations", false},
+	{"containerEdits", JSON_OBJECT, V_0_3, NULL, true}, {0},
+};
+
+static const struct field edits_fields[] = {
+	{"env", JSON_ARRAY, V_0_3, NULL, false}, {"deviceNodes", JSON_ARRAY, V_0_3, NULL, false},
+	{"hooks", JSON_ARRAY, V_0_3, NULL, false}, {"mounts", JSON_ARRAY, V_0_3, NULL, false},
+	{"intelRdt", JSON_OBJECT, V_0_7, "intelRdt", false}, {"additionalGids", JSON_ARRAY, V_0_7, "additionalGids", false},
+	{"netDevices", JSON_ARRAY, V_1_1, "netDevices", false}, {0},
+};
+
+static const struct field node_fields[] = {
+	{"path", JSON_STRING, V_0_3, NULL, true}, {"hostPath", JSON_STRING, V_0_5, "hostPath of a device node", false},
+	{"type", JSON_STRING, V_0_3, NULL, false}, {"major", JSON_INTEGER, V_0_3, NULL, false},
+	{"minor", JSON_INTEGER, V_0_3, NULL, false}, {"fileMode", JSON_INTEGER, V_0_3, NULL, false},
+	{"permissions", JSON_STRING, V_0_3, NULL, false}, {"uid", JSON_INTEGER, V_0_3, NULL, false},
+	{"gid", JSON_INTEGER, V_0_3, NULL, false}, {0},
+};
+
+static const struct field mount_fields[] = {
+	{"hostPath", JSON_STRING, V_0_3, NULL, true}, {"containerPath", JSON_STRING, V_0_3, NULL, true},
+	{"options", JSON_ARRAY, V_0_3, NULL, false}, {"type", JSON_STRING, V_0_4, "type of a mount", false}, {0},
+};
+
+static const struct field hook_fields[] = {
+	{"hookName", JSON_STRING, V_0_3, NULL, true}, {"path", JSON_STRING, V_0_3, NULL, true},
+	{"args", JSON_ARRAY, V_0_3, NULL, false}, {"env", JSON_ARRAY, V_0_3, NULL, false},
+	{"timeout", JSON_INTEGER, V_0_3, NULL, false}, {0},
+};
+
+static const struct field rdt_fields[] = {
+	{"closID", JSON_STRING, V_0_7, "intelRdt", false}, {"l3CacheSchema", JSON_STRING, V_0_7, "intelRdt", false},
+	{"memBwSchema", JSON_STRING, V_0_7, "intelRdt", false}, {"enableCMT", JSON_TRUE, V_0_7, "intelRdt", false},
+	{"enableMBM", JSON_TRUE, V_0_7, "intelRdt", false}, {"schemata", JSON_ARRAY, V_1_1, "intelRdt.schemata", false},
+	{"enableMonitoring", JSON_TRUE, V_1_1, "intelRdt.enableMonitoring", false}, {0},
+};
+
+static const struct field net_fields[] = {
+	{"hostInterfaceName", JSON_STRING, V_1_1, "netDevices", true}, {"name", JSON_STRING, V_1_1, "netDevices", true}, {0},
+};
+
+static bool is_of_type(const json_t *value, json_type type)
+{
+	return type == JSON_TRUE ? json_is_boolean(value) : json_typeof(value) == type;
+}
+
+static const struct field *find_field(const struct field *fields, const char *name)
+{
+	for (; fields->name; fields++)
+		if (streq(fields->name, name))
+			return fields;
+	return NULL;
+}
+
+static int check_field(struct reader *reader, const struct field *field, const char *name, const json_t *value)
+{
+	if (!field)
+		return cdi_spec_problem(reader->spec, "%s has the field \"%.64s\", which CDI does not know: engines refuse the whole file",
+					reader->where, name);
+	if (!is_of_type(value, field->type))
+		return cdi_spec_problem(reader->spec, "\"%s\" of %s is of the wrong type", name, reader->where);
+	return field->feature ? cdi_spec_need(reader->spec, field->version, field->feature) : 0;
+}
+
+/* Return: 0 with a problem for each fault; -ENOMEM. */
+static int check_object(struct reader *reader, const json_t *json, const struct field *fields)
+{
+	const char *name;
+	json_t *value;
+	int r = 0;
+
+	if (!json_is_object(json))
+		return cdi_spec_problem(reader->spec, "%s is not an object", reader->where);
+	json_object_foreach((json_t *)json, name, value)
+		if (r == 0)
+			r = check_field(reader, find_field(fields, name), name, value);
+	for (; fields->name && r == 0; fields++)
+		if (fields->required && !json_object_get(json, fields->name))
+			r = cdi_spec_problem(reader->spec, "%s has no \"%s\"", reader->where, fields->name);
+	return r;
+}
+
+static int take_string(const json_t *json, const char *name, char **ret)
+{
+	const char *text = json_string_value(json_object_get(json, name));
+
+	if (!text)
+		return 0;
+	*ret = strdup(text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int take_strings(struct reader *reader, const json_t *json, const char *name, struct strv *ret)
+{
+	const json_t *item;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(json_object_get(json, name), i, item) {
+		if (r != 0)
+			break;
+		r = json_is_string(item) ? strv_add(ret, json_string_value(item)) :
+					   cdi_spec_problem(reader->spec, "\"%s\" of %s has an item that is not a string", name, reader->where);
+	}
+	return r;
+}
+
+static int check_environment(struct reader *reader, const struct strv *environment)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < environment->count && r == 0; i++)
+		if (!strchr(environment->items[i], '=') || environment->items[i][0] == '=')
+			r = cdi_spec_problem(reader->spec, "\"%.64s\" in %s is not NAME=VALUE", environment->items[i], reader->where);
+	return r;
+}
+
+static int read_node(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+{
+	struct cdi_node *node = cdi_edits_add_node(edits);
+	const json_t *number = json_object_get(json, "major");
+	int r;
+
+	r = node ? check_object(reader, json, node_fields) : -ENOMEM;
+	if (r == 0)
+		r = take_string(json, json_object_get(json, "hostPath") ? "hostPath" : "path", &node->path);
+	if (r == 0 && number) {
+		node->numbered = true;
+		node->major = json_integer_value(number);
+		node->minor = json_integer_value(json_object_get(json, "minor"));
+	}
+	return r;
+}
+
+static int read_mount(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+{
+	struct cdi_mount *mount = cdi_edits_add_mount(edits);
+	struct strv options = {0};
+	int r;
+
+	r = mount ? check_object(reader, json, mount_fields) : -ENOMEM;
+	if (r == 0)
+		r = take_string(json, "hostPath", &mount->source);
+	if (r == 0)
+		r = take_string(json, "containerPath", &mount->target);
+	if (r == 0)
+		r = take_strings(reader, json, "options", &options);
+	strv_clear(&options);
+	return r;
+}
+
+static bool is_stage(const char *name)
+{
+	static const char *const stages[] = {"prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
+		if (streq(stages[i], name))
+			return true;
+	return false;
+}
+
+static int read_hook(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+{
+	struct cdi_hook *hook = cdi_edits_add_hook(edits);
+	struct strv arguments = {0};
+	int r;
+
+	r = hook ? check_object(reader, json, hook_fields) : -ENOMEM;
+	if (r == 0)
+		r = take_string(json, "hookName", &hook->stage);
+	if (r == 0)
+		r = take_string(json, "path", &hook->path);
+	if (r == 0)
+		r = take_strings(reader, json, "args", &arguments);
+	if (r == 0)
+		r = take_strings(reader, json, "env", &hook->environment);
+	if (r == 0)
+		r = check_environment(reader, &hook->environment);
+	if (r == 0 && hook->stage && !is_stage(hook->stage))
+		r = cdi_spec_problem(reader->spec, "%s is for the stage \"%.32s\", which is unknown", reader->where, hook->stage);
+	if (r == 0) {
+		hook->has_environment = hook->environment.count > 0;
+		hook->has_timeout = json_integer_value(json_object_get(json, "timeout")) > 0;
+		hook->is_ours = arguments.count > 0 && streq(arguments.items[0], CDI_HOOK_NAME);
+	}
+	strv_clear(&arguments);
+	return r;
+}
+
+static int read_net_device(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+{
+	(void)edits;
+	return check_object(reader, json, net_fields);
+}
+
+static int read_list(struct reader *reader, const json_t *json, const char *name,
+		     int (*read)(struct reader *reader, const json_t *json, struct cdi_edits *edits), struct cdi_edits *edits)
+{
+	size_t length = strlen(reader->where), i;
+	const json_t *item;
+	int r = 0;
+
+	json_array_foreach(json_object_get(json, name), i, item) {
+		if (r != 0)
+			break;
+		(void)snprintf(reader->where + length, sizeof(reader->where) - length, ".%s[%zu]", name, i);
+		r = read(reader, item, edits);
+		reader->where[length] = '\0';
+	}
+	return r;
+}
+
+static int read_edits(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+{
+	const json_t *rdt = json_object_get(json, "intelRdt");
+	int r;
+
+	r = check_object(reader, json, edits_fields);
+	if (r == 0)
+		r = take_strings(reader, json, "env", &edits->environment);
+	if (r == 0)
+		r = check_environment(reader, &edits->environment);
+	if (r == 0)
+		r = read_list(reader, json, "deviceNodes", read_node, edits);
+	if (r == 0)
+		r = read_list(reader, json, "mounts", read_mount, edits);
+	if (r == 0)
+		r = read_list(reader, json, "hooks", read_hook, edits);
+	if (r == 0)
+		r = read_list(reader, json, "netDevices", read_net_device, edits);
+	return r == 0 && rdt ? check_object(reader, rdt, rdt_fields) : r;
+}
+
+static int read_device(struct reader *reader, const json_t *json, size_t number)
+{
+	struct cdi_device *device = cdi_spec_add_device(reader->spec);
+	const json_t *edits = json_object_get(json, "containerEdits");
+	int r;
+
+	if (!device)
+		return -ENOMEM;
+	(void)snprintf(reader->where, sizeof(reader->where), "devices[%zu]", number);
+	r = check_object(reader, json, device_fields);
+	if (r == 0)
+		r = take_string(json, "name", &device->name);
+	if (r != 0 || !json_is_object(edits))
+		return r;
+	if (json_object_size(edits) == 0)
+		return cdi_spec_problem(reader->spec, "devices[%zu] changes nothing, which engines refuse", number);
+	(void)snprintf(reader->where, sizeof(reader->where), "devices[%zu].containerEdits", number);
+	return read_edits(reader, edits, &device->edits);
+}
+
+static int read_top(struct reader *reader, const json_t *json)
+{
+	const json_t *edits = json_object_get(json, "containerEdits"), *device;
+	size_t i;
+	int r;
+
+	(void)snprintf(reader->where, sizeof(reader->where), "the spec");
+	r = check_object(reader, json, top_fields);
+	if (r == 0)
+		r = take_string(json, "cdiVersion", &reader->spec->version);
+	if (r == 0)
+		r = take_string(json, "kind", &reader->spec->kind);
+	(void)snprintf(reader->where, sizeof(reader->where), "containerEdits");
+	if (r == 0 && json_is_object(edits))
+		r = read_edits(reader, edits, &reader->spec->edits);
+	json_array_foreach(json_object_get(json, "devices"), i, device)
+		if (r == 0)
+			r = read_device(reader, device, i);
+	return r;
+}
+
+int cdi_json_parse(const char *data, size_t size, struct cdi_spec *spec)
+{
+	struct reader reader = {.spec = spec};
+	char reason[JSON_ERROR_TEXT_LENGTH];
+	_cleanup_json_ json_t *json = NULL;
+	int r;
+
+	r = json_parse(data, size, &json, reason);
+	if (r == -EINVAL)
+		return cdi_spec_problem(spec, "it is not JSON: %s", reason);
+	if (r < 0)
+		return r;
+	if (!json_is_object(json))
+		return cdi_spec_problem(spec, "it is not a JSON object");
+	return read_top(&reader, json);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Names of kinds, devices and files. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "cdi/cdi.h"
+#include "model/adapter.h"
+
+enum { CLASS_MAX = 63 };
+
+/* Letters and digits of ASCII, whatever the locale. */
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_alphanumeric(char c)
+{
+	return is_letter(c) || (c >= '0' && c <= '9');
+}
+
+static bool is_made_of(const char *text, size_t length, const char *others)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!is_alphanumeric(text[i]) && (!text[i] || !strchr(others, text[i])))
+			return false;
+	return length > 0 && is_alphanumeric(text[length - 1]);
+}
+
+bool cdi_is_kind(const char *text)
+{
+	size_t vendor = strcspn(text, "/");
+	const char *class = text + vendor + 1;
+
+	if (text[vendor] != '/')
+		return false;
+	return is_letter(text[0]) && is_made_of(text, vendor, "_-.") && is_letter(class[0]) && strlen(class) <= CLASS_MAX &&
+	       is_made_of(class, strlen(class), "_-.");
+}
+
+bool cdi_is_device_name(const char *text)
+{
+	return is_alphanumeric(text[0]) && is_made_of(text, strlen(text), "_-.:");
+}
+
+/* A known vendor's GPUs by the vendor's short name, everything else by the whole kind. */
+int cdi_file_name(const char *kind, char **ret)
+{
+	size_t vendor = strcspn(kind, "/");
+
+	if (adapter_is_domain(kind, vendor) && streq(kind + vendor, "/gpu"))
+		return str_format(ret, CDI_FILE_PREFIX "%.*s.json", (int)strcspn(kind, "."), kind);
+	return str_format(ret, CDI_FILE_PREFIX "%.*s-%s.json", (int)vendor, kind, kind + vendor + 1);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The specs in a directory made what they should be now: none too many, none stale, and those that are right left alone. */
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "cdi/report.h"
+#include "ctr-gpu.h"
+#include "lib/host.h"
+#include "lib/request.h"
+
+/* Whether there is a file and nothing is to be done about it. */
+static bool is_right(const struct ctr_gpu_cdi_report *report)
+{
+	const struct cdi_file *file = report->file_count > 0 ? &report->files[0] : NULL;
+
+	if (!file)
+		return false;
+	/* Somebody else's, under our name. */
+	if (!file->spec.is_ours)
+		return true;
+	for (size_t i = 0; i < file->finding_count; i++)
+		if (file->findings[i].severity == CDI_ERROR)
+			return false;
+	return cdi_is_loaded(file);
+}
+
+/* Hooks and capabilities are as they were: whoever wrote the old one chose them. */
+static int generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_cdi_report *report,
+		    const char *kind, const char *hook, json_t **ret)
+{
+	struct request request = {.kind = REQUEST_ALL};
+	const struct cdi_wish wish = {.kind = kind, .hook = hook, .request = &request};
+	const struct cdi_spec *old = report->file_count > 0 ? &report->files[0].spec : NULL;
+	int r;
+
+	if (old && old->kind && streq(old->kind, kind) && old->device_count > 0)
+		return cdi_generate_like(context, host, old, ret);
+	r = request_set_capabilities(&request, "", &context->err);
+	return r == 0 ? cdi_generate(context, host, &wish, ret) : r;
+}
+
+static int write_anew(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_cdi_report *report,
+		      const char *path, const char *kind, const char *hook)
+{
+	json_t *spec;
+	int r;
+
+	r = generate(context, host, report, kind, hook, &spec);
+	return r == 0 ? cdi_save(&context->err, path, spec) : r;
+}
+
+static int refresh(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *path, const char *kind, const char *hook)
+{
+	struct ctr_gpu_cdi_report *report = NULL;
+	int r;
+
+	r = ctr_gpu_cdi_report_new(context, &report);
+	if (r == 0 && access(path, F_OK) == 0)
+		r = ctr_gpu_cdi_report_read_file(report, path);
+	if (r == 0)
+		r = ctr_gpu_cdi_report_check(report, host, NULL);
+	if (r == 0 && !is_right(report))
+		r = write_anew(context, host, report, path, kind, hook);
+	ctr_gpu_cdi_report_unref(report);
+	return r;
+}
+
+int ctr_gpu_cdi_refresh(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory, const char *hook)
+{
+	_cleanup_free_ char *removed = NULL;
+	_cleanup_strv_ struct strv kinds = {0};
+	int r;
+
+	r = ctr_gpu_cdi_remove_stale(context, host, directory, &removed);
+	if (r == 0 && host)
+		r = cdi_kinds(host, &kinds);
+	for (size_t i = 0; i < kinds.count && r == 0; i++) {
+		_cleanup_free_ char *name = NULL, *path = NULL;
+
+		if (cdi_file_name(kinds.items[i], &name) < 0 || str_format(&path, "%s/%s", directory, name) < 0)
+			return -ENOMEM;
+		r = refresh(context, host, path, kinds.items[i], hook);
+	}
+	return r;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cdi/report.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "ctr-gpu.h"
+
+/* More is not read by anybody. */
+enum { FINDINGS_MAX = 64 };
+
+int ctr_gpu_cdi_report_new(struct ctr_gpu_context *context, struct ctr_gpu_cdi_report **ret_report)
+{
+	struct ctr_gpu_cdi_report *report = calloc(1, sizeof(*report));
+
+	if (!report)
+		return -ENOMEM;
+	report->context = context;
+	*ret_report = report;
+	return 0;
+}
+
+static void file_clear(struct cdi_file *file)
+{
+	for (size_t i = 0; i < file->finding_count; i++)
+		free(file->findings[i].text);
+	free(file->findings);
+	free(file->path);
+	cdi_spec_clear(&file->spec);
+}
+
+struct ctr_gpu_cdi_report *ctr_gpu_cdi_report_unref(struct ctr_gpu_cdi_report *report)
+{
+	if (!report)
+		return NULL;
+	for (size_t i = 0; i < report->file_count; i++)
+		file_clear(&report->files[i]);
+	free(report->files);
+	free(report);
+	return NULL;
+}
+
+int cdi_find(struct cdi_file *file, enum cdi_severity severity, const char *format, ...)
+{
+	struct cdi_finding *findings;
+	struct err text = {0};
+	va_list arguments;
+
+	if (file->finding_count >= FINDINGS_MAX)
+		return 0;
+	findings = array_grow(file->findings, file->finding_count, sizeof(*findings));
+	if (!findings)
+		return -ENOMEM;
+	file->findings = findings;
+	va_start(arguments, format);
+	(void)vsnprintf(text.text, sizeof(text.text), format, arguments);
+	va_end(arguments);
+	findings[file->finding_count] = (struct cdi_finding){severity, strdup(text.text)};
+	return findings[file->finding_count].text ? (file->finding_count++, 0) : -ENOMEM;
+}
+
+/* ---- reading ---- */
+
+static struct cdi_file *add_file(struct ctr_gpu_cdi_report *report, char *path)
+{
+	struct cdi_file *files = path ? array_grow(report->files, report->file_count, sizeof(*files)) : NULL;
+
+	if (!files) {
+		free(path);
+		return NULL;
+	}
+	report->files = files;
+	files[report->file_count] = (struct cdi_file){.path = path, .priority = report->priority};
+	return &files[report->file_count++];
+}
+
+static int read_file(struct ctr_gpu_cdi_report *report, char *path)
+{
+	struct cdi_file *file = add_file(report, path);
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	r = fd_read_file_at(AT_FDCWD, file->path, CDI_FILE_MAX, &data, &size);
+	if (r == -EFBIG)
+		return cdi_spec_problem(&file->spec, "it has more than %d MiB, which no real one has", CDI_FILE_MAX >> 20);
+	if (r == -EINVAL)
+		return cdi_spec_problem(&file->spec, "it is not a regular file");
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		return cdi_spec_problem(&file->spec, "it cannot be read: %s", strerror(-r));
+	return cdi_spec_parse(file->path, data, size, &file->spec);
+}
+
+int ctr_gpu_cdi_report_read_file(struct ctr_gpu_cdi_report *report, const char *path)
+{
+	return read_file(report, strdup(path));
+}
+
+static bool is_spec_name(const char *name)
+{
+	const char *ending = strrchr(name, '.');
+
+	return ending && ending != name && (streq(ending, ".json") || streq(ending, ".yaml"));
+}
+
+static int list_directory(DIR *stream, struct strv *ret)
+{
+	const struct dirent *entry;
+	int r = 0;
+
+	while (r == 0 && ret->count < CDI_FILES_MAX && (entry = readdir(stream)))
+		if (is_spec_name(entry->d_name) && entry->d_type != DT_DIR)
+			r = strv_add(ret, entry->d_name);
+	strv_sort(ret);
+	return r;
+}
+
+int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const char *path)
+{
+	_cleanup_strv_ struct strv names = {0};
+	DIR *stream = opendir(path);
+	int r;
+
+	report->priority++;
+	if (!stream && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (!stream)
+		return err_set(&report->context->err, -errno, "cannot read the directory %s: %m\nCheck its permissions.", path);
+	r = list_directory(stream, &names);
+	(void)closedir(stream);
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		char *file = NULL;
+
+		r = str_format(&file, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", names.items[i]);
+		if (r == 0)
+			r = read_file(report, file);
+	}
+	return r;
+}
+
+/* ---- what engines make of it ---- */
+
+bool cdi_is_loaded(const struct cdi_file *file)
+{
+	return file->spec.problems.count == 0;
+}
+
+static bool has_device(const struct cdi_file *file, const char *kind, const char *name)
+{
+	if (!cdi_is_loaded(file) || !file->spec.kind || !streq(file->spec.kind, kind))
+		return false;
+	for (size_t i = 0; i < file->spec.device_count; i++)
+		if (file->spec.devices[i].name && streq(file->spec.devices[i].name, name))
+			return true;
+	return false;
+}
+
+const struct cdi_file *cdi_winner(const struct ctr_gpu_cdi_report *report, const char *kind, const char *name,
+				  const struct cdi_file **ret_conflict)
+{
+	const struct cdi_file *winner = NULL;
+
+	*ret_conflict = NULL;
+	for (size_t i = 0; i < report->file_count; i++) {
+		const struct cdi_file *file = &report->files[i];
+
+		if ((winner && file->priority < winner->priority) || !has_device(file, kind, name))
+			continue;
+		*ret_conflict = winner && winner->priority == file->priority ? winner : NULL;
+		winner = file;
+	}
+	return winner;
+}
+
+bool ctr_gpu_cdi_report_is_fine(const struct ctr_gpu_cdi_report *report)
+{
+	for (size_t i = 0; i < report->file_count; i++) {
+		const struct cdi_file *file = &report->files[i];
+
+		if (!cdi_is_loaded(file))
+			return false;
+		for (size_t j = 0; j < file->finding_count; j++)
+			if (file->findings[j].severity == CDI_ERROR)
+				return false;
+	}
+	return report->file_count > 0;
+}

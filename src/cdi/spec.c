@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cdi/spec.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cdi/cdi.h"
+
+enum { PROBLEMS_MAX = 32 };
+
+/* Names are compared with each other. A machine with 16 GPUs, each in 7 parts with 2 names, has some 300. */
+enum { DEVICES_MAX = 4096 };
+
+const char *const cdi_versions[] = {"0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
+_Static_assert(ARRAY_SIZE(cdi_versions) == CDI_VERSIONS, "as many versions as are counted");
+
+static void edits_clear(struct cdi_edits *edits)
+{
+	for (size_t i = 0; i < edits->node_count; i++)
+		free(edits->nodes[i].path);
+	free(edits->nodes);
+	for (size_t i = 0; i < edits->mount_count; i++) {
+		free(edits->mounts[i].source);
+		free(edits->mounts[i].target);
+	}
+	free(edits->mounts);
+	for (size_t i = 0; i < edits->hook_count; i++) {
+		free(edits->hooks[i].stage);
+		free(edits->hooks[i].path);
+		strv_clear(&edits->hooks[i].environment);
+	}
+	free(edits->hooks);
+	strv_clear(&edits->environment);
+}
+
+void cdi_spec_clear(struct cdi_spec *spec)
+{
+	for (size_t i = 0; i < spec->device_count; i++) {
+		free(spec->devices[i].name);
+		edits_clear(&spec->devices[i].edits);
+	}
+	free(spec->devices);
+	edits_clear(&spec->edits);
+	free(spec->version);
+	free(spec->kind);
+	free(spec->needed_for);
+	strv_clear(&spec->problems);
+	*spec = (struct cdi_spec){0};
+}
+
+#define DEFINE_ADD(function, owner, type, list)                                                    \
+	struct type *function(struct owner *owner)                                                 \
+	{                                                                                          \
+		struct type *list = array_grow(owner->list##s, owner->list##_count, sizeof(*list)); \
+                                                                                                   \
+		if (!list)                                                                         \
+			return NULL;                                                               \
+		owner->list##s = list;                                                             \
+		list += owner->list##_count++;                                                     \
+		*list = (struct type){0};                                                          \
+		return list;                                                                       \
+	}
+
+DEFINE_ADD(cdi_spec_add_device, cdi_spec, cdi_device, device)
+DEFINE_ADD(cdi_edits_add_node, cdi_edits, cdi_node, node)
+DEFINE_ADD(cdi_edits_add_mount, cdi_edits, cdi_mount, mount)
+DEFINE_ADD(cdi_edits_add_hook, cdi_edits, cdi_hook, hook)
+
+int cdi_spec_problem(struct cdi_spec *spec, const char *format, ...)
+{
+	struct err text = {0};
+	va_list arguments;
+
+	if (spec->problems.count >= PROBLEMS_MAX)
+		return 0;
+	va_start(arguments, format);
+	(void)vsnprintf(text.text, sizeof(text.text), format, arguments);
+	va_end(arguments);
+	return strv_add(&spec->problems, text.text);
+}
+
+int cdi_spec_need(struct cdi_spec *spec, int version, const char *feature)
+{
+	if (version <= spec->needed)
+		return 0;
+	free(spec->needed_for);
+	spec->needed = version;
+	spec->needed_for = strdup(feature);
+	return spec->needed_for ? 0 : -ENOMEM;
+}
+
+static int judge_version(struct cdi_spec *spec)
+{
+	spec->declared = -1;
+	if (!spec->version)
+		return spec->is_yaml ? cdi_spec_problem(spec, "\"cdiVersion\" is missing") : 0; /* else it was told */
+	for (int i = 0; i < CDI_VERSIONS; i++)
+		/* A "v" in front is accepted by engines. */
+		if (streq(cdi_versions[i], spec->version + (spec->version[0] == 'v')))
+			spec->declared = i;
+	if (spec->declared < 0)
+		return cdi_spec_problem(spec, "\"%.32s\" is not a version of CDI", spec->version);
+	if (spec->declared < spec->needed)
+		return cdi_spec_problem(spec, "it says version %s, and has %s, which needs %s: engines refuse it", cdi_versions[spec->declared],
+					spec->needed_for, cdi_versions[spec->needed]);
+	return 0;
+}
+
+static int judge_kind(struct cdi_spec *spec)
+{
+	if (!spec->kind)
+		return spec->is_yaml ? cdi_spec_problem(spec, "\"kind\" is missing") : 0;
+	if (!cdi_is_kind(spec->kind))
+		return cdi_spec_problem(spec, "\"%.128s\" is not a kind, which is VENDOR/CLASS", spec->kind);
+	return strchr(strchr(spec->kind, '/'), '.') ? cdi_spec_need(spec, 3, "a dot in its class") : 0;
+}
+
+static int judge_devices(struct cdi_spec *spec)
+{
+	int r = 0;
+
+	if (spec->device_count == 0)
+		return cdi_spec_problem(spec, "it has no device");
+	if (spec->device_count > DEVICES_MAX)
+		return cdi_spec_problem(spec, "it has more than %d devices, which ctr-gpu does not look at", DEVICES_MAX);
+	for (size_t i = 0; i < spec->device_count && r == 0; i++) {
+		const char *name = spec->devices[i].name;
+
+		if (!name || !cdi_is_device_name(name))
+			r = cdi_spec_problem(spec, "no device may be called \"%.64s\"", name ? name : "");
+		else if (name[0] >= '0' && name[0] <= '9')
+			r = cdi_spec_need(spec, 2, "a device name that begins with a digit");
+		for (size_t j = 0; name && j < i && r == 0; j++)
+			if (spec->devices[j].name && streq(spec->devices[j].name, name))
+				r = cdi_spec_problem(spec, "it has the device \"%.64s\" twice", name);
+	}
+	return r;
+}
+
+static bool only_our_hooks(const struct cdi_edits *edits)
+{
+	for (size_t i = 0; i < edits->hook_count; i++)
+		if (!edits->hooks[i].is_ours)
+			return false;
+	return true;
+}
+
+/* With the hook or without: every spec of ours says "void", and has no other hook. */
+static bool is_ours(const struct cdi_spec *spec)
+{
+	if (!strv_contains(&spec->edits.environment, CDI_DEVICES_VARIABLE "=void") || !only_our_hooks(&spec->edits))
+		return false;
+	for (size_t i = 0; i < spec->device_count; i++)
+		if (!only_our_hooks(&spec->devices[i].edits))
+			return false;
+	return spec->device_count > 0;
+}
+
+static bool ends_in(const char *name, const char *ending)
+{
+	size_t length = strlen(name), wanted = strlen(ending);
+
+	return length > wanted && streq(name + length - wanted, ending);
+}
+
+int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_spec *ret)
+{
+	int r;
+
+	ret->is_yaml = ends_in(name, ".yaml");
+	if (!ret->is_yaml && !ends_in(name, ".json")) {
+		r = cdi_spec_problem(ret, "its name ends neither in .json nor in .yaml, so engines do not read it");
+		if (r < 0)
+			return r;
+	}
+	r = ret->is_yaml ? cdi_yaml_parse(data, size, ret) : cdi_json_parse(data, size, ret);
+	/* Of something that is no spec at all, nothing else need be said. */
+	if (r != 0 || (ret->problems.count > 0 && !ret->version && !ret->kind && ret->device_count == 0))
+		return r;
+	r = judge_kind(ret);
+	if (r == 0)
+		r = judge_devices(ret);
+	if (r == 0)
+		r = judge_version(ret);
+	ret->is_ours = !ret->is_yaml && is_ours(ret);
+	return r;
+}

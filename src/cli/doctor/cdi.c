@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* CDI specs in the directories that engines read, as `ctr-gpu cdi check` judges them. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cdi/report.h"
+#include "cli/doctor/doctor.h"
+
+/* The second goes before the first, for devices of the same name (CDI SPEC.md). */
+static const char *const directories[] = {"/etc/cdi", "/var/run/cdi"};
+
+static bool is_for_gpus(const struct cdi_spec *spec)
+{
+	const char *class = spec->kind ? strchr(spec->kind, '/') : NULL;
+
+	return spec->is_ours || (class && (streq(class, "/gpu") || str_has_prefix(spec->kind, "nvidia.com/") || str_has_prefix(spec->kind, "microsoft.com/")));
+}
+
+/* "stale: …. Write it anew: ctr-gpu cdi generate": what is told behind the colon, and what to do. */
+static void add_flaw(struct findings *findings, const struct cdi_file *file, const char *id, const char *text)
+{
+	findings_add(findings, id, SEVERITY_WARNING, "%s: %s", file->path, text);
+	findings_advise(findings, "%s", file->spec.is_ours ? "sudo ctr-gpu refresh" : "Have it written anew by what wrote it, or remove it: sudo ctr-gpu cdi generate makes ours.");
+}
+
+/* Return: whether engines can use it. */
+static bool add_flaws(struct findings *findings, const struct cdi_file *file)
+{
+	bool usable = file->spec.problems.count == 0;
+
+	for (size_t i = 0; i < file->spec.problems.count && i < 1; i++)
+		add_flaw(findings, file, "cdi.refused", file->spec.problems.items[i]);
+	for (size_t i = 0; i < file->finding_count; i++) {
+		const struct cdi_finding *finding = &file->findings[i];
+
+		if (finding->severity == CDI_NOTE)
+			continue;
+		usable &= finding->severity != CDI_ERROR;
+		add_flaw(findings, file, finding->severity == CDI_ERROR ? "cdi.error" : "cdi.warning", finding->text);
+	}
+	return usable;
+}
+
+static void add_file(struct examination *examination, const struct cdi_file *file)
+{
+	const struct cdi_spec *spec = &file->spec;
+
+	if (spec->problems.count == 0 && !is_for_gpus(spec))
+		return;
+	if (!add_flaws(&examination->findings, file))
+		return;
+	findings_add(&examination->findings, "cdi.spec", SEVERITY_OK, "%s: %zu device%s of kind %s", file->path, spec->device_count,
+		     spec->device_count == 1 ? "" : "s", spec->kind);
+	if (!strv_contains(&examination->cdi_kinds, spec->kind) && strv_add(&examination->cdi_kinds, spec->kind) < 0)
+		examination->findings.incomplete = true;
+}
+
+void check_cdi(struct examination *examination)
+{
+	struct ctr_gpu_cdi_report *report = NULL;
+	size_t before = examination->findings.count;
+	int r;
+
+	r = ctr_gpu_cdi_report_new(examination->context, &report);
+	for (size_t i = 0; i < ARRAY_SIZE(directories) && r == 0; i++)
+		if (ctr_gpu_cdi_report_read_directory(report, directories[i]) < 0)
+			findings_add_message(&examination->findings, "cdi.unreadable", SEVERITY_WARNING, ctr_gpu_context_message(examination->context));
+	if (r == 0)
+		r = ctr_gpu_cdi_report_check(report, examination->host, NULL);
+	for (size_t i = 0; r == 0 && i < report->file_count; i++)
+		add_file(examination, &report->files[i]);
+	ctr_gpu_cdi_report_unref(report);
+	if (r != 0 || examination->cdi_kinds.count > 0)
+		return;
+	if (examination->findings.count == before) {
+		findings_add(&examination->findings, "cdi.none", SEVERITY_NOTE, "there is no CDI spec of GPUs");
+		findings_advise(&examination->findings, "sudo ctr-gpu cdi generate");
+	}
+	/* That one, or what is wrong with the last of those that there are. */
+	findings_close(&examination->findings, ANY_ENGINE, DOOR(CDI));
+}

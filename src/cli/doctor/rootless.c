@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whether users other than root can make containers with a GPU. */
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/doctor/doctor.h"
+#include "cli/doctor/file.h"
+
+/* Return: how unprivileged user namespaces are forbidden; NULL if they are not. */
+static const char *forbidden_by(void)
+{
+	if (file_number("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
+		return "kernel.unprivileged_userns_clone=1";
+	if (file_number("/proc/sys/user/max_user_namespaces", 1) == 0)
+		return "user.max_user_namespaces=28633";
+	return NULL;
+}
+
+/* Lines `user:first:count`, the user by name or number. */
+static bool has_subordinates(const char *path, const char *name, uid_t uid)
+{
+	_cleanup_free_ char *text = file_text(path);
+	char number[24];
+
+	(void)snprintf(number, sizeof(number), "%u", (unsigned)uid);
+	for (const char *line = text; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		size_t length = strcspn(line, ":\n");
+
+		if (line[length] == ':' && ((length == strlen(name) && strncmp(line, name, length) == 0) ||
+					    (length == strlen(number) && strncmp(line, number, length) == 0)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_setuid(const char *path)
+{
+	struct stat st;
+
+	/* Distributions give it capabilities instead, which show as an attribute only. */
+	return stat(path, &st) == 0 && (st.st_mode & S_IXOTH);
+}
+
+/*
+ * Not by getpwuid(3), for which a static program would load what /etc/nsswitch.conf names. Users of other databases are asked
+ * for their own word.
+ *
+ * Return: valid until the next call; "" for a user of whom nothing is known.
+ */
+static const char *name_of(uid_t uid)
+{
+	FILE *file = fopen("/etc/passwd", "re");
+	const struct passwd *entry = NULL;
+	const char *name = getenv(geteuid() == 0 ? "SUDO_USER" : "USER");
+
+	while (file && (entry = fgetpwent(file)) && entry->pw_uid != uid)
+		;
+	if (file)
+		(void)fclose(file);
+	if (entry)
+		return entry->pw_name;
+	return name ? name : "";
+}
+
+static void check_user(struct findings *findings, uid_t uid)
+{
+	const char *name = name_of(uid);
+
+	if (!has_subordinates("/etc/subuid", name, uid) || !has_subordinates("/etc/subgid", name, uid)) {
+		findings_add(findings, "rootless.no-ids", SEVERITY_WARNING, "%s has no subordinate ids in /etc/subuid and /etc/subgid",
+			     name[0] ? name : "this user");
+		findings_advise(findings, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", name);
+	} else if (!is_setuid("/usr/bin/newuidmap")) {
+		findings_add(findings, "rootless.no-newuidmap", SEVERITY_WARNING, "/usr/bin/newuidmap is missing, which gives users their subordinate ids");
+		findings_advise(findings, "Install it: package uidmap or shadow-utils.");
+	} else {
+		findings_add(findings, "rootless.ready", SEVERITY_OK, "user namespaces are allowed, and %s has subordinate ids", name);
+	}
+}
+
+/* The user who called sudo, if any, and not root, is who would make rootless containers. */
+static uid_t asking_user(void)
+{
+	const char *text = getenv("SUDO_UID");
+	char *end;
+	unsigned long uid;
+
+	if (geteuid() != 0 || !text)
+		return geteuid();
+	errno = 0;
+	uid = strtoul(text, &end, 10);
+	return errno || *end || end == text ? 0 : (uid_t)uid;
+}
+
+void check_rootless(struct examination *examination)
+{
+	const char *remedy = forbidden_by();
+	uid_t uid = asking_user();
+
+	if (remedy) {
+		findings_add(&examination->findings, "rootless.forbidden", SEVERITY_NOTE, "only root may make user namespaces: no rootless containers");
+		findings_advise(&examination->findings, "sudo sysctl -w %s", remedy);
+	} else if (file_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1) {
+		findings_add(&examination->findings, "rootless.apparmor", SEVERITY_NOTE,
+			     "AppArmor lets only programs with a profile make user namespaces (sysctl apparmor_restrict_unprivileged_userns)");
+		findings_advise(&examination->findings, "The distribution's podman and docker have one; for other programs write a profile with 'userns,'.");
+	} else if (uid == 0) {
+		findings_add(&examination->findings, "rootless.allowed", SEVERITY_OK, "user namespaces are allowed; run doctor as the user to see more");
+	} else {
+		check_user(&examination->findings, uid);
+	}
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/doctor/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/report.h"
+
+/* ---- what follows ---- */
+
+static bool is_of(const struct finding *finding, const struct engine *engine)
+{
+	return finding->engine && (streq(finding->engine, ANY_ENGINE) || streq(finding->engine, engine->id));
+}
+
+/* Of two that say no, the worse one is the reason; of equals the engine's own: what every engine lacks is no matter then. */
+static bool outweighs(const struct finding *finding, const struct finding *other)
+{
+	if (!other || finding->severity != other->severity)
+		return !other || finding->severity > other->severity;
+	return streq(other->engine, ANY_ENGINE) && !streq(finding->engine, ANY_ENGINE);
+}
+
+static const struct finding *closer(const struct findings *findings, const struct engine *engine, enum door door)
+{
+	const struct finding *worst = NULL;
+
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->items[i];
+
+		if (is_of(finding, engine) && finding->doors & (1U << door) && outweighs(finding, worst))
+			worst = finding;
+	}
+	return worst;
+}
+
+struct verdict verdict_make(const struct findings *findings, const struct engine *engine)
+{
+	struct verdict verdict = {.engine = engine, .severity = SEVERITY_OK};
+	enum severity worst = SEVERITY_NOTE;
+
+	for (enum door door = 0; door < DOORS; door++) {
+		if (!engine->doors[door])
+			continue;
+		verdict.closed_by[door] = closer(findings, engine, door);
+		if (!verdict.closed_by[door])
+			verdict.open |= 1U << door;
+		else if (verdict.closed_by[door]->severity > worst)
+			worst = verdict.closed_by[door]->severity;
+	}
+	verdict.works = verdict.open && !findings_block(findings);
+	if (!verdict.open)
+		verdict.severity = worst > SEVERITY_NOTE ? SEVERITY_PROBLEM : SEVERITY_NOTE;
+	else if (worst > SEVERITY_NOTE)
+		verdict.severity = SEVERITY_WARNING;
+	if (verdict.open && !verdict.works)
+		verdict.severity = SEVERITY_PROBLEM;
+	return verdict;
+}
+
+bool verdict_any(const struct findings *findings, const struct engines *engines)
+{
+	for (size_t i = 0; i < engines->count; i++)
+		if (verdict_make(findings, &engines->items[i]).works)
+			return true;
+	return false;
+}
+
+/* One that is broken goes before those that nobody has set up. */
+const struct finding *verdict_first(const struct findings *findings, const struct engines *engines)
+{
+	const struct finding *first = findings_block(findings);
+
+	if (first)
+		return first;
+	for (size_t i = 0; i < engines->count; i++) {
+		struct verdict verdict = verdict_make(findings, &engines->items[i]);
+
+		if (verdict.works)
+			return NULL;
+		for (enum door door = 0; door < DOORS; door++)
+			if (verdict.closed_by[door] && (!first || verdict.closed_by[door]->severity > first->severity))
+				first = verdict.closed_by[door];
+	}
+	return first;
+}
+
+/* ---- in words ---- */
+
+struct sentence {
+	char *text;
+	bool incomplete;
+};
+
+static void say(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct sentence *sentence, const char *format, ...)
+{
+	_cleanup_free_ char *more = NULL, *before = sentence->text;
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (vasprintf(&more, format, arguments) < 0)
+		more = NULL;
+	va_end(arguments);
+	sentence->text = NULL;
+	if (!more || str_format(&sentence->text, "%s%s", before ? before : "", more) < 0)
+		sentence->incomplete = true;
+}
+
+/* "--gpus all, --runtime=nvidia": the doors that a finding closes, or NULL leaves open. */
+static void say_doors(struct sentence *sentence, const struct verdict *verdict, const struct finding *finding)
+{
+	const char *separator = "";
+
+	for (enum door door = 0; door < DOORS; door++) {
+		if (!verdict->engine->doors[door] || verdict->closed_by[door] != finding)
+			continue;
+		say(sentence, "%s%s", separator, verdict->engine->doors[door]);
+		separator = ", ";
+	}
+}
+
+/* Whether it is the finding of an earlier door, too. */
+static bool is_told(const struct verdict *verdict, enum door door)
+{
+	for (enum door i = 0; i < door; i++)
+		if (verdict->closed_by[i] == verdict->closed_by[door])
+			return true;
+	return false;
+}
+
+/* Of an engine that nobody has set up, or that has a way to go before that matters, only the first reason to do something counts. */
+static bool is_worth_telling(const struct verdict *verdict, enum door door)
+{
+	const struct finding *finding = verdict->closed_by[door];
+
+	if (!finding || is_told(verdict, door))
+		return false;
+	if (verdict->works || finding->severity > SEVERITY_NOTE)
+		return true;
+	for (enum door i = 0; i < DOORS; i++)
+		if (verdict->closed_by[i] && (i < door || verdict->closed_by[i]->severity > SEVERITY_NOTE))
+			return false;
+	return !verdict->open;
+}
+
+static size_t count_reasons(const struct verdict *verdict)
+{
+	size_t count = 0;
+
+	for (enum door door = 0; door < DOORS; door++)
+		count += is_worth_telling(verdict, door);
+	return count;
+}
+
+char *verdict_text(const struct findings *findings, const struct verdict *verdict)
+{
+	bool whole = !verdict->open && count_reasons(verdict) == 1;
+	struct sentence sentence = {0};
+	const char *separator = "";
+
+	if (findings_block(findings)) {
+		say(&sentence, "no, as above");
+		separator = "; then ";
+	}
+	if (verdict->open) {
+		say(&sentence, "%syes by ", separator);
+		say_doors(&sentence, verdict, NULL);
+		separator = "; ";
+	}
+	for (enum door door = 0; door < DOORS; door++) {
+		const struct finding *finding = verdict->closed_by[door];
+
+		if (!is_worth_telling(verdict, door))
+			continue;
+		say(&sentence, "%s%s", separator, whole ? "" : "by ");
+		if (!whole)
+			say_doors(&sentence, verdict, finding);
+		say(&sentence, "%sno, because %s", whole ? "" : " ", finding->text);
+		separator = "; ";
+	}
+	if (!sentence.incomplete && sentence.text)
+		return sentence.text;
+	free(sentence.text);
+	return NULL;
+}
+
+/* Where a door is open, those that nobody has set up are no reason to do anything. */
+const char *verdict_remedy(const struct verdict *verdict)
+{
+	const struct finding *first = NULL;
+
+	for (enum door door = 0; door < DOORS; door++) {
+		const struct finding *finding = verdict->closed_by[door];
+
+		if (finding && finding->remedy && (!verdict->open || finding->severity >= SEVERITY_WARNING) &&
+		    (!first || finding->severity > first->severity))
+			first = finding;
+	}
+	return first ? first->remedy : NULL;
+}
+
+bool verdict_tells(const struct verdict *verdict, const struct finding *finding)
+{
+	for (enum door door = 0; door < DOORS; door++)
+		if (verdict->closed_by[door] == finding)
+			return true;
+	return false;
+}
+
+/* ---- JSON ---- */
+
+static json_t *doors_to_json(const struct findings *findings, const struct verdict *verdict)
+{
+	const struct finding *block = findings_block(findings);
+	json_t *array = json_array();
+
+	for (enum door door = 0; door < DOORS; door++) {
+		const struct finding *because = block ? block : verdict->closed_by[door];
+
+		if (verdict->engine->doors[door])
+			(void)json_array_append_new(array, json_pack("{s:s, s:s, s:b, s:o}", "id", door_name(door), "use",
+								     verdict->engine->doors[door], "works", !because, "because",
+								     report_string(because ? because->id : NULL)));
+	}
+	return array;
+}
+
+json_t *verdicts_to_json(const struct findings *findings, const struct engines *engines)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < engines->count; i++) {
+		const struct engine *engine = &engines->items[i];
+		struct verdict verdict = verdict_make(findings, engine);
+
+		if (json_array_append_new(array, json_pack("{s:s, s:s+, s:b, s:o}", "id", engine->id, "name", engine->label,
+							   engine->state, "works", verdict.works, "doors",
+							   doors_to_json(findings, &verdict))) < 0)
+			return json_decref(array), NULL;
+	}
+	return array;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Whether an engine gives a container a GPU that works, by which door, and why not by the others. Nobody says so: it follows from
+ * the doors that an engine has and from the findings that close them.
+ */
+
+#include "cli/doctor/engine.h"
+
+/* Of one engine. */
+struct verdict {
+	const struct engine *engine;
+	const struct finding *closed_by[DOORS]; /* NULL: open, or there is no such door */
+	unsigned open;                          /* doors, bits by enum door */
+	enum severity severity;                 /* ok; warning: a door is broken; note: not set up; problem: all that there are are broken */
+	bool works;                             /* a door is open, and nothing of the machine itself is in the way */
+};
+
+struct verdict verdict_make(const struct findings *findings, const struct engine *engine);
+
+/** Whether any engine works. */
+bool verdict_any(const struct findings *findings, const struct engines *engines);
+
+/** Return: the finding to see to first where nothing works; NULL where something does. */
+const struct finding *verdict_first(const struct findings *findings, const struct engines *engines);
+
+/** "yes by --gpus all; by --device nvidia.com/gpu=all no, because …". Return: owned by the caller; NULL without memory. */
+char *verdict_text(const struct findings *findings, const struct verdict *verdict);
+
+/** What to do, where there is something to do: the first such finding that the verdict names. Return: borrowed; NULL. */
+const char *verdict_remedy(const struct verdict *verdict);
+
+/** Whether the text of a verdict has a finding in it. */
+bool verdict_tells(const struct verdict *verdict, const struct finding *finding);
+
+/** Return: an array of {id, name, works, doors: [{id, use, works, because}]}; NULL without memory. */
+json_t *verdicts_to_json(const struct findings *findings, const struct engines *engines);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * nvidia-container-cli configure: give a container that is being created the GPUs. Programs that create containers run this
+ * as a hook, so it does not trust what it inherits any more than ctr-gpu-hook does.
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/nvidia/nvidia.h"
+#include "cli/output.h"
+#include "cli/path.h"
+#include "process/deadline.h"
+#include "process/sanitise.h"
+
+enum {
+	KEY_MIG_CONFIG = 0x200,
+	KEY_MIG_MONITOR,
+	KEY_NO_CGROUPS,
+	KEY_NO_DEVBIND,
+	KEY_DRY_RUN,
+	KEY_CUDA_COMPAT_MODE,
+	KEY_IGNORED,
+};
+
+enum { LOAD_DEADLINE_S = 60 };
+
+struct configure {
+	struct session *session;
+	struct request_options request;
+	pid_t pid;
+	const char *rootfs, *ldconfig, *cuda_compat;
+	bool no_cgroups, no_devbind, dry_run;
+};
+
+static const struct argp_option options[] = {
+	{"pid", 'p', "PID", 0, "The container's first process; without it, ROOTFS is in the caller's own mount namespace", 0},
+	{"mig-config", KEY_MIG_CONFIG, "all", 0, "Let the container make parts of GPUs (MIG)", 0},
+	{"mig-monitor", KEY_MIG_MONITOR, "all", 0, "Let the container see everybody's parts of GPUs (MIG)", 0},
+	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules (cgroup) alone", 0},
+	{"no-devbind", KEY_NO_DEVBIND, NULL, 0, "Leave the container's device nodes alone", 0},
+	{"dry-run", KEY_DRY_RUN, NULL, 0, "Print the plan, for programs, and change nothing", 0},
+	{NULL, 0, NULL, 0, "Accepted, and not needed:", 3},
+	{"ldconfig", 'l', "[@]PATH", 0, "The loader's cache is written without running anything", 3},
+	{"no-cntlibs", KEY_IGNORED, NULL, 0, "Libraries of the container are never used", 3},
+	{"cuda-compat-mode", KEY_CUDA_COMPAT_MODE, "MODE", 0, "They are not used as compatibility libraries either", 3},
+	{"no-persistenced", KEY_IGNORED, NULL, 0, "Sockets and firmware that the host has are given all the same", 3},
+	{"no-fabricmanager", KEY_IGNORED, NULL, OPTION_ALIAS, NULL, 3},
+	{"no-gsp-firmware", KEY_IGNORED, NULL, OPTION_ALIAS, NULL, 3},
+	{0},
+};
+
+static pid_t parse_pid(const char *text)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	if (errno || end == text || *end || pid <= 0 || pid > INT_MAX)
+		nvidia_input_error("--pid is the number of a process, not '%s'", text);
+	return (pid_t)pid;
+}
+
+static error_t take_rootfs(struct configure *configure, const char *argument)
+{
+	if (configure->rootfs)
+		nvidia_input_error("'%s' is one argument too many", argument);
+	if (argument[0] != '/' || strcmp(argument, "/") == 0)
+		nvidia_input_error("invalid rootfs directory: it is the absolute path of a container's, not '%s'", argument);
+	configure->rootfs = argument;
+	return 0;
+}
+
+static error_t take_flag(int key, const char *argument, struct configure *configure)
+{
+	switch (key) {
+	case 'l':
+		configure->ldconfig = argument;
+		return 0;
+	case KEY_NO_CGROUPS:
+		configure->no_cgroups = true;
+		return 0;
+	case KEY_NO_DEVBIND:
+		configure->no_devbind = true;
+		return 0;
+	case KEY_DRY_RUN:
+		configure->dry_run = true;
+		return 0;
+	case KEY_CUDA_COMPAT_MODE:
+		configure->cuda_compat = argument;
+		return 0;
+	case KEY_IGNORED:
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct configure *configure = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &configure->request;
+		return 0;
+	case 'p':
+		configure->pid = parse_pid(argument);
+		return 0;
+	case KEY_MIG_CONFIG:
+		nvidia_take_mig("mig-config", argument, CTR_GPU_MIG_CONFIG, &configure->request.mig);
+		return 0;
+	case KEY_MIG_MONITOR:
+		nvidia_take_mig("mig-monitor", argument, CTR_GPU_MIG_MONITOR, &configure->request.mig);
+		return 0;
+	case ARGP_KEY_ARG:
+		return take_rootfs(configure, argument);
+	case ARGP_KEY_NO_ARGS:
+		nvidia_input_error("ROOTFS is missing: the absolute path of the container's root directory");
+	default:
+		return take_flag(key, argument, configure);
+	}
+}
+
+static void remark_options(const struct session *session, const struct configure *configure)
+{
+	static const char disabled[] = "disabled";
+
+	if (configure->ldconfig)
+		session_remark(session, "--ldconfig is not needed: no ldconfig is run");
+	if (configure->cuda_compat && strcmp(configure->cuda_compat, disabled) != 0)
+		session_remark(session, "--cuda-compat-mode=%s is not done: nothing of an image is used as a driver's library",
+			       configure->cuda_compat);
+}
+
+static int show(struct session *session, const struct configure *configure)
+{
+	int status = nvidia_plan(session, &configure->request);
+
+	return status ? status : session_check(session, ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout));
+}
+
+static int apply(void *user)
+{
+	const struct configure *configure = user;
+	struct session *session = configure->session;
+	int result, status;
+
+	status = nvidia_plan(session, &configure->request);
+	if (status)
+		return status;
+	nvidia_begin("container error");
+	result = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
+	if (result)
+		return session_check(session, result);
+	if (configure->no_cgroups)
+		ctr_gpu_container_leave_cgroup(session->container);
+	if (configure->no_devbind)
+		ctr_gpu_container_leave_devices(session->container);
+	nvidia_begin("mount error");
+	return session_check(session, ctr_gpu_plan_apply(session->context, session->plan, session->container));
+}
+
+/* What --load-kmods asks for takes capabilities that are given up next. */
+static int load(struct nvidia *nvidia)
+{
+	_cleanup_session_ struct session session = {0};
+	int status = nvidia_open(&session, nvidia);
+
+	nvidia->load_kmods = false;
+	return status;
+}
+
+/* A file that is named from the working directory, which is about to be left. */
+static int find_log(struct nvidia *nvidia, char **ret_path)
+{
+	if (!nvidia->globals.debug_file)
+		return 0;
+	*ret_path = path_absolute(nvidia->globals.debug_file);
+	if (!*ret_path)
+		return output_complain("cannot write the log to %s: %m", nvidia->globals.debug_file);
+	nvidia->globals.debug_file = *ret_path;
+	return 0;
+}
+
+static int prepare(struct nvidia *nvidia, char **ret_log)
+{
+	const char *step;
+	int result, status;
+
+	deadline_set(LOAD_DEADLINE_S, NVIDIA_NAME ": container error: gave up after a minute of loading the driver [ETIMEDOUT]\n"
+					  "    '--debug=FILE' before 'configure' shows how far it came");
+	status = find_log(nvidia, ret_log);
+	if (!status && nvidia->load_kmods)
+		status = load(nvidia);
+	if (status)
+		return status;
+	deadline_set(0, "");
+	result = sanitise(&step);
+	if (result) {
+		errno = -result;
+		return output_complain("permission error: cannot %s: %m", step);
+	}
+	return 0;
+}
+
+/* The caller's devices, or none: only `list` shows all of them unasked. */
+static int complete(struct request_options *request)
+{
+	if (request->devices && *request->devices)
+		return 0;
+	free(request->devices);
+	request->devices = strdup("none");
+	return request->devices ? 0 : output_complain("out of memory");
+}
+
+static int run(struct nvidia *nvidia, struct configure *configure)
+{
+	_cleanup_session_ struct session session = {0};
+	char *log = NULL;
+	int status;
+
+	status = complete(&configure->request);
+	nvidia->load_kmods = nvidia->load_kmods && !configure->dry_run;
+	if (!status && !configure->dry_run)
+		status = prepare(nvidia, &log);
+	if (!status)
+		status = nvidia_open(&session, nvidia);
+	free(log);
+	if (status)
+		return status;
+	remark_options(&session, configure);
+	configure->session = &session;
+	if (!configure->dry_run)
+		session_run_in_child(&session, apply, configure);
+	return show(&session, configure);
+}
+
+int nvidia_configure(struct nvidia *nvidia, int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&request_argp, 0, NULL, 1}, {0}};
+	static const struct argp argp = {
+		.options = options, .parser = parse, .args_doc = "ROOTFS", .children = children,
+		.doc = "Give GPUs of this host to a container that is being created: those that --device names.",
+	};
+	struct configure configure = {0};
+	int status;
+
+	nvidia_parse(&argp, argc, argv, &configure);
+	status = run(nvidia, &configure);
+	request_options_clear(&configure.request);
+	return status;
+}

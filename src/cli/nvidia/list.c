@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* nvidia-container-cli list: the devices and files that a container would get, by kind, one path of the host per line. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/nvidia/nvidia.h"
+
+enum {
+	KEY_COMPAT32 = 0x100,
+	KEY_IMEX_CHANNEL,
+	KEY_MIG_CONFIG,
+	KEY_MIG_MONITOR,
+	KEY_NO_PERSISTENCED,
+	KEY_NO_FABRICMANAGER,
+	KEY_NO_GSP_FIRMWARE,
+};
+
+struct list {
+	struct request_options request;
+	unsigned kinds; /* enum ctr_gpu_files */
+	bool compat32, no_firmware;
+};
+
+static const struct argp_option options[] = {
+	{"device", 'd', "ID", 0, "Device nodes of these GPUs: all, indexes, UUIDs, PCI addresses", 0},
+	{"libraries", 'l', NULL, 0, "Libraries of the driver", 0},
+	{"binaries", 'b', NULL, 0, "Programs of the driver", 0},
+	{"ipcs", 'i', NULL, 0, "Sockets of the driver's daemons", 0},
+	{"firmwares", 'f', NULL, 0, "Firmware of the GPUs", 0},
+	{"compat32", KEY_COMPAT32, NULL, 0, "32-bit libraries, too", 0},
+	{"mig-config", KEY_MIG_CONFIG, "all", 0, "Nodes for making parts of GPUs (MIG)", 0},
+	{"mig-monitor", KEY_MIG_MONITOR, "all", 0, "Nodes for seeing everybody's parts of GPUs (MIG)", 0},
+	{"imex-channel", KEY_IMEX_CHANNEL, "CHANNEL", 0, "Nodes of IMEX channels", 0},
+	{"no-persistenced", KEY_NO_PERSISTENCED, NULL, OPTION_HIDDEN, NULL, 0},
+	{"no-fabricmanager", KEY_NO_FABRICMANAGER, NULL, OPTION_HIDDEN, NULL, 0},
+	{"no-gsp-firmware", KEY_NO_GSP_FIRMWARE, NULL, 0, "No firmware", 0},
+	{0},
+};
+
+static error_t take_devices(struct list *list, char **where, const char *argument)
+{
+	list->kinds |= CTR_GPU_FILES_DEVICES;
+	return request_list_append(where, argument);
+}
+
+static error_t take_kind(struct list *list, unsigned kind)
+{
+	list->kinds |= kind;
+	return 0;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct list *list = state->input;
+
+	switch (key) {
+	case 'd':
+		return take_devices(list, &list->request.devices, argument);
+	case KEY_IMEX_CHANNEL:
+		return take_devices(list, &list->request.imex_channels, argument);
+	case 'l':
+		return take_kind(list, CTR_GPU_FILES_LIBRARIES);
+	case 'b':
+		return take_kind(list, CTR_GPU_FILES_PROGRAMS);
+	case 'i':
+		return take_kind(list, CTR_GPU_FILES_SOCKETS);
+	case 'f':
+		return take_kind(list, CTR_GPU_FILES_FIRMWARE);
+	case KEY_COMPAT32:
+		list->compat32 = true;
+		return 0;
+	case KEY_MIG_CONFIG:
+		nvidia_take_mig("mig-config", argument, CTR_GPU_MIG_CONFIG, &list->request.mig);
+		return take_kind(list, CTR_GPU_FILES_DEVICES);
+	case KEY_MIG_MONITOR:
+		nvidia_take_mig("mig-monitor", argument, CTR_GPU_MIG_MONITOR, &list->request.mig);
+		return take_kind(list, CTR_GPU_FILES_DEVICES);
+	case KEY_NO_GSP_FIRMWARE:
+		list->no_firmware = true;
+		return 0;
+	case KEY_NO_PERSISTENCED:
+	case KEY_NO_FABRICMANAGER:
+		return 0;
+	case ARGP_KEY_ARG:
+		nvidia_input_error("'%s' is one argument too many", argument);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Without any option: everything there is. The driver's files are listed whichever devices are. */
+static int complete(struct list *list, bool everything)
+{
+	error_t error = 0;
+
+	if (everything)
+		list->kinds = ~0U;
+	if (list->no_firmware)
+		list->kinds &= ~(unsigned)CTR_GPU_FILES_FIRMWARE;
+	if (!list->request.devices)
+		error = request_list_append(&list->request.devices, "all");
+	if (!error)
+		error = request_list_append(&list->request.capabilities, "compute,utility,video,graphics,display,ngx");
+	if (!error && (everything || list->compat32))
+		error = request_list_append(&list->request.capabilities, "compat32");
+	return -error;
+}
+
+int nvidia_list(struct nvidia *nvidia, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options, .parser = parse,
+		.doc = "List the devices and files of this host that a container would get; without an option, all of them.",
+	};
+	_cleanup_session_ struct session session = {0};
+	struct list list = {0};
+	int status;
+
+	nvidia_parse(&argp, argc, argv, &list);
+	status = nvidia_open(&session, nvidia);
+	if (!status)
+		status = session_check(&session, complete(&list, argc == 1));
+	if (!status)
+		status = nvidia_plan(&session, &list.request);
+	if (!status)
+		status = session_check(&session, ctr_gpu_plan_write_files(session.plan, list.kinds, stdout));
+	request_options_clear(&list.request);
+	return status;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/nvidia/nvidia.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output.h"
+
+enum { KEY_NO_CREATE_IMEX_CHANNELS = 0x100 };
+
+/* ---- errors ---- */
+
+/*
+ * The first words of a message are the step that failed, and that is what people search logs for; NVIDIA's program has
+ * them from where it is, this one from the error. There is no "ldcache error", as no ldconfig is run that could fail.
+ */
+static const struct {
+	int result;
+	const char *class;
+} classes[] = {
+	{CTR_GPU_E_NO_DEVICE, "initialization error"},
+	{CTR_GPU_E_NO_ADAPTER, "initialization error"},
+	{CTR_GPU_E_DRIVER_TOO_OLD, "initialization error"},
+	{CTR_GPU_E_NO_DRIVER_STORE, "initialization error"},
+	{CTR_GPU_E_DRIVER_LIBRARY, "initialization error"},
+	{CTR_GPU_E_DRIVER_TIMEOUT, "initialization error"},
+	{CTR_GPU_E_BAD_CONFIG, "initialization error"},
+	{CTR_GPU_E_UNKNOWN_DEVICE, "device error"},
+	{CTR_GPU_E_UNKNOWN_CAPABILITY, "input error"},
+	{CTR_GPU_E_BAD_ARGUMENT, "input error"},
+	{CTR_GPU_E_REQUIREMENT, "requirement error"},
+	{CTR_GPU_E_BAD_REQUIREMENT, "requirement error"},
+	{CTR_GPU_E_CONTAINER_RUNNING, "container error"},
+	{CTR_GPU_E_BAD_ROOTFS, "container error"},
+	{CTR_GPU_E_NO_CGROUP, "container error"},
+	{CTR_GPU_E_NO_PERMISSION, "permission error"},
+	{CTR_GPU_E_ROOTFS_READ_ONLY, "mount error"},
+	{CTR_GPU_E_KERNEL_TOO_OLD, "mount error"},
+};
+
+static const char *now_failing = "initialization error";
+
+void nvidia_begin(const char *class)
+{
+	now_failing = class;
+}
+
+static const char *class_of(int result)
+{
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (classes[i].result == result)
+			return classes[i].class;
+	return now_failing;
+}
+
+void nvidia_input_error(const char *format, ...)
+{
+	va_list arguments;
+
+	(void)fputs(NVIDIA_NAME ": input error: ", stderr);
+	va_start(arguments, format);
+	(void)vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	(void)fputc('\n', stderr);
+	exit(EXIT_STATUS_FAILURE);
+}
+
+/* ---- options before the command ---- */
+
+static const struct argp_option options[] = {
+	{"debug", 'd', "FILE", 0, "Say in FILE what is looked at and decided", 0},
+	{"load-kmods", 'k', NULL, 0, "Load NVIDIA's kernel modules and make their device nodes, where they are missing", 0},
+	{"root", 'r', "PATH", 0, "Where a native driver is installed, such as /run/nvidia/driver", 0},
+	{NULL, 0, NULL, 0, "Accepted, and not needed:", 0},
+	{"no-pivot", 'n', NULL, 0, "Nothing is run that pivot_root(2) would have to lock in", 0},
+	{"user", 'u', "UID[:GID]", OPTION_ARG_OPTIONAL, "Driver libraries are loaded by user nobody only", 0},
+	{"ldcache", 'l', "FILE", 0, "The host's libraries are found without being told", 0},
+	{"no-create-imex-channels", KEY_NO_CREATE_IMEX_CHANNELS, NULL, 0, "None are made", 0},
+	{0},
+};
+
+static const struct {
+	const char *name;
+	int (*run)(struct nvidia *nvidia, int argc, char **argv);
+} commands[] = {
+	{"info", nvidia_info},
+	{"list", nvidia_list},
+	{"configure", nvidia_configure},
+};
+
+struct line {
+	struct nvidia *nvidia;
+	int command; /* index in argv; 0: there is none */
+};
+
+static void ignore(struct nvidia *nvidia, const char *option)
+{
+	size_t count = 0;
+
+	while (nvidia->ignored[count] && strcmp(nvidia->ignored[count], option) != 0)
+		count++;
+	if (count < sizeof(nvidia->ignored) / sizeof(nvidia->ignored[0]) - 1)
+		nvidia->ignored[count] = option;
+}
+
+static error_t take_option(int key, char *argument, struct nvidia *nvidia)
+{
+	switch (key) {
+	case 'd':
+		nvidia->globals.debug = true;
+		/* It may be a pipe of another user, which cannot be opened a second time. */
+		nvidia->globals.debug_file = strcmp(argument, "/dev/stderr") == 0 ? NULL : argument;
+		return 0;
+	case 'k':
+		nvidia->load_kmods = true;
+		return 0;
+	case 'r':
+		nvidia->globals.driver_root = argument;
+		return 0;
+	case 'n':
+		ignore(nvidia, "--no-pivot");
+		return 0;
+	case 'u':
+		ignore(nvidia, "--user");
+		return 0;
+	case 'l':
+		ignore(nvidia, "--ldcache");
+		return 0;
+	case KEY_NO_CREATE_IMEX_CHANNELS:
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct line *line = state->input;
+
+	switch (key) {
+	case ARGP_KEY_ARG:
+		line->command = state->next - 1;
+		state->next = state->argc; /* the rest is the command's */
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_usage(state);
+		return EINVAL;
+	default:
+		return take_option(key, argument, line->nvidia);
+	}
+}
+
+void nvidia_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+	error_t error = argp_parse(argp, argc, argv, 0, NULL, input);
+
+	if (error)
+		nvidia_input_error("cannot read the command line: %s", strerror(error));
+}
+
+void nvidia_take_mig(const char *option, const char *value, unsigned right, unsigned *rights)
+{
+	if (strcmp(value, "all") != 0)
+		nvidia_input_error("--%s is 'all', not '%s'", option, value);
+	*rights |= right;
+}
+
+/*
+ * That it failed is no error: without the modules the rest says what is missing, and in a user namespace nobody could have
+ * loaded them.
+ */
+static void load(struct session *session)
+{
+	int result;
+
+	result = ctr_gpu_load_new(session->context, 0, &session->load);
+	if (!result)
+		result = ctr_gpu_load_apply(session->load);
+	if (result)
+		session_remark(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(result), ctr_gpu_context_message(session->context));
+}
+
+int nvidia_open(struct session *session, const struct nvidia *nvidia)
+{
+	int status;
+
+	session->mute = true;
+	status = session_open(session, &nvidia->globals);
+	if (status)
+		return status;
+	for (size_t i = 0; nvidia->ignored[i]; i++)
+		session_remark(session, "%s is not needed", nvidia->ignored[i]);
+	if (nvidia->load_kmods)
+		load(session);
+	return 0;
+}
+
+int nvidia_plan(struct session *session, const struct request_options *request)
+{
+	nvidia_begin("detection error");
+	return request_plan(session, request);
+}
+
+static void print_version(FILE *file, struct argp_state *state)
+{
+	(void)state;
+	(void)fprintf(file, "cli-version: %s\nlib-version: %s\n", ctr_gpu_version(), ctr_gpu_version());
+}
+
+int nvidia_main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options, .parser = parse, .args_doc = "COMMAND [ARGUMENT...]",
+		.doc = "Give containers the GPUs of this host: ctr-gpu, for programs that call NVIDIA's.\v"
+		       "Commands: info, list, configure. 'nvidia-container-cli COMMAND --help' shows a command's own options; "
+		       "nvidia-container-cli(1) explains them all.",
+	};
+	struct nvidia nvidia = {0};
+	struct line line = {.nvidia = &nvidia};
+	char name[64];
+	error_t error;
+
+	output_speak_as(NVIDIA_NAME, class_of);
+	argp_program_version_hook = print_version;
+	argp_err_exit_status = EXIT_STATUS_FAILURE;
+	error = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
+	if (error)
+		nvidia_input_error("cannot read the command line: %s", strerror(error));
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(argv[line.command], commands[i].name) != 0)
+			continue;
+		(void)snprintf(name, sizeof(name), NVIDIA_NAME " %s", commands[i].name);
+		argv[line.command] = name;
+		return commands[i].run(&nvidia, argc - line.command, argv + line.command);
+	}
+	nvidia_input_error("unknown command '%s'; the commands are info, list and configure", argv[line.command]);
+}

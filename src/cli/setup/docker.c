@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Docker: its daemon's JSON file names the runtime, and turns CDI on where that is not the default. For --gpus the daemon
+ * looks for a program of NVIDIA's name on its own PATH, once, when it starts.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cleanup.h"
+#include "cli/output.h"
+#include "cli/service.h"
+#include "cli/setup/json_text.h"
+#include "cli/setup/setup.h"
+#include "engines/docker_api.h"
+
+#define MACHINE_FILE "/etc/docker/daemon.json"
+#define RUNTIME "runtimes/nvidia"
+#define CDI "features/cdi"
+#define DEFAULT "default-runtime"
+
+/*
+ * The runtime's program, by NVIDIA's name in a directory of our own. VS Code's Dev Containers and DevPod give a container
+ * --gpus if `docker info` has the name in the path of the runtime "nvidia".
+ */
+#define NVIDIA_NAME "nvidia-container-runtime"
+#define NVIDIA_NAMES "libexec/ctr-gpu/nvidia-names"
+
+enum {
+	RELOAD_TRIES = 50,
+	RELOAD_WAIT_MS = 100,
+};
+
+/* What --gpus works by: the hook since Docker 19.03, the other before it since 29.2. */
+static const char *const compat_names[] = {"nvidia-container-runtime-hook", "nvidia-cdi-hook"};
+
+static int no_memory(void)
+{
+	return output_complain("out of memory");
+}
+
+/* ---- which daemon, which file ---- */
+
+static bool exists(const char *path)
+{
+	struct stat status;
+
+	return path && stat(path, &status) == 0;
+}
+
+/* A normal user's Docker is rootless where there is one; else what they want is root's. */
+static int decide_user(struct setup *setup)
+{
+	_cleanup_free_ char *own = setup_user_file("docker/daemon.json");
+
+	if (geteuid() == 0 || setup->config)
+		return 0;
+	if (setup->daemon.pid || exists(own))
+		setup->rootless = true;
+	if (setup->rootless || setup->dry_run)
+		return 0;
+	return output_complain("Docker's configuration belongs to root: sudo ctr-gpu setup docker\n    For a Docker that runs as you: ctr-gpu setup "
+			       "docker --rootless");
+}
+
+static json_t *ask(const struct setup *setup, const char *what)
+{
+	return setup->daemon.pid ? docker_api_get(&setup->daemon, what) : NULL;
+}
+
+static void find_version(struct setup *setup)
+{
+	_cleanup_json_ json_t *answer = ask(setup, "/version");
+	const char *version = json_string_value(json_object_get(answer, "Version"));
+
+	setup->version = version ? strdup(version) : NULL;
+}
+
+/* A directive that is both an option and in the file keeps dockerd from starting; of runtimes it takes either's. */
+static int check_arguments(const struct setup *setup)
+{
+	static const char again[] = "Remove the option from the daemon's command line, and try again.";
+	const struct daemon *daemon = &setup->daemon;
+	const char *runtime = daemon_option(daemon, "--add-runtime", NULL);
+
+	if (runtime && strncmp(runtime, "nvidia=", 7) == 0)
+		return output_complain("dockerd (process %d) was started with --add-runtime %s\n    %s", daemon->pid, runtime, again);
+	if (setup->set_default && daemon_has_option(daemon, "--default-runtime"))
+		return output_complain("dockerd (process %d) was started with --default-runtime, and does not start with both that and one in "
+				       "its file\n    %s", daemon->pid, again);
+	return 0;
+}
+
+static int check_snap(const struct setup *setup)
+{
+	if (!setup->daemon.snap || setup->config || setup->remove)
+		return 0;
+	return output_complain("the Docker that runs here is the snap's (process %d), which cannot run programs of this host\n"
+			       "    Install Docker from the distribution or from docker.com instead: sudo snap remove docker",
+			       setup->daemon.pid);
+}
+
+/* Whether the daemon reads our file and can run our program. */
+static bool reaches_daemon(const struct setup *setup)
+{
+	const struct daemon *daemon = &setup->daemon;
+	_cleanup_free_ char *usual = setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
+	const char *option = daemon_option(daemon, "--config-file", NULL), *used = option ? option : usual ? usual : "";
+	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
+
+	if (strcmp(ours ? ours : setup->path, theirs ? theirs : used) != 0) {
+		setup_say(setup, "the dockerd that runs (process %d) does not read %s, but %s", daemon->pid, setup->path, used);
+		return false;
+	}
+	if (ours && !daemon_sees(daemon, ours)) {
+		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see this one", daemon->pid);
+		return false;
+	}
+	if (!daemon_sees(daemon, setup->runtime)) {
+		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see %s", daemon->pid, setup->runtime);
+		return false;
+	}
+	return true;
+}
+
+static int check_desktop(const struct setup *setup)
+{
+	if (!exists("/mnt/wsl/docker-desktop") || setup->daemon.pid || setup->config || setup->remove || daemon_is_installed("dockerd"))
+		return 0;
+	return output_complain("Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; it has --gpus\n"
+			       "    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this distribution.");
+}
+
+static int look(struct setup *setup)
+{
+	int status;
+
+	status = setup_find_daemon(setup, "dockerd", geteuid(), NULL);
+	if (!status)
+		status = decide_user(setup);
+	/* A user may look at what root's would need. */
+	if (!status && !setup->daemon.pid && !setup->rootless && geteuid() != 0)
+		status = setup_find_daemon(setup, "dockerd", 0, NULL);
+	if (!status)
+		status = check_snap(setup);
+	if (!status)
+		status = check_desktop(setup);
+	if (!status && !setup->remove)
+		status = check_arguments(setup);
+	if (!status)
+		status = setup_find_path(setup, "--config-file", NULL, setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE));
+	if (status)
+		return status;
+	/* Before anything is written. */
+	setup->unreached = setup->daemon.pid && !setup->remove && !reaches_daemon(setup);
+	find_version(setup);
+	return 0;
+}
+
+/* ---- the file ---- */
+
+static int put(const struct setup *setup, struct text *text, const char *path, json_t *value, json_t *edits)
+{
+	int r;
+
+	r = value ? json_text_put(text, path, value, edits) : -ENOMEM;
+	json_decref(value);
+	if (r == -ENOTDIR)
+		return output_complain("%s: \"%.*s\" is not an object, and Docker would refuse it too\n    Mend that, and try again.", setup->path,
+				       (int)strcspn(path, "/"), path);
+	return r < 0 ? no_memory() : 0;
+}
+
+/* By whatever name and links; a bare one is what the daemon finds by it, which may be another toolkit's. */
+static bool is_our_runtime(const struct setup *setup, const char *path)
+{
+	_cleanup_free_ char *found = strchr(path, '/') ? strdup(path) : daemon_look_up(&setup->daemon, path, NULL);
+	_cleanup_free_ char *ours = realpath(setup->runtime, NULL), *theirs = found ? realpath(found, NULL) : NULL;
+
+	return ours && theirs && strcmp(ours, theirs) == 0;
+}
+
+/* Where --gpus works, for the running daemon or for one to come. */
+static bool has_gpus_option(const struct setup *setup)
+{
+	bool runs = daemon_variable(&setup->daemon, "PATH");
+	_cleanup_free_ char *hook = runs ? daemon_look_up(&setup->daemon, compat_names[0], NULL) : setup_find_program(compat_names[0]);
+
+	return exists(hook);
+}
+
+/* The path to write, owned by the caller: by NVIDIA's name only where --gpus works, which is what that name promises. */
+static char *choose_runtime(const struct setup *setup)
+{
+	_cleanup_free_ char *names = setup_find_program("../" NVIDIA_NAMES), *directory = names ? realpath(names, NULL) : NULL;
+	_cleanup_free_ char *path = directory ? text_format("%s/" NVIDIA_NAME, directory) : NULL;
+	bool promised = path && !setup->runtime_given && has_gpus_option(setup) && is_our_runtime(setup, path);
+
+	return strdup(promised ? path : setup->runtime);
+}
+
+/* As setup writes it, wherever that was. */
+static bool is_our_path(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return strstr(path, NVIDIA_NAMES "/") || (name && strcmp(name, "/ctr-gpu-runtime") == 0);
+}
+
+static int put_runtime(const struct setup *setup, struct text *text, json_t *edits)
+{
+	_cleanup_free_ char *chosen = choose_runtime(setup);
+	_cleanup_json_ json_t *there = NULL;
+	const char *path;
+
+	if (!chosen || json_text_get(text, RUNTIME, &there) == -ENOMEM)
+		return no_memory();
+	path = json_string_value(json_object_get(there, "path"));
+	if (path && is_our_runtime(setup, path) && (strstr(path, NVIDIA_NAME) || !strstr(chosen, NVIDIA_NAME)))
+		return 0;
+	if (there && !json_is_null(there) && !setup->replace && !(path && is_our_path(path)))
+		return output_complain("%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after --remove, add "
+				       "--replace.", setup->path, path ? path : "one without a path");
+	return put(setup, text, RUNTIME, json_pack("{s:s}", "path", chosen), edits);
+}
+
+/* Docker has CDI from 25.0 on, and takes it for wanted from 28.2 on. */
+static bool wants_cdi(const struct setup *setup)
+{
+	int major, minor;
+
+	if (!setup->version || sscanf(setup->version, "%d.%d", &major, &minor) != 2)
+		return true;
+	return major >= 25 && (major < 28 || (major == 28 && minor < 2));
+}
+
+static int put_cdi(const struct setup *setup, struct text *text, json_t *edits)
+{
+	_cleanup_json_ json_t *there = NULL;
+
+	if (json_text_get(text, CDI, &there) == -ENOMEM)
+		return no_memory();
+	if (json_is_false(there) && !setup->replace) {
+		setup_say(setup, "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, and --replace turns it on", setup->path);
+		return 0;
+	}
+	if (json_is_true(there) || (!there && !wants_cdi(setup)))
+		return 0;
+	if (daemon_has_option(&setup->daemon, "--feature")) {
+		setup_say(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; add --feature cdi=true there");
+		return 0;
+	}
+	return put(setup, text, CDI, json_true(), edits);
+}
+
+static int edit(struct setup *setup, struct text *text, json_t *edits)
+{
+	int status;
+
+	status = put_runtime(setup, text, edits);
+	if (!status)
+		status = put_cdi(setup, text, edits);
+	if (!status && setup->set_default)
+		status = put(setup, text, DEFAULT, json_string("nvidia"), edits);
+	return status;
+}
+
+static bool names_default(const struct text *text)
+{
+	_cleanup_json_ json_t *name = NULL;
+
+	return json_text_get(text, DEFAULT, &name) == 0;
+}
+
+static bool is_default(const struct text *text)
+{
+	_cleanup_json_ json_t *name = NULL;
+
+	return json_text_get(text, DEFAULT, &name) == 0 && json_is_string(name) && strcmp(json_string_value(name), "nvidia") == 0;
+}
+
+/* dockerd does not start with the name of a runtime that there is not. */
+static int forget_default(struct text *text)
+{
+	return is_default(text) ? json_text_remove(text, DEFAULT) : 0;
+}
+
+static int forget(struct text *text)
+{
+	_cleanup_json_ json_t *there = NULL;
+	const char *path;
+	int r;
+
+	r = json_text_get(text, RUNTIME, &there);
+	path = json_string_value(json_object_get(there, "path"));
+	if (path && is_our_path(path)) {
+		json_decref(there);
+		there = NULL;
+		r = json_text_remove(text, RUNTIME);
+	}
+	return r == -ENOMEM || there ? r : forget_default(text);
+}
+
+/* dockerd keeps a default runtime that its file names no more, until it starts (moby daemon/reload.go). */
+static bool restarts_for(const char *leaf, bool remove)
+{
+	return leaf && (strcmp(leaf, CDI) == 0 || (remove && strcmp(leaf, DEFAULT) == 0));
+}
+
+/* Whether the daemon says that this is its default runtime. */
+static bool runs_by(const struct setup *setup, const char *runtime)
+{
+	_cleanup_json_ json_t *info = ask(setup, "/info");
+	const char *now = json_string_value(json_object_get(info, "DefaultRuntime"));
+
+	return now && strcmp(now, runtime) == 0;
+}
+
+static void reload(const struct setup *setup)
+{
+	(void)kill(setup->daemon.pid, SIGHUP);
+	for (int i = 0; i < RELOAD_TRIES && runs_by(setup, "nvidia"); i++)
+		(void)poll(NULL, 0, RELOAD_WAIT_MS);
+}
+
+/* It does take a default that the file has, so it gets to read runc there before the file becomes what it is to be. */
+static int release(struct setup *setup, struct config_file *file, const struct text *to)
+{
+	_cleanup_json_ json_t *journal = json_array(), *runc = json_string("runc");
+	_cleanup_text_ struct text meanwhile = {0};
+	_cleanup_free_ char *path = strdup(file->path);
+	int status;
+
+	if (!is_default(&file->text) || !runs_by(setup, "nvidia"))
+		return 0;
+	if (!journal || !runc || !path || text_set(&meanwhile, to->data, to->size) < 0)
+		return no_memory();
+	if (!names_default(to) && json_text_put(&meanwhile, DEFAULT, runc, journal) < 0)
+		return no_memory();
+	status = config_file_write(file, &meanwhile, 0644);
+	if (status)
+		return status;
+	reload(setup);
+	config_file_close(file);
+	setup->released = !runs_by(setup, "nvidia");
+	if (setup->released)
+		setup_say(setup, "the daemon that runs uses its other runtime by default again; containers made before have to be made anew");
+	return config_file_read(path, file);
+}
+
+/* ---- what else there is to do ---- */
+
+static bool is_our_hook(const char *path)
+{
+	_cleanup_free_ char *target = realpath(path, NULL);
+	const char *name = target ? strrchr(target, '/') : NULL;
+
+	return name && strcmp(name, "/ctr-gpu-hook") == 0;
+}
+
+/* What --gpus needs. Return: whether the daemon must start anew to find it. */
+static bool advise_compat(const struct setup *setup)
+{
+	const struct daemon *daemon = &setup->daemon;
+
+	if (!daemon_variable(daemon, "PATH")) {
+		setup_say(setup, "the PATH of dockerd (process %d) cannot be read, so whether --gpus works is not known", daemon->pid);
+		return false;
+	}
+	for (size_t i = 0; i < sizeof(compat_names) / sizeof(compat_names[0]); i++) {
+		struct timespec since = {0};
+		_cleanup_free_ char *path = daemon_look_up(daemon, compat_names[i], &since);
+
+		if (!path)
+			continue;
+		if (!daemon->elsewhere && !is_our_hook(path))
+			setup_say(setup, "--gpus runs %s, which is not ctr-gpu's", path);
+		return daemon_is_older(daemon, &since);
+	}
+	setup_say(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0], daemon_variable(daemon, "PATH"));
+	setup_say(setup, "    Install the package ctr-gpu-nvidia-compat and restart Docker. --runtime=nvidia works without it.");
+	return false;
+}
+
+static void advise_absent(const struct setup *setup)
+{
+	if (exists("/mnt/wsl/docker-desktop"))
+		setup_say(setup, "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches it");
+	else
+		setup_say(setup, "no dockerd is running; it reads the file when it starts");
+}
+
+static bool knows_runtime(const struct setup *setup)
+{
+	_cleanup_json_ json_t *answer = ask(setup, "/info");
+	const json_t *runtimes = json_object_get(answer, "Runtimes");
+
+	return !runtimes || json_object_get(runtimes, "nvidia");
+}
+
+static void advise(struct setup *setup, bool changed)
+{
+	bool restart = setup->needs_restart;
+	_cleanup_free_ char *command = NULL;
+
+	if (setup->released)
+		return;
+	if (!setup->daemon.pid) {
+		advise_absent(setup);
+		return;
+	}
+	if (setup->unreached)
+		return;
+	if (!setup->remove)
+		restart |= advise_compat(setup);
+	if (!changed && !restart && (setup->remove || knows_runtime(setup)))
+		return;
+	command = service_command("docker", setup->rootless, setup->daemon.pid, restart ? SERVICE_RESTART : SERVICE_RELOAD);
+	setup_say(setup, "next: %s", command ? command : restart ? "restart Docker" : "reload Docker");
+}
+
+const struct setup_engine setup_docker = {
+	.name = "docker",
+	.look = look,
+	.check = json_text_check,
+	.undo = json_text_undo,
+	.edit = edit,
+	.forget = forget,
+	.release = release,
+	.restarts_for = restarts_for,
+	.advise = advise,
+};

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a device program answers, found by following its instructions: a rule that a program grants already must not be
+ * added again, or the program would grow at every run, and one that we extended is known by its answer, whoever wrote
+ * it. Programs of this kind load the three context fields, compare and return; whatever is more than that is answered
+ * by "unknown", which costs a few instructions and is never wrong.
+ */
+
+#include "devcgroup/bpf_device.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* A register: a number, the address of the context, or, before it is written, nothing. */
+struct value {
+	enum { NOTHING, NUMBER, CONTEXT } kind;
+	uint64_t number;
+};
+
+struct machine {
+	const struct bpf_program *program;
+	const struct bpf_cgroup_dev_ctx *context;
+	struct value registers[MAX_BPF_REG];
+	size_t next;
+};
+
+static bool load(struct machine *machine, const struct bpf_insn *insn)
+{
+	static const size_t sizes[] = {[BPF_W >> 3] = 4, [BPF_H >> 3] = 2, [BPF_B >> 3] = 1, [BPF_DW >> 3] = 0};
+	size_t size = sizes[BPF_SIZE(insn->code) >> 3];
+	size_t offset = (size_t)insn->off;
+	uint64_t number = 0;
+	uint32_t word;
+	uint16_t half;
+
+	if (BPF_MODE(insn->code) != BPF_MEM || machine->registers[insn->src_reg].kind != CONTEXT)
+		return false;
+	if (!size || insn->off < 0 || offset > sizeof(*machine->context) - size)
+		return false;
+	if (size == sizeof(word)) {
+		memcpy(&word, (const char *)machine->context + offset, sizeof(word));
+		number = word;
+	} else if (size == sizeof(half)) {
+		memcpy(&half, (const char *)machine->context + offset, sizeof(half));
+		number = half;
+	} else {
+		number = *((const unsigned char *)machine->context + offset);
+	}
+	machine->registers[insn->dst_reg] = (struct value){NUMBER, number};
+	return true;
+}
+
+static bool compute(unsigned operation, uint64_t left, uint64_t right, unsigned bits, uint64_t *ret)
+{
+	switch (operation) {
+	case BPF_ADD: *ret = left + right; return true;
+	case BPF_SUB: *ret = left - right; return true;
+	case BPF_AND: *ret = left & right; return true;
+	case BPF_OR: *ret = left | right; return true;
+	case BPF_XOR: *ret = left ^ right; return true;
+	case BPF_LSH: *ret = left << (right & (bits - 1)); return true;
+	case BPF_RSH: *ret = left >> (right & (bits - 1)); return true;
+	default: return false;
+	}
+}
+
+/* The right operand: a register or the constant, sign-extended as both 64-bit ALU and jumps have it. */
+static struct value operand(const struct machine *machine, const struct bpf_insn *insn)
+{
+	if (BPF_SRC(insn->code) == BPF_X)
+		return machine->registers[insn->src_reg];
+	return (struct value){NUMBER, (uint64_t)(int64_t)insn->imm};
+}
+
+static bool calculate(struct machine *machine, const struct bpf_insn *insn)
+{
+	bool wide = BPF_CLASS(insn->code) == BPF_ALU64;
+	uint64_t mask = wide ? UINT64_MAX : UINT32_MAX, result;
+	struct value right = operand(machine, insn), *left = &machine->registers[insn->dst_reg];
+
+	/* An offset makes a MOV sign-extend and a DIV signed. */
+	if (insn->off != 0)
+		return false;
+	if (BPF_OP(insn->code) == BPF_MOV) {
+		if (right.kind == NOTHING || (right.kind == CONTEXT && !wide))
+			return false;
+		*left = (struct value){right.kind, right.number & mask};
+		return true;
+	}
+	if (left->kind != NUMBER || right.kind != NUMBER)
+		return false;
+	if (!compute(BPF_OP(insn->code), left->number & mask, right.number & mask, wide ? 64 : 32, &result))
+		return false;
+	left->number = result & mask;
+	return true;
+}
+
+static bool compare(unsigned operation, uint64_t left, uint64_t right, bool *ret)
+{
+	switch (operation) {
+	case BPF_JEQ: *ret = left == right; return true;
+	case BPF_JNE: *ret = left != right; return true;
+	case BPF_JGT: *ret = left > right; return true;
+	case BPF_JGE: *ret = left >= right; return true;
+	case BPF_JLT: *ret = left < right; return true;
+	case BPF_JLE: *ret = left <= right; return true;
+	case BPF_JSET: *ret = (left & right) != 0; return true;
+	default: return false;
+	}
+}
+
+static bool jump(struct machine *machine, const struct bpf_insn *insn)
+{
+	uint64_t mask = BPF_CLASS(insn->code) == BPF_JMP ? UINT64_MAX : UINT32_MAX;
+	struct value left = machine->registers[insn->dst_reg], right = operand(machine, insn);
+	bool taken = true;
+
+	if (insn->code != (BPF_JMP | BPF_JA)) {
+		if (left.kind != NUMBER || right.kind != NUMBER)
+			return false;
+		if (!compare(BPF_OP(insn->code), left.number & mask, right.number & mask, &taken))
+			return false;
+	}
+	/* Backwards would be a loop, and no device program has one. */
+	if (taken && insn->off < 0)
+		return false;
+	machine->next += taken ? (size_t)insn->off : 0;
+	return true;
+}
+
+static bool load_constant(struct machine *machine, const struct bpf_insn *insn)
+{
+	uint64_t low = (uint32_t)insn->imm;
+
+	if (insn->code != (BPF_LD | BPF_IMM | BPF_DW) || insn->src_reg || machine->next >= machine->program->count)
+		return false;
+	machine->registers[insn->dst_reg] =
+		(struct value){NUMBER, (uint64_t)(uint32_t)machine->program->insns[machine->next].imm << 32 | low};
+	machine->next++;
+	return true;
+}
+
+static bool step(struct machine *machine, const struct bpf_insn *insn)
+{
+	if (insn->dst_reg >= MAX_BPF_REG || insn->src_reg >= MAX_BPF_REG)
+		return false;
+	switch (BPF_CLASS(insn->code)) {
+	case BPF_LD: return load_constant(machine, insn);
+	case BPF_LDX: return load(machine, insn);
+	case BPF_ALU:
+	case BPF_ALU64: return calculate(machine, insn);
+	case BPF_JMP:
+	case BPF_JMP32: return jump(machine, insn);
+	default: return false;
+	}
+}
+
+enum bpf_verdict bpf_program_verdict(const struct bpf_program *program, const struct bpf_cgroup_dev_ctx *access)
+{
+	struct machine machine = {.program = program, .context = access, .registers[BPF_REG_1] = {.kind = CONTEXT}};
+
+	/* Every step goes forward, so this ends. */
+	while (machine.next < program->count) {
+		const struct bpf_insn *insn = &program->insns[machine.next++];
+
+		if (insn->code == (BPF_JMP | BPF_EXIT)) {
+			if (machine.registers[BPF_REG_0].kind != NUMBER)
+				return BPF_UNKNOWN;
+			return machine.registers[BPF_REG_0].number & 1 ? BPF_ALLOWS : BPF_DENIES;
+		}
+		if (!step(&machine, insn))
+			return BPF_UNKNOWN;
+	}
+	return BPF_UNKNOWN;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The lines of /proc/PID/cgroup are `5:devices:/path`, or `0::/path` for version 2, without escapes (a cgroup's name cannot hold
+ * a newline). Root and path are both told relative to the reader's cgroup namespace, with `/..` in front where they lie outside
+ * of it.
+ */
+
+#include "devcgroup/cgroup_path.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "root/mountinfo.h"
+
+void cgroup_places_clear(struct cgroup_places *places)
+{
+	for (size_t i = 0; i < places->count; i++) {
+		free(places->items[i].point);
+		free(places->items[i].below);
+	}
+	*places = (struct cgroup_places){0};
+}
+
+/* Takes the next name off a path; an empty one at its end. */
+static struct word take_name(struct word *path)
+{
+	struct word name = {path->text, 0};
+
+	while (path->size && !name.size)
+		name = word_take(path, '/');
+	return name;
+}
+
+/*
+ * The part of @path below @root. Where @path goes down into a place above which @root lies, the names between are not
+ * known, and where it goes up from @root it is outside: no answer for either.
+ */
+static bool path_below(struct word path, struct word root, struct word *ret)
+{
+	for (;;) {
+		struct word name = take_name(&root), other;
+
+		if (!name.size)
+			break;
+		other = take_name(&path);
+		if (other.size != name.size || memcmp(other.text, name.text, name.size) != 0)
+			return false;
+	}
+	while (path.size && path.text[0] == '/')
+		path = (struct word){path.text + 1, path.size - 1};
+	*ret = path;
+	for (struct word name = take_name(&path); name.size; name = take_name(&path))
+		if (word_is(name, "..") || word_is(name, "."))
+			return false;
+	return true;
+}
+
+/* The path in the line of /proc/PID/cgroup that belongs to @version. */
+static bool membership_path(const char *membership, int version, struct word *ret)
+{
+	struct word text = {membership, strlen(membership)};
+
+	while (text.size) {
+		struct word line = word_take(&text, '\n');
+		struct word hierarchy = word_take(&line, ':');
+		struct word controllers = word_take(&line, ':');
+		bool found = version == 1 ? word_list_has(controllers, "devices") : word_is(hierarchy, "0") && !controllers.size;
+
+		if (found && line.size && line.text[0] == '/') {
+			*ret = line;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int add_place(struct cgroup_places *places, int version, const struct mountinfo_line *line, struct word path)
+{
+	struct cgroup_place place = {.version = version};
+	_cleanup_free_ char *root = mountinfo_unescape(line->root), *point = NULL, *below = NULL;
+	struct word rest;
+
+	if (!root)
+		return -ENOMEM;
+	if (!mountinfo_dev(line, &place.dev) || !path_below(path, (struct word){root, strlen(root)}, &rest))
+		return 0;
+	point = mountinfo_unescape(line->point);
+	below = strndup(rest.text, rest.size);
+	if (!point || !below)
+		return -ENOMEM;
+	if (places->count == CGROUP_PLACES_MAX)
+		return 0;
+	memmove(places->items + 1, places->items, places->count * sizeof(place));
+	place.point = steal_ptr(point);
+	place.below = steal_ptr(below);
+	places->items[0] = place;
+	places->count++;
+	return 0;
+}
+
+static int find_version(const char *mountinfo, const char *membership, int version, struct cgroup_places *places)
+{
+	struct word text = {mountinfo, strlen(mountinfo)}, path;
+	struct mountinfo_line line;
+	int r;
+
+	if (!membership_path(membership, version, &path))
+		return 0;
+	while (mountinfo_next(&text, &line)) {
+		if (!word_is(line.type, version == 1 ? "cgroup" : "cgroup2"))
+			continue;
+		if (version == 1 && !word_list_has(line.options, "devices"))
+			continue;
+		r = add_place(places, version, &line, path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int cgroup_places_find(const char *mountinfo, const char *membership, struct cgroup_places *ret)
+{
+	_cleanup_cgroup_places_ struct cgroup_places places = {0};
+	int r = find_version(mountinfo, membership, 2, &places);
+
+	if (r >= 0)
+		r = find_version(mountinfo, membership, 1, &places);
+	if (r < 0)
+		return r;
+	*ret = steal_struct(&places);
+	return 0;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "devcgroup/version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "devcgroup/cgroup_path.h"
+#include "root/mountinfo.h"
+
+/* A host with many containers has some ten thousand mounts of some 200 bytes. */
+enum { MEMBERSHIP_MAX = 64 * 1024 };
+
+struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
+{
+	if (!cgroup)
+		return NULL;
+	if (cgroup->version)
+		cgroup->version->close(cgroup);
+	for (size_t i = 0; i < cgroup->level_count; i++) {
+		(void)close(cgroup->levels[i].fd);
+		free(cgroup->levels[i].path);
+	}
+	free(cgroup->unit);
+	free(cgroup);
+	return NULL;
+}
+
+DEFINE_CLEANUP(struct devcgroup *, devcgroup_free)
+
+/* In the first user namespace the map is the identity over all 32 bits (user_namespaces(7)). */
+bool devcgroup_is_privileged(void)
+{
+	_cleanup_free_ char *map = NULL;
+	unsigned long inside, outside, count;
+
+	if (geteuid() != 0)
+		return false;
+	if (fd_read_file_at(AT_FDCWD, "/proc/self/uid_map", MEMBERSHIP_MAX, &map, NULL) < 0)
+		return true;
+	return sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 &&
+	       count == UINT32_MAX;
+}
+
+static int read_membership(pid_t pid, char **ret)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = str_format(&path, "/proc/%d/cgroup", (int)pid);
+
+	return r < 0 ? r : fd_read_file_at(AT_FDCWD, path, MEMBERSHIP_MAX, ret, NULL);
+}
+
+/* The kernel makes the directories below a cgroup mount, and there are no links in it; what differs is not that mount. */
+static int open_below(int mount_fd, const char *below, int *ret_fd)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, mount_fd, *below ? below : ".", &how, sizeof(how));
+
+	/* Linux before 5.6. */
+	if (fd < 0 && errno == ENOSYS)
+		fd = openat(mount_fd, *below ? below : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Opens where a place is mounted. Return: -ESTALE if another mount lies over it. */
+static int open_mount(const struct cgroup_place *place, int *ret_fd)
+{
+	_cleanup_close_ int fd = open(place->point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+		return -errno;
+	if (st.st_dev != place->dev || fs.f_type != (place->version == 1 ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC))
+		return -ESTALE;
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+static int add_level(struct devcgroup *cgroup, const struct cgroup_place *place, int mount_fd, size_t size)
+{
+	_cleanup_free_ char *below = strndup(place->below, size), *path = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (!below)
+		return -ENOMEM;
+	r = open_below(mount_fd, below, &fd);
+	if (r == 0)
+		r = str_format(&path, "%s/%s", place->point, below);
+	if (r < 0)
+		return r;
+	cgroup->levels[cgroup->level_count++] = (struct devcgroup_level){steal_fd(&fd), steal_ptr(path)};
+	return 0;
+}
+
+/* Opens the cgroup itself and those above it up to the unit's. */
+static int open_levels(struct devcgroup *cgroup, const struct cgroup_place *place)
+{
+	_cleanup_close_ int mount_fd = -1;
+	size_t size, all = strlen(place->below);
+	int r = open_mount(place, &mount_fd);
+
+	if (r == 0)
+		r = devcgroup_find_unit(place->below, DEVCGROUP_TRANSIENT, &cgroup->unit, &size);
+	if (r < 0)
+		return r;
+	if (!cgroup->unit)
+		size = all;
+	for (;;) {
+		if (cgroup->level_count == DEVCGROUP_LEVELS_MAX)
+			return -E2BIG;
+		r = add_level(cgroup, place, mount_fd, size);
+		if (r < 0 || size == all)
+			return r;
+		size += 1 + strcspn(place->below + size + 1, "/");
+	}
+}
+
+static int open_place(const struct cgroup_place *place, struct devcgroup **ret)
+{
+	_cleanup_(devcgroup_freep) struct devcgroup *cgroup = calloc(1, sizeof(*cgroup));
+	int r;
+
+	if (!cgroup)
+		return -ENOMEM;
+	r = open_levels(cgroup, place);
+	if (r < 0)
+		return r;
+	cgroup->version = place->version == 1 ? &devcgroup_v1 : &devcgroup_v2;
+	*ret = steal_ptr(cgroup);
+	return 0;
+}
+
+/* The first place that is not covered; no object if all are. */
+static int open_first(const struct cgroup_places *places, struct devcgroup **ret)
+{
+	for (size_t i = 0; i < places->count; i++) {
+		int r = open_place(&places->items[i], ret);
+
+		if (r == 0 || r == -ENOMEM)
+			return r;
+	}
+	*ret = NULL;
+	return 0;
+}
+
+/* True if some line names a cgroup below the root, which alone is never restricted. */
+static bool is_in_cgroup(const char *membership)
+{
+	for (const char *line = membership; line && *line; line = strchr(line, '\n'), line += line ? 1 : 0) {
+		const char *path = strstr(line, ":/");
+
+		if ((strncmp(line, "0::", 3) == 0 || strstr(line, "devices")) && path && path[2] && path[2] != '\n')
+			return true;
+	}
+	return false;
+}
+
+/* Finds the cgroup and opens it. Return: 0, with no object if no mount shows it; negative errno. */
+static int find(const char *mountinfo, const char *membership, struct devcgroup **ret)
+{
+	_cleanup_cgroup_places_ struct cgroup_places places = {0};
+	_cleanup_free_ char *own = NULL;
+	int r = mountinfo ? 0 : fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &own, NULL);
+
+	if (r == 0)
+		r = cgroup_places_find(mountinfo ? mountinfo : own, membership, &places);
+	return r < 0 ? r : open_first(&places, ret);
+}
+
+static bool kernel_has_cgroups(void)
+{
+	return access("/proc/self/cgroup", F_OK) == 0 || access("/proc/self/stat", F_OK) < 0;
+}
+
+int devcgroup_open(pid_t pid, const char *mountinfo, struct devcgroup **ret, struct err *err)
+{
+	_cleanup_(devcgroup_freep) struct devcgroup *cgroup = NULL;
+	_cleanup_free_ char *membership = NULL;
+	int r = read_membership(pid, &membership);
+
+	if (r == -ENOENT && !kernel_has_cgroups()) {
+		*ret = NULL;
+		return 0;
+	}
+	if (r == 0)
+		r = find(mountinfo, membership, &cgroup);
+	if (r < 0)
+		return err_set(err, r, "cannot read the cgroup of process %d: %m", (int)pid);
+	if (!cgroup && is_in_cgroup(membership) && devcgroup_is_privileged())
+		return err_set(err, CTR_GPU_E_NO_CGROUP,
+			       "no cgroup mount shows the device cgroup of process %d:\n"
+			       "mount the host's /sys/fs/cgroup where this runs",
+			       (int)pid);
+	r = cgroup ? cgroup->version->open(cgroup, err) : 0;
+	if (r != 0 && r != 1)
+		return r;
+	*ret = r == 1 ? steal_ptr(cgroup) : NULL;
+	return 0;
+}
+
+static int tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+{
+	devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT);
+	if (!devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
+		return 0;
+	/* An engine that has allowed the devices may not have told systemd: before runc 1.1.5 or systemd 240 only what has a link in
+	   /dev/char, which NVIDIA's nodes lack. */
+	if (!cgroup->unit_changed && devcgroup_systemd_knows(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count))
+		return 0;
+	return devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->deeds, err);
+}
+
+int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds, struct err *err)
+{
+	int r;
+
+	if (!cgroup || !count)
+		return 0;
+	if (count > DEVCGROUP_RULES_MAX)
+		return err_set(err, -E2BIG, "cannot allow %zu devices: %m", count);
+	cgroup->deeds = deeds;
+	r = cgroup->version->allow(cgroup, rules, count, err);
+	if (r == 0 && cgroup->unit)
+		r = tell_systemd(cgroup, rules, count, err);
+	return r;
+}

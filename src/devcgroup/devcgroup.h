@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Which devices the processes of a container may open, as its cgroup says: version 1 through devices.allow, version 2
+ * by replacing the attached BPF program with one that allows a few devices more and otherwise does what the old one did.
+ * Which version holds is what is mounted. Where systemd made the cgroup (a scope), the rule also goes into a drop-in of
+ * that unit, since systemd writes its own program anew at every daemon-reload.
+ */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "root/deeds.h"
+
+struct devcgroup_rule {
+	char type;          /* 'c' or 'b' */
+	unsigned major, minor;
+	const char *access; /* of "rwm" */
+	const char *path;   /* of the node; for systemd's DeviceAllow= */
+};
+
+struct devcgroup; /* what was found */
+
+struct devcgroup *devcgroup_free(struct devcgroup *cgroup);
+
+/**
+ * devcgroup_open() - find the device cgroup of a process
+ * @pid:       of this pid namespace
+ * @mountinfo: text of our own; NULL: it is read here
+ * @ret: new object; NULL if there is no device controller that holds the process (a user namespace without delegation,
+ *       cgroup v2 without an attached program): then every device may be opened and nothing needs to be done
+ *
+ * Must be called before the mount namespace is changed. Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
+ */
+int devcgroup_open(pid_t pid, const char *mountinfo, struct devcgroup **ret, struct err *err);
+
+/**
+ * devcgroup_allow() - add rules
+ * @deeds: what was changed, also where this fails
+ *
+ * Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
+ */
+int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds, struct err *err);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Version 1: a list of rules per cgroup (Documentation/admin-guide/cgroup-v1/devices.rst). One entry of the list must
+ * cover an access whole; an entry for a device that has one already is merged with it.
+ */
+
+#include "devcgroup/version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+enum { LIST_MAX = 1024 * 1024, ACCESS_SIZE = 4, RULE_SIZE = 64 };
+
+static int write_rule(int level_fd, const char *file, const char *rule)
+{
+	_cleanup_close_ int fd = openat(level_fd, file, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd_write_all(fd, rule, strlen(rule));
+}
+
+static void undo_rule(const struct deeds *deeds, const struct deed *deed)
+{
+	(void)deeds;
+	(void)write_rule(deed->fds[0], "devices.deny", deed->name);
+}
+
+/* Keeps of @access what @other does not have. */
+static void subtract(char *access, const char *other)
+{
+	char *end = access;
+
+	for (const char *letter = access; *letter; letter++)
+		if (!strchr(other, *letter))
+			*end++ = *letter;
+	*end = '\0';
+}
+
+/* Reads the number at *text, or `*`, which is told as a match for anything. */
+static bool number_matches(const char **text, unsigned number, bool *ret_exact)
+{
+	char *end;
+	unsigned long value;
+
+	if (**text == '*') {
+		*ret_exact = false;
+		++*text;
+		return true;
+	}
+	value = strtoul(*text, &end, 10);
+	if (end == *text)
+		return false;
+	*text = end;
+	return value == number;
+}
+
+/* An entry such as "c 10:* rwm". Return: false if it is not about the device; else its access letters. */
+static bool entry_matches(const char *entry, const struct devcgroup_rule *rule, const char **ret_access, bool *ret_exact)
+{
+	const char *text = entry + 2;
+	bool exact = *entry != 'a';
+
+	if ((*entry != 'a' && *entry != rule->type) || entry[1] != ' ')
+		return false;
+	if (!number_matches(&text, rule->major, &exact) || *text++ != ':')
+		return false;
+	if (!number_matches(&text, rule->minor, &exact) || *text++ != ' ')
+		return false;
+	*ret_access = text;
+	*ret_exact = exact;
+	return true;
+}
+
+/* The letters that allowing @rule adds to the list; "" if one entry covers it already. */
+static void letters_added(char *list, const struct devcgroup_rule *rule, char added[ACCESS_SIZE])
+{
+	const char *access;
+	bool exact;
+	char *rest;
+
+	(void)snprintf(added, ACCESS_SIZE, "%s", rule->access);
+	for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (strlen(line) < 2 || !entry_matches(line, rule, &access, &exact))
+			continue;
+		if (strspn(rule->access, access) == strlen(rule->access))
+			*added = '\0';
+		else if (exact)
+			subtract(added, access);
+	}
+}
+
+static void format_rule(const struct devcgroup_rule *rule, const char *access, char ret[RULE_SIZE])
+{
+	(void)snprintf(ret, RULE_SIZE, "%c %u:%u %s", rule->type, rule->major, rule->minor, access);
+}
+
+/* The deed is what devices.deny must be given to be back where we were. */
+static int add_rule(struct devcgroup *cgroup, int level_fd, const char *rule, const char *added)
+{
+	struct deed deed = {.undo = undo_rule, .fds = {fcntl(level_fd, F_DUPFD_CLOEXEC, 0), -1, -1}};
+	int r = deed.fds[0] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, added);
+
+	if (r == 0) {
+		r = write_rule(level_fd, "devices.allow", rule);
+		if (r < 0)
+			deeds_drop(cgroup->deeds);
+	}
+	if (r < 0)
+		cleanup_closep(&deed.fds[0]);
+	return r;
+}
+
+/* Return: 1 if the rule was added, 0 if it was there; negative errno. */
+static int allow_rule(struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule)
+{
+	int fd = cgroup->levels[level].fd, r;
+	_cleanup_free_ char *list = NULL;
+	char access[ACCESS_SIZE], added[RULE_SIZE], line[RULE_SIZE];
+
+	r = fd_read_file_at(fd, "devices.list", LIST_MAX, &list, NULL);
+	if (r < 0)
+		return r;
+	letters_added(list, rule, access);
+	if (!*access)
+		return 0;
+	format_rule(rule, rule->access, line);
+	format_rule(rule, access, added);
+	r = add_rule(cgroup, fd, line, added);
+	return r < 0 ? r : 1;
+}
+
+static int explain(const struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule, int error, struct err *err)
+{
+	/* The kernel refuses to a cgroup what the one above it does not have (security/device_cgroup.c). */
+	if (error == -EPERM)
+		return err_set(err, CTR_GPU_E_NO_CGROUP,
+			       "the cgroup above %s forbids device %c %u:%u:\n"
+			       "allow it there, or start the container under another parent cgroup",
+			       cgroup->levels[level].path, rule->type, rule->major, rule->minor);
+	return err_set(err, error, "cannot allow device %c %u:%u in %s: %m", rule->type, rule->major, rule->minor,
+		       cgroup->levels[level].path);
+}
+
+static int v1_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+{
+	for (size_t level = 0; level < cgroup->level_count; level++) {
+		for (size_t i = 0; i < count; i++) {
+			int r = allow_rule(cgroup, level, &rules[i]);
+
+			if (r == -EPERM && !devcgroup_is_privileged())
+				return 0;
+			if (r < 0)
+				return explain(cgroup, level, &rules[i], r, err);
+			if (level == 0 && r > 0)
+				cgroup->unit_changed = true;
+		}
+	}
+	return 0;
+}
+
+/* A user namespace's root may not write the file unless somebody gave it the cgroup; then no rule there is ours. */
+static int v1_open(struct devcgroup *cgroup, struct err *err)
+{
+	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
+	int r;
+
+	if (faccessat(own->fd, "devices.allow", W_OK, AT_EACCESS) == 0)
+		return 1;
+	r = -errno;
+	if ((r == -EACCES || r == -EPERM || r == -EROFS) && !devcgroup_is_privileged())
+		return 0;
+	return err_set(err, r, "cannot write devices.allow in %s: %m", own->path);
+}
+
+static void v1_close(struct devcgroup *cgroup)
+{
+	(void)cgroup;
+}
+
+const struct devcgroup_version devcgroup_v1 = {v1_open, v1_allow, v1_close};

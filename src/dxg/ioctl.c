@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Every call is a synchronous question to the host. The kernel ties an open /dev/dxg to the process that opened it and
+ * answers others with ENOTTY (dxgkrnl ioctl.c), so the descriptor is opened here, used and closed. Strings are UTF-16.
+ */
+
+#include "dxg/ioctl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ioctl.h>
+#include <sys/ioctl.h>
+
+#include "base/cleanup.h"
+
+/* Linux uapi misc/d3dkmthk.h. */
+#define LX_DXQUERYADAPTERINFO _IOWR(0x47, 0x09, struct d3dkmt_queryadapterinfo)
+#define LX_DXENUMADAPTERS2 _IOWR(0x47, 0x14, struct d3dkmt_enumadapters2)
+#define LX_DXCLOSEADAPTER _IOWR(0x47, 0x15, struct d3dkmt_closeadapter)
+#define LX_DXENUMADAPTERS3 _IOWR(0x47, 0x3e, struct d3dkmt_enumadapters3)
+
+static int call(int fd, unsigned long request, void *arguments)
+{
+	int r;
+
+	do {
+		r = ioctl(fd, request, arguments);
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+static int call_enumerate3(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters3 *arguments)
+{
+	return call(d3dkmt->fd, LX_DXENUMADAPTERS3, arguments);
+}
+
+static int call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters2 *arguments)
+{
+	return call(d3dkmt->fd, LX_DXENUMADAPTERS2, arguments);
+}
+
+static int call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
+{
+	return call(d3dkmt->fd, LX_DXQUERYADAPTERINFO, arguments);
+}
+
+static void call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments)
+{
+	(void)call(d3dkmt->fd, LX_DXCLOSEADAPTER, arguments);
+}
+
+int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
+{
+	_cleanup_close_ int fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC);
+	struct d3dkmt calls = {
+		.enumerate3 = call_enumerate3,
+		.enumerate2 = call_enumerate2,
+		.query = call_query,
+		.close = call_close,
+		.char_size = sizeof(uint16_t),
+		.fd = fd,
+	};
+	int r;
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open " DXG_DEVICE ": %m\n%s", errno == EACCES || errno == EPERM
+			       ? "Its mode should be 0666, and a container needs its device rule."
+			       : "Run wsl --shutdown in Windows, or restart the virtual machine.");
+	r = d3dkmt_describe_adapters(&calls, ret, ret_count);
+	if (r < 0)
+		return err_set(err, r, "asking " DXG_DEVICE " for the adapters failed: %m\n"
+			       "Run wsl --shutdown in Windows, or restart the virtual machine; dmesg | grep dxg may tell more.");
+	return 0;
+}

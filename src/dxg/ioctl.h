@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The inventory from /dev/dxg itself, without any library. */
+
+#include "base/err.h"
+#include "dxg/d3dkmt.h"
+
+#define DXG_DEVICE "/dev/dxg"
+
+/**
+ * ioctl_adapters() - what the kernel says of the adapters
+ * @ret: array of facts, owned by the caller (dxg_facts_free())
+ *
+ * Return: 0; negative errno with @err set.
+ */
+int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err);

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-
-#include "engine/containerd.h"
-
-const char *const containerd_sections[CONTAINERD_VERSIONS] = {
-	[1] = "plugins/cri",
-	[2] = "plugins/io.containerd.grpc.v1.cri",
-	[3] = "plugins/io.containerd.cri.v1.runtime",
-};

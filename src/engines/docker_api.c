@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One GET of HTTP/1.0 on a unix socket: the answer ends with the connection, and comes in one piece (RFC 1945; servers may not
+ * answer 1.0 in chunks).
+ */
+
+#include "engines/docker_api.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/str.h"
+
+enum {
+	PATIENCE_MS = 2000,
+	ANSWER_MAX = 1024 * 1024,
+};
+
+/* Return: the connection; negative errno. */
+static int connect_to(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, r;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* A full queue is EAGAIN: whoever listens does not answer. */
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	r = -errno;
+	cleanup_closep(&fd);
+	return r;
+}
+
+static long left_ms(const struct timespec *start)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return PATIENCE_MS - ((now.tv_sec - start->tv_sec) * 1000 + (now.tv_nsec - start->tv_nsec) / 1000000);
+}
+
+/* Return: the bytes there are when the connection ends; -1 if it does not end in time. */
+static ssize_t receive(int fd, char *answer)
+{
+	struct timespec start;
+	size_t size = 0;
+	ssize_t length;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &start);
+	while (size < ANSWER_MAX) {
+		struct pollfd input = {.fd = fd, .events = POLLIN};
+		long left = left_ms(&start);
+
+		if (left <= 0 || poll(&input, 1, (int)left) == 0)
+			return -1;
+		length = recv(fd, answer + size, ANSWER_MAX - size, MSG_DONTWAIT);
+		if (length == 0)
+			return (ssize_t)size;
+		if (length < 0 && errno != EINTR && errno != EAGAIN)
+			return -1;
+		size += length > 0 ? (size_t)length : 0;
+	}
+	return -1;
+}
+
+static bool is_success(const char *answer)
+{
+	return str_has_prefix(answer, "HTTP/1.0 200 ") || str_has_prefix(answer, "HTTP/1.1 200 ");
+}
+
+/* Where dockerd listens unless it is told otherwise (its rootless mode: in its user's runtime directory). */
+static int find_socket(const struct daemon *daemon, char **ret)
+{
+	const char *host = daemon_option(daemon, "--host", "-H"), *run = daemon_variable(daemon, "XDG_RUNTIME_DIR");
+
+	if (host && str_has_prefix(host, "unix://"))
+		return str_format(ret, "%s", host + strlen("unix://"));
+	if (daemon->uid == 0)
+		return str_format(ret, "/var/run/docker.sock");
+	return run ? str_format(ret, "%s/docker.sock", run) : str_format(ret, "/run/user/%u/docker.sock", (unsigned)daemon->uid);
+}
+
+static bool ask(int fd, const char *what)
+{
+	_cleanup_free_ char *request = NULL;
+	ssize_t size = 0;
+
+	if (str_format(&request, "GET %s HTTP/1.0\r\nHost: docker\r\n\r\n", what) < 0)
+		return false;
+	size = (ssize_t)strlen(request);
+	return send(fd, request, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT) == size;
+}
+
+json_t *docker_api_get(const struct daemon *daemon, const char *what)
+{
+	_cleanup_free_ char *socket_path = NULL, *answer = NULL;
+	_cleanup_close_ int fd = -1;
+	json_t *json = NULL;
+	const char *body;
+	ssize_t size;
+
+	if (find_socket(daemon, &socket_path) < 0)
+		return NULL;
+	fd = connect_to(socket_path);
+	answer = fd < 0 || !ask(fd, what) ? NULL : malloc(ANSWER_MAX + 1);
+	size = answer ? receive(fd, answer) : -1;
+	if (size < 0)
+		return NULL;
+	answer[size] = '\0';
+	body = strstr(answer, "\r\n\r\n");
+	if (!is_success(answer) || !body)
+		return NULL;
+	body += strlen("\r\n\r\n");
+	return json_parse(body, (size_t)(answer + size - body), &json, NULL) == 0 ? json : NULL;
+}
+
+int docker_api_reach(const struct daemon *daemon)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (find_socket(daemon, &path) < 0)
+		return -ENOMEM;
+	fd = connect_to(path);
+	return fd < 0 ? fd : 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engines/nvidia_config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "engines/toml_text.h"
+
+enum { CONFIG_MAX = 256 * 1024 };
+
+#define HOOK "nvidia-container-cli/"
+#define RUNTIME "nvidia-container-runtime/"
+
+/* What is not here is found out, or of no consequence; docs/moving-from-nvidia.md has all of them. */
+static const struct {
+	const char *path;      /* of toml_text.h */
+	const char *default_;  /* NVIDIA's, at which nothing is to be said; NULL: any value is somebody's wish */
+	const char *successor; /* a key of /etc/ctr-gpu/config.json; NULL: none */
+	const char *here;      /* where there is no successor */
+	const char *unset;     /* what to write there if it is not set, as our default is another; NULL: nothing */
+} settings[] = {
+	{"disable-require", "false", "disable-requirements", NULL, NULL},
+	{"accept-nvidia-visible-devices-envvar-when-unprivileged", "true", "accept-nvidia-visible-devices-envvar-when-unprivileged", NULL, NULL},
+	{"accept-nvidia-visible-devices-as-volume-mounts", "true", "accept-nvidia-visible-devices-as-volume-mounts", NULL, "false"},
+	{"supported-driver-capabilities", "compat32,compute,display,graphics,ngx,utility,video", NULL, "all capabilities can be asked for", NULL},
+	{HOOK "root", "/", "driver-root", NULL, NULL},
+	{HOOK "debug", NULL, "log", NULL, NULL},
+	{RUNTIME "debug", "/dev/null", "log", NULL, NULL},
+	{RUNTIME "runtimes", NULL, "runtimes", NULL, NULL},
+	{RUNTIME "mode", "auto", NULL, "there is one way, that of every door", NULL},
+	{RUNTIME "modes/legacy/cuda-compat-mode", "ldconfig", NULL, "libraries of an image never take the place of the host's", NULL},
+	{"features/allow-cuda-compat-libs-from-container", "false", NULL, "libraries of an image never take the place of the host's", NULL},
+	{"features/ignore-imex-channel-requests", "false", NULL, "channels that are asked for and exist are given", NULL},
+};
+
+static json_t *read_ours(void)
+{
+	_cleanup_free_ char *data = NULL;
+	json_t *json = NULL;
+	size_t size;
+
+	if (fd_read_file_at(AT_FDCWD, "/etc/ctr-gpu/config.json", CONFIG_MAX, &data, &size) < 0 || json_parse(data, size, &json, NULL) < 0)
+		return NULL;
+	return json;
+}
+
+/* Those of every NVIDIA's package. */
+static bool is_usual_list(const struct text *text, const char *path)
+{
+	_cleanup_json_ json_t *list = NULL;
+
+	if (toml_text_get_list(text, path, &list) < 0)
+		return false;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *name = json_string_value(json_array_get(list, i));
+
+		if (!name || (!streq(name, "docker-runc") && !streq(name, "runc") && !streq(name, "crun")))
+			return false;
+	}
+	return true;
+}
+
+static bool is_default(const struct text *text, size_t number, const char *value)
+{
+	const char *usual = settings[number].default_;
+	_cleanup_free_ char *string = NULL;
+
+	if (is_usual_list(text, settings[number].path))
+		return true;
+	return usual && (streq(value, usual) || (toml_text_get_string(text, settings[number].path, &string) == 0 && streq(string, usual)));
+}
+
+static void look(const struct text *text, size_t number, void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
+{
+	const char *path = settings[number].path, *successor = settings[number].successor, *unset = settings[number].unset;
+	_cleanup_free_ char *value = NULL, *key = strdup(path), *here = NULL;
+	bool set = toml_text_get(text, path, &value) == 0;
+
+	if (!key || (set ? is_default(text, number, value) : !unset))
+		return;
+	for (char *slash = key; (slash = strchr(slash, '/'));)
+		*slash = '.';
+	if (successor && str_format(&here, "\"%s\": %s in /etc/ctr-gpu/config.json", successor, set ? value : unset) < 0)
+		return;
+	visit(&(struct nvidia_setting){key, value, here ? here : settings[number].here, successor}, user);
+}
+
+void nvidia_config_each(void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
+{
+	_cleanup_free_ char *data = NULL;
+	_cleanup_json_ json_t *ours = NULL;
+	struct text_error error;
+	struct text text;
+	size_t size;
+
+	if (fd_read_file_at(AT_FDCWD, NVIDIA_CONFIG, CONFIG_MAX, &data, &size) < 0)
+		return;
+	text = (struct text){data, size};
+	if (toml_text_check(&text, &error) < 0)
+		return;
+	ours = read_ours();
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
+		if (!settings[i].successor || !json_object_get(ours, settings[i].successor))
+			look(&text, i, visit, user);
+}

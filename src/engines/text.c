@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engines/text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+void text_clear(struct text *text)
+{
+	free(text->data);
+	*text = (struct text){0};
+}
+
+int text_set(struct text *text, const char *data, size_t size)
+{
+	struct text copy = {0};
+	int r;
+
+	r = text_splice(&copy, 0, 0, data, size);
+	if (r < 0)
+		return r;
+	text_clear(text);
+	*text = copy;
+	return 0;
+}
+
+int text_splice(struct text *text, size_t at, size_t remove, const char *insert, size_t insert_size)
+{
+	size_t tail = text->size - at - remove, size = at + insert_size + tail;
+	char *data;
+
+	data = malloc(size + 1);
+	if (!data)
+		return -ENOMEM;
+	if (at)
+		memcpy(data, text->data, at);
+	if (insert_size)
+		memcpy(data + at, insert, insert_size);
+	if (tail)
+		memcpy(data + at + insert_size, text->data + at + remove, tail);
+	data[size] = '\0';
+	free(text->data);
+	*text = (struct text){.data = data, .size = size};
+	return 0;
+}
+
+bool text_is_at(const struct text *text, size_t at, const char *bytes, size_t size)
+{
+	return at <= text->size && text->size - at >= size && (!size || memcmp(text->data + at, bytes, size) == 0);
+}
+
+const char *text_newline(const struct text *text)
+{
+	const char *newline = text->size ? memchr(text->data, '\n', text->size) : NULL;
+
+	return newline && newline > text->data && newline[-1] == '\r' ? "\r\n" : "\n";
+}
+
+size_t text_bom(const struct text *text)
+{
+	static const char bom[] = "\xef\xbb\xbf";
+
+	return text_is_at(text, 0, bom, sizeof(bom) - 1) ? sizeof(bom) - 1 : 0;
+}
+
+void text_locate(const struct text *text, size_t at, struct text_error *error)
+{
+	error->line = error->column = 1;
+	for (size_t i = text_bom(text); i < at && i < text->size; i++) {
+		error->column++;
+		if (text->data[i] == '\n') {
+			error->line++;
+			error->column = 1;
+		}
+	}
+}
+
+char *text_format(const char *format, ...)
+{
+	va_list arguments;
+	char *string;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&string, format, arguments);
+	va_end(arguments);
+	return length < 0 ? NULL : string;
+}
+
+int text_append(struct text *text, const char *format, ...)
+{
+	_cleanup_free_ char *piece = NULL;
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&piece, format, arguments);
+	va_end(arguments);
+	if (length < 0) {
+		piece = NULL;
+		return -ENOMEM;
+	}
+	return text_splice(text, text->size, 0, piece, (size_t)length);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is in the image decides what is written: a glibc loader reads /etc/ld.so.cache, a musl one its path file. An image
+ * with neither (a static program, a loader in an unusual place) gets a cache, which harms nobody.
+ */
+
+#include "ldcache/loader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ldcache/loader_conf.h"
+
+#define CACHE_PATH "/etc/ld.so.cache"
+
+#if defined(__x86_64__)
+#define GLIBC_LOADER "/lib64/ld-linux-x86-64.so.2"
+#define MUSL_ARCH "x86_64"
+#elif defined(__aarch64__)
+#define GLIBC_LOADER "/lib/ld-linux-aarch64.so.1"
+#define MUSL_ARCH "aarch64"
+#else
+#error "the loaders of this architecture are not known"
+#endif
+#define MUSL_LOADER "/lib/ld-musl-" MUSL_ARCH ".so.1"
+#define MUSL_PATH "/etc/ld-musl-" MUSL_ARCH ".path"
+
+enum { MUSL_PATH_MAX_SIZE = 64 * 1024 };
+
+/* The work, and the files so far. */
+struct loader {
+	const struct rootfs *rootfs;
+	const struct plan *plan;
+	struct err *err;
+	struct loader_file *files;
+	size_t count;
+	struct strv former; /* directories an ldconfig run in the container may have found through our files */
+	bool was_here;      /* our files are in the image */
+};
+
+/* A file of the image, resolved once, and its content. */
+struct content {
+	int handle; /* O_PATH; -1: it is missing */
+	char *data; /* NULL: none that a loader could read */
+	size_t size;
+};
+
+#define CONTENT_NONE ((struct content){.handle = -1})
+
+static void content_clear(struct content *content)
+{
+	free(content->data);
+	cleanup_closep(&content->handle);
+}
+#define _cleanup_content_ _cleanup_(content_clear)
+
+static void file_clear(struct loader_file *file)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(file->owned); i++)
+		free(file->owned[i]);
+	cleanup_closep(&file->handle);
+}
+#define _cleanup_file_ _cleanup_(file_clear)
+
+struct loader_file *loader_files_free(struct loader_file *files, size_t count)
+{
+	for (size_t i = 0; files && i < count; i++)
+		file_clear(&files[i]);
+	free(files);
+	return NULL;
+}
+
+static void loader_clear(struct loader *loader)
+{
+	loader_files_free(loader->files, loader->count);
+	strv_clear(&loader->former);
+}
+
+static int open_content(const struct loader *loader, const char *path, size_t max, struct content *ret)
+{
+	ret->handle = rootfs_open_path(loader->rootfs, path, O_PATH);
+	if (ret->handle < 0)
+		return ret->handle;
+	return rootfs_read_handle(loader->rootfs, path, ret->handle, max, &ret->data, &ret->size);
+}
+
+/* A link to nowhere, a loop, a pipe or a directory in place of a file is for the loader as if there were none. */
+static int read_file(const struct loader *loader, const char *path, size_t max, struct content *ret)
+{
+	int r = open_content(loader, path, max, ret);
+
+	switch (r) {
+	case -ENOENT:
+	case -ENOTDIR:
+	case -ELOOP:
+	case -EINVAL:
+	case -EISDIR:
+	case -ENXIO:
+		return 0;
+	case -EFBIG:
+		return err_set(loader->err, r, "%s of the image has more than %zu KiB, which no real one has\n%s", path, max / 1024,
+			       "remove it from the image, or have the image's ldconfig write it anew");
+	default:
+		return r < 0 ? err_set(loader->err, r, "cannot read %s of the image: %m", path) : 0;
+	}
+}
+
+static bool is_so(const struct content *content, const struct loader_file *file)
+{
+	struct span left = {(const unsigned char *)content->data, content->size};
+
+	for (size_t i = 0; i < ARRAY_SIZE(file->parts); i++) {
+		const struct span *part = &file->parts[i];
+
+		if (part->size > left.size || (part->size > 0 && memcmp(left.data, part->data, part->size) != 0))
+			return false;
+		left = (struct span){left.data + part->size, left.size - part->size};
+	}
+	return left.size == 0;
+}
+
+/* Adds @file, and takes what it and @old have, unless it is so already. */
+static int add_file(struct loader *loader, struct loader_file *file, struct content *old)
+{
+	struct loader_file *files;
+
+	if (old->data && is_so(old, file))
+		return 0;
+	files = array_grow(loader->files, loader->count, sizeof(*files));
+	if (!files)
+		return -ENOMEM;
+	loader->files = files;
+	file->handle = steal_fd(&old->handle);
+	file->owned[1] = steal_ptr(old->data);
+	files[loader->count++] = *file;
+	*file = (struct loader_file){.handle = -1};
+	return 0;
+}
+
+/* Takes @text, also when it fails. */
+static int add_text(struct loader *loader, const char *path, char *text, bool optional, struct content *old)
+{
+	_cleanup_file_ struct loader_file file = {
+		.path = path,
+		.parts = {span_text(text)},
+		.owned = {text},
+		.optional = optional,
+		.handle = -1,
+	};
+
+	return add_file(loader, &file, old);
+}
+
+static int add_conf(struct loader *loader, bool first)
+{
+	const char *path = first ? LOADER_CONF_FIRST : LOADER_CONF_LAST;
+	_cleanup_content_ struct content old = CONTENT_NONE;
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	/* One of unlikely size is written anew like any that differs; what it lists is not worth an error. */
+	r = open_content(loader, path, LOADER_CONF_MAX_SIZE, &old);
+	if (r == -ENOMEM)
+		return r;
+	if (old.data) {
+		loader->was_here = true;
+		r = loader_conf_parse(old.data, &loader->former);
+		if (r < 0)
+			return r;
+	}
+	r = loader_conf_text(loader->plan, first, &text);
+	if (r < 0 || (!text && !old.data))
+		return r;
+	if (!text)
+		text = strdup(loader_conf_empty);
+	if (!text)
+		return -ENOMEM;
+	return add_text(loader, path, steal_ptr(text), true, &old);
+}
+
+static int add_musl_path(struct loader *loader, bool only_loader)
+{
+	_cleanup_strv_ struct strv front = {0}, behind = {0};
+	_cleanup_content_ struct content old = CONTENT_NONE;
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	for (size_t i = 0; i < loader->plan->library_dir_count; i++) {
+		const struct plan_library_dir *dir = &loader->plan->library_dirs[i];
+		bool first = dir->overrides_image && loader_conf_is_ours(loader->plan, dir);
+
+		r = strv_add(first ? &front : &behind, dir->path);
+		if (r < 0)
+			return r;
+	}
+	r = read_file(loader, MUSL_PATH, MUSL_PATH_MAX_SIZE, &old);
+	if (r < 0)
+		return r;
+	if (loader->plan->library_dir_count == 0 && (!old.data || !strstr(old.data, "::")))
+		return 0;
+	r = ldcache_musl_path(old.data, &front, &behind, &text);
+	if (r < 0)
+		return r;
+	return add_text(loader, MUSL_PATH, steal_ptr(text), !only_loader, &old);
+}
+
+/* Our libraries, as the cache wants them. */
+struct libraries {
+	struct ldcache_library *items;
+	size_t count;
+	struct strv paths;
+};
+
+static void libraries_clear(struct libraries *libraries)
+{
+	free(libraries->items);
+	strv_clear(&libraries->paths);
+}
+
+static int add_library(struct libraries *libraries, const struct plan_library_dir *dir, size_t number)
+{
+	const char *name = dir->libraries.items[number];
+	const char *file_name = number < dir->files.count ? dir->files.items[number] : name;
+	struct ldcache_library *items = array_grow(libraries->items, libraries->count, sizeof(*items));
+	char *path = NULL;
+	int r;
+
+	if (!items)
+		return -ENOMEM;
+	libraries->items = items;
+	if (str_format(&path, "%s/%s", dir->path, file_name) < 0)
+		return -ENOMEM;
+	r = strv_take(&libraries->paths, path);
+	if (r < 0)
+		return r;
+	items[libraries->count++] = (struct ldcache_library){.name = name, .path = path, .overrides = dir->overrides_image};
+	return 0;
+}
+
+static int list_libraries(const struct plan *plan, struct libraries *ret)
+{
+	for (size_t i = 0; i < plan->library_dir_count; i++) {
+		const struct plan_library_dir *dir = &plan->library_dirs[i];
+
+		for (size_t j = 0; j < dir->libraries.count; j++) {
+			int r = add_library(ret, dir, j);
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static int add_own_directories(struct loader *loader)
+{
+	for (size_t i = 0; i < loader->plan->library_dir_count; i++) {
+		const struct plan_library_dir *dir = &loader->plan->library_dirs[i];
+		int r = loader_conf_is_ours(loader->plan, dir) ? strv_add(&loader->former, dir->path) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_cache(struct loader *loader)
+{
+	_cleanup_(libraries_clear) struct libraries libraries = {0};
+	_cleanup_file_ struct loader_file file = {.path = CACHE_PATH, .handle = -1};
+	_cleanup_content_ struct content old = CONTENT_NONE;
+	struct ldcache_merged merged;
+	struct span span;
+	int r;
+
+	r = read_file(loader, CACHE_PATH, LDCACHE_MAX_SIZE, &old);
+	if (r < 0)
+		return r;
+	r = list_libraries(loader->plan, &libraries);
+	if (r == 0)
+		r = add_own_directories(loader);
+	if (r < 0)
+		return r;
+	if (!old.data && libraries.count == 0)
+		return 0;
+	span = (struct span){(const unsigned char *)old.data, old.size};
+	r = ldcache_merge(&span, loader->was_here ? &loader->former : NULL, libraries.items, libraries.count, &merged);
+	if (r == -E2BIG)
+		return err_set(loader->err, r, "%s of the image leaves no room for the driver's libraries", CACHE_PATH);
+	if (r < 0)
+		return r;
+	file.owned[0] = merged.owned;
+	memcpy(file.parts, merged.parts, sizeof(file.parts));
+	return add_file(loader, &file, &old);
+}
+
+static bool image_has(const struct rootfs *rootfs, const char *path)
+{
+	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
+
+	return fd >= 0;
+}
+
+static int add_glibc(struct loader *loader)
+{
+	int r;
+
+	r = add_conf(loader, true);
+	if (r == 0)
+		r = add_conf(loader, false);
+	if (r < 0 || (loader->plan->library_dir_count == 0 && !loader->was_here))
+		return r;
+	return add_cache(loader);
+}
+
+static int add_all(struct loader *loader)
+{
+	bool musl = image_has(loader->rootfs, MUSL_LOADER);
+	bool glibc = !musl || image_has(loader->rootfs, GLIBC_LOADER);
+	int r = 0;
+
+	if (musl)
+		r = add_musl_path(loader, !glibc);
+	if (r == 0 && glibc)
+		r = add_glibc(loader);
+	return r;
+}
+
+const char *loader_with_own_cache(const struct rootfs *rootfs)
+{
+	/* Their C libraries are made to look below their own prefix, where nothing can be written. */
+	static const struct {
+		const char *directory, *name;
+	} stores[] = {{"/nix/store", "Nix"}, {"/gnu/store", "Guix"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stores); i++)
+		if (image_has(rootfs, stores[i].directory))
+			return stores[i].name;
+	return NULL;
+}
+
+int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct loader_file **ret, size_t *ret_count,
+		 struct err *err)
+{
+	_cleanup_(loader_clear) struct loader loader = {.rootfs = rootfs, .plan = plan, .err = err};
+	int r;
+
+	r = add_all(&loader);
+	if (r < 0)
+		return r;
+	*ret = steal_ptr(loader.files);
+	*ret_count = loader.count;
+	loader.count = 0;
+	return 0;
+}

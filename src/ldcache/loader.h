@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What must be written in an image so that its own loader finds the driver libraries: /etc/ld.so.cache and a drop-in in
+ * /etc/ld.so.conf.d for glibc, /etc/ld-musl-<arch>.path for musl. Reads the image through its root descriptor, writes
+ * nothing: apply does, and mounts over what it cannot write.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/span.h"
+#include "ldcache/ldcache.h"
+#include "model/plan.h"
+#include "root/rootfs.h"
+
+struct loader_file {
+	const char *path; /* lives as long as the program */
+	struct span parts[LDCACHE_PARTS]; /* the content, one behind the other; some may be empty */
+	void *owned[2];                   /* where they lie: in memory of theirs, and in the old content */
+	int handle;    /* of the file that was read, which is the one to cover where it cannot be replaced; -1: it is missing */
+	bool optional; /* on a read-only root filesystem the container works without it */
+};
+
+/**
+ * loader_files() - the files to write, in the order of writing; the cache comes last
+ * @ret: array, owned by the caller (loader_files_free()); files that are as they should be are not in it
+ *
+ * Return: 0; -ENOMEM; negative errno with @err set.
+ */
+int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct loader_file **ret, size_t *ret_count,
+		 struct err *err);
+
+/** Return: who built programs of the image whose loader reads a cache of its own, "Nix"; NULL: nobody. */
+const char *loader_with_own_cache(const struct rootfs *rootfs);
+
+struct loader_file *loader_files_free(struct loader_file *files, size_t count);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ldcache/loader_conf.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* More were never written; what an image puts there must not make a start slow. */
+enum { MAX_DIRECTORIES = 64 };
+
+const char loader_conf_empty[] = "# Directories of the host's GPU driver. Written by ctr-gpu when the container starts.\n";
+static const char shared_mark[] = "# Shared with the image:";
+
+static bool is_below(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	return strncmp(path, directory, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+bool loader_conf_is_ours(const struct plan *plan, const struct plan_library_dir *dir)
+{
+	for (size_t i = 0; i < plan->mount_count; i++)
+		if (plan->mounts[i].directory && is_below(dir->path, plan->mounts[i].target))
+			return true;
+	return false;
+}
+
+/* ldconfig cuts lines at '#', older ones at '=' too, and there is no quoting (parse_conf() in glibc's elf/ldconfig.c). */
+static bool can_be_listed(const char *path)
+{
+	return path[0] == '/' && !strpbrk(path, "#=\n \t");
+}
+
+static int append(char **text, const char *line)
+{
+	char *longer;
+
+	if (str_format(&longer, "%s%s\n", *text, line) < 0)
+		return -ENOMEM;
+	free(*text);
+	*text = longer;
+	return 0;
+}
+
+static int append_directories(const struct plan *plan, bool first, bool ours, const char *mark, char **text)
+{
+	for (size_t i = 0; i < plan->library_dir_count; i++) {
+		const struct plan_library_dir *dir = &plan->library_dirs[i];
+		bool is_ours = loader_conf_is_ours(plan, dir);
+
+		if (is_ours != ours || (is_ours && dir->overrides_image) != first || !can_be_listed(dir->path))
+			continue;
+		if (mark && append(text, mark) < 0)
+			return -ENOMEM;
+		mark = NULL;
+		if (append(text, dir->path) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int loader_conf_text(const struct plan *plan, bool first, char **ret)
+{
+	_cleanup_free_ char *text = strdup(loader_conf_empty);
+
+	if (!text)
+		return -ENOMEM;
+	if (append_directories(plan, first, true, NULL, &text) < 0 ||
+	    append_directories(plan, first, false, shared_mark, &text) < 0)
+		return -ENOMEM;
+	*ret = streq(text, loader_conf_empty) ? NULL : steal_ptr(text);
+	return 0;
+}
+
+int loader_conf_parse(const char *text, struct strv *ret)
+{
+	for (size_t i = 0; i < MAX_DIRECTORIES && *text && !str_has_prefix(text, shared_mark); i++) {
+		size_t length = strcspn(text, "\n");
+
+		if (*text == '/' && strv_take(ret, strndup(text, length)) < 0)
+			return -ENOMEM;
+		text += length;
+		text += *text ? 1 : 0;
+	}
+	return 0;
+}

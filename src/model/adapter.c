@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "model/adapter.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	uint32_t id;
+	const char *name, *domain;
+} vendors[] = {
+	{PCI_VENDOR_AMD, "AMD", "amd.com"},
+	{PCI_VENDOR_AMD_PROCESSOR, "AMD", "amd.com"},
+	{PCI_VENDOR_INTEL, "Intel", "intel.com"},
+	{PCI_VENDOR_MICROSOFT, "Microsoft", "microsoft.com"},
+	{PCI_VENDOR_NVIDIA, "NVIDIA", "nvidia.com"},
+	{PCI_VENDOR_QUALCOMM, "Qualcomm", "qualcomm.com"},
+};
+
+void adapter_clear(struct adapter *adapter)
+{
+	free(adapter->name);
+	free(adapter->pci_address);
+	free(adapter->uuid);
+	free(adapter->driver_store);
+	free(adapter->reason);
+	*adapter = (struct adapter){.index = -1, .minor = -1, .whole = -1};
+}
+
+const char *adapter_vendor(const struct adapter *adapter)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++)
+		if (vendors[i].id == adapter->vendor_id)
+			return vendors[i].name;
+	return "unknown vendor";
+}
+
+const char *adapter_domain(const struct adapter *adapter)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++)
+		if (vendors[i].id == adapter->vendor_id)
+			return vendors[i].domain;
+	return NULL;
+}
+
+bool adapter_is_domain(const char *text, size_t length)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++)
+		if (strlen(vendors[i].domain) == length && strncmp(vendors[i].domain, text, length) == 0)
+			return true;
+	return false;
+}
+
+void luid_format(struct luid luid, char text[LUID_TEXT_SIZE])
+{
+	(void)snprintf(text, LUID_TEXT_SIZE, "LUID-%08x%08x", (uint32_t)luid.high, luid.low);
+}
+
+int adapter_describe(const struct adapter *adapter, char **ret)
+{
+	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
+
+	if (adapter->is_part && adapter->whole >= 0)
+		return str_format(ret, "%d:%d %s", adapter->whole, adapter->part, name);
+	if (adapter->index < 0)
+		return str_format(ret, "%s", name);
+	return str_format(ret, "%d %s", adapter->index, name);
+}
+
+void inventory_clear(struct inventory *inventory)
+{
+	for (size_t i = 0; i < inventory->count; i++)
+		adapter_clear(&inventory->adapters[i]);
+	free(inventory->adapters);
+	strv_clear(&inventory->notes);
+	*inventory = (struct inventory){0};
+}
+
+void inventory_truncate(struct inventory *inventory, size_t count)
+{
+	while (inventory->count > count)
+		adapter_clear(&inventory->adapters[--inventory->count]);
+}
+
+int inventory_take(struct inventory *inventory, struct adapter *adapter)
+{
+	struct adapter *adapters = array_grow(inventory->adapters, inventory->count, sizeof(*adapters));
+
+	if (!adapters) {
+		adapter_clear(adapter);
+		return -ENOMEM;
+	}
+	inventory->adapters = adapters;
+	inventory->adapters[inventory->count++] = *adapter;
+	*adapter = (struct adapter){.index = -1, .minor = -1, .whole = -1};
+	return 0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a kind of host (GPU-PV, native NVIDIA) must be able to do. Nothing outside a backend asks which kind a host is. */
+
+#include "base/err.h"
+#include "model/adapter.h"
+#include "model/plan.h"
+#include "model/request.h"
+#include "model/settings.h"
+
+/* What is known of the driver, for requirements. A NULL or zero member is not known. */
+struct driver_facts {
+	int cuda_major, cuda_minor;
+	char *driver_version; /* "580.95.05" */
+	char *architecture;   /* compute capability, "9.0" */
+	char *brand;
+};
+
+struct backend {
+	const char *name; /* in `info` and in JSON: "gpu-pv", "nvidia" */
+
+	/**
+	 * probe() - describe every adapter behind this kind of device, usable or not
+	 *
+	 * Appends to @inventory in the order in which users should number the adapters.
+	 *
+	 * Return: 0; CTR_GPU_E_NO_DEVICE if the host has no device of this kind; another CTR_GPU_E_* or negative errno,
+	 * with @err set, if it has one that cannot be asked.
+	 */
+	int (*probe)(const struct settings *settings, struct inventory *inventory, struct err *err);
+
+	/**
+	 * plan() - add what a container needs for these adapters
+	 * @selected: adapters of this backend, all usable, borrowed; @count may be 0 (driver files, no device)
+	 *
+	 * Return: 0; CTR_GPU_E_* or negative errno with @err set.
+	 */
+	int (*plan)(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
+		    size_t count, struct plan *plan, struct err *err);
+
+	/**
+	 * facts() - what requirements are held against; NULL if the backend knows nothing
+	 *
+	 * Return: 0 or negative errno. Strings in @ret are owned by the caller (driver_facts_clear()).
+	 */
+	int (*facts)(const struct settings *settings, const struct adapter *const *selected, size_t count,
+		     struct driver_facts *ret);
+
+	/**
+	 * translate() - the name in our inventory of a device that goes by one only the vendor's library knows; NULL if there are
+	 * no such names
+	 *
+	 * Return: 0; CTR_GPU_E_UNKNOWN_DEVICE with @err untouched if it is none; another CTR_GPU_E_* or negative errno with @err
+	 * set. @ret is owned by the caller.
+	 */
+	int (*translate)(const struct settings *settings, const char *device, char **ret, struct err *err);
+
+	/**
+	 * aliases() - the names that translate() takes, each with its translation behind it; NULL if there are no such names
+	 *
+	 * Asked when names are written down, and not on the way to a container. Return: 0 or -ENOMEM; what cannot be had is not in it.
+	 */
+	int (*aliases)(const struct settings *settings, struct strv *ret);
+
+	/**
+	 * remarks() - what an administrator should know of the driver's files; NULL if there is never anything
+	 *
+	 * Asked when the inventory is written, and not on the way to a container. Return: 0 or -ENOMEM; sentences in @ret.
+	 */
+	int (*remarks)(const struct settings *settings, struct strv *ret);
+};
+
+void driver_facts_clear(struct driver_facts *facts);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "model/request.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "model/requirement.h"
+
+static const struct {
+	const char *name;
+	uint32_t bits;
+} capabilities_by_name[] = {
+	{"all", CAPABILITY_ALL},          {"compat32", CAPABILITY_COMPAT32}, {"compute", CAPABILITY_COMPUTE},
+	{"display", CAPABILITY_DISPLAY},  {"graphics", CAPABILITY_GRAPHICS}, {"ngx", CAPABILITY_NGX},
+	{"utility", CAPABILITY_UTILITY},  {"video", CAPABILITY_VIDEO},
+};
+
+void request_clear(struct request *request)
+{
+	strv_clear(&request->devices);
+	strv_clear(&request->requirements);
+	strv_clear(&request->imex_channels);
+	*request = (struct request){0};
+}
+
+/* Of what a CDI kind is made: a vendor's domain, or a class. */
+static size_t kind_part_length(const char *text)
+{
+	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+}
+
+const char *request_name_without_kind(const char *device)
+{
+	size_t vendor = kind_part_length(device), class;
+
+	if (vendor == 0 || device[vendor] != '/')
+		return device;
+	class = kind_part_length(device + vendor + 1);
+	return class > 0 && device[vendor + 1 + class] == '=' ? device + vendor + 1 + class + 1 : device;
+}
+
+/*
+ * A name as CDI has it, "nvidia.com/gpu=0", means what the name alone means. Only "all" depends on the vendor, and stays as
+ * it is for those who know the adapters (src/lib/select.c).
+ */
+static void drop_kinds(struct strv *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const char *name = request_name_without_kind(list->items[i]);
+
+		if (name != list->items[i] && strcasecmp(name, "all") != 0)
+			memmove(list->items[i], name, strlen(name) + 1);
+	}
+}
+
+bool request_has_word(const struct strv *list, const char *word)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcasecmp(list->items[i], word) == 0)
+			return true;
+	return false;
+}
+
+void request_take_devices(struct request *request, struct strv *list)
+{
+	drop_kinds(list);
+	strv_clear(&request->devices);
+	if (list->count == 0 || request_has_word(list, "void"))
+		request->kind = REQUEST_VOID;
+	else if (request_has_word(list, "none"))
+		request->kind = REQUEST_NONE;
+	else if (request_has_word(list, "all"))
+		request->kind = REQUEST_ALL;
+	else {
+		request->kind = REQUEST_SOME;
+		request->devices = steal_struct(list);
+	}
+}
+
+int request_set_devices(struct request *request, const char *devices)
+{
+	_cleanup_strv_ struct strv list = {0};
+	int r;
+
+	r = strv_split(devices, ",", &list);
+	if (r == 0)
+		request_take_devices(request, &list);
+	return r;
+}
+
+/* The words of device lists mean the same of channels. */
+int request_take_imex_channels(struct request *request, struct strv *list)
+{
+	strv_clear(&request->imex_channels);
+	if (request_has_word(list, "none") || request_has_word(list, "void"))
+		return 0;
+	if (request_has_word(list, "all"))
+		return strv_add(&request->imex_channels, "all");
+	request->imex_channels = steal_struct(list);
+	return 0;
+}
+
+int request_set_imex_channels(struct request *request, const char *channels)
+{
+	_cleanup_strv_ struct strv list = {0};
+	int r;
+
+	r = strv_split(channels, ",", &list);
+	return r == 0 ? request_take_imex_channels(request, &list) : r;
+}
+
+static uint32_t capability_bits(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities_by_name); i++)
+		if (streq(capabilities_by_name[i].name, name))
+			return capabilities_by_name[i].bits;
+	return 0;
+}
+
+int request_list_capabilities(const struct request *request, struct strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities_by_name) && r == 0; i++)
+		if (capabilities_by_name[i].bits != CAPABILITY_ALL && (request->capabilities & capabilities_by_name[i].bits))
+			r = strv_add(ret, capabilities_by_name[i].name);
+	return r;
+}
+
+int request_set_capabilities(struct request *request, const char *capabilities, struct err *err)
+{
+	_cleanup_strv_ struct strv list = {0};
+	uint32_t all = 0;
+	int r;
+
+	r = strv_split(capabilities, ",", &list);
+	if (r < 0)
+		return r;
+	if (strv_contains(&list, "all")) {
+		request->capabilities = CAPABILITY_ALL;
+		return 0;
+	}
+	for (size_t i = 0; i < list.count; i++) {
+		uint32_t bits = capability_bits(list.items[i]);
+
+		if (!bits)
+			return err_set(err, CTR_GPU_E_UNKNOWN_CAPABILITY,
+				       "unknown driver capability \"%.32s\"\nThe capabilities are compute, compat32, graphics, utility, "
+				       "video, display, ngx, all.",
+				       list.items[i]);
+		all |= bits;
+	}
+	request->capabilities = all ? all : CAPABILITY_DEFAULT;
+	return 0;
+}
+
+int request_add_requirement(struct request *request, const char *requirement, struct err *err)
+{
+	int r = requirement_check_syntax(requirement, err);
+
+	return r != 0 ? r : strv_add(&request->requirements, requirement);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a container asks for, whichever door it came through. Plain data; src/oci/ask.c reads it from environments. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum capability {
+	CAPABILITY_COMPUTE = 1 << 0,
+	CAPABILITY_COMPAT32 = 1 << 1,
+	CAPABILITY_GRAPHICS = 1 << 2,
+	CAPABILITY_UTILITY = 1 << 3,
+	CAPABILITY_VIDEO = 1 << 4,
+	CAPABILITY_DISPLAY = 1 << 5,
+	CAPABILITY_NGX = 1 << 6,
+	CAPABILITY_ALL = (1 << 7) - 1,
+	CAPABILITY_DEFAULT = CAPABILITY_UTILITY | CAPABILITY_COMPUTE,
+};
+
+enum request_devices {
+	REQUEST_VOID, /* not a GPU container: nothing at all */
+	REQUEST_NONE, /* driver libraries, no device */
+	REQUEST_SOME, /* those in `devices` */
+	REQUEST_ALL,
+};
+
+struct request {
+	enum request_devices kind;
+	bool unnamed;             /* in words that an image may have brought along: "all", "none", a CUDA version */
+	struct strv devices;      /* indexes, LUIDs, PCI addresses, UUIDs */
+	uint32_t capabilities;    /* enum capability */
+	struct strv requirements; /* "cuda>=12.4 brand=tesla,driver>=470" */
+	bool requirements_disabled;
+	struct strv imex_channels; /* numbers, or "all" */
+	bool nodes_only;           /* the device nodes, and nothing of what else a plan has */
+	bool nvswitches;           /* the nodes of NVSwitches, for a fabric manager in the container */
+	bool mig_config, mig_monitor; /* to make parts of GPUs; to see those of everybody */
+};
+
+void request_clear(struct request *request);
+
+/** Return: 0 or -ENOMEM. */
+int request_set_devices(struct request *request, const char *devices);
+
+/** Whether a word such as "all" is in a list, in whatever letters. */
+bool request_has_word(const struct strv *list, const char *word);
+
+/** Takes what is in @list, as far as the request keeps it. "void" outranks "none", and that "all", and that names. */
+void request_take_devices(struct request *request, struct strv *list);
+
+/** Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY with @err set. */
+int request_set_capabilities(struct request *request, const char *capabilities, struct err *err);
+
+/** Return: 0 or -ENOMEM. */
+int request_set_imex_channels(struct request *request, const char *channels);
+
+/** The same of a list, from which it takes what it keeps. Return: 0 or -ENOMEM. */
+int request_take_imex_channels(struct request *request, struct strv *list);
+
+/** Return: 0; CTR_GPU_E_BAD_REQUIREMENT with @err set; -ENOMEM. */
+int request_add_requirement(struct request *request, const char *requirement, struct err *err);
+
+/** Appends the names of its driver capabilities, in the order of the alphabet. Return: 0 or -ENOMEM. */
+int request_list_capabilities(const struct request *request, struct strv *ret);
+
+/** Return: what is behind "nvidia.com/gpu=" or another kind; @device itself if it does not begin with one. */
+const char *request_name_without_kind(const char *device);

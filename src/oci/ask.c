@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "oci/ask.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "model/version.h"
+#include "oci/oci.h"
+
+struct ask ask_of_config(const struct oci_config *config)
+{
+	return (struct ask){
+		.environment = (const char *const *)config->environment.items,
+		.mounts = &config->device_mounts,
+		.privileged = config->privileged,
+		.by_engine = config->by_engine,
+	};
+}
+
+/* ---- variables ---- */
+
+/* Engines append to the image's environment, so the last of several counts. */
+static const char *ask_get(const struct ask *ask, const char *name)
+{
+	size_t length = strlen(name);
+	const char *value = NULL;
+
+	for (const char *const *variable = ask->environment; variable && *variable; variable++)
+		if (strncmp(*variable, name, length) == 0 && (*variable)[length] == '=')
+			value = *variable + length + 1;
+	return value;
+}
+
+/* Also one that is there and says nothing. */
+static bool ask_lacks(const struct ask *ask, const char *name)
+{
+	const char *value = ask_get(ask, name);
+
+	return !value || !*value;
+}
+
+struct variable {
+	const char *text;
+	size_t name_length, position;
+};
+
+static bool variable_has_name_of(const struct variable *a, const struct variable *b)
+{
+	return a->name_length == b->name_length && memcmp(a->text, b->text, a->name_length) == 0;
+}
+
+static int variable_compare(const void *left, const void *right)
+{
+	const struct variable *a = left, *b = right;
+	size_t shorter = a->name_length < b->name_length ? a->name_length : b->name_length;
+	int r = memcmp(a->text, b->text, shorter);
+
+	if (r == 0 && a->name_length != b->name_length)
+		r = a->name_length < b->name_length ? -1 : 1;
+	return r != 0 ? r : (a->position > b->position) - (a->position < b->position);
+}
+
+static const char *variable_value(const struct variable *variable)
+{
+	return variable->text + variable->name_length + 1;
+}
+
+struct variables {
+	struct variable *items;
+	size_t count;
+};
+
+static void variables_clear(struct variables *variables)
+{
+	free(variables->items);
+}
+
+static void variables_drop_outranked(struct variables *variables)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < variables->count; i++)
+		if (i + 1 == variables->count || !variable_has_name_of(&variables->items[i], &variables->items[i + 1]))
+			variables->items[kept++] = variables->items[i];
+	variables->count = kept;
+}
+
+/* Those whose names begin with @prefix, by name, each once: an image may have a hundred thousand. Return: 0 or -ENOMEM. */
+static int ask_list(const struct ask *ask, const char *prefix, struct variables *ret)
+{
+	for (const char *const *text = ask->environment; text && *text; text++) {
+		const char *equals = str_has_prefix(*text, prefix) ? strchr(*text, '=') : NULL;
+		struct variable *items;
+
+		if (!equals)
+			continue;
+		items = array_grow(ret->items, ret->count, sizeof(*items));
+		if (!items)
+			return -ENOMEM;
+		ret->items = items;
+		items[ret->count] = (struct variable){*text, (size_t)(equals - *text), ret->count};
+		ret->count++;
+	}
+	if (ret->count > 0)
+		qsort(ret->items, ret->count, sizeof(*ret->items), variable_compare);
+	variables_drop_outranked(ret);
+	return 0;
+}
+
+/* The spellings of true that Go's strconv.ParseBool knows, since that is what the variable has always been read with. */
+static bool is_true(const char *value)
+{
+	static const char *const spellings[] = {"1", "t", "T", "true", "TRUE", "True"};
+
+	for (size_t i = 0; value && i < ARRAY_SIZE(spellings); i++)
+		if (streq(value, spellings[i]))
+			return true;
+	return false;
+}
+
+/* ---- images of before NVIDIA_REQUIRE_CUDA ---- */
+
+/* They say their CUDA version only, and expect every GPU and the whole driver. */
+static bool ask_is_legacy(const struct ask *ask)
+{
+	return !ask_lacks(ask, "CUDA_VERSION") && ask_lacks(ask, "NVIDIA_REQUIRE_CUDA");
+}
+
+static bool read_cuda_version(const char *text, struct version *ret)
+{
+	return version_read(text, strlen(text), ret) && ret->count <= 3;
+}
+
+/* Such an image asks by its version alone; another's variable of that name ("cu118") asks for nothing. */
+static const char *ask_legacy_devices(const struct ask *ask)
+{
+	struct version version;
+
+	return ask_is_legacy(ask) && read_cuda_version(ask_get(ask, "CUDA_VERSION"), &version) ? "all" : NULL;
+}
+
+static int add_version_requirement(struct request *request, const char *cuda_version, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	struct version version;
+	int r;
+
+	if (!read_cuda_version(cuda_version, &version))
+		return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
+			       "CUDA_VERSION: \"%.32s\" is not a version of CUDA, such as 12.4.1\n"
+			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
+			       cuda_version);
+	r = str_format(&text, "cuda>=%u.%u", version.parts[0], version.parts[1]);
+	return r < 0 ? r : request_add_requirement(request, text, err);
+}
+
+/* ---- resources of a service in a Docker Swarm ---- */
+
+#define RESOURCE_PREFIX "DOCKER_RESOURCE_"
+
+/*
+ * Docker names the variable after the resource, in capitals. A number is always how many of a resource that is only counted,
+ * never which: as a name Docker accepts none.
+ */
+static bool names_gpus(const struct variable *variable)
+{
+	const char *gpu = strstr(variable->text, "GPU"), *value = variable_value(variable);
+
+	if (value[strspn(value, "0123456789")] == '\0')
+		return false;
+	return (gpu && gpu < value) || str_has_prefix(value, "GPU-") || str_has_prefix(value, "MIG-");
+}
+
+static int ask_resources(const struct ask *ask, struct strv *ret)
+{
+	_cleanup_(variables_clear) struct variables variables = {0};
+	int r = ask_list(ask, RESOURCE_PREFIX, &variables);
+
+	for (size_t i = 0; i < variables.count && r == 0; i++)
+		if (names_gpus(&variables.items[i]))
+			r = strv_split(variable_value(&variables.items[i]), ",", ret);
+	return r;
+}
+
+/* ---- devices ---- */
+
+/*
+ * An image can carry a variable of a resource, too. So one stands in for a choice that nobody made, or narrows "all", and
+ * changes nothing about devices that whoever starts the container has named.
+ */
+static int ask_variable_devices(const struct ask *ask, struct strv *ret)
+{
+	const char *devices = ask_get(ask, "NVIDIA_VISIBLE_DEVICES");
+	int r = 0;
+
+	if (!devices)
+		devices = ask_legacy_devices(ask);
+	if (!devices || strcasecmp(devices, "all") == 0)
+		r = ask_resources(ask, ret);
+	return r == 0 && ret->count == 0 && devices ? strv_split(devices, ",", ret) : r;
+}
+
+#define IMEX_PREFIX "imex/"
+
+/* "cdi/nvidia.com/gpu/0" is the name that CDI writes "nvidia.com/gpu=0". */
+static char *mounted_device(const char *mount)
+{
+	char *name, *slash;
+
+	if (!str_has_prefix(mount, "cdi/"))
+		return strdup(mount);
+	name = strdup(mount + strlen("cdi/"));
+	slash = name ? strchr(name, '/') : NULL;
+	slash = slash ? strchr(slash + 1, '/') : NULL;
+	if (slash)
+		*slash = '=';
+	return name;
+}
+
+/* Device plugins of Kubernetes say by mounts what a container was granted, which its image cannot. */
+static int ask_mounted(const struct ask *ask, bool channels, struct strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; ask->mounts && i < ask->mounts->count && r == 0; i++) {
+		const char *mount = ask->mounts->items[i];
+
+		if (str_has_prefix(mount, IMEX_PREFIX) != channels)
+			continue;
+		r = strv_take(ret, channels ? strdup(mount + strlen(IMEX_PREFIX)) : mounted_device(mount));
+	}
+	return r;
+}
+
+static bool ask_may_by_variable(const struct ask *ask, const struct settings *settings)
+{
+	return ask->privileged || settings->accept_environment;
+}
+
+static int ask_devices(const struct ask *ask, const struct settings *settings, struct strv *ret)
+{
+	int r = settings->accept_mounts ? ask_mounted(ask, false, ret) : 0;
+
+	if (r < 0 || ret->count > 0)
+		return r;
+	r = ask_variable_devices(ask, ret);
+	if (ask_may_by_variable(ask, settings) || ret->count == 0)
+		return r;
+	log_warning(&settings->log, "the environment asks for GPUs, which does not count in a container that is not privileged: "
+				    "\"accept-nvidia-visible-devices-envvar-when-unprivileged\" is false");
+	strv_clear(ret);
+	return r;
+}
+
+/* An image's author cannot know what a host's devices are called, so that names are somebody's who knows the host. */
+static bool ask_is_unnamed(const struct ask *ask, const struct settings *settings, const struct strv *devices)
+{
+	if (ask->by_engine || (settings->accept_mounts && ask->mounts && ask->mounts->count > 0))
+		return false;
+	return devices->count > 0 && (request_has_word(devices, "all") || request_has_word(devices, "none"));
+}
+
+bool ask_is_something(const struct ask *ask)
+{
+	_cleanup_strv_ struct strv devices = {0};
+
+	if (ask->mounts && ask->mounts->count > 0)
+		return true;
+	return ask_variable_devices(ask, &devices) < 0 || (devices.count > 0 && !request_has_word(&devices, "void"));
+}
+
+/* ---- everything else ---- */
+
+static int ask_imex_channels(const struct ask *ask, const struct settings *settings, struct request *request)
+{
+	_cleanup_strv_ struct strv list = {0};
+	const char *channels = ask_get(ask, "NVIDIA_IMEX_CHANNELS");
+	int r = settings->accept_mounts ? ask_mounted(ask, true, &list) : 0;
+
+	if (r == 0 && list.count == 0 && channels && ask_may_by_variable(ask, settings))
+		r = strv_split(channels, ",", &list);
+	return r == 0 ? request_take_imex_channels(request, &list) : r;
+}
+
+/* Over the parts of GPUs that others use: not for everybody. */
+static int ask_mig_right(const struct ask *ask, const char *name, bool *ret, struct err *err)
+{
+	const char *value = ask_get(ask, name);
+
+	if (!value || !*value)
+		return 0;
+	if (!ask->privileged)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "%s is for privileged containers, and this one is not\n"
+			       "Start it with --privileged (or --cap-add=SYS_ADMIN), or without the variable.", name);
+	if (!streq(value, "all"))
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "%s is \"all\", not \"%.32s\"", name, value);
+	*ret = true;
+	return 0;
+}
+
+static int ask_capabilities(const struct ask *ask, struct request *request, struct err *err)
+{
+	const char *capabilities = ask_get(ask, "NVIDIA_DRIVER_CAPABILITIES");
+	int r;
+
+	if (!capabilities)
+		capabilities = ask_is_legacy(ask) ? "all" : "";
+	r = request_set_capabilities(request, capabilities, err);
+	return r > 0 ? err_prefix(err, r, "NVIDIA_DRIVER_CAPABILITIES: ") : r;
+}
+
+/* NVIDIA_REQUIRE_JETPACK is about files of Tegra boards and no condition. */
+static int ask_requirement(const struct variable *variable, struct request *request, struct err *err)
+{
+	int r;
+
+	if (str_has_prefix(variable->text, "NVIDIA_REQUIRE_JETPACK") || !*variable_value(variable))
+		return 0;
+	r = request_add_requirement(request, variable_value(variable), err);
+	return r > 0 ? err_prefix(err, r, "%.*s: ", (int)variable->name_length, variable->text) : r;
+}
+
+static int ask_requirements(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err)
+{
+	_cleanup_(variables_clear) struct variables variables = {0};
+	int r;
+
+	request->requirements_disabled = settings->disable_requirements || is_true(ask_get(ask, "NVIDIA_DISABLE_REQUIRE"));
+	if (request->requirements_disabled)
+		return 0;
+	r = ask_list(ask, "NVIDIA_REQUIRE_", &variables);
+	for (size_t i = 0; i < variables.count && r == 0; i++)
+		r = ask_requirement(&variables.items[i], request, err);
+	return r == 0 && ask_is_legacy(ask) ? add_version_requirement(request, ask_get(ask, "CUDA_VERSION"), err) : r;
+}
+
+int ask_read_properties(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err)
+{
+	const char *switches = ask_get(ask, "NVIDIA_NVSWITCH");
+	int r;
+
+	request->nvswitches = switches && streq(switches, "enabled") && ask_may_by_variable(ask, settings);
+	r = ask_imex_channels(ask, settings, request);
+	if (r == 0)
+		r = ask_mig_right(ask, "NVIDIA_MIG_CONFIG_DEVICES", &request->mig_config, err);
+	if (r == 0)
+		r = ask_mig_right(ask, "NVIDIA_MIG_MONITOR_DEVICES", &request->mig_monitor, err);
+	if (r == 0)
+		r = ask_capabilities(ask, request, err);
+	return r == 0 ? ask_requirements(ask, settings, request, err) : r;
+}
+
+int ask_read(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err)
+{
+	_cleanup_strv_ struct strv devices = {0};
+	int r = ask_devices(ask, settings, &devices);
+
+	if (r < 0)
+		return r;
+	request->unnamed = ask_is_unnamed(ask, settings, &devices);
+	request_take_devices(request, &devices);
+	return request->kind == REQUEST_VOID ? 0 : ask_read_properties(ask, settings, request, err);
+}
+
+/* ---- a file that cannot be understood ---- */
+
+bool ask_is_likely(const char *text, size_t size)
+{
+	/* What stands behind a value that asks for nothing is the end of the string. */
+	static const char *const names[] = {"NVIDIA_VISIBLE_DEVICES=", "DOCKER_RESOURCE_", "\"CUDA_VERSION=", "nvidia-container-devices/"};
+	static const char *const nothing[] = {"\"", "void\""};
+	const char *end = text + size;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *found = memmem(text, size, names[i], strlen(names[i])), *value;
+		bool asks = found;
+
+		value = found ? found + strlen(names[i]) : end;
+		for (size_t j = 0; i == 0 && asks && j < ARRAY_SIZE(nothing); j++)
+			asks = (size_t)(end - value) < strlen(nothing[j]) || memcmp(value, nothing[j], strlen(nothing[j])) != 0;
+		if (asks)
+			return true;
+	}
+	return false;
+}

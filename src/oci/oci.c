@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "oci/oci.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/json.h"
+
+void oci_state_clear(struct oci_state *state)
+{
+	free(state->bundle);
+	*state = (struct oci_state){0};
+}
+
+void oci_hooks_free(struct oci_hook *hooks, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		strv_clear(&hooks[i].arguments);
+	free(hooks);
+}
+
+void oci_config_clear(struct oci_config *config)
+{
+	free(config->root);
+	strv_clear(&config->environment);
+	strv_clear(&config->device_mounts);
+	oci_hooks_free(config->hooks, config->hook_count);
+	*config = (struct oci_config){0};
+}
+
+static int bad(struct err *err, const char *file, const char *what)
+{
+	return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: %s", file, what);
+}
+
+static int parse_object(const char *file, const char *data, size_t size, size_t max, json_t **ret, struct err *err)
+{
+	char reason[JSON_ERROR_TEXT_LENGTH] = "";
+	_cleanup_json_ json_t *json = NULL;
+	int r;
+
+	if (size > max)
+		return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: it is larger than %zu MiB", file, max >> 20);
+	r = json_parse(data, size, &json, reason);
+	if (r == -ENOMEM)
+		return err_set(err, r, "%m");
+	if (r < 0)
+		return bad(err, file, reason);
+	if (!json_is_object(json))
+		return bad(err, file, "it is not a JSON object");
+	*ret = steal_ptr(json);
+	return 0;
+}
+
+/* ---- state ---- */
+
+/*
+ * At the stages before the start the specification says "creating" or "created", and runtimes say either; what they say
+ * must not be that the container has started already.
+ */
+static int check_status(const json_t *state, struct err *err)
+{
+	const char *status = json_string_value(json_object_get(state, "status"));
+
+	if (!status)
+		return bad(err, "state", "\"status\" is not a string");
+	if (streq(status, "running") || streq(status, "paused"))
+		return err_set(err, CTR_GPU_E_CONTAINER_RUNNING,
+			       "the container is %s already; GPUs can be added only while it is being created.\n"
+			       "Run the hook at the stage createRuntime or prestart.", status);
+	if (!streq(status, "creating") && !streq(status, "created"))
+		return bad(err, "state", "the status is none of a container that is being created");
+	return 0;
+}
+
+static int parse_state(const char *data, size_t size, json_int_t least_pid, struct oci_state *ret, struct err *err)
+{
+	_cleanup_json_ json_t *state = NULL;
+	const char *bundle;
+	json_int_t pid;
+	int r;
+
+	r = parse_object("state", data, size, OCI_STATE_MAX, &state, err);
+	if (r == 0)
+		r = check_status(state, err);
+	if (r != 0)
+		return r;
+	pid = json_integer_value(json_object_get(state, "pid"));
+	if (pid < least_pid || pid > INT_MAX)
+		return bad(err, "state", "\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
+	bundle = json_string_value(json_object_get(state, "bundle"));
+	if (!bundle || bundle[0] != '/')
+		return bad(err, "state", "\"bundle\" is not an absolute path");
+	ret->bundle = strdup(bundle);
+	if (!ret->bundle)
+		return err_set(err, -ENOMEM, "%m");
+	ret->pid = (pid_t)pid;
+	return 0;
+}
+
+int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct err *err)
+{
+	return parse_state(data, size, 1, ret, err);
+}
+
+int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret, struct err *err)
+{
+	return parse_state(data, size, 0, ret, err);
+}
+
+/* ---- config.json ---- */
+
+/* process.env; without a process, or without variables, it is empty. */
+static int read_environment(const json_t *config, struct strv *ret, struct err *err)
+{
+	const json_t *process = json_object_get(config, "process"), *env, *item;
+	size_t i;
+
+	if (process && !json_is_object(process))
+		return bad(err, "config.json", "\"process\" is not an object");
+	env = json_object_get(process, "env");
+	if (env && !json_is_null(env) && !json_is_array(env))
+		return bad(err, "config.json", "\"process.env\" is not an array");
+	json_array_foreach(env, i, item) {
+		if (!json_is_string(item))
+			return bad(err, "config.json", "\"process.env\" has an item that is not a string");
+		if (strv_add(ret, json_string_value(item)) < 0)
+			return err_set(err, -ENOMEM, "%m");
+	}
+	return strv_terminate(ret) < 0 ? err_set(err, -ENOMEM, "%m") : 0;
+}
+
+/*
+ * The bounding set is what tells: of an ordinary user in a privileged container all others are empty. Before 1.0.0-rc5 of the
+ * specification there was one set.
+ */
+static bool read_privileged(const json_t *config)
+{
+	const json_t *sets = json_object_get(json_object_get(config, "process"), "capabilities"), *item;
+	size_t i;
+
+	json_array_foreach(json_is_array(sets) ? sets : json_object_get(sets, "bounding"), i, item)
+		if (json_is_string(item) && streq(json_string_value(item), "CAP_SYS_ADMIN"))
+			return true;
+	return false;
+}
+
+/* No image can have these: what it declares as a volume has a source of the engine's. */
+static int read_device_mounts(const json_t *config, struct strv *ret)
+{
+	static const char root[] = "/var/run/nvidia-container-devices/";
+	const json_t *mount;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(json_object_get(config, "mounts"), i, mount) {
+		const char *source = json_string_value(json_object_get(mount, "source"));
+		const char *target = json_string_value(json_object_get(mount, "destination"));
+
+		if (r == 0 && source && target && streq(source, "/dev/null") && str_has_prefix(target, root) && target[strlen(root)])
+			r = strv_add(ret, target + strlen(root));
+	}
+	return r;
+}
+
+int oci_hook_devices(const char *const *arguments, struct strv *ret)
+{
+	static const char option[] = "--device=";
+	int r = 0;
+
+	for (; *arguments && r == 0; arguments++)
+		if (str_has_prefix(*arguments, option))
+			r = strv_split(*arguments + strlen(option), ",", ret);
+	return r;
+}
+
+static bool is_our_hook(const json_t *arguments)
+{
+	const char *program = json_string_value(json_array_get(arguments, 0));
+	const char *slash = program ? strrchr(program, '/') : NULL;
+	const json_t *item;
+	size_t i;
+
+	if (!program || !streq(slash ? slash + 1 : program, "ctr-gpu-hook"))
+		return false;
+	json_array_foreach(arguments, i, item)
+		if (json_is_string(item) && str_has_prefix(json_string_value(item), "--device="))
+			return true;
+	return false;
+}
+
+/* Items that are no strings are left out; the runtime, which takes hooks seriously, has refused them already. */
+static int add_hook(struct oci_config *config, const json_t *arguments)
+{
+	struct oci_hook *hooks = array_grow(config->hooks, config->hook_count, sizeof(*hooks));
+	struct oci_hook hook = {0};
+	const json_t *item;
+	size_t i;
+	int r = 0;
+
+	if (!hooks)
+		return -ENOMEM;
+	config->hooks = hooks;
+	json_array_foreach(arguments, i, item)
+		if (json_is_string(item) && r == 0)
+			r = strv_add(&hook.arguments, json_string_value(item));
+	if (r == 0)
+		r = strv_terminate(&hook.arguments);
+	if (r < 0)
+		strv_clear(&hook.arguments);
+	else
+		hooks[config->hook_count++] = hook;
+	return r;
+}
+
+/*
+ * dockerd adds this for --gpus and nothing else. What Podman and CRI-O add for every container is called ctr-gpu-hook.
+ */
+static bool read_by_engine(const json_t *json)
+{
+	static const char name[] = "/nvidia-container-runtime-hook";
+	const json_t *hook;
+	size_t i;
+
+	json_array_foreach(json_object_get(json_object_get(json, "hooks"), "prestart"), i, hook) {
+		const char *path = json_string_value(json_object_get(hook, "path")), *slash = path ? strrchr(path, '/') : NULL;
+
+		if (slash && streq(slash, name))
+			return true;
+	}
+	return false;
+}
+
+/* Most containers have none. */
+static int read_hooks(const json_t *json, struct oci_config *config)
+{
+	const json_t *hooks = json_object_get(json_object_get(json, "hooks"), "createRuntime"), *hook;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(hooks, i, hook) {
+		const json_t *arguments = json_object_get(hook, "args");
+
+		if (r == 0 && is_our_hook(arguments))
+			r = add_hook(config, arguments);
+	}
+	return r;
+}
+
+int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err)
+{
+	return parse_object("config.json", data, size, OCI_CONFIG_MAX, ret, err);
+}
+
+int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
+{
+	_cleanup_(oci_config_clear) struct oci_config config = {0};
+	const char *root;
+	int r;
+
+	root = json_string_value(json_object_get(json_object_get(json, "root"), "path"));
+	if (!root || !*root)
+		return bad(err, "config.json", "\"root.path\" is not a path");
+	r = read_environment(json, &config.environment, err);
+	if (r != 0)
+		return r;
+	config.privileged = read_privileged(json);
+	config.by_engine = read_by_engine(json);
+	config.root = strdup(root);
+	if (!config.root || read_device_mounts(json, &config.device_mounts) < 0 || read_hooks(json, &config) < 0)
+		return err_set(err, -ENOMEM, "%m");
+	*ret = steal_struct(&config);
+	return 0;
+}
+
+int oci_parse_config(const char *data, size_t size, struct oci_config *ret, struct err *err)
+{
+	_cleanup_json_ json_t *json = NULL;
+	int r;
+
+	r = oci_load_config(data, size, &json, err);
+	return r == 0 ? oci_read_config(json, ret, err) : r;
+}

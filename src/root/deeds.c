@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "root/deeds.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static void close_fds(const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
+}
+
+/* Pages that no deed reaches are never touched. */
+struct deeds *deeds_new(bool shared)
+{
+	struct deeds *deeds = mmap(NULL, sizeof(*deeds), PROT_READ | PROT_WRITE,
+				   MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);
+
+	if (deeds == MAP_FAILED)
+		return NULL;
+	deeds->proc_self_fd = -1;
+	deeds->namespaces[0] = deeds->namespaces[1] = -1;
+	return deeds;
+}
+
+struct deeds *deeds_free(struct deeds *deeds)
+{
+	if (!deeds)
+		return NULL;
+	for (size_t i = 0; i < deeds->count; i++)
+		close_fds(deeds->items[i].fds, DEED_FDS);
+	close_fds(deeds->namespaces, ARRAY_SIZE(deeds->namespaces));
+	(void)munmap(deeds, sizeof(*deeds));
+	return NULL;
+}
+
+int deeds_add(struct deeds *deeds, const struct deed *deed, const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+
+	if (length >= DEED_NAME_SIZE)
+		return -ENAMETOOLONG;
+	if (deeds->count == DEEDS_MAX)
+		return -E2BIG;
+	deeds->items[deeds->count] = *deed;
+	if (name)
+		memcpy(deeds->items[deeds->count].name, name, length + 1);
+	/* Whoever reads the list may do so at any time, in a handler or after this process's end. */
+	__atomic_store_n(&deeds->count, deeds->count + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void deeds_drop(struct deeds *deeds)
+{
+	__atomic_store_n(&deeds->count, deeds->count - 1, __ATOMIC_RELEASE);
+}
+
+void deeds_mark(struct deeds *deeds, unsigned number)
+{
+	__atomic_store_n(&deeds->items[deeds->count - 1].number, number, __ATOMIC_RELEASE);
+}
+
+void deeds_step(struct deeds *deeds, const char *format, ...)
+{
+	va_list arguments;
+
+	if (!deeds)
+		return;
+	va_start(arguments, format);
+	(void)vsnprintf(deeds->step, sizeof(deeds->step), format, arguments);
+	va_end(arguments);
+}
+
+/* A deed stays on the list until it has been taken back. */
+void deeds_undo(struct deeds *deeds)
+{
+	static const struct owner nobody_else;
+	sigset_t all, mask;
+
+	if (!deeds)
+		return;
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &mask);
+	while (deeds->count > 0) {
+		const struct deed *deed = &deeds->items[deeds->count - 1];
+		const struct owner *owner = deed->as_owner ? &deeds->owner : &nobody_else;
+
+		owner_begin(owner);
+		deed->undo(deeds, deed);
+		owner_end(owner);
+		deeds_drop(deeds);
+		close_fds(deed->fds, DEED_FDS);
+	}
+	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Mounts from descriptor to descriptor: a detached copy is taken on the host's side, given its flags while nobody can
+ * reach it, carried into the container's mount namespace, and attached to a target that is held open. Kernels without
+ * open_tree(2), move_mount(2) (5.2) or mount_setattr(2) (5.12) get a bind mount that is made in a tmpfs of ours, given its flags
+ * there, and moved to the target, between /proc/self/fd entries, which are reached through a descriptor of that directory and so
+ * cannot be faked by a container.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/span.h"
+#include "root/deeds.h"
+
+enum mount_kind {
+	MOUNT_READ_ONLY, /* files and directories of the host: read-only, nosuid, nodev */
+	MOUNT_DEVICE,    /* a device node: nosuid, noexec */
+	MOUNT_DATA,      /* bytes of ours: read-only, nosuid, nodev, noexec */
+};
+
+/* A detached mount. Once it is attached, it is among the deeds of the root filesystem. */
+struct mount_source {
+	int tree;         /* of open_tree(2), detached; -1: attached, or there is only a source for a bind mount */
+	const char *path; /* in the namespace it came from, borrowed */
+	struct stat st;   /* of what is mounted */
+	enum mount_kind kind;
+	bool noexec;
+	bool staged; /* the tree is a mount of this namespace, made in the stage */
+};
+
+#define MOUNT_NONE ((struct mount_source){.tree = -1})
+
+/** Releases descriptors; what is attached stays. */
+void mount_source_close(struct mount_source *source);
+
+/**
+ * mount_source_open() - take a detached, private copy of a file or directory of this mount namespace
+ * @path: absolute, symlinks followed; must stay as it is until the source is closed
+ * @ret:  released with mount_source_close()
+ *
+ * Return: 0; negative errno.
+ */
+int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struct mount_source *ret);
+
+/** A descriptor of /proc/self/fd, to be opened before the mount namespace is changed. Return: descriptor or negative errno. */
+int mount_open_proc_self_fd(void);
+
+/**
+ * mount_is_there() - whether mounting the source on @target is not needed
+ *
+ * It is the same file, with flags at least as strict; or a usable node of the same device. That one may be the engine's, with
+ * an owner who lets the container's user open it, as CDI has it.
+ *
+ * @any_flags: whether the same file will do with any flags
+ */
+bool mount_is_there(const struct mount_source *source, int target, bool any_flags);
+
+/**
+ * A tmpfs of ours over the root directory of the container, below which everything is found as before through descriptors from
+ * before. Whatever has to be made ready in the container's mount namespace is made ready there, where nobody can reach it.
+ */
+struct mount_stage {
+	struct deeds *deeds; /* borrowed; with its proc_self_fd. What is mounted is among them */
+	int root;            /* the directory, borrowed */
+	int tmpfs;           /* owned by the deeds; -1 until it is needed */
+	unsigned count;      /* of what was put into it */
+};
+
+/** Takes the tmpfs away; what was attached from it stays. */
+void mount_stage_close(struct mount_stage *stage);
+
+/**
+ * mount_attach() - attach to a target in the current mount namespace
+ * @target: O_PATH descriptor of the target
+ *
+ * What is attached is a deed. Return: 0; -ESTALE if the source changed meanwhile; negative errno.
+ */
+int mount_attach(struct mount_source *source, struct mount_stage *stage, int target);
+
+/**
+ * mount_make_data() - a read-only file with these bytes, for mount_attach()
+ * @parts: the bytes, one behind the other
+ *
+ * The bytes lie in a tmpfs that nothing else can reach. Return: 0; negative errno.
+ */
+int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t count, struct mount_source *ret);
+
+/** An empty directory, for mount_attach(). Return: 0; negative errno. */
+int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
+
+/** For a deed: takes the mount away whose root its first descriptor is. */
+void mount_undo(const struct deeds *deeds, const struct deed *deed);
+
+/** Sets MS_PRIVATE or MS_SLAVE, with or without MS_REC, for the mount whose root @fd is. Return: 0 or negative errno. */
+int mount_set_propagation(int proc_self_fd, int fd, unsigned long type);
+
+/** Lays a private mount of a directory over itself, which is a deed. Return: descriptor of it, owned by the caller; negative errno. */
+int mount_cover_with_itself(struct deeds *deeds, int directory);
+
+/** Mounts what is mounted at @from, with what is mounted below, privately at @to as well. Return: 0 or negative errno. */
+int mount_repeat(int proc_self_fd, int from, int to);

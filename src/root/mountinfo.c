@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A line of mountinfo, as fs/proc_namespace.c writes it:
+ *
+ *	36 31 0:33 /root /mount/point rw,relatime shared:1 - cgroup source rw,devices
+ *
+ * with blank, tab, newline, backslash and # as octal escapes.
+ */
+
+#include "root/mountinfo.h"
+
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+
+/* ---- words ---- */
+
+bool word_is(struct word word, const char *text)
+{
+	return word.size == strlen(text) && memcmp(word.text, text, word.size) == 0;
+}
+
+struct word word_take(struct word *rest, char separator)
+{
+	const char *end = rest->size ? memchr(rest->text, separator, rest->size) : NULL;
+	struct word word = {rest->text, end ? (size_t)(end - rest->text) : rest->size};
+	size_t taken = end ? word.size + 1 : word.size;
+
+	rest->text += taken;
+	rest->size -= taken;
+	return word;
+}
+
+bool word_list_has(struct word list, const char *item)
+{
+	while (list.size)
+		if (word_is(word_take(&list, ','), item))
+			return true;
+	return false;
+}
+
+static bool word_number(struct word word, unsigned *ret)
+{
+	unsigned value = 0;
+
+	if (!word.size || word.size > 9)
+		return false;
+	for (size_t i = 0; i < word.size; i++) {
+		if (word.text[i] < '0' || word.text[i] > '9')
+			return false;
+		value = value * 10 + (unsigned)(word.text[i] - '0');
+	}
+	*ret = value;
+	return true;
+}
+
+/* ---- lines ---- */
+
+static bool read_line(struct word line, struct mountinfo_line *ret)
+{
+	struct word field;
+
+	ret->shared = false;
+	ret->id = word_take(&line, ' ');
+	(void)word_take(&line, ' ');
+	ret->dev = word_take(&line, ' ');
+	ret->root = word_take(&line, ' ');
+	ret->point = word_take(&line, ' ');
+	(void)word_take(&line, ' ');
+	do {
+		if (!line.size)
+			return false;
+		field = word_take(&line, ' ');
+		if (field.size > 7 && memcmp(field.text, "shared:", 7) == 0)
+			ret->shared = true;
+	} while (!word_is(field, "-"));
+	ret->type = word_take(&line, ' ');
+	(void)word_take(&line, ' ');
+	ret->options = line;
+	return ret->root.size && ret->root.text[0] == '/' && ret->point.size && ret->point.text[0] == '/';
+}
+
+bool mountinfo_next(struct word *text, struct mountinfo_line *ret)
+{
+	while (text->size)
+		if (read_line(word_take(text, '\n'), ret))
+			return true;
+	return false;
+}
+
+bool mountinfo_id(const struct mountinfo_line *line, uint64_t *ret)
+{
+	unsigned id;
+
+	if (!word_number(line->id, &id))
+		return false;
+	*ret = id;
+	return true;
+}
+
+bool mountinfo_dev(const struct mountinfo_line *line, dev_t *ret)
+{
+	struct word minor_number = line->dev, major_number = word_take(&minor_number, ':');
+	unsigned first, second;
+
+	if (!word_number(major_number, &first) || !word_number(minor_number, &second))
+		return false;
+	*ret = makedev(first, second);
+	return true;
+}
+
+static int octal(const char *text)
+{
+	int value = 0;
+
+	for (int i = 0; i < 3; i++) {
+		if (text[i] < '0' || text[i] > '7')
+			return -1;
+		value = value * 8 + (text[i] - '0');
+	}
+	return value;
+}
+
+char *mountinfo_unescape(struct word word)
+{
+	char *text = malloc(word.size + 1);
+	size_t size = 0;
+
+	if (!text)
+		return NULL;
+	for (size_t i = 0; i < word.size; i++) {
+		int value = word.text[i] == '\\' && word.size - i > 3 ? octal(word.text + i + 1) : -1;
+
+		if (value > 0 && value < 256) {
+			text[size++] = (char)value;
+			i += 3;
+		} else {
+			text[size++] = word.text[i];
+		}
+	}
+	text[size] = '\0';
+	return text;
+}

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "root/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "root/ground.h"
+#include "root/rootwalk.h"
+#include "root/temporary.h"
+
+enum {
+	/* openat2(2) gives up with EAGAIN when a rename anywhere on the machine might have moved a ".." out of the root. */
+	RACES_MAX = 128,
+	LINKS_MAX = 40, /* as the kernel's MAXSYMLINKS */
+};
+
+void rootfs_close(struct rootfs *rootfs)
+{
+	cleanup_closep(&rootfs->fd);
+	*rootfs = ROOTFS_CLOSED;
+}
+
+int rootfs_open(int dirfd, const char *path, struct rootfs *ret)
+{
+	struct rootfs rootfs = ROOTFS_CLOSED;
+
+	rootfs.fd = openat(dirfd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (rootfs.fd < 0)
+		return -errno;
+	*ret = rootfs;
+	return 0;
+}
+
+/* ---- resolving ---- */
+
+/* Splits "/a/b" into "/a" and "b"; the name is not "", "." or "..", so that creating it creates nothing else. */
+static int split(const char *path, char **ret_parent, char **ret_name)
+{
+	_cleanup_free_ char *name = NULL, *parent = NULL;
+	size_t end = strlen(path), start;
+
+	while (end > 0 && path[end - 1] == '/')
+		end--;
+	for (start = end; start > 0 && path[start - 1] != '/';)
+		start--;
+	name = strndup(path + start, end - start);
+	parent = strndup(path, start);
+	if (!name || !parent)
+		return -ENOMEM;
+	if (!*name || streq(name, ".") || streq(name, ".."))
+		return -EINVAL;
+	*ret_parent = steal_ptr(parent);
+	*ret_name = steal_ptr(name);
+	return 0;
+}
+
+static int open_resolved(const struct rootfs *rootfs, const char *path, int flags, uint64_t resolve)
+{
+	struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT | resolve};
+
+	for (int race = 0; race < RACES_MAX; race++) {
+		int fd = (int)syscall(SYS_openat2, rootfs->fd, path, &how, sizeof(how));
+
+		if (fd >= 0)
+			return fd;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+	}
+	return -EAGAIN;
+}
+
+int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
+{
+	int fd = open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS);
+
+	/* Kernels before 5.6; seccomp filters that do not know the call. */
+	return fd == -ENOSYS || fd == -EPERM ? rootwalk_open(rootfs->fd, path, flags) : fd;
+}
+
+/* A path of ours, which /proc tells of what is open there. */
+static int read_path(int fd, char **ret)
+{
+	char link[32];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return fd_read_link_at(AT_FDCWD, link, ret);
+}
+
+/* Of what exists. */
+static int find_real_path(const struct rootfs *rootfs, const char *path, char **ret)
+{
+	_cleanup_free_ char *root = NULL, *real = NULL;
+	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
+	size_t size;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = read_path(rootfs->fd, &root);
+	if (r == 0)
+		r = read_path(fd, &real);
+	if (r < 0)
+		return r;
+	size = streq(root, "/") ? 0 : strlen(root);
+	if (strncmp(root, real, size) != 0 || (real[size] != '/' && real[size] != '\0'))
+		return -ESTALE;
+	*ret = strdup(real + size);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret)
+{
+	_cleanup_close_ int fd = open_resolved(rootfs, path, O_PATH, RESOLVE_NO_SYMLINKS);
+	_cleanup_free_ char *above = NULL, *name = NULL, *real = NULL;
+	struct stat st;
+	int r;
+
+	if (fd >= 0 || fd == -ENOENT) {
+		*ret = strdup(path);
+		return *ret ? 0 : -ENOMEM;
+	}
+	r = find_real_path(rootfs, path, ret);
+	if (r != -ENOENT)
+		return r;
+	r = split(path, &above, &name);
+	if (r == 0)
+		r = rootfs_real_path(rootfs, above, &real);
+	if (r < 0)
+		return r;
+	if (str_format(ret, "%s%s%s", real, real[0] && real[strlen(real) - 1] == '/' ? "" : "/", name) < 0)
+		return -ENOMEM;
+	cleanup_closep(&fd);
+	fd = rootfs_open_path(rootfs, *ret, O_PATH | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISLNK(st.st_mode))
+		return 0;
+	free(steal_ptr(*ret));
+	return -ELOOP;
+}
+
+/* ---- creating ---- */
+
+static bool is_of_type(const struct deed *deed, mode_t type, struct stat *ret)
+{
+	return fstatat(deed->fds[0], deed->name, ret, AT_SYMLINK_NOFOLLOW) == 0 && (ret->st_mode & S_IFMT) == type;
+}
+
+void rootfs_undo_directory(const struct deeds *deeds, const struct deed *deed)
+{
+	(void)deeds;
+	(void)unlinkat(deed->fds[0], deed->name, AT_REMOVEDIR);
+}
+
+void rootfs_undo_file(const struct deeds *deeds, const struct deed *deed)
+{
+	struct stat st;
+
+	(void)deeds;
+	if (is_of_type(deed, S_IFREG, &st) && st.st_size == 0)
+		(void)unlinkat(deed->fds[0], deed->name, 0);
+}
+
+void rootfs_undo_symlink(const struct deeds *deeds, const struct deed *deed)
+{
+	struct stat st;
+
+	(void)deeds;
+	if (is_of_type(deed, S_IFLNK, &st))
+		(void)unlinkat(deed->fds[0], deed->name, 0);
+}
+
+/* Writes down that @name is about to be made in @parent. */
+static int announce(struct rootfs *rootfs, void (*undo)(const struct deeds *, const struct deed *), int parent, const char *name)
+{
+	const struct deed deed = {.undo = undo, .fds = {parent, -1, -1}, .as_owner = rootfs->owned};
+
+	return deeds_add(rootfs->deeds, &deed, name);
+}
+
+static int open_child(int parent, const char *name, int flags)
+{
+	int fd = openat(parent, name, flags | O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* What a symlink that led nowhere leads to, as a path from the root. Return: -ENOTDIR if it is no symlink, or no longer. */
+static int follow(int parent, const char *above, const char *name, int *links, char **ret)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	r = fd_read_link_at(parent, name, &text);
+	if (r < 0)
+		return r == -EINVAL ? -ENOTDIR : r;
+	if (++*links > LINKS_MAX)
+		return -ELOOP;
+	return str_format(ret, "%s%s%s", text[0] == '/' ? "" : above, text[0] == '/' ? "" : "/", text) < 0 ? -ENOMEM : 0;
+}
+
+static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links);
+
+/* Whether it may be a symlink that is there, or that leads to where something can be made. */
+static bool is_obstacle(int r)
+{
+	return r == -EEXIST || r == -EXDEV || r == -EROFS;
+}
+
+/* Whoever has it written down owns @parent from then on. */
+static int try_directory(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+{
+	int r;
+
+	r = ground_check_make(rootfs, parent);
+	if (r == 0)
+		r = announce(rootfs, rootfs_undo_directory, parent, name);
+	if (r < 0 || mkdirat(parent, name, mode) == 0)
+		return r;
+	r = -errno;
+	deeds_drop(rootfs->deeds);
+	return r;
+}
+
+/* The same for a file. */
+static int try_file(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+{
+	int r, fd;
+
+	r = ground_check_make(rootfs, parent);
+	if (r == 0)
+		r = announce(rootfs, rootfs_undo_file, parent, name);
+	if (r < 0)
+		return r;
+	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	r = fd < 0 ? -errno : 0;
+	cleanup_closep(&fd);
+	if (r == 0)
+		return 0;
+	deeds_drop(rootfs->deeds);
+	return r;
+}
+
+/* @name, which does not exist as a directory, in @parent, which is taken over if something was made there. */
+static int make_child_directory(struct rootfs *rootfs, int *parent, const char *above, const char *name, mode_t mode, int *links)
+{
+	_cleanup_free_ char *other = NULL;
+	_cleanup_close_ int child = -1;
+	int r;
+
+	r = try_directory(rootfs, *parent, name, mode);
+	if (r == 0)
+		return open_child(steal_fd(parent), name, O_DIRECTORY);
+	if (!is_obstacle(r))
+		return r;
+	child = open_child(*parent, name, O_DIRECTORY);
+	if (child >= 0)
+		return steal_fd(&child);
+	/* A symlink may lead from where nothing can be made to where it can. */
+	if (follow(*parent, above, name, links, &other) < 0)
+		return r == -EEXIST ? -ENOTDIR : r;
+	return make_directory(rootfs, other, mode, links);
+}
+
+static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
+{
+	_cleanup_free_ char *above = NULL, *name = NULL;
+	_cleanup_close_ int parent = -1, fd = -1;
+	int r;
+
+	fd = rootfs_open_path(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY);
+	if (fd != -ENOENT)
+		return steal_fd(&fd);
+	r = split(path, &above, &name);
+	if (r < 0)
+		return r;
+	parent = make_directory(rootfs, above, mode, links);
+	return parent < 0 ? parent : make_child_directory(rootfs, &parent, above, name, mode, links);
+}
+
+int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+{
+	int links = 0, fd = make_directory(rootfs, path, mode, &links);
+
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* The directory that holds @path, made where missing, and the name in it. @ret_above is the directory's path. */
+static int open_parent(struct rootfs *rootfs, const char *path, int *links, int *ret_parent, char **ret_above, char **ret_name)
+{
+	_cleanup_free_ char *above = NULL, *name = NULL;
+	int fd, r;
+
+	r = split(path, &above, &name);
+	if (r < 0)
+		return r;
+	fd = make_directory(rootfs, above, 0755, links);
+	if (fd < 0)
+		return fd;
+	*ret_parent = fd;
+	*ret_above = steal_ptr(above);
+	*ret_name = steal_ptr(name);
+	return 0;
+}
+
+/* The same where something is going to be made in it. */
+static int make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
+{
+	_cleanup_free_ char *above = NULL, *name = NULL;
+	_cleanup_close_ int parent = -1;
+	int links = 0, r;
+
+	r = open_parent(rootfs, path, &links, &parent, &above, &name);
+	if (r == 0)
+		r = ground_check_make(rootfs, parent);
+	if (r < 0)
+		return r;
+	*ret_parent = steal_fd(&parent);
+	*ret_name = steal_ptr(name);
+	return 0;
+}
+
+/* Something to mount onto, but never a directory for a file: the kernel would refuse that with a bare ENOTDIR. */
+static int open_file(const struct rootfs *rootfs, const char *path)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	fd = rootfs_open_path(rootfs, path, O_PATH);
+	if (fd < 0)
+		return steal_fd(&fd);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? -EISDIR : steal_fd(&fd);
+}
+
+static int make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
+{
+	_cleanup_free_ char *above = NULL, *name = NULL, *other = NULL;
+	_cleanup_close_ int parent = -1;
+	int fd, r;
+
+	fd = open_file(rootfs, path);
+	if (fd != -ENOENT)
+		return fd;
+	r = open_parent(rootfs, path, links, &parent, &above, &name);
+	if (r < 0)
+		return r;
+	r = try_file(rootfs, parent, name, mode);
+	if (r == 0)
+		return open_child(steal_fd(&parent), name, 0);
+	if (!is_obstacle(r))
+		return r;
+	if (follow(parent, above, name, links, &other) == 0)
+		return make_file(rootfs, other, mode, links);
+	return r == -EEXIST ? open_file(rootfs, path) : r; /* somebody was faster */
+}
+
+int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+{
+	int links = 0, fd = make_file(rootfs, path, mode, &links);
+
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
+}
+
+int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
+{
+	_cleanup_close_ int parent = -1;
+	_cleanup_free_ char *name = NULL;
+	int r;
+
+	r = make_parent(rootfs, path, &parent, &name);
+	if (r == 0)
+		r = announce(rootfs, rootfs_undo_symlink, parent, name);
+	if (r < 0)
+		return r;
+	if (symlinkat(points_to, parent, name) == 0) {
+		(void)steal_fd(&parent);
+		return 0;
+	}
+	r = -errno;
+	deeds_drop(rootfs->deeds);
+	return r == -EEXIST ? 0 : r;
+}
+
+/* ---- reading and writing ---- */
+
+/*
+ * A readable descriptor of what @handle (O_PATH) is. The image may hold device nodes, and opening one may start a watchdog;
+ * so nothing is opened before its type is known, and then by its descriptor rather than by a path that may have changed.
+ */
+static int reopen(const struct rootfs *rootfs, const char *path, int handle)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	_cleanup_free_ char *number = NULL;
+	int fd;
+
+	if (rootfs->proc_self_fd < 0)
+		return rootfs_open_path(rootfs, path, flags);
+	if (str_format(&number, "%d", handle) < 0)
+		return -ENOMEM;
+	fd = openat(rootfs->proc_self_fd, number, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat expected, st;
+
+	if (fstat(handle, &expected) < 0)
+		return -errno;
+	if (!S_ISREG(expected.st_mode))
+		return -EINVAL;
+	fd = reopen(rootfs, path, handle);
+	if (fd < 0)
+		return steal_fd(&fd);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_dev == expected.st_dev && st.st_ino == expected.st_ino ? steal_fd(&fd) : -EAGAIN;
+}
+
+int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int fd = rootfs_open_regular(rootfs, path, handle);
+
+	return fd < 0 ? fd : fd_read_all(fd, max, ret_data, ret_size);
+}
+
+int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int handle = rootfs_open_path(rootfs, path, O_PATH);
+
+	return handle < 0 ? handle : rootfs_read_handle(rootfs, path, handle, max, ret_data, ret_size);
+}
+
+static int fill(int fd, const struct span *parts, size_t count, mode_t mode)
+{
+	int r = fd_write_parts(fd, parts, count);
+
+	if (r < 0)
+		return r;
+	return fchmod(fd, mode) < 0 ? -errno : 0; /* whatever the umask is */
+}
+
+/* What stands at @name now: a file to read, or a handle of anything else. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
+static int open_old(int parent, const char *name)
+{
+	struct stat st;
+	int fd;
+
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	fd = openat(parent, name, (S_ISREG(st.st_mode) ? O_RDONLY : O_PATH) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* What is put in a file's place. */
+struct replacement {
+	const char *points_to; /* a symlink; NULL: a file of the parts */
+	const struct span *parts;
+	size_t count;
+	mode_t mode;
+};
+
+/* Writes a temporary file and renames it to @name. */
+static int write_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new)
+{
+	char temporary[TEMPORARY_SIZE];
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	fd = temporary_open(parent, new->mode, temporary, deeds);
+	if (fd < 0)
+		return fd;
+	r = fill(fd, new->parts, new->count, new->mode);
+	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(parent, temporary, 0);
+	deeds_drop(deeds);
+	return r;
+}
+
+/* @name: as in temporary_open(). */
+static int make_temporary_link(struct deeds *deeds, int parent, const char *points_to, char name[TEMPORARY_SIZE])
+{
+	static const struct deed temporary = {.undo = temporary_undo, .fds = {-1, -1, -1}};
+	int r = -EEXIST;
+
+	memcpy(name, TEMPORARY, TEMPORARY_SIZE);
+	for (char number = '0'; r == -EEXIST && number <= '9'; number++) {
+		name[TEMPORARY_SIZE - 2] = number;
+		r = deeds_add(deeds, &temporary, name);
+		if (r < 0)
+			return r;
+		r = symlinkat(points_to, parent, name) < 0 ? -errno : 0;
+		if (r < 0)
+			deeds_drop(deeds);
+	}
+	return r;
+}
+
+static int link_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new)
+{
+	char temporary[TEMPORARY_SIZE];
+	int r = make_temporary_link(deeds, parent, new->points_to, temporary);
+
+	if (r < 0)
+		return r;
+	deeds_mark(deeds, true);
+	if (renameat(parent, temporary, parent, name) < 0) {
+		r = -errno;
+		(void)unlinkat(parent, temporary, 0);
+	}
+	deeds_drop(deeds);
+	return r;
+}
+
+static bool is_link_to(int link, const char *points_to)
+{
+	_cleanup_free_ char *text = NULL;
+	struct stat st;
+
+	return fstat(link, &st) == 0 && S_ISLNK(st.st_mode) && fd_read_link_at(link, "", &text) == 0 && streq(text, points_to);
+}
+
+/* The old file, as far as a descriptor of it tells. Return: whether @name is the old one again. */
+static bool restore(int parent, const char *name, int old, const struct stat *st)
+{
+	char temporary[TEMPORARY_SIZE], buffer[4096];
+	_cleanup_close_ int fd = -1;
+	off_t at = 0;
+	ssize_t got;
+
+	fd = temporary_open(parent, 0600, temporary, NULL);
+	if (fd < 0)
+		return false;
+	while ((got = pread(old, buffer, sizeof(buffer), at)) > 0 && fd_write_all(fd, buffer, (size_t)got) == 0)
+		at += got;
+	/* Who may not give files away leaves the caller's, with the right content. */
+	if (fchown(fd, st->st_uid, st->st_gid) < 0 && errno != EPERM)
+		got = -1;
+	if (got == 0 && fchmod(fd, st->st_mode & 07777) == 0 && renameat(parent, temporary, parent, name) == 0)
+		return true;
+	(void)unlinkat(parent, temporary, 0);
+	return false;
+}
+
+void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed)
+{
+	const int parent = deed->fds[0], old = deed->fds[1];
+	struct stat before = {0}, now;
+	char link[4096];
+	ssize_t length;
+
+	(void)deeds;
+	if (old >= 0 && fstat(old, &before) == 0 && fstatat(parent, deed->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    now.st_dev == before.st_dev && now.st_ino == before.st_ino)
+		return; /* it had not come to that */
+	if (S_ISREG(before.st_mode) && restore(parent, deed->name, old, &before))
+		return;
+	(void)unlinkat(parent, deed->name, 0);
+	length = S_ISLNK(before.st_mode) ? readlinkat(old, "", link, sizeof(link) - 1) : -1;
+	if (length < 0)
+		return;
+	link[length] = '\0';
+	(void)!symlinkat(link, parent, deed->name);
+}
+
+static int replace(struct rootfs *rootfs, const char *path, const struct replacement *new)
+{
+	_cleanup_close_ int parent = -1, old = -1;
+	_cleanup_free_ char *name = NULL;
+	struct deed deed;
+	int r;
+
+	r = make_parent(rootfs, path, &parent, &name);
+	if (r < 0)
+		return r;
+	old = open_old(parent, name);
+	if (old < 0 && old != -ENOENT)
+		return old;
+	if (new->points_to && old >= 0 && is_link_to(old, new->points_to))
+		return 0;
+	deed = (struct deed){.undo = rootfs_undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
+	r = deeds_add(rootfs->deeds, &deed, name);
+	if (r < 0)
+		return r;
+	r = (new->points_to ? link_and_rename : write_and_rename)(rootfs->deeds, parent, name, new);
+	if (r < 0) {
+		deeds_drop(rootfs->deeds);
+		return r;
+	}
+	(void)steal_fd(&parent);
+	(void)steal_fd(&old);
+	return 0;
+}
+
+int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode)
+{
+	const struct replacement new = {.parts = parts, .count = count, .mode = mode};
+
+	return replace(rootfs, path, &new);
+}
+
+int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
+{
+	const struct replacement new = {.points_to = points_to};
+
+	return replace(rootfs, path, &new);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A container's files, reached through one descriptor of its root directory and nothing else.
+ *
+ * The image is hostile: any component of any path may be a symlink, and a process that shares a volume may swap it
+ * while we work. So a path is resolved once, by the kernel, inside the root (openat2 with RESOLVE_IN_ROOT and
+ * RESOLVE_NO_MAGICLINKS), and from then on only descriptors are used. Things are created by *at() calls on a held
+ * parent, with O_EXCL and O_NOFOLLOW.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/span.h"
+#include "root/deeds.h"
+
+struct ground;
+
+struct rootfs {
+	int fd;           /* O_PATH|O_DIRECTORY, owned */
+	int proc_self_fd; /* /proc/self/fd of the caller's own namespace, borrowed; -1: files are opened a second time by name */
+	struct ground *ground; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
+	struct deeds *deeds; /* where what is made and replaced is written down, borrowed; NULL: nothing will be */
+	bool owned;          /* made and replaced as deeds->owner */
+};
+
+void rootfs_close(struct rootfs *rootfs);
+#define _cleanup_rootfs_ _cleanup_(rootfs_close)
+/* What a rootfs is before it is opened, so that it may be closed. */
+#define ROOTFS_CLOSED ((struct rootfs){.fd = -1, .proc_self_fd = -1})
+
+/** Opens @path below @dirfd, a path of the caller and not of the container, as a root. Return: 0 or negative errno. */
+int rootfs_open(int dirfd, const char *path, struct rootfs *ret);
+
+/**
+ * rootfs_open_path() - an existing file or directory, symlinks followed inside the root
+ * @flags: of open(2), O_CLOEXEC is added; O_PATH to have only a handle
+ *
+ * Return: descriptor; negative errno.
+ */
+int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags);
+
+/**
+ * rootfs_real_path() - where a path leads, as far as that exists, with no symlink in it
+ * @path: absolute, without "//", "." and ".."
+ *
+ * What does not exist is behind it as it was given. Return: 0; -ELOOP also for a symlink that leads nowhere; negative errno.
+ */
+int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
+
+/*
+ * Whatever is made is made on ground of the container's own (ground.h): elsewhere it is -EXDEV. A symlink that leads nowhere is
+ * no obstacle: what it leads to is made, inside the root, as container runtimes do it.
+ */
+
+/**
+ * rootfs_make_directory() - a directory, with its parents, created where missing
+ * @mode:   of what is created
+ * @ret_fd: O_PATH descriptor, owned by the caller
+ *
+ * Return: 0; -EROFS if something is missing and cannot be created; -EXDEV if that is on a volume; -ENOTDIR; negative errno.
+ */
+int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd);
+
+/**
+ * rootfs_make_file() - a file to mount onto, with its parents, created where missing
+ *
+ * One that exists, of any type but a directory, is taken as it is. Return: as rootfs_make_directory(); -EISDIR.
+ */
+int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd);
+
+/**
+ * rootfs_make_symlink() - a symlink at @path, whose parents are created where missing
+ *
+ * An existing file of any kind there stays and is no error. Return: 0; -EROFS; -EXDEV; negative errno.
+ */
+int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
+
+/**
+ * rootfs_replace_symlink() - the same, by a rename over what stands there, which is never followed
+ *
+ * A symlink that says the same already stays. Return: as rootfs_replace_file().
+ */
+int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
+
+/** Opens what @handle (O_PATH) is for reading, without its path, once it is known to be a regular file. Return: descriptor; -EINVAL; negative errno. */
+int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle);
+
+/** The content of a regular file that is held by an O_PATH descriptor. Return: as rootfs_read_file(). */
+int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data, size_t *ret_size);
+
+/**
+ * rootfs_read_file() - the content of a regular file of the image
+ * @max: most bytes accepted
+ *
+ * Return: 0; -ENOENT; -EFBIG; -EINVAL if it is no regular file; negative errno.
+ */
+int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size);
+
+/**
+ * rootfs_replace_file() - write a file through a temporary one and a rename, in a directory created where missing
+ * @parts: its content, one behind the other
+ *
+ * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there; -EXDEV;
+ * negative errno.
+ */
+int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);
+
+/*
+ * For deeds, whose first descriptor is the parent of their name: remove what is empty, or a symlink; put the second descriptor's
+ * file or symlink in place of what is there.
+ */
+void rootfs_undo_directory(const struct deeds *deeds, const struct deed *deed);
+void rootfs_undo_file(const struct deeds *deeds, const struct deed *deed);
+void rootfs_undo_symlink(const struct deeds *deeds, const struct deed *deed);
+void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What follows from an engine's doors and the findings that close them. */
+
+#include "unit.h"
+
+#include <stdlib.h>
+
+#include "cli/doctor/verdict.h"
+
+static struct findings findings;
+static struct engines engines;
+
+static int begin(void **state)
+{
+	struct engine *engine = engines_add(&engines, "docker", "Docker", "%s", " 28.2, running");
+
+	(void)state;
+	engine_has(engine, DOOR_GPUS, "--gpus all");
+	engine_has(engine, DOOR_RUNTIME, "--runtime=nvidia");
+	engine_has(engine, DOOR_CDI, "--device x");
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	findings_clear(&findings);
+	engines_clear(&engines);
+	return 0;
+}
+
+static void add(const char *id, enum severity severity, const char *engine, unsigned doors)
+{
+	findings_add(&findings, id, severity, "of %s", id);
+	findings_advise(&findings, "mend %s", id);
+	if (engine)
+		findings_close(&findings, engine, doors);
+}
+
+static void expect(bool works, enum severity severity, const char *text, const char *remedy)
+{
+	struct verdict verdict = verdict_make(&findings, &engines.items[0]);
+	_cleanup_free_ char *told = verdict_text(&findings, &verdict);
+
+	assert_int_equal(verdict.works, works);
+	assert_int_equal(verdict.severity, severity);
+	assert_string_equal(told, text);
+	if (remedy)
+		assert_string_equal(verdict_remedy(&verdict), remedy);
+	else
+		assert_null(verdict_remedy(&verdict));
+	assert_int_equal(verdict_any(&findings, &engines), works);
+	assert_int_equal(verdict_first(&findings, &engines) == NULL, works);
+}
+
+static void every_door_is_open(void **state)
+{
+	(void)state;
+	/* None of these closes one. */
+	add("a", SEVERITY_WARNING, NULL, 0);
+	add("b", SEVERITY_PROBLEM, "podman", ALL_DOORS);
+	add("c", SEVERITY_PROBLEM, "docker", DOOR(CLI));
+	expect(true, SEVERITY_OK, "yes by --gpus all, --runtime=nvidia, --device x", NULL);
+}
+
+static void some_are_closed(void **state)
+{
+	(void)state;
+	add("a", SEVERITY_NOTE, ANY_ENGINE, DOOR(CDI));
+	expect(true, SEVERITY_OK, "yes by --gpus all, --runtime=nvidia; by --device x no, because of a", NULL);
+	/* What is the engine's own goes before what every engine lacks, and what is worse before both. */
+	add("b", SEVERITY_NOTE, "docker", DOOR(CDI));
+	expect(true, SEVERITY_OK, "yes by --gpus all, --runtime=nvidia; by --device x no, because of b", NULL);
+	add("c", SEVERITY_PROBLEM, "docker", DOOR(GPUS) | DOOR(CDI));
+	expect(true, SEVERITY_WARNING, "yes by --runtime=nvidia; by --gpus all, --device x no, because of c", "mend c");
+}
+
+static void all_are_closed(void **state)
+{
+	(void)state;
+	add("a", SEVERITY_NOTE, "docker", DOOR(GPUS));
+	add("b", SEVERITY_NOTE, "docker", DOOR(RUNTIME));
+	add("c", SEVERITY_NOTE, ANY_ENGINE, DOOR(CDI));
+	expect(false, SEVERITY_NOTE, "no, because of a", "mend a");
+	assert_string_equal(verdict_first(&findings, &engines)->id, "a");
+	add("d", SEVERITY_PROBLEM, "docker", DOOR(CDI));
+	expect(false, SEVERITY_PROBLEM, "no, because of d", "mend d");
+	add("e", SEVERITY_PROBLEM, "docker", DOOR(RUNTIME));
+	expect(false, SEVERITY_PROBLEM, "by --runtime=nvidia no, because of e; by --device x no, because of d", "mend e");
+}
+
+static void the_machine_closes_all(void **state)
+{
+	(void)state;
+	add("a", SEVERITY_NOTE, "docker", DOOR(GPUS));
+	add("b", SEVERITY_PROBLEM, NULL, 0);
+	expect(false, SEVERITY_PROBLEM, "no, as above; then yes by --runtime=nvidia, --device x", NULL);
+	assert_string_equal(verdict_first(&findings, &engines)->id, "b");
+}
+
+/* What the child finds arrives as it was. */
+static void over_the_pipe(void **state)
+{
+	struct findings again = {0};
+	struct engines same = {0};
+	json_t *array;
+
+	(void)state;
+	add("a", SEVERITY_PROBLEM, "docker", DOOR(GPUS) | DOOR(HOOK));
+	array = findings_to_json(&findings);
+	assert_int_equal(findings_from_json(array, &again), 0);
+	json_decref(array);
+	assert_string_equal(again.items[0].engine, "docker");
+	assert_int_equal(again.items[0].doors, DOOR(GPUS) | DOOR(HOOK));
+	array = engines_to_json(&engines);
+	assert_int_equal(engines_from_json(array, &same), 0);
+	json_decref(array);
+	assert_string_equal(same.items[0].doors[DOOR_CDI], "--device x");
+	assert_null(same.items[0].doors[DOOR_HOOK]);
+	findings_clear(&again);
+	engines_clear(&same);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(every_door_is_open, begin, end),
+		cmocka_unit_test_setup_teardown(some_are_closed, begin, end),
+		cmocka_unit_test_setup_teardown(all_are_closed, begin, end),
+		cmocka_unit_test_setup_teardown(the_machine_closes_all, begin, end),
+		cmocka_unit_test_setup_teardown(over_the_pipe, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

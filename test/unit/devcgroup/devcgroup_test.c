@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Real cgroups with real rules and programs, and a process in them that tries to open devices. An open that the cgroup
+ * forbids fails with EPERM; one that it allows fails with something else or not at all, as the machine has the device.
+ */
+
+#include "unit.h"
+
+#include "device_world.h"
+#include "old_kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "devcgroup/devcgroup.h"
+
+#define ALLOWED(world, ...) assert_int_not_equal(device_world_open(world, __VA_ARGS__), EPERM)
+#define FORBIDDEN(world, ...) assert_int_equal(device_world_open(world, __VA_ARGS__), EPERM)
+
+/* 10:183 is hwrng, 10:232 kvm, 1:3 null. */
+static const struct devcgroup_rule read_write = {'c', 10, 183, "rw", "/dev/hwrng"}, read_only = {'c', 10, 183, "r", "/dev/hwrng"};
+
+#define LOAD_FIELD(size, to, field) \
+	{.code = BPF_LDX | BPF_MEM | (size), .dst_reg = (to), .src_reg = 1, .off = offsetof(struct bpf_cgroup_dev_ctx, field)}
+#define OP(operation, to, value) {.code = (operation) | BPF_K, .dst_reg = (to), .imm = (value)}
+#define JUMP(operation, left, value, by) {.code = BPF_JMP | (operation) | BPF_K, .dst_reg = (left), .off = (by), .imm = (value)}
+#define EXIT {.code = BPF_JMP | BPF_EXIT}
+
+/* The shape of runc's and crun's: fields to R2 to R5, a block per rule, deny. Allows c *:* m, b *:* m and c 1:3 rwm. */
+static const struct bpf_insn engine_program[] = {
+	LOAD_FIELD(BPF_W, 2, access_type),
+	OP(BPF_ALU | BPF_AND, 2, 0xffff),
+	LOAD_FIELD(BPF_W, 3, access_type),
+	OP(BPF_ALU | BPF_RSH, 3, 16),
+	LOAD_FIELD(BPF_W, 4, major),
+	LOAD_FIELD(BPF_W, 5, minor),
+	JUMP(BPF_JNE, 2, BPF_DEVCG_DEV_CHAR, 5),
+	{.code = BPF_ALU | BPF_MOV | BPF_X, .dst_reg = 1, .src_reg = 3},
+	OP(BPF_ALU | BPF_AND, 1, BPF_DEVCG_ACC_MKNOD),
+	{.code = BPF_JMP | BPF_JNE | BPF_X, .dst_reg = 1, .src_reg = 3, .off = 2},
+	OP(BPF_ALU64 | BPF_MOV, 0, 1),
+	EXIT,
+	JUMP(BPF_JNE, 2, BPF_DEVCG_DEV_CHAR, 4),
+	JUMP(BPF_JNE, 4, 1, 3),
+	JUMP(BPF_JNE, 5, 3, 2),
+	OP(BPF_ALU64 | BPF_MOV, 0, 1),
+	EXIT,
+	OP(BPF_ALU64 | BPF_MOV, 0, 0),
+	EXIT,
+};
+
+/* The shape of systemd's: one exit at the end that the rules jump to, half-word loads. Allows c *:* m and c 1:3 rwm. */
+static const struct bpf_insn systemd_program[] = {
+	LOAD_FIELD(BPF_H, 2, access_type),
+	LOAD_FIELD(BPF_W, 3, access_type),
+	OP(BPF_ALU | BPF_RSH, 3, 16),
+	LOAD_FIELD(BPF_W, 4, major),
+	LOAD_FIELD(BPF_W, 5, minor),
+	JUMP(BPF_JEQ, 3, BPF_DEVCG_ACC_MKNOD, 5),
+	JUMP(BPF_JNE, 2, BPF_DEVCG_DEV_CHAR, 2),
+	JUMP(BPF_JNE, 4, 1, 1),
+	JUMP(BPF_JEQ, 5, 3, 2),
+	OP(BPF_ALU64 | BPF_MOV, 0, 0),
+	{.code = BPF_JMP | BPF_JA, .off = 1},
+	OP(BPF_ALU64 | BPF_MOV, 0, 1),
+	EXIT,
+};
+
+static struct deeds *deeds;
+
+struct program {
+	const struct bpf_insn *insns;
+	size_t count;
+	unsigned flags;
+};
+
+static const struct program engine = {engine_program, ARRAY_SIZE(engine_program), BPF_F_ALLOW_MULTI};
+static const struct program by_systemd = {systemd_program, ARRAY_SIZE(systemd_program), BPF_F_ALLOW_MULTI};
+
+static void attach(const struct device_world *world, const struct program *program)
+{
+	(void)close(device_world_attach(world, program->insns, program->count, program->flags));
+}
+
+/* Version 2 mounts over /sys/fs/cgroup for good, so its tests come after those of version 1. */
+static void must_be_possible(int version)
+{
+	static int possible[] = {-1, -1, -1};
+
+	if (possible[version] < 0) {
+		possible[version] = device_world_possible(version);
+		/* Hooks take turns by a file there. */
+		if (version == 2 && possible[version])
+			assert_int_equal(mount("none", "/run", "tmpfs", 0, NULL), 0);
+	}
+	if (!possible[version]) {
+		print_message("# SKIP needs root and cgroup version %d\n", version);
+		skip();
+	}
+}
+
+/* What was done before stays done. */
+static struct devcgroup *open_cgroup(pid_t pid)
+{
+	struct devcgroup *cgroup = NULL;
+	struct err err = {0};
+	int r = devcgroup_open(pid, NULL, &cgroup, &err);
+
+	deeds_free(deeds);
+	deeds = deeds_new(false);
+	assert_non_null(deeds);
+
+	if (r != 0)
+		fail_msg("devcgroup_open: %d: %s", r, err.text);
+	return cgroup;
+}
+
+static void allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count)
+{
+	struct err err = {0};
+	int r = devcgroup_allow(cgroup, rules, count, deeds, &err);
+
+	if (r != 0)
+		fail_msg("devcgroup_allow: %d: %s", r, err.text);
+}
+
+/* What holds in every world that forbids all but null: a device comes, nothing else does, and it goes again. */
+static void device_comes_and_goes(const struct device_world *world)
+{
+	struct devcgroup *cgroup;
+
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	FORBIDDEN(world, 'c', 10, 183, O_RDONLY);
+	cgroup = open_cgroup(world->member);
+	assert_non_null(cgroup);
+	allow(cgroup, &read_write, 1);
+	ALLOWED(world, 'c', 10, 183, O_RDONLY);
+	ALLOWED(world, 'c', 10, 183, O_RDWR);
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	FORBIDDEN(world, 'c', 10, 232, O_RDONLY);
+	FORBIDDEN(world, 'c', 11, 183, O_RDONLY);
+	FORBIDDEN(world, 'c', 10, 182, O_RDONLY);
+	deeds_undo(deeds);
+	FORBIDDEN(world, 'c', 10, 183, O_RDONLY);
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	devcgroup_free(cgroup);
+}
+
+static void reading_is_not_writing(const struct device_world *world)
+{
+	struct devcgroup *cgroup = open_cgroup(world->member);
+
+	allow(cgroup, &read_only, 1);
+	ALLOWED(world, 'c', 10, 183, O_RDONLY);
+	FORBIDDEN(world, 'c', 10, 183, O_WRONLY);
+	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
+	devcgroup_free(cgroup);
+
+	/* Another run gives more, and takes only that back. */
+	cgroup = open_cgroup(world->member);
+	allow(cgroup, &read_write, 1);
+	ALLOWED(world, 'c', 10, 183, O_RDWR);
+	deeds_undo(deeds);
+	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
+	ALLOWED(world, 'c', 10, 183, O_RDONLY);
+	devcgroup_free(cgroup);
+}
+
+static void what_was_allowed_stays(const struct device_world *world)
+{
+	static const struct devcgroup_rule null_too[] = {{'c', 1, 3, "rw", "/dev/null"}, {'c', 10, 183, "rw", "/dev/hwrng"}};
+	struct devcgroup *cgroup = open_cgroup(world->member);
+
+	allow(cgroup, null_too, ARRAY_SIZE(null_too));
+	deeds_undo(deeds);
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
+	deeds_undo(deeds);
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	devcgroup_free(cgroup);
+}
+
+static void block_devices_are_not_character_devices(const struct device_world *world)
+{
+	static const struct devcgroup_rule loop = {'b', 7, 5, "rw", "/dev/loop5"};
+	struct devcgroup *cgroup = open_cgroup(world->member);
+
+	FORBIDDEN(world, 'b', 7, 5, O_RDONLY);
+	allow(cgroup, &loop, 1);
+	ALLOWED(world, 'b', 7, 5, O_RDONLY);
+	FORBIDDEN(world, 'c', 7, 5, O_RDONLY);
+	deeds_undo(deeds);
+	FORBIDDEN(world, 'b', 7, 5, O_RDONLY);
+	allow(cgroup, &read_write, 1);
+	ALLOWED(world, 'c', 10, 183, O_RDONLY);
+	FORBIDDEN(world, 'b', 10, 183, O_RDONLY);
+	devcgroup_free(cgroup);
+}
+
+static void (*const cases[])(const struct device_world *) = {
+	device_comes_and_goes,
+	reading_is_not_writing,
+	what_was_allowed_stays,
+	block_devices_are_not_character_devices,
+};
+
+static void v1_rules(void **state)
+{
+	(void)state;
+	must_be_possible(1);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct device_world world;
+
+		device_world_start(&world, 1, "");
+		cases[i](&world);
+		device_world_stop(&world);
+	}
+}
+
+static void v2_programs(void **state)
+{
+	static const struct program programs[] = {
+		{engine_program, ARRAY_SIZE(engine_program), BPF_F_ALLOW_MULTI},
+		{engine_program, ARRAY_SIZE(engine_program), BPF_F_ALLOW_OVERRIDE},
+		{engine_program, ARRAY_SIZE(engine_program), 0},
+		{systemd_program, ARRAY_SIZE(systemd_program), BPF_F_ALLOW_MULTI},
+	};
+
+	(void)state;
+	must_be_possible(2);
+	for (size_t i = 0; i < ARRAY_SIZE(cases) * ARRAY_SIZE(programs); i++) {
+		struct device_world world;
+		unsigned insns;
+
+		device_world_start(&world, 2, "");
+		attach(&world, &programs[i % ARRAY_SIZE(programs)]);
+		cases[i / ARRAY_SIZE(programs)](&world);
+		assert_int_equal(device_world_programs(&world, &insns), 1);
+		device_world_stop(&world);
+	}
+}
+
+static void v2_two_programs(void **state)
+{
+	struct device_world world;
+	unsigned before, insns;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	attach(&world, &by_systemd);
+	(void)device_world_programs(&world, &before);
+	device_comes_and_goes(&world);
+	assert_int_equal(device_world_programs(&world, &insns), 2);
+	assert_int_equal(insns, before);
+	device_world_stop(&world);
+}
+
+static void v2_no_program_is_nothing_to_do(void **state)
+{
+	struct device_world world;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	assert_null(open_cgroup(world.member));
+	device_world_stop(&world);
+}
+
+static void v2_program_does_not_grow(void **state)
+{
+	struct device_world world;
+	unsigned once, again;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	for (int i = 0; i < 5; i++) {
+		struct devcgroup *cgroup = open_cgroup(world.member);
+
+		allow(cgroup, &read_write, 1);
+		devcgroup_free(cgroup);
+		(void)device_world_programs(&world, i ? &again : &once);
+	}
+	assert_int_equal(again, once);
+	device_world_stop(&world);
+}
+
+static void v2_outer_cgroup_is_named(void **state)
+{
+	struct device_world outer, inner;
+	struct devcgroup *cgroup;
+	struct err err = {0};
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&outer, 2, "");
+	attach(&outer, &engine);
+	device_world_start(&inner, 2, strrchr(outer.path, '/') + 1);
+	attach(&inner, &engine);
+	cgroup = open_cgroup(inner.member);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "10:183"));
+	devcgroup_free(cgroup);
+	device_world_stop(&inner);
+	device_world_stop(&outer);
+}
+
+struct attempt {
+	pid_t pid;
+	struct devcgroup *cgroup;
+	int result;
+};
+
+static void attempt_allow(void *data)
+{
+	struct attempt *attempt = data;
+
+	attempt->result = devcgroup_open(attempt->pid, NULL, &attempt->cgroup, NULL);
+	if (attempt->result == 0)
+		attempt->result = devcgroup_allow(attempt->cgroup, &read_write, 1, deeds, NULL);
+}
+
+static void attempt_undo(void *data)
+{
+	(void)data;
+	deeds_undo(deeds);
+}
+
+/* Without BPF_F_REPLACE the new program comes beside the old one, which then goes. */
+static void v2_old_kernel(void **state)
+{
+	struct device_world world;
+	struct attempt attempt = {0};
+	unsigned refused = 0, insns;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	attach(&world, &by_systemd);
+	attempt.pid = world.member;
+	assert_true(old_kernel_run(attempt_allow, &attempt, &refused));
+	assert_int_equal(attempt.result, 0);
+	/* openat2 once, and an exchange for each program. */
+	assert_int_equal(refused, 3);
+	ALLOWED(&world, 'c', 10, 183, O_RDWR);
+	FORBIDDEN(&world, 'c', 10, 232, O_RDWR);
+	assert_int_equal(device_world_programs(&world, &insns), 2);
+	assert_true(old_kernel_run(attempt_undo, &attempt, &refused));
+	FORBIDDEN(&world, 'c', 10, 183, O_RDWR);
+	assert_int_equal(device_world_programs(&world, &insns), 2);
+	devcgroup_free(attempt.cgroup);
+	device_world_stop(&world);
+}
+
+/* Where no mount shows the cgroup: an error for root, since a rule may hold; nothing for others. */
+static int without_mounts(pid_t pid, bool privileged)
+{
+	struct devcgroup *cgroup = NULL;
+	struct err err = {0};
+	int r;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return 101;
+	if (mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) < 0)
+		return 102;
+	if (!privileged && setresuid(1000, 1000, 1000) < 0)
+		return 103;
+	r = devcgroup_open(pid, NULL, &cgroup, &err);
+	if (privileged)
+		return r == CTR_GPU_E_NO_CGROUP && strstr(err.text, "/sys/fs/cgroup") ? 0 : 104;
+	return r == 0 && !cgroup ? 0 : 105;
+}
+
+static void v2_no_mount_shows_the_cgroup(void **state)
+{
+	struct device_world world;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	for (int privileged = 0; privileged < 2; privileged++) {
+		int status = -1;
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child)
+			_exit(without_mounts(world.member, privileged));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	device_world_stop(&world);
+}
+
+/* Hardening changes what the kernel shows of a program. The machine's setting is put back. */
+static void v2_hardened_program_is_restored(void **state)
+{
+	static const char *const path = "/proc/sys/net/core/bpf_jit_harden";
+	struct device_world world;
+	unsigned insns;
+	char before = '0';
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	must_be_possible(2);
+	if (fd < 0 || read(fd, &before, 1) != 1 || pwrite(fd, "2", 1, 0) != 1) {
+		print_message("# SKIP cannot set net.core.bpf_jit_harden\n");
+		skip();
+	}
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	attach(&world, &by_systemd);
+	(void)device_world_programs(&world, &insns);
+	assert_int_equal(pwrite(fd, &before, 1, 0), 1);
+	(void)close(fd);
+	assert_true(insns > 2 * ARRAY_SIZE(engine_program));
+	device_comes_and_goes(&world);
+	reading_is_not_writing(&world);
+	device_world_stop(&world);
+}
+
+/* One that is attached by a bpf_link is its owner's alone; what was done before it was met is undone. */
+static void v2_linked_program_is_refused(void **state)
+{
+	struct device_world world;
+	struct devcgroup *cgroup;
+	struct err err = {0};
+	int program, link;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	program = device_world_load(systemd_program, ARRAY_SIZE(systemd_program));
+	link = device_world_link(&world, program);
+	assert_true(link >= 0);
+	cgroup = open_cgroup(world.member);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "link"));
+	deeds_undo(deeds);
+	devcgroup_free(cgroup);
+	(void)close(link);
+	(void)close(program);
+	FORBIDDEN(&world, 'c', 10, 183, O_RDONLY);
+	ALLOWED(&world, 'c', 1, 3, O_RDWR);
+	device_world_stop(&world);
+}
+
+/* A program that calls a helper function: its call cannot be loaded again. */
+static void v2_program_with_calls_is_refused(void **state)
+{
+	static const struct bpf_insn insns[] = {
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_uid_gid},
+		OP(BPF_ALU64 | BPF_MOV, 0, 0),
+		EXIT,
+	};
+	static const struct program calls = {insns, ARRAY_SIZE(insns), BPF_F_ALLOW_MULTI};
+	struct device_world world;
+	struct devcgroup *cgroup;
+	struct err err = {0};
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	attach(&world, &calls);
+	cgroup = open_cgroup(world.member);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "helper"));
+	devcgroup_free(cgroup);
+	device_world_stop(&world);
+}
+
+/* Runs as root of a user namespace, which has no say over device cgroups: nothing to do, and no error. */
+static int without_privilege(pid_t pid, uid_t uid)
+{
+	struct devcgroup *cgroup = NULL;
+	char map[32];
+	int fd, r;
+
+	if (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 ||
+	    unshare(CLONE_NEWUSER) < 0)
+		return 101;
+	(void)snprintf(map, sizeof(map), "0 %u 1\n", (unsigned)uid);
+	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, map, strlen(map)) < 0)
+		return 102;
+	(void)close(fd);
+	if (geteuid() != 0)
+		return 103;
+	r = devcgroup_open(pid, NULL, &cgroup, NULL);
+	if (r == 0 && cgroup)
+		r = devcgroup_allow(cgroup, &read_write, 1, deeds, NULL);
+	devcgroup_free(cgroup);
+	return r == 0 ? 0 : 104;
+}
+
+static void nothing_is_done_in_a_user_namespace(const struct device_world *world)
+{
+	static const uid_t uids[] = {0, 1000};
+
+	for (size_t i = 0; i < ARRAY_SIZE(uids); i++) {
+		int status = -1;
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child)
+			_exit(without_privilege(world->member, uids[i]));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+		FORBIDDEN(world, 'c', 10, 183, O_RDONLY);
+	}
+}
+
+static void v1_user_namespace(void **state)
+{
+	struct device_world world;
+
+	(void)state;
+	must_be_possible(1);
+	device_world_start(&world, 1, "");
+	nothing_is_done_in_a_user_namespace(&world);
+	device_world_stop(&world);
+}
+
+static void v2_user_namespace(void **state)
+{
+	struct device_world world;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	attach(&world, &engine);
+	nothing_is_done_in_a_user_namespace(&world);
+	device_world_stop(&world);
+}
+
+static void v1_outer_cgroup_is_named(void **state)
+{
+	struct device_world outer, inner;
+	struct devcgroup *cgroup;
+	struct err err = {0};
+
+	(void)state;
+	must_be_possible(1);
+	device_world_start(&outer, 1, "");
+	device_world_start(&inner, 1, strrchr(outer.path, '/') + 1);
+	cgroup = open_cgroup(inner.member);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "10:183"));
+	devcgroup_free(cgroup);
+	device_world_stop(&inner);
+	device_world_stop(&outer);
+}
+
+enum { HOOKS = 8, ROUNDS = 20, FIRST_MINOR = 100 };
+
+static int allow_minor(pid_t member, unsigned minor)
+{
+	const struct devcgroup_rule rule = {'c', 10, minor, "rw", NULL};
+	struct devcgroup *cgroup = NULL;
+	struct deeds *own = deeds_new(false);
+	int r = devcgroup_open(member, NULL, &cgroup, NULL);
+
+	return r == 0 ? devcgroup_allow(cgroup, &rule, 1, own, NULL) : r;
+}
+
+/* Several processes that each allow a device of their own, all at once or one after the other. */
+static void run_hooks(pid_t member, bool at_once)
+{
+	pid_t hooks[HOOKS];
+	int start[2], status;
+
+	assert_int_equal(pipe(start), 0);
+	for (unsigned i = 0; i < HOOKS; i++) {
+		hooks[i] = fork();
+		if (hooks[i] == 0) {
+			char byte;
+
+			(void)close(start[1]);
+			if (at_once)
+				(void)!read(start[0], &byte, 1);
+			_exit(allow_minor(member, FIRST_MINOR + i) != 0);
+		}
+		if (!at_once) {
+			assert_int_equal(waitpid(hooks[i], &status, 0), hooks[i]);
+			assert_int_equal(status, 0);
+		}
+	}
+	(void)close(start[1]);
+	for (unsigned i = 0; at_once && i < HOOKS; i++) {
+		assert_int_equal(waitpid(hooks[i], &status, 0), hooks[i]);
+		assert_int_equal(status, 0);
+	}
+	(void)close(start[0]);
+}
+
+static unsigned insns_after(unsigned flags, bool at_once)
+{
+	const struct program program = {engine_program, ARRAY_SIZE(engine_program), flags};
+	struct device_world world;
+	unsigned insns;
+
+	device_world_start(&world, 2, "");
+	attach(&world, &program);
+	run_hooks(world.member, at_once);
+	for (unsigned i = 0; i < HOOKS; i++)
+		ALLOWED(&world, 'c', 10, FIRST_MINOR + i, O_RDWR);
+	FORBIDDEN(&world, 'c', 10, FIRST_MINOR + HOOKS, O_RDWR);
+	assert_int_equal(device_world_programs(&world, &insns), 1);
+	device_world_stop(&world);
+	return insns;
+}
+
+/* Nobody's device is lost, and nobody's is in the program twice. */
+static void v2_hooks_at_once(void **state)
+{
+	static const unsigned flags[] = {BPF_F_ALLOW_MULTI, BPF_F_ALLOW_OVERRIDE, 0};
+
+	(void)state;
+	must_be_possible(2);
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		unsigned insns = insns_after(flags[i], false);
+
+		for (unsigned round = 0; round < ROUNDS; round++)
+			assert_int_equal(insns_after(flags[i], true), insns);
+	}
+}
+
+static void a_process_that_is_gone_is_an_error(void **state)
+{
+	struct devcgroup *cgroup = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(devcgroup_open(0x7ffffff0, NULL, &cgroup, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "process 2147483632"));
+}
+
+static int start(void **state)
+{
+	(void)state;
+	deeds = deeds_new(false);
+	return deeds ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	deeds_free(deeds);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(v1_rules),
+		cmocka_unit_test(v1_outer_cgroup_is_named),
+		cmocka_unit_test(v1_user_namespace),
+		cmocka_unit_test(a_process_that_is_gone_is_an_error),
+		cmocka_unit_test(v2_programs),
+		cmocka_unit_test(v2_two_programs),
+		cmocka_unit_test(v2_no_program_is_nothing_to_do),
+		cmocka_unit_test(v2_program_does_not_grow),
+		cmocka_unit_test(v2_hooks_at_once),
+		cmocka_unit_test(v2_outer_cgroup_is_named),
+		cmocka_unit_test(v2_old_kernel),
+		cmocka_unit_test(v2_no_mount_shows_the_cgroup),
+		cmocka_unit_test(v2_hardened_program_is_restored),
+		cmocka_unit_test(v2_linked_program_is_refused),
+		cmocka_unit_test(v2_program_with_calls_is_refused),
+		cmocka_unit_test(v2_user_namespace),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}

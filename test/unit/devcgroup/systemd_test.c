@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is written for systemd, in a folder of our own in the place of systemd's. test/e2e/systemd.bats has the real one. */
+
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "devcgroup/version.h"
+
+static char folder[] = "/tmp/ctr-gpu-transient.XXXXXX";
+static struct deeds *deeds;
+
+static void put(const char *name, const char *text)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	assert_int_equal(str_format(&path, "%s/%s", folder, name), 0);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
+}
+
+static void make_folder(const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	assert_int_equal(str_format(&path, "%s/%s", folder, name), 0);
+	assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static bool exists(const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	assert_int_equal(str_format(&path, "%s/%s", folder, name), 0);
+	return access(path, F_OK) == 0;
+}
+
+/* The path of a file of ours beside a unit, new; NULL: there is none. */
+static char *drop_in(const char *unit)
+{
+	_cleanup_free_ char *pattern = NULL;
+	char *path = NULL;
+	glob_t found;
+
+	assert_int_equal(str_format(&pattern, "%s/%s.d/50-ctr-gpu-*.conf", folder, unit), 0);
+	if (glob(pattern, 0, NULL, &found) == 0)
+		path = strdup(found.gl_pathv[0]);
+	globfree(&found);
+	return path;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	(void)strcpy(folder + strlen(folder) - 6, "XXXXXX");
+	deeds = deeds_new(false);
+	return deeds && mkdtemp(folder) ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+	_cleanup_free_ char *command = NULL;
+
+	(void)state;
+	deeds_free(deeds);
+	return str_format(&command, "rm -rf %s", folder) < 0 ? -1 : system(command);
+}
+
+static void units_are_found_in_paths(void **state)
+{
+	static const struct {
+		const char *path, *unit, *cgroup;
+	} cases[] = {
+		{"system.slice/docker-12.scope", "docker-12.scope", "system.slice/docker-12.scope"},
+		{"machine.slice/libpod-1.scope/container", "libpod-1.scope", "machine.slice/libpod-1.scope"},
+		{"docker-12.scope", "docker-12.scope", "docker-12.scope"},
+		{"a.slice/run-u1\\x2d2@x:y.service/b/c", "run-u1\\x2d2@x:y.service", "a.slice/run-u1\\x2d2@x:y.service"},
+		/* Not transient, or not known. */
+		{"system.slice/docker.service/docker/12", NULL, NULL},
+		{"system.slice/absent.scope", NULL, NULL},
+		/* The innermost decides. */
+		{"docker-12.scope/init.scope", NULL, NULL},
+		/* No unit's names, though such files may lie there. */
+		{"system.slice/docker-12", NULL, NULL},
+		{"a b.scope", NULL, NULL},
+		{"a%b.scope", NULL, NULL},
+		{".scope", NULL, NULL},
+		{".x.scope", NULL, NULL},
+		{"..", NULL, NULL},
+		{"", NULL, NULL},
+		{"/", NULL, NULL},
+	};
+
+	(void)state;
+	put("docker-12.scope", "");
+	put("libpod-1.scope", "");
+	put("run-u1\\x2d2@x:y.service", "");
+	put("a b.scope", "");
+	put("a%b.scope", "");
+	put(".scope", "");
+	put(".x.scope", "");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *unit = NULL;
+		size_t size = 0;
+
+		assert_int_equal(devcgroup_find_unit(cases[i].path, folder, &unit, &size), 0);
+		if (!cases[i].unit != !unit)
+			fail_msg("%s: %s", cases[i].path, unit ? unit : "none");
+		if (unit) {
+			assert_string_equal(unit, cases[i].unit);
+			assert_int_equal(size, strlen(cases[i].cgroup));
+		}
+	}
+}
+
+static void drop_in_is_written_and_removed(void **state)
+{
+	static const struct devcgroup_rule rules[] = {
+		{'c', 10, 183, "rw", "/dev/dxg"},
+		{'c', 1, 3, "r", "/dev/with blank"},
+		{'b', 7, 5, "rwm", "/dev/100%"},
+		{'c', 1, 5, "rw", "/dev/../etc/passwd"},
+		{'c', 1, 7, "rw", "/dev/x\nDevicePolicy=auto"},
+		{'c', 1, 8, "rw", NULL},
+	};
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	struct err err = {0};
+	struct stat st;
+
+	(void)state;
+	put("a.scope", "");
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rules, ARRAY_SIZE(rules), deeds, &err), 0);
+	path = drop_in("a.scope");
+	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 4096, &text, NULL), 0);
+	assert_string_equal(text, "# Written by ctr-gpu: the devices that the container was given.\n"
+				  "[Scope]\n"
+				  "DeviceAllow=/dev/dxg rw\n"
+				  "DeviceAllow=/dev/char/1:3 r\n"
+				  "DeviceAllow=/dev/block/7:5 rwm\n"
+				  "DeviceAllow=/dev/char/1:5 rw\n"
+				  "DeviceAllow=/dev/char/1:7 rw\n"
+				  "DeviceAllow=/dev/char/1:8 rw\n");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	deeds_undo(deeds);
+	assert_false(exists("a.scope.d"));
+}
+
+/* Each takes back what it has written, and no more. */
+static void containers_of_one_unit_have_files_of_their_own(void **state)
+{
+	static const struct devcgroup_rule first = {'c', 10, 183, "rw", "/dev/dxg"}, second = {'c', 195, 0, "rw", "/dev/nvidia0"};
+	struct deeds *others = deeds_new(false);
+	_cleanup_free_ char *one = NULL, *left = NULL;
+
+	(void)state;
+	assert_non_null(others);
+	put("a.scope", "");
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", &first, 1, deeds, NULL), 0);
+	one = drop_in("a.scope");
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", &second, 1, others, NULL), 0);
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", &first, 1, others, NULL), 0);
+	deeds_undo(others);
+	left = drop_in("a.scope");
+	assert_string_equal(left, one);
+	deeds_undo(deeds);
+	assert_false(exists("a.scope.d"));
+	deeds_free(others);
+}
+
+static void others_files_stay(void **state)
+{
+	(void)state;
+	put("a.service", "");
+	make_folder("a.service.d");
+	put("a.service.d/50-DeviceAllow.conf", "");
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", NULL, 0, deeds, NULL), 0);
+	deeds_undo(deeds);
+	assert_true(exists("a.service.d/50-DeviceAllow.conf"));
+	assert_null(drop_in("a.service"));
+}
+
+static void a_link_in_the_place_of_the_folder_is_refused(void **state)
+{
+	_cleanup_free_ char *link = NULL;
+	struct err err = {0};
+
+	(void)state;
+	make_folder("elsewhere");
+	assert_int_equal(str_format(&link, "%s/a.scope.d", folder), 0);
+	assert_int_equal(symlink("elsewhere", link), 0);
+	assert_true(devcgroup_write_drop_in(folder, "a.scope", NULL, 0, deeds, &err) < 0);
+	assert_int_equal(unlink(link), 0);
+	free(steal_ptr(link));
+	assert_int_equal(str_format(&link, "%s/elsewhere", folder), 0);
+	/* Nothing is in it. */
+	assert_int_equal(rmdir(link), 0);
+	assert_non_null(strstr(err.text, "a.scope.d/50-ctr-gpu-"));
+}
+
+static void rules_of_a_unit_are_seen(void **state)
+{
+	static const struct {
+		const char *text;
+		bool restricts;
+	} cases[] = {
+		{"[Scope]\nDevicePolicy=strict\n", true},
+		{"[Scope]\nDevicePolicy=closed", true},
+		{"[Scope]\nDevicePolicy=auto\n", false},
+		{"[Scope]\nDeviceAllow=\nDeviceAllow=/dev/null rw\n", true},
+		{"[Scope]\nDeviceAllow=char-* m\n", true},
+		{"[Scope]\nDeviceAllow=\n", false},
+		{"# DevicePolicy=strict\nDescription=DevicePolicy=strict\n", false},
+		{"", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		put("a.scope", cases[i].text);
+		assert_int_equal(devcgroup_systemd_restricts(folder, "a.scope"), cases[i].restricts);
+	}
+	assert_false(devcgroup_systemd_restricts(folder, "absent.scope"));
+	make_folder("a.scope.d");
+	put("a.scope.d/50-ctr-gpu-1.conf", "DeviceAllow=/dev/dxg rw\n");
+	put("a.scope.d/50-DeviceAllow", "DeviceAllow=/dev/dxg rw\n");
+	assert_false(devcgroup_systemd_restricts(folder, "a.scope"));
+	put("a.scope.d/50-DeviceAllow.conf", "DeviceAllow=/dev/dxg rw\n");
+	assert_true(devcgroup_systemd_restricts(folder, "a.scope"));
+}
+
+static void stale_files_are_removed(void **state)
+{
+	(void)state;
+	put("here.scope", "");
+	make_folder("here.scope.d");
+	put("here.scope.d/50-ctr-gpu-1.conf", "");
+	make_folder("gone.scope.d");
+	put("gone.scope.d/50-ctr-gpu-1.conf", "");
+	make_folder("shared.scope.d");
+	put("shared.scope.d/50-ctr-gpu-1.conf", "");
+	put("shared.scope.d/other.conf", "");
+	make_folder("others.scope.d");
+	put("others.scope.d/other.conf", "");
+	make_folder("no unit.d");
+	put("no unit.d/50-ctr-gpu-1.conf", "");
+	put("file.scope.d", "");
+	devcgroup_remove_stale_drop_ins(folder);
+	assert_true(exists("here.scope.d/50-ctr-gpu-1.conf"));
+	assert_false(exists("gone.scope.d"));
+	assert_false(exists("shared.scope.d/50-ctr-gpu-1.conf"));
+	assert_true(exists("shared.scope.d/other.conf"));
+	assert_true(exists("others.scope.d/other.conf"));
+	assert_true(exists("no unit.d/50-ctr-gpu-1.conf"));
+	assert_true(exists("file.scope.d"));
+	devcgroup_remove_stale_drop_ins("/nonexistent");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(units_are_found_in_paths, start, stop),
+		cmocka_unit_test_setup_teardown(drop_in_is_written_and_removed, start, stop),
+		cmocka_unit_test_setup_teardown(containers_of_one_unit_have_files_of_their_own, start, stop),
+		cmocka_unit_test_setup_teardown(others_files_stay, start, stop),
+		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop),
+		cmocka_unit_test_setup_teardown(rules_of_a_unit_are_seen, start, stop),
+		cmocka_unit_test_setup_teardown(stale_files_are_removed, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu-driverd and its client, with libraries that misbehave in every way thought of (test/unit/driverd/). The build
+ * directory is found from the running program: build/test/unit/driverd_test.
+ */
+
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "driverd/attempts.h"
+#include "driverd/driverd.h"
+#include "driverd/start.h"
+
+static char *build; /* directory */
+static struct settings settings = {.driver_timeout_ms = 10000};
+
+struct answer {
+	int result;
+	struct dxg_facts *facts;
+	size_t count;
+	struct err err;
+};
+
+static struct answer ask_path(const char *path)
+{
+	struct answer answer = {0};
+
+	answer.result = driverd_dxcore_adapters(&settings, path, &answer.facts, &answer.count, &answer.err);
+	/* However it ended, there is no child left. */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	return answer;
+}
+
+static struct answer ask(const char *library)
+{
+	char *path;
+	struct answer answer;
+
+	assert_int_equal(str_format(&path, "%s/test/lib/%s.so", build, library), 0);
+	answer = ask_path(path);
+	free(path);
+	return answer;
+}
+
+static void assert_error(const struct answer *answer, int code, const char *words)
+{
+	size_t lines = 1;
+
+	if (!strstr(answer->err.text, words))
+		print_error("\"%s\" is not in \"%s\"\n", words, answer->err.text);
+	assert_int_equal(answer->result, code);
+	assert_non_null(strstr(answer->err.text, words));
+	for (const char *c = answer->err.text; *c; c++) {
+		assert_true(*c == '\n' || (*c >= ' ' && *c <= '~'));
+		lines += *c == '\n';
+	}
+	assert_true(lines == 2 || lines == 3);
+}
+
+static void gives_what_the_library_says(void **state)
+{
+	struct answer answer = ask("works");
+
+	(void)state;
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.count, 1);
+	assert_int_equal(answer.facts->luid.low, 0x1234);
+	assert_int_equal(answer.facts->luid.high, -2);
+	assert_int_equal(answer.facts->wddm_version, 3100);
+	assert_int_equal(answer.facts->type_bits, D3DKMT_TYPE_RENDER | D3DKMT_TYPE_PARAVIRTUALIZED);
+	assert_int_equal(answer.facts->vendor_id, 0x10de);
+	assert_int_equal(answer.facts->device_id, 0x2684);
+	assert_true(answer.facts->has_address);
+	assert_int_equal(answer.facts->address.bus, 1);
+	assert_string_equal(answer.facts->name, "NVIDIA GeForce RTX 4090 \302\256");
+	assert_string_equal(answer.facts->store, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0123456789abcdef");
+	dxg_facts_free(answer.facts, answer.count);
+}
+
+static void does_without_the_third_enumeration(void **state)
+{
+	struct answer answer = ask("older");
+
+	(void)state;
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.count, 1);
+	assert_int_equal(answer.facts->luid.low, 0x77);
+	dxg_facts_free(answer.facts, answer.count);
+}
+
+static void names_a_library_that_is_not_there(void **state)
+{
+	struct answer answer = ask_path("/nonexistent/libdxcore.so"), relative = ask_path("libdxcore.so");
+
+	(void)state;
+	assert_error(&answer, CTR_GPU_E_DRIVER_LIBRARY, "/nonexistent/libdxcore.so cannot be loaded");
+	assert_error(&relative, CTR_GPU_E_DRIVER_LIBRARY, "its path is not absolute");
+}
+
+static void names_what_a_library_lacks(void **state)
+{
+	struct answer empty = ask("empty"), undefined = ask("undefined");
+
+	(void)state;
+	assert_error(&empty, CTR_GPU_E_DRIVER_LIBRARY, "it has no D3DKMTEnumAdapters2");
+	assert_error(&undefined, CTR_GPU_E_DRIVER_LIBRARY, "cannot be loaded");
+}
+
+static void names_the_signal_of_a_crash(void **state)
+{
+	struct answer crash = ask("crashes"), abortion = ask("aborts");
+
+	(void)state;
+	assert_error(&crash, CTR_GPU_E_DRIVER_LIBRARY, "crashes.so crashed (SIGSEGV)");
+	assert_error(&abortion, CTR_GPU_E_DRIVER_LIBRARY, "aborts.so crashed (SIGABRT)");
+}
+
+static void survives_a_library_that_exits(void **state)
+{
+	struct answer answer = ask("exits");
+
+	(void)state;
+	assert_error(&answer, CTR_GPU_E_DRIVER_LIBRARY, "ended with status 0 before");
+}
+
+static void gives_up_on_a_library_that_hangs(void **state)
+{
+	struct timespec start, end;
+	struct answer answer;
+
+	(void)state;
+	settings.driver_timeout_ms = 200;
+	(void)clock_gettime(CLOCK_MONOTONIC, &start);
+	answer = ask("hangs");
+	(void)clock_gettime(CLOCK_MONOTONIC, &end);
+	settings.driver_timeout_ms = 10000;
+	assert_error(&answer, CTR_GPU_E_DRIVER_TIMEOUT, "hangs.so did not answer within 0.2 s");
+	assert_true(end.tv_sec - start.tv_sec <= 5);
+}
+
+static void refuses_counts_beyond_the_room(void **state)
+{
+	struct answer answer = ask("counts");
+
+	(void)state;
+	assert_error(&answer, CTR_GPU_E_DRIVER_LIBRARY, "counts more adapters than it was given room for");
+}
+
+static void passes_on_a_refusal(void **state)
+{
+	struct answer answer = ask("refuses");
+
+	(void)state;
+	assert_error(&answer, CTR_GPU_E_DRIVER_LIBRARY, "0xc0000001");
+}
+
+static void ends_strings_where_the_buffer_ends(void **state)
+{
+	struct answer answer = ask("unterminated");
+
+	(void)state;
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.count, 2);
+	assert_int_equal(strlen(answer.facts[0].name), (size_t)4 * D3DKMT_MAX_PATH);
+	assert_null(answer.facts[0].store);
+	assert_int_equal(strlen(answer.facts[1].store), D3DKMT_MAX_PATH);
+	dxg_facts_free(answer.facts, answer.count);
+}
+
+static void keeps_a_library_from_everything_else(void **state)
+{
+	struct answer answer;
+
+	(void)state;
+	assert_int_equal(setenv("CTR_GPU_SECRET", "1", 1), 0);
+	assert_true(open("/etc/passwd", O_RDONLY) >= 0); /* not O_CLOEXEC, as in a careless caller */
+	answer = ask("escapes");
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.facts->luid.low, 0);
+	assert_int_equal(answer.facts->luid.high, 1);
+	dxg_facts_free(answer.facts, answer.count);
+}
+
+/*
+ * What the library writes into the socket itself costs this process neither memory nor time: less than 1 MiB, and no longer than it
+ * may take to answer.
+ */
+static void bounds_what_a_library_answers(void **state)
+{
+	static const char *const ways[] = {"flood", "garbage", "oversized", "empty", "missing", "count", "text", "behind", "state", "holds"};
+	char directory[] = "/tmp/ctr-gpu-test-XXXXXX";
+	char *library;
+
+	(void)state;
+	assert_int_equal(str_format(&library, "%s/test/lib/answers.so", build), 0);
+	assert_non_null(mkdtemp(directory));
+	assert_int_equal(chmod(directory, 0755), 0);
+	settings.driver_timeout_ms = 1000;
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct timespec start, end;
+		struct rusage before, after;
+		struct answer answer;
+		char *link;
+
+		assert_int_equal(str_format(&link, "%s/%s", directory, ways[i]), 0);
+		assert_int_equal(symlink(library, link), 0);
+		(void)clock_gettime(CLOCK_MONOTONIC, &start);
+		assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+		answer = ask_path(link);
+		assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+		(void)clock_gettime(CLOCK_MONOTONIC, &end);
+		assert_int_equal(unlink(link), 0);
+		free(link);
+		if (after.ru_maxrss - before.ru_maxrss >= 1024)
+			print_error("%s: %ld KiB\n", ways[i], after.ru_maxrss - before.ru_maxrss);
+		assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 1023);
+		assert_in_range(end.tv_sec - start.tv_sec, 0, 4);
+		assert_error(&answer, streq(ways[i], "holds") ? CTR_GPU_E_DRIVER_TIMEOUT : CTR_GPU_E_DRIVER_LIBRARY, ways[i]);
+		assert_null(answer.facts);
+	}
+	settings.driver_timeout_ms = 10000;
+	assert_int_equal(rmdir(directory), 0);
+	free(library);
+}
+
+static void starts_no_program_that_others_may_change(void **state)
+{
+	char *program = settings.driverd, path[] = "/tmp/ctr-gpu-test-driverd-XXXXXX";
+	int fd = mkstemp(path);
+	struct answer writable, missing;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, 0775), 0);
+	settings.driverd = path;
+	writable = ask("works");
+	assert_int_equal(unlink(path), 0);
+	missing = ask("works");
+	settings.driverd = program;
+	(void)close(fd);
+	assert_error(&writable, CTR_GPU_E_NO_PERMISSION, "others than root and the caller may change it");
+	assert_error(&missing, -ENOENT, path);
+}
+
+/* A program that ends before it has read the question: the write meets a closed socket. */
+static void survives_a_program_that_ends_at_once(void **state)
+{
+	char *program = settings.driverd;
+	struct answer answer;
+
+	(void)state;
+	settings.driverd = (char *)"/bin/true";
+	for (int i = 0; i < 20; i++) {
+		answer = ask("works");
+		assert_int_equal(answer.result, CTR_GPU_E_DRIVER_LIBRARY);
+	}
+	settings.driverd = program;
+}
+
+static bool pass_descriptor(int socket, int fd)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(fd))] = {0};
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	return sendmsg(socket, &message, 0) == 1;
+}
+
+static int take_descriptor(int socket)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	int fd;
+
+	assert_int_equal(recvmsg(socket, &message, 0), 1);
+	assert_non_null(CMSG_FIRSTHDR(&message));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
+}
+
+/* Starts the program by hand, waiting for a question that nobody asks. Return: its pid; @ret_socket is the asker's end. */
+static pid_t start_waiting(const char *milliseconds, int *ret_socket)
+{
+	int pair[2];
+	pid_t pid;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(pair[1], DRIVERD_SOCKET + 10);
+		(void)dup2(DRIVERD_SOCKET + 10, DRIVERD_SOCKET);
+		(void)execl(settings.driverd, "ctr-gpu-driverd", milliseconds, NULL);
+		_exit(127);
+	}
+	(void)close(pair[1]);
+	*ret_socket = pair[0];
+	return pid;
+}
+
+/* Return: whether the other end is closed within some seconds. */
+static bool is_closed_soon(int socket)
+{
+	struct pollfd end = {.fd = socket, .events = POLLIN};
+	char byte;
+
+	return poll(&end, 1, 8000) == 1 && read(socket, &byte, 1) == 0;
+}
+
+static void ends_by_itself_after_its_deadline(void **state)
+{
+	int socket, status;
+	pid_t pid = start_waiting("100", &socket);
+
+	(void)state;
+	assert_true(is_closed_soon(socket));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	(void)close(socket);
+}
+
+static void ends_when_the_socket_is_closed(void **state)
+{
+	int socket, status;
+	pid_t pid = start_waiting("60000", &socket);
+
+	(void)state;
+	(void)close(socket);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+}
+
+/* The parent dies while somebody else holds the asker's end open. */
+static void ends_with_its_parent(void **state)
+{
+	int passing[2], status;
+	pid_t parent;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, passing), 0);
+	parent = fork();
+	if (parent == 0) {
+		int socket;
+
+		(void)start_waiting("60000", &socket);
+		(void)pass_descriptor(passing[1], socket);
+		(void)usleep(300 * 1000);
+		_exit(0);
+	}
+	(void)close(passing[1]);
+	passing[1] = take_descriptor(passing[0]);
+	assert_int_equal(waitpid(parent, &status, 0), parent);
+	assert_true(is_closed_soon(passing[1]));
+	(void)close(passing[0]);
+	(void)close(passing[1]);
+}
+
+static int find_build(void **state)
+{
+	char path[1024];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	(void)state;
+	if (length < 0)
+		return -1;
+	path[length] = '\0';
+	for (int i = 0; i < 4; i++)
+		*strrchr(path, '/') = '\0';
+	build = strdup(path);
+	return str_format(&settings.driverd, "%s/bin/ctr-gpu-driverd", build);
+}
+
+static int forget_build(void **state)
+{
+	(void)state;
+	free(build);
+	free(settings.driverd);
+	return 0;
+}
+
+/* ---- NVML and libcuda ---- */
+
+static char *library_path(const char *library)
+{
+	char *path;
+
+	assert_int_equal(str_format(&path, "%s/test/lib/%s.so", build, library), 0);
+	return path;
+}
+
+static void bounds_what_nvml_says(void **state)
+{
+	char *path = library_path("nvml");
+	struct driverd_mig_part *parts = NULL;
+	struct err err = {0};
+	size_t count = 0;
+
+	(void)state;
+	assert_int_equal(driverd_nvml_parts(&settings, path, &parts, &count, &err), 0);
+	assert_int_equal(count, 256);
+	assert_int_equal(strlen(parts[0].uuid), 96);
+	/* A device node could be opened for both, and nothing else was gained. */
+	assert_int_equal(parts[0].gpu_instance, 1);
+	assert_int_equal(access("/tmp/ctr-gpu-nvml-test", F_OK), -1);
+	driverd_parts_free(parts, count);
+	free(path);
+}
+
+static void believes_no_absurd_version(void **state)
+{
+	char *path = library_path("nvml"), *empty = library_path("empty");
+	int major = 7, minor = 7;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(driverd_cuda_version(&settings, path, &major, &minor, &err), CTR_GPU_E_DRIVER_LIBRARY);
+	assert_int_equal(driverd_cuda_version(&settings, empty, &major, &minor, &err), CTR_GPU_E_DRIVER_LIBRARY);
+	assert_non_null(strstr(err.text, "it has no cuDriverGetVersion"));
+	assert_int_equal(major, 7);
+	assert_int_equal(minor, 7);
+	free(path);
+	free(empty);
+}
+
+static void names_what_is_no_nvml(void **state)
+{
+	static const char *const libraries[] = {"empty", "undefined", "works"};
+	struct driverd_mig_part *parts = NULL;
+	size_t count = 7;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++) {
+		char *path = library_path(libraries[i]);
+		struct err err = {0};
+
+		assert_int_equal(driverd_nvml_parts(&settings, path, &parts, &count, &err), CTR_GPU_E_DRIVER_LIBRARY);
+		assert_non_null(strstr(err.text, path));
+		assert_null(parts);
+		assert_int_equal(count, 7);
+		free(path);
+	}
+}
+
+/* Both questions of a library; the answer to neither, and no child left. */
+static void expect_neither(const char *library, int code, const char *words)
+{
+	struct driverd_mig_part *parts = NULL;
+	char *path = library_path(library);
+	struct answer answer = {0};
+	int major = 7, minor = 7;
+	size_t count = 7;
+
+	answer.result = driverd_nvml_parts(&settings, path, &parts, &count, &answer.err);
+	assert_error(&answer, code, words);
+	answer.result = driverd_cuda_version(&settings, path, &major, &minor, &answer.err);
+	assert_error(&answer, code, words);
+	assert_null(parts);
+	assert_int_equal(count, 7);
+	assert_int_equal(major, 7);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	free(path);
+}
+
+static void outlives_an_nvml_that_crashes(void **state)
+{
+	(void)state;
+	expect_neither("nvml_crashes", CTR_GPU_E_DRIVER_LIBRARY, "nvml_crashes.so crashed (SIGSEGV)");
+}
+
+static void gives_up_on_an_nvml_that_hangs(void **state)
+{
+	(void)state;
+	settings.driver_timeout_ms = 200;
+	expect_neither("hangs", CTR_GPU_E_DRIVER_TIMEOUT, "hangs.so did not answer within 0.2 s");
+	settings.driver_timeout_ms = 10000;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gives_what_the_library_says),
+		cmocka_unit_test(does_without_the_third_enumeration),
+		cmocka_unit_test(names_a_library_that_is_not_there),
+		cmocka_unit_test(names_what_a_library_lacks),
+		cmocka_unit_test(names_the_signal_of_a_crash),
+		cmocka_unit_test(survives_a_library_that_exits),
+		cmocka_unit_test(gives_up_on_a_library_that_hangs),
+		cmocka_unit_test(refuses_counts_beyond_the_room),
+		cmocka_unit_test(passes_on_a_refusal),
+		cmocka_unit_test(ends_strings_where_the_buffer_ends),
+		cmocka_unit_test(keeps_a_library_from_everything_else),
+		cmocka_unit_test(bounds_what_a_library_answers),
+		cmocka_unit_test(starts_no_program_that_others_may_change),
+		cmocka_unit_test(survives_a_program_that_ends_at_once),
+		cmocka_unit_test(ends_by_itself_after_its_deadline),
+		cmocka_unit_test(ends_when_the_socket_is_closed),
+		cmocka_unit_test(bounds_what_nvml_says),
+		cmocka_unit_test(believes_no_absurd_version),
+		cmocka_unit_test(names_what_is_no_nvml),
+		cmocka_unit_test(outlives_an_nvml_that_crashes),
+		cmocka_unit_test(gives_up_on_an_nvml_that_hangs),
+		cmocka_unit_test(ends_with_its_parent),
+	};
+
+	return cmocka_run_group_tests(tests, find_build, forget_build);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Answers of a Docker daemon, and of what is none. */
+
+#include "unit.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "engines/docker_api.h"
+
+static char directory[] = "/tmp/ctr-gpu-test-XXXXXX";
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static char arguments[160];
+static size_t arguments_size;
+static int listener;
+
+/* Ends when whoever asked has gone. */
+static void serve(const char *answer, size_t repeat)
+{
+	int fd = accept(listener, NULL, NULL);
+	char question[256];
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (fd < 0 || read(fd, question, sizeof(question)) <= 0 || strncmp(question, "GET /version HTTP/1.0\r\n", 23) != 0)
+		_exit(1);
+	for (size_t i = 0; i < repeat; i++)
+		if (write(fd, answer, strlen(answer)) < 0)
+			_exit(0);
+	_exit(0);
+}
+
+static json_t *ask(const char *answer, size_t repeat)
+{
+	const struct daemon daemon = {.pid = 1, .root = -1, .arguments = arguments, .arguments_size = arguments_size};
+	pid_t pid = fork();
+	json_t *json;
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		serve(answer, repeat);
+	json = docker_api_get(&daemon, "/version");
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	return json;
+}
+
+static void an_answer(void **state)
+{
+	_cleanup_json_ json_t *json = ask("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{\"Version\": \"28.1.1\"}\n", 1);
+
+	(void)state;
+	assert_string_equal(json_string_value(json_object_get(json, "Version")), "28.1.1");
+}
+
+static void what_is_no_answer(void **state)
+{
+	static const char *const answers[] = {
+		"", "HTTP/1.0 200 OK\r\n\r\n", "HTTP/1.0 200 OK\r\n{}", "HTTP/1.1 404 Not Found\r\n\r\n{}", "\r\n\r\n{}", "HTTP/9.9 200 OK\r\n\r\n{}",
+		"HTTP/1.0 200 OK\r\n\r\n{\"a\": 1, \"a\": 2}", "HTTP/1.0 200 OK\r\n\r\n{}{}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++)
+		assert_null(ask(answers[i], 1));
+	/* Two megabytes. */
+	assert_null(ask("HTTP/1.0 200 OK\r\n\r\n                     ", 50000));
+}
+
+static void one_that_says_nothing_or_is_not_there(void **state)
+{
+	struct daemon daemon = {.pid = 1, .root = -1, .arguments = arguments, .arguments_size = arguments_size};
+	char long_path[200];
+
+	(void)state;
+	/* It takes the question, and nobody answers. */
+	assert_null(docker_api_get(&daemon, "/version"));
+	memset(long_path, 'x', sizeof(long_path));
+	memcpy(long_path, "-H=unix:///", 11);
+	long_path[sizeof(long_path) - 1] = '\0';
+	daemon.arguments = long_path;
+	daemon.arguments_size = sizeof(long_path);
+	assert_null(docker_api_get(&daemon, "/version"));
+}
+
+static int prepare(void **state)
+{
+	(void)state;
+	if (!mkdtemp(directory))
+		return -1;
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", directory);
+	arguments_size = (size_t)snprintf(arguments, sizeof(arguments), "dockerd%c--host%cunix://%s", 0, 0, address.sun_path) + 1;
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return listener < 0 || bind(listener, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(listener, 1) < 0 ? -1 : 0;
+}
+
+static int clean(void **state)
+{
+	(void)state;
+	(void)close(listener);
+	(void)unlink(address.sun_path);
+	return rmdir(directory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_answer),
+		cmocka_unit_test(what_is_no_answer),
+		cmocka_unit_test(one_that_says_nothing_or_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, prepare, clean);
+}

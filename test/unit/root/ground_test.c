@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What things in a container stand on, with the kernel's numbers of mounts as statx(2) gives them, as /proc gives them before
+ * Linux 5.8, and without the calls on descriptors. Everything is on one filesystem, so that its number tells nothing.
+ */
+
+#include "scratch.h"
+
+#include "root/ground.h"
+#include "root/mount.h"
+#include "root/rootfs.h"
+
+static struct rootfs rootfs;
+static struct ground ground;
+static struct deeds *deeds;
+static int self_fds;
+
+static void mount_at(const char *source, const char *target, const char *type, unsigned long flags)
+{
+	assert_int_equal(mount(scratch_path(source), scratch_path(target), type, flags, NULL), 0);
+}
+
+static int setup(void **state)
+{
+	if (scratch_mount(state) < 0)
+		return -1;
+	make_directories("/out/sub");
+	make_directories("/root/volume");
+	make_directories("/root/etc");
+	make_directories("/root/dev");
+	make_directories("/root/proc");
+	if (rootfs_open(AT_FDCWD, scratch_path("/root"), &rootfs) < 0)
+		return -1;
+	rootfs.proc_self_fd = self_fds;
+	rootfs.ground = &ground;
+	rootfs.deeds = deeds = deeds_new(false);
+	if (!deeds)
+		return -1;
+	deeds->proc_self_fd = self_fds;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	rootfs_close(&rootfs);
+	ground_clear(&ground);
+	deeds_free(deeds);
+	return scratch_unmount(state);
+}
+
+static enum ground_kind ground_at(const char *path)
+{
+	int fd = rootfs_open_path(&rootfs, path, O_PATH);
+	enum ground_kind kind;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ground_of(&rootfs, fd, &kind), 0);
+	assert_int_equal(ground_is_root(&rootfs, fd), kind == GROUND_ROOT);
+	assert_int_equal(ground_check_make(&rootfs, fd), kind == GROUND_ROOT || kind == GROUND_OWN ? 0 : -EXDEV);
+	close(fd);
+	return kind;
+}
+
+static void test_kinds(void **state)
+{
+	(void)state;
+	mount_at("/out", "/root/volume", NULL, MS_BIND);
+	mount_at("", "/root/dev", "tmpfs", 0);
+	mount_at("", "/root/proc", "proc", 0);
+	make_directories("/root/volume/sub");
+	mount_at("", "/root/volume/sub", "tmpfs", 0);
+	assert_int_equal(ground_at("/"), GROUND_ROOT);
+	assert_int_equal(ground_at("/etc"), GROUND_ROOT);
+	assert_int_equal(ground_at("/volume"), GROUND_VOLUME);
+	assert_int_equal(ground_at("/dev"), GROUND_OWN);
+	assert_int_equal(ground_at("/proc/self"), GROUND_KERNEL);
+	assert_int_equal(ground_at("/volume/sub"), GROUND_OWN);
+}
+
+static void test_shared_volume(void **state)
+{
+	(void)state;
+	mount_at("/out", "/out", NULL, MS_BIND);
+	mount_at("", "/out", NULL, MS_SHARED);
+	mount_at("/out", "/root/volume", NULL, MS_BIND);
+	assert_int_equal(ground_at("/volume"), GROUND_SHARED);
+	assert_int_equal(ground_at("/volume/sub"), GROUND_SHARED);
+}
+
+static void test_slave_volume(void **state)
+{
+	(void)state;
+	mount_at("/out", "/out", NULL, MS_BIND);
+	mount_at("", "/out", NULL, MS_SHARED);
+	mount_at("/out", "/root/volume", NULL, MS_BIND);
+	mount_at("", "/root/volume", NULL, MS_SLAVE);
+	assert_int_equal(ground_at("/volume"), GROUND_VOLUME);
+}
+
+/* A tmpfs of the host is a volume, also where all of it is given, and where the image leads /dev there. */
+static void test_hosts_tmpfs(void **state)
+{
+	(void)state;
+	mount_at("", "/out", "tmpfs", 0);
+	mount_at("/out", "/root/volume", NULL, MS_BIND);
+	assert_int_equal(rmdir(scratch_path("/root/dev")), 0);
+	make_link("/root/dev", "volume");
+	assert_int_equal(ground_at("/dev"), GROUND_VOLUME);
+}
+
+/* The same where the host is another namespace, of which there is a text. */
+static void test_hosts_tmpfs_in_text(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	mount_at("", "/root/dev", "tmpfs", 0);
+	assert_int_equal(stat(scratch_path("/root/dev"), &st), 0);
+	assert_int_equal(str_format(&ground.outside, "20 1 0:5 / / rw - ext4 x rw\n21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n",
+				    (unsigned)(st.st_dev >> 8), (unsigned)(st.st_dev & 0xff)), 0);
+	assert_int_equal(ground_at("/dev"), GROUND_VOLUME);
+	free(ground.outside);
+	assert_int_equal(str_format(&ground.outside, "20 1 0:5 / / rw - ext4 x rw\n"), 0);
+	assert_int_equal(ground_at("/dev"), GROUND_OWN);
+}
+
+static void test_without_ground(void **state)
+{
+	(void)state;
+	rootfs.ground = NULL;
+	mount_at("", "/root/dev", "tmpfs", 0);
+	assert_int_equal(ground_at("/etc"), GROUND_ROOT);
+	assert_int_equal(ground_at("/dev"), GROUND_VOLUME);
+}
+
+/* ---- settling ---- */
+
+static void reopen_root(void)
+{
+	rootfs_close(&rootfs);
+	assert_int_equal(rootfs_open(AT_FDCWD, scratch_path("/root"), &rootfs), 0);
+	rootfs.proc_self_fd = self_fds;
+	rootfs.ground = &ground;
+	rootfs.deeds = deeds;
+}
+
+/* The root filesystem of a runtime, whose mount the host sees as well: what is mounted on it from here on is not seen there. */
+static void test_settle_mount(void **state)
+{
+	(void)state;
+	make_directories("/elsewhere");
+	mount_at("/root", "/root", NULL, MS_BIND);
+	mount_at("", "/root", NULL, MS_SHARED);
+	mount_at("/root", "/elsewhere", NULL, MS_BIND);
+	reopen_root();
+	assert_int_equal(ground_settle(&rootfs, false), 0);
+	mount_at("", "/root/etc", "tmpfs", 0);
+	write_file("/root/etc/ours", "");
+	assert_false(exists("/elsewhere/etc/ours"));
+	/* What the host mounts there still comes. */
+	mount_at("", "/elsewhere/dev", "tmpfs", 0);
+	write_file("/elsewhere/dev/theirs", "");
+	assert_true(exists("/root/dev/theirs"));
+	assert_int_equal(ground_at("/"), GROUND_ROOT);
+}
+
+static void test_settle_private(void **state)
+{
+	char *before = picture("/root"), *after;
+
+	(void)state;
+	assert_int_equal(ground_settle(&rootfs, false), 0);
+	assert_int_equal(ground_settle(&rootfs, true), 0);
+	after = picture("/root");
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+}
+
+/* A directory, or somebody's own mount, gets a mount of itself; what was mounted below is still there, and private. */
+static void check_settle_by_hand(void)
+{
+	char *before, *after;
+
+	before = picture("/root");
+	assert_int_equal(ground_settle(&rootfs, true), 0);
+	assert_int_equal(ground_at("/etc"), GROUND_ROOT);
+	mount_at("", "/root/etc", "tmpfs", 0);
+	write_file("/root/etc/ours", "");
+	assert_false(exists("/peer/root/etc/ours"));
+	assert_int_equal(umount(scratch_path("/root/etc")), 0);
+	deeds_undo(deeds);
+	after = picture("/root");
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+}
+
+static void test_settle_by_hand(void **state)
+{
+	(void)state;
+	make_directories("/peer");
+	mount_at("", "/root/dev", "tmpfs", 0);
+	assert_int_equal(mount("none", scratch, NULL, MS_SHARED, NULL), 0);
+	assert_int_equal(mount(scratch, scratch_path("/peer"), NULL, MS_BIND, NULL), 0);
+	check_settle_by_hand();
+}
+
+static void test_settle_by_hand_on_a_mount(void **state)
+{
+	(void)state;
+	make_directories("/peer/root");
+	mount_at("", "/root/dev", "tmpfs", 0);
+	mount_at("/root", "/root", NULL, MS_BIND | MS_REC);
+	mount_at("", "/root", NULL, MS_SHARED);
+	mount_at("/root", "/peer/root", NULL, MS_BIND);
+	reopen_root();
+	check_settle_by_hand();
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+static const struct CMUnitTest tests[] = {
+	CASE(test_kinds),
+	CASE(test_shared_volume),
+	CASE(test_slave_volume),
+	CASE(test_hosts_tmpfs),
+	CASE(test_hosts_tmpfs_in_text),
+	CASE(test_without_ground),
+	CASE(test_settle_mount),
+	CASE(test_settle_private),
+	CASE(test_settle_by_hand),
+	CASE(test_settle_by_hand_on_a_mount),
+};
+
+int main(void)
+{
+	static const int number[] = {SCMP_SYS(statx)};
+	static const int others[] = {SCMP_SYS(mount_setattr), SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(fsopen),
+				     SCMP_SYS(openat2)};
+	int failed;
+
+	scratch_enter();
+	self_fds = mount_open_proc_self_fd();
+	failed = cmocka_run_group_tests_name("ground", tests, NULL, NULL);
+	forget_calls(number, ARRAY_SIZE(number));
+	failed += cmocka_run_group_tests_name("ground before Linux 5.8", tests, NULL, NULL);
+	forget_calls(others, ARRAY_SIZE(others));
+	failed += cmocka_run_group_tests_name("ground before Linux 5.2", tests, NULL, NULL);
+	scratch_remove();
+	return failed != 0;
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Root filesystems of hostile images. Every case runs twice: with openat2(2), and with the walk that stands in for it on
+ * old kernels. "/out" is the host; nothing may ever appear in it or be read from it.
+ */
+
+#include "scratch.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+
+#include "root/rootfs.h"
+
+enum { ROUNDS = 10000 };
+
+static struct rootfs rootfs;
+static struct deeds *deeds;
+static int self_fds;
+
+static int setup(void **state)
+{
+	if (scratch_mount(state) < 0)
+		return -1;
+	make_directories("/out");
+	write_file("/out/secret", "host");
+	make_directories("/root");
+	if (rootfs_open(AT_FDCWD, scratch_path("/root"), &rootfs) < 0)
+		return -1;
+	rootfs.proc_self_fd = self_fds;
+	rootfs.deeds = deeds = deeds_new(false);
+	return deeds ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	rootfs_close(&rootfs);
+	deeds_free(deeds);
+	return scratch_unmount(state);
+}
+
+static void assert_host_untouched(void)
+{
+	assert_content("/out/secret", "host");
+	assert_int_equal(unlink(scratch_path("/out/secret")), 0);
+	assert_int_equal(rmdir(scratch_path("/out")), 0);
+}
+
+static int make_directory(const char *path)
+{
+	int fd = -1, r = rootfs_make_directory(&rootfs, path, 0755, &fd);
+
+	assert_true((r == 0) == (fd >= 0));
+	cleanup_closep(&fd);
+	return r;
+}
+
+static int make_file(const char *path)
+{
+	int fd = -1, r = rootfs_make_file(&rootfs, path, 0644, &fd);
+
+	assert_true((r == 0) == (fd >= 0));
+	cleanup_closep(&fd);
+	return r;
+}
+
+static int replace(const char *path, const char *text)
+{
+	struct span content = span_text(text);
+
+	return rootfs_replace_file(&rootfs, path, &content, 1, 0644);
+}
+
+/* ---- symlinks ---- */
+
+/* Where an image's directory may pretend to be. */
+static const char *const disguises[] = {"/out", "../out", "../../../../../../out", "/../out", "/./../out/", "/proc/self/root"};
+
+static void lead_out(const char *directory, const char *points_to)
+{
+	char *link = NULL, *below = NULL, *secret = NULL, *text = NULL;
+
+	assert_int_equal(str_format(&link, "/root%s", directory), 0);
+	assert_int_equal(str_format(&below, "%s/sub/x", directory), 0);
+	assert_int_equal(str_format(&secret, "%s/secret", directory), 0);
+	make_link(link, points_to);
+	/* What it leads to is made inside the root. */
+	assert_int_equal(make_file(below), 0);
+	assert_int_equal(replace(below, "mine"), 0);
+	assert_int_equal(replace(secret, "mine"), 0);
+	assert_int_equal(rootfs_read_file(&rootfs, secret, 100, &text, NULL), 0);
+	assert_string_equal(text, "mine");
+	deeds_undo(deeds);
+	assert_int_equal(unlink(scratch_path(link)), 0);
+	assert_false(exists("/root/out"));
+	free(text);
+	free(link);
+	free(below);
+	free(secret);
+}
+
+static void test_directory_symlinks_lead_out(void **state)
+{
+	static const char *const directories[] = {"/dev", "/etc", "/usr/lib", "/usr/lib/wsl"};
+
+	(void)state;
+	make_directories("/root/usr/lib");
+	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(disguises); j++) {
+			if (i == 2)
+				(void)rmdir(scratch_path("/root/usr/lib"));
+			if (i == 3)
+				make_directories("/root/usr/lib");
+			lead_out(directories[i], disguises[j]);
+		}
+	assert_host_untouched();
+}
+
+static void test_symlinks_are_followed_inside(void **state)
+{
+	(void)state;
+	make_directories("/root/out/deep");
+	make_directories("/root/usr");
+	make_link("/root/usr/lib", "/out");
+	make_link("/root/etc", "../../../out/deep");
+	make_link("/root/dev", "usr/lib/./deep/../deep");
+	assert_int_equal(make_directory("/usr/lib/wsl/lib"), 0);
+	assert_true(exists("/root/out/wsl/lib"));
+	assert_int_equal(replace("/etc/ld.so.cache", "cache"), 0);
+	assert_content("/root/out/deep/ld.so.cache", "cache");
+	assert_int_equal(make_file("/dev/dxg"), 0);
+	assert_true(exists("/root/out/deep/dxg"));
+	assert_host_untouched();
+}
+
+static void test_dot_dot_ends_at_the_root(void **state)
+{
+	(void)state;
+	make_directories("/root/a");
+	assert_int_equal(make_file("/../../a/../../../file"), 0);
+	assert_true(exists("/root/file"));
+	assert_int_equal(make_file("/a/.."), -EISDIR);
+	assert_int_equal(make_directory("/missing/.."), -EINVAL);
+	assert_int_equal(make_directory("/missing/../x"), -EINVAL);
+	assert_int_equal(make_directory("/a/../b//c/."), -EINVAL);
+	assert_int_equal(make_directory("/a/../b//c/"), 0);
+	assert_true(exists("/root/b/c"));
+	assert_int_equal(replace("/a/..", "x"), -EINVAL);
+	assert_host_untouched();
+}
+
+/* As container runtimes do it: what a link leads to is made, wherever in the root that is. */
+static void test_dangling_and_circular_links(void **state)
+{
+	(void)state;
+	make_link("/root/gone", "/nowhere");
+	make_link("/root/circle", "/circle");
+	make_directories("/root/sub");
+	make_link("/root/chain", "sub/first");
+	make_link("/root/sub/first", "../second");
+	make_link("/root/second", "sub/../end/file");
+	make_link("/root/leads-out", "../../../../out/new");
+	assert_int_equal(make_file("/circle"), -ELOOP);
+	assert_int_equal(make_directory("/circle/x"), -ELOOP);
+	assert_int_equal(make_directory("/gone/x"), 0);
+	assert_true(exists("/root/nowhere/x"));
+	assert_int_equal(make_file("/chain"), 0);
+	assert_content("/root/end/file", "");
+	assert_int_equal(make_file("/leads-out"), 0);
+	assert_content("/root/out/new", "");
+	deeds_undo(deeds);
+	assert_false(exists("/root/nowhere"));
+	assert_false(exists("/root/end"));
+	assert_int_equal(rootfs_make_symlink(&rootfs, "/gone", "y"), 0);
+	assert_false(exists("/root/nowhere"));
+	/* The file of text replaces a symlink, wherever that leads. */
+	assert_int_equal(replace("/gone", "text"), 0);
+	assert_content("/root/gone", "text");
+	assert_host_untouched();
+}
+
+static void test_many_dangling_links(void **state)
+{
+	char from[32], to[32];
+
+	(void)state;
+	for (int i = 0; i <= 41; i++) {
+		(void)snprintf(from, sizeof(from), "/root/%d", i + 1);
+		(void)snprintf(to, sizeof(to), "/%d", i);
+		make_link(from, to);
+	}
+	assert_int_equal(make_file("/42"), -ELOOP);
+	assert_int_equal(make_file("/39"), 0);
+	assert_content("/root/0", "");
+}
+
+static void test_many_links(void **state)
+{
+	char from[32], to[32];
+
+	(void)state;
+	write_file("/root/0", "end");
+	for (int i = 1; i <= 41; i++) {
+		(void)snprintf(from, sizeof(from), "/root/%d", i);
+		(void)snprintf(to, sizeof(to), "/%d", i - 1);
+		make_link(from, to);
+	}
+	assert_int_equal(make_file("/40"), 0);
+	assert_int_equal(make_file("/41"), -ELOOP);
+}
+
+/* procfs inside the root, as containers have it: its magic links know the host's directories. */
+static void test_magic_links(void **state)
+{
+	static const char *const paths[] = {"/proc/self/root", "/proc/self/cwd", "/proc/1/root", "/proc/self/root/tmp"};
+	struct stat host, st;
+
+	(void)state;
+	make_directories("/root/proc");
+	assert_int_equal(mount("proc", scratch_path("/root/proc"), "proc", 0, NULL), 0);
+	assert_int_equal(stat("/", &host), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		int fd = rootfs_open_path(&rootfs, paths[i], O_PATH);
+
+		if (fd < 0)
+			continue;
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_false(st.st_dev == host.st_dev && st.st_ino == host.st_ino);
+		assert_false(st.st_dev == host.st_dev);
+		close(fd);
+	}
+	assert_int_equal(umount2(scratch_path("/root/proc"), MNT_DETACH), 0);
+}
+
+/* ---- other things in the way ---- */
+
+static void make_socket(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", scratch_path(path));
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	close(fd);
+}
+
+static void test_types_in_the_way(void **state)
+{
+	static const char *const files[] = {"/fifo", "/socket", "/device", "/file"};
+
+	(void)state;
+	assert_int_equal(mkfifo(scratch_path("/root/fifo"), 0644), 0);
+	make_socket("/root/socket");
+	assert_int_equal(mknod(scratch_path("/root/device"), S_IFCHR | 0666, makedev(10, 130)), 0);
+	write_file("/root/file", "");
+	make_directories("/root/directory");
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		char *below = NULL;
+
+		assert_int_equal(make_file(files[i]), 0);
+		assert_int_equal(make_directory(files[i]), -ENOTDIR);
+		assert_int_equal(str_format(&below, "%s/below", files[i]), 0);
+		assert_int_equal(make_directory(below), -ENOTDIR);
+		assert_int_equal(make_file(below), -ENOTDIR);
+		assert_int_equal(replace(below, "x"), -ENOTDIR);
+		free(below);
+		assert_int_equal(rootfs_make_symlink(&rootfs, files[i], "y"), 0);
+	}
+	assert_int_equal(make_file("/directory"), -EISDIR);
+	assert_int_equal(replace("/directory", "x"), -EISDIR);
+	assert_int_equal(deeds->count, 0);
+}
+
+/* Neither waits for a writer of the FIFO nor opens a device, which might be a watchdog. */
+static void test_reading_what_is_no_file(void **state)
+{
+	char *text = NULL;
+
+	(void)state;
+	assert_int_equal(mkfifo(scratch_path("/root/fifo"), 0644), 0);
+	make_socket("/root/socket");
+	assert_int_equal(mknod(scratch_path("/root/device"), S_IFCHR | 0666, makedev(1, 5)), 0);
+	make_link("/root/link", "/out/secret");
+	write_file("/root/file", "12345");
+	assert_int_equal(rootfs_read_file(&rootfs, "/fifo", 10, &text, NULL), -EINVAL);
+	assert_int_equal(rootfs_read_file(&rootfs, "/socket", 10, &text, NULL), -EINVAL);
+	assert_int_equal(rootfs_read_file(&rootfs, "/device", 10, &text, NULL), -EINVAL);
+	assert_int_equal(rootfs_read_file(&rootfs, "/", 10, &text, NULL), -EINVAL);
+	assert_int_equal(rootfs_read_file(&rootfs, "/link", 10, &text, NULL), -ENOENT);
+	assert_int_equal(rootfs_read_file(&rootfs, "/file", 4, &text, NULL), -EFBIG);
+	assert_null(text);
+	assert_int_equal(rootfs_read_file(&rootfs, "/file", 5, &text, NULL), 0);
+	assert_string_equal(text, "12345");
+	free(text);
+	/* Without /proc the name is opened again. */
+	rootfs.proc_self_fd = -1;
+	assert_int_equal(rootfs_read_file(&rootfs, "/file", 5, &text, NULL), 0);
+	free(text);
+}
+
+static void test_long_names(void **state)
+{
+	char *path = calloc(1, 8192);
+
+	(void)state;
+	memset(path, 'a', 300);
+	path[0] = '/';
+	assert_int_equal(make_directory(path), -ENAMETOOLONG);
+	for (size_t i = 0; i < 8000; i += 2)
+		memcpy(path + i, "/b", 2);
+	assert_int_equal(make_directory(path), -ENAMETOOLONG);
+	assert_int_equal(deeds->count, 0);
+	free(path);
+}
+
+/* ---- writing and undoing ---- */
+
+static void test_replaced_files(void **state)
+{
+	struct stat st;
+	mode_t mask = umask(077);
+
+	(void)state;
+	assert_int_equal(replace("/etc/new", "new"), 0);
+	umask(mask);
+	assert_int_equal(stat(scratch_path("/root/etc/new"), &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0644);
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(replace("/etc/new", "newer"), 0);
+	assert_content("/root/etc/new", "newer");
+}
+
+static void test_undo(void **state)
+{
+	char *before, *after;
+
+	(void)state;
+	make_directories("/root/etc");
+	write_file("/root/etc/ld.so.cache", "image's");
+	assert_int_equal(chmod(scratch_path("/root/etc/ld.so.cache"), 0640), 0);
+	assert_int_equal(chown(scratch_path("/root/etc/ld.so.cache"), 7, 8), 0);
+	make_link("/root/etc/link", "../lib");
+	make_link("/root/etc/other", "/out");
+	write_file("/root/etc/library", "image's");
+	before = picture("/root");
+	assert_int_equal(make_directory("/usr/lib/wsl/lib"), 0);
+	assert_int_equal(make_file("/dev/dxg"), 0);
+	assert_int_equal(rootfs_make_symlink(&rootfs, "/usr/bin/nvidia-smi", "x"), 0);
+	assert_int_equal(replace("/etc/ld.so.cache", "ours"), 0);
+	assert_int_equal(replace("/etc/ld.so.cache", "ours again"), 0);
+	assert_int_equal(replace("/etc/link", "ours"), 0);
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/usr/lib/new", "x"), 0);
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/etc/library", "x"), 0);
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/etc/other", "x"), 0);
+	assert_int_equal(replace("/etc/ld.so.conf.d/x.conf", "ours"), 0);
+	after = picture("/root");
+	assert_string_not_equal(before, after);
+	free(after);
+	deeds_undo(deeds);
+	after = picture("/root");
+	assert_string_equal(before, after);
+	free(after);
+	free(before);
+}
+
+static void test_replaced_symlinks(void **state)
+{
+	(void)state;
+	make_directories("/root/directory");
+	write_file("/root/file", "x");
+	make_link("/root/same", "target");
+	make_link("/root/other", "/out");
+	make_link("/root/dangling", "/gone/file");
+	make_link("/root/outside", "../../../out");
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/same", "target"), 0);
+	assert_int_equal(deeds->count, 0);
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const paths[] = {"/file", "/other", "/dangling", "/new"};
+		char link[32] = "", path[64];
+
+		assert_int_equal(rootfs_replace_symlink(&rootfs, paths[i], "target"), 0);
+		(void)snprintf(path, sizeof(path), "/root%s", paths[i]);
+		assert_int_equal(readlink(scratch_path(path), link, sizeof(link) - 1), 6);
+		assert_string_equal(link, "target");
+	}
+	/* A directory that a link leads to is one inside the root. */
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/outside/link", "target"), 0);
+	assert_false(exists("/out/link"));
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/directory", "target"), -EISDIR);
+	assert_true(exists("/root/directory"));
+	assert_false(exists("/root/.ctr-gpu-0"));
+	/* One that somebody was killed over is in nobody's way. */
+	make_link("/root/.ctr-gpu-0", "x");
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/new", "another"), 0);
+}
+
+/* What somebody else put in the meantime into what was created is not ours to remove. */
+static void test_undo_leaves_others_files(void **state)
+{
+	(void)state;
+	assert_int_equal(make_directory("/a/b"), 0);
+	assert_int_equal(make_file("/file"), 0);
+	write_file("/root/a/theirs", "x");
+	write_file("/root/file", "x");
+	deeds_undo(deeds);
+	assert_false(exists("/root/a/b"));
+	assert_content("/root/a/theirs", "x");
+	assert_content("/root/file", "x");
+}
+
+static void test_read_only(void **state)
+{
+	(void)state;
+	make_directories("/root/there");
+	write_file("/root/file", "x");
+	assert_int_equal(mount("none", scratch, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
+	assert_int_equal(make_directory("/there"), 0);
+	assert_int_equal(make_directory("/there/not"), -EROFS);
+	assert_int_equal(make_file("/file"), 0);
+	assert_int_equal(make_file("/other"), -EROFS);
+	assert_int_equal(replace("/file", "y"), -EROFS);
+	assert_int_equal(rootfs_make_symlink(&rootfs, "/link", "y"), -EROFS);
+	assert_int_equal(rootfs_make_symlink(&rootfs, "/file", "y"), 0);
+	assert_int_equal(deeds->count, 0);
+}
+
+/* The image's /etc leads to a volume that is a directory of the host: it is not the image's to have files written there. */
+static void test_volumes_are_not_written(void **state)
+{
+	(void)state;
+	make_directories("/root/volume");
+	assert_int_equal(mount(scratch_path("/out"), scratch_path("/root/volume"), NULL, MS_BIND, NULL), 0);
+	make_link("/root/etc", "/volume");
+	assert_int_equal(replace("/etc/secret", "mine"), -EXDEV);
+	assert_int_equal(replace("/etc/ld.so.cache", "mine"), -EXDEV);
+	assert_int_equal(replace("/etc/ld.so.conf.d/x", "mine"), -EXDEV);
+	assert_int_equal(rootfs_make_symlink(&rootfs, "/etc/link", "mine"), -EXDEV);
+	/* Nor to have things made there to mount on, by whatever way. */
+	make_link("/root/link", "volume/new");
+	make_link("/root/directory", "/etc/new");
+	assert_int_equal(make_file("/etc/point"), -EXDEV);
+	assert_int_equal(make_file("/link"), -EXDEV);
+	assert_int_equal(make_directory("/directory/x"), -EXDEV);
+	assert_int_equal(make_file("/etc/secret"), 0);
+	assert_int_equal(deeds->count, 0);
+	assert_int_equal(umount(scratch_path("/root/volume")), 0);
+	assert_host_untouched();
+}
+
+static void test_mounted_files_are_not_replaced(void **state)
+{
+	(void)state;
+	write_file("/root/file", "x");
+	assert_int_equal(mount(scratch_path("/out/secret"), scratch_path("/root/file"), NULL, MS_BIND, NULL), 0);
+	assert_int_equal(replace("/file", "y"), -EBUSY);
+	assert_int_equal(deeds->count, 0);
+	assert_int_equal(umount(scratch_path("/root/file")), 0);
+}
+
+/* ---- races ---- */
+
+static atomic_bool stop;
+
+static void *swap(void *unused)
+{
+	int root = open(scratch_path("/root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	(void)unused;
+	while (!stop)
+		(void)renameat2(root, "swap", root, "link", RENAME_EXCHANGE);
+	close(root);
+	return NULL;
+}
+
+static void one_round(int round)
+{
+	char path[64], *text = NULL;
+
+	(void)snprintf(path, sizeof(path), "/swap/%d/x", round % 50);
+	(void)make_directory(path);
+	(void)snprintf(path, sizeof(path), "/swap/f%d", round % 50);
+	(void)make_file(path);
+	(void)rootfs_make_symlink(&rootfs, "/swap/s", "x");
+	(void)replace("/swap/secret", "container");
+	if (rootfs_read_file(&rootfs, "/swap/secret", 100, &text, NULL) == 0)
+		assert_string_equal(text, "container");
+	free(text);
+	text = NULL;
+	if (rootfs_read_file(&rootfs, "/swap/../../out/secret", 100, &text, NULL) == 0)
+		assert_string_equal(text, "container");
+	free(text);
+	if (round % 100 == 99)
+		deeds_undo(deeds);
+}
+
+static void race(const char *points_to)
+{
+	pthread_t thread;
+
+	make_directories("/root/swap");
+	make_link("/root/link", points_to);
+	stop = false;
+	assert_int_equal(pthread_create(&thread, NULL, swap, NULL), 0);
+	/* An emulated machine takes a hundred times as long. */
+	for (int round = 0; round < (getenv("CTR_GPU_TEST_EMULATED") ? ROUNDS / 100 : ROUNDS); round++)
+		one_round(round);
+	stop = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_host_untouched();
+}
+
+static void test_race_absolute(void **state)
+{
+	(void)state;
+	race(scratch_path("/out"));
+}
+
+static void test_race_relative(void **state)
+{
+	(void)state;
+	race("../out");
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+static const struct CMUnitTest tests[] = {
+	CASE(test_directory_symlinks_lead_out),
+	CASE(test_symlinks_are_followed_inside),
+	CASE(test_dot_dot_ends_at_the_root),
+	CASE(test_dangling_and_circular_links),
+	CASE(test_many_links),
+	CASE(test_many_dangling_links),
+	CASE(test_magic_links),
+	CASE(test_types_in_the_way),
+	CASE(test_reading_what_is_no_file),
+	CASE(test_long_names),
+	CASE(test_replaced_files),
+	CASE(test_undo),
+	CASE(test_replaced_symlinks),
+	CASE(test_undo_leaves_others_files),
+	CASE(test_read_only),
+	CASE(test_volumes_are_not_written),
+	CASE(test_mounted_files_are_not_replaced),
+	CASE(test_race_absolute),
+	CASE(test_race_relative),
+};
+
+int main(void)
+{
+	static const int calls[] = {SCMP_SYS(openat2)};
+	int failed;
+
+	scratch_enter();
+	self_fds = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	failed = cmocka_run_group_tests_name("rootfs", tests, NULL, NULL);
+	forget_calls(calls, ARRAY_SIZE(calls));
+	failed += cmocka_run_group_tests_name("rootfs without openat2", tests, NULL, NULL);
+	scratch_remove();
+	return failed != 0;
+}
