@@ -18,6 +18,9 @@
 
 enum { NUMBER_MAX = 16 }; /* a descriptor in decimal */
 
+/* Users who share the mount namespace could make the stage's files before we do. */
+#define STAGE_MODE "0700"
+
 /* What a kind of mount is not allowed to do, in the words of mount_setattr(2), mount(2) and statvfs(3). */
 static const struct {
 	unsigned attributes;
@@ -160,6 +163,7 @@ static void leave_fds(int old)
 /* One mount(2) on descriptor @target, from descriptor @origin if that is not -1. */
 static int mount_fds(int proc_self_fd, int origin, int target, const char *type, unsigned long flags)
 {
+	const char *options = type ? "mode=" STAGE_MODE : NULL;
 	char from[NUMBER_MAX], onto[NUMBER_MAX];
 	int old, r;
 
@@ -168,7 +172,7 @@ static int mount_fds(int proc_self_fd, int origin, int target, const char *type,
 	old = enter_fds(proc_self_fd);
 	if (old < 0)
 		return old;
-	r = mount(origin < 0 ? "none" : from, onto, type, flags, NULL) < 0 ? -errno : 0;
+	r = mount(origin < 0 ? "none" : from, onto, type, flags, options) < 0 ? -errno : 0;
 	leave_fds(old);
 	return r;
 }
@@ -277,7 +281,8 @@ static int make_tmpfs(void)
 	int fd;
 
 	context = fsopen("tmpfs", FSOPEN_CLOEXEC);
-	if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+	if (context < 0 || fsconfig(context, FSCONFIG_SET_STRING, "mode", STAGE_MODE, 0) < 0 ||
+	    fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	fd = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	return fd < 0 ? -errno : fd;

@@ -231,9 +231,13 @@ static void test_data(void **state)
 {
 	struct mount_source source = {.tree = -1};
 	char *before = picture("/root");
+	struct stat st;
 
 	(void)state;
 	assert_int_equal(mount_make_data(&stage, parts, ARRAY_SIZE(parts), &source), 0);
+	/* Nobody else gets into the stage, which lies over the root meanwhile. */
+	assert_int_equal(stat(scratch_path("/root"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
 	assert_int_equal(attach(&source, "/etc/ld.so.cache"), 0);
 	assert_content("/root/etc/ld.so.cache", "ours");
 	assert_int_equal(flags_at("/root/etc/ld.so.cache"), ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC);
