@@ -144,6 +144,27 @@ int fd_write_parts(int fd, const struct span *parts, size_t count)
 	return r;
 }
 
+int fd_copy(int from, int to)
+{
+	char buffer[4096];
+	ssize_t got = 1;
+	struct stat st;
+	off_t at = 0;
+
+	if (fstat(from, &st) < 0)
+		return -errno;
+	while (got > 0 && (at = lseek(from, at, SEEK_DATA)) >= 0) {
+		got = pread(from, buffer, sizeof(buffer), at);
+		if (got > 0)
+			got = pwrite(to, buffer, (size_t)got, at);
+		at += got;
+	}
+	/* Behind the last data there is no more (ENXIO). */
+	if (got < 0 || (at < 0 && errno != ENXIO))
+		return -errno;
+	return ftruncate(to, st.st_size) < 0 ? -errno : 0;
+}
+
 int fd_read_link_at(int dirfd, const char *name, char **ret)
 {
 	/* The kernel keeps symlinks shorter than a page. */

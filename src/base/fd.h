@@ -31,6 +31,9 @@ int fd_write_all(int fd, const void *data, size_t size);
 /** Writes all of some parts, one behind the other, or fails. Return: 0 or negative errno. */
 int fd_write_parts(int fd, const struct span *parts, size_t count);
 
+/** Makes an empty file a copy of another, with its holes; may be called in a signal handler. Return: 0 or negative errno. */
+int fd_copy(int from, int to);
+
 /**
  * fd_read_link_at() - where a symlink points
  * @name: "" for the symlink that @dirfd itself is

@@ -13,6 +13,15 @@ bool str_has_prefix(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+bool str_is_below(const char *path, const char *directory)
+{
+	size_t size = strlen(directory);
+
+	while (size > 0 && directory[size - 1] == '/')
+		size--;
+	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
+}
+
 int str_format(char **ret, const char *format, ...)
 {
 	va_list arguments;

@@ -14,6 +14,8 @@ static inline bool streq(const char *a, const char *b)
 }
 
 bool str_has_prefix(const char *text, const char *prefix);
+/** Whether an absolute path is @directory, or below it. */
+bool str_is_below(const char *path, const char *directory);
 
 /** Return: 0 and a new string in @ret, or -ENOMEM. */
 int str_format(char **ret, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -13,17 +13,10 @@ enum { MAX_DIRECTORIES = 64 };
 const char loader_conf_empty[] = "# Directories of the host's GPU driver. Written by ctr-gpu when the container starts.\n";
 static const char shared_mark[] = "# Shared with the image:";
 
-static bool is_below(const char *path, const char *directory)
-{
-	size_t length = strlen(directory);
-
-	return strncmp(path, directory, length) == 0 && (path[length] == '\0' || path[length] == '/');
-}
-
 bool loader_conf_is_ours(const struct plan *plan, const struct plan_library_dir *dir)
 {
 	for (size_t i = 0; i < plan->mount_count; i++)
-		if (plan->mounts[i].directory && is_below(dir->path, plan->mounts[i].target))
+		if (plan->mounts[i].directory && str_is_below(dir->path, plan->mounts[i].target))
 			return true;
 	return false;
 }

@@ -169,23 +169,14 @@ static bool leads_to(const struct bundle_apply *apply, const char *path, const c
 	return rootfs_real_path(&apply->rootfs, path, &found) == 0 && streq(found, real);
 }
 
-static bool is_below(const char *path, const char *directory)
-{
-	size_t size = strlen(directory);
-
-	while (size > 0 && directory[size - 1] == '/')
-		size--;
-	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
-}
-
 /* Whether a path of the plan is one that the volumes at @destination, or the links on the way there, have nothing to do with. */
 static bool plan_is_below(const struct plan *plan, const char *destination)
 {
 	for (size_t i = 0; i < plan->mount_count; i++)
-		if (is_below(plan->mounts[i].target, destination))
+		if (str_is_below(plan->mounts[i].target, destination))
 			return true;
 	for (size_t i = 0; i < plan->device_count; i++)
-		if (is_below(plan->devices[i].path, destination))
+		if (str_is_below(plan->devices[i].path, destination))
 			return true;
 	return false;
 }
@@ -327,34 +318,18 @@ static int edit_tree(struct bundle_apply *apply)
 	return r == 0 ? oci_edit_set_hook(bundle->tree, apply->hook_reason ? bundle->hook : NULL, apply->err) : r;
 }
 
-static int replace_config(struct ctr_gpu_bundle *bundle, const char *text)
-{
-	struct span part = span_text(text);
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-	int r;
-
-	if (fstatat(bundle->config_home.fd, bundle->config_name + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ELOOP;
-	r = rootfs_replace_file(&bundle->config_home, bundle->config_name, &part, 1, st.st_mode & 07777);
-	if (r < 0 || (st.st_uid == geteuid() && st.st_gid == getegid()))
-		return r;
-	fd = rootfs_open_path(&bundle->config_home, bundle->config_name, O_RDONLY);
-	return fd < 0 || fchown(fd, st.st_uid, st.st_gid) < 0 ? -errno : 0;
-}
-
 static int write_tree(struct bundle_apply *apply)
 {
 	_cleanup_free_ char *text = NULL;
+	struct span part;
 	int r;
 
 	deeds_step(apply->deeds, "writing %s", apply->bundle->config_path);
 	r = json_print(apply->bundle->tree, JSON_COMPACT, &text);
 	if (r < 0)
 		return err_set(apply->err, r, "%m");
-	r = replace_config(apply->bundle, text);
+	part = span_text(text);
+	r = rootfs_rewrite_file(&apply->bundle->config_home, apply->bundle->config_name, &part, 1);
 	if (r == -ELOOP)
 		return err_set(apply->err, CTR_GPU_E_BAD_STATE, "%s is a symlink; its target is not written.\nPut the file itself there.",
 			       apply->bundle->config_path);

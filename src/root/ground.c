@@ -144,13 +144,6 @@ static int read_root_path(const struct rootfs *rootfs)
 	return fd_read_link_at(rootfs->proc_self_fd, number, &rootfs->ground->root_path);
 }
 
-static bool is_below(const char *path, const char *directory)
-{
-	size_t size = strlen(directory);
-
-	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
-}
-
 /*
  * Whether a filesystem is mounted anywhere but in this container. That it is would not show where the volumes' namespace is ours
  * and the container's mounts are among them, so those are left out, by their paths.
@@ -179,7 +172,7 @@ static int is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret)
 		point = own ? mountinfo_unescape(line.point) : NULL;
 		if (own && !point)
 			return -ENOMEM;
-		if (!own || !is_below(point, rootfs->ground->root_path))
+		if (!own || !str_is_below(point, rootfs->ground->root_path))
 			return 0;
 	}
 	*ret = false;
@@ -270,7 +263,7 @@ static int repeat_all(const struct rootfs *rootfs, const struct rootfs *old)
 
 		if (!point)
 			return -ENOMEM;
-		if (is_below(point, rootfs->ground->root_path) && !streq(point, rootfs->ground->root_path))
+		if (str_is_below(point, rootfs->ground->root_path) && !streq(point, rootfs->ground->root_path))
 			r = repeat(rootfs, old, point);
 	}
 	return r == 0 ? mount_set_propagation(rootfs->proc_self_fd, rootfs->fd, MS_PRIVATE | MS_REC) : r;

@@ -100,7 +100,6 @@ static int find_real_path(const struct rootfs *rootfs, const char *path, char **
 {
 	_cleanup_free_ char *root = NULL, *real = NULL;
 	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
-	size_t size;
 	int r;
 
 	if (fd < 0)
@@ -110,10 +109,9 @@ static int find_real_path(const struct rootfs *rootfs, const char *path, char **
 		r = read_path(fd, &real);
 	if (r < 0)
 		return r;
-	size = streq(root, "/") ? 0 : strlen(root);
-	if (strncmp(root, real, size) != 0 || (real[size] != '/' && real[size] != '\0'))
+	if (!str_is_below(real, root))
 		return -ESTALE;
-	*ret = strdup(real + size);
+	*ret = strdup(real + (streq(root, "/") ? 0 : strlen(root)));
 	return *ret ? 0 : -ENOMEM;
 }
 
@@ -447,15 +445,6 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 	return handle < 0 ? handle : rootfs_read_handle(rootfs, path, handle, max, ret_data, ret_size);
 }
 
-static int fill(int fd, const struct span *parts, size_t count, mode_t mode)
-{
-	int r = fd_write_parts(fd, parts, count);
-
-	if (r < 0)
-		return r;
-	return fchmod(fd, mode) < 0 ? -errno : 0; /* whatever the umask is */
-}
-
 /* What stands at @name now: a file to read, or a handle of anything else. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
 static int open_old(int parent, const char *name)
 {
@@ -476,10 +465,24 @@ struct replacement {
 	const struct span *parts;
 	size_t count;
 	mode_t mode;
+	bool keeps; /* owner and mode of the old one, which must be a file */
 };
 
-/* Writes a temporary file and renames it to @name. */
-static int write_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new)
+/* Before the file has its name. */
+static int fill(int fd, const struct replacement *new, int old)
+{
+	struct stat st = {.st_mode = new->mode};
+	int r = fd_write_parts(fd, new->parts, new->count);
+
+	if (r < 0)
+		return r;
+	if (new->keeps && (fstat(old, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0))
+		return -errno;
+	return fchmod(fd, st.st_mode & 07777) < 0 ? -errno : 0; /* whatever the umask is */
+}
+
+/* Writes a temporary file and renames it, or a link beside it, to @name. */
+static int write_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new, int old)
 {
 	char temporary[TEMPORARY_SIZE];
 	_cleanup_close_ int fd = -1;
@@ -488,46 +491,15 @@ static int write_and_rename(struct deeds *deeds, int parent, const char *name, c
 	fd = temporary_open(parent, new->mode, temporary, deeds);
 	if (fd < 0)
 		return fd;
-	r = fill(fd, new->parts, new->count, new->mode);
-	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)unlinkat(parent, temporary, 0);
-	deeds_drop(deeds);
-	return r;
-}
-
-/* @name: as in temporary_open(). */
-static int make_temporary_link(struct deeds *deeds, int parent, const char *points_to, char name[TEMPORARY_SIZE])
-{
-	static const struct deed temporary = {.undo = temporary_undo, .fds = {-1, -1, -1}};
-	int r = -EEXIST;
-
-	memcpy(name, TEMPORARY, TEMPORARY_SIZE);
-	for (char number = '0'; r == -EEXIST && number <= '9'; number++) {
-		name[TEMPORARY_SIZE - 2] = number;
-		r = deeds_add(deeds, &temporary, name);
-		if (r < 0)
-			return r;
-		r = symlinkat(points_to, parent, name) < 0 ? -errno : 0;
-		if (r < 0)
-			deeds_drop(deeds);
+	if (new->points_to) {
+		r = temporary_link(parent, temporary, new->points_to, name);
+	} else {
+		r = fill(fd, new, old);
+		if (r == 0 && renameat(parent, temporary, parent, name) < 0)
+			r = -errno;
 	}
-	return r;
-}
-
-static int link_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new)
-{
-	char temporary[TEMPORARY_SIZE];
-	int r = make_temporary_link(deeds, parent, new->points_to, temporary);
-
-	if (r < 0)
-		return r;
-	deeds_mark(deeds, true);
-	if (renameat(parent, temporary, parent, name) < 0) {
-		r = -errno;
+	if (r < 0 || new->points_to)
 		(void)unlinkat(parent, temporary, 0);
-	}
 	deeds_drop(deeds);
 	return r;
 }
@@ -543,20 +515,18 @@ static bool is_link_to(int link, const char *points_to)
 /* The old file, as far as a descriptor of it tells. Return: whether @name is the old one again. */
 static bool restore(int parent, const char *name, int old, const struct stat *st)
 {
-	char temporary[TEMPORARY_SIZE], buffer[4096];
+	char temporary[TEMPORARY_SIZE];
 	_cleanup_close_ int fd = -1;
-	off_t at = 0;
-	ssize_t got;
+	int r;
 
 	fd = temporary_open(parent, 0600, temporary, NULL);
 	if (fd < 0)
 		return false;
-	while ((got = pread(old, buffer, sizeof(buffer), at)) > 0 && fd_write_all(fd, buffer, (size_t)got) == 0)
-		at += got;
+	r = fd_copy(old, fd);
 	/* Who may not give files away leaves the caller's, with the right content. */
 	if (fchown(fd, st->st_uid, st->st_gid) < 0 && errno != EPERM)
-		got = -1;
-	if (got == 0 && fchmod(fd, st->st_mode & 07777) == 0 && renameat(parent, temporary, parent, name) == 0)
+		r = -errno;
+	if (r == 0 && fchmod(fd, st->st_mode & 07777) == 0 && renameat(parent, temporary, parent, name) == 0)
 		return true;
 	(void)unlinkat(parent, temporary, 0);
 	return false;
@@ -583,6 +553,13 @@ void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed)
 	(void)!symlinkat(link, parent, deed->name);
 }
 
+static bool is_file(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static int replace(struct rootfs *rootfs, const char *path, const struct replacement *new)
 {
 	_cleanup_close_ int parent = -1, old = -1;
@@ -594,15 +571,17 @@ static int replace(struct rootfs *rootfs, const char *path, const struct replace
 	if (r < 0)
 		return r;
 	old = open_old(parent, name);
-	if (old < 0 && old != -ENOENT)
+	if (old < 0 && (old != -ENOENT || new->keeps))
 		return old;
+	if (new->keeps && !is_file(old))
+		return -ELOOP;
 	if (new->points_to && old >= 0 && is_link_to(old, new->points_to))
 		return 0;
 	deed = (struct deed){.undo = rootfs_undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
 	r = deeds_add(rootfs->deeds, &deed, name);
 	if (r < 0)
 		return r;
-	r = (new->points_to ? link_and_rename : write_and_rename)(rootfs->deeds, parent, name, new);
+	r = write_and_rename(rootfs->deeds, parent, name, new, old);
 	if (r < 0) {
 		deeds_drop(rootfs->deeds);
 		return r;
@@ -619,9 +598,16 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct sp
 	return replace(rootfs, path, &new);
 }
 
+int rootfs_rewrite_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count)
+{
+	const struct replacement new = {.parts = parts, .count = count, .mode = 0600, .keeps = true};
+
+	return replace(rootfs, path, &new);
+}
+
 int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
 {
-	const struct replacement new = {.points_to = points_to};
+	const struct replacement new = {.points_to = points_to, .mode = 0600};
 
 	return replace(rootfs, path, &new);
 }

@@ -111,6 +111,9 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);
 
+/** The same for a regular file, whose owner and mode stay. Return: also -ENOENT; -ELOOP if it is a symlink or of another kind. */
+int rootfs_rewrite_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count);
+
 /*
  * For deeds, whose first descriptor is the parent of their name: remove what is empty, or a symlink; put the second descriptor's
  * file or symlink in place of what is there.

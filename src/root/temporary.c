@@ -11,6 +11,35 @@
 
 #include "base/cleanup.h"
 
+/* With a number in the place of the question mark. */
+#define TEMPORARY ".ctr-gpu-?"
+#define LINK TEMPORARY "l"
+enum { NUMBER_AT = sizeof(TEMPORARY) - 2 };
+_Static_assert(sizeof(TEMPORARY) == TEMPORARY_SIZE, "a name has the size that is told");
+
+static bool is_type(int parent, const char *name, mode_t type)
+{
+	struct stat st;
+
+	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && (st.st_mode & S_IFMT) == type;
+}
+
+/* A symlink cannot be locked. It belongs to who has the file of the same number, and goes with it. */
+static void remove_link(int parent, char number)
+{
+	char name[] = LINK;
+
+	name[NUMBER_AT] = number;
+	if (is_type(parent, name, S_IFLNK))
+		(void)unlinkat(parent, name, 0);
+}
+
+static int remove_both(int parent, const char *name)
+{
+	remove_link(parent, name[NUMBER_AT]);
+	return unlinkat(parent, name, 0);
+}
+
 /*
  * Temporary files have names that come back, so that one whose writer was killed is found by the next. As long as it is written,
  * a file is locked. @name must be a regular file: an image may have anything else there. Return: whether it is gone.
@@ -18,12 +47,11 @@
 static bool temporary_sweep(int parent, const char *name)
 {
 	_cleanup_close_ int fd = -1;
-	struct stat st;
 
-	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+	if (!is_type(parent, name, S_IFREG))
 		return false;
 	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(parent, name, 0) == 0;
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && remove_both(parent, name) == 0;
 }
 
 /* Whether nobody took a file that was just made for an old one; filesystems without locks have nobody who could. */
@@ -42,9 +70,21 @@ void temporary_undo(const struct deeds *deeds, const struct deed *deed)
 
 	(void)deeds;
 	if (deed->number)
-		(void)unlinkat(parent, deed->name, 0);
+		(void)remove_both(parent, deed->name);
 	else
 		(void)temporary_sweep(parent, deed->name);
+}
+
+static int temporary_make(int parent, const char *name, mode_t mode)
+{
+	int fd;
+
+	do {
+		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		if (fd >= 0 || errno != EEXIST)
+			return fd < 0 ? -errno : fd;
+	} while (temporary_sweep(parent, name));
+	return -EEXIST;
 }
 
 /* @name: a buffer that has the name without its number. Return: a descriptor of a new file; -EEXIST; negative errno. */
@@ -54,22 +94,19 @@ static int temporary_try(int parent, mode_t mode, char name[TEMPORARY_SIZE], cha
 	_cleanup_close_ int fd = -1;
 	int r = 0;
 
-	name[TEMPORARY_SIZE - 2] = number;
+	name[NUMBER_AT] = number;
 	if (deeds)
 		r = deeds_add(deeds, &temporary, name);
 	if (r < 0)
 		return r;
-	do
-		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	while (fd < 0 && errno == EEXIST && temporary_sweep(parent, name));
-	r = fd < 0 ? -errno : 0;
-	if (deeds && r == 0)
+	fd = temporary_make(parent, name, mode);
+	if (deeds && fd >= 0)
 		deeds_mark(deeds, true);
-	if (r == 0 && temporary_lock(fd))
+	if (fd >= 0 && temporary_lock(fd))
 		return steal_fd(&fd);
 	if (deeds)
 		deeds_drop(deeds);
-	return r < 0 ? r : -EEXIST;
+	return fd < 0 ? steal_fd(&fd) : -EEXIST;
 }
 
 int temporary_open(int parent, mode_t mode, char ret_name[TEMPORARY_SIZE], struct deeds *deeds)
@@ -79,5 +116,20 @@ int temporary_open(int parent, mode_t mode, char ret_name[TEMPORARY_SIZE], struc
 	memcpy(ret_name, TEMPORARY, TEMPORARY_SIZE);
 	for (char number = '0'; r == -EEXIST && number <= '9'; number++)
 		r = temporary_try(parent, mode, ret_name, number, deeds);
+	return r;
+}
+
+int temporary_link(int parent, const char *file, const char *points_to, const char *name)
+{
+	char link[] = LINK;
+	int r;
+
+	link[NUMBER_AT] = file[NUMBER_AT];
+	remove_link(parent, file[NUMBER_AT]);
+	if (symlinkat(points_to, parent, link) < 0)
+		return -errno;
+	r = renameat(parent, link, parent, name) < 0 ? -errno : 0;
+	if (r < 0)
+		(void)unlinkat(parent, link, 0);
 	return r;
 }

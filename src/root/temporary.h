@@ -7,9 +7,7 @@
 
 #include "root/deeds.h"
 
-/* With a number in the place of the question mark. */
-#define TEMPORARY ".ctr-gpu-?"
-enum { TEMPORARY_SIZE = sizeof(TEMPORARY) };
+enum { TEMPORARY_SIZE = sizeof(".ctr-gpu-0") };
 
 /**
  * temporary_open() - a new file to write, whose name is out of sight
@@ -20,6 +18,14 @@ enum { TEMPORARY_SIZE = sizeof(TEMPORARY) };
  * Removes what a killed run left there. May be called in a signal handler without @deeds. Return: descriptor; negative errno.
  */
 int temporary_open(int parent, mode_t mode, char ret_name[TEMPORARY_SIZE], struct deeds *deeds);
+
+/**
+ * temporary_link() - a symlink that becomes @name, through a name of its own beside that of a temporary file
+ * @file: of temporary_open(), which is open and is removed by the caller, whatever comes of this
+ *
+ * Return: 0; negative errno.
+ */
+int temporary_link(int parent, const char *file, const char *points_to, const char *name);
 
 /** For a deed of what has such a name, above another with the same parent; its number says whether it was made. */
 void temporary_undo(const struct deeds *deeds, const struct deed *deed);

@@ -175,6 +175,23 @@ again() {
 	[[ $(config '.linux.devices[].path') == '"/dev/dxg"' ]]
 }
 
+# A process that is killed at whatever call leaves the owner, too.
+@test "config.json never belongs to another user" {
+	prepare
+	run sandbox wsl-nvidia bash -c '
+		mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+		chmod 640 "$1/config.json" && chown 1:2 "$1/config.json" && cp -p "$1/config.json" "$1/before"
+		for ((number = 1; ; number++)); do
+			cp -p "$1/before" "$1/new" && mv "$1/new" "$1/config.json"
+			fault "$number" kill-all ctr-gpu-runtime create --bundle "$1" ID 9>/run/happened 2>/dev/null
+			[[ $(</run/happened) != none ]] || break
+			[[ $(stat -c "%a %u:%g" "$1/config.json") == "640 1:2" ]] || echo "call $number: $(</run/happened)"
+		done 2>/dev/null
+		[[ $number -lt 100 ]] || echo done
+	' killed "$(directory)"
+	[[ $output == "done" ]]
+}
+
 nothing() {
 	prepare "$1 | $(script 'ls /dev /usr/lib; probe')"
 	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/before"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/file.h"
 #include "cli/doctor/package.h"
@@ -113,16 +114,9 @@ static const char *const foreign_directories[] = {
 	"/usr/lib64", "/usr/lib",
 };
 
-static bool is_below(const char *path, const char *directory)
-{
-	size_t length = strlen(directory);
-
-	return strncmp(path, directory, length) == 0 && path[length] == '/';
-}
-
 static bool is_foreign(const char *real)
 {
-	return real && !is_below(real, WSL_LIB) && !is_below(real, WSL_DRIVERS);
+	return real && !str_is_below(real, WSL_LIB) && !str_is_below(real, WSL_DRIVERS);
 }
 
 /* A libcuda that is not the one WSL brings; owned by the caller; NULL if there is none. */

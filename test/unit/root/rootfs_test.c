@@ -9,9 +9,11 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "root/rootfs.h"
 
@@ -397,6 +399,94 @@ static void test_replaced_symlinks(void **state)
 	assert_int_equal(rootfs_replace_symlink(&rootfs, "/new", "another"), 0);
 }
 
+static bool has_temporaries(void)
+{
+	DIR *directory = opendir(scratch_path("/root"));
+	const struct dirent *entry;
+	bool found = false;
+
+	assert_non_null(directory);
+	while ((entry = readdir(directory)))
+		found |= str_has_prefix(entry->d_name, ".ctr-gpu-");
+	closedir(directory);
+	return found;
+}
+
+/* A process that is killed before the link has its name leaves it to the next; one that lives does not. */
+static void test_links_of_the_killed(void **state)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	pid_t pid = fork();
+	int status, fd;
+
+	(void)state;
+	if (pid == 0) {
+		if (seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, SCMP_SYS(renameat), 0) == 0 && seccomp_load(filter) == 0)
+			(void)rootfs_replace_symlink(&rootfs, "/first", "target");
+		_exit(0);
+	}
+	seccomp_release(filter);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && has_temporaries());
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/second", "target"), 0);
+	assert_false(has_temporaries());
+	fd = open(scratch_path("/root/.ctr-gpu-0"), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	make_link("/root/.ctr-gpu-0l", "theirs");
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/third", "target"), 0);
+	assert_int_equal(unlink(scratch_path("/root/.ctr-gpu-0l")), 0);
+	assert_int_equal(unlink(scratch_path("/root/.ctr-gpu-0")), 0);
+	assert_false(has_temporaries());
+	close(fd);
+}
+
+/* A file of an image may be larger than the disk, as long as it is sparse. */
+static void test_holes_stay(void **state)
+{
+	const off_t size = 64 << 20;
+	struct stat st;
+	char *text;
+	int fd;
+
+	(void)state;
+	make_directories("/root/etc");
+	write_file("/root/etc/sparse", "beginning");
+	fd = open(scratch_path("/root/etc/sparse"), O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "middle", 6, size / 2), 6);
+	assert_int_equal(ftruncate(fd, size), 0);
+	close(fd);
+	assert_int_equal(replace("/etc/sparse", "ours"), 0);
+	deeds_undo(deeds);
+	assert_int_equal(stat(scratch_path("/root/etc/sparse"), &st), 0);
+	assert_int_equal(st.st_size, size);
+	assert_true(st.st_blocks * 512 <= 4 * 4096);
+	assert_int_equal(rootfs_read_file(&rootfs, "/etc/sparse", (size_t)size, &text, NULL), 0);
+	assert_string_equal(text, "beginning");
+	assert_string_equal(text + size / 2, "middle");
+	free(text);
+}
+
+static void test_rewritten_files(void **state)
+{
+	static const struct span content = {(const unsigned char *)"new", 3};
+	struct stat st;
+
+	(void)state;
+	write_file("/root/file", "old");
+	assert_int_equal(chown(scratch_path("/root/file"), 7, 8), 0);
+	assert_int_equal(chmod(scratch_path("/root/file"), 0640), 0);
+	assert_int_equal(rootfs_rewrite_file(&rootfs, "/file", &content, 1), 0);
+	assert_content("/root/file", "new");
+	assert_int_equal(stat(scratch_path("/root/file"), &st), 0);
+	assert_true(st.st_uid == 7 && st.st_gid == 8 && (st.st_mode & 07777) == 0640);
+	make_link("/root/link", "file");
+	make_directories("/root/directory");
+	assert_int_equal(rootfs_rewrite_file(&rootfs, "/link", &content, 1), -ELOOP);
+	assert_int_equal(rootfs_rewrite_file(&rootfs, "/directory", &content, 1), -EISDIR);
+	assert_int_equal(rootfs_rewrite_file(&rootfs, "/none", &content, 1), -ENOENT);
+	assert_false(has_temporaries());
+}
+
 /* What somebody else put in the meantime into what was created is not ours to remove. */
 static void test_undo_leaves_others_files(void **state)
 {
@@ -540,6 +630,9 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_replaced_files),
 	CASE(test_undo),
 	CASE(test_replaced_symlinks),
+	CASE(test_links_of_the_killed),
+	CASE(test_holes_stay),
+	CASE(test_rewritten_files),
 	CASE(test_undo_leaves_others_files),
 	CASE(test_read_only),
 	CASE(test_volumes_are_not_written),
