@@ -27,6 +27,7 @@
 enum {
 	RECORD_MAX = 16 << 20,
 	RECORDS_MAX = 1000, /* of one root filesystem */
+	BOOT_MAX = 64,
 };
 
 #define LIST "deeds.json"
@@ -42,6 +43,34 @@ static const struct {
 	{"replacement", rootfs_undo_replacement},
 };
 enum { KIND_MOUNT, KIND_REPLACEMENT = 4 };
+
+/* Of statx(2) since Linux 6.8; this C library's header may not know it. */
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x00004000U
+#endif
+
+/* A kernel that has no number that only one mount ever has until the next boot has one that another may have later. */
+static int find_mount(const struct rootfs *rootfs, int fd, json_int_t *ret)
+{
+	struct statx stx;
+	uint64_t number;
+	int r;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID_UNIQUE, &stx) == 0 && (stx.stx_mask & STATX_MNT_ID_UNIQUE)) {
+		*ret = (json_int_t)stx.stx_mnt_id;
+		return 0;
+	}
+	r = ground_find_mount(rootfs, fd, &number);
+	if (r == 0)
+		*ret = (json_int_t)number;
+	return r;
+}
+
+/* Mounts and their numbers end with it. */
+static int read_boot(char **ret)
+{
+	return fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_MAX, ret, NULL);
+}
 
 /* The name of a root filesystem's directory; what is in it tells whether it is that one's (FNV-1a). */
 static uint64_t hash(const char *text)
@@ -74,10 +103,9 @@ struct writer {
 /* A copy with owner and mode, or a symlink to the same; nothing of other kinds, which are not brought back either. */
 static int keep_old(const struct writer *writer, int old, const char *name)
 {
-	_cleanup_free_ char *data = NULL, *link = NULL;
+	_cleanup_free_ char *link = NULL;
 	_cleanup_close_ int fd = -1;
 	struct stat st;
-	size_t size;
 	int r;
 
 	if (fstat(old, &st) < 0)
@@ -89,11 +117,9 @@ static int keep_old(const struct writer *writer, int old, const char *name)
 	if (!S_ISREG(st.st_mode))
 		return -ENOENT;
 	fd = openat(writer->home, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || lseek(old, 0, SEEK_SET) < 0)
+	if (fd < 0)
 		return -errno;
-	r = fd_read_all(old, RECORD_MAX, &data, &size);
-	if (r == 0)
-		r = fd_write_all(fd, data, size);
+	r = fd_copy(old, fd);
 	if (r < 0)
 		return r;
 	return fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 07777) < 0 ? -errno : 0;
@@ -123,19 +149,19 @@ static int write_replacement(const struct writer *writer, const struct deed *dee
 static int write_deed(const struct writer *writer, const struct deed *deed, size_t kind, size_t number, json_t *entry)
 {
 	_cleanup_free_ char *path = NULL;
-	uint64_t mount;
+	json_int_t mount;
 	int r;
 
 	r = read_path(writer->deeds->proc_self_fd, deed->fds[0], &path);
 	if (r < 0)
 		return r;
-	if (strncmp(path, writer->root, strlen(writer->root)) != 0)
+	if (!str_is_below(path, writer->root))
 		return 1;
 	(void)json_object_set_new(entry, "kind", json_string(kinds[kind].name));
 	(void)json_object_set_new(entry, "path", json_string(path + strlen(writer->root)));
 	if (kind == KIND_MOUNT) {
-		r = ground_find_mount(writer->rootfs, deed->fds[0], &mount);
-		return r < 0 ? r : json_object_set_new(entry, "mount", json_integer((json_int_t)mount));
+		r = find_mount(writer->rootfs, deed->fds[0], &mount);
+		return r < 0 ? r : json_object_set_new(entry, "mount", json_integer(mount));
 	}
 	(void)json_object_set_new(entry, "name", json_string(deed->name));
 	return kind == KIND_REPLACEMENT ? write_replacement(writer, deed, number, entry) : 0;
@@ -164,11 +190,15 @@ static int write_deeds(const struct writer *writer)
 
 static int write_list(const struct writer *writer)
 {
-	_cleanup_json_ json_t *record = json_pack("{s:s, s:O}", "rootfs", writer->root, "deeds", writer->list);
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = NULL, *boot = NULL;
+	_cleanup_json_ json_t *record = NULL;
 	_cleanup_close_ int fd = -1;
 	int r;
 
+	r = read_boot(&boot);
+	if (r < 0)
+		return r;
+	record = json_pack("{s:s, s:s, s:O}", "rootfs", writer->root, "boot", boot, "deeds", writer->list);
 	r = record ? json_print(record, JSON_INDENT(1), &text) : -ENOMEM;
 	if (r < 0)
 		return r;
@@ -256,6 +286,7 @@ struct reader {
 	struct ground ground;
 	struct deeds *deeds;
 	int home;
+	bool same_boot; /* as when it was written */
 };
 
 static const char *text_of(const json_t *entry, const char *name)
@@ -279,11 +310,10 @@ static bool is_changed(const json_t *entry, int parent, const char *name)
 /* Whether what is found is what the deed was done on. */
 static bool is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
 {
-	uint64_t mount;
+	json_int_t mount;
 
 	if (kind == KIND_MOUNT)
-		return ground_find_mount(&reader->rootfs, fd, &mount) == 0 &&
-		       (json_int_t)mount == json_integer_value(json_object_get(entry, "mount"));
+		return reader->same_boot && find_mount(&reader->rootfs, fd, &mount) == 0 && mount == json_integer_value(json_object_get(entry, "mount"));
 	if (ground_check_make(&reader->rootfs, fd) < 0)
 		return false;
 	return kind != KIND_REPLACEMENT || !is_changed(entry, fd, text_of(entry, "name"));
@@ -317,8 +347,8 @@ static int read_deed(struct reader *reader, const json_t *entry)
 
 static int read_record(struct reader *reader, const char *root)
 {
+	_cleanup_free_ char *text = NULL, *boot = NULL;
 	_cleanup_json_ json_t *record = NULL;
-	_cleanup_free_ char *text = NULL;
 	const json_t *entry;
 	size_t size, i;
 	int r;
@@ -328,6 +358,10 @@ static int read_record(struct reader *reader, const char *root)
 		r = json_parse(text, size, &record, NULL);
 	if (r < 0 || !streq(text_of(record, "rootfs"), root))
 		return r < 0 ? r : -EINVAL;
+	r = read_boot(&boot);
+	if (r < 0)
+		return r;
+	reader->same_boot = streq(boot, text_of(record, "boot"));
 	json_array_foreach(json_object_get(record, "deeds"), i, entry) {
 		r = read_deed(reader, entry);
 		if (r < 0)

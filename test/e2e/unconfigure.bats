@@ -56,6 +56,19 @@ by_hand() {
 		cmp "$root/etc/ld.so.cache" "$1/etc/ld.so.cache" && [[ ! -e $root/usr/lib/wsl && ! -e $root/usr/bin/nvidia-smi ]]'
 }
 
+@test "the numbers of mounts are those of one boot" {
+	by_hand 'ctr-gpu configure "$root" && sed -i "s/\"boot\": \"./\"boot\": \"x/" "$configured"/*/0/deeds.json && ctr-gpu unconfigure "$root"
+		grep -c " $root/usr/lib/wsl" /proc/self/mountinfo'
+	expect_line 2
+}
+
+@test "a sparse file is sparse when it is back" {
+	by_hand 'truncate -s 12M "$root/etc/ld.so.cache"
+		ctr-gpu configure "$root" && du -k --max-depth=0 "$configured" && ctr-gpu unconfigure "$root" && stat -c "%s in %b" "$root/etc/ld.so.cache"'
+	expect "12582912 in 8"
+	[[ $(grep -oE "^[0-9]+" <<<"$output" | head -1) -lt 1000 ]]
+}
+
 @test "what was changed since is left" {
 	by_hand 'ctr-gpu configure "$root" && echo mine >"$root/etc/ld.so.cache" && mkdir "$root/usr/lib/wsl/mine"
 		ctr-gpu unconfigure "$root" && cat "$root/etc/ld.so.cache" && ls "$root/usr/lib/wsl"'
