@@ -523,7 +523,6 @@ static int write_record(struct apply *apply)
 	const char *directory = apply->container->record;
 	int r;
 
-	mount_stage_close(&apply->stage);
 	r = directory ? record_write(directory, &apply->rootfs, apply->deeds) : 0;
 	errno = -r;
 	if (r == -EACCES || r == -EPERM || r == -EROFS)

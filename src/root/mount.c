@@ -397,7 +397,10 @@ int mount_attach(struct mount_source *source, struct mount_stage *stage, int tar
 {
 	int r = source->tree < 0 ? bind_again(source, stage) : 0;
 
-	return r < 0 ? r : attach(stage->deeds, &source->tree, target, source->staged);
+	if (r == 0)
+		r = attach(stage->deeds, &source->tree, target, source->staged);
+	mount_stage_close(stage);
+	return r;
 }
 
 /* With mount(2). */

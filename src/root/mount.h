@@ -61,8 +61,8 @@ int mount_open_proc_self_fd(void);
 bool mount_is_there(const struct mount_source *source, int target, bool any_flags);
 
 /**
- * A tmpfs of ours over the root directory of the container, below which everything is found as before through descriptors from
- * before. Whatever has to be made ready in the container's mount namespace is made ready there, where nobody can reach it.
+ * A tmpfs of ours over the root directory of the container. What has to be made ready in the container's mount namespace is made
+ * ready there, where nobody can reach it. It stays for one mount only: a ".." that leads to the root directory leads into it.
  */
 struct mount_stage {
 	struct deeds *deeds; /* borrowed; with its proc_self_fd. What is mounted is among them */
@@ -78,7 +78,7 @@ void mount_stage_close(struct mount_stage *stage);
  * mount_attach() - attach to a target in the current mount namespace
  * @target: O_PATH descriptor of the target
  *
- * What is attached is a deed. Return: 0; -ESTALE if the source changed meanwhile; negative errno.
+ * What is attached is a deed; the stage is closed in any case. Return: 0; -ESTALE if the source changed meanwhile; negative errno.
  */
 int mount_attach(struct mount_source *source, struct mount_stage *stage, int target);
 

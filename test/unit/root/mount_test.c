@@ -65,7 +65,6 @@ static int attach(struct mount_source *source, const char *path)
 	assert_true(target >= 0);
 	r = mount_attach(source, &stage, target);
 	close(target);
-	mount_stage_close(&stage);
 	return r;
 }
 
@@ -262,6 +261,28 @@ static void test_data_on_read_only_root(void **state)
 	mount_source_close(&source);
 }
 
+/* Where the next target is reached by a link through the root directory. */
+static void test_next_target_through_the_root(void **state)
+{
+	struct mount_source file = open_source(scratch_path("/host/file"), MOUNT_READ_ONLY, false);
+	struct mount_source directory = open_source(scratch_path("/host/lib"), MOUNT_READ_ONLY, false), data = MOUNT_NONE;
+	char *before;
+
+	(void)state;
+	assert_int_equal(symlink("../../lib", scratch_path("/root/etc/up")), 0);
+	assert_int_equal(symlink("../file", scratch_path("/root/etc/file")), 0);
+	before = picture("/root");
+	assert_int_equal(mount_make_data(&stage, parts, ARRAY_SIZE(parts), &data), 0);
+	assert_int_equal(attach(&data, "/etc/ld.so.cache"), 0);
+	assert_int_equal(attach(&file, "/etc/file"), 0);
+	assert_int_equal(attach(&directory, "/etc/up"), 0);
+	assert_content("/root/file", "file");
+	assert_content("/root/lib/libcuda.so.1", "library");
+	mount_source_close(&data);
+	mount_source_close(&file);
+	detach(&directory, before);
+}
+
 static void test_working_directory_stays(void **state)
 {
 	struct mount_source source = open_source(scratch_path("/host/lib"), MOUNT_READ_ONLY, false);
@@ -309,6 +330,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_source_changes),
 	CASE(test_data),
 	CASE(test_data_on_read_only_root),
+	CASE(test_next_target_through_the_root),
 	CASE(test_working_directory_stays),
 };
 
