@@ -95,15 +95,13 @@ xdr_inside = $(if $(dynamic),$(shared_libraries),$(patsubst -ltirpc,-l:libtirpc.
 # What a program has in it of other projects' archives, for the bill of materials.
 link_map = -Wl,-Map=$(O)/$(@F).map
 
-# Each room of src/ stands on those before it; test/checks holds that. libctr-gpu is made of them.
+# Each room of src/ stands on those before it; test/checks holds that. libctr-gpu is made of them, and the programs
+# link its archive, in which all their functions are to be had; the shared library shows the public ones alone.
 rooms = base model root process devcgroup dxg ldcache wsl nvidia oci lib cdi engines cli/doctor
 room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c)
 library_objects = $(room_sources:%.c=$(O)/%.o)
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
-# nvidia-container-cli is run as a hook, and as careful as one. The library shows nothing of src/engines and of what that stands on.
-cli_rooms = $(patsubst %,src/%.c,base/fd base/hostfile base/json base/json_large base/remedy base/str root/deeds root/ground root/mount \
-	root/mountinfo root/owner root/rootfs root/rootwalk process/deadline process/sanitise)
-cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/cli/setup/*.c src/cli/nvidia/*.c src/engines/*.c)) $(cli_rooms))
+cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/cli/setup/*.c src/cli/nvidia/*.c)))
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
 
@@ -140,10 +138,10 @@ $(O)/lib/libctr-gpu.so.$(SOVERSION): $(library_objects) src/lib/ctr-gpu.map
 		$(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(library_objects) -Wl,--as-needed $(xdr_inside)
 	ln -sf $(@F) $(@D)/libctr-gpu.so
 
-$(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.so.$(SOVERSION)
+$(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(cli_objects) -L$(O)/lib -lctr-gpu -lcap -ljansson
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(xdr_inside)
 	ln -sf $(@F) $(@D)/nvidia-container-cli
 
 $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
@@ -273,8 +271,6 @@ man_links = $(foreach page,$(filter %.3,$(man_pages)),$(patsubst %,%.3:$(page),$
 	$(shell sed -n '/^\.Nd/q; s/^\.Nm \([a-z0-9_-]*\).*/\1/p' man/$(page)))))
 library_file = libctr-gpu.so.$(VERSION)
 
-# Beside the distribution's own directories the loader needs to be told the way, whatever the tree is called later.
-install_rpath = $(if $(filter /usr,$(prefix)),,-Wl$(comma)-rpath$(comma)'$$ORIGIN/$(shell realpath -m --relative-to=$(bindir) $(libdir))')
 comma := ,
 
 # The client has the way to ctr-gpu-driverd compiled in.
@@ -315,7 +311,6 @@ installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libex
 # The static library's own names are no concern of those who link it, as they are none in the shared one.
 install-files: all sbom
 	@mkdir -p $(O)/install
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(install_rpath) -o $(O)/install/ctr-gpu $(cli_objects) -L$(O)/lib -lctr-gpu -lcap -ljansson
 	sed -e 's,@prefix@,$(prefix),; s,@libdir@,$(libdir),; s,@includedir@,$(includedir),; s,@version@,$(VERSION),' \
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
 	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json
@@ -325,7 +320,7 @@ install-files: all sbom
 
 install: install-files
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(installed))))
-	$(INSTALL) -m 755 $(O)/install/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
+	$(INSTALL) -m 755 $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
 	ln -sf ctr-gpu-hook $(DESTDIR)$(bindir)/ctr-gpu-runtime
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-driverd $(DESTDIR)$(libexecdir)/ctr-gpu
 	ln -sf $(shell realpath -m --relative-to=$(nvidia_names) $(bindir))/ctr-gpu-runtime $(DESTDIR)$(nvidia_names)/nvidia-container-runtime

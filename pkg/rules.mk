@@ -9,15 +9,10 @@ deb: dependencies-deb
 rpm: dependencies-rpm
 	pkg/make-rpm $(O) $(RPM_OPTIONS)
 
-# The library's own names, which the shared library does not show, are no concern of the program's.
-$(O)/static/cli.o: $(cli_objects)
-	@mkdir -p $(@D)
-	$(CC) -r -nostdlib -o $@ $^
-	$(OBJCOPY) --keep-global-symbol=main $@
-
 # A program without libraries beside it, for the tarball; the hook is one already.
 $(O)/static/ctr-gpu: link_map = -Wl,-Map=$@.map
-$(O)/static/ctr-gpu: $(O)/static/cli.o $(O)/lib/libctr-gpu.a
+$(O)/static/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -static-pie $(static_libraries)
 
@@ -27,8 +22,8 @@ static: $(O)/static/ctr-gpu $(O)/bin/ctr-gpu-hook
 
 # What is linked into the programs.
 sbom: $(O)/ctr-gpu.cdx.json
-$(O)/ctr-gpu.cdx.json: $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/lib/libctr-gpu.so.$(SOVERSION) pkg/sbom
-	pkg/sbom $(VERSION) $(O)/ctr-gpu-hook.map $(O)/ctr-gpu-driverd.map $(O)/libctr-gpu.so.$(SOVERSION).map >$@
+$(O)/ctr-gpu.cdx.json: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) pkg/sbom
+	pkg/sbom $(VERSION) $(programs:$(O)/bin/%=$(O)/%.map) $(O)/libctr-gpu.so.$(SOVERSION).map >$@
 
 # Two builds of the last commit, in which everything differs that should not matter.
 check-reproducible: dependencies-packages

@@ -29,9 +29,9 @@ const char *cdi_directory(void)
 }
 
 static const struct verb commands[] = {
-	{"generate", "", "Write specs of the GPUs of this host", cdi_generate},
-	{"list", "", "List specs, and which device comes from which", cdi_list},
-	{"check", " [FILE...]", "Find out whether specs would work", cdi_check},
+	{"generate", "", "Write specs of the GPUs of this host", cdi_verb_generate},
+	{"list", "", "List specs, and which device comes from which", cdi_verb_list},
+	{"check", " [FILE...]", "Find out whether specs would work", cdi_verb_check},
 	{0},
 };
 

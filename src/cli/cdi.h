@@ -16,6 +16,6 @@ const char *cdi_directory(void);
 /** Whether that is gone after a boot, when `ctr-gpu refresh` writes there again. */
 bool cdi_is_volatile(void);
 
-int cdi_generate(struct globals *globals, int argc, char **argv);
-int cdi_list(struct globals *globals, int argc, char **argv);
-int cdi_check(struct globals *globals, int argc, char **argv);
+int cdi_verb_generate(struct globals *globals, int argc, char **argv);
+int cdi_verb_list(struct globals *globals, int argc, char **argv);
+int cdi_verb_check(struct globals *globals, int argc, char **argv);

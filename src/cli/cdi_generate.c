@@ -223,7 +223,7 @@ static int run(struct session *session, const struct generate *generate)
 	return status;
 }
 
-int cdi_generate(struct globals *globals, int argc, char **argv)
+int cdi_verb_generate(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = options, .parser = parse, .children = globals_children,

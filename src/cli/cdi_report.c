@@ -125,7 +125,7 @@ static int report_specs(const struct argp *argp, bool check_them, struct globals
 	return status ? status : run(&session, &report);
 }
 
-int cdi_list(struct globals *globals, int argc, char **argv)
+int cdi_verb_list(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = list_options, .parser = parse, .children = globals_children,
@@ -135,7 +135,7 @@ int cdi_list(struct globals *globals, int argc, char **argv)
 	return report_specs(&argp, false, globals, argc, argv);
 }
 
-int cdi_check(struct globals *globals, int argc, char **argv)
+int cdi_verb_check(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = check_options, .parser = parse, .args_doc = "[FILE...]", .children = globals_children,

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
 
 enum {
 	EXIT_NOT_FOUND = 127,

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/output.h"
 #include "cli/path.h"
 

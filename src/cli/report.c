@@ -19,7 +19,8 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
 #include "engines/daemon.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
 #include "engines/text.h"
 
 static bool is_service_manager(const char *directory)

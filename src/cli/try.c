@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
 #include "cli/client.h"
 #include "cli/output.h"
 #include "engines/text.h"

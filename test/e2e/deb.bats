@@ -204,16 +204,13 @@ nvidia_package() {
 
 @test "installed: the command, and ctr-gpu-driverd where the library looks for it" {
 	run installing wsl-nvidia '
-		install libctr-gpu0 ctr-gpu >/dev/null
-		dpkg-query -W -f "\${Package}=\${Status}\n" ctr-gpu libctr-gpu0
+		install ctr-gpu >/dev/null
+		dpkg-query -W -f "\${Package}=\${Status}\n" ctr-gpu
 		command -v ctr-gpu
-		ldd /usr/bin/ctr-gpu | grep -o "=> /.*libctr-gpu.so.0"
 		ctr-gpu --inventory=dxcore info'
 	expect_status 0
 	expect_line "ctr-gpu=install ok installed"
-	expect_line "libctr-gpu0=install ok installed"
 	expect_line "/usr/bin/ctr-gpu"
-	expect "=> /lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/libctr-gpu.so.0"
 	expect "NVIDIA GeForce RTX 4090"
 }
 
@@ -232,7 +229,7 @@ nvidia_package() {
 			"$2/memlock" podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --runtime crun --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
 		}
 		echo "before: $(probe "$@" | grep /dev/dxg)"
-		install libctr-gpu0 ctr-gpu >/dev/null
+		install ctr-gpu >/dev/null
 		probe "$@"' "$directory" "$tools_directory"
 	expect_status 0
 	expect_line "before: /dev/dxg=ENOENT"
@@ -243,7 +240,7 @@ nvidia_package() {
 
 @test "installed: Docker finds the hook under NVIDIA's name" {
 	run installing plain '
-		install libctr-gpu0 ctr-gpu ctr-gpu-nvidia-compat >/dev/null
+		install ctr-gpu ctr-gpu-nvidia-compat >/dev/null
 		readlink -f "$(command -v nvidia-container-runtime-hook)"
 		nvidia-container-runtime-hook --version'
 	expect_status 0
@@ -267,7 +264,7 @@ nvidia_package() {
 @test "NVIDIA's package is not overwritten but taken the place of: apt asks before, dpkg says so" {
 	nvidia_package
 	run installing plain '
-		install nvidia-container-toolkit libctr-gpu0 ctr-gpu >/dev/null
+		install nvidia-container-toolkit ctr-gpu >/dev/null
 		echo "apt:"
 		echo n | apt-get -o Dir::State::lists=/run/no-lists install "$debs"/ctr-gpu-nvidia-compat_*.deb 2>&1 || true
 		dpkg-query -S /usr/bin/nvidia-container-runtime-hook
@@ -289,7 +286,7 @@ nvidia_package() {
 @test "NVIDIA's package does not overwrite ours" {
 	nvidia_package
 	run installing plain '
-		install libctr-gpu0 ctr-gpu ctr-gpu-nvidia-compat >/dev/null
+		install ctr-gpu ctr-gpu-nvidia-compat >/dev/null
 		install nvidia-container-toolkit 2>&1 && exit 99
 		readlink /usr/bin/nvidia-container-runtime-hook'
 	expect_status 0

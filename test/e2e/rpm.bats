@@ -59,7 +59,7 @@ query() {
 	expect_line "libnvidia-container-tools"
 	run query --requires "$(rpm_of ctr-gpu)"
 	expect "libjansson.so.4()(64bit)"
-	expect "libctr-gpu.so.0(CTR_GPU_0.1)(64bit)"
+	expect_not "libctr-gpu.so.0(CTR_GPU_0.1)(64bit)"
 	run query --scripts "$(rpm_of ctr-gpu)"
 	expect_not "docker"
 	expect_not "restart"
@@ -78,8 +78,8 @@ query() {
 	run "$tree/usr/bin/ctr-gpu-hook" --version
 	expect_status 0
 	expect "ctr-gpu-hook $(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")"
-	run sandbox wsl-nvidia bash -c 'mkdir -p /usr/libexec && cp -R "$0"/usr/. /usr/ && cp -P /usr/lib64/libctr-gpu.so.0* /usr/lib/ &&
-		ldconfig && /usr/bin/ctr-gpu --inventory=dxcore info' "$tree"
+	run sandbox wsl-nvidia bash -c 'mkdir -p /usr/libexec && cp -R "$0"/usr/. /usr/ &&
+		/usr/bin/ctr-gpu --inventory=dxcore info' "$tree"
 	expect_status 0
 	expect "NVIDIA GeForce RTX 4090"
 }

@@ -6,8 +6,9 @@
 #include <glob.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/cdi.h"
-#include "cli/cleanup.h"
 #include "cli/output.h"
 #include "cli/session.h"
 

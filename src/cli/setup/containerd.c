@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
 #include "cli/output.h"
 #include "cli/service.h"
 #include "cli/setup/setup.h"

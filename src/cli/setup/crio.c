@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
 #include "cli/service.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
 
 enum {
 	CONTEXT = 3,

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/output.h"
 #include "cli/service.h"
 #include "cli/setup/json_text.h"

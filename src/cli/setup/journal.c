@@ -8,7 +8,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/output.h"
 #include "cli/setup/json_text.h"
 

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
+#include "base/json.h"
 
 #define BLANKS " \t\r\n"
 

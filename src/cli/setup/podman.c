@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
 #include "cli/output.h"
 #include "cli/setup/setup.h"
 #include "engines/toml_text.h"

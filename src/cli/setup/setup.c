@@ -9,7 +9,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/output.h"
 #include "cli/setup/cdi.h"
 #include "cli/setup/diff.h"

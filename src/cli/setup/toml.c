@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cleanup.h"
+#include "base/cleanup.h"
+#include "base/json.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
 #include "cli/setup/setup.h"
