@@ -12,8 +12,8 @@
 
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/file.h"
-#include "cli/doctor/package.h"
-#include "engines/containerd.h"
+#include "engines/engine.h"
+#include "engines/package.h"
 #include "engines/program.h"
 #include "engines/toml_text.h"
 
@@ -53,10 +53,10 @@ static char *cri_string(const struct containerd *containerd, const char *below)
 {
 	char *value = NULL;
 
-	for (size_t i = 1; i < CONTAINERD_VERSIONS && !value && containerd->data; i++) {
+	for (size_t i = 0; engine_containerd.sections[i] && !value && containerd->data; i++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (str_format(&path, "%s/%s", containerd_sections[i], below) < 0 || toml_text_get_string(&containerd->text, path, &value) < 0)
+		if (str_format(&path, "%s/%s", engine_containerd.sections[i], below) < 0 || toml_text_get_string(&containerd->text, path, &value) < 0)
 			value = NULL;
 	}
 	return value;
@@ -64,10 +64,10 @@ static char *cri_string(const struct containerd *containerd, const char *below)
 
 static bool cri_says(const struct containerd *containerd, const char *below, const char *wanted)
 {
-	for (size_t i = 1; i < CONTAINERD_VERSIONS && containerd->data; i++) {
+	for (size_t i = 0; engine_containerd.sections[i] && containerd->data; i++) {
 		_cleanup_free_ char *path = NULL, *value = NULL;
 
-		if (str_format(&path, "%s/%s", containerd_sections[i], below) == 0 && toml_text_get(&containerd->text, path, &value) == 0)
+		if (str_format(&path, "%s/%s", engine_containerd.sections[i], below) == 0 && toml_text_get(&containerd->text, path, &value) == 0)
 			return streq(value, wanted);
 	}
 	return false;
@@ -110,11 +110,11 @@ static void judge_runtime(struct findings *findings, const struct containerd *co
 /* Version 2 has CDI on unless it is turned off, 1.7 off unless it is turned on, and before there is none. */
 static void judge_cdi(struct findings *findings, const struct containerd *containerd)
 {
-	long version = version_number(containerd->version);
+	long version = engine_version_number(containerd->version);
 
-	if (version > 0 && version < VERSION(1, 7)) {
+	if (version > 0 && version < ENGINE_VERSION(1, 7)) {
 		findings_add(findings, "containerd.no-cdi", SEVERITY_NOTE, "containerd %s has no CDI; 1.7 and later have it", containerd->version);
-	} else if (cri_says(containerd, "enable_cdi", "true") || (version >= VERSION(2, 0) && !cri_says(containerd, "enable_cdi", "false"))) {
+	} else if (cri_says(containerd, "enable_cdi", "true") || (version >= ENGINE_VERSION(2, 0) && !cri_says(containerd, "enable_cdi", "false"))) {
 		return;
 	} else {
 		findings_add(findings, "containerd.cdi-off", SEVERITY_NOTE, "enable_cdi is off in %s", containerd->path);
@@ -151,11 +151,11 @@ static bool is_docker_s_only(void)
 	return program_is_here("dockerd") && !file_exists("/etc/containerd/config.toml");
 }
 
-void engine_containerd(struct examination *examination)
+void check_containerd(struct examination *examination)
 {
 	static const char *const packages[] = {"containerd.io", "containerd", NULL};
 	__attribute__((cleanup(containerd_clear))) struct containerd containerd = {.daemon = DAEMON_NONE, .root = ROOTFS_CLOSED};
-	struct engine *engine;
+	struct host_engine *engine;
 
 	if (engine_find_daemon("containerd", daemon_stands_alone, &containerd.daemon, &containerd.root) < 0 ||
 	    (containerd.daemon.pid == 0 && !program_is_here("containerd")))
@@ -187,13 +187,13 @@ static void engine_by_cli(struct examination *examination, const char *id, const
 	judge_cli(&examination->findings, id, &root, NULL);
 }
 
-void engine_lxc(struct examination *examination)
+void check_lxc(struct examination *examination)
 {
 	if (program_is_here("lxc-start") || program_is_here("incusd") || program_is_here("lxd"))
 		engine_by_cli(examination, "lxc", "LXC", "lxc.hook.mount = /usr/share/lxc/hooks/nvidia");
 }
 
-void engine_apptainer(struct examination *examination)
+void check_apptainer(struct examination *examination)
 {
 	if (program_is_here("apptainer") || program_is_here("singularity"))
 		engine_by_cli(examination, "apptainer", "Apptainer", "--nvccli");

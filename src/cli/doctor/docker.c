@@ -16,8 +16,9 @@
 #include "base/json.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/file.h"
-#include "cli/doctor/package.h"
 #include "engines/docker_api.h"
+#include "engines/engine.h"
+#include "engines/package.h"
 #include "engines/program.h"
 
 enum { CONFIG_MAX = 256 * 1024 };
@@ -182,24 +183,24 @@ static bool has_cdi(const struct docker *docker)
 {
 	const json_t *feature = json_object_get(json_object_get(docker->config, "features"), "cdi");
 	const json_t *directories = json_object_get(docker->info, "CDISpecDirs");
-	long version = version_number(docker->version);
+	long version = engine_version_number(docker->version);
 
 	if (json_is_array(directories))
 		return json_array_size(directories) > 0;
-	if (version < VERSION(25, 0))
+	if (version < ENGINE_VERSION(25, 0))
 		return false;
-	return json_is_boolean(feature) ? json_is_true(feature) : version >= VERSION(28, 2);
+	return json_is_boolean(feature) ? json_is_true(feature) : version >= ENGINE_VERSION(28, 2);
 }
 
 static void judge_cdi(const struct docker *docker)
 {
-	long version = version_number(docker->version);
+	long version = engine_version_number(docker->version);
 
 	if (has_cdi(docker))
 		return;
 	if (version == 0) {
 		findings_add(docker->findings, "docker.version", SEVERITY_NOTE, "its version is not known, and CDI came with Docker 25");
-	} else if (version < VERSION(25, 0)) {
+	} else if (version < ENGINE_VERSION(25, 0)) {
 		findings_add(docker->findings, "docker.no-cdi", SEVERITY_NOTE, "Docker %.24s has no CDI; 25.0 and later have it", docker->version);
 	} else {
 		findings_add(docker->findings, "docker.cdi-off", SEVERITY_NOTE, "CDI is off in Docker %.24s (\"features\": {\"cdi\": true} in %s turns it on)",
@@ -220,12 +221,12 @@ static bool has_kind(const struct examination *examination, const char *kind)
 /* Since 29.2 by CDI, where there is the other name, too; AMD's GPUs since 29.3. */
 static bool has_gpus_by_cdi(const struct examination *examination, const struct docker *docker)
 {
-	long version = version_number(docker->version);
+	long version = engine_version_number(docker->version);
 
 	if (!has_cdi(docker))
 		return false;
-	return (docker->cdi_hook.path && version >= VERSION(29, 2) && has_kind(examination, "nvidia.com/gpu")) ||
-	       (!docker->hook.path && version >= VERSION(29, 3) && has_kind(examination, "amd.com/gpu"));
+	return (docker->cdi_hook.path && version >= ENGINE_VERSION(29, 2) && has_kind(examination, "nvidia.com/gpu")) ||
+	       (!docker->hook.path && version >= ENGINE_VERSION(29, 3) && has_kind(examination, "amd.com/gpu"));
 }
 
 /* When a name came to be. An upgrade of our package makes its links anew, but not the directory that is the package's alone. */
@@ -356,7 +357,7 @@ static void add(struct examination *examination, const struct docker *docker)
 {
 	const char *kind = docker->snap ? " (snap)" : docker->rootless ? " (rootless)" : "";
 	const char *state = docker->daemon.pid == 0 ? "not running" : "running";
-	struct engine *engine = engines_add(&examination->engines, "docker", "Docker", "%s%.24s%s, %s", docker->version ? " " : "",
+	struct host_engine *engine = engines_add(&examination->engines, "docker", "Docker", "%s%.24s%s, %s", docker->version ? " " : "",
 					    docker->version ? docker->version : "", kind, state);
 
 	engine_has(engine, DOOR_GPUS, "--gpus all");
@@ -364,7 +365,7 @@ static void add(struct examination *examination, const struct docker *docker)
 	engine_has_cdi(engine, examination, "--device");
 }
 
-void engine_docker(struct examination *examination)
+void check_docker(struct examination *examination)
 {
 	__attribute__((cleanup(docker_clear))) struct docker docker = {
 		.findings = &examination->findings, .daemon = DAEMON_NONE, .root = ROOTFS_CLOSED,
@@ -382,7 +383,7 @@ void engine_docker(struct examination *examination)
 }
 
 /* It shares its client and socket with a distribution, and has its daemon and its toolkit in one of its own. */
-void engine_docker_desktop(struct examination *examination)
+void check_docker_desktop(struct examination *examination)
 {
 	if (!file_exists("/mnt/wsl/docker-desktop"))
 		return;

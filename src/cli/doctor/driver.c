@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/file.h"
-#include "cli/doctor/package.h"
+#include "engines/package.h"
 #include "ldcache/ldcache.h"
 #include "lib/plan.h"
 #include "nvidia/module.h"

@@ -12,7 +12,7 @@
 #include "base/report.h"
 #include "cli/doctor/doctor.h"
 
-static void engine_clear(struct engine *engine)
+static void engine_clear(struct host_engine *engine)
 {
 	free(engine->id);
 	free(engine->label);
@@ -30,10 +30,10 @@ void engines_clear(struct engines *engines)
 }
 
 /* Takes @engine over. Return: where it is now. */
-static struct engine *engines_take(struct engines *engines, struct engine *engine)
+static struct host_engine *engines_take(struct engines *engines, struct host_engine *engine)
 {
-	static struct engine none;
-	struct engine *items = NULL;
+	static struct host_engine none;
+	struct host_engine *items = NULL;
 
 	if (engine->id && engine->label && engine->state)
 		items = array_grow(engines->items, engines->count, sizeof(*items));
@@ -41,7 +41,7 @@ static struct engine *engines_take(struct engines *engines, struct engine *engin
 		engine_clear(engine);
 		engines->incomplete = true;
 		engine_clear(&none);
-		none = (struct engine){0};
+		none = (struct host_engine){0};
 		return &none;
 	}
 	engines->items = items;
@@ -49,9 +49,9 @@ static struct engine *engines_take(struct engines *engines, struct engine *engin
 	return &items[engines->count++];
 }
 
-struct engine *engines_add(struct engines *engines, const char *id, const char *label, const char *state_format, ...)
+struct host_engine *engines_add(struct engines *engines, const char *id, const char *label, const char *state_format, ...)
 {
-	struct engine engine = {.id = strdup(id), .label = strdup(label)};
+	struct host_engine engine = {.id = strdup(id), .label = strdup(label)};
 	va_list arguments;
 
 	va_start(arguments, state_format);
@@ -61,7 +61,7 @@ struct engine *engines_add(struct engines *engines, const char *id, const char *
 	return engines_take(engines, &engine);
 }
 
-void engine_has(struct engine *engine, enum door door, const char *format, ...)
+void engine_has(struct host_engine *engine, enum door door, const char *format, ...)
 {
 	va_list arguments;
 
@@ -72,7 +72,7 @@ void engine_has(struct engine *engine, enum door door, const char *format, ...)
 	va_end(arguments);
 }
 
-void engine_has_cdi(struct engine *engine, const struct examination *examination, const char *option)
+void engine_has_cdi(struct host_engine *engine, const struct examination *examination, const char *option)
 {
 	static const char preferred[] = "nvidia.com/gpu";
 	const struct strv *kinds = &examination->cdi_kinds;
@@ -88,7 +88,7 @@ json_t *engines_to_json(const struct engines *engines)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < engines->count; i++) {
-		const struct engine *engine = &engines->items[i];
+		const struct host_engine *engine = &engines->items[i];
 		json_t *doors = json_array();
 
 		for (size_t j = 0; j < DOORS; j++)
@@ -113,7 +113,7 @@ int engines_from_json(const json_t *array, struct engines *engines)
 	size_t i;
 
 	json_array_foreach((json_t *)array, i, item) {
-		struct engine engine = {.id = copy(item, "id"), .label = copy(item, "label"), .state = copy(item, "state")};
+		struct host_engine engine = {.id = copy(item, "id"), .label = copy(item, "label"), .state = copy(item, "state")};
 		const json_t *doors = json_object_get(item, "doors");
 
 		for (size_t j = 0; j < DOORS; j++) {
@@ -138,7 +138,7 @@ int engine_find_daemon(const char *name, bool (*wanted)(const struct daemon *dae
 void check_engines(struct examination *examination)
 {
 	static void (*const checks[])(struct examination *) = {
-		engine_docker_desktop, engine_docker, engine_podman, engine_containerd, engine_crio, engine_lxc, engine_apptainer,
+		check_docker_desktop, check_docker, check_podman, check_containerd, check_crio, check_lxc, check_apptainer,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++)

@@ -11,7 +11,7 @@
 
 struct examination;
 
-struct engine {
+struct host_engine {
 	char *id;           /* "docker" */
 	char *label;        /* "Docker" */
 	char *state;        /* " 28.1.1, running" */
@@ -19,7 +19,7 @@ struct engine {
 };
 
 struct engines {
-	struct engine *items;
+	struct host_engine *items;
 	size_t count;
 	bool incomplete;
 };
@@ -27,14 +27,14 @@ struct engines {
 void engines_clear(struct engines *engines);
 
 /** Appends an engine without doors. Return: it, until the next call; what fails shows in engines->incomplete. */
-struct engine *engines_add(struct engines *engines, const char *id, const char *label, const char *state_format, ...)
+struct host_engine *engines_add(struct engines *engines, const char *id, const char *label, const char *state_format, ...)
 	__attribute__((format(printf, 4, 5)));
 
 /** Says that an engine has a door. */
-void engine_has(struct engine *engine, enum door door, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void engine_has(struct host_engine *engine, enum door door, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /** The door by CDI, with the kind of device that CDI specs describe; where there are several, the one that most images are made for. */
-void engine_has_cdi(struct engine *engine, const struct examination *examination, const char *option);
+void engine_has_cdi(struct host_engine *engine, const struct examination *examination, const char *option);
 
 /** Return: a new array; NULL if there is no memory. */
 json_t *engines_to_json(const struct engines *engines);
@@ -51,13 +51,13 @@ int engines_from_json(const json_t *array, struct engines *engines);
 int engine_find_daemon(const char *name, bool (*wanted)(const struct daemon *daemon), struct daemon *ret_daemon, struct rootfs *ret_root);
 
 /* Each says nothing if its engine is not here. */
-void engine_docker(struct examination *examination);
-void engine_docker_desktop(struct examination *examination);
-void engine_podman(struct examination *examination);
-void engine_containerd(struct examination *examination);
-void engine_crio(struct examination *examination);
-void engine_lxc(struct examination *examination);
-void engine_apptainer(struct examination *examination);
+void check_docker(struct examination *examination);
+void check_docker_desktop(struct examination *examination);
+void check_podman(struct examination *examination);
+void check_containerd(struct examination *examination);
+void check_crio(struct examination *examination);
+void check_lxc(struct examination *examination);
+void check_apptainer(struct examination *examination);
 
 /* ---- hooks.d, which Podman and CRI-O share ---- */
 

@@ -10,7 +10,8 @@
 #include "base/json.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/file.h"
-#include "cli/doctor/package.h"
+#include "engines/engine.h"
+#include "engines/package.h"
 #include "engines/program.h"
 #include "engines/toml_text.h"
 
@@ -170,9 +171,9 @@ static void judge_files(struct findings *findings, const struct configuration *c
 	findings_close(findings, configuration->dialect->id, ALL_DOORS);
 }
 
-static struct engine *add(struct examination *examination, const struct dialect *dialect, const char *version)
+static struct host_engine *add(struct examination *examination, const struct dialect *dialect, const char *version)
 {
-	struct engine *engine = engines_add(&examination->engines, dialect->id, dialect->label, "%s%.24s", version ? " " : "", version ? version : "");
+	struct host_engine *engine = engines_add(&examination->engines, dialect->id, dialect->label, "%s%.24s", version ? " " : "", version ? version : "");
 
 	engine_has(engine, DOOR_HOOK, "-e NVIDIA_VISIBLE_DEVICES=all");
 	engine_has(engine, DOOR_RUNTIME, "%s", dialect->use_runtime);
@@ -188,11 +189,11 @@ static void judge(struct examination *examination, const struct configuration *c
 }
 
 /* By version 4.1 of Podman --device takes CDI's names, by 5.0 --gpus is one of them. */
-static void judge_podman_version(struct examination *examination, struct engine *engine, const char *version)
+static void judge_podman_version(struct examination *examination, struct host_engine *engine, const char *version)
 {
-	if (version_number(version) >= VERSION(5, 0)) {
+	if (engine_version_number(version) >= ENGINE_VERSION(5, 0)) {
 		engine_has(engine, DOOR_GPUS, "--gpus all");
-	} else if (version_number(version) > 0 && version_number(version) < VERSION(4, 1)) {
+	} else if (engine_version_number(version) > 0 && engine_version_number(version) < ENGINE_VERSION(4, 1)) {
 		findings_add(&examination->findings, "podman.no-cdi", SEVERITY_NOTE, "Podman %s has no CDI; 4.1 and later have it", version);
 		findings_close(&examination->findings, "podman", DOOR(CDI));
 	}
@@ -204,7 +205,7 @@ static void judge_podman_version(struct examination *examination, struct engine 
 	}
 }
 
-void engine_podman(struct examination *examination)
+void check_podman(struct examination *examination)
 {
 	static const char *const packages[] = {"podman", NULL};
 	static const struct dialect podman = {
@@ -222,7 +223,7 @@ void engine_podman(struct examination *examination)
 	judge(examination, &configuration);
 }
 
-void engine_crio(struct examination *examination)
+void check_crio(struct examination *examination)
 {
 	static const char *const packages[] = {"cri-o", NULL};
 	static const struct dialect crio = {

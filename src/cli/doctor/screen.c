@@ -80,7 +80,7 @@ static void write_line(const struct screen *screen, enum severity severity, cons
 
 static void write_verdict(const struct screen *screen, const struct findings *findings, const struct verdict *verdict)
 {
-	const struct engine *engine = verdict->engine;
+	const struct host_engine *engine = verdict->engine;
 	_cleanup_free_ char *text = verdict_text(findings, verdict), *line = NULL;
 
 	if (!text || str_format(&line, "%s%s: %s", engine->label, engine->state, text) < 0)

@@ -11,7 +11,7 @@
 
 /* ---- what follows ---- */
 
-static bool is_of(const struct finding *finding, const struct engine *engine)
+static bool is_of(const struct finding *finding, const struct host_engine *engine)
 {
 	return finding->engine && (streq(finding->engine, ANY_ENGINE) || streq(finding->engine, engine->id));
 }
@@ -24,7 +24,7 @@ static bool outweighs(const struct finding *finding, const struct finding *other
 	return streq(other->engine, ANY_ENGINE) && !streq(finding->engine, ANY_ENGINE);
 }
 
-static const struct finding *closer(const struct findings *findings, const struct engine *engine, enum door door)
+static const struct finding *closer(const struct findings *findings, const struct host_engine *engine, enum door door)
 {
 	const struct finding *worst = NULL;
 
@@ -37,7 +37,7 @@ static const struct finding *closer(const struct findings *findings, const struc
 	return worst;
 }
 
-struct verdict verdict_make(const struct findings *findings, const struct engine *engine)
+struct verdict verdict_make(const struct findings *findings, const struct host_engine *engine)
 {
 	struct verdict verdict = {.engine = engine, .severity = SEVERITY_OK};
 	enum severity worst = SEVERITY_NOTE;
@@ -235,7 +235,7 @@ json_t *verdicts_to_json(const struct findings *findings, const struct engines *
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < engines->count; i++) {
-		const struct engine *engine = &engines->items[i];
+		const struct host_engine *engine = &engines->items[i];
 		struct verdict verdict = verdict_make(findings, engine);
 
 		if (json_array_append_new(array, json_pack("{s:s, s:s+, s:b, s:o}", "id", engine->id, "name", engine->label,

@@ -10,14 +10,14 @@
 
 /* Of one engine. */
 struct verdict {
-	const struct engine *engine;
+	const struct host_engine *engine;
 	const struct finding *closed_by[DOORS]; /* NULL: open, or there is no such door */
 	unsigned open;                          /* doors, bits by enum door */
 	enum severity severity;                 /* ok; warning: a door is broken; note: not set up; problem: all that there are are broken */
 	bool works;                             /* a door is open, and nothing of the machine itself is in the way */
 };
 
-struct verdict verdict_make(const struct findings *findings, const struct engine *engine);
+struct verdict verdict_make(const struct findings *findings, const struct host_engine *engine);
 
 /** Whether any engine works. */
 bool verdict_any(const struct findings *findings, const struct engines *engines);

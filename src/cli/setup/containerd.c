@@ -10,9 +10,8 @@
 
 #include "base/cleanup.h"
 #include "cli/output.h"
-#include "cli/service.h"
 #include "cli/setup/setup.h"
-#include "engines/containerd.h"
+#include "engines/engine.h"
 #include "engines/toml_text.h"
 
 #define MACHINE_FILE "/etc/containerd/config.toml"
@@ -65,7 +64,7 @@ static int look(struct setup *setup)
 	if (!status && !setup->remove)
 		status = check_generated(setup);
 	if (!status)
-		status = setup_find_path(setup, "--config", "-c", setup->rootless ? setup_user_file("containerd/config.toml") : strdup(MACHINE_FILE));
+		status = setup_find_path(setup, "--config", "-c", setup->rootless ? engine_user_file("containerd/config.toml") : strdup(MACHINE_FILE));
 	/* Before anything is written. */
 	if (!status && setup->daemon.pid && !setup->remove && !daemon_sees(&setup->daemon, setup->runtime))
 		setup_say(setup, "the containerd that runs (process %d) has files of its own, and does not see %s", setup->daemon.pid, setup->runtime);
@@ -93,7 +92,7 @@ static int find_layout(const struct setup *setup, const struct text *text, bool 
 		version = 2;
 	if (version < 1 || version > 3)
 		return output_complain("%s has version %s, which is not known\n    Versions 1, 2 and 3 are.", setup->path, written);
-	ret->section = containerd_sections[version];
+	ret->section = engine_containerd.sections[version - 1];
 	ret->version = version;
 	ret->containerd = join(ret->section, "containerd");
 	ret->runtimes = join(ret->containerd, "runtimes");
@@ -271,8 +270,8 @@ static int forget(struct text *text)
 	int r;
 
 	r = toml_text_forget(text);
-	for (size_t i = 1; i < CONTAINERD_VERSIONS && r == 0; i++)
-		r = forget_section(text, containerd_sections[i]);
+	for (size_t i = 0; engine_containerd.sections[i] && r == 0; i++)
+		r = forget_section(text, engine_containerd.sections[i]);
 	return r;
 }
 
@@ -289,7 +288,7 @@ static void advise(struct setup *setup, bool changed)
 	}
 	if (!changed)
 		return;
-	command = service_command("containerd", setup->rootless, daemon->pid, SERVICE_RESTART);
+	command = engine_restart_command(&engine_containerd, daemon, setup->rootless, ENGINE_RESTART);
 	setup_say(setup, "next: %s", command ? command : "restart containerd");
 }
 

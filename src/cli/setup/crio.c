@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
-#include "cli/service.h"
 #include "cli/setup/setup.h"
+#include "engines/engine.h"
 #include "engines/toml_text.h"
 
 #define OWN_FILE "/etc/crio/crio.conf.d/99-ctr-gpu.conf"
@@ -130,7 +130,7 @@ static void advise(struct setup *setup, bool changed)
 	}
 	if (!changed)
 		return;
-	command = service_command("crio", false, daemon->pid, SERVICE_RESTART);
+	command = engine_restart_command(&engine_crio, daemon, false, ENGINE_RESTART);
 	setup_say(setup, "next: %s", command ? command : "restart CRI-O");
 }
 

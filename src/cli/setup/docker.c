@@ -15,10 +15,10 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "cli/output.h"
-#include "cli/service.h"
 #include "cli/setup/json_text.h"
 #include "cli/setup/setup.h"
 #include "engines/docker_api.h"
+#include "engines/engine.h"
 
 #define MACHINE_FILE "/etc/docker/daemon.json"
 #define RUNTIME "runtimes/nvidia"
@@ -57,7 +57,7 @@ static bool exists(const char *path)
 /* A normal user's Docker is rootless where there is one; else what they want is root's. */
 static int decide_user(struct setup *setup)
 {
-	_cleanup_free_ char *own = setup_user_file("docker/daemon.json");
+	_cleanup_free_ char *own = engine_user_file("docker/daemon.json");
 
 	if (geteuid() == 0 || setup->config)
 		return 0;
@@ -110,7 +110,7 @@ static int check_snap(const struct setup *setup)
 static bool reaches_daemon(const struct setup *setup)
 {
 	const struct daemon *daemon = &setup->daemon;
-	_cleanup_free_ char *usual = setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
+	_cleanup_free_ char *usual = setup->rootless ? engine_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
 	const char *option = daemon_option(daemon, "--config-file", NULL), *used = option ? option : usual ? usual : "";
 	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
 
@@ -154,7 +154,7 @@ static int look(struct setup *setup)
 	if (!status && !setup->remove)
 		status = check_arguments(setup);
 	if (!status)
-		status = setup_find_path(setup, "--config-file", NULL, setup->rootless ? setup_user_file("docker/daemon.json") : strdup(MACHINE_FILE));
+		status = setup_find_path(setup, "--config-file", NULL, setup->rootless ? engine_user_file("docker/daemon.json") : strdup(MACHINE_FILE));
 	if (status)
 		return status;
 	/* Before anything is written. */
@@ -230,18 +230,9 @@ static int put_runtime(const struct setup *setup, struct text *text, json_t *edi
 	return put(setup, text, RUNTIME, json_pack("{s:s}", "path", chosen), edits);
 }
 
-/* Docker has CDI from 25.0 on, and takes it for wanted from 28.2 on. */
-static bool wants_cdi(const struct setup *setup)
-{
-	int major, minor;
-
-	if (!setup->version || sscanf(setup->version, "%d.%d", &major, &minor) != 2)
-		return true;
-	return major >= 25 && (major < 28 || (major == 28 && minor < 2));
-}
-
 static int put_cdi(const struct setup *setup, struct text *text, json_t *edits)
 {
+	enum engine_cdi_state state = engine_cdi_state(&engine_docker, engine_version_number(setup->version), -1);
 	_cleanup_json_ json_t *there = NULL;
 
 	if (json_text_get(text, CDI, &there) == -ENOMEM)
@@ -250,7 +241,7 @@ static int put_cdi(const struct setup *setup, struct text *text, json_t *edits)
 		setup_say(setup, "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, and --replace turns it on", setup->path);
 		return 0;
 	}
-	if (json_is_true(there) || (!there && !wants_cdi(setup)))
+	if (json_is_true(there) || (!there && state != ENGINE_CDI_OFF && state != ENGINE_CDI_UNKNOWN))
 		return 0;
 	if (daemon_has_option(&setup->daemon, "--feature")) {
 		setup_say(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; add --feature cdi=true there");
@@ -421,7 +412,7 @@ static void advise(struct setup *setup, bool changed)
 		restart |= advise_compat(setup);
 	if (!changed && !restart && (setup->remove || knows_runtime(setup)))
 		return;
-	command = service_command("docker", setup->rootless, setup->daemon.pid, restart ? SERVICE_RESTART : SERVICE_RELOAD);
+	command = engine_restart_command(&engine_docker, &setup->daemon, setup->rootless, restart ? ENGINE_RESTART : ENGINE_RELOAD);
 	setup_say(setup, "next: %s", command ? command : restart ? "restart Docker" : "reload Docker");
 }
 

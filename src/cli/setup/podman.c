@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "cli/output.h"
 #include "cli/setup/setup.h"
+#include "engines/engine.h"
 #include "engines/toml_text.h"
 
 #define OWN_NAME "99-ctr-gpu.conf"
@@ -28,7 +29,7 @@ static int look(struct setup *setup)
 	if (setup->config)
 		setup->path = strdup(setup->config);
 	else
-		setup->path = setup->rootless ? setup_user_file(DIRECTORY OWN_NAME) : strdup("/etc/" DIRECTORY OWN_NAME);
+		setup->path = setup->rootless ? engine_user_file(DIRECTORY OWN_NAME) : strdup("/etc/" DIRECTORY OWN_NAME);
 	return setup->path ? 0 : no_memory();
 }
 
@@ -41,7 +42,7 @@ static int find_other(const struct setup *setup, char **ret)
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]) && !status; i++)
 		status = setup_find_elsewhere(setup, machine[i], RUNTIME, ret);
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]) && !status && setup->rootless; i++) {
-		_cleanup_free_ char *pattern = setup_user_file(own[i]);
+		_cleanup_free_ char *pattern = engine_user_file(own[i]);
 
 		status = pattern ? setup_find_elsewhere(setup, pattern, RUNTIME, ret) : no_memory();
 	}

@@ -63,15 +63,6 @@ void setup_say(const struct setup *setup, const char *format, ...)
 	(void)fputc('\n', file);
 }
 
-char *setup_user_file(const char *name)
-{
-	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-
-	if (base && base[0] == '/')
-		return text_format("%s/%s", base, name);
-	return text_format("%s/.config/%s", home ? home : "", name);
-}
-
 /* ---- the command line ---- */
 
 static void take_engine(struct setup *setup, const char *name, const struct argp_state *state)

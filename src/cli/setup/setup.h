@@ -91,6 +91,3 @@ int setup_refuse_other(const struct setup *setup, const char *own, const char *o
 
 /** Our runtime as a TOML string, owned by the caller; NULL without memory. */
 char *setup_quote_runtime(const struct setup *setup);
-
-/** The path of a user's own file, such as "docker/daemon.json", below $XDG_CONFIG_HOME or ~/.config; NULL without memory. */
-char *setup_user_file(const char *name);

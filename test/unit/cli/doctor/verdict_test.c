@@ -13,7 +13,7 @@ static struct engines engines;
 
 static int begin(void **state)
 {
-	struct engine *engine = engines_add(&engines, "docker", "Docker", "%s", " 28.2, running");
+	struct host_engine *engine = engines_add(&engines, "docker", "Docker", "%s", " 28.2, running");
 
 	(void)state;
 	engine_has(engine, DOOR_GPUS, "--gpus all");

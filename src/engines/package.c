@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/doctor/package.h"
+#include "engines/package.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,7 +9,6 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/doctor/file.h"
 
 enum {
 	DATABASE_MAX = 64 * 1024 * 1024,
@@ -17,18 +16,18 @@ enum {
 };
 
 /* Paragraphs of lines `key value`, an empty line behind each. */
-struct database {
+struct package_database {
 	const char *path;
 	const char *name, *version, *installed; /* how lines begin; installed: one that must be there, or NULL */
 };
 
-static const struct database databases[] = {
+static const struct package_database databases[] = {
 	{"/var/lib/dpkg/status", "Package: ", "Version: ", "Status: install ok installed"},
 	{"/lib/apk/db/installed", "P:", "V:", NULL},
 };
 
 /* The rest of the line in a paragraph that begins with @key. */
-static const char *line_value(const char *paragraph, const char *end, const char *key, size_t *ret_length)
+static const char *package_line_value(const char *paragraph, const char *end, const char *key, size_t *ret_length)
 {
 	size_t key_length = strlen(key);
 
@@ -41,7 +40,7 @@ static const char *line_value(const char *paragraph, const char *end, const char
 	return NULL;
 }
 
-static bool has_name(const char *value, size_t length, const char *const *names)
+static bool package_has_name(const char *value, size_t length, const char *const *names)
 {
 	for (; *names; names++)
 		if (strlen(*names) == length && strncmp(*names, value, length) == 0)
@@ -50,7 +49,7 @@ static bool has_name(const char *value, size_t length, const char *const *names)
 }
 
 /* "5:20.10.24+dfsg1-1" is version 20.10.24 to everybody but the distribution. */
-static char *upstream_version(const char *value, size_t length)
+static char *package_upstream_version(const char *value, size_t length)
 {
 	const char *colon = memchr(value, ':', length);
 	const char *start = colon ? colon + 1 : value;
@@ -58,7 +57,7 @@ static char *upstream_version(const char *value, size_t length)
 	return strndup(start, strspn(start, "0123456789."));
 }
 
-static char *search(const struct database *database, const char *text, const char *const *names)
+static char *package_search(const struct package_database *database, const char *text, const char *const *names)
 {
 	const char *end, *value;
 	size_t length, ignored;
@@ -67,14 +66,14 @@ static char *search(const struct database *database, const char *text, const cha
 		end = strstr(paragraph, "\n\n");
 		if (!end)
 			end = paragraph + strlen(paragraph);
-		value = line_value(paragraph, end, database->name, &length);
-		if (!value || !has_name(value, length, names))
+		value = package_line_value(paragraph, end, database->name, &length);
+		if (!value || !package_has_name(value, length, names))
 			continue;
-		if (database->installed && !line_value(paragraph, end, database->installed, &ignored))
+		if (database->installed && !package_line_value(paragraph, end, database->installed, &ignored))
 			continue;
-		value = line_value(paragraph, end, database->version, &length);
+		value = package_line_value(paragraph, end, database->version, &length);
 		if (value)
-			return upstream_version(value, length);
+			return package_upstream_version(value, length);
 	}
 	return NULL;
 }
@@ -85,30 +84,16 @@ char *package_version(const char *const *names)
 		_cleanup_free_ char *text = NULL;
 
 		if (fd_read_file_at(AT_FDCWD, databases[i].path, DATABASE_MAX, &text, NULL) == 0)
-			return search(&databases[i], text, names);
+			return package_search(&databases[i], text, names);
 	}
 	return NULL;
-}
-
-long version_number(const char *version)
-{
-	char *end;
-	long major, minor;
-
-	if (!version)
-		return 0;
-	major = strtol(version, &end, 10);
-	if (end == version || major < 0 || major > 10000)
-		return 0;
-	minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
-	return VERSION(major, minor >= 0 && minor < 1000 ? minor : 999);
 }
 
 /* ---- files ---- */
 
 #define LISTS "/var/lib/dpkg/info"
 
-static bool lists_file(const char *list, const char *path)
+static bool package_lists_file(const char *list, const char *path)
 {
 	_cleanup_free_ char *file = NULL, *text = NULL, *line = NULL;
 
@@ -122,7 +107,7 @@ static bool lists_file(const char *list, const char *path)
 }
 
 /* Only lists of packages whose name speaks of NVIDIA or CUDA: nothing else is asked for, and there are thousands. */
-static bool is_candidate(const char *name)
+static bool package_is_candidate(const char *name)
 {
 	size_t length = strlen(name);
 
@@ -136,7 +121,7 @@ char *package_of_file(const char *path)
 	char *package = NULL;
 
 	for (int i = 0; directory && !package && i < FILE_LISTS_MAX && (entry = readdir(directory)); i++)
-		if (is_candidate(entry->d_name) && lists_file(entry->d_name, path))
+		if (package_is_candidate(entry->d_name) && package_lists_file(entry->d_name, path))
 			package = strndup(entry->d_name, strcspn(entry->d_name, ":"));
 	if (directory)
 		(void)closedir(directory);

@@ -16,7 +16,3 @@ char *package_version(const char *const *names);
 
 /** Return: the package that a file belongs to, owned by the caller; NULL if it is not known. */
 char *package_of_file(const char *path);
-
-/** A version's numbers, for comparison: 1 + 1000 * (minor + 1000 * major); 0 if there is none. */
-long version_number(const char *version);
-#define VERSION(major, minor) (1 + 1000L * ((minor) + 1000L * (major)))

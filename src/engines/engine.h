@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What ctr-gpu knows of container engines, whoever asks: a file for each of them, and each fact once. Nothing here looks at the
+ * machine but for engine_is_installed(), engine_version() and engine_restart_command().
+ */
+
+#include "engines/daemon.h"
+
+/* A version's numbers, for comparison; 0 is none. */
+#define ENGINE_VERSION(major, minor) (1 + 1000L * ((minor) + 1000L * (major)))
+
+/* A version of an engine, and what it knows of CDI; a later one knows the same until the next. */
+struct engine_release {
+	int major, minor;
+	const char *cdi;    /* the newest version of specs; NULL behind the last release */
+	const char *remark; /* what must be done for it to read specs; NULL: nothing */
+};
+
+enum engine_format { ENGINE_TOML, ENGINE_JSON };
+
+struct engine {
+	const char *name, *alias; /* "crio", as setup takes it, and how others write it, "cri-o"; NULL: not */
+	const char *label;        /* "CRI-O" */
+	const char *const *programs, *const *packages; /* any of which is it; NULL at the end */
+
+	const char *daemon;  /* its process's name; NULL: none */
+	const char *service; /* of systemd and others; NULL: none */
+	const char *snap;    /* where snapd has it; NULL: nowhere */
+
+	/* Its configuration: all of these files, as patterns of glob(7), in the order in which it reads them; later ones count more. */
+	enum engine_format format;
+	const char *const *files;
+	const char *const *user_files;      /* of one that runs as a user, or besides those: below $XDG_CONFIG_HOME */
+	const char *option, *letter;        /* of the daemon, naming one file to be read instead; NULL: none */
+	const char *variable;               /* of the environment, the same; NULL: none */
+	const char *snap_file;              /* read by the snap's instead; NULL: none */
+	const char *rancher_file;           /* by that of k3s; NULL: none */
+
+	/* Where things stand in it, as paths of toml_text.h; NULL: nowhere. */
+	const char *const *sections; /* above all of these paths, each of which a file may have; NULL: none */
+	const char *runtime;         /* the program of the runtime "nvidia", or a list of such */
+	const char *default_runtime, *hooks_dir, *cdi;
+	const char *cdi_on;          /* how users write what turns CDI on */
+	const char *const *hook_directories; /* that are read unless the file names others */
+
+	const struct engine_release *releases; /* with CDI, oldest first; NULL: it has none */
+	long gpus_nvidia, gpus_amd;            /* ENGINE_VERSION() since which --gpus gives CDI's devices of a kind; 0: never */
+};
+
+extern const struct engine engine_docker, engine_podman, engine_containerd, engine_crio, engine_buildkit, engine_lxc, engine_apptainer;
+
+/** Return: the engine that is called so; NULL. */
+const struct engine *engine_find(const char *name, size_t length);
+
+/** Whether this machine has one of its programs. */
+bool engine_is_installed(const struct engine *engine);
+
+/**
+ * engine_version() - that of its package, or of its snap, so that the engine itself, which might start, need not be asked
+ * @snap: it is that of a snap
+ *
+ * Return: "20.10.24", owned by the caller; NULL if it is not known.
+ */
+char *engine_version(const struct engine *engine, bool snap);
+
+/** ENGINE_VERSION() of a text; 0 if it begins with no number. */
+long engine_version_number(const char *version);
+
+/** Return: what the newest release that is not newer than @version knows; NULL: it has no CDI. */
+const struct engine_release *engine_cdi(const struct engine *engine, long version);
+
+enum engine_cdi_state {
+	ENGINE_CDI_ON,
+	ENGINE_CDI_OFF,     /* it has it, and does not use it */
+	ENGINE_CDI_NONE,    /* no version before a later one has it */
+	ENGINE_CDI_UNKNOWN, /* for want of a version */
+};
+
+/** Whether it gives containers CDI's devices. @setting: what its configuration says: -1: nothing, 0: off, 1: on. */
+enum engine_cdi_state engine_cdi_state(const struct engine *engine, long version, int setting);
+
+enum engine_step { ENGINE_RELOAD, ENGINE_RESTART };
+
+/**
+ * engine_restart_command() - what makes the engine of a daemon notice its configuration, on this host
+ * @user: it is a service of whoever asks, and not the system's
+ *
+ * Return: the command, owned by the caller; NULL without memory.
+ */
+char *engine_restart_command(const struct engine *engine, const struct daemon *daemon, bool user, enum engine_step step);
+
+/** Return: the path of a user's own file, such as "docker/daemon.json", owned by the caller; NULL without memory. */
+char *engine_user_file(const char *name);
