@@ -237,8 +237,11 @@ check-unit: needs-check $(unit_tests)
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
+# The rooms that .clang-format holds for.
+formatted = src/base
 lint: dependencies-lint $(O)/gen/try_program.h
 	test/checks
+	clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(formatted)))
 	$(MAKE) O=$(O)-clang CC=clang all test-programs
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all

@@ -14,11 +14,11 @@
 #define _cleanup_(function) __attribute__((cleanup(function), unused))
 
 /** Declares `name##p`, which releases the object a variable points to; `release` takes NULL. */
-#define DEFINE_CLEANUP(type, release)             \
+#define DEFINE_CLEANUP(type, release)               \
 	static inline void release##p(type *object) \
-	{                                         \
-		if (*object)                      \
-			(void)release(*object);   \
+	{                                           \
+		if (*object)                        \
+			(void)release(*object);     \
 	}
 
 static inline void cleanup_freep(void *memory)
@@ -42,21 +42,21 @@ static inline void cleanup_fclosep(FILE **file)
 #define _cleanup_close_ _cleanup_(cleanup_closep)
 #define _cleanup_fclose_ _cleanup_(cleanup_fclosep)
 
-#define steal_ptr(pointer)                               \
-	({                                               \
+#define steal_ptr(pointer)                                \
+	({                                                \
 		__typeof__(pointer) *steal_ = &(pointer); \
 		__typeof__(pointer) taken_ = *steal_;     \
-		*steal_ = NULL;                          \
-		taken_;                                  \
+		*steal_ = NULL;                           \
+		taken_;                                   \
 	})
 
 /** For a struct whose release ignores one that is all zero. */
-#define steal_struct(object)                              \
-	({                                                \
-		__typeof__(object) steal_ = (object);     \
-		__typeof__(*steal_) taken_ = *steal_;     \
-		*steal_ = (__typeof__(*steal_)){0};       \
-		taken_;                                   \
+#define steal_struct(object)                          \
+	({                                            \
+		__typeof__(object) steal_ = (object); \
+		__typeof__(*steal_) taken_ = *steal_; \
+		*steal_ = (__typeof__(*steal_)){0};   \
+		taken_;                               \
 	})
 
 static inline int steal_fd(int *fd)

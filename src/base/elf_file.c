@@ -65,7 +65,8 @@ static bool elf_file_parse_header(const struct span *bytes, Elf64_Ehdr *ret)
 	    narrow.e_ident[EI_DATA] != OWN_BYTE_ORDER || narrow.e_ident[EI_VERSION] != EV_CURRENT)
 		return false;
 	if (narrow.e_ident[EI_CLASS] == ELFCLASS64)
-		return span_read(bytes, 0, ret, sizeof(*ret)) && (ret->e_shnum == 0 || ret->e_shentsize == sizeof(Elf64_Shdr));
+		return span_read(bytes, 0, ret, sizeof(*ret)) &&
+		       (ret->e_shnum == 0 || ret->e_shentsize == sizeof(Elf64_Shdr));
 	if (narrow.e_ident[EI_CLASS] != ELFCLASS32 || (narrow.e_shnum > 0 && narrow.e_shentsize != sizeof(Elf32_Shdr)))
 		return false;
 	*ret = (Elf64_Ehdr){
@@ -121,7 +122,7 @@ static bool elf_file_section(const struct elf_file *file, size_t index, Elf64_Sh
 }
 
 static int elf_file_read_section(const struct elf_file *file, const Elf64_Shdr *section, char **ret_memory,
-	struct span *ret)
+				 struct span *ret)
 {
 	int r;
 

@@ -24,7 +24,7 @@ static const struct {
 /* A line break of our own, as long as there are others' words around it. */
 enum { MARK_SIZE = 18 };
 
-static void make_mark(char mark[MARK_SIZE + 1])
+static void err_make_mark(char mark[MARK_SIZE + 1])
 {
 	uint64_t number = 0;
 
@@ -33,7 +33,7 @@ static void make_mark(char mark[MARK_SIZE + 1])
 	(void)snprintf(mark, MARK_SIZE + 1, "\n%016jx\n", (uintmax_t)number);
 }
 
-static bool mark_lines(const char *format, const char *mark, char ret[ERR_TEXT_MAX])
+static bool err_mark_lines(const char *format, const char *mark, char ret[ERR_TEXT_MAX])
 {
 	size_t length = 0;
 
@@ -52,10 +52,10 @@ static bool mark_lines(const char *format, const char *mark, char ret[ERR_TEXT_M
 }
 
 /*
- * Paths and values of images end up in sentences, and sentences on terminals and in logs: no escape sequence gets there, and no
- * line that we did not begin.
+ * Paths and values of images end up in sentences, and sentences on terminals and in logs: no escape sequence gets
+ * there, and no line that we did not begin.
  */
-static void disarm(char *text, const char *mark)
+static void err_disarm(char *text, const char *mark)
 {
 	char *to = text;
 
@@ -68,26 +68,27 @@ static void disarm(char *text, const char *mark)
 	*to = '\0';
 }
 
-static size_t write_text(char ret[ERR_TEXT_MAX], const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
+static size_t err_write_text(char ret[ERR_TEXT_MAX], const char *format, va_list arguments)
+	__attribute__((format(printf, 2, 0)));
 
 /* Return: the length. */
-static size_t write_text(char ret[ERR_TEXT_MAX], const char *format, va_list arguments)
+static size_t err_write_text(char ret[ERR_TEXT_MAX], const char *format, va_list arguments)
 {
 	char mark[MARK_SIZE + 1], marked[ERR_TEXT_MAX], text[2 * ERR_TEXT_MAX];
 	int error = errno;
 
-	make_mark(mark);
+	err_make_mark(mark);
 	errno = error;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	(void)vsnprintf(text, sizeof(text), mark_lines(format, mark, marked) ? marked : format, arguments);
+	(void)vsnprintf(text, sizeof(text), err_mark_lines(format, mark, marked) ? marked : format, arguments);
 #pragma GCC diagnostic pop
-	disarm(text, mark);
+	err_disarm(text, mark);
 	(void)snprintf(ret, ERR_TEXT_MAX, "%.*s", ERR_TEXT_MAX - 1, text);
 	return strlen(ret);
 }
 
-static void add_remedy(char *text, const char *remedy)
+static void err_add_remedy(char *text, const char *remedy)
 {
 	size_t length = strlen(text);
 
@@ -104,10 +105,10 @@ int err_set(struct err *err, int code, const char *format, ...)
 	if (code < 0)
 		errno = -code;
 	va_start(arguments, format);
-	(void)write_text(err->text, format, arguments);
+	(void)err_write_text(err->text, format, arguments);
 	va_end(arguments);
 	if (code < 0)
-		add_remedy(err->text, remedy_of(-code));
+		err_add_remedy(err->text, remedy_of(-code));
 	return code;
 }
 
@@ -121,7 +122,7 @@ int err_prefix(struct err *err, int code, const char *format, ...)
 		return code;
 	memcpy(tail, err->text, sizeof(tail));
 	va_start(arguments, format);
-	length = write_text(err->text, format, arguments);
+	length = err_write_text(err->text, format, arguments);
 	va_end(arguments);
 	(void)snprintf(err->text + length, sizeof(err->text) - length, "%s", tail);
 	return code;

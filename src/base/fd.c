@@ -31,7 +31,7 @@ void *buffer_new(size_t size)
 }
 
 /* A size that fstat tells is right for all but procfs, sysfs and pipes, which tell 0. */
-static int read_all(int fd, off_t told, size_t max, char **ret_data, size_t *ret_size)
+static int fd_read_told(int fd, off_t told, size_t max, char **ret_data, size_t *ret_size)
 {
 	size_t guess = told > 0 ? (size_t)told : FIRST_GUESS, capacity = (guess < max ? guess : max) + 1, size = 0;
 	_cleanup_free_ char *data = buffer_new(capacity + 1);
@@ -73,7 +73,7 @@ int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	return read_all(fd, S_ISREG(st.st_mode) ? st.st_size : 0, max, ret_data, ret_size);
+	return fd_read_told(fd, S_ISREG(st.st_mode) ? st.st_size : 0, max, ret_data, ret_size);
 }
 
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size)
@@ -94,7 +94,7 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return read_all(fd, st.st_size, max, ret_data, ret_size);
+	return fd_read_told(fd, st.st_size, max, ret_data, ret_size);
 }
 
 int fd_write_all(int fd, const void *data, size_t size)
@@ -114,8 +114,8 @@ int fd_write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
-/* Return: how many bytes the kernel took of the first parts; none also where it fails, which the next write tells again. */
-static size_t write_at_once(int fd, const struct span *parts, size_t count)
+/* Return: how many bytes of the first parts were taken; 0 also for a failure, which the next write tells again. */
+static size_t fd_write_at_once(int fd, const struct span *parts, size_t count)
 {
 	struct iovec vector[PARTS_AT_ONCE];
 	ssize_t written;
@@ -131,7 +131,7 @@ static size_t write_at_once(int fd, const struct span *parts, size_t count)
 /* A file system is quicker with one write than with several; most often nothing is left after it. */
 int fd_write_parts(int fd, const struct span *parts, size_t count)
 {
-	size_t written = write_at_once(fd, parts, count);
+	size_t written = fd_write_at_once(fd, parts, count);
 	int r = 0;
 
 	for (size_t i = 0; i < count && r == 0; i++) {

@@ -22,7 +22,7 @@
  */
 int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size);
 
-/** fd_read_all() for a file at @path below @dirfd, which is not opened if it is no regular one. Return: also -EINVAL then. */
+/** fd_read_all() for a file at @path below @dirfd; unless it is regular, it is not opened, and -EINVAL returned. */
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
 
 /** Writes all of @data or fails. Return: 0 or negative errno. */
@@ -31,7 +31,7 @@ int fd_write_all(int fd, const void *data, size_t size);
 /** Writes all of some parts, one behind the other, or fails. Return: 0 or negative errno. */
 int fd_write_parts(int fd, const struct span *parts, size_t count);
 
-/** Makes an empty file a copy of another, with its holes; may be called in a signal handler. Return: 0 or negative errno. */
+/** Makes an empty file a copy of another, holes too; safe in a signal handler. Return: 0 or negative errno. */
 int fd_copy(int from, int to);
 
 /**

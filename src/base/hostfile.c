@@ -27,18 +27,18 @@ struct walk {
 	int links;
 };
 
-static void walk_end(struct walk *walk)
+static void hostfile_walk_end(struct walk *walk)
 {
 	cleanup_closep(&walk->fd);
 	free(walk->rest);
 }
 
-static bool is_theirs(const struct walk *walk, const struct stat *st)
+static bool hostfile_is_theirs(const struct walk *walk, const struct stat *st)
 {
 	return st->st_uid == 0 || st->st_uid == walk->root || st->st_uid == walk->other;
 }
 
-static int walk_start(struct walk *walk)
+static int hostfile_walk_start(struct walk *walk)
 {
 	cleanup_closep(&walk->fd);
 	walk->fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -49,7 +49,7 @@ static int walk_start(struct walk *walk)
 }
 
 /* Takes the next component off the path. Return: NULL behind the last. */
-static char *next_name(struct walk *walk)
+static char *hostfile_next_name(struct walk *walk)
 {
 	char *name = walk->rest + strspn(walk->rest, "/"), *end = name + strcspn(name, "/");
 	char *copy = *name ? strndup(name, (size_t)(end - name)) : NULL;
@@ -58,29 +58,32 @@ static char *next_name(struct walk *walk)
 	return copy;
 }
 
-static bool is_last(const struct walk *walk)
+static bool hostfile_is_last(const struct walk *walk)
 {
 	return walk->rest[strspn(walk->rest, "/")] == '\0';
 }
 
 /* Whether an entry of the directory that the walk has come to was put there by whoever is trusted. */
-static bool is_placed(const struct walk *walk, const struct stat *entry)
+static bool hostfile_is_placed(const struct walk *walk, const struct stat *entry)
 {
 	const struct stat *directory = &walk->st;
 
 	/*
-	 * Root's files can be linked (where fs.protected_hardlinks is off) and renamed into /tmp by whoever has them in a directory of his
-	 * own; a directory cannot, since its ".." would change. In a user namespace all others look like root.
+	 * Root's files can be linked (where fs.protected_hardlinks is off) and renamed into /tmp by whoever has them in
+	 * a directory of his own; a directory cannot, since its ".." would change. In a user namespace all others look
+	 * like root.
 	 */
 	if (directory->st_mode & OTHERS_MAY_WRITE)
-		return is_theirs(walk, directory) && (directory->st_mode & S_ISVTX) && S_ISDIR(entry->st_mode) &&
-		       (entry->st_uid == 0 || entry->st_uid == walk->other || (walk->root == 0 && is_theirs(walk, entry)));
-	if (is_theirs(walk, directory))
+		return hostfile_is_theirs(walk, directory) && (directory->st_mode & S_ISVTX) &&
+		       S_ISDIR(entry->st_mode) &&
+		       (entry->st_uid == 0 || entry->st_uid == walk->other ||
+			(walk->root == 0 && hostfile_is_theirs(walk, entry)));
+	if (hostfile_is_theirs(walk, directory))
 		return true;
-	return walk->served && is_last(walk) && S_ISSOCK(entry->st_mode) && entry->st_uid == directory->st_uid;
+	return walk->served && hostfile_is_last(walk) && S_ISSOCK(entry->st_mode) && entry->st_uid == directory->st_uid;
 }
 
-static int follow(struct walk *walk, int link)
+static int hostfile_follow(struct walk *walk, int link)
 {
 	_cleanup_free_ char *target = NULL, *rest = NULL;
 	int r;
@@ -94,22 +97,25 @@ static int follow(struct walk *walk, int link)
 		return r;
 	free(walk->rest);
 	walk->rest = steal_ptr(rest);
-	return target[0] == '/' ? walk_start(walk) : 0;
+	return target[0] == '/' ? hostfile_walk_start(walk) : 0;
 }
 
-static int step(struct walk *walk, const char *name)
+static int hostfile_step(struct walk *walk, const char *name)
 {
 	_cleanup_close_ int fd = openat(walk->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
 	if (fd < 0)
-		return errno == ENOENT && (!is_theirs(walk, &walk->st) || (walk->st.st_mode & OTHERS_MAY_WRITE)) ? -EPERM : -errno;
+		return errno == ENOENT &&
+				       (!hostfile_is_theirs(walk, &walk->st) || (walk->st.st_mode & OTHERS_MAY_WRITE))
+			       ? -EPERM
+			       : -errno;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!is_placed(walk, &st))
+	if (!hostfile_is_placed(walk, &st))
 		return -EPERM;
 	if (S_ISLNK(st.st_mode))
-		return follow(walk, fd);
+		return hostfile_follow(walk, fd);
 	walk->served = !(walk->st.st_mode & OTHERS_MAY_WRITE);
 	cleanup_closep(&walk->fd);
 	walk->fd = steal_fd(&fd);
@@ -117,17 +123,17 @@ static int step(struct walk *walk, const char *name)
 	return 0;
 }
 
-static int check(const struct walk *walk, mode_t type)
+static int hostfile_check(const struct walk *walk, mode_t type)
 {
 	if ((walk->st.st_mode & S_IFMT) != type)
 		return -EINVAL;
 	if (type != S_IFSOCK && (walk->st.st_mode & OTHERS_MAY_WRITE))
 		return -EPERM;
-	/* Of a socket is_placed() has seen whose it is. */
-	return is_theirs(walk, &walk->st) || type == S_IFSOCK ? 0 : -EPERM;
+	/* Of a socket hostfile_is_placed() has seen whose it is. */
+	return hostfile_is_theirs(walk, &walk->st) || type == S_IFSOCK ? 0 : -EPERM;
 }
 
-static int reopen(int handle, int flags)
+static int hostfile_reopen(int handle, int flags)
 {
 	char path[32];
 	int fd;
@@ -139,17 +145,17 @@ static int reopen(int handle, int flags)
 
 int hostfile_open(const char *path, mode_t type, uid_t other, int flags)
 {
-	_cleanup_(walk_end) struct walk walk = {.fd = -1, .other = other, .rest = strdup(path)};
-	int r = !walk.rest ? -ENOMEM : path[0] != '/' ? -EINVAL : walk_start(&walk);
+	_cleanup_(hostfile_walk_end) struct walk walk = {.fd = -1, .other = other, .rest = strdup(path)};
+	int r = !walk.rest ? -ENOMEM : path[0] != '/' ? -EINVAL : hostfile_walk_start(&walk);
 
-	while (r == 0 && !is_last(&walk)) {
-		_cleanup_free_ char *name = next_name(&walk);
+	while (r == 0 && !hostfile_is_last(&walk)) {
+		_cleanup_free_ char *name = hostfile_next_name(&walk);
 
-		r = name ? step(&walk, name) : -ENOMEM;
+		r = name ? hostfile_step(&walk, name) : -ENOMEM;
 	}
 	if (r == 0)
-		r = check(&walk, type);
+		r = hostfile_check(&walk, type);
 	if (r < 0)
 		return r;
-	return flags & O_PATH ? steal_fd(&walk.fd) : reopen(walk.fd, flags);
+	return flags & O_PATH ? steal_fd(&walk.fd) : hostfile_reopen(walk.fd, flags);
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Files of the host that nobody but root could have put where they are. Everything is root's that is owned by uid 0 or by the
- * owner of "/", which in a user namespace is the overflow uid.
+ * Files of the host that nobody but root could have put where they are. Everything is root's that is owned by uid 0 or
+ * by the owner of "/", which in a user namespace is the overflow uid.
  */
 
 #include <sys/types.h>
@@ -18,12 +18,13 @@
  * @other: user who is trusted as root is; HOSTFILE_ROOT_ONLY
  * @flags: of open(2), O_CLOEXEC is added; nothing but O_PATH for a socket
  *
- * Every directory on the way must belong to them and be writable for nobody else. In one that anybody may write to and that is
- * sticky, such as /tmp, only a directory of theirs counts, which nobody else can move there. A link is followed where they alone could
- * make it. The file itself must be theirs, and writable for them alone if it is no socket. A socket may also lie in the directory that root gave
- * to its owner, such as a service's in /run. Nothing is opened before its type is known.
+ * Every directory on the way must belong to them and be writable for nobody else. In one that anybody may write to and
+ * that is sticky, such as /tmp, only a directory of theirs counts, which nobody else can move there. A link is followed
+ * where they alone could make it. The file itself must be theirs, and writable for them alone if it is no socket. A
+ * socket may also lie in the directory that root gave to its owner, such as a service's in /run. Nothing is opened
+ * before its type is known.
  *
- * Return: descriptor; -ENOENT if it is missing where they alone could make it; -EPERM if others could have put it there, or could now;
- * -EINVAL if it is of another type; negative errno.
+ * Return: descriptor; -ENOENT if it is missing where they alone could make it; -EPERM if others could have put it
+ * there, or could now; -EINVAL if it is of another type; negative errno.
  */
 int hostfile_open(const char *path, mode_t type, uid_t other, int flags);

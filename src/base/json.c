@@ -13,7 +13,7 @@
  * jansson recurses into what it parses and has a limit of its own (2048), which is deeper than any file of ours needs;
  * the depth is measured on the text, before anything is built.
  */
-static bool too_deep(const char *data, size_t size)
+static bool json_is_too_deep(const char *data, size_t size)
 {
 	unsigned depth = 0;
 	bool in_string = false;
@@ -34,7 +34,7 @@ static bool too_deep(const char *data, size_t size)
 }
 
 /* The parser quotes what it read, which may be anything; a terminal gets to see text only. */
-static void tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
+static void json_tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
 {
 	size_t i;
 
@@ -46,7 +46,7 @@ static void tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
 }
 
 /* jansson would take its seed from /dev/urandom, with three system calls and where there is one. */
-static void seed_hashes(void)
+static void json_seed_hashes(void)
 {
 	static bool seeded;
 	size_t seed;
@@ -56,7 +56,7 @@ static void seed_hashes(void)
 	seeded = true;
 }
 
-static json_t *load_large(const char *data, size_t size, json_error_t *error)
+static json_t *json_load_large(const char *data, size_t size, json_error_t *error)
 {
 	_cleanup_free_ char *marked = NULL;
 	size_t marked_size;
@@ -71,16 +71,16 @@ int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERR
 	json_error_t error;
 	json_t *json;
 
-	if (too_deep(data, size)) {
-		tell(reason, "nested too deeply");
+	if (json_is_too_deep(data, size)) {
+		json_tell(reason, "nested too deeply");
 		return -EINVAL;
 	}
-	seed_hashes();
+	json_seed_hashes();
 	json = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
 	if (!json && json_error_code(&error) == json_error_numeric_overflow)
-		json = load_large(data, size, &error);
+		json = json_load_large(data, size, &error);
 	if (!json) {
-		tell(reason, error.text);
+		json_tell(reason, error.text);
 		return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
 	}
 	*ret = json;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* JSON that somebody else wrote: duplicate keys and NUL characters rejected, depth bounded. The size is bounded by who read it. */
+/* JSON that somebody else wrote, without duplicate keys and NUL, of bounded depth. Whoever reads it bounds its size. */
 
 #include <jansson.h>
 #include <stddef.h>
@@ -21,7 +21,8 @@ enum { JSON_MAX_DEPTH = 64 };
  * @ret:    new reference
  * @reason: of a failure, in the parser's words; may be NULL
  *
- * An integer that json_int_t has no room for is no integer to who looks at it, and itself again when json_print() writes it.
+ * An integer that json_int_t has no room for is no integer to who looks at it, and itself again when json_print()
+ * writes it.
  *
  * Return: 0; -EINVAL; -ENOMEM.
  */

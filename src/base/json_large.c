@@ -17,7 +17,7 @@ enum { MARK_SIZE = sizeof("\"\\u0001") - 1 + 16 };
 
 static char mark[MARK_SIZE + 1];
 
-static int make_mark(void)
+static int json_large_make_mark(void)
 {
 	uint64_t number;
 
@@ -29,7 +29,7 @@ static int make_mark(void)
 	return 0;
 }
 
-static size_t string_length(const char *text, size_t size)
+static size_t json_large_string_length(const char *text, size_t size)
 {
 	size_t i = 1;
 
@@ -38,7 +38,7 @@ static size_t string_length(const char *text, size_t size)
 	return i < size ? i + 1 : size;
 }
 
-static size_t number_length(const char *text, size_t size)
+static size_t json_large_number_length(const char *text, size_t size)
 {
 	size_t i = 0;
 
@@ -47,8 +47,8 @@ static size_t number_length(const char *text, size_t size)
 	return i;
 }
 
-/* Whether a number is an integer as JSON writes them and too large; whether it is anything else is the parser's to say. */
-static bool is_large(const char *text, size_t length)
+/* Whether a number is an integer as JSON writes them and too large; anything else is left to the parser. */
+static bool json_large_needs_mark(const char *text, size_t length)
 {
 	size_t sign = text[0] == '-';
 	char *copy;
@@ -70,7 +70,7 @@ static bool is_large(const char *text, size_t length)
 }
 
 /* A number in the place of a name would be no JSON, and must not become some. */
-static bool is_name(const char *behind, size_t size)
+static bool json_large_is_name(const char *behind, size_t size)
 {
 	size_t blanks = 0;
 
@@ -79,13 +79,16 @@ static bool is_name(const char *behind, size_t size)
 	return blanks < size && behind[blanks] == ':';
 }
 
-static void write_marked(FILE *file, const char *data, size_t size)
+static void json_large_write(FILE *file, const char *data, size_t size)
 {
 	for (size_t i = 0, length; i < size; i += length) {
 		bool number = data[i] == '-' || (data[i] >= '0' && data[i] <= '9');
 
-		length = number ? number_length(data + i, size - i) : data[i] == '"' ? string_length(data + i, size - i) : 1;
-		if (number && is_large(data + i, length) && !is_name(data + i + length, size - i - length))
+		length = number           ? json_large_number_length(data + i, size - i)
+			 : data[i] == '"' ? json_large_string_length(data + i, size - i)
+					  : 1;
+		if (number && json_large_needs_mark(data + i, length) &&
+		    !json_large_is_name(data + i + length, size - i - length))
 			(void)fprintf(file, "%s%.*s\"", mark, (int)length, data + i);
 		else
 			(void)fwrite(data + i, 1, length, file);
@@ -99,13 +102,13 @@ int json_large_mark(const char *data, size_t size, char **ret, size_t *ret_size)
 	FILE *file;
 	int r;
 
-	r = make_mark();
+	r = json_large_make_mark();
 	if (r < 0)
 		return r;
 	file = open_memstream(&text, &text_size);
 	if (!file)
 		return -ENOMEM;
-	write_marked(file, data, size);
+	json_large_write(file, data, size);
 	if (fclose(file) != 0)
 		return -ENOMEM;
 	*ret = steal_ptr(text);

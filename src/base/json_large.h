@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Integers that json_int_t has no room for. jansson refuses them; container configurations have them, as every "unlimited" of
- * a uint64: `docker run --ulimit core=-1` is 18446744073709551615. They travel through jansson as strings of a form that
- * nobody else can write, since a random number is in it that is this process's own.
+ * Integers that json_int_t has no room for. jansson refuses them; container configurations have them, as every
+ * "unlimited" of a uint64: `docker run --ulimit core=-1` is 18446744073709551615. They travel through jansson as
+ * strings of a form that nobody else can write, since a random number is in it that is this process's own.
  */
 
 #include <stddef.h>

@@ -87,7 +87,7 @@ bool strv_contains(const struct strv *list, const char *text)
 	return false;
 }
 
-static int compare(const void *a, const void *b)
+static int strv_compare(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -117,7 +117,7 @@ const char *strv_variable(const struct strv *list, const char *name)
 void strv_sort(struct strv *list)
 {
 	if (list->count > 1)
-		qsort(list->items, list->count, sizeof(*list->items), compare);
+		qsort(list->items, list->count, sizeof(*list->items), strv_compare);
 }
 
 int strv_join(const struct strv *list, const char *separator, char **ret)
@@ -136,7 +136,7 @@ int strv_join(const struct strv *list, const char *separator, char **ret)
 	return 0;
 }
 
-static bool is_blank(char c)
+static bool str_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -147,12 +147,12 @@ int strv_split(const char *text, const char *separators, struct strv *ret)
 		size_t length = strcspn(text, separators), next = length;
 		int r;
 
-		while (length > 0 && is_blank(*text)) {
+		while (length > 0 && str_is_blank(*text)) {
 			text++;
 			length--;
 			next--;
 		}
-		while (length > 0 && is_blank(text[length - 1]))
+		while (length > 0 && str_is_blank(text[length - 1]))
 			length--;
 		if (length > 0) {
 			r = strv_take(ret, strndup(text, length));

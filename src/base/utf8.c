@@ -14,13 +14,13 @@ enum {
 	LONGEST_UTF8 = 4, /* bytes of one character; a unit of either encoding never needs more */
 };
 
-static bool is_between(uint32_t c, uint32_t first, uint32_t end)
+static bool utf8_is_between(uint32_t c, uint32_t first, uint32_t end)
 {
 	return c >= first && c < end;
 }
 
 /* One unit at @offset; 0, which ends a string, where there is none. */
-static uint32_t unit_at(const struct span *wide, size_t offset, size_t char_size)
+static uint32_t utf8_unit_at(const struct span *wide, size_t offset, size_t char_size)
 {
 	uint16_t narrow = 0;
 	uint32_t unit = 0;
@@ -34,24 +34,24 @@ static uint32_t unit_at(const struct span *wide, size_t offset, size_t char_size
 }
 
 /* One character, 0 at the end; moves @offset past it. */
-static uint32_t next_character(const struct span *wide, size_t *offset, size_t char_size)
+static uint32_t utf8_next_character(const struct span *wide, size_t *offset, size_t char_size)
 {
-	uint32_t c = unit_at(wide, *offset, char_size), low;
+	uint32_t c = utf8_unit_at(wide, *offset, char_size), low;
 
 	*offset += char_size;
-	if (char_size == sizeof(uint16_t) && is_between(c, HIGH_SURROGATE, LOW_SURROGATE)) {
-		low = unit_at(wide, *offset, char_size);
-		if (!is_between(low, LOW_SURROGATE, SURROGATES_END))
+	if (char_size == sizeof(uint16_t) && utf8_is_between(c, HIGH_SURROGATE, LOW_SURROGATE)) {
+		low = utf8_unit_at(wide, *offset, char_size);
+		if (!utf8_is_between(low, LOW_SURROGATE, SURROGATES_END))
 			return REPLACEMENT;
 		*offset += char_size;
 		return 0x10000 + ((c - HIGH_SURROGATE) << 10) + (low - LOW_SURROGATE);
 	}
-	if (c > LAST_CHARACTER || is_between(c, HIGH_SURROGATE, SURROGATES_END))
+	if (c > LAST_CHARACTER || utf8_is_between(c, HIGH_SURROGATE, SURROGATES_END))
 		return REPLACEMENT;
 	return c;
 }
 
-static size_t encode(uint32_t c, char *out)
+static size_t utf8_encode(uint32_t c, char *out)
 {
 	if (c < 0x80) {
 		out[0] = (char)c;
@@ -84,8 +84,8 @@ int utf8_from_wide(const struct span *wide, size_t char_size, char **ret)
 	text = malloc(units * LONGEST_UTF8 + 1);
 	if (!text)
 		return -ENOMEM;
-	while ((c = next_character(wide, &offset, char_size)) != 0)
-		length += encode(c, text + length);
+	while ((c = utf8_next_character(wide, &offset, char_size)) != 0)
+		length += utf8_encode(c, text + length);
 	text[length] = '\0';
 	shorter = realloc(text, length + 1);
 	*ret = shorter ? shorter : text;

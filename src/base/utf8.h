@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Windows' wide strings as UTF-8. A driver wrote them: they may lack their NUL, and hold lone surrogates or numbers that
- * are no characters. libc's converters would do, but for the locale they depend on.
+ * Windows' wide strings as UTF-8. A driver wrote them: they may lack their NUL, and hold lone surrogates or numbers
+ * that are no characters. libc's converters would do, but for the locale they depend on.
  */
 
 #include <stddef.h>
