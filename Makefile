@@ -97,11 +97,11 @@ link_map = -Wl,-Map=$(O)/$(@F).map
 
 # Each room of src/ stands on those before it; test/checks holds that. libctr-gpu is made of them, and the programs
 # link its archive, in which all their functions are to be had; the shared library shows the public ones alone.
-rooms = base model root process devcgroup dxg ldcache wsl nvidia oci lib engines cdi cli/doctor
+rooms = base model root process devcgroup dxg ldcache wsl nvidia oci lib engines cdi
 room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c)
 library_objects = $(room_sources:%.c=$(O)/%.o)
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
-cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/cli/setup/*.c src/cli/nvidia/*.c)))
+cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/cli/doctor/*.c src/cli/setup/*.c src/cli/nvidia/*.c)))
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
 
@@ -176,7 +176,7 @@ $(O)/%.o: %.c | needs
 $(O)/test/unit/%: $(O)/test/unit/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcmocka $(if $(dynamic),$(shared_libraries),-Wl,--as-needed $(static_libraries))
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ -Wl,--start-group $(filter %.o %.a,$^) -Wl,--end-group -lcmocka $(if $(dynamic),$(shared_libraries),-Wl,--as-needed $(static_libraries))
 
 # Libraries that misbehave, for the test of ctr-gpu-driverd.
 driverd_test_libraries = $(patsubst test/unit/driverd/libraries/%.c,$(O)/test/lib/%.so,$(wildcard test/unit/driverd/libraries/*.c))

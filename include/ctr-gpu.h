@@ -46,16 +46,13 @@ struct ctr_gpu_request;
 struct ctr_gpu_plan;
 struct ctr_gpu_container;
 struct ctr_gpu_bundle;
-struct ctr_gpu_load;
 struct ctr_gpu_cdi_report;
-struct ctr_gpu_doctor;
 
 /* ---- context: settings, the last error, where remarks go ---- */
 
 enum ctr_gpu_log_level {
 	CTR_GPU_LOG_WARNING = 0, /* the work goes on, but a user should know */
 	CTR_GPU_LOG_DEBUG = 1,   /* what was looked at and decided */
-	CTR_GPU_LOG_PROGRESS = 2, /* what takes more than a second; ctr_gpu_doctor_new() only */
 };
 
 typedef void (*ctr_gpu_log_fn)(void *user, enum ctr_gpu_log_level level, const char *text);
@@ -876,120 +873,6 @@ bool ctr_gpu_cdi_report_is_fine(const struct ctr_gpu_cdi_report *report);
  * Since: 0.1
  */
 int ctr_gpu_cdi_report_write(const struct ctr_gpu_cdi_report *report, enum ctr_gpu_format format, FILE *file);
-
-/* ---- load: a host with NVIDIA GPUs, made ready ---- */
-
-/** What ctr_gpu_load_new() may be told besides. */
-enum ctr_gpu_load_flags {
-	CTR_GPU_LOAD_MODESET = 1 << 0, /* the module nvidia-modeset, too */
-	CTR_GPU_LOAD_REPLACE = 1 << 1, /* put the right node in the place of what is none */
-};
-
-/**
- * ctr_gpu_load_new() - begin to make this host ready
- * @context:  borrowed; must outlive the load; its driver root counts as with ctr_gpu_context_set_driver_root(), and nodes are
- *            made in the /dev of that root, too, where it has one of its own
- * @flags:    of enum ctr_gpu_load_flags
- * @ret_load: new load, owned by the caller, release with ctr_gpu_load_unref()
- *
- * Looks at nothing yet.
- *
- * Return: 0 or -ENOMEM.
- * Since: 0.1
- */
-int ctr_gpu_load_new(struct ctr_gpu_context *context, unsigned flags, struct ctr_gpu_load **ret_load);
-
-/**
- * ctr_gpu_load_unref() - release a load; what it did stays
- * @load: may be NULL
- *
- * Return: NULL.
- * Since: 0.1
- */
-struct ctr_gpu_load *ctr_gpu_load_unref(struct ctr_gpu_load *load);
-
-/**
- * ctr_gpu_load_add_imex_channels() - have nodes for channels through which GPUs of several machines share memory
- * @channels: numbers, separated by commas
- *
- * Return: 0 or -ENOMEM.
- * Since: 0.1
- */
-int ctr_gpu_load_add_imex_channels(struct ctr_gpu_load *load, const char *channels);
-
-/**
- * ctr_gpu_load_decide() - find out which kernel modules and device nodes are missing
- *
- * Changes nothing, and needs no privilege. Which nodes a module wants shows when it is loaded. A host whose GPUs are all
- * behind /dev/dxg has nothing to load, which is a success.
- *
- * Return: 0; CTR_GPU_E_NO_DEVICE if there is no NVIDIA GPU; CTR_GPU_E_WRONG_NODE if something else is in a node's place and
- * CTR_GPU_LOAD_REPLACE was not given; CTR_GPU_E_UNKNOWN_DEVICE for an IMEX channel that cannot be; negative errno.
- * Since: 0.1
- */
-int ctr_gpu_load_decide(struct ctr_gpu_load *load);
-
-/**
- * ctr_gpu_load_apply() - load the modules with the host's modprobe(8), then make the nodes
- *
- * Decides first if that was not done. What is there already is left alone. What was done before a step failed stays, and the
- * next run goes on from there.
- *
- * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_KERNEL_MODULE; what ctr_gpu_load_decide() returns; negative errno.
- * Since: 0.1
- */
-int ctr_gpu_load_apply(struct ctr_gpu_load *load);
-
-/**
- * ctr_gpu_load_write() - write the steps, and whether each is to do, done, or was there
- * @format: TEXT or JSON
- *
- * Return: 0; -EINVAL for another format; -ENOMEM; -EIO.
- * Since: 0.1
- */
-int ctr_gpu_load_write(const struct ctr_gpu_load *load, enum ctr_gpu_format format, FILE *file);
-
-/* ---- doctor: whether a container would get a GPU here ---- */
-
-/**
- * ctr_gpu_doctor_new() - examine this machine
- * @context:    borrowed; not needed afterwards
- * @config:     configuration file to judge; NULL for /etc/ctr-gpu/config.json
- * @rootfs:     absolute path of an image's root directory to look at, too; NULL for none
- * @ret_doctor: what was found, owned by the caller, release with ctr_gpu_doctor_unref()
- *
- * Looks, and changes nothing. Needs no privilege: what cannot be seen is said. It is done in a child process, so the caller must
- * not have other threads; what hangs is left behind after a while and is a finding.
- *
- * Return: 0, also if nothing works here; CTR_GPU_E_BAD_ARGUMENT; -ENOMEM; negative errno.
- * Since: 0.1
- */
-int ctr_gpu_doctor_new(struct ctr_gpu_context *context, const char *config, const char *rootfs, struct ctr_gpu_doctor **ret_doctor);
-
-/**
- * ctr_gpu_doctor_unref() - release what was found
- * @doctor: may be NULL
- *
- * Return: NULL.
- * Since: 0.1
- */
-struct ctr_gpu_doctor *ctr_gpu_doctor_unref(struct ctr_gpu_doctor *doctor);
-
-/**
- * ctr_gpu_doctor_would_work() - whether an engine here gives a container a GPU that works, by any door
- *
- * Since: 0.1
- */
-bool ctr_gpu_doctor_would_work(const struct ctr_gpu_doctor *doctor);
-
-/**
- * ctr_gpu_doctor_write() - write the findings
- * @format: TEXT, a screen of it with the first thing to do at the top, in colour on a terminal; or JSON
- *
- * Return: 0; -EINVAL for another format; -ENOMEM; -EIO.
- * Since: 0.1
- */
-int ctr_gpu_doctor_write(const struct ctr_gpu_doctor *doctor, enum ctr_gpu_format format, FILE *file);
 
 #pragma GCC visibility pop
 

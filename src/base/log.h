@@ -4,9 +4,8 @@
 /* Where the library's remarks go. Nothing is written unless the caller asked for it. */
 
 enum log_level {
-	LOG_WARNING,  /* a user should know, though the work goes on */
-	LOG_DEBUG,    /* what was looked at and decided */
-	LOG_PROGRESS, /* what takes more than a second */
+	LOG_WARNING, /* a user should know, though the work goes on */
+	LOG_DEBUG,   /* what was looked at and decided */
 };
 
 struct log {
@@ -20,4 +19,3 @@ void log_write(const struct log *log, enum log_level level, const char *format, 
 
 #define log_warning(log, ...) log_write((log), LOG_WARNING, __VA_ARGS__)
 #define log_debug(log, ...) log_write((log), LOG_DEBUG, __VA_ARGS__)
-#define log_progress(log, ...) log_write((log), LOG_PROGRESS, __VA_ARGS__)

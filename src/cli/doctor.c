@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "cli/doctor/run.h"
 #include "cli/output.h"
 #include "cli/report.h"
 #include "cli/session.h"
@@ -17,7 +18,7 @@ enum {
 	KEY_TRY,
 };
 
-struct doctor {
+struct doctor_verb {
 	struct globals *globals;
 	const char *rootfs, *way, *report;
 	enum ctr_gpu_format format;
@@ -31,58 +32,62 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t doctor_parse(int key, char *argument, struct argp_state *state)
 {
-	struct doctor *doctor = state->input;
+	struct doctor_verb *verb = state->input;
 
 	switch (key) {
 	case KEY_JSON:
-		doctor->format = CTR_GPU_FORMAT_JSON;
+		verb->format = CTR_GPU_FORMAT_JSON;
 		return 0;
 	case KEY_ROOTFS:
-		doctor->rootfs = argument;
+		verb->rootfs = argument;
 		return 0;
 	case KEY_REPORT:
-		doctor->report = argument ? argument : "ctr-gpu-report.txt";
+		verb->report = argument ? argument : "ctr-gpu-report.txt";
 		return 0;
 	case KEY_TRY:
 		if (!try_find(argument))
 			argp_error(state, "--try is docker, podman or containerd, with :gpus, :runtime, :cdi or :hook behind it where there is such a way, not '%s'", argument);
-		doctor->way = argument;
+		verb->way = argument;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static int run(struct session *session, const struct doctor *doctor)
+static int doctor_run(struct session *session, const struct doctor_verb *verb)
 {
-	int result;
+	struct doctor *doctor = NULL;
+	int r;
 
-	result = ctr_gpu_doctor_new(session->context, doctor->globals->config, doctor->rootfs, &session->doctor);
-	if (!result && doctor->report)
-		return report_write(session, doctor->report);
-	if (!result)
-		result = ctr_gpu_doctor_write(session->doctor, doctor->format, stdout);
-	if (result)
-		return session_check(session, result);
-	return ctr_gpu_doctor_would_work(session->doctor) ? 0 : EXIT_STATUS_FAILURE;
+	r = doctor_new(session->context, verb->globals->config, verb->rootfs, &doctor);
+	if (r == 0 && verb->report)
+		r = report_write(session, doctor, verb->report);
+	else if (r == 0)
+		r = session_check(session, doctor_write(doctor, verb->format, stdout));
+	else
+		r = session_check(session, r);
+	if (r == 0 && !verb->report && !doctor_would_work(doctor))
+		r = EXIT_STATUS_FAILURE;
+	doctor_free(doctor);
+	return r;
 }
 
 int verb_doctor(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = globals_children,
+		.options = options, .parser = doctor_parse, .children = globals_children,
 		.doc = "Say whether a GPU container would work here and, if not, the first thing to do.",
 	};
 	/* Warnings and the configuration's faults are findings. */
 	_cleanup_session_ struct session session = {.mute = true, .lenient = true};
-	struct doctor doctor = {.globals = globals, .format = CTR_GPU_FORMAT_TEXT};
-	int status;
+	struct doctor_verb verb = {.globals = globals, .format = CTR_GPU_FORMAT_TEXT};
+	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &doctor);
-	if (doctor.way)
-		return try_run(doctor.way);
-	status = session_open(&session, globals);
-	return status ? status : run(&session, &doctor);
+	globals_parse_verb(globals, &argp, argc, argv, &verb);
+	if (verb.way)
+		return try_run(verb.way);
+	r = session_open(&session, globals);
+	return r ? r : doctor_run(&session, &verb);
 }

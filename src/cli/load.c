@@ -2,11 +2,13 @@
 
 /* ctr-gpu load: NVIDIA's kernel modules and their device nodes, on a host where no program has asked for them yet. */
 
+#include "cli/load.h"
+
 #include <errno.h>
 
 #include "cli/output.h"
-#include "cli/session.h"
 #include "cli/verbs.h"
+#include "lib/context.h"
 
 enum {
 	KEY_JSON = 0x200,
@@ -16,17 +18,13 @@ enum {
 	KEY_IMEX_CHANNEL,
 };
 
-enum { IMEX_OPTIONS_MAX = 64 };
-
-struct load {
-	const char *imex_channels[IMEX_OPTIONS_MAX];
-	size_t imex_count;
-	unsigned flags;
+struct load_verb {
+	struct load_options options;
 	bool dry_run;
 	enum ctr_gpu_format format;
 };
 
-static const struct argp_option options[] = {
+static const struct argp_option load_options_table[] = {
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show what is missing and change nothing", 0},
 	{"modeset", KEY_MODESET, NULL, 0, "Load nvidia-modeset, too, which screens need", 0},
 	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "Make the nodes of these IMEX channels, too; may be repeated", 0},
@@ -35,30 +33,22 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static error_t add_imex_channels(struct load *load, const char *argument, const struct argp_state *state)
+static error_t load_parse(int key, char *argument, struct argp_state *state)
 {
-	if (load->imex_count == IMEX_OPTIONS_MAX)
-		argp_error(state, "--imex-channel is given too often; it takes a list");
-	load->imex_channels[load->imex_count++] = argument;
-	return 0;
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-	struct load *load = state->input;
+	struct load_verb *load = state->input;
 
 	switch (key) {
 	case KEY_DRY_RUN:
 		load->dry_run = true;
 		return 0;
 	case KEY_MODESET:
-		load->flags |= CTR_GPU_LOAD_MODESET;
+		load->options.modeset = true;
 		return 0;
 	case KEY_REPLACE:
-		load->flags |= CTR_GPU_LOAD_REPLACE;
+		load->options.replace = true;
 		return 0;
 	case KEY_IMEX_CHANNEL:
-		return add_imex_channels(load, argument, state);
+		return strv_split(argument, ",", &load->options.imex_channels) < 0 ? ENOMEM : 0;
 	case KEY_JSON:
 		load->format = CTR_GPU_FORMAT_JSON;
 		return 0;
@@ -67,31 +57,39 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-static int run(struct session *session, const struct load *load)
+int load_run(const struct session *session, struct load_options options, bool dry_run, struct load *ret)
 {
-	int result;
+	struct ctr_gpu_context *context = session->context;
+	_cleanup_load_ struct load load = {0};
+	int r;
 
-	result = ctr_gpu_load_new(session->context, load->flags, &session->load);
-	for (size_t i = 0; i < load->imex_count && !result; i++)
-		result = ctr_gpu_load_add_imex_channels(session->load, load->imex_channels[i]);
-	if (!result)
-		result = load->dry_run ? ctr_gpu_load_decide(session->load) : ctr_gpu_load_apply(session->load);
-	if (!result)
-		result = ctr_gpu_load_write(session->load, load->format, stdout);
-	return session_check(session, result);
+	options.driver_root = context->settings.driver_root;
+	r = load_decide(&load_this_host, &options, &load, &context->err);
+	if (r == 0 && !dry_run)
+		r = load_do(&load_this_host, &options, &load, &context->err);
+	if (r == 0)
+		*ret = steal_struct(&load);
+	return r;
 }
 
 int verb_load(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = globals_children,
+		.options = load_options_table, .parser = load_parse, .children = globals_children,
 		.doc = "Load NVIDIA's kernel modules and make their device nodes, where this host lacks them.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct load load = {.format = CTR_GPU_FORMAT_TEXT};
-	int status;
+	struct load_verb verb = {.format = CTR_GPU_FORMAT_TEXT};
+	_cleanup_load_ struct load load = {0};
+	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &load);
-	status = session_open(&session, globals);
-	return status ? status : run(&session, &load);
+	globals_parse_verb(globals, &argp, argc, argv, &verb);
+	r = session_open(&session, globals);
+	if (r)
+		return r;
+	r = load_run(&session, verb.options, verb.dry_run, &load);
+	if (r == 0)
+		r = load_write(&load, verb.format, stdout);
+	strv_clear(&verb.options.imex_channels);
+	return session_check(&session, r);
 }

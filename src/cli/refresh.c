@@ -8,20 +8,19 @@
 #include <stdlib.h>
 
 #include "cli/cdi.h"
+#include "cli/load.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/setup/setup.h"
 #include "cli/verbs.h"
 
 /* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
-static int load(struct session *session)
+static int refresh_modules(const struct session *session)
 {
-	int result;
+	_cleanup_load_ struct load load = {0};
+	int r = load_run(session, (struct load_options){0}, false, &load);
 
-	result = ctr_gpu_load_new(session->context, 0, &session->load);
-	if (!result)
-		result = ctr_gpu_load_apply(session->load);
-	return result == CTR_GPU_E_NO_DEVICE ? 0 : result;
+	return r == CTR_GPU_E_NO_DEVICE ? 0 : r;
 }
 
 static int refresh(struct session *session)
@@ -29,7 +28,7 @@ static int refresh(struct session *session)
 	char *hook;
 	int result;
 
-	result = load(session);
+	result = refresh_modules(session);
 	if (!result)
 		result = ctr_gpu_host_new(session->context, &session->host);
 	if (result && result != CTR_GPU_E_NO_DEVICE)

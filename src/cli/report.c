@@ -290,12 +290,12 @@ static void wait_for_host(struct session *session, FILE *file)
 
 /* ---- all of it ---- */
 
-static int fill(struct session *session, FILE *file)
+static int report_fill(struct session *session, const struct doctor *doctor, FILE *file)
 {
 	(void)fputs("A report on GPU containers, by ctr-gpu doctor --report. Read it before you publish it: it has paths and the names of GPUs.\n", file);
 	put_machine(file);
 	title(file, "doctor");
-	(void)ctr_gpu_doctor_write(session->doctor, CTR_GPU_FORMAT_TEXT, file);
+	(void)doctor_write(doctor, CTR_GPU_FORMAT_TEXT, file);
 	put_engines(file);
 	put_own(file, "settings of ctr-gpu", "/etc/ctr-gpu/config.json");
 	put_own(file, "last failure", "/run/ctr-gpu/last-failure");
@@ -313,17 +313,17 @@ static FILE *open_new(const char *path)
 	return fd < 0 ? NULL : fdopen(fd, "a");
 }
 
-int report_write(struct session *session, const char *path)
+int report_write(struct session *session, const struct doctor *doctor, const char *path)
 {
 	FILE *file;
 	int r;
 
 	if (strcmp(path, "-") == 0)
-		return fill(session, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
+		return report_fill(session, doctor, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
 	file = open_new(path);
 	if (!file)
 		return output_complain("cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);
-	r = fill(session, file);
+	r = report_fill(session, doctor, file);
 	if (fclose(file) != 0 || r < 0) {
 		(void)unlink(path);
 		return output_complain("cannot write %s: %m", path);

@@ -3,6 +3,7 @@
 
 /* One text file for a bug report: what this machine is, what doctor says, and what engines are told of runtimes, and no secrets. */
 
+#include "cli/doctor/run.h"
 #include "cli/session.h"
 
 /**
@@ -12,4 +13,4 @@
  *
  * Return: 0 or the exit status after a message was printed.
  */
-int report_write(struct session *session, const char *path);
+int report_write(struct session *session, const struct doctor *doctor, const char *path);

@@ -13,9 +13,7 @@
 
 void session_close(struct session *session)
 {
-	session->doctor = ctr_gpu_doctor_unref(session->doctor);
 	session->cdi = ctr_gpu_cdi_report_unref(session->cdi);
-	session->load = ctr_gpu_load_unref(session->load);
 	session->container = ctr_gpu_container_unref(session->container);
 	session->plan = ctr_gpu_plan_unref(session->plan);
 	session->host = ctr_gpu_host_unref(session->host);
@@ -30,8 +28,6 @@ static void write_remark(void *user, enum ctr_gpu_log_level level, const char *t
 {
 	const struct session *session = user;
 
-	if (level == CTR_GPU_LOG_PROGRESS && isatty(STDERR_FILENO))
-		(void)fprintf(stderr, "%s: %s …\n", output_name(), text);
 	if (level == CTR_GPU_LOG_WARNING && !session->mute)
 		(void)fprintf(stderr, "%s: warning: %s\n", output_name(), text);
 	if (session->debug && (session->log || session->mute || level == CTR_GPU_LOG_DEBUG))

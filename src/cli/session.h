@@ -19,8 +19,6 @@ struct session {
 	struct ctr_gpu_host *host;
 	struct ctr_gpu_plan *plan;
 	struct ctr_gpu_container *container;
-	struct ctr_gpu_load *load;
-	struct ctr_gpu_doctor *doctor;
 	struct ctr_gpu_cdi_report *cdi;
 };
 

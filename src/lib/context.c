@@ -14,9 +14,7 @@
 VERSION_NOTE();
 
 /* The public log levels are the inner ones under another name. */
-_Static_assert((int)CTR_GPU_LOG_WARNING == (int)LOG_WARNING && (int)CTR_GPU_LOG_DEBUG == (int)LOG_DEBUG &&
-		       (int)CTR_GPU_LOG_PROGRESS == (int)LOG_PROGRESS,
-	       "log levels");
+_Static_assert((int)CTR_GPU_LOG_WARNING == (int)LOG_WARNING && (int)CTR_GPU_LOG_DEBUG == (int)LOG_DEBUG, "log levels");
 _Static_assert((int)CTR_GPU_INVENTORY_AUTO == (int)INVENTORY_AUTO && (int)CTR_GPU_INVENTORY_DXCORE == (int)INVENTORY_DXCORE &&
 		       (int)CTR_GPU_INVENTORY_IOCTL == (int)INVENTORY_IOCTL,
 	       "inventory sources");

@@ -12,10 +12,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 #include "base/str.h"
+#include "ctr-gpu.h"
 
 /* Where this host's files are; others in tests. */
 struct load_host {
@@ -76,6 +78,9 @@ int load_decide(const struct load_host *host, const struct load_options *options
  * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_KERNEL_MODULE; what load_decide() returns; negative errno; with @err set.
  */
 int load_do(const struct load_host *host, const struct load_options *options, struct load *load, struct err *err);
+
+/** load_write() - the steps, and whether each is to do, done, or was there. Return: 0; -EINVAL for a format other than text or JSON; -EIO. */
+int load_write(const struct load *load, enum ctr_gpu_format format, FILE *file);
 
 /* ---- between the files of this noun ---- */
 

@@ -6,4 +6,9 @@ $(O)/test/unit/devcgroup/bpf_device_test: $(device_world)
 $(device_world): CPPFLAGS += -Itest/unit
 
 # Nouns of the commands are in no library.
-$(O)/test/unit/cli/setup/json_text_test: $(O)/src/cli/setup/json_text.o
+$(filter $(O)/test/unit/cli/%,$(unit_tests)): $(O)/test/lib/cli.a
+$(O)/test/lib/cli.a: $(filter-out $(O)/src/cli/main.o,$(cli_objects))
+	@mkdir -p $(@D)
+	$(say) AR $@
+	@rm -f $@
+	$(AR) rcsD $@ $^

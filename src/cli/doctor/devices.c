@@ -10,7 +10,8 @@
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/file.h"
 #include "dxg/ioctl.h"
-#include "lib/load.h"
+#include "lib/context.h"
+#include "nvidia/load.h"
 #include "wsl/paths.h"
 
 enum { MODE_FOR_ALL = 0666, NAMES_MAX = 3 };
@@ -94,17 +95,14 @@ static void add_nodes(const struct load *load, struct findings *findings)
 
 static void check_nvidia(struct examination *examination)
 {
-	struct ctr_gpu_load *load = NULL;
-	int r;
+	const struct load_options options = {.driver_root = examination->context->settings.driver_root};
+	_cleanup_load_ struct load load = {0};
+	struct err err = {0};
 
-	r = ctr_gpu_load_new(examination->context, 0, &load);
-	if (r == 0)
-		r = ctr_gpu_load_decide(load);
-	if (r == 0)
-		add_nodes(&load->data, &examination->findings);
+	if (load_decide(&load_this_host, &options, &load, &err) == 0)
+		add_nodes(&load, &examination->findings);
 	else
-		findings_add_message(&examination->findings, "device.wrong", SEVERITY_PROBLEM, ctr_gpu_context_message(examination->context));
-	ctr_gpu_load_unref(load);
+		findings_add_message(&examination->findings, "device.wrong", SEVERITY_PROBLEM, err.text);
 }
 
 void check_devices(struct examination *examination)

@@ -5,6 +5,8 @@
  * signal reaches it. Whoever asks gets the findings there are by then, and the name of the check that did not end.
  */
 
+#include "cli/doctor/run.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -48,7 +50,7 @@ static const struct {
 	{"the installation", check_installation},
 };
 
-struct ctr_gpu_doctor {
+struct doctor {
 	struct findings findings;
 	struct engines engines;
 };
@@ -131,8 +133,7 @@ static int wait_until(int fd, long long end_ms)
 
 /* What the child said so far, and what it is looking at. */
 struct report {
-	struct ctr_gpu_doctor *doctor;
-	const struct log *log;
+	struct doctor *doctor;
 	char *text, *subject;
 	size_t size, taken; /* bytes; those of whole lines, which have been read */
 };
@@ -186,7 +187,8 @@ static int read_more(struct report *report, int fd, long long end_ms)
 		return 0;
 	ready = wait_until(fd, soon_ms < end_ms ? soon_ms : end_ms);
 	if (ready == 0 && soon_ms < end_ms) {
-		log_progress(report->log, "still looking at %s", report->subject ? report->subject : "this machine");
+		if (isatty(STDERR_FILENO))
+			(void)fprintf(stderr, "ctr-gpu: still looking at %s …\n", report->subject ? report->subject : "this machine");
 		ready = wait_until(fd, end_ms);
 	}
 	if (ready <= 0)
@@ -237,9 +239,9 @@ static void end_child(pid_t pid)
 	}
 }
 
-static int examine(struct examination *examination, struct ctr_gpu_doctor *ret)
+static int examine(struct examination *examination, struct doctor *ret)
 {
-	_cleanup_(report_clear) struct report report = {.doctor = ret, .log = &examination->context->settings.log};
+	_cleanup_(report_clear) struct report report = {.doctor = ret};
 	long long patience = (long long)examination->context->settings.driver_timeout_ms * DRIVER_QUESTIONS + FILES_MS;
 	_cleanup_close_ int ours = -1, theirs = -1;
 	int pair[2], r;
@@ -265,10 +267,10 @@ static int examine(struct examination *examination, struct ctr_gpu_doctor *ret)
 
 /* ---- the object ---- */
 
-int ctr_gpu_doctor_new(struct ctr_gpu_context *context, const char *config, const char *rootfs, struct ctr_gpu_doctor **ret_doctor)
+int doctor_new(struct ctr_gpu_context *context, const char *config, const char *rootfs, struct doctor **ret)
 {
 	struct examination examination = {.context = context, .config = config, .rootfs = rootfs};
-	struct ctr_gpu_doctor *doctor;
+	struct doctor *doctor;
 	int r;
 
 	if (rootfs && rootfs[0] != '/')
@@ -278,31 +280,30 @@ int ctr_gpu_doctor_new(struct ctr_gpu_context *context, const char *config, cons
 		return -ENOMEM;
 	r = examine(&examination, doctor);
 	if (r < 0) {
-		ctr_gpu_doctor_unref(doctor);
+		doctor_free(doctor);
 		return err_set(&context->err, r, "cannot look at this host: %m");
 	}
-	*ret_doctor = doctor;
+	*ret = doctor;
 	return 0;
 }
 
-struct ctr_gpu_doctor *ctr_gpu_doctor_unref(struct ctr_gpu_doctor *doctor)
+void doctor_free(struct doctor *doctor)
 {
 	if (!doctor)
-		return NULL;
+		return;
 	findings_clear(&doctor->findings);
 	engines_clear(&doctor->engines);
 	free(doctor);
-	return NULL;
 }
 
-bool ctr_gpu_doctor_would_work(const struct ctr_gpu_doctor *doctor)
+bool doctor_would_work(const struct doctor *doctor)
 {
 	return verdict_any(&doctor->findings, &doctor->engines);
 }
 
 /* ---- writing ---- */
 
-int ctr_gpu_doctor_write(const struct ctr_gpu_doctor *doctor, enum ctr_gpu_format format, FILE *file)
+int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, FILE *file)
 {
 	const struct finding *first = verdict_first(&doctor->findings, &doctor->engines);
 

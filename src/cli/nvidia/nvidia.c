@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/load.h"
 #include "cli/output.h"
 
 enum { KEY_NO_CREATE_IMEX_CHANNELS = 0x100 };
@@ -172,15 +173,13 @@ void nvidia_take_mig(const char *option, const char *value, unsigned right, unsi
  * That it failed is no error: without the modules the rest says what is missing, and in a user namespace nobody could have
  * loaded them.
  */
-static void load(struct session *session)
+static void nvidia_load(const struct session *session)
 {
-	int result;
+	_cleanup_load_ struct load load = {0};
+	int r = load_run(session, (struct load_options){0}, false, &load);
 
-	result = ctr_gpu_load_new(session->context, 0, &session->load);
-	if (!result)
-		result = ctr_gpu_load_apply(session->load);
-	if (result)
-		session_remark(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(result), ctr_gpu_context_message(session->context));
+	if (r)
+		session_remark(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r), ctr_gpu_context_message(session->context));
 }
 
 int nvidia_open(struct session *session, const struct nvidia *nvidia)
@@ -194,7 +193,7 @@ int nvidia_open(struct session *session, const struct nvidia *nvidia)
 	for (size_t i = 0; nvidia->ignored[i]; i++)
 		session_remark(session, "%s is not needed", nvidia->ignored[i]);
 	if (nvidia->load_kmods)
-		load(session);
+		nvidia_load(session);
 	return 0;
 }
 

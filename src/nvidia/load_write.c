@@ -8,22 +8,22 @@
 
 #include "base/report.h"
 #include "ctr-gpu.h"
-#include "lib/load.h"
+#include "nvidia/load.h"
 
 static const struct {
 	const char *text, *json;
-} states[] = {
+} load_states[] = {
 	[LOAD_MISSING] = {"to do", "missing"},
 	[LOAD_THERE] = {"there", "there"},
 	[LOAD_WRONG] = {"replace", "wrong"},
 	[LOAD_DONE] = {"done", "done"},
 };
 
-static const char *const kinds[] = {[LOAD_MODULE] = "module", [LOAD_DIRECTORY] = "directory", [LOAD_NODE] = "node"};
+static const char *const load_kinds[] = {[LOAD_MODULE] = "module", [LOAD_DIRECTORY] = "directory", [LOAD_NODE] = "node"};
 
-static void write_step(const struct load_step *step, FILE *file)
+static void load_write_step(const struct load_step *step, FILE *file)
 {
-	(void)fprintf(file, "%-11s %s %s", states[step->state].text, kinds[step->kind], step->name);
+	(void)fprintf(file, "%-11s %s %s", load_states[step->state].text, load_kinds[step->kind], step->name);
 	if (step->kind == LOAD_NODE)
 		(void)fprintf(file, " (c %u:%u, mode %04o, owner %u:%u)", major(step->number), minor(step->number), step->mode, step->uid,
 			      step->gid);
@@ -34,10 +34,10 @@ static void write_step(const struct load_step *step, FILE *file)
 	(void)fputc('\n', file);
 }
 
-static int write_text(const struct load *load, FILE *file)
+static int load_write_text(const struct load *load, FILE *file)
 {
 	for (size_t i = 0; i < load->count; i++)
-		write_step(&load->steps[i], file);
+		load_write_step(&load->steps[i], file);
 	for (size_t i = 0; i < load->remarks.count; i++) {
 		(void)fputs("remark      ", file);
 		report_write_text(load->remarks.items[i], file);
@@ -46,9 +46,9 @@ static int write_text(const struct load *load, FILE *file)
 	return report_finish(file);
 }
 
-static json_t *step_json(const struct load_step *step)
+static json_t *load_step_json(const struct load_step *step)
 {
-	json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", kinds[step->kind], "state", states[step->state].json, "name",
+	json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", load_kinds[step->kind], "state", load_states[step->state].json, "name",
 				 step->name, "reason", report_string(step->reason), "found", report_string(step->found));
 	char mode[16];
 
@@ -61,17 +61,17 @@ static json_t *step_json(const struct load_step *step)
 	return json;
 }
 
-static json_t *steps_json(const struct load *load)
+static json_t *load_steps_json(const struct load *load)
 {
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < load->count; i++)
-		if (json_array_append_new(array, step_json(&load->steps[i])) < 0)
+		if (json_array_append_new(array, load_step_json(&load->steps[i])) < 0)
 			return json_decref(array), NULL;
 	return array;
 }
 
-static json_t *remarks_json(const struct load *load)
+static json_t *load_remarks_json(const struct load *load)
 {
 	json_t *array = json_array();
 
@@ -80,13 +80,13 @@ static json_t *remarks_json(const struct load *load)
 	return array;
 }
 
-int ctr_gpu_load_write(const struct ctr_gpu_load *load, enum ctr_gpu_format format, FILE *file)
+int load_write(const struct load *load, enum ctr_gpu_format format, FILE *file)
 {
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
-		return write_text(&load->data, file);
+		return load_write_text(load, file);
 	case CTR_GPU_FORMAT_JSON:
-		return report_write_json(json_pack("{s:o, s:o}", "steps", steps_json(&load->data), "remarks", remarks_json(&load->data)), file);
+		return report_write_json(json_pack("{s:o, s:o}", "steps", load_steps_json(load), "remarks", load_remarks_json(load)), file);
 	case CTR_GPU_FORMAT_CSV:
 	case CTR_GPU_FORMAT_PATHS:
 		break;

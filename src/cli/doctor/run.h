@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* `ctr-gpu doctor`: whether a container would get a GPU on this machine, and the first thing to do if not. */
+
+#include "ctr-gpu.h"
+
+struct doctor;
+
+/**
+ * doctor_new() - examine this machine
+ * @config: that is judged rather than required to be right; NULL: the usual file
+ * @rootfs: the root directory of an image to look at, too; NULL: none
+ *
+ * It waits for whatever hangs for a bounded time only, and says on a terminal what it waits for.
+ *
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT; negative errno; with the context's message set.
+ */
+int doctor_new(struct ctr_gpu_context *context, const char *config, const char *rootfs, struct doctor **ret);
+void doctor_free(struct doctor *doctor);
+
+/** Whether an engine here gives a container a GPU that works, by any door. */
+bool doctor_would_work(const struct doctor *doctor);
+
+/** Writes the findings, for a screen or as JSON. Return: 0; -EINVAL for another format; -ENOMEM; -EIO. */
+int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, FILE *file);
