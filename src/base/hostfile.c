@@ -18,7 +18,7 @@ enum {
 	OTHERS_MAY_WRITE = S_IWGRP | S_IWOTH,
 };
 
-struct walk {
+struct hostfile_walk {
 	int fd;            /* O_PATH, where it has come to */
 	struct stat st;    /* of that */
 	uid_t root, other; /* who is trusted */
@@ -27,18 +27,18 @@ struct walk {
 	int links;
 };
 
-static void hostfile_walk_end(struct walk *walk)
+static void hostfile_walk_end(struct hostfile_walk *walk)
 {
 	cleanup_closep(&walk->fd);
 	free(walk->rest);
 }
 
-static bool hostfile_is_theirs(const struct walk *walk, const struct stat *st)
+static bool hostfile_is_theirs(const struct hostfile_walk *walk, const struct stat *st)
 {
 	return st->st_uid == 0 || st->st_uid == walk->root || st->st_uid == walk->other;
 }
 
-static int hostfile_walk_start(struct walk *walk)
+static int hostfile_walk_start(struct hostfile_walk *walk)
 {
 	cleanup_closep(&walk->fd);
 	walk->fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -49,7 +49,7 @@ static int hostfile_walk_start(struct walk *walk)
 }
 
 /* Takes the next component off the path. Return: NULL behind the last. */
-static char *hostfile_next_name(struct walk *walk)
+static char *hostfile_next_name(struct hostfile_walk *walk)
 {
 	char *name = walk->rest + strspn(walk->rest, "/"), *end = name + strcspn(name, "/");
 	char *copy = *name ? strndup(name, (size_t)(end - name)) : NULL;
@@ -58,13 +58,13 @@ static char *hostfile_next_name(struct walk *walk)
 	return copy;
 }
 
-static bool hostfile_is_last(const struct walk *walk)
+static bool hostfile_is_last(const struct hostfile_walk *walk)
 {
 	return walk->rest[strspn(walk->rest, "/")] == '\0';
 }
 
 /* Whether an entry of the directory that the walk has come to was put there by whoever is trusted. */
-static bool hostfile_is_placed(const struct walk *walk, const struct stat *entry)
+static bool hostfile_is_placed(const struct hostfile_walk *walk, const struct stat *entry)
 {
 	const struct stat *directory = &walk->st;
 
@@ -83,7 +83,7 @@ static bool hostfile_is_placed(const struct walk *walk, const struct stat *entry
 	return walk->served && hostfile_is_last(walk) && S_ISSOCK(entry->st_mode) && entry->st_uid == directory->st_uid;
 }
 
-static int hostfile_follow(struct walk *walk, int link)
+static int hostfile_follow(struct hostfile_walk *walk, int link)
 {
 	_cleanup_free_ char *target = NULL, *rest = NULL;
 	int r;
@@ -100,7 +100,7 @@ static int hostfile_follow(struct walk *walk, int link)
 	return target[0] == '/' ? hostfile_walk_start(walk) : 0;
 }
 
-static int hostfile_step(struct walk *walk, const char *name)
+static int hostfile_step(struct hostfile_walk *walk, const char *name)
 {
 	_cleanup_close_ int fd = openat(walk->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -123,7 +123,7 @@ static int hostfile_step(struct walk *walk, const char *name)
 	return 0;
 }
 
-static int hostfile_check(const struct walk *walk, mode_t type)
+static int hostfile_check(const struct hostfile_walk *walk, mode_t type)
 {
 	if ((walk->st.st_mode & S_IFMT) != type)
 		return -EINVAL;
@@ -145,7 +145,7 @@ static int hostfile_reopen(int handle, int flags)
 
 int hostfile_open(const char *path, mode_t type, uid_t other, int flags)
 {
-	_cleanup_(hostfile_walk_end) struct walk walk = {.fd = -1, .other = other, .rest = strdup(path)};
+	_cleanup_(hostfile_walk_end) struct hostfile_walk walk = {.fd = -1, .other = other, .rest = strdup(path)};
 	int r = !walk.rest ? -ENOMEM : path[0] != '/' ? -EINVAL : hostfile_walk_start(&walk);
 
 	while (r == 0 && !hostfile_is_last(&walk)) {

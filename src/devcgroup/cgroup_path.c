@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The lines of /proc/PID/cgroup are `5:devices:/path`, or `0::/path` for version 2, without escapes (a cgroup's name cannot hold
- * a newline). Root and path are both told relative to the reader's cgroup namespace, with `/..` in front where they lie outside
- * of it.
+ * The lines of /proc/PID/cgroup are `5:devices:/path`, or `0::/path` for version 2, without escapes (a cgroup's name
+ * cannot hold a newline). Root and path are both told relative to the reader's cgroup namespace, with `/..` in front
+ * where they lie outside of it.
  */
 
 #include "devcgroup/cgroup_path.h"
@@ -31,7 +31,7 @@ static struct word take_name(struct word *path)
 	struct word name = {path->text, 0};
 
 	while (path->size && !name.size)
-		name = word_take(path, '/');
+		name = mountinfo_word_take(path, '/');
 	return name;
 }
 
@@ -54,7 +54,7 @@ static bool path_below(struct word path, struct word root, struct word *ret)
 		path = (struct word){path.text + 1, path.size - 1};
 	*ret = path;
 	for (struct word name = take_name(&path); name.size; name = take_name(&path))
-		if (word_is(name, "..") || word_is(name, "."))
+		if (mountinfo_word_is(name, "..") || mountinfo_word_is(name, "."))
 			return false;
 	return true;
 }
@@ -65,10 +65,11 @@ static bool membership_path(const char *membership, int version, struct word *re
 	struct word text = {membership, strlen(membership)};
 
 	while (text.size) {
-		struct word line = word_take(&text, '\n');
-		struct word hierarchy = word_take(&line, ':');
-		struct word controllers = word_take(&line, ':');
-		bool found = version == 1 ? word_list_has(controllers, "devices") : word_is(hierarchy, "0") && !controllers.size;
+		struct word line = mountinfo_word_take(&text, '\n');
+		struct word hierarchy = mountinfo_word_take(&line, ':');
+		struct word controllers = mountinfo_word_take(&line, ':');
+		bool found = version == 1 ? mountinfo_word_list_has(controllers, "devices")
+					  : mountinfo_word_is(hierarchy, "0") && !controllers.size;
 
 		if (found && line.size && line.text[0] == '/') {
 			*ret = line;
@@ -111,9 +112,9 @@ static int find_version(const char *mountinfo, const char *membership, int versi
 	if (!membership_path(membership, version, &path))
 		return 0;
 	while (mountinfo_next(&text, &line)) {
-		if (!word_is(line.type, version == 1 ? "cgroup" : "cgroup2"))
+		if (!mountinfo_word_is(line.type, version == 1 ? "cgroup" : "cgroup2"))
 			continue;
-		if (version == 1 && !word_list_has(line.options, "devices"))
+		if (version == 1 && !mountinfo_word_list_has(line.options, "devices"))
 			continue;
 		r = add_place(places, version, &line, path);
 		if (r < 0)

@@ -36,7 +36,7 @@ struct adapter_list {
 };
 
 /* Compute-only adapters (NPUs, NVIDIA's MCDM mode) show in the third version of the call alone. */
-static int enumerate3(const struct d3dkmt *d3dkmt, struct adapter_list *list)
+static int d3dkmt_enumerate3(const struct d3dkmt *d3dkmt, struct adapter_list *list)
 {
 	struct d3dkmt_enumadapters3 arguments = {
 		.filter = D3DKMT_ENUM_COMPUTE_ONLY,
@@ -49,7 +49,7 @@ static int enumerate3(const struct d3dkmt *d3dkmt, struct adapter_list *list)
 	return r;
 }
 
-static int enumerate2(const struct d3dkmt *d3dkmt, struct adapter_list *list)
+static int d3dkmt_enumerate2(const struct d3dkmt *d3dkmt, struct adapter_list *list)
 {
 	struct d3dkmt_enumadapters2 arguments = {
 		.count = D3DKMT_MAX_ADAPTERS,
@@ -61,22 +61,22 @@ static int enumerate2(const struct d3dkmt *d3dkmt, struct adapter_list *list)
 	return r;
 }
 
-static int enumerate(const struct d3dkmt *d3dkmt, struct adapter_list *list)
+static int d3dkmt_enumerate(const struct d3dkmt *d3dkmt, struct adapter_list *list)
 {
 	int r = -EOVERFLOW;
 
 	for (int i = 0; i < ENUMERATION_TRIES && r == -EOVERFLOW; i++)
-		r = enumerate3(d3dkmt, list);
+		r = d3dkmt_enumerate3(d3dkmt, list);
 	if (r < 0)
 		r = -EOVERFLOW;
 	for (int i = 0; i < ENUMERATION_TRIES && r == -EOVERFLOW; i++)
-		r = enumerate2(d3dkmt, list);
+		r = d3dkmt_enumerate2(d3dkmt, list);
 	if (r < 0)
 		return r;
 	return list->count <= D3DKMT_MAX_ADAPTERS ? 0 : -EPROTO;
 }
 
-static int query(const struct d3dkmt *d3dkmt, uint32_t handle, enum d3dkmt_query type, void *data, size_t size)
+static int d3dkmt_ask(const struct d3dkmt *d3dkmt, uint32_t handle, enum d3dkmt_query type, void *data, size_t size)
 {
 	struct d3dkmt_queryadapterinfo arguments = {
 		.handle = handle,
@@ -89,7 +89,8 @@ static int query(const struct d3dkmt *d3dkmt, uint32_t handle, enum d3dkmt_query
 }
 
 /* A string of @characters at @offset of a reply. An empty one counts as not told. */
-static int take_string(const struct d3dkmt *d3dkmt, const struct span *reply, size_t offset, size_t characters, char **ret)
+static int d3dkmt_take_string(const struct d3dkmt *d3dkmt, const struct span *reply, size_t offset, size_t characters,
+			      char **ret)
 {
 	_cleanup_free_ char *text = NULL;
 	struct span wide;
@@ -107,28 +108,28 @@ static int take_string(const struct d3dkmt *d3dkmt, const struct span *reply, si
  * D3DKMT_ADAPTERREGISTRYINFO, four strings of MAX_PATH, the adapter's name first. As old as WDDM, which the newer
  * DRIVER_DESCRIPTION is not.
  */
-static int ask_name(const struct d3dkmt *d3dkmt, uint32_t handle, char **ret)
+static int d3dkmt_ask_name(const struct d3dkmt *d3dkmt, uint32_t handle, char **ret)
 {
 	size_t size = 4 * D3DKMT_MAX_PATH * d3dkmt->char_size;
 	_cleanup_free_ unsigned char *reply = calloc(1, size);
 
 	if (!reply)
 		return -ENOMEM;
-	if (query(d3dkmt, handle, D3DKMT_QUERY_ADAPTERREGISTRYINFO, reply, size) < 0)
+	if (d3dkmt_ask(d3dkmt, handle, D3DKMT_QUERY_ADAPTERREGISTRYINFO, reply, size) < 0)
 		return 0;
-	return take_string(d3dkmt, &(struct span){reply, size}, 0, D3DKMT_MAX_PATH, ret);
+	return d3dkmt_take_string(d3dkmt, &(struct span){reply, size}, 0, D3DKMT_MAX_PATH, ret);
 }
 
 /* D3DDDI_QUERYREGISTRY_INFO; the size of ValueName is the only thing that the width of a character changes. */
-struct registry_layout {
+struct d3dkmt_registry_layout {
 	size_t output_size, status, output, size;
 };
 
-static struct registry_layout registry_layout(size_t char_size)
+static struct d3dkmt_registry_layout d3dkmt_registry_layout(size_t char_size)
 {
 	size_t value_type = 2 * sizeof(uint32_t) + D3DKMT_MAX_PATH * char_size;
 
-	return (struct registry_layout){
+	return (struct d3dkmt_registry_layout){
 		.output_size = value_type + 2 * sizeof(uint32_t),
 		.status = value_type + 3 * sizeof(uint32_t),
 		.output = value_type + 4 * sizeof(uint32_t),
@@ -137,17 +138,17 @@ static struct registry_layout registry_layout(size_t char_size)
 }
 
 /*
- * The size that the driver store's path needs: a bare structure is too small for any, which is said by a status inside an
- * answer that succeeds (D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW). 0 if it is not told.
+ * The size that the driver store's path needs: a bare structure is too small for any, which is said by a status inside
+ * an answer that succeeds (D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW). 0 if it is not told.
  */
-static size_t ask_store_size(const struct d3dkmt *d3dkmt, uint32_t handle, const struct registry_layout *layout,
-			     unsigned char *request)
+static size_t d3dkmt_ask_store_size(const struct d3dkmt *d3dkmt, uint32_t handle,
+				    const struct d3dkmt_registry_layout *layout, unsigned char *request)
 {
 	const uint32_t type = D3DKMT_REGISTRY_DRIVERSTOREPATH;
 	uint32_t needed, status;
 
 	memcpy(request, &type, sizeof(type));
-	if (query(d3dkmt, handle, D3DKMT_QUERY_QUERYREGISTRY, request, layout->size) < 0)
+	if (d3dkmt_ask(d3dkmt, handle, D3DKMT_QUERY_QUERYREGISTRY, request, layout->size) < 0)
 		return 0;
 	memcpy(&status, request + layout->status, sizeof(status));
 	memcpy(&needed, request + layout->output_size, sizeof(needed));
@@ -156,9 +157,9 @@ static size_t ask_store_size(const struct d3dkmt *d3dkmt, uint32_t handle, const
 	return needed;
 }
 
-static int ask_store(const struct d3dkmt *d3dkmt, uint32_t handle, char **ret)
+static int d3dkmt_ask_store(const struct d3dkmt *d3dkmt, uint32_t handle, char **ret)
 {
-	struct registry_layout layout = registry_layout(d3dkmt->char_size);
+	struct d3dkmt_registry_layout layout = d3dkmt_registry_layout(d3dkmt->char_size);
 	const uint32_t type = D3DKMT_REGISTRY_DRIVERSTOREPATH;
 	_cleanup_free_ unsigned char *request = calloc(1, layout.size + D3DKMT_MAX_PATH * d3dkmt->char_size);
 	uint32_t status;
@@ -166,25 +167,26 @@ static int ask_store(const struct d3dkmt *d3dkmt, uint32_t handle, char **ret)
 
 	if (!request)
 		return -ENOMEM;
-	needed = ask_store_size(d3dkmt, handle, &layout, request);
+	needed = d3dkmt_ask_store_size(d3dkmt, handle, &layout, request);
 	if (needed == 0)
 		return 0;
 	memset(request, 0, layout.size);
 	memcpy(request, &type, sizeof(type));
-	if (query(d3dkmt, handle, D3DKMT_QUERY_QUERYREGISTRY, request, layout.size + needed) < 0)
+	if (d3dkmt_ask(d3dkmt, handle, D3DKMT_QUERY_QUERYREGISTRY, request, layout.size + needed) < 0)
 		return 0;
 	memcpy(&status, request + layout.status, sizeof(status));
 	if (status != 0)
 		return 0;
 	/* libdxcore tells the length of the Windows path and gives the shorter Linux one: the NUL decides. */
-	return take_string(d3dkmt, &(struct span){request, layout.size + needed}, layout.output, needed / d3dkmt->char_size, ret);
+	return d3dkmt_take_string(d3dkmt, &(struct span){request, layout.size + needed}, layout.output,
+				  needed / d3dkmt->char_size, ret);
 }
 
-static void ask_address(const struct d3dkmt *d3dkmt, uint32_t handle, struct dxg_facts *facts)
+static void d3dkmt_ask_address(const struct d3dkmt *d3dkmt, uint32_t handle, struct dxg_facts *facts)
 {
 	struct d3dkmt_adapteraddress address = {0};
 
-	if (query(d3dkmt, handle, D3DKMT_QUERY_ADAPTERADDRESS, &address, sizeof(address)) < 0)
+	if (d3dkmt_ask(d3dkmt, handle, D3DKMT_QUERY_ADAPTERADDRESS, &address, sizeof(address)) < 0)
 		return;
 	/* An adapter that is no PCI device has numbers like 0xffffffff. */
 	if (address.bus >= BUS_END || address.device >= DEVICE_END || address.function >= FUNCTION_END)
@@ -193,36 +195,36 @@ static void ask_address(const struct d3dkmt *d3dkmt, uint32_t handle, struct dxg
 	facts->address = address;
 }
 
-static bool may_be_usable(const struct dxg_facts *facts)
+static bool d3dkmt_may_be_usable(const struct dxg_facts *facts)
 {
 	return facts->wddm_version >= D3DKMT_WDDM_2_7 && !(facts->type_bits & D3DKMT_TYPE_SOFTWARE) &&
 	       (facts->type_bits & (D3DKMT_TYPE_RENDER | D3DKMT_TYPE_COMPUTE_ONLY));
 }
 
 /*
- * Every question that a driver refuses leaves a line in the guest's kernel log, so an adapter that cannot be used is only
- * asked what tells a user which one it is.
+ * Every question that a driver refuses leaves a line in the guest's kernel log, so an adapter that cannot be used is
+ * only asked what tells a user which one it is.
  */
-static int describe(const struct d3dkmt *d3dkmt, const struct d3dkmt_adapterinfo *adapter, struct dxg_facts *ret)
+static int d3dkmt_describe(const struct d3dkmt *d3dkmt, const struct d3dkmt_adapterinfo *adapter, struct dxg_facts *ret)
 {
 	struct d3dkmt_device_ids ids = {0};
 	uint32_t version = 0, type = 0;
 	int r;
 
 	ret->luid = adapter->luid;
-	if (query(d3dkmt, adapter->handle, D3DKMT_QUERY_DRIVERVERSION, &version, sizeof(version)) == 0)
+	if (d3dkmt_ask(d3dkmt, adapter->handle, D3DKMT_QUERY_DRIVERVERSION, &version, sizeof(version)) == 0)
 		ret->wddm_version = version;
-	if (query(d3dkmt, adapter->handle, D3DKMT_QUERY_ADAPTERTYPE, &type, sizeof(type)) == 0)
+	if (d3dkmt_ask(d3dkmt, adapter->handle, D3DKMT_QUERY_ADAPTERTYPE, &type, sizeof(type)) == 0)
 		ret->type_bits = type;
-	if (query(d3dkmt, adapter->handle, D3DKMT_QUERY_DEVICE_IDS, &ids, sizeof(ids)) == 0) {
+	if (d3dkmt_ask(d3dkmt, adapter->handle, D3DKMT_QUERY_DEVICE_IDS, &ids, sizeof(ids)) == 0) {
 		ret->vendor_id = ids.vendor;
 		ret->device_id = ids.device;
 	}
-	r = ask_name(d3dkmt, adapter->handle, &ret->name);
-	if (r < 0 || !may_be_usable(ret))
+	r = d3dkmt_ask_name(d3dkmt, adapter->handle, &ret->name);
+	if (r < 0 || !d3dkmt_may_be_usable(ret))
 		return r;
-	ask_address(d3dkmt, adapter->handle, ret);
-	return ask_store(d3dkmt, adapter->handle, &ret->store);
+	d3dkmt_ask_address(d3dkmt, adapter->handle, ret);
+	return d3dkmt_ask_store(d3dkmt, adapter->handle, &ret->store);
 }
 
 int d3dkmt_describe_adapters(const struct d3dkmt *d3dkmt, struct dxg_facts **ret, size_t *ret_count)
@@ -231,7 +233,7 @@ int d3dkmt_describe_adapters(const struct d3dkmt *d3dkmt, struct dxg_facts **ret
 	struct dxg_facts *facts;
 	int r;
 
-	r = enumerate(d3dkmt, &list);
+	r = d3dkmt_enumerate(d3dkmt, &list);
 	if (r < 0)
 		return r;
 	facts = calloc(list.count + 1, sizeof(*facts));
@@ -241,7 +243,7 @@ int d3dkmt_describe_adapters(const struct d3dkmt *d3dkmt, struct dxg_facts **ret
 		struct d3dkmt_closeadapter handle = {list.adapters[i].handle};
 
 		if (r == 0)
-			r = describe(d3dkmt, &list.adapters[i], &facts[i]);
+			r = d3dkmt_describe(d3dkmt, &list.adapters[i], &facts[i]);
 		d3dkmt->close(d3dkmt, &handle);
 	}
 	if (r < 0) {

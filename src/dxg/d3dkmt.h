@@ -3,8 +3,8 @@
 
 /*
  * The D3DKMT interface, as far as an inventory needs it: layouts and numbers that libdxcore.so (DirectX-Headers
- * include/wsl/winadapter.h, libdxg include/d3dkmthk.h) and /dev/dxg (Linux uapi misc/d3dkmthk.h of the WSL kernel) share.
- * Strings differ: WCHAR has 4 bytes in the library and 2 (UTF-16) in the ioctl.
+ * include/wsl/winadapter.h, libdxg include/d3dkmthk.h) and /dev/dxg (Linux uapi misc/d3dkmthk.h of the WSL kernel)
+ * share. Strings differ: WCHAR has 4 bytes in the library and 2 (UTF-16) in the ioctl.
  */
 
 #include <stddef.h>
@@ -84,20 +84,20 @@ enum {
 	D3DKMT_REGISTRY_DRIVERSTOREPATH = 2, /* D3DDDI_QUERYREGISTRY_INFO.QueryType */
 	D3DKMT_REGISTRY_OVERFLOW = 1,        /* .Status, with the call itself successful */
 
-	D3DKMT_MAX_ADAPTERS = 64,            /* more make the kernel answer EINVAL */
+	D3DKMT_MAX_ADAPTERS = 64, /* more make the kernel answer EINVAL */
 	D3DKMT_MAX_PATH = 260,
 };
 
 /* What one adapter says of itself, from either source, before anything is concluded from it. */
 struct dxg_facts {
 	struct luid luid;
-	uint32_t wddm_version;  /* 0: not told */
+	uint32_t wddm_version; /* 0: not told */
 	uint32_t type_bits;
 	uint32_t vendor_id, device_id;
 	bool has_address;
 	struct d3dkmt_adapteraddress address;
-	char *name;             /* UTF-8; NULL: not told */
-	char *store;            /* as told: a Windows path or one below /usr/lib/wsl/drivers, UTF-8; NULL: not told */
+	char *name;  /* UTF-8; NULL: not told */
+	char *store; /* as told: a Windows path or one below /usr/lib/wsl/drivers, UTF-8; NULL: not told */
 };
 
 struct dxg_facts *dxg_facts_free(struct dxg_facts *facts, size_t count);
@@ -119,8 +119,8 @@ struct d3dkmt {
  * d3dkmt_describe_adapters() - ask every adapter what an inventory needs
  * @ret: array of facts, owned by the caller (dxg_facts_free())
  *
- * Both sources are asked by this one procedure, so that they cannot come to differ. An adapter that refuses a question has
- * that fact missing.
+ * Both sources are asked by this one procedure, so that they cannot come to differ. An adapter that refuses a question
+ * has that fact missing.
  *
  * Return: 0; -EPROTO if the answer to the enumeration makes no sense; -ENOMEM; negative errno of the enumeration.
  */

@@ -20,7 +20,7 @@
 #define LX_DXCLOSEADAPTER _IOWR(0x47, 0x15, struct d3dkmt_closeadapter)
 #define LX_DXENUMADAPTERS3 _IOWR(0x47, 0x3e, struct d3dkmt_enumadapters3)
 
-static int call(int fd, unsigned long request, void *arguments)
+static int ioctl_call(int fd, unsigned long request, void *arguments)
 {
 	int r;
 
@@ -30,46 +30,49 @@ static int call(int fd, unsigned long request, void *arguments)
 	return r < 0 ? -errno : 0;
 }
 
-static int call_enumerate3(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters3 *arguments)
+static int ioctl_call_enumerate3(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters3 *arguments)
 {
-	return call(d3dkmt->fd, LX_DXENUMADAPTERS3, arguments);
+	return ioctl_call(d3dkmt->fd, LX_DXENUMADAPTERS3, arguments);
 }
 
-static int call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters2 *arguments)
+static int ioctl_call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters2 *arguments)
 {
-	return call(d3dkmt->fd, LX_DXENUMADAPTERS2, arguments);
+	return ioctl_call(d3dkmt->fd, LX_DXENUMADAPTERS2, arguments);
 }
 
-static int call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
+static int ioctl_call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
 {
-	return call(d3dkmt->fd, LX_DXQUERYADAPTERINFO, arguments);
+	return ioctl_call(d3dkmt->fd, LX_DXQUERYADAPTERINFO, arguments);
 }
 
-static void call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments)
+static void ioctl_call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments)
 {
-	(void)call(d3dkmt->fd, LX_DXCLOSEADAPTER, arguments);
+	(void)ioctl_call(d3dkmt->fd, LX_DXCLOSEADAPTER, arguments);
 }
 
 int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
 {
 	_cleanup_close_ int fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC);
 	struct d3dkmt calls = {
-		.enumerate3 = call_enumerate3,
-		.enumerate2 = call_enumerate2,
-		.query = call_query,
-		.close = call_close,
+		.enumerate3 = ioctl_call_enumerate3,
+		.enumerate2 = ioctl_call_enumerate2,
+		.query = ioctl_call_query,
+		.close = ioctl_call_close,
 		.char_size = sizeof(uint16_t),
 		.fd = fd,
 	};
 	int r;
 
 	if (fd < 0)
-		return err_set(err, -errno, "cannot open " DXG_DEVICE ": %m\n%s", errno == EACCES || errno == EPERM
-			       ? "Its mode should be 0666, and a container needs its device rule."
-			       : "Run wsl --shutdown in Windows, or restart the virtual machine.");
+		return err_set(err, -errno, "cannot open " DXG_DEVICE ": %m\n%s",
+			       errno == EACCES || errno == EPERM
+				       ? "Its mode should be 0666, and a container needs its device rule."
+				       : "Run wsl --shutdown in Windows, or restart the virtual machine.");
 	r = d3dkmt_describe_adapters(&calls, ret, ret_count);
 	if (r < 0)
-		return err_set(err, r, "asking " DXG_DEVICE " for the adapters failed: %m\n"
-			       "Run wsl --shutdown in Windows, or restart the virtual machine; dmesg | grep dxg may tell more.");
+		return err_set(err, r,
+			       "asking " DXG_DEVICE " for the adapters failed: %m\n"
+			       "Run wsl --shutdown in Windows, or restart the virtual machine; dmesg | grep dxg may "
+			       "tell more.");
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off */
 static const struct {
 	uint32_t id;
 	const char *name, *domain;
@@ -18,6 +19,7 @@ static const struct {
 	{PCI_VENDOR_NVIDIA, "NVIDIA", "nvidia.com"},
 	{PCI_VENDOR_QUALCOMM, "Qualcomm", "qualcomm.com"},
 };
+/* clang-format on */
 
 void adapter_clear(struct adapter *adapter)
 {

@@ -37,22 +37,25 @@ struct adapter {
 	/* GPU-PV */
 	struct luid luid;
 	bool has_luid;
-	uint32_t wddm_version;         /* 2700 is WDDM 2.7; 0 when unknown */
-	uint32_t type_bits;            /* D3DKMT_ADAPTERTYPE */
-	bool compute_only;             /* an NPU or an MCDM device: no rendering */
-	char *driver_store;            /* directory on this machine; NULL when unknown */
-	size_t sharing;                /* usable adapters behind the same device node, with this one */
+	uint32_t wddm_version; /* 2700 is WDDM 2.7; 0 when unknown */
+	uint32_t type_bits;    /* D3DKMT_ADAPTERTYPE */
+	bool compute_only;     /* an NPU or an MCDM device: no rendering */
+	char *driver_store;    /* directory on this machine; NULL when unknown */
+	size_t sharing;        /* usable adapters behind the same device node, with this one */
 
 	/* native */
-	int minor;                     /* of /dev/nvidia<minor>; -1 when none */
+	int minor; /* of /dev/nvidia<minor>; -1 when none */
 
-	/* A part of a GPU (MIG): the adapter of the same backend and minor that is no part is the whole. Never numbered itself. */
+	/* A part (MIG) of the adapter of the same backend and minor that is not one. Never numbered itself. */
 	bool is_part;
-	int part;                      /* its number in the whole */
-	int whole;                     /* index of the whole; -1 until adapters are numbered */
+	int part;  /* its number in the whole */
+	int whole; /* index of the whole; -1 until adapters are numbered */
 	int gpu_instance, compute_instance;
 
-	/* Why it cannot be used: the code, a short clause ("its driver store … is missing"), what to do. 0 and NULL if it can. */
+	/*
+	 * Why it cannot be used: code, short clause ("its driver store … is missing"), what to do. 0 and NULL if it
+	 * can.
+	 */
 	int unusable;
 	char *reason;
 	const char *remedy;
@@ -74,14 +77,17 @@ bool adapter_is_domain(const char *text, size_t length);
 enum { LUID_TEXT_SIZE = 5 + 16 + 1 };
 void luid_format(struct luid luid, char text[LUID_TEXT_SIZE]);
 
-/** What a user recognises an adapter by: `0 NVIDIA GeForce RTX 4090`, a part by `0:1 NVIDIA A100`. Return: new string in @ret or -ENOMEM. */
+/**
+ * What users know an adapter by: `0 NVIDIA GeForce RTX 4090`, `0:1 NVIDIA A100`.
+ * Return: new string in @ret or -ENOMEM.
+ */
 int adapter_describe(const struct adapter *adapter, char **ret);
 
 /** All adapters of the host, in the order of their indexes; behind them those that are not usable, then parts. */
 struct inventory {
 	struct adapter *adapters;
 	size_t count;
-	struct strv notes; /* what an administrator should know: "libdxcore.so did not answer …; used /dev/dxg itself" */
+	struct strv notes; /* for an administrator: "libdxcore.so did not answer …; used /dev/dxg itself" */
 };
 
 void inventory_clear(struct inventory *inventory);

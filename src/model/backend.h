@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a kind of host (GPU-PV, native NVIDIA) must be able to do. Nothing outside a backend asks which kind a host is. */
+/* What a kind of host (GPU-PV, native NVIDIA) can do. Nothing outside a backend asks which kind a host is. */
 
 #include "base/err.h"
 #include "model/adapter.h"
@@ -36,8 +36,8 @@ struct backend {
 	 *
 	 * Return: 0; CTR_GPU_E_* or negative errno with @err set.
 	 */
-	int (*plan)(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
-		    size_t count, struct plan *plan, struct err *err);
+	int (*plan)(const struct settings *settings, const struct request *request,
+		    const struct adapter *const *selected, size_t count, struct plan *plan, struct err *err);
 
 	/**
 	 * facts() - what requirements are held against; NULL if the backend knows nothing
@@ -48,25 +48,28 @@ struct backend {
 		     struct driver_facts *ret);
 
 	/**
-	 * translate() - the name in our inventory of a device that goes by one only the vendor's library knows; NULL if there are
-	 * no such names
+	 * translate() - the name in our inventory of a device that goes by one only the vendor's library knows; NULL if
+	 * there are no such names
 	 *
-	 * Return: 0; CTR_GPU_E_UNKNOWN_DEVICE with @err untouched if it is none; another CTR_GPU_E_* or negative errno with @err
-	 * set. @ret is owned by the caller.
+	 * Return: 0; CTR_GPU_E_UNKNOWN_DEVICE with @err untouched if it is none; another CTR_GPU_E_* or negative errno
+	 * with @err set. @ret is owned by the caller.
 	 */
 	int (*translate)(const struct settings *settings, const char *device, char **ret, struct err *err);
 
 	/**
-	 * aliases() - the names that translate() takes, each with its translation behind it; NULL if there are no such names
+	 * aliases() - the names that translate() takes, each with its translation behind it; NULL if there are no such
+	 * names
 	 *
-	 * Asked when names are written down, and not on the way to a container. Return: 0 or -ENOMEM; what cannot be had is not in it.
+	 * Asked when names are written down, and not on the way to a container. Return: 0 or -ENOMEM; what cannot be
+	 * had is not in it.
 	 */
 	int (*aliases)(const struct settings *settings, struct strv *ret);
 
 	/**
 	 * remarks() - what an administrator should know of the driver's files; NULL if there is never anything
 	 *
-	 * Asked when the inventory is written, and not on the way to a container. Return: 0 or -ENOMEM; sentences in @ret.
+	 * Asked when the inventory is written, and not on the way to a container. Return: 0 or -ENOMEM; sentences in
+	 * @ret.
 	 */
 	int (*remarks)(const struct settings *settings, struct strv *ret);
 };

@@ -11,7 +11,7 @@
 
 enum { MAJOR_MAX = 999 };
 
-static int parse_version(const char *json, size_t size, int *ret_major, int *ret_minor)
+static int libcuda_parse_version(const char *json, size_t size, int *ret_major, int *ret_minor)
 {
 	_cleanup_json_ json_t *note = NULL;
 	const char *text;
@@ -40,5 +40,5 @@ int libcuda_read_version(int fd, int *ret_major, int *ret_minor)
 	int r;
 
 	r = elf_file_read_note(fd, ".note.cuda.fwd_compatibility", "NVIDIA Corporation", &note, &size);
-	return r < 0 ? r : parse_version(note, size, ret_major, ret_minor);
+	return r < 0 ? r : libcuda_parse_version(note, size, ret_major, ret_minor);
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What can be known of a libcuda without loading it. It carries the CUDA version in a note that is there to be read: the
- * section .note.cuda.fwd_compatibility, owner "NVIDIA Corporation", JSON with a member "CUDA version". Drivers before 2022
- * have none.
+ * What can be known of a libcuda without loading it. It carries the CUDA version in a note that is there to be read:
+ * the section .note.cuda.fwd_compatibility, owner "NVIDIA Corporation", JSON with a member "CUDA version". Drivers
+ * before 2022 have none.
  */
 
 /**

@@ -35,8 +35,8 @@ enum plan_mount_kind {
 
 struct plan_mount {
 	char *source, *target;
-	bool directory;  /* what the source is, and so what a missing target is created as */
-	dev_t device;    /* of the source when the plan was made; apply refuses another file */
+	bool directory; /* what the source is, and so what a missing target is created as */
+	dev_t device;   /* of the source when the plan was made; apply refuses another file */
 	ino_t inode;
 	enum plan_mount_kind kind;
 	unsigned flags;
@@ -54,7 +54,7 @@ struct plan_symlink {
 struct plan_file {
 	char *target;
 	char *content;
-	bool on_procfs; /* the target is the kernel's; where the container's /proc does not have it there is nothing to lay over */
+	bool on_procfs; /* the target is the kernel's: nothing is laid over where the container's /proc lacks it */
 	char *reason;
 };
 
@@ -73,8 +73,9 @@ struct plan_env {
 struct plan_library_dir {
 	char *path;
 	/*
-	 * Whether its libraries go before libraries of the same name in the image. True where every file in it belongs to
-	 * the driver; false for stores that bring third-party libraries along (Intel's libLLVM), which only fill gaps.
+	 * Whether its libraries go before libraries of the same name in the image. True where every file in it belongs
+	 * to the driver; false for stores that bring third-party libraries along (Intel's libLLVM), which only fill
+	 * gaps.
 	 */
 	bool overrides_image;
 	struct strv libraries; /* names by which programs ask for them, "libcuda.so.1" */

@@ -12,9 +12,9 @@ static const struct {
 	const char *name;
 	uint32_t bits;
 } capabilities_by_name[] = {
-	{"all", CAPABILITY_ALL},          {"compat32", CAPABILITY_COMPAT32}, {"compute", CAPABILITY_COMPUTE},
-	{"display", CAPABILITY_DISPLAY},  {"graphics", CAPABILITY_GRAPHICS}, {"ngx", CAPABILITY_NGX},
-	{"utility", CAPABILITY_UTILITY},  {"video", CAPABILITY_VIDEO},
+	{"all", CAPABILITY_ALL},         {"compat32", CAPABILITY_COMPAT32}, {"compute", CAPABILITY_COMPUTE},
+	{"display", CAPABILITY_DISPLAY}, {"graphics", CAPABILITY_GRAPHICS}, {"ngx", CAPABILITY_NGX},
+	{"utility", CAPABILITY_UTILITY}, {"video", CAPABILITY_VIDEO},
 };
 
 void request_clear(struct request *request)
@@ -26,26 +26,26 @@ void request_clear(struct request *request)
 }
 
 /* Of what a CDI kind is made: a vendor's domain, or a class. */
-static size_t kind_part_length(const char *text)
+static size_t request_kind_length(const char *text)
 {
 	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 }
 
 const char *request_name_without_kind(const char *device)
 {
-	size_t vendor = kind_part_length(device), class;
+	size_t vendor = request_kind_length(device), class;
 
 	if (vendor == 0 || device[vendor] != '/')
 		return device;
-	class = kind_part_length(device + vendor + 1);
+	class = request_kind_length(device + vendor + 1);
 	return class > 0 && device[vendor + 1 + class] == '=' ? device + vendor + 1 + class + 1 : device;
 }
 
 /*
- * A name as CDI has it, "nvidia.com/gpu=0", means what the name alone means. Only "all" depends on the vendor, and stays as
- * it is for those who know the adapters (src/lib/select.c).
+ * A name as CDI has it, "nvidia.com/gpu=0", means what the name alone means. Only "all" depends on the vendor, and
+ * stays as it is for those who know the adapters (src/lib/select.c).
  */
-static void drop_kinds(struct strv *list)
+static void request_drop_kinds(struct strv *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const char *name = request_name_without_kind(list->items[i]);
@@ -65,7 +65,7 @@ bool request_has_word(const struct strv *list, const char *word)
 
 void request_take_devices(struct request *request, struct strv *list)
 {
-	drop_kinds(list);
+	request_drop_kinds(list);
 	strv_clear(&request->devices);
 	if (list->count == 0 || request_has_word(list, "void"))
 		request->kind = REQUEST_VOID;
@@ -111,7 +111,7 @@ int request_set_imex_channels(struct request *request, const char *channels)
 	return r == 0 ? request_take_imex_channels(request, &list) : r;
 }
 
-static uint32_t capability_bits(const char *name)
+static uint32_t request_capability_bits(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities_by_name); i++)
 		if (streq(capabilities_by_name[i].name, name))
@@ -124,7 +124,8 @@ int request_list_capabilities(const struct request *request, struct strv *ret)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(capabilities_by_name) && r == 0; i++)
-		if (capabilities_by_name[i].bits != CAPABILITY_ALL && (request->capabilities & capabilities_by_name[i].bits))
+		if (capabilities_by_name[i].bits != CAPABILITY_ALL &&
+		    (request->capabilities & capabilities_by_name[i].bits))
 			r = strv_add(ret, capabilities_by_name[i].name);
 	return r;
 }
@@ -143,11 +144,12 @@ int request_set_capabilities(struct request *request, const char *capabilities, 
 		return 0;
 	}
 	for (size_t i = 0; i < list.count; i++) {
-		uint32_t bits = capability_bits(list.items[i]);
+		uint32_t bits = request_capability_bits(list.items[i]);
 
 		if (!bits)
 			return err_set(err, CTR_GPU_E_UNKNOWN_CAPABILITY,
-				       "unknown driver capability \"%.32s\"\nThe capabilities are compute, compat32, graphics, utility, "
+				       "unknown driver capability \"%.32s\"\nThe capabilities are compute, compat32, "
+				       "graphics, utility, "
 				       "video, display, ngx, all.",
 				       list.items[i]);
 		all |= bits;

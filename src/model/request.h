@@ -35,9 +35,9 @@ struct request {
 	uint32_t capabilities;    /* enum capability */
 	struct strv requirements; /* "cuda>=12.4 brand=tesla,driver>=470" */
 	bool requirements_disabled;
-	struct strv imex_channels; /* numbers, or "all" */
-	bool nodes_only;           /* the device nodes, and nothing of what else a plan has */
-	bool nvswitches;           /* the nodes of NVSwitches, for a fabric manager in the container */
+	struct strv imex_channels;    /* numbers, or "all" */
+	bool nodes_only;              /* the device nodes, and nothing of what else a plan has */
+	bool nvswitches;              /* the nodes of NVSwitches, for a fabric manager in the container */
 	bool mig_config, mig_monitor; /* to make parts of GPUs; to see those of everybody */
 };
 

@@ -37,7 +37,7 @@ struct condition {
 	struct version version; /* the value, unless the key is brand or unknown */
 };
 
-/* Alternatives have spaces between them, and their conditions commas. What is empty between two of either does not count. */
+/* Spaces separate alternatives, commas their conditions. What is empty between two of either does not count. */
 struct requirement_reader {
 	const char *next;
 	const char *text; /* of the condition */
@@ -75,7 +75,7 @@ static bool requirement_find_comparison(const char *text, size_t length, enum co
 	return false;
 }
 
-static bool condition_makes_sense(struct condition *condition)
+static bool requirement_condition_makes_sense(struct condition *condition)
 {
 	switch (condition->key) {
 	case KEY_UNKNOWN:
@@ -88,26 +88,27 @@ static bool condition_makes_sense(struct condition *condition)
 }
 
 /* A name, an operator, a value: "cuda>=12.4". */
-static bool condition_parse(const char *text, size_t length, struct condition *ret)
+static bool requirement_condition_parse(const char *text, size_t length, struct condition *ret)
 {
 	static const char operator_characters[] = "!<>=";
 	size_t name = strcspn(text, operator_characters), operator;
 
 	if (name == 0 || name >= length)
 		return false;
-	operator = strspn(text + name, operator_characters);
-	if (name + operator >= length || !requirement_find_comparison(text + name, operator, &ret->comparison))
+	operator= strspn(text + name, operator_characters);
+	if (name + operator>= length || !requirement_find_comparison(text + name, operator, & ret->comparison))
 		return false;
 	ret->key = requirement_find_key(text, name);
 	ret->value = text + name + operator;
 	ret->length = length - name - operator;
-	return condition_makes_sense(ret);
+	return requirement_condition_makes_sense(ret);
 }
 
-static int bad_requirement(const char *text, size_t length, struct err *err)
+static int requirement_bad(const char *text, size_t length, struct err *err)
 {
 	return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
-		       "\"%.*s\" cannot be read as a requirement\nWrite one like cuda>=12.4, driver<470, arch>=7.5 or brand=tesla.\n"
+		       "\"%.*s\" cannot be read as a requirement\nWrite one like cuda>=12.4, driver<470, arch>=7.5 or "
+		       "brand=tesla.\n"
 		       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
 		       (int)(length > 64 ? 64 : length), text);
 }
@@ -121,15 +122,15 @@ int requirement_check_syntax(const char *requirement, struct err *err)
 	while (requirement_next(&reader)) {
 		struct condition condition;
 
-		if (!condition_parse(reader.text, reader.length, &condition))
-			return bad_requirement(reader.text, reader.length, err);
+		if (!requirement_condition_parse(reader.text, reader.length, &condition))
+			return requirement_bad(reader.text, reader.length, err);
 		known |= condition.key != KEY_UNKNOWN;
 		empty = false;
 	}
-	return empty || known ? 0 : bad_requirement(requirement, strlen(requirement), err);
+	return empty || known ? 0 : requirement_bad(requirement, strlen(requirement), err);
 }
 
-static bool holds(enum comparison wanted, int order)
+static bool requirement_holds(enum comparison wanted, int order)
 {
 	switch (wanted) {
 	case EQUAL:
@@ -148,52 +149,57 @@ static bool holds(enum comparison wanted, int order)
 	return false;
 }
 
-static bool brand_equals(const struct condition *condition, const char *brand)
+static bool requirement_brand_equals(const struct condition *condition, const char *brand)
 {
 	return strlen(brand) == condition->length && strncasecmp(condition->value, brand, condition->length) == 0;
 }
 
 /* An image built with CUDA X.b runs on a driver of CUDA X.a: NVIDIA's minor-version compatibility. */
-static enum requirement_verdict judge_cuda(const struct condition *condition, const struct driver_facts *facts)
+static enum requirement_verdict requirement_judge_cuda(const struct condition *condition,
+						       const struct driver_facts *facts)
 {
 	const struct version have = {.parts = {(uint32_t)facts->cuda_major, (uint32_t)facts->cuda_minor}, .count = 2};
 
 	if (facts->cuda_major == 0)
 		return REQUIREMENT_UNKNOWN;
-	if (holds(condition->comparison, version_compare(&have, &condition->version)))
+	if (requirement_holds(condition->comparison, version_compare(&have, &condition->version)))
 		return REQUIREMENT_MET;
 	if (condition->comparison != GREATER_OR_EQUAL && condition->comparison != GREATER)
 		return REQUIREMENT_UNMET;
 	return condition->version.parts[0] == have.parts[0] ? REQUIREMENT_MINOR_ONLY : REQUIREMENT_UNMET;
 }
 
-static enum requirement_verdict judge_brand(const struct condition *condition, const char *brand)
+static enum requirement_verdict requirement_judge_brand(const struct condition *condition, const char *brand)
 {
 	if (!brand)
 		return REQUIREMENT_UNKNOWN;
-	return brand_equals(condition, brand) == (condition->comparison == EQUAL) ? REQUIREMENT_MET : REQUIREMENT_UNMET;
+	return requirement_brand_equals(condition, brand) == (condition->comparison == EQUAL) ? REQUIREMENT_MET
+											      : REQUIREMENT_UNMET;
 }
 
-static enum requirement_verdict judge_version(const struct condition *condition, const char *version)
+static enum requirement_verdict requirement_judge_version(const struct condition *condition, const char *version)
 {
 	struct version have;
 
 	if (!version || !version_read(version, strlen(version), &have))
 		return REQUIREMENT_UNKNOWN;
-	return holds(condition->comparison, version_compare(&have, &condition->version)) ? REQUIREMENT_MET : REQUIREMENT_UNMET;
+	return requirement_holds(condition->comparison, version_compare(&have, &condition->version))
+		       ? REQUIREMENT_MET
+		       : REQUIREMENT_UNMET;
 }
 
-static enum requirement_verdict judge_condition(const struct condition *condition, const struct driver_facts *facts)
+static enum requirement_verdict requirement_judge_condition(const struct condition *condition,
+							    const struct driver_facts *facts)
 {
 	switch (condition->key) {
 	case KEY_CUDA:
-		return judge_cuda(condition, facts);
+		return requirement_judge_cuda(condition, facts);
 	case KEY_DRIVER:
-		return judge_version(condition, facts->driver_version);
+		return requirement_judge_version(condition, facts->driver_version);
 	case KEY_ARCH:
-		return judge_version(condition, facts->architecture);
+		return requirement_judge_version(condition, facts->architecture);
 	case KEY_BRAND:
-		return judge_brand(condition, facts->brand);
+		return requirement_judge_brand(condition, facts->brand);
 	case KEY_UNKNOWN:
 		break;
 	}
@@ -214,13 +220,13 @@ enum requirement_verdict requirement_judge(const char *requirement, const struct
 		enum requirement_verdict verdict;
 		struct condition condition;
 
-		if (!condition_parse(reader.text, reader.length, &condition))
+		if (!requirement_condition_parse(reader.text, reader.length, &condition))
 			return REQUIREMENT_UNMET;
 		if (reader.new_alternative && !empty) {
 			best = all < best ? all : best;
 			all = REQUIREMENT_MET;
 		}
-		verdict = judge_condition(&condition, facts);
+		verdict = requirement_judge_condition(&condition, facts);
 		all = verdict > all ? verdict : all;
 		empty = false;
 	}

@@ -21,7 +21,7 @@ enum inventory_source {
 
 /* What becomes of a container that asks for GPUs where there are none. */
 enum on_missing {
-	ON_MISSING_BY_REQUEST, /* fails if somebody named them, starts if only the words were used that images have, too */
+	ON_MISSING_BY_REQUEST, /* fails if somebody named them, starts if only words were used that images have, too */
 	ON_MISSING_FAIL,
 	ON_MISSING_WARN,
 	ON_MISSING_SKIP,
@@ -33,18 +33,18 @@ enum entry { ENTRY_HOOK, ENTRY_RUNTIME, ENTRY_CDI, ENTRIES };
 struct settings {
 	struct log log;
 	enum inventory_source inventory;
-	unsigned driver_timeout_ms;     /* for one answer of a vendor's library */
-	unsigned deadline_s;            /* for all that is done to give a container its GPUs */
-	struct strv library_dirs;       /* searched for libdxcore.so after the loader's own and /usr/lib/wsl/lib */
-	char *log_destination;          /* of hook, shim and CDI hook: a path, "journal"; NULL: none */
-	char *driverd;                  /* path of ctr-gpu-driverd; NULL: the usual places */
-	char *driver_root;              /* root of a native driver installation; NULL: "/" */
-	struct strv runtimes;           /* that ctr-gpu-runtime looks for; empty: the usual ones */
-	uid_t mps_user;                 /* who runs the daemon that shares GPUs between processes (MPS), beside root; 0: nobody */
-	bool unread;                    /* there is a file, but what it says of runtimes cannot be read */
-	bool accept_environment;        /* of a container that is not privileged may ask for GPUs */
-	bool accept_mounts;             /* below /var/run/nvidia-container-devices name GPUs */
+	unsigned driver_timeout_ms; /* for one answer of a vendor's library */
+	unsigned deadline_s;        /* for all that is done to give a container its GPUs */
+	struct strv library_dirs;   /* searched for libdxcore.so after the loader's own and /usr/lib/wsl/lib */
+	char *log_destination;      /* of hook, shim and CDI hook: a path, "journal"; NULL: none */
+	char *driverd;              /* path of ctr-gpu-driverd; NULL: the usual places */
+	char *driver_root;          /* root of a native driver installation; NULL: "/" */
+	struct strv runtimes;       /* that ctr-gpu-runtime looks for; empty: the usual ones */
+	uid_t mps_user; /* who runs the daemon that shares GPUs between processes (MPS), beside root; 0: nobody */
+	bool unread;    /* there is a file, but what it says of runtimes cannot be read */
+	bool accept_environment; /* of a container that is not privileged may ask for GPUs */
+	bool accept_mounts;      /* below /var/run/nvidia-container-devices name GPUs */
 	enum on_missing on_missing[ENTRIES];
-	bool strict_requirements;       /* requirements that would only warn stop the start */
+	bool strict_requirements; /* requirements that would only warn stop the start */
 	bool disable_requirements;
 };

@@ -35,7 +35,8 @@ static bool version_is_suffix(const char *text, const char *end)
 	if (end - text < 2 || (*text != '-' && *text != '+'))
 		return false;
 	for (text++; text < end; text++)
-		if (!version_is_digit(*text) && !((*text | 0x20) >= 'a' && (*text | 0x20) <= 'z') && !strchr("-+.", *text))
+		if (!version_is_digit(*text) && !((*text | 0x20) >= 'a' && (*text | 0x20) <= 'z') &&
+		    !strchr("-+.", *text))
 			return false;
 	return true;
 }

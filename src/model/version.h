@@ -18,8 +18,8 @@ struct version {
  * version_read() - the only reader of version numbers that come from images and drivers
  * @length: how much of @text to read; the rest is not looked at
  *
- * One to four decimal numbers below 2^32 with single dots between them. Like semantic versions it may begin with a "v", and
- * behind three numbers end with a "-" or "+" and more, which does not count.
+ * One to four decimal numbers below 2^32 with single dots between them. Like semantic versions it may begin with a "v",
+ * and behind three numbers end with a "-" or "+" and more, which does not count.
  *
  * Return: whether it is one.
  */

@@ -16,9 +16,10 @@ static int no_memory(struct err *err)
 	return -ENOMEM;
 }
 
-static int bad(struct err *err, const char *what, const char *wanted)
+static int requirement_bad(struct err *err, const char *what, const char *wanted)
 {
-	(void)err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's config.json cannot be used: \"%s\" is not %s", what, wanted);
+	(void)err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's config.json cannot be used: \"%s\" is not %s", what,
+		      wanted);
 	return CTR_GPU_E_BAD_STATE;
 }
 
@@ -33,7 +34,7 @@ static int member(json_t *object, const char *name, json_type type, json_t **ret
 			return no_memory(err);
 	}
 	if (json_typeof(value) != type)
-		return bad(err, name, type == JSON_ARRAY ? "an array" : "an object");
+		return requirement_bad(err, name, type == JSON_ARRAY ? "an array" : "an object");
 	*ret = value;
 	return 0;
 }
@@ -56,13 +57,14 @@ static int append(json_t *array, json_t *entry, struct err *err)
 static json_t *device_entry(const struct plan_device *device, const struct stat *node)
 {
 	return json_pack("{s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "path", device->path, "type", "c", "major",
-			 (int)major(device->number), "minor", (int)minor(device->number), "fileMode", (int)(node->st_mode & 0777),
-			 "uid", (json_int_t)node->st_uid, "gid", (json_int_t)node->st_gid);
+			 (int)major(device->number), "minor", (int)minor(device->number), "fileMode",
+			 (int)(node->st_mode & 0777), "uid", (json_int_t)node->st_uid, "gid", (json_int_t)node->st_gid);
 }
 
 static bool is_same_node(const json_t *entry, const struct plan_device *device)
 {
-	return has_string(entry, "type", "c") && json_integer_value(json_object_get(entry, "major")) == major(device->number) &&
+	return has_string(entry, "type", "c") &&
+	       json_integer_value(json_object_get(entry, "major")) == major(device->number) &&
 	       json_integer_value(json_object_get(entry, "minor")) == minor(device->number);
 }
 
@@ -87,8 +89,8 @@ static int add_rule(json_t *rules, const struct plan_device *device, struct err 
 {
 	_cleanup_json_ json_t *rule = NULL;
 
-	rule = json_pack("{s:b, s:s, s:i, s:i, s:s}", "allow", 1, "type", "c", "major", (int)major(device->number), "minor",
-			 (int)minor(device->number), "access", device->access);
+	rule = json_pack("{s:b, s:s, s:i, s:i, s:s}", "allow", 1, "type", "c", "major", (int)major(device->number),
+			 "minor", (int)minor(device->number), "access", device->access);
 	if (!rule)
 		return no_memory(err);
 	/* The last rule that matches counts, so that one in front of a denial is none. */
@@ -140,8 +142,8 @@ static int add_devices(json_t *config, const struct plan *plan, const struct sta
 
 static json_t *mount_entry(const struct plan_mount *mount)
 {
-	json_t *entry = json_pack("{s:s, s:s, s:s, s:[s, s, s, s, s]}", "destination", mount->target, "type", "bind", "source",
-				  mount->source, "options", "ro", "nosuid", "nodev", "rbind", "rprivate");
+	json_t *entry = json_pack("{s:s, s:s, s:s, s:[s, s, s, s, s]}", "destination", mount->target, "type", "bind",
+				  "source", mount->source, "options", "ro", "nosuid", "nodev", "rbind", "rprivate");
 
 	if (entry && (mount->flags & PLAN_MOUNT_NOEXEC))
 		(void)json_array_append_new(json_object_get(entry, "options"), json_string("noexec"));
@@ -166,8 +168,9 @@ static bool may_be_volume(const json_t *mount)
 	const json_t *option;
 	size_t i;
 
-	json_array_foreach(json_object_get(mount, "options"), i, option)
-		if (json_is_string(option) && (streq(json_string_value(option), "bind") || streq(json_string_value(option), "rbind")))
+	json_array_foreach (json_object_get(mount, "options"), i, option)
+		if (json_is_string(option) &&
+		    (streq(json_string_value(option), "bind") || streq(json_string_value(option), "rbind")))
 			return true;
 	for (i = 0; i < ARRAY_SIZE(types); i++)
 		if (has_string(mount, "type", types[i]))
@@ -180,7 +183,7 @@ bool oci_edit_has_own_dev(const json_t *config)
 	const json_t *mount;
 	size_t i;
 
-	json_array_foreach(json_object_get(config, "mounts"), i, mount)
+	json_array_foreach (json_object_get(config, "mounts"), i, mount)
 		if (has_string(mount, "destination", "/dev"))
 			return !may_be_volume(mount);
 	return false;
@@ -201,8 +204,8 @@ static int add_mounts(json_t *config, const struct plan *plan, struct err *err)
 
 static json_t *device_mount_entry(const char *path)
 {
-	return json_pack("{s:s, s:s, s:s, s:[s, s, s, s]}", "destination", path, "type", "bind", "source", path, "options", "nosuid",
-			 "noexec", "rbind", "rprivate");
+	return json_pack("{s:s, s:s, s:s, s:[s, s, s, s]}", "destination", path, "type", "bind", "source", path,
+			 "options", "nosuid", "noexec", "rbind", "rprivate");
 }
 
 static int add_device_mounts(json_t *config, const struct plan *plan, struct err *err)
@@ -229,10 +232,12 @@ bool oci_edit_is_volume(const json_t *mount, const struct plan *plan)
 	if (!may_be_volume(mount))
 		return false;
 	for (size_t i = 0; i < plan->mount_count; i++)
-		if (has_string(mount, "destination", plan->mounts[i].target) && is_equal(mount, mount_entry(&plan->mounts[i])))
+		if (has_string(mount, "destination", plan->mounts[i].target) &&
+		    is_equal(mount, mount_entry(&plan->mounts[i])))
 			return false;
 	for (size_t i = 0; i < plan->device_count; i++)
-		if (has_string(mount, "destination", plan->devices[i].path) && is_equal(mount, device_mount_entry(plan->devices[i].path)))
+		if (has_string(mount, "destination", plan->devices[i].path) &&
+		    is_equal(mount, device_mount_entry(plan->devices[i].path)))
 			return false;
 	return true;
 }
@@ -303,7 +308,7 @@ static bool names_device(const json_t *hook)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(json_object_get(hook, "args"), i, item)
+	json_array_foreach (json_object_get(hook, "args"), i, item)
 		if (json_is_string(item) && str_has_prefix(json_string_value(item), "--device="))
 			return true;
 	return false;
@@ -311,7 +316,8 @@ static bool names_device(const json_t *hook)
 
 static bool acts_on_environment(const json_t *hook)
 {
-	static const char *const names[] = {"ctr-gpu-hook", "nvidia-container-runtime-hook", "nvidia-container-toolkit"};
+	static const char *const names[] = {"ctr-gpu-hook", "nvidia-container-runtime-hook",
+					    "nvidia-container-toolkit"};
 	const char *path = json_string_value(json_object_get(hook, "path"));
 
 	for (size_t i = 0; path && i < ARRAY_SIZE(names); i++)
@@ -343,8 +349,10 @@ static int add_hook(json_t *config, const char *path, struct err *err)
 	if (r != 0)
 		return r;
 	/* A hook without an environment gets the image's from some runtimes. */
-	return append(list, json_pack("{s:s, s:[s, s], s:[s], s:i}", "path", path, "args", "ctr-gpu-hook", "createRuntime", "env",
-				      "CTR_GPU_HOOK=runtime", "timeout", (int)HOOK_TIMEOUT_S), err);
+	return append(list,
+		      json_pack("{s:s, s:[s, s], s:[s], s:i}", "path", path, "args", "ctr-gpu-hook", "createRuntime",
+				"env", "CTR_GPU_HOOK=runtime", "timeout", (int)HOOK_TIMEOUT_S),
+		      err);
 }
 
 int oci_edit_set_hook(json_t *config, const char *path, struct err *err)

@@ -30,7 +30,7 @@ void oci_config_clear(struct oci_config *config)
 	*config = (struct oci_config){0};
 }
 
-static int bad(struct err *err, const char *file, const char *what)
+static int requirement_bad(struct err *err, const char *file, const char *what)
 {
 	return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: %s", file, what);
 }
@@ -42,14 +42,15 @@ static int parse_object(const char *file, const char *data, size_t size, size_t 
 	int r;
 
 	if (size > max)
-		return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: it is larger than %zu MiB", file, max >> 20);
+		return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: it is larger than %zu MiB",
+			       file, max >> 20);
 	r = json_parse(data, size, &json, reason);
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r < 0)
-		return bad(err, file, reason);
+		return requirement_bad(err, file, reason);
 	if (!json_is_object(json))
-		return bad(err, file, "it is not a JSON object");
+		return requirement_bad(err, file, "it is not a JSON object");
 	*ret = steal_ptr(json);
 	return 0;
 }
@@ -65,13 +66,14 @@ static int check_status(const json_t *state, struct err *err)
 	const char *status = json_string_value(json_object_get(state, "status"));
 
 	if (!status)
-		return bad(err, "state", "\"status\" is not a string");
+		return requirement_bad(err, "state", "\"status\" is not a string");
 	if (streq(status, "running") || streq(status, "paused"))
 		return err_set(err, CTR_GPU_E_CONTAINER_RUNNING,
 			       "the container is %s already; GPUs can be added only while it is being created.\n"
-			       "Run the hook at the stage createRuntime or prestart.", status);
+			       "Run the hook at the stage createRuntime or prestart.",
+			       status);
 	if (!streq(status, "creating") && !streq(status, "created"))
-		return bad(err, "state", "the status is none of a container that is being created");
+		return requirement_bad(err, "state", "the status is none of a container that is being created");
 	return 0;
 }
 
@@ -89,10 +91,12 @@ static int parse_state(const char *data, size_t size, json_int_t least_pid, stru
 		return r;
 	pid = json_integer_value(json_object_get(state, "pid"));
 	if (pid < least_pid || pid > INT_MAX)
-		return bad(err, "state", "\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
+		return requirement_bad(
+			err, "state",
+			"\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
 	bundle = json_string_value(json_object_get(state, "bundle"));
 	if (!bundle || bundle[0] != '/')
-		return bad(err, "state", "\"bundle\" is not an absolute path");
+		return requirement_bad(err, "state", "\"bundle\" is not an absolute path");
 	ret->bundle = strdup(bundle);
 	if (!ret->bundle)
 		return err_set(err, -ENOMEM, "%m");
@@ -119,13 +123,13 @@ static int read_environment(const json_t *config, struct strv *ret, struct err *
 	size_t i;
 
 	if (process && !json_is_object(process))
-		return bad(err, "config.json", "\"process\" is not an object");
+		return requirement_bad(err, "config.json", "\"process\" is not an object");
 	env = json_object_get(process, "env");
 	if (env && !json_is_null(env) && !json_is_array(env))
-		return bad(err, "config.json", "\"process.env\" is not an array");
-	json_array_foreach(env, i, item) {
+		return requirement_bad(err, "config.json", "\"process.env\" is not an array");
+	json_array_foreach (env, i, item) {
 		if (!json_is_string(item))
-			return bad(err, "config.json", "\"process.env\" has an item that is not a string");
+			return requirement_bad(err, "config.json", "\"process.env\" has an item that is not a string");
 		if (strv_add(ret, json_string_value(item)) < 0)
 			return err_set(err, -ENOMEM, "%m");
 	}
@@ -133,15 +137,15 @@ static int read_environment(const json_t *config, struct strv *ret, struct err *
 }
 
 /*
- * The bounding set is what tells: of an ordinary user in a privileged container all others are empty. Before 1.0.0-rc5 of the
- * specification there was one set.
+ * The bounding set is what tells: of an ordinary user in a privileged container all others are empty. Before 1.0.0-rc5
+ * of the specification there was one set.
  */
 static bool read_privileged(const json_t *config)
 {
 	const json_t *sets = json_object_get(json_object_get(config, "process"), "capabilities"), *item;
 	size_t i;
 
-	json_array_foreach(json_is_array(sets) ? sets : json_object_get(sets, "bounding"), i, item)
+	json_array_foreach (json_is_array(sets) ? sets : json_object_get(sets, "bounding"), i, item)
 		if (json_is_string(item) && streq(json_string_value(item), "CAP_SYS_ADMIN"))
 			return true;
 	return false;
@@ -155,11 +159,12 @@ static int read_device_mounts(const json_t *config, struct strv *ret)
 	size_t i;
 	int r = 0;
 
-	json_array_foreach(json_object_get(config, "mounts"), i, mount) {
+	json_array_foreach (json_object_get(config, "mounts"), i, mount) {
 		const char *source = json_string_value(json_object_get(mount, "source"));
 		const char *target = json_string_value(json_object_get(mount, "destination"));
 
-		if (r == 0 && source && target && streq(source, "/dev/null") && str_has_prefix(target, root) && target[strlen(root)])
+		if (r == 0 && source && target && streq(source, "/dev/null") && str_has_prefix(target, root) &&
+		    target[strlen(root)])
 			r = strv_add(ret, target + strlen(root));
 	}
 	return r;
@@ -185,7 +190,7 @@ static bool is_our_hook(const json_t *arguments)
 
 	if (!program || !streq(slash ? slash + 1 : program, "ctr-gpu-hook"))
 		return false;
-	json_array_foreach(arguments, i, item)
+	json_array_foreach (arguments, i, item)
 		if (json_is_string(item) && str_has_prefix(json_string_value(item), "--device="))
 			return true;
 	return false;
@@ -203,7 +208,7 @@ static int add_hook(struct oci_config *config, const json_t *arguments)
 	if (!hooks)
 		return -ENOMEM;
 	config->hooks = hooks;
-	json_array_foreach(arguments, i, item)
+	json_array_foreach (arguments, i, item)
 		if (json_is_string(item) && r == 0)
 			r = strv_add(&hook.arguments, json_string_value(item));
 	if (r == 0)
@@ -224,8 +229,9 @@ static bool read_by_engine(const json_t *json)
 	const json_t *hook;
 	size_t i;
 
-	json_array_foreach(json_object_get(json_object_get(json, "hooks"), "prestart"), i, hook) {
-		const char *path = json_string_value(json_object_get(hook, "path")), *slash = path ? strrchr(path, '/') : NULL;
+	json_array_foreach (json_object_get(json_object_get(json, "hooks"), "prestart"), i, hook) {
+		const char *path = json_string_value(json_object_get(hook, "path")),
+			   *slash = path ? strrchr(path, '/') : NULL;
 
 		if (slash && streq(slash, name))
 			return true;
@@ -240,7 +246,7 @@ static int read_hooks(const json_t *json, struct oci_config *config)
 	size_t i;
 	int r = 0;
 
-	json_array_foreach(hooks, i, hook) {
+	json_array_foreach (hooks, i, hook) {
 		const json_t *arguments = json_object_get(hook, "args");
 
 		if (r == 0 && is_our_hook(arguments))
@@ -262,7 +268,7 @@ int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 
 	root = json_string_value(json_object_get(json_object_get(json, "root"), "path"));
 	if (!root || !*root)
-		return bad(err, "config.json", "\"root.path\" is not a path");
+		return requirement_bad(err, "config.json", "\"root.path\" is not a path");
 	r = read_environment(json, &config.environment, err);
 	if (r != 0)
 		return r;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Sets one effective flag, without libcap's memory: also in a signal handler. Return: whether it had the other value, and now has this one. */
+/* Sets one effective flag; safe in a signal handler, since not by libcap's memory. Return: whether that changed it. */
 static bool capability_set(cap_value_t value, bool wanted)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

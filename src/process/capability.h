@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Capabilities for single steps: the hook keeps some permitted and not effective (src/process/sanitise.c), and has them effective
- * only while a kernel asks for them. A program that root runs by hand has all effective, and nothing changes.
+ * Capabilities for single steps: the hook keeps some permitted and not effective (src/process/sanitise.c), and has them
+ * effective only while a kernel asks for them. A program that root runs by hand has all effective, and nothing changes.
  */
 
 #include <sys/capability.h>
@@ -12,7 +12,7 @@
 
 enum { CAPABILITY_NONE = -1 };
 
-/** Makes @value effective if it is only permitted; CAPABILITY_NONE is ignored. Return: @value if it was made so; CAPABILITY_NONE if not. */
+/** Makes @value effective if it is only permitted. Return: @value if it was made so; CAPABILITY_NONE if not. */
 cap_value_t capability_raise(cap_value_t value);
 
 /** Takes back what capability_raise() returned. */

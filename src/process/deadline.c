@@ -12,7 +12,7 @@ enum { INHERITED_MAX = 1024 };
 static const char *volatile last_words;
 
 /* Only what signal-safety(7) allows. */
-static void say(const char *text)
+static void deadline_say(const char *text)
 {
 	ssize_t written;
 
@@ -20,18 +20,18 @@ static void say(const char *text)
 	(void)written;
 }
 
-static void give_up(int number)
+static void deadline_give_up(int number)
 {
 	(void)number;
-	say(last_words);
-	say("\n");
+	deadline_say(last_words);
+	deadline_say("\n");
 	_exit(1);
 }
 
 void deadline_set(unsigned seconds, const char *sentence)
 {
 	if (!last_words)
-		(void)signal(SIGALRM, give_up);
+		(void)signal(SIGALRM, deadline_give_up);
 	last_words = sentence;
 	(void)alarm(seconds);
 }

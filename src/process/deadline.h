@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Bounds on a hook's life. An engine waits for its hooks, some without any limit of their own, and a container whose start
- * hangs can often not even be removed. Here is the bound on waiting for the engine; the work itself may wait where no handler
- * runs, and is done in a child (ctr_gpu_run_in_child()).
+ * Bounds on a hook's life. An engine waits for its hooks, some without any limit of their own, and a container whose
+ * start hangs can often not even be removed. Here is the bound on waiting for the engine; the work itself may wait
+ * where no handler runs, and is done in a child (ctr_gpu_run_in_child()).
  */
 
 /**
@@ -17,7 +17,7 @@ void deadline_set(unsigned seconds, const char *sentence);
 /**
  * deadline_let_go() - close what was inherited, before an exit
  *
- * A child that was left behind has the same descriptors, and an engine waits until the last has closed its pipes. Its own, which
- * closing might have to wait for, are close-on-exec.
+ * A child that was left behind has the same descriptors, and an engine waits until the last has closed its pipes. Its
+ * own, which closing might have to wait for, are close-on-exec.
  */
 void deadline_let_go(void);

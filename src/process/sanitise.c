@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int clear_environment(void)
+static int sanitise_clear_environment(void)
 {
 	return clearenv() ? -ENOMEM : 0;
 }
 
-static int close_descriptors(void)
+static int sanitise_close_descriptors(void)
 {
 	int fd;
 
@@ -31,14 +31,14 @@ static int close_descriptors(void)
 	return 0;
 }
 
-static int leave_directory(void)
+static int sanitise_leave_directory(void)
 {
 	(void)umask(S_IWGRP | S_IWOTH);
 	return chdir("/") < 0 ? -errno : 0;
 }
 
 /* An exec leaves no handlers, but what the caller ignored stays ignored; these would be missed. */
-static int reset_signals(void)
+static int sanitise_reset_signals(void)
 {
 	static const int needed[] = {SIGTERM, SIGCHLD};
 	sigset_t none;
@@ -53,12 +53,12 @@ static int reset_signals(void)
 	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
 }
 
-static int forbid_gain(void)
+static int sanitise_forbid_gain(void)
 {
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-static int forbid_inspection(void)
+static int sanitise_forbid_inspection(void)
 {
 	const struct rlimit none = {0};
 
@@ -71,15 +71,16 @@ static int forbid_inspection(void)
  * Keeps, of the capabilities that there are, those that the work takes. Nothing is made (MKNOD) or given away (CHOWN).
  * Those for one step on some kernels are only permitted; base/capability.h makes them effective for that step.
  */
-static int drop_capabilities(void)
+static int sanitise_drop_capabilities(void)
 {
+	/* clang-format off */
 	static const struct {
 		cap_value_t value;
 		cap_flag_value_t effective;
 	} needed[] = {
 		{CAP_SYS_ADMIN, CAP_SET},      /* mount, setns, device rules */
 		{CAP_SYS_CHROOT, CAP_SET},     /* setns(2) to a mount namespace */
-		{CAP_SYS_PTRACE, CAP_SET},     /* /proc/<pid>/{ns,root} of a process that has more capabilities than are left here */
+		{CAP_SYS_PTRACE, CAP_SET},     /* /proc/<pid>/{ns,root} of processes that have more capabilities */
 		{CAP_DAC_OVERRIDE, CAP_SET},   /* an image whose files belong to another user (user namespaces) */
 		{CAP_SETUID, CAP_SET},         /* ctr-gpu-driverd becomes nobody */
 		{CAP_SETGID, CAP_SET},
@@ -88,25 +89,27 @@ static int drop_capabilities(void)
 		{CAP_SYS_RESOURCE, CAP_CLEAR}, /* to load them before Linux 5.11, where RLIMIT_MEMLOCK is small */
 		{CAP_SYSLOG, CAP_CLEAR},       /* to read them where net.core.bpf_jit_harden is 2 */
 	};
+	/* clang-format on */
 	cap_t old = cap_get_proc();
 	cap_t kept = cap_init();
-	int result = 0;
+	int r = 0;
 
 	for (size_t i = 0; old && kept && i < sizeof(needed) / sizeof(needed[0]); i++) {
 		cap_flag_value_t held = CAP_CLEAR;
 
 		(void)cap_get_flag(old, needed[i].value, CAP_PERMITTED, &held);
-		if (held == CAP_SET && (cap_set_flag(kept, CAP_PERMITTED, 1, &needed[i].value, CAP_SET) < 0 ||
-					cap_set_flag(kept, CAP_EFFECTIVE, 1, &needed[i].value, needed[i].effective) < 0))
-			result = -errno;
+		if (held == CAP_SET &&
+		    (cap_set_flag(kept, CAP_PERMITTED, 1, &needed[i].value, CAP_SET) < 0 ||
+		     cap_set_flag(kept, CAP_EFFECTIVE, 1, &needed[i].value, needed[i].effective) < 0))
+			r = -errno;
 	}
 	if (!old || !kept)
-		result = -ENOMEM;
-	if (!result && cap_set_proc(kept) < 0)
-		result = -errno;
+		r = -ENOMEM;
+	if (!r && cap_set_proc(kept) < 0)
+		r = -errno;
 	(void)cap_free(old);
 	(void)cap_free(kept);
-	return result;
+	return r;
 }
 
 int sanitise(const char **ret_step)
@@ -115,22 +118,22 @@ int sanitise(const char **ret_step)
 		int (*take)(void);
 		const char *what;
 	} steps[] = {
-		{clear_environment, "clear the environment"},
-		{close_descriptors, "close inherited descriptors"},
-		{leave_directory, "leave the working directory"},
-		{reset_signals, "reset the signals"},
-		{forbid_gain, "set no_new_privs"},
-		{drop_capabilities, "drop capabilities"},
-		/* Last, because a change of capabilities may put the old value back (commit_creds() in kernel/cred.c). */
-		{forbid_inspection, "forbid core files and debuggers"},
+		{sanitise_clear_environment, "clear the environment"},
+		{sanitise_close_descriptors, "close inherited descriptors"},
+		{sanitise_leave_directory, "leave the working directory"},
+		{sanitise_reset_signals, "reset the signals"},
+		{sanitise_forbid_gain, "set no_new_privs"},
+		{sanitise_drop_capabilities, "drop capabilities"},
+		/* Last: a change of capabilities may put the old value back (kernel/cred.c, commit_creds()). */
+		{sanitise_forbid_inspection, "forbid core files and debuggers"},
 	};
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		int result = steps[i].take();
+		int r = steps[i].take();
 
-		if (result) {
+		if (r) {
 			*ret_step = steps[i].what;
-			return result;
+			return r;
 		}
 	}
 	return 0;

@@ -10,8 +10,8 @@
 /**
  * sanitise() - make a known place of this process, before anything is read
  *
- * An empty environment; descriptors 0 to 2 and no others; the root directory as working directory; no handlers, masks or
- * privileges beyond those that the work needs; no core file, no debugger.
+ * An empty environment; descriptors 0 to 2 and no others; the root directory as working directory; no handlers, masks
+ * or privileges beyond those that the work needs; no core file, no debugger.
  *
  * Return: 0; a negative errno with *ret_step saying what could not be done.
  */

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 
-static void close_fds(const int *fds, size_t count)
+static void deeds_close_fds(const int *fds, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0)
@@ -37,8 +37,8 @@ struct deeds *deeds_free(struct deeds *deeds)
 	if (!deeds)
 		return NULL;
 	for (size_t i = 0; i < deeds->count; i++)
-		close_fds(deeds->items[i].fds, DEED_FDS);
-	close_fds(deeds->namespaces, ARRAY_SIZE(deeds->namespaces));
+		deeds_close_fds(deeds->items[i].fds, DEED_FDS);
+	deeds_close_fds(deeds->namespaces, ARRAY_SIZE(deeds->namespaces));
 	(void)munmap(deeds, sizeof(*deeds));
 	return NULL;
 }
@@ -98,7 +98,7 @@ void deeds_undo(struct deeds *deeds)
 		deed->undo(deeds, deed);
 		owner_end(owner);
 		deeds_drop(deeds);
-		close_fds(deed->fds, DEED_FDS);
+		deeds_close_fds(deed->fds, DEED_FDS);
 	}
 	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What is being done to a container, oldest first, so that all of it can be taken back. A deed is written down before it is
- * done: at whatever point the process that does it is stopped, the list tells whoever takes it back where to look. The list may
- * lie in memory that a child shares with its parent, as their descriptors then are, too; the parent takes back what a child had
- * done that it had to kill.
+ * What is being done to a container, oldest first, so that all of it can be taken back. A deed is written down before
+ * it is done: at whatever point the process that does it is stopped, the list tells whoever takes it back where to
+ * look. The list may lie in memory that a child shares with its parent, as their descriptors then are, too; the parent
+ * takes back what a child had done that it had to kill.
  */
 
 #include <stdbool.h>
@@ -32,10 +32,10 @@ struct deed {
 };
 
 struct deeds {
-	int proc_self_fd;          /* /proc/self/fd of who takes deeds back, borrowed */
-	int namespaces[2];         /* of users and of mounts, to be entered first; owned; -1: stay */
+	int proc_self_fd;  /* /proc/self/fd of who takes deeds back, borrowed */
+	int namespaces[2]; /* of users and of mounts, to be entered first; owned; -1: stay */
 	struct owner owner;
-	char step[128];            /* what is being done, for a message of the parent */
+	char step[128]; /* what is being done, for a message of the parent */
 	size_t count;
 	struct deed items[DEEDS_MAX];
 };

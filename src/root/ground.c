@@ -29,8 +29,8 @@ void ground_clear(struct ground *ground)
 
 /* ---- which mount ---- */
 
-/* A path below /proc/self, which is reached through the descriptor of a directory in it once the mount namespace is another. */
-static int read_proc_self(const struct rootfs *rootfs, const char *path, size_t max, char **ret)
+/* A path below /proc/self, reached through a descriptor of a directory in it once the mount namespace is another. */
+static int ground_read_proc_self(const struct rootfs *rootfs, const char *path, size_t max, char **ret)
 {
 	_cleanup_free_ char *from = NULL;
 
@@ -40,7 +40,7 @@ static int read_proc_self(const struct rootfs *rootfs, const char *path, size_t 
 }
 
 /* Kernels before 5.8 number a mount only here. */
-static int read_fdinfo(const struct rootfs *rootfs, int fd, uint64_t *ret)
+static int ground_read_fdinfo(const struct rootfs *rootfs, int fd, uint64_t *ret)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
 	const char *line;
@@ -48,7 +48,7 @@ static int read_fdinfo(const struct rootfs *rootfs, int fd, uint64_t *ret)
 
 	if (str_format(&path, "fdinfo/%d", fd) < 0)
 		return -ENOMEM;
-	r = read_proc_self(rootfs, path, FDINFO_MAX, &text);
+	r = ground_read_proc_self(rootfs, path, FDINFO_MAX, &text);
 	if (r < 0)
 		return r;
 	line = strstr(text, "mnt_id:");
@@ -63,12 +63,12 @@ int ground_find_mount(const struct rootfs *rootfs, int fd, uint64_t *ret)
 	struct statx stx;
 
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
-		return read_fdinfo(rootfs, fd, ret);
+		return ground_read_fdinfo(rootfs, fd, ret);
 	*ret = stx.stx_mnt_id;
 	return 0;
 }
 
-static int find_root(const struct rootfs *rootfs, uint64_t *ret)
+static int ground_find_root(const struct rootfs *rootfs, uint64_t *ret)
 {
 	int r = 0;
 
@@ -82,12 +82,12 @@ static int find_root(const struct rootfs *rootfs, uint64_t *ret)
 	return r;
 }
 
-static int compare_to_root(const struct rootfs *rootfs, int fd, uint64_t *ret_mount, bool *ret_same)
+static int ground_compare_to_root(const struct rootfs *rootfs, int fd, uint64_t *ret_mount, bool *ret_same)
 {
 	uint64_t root;
 	int r;
 
-	r = find_root(rootfs, &root);
+	r = ground_find_root(rootfs, &root);
 	if (r == 0)
 		r = ground_find_mount(rootfs, fd, ret_mount);
 	if (r == 0)
@@ -100,30 +100,30 @@ bool ground_is_root(const struct rootfs *rootfs, int fd)
 	uint64_t mount;
 	bool same = false;
 
-	return compare_to_root(rootfs, fd, &mount, &same) == 0 && same;
+	return ground_compare_to_root(rootfs, fd, &mount, &same) == 0 && same;
 }
 
 /* ---- what else is mounted ---- */
 
 /* What is laid on a mount is looked for among those of the namespace we are in. */
-static int read_inside(const struct rootfs *rootfs)
+static int ground_read_inside(const struct rootfs *rootfs)
 {
 	struct ground *ground = rootfs->ground;
 
-	return ground->inside ? 0 : read_proc_self(rootfs, "mountinfo", MOUNTINFO_MAX, &ground->inside);
+	return ground->inside ? 0 : ground_read_proc_self(rootfs, "mountinfo", MOUNTINFO_MAX, &ground->inside);
 }
 
-static int is_shared(const struct rootfs *rootfs, uint64_t mount, bool *ret)
+static int ground_is_shared(const struct rootfs *rootfs, uint64_t mount, bool *ret)
 {
 	struct mountinfo_line line;
 	struct word text;
 	uint64_t id;
 	int r;
 
-	r = read_inside(rootfs);
+	r = ground_read_inside(rootfs);
 	if (r < 0)
 		return r;
-	text = word_of(rootfs->ground->inside);
+	text = mountinfo_word_of(rootfs->ground->inside);
 	while (mountinfo_next(&text, &line)) {
 		if (!mountinfo_id(&line, &id) || id != mount)
 			continue;
@@ -133,7 +133,7 @@ static int is_shared(const struct rootfs *rootfs, uint64_t mount, bool *ret)
 	return -ESTALE;
 }
 
-static int read_root_path(const struct rootfs *rootfs)
+static int ground_read_root_path(const struct rootfs *rootfs)
 {
 	_cleanup_free_ char *number = NULL;
 
@@ -145,10 +145,10 @@ static int read_root_path(const struct rootfs *rootfs)
 }
 
 /*
- * Whether a filesystem is mounted anywhere but in this container. That it is would not show where the volumes' namespace is ours
- * and the container's mounts are among them, so those are left out, by their paths.
+ * Whether a filesystem is mounted anywhere but in this container. That it is would not show where the volumes'
+ * namespace is ours and the container's mounts are among them, so those are left out, by their paths.
  */
-static int is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret)
+static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret)
 {
 	bool own = !rootfs->ground->outside;
 	struct mountinfo_line line;
@@ -157,13 +157,13 @@ static int is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret)
 	int r = 0;
 
 	if (own)
-		r = read_inside(rootfs);
+		r = ground_read_inside(rootfs);
 	if (r == 0 && own)
-		r = read_root_path(rootfs);
+		r = ground_read_root_path(rootfs);
 	if (r < 0)
 		return r;
 	*ret = true;
-	text = word_of(own ? rootfs->ground->inside : rootfs->ground->outside);
+	text = mountinfo_word_of(own ? rootfs->ground->inside : rootfs->ground->outside);
 	while (mountinfo_next(&text, &line)) {
 		_cleanup_free_ char *point = NULL;
 
@@ -179,14 +179,14 @@ static int is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret)
 	return 0;
 }
 
-static bool is_kernels(const struct statfs *fs)
+static bool ground_is_kernels(const struct statfs *fs)
 {
 	return fs->f_type == PROC_SUPER_MAGIC || fs->f_type == SYSFS_MAGIC || fs->f_type == CGROUP_SUPER_MAGIC ||
 	       fs->f_type == CGROUP2_SUPER_MAGIC;
 }
 
 /* A descriptor that is on another mount than the root. */
-static int look(const struct rootfs *rootfs, int fd, uint64_t mount, enum ground_kind *ret)
+static int ground_judge(const struct rootfs *rootfs, int fd, uint64_t mount, enum ground_kind *ret)
 {
 	bool elsewhere = true, shared;
 	struct statfs fs;
@@ -196,9 +196,9 @@ static int look(const struct rootfs *rootfs, int fd, uint64_t mount, enum ground
 	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (fs.f_type == TMPFS_MAGIC)
-		r = is_elsewhere(rootfs, st.st_dev, &elsewhere);
+		r = ground_is_elsewhere(rootfs, st.st_dev, &elsewhere);
 	if (r == 0 && elsewhere)
-		r = is_shared(rootfs, mount, &shared);
+		r = ground_is_shared(rootfs, mount, &shared);
 	if (r < 0)
 		return r;
 	if (!elsewhere)
@@ -206,7 +206,7 @@ static int look(const struct rootfs *rootfs, int fd, uint64_t mount, enum ground
 	else if (shared)
 		*ret = GROUND_SHARED;
 	else
-		*ret = is_kernels(&fs) ? GROUND_KERNEL : GROUND_VOLUME;
+		*ret = ground_is_kernels(&fs) ? GROUND_KERNEL : GROUND_VOLUME;
 	return 0;
 }
 
@@ -216,14 +216,14 @@ int ground_of(const struct rootfs *rootfs, int fd, enum ground_kind *ret)
 	bool same = false;
 	int r;
 
-	r = compare_to_root(rootfs, fd, &mount, &same);
+	r = ground_compare_to_root(rootfs, fd, &mount, &same);
 	if (r < 0)
 		return r;
 	if (same || !rootfs->ground) {
 		*ret = same ? GROUND_ROOT : GROUND_VOLUME;
 		return 0;
 	}
-	return look(rootfs, fd, mount, ret);
+	return ground_judge(rootfs, fd, mount, ret);
 }
 
 int ground_check_make(const struct rootfs *rootfs, int fd)
@@ -239,8 +239,8 @@ int ground_check_make(const struct rootfs *rootfs, int fd)
 
 /* ---- the root ---- */
 
-/* What is mounted at @point, below the root directory that descriptor @old is, is mounted there on the new root as well. */
-static int repeat(const struct rootfs *rootfs, const struct rootfs *old, const char *point)
+/* What is mounted at @point, below the root directory @old, is mounted there on the new root as well. */
+static int ground_repeat(const struct rootfs *rootfs, const struct rootfs *old, const char *point)
 {
 	const char *path = point + strlen(rootfs->ground->root_path);
 	_cleanup_close_ int from = rootfs_open_path(old, path, O_PATH), to = -1;
@@ -252,10 +252,10 @@ static int repeat(const struct rootfs *rootfs, const struct rootfs *old, const c
 }
 
 /* Each brings what is mounted below itself, which mountinfo lists later. */
-static int repeat_all(const struct rootfs *rootfs, const struct rootfs *old)
+static int ground_repeat_all(const struct rootfs *rootfs, const struct rootfs *old)
 {
 	struct mountinfo_line line;
-	struct word text = word_of(rootfs->ground->inside);
+	struct word text = mountinfo_word_of(rootfs->ground->inside);
 	int r = 0;
 
 	while (r == 0 && mountinfo_next(&text, &line)) {
@@ -264,24 +264,24 @@ static int repeat_all(const struct rootfs *rootfs, const struct rootfs *old)
 		if (!point)
 			return -ENOMEM;
 		if (str_is_below(point, rootfs->ground->root_path) && !streq(point, rootfs->ground->root_path))
-			r = repeat(rootfs, old, point);
+			r = ground_repeat(rootfs, old, point);
 	}
 	return r == 0 ? mount_set_propagation(rootfs->proc_self_fd, rootfs->fd, MS_PRIVATE | MS_REC) : r;
 }
 
 /*
- * What is attached to a shared mount has copies on the mount's peers, which go when it goes, but only if nothing is mounted on
- * them. So the cover comes first, and what belongs on it after it is private.
+ * What is attached to a shared mount has copies on the mount's peers, which go when it goes, but only if nothing is
+ * mounted on them. So the cover comes first, and what belongs on it after it is private.
  */
-static int cover_root(struct rootfs *rootfs)
+static int ground_cover_root(struct rootfs *rootfs)
 {
 	_cleanup_rootfs_ struct rootfs old = ROOTFS_CLOSED;
 	struct ground *ground = rootfs->ground;
 	int fd, r;
 
-	r = read_root_path(rootfs);
+	r = ground_read_root_path(rootfs);
 	if (r == 0)
-		r = read_inside(rootfs);
+		r = ground_read_inside(rootfs);
 	if (r < 0)
 		return r;
 	fd = mount_cover_with_itself(rootfs->deeds, rootfs->fd);
@@ -290,7 +290,7 @@ static int cover_root(struct rootfs *rootfs)
 	old.fd = rootfs->fd;
 	rootfs->fd = fd;
 	ground->root = 0;
-	r = repeat_all(rootfs, &old);
+	r = ground_repeat_all(rootfs, &old);
 	free(steal_ptr(ground->inside));
 	return r;
 }
@@ -304,8 +304,8 @@ int ground_settle(struct rootfs *rootfs, bool keep)
 	/* A slave, since what the host mounts may be wanted here; a mount that nobody shared is not changed by that. */
 	if (!keep && mount_set_propagation(rootfs->proc_self_fd, rootfs->fd, MS_SLAVE) == 0)
 		return 0;
-	r = find_root(rootfs, &root);
+	r = ground_find_root(rootfs, &root);
 	if (r == 0)
-		r = is_shared(rootfs, root, &shared);
-	return r < 0 || !shared ? r : cover_root(rootfs);
+		r = ground_is_shared(rootfs, root, &shared);
+	return r < 0 || !shared ? r : ground_cover_root(rootfs);
 }

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The ground that something in a container stands on: which mount it is on, and so what may be done there. A file of the image
- * is the container's own. A volume outlives the container, and may be a directory of the host; a symlink of the image may lead
- * there from anywhere. What is mounted on a mount that is shared appears on the host, and stays there.
+ * The ground that something in a container stands on: which mount it is on, and so what may be done there. A file of
+ * the image is the container's own. A volume outlives the container, and may be a directory of the host; a symlink of
+ * the image may lead there from anywhere. What is mounted on a mount that is shared appears on the host, and stays
+ * there.
  */
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@ struct rootfs;
 
 enum ground_kind {
 	GROUND_ROOT,   /* the mount of the root filesystem: the image */
-	GROUND_OWN,    /* a tmpfs that is nowhere but in this container, as runtimes make it for /dev and engines for --tmpfs */
+	GROUND_OWN,    /* a tmpfs of this container alone, as runtimes make it for /dev and engines for --tmpfs */
 	GROUND_VOLUME, /* any other mount; what is there may be covered, for this container alone; nothing is made */
 	GROUND_KERNEL, /* as a volume, of /proc, /sys or a cgroup: to be covered only where that is what is wanted */
 	GROUND_SHARED, /* a volume on which nothing is mounted either: others would see it */
@@ -22,10 +23,10 @@ enum ground_kind {
 
 /* What is known of the mounts, for the questions of one apply. */
 struct ground {
-	uint64_t root;       /* the root's mount */
-	char *outside;       /* mountinfo of the namespace that volumes come from; NULL: volumes come from the one we are in */
-	char *inside;        /* mountinfo of the one we are in, read when it is asked for */
-	char *root_path;     /* in it */
+	uint64_t root;   /* the root's mount */
+	char *outside;   /* mountinfo of the namespace that volumes come from; NULL: from the one we are in */
+	char *inside;    /* mountinfo of the one we are in, read when it is asked for */
+	char *root_path; /* in it */
 };
 
 void ground_clear(struct ground *ground);
@@ -35,8 +36,8 @@ void ground_clear(struct ground *ground);
  * @rootfs: with its ground, deeds and proc_self_fd; its descriptor may become one of a mount that was laid over it
  * @keep:   whether the mount belongs to somebody who wants it as it is, and not to a runtime that makes a container
  *
- * A mount of the root's own stops to propagate. What is not one, or must stay, gets a private mount of itself over it, with
- * what is mounted below; that is a deed.
+ * A mount of the root's own stops to propagate. What is not one, or must stay, gets a private mount of itself over it,
+ * with what is mounted below; that is a deed.
  *
  * Return: 0; negative errno.
  */

@@ -26,7 +26,8 @@ static const struct {
 	unsigned attributes;
 	unsigned long flags;
 } kinds[] = {
-	[MOUNT_READ_ONLY] = {MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, MS_RDONLY | MS_NOSUID | MS_NODEV},
+	[MOUNT_READ_ONLY] = {MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+			     MS_RDONLY | MS_NOSUID | MS_NODEV},
 	[MOUNT_DEVICE] = {MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, MS_NOSUID | MS_NOEXEC},
 	[MOUNT_DATA] = {MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
 			MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC},
@@ -37,18 +38,18 @@ _Static_assert(SAME(ST_RDONLY, MS_RDONLY) && SAME(ST_NOSUID, MS_NOSUID) && SAME(
 		       SAME(ST_NOEXEC, MS_NOEXEC) && SAME(ST_NOATIME, MS_NOATIME) && SAME(ST_NODIRATIME, MS_NODIRATIME),
 	       "flags of statvfs are flags of mount");
 
-static unsigned long flags_of(const struct mount_source *source)
+static unsigned long mount_flags(const struct mount_source *source)
 {
 	return kinds[source->kind].flags | (source->noexec ? MS_NOEXEC : 0);
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+static bool mount_is_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Kernels before 5.2 and 5.12; seccomp filters that do not know the calls answer EPERM, and then mount(2) must decide. */
-static bool lacks_call(int error)
+/* Kernels before 5.2 and 5.12. Seccomp filters that do not know the calls answer EPERM; then mount(2) decides. */
+static bool mount_lacks_call(int error)
 {
 	return error == ENOSYS || error == EPERM;
 }
@@ -72,7 +73,7 @@ int mount_open_proc_self_fd(void)
 
 /* ---- detached mounts ---- */
 
-static int restrict_tree(const struct mount_source *source, int tree)
+static int mount_restrict_tree(const struct mount_source *source, int tree)
 {
 	struct mount_attr attributes = {
 		.attr_set = kinds[source->kind].attributes | (source->noexec ? MOUNT_ATTR_NOEXEC : 0),
@@ -83,21 +84,21 @@ static int restrict_tree(const struct mount_source *source, int tree)
 }
 
 /* A copy of the mount at @path below @dirfd, with its flags. Leaves tree at -1 where the kernel cannot do that. */
-static int clone_tree(struct mount_source *source, int dirfd, const char *path)
+static int mount_clone_tree(struct mount_source *source, int dirfd, const char *path)
 {
 	_cleanup_close_ int tree = -1;
 	int r;
 
 	tree = open_tree(dirfd, path, AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	r = tree < 0 ? -errno : restrict_tree(source, tree);
+	r = tree < 0 ? -errno : mount_restrict_tree(source, tree);
 	if (r < 0)
-		return lacks_call(-r) ? 0 : r;
+		return mount_lacks_call(-r) ? 0 : r;
 	source->tree = steal_fd(&tree);
 	return 0;
 }
 
 /* What is looked at is what was cloned; without a clone, what mount(2) will find at the path is compared again then. */
-static int look_at(struct mount_source *source)
+static int mount_look_at(struct mount_source *source)
 {
 	if (source->tree >= 0)
 		return fstat(source->tree, &source->st) < 0 ? -errno : 0;
@@ -109,9 +110,9 @@ int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struc
 	struct mount_source source = {.tree = -1, .path = path, .kind = kind, .noexec = noexec};
 	int r;
 
-	r = clone_tree(&source, AT_FDCWD, path);
+	r = mount_clone_tree(&source, AT_FDCWD, path);
 	if (r == 0)
-		r = look_at(&source);
+		r = mount_look_at(&source);
 	if (r < 0) {
 		mount_source_close(&source);
 		return r;
@@ -128,22 +129,22 @@ bool mount_is_there(const struct mount_source *source, int target, bool any_flag
 
 	if (fstat(target, &st) < 0)
 		return false;
-	if (device ? !S_ISCHR(st.st_mode) || st.st_rdev != source->st.st_rdev : !same_file(&st, &source->st))
+	if (device ? !S_ISCHR(st.st_mode) || st.st_rdev != source->st.st_rdev : !mount_is_same_file(&st, &source->st))
 		return false;
 	if (fstatvfs(target, &fs) < 0)
 		return false;
 	if (device)
 		return !(fs.f_flag & ST_NODEV);
-	return any_flags || (fs.f_flag & flags_of(source)) == flags_of(source);
+	return any_flags || (fs.f_flag & mount_flags(source)) == mount_flags(source);
 }
 
 /* ---- mount(2) between descriptors ---- */
 
 /*
- * mount(2) takes paths only, so the working directory becomes /proc/self/fd, where "7" is descriptor 7. Return: a handle of
- * the old working directory, for leave_fds(); negative errno.
+ * mount(2) takes paths only, so the working directory becomes /proc/self/fd, where "7" is descriptor 7. Return: a
+ * handle of the old working directory, for mount_leave_fds(); negative errno.
  */
-static int enter_fds(int proc_self_fd)
+static int mount_enter_fds(int proc_self_fd)
 {
 	_cleanup_close_ int old = -1;
 
@@ -153,7 +154,7 @@ static int enter_fds(int proc_self_fd)
 	return steal_fd(&old);
 }
 
-static void leave_fds(int old)
+static void mount_leave_fds(int old)
 {
 	if (fchdir(old) < 0 && chdir("/") < 0)
 		abort(); /* a relative path would now name our descriptors */
@@ -169,55 +170,55 @@ static int mount_fds(int proc_self_fd, int origin, int target, const char *type,
 
 	(void)snprintf(from, sizeof(from), "%d", origin);
 	(void)snprintf(onto, sizeof(onto), "%d", target);
-	old = enter_fds(proc_self_fd);
+	old = mount_enter_fds(proc_self_fd);
 	if (old < 0)
 		return old;
 	r = mount(origin < 0 ? "none" : from, onto, type, flags, options) < 0 ? -errno : 0;
-	leave_fds(old);
+	mount_leave_fds(old);
 	return r;
 }
 
-static int unmount_fd(int proc_self_fd, int fd)
+static int mount_unmount_fd(int proc_self_fd, int fd)
 {
 	char number[NUMBER_MAX];
 	int old, r;
 
 	(void)snprintf(number, sizeof(number), "%d", fd);
-	old = enter_fds(proc_self_fd);
+	old = mount_enter_fds(proc_self_fd);
 	if (old < 0)
 		return old;
 	r = umount2(number, MNT_DETACH) < 0 ? -errno : 0;
-	leave_fds(old);
+	mount_leave_fds(old);
 	return r;
 }
 
 /* What was not attached after all is no mount of this namespace, and umount2(2) refuses it. */
 void mount_undo(const struct deeds *deeds, const struct deed *deed)
 {
-	(void)unmount_fd(deeds->proc_self_fd, deed->fds[0]);
+	(void)mount_unmount_fd(deeds->proc_self_fd, deed->fds[0]);
 }
 
 /* Writes down that @mount is about to be attached, or was a moment ago. */
-static int announce(struct deeds *deeds, int mount)
+static int mount_announce(struct deeds *deeds, int mount)
 {
 	const struct deed deed = {.undo = mount_undo, .fds = {mount, -1, -1}};
 
 	return deeds_add(deeds, &deed, NULL);
 }
 
-static int move_fds(int mount, int target)
+static int mount_move_fds(int mount, int target)
 {
 	return move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
 /* Takes over @mount when it is attached. @old: with mount(2), from where it is in this namespace. */
-static int attach(struct deeds *deeds, int *mount, int target, bool old)
+static int mount_attach_tree(struct deeds *deeds, int *mount, int target, bool old)
 {
-	int r = announce(deeds, *mount);
+	int r = mount_announce(deeds, *mount);
 
 	if (r < 0)
 		return r;
-	r = old ? mount_fds(deeds->proc_self_fd, *mount, target, NULL, MS_MOVE) : move_fds(*mount, target);
+	r = old ? mount_fds(deeds->proc_self_fd, *mount, target, NULL, MS_MOVE) : mount_move_fds(*mount, target);
 	if (r < 0)
 		deeds_drop(deeds);
 	else
@@ -225,8 +226,8 @@ static int attach(struct deeds *deeds, int *mount, int target, bool old)
 	return r;
 }
 
-/* A bind mount has the flags of where it came from until it is remounted; some of those may be locked, so all are kept. */
-static int restrict_bind(const struct mount_source *source, int proc_self_fd, int fd)
+/* Until it is remounted, a bind mount has the flags of its source; some may be locked, so all are kept. */
+static int mount_restrict_bind(const struct mount_source *source, int proc_self_fd, int fd)
 {
 	const unsigned long kept = ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_NOATIME | ST_NODIRATIME;
 	unsigned long flags;
@@ -235,7 +236,7 @@ static int restrict_bind(const struct mount_source *source, int proc_self_fd, in
 
 	if (fstatvfs(fd, &fs) < 0)
 		return -errno;
-	flags = (fs.f_flag & kept) | (fs.f_flag & ST_RELATIME ? MS_RELATIME : 0) | flags_of(source);
+	flags = (fs.f_flag & kept) | (fs.f_flag & ST_RELATIME ? MS_RELATIME : 0) | mount_flags(source);
 	r = mount_fds(proc_self_fd, -1, fd, NULL, MS_REMOUNT | MS_BIND | flags);
 	if (r == 0)
 		r = mount_fds(proc_self_fd, -1, fd, NULL, MS_PRIVATE);
@@ -246,16 +247,17 @@ int mount_set_propagation(int proc_self_fd, int fd, unsigned long type)
 {
 	struct mount_attr attributes = {.propagation = type & ~(unsigned long)MS_REC};
 
-	if (mount_setattr(fd, "", AT_EMPTY_PATH | (type & MS_REC ? AT_RECURSIVE : 0), &attributes, sizeof(attributes)) == 0)
+	if (mount_setattr(fd, "", AT_EMPTY_PATH | (type & MS_REC ? AT_RECURSIVE : 0), &attributes,
+			  sizeof(attributes)) == 0)
 		return 0;
-	return lacks_call(errno) ? mount_fds(proc_self_fd, -1, fd, NULL, type) : -errno;
+	return mount_lacks_call(errno) ? mount_fds(proc_self_fd, -1, fd, NULL, type) : -errno;
 }
 
 /*
- * A descriptor of what was mounted over @directory, which itself goes on meaning what is below. The way there is by the name of
- * the directory in the one above it.
+ * A descriptor of what was mounted over @directory, which itself goes on meaning what is below. The way there is by the
+ * name of the directory in the one above it.
  */
-static int open_cover(int proc_self_fd, int directory)
+static int mount_open_cover(int proc_self_fd, int directory)
 {
 	_cleanup_close_ int above = -1, fd = -1;
 	char number[NUMBER_MAX];
@@ -275,7 +277,7 @@ static int open_cover(int proc_self_fd, int directory)
 
 /* ---- the stage ---- */
 
-static int make_tmpfs(void)
+static int mount_make_tmpfs(void)
 {
 	_cleanup_close_ int context = -1;
 	int fd;
@@ -289,7 +291,7 @@ static int make_tmpfs(void)
 }
 
 /* With mount(2). Whether it is the new tmpfs that was found tells its number. */
-static int cover_root(const struct mount_stage *stage)
+static int mount_cover_root(const struct mount_stage *stage)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st, root;
@@ -299,31 +301,31 @@ static int cover_root(const struct mount_stage *stage)
 	r = mount_fds(stage->deeds->proc_self_fd, -1, stage->root, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
 	if (r < 0)
 		return r;
-	fd = open_cover(stage->deeds->proc_self_fd, stage->root);
+	fd = mount_open_cover(stage->deeds->proc_self_fd, stage->root);
 	if (fd < 0)
 		return steal_fd(&fd);
 	if (fstat(fd, &st) < 0 || fstat(stage->root, &root) < 0 || fstatfs(fd, &fs) < 0)
 		return -errno;
 	if (fs.f_type != TMPFS_MAGIC || st.st_dev == root.st_dev)
 		return -ESTALE;
-	r = announce(stage->deeds, fd);
+	r = mount_announce(stage->deeds, fd);
 	if (r < 0)
-		(void)unmount_fd(stage->deeds->proc_self_fd, fd);
+		(void)mount_unmount_fd(stage->deeds->proc_self_fd, fd);
 	return r < 0 ? r : steal_fd(&fd);
 }
 
 /* open_tree(2) copies from mounts of the namespace only (until 6.15), and so does mount(2). */
-static int stage_open(struct mount_stage *stage)
+static int mount_stage_open(struct mount_stage *stage)
 {
 	_cleanup_close_ int tmpfs = -1;
 	int fd, r;
 
 	if (stage->tmpfs >= 0)
 		return 0;
-	fd = tmpfs = make_tmpfs();
-	r = tmpfs < 0 ? tmpfs : attach(stage->deeds, &tmpfs, stage->root, false);
-	if (r < 0 && lacks_call(-r))
-		r = fd = cover_root(stage);
+	fd = tmpfs = mount_make_tmpfs();
+	r = tmpfs < 0 ? tmpfs : mount_attach_tree(stage->deeds, &tmpfs, stage->root, false);
+	if (r < 0 && mount_lacks_call(-r))
+		r = fd = mount_cover_root(stage);
 	if (r < 0)
 		return r;
 	stage->tmpfs = fd;
@@ -334,35 +336,35 @@ static int stage_open(struct mount_stage *stage)
 void mount_stage_close(struct mount_stage *stage)
 {
 	if (stage->tmpfs >= 0)
-		(void)unmount_fd(stage->deeds->proc_self_fd, stage->tmpfs);
+		(void)mount_unmount_fd(stage->deeds->proc_self_fd, stage->tmpfs);
 	stage->tmpfs = -1;
 }
 
-/* Makes a file, or a directory, with a name of its own. Return: descriptor, for writing if it is a file; negative errno. */
-static int stage_make(struct mount_stage *stage, bool directory, char name[NUMBER_MAX])
+/* Makes a file or directory with a name of its own. Return: descriptor, a file's for writing; negative errno. */
+static int mount_stage_make(struct mount_stage *stage, bool directory, char name[NUMBER_MAX])
 {
 	int fd, r;
 
-	r = stage_open(stage);
+	r = mount_stage_open(stage);
 	if (r < 0)
 		return r;
 	(void)snprintf(name, NUMBER_MAX, "%u", stage->count++);
 	if (directory && mkdirat(stage->tmpfs, name, 0755) < 0)
 		return -errno;
-	fd = directory ? openat(stage->tmpfs, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) :
-			 openat(stage->tmpfs, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = directory ? openat(stage->tmpfs, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+		       : openat(stage->tmpfs, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	return fd < 0 ? -errno : fd;
 }
 
 /* A bind mount in the stage, with its flags. It becomes the source's tree. */
-static int stage_bind(struct mount_stage *stage, struct mount_source *source, int origin)
+static int mount_stage_bind(struct mount_stage *stage, struct mount_source *source, int origin)
 {
 	_cleanup_close_ int place = -1, fd = -1;
 	char name[NUMBER_MAX];
 	struct stat st;
 	int r;
 
-	place = stage_make(stage, S_ISDIR(source->st.st_mode), name);
+	place = mount_stage_make(stage, S_ISDIR(source->st.st_mode), name);
 	if (place < 0)
 		return place;
 	r = mount_fds(stage->deeds->proc_self_fd, origin, place, NULL, MS_BIND);
@@ -371,7 +373,8 @@ static int stage_bind(struct mount_stage *stage, struct mount_source *source, in
 	fd = openat(stage->tmpfs, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	r = same_file(&st, &source->st) ? restrict_bind(source, stage->deeds->proc_self_fd, fd) : -ESTALE;
+	r = mount_is_same_file(&st, &source->st) ? mount_restrict_bind(source, stage->deeds->proc_self_fd, fd)
+						 : -ESTALE;
 	if (r < 0)
 		return r; /* it goes with the stage, and nobody can reach it */
 	source->tree = steal_fd(&fd);
@@ -382,7 +385,7 @@ static int stage_bind(struct mount_stage *stage, struct mount_source *source, in
 /* ---- attaching ---- */
 
 /* The kernel binds only what lies in the current mount namespace, so the path is opened again and compared. */
-static int bind_again(struct mount_source *source, struct mount_stage *stage)
+static int mount_bind_again(struct mount_source *source, struct mount_stage *stage)
 {
 	_cleanup_close_ int origin = -1;
 	struct stat st;
@@ -390,21 +393,21 @@ static int bind_again(struct mount_source *source, struct mount_stage *stage)
 	origin = open(source->path, O_PATH | O_CLOEXEC);
 	if (origin < 0 || fstat(origin, &st) < 0)
 		return -errno;
-	return same_file(&st, &source->st) ? stage_bind(stage, source, origin) : -ESTALE;
+	return mount_is_same_file(&st, &source->st) ? mount_stage_bind(stage, source, origin) : -ESTALE;
 }
 
 int mount_attach(struct mount_source *source, struct mount_stage *stage, int target)
 {
-	int r = source->tree < 0 ? bind_again(source, stage) : 0;
+	int r = source->tree < 0 ? mount_bind_again(source, stage) : 0;
 
 	if (r == 0)
-		r = attach(stage->deeds, &source->tree, target, source->staged);
+		r = mount_attach_tree(stage->deeds, &source->tree, target, source->staged);
 	mount_stage_close(stage);
 	return r;
 }
 
 /* With mount(2). */
-static int bind_itself(struct deeds *deeds, int directory)
+static int mount_bind_itself(struct deeds *deeds, int directory)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st, cover;
@@ -413,14 +416,14 @@ static int bind_itself(struct deeds *deeds, int directory)
 	r = mount_fds(deeds->proc_self_fd, directory, directory, NULL, MS_BIND);
 	if (r < 0)
 		return r;
-	fd = open_cover(deeds->proc_self_fd, directory);
+	fd = mount_open_cover(deeds->proc_self_fd, directory);
 	if (fd < 0)
 		return steal_fd(&fd);
 	if (fstat(fd, &cover) < 0 || fstat(directory, &st) < 0)
 		return -errno;
-	r = same_file(&cover, &st) ? announce(deeds, fd) : -ESTALE;
+	r = mount_is_same_file(&cover, &st) ? mount_announce(deeds, fd) : -ESTALE;
 	if (r < 0)
-		(void)unmount_fd(deeds->proc_self_fd, fd);
+		(void)mount_unmount_fd(deeds->proc_self_fd, fd);
 	return r < 0 ? r : steal_fd(&fd);
 }
 
@@ -431,9 +434,9 @@ int mount_cover_with_itself(struct deeds *deeds, int directory)
 	int r, own;
 
 	tree = own = open_tree(directory, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	r = tree < 0 ? -errno : attach(deeds, &tree, directory, false);
-	if (r < 0 && lacks_call(-r))
-		r = own = bind_itself(deeds, directory);
+	r = tree < 0 ? -errno : mount_attach_tree(deeds, &tree, directory, false);
+	if (r < 0 && mount_lacks_call(-r))
+		r = own = mount_bind_itself(deeds, directory);
 	if (r < 0)
 		return r;
 	fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
@@ -449,24 +452,24 @@ int mount_repeat(int proc_self_fd, int from, int to)
 	tree = open_tree(from, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	r = tree < 0 ? -errno : mount_set_propagation(proc_self_fd, tree, MS_PRIVATE | MS_REC);
 	if (r == 0)
-		return move_fds(tree, to);
+		return mount_move_fds(tree, to);
 	/* Of a shared one this is a peer until the root's mounts, all of them, are made private. */
-	return lacks_call(-r) || r == -EINVAL ? mount_fds(proc_self_fd, from, to, NULL, MS_BIND | MS_REC) : r;
+	return mount_lacks_call(-r) || r == -EINVAL ? mount_fds(proc_self_fd, from, to, NULL, MS_BIND | MS_REC) : r;
 }
 
 /* ---- what is made here ---- */
 
 /* A clone of @origin, which is in the stage, or a bind mount of it. */
-static int take_staged(struct mount_stage *stage, int origin, struct mount_source *ret)
+static int mount_take_staged(struct mount_stage *stage, int origin, struct mount_source *ret)
 {
 	struct mount_source source = {.tree = -1, .kind = MOUNT_DATA};
 	int r;
 
 	if (fstat(origin, &source.st) < 0)
 		return -errno;
-	r = clone_tree(&source, origin, "");
+	r = mount_clone_tree(&source, origin, "");
 	if (r == 0 && source.tree < 0)
-		r = stage_bind(stage, &source, origin);
+		r = mount_stage_bind(stage, &source, origin);
 	if (r == 0)
 		*ret = source;
 	return r;
@@ -478,13 +481,13 @@ int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t 
 	char name[NUMBER_MAX];
 	int r;
 
-	fd = stage_make(stage, false, name);
+	fd = mount_stage_make(stage, false, name);
 	if (fd < 0)
 		return fd;
 	r = fd_write_parts(fd, parts, count);
 	if (r == 0 && fchmod(fd, 0644) < 0)
 		r = -errno;
-	return r < 0 ? r : take_staged(stage, fd, ret);
+	return r < 0 ? r : mount_take_staged(stage, fd, ret);
 }
 
 int mount_make_empty(struct mount_stage *stage, struct mount_source *ret)
@@ -492,6 +495,6 @@ int mount_make_empty(struct mount_stage *stage, struct mount_source *ret)
 	_cleanup_close_ int fd = -1;
 	char name[NUMBER_MAX];
 
-	fd = stage_make(stage, true, name);
-	return fd < 0 ? fd : take_staged(stage, fd, ret);
+	fd = mount_stage_make(stage, true, name);
+	return fd < 0 ? fd : mount_take_staged(stage, fd, ret);
 }

@@ -4,9 +4,9 @@
 /*
  * Mounts from descriptor to descriptor: a detached copy is taken on the host's side, given its flags while nobody can
  * reach it, carried into the container's mount namespace, and attached to a target that is held open. Kernels without
- * open_tree(2), move_mount(2) (5.2) or mount_setattr(2) (5.12) get a bind mount that is made in a tmpfs of ours, given its flags
- * there, and moved to the target, between /proc/self/fd entries, which are reached through a descriptor of that directory and so
- * cannot be faked by a container.
+ * open_tree(2), move_mount(2) (5.2) or mount_setattr(2) (5.12) get a bind mount that is made in a tmpfs of ours, given
+ * its flags there, and moved to the target, between /proc/self/fd entries, which are reached through a descriptor of
+ * that directory and so cannot be faked by a container.
  */
 
 #include <stdbool.h>
@@ -47,22 +47,23 @@ void mount_source_close(struct mount_source *source);
  */
 int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struct mount_source *ret);
 
-/** A descriptor of /proc/self/fd, to be opened before the mount namespace is changed. Return: descriptor or negative errno. */
+/** Opens /proc/self/fd; to be done before the mount namespace is changed. Return: descriptor or negative errno. */
 int mount_open_proc_self_fd(void);
 
 /**
  * mount_is_there() - whether mounting the source on @target is not needed
  *
- * It is the same file, with flags at least as strict; or a usable node of the same device. That one may be the engine's, with
- * an owner who lets the container's user open it, as CDI has it.
+ * It is the same file, with flags at least as strict; or a usable node of the same device. That one may be the
+ * engine's, with an owner who lets the container's user open it, as CDI has it.
  *
  * @any_flags: whether the same file will do with any flags
  */
 bool mount_is_there(const struct mount_source *source, int target, bool any_flags);
 
 /**
- * A tmpfs of ours over the root directory of the container. What has to be made ready in the container's mount namespace is made
- * ready there, where nobody can reach it. It stays for one mount only: a ".." that leads to the root directory leads into it.
+ * A tmpfs of ours over the root directory of the container. What has to be made ready in the container's mount
+ * namespace is made ready there, where nobody can reach it. It stays for one mount only: a ".." that leads to the root
+ * directory leads into it.
  */
 struct mount_stage {
 	struct deeds *deeds; /* borrowed; with its proc_self_fd. What is mounted is among them */
@@ -78,7 +79,8 @@ void mount_stage_close(struct mount_stage *stage);
  * mount_attach() - attach to a target in the current mount namespace
  * @target: O_PATH descriptor of the target
  *
- * What is attached is a deed; the stage is closed in any case. Return: 0; -ESTALE if the source changed meanwhile; negative errno.
+ * What is attached is a deed; the stage is closed in any case. Return: 0; -ESTALE if the source changed meanwhile;
+ * negative errno.
  */
 int mount_attach(struct mount_source *source, struct mount_stage *stage, int target);
 
@@ -96,11 +98,11 @@ int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
 /** For a deed: takes the mount away whose root its first descriptor is. */
 void mount_undo(const struct deeds *deeds, const struct deed *deed);
 
-/** Sets MS_PRIVATE or MS_SLAVE, with or without MS_REC, for the mount whose root @fd is. Return: 0 or negative errno. */
+/** Sets MS_PRIVATE or MS_SLAVE, also with MS_REC, for the mount whose root @fd is. Return: 0 or negative errno. */
 int mount_set_propagation(int proc_self_fd, int fd, unsigned long type);
 
-/** Lays a private mount of a directory over itself, which is a deed. Return: descriptor of it, owned by the caller; negative errno. */
+/** Lays a private mount of a directory over itself; a deed. Return: its descriptor, the caller's; negative errno. */
 int mount_cover_with_itself(struct deeds *deeds, int directory);
 
-/** Mounts what is mounted at @from, with what is mounted below, privately at @to as well. Return: 0 or negative errno. */
+/** Mounts what is at @from, with all mounts below, privately at @to as well. Return: 0 or negative errno. */
 int mount_repeat(int proc_self_fd, int from, int to);

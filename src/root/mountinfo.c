@@ -15,12 +15,12 @@
 
 /* ---- words ---- */
 
-bool word_is(struct word word, const char *text)
+bool mountinfo_word_is(struct word word, const char *text)
 {
 	return word.size == strlen(text) && memcmp(word.text, text, word.size) == 0;
 }
 
-struct word word_take(struct word *rest, char separator)
+struct word mountinfo_word_take(struct word *rest, char separator)
 {
 	const char *end = rest->size ? memchr(rest->text, separator, rest->size) : NULL;
 	struct word word = {rest->text, end ? (size_t)(end - rest->text) : rest->size};
@@ -31,15 +31,15 @@ struct word word_take(struct word *rest, char separator)
 	return word;
 }
 
-bool word_list_has(struct word list, const char *item)
+bool mountinfo_word_list_has(struct word list, const char *item)
 {
 	while (list.size)
-		if (word_is(word_take(&list, ','), item))
+		if (mountinfo_word_is(mountinfo_word_take(&list, ','), item))
 			return true;
 	return false;
 }
 
-static bool word_number(struct word word, unsigned *ret)
+static bool mountinfo_word_number(struct word word, unsigned *ret)
 {
 	unsigned value = 0;
 
@@ -56,26 +56,26 @@ static bool word_number(struct word word, unsigned *ret)
 
 /* ---- lines ---- */
 
-static bool read_line(struct word line, struct mountinfo_line *ret)
+static bool mountinfo_read_line(struct word line, struct mountinfo_line *ret)
 {
 	struct word field;
 
 	ret->shared = false;
-	ret->id = word_take(&line, ' ');
-	(void)word_take(&line, ' ');
-	ret->dev = word_take(&line, ' ');
-	ret->root = word_take(&line, ' ');
-	ret->point = word_take(&line, ' ');
-	(void)word_take(&line, ' ');
+	ret->id = mountinfo_word_take(&line, ' ');
+	(void)mountinfo_word_take(&line, ' ');
+	ret->dev = mountinfo_word_take(&line, ' ');
+	ret->root = mountinfo_word_take(&line, ' ');
+	ret->point = mountinfo_word_take(&line, ' ');
+	(void)mountinfo_word_take(&line, ' ');
 	do {
 		if (!line.size)
 			return false;
-		field = word_take(&line, ' ');
+		field = mountinfo_word_take(&line, ' ');
 		if (field.size > 7 && memcmp(field.text, "shared:", 7) == 0)
 			ret->shared = true;
-	} while (!word_is(field, "-"));
-	ret->type = word_take(&line, ' ');
-	(void)word_take(&line, ' ');
+	} while (!mountinfo_word_is(field, "-"));
+	ret->type = mountinfo_word_take(&line, ' ');
+	(void)mountinfo_word_take(&line, ' ');
 	ret->options = line;
 	return ret->root.size && ret->root.text[0] == '/' && ret->point.size && ret->point.text[0] == '/';
 }
@@ -83,7 +83,7 @@ static bool read_line(struct word line, struct mountinfo_line *ret)
 bool mountinfo_next(struct word *text, struct mountinfo_line *ret)
 {
 	while (text->size)
-		if (read_line(word_take(text, '\n'), ret))
+		if (mountinfo_read_line(mountinfo_word_take(text, '\n'), ret))
 			return true;
 	return false;
 }
@@ -92,7 +92,7 @@ bool mountinfo_id(const struct mountinfo_line *line, uint64_t *ret)
 {
 	unsigned id;
 
-	if (!word_number(line->id, &id))
+	if (!mountinfo_word_number(line->id, &id))
 		return false;
 	*ret = id;
 	return true;
@@ -100,16 +100,16 @@ bool mountinfo_id(const struct mountinfo_line *line, uint64_t *ret)
 
 bool mountinfo_dev(const struct mountinfo_line *line, dev_t *ret)
 {
-	struct word minor_number = line->dev, major_number = word_take(&minor_number, ':');
+	struct word minor_number = line->dev, major_number = mountinfo_word_take(&minor_number, ':');
 	unsigned first, second;
 
-	if (!word_number(major_number, &first) || !word_number(minor_number, &second))
+	if (!mountinfo_word_number(major_number, &first) || !mountinfo_word_number(minor_number, &second))
 		return false;
 	*ret = makedev(first, second);
 	return true;
 }
 
-static int octal(const char *text)
+static int mountinfo_octal(const char *text)
 {
 	int value = 0;
 
@@ -129,7 +129,7 @@ char *mountinfo_unescape(struct word word)
 	if (!text)
 		return NULL;
 	for (size_t i = 0; i < word.size; i++) {
-		int value = word.text[i] == '\\' && word.size - i > 3 ? octal(word.text + i + 1) : -1;
+		int value = word.text[i] == '\\' && word.size - i > 3 ? mountinfo_octal(word.text + i + 1) : -1;
 
 		if (value > 0 && value < 256) {
 			text[size++] = (char)value;

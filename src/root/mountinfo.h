@@ -17,25 +17,25 @@ struct word {
 	size_t size;
 };
 
-static inline struct word word_of(const char *text)
+static inline struct word mountinfo_word_of(const char *text)
 {
 	return (struct word){text, strlen(text)};
 }
 
-bool word_is(struct word word, const char *text);
+bool mountinfo_word_is(struct word word, const char *text);
 
 /** Takes what stands before @separator from the front of @rest; all of it if there is none. */
-struct word word_take(struct word *rest, char separator);
+struct word mountinfo_word_take(struct word *rest, char separator);
 
 /** Whether an item of a list with commas is @item. */
-bool word_list_has(struct word list, const char *item);
+bool mountinfo_word_list_has(struct word list, const char *item);
 
 struct mountinfo_line {
 	struct word id, dev, root, point, type, options;
 	bool shared; /* what is mounted on it appears on its peers, too */
 };
 
-/** Takes the next line off @text; those that do not read as the kernel writes them are skipped. Return: false at the end. */
+/** Takes the next line off @text, and skips those that the kernel would not write. Return: false at the end. */
 bool mountinfo_next(struct word *text, struct mountinfo_line *ret);
 
 bool mountinfo_id(const struct mountinfo_line *line, uint64_t *ret);

@@ -4,8 +4,9 @@
 #include <stdbool.h>
 
 /*
- * The container's root, where that is another user than this process. What is created belongs to it, and is created with no
- * more rights than that user has: as a user that idmapped mounts know, and unable to touch what a volume holds of others.
+ * The container's root, where that is another user than this process. What is created belongs to it, and is created
+ * with no more rights than that user has: as a user that idmapped mounts know, and unable to touch what a volume holds
+ * of others.
  */
 struct owner {
 	bool other;

@@ -18,7 +18,7 @@
 #include "root/temporary.h"
 
 enum {
-	/* openat2(2) gives up with EAGAIN when a rename anywhere on the machine might have moved a ".." out of the root. */
+	/* openat2(2) gives up with EAGAIN when a rename on the machine might have moved a ".." out of the root. */
 	RACES_MAX = 128,
 	LINKS_MAX = 40, /* as the kernel's MAXSYMLINKS */
 };
@@ -43,7 +43,7 @@ int rootfs_open(int dirfd, const char *path, struct rootfs *ret)
 /* ---- resolving ---- */
 
 /* Splits "/a/b" into "/a" and "b"; the name is not "", "." or "..", so that creating it creates nothing else. */
-static int split(const char *path, char **ret_parent, char **ret_name)
+static int rootfs_split(const char *path, char **ret_parent, char **ret_name)
 {
 	_cleanup_free_ char *name = NULL, *parent = NULL;
 	size_t end = strlen(path), start;
@@ -63,7 +63,7 @@ static int split(const char *path, char **ret_parent, char **ret_name)
 	return 0;
 }
 
-static int open_resolved(const struct rootfs *rootfs, const char *path, int flags, uint64_t resolve)
+static int rootfs_open_resolved(const struct rootfs *rootfs, const char *path, int flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT | resolve};
 
@@ -80,14 +80,14 @@ static int open_resolved(const struct rootfs *rootfs, const char *path, int flag
 
 int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
 {
-	int fd = open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS);
+	int fd = rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS);
 
 	/* Kernels before 5.6; seccomp filters that do not know the call. */
 	return fd == -ENOSYS || fd == -EPERM ? rootwalk_open(rootfs->fd, path, flags) : fd;
 }
 
 /* A path of ours, which /proc tells of what is open there. */
-static int read_path(int fd, char **ret)
+static int rootfs_read_path(int fd, char **ret)
 {
 	char link[32];
 
@@ -96,7 +96,7 @@ static int read_path(int fd, char **ret)
 }
 
 /* Of what exists. */
-static int find_real_path(const struct rootfs *rootfs, const char *path, char **ret)
+static int rootfs_find_real_path(const struct rootfs *rootfs, const char *path, char **ret)
 {
 	_cleanup_free_ char *root = NULL, *real = NULL;
 	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
@@ -104,9 +104,9 @@ static int find_real_path(const struct rootfs *rootfs, const char *path, char **
 
 	if (fd < 0)
 		return fd;
-	r = read_path(rootfs->fd, &root);
+	r = rootfs_read_path(rootfs->fd, &root);
 	if (r == 0)
-		r = read_path(fd, &real);
+		r = rootfs_read_path(fd, &real);
 	if (r < 0)
 		return r;
 	if (!str_is_below(real, root))
@@ -117,7 +117,7 @@ static int find_real_path(const struct rootfs *rootfs, const char *path, char **
 
 int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret)
 {
-	_cleanup_close_ int fd = open_resolved(rootfs, path, O_PATH, RESOLVE_NO_SYMLINKS);
+	_cleanup_close_ int fd = rootfs_open_resolved(rootfs, path, O_PATH, RESOLVE_NO_SYMLINKS);
 	_cleanup_free_ char *above = NULL, *name = NULL, *real = NULL;
 	struct stat st;
 	int r;
@@ -126,10 +126,10 @@ int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret)
 		*ret = strdup(path);
 		return *ret ? 0 : -ENOMEM;
 	}
-	r = find_real_path(rootfs, path, ret);
+	r = rootfs_find_real_path(rootfs, path, ret);
 	if (r != -ENOENT)
 		return r;
-	r = split(path, &above, &name);
+	r = rootfs_split(path, &above, &name);
 	if (r == 0)
 		r = rootfs_real_path(rootfs, above, &real);
 	if (r < 0)
@@ -146,7 +146,7 @@ int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret)
 
 /* ---- creating ---- */
 
-static bool is_of_type(const struct deed *deed, mode_t type, struct stat *ret)
+static bool rootfs_is_of_type(const struct deed *deed, mode_t type, struct stat *ret)
 {
 	return fstatat(deed->fds[0], deed->name, ret, AT_SYMLINK_NOFOLLOW) == 0 && (ret->st_mode & S_IFMT) == type;
 }
@@ -162,7 +162,7 @@ void rootfs_undo_file(const struct deeds *deeds, const struct deed *deed)
 	struct stat st;
 
 	(void)deeds;
-	if (is_of_type(deed, S_IFREG, &st) && st.st_size == 0)
+	if (rootfs_is_of_type(deed, S_IFREG, &st) && st.st_size == 0)
 		(void)unlinkat(deed->fds[0], deed->name, 0);
 }
 
@@ -171,27 +171,28 @@ void rootfs_undo_symlink(const struct deeds *deeds, const struct deed *deed)
 	struct stat st;
 
 	(void)deeds;
-	if (is_of_type(deed, S_IFLNK, &st))
+	if (rootfs_is_of_type(deed, S_IFLNK, &st))
 		(void)unlinkat(deed->fds[0], deed->name, 0);
 }
 
 /* Writes down that @name is about to be made in @parent. */
-static int announce(struct rootfs *rootfs, void (*undo)(const struct deeds *, const struct deed *), int parent, const char *name)
+static int rootfs_announce(struct rootfs *rootfs, void (*undo)(const struct deeds *, const struct deed *), int parent,
+			   const char *name)
 {
 	const struct deed deed = {.undo = undo, .fds = {parent, -1, -1}, .as_owner = rootfs->owned};
 
 	return deeds_add(rootfs->deeds, &deed, name);
 }
 
-static int open_child(int parent, const char *name, int flags)
+static int rootfs_open_child(int parent, const char *name, int flags)
 {
 	int fd = openat(parent, name, flags | O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
 
-/* What a symlink that led nowhere leads to, as a path from the root. Return: -ENOTDIR if it is no symlink, or no longer. */
-static int follow(int parent, const char *above, const char *name, int *links, char **ret)
+/* Where a symlink that led nowhere leads, as a path from the root. Return: -ENOTDIR if it is no symlink any more. */
+static int rootfs_follow(int parent, const char *above, const char *name, int *links, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
@@ -201,25 +202,26 @@ static int follow(int parent, const char *above, const char *name, int *links, c
 		return r == -EINVAL ? -ENOTDIR : r;
 	if (++*links > LINKS_MAX)
 		return -ELOOP;
-	return str_format(ret, "%s%s%s", text[0] == '/' ? "" : above, text[0] == '/' ? "" : "/", text) < 0 ? -ENOMEM : 0;
+	return str_format(ret, "%s%s%s", text[0] == '/' ? "" : above, text[0] == '/' ? "" : "/", text) < 0 ? -ENOMEM
+													   : 0;
 }
 
-static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links);
+static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links);
 
 /* Whether it may be a symlink that is there, or that leads to where something can be made. */
-static bool is_obstacle(int r)
+static bool rootfs_is_obstacle(int r)
 {
 	return r == -EEXIST || r == -EXDEV || r == -EROFS;
 }
 
 /* Whoever has it written down owns @parent from then on. */
-static int try_directory(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+static int rootfs_try_directory(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
 {
 	int r;
 
 	r = ground_check_make(rootfs, parent);
 	if (r == 0)
-		r = announce(rootfs, rootfs_undo_directory, parent, name);
+		r = rootfs_announce(rootfs, rootfs_undo_directory, parent, name);
 	if (r < 0 || mkdirat(parent, name, mode) == 0)
 		return r;
 	r = -errno;
@@ -228,13 +230,13 @@ static int try_directory(struct rootfs *rootfs, int parent, const char *name, mo
 }
 
 /* The same for a file. */
-static int try_file(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+static int rootfs_try_file(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
 {
 	int r, fd;
 
 	r = ground_check_make(rootfs, parent);
 	if (r == 0)
-		r = announce(rootfs, rootfs_undo_file, parent, name);
+		r = rootfs_announce(rootfs, rootfs_undo_file, parent, name);
 	if (r < 0)
 		return r;
 	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -247,27 +249,28 @@ static int try_file(struct rootfs *rootfs, int parent, const char *name, mode_t 
 }
 
 /* @name, which does not exist as a directory, in @parent, which is taken over if something was made there. */
-static int make_child_directory(struct rootfs *rootfs, int *parent, const char *above, const char *name, mode_t mode, int *links)
+static int rootfs_make_child_directory(struct rootfs *rootfs, int *parent, const char *above, const char *name,
+				       mode_t mode, int *links)
 {
 	_cleanup_free_ char *other = NULL;
 	_cleanup_close_ int child = -1;
 	int r;
 
-	r = try_directory(rootfs, *parent, name, mode);
+	r = rootfs_try_directory(rootfs, *parent, name, mode);
 	if (r == 0)
-		return open_child(steal_fd(parent), name, O_DIRECTORY);
-	if (!is_obstacle(r))
+		return rootfs_open_child(steal_fd(parent), name, O_DIRECTORY);
+	if (!rootfs_is_obstacle(r))
 		return r;
-	child = open_child(*parent, name, O_DIRECTORY);
+	child = rootfs_open_child(*parent, name, O_DIRECTORY);
 	if (child >= 0)
 		return steal_fd(&child);
 	/* A symlink may lead from where nothing can be made to where it can. */
-	if (follow(*parent, above, name, links, &other) < 0)
+	if (rootfs_follow(*parent, above, name, links, &other) < 0)
 		return r == -EEXIST ? -ENOTDIR : r;
-	return make_directory(rootfs, other, mode, links);
+	return rootfs_make_one_directory(rootfs, other, mode, links);
 }
 
-static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
+static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	_cleanup_close_ int parent = -1, fd = -1;
@@ -276,16 +279,16 @@ static int make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
 	fd = rootfs_open_path(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY);
 	if (fd != -ENOENT)
 		return steal_fd(&fd);
-	r = split(path, &above, &name);
+	r = rootfs_split(path, &above, &name);
 	if (r < 0)
 		return r;
-	parent = make_directory(rootfs, above, mode, links);
-	return parent < 0 ? parent : make_child_directory(rootfs, &parent, above, name, mode, links);
+	parent = rootfs_make_one_directory(rootfs, above, mode, links);
+	return parent < 0 ? parent : rootfs_make_child_directory(rootfs, &parent, above, name, mode, links);
 }
 
 int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
 {
-	int links = 0, fd = make_directory(rootfs, path, mode, &links);
+	int links = 0, fd = rootfs_make_one_directory(rootfs, path, mode, &links);
 
 	if (fd < 0)
 		return fd;
@@ -294,15 +297,16 @@ int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
 }
 
 /* The directory that holds @path, made where missing, and the name in it. @ret_above is the directory's path. */
-static int open_parent(struct rootfs *rootfs, const char *path, int *links, int *ret_parent, char **ret_above, char **ret_name)
+static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *links, int *ret_parent, char **ret_above,
+			      char **ret_name)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	int fd, r;
 
-	r = split(path, &above, &name);
+	r = rootfs_split(path, &above, &name);
 	if (r < 0)
 		return r;
-	fd = make_directory(rootfs, above, 0755, links);
+	fd = rootfs_make_one_directory(rootfs, above, 0755, links);
 	if (fd < 0)
 		return fd;
 	*ret_parent = fd;
@@ -312,13 +316,13 @@ static int open_parent(struct rootfs *rootfs, const char *path, int *links, int 
 }
 
 /* The same where something is going to be made in it. */
-static int make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
+static int rootfs_make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	_cleanup_close_ int parent = -1;
 	int links = 0, r;
 
-	r = open_parent(rootfs, path, &links, &parent, &above, &name);
+	r = rootfs_open_parent(rootfs, path, &links, &parent, &above, &name);
 	if (r == 0)
 		r = ground_check_make(rootfs, parent);
 	if (r < 0)
@@ -329,7 +333,7 @@ static int make_parent(struct rootfs *rootfs, const char *path, int *ret_parent,
 }
 
 /* Something to mount onto, but never a directory for a file: the kernel would refuse that with a bare ENOTDIR. */
-static int open_file(const struct rootfs *rootfs, const char *path)
+static int rootfs_open_file(const struct rootfs *rootfs, const char *path)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
@@ -342,31 +346,31 @@ static int open_file(const struct rootfs *rootfs, const char *path)
 	return S_ISDIR(st.st_mode) ? -EISDIR : steal_fd(&fd);
 }
 
-static int make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
+static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL, *other = NULL;
 	_cleanup_close_ int parent = -1;
 	int fd, r;
 
-	fd = open_file(rootfs, path);
+	fd = rootfs_open_file(rootfs, path);
 	if (fd != -ENOENT)
 		return fd;
-	r = open_parent(rootfs, path, links, &parent, &above, &name);
+	r = rootfs_open_parent(rootfs, path, links, &parent, &above, &name);
 	if (r < 0)
 		return r;
-	r = try_file(rootfs, parent, name, mode);
+	r = rootfs_try_file(rootfs, parent, name, mode);
 	if (r == 0)
-		return open_child(steal_fd(&parent), name, 0);
-	if (!is_obstacle(r))
+		return rootfs_open_child(steal_fd(&parent), name, 0);
+	if (!rootfs_is_obstacle(r))
 		return r;
-	if (follow(parent, above, name, links, &other) == 0)
-		return make_file(rootfs, other, mode, links);
-	return r == -EEXIST ? open_file(rootfs, path) : r; /* somebody was faster */
+	if (rootfs_follow(parent, above, name, links, &other) == 0)
+		return rootfs_make_one_file(rootfs, other, mode, links);
+	return r == -EEXIST ? rootfs_open_file(rootfs, path) : r; /* somebody was faster */
 }
 
 int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
 {
-	int links = 0, fd = make_file(rootfs, path, mode, &links);
+	int links = 0, fd = rootfs_make_one_file(rootfs, path, mode, &links);
 
 	if (fd < 0)
 		return fd;
@@ -380,9 +384,9 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 	_cleanup_free_ char *name = NULL;
 	int r;
 
-	r = make_parent(rootfs, path, &parent, &name);
+	r = rootfs_make_parent(rootfs, path, &parent, &name);
 	if (r == 0)
-		r = announce(rootfs, rootfs_undo_symlink, parent, name);
+		r = rootfs_announce(rootfs, rootfs_undo_symlink, parent, name);
 	if (r < 0)
 		return r;
 	if (symlinkat(points_to, parent, name) == 0) {
@@ -397,10 +401,11 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 /* ---- reading and writing ---- */
 
 /*
- * A readable descriptor of what @handle (O_PATH) is. The image may hold device nodes, and opening one may start a watchdog;
- * so nothing is opened before its type is known, and then by its descriptor rather than by a path that may have changed.
+ * A readable descriptor of what @handle (O_PATH) is. The image may hold device nodes, and opening one may start a
+ * watchdog; so nothing is opened before its type is known, and then by its descriptor rather than by a path that may
+ * have changed.
  */
-static int reopen(const struct rootfs *rootfs, const char *path, int handle)
+static int rootfs_reopen(const struct rootfs *rootfs, const char *path, int handle)
 {
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	_cleanup_free_ char *number = NULL;
@@ -423,7 +428,7 @@ int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handl
 		return -errno;
 	if (!S_ISREG(expected.st_mode))
 		return -EINVAL;
-	fd = reopen(rootfs, path, handle);
+	fd = rootfs_reopen(rootfs, path, handle);
 	if (fd < 0)
 		return steal_fd(&fd);
 	if (fstat(fd, &st) < 0)
@@ -431,7 +436,8 @@ int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handl
 	return st.st_dev == expected.st_dev && st.st_ino == expected.st_ino ? steal_fd(&fd) : -EAGAIN;
 }
 
-int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data, size_t *ret_size)
+int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data,
+		       size_t *ret_size)
 {
 	_cleanup_close_ int fd = rootfs_open_regular(rootfs, path, handle);
 
@@ -445,8 +451,8 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 	return handle < 0 ? handle : rootfs_read_handle(rootfs, path, handle, max, ret_data, ret_size);
 }
 
-/* What stands at @name now: a file to read, or a handle of anything else. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
-static int open_old(int parent, const char *name)
+/* What stands at @name: a file to read, else a handle. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
+static int rootfs_open_old(int parent, const char *name)
 {
 	struct stat st;
 	int fd;
@@ -455,7 +461,8 @@ static int open_old(int parent, const char *name)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	fd = openat(parent, name, (S_ISREG(st.st_mode) ? O_RDONLY : O_PATH) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = openat(parent, name,
+		    (S_ISREG(st.st_mode) ? O_RDONLY : O_PATH) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -469,7 +476,7 @@ struct replacement {
 };
 
 /* Before the file has its name. */
-static int fill(int fd, const struct replacement *new, int old)
+static int rootfs_fill(int fd, const struct replacement *new, int old)
 {
 	struct stat st = {.st_mode = new->mode};
 	int r = fd_write_parts(fd, new->parts, new->count);
@@ -482,7 +489,8 @@ static int fill(int fd, const struct replacement *new, int old)
 }
 
 /* Writes a temporary file and renames it, or a link beside it, to @name. */
-static int write_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new, int old)
+static int rootfs_write_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new,
+				   int old)
 {
 	char temporary[TEMPORARY_SIZE];
 	_cleanup_close_ int fd = -1;
@@ -494,7 +502,7 @@ static int write_and_rename(struct deeds *deeds, int parent, const char *name, c
 	if (new->points_to) {
 		r = temporary_link(parent, temporary, new->points_to, name);
 	} else {
-		r = fill(fd, new, old);
+		r = rootfs_fill(fd, new, old);
 		if (r == 0 && renameat(parent, temporary, parent, name) < 0)
 			r = -errno;
 	}
@@ -504,16 +512,17 @@ static int write_and_rename(struct deeds *deeds, int parent, const char *name, c
 	return r;
 }
 
-static bool is_link_to(int link, const char *points_to)
+static bool rootfs_is_link_to(int link, const char *points_to)
 {
 	_cleanup_free_ char *text = NULL;
 	struct stat st;
 
-	return fstat(link, &st) == 0 && S_ISLNK(st.st_mode) && fd_read_link_at(link, "", &text) == 0 && streq(text, points_to);
+	return fstat(link, &st) == 0 && S_ISLNK(st.st_mode) && fd_read_link_at(link, "", &text) == 0 &&
+	       streq(text, points_to);
 }
 
 /* The old file, as far as a descriptor of it tells. Return: whether @name is the old one again. */
-static bool restore(int parent, const char *name, int old, const struct stat *st)
+static bool rootfs_restore(int parent, const char *name, int old, const struct stat *st)
 {
 	char temporary[TEMPORARY_SIZE];
 	_cleanup_close_ int fd = -1;
@@ -543,7 +552,7 @@ void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed)
 	if (old >= 0 && fstat(old, &before) == 0 && fstatat(parent, deed->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    now.st_dev == before.st_dev && now.st_ino == before.st_ino)
 		return; /* it had not come to that */
-	if (S_ISREG(before.st_mode) && restore(parent, deed->name, old, &before))
+	if (S_ISREG(before.st_mode) && rootfs_restore(parent, deed->name, old, &before))
 		return;
 	(void)unlinkat(parent, deed->name, 0);
 	length = S_ISLNK(before.st_mode) ? readlinkat(old, "", link, sizeof(link) - 1) : -1;
@@ -553,35 +562,36 @@ void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed)
 	(void)!symlinkat(link, parent, deed->name);
 }
 
-static bool is_file(int fd)
+static bool rootfs_is_file(int fd)
 {
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static int replace(struct rootfs *rootfs, const char *path, const struct replacement *new)
+static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct replacement *new)
 {
 	_cleanup_close_ int parent = -1, old = -1;
 	_cleanup_free_ char *name = NULL;
 	struct deed deed;
 	int r;
 
-	r = make_parent(rootfs, path, &parent, &name);
+	r = rootfs_make_parent(rootfs, path, &parent, &name);
 	if (r < 0)
 		return r;
-	old = open_old(parent, name);
+	old = rootfs_open_old(parent, name);
 	if (old < 0 && (old != -ENOENT || new->keeps))
 		return old;
-	if (new->keeps && !is_file(old))
+	if (new->keeps && !rootfs_is_file(old))
 		return -ELOOP;
-	if (new->points_to && old >= 0 && is_link_to(old, new->points_to))
+	if (new->points_to && old >= 0 && rootfs_is_link_to(old, new->points_to))
 		return 0;
-	deed = (struct deed){.undo = rootfs_undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
+	deed = (struct deed){
+		.undo = rootfs_undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
 	r = deeds_add(rootfs->deeds, &deed, name);
 	if (r < 0)
 		return r;
-	r = write_and_rename(rootfs->deeds, parent, name, new, old);
+	r = rootfs_write_and_rename(rootfs->deeds, parent, name, new, old);
 	if (r < 0) {
 		deeds_drop(rootfs->deeds);
 		return r;
@@ -595,19 +605,19 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct sp
 {
 	const struct replacement new = {.parts = parts, .count = count, .mode = mode};
 
-	return replace(rootfs, path, &new);
+	return rootfs_replace(rootfs, path, &new);
 }
 
 int rootfs_rewrite_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count)
 {
 	const struct replacement new = {.parts = parts, .count = count, .mode = 0600, .keeps = true};
 
-	return replace(rootfs, path, &new);
+	return rootfs_replace(rootfs, path, &new);
 }
 
 int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
 {
 	const struct replacement new = {.points_to = points_to, .mode = 0600};
 
-	return replace(rootfs, path, &new);
+	return rootfs_replace(rootfs, path, &new);
 }

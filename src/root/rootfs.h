@@ -23,10 +23,10 @@ struct ground;
 
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
-	int proc_self_fd; /* /proc/self/fd of the caller's own namespace, borrowed; -1: files are opened a second time by name */
+	int proc_self_fd; /* /proc/self/fd of the caller\'s namespace, borrowed; -1: files are opened again by name */
 	struct ground *ground; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
-	struct deeds *deeds; /* where what is made and replaced is written down, borrowed; NULL: nothing will be */
-	bool owned;          /* made and replaced as deeds->owner */
+	struct deeds *deeds;   /* where what is made and replaced is written down, borrowed; NULL: nothing will be */
+	bool owned;            /* made and replaced as deeds->owner */
 };
 
 void rootfs_close(struct rootfs *rootfs);
@@ -49,13 +49,14 @@ int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags);
  * rootfs_real_path() - where a path leads, as far as that exists, with no symlink in it
  * @path: absolute, without "//", "." and ".."
  *
- * What does not exist is behind it as it was given. Return: 0; -ELOOP also for a symlink that leads nowhere; negative errno.
+ * What does not exist is behind it as it was given. Return: 0; -ELOOP also for a symlink that leads nowhere; negative
+ * errno.
  */
 int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
 
 /*
- * Whatever is made is made on ground of the container's own (ground.h): elsewhere it is -EXDEV. A symlink that leads nowhere is
- * no obstacle: what it leads to is made, inside the root, as container runtimes do it.
+ * Whatever is made is made on ground of the container's own (ground.h): elsewhere it is -EXDEV. A symlink that leads
+ * nowhere is no obstacle: what it leads to is made, inside the root, as container runtimes do it.
  */
 
 /**
@@ -63,7 +64,8 @@ int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
  * @mode:   of what is created
  * @ret_fd: O_PATH descriptor, owned by the caller
  *
- * Return: 0; -EROFS if something is missing and cannot be created; -EXDEV if that is on a volume; -ENOTDIR; negative errno.
+ * Return: 0; -EROFS if something is missing and cannot be created; -EXDEV if that is on a volume; -ENOTDIR; negative
+ * errno.
  */
 int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd);
 
@@ -88,11 +90,15 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
  */
 int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
 
-/** Opens what @handle (O_PATH) is for reading, without its path, once it is known to be a regular file. Return: descriptor; -EINVAL; negative errno. */
+/**
+ * Opens what @handle (O_PATH) is for reading, without its path, once it is known to be a regular file.
+ * Return: descriptor; -EINVAL; negative errno.
+ */
 int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle);
 
 /** The content of a regular file that is held by an O_PATH descriptor. Return: as rootfs_read_file(). */
-int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data, size_t *ret_size);
+int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data,
+		       size_t *ret_size);
 
 /**
  * rootfs_read_file() - the content of a regular file of the image
@@ -106,17 +112,17 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
  * rootfs_replace_file() - write a file through a temporary one and a rename, in a directory created where missing
  * @parts: its content, one behind the other
  *
- * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there; -EXDEV;
- * negative errno.
+ * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there;
+ * -EXDEV; negative errno.
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);
 
-/** The same for a regular file, whose owner and mode stay. Return: also -ENOENT; -ELOOP if it is a symlink or of another kind. */
+/** The same for a regular file, whose owner and mode stay. Return: also -ENOENT; -ELOOP for anything else. */
 int rootfs_rewrite_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count);
 
 /*
- * For deeds, whose first descriptor is the parent of their name: remove what is empty, or a symlink; put the second descriptor's
- * file or symlink in place of what is there.
+ * For deeds, whose first descriptor is the parent of their name: remove what is empty, or a symlink; put the second
+ * descriptor's file or symlink in place of what is there.
  */
 void rootfs_undo_directory(const struct deeds *deeds, const struct deed *deed);
 void rootfs_undo_file(const struct deeds *deeds, const struct deed *deed);

@@ -18,33 +18,33 @@ enum {
 	LINKS_MAX = 40,  /* as the kernel's MAXSYMLINKS */
 };
 
-struct walk {
+struct rootwalk {
 	int held[DEPTH_MAX]; /* from the root, which is borrowed, to where we are */
 	size_t depth;        /* of the last one */
 	int links;
-	char *rest;          /* of the path, owned */
+	char *rest; /* of the path, owned */
 };
 
-static void walk_up(struct walk *walk)
+static void rootwalk_up(struct rootwalk *walk)
 {
 	if (walk->depth > 0)
 		(void)close(walk->held[walk->depth--]);
 }
 
-static void walk_to_root(struct walk *walk)
+static void rootwalk_to_root(struct rootwalk *walk)
 {
 	while (walk->depth > 0)
-		walk_up(walk);
+		rootwalk_up(walk);
 }
 
-static void walk_end(struct walk *walk)
+static void rootwalk_end(struct rootwalk *walk)
 {
-	walk_to_root(walk);
+	rootwalk_to_root(walk);
 	free(walk->rest);
 }
 
 /* Takes the next component off the rest; "" when there is none. */
-static int next_component(struct walk *walk, char name[NAME_MAX + 1])
+static int rootwalk_next_component(struct rootwalk *walk, char name[NAME_MAX + 1])
 {
 	const char *start = walk->rest + strspn(walk->rest, "/");
 	size_t length = strcspn(start, "/");
@@ -57,8 +57,8 @@ static int next_component(struct walk *walk, char name[NAME_MAX + 1])
 	return 0;
 }
 
-/* The text of a magic link of procfs is followed like any other, inside the root, where it leads nowhere we must fear. */
-static int expand_symlink(struct walk *walk, int link)
+/* The text of a magic link of procfs is followed inside the root like any other, and leads nowhere harmful. */
+static int rootwalk_expand_symlink(struct rootwalk *walk, int link)
 {
 	_cleanup_free_ char *text = NULL;
 	char *rest = NULL;
@@ -76,13 +76,13 @@ static int expand_symlink(struct walk *walk, int link)
 	if (str_format(&rest, "%s%s", text, walk->rest) < 0)
 		return -ENOMEM;
 	if (text[0] == '/')
-		walk_to_root(walk);
+		rootwalk_to_root(walk);
 	free(walk->rest);
 	walk->rest = rest;
 	return 0;
 }
 
-static int walk_down(struct walk *walk, int *directory)
+static int rootwalk_down(struct rootwalk *walk, int *directory)
 {
 	if (walk->depth + 1 >= DEPTH_MAX)
 		return -ENAMETOOLONG;
@@ -91,7 +91,8 @@ static int walk_down(struct walk *walk, int *directory)
 }
 
 /* The end of the path: a handle is there already; for more, the name is opened again and must be the same file. */
-static int open_last(const struct walk *walk, const char *name, int *handle, const struct stat *expected, int flags)
+static int rootwalk_open_last(const struct rootwalk *walk, const char *name, int *handle, const struct stat *expected,
+			      int flags)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
@@ -109,15 +110,15 @@ static int open_last(const struct walk *walk, const char *name, int *handle, con
 }
 
 /* Where a path ends in "/", "." or "..": the directory we are in. */
-static int open_here(const struct walk *walk, int flags)
+static int rootwalk_open_here(const struct rootwalk *walk, int flags)
 {
 	int fd = openat(walk->held[walk->depth], ".", flags | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
 
-/* A component that is a name. Return: as step(). */
-static int step_to(struct walk *walk, const char *name, bool last, int flags, int *ret_fd)
+/* A component that is a name. Return: as rootwalk_step(). */
+static int rootwalk_step_to(struct rootwalk *walk, const char *name, bool last, int flags, int *ret_fd)
 {
 	_cleanup_close_ int handle = -1;
 	struct stat st;
@@ -127,43 +128,43 @@ static int step_to(struct walk *walk, const char *name, bool last, int flags, in
 	if (handle < 0 || fstat(handle, &st) < 0)
 		return -errno;
 	if (S_ISLNK(st.st_mode) && !(last && (flags & O_NOFOLLOW))) {
-		r = expand_symlink(walk, handle);
+		r = rootwalk_expand_symlink(walk, handle);
 		return r < 0 ? r : 1;
 	}
 	if (last) {
-		*ret_fd = open_last(walk, name, &handle, &st, flags);
+		*ret_fd = rootwalk_open_last(walk, name, &handle, &st, flags);
 		return *ret_fd < 0 ? *ret_fd : 0;
 	}
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
-	r = walk_down(walk, &handle);
+	r = rootwalk_down(walk, &handle);
 	return r < 0 ? r : 1;
 }
 
 /* One component. Return: 1 to go on; 0 with @ret_fd at the end of the path; negative errno. */
-static int step(struct walk *walk, int flags, int *ret_fd)
+static int rootwalk_step(struct rootwalk *walk, int flags, int *ret_fd)
 {
 	char name[NAME_MAX + 1];
 	bool last;
 	int r;
 
-	r = next_component(walk, name);
+	r = rootwalk_next_component(walk, name);
 	if (r < 0)
 		return r;
 	last = walk->rest[0] == '\0';
 	if (*name && !streq(name, ".") && !streq(name, ".."))
-		return step_to(walk, name, last, flags, ret_fd);
+		return rootwalk_step_to(walk, name, last, flags, ret_fd);
 	if (streq(name, ".."))
-		walk_up(walk);
+		rootwalk_up(walk);
 	if (!last)
 		return 1;
-	*ret_fd = open_here(walk, flags);
+	*ret_fd = rootwalk_open_here(walk, flags);
 	return *ret_fd < 0 ? *ret_fd : 0;
 }
 
 int rootwalk_open(int root, const char *path, int flags)
 {
-	struct walk walk = {.held = {root}};
+	struct rootwalk walk = {.held = {root}};
 	int fd = -1, r = 1;
 
 	if (!*path)
@@ -174,7 +175,7 @@ int rootwalk_open(int root, const char *path, int flags)
 	if (!walk.rest)
 		return -ENOMEM;
 	while (r == 1)
-		r = step(&walk, flags, &fd);
-	walk_end(&walk);
+		r = rootwalk_step(&walk, flags, &fd);
+	rootwalk_end(&walk);
 	return r < 0 ? r : fd;
 }

@@ -17,7 +17,7 @@
 enum { NUMBER_AT = sizeof(TEMPORARY) - 2 };
 _Static_assert(sizeof(TEMPORARY) == TEMPORARY_SIZE, "a name has the size that is told");
 
-static bool is_type(int parent, const char *name, mode_t type)
+static bool temporary_is_type(int parent, const char *name, mode_t type)
 {
 	struct stat st;
 
@@ -25,33 +25,34 @@ static bool is_type(int parent, const char *name, mode_t type)
 }
 
 /* A symlink cannot be locked. It belongs to who has the file of the same number, and goes with it. */
-static void remove_link(int parent, char number)
+static void temporary_remove_link(int parent, char number)
 {
 	char name[] = LINK;
 
 	name[NUMBER_AT] = number;
-	if (is_type(parent, name, S_IFLNK))
+	if (temporary_is_type(parent, name, S_IFLNK))
 		(void)unlinkat(parent, name, 0);
 }
 
-static int remove_both(int parent, const char *name)
+static int temporary_remove_both(int parent, const char *name)
 {
-	remove_link(parent, name[NUMBER_AT]);
+	temporary_remove_link(parent, name[NUMBER_AT]);
 	return unlinkat(parent, name, 0);
 }
 
 /*
- * Temporary files have names that come back, so that one whose writer was killed is found by the next. As long as it is written,
- * a file is locked. @name must be a regular file: an image may have anything else there. Return: whether it is gone.
+ * Temporary files have names that come back, so that one whose writer was killed is found by the next. As long as it is
+ * written, a file is locked. @name must be a regular file: an image may have anything else there. Return: whether it is
+ * gone.
  */
 static bool temporary_sweep(int parent, const char *name)
 {
 	_cleanup_close_ int fd = -1;
 
-	if (!is_type(parent, name, S_IFREG))
+	if (!temporary_is_type(parent, name, S_IFREG))
 		return false;
 	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && remove_both(parent, name) == 0;
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && temporary_remove_both(parent, name) == 0;
 }
 
 /* Whether nobody took a file that was just made for an old one; filesystems without locks have nobody who could. */
@@ -70,7 +71,7 @@ void temporary_undo(const struct deeds *deeds, const struct deed *deed)
 
 	(void)deeds;
 	if (deed->number)
-		(void)remove_both(parent, deed->name);
+		(void)temporary_remove_both(parent, deed->name);
 	else
 		(void)temporary_sweep(parent, deed->name);
 }
@@ -125,7 +126,7 @@ int temporary_link(int parent, const char *file, const char *points_to, const ch
 	int r;
 
 	link[NUMBER_AT] = file[NUMBER_AT];
-	remove_link(parent, file[NUMBER_AT]);
+	temporary_remove_link(parent, file[NUMBER_AT]);
 	if (symlinkat(points_to, parent, link) < 0)
 		return -errno;
 	r = renameat(parent, link, parent, name) < 0 ? -errno : 0;

@@ -15,7 +15,8 @@ enum { TEMPORARY_SIZE = sizeof(".ctr-gpu-0") };
  * @ret_name: in it, to be renamed or unlinked
  * @deeds:    where the file becomes the newest deed; its parent is that of the deed below; NULL: nowhere
  *
- * Removes what a killed run left there. May be called in a signal handler without @deeds. Return: descriptor; negative errno.
+ * Removes what a killed run left there. May be called in a signal handler without @deeds. Return: descriptor; negative
+ * errno.
  */
 int temporary_open(int parent, mode_t mode, char ret_name[TEMPORARY_SIZE], struct deeds *deeds);
 
