@@ -88,7 +88,7 @@ CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fno-asynchronous-unwind-ta
 LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_flags) $(LDFLAGS)
 
 tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
-shared_libraries = -ljansson -lseccomp -lcap -ltirpc
+shared_libraries = -ljansson -lyaml -lseccomp -lcap -ltirpc
 static_libraries = $(patsubst -l%,-l:lib%.a,$(shared_libraries))
 # Of libtirpc only XDR is used; the shared libtirpc brings Kerberos along.
 xdr_inside = $(if $(dynamic),$(shared_libraries),$(patsubst -ltirpc,-l:libtirpc.a,$(shared_libraries)))

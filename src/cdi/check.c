@@ -40,7 +40,7 @@ static int check_engine(struct cdi_file *file, const struct cdi_engine *engine)
 	if (spec->declared > engine->newest)
 		return cdi_find(file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses a spec that says %s%s", engine->name, engine->major,
 				engine->minor, cdi_versions[engine->newest], cdi_versions[spec->declared],
-				spec->needed <= engine->newest && !spec->is_yaml ? ", though nothing in it needs that" : "");
+				spec->needed <= engine->newest ? ", though nothing in it needs that" : "");
 	if (spec->needed > engine->newest)
 		return cdi_find(file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses %s", engine->name, engine->major, engine->minor,
 				cdi_versions[engine->newest], spec->needed_for);
@@ -95,7 +95,7 @@ static int check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 		r = cdi_find(file, CDI_ERROR,
 			     "the hook %s (%s) has no \"env\": some runtimes give it the image's, with which an image takes over the host", hook->path,
 			     hook->stage ? hook->stage : "?");
-	if (r == 0 && !hook->has_timeout && !file->spec.is_yaml)
+	if (r == 0 && !hook->has_timeout)
 		r = cdi_find(file, CDI_WARNING, "the hook %s (%s) has no \"timeout\", so that containers hang if it does", hook->path,
 			     hook->stage ? hook->stage : "?");
 	return r;
@@ -368,9 +368,6 @@ static int check_file(const struct ctr_gpu_cdi_report *report, struct cdi_file *
 		r = check_host(report, file, host);
 	else if (r == 0)
 		r = cdi_find(file, CDI_NOTE, "ctr-gpu did not write it, so whether it matches this host's GPUs was not checked");
-	if (r == 0 && file->spec.is_yaml)
-		r = cdi_find(file, CDI_NOTE,
-			     "of YAML the kind, the version, names, paths and whether hooks have an \"env\" were read, line by line, and nothing else was checked");
 	forget_repeated(file);
 	return r;
 }

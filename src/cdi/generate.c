@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cdi/cdi.h"
+#include "cdi/spec.h"
 #include "ctr-gpu.h"
 #include "lib/host.h"
 #include "lib/plan.h"
@@ -374,11 +375,11 @@ static const char *lowest_version(const struct generation *generation)
 	const char *class = strchr(generation->wish->kind, '/');
 
 	if (strchr(class, '.'))
-		return "0.6.0";
+		return cdi_versions[CDI_0_6];
 	for (size_t i = 0; i < generation->names.count; i++)
 		if (generation->names.items[i][0] >= '0' && generation->names.items[i][0] <= '9')
-			return "0.5.0";
-	return "0.3.0";
+			return cdi_versions[CDI_0_5];
+	return cdi_versions[CDI_0_3];
 }
 
 static int build(struct generation *generation, json_t **ret)

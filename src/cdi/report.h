@@ -55,7 +55,7 @@ int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host
 struct cdi_engine {
 	const char *name;
 	int major, minor;
-	int newest; /* index in cdi_versions; -1: it has no CDI */
+	int newest; /* enum cdi_version; -1: it has no CDI */
 	const char *remark; /* what must be done for it to read specs; NULL: nothing */
 };
 

@@ -61,7 +61,7 @@ static void write_file(const struct ctr_gpu_cdi_report *report, const struct cdi
 		(void)fputs("  CDI ", out);
 		report_write_text(file->spec.version, out);
 	}
-	(void)fprintf(out, "%s%s\n", file->spec.is_yaml ? ", YAML (read line by line)" : "", file->spec.is_ours ? ", written by ctr-gpu" : "");
+	(void)fprintf(out, "%s%s\n", file->spec.is_yaml ? ", YAML" : "", file->spec.is_ours ? ", written by ctr-gpu" : "");
 	for (size_t i = 0; i < file->spec.device_count; i++)
 		if (file->spec.devices[i].name)
 			write_device(report, file, file->spec.devices[i].name, out);

@@ -15,8 +15,7 @@ enum { PROBLEMS_MAX = 32 };
 /* Names are compared with each other. A machine with 16 GPUs, each in 7 parts with 2 names, has some 300. */
 enum { DEVICES_MAX = 4096 };
 
-const char *const cdi_versions[] = {"0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
-_Static_assert(ARRAY_SIZE(cdi_versions) == CDI_VERSIONS, "as many versions as are counted");
+const char *const cdi_versions[CDI_VERSIONS] = {"0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
 
 static void edits_clear(struct cdi_edits *edits)
 {
@@ -52,24 +51,6 @@ void cdi_spec_clear(struct cdi_spec *spec)
 	*spec = (struct cdi_spec){0};
 }
 
-#define DEFINE_ADD(function, owner, type, list)                                                    \
-	struct type *function(struct owner *owner)                                                 \
-	{                                                                                          \
-		struct type *list = array_grow(owner->list##s, owner->list##_count, sizeof(*list)); \
-                                                                                                   \
-		if (!list)                                                                         \
-			return NULL;                                                               \
-		owner->list##s = list;                                                             \
-		list += owner->list##_count++;                                                     \
-		*list = (struct type){0};                                                          \
-		return list;                                                                       \
-	}
-
-DEFINE_ADD(cdi_spec_add_device, cdi_spec, cdi_device, device)
-DEFINE_ADD(cdi_edits_add_node, cdi_edits, cdi_node, node)
-DEFINE_ADD(cdi_edits_add_mount, cdi_edits, cdi_mount, mount)
-DEFINE_ADD(cdi_edits_add_hook, cdi_edits, cdi_hook, hook)
-
 int cdi_spec_problem(struct cdi_spec *spec, const char *format, ...)
 {
 	struct err text = {0};
@@ -83,12 +64,12 @@ int cdi_spec_problem(struct cdi_spec *spec, const char *format, ...)
 	return strv_add(&spec->problems, text.text);
 }
 
-int cdi_spec_need(struct cdi_spec *spec, int version, const char *feature)
+int cdi_spec_need(struct cdi_spec *spec, enum cdi_version version, const char *feature)
 {
-	if (version <= spec->needed)
+	if ((int)version <= spec->needed)
 		return 0;
 	free(spec->needed_for);
-	spec->needed = version;
+	spec->needed = (int)version;
 	spec->needed_for = strdup(feature);
 	return spec->needed_for ? 0 : -ENOMEM;
 }
@@ -97,7 +78,7 @@ static int judge_version(struct cdi_spec *spec)
 {
 	spec->declared = -1;
 	if (!spec->version)
-		return spec->is_yaml ? cdi_spec_problem(spec, "\"cdiVersion\" is missing") : 0; /* else it was told */
+		return 0;
 	for (int i = 0; i < CDI_VERSIONS; i++)
 		/* A "v" in front is accepted by engines. */
 		if (streq(cdi_versions[i], spec->version + (spec->version[0] == 'v')))
@@ -113,10 +94,10 @@ static int judge_version(struct cdi_spec *spec)
 static int judge_kind(struct cdi_spec *spec)
 {
 	if (!spec->kind)
-		return spec->is_yaml ? cdi_spec_problem(spec, "\"kind\" is missing") : 0;
+		return 0;
 	if (!cdi_is_kind(spec->kind))
 		return cdi_spec_problem(spec, "\"%.128s\" is not a kind, which is VENDOR/CLASS", spec->kind);
-	return strchr(strchr(spec->kind, '/'), '.') ? cdi_spec_need(spec, 3, "a dot in its class") : 0;
+	return strchr(strchr(spec->kind, '/'), '.') ? cdi_spec_need(spec, CDI_0_6, "a dot in its class") : 0;
 }
 
 static int judge_devices(struct cdi_spec *spec)
@@ -133,7 +114,7 @@ static int judge_devices(struct cdi_spec *spec)
 		if (!name || !cdi_is_device_name(name))
 			r = cdi_spec_problem(spec, "no device may be called \"%.64s\"", name ? name : "");
 		else if (name[0] >= '0' && name[0] <= '9')
-			r = cdi_spec_need(spec, 2, "a device name that begins with a digit");
+			r = cdi_spec_need(spec, CDI_0_5, "a device name that begins with a digit");
 		for (size_t j = 0; name && j < i && r == 0; j++)
 			if (spec->devices[j].name && streq(spec->devices[j].name, name))
 				r = cdi_spec_problem(spec, "it has the device \"%.64s\" twice", name);
@@ -167,6 +148,22 @@ static bool ends_in(const char *name, const char *ending)
 	return length > wanted && streq(name + length - wanted, ending);
 }
 
+static int read_spec(struct cdi_spec *spec, const char *data, size_t size)
+{
+	char reason[JSON_ERROR_TEXT_LENGTH];
+	_cleanup_json_ json_t *json = NULL;
+	int r;
+
+	r = spec->is_yaml ? cdi_yaml_parse(data, size, &json, reason) : json_parse(data, size, &json, reason);
+	if (r == -EINVAL)
+		return cdi_spec_problem(spec, "it is not %s: %s", spec->is_yaml ? "good YAML" : "JSON", reason);
+	if (r < 0)
+		return r;
+	if (!json_is_object(json))
+		return cdi_spec_problem(spec, "it is not %s", spec->is_yaml ? "a mapping in YAML" : "a JSON object");
+	return cdi_schema_read(json, spec);
+}
+
 int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_spec *ret)
 {
 	int r;
@@ -177,7 +174,7 @@ int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_s
 		if (r < 0)
 			return r;
 	}
-	r = ret->is_yaml ? cdi_yaml_parse(data, size, ret) : cdi_json_parse(data, size, ret);
+	r = read_spec(ret, data, size);
 	/* Of something that is no spec at all, nothing else need be said. */
 	if (r != 0 || (ret->problems.count > 0 && !ret->version && !ret->kind && ret->device_count == 0))
 		return r;

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * A spec as somebody wrote it: what it says, and for which reasons engines refuse it. Any bytes may be in it. JSON is read
- * whole. YAML is gone through line by line, since there is no reader for it here: that finds what is written as every
- * generator writes it, and is no proof of anything.
- */
+/* A spec as somebody wrote it, in JSON or YAML: what it says, and for which reasons engines refuse it. Any bytes may be in it. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 struct cdi_node {
@@ -44,14 +41,14 @@ struct cdi_device {
 	struct cdi_edits edits;
 };
 
-/* Versions of the specification, oldest first; what a spec needs is an index. */
-extern const char *const cdi_versions[];
-enum { CDI_VERSIONS = 8 };
+/* Versions of the specification, oldest first. */
+enum cdi_version { CDI_0_3, CDI_0_4, CDI_0_5, CDI_0_6, CDI_0_7, CDI_0_8, CDI_1_0, CDI_1_1, CDI_VERSIONS };
+extern const char *const cdi_versions[CDI_VERSIONS];
 
 struct cdi_spec {
 	bool is_yaml;
 	char *version, *kind; /* NULL if missing or no text */
-	int declared, needed; /* indexes in cdi_versions; declared is -1 for one that nobody knows */
+	int declared, needed; /* enum cdi_version; declared is -1 for one that nobody knows */
 	char *needed_for;     /* the feature that makes it @needed */
 	struct cdi_edits edits; /* for every device */
 	struct cdi_device *devices;
@@ -71,19 +68,14 @@ void cdi_spec_clear(struct cdi_spec *spec);
  */
 int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_spec *ret);
 
-/* For the two readers. */
-
 /** Adds a sentence, up to a number of them. Return: 0 or -ENOMEM. */
 int cdi_spec_problem(struct cdi_spec *spec, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** The spec needs at least this version. Return: 0 or -ENOMEM. */
-int cdi_spec_need(struct cdi_spec *spec, int version, const char *feature);
+int cdi_spec_need(struct cdi_spec *spec, enum cdi_version version, const char *feature);
 
-/** Each adds an empty one. Return: it; NULL if there is no memory. */
-struct cdi_device *cdi_spec_add_device(struct cdi_spec *spec);
-struct cdi_node *cdi_edits_add_node(struct cdi_edits *edits);
-struct cdi_mount *cdi_edits_add_mount(struct cdi_edits *edits);
-struct cdi_hook *cdi_edits_add_hook(struct cdi_edits *edits);
+/** Takes out of a file what it says. Return: 0 with a problem for each fault; -ENOMEM. */
+int cdi_schema_read(const json_t *json, struct cdi_spec *spec);
 
-int cdi_json_parse(const char *data, size_t size, struct cdi_spec *spec);
-int cdi_yaml_parse(const char *data, size_t size, struct cdi_spec *spec);
+/** As json_parse(), whose JSON is what the YAML means. */
+int cdi_yaml_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH]);

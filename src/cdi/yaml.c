@@ -1,220 +1,227 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Lines of a spec in YAML, as generators write it: block style, a key or an item a line. Keys of flow style, of anchors or
- * behind odd quoting stay unseen, which is why nothing is concluded from what is not found.
+ * YAML as the JSON that it means to engines, which convert it so (sigs.k8s.io/yaml): of several documents the first, and of a
+ * plain scalar what go-yaml takes it for. libyaml finds the structure; what it leaves to its user, such as aliases that make
+ * a small file large, is bounded here.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <yaml.h>
 
-#include "cdi/cdi.h"
 #include "cdi/spec.h"
 
-enum { LINES_MAX = 200000 };
+enum { YAML_NODES_MAX = 200000 }; /* those behind aliases counted again; nvidia-ctk's specs have some hundreds */
 
-enum section { SECTION_NONE, SECTION_NODES, SECTION_MOUNTS, SECTION_HOOKS, SECTION_OTHER };
-
-struct line {
-	size_t indent;     /* of the key; a dash before it is indentation */
-	bool starts_item;  /* there is a dash */
-	size_t key_length; /* 0: no key */
-	const char *key;
-	const char *value; /* without quotes */
-	size_t value_length;
+struct cdi_yaml {
+	yaml_parser_t parser;
+	json_t *anchors; /* each name's value, and how many nodes it has */
+	size_t nodes;
+	char *reason;
 };
 
-struct scan {
-	struct cdi_spec *spec;
-	bool in_devices;
-	size_t device_indent; /* of the keys of a device; 0 before the first */
-	enum section section;
-};
-
-static bool is_key(const struct line *line, const char *name)
+static int cdi_yaml_refuse(struct cdi_yaml *yaml, const yaml_mark_t *where, const char *what)
 {
-	return line->key_length == strlen(name) && memcmp(line->key, name, line->key_length) == 0;
+	(void)snprintf(yaml->reason, JSON_ERROR_TEXT_LENGTH, "%s in line %zu", what, where->line + 1);
+	return -EINVAL;
 }
 
-static void trim(const char **text, size_t *length)
+/* The next thing in the file; released with yaml_event_delete(). */
+static int cdi_yaml_next(struct cdi_yaml *yaml, yaml_event_t *ret)
 {
-	while (*length > 0 && (**text == ' ' || **text == '\t')) {
-		(*text)++;
-		(*length)--;
-	}
-	while (*length > 0 && strchr(" \t\r", (*text)[*length - 1]))
-		(*length)--;
-	if (*length >= 2 && ((*text)[0] == '"' || (*text)[0] == '\'') && (*text)[*length - 1] == (*text)[0]) {
-		(*text)++;
-		*length -= 2;
-	}
-}
-
-static struct line split_line(const char *text, size_t length)
-{
-	struct line line = {0};
-	size_t i = 0;
-
-	while (i < length && (text[i] == ' ' || (text[i] == '-' && i + 1 < length && text[i + 1] == ' '))) {
-		line.starts_item = line.starts_item || text[i] == '-';
-		i++;
-	}
-	line.indent = i;
-	line.key = text + i;
-	while (i + line.key_length < length && strchr(":# \"'", line.key[line.key_length]) == NULL)
-		line.key_length++;
-	i += line.key_length;
-	if (i >= length || text[i] != ':' || (i + 1 < length && text[i + 1] != ' ' && text[i + 1] != '\r')) {
-		line.key_length = 0;
-		return line;
-	}
-	line.value = text + i + 1;
-	line.value_length = length - i - 1;
-	trim(&line.value, &line.value_length);
-	return line;
-}
-
-static int take(const struct line *line, char **ret)
-{
-	if (*ret || line->value_length == 0)
+	if (yaml_parser_parse(&yaml->parser, ret))
 		return 0;
-	*ret = strndup(line->value, line->value_length);
+	if (yaml->parser.error == YAML_MEMORY_ERROR)
+		return -ENOMEM;
+	return cdi_yaml_refuse(yaml, &yaml->parser.problem_mark, yaml->parser.problem ? yaml->parser.problem : "something odd");
+}
+
+/* What go-yaml takes for null, a truth value or a number (resolve.go); floating-point numbers, which no field is, stay text. */
+static json_t *cdi_yaml_plain(const char *text)
+{
+	static const char *const words[3][5] = {{"", "~", "null"}, {"y", "yes", "true", "on"}, {"n", "no", "false", "off"}};
+	const char *digits = text + (*text == '-' || *text == '+');
+	bool octal = str_has_prefix(digits, "0o");
+	long long number;
+	char *end;
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		for (const char *const *word = words[i]; *word; word++)
+			if (strcasecmp(text, *word) == 0)
+				return i == 0 ? json_null() : json_boolean(i == 1);
+	errno = 0;
+	number = strtoll(octal ? digits + 2 : text, &end, octal ? 8 : 0);
+	return *digits >= '0' && *digits <= '9' && !*end && errno == 0 ? json_integer(number) : json_string(text);
+}
+
+static int cdi_yaml_scalar(struct cdi_yaml *yaml, const yaml_event_t *event, json_t **ret)
+{
+	const char *text = (const char *)event->data.scalar.value, *tag = (const char *)event->data.scalar.tag;
+	size_t length = event->data.scalar.length;
+
+	if (memchr(text, '\0', length))
+		return cdi_yaml_refuse(yaml, &event->start_mark, "a NUL character");
+	if (tag && !streq(tag, "!") && !streq(tag, YAML_STR_TAG))
+		return cdi_yaml_refuse(yaml, &event->start_mark, "a tag, which ctr-gpu does not read,");
+	*ret = !tag && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? cdi_yaml_plain(text) : json_stringn(text, length);
 	return *ret ? 0 : -ENOMEM;
 }
 
-static struct cdi_edits *current_edits(const struct scan *scan)
+static int cdi_yaml_node(struct cdi_yaml *yaml, const yaml_event_t *event, unsigned depth, json_t **ret);
+
+static int cdi_yaml_sequence(struct cdi_yaml *yaml, unsigned depth, json_t *array)
 {
-	return scan->in_devices && scan->spec->device_count > 0 ? &scan->spec->devices[scan->spec->device_count - 1].edits :
-								  &scan->spec->edits;
-}
-
-static int read_top_key(struct scan *scan, const struct line *line)
-{
-	scan->in_devices = is_key(line, "devices");
-	scan->section = SECTION_NONE;
-	scan->device_indent = 0;
-	if (is_key(line, "cdiVersion"))
-		return take(line, &scan->spec->version);
-	return is_key(line, "kind") ? take(line, &scan->spec->kind) : 0;
-}
-
-/* The first item's keys say where those of devices stand. */
-static int read_device_key(struct scan *scan, const struct line *line)
-{
-	scan->device_indent = line->indent;
-	scan->section = SECTION_NONE;
-	if (line->starts_item && !cdi_spec_add_device(scan->spec))
-		return -ENOMEM;
-	if (is_key(line, "name") && scan->spec->device_count > 0)
-		return take(line, &scan->spec->devices[scan->spec->device_count - 1].name);
-	return 0;
-}
-
-static int read_node_key(struct cdi_edits *edits, const struct line *line)
-{
-	struct cdi_node *node;
-
-	if (line->starts_item && !cdi_edits_add_node(edits))
-		return -ENOMEM;
-	if (edits->node_count == 0)
-		return 0;
-	node = &edits->nodes[edits->node_count - 1];
-	if (is_key(line, "hostPath")) {
-		free(node->path);
-		node->path = NULL;
-	}
-	return is_key(line, "path") || is_key(line, "hostPath") ? take(line, &node->path) : 0;
-}
-
-static int read_mount_key(struct cdi_edits *edits, const struct line *line)
-{
-	struct cdi_mount *mount;
-
-	if (line->starts_item && !cdi_edits_add_mount(edits))
-		return -ENOMEM;
-	if (edits->mount_count == 0)
-		return 0;
-	mount = &edits->mounts[edits->mount_count - 1];
-	if (is_key(line, "hostPath"))
-		return take(line, &mount->source);
-	return is_key(line, "containerPath") ? take(line, &mount->target) : 0;
-}
-
-static int read_hook_key(struct cdi_edits *edits, const struct line *line)
-{
-	struct cdi_hook *hook;
-
-	if (line->starts_item && !cdi_edits_add_hook(edits))
-		return -ENOMEM;
-	if (edits->hook_count == 0)
-		return 0;
-	hook = &edits->hooks[edits->hook_count - 1];
-	hook->has_environment = hook->has_environment || (is_key(line, "env") && line->value_length == 0);
-	hook->has_timeout = hook->has_timeout || is_key(line, "timeout");
-	if (is_key(line, "hookName"))
-		return take(line, &hook->stage);
-	return is_key(line, "path") ? take(line, &hook->path) : 0;
-}
-
-static int read_edits_key(struct scan *scan, const struct line *line)
-{
-	static const struct {
-		const char *name;
-		enum section section;
-	} sections[] = {
-		{"deviceNodes", SECTION_NODES}, {"mounts", SECTION_MOUNTS}, {"hooks", SECTION_HOOKS},
-		{"intelRdt", SECTION_OTHER},    {"netDevices", SECTION_OTHER},
-	};
-	struct cdi_edits *edits = current_edits(scan);
-
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-		if (is_key(line, sections[i].name)) {
-			scan->section = sections[i].section;
-			return is_key(line, "intelRdt") ? cdi_spec_need(scan->spec, 4, "intelRdt") :
-			       is_key(line, "netDevices") ? cdi_spec_need(scan->spec, 7, "netDevices") : 0;
-		}
-	if (is_key(line, "additionalGids"))
-		return cdi_spec_need(scan->spec, 4, "additionalGids");
-	switch (scan->section) {
-	case SECTION_NODES:
-		return read_node_key(edits, line);
-	case SECTION_MOUNTS:
-		return read_mount_key(edits, line);
-	case SECTION_HOOKS:
-		return read_hook_key(edits, line);
-	case SECTION_NONE:
-	case SECTION_OTHER:
-		break;
-	}
-	return 0;
-}
-
-static int read_line(struct scan *scan, const struct line *line)
-{
-	if (line->key_length == 0)
-		return 0;
-	if (line->indent == 0)
-		return read_top_key(scan, line);
-	if (scan->in_devices && (scan->device_indent == 0 || line->indent == scan->device_indent))
-		return read_device_key(scan, line);
-	return read_edits_key(scan, line);
-}
-
-int cdi_yaml_parse(const char *data, size_t size, struct cdi_spec *spec)
-{
-	struct scan scan = {.spec = spec};
 	int r = 0;
 
-	if (memchr(data, '\0', size))
-		return cdi_spec_problem(spec, "it is not text");
-	for (size_t i = 0, lines = 0; i < size && r == 0 && lines < LINES_MAX; lines++) {
-		const char *end = memchr(data + i, '\n', size - i);
-		size_t length = end ? (size_t)(end - data) - i : size - i;
-		struct line line = split_line(data + i, length);
+	for (bool end = false; r == 0 && !end;) {
+		json_t *item = NULL;
+		yaml_event_t event;
 
-		r = read_line(&scan, &line);
-		i += length + 1;
+		r = cdi_yaml_next(yaml, &event);
+		if (r < 0)
+			return r;
+		end = event.type == YAML_SEQUENCE_END_EVENT;
+		if (!end)
+			r = cdi_yaml_node(yaml, &event, depth, &item);
+		if (item && json_array_append_new(array, item) < 0)
+			r = -ENOMEM;
+		yaml_event_delete(&event);
 	}
+	return r;
+}
+
+static int cdi_yaml_member(struct cdi_yaml *yaml, const yaml_event_t *key, unsigned depth, json_t *object)
+{
+	const char *name = (const char *)key->data.scalar.value;
+	json_t *value = NULL;
+	yaml_event_t event;
+	int r;
+
+	if (key->type != YAML_SCALAR_EVENT || memchr(name, '\0', key->data.scalar.length))
+		return cdi_yaml_refuse(yaml, &key->start_mark, "a key that is not text");
+	if (key->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && streq(name, "<<"))
+		return cdi_yaml_refuse(yaml, &key->start_mark, "a merge key, which ctr-gpu does not read,");
+	if (json_object_get(object, name))
+		return cdi_yaml_refuse(yaml, &key->start_mark, "a key for the second time");
+	r = cdi_yaml_next(yaml, &event);
+	if (r < 0)
+		return r;
+	r = cdi_yaml_node(yaml, &event, depth, &value);
+	if (r == 0 && json_object_set_new(object, name, value) < 0)
+		r = -ENOMEM;
+	yaml_event_delete(&event);
+	return r;
+}
+
+static int cdi_yaml_mapping(struct cdi_yaml *yaml, unsigned depth, json_t *object)
+{
+	int r = 0;
+
+	for (bool end = false; r == 0 && !end;) {
+		yaml_event_t event;
+
+		r = cdi_yaml_next(yaml, &event);
+		if (r < 0)
+			return r;
+		end = event.type == YAML_MAPPING_END_EVENT;
+		if (!end)
+			r = cdi_yaml_member(yaml, &event, depth, object);
+		yaml_event_delete(&event);
+	}
+	return r;
+}
+
+/* An anchor is known when its node has ended, so none is in itself. The value is shared, and counts as often as it is used. */
+static int cdi_yaml_alias(struct cdi_yaml *yaml, const yaml_event_t *event, json_t **ret)
+{
+	const json_t *anchor = json_object_get(yaml->anchors, (const char *)event->data.alias.anchor);
+
+	if (!anchor)
+		return cdi_yaml_refuse(yaml, &event->start_mark, "an alias of nothing");
+	yaml->nodes += (size_t)json_integer_value(json_array_get(anchor, 1));
+	*ret = json_incref(json_array_get(anchor, 0));
+	return 0;
+}
+
+static const char *cdi_yaml_anchor(const yaml_event_t *event)
+{
+	switch (event->type) {
+	case YAML_SCALAR_EVENT:
+		return (const char *)event->data.scalar.anchor;
+	case YAML_SEQUENCE_START_EVENT:
+		return (const char *)event->data.sequence_start.anchor;
+	case YAML_MAPPING_START_EVENT:
+		return (const char *)event->data.mapping_start.anchor;
+	default:
+		return NULL;
+	}
+}
+
+/* The value that begins with @event. */
+static int cdi_yaml_node(struct cdi_yaml *yaml, const yaml_event_t *event, unsigned depth, json_t **ret)
+{
+	_cleanup_json_ json_t *json = NULL;
+	const char *anchor = cdi_yaml_anchor(event);
+	size_t before = yaml->nodes++;
+	int r = -ENOMEM;
+
+	if (depth > JSON_MAX_DEPTH)
+		return cdi_yaml_refuse(yaml, &event->start_mark, "something nested too deeply");
+	if (event->type == YAML_ALIAS_EVENT)
+		r = cdi_yaml_alias(yaml, event, &json);
+	else if (event->type == YAML_SCALAR_EVENT)
+		r = cdi_yaml_scalar(yaml, event, &json);
+	else if (event->type == YAML_SEQUENCE_START_EVENT && (json = json_array()))
+		r = cdi_yaml_sequence(yaml, depth + 1, json);
+	else if (event->type == YAML_MAPPING_START_EVENT && (json = json_object()))
+		r = cdi_yaml_mapping(yaml, depth + 1, json);
+	if (r == 0 && yaml->nodes > YAML_NODES_MAX)
+		return cdi_yaml_refuse(yaml, &event->start_mark, "more than any real spec has");
+	if (r == 0 && anchor &&
+	    json_object_set_new(yaml->anchors, anchor, json_pack("[O, I]", json, (json_int_t)(yaml->nodes - before))) < 0)
+		r = -ENOMEM;
+	if (r == 0)
+		*ret = steal_ptr(json);
+	return r;
+}
+
+/* The first document's value; of an empty file null. */
+static int cdi_yaml_document(struct cdi_yaml *yaml, json_t **ret)
+{
+	_cleanup_json_ json_t *json = NULL;
+	int r = 0;
+
+	for (bool end = false; r == 0 && !end;) {
+		yaml_event_t event;
+
+		r = cdi_yaml_next(yaml, &event);
+		if (r < 0)
+			return r;
+		end = event.type == YAML_DOCUMENT_END_EVENT || event.type == YAML_STREAM_END_EVENT;
+		if (!end && event.type != YAML_STREAM_START_EVENT && event.type != YAML_DOCUMENT_START_EVENT)
+			r = cdi_yaml_node(yaml, &event, 1, &json);
+		yaml_event_delete(&event);
+	}
+	if (r == 0)
+		*ret = json ? steal_ptr(json) : json_null();
+	return r;
+}
+
+int cdi_yaml_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH])
+{
+	struct cdi_yaml yaml = {.anchors = json_object(), .reason = reason};
+	int r;
+
+	if (!yaml.anchors || !yaml_parser_initialize(&yaml.parser)) {
+		json_decref(yaml.anchors);
+		return -ENOMEM;
+	}
+	yaml_parser_set_input_string(&yaml.parser, (const unsigned char *)data, size);
+	r = cdi_yaml_document(&yaml, ret);
+	yaml_parser_delete(&yaml.parser);
+	json_decref(yaml.anchors);
 	return r;
 }

@@ -106,15 +106,18 @@ in_image() {
 	done
 }
 
-@test "our check knows such a spec, and says what it did not look at" {
+@test "our check reads such a spec whole" {
 	run sandbox native-nvidia bash -c "$as_root"'ctr-gpu cdi check --engine podman:4.3'
 	expect_status 0
 	expect "nvidia.com/gpu=all"
-	expect "of YAML the kind"
+	expect 'has no "timeout"'
 	run sandbox native-nvidia bash -c "$as_root"'sed -i "/NVIDIA_CTK_DEBUG/d; /ASAN_OPTIONS/d; /^    env:/d; s/\/dev\/nvidia0/\/dev\/nvidia7/" /etc/cdi/nvidia.yaml; ctr-gpu cdi check'
 	expect_status 1
 	expect 'has no "env"'
 	expect "the device node /dev/nvidia7 is not there"
+	run sandbox native-nvidia bash -c "$as_root"'sed -i "s/hookName/hookname/" /etc/cdi/nvidia.yaml; ctr-gpu cdi check'
+	expect_status 1
+	expect 'containerEdits.hooks[0] has the field "hookname"'
 }
 
 # ---- without an engine: a mount namespace, and a bundle in it ----

@@ -118,7 +118,7 @@ setup() {
 }
 
 @test "a spec of somebody else for the same devices is warned of" {
-	host wsl-nvidia 'mkdir /etc/cdi && printf "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: all\n  containerEdits: {}\n" >/etc/cdi/nvidia.yaml && ctr-gpu cdi generate'
+	host wsl-nvidia 'mkdir /etc/cdi && printf "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: all\n  containerEdits: {env: [A=b]}\n" >/etc/cdi/nvidia.yaml && ctr-gpu cdi generate'
 	expect_status 0
 	expect "warning: /etc/cdi/nvidia.yaml has devices of the same names"
 	host wsl-nvidia 'ctr-gpu cdi generate 2>&1 && ctr-gpu cdi generate 2>&1'
@@ -218,9 +218,19 @@ setup() {
 	expect_status 2
 }
 
-# Podman's own word on specs of every version, against ours.
+# podman_agrees FILE DEVICE: whether Podman starts a container with the device of this spec, and check has nothing against it, or neither
+podman_agrees() {
+	check --engine "podman:$known" "$1"
+	ours=$status
+	run podman_cdi - "mkdir -p /run/cdi; cp '$1' /run/cdi" --device "example.com/card=$2" debian env
+	echo "${1##*/} $2: we say $ours, podman $status"
+	[[ $ours -eq 0 && $status -eq 0 && $output == *A=b* ]] || [[ $ours -ne 0 && $status -ne 0 ]]
+}
+
+# Podman's own word on specs of every version, and on YAML as people and attackers write it, against ours.
 @test "what check says of Podman is what Podman does" {
-	local version known
+	local version known good=0
+	local edits='{env: [A=b]}'
 
 	require_program podman
 	known=$(podman --version | grep -oE '[0-9]+\.[0-9]+' | head -n 1)
@@ -229,12 +239,36 @@ setup() {
 	rm "$(engine_directory podman)"/hooks/*
 	for version in 0.3.0 0.4.0 0.5.0 0.6.0 0.7.0 0.8.0 1.0.0 1.1.0; do
 		spec "$specs" a.json ".cdiVersion = \"$version\""
-		check --engine "podman:$known" "$specs/a.json"
-		ours=$status
-		run podman_cdi - "mkdir -p /run/cdi; cp '$specs/a.json' /run/cdi" --device example.com/card=one debian env
-		echo "$version: we say $ours, podman $status"
-		[[ $ours -eq 0 && $status -eq 0 && $output == *A=b* ]] || [[ $ours -ne 0 && $status -ne 0 ]]
+		podman_agrees "$specs/a.json" one
 	done
+	while read -r name device tail; do
+		printf 'cdiVersion: 0.5.0\nkind: example.com/card\ndevices:\n- name: %b\n  containerEdits: %b\n' "$name" "${tail:-$edits}" >"$specs/a.yaml"
+		cat "$specs/a.yaml"
+		podman_agrees "$specs/a.yaml" "$device"
+		good=$((good + (ours == 0)))
+	done <<-'END'
+		one one
+		0 0
+		010 8
+		"010" 010
+		yes true
+		n false
+		on true
+		~ one
+		one one {}
+		one one
+		one one {env:\x20[A=b],unknown:\x201}
+		one one {env:\x20[A=b],hooks:\x20~}
+		one one {env:\x20[&a\x20A=b,*a]}
+		one one {env:\x20[*b]}
+		one one {env:\x20[A=b]}\nkind:\x20example.com/card
+		one one {env:\x20[A=b]}\n...\n---\nanother:\x20document
+		one one {env:\x20[A=b]}\n}
+		one one {env:\x20[A=b],deviceNodes:\x20[{path:\x20/dev/null,fileMode:\x200666}]}
+		one one {env:\x20[A=b],deviceNodes:\x20[{path:\x20/dev/null,fileMode:\x20"0666"}]}
+		"a\\0b" one
+	END
+	[[ $good -ge 9 ]]
 }
 
 @test "a spec of ours is stale when devices come or go" {
@@ -297,6 +331,7 @@ setup() {
 	head -c 100000 /dev/urandom >"$specs/random.json"
 	yes -- '- - - - a: b' | head -n 100000 >"$specs/items.yaml"
 	yes 'devices:' | head -n 100000 >"$specs/keys.yaml"
+	yes '- a: b' | head -n 600000 >"$specs/long.yaml"
 	spec "$specs" escape.json '.devices[0].name = "\u001b[31mred" | .kind = "a\u001b]0;x\u0007/b"'
 	jq -nc '{cdiVersion: "0.5.0", kind: "a.b/c", devices: [range(50000) | {name: "\(.)", containerEdits: {env: ["A=b"]}}]}' >"$specs/devices.json"
 	check --spec-dir="$specs"
@@ -306,6 +341,8 @@ setup() {
 	expect "it is not a regular file"
 	expect "it has more than 4 MiB"
 	expect "nested too deeply"
+	expect "more than any real spec has"
+	expect "a key for the second time"
 	[[ $output != *$'\e'* ]]
 	check --json --spec-dir="$specs"
 	[[ $(jq '.files | length' <<<"$output") -ge 10 ]]

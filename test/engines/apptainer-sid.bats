@@ -9,7 +9,7 @@ load engines
 
 setup_file() {
 	require_root
-	engine_tree=$("$e2e/../engines/tree" "$suite" apptainer fuse-overlayfs libcap2 libjansson4 libseccomp2 libtirpc3t64 \
+	engine_tree=$("$e2e/../engines/tree" "$suite" apptainer fuse-overlayfs libcap2 libjansson4 libseccomp2 libyaml-0-2 libtirpc3t64 \
 		squashfuse)
 	export engine_tree
 	image_copy debian "$(engine_directory apptainer)/image"

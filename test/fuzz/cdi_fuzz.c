@@ -19,10 +19,10 @@ static void check(const struct cdi_spec *spec)
 	for (size_t i = 0; i < spec->device_count; i++)
 		if (!spec->devices[i].name || !cdi_is_device_name(spec->devices[i].name))
 			abort();
-	for (size_t i = 0; i < spec->edits.node_count && !spec->is_yaml; i++)
+	for (size_t i = 0; i < spec->edits.node_count; i++)
 		if (!spec->edits.nodes[i].path)
 			abort();
-	for (size_t i = 0; i < spec->edits.mount_count && !spec->is_yaml; i++)
+	for (size_t i = 0; i < spec->edits.mount_count; i++)
 		if (!spec->edits.mounts[i].source || !spec->edits.mounts[i].target)
 			abort();
 }

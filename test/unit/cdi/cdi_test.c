@@ -293,6 +293,7 @@ static const char yaml[] =
 	"    - libcuda.so.1::/usr/lib/libcuda.so\n"
 	"    env:\n"
 	"    - NVIDIA_CTK_DEBUG=false\n"
+	"    timeout: 20 # seconds\n"
 	"    hookName: createContainer\n"
 	"    path: /usr/bin/nvidia-cdi-hook\n"
 	"  - hookName: createContainer\n"
@@ -307,6 +308,9 @@ static const char yaml[] =
 	"    deviceNodes:\n"
 	"    - hostPath: /dev/real0\n"
 	"      path: /dev/nvidia0\n"
+	"      fileMode: 0666\n"
+	"      major: 195\n"
+	"      minor: 0xa\n"
 	"  name: \"0\"\n"
 	"- name: all\n"
 	"  containerEdits:\n"
@@ -316,7 +320,7 @@ static const char yaml[] =
 	"    - 44\n"
 	"kind: nvidia.com/gpu\n";
 
-static void yaml_is_gone_through(void **state)
+static void yaml_is_read_as_json_is(void **state)
 {
 	struct cdi_spec spec = {0};
 
@@ -327,16 +331,125 @@ static void yaml_is_gone_through(void **state)
 	assert_int_equal(spec.device_count, 2);
 	assert_string_equal(spec.devices[0].name, "0");
 	assert_string_equal(spec.devices[0].edits.nodes[0].path, "/dev/real0");
+	assert_int_equal(spec.devices[0].edits.nodes[0].major, 195);
+	assert_int_equal(spec.devices[0].edits.nodes[0].minor, 10);
 	assert_string_equal(spec.devices[1].name, "all");
 	assert_int_equal(spec.edits.node_count, 1);
+	assert_string_equal(spec.edits.environment.items[0], "NVIDIA_VISIBLE_DEVICES=void");
 	assert_int_equal(spec.edits.hook_count, 2);
 	assert_true(spec.edits.hooks[0].has_environment);
+	assert_true(spec.edits.hooks[0].has_timeout);
 	assert_string_equal(spec.edits.hooks[0].path, "/usr/bin/nvidia-cdi-hook");
 	assert_false(spec.edits.hooks[1].has_environment);
 	assert_string_equal(spec.edits.mounts[0].source, "/usr/bin/nvidia-smi");
 	assert_int_equal(spec.problems.count, 1);
 	assert_non_null(strstr(spec.problems.items[0], "additionalGids, which needs 0.7.0"));
 	cdi_spec_clear(&spec);
+}
+
+#define YAML(version, name, edits) "cdiVersion: " version "\nkind: a.b/c\ndevices:\n- name: " name "\n  containerEdits: " edits "\n"
+#define YAML_ENV "{env: [A=b]}"
+
+/* The first device of a spec that has nothing against it is called so; otherwise the first problem says so. */
+static void yaml_says_what_engines_take_it_for(void **state)
+{
+	static const struct {
+		const char *text, *name, *says;
+	} cases[] = {
+		{YAML("0.5.0", "0", YAML_ENV), "0", NULL},
+		{YAML("\"0.5.0\"", "'0'", YAML_ENV), "0", NULL},
+		{YAML("0.5.0", "010", YAML_ENV), "8", NULL},
+		{YAML("0.5.0", "0o10", YAML_ENV), "8", NULL},
+		{YAML("0.5.0", "\"010\"", YAML_ENV), "010", NULL},
+		{YAML("0.5.0", "!!str 0x10", YAML_ENV), "0x10", NULL},
+		{YAML("0.5.0", "yes", YAML_ENV), "true", NULL},
+		{YAML("0.5.0", "off", YAML_ENV), "false", NULL},
+		{YAML("0.5.0", "0000:01:00.0", YAML_ENV), "0000:01:00.0", NULL},
+		{YAML("0.5.0", "a", "{env: [A=b], mounts: ~, hooks: }"), "a", NULL},
+		{YAML("0.5.0", "&name a", "{env: [&env A=b, *env]}"), "a", NULL},
+		{"%YAML 1.1\n---\n" YAML("0.5.0", "a", YAML_ENV) "...\n---\nanother: document\n", "a", NULL},
+		{"\xef\xbb\xbf" YAML("0.5.0", "a", YAML_ENV), "a", NULL},
+		{SPEC("0.3.0", DEVICE(ENV)), "a", NULL},
+		{YAML("0.5.0", "null", YAML_ENV), NULL, "has no \"name\""},
+		{YAML("0.5.0", "~", YAML_ENV), NULL, "has no \"name\""},
+		{YAML("0.5.0", "a", ""), NULL, "has no \"containerEdits\""},
+		{YAML("0.5.0", "a", "{}"), NULL, "changes nothing"},
+		{YAML("0.5.0", "a", "{deviceNodes: [{path: /dev/a, major: \"1\"}]}"), NULL, "\"major\" of devices[0].containerEdits.deviceNodes[0]"},
+		{YAML("0.5.0", "a", "{unknown: 1}"), NULL, "field \"unknown\""},
+		{YAML("0.5", "a", YAML_ENV), NULL, "\"0.5\" is not a version"},
+		{YAML("0.5.0", "a", YAML_ENV) "kind: x.y/z\n", NULL, "a key for the second time in line 6"},
+		{YAML("0.5.0", "!!binary YQ==", YAML_ENV), NULL, "a tag"},
+		{YAML("0.5.0", "!custom a", YAML_ENV), NULL, "a tag"},
+		{YAML("0.5.0", "\"a\\0b\"", YAML_ENV), NULL, "a NUL character in line 4"},
+		{YAML("0.5.0", "*name", YAML_ENV), NULL, "an alias of nothing"},
+		{YAML("0.5.0", "a", "&edits {env: *edits}"), NULL, "an alias of nothing"},
+		{YAML("0.5.0", "a", "{<<: {env: [A=b]}}"), NULL, "a merge key"},
+		{YAML("0.5.0", "a", "{[a]: b}"), NULL, "a key that is not text"},
+		{YAML("0.5.0", "a", "{\"a\\0b\": b}"), NULL, "a key that is not text"},
+		{YAML("0.5.0", "a", YAML_ENV) "}", NULL, "not good YAML"},
+		{"\tkind: a", NULL, "not good YAML"},
+		{"\xff\xfe", NULL, "not a mapping"},
+		{"kind: \xff", NULL, "not good YAML"},
+		{"", NULL, "not a mapping"},
+		{"# nothing\n---\n", NULL, "not a mapping"},
+		{"- a\n", NULL, "not a mapping"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *said = "nothing";
+		struct cdi_spec spec = {0};
+
+		assert_int_equal(cdi_spec_parse("x.yaml", cases[i].text, strlen(cases[i].text), &spec), 0);
+		if (spec.problems.count > 0)
+			said = spec.problems.items[0];
+		if (cases[i].name ? spec.problems.count > 0 || !streq(spec.devices[0].name, cases[i].name) : !strstr(said, cases[i].says))
+			fail_msg("%s: %s", cases[i].text, said);
+		cdi_spec_clear(&spec);
+	}
+}
+
+/* A problem of @text says so. */
+static void assert_yaml_says(const char *text, size_t size, const char *says)
+{
+	struct cdi_spec spec = {0};
+
+	assert_int_equal(cdi_spec_parse("x.yaml", text, size, &spec), 0);
+	assert_true(spec.problems.count > 0);
+	if (!strstr(spec.problems.items[0], says))
+		fail_msg("%s", spec.problems.items[0]);
+	cdi_spec_clear(&spec);
+}
+
+/* Ten lists, each of ten times the one before: a thousand bytes that mean ten thousand million. */
+static void yaml_stays_as_small_as_it_is(void **state)
+{
+	char *text, *deep;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	(void)state;
+	(void)fputs("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n", file);
+	for (int i = 1; i < 10; i++) {
+		(void)fprintf(file, "a%d: &a%d [", i, i);
+		for (int j = 0; j < 10; j++)
+			(void)fprintf(file, "*a%d, ", i - 1);
+		(void)fputs("]\n", file);
+	}
+	(void)fclose(file);
+	assert_yaml_says(text, size, "more than any real spec has");
+	free(text);
+	for (size_t i = 0; i < 2; i++) {
+		size = 1 << 20;
+		deep = malloc(size);
+		assert_non_null(deep);
+		memset(deep, "[-"[i], size);
+		for (size_t j = 1; i == 1 && j < size; j += 2)
+			deep[j] = ' ';
+		assert_yaml_says(deep, size, "nested too deeply");
+		free(deep);
+	}
+	assert_yaml_says("a: b\0c", 6, "not good YAML");
 }
 
 /* ---- engines ---- */
@@ -377,7 +490,9 @@ int main(void)
 		cmocka_unit_test(a_spec_without_hooks_has_the_plan),
 		cmocka_unit_test(versions_follow_features),
 		cmocka_unit_test(what_engines_refuse_is_told),
-		cmocka_unit_test(yaml_is_gone_through),
+		cmocka_unit_test(yaml_is_read_as_json_is),
+		cmocka_unit_test(yaml_says_what_engines_take_it_for),
+		cmocka_unit_test(yaml_stays_as_small_as_it_is),
 		cmocka_unit_test(engines_know_versions),
 	};
 

@@ -12,12 +12,10 @@
 #include "cdi/cdi.h"
 #include "cdi/spec.h"
 
-enum { V_0_3, V_0_4, V_0_5, V_0_6, V_0_7, V_0_8, V_1_0, V_1_1 };
-
 struct field {
 	const char *name;
 	json_type type; /* JSON_TRUE: either truth value */
-	int version;
+	enum cdi_version version;
 	const char *feature; /* why that version */
 	bool required;
 };
@@ -28,55 +26,70 @@ struct reader {
 };
 
 static const struct field top_fields[] = {
-	{"cdiVersion", JSON_STRING, V_0_3, NULL, true},  {"kind", JSON_STRING, V_0_3, NULL, true},
-	{"annotations", JSON_OBJECT, V_0_6, "annotations", false}, {"devices", JSON_ARRAY, V_0_3, NULL, true},
-	{"containerEdits", JSON_OBJECT, V_0_3, NULL, false}, {0},
+	{"cdiVersion", JSON_STRING, CDI_0_3, NULL, true},  {"kind", JSON_STRING, CDI_0_3, NULL, true},
+	{"annotations", JSON_OBJECT, CDI_0_6, "annotations", false}, {"devices", JSON_ARRAY, CDI_0_3, NULL, true},
+	{"containerEdits", JSON_OBJECT, CDI_0_3, NULL, false}, {0},
 };
 
 static const struct field device_fields[] = {
-	{"name", JSON_STRING, V_0_3, NULL, true}, {"annotations", JSON_OBJECT, V_0_6, "annotations", false},
-	{"containerEdits", JSON_OBJECT, V_0_3, NULL, true}, {0},
+	{"name", JSON_STRING, CDI_0_3, NULL, true}, {"annotations", JSON_OBJECT, CDI_0_6, "annotations", false},
+	{"containerEdits", JSON_OBJECT, CDI_0_3, NULL, true}, {0},
 };
 
 static const struct field edits_fields[] = {
-	{"env", JSON_ARRAY, V_0_3, NULL, false}, {"deviceNodes", JSON_ARRAY, V_0_3, NULL, false},
-	{"hooks", JSON_ARRAY, V_0_3, NULL, false}, {"mounts", JSON_ARRAY, V_0_3, NULL, false},
-	{"intelRdt", JSON_OBJECT, V_0_7, "intelRdt", false}, {"additionalGids", JSON_ARRAY, V_0_7, "additionalGids", false},
-	{"netDevices", JSON_ARRAY, V_1_1, "netDevices", false}, {0},
+	{"env", JSON_ARRAY, CDI_0_3, NULL, false}, {"deviceNodes", JSON_ARRAY, CDI_0_3, NULL, false},
+	{"hooks", JSON_ARRAY, CDI_0_3, NULL, false}, {"mounts", JSON_ARRAY, CDI_0_3, NULL, false},
+	{"intelRdt", JSON_OBJECT, CDI_0_7, "intelRdt", false}, {"additionalGids", JSON_ARRAY, CDI_0_7, "additionalGids", false},
+	{"netDevices", JSON_ARRAY, CDI_1_1, "netDevices", false}, {0},
 };
 
 static const struct field node_fields[] = {
-	{"path", JSON_STRING, V_0_3, NULL, true}, {"hostPath", JSON_STRING, V_0_5, "hostPath of a device node", false},
-	{"type", JSON_STRING, V_0_3, NULL, false}, {"major", JSON_INTEGER, V_0_3, NULL, false},
-	{"minor", JSON_INTEGER, V_0_3, NULL, false}, {"fileMode", JSON_INTEGER, V_0_3, NULL, false},
-	{"permissions", JSON_STRING, V_0_3, NULL, false}, {"uid", JSON_INTEGER, V_0_3, NULL, false},
-	{"gid", JSON_INTEGER, V_0_3, NULL, false}, {0},
+	{"path", JSON_STRING, CDI_0_3, NULL, true}, {"hostPath", JSON_STRING, CDI_0_5, "hostPath of a device node", false},
+	{"type", JSON_STRING, CDI_0_3, NULL, false}, {"major", JSON_INTEGER, CDI_0_3, NULL, false},
+	{"minor", JSON_INTEGER, CDI_0_3, NULL, false}, {"fileMode", JSON_INTEGER, CDI_0_3, NULL, false},
+	{"permissions", JSON_STRING, CDI_0_3, NULL, false}, {"uid", JSON_INTEGER, CDI_0_3, NULL, false},
+	{"gid", JSON_INTEGER, CDI_0_3, NULL, false}, {0},
 };
 
 static const struct field mount_fields[] = {
-	{"hostPath", JSON_STRING, V_0_3, NULL, true}, {"containerPath", JSON_STRING, V_0_3, NULL, true},
-	{"options", JSON_ARRAY, V_0_3, NULL, false}, {"type", JSON_STRING, V_0_4, "type of a mount", false}, {0},
+	{"hostPath", JSON_STRING, CDI_0_3, NULL, true}, {"containerPath", JSON_STRING, CDI_0_3, NULL, true},
+	{"options", JSON_ARRAY, CDI_0_3, NULL, false}, {"type", JSON_STRING, CDI_0_4, "type of a mount", false}, {0},
 };
 
 static const struct field hook_fields[] = {
-	{"hookName", JSON_STRING, V_0_3, NULL, true}, {"path", JSON_STRING, V_0_3, NULL, true},
-	{"args", JSON_ARRAY, V_0_3, NULL, false}, {"env", JSON_ARRAY, V_0_3, NULL, false},
-	{"timeout", JSON_INTEGER, V_0_3, NULL, false}, {0},
+	{"hookName", JSON_STRING, CDI_0_3, NULL, true}, {"path", JSON_STRING, CDI_0_3, NULL, true},
+	{"args", JSON_ARRAY, CDI_0_3, NULL, false}, {"env", JSON_ARRAY, CDI_0_3, NULL, false},
+	{"timeout", JSON_INTEGER, CDI_0_3, NULL, false}, {0},
 };
 
 static const struct field rdt_fields[] = {
-	{"closID", JSON_STRING, V_0_7, "intelRdt", false}, {"l3CacheSchema", JSON_STRING, V_0_7, "intelRdt", false},
-	{"memBwSchema", JSON_STRING, V_0_7, "intelRdt", false}, {"enableCMT", JSON_TRUE, V_0_7, "intelRdt", false},
-	{"enableMBM", JSON_TRUE, V_0_7, "intelRdt", false}, {"schemata", JSON_ARRAY, V_1_1, "intelRdt.schemata", false},
-	{"enableMonitoring", JSON_TRUE, V_1_1, "intelRdt.enableMonitoring", false}, {0},
+	{"closID", JSON_STRING, CDI_0_7, "intelRdt", false}, {"l3CacheSchema", JSON_STRING, CDI_0_7, "intelRdt", false},
+	{"memBwSchema", JSON_STRING, CDI_0_7, "intelRdt", false}, {"enableCMT", JSON_TRUE, CDI_0_7, "intelRdt", false},
+	{"enableMBM", JSON_TRUE, CDI_0_7, "intelRdt", false}, {"schemata", JSON_ARRAY, CDI_1_1, "intelRdt.schemata", false},
+	{"enableMonitoring", JSON_TRUE, CDI_1_1, "intelRdt.enableMonitoring", false}, {0},
 };
 
 static const struct field net_fields[] = {
-	{"hostInterfaceName", JSON_STRING, V_1_1, "netDevices", true}, {"name", JSON_STRING, V_1_1, "netDevices", true}, {0},
+	{"hostInterfaceName", JSON_STRING, CDI_1_1, "netDevices", true}, {"name", JSON_STRING, CDI_1_1, "netDevices", true}, {0},
 };
 
-static bool is_of_type(const json_t *value, json_type type)
+/* Where text belongs, engines take a number or a truth value of YAML for text. @number: room for it. Return: NULL if it is none. */
+static const char *text_of(const struct reader *reader, const json_t *value, char number[24])
 {
+	if (reader->spec->is_yaml && json_is_boolean(value))
+		return json_is_true(value) ? "true" : "false";
+	if (!reader->spec->is_yaml || !json_is_integer(value))
+		return json_string_value(value);
+	(void)snprintf(number, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	return number;
+}
+
+static bool is_of_type(const struct reader *reader, const json_t *value, json_type type)
+{
+	char number[24];
+
+	if (type == JSON_STRING)
+		return text_of(reader, value, number);
 	return type == JSON_TRUE ? json_is_boolean(value) : json_typeof(value) == type;
 }
 
@@ -93,7 +106,7 @@ static int check_field(struct reader *reader, const struct field *field, const c
 	if (!field)
 		return cdi_spec_problem(reader->spec, "%s has the field \"%.64s\", which CDI does not know: engines refuse the whole file",
 					reader->where, name);
-	if (!is_of_type(value, field->type))
+	if (!is_of_type(reader, value, field->type))
 		return cdi_spec_problem(reader->spec, "\"%s\" of %s is of the wrong type", name, reader->where);
 	return field->feature ? cdi_spec_need(reader->spec, field->version, field->feature) : 0;
 }
@@ -107,18 +120,20 @@ static int check_object(struct reader *reader, const json_t *json, const struct 
 
 	if (!json_is_object(json))
 		return cdi_spec_problem(reader->spec, "%s is not an object", reader->where);
+	/* To engines, null is as good as nothing. */
 	json_object_foreach((json_t *)json, name, value)
-		if (r == 0)
+		if (r == 0 && !json_is_null(value))
 			r = check_field(reader, find_field(fields, name), name, value);
 	for (; fields->name && r == 0; fields++)
-		if (fields->required && !json_object_get(json, fields->name))
+		if (fields->required && (!(value = json_object_get(json, fields->name)) || json_is_null(value)))
 			r = cdi_spec_problem(reader->spec, "%s has no \"%s\"", reader->where, fields->name);
 	return r;
 }
 
-static int take_string(const json_t *json, const char *name, char **ret)
+static int take_string(const struct reader *reader, const json_t *json, const char *name, char **ret)
 {
-	const char *text = json_string_value(json_object_get(json, name));
+	char number[24];
+	const char *text = text_of(reader, json_object_get(json, name), number);
 
 	if (!text)
 		return 0;
@@ -129,14 +144,16 @@ static int take_string(const json_t *json, const char *name, char **ret)
 static int take_strings(struct reader *reader, const json_t *json, const char *name, struct strv *ret)
 {
 	const json_t *item;
+	char number[24];
 	size_t i;
 	int r = 0;
 
 	json_array_foreach(json_object_get(json, name), i, item) {
-		if (r != 0)
-			break;
-		r = json_is_string(item) ? strv_add(ret, json_string_value(item)) :
-					   cdi_spec_problem(reader->spec, "\"%s\" of %s has an item that is not a string", name, reader->where);
+		const char *text = text_of(reader, item, number);
+
+		if (r == 0)
+			r = text ? strv_add(ret, text) :
+				   cdi_spec_problem(reader->spec, "\"%s\" of %s has an item that is not a string", name, reader->where);
 	}
 	return r;
 }
@@ -151,15 +168,34 @@ static int check_environment(struct reader *reader, const struct strv *environme
 	return r;
 }
 
+/* Each adds an empty one. Return: it; NULL if there is no memory. */
+#define DEFINE_ADD(function, owner, type, list)                                                    \
+	static struct type *function(struct owner *owner)                                           \
+	{                                                                                          \
+		struct type *list = array_grow(owner->list##s, owner->list##_count, sizeof(*list)); \
+                                                                                                   \
+		if (!list)                                                                         \
+			return NULL;                                                               \
+		owner->list##s = list;                                                             \
+		list += owner->list##_count++;                                                     \
+		*list = (struct type){0};                                                          \
+		return list;                                                                       \
+	}
+
+DEFINE_ADD(add_device, cdi_spec, cdi_device, device)
+DEFINE_ADD(add_node, cdi_edits, cdi_node, node)
+DEFINE_ADD(add_mount, cdi_edits, cdi_mount, mount)
+DEFINE_ADD(add_hook, cdi_edits, cdi_hook, hook)
+
 static int read_node(struct reader *reader, const json_t *json, struct cdi_edits *edits)
 {
-	struct cdi_node *node = cdi_edits_add_node(edits);
+	struct cdi_node *node = add_node(edits);
 	const json_t *number = json_object_get(json, "major");
 	int r;
 
 	r = node ? check_object(reader, json, node_fields) : -ENOMEM;
 	if (r == 0)
-		r = take_string(json, json_object_get(json, "hostPath") ? "hostPath" : "path", &node->path);
+		r = take_string(reader, json, json_object_get(json, "hostPath") ? "hostPath" : "path", &node->path);
 	if (r == 0 && number) {
 		node->numbered = true;
 		node->major = json_integer_value(number);
@@ -170,15 +206,15 @@ static int read_node(struct reader *reader, const json_t *json, struct cdi_edits
 
 static int read_mount(struct reader *reader, const json_t *json, struct cdi_edits *edits)
 {
-	struct cdi_mount *mount = cdi_edits_add_mount(edits);
+	struct cdi_mount *mount = add_mount(edits);
 	struct strv options = {0};
 	int r;
 
 	r = mount ? check_object(reader, json, mount_fields) : -ENOMEM;
 	if (r == 0)
-		r = take_string(json, "hostPath", &mount->source);
+		r = take_string(reader, json, "hostPath", &mount->source);
 	if (r == 0)
-		r = take_string(json, "containerPath", &mount->target);
+		r = take_string(reader, json, "containerPath", &mount->target);
 	if (r == 0)
 		r = take_strings(reader, json, "options", &options);
 	strv_clear(&options);
@@ -197,15 +233,15 @@ static bool is_stage(const char *name)
 
 static int read_hook(struct reader *reader, const json_t *json, struct cdi_edits *edits)
 {
-	struct cdi_hook *hook = cdi_edits_add_hook(edits);
+	struct cdi_hook *hook = add_hook(edits);
 	struct strv arguments = {0};
 	int r;
 
 	r = hook ? check_object(reader, json, hook_fields) : -ENOMEM;
 	if (r == 0)
-		r = take_string(json, "hookName", &hook->stage);
+		r = take_string(reader, json, "hookName", &hook->stage);
 	if (r == 0)
-		r = take_string(json, "path", &hook->path);
+		r = take_string(reader, json, "path", &hook->path);
 	if (r == 0)
 		r = take_strings(reader, json, "args", &arguments);
 	if (r == 0)
@@ -269,7 +305,7 @@ static int read_edits(struct reader *reader, const json_t *json, struct cdi_edit
 
 static int read_device(struct reader *reader, const json_t *json, size_t number)
 {
-	struct cdi_device *device = cdi_spec_add_device(reader->spec);
+	struct cdi_device *device = add_device(reader->spec);
 	const json_t *edits = json_object_get(json, "containerEdits");
 	int r;
 
@@ -278,7 +314,7 @@ static int read_device(struct reader *reader, const json_t *json, size_t number)
 	(void)snprintf(reader->where, sizeof(reader->where), "devices[%zu]", number);
 	r = check_object(reader, json, device_fields);
 	if (r == 0)
-		r = take_string(json, "name", &device->name);
+		r = take_string(reader, json, "name", &device->name);
 	if (r != 0 || !json_is_object(edits))
 		return r;
 	if (json_object_size(edits) == 0)
@@ -287,8 +323,9 @@ static int read_device(struct reader *reader, const json_t *json, size_t number)
 	return read_edits(reader, edits, &device->edits);
 }
 
-static int read_top(struct reader *reader, const json_t *json)
+int cdi_schema_read(const json_t *json, struct cdi_spec *spec)
 {
+	struct reader top = {.spec = spec}, *reader = &top;
 	const json_t *edits = json_object_get(json, "containerEdits"), *device;
 	size_t i;
 	int r;
@@ -296,31 +333,14 @@ static int read_top(struct reader *reader, const json_t *json)
 	(void)snprintf(reader->where, sizeof(reader->where), "the spec");
 	r = check_object(reader, json, top_fields);
 	if (r == 0)
-		r = take_string(json, "cdiVersion", &reader->spec->version);
+		r = take_string(reader, json, "cdiVersion", &spec->version);
 	if (r == 0)
-		r = take_string(json, "kind", &reader->spec->kind);
+		r = take_string(reader, json, "kind", &spec->kind);
 	(void)snprintf(reader->where, sizeof(reader->where), "containerEdits");
 	if (r == 0 && json_is_object(edits))
-		r = read_edits(reader, edits, &reader->spec->edits);
+		r = read_edits(reader, edits, &spec->edits);
 	json_array_foreach(json_object_get(json, "devices"), i, device)
 		if (r == 0)
 			r = read_device(reader, device, i);
 	return r;
-}
-
-int cdi_json_parse(const char *data, size_t size, struct cdi_spec *spec)
-{
-	struct reader reader = {.spec = spec};
-	char reason[JSON_ERROR_TEXT_LENGTH];
-	_cleanup_json_ json_t *json = NULL;
-	int r;
-
-	r = json_parse(data, size, &json, reason);
-	if (r == -EINVAL)
-		return cdi_spec_problem(spec, "it is not JSON: %s", reason);
-	if (r < 0)
-		return r;
-	if (!json_is_object(json))
-		return cdi_spec_problem(spec, "it is not a JSON object");
-	return read_top(&reader, json);
 }
