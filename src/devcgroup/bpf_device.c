@@ -36,7 +36,7 @@ int bpf_call(enum bpf_cmd command, union bpf_attr *attr)
 	return r < 0 ? -errno : (int)r;
 }
 
-static int program_info(int fd, struct bpf_prog_info *info)
+static int bpf_program_info(int fd, struct bpf_prog_info *info)
 {
 	union bpf_attr attr;
 
@@ -48,14 +48,14 @@ static int program_info(int fd, struct bpf_prog_info *info)
 }
 
 /* Return: 0, with no instructions in @info->xlated_prog_insns if this descriptor's opener may not see them. */
-static int read_instructions(int fd, struct bpf_insn *insns, __u32 size, struct bpf_prog_info *info)
+static int bpf_read_instructions(int fd, struct bpf_insn *insns, __u32 size, struct bpf_prog_info *info)
 {
 	*info = (struct bpf_prog_info){.xlated_prog_len = size, .xlated_prog_insns = (__u64)(uintptr_t)insns};
-	return program_info(fd, info);
+	return bpf_program_info(fd, info);
 }
 
-/* A hardened program is shown to those who had CAP_SYSLOG when they opened it (kernel/bpf/syscall.c, bpf_dump_raw_ok()). */
-static int read_hardened(struct bpf_insn *insns, __u32 size, struct bpf_prog_info *info)
+/* A hardened program is shown to those who opened it with CAP_SYSLOG (kernel/bpf/syscall.c, bpf_dump_raw_ok()). */
+static int bpf_read_hardened(struct bpf_insn *insns, __u32 size, struct bpf_prog_info *info)
 {
 	_cleanup_capability_ cap_value_t raised = capability_raise(CAP_SYSLOG);
 	_cleanup_close_ int fd = -1;
@@ -66,14 +66,14 @@ static int read_hardened(struct bpf_insn *insns, __u32 size, struct bpf_prog_inf
 	memset(&attr, 0, sizeof(attr));
 	attr.prog_id = info->id;
 	fd = bpf_call(BPF_PROG_GET_FD_BY_ID, &attr);
-	return fd < 0 ? fd : read_instructions(fd, insns, size, info);
+	return fd < 0 ? fd : bpf_read_instructions(fd, insns, size, info);
 }
 
 /*
  * Makes one translated instruction one that may be loaded. Calls are to addresses by now, and a map load would need the
  * map. A zero extension that the verifier put in has 1 in a field that must be 0 in what is loaded.
  */
-static bool make_loadable(struct bpf_insn *insn)
+static bool bpf_make_loadable(struct bpf_insn *insn)
 {
 	if (insn->code == (BPF_LD | BPF_IMM | BPF_DW))
 		return insn->src_reg == 0;
@@ -84,12 +84,12 @@ static bool make_loadable(struct bpf_insn *insn)
 	return true;
 }
 
-static bool make_all_loadable(struct bpf_program *program)
+static bool bpf_make_all_loadable(struct bpf_program *program)
 {
 	if (!bpf_program_unblind(program))
 		return false;
 	for (size_t i = 0; i < program->count; i++) {
-		if (!make_loadable(&program->insns[i]))
+		if (!bpf_make_loadable(&program->insns[i]))
 			return false;
 		/* The second half of a 64-bit constant has no code of its own. */
 		if (program->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW))
@@ -103,39 +103,44 @@ int bpf_program_read(int fd, struct bpf_program *ret, struct err *err)
 	_cleanup_bpf_program_ struct bpf_program program = {0};
 	struct bpf_prog_info info = {0};
 	__u32 size;
-	int r = program_info(fd, &info);
+	int r = bpf_program_info(fd, &info);
 
 	if (r < 0)
 		return err_set(err, r, "cannot read the container's device program: %m");
 	size = info.xlated_prog_len;
 	if (!size || size % sizeof(*program.insns) || size / sizeof(*program.insns) > INSNS_MAX)
-		return err_set(err, CTR_GPU_E_NO_CGROUP,
-			       "the container's device program \"%.16s\" cannot be extended: the kernel tells %u bytes of it", info.name,
-			       size);
+		return err_set(
+			err, CTR_GPU_E_NO_CGROUP,
+			"the container's device program \"%.16s\" cannot be extended: the kernel tells %u bytes of it",
+			info.name, size);
 	program.insns = malloc(size);
 	if (!program.insns)
 		return err_set(err, -ENOMEM, "cannot read the container's device program: %m");
-	r = read_instructions(fd, program.insns, size, &info);
+	r = bpf_read_instructions(fd, program.insns, size, &info);
 	if (r == 0 && !info.xlated_prog_insns)
-		r = read_hardened(program.insns, size, &info);
+		r = bpf_read_hardened(program.insns, size, &info);
 	if (r < 0)
 		return err_set(err, r, "cannot read the container's device program: %m");
 	if (info.xlated_prog_len != size || !info.xlated_prog_insns)
-		return err_set(err, CTR_GPU_E_NO_CGROUP,
-			       "the kernel does not show the instructions of the container's device program \"%.16s\":\n"
-			       "set the sysctl kernel.kptr_restrict to 1 or net.core.bpf_jit_harden to 0, or give the device to the engine by CDI",
-			       info.name);
+		return err_set(
+			err, CTR_GPU_E_NO_CGROUP,
+			"the kernel does not show the instructions of the container's device program \"%.16s\":\n"
+			"set the sysctl kernel.kptr_restrict to 1 or net.core.bpf_jit_harden to 0, or give the "
+			"device to the engine by CDI",
+			info.name);
 	program.count = size / sizeof(*program.insns);
-	if (!make_all_loadable(&program))
-		return err_set(err, CTR_GPU_E_NO_CGROUP,
-			       "the container's device program \"%.16s\" uses maps or helper functions, so it cannot be extended:\n"
-			       "give the device to the engine by CDI instead",
-			       info.name);
+	if (!bpf_make_all_loadable(&program))
+		return err_set(
+			err, CTR_GPU_E_NO_CGROUP,
+			"the container's device program \"%.16s\" uses maps or helper functions, so it cannot be "
+			"extended:\n"
+			"give the device to the engine by CDI instead",
+			info.name);
 	*ret = steal_struct(&program);
 	return 0;
 }
 
-static unsigned access_mask(const char *access)
+static unsigned bpf_access_mask(const char *access)
 {
 	unsigned mask = 0;
 
@@ -148,7 +153,7 @@ static unsigned access_mask(const char *access)
 	return mask;
 }
 
-static unsigned device_type(char type)
+static unsigned bpf_device_type(char type)
 {
 	return type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR;
 }
@@ -156,7 +161,7 @@ static unsigned device_type(char type)
 /* The kernel asks for what an open or mknod needs at once, so that every part of the rule may be asked for alone. */
 enum bpf_verdict bpf_program_allows(const struct bpf_program *program, const struct devcgroup_rule *rule)
 {
-	unsigned mask = access_mask(rule->access);
+	unsigned mask = bpf_access_mask(rule->access);
 	struct bpf_cgroup_dev_ctx access = {.major = rule->major, .minor = rule->minor};
 
 	for (unsigned part = 1; part <= mask; part++) {
@@ -164,7 +169,7 @@ enum bpf_verdict bpf_program_allows(const struct bpf_program *program, const str
 
 		if (part & ~mask)
 			continue;
-		access.access_type = part << 16 | device_type(rule->type);
+		access.access_type = part << 16 | bpf_device_type(rule->type);
 		verdict = bpf_program_verdict(program, &access);
 		if (verdict != BPF_ALLOWS)
 			return verdict;
@@ -173,19 +178,25 @@ enum bpf_verdict bpf_program_allows(const struct bpf_program *program, const str
 }
 
 #define LOAD(destination, member)                                                                  \
-	{.code = BPF_LDX | BPF_MEM | BPF_W,                                                        \
-	 .dst_reg = (destination),                                                                 \
-	 .src_reg = BPF_REG_1,                                                                     \
-	 .off = offsetof(struct bpf_cgroup_dev_ctx, member)}
-#define ALU(operation, destination, value) {.code = BPF_ALU64 | (operation) | BPF_K, .dst_reg = (destination), .imm = (__s32)(value)}
-#define JUMP_UNLESS(left, value, offset) {.code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = (left), .off = (offset), .imm = (__s32)(value)}
+	{                                                                                          \
+		.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = (destination), .src_reg = BPF_REG_1, \
+		.off = offsetof(struct bpf_cgroup_dev_ctx, member)                                 \
+	}
+#define ALU(operation, destination, value)                                                               \
+	{                                                                                                \
+		.code = BPF_ALU64 | (operation) | BPF_K, .dst_reg = (destination), .imm = (__s32)(value) \
+	}
+#define JUMP_UNLESS(left, value, offset)                                                                     \
+	{                                                                                                    \
+		.code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = (left), .off = (offset), .imm = (__s32)(value) \
+	}
 
 /*
  * The instructions that allow one rule and otherwise fall through. When a program starts, R1 and R10 have a value and
  * the verifier lets it read no other register before it wrote it, so R0, R2 and R3 are free; R1 is left alone. 64-bit
  * operations throughout: no architecture has zero extensions put between them.
  */
-static void write_block(struct bpf_insn *insns, const struct devcgroup_rule *rule)
+static void bpf_write_block(struct bpf_insn *insns, const struct devcgroup_rule *rule)
 {
 	const struct bpf_insn block[BLOCK_SIZE] = {
 		LOAD(BPF_REG_2, major),
@@ -195,9 +206,9 @@ static void write_block(struct bpf_insn *insns, const struct devcgroup_rule *rul
 		LOAD(BPF_REG_2, access_type),
 		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_3, .src_reg = BPF_REG_2},
 		ALU(BPF_AND, BPF_REG_3, 0xffff),
-		JUMP_UNLESS(BPF_REG_3, device_type(rule->type), 5),
+		JUMP_UNLESS(BPF_REG_3, bpf_device_type(rule->type), 5),
 		ALU(BPF_RSH, BPF_REG_2, 16),
-		ALU(BPF_AND, BPF_REG_2, ~access_mask(rule->access)),
+		ALU(BPF_AND, BPF_REG_2, ~bpf_access_mask(rule->access)),
 		JUMP_UNLESS(BPF_REG_2, 0, 2),
 		ALU(BPF_MOV, BPF_REG_0, 1),
 		{.code = BPF_JMP | BPF_EXIT},
@@ -215,14 +226,14 @@ int bpf_program_extend(const struct bpf_program *program, const struct devcgroup
 	if (!insns)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
-		write_block(insns + i * BLOCK_SIZE, &rules[i]);
+		bpf_write_block(insns + i * BLOCK_SIZE, &rules[i]);
 	memcpy(insns + added, program->insns, program->count * sizeof(*insns));
 	*ret = (struct bpf_program){insns, total};
 	return 0;
 }
 
 /* The last line that the verifier wrote before its statistics. */
-static const char *last_complaint(char *log)
+static const char *bpf_last_complaint(char *log)
 {
 	char *statistics = strstr(log, "\nprocessed "), *line;
 
@@ -232,7 +243,7 @@ static const char *last_complaint(char *log)
 	return line ? line + 1 : log;
 }
 
-static void set_program(union bpf_attr *attr, const struct bpf_program *program)
+static void bpf_set_program(union bpf_attr *attr, const struct bpf_program *program)
 {
 	static const char license[] = "Apache-2.0", name[] = "ctr_gpu";
 
@@ -245,7 +256,7 @@ static void set_program(union bpf_attr *attr, const struct bpf_program *program)
 }
 
 /* Loads once more, for the verifier's words. */
-static int explain_load(union bpf_attr *attr, int error, struct err *err)
+static int bpf_explain_load(union bpf_attr *attr, int error, struct err *err)
 {
 	_cleanup_free_ char *log = calloc(1, LOG_SIZE);
 
@@ -262,11 +273,11 @@ static int explain_load(union bpf_attr *attr, int error, struct err *err)
 	return err_set(err, CTR_GPU_E_NO_CGROUP,
 		       "the kernel does not take the container's device program with the GPU added (%s): %.200s\n"
 		       "give the device to the engine by CDI instead",
-		       err_name(error), log ? last_complaint(log) : "");
+		       err_name(error), log ? bpf_last_complaint(log) : "");
 }
 
 /* Linux before 5.11 counts programs as locked memory of their user, and refuses with EPERM. */
-static int load_without_limit(union bpf_attr *attr)
+static int bpf_load_without_limit(union bpf_attr *attr)
 {
 	static const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
 	_cleanup_capability_ cap_value_t raised = capability_raise(CAP_SYS_RESOURCE);
@@ -285,14 +296,14 @@ int bpf_program_load(const struct bpf_program *program, int *ret_fd, struct err 
 	union bpf_attr attr;
 	int fd;
 
-	set_program(&attr, program);
+	bpf_set_program(&attr, program);
 	fd = bpf_call(BPF_PROG_LOAD, &attr);
 	if (fd == -EPERM)
-		fd = load_without_limit(&attr);
+		fd = bpf_load_without_limit(&attr);
 	if (fd == -EPERM || fd == -ENOMEM)
 		return err_set(err, fd, "cannot load the container's device program: %m");
 	if (fd < 0)
-		return explain_load(&attr, fd, err);
+		return bpf_explain_load(&attr, fd, err);
 	*ret_fd = fd;
 	return 0;
 }

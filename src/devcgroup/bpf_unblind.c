@@ -2,9 +2,9 @@
 
 /*
  * With the sysctl net.core.bpf_jit_harden set to 2 a loaded program has no constants of its own any more: each is put
- * together from two random halves in a register that only the kernel knows (kernel/bpf/core.c, bpf_jit_blind_insn()), and
- * the verifier takes no program that names it. The same in one instruction, with two jumps to the next in front, which
- * the verifier drops, is the program as it was loaded.
+ * together from two random halves in a register that only the kernel knows (kernel/bpf/core.c, bpf_jit_blind_insn()),
+ * and the verifier takes no program that names it. The same in one instruction, with two jumps to the next in front,
+ * which the verifier drops, is the program as it was loaded.
  */
 
 #include "devcgroup/bpf_device.h"
@@ -12,20 +12,20 @@
 /* The kernel's own registers are numbered from here; which of them this is depends on the kernel. */
 enum { FIRST_HIDDEN_REGISTER = MAX_BPF_REG };
 
-static bool uses(const struct bpf_insn *insn)
+static bool bpf_unblind_uses(const struct bpf_insn *insn)
 {
 	return insn->dst_reg >= FIRST_HIDDEN_REGISTER || insn->src_reg >= FIRST_HIDDEN_REGISTER;
 }
 
-static bool sets_constant(const struct bpf_insn *insn, unsigned operation, unsigned hidden)
+static bool bpf_unblind_sets_constant(const struct bpf_insn *insn, unsigned operation, unsigned hidden)
 {
 	unsigned class = BPF_CLASS(insn->code);
 
-	return (class == BPF_ALU || class == BPF_ALU64) && BPF_OP(insn->code) == operation && BPF_SRC(insn->code) == BPF_K &&
-	       insn->dst_reg == hidden;
+	return (class == BPF_ALU || class == BPF_ALU64) && BPF_OP(insn->code) == operation &&
+	       BPF_SRC(insn->code) == BPF_K && insn->dst_reg == hidden;
 }
 
-static bool takes_constant(const struct bpf_insn *insn, unsigned hidden)
+static bool bpf_unblind_takes_constant(const struct bpf_insn *insn, unsigned hidden)
 {
 	unsigned class = BPF_CLASS(insn->code);
 
@@ -34,13 +34,13 @@ static bool takes_constant(const struct bpf_insn *insn, unsigned hidden)
 }
 
 /* Three instructions: one half, the other half, their use. */
-static bool unblind(struct bpf_insn insns[3])
+static bool bpf_unblind_instruction(struct bpf_insn insns[3])
 {
 	static const struct bpf_insn next = {.code = BPF_JMP | BPF_JA};
 	unsigned hidden = insns[0].dst_reg;
 
-	if (hidden < FIRST_HIDDEN_REGISTER || !sets_constant(&insns[0], BPF_MOV, hidden) ||
-	    !sets_constant(&insns[1], BPF_XOR, hidden) || !takes_constant(&insns[2], hidden))
+	if (hidden < FIRST_HIDDEN_REGISTER || !bpf_unblind_sets_constant(&insns[0], BPF_MOV, hidden) ||
+	    !bpf_unblind_sets_constant(&insns[1], BPF_XOR, hidden) || !bpf_unblind_takes_constant(&insns[2], hidden))
 		return false;
 	insns[2].code &= (__u8)~BPF_X;
 	insns[2].src_reg = 0;
@@ -50,7 +50,7 @@ static bool unblind(struct bpf_insn insns[3])
 }
 
 /* What is left of setting a register to 0; the verifier would complain that it has no value before. */
-static void restore_zero(struct bpf_insn *insn)
+static void bpf_unblind_restore_zero(struct bpf_insn *insn)
 {
 	unsigned class = BPF_CLASS(insn->code);
 
@@ -62,10 +62,10 @@ static void restore_zero(struct bpf_insn *insn)
 bool bpf_program_unblind(struct bpf_program *program)
 {
 	for (size_t i = 0; i < program->count; i++) {
-		restore_zero(&program->insns[i]);
-		if (!uses(&program->insns[i]))
+		bpf_unblind_restore_zero(&program->insns[i]);
+		if (!bpf_unblind_uses(&program->insns[i]))
 			continue;
-		if (program->count - i < 3 || !unblind(&program->insns[i]))
+		if (program->count - i < 3 || !bpf_unblind_instruction(&program->insns[i]))
 			return false;
 		i += 2;
 	}

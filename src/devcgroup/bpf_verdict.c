@@ -25,7 +25,7 @@ struct machine {
 	size_t next;
 };
 
-static bool load(struct machine *machine, const struct bpf_insn *insn)
+static bool bpf_verdict_load(struct machine *machine, const struct bpf_insn *insn)
 {
 	static const size_t sizes[] = {[BPF_W >> 3] = 4, [BPF_H >> 3] = 2, [BPF_B >> 3] = 1, [BPF_DW >> 3] = 0};
 	size_t size = sizes[BPF_SIZE(insn->code) >> 3];
@@ -51,33 +51,48 @@ static bool load(struct machine *machine, const struct bpf_insn *insn)
 	return true;
 }
 
-static bool compute(unsigned operation, uint64_t left, uint64_t right, unsigned bits, uint64_t *ret)
+static bool bpf_verdict_compute(unsigned operation, uint64_t left, uint64_t right, unsigned bits, uint64_t *ret)
 {
 	switch (operation) {
-	case BPF_ADD: *ret = left + right; return true;
-	case BPF_SUB: *ret = left - right; return true;
-	case BPF_AND: *ret = left & right; return true;
-	case BPF_OR: *ret = left | right; return true;
-	case BPF_XOR: *ret = left ^ right; return true;
-	case BPF_LSH: *ret = left << (right & (bits - 1)); return true;
-	case BPF_RSH: *ret = left >> (right & (bits - 1)); return true;
-	default: return false;
+	case BPF_ADD:
+		*ret = left + right;
+		return true;
+	case BPF_SUB:
+		*ret = left - right;
+		return true;
+	case BPF_AND:
+		*ret = left & right;
+		return true;
+	case BPF_OR:
+		*ret = left | right;
+		return true;
+	case BPF_XOR:
+		*ret = left ^ right;
+		return true;
+	case BPF_LSH:
+		*ret = left << (right & (bits - 1));
+		return true;
+	case BPF_RSH:
+		*ret = left >> (right & (bits - 1));
+		return true;
+	default:
+		return false;
 	}
 }
 
 /* The right operand: a register or the constant, sign-extended as both 64-bit ALU and jumps have it. */
-static struct value operand(const struct machine *machine, const struct bpf_insn *insn)
+static struct value bpf_verdict_operand(const struct machine *machine, const struct bpf_insn *insn)
 {
 	if (BPF_SRC(insn->code) == BPF_X)
 		return machine->registers[insn->src_reg];
 	return (struct value){NUMBER, (uint64_t)(int64_t)insn->imm};
 }
 
-static bool calculate(struct machine *machine, const struct bpf_insn *insn)
+static bool bpf_verdict_calculate(struct machine *machine, const struct bpf_insn *insn)
 {
 	bool wide = BPF_CLASS(insn->code) == BPF_ALU64;
 	uint64_t mask = wide ? UINT64_MAX : UINT32_MAX, result;
-	struct value right = operand(machine, insn), *left = &machine->registers[insn->dst_reg];
+	struct value right = bpf_verdict_operand(machine, insn), *left = &machine->registers[insn->dst_reg];
 
 	/* An offset makes a MOV sign-extend and a DIV signed. */
 	if (insn->off != 0)
@@ -90,36 +105,51 @@ static bool calculate(struct machine *machine, const struct bpf_insn *insn)
 	}
 	if (left->kind != NUMBER || right.kind != NUMBER)
 		return false;
-	if (!compute(BPF_OP(insn->code), left->number & mask, right.number & mask, wide ? 64 : 32, &result))
+	if (!bpf_verdict_compute(BPF_OP(insn->code), left->number & mask, right.number & mask, wide ? 64 : 32, &result))
 		return false;
 	left->number = result & mask;
 	return true;
 }
 
-static bool compare(unsigned operation, uint64_t left, uint64_t right, bool *ret)
+static bool bpf_verdict_compare(unsigned operation, uint64_t left, uint64_t right, bool *ret)
 {
 	switch (operation) {
-	case BPF_JEQ: *ret = left == right; return true;
-	case BPF_JNE: *ret = left != right; return true;
-	case BPF_JGT: *ret = left > right; return true;
-	case BPF_JGE: *ret = left >= right; return true;
-	case BPF_JLT: *ret = left < right; return true;
-	case BPF_JLE: *ret = left <= right; return true;
-	case BPF_JSET: *ret = (left & right) != 0; return true;
-	default: return false;
+	case BPF_JEQ:
+		*ret = left == right;
+		return true;
+	case BPF_JNE:
+		*ret = left != right;
+		return true;
+	case BPF_JGT:
+		*ret = left > right;
+		return true;
+	case BPF_JGE:
+		*ret = left >= right;
+		return true;
+	case BPF_JLT:
+		*ret = left < right;
+		return true;
+	case BPF_JLE:
+		*ret = left <= right;
+		return true;
+	case BPF_JSET:
+		*ret = (left & right) != 0;
+		return true;
+	default:
+		return false;
 	}
 }
 
-static bool jump(struct machine *machine, const struct bpf_insn *insn)
+static bool bpf_verdict_jump(struct machine *machine, const struct bpf_insn *insn)
 {
 	uint64_t mask = BPF_CLASS(insn->code) == BPF_JMP ? UINT64_MAX : UINT32_MAX;
-	struct value left = machine->registers[insn->dst_reg], right = operand(machine, insn);
+	struct value left = machine->registers[insn->dst_reg], right = bpf_verdict_operand(machine, insn);
 	bool taken = true;
 
 	if (insn->code != (BPF_JMP | BPF_JA)) {
 		if (left.kind != NUMBER || right.kind != NUMBER)
 			return false;
-		if (!compare(BPF_OP(insn->code), left.number & mask, right.number & mask, &taken))
+		if (!bpf_verdict_compare(BPF_OP(insn->code), left.number & mask, right.number & mask, &taken))
 			return false;
 	}
 	/* Backwards would be a loop, and no device program has one. */
@@ -129,7 +159,7 @@ static bool jump(struct machine *machine, const struct bpf_insn *insn)
 	return true;
 }
 
-static bool load_constant(struct machine *machine, const struct bpf_insn *insn)
+static bool bpf_verdict_load_constant(struct machine *machine, const struct bpf_insn *insn)
 {
 	uint64_t low = (uint32_t)insn->imm;
 
@@ -141,18 +171,23 @@ static bool load_constant(struct machine *machine, const struct bpf_insn *insn)
 	return true;
 }
 
-static bool step(struct machine *machine, const struct bpf_insn *insn)
+static bool bpf_verdict_step(struct machine *machine, const struct bpf_insn *insn)
 {
 	if (insn->dst_reg >= MAX_BPF_REG || insn->src_reg >= MAX_BPF_REG)
 		return false;
 	switch (BPF_CLASS(insn->code)) {
-	case BPF_LD: return load_constant(machine, insn);
-	case BPF_LDX: return load(machine, insn);
+	case BPF_LD:
+		return bpf_verdict_load_constant(machine, insn);
+	case BPF_LDX:
+		return bpf_verdict_load(machine, insn);
 	case BPF_ALU:
-	case BPF_ALU64: return calculate(machine, insn);
+	case BPF_ALU64:
+		return bpf_verdict_calculate(machine, insn);
 	case BPF_JMP:
-	case BPF_JMP32: return jump(machine, insn);
-	default: return false;
+	case BPF_JMP32:
+		return bpf_verdict_jump(machine, insn);
+	default:
+		return false;
 	}
 }
 
@@ -169,7 +204,7 @@ enum bpf_verdict bpf_program_verdict(const struct bpf_program *program, const st
 				return BPF_UNKNOWN;
 			return machine.registers[BPF_REG_0].number & 1 ? BPF_ALLOWS : BPF_DENIES;
 		}
-		if (!step(&machine, insn))
+		if (!bpf_verdict_step(&machine, insn))
 			return BPF_UNKNOWN;
 	}
 	return BPF_UNKNOWN;

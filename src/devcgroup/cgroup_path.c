@@ -26,7 +26,7 @@ void cgroup_places_clear(struct cgroup_places *places)
 }
 
 /* Takes the next name off a path; an empty one at its end. */
-static struct word take_name(struct word *path)
+static struct word cgroup_take_name(struct word *path)
 {
 	struct word name = {path->text, 0};
 
@@ -39,28 +39,28 @@ static struct word take_name(struct word *path)
  * The part of @path below @root. Where @path goes down into a place above which @root lies, the names between are not
  * known, and where it goes up from @root it is outside: no answer for either.
  */
-static bool path_below(struct word path, struct word root, struct word *ret)
+static bool cgroup_path_below(struct word path, struct word root, struct word *ret)
 {
 	for (;;) {
-		struct word name = take_name(&root), other;
+		struct word name = cgroup_take_name(&root), other;
 
 		if (!name.size)
 			break;
-		other = take_name(&path);
+		other = cgroup_take_name(&path);
 		if (other.size != name.size || memcmp(other.text, name.text, name.size) != 0)
 			return false;
 	}
 	while (path.size && path.text[0] == '/')
 		path = (struct word){path.text + 1, path.size - 1};
 	*ret = path;
-	for (struct word name = take_name(&path); name.size; name = take_name(&path))
+	for (struct word name = cgroup_take_name(&path); name.size; name = cgroup_take_name(&path))
 		if (mountinfo_word_is(name, "..") || mountinfo_word_is(name, "."))
 			return false;
 	return true;
 }
 
 /* The path in the line of /proc/PID/cgroup that belongs to @version. */
-static bool membership_path(const char *membership, int version, struct word *ret)
+static bool cgroup_membership_path(const char *membership, int version, struct word *ret)
 {
 	struct word text = {membership, strlen(membership)};
 
@@ -79,7 +79,8 @@ static bool membership_path(const char *membership, int version, struct word *re
 	return false;
 }
 
-static int add_place(struct cgroup_places *places, int version, const struct mountinfo_line *line, struct word path)
+static int cgroup_add_place(struct cgroup_places *places, int version, const struct mountinfo_line *line,
+			    struct word path)
 {
 	struct cgroup_place place = {.version = version};
 	_cleanup_free_ char *root = mountinfo_unescape(line->root), *point = NULL, *below = NULL;
@@ -87,7 +88,7 @@ static int add_place(struct cgroup_places *places, int version, const struct mou
 
 	if (!root)
 		return -ENOMEM;
-	if (!mountinfo_dev(line, &place.dev) || !path_below(path, (struct word){root, strlen(root)}, &rest))
+	if (!mountinfo_dev(line, &place.dev) || !cgroup_path_below(path, (struct word){root, strlen(root)}, &rest))
 		return 0;
 	point = mountinfo_unescape(line->point);
 	below = strndup(rest.text, rest.size);
@@ -103,20 +104,20 @@ static int add_place(struct cgroup_places *places, int version, const struct mou
 	return 0;
 }
 
-static int find_version(const char *mountinfo, const char *membership, int version, struct cgroup_places *places)
+static int cgroup_find_version(const char *mountinfo, const char *membership, int version, struct cgroup_places *places)
 {
 	struct word text = {mountinfo, strlen(mountinfo)}, path;
 	struct mountinfo_line line;
 	int r;
 
-	if (!membership_path(membership, version, &path))
+	if (!cgroup_membership_path(membership, version, &path))
 		return 0;
 	while (mountinfo_next(&text, &line)) {
 		if (!mountinfo_word_is(line.type, version == 1 ? "cgroup" : "cgroup2"))
 			continue;
 		if (version == 1 && !mountinfo_word_list_has(line.options, "devices"))
 			continue;
-		r = add_place(places, version, &line, path);
+		r = cgroup_add_place(places, version, &line, path);
 		if (r < 0)
 			return r;
 	}
@@ -126,10 +127,10 @@ static int find_version(const char *mountinfo, const char *membership, int versi
 int cgroup_places_find(const char *mountinfo, const char *membership, struct cgroup_places *ret)
 {
 	_cleanup_cgroup_places_ struct cgroup_places places = {0};
-	int r = find_version(mountinfo, membership, 2, &places);
+	int r = cgroup_find_version(mountinfo, membership, 2, &places);
 
 	if (r >= 0)
-		r = find_version(mountinfo, membership, 1, &places);
+		r = cgroup_find_version(mountinfo, membership, 1, &places);
 	if (r < 0)
 		return r;
 	*ret = steal_struct(&places);

@@ -51,7 +51,7 @@ bool devcgroup_is_privileged(void)
 	       count == UINT32_MAX;
 }
 
-static int read_membership(pid_t pid, char **ret)
+static int devcgroup_read_membership(pid_t pid, char **ret)
 {
 	_cleanup_free_ char *path = NULL;
 	int r = str_format(&path, "/proc/%d/cgroup", (int)pid);
@@ -59,8 +59,8 @@ static int read_membership(pid_t pid, char **ret)
 	return r < 0 ? r : fd_read_file_at(AT_FDCWD, path, MEMBERSHIP_MAX, ret, NULL);
 }
 
-/* The kernel makes the directories below a cgroup mount, and there are no links in it; what differs is not that mount. */
-static int open_below(int mount_fd, const char *below, int *ret_fd)
+/* The kernel makes all below a cgroup mount: directories, and no links. What differs is not that mount. */
+static int devcgroup_open_below(int mount_fd, const char *below, int *ret_fd)
 {
 	struct open_how how = {
 		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
@@ -78,7 +78,7 @@ static int open_below(int mount_fd, const char *below, int *ret_fd)
 }
 
 /* Opens where a place is mounted. Return: -ESTALE if another mount lies over it. */
-static int open_mount(const struct cgroup_place *place, int *ret_fd)
+static int devcgroup_open_mount(const struct cgroup_place *place, int *ret_fd)
 {
 	_cleanup_close_ int fd = open(place->point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct statfs fs;
@@ -92,7 +92,7 @@ static int open_mount(const struct cgroup_place *place, int *ret_fd)
 	return 0;
 }
 
-static int add_level(struct devcgroup *cgroup, const struct cgroup_place *place, int mount_fd, size_t size)
+static int devcgroup_add_level(struct devcgroup *cgroup, const struct cgroup_place *place, int mount_fd, size_t size)
 {
 	_cleanup_free_ char *below = strndup(place->below, size), *path = NULL;
 	_cleanup_close_ int fd = -1;
@@ -100,7 +100,7 @@ static int add_level(struct devcgroup *cgroup, const struct cgroup_place *place,
 
 	if (!below)
 		return -ENOMEM;
-	r = open_below(mount_fd, below, &fd);
+	r = devcgroup_open_below(mount_fd, below, &fd);
 	if (r == 0)
 		r = str_format(&path, "%s/%s", place->point, below);
 	if (r < 0)
@@ -110,11 +110,11 @@ static int add_level(struct devcgroup *cgroup, const struct cgroup_place *place,
 }
 
 /* Opens the cgroup itself and those above it up to the unit's. */
-static int open_levels(struct devcgroup *cgroup, const struct cgroup_place *place)
+static int devcgroup_open_levels(struct devcgroup *cgroup, const struct cgroup_place *place)
 {
 	_cleanup_close_ int mount_fd = -1;
 	size_t size, all = strlen(place->below);
-	int r = open_mount(place, &mount_fd);
+	int r = devcgroup_open_mount(place, &mount_fd);
 
 	if (r == 0)
 		r = devcgroup_find_unit(place->below, DEVCGROUP_TRANSIENT, &cgroup->unit, &size);
@@ -125,21 +125,21 @@ static int open_levels(struct devcgroup *cgroup, const struct cgroup_place *plac
 	for (;;) {
 		if (cgroup->level_count == DEVCGROUP_LEVELS_MAX)
 			return -E2BIG;
-		r = add_level(cgroup, place, mount_fd, size);
+		r = devcgroup_add_level(cgroup, place, mount_fd, size);
 		if (r < 0 || size == all)
 			return r;
 		size += 1 + strcspn(place->below + size + 1, "/");
 	}
 }
 
-static int open_place(const struct cgroup_place *place, struct devcgroup **ret)
+static int devcgroup_open_place(const struct cgroup_place *place, struct devcgroup **ret)
 {
 	_cleanup_(devcgroup_freep) struct devcgroup *cgroup = calloc(1, sizeof(*cgroup));
 	int r;
 
 	if (!cgroup)
 		return -ENOMEM;
-	r = open_levels(cgroup, place);
+	r = devcgroup_open_levels(cgroup, place);
 	if (r < 0)
 		return r;
 	cgroup->version = place->version == 1 ? &devcgroup_v1 : &devcgroup_v2;
@@ -148,10 +148,10 @@ static int open_place(const struct cgroup_place *place, struct devcgroup **ret)
 }
 
 /* The first place that is not covered; no object if all are. */
-static int open_first(const struct cgroup_places *places, struct devcgroup **ret)
+static int devcgroup_open_first(const struct cgroup_places *places, struct devcgroup **ret)
 {
 	for (size_t i = 0; i < places->count; i++) {
-		int r = open_place(&places->items[i], ret);
+		int r = devcgroup_open_place(&places->items[i], ret);
 
 		if (r == 0 || r == -ENOMEM)
 			return r;
@@ -161,7 +161,7 @@ static int open_first(const struct cgroup_places *places, struct devcgroup **ret
 }
 
 /* True if some line names a cgroup below the root, which alone is never restricted. */
-static bool is_in_cgroup(const char *membership)
+static bool devcgroup_contains(const char *membership)
 {
 	for (const char *line = membership; line && *line; line = strchr(line, '\n'), line += line ? 1 : 0) {
 		const char *path = strstr(line, ":/");
@@ -173,7 +173,7 @@ static bool is_in_cgroup(const char *membership)
 }
 
 /* Finds the cgroup and opens it. Return: 0, with no object if no mount shows it; negative errno. */
-static int find(const char *mountinfo, const char *membership, struct devcgroup **ret)
+static int devcgroup_find(const char *mountinfo, const char *membership, struct devcgroup **ret)
 {
 	_cleanup_cgroup_places_ struct cgroup_places places = {0};
 	_cleanup_free_ char *own = NULL;
@@ -181,10 +181,10 @@ static int find(const char *mountinfo, const char *membership, struct devcgroup 
 
 	if (r == 0)
 		r = cgroup_places_find(mountinfo ? mountinfo : own, membership, &places);
-	return r < 0 ? r : open_first(&places, ret);
+	return r < 0 ? r : devcgroup_open_first(&places, ret);
 }
 
-static bool kernel_has_cgroups(void)
+static bool devcgroup_is_in_kernel(void)
 {
 	return access("/proc/self/cgroup", F_OK) == 0 || access("/proc/self/stat", F_OK) < 0;
 }
@@ -193,17 +193,17 @@ int devcgroup_open(pid_t pid, const char *mountinfo, struct devcgroup **ret, str
 {
 	_cleanup_(devcgroup_freep) struct devcgroup *cgroup = NULL;
 	_cleanup_free_ char *membership = NULL;
-	int r = read_membership(pid, &membership);
+	int r = devcgroup_read_membership(pid, &membership);
 
-	if (r == -ENOENT && !kernel_has_cgroups()) {
+	if (r == -ENOENT && !devcgroup_is_in_kernel()) {
 		*ret = NULL;
 		return 0;
 	}
 	if (r == 0)
-		r = find(mountinfo, membership, &cgroup);
+		r = devcgroup_find(mountinfo, membership, &cgroup);
 	if (r < 0)
 		return err_set(err, r, "cannot read the cgroup of process %d: %m", (int)pid);
-	if (!cgroup && is_in_cgroup(membership) && devcgroup_is_privileged())
+	if (!cgroup && devcgroup_contains(membership) && devcgroup_is_privileged())
 		return err_set(err, CTR_GPU_E_NO_CGROUP,
 			       "no cgroup mount shows the device cgroup of process %d:\n"
 			       "mount the host's /sys/fs/cgroup where this runs",
@@ -215,19 +215,23 @@ int devcgroup_open(pid_t pid, const char *mountinfo, struct devcgroup **ret, str
 	return 0;
 }
 
-static int tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
+				  struct err *err)
 {
 	devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT);
 	if (!devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
 		return 0;
-	/* An engine that has allowed the devices may not have told systemd: before runc 1.1.5 or systemd 240 only what has a link in
-	   /dev/char, which NVIDIA's nodes lack. */
+	/*
+	 * An engine that has allowed the devices may not have told systemd: before runc 1.1.5 or systemd 240 only what
+	 * has a link in /dev/char, which NVIDIA's nodes lack.
+	 */
 	if (!cgroup->unit_changed && devcgroup_systemd_knows(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count))
 		return 0;
 	return devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->deeds, err);
 }
 
-int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds, struct err *err)
+int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds,
+		    struct err *err)
 {
 	int r;
 
@@ -238,6 +242,6 @@ int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 	cgroup->deeds = deeds;
 	r = cgroup->version->allow(cgroup, rules, count, err);
 	if (r == 0 && cgroup->unit)
-		r = tell_systemd(cgroup, rules, count, err);
+		r = devcgroup_tell_systemd(cgroup, rules, count, err);
 	return r;
 }

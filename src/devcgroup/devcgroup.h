@@ -3,9 +3,9 @@
 
 /*
  * Which devices the processes of a container may open, as its cgroup says: version 1 through devices.allow, version 2
- * by replacing the attached BPF program with one that allows a few devices more and otherwise does what the old one did.
- * Which version holds is what is mounted. Where systemd made the cgroup (a scope), the rule also goes into a drop-in of
- * that unit, since systemd writes its own program anew at every daemon-reload.
+ * by replacing the attached BPF program with one that allows a few devices more and otherwise does what the old one
+ * did. Which version holds is what is mounted. Where systemd made the cgroup (a scope), the rule also goes into a
+ * drop-in of that unit, since systemd writes its own program anew at every daemon-reload.
  */
 
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "root/deeds.h"
 
 struct devcgroup_rule {
-	char type;          /* 'c' or 'b' */
+	char type; /* 'c' or 'b' */
 	unsigned major, minor;
 	const char *access; /* of "rwm" */
 	const char *path;   /* of the node; for systemd's DeviceAllow= */
@@ -42,4 +42,5 @@ int devcgroup_open(pid_t pid, const char *mountinfo, struct devcgroup **ret, str
  *
  * Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
  */
-int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds, struct err *err);
+int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds,
+		    struct err *err);

@@ -21,14 +21,15 @@
 #include "base/str.h"
 
 /*
- * Sorts behind 50-DeviceAllow.conf, where engines' rules are: that starts by emptying the list. A number made of the text
- * follows: containers that share a unit have files of their own where their devices differ, and systemd takes all of them.
+ * Sorts behind 50-DeviceAllow.conf, where engines' rules are: that starts by emptying the list. A number made of the
+ * text follows: containers that share a unit have files of their own where their devices differ, and systemd takes all
+ * of them.
  */
 #define DROP_IN "50-ctr-gpu-"
 
 enum { UNIT_FILE_MAX = 1024 * 1024, RACES_MAX = 8 };
 
-static bool has_suffix(const char *text, const char *suffix)
+static bool systemd_has_suffix(const char *text, const char *suffix)
 {
 	size_t size = strlen(text), tail = strlen(suffix);
 
@@ -36,9 +37,10 @@ static bool has_suffix(const char *text, const char *suffix)
 }
 
 /* The characters of a unit's name (systemd.unit(5)); no slash, and not starting with a dot. */
-static bool is_unit_name(const char *name)
+static bool systemd_is_unit_name(const char *name)
 {
-	if (*name == '.' || strlen(name) > 255 || !(has_suffix(name, ".scope") || has_suffix(name, ".service")))
+	if (*name == '.' || strlen(name) > 255 ||
+	    !(systemd_has_suffix(name, ".scope") || systemd_has_suffix(name, ".service")))
 		return false;
 	for (; *name; name++)
 		if (!isalnum((unsigned char)*name) && !strchr(":-_.\\@", *name))
@@ -46,7 +48,7 @@ static bool is_unit_name(const char *name)
 	return true;
 }
 
-static bool exists_below(const char *folder, const char *name)
+static bool systemd_exists_below(const char *folder, const char *name)
 {
 	_cleanup_close_ int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
@@ -69,8 +71,8 @@ int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit
 		name = strndup(path + start, end - start);
 		if (!name)
 			return -ENOMEM;
-		if (is_unit_name(name)) {
-			if (exists_below(transient, name)) {
+		if (systemd_is_unit_name(name)) {
+			if (systemd_exists_below(transient, name)) {
 				*ret_unit = steal_ptr(name);
 				*ret_size = end;
 			}
@@ -82,10 +84,10 @@ int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit
 }
 
 /* Whether a unit file sets device rules; without any, one more would forbid all other devices ("closed"). */
-static bool text_restricts(const char *text)
+static bool systemd_text_restricts(const char *text)
 {
-	static const char *const settings[] = {"DevicePolicy=strict", "DevicePolicy=closed", "DeviceAllow=/", "DeviceAllow=char-",
-					       "DeviceAllow=block-"};
+	static const char *const settings[] = {"DevicePolicy=strict", "DevicePolicy=closed", "DeviceAllow=/",
+					       "DeviceAllow=char-", "DeviceAllow=block-"};
 
 	for (const char *line = text; line; line = strchr(line, '\n'), line += line ? 1 : 0)
 		for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
@@ -95,11 +97,12 @@ static bool text_restricts(const char *text)
 }
 
 /* Whether a unit file names the device of a rule: by its number, as runc does, or by its path. */
-static bool text_names(const char *text, const struct devcgroup_rule *rule)
+static bool systemd_text_names(const char *text, const struct devcgroup_rule *rule)
 {
 	char number[64];
 
-	(void)snprintf(number, sizeof(number), "/dev/%s/%u:%u ", rule->type == 'b' ? "block" : "char", rule->major, rule->minor);
+	(void)snprintf(number, sizeof(number), "/dev/%s/%u:%u ", rule->type == 'b' ? "block" : "char", rule->major,
+		       rule->minor);
 	for (const char *line = text; line; line = strchr(line, '\n'), line += line ? 1 : 0) {
 		const char *value = str_has_prefix(line, "DeviceAllow=") ? line + strlen("DeviceAllow=") : "";
 
@@ -111,16 +114,16 @@ static bool text_names(const char *text, const struct devcgroup_rule *rule)
 }
 
 /* @rule: NULL: whether any is set. */
-static bool file_says(int folder_fd, const char *name, const struct devcgroup_rule *rule)
+static bool systemd_file_says(int folder_fd, const char *name, const struct devcgroup_rule *rule)
 {
 	_cleanup_free_ char *text = NULL;
 
 	if (fd_read_file_at(folder_fd, name, UNIT_FILE_MAX, &text, NULL) < 0)
 		return false;
-	return rule ? text_names(text, rule) : text_restricts(text);
+	return rule ? systemd_text_names(text, rule) : systemd_text_restricts(text);
 }
 
-static DIR *open_folder(int parent_fd, const char *name)
+static DIR *systemd_open_folder(int parent_fd, const char *name)
 {
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -131,7 +134,7 @@ static DIR *open_folder(int parent_fd, const char *name)
 }
 
 /* systemd keeps what engines asked for in the unit's file or, if they asked later, in drop-ins. */
-static bool unit_says(const char *transient, const char *unit, const struct devcgroup_rule *rule)
+static bool systemd_unit_says(const char *transient, const char *unit, const struct devcgroup_rule *rule)
 {
 	_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ char *name = NULL;
@@ -141,12 +144,12 @@ static bool unit_says(const char *transient, const char *unit, const struct devc
 
 	if (fd < 0 || str_format(&name, "%s.d", unit) < 0)
 		return false;
-	if (file_says(fd, unit, rule))
+	if (systemd_file_says(fd, unit, rule))
 		return true;
-	folder = open_folder(fd, name);
+	folder = systemd_open_folder(fd, name);
 	while (folder && !says && (entry = readdir(folder)))
-		says = has_suffix(entry->d_name, ".conf") && !str_has_prefix(entry->d_name, DROP_IN) &&
-			    file_says(directory_fd(folder), entry->d_name, rule);
+		says = systemd_has_suffix(entry->d_name, ".conf") && !str_has_prefix(entry->d_name, DROP_IN) &&
+		       systemd_file_says(directory_fd(folder), entry->d_name, rule);
 	if (folder)
 		(void)closedir(folder);
 	return says;
@@ -154,19 +157,19 @@ static bool unit_says(const char *transient, const char *unit, const struct devc
 
 bool devcgroup_systemd_restricts(const char *transient, const char *unit)
 {
-	return unit_says(transient, unit, NULL);
+	return systemd_unit_says(transient, unit, NULL);
 }
 
 bool devcgroup_systemd_knows(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (!unit_says(transient, unit, &rules[i]))
+		if (!systemd_unit_says(transient, unit, &rules[i]))
 			return false;
 	return true;
 }
 
 /* A path that means itself in a unit file: no quotes, no specifiers, no blanks. */
-static bool is_plain_device_path(const char *path)
+static bool systemd_is_plain_device_path(const char *path)
 {
 	if (!path || !str_has_prefix(path, "/dev/") || strstr(path, "/.."))
 		return false;
@@ -176,21 +179,21 @@ static bool is_plain_device_path(const char *path)
 	return true;
 }
 
-static int drop_in_text(const char *unit, const struct devcgroup_rule *rules, size_t count, char **ret)
+static int systemd_drop_in_text(const char *unit, const struct devcgroup_rule *rules, size_t count, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
 	int r = str_format(&text, "# Written by ctr-gpu: the devices that the container was given.\n[%s]\n",
-			   has_suffix(unit, ".scope") ? "Scope" : "Service");
+			   systemd_has_suffix(unit, ".scope") ? "Scope" : "Service");
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		const struct devcgroup_rule *rule = &rules[i];
 		char *longer;
 
-		if (is_plain_device_path(rule->path))
+		if (systemd_is_plain_device_path(rule->path))
 			r = str_format(&longer, "%sDeviceAllow=%s %s\n", text, rule->path, rule->access);
 		else
-			r = str_format(&longer, "%sDeviceAllow=/dev/%s/%u:%u %s\n", text, rule->type == 'b' ? "block" : "char",
-				       rule->major, rule->minor, rule->access);
+			r = str_format(&longer, "%sDeviceAllow=/dev/%s/%u:%u %s\n", text,
+				       rule->type == 'b' ? "block" : "char", rule->major, rule->minor, rule->access);
 		if (r == 0) {
 			free(text);
 			text = longer;
@@ -202,7 +205,7 @@ static int drop_in_text(const char *unit, const struct devcgroup_rule *rules, si
 }
 
 /* FNV-1a. */
-static uint64_t number_of(const char *text)
+static uint64_t systemd_number(const char *text)
 {
 	uint64_t number = 0xcbf29ce484222325;
 
@@ -212,7 +215,7 @@ static uint64_t number_of(const char *text)
 }
 
 /* The file appears complete, and nothing is left of it by whoever is killed before. Return: -EEXIST if it is there. */
-static int write_file(int folder_fd, const char *name, const char *text)
+static int systemd_write_file(int folder_fd, const char *name, const char *text)
 {
 	_cleanup_close_ int fd = openat(folder_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
 	_cleanup_free_ char *link = NULL;
@@ -229,7 +232,7 @@ static int write_file(int folder_fd, const char *name, const char *text)
 }
 
 /* Another hook may remove the folder, which is empty, at the same time. */
-static int write_into(const char *folder, const char *name, const char *text)
+static int systemd_write_into(const char *folder, const char *name, const char *text)
 {
 	int r = -ENOENT;
 
@@ -239,12 +242,12 @@ static int write_into(const char *folder, const char *name, const char *text)
 		if (mkdirat(AT_FDCWD, folder, 0755) < 0 && errno != EEXIST)
 			return -errno;
 		fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = fd < 0 ? -errno : write_file(fd, name, text);
+		r = fd < 0 ? -errno : systemd_write_file(fd, name, text);
 	}
 	return r;
 }
 
-static void undo_drop_in(const struct deeds *deeds, const struct deed *deed)
+static void systemd_undo_drop_in(const struct deeds *deeds, const struct deed *deed)
 {
 	char folder[DEED_NAME_SIZE];
 	size_t length = (size_t)(strrchr(deed->name, '/') - deed->name);
@@ -259,14 +262,14 @@ static void undo_drop_in(const struct deeds *deeds, const struct deed *deed)
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
 			    struct deeds *deeds, struct err *err)
 {
-	static const struct deed deed = {.undo = undo_drop_in, .fds = {-1, -1, -1}};
+	static const struct deed deed = {.undo = systemd_undo_drop_in, .fds = {-1, -1, -1}};
 	_cleanup_free_ char *folder = NULL, *name = NULL, *path = NULL, *text = NULL;
 	int r = str_format(&folder, "%s/%s.d", transient, unit);
 
 	if (r == 0)
-		r = drop_in_text(unit, rules, count, &text);
+		r = systemd_drop_in_text(unit, rules, count, &text);
 	if (r == 0)
-		r = str_format(&name, DROP_IN "%016" PRIx64 ".conf", number_of(text));
+		r = str_format(&name, DROP_IN "%016" PRIx64 ".conf", systemd_number(text));
 	if (r == 0)
 		r = str_format(&path, "%s/%s", folder, name);
 	/* Another container of the unit has written the same, and takes it back itself. */
@@ -275,7 +278,7 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 	if (r == 0)
 		r = deeds_add(deeds, &deed, path);
 	if (r == 0)
-		r = write_into(folder, name, text);
+		r = systemd_write_into(folder, name, text);
 	if (r == -EEXIST) {
 		deeds_drop(deeds);
 		return 0;
@@ -286,7 +289,7 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 	return 0;
 }
 
-static void remove_if_stale(int transient_fd, const char *folder)
+static void systemd_remove_if_stale(int transient_fd, const char *folder)
 {
 	_cleanup_free_ char *unit = strndup(folder, strlen(folder) - strlen(".d"));
 	const struct dirent *entry;
@@ -294,9 +297,10 @@ static void remove_if_stale(int transient_fd, const char *folder)
 	struct stat st;
 	DIR *files;
 
-	if (!unit || !is_unit_name(unit) || fstatat(transient_fd, unit, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+	if (!unit || !systemd_is_unit_name(unit) || fstatat(transient_fd, unit, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+	    errno != ENOENT)
 		return;
-	files = open_folder(transient_fd, folder);
+	files = systemd_open_folder(transient_fd, folder);
 	while (files && (entry = readdir(files)))
 		if (str_has_prefix(entry->d_name, DROP_IN))
 			ours = unlinkat(directory_fd(files), entry->d_name, 0) == 0 || ours;
@@ -308,13 +312,13 @@ static void remove_if_stale(int transient_fd, const char *folder)
 
 void devcgroup_remove_stale_drop_ins(const char *transient)
 {
-	DIR *folder = open_folder(AT_FDCWD, transient);
+	DIR *folder = systemd_open_folder(AT_FDCWD, transient);
 	const struct dirent *entry;
 
 	if (!folder)
 		return;
 	while ((entry = readdir(folder)))
-		if (has_suffix(entry->d_name, ".d"))
-			remove_if_stale(directory_fd(folder), entry->d_name);
+		if (systemd_has_suffix(entry->d_name, ".d"))
+			systemd_remove_if_stale(directory_fd(folder), entry->d_name);
 	(void)closedir(folder);
 }

@@ -16,21 +16,21 @@
 
 enum { LIST_MAX = 1024 * 1024, ACCESS_SIZE = 4, RULE_SIZE = 64 };
 
-static int write_rule(int level_fd, const char *file, const char *rule)
+static int v1_write_rule(int level_fd, const char *file, const char *rule)
 {
 	_cleanup_close_ int fd = openat(level_fd, file, O_WRONLY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd_write_all(fd, rule, strlen(rule));
 }
 
-static void undo_rule(const struct deeds *deeds, const struct deed *deed)
+static void v1_undo_rule(const struct deeds *deeds, const struct deed *deed)
 {
 	(void)deeds;
-	(void)write_rule(deed->fds[0], "devices.deny", deed->name);
+	(void)v1_write_rule(deed->fds[0], "devices.deny", deed->name);
 }
 
 /* Keeps of @access what @other does not have. */
-static void subtract(char *access, const char *other)
+static void v1_subtract(char *access, const char *other)
 {
 	char *end = access;
 
@@ -41,7 +41,7 @@ static void subtract(char *access, const char *other)
 }
 
 /* Reads the number at *text, or `*`, which is told as a match for anything. */
-static bool number_matches(const char **text, unsigned number, bool *ret_exact)
+static bool v1_number_matches(const char **text, unsigned number, bool *ret_exact)
 {
 	char *end;
 	unsigned long value;
@@ -59,16 +59,17 @@ static bool number_matches(const char **text, unsigned number, bool *ret_exact)
 }
 
 /* An entry such as "c 10:* rwm". Return: false if it is not about the device; else its access letters. */
-static bool entry_matches(const char *entry, const struct devcgroup_rule *rule, const char **ret_access, bool *ret_exact)
+static bool v1_entry_matches(const char *entry, const struct devcgroup_rule *rule, const char **ret_access,
+			     bool *ret_exact)
 {
 	const char *text = entry + 2;
 	bool exact = *entry != 'a';
 
 	if ((*entry != 'a' && *entry != rule->type) || entry[1] != ' ')
 		return false;
-	if (!number_matches(&text, rule->major, &exact) || *text++ != ':')
+	if (!v1_number_matches(&text, rule->major, &exact) || *text++ != ':')
 		return false;
-	if (!number_matches(&text, rule->minor, &exact) || *text++ != ' ')
+	if (!v1_number_matches(&text, rule->minor, &exact) || *text++ != ' ')
 		return false;
 	*ret_access = text;
 	*ret_exact = exact;
@@ -76,7 +77,7 @@ static bool entry_matches(const char *entry, const struct devcgroup_rule *rule, 
 }
 
 /* The letters that allowing @rule adds to the list; "" if one entry covers it already. */
-static void letters_added(char *list, const struct devcgroup_rule *rule, char added[ACCESS_SIZE])
+static void v1_letters_added(char *list, const struct devcgroup_rule *rule, char added[ACCESS_SIZE])
 {
 	const char *access;
 	bool exact;
@@ -84,28 +85,28 @@ static void letters_added(char *list, const struct devcgroup_rule *rule, char ad
 
 	(void)snprintf(added, ACCESS_SIZE, "%s", rule->access);
 	for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		if (strlen(line) < 2 || !entry_matches(line, rule, &access, &exact))
+		if (strlen(line) < 2 || !v1_entry_matches(line, rule, &access, &exact))
 			continue;
 		if (strspn(rule->access, access) == strlen(rule->access))
 			*added = '\0';
 		else if (exact)
-			subtract(added, access);
+			v1_subtract(added, access);
 	}
 }
 
-static void format_rule(const struct devcgroup_rule *rule, const char *access, char ret[RULE_SIZE])
+static void v1_format_rule(const struct devcgroup_rule *rule, const char *access, char ret[RULE_SIZE])
 {
 	(void)snprintf(ret, RULE_SIZE, "%c %u:%u %s", rule->type, rule->major, rule->minor, access);
 }
 
 /* The deed is what devices.deny must be given to be back where we were. */
-static int add_rule(struct devcgroup *cgroup, int level_fd, const char *rule, const char *added)
+static int v1_add_rule(struct devcgroup *cgroup, int level_fd, const char *rule, const char *added)
 {
-	struct deed deed = {.undo = undo_rule, .fds = {fcntl(level_fd, F_DUPFD_CLOEXEC, 0), -1, -1}};
+	struct deed deed = {.undo = v1_undo_rule, .fds = {fcntl(level_fd, F_DUPFD_CLOEXEC, 0), -1, -1}};
 	int r = deed.fds[0] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, added);
 
 	if (r == 0) {
-		r = write_rule(level_fd, "devices.allow", rule);
+		r = v1_write_rule(level_fd, "devices.allow", rule);
 		if (r < 0)
 			deeds_drop(cgroup->deeds);
 	}
@@ -115,7 +116,7 @@ static int add_rule(struct devcgroup *cgroup, int level_fd, const char *rule, co
 }
 
 /* Return: 1 if the rule was added, 0 if it was there; negative errno. */
-static int allow_rule(struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule)
+static int v1_allow_rule(struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule)
 {
 	int fd = cgroup->levels[level].fd, r;
 	_cleanup_free_ char *list = NULL;
@@ -124,16 +125,17 @@ static int allow_rule(struct devcgroup *cgroup, size_t level, const struct devcg
 	r = fd_read_file_at(fd, "devices.list", LIST_MAX, &list, NULL);
 	if (r < 0)
 		return r;
-	letters_added(list, rule, access);
+	v1_letters_added(list, rule, access);
 	if (!*access)
 		return 0;
-	format_rule(rule, rule->access, line);
-	format_rule(rule, access, added);
-	r = add_rule(cgroup, fd, line, added);
+	v1_format_rule(rule, rule->access, line);
+	v1_format_rule(rule, access, added);
+	r = v1_add_rule(cgroup, fd, line, added);
 	return r < 0 ? r : 1;
 }
 
-static int explain(const struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule, int error, struct err *err)
+static int v1_explain(const struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule, int error,
+		      struct err *err)
 {
 	/* The kernel refuses to a cgroup what the one above it does not have (security/device_cgroup.c). */
 	if (error == -EPERM)
@@ -149,12 +151,12 @@ static int v1_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 {
 	for (size_t level = 0; level < cgroup->level_count; level++) {
 		for (size_t i = 0; i < count; i++) {
-			int r = allow_rule(cgroup, level, &rules[i]);
+			int r = v1_allow_rule(cgroup, level, &rules[i]);
 
 			if (r == -EPERM && !devcgroup_is_privileged())
 				return 0;
 			if (r < 0)
-				return explain(cgroup, level, &rules[i], r, err);
+				return v1_explain(cgroup, level, &rules[i], r, err);
 			if (level == 0 && r > 0)
 				cgroup->unit_changed = true;
 		}

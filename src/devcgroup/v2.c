@@ -24,7 +24,7 @@ enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000 };
 
 struct state {
 	cap_value_t needed; /* that queries, attaching and detaching need effective on this kernel */
-	size_t effective; /* programs that the container's accesses went through */
+	size_t effective;   /* programs that the container's accesses went through */
 };
 
 struct attached {
@@ -33,7 +33,7 @@ struct attached {
 	unsigned flags;
 };
 
-static int query(int cgroup_fd, unsigned query_flags, struct attached *ret)
+static int v2_query(int cgroup_fd, unsigned query_flags, struct attached *ret)
 {
 	union bpf_attr attr;
 	int r;
@@ -52,7 +52,7 @@ static int query(int cgroup_fd, unsigned query_flags, struct attached *ret)
 	return 0;
 }
 
-static void set_attachment(union bpf_attr *attr, int cgroup_fd, int program_fd)
+static void v2_set_attachment(union bpf_attr *attr, int cgroup_fd, int program_fd)
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->target_fd = (__u32)cgroup_fd;
@@ -60,26 +60,26 @@ static void set_attachment(union bpf_attr *attr, int cgroup_fd, int program_fd)
 	attr->attach_type = BPF_CGROUP_DEVICE;
 }
 
-static int attach(int cgroup_fd, int program_fd, unsigned flags, int replaced_fd)
+static int v2_attach(int cgroup_fd, int program_fd, unsigned flags, int replaced_fd)
 {
 	union bpf_attr attr;
 
-	set_attachment(&attr, cgroup_fd, program_fd);
+	v2_set_attachment(&attr, cgroup_fd, program_fd);
 	attr.attach_flags = flags;
 	attr.replace_bpf_fd = flags & BPF_F_REPLACE ? (__u32)replaced_fd : 0;
 	return bpf_call(BPF_PROG_ATTACH, &attr);
 }
 
-static int detach(int cgroup_fd, int program_fd)
+static int v2_detach(int cgroup_fd, int program_fd)
 {
 	union bpf_attr attr;
 
-	set_attachment(&attr, cgroup_fd, program_fd);
+	v2_set_attachment(&attr, cgroup_fd, program_fd);
 	return bpf_call(BPF_PROG_DETACH, &attr);
 }
 
 /* The id of a loaded program; no program has id 0. */
-static __u32 program_id(int program_fd)
+static __u32 v2_program_id(int program_fd)
 {
 	struct bpf_prog_info info = {0};
 	union bpf_attr attr;
@@ -91,11 +91,11 @@ static __u32 program_id(int program_fd)
 	return bpf_call(BPF_OBJ_GET_INFO_BY_FD, &attr) < 0 ? 0 : info.id;
 }
 
-static bool is_attached(int cgroup_fd, __u32 id)
+static bool v2_is_attached(int cgroup_fd, __u32 id)
 {
 	struct attached attached = {0};
 
-	if (query(cgroup_fd, 0, &attached) < 0)
+	if (v2_query(cgroup_fd, 0, &attached) < 0)
 		return false;
 	for (size_t i = 0; i < attached.count; i++)
 		if (attached.ids[i] == id)
@@ -103,61 +103,64 @@ static bool is_attached(int cgroup_fd, __u32 id)
 	return false;
 }
 
-/* Where only one program may be attached, attaching is replacing whatever is there: among ours, one at a time looks first. */
-static int exchange_only(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
+/* Where only one program may be attached, attaching replaces what is there: of ours, one at a time looks first. */
+static int v2_exchange_only(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
 {
 	_cleanup_close_ int lock = open(LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (lock < 0 || flock(lock, LOCK_EX) < 0)
 		return -errno;
-	return is_attached(cgroup_fd, program_id(old_fd)) ? attach(cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1) : -ENOENT;
+	return v2_is_attached(cgroup_fd, v2_program_id(old_fd))
+		       ? v2_attach(cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1)
+		       : -ENOENT;
 }
 
 /*
  * Puts one program in another's place if that one is still there, and nothing is ever allowed that should not be. Where
- * several may be attached, Linux 5.6 and later exchange them in one step. Before that the new one comes beside the old one,
- * then that goes; in between both must consent. Return: 0; -ENOENT if the old one is gone or a bpf_link's.
+ * several may be attached, Linux 5.6 and later exchange them in one step. Before that the new one comes beside the old
+ * one, then that goes; in between both must consent. Return: 0; -ENOENT if the old one is gone or a bpf_link's.
  */
-static int exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
+static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
 {
 	int r;
 
 	if (!(flags & BPF_F_ALLOW_MULTI))
-		return exchange_only(cgroup_fd, old_fd, new_fd, flags);
-	r = attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI | BPF_F_REPLACE, old_fd);
+		return v2_exchange_only(cgroup_fd, old_fd, new_fd, flags);
+	r = v2_attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI | BPF_F_REPLACE, old_fd);
 	if (r != -EINVAL)
 		return r;
-	r = attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI, -1);
+	r = v2_attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI, -1);
 	if (r < 0)
 		return r;
-	r = detach(cgroup_fd, old_fd);
+	r = v2_detach(cgroup_fd, old_fd);
 	if (r < 0)
-		(void)detach(cgroup_fd, new_fd);
+		(void)v2_detach(cgroup_fd, new_fd);
 	return r;
 }
 
 enum { CGROUP, OLD, NEW };
 
 /* An exchanged program; the deed's descriptors keep both alive. */
-static void undo_exchange(const struct deeds *deeds, const struct deed *deed)
+static void v2_undo_exchange(const struct deeds *deeds, const struct deed *deed)
 {
 	_cleanup_capability_ cap_value_t raised = capability_raise(deed->capability);
 
 	(void)deeds;
-	(void)exchange(deed->fds[CGROUP], deed->fds[NEW], deed->fds[OLD], deed->number);
+	(void)v2_exchange(deed->fds[CGROUP], deed->fds[NEW], deed->fds[OLD], deed->number);
 }
 
-/* exchange() that can be taken back. Takes over both programs. */
-static int replace(struct devcgroup *cgroup, int cgroup_fd, int *old_fd, int *new_fd, unsigned flags)
+/* v2_exchange() that can be taken back. Takes over both programs. */
+static int v2_replace_old(struct devcgroup *cgroup, int cgroup_fd, int *old_fd, int *new_fd, unsigned flags)
 {
 	const struct state *state = cgroup->state;
-	struct deed deed = {.undo = undo_exchange, .fds = {-1, *old_fd, *new_fd}, .number = flags, .capability = state->needed};
+	struct deed deed = {
+		.undo = v2_undo_exchange, .fds = {-1, *old_fd, *new_fd}, .number = flags, .capability = state->needed};
 	int r;
 
 	deed.fds[CGROUP] = fcntl(cgroup_fd, F_DUPFD_CLOEXEC, 0);
 	r = deed.fds[CGROUP] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, NULL);
 	if (r == 0) {
-		r = exchange(cgroup_fd, *old_fd, *new_fd, flags);
+		r = v2_exchange(cgroup_fd, *old_fd, *new_fd, flags);
 		if (r == 0) {
 			*old_fd = *new_fd = -1;
 			return 0;
@@ -168,7 +171,7 @@ static int replace(struct devcgroup *cgroup, int cgroup_fd, int *old_fd, int *ne
 	return r;
 }
 
-static int open_program(__u32 id, int *ret_fd)
+static int v2_open_program(__u32 id, int *ret_fd)
 {
 	union bpf_attr attr;
 	int fd;
@@ -183,8 +186,8 @@ static int open_program(__u32 id, int *ret_fd)
 }
 
 /* The rules that @program does not grant. */
-static size_t rules_missing(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
-			    struct devcgroup_rule *ret)
+static size_t v2_rules_missing(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
+			       struct devcgroup_rule *ret)
 {
 	size_t missing = 0;
 
@@ -195,7 +198,7 @@ static size_t rules_missing(const struct bpf_program *program, const struct devc
 }
 
 /* Makes and loads the extended program. Return: 0, with -1 in @ret_fd if there is nothing to add; or an error. */
-static int extend(int old_fd, const struct devcgroup_rule *rules, size_t count, int *ret_fd, struct err *err)
+static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t count, int *ret_fd, struct err *err)
 {
 	_cleanup_bpf_program_ struct bpf_program old = {0}, new = {0};
 	_cleanup_free_ struct devcgroup_rule *missing = calloc(count, sizeof(*missing));
@@ -206,7 +209,7 @@ static int extend(int old_fd, const struct devcgroup_rule *rules, size_t count, 
 	r = bpf_program_read(old_fd, &old, err);
 	if (r != 0)
 		return r;
-	count = rules_missing(&old, rules, count, missing);
+	count = v2_rules_missing(&old, rules, count, missing);
 	if (!count) {
 		*ret_fd = -1;
 		return 0;
@@ -218,21 +221,21 @@ static int extend(int old_fd, const struct devcgroup_rule *rules, size_t count, 
 }
 
 /* Return: -EAGAIN if the program is gone: another one, of which nothing is known, may be there instead. */
-static int replace_program(struct devcgroup *cgroup, const struct devcgroup_level *level, __u32 id, unsigned flags,
-			   const struct devcgroup_rule *rules, size_t count, struct err *err)
+static int v2_replace(struct devcgroup *cgroup, const struct devcgroup_level *level, __u32 id, unsigned flags,
+		      const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
 	_cleanup_close_ int old_fd = -1, new_fd = -1;
-	int r = open_program(id, &old_fd);
+	int r = v2_open_program(id, &old_fd);
 
 	if (r == -ENOENT)
 		return -EAGAIN;
 	if (r < 0)
 		return err_set(err, r, "cannot open the device program of %s: %m", level->path);
-	r = extend(old_fd, rules, count, &new_fd, err);
+	r = v2_extend(old_fd, rules, count, &new_fd, err);
 	if (r != 0 || new_fd < 0)
 		return r;
-	r = replace(cgroup, level->fd, &old_fd, &new_fd, flags);
-	if (r == -ENOENT && !is_attached(level->fd, id))
+	r = v2_replace_old(cgroup, level->fd, &old_fd, &new_fd, flags);
+	if (r == -ENOENT && !v2_is_attached(level->fd, id))
 		return -EAGAIN;
 	/* A program attached by a bpf_link can only be changed by its owner. */
 	if (r == -ENOENT || r == -EPERM)
@@ -247,19 +250,20 @@ static int replace_program(struct devcgroup *cgroup, const struct devcgroup_leve
 	return 0;
 }
 
-/* Looks for a program further up that still forbids a device: then a container cannot have it, whatever its own says. */
-static int check_inherited(const struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+/* A container cannot have a device that a program further up still forbids, whatever its own says. */
+static int v2_check_inherited(const struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
+			      struct err *err)
 {
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
 	struct attached effective = {0};
 
-	if (query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective) < 0)
+	if (v2_query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective) < 0)
 		return 0;
 	for (size_t i = 0; i < effective.count; i++) {
 		_cleanup_bpf_program_ struct bpf_program program = {0};
 		_cleanup_close_ int fd = -1;
 
-		if (open_program(effective.ids[i], &fd) < 0 || bpf_program_read(fd, &program, NULL) != 0)
+		if (v2_open_program(effective.ids[i], &fd) < 0 || bpf_program_read(fd, &program, NULL) != 0)
 			continue;
 		for (size_t j = 0; j < count; j++)
 			if (bpf_program_allows(&program, &rules[j]) == BPF_DENIES)
@@ -272,17 +276,17 @@ static int check_inherited(const struct devcgroup *cgroup, const struct devcgrou
 }
 
 /* Several hooks, and engines, may change a cgroup at once: then what is there now is looked at again. */
-static int allow_level(struct devcgroup *cgroup, const struct devcgroup_level *level, const struct devcgroup_rule *rules,
-		       size_t count, size_t *ret_programs, struct err *err)
+static int v2_allow_level(struct devcgroup *cgroup, const struct devcgroup_level *level,
+			  const struct devcgroup_rule *rules, size_t count, size_t *ret_programs, struct err *err)
 {
 	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
 		struct attached attached = {0};
-		int r = query(level->fd, 0, &attached);
+		int r = v2_query(level->fd, 0, &attached);
 
 		if (r < 0)
 			return err_set(err, r, "cannot ask for the device programs of %s: %m", level->path);
 		for (size_t i = 0; r == 0 && i < attached.count; i++)
-			r = replace_program(cgroup, level, attached.ids[i], attached.flags, rules, count, err);
+			r = v2_replace(cgroup, level, attached.ids[i], attached.flags, rules, count, err);
 		if (r != -EAGAIN) {
 			*ret_programs = attached.count;
 			return r;
@@ -299,13 +303,13 @@ static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 
 	for (size_t i = 0; i < cgroup->level_count; i++) {
 		size_t programs;
-		int r = allow_level(cgroup, &cgroup->levels[i], rules, count, &programs, err);
+		int r = v2_allow_level(cgroup, &cgroup->levels[i], rules, count, &programs, err);
 
 		if (r != 0)
 			return r;
 		ours += programs;
 	}
-	return ours < state->effective ? check_inherited(cgroup, rules, count, err) : 0;
+	return ours < state->effective ? v2_check_inherited(cgroup, rules, count, err) : 0;
 }
 
 static int v2_open(struct devcgroup *cgroup, struct err *err)
@@ -314,11 +318,11 @@ static int v2_open(struct devcgroup *cgroup, struct err *err)
 	_cleanup_capability_ cap_value_t raised = CAPABILITY_NONE;
 	struct attached effective = {0};
 	struct state *state;
-	int r = query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);
+	int r = v2_query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);
 
 	/* Linux 6.9 and later take CAP_SYS_ADMIN in its place. */
 	if (r == -EPERM && (raised = capability_raise(CAP_NET_ADMIN)) != CAPABILITY_NONE)
-		r = query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);
+		r = v2_query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);
 	/* A kernel without CONFIG_CGROUP_BPF has no device programs. */
 	if (r == -EINVAL || r == -ENOSYS || ((r == -EPERM || r == -EACCES) && !devcgroup_is_privileged()))
 		return 0;

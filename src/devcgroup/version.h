@@ -32,10 +32,10 @@ struct devcgroup {
 	const struct devcgroup_version *version;
 	struct devcgroup_level levels[DEVCGROUP_LEVELS_MAX]; /* the unit first, the container's own last */
 	size_t level_count;
-	char *unit;        /* systemd's transient unit whose cgroup levels[0] is; or NULL */
-	bool unit_changed; /* something was forbidden there, and is allowed now */
+	char *unit;          /* systemd's transient unit whose cgroup levels[0] is; or NULL */
+	bool unit_changed;   /* something was forbidden there, and is allowed now */
 	struct deeds *deeds; /* of devcgroup_allow() */
-	void *state;       /* of the version */
+	void *state;         /* of the version */
 };
 
 /** True for root of the first user namespace: what is refused to it is an error, and to others a "not yours to say". */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Asks ctr-gpu-driverd: one child, one question, one answer. However the call ends, the child is killed and reaped before
- * the result is looked at.
+ * Asks ctr-gpu-driverd: one child, one question, one answer. However the call ends, the child is killed and reaped
+ * before the result is looked at.
  */
 
 #include "driverd/client.h"
@@ -30,10 +30,10 @@ static const char dxcore_advice[] =
 /* ---- where the program is ---- */
 
 /*
- * Whether nobody but the system and the caller decides what the file does. In a user namespace everything of the host's root
- * belongs to the overflow uid, and so does the running program: whoever owns that is trusted already.
+ * Whether nobody but the system and the caller decides what the file does. In a user namespace everything of the host's
+ * root belongs to the overflow uid, and so does the running program: whoever owns that is trusted already.
  */
-static bool is_trusted(const struct stat *file)
+static bool driverd_is_trusted(const struct stat *file)
 {
 	struct stat running;
 
@@ -44,7 +44,7 @@ static bool is_trusted(const struct stat *file)
 	return stat("/proc/self/exe", &running) == 0 && file->st_uid == running.st_uid;
 }
 
-static int usual_places(struct strv *ret)
+static int driverd_usual_places(struct strv *ret)
 {
 	char path[1024];
 	ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
@@ -65,32 +65,35 @@ static int usual_places(struct strv *ret)
 }
 
 /* A path that is set is the only one; of the usual ones the first that exists counts. */
-static int find_program(const struct settings *settings, const char *advice, char **ret, struct err *err)
+static int driverd_find_program(const struct settings *settings, const char *advice, char **ret, struct err *err)
 {
 	_cleanup_strv_ struct strv places = {0};
 	struct stat st;
 	size_t i = 0;
 	int r;
 
-	r = settings->driverd ? strv_add(&places, settings->driverd) : usual_places(&places);
+	r = settings->driverd ? strv_add(&places, settings->driverd) : driverd_usual_places(&places);
 	if (r != 0)
 		return r;
 	while (i < places.count && stat(places.items[i], &st) < 0)
 		i++;
 	if (i == places.count)
-		return err_set(err, -ENOENT, "ctr-gpu-driverd, which asks the driver's libraries, is missing (last looked for %s)\n"
-			       "Install all of ctr-gpu. %s", places.items[places.count - 1], advice);
-	if (!is_trusted(&st))
+		return err_set(err, -ENOENT,
+			       "ctr-gpu-driverd, which asks the driver's libraries, is missing (last looked for %s)\n"
+			       "Install all of ctr-gpu. %s",
+			       places.items[places.count - 1], advice);
+	if (!driverd_is_trusted(&st))
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "%1$s is not started, since others than root and the caller may change it\n"
-			       "Run: chown root %1$s && chmod go-w %1$s", places.items[i]);
+			       "Run: chown root %1$s && chmod go-w %1$s",
+			       places.items[i]);
 	*ret = steal_ptr(places.items[i]);
 	return 0;
 }
 
 int driverd_find(const struct settings *settings, char **ret, struct err *err)
 {
-	return find_program(settings, dxcore_advice, ret, err);
+	return driverd_find_program(settings, dxcore_advice, ret, err);
 }
 
 /* ---- the child ---- */
@@ -103,11 +106,12 @@ struct child {
 };
 
 /*
- * The child borrows this process's memory and stack until it runs the program, so it does nothing but that. All signals are
- * blocked meanwhile, lest a handler of the caller's run in it; the program unblocks them. posix_spawn(3) does the same with
- * sixty system calls more, for it looks at every signal's handler.
+ * The child borrows this process's memory and stack until it runs the program, so it does nothing but that. All signals
+ * are blocked meanwhile, lest a handler of the caller's run in it; the program unblocks them. posix_spawn(3) does the
+ * same with sixty system calls more, for it looks at every signal's handler.
  */
-static __attribute__((noinline)) int run(const char *program, char *const *arguments, int socket, pid_t *ret_pid)
+static __attribute__((noinline)) int driverd_run(const char *program, char *const *arguments, int socket,
+						 pid_t *ret_pid)
 {
 	char *const environment[] = {NULL};
 	volatile int failure = 0;
@@ -130,35 +134,37 @@ static __attribute__((noinline)) int run(const char *program, char *const *argum
 	return 0;
 }
 
-static int spawn(const char *program, unsigned timeout_ms, bool opens_devices, int socket, pid_t *ret_pid)
+static int driverd_spawn(const char *program, unsigned timeout_ms, bool opens_devices, int socket, pid_t *ret_pid)
 {
 	char milliseconds[16];
-	char *const arguments[] = {(char *)"ctr-gpu-driverd", milliseconds, opens_devices ? (char *)DRIVERD_OPENS_DEVICES : NULL, NULL};
+	char *const arguments[] = {(char *)"ctr-gpu-driverd", milliseconds,
+				   opens_devices ? (char *)DRIVERD_OPENS_DEVICES : NULL, NULL};
 	sigset_t all, mask;
 	int r;
 
 	(void)snprintf(milliseconds, sizeof(milliseconds), "%u", timeout_ms);
 	sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &mask);
-	r = run(program, arguments, socket, ret_pid);
+	r = driverd_run(program, arguments, socket, ret_pid);
 	(void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	return r;
 }
 
-static int start(const struct settings *settings, const struct question *question, struct child *ret, struct err *err)
+static int driverd_start(const struct settings *settings, const struct question *question, struct child *ret,
+			 struct err *err)
 {
 	_cleanup_free_ char *program = NULL;
 	_cleanup_close_ int ours = -1, theirs = -1;
 	int pair[2], r;
 
-	r = find_program(settings, question->advice, &program, err);
+	r = driverd_find_program(settings, question->advice, &program, err);
 	if (r != 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(err, -errno, "cannot make a socket for ctr-gpu-driverd: %m");
 	ours = pair[0];
 	theirs = pair[1];
-	r = spawn(program, settings->driver_timeout_ms, question->opens_devices, theirs, &ret->pid);
+	r = driverd_spawn(program, settings->driver_timeout_ms, question->opens_devices, theirs, &ret->pid);
 	if (r < 0)
 		return err_set(err, r, "cannot start %s: %m", program);
 	ret->socket = steal_fd(&ours);
@@ -166,12 +172,14 @@ static int start(const struct settings *settings, const struct question *questio
 }
 
 /*
- * Waits for a child that has been killed. One that the kernel holds does not die: dxgkrnl waits for the host's answers with
- * wait_for_completion(), which no signal ends (drivers/hv/dxgkrnl/dxgvmbus.c). It is left behind, and whoever reaps us reaps it.
+ * Waits for a child that has been killed. One that the kernel holds does not die: dxgkrnl waits for the host's answers
+ * with
+ * wait_for_completion(), which no signal ends (drivers/hv/dxgkrnl/dxgvmbus.c). It is left behind, and whoever reaps us
+ * reaps it.
  *
  * Return: the flags for waitpid(2): WNOHANG once there is no more waiting to be done.
  */
-static int wait_bounded(pid_t pid)
+static int driverd_wait_bounded(pid_t pid)
 {
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd end = {.fd = pidfd, .events = POLLIN};
@@ -189,7 +197,7 @@ static int wait_bounded(pid_t pid)
  *
  * Return: whether the child is gone.
  */
-static bool stop(struct child *child, int *ret_status)
+static bool driverd_stop(struct child *child, int *ret_status)
 {
 	int flags;
 	pid_t pid;
@@ -197,7 +205,7 @@ static bool stop(struct child *child, int *ret_status)
 	*ret_status = 0;
 	(void)close(child->socket);
 	(void)kill(child->pid, SIGKILL);
-	flags = wait_bounded(child->pid);
+	flags = driverd_wait_bounded(child->pid);
 	do {
 		pid = waitpid(child->pid, ret_status, flags);
 	} while (pid < 0 && errno == EINTR);
@@ -207,7 +215,7 @@ static bool stop(struct child *child, int *ret_status)
 /* ---- the call ---- */
 
 /* Waits for a datagram or the end of the child. Return: 0 or negative errno. */
-static int wait_answer(int socket, unsigned timeout_ms)
+static int driverd_wait_answer(int socket, unsigned timeout_ms)
 {
 	struct pollfd answer = {.fd = socket, .events = POLLIN};
 	struct timespec start, now;
@@ -223,10 +231,12 @@ static int wait_answer(int socket, unsigned timeout_ms)
 	return r > 0 ? 0 : r < 0 ? -errno : -ETIMEDOUT;
 }
 
-/* One datagram each way. Whatever else the child sends stays with the kernel, which bounds it, and ends with the socket. */
-static int converse(int socket, const struct question *question, unsigned timeout_ms, struct driverd_answer *ret)
+/* One datagram each way. What else the child sends stays in the kernel, which bounds it, and ends with the socket. */
+static int driverd_converse(int socket, const struct question *question, unsigned timeout_ms,
+			    struct driverd_answer *ret)
 {
-	const struct driverd_question asked = {.procedure = question->procedure, .library = (char *)(uintptr_t)question->library};
+	const struct driverd_question asked = {.procedure = question->procedure,
+					       .library = (char *)(uintptr_t)question->library};
 	_cleanup_free_ unsigned char *datagram = malloc(DRIVERD_DATAGRAM_MAX);
 	ssize_t size;
 	int r;
@@ -238,7 +248,7 @@ static int converse(int socket, const struct question *question, unsigned timeou
 		return -ENAMETOOLONG;
 	if (send(socket, datagram, (size_t)size, MSG_NOSIGNAL) != size)
 		return -EPIPE;
-	r = wait_answer(socket, timeout_ms);
+	r = driverd_wait_answer(socket, timeout_ms);
 	if (r < 0)
 		return r;
 	/* With MSG_TRUNC the size is that of the datagram, of which no more than fits is copied. */
@@ -248,26 +258,29 @@ static int converse(int socket, const struct question *question, unsigned timeou
 	return protocol_read_answer(question->procedure, datagram, (size_t)size, ret) ? 0 : -EBADMSG;
 }
 
-/* Why there is no answer. A child that was still running when stop() killed it has the same status as one that timed out. */
-static int explain_silence(int failure, int status, const struct settings *settings, const struct question *question, struct err *err)
+/* Why there is no answer. A child that driverd_stop() killed has the same status as one that timed out. */
+static int driverd_explain_silence(int failure, int wait_status, const struct settings *settings,
+				   const struct question *question, struct err *err)
 {
 	const char *library = question->library, *advice = question->advice;
 
 	if (failure == -ENOMEM)
 		return failure;
 	if (failure == -ETIMEDOUT)
-		return err_set(err, CTR_GPU_E_DRIVER_TIMEOUT, "ctr-gpu-driverd: %s did not answer within %g s\n%s", library,
-			       settings->driver_timeout_ms / 1000.0, advice);
-	if (failure != -EBADMSG && WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+		return err_set(err, CTR_GPU_E_DRIVER_TIMEOUT, "ctr-gpu-driverd: %s did not answer within %g s\n%s",
+			       library, settings->driver_timeout_ms / 1000.0, advice);
+	if (failure != -EBADMSG && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) != SIGKILL)
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s crashed (SIG%s)\n%s", library,
-			       sigabbrev_np(WTERMSIG(status)), advice);
-	if (failure != -EBADMSG && WIFEXITED(status))
+			       sigabbrev_np(WTERMSIG(wait_status)), advice);
+	if (failure != -EBADMSG && WIFEXITED(wait_status))
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       "ctr-gpu-driverd: ended with status %d before %s had answered\n%s", WEXITSTATUS(status), library, advice);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: what it sent about %s cannot be read\n%s", library, advice);
+			       "ctr-gpu-driverd: ended with status %d before %s had answered\n%s",
+			       WEXITSTATUS(wait_status), library, advice);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: what it sent about %s cannot be read\n%s",
+		       library, advice);
 }
 
-static const char *step(enum driverd_status status)
+static const char *driverd_step(enum driverd_status status)
 {
 	switch (status) {
 	case DRIVERD_NOT_CONFINED:
@@ -282,45 +295,48 @@ static const char *step(enum driverd_status status)
 }
 
 /* The child's words are as hostile as the library in it. */
-static void make_printable(char *text)
+static void driverd_make_printable(char *text)
 {
 	for (; *text; text++)
 		if (*text < ' ' || *text > '~')
 			*text = '?';
 }
 
-static int explain_status(const struct question *question, const struct driverd_answer *answer, struct err *err)
+static int driverd_explain_status(const struct question *question, const struct driverd_answer *answer, struct err *err)
 {
 	char none[] = "it does not say why", *message = answer->message ? answer->message : none;
 
-	make_printable(message);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s %s: %s\n%s", question->library, step(answer->status), message,
-		       question->advice);
+	driverd_make_printable(message);
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s %s: %s\n%s", question->library,
+		       driverd_step(answer->status), message, question->advice);
 }
 
-int client_ask(const struct settings *settings, const struct question *question, struct driverd_answer *ret, struct err *err)
+int client_ask(const struct settings *settings, const struct question *question, struct driverd_answer *ret,
+	       struct err *err)
 {
 	_cleanup_driverd_answer_ struct driverd_answer answer = {0};
 	struct child child;
-	int r, status;
+	int r, wait_status;
 
-	r = start(settings, question, &child, err);
+	r = driverd_start(settings, question, &child, err);
 	if (r != 0)
 		return r;
-	r = converse(child.socket, question, settings->driver_timeout_ms, &answer);
-	if (!stop(&child, &status))
-		return err_set(err, -ETIMEDOUT, "the driver does not answer: ctr-gpu-driverd hangs in a call to %s that nothing can end\n%s",
-			       question->device, question->hang_advice);
+	r = driverd_converse(child.socket, question, settings->driver_timeout_ms, &answer);
+	if (!driverd_stop(&child, &wait_status))
+		return err_set(
+			err, -ETIMEDOUT,
+			"the driver does not answer: ctr-gpu-driverd hangs in a call to %s that nothing can end\n%s",
+			question->device, question->hang_advice);
 	if (r < 0)
-		return explain_silence(r, status, settings, question, err);
+		return driverd_explain_silence(r, wait_status, settings, question, err);
 	if (answer.status != DRIVERD_OK)
-		return explain_status(question, &answer, err);
+		return driverd_explain_status(question, &answer, err);
 	*ret = steal_struct(&answer);
 	return 0;
 }
 
-int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret, size_t *ret_count,
-			    struct err *err)
+int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret,
+			    size_t *ret_count, struct err *err)
 {
 	const struct question question = {
 		.procedure = DRIVERD_DXCORE_ADAPTERS,

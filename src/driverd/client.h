@@ -11,10 +11,10 @@
 
 struct question {
 	enum driverd_procedure procedure;
-	const char *library;     /* absolute path */
-	bool opens_devices;      /* the library opens device nodes for writing */
-	const char *advice;      /* the next thing to try when it fails, one line */
-	const char *device;      /* what it hangs in when it hangs for good */
+	const char *library; /* absolute path */
+	bool opens_devices;  /* the library opens device nodes for writing */
+	const char *advice;  /* the next thing to try when it fails, one line */
+	const char *device;  /* what it hangs in when it hangs for good */
 	const char *hang_advice;
 };
 
@@ -24,4 +24,5 @@ struct question {
  *
  * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno with @err set.
  */
-int client_ask(const struct settings *settings, const struct question *question, struct driverd_answer *ret, struct err *err);
+int client_ask(const struct settings *settings, const struct question *question, struct driverd_answer *ret,
+	       struct err *err);

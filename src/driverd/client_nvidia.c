@@ -17,14 +17,15 @@ void driverd_parts_free(struct driverd_mig_part *parts, size_t count)
 	free(parts);
 }
 
-int driverd_nvml_parts(const struct settings *settings, const char *library, struct driverd_mig_part **ret, size_t *ret_count,
-		       struct err *err)
+int driverd_nvml_parts(const struct settings *settings, const char *library, struct driverd_mig_part **ret,
+		       size_t *ret_count, struct err *err)
 {
 	const struct question question = {
 		.procedure = DRIVERD_NVML_PARTS,
 		.library = library,
 		.opens_devices = true,
-		.advice = "Parts of GPUs can be named without it: 0:1, or MIG-GPU-<uuid>/<GPU instance>/<compute instance>.",
+		.advice = "Parts of GPUs can be named without it: 0:1, or MIG-GPU-<uuid>/<GPU instance>/<compute "
+			  "instance>.",
 		.device = "/dev/nvidiactl",
 		.hang_advice = hang_advice,
 	};
@@ -39,7 +40,8 @@ int driverd_nvml_parts(const struct settings *settings, const char *library, str
 	return 0;
 }
 
-int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor, struct err *err)
+int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor,
+			 struct err *err)
 {
 	const struct question question = {
 		.procedure = DRIVERD_CUDA_VERSION,
@@ -55,7 +57,8 @@ int driverd_cuda_version(const struct settings *settings, const char *library, i
 	if (r != 0)
 		return r;
 	if (answer.version < 1000 || answer.version > 999 * 1000)
-		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "%s says that its CUDA version is %d", library, answer.version);
+		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "%s says that its CUDA version is %d", library,
+			       answer.version);
 	*ret_major = answer.version / 1000;
 	*ret_minor = answer.version % 1000 / 10;
 	return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A table of steps, in an order that matters: the parent's death is watched after the change of the uid, which resets that
- * (prctl(2), PR_SET_PDEATHSIG); descriptors are closed before anything is opened; the filter comes last, since it forbids
- * most of what stands before it.
+ * A table of steps, in an order that matters: the parent's death is watched after the change of the uid, which resets
+ * that (prctl(2), PR_SET_PDEATHSIG); descriptors are closed before anything is opened; the filter comes last, since it
+ * forbids most of what stands before it.
  */
 
 #include "driverd/confine.h"
@@ -34,7 +34,7 @@ enum {
 #define ADDRESS_SPACE ((rlim_t)2 << 30)
 
 /* What the caller left open, or closed, is none of the library's business; its standard streams lead nowhere. */
-static int close_descriptors(void)
+static int confine_close_descriptors(void)
 {
 	int null;
 
@@ -51,22 +51,19 @@ static int close_descriptors(void)
 	return 0;
 }
 
-/* Without a controlling terminal, so that /dev/tty is nobody's. Fails only for the leader of a group, which has none to lose. */
-static int leave_terminal(void)
+/* Without a controlling terminal, /dev/tty is nobody's. Fails only for the leader of a group, which has none. */
+static int confine_leave_terminal(void)
 {
 	return setsid() < 0 && errno != EPERM ? -errno : 0;
 }
 
-static int set_limits(void)
+static int confine_set_limits(void)
 {
 	static const struct {
 		int resource;
 		rlim_t limit;
 	} limits[] = {
-		{RLIMIT_CORE, 0},
-		{RLIMIT_FSIZE, 0},
-		{RLIMIT_CPU, CPU_SECONDS},
-		{RLIMIT_NOFILE, DESCRIPTORS},
+		{RLIMIT_CORE, 0},           {RLIMIT_FSIZE, 0}, {RLIMIT_CPU, CPU_SECONDS}, {RLIMIT_NOFILE, DESCRIPTORS},
 #ifndef __SANITIZE_ADDRESS__
 		{RLIMIT_AS, ADDRESS_SPACE},
 #endif
@@ -83,7 +80,7 @@ static int set_limits(void)
 }
 
 /* The kernel's timer, since a library may block SIGALRM; the filter forbids to change it. */
-static int set_deadline(unsigned milliseconds)
+static int confine_set_deadline(unsigned milliseconds)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
 	struct itimerspec when = {
@@ -96,30 +93,30 @@ static int set_deadline(unsigned milliseconds)
 	return 0;
 }
 
-/* Where nobody is not mapped, or the caller is root without the right to become somebody else, the other steps must do. */
-static bool is_no_right(int error)
+/* Where nobody is not mapped, or root lacks the right to become somebody else, the other steps must do. */
+static bool confine_lacks_right(int error)
 {
 	return error == EPERM || error == EINVAL;
 }
 
-static int become_nobody(void)
+static int confine_become_nobody(void)
 {
 	if (geteuid() != 0)
 		return 0;
-	if (setgroups(0, NULL) < 0 && !is_no_right(errno))
+	if (setgroups(0, NULL) < 0 && !confine_lacks_right(errno))
 		return -errno;
-	if (setresgid(NOBODY, NOBODY, NOBODY) < 0 && !is_no_right(errno))
+	if (setresgid(NOBODY, NOBODY, NOBODY) < 0 && !confine_lacks_right(errno))
 		return -errno;
-	if (setresuid(NOBODY, NOBODY, NOBODY) < 0 && !is_no_right(errno))
+	if (setresuid(NOBODY, NOBODY, NOBODY) < 0 && !confine_lacks_right(errno))
 		return -errno;
 	return 0;
 }
 
 /*
- * The bounding set stays as it is. It bounds what execve(2) gives, which no_new_privs makes nothing and the filter refuses;
- * emptying it takes forty system calls.
+ * The bounding set stays as it is. It bounds what execve(2) gives, which no_new_privs makes nothing and the filter
+ * refuses; emptying it takes forty system calls.
  */
-static int drop_capabilities(void)
+static int confine_drop_capabilities(void)
 {
 	cap_t none = cap_init();
 	int r;
@@ -134,7 +131,7 @@ static int drop_capabilities(void)
 	return r;
 }
 
-static int forbid_new_rights(void)
+static int confine_forbid_new_rights(void)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return -errno;
@@ -142,7 +139,7 @@ static int forbid_new_rights(void)
 }
 
 /* A parent that died before the signal was asked for has closed the socket. */
-static int die_with_parent(void)
+static int confine_die_with_parent(void)
 {
 	struct pollfd socket = {.fd = DRIVERD_SOCKET};
 
@@ -159,18 +156,18 @@ int confine(unsigned milliseconds, bool opens_devices, const char **ret_step)
 		int (*take)(void);
 		const char *name;
 	} steps[] = {
-		{close_descriptors, "closing descriptors"},
-		{leave_terminal, "leaving the terminal"},
-		{set_limits, "setting limits"},
-		{become_nobody, "becoming nobody"},
-		{drop_capabilities, "dropping capabilities"},
-		{forbid_new_rights, "forbidding new rights"},
-		{die_with_parent, "following the parent"},
+		{confine_close_descriptors, "closing descriptors"},
+		{confine_leave_terminal, "leaving the terminal"},
+		{confine_set_limits, "setting limits"},
+		{confine_become_nobody, "becoming nobody"},
+		{confine_drop_capabilities, "dropping capabilities"},
+		{confine_forbid_new_rights, "forbidding new rights"},
+		{confine_die_with_parent, "following the parent"},
 	};
 	int r;
 
 	*ret_step = "setting the deadline";
-	r = set_deadline(milliseconds);
+	r = confine_set_deadline(milliseconds);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++) {
 		*ret_step = steps[i].name;
 		r = steps[i].take();

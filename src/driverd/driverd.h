@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The client's side of ctr-gpu-driverd, the only program that loads vendor code. It is started for one question, which it is asked in one
- * datagram on a socket that it inherits, and gone before the answer is used. A library that hangs or crashes costs that
- * child and a bounded wait.
+ * The client's side of ctr-gpu-driverd, the only program that loads vendor code. It is started for one question, which
+ * it is asked in one datagram on a socket that it inherits, and gone before the answer is used. A library that hangs or
+ * crashes costs that child and a bounded wait.
  */
 
 #include "base/err.h"
@@ -17,11 +17,12 @@
  * @ret:       array of facts, owned by the caller (dxg_facts_free())
  *
  * Return: 0; CTR_GPU_E_DRIVER_LIBRARY if the library cannot be loaded, lacks symbols, or crashed its process;
- * CTR_GPU_E_DRIVER_TIMEOUT after settings->driver_timeout_ms; -ETIMEDOUT if moreover the child cannot be killed, so that it
- * is the kernel's device that hangs and would hang for anybody; negative errno. @err is set and names the library.
+ * CTR_GPU_E_DRIVER_TIMEOUT after settings->driver_timeout_ms; -ETIMEDOUT if moreover the child cannot be killed, so
+ * that it is the kernel's device that hangs and would hang for anybody; negative errno. @err is set and names the
+ * library.
  */
-int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret, size_t *ret_count,
-			    struct err *err);
+int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret,
+			    size_t *ret_count, struct err *err);
 
 /* A part of a GPU (MIG). */
 struct driverd_mig_part {
@@ -39,11 +40,15 @@ void driverd_parts_free(struct driverd_mig_part *parts, size_t count);
  *
  * Return: as driverd_dxcore_adapters().
  */
-int driverd_nvml_parts(const struct settings *settings, const char *library, struct driverd_mig_part **ret, size_t *ret_count,
-		       struct err *err);
+int driverd_nvml_parts(const struct settings *settings, const char *library, struct driverd_mig_part **ret,
+		       size_t *ret_count, struct err *err);
 
 /** The CUDA version of a libcuda that carries no note. Return: as driverd_dxcore_adapters(). */
-int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor, struct err *err);
+int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor,
+			 struct err *err);
 
-/** Where ctr-gpu-driverd is. Return: 0; CTR_GPU_E_NO_PERMISSION if others may change it; -ENOENT; -ENOMEM; with @err set. */
+/**
+ * Where ctr-gpu-driverd is.
+ * Return: 0; CTR_GPU_E_NO_PERMISSION if others may change it; -ENOENT; -ENOMEM; @err is set.
+ */
 int driverd_find(const struct settings *settings, char **ret, struct err *err);

@@ -44,7 +44,7 @@ static const struct {
 
 static ntstatus last_failure;
 
-static int to_errno(ntstatus status)
+static int dxcore_to_errno(ntstatus status)
 {
 	if (status >= 0)
 		return 0;
@@ -61,32 +61,32 @@ static int to_errno(ntstatus status)
 	}
 }
 
-static int call_enumerate3(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters3 *arguments)
+static int dxcore_call_enumerate3(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters3 *arguments)
 {
 	(void)d3dkmt;
-	return dxcore.enumerate3 ? to_errno(dxcore.enumerate3(arguments)) : -ENOSYS;
+	return dxcore.enumerate3 ? dxcore_to_errno(dxcore.enumerate3(arguments)) : -ENOSYS;
 }
 
-static int call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters2 *arguments)
+static int dxcore_call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters2 *arguments)
 {
 	(void)d3dkmt;
-	return to_errno(dxcore.enumerate2(arguments));
+	return dxcore_to_errno(dxcore.enumerate2(arguments));
 }
 
-static int call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
+static int dxcore_call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
 {
 	(void)d3dkmt;
-	return to_errno(dxcore.query(arguments));
+	return dxcore_to_errno(dxcore.query(arguments));
 }
 
-static void call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments)
+static void dxcore_call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments)
 {
 	(void)d3dkmt;
 	(void)dxcore.close(arguments);
 }
 
 /* Return: the name of a function that is missing; NULL if all are there. */
-static const char *find_symbols(void *library)
+static const char *dxcore_find_symbols(void *library)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
 		void *function = dlsym(library, symbols[i].name);
@@ -98,13 +98,13 @@ static const char *find_symbols(void *library)
 	return NULL;
 }
 
-static void ask(struct driverd_answer *answer)
+static void dxcore_ask(struct driverd_answer *answer)
 {
 	static const struct d3dkmt calls = {
-		.enumerate3 = call_enumerate3,
-		.enumerate2 = call_enumerate2,
-		.query = call_query,
-		.close = call_close,
+		.enumerate3 = dxcore_call_enumerate3,
+		.enumerate2 = dxcore_call_enumerate2,
+		.query = dxcore_call_query,
+		.close = dxcore_call_close,
 		.char_size = sizeof(wchar_t),
 		.fd = -1,
 	};
@@ -112,17 +112,19 @@ static void ask(struct driverd_answer *answer)
 
 	r = d3dkmt_describe_adapters(&calls, &answer->facts, &answer->fact_count);
 	if (r == -EPROTO)
-		return answer_failure(answer, DRIVERD_REFUSED, "D3DKMTEnumAdapters counts more adapters than it was given room for");
+		return answer_failure(answer, DRIVERD_REFUSED,
+				      "D3DKMTEnumAdapters counts more adapters than it was given room for");
 	if (r < 0)
 		answer_failure(answer, DRIVERD_REFUSED, "D3DKMTEnumAdapters2 returned 0x%08x (is /dev/dxg accessible?)",
 			       (unsigned)last_failure);
 }
 
 /*
- * The library turns the host's UTF-16 into wchar_t by way of c16rtomb(3) and mbstowcs(3), which in the locale "C" know ASCII
- * alone, and adapters are called "Radeon(TM)" with a real sign. A system without C.UTF-8 loses such names and no more.
+ * The library turns the host's UTF-16 into wchar_t by way of c16rtomb(3) and mbstowcs(3), which in the locale "C" know
+ * ASCII alone, and adapters are called "Radeon(TM)" with a real sign. A system without C.UTF-8 loses such names and no
+ * more.
  */
-static void know_all_characters(void)
+static void dxcore_know_all_characters(void)
 {
 	(void)setlocale(LC_CTYPE, "C.utf8"); /* as its directory is called, which saves a look-up */
 }
@@ -133,12 +135,13 @@ void dxcore_describe_adapters(const char *path, struct driverd_answer *answer)
 	const char *missing;
 	void *library;
 
-	know_all_characters();
+	dxcore_know_all_characters();
 	library = path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 	if (!library)
-		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", path[0] == '/' ? dlerror() : "its path is not absolute");
-	missing = find_symbols(library);
+		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s",
+				      path[0] == '/' ? dlerror() : "its path is not absolute");
+	missing = dxcore_find_symbols(library);
 	if (missing)
 		return answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no %s", missing);
-	ask(answer);
+	dxcore_ask(answer);
 }

@@ -33,7 +33,7 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 
 enum { LONGEST_DEADLINE_MS = 3600 * 1000 };
 
-static void answer_question(const struct driverd_question *question, struct driverd_answer *answer)
+static void driverd_answer_question(const struct driverd_question *question, struct driverd_answer *answer)
 {
 	switch (question->procedure) {
 	case DRIVERD_DXCORE_ADAPTERS:
@@ -46,7 +46,7 @@ static void answer_question(const struct driverd_question *question, struct driv
 }
 
 /* One question, one answer. @confined: what confine() returned. */
-static int serve(int confined, const char *failed_step)
+static int driverd_serve(int confined, const char *failed_step)
 {
 	static unsigned char datagram[DRIVERD_DATAGRAM_MAX];
 	struct driverd_question question = {0};
@@ -58,7 +58,7 @@ static int serve(int confined, const char *failed_step)
 	if (confined < 0)
 		answer_failure(&answer, DRIVERD_NOT_CONFINED, "%s: %s", failed_step, strerror(-confined));
 	else
-		answer_question(&question, &answer);
+		driverd_answer_question(&question, &answer);
 	size = (ssize_t)protocol_write_answer(question.procedure, &answer, datagram);
 	if (size == 0) {
 		answer_failure(&answer, DRIVERD_REFUSED, "its answer is longer than one may be");
@@ -68,7 +68,7 @@ static int serve(int confined, const char *failed_step)
 }
 
 /* The client starts us with all signals blocked. */
-static void unblock_signals(void)
+static void driverd_unblock_signals(void)
 {
 	sigset_t none;
 
@@ -76,9 +76,10 @@ static void unblock_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int usage(void)
+static int driverd_usage(void)
 {
-	(void)fputs("ctr-gpu-driverd is started by ctr-gpu and its hook, with a socket; it is not run by hand.\n", stderr);
+	(void)fputs("ctr-gpu-driverd is started by ctr-gpu and its hook, with a socket; it is not run by hand.\n",
+		    stderr);
 	return EXIT_FAILURE;
 }
 
@@ -89,14 +90,14 @@ int main(int argc, char **argv)
 	int confined;
 	char *end;
 
-	unblock_signals();
+	driverd_unblock_signals();
 	if (argc != 2 && (argc != 3 || strcmp(argv[2], DRIVERD_OPENS_DEVICES) != 0))
-		return usage();
+		return driverd_usage();
 	errno = 0;
 	milliseconds = strtoul(argv[1], &end, 10);
 	if (errno != 0 || end == argv[1] || *end || milliseconds == 0 || milliseconds > LONGEST_DEADLINE_MS)
-		return usage();
+		return driverd_usage();
 	confined = confine((unsigned)milliseconds + DRIVERD_GRACE_MS, argc == 3, &failed_step);
 	/* Not exit(3): what the library would do at exit is not wanted. */
-	_exit(serve(confined, failed_step));
+	_exit(driverd_serve(confined, failed_step));
 }

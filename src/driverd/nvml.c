@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The little of nvml.h and cuda.h that is asked for. Their functions return 0 for success; handles are pointers. A GPU that
- * has no parts, or cannot, says so by an error and is passed over.
+ * The little of nvml.h and cuda.h that is asked for. Their functions return 0 for success; handles are pointers. A GPU
+ * that has no parts, or cannot, says so by an error and is passed over.
  */
 
 #include "driverd/nvml.h"
@@ -41,18 +41,18 @@ static const struct {
 	{"nvmlDeviceGetComputeInstanceId", &nvml.compute_instance},
 };
 
-static void *load(const char *path)
+static void *nvml_load(const char *path)
 {
 	return path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 }
 
-static const char *why_not_loaded(const char *path)
+static const char *nvml_why_not_loaded(const char *path)
 {
 	return path[0] == '/' ? dlerror() : "its path is not absolute";
 }
 
 /* Return: the name of a function that is missing; NULL if all are there. */
-static const char *find_symbols(void *library)
+static const char *nvml_find_symbols(void *library)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
 		void *function = dlsym(library, symbols[i].name);
@@ -64,7 +64,7 @@ static const char *find_symbols(void *library)
 	return NULL;
 }
 
-static char *read_uuid(nvml_device device)
+static char *nvml_read_uuid(nvml_device device)
 {
 	char *uuid = calloc(1, DRIVERD_UUID_MAX + 1);
 
@@ -75,49 +75,50 @@ static char *read_uuid(nvml_device device)
 	return uuid;
 }
 
-static void add_part(nvml_device gpu, unsigned index, struct driverd_answer *answer)
+static void nvml_add_part(nvml_device gpu, unsigned index, struct driverd_answer *answer)
 {
 	unsigned gpu_instance, compute_instance;
 	nvml_device part;
 
-	if (answer->part_count == DRIVERD_PARTS_MAX || nvml.part(gpu, index, &part) != 0 || nvml.gpu_instance(part, &gpu_instance) != 0 ||
-	    nvml.compute_instance(part, &compute_instance) != 0)
+	if (answer->part_count == DRIVERD_PARTS_MAX || nvml.part(gpu, index, &part) != 0 ||
+	    nvml.gpu_instance(part, &gpu_instance) != 0 || nvml.compute_instance(part, &compute_instance) != 0)
 		return;
 	answer->parts[answer->part_count++] = (struct driverd_mig_part){
-		.uuid = read_uuid(part),
-		.gpu_uuid = read_uuid(gpu),
+		.uuid = nvml_read_uuid(part),
+		.gpu_uuid = nvml_read_uuid(gpu),
 		.gpu_instance = gpu_instance,
 		.compute_instance = compute_instance,
 	};
 }
 
-static void add_parts(nvml_device gpu, struct driverd_answer *answer)
+static void nvml_add_parts(nvml_device gpu, struct driverd_answer *answer)
 {
 	unsigned count = 0;
 
 	if (nvml.part_count(gpu, &count) != 0)
 		return;
 	for (unsigned i = 0; i < count && i < DRIVERD_PARTS_MAX; i++)
-		add_part(gpu, i, answer);
+		nvml_add_part(gpu, i, answer);
 }
 
-static void ask(struct driverd_answer *answer)
+static void nvml_ask(struct driverd_answer *answer)
 {
 	unsigned count = 0;
 	nvml_device gpu;
-	int result;
+	int r;
 
-	result = nvml.init();
-	if (result == 0)
-		result = nvml.count(&count);
-	if (result != 0)
-		return answer_failure(answer, DRIVERD_REFUSED, "NVML returned %d (are the nodes in /dev accessible?)", result);
+	r = nvml.init();
+	if (r == 0)
+		r = nvml.count(&count);
+	if (r != 0)
+		return answer_failure(answer, DRIVERD_REFUSED, "NVML returned %d (are the nodes in /dev accessible?)",
+				      r);
 	answer->parts = calloc(DRIVERD_PARTS_MAX, sizeof(*answer->parts));
 	if (!answer->parts)
 		abort();
 	for (unsigned i = 0; i < count && i < DRIVERD_PARTS_MAX; i++)
 		if (nvml.device(i, &gpu) == 0)
-			add_parts(gpu, answer);
+			nvml_add_parts(gpu, answer);
 }
 
 void nvml_list_parts(const char *path, struct driverd_answer *answer)
@@ -125,13 +126,13 @@ void nvml_list_parts(const char *path, struct driverd_answer *answer)
 	const char *missing;
 	void *library;
 
-	library = load(path);
+	library = nvml_load(path);
 	if (!library)
-		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", why_not_loaded(path));
-	missing = find_symbols(library);
+		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", nvml_why_not_loaded(path));
+	missing = nvml_find_symbols(library);
 	if (missing)
 		return answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no %s", missing);
-	ask(answer);
+	nvml_ask(answer);
 }
 
 /* This function alone needs neither cuInit() nor a device. */
@@ -139,16 +140,16 @@ void cuda_read_version(const char *path, struct driverd_answer *answer)
 {
 	int (*get_version)(int *version);
 	void *library, *function;
-	int result;
+	int r;
 
-	library = load(path);
+	library = nvml_load(path);
 	if (!library)
-		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", why_not_loaded(path));
+		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", nvml_why_not_loaded(path));
 	function = dlsym(library, "cuDriverGetVersion");
 	if (!function)
 		return answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no cuDriverGetVersion");
 	memcpy(&get_version, &function, sizeof(function));
-	result = get_version(&answer->version);
-	if (result != 0)
-		answer_failure(answer, DRIVERD_REFUSED, "cuDriverGetVersion returned %d", result);
+	r = get_version(&answer->version);
+	if (r != 0)
+		answer_failure(answer, DRIVERD_REFUSED, "cuDriverGetVersion returned %d", r);
 }

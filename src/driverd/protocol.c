@@ -21,7 +21,7 @@ void driverd_answer_clear(struct driverd_answer *answer)
 }
 
 /* What is longer than it may be counts as not told, as NULL does. */
-static bool tell_text(XDR *xdr, char **text, u_int max)
+static bool protocol_tell_text(XDR *xdr, char **text, u_int max)
 {
 	char nothing = '\0', *told = *text && strlen(*text) <= max ? *text : &nothing;
 
@@ -36,7 +36,7 @@ static bool tell_text(XDR *xdr, char **text, u_int max)
 	return true;
 }
 
-static bool tell_count(XDR *xdr, size_t *count, size_t max)
+static bool protocol_tell_count(XDR *xdr, size_t *count, size_t max)
 {
 	u_int told = *count > max ? (u_int)max : (u_int)*count;
 
@@ -46,73 +46,77 @@ static bool tell_count(XDR *xdr, size_t *count, size_t max)
 	return true;
 }
 
-static bool tell_address(XDR *xdr, struct dxg_facts *facts)
+static bool protocol_tell_address(XDR *xdr, struct dxg_facts *facts)
 {
 	bool_t told = facts->has_address;
 
 	if (!xdr_bool(xdr, &told))
 		return false;
 	facts->has_address = told;
-	return !told || (xdr_u_int(xdr, &facts->address.bus) && xdr_u_int(xdr, &facts->address.device) && xdr_u_int(xdr, &facts->address.function));
+	return !told || (xdr_u_int(xdr, &facts->address.bus) && xdr_u_int(xdr, &facts->address.device) &&
+			 xdr_u_int(xdr, &facts->address.function));
 }
 
-static bool tell_facts(XDR *xdr, struct dxg_facts *facts)
+static bool protocol_tell_facts(XDR *xdr, struct dxg_facts *facts)
 {
-	return xdr_u_int(xdr, &facts->luid.low) && xdr_int(xdr, &facts->luid.high) && xdr_u_int(xdr, &facts->wddm_version) &&
-	       xdr_u_int(xdr, &facts->type_bits) && xdr_u_int(xdr, &facts->vendor_id) && xdr_u_int(xdr, &facts->device_id) &&
-	       tell_address(xdr, facts) && tell_text(xdr, &facts->name, DRIVERD_TEXT_MAX) && tell_text(xdr, &facts->store, DRIVERD_TEXT_MAX);
+	return xdr_u_int(xdr, &facts->luid.low) && xdr_int(xdr, &facts->luid.high) &&
+	       xdr_u_int(xdr, &facts->wddm_version) && xdr_u_int(xdr, &facts->type_bits) &&
+	       xdr_u_int(xdr, &facts->vendor_id) && xdr_u_int(xdr, &facts->device_id) &&
+	       protocol_tell_address(xdr, facts) && protocol_tell_text(xdr, &facts->name, DRIVERD_TEXT_MAX) &&
+	       protocol_tell_text(xdr, &facts->store, DRIVERD_TEXT_MAX);
 }
 
-static bool tell_adapters(XDR *xdr, struct driverd_answer *answer)
+static bool protocol_tell_adapters(XDR *xdr, struct driverd_answer *answer)
 {
 	size_t count = answer->fact_count;
 
-	if (!tell_count(xdr, &count, DRIVERD_ADAPTERS_MAX))
+	if (!protocol_tell_count(xdr, &count, DRIVERD_ADAPTERS_MAX))
 		return false;
 	if (xdr->x_op == XDR_DECODE && !(answer->facts = calloc(count + 1, sizeof(*answer->facts))))
 		return false;
 	answer->fact_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (!tell_facts(xdr, &answer->facts[i]))
+		if (!protocol_tell_facts(xdr, &answer->facts[i]))
 			return false;
 	return true;
 }
 
-static bool tell_part(XDR *xdr, struct driverd_mig_part *part)
+static bool protocol_tell_part(XDR *xdr, struct driverd_mig_part *part)
 {
-	return tell_text(xdr, &part->uuid, DRIVERD_UUID_MAX) && tell_text(xdr, &part->gpu_uuid, DRIVERD_UUID_MAX) &&
-	       xdr_u_int(xdr, &part->gpu_instance) && xdr_u_int(xdr, &part->compute_instance);
+	return protocol_tell_text(xdr, &part->uuid, DRIVERD_UUID_MAX) &&
+	       protocol_tell_text(xdr, &part->gpu_uuid, DRIVERD_UUID_MAX) && xdr_u_int(xdr, &part->gpu_instance) &&
+	       xdr_u_int(xdr, &part->compute_instance);
 }
 
-static bool tell_parts(XDR *xdr, struct driverd_answer *answer)
+static bool protocol_tell_parts(XDR *xdr, struct driverd_answer *answer)
 {
 	size_t count = answer->part_count;
 
-	if (!tell_count(xdr, &count, DRIVERD_PARTS_MAX))
+	if (!protocol_tell_count(xdr, &count, DRIVERD_PARTS_MAX))
 		return false;
 	if (xdr->x_op == XDR_DECODE && !(answer->parts = calloc(count + 1, sizeof(*answer->parts))))
 		return false;
 	answer->part_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (!tell_part(xdr, &answer->parts[i]))
+		if (!protocol_tell_part(xdr, &answer->parts[i]))
 			return false;
 	return true;
 }
 
-static bool tell_answer(XDR *xdr, enum driverd_procedure procedure, struct driverd_answer *answer)
+static bool protocol_tell_answer(XDR *xdr, enum driverd_procedure procedure, struct driverd_answer *answer)
 {
-	int status = (int)answer->status;
+	int code = (int)answer->status;
 
-	if (!xdr_int(xdr, &status) || status < DRIVERD_OK || status > DRIVERD_REFUSED)
+	if (!xdr_int(xdr, &code) || code < DRIVERD_OK || code > DRIVERD_REFUSED)
 		return false;
-	answer->status = (enum driverd_status)status;
-	if (status != DRIVERD_OK)
-		return tell_text(xdr, &answer->message, DRIVERD_MESSAGE_MAX);
+	answer->status = (enum driverd_status)code;
+	if (code != DRIVERD_OK)
+		return protocol_tell_text(xdr, &answer->message, DRIVERD_MESSAGE_MAX);
 	switch (procedure) {
 	case DRIVERD_DXCORE_ADAPTERS:
-		return tell_adapters(xdr, answer);
+		return protocol_tell_adapters(xdr, answer);
 	case DRIVERD_NVML_PARTS:
-		return tell_parts(xdr, answer);
+		return protocol_tell_parts(xdr, answer);
 	case DRIVERD_CUDA_VERSION:
 		return xdr_int(xdr, &answer->version);
 	default:
@@ -120,25 +124,25 @@ static bool tell_answer(XDR *xdr, enum driverd_procedure procedure, struct drive
 	}
 }
 
-static bool tell_question(XDR *xdr, struct driverd_question *question)
+static bool protocol_tell_question(XDR *xdr, struct driverd_question *question)
 {
 	int procedure = (int)question->procedure;
 
 	if (!xdr_int(xdr, &procedure) || procedure < DRIVERD_DXCORE_ADAPTERS || procedure > DRIVERD_CUDA_VERSION)
 		return false;
 	question->procedure = (enum driverd_procedure)procedure;
-	return tell_text(xdr, &question->library, DRIVERD_PATH_MAX) && question->library;
+	return protocol_tell_text(xdr, &question->library, DRIVERD_PATH_MAX) && question->library;
 }
 
 /* ---- as datagrams ---- */
 
-static void writer_open(XDR *xdr, void *buffer)
+static void protocol_writer_open(XDR *xdr, void *buffer)
 {
 	xdrmem_create(xdr, buffer, DRIVERD_DATAGRAM_MAX, XDR_ENCODE);
 }
 
 /* XDR does not write to what it reads. */
-static bool reader_open(XDR *xdr, const void *data, size_t size)
+static bool protocol_reader_open(XDR *xdr, const void *data, size_t size)
 {
 	if (size > DRIVERD_DATAGRAM_MAX)
 		return false;
@@ -151,15 +155,15 @@ size_t protocol_write_question(const struct driverd_question *question, void *re
 	struct driverd_question copy = *question;
 	XDR xdr;
 
-	writer_open(&xdr, ret);
-	return tell_question(&xdr, &copy) ? xdr_getpos(&xdr) : 0;
+	protocol_writer_open(&xdr, ret);
+	return protocol_tell_question(&xdr, &copy) ? xdr_getpos(&xdr) : 0;
 }
 
 bool protocol_read_question(const void *data, size_t size, struct driverd_question *ret)
 {
 	XDR xdr;
 
-	return reader_open(&xdr, data, size) && tell_question(&xdr, ret) && xdr_getpos(&xdr) == size;
+	return protocol_reader_open(&xdr, data, size) && protocol_tell_question(&xdr, ret) && xdr_getpos(&xdr) == size;
 }
 
 size_t protocol_write_answer(enum driverd_procedure procedure, const struct driverd_answer *answer, void *ret)
@@ -167,13 +171,14 @@ size_t protocol_write_answer(enum driverd_procedure procedure, const struct driv
 	struct driverd_answer copy = *answer;
 	XDR xdr;
 
-	writer_open(&xdr, ret);
-	return tell_answer(&xdr, procedure, &copy) ? xdr_getpos(&xdr) : 0;
+	protocol_writer_open(&xdr, ret);
+	return protocol_tell_answer(&xdr, procedure, &copy) ? xdr_getpos(&xdr) : 0;
 }
 
 bool protocol_read_answer(enum driverd_procedure procedure, const void *data, size_t size, struct driverd_answer *ret)
 {
 	XDR xdr;
 
-	return reader_open(&xdr, data, size) && tell_answer(&xdr, procedure, ret) && xdr_getpos(&xdr) == size;
+	return protocol_reader_open(&xdr, data, size) && protocol_tell_answer(&xdr, procedure, ret) &&
+	       xdr_getpos(&xdr) == size;
 }

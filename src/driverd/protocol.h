@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What ctr-gpu-driverd is asked and answers: a datagram each, in XDR (RFC 4506), over a SOCK_SEQPACKET socketpair. Every text, array and
- * datagram has a bound, so that a child that a driver library has taken over cannot make its caller allocate more than these come to.
+ * What ctr-gpu-driverd is asked and answers: a datagram each, in XDR (RFC 4506), over a SOCK_SEQPACKET socketpair.
+ * Every text, array and datagram has a bound, so that a child that a driver library has taken over cannot make its
+ * caller allocate more than these come to.
  */
 
 #include <stdbool.h>
@@ -16,7 +17,7 @@ enum {
 	DRIVERD_PATH_MAX = 4096,
 	DRIVERD_MESSAGE_MAX = 512,
 	DRIVERD_ADAPTERS_MAX = 64,
-	DRIVERD_TEXT_MAX = 1040,          /* MAX_PATH characters of four bytes */
+	DRIVERD_TEXT_MAX = 1040, /* MAX_PATH characters of four bytes */
 	DRIVERD_PARTS_MAX = 256,
 	DRIVERD_UUID_MAX = 96,            /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */
 	DRIVERD_DATAGRAM_MAX = 64 * 1024, /* what the socket takes is about three times that */
@@ -63,11 +64,14 @@ void driverd_answer_clear(struct driverd_answer *answer);
  */
 size_t protocol_write_question(const struct driverd_question *question, void *ret);
 
-/** @ret: its library is owned by the caller, also after a failure. Return: whether it is a question and nothing else. */
+/** @ret: its library is the caller's, also after a failure. Return: whether it is a question and nothing else. */
 bool protocol_read_question(const void *data, size_t size, struct driverd_question *ret);
 
 /** As protocol_write_question(), for the answer to that procedure. */
 size_t protocol_write_answer(enum driverd_procedure procedure, const struct driverd_answer *answer, void *ret);
 
-/** @ret: zeroed before; owned by the caller, also after a failure. Return: whether it is an answer to that procedure and nothing else. */
+/**
+ * @ret: zeroed before; owned by the caller, also after a failure.
+ * Return: whether it is an answer to that procedure and nothing else.
+ */
 bool protocol_read_answer(enum driverd_procedure procedure, const void *data, size_t size, struct driverd_answer *ret);

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * How the client starts ctr-gpu-driverd: `ctr-gpu-driverd <milliseconds> [opens-devices]` with the socket as its descriptor 3.
+ * How the client starts ctr-gpu-driverd: `ctr-gpu-driverd <milliseconds> [opens-devices]` with the socket as its
+ * descriptor 3.
  */
 
 /* The library opens device nodes for writing, as NVML does; without it nothing is opened but for reading. */

@@ -18,7 +18,7 @@ void cache_edits_clear(struct cache_edits *edits)
 typedef const struct ldcache_library *library_ref;
 
 /* Descending like the cache; of equal names the one given first stays first. */
-static int compare_libraries(const void *a, const void *b)
+static int cache_edit_compare_libraries(const void *a, const void *b)
 {
 	library_ref left = *(const library_ref *)a, right = *(const library_ref *)b;
 	int order = libcmp(right->name, left->name);
@@ -28,7 +28,8 @@ static int compare_libraries(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static int sort_libraries(const struct ldcache_library *libraries, size_t count, library_ref **ret, size_t *ret_count)
+static int cache_edit_sort_libraries(const struct ldcache_library *libraries, size_t count, library_ref **ret,
+				     size_t *ret_count)
 {
 	library_ref *sorted = calloc(count + 1, sizeof(*sorted));
 	size_t kept = 0;
@@ -37,7 +38,7 @@ static int sort_libraries(const struct ldcache_library *libraries, size_t count,
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		sorted[i] = &libraries[i];
-	qsort(sorted, count, sizeof(*sorted), compare_libraries);
+	qsort(sorted, count, sizeof(*sorted), cache_edit_compare_libraries);
 	for (size_t i = 0; i < count; i++)
 		if (kept == 0 || libcmp(sorted[kept - 1]->name, sorted[i]->name) != 0)
 			sorted[kept++] = sorted[i];
@@ -47,7 +48,7 @@ static int sort_libraries(const struct ldcache_library *libraries, size_t count,
 }
 
 /* The first entry, from @low on, whose name is less than @name, or with @or_equal not greater. */
-static size_t search(const struct cache_image *image, size_t low, const char *name, bool or_equal)
+static size_t cache_edit_search(const struct cache_image *image, size_t low, const char *name, bool or_equal)
 {
 	size_t high = image->count;
 
@@ -63,7 +64,7 @@ static size_t search(const struct cache_image *image, size_t low, const char *na
 	return low;
 }
 
-static int add_edit(struct cache_edits *edits, size_t at, size_t removed, library_ref inserted)
+static int cache_edit_add(struct cache_edits *edits, size_t at, size_t removed, library_ref inserted)
 {
 	struct cache_edit *items = array_grow(edits->items, edits->count, sizeof(*items));
 
@@ -77,7 +78,8 @@ static int add_edit(struct cache_edits *edits, size_t at, size_t removed, librar
 }
 
 /* Takes out, from @from to @end, every run of entries of our ABI; @inserted goes where the first one was. */
-static int replace(const struct cache_image *image, size_t from, size_t end, library_ref inserted, struct cache_edits *edits)
+static int cache_edit_replace(const struct cache_image *image, size_t from, size_t end, library_ref inserted,
+			      struct cache_edits *edits)
 {
 	int r = 0;
 
@@ -90,7 +92,7 @@ static int replace(const struct cache_image *image, size_t from, size_t end, lib
 			from++;
 			continue;
 		}
-		r = add_edit(edits, from, next - from, inserted);
+		r = cache_edit_add(edits, from, next - from, inserted);
 		inserted = NULL;
 		from = next;
 	}
@@ -98,19 +100,20 @@ static int replace(const struct cache_image *image, size_t from, size_t end, lib
 }
 
 /* Entries with one name are sorted by ABI, descending, and then by hardware capability. */
-static int edit_name(const struct cache_image *image, size_t low, size_t high, library_ref library, struct cache_edits *edits)
+static int cache_edit_name(const struct cache_image *image, size_t low, size_t high, library_ref library,
+			   struct cache_edits *edits)
 {
 	size_t at = low;
 
 	while (at < high && image->entries[at].flags > CACHE_FLAGS_HERE)
 		at++;
 	if (at == high)
-		return add_edit(edits, at, 0, library);
+		return cache_edit_add(edits, at, 0, library);
 	if (!library->overrides)
 		for (size_t i = at; i < high; i++)
 			if (image->entries[i].flags == CACHE_FLAGS_HERE)
 				return 0;
-	return replace(image, at, high, library, edits);
+	return cache_edit_replace(image, at, high, library, edits);
 }
 
 int cache_edits_make(const struct cache_image *image, const struct ldcache_library *libraries, size_t count,
@@ -121,14 +124,14 @@ int cache_edits_make(const struct cache_image *image, const struct ldcache_libra
 	size_t sorted_count, low, high = 0;
 	int r;
 
-	r = sort_libraries(libraries, count, &sorted, &sorted_count);
+	r = cache_edit_sort_libraries(libraries, count, &sorted, &sorted_count);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < sorted_count; i++) {
 		/* Never before the last edit: an image whose entries are not sorted must not make edits overlap. */
-		low = search(image, high, sorted[i]->name, true);
-		high = search(image, low, sorted[i]->name, false);
-		r = edit_name(image, low, high, sorted[i], &edits);
+		low = cache_edit_search(image, high, sorted[i]->name, true);
+		high = cache_edit_search(image, low, sorted[i]->name, false);
+		r = cache_edit_name(image, low, high, sorted[i], &edits);
 		if (r < 0)
 			return r;
 	}

@@ -13,8 +13,8 @@
 #include "ldcache/ldcache.h"
 
 struct cache_edit {
-	uint32_t at;      /* index in the image's entries; ascending */
-	uint32_t removed; /* how many entries go, from there on */
+	uint32_t at;                            /* index in the image's entries; ascending */
+	uint32_t removed;                       /* how many entries go, from there on */
 	const struct ldcache_library *inserted; /* borrowed; NULL: none */
 };
 

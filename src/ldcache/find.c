@@ -10,7 +10,7 @@
 #include "ldcache/libcmp.h"
 
 /* Entries of the old format have no hardware capabilities. */
-static struct cache_entry entry_at(const struct cache_layout *layout, size_t index)
+static struct cache_entry ldcache_find_entry(const struct cache_layout *layout, size_t index)
 {
 	struct cache_entry entry = {0};
 
@@ -18,14 +18,14 @@ static struct cache_entry entry_at(const struct cache_layout *layout, size_t ind
 	return entry;
 }
 
-/* The first entry whose name is not greater. A name outside counts as less, which ends the search somewhere harmless. */
-static size_t search(const struct cache_layout *layout, const char *name)
+/* The first entry whose name is not greater. A name outside counts as less: the search ends somewhere harmless. */
+static size_t ldcache_find_search(const struct cache_layout *layout, const char *name)
 {
 	size_t low = 0, high = layout->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const char *key = cache_layout_string(layout, entry_at(layout, middle).key);
+		const char *key = cache_layout_string(layout, ldcache_find_entry(layout, middle).key);
 
 		if (!key || libcmp(key, name) <= 0)
 			high = middle;
@@ -42,8 +42,8 @@ const char *ldcache_find(const struct span *cache, const char *name)
 
 	if (!cache_layout_read(cache, &layout))
 		return NULL;
-	for (size_t i = search(&layout, name); i < layout.count; i++) {
-		struct cache_entry entry = entry_at(&layout, i);
+	for (size_t i = ldcache_find_search(&layout, name); i < layout.count; i++) {
+		struct cache_entry entry = ldcache_find_entry(&layout, i);
 		const char *key = cache_layout_string(&layout, entry.key);
 		const char *path = cache_layout_string(&layout, entry.value);
 
@@ -67,7 +67,7 @@ void ldcache_each(const struct span *cache, void (*visit)(void *user, const char
 	if (!cache_layout_read(cache, &layout))
 		return;
 	for (size_t i = 0; i < layout.count; i++) {
-		struct cache_entry entry = entry_at(&layout, i);
+		struct cache_entry entry = ldcache_find_entry(&layout, i);
 		const char *name = cache_layout_string(&layout, entry.key);
 		const char *path = cache_layout_string(&layout, entry.value);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The bytes of a loader cache, as glibc's sysdeps/generic/dl-cache.h lays them out. Numbers are in the byte order of the
- * machine. A file is one of
+ * The bytes of a loader cache, as glibc's sysdeps/generic/dl-cache.h lays them out. Numbers are in the byte order of
+ * the machine. A file is one of
  *
  *	new header, new entries, strings, extension                  (ldconfig -c new; the default since glibc 2.32)
  *	old header, old entries, padding to 8, and then all that     (ldconfig -c compat; the default before)
@@ -47,7 +47,7 @@ struct cache_entry {
 	int32_t flags;       /* kind of library and ABI */
 	uint32_t key, value; /* name and path */
 	uint32_t osversion;
-	uint64_t hwcap;      /* with bit 62 set: the low half is an index into the glibc-hwcaps section */
+	uint64_t hwcap; /* with bit 62 set: the low half is an index into the glibc-hwcaps section */
 };
 _Static_assert(sizeof(struct cache_entry) == 24, "struct file_entry_new");
 

@@ -29,7 +29,7 @@ bool cache_image_holds(const struct cache_image *image, const struct cache_entry
 	return !outside;
 }
 
-static void widen(const struct cache_layout *layout, struct cache_entry *entries)
+static void cache_image_widen(const struct cache_layout *layout, struct cache_entry *entries)
 {
 	for (size_t i = 0; i < layout->count; i++) {
 		struct cache_old_entry old;
@@ -39,16 +39,16 @@ static void widen(const struct cache_layout *layout, struct cache_entry *entries
 	}
 }
 
-static bool can_stay(const struct cache_layout *layout)
+static bool cache_image_can_stay(const struct cache_layout *layout)
 {
 	return layout->entry_size == sizeof(struct cache_entry) &&
 	       (uintptr_t)layout->entries.data % _Alignof(struct cache_entry) == 0;
 }
 
-static int take_entries(const struct cache_layout *layout, struct cache_image *image)
+static int cache_image_take_entries(const struct cache_layout *layout, struct cache_image *image)
 {
 	image->count = layout->count;
-	if (can_stay(layout)) {
+	if (cache_image_can_stay(layout)) {
 		image->entries = (const struct cache_entry *)(const void *)layout->entries.data;
 		return 0;
 	}
@@ -57,14 +57,15 @@ static int take_entries(const struct cache_layout *layout, struct cache_image *i
 		return -ENOMEM;
 	image->entries = image->owned;
 	if (layout->entry_size == sizeof(struct cache_old_entry))
-		widen(layout, image->owned);
+		cache_image_widen(layout, image->owned);
 	else
 		memcpy(image->owned, layout->entries.data, layout->entries.size);
 	return 0;
 }
 
 /* A section with a name outside is left out, as the loader leaves out entries that refer to one that is missing. */
-static int copy_hwcaps(const struct cache_layout *layout, const struct span *section, struct cache_image *image)
+static int cache_image_copy_hwcaps(const struct cache_layout *layout, const struct span *section,
+				   struct cache_image *image)
 {
 	_cleanup_free_ uint32_t *hwcaps = NULL;
 	size_t count = section->size / sizeof(*hwcaps);
@@ -84,7 +85,8 @@ static int copy_hwcaps(const struct cache_layout *layout, const struct span *sec
 	return 0;
 }
 
-static int read_section(const struct cache_layout *layout, const struct cache_section *section, struct cache_image *image)
+static int cache_image_read_section(const struct cache_layout *layout, const struct cache_section *section,
+				    struct cache_image *image)
 {
 	struct span content;
 
@@ -95,7 +97,7 @@ static int read_section(const struct cache_layout *layout, const struct cache_se
 		image->generator = content;
 		return 0;
 	case CACHE_SECTION_HWCAPS:
-		return copy_hwcaps(layout, &content, image);
+		return cache_image_copy_hwcaps(layout, &content, image);
 	case CACHE_SECTION_RECORD:
 		image->record = content;
 		return 0;
@@ -107,7 +109,7 @@ static int read_section(const struct cache_layout *layout, const struct cache_se
 /* There are three kinds of section; a directory of thousands is an attempt to keep us busy. */
 enum { MAX_SECTIONS = 64 };
 
-static int read_extension(const struct cache_layout *layout, struct cache_image *image)
+static int cache_image_read_extension(const struct cache_layout *layout, struct cache_image *image)
 {
 	struct cache_extension extension;
 	struct span directory;
@@ -124,7 +126,7 @@ static int read_extension(const struct cache_layout *layout, struct cache_image 
 
 		if (!span_read(&directory, i * sizeof(section), &section, sizeof(section)))
 			return 0;
-		r = read_section(layout, &section, image);
+		r = cache_image_read_section(layout, &section, image);
 		if (r < 0)
 			return r;
 	}
@@ -148,14 +150,14 @@ int cache_image_read(const struct span *file, struct cache_image *ret)
 	image.strings = layout.strings;
 	image.base = layout.strings_offset;
 	image.order = layout.order;
-	r = take_entries(&layout, &image);
+	r = cache_image_take_entries(&layout, &image);
 	if (r < 0)
 		return r;
 	if (!cache_image_holds(&image, image.entries, image.count, image.strings.size)) {
 		*ret = empty;
 		return 0;
 	}
-	r = read_extension(&layout, &image);
+	r = cache_image_read_extension(&layout, &image);
 	if (r < 0)
 		return r;
 	*ret = steal_struct(&image);
@@ -167,7 +169,7 @@ struct directory {
 	size_t length;
 };
 
-static int compare_directories(const void *a, const void *b)
+static int cache_image_compare_directories(const void *a, const void *b)
 {
 	const struct directory *left = a, *right = b;
 	size_t shorter = left->length < right->length ? left->length : right->length;
@@ -178,7 +180,7 @@ static int compare_directories(const void *a, const void *b)
 	return (left->length > right->length) - (left->length < right->length);
 }
 
-static bool is_in(const char *path, const struct directory *directories, size_t count)
+static bool cache_image_lists(const char *path, const struct directory *directories, size_t count)
 {
 	const char *slash = memrchr(path, '/', strnlen(path, PATH_MAX));
 	struct directory key;
@@ -186,7 +188,7 @@ static bool is_in(const char *path, const struct directory *directories, size_t 
 	if (!slash)
 		return false;
 	key = (struct directory){.path = path, .length = (size_t)(slash - path)};
-	return bsearch(&key, directories, count, sizeof(*directories), compare_directories) != NULL;
+	return bsearch(&key, directories, count, sizeof(*directories), cache_image_compare_directories) != NULL;
 }
 
 int cache_image_forget(struct cache_image *image, const struct strv *directories)
@@ -201,9 +203,9 @@ int cache_image_forget(struct cache_image *image, const struct strv *directories
 		return -ENOMEM;
 	for (size_t i = 0; i < directories->count; i++)
 		sorted[i] = (struct directory){directories->items[i], strlen(directories->items[i])};
-	qsort(sorted, directories->count, sizeof(*sorted), compare_directories);
+	qsort(sorted, directories->count, sizeof(*sorted), cache_image_compare_directories);
 	for (size_t i = 0; i < image->count; i++)
-		if (!is_in(cache_image_string(image, image->entries[i].value), sorted, directories->count))
+		if (!cache_image_lists(cache_image_string(image, image->entries[i].value), sorted, directories->count))
 			entries[kept++] = image->entries[i];
 	free(image->owned);
 	image->owned = steal_ptr(entries);

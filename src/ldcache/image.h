@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A loader cache in memory, in one form whatever the file's was. Everything in it has been checked. The entries of a large
- * image fill many pages, so they stay where they are in the file unless they must change.
+ * A loader cache in memory, in one form whatever the file's was. Everything in it has been checked. The entries of a
+ * large image fill many pages, so they stay where they are in the file unless they must change.
  */
 
 #include <stdbool.h>

@@ -5,10 +5,10 @@
 #include "ldcache/format.h"
 
 /*
- * Leaves out what follows the last string: bytes without a NUL behind them, and the padding in front of an extension. From
- * then on an offset inside is a string that ends inside, at no further cost.
+ * Leaves out what follows the last string: bytes without a NUL behind them, and the padding in front of an extension.
+ * From then on an offset inside is a string that ends inside, at no further cost.
  */
-static struct span terminated(struct span strings)
+static struct span cache_layout_terminate(struct span strings)
 {
 	const unsigned char *last = strings.size > 0 ? memrchr(strings.data, '\0', strings.size) : NULL;
 
@@ -18,7 +18,7 @@ static struct span terminated(struct span strings)
 	return strings;
 }
 
-static bool take_entries(const struct span *from, size_t header_size, struct cache_layout *layout)
+static bool cache_layout_take_entries(const struct span *from, size_t header_size, struct cache_layout *layout)
 {
 	size_t size;
 
@@ -28,14 +28,14 @@ static bool take_entries(const struct span *from, size_t header_size, struct cac
 }
 
 /* ldconfig puts the extension behind the strings; a cache that has it elsewhere is read to its end. */
-static size_t strings_end(const struct cache_layout *layout, size_t base, size_t start)
+static size_t cache_layout_strings_end(const struct cache_layout *layout, size_t base, size_t start)
 {
 	if (layout->extension_offset >= base + start && layout->extension_offset <= layout->file.size)
 		return layout->extension_offset - base;
 	return layout->file.size - base;
 }
 
-static bool read_new(const struct span *file, size_t base, struct cache_layout *ret)
+static bool cache_layout_read_new(const struct span *file, size_t base, struct cache_layout *ret)
 {
 	struct cache_layout layout = {.file = *file, .entry_size = sizeof(struct cache_entry)};
 	struct cache_header header;
@@ -49,18 +49,18 @@ static bool read_new(const struct span *file, size_t base, struct cache_layout *
 		return false;
 	layout.count = header.count;
 	layout.extension_offset = header.extension_offset;
-	if (!take_entries(&cache, sizeof(header), &layout))
+	if (!cache_layout_take_entries(&cache, sizeof(header), &layout))
 		return false;
 	start = sizeof(header) + layout.entries.size;
-	if (!span_slice(&cache, start, strings_end(&layout, base, start) - start, &strings))
+	if (!span_slice(&cache, start, cache_layout_strings_end(&layout, base, start) - start, &strings))
 		return false;
-	layout.strings = terminated(strings);
+	layout.strings = cache_layout_terminate(strings);
 	layout.strings_offset = (uint32_t)start;
 	*ret = layout;
 	return true;
 }
 
-static bool read_old(const struct span *file, struct cache_layout *ret)
+static bool cache_layout_read_old(const struct span *file, struct cache_layout *ret)
 {
 	struct cache_layout layout = {.file = *file, .entry_size = sizeof(struct cache_old_entry)};
 	struct cache_old_header header;
@@ -70,22 +70,22 @@ static bool read_old(const struct span *file, struct cache_layout *ret)
 	if (!span_read(file, 0, &header, sizeof(header)))
 		return false;
 	layout.count = header.count;
-	if (!take_entries(file, sizeof(header), &layout))
+	if (!cache_layout_take_entries(file, sizeof(header), &layout))
 		return false;
 	end = sizeof(header) + layout.entries.size;
 	aligned = (end + 7) & ~(size_t)7;
 	if (span_holds(file, aligned, sizeof(struct cache_header)) &&
 	    span_slice(file, aligned, sizeof(CACHE_MAGIC_NEW) - 1, &magic) &&
 	    memcmp(magic.data, CACHE_MAGIC_NEW, magic.size) == 0)
-		return read_new(file, aligned, ret);
+		return cache_layout_read_new(file, aligned, ret);
 	if (!span_slice(file, end, file->size - end, &strings))
 		return false;
-	layout.strings = terminated(strings);
+	layout.strings = cache_layout_terminate(strings);
 	*ret = layout;
 	return true;
 }
 
-static bool starts_with(const struct span *file, const char *magic, size_t size)
+static bool cache_layout_starts_with(const struct span *file, const char *magic, size_t size)
 {
 	return span_holds(file, 0, size) && memcmp(file->data, magic, size) == 0;
 }
@@ -94,9 +94,9 @@ bool cache_layout_read(const struct span *file, struct cache_layout *ret)
 {
 	if (file->size > UINT32_MAX)
 		return false;
-	if (starts_with(file, CACHE_MAGIC_NEW, sizeof(CACHE_MAGIC_NEW) - 1))
-		return read_new(file, 0, ret);
-	if (starts_with(file, CACHE_MAGIC_OLD, sizeof(CACHE_MAGIC_OLD) - 1))
-		return read_old(file, ret);
+	if (cache_layout_starts_with(file, CACHE_MAGIC_NEW, sizeof(CACHE_MAGIC_NEW) - 1))
+		return cache_layout_read_new(file, 0, ret);
+	if (cache_layout_starts_with(file, CACHE_MAGIC_OLD, sizeof(CACHE_MAGIC_OLD) - 1))
+		return cache_layout_read_old(file, ret);
 	return false;
 }

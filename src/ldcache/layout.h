@@ -14,10 +14,10 @@ struct cache_layout {
 	struct span entries;
 	size_t entry_size; /* of struct cache_entry or struct cache_old_entry, which begin alike */
 	size_t count;
-	struct span strings;      /* behind the entries; ends in a NUL, so that whatever starts inside ends inside */
-	uint32_t strings_offset;  /* of the first string, as entries count */
+	struct span strings;       /* behind the entries; ends in a NUL, so that whatever starts inside ends inside */
+	uint32_t strings_offset;   /* of the first string, as entries count */
 	uint32_t extension_offset; /* in the file; 0: none */
-	uint8_t order;            /* CACHE_ORDER_* */
+	uint8_t order;             /* CACHE_ORDER_* */
 };
 
 /** Return: false if the loader of this machine would not read it, or should not. */

@@ -5,8 +5,9 @@
  * /etc/ld.so.cache: bytes in, bytes out. No path is opened here.
  *
  * Facts: glibc sysdeps/generic/dl-cache.h and elf/cache.c. The new format ("glibc-ld.so.cache1.1") is read alone or
- * behind the old one ("ld.so-1.7.0", glibc before 2.32 by default), and so is the old one alone. What is written is always
- * the new format alone, which every glibc since 2.2 accepts. Entries are sorted by _dl_cache_libcmp(), descending.
+ * behind the old one ("ld.so-1.7.0", glibc before 2.32 by default), and so is the old one alone. What is written is
+ * always the new format alone, which every glibc since 2.2 accepts. Entries are sorted by _dl_cache_libcmp(),
+ * descending.
  */
 
 #include <stdbool.h>
@@ -22,14 +23,14 @@ enum {
 
 /* A library that the loader must find. */
 struct ldcache_library {
-	const char *name;      /* what is looked up, "libcuda.so.1" */
-	const char *path;      /* where it is, "/usr/lib/wsl/lib/libcuda.so.1" */
-	bool overrides;        /* goes before, and drops, entries of the same name and ABI in the image; else only fills a gap */
+	const char *name; /* what is looked up, "libcuda.so.1" */
+	const char *path; /* where it is, "/usr/lib/wsl/lib/libcuda.so.1" */
+	bool overrides; /* goes before and drops entries of the same name and ABI in the image; else fills a gap */
 };
 
 enum { LDCACHE_PARTS = 3 };
 
-/* A cache as it is to be written, one part behind the other. The image's strings are most of it and stay where they are. */
+/* A cache to be written, one part behind the other. The image's strings are most of it and stay where they are. */
 struct ldcache_merged {
 	struct span parts[LDCACHE_PARTS]; /* header and entries; strings, in the old cache; the rest */
 	void *owned;                      /* where the first and the last are */
@@ -38,23 +39,24 @@ struct ldcache_merged {
 /**
  * ldcache_merge() - a cache with libraries added
  * @old:       the image's cache; an empty span for an image without one; hostile; must outlive the new one
- * @former:    directories that an ldconfig run in the container may have found through our drop-in; NULL if there was none
- * @libraries: what to add, in order of precedence: of two with one name the first counts; borrowed. None: @old without what
- *             an earlier merge did to it
+ * @former:    directories that an ldconfig run in the container may have found through our drop-in; NULL if there was
+ *             none
+ * @libraries: what to add, in order of precedence: of two with one name the first counts; borrowed. None: @old without
+ *             what an earlier merge did to it
  * @ret:       the new cache; the caller frees what it owns
  *
- * The result carries a record of what was added and dropped (record.h), in an extension section that loaders skip. A merge
- * into it first takes the earlier one back, so merging the same libraries again gives the same bytes, and nothing stays of
- * a driver that the host no longer has. If @old has no record although we were here before, ldconfig rewrote it since: then,
- * and only then, every entry is looked at and those for files in @former go.
+ * The result carries a record of what was added and dropped (record.h), in an extension section that loaders skip. A
+ * merge into it first takes the earlier one back, so merging the same libraries again gives the same bytes, and nothing
+ * stays of a driver that the host no longer has. If @old has no record although we were here before, ldconfig rewrote
+ * it since: then, and only then, every entry is looked at and those for files in @former go.
  *
- * Otherwise the cost beyond copying does not depend on how many entries @old has. Something that is not a loader cache, or
- * has a string outside itself, counts as empty.
+ * Otherwise the cost beyond copying does not depend on how many entries @old has. Something that is not a loader cache,
+ * or has a string outside itself, counts as empty.
  *
  * Return: 0; -ENOMEM; -E2BIG if the result would be larger than LDCACHE_MAX_SIZE.
  */
-int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries, size_t count,
-		  struct ldcache_merged *ret);
+int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries,
+		  size_t count, struct ldcache_merged *ret);
 
 /**
  * ldcache_find() - the path of a library of this machine's ABI

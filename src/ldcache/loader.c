@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is in the image decides what is written: a glibc loader reads /etc/ld.so.cache, a musl one its path file. An image
- * with neither (a static program, a loader in an unusual place) gets a cache, which harms nobody.
+ * What is in the image decides what is written: a glibc loader reads /etc/ld.so.cache, a musl one its path file. An
+ * image with neither (a static program, a loader in an unusual place) gets a cache, which harms nobody.
  */
 
 #include "ldcache/loader.h"
@@ -51,25 +51,25 @@ struct content {
 
 #define CONTENT_NONE ((struct content){.handle = -1})
 
-static void content_clear(struct content *content)
+static void loader_content_clear(struct content *content)
 {
 	free(content->data);
 	cleanup_closep(&content->handle);
 }
-#define _cleanup_content_ _cleanup_(content_clear)
+#define _cleanup_content_ _cleanup_(loader_content_clear)
 
-static void file_clear(struct loader_file *file)
+static void loader_file_clear(struct loader_file *file)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(file->owned); i++)
 		free(file->owned[i]);
 	cleanup_closep(&file->handle);
 }
-#define _cleanup_file_ _cleanup_(file_clear)
+#define _cleanup_file_ _cleanup_(loader_file_clear)
 
 struct loader_file *loader_files_free(struct loader_file *files, size_t count)
 {
 	for (size_t i = 0; files && i < count; i++)
-		file_clear(&files[i]);
+		loader_file_clear(&files[i]);
 	free(files);
 	return NULL;
 }
@@ -80,7 +80,7 @@ static void loader_clear(struct loader *loader)
 	strv_clear(&loader->former);
 }
 
-static int open_content(const struct loader *loader, const char *path, size_t max, struct content *ret)
+static int loader_open_content(const struct loader *loader, const char *path, size_t max, struct content *ret)
 {
 	ret->handle = rootfs_open_path(loader->rootfs, path, O_PATH);
 	if (ret->handle < 0)
@@ -89,9 +89,9 @@ static int open_content(const struct loader *loader, const char *path, size_t ma
 }
 
 /* A link to nowhere, a loop, a pipe or a directory in place of a file is for the loader as if there were none. */
-static int read_file(const struct loader *loader, const char *path, size_t max, struct content *ret)
+static int loader_read_file(const struct loader *loader, const char *path, size_t max, struct content *ret)
 {
-	int r = open_content(loader, path, max, ret);
+	int r = loader_open_content(loader, path, max, ret);
 
 	switch (r) {
 	case -ENOENT:
@@ -102,14 +102,14 @@ static int read_file(const struct loader *loader, const char *path, size_t max, 
 	case -ENXIO:
 		return 0;
 	case -EFBIG:
-		return err_set(loader->err, r, "%s of the image has more than %zu KiB, which no real one has\n%s", path, max / 1024,
-			       "remove it from the image, or have the image's ldconfig write it anew");
+		return err_set(loader->err, r, "%s of the image has more than %zu KiB, which no real one has\n%s", path,
+			       max / 1024, "remove it from the image, or have the image's ldconfig write it anew");
 	default:
 		return r < 0 ? err_set(loader->err, r, "cannot read %s of the image: %m", path) : 0;
 	}
 }
 
-static bool is_so(const struct content *content, const struct loader_file *file)
+static bool loader_is_so(const struct content *content, const struct loader_file *file)
 {
 	struct span left = {(const unsigned char *)content->data, content->size};
 
@@ -124,11 +124,11 @@ static bool is_so(const struct content *content, const struct loader_file *file)
 }
 
 /* Adds @file, and takes what it and @old have, unless it is so already. */
-static int add_file(struct loader *loader, struct loader_file *file, struct content *old)
+static int loader_add_file(struct loader *loader, struct loader_file *file, struct content *old)
 {
 	struct loader_file *files;
 
-	if (old->data && is_so(old, file))
+	if (old->data && loader_is_so(old, file))
 		return 0;
 	files = array_grow(loader->files, loader->count, sizeof(*files));
 	if (!files)
@@ -142,7 +142,7 @@ static int add_file(struct loader *loader, struct loader_file *file, struct cont
 }
 
 /* Takes @text, also when it fails. */
-static int add_text(struct loader *loader, const char *path, char *text, bool optional, struct content *old)
+static int loader_add_text(struct loader *loader, const char *path, char *text, bool optional, struct content *old)
 {
 	_cleanup_file_ struct loader_file file = {
 		.path = path,
@@ -152,10 +152,10 @@ static int add_text(struct loader *loader, const char *path, char *text, bool op
 		.handle = -1,
 	};
 
-	return add_file(loader, &file, old);
+	return loader_add_file(loader, &file, old);
 }
 
-static int add_conf(struct loader *loader, bool first)
+static int loader_add_conf(struct loader *loader, bool first)
 {
 	const char *path = first ? LOADER_CONF_FIRST : LOADER_CONF_LAST;
 	_cleanup_content_ struct content old = CONTENT_NONE;
@@ -163,7 +163,7 @@ static int add_conf(struct loader *loader, bool first)
 	int r;
 
 	/* One of unlikely size is written anew like any that differs; what it lists is not worth an error. */
-	r = open_content(loader, path, LOADER_CONF_MAX_SIZE, &old);
+	r = loader_open_content(loader, path, LOADER_CONF_MAX_SIZE, &old);
 	if (r == -ENOMEM)
 		return r;
 	if (old.data) {
@@ -179,10 +179,10 @@ static int add_conf(struct loader *loader, bool first)
 		text = strdup(loader_conf_empty);
 	if (!text)
 		return -ENOMEM;
-	return add_text(loader, path, steal_ptr(text), true, &old);
+	return loader_add_text(loader, path, steal_ptr(text), true, &old);
 }
 
-static int add_musl_path(struct loader *loader, bool only_loader)
+static int loader_add_musl_path(struct loader *loader, bool only_loader)
 {
 	_cleanup_strv_ struct strv front = {0}, behind = {0};
 	_cleanup_content_ struct content old = CONTENT_NONE;
@@ -197,7 +197,7 @@ static int add_musl_path(struct loader *loader, bool only_loader)
 		if (r < 0)
 			return r;
 	}
-	r = read_file(loader, MUSL_PATH, MUSL_PATH_MAX_SIZE, &old);
+	r = loader_read_file(loader, MUSL_PATH, MUSL_PATH_MAX_SIZE, &old);
 	if (r < 0)
 		return r;
 	if (loader->plan->library_dir_count == 0 && (!old.data || !strstr(old.data, "::")))
@@ -205,7 +205,7 @@ static int add_musl_path(struct loader *loader, bool only_loader)
 	r = ldcache_musl_path(old.data, &front, &behind, &text);
 	if (r < 0)
 		return r;
-	return add_text(loader, MUSL_PATH, steal_ptr(text), !only_loader, &old);
+	return loader_add_text(loader, MUSL_PATH, steal_ptr(text), !only_loader, &old);
 }
 
 /* Our libraries, as the cache wants them. */
@@ -215,13 +215,13 @@ struct libraries {
 	struct strv paths;
 };
 
-static void libraries_clear(struct libraries *libraries)
+static void loader_libraries_clear(struct libraries *libraries)
 {
 	free(libraries->items);
 	strv_clear(&libraries->paths);
 }
 
-static int add_library(struct libraries *libraries, const struct plan_library_dir *dir, size_t number)
+static int loader_add_library(struct libraries *libraries, const struct plan_library_dir *dir, size_t number)
 {
 	const char *name = dir->libraries.items[number];
 	const char *file_name = number < dir->files.count ? dir->files.items[number] : name;
@@ -237,17 +237,18 @@ static int add_library(struct libraries *libraries, const struct plan_library_di
 	r = strv_take(&libraries->paths, path);
 	if (r < 0)
 		return r;
-	items[libraries->count++] = (struct ldcache_library){.name = name, .path = path, .overrides = dir->overrides_image};
+	items[libraries->count++] =
+		(struct ldcache_library){.name = name, .path = path, .overrides = dir->overrides_image};
 	return 0;
 }
 
-static int list_libraries(const struct plan *plan, struct libraries *ret)
+static int loader_list_libraries(const struct plan *plan, struct libraries *ret)
 {
 	for (size_t i = 0; i < plan->library_dir_count; i++) {
 		const struct plan_library_dir *dir = &plan->library_dirs[i];
 
 		for (size_t j = 0; j < dir->libraries.count; j++) {
-			int r = add_library(ret, dir, j);
+			int r = loader_add_library(ret, dir, j);
 
 			if (r < 0)
 				return r;
@@ -256,7 +257,7 @@ static int list_libraries(const struct plan *plan, struct libraries *ret)
 	return 0;
 }
 
-static int add_own_directories(struct loader *loader)
+static int loader_add_own_directories(struct loader *loader)
 {
 	for (size_t i = 0; i < loader->plan->library_dir_count; i++) {
 		const struct plan_library_dir *dir = &loader->plan->library_dirs[i];
@@ -268,21 +269,21 @@ static int add_own_directories(struct loader *loader)
 	return 0;
 }
 
-static int add_cache(struct loader *loader)
+static int loader_add_cache(struct loader *loader)
 {
-	_cleanup_(libraries_clear) struct libraries libraries = {0};
+	_cleanup_(loader_libraries_clear) struct libraries libraries = {0};
 	_cleanup_file_ struct loader_file file = {.path = CACHE_PATH, .handle = -1};
 	_cleanup_content_ struct content old = CONTENT_NONE;
 	struct ldcache_merged merged;
 	struct span span;
 	int r;
 
-	r = read_file(loader, CACHE_PATH, LDCACHE_MAX_SIZE, &old);
+	r = loader_read_file(loader, CACHE_PATH, LDCACHE_MAX_SIZE, &old);
 	if (r < 0)
 		return r;
-	r = list_libraries(loader->plan, &libraries);
+	r = loader_list_libraries(loader->plan, &libraries);
 	if (r == 0)
-		r = add_own_directories(loader);
+		r = loader_add_own_directories(loader);
 	if (r < 0)
 		return r;
 	if (!old.data && libraries.count == 0)
@@ -295,38 +296,38 @@ static int add_cache(struct loader *loader)
 		return r;
 	file.owned[0] = merged.owned;
 	memcpy(file.parts, merged.parts, sizeof(file.parts));
-	return add_file(loader, &file, &old);
+	return loader_add_file(loader, &file, &old);
 }
 
-static bool image_has(const struct rootfs *rootfs, const char *path)
+static bool loader_image_has(const struct rootfs *rootfs, const char *path)
 {
 	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
 
 	return fd >= 0;
 }
 
-static int add_glibc(struct loader *loader)
+static int loader_add_glibc(struct loader *loader)
 {
 	int r;
 
-	r = add_conf(loader, true);
+	r = loader_add_conf(loader, true);
 	if (r == 0)
-		r = add_conf(loader, false);
+		r = loader_add_conf(loader, false);
 	if (r < 0 || (loader->plan->library_dir_count == 0 && !loader->was_here))
 		return r;
-	return add_cache(loader);
+	return loader_add_cache(loader);
 }
 
-static int add_all(struct loader *loader)
+static int loader_add_all(struct loader *loader)
 {
-	bool musl = image_has(loader->rootfs, MUSL_LOADER);
-	bool glibc = !musl || image_has(loader->rootfs, GLIBC_LOADER);
+	bool musl = loader_image_has(loader->rootfs, MUSL_LOADER);
+	bool glibc = !musl || loader_image_has(loader->rootfs, GLIBC_LOADER);
 	int r = 0;
 
 	if (musl)
-		r = add_musl_path(loader, !glibc);
+		r = loader_add_musl_path(loader, !glibc);
 	if (r == 0 && glibc)
-		r = add_glibc(loader);
+		r = loader_add_glibc(loader);
 	return r;
 }
 
@@ -338,7 +339,7 @@ const char *loader_with_own_cache(const struct rootfs *rootfs)
 	} stores[] = {{"/nix/store", "Nix"}, {"/gnu/store", "Guix"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(stores); i++)
-		if (image_has(rootfs, stores[i].directory))
+		if (loader_image_has(rootfs, stores[i].directory))
 			return stores[i].name;
 	return NULL;
 }
@@ -349,7 +350,7 @@ int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct lo
 	_cleanup_(loader_clear) struct loader loader = {.rootfs = rootfs, .plan = plan, .err = err};
 	int r;
 
-	r = add_all(&loader);
+	r = loader_add_all(&loader);
 	if (r < 0)
 		return r;
 	*ret = steal_ptr(loader.files);

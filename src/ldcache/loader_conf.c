@@ -10,7 +10,8 @@
 /* More were never written; what an image puts there must not make a start slow. */
 enum { MAX_DIRECTORIES = 64 };
 
-const char loader_conf_empty[] = "# Directories of the host's GPU driver. Written by ctr-gpu when the container starts.\n";
+const char loader_conf_empty[] =
+	"# Directories of the host's GPU driver. Written by ctr-gpu when the container starts.\n";
 static const char shared_mark[] = "# Shared with the image:";
 
 bool loader_conf_is_ours(const struct plan *plan, const struct plan_library_dir *dir)
@@ -21,13 +22,13 @@ bool loader_conf_is_ours(const struct plan *plan, const struct plan_library_dir 
 	return false;
 }
 
-/* ldconfig cuts lines at '#', older ones at '=' too, and there is no quoting (parse_conf() in glibc's elf/ldconfig.c). */
-static bool can_be_listed(const char *path)
+/* ldconfig cuts lines at '#', older ones at '=' too, and knows no quotes (glibc's elf/ldconfig.c, parse_conf()). */
+static bool loader_conf_can_be_listed(const char *path)
 {
 	return path[0] == '/' && !strpbrk(path, "#=\n \t");
 }
 
-static int append(char **text, const char *line)
+static int loader_conf_append(char **text, const char *line)
 {
 	char *longer;
 
@@ -38,18 +39,19 @@ static int append(char **text, const char *line)
 	return 0;
 }
 
-static int append_directories(const struct plan *plan, bool first, bool ours, const char *mark, char **text)
+static int loader_conf_append_directories(const struct plan *plan, bool first, bool ours, const char *mark, char **text)
 {
 	for (size_t i = 0; i < plan->library_dir_count; i++) {
 		const struct plan_library_dir *dir = &plan->library_dirs[i];
 		bool is_ours = loader_conf_is_ours(plan, dir);
 
-		if (is_ours != ours || (is_ours && dir->overrides_image) != first || !can_be_listed(dir->path))
+		if (is_ours != ours || (is_ours && dir->overrides_image) != first ||
+		    !loader_conf_can_be_listed(dir->path))
 			continue;
-		if (mark && append(text, mark) < 0)
+		if (mark && loader_conf_append(text, mark) < 0)
 			return -ENOMEM;
 		mark = NULL;
-		if (append(text, dir->path) < 0)
+		if (loader_conf_append(text, dir->path) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -61,8 +63,8 @@ int loader_conf_text(const struct plan *plan, bool first, char **ret)
 
 	if (!text)
 		return -ENOMEM;
-	if (append_directories(plan, first, true, NULL, &text) < 0 ||
-	    append_directories(plan, first, false, shared_mark, &text) < 0)
+	if (loader_conf_append_directories(plan, first, true, NULL, &text) < 0 ||
+	    loader_conf_append_directories(plan, first, false, shared_mark, &text) < 0)
 		return -ENOMEM;
 	*ret = streq(text, loader_conf_empty) ? NULL : steal_ptr(text);
 	return 0;

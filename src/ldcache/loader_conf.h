@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Our files in the image's /etc/ld.so.conf.d. With them an ldconfig run in the container finds the driver's directories:
- * those that go before the image's in a file that sorts first, the others in one that sorts last. Their names are fixed, so
- * that starting a container again leaves nothing new behind.
+ * Our files in the image's /etc/ld.so.conf.d. With them an ldconfig run in the container finds the driver's
+ * directories: those that go before the image's in a file that sorts first, the others in one that sorts last. Their
+ * names are fixed, so that starting a container again leaves nothing new behind.
  *
  * A directory that is not the driver's alone (native driver files are mounted one by one into the distribution's own
- * directory) is always in the last file, because moving it to the front would move the image's libraries too; and behind
- * a comment that marks it, because its entries in a cache are the image's.
+ * directory) is always in the last file, because moving it to the front would move the image's libraries too; and
+ * behind a comment that marks it, because its entries in a cache are the image's.
  */
 
 #include <stdbool.h>

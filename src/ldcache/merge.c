@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Read, take back what an earlier merge did, add, write. The image's entries are copied and their offsets shifted; names
- * are compared only where a binary search with one of ours looks.
+ * Read, take back what an earlier merge did, add, write. The image's entries are copied and their offsets shifted;
+ * names are compared only where a binary search with one of ours looks.
  */
 
 #include "ldcache/ldcache.h"
@@ -15,8 +15,8 @@
 #include "ldcache/record.h"
 #include "ldcache/write.h"
 
-int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries, size_t count,
-		  struct ldcache_merged *ret)
+int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries,
+		  size_t count, struct ldcache_merged *ret)
 {
 	_cleanup_(cache_image_clear) struct cache_image image = {0};
 	_cleanup_(cache_edits_clear) struct cache_edits edits = {0};

@@ -16,21 +16,21 @@
 static const char default_path[] = "/lib:/usr/local/lib:/usr/lib";
 static const char mark[] = "::";
 
-static bool ends_with(const char *text, size_t length, const char *end)
+static bool musl_ends_with(const char *text, size_t length, const char *end)
 {
 	return length >= strlen(end) && strncmp(text + length - strlen(end), end, strlen(end)) == 0;
 }
 
 /*
- * The image's part of a file: without first lines that end in the mark and last ones that begin with it. All of them, since an image's
- * own lines of that form would be taken for ours at the next start.
+ * The image's part of a file: without first lines that end in the mark and last ones that begin with it. All of them,
+ * since an image's own lines of that form would be taken for ours at the next start.
  */
-static char *image_part(const char *old)
+static char *musl_image_part(const char *old)
 {
 	const char *end, *line;
 	size_t first;
 
-	while (first = strcspn(old, "\n"), old[0] == '/' && ends_with(old, first, mark))
+	while (first = strcspn(old, "\n"), old[0] == '/' && musl_ends_with(old, first, mark))
 		old += first + (old[first] == '\n');
 	end = old + strlen(old);
 	for (;;) {
@@ -44,16 +44,16 @@ static char *image_part(const char *old)
 }
 
 /* The format has no quoting. */
-static bool can_be_listed(const char *directory)
+static bool musl_can_be_listed(const char *directory)
 {
 	return directory[0] == '/' && !strpbrk(directory, ":\n");
 }
 
-static int append(char **text, const char *separator, const char *directory)
+static int musl_append(char **text, const char *separator, const char *directory)
 {
 	char *longer;
 
-	if (!can_be_listed(directory))
+	if (!musl_can_be_listed(directory))
 		return 0;
 	if (str_format(&longer, "%s%s%s", *text, **text ? separator : "", directory) < 0)
 		return -ENOMEM;
@@ -62,7 +62,7 @@ static int append(char **text, const char *separator, const char *directory)
 	return 0;
 }
 
-static int join(const struct strv *directories, const struct strv *without, char **ret)
+static int musl_join(const struct strv *directories, const struct strv *without, char **ret)
 {
 	_cleanup_free_ char *text = strdup("");
 
@@ -71,7 +71,7 @@ static int join(const struct strv *directories, const struct strv *without, char
 	for (size_t i = 0; directories && i < directories->count; i++) {
 		if (without && strv_contains(without, directories->items[i]))
 			continue;
-		if (append(&text, ":", directories->items[i]) < 0)
+		if (musl_append(&text, ":", directories->items[i]) < 0)
 			return -ENOMEM;
 	}
 	*ret = steal_ptr(text);
@@ -84,15 +84,16 @@ int ldcache_musl_path(const char *old, const struct strv *front, const struct st
 	_cleanup_strv_ struct strv listed = {0};
 	int r;
 
-	image = image_part(old ? old : default_path);
+	image = musl_image_part(old ? old : default_path);
 	if (!image)
 		return -ENOMEM;
 	r = strv_split(image, ":\n", &listed);
 	if (r == 0)
-		r = join(front, NULL, &first);
+		r = musl_join(front, NULL, &first);
 	if (r == 0)
-		r = join(behind, &listed, &last);
+		r = musl_join(behind, &listed, &last);
 	if (r != 0)
 		return r;
-	return str_format(ret, "%s%s%s%s%s%s\n", first, *first ? "::\n" : "", image, *last ? "\n" : "", *last ? mark : "", last);
+	return str_format(ret, "%s%s%s%s%s%s\n", first, *first ? "::\n" : "", image, *last ? "\n" : "",
+			  *last ? mark : "", last);
 }

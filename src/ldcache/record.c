@@ -23,17 +23,18 @@ struct record_edit {
 	uint32_t at, removed, inserted;
 };
 
-static size_t record_size(size_t edits, size_t removed)
+static size_t cache_record_size_of(size_t edits, size_t removed)
 {
 	return sizeof(struct record_header) + edits * sizeof(struct record_edit) + removed * sizeof(struct cache_entry);
 }
 
 size_t cache_record_size(const struct cache_edits *edits)
 {
-	return record_size(edits->count, edits->removed);
+	return cache_record_size_of(edits->count, edits->removed);
 }
 
-static unsigned char *write_removed(const struct cache_image *image, const struct cache_edit *edit, unsigned char *to)
+static unsigned char *cache_record_write_removed(const struct cache_image *image, const struct cache_edit *edit,
+						 unsigned char *to)
 {
 	for (size_t i = 0; i < edit->removed; i++) {
 		struct cache_entry entry = image->entries[edit->at + i];
@@ -62,10 +63,10 @@ void cache_record_write(const struct cache_image *image, const struct cache_edit
 		to = mempcpy(to, &record, sizeof(record));
 	}
 	for (size_t i = 0; i < edits->count; i++)
-		to = write_removed(image, &edits->items[i], to);
+		to = cache_record_write_removed(image, &edits->items[i], to);
 }
 
-static bool read_header(const struct cache_image *image, struct record_header *ret)
+static bool cache_record_read_header(const struct cache_image *image, struct record_header *ret)
 {
 	struct record_header header;
 
@@ -75,7 +76,7 @@ static bool read_header(const struct cache_image *image, struct record_header *r
 		return false;
 	if (header.strings_size > 0 && image->strings.data[header.strings_size - 1] != '\0')
 		return false;
-	if (image->record.size != record_size(header.edits, header.removed))
+	if (image->record.size != cache_record_size_of(header.edits, header.removed))
 		return false;
 	*ret = header;
 	return true;
@@ -89,7 +90,7 @@ struct replay {
 	size_t taken, restored, count;
 };
 
-static bool restore(struct replay *replay, struct cache_entry *to, size_t count)
+static bool cache_record_restore(struct replay *replay, struct cache_entry *to, size_t count)
 {
 	if (!span_read(&replay->removed, replay->restored * sizeof(*to), to, count * sizeof(*to)))
 		return false;
@@ -101,7 +102,7 @@ static bool restore(struct replay *replay, struct cache_entry *to, size_t count)
 	return true;
 }
 
-static bool replay_edit(struct replay *replay, const struct record_edit *edit)
+static bool cache_record_replay_edit(struct replay *replay, const struct record_edit *edit)
 {
 	size_t gap, left = replay->image->count - replay->taken;
 
@@ -111,14 +112,14 @@ static bool replay_edit(struct replay *replay, const struct record_edit *edit)
 	if (gap > left || edit->inserted > left - gap)
 		return false;
 	memcpy(replay->entries + replay->count, replay->image->entries + replay->taken, gap * sizeof(*replay->entries));
-	if (!restore(replay, replay->entries + edit->at, edit->removed))
+	if (!cache_record_restore(replay, replay->entries + edit->at, edit->removed))
 		return false;
 	replay->taken += gap + edit->inserted;
 	replay->count = (size_t)edit->at + edit->removed;
 	return true;
 }
 
-static bool replay_all(struct replay *replay, const struct record_header *header)
+static bool cache_record_replay_all(struct replay *replay, const struct record_header *header)
 {
 	size_t rest;
 
@@ -126,18 +127,19 @@ static bool replay_all(struct replay *replay, const struct record_header *header
 		struct record_edit edit;
 
 		if (!span_read(&replay->image->record, sizeof(*header) + i * sizeof(edit), &edit, sizeof(edit)) ||
-		    !replay_edit(replay, &edit))
+		    !cache_record_replay_edit(replay, &edit))
 			return false;
 	}
 	if (replay->restored != header->removed)
 		return false;
 	rest = replay->image->count - replay->taken;
-	memcpy(replay->entries + replay->count, replay->image->entries + replay->taken, rest * sizeof(*replay->entries));
+	memcpy(replay->entries + replay->count, replay->image->entries + replay->taken,
+	       rest * sizeof(*replay->entries));
 	replay->count += rest;
 	return cache_image_holds(replay->image, replay->entries, replay->count, header->strings_size);
 }
 
-static bool hwcaps_are_inside(const struct cache_image *image, size_t size)
+static bool cache_record_hwcaps_are_inside(const struct cache_image *image, size_t size)
 {
 	for (size_t i = 0; i < image->hwcap_count; i++)
 		if ((uint32_t)(image->hwcaps[i] - image->base) >= size)
@@ -151,14 +153,15 @@ int cache_record_undo(struct cache_image *image)
 	struct replay replay = {.image = image};
 	struct record_header header;
 
-	if (!read_header(image, &header) || !hwcaps_are_inside(image, header.strings_size) ||
-	    !span_slice(&image->record, record_size(header.edits, 0), header.removed * sizeof(*entries), &replay.removed))
+	if (!cache_record_read_header(image, &header) || !cache_record_hwcaps_are_inside(image, header.strings_size) ||
+	    !span_slice(&image->record, cache_record_size_of(header.edits, 0), header.removed * sizeof(*entries),
+			&replay.removed))
 		return 0;
 	entries = calloc(image->count + header.removed + 1, sizeof(*entries));
 	if (!entries)
 		return -ENOMEM;
 	replay.entries = entries;
-	if (!replay_all(&replay, &header))
+	if (!cache_record_replay_all(&replay, &header))
 		return 0;
 	free(image->owned);
 	image->owned = steal_ptr(entries);

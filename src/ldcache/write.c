@@ -25,14 +25,14 @@ struct plan {
 };
 
 /* The name is most often the end of the path; then it needs no string of its own, as in ldconfig's tables. */
-static bool name_ends_path(const struct ldcache_library *library)
+static bool cache_write_name_ends_path(const struct ldcache_library *library)
 {
 	size_t name = strlen(library->name), path = strlen(library->path);
 
 	return name <= path && streq(library->path + path - name, library->name);
 }
 
-static size_t own_strings_size(const struct cache_edits *edits)
+static size_t cache_write_own_strings_size(const struct cache_edits *edits)
 {
 	size_t size = 0;
 
@@ -42,22 +42,23 @@ static size_t own_strings_size(const struct cache_edits *edits)
 		if (!library)
 			continue;
 		size += strlen(library->path) + 1;
-		if (!name_ends_path(library))
+		if (!cache_write_name_ends_path(library))
 			size += strlen(library->name) + 1;
 	}
 	return size;
 }
 
-static void plan_section(struct plan *plan, uint32_t tag, size_t size)
+static void cache_write_plan_section(struct plan *plan, uint32_t tag, size_t size)
 {
 	if (size == 0)
 		return;
 	plan->sections[plan->section_count++] = (struct cache_section){.tag = tag, .size = (uint32_t)size};
 }
 
-static void plan_sections(struct plan *plan)
+static void cache_write_plan_sections(struct plan *plan)
 {
-	size_t next = plan->extension + sizeof(struct cache_extension) + plan->section_count * sizeof(struct cache_section);
+	size_t next =
+		plan->extension + sizeof(struct cache_extension) + plan->section_count * sizeof(struct cache_section);
 
 	for (size_t i = 0; i < plan->section_count; i++) {
 		plan->sections[i].offset = (uint32_t)next;
@@ -66,19 +67,19 @@ static void plan_sections(struct plan *plan)
 	plan->size = next;
 }
 
-static int make_plan(const struct cache_image *image, const struct cache_edits *edits, struct plan *ret)
+static int cache_write_plan(const struct cache_image *image, const struct cache_edits *edits, struct plan *ret)
 {
 	struct plan plan = {.count = image->count + edits->inserted - edits->removed};
 
 	plan.strings = sizeof(struct cache_header) + plan.count * sizeof(struct cache_entry);
 	plan.own_strings = plan.strings + image->strings.size;
-	plan.strings_end = plan.own_strings + own_strings_size(edits);
+	plan.strings_end = plan.own_strings + cache_write_own_strings_size(edits);
 	plan.extension = (plan.strings_end + 3) & ~(size_t)3;
 	/* In this order the sections whose sizes are multiples of four come first, so all that need it are aligned. */
-	plan_section(&plan, CACHE_SECTION_HWCAPS, image->hwcap_count * sizeof(*image->hwcaps));
-	plan_section(&plan, CACHE_SECTION_RECORD, edits->count > 0 ? cache_record_size(edits) : 0);
-	plan_section(&plan, CACHE_SECTION_GENERATOR, image->generator.size);
-	plan_sections(&plan);
+	cache_write_plan_section(&plan, CACHE_SECTION_HWCAPS, image->hwcap_count * sizeof(*image->hwcaps));
+	cache_write_plan_section(&plan, CACHE_SECTION_RECORD, edits->count > 0 ? cache_record_size(edits) : 0);
+	cache_write_plan_section(&plan, CACHE_SECTION_GENERATOR, image->generator.size);
+	cache_write_plan_sections(&plan);
 	/* What the next start would refuse to read. */
 	if (plan.size > LDCACHE_MAX_SIZE)
 		return -E2BIG;
@@ -87,12 +88,12 @@ static int make_plan(const struct cache_image *image, const struct cache_edits *
 }
 
 /* Where in memory something behind the image's strings goes. */
-static unsigned char *behind(unsigned char *data, const struct plan *plan, size_t offset)
+static unsigned char *cache_write_end(unsigned char *data, const struct plan *plan, size_t offset)
 {
 	return data + plan->strings + (offset - plan->own_strings);
 }
 
-static void write_header(const struct cache_image *image, const struct plan *plan, unsigned char *data)
+static void cache_write_header(const struct cache_image *image, const struct plan *plan, unsigned char *data)
 {
 	struct cache_header header = {
 		.count = (uint32_t)plan->count,
@@ -112,13 +113,14 @@ struct cursor {
 	size_t string; /* the same in the file */
 };
 
-static void write_string(struct cursor *cursor, const char *string, size_t size)
+static void cache_write_string(struct cursor *cursor, const char *string, size_t size)
 {
 	cursor->text = mempcpy(cursor->text, string, size);
 	cursor->string += size;
 }
 
-static void write_image_entries(struct cursor *cursor, const struct cache_entry *from, size_t count, uint32_t offset)
+static void cache_write_image_entries(struct cursor *cursor, const struct cache_entry *from, size_t count,
+				      uint32_t offset)
 {
 	for (size_t i = 0; i < count; i++) {
 		cursor->entry[i] = from[i];
@@ -128,27 +130,27 @@ static void write_image_entries(struct cursor *cursor, const struct cache_entry 
 	cursor->entry += count;
 }
 
-static void write_library(struct cursor *cursor, const struct ldcache_library *library)
+static void cache_write_library(struct cursor *cursor, const struct ldcache_library *library)
 {
 	size_t path = strlen(library->path) + 1, name = strlen(library->name) + 1;
 	struct cache_entry entry = {.flags = CACHE_FLAGS_HERE, .value = (uint32_t)cursor->string};
 
-	write_string(cursor, library->path, path);
-	if (name_ends_path(library)) {
+	cache_write_string(cursor, library->path, path);
+	if (cache_write_name_ends_path(library)) {
 		entry.key = (uint32_t)(cursor->string - name);
 	} else {
 		entry.key = (uint32_t)cursor->string;
-		write_string(cursor, library->name, name);
+		cache_write_string(cursor, library->name, name);
 	}
 	*cursor->entry++ = entry;
 }
 
-static void write_entries(const struct cache_image *image, const struct cache_edits *edits, const struct plan *plan,
-			  unsigned char *data)
+static void cache_write_entries(const struct cache_image *image, const struct cache_edits *edits,
+				const struct plan *plan, unsigned char *data)
 {
 	struct cursor cursor = {
 		.entry = (struct cache_entry *)(void *)(data + sizeof(struct cache_header)),
-		.text = behind(data, plan, plan->own_strings),
+		.text = cache_write_end(data, plan, plan->own_strings),
 		.string = plan->own_strings,
 	};
 	uint32_t offset = (uint32_t)plan->strings - image->base;
@@ -157,16 +159,16 @@ static void write_entries(const struct cache_image *image, const struct cache_ed
 	for (size_t i = 0; i < edits->count; i++) {
 		const struct cache_edit *edit = &edits->items[i];
 
-		write_image_entries(&cursor, image->entries + next, edit->at - next, offset);
+		cache_write_image_entries(&cursor, image->entries + next, edit->at - next, offset);
 		if (edit->inserted)
-			write_library(&cursor, edit->inserted);
+			cache_write_library(&cursor, edit->inserted);
 		next = (size_t)edit->at + edit->removed;
 	}
 	if (next < image->count)
-		write_image_entries(&cursor, image->entries + next, image->count - next, offset);
+		cache_write_image_entries(&cursor, image->entries + next, image->count - next, offset);
 }
 
-static void write_hwcaps(const struct cache_image *image, const struct plan *plan, unsigned char *to)
+static void cache_write_hwcaps(const struct cache_image *image, const struct plan *plan, unsigned char *to)
 {
 	for (size_t i = 0; i < image->hwcap_count; i++) {
 		uint32_t offset = image->hwcaps[i] - image->base + (uint32_t)plan->strings;
@@ -175,18 +177,18 @@ static void write_hwcaps(const struct cache_image *image, const struct plan *pla
 	}
 }
 
-static void write_extension(const struct cache_image *image, const struct cache_edits *edits, const struct plan *plan,
-			    unsigned char *data)
+static void cache_write_extension(const struct cache_image *image, const struct cache_edits *edits,
+				  const struct plan *plan, unsigned char *data)
 {
 	struct cache_extension extension = {.magic = CACHE_EXTENSION_MAGIC, .count = plan->section_count};
 
-	memcpy(mempcpy(behind(data, plan, plan->extension), &extension, sizeof(extension)), plan->sections,
+	memcpy(mempcpy(cache_write_end(data, plan, plan->extension), &extension, sizeof(extension)), plan->sections,
 	       plan->section_count * sizeof(plan->sections[0]));
 	for (size_t i = 0; i < plan->section_count; i++) {
-		unsigned char *to = behind(data, plan, plan->sections[i].offset);
+		unsigned char *to = cache_write_end(data, plan, plan->sections[i].offset);
 
 		if (plan->sections[i].tag == CACHE_SECTION_HWCAPS)
-			write_hwcaps(image, plan, to);
+			cache_write_hwcaps(image, plan, to);
 		else if (plan->sections[i].tag == CACHE_SECTION_RECORD)
 			cache_record_write(image, edits, to);
 		else
@@ -200,16 +202,16 @@ int cache_write(const struct cache_image *image, const struct cache_edits *edits
 	struct plan plan;
 	int r;
 
-	r = make_plan(image, edits, &plan);
+	r = cache_write_plan(image, edits, &plan);
 	if (r < 0)
 		return r;
 	data = buffer_new(plan.size - image->strings.size);
 	if (!data)
 		return -ENOMEM;
-	write_header(image, &plan, data);
-	write_entries(image, edits, &plan, data);
-	memset(behind(data, &plan, plan.strings_end), 0, plan.extension - plan.strings_end);
-	write_extension(image, edits, &plan, data);
+	cache_write_header(image, &plan, data);
+	cache_write_entries(image, edits, &plan, data);
+	memset(cache_write_end(data, &plan, plan.strings_end), 0, plan.extension - plan.strings_end);
+	cache_write_extension(image, edits, &plan, data);
 	*ret = (struct ldcache_merged){
 		.parts = {{data, plan.strings}, image->strings, {data + plan.strings, plan.size - plan.own_strings}},
 		.owned = data,
