@@ -96,6 +96,33 @@ teardown() {
 	expect "nvidia.com/gpu=7"
 }
 
+# try_cdi: as somebody types it on that host
+try_cdi() {
+	run nsenter --mount --target "$(dockerd_pid)" -- ctr-gpu doctor --try=docker:cdi
+	[[ -z $(docker ps --all --quiet; docker images --format "{{.Repository}}" | grep -v debian) ]]
+}
+
+@test "doctor --try=docker:cdi: what arrived, and why nothing does where CDI is off" {
+	try_cdi
+	expect_status 0
+	expect "/dev/dxg             opened"
+	expect "libcuda.so.1         /usr/lib/wsl/lib/libcuda.so.1"
+	expect_line "docker run --device nvidia.com/gpu=all: yes, the container has a GPU and its driver"
+	# The nodes of a simulated native host have no driver behind them.
+	docker_use native
+	try_cdi
+	expect_status 1
+	expect "/dev/nvidia3         No such device or address"
+	expect "libcuda.so.1         /usr/lib/ctr-gpu/libcuda.so.1"
+	docker_use off
+	docker_start wsl-nvidia '{"features": {"cdi": false}}' "$generate"
+	try_cdi
+	docker_stop
+	expect_status 1
+	expect_line "docker run --device nvidia.com/gpu=all: no"
+	expect 'could not select device driver "cdi"'
+}
+
 @test "native: all" {
 	docker_use native
 	run docker run --rm --device nvidia.com/gpu=all debian probe
