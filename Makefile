@@ -225,7 +225,7 @@ check-sanitize:
 
 # Every hostile shape of a root filesystem with every kind of volume; `make check` has a sample.
 check-hostile: all $(tests)
-	CTR_GPU_SHAPES=1 test/run $(O) hostile
+	CTR_GPU_SHAPES=1 CTR_GPU_TEST_TIMEOUT=3600 test/run $(O) hostile
 
 # The interface of the library as it is now is what later builds are compared with: at a release, and before it when the
 # comparison in "make check" complains about a change that is meant.
