@@ -31,6 +31,7 @@ enum {
 };
 
 #define LIST "deeds.json"
+#define UNFINISHED "new"
 
 static const struct {
 	const char *name;
@@ -94,7 +95,7 @@ static int read_path(int proc_self_fd, int fd, char **ret)
 
 struct writer {
 	const struct rootfs *rootfs;
-	const struct deeds *deeds;
+	struct deeds *deeds;
 	char *root; /* path */
 	int home;   /* of the record */
 	json_t *list;
@@ -231,12 +232,49 @@ static void remove_record(int parent, const char *name)
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* The next number. Until it is whole, a record has another name. */
+/* What was done is taken back after all: an unfinished record says nothing, and goes with the next one. */
+static void undo_record(const struct deeds *deeds, const struct deed *deed)
+{
+	(void)deeds;
+	(void)renameat(deed->fds[0], deed->name, deed->fds[0], UNFINISHED);
+}
+
+static int find_number(int all, char *name, size_t size)
+{
+	for (unsigned i = 0; i < RECORDS_MAX; i++) {
+		(void)snprintf(name, size, "%u", i);
+		if (faccessat(all, name, F_OK, 0) < 0)
+			return 0;
+	}
+	return -EMLINK;
+}
+
+/* @all: the list's on success, and -1 then. */
+static int finish(const struct writer *writer, int *all)
+{
+	const struct deed deed = {.undo = undo_record, .fds = {*all, -1, -1}};
+	char name[16];
+	int r;
+
+	r = find_number(*all, name, sizeof(name));
+	if (r == 0)
+		r = deeds_add(writer->deeds, &deed, name);
+	if (r < 0)
+		return r;
+	if (renameat(*all, UNFINISHED, *all, name) < 0) {
+		r = -errno;
+		deeds_drop(writer->deeds);
+		return r;
+	}
+	*all = -1;
+	return 0;
+}
+
+/* Until it is whole, a record has no number. */
 static int write_record(struct writer *writer, const char *directory)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int all = -1;
-	char name[16] = "0";
 	int r;
 
 	if (str_format(&path, "%s/%016" PRIx64, directory, hash(writer->root)) < 0)
@@ -247,25 +285,21 @@ static int write_record(struct writer *writer, const char *directory)
 	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (all < 0)
 		return -errno;
-	remove_record(all, "new");
-	if (mkdirat(all, "new", 0700) < 0)
+	remove_record(all, UNFINISHED);
+	if (mkdirat(all, UNFINISHED, 0700) < 0)
 		return -errno;
-	writer->home = openat(all, "new", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	writer->home = openat(all, UNFINISHED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = writer->home < 0 ? -errno : write_deeds(writer);
 	if (r == 0)
 		r = write_list(writer);
-	for (unsigned i = 0; r == 0 && i < RECORDS_MAX; i++) {
-		(void)snprintf(name, sizeof(name), "%u", i);
-		if (faccessat(all, name, F_OK, 0) < 0)
-			break;
-	}
 	if (r == 0 && json_array_size(writer->list) > 0)
-		r = renameat(all, "new", all, name) < 0 ? -errno : 0;
-	remove_record(all, "new");
+		r = finish(writer, &all);
+	if (all >= 0)
+		remove_record(all, UNFINISHED);
 	return r;
 }
 
-int record_write(const char *directory, const struct rootfs *rootfs, const struct deeds *deeds)
+int record_write(const char *directory, const struct rootfs *rootfs, struct deeds *deeds)
 {
 	struct writer writer = {.rootfs = rootfs, .deeds = deeds, .home = -1, .list = json_array()};
 	int r;
@@ -454,6 +488,7 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 			       directory, root);
 	if (r < 0)
 		return err_set(&context->err, r, "cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
+	remove_record(all, UNFINISHED);
 	(void)rmdir(path);
 	return 0;
 }

@@ -12,7 +12,8 @@
 /**
  * record_write() - write down what was done
  * @directory: absolute, made where missing
+ * @deeds: to which the record is added: it goes with what it says
  *
  * Return: 0, also where there is nothing to take back; negative errno.
  */
-int record_write(const char *directory, const struct rootfs *rootfs, const struct deeds *deeds);
+int record_write(const char *directory, const struct rootfs *rootfs, struct deeds *deeds);
