@@ -333,7 +333,7 @@ static int select_adapters(const struct generation *generation, struct selection
 	if (kept > 0)
 		return 0;
 	return err_set(&generation->context->err, CTR_GPU_E_NO_ADAPTER,
-		       "no adapter of this host is one of %.*s\nctr-gpu info shows those there are.", (int)strcspn(kind, "/"), kind);
+		       "no adapter of this host is one of %.*s\nctr-gpu info lists the adapters.", (int)strcspn(kind, "/"), kind);
 }
 
 static int add_devices(struct generation *generation)

@@ -254,7 +254,7 @@ static int read_key(struct settings *settings, const char *path, const char *nam
 				       keys[i].wanted);
 		return r;
 	}
-	return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: unknown key \"%.64s\"\nSee ctr-gpu-config(5) for those there are.", path, name);
+	return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: unknown key \"%.64s\"\nSee ctr-gpu-config(5) for the keys.", path, name);
 }
 
 int settings_parse(struct settings *settings, const char *path, const char *data, size_t size, struct err *err)
