@@ -7,36 +7,38 @@
 
 void arguments_usage(FILE *file)
 {
-	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--device=NAME] [--dry-run] createRuntime|prestart\n"
+	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--device=NAME] [--dry-run] "
+		    "createRuntime|prestart\n"
 		    "Container engines run this; ctr-gpu-hook(8) says how to register it with yours.\n",
 		    file);
 }
 
-static bool refuse(void)
+static bool arguments_refuse(void)
 {
 	arguments_usage(stderr);
 	return false;
 }
 
 /* The hook has left the directory that a relative path would start from. */
-static bool take_path(const char *option, const char *path, const char **ret)
+static bool arguments_take_path(const char *option, const char *path, const char **ret)
 {
 	if (path && path[0] != '/') {
-		(void)fprintf(stderr, "ctr-gpu-hook: [E_BAD_ARGUMENT] --%s takes an absolute path, not '%s'\n", option, path);
+		(void)fprintf(stderr, "ctr-gpu-hook: [E_BAD_ARGUMENT] --%s takes an absolute path, not '%s'\n", option,
+			      path);
 		return false;
 	}
 	*ret = path;
 	return true;
 }
 
-static bool take_option(int key, struct arguments *ret)
+static bool arguments_take_option(int key, struct arguments *ret)
 {
 	switch (key) {
 	case 'c':
-		return take_path("config", optarg, &ret->config);
+		return arguments_take_path("config", optarg, &ret->config);
 	case 'd':
 		ret->debug = true;
-		return take_path("debug", optarg, &ret->debug_file);
+		return arguments_take_path("debug", optarg, &ret->debug_file);
 	case 'D':
 		ret->cdi = true;
 		return true;
@@ -50,11 +52,11 @@ static bool take_option(int key, struct arguments *ret)
 		ret->help = true;
 		return true;
 	default:
-		return refuse();
+		return arguments_refuse();
 	}
 }
 
-static bool take_stage(const char *name, enum stage *ret)
+static bool arguments_take_stage(const char *name, enum stage *ret)
 {
 	static const struct {
 		const char *name;
@@ -73,11 +75,16 @@ static bool take_stage(const char *name, enum stage *ret)
 		}
 	}
 	if (strcmp(name, "createContainer") != 0 && strcmp(name, "startContainer") != 0)
-		(void)fprintf(stderr, "ctr-gpu-hook: [E_BAD_ARGUMENT] unknown stage '%s'; the stages are createRuntime and prestart\n", name);
+		(void)fprintf(stderr,
+			      "ctr-gpu-hook: [E_BAD_ARGUMENT] unknown stage '%s'; the stages are createRuntime and "
+			      "prestart\n",
+			      name);
 	else
 		(void)fprintf(stderr,
-			      "ctr-gpu-hook: [E_BAD_ARGUMENT] %s hooks run inside the container's namespaces, where the host's\n"
-			      "    driver cannot be reached safely. Register the hook for the stage createRuntime (or prestart).\n",
+			      "ctr-gpu-hook: [E_BAD_ARGUMENT] %s hooks run inside the container's namespaces, where "
+			      "the host's\n"
+			      "    driver cannot be reached safely. Register the hook for the stage createRuntime (or "
+			      "prestart).\n",
 			      name);
 	return false;
 }
@@ -97,16 +104,16 @@ bool arguments_parse(int argc, char **argv, struct arguments *ret)
 
 	*ret = (struct arguments){.all = (const char *const *)argv};
 	while ((key = getopt_long_only(argc, argv, "", options, NULL)) != -1)
-		if (!take_option(key, ret))
+		if (!arguments_take_option(key, ret))
 			return false;
 	if (ret->version || ret->help)
 		return true;
 	if (optind != argc - 1)
-		return refuse();
-	return take_stage(argv[optind], &ret->stage);
+		return arguments_refuse();
+	return arguments_take_stage(argv[optind], &ret->stage);
 }
 
-bool is_called(const char *program, const char *name)
+bool arguments_is_called(const char *program, const char *name)
 {
 	const char *slash = program ? strrchr(program, '/') : NULL;
 

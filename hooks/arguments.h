@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The command line of the hook. Engines give the name of a stage; the options are those of nvidia-container-runtime-hook,
- * whose place it can take, and so may be written with one dash or two.
+ * The command line of the hook. Engines give the name of a stage; the options are those of
+ * nvidia-container-runtime-hook, whose place it can take, and so may be written with one dash or two.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@ enum stage {
 struct arguments {
 	const char *const *all; /* as they were given, NULL-terminated */
 	enum stage stage;
-	const char *config;     /* NULL: the usual file */
+	const char *config; /* NULL: the usual file */
 	bool debug;
 	const char *debug_file; /* NULL: standard error */
 	bool cdi;               /* --device was given: a CDI spec's hook */
@@ -32,4 +32,4 @@ void arguments_usage(FILE *file);
 bool arguments_parse(int argc, char **argv, struct arguments *ret);
 
 /** Whether @program, an argv[0], is called @name, wherever it is. */
-bool is_called(const char *program, const char *name);
+bool arguments_is_called(const char *program, const char *name);

@@ -16,13 +16,13 @@
 
 enum { STATE_DEADLINE_S = 10 };
 
-bool cdi_is_called(const char *program)
+bool cdi_hook_is_called(const char *program)
 {
-	return is_called(program, "nvidia-cdi-hook");
+	return arguments_is_called(program, "nvidia-cdi-hook");
 }
 
 /* Engines show a hook's standard error only where it fails, and there a warning may be the reason. */
-static void write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
+static void cdi_hook_write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
 {
 	(void)user;
 	trace_write(level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
@@ -37,52 +37,54 @@ struct call {
 	size_t size;
 };
 
-static int run_hook(void *user)
+static int cdi_hook_run(void *user)
 {
 	const struct call *call = user;
-	int result = ctr_gpu_cdi_run_hook(call->context, call->arguments, call->state, call->size);
+	int r = ctr_gpu_cdi_run_hook(call->context, call->arguments, call->state, call->size);
 
-	return result ? message_failure(call->context, result) : 0;
+	return r ? message_failure(call->context, r) : 0;
 }
 
-static int run(struct call *call)
+static int cdi_hook_serve(struct call *call)
 {
-	int result, status;
+	int r, exit_status;
 
 	if (ctr_gpu_context_new(&call->context) < 0)
 		return message_error("begin", -ENOMEM);
-	ctr_gpu_context_set_log(call->context, write_remark, NULL);
+	ctr_gpu_context_set_log(call->context, cdi_hook_write_remark, NULL);
 	/* Nothing that a spec asks for depends on it. */
 	(void)ctr_gpu_context_load_config(call->context, NULL);
 	trace_open("nvidia-cdi-hook", ctr_gpu_context_log(call->context));
-	result = ctr_gpu_run_in_child(call->context, run_hook, call, &status);
-	if (result) {
-		status = message_failure(call->context, result);
+	r = ctr_gpu_run_in_child(call->context, cdi_hook_run, call, &exit_status);
+	if (r) {
+		exit_status = message_failure(call->context, r);
 		deadline_let_go();
 	}
 	(void)ctr_gpu_context_unref(call->context);
-	return status;
+	return exit_status;
 }
 
-static bool asks_for_version(const char *argument)
+static bool cdi_hook_asks_for_version(const char *argument)
 {
 	return argument && (strcmp(argument, "--version") == 0 || strcmp(argument, "-v") == 0);
 }
 
-int cdi_main(char **argv)
+int cdi_hook_main(char **argv)
 {
 	struct call call = {.arguments = (const char *const *)argv + (argv[0] ? 1 : 0)};
-	int result;
+	int r;
 
-	if (asks_for_version(argv[1])) {
+	if (cdi_hook_asks_for_version(argv[1])) {
 		(void)printf("nvidia-cdi-hook of ctr-gpu %s\n", ctr_gpu_version());
 		return fclose(stdout) ? message_error("write standard output", -errno) : 0;
 	}
 	message_init();
-	deadline_set(STATE_DEADLINE_S, "nvidia-cdi-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container engines write it there");
-	result = state_read(&call.state, &call.size);
-	if (result)
-		return message_error("read the container's state from standard input", result);
+	deadline_set(STATE_DEADLINE_S,
+		     "nvidia-cdi-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container "
+		     "engines write it there");
+	r = state_read(&call.state, &call.size);
+	if (r)
+		return message_error("read the container's state from standard input", r);
 	deadline_set(0, "");
-	return run(&call);
+	return cdi_hook_serve(&call);
 }

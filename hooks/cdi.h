@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /** Whether this is the name by which it was called. */
-bool cdi_is_called(const char *program);
+bool cdi_hook_is_called(const char *program);
 
 /** All of it. Return: the exit status. */
-int cdi_main(char **argv);
+int cdi_hook_main(char **argv);

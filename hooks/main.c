@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ctr-gpu-hook: the OCI hook. An engine runs it for a container whose namespaces exist and in which nothing runs yet; it
- * gives that container the GPUs which its environment asks for. Most containers ask for none, and for those it must be
- * as if it were not there.
+ * ctr-gpu-hook: the OCI hook. An engine runs it for a container whose namespaces exist and in which nothing runs yet;
+ * it gives that container the GPUs which its environment asks for. Most containers ask for none, and for those it must
+ * be as if it were not there.
  */
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static void hook_close(struct hook *hook)
 }
 
 /* Not even warnings reach standard error unasked: some engines let it appear between the container's own output. */
-static void write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
+static void hook_write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
 {
 	const struct hook *hook = user;
 
@@ -59,7 +59,7 @@ static void write_remark(void *user, enum ctr_gpu_log_level level, const char *t
 			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
 }
 
-static int open_context(struct hook *hook)
+static int hook_open(struct hook *hook)
 {
 	const struct arguments *arguments = hook->arguments;
 
@@ -68,139 +68,145 @@ static int open_context(struct hook *hook)
 	hook->debug = arguments->debug;
 	if (arguments->debug_file && !(hook->log = fopen(arguments->debug_file, "ae")))
 		return message_error("write the log", -errno);
-	ctr_gpu_context_set_log(hook->context, write_remark, hook);
+	ctr_gpu_context_set_log(hook->context, hook_write_remark, hook);
 	return 0;
 }
 
 /*
- * A CDI spec says which devices, in a hook for each; the environment says the rest. Another of these hooks may act for this
- * one, whose request stays void then.
+ * A CDI spec says which devices, in a hook for each; the environment says the rest. Another of these hooks may act for
+ * this one, whose request stays void then.
  */
-static int read_cdi_request(const struct hook *hook)
+static int hook_read_cdi_request(const struct hook *hook)
 {
 	char *devices;
-	int result;
+	int r;
 
-	result = ctr_gpu_container_hook_devices(hook->container, hook->arguments->all, &devices);
-	if (result || !devices)
-		return result ? result : ctr_gpu_request_set_devices(hook->request, "void");
-	result = ctr_gpu_request_read_container(hook->request, hook->container, devices);
+	r = ctr_gpu_container_hook_devices(hook->container, hook->arguments->all, &devices);
+	if (r || !devices)
+		return r ? r : ctr_gpu_request_set_devices(hook->request, "void");
+	r = ctr_gpu_request_read_container(hook->request, hook->container, devices);
 	free(devices);
-	return result;
+	return r;
 }
 
 /* Who may ask for what, the settings say. */
-static int read_request(struct hook *hook)
+static int hook_read_request(struct hook *hook)
 {
-	int result = ctr_gpu_context_load_config(hook->context, hook->arguments->config);
+	int r = ctr_gpu_context_load_config(hook->context, hook->arguments->config);
 
 	trace_open("ctr-gpu-hook", ctr_gpu_context_log(hook->context));
-	if (!result)
-		result = ctr_gpu_request_new(hook->context, &hook->request);
-	if (result)
-		return result;
-	return hook->arguments->cdi ? read_cdi_request(hook) : ctr_gpu_request_read_container(hook->request, hook->container, NULL);
+	if (!r)
+		r = ctr_gpu_request_new(hook->context, &hook->request);
+	if (r)
+		return r;
+	return hook->arguments->cdi ? hook_read_cdi_request(hook)
+				    : ctr_gpu_request_read_container(hook->request, hook->container, NULL);
 }
 
-static int make_plan(struct hook *hook)
+static int hook_make_plan(struct hook *hook)
 {
-	int result = ctr_gpu_host_new(hook->context, &hook->host);
+	int r = ctr_gpu_host_new(hook->context, &hook->host);
 
-	return result ? result : ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
+	return r ? r : ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
 }
 
 /* Why there is no plan, or 0 where the container starts without the GPUs that it asks for. */
-static int go_without(struct hook *hook, int result)
+static int hook_go_without(struct hook *hook, int r)
 {
 	const enum ctr_gpu_door door = hook->arguments->cdi ? CTR_GPU_DOOR_CDI : CTR_GPU_DOOR_HOOK;
-	const enum ctr_gpu_on_missing policy = ctr_gpu_request_on_missing(hook->request, door, result);
+	const enum ctr_gpu_on_missing policy = ctr_gpu_request_on_missing(hook->request, door, r);
 
 	if (policy == CTR_GPU_ON_MISSING_FAIL)
-		return result;
-	write_remark(hook, CTR_GPU_LOG_WARNING, ctr_gpu_context_message(hook->context));
+		return r;
+	hook_write_remark(hook, CTR_GPU_LOG_WARNING, ctr_gpu_context_message(hook->context));
 	if (policy == CTR_GPU_ON_MISSING_WARN && !hook->arguments->dry_run)
-		message_missing("ctr-gpu-hook", hook->context, result);
-	result = ctr_gpu_request_set_devices(hook->request, "void");
-	return result ? result : ctr_gpu_plan_new(hook->context, hook->request, NULL, &hook->plan);
+		message_missing("ctr-gpu-hook", hook->context, r);
+	r = ctr_gpu_request_set_devices(hook->request, "void");
+	return r ? r : ctr_gpu_plan_new(hook->context, hook->request, NULL, &hook->plan);
 }
 
-static int show_plan(struct hook *hook)
+static int hook_show_plan(struct hook *hook)
 {
-	int result = ctr_gpu_plan_fit_container(hook->plan, hook->container);
+	int r = ctr_gpu_plan_fit_container(hook->plan, hook->container);
 
-	return result ? result : ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout);
+	return r ? r : ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout);
 }
 
-static int give_gpus(void *user)
+static int hook_give_gpus(void *user)
 {
 	struct hook *hook = user;
-	int result = make_plan(hook);
+	int r = hook_make_plan(hook);
 
-	if (result)
-		result = go_without(hook, result);
-	if (!result && hook->arguments->dry_run)
-		result = show_plan(hook);
-	else if (!result && !ctr_gpu_request_is_void(hook->request))
-		result = ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
-	return result ? message_failure(hook->context, result) : 0;
+	if (r)
+		r = hook_go_without(hook, r);
+	if (!r && hook->arguments->dry_run)
+		r = hook_show_plan(hook);
+	else if (!r && !ctr_gpu_request_is_void(hook->request))
+		r = ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
+	return r ? message_failure(hook->context, r) : 0;
 }
 
-static int give_in_child(struct hook *hook)
+static int hook_give_in_child(struct hook *hook)
 {
-	int result, status;
+	int r, exit_status;
 
 	deadline_set(0, "");
-	result = ctr_gpu_run_in_child(hook->context, give_gpus, hook, &status);
-	if (!result)
-		return status;
-	status = message_failure(hook->context, result);
+	r = ctr_gpu_run_in_child(hook->context, hook_give_gpus, hook, &exit_status);
+	if (!r)
+		return exit_status;
+	exit_status = message_failure(hook->context, r);
 	deadline_let_go();
-	return status;
+	return exit_status;
 }
 
-/* Whether the hook is called only for containers that are to have GPUs: for a CDI device, by Docker's --gpus, or by hand. */
-static bool is_for_gpus(const struct arguments *arguments)
+/* Whether the hook is called for containers with GPUs only: for a CDI device, by Docker's --gpus, or by hand. */
+static bool hook_is_for_gpus(const struct arguments *arguments)
 {
-	return arguments->cdi || arguments->dry_run || is_called(arguments->all[0], "nvidia-container-runtime-hook");
+	return arguments->cdi || arguments->dry_run ||
+	       arguments_is_called(arguments->all[0], "nvidia-container-runtime-hook");
 }
 
 /* Settings and host are looked at only for a container that asks for something. */
-static int serve(const struct arguments *arguments, const char *state, size_t size)
+static int hook_serve(const struct arguments *arguments, const char *state, size_t size)
 {
 	__attribute__((cleanup(hook_close))) struct hook hook = {.arguments = arguments};
-	int result;
+	int r;
 
-	result = open_context(&hook);
-	if (result)
-		return result;
-	result = ctr_gpu_container_new_from_state(hook.context, state, size, &hook.container);
-	if (!is_for_gpus(arguments) && (result ? !ctr_gpu_state_may_ask(state, size) : !ctr_gpu_container_asks(hook.container)))
+	r = hook_open(&hook);
+	if (r)
+		return r;
+	r = ctr_gpu_container_new_from_state(hook.context, state, size, &hook.container);
+	if (!hook_is_for_gpus(arguments) &&
+	    (r ? !ctr_gpu_state_may_ask(state, size) : !ctr_gpu_container_asks(hook.container)))
 		return 0;
-	if (!result)
-		result = read_request(&hook);
-	if (result)
-		return message_failure(hook.context, result);
-	return ctr_gpu_request_is_void(hook.request) && !arguments->dry_run ? 0 : give_in_child(&hook);
+	if (!r)
+		r = hook_read_request(&hook);
+	if (r)
+		return message_failure(hook.context, r);
+	return ctr_gpu_request_is_void(hook.request) && !arguments->dry_run ? 0 : hook_give_in_child(&hook);
 }
 
-static int run_stage(const struct arguments *arguments)
+static int hook_run_stage(const struct arguments *arguments)
 {
 	const char *state;
 	size_t size;
-	int result;
+	int r;
 
 	message_init();
-	deadline_set(STATE_DEADLINE_S, "ctr-gpu-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container engines write it there");
+	deadline_set(
+		STATE_DEADLINE_S,
+		"ctr-gpu-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container engines "
+		"write it there");
 	/* Also where there is nothing to do: an engine may take a pipe that nobody reads for a hook that crashed. */
-	result = state_read(&state, &size);
-	if (result && !is_for_gpus(arguments) && !ctr_gpu_state_may_ask("", 0))
+	r = state_read(&state, &size);
+	if (r && !hook_is_for_gpus(arguments) && !ctr_gpu_state_may_ask("", 0))
 		return 0;
-	if (result)
-		return message_error("read the container's state from standard input", result);
-	return arguments->stage == STAGE_IGNORED ? 0 : serve(arguments, state, size);
+	if (r)
+		return message_error("read the container's state from standard input", r);
+	return arguments->stage == STAGE_IGNORED ? 0 : hook_serve(arguments, state, size);
 }
 
-static int print_text(const struct arguments *arguments)
+static int hook_print_text(const struct arguments *arguments)
 {
 	if (arguments->help)
 		arguments_usage(stdout);
@@ -213,17 +219,17 @@ int main(int argc, char **argv)
 {
 	struct arguments arguments;
 	const char *step;
-	int result;
+	int r;
 
 	/* The runtime's environment and descriptors are for the one that it becomes. */
 	if (runtime_is_called(argv[0]))
 		return runtime_main(argc, argv);
-	result = sanitise(&step);
-	if (result)
-		return message_error(step, result);
-	if (cdi_is_called(argv[0]))
-		return cdi_main(argv);
+	r = sanitise(&step);
+	if (r)
+		return message_error(step, r);
+	if (cdi_hook_is_called(argv[0]))
+		return cdi_hook_main(argv);
 	if (!arguments_parse(argc, argv, &arguments))
 		return EXIT_STATUS_USAGE;
-	return arguments.version || arguments.help ? print_text(&arguments) : run_stage(&arguments);
+	return arguments.version || arguments.help ? hook_print_text(&arguments) : hook_run_stage(&arguments);
 }

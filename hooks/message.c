@@ -20,14 +20,14 @@ enum { MESSAGE_MAX = 2048 };
 static int system_log = -1;
 
 /* Number 1:3 is the null device's everywhere (Documentation/admin-guide/devices.txt of Linux). */
-static bool is_null_device(int fd)
+static bool message_is_null_device(int fd)
 {
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
-static void open_system_log(void)
+static void message_open_system_log(void)
 {
 	const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
 	int fd;
@@ -43,14 +43,14 @@ static void open_system_log(void)
 
 void message_init(void)
 {
-	if (!is_null_device(STDERR_FILENO))
+	if (!message_is_null_device(STDERR_FILENO))
 		return;
-	open_system_log();
+	message_open_system_log();
 	if (system_log < 0)
 		trace_open_last();
 }
 
-static void log_system(int priority, const char *text)
+static void message_log_system(int priority, const char *text)
 {
 	char datagram[MESSAGE_MAX + 16];
 
@@ -60,10 +60,10 @@ static void log_system(int priority, const char *text)
 	(void)send(system_log, datagram, strlen(datagram), MSG_NOSIGNAL);
 }
 
-static int emit(const char *text)
+static int message_emit(const char *text)
 {
 	(void)fputs(text, stderr);
-	log_system(LOG_ERR, text);
+	message_log_system(LOG_ERR, text);
 	trace_write("error", text);
 	trace_keep_last(text);
 	return EXIT_FAILURE;
@@ -73,34 +73,35 @@ int message_error(const char *what, int error)
 {
 	char text[MESSAGE_MAX];
 
-	(void)snprintf(text, sizeof(text), "ctr-gpu-hook: [%s] cannot %s: %s\n", ctr_gpu_error_name(error), what, strerror(-error));
-	return emit(text);
+	(void)snprintf(text, sizeof(text), "ctr-gpu-hook: [%s] cannot %s: %s\n", ctr_gpu_error_name(error), what,
+		       strerror(-error));
+	return message_emit(text);
 }
 
-int message_failure(const struct ctr_gpu_context *context, int result)
+int message_failure(const struct ctr_gpu_context *context, int r)
 {
 	const char *from = ctr_gpu_context_message(context);
 	char text[MESSAGE_MAX];
 	size_t length;
 
-	length = (size_t)snprintf(text, sizeof(text), "ctr-gpu-hook: [%s] ", ctr_gpu_error_name(result));
+	length = (size_t)snprintf(text, sizeof(text), "ctr-gpu-hook: [%s] ", ctr_gpu_error_name(r));
 	for (; *from && length < sizeof(text) - sizeof("\n    \n"); from++) {
 		text[length++] = *from;
 		if (*from == '\n')
 			length = (size_t)(stpcpy(text + length, "    ") - text);
 	}
 	(void)strcpy(text + length, "\n");
-	return emit(text);
+	return message_emit(text);
 }
 
-void message_missing(const char *program, const struct ctr_gpu_context *context, int result)
+void message_missing(const char *program, const struct ctr_gpu_context *context, int r)
 {
 	const char *message = ctr_gpu_context_message(context);
 	char text[MESSAGE_MAX];
 
 	if (system_log < 0)
-		open_system_log();
-	(void)snprintf(text, sizeof(text), "%s: warning: [%s] %.*s; a container that asks for GPUs starts without\n", program,
-		       ctr_gpu_error_name(result), (int)strcspn(message, "\n"), message);
-	log_system(LOG_WARNING, text);
+		message_open_system_log();
+	(void)snprintf(text, sizeof(text), "%s: warning: [%s] %.*s; a container that asks for GPUs starts without\n",
+		       program, ctr_gpu_error_name(r), (int)strcspn(message, "\n"), message);
+	message_log_system(LOG_WARNING, text);
 }

@@ -21,7 +21,7 @@ static const char *own_name;
 static int log_file = -1, journal = -1, folder_fd = -1;
 
 /* Both take datagrams; systemd-journald(8) has the first, every other log daemon the second. */
-static int open_journal(void)
+static int trace_open_journal(void)
 {
 	static const struct sockaddr_un addresses[] = {
 		{.sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/dev-log"},
@@ -38,7 +38,7 @@ static int open_journal(void)
 }
 
 /* O_NONBLOCK: nobody may read a FIFO. */
-static int open_file(const char *path)
+static int trace_open_file(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
 	struct stat st;
@@ -55,12 +55,12 @@ void trace_open(const char *program, const char *destination)
 	if (!destination)
 		return;
 	if (destination[0] == '/')
-		log_file = open_file(destination);
+		log_file = trace_open_file(destination);
 	else
-		journal = open_journal();
+		journal = trace_open_journal();
 }
 
-static void write_stamp(char ret[STAMP_SIZE])
+static void trace_write_stamp(char ret[STAMP_SIZE])
 {
 	time_t now = time(NULL);
 	struct tm utc;
@@ -70,22 +70,24 @@ static void write_stamp(char ret[STAMP_SIZE])
 }
 
 /* Of several processes, each line is one write(2). */
-static void write_line(const char *kind, const char *text, int length)
+static void trace_write_line(const char *kind, const char *text, int length)
 {
 	char line[LINE_SIZE], stamp[STAMP_SIZE];
 
-	write_stamp(stamp);
-	(void)snprintf(line, sizeof(line) - 1, "%s %s[%d]: %s: %.*s", stamp, own_name, (int)getpid(), kind, length, text);
+	trace_write_stamp(stamp);
+	(void)snprintf(line, sizeof(line) - 1, "%s %s[%d]: %s: %.*s", stamp, own_name, (int)getpid(), kind, length,
+		       text);
 	(void)strcat(line, "\n");
 	(void)!write(log_file, line, strlen(line));
 }
 
-static void send_line(const char *kind, const char *text, int length)
+static void trace_send_line(const char *kind, const char *text, int length)
 {
 	char line[LINE_SIZE];
 	int priority = kind[0] == 'd' ? LOG_DEBUG : kind[0] == 'w' ? LOG_WARNING : LOG_ERR;
 
-	(void)snprintf(line, sizeof(line), "<%d>%s[%d]: %.*s", LOG_DAEMON | priority, own_name, (int)getpid(), length, text);
+	(void)snprintf(line, sizeof(line), "<%d>%s[%d]: %.*s", LOG_DAEMON | priority, own_name, (int)getpid(), length,
+		       text);
 	(void)send(journal, line, strlen(line), MSG_NOSIGNAL);
 }
 
@@ -95,9 +97,9 @@ void trace_write(const char *kind, const char *text)
 		int length = (int)strcspn(text, "\n");
 
 		if (log_file >= 0)
-			write_line(kind, text, length);
+			trace_write_line(kind, text, length);
 		else
-			send_line(kind, text, length);
+			trace_send_line(kind, text, length);
 		text += length + (text[length] == '\n');
 	}
 }
@@ -129,7 +131,7 @@ void trace_keep_last(const char *text)
 	fd = openat(folder_fd, new_last, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	write_stamp(stamp);
+	trace_write_stamp(stamp);
 	(void)dprintf(fd, "%s %.*s", stamp, LINE_SIZE, text);
 	(void)close(fd);
 	(void)renameat(folder_fd, new_last, folder_fd, last);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The log that the administrator asks for in config.json, since an engine's hooks have arguments that nobody can edit; and the last
- * failure, for a machine where nothing else keeps it.
+ * The log that the administrator asks for in config.json, since an engine's hooks have arguments that nobody can edit;
+ * and the last failure, for a machine where nothing else keeps it.
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ void trace_open(const char *program, const char *destination);
 /** One line, if there is a log. @kind: "debug", "warning" or "error". */
 void trace_write(const char *kind, const char *text);
 
-/** trace_open_last() - where nobody would see a failure, keep the last one in /run/ctr-gpu, which `ctr-gpu doctor` shows */
+/** trace_open_last() - keep a failure that nobody would see in /run/ctr-gpu, where `ctr-gpu doctor` finds it */
 void trace_open_last(void);
 
 /** The failure, if trace_open_last() was called. */

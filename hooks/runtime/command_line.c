@@ -5,10 +5,11 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Options with a value, of runc 1.0 to 1.4 (main.go, create.go, run.go) and of crun 1.0 to 1.20 (crun.c, create.c, run.c). */
-static const char *const global_options[] = {"log", "log-format", "log-level", "root", "criu", "rootless", "cgroup-manager", NULL};
-static const char *const create_options[] = {"bundle", "b", "config", "f", "console-socket", "pid-file", "pidfd-socket",
-					     "preserve-fds", NULL};
+/* Options with a value: runc 1.0 to 1.4 (main.go, create.go, run.go), crun 1.0 to 1.20 (crun.c, create.c, run.c). */
+static const char *const global_options[] = {"log",  "log-format", "log-level",      "root",
+					     "criu", "rootless",   "cgroup-manager", NULL};
+static const char *const create_options[] = {
+	"bundle", "b", "config", "f", "console-socket", "pid-file", "pidfd-socket", "preserve-fds", NULL};
 
 struct word {
 	const char *name; /* NULL: no option */
@@ -16,21 +17,21 @@ struct word {
 	const char *value;
 };
 
-static bool is(const struct word *word, const char *name)
+static bool command_line_word_is(const struct word *word, const char *name)
 {
 	return word->name && strlen(name) == word->length && strncmp(word->name, name, word->length) == 0;
 }
 
-static bool takes_value(const struct word *word, const char *const *options)
+static bool command_line_takes_value(const struct word *word, const char *const *options)
 {
 	for (; *options; options++)
-		if (is(word, *options))
+		if (command_line_word_is(word, *options))
 			return true;
 	return false;
 }
 
-/* One option with its value, or one argument. Both runtimes take "--name value" and "--name=value", runc with one dash too. */
-static char *const *next_word(char *const *words, const char *const *options, struct word *ret)
+/* An option with its value, or an argument. Both runtimes take "--name value" and "--name=value", runc one dash too. */
+static char *const *command_line_next_word(char *const *words, const char *const *options, struct word *ret)
 {
 	const char *text = *words++, *equals;
 
@@ -40,25 +41,25 @@ static char *const *next_word(char *const *words, const char *const *options, st
 	ret->name = text + 1 + (text[1] == '-');
 	equals = strchr(ret->name, '=');
 	ret->length = equals ? (size_t)(equals - ret->name) : strlen(ret->name);
-	if (!takes_value(ret, options))
+	if (!command_line_takes_value(ret, options))
 		return words;
 	ret->value = equals ? equals + 1 : *words;
 	return words + (!equals && *words);
 }
 
-static void take_global(const struct word *word, struct command_line *ret)
+static void command_line_take_global(const struct word *word, struct command_line *ret)
 {
-	if (is(word, "log"))
+	if (command_line_word_is(word, "log"))
 		ret->log = word->value;
-	else if (is(word, "log-format"))
+	else if (command_line_word_is(word, "log-format"))
 		ret->log_json = word->value && strcmp(word->value, "json") == 0;
 }
 
-static void take_create(const struct word *word, struct command_line *ret)
+static void command_line_take_create(const struct word *word, struct command_line *ret)
 {
-	if (is(word, "bundle") || is(word, "b"))
+	if (command_line_word_is(word, "bundle") || command_line_word_is(word, "b"))
 		ret->bundle = word->value;
-	else if (is(word, "config") || is(word, "f"))
+	else if (command_line_word_is(word, "config") || command_line_word_is(word, "f"))
 		ret->config = word->value;
 }
 
@@ -70,15 +71,15 @@ void command_line_read(char *const *words, struct command_line *ret)
 	while (*words && !ret->command) {
 		const char *text = *words;
 
-		words = next_word(words, global_options, &word);
+		words = command_line_next_word(words, global_options, &word);
 		if (!word.name)
 			ret->command = text;
-		take_global(&word, ret);
+		command_line_take_global(&word, ret);
 	}
 	ret->creates = ret->command && (strcmp(ret->command, "create") == 0 || strcmp(ret->command, "run") == 0);
 	/* Both find options behind the container's name, too. */
 	while (ret->creates && *words && strcmp(*words, "--") != 0) {
-		words = next_word(words, create_options, &word);
-		take_create(&word, ret);
+		words = command_line_next_word(words, create_options, &word);
+		command_line_take_create(&word, ret);
 	}
 }

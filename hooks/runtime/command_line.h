@@ -6,10 +6,10 @@
 #include <stdbool.h>
 
 struct command_line {
-	const char *command; /* "create", "state", …; NULL: there is none */
-	bool creates;        /* of create and run: there is a bundle */
+	const char *command;         /* "create", "state", …; NULL: there is none */
+	bool creates;                /* of create and run: there is a bundle */
 	const char *bundle, *config; /* NULL: the usual ones */
-	const char *log;     /* where the engine looks for errors; NULL: nowhere */
+	const char *log;             /* where the engine looks for errors; NULL: nowhere */
 	bool log_json;
 };
 

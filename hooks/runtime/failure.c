@@ -15,23 +15,23 @@
 enum { MESSAGE_MAX = 2048 };
 
 /* crun's logs may be "file:PATH", "syslog:ID" and "journald:ID" as well (src/libcrun/error.c). */
-static const char *log_path(const char *log)
+static const char *failure_log_path(const char *log)
 {
 	if (strncmp(log, "file:", 5) == 0)
 		return log + 5;
 	return strncmp(log, "syslog:", 7) == 0 || strncmp(log, "journald:", 9) == 0 ? NULL : log;
 }
 
-static FILE *open_log(const char *log)
+static FILE *failure_open_log(const char *log)
 {
-	const char *path = log_path(log);
+	const char *path = failure_log_path(log);
 	int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644) : -1;
 
 	return fd < 0 ? NULL : fdopen(fd, "a");
 }
 
-/* containerd and Docker show the last entry of the level "error" (go-runc, getLastRuntimeError()); Podman does likewise. */
-static void write_log(FILE *file, bool as_json, const char *message)
+/* containerd, Docker (go-runc, getLastRuntimeError()) and Podman show the last entry of the level "error". */
+static void failure_write_log(FILE *file, bool as_json, const char *message)
 {
 	json_t *text = json_string(message);
 	char stamp[32] = "";
@@ -43,23 +43,25 @@ static void write_log(FILE *file, bool as_json, const char *message)
 		(void)strftime(stamp, sizeof(stamp), "%FT%TZ", &utc);
 	quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
 	if (quoted)
-		(void)fprintf(file, as_json ? "{\"level\":\"error\",\"msg\":%s,\"time\":\"%s\"}\n" : "level=error msg=%s time=\"%s\"\n",
+		(void)fprintf(file,
+			      as_json ? "{\"level\":\"error\",\"msg\":%s,\"time\":\"%s\"}\n"
+				      : "level=error msg=%s time=\"%s\"\n",
 			      quoted, stamp);
 	free(quoted);
 	json_decref(text);
 }
 
-int failure_tell(const struct command_line *line, int result, const char *text)
+int failure_tell(const struct command_line *line, int r, const char *text)
 {
 	char message[MESSAGE_MAX];
 	FILE *log;
 
-	(void)snprintf(message, sizeof(message), "ctr-gpu-runtime: [%s] %s", ctr_gpu_error_name(result), text);
+	(void)snprintf(message, sizeof(message), "ctr-gpu-runtime: [%s] %s", ctr_gpu_error_name(r), text);
 	(void)fprintf(stderr, "%s\n", message);
 	trace_write("error", message);
-	log = line->log ? open_log(line->log) : NULL;
+	log = line->log ? failure_open_log(line->log) : NULL;
 	if (log) {
-		write_log(log, line->log_json, message);
+		failure_write_log(log, line->log_json, message);
 		(void)fclose(log);
 	}
 	return EXIT_FAILURE;

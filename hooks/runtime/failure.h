@@ -14,4 +14,4 @@
  *
  * Return: the program's exit status.
  */
-int failure_tell(const struct command_line *line, int result, const char *text);
+int failure_tell(const struct command_line *line, int r, const char *text);

@@ -11,27 +11,27 @@
 /* Where distributions and administrators install runtimes; an engine's own PATH may lack the half of it. */
 static const char usual_places[] = "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/sbin";
 
-/* A link such as nvidia-container-runtime, or one that an administrator calls runc, would have us start ourselves for ever. */
-static bool is_self(const struct stat *st)
+/* A link to us, such as nvidia-container-runtime or an administrator's runc, would have us start ourselves for ever. */
+static bool real_is_self(const struct stat *st)
 {
 	struct stat self;
 
 	return stat("/proc/self/exe", &self) == 0 && self.st_dev == st->st_dev && self.st_ino == st->st_ino;
 }
 
-static bool is_usable(const char *path)
+static bool real_is_usable(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 && !is_self(&st);
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 && !real_is_self(&st);
 }
 
 /* Takes over @path, which is NULL without memory. Return: 0; -ENOENT; -ENOMEM. */
-static int try(char *path, char **ret_path)
+static int real_try(char *path, char **ret_path)
 {
 	if (!path)
 		return -ENOMEM;
-	if (is_usable(path)) {
+	if (real_is_usable(path)) {
 		*ret_path = path;
 		return 0;
 	}
@@ -39,47 +39,47 @@ static int try(char *path, char **ret_path)
 	return -ENOENT;
 }
 
-static int try_below(const char *directory, size_t length, const char *name, char **ret_path)
+static int real_try_below(const char *directory, size_t length, const char *name, char **ret_path)
 {
 	char *path;
 
 	/* The working directory is the bundle's, or anybody's. */
 	if (length == 0 || directory[0] != '/')
 		return -ENOENT;
-	return try(asprintf(&path, "%.*s/%s", (int)length, directory, name) < 0 ? NULL : path, ret_path);
+	return real_try(asprintf(&path, "%.*s/%s", (int)length, directory, name) < 0 ? NULL : path, ret_path);
 }
 
-static int search(const char *places, const char *name, char **ret_path)
+static int real_search(const char *places, const char *name, char **ret_path)
 {
-	int result = -ENOENT;
+	int r = -ENOENT;
 
-	while (places && result == -ENOENT) {
+	while (places && r == -ENOENT) {
 		size_t length = strcspn(places, ":");
 
-		result = try_below(places, length, name, ret_path);
+		r = real_try_below(places, length, name, ret_path);
 		places = places[length] ? places + length + 1 : NULL;
 	}
-	return result;
+	return r;
 }
 
-static int find(const char *name, char **ret_path)
+static int real_find_one(const char *name, char **ret_path)
 {
-	int result;
+	int r;
 
 	if (name[0] == '/')
-		return try(strdup(name), ret_path);
-	result = search(getenv("PATH"), name, ret_path);
-	return result == -ENOENT ? search(usual_places, name, ret_path) : result;
+		return real_try(strdup(name), ret_path);
+	r = real_search(getenv("PATH"), name, ret_path);
+	return r == -ENOENT ? real_search(usual_places, name, ret_path) : r;
 }
 
 int real_find(const struct ctr_gpu_context *context, char **ret_path)
 {
 	const char *name;
-	int result = -ENOENT;
+	int r = -ENOENT;
 
-	for (size_t i = 0; result == -ENOENT && (name = ctr_gpu_context_runtime(context, i)); i++)
-		result = find(name, ret_path);
-	return result;
+	for (size_t i = 0; r == -ENOENT && (name = ctr_gpu_context_runtime(context, i)); i++)
+		r = real_find_one(name, ret_path);
+	return r;
 }
 
 char *real_sibling(const char *name)

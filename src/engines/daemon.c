@@ -38,7 +38,7 @@ static char *read_file(int process, const char *name, size_t *ret_size)
 	return fd_read_file_at(process, name, PROCESS_FILE_MAX, &data, ret_size) == 0 ? data : NULL;
 }
 
-static bool is_called(int process, const char *name)
+static bool arguments_is_called(int process, const char *name)
 {
 	size_t size, length = strlen(name);
 	_cleanup_free_ char *comm = read_file(process, "comm", &size);
@@ -58,8 +58,8 @@ static bool is_in_container(const char *status)
 }
 
 /*
- * The first of its four ids. Anybody may have a process of this name, and with a setuid program one whose files in /proc are
- * root's; the real id stays that of who started it.
+ * The first of its four ids. Anybody may have a process of this name, and with a setuid program one whose files in
+ * /proc are root's; the real id stays that of who started it.
  */
 static bool is_of(const char *status, uid_t uid)
 {
@@ -82,11 +82,13 @@ static struct timespec find_start(int process)
 	for (int i = 2; field && i < 22; i++)
 		field = strchr(field + 1, ' ');
 	/* The boot to the nanosecond: /proc/stat has whole seconds only. */
-	if (!field || per_second <= 0 || clock_gettime(CLOCK_REALTIME, &now) < 0 || clock_gettime(CLOCK_BOOTTIME, &up) < 0)
+	if (!field || per_second <= 0 || clock_gettime(CLOCK_REALTIME, &now) < 0 ||
+	    clock_gettime(CLOCK_BOOTTIME, &up) < 0)
 		return start;
 	ticks = strtoull(field, NULL, 10);
 	start.tv_sec = now.tv_sec - up.tv_sec + (time_t)(ticks / (unsigned long)per_second);
-	start.tv_nsec = now.tv_nsec - up.tv_nsec + (long)(ticks % (unsigned long)per_second) * (1000000000 / per_second);
+	start.tv_nsec =
+		now.tv_nsec - up.tv_nsec + (long)(ticks % (unsigned long)per_second) * (1000000000 / per_second);
 	for (; start.tv_nsec < 0; start.tv_sec--)
 		start.tv_nsec += 1000000000;
 	for (; start.tv_nsec >= 1000000000; start.tv_sec++)
@@ -113,8 +115,8 @@ static int shares(int process, const char *name, const char *path)
 static const char deleted[] = " (deleted)";
 
 /*
- * The program that a process runs, if root or @uid put it where it is. One that an upgrade removed is known by its path alone; only in
- * our own root does that name what it was.
+ * The program that a process runs, if root or @uid put it where it is. One that an upgrade removed is known by its path
+ * alone; only in our own root does that name what it was.
  */
 static char *find_program(int process, uid_t uid, bool in_our_root)
 {
@@ -129,7 +131,9 @@ static char *find_program(int process, uid_t uid, bool in_our_root)
 	if (in_our_root && its_file.st_nlink == 0 && end > path && streq(end, deleted)) {
 		*end = '\0';
 		ours = hostfile_open(path, S_IFREG, uid, O_PATH);
-		return (ours >= 0 || ours == -ENOENT) && (its_file.st_uid == 0 || its_file.st_uid == uid) ? steal_ptr(path) : NULL;
+		return (ours >= 0 || ours == -ENOENT) && (its_file.st_uid == 0 || its_file.st_uid == uid)
+			       ? steal_ptr(path)
+			       : NULL;
 	}
 	ours = hostfile_open(path, S_IFREG, uid, O_PATH);
 	return ours >= 0 && fstat(ours, &our_file) == 0 && is_same(&our_file, &its_file) ? steal_ptr(path) : NULL;
@@ -142,14 +146,18 @@ static bool counts(struct daemon *daemon, int process)
 	    users = shares(process, "ns/user", "/proc/self/ns/user");
 	_cleanup_free_ char *program = NULL;
 
-	/* Who is not root may not look at root's; what is concluded from its arguments is then done with no more than his rights. */
+	/*
+	 * Who is not root may not look at root's; what is concluded from its arguments is then done with no more than
+	 * his rights.
+	 */
 	if (root < 0 || mounts < 0 || users < 0)
 		return geteuid() != 0 && daemon->uid == 0;
 	daemon->elsewhere = !root || !mounts;
 	program = find_program(process, daemon->uid, root);
 	if (!program)
 		return false;
-	daemon->snap = str_has_prefix(program, "/snap/docker/") || str_has_prefix(program, "/var/lib/snapd/snap/docker/");
+	daemon->snap =
+		str_has_prefix(program, "/snap/docker/") || str_has_prefix(program, "/var/lib/snapd/snap/docker/");
 	if (daemon->snap)
 		return users;
 	return root && (daemon->uid != 0 || (mounts && users));
@@ -163,7 +171,10 @@ static void describe(int process, struct daemon *daemon)
 	daemon->started = find_start(process);
 }
 
-/* Return: whether this process is the one; what is in @ret is to be closed then. @stranger: the process, if only its name is right. */
+/*
+ * Return: whether this process is the one; what is in @ret is to be closed then. @stranger: the process, if only its
+ * name is right.
+ */
 static bool examine(int proc, const char *entry, const char *name, uid_t uid, pid_t *stranger, struct daemon *ret)
 {
 	_cleanup_close_ int process = -1;
@@ -174,7 +185,7 @@ static bool examine(int proc, const char *entry, const char *name, uid_t uid, pi
 	if (pid <= 0 || *end)
 		return false;
 	process = openat(proc, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (process < 0 || !is_called(process, name))
+	if (process < 0 || !arguments_is_called(process, name))
 		return false;
 	status = read_file(process, "status", NULL);
 	if (!status || !is_of(status, uid) || is_in_container(status))
@@ -199,7 +210,8 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
 	if (!proc)
 		return -errno;
 	while (daemon.pid == 0 && (entry = readdir(proc)))
-		if (examine(directory_fd(proc), entry->d_name, name, uid, &stranger, &daemon) && wanted && !wanted(&daemon))
+		if (examine(directory_fd(proc), entry->d_name, name, uid, &stranger, &daemon) && wanted &&
+		    !wanted(&daemon))
 			daemon_close(&daemon);
 	*ret = daemon;
 	ret->stranger = stranger;
@@ -288,7 +300,10 @@ int daemon_config(const struct daemon *daemon, const char *name, const char *let
 	return fd >= 0 || fd == -ENOENT ? 0 : -EPERM;
 }
 
-/* dockerd writes that one's configuration below its --exec-root (moby libcontainerd/supervisor), /var/run/docker unless told otherwise. */
+/*
+ * dockerd writes that one's configuration below its --exec-root (moby libcontainerd/supervisor), /var/run/docker unless
+ * told otherwise.
+ */
 bool daemon_stands_alone(const struct daemon *daemon)
 {
 	const char *path = daemon_option(daemon, "--config", "-c");
@@ -300,7 +315,8 @@ bool daemon_stands_alone(const struct daemon *daemon)
 
 int daemon_open_root(const struct daemon *daemon, struct rootfs *ret)
 {
-	return daemon->elsewhere && daemon->root >= 0 ? rootfs_open(daemon->root, ".", ret) : rootfs_open(AT_FDCWD, "/", ret);
+	return daemon->elsewhere && daemon->root >= 0 ? rootfs_open(daemon->root, ".", ret)
+						      : rootfs_open(AT_FDCWD, "/", ret);
 }
 
 bool daemon_sees(const struct daemon *daemon, const char *path)
@@ -319,7 +335,8 @@ bool daemon_is_older(const struct daemon *daemon, const struct timespec *than)
 {
 	const struct timespec *started = &daemon->started;
 
-	return started->tv_sec && (than->tv_sec > started->tv_sec || (than->tv_sec == started->tv_sec && than->tv_nsec > started->tv_nsec));
+	return started->tv_sec && (than->tv_sec > started->tv_sec ||
+				   (than->tv_sec == started->tv_sec && than->tv_nsec > started->tv_nsec));
 }
 
 bool daemon_is_installed(const char *name)

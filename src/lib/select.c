@@ -31,8 +31,8 @@ static void listing_add(struct listing *listing, const char *item)
 		listing->left_out++;
 		return;
 	}
-	listing->length += (size_t)snprintf(listing->text + listing->length, sizeof(listing->text) - listing->length, "%s%s",
-					    separator, item);
+	listing->length += (size_t)snprintf(listing->text + listing->length, sizeof(listing->text) - listing->length,
+					    "%s%s", separator, item);
 }
 
 /* One fault that all adapters share is the answer; different ones only say that there is no adapter. */
@@ -53,14 +53,16 @@ static int no_adapter(const struct ctr_gpu_host *host, struct err *err)
 	_cleanup_free_ char *name = NULL;
 
 	if (host->inventory.count == 0)
-		return err_set(err, fault, "the host offers no adapter: its GPU device answers, and lists none\n"
+		return err_set(err, fault,
+			       "the host offers no adapter: its GPU device answers, and lists none\n"
 			       "WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.\n"
 			       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
 	if (adapter_describe(first, &name) < 0)
 		return -ENOMEM;
 	if (host->inventory.count == 1)
 		return err_set(err, fault, "%.64s: %s\n%s", name, first->reason, first->remedy);
-	return err_set(err, fault, "none of this host's %zu adapters can be used; ctr-gpu info shows them all\n%.64s: %s\n%s",
+	return err_set(err, fault,
+		       "none of this host's %zu adapters can be used; ctr-gpu info shows them all\n%.64s: %s\n%s",
 		       host->inventory.count, name, first->reason, first->remedy);
 }
 
@@ -75,9 +77,10 @@ static int unknown_device(const struct ctr_gpu_host *host, const char *device, s
 			return -ENOMEM;
 		listing_add(&listing, name);
 	}
-	return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
-		       "this host has no device \"%.64s\"\nIt has: %s%s\nRun ctr-gpu info to see all names of a device.", device,
-		       listing.text, listing.left_out > 0 ? "; …" : "");
+	return err_set(
+		err, CTR_GPU_E_UNKNOWN_DEVICE,
+		"this host has no device \"%.64s\"\nIt has: %s%s\nRun ctr-gpu info to see all names of a device.",
+		device, listing.text, listing.left_out > 0 ? "; …" : "");
 }
 
 static bool is_index(const char *device, long *ret)
@@ -104,7 +107,8 @@ static bool read_pci_address(const char *text, struct pci_address *ret)
 	if (text[strspn(text, "0123456789abcdefABCDEF:.")])
 		return false;
 	*ret = address;
-	if (sscanf(text, "%8x:%2x:%2x.%1x%n", &ret->domain, &ret->bus, &ret->device, &ret->function, &length) == 4 && !text[length])
+	if (sscanf(text, "%8x:%2x:%2x.%1x%n", &ret->domain, &ret->bus, &ret->device, &ret->function, &length) == 4 &&
+	    !text[length])
 		return true;
 	*ret = address;
 	return sscanf(text, "%2x:%2x.%1x%n", &ret->bus, &ret->device, &ret->function, &length) == 3 && !text[length];
@@ -118,7 +122,7 @@ static bool same_pci_address(const char *known, const char *asked)
 	       a.device == b.device && a.function == b.function;
 }
 
-static bool is_called(const struct adapter *adapter, const char *device)
+static bool arguments_is_called(const struct adapter *adapter, const char *device)
 {
 	char luid[LUID_TEXT_SIZE];
 
@@ -158,10 +162,12 @@ static const struct adapter *find_part(const struct inventory *inventory, const 
 {
 	int whole, part, length = 0;
 
-	if (*device < '0' || *device > '9' || sscanf(device, "%4d:%4d%n", &whole, &part, &length) != 2 || device[length] || part < 0)
+	if (*device < '0' || *device > '9' || sscanf(device, "%4d:%4d%n", &whole, &part, &length) != 2 ||
+	    device[length] || part < 0)
 		return NULL;
 	for (size_t i = 0; i < inventory->count; i++)
-		if (inventory->adapters[i].is_part && inventory->adapters[i].whole == whole && inventory->adapters[i].part == part)
+		if (inventory->adapters[i].is_part && inventory->adapters[i].whole == whole &&
+		    inventory->adapters[i].part == part)
 			return &inventory->adapters[i];
 	return NULL;
 }
@@ -175,15 +181,21 @@ static const struct adapter *find(const struct inventory *inventory, const char 
 		return part;
 
 	if (is_index(device, &index))
-		return index < (long)inventory->count && inventory->adapters[index].index == index ? &inventory->adapters[index] : NULL;
+		return index < (long)inventory->count && inventory->adapters[index].index == index
+			       ? &inventory->adapters[index]
+			       : NULL;
 	for (size_t i = 0; i < inventory->count; i++)
-		if (is_called(&inventory->adapters[i], device))
+		if (arguments_is_called(&inventory->adapters[i], device))
 			return &inventory->adapters[i];
 	return find_by_uuid_prefix(inventory, device);
 }
 
-/* By a name of the vendor's own. Return: 0 and an adapter in @ret, or NULL if nobody knows the name; otherwise @err is set. */
-static int find_translated(const struct ctr_gpu_host *host, const char *device, const struct adapter **ret, struct err *err)
+/*
+ * By a name of the vendor's own.
+ * Return: 0 and an adapter in @ret, or NULL if nobody knows the name; otherwise @err is set.
+ */
+static int find_translated(const struct ctr_gpu_host *host, const char *device, const struct adapter **ret,
+			   struct err *err)
 {
 	*ret = NULL;
 	for (size_t i = 0; i < host->present_count; i++) {
@@ -202,7 +214,10 @@ static int find_translated(const struct ctr_gpu_host *host, const char *device, 
 	return 0;
 }
 
-/* "intel.com/gpu=all": the adapters of one vendor; of a vendor that nobody knows, every one. Return: whether there are any. */
+/*
+ * "intel.com/gpu=all": the adapters of one vendor; of a vendor that nobody knows, every one.
+ * Return: whether there are any.
+ */
 static bool mark_vendor(const struct inventory *inventory, const char *device, bool *wanted)
 {
 	size_t length = strcspn(device, "/");
@@ -228,7 +243,8 @@ static bool is_all_of_kind(const char *device)
 static int mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted, struct err *err)
 {
 	for (size_t i = 0; i < request->devices.count; i++) {
-		bool found = is_all_of_kind(request->devices.items[i]) && mark_vendor(&host->inventory, request->devices.items[i], wanted);
+		bool found = is_all_of_kind(request->devices.items[i]) &&
+			     mark_vendor(&host->inventory, request->devices.items[i], wanted);
 		const struct adapter *adapter = found ? NULL : find(&host->inventory, request->devices.items[i]);
 		int r = found || adapter ? 0 : find_translated(host, request->devices.items[i], &adapter, err);
 
@@ -239,14 +255,17 @@ static int mark_named(const struct ctr_gpu_host *host, const struct request *req
 		if (!adapter)
 			return unknown_device(host, request->devices.items[i], err);
 		if (adapter->unusable)
-			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s", request->devices.items[i],
-				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason, adapter->remedy);
+			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s",
+				       request->devices.items[i],
+				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
+				       adapter->remedy);
 		wanted[adapter - host->inventory.adapters] = true;
 	}
 	return 0;
 }
 
-int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret, struct err *err)
+int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,
+		  struct err *err)
 {
 	const struct inventory *inventory = &host->inventory;
 	_cleanup_selection_ struct selection selection = {0};

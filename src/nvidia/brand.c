@@ -12,13 +12,20 @@
 static const struct {
 	const char *prefix, *brand;
 } brands[] = {
-	{"GeForce RTX", "geforcertx"}, {"GeForce", "geforce"},     {"Quadro RTX", "quadrortx"}, {"Quadro", "quadro"},
-	{"TITAN RTX", "titanrtx"},     {"TITAN", "titan"},         {"Tesla", "tesla"},          {"RTX", "nvidiartx"},
-	{"GRID", "grid"},              {"NVS", "nvs"},
+	{"GeForce RTX", "geforcertx"},
+	{"GeForce", "geforce"},
+	{"Quadro RTX", "quadrortx"},
+	{"Quadro", "quadro"},
+	{"TITAN RTX", "titanrtx"},
+	{"TITAN", "titan"},
+	{"Tesla", "tesla"},
+	{"RTX", "nvidiartx"},
+	{"GRID", "grid"},
+	{"NVS", "nvs"},
 };
 
-/* "H200", "A100-SXM4-80GB": a data centre GPU since Ampere is called by a letter and a number, and its brand is the maker. */
-static bool is_data_centre_model(const char *model)
+/* "H200", "A100-SXM4-80GB": data centre GPUs since Ampere have a letter and a number, and no brand but the maker's. */
+static bool brand_is_data_centre_model(const char *model)
 {
 	return isupper((unsigned char)model[0]) && isdigit((unsigned char)model[1]);
 }
@@ -35,7 +42,7 @@ const char *brand_of(const char *model)
 	for (size_t i = 0; i < ARRAY_SIZE(brands); i++)
 		if (str_has_prefix(model, brands[i].prefix))
 			return brands[i].brand;
-	return made && is_data_centre_model(model) ? "nvidia" : NULL;
+	return made && brand_is_data_centre_model(model) ? "nvidia" : NULL;
 }
 
 /* Ranges of PCI device ids that belong to one chip family, from the driver's list of supported products. */

@@ -11,12 +11,12 @@
 #include "nvidia/proc.h"
 
 enum {
-	GPUS_MAX = 256, /* NV_MAX_DEVICES is 32 and has grown before */
+	GPUS_MAX = 256,  /* NV_MAX_DEVICES is 32 and has grown before */
 	MINOR_MAX = 254, /* 255 is nvidiactl, 254 nvidia-modeset */
 };
 
 /* A GPU that nobody has opened since boot has a UUID of question marks. */
-static int read_uuid(const char *text, char **ret)
+static int gpu_read_uuid(const char *text, char **ret)
 {
 	_cleanup_free_ char *uuid = NULL;
 	int r;
@@ -41,7 +41,7 @@ int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_e
 	adapter->minor = (int)minor;
 	r = proc_field(text, "Model", &adapter->name);
 	if (r == 0 || r == -ENOENT)
-		r = read_uuid(text, &adapter->uuid);
+		r = gpu_read_uuid(text, &adapter->uuid);
 	if (r == 0)
 		r = proc_field(text, "GPU Excluded", &excluded);
 	if (r < 0 && r != -ENOENT)
@@ -50,7 +50,7 @@ int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_e
 	return 0;
 }
 
-static int refuse(struct adapter *adapter, const char *reason, const char *remedy)
+static int gpu_refuse(struct adapter *adapter, const char *reason, const char *remedy)
 {
 	adapter->unusable = CTR_GPU_E_NO_ADAPTER;
 	adapter->reason = strdup(reason);
@@ -58,7 +58,7 @@ static int refuse(struct adapter *adapter, const char *reason, const char *remed
 	return adapter->reason ? 0 : -ENOMEM;
 }
 
-static int check_node(const struct module *module, struct adapter *adapter)
+static int gpu_check_node(const struct module *module, struct adapter *adapter)
 {
 	_cleanup_free_ char *node = NULL;
 	dev_t number;
@@ -70,13 +70,14 @@ static int check_node(const struct module *module, struct adapter *adapter)
 	if (r == 0)
 		return 0;
 	adapter->unusable = CTR_GPU_E_NO_ADAPTER;
-	adapter->remedy = r == -ENOENT ? "Make it: sudo ctr-gpu load" : "Put the right node there: sudo ctr-gpu load --replace";
+	adapter->remedy =
+		r == -ENOENT ? "Make it: sudo ctr-gpu load" : "Put the right node there: sudo ctr-gpu load --replace";
 	if (r == -ENOENT)
 		return str_format(&adapter->reason, "its node %s is missing", node);
 	return str_format(&adapter->reason, "%s is not a node of NVIDIA's driver", node);
 }
 
-static unsigned read_sysfs_id(const char *address, const char *name)
+static unsigned gpu_read_sysfs_id(const char *address, const char *name)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
 
@@ -85,7 +86,7 @@ static unsigned read_sysfs_id(const char *address, const char *name)
 	return (unsigned)strtoul(text, NULL, 16) & 0xffff;
 }
 
-static int describe(const struct module *module, const char *address, struct adapter *adapter)
+static int gpu_describe(const struct module *module, const char *address, struct adapter *adapter)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
 	bool excluded = false;
@@ -95,27 +96,28 @@ static int describe(const struct module *module, const char *address, struct ada
 	if (!adapter->pci_address || str_format(&path, NVIDIA_PROC "/gpus/%s/information", address) < 0)
 		return -ENOMEM;
 	adapter->vendor_id = PCI_VENDOR_NVIDIA;
-	adapter->device_id = read_sysfs_id(address, "device");
+	adapter->device_id = gpu_read_sysfs_id(address, "device");
 	r = module_read_file(path, &text);
 	if (r == 0)
 		r = gpu_parse_information(text, adapter, &excluded);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
-		return refuse(adapter, "the driver does not describe it", "Run dmesg to see why NVIDIA's module does not drive it.");
+		return gpu_refuse(adapter, "the driver does not describe it",
+				  "Run dmesg to see why NVIDIA's module does not drive it.");
 	if (excluded)
-		return refuse(adapter, "the driver was told to leave it alone (NVreg_ExcludedGpus)",
-			      "Take it out of that option in /etc/modprobe.d, and load the module again.");
-	return check_node(module, adapter);
+		return gpu_refuse(adapter, "the driver was told to leave it alone (NVreg_ExcludedGpus)",
+				  "Take it out of that option in /etc/modprobe.d, and load the module again.");
+	return gpu_check_node(module, adapter);
 }
 
-static int add(const struct module *module, const char *address, struct inventory *inventory)
+static int gpu_add(const struct module *module, const char *address, struct inventory *inventory)
 {
 	struct adapter adapter = {.backend = &backend_nvidia, .index = -1, .minor = -1};
 	size_t position = inventory->count;
 	int r;
 
-	r = describe(module, address, &adapter);
+	r = gpu_describe(module, address, &adapter);
 	if (r < 0) {
 		adapter_clear(&adapter);
 		return r;
@@ -125,7 +127,7 @@ static int add(const struct module *module, const char *address, struct inventor
 }
 
 /* Addresses have digits of one case and fixed lengths, but for the domain, which may have more than four digits. */
-static int compare_addresses(const void *a, const void *b)
+static int gpu_compare_addresses(const void *a, const void *b)
 {
 	const char *x = *(char *const *)a, *y = *(char *const *)b;
 	size_t x_length = strlen(x), y_length = strlen(y);
@@ -133,7 +135,7 @@ static int compare_addresses(const void *a, const void *b)
 	return x_length != y_length ? (x_length < y_length ? -1 : 1) : strcmp(x, y);
 }
 
-static int list_addresses(struct strv *ret)
+static int gpu_list_addresses(struct strv *ret)
 {
 	DIR *directory = opendir(NVIDIA_PROC "/gpus");
 	const struct dirent *entry;
@@ -146,7 +148,7 @@ static int list_addresses(struct strv *ret)
 			r = strv_add(ret, entry->d_name);
 	(void)closedir(directory);
 	if (ret->count > 1)
-		qsort(ret->items, ret->count, sizeof(*ret->items), compare_addresses);
+		qsort(ret->items, ret->count, sizeof(*ret->items), gpu_compare_addresses);
 	return r;
 }
 
@@ -155,8 +157,8 @@ int gpus_read(const struct module *module, struct inventory *inventory, struct e
 	_cleanup_strv_ struct strv addresses = {0};
 	int r;
 
-	r = list_addresses(&addresses);
+	r = gpu_list_addresses(&addresses);
 	for (size_t i = 0; i < addresses.count && r == 0; i++)
-		r = add(module, addresses.items[i], inventory);
+		r = gpu_add(module, addresses.items[i], inventory);
 	return r < 0 ? err_set(err, r, "cannot read " NVIDIA_PROC "/gpus: %m") : 0;
 }

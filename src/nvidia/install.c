@@ -57,7 +57,7 @@ void install_close(struct install *install)
 }
 
 /* The path of an open file, without symlinks. */
-static int path_of(int fd, char **ret)
+static int install_path(int fd, char **ret)
 {
 	_cleanup_free_ char *path = NULL;
 	char link[32];
@@ -84,7 +84,7 @@ int install_find(const struct install *install, const char *path, struct install
 		return fd;
 	if (fstat(fd, &file.st) < 0)
 		return -errno;
-	r = path_of(fd, &file.path);
+	r = install_path(fd, &file.path);
 	if (r == 0)
 		*ret = file;
 	return r;
@@ -111,14 +111,15 @@ size_t install_stem_length(const struct install *install, const char *name)
 /* ---- directories ---- */
 
 /* Whether a library is of the machine's own ABI or of the 32-bit one beside it; -ENOEXEC for any other. */
-static int read_abi(int dir, const char *name, bool *ret_is_32)
+static int install_read_abi(int dir, const char *name, bool *ret_is_32)
 {
 	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	Elf64_Ehdr header; /* both classes begin alike up to e_version */
 
 	if (fd < 0)
 		return -errno;
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
 		return -ENOEXEC;
 #if defined(__x86_64__)
 	if (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64) {
@@ -138,7 +139,7 @@ static int read_abi(int dir, const char *name, bool *ret_is_32)
 	return -ENOEXEC;
 }
 
-static bool has_dir(const struct install *install, const char *path, size_t length)
+static bool install_has_dir(const struct install *install, const char *path, size_t length)
 {
 	for (size_t i = 0; i < install->dir_count; i++)
 		if (strncmp(install->dirs[i].path, path, length) == 0 && install->dirs[i].path[length] == '\0')
@@ -147,7 +148,7 @@ static bool has_dir(const struct install *install, const char *path, size_t leng
 }
 
 /* The same for a path below the driver root. */
-static bool has_dir_inside(const struct install *install, const char *path, size_t length)
+static bool install_has_dir_inside(const struct install *install, const char *path, size_t length)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
 		const char *inside = install_path_inside(install, install->dirs[i].path);
@@ -159,20 +160,20 @@ static bool has_dir_inside(const struct install *install, const char *path, size
 }
 
 /* Takes the directory of a library whose path has no symlinks in it. */
-static int take_dir(struct install *install, const char *library)
+static int install_take_dir(struct install *install, const char *library)
 {
 	const char *name = strrchr(library, '/') + 1;
 	size_t length = (size_t)(name - 1 - library);
 	struct install_dir dir = {.fd = -1};
 	int r;
 
-	if (has_dir(install, library, length) || install->dir_count == INSTALL_DIRS_MAX)
+	if (install_has_dir(install, library, length) || install->dir_count == INSTALL_DIRS_MAX)
 		return 0;
 	dir.path = strndup(library, length);
 	if (!dir.path)
 		return -ENOMEM;
 	dir.fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = dir.fd < 0 ? -errno : read_abi(dir.fd, name, &dir.is_32);
+	r = dir.fd < 0 ? -errno : install_read_abi(dir.fd, name, &dir.is_32);
 	if (r < 0) {
 		cleanup_closep(&dir.fd);
 		free(dir.path);
@@ -183,7 +184,7 @@ static int take_dir(struct install *install, const char *library)
 }
 
 /* What version libcuda has, if it is not the kernel module's: for the message. */
-static int note_version(struct install *install, const char *library)
+static int install_note_version(struct install *install, const char *library)
 {
 	const char *version = strstr(strrchr(library, '/'), "libcuda.so.");
 
@@ -196,8 +197,8 @@ static int note_version(struct install *install, const char *library)
 	return install->other_version ? 0 : -ENOMEM;
 }
 
-/* Follows what is called a library of the driver to its file, and takes that one's directory if the version is right. */
-static int consider(struct install *install, const char *path)
+/* Follows what has the name of a driver's library to its file, and takes its directory if the version is right. */
+static int install_consider(struct install *install, const char *path)
 {
 	_cleanup_free_ char *real = NULL;
 	struct install_file file = {0};
@@ -210,8 +211,8 @@ static int consider(struct install *install, const char *path)
 	if (!S_ISREG(file.st.st_mode))
 		return 0;
 	if (install_stem_length(install, strrchr(real, '/') + 1) == 0)
-		return note_version(install, real);
-	return take_dir(install, real);
+		return install_note_version(install, real);
+	return install_take_dir(install, real);
 }
 
 struct visit {
@@ -219,7 +220,7 @@ struct visit {
 	int result;
 };
 
-static void visit_entry(void *user, const char *name, const char *path)
+static void install_visit_entry(void *user, const char *name, const char *path)
 {
 	struct visit *visit = user;
 	const char *slash = strrchr(path, '/');
@@ -227,11 +228,11 @@ static void visit_entry(void *user, const char *name, const char *path)
 	if (visit->result < 0 || path[0] != '/' || slash == path)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(anchors); i++)
-		if (streq(anchors[i], name) && !has_dir_inside(visit->install, path, (size_t)(slash - path)))
-			visit->result = consider(visit->install, path);
+		if (streq(anchors[i], name) && !install_has_dir_inside(visit->install, path, (size_t)(slash - path)))
+			visit->result = install_consider(visit->install, path);
 }
 
-static int search_cache(struct install *install)
+static int install_search_cache(struct install *install)
 {
 	struct visit visit = {.install = install};
 	_cleanup_free_ char *data = NULL;
@@ -247,11 +248,11 @@ static int search_cache(struct install *install)
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	cache = (struct span){.data = (const unsigned char *)data, .size = size};
-	ldcache_each(&cache, visit_entry, &visit);
+	ldcache_each(&cache, install_visit_entry, &visit);
 	return visit.result;
 }
 
-static bool has_abi(const struct install *install, bool is_32)
+static bool install_has_abi(const struct install *install, bool is_32)
 {
 	for (size_t i = 0; i < install->dir_count; i++)
 		if (install->dirs[i].is_32 == is_32)
@@ -259,7 +260,7 @@ static bool has_abi(const struct install *install, bool is_32)
 	return false;
 }
 
-static int search_usual_dirs(struct install *install)
+static int install_search_usual_dirs(struct install *install)
 {
 	int r = 0;
 
@@ -269,23 +270,26 @@ static int search_usual_dirs(struct install *install)
 
 			if (str_format(&path, "%s/%s", usual_dirs[i], anchors[j]) < 0)
 				return -ENOMEM;
-			r = consider(install, path);
+			r = install_consider(install, path);
 		}
 	return r;
 }
 
-static int complain(const struct install *install, const char *root, struct err *err)
+static int install_complain(const struct install *install, const char *root, struct err *err)
 {
 	if (install->other_version)
-		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       "the driver was updated halfway: kernel module %s, libraries %s\n"
-			       "Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm nvidia; modprobe "
-			       "nvidia",
-			       install->version, install->other_version);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-		       "NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s\n"
-		       "Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, --root.",
-		       install->version, root);
+		return err_set(
+			err, CTR_GPU_E_DRIVER_LIBRARY,
+			"the driver was updated halfway: kernel module %s, libraries %s\n"
+			"Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm "
+			"nvidia; modprobe "
+			"nvidia",
+			install->version, install->other_version);
+	return err_set(
+		err, CTR_GPU_E_DRIVER_LIBRARY,
+		"NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s\n"
+		"Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, --root.",
+		install->version, root);
 }
 
 int install_open(const struct settings *settings, const char *version, struct install *ret, struct err *err)
@@ -296,18 +300,21 @@ int install_open(const struct settings *settings, const char *version, struct in
 
 	r = rootfs_open(AT_FDCWD, root, &install.root);
 	if (r < 0)
-		return err_set(err, r, "cannot open the driver root %s: %m\nCheck \"driver-root\" in the configuration, and --root.", root);
-	r = path_of(install.root.fd, &install.root_path);
+		return err_set(
+			err, r,
+			"cannot open the driver root %s: %m\nCheck \"driver-root\" in the configuration, and --root.",
+			root);
+	r = install_path(install.root.fd, &install.root_path);
 	if (r == 0 && streq(install.root_path, "/"))
 		install.root_path[0] = '\0';
 	if (r == 0)
-		r = search_cache(&install);
-	if (r == 0 && !has_abi(&install, false))
-		r = search_usual_dirs(&install);
+		r = install_search_cache(&install);
+	if (r == 0 && !install_has_abi(&install, false))
+		r = install_search_usual_dirs(&install);
 	if (r < 0)
 		return err_set(err, r, "cannot look for the driver's libraries: %m");
-	if (!has_abi(&install, false))
-		return complain(&install, root, err);
+	if (!install_has_abi(&install, false))
+		return install_complain(&install, root, err);
 	*ret = install;
 	install = (struct install){.root = ROOTFS_CLOSED};
 	return 0;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The driver's files on this machine, wherever its packager put them. The kernel module's version is the key: a directory
- * in which a library of exactly that version lies is one of the driver's. Such directories are found through the host's
- * loader cache, and failing that in well-known places; all below the driver root, if there is one.
+ * The driver's files on this machine, wherever its packager put them. The kernel module's version is the key: a
+ * directory in which a library of exactly that version lies is one of the driver's. Such directories are found through
+ * the host's loader cache, and failing that in well-known places; all below the driver root, if there is one.
  */
 
 #include <stdbool.h>
@@ -21,8 +21,8 @@ enum { INSTALL_DIRS_MAX = 8 };
 
 struct install_dir {
 	int fd;
-	char *path;  /* without symlinks, as this machine has it: with the driver root in front */
-	bool is_32;  /* of the 32-bit ABI beside the machine's own */
+	char *path; /* without symlinks, as this machine has it: with the driver root in front */
+	bool is_32; /* of the 32-bit ABI beside the machine's own */
 };
 
 struct install {
@@ -47,7 +47,7 @@ int install_open(const struct settings *settings, const char *version, struct in
 
 /* A file of the driver. */
 struct install_file {
-	char *path;     /* without symlinks, as this machine has it */
+	char *path; /* without symlinks, as this machine has it */
 	struct stat st;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The libraries of a driver. Its directories are read once each; a name that ends in the driver's version decides, together
- * with the table, and only libraries that the table does not know are opened, for their SONAME.
+ * The libraries of a driver. Its directories are read once each; a name that ends in the driver's version decides,
+ * together with the table, and only libraries that the table does not know are opened, for their SONAME.
  */
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 enum { LIBRARIES_MAX = 256 };
 
-static void library_clear(struct install_library *library)
+static void libraries_clear_one(struct install_library *library)
 {
 	free(library->path);
 	free(library->soname);
@@ -24,17 +24,17 @@ static void library_clear(struct install_library *library)
 void install_libraries_clear(struct install_libraries *libraries)
 {
 	for (size_t i = 0; i < libraries->count; i++)
-		library_clear(&libraries->items[i]);
+		libraries_clear_one(&libraries->items[i]);
 	free(libraries->items);
 	*libraries = (struct install_libraries){0};
 }
 
-static int take(struct install_libraries *libraries, struct install_library *library)
+static int libraries_take(struct install_libraries *libraries, struct install_library *library)
 {
 	struct install_library *items = array_grow(libraries->items, libraries->count, sizeof(*items));
 
 	if (!items) {
-		library_clear(library);
+		libraries_clear_one(library);
 		return -ENOMEM;
 	}
 	libraries->items = items;
@@ -43,7 +43,7 @@ static int take(struct install_libraries *libraries, struct install_library *lib
 }
 
 /* Return: 0; -ENOENT if it is no library with a usable SONAME; -ENOMEM. */
-static int read_soname(const struct install_dir *dir, const char *name, char **ret)
+static int libraries_read_soname(const struct install_dir *dir, const char *name, char **ret)
 {
 	_cleanup_close_ int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	_cleanup_free_ char *soname = NULL;
@@ -60,10 +60,10 @@ static int read_soname(const struct install_dir *dir, const char *name, char **r
 	return 0;
 }
 
-static int name_library(const struct install_dir *dir, const char *name, struct install_library *library)
+static int libraries_name_library(const struct install_dir *dir, const char *name, struct install_library *library)
 {
 	if (!library->known)
-		return read_soname(dir, name, &library->soname);
+		return libraries_read_soname(dir, name, &library->soname);
 	if (library->known->soversion)
 		return str_format(&library->soname, "%s.so.%s", library->known->stem, library->known->soversion);
 	library->soname = strdup(name);
@@ -71,7 +71,8 @@ static int name_library(const struct install_dir *dir, const char *name, struct 
 }
 
 /* The file itself: in a driver root a symlink may lead anywhere, so it is followed inside the root. */
-static int locate(const struct install *install, const struct install_dir *dir, const char *name, struct install_library *library)
+static int libraries_locate(const struct install *install, const struct install_dir *dir, const char *name,
+			    struct install_library *library)
 {
 	_cleanup_free_ char *path = NULL;
 	struct install_file file;
@@ -95,28 +96,28 @@ static int locate(const struct install *install, const struct install_dir *dir, 
 	return S_ISREG(file.st.st_mode) ? 0 : -ENOENT;
 }
 
-static int add(const struct install *install, const struct install_dir *dir, const char *name,
-	       const struct driver_library *known, struct install_libraries *libraries)
+static int libraries_append(const struct install *install, const struct install_dir *dir, const char *name,
+			    const struct driver_library *known, struct install_libraries *libraries)
 {
 	struct install_library library = {.known = known, .is_32 = dir->is_32};
 	int r;
 
-	r = locate(install, dir, name, &library);
+	r = libraries_locate(install, dir, name, &library);
 	if (r == 0)
-		r = name_library(dir, name, &library);
+		r = libraries_name_library(dir, name, &library);
 	if (r < 0) {
-		library_clear(&library);
+		libraries_clear_one(&library);
 		return r == -ENOENT ? 0 : r;
 	}
-	return take(libraries, &library);
+	return libraries_take(libraries, &library);
 }
 
-static bool is_wanted(const struct driver_library *known, uint32_t capabilities)
+static bool libraries_is_wanted(const struct driver_library *known, uint32_t capabilities)
 {
 	return (known ? known->capabilities : CAPABILITY_COMPUTE) & capabilities;
 }
 
-static int list_names(const struct install *install, const struct install_dir *dir, struct strv *ret)
+static int libraries_list_names(const struct install *install, const struct install_dir *dir, struct strv *ret)
 {
 	DIR *directory;
 	const struct dirent *entry;
@@ -138,25 +139,25 @@ static int list_names(const struct install *install, const struct install_dir *d
 	return r;
 }
 
-static int add_versioned(const struct install *install, const struct install_dir *dir, uint32_t capabilities,
-			 struct install_libraries *libraries)
+static int libraries_add_versioned(const struct install *install, const struct install_dir *dir, uint32_t capabilities,
+				   struct install_libraries *libraries)
 {
 	_cleanup_strv_ struct strv names = {0};
 	int r;
 
-	r = list_names(install, dir, &names);
+	r = libraries_list_names(install, dir, &names);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		const char *name = names.items[i];
 		const struct driver_library *known = driver_library_find(name, install_stem_length(install, name));
 
-		if (is_wanted(known, capabilities))
-			r = add(install, dir, name, known, libraries);
+		if (libraries_is_wanted(known, capabilities))
+			r = libraries_append(install, dir, name, known, libraries);
 	}
 	return r;
 }
 
-static int add_own_versions(const struct install *install, const struct install_dir *dir, uint32_t capabilities,
-			    struct install_libraries *libraries)
+static int libraries_add_own_versions(const struct install *install, const struct install_dir *dir,
+				      uint32_t capabilities, struct install_libraries *libraries)
 {
 	int r = 0;
 
@@ -164,11 +165,11 @@ static int add_own_versions(const struct install *install, const struct install_
 		const struct driver_library *known = &driver_libraries[i];
 		_cleanup_free_ char *name = NULL;
 
-		if (!known->own_version || !is_wanted(known, capabilities))
+		if (!known->own_version || !libraries_is_wanted(known, capabilities))
 			continue;
 		if (str_format(&name, "%s.so.%s", known->stem, known->soversion) < 0)
 			return -ENOMEM;
-		r = add(install, dir, name, known, libraries);
+		r = libraries_append(install, dir, name, known, libraries);
 	}
 	return r;
 }
@@ -183,9 +184,9 @@ int install_libraries(const struct install *install, uint32_t capabilities, stru
 
 		if (dir->is_32 && !(capabilities & CAPABILITY_COMPAT32))
 			continue;
-		r = add_versioned(install, dir, capabilities, &libraries);
+		r = libraries_add_versioned(install, dir, capabilities, &libraries);
 		if (r == 0)
-			r = add_own_versions(install, dir, capabilities, &libraries);
+			r = libraries_add_own_versions(install, dir, capabilities, &libraries);
 	}
 	if (r < 0)
 		return r;

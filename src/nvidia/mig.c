@@ -11,7 +11,7 @@
 #define CAPABILITIES NVIDIA_PROC "/capabilities"
 
 enum {
-	INSTANCES_MAX = 64,      /* of one kind in one GPU; there are 7 and 8 today */
+	INSTANCES_MAX = 64, /* of one kind in one GPU; there are 7 and 8 today */
 	INSTANCE_ID_MAX = 4096,
 	CAPABILITY_MINOR_MAX = (1 << 20) - 1, /* MINORMASK of include/linux/kdev_t.h */
 };
@@ -21,13 +21,13 @@ struct ids {
 	size_t count;
 };
 
-static int compare_ids(const void *a, const void *b)
+static int mig_compare_ids(const void *a, const void *b)
 {
 	return *(const int *)a - *(const int *)b;
 }
 
 /* The number behind @prefix in "gi3"; -1 if the name is something else. */
-static int parse_id(const char *name, const char *prefix)
+static int mig_parse_id(const char *name, const char *prefix)
 {
 	const char *digits = name + strlen(prefix);
 	char *end;
@@ -39,7 +39,7 @@ static int parse_id(const char *name, const char *prefix)
 	return *end == '\0' && id <= INSTANCE_ID_MAX ? (int)id : -1;
 }
 
-static void list_ids(const char *path, const char *prefix, struct ids *ret)
+static void mig_list_ids(const char *path, const char *prefix, struct ids *ret)
 {
 	DIR *directory = opendir(path);
 	const struct dirent *entry;
@@ -48,19 +48,20 @@ static void list_ids(const char *path, const char *prefix, struct ids *ret)
 	if (!directory)
 		return;
 	while (ret->count < INSTANCES_MAX && (entry = readdir(directory))) {
-		int id = parse_id(entry->d_name, prefix);
+		int id = mig_parse_id(entry->d_name, prefix);
 
 		if (id >= 0)
 			ret->items[ret->count++] = id;
 	}
 	(void)closedir(directory);
-	qsort(ret->items, ret->count, sizeof(*ret->items), compare_ids);
+	qsort(ret->items, ret->count, sizeof(*ret->items), mig_compare_ids);
 }
 
 /* The name that is known without the vendor's library: "MIG-GPU-<uuid>/<GPU instance>/<compute instance>". */
-static int name_part(const struct adapter *whole, struct adapter *part)
+static int mig_name_part(const struct adapter *whole, struct adapter *part)
 {
-	if (whole->uuid && str_format(&part->uuid, "MIG-%s/%d/%d", whole->uuid, part->gpu_instance, part->compute_instance) < 0)
+	if (whole->uuid &&
+	    str_format(&part->uuid, "MIG-%s/%d/%d", whole->uuid, part->gpu_instance, part->compute_instance) < 0)
 		return -ENOMEM;
 	part->pci_address = whole->pci_address ? strdup(whole->pci_address) : NULL;
 	if (whole->pci_address && !part->pci_address)
@@ -69,7 +70,8 @@ static int name_part(const struct adapter *whole, struct adapter *part)
 			  part->compute_instance);
 }
 
-static int add_part(struct inventory *inventory, size_t position, int number, int gpu_instance, int compute_instance)
+static int mig_add_part(struct inventory *inventory, size_t position, int number, int gpu_instance,
+			int compute_instance)
 {
 	const struct adapter *whole = &inventory->adapters[position];
 	struct adapter part = {
@@ -85,7 +87,7 @@ static int add_part(struct inventory *inventory, size_t position, int number, in
 		.compute_instance = compute_instance,
 	};
 
-	if (name_part(whole, &part) < 0) {
+	if (mig_name_part(whole, &part) < 0) {
 		adapter_clear(&part);
 		return -ENOMEM;
 	}
@@ -100,23 +102,25 @@ int mig_read_parts(struct inventory *inventory, size_t position)
 
 	if (str_format(&path, CAPABILITIES "/gpu%d/mig", minor) < 0)
 		return -ENOMEM;
-	list_ids(path, "gi", &gpu_instances);
+	mig_list_ids(path, "gi", &gpu_instances);
 	for (size_t i = 0; i < gpu_instances.count && r == 0; i++) {
 		_cleanup_free_ char *instance = NULL;
 		struct ids compute_instances;
 
 		if (str_format(&instance, "%s/gi%d", path, gpu_instances.items[i]) < 0)
 			return -ENOMEM;
-		list_ids(instance, "ci", &compute_instances);
+		mig_list_ids(instance, "ci", &compute_instances);
 		for (size_t j = 0; j < compute_instances.count && r == 0; j++)
-			r = add_part(inventory, position, number++, gpu_instances.items[i], compute_instances.items[j]);
+			r = mig_add_part(inventory, position, number++, gpu_instances.items[i],
+					 compute_instances.items[j]);
 	}
 	return r;
 }
 
 /* ---- plan ---- */
 
-int mig_plan_capability(const struct module *module, const char *name, const char *reason, struct plan *plan, struct err *err)
+int mig_plan_capability(const struct module *module, const char *name, const char *reason, struct plan *plan,
+			struct err *err)
 {
 	_cleanup_free_ char *file = NULL, *text = NULL;
 	struct plan_device device = {.access = "rw"};
@@ -133,7 +137,8 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 		r = proc_number(text, "DeviceFileMinor", CAPABILITY_MINOR_MAX, &number);
 	if (r < 0)
 		return err_set(err, r, "cannot read the capability %s: %m", file);
-	if (str_format(&device.path, "/dev/nvidia-caps/nvidia-cap%u", number) < 0 || str_format(&device.reason, "%s", reason) < 0) {
+	if (str_format(&device.path, "/dev/nvidia-caps/nvidia-cap%u", number) < 0 ||
+	    str_format(&device.reason, "%s", reason) < 0) {
 		free(device.path);
 		return -ENOMEM;
 	}
@@ -141,13 +146,14 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 	if (r == 0)
 		return plan_add_device(plan, &device);
 	err_set(err, CTR_GPU_E_NO_ADAPTER,
-		"the node %s of the capability %s is missing or another driver's\nctr-gpu load makes it.", device.path, name);
+		"the node %s of the capability %s is missing or another driver's\nctr-gpu load makes it.", device.path,
+		name);
 	free(device.path);
 	free(device.reason);
 	return CTR_GPU_E_NO_ADAPTER;
 }
 
-static int plan_gpu_instance(const struct module *module, int minor, int id, struct plan *plan, struct err *err)
+static int mig_plan_gpu_instance(const struct module *module, int minor, int id, struct plan *plan, struct err *err)
 {
 	_cleanup_free_ char *name = NULL, *reason = NULL;
 
@@ -157,16 +163,19 @@ static int plan_gpu_instance(const struct module *module, int minor, int id, str
 	return mig_plan_capability(module, name, reason, plan, err);
 }
 
-static int plan_compute_instance(const struct module *module, const struct adapter *part, struct plan *plan, struct err *err)
+static int mig_plan_compute_instance(const struct module *module, const struct adapter *part, struct plan *plan,
+				     struct err *err)
 {
 	_cleanup_free_ char *name = NULL, *reason = NULL;
 	int r;
 
-	r = plan_gpu_instance(module, part->minor, part->gpu_instance, plan, err);
+	r = mig_plan_gpu_instance(module, part->minor, part->gpu_instance, plan, err);
 	if (r != 0)
 		return r;
-	if (str_format(&name, "gpu%d/mig/gi%d/ci%d/access", part->minor, part->gpu_instance, part->compute_instance) < 0 ||
-	    str_format(&reason, "MIG: compute instance %d in GPU instance %d", part->compute_instance, part->gpu_instance) < 0)
+	if (str_format(&name, "gpu%d/mig/gi%d/ci%d/access", part->minor, part->gpu_instance, part->compute_instance) <
+		    0 ||
+	    str_format(&reason, "MIG: compute instance %d in GPU instance %d", part->compute_instance,
+		       part->gpu_instance) < 0)
 		return -ENOMEM;
 	return mig_plan_capability(module, name, reason, plan, err);
 }
@@ -178,12 +187,12 @@ int mig_plan(const struct module *module, const struct adapter *adapter, struct 
 	int r;
 
 	if (adapter->is_part)
-		return plan_compute_instance(module, adapter, plan, err);
+		return mig_plan_compute_instance(module, adapter, plan, err);
 	r = inventory_take(&parts, &whole);
 	if (r == 0)
 		r = mig_read_parts(&parts, 0);
 	for (size_t i = 1; i < parts.count && r == 0; i++)
-		r = plan_compute_instance(module, &parts.adapters[i], plan, err);
+		r = mig_plan_compute_instance(module, &parts.adapters[i], plan, err);
 	inventory_clear(&parts);
 	return r;
 }

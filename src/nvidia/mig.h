@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Parts of GPUs (Multi-Instance GPU): a GPU instance has a share of memory and engines, a compute instance in it some of
- * its cores. To open one is a capability: a file below /proc/driver/nvidia/capabilities names the minor of a node in
- * /dev/nvidia-caps. Drivers whose /proc/devices has no "nvidia-caps" take the file below /proc itself as the capability.
+ * Parts of GPUs (Multi-Instance GPU): a GPU instance has a share of memory and engines, a compute instance in it some
+ * of its cores. To open one is a capability: a file below /proc/driver/nvidia/capabilities names the minor of a node in
+ * /dev/nvidia-caps. Drivers whose /proc/devices has no "nvidia-caps" take the file below /proc itself as the
+ * capability.
  */
 
 #include "base/err.h"
@@ -12,7 +13,7 @@
 #include "model/plan.h"
 #include "nvidia/module.h"
 
-/** Appends the parts of the GPU at @position, ordered by GPU instance and compute instance. Return: 0 or negative errno. */
+/** Appends the parts of the GPU at @position, by GPU instance and compute instance. Return: 0 or negative errno. */
 int mig_read_parts(struct inventory *inventory, size_t position);
 
 /**
@@ -22,5 +23,6 @@ int mig_read_parts(struct inventory *inventory, size_t position);
  */
 int mig_plan(const struct module *module, const struct adapter *adapter, struct plan *plan, struct err *err);
 
-/** The capability that a file below NVIDIA_PROC/capabilities stands for, such as "mig/config". Return: as mig_plan(). */
-int mig_plan_capability(const struct module *module, const char *name, const char *reason, struct plan *plan, struct err *err);
+/** The capability of a file below NVIDIA_PROC/capabilities, such as "mig/config". Return: as mig_plan(). */
+int mig_plan_capability(const struct module *module, const char *name, const char *reason, struct plan *plan,
+			struct err *err);

@@ -19,7 +19,7 @@
 enum { MESSAGE_MAX = 320 };
 
 /* Return: its path, for free(); NULL if there is none or no memory. */
-static char *find_modprobe(const char *programs)
+static char *modprobe_find(const char *programs)
 {
 	_cleanup_strv_ struct strv directories = {0};
 
@@ -38,7 +38,7 @@ static char *find_modprobe(const char *programs)
 }
 
 /* A driver in a root of its own often brings modules for the kernel that runs. */
-static bool has_modules(const char *driver_root)
+static bool modprobe_has_modules(const char *driver_root)
 {
 	_cleanup_free_ char *path = NULL;
 	struct utsname name;
@@ -47,7 +47,7 @@ static bool has_modules(const char *driver_root)
 	       str_format(&path, "%s/lib/modules/%s", driver_root, name.release) == 0 && access(path, F_OK) == 0;
 }
 
-static int spawn(const char *path, char *const *arguments, int errors, pid_t *ret)
+static int modprobe_spawn(const char *path, char *const *arguments, int errors, pid_t *ret)
 {
 	static char *const environment[] = {NULL};
 	posix_spawn_file_actions_t actions;
@@ -80,16 +80,17 @@ static int spawn(const char *path, char *const *arguments, int errors, pid_t *re
 	return -r;
 }
 
-static int start(const char *path, const char *driver_root, const char *module, int errors, pid_t *ret)
+static int modprobe_start(const char *path, const char *driver_root, const char *module, int errors, pid_t *ret)
 {
 	const char *from_root[] = {path, "-d", driver_root, "--", module, NULL};
 	const char *plain[] = {path, "--", module, NULL};
 
-	return spawn(path, (char *const *)(has_modules(driver_root) ? from_root : plain), errors, ret);
+	return modprobe_spawn(path, (char *const *)(modprobe_has_modules(driver_root) ? from_root : plain), errors,
+			      ret);
 }
 
 /* Its first line, which is the reason; what follows repeats it for each dependency. */
-static void read_message(int fd, char *message)
+static void modprobe_read_message(int fd, char *message)
 {
 	ssize_t size = pread(fd, message, MESSAGE_MAX - 1, 0);
 
@@ -100,19 +101,23 @@ static void read_message(int fd, char *message)
 			*c = '?';
 }
 
-static int complain(const char *module, const char *message, struct err *err)
+static int modprobe_complain(const char *module, const char *message, struct err *err)
 {
 	struct utsname name = {0};
 
 	(void)uname(&name);
 	if (strstr(message, "not found"))
-		return err_set(err, CTR_GPU_E_KERNEL_MODULE, "cannot load the module %s: %s\nInstall NVIDIA's driver for kernel %s.", module, message,
+		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
+			       "cannot load the module %s: %s\nInstall NVIDIA's driver for kernel %s.", module, message,
 			       name.release);
 	if (strstr(message, "No such device"))
-		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-			       "cannot load the module %s: %s\nIt found no GPU that it can drive: another driver (nouveau, vfio-pci) may have it; lspci -k shows that.",
-			       module, message);
-	return err_set(err, CTR_GPU_E_KERNEL_MODULE, "cannot load the module %s: %s\nThe kernel may have said more: dmesg shows it.", module,
+		return err_set(
+			err, CTR_GPU_E_KERNEL_MODULE,
+			"cannot load the module %s: %s\nIt found no GPU that it can drive: another driver (nouveau, "
+			"vfio-pci) may have it; lspci -k shows that.",
+			module, message);
+	return err_set(err, CTR_GPU_E_KERNEL_MODULE,
+		       "cannot load the module %s: %s\nThe kernel may have said more: dmesg shows it.", module,
 		       *message ? message : "modprobe failed and said nothing");
 }
 
@@ -120,7 +125,7 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 {
 	/* A file and no pipe: what modprobe starts in turn may hold it open for as long as it likes. */
 	_cleanup_close_ int errors = memfd_create("modprobe", MFD_CLOEXEC);
-	_cleanup_free_ char *path = find_modprobe(programs);
+	_cleanup_free_ char *path = modprobe_find(programs);
 	char message[MESSAGE_MAX];
 	int status, r;
 	pid_t pid = -1;
@@ -129,8 +134,9 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 		return err_set(err, -errno, "cannot make a file for what modprobe says: %m");
 	if (!path)
 		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-			       "modprobe is missing from %s, and nothing else can load kernel modules\nInstall kmod.", programs);
-	r = start(path, driver_root, module, errors, &pid);
+			       "modprobe is missing from %s, and nothing else can load kernel modules\nInstall kmod.",
+			       programs);
+	r = modprobe_start(path, driver_root, module, errors, &pid);
 	if (r < 0)
 		return err_set(err, r, "cannot run %s: %m", path);
 	do
@@ -141,6 +147,6 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 		return 0;
 	if (r < 0)
 		return err_set(err, r, "cannot wait for %s: %m", path);
-	read_message(errors, message);
-	return complain(module, message, err);
+	modprobe_read_message(errors, message);
+	return modprobe_complain(module, message, err);
 }

@@ -52,7 +52,7 @@ int module_node(const struct module *module, const char *path, const char *drive
 	return 0;
 }
 
-static int read_version(char **ret)
+static int module_read_version(char **ret)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
@@ -71,12 +71,13 @@ int module_read(struct module *ret, struct err *err)
 	/* Nothing else decides whether this kind of device is here. */
 	if (stat("/dev/nvidiactl", &st) < 0 || !S_ISCHR(st.st_mode))
 		return CTR_GPU_E_NO_DEVICE;
-	r = read_version(&module.version);
+	r = module_read_version(&module.version);
 	if (r == -ENOENT)
-		return err_set(err, CTR_GPU_E_NO_ADAPTER,
-			       "/dev/nvidiactl is there, but NVIDIA's kernel module is not loaded (%s/version is missing)\n"
-			       "Load it: ctr-gpu load. If that fails, dmesg says why.",
-			       NVIDIA_PROC);
+		return err_set(
+			err, CTR_GPU_E_NO_ADAPTER,
+			"/dev/nvidiactl is there, but NVIDIA's kernel module is not loaded (%s/version is missing)\n"
+			"Load it: ctr-gpu load. If that fails, dmesg says why.",
+			NVIDIA_PROC);
 	if (r < 0)
 		return err_set(err, r, "cannot read " NVIDIA_PROC "/version: %m");
 	r = module_read_file("/proc/devices", &module.devices);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kernel module as it runs: its version, the device numbers it has, and whether a node below /dev is really its own. */
+/* The kernel module as it runs: its version, its device numbers, and whether a node below /dev is really its own. */
 
 #include <sys/types.h>
 
@@ -20,7 +20,8 @@ void module_clear(struct module *module);
 /**
  * module_read() - ask the kernel
  *
- * Return: 0; CTR_GPU_E_NO_DEVICE, with @err untouched, if /dev/nvidiactl is no character device; CTR_GPU_E_NO_ADAPTER with
+ * Return: 0; CTR_GPU_E_NO_DEVICE, with @err untouched, if /dev/nvidiactl is no character device; CTR_GPU_E_NO_ADAPTER
+ * with
  * @err set if it is one and no module stands behind it; negative errno with @err set.
  */
 int module_read(struct module *ret, struct err *err);
@@ -34,8 +35,8 @@ int module_major(const char *devices, const char *driver, unsigned *ret);
  *
  * A name below /dev proves nothing: the number does.
  *
- * Return: 0; -ENOENT if there is no such node; -ENXIO if the driver has no number; -ENODEV if the node is something else;
- * negative errno.
+ * Return: 0; -ENOENT if there is no such node; -ENXIO if the driver has no number; -ENODEV if the node is something
+ * else; negative errno.
  */
 int module_node(const struct module *module, const char *path, const char *driver, dev_t *ret);
 

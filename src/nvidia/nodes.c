@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The device nodes of a container. A GPU that was not selected has no node and no device rule, so it cannot be opened even
- * where a process makes the node itself.
+ * The device nodes of a container. A GPU that was not selected has no node and no device rule, so it cannot be opened
+ * even where a process makes the node itself.
  */
 
 #include <dirent.h>
@@ -20,16 +20,17 @@ static const struct {
 	const char *path, *driver;
 	uint32_t capabilities; /* any of them */
 	const char *reason;
-	const char *remedy;    /* of one that is missing and that work depends on; NULL: nothing depends on it */
+	const char *remedy; /* of one that is missing and that work depends on; NULL: nothing depends on it */
 } control_nodes[] = {
 	{"/dev/nvidiactl", "nvidia", CAPABILITY_ALL, "the driver's control device", "ctr-gpu load"},
 	{"/dev/nvidia-uvm", "nvidia-uvm", CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX,
 	 "unified memory, without which CUDA does not start", "ctr-gpu load"},
-	{"/dev/nvidia-uvm-tools", "nvidia-uvm", CAPABILITY_COMPUTE, "unified memory, for debuggers and profilers", NULL},
+	{"/dev/nvidia-uvm-tools", "nvidia-uvm", CAPABILITY_COMPUTE, "unified memory, for debuggers and profilers",
+	 NULL},
 	{"/dev/nvidia-modeset", "nvidia", SCREEN, "display modes", "ctr-gpu load --modeset"},
 };
 
-static int add_node(const struct planning *planning, const char *path, const char *driver, const char *reason)
+static int nodes_add_node(const struct planning *planning, const char *path, const char *driver, const char *reason)
 {
 	struct plan_device device = {.access = "rw"};
 	int r;
@@ -50,25 +51,26 @@ static int add_control_nodes(const struct planning *planning)
 
 		if (!(control_nodes[i].capabilities & planning->capabilities))
 			continue;
-		r = add_node(planning, path, control_nodes[i].driver, control_nodes[i].reason);
+		r = nodes_add_node(planning, path, control_nodes[i].driver, control_nodes[i].reason);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0 && remedy &&
 		    planning_warn(planning, "%s is %s: %s. This makes it: %s", path,
-				  r == -ENOENT ? "missing" : "not a node of NVIDIA's driver", control_nodes[i].reason, remedy) < 0)
+				  r == -ENOENT ? "missing" : "not a node of NVIDIA's driver", control_nodes[i].reason,
+				  remedy) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int node_gone(const struct planning *planning, const char *path, int r)
+static int nodes_refuse(const struct planning *planning, const char *path, int r)
 {
 	return err_set(planning->err, r, "cannot use %s: %m\nLook at it with ls -l, and at /proc/devices.", path);
 }
 
 /* ---- /dev/dri ---- */
 
-static int add_dri_link(const struct planning *planning, const char *address, const char *name)
+static int nodes_add_dri_link(const struct planning *planning, const char *address, const char *name)
 {
 	struct plan_symlink link = {.reason = strdup("the same by PCI address")};
 	const char *kind = str_has_prefix(name, "card") ? "card" : "render";
@@ -80,18 +82,18 @@ static int add_dri_link(const struct planning *planning, const char *address, co
 	return plan_add_symlink(planning->plan, &link);
 }
 
-static int add_dri_node(const struct planning *planning, const char *address, const char *name)
+static int nodes_add_dri_node(const struct planning *planning, const char *address, const char *name)
 {
 	_cleanup_free_ char *path = NULL;
 	int r;
 
 	if (str_format(&path, "/dev/dri/%s", name) < 0)
 		return -ENOMEM;
-	r = add_node(planning, path, "drm", "direct rendering");
+	r = nodes_add_node(planning, path, "drm", "direct rendering");
 	/* A machine without nvidia-drm has none, and renders all the same. */
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	return add_dri_link(planning, address, name);
+	return nodes_add_dri_link(planning, address, name);
 }
 
 static int add_dri_nodes(const struct planning *planning, const struct adapter *adapter)
@@ -108,7 +110,7 @@ static int add_dri_nodes(const struct planning *planning, const struct adapter *
 	directory = opendir(path);
 	while (directory && r == 0 && (entry = readdir(directory)))
 		if (str_has_prefix(entry->d_name, "card") || str_has_prefix(entry->d_name, "renderD"))
-			r = add_dri_node(planning, adapter->pci_address, entry->d_name);
+			r = nodes_add_dri_node(planning, adapter->pci_address, entry->d_name);
 	if (directory)
 		(void)closedir(directory);
 	return r;
@@ -116,7 +118,7 @@ static int add_dri_nodes(const struct planning *planning, const struct adapter *
 
 /* ---- GPUs ---- */
 
-static int add_gpu(const struct planning *planning, const struct adapter *adapter)
+static int nodes_add_gpu(const struct planning *planning, const struct adapter *adapter)
 {
 	_cleanup_free_ char *path = NULL, *reason = NULL, *name = NULL;
 	int r;
@@ -124,11 +126,11 @@ static int add_gpu(const struct planning *planning, const struct adapter *adapte
 	if (adapter_describe(adapter, &name) < 0 || str_format(&path, "/dev/nvidia%d", adapter->minor) < 0 ||
 	    str_format(&reason, "GPU %s", name) < 0)
 		return -ENOMEM;
-	r = add_node(planning, path, "nvidia", reason);
+	r = nodes_add_node(planning, path, "nvidia", reason);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
-		return node_gone(planning, path, r);
+		return nodes_refuse(planning, path, r);
 	r = mig_plan(planning->module, adapter, planning->plan, planning->err);
 	return r != 0 ? r : add_dri_nodes(planning, adapter);
 }
@@ -137,39 +139,42 @@ static int add_gpu(const struct planning *planning, const struct adapter *adapte
 
 #define IMEX_DIRECTORY "/dev/nvidia-caps-imex-channels"
 
-static int add_imex_channel(const struct planning *planning, const char *channel)
+static int nodes_add_imex_channel(const struct planning *planning, const char *channel)
 {
 	_cleanup_free_ char *path = NULL;
 	int r;
 
 	if (strspn(channel, "0123456789") != strlen(channel) || strlen(channel) > 7)
-		return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE, "an IMEX channel is a number, not \"%.32s\"", channel);
+		return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE, "an IMEX channel is a number, not \"%.32s\"",
+			       channel);
 	if (str_format(&path, IMEX_DIRECTORY "/channel%s", channel) < 0)
 		return -ENOMEM;
-	r = add_node(planning, path, "nvidia-caps-imex-channels", "memory shared with other machines (IMEX)");
+	r = nodes_add_node(planning, path, "nvidia-caps-imex-channels", "memory shared with other machines (IMEX)");
 	if (r == 0 || r == -ENOMEM)
 		return r;
-	return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE,
-		       "IMEX channel %s has no node %s\nctr-gpu load --imex-channel=%s makes it, on machines that have the IMEX service.", channel, path,
-		       channel);
+	return err_set(
+		planning->err, CTR_GPU_E_UNKNOWN_DEVICE,
+		"IMEX channel %s has no node %s\nctr-gpu load --imex-channel=%s makes it, on machines that have the "
+		"IMEX service.",
+		channel, path, channel);
 }
 
-static int compare_channels(const struct dirent **a, const struct dirent **b)
+static int nodes_compare_channels(const struct dirent **a, const struct dirent **b)
 {
 	return strverscmp((*a)->d_name, (*b)->d_name);
 }
 
 /* Those whose nodes an administrator has made. */
-static int add_imex_channels(const struct planning *planning)
+static int nodes_add_imex_channels(const struct planning *planning)
 {
 	static const char prefix[] = "channel";
 	struct dirent **entries;
 	int count, found = 0, r = 0;
 
-	count = scandir(IMEX_DIRECTORY, &entries, NULL, compare_channels);
+	count = scandir(IMEX_DIRECTORY, &entries, NULL, nodes_compare_channels);
 	for (int i = 0; i < count; i++) {
 		if (r == 0 && str_has_prefix(entries[i]->d_name, prefix)) {
-			r = add_imex_channel(planning, entries[i]->d_name + strlen(prefix));
+			r = nodes_add_imex_channel(planning, entries[i]->d_name + strlen(prefix));
 			found++;
 		}
 		free(entries[i]);
@@ -177,42 +182,46 @@ static int add_imex_channels(const struct planning *planning)
 	if (count >= 0)
 		free(entries);
 	if (r == 0 && found == 0)
-		r = planning_warn(planning, "all IMEX channels are asked for, and this machine has none in " IMEX_DIRECTORY);
+		r = planning_warn(planning,
+				  "all IMEX channels are asked for, and this machine has none in " IMEX_DIRECTORY);
 	return r;
 }
 
-static int add_imex(const struct planning *planning, const struct strv *channels)
+static int nodes_add_imex(const struct planning *planning, const struct strv *channels)
 {
 	int r = 0;
 
 	if (strv_contains(channels, "all"))
-		return add_imex_channels(planning);
+		return nodes_add_imex_channels(planning);
 	for (size_t i = 0; i < channels->count && r == 0; i++)
-		r = add_imex_channel(planning, channels->items[i]);
+		r = nodes_add_imex_channel(planning, channels->items[i]);
 	return r;
 }
 
 /* The switches that connect the GPUs of one machine, for a fabric manager in a container. */
-static int add_nvswitches(const struct planning *planning)
+static int nodes_add_nvswitches(const struct planning *planning)
 {
 	static const char reason[] = "NVSwitch";
 	int r;
 
-	r = add_node(planning, "/dev/nvidia-nvswitchctl", "nvidia-nvswitch", reason);
+	r = nodes_add_node(planning, "/dev/nvidia-nvswitchctl", "nvidia-nvswitch", reason);
 	if (r < 0)
-		return r == -ENOMEM ? r : planning_warn(planning, "NVSwitch is asked for, and this machine has no /dev/nvidia-nvswitchctl");
+		return r == -ENOMEM ? r
+				    : planning_warn(
+					      planning,
+					      "NVSwitch is asked for, and this machine has no /dev/nvidia-nvswitchctl");
 	for (unsigned i = 0; r == 0; i++) {
 		_cleanup_free_ char *path = NULL;
 
 		if (str_format(&path, "/dev/nvidia-nvswitch%u", i) < 0)
 			return -ENOMEM;
-		r = add_node(planning, path, "nvidia-nvswitch", reason);
+		r = nodes_add_node(planning, path, "nvidia-nvswitch", reason);
 	}
 	return r == -ENOMEM ? r : 0;
 }
 
 /* Whoever was given parts of GPUs would have a say over the whole ones. */
-static bool has_parts_only(const struct planning *planning, const struct request *request)
+static bool nodes_has_parts_only(const struct planning *planning, const struct request *request)
 {
 	for (size_t i = 0; request->kind != REQUEST_ALL && i < planning->selected_count; i++)
 		if (planning->selected[i]->is_part)
@@ -220,21 +229,21 @@ static bool has_parts_only(const struct planning *planning, const struct request
 	return false;
 }
 
-static int add_mig_rights(const struct planning *planning, const struct request *request)
+static int nodes_add_mig_rights(const struct planning *planning, const struct request *request)
 {
 	int r = 0;
 
-	if ((request->mig_config || request->mig_monitor) && has_parts_only(planning, request))
+	if ((request->mig_config || request->mig_monitor) && nodes_has_parts_only(planning, request))
 		return err_set(planning->err, CTR_GPU_E_BAD_ARGUMENT,
 			       "rights over parts of GPUs (MIG) go with whole GPUs, and parts are asked for\n"
 			       "Ask for all devices, or for GPUs by their index or UUID.");
 
 	if (request->mig_config)
-		r = mig_plan_capability(planning->module, "mig/config", "MIG: to make and remove parts of GPUs", planning->plan,
-					planning->err);
+		r = mig_plan_capability(planning->module, "mig/config", "MIG: to make and remove parts of GPUs",
+					planning->plan, planning->err);
 	if (r == 0 && request->mig_monitor)
-		r = mig_plan_capability(planning->module, "mig/monitor", "MIG: to see everybody's parts of GPUs", planning->plan,
-					planning->err);
+		r = mig_plan_capability(planning->module, "mig/monitor", "MIG: to see everybody's parts of GPUs",
+					planning->plan, planning->err);
 	return r;
 }
 
@@ -246,12 +255,12 @@ int plan_nodes(const struct planning *planning, const struct request *request)
 	if (planning->selected_count > 0)
 		r = add_control_nodes(planning);
 	for (size_t i = 0; i < planning->selected_count && r == 0; i++)
-		r = add_gpu(planning, planning->selected[i]);
+		r = nodes_add_gpu(planning, planning->selected[i]);
 	if (r == 0)
-		r = add_imex(planning, &request->imex_channels);
+		r = nodes_add_imex(planning, &request->imex_channels);
 	if (r == 0 && request->nvswitches)
-		r = add_nvswitches(planning);
+		r = nodes_add_nvswitches(planning);
 	if (r == 0)
-		r = add_mig_rights(planning, request);
+		r = nodes_add_mig_rights(planning, request);
 	return r;
 }

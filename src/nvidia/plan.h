@@ -8,9 +8,10 @@
 #include "nvidia/module.h"
 
 /*
- * Where the driver's libraries are in a container: one directory of ours, since a plan does not know the image's layout and
- * the loader cache finds them in any. Each library is there under its SONAME: that is what programs ask for, and unlike
- * the file's own name it does not change with the driver, so that nothing stale is left in a container that is started again.
+ * Where the driver's libraries are in a container: one directory of ours, since a plan does not know the image's layout
+ * and the loader cache finds them in any. Each library is there under its SONAME: that is what programs ask for, and
+ * unlike the file's own name it does not change with the driver, so that nothing stale is left in a container that is
+ * started again.
  */
 #define LIBRARY_DIR "/usr/lib/ctr-gpu"
 #define LIBRARY_DIR_32 LIBRARY_DIR "/32"
@@ -43,8 +44,8 @@ int plan_procfs(const struct planning *planning);
 /* For these parts. */
 
 /** Mounts @file on @target; takes over file->path. Return: 0 or -ENOMEM. */
-int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target, enum plan_mount_kind kind,
-		       const char *reason);
+int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target,
+		       enum plan_mount_kind kind, const char *reason);
 
 /** Return: 0 or -ENOMEM. */
 int planning_warn(const struct planning *planning, const char *format, ...) __attribute__((format(printf, 2, 3)));

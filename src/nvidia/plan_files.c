@@ -9,8 +9,8 @@
 #include "nvidia/table.h"
 
 /* Return: 0 and a file; -ENOENT if none of the places has it; -ENOMEM. Files of another kind are not it. */
-static int find_in(const struct planning *planning, const struct strv *places, const char *name, mode_t kind,
-		   struct install_file *ret, const char **ret_place)
+static int plan_files_find_in(const struct planning *planning, const struct strv *places, const char *name, mode_t kind,
+			      struct install_file *ret, const char **ret_place)
 {
 	for (size_t i = 0; i < places->count; i++) {
 		_cleanup_free_ char *path = NULL;
@@ -36,7 +36,7 @@ static int find_in(const struct planning *planning, const struct strv *places, c
 }
 
 /* The prefixes that drivers outside /usr are installed below: /usr/local/nvidia for /usr/local/nvidia/lib64. */
-static int list_prefixes(const struct install *install, struct strv *ret)
+static int plan_files_list_prefixes(const struct install *install, struct strv *ret)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
 		const char *path = install_path_inside(install, install->dirs[i].path);
@@ -56,7 +56,8 @@ static int list_prefixes(const struct install *install, struct strv *ret)
 }
 
 /* Places of one purpose: below each prefix, then the usual ones. */
-static int list_places(const struct strv *prefixes, const char *below, const char *const *usual, size_t count, struct strv *ret)
+static int plan_files_list_places(const struct strv *prefixes, const char *below, const char *const *usual,
+				  size_t count, struct strv *ret)
 {
 	int r = 0;
 
@@ -72,13 +73,13 @@ static int list_places(const struct strv *prefixes, const char *below, const cha
 	return r;
 }
 
-static int add_programs(const struct planning *planning, const struct strv *prefixes)
+static int plan_files_add_programs(const struct planning *planning, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/usr/bin", "/opt/bin", "/usr/local/bin", "/run/current-system/sw/bin"};
 	_cleanup_strv_ struct strv places = {0};
 	int r;
 
-	r = list_places(prefixes, "bin", usual, ARRAY_SIZE(usual), &places);
+	r = plan_files_list_places(prefixes, "bin", usual, ARRAY_SIZE(usual), &places);
 	for (size_t i = 0; i < driver_program_count && r == 0; i++) {
 		const struct driver_program *program = &driver_programs[i];
 		_cleanup_free_ char *target = NULL;
@@ -87,7 +88,7 @@ static int add_programs(const struct planning *planning, const struct strv *pref
 
 		if (!(program->capabilities & planning->capabilities))
 			continue;
-		r = find_in(planning, &places, program->name, S_IFREG, &file, &place);
+		r = plan_files_find_in(planning, &places, program->name, S_IFREG, &file, &place);
 		if (r == -ENOENT) {
 			r = 0;
 			continue;
@@ -103,14 +104,15 @@ static int add_programs(const struct planning *planning, const struct strv *pref
 	return r;
 }
 
-static int add_config(const struct planning *planning, const struct strv *places, const struct driver_config *config)
+static int plan_files_add_config(const struct planning *planning, const struct strv *places,
+				 const struct driver_config *config)
 {
 	_cleanup_free_ char *target = NULL;
 	struct install_file file;
 	const char *place;
 	int r;
 
-	r = find_in(planning, places, config->name, S_IFREG, &file, &place);
+	r = plan_files_find_in(planning, places, config->name, S_IFREG, &file, &place);
 	if (r != 0)
 		return r == -ENOENT ? 0 : r;
 	if (config->target)
@@ -124,21 +126,21 @@ static int add_config(const struct planning *planning, const struct strv *places
 	return planning_add_mount(planning, &file, target, PLAN_CONFIG, config->meaning);
 }
 
-static int add_configs(const struct planning *planning, const struct strv *prefixes)
+static int plan_files_add_configs(const struct planning *planning, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/usr/share", "/etc", "/run/opengl-driver/share", "/run/opengl-driver/etc"};
 	_cleanup_strv_ struct strv places = {0};
 	int r;
 
-	r = list_places(prefixes, "share", usual, ARRAY_SIZE(usual), &places);
+	r = plan_files_list_places(prefixes, "share", usual, ARRAY_SIZE(usual), &places);
 	for (size_t i = 0; i < driver_config_count && r == 0; i++)
 		if (driver_configs[i].capabilities & planning->capabilities)
-			r = add_config(planning, &places, &driver_configs[i]);
+			r = plan_files_add_config(planning, &places, &driver_configs[i]);
 	return r;
 }
 
 /* Firmware of the GPU's own processor (GSP), a directory per driver version. */
-static int add_firmware(const struct planning *planning, const struct strv *prefixes)
+static int plan_files_add_firmware(const struct planning *planning, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/lib/firmware/nvidia", "/run/current-system/firmware/nvidia"};
 	_cleanup_strv_ struct strv places = {0};
@@ -149,9 +151,9 @@ static int add_firmware(const struct planning *planning, const struct strv *pref
 
 	if (!(planning->capabilities & (CAPABILITY_COMPUTE | CAPABILITY_UTILITY)))
 		return 0;
-	r = list_places(prefixes, "firmware/nvidia", usual, ARRAY_SIZE(usual), &places);
+	r = plan_files_list_places(prefixes, "firmware/nvidia", usual, ARRAY_SIZE(usual), &places);
 	if (r == 0)
-		r = find_in(planning, &places, planning->module->version, S_IFDIR, &file, &place);
+		r = plan_files_find_in(planning, &places, planning->module->version, S_IFDIR, &file, &place);
 	if (r != 0)
 		return r == -ENOENT ? 0 : r;
 	if (str_format(&target, "/lib/firmware/nvidia/%s", planning->module->version) < 0) {
@@ -162,7 +164,7 @@ static int add_firmware(const struct planning *planning, const struct strv *pref
 }
 
 /* Anybody may have made it: a directory in /tmp, or what a link leads to. */
-static int add_socket(const struct planning *planning, const struct driver_socket *socket)
+static int plan_files_add_socket(const struct planning *planning, const struct driver_socket *socket)
 {
 	uid_t owner = socket->directory ? planning->settings->mps_user : HOSTFILE_ROOT_ONLY;
 	_cleanup_close_ int fd = hostfile_open(socket->path, socket->directory ? S_IFDIR : S_IFSOCK, owner, O_PATH);
@@ -171,7 +173,8 @@ static int add_socket(const struct planning *planning, const struct driver_socke
 	if (fd == -ENOMEM)
 		return fd;
 	if (fd == -EPERM)
-		return planning_warn(planning, "%s is left out, since others than root%s may have put it there", socket->path,
+		return planning_warn(planning, "%s is left out, since others than root%s may have put it there",
+				     socket->path,
 				     socket->directory ? " and \"mps-user\" (ctr-gpu-config(5))" : " and its service");
 	if (fd < 0 || fstat(fd, &file.st) < 0)
 		return 0;
@@ -180,14 +183,15 @@ static int add_socket(const struct planning *planning, const struct driver_socke
 }
 
 /* Daemons run on this machine, whatever root the driver has. */
-static int add_sockets(const struct planning *planning)
+static int plan_files_add_sockets(const struct planning *planning)
 {
 	struct stat st;
 	int r = 0;
 
 	for (size_t i = 0; i < driver_socket_count && r == 0; i++)
-		if ((driver_sockets[i].capabilities & planning->capabilities) && lstat(driver_sockets[i].path, &st) == 0)
-			r = add_socket(planning, &driver_sockets[i]);
+		if ((driver_sockets[i].capabilities & planning->capabilities) &&
+		    lstat(driver_sockets[i].path, &st) == 0)
+			r = plan_files_add_socket(planning, &driver_sockets[i]);
 	return r;
 }
 
@@ -196,22 +200,22 @@ static int add_sockets(const struct planning *planning)
 /* Where X servers look for modules is compiled into them. */
 static const char *const module_dirs[] = {"/usr/lib/xorg/modules", "/usr/lib64/xorg/modules"};
 
-static int add_xorg_module(const struct planning *planning, const char *name, const char *target)
+static int plan_files_add_xorg_module(const struct planning *planning, const char *name, const char *target)
 {
 	_cleanup_strv_ struct strv places = {0};
 	struct install_file file = {0};
 	const char *place;
 	int r;
 
-	r = list_places(&(struct strv){0}, "", module_dirs, ARRAY_SIZE(module_dirs), &places);
+	r = plan_files_list_places(&(struct strv){0}, "", module_dirs, ARRAY_SIZE(module_dirs), &places);
 	if (r == 0)
-		r = find_in(planning, &places, name, S_IFREG, &file, &place);
+		r = plan_files_find_in(planning, &places, name, S_IFREG, &file, &place);
 	if (r == 0)
 		r = planning_add_mount(planning, &file, target, PLAN_LIBRARY, "module of the X server");
 	return r == -ENOENT ? 0 : r;
 }
 
-static int add_xorg_modules(const struct planning *planning)
+static int plan_files_add_xorg_modules(const struct planning *planning)
 {
 	_cleanup_free_ char *glx = NULL;
 	int r = 0;
@@ -226,9 +230,9 @@ static int add_xorg_modules(const struct planning *planning)
 		if (str_format(&driver, "%s/drivers/nvidia_drv.so", module_dirs[i]) < 0 ||
 		    str_format(&extension, "%s/extensions/libglxserver_nvidia.so", module_dirs[i]) < 0)
 			return -ENOMEM;
-		r = add_xorg_module(planning, "drivers/nvidia_drv.so", driver);
+		r = plan_files_add_xorg_module(planning, "drivers/nvidia_drv.so", driver);
 		if (r == 0)
-			r = add_xorg_module(planning, glx, extension);
+			r = plan_files_add_xorg_module(planning, glx, extension);
 	}
 	return r;
 }
@@ -238,14 +242,14 @@ int plan_files(const struct planning *planning)
 	_cleanup_strv_ struct strv prefixes = {0};
 	int r;
 
-	r = list_prefixes(planning->install, &prefixes);
+	r = plan_files_list_prefixes(planning->install, &prefixes);
 	if (r == 0)
-		r = add_programs(planning, &prefixes);
+		r = plan_files_add_programs(planning, &prefixes);
 	if (r == 0)
-		r = add_configs(planning, &prefixes);
+		r = plan_files_add_configs(planning, &prefixes);
 	if (r == 0)
-		r = add_firmware(planning, &prefixes);
+		r = plan_files_add_firmware(planning, &prefixes);
 	if (r == 0)
-		r = add_xorg_modules(planning);
-	return r == 0 ? add_sockets(planning) : r;
+		r = plan_files_add_xorg_modules(planning);
+	return r == 0 ? plan_files_add_sockets(planning) : r;
 }

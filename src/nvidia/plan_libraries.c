@@ -17,8 +17,8 @@ static const char *const gbm_links[] = {
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
 
-static int add_symlink(const struct planning *planning, const char *directory, const char *name, const char *points_to,
-		       const char *reason)
+static int plan_libraries_add_symlink(const struct planning *planning, const char *directory, const char *name,
+				      const char *points_to, const char *reason)
 {
 	struct plan_symlink link = {.points_to = strdup(points_to), .reason = strdup(reason)};
 
@@ -32,19 +32,21 @@ static int add_symlink(const struct planning *planning, const char *directory, c
 }
 
 /* "libcuda.so", which programs without a version in mind look for, beside "libcuda.so.1". */
-static int add_development_link(const struct planning *planning, const struct install_library *library, const char *directory,
-				struct strv *names)
+static int plan_libraries_add_development_link(const struct planning *planning, const struct install_library *library,
+					       const char *directory, struct strv *names)
 {
 	_cleanup_free_ char *name = NULL;
 	int r;
 
 	if (str_format(&name, "%s.so", library->known->stem) < 0)
 		return -ENOMEM;
-	r = add_symlink(planning, directory, name, library->soname, "the name that programs are linked with");
+	r = plan_libraries_add_symlink(planning, directory, name, library->soname,
+				       "the name that programs are linked with");
 	return r < 0 ? r : strv_take(names, steal_ptr(name));
 }
 
-static int add_library(const struct planning *planning, struct install_library *library, struct strv *names)
+static int plan_libraries_add_library(const struct planning *planning, struct install_library *library,
+				      struct strv *names)
 {
 	const char *directory = library->is_32 ? LIBRARY_DIR_32 : LIBRARY_DIR;
 	struct install_file file = {.path = steal_ptr(library->path), .st = library->st};
@@ -61,16 +63,18 @@ static int add_library(const struct planning *planning, struct install_library *
 		return -ENOMEM;
 	}
 	r = planning_add_mount(planning, &file, target, PLAN_LIBRARY,
-			       library->known ? library->known->meaning : "a library of this driver that ctr-gpu does not know");
+			       library->known ? library->known->meaning
+					      : "a library of this driver that ctr-gpu does not know");
 	if (r == 0)
 		r = strv_add(names, library->soname);
 	if (r == 0 && library->known && library->known->development)
-		r = add_development_link(planning, library, directory, names);
+		r = plan_libraries_add_development_link(planning, library, directory, names);
 	return r;
 }
 
 /* Takes over what is in @names. */
-static int add_library_dir(const struct planning *planning, const char *path, struct strv *names, const char *reason)
+static int plan_libraries_add_library_dir(const struct planning *planning, const char *path, struct strv *names,
+					  const char *reason)
 {
 	struct plan_library_dir directory = {
 		.path = strdup(path),
@@ -88,14 +92,15 @@ static int add_library_dir(const struct planning *planning, const char *path, st
 	return plan_add_library_dir(planning->plan, &directory);
 }
 
-static int add_gbm_links(const struct planning *planning, const struct strv *names)
+static int plan_libraries_add_gbm_links(const struct planning *planning, const struct strv *names)
 {
 	int r = 0;
 
 	if (!(planning->capabilities & SCREEN) || !strv_contains(names, "libnvidia-allocator.so.1"))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(gbm_links) && r == 0; i++)
-		r = add_symlink(planning, "", gbm_links[i], LIBRARY_DIR "/libnvidia-allocator.so.1", "where GBM looks for the driver");
+		r = plan_libraries_add_symlink(planning, "", gbm_links[i], LIBRARY_DIR "/libnvidia-allocator.so.1",
+					       "where GBM looks for the driver");
 	return r;
 }
 
@@ -109,14 +114,17 @@ int plan_libraries(const struct planning *planning)
 	if (r < 0)
 		return err_set(planning->err, r, "cannot read the driver's libraries: %m");
 	for (size_t i = 0; i < libraries.count && r == 0; i++)
-		r = add_library(planning, &libraries.items[i], libraries.items[i].is_32 ? &names_32 : &names);
+		r = plan_libraries_add_library(planning, &libraries.items[i],
+					       libraries.items[i].is_32 ? &names_32 : &names);
 	if (r == 0)
-		r = add_gbm_links(planning, &names);
+		r = plan_libraries_add_gbm_links(planning, &names);
 	if (r == 0 && (planning->capabilities & CAPABILITY_COMPAT32) && names_32.count == 0)
-		r = planning_warn(planning, "32-bit libraries are asked for, and the host has none of driver %s", planning->module->version);
+		r = planning_warn(planning, "32-bit libraries are asked for, and the host has none of driver %s",
+				  planning->module->version);
 	if (r == 0)
-		r = add_library_dir(planning, LIBRARY_DIR, &names, "the driver's libraries");
+		r = plan_libraries_add_library_dir(planning, LIBRARY_DIR, &names, "the driver's libraries");
 	if (r == 0)
-		r = add_library_dir(planning, LIBRARY_DIR_32, &names_32, "the driver's 32-bit libraries");
+		r = plan_libraries_add_library_dir(planning, LIBRARY_DIR_32, &names_32,
+						   "the driver's 32-bit libraries");
 	return r;
 }

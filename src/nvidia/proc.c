@@ -15,20 +15,20 @@ enum {
 	MAJOR_MAX = 4095, /* of a device number: MINORBITS of include/linux/kdev_t.h leaves 12 bits */
 };
 
-static bool is_digit(char c)
+static bool proc_is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
 /* The length of a version at @text; 0 if it is none. */
-static size_t version_length(const char *text)
+static size_t proc_version_length(const char *text)
 {
 	size_t length = 0, numbers = 0;
 
 	for (;;) {
-		if (!is_digit(text[length]))
+		if (!proc_is_digit(text[length]))
 			return 0;
-		while (is_digit(text[length]))
+		while (proc_is_digit(text[length]))
 			length++;
 		numbers++;
 		if (text[length] != '.')
@@ -40,17 +40,17 @@ static size_t version_length(const char *text)
 
 bool proc_is_version(const char *text)
 {
-	size_t length = version_length(text);
+	size_t length = proc_version_length(text);
 
 	return length > 0 && text[length] == '\0';
 }
 
-static bool ends_word(char c)
+static bool proc_ends_word(char c)
 {
 	return c == '\0' || c == ' ' || c == '\t' || c == '\n';
 }
 
-/* The version is the first such word behind "NVRM version:"; what stands in front of it differs from driver to driver. */
+/* The version is the first such word behind "NVRM version:"; what stands in front differs between drivers. */
 int proc_driver_version(const char *text, char **ret)
 {
 	static const char label[] = "NVRM version:";
@@ -63,8 +63,8 @@ int proc_driver_version(const char *text, char **ret)
 		size_t length;
 
 		word += strspn(word, " \t");
-		length = version_length(word);
-		if (length > 0 && ends_word(word[length])) {
+		length = proc_version_length(word);
+		if (length > 0 && proc_ends_word(word[length])) {
 			char *version = strndup(word, length);
 
 			if (!version)
@@ -78,7 +78,7 @@ int proc_driver_version(const char *text, char **ret)
 }
 
 /* The value of a line, up to its end without trailing blanks; NULL if there is no line of that name. */
-static const char *find_value(const char *text, const char *name, size_t *ret_length)
+static const char *proc_find_value(const char *text, const char *name, size_t *ret_length)
 {
 	size_t name_length = strlen(name);
 
@@ -107,7 +107,7 @@ static const char *find_value(const char *text, const char *name, size_t *ret_le
 int proc_field(const char *text, const char *name, char **ret)
 {
 	size_t length;
-	const char *value = find_value(text, name, &length);
+	const char *value = proc_find_value(text, name, &length);
 	char *copy;
 
 	if (!value || length == 0)
@@ -129,7 +129,7 @@ int proc_number(const char *text, const char *name, unsigned max, unsigned *ret)
 	r = proc_field(text, name, &value);
 	if (r < 0)
 		return r;
-	if (!is_digit(*value))
+	if (!proc_is_digit(*value))
 		return -EINVAL;
 	errno = 0;
 	number = strtoul(value, &end, 10);
@@ -140,16 +140,16 @@ int proc_number(const char *text, const char *name, unsigned max, unsigned *ret)
 }
 
 /* One line of /proc/devices, "195 nvidia", numbers right-aligned. */
-static bool parse_device_line(const char *line, size_t length, const char *name, unsigned *ret)
+static bool proc_parse_device_line(const char *line, size_t length, const char *name, unsigned *ret)
 {
 	const char *end = line + length;
 	unsigned number = 0;
 
 	while (line < end && *line == ' ')
 		line++;
-	if (line == end || !is_digit(*line))
+	if (line == end || !proc_is_digit(*line))
 		return false;
-	for (; line < end && is_digit(*line); line++) {
+	for (; line < end && proc_is_digit(*line); line++) {
 		number = number * 10 + (unsigned)(*line - '0');
 		if (number > MAJOR_MAX)
 			return false;
@@ -175,7 +175,7 @@ int proc_device_major(const char *devices, const char *name, unsigned *ret)
 	while (*line && *line != '\n') {
 		size_t length = strcspn(line, "\n");
 
-		if (parse_device_line(line, length, name, ret))
+		if (proc_parse_device_line(line, length, name, ret))
 			return 0;
 		line += length;
 		line += *line == '\n';
@@ -186,7 +186,7 @@ int proc_device_major(const char *devices, const char *name, unsigned *ret)
 int proc_set_field(const char *text, const char *name, const char *value, char **ret)
 {
 	size_t length;
-	const char *old = find_value(text, name, &length);
+	const char *old = proc_find_value(text, name, &length);
 
 	if (!old)
 		return -ENOENT;
@@ -204,6 +204,6 @@ bool proc_is_pci_address(const char *name)
 		if (!isxdigit((unsigned char)name[i]))
 			return false;
 	return isxdigit((unsigned char)rest[1]) && isxdigit((unsigned char)rest[2]) && rest[3] == ':' &&
-	       isxdigit((unsigned char)rest[4]) && isxdigit((unsigned char)rest[5]) && rest[6] == '.' && rest[7] >= '0' &&
-	       rest[7] <= '7';
+	       isxdigit((unsigned char)rest[4]) && isxdigit((unsigned char)rest[5]) && rest[6] == '.' &&
+	       rest[7] >= '0' && rest[7] <= '7';
 }

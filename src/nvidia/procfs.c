@@ -19,8 +19,10 @@ enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
 
 int nvidia_plan_params(struct plan *plan)
 {
-	struct plan_file file = {.target = strdup(NVIDIA_PROC "/params"), .on_procfs = true,
-				 .reason = strdup("the driver's libraries make no device nodes (ModifyDeviceFiles: 0)")};
+	struct plan_file file = {.target = strdup(NVIDIA_PROC "/params"),
+				 .on_procfs = true,
+				 .reason =
+					 strdup("the driver's libraries make no device nodes (ModifyDeviceFiles: 0)")};
 	_cleanup_free_ char *text = NULL;
 	int r;
 
@@ -35,7 +37,7 @@ int nvidia_plan_params(struct plan *plan)
 	return r == -ENOMEM || r == 0 ? -ENOMEM : 0;
 }
 
-static int hide(const struct planning *planning, const char *directory, const char *name, const char *reason)
+static int procfs_hide(const struct planning *planning, const char *directory, const char *name, const char *reason)
 {
 	struct plan_hidden hidden = {.reason = strdup(reason)};
 
@@ -45,8 +47,9 @@ static int hide(const struct planning *planning, const char *directory, const ch
 }
 
 /* Covers the entries of a directory that are of a kind and not wanted. */
-static int hide_entries(const struct planning *planning, const char *directory, bool (*is_kind)(const char *name),
-			bool (*is_wanted)(const struct adapter *adapter, const char *name), const char *reason)
+static int procfs_hide_entries(const struct planning *planning, const char *directory,
+			       bool (*is_kind)(const char *name),
+			       bool (*is_wanted)(const struct adapter *adapter, const char *name), const char *reason)
 {
 	DIR *entries = opendir(directory);
 	const struct dirent *entry;
@@ -58,37 +61,38 @@ static int hide_entries(const struct planning *planning, const char *directory, 
 		for (size_t i = 0; i < planning->selected_count && !wanted; i++)
 			wanted = is_wanted(planning->selected[i], entry->d_name);
 		if (!wanted)
-			r = hide(planning, directory, entry->d_name, reason);
+			r = procfs_hide(planning, directory, entry->d_name, reason);
 	}
 	if (entries)
 		(void)closedir(entries);
 	return r;
 }
 
-static bool is_number_behind(const char *name, const char *prefix)
+static bool procfs_is_number_behind(const char *name, const char *prefix)
 {
 	size_t length = strlen(prefix);
 
-	return str_has_prefix(name, prefix) && name[length] && strspn(name + length, "0123456789") == strlen(name + length);
+	return str_has_prefix(name, prefix) && name[length] &&
+	       strspn(name + length, "0123456789") == strlen(name + length);
 }
 
-static bool has_address(const struct adapter *adapter, const char *name)
+static bool procfs_has_address(const struct adapter *adapter, const char *name)
 {
 	return adapter->pci_address && streq(adapter->pci_address, name);
 }
 
-static bool is_gpu(const char *name)
+static bool procfs_is_gpu(const char *name)
 {
-	return is_number_behind(name, "gpu");
+	return procfs_is_number_behind(name, "gpu");
 }
 
-static bool has_minor(const struct adapter *adapter, const char *name)
+static bool procfs_has_minor(const struct adapter *adapter, const char *name)
 {
 	return adapter->minor == atoi(name + strlen("gpu"));
 }
 
 /* Beside a selected part of a GPU, the GPU's other parts. */
-static int hide_other_parts(const struct planning *planning, const struct adapter *part)
+static int procfs_hide_other_parts(const struct planning *planning, const struct adapter *part)
 {
 	_cleanup_free_ char *directory = NULL;
 	const struct dirent *entry;
@@ -99,7 +103,7 @@ static int hide_other_parts(const struct planning *planning, const struct adapte
 		return -ENOMEM;
 	entries = opendir(directory);
 	while (entries && r == 0 && (entry = readdir(entries))) {
-		bool wanted = !is_number_behind(entry->d_name, "gi");
+		bool wanted = !procfs_is_number_behind(entry->d_name, "gi");
 
 		for (size_t i = 0; i < planning->selected_count && !wanted; i++) {
 			const struct adapter *selected = planning->selected[i];
@@ -108,14 +112,14 @@ static int hide_other_parts(const struct planning *planning, const struct adapte
 				 (!selected->is_part || selected->gpu_instance == atoi(entry->d_name + strlen("gi")));
 		}
 		if (!wanted)
-			r = hide(planning, directory, entry->d_name, "a part of the GPU that was not selected");
+			r = procfs_hide(planning, directory, entry->d_name, "a part of the GPU that was not selected");
 	}
 	if (entries)
 		(void)closedir(entries);
 	return r;
 }
 
-static int add_application_profile(const struct planning *planning)
+static int procfs_add_application_profile(const struct planning *planning)
 {
 	unsigned long long minors = 0;
 
@@ -130,10 +134,11 @@ int nvidia_plan_profile(unsigned long long minors, struct plan *plan)
 	struct plan_file file = {.reason = strdup("EGL shows the selected GPUs only")};
 
 	file.target = strdup("/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
-	if (str_format(&file.content,
-		       "{\"profiles\": [{\"name\": \"_container_\", \"settings\": [\"EGLVisibleDGPUDevices\", 0x%llx]}],\n"
-		       " \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}\n",
-		       minors) < 0)
+	if (str_format(
+		    &file.content,
+		    "{\"profiles\": [{\"name\": \"_container_\", \"settings\": [\"EGLVisibleDGPUDevices\", 0x%llx]}],\n"
+		    " \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}\n",
+		    minors) < 0)
 		file.content = NULL;
 	if (file.target && file.content)
 		return plan_add_file(plan, &file);
@@ -149,13 +154,15 @@ int plan_procfs(const struct planning *planning)
 
 	r = nvidia_plan_params(planning->plan);
 	if (r == 0)
-		r = hide_entries(planning, NVIDIA_PROC "/gpus", proc_is_pci_address, has_address, "a GPU that was not selected");
+		r = procfs_hide_entries(planning, NVIDIA_PROC "/gpus", proc_is_pci_address, procfs_has_address,
+					"a GPU that was not selected");
 	if (r == 0)
-		r = hide_entries(planning, NVIDIA_PROC "/capabilities", is_gpu, has_minor, "parts of a GPU that was not selected");
+		r = procfs_hide_entries(planning, NVIDIA_PROC "/capabilities", procfs_is_gpu, procfs_has_minor,
+					"parts of a GPU that was not selected");
 	for (size_t i = 0; i < planning->selected_count && r == 0; i++)
 		if (planning->selected[i]->is_part)
-			r = hide_other_parts(planning, planning->selected[i]);
+			r = procfs_hide_other_parts(planning, planning->selected[i]);
 	if (r == 0 && (planning->capabilities & SCREEN) && planning->selected_count > 0)
-		r = add_application_profile(planning);
+		r = procfs_add_application_profile(planning);
 	return r;
 }

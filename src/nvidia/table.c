@@ -21,7 +21,7 @@
 #define NGX CAPABILITY_NGX
 #define SCREEN (GRAPHICS | DISPLAY)
 
-/* Columns: stem, number of the SONAME, capabilities, programs want the development name, version of its own, meaning. */
+/* Columns: stem, number of the SONAME, capabilities, programs want the development name, own version, meaning. */
 const struct driver_library driver_libraries[] = {
 	/* The video libraries load libcuda. */
 	{"libcuda", "1", COMPUTE | VIDEO, true, false, "CUDA driver API"},
@@ -112,7 +112,8 @@ const struct driver_config driver_configs[] = {
 const size_t driver_config_count = ARRAY_SIZE(driver_configs);
 
 const struct driver_socket driver_sockets[] = {
-	{"/run/nvidia-persistenced/socket", false, COMPUTE | UTILITY, "nvidia-persistenced, which keeps GPUs initialised"},
+	{"/run/nvidia-persistenced/socket", false, COMPUTE | UTILITY,
+	 "nvidia-persistenced, which keeps GPUs initialised"},
 	{"/run/nvidia-fabricmanager/socket", false, COMPUTE | UTILITY, "the fabric manager of NVSwitch machines"},
 	{"/tmp/nvidia-mps", true, COMPUTE, "the daemon that shares GPUs between processes (MPS)"},
 };

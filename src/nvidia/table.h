@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the files of NVIDIA's driver are for. The tables say which capability a file goes with; they do not decide what a
- * driver is: a library of this driver version that they do not know goes with compute.
+ * What the files of NVIDIA's driver are for. The tables say which capability a file goes with; they do not decide what
+ * a driver is: a library of this driver version that they do not know goes with compute.
  */
 
 #include <stdbool.h>
@@ -37,9 +37,9 @@ extern const struct driver_program driver_programs[];
 extern const size_t driver_program_count;
 
 struct driver_config {
-	const char *name;      /* below /usr/share or /etc */
+	const char *name; /* below /usr/share or /etc */
 	uint32_t capabilities;
-	const char *target;    /* directory that it is looked for in, if that is only one */
+	const char *target; /* directory that it is looked for in, if that is only one */
 	const char *meaning;
 };
 

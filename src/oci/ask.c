@@ -48,12 +48,12 @@ struct variable {
 	size_t name_length, position;
 };
 
-static bool variable_has_name_of(const struct variable *a, const struct variable *b)
+static bool ask_variable_has_name(const struct variable *a, const struct variable *b)
 {
 	return a->name_length == b->name_length && memcmp(a->text, b->text, a->name_length) == 0;
 }
 
-static int variable_compare(const void *left, const void *right)
+static int ask_variable_compare(const void *left, const void *right)
 {
 	const struct variable *a = left, *b = right;
 	size_t shorter = a->name_length < b->name_length ? a->name_length : b->name_length;
@@ -64,7 +64,7 @@ static int variable_compare(const void *left, const void *right)
 	return r != 0 ? r : (a->position > b->position) - (a->position < b->position);
 }
 
-static const char *variable_value(const struct variable *variable)
+static const char *ask_variable_value(const struct variable *variable)
 {
 	return variable->text + variable->name_length + 1;
 }
@@ -74,22 +74,22 @@ struct variables {
 	size_t count;
 };
 
-static void variables_clear(struct variables *variables)
+static void ask_variables_clear(struct variables *variables)
 {
 	free(variables->items);
 }
 
-static void variables_drop_outranked(struct variables *variables)
+static void ask_variables_drop_outranked(struct variables *variables)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < variables->count; i++)
-		if (i + 1 == variables->count || !variable_has_name_of(&variables->items[i], &variables->items[i + 1]))
+		if (i + 1 == variables->count || !ask_variable_has_name(&variables->items[i], &variables->items[i + 1]))
 			variables->items[kept++] = variables->items[i];
 	variables->count = kept;
 }
 
-/* Those whose names begin with @prefix, by name, each once: an image may have a hundred thousand. Return: 0 or -ENOMEM. */
+/* Those that begin with @prefix, by name, each once: an image may have a hundred thousand. Return: 0 or -ENOMEM. */
 static int ask_list(const struct ask *ask, const char *prefix, struct variables *ret)
 {
 	for (const char *const *text = ask->environment; text && *text; text++) {
@@ -106,13 +106,13 @@ static int ask_list(const struct ask *ask, const char *prefix, struct variables 
 		ret->count++;
 	}
 	if (ret->count > 0)
-		qsort(ret->items, ret->count, sizeof(*ret->items), variable_compare);
-	variables_drop_outranked(ret);
+		qsort(ret->items, ret->count, sizeof(*ret->items), ask_variable_compare);
+	ask_variables_drop_outranked(ret);
 	return 0;
 }
 
-/* The spellings of true that Go's strconv.ParseBool knows, since that is what the variable has always been read with. */
-static bool is_true(const char *value)
+/* The spellings of true of Go's strconv.ParseBool, with which the variable has always been read. */
+static bool ask_is_true(const char *value)
 {
 	static const char *const spellings[] = {"1", "t", "T", "true", "TRUE", "True"};
 
@@ -130,7 +130,7 @@ static bool ask_is_legacy(const struct ask *ask)
 	return !ask_lacks(ask, "CUDA_VERSION") && ask_lacks(ask, "NVIDIA_REQUIRE_CUDA");
 }
 
-static bool read_cuda_version(const char *text, struct version *ret)
+static bool ask_read_cuda_version(const char *text, struct version *ret)
 {
 	return version_read(text, strlen(text), ret) && ret->count <= 3;
 }
@@ -140,16 +140,16 @@ static const char *ask_legacy_devices(const struct ask *ask)
 {
 	struct version version;
 
-	return ask_is_legacy(ask) && read_cuda_version(ask_get(ask, "CUDA_VERSION"), &version) ? "all" : NULL;
+	return ask_is_legacy(ask) && ask_read_cuda_version(ask_get(ask, "CUDA_VERSION"), &version) ? "all" : NULL;
 }
 
-static int add_version_requirement(struct request *request, const char *cuda_version, struct err *err)
+static int ask_add_version_requirement(struct request *request, const char *cuda_version, struct err *err)
 {
 	_cleanup_free_ char *text = NULL;
 	struct version version;
 	int r;
 
-	if (!read_cuda_version(cuda_version, &version))
+	if (!ask_read_cuda_version(cuda_version, &version))
 		return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
 			       "CUDA_VERSION: \"%.32s\" is not a version of CUDA, such as 12.4.1\n"
 			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
@@ -163,12 +163,12 @@ static int add_version_requirement(struct request *request, const char *cuda_ver
 #define RESOURCE_PREFIX "DOCKER_RESOURCE_"
 
 /*
- * Docker names the variable after the resource, in capitals. A number is always how many of a resource that is only counted,
- * never which: as a name Docker accepts none.
+ * Docker names the variable after the resource, in capitals. A number is always how many of a resource that is only
+ * counted, never which: as a name Docker accepts none.
  */
-static bool names_gpus(const struct variable *variable)
+static bool ask_names_gpus(const struct variable *variable)
 {
-	const char *gpu = strstr(variable->text, "GPU"), *value = variable_value(variable);
+	const char *gpu = strstr(variable->text, "GPU"), *value = ask_variable_value(variable);
 
 	if (value[strspn(value, "0123456789")] == '\0')
 		return false;
@@ -177,20 +177,20 @@ static bool names_gpus(const struct variable *variable)
 
 static int ask_resources(const struct ask *ask, struct strv *ret)
 {
-	_cleanup_(variables_clear) struct variables variables = {0};
+	_cleanup_(ask_variables_clear) struct variables variables = {0};
 	int r = ask_list(ask, RESOURCE_PREFIX, &variables);
 
 	for (size_t i = 0; i < variables.count && r == 0; i++)
-		if (names_gpus(&variables.items[i]))
-			r = strv_split(variable_value(&variables.items[i]), ",", ret);
+		if (ask_names_gpus(&variables.items[i]))
+			r = strv_split(ask_variable_value(&variables.items[i]), ",", ret);
 	return r;
 }
 
 /* ---- devices ---- */
 
 /*
- * An image can carry a variable of a resource, too. So one stands in for a choice that nobody made, or narrows "all", and
- * changes nothing about devices that whoever starts the container has named.
+ * An image can carry a variable of a resource, too. So one stands in for a choice that nobody made, or narrows "all",
+ * and changes nothing about devices that whoever starts the container has named.
  */
 static int ask_variable_devices(const struct ask *ask, struct strv *ret)
 {
@@ -207,7 +207,7 @@ static int ask_variable_devices(const struct ask *ask, struct strv *ret)
 #define IMEX_PREFIX "imex/"
 
 /* "cdi/nvidia.com/gpu/0" is the name that CDI writes "nvidia.com/gpu=0". */
-static char *mounted_device(const char *mount)
+static char *ask_mounted_device(const char *mount)
 {
 	char *name, *slash;
 
@@ -231,7 +231,7 @@ static int ask_mounted(const struct ask *ask, bool channels, struct strv *ret)
 
 		if (str_has_prefix(mount, IMEX_PREFIX) != channels)
 			continue;
-		r = strv_take(ret, channels ? strdup(mount + strlen(IMEX_PREFIX)) : mounted_device(mount));
+		r = strv_take(ret, channels ? strdup(mount + strlen(IMEX_PREFIX)) : ask_mounted_device(mount));
 	}
 	return r;
 }
@@ -250,8 +250,9 @@ static int ask_devices(const struct ask *ask, const struct settings *settings, s
 	r = ask_variable_devices(ask, ret);
 	if (ask_may_by_variable(ask, settings) || ret->count == 0)
 		return r;
-	log_warning(&settings->log, "the environment asks for GPUs, which does not count in a container that is not privileged: "
-				    "\"accept-nvidia-visible-devices-envvar-when-unprivileged\" is false");
+	log_warning(&settings->log,
+		    "the environment asks for GPUs, which does not count in a container that is not privileged: "
+		    "\"accept-nvidia-visible-devices-envvar-when-unprivileged\" is false");
 	strv_clear(ret);
 	return r;
 }
@@ -296,7 +297,8 @@ static int ask_mig_right(const struct ask *ask, const char *name, bool *ret, str
 	if (!ask->privileged)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "%s is for privileged containers, and this one is not\n"
-			       "Start it with --privileged (or --cap-add=SYS_ADMIN), or without the variable.", name);
+			       "Start it with --privileged (or --cap-add=SYS_ADMIN), or without the variable.",
+			       name);
 	if (!streq(value, "all"))
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "%s is \"all\", not \"%.32s\"", name, value);
 	*ret = true;
@@ -319,27 +321,31 @@ static int ask_requirement(const struct variable *variable, struct request *requ
 {
 	int r;
 
-	if (str_has_prefix(variable->text, "NVIDIA_REQUIRE_JETPACK") || !*variable_value(variable))
+	if (str_has_prefix(variable->text, "NVIDIA_REQUIRE_JETPACK") || !*ask_variable_value(variable))
 		return 0;
-	r = request_add_requirement(request, variable_value(variable), err);
+	r = request_add_requirement(request, ask_variable_value(variable), err);
 	return r > 0 ? err_prefix(err, r, "%.*s: ", (int)variable->name_length, variable->text) : r;
 }
 
-static int ask_requirements(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err)
+static int ask_requirements(const struct ask *ask, const struct settings *settings, struct request *request,
+			    struct err *err)
 {
-	_cleanup_(variables_clear) struct variables variables = {0};
+	_cleanup_(ask_variables_clear) struct variables variables = {0};
 	int r;
 
-	request->requirements_disabled = settings->disable_requirements || is_true(ask_get(ask, "NVIDIA_DISABLE_REQUIRE"));
+	request->requirements_disabled =
+		settings->disable_requirements || ask_is_true(ask_get(ask, "NVIDIA_DISABLE_REQUIRE"));
 	if (request->requirements_disabled)
 		return 0;
 	r = ask_list(ask, "NVIDIA_REQUIRE_", &variables);
 	for (size_t i = 0; i < variables.count && r == 0; i++)
 		r = ask_requirement(&variables.items[i], request, err);
-	return r == 0 && ask_is_legacy(ask) ? add_version_requirement(request, ask_get(ask, "CUDA_VERSION"), err) : r;
+	return r == 0 && ask_is_legacy(ask) ? ask_add_version_requirement(request, ask_get(ask, "CUDA_VERSION"), err)
+					    : r;
 }
 
-int ask_read_properties(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err)
+int ask_read_properties(const struct ask *ask, const struct settings *settings, struct request *request,
+			struct err *err)
 {
 	const char *switches = ask_get(ask, "NVIDIA_NVSWITCH");
 	int r;
@@ -372,7 +378,8 @@ int ask_read(const struct ask *ask, const struct settings *settings, struct requ
 bool ask_is_likely(const char *text, size_t size)
 {
 	/* What stands behind a value that asks for nothing is the end of the string. */
-	static const char *const names[] = {"NVIDIA_VISIBLE_DEVICES=", "DOCKER_RESOURCE_", "\"CUDA_VERSION=", "nvidia-container-devices/"};
+	static const char *const names[] = {"NVIDIA_VISIBLE_DEVICES=", "DOCKER_RESOURCE_",
+					    "\"CUDA_VERSION=", "nvidia-container-devices/"};
 	static const char *const nothing[] = {"\"", "void\""};
 	const char *end = text + size;
 
@@ -382,7 +389,8 @@ bool ask_is_likely(const char *text, size_t size)
 
 		value = found ? found + strlen(names[i]) : end;
 		for (size_t j = 0; i == 0 && asks && j < ARRAY_SIZE(nothing); j++)
-			asks = (size_t)(end - value) < strlen(nothing[j]) || memcmp(value, nothing[j], strlen(nothing[j])) != 0;
+			asks = (size_t)(end - value) < strlen(nothing[j]) ||
+			       memcmp(value, nothing[j], strlen(nothing[j])) != 0;
 		if (asks)
 			return true;
 	}

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a container asks for by its configuration, and whether it may: the one place that reads the NVIDIA_* variables and the
- * mounts of Kubernetes' device plugins. Whichever door a container comes through, it is read here.
+ * What a container asks for by its configuration, and whether it may: the one place that reads the NVIDIA_* variables
+ * and the mounts of Kubernetes' device plugins. Whichever door a container comes through, it is read here.
  */
 
 #include <stdbool.h>
@@ -46,4 +46,5 @@ bool ask_is_likely(const char *text, size_t size);
 int ask_read(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err);
 
 /** The same but for which devices, since somebody else said that. */
-int ask_read_properties(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err);
+int ask_read_properties(const struct ask *ask, const struct settings *settings, struct request *request,
+			struct err *err);

@@ -10,13 +10,13 @@
 
 enum { HOOK_TIMEOUT_S = 120 }; /* above the deadline that the hook has for itself */
 
-static int no_memory(struct err *err)
+static int edit_no_memory(struct err *err)
 {
 	(void)err_set(err, -ENOMEM, "%m");
 	return -ENOMEM;
 }
 
-static int requirement_bad(struct err *err, const char *what, const char *wanted)
+static int edit_bad(struct err *err, const char *what, const char *wanted)
 {
 	(void)err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's config.json cannot be used: \"%s\" is not %s", what,
 		      wanted);
@@ -24,22 +24,22 @@ static int requirement_bad(struct err *err, const char *what, const char *wanted
 }
 
 /* A member, made where it is missing or null. @ret is borrowed. */
-static int member(json_t *object, const char *name, json_type type, json_t **ret, struct err *err)
+static int edit_member(json_t *object, const char *name, json_type type, json_t **ret, struct err *err)
 {
 	json_t *value = json_object_get(object, name);
 
 	if (!value || json_is_null(value)) {
 		value = type == JSON_ARRAY ? json_array() : json_object();
 		if (json_object_set_new(object, name, value) < 0)
-			return no_memory(err);
+			return edit_no_memory(err);
 	}
 	if (json_typeof(value) != type)
-		return requirement_bad(err, name, type == JSON_ARRAY ? "an array" : "an object");
+		return edit_bad(err, name, type == JSON_ARRAY ? "an array" : "an object");
 	*ret = value;
 	return 0;
 }
 
-static bool has_string(const json_t *object, const char *name, const char *value)
+static bool edit_has_string(const json_t *object, const char *name, const char *value)
 {
 	const char *text = json_string_value(json_object_get(object, name));
 
@@ -47,52 +47,52 @@ static bool has_string(const json_t *object, const char *name, const char *value
 }
 
 /* Takes @entry. */
-static int append(json_t *array, json_t *entry, struct err *err)
+static int edit_append(json_t *array, json_t *entry, struct err *err)
 {
-	return !entry || json_array_append_new(array, entry) < 0 ? no_memory(err) : 0;
+	return !entry || json_array_append_new(array, entry) < 0 ? edit_no_memory(err) : 0;
 }
 
 /* ---- linux.devices ---- */
 
-static json_t *device_entry(const struct plan_device *device, const struct stat *node)
+static json_t *edit_device_entry(const struct plan_device *device, const struct stat *node)
 {
 	return json_pack("{s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "path", device->path, "type", "c", "major",
 			 (int)major(device->number), "minor", (int)minor(device->number), "fileMode",
 			 (int)(node->st_mode & 0777), "uid", (json_int_t)node->st_uid, "gid", (json_int_t)node->st_gid);
 }
 
-static bool is_same_node(const json_t *entry, const struct plan_device *device)
+static bool edit_is_same_node(const json_t *entry, const struct plan_device *device)
 {
-	return has_string(entry, "type", "c") &&
+	return edit_has_string(entry, "type", "c") &&
 	       json_integer_value(json_object_get(entry, "major")) == major(device->number) &&
 	       json_integer_value(json_object_get(entry, "minor")) == minor(device->number);
 }
 
 /* What the engine has at this path stays if it is this device: its owner may be the user's wish. */
-static int add_device(json_t *devices, const struct plan_device *device, const struct stat *node, struct err *err)
+static int edit_add_device(json_t *devices, const struct plan_device *device, const struct stat *node, struct err *err)
 {
 	for (size_t i = json_array_size(devices); i-- > 0;) {
 		const json_t *entry = json_array_get(devices, i);
 
-		if (!has_string(entry, "path", device->path))
+		if (!edit_has_string(entry, "path", device->path))
 			continue;
-		if (is_same_node(entry, device))
+		if (edit_is_same_node(entry, device))
 			return 0;
 		(void)json_array_remove(devices, i);
 	}
-	return append(devices, device_entry(device, node), err);
+	return edit_append(devices, edit_device_entry(device, node), err);
 }
 
 /* ---- linux.resources.devices ---- */
 
-static int add_rule(json_t *rules, const struct plan_device *device, struct err *err)
+static int edit_add_rule(json_t *rules, const struct plan_device *device, struct err *err)
 {
 	_cleanup_json_ json_t *rule = NULL;
 
 	rule = json_pack("{s:b, s:s, s:i, s:i, s:s}", "allow", 1, "type", "c", "major", (int)major(device->number),
 			 "minor", (int)minor(device->number), "access", device->access);
 	if (!rule)
-		return no_memory(err);
+		return edit_no_memory(err);
 	/* The last rule that matches counts, so that one in front of a denial is none. */
 	for (size_t i = json_array_size(rules); i-- > 0;) {
 		const json_t *old = json_array_get(rules, i);
@@ -102,45 +102,45 @@ static int add_rule(json_t *rules, const struct plan_device *device, struct err 
 		if (!json_is_true(json_object_get(old, "allow")))
 			break;
 	}
-	return json_array_append(rules, rule) < 0 ? no_memory(err) : 0;
+	return json_array_append(rules, rule) < 0 ? edit_no_memory(err) : 0;
 }
 
-static json_t *device_rules(const json_t *config)
+static json_t *edit_device_rules(const json_t *config)
 {
 	return json_object_get(json_object_get(json_object_get(config, "linux"), "resources"), "devices");
 }
 
 bool oci_edit_has_device_rules(const json_t *config)
 {
-	return json_array_size(device_rules(config)) > 0;
+	return json_array_size(edit_device_rules(config)) > 0;
 }
 
-static int add_rules(json_t *config, const struct plan *plan, struct err *err)
+static int edit_add_rules(json_t *config, const struct plan *plan, struct err *err)
 {
-	json_t *rules = device_rules(config);
+	json_t *rules = edit_device_rules(config);
 	int r = 0;
 
 	for (size_t i = 0; i < plan->device_count && r == 0 && json_array_size(rules) > 0; i++)
-		r = add_rule(rules, &plan->devices[i], err);
+		r = edit_add_rule(rules, &plan->devices[i], err);
 	return r;
 }
 
-static int add_devices(json_t *config, const struct plan *plan, const struct stat *nodes, struct err *err)
+static int edit_add_devices(json_t *config, const struct plan *plan, const struct stat *nodes, struct err *err)
 {
 	json_t *linux_part, *devices;
 	int r;
 
-	r = member(config, "linux", JSON_OBJECT, &linux_part, err);
+	r = edit_member(config, "linux", JSON_OBJECT, &linux_part, err);
 	if (r == 0)
-		r = member(linux_part, "devices", JSON_ARRAY, &devices, err);
+		r = edit_member(linux_part, "devices", JSON_ARRAY, &devices, err);
 	for (size_t i = 0; i < plan->device_count && r == 0; i++)
-		r = add_device(devices, &plan->devices[i], &nodes[i], err);
+		r = edit_add_device(devices, &plan->devices[i], &nodes[i], err);
 	return r;
 }
 
 /* ---- mounts ---- */
 
-static json_t *mount_entry(const struct plan_mount *mount)
+static json_t *edit_mount_entry(const struct plan_mount *mount)
 {
 	json_t *entry = json_pack("{s:s, s:s, s:s, s:[s, s, s, s, s]}", "destination", mount->target, "type", "bind",
 				  "source", mount->source, "options", "ro", "nosuid", "nodev", "rbind", "rprivate");
@@ -151,7 +151,7 @@ static json_t *mount_entry(const struct plan_mount *mount)
 }
 
 /* Behind whatever the engine mounts there or above it: engines sort by depth, and ours are to be seen. Takes @entry. */
-static int add_mount(json_t *mounts, json_t *entry, struct err *err)
+static int edit_add_mount(json_t *mounts, json_t *entry, struct err *err)
 {
 	for (size_t i = entry ? json_array_size(mounts) : 0; i-- > 0;) {
 		if (!json_equal(json_array_get(mounts, i), entry))
@@ -159,10 +159,10 @@ static int add_mount(json_t *mounts, json_t *entry, struct err *err)
 		json_decref(entry);
 		return 0;
 	}
-	return append(mounts, entry, err);
+	return edit_append(mounts, entry, err);
 }
 
-static bool may_be_volume(const json_t *mount)
+static bool edit_may_be_volume(const json_t *mount)
 {
 	static const char *const types[] = {"proc", "sysfs", "tmpfs", "devpts", "mqueue", "cgroup", "cgroup2"};
 	const json_t *option;
@@ -173,7 +173,7 @@ static bool may_be_volume(const json_t *mount)
 		    (streq(json_string_value(option), "bind") || streq(json_string_value(option), "rbind")))
 			return true;
 	for (i = 0; i < ARRAY_SIZE(types); i++)
-		if (has_string(mount, "type", types[i]))
+		if (edit_has_string(mount, "type", types[i]))
 			return false;
 	return true;
 }
@@ -184,43 +184,43 @@ bool oci_edit_has_own_dev(const json_t *config)
 	size_t i;
 
 	json_array_foreach (json_object_get(config, "mounts"), i, mount)
-		if (has_string(mount, "destination", "/dev"))
-			return !may_be_volume(mount);
+		if (edit_has_string(mount, "destination", "/dev"))
+			return !edit_may_be_volume(mount);
 	return false;
 }
 
-static int add_mounts(json_t *config, const struct plan *plan, struct err *err)
+static int edit_add_mounts(json_t *config, const struct plan *plan, struct err *err)
 {
 	json_t *mounts;
 	int r;
 
 	if (!plan->mount_count)
 		return 0;
-	r = member(config, "mounts", JSON_ARRAY, &mounts, err);
+	r = edit_member(config, "mounts", JSON_ARRAY, &mounts, err);
 	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
-		r = add_mount(mounts, mount_entry(&plan->mounts[i]), err);
+		r = edit_add_mount(mounts, edit_mount_entry(&plan->mounts[i]), err);
 	return r;
 }
 
-static json_t *device_mount_entry(const char *path)
+static json_t *edit_device_mount_entry(const char *path)
 {
 	return json_pack("{s:s, s:s, s:s, s:[s, s, s, s]}", "destination", path, "type", "bind", "source", path,
 			 "options", "nosuid", "noexec", "rbind", "rprivate");
 }
 
-static int add_device_mounts(json_t *config, const struct plan *plan, struct err *err)
+static int edit_add_device_mounts(json_t *config, const struct plan *plan, struct err *err)
 {
 	json_t *mounts;
 	int r;
 
-	r = member(config, "mounts", JSON_ARRAY, &mounts, err);
+	r = edit_member(config, "mounts", JSON_ARRAY, &mounts, err);
 	for (size_t i = 0; i < plan->device_count && r == 0; i++)
-		r = add_mount(mounts, device_mount_entry(plan->devices[i].path), err);
+		r = edit_add_mount(mounts, edit_device_mount_entry(plan->devices[i].path), err);
 	return r;
 }
 
 /* Takes @ours, which may be NULL without memory. */
-static bool is_equal(const json_t *mount, json_t *ours)
+static bool edit_is_equal(const json_t *mount, json_t *ours)
 {
 	_cleanup_json_ json_t *entry = ours;
 
@@ -229,22 +229,22 @@ static bool is_equal(const json_t *mount, json_t *ours)
 
 bool oci_edit_is_volume(const json_t *mount, const struct plan *plan)
 {
-	if (!may_be_volume(mount))
+	if (!edit_may_be_volume(mount))
 		return false;
 	for (size_t i = 0; i < plan->mount_count; i++)
-		if (has_string(mount, "destination", plan->mounts[i].target) &&
-		    is_equal(mount, mount_entry(&plan->mounts[i])))
+		if (edit_has_string(mount, "destination", plan->mounts[i].target) &&
+		    edit_is_equal(mount, edit_mount_entry(&plan->mounts[i])))
 			return false;
 	for (size_t i = 0; i < plan->device_count; i++)
-		if (has_string(mount, "destination", plan->devices[i].path) &&
-		    is_equal(mount, device_mount_entry(plan->devices[i].path)))
+		if (edit_has_string(mount, "destination", plan->devices[i].path) &&
+		    edit_is_equal(mount, edit_device_mount_entry(plan->devices[i].path)))
 			return false;
 	return true;
 }
 
 /* ---- process.env ---- */
 
-static bool sets(const json_t *item, const char *name)
+static bool edit_sets(const json_t *item, const char *name)
 {
 	const char *text = json_string_value(item);
 	size_t length = strlen(name);
@@ -252,34 +252,34 @@ static bool sets(const json_t *item, const char *name)
 	return text && strncmp(text, name, length) == 0 && text[length] == '=';
 }
 
-static int add_variable(json_t *environment, const struct plan_env *variable, struct err *err)
+static int edit_add_variable(json_t *environment, const struct plan_env *variable, struct err *err)
 {
 	for (size_t i = json_array_size(environment); i-- > 0;)
-		if (sets(json_array_get(environment, i), variable->name))
+		if (edit_sets(json_array_get(environment, i), variable->name))
 			(void)json_array_remove(environment, i);
-	return append(environment, json_sprintf("%s=%s", variable->name, variable->value), err);
+	return edit_append(environment, json_sprintf("%s=%s", variable->name, variable->value), err);
 }
 
-static int add_environment(json_t *config, const struct plan *plan, struct err *err)
+static int edit_add_environment(json_t *config, const struct plan *plan, struct err *err)
 {
 	json_t *process, *environment;
 	int r;
 
 	if (!plan->env_count)
 		return 0;
-	r = member(config, "process", JSON_OBJECT, &process, err);
+	r = edit_member(config, "process", JSON_OBJECT, &process, err);
 	if (r == 0)
-		r = member(process, "env", JSON_ARRAY, &environment, err);
+		r = edit_member(process, "env", JSON_ARRAY, &environment, err);
 	for (size_t i = 0; i < plan->env_count && r == 0; i++)
-		r = add_variable(environment, &plan->env[i], err);
+		r = edit_add_variable(environment, &plan->env[i], err);
 	return r;
 }
 
 int oci_edit_apply_rules(json_t *config, const struct plan *plan, struct err *err)
 {
-	int r = add_rules(config, plan, err);
+	int r = edit_add_rules(config, plan, err);
 
-	return r == 0 ? add_environment(config, plan, err) : r;
+	return r == 0 ? edit_add_environment(config, plan, err) : r;
 }
 
 int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *nodes, struct err *err)
@@ -287,15 +287,15 @@ int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *n
 	int r = 0;
 
 	if (plan->device_count)
-		r = nodes ? add_devices(config, plan, nodes, err) : add_device_mounts(config, plan, err);
+		r = nodes ? edit_add_devices(config, plan, nodes, err) : edit_add_device_mounts(config, plan, err);
 	if (r == 0)
-		r = add_mounts(config, plan, err);
+		r = edit_add_mounts(config, plan, err);
 	return r == 0 ? oci_edit_apply_rules(config, plan, err) : r;
 }
 
 /* ---- hooks ---- */
 
-static const char *base_name(const char *path)
+static const char *edit_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -303,7 +303,7 @@ static const char *base_name(const char *path)
 }
 
 /* A hook of a CDI device names it, and does what the container's environment does not ask for. */
-static bool names_device(const json_t *hook)
+static bool edit_names_device(const json_t *hook)
 {
 	const json_t *item;
 	size_t i;
@@ -314,52 +314,52 @@ static bool names_device(const json_t *hook)
 	return false;
 }
 
-static bool acts_on_environment(const json_t *hook)
+static bool edit_acts_on_environment(const json_t *hook)
 {
 	static const char *const names[] = {"ctr-gpu-hook", "nvidia-container-runtime-hook",
 					    "nvidia-container-toolkit"};
 	const char *path = json_string_value(json_object_get(hook, "path"));
 
 	for (size_t i = 0; path && i < ARRAY_SIZE(names); i++)
-		if (streq(base_name(path), names[i]))
-			return !names_device(hook);
+		if (streq(edit_base_name(path), names[i]))
+			return !edit_names_device(hook);
 	return false;
 }
 
-static void remove_hooks(json_t *hooks, const char *stage)
+static void edit_remove_hooks(json_t *hooks, const char *stage)
 {
 	json_t *list = json_object_get(hooks, stage);
 	size_t before = json_array_size(list);
 
 	for (size_t i = before; i-- > 0;)
-		if (acts_on_environment(json_array_get(list, i)))
+		if (edit_acts_on_environment(json_array_get(list, i)))
 			(void)json_array_remove(list, i);
 	if (before > 0 && json_array_size(list) == 0)
 		(void)json_object_del(hooks, stage);
 }
 
-static int add_hook(json_t *config, const char *path, struct err *err)
+static int edit_add_hook(json_t *config, const char *path, struct err *err)
 {
 	json_t *hooks, *list;
 	int r;
 
-	r = member(config, "hooks", JSON_OBJECT, &hooks, err);
+	r = edit_member(config, "hooks", JSON_OBJECT, &hooks, err);
 	if (r == 0)
-		r = member(hooks, "createRuntime", JSON_ARRAY, &list, err);
+		r = edit_member(hooks, "createRuntime", JSON_ARRAY, &list, err);
 	if (r != 0)
 		return r;
 	/* A hook without an environment gets the image's from some runtimes. */
-	return append(list,
-		      json_pack("{s:s, s:[s, s], s:[s], s:i}", "path", path, "args", "ctr-gpu-hook", "createRuntime",
-				"env", "CTR_GPU_HOOK=runtime", "timeout", (int)HOOK_TIMEOUT_S),
-		      err);
+	return edit_append(list,
+			   json_pack("{s:s, s:[s, s], s:[s], s:i}", "path", path, "args", "ctr-gpu-hook",
+				     "createRuntime", "env", "CTR_GPU_HOOK=runtime", "timeout", (int)HOOK_TIMEOUT_S),
+			   err);
 }
 
 int oci_edit_set_hook(json_t *config, const char *path, struct err *err)
 {
 	json_t *hooks = json_object_get(config, "hooks");
 
-	remove_hooks(hooks, "prestart");
-	remove_hooks(hooks, "createRuntime");
-	return path ? add_hook(config, path, err) : 0;
+	edit_remove_hooks(hooks, "prestart");
+	edit_remove_hooks(hooks, "createRuntime");
+	return path ? edit_add_hook(config, path, err) : 0;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Edits of an OCI config.json by a plan, as a tree: what the runtime itself can give the container. Everything else in the
- * tree stays as it is, and an edit that was made before makes no difference.
+ * Edits of an OCI config.json by a plan, as a tree: what the runtime itself can give the container. Everything else in
+ * the tree stays as it is, and an edit that was made before makes no difference.
  */
 
 #include <stdbool.h>

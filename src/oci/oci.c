@@ -30,12 +30,12 @@ void oci_config_clear(struct oci_config *config)
 	*config = (struct oci_config){0};
 }
 
-static int requirement_bad(struct err *err, const char *file, const char *what)
+static int oci_bad(struct err *err, const char *file, const char *what)
 {
 	return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: %s", file, what);
 }
 
-static int parse_object(const char *file, const char *data, size_t size, size_t max, json_t **ret, struct err *err)
+static int oci_parse_object(const char *file, const char *data, size_t size, size_t max, json_t **ret, struct err *err)
 {
 	char reason[JSON_ERROR_TEXT_LENGTH] = "";
 	_cleanup_json_ json_t *json = NULL;
@@ -48,9 +48,9 @@ static int parse_object(const char *file, const char *data, size_t size, size_t 
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r < 0)
-		return requirement_bad(err, file, reason);
+		return oci_bad(err, file, reason);
 	if (!json_is_object(json))
-		return requirement_bad(err, file, "it is not a JSON object");
+		return oci_bad(err, file, "it is not a JSON object");
 	*ret = steal_ptr(json);
 	return 0;
 }
@@ -61,42 +61,42 @@ static int parse_object(const char *file, const char *data, size_t size, size_t 
  * At the stages before the start the specification says "creating" or "created", and runtimes say either; what they say
  * must not be that the container has started already.
  */
-static int check_status(const json_t *state, struct err *err)
+static int oci_check_status(const json_t *state, struct err *err)
 {
 	const char *status = json_string_value(json_object_get(state, "status"));
 
 	if (!status)
-		return requirement_bad(err, "state", "\"status\" is not a string");
+		return oci_bad(err, "state", "\"status\" is not a string");
 	if (streq(status, "running") || streq(status, "paused"))
 		return err_set(err, CTR_GPU_E_CONTAINER_RUNNING,
 			       "the container is %s already; GPUs can be added only while it is being created.\n"
 			       "Run the hook at the stage createRuntime or prestart.",
 			       status);
 	if (!streq(status, "creating") && !streq(status, "created"))
-		return requirement_bad(err, "state", "the status is none of a container that is being created");
+		return oci_bad(err, "state", "the status is none of a container that is being created");
 	return 0;
 }
 
-static int parse_state(const char *data, size_t size, json_int_t least_pid, struct oci_state *ret, struct err *err)
+static int oci_parse_bounded_state(const char *data, size_t size, json_int_t least_pid, struct oci_state *ret,
+				   struct err *err)
 {
 	_cleanup_json_ json_t *state = NULL;
 	const char *bundle;
 	json_int_t pid;
 	int r;
 
-	r = parse_object("state", data, size, OCI_STATE_MAX, &state, err);
+	r = oci_parse_object("state", data, size, OCI_STATE_MAX, &state, err);
 	if (r == 0)
-		r = check_status(state, err);
+		r = oci_check_status(state, err);
 	if (r != 0)
 		return r;
 	pid = json_integer_value(json_object_get(state, "pid"));
 	if (pid < least_pid || pid > INT_MAX)
-		return requirement_bad(
-			err, "state",
-			"\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
+		return oci_bad(err, "state",
+			       "\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
 	bundle = json_string_value(json_object_get(state, "bundle"));
 	if (!bundle || bundle[0] != '/')
-		return requirement_bad(err, "state", "\"bundle\" is not an absolute path");
+		return oci_bad(err, "state", "\"bundle\" is not an absolute path");
 	ret->bundle = strdup(bundle);
 	if (!ret->bundle)
 		return err_set(err, -ENOMEM, "%m");
@@ -106,30 +106,30 @@ static int parse_state(const char *data, size_t size, json_int_t least_pid, stru
 
 int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct err *err)
 {
-	return parse_state(data, size, 1, ret, err);
+	return oci_parse_bounded_state(data, size, 1, ret, err);
 }
 
 int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret, struct err *err)
 {
-	return parse_state(data, size, 0, ret, err);
+	return oci_parse_bounded_state(data, size, 0, ret, err);
 }
 
 /* ---- config.json ---- */
 
 /* process.env; without a process, or without variables, it is empty. */
-static int read_environment(const json_t *config, struct strv *ret, struct err *err)
+static int oci_read_environment(const json_t *config, struct strv *ret, struct err *err)
 {
 	const json_t *process = json_object_get(config, "process"), *env, *item;
 	size_t i;
 
 	if (process && !json_is_object(process))
-		return requirement_bad(err, "config.json", "\"process\" is not an object");
+		return oci_bad(err, "config.json", "\"process\" is not an object");
 	env = json_object_get(process, "env");
 	if (env && !json_is_null(env) && !json_is_array(env))
-		return requirement_bad(err, "config.json", "\"process.env\" is not an array");
+		return oci_bad(err, "config.json", "\"process.env\" is not an array");
 	json_array_foreach (env, i, item) {
 		if (!json_is_string(item))
-			return requirement_bad(err, "config.json", "\"process.env\" has an item that is not a string");
+			return oci_bad(err, "config.json", "\"process.env\" has an item that is not a string");
 		if (strv_add(ret, json_string_value(item)) < 0)
 			return err_set(err, -ENOMEM, "%m");
 	}
@@ -140,7 +140,7 @@ static int read_environment(const json_t *config, struct strv *ret, struct err *
  * The bounding set is what tells: of an ordinary user in a privileged container all others are empty. Before 1.0.0-rc5
  * of the specification there was one set.
  */
-static bool read_privileged(const json_t *config)
+static bool oci_read_privileged(const json_t *config)
 {
 	const json_t *sets = json_object_get(json_object_get(config, "process"), "capabilities"), *item;
 	size_t i;
@@ -152,7 +152,7 @@ static bool read_privileged(const json_t *config)
 }
 
 /* No image can have these: what it declares as a volume has a source of the engine's. */
-static int read_device_mounts(const json_t *config, struct strv *ret)
+static int oci_read_device_mounts(const json_t *config, struct strv *ret)
 {
 	static const char root[] = "/var/run/nvidia-container-devices/";
 	const json_t *mount;
@@ -181,7 +181,7 @@ int oci_hook_devices(const char *const *arguments, struct strv *ret)
 	return r;
 }
 
-static bool is_our_hook(const json_t *arguments)
+static bool oci_is_our_hook(const json_t *arguments)
 {
 	const char *program = json_string_value(json_array_get(arguments, 0));
 	const char *slash = program ? strrchr(program, '/') : NULL;
@@ -197,7 +197,7 @@ static bool is_our_hook(const json_t *arguments)
 }
 
 /* Items that are no strings are left out; the runtime, which takes hooks seriously, has refused them already. */
-static int add_hook(struct oci_config *config, const json_t *arguments)
+static int oci_add_hook(struct oci_config *config, const json_t *arguments)
 {
 	struct oci_hook *hooks = array_grow(config->hooks, config->hook_count, sizeof(*hooks));
 	struct oci_hook hook = {0};
@@ -223,7 +223,7 @@ static int add_hook(struct oci_config *config, const json_t *arguments)
 /*
  * dockerd adds this for --gpus and nothing else. What Podman and CRI-O add for every container is called ctr-gpu-hook.
  */
-static bool read_by_engine(const json_t *json)
+static bool oci_is_read_by_engine(const json_t *json)
 {
 	static const char name[] = "/nvidia-container-runtime-hook";
 	const json_t *hook;
@@ -240,7 +240,7 @@ static bool read_by_engine(const json_t *json)
 }
 
 /* Most containers have none. */
-static int read_hooks(const json_t *json, struct oci_config *config)
+static int oci_read_hooks(const json_t *json, struct oci_config *config)
 {
 	const json_t *hooks = json_object_get(json_object_get(json, "hooks"), "createRuntime"), *hook;
 	size_t i;
@@ -249,15 +249,15 @@ static int read_hooks(const json_t *json, struct oci_config *config)
 	json_array_foreach (hooks, i, hook) {
 		const json_t *arguments = json_object_get(hook, "args");
 
-		if (r == 0 && is_our_hook(arguments))
-			r = add_hook(config, arguments);
+		if (r == 0 && oci_is_our_hook(arguments))
+			r = oci_add_hook(config, arguments);
 	}
 	return r;
 }
 
 int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err)
 {
-	return parse_object("config.json", data, size, OCI_CONFIG_MAX, ret, err);
+	return oci_parse_object("config.json", data, size, OCI_CONFIG_MAX, ret, err);
 }
 
 int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
@@ -268,14 +268,15 @@ int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 
 	root = json_string_value(json_object_get(json_object_get(json, "root"), "path"));
 	if (!root || !*root)
-		return requirement_bad(err, "config.json", "\"root.path\" is not a path");
-	r = read_environment(json, &config.environment, err);
+		return oci_bad(err, "config.json", "\"root.path\" is not a path");
+	r = oci_read_environment(json, &config.environment, err);
 	if (r != 0)
 		return r;
-	config.privileged = read_privileged(json);
-	config.by_engine = read_by_engine(json);
+	config.privileged = oci_read_privileged(json);
+	config.by_engine = oci_is_read_by_engine(json);
 	config.root = strdup(root);
-	if (!config.root || read_device_mounts(json, &config.device_mounts) < 0 || read_hooks(json, &config) < 0)
+	if (!config.root || oci_read_device_mounts(json, &config.device_mounts) < 0 ||
+	    oci_read_hooks(json, &config) < 0)
 		return err_set(err, -ENOMEM, "%m");
 	*ret = steal_struct(&config);
 	return 0;

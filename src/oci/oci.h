@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What an OCI runtime tells its hooks: the state on their standard input, and the config.json that the state leads to (OCI
- * runtime specification, "State" and "Configuration"). The environment in config.json is the image author's, so both are
- * hostile: bytes in, checked members out.
+ * What an OCI runtime tells its hooks: the state on their standard input, and the config.json that the state leads to
+ * (OCI runtime specification, "State" and "Configuration"). The environment in config.json is the image author's, so
+ * both are hostile: bytes in, checked members out.
  */
 
 #include <stdbool.h>
@@ -27,11 +27,12 @@ struct oci_state {
 
 struct oci_config {
 	char *root; /* path of the root filesystem, relative to the bundle if it does not start with a slash */
-	struct strv environment; /* the array has a NULL behind its last item */
-	bool privileged;            /* may become CAP_SYS_ADMIN */
-	bool by_engine;             /* `docker run --gpus` has added the hook that it knows */
-	struct strv device_mounts;  /* what mounts of /dev/null name below /var/run/nvidia-container-devices */
-	struct oci_hook *hooks; /* those of ctr-gpu-hook with a --device, at the stage createRuntime, in the order of the file */
+	struct strv environment;   /* the array has a NULL behind its last item */
+	bool privileged;           /* may become CAP_SYS_ADMIN */
+	bool by_engine;            /* `docker run --gpus` has added the hook that it knows */
+	struct strv device_mounts; /* what mounts of /dev/null name below /var/run/nvidia-container-devices */
+	struct oci_hook *
+		hooks; /* those of ctr-gpu-hook with a --device, at the stage createRuntime, in the order of the file */
 	size_t hook_count;
 };
 

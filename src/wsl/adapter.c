@@ -11,75 +11,79 @@
 #include "wsl/paths.h"
 #include "wsl/store.h"
 
-static const char *remedy(int code)
+static const char *adapter_remedy(int code)
 {
 	switch (code) {
 	case CTR_GPU_E_DRIVER_TOO_OLD:
 		return "Update the GPU's driver in Windows, then run wsl --shutdown or restart the virtual machine.";
 	case CTR_GPU_E_NO_DRIVER_STORE:
-		return "WSL2: run wsl --shutdown in Windows. Hyper-V: copy that directory from the host to " WSL_DRIVERS " again.";
+		return "WSL2: run wsl --shutdown in Windows. Hyper-V: copy that directory from the host to " WSL_DRIVERS
+		       " again.";
 	default:
 		return "Install the driver of the GPU's maker in Windows, then run wsl --shutdown.";
 	}
 }
 
 /* Makes the adapter unusable. Takes @reason; NULL is -ENOMEM. */
-static int refuse(struct adapter *adapter, int code, char *reason)
+static int adapter_refuse(struct adapter *adapter, int code, char *reason)
 {
 	adapter->unusable = code;
 	adapter->reason = reason;
-	adapter->remedy = remedy(code);
+	adapter->remedy = adapter_remedy(code);
 	return reason ? 0 : -ENOMEM;
 }
 
-static int refuse_kind(struct adapter *adapter)
+static int adapter_refuse_kind(struct adapter *adapter)
 {
 	if (adapter->type_bits & D3DKMT_TYPE_SOFTWARE)
-		return refuse(adapter, CTR_GPU_E_NO_ADAPTER, strdup("it is a software device, without a GPU behind it"));
+		return adapter_refuse(adapter, CTR_GPU_E_NO_ADAPTER,
+				      strdup("it is a software device, without a GPU behind it"));
 	if (adapter->type_bits == 0)
-		return refuse(adapter, CTR_GPU_E_NO_ADAPTER, strdup("its driver does not say what kind of device it is"));
-	return refuse(adapter, CTR_GPU_E_NO_ADAPTER, strdup("it can neither render nor compute: a display device"));
+		return adapter_refuse(adapter, CTR_GPU_E_NO_ADAPTER,
+				      strdup("its driver does not say what kind of device it is"));
+	return adapter_refuse(adapter, CTR_GPU_E_NO_ADAPTER,
+			      strdup("it can neither render nor compute: a display device"));
 }
 
-static int refuse_version(struct adapter *adapter)
+static int adapter_refuse_version(struct adapter *adapter)
 {
 	char *reason = NULL;
 
 	if (adapter->wddm_version == 0)
-		return refuse(adapter, CTR_GPU_E_DRIVER_TOO_OLD,
-			      strdup("its driver does not tell its WDDM version; 2.7 is needed"));
-	if (str_format(&reason, "its driver is WDDM %u.%u; 2.7 is needed",
-		       adapter->wddm_version / 1000, adapter->wddm_version % 1000 / 100) < 0)
+		return adapter_refuse(adapter, CTR_GPU_E_DRIVER_TOO_OLD,
+				      strdup("its driver does not tell its WDDM version; 2.7 is needed"));
+	if (str_format(&reason, "its driver is WDDM %u.%u; 2.7 is needed", adapter->wddm_version / 1000,
+		       adapter->wddm_version % 1000 / 100) < 0)
 		return -ENOMEM;
-	return refuse(adapter, CTR_GPU_E_DRIVER_TOO_OLD, reason);
+	return adapter_refuse(adapter, CTR_GPU_E_DRIVER_TOO_OLD, reason);
 }
 
-static int refuse_store(struct adapter *adapter)
+static int adapter_refuse_store(struct adapter *adapter)
 {
 	char *reason = NULL;
 
 	if (!adapter->driver_store)
-		return refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE,
-			      strdup("its driver does not tell a driver store that could be on this machine"));
+		return adapter_refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE,
+				      strdup("its driver does not tell a driver store that could be on this machine"));
 	if (str_format(&reason, "its driver store %s is missing", adapter->driver_store) < 0)
 		return -ENOMEM;
-	return refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE, reason);
+	return adapter_refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE, reason);
 }
 
-static int judge(struct adapter *adapter, bool (*exists)(const char *path))
+static int adapter_judge_kind(struct adapter *adapter, bool (*exists)(const char *path))
 {
 	const uint32_t works = D3DKMT_TYPE_RENDER | D3DKMT_TYPE_COMPUTE_ONLY;
 
 	if (!(adapter->type_bits & works) || (adapter->type_bits & D3DKMT_TYPE_SOFTWARE))
-		return refuse_kind(adapter);
+		return adapter_refuse_kind(adapter);
 	if (adapter->wddm_version < D3DKMT_WDDM_2_7)
-		return refuse_version(adapter);
+		return adapter_refuse_version(adapter);
 	if (!adapter->driver_store || !exists(adapter->driver_store))
-		return refuse_store(adapter);
+		return adapter_refuse_store(adapter);
 	return 0;
 }
 
-static int describe(const struct dxg_facts *facts, struct adapter *adapter)
+static int adapter_take_facts(const struct dxg_facts *facts, struct adapter *adapter)
 {
 	int r = 0;
 
@@ -89,8 +93,8 @@ static int describe(const struct dxg_facts *facts, struct adapter *adapter)
 	}
 	/* Windows tells no PCI domain; machines with several are no GPU-PV hosts so far. */
 	if (r == 0 && facts->has_address)
-		r = str_format(&adapter->pci_address, "0000:%02x:%02x.%x", facts->address.bus & 0xff, facts->address.device & 0x1f,
-			       facts->address.function & 7);
+		r = str_format(&adapter->pci_address, "0000:%02x:%02x.%x", facts->address.bus & 0xff,
+			       facts->address.device & 0x1f, facts->address.function & 7);
 	if (r == 0 && facts->store)
 		r = store_directory(facts->store, &adapter->driver_store);
 	return r == -EINVAL ? 0 : r;
@@ -107,13 +111,14 @@ int adapter_judge(const struct dxg_facts *facts, bool (*exists)(const char *path
 		.has_luid = true,
 		.wddm_version = facts->wddm_version,
 		.type_bits = facts->type_bits,
-		.compute_only = (facts->type_bits & D3DKMT_TYPE_COMPUTE_ONLY) && !(facts->type_bits & D3DKMT_TYPE_RENDER),
+		.compute_only =
+			(facts->type_bits & D3DKMT_TYPE_COMPUTE_ONLY) && !(facts->type_bits & D3DKMT_TYPE_RENDER),
 	};
 	int r;
 
-	r = describe(facts, &adapter);
+	r = adapter_take_facts(facts, &adapter);
 	if (r == 0)
-		r = judge(&adapter, exists);
+		r = adapter_judge_kind(&adapter, exists);
 	if (r < 0) {
 		adapter_clear(&adapter);
 		return r;
@@ -122,9 +127,9 @@ int adapter_judge(const struct dxg_facts *facts, bool (*exists)(const char *path
 	return 0;
 }
 
-enum rank { RANK_NVIDIA, RANK_RENDERS, RANK_COMPUTES, RANK_UNUSABLE };
+enum adapter_rank { RANK_NVIDIA, RANK_RENDERS, RANK_COMPUTES, RANK_UNUSABLE };
 
-static enum rank rank(const struct adapter *adapter)
+static enum adapter_rank adapter_rank(const struct adapter *adapter)
 {
 	if (adapter->unusable)
 		return RANK_UNUSABLE;
@@ -133,10 +138,10 @@ static enum rank rank(const struct adapter *adapter)
 	return adapter->compute_only ? RANK_COMPUTES : RANK_RENDERS;
 }
 
-static bool goes_before(const struct adapter *a, const struct adapter *b)
+static bool adapter_goes_before(const struct adapter *a, const struct adapter *b)
 {
-	if (rank(a) != rank(b))
-		return rank(a) < rank(b);
+	if (adapter_rank(a) != adapter_rank(b))
+		return adapter_rank(a) < adapter_rank(b);
 	if (!a->pci_address || !b->pci_address)
 		return a->pci_address && !b->pci_address;
 	return strcmp(a->pci_address, b->pci_address) < 0;
@@ -149,7 +154,7 @@ void adapter_sort(struct adapter *adapters, size_t count)
 		struct adapter adapter = adapters[i];
 		size_t place = i;
 
-		while (place > 0 && goes_before(&adapter, &adapters[place - 1])) {
+		while (place > 0 && adapter_goes_before(&adapter, &adapters[place - 1])) {
 			adapters[place] = adapters[place - 1];
 			place--;
 		}

@@ -20,8 +20,8 @@ int adapter_judge(const struct dxg_facts *facts, bool (*exists)(const char *path
 /**
  * adapter_sort() - the order in which users number adapters
  *
- * NVIDIA's first, by PCI address, so that an index means what it means to nvidia-smi; then those of others that render, by
- * PCI address; then those that only compute. Adapters without an address keep the driver's order, behind those with one.
- * Unusable ones come last.
+ * NVIDIA's first, by PCI address, so that an index means what it means to nvidia-smi; then those of others that render,
+ * by PCI address; then those that only compute. Adapters without an address keep the driver's order, behind those with
+ * one. Unusable ones come last.
  */
 void adapter_sort(struct adapter *adapters, size_t count);

@@ -7,7 +7,7 @@
 
 #include "model/libcuda.h"
 
-static int read_libcuda(const char *store, struct driver_facts *facts)
+static int gpu_pv_facts_read_libcuda(const char *store, struct driver_facts *facts)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
@@ -32,7 +32,7 @@ int gpu_pv_facts(const struct settings *settings, const struct adapter *const *s
 	(void)settings;
 	for (size_t i = 0; i < count && r == 0 && facts.cuda_major == 0; i++)
 		if (selected[i]->vendor_id == PCI_VENDOR_NVIDIA && selected[i]->driver_store)
-			r = read_libcuda(selected[i]->driver_store, &facts);
+			r = gpu_pv_facts_read_libcuda(selected[i]->driver_store, &facts);
 	if (r == 0)
 		*ret = facts;
 	return r;

@@ -20,37 +20,41 @@ struct answer {
 	size_t count;
 };
 
-static void answer_clear(struct answer *answer)
+static void gpu_pv_answer_clear(struct answer *answer)
 {
 	dxg_facts_free(answer->facts, answer->count);
 }
-#define _cleanup_answer_ _cleanup_(answer_clear)
+#define _cleanup_answer_ _cleanup_(gpu_pv_answer_clear)
 
 /*
- * The device and nothing else: not the kernel's name, and not whether a library can be loaded. Return: 1; 0 if it is not there;
- * negative errno, since a container must not start without GPUs because nobody could look.
+ * The device and nothing else: not the kernel's name, and not whether a library can be loaded. Return: 1; 0 if it is
+ * not there; negative errno, since a container must not start without GPUs because nobody could look.
  */
-static int has_device(struct err *err)
+static int gpu_pv_has_device(struct err *err)
 {
 	struct stat st;
 
 	if (stat(DXG_DEVICE, &st) == 0)
 		return S_ISCHR(st.st_mode);
-	return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m");
+	return errno == ENOENT || errno == ENOTDIR || errno == EACCES
+		       ? 0
+		       : err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m");
 }
 
-static int ask_dxcore(const struct settings *settings, const char *library, struct answer *ret, struct err *err)
+static int gpu_pv_ask_dxcore(const struct settings *settings, const char *library, struct answer *ret, struct err *err)
 {
 	if (!library)
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       "libdxcore.so is missing: not in the loader's directories, " WSL_LIB " or the configured directories\n"
-			       "Set \"inventory\" to \"ioctl\", which works without it, or name its directory in \"library-directories\".");
+			       "libdxcore.so is missing: not in the loader's directories, " WSL_LIB
+			       " or the configured directories\n"
+			       "Set \"inventory\" to \"ioctl\", which works without it, or name its directory in "
+			       "\"library-directories\".");
 	log_debug(&settings->log, "asking %s for the adapters", library);
 	return driverd_dxcore_adapters(settings, library, &ret->facts, &ret->count, err);
 }
 
 /* One device node serves them all; a plan for some of them says so. */
-static void count_sharing(struct adapter *adapters, size_t count)
+static void gpu_pv_count_sharing(struct adapter *adapters, size_t count)
 {
 	size_t usable = 0;
 
@@ -60,7 +64,7 @@ static void count_sharing(struct adapter *adapters, size_t count)
 		adapters[i].sharing = usable;
 }
 
-static int add_adapters(const struct answer *answer, struct inventory *inventory)
+static int gpu_pv_add_adapters(const struct answer *answer, struct inventory *inventory)
 {
 	size_t first = inventory->count;
 
@@ -77,12 +81,13 @@ static int add_adapters(const struct answer *answer, struct inventory *inventory
 			return r;
 	}
 	adapter_sort(inventory->adapters + first, inventory->count - first);
-	count_sharing(inventory->adapters + first, inventory->count - first);
+	gpu_pv_count_sharing(inventory->adapters + first, inventory->count - first);
 	return 0;
 }
 
 /* The first line of a sentence tells what happened; the rest, what to do if that were the end of it. */
-static int note_fallback(const struct settings *settings, struct inventory *inventory, const struct err *err, const char *used)
+static int gpu_pv_note_fallback(const struct settings *settings, struct inventory *inventory, const struct err *err,
+				const char *used)
 {
 	char *note;
 	int r;
@@ -96,7 +101,7 @@ static int note_fallback(const struct settings *settings, struct inventory *inve
 
 /* ---- whom to ask ---- */
 
-static bool has_usable(const struct inventory *inventory, size_t first)
+static bool gpu_pv_has_usable(const struct inventory *inventory, size_t first)
 {
 	for (size_t i = first; i < inventory->count; i++)
 		if (inventory->adapters[i].unusable == 0)
@@ -104,72 +109,73 @@ static bool has_usable(const struct inventory *inventory, size_t first)
 	return false;
 }
 
-static int probe_kernel(const struct settings *settings, struct inventory *inventory, struct err *err)
+static int gpu_pv_probe_kernel(const struct settings *settings, struct inventory *inventory, struct err *err)
 {
 	_cleanup_answer_ struct answer answer = {0};
 	int r;
 
 	log_debug(&settings->log, "asking %s for the adapters", DXG_DEVICE);
 	r = ioctl_adapters(&answer.facts, &answer.count, err);
-	return r == 0 ? add_adapters(&answer, inventory) : r;
+	return r == 0 ? gpu_pv_add_adapters(&answer, inventory) : r;
 }
 
-static int probe_dxcore(const struct settings *settings, const char *library, struct inventory *inventory, struct err *err)
+static int gpu_pv_probe_dxcore(const struct settings *settings, const char *library, struct inventory *inventory,
+			       struct err *err)
 {
 	_cleanup_answer_ struct answer answer = {0};
 	int r;
 
-	r = ask_dxcore(settings, library, &answer, err);
-	return r == 0 ? add_adapters(&answer, inventory) : r;
+	r = gpu_pv_ask_dxcore(settings, library, &answer, err);
+	return r == 0 ? gpu_pv_add_adapters(&answer, inventory) : r;
 }
 
 /*
- * Both sources give the same where the driver works. The kernel comes first: it takes half the time and no code of the driver's. A library
- * that hangs or crashes is not even looked for then.
+ * Both sources give the same where the driver works. The kernel comes first: it takes half the time and no code of the
+ * driver's. A library that hangs or crashes is not even looked for then.
  */
-static int probe_either(const struct settings *settings, struct inventory *inventory, struct err *err)
+static int gpu_pv_probe_either(const struct settings *settings, struct inventory *inventory, struct err *err)
 {
 	_cleanup_free_ char *library = NULL;
 	struct err dxcore_err = {0};
 	size_t first = inventory->count;
 	int kernel, r;
 
-	kernel = probe_kernel(settings, inventory, err);
-	if (kernel == -ENOMEM || (kernel == 0 && has_usable(inventory, first)))
+	kernel = gpu_pv_probe_kernel(settings, inventory, err);
+	if (kernel == -ENOMEM || (kernel == 0 && gpu_pv_has_usable(inventory, first)))
 		return kernel;
 	r = dxcore_find(settings, &library);
 	if (r < 0 || !library)
 		return r < 0 ? r : kernel;
 	log_debug(&settings->log, "%s", kernel ? err->text : DXG_DEVICE " has no adapter that can be used");
 	inventory_truncate(inventory, first);
-	r = probe_dxcore(settings, library, inventory, &dxcore_err);
+	r = gpu_pv_probe_dxcore(settings, library, inventory, &dxcore_err);
 	if (r == 0)
-		return kernel ? note_fallback(settings, inventory, err, library) : 0;
+		return kernel ? gpu_pv_note_fallback(settings, inventory, err, library) : 0;
 	if (r == -ENOMEM || kernel)
 		return r == -ENOMEM ? r : kernel;
-	r = note_fallback(settings, inventory, &dxcore_err, DXG_DEVICE " itself");
-	return r == 0 ? probe_kernel(settings, inventory, err) : r;
+	r = gpu_pv_note_fallback(settings, inventory, &dxcore_err, DXG_DEVICE " itself");
+	return r == 0 ? gpu_pv_probe_kernel(settings, inventory, err) : r;
 }
 
-static int probe(const struct settings *settings, struct inventory *inventory, struct err *err)
+static int gpu_pv_probe(const struct settings *settings, struct inventory *inventory, struct err *err)
 {
 	_cleanup_free_ char *library = NULL;
 	int r;
 
-	r = has_device(err);
+	r = gpu_pv_has_device(err);
 	if (r <= 0)
 		return r < 0 ? r : CTR_GPU_E_NO_DEVICE;
 	if (settings->inventory == INVENTORY_AUTO)
-		return probe_either(settings, inventory, err);
+		return gpu_pv_probe_either(settings, inventory, err);
 	if (settings->inventory == INVENTORY_IOCTL)
-		return probe_kernel(settings, inventory, err);
+		return gpu_pv_probe_kernel(settings, inventory, err);
 	r = dxcore_find(settings, &library);
-	return r == 0 ? probe_dxcore(settings, library, inventory, err) : r;
+	return r == 0 ? gpu_pv_probe_dxcore(settings, library, inventory, err) : r;
 }
 
 const struct backend backend_gpu_pv = {
 	.name = "gpu-pv",
-	.probe = probe,
+	.probe = gpu_pv_probe,
 	.plan = gpu_pv_plan,
 	.facts = gpu_pv_facts,
 };

@@ -13,15 +13,15 @@
 #include "wsl/paths.h"
 
 /* WSL mounts the stores; in other guests they were copied to a directory. */
-static bool is_mount(const char *path)
+static bool wsl_kind_is_mount(const char *path)
 {
 	struct statx stx;
 
-	return statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, 0, &stx) == 0 && (stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) &&
-	       (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+	return statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, 0, &stx) == 0 &&
+	       (stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) && (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-/* "4.4.0-19041-Microsoft" is WSL1, "5.15.153.1-microsoft-standard-WSL2" WSL2; users of WSL2 may run a kernel of their own. */
+/* "4.4.0-19041-Microsoft" is WSL1, "5.15.153.1-microsoft-standard-WSL2" WSL2, whose users may run other kernels. */
 enum wsl_kind wsl_kind(void)
 {
 	struct utsname name;
@@ -30,5 +30,5 @@ enum wsl_kind wsl_kind(void)
 		return WSL_1;
 	if (uname(&name) == 0 && (strcasestr(name.release, "microsoft") || strcasestr(name.release, "wsl2")))
 		return WSL_2;
-	return is_mount(WSL_DRIVERS) ? WSL_2 : WSL_NONE;
+	return wsl_kind_is_mount(WSL_DRIVERS) ? WSL_2 : WSL_NONE;
 }

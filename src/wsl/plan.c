@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The device, the directory of the host's loaders, and the driver store of each selected adapter, whole and at their own
- * paths: the loaders find the stores by the path that the driver reports, and which files of a store a program needs changes
- * with every driver. On WSL both directories are network file systems (9p) on which every path costs a round trip to
- * Windows, so a directory is opened once and its entries are taken as readdir(3) describes them.
+ * The device, the directory of the host's loaders, and the driver store of each selected adapter, whole and at their
+ * own paths: the loaders find the stores by the path that the driver reports, and which files of a store a program
+ * needs changes with every driver. On WSL both directories are network file systems (9p) on which every path costs a
+ * round trip to Windows, so a directory is opened once and its entries are taken as readdir(3) describes them.
  */
 
 #include "wsl/plan.h"
@@ -26,18 +26,18 @@ struct listing {
 	bool has_smi;          /* it has a regular file "nvidia-smi", as far as the directory says */
 };
 
-static void listing_clear(struct listing *listing)
+static void wsl_plan_listing_clear(struct listing *listing)
 {
 	if (listing->directory)
 		(void)closedir(listing->directory);
 	strv_clear(&listing->libraries);
 }
-#define _cleanup_listing_ _cleanup_(listing_clear)
+#define _cleanup_listing_ _cleanup_(wsl_plan_listing_clear)
 
 #define SMI "nvidia-smi"
 #define SMI_TARGET "/usr/bin/" SMI
 
-static bool is_library(const char *name)
+static bool wsl_plan_is_library(const char *name)
 {
 	const char *suffix = strstr(name, ".so");
 
@@ -47,20 +47,20 @@ static bool is_library(const char *name)
 	return false;
 }
 
-static int take_entry(struct listing *listing, const struct dirent *entry)
+static int wsl_plan_take_entry(struct listing *listing, const struct dirent *entry)
 {
 	/* DT_UNKNOWN: a file system that does not tell; the name must do. */
 	bool file = entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN;
 
 	if (file && streq(entry->d_name, SMI))
 		listing->has_smi = true;
-	if ((file || entry->d_type == DT_LNK) && is_library(entry->d_name))
+	if ((file || entry->d_type == DT_LNK) && wsl_plan_is_library(entry->d_name))
 		return strv_add(&listing->libraries, entry->d_name);
 	return 0;
 }
 
 /* @ret is released by the caller in any case. */
-static int read_directory(const char *path, struct listing *ret)
+static int wsl_plan_read_directory(const char *path, struct listing *ret)
 {
 	struct dirent *entry;
 	int r = 0;
@@ -73,7 +73,7 @@ static int read_directory(const char *path, struct listing *ret)
 		entry = readdir(ret->directory);
 		if (!entry)
 			break;
-		r = take_entry(ret, entry);
+		r = wsl_plan_take_entry(ret, entry);
 	}
 	if (r == 0 && errno != 0)
 		return -errno;
@@ -82,8 +82,8 @@ static int read_directory(const char *path, struct listing *ret)
 	return r;
 }
 
-static int add_mount(struct plan *plan, const char *path, const char *target, const struct stat *st, enum plan_mount_kind kind,
-		     const char *reason)
+static int wsl_plan_add_mount(struct plan *plan, const char *path, const char *target, const struct stat *st,
+			      enum plan_mount_kind kind, const char *reason)
 {
 	struct plan_mount mount = {
 		.source = strdup(path),
@@ -98,7 +98,8 @@ static int add_mount(struct plan *plan, const char *path, const char *target, co
 	return plan_add_mount(plan, &mount);
 }
 
-static int add_libraries(struct plan *plan, const char *path, struct listing *listing, bool overrides, const char *reason)
+static int wsl_plan_add_libraries(struct plan *plan, const char *path, struct listing *listing, bool overrides,
+				  const char *reason)
 {
 	struct plan_library_dir directory = {
 		.path = strdup(path),
@@ -110,7 +111,7 @@ static int add_libraries(struct plan *plan, const char *path, struct listing *li
 	return plan_add_library_dir(plan, &directory);
 }
 
-static bool has_target(const struct plan *plan, const char *path)
+static bool wsl_plan_has_target(const struct plan *plan, const char *path)
 {
 	for (size_t i = 0; i < plan->mount_count; i++)
 		if (streq(plan->mounts[i].target, path))
@@ -119,48 +120,55 @@ static bool has_target(const struct plan *plan, const char *path)
 }
 
 /* nvidia-smi, where the shells of images look for it. An entry that turns out to be no file is left out. */
-static int add_smi(struct plan *plan, const char *directory, const struct listing *listing)
+static int wsl_plan_add_smi(struct plan *plan, const char *directory, const struct listing *listing)
 {
 	_cleanup_free_ char *path = NULL;
 	struct stat st;
 
-	if (!listing->has_smi || has_target(plan, SMI_TARGET) || fstatat(directory_fd(listing->directory), SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
+	if (!listing->has_smi || wsl_plan_has_target(plan, SMI_TARGET) ||
+	    fstatat(directory_fd(listing->directory), SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	if (str_format(&path, "%s/" SMI, directory) < 0)
 		return -ENOMEM;
-	return add_mount(plan, path, SMI_TARGET, &st, PLAN_PROGRAM, "the host's nvidia-smi, in the search path (capability utility)");
+	return wsl_plan_add_mount(plan, path, SMI_TARGET, &st, PLAN_PROGRAM,
+				  "the host's nvidia-smi, in the search path (capability utility)");
 }
 
-static int add_lib(const struct request *request, struct plan *plan, struct err *err)
+static int wsl_plan_add_lib(const struct request *request, struct plan *plan, struct err *err)
 {
 	_cleanup_listing_ struct listing listing = {0};
 	int r;
 
-	r = read_directory(WSL_LIB, &listing);
+	r = wsl_plan_read_directory(WSL_LIB, &listing);
 	if (r == -ENOENT || r == -ENOTDIR)
-		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       WSL_LIB ", the directory of the host's driver libraries, is missing\n"
-			       "WSL2: run wsl --update in Windows and keep gpuSupport on in .wslconfig.\n"
-			       "Hyper-V: copy C:\\Windows\\System32\\lxss\\lib and libdxcore.so, libd3d12*.so of WSL to it.");
+		return err_set(
+			err, CTR_GPU_E_DRIVER_LIBRARY,
+			WSL_LIB
+			", the directory of the host's driver libraries, is missing\n"
+			"WSL2: run wsl --update in Windows and keep gpuSupport on in .wslconfig.\n"
+			"Hyper-V: copy C:\\Windows\\System32\\lxss\\lib and libdxcore.so, libd3d12*.so of WSL to it.");
 	if (r < 0)
-		return err_set(err, r, "cannot read " WSL_LIB ": %m\nCheck its permissions and that its mount still works.");
-	r = add_mount(plan, WSL_LIB, WSL_LIB, &listing.st, PLAN_LIBRARY, "libraries of the host that find the driver stores");
+		return err_set(err, r,
+			       "cannot read " WSL_LIB ": %m\nCheck its permissions and that its mount still works.");
+	r = wsl_plan_add_mount(plan, WSL_LIB, WSL_LIB, &listing.st, PLAN_LIBRARY,
+			       "libraries of the host that find the driver stores");
 	if (r == 0 && (request->capabilities & CAPABILITY_UTILITY))
-		r = add_smi(plan, WSL_LIB, &listing);
+		r = wsl_plan_add_smi(plan, WSL_LIB, &listing);
 	if (r == 0 && listing.libraries.count == 0)
 		r = strv_add(&plan->warnings, WSL_LIB " holds no library, so programs will find no driver");
 	if (r == 0)
-		r = add_libraries(plan, WSL_LIB, &listing, true,
-				  "programs must load these and not what an image brings of the same name");
+		r = wsl_plan_add_libraries(plan, WSL_LIB, &listing, true,
+					   "programs must load these and not what an image brings of the same name");
 	return r;
 }
 
-static int describe_store(const struct adapter *adapter, char **ret)
+static int wsl_plan_describe_store(const struct adapter *adapter, char **ret)
 {
 	return str_format(ret, "driver store of %s", adapter->name ? adapter->name : adapter_vendor(adapter));
 }
 
-static int add_store(const struct request *request, const struct adapter *adapter, struct plan *plan, struct err *err)
+static int wsl_plan_add_store(const struct request *request, const struct adapter *adapter, struct plan *plan,
+			      struct err *err)
 {
 	bool nvidia = adapter->vendor_id == PCI_VENDOR_NVIDIA;
 	_cleanup_listing_ struct listing listing = {0};
@@ -168,54 +176,62 @@ static int add_store(const struct request *request, const struct adapter *adapte
 	_cleanup_free_ char *reason = NULL;
 	int r;
 
-	r = read_directory(store, &listing);
+	r = wsl_plan_read_directory(store, &listing);
 	if (r < 0)
-		return err_set(err, r, "cannot read the driver store %s: %m\nRun wsl --shutdown in Windows, or copy the directory again.",
+		return err_set(err, r,
+			       "cannot read the driver store %s: %m\nRun wsl --shutdown in Windows, or copy the "
+			       "directory again.",
 			       store);
-	r = describe_store(adapter, &reason);
+	r = wsl_plan_describe_store(adapter, &reason);
 	if (r == 0)
-		r = add_mount(plan, store, store, &listing.st, PLAN_LIBRARY, reason);
+		r = wsl_plan_add_mount(plan, store, store, &listing.st, PLAN_LIBRARY, reason);
 	if (r == 0 && nvidia && (request->capabilities & CAPABILITY_UTILITY))
-		r = add_smi(plan, store, &listing);
+		r = wsl_plan_add_smi(plan, store, &listing);
 	if (r < 0)
 		return r;
 	/* Intel's store has libLLVM and libopencl-clang, of which an image's own must stay what its programs get. */
-	return add_libraries(plan, store, &listing, nvidia,
-			     nvidia ? "every library in it belongs to the driver" : "fills gaps: it brings libraries of others along");
+	return wsl_plan_add_libraries(plan, store, &listing, nvidia,
+				      nvidia ? "every library in it belongs to the driver"
+					     : "fills gaps: it brings libraries of others along");
 }
 
-static int add_device(struct plan *plan, struct err *err)
+static int wsl_plan_add_device(struct plan *plan, struct err *err)
 {
 	struct plan_device device = {.access = "rw"};
 	struct stat st;
 
 	if (stat(DXG_DEVICE, &st) < 0)
-		return err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m\nRun wsl --shutdown in Windows, or restart the virtual machine.");
+		return err_set(err, -errno,
+			       "cannot look at " DXG_DEVICE
+			       ": %m\nRun wsl --shutdown in Windows, or restart the virtual machine.");
 	if (!S_ISCHR(st.st_mode))
-		return err_set(err, CTR_GPU_E_NO_DEVICE, DXG_DEVICE " has stopped being a character device\nRestart the virtual machine.");
+		return err_set(err, CTR_GPU_E_NO_DEVICE,
+			       DXG_DEVICE " has stopped being a character device\nRestart the virtual machine.");
 	device.number = st.st_rdev;
 	device.path = strdup(DXG_DEVICE);
 	device.reason = strdup("the paravirtual GPU, through which every call to the host's driver goes");
 	return plan_add_device(plan, &device);
 }
 
-/* The order of library directories is that of precedence: the loaders in WSL_LIB go before what they load from the stores. */
+/*
+ * Library directories stand in the order of precedence: the loaders in WSL_LIB before what they load from the stores.
+ */
 int gpu_pv_plan(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
 		size_t count, struct plan *plan, struct err *err)
 {
 	int r;
 
 	(void)settings;
-	r = count > 0 ? add_device(plan, err) : 0;
+	r = count > 0 ? wsl_plan_add_device(plan, err) : 0;
 	if (request->nodes_only)
 		return r;
 	if (r == 0)
-		r = add_lib(request, plan, err);
+		r = wsl_plan_add_lib(request, plan, err);
 	for (size_t i = 0; i < count && r == 0; i++)
-		if (!has_target(plan, selected[i]->driver_store))
-			r = add_store(request, selected[i], plan, err);
+		if (!wsl_plan_has_target(plan, selected[i]->driver_store))
+			r = wsl_plan_add_store(request, selected[i], plan, err);
 	if (r == 0 && count > 0 && count < selected[0]->sharing)
 		r = strv_add(&plan->warnings, "every adapter of the host can still be opened through " DXG_DEVICE
-			     "; only the selected driver stores are visible");
+					      "; only the selected driver stores are visible");
 	return r;
 }

@@ -10,19 +10,20 @@
 #include "base/str.h"
 #include "wsl/paths.h"
 
-static bool is_separator(char c)
+static bool store_is_separator(char c)
 {
 	return c == '\\' || c == '/';
 }
 
-/* Behind "\FileRepository\"; the host's and a container's name for what stands before it differ. NULL if it is not there. */
-static const char *after_repository(const char *told)
+/* Behind "\FileRepository\", before which the host's and a container's names differ. NULL if it is not there. */
+static const char *store_after_repository(const char *told)
 {
 	static const char name[] = "FileRepository";
 	const size_t length = sizeof(name) - 1;
 
 	for (const char *c = told; *c; c++)
-		if (is_separator(*c) && strncasecmp(c + 1, name, length) == 0 && is_separator(c[length + 1]))
+		if (store_is_separator(*c) && strncasecmp(c + 1, name, length) == 0 &&
+		    store_is_separator(c[length + 1]))
 			return c + length + 2;
 	return NULL;
 }
@@ -31,11 +32,11 @@ static const char *store_name(const char *told)
 {
 	if (str_has_prefix(told, WSL_DRIVERS "/"))
 		return told + sizeof(WSL_DRIVERS);
-	return after_repository(told);
+	return store_after_repository(told);
 }
 
 /* What the path is made of goes into mounts, a loader cache and lists with colons. */
-static bool is_component(const char *text, size_t length)
+static bool store_is_component(const char *text, size_t length)
 {
 	if (length == 0 || (length <= 2 && strncmp(text, "..", length) == 0))
 		return false;
@@ -57,7 +58,7 @@ int store_directory(const char *told, char **ret)
 	do {
 		size_t length = strcspn(component, "\\/");
 
-		if (!is_component(component, length))
+		if (!store_is_component(component, length))
 			return -EINVAL;
 		component += length;
 		/* A separator at the end says nothing. */
