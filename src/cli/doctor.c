@@ -26,9 +26,13 @@ struct doctor_verb {
 
 static const struct argp_option options[] = {
 	{"json", KEY_JSON, NULL, 0, "The same findings for programs", 0},
-	{"rootfs", KEY_ROOTFS, "DIR", 0, "Look at an image, too: the root directory of one that is unpacked or mounted", 0},
-	{"report", KEY_REPORT, "FILE", OPTION_ARG_OPTIONAL, "Write one text file for a bug report (ctr-gpu-report.txt)", 0},
-	{"try", KEY_TRY, "ENGINE[:DOOR]", 0, "Run a container with a GPU, and show what arrived: docker, podman or containerd; gpus, runtime, cdi or hook", 0},
+	{"rootfs", KEY_ROOTFS, "DIR", 0, "Look at an image, too: the root directory of one that is unpacked or mounted",
+	 0},
+	{"report", KEY_REPORT, "FILE", OPTION_ARG_OPTIONAL, "Write one text file for a bug report (ctr-gpu-report.txt)",
+	 0},
+	{"try", KEY_TRY, "ENGINE[:DOOR]", 0,
+	 "Run a container with a GPU, and show what arrived: docker, podman or containerd; gpus, runtime, cdi or hook",
+	 0},
 	{0},
 };
 
@@ -48,7 +52,10 @@ static error_t doctor_parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_TRY:
 		if (!try_find(argument))
-			argp_error(state, "--try is docker, podman or containerd, with :gpus, :runtime, :cdi or :hook behind it where there is such a way, not '%s'", argument);
+			argp_error(
+				state,
+				"--try is docker, podman or containerd, with :gpus, :runtime, :cdi or :hook behind it where there is such a way, not '%s'",
+				argument);
 		verb->way = argument;
 		return 0;
 	default:
@@ -77,7 +84,9 @@ static int doctor_run(struct session *session, const struct doctor_verb *verb)
 int verb_doctor(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = doctor_parse, .children = globals_children,
+		.options = options,
+		.parser = doctor_parse,
+		.children = globals_children,
 		.doc = "Say whether a GPU container would work here and, if not, the first thing to do.",
 	};
 	/* Warnings and the configuration's faults are findings. */

@@ -27,8 +27,10 @@ struct load_verb {
 static const struct argp_option load_options_table[] = {
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show what is missing and change nothing", 0},
 	{"modeset", KEY_MODESET, NULL, 0, "Load nvidia-modeset, too, which screens need", 0},
-	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "Make the nodes of these IMEX channels, too; may be repeated", 0},
-	{"replace", KEY_REPLACE, NULL, 0, "Put the right node in the place of a file or of a node with another number", 0},
+	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "Make the nodes of these IMEX channels, too; may be repeated",
+	 0},
+	{"replace", KEY_REPLACE, NULL, 0, "Put the right node in the place of a file or of a node with another number",
+	 0},
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{0},
 };
@@ -75,7 +77,9 @@ int load_run(const struct session *session, struct load_options options, bool dr
 int verb_load(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = load_options_table, .parser = load_parse, .children = globals_children,
+		.options = load_options_table,
+		.parser = load_parse,
+		.children = globals_children,
 		.doc = "Load NVIDIA's kernel modules and make their device nodes, where this host lacks them.",
 	};
 	_cleanup_session_ struct session session = {0};

@@ -7,7 +7,6 @@
 
 #include "cli/report.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -23,9 +22,8 @@
 #include "base/json.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
-#include "engines/daemon.h"
+#include "engines/config.h"
 #include "engines/toml_scan.h"
-#include "engines/toml_text.h"
 
 enum {
 	LINE_SIZE = 1024,
@@ -42,7 +40,9 @@ static void title(FILE *file, const char *text)
 static void put_text(FILE *file, const char *text)
 {
 	for (; *text; text++)
-		(void)fputc(((unsigned char)*text < ' ' && *text != '\n' && *text != '\t') || *text == '\177' ? '?' : *text, file);
+		(void)fputc(((unsigned char)*text < ' ' && *text != '\n' && *text != '\t') || *text == '\177' ? '?'
+													      : *text,
+			    file);
 }
 
 /* ---- the machine ---- */
@@ -63,12 +63,15 @@ static void put_lines(FILE *file, const char *path, const char *const *beginning
 
 static void put_machine(FILE *file)
 {
-	static const char *const release[] = {"ID=", "VERSION_ID=", "PRETTY_NAME=", NULL}, *const modules[] = {"nvidia", "dxgkrnl", "nouveau", NULL};
+	static const char *const release[] = {"ID=", "VERSION_ID=", "PRETTY_NAME=", NULL}, *const modules[] = {
+												   "nvidia", "dxgkrnl",
+												   "nouveau", NULL};
 	struct utsname name = {0};
 
 	title(file, "machine");
 	(void)uname(&name);
-	(void)fprintf(file, "ctr-gpu %s\n%s %s %s %s\n", ctr_gpu_version(), name.sysname, name.release, name.version, name.machine);
+	(void)fprintf(file, "ctr-gpu %s\n%s %s %s %s\n", ctr_gpu_version(), name.sysname, name.release, name.version,
+		      name.machine);
 	put_lines(file, "/etc/os-release", release);
 	put_lines(file, "/proc/modules", modules);
 }
@@ -79,9 +82,28 @@ static void put_machine(FILE *file)
 static bool is_told(const char *path)
 {
 	static const char *const names[] = {
-		"version", "runtime", "default-runtime", "default_runtime", "default_runtime_name", "runtime_type", "runtimeType", "runtime_path", "path",
-		"BinaryName", "SystemdCgroup", "enable_cdi", "cdi", "cdi_spec_dirs", "cdi-spec-dirs", "hooks_dir", "disabled_plugins", "cgroup_manager",
-		"exec-opts", "userns-remap", "storage-driver", "live-restore",
+		"version",
+		"runtime",
+		"default-runtime",
+		"default_runtime",
+		"default_runtime_name",
+		"runtime_type",
+		"runtimeType",
+		"runtime_path",
+		"path",
+		"BinaryName",
+		"SystemdCgroup",
+		"enable_cdi",
+		"cdi",
+		"cdi_spec_dirs",
+		"cdi-spec-dirs",
+		"hooks_dir",
+		"disabled_plugins",
+		"cgroup_manager",
+		"exec-opts",
+		"userns-remap",
+		"storage-driver",
+		"live-restore",
 	};
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	static const char above[] = "engine/runtimes/";
@@ -125,26 +147,14 @@ static size_t put_json(FILE *file, const char *path, json_t *object)
 	return hidden;
 }
 
-/* A value of TOML, as far as settings that are told have such: strings, arrays of strings, numbers, booleans. */
-static json_t *read_value(const struct text *text, const char *path)
-{
-	_cleanup_free_ char *string = NULL, *raw = NULL;
-	json_t *list;
-
-	if (toml_text_get_list(text, path, &list) == 0)
-		return list;
-	if (toml_text_get_string(text, path, &string) == 0)
-		return json_string(string);
-	return toml_text_get(text, path, &raw) == 0 && isalnum((unsigned char)raw[0]) ? json_string(raw) : NULL;
-}
-
 static size_t put_toml(FILE *file, const struct text *text, const struct toml *toml)
 {
 	size_t hidden = 0;
 
 	for (size_t i = 0; i < toml->count; i++) {
 		const struct toml_entry *entry = &toml->entries[i];
-		_cleanup_json_ json_t *value = entry->kind == TOML_KEY && is_told(entry->path) ? read_value(text, entry->path) : NULL;
+		_cleanup_json_ json_t *value =
+			entry->kind == TOML_KEY && is_told(entry->path) ? engine_config_value(text, entry->path) : NULL;
 
 		if (value)
 			put_setting(file, entry->path, value);
@@ -195,35 +205,33 @@ static void put_files(FILE *file, const char *pattern)
 }
 
 /* That of a daemon which was told to read another file than the usual one. */
-static void put_daemon(FILE *file, const char *name, const char *option, const char *letter)
+static void put_daemon(FILE *file, const struct engine *engine)
 {
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
 	const char *path;
 
-	if (daemon_find(name, 0, NULL, &daemon) < 0 || daemon.pid == 0)
+	if (daemon_find(engine->daemon, 0, NULL, &daemon) < 0 || daemon.pid == 0)
 		return;
-	path = daemon_option(&daemon, option, letter);
+	path = daemon_option(&daemon, engine->option, engine->letter);
 	if (path && path[0] == '/')
 		put_file(file, path);
 }
 
 static void put_engines(FILE *file)
 {
-	static const char *const machine[] = {
-		"/etc/docker/daemon.json", "/etc/containers/containers.conf", "/etc/containers/containers.conf.d/*.conf", "/etc/containerd/config.toml",
-		"/etc/containerd/conf.d/*.toml", "/etc/crio/crio.conf", "/etc/crio/crio.conf.d/*",
-	}, *const own[] = {"docker/daemon.json", "containers/containers.conf", "containers/containers.conf.d/*.conf"};
-
 	title(file, "what engines are told of runtimes, hooks and CDI");
-	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
-		put_files(file, machine[i]);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		_cleanup_free_ char *path = text_format("%s/.config/%s", getenv("HOME") ? getenv("HOME") : "", own[i]);
+	for (const struct engine *const *engine = engine_list; *engine; engine++) {
+		for (size_t i = 0; (*engine)->files && (*engine)->files[i]; i++)
+			put_files(file, (*engine)->files[i]);
+		put_files(file, (*engine)->imported);
+		for (size_t i = 0; (*engine)->user_files && (*engine)->user_files[i]; i++) {
+			_cleanup_free_ char *path = engine_user_file((*engine)->user_files[i]);
 
-		put_files(file, path);
+			put_files(file, path);
+		}
+		if ((*engine)->option)
+			put_daemon(file, *engine);
 	}
-	put_daemon(file, "dockerd", "--config-file", NULL);
-	put_daemon(file, "containerd", "--config", "-c");
 }
 
 /* ---- files of our own, which hold no secret ---- */
@@ -292,7 +300,9 @@ static void wait_for_host(struct session *session, FILE *file)
 
 static int report_fill(struct session *session, const struct doctor *doctor, FILE *file)
 {
-	(void)fputs("A report on GPU containers, by ctr-gpu doctor --report. Read it before you publish it: it has paths and the names of GPUs.\n", file);
+	(void)fputs(
+		"A report on GPU containers, by ctr-gpu doctor --report. Read it before you publish it: it has paths and the names of GPUs.\n",
+		file);
 	put_machine(file);
 	title(file, "doctor");
 	(void)doctor_write(doctor, CTR_GPU_FORMAT_TEXT, file);
@@ -322,7 +332,8 @@ int report_write(struct session *session, const struct doctor *doctor, const cha
 		return report_fill(session, doctor, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
 	file = open_new(path);
 	if (!file)
-		return output_complain("cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);
+		return output_complain(
+			"cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);
 	r = report_fill(session, doctor, file);
 	if (fclose(file) != 0 || r < 0) {
 		(void)unlink(path);

@@ -2,7 +2,8 @@
 
 #include "engines/engine.h"
 
-static const char remark[] = "containerd before 2.0 reads specs for Kubernetes only with enable_cdi = true in its config.toml";
+static const char remark[] =
+	"containerd before 2.0 reads specs for Kubernetes only with enable_cdi = true in its config.toml";
 
 const struct engine engine_containerd = {
 	.name = "containerd",
@@ -10,19 +11,26 @@ const struct engine engine_containerd = {
 	.programs = (const char *const[]){"containerd", NULL},
 	.packages = (const char *const[]){"containerd.io", "containerd", NULL},
 	.daemon = "containerd",
+	.is_wanted = daemon_stands_alone,
 	.service = "containerd",
 	.files = (const char *const[]){"/etc/containerd/config.toml", NULL},
 	.user_files = (const char *const[]){"containerd/config.toml", NULL},
+	.imported = "/etc/containerd/conf.d/*.toml",
 	.option = "--config",
 	.letter = "-c",
 	.rancher_file = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
 	/* The CRI plugin's, by the file's version, from 1 on. */
-	.sections = (const char *const[]){"plugins/cri", "plugins/io.containerd.grpc.v1.cri", "plugins/io.containerd.cri.v1.runtime", NULL},
+	.sections = (const char *const[]){"plugins/cri", "plugins/io.containerd.grpc.v1.cri",
+					  "plugins/io.containerd.cri.v1.runtime", NULL},
 	.runtime = "containerd/runtimes/nvidia/options/BinaryName",
 	.default_runtime = "containerd/default_runtime_name",
 	.cdi = "enable_cdi",
 	.cdi_on = "enable_cdi = true",
-	.releases = (const struct engine_release[]){
-		{1, 7, "0.5.0", remark}, {2, 0, "0.8.0", NULL}, {2, 1, "1.0.0", NULL}, {0},
-	},
+	.releases =
+		(const struct engine_release[]){
+			{1, 7, "0.5.0", remark},
+			{2, 0, "0.8.0", NULL},
+			{2, 1, "1.0.0", NULL},
+			{0},
+		},
 };

@@ -14,9 +14,16 @@ const struct engine engine_crio = {
 	.runtime = "crio/runtime/runtimes/nvidia/runtime_path",
 	.default_runtime = "crio/runtime/default_runtime",
 	.hooks_dir = "crio/runtime/hooks_dir",
-	.hook_directories = (const char *const[]){"/usr/share/containers/oci/hooks.d", "/etc/containers/oci/hooks.d", NULL},
-	.releases = (const struct engine_release[]){
-		{1, 24, "0.3.0", NULL}, {1, 26, "0.5.0", NULL}, {1, 28, "0.6.0", NULL}, {1, 30, "0.7.0", NULL}, {1, 31, "0.8.0", NULL},
-		{1, 33, "1.0.0", NULL}, {0},
-	},
+	.hook_directories =
+		(const char *const[]){"/usr/share/containers/oci/hooks.d", "/etc/containers/oci/hooks.d", NULL},
+	.releases =
+		(const struct engine_release[]){
+			{1, 24, "0.3.0", NULL},
+			{1, 26, "0.5.0", NULL},
+			{1, 28, "0.6.0", NULL},
+			{1, 30, "0.7.0", NULL},
+			{1, 31, "0.8.0", NULL},
+			{1, 33, "1.0.0", NULL},
+			{0},
+		},
 };

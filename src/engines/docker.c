@@ -2,7 +2,8 @@
 
 #include "engines/engine.h"
 
-static const char remark[] = "Docker before 28.2 reads specs only with \"features\": {\"cdi\": true} in its daemon.json";
+static const char remark[] =
+	"Docker before 28.2 reads specs only with \"features\": {\"cdi\": true} in its daemon.json";
 
 const struct engine engine_docker = {
 	.name = "docker",
@@ -21,9 +22,14 @@ const struct engine engine_docker = {
 	.default_runtime = "default-runtime",
 	.cdi = "features/cdi",
 	.cdi_on = "\"features\": {\"cdi\": true}",
-	.releases = (const struct engine_release[]){
-		{25, 0, "0.6.0", remark}, {26, 1, "0.7.0", remark}, {28, 0, "0.8.0", remark}, {28, 2, "1.0.0", NULL}, {0},
-	},
+	.releases =
+		(const struct engine_release[]){
+			{25, 0, "0.6.0", remark},
+			{26, 1, "0.7.0", remark},
+			{28, 0, "0.8.0", remark},
+			{28, 2, "1.0.0", NULL},
+			{0},
+		},
 	.gpus_nvidia = ENGINE_VERSION(29, 2),
 	.gpus_amd = ENGINE_VERSION(29, 3),
 };

@@ -13,18 +13,19 @@
 
 enum { SNAP_FILE_MAX = 256 * 1024 };
 
+const struct engine *const engine_list[] = {
+	&engine_docker,   &engine_podman, &engine_containerd, &engine_crio,
+	&engine_buildkit, &engine_lxc,    &engine_apptainer,  NULL,
+};
+
 const struct engine *engine_find(const char *name, size_t length)
 {
-	static const struct engine *const engines[] = {
-		&engine_docker, &engine_podman, &engine_containerd, &engine_crio, &engine_buildkit, &engine_lxc, &engine_apptainer,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
-		const char *const names[] = {engines[i]->name, engines[i]->alias ? engines[i]->alias : engines[i]->name};
+	for (const struct engine *const *engine = engine_list; *engine; engine++) {
+		const char *const names[] = {(*engine)->name, (*engine)->alias ? (*engine)->alias : (*engine)->name};
 
 		for (size_t j = 0; j < ARRAY_SIZE(names); j++)
 			if (strlen(names[j]) == length && strncmp(names[j], name, length) == 0)
-				return engines[i];
+				return *engine;
 	}
 	return NULL;
 }
@@ -44,7 +45,8 @@ static char *engine_snap_version(const struct engine *engine)
 	_cleanup_free_ char *path = NULL, *text = NULL;
 	const char *line = NULL;
 
-	if (str_format(&path, "%s/meta/snap.yaml", engine->snap) == 0 && fd_read_file_at(AT_FDCWD, path, SNAP_FILE_MAX, &text, NULL) == 0)
+	if (str_format(&path, "%s/meta/snap.yaml", engine->snap) == 0 &&
+	    fd_read_file_at(AT_FDCWD, path, SNAP_FILE_MAX, &text, NULL) == 0)
 		line = strstr(text, "\nversion: ");
 	if (!line)
 		return NULL;

@@ -25,31 +25,35 @@ struct engine {
 	const char *label;        /* "CRI-O" */
 	const char *const *programs, *const *packages; /* any of which is it; NULL at the end */
 
-	const char *daemon;  /* its process's name; NULL: none */
-	const char *service; /* of systemd and others; NULL: none */
-	const char *snap;    /* where snapd has it; NULL: nowhere */
+	const char *daemon;                             /* its process's name; NULL: none */
+	bool (*is_wanted)(const struct daemon *daemon); /* for daemon_find(); NULL: any of that name */
+	const char *service;                            /* of systemd and others; NULL: none */
+	const char *snap;                               /* where snapd has it; NULL: nowhere */
 
 	/* Its configuration: all of these files, as patterns of glob(7), in the order in which it reads them; later ones count more. */
 	enum engine_format format;
 	const char *const *files;
-	const char *const *user_files;      /* of one that runs as a user, or besides those: below $XDG_CONFIG_HOME */
-	const char *option, *letter;        /* of the daemon, naming one file to be read instead; NULL: none */
-	const char *variable;               /* of the environment, the same; NULL: none */
-	const char *snap_file;              /* read by the snap's instead; NULL: none */
-	const char *rancher_file;           /* by that of k3s; NULL: none */
+	const char *const *user_files; /* of one that runs as a user, or besides those: below $XDG_CONFIG_HOME */
+	const char *imported;          /* what such a file may import; NULL: nothing */
+	const char *option, *letter;   /* of the daemon, naming one file to be read instead; NULL: none */
+	const char *variable;          /* of the environment, the same; NULL: none */
+	const char *snap_file;         /* read by the snap's instead; NULL: none */
+	const char *rancher_file;      /* by that of k3s; NULL: none */
 
 	/* Where things stand in it, as paths of toml_text.h; NULL: nowhere. */
 	const char *const *sections; /* above all of these paths, each of which a file may have; NULL: none */
 	const char *runtime;         /* the program of the runtime "nvidia", or a list of such */
 	const char *default_runtime, *hooks_dir, *cdi;
-	const char *cdi_on;          /* how users write what turns CDI on */
+	const char *cdi_on;                  /* how users write what turns CDI on */
 	const char *const *hook_directories; /* that are read unless the file names others */
 
 	const struct engine_release *releases; /* with CDI, oldest first; NULL: it has none */
-	long gpus_nvidia, gpus_amd;            /* ENGINE_VERSION() since which --gpus gives CDI's devices of a kind; 0: never */
+	long gpus_nvidia, gpus_amd; /* ENGINE_VERSION() since which --gpus gives CDI's devices of a kind; 0: never */
 };
 
-extern const struct engine engine_docker, engine_podman, engine_containerd, engine_crio, engine_buildkit, engine_lxc, engine_apptainer;
+extern const struct engine engine_docker, engine_podman, engine_containerd, engine_crio, engine_buildkit, engine_lxc,
+	engine_apptainer;
+extern const struct engine *const engine_list[]; /* all of them, with NULL at the end */
 
 /** Return: the engine that is called so; NULL. */
 const struct engine *engine_find(const char *name, size_t length);
@@ -89,7 +93,8 @@ enum engine_step { ENGINE_RELOAD, ENGINE_RESTART };
  *
  * Return: the command, owned by the caller; NULL without memory.
  */
-char *engine_restart_command(const struct engine *engine, const struct daemon *daemon, bool user, enum engine_step step);
+char *engine_restart_command(const struct engine *engine, const struct daemon *daemon, bool user,
+			     enum engine_step step);
 
 /** Return: the path of a user's own file, such as "docker/daemon.json", owned by the caller; NULL without memory. */
 char *engine_user_file(const char *name);

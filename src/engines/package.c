@@ -97,8 +97,8 @@ static bool package_lists_file(const char *list, const char *path)
 {
 	_cleanup_free_ char *file = NULL, *text = NULL, *line = NULL;
 
-	if (str_format(&file, LISTS "/%s", list) < 0 || fd_read_file_at(AT_FDCWD, file, DATABASE_MAX, &text, NULL) < 0 ||
-	    str_format(&line, "%s\n", path) < 0)
+	if (str_format(&file, LISTS "/%s", list) < 0 ||
+	    fd_read_file_at(AT_FDCWD, file, DATABASE_MAX, &text, NULL) < 0 || str_format(&line, "%s\n", path) < 0)
 		return false;
 	for (const char *found = text; (found = strstr(found, line)); found++)
 		if (found == text || found[-1] == '\n')
@@ -111,7 +111,8 @@ static bool package_is_candidate(const char *name)
 {
 	size_t length = strlen(name);
 
-	return length > strlen(".list") && streq(name + length - strlen(".list"), ".list") && (strstr(name, "nvidia") || strstr(name, "cuda"));
+	return length > strlen(".list") && streq(name + length - strlen(".list"), ".list") &&
+	       (strstr(name, "nvidia") || strstr(name, "cuda"));
 }
 
 char *package_of_file(const char *path)

@@ -8,18 +8,29 @@ const struct engine engine_podman = {
 	.label = "Podman",
 	.programs = (const char *const[]){"podman", NULL},
 	.packages = (const char *const[]){"podman", NULL},
-	.files = (const char *const[]){
-		"/usr/share/containers/containers.conf", "/etc/containers/containers.conf", "/etc/containers/containers.conf.d/*.conf", NULL,
-	},
+	.files =
+		(const char *const[]){
+			"/usr/share/containers/containers.conf",
+			"/etc/containers/containers.conf",
+			"/etc/containers/containers.conf.d/*.conf",
+			NULL,
+		},
 	.user_files = (const char *const[]){"containers/containers.conf", "containers/containers.conf.d/*.conf", NULL},
 	.variable = "CONTAINERS_CONF",
 	.runtime = "engine/runtimes/nvidia",
 	.default_runtime = "engine/runtime",
 	.hooks_dir = "engine/hooks_dir",
 	.hook_directories = (const char *const[]){"/usr/share/containers/oci/hooks.d", NULL},
-	.releases = (const struct engine_release[]){
-		{4, 1, "0.3.0", NULL}, {4, 2, "0.4.0", NULL}, {4, 3, "0.5.0", NULL}, {4, 7, "0.6.0", NULL}, {5, 1, "0.7.0", NULL},
-		{5, 3, "0.8.0", NULL}, {5, 6, "1.0.0", NULL}, {0},
-	},
+	.releases =
+		(const struct engine_release[]){
+			{4, 1, "0.3.0", NULL},
+			{4, 2, "0.4.0", NULL},
+			{4, 3, "0.5.0", NULL},
+			{4, 7, "0.6.0", NULL},
+			{5, 1, "0.7.0", NULL},
+			{5, 3, "0.8.0", NULL},
+			{5, 6, "1.0.0", NULL},
+			{0},
+		},
 	.gpus_nvidia = ENGINE_VERSION(5, 0),
 };

@@ -380,10 +380,11 @@ setup_file() {
 	expect_no_line "problem docker.restart"
 	expect_line "yes docker.gpus"
 	expect_line "warning docker.config"
-	run on wsl-nvidia "$docker_start_in_world"'start env PATH="$plain"; sleep 1.1; wire; ids; remedy docker.restart; docker -H "unix://$directory/socket" create --gpus all none 2>&1'
+	run on wsl-nvidia "$docker_start_in_world"'start env PATH="$plain"; sleep 1.1; wire; ids; remedy docker.restart; mkdir -p /run/systemd/system; remedy docker.restart; docker -H "unix://$directory/socket" create --gpus all none 2>&1'
 	expect_line "problem docker.restart"
 	expect_line "no docker.gpus docker.restart"
-	expect "systemctl restart docker"
+	expect_line "sudo service docker restart"
+	expect_line "sudo systemctl restart docker"
 	# An upgrade makes the links anew, and the daemon that had them before has them still.
 	run on wsl-nvidia "$docker_start_in_world"'rm -rf /usr/share/doc/ctr-gpu-nvidia-compat; mkdir /usr/share/doc/ctr-gpu-nvidia-compat; wire; sleep 1.1; start env PATH="$plain"; sleep 1.1; rm /usr/bin/nvidia-container-runtime-hook; wire; ids'
 	expect_line "yes docker.gpus"
@@ -464,7 +465,7 @@ setup_file() {
 	expect_line "no lxc.cli lxc.no-cli"
 	expect_line "no apptainer.cli apptainer.no-cli"
 	expect "yes by ctr run --gpus 0"
-	expect "LXC: yes by lxc.hook.mount = /usr/share/lxc/hooks/nvidia"
+	expect "LXC 5.0.2: yes by lxc.hook.mount = /usr/share/lxc/hooks/nvidia"
 }
 
 @test "what setup writes, doctor sees" {

@@ -33,7 +33,8 @@ static void add_usable(struct findings *findings, const struct adapter *adapter,
 	const char *store = adapter->driver_store ? strrchr(adapter->driver_store, '/') : NULL;
 
 	if (adapter->has_luid)
-		findings_add(findings, "adapter.usable", SEVERITY_OK, "GPU %d %s (%.48s)", adapter->index, name, store ? store + 1 : "no store");
+		findings_add(findings, "adapter.usable", SEVERITY_OK, "GPU %d %s (%.48s)", adapter->index, name,
+			     store ? store + 1 : "no store");
 	else
 		findings_add(findings, "adapter.usable", SEVERITY_OK, "GPU %d %s at %s", adapter->index, name,
 			     adapter->pci_address ? adapter->pci_address : "an unknown address");
@@ -57,15 +58,22 @@ static void add_vendors(struct examination *examination, const struct inventory 
 			return;
 	if (!examination->gpu_pv || examination->usable == 0)
 		return;
-	findings_add(&examination->findings, "adapter.no-nvidia", SEVERITY_NOTE, "none of them is NVIDIA's: CUDA programs will find no device");
-	findings_advise(&examination->findings, "If the host has one: install its driver in Windows; one in TCC mode is not shared (nvidia-smi -dm 0).");
+	findings_add(&examination->findings, "adapter.no-nvidia", SEVERITY_NOTE,
+		     "none of them is NVIDIA's: CUDA programs will find no device");
+	findings_advise(
+		&examination->findings,
+		"If the host has one: install its driver in Windows; one in TCC mode is not shared (nvidia-smi -dm 0).");
 }
 
 static void add_broken_dxcore(struct examination *examination, const char *message)
 {
-	findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM, "%.*s, and programs in containers ask it, too", (int)strcspn(message, "\n;"), message);
-	findings_advise(&examination->findings, "%s", examination->wsl ? "Run wsl --update, then wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
-									: "Copy libdxcore.so anew from C:\\Program Files\\WSL\\lib of a Windows host.");
+	findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,
+		     "%.*s, and programs in containers ask it, too", (int)strcspn(message, "\n;"), message);
+	findings_advise(
+		&examination->findings, "%s",
+		examination->wsl
+			? "Run wsl --update, then wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
+			: "Copy libdxcore.so anew from C:\\Program Files\\WSL\\lib of a Windows host.");
 }
 
 /*
@@ -86,7 +94,8 @@ static void check_dxcore(struct examination *examination)
 			add_broken_dxcore(examination, notes->items[i]);
 			return;
 		}
-	if (!examination->gpu_pv || dxcore_find(settings, &library) < 0 || !library || driverd_find(settings, &program, &err) != 0)
+	if (!examination->gpu_pv || dxcore_find(settings, &library) < 0 || !library ||
+	    driverd_find(settings, &program, &err) != 0)
 		return;
 	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0)
 		add_broken_dxcore(examination, err.text);
@@ -112,15 +121,19 @@ static void add_inventory(struct examination *examination)
 		findings_add(&examination->findings, "adapter.more", SEVERITY_OK, "and %zu more: ctr-gpu info", more);
 	for (size_t i = 0; i < inventory->notes.count; i++)
 		if (!strstr(inventory->notes.items[i], "libdxcore"))
-			findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_WARNING, inventory->notes.items[i]);
+			findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_WARNING,
+					     inventory->notes.items[i]);
 	check_dxcore(examination);
 	add_vendors(examination, inventory);
 }
 
 static void add_none(struct examination *examination)
 {
-	findings_add(&examination->findings, "adapter.none", SEVERITY_PROBLEM, "the GPU device is there and lists no adapter");
-	findings_advise(&examination->findings, "%s", examination->gpu_pv
+	findings_add(&examination->findings, "adapter.none", SEVERITY_PROBLEM,
+		     "the GPU device is there and lists no adapter");
+	findings_advise(
+		&examination->findings, "%s",
+		examination->gpu_pv
 			? "Install the GPU's current driver in Windows (not in TCC mode) and run wsl --shutdown; a Hyper-V guest needs Add-VMGpuPartitionAdapter."
 			: "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.");
 }
@@ -133,7 +146,8 @@ void check_adapters(struct examination *examination)
 		return;
 	r = ctr_gpu_host_new(examination->context, &examination->host);
 	if (r != 0) {
-		findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_PROBLEM, ctr_gpu_context_message(examination->context));
+		findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_PROBLEM,
+				     ctr_gpu_context_message(examination->context));
 		return;
 	}
 	add_inventory(examination);

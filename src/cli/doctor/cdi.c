@@ -15,14 +15,19 @@ static bool is_for_gpus(const struct cdi_spec *spec)
 {
 	const char *class = spec->kind ? strchr(spec->kind, '/') : NULL;
 
-	return spec->is_ours || (class && (streq(class, "/gpu") || str_has_prefix(spec->kind, "nvidia.com/") || str_has_prefix(spec->kind, "microsoft.com/")));
+	return spec->is_ours || (class && (streq(class, "/gpu") || str_has_prefix(spec->kind, "nvidia.com/") ||
+					   str_has_prefix(spec->kind, "microsoft.com/")));
 }
 
 /* "stale: …. Write it anew: ctr-gpu cdi generate": what is told behind the colon, and what to do. */
 static void add_flaw(struct findings *findings, const struct cdi_file *file, const char *id, const char *text)
 {
 	findings_add(findings, id, SEVERITY_WARNING, "%s: %s", file->path, text);
-	findings_advise(findings, "%s", file->spec.is_ours ? "sudo ctr-gpu refresh" : "Have it written anew by what wrote it, or remove it: sudo ctr-gpu cdi generate makes ours.");
+	findings_advise(
+		findings, "%s",
+		file->spec.is_ours
+			? "sudo ctr-gpu refresh"
+			: "Have it written anew by what wrote it, or remove it: sudo ctr-gpu cdi generate makes ours.");
 }
 
 /* Return: whether engines can use it. */
@@ -51,8 +56,8 @@ static void add_file(struct examination *examination, const struct cdi_file *fil
 		return;
 	if (!add_flaws(&examination->findings, file))
 		return;
-	findings_add(&examination->findings, "cdi.spec", SEVERITY_OK, "%s: %zu device%s of kind %s", file->path, spec->device_count,
-		     spec->device_count == 1 ? "" : "s", spec->kind);
+	findings_add(&examination->findings, "cdi.spec", SEVERITY_OK, "%s: %zu device%s of kind %s", file->path,
+		     spec->device_count, spec->device_count == 1 ? "" : "s", spec->kind);
 	if (!strv_contains(&examination->cdi_kinds, spec->kind) && strv_add(&examination->cdi_kinds, spec->kind) < 0)
 		examination->findings.incomplete = true;
 }
@@ -66,7 +71,8 @@ void check_cdi(struct examination *examination)
 	r = ctr_gpu_cdi_report_new(examination->context, &report);
 	for (size_t i = 0; i < ARRAY_SIZE(directories) && r == 0; i++)
 		if (ctr_gpu_cdi_report_read_directory(report, directories[i]) < 0)
-			findings_add_message(&examination->findings, "cdi.unreadable", SEVERITY_WARNING, ctr_gpu_context_message(examination->context));
+			findings_add_message(&examination->findings, "cdi.unreadable", SEVERITY_WARNING,
+					     ctr_gpu_context_message(examination->context));
 	if (r == 0)
 		r = ctr_gpu_cdi_report_check(report, examination->host, NULL);
 	for (size_t i = 0; r == 0 && i < report->file_count; i++)

@@ -22,9 +22,11 @@ static void check_dxg(struct findings *findings)
 
 	if (!file_may_open(DXG_DEVICE)) {
 		findings_add(findings, "device.permission", SEVERITY_PROBLEM, "you may not open " DXG_DEVICE);
-		findings_advise(findings, "sudo chmod 0666 " DXG_DEVICE "; the kernel makes it so, look for a udev rule that changes it.");
+		findings_advise(findings, "sudo chmod 0666 " DXG_DEVICE
+					  "; the kernel makes it so, look for a udev rule that changes it.");
 	} else if (stat(DXG_DEVICE, &st) == 0 && (st.st_mode & MODE_FOR_ALL) != MODE_FOR_ALL) {
-		findings_add(findings, "device.permission", SEVERITY_WARNING, DXG_DEVICE " has mode %04o: users other than root cannot open it, in containers too",
+		findings_add(findings, "device.permission", SEVERITY_WARNING,
+			     DXG_DEVICE " has mode %04o: users other than root cannot open it, in containers too",
 			     (unsigned)st.st_mode & 07777);
 		findings_advise(findings, "sudo chmod 0666 " DXG_DEVICE);
 	} else {
@@ -74,7 +76,8 @@ static void add_nodes(const struct load *load, struct findings *findings)
 	size_t nodes = 0;
 
 	if (list_missing(load, names, sizeof(names)) > 0) {
-		findings_add(findings, "device.missing", lacks_module(load) ? SEVERITY_PROBLEM : SEVERITY_WARNING, "not there yet: %s", names);
+		findings_add(findings, "device.missing", lacks_module(load) ? SEVERITY_PROBLEM : SEVERITY_WARNING,
+			     "not there yet: %s", names);
 		findings_advise(findings, "sudo ctr-gpu load");
 		return;
 	}
@@ -87,9 +90,13 @@ static void add_nodes(const struct load *load, struct findings *findings)
 	}
 	if (closed) {
 		findings_add(findings, "device.permission", SEVERITY_PROBLEM, "you may not open %s", closed);
-		findings_advise(findings, "Give it the mode that the driver asks for: sudo chmod 0666 %s, or join the group that owns it.", closed);
+		findings_advise(
+			findings,
+			"Give it the mode that the driver asks for: sudo chmod 0666 %s, or join the group that owns it.",
+			closed);
 	} else {
-		findings_add(findings, "device.nvidia", SEVERITY_OK, "NVIDIA's modules and %zu device nodes are there", nodes);
+		findings_add(findings, "device.nvidia", SEVERITY_OK, "NVIDIA's modules and %zu device nodes are there",
+			     nodes);
 	}
 }
 

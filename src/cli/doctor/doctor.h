@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Behind ctr_gpu_doctor: whether a container would get a GPU here, and the first thing to do if not. Every check looks and
+ * Behind `ctr-gpu doctor`: whether a container would get a GPU here, and the first thing to do if not. Every check looks and
  * changes nothing, opens nothing that could block, and needs no privilege: what it could not see it says.
  */
 
 #include <stdbool.h>
 
-#include "cli/doctor/engine.h"
+#include "base/str.h"
 #include "cli/doctor/finding.h"
 #include "ctr-gpu.h"
 #include "lib/host.h"
@@ -16,10 +16,9 @@
 /* What checks are given, and what earlier ones leave for later ones. */
 struct examination {
 	struct ctr_gpu_context *context;
-	const char *config;        /* NULL: the usual file */
-	const char *rootfs;        /* of an image to look at; NULL: none */
+	const char *config; /* NULL: the usual file */
+	const char *rootfs; /* of an image to look at; NULL: none */
 	struct findings findings;
-	struct engines engines;
 
 	bool gpu_pv, native;       /* which devices are here */
 	bool wsl;                  /* and not another guest with GPU-PV; for advice only */

@@ -45,7 +45,8 @@ static bool check_plan(struct examination *examination)
 	struct ctr_gpu_plan *plan = NULL;
 
 	if (make_plan(examination, &plan) != 0) {
-		findings_add_message(findings, "driver.files", SEVERITY_PROBLEM, ctr_gpu_context_message(examination->context));
+		findings_add_message(findings, "driver.files", SEVERITY_PROBLEM,
+				     ctr_gpu_context_message(examination->context));
 		return false;
 	}
 	/* What it lacks by a problem that was found already is said already. */
@@ -67,10 +68,11 @@ static void add_versions(struct examination *examination)
 		if (facts.cuda_major > 0)
 			(void)snprintf(cuda, sizeof(cuda), "CUDA %d.%d", facts.cuda_major, facts.cuda_minor);
 		if (facts.driver_version)
-			findings_add(&examination->findings, "driver.version", SEVERITY_OK, "NVIDIA driver %s%s%s", facts.driver_version,
-				     cuda[0] ? ", " : "", cuda);
+			findings_add(&examination->findings, "driver.version", SEVERITY_OK, "NVIDIA driver %s%s%s",
+				     facts.driver_version, cuda[0] ? ", " : "", cuda);
 		else if (cuda[0])
-			findings_add(&examination->findings, "driver.version", SEVERITY_OK, "the driver in Windows offers %s", cuda);
+			findings_add(&examination->findings, "driver.version", SEVERITY_OK,
+				     "the driver in Windows offers %s", cuda);
 		driver_facts_clear(&facts);
 	}
 }
@@ -93,7 +95,8 @@ static char *resolve_library(const char *name)
 /* nvidia-smi then says "Driver/library version mismatch". libcuda's version is looked at when the plan is made. */
 static void check_nvml(struct examination *examination)
 {
-	_cleanup_free_ char *text = file_text(NVIDIA_PROC "/version"), *version = NULL, *real = resolve_library("libnvidia-ml.so.1");
+	_cleanup_free_ char *text = file_text(NVIDIA_PROC "/version"), *version = NULL,
+			    *real = resolve_library("libnvidia-ml.so.1");
 	const char *suffix;
 
 	if (!text || !real || proc_driver_version(text, &version) < 0)
@@ -101,17 +104,23 @@ static void check_nvml(struct examination *examination)
 	suffix = strstr(strrchr(real, '/'), ".so.");
 	if (!suffix || !proc_is_version(suffix + strlen(".so.")) || streq(suffix + strlen(".so."), version))
 		return;
-	findings_add(&examination->findings, "driver.mismatch", SEVERITY_WARNING, "%s is not of the kernel module's version %s", real, version);
-	findings_advise(&examination->findings, "Finish the driver's update: restart the machine, or reload the module (rmmod nvidia-uvm nvidia).");
+	findings_add(&examination->findings, "driver.mismatch", SEVERITY_WARNING,
+		     "%s is not of the kernel module's version %s", real, version);
+	findings_advise(
+		&examination->findings,
+		"Finish the driver's update: restart the machine, or reload the module (rmmod nvidia-uvm nvidia).");
 }
 
 static const char *const foreign_directories[] = {
 #if defined(__x86_64__)
-	"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu",
+	"/usr/lib/x86_64-linux-gnu",
+	"/lib/x86_64-linux-gnu",
 #elif defined(__aarch64__)
-	"/usr/lib/aarch64-linux-gnu", "/lib/aarch64-linux-gnu",
+	"/usr/lib/aarch64-linux-gnu",
+	"/lib/aarch64-linux-gnu",
 #endif
-	"/usr/lib64", "/usr/lib",
+	"/usr/lib64",
+	"/usr/lib",
 };
 
 static bool is_foreign(const char *real)
@@ -144,9 +153,10 @@ static void check_foreign(struct examination *examination)
 		return;
 	package = package_of_file(real);
 	findings_add(&examination->findings, "driver.linux-in-wsl", SEVERITY_WARNING,
-		     "NVIDIA's driver for Linux is installed here (%s%s%s), where the one in Windows serves", real, package ? ", package " : "",
-		     package ? package : "");
-	findings_advise(&examination->findings, "Remove it: sudo apt purge %s; only the CUDA toolkit may be installed, without a driver.",
+		     "NVIDIA's driver for Linux is installed here (%s%s%s), where the one in Windows serves", real,
+		     package ? ", package " : "", package ? package : "");
+	findings_advise(&examination->findings,
+			"Remove it: sudo apt purge %s; only the CUDA toolkit may be installed, without a driver.",
 			package ? package : "'libnvidia-*' 'nvidia-driver-*'");
 }
 

@@ -1,69 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Container engines, and the doors by which each can give a container a GPU: facts. Findings close doors; see verdict.h. */
+/* An engine of this machine: what is here of it, and which of its doors would give a container a GPU. */
 
-#include <jansson.h>
-
-#include "base/str.h"
-#include "cli/doctor/finding.h"
+#include "cli/doctor/doctor.h"
+#include "engines/config.h"
 #include "engines/daemon_root.h"
+#include "engines/program.h"
 
-struct examination;
-
-struct host_engine {
-	char *id;           /* "docker" */
-	char *label;        /* "Docker" */
-	char *state;        /* " 28.1.1, running" */
-	char *doors[DOORS]; /* as a user types them, "--gpus all"; NULL: the engine has no such door */
+struct look {
+	struct examination *examination;
+	struct findings *findings; /* the examination's */
+	const struct engine *engine;
+	struct host_engine *seen; /* that of the findings */
+	struct daemon daemon;
+	struct rootfs root; /* the files that the daemon sees; ours if none runs */
+	bool snap, rootless;
+	char *version; /* NULL: not known */
+	struct engine_config config;
+	enum engine_cdi_state cdi;
 };
 
-struct engines {
-	struct host_engine *items;
-	size_t count;
-	bool incomplete;
-};
+/**
+ * look_begin() - find an engine, its version and its configuration
+ * @ret: begins as it may be cleared
+ *
+ * Return: whether this machine has it.
+ */
+bool look_begin(struct examination *examination, const struct engine *engine, struct look *ret);
+void look_clear(struct look *look);
+#define _cleanup_look_ _cleanup_(look_clear)
 
-void engines_clear(struct engines *engines);
+/** Adds it to what was found, with its version and whether it runs, as look->seen. */
+void look_describe(struct look *look);
 
-/** Appends an engine without doors. Return: it, until the next call; what fails shows in engines->incomplete. */
-struct host_engine *engines_add(struct engines *engines, const char *id, const char *label, const char *state_format, ...)
-	__attribute__((format(printf, 4, 5)));
+/** Adds a finding "ENGINE.@what", that closes doors of the engine: bits by enum door. */
+void look_add(struct look *look, const char *what, enum severity severity, unsigned closes, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 
-/** Says that an engine has a door. */
-void engine_has(struct host_engine *engine, enum door door, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/** Whether the engine would find a program: by its path, or by a name on the PATH of its daemon. */
+bool look_find_program(const struct look *look, const char *path, struct program *ret);
+
+/** What makes the engine start anew, for a user to type. Return: owned by the caller; NULL without memory. */
+char *look_restart(const struct look *look, enum engine_step step);
 
 /** The door by CDI, with the kind of device that CDI specs describe; where there are several, the one that most images are made for. */
-void engine_has_cdi(struct host_engine *engine, const struct examination *examination, const char *option);
+void look_add_cdi_door(struct look *look, const char *option);
 
-/** Return: a new array; NULL if there is no memory. */
-json_t *engines_to_json(const struct engines *engines);
-/** Appends what engines_to_json() made. Return: 0; -EINVAL; -ENOMEM. */
-int engines_from_json(const json_t *array, struct engines *engines);
+/* Each says what closes doors of its kind. */
+void look_judge_config(struct look *look);
+void look_judge_cdi(struct look *look);
+/** Return: whether there is a runtime "nvidia" whose program is there. */
+bool look_judge_runtime(struct look *look);
+/** Of the JSON files in the hooks directories, later ones in the place of earlier ones of the same name. */
+void look_judge_hooks(struct look *look);
 
-/**
- * engine_find_daemon() - that of root, or else of whoever asks; others' count not at all
- * @wanted:   as for daemon_find()
- * @ret_root: the files that it sees, ours if there is none
- *
- * Return: 0, also if there is none; negative errno if not even "/" can be opened.
- */
-int engine_find_daemon(const char *name, bool (*wanted)(const struct daemon *daemon), struct daemon *ret_daemon, struct rootfs *ret_root);
-
-/* Each says nothing if its engine is not here. */
+/* Engines with rules of their own; they say nothing if the engine is not here. */
 void check_docker(struct examination *examination);
 void check_docker_desktop(struct examination *examination);
-void check_podman(struct examination *examination);
-void check_containerd(struct examination *examination);
-void check_crio(struct examination *examination);
-void check_lxc(struct examination *examination);
-void check_apptainer(struct examination *examination);
-
-/* ---- hooks.d, which Podman and CRI-O share ---- */
-
-/**
- * hooks_look() - look at the JSON files of directories, later ones in the place of earlier ones of the same name
- *
- * Says what is wrong with them, and what that closes.
- */
-void hooks_look(struct examination *examination, const char *engine, const struct strv *directories);

@@ -4,6 +4,8 @@
 /*
  * What a check has to say: plain data, for a person's screen and for programs. A finding may close doors, the ways into a container
  * that engines have; verdicts follow from that and from nothing else.
+ *
+ * All of it is in one piece of memory, so that a process can fill it and another read it.
  */
 
 #include <jansson.h>
@@ -30,30 +32,43 @@ enum door {
 	DOORS,
 };
 #define DOOR(name) (1U << DOOR_##name)
+#define ALL_DOORS (~0U)
 
 /** "gpus", "hook", … */
 const char *door_name(enum door door);
 
 struct finding {
-	char *id;     /* stable, "store.incomplete"; what is before the dot is the subject */
+	const char *id; /* stable, "store.incomplete"; what is before the dot is the subject */
 	enum severity severity;
-	char *text;
-	char *remedy; /* NULL if there is nothing to do */
-	char *engine; /* by its id, ANY_ENGINE, or NULL: it is of no engine, and a problem then closes every door there is */
+	const char *text;
+	const char *remedy; /* NULL if there is nothing to do */
+	const char *
+		engine; /* by its id, ANY_ENGINE, or NULL: it is of no engine, and a problem then closes every door there is */
 	unsigned doors; /* of that engine, that it closes: bits by enum door */
 };
 
 #define ANY_ENGINE "*"
-#define ALL_DOORS (~0U)
 
-struct findings {
-	struct finding *items;
-	size_t count;
-	bool incomplete; /* there was no memory for one */
+/* An engine of this machine. */
+struct host_engine {
+	const char *id;           /* "docker" */
+	const char *label;        /* "Docker" */
+	const char *state;        /* " 28.1.1, running" */
+	const char *doors[DOORS]; /* as a user types them, "--gpus all"; NULL: the engine has no such door */
 };
 
-void findings_clear(struct findings *findings);
-#define _cleanup_findings_ _cleanup_(findings_clear)
+enum { FINDINGS_MAX = 1024, FINDINGS_ENGINES_MAX = 16, FINDINGS_TEXT_MAX = 512 * 1024 };
+
+/* All zero: nothing was found. */
+struct findings {
+	struct finding items[FINDINGS_MAX];
+	size_t count;
+	struct host_engine engines[FINDINGS_ENGINES_MAX];
+	size_t engine_count;
+	bool incomplete; /* there was more than there is room for */
+	size_t used;     /* of the texts */
+	char texts[FINDINGS_TEXT_MAX];
+};
 
 /** Appends a finding. What fails shows in findings->incomplete, once for all of them. */
 void findings_add(struct findings *findings, const char *id, enum severity severity, const char *format, ...)
@@ -68,6 +83,14 @@ void findings_close(struct findings *findings, const char *engine, unsigned door
 /** The first line of a library's sentence as a finding, the others as its remedy. */
 void findings_add_message(struct findings *findings, const char *id, enum severity severity, const char *message);
 
+/** Appends an engine without doors. Return: it. */
+struct host_engine *findings_add_engine(struct findings *findings, const char *id, const char *label,
+					const char *state_format, ...) __attribute__((format(printf, 4, 5)));
+
+/** Says that an engine has a door. */
+void findings_add_door(struct findings *findings, struct host_engine *engine, enum door door, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
 /** Return: "ok", "note", "warning" or "problem". */
 const char *severity_name(enum severity severity);
 
@@ -79,6 +102,3 @@ const struct finding *findings_block(const struct findings *findings);
 
 /** Return: a new array; NULL if there is no memory. */
 json_t *findings_to_json(const struct findings *findings);
-
-/** Appends what findings_to_json() made. Return: 0; -EINVAL; -ENOMEM. */
-int findings_from_json(const json_t *array, struct findings *findings);

@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
-#include "cli/doctor/doctor.h"
+#include "cli/doctor/engine.h"
 #include "cli/doctor/file.h"
 #include "engines/program.h"
 
@@ -33,7 +33,7 @@ struct hooks {
 };
 
 /* Schema 1.0.0 has an object, 0.1.0 a path. */
-static const char *program_of(const json_t *json)
+static const char *hook_program(const json_t *json)
 {
 	const json_t *hook = json_object_get(json, "hook");
 
@@ -41,15 +41,16 @@ static const char *program_of(const json_t *json)
 }
 
 /* Whether it is for every container, or for one whose command is of a kind. */
-static bool is_for_many(const json_t *json)
+static bool hook_is_for_many(const json_t *json)
 {
 	const json_t *when = json_object_get(json, "when");
 
-	return json_is_true(json_object_get(when, "always")) || json_object_get(when, "commands") || json_object_get(json, "cmds");
+	return json_is_true(json_object_get(when, "always")) || json_object_get(when, "commands") ||
+	       json_object_get(json, "cmds");
 }
 
 /* Whether the program is one of those that act on NVIDIA_VISIBLE_DEVICES. */
-static bool is_gpu_hook(const char *path)
+static bool hook_is_for_gpus(const char *path)
 {
 	const char *name = strrchr(path, '/');
 
@@ -57,7 +58,7 @@ static bool is_gpu_hook(const char *path)
 }
 
 /* A script's interpreter, "#!/bin/sh", or nothing; a string owned by the caller. */
-static char *interpreter_of(const char *path)
+static char *hook_interpreter(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	char line[256] = "";
@@ -69,42 +70,44 @@ static char *interpreter_of(const char *path)
 	return strndup(start, strcspn(start, " \t\r\n"));
 }
 
-static bool can_execute(const struct rootfs *root, const char *file, struct program *ret)
+static bool hook_can_execute(const struct rootfs *root, const char *file, struct program *ret)
 {
 	_cleanup_program_ struct program program = {0};
 	_cleanup_free_ char *interpreter = NULL;
 
 	if (!program_look(root, file, ret))
 		return false;
-	interpreter = interpreter_of(file);
+	interpreter = hook_interpreter(file);
 	return !interpreter || program_look(root, interpreter, &program);
 }
 
-static void add_unreadable(struct hooks *hooks, const char *path, const char *why)
+static void hooks_add_unreadable(struct hooks *hooks, const char *path, const char *why)
 {
 	findings_add(hooks->findings, "hooks.unreadable", SEVERITY_PROBLEM, "%s %s: no container starts", path, why);
 	findings_advise(hooks->findings, "Correct or remove it.");
 	findings_close(hooks->findings, hooks->engine, ALL_DOORS);
 }
 
-static void add_broken(struct hooks *hooks, const json_t *json, const char *path, const char *file)
+static void hooks_add_broken(struct hooks *hooks, const json_t *json, const char *path, const char *file)
 {
-	bool many = is_for_many(json);
+	bool many = hook_is_for_many(json);
 
 	findings_add(hooks->findings, "hooks.broken", many ? SEVERITY_PROBLEM : SEVERITY_WARNING,
-		     "%s runs %s, which cannot be executed: %s", path, file, many ? "no container starts" : "the containers that it is for do not start");
+		     "%s runs %s, which cannot be executed: %s", path, file,
+		     many ? "no container starts" : "the containers that it is for do not start");
 	findings_advise(hooks->findings, "Install what it belongs to again, or remove the file.");
 	if (many)
 		findings_close(hooks->findings, hooks->engine, ALL_DOORS);
 }
 
-static void add_missing(struct hooks *hooks, const char *path, const char *file)
+static void hooks_add_missing(struct hooks *hooks, const char *path, const char *file)
 {
-	findings_add(hooks->findings, "hooks.no-program", SEVERITY_WARNING, "%s runs %s, which is not there: the file counts for nothing", path, file);
+	findings_add(hooks->findings, "hooks.no-program", SEVERITY_WARNING,
+		     "%s runs %s, which is not there: the file counts for nothing", path, file);
 	findings_advise(hooks->findings, "Install what it belongs to again, or remove the file.");
 }
 
-static void judge(struct hooks *hooks, const json_t *json, const char *path, const char *file)
+static void hooks_judge(struct hooks *hooks, const json_t *json, const char *path, const char *file)
 {
 	_cleanup_program_ struct program program = {0};
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
@@ -112,47 +115,48 @@ static void judge(struct hooks *hooks, const json_t *json, const char *path, con
 	if (rootfs_open(AT_FDCWD, "/", &root) < 0)
 		return;
 	if (access(file, F_OK) < 0 && errno == ENOENT)
-		add_missing(hooks, path, file);
-	else if (!can_execute(&root, file, &program))
-		add_broken(hooks, json, path, file);
-	else if (is_gpu_hook(file) && program.ours)
+		hooks_add_missing(hooks, path, file);
+	else if (!hook_can_execute(&root, file, &program))
+		hooks_add_broken(hooks, json, path, file);
+	else if (hook_is_for_gpus(file) && program.ours)
 		hooks->ours = true;
-	else if (is_gpu_hook(file))
+	else if (hook_is_for_gpus(file))
 		(void)strv_add(&hooks->theirs, path);
 }
 
-static void look(struct hooks *hooks, const char *directory, const char *name)
+static void hooks_look(struct hooks *hooks, const char *directory, const char *name)
 {
 	_cleanup_free_ char *path = NULL, *data = NULL;
 	_cleanup_json_ json_t *json = NULL;
 	const char *file;
 	size_t size;
 
-	if (str_format(&path, "%s/%s", directory, name) < 0 || fd_read_file_at(AT_FDCWD, path, HOOK_FILE_MAX, &data, &size) < 0)
+	if (str_format(&path, "%s/%s", directory, name) < 0 ||
+	    fd_read_file_at(AT_FDCWD, path, HOOK_FILE_MAX, &data, &size) < 0)
 		return;
-	file = json_parse(data, size, &json, NULL) == 0 ? program_of(json) : NULL;
+	file = json_parse(data, size, &json, NULL) == 0 ? hook_program(json) : NULL;
 	if (!json)
-		add_unreadable(hooks, path, "is not JSON");
+		hooks_add_unreadable(hooks, path, "is not JSON");
 	else if (!file || !*file)
-		add_unreadable(hooks, path, "names no program");
+		hooks_add_unreadable(hooks, path, "names no program");
 	else
-		judge(hooks, json, path, file);
+		hooks_judge(hooks, json, path, file);
 }
 
-static bool is_hook_file(const char *name)
+static bool hook_is_file(const char *name)
 {
 	size_t length = strlen(name);
 
 	return name[0] != '.' && length > strlen(".json") && streq(name + length - strlen(".json"), ".json");
 }
 
-static void list(const char *path, struct strv *ret)
+static void hooks_list(const char *path, struct strv *ret)
 {
 	DIR *directory = opendir(path);
 	const struct dirent *entry;
 
 	while (directory && ret->count < HOOK_FILES_MAX && (entry = readdir(directory)))
-		if (is_hook_file(entry->d_name))
+		if (hook_is_file(entry->d_name))
 			(void)strv_add(ret, entry->d_name);
 	if (directory)
 		(void)closedir(directory);
@@ -160,7 +164,7 @@ static void list(const char *path, struct strv *ret)
 }
 
 /* A file of the same name in a later directory counts instead. */
-static bool is_replaced(const struct strv *directories, size_t number, const char *name)
+static bool hooks_is_replaced(const struct strv *directories, size_t number, const char *name)
 {
 	for (size_t i = number + 1; i < directories->count; i++) {
 		_cleanup_free_ char *path = NULL;
@@ -172,56 +176,69 @@ static bool is_replaced(const struct strv *directories, size_t number, const cha
 }
 
 /* Where packages and the tarball's "register" put the file; Podman reads the second only where it is told to. */
-static const char *find_unread(const struct strv *directories)
+static const char *hooks_find_unread(const struct strv *directories)
 {
-	static const char *const places[] = {"/etc/containers/oci/hooks.d", "/usr/share/containers/oci/hooks.d", "/usr/local/share/containers/oci/hooks.d"};
+	static const char *const places[] = {"/etc/containers/oci/hooks.d", "/usr/share/containers/oci/hooks.d",
+					     "/usr/local/share/containers/oci/hooks.d"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (!strv_contains(directories, places[i]) && str_format(&path, "%s/ctr-gpu.json", places[i]) == 0 && file_exists(path))
+		if (!strv_contains(directories, places[i]) && str_format(&path, "%s/ctr-gpu.json", places[i]) == 0 &&
+		    file_exists(path))
 			return places[i];
 	}
 	return NULL;
 }
 
-static void close_door(const struct hooks *hooks, const struct strv *directories)
+static void hooks_close_door(const struct hooks *hooks, const struct strv *directories)
 {
 	_cleanup_free_ char *names = NULL;
-	const char *unread = find_unread(directories);
+	const char *unread = hooks_find_unread(directories);
 
 	(void)strv_join(directories, " and ", &names);
 	if (unread) {
-		findings_add(hooks->findings, "hooks.unread", SEVERITY_PROBLEM, "the hook is registered in %s, and only %s is read", unread,
+		findings_add(hooks->findings, "hooks.unread", SEVERITY_PROBLEM,
+			     "the hook is registered in %s, and only %s is read", unread,
 			     names && *names ? names : "no directory");
-		findings_advise(hooks->findings, "Copy %s/ctr-gpu.json to /usr/share/containers/oci/hooks.d, or name that directory in hooks_dir.", unread);
+		findings_advise(
+			hooks->findings,
+			"Copy %s/ctr-gpu.json to /usr/share/containers/oci/hooks.d, or name that directory in hooks_dir.",
+			unread);
 	} else {
-		findings_add(hooks->findings, "hooks.none", SEVERITY_NOTE, "ctr-gpu.json is not in %s", names && *names ? names : "a hooks directory");
-		findings_advise(hooks->findings, "Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s", hooks->engine);
+		findings_add(hooks->findings, "hooks.none", SEVERITY_NOTE, "ctr-gpu.json is not in %s",
+			     names && *names ? names : "a hooks directory");
+		findings_advise(hooks->findings,
+				"Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s",
+				hooks->engine);
 	}
 	findings_close(hooks->findings, hooks->engine, DOOR(HOOK));
 }
 
-void hooks_look(struct examination *examination, const char *engine, const struct strv *directories)
+void look_judge_hooks(struct look *look)
 {
-	struct hooks hooks = {.findings = &examination->findings, .engine = engine};
+	struct hooks hooks = {.findings = look->findings, .engine = look->engine->name};
+	const struct strv *directories = &look->config.hook_directories;
 
 	for (size_t i = 0; i < directories->count; i++) {
 		_cleanup_strv_ struct strv names = {0};
 
-		list(directories->items[i], &names);
+		hooks_list(directories->items[i], &names);
 		for (size_t j = 0; j < names.count; j++)
-			if (!is_replaced(directories, i, names.items[j]))
-				look(&hooks, directories->items[i], names.items[j]);
+			if (!hooks_is_replaced(directories, i, names.items[j]))
+				hooks_look(&hooks, directories->items[i], names.items[j]);
 	}
 	if (hooks.ours && hooks.theirs.count > 0) {
-		findings_add(hooks.findings, "hooks.duplicate", SEVERITY_WARNING, "%s and ctr-gpu's hook are both active: each container gets the GPUs twice",
+		findings_add(hooks.findings, "hooks.duplicate", SEVERITY_WARNING,
+			     "%s and ctr-gpu's hook are both active: each container gets the GPUs twice",
 			     hooks.theirs.items[0]);
-		findings_advise(hooks.findings, "Remove oci-nvidia-hook.json from the hooks directory, with NVIDIA's toolkit.");
+		findings_advise(hooks.findings,
+				"Remove oci-nvidia-hook.json from the hooks directory, with NVIDIA's toolkit.");
 	} else if (hooks.theirs.count > 0) {
-		findings_add(hooks.findings, "hooks.other-toolkit", SEVERITY_NOTE, "%s is another toolkit's hook", hooks.theirs.items[0]);
+		findings_add(hooks.findings, "hooks.other-toolkit", SEVERITY_NOTE, "%s is another toolkit's hook",
+			     hooks.theirs.items[0]);
 	} else if (!hooks.ours) {
-		close_door(&hooks, directories);
+		hooks_close_door(&hooks, directories);
 	}
 	strv_clear(&hooks.theirs);
 }

@@ -56,10 +56,14 @@ static void check_loader(struct findings *findings, const struct rootfs *root)
 	char name[128];
 
 	if (find_entry(root, "/lib", "ld-musl-", name, sizeof(name))) {
-		findings_add(findings, "image.musl", SEVERITY_WARNING, "its C library is musl, and drivers are made for glibc: CUDA programs will not load them");
-		findings_advise(findings, "Use an image with glibc (Debian, Ubuntu, Fedora), or install gcompat in it for the simplest programs.");
+		findings_add(findings, "image.musl", SEVERITY_WARNING,
+			     "its C library is musl, and drivers are made for glibc: CUDA programs will not load them");
+		findings_advise(
+			findings,
+			"Use an image with glibc (Debian, Ubuntu, Fedora), or install gcompat in it for the simplest programs.");
 	} else if (!has(root, "/etc/ld.so.cache")) {
-		findings_add(findings, "image.no-cache", SEVERITY_NOTE, "it has no /etc/ld.so.cache: ctr-gpu makes one with the driver's libraries in it");
+		findings_add(findings, "image.no-cache", SEVERITY_NOTE,
+			     "it has no /etc/ld.so.cache: ctr-gpu makes one with the driver's libraries in it");
 	}
 }
 
@@ -69,7 +73,13 @@ static void check_loader(struct findings *findings, const struct rootfs *root)
 static unsigned find_machine(const struct rootfs *root)
 {
 	static const char *const paths[] = {
-		"/bin/sh", "/usr/bin/env", "/bin/busybox", "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-linux-armhf.so.3", "/lib/ld-linux.so.2",
+		"/bin/sh",
+		"/usr/bin/env",
+		"/bin/busybox",
+		"/lib64/ld-linux-x86-64.so.2",
+		"/lib/ld-linux-aarch64.so.1",
+		"/lib/ld-linux-armhf.so.3",
+		"/lib/ld-linux.so.2",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
@@ -77,7 +87,8 @@ static unsigned find_machine(const struct rootfs *root)
 		Elf64_Ehdr header;
 
 		/* Up to e_machine both classes are alike. */
-		if (fd >= 0 && read(fd, &header, sizeof(header)) >= (ssize_t)sizeof(Elf32_Ehdr) && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0)
+		if (fd >= 0 && read(fd, &header, sizeof(header)) >= (ssize_t)sizeof(Elf32_Ehdr) &&
+		    memcmp(header.e_ident, ELFMAG, SELFMAG) == 0)
 			return header.e_machine;
 	}
 	return EM_NONE;
@@ -113,9 +124,11 @@ static void check_architecture(struct findings *findings, const struct rootfs *r
 
 	if (machine == EM_NONE || machine == ours)
 		return;
-	findings_add(findings, "image.architecture", SEVERITY_PROBLEM, "the image is for %s, and the driver's libraries are for %s", machine_name(machine),
+	findings_add(findings, "image.architecture", SEVERITY_PROBLEM,
+		     "the image is for %s, and the driver's libraries are for %s", machine_name(machine),
 		     machine_name(ours));
-	findings_advise(findings, "Use the image for this machine: docker pull --platform linux/%s", ours == EM_X86_64 ? "amd64" : "arm64");
+	findings_advise(findings, "Use the image for this machine: docker pull --platform linux/%s",
+			ours == EM_X86_64 ? "amd64" : "arm64");
 }
 
 /* ---- libraries of a driver ---- */
@@ -129,7 +142,8 @@ static void visit(void *user, const char *name, const char *path)
 {
 	struct baked *baked = user;
 
-	if (baked->path[0] || (!streq(name, "libcuda.so.1") && !streq(name, "libnvidia-ml.so.1") && !streq(name, "libcuda.so")))
+	if (baked->path[0] ||
+	    (!streq(name, "libcuda.so.1") && !streq(name, "libnvidia-ml.so.1") && !streq(name, "libcuda.so")))
 		return;
 	(void)snprintf(baked->path, sizeof(baked->path), "%.120s", path);
 	baked->stub = strstr(path, "/stubs/");
@@ -150,8 +164,13 @@ static void search_cache(const struct rootfs *root, struct baked *baked)
 static void search_directories(const struct rootfs *root, struct baked *baked)
 {
 	static const char *const paths[] = {
-		"/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib/aarch64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1", "/usr/lib/libcuda.so.1",
-		"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1", "/usr/lib64/libnvidia-ml.so.1",
+		"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+		"/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+		"/usr/lib64/libcuda.so.1",
+		"/usr/lib/libcuda.so.1",
+		"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+		"/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
+		"/usr/lib64/libnvidia-ml.so.1",
 		"/usr/lib/libnvidia-ml.so.1",
 	};
 
@@ -175,11 +194,15 @@ static void check_baked(struct findings *findings, const struct rootfs *root)
 	if (!baked.path[0] || is_given(baked.path))
 		return;
 	if (baked.stub) {
-		findings_add(findings, "image.stub", SEVERITY_WARNING, "its loader finds a stub, %s, which only links programs and finds no GPU", baked.path);
-		findings_advise(findings, "ctr-gpu's entry goes before it; for other toolkits remove the stubs directory from /etc/ld.so.conf.d.");
+		findings_add(findings, "image.stub", SEVERITY_WARNING,
+			     "its loader finds a stub, %s, which only links programs and finds no GPU", baked.path);
+		findings_advise(
+			findings,
+			"ctr-gpu's entry goes before it; for other toolkits remove the stubs directory from /etc/ld.so.conf.d.");
 		return;
 	}
-	findings_add(findings, "image.baked", SEVERITY_NOTE, "it brings a driver library along, %s; ctr-gpu's goes before it", baked.path);
+	findings_add(findings, "image.baked", SEVERITY_NOTE,
+		     "it brings a driver library along, %s; ctr-gpu's goes before it", baked.path);
 	findings_advise(findings, "Remove it from the image: other toolkits fail on it (\"file exists\").");
 }
 
@@ -204,7 +227,8 @@ static bool is_configured(const struct rootfs *root)
 {
 	char name[128];
 
-	return find_entry(root, "/etc/ld.so.conf.d", "00-cuda-compat", name, sizeof(name)) || find_entry(root, "/etc/ld.so.conf.d", "000_cuda_compat", name, sizeof(name));
+	return find_entry(root, "/etc/ld.so.conf.d", "00-cuda-compat", name, sizeof(name)) ||
+	       find_entry(root, "/etc/ld.so.conf.d", "000_cuda_compat", name, sizeof(name));
 }
 
 static void check_compat(struct findings *findings, const struct rootfs *root)
@@ -215,7 +239,9 @@ static void check_compat(struct findings *findings, const struct rootfs *root)
 		return;
 	findings_add(findings, "image.compat", is_configured(root) ? SEVERITY_WARNING : SEVERITY_NOTE,
 		     "it has NVIDIA's compatibility libraries in %s, which ctr-gpu never uses", path);
-	findings_advise(findings, "If LD_LIBRARY_PATH names that directory, take it out: on GPU-PV hosts its libcuda finds no GPU.");
+	findings_advise(
+		findings,
+		"If LD_LIBRARY_PATH names that directory, take it out: on GPU-PV hosts its libcuda finds no GPU.");
 }
 
 void check_image(struct examination *examination)
@@ -229,7 +255,8 @@ void check_image(struct examination *examination)
 		return;
 	r = rootfs_open(AT_FDCWD, examination->rootfs, &root);
 	if (r < 0) {
-		findings_add(findings, "image.unreadable", SEVERITY_PROBLEM, "cannot open %s: %s", examination->rootfs, strerror(-r));
+		findings_add(findings, "image.unreadable", SEVERITY_PROBLEM, "cannot open %s: %s", examination->rootfs,
+			     strerror(-r));
 		findings_advise(findings, "Give the root directory of an unpacked image or a mounted container.");
 		return;
 	}
@@ -238,5 +265,6 @@ void check_image(struct examination *examination)
 	check_baked(findings, &root);
 	check_compat(findings, &root);
 	if (findings->count == before)
-		findings_add(findings, "image.clean", SEVERITY_OK, "glibc, a loader cache, and no driver library of its own");
+		findings_add(findings, "image.clean", SEVERITY_OK,
+			     "glibc, a loader cache, and no driver library of its own");
 }

@@ -62,10 +62,11 @@ static bool check_version(struct findings *findings, const char *path)
 	/* Its owner may keep others from reading it. */
 	if (fd < 0)
 		return true;
-	if (elf_file_read_note(fd, VERSION_NOTE_SECTION, VERSION_NOTE_OWNER, &version, &size) == 0 && streq(version, CTR_GPU_VERSION))
+	if (elf_file_read_note(fd, VERSION_NOTE_SECTION, VERSION_NOTE_OWNER, &version, &size) == 0 &&
+	    streq(version, CTR_GPU_VERSION))
 		return true;
-	findings_add(findings, "ctr-gpu.version", SEVERITY_WARNING, "%s is version %.32s, and ctr-gpu is " CTR_GPU_VERSION, path,
-		     version ? version : "unknown");
+	findings_add(findings, "ctr-gpu.version", SEVERITY_WARNING,
+		     "%s is version %.32s, and ctr-gpu is " CTR_GPU_VERSION, path, version ? version : "unknown");
 	findings_advise(findings, "Install all of ctr-gpu from one place; look for a second copy below /usr/local.");
 	return false;
 }
@@ -111,10 +112,12 @@ static void add_setting(const struct nvidia_setting *setting, void *user)
 	struct findings *findings = user;
 
 	if (setting->value)
-		findings_add(findings, "ctr-gpu.moving", SEVERITY_WARNING, NVIDIA_CONFIG " is not read: %s = %s%s%s", setting->key, setting->value,
-			     setting->has_successor ? "" : " has no successor: ", setting->has_successor ? "" : setting->here);
+		findings_add(findings, "ctr-gpu.moving", SEVERITY_WARNING, NVIDIA_CONFIG " is not read: %s = %s%s%s",
+			     setting->key, setting->value, setting->has_successor ? "" : " has no successor: ",
+			     setting->has_successor ? "" : setting->here);
 	else
-		findings_add(findings, "ctr-gpu.moving", SEVERITY_NOTE, NVIDIA_CONFIG " leaves out %s, of which ctr-gpu has another default: write %s",
+		findings_add(findings, "ctr-gpu.moving", SEVERITY_NOTE,
+			     NVIDIA_CONFIG " leaves out %s, of which ctr-gpu has another default: write %s",
 			     setting->key, setting->here);
 	if (setting->has_successor)
 		findings_advise(findings, "Write %s", setting->here);
@@ -129,5 +132,6 @@ void check_installation(struct examination *examination)
 	show_last_failure(&examination->findings);
 	nvidia_config_each(add_setting, &examination->findings);
 	if (well)
-		findings_add(&examination->findings, "ctr-gpu.complete", SEVERITY_OK, CTR_GPU_VERSION ": configuration, hook and driver process are in order");
+		findings_add(&examination->findings, "ctr-gpu.complete", SEVERITY_OK,
+			     CTR_GPU_VERSION ": configuration, hook and driver process are in order");
 }

@@ -28,15 +28,18 @@ void check_kernel(struct examination *examination)
 	bool mounts = has_call(SYS_open_tree) && has_call(SYS_move_mount) && has_call(SYS_mount_setattr);
 
 	if (!has_call(SYS_openat2)) {
-		findings_add(&examination->findings, "kernel.too-old", SEVERITY_PROBLEM, "the kernel lacks openat2: no container gets a GPU");
+		findings_add(&examination->findings, "kernel.too-old", SEVERITY_PROBLEM,
+			     "the kernel lacks openat2: no container gets a GPU");
 		findings_advise(&examination->findings, "Linux 5.6 or later has it; on WSL: wsl --update.");
 		return;
 	}
 	if (mounts) {
-		findings_add(&examination->findings, "kernel.new", SEVERITY_OK, "mounts by descriptor, paths resolved in the root, %s", cgroup_text());
+		findings_add(&examination->findings, "kernel.new", SEVERITY_OK,
+			     "mounts by descriptor, paths resolved in the root, %s", cgroup_text());
 		return;
 	}
-	findings_add(&examination->findings, "kernel.old", SEVERITY_NOTE, "no open_tree, move_mount or mount_setattr: the slower ways of older kernels are taken, %s",
+	findings_add(&examination->findings, "kernel.old", SEVERITY_NOTE,
+		     "no open_tree, move_mount or mount_setattr: the slower ways of older kernels are taken, %s",
 		     cgroup_text());
 	findings_advise(&examination->findings, "Linux 5.12 or later has them; on WSL: wsl --update.");
 }

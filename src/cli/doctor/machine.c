@@ -41,23 +41,31 @@ static bool wsl_conf_disables(void)
 
 static void add_wsl_without(struct findings *findings, enum wsl_kind kind)
 {
-	findings_add(findings, "host.no-device", SEVERITY_PROBLEM, "%s without " DXG_DEVICE, kind == WSL_1 ? "WSL1" : "WSL2");
+	findings_add(findings, "host.no-device", SEVERITY_PROBLEM, "%s without " DXG_DEVICE,
+		     kind == WSL_1 ? "WSL1" : "WSL2");
 	if (kind == WSL_1)
 		findings_advise(findings, "WSL1 has no GPU: run wsl --set-version DISTRIBUTION 2 in Windows.");
 	else if (wsl_conf_disables())
-		findings_advise(findings, "/etc/wsl.conf turns it off: set enabled=true under [gpu], then run wsl --shutdown in Windows.");
+		findings_advise(
+			findings,
+			"/etc/wsl.conf turns it off: set enabled=true under [gpu], then run wsl --shutdown in Windows.");
 	else
-		findings_advise(findings, "Run wsl --update in Windows, keep gpuSupport on in .wslconfig, then wsl --shutdown; Windows 10 needs 21H2.");
+		findings_advise(
+			findings,
+			"Run wsl --update in Windows, keep gpuSupport on in .wslconfig, then wsl --shutdown; Windows 10 needs 21H2.");
 }
 
 static void add_nvidia_without(struct findings *findings, const struct pci_gpus *gpus)
 {
-	findings_add(findings, "host.no-driver", SEVERITY_PROBLEM, "%s is here, and NVIDIA's kernel module does not drive it%s%s", gpus->nvidia,
+	findings_add(findings, "host.no-driver", SEVERITY_PROBLEM,
+		     "%s is here, and NVIDIA's kernel module does not drive it%s%s", gpus->nvidia,
 		     gpus->nvidia_driver[0] ? ": its driver is " : "", gpus->nvidia_driver);
 	if (streq(gpus->nvidia_driver, "nouveau"))
 		findings_advise(findings, "Install NVIDIA's driver, which takes nouveau's place, and restart.");
 	else if (streq(gpus->nvidia_driver, "vfio-pci"))
-		findings_advise(findings, "It is set aside for a virtual machine: containers there can have it, or unbind it from vfio-pci.");
+		findings_advise(
+			findings,
+			"It is set aside for a virtual machine: containers there can have it, or unbind it from vfio-pci.");
 	else
 		findings_advise(findings, "sudo ctr-gpu load; if that fails, install NVIDIA's driver.");
 }
@@ -71,17 +79,25 @@ static void add_without(struct findings *findings)
 	if (kind != WSL_NONE) {
 		add_wsl_without(findings, kind);
 	} else if (gpus.paravirtual[0]) {
-		findings_add(findings, "host.no-device", SEVERITY_PROBLEM, "a Hyper-V guest with a GPU (PCI %s) without " DXG_DEVICE, gpus.paravirtual);
-		findings_advise(findings, "sudo modprobe dxgkrnl; if that module is missing, build it for this kernel (dxgkrnl-dkms).");
+		findings_add(findings, "host.no-device", SEVERITY_PROBLEM,
+			     "a Hyper-V guest with a GPU (PCI %s) without " DXG_DEVICE, gpus.paravirtual);
+		findings_advise(
+			findings,
+			"sudo modprobe dxgkrnl; if that module is missing, build it for this kernel (dxgkrnl-dkms).");
 	} else if (gpus.nvidia[0]) {
 		add_nvidia_without(findings, &gpus);
 	} else if (gpus.other[0]) {
-		findings_add(findings, "host.other-vendor", SEVERITY_PROBLEM, "%s is this machine's GPU; outside Windows hosts ctr-gpu serves NVIDIA's",
-			     gpus.other);
-		findings_advise(findings, "Give containers its nodes: docker run --device /dev/dri (AMD: and --device /dev/kfd).");
+		findings_add(findings, "host.other-vendor", SEVERITY_PROBLEM,
+			     "%s is this machine's GPU; outside Windows hosts ctr-gpu serves NVIDIA's", gpus.other);
+		findings_advise(
+			findings,
+			"Give containers its nodes: docker run --device /dev/dri (AMD: and --device /dev/kfd).");
 	} else {
-		findings_add(findings, "host.no-gpu", SEVERITY_PROBLEM, "no GPU here: no " DXG_DEVICE ", no /dev/nvidiactl, none on the PCI bus");
-		findings_advise(findings, "If this is a virtual machine, assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or DDA).");
+		findings_add(findings, "host.no-gpu", SEVERITY_PROBLEM,
+			     "no GPU here: no " DXG_DEVICE ", no /dev/nvidiactl, none on the PCI bus");
+		findings_advise(
+			findings,
+			"If this is a virtual machine, assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or DDA).");
 	}
 }
 
@@ -94,12 +110,14 @@ static void add_kind(const struct examination *examination, struct findings *fin
 
 	(void)uname(&name);
 	if (examination->gpu_pv && examination->native)
-		findings_add(findings, "host.both", SEVERITY_OK, "%s with GPUs behind " DXG_DEVICE " and GPUs of its own, Linux %s", kind, name.release);
+		findings_add(findings, "host.both", SEVERITY_OK,
+			     "%s with GPUs behind " DXG_DEVICE " and GPUs of its own, Linux %s", kind, name.release);
 	else if (examination->gpu_pv)
-		findings_add(findings, examination->wsl ? "host.wsl" : "host.hyper-v", SEVERITY_OK, "%s, GPUs behind " DXG_DEVICE ", Linux %s", kind,
-			     name.release);
+		findings_add(findings, examination->wsl ? "host.wsl" : "host.hyper-v", SEVERITY_OK,
+			     "%s, GPUs behind " DXG_DEVICE ", Linux %s", kind, name.release);
 	else
-		findings_add(findings, "host.native", SEVERITY_OK, "NVIDIA's driver on this machine, Linux %s", name.release);
+		findings_add(findings, "host.native", SEVERITY_OK, "NVIDIA's driver on this machine, Linux %s",
+			     name.release);
 }
 
 /* WSL keeps the device then, and shares no driver: what is said of stores and libraries is only what follows. */
@@ -107,7 +125,8 @@ static void add_disabled(struct findings *findings)
 {
 	bool gone = !file_exists(WSL_LIB);
 
-	findings_add(findings, "host.turned-off", gone ? SEVERITY_PROBLEM : SEVERITY_WARNING, "/etc/wsl.conf turns the GPU off%s",
+	findings_add(findings, "host.turned-off", gone ? SEVERITY_PROBLEM : SEVERITY_WARNING,
+		     "/etc/wsl.conf turns the GPU off%s",
 		     gone ? ", so there is no " WSL_LIB : ", from the next start on");
 	findings_advise(findings, "Set enabled=true under [gpu] in /etc/wsl.conf, then run wsl --shutdown in Windows.");
 }
@@ -133,7 +152,8 @@ static void add_container(struct findings *findings)
 
 	if (!manager)
 		return;
-	findings_add(findings, "host.container", SEVERITY_NOTE, "this is the inside of a container (%s): what it got was decided at its creation", manager);
+	findings_add(findings, "host.container", SEVERITY_NOTE,
+		     "this is the inside of a container (%s): what it got was decided at its creation", manager);
 	findings_advise(findings, "Run ctr-gpu doctor on its host.");
 }
 

@@ -52,7 +52,8 @@ static void take(const char *address, struct pci_gpus *gpus)
 {
 	unsigned long vendor = read_id(address, "vendor"), device = read_id(address, "device");
 
-	if (vendor == PCI_VENDOR_MICROSOFT && (device == DEVICE_VIRTUAL_RENDER || device == DEVICE_COMPUTE_ACCELERATOR)) {
+	if (vendor == PCI_VENDOR_MICROSOFT &&
+	    (device == DEVICE_VIRTUAL_RENDER || device == DEVICE_COMPUTE_ACCELERATOR)) {
 		(void)snprintf(gpus->paravirtual, PCI_TEXT_SIZE, "%.16s", address);
 		return;
 	}

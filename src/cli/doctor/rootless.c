@@ -75,14 +75,17 @@ static void check_user(struct findings *findings, uid_t uid)
 	const char *name = name_of(uid);
 
 	if (!has_subordinates("/etc/subuid", name, uid) || !has_subordinates("/etc/subgid", name, uid)) {
-		findings_add(findings, "rootless.no-ids", SEVERITY_WARNING, "%s has no subordinate ids in /etc/subuid and /etc/subgid",
-			     name[0] ? name : "this user");
-		findings_advise(findings, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", name);
+		findings_add(findings, "rootless.no-ids", SEVERITY_WARNING,
+			     "%s has no subordinate ids in /etc/subuid and /etc/subgid", name[0] ? name : "this user");
+		findings_advise(findings, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s",
+				name);
 	} else if (!is_setuid("/usr/bin/newuidmap")) {
-		findings_add(findings, "rootless.no-newuidmap", SEVERITY_WARNING, "/usr/bin/newuidmap is missing, which gives users their subordinate ids");
+		findings_add(findings, "rootless.no-newuidmap", SEVERITY_WARNING,
+			     "/usr/bin/newuidmap is missing, which gives users their subordinate ids");
 		findings_advise(findings, "Install it: package uidmap or shadow-utils.");
 	} else {
-		findings_add(findings, "rootless.ready", SEVERITY_OK, "user namespaces are allowed, and %s has subordinate ids", name);
+		findings_add(findings, "rootless.ready", SEVERITY_OK,
+			     "user namespaces are allowed, and %s has subordinate ids", name);
 	}
 }
 
@@ -106,14 +109,19 @@ void check_rootless(struct examination *examination)
 	uid_t uid = asking_user();
 
 	if (remedy) {
-		findings_add(&examination->findings, "rootless.forbidden", SEVERITY_NOTE, "only root may make user namespaces: no rootless containers");
+		findings_add(&examination->findings, "rootless.forbidden", SEVERITY_NOTE,
+			     "only root may make user namespaces: no rootless containers");
 		findings_advise(&examination->findings, "sudo sysctl -w %s", remedy);
 	} else if (file_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1) {
-		findings_add(&examination->findings, "rootless.apparmor", SEVERITY_NOTE,
-			     "AppArmor lets only programs with a profile make user namespaces (sysctl apparmor_restrict_unprivileged_userns)");
-		findings_advise(&examination->findings, "The distribution's podman and docker have one; for other programs write a profile with 'userns,'.");
+		findings_add(
+			&examination->findings, "rootless.apparmor", SEVERITY_NOTE,
+			"AppArmor lets only programs with a profile make user namespaces (sysctl apparmor_restrict_unprivileged_userns)");
+		findings_advise(
+			&examination->findings,
+			"The distribution's podman and docker have one; for other programs write a profile with 'userns,'.");
 	} else if (uid == 0) {
-		findings_add(&examination->findings, "rootless.allowed", SEVERITY_OK, "user namespaces are allowed; run doctor as the user to see more");
+		findings_add(&examination->findings, "rootless.allowed", SEVERITY_OK,
+			     "user namespaces are allowed; run doctor as the user to see more");
 	} else {
 		check_user(&examination->findings, uid);
 	}

@@ -15,7 +15,10 @@ enum { COLUMNS = 100, INDENT = 20, HEADLINE_INDENT = 4 };
 
 /* SGR of ECMA-48, by severity. */
 static const char *const colours[SEVERITIES] = {
-	[SEVERITY_OK] = "32", [SEVERITY_NOTE] = "36", [SEVERITY_WARNING] = "33", [SEVERITY_PROBLEM] = "1;31",
+	[SEVERITY_OK] = "32",
+	[SEVERITY_NOTE] = "36",
+	[SEVERITY_WARNING] = "33",
+	[SEVERITY_PROBLEM] = "1;31",
 };
 
 struct screen {
@@ -65,7 +68,8 @@ static void write_wrapped(const char *text, size_t column, size_t indent, FILE *
 	(void)fputc('\n', file);
 }
 
-static void write_line(const struct screen *screen, enum severity severity, const char *id, const char *text, const char *remedy)
+static void write_line(const struct screen *screen, enum severity severity, const char *id, const char *text,
+		       const char *remedy)
 {
 	begin_colour(screen, severity);
 	(void)fprintf(screen->file, "%-8s", severity_name(severity));
@@ -88,10 +92,10 @@ static void write_verdict(const struct screen *screen, const struct findings *fi
 	write_line(screen, verdict->severity, engine->id, line, verdict_remedy(verdict));
 }
 
-static bool is_told(const struct findings *findings, const struct engines *engines, const struct finding *finding)
+static bool is_told(const struct findings *findings, const struct finding *finding)
 {
-	for (size_t i = 0; i < engines->count; i++) {
-		struct verdict verdict = verdict_make(findings, &engines->items[i]);
+	for (size_t i = 0; i < findings->engine_count; i++) {
+		struct verdict verdict = verdict_make(findings, &findings->engines[i]);
 
 		if (verdict_tells(&verdict, finding))
 			return true;
@@ -99,7 +103,7 @@ static bool is_told(const struct findings *findings, const struct engines *engin
 	return false;
 }
 
-static void write_severity(const struct screen *screen, const struct findings *findings, const struct engines *engines, enum severity severity)
+static void write_severity(const struct screen *screen, const struct findings *findings, enum severity severity)
 {
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
@@ -107,15 +111,16 @@ static void write_severity(const struct screen *screen, const struct findings *f
 		/* That a door is not set up is of no interest where another reason is. */
 		if (finding->severity != severity || (finding->engine && severity <= SEVERITY_NOTE))
 			continue;
-		if (!is_told(findings, engines, finding))
-			write_line(screen, severity, finding->id, finding->text, severity >= SEVERITY_WARNING ? finding->remedy : NULL);
+		if (!is_told(findings, finding))
+			write_line(screen, severity, finding->id, finding->text,
+				   severity >= SEVERITY_WARNING ? finding->remedy : NULL);
 	}
 }
 
-static void write_verdicts(const struct screen *screen, const struct findings *findings, const struct engines *engines, enum severity severity)
+static void write_verdicts(const struct screen *screen, const struct findings *findings, enum severity severity)
 {
-	for (size_t i = 0; i < engines->count; i++) {
-		struct verdict verdict = verdict_make(findings, &engines->items[i]);
+	for (size_t i = 0; i < findings->engine_count; i++) {
+		struct verdict verdict = verdict_make(findings, &findings->engines[i]);
 
 		if (verdict.severity == severity)
 			write_verdict(screen, findings, &verdict);
@@ -123,10 +128,10 @@ static void write_verdicts(const struct screen *screen, const struct findings *f
 }
 
 /* "A GPU container would work here with Docker, not with Podman." */
-static void write_headline(const struct screen *screen, const struct findings *findings, const struct engines *engines)
+static void write_headline(const struct screen *screen, const struct findings *findings)
 {
 	static const char no[] = "A GPU container would not work here. First: ";
-	const struct finding *first = verdict_first(findings, engines);
+	const struct finding *first = verdict_first(findings);
 	const char *separator = " with ";
 
 	if (first) {
@@ -139,10 +144,10 @@ static void write_headline(const struct screen *screen, const struct findings *f
 	begin_colour(screen, SEVERITY_OK);
 	(void)fputs("A GPU container would work here", screen->file);
 	for (int wanted = 1; wanted >= 0; wanted--) {
-		for (size_t i = 0; i < engines->count; i++) {
-			if (verdict_make(findings, &engines->items[i]).works != wanted)
+		for (size_t i = 0; i < findings->engine_count; i++) {
+			if (verdict_make(findings, &findings->engines[i]).works != wanted)
 				continue;
-			(void)fprintf(screen->file, "%s%s", separator, engines->items[i].label);
+			(void)fprintf(screen->file, "%s%s", separator, findings->engines[i].label);
 			separator = wanted ? " and " : " or ";
 		}
 		separator = ", not with ";
@@ -152,18 +157,18 @@ static void write_headline(const struct screen *screen, const struct findings *f
 	(void)fputc('\n', screen->file);
 }
 
-int screen_write(const struct findings *findings, const struct engines *engines, FILE *file)
+int screen_write(const struct findings *findings, FILE *file)
 {
 	const struct screen screen = {file, has_colour(file)};
 
-	write_headline(&screen, findings, engines);
+	write_headline(&screen, findings);
 	(void)fputc('\n', file);
 	/* What is in every engine's way goes before them. */
-	write_severity(&screen, findings, engines, SEVERITY_PROBLEM);
+	write_severity(&screen, findings, SEVERITY_PROBLEM);
 	for (enum severity severity = SEVERITIES; severity-- > 0;) {
-		write_verdicts(&screen, findings, engines, severity);
+		write_verdicts(&screen, findings, severity);
 		if (severity < SEVERITY_PROBLEM)
-			write_severity(&screen, findings, engines, severity);
+			write_severity(&screen, findings, severity);
 	}
 	return report_finish(file);
 }

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-#include "cli/doctor/engine.h"
+#include "base/str.h"
+#include "cli/doctor/finding.h"
 
 /** Writes a screen of it, in colour where @file is a terminal. Return: 0 or -EIO. */
-int screen_write(const struct findings *findings, const struct engines *engines, FILE *file);
+int screen_write(const struct findings *findings, FILE *file);

@@ -24,7 +24,8 @@ static void read_label(const char *path, char *label, size_t size)
 {
 	ssize_t length = getxattr(path, "security.selinux", label, size - 1);
 
-	(void)snprintf(label + (length > 0 ? length : 0), size - (size_t)(length > 0 ? length : 0), "%s", length > 0 ? "" : "unknown");
+	(void)snprintf(label + (length > 0 ? length : 0), size - (size_t)(length > 0 ? length : 0), "%s",
+		       length > 0 ? "" : "unknown");
 }
 
 static void check_selinux(struct examination *examination)
@@ -34,13 +35,15 @@ static void check_selinux(struct examination *examination)
 
 	if (!devices_allowed()) {
 		read_label(node, label, sizeof(label));
-		findings_add(&examination->findings, "security.selinux", SEVERITY_WARNING, "SELinux is enforcing and keeps containers from %s (label %s)",
-			     node, label);
-		findings_advise(&examination->findings,
-				"sudo setsebool -P container_use_devices 1; or per container: --security-opt label=disable");
+		findings_add(&examination->findings, "security.selinux", SEVERITY_WARNING,
+			     "SELinux is enforcing and keeps containers from %s (label %s)", node, label);
+		findings_advise(
+			&examination->findings,
+			"sudo setsebool -P container_use_devices 1; or per container: --security-opt label=disable");
 		return;
 	}
-	findings_add(&examination->findings, "security.selinux", SEVERITY_OK, "SELinux is enforcing, and container_use_devices is on");
+	findings_add(&examination->findings, "security.selinux", SEVERITY_OK,
+		     "SELinux is enforcing, and container_use_devices is on");
 }
 
 static void check_apparmor(struct findings *findings)
@@ -50,7 +53,8 @@ static void check_apparmor(struct findings *findings)
 	if (!enabled || enabled[0] != 'Y')
 		findings_add(findings, "security.none", SEVERITY_OK, "neither SELinux nor AppArmor is in the way");
 	else
-		findings_add(findings, "security.apparmor", SEVERITY_OK, "AppArmor is on; engines' own profiles let containers use devices they were given");
+		findings_add(findings, "security.apparmor", SEVERITY_OK,
+			     "AppArmor is on; engines' own profiles let containers use devices they were given");
 }
 
 void check_security(struct examination *examination)

@@ -85,8 +85,10 @@ static const char *missing_of(const char *directory, const char *const *names)
 
 static const char *remedy_of(const struct examination *examination)
 {
-	return examination->wsl ? "Run wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
-				: "Copy the whole directory from the host again: from DriverStore\\FileRepository, and lxss\\lib for " WSL_LIB ".";
+	return examination->wsl
+		       ? "Run wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
+		       : "Copy the whole directory from the host again: from DriverStore\\FileRepository, and lxss\\lib for " WSL_LIB
+			 ".";
 }
 
 /* Return: whether all is well with it. */
@@ -99,14 +101,17 @@ static bool check_directory(struct examination *examination, const char *path, c
 
 	r = look(path, &flaws);
 	if (r < 0) {
-		findings_add(findings, r == -ENOENT ? "store.missing" : "store.unreadable", SEVERITY_PROBLEM, "%s: %s", path, strerror(-r));
+		findings_add(findings, r == -ENOENT ? "store.missing" : "store.unreadable", SEVERITY_PROBLEM, "%s: %s",
+			     path, strerror(-r));
 	} else if (flaws.count > 0) {
-		findings_add(findings, "store.stale", SEVERITY_PROBLEM, "%s: %s %s (%zu of %zu files)", path, flaws.first, flaws.what, flaws.count,
-			     flaws.files);
+		findings_add(findings, "store.stale", SEVERITY_PROBLEM, "%s: %s %s (%zu of %zu files)", path,
+			     flaws.first, flaws.what, flaws.count, flaws.files);
 	} else if ((missing = missing_of(path, needed))) {
 		findings_add(findings, "store.incomplete", SEVERITY_PROBLEM, "%s has no %s", path, missing);
 		if (streq(missing, "libdxcore.so") && !examination->wsl) {
-			findings_advise(findings, "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from C:\\Program Files\\WSL\\lib of a Windows host.");
+			findings_advise(
+				findings,
+				"Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from C:\\Program Files\\WSL\\lib of a Windows host.");
 			return false;
 		}
 	} else {
@@ -120,15 +125,18 @@ static bool check_directory(struct examination *examination, const char *path, c
 static bool seen_before(const struct inventory *inventory, size_t number)
 {
 	for (size_t i = 0; i < number; i++)
-		if (inventory->adapters[i].driver_store && streq(inventory->adapters[i].driver_store, inventory->adapters[number].driver_store))
+		if (inventory->adapters[i].driver_store &&
+		    streq(inventory->adapters[i].driver_store, inventory->adapters[number].driver_store))
 			return true;
 	return false;
 }
 
 void check_stores(struct examination *examination)
 {
-	static const char *const lib[] = {"libdxcore.so", NULL}, *const lib_nvidia[] = {"libdxcore.so", "libcuda.so.1", "libnvidia-ml.so.1", NULL};
-	static const char *const store_nvidia[] = {"libcuda.so.1.1", "libnvidia-ml.so.1", NULL}, *const store[] = {NULL};
+	static const char *const lib[] = {"libdxcore.so", NULL}, *const lib_nvidia[] = {"libdxcore.so", "libcuda.so.1",
+											"libnvidia-ml.so.1", NULL};
+	static const char *const store_nvidia[] = {"libcuda.so.1.1", "libnvidia-ml.so.1", NULL}, *const store[] = {
+													 NULL};
 	bool well = true, nvidia = false;
 	size_t stores = 0;
 
@@ -148,6 +156,7 @@ void check_stores(struct examination *examination)
 		return;
 	well &= check_directory(examination, WSL_LIB, nvidia ? lib_nvidia : lib);
 	if (well)
-		findings_add(&examination->findings, "store.complete", SEVERITY_OK, "%zu driver store%s and " WSL_LIB ": no file missing, empty or stale",
-			     stores, stores == 1 ? "" : "s");
+		findings_add(&examination->findings, "store.complete", SEVERITY_OK,
+			     "%zu driver store%s and " WSL_LIB ": no file missing, empty or stale", stores,
+			     stores == 1 ? "" : "s");
 }

@@ -61,23 +61,23 @@ struct verdict verdict_make(const struct findings *findings, const struct host_e
 	return verdict;
 }
 
-bool verdict_any(const struct findings *findings, const struct engines *engines)
+bool verdict_any(const struct findings *findings)
 {
-	for (size_t i = 0; i < engines->count; i++)
-		if (verdict_make(findings, &engines->items[i]).works)
+	for (size_t i = 0; i < findings->engine_count; i++)
+		if (verdict_make(findings, &findings->engines[i]).works)
 			return true;
 	return false;
 }
 
 /* One that is broken goes before those that nobody has set up. */
-const struct finding *verdict_first(const struct findings *findings, const struct engines *engines)
+const struct finding *verdict_first(const struct findings *findings)
 {
 	const struct finding *first = findings_block(findings);
 
 	if (first)
 		return first;
-	for (size_t i = 0; i < engines->count; i++) {
-		struct verdict verdict = verdict_make(findings, &engines->items[i]);
+	for (size_t i = 0; i < findings->engine_count; i++) {
+		struct verdict verdict = verdict_make(findings, &findings->engines[i]);
 
 		if (verdict.works)
 			return NULL;
@@ -223,24 +223,25 @@ static json_t *doors_to_json(const struct findings *findings, const struct verdi
 		const struct finding *because = block ? block : verdict->closed_by[door];
 
 		if (verdict->engine->doors[door])
-			(void)json_array_append_new(array, json_pack("{s:s, s:s, s:b, s:o}", "id", door_name(door), "use",
-								     verdict->engine->doors[door], "works", !because, "because",
-								     report_string(because ? because->id : NULL)));
+			(void)json_array_append_new(array,
+						    json_pack("{s:s, s:s, s:b, s:o}", "id", door_name(door), "use",
+							      verdict->engine->doors[door], "works", !because,
+							      "because", report_string(because ? because->id : NULL)));
 	}
 	return array;
 }
 
-json_t *verdicts_to_json(const struct findings *findings, const struct engines *engines)
+json_t *verdicts_to_json(const struct findings *findings)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < engines->count; i++) {
-		const struct host_engine *engine = &engines->items[i];
+	for (size_t i = 0; i < findings->engine_count; i++) {
+		const struct host_engine *engine = &findings->engines[i];
 		struct verdict verdict = verdict_make(findings, engine);
 
-		if (json_array_append_new(array, json_pack("{s:s, s:s+, s:b, s:o}", "id", engine->id, "name", engine->label,
-							   engine->state, "works", verdict.works, "doors",
-							   doors_to_json(findings, &verdict))) < 0)
+		if (json_array_append_new(array, json_pack("{s:s, s:s+, s:b, s:o}", "id", engine->id, "name",
+							   engine->label, engine->state, "works", verdict.works,
+							   "doors", doors_to_json(findings, &verdict))) < 0)
 			return json_decref(array), NULL;
 	}
 	return array;

@@ -6,24 +6,26 @@
  * the doors that an engine has and from the findings that close them.
  */
 
-#include "cli/doctor/engine.h"
+#include "base/str.h"
+#include "cli/doctor/finding.h"
 
 /* Of one engine. */
 struct verdict {
 	const struct host_engine *engine;
 	const struct finding *closed_by[DOORS]; /* NULL: open, or there is no such door */
 	unsigned open;                          /* doors, bits by enum door */
-	enum severity severity;                 /* ok; warning: a door is broken; note: not set up; problem: all that there are are broken */
-	bool works;                             /* a door is open, and nothing of the machine itself is in the way */
+	enum severity
+		severity; /* ok; warning: a door is broken; note: not set up; problem: all that there are are broken */
+	bool works;       /* a door is open, and nothing of the machine itself is in the way */
 };
 
 struct verdict verdict_make(const struct findings *findings, const struct host_engine *engine);
 
 /** Whether any engine works. */
-bool verdict_any(const struct findings *findings, const struct engines *engines);
+bool verdict_any(const struct findings *findings);
 
 /** Return: the finding to see to first where nothing works; NULL where something does. */
-const struct finding *verdict_first(const struct findings *findings, const struct engines *engines);
+const struct finding *verdict_first(const struct findings *findings);
 
 /** "yes by --gpus all; by --device nvidia.com/gpu=all no, because …". Return: owned by the caller; NULL without memory. */
 char *verdict_text(const struct findings *findings, const struct verdict *verdict);
@@ -35,4 +37,4 @@ const char *verdict_remedy(const struct verdict *verdict);
 bool verdict_tells(const struct verdict *verdict, const struct finding *finding);
 
 /** Return: an array of {id, name, works, doors: [{id, use, works, because}]}; NULL without memory. */
-json_t *verdicts_to_json(const struct findings *findings, const struct engines *engines);
+json_t *verdicts_to_json(const struct findings *findings);

@@ -9,24 +9,22 @@
 #include "cli/doctor/verdict.h"
 
 static struct findings findings;
-static struct engines engines;
 
 static int begin(void **state)
 {
-	struct host_engine *engine = engines_add(&engines, "docker", "Docker", "%s", " 28.2, running");
+	struct host_engine *engine = findings_add_engine(&findings, "docker", "Docker", "%s", " 28.2, running");
 
 	(void)state;
-	engine_has(engine, DOOR_GPUS, "--gpus all");
-	engine_has(engine, DOOR_RUNTIME, "--runtime=nvidia");
-	engine_has(engine, DOOR_CDI, "--device x");
+	findings_add_door(&findings, engine, DOOR_GPUS, "--gpus all");
+	findings_add_door(&findings, engine, DOOR_RUNTIME, "--runtime=nvidia");
+	findings_add_door(&findings, engine, DOOR_CDI, "--device x");
 	return 0;
 }
 
 static int end(void **state)
 {
 	(void)state;
-	findings_clear(&findings);
-	engines_clear(&engines);
+	findings = (struct findings){0};
 	return 0;
 }
 
@@ -40,7 +38,7 @@ static void add(const char *id, enum severity severity, const char *engine, unsi
 
 static void expect(bool works, enum severity severity, const char *text, const char *remedy)
 {
-	struct verdict verdict = verdict_make(&findings, &engines.items[0]);
+	struct verdict verdict = verdict_make(&findings, &findings.engines[0]);
 	_cleanup_free_ char *told = verdict_text(&findings, &verdict);
 
 	assert_int_equal(verdict.works, works);
@@ -50,8 +48,8 @@ static void expect(bool works, enum severity severity, const char *text, const c
 		assert_string_equal(verdict_remedy(&verdict), remedy);
 	else
 		assert_null(verdict_remedy(&verdict));
-	assert_int_equal(verdict_any(&findings, &engines), works);
-	assert_int_equal(verdict_first(&findings, &engines) == NULL, works);
+	assert_int_equal(verdict_any(&findings), works);
+	assert_int_equal(verdict_first(&findings) == NULL, works);
 }
 
 static void every_door_is_open(void **state)
@@ -83,7 +81,7 @@ static void all_are_closed(void **state)
 	add("b", SEVERITY_NOTE, "docker", DOOR(RUNTIME));
 	add("c", SEVERITY_NOTE, ANY_ENGINE, DOOR(CDI));
 	expect(false, SEVERITY_NOTE, "no, because of a", "mend a");
-	assert_string_equal(verdict_first(&findings, &engines)->id, "a");
+	assert_string_equal(verdict_first(&findings)->id, "a");
 	add("d", SEVERITY_PROBLEM, "docker", DOOR(CDI));
 	expect(false, SEVERITY_PROBLEM, "no, because of d", "mend d");
 	add("e", SEVERITY_PROBLEM, "docker", DOOR(RUNTIME));
@@ -96,30 +94,7 @@ static void the_machine_closes_all(void **state)
 	add("a", SEVERITY_NOTE, "docker", DOOR(GPUS));
 	add("b", SEVERITY_PROBLEM, NULL, 0);
 	expect(false, SEVERITY_PROBLEM, "no, as above; then yes by --runtime=nvidia, --device x", NULL);
-	assert_string_equal(verdict_first(&findings, &engines)->id, "b");
-}
-
-/* What the child finds arrives as it was. */
-static void over_the_pipe(void **state)
-{
-	struct findings again = {0};
-	struct engines same = {0};
-	json_t *array;
-
-	(void)state;
-	add("a", SEVERITY_PROBLEM, "docker", DOOR(GPUS) | DOOR(HOOK));
-	array = findings_to_json(&findings);
-	assert_int_equal(findings_from_json(array, &again), 0);
-	json_decref(array);
-	assert_string_equal(again.items[0].engine, "docker");
-	assert_int_equal(again.items[0].doors, DOOR(GPUS) | DOOR(HOOK));
-	array = engines_to_json(&engines);
-	assert_int_equal(engines_from_json(array, &same), 0);
-	json_decref(array);
-	assert_string_equal(same.items[0].doors[DOOR_CDI], "--device x");
-	assert_null(same.items[0].doors[DOOR_HOOK]);
-	findings_clear(&again);
-	engines_clear(&same);
+	assert_string_equal(verdict_first(&findings)->id, "b");
 }
 
 int main(void)
@@ -129,7 +104,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(some_are_closed, begin, end),
 		cmocka_unit_test_setup_teardown(all_are_closed, begin, end),
 		cmocka_unit_test_setup_teardown(the_machine_closes_all, begin, end),
-		cmocka_unit_test_setup_teardown(over_the_pipe, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engines/config.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "engines/toml_text.h"
+
+enum { CONFIG_MAX = 256 * 1024 };
+
+/* A file that was read: @json, if it is JSON. */
+struct engine_config_file {
+	const struct engine *engine;
+	json_t *json;
+	struct text text;
+};
+
+void engine_config_clear(struct engine_config *config)
+{
+	free(config->path);
+	free(config->invalid);
+	free(config->runtime);
+	free(config->default_runtime);
+	strv_clear(&config->hook_directories);
+	json_decref(config->json);
+	*config = (struct engine_config){.cdi = -1};
+}
+
+/* ---- values ---- */
+
+json_t *engine_config_value(const struct text *text, const char *path)
+{
+	_cleanup_free_ char *string = NULL, *raw = NULL;
+	json_t *value;
+
+	if (toml_text_get_list(text, path, &value) == 0)
+		return value;
+	if (toml_text_get_string(text, path, &string) == 0)
+		return json_string(string);
+	if (toml_text_get(text, path, &raw) < 0 || raw[0] == '{' || raw[0] == '"' || raw[0] == '\'')
+		return NULL;
+	value = json_loads(raw, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+	return value ? value : json_string(raw);
+}
+
+static json_t *engine_config_json_value(json_t *json, const char *path)
+{
+	_cleanup_strv_ struct strv names = {0};
+
+	if (strv_split(path, "/", &names) < 0)
+		return NULL;
+	for (size_t i = 0; i < names.count; i++)
+		json = json_object_get(json, names.items[i]);
+	return json_incref(json);
+}
+
+/* Return: a new reference; NULL if the file does not say it. */
+static json_t *engine_config_get(const struct engine_config_file *file, const char *key)
+{
+	static const char *const whole[] = {"", NULL};
+	json_t *value = NULL;
+
+	for (const char *const *section = file->engine->sections ? file->engine->sections : whole;
+	     key && *section && !value; section++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (str_format(&path, "%s%s%s", *section, **section ? "/" : "", key) < 0)
+			return NULL;
+		value = file->json ? engine_config_json_value(file->json, path)
+				   : engine_config_value(&file->text, path);
+	}
+	return value;
+}
+
+static int engine_config_replace(char **string, const char *value)
+{
+	char *copy = value ? strdup(value) : NULL;
+
+	if (!value)
+		return 0;
+	free(*string);
+	*string = copy;
+	return copy ? 0 : -ENOMEM;
+}
+
+/* Of several programs, as Podman has them, the first that is there; or the first. */
+static const char *engine_config_choose(const json_t *list)
+{
+	const char *first = NULL;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *path = json_string_value(json_array_get(list, i));
+
+		if (path && access(path, F_OK) == 0)
+			return path;
+		first = first ? first : path;
+	}
+	return first;
+}
+
+static int engine_config_take(const struct engine_config_file *file, struct engine_config *config)
+{
+	const struct engine *engine = file->engine;
+	_cleanup_json_ json_t *runtime = engine_config_get(file, engine->runtime),
+			      *directories = engine_config_get(file, engine->hooks_dir);
+	_cleanup_json_ json_t *chosen = engine_config_get(file, engine->default_runtime),
+			      *cdi = engine_config_get(file, engine->cdi);
+	int r;
+
+	if (json_is_boolean(cdi))
+		config->cdi = json_is_true(cdi);
+	r = engine_config_replace(&config->default_runtime, json_string_value(chosen));
+	if (r == 0)
+		r = engine_config_replace(&config->runtime, json_is_array(runtime) ? engine_config_choose(runtime)
+										   : json_string_value(runtime));
+	if (r < 0 || !json_is_array(directories))
+		return r;
+	strv_clear(&config->hook_directories);
+	for (size_t i = 0; i < json_array_size(directories) && r == 0; i++)
+		if (json_is_string(json_array_get(directories, i)))
+			r = strv_add(&config->hook_directories, json_string_value(json_array_get(directories, i)));
+	return r;
+}
+
+/* ---- files ---- */
+
+static int engine_config_parse_json(const char *path, struct engine_config_file *file, struct engine_config *config)
+{
+	char reason[JSON_ERROR_TEXT_LENGTH] = "", *quote;
+	int r;
+
+	/* dockerd takes an empty file for none. */
+	if (strspn(file->text.data, " \t\r\n") == file->text.size)
+		return 0;
+	r = json_parse(file->text.data, file->text.size, &config->json, reason);
+	if (r == -ENOMEM)
+		return r;
+	if (r == 0 && json_is_object(config->json)) {
+		file->json = config->json;
+		return 1;
+	}
+	/* "… near 'TOKEN'" quotes the file, in which there may be secrets. */
+	if ((quote = strstr(reason, " near ")))
+		*quote = '\0';
+	return str_format(&config->invalid, "%s is not valid: %s", path, reason[0] ? reason : "it is not an object");
+}
+
+static int engine_config_parse_toml(const char *path, const struct engine_config_file *file,
+				    struct engine_config *config)
+{
+	struct text_error error = {0};
+	int r;
+
+	r = toml_text_check(&file->text, &error);
+	if (r != -EINVAL)
+		return r < 0 ? r : 1;
+	free(steal_ptr(config->invalid));
+	return str_format(&config->invalid, "%s:%zu:%zu: %s", path, error.line, error.column, error.reason);
+}
+
+static int engine_config_read_file(const struct engine *engine, const struct rootfs *root, const char *path,
+				   struct engine_config *config)
+{
+	_cleanup_text_ struct text text = {0};
+	struct engine_config_file file = {.engine = engine};
+	int r;
+
+	if (rootfs_read_file(root, path, CONFIG_MAX, &text.data, &text.size) < 0)
+		return 0;
+	file.text = text;
+	r = engine->format == ENGINE_JSON ? engine_config_parse_json(path, &file, config)
+					  : engine_config_parse_toml(path, &file, config);
+	return r > 0 ? engine_config_take(&file, config) : r;
+}
+
+/* The one file that it was told to read; NULL: it reads the usual ones. */
+static const char *engine_config_told(const struct engine *engine, const struct daemon *daemon)
+{
+	const char *told = engine->option ? daemon_option(daemon, engine->option, engine->letter) : NULL;
+
+	if (!told && engine->variable)
+		told = getenv(engine->variable);
+	if (!told && daemon->snap)
+		told = engine->snap_file;
+	if (!told && engine->rancher_file && daemon_mentions(daemon, "/k3s/"))
+		told = engine->rancher_file;
+	return told;
+}
+
+static int engine_config_expand(const char *pattern, struct strv *ret)
+{
+	glob_t found = {0};
+	int r = 0;
+
+	if (!strchr(pattern, '*'))
+		return strv_add(ret, pattern);
+	if (glob(pattern, 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
+			r = strv_add(ret, found.gl_pathv[i]);
+	globfree(&found);
+	return r;
+}
+
+static char *engine_config_user_file(const struct daemon *daemon, const char *name)
+{
+	const char *base = daemon_variable(daemon, "XDG_CONFIG_HOME"), *home = daemon_variable(daemon, "HOME");
+	char *path = NULL;
+	int r;
+
+	if (!daemon->pid)
+		return engine_user_file(name);
+	r = base && base[0] == '/' ? str_format(&path, "%s/%s", base, name)
+				   : str_format(&path, "%s/.config/%s", home ? home : "", name);
+	return r == 0 ? path : NULL;
+}
+
+int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret)
+{
+	const char *told = engine_config_told(engine, daemon);
+	bool rootless = daemon->pid && daemon->uid != 0;
+	int r = told ? strv_add(ret, told) : 0;
+
+	for (size_t i = 0; r == 0 && !told && !rootless && engine->files && engine->files[i]; i++)
+		r = engine_config_expand(engine->files[i], ret);
+	/* Those without a daemon are whoever's asks. */
+	for (size_t i = 0;
+	     r == 0 && !told && (rootless || !engine->daemon) && engine->user_files && engine->user_files[i]; i++) {
+		_cleanup_free_ char *pattern = engine_config_user_file(daemon, engine->user_files[i]);
+
+		r = pattern ? engine_config_expand(pattern, ret) : -ENOMEM;
+	}
+	return r;
+}
+
+int engine_config_read(const struct engine *engine, const struct daemon *daemon, const struct rootfs *root,
+		       struct engine_config *ret)
+{
+	_cleanup_engine_config_ struct engine_config config = {.cdi = -1};
+	_cleanup_strv_ struct strv files = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && engine->hook_directories && engine->hook_directories[i]; i++)
+		r = strv_add(&config.hook_directories, engine->hook_directories[i]);
+	if (r == 0)
+		r = engine_config_files(engine, daemon, &files);
+	for (size_t i = 0; r == 0 && i < files.count; i++)
+		r = engine_config_read_file(engine, root, files.items[i], &config);
+	if (r == 0 && files.count == 1 && engine->files && !engine->files[1])
+		r = engine_config_replace(&config.path, files.items[0]);
+	if (r < 0)
+		return r;
+	*ret = config;
+	config = (struct engine_config){0};
+	return 0;
+}

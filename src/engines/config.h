@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What an engine's configuration says that matters to GPUs, from the files that the engine reads. */
+
+#include <jansson.h>
+
+#include "base/str.h"
+#include "engines/engine.h"
+#include "engines/text.h"
+#include "root/rootfs.h"
+
+struct engine_config {
+	char *path;            /* the file, where the engine reads only one; else NULL */
+	char *invalid;         /* a file that the engine cannot read, and why; NULL: none */
+	char *runtime;         /* the program of the runtime "nvidia"; NULL: there is no such runtime */
+	char *default_runtime; /* NULL: the engine's own */
+	int cdi;               /* 0: off, 1: on, -1: not said */
+	struct strv hook_directories;
+	json_t *json; /* of a file that is JSON, all of it; NULL */
+};
+
+void engine_config_clear(struct engine_config *config);
+#define _cleanup_engine_config_ _cleanup_(engine_config_clear)
+
+/**
+ * engine_config_read() - read an engine's files; later ones count more
+ * @daemon: of the engine, or what daemon_find() says of none
+ * @root:   the files that it sees
+ *
+ * What is missing, or not to be read by whoever asks, says nothing.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int engine_config_read(const struct engine *engine, const struct daemon *daemon, const struct rootfs *root,
+		       struct engine_config *ret);
+
+/** Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
+int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret);
+
+/** A value of TOML as JSON, a number in a notation of TOML's own as a string. Return: a new reference; NULL if it is not there. */
+json_t *engine_config_value(const struct text *text, const char *path);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What engines' configuration files say, in a root directory of the test's own. */
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "engines/config.h"
+
+static char root_path[64];
+
+static int begin(void **state)
+{
+	(void)state;
+	(void)snprintf(root_path, sizeof(root_path), "/tmp/config_test-XXXXXX");
+	return mkdtemp(root_path) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	char command[128];
+
+	(void)state;
+	(void)snprintf(command, sizeof(command), "rm -rf %s", root_path);
+	return system(command);
+}
+
+static void put(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", root_path, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	(void)fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* The files "a" and "b" of the root, as if @like read them. */
+static void read_config(const struct engine *like, struct engine_config *ret)
+{
+	static const char *const files[] = {"/a", "/b", NULL};
+	struct daemon daemon = DAEMON_NONE;
+	struct engine engine = *like;
+	struct rootfs root;
+
+	engine.files = files;
+	engine.user_files = NULL;
+	engine.variable = NULL;
+	engine_config_clear(ret);
+	assert_int_equal(rootfs_open(AT_FDCWD, root_path, &root), 0);
+	assert_int_equal(engine_config_read(&engine, &daemon, &root, ret), 0);
+	rootfs_close(&root);
+}
+
+static void expect(const struct engine *like, const char *text, const char *runtime, const char *chosen, int cdi)
+{
+	_cleanup_engine_config_ struct engine_config config = {0};
+
+	put("a", text);
+	read_config(like, &config);
+	assert_null(config.invalid);
+	if (runtime)
+		assert_string_equal(config.runtime, runtime);
+	else
+		assert_null(config.runtime);
+	if (chosen)
+		assert_string_equal(config.default_runtime, chosen);
+	else
+		assert_null(config.default_runtime);
+	assert_int_equal(config.cdi, cdi);
+}
+
+static void nothing_is_said(void **state)
+{
+	_cleanup_engine_config_ struct engine_config config = {0};
+
+	(void)state;
+	read_config(&engine_docker, &config);
+	assert_null(config.runtime);
+	assert_int_equal(config.cdi, -1);
+	expect(&engine_docker, "", NULL, NULL, -1);
+	expect(&engine_docker, " \n", NULL, NULL, -1);
+	expect(&engine_docker, "{}", NULL, NULL, -1);
+	expect(&engine_podman, "", NULL, NULL, -1);
+	expect(&engine_containerd, "# nothing\n", NULL, NULL, -1);
+}
+
+static void docker_s_file(void **state)
+{
+	(void)state;
+	expect(&engine_docker, "{\"runtimes\": {\"nvidia\": {\"path\": \"/r\"}}, \"default-runtime\": \"nvidia\", \"features\": {\"cdi\": true}}", "/r",
+	       "nvidia", 1);
+	expect(&engine_docker, "{\"features\": {\"cdi\": false}}", NULL, NULL, 0);
+	/* Of other types than dockerd's. */
+	expect(&engine_docker, "{\"runtimes\": [], \"default-runtime\": {}, \"features\": {\"cdi\": \"yes\"}}", NULL, NULL, -1);
+	expect(&engine_docker, "{\"runtimes\": {\"nvidia\": 1}, \"features\": null}", NULL, NULL, -1);
+}
+
+static void containerd_s_sections(void **state)
+{
+	(void)state;
+	expect(&engine_containerd, "[plugins.cri]\nenable_cdi = false\n[plugins.cri.containerd.runtimes.nvidia.options]\nBinaryName = '/r'\n", "/r", NULL, 0);
+	expect(&engine_containerd, "[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = true\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
+				   "default_runtime_name = \"nvidia\"\nruntimes.nvidia.options = {BinaryName = \"/r\"}\n", "/r", "nvidia", 1);
+	expect(&engine_containerd, "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false # true\n", NULL, NULL, 0);
+	/* Not the CRI plugin's. */
+	expect(&engine_containerd, "enable_cdi = true\n[containerd.runtimes.nvidia.options]\nBinaryName = \"/r\"\n", NULL, NULL, -1);
+}
+
+static void comments_and_quotes(void **state)
+{
+	(void)state;
+	expect(&engine_crio, "# [crio.runtime.runtimes.nvidia]\n# runtime_path = \"/r\"\n", NULL, NULL, -1);
+	expect(&engine_crio, "[crio.runtime.runtimes.\"nvidia\"]\nruntime_path = \"/r\"\n", "/r", NULL, -1);
+	expect(&engine_crio, "crio.runtime.default_runtime = \"nvidia\"\n", NULL, "nvidia", -1);
+	expect(&engine_crio, "text = '''\n[crio.runtime.runtimes.nvidia]\nruntime_path = \"/r\"\n'''\n", NULL, NULL, -1);
+	/* Another's name. */
+	expect(&engine_crio, "[crio.runtime.runtimes.nvidia-cdi]\nruntime_path = \"/r\"\n", NULL, NULL, -1);
+}
+
+static void podman_s_lists(void **state)
+{
+	(void)state;
+	expect(&engine_podman, "[engine.runtimes]\nnvidia = [\n\"/none/a\", # \"/b\"\n\"/proc/self/exe\", \"/none/c\"]\n", "/proc/self/exe", NULL, -1);
+	expect(&engine_podman, "[engine.runtimes]\nnvidia = [\"/none/a\", \"/none/b\"]\n", "/none/a", NULL, -1);
+	expect(&engine_podman, "[engine.runtimes]\nnvidia = []\n", NULL, NULL, -1);
+}
+
+static void later_files_count_more(void **state)
+{
+	_cleanup_engine_config_ struct engine_config config = {0};
+
+	(void)state;
+	put("a", "[engine]\nruntime = \"crun\"\nhooks_dir = [\"/x\"]\n[engine.runtimes]\nnvidia = [\"/none/a\"]\n");
+	read_config(&engine_podman, &config);
+	assert_int_equal(config.hook_directories.count, 1);
+	assert_string_equal(config.hook_directories.items[0], "/x");
+	put("b", "[engine]\nruntime = \"nvidia\"\nhooks_dir = [\"/y\", \"/z\"]\n");
+	read_config(&engine_podman, &config);
+	assert_string_equal(config.default_runtime, "nvidia");
+	assert_string_equal(config.runtime, "/none/a");
+	assert_int_equal(config.hook_directories.count, 2);
+	put("b", "[engine]\n");
+	put("a", "[engine]\n");
+	read_config(&engine_podman, &config);
+	assert_string_equal(config.hook_directories.items[0], engine_podman.hook_directories[0]);
+}
+
+/* A file that the engine would refuse says nothing else, and says so without its contents. */
+static void files_that_are_not_valid(void **state)
+{
+	static const struct {
+		const struct engine *engine;
+		const char *text, *reason;
+	} cases[] = {
+		{&engine_docker, "{\"a\": SECRET}", "/a is not valid: "}, {&engine_docker, "[]", "/a is not valid: it is not an object"},
+		{&engine_docker, "{\"a\": 1, \"a\": 2}", "/a is not valid: "}, {&engine_podman, "[engine\nSECRET", "/a:1:"},
+		{&engine_crio, "a = 1\nb = \"\n", "/a:2:"},
+	};
+	_cleanup_engine_config_ struct engine_config config = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		put("a", cases[i].text);
+		put("b", "");
+		read_config(cases[i].engine, &config);
+		assert_non_null(config.invalid);
+		assert_int_equal(strncmp(config.invalid, cases[i].reason, strlen(cases[i].reason)), 0);
+		assert_null(strstr(config.invalid, "SECRET"));
+		assert_null(config.runtime);
+	}
+}
+
+/* What is no regular file, or leads out of the root, is not read, and nothing waits for it. */
+static void what_is_no_file(void **state)
+{
+	_cleanup_engine_config_ struct engine_config config = {0};
+	char path[128];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/a", root_path);
+	(void)unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	read_config(&engine_docker, &config);
+	assert_null(config.invalid);
+	(void)unlink(path);
+	assert_int_equal(symlink("../../../../etc/passwd", path), 0);
+	read_config(&engine_docker, &config);
+	assert_null(config.invalid);
+	(void)unlink(path);
+}
+
+static void values_of_toml(void **state)
+{
+	static const struct {
+		const char *toml, *json;
+	} cases[] = {
+		{"a = true", "true"}, {"a = 2", "2"}, {"a = 1_000", "\"1_000\""}, {"a = 'x\\y'", "\"x\\\\y\""}, {"a = [\"x\", 'y']", "[\"x\",\"y\"]"},
+		{"a = 1979-05-27", "\"1979-05-27\""}, {"a.b = 1", NULL}, {"b = 1", NULL}, {"a = {b = 1}", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct text text = {(char *)cases[i].toml, strlen(cases[i].toml)};
+		_cleanup_json_ json_t *value = engine_config_value(&text, "a");
+		_cleanup_free_ char *written = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+
+		if (cases[i].json)
+			assert_string_equal(written, cases[i].json);
+		else
+			assert_null(value);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_said), cmocka_unit_test(docker_s_file), cmocka_unit_test(containerd_s_sections),
+		cmocka_unit_test(comments_and_quotes), cmocka_unit_test(podman_s_lists), cmocka_unit_test(later_files_count_more),
+		cmocka_unit_test(files_that_are_not_valid), cmocka_unit_test(what_is_no_file), cmocka_unit_test(values_of_toml),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
