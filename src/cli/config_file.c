@@ -189,7 +189,7 @@ int config_file_write(const struct config_file *file, const struct text *text, m
 
 	if (!temporary)
 		return no_memory();
-	/* One that is there was left by a run that was killed: the journal is locked. */
+	/* One that is there was left by a run that was killed: the state is locked. */
 	(void)unlink(temporary);
 	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -214,9 +214,9 @@ int config_file_unlink(const struct config_file *file)
 
 /* ---- directories ---- */
 
-json_t *config_file_missing_directories(const struct config_file *file)
+json_t *config_file_missing_directories(const char *file)
 {
-	_cleanup_free_ char *path = strdup(file->path);
+	_cleanup_free_ char *path = strdup(file);
 	_cleanup_json_ json_t *missing = json_array();
 	char *slash;
 

@@ -40,7 +40,7 @@ int config_file_write(const struct config_file *file, const struct text *text, m
 int config_file_unlink(const struct config_file *file);
 
 /** Return: an array of the directories above the file that do not exist, the outermost first; NULL without memory. */
-json_t *config_file_missing_directories(const struct config_file *file);
+json_t *config_file_missing_directories(const char *file);
 
 /** Makes them. Return: 0 or the exit status. */
 int config_file_make_directories(const json_t *directories);

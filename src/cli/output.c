@@ -87,6 +87,11 @@ int output_complain(const char *format, ...)
 	return EXIT_STATUS_FAILURE;
 }
 
+int output_no_memory(void)
+{
+	return output_complain("out of memory");
+}
+
 int output_error(const struct ctr_gpu_context *context, int result)
 {
 	const char *text = ctr_gpu_context_message(context);

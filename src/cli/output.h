@@ -34,6 +34,9 @@ const char *output_name(void);
 /** Says a sentence on standard error, behind the program's name; `%m` is errno's text. Return: EXIT_STATUS_FAILURE. */
 int output_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/** Says so. Return: EXIT_STATUS_FAILURE. */
+int output_no_memory(void);
+
 /**
  * output_error() - the message of a result, "ctr-gpu: [E_NO_ADAPTER] …", further lines indented
  *

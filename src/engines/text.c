@@ -91,19 +91,3 @@ char *text_format(const char *format, ...)
 	va_end(arguments);
 	return length < 0 ? NULL : string;
 }
-
-int text_append(struct text *text, const char *format, ...)
-{
-	_cleanup_free_ char *piece = NULL;
-	va_list arguments;
-	int length;
-
-	va_start(arguments, format);
-	length = vasprintf(&piece, format, arguments);
-	va_end(arguments);
-	if (length < 0) {
-		piece = NULL;
-		return -ENOMEM;
-	}
-	return text_splice(text, text->size, 0, piece, (size_t)length);
-}

@@ -44,6 +44,3 @@ void text_locate(const struct text *text, size_t at, struct text_error *error);
 
 /** Return: a new string, owned by the caller; NULL without memory. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/** Appends to a string that grows; it is NULL at first. Return: 0 or -ENOMEM. */
-int text_append(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

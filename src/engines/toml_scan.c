@@ -4,13 +4,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/json.h"
+#include "base/str.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -51,70 +50,60 @@ static void skip_blanks(struct scanner *s)
 		s->at++;
 }
 
-static bool at_newline(const struct scanner *s)
+static size_t newline_size(const struct scanner *s)
 {
-	return peek(s) == '\n' || is_next(s, "\r\n");
+	return peek(s) == '\n' ? 1 : is_next(s, "\r\n") ? 2 : 0;
 }
 
+/* What may be behind the last thing on a line. */
 static int skip_comment(struct scanner *s)
 {
+	skip_blanks(s);
 	if (peek(s) != '#')
 		return 0;
-	while (!at_end(s) && !at_newline(s)) {
+	for (; !at_end(s) && !newline_size(s); s->at++)
 		if ((unsigned char)peek(s) < ' ' && peek(s) != '\t')
 			return wrong(s, "a control character in a comment");
-		s->at++;
-	}
 	return 0;
 }
 
 /* What may be between the items of an array. */
 static int skip_lines(struct scanner *s)
 {
-	int r = 0;
+	size_t newline;
+	int r;
 
 	do {
-		skip_blanks(s);
 		r = skip_comment(s);
-		if (r < 0 || !at_newline(s))
-			return r;
-		s->at += peek(s) == '\r' ? 2 : 1;
-	} while (!at_end(s));
-	return 0;
+		newline = newline_size(s);
+		s->at += r < 0 ? 0 : newline;
+	} while (r == 0 && newline);
+	return r;
 }
 
 /* ---- strings and names ---- */
 
-static int skip_string(struct scanner *s, const char *quotes, bool escapes, bool lines)
+static int skip_string(struct scanner *s)
 {
-	size_t length = strlen(quotes);
+	bool lines = is_next(s, "\"\"\"") || is_next(s, "'''"), escapes = peek(s) == '"';
+	const char *quotes = s->text->data + s->at;
+	size_t length = lines ? 3 : 1;
 
 	for (s->at += length; !at_end(s); s->at++) {
-		char c = peek(s);
-
-		if (is_next(s, quotes)) {
+		if (text_is_at(s->text, s->at, quotes, length)) {
 			s->at += length;
 			/* Quotes may stand in front of those that end a text of several lines. */
-			for (int extra = 0; lines && extra < 2 && peek(s) == quotes[0]; extra++)
+			for (int extra = 0; lines && extra < 2 && peek(s) == *quotes; extra++)
 				s->at++;
 			return 0;
 		}
-		if (c == '\\' && escapes)
+		if (peek(s) == '\\' && escapes)
 			s->at++;
-		else if ((unsigned char)c < ' ' && c != '\t' && !(lines && (c == '\n' || is_next(s, "\r\n"))))
+		else if ((unsigned char)peek(s) < ' ' && peek(s) != '\t' && !(lines && newline_size(s)))
 			return wrong(s, "a string that does not end on its line");
 	}
 	s->at = s->text->size;
 	return wrong(s, "a string that does not end");
-}
-
-static int skip_any_string(struct scanner *s)
-{
-	if (is_next(s, "\"\"\""))
-		return skip_string(s, "\"\"\"", true, true);
-	if (is_next(s, "'''"))
-		return skip_string(s, "'''", false, true);
-	return skip_string(s, peek(s) == '"' ? "\"" : "'", peek(s) == '"', false);
 }
 
 static bool is_bare(char c)
@@ -150,7 +139,7 @@ static int scan_name(struct scanner *s, char **ret)
 	if (peek(s) == '"' || peek(s) == '\'') {
 		if (is_next(s, "\"\"\"") || is_next(s, "'''"))
 			return wrong(s, "a name of several lines");
-		r = skip_any_string(s);
+		r = skip_string(s);
 		return r < 0 ? r : decode_name(s, start, ret);
 	}
 	while (is_bare(peek(s)))
@@ -163,18 +152,24 @@ static int scan_name(struct scanner *s, char **ret)
 
 static int append_name(char **path, const char *name)
 {
-	_cleanup_text_ struct text longer = {0};
-	int r;
+	size_t length = strlen(*path);
+	char *longer = realloc(*path, length + 2 * strlen(name) + 2), *end = longer + length;
 
-	r = text_append(&longer, "%s%s", *path, **path ? "/" : "");
-	for (const char *c = name; *c && r == 0; c++)
-		r = *c == '/' ? text_append(&longer, "~1") : text_append(&longer, "%c", *c);
-	if (r < 0)
-		return r;
-	free(*path);
-	*path = longer.data ? longer.data : strdup("");
-	longer.data = NULL;
-	return *path ? 0 : -ENOMEM;
+	if (!longer)
+		return -ENOMEM;
+	*path = longer;
+	if (length)
+		*end++ = '/';
+	for (; *name; name++) {
+		if (*name != '/' && *name != '[') {
+			*end++ = *name;
+			continue;
+		}
+		*end++ = '~';
+		*end++ = *name == '/' ? '1' : '2';
+	}
+	*end = '\0';
+	return 0;
 }
 
 /* Names with dots between them, appended to a path. */
@@ -182,7 +177,7 @@ static int scan_names(struct scanner *s, char **path)
 {
 	int r;
 
-	for (;;) {
+	for (;; s->at++) {
 		_cleanup_free_ char *name = NULL;
 
 		skip_blanks(s);
@@ -194,26 +189,22 @@ static int scan_names(struct scanner *s, char **path)
 		skip_blanks(s);
 		if (peek(s) != '.')
 			return 0;
-		s->at++;
 	}
 }
 
 /* ---- entries ---- */
 
-static int add_entry(struct scanner *s, const struct toml_entry *entry)
+static int add_entry(struct scanner *s, const struct toml_entry *entry, const char *path)
 {
 	struct toml *toml = s->toml;
-	struct toml_entry *more = toml->entries;
+	struct toml_entry *more = array_grow(toml->entries, toml->count, sizeof(*more));
 
-	/* The next power of two is the capacity. */
-	if (!(toml->count & (toml->count - 1)))
-		more = reallocarray(more, toml->count ? toml->count * 2 : 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	toml->entries = more;
-	toml->entries[toml->count] = *entry;
-	toml->entries[toml->count].path = strdup(entry->path);
-	return toml->entries[toml->count].path ? (toml->count++, 0) : -ENOMEM;
+	more[toml->count] = *entry;
+	more[toml->count].path = strdup(path);
+	return more[toml->count].path ? (toml->count++, 0) : -ENOMEM;
 }
 
 static int scan_value(struct scanner *s, const char *path);
@@ -235,10 +226,9 @@ static int scan_pair(struct scanner *s, const char *above, bool inside)
 		return wrong(s, "'=' is expected behind a name");
 	s->at++;
 	skip_blanks(s);
-	entry.path = path;
 	entry.value = s->at;
 	index = s->toml->count;
-	r = add_entry(s, &entry);
+	r = add_entry(s, &entry, path);
 	if (r == 0)
 		r = scan_value(s, path);
 	if (r == 0)
@@ -268,18 +258,18 @@ static int scan_inline_table(struct scanner *s, const char *path)
 
 static int scan_array(struct scanner *s, const char *path)
 {
-	size_t index = 0;
 	int r;
 
 	s->at++;
-	for (;; index++) {
+	for (size_t index = 0;; index++) {
 		_cleanup_free_ char *item = NULL;
 
 		r = skip_lines(s);
 		if (r < 0 || peek(s) == ']')
 			break;
-		item = text_format("%s[%zu]", path, index);
-		r = item ? scan_value(s, item) : -ENOMEM;
+		r = str_format(&item, "%s[%zu]", path, index);
+		if (r == 0)
+			r = scan_value(s, item);
 		if (r == 0)
 			r = skip_lines(s);
 		if (r < 0)
@@ -296,8 +286,9 @@ static int scan_array(struct scanner *s, const char *path)
 /* Numbers, dates and times, of which nobody here wants to know the value. */
 static int scan_scalar(struct scanner *s)
 {
+	static const char *const words[] = {"true", "false", "inf", "nan"};
+	const char *word = s->text->data + s->at;
 	size_t start = s->at, length;
-	const char *word = s->text->data + start;
 
 	while (is_bare(peek(s)) || (peek(s) && strchr("+.:", peek(s))))
 		s->at++;
@@ -308,12 +299,9 @@ static int scan_scalar(struct scanner *s)
 	length = s->at - start;
 	if (length && (isdigit((unsigned char)*word) || ((*word == '+' || *word == '-') && length > 1)))
 		return 0;
-	for (size_t i = 0; i < 4; i++) {
-		static const char *const words[] = {"true", "false", "inf", "nan"};
-
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (length == strlen(words[i]) && memcmp(word, words[i], length) == 0)
 			return 0;
-	}
 	s->at = start;
 	return wrong(s, "a value is expected");
 }
@@ -324,65 +312,41 @@ static int scan_value(struct scanner *s, const char *path)
 
 	if (++s->depth > DEPTH_MAX)
 		return wrong(s, "nested too deeply");
-	switch (peek(s)) {
-	case '"':
-	case '\'':
-		r = skip_any_string(s);
-		break;
-	case '[':
-		r = scan_array(s, path);
-		break;
-	case '{':
-		r = scan_inline_table(s, path);
-		break;
-	default:
-		r = scan_scalar(s);
-	}
+	if (peek(s) == '"' || peek(s) == '\'')
+		r = skip_string(s);
+	else
+		r = peek(s) == '[' ? scan_array(s, path) : peek(s) == '{' ? scan_inline_table(s, path) : scan_scalar(s);
 	s->depth--;
 	return r;
 }
 
-/* Which table of an array the header begins, or is in: every name that is an array's gets the number of its last one. */
-static size_t count_tables(const struct toml *toml, const char *path)
+/* What @path has behind the names of @numbered, in which arrays' tables have their number; NULL if those are others. */
+static const char *skip_names(const char *path, const char *numbered)
 {
-	size_t length = strlen(path), count = 0;
-
-	for (size_t i = 0; i < toml->count; i++) {
-		const struct toml_entry *entry = &toml->entries[i];
-
-		if (entry->again && strncmp(entry->path, path, length) == 0 && entry->path[length] == '[' && !strchr(entry->path + length, '/'))
-			count++;
-	}
-	return count;
+	for (; *numbered; numbered++)
+		if (*numbered == '[')
+			numbered = strchr(numbered, ']');
+		else if (*path++ != *numbered)
+			return NULL;
+	return !*path || *path == '/' ? path : NULL;
 }
 
-static int number_names(const struct scanner *s, char **path, bool again)
+/* Gives every name of a header that is an array's the number of its table: the last one, or the one that begins here. */
+static int number_names(const struct toml *toml, char **path, bool again)
 {
-	_cleanup_free_ char *names = strdup(*path);
-	_cleanup_text_ struct text numbered = {0};
-	int r = names ? 0 : -ENOMEM;
+	_cleanup_free_ char *names = *path;
+	const char *rest = NULL, *last = "";
+	size_t i = toml->count;
+	int length;
 
-	for (char *name = names, *next; r == 0 && name; name = next) {
-		size_t count;
-
-		next = strchr(name, '/');
-		if (next)
-			*next++ = '\0';
-		r = text_append(&numbered, "%s%s", name == names ? "" : "/", name);
-		if (r < 0)
-			break;
-		count = count_tables(s->toml, numbered.data);
-		if (again && !next)
-			r = text_append(&numbered, "[%zu]", count);
-		else if (count)
-			r = text_append(&numbered, "[%zu]", count - 1);
-	}
-	if (r < 0)
-		return r;
-	free(*path);
-	*path = numbered.data;
-	numbered.data = NULL;
-	return 0;
+	while (!rest && i-- > 0)
+		if (toml->entries[i].again && (rest = skip_names(names, toml->entries[i].path)))
+			last = toml->entries[i].path;
+	*path = NULL;
+	if (!again || !rest || *rest)
+		return str_format(path, "%s%s%s", last, rest ? rest : names, again ? "[0]" : "");
+	length = (int)(strrchr(last, '[') - last);
+	return str_format(path, "%.*s[%lu]", length, last, strtoul(last + length + 1, NULL, 10) + 1);
 }
 
 static int scan_header(struct scanner *s)
@@ -401,18 +365,16 @@ static int scan_header(struct scanner *s)
 	if (!is_next(s, again ? "]]" : "]"))
 		return wrong(s, again ? "']]' is expected" : "']' is expected");
 	s->at += again ? 2 : 1;
-	r = number_names(s, &path, again);
+	r = number_names(s->toml, &path, again);
 	if (r < 0)
 		return r;
-	entry.path = path;
 	entry.table = strlen(path);
 	entry.value = entry.end = s->at;
-	r = add_entry(s, &entry);
+	r = add_entry(s, &entry, path);
 	if (r < 0)
 		return r;
 	free(s->table);
-	s->table = path;
-	path = NULL;
+	s->table = steal_ptr(path);
 	return 0;
 }
 
@@ -424,18 +386,15 @@ static int scan_line(struct scanner *s)
 	skip_blanks(s);
 	if (peek(s) == '[')
 		r = scan_header(s);
-	else if (!at_end(s) && !at_newline(s) && peek(s) != '#')
+	else if (!at_end(s) && !newline_size(s) && peek(s) != '#')
 		r = scan_pair(s, s->table, false);
+	if (r == 0)
+		r = skip_comment(s);
+	if (r == 0 && !at_end(s) && !newline_size(s))
+		r = wrong(s, "the end of the line is expected");
 	if (r < 0)
 		return r;
-	skip_blanks(s);
-	r = skip_comment(s);
-	if (r < 0)
-		return r;
-	if (!at_end(s) && !at_newline(s))
-		return wrong(s, "the end of the line is expected");
-	if (!at_end(s))
-		s->at += peek(s) == '\r' ? 2 : 1;
+	s->at += newline_size(s);
 	for (size_t i = first; i < s->toml->count; i++) {
 		s->toml->entries[i].line = line;
 		s->toml->entries[i].line_end = s->at;
@@ -443,7 +402,7 @@ static int scan_line(struct scanner *s)
 	return 0;
 }
 
-/* ---- what is there twice ---- */
+/* ---- the whole ---- */
 
 static int compare_entries(const void *a, const void *b)
 {
@@ -464,7 +423,7 @@ static int find_twice(struct scanner *s)
 		sorted[i] = &s->toml->entries[i];
 	qsort(sorted, count, sizeof(struct toml_entry *), compare_entries);
 	for (size_t i = 1; i < count; i++) {
-		if (strcmp(sorted[i - 1]->path, sorted[i]->path) != 0)
+		if (!streq(sorted[i - 1]->path, sorted[i]->path))
 			continue;
 		s->at = sorted[i]->start;
 		return wrong(s, "this is there already, further up");
@@ -480,6 +439,21 @@ void toml_clear(struct toml *toml)
 	*toml = (struct toml){0};
 }
 
+const struct toml_entry *toml_find(const struct toml *toml, enum toml_kind kind, const char *path)
+{
+	for (size_t i = 0; i < toml->count; i++)
+		if (toml->entries[i].kind == kind && streq(toml->entries[i].path, path))
+			return &toml->entries[i];
+	return NULL;
+}
+
+bool toml_is_below(const char *path, const char *above, bool itself)
+{
+	size_t length = strlen(above);
+
+	return !length || (strncmp(path, above, length) == 0 && (path[length] == '/' || (itself && !path[length])));
+}
+
 static size_t character_size(unsigned char first)
 {
 	return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
@@ -492,7 +466,7 @@ static bool is_utf8(const struct text *text, size_t at, size_t size)
 	return string;
 }
 
-/* The parsers of the engines want UTF-8, and so does the journal. */
+/* The parsers of the engines want UTF-8, and so does what setup remembers. */
 static int check_characters(struct scanner *s)
 {
 	const struct text *text = s->text;
@@ -519,9 +493,7 @@ int toml_scan(const struct text *text, struct toml *ret, struct text_error *ret_
 	if (r == 0)
 		r = find_twice(&s);
 	free(s.table);
-	if (r < 0)
-		return r;
-	*ret = toml;
-	toml = (struct toml){0};
-	return 0;
+	if (r == 0)
+		*ret = steal_struct(&toml);
+	return r;
 }

@@ -30,3 +30,9 @@ void toml_clear(struct toml *toml);
 
 /** Return: 0; -EINVAL with @ret_error filled in; -ENOMEM. */
 int toml_scan(const struct text *text, struct toml *ret, struct text_error *ret_error);
+
+/** The key or the header that has this path; NULL if there is none. */
+const struct toml_entry *toml_find(const struct toml *toml, enum toml_kind kind, const char *path);
+
+/** Whether @path is below @above, or the same if @itself; everything is below "". */
+bool toml_is_below(const char *path, const char *above, bool itself);

@@ -76,33 +76,45 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		done' "${json_layouts[@]}"
 }
 
-@test "--dry-run shows a diff that patch takes, and changes nothing" {
+@test "--dry-run shows the file as it would be, and changes nothing" {
 	in_machine '
 		for layout; do
 			printf "$layout" >before
 			cp before daemon.json
-			setup docker --engine-config=daemon.json --set-as-default --dry-run >diff 2>remarks
+			setup docker --engine-config=daemon.json --set-as-default --dry-run >shown 2>remarks
+			grep -q "daemon.json would be:" remarks
 			cmp before daemon.json
 			[[ ! -e /var/lib/ctr-gpu ]]
-			patch --binary --posix --silent before diff
 			setup docker --engine-config=daemon.json --set-as-default >/dev/null
-			cmp before daemon.json
-			cp daemon.json after
-			setup docker --engine-config=daemon.json --remove --dry-run >diff 2>remarks
-			cmp after daemon.json
+			cmp shown daemon.json
+			setup docker --engine-config=daemon.json --set-as-default --dry-run 2>&1 >/dev/null | grep -q "daemon.json would not change"
+			setup docker --engine-config=daemon.json --remove --dry-run >shown 2>remarks
+			cmp before shown
+			[[ -e /var/lib/ctr-gpu ]]
 			setup docker --engine-config=daemon.json --remove >/dev/null
-			patch --binary --posix --silent after diff
-			cmp after daemon.json
-		done' "${json_layouts[@]:3}"
+		done
+		rm daemon.json
+		setup docker --engine-config=daemon.json >/dev/null
+		[[ -z $(setup docker --engine-config=daemon.json --remove --dry-run 2>remarks) ]]
+		grep -q "daemon.json would be removed" remarks' "${json_layouts[@]}"
 }
 
-@test "the whole of a large file that changes in two places is not in the diff" {
+@test "keys keep their order, and the file its indentation and line ends" {
 	in_machine '
-		{ echo "{"; echo "  \"runtimes\": {\"a\": {}},"; for i in {1..100}; do echo "  \"x$i\": $i,"; done; echo "  \"z\": 1"; echo "}"; } >daemon.json
-		setup docker --engine-config=daemon.json --dry-run 2>/dev/null >diff
-		[[ $(grep -c "^@@" diff) -eq 2 && $(wc -l <diff) -lt 25 ]]
-		setup docker --engine-config=daemon.json >/dev/null
-		[[ $(grep -c "\"x" daemon.json) -eq 100 ]]'
+		keeps() {
+			printf "$1" >daemon.json
+			setup docker --engine-config=daemon.json >/dev/null
+			printf "$2" | sed "s,RUNTIME,/run/bin/ctr-gpu-runtime," | cmp - daemon.json || { cat daemon.json; exit 1; }
+			setup docker --engine-config=daemon.json --remove >/dev/null
+		}
+		keeps "{\"z\": 18446744073709551615, \"features\": {\"cdi\": true}, \"a\": 0.5}" \
+			"{\"z\": 18446744073709551615, \"features\": {\"cdi\": true}, \"a\": 0.5, \"runtimes\": {\"nvidia\": {\"path\": \"RUNTIME\"}}}"
+		keeps "{\"z\":[1],\"features\":{\"cdi\":true}}\n" \
+			"{\"z\":[1],\"features\":{\"cdi\":true},\"runtimes\":{\"nvidia\":{\"path\":\"RUNTIME\"}}}\n"
+		keeps "\xef\xbb\xbf{\r\n\t\"z\": \"/\\u00e4\",\r\n\t\"features\": {\r\n\t\t\"cdi\": true\r\n\t}\r\n}" \
+			"\xef\xbb\xbf{\r\n\t\"z\": \"/\xc3\xa4\",\r\n\t\"features\": {\r\n\t\t\"cdi\": true\r\n\t},\r\n\t\"runtimes\": {\r\n\t\t\"nvidia\": {\r\n\t\t\t\"path\": \"RUNTIME\"\r\n\t\t}\r\n\t}\r\n}"
+		keeps "{\n  \"features\": {\n    \"cdi\": true}\n}\n" \
+			"{\n  \"features\": {\n    \"cdi\": true\n  },\n  \"runtimes\": {\n    \"nvidia\": {\n      \"path\": \"RUNTIME\"\n    }\n  }\n}\n"'
 }
 
 @test "a file that did not exist is gone again, with the directories that were made for it" {
@@ -127,6 +139,33 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup docker --engine-config=daemon.json --remove >/dev/null
 		[[ $(jq -cS . daemon.json) == "{\"added\":1,\"debug\":false,\"runtimes\":{\"kata\":{\"path\":\"/k\"}}}" ]]
 		[[ ! -e /var/lib/ctr-gpu ]]'
+}
+
+@test "what had been replaced comes back into a file that others have changed since, and a second setup goes on from theirs" {
+	in_machine '
+		old="{\"runtimes\": {\"nvidia\": {\"path\": \"/old\", \"runtimeArgs\": []}, \"kata\": {}}, \"default-runtime\": \"kata\", \"features\": {\"cdi\": false}}"
+		echo "$old" >daemon.json
+		setup docker --engine-config=daemon.json --replace --set-as-default >/dev/null
+		jq ".added = 1" daemon.json >edited && cat edited >daemon.json
+		setup docker --engine-config=daemon.json --remove --dry-run >expected 2>/dev/null
+		[[ $(jq -cS . expected) == $(jq -cS ".added = 1" <<<"$old") ]]
+		setup docker --engine-config=daemon.json --set-as-default | grep -q "everything is there"
+		setup docker --engine-config=daemon.json --remove | { if grep stays; then exit 1; fi; }
+		cmp expected daemon.json
+		echo "{\"debug\": true}" >daemon.json
+		setup docker --engine-config=daemon.json >/dev/null
+		jq ".added = 1" daemon.json >edited && cat edited >daemon.json
+		setup docker --engine-config=daemon.json --remove --dry-run >expected 2>/dev/null
+		setup docker --engine-config=daemon.json --set-as-default >/dev/null
+		setup docker --engine-config=daemon.json --remove >/dev/null
+		cmp expected daemon.json
+		[[ $(jq -c . daemon.json) == "{\"debug\":true,\"added\":1}" && ! -e /var/lib/ctr-gpu ]]
+		# One that setup made, and somebody has laid out anew, goes too.
+		rm daemon.json
+		setup docker --engine-config=daemon.json >/dev/null
+		jq -c . daemon.json >edited && cat edited >daemon.json
+		setup docker --engine-config=daemon.json --remove >/dev/null
+		[[ ! -e daemon.json ]]'
 }
 
 @test "a runtime that somebody has changed since is theirs" {
@@ -169,7 +208,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		cmp before daemon.json'
 }
 
-@test "without the journal, what is recognizably ours is taken out" {
+@test "without what setup remembers, what is recognizably ours is taken out" {
 	in_machine '
 		echo "{\"debug\": true}" >daemon.json
 		setup docker --engine-config=daemon.json >/dev/null
@@ -185,11 +224,13 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		printf "version = 2\n" | tee /etc/containerd/config.toml >before.toml
 		for engine in docker podman containerd crio; do setup $engine --set-as-default >/dev/null; done
 		setup docker --engine-config=other/daemon.json >/dev/null
-		setup --remove all --dry-run | grep -q "^-.*ctr-gpu-runtime"
+		setup --remove all --dry-run >shown 2>remarks
+		[[ $(grep -c "would be:" remarks) -eq 3 && $(grep -c "would be removed$" remarks) -eq 2 ]]
+		cat before.json before.toml before.json | sort | cmp - <(sort shown)
 		setup --remove all
 		cmp before.json /etc/docker/daemon.json && cmp before.json other/daemon.json && cmp before.toml /etc/containerd/config.toml
 		[[ ! -e /etc/containers && ! -e /etc/crio && ! -e /var/lib/ctr-gpu && ! -e /etc/cdi ]]
-		# Changed since, named as the default by hand, and forgotten by the journal.
+		# Changed since, named as the default by hand, and forgotten by setup.
 		for lost in "" yes; do
 			setup docker >/dev/null && setup containerd >/dev/null
 			jq ".runtimes.nvidia.runtimeArgs = [\"--debug\"] | .[\"default-runtime\"] = \"nvidia\"" /etc/docker/daemon.json >new && cat new >/etc/docker/daemon.json
@@ -259,7 +300,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		for way in "" --remove; do
 			echo "{}" >daemon.json
 			[[ -z $way ]] || setup docker --engine-config=daemon.json >/dev/null
-			# The file has been read when the journal is waited for.
+			# The file has been read when the lock is waited for.
 			mkdir -p /var/lib/ctr-gpu
 			exec 9</var/lib/ctr-gpu
 			flock 9
@@ -315,7 +356,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		refused user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime
 		grep -q "sudo ctr-gpu setup docker" message
 		user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime --dry-run >diff 2>remarks
-		grep -q "^+++ /etc/docker/daemon.json" diff
+		grep -q "/etc/docker/daemon.json would be:" remarks
 		grep -q "PATH of dockerd (process $!) cannot be read" remarks
 		ends
 		chmod 666 /run/fake/wait
@@ -381,7 +422,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup docker --dry-run 2>&1 | grep -q "no dockerd is running"
 		ends
 		fake dockerd --config-file=/run/other.json
-		setup docker --dry-run 2>/dev/null | grep -qxF "+++ /run/other.json"
+		setup docker --dry-run 2>&1 >/dev/null | grep -qF "/run/other.json would be:"
 		setup docker --dry-run --engine-config=/etc/docker/daemon.json 2>&1 | grep -qF "but /run/other.json"
 		ends
 		mount -t tmpfs tmpfs /mnt
@@ -647,11 +688,11 @@ gpu_machine() {
 		ctr-gpu setup podman >/dev/null
 		if ctr-gpu setup docker; then exit 1; fi
 		ls /etc/cdi
-		jq -c "[.files[].engines // empty]" /var/lib/ctr-gpu/setup.json'
+		jq -c "[.files[].engine // empty]" /var/lib/ctr-gpu/setup.json'
 	expect_status 0
 	expect_line "left: "
 	expect_line ctr-gpu-nvidia.json
-	expect_line "[[\"podman\"]]"
+	expect_line "[\"podman\"]"
 }
 
 @test "every option of --help is in the manual, and a command line that makes no sense is status 2" {
@@ -683,12 +724,10 @@ toml_layouts=('' '\n' '# mine\n' 'version = 2' 'version = 2\n' 'version = 2\r\n\
 			for way in "" --set-as-default; do
 				if [[ $layout == default ]]; then cp default.toml before; else printf "$layout" >before; fi
 				cp before config.toml
-				setup containerd --engine-config=config.toml $way --dry-run 2>/dev/null >diff
+				setup containerd --engine-config=config.toml $way --dry-run 2>/dev/null >shown
 				cmp before config.toml
 				setup containerd --engine-config=config.toml $way >/dev/null
-				cp before patched
-				patch --binary --posix --silent patched diff
-				cmp patched config.toml
+				cmp shown config.toml
 				python3 -c "import tomllib; tomllib.load(open(\"config.toml\", \"rb\"))"
 				if ! grep -q "disabled_plugins = ..cri" before; then
 					read_back | grep -qF "BinaryName = \"/run/bin/ctr-gpu-runtime\""
@@ -792,7 +831,36 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		refuses "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n" "99-nvidia.toml"'
 }
 
-@test "containerd: without the journal the marked lines are taken out, or the tables if the marks are gone" {
+@test "containerd: what others change in between stays, and what had been replaced comes back" {
+	in_machine '
+		cri="plugins.\"io.containerd.grpc.v1.cri\""
+		file="version = 2\n[$cri]\n  enable_cdi = false # off\n  [$cri.containerd]\n    default_runtime_name = \"runc\"\n[timeouts]\n"
+		# edited SED LEFT STAYS: the file, what somebody does to it after setup, what is left of it then, and whether that is said
+		edited() {
+			printf "$file" >config.toml
+			setup containerd --engine-config=config.toml --set-as-default >/dev/null
+			sed -i "$1" config.toml
+			setup containerd --engine-config=config.toml --remove >out
+			printf "$file" | sed "$2" | cmp - config.toml || { cat config.toml; exit 1; }
+			[[ $(grep -c "that stays" out) -eq $3 && ! -e /var/lib/ctr-gpu ]] || { cat out; exit 1; }
+		}
+		edited "s/timeouts/times/" "s/timeouts/times/" 0
+		edited "\$ a [end]" "\$ a [end]" 0
+		edited "s/cdi = true/cdi = 1/" "s/cdi = false/cdi = 1/" 1
+		edited "/default_runtime_name/d" "/default_runtime_name/d" 0
+		file="version = 2\n[$cri]\n"
+		edited "s/cdi = true/cdi = true # yes/" "" 0
+		edited "s/^version/# mine\nversion/" "s/^version/# mine\nversion/" 0
+		# Between the marked lines.
+		printf "$file" >config.toml
+		setup containerd --engine-config=config.toml >/dev/null
+		sed -i "s,/run/bin/ctr-gpu-runtime,/opt/mine," config.toml
+		setup containerd --engine-config=config.toml --remove | grep -q "that stays"
+		grep -qF "BinaryName = \"/opt/mine\"" config.toml
+		if grep enable_cdi config.toml; then exit 1; fi'
+}
+
+@test "containerd: without what setup remembers the marked lines are taken out, or the tables if the marks are gone" {
 	in_machine '
 		printf "version = 2\n" >config.toml
 		setup containerd --engine-config=config.toml >/dev/null

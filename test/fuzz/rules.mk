@@ -22,4 +22,5 @@ $(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
 .PHONY: fuzz fuzzers
 
 # Nouns of the commands are in no library.
-$(O)/fuzz/json_text_fuzz: $(O)/src/cli/setup/json_text.o
+$(O)/fuzz/json_file_fuzz: $(O)/src/cli/setup/json_file.o
+$(O)/fuzz/toml_file_fuzz: $(O)/src/cli/setup/toml_file.o

@@ -2,23 +2,18 @@
 #pragma once
 
 /*
- * The CDI specs that engines of every kind find GPUs by, for `--device nvidia.com/gpu=all`. They are the machine's and serve
- * all engines, so the journal remembers for which ones they were written, and they go with the last of these.
+ * The CDI specs that engines of every kind find GPUs by, for `--device nvidia.com/gpu=all`. They are the machine's and serve all engines,
+ * so those that setup wrote go with the last engine that was set up. Functions that fail have said why; they return 0 or the exit status.
  */
 
-#include "cli/setup/journal.h"
 #include "cli/setup/setup.h"
+#include "cli/setup/state.h"
 
-/**
- * Writes a spec per kind of adapter, unless there is one already. That this host has no GPU is no failure. After a failure some
- * may be written. Return: 0 or the exit status.
- */
-int setup_cdi_put(const struct setup *setup, struct journal *journal);
+/** Writes a spec for each kind of adapter, unless there is one already. That this host has no GPU is no failure. */
+int setup_cdi_put(const struct setup *setup, struct state *state);
 
-/**
- * setup_cdi_remove() - remove the specs that were written, unless another engine was set up, too
- * @kept: entries of the journal; those in which this engine is stay; NULL: none
- *
- * Return: 0 or the exit status.
- */
-int setup_cdi_remove(const struct setup *setup, struct journal *journal, const json_t *kept);
+/** Removes those that are not in @kept, entries as they were. */
+int setup_cdi_take_back(const struct setup *setup, struct state *state, const json_t *kept);
+
+/** Removes all, unless the state has an engine that was set up. */
+int setup_cdi_remove(const struct setup *setup, struct state *state);

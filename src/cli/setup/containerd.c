@@ -6,16 +6,17 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
+#include "base/str.h"
 #include "cli/output.h"
 #include "cli/setup/setup.h"
-#include "engines/engine.h"
+#include "cli/setup/toml_file.h"
 #include "engines/toml_text.h"
 
-#define MACHINE_FILE "/etc/containerd/config.toml"
 #define SHIM "io.containerd.runc.v2"
+#define QUOTED_SHIM "\"" SHIM "\""
 
 /* Paths in a file of one version. */
 struct layout {
@@ -24,7 +25,7 @@ struct layout {
 	int version;
 };
 
-static void layout_clear(struct layout *layout)
+static void containerd_clear(struct layout *layout)
 {
 	free(layout->containerd);
 	free(layout->runtimes);
@@ -33,271 +34,215 @@ static void layout_clear(struct layout *layout)
 	free(layout->binary);
 }
 
-static int no_memory(void)
-{
-	return output_complain("out of memory");
-}
-
 /* ---- which daemon, which file ---- */
 
-static const char *config_argument(const struct daemon *daemon)
+static int containerd_check_generated(const struct setup *setup)
 {
-	return daemon_option(daemon, "--config", "-c");
-}
+	const char *used = daemon_option(&setup->daemon, engine_containerd.option, engine_containerd.letter);
 
-static int check_generated(const struct setup *setup)
-{
-	const char *used = config_argument(&setup->daemon);
-
-	if (setup->config || !used || !strstr(used, "/rancher/"))
+	if (setup->remove || setup->config || !used || !strstr(used, "/rancher/"))
 		return 0;
 	return output_complain("the containerd that runs (process %d) reads %s, which k3s or RKE2 writes anew at every start\n"
 			       "    They find nvidia-container-runtime by themselves: install the package ctr-gpu-nvidia-compat and restart them.",
 			       setup->daemon.pid, used);
 }
 
-static int look(struct setup *setup)
+static int containerd_look(struct setup *setup)
 {
-	int status;
+	int r;
 
-	status = setup_find_daemon(setup, "containerd", geteuid(), daemon_stands_alone);
-	if (!status && !setup->remove)
-		status = check_generated(setup);
-	if (!status)
-		status = setup_find_path(setup, "--config", "-c", setup->rootless ? engine_user_file("containerd/config.toml") : strdup(MACHINE_FILE));
+	r = setup_find_daemon(setup, geteuid(), daemon_stands_alone);
+	if (!r)
+		r = containerd_check_generated(setup);
+	if (!r)
+		r = setup_find_path(setup, engine_containerd.files[0], engine_containerd.user_files[0]);
 	/* Before anything is written. */
-	if (!status && setup->daemon.pid && !setup->remove && !daemon_sees(&setup->daemon, setup->runtime))
+	if (!r && setup->daemon.pid && !setup->remove && !daemon_sees(&setup->daemon, setup->runtime))
 		setup_say(setup, "the containerd that runs (process %d) has files of its own, and does not see %s", setup->daemon.pid, setup->runtime);
-	return status;
+	return r;
 }
 
 /* ---- the file ---- */
 
-static char *join(const char *table, const char *name)
+static char *containerd_join(const char *table, const char *name)
 {
 	return table ? text_format("%s/%s", table, name) : NULL;
 }
 
-static int find_layout(const struct setup *setup, const struct text *text, bool empty, struct layout *ret)
+static int containerd_find_layout(const struct setup *setup, const struct text *text, bool empty, struct layout *ret)
 {
 	_cleanup_free_ char *written = NULL;
-	int version = 1, r;
+	int version = empty ? 2 : 1, r;
 
 	r = toml_text_get(text, "version", &written);
-	if (r == -ENOMEM)
-		return no_memory();
 	if (r == 0)
 		version = atoi(written);
-	else if (empty)
-		version = 2;
 	if (version < 1 || version > 3)
 		return output_complain("%s has version %s, which is not known\n    Versions 1, 2 and 3 are.", setup->path, written);
 	ret->section = engine_containerd.sections[version - 1];
 	ret->version = version;
-	ret->containerd = join(ret->section, "containerd");
-	ret->runtimes = join(ret->containerd, "runtimes");
-	ret->nvidia = join(ret->runtimes, "nvidia");
-	ret->options = join(ret->nvidia, "options");
-	ret->binary = join(ret->options, "BinaryName");
-	return ret->binary ? 0 : no_memory();
+	ret->containerd = containerd_join(ret->section, "containerd");
+	ret->runtimes = containerd_join(ret->containerd, "runtimes");
+	ret->nvidia = containerd_join(ret->runtimes, "nvidia");
+	ret->options = containerd_join(ret->nvidia, "options");
+	ret->binary = containerd_join(ret->options, "BinaryName");
+	return ret->binary && r != -ENOMEM ? 0 : output_no_memory();
 }
 
-static int check_owner(const struct setup *setup, const struct text *text, const struct layout *layout)
+static int containerd_check_owner(const struct setup *setup, const struct text *text, const struct layout *layout)
 {
 	_cleanup_free_ char *binary = NULL, *elsewhere = NULL;
 	const char *name;
-	int status;
+	int r;
 
-	status = setup_find_elsewhere(setup, "/etc/containerd/conf.d/*.toml", layout->binary, &elsewhere);
-	if (status)
-		return status;
+	r = setup_find_elsewhere(setup, "/etc/containerd/conf.d/*.toml", layout->binary, &elsewhere);
+	if (r)
+		return r;
 	if (elsewhere && toml_text_mentions(text, "imports"))
 		return output_complain("%s, which is imported, has a runtime \"nvidia\" already\n    Remove that file, and try again.", elsewhere);
 	if (setup->replace || !toml_text_mentions(text, layout->nvidia))
 		return 0;
 	(void)toml_text_get_string(text, layout->binary, &binary);
 	name = binary && strrchr(binary, '/') ? strrchr(binary, '/') + 1 : binary;
-	if (name && (strcmp(name, "ctr-gpu-runtime") == 0 || strcmp(binary, setup->runtime) == 0))
+	if (name && (streq(name, "ctr-gpu-runtime") || streq(binary, setup->runtime)))
 		return 0;
 	return output_complain("%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after --remove, add "
 			       "--replace.", setup->path, binary && *binary ? binary : "one without a BinaryName");
 }
 
 /* Of one that says no shim, the CRI plugin starts runc's; another shim has options of its own. */
-static bool has_runc_shim(const struct text *text, const char *runtime)
+static bool containerd_has_runc_shim(const struct text *text, const char *runtime)
 {
-	_cleanup_free_ char *path = join(runtime, "runtime_type"), *type = NULL;
+	_cleanup_free_ char *path = containerd_join(runtime, "runtime_type"), *type = NULL;
 
 	if (!path || !toml_text_mentions(text, runtime))
 		return false;
 	(void)toml_text_get_string(text, path, &type);
-	return !type || !*type || strcmp(type, SHIM) == 0;
+	return !type || !*type || streq(type, SHIM);
 }
 
-/* The runtime that is used now or, if that has another shim, runc. @ret stays NULL if the file has neither. */
-static int find_model(const struct text *text, const struct layout *layout, char **ret)
-{
-	_cleanup_free_ char *path = join(layout->containerd, "default_runtime_name"), *name = NULL, *now = NULL, *runc = NULL;
-
-	if (path)
-		(void)toml_text_get_string(text, path, &name);
-	now = join(layout->runtimes, name ? name : "runc");
-	runc = join(layout->runtimes, "runc");
-	if (!path || !now || !runc)
-		return -ENOMEM;
-	if (!has_runc_shim(text, now) && !has_runc_shim(text, runc))
-		return 0;
-	*ret = strdup(has_runc_shim(text, now) ? now : runc);
-	return *ret ? 0 : -ENOMEM;
-}
-
-/* A runtime like it, with its settings, such as SystemdCgroup, which all runtimes of a node have to share. */
-static int copy_runtime(struct toml_edit *edit, const struct layout *layout)
+/* A runtime like the one that is used now or, if that has another shim, like runc: all runtimes of a node have to share some settings. */
+static int containerd_copy_runtime(struct toml_file *file, const struct layout *layout)
 {
 	static const char *const own[] = {"runtime_type", NULL}, *const own_options[] = {"BinaryName", NULL};
-	_cleanup_free_ char *from = NULL, *options = NULL;
-	int r = find_model(edit->text, layout, &from);
+	_cleanup_free_ char *path = containerd_join(layout->containerd, "default_runtime_name"), *name = NULL;
+	_cleanup_free_ char *runc = containerd_join(layout->runtimes, "runc"), *used = NULL, *options = NULL;
+	const char *from;
+	int r;
 
-	if (r < 0)
-		return r;
-	options = join(from, "options");
-	if (from && !options)
+	if (path)
+		(void)toml_text_get_string(file->text, path, &name);
+	used = containerd_join(layout->runtimes, name ? name : "runc");
+	if (!path || !runc || !used)
 		return -ENOMEM;
-	r = toml_text_put(edit, layout->nvidia, "runtime_type", "\"" SHIM "\"");
-	if (r == 0 && from)
-		r = toml_text_copy(edit, edit->text, from, layout->nvidia, own);
-	return r == 0 && from ? toml_text_copy(edit, edit->text, options, layout->options, own_options) : r;
+	from = containerd_has_runc_shim(file->text, used) ? used : containerd_has_runc_shim(file->text, runc) ? runc : NULL;
+	r = toml_file_put(file, layout->nvidia, "runtime_type", QUOTED_SHIM);
+	if (r < 0 || !from)
+		return r;
+	options = containerd_join(from, "options");
+	r = options ? toml_file_copy(file, file->text, from, layout->nvidia, own) : -ENOMEM;
+	return r < 0 ? r : toml_file_copy(file, file->text, options, layout->options, own_options);
 }
 
-static int put_runtime(const struct setup *setup, struct toml_edit *edit, const struct layout *layout)
+static int containerd_put_runtime(const struct setup *setup, struct toml_file *file, const struct layout *layout)
 {
-	_cleanup_free_ char *binary = setup_quote_runtime(setup), *runc = join(layout->runtimes, "runc");
-	bool only = toml_text_is_empty(edit->text, layout->runtimes);
+	_cleanup_free_ char *binary = setup_quote_runtime(setup), *runc = containerd_join(layout->runtimes, "runc");
+	bool only = toml_text_is_empty(file->text, layout->runtimes);
 	int r = binary && runc ? 0 : -ENOMEM;
 
-	if (r == 0 && !toml_text_mentions(edit->text, layout->nvidia))
-		r = copy_runtime(edit, layout);
+	if (r == 0 && !toml_text_mentions(file->text, layout->nvidia))
+		r = containerd_copy_runtime(file, layout);
 	if (r == 0)
-		r = toml_text_put(edit, layout->options, "BinaryName", binary);
+		r = toml_file_put(file, layout->options, "BinaryName", binary);
 	/* Before containerd 2 the first runtime that a file names replaces the one that containerd has by itself. */
 	if (r == 0 && only && layout->version < 3)
-		r = toml_text_put(edit, runc, "runtime_type", "\"" SHIM "\"");
+		r = toml_file_put(file, runc, "runtime_type", QUOTED_SHIM);
 	return setup_check_toml(setup, r, layout->options);
 }
 
-static int put_cdi(const struct setup *setup, struct toml_edit *edit, const struct layout *layout)
+static int containerd_put_cdi(const struct setup *setup, struct toml_file *file, const struct layout *layout)
 {
-	_cleanup_free_ char *path = join(layout->section, "enable_cdi"), *now = NULL;
+	_cleanup_free_ char *path = containerd_join(layout->section, engine_containerd.cdi), *now = NULL;
 	int r;
 
-	r = path ? toml_text_get(edit->text, path, &now) : -ENOMEM;
-	if (r == -ENOMEM)
-		return no_memory();
+	r = path ? toml_text_get(file->text, path, &now) : -ENOMEM;
 	/* containerd 2 has it on. */
-	if (r < 0 && layout->version == 3)
+	if (r == -ENOENT && layout->version == 3)
 		return 0;
-	return setup_check_toml(setup, toml_text_put(edit, layout->section, "enable_cdi", "true"), layout->section);
-}
-
-static bool is_blank(const struct text *text)
-{
-	return strspn(text->size ? text->data : "", " \t\r\n") == text->size;
+	if (r != -ENOMEM)
+		r = toml_file_put(file, layout->section, engine_containerd.cdi, "true");
+	return setup_check_toml(setup, r, layout->section);
 }
 
 /* What is right, and yet not enough. */
-static int warn(const struct setup *setup, const struct text *text, const struct layout *layout)
+static void containerd_warn(const struct setup *setup, const struct text *text, const struct layout *layout)
 {
 	_cleanup_free_ char *disabled = NULL;
 
 	if (layout->version == 1)
 		setup_say(setup, "%s is of version 1, from which containerd 2 takes no runtimes: \"containerd config migrate\" prints a newer one",
 			  setup->path);
-	if (toml_text_get(text, "disabled_plugins", &disabled) == -ENOMEM)
-		return no_memory();
-	if (disabled && strstr(disabled, "cri\""))
+	if (toml_text_get(text, "disabled_plugins", &disabled) == 0 && strstr(disabled, "cri\""))
 		setup_say(setup, "%s turns the CRI plugin off (disabled_plugins), which Kubernetes needs and runtimes are for", setup->path);
-	return 0;
 }
 
-static int edit_layout(const struct setup *setup, struct toml_edit *edit, const struct layout *layout, bool empty)
+static int containerd_edit(const struct setup *setup, struct text *text)
 {
-	int status;
+	__attribute__((cleanup(containerd_clear))) struct layout layout = {0};
+	_cleanup_toml_file_ struct toml_file file = {.text = text};
+	bool empty = strspn(text->size ? text->data : "", " \t\r\n") == text->size;
+	int r;
 
-	status = check_owner(setup, edit->text, layout);
-	if (!status)
-		status = warn(setup, edit->text, layout);
-	if (!status && empty)
-		status = setup_check_toml(setup, toml_text_put(edit, "", "version", "2"), "");
-	if (!status)
-		status = put_cdi(setup, edit, layout);
-	if (!status)
-		status = put_runtime(setup, edit, layout);
+	r = containerd_find_layout(setup, text, empty, &layout);
+	if (!r)
+		r = containerd_check_owner(setup, text, &layout);
+	if (r)
+		return r;
+	containerd_warn(setup, text, &layout);
+	if (empty)
+		r = setup_check_toml(setup, toml_file_put(&file, "", "version", "2"), "");
+	if (!r)
+		r = containerd_put_cdi(setup, &file, &layout);
+	if (!r)
+		r = containerd_put_runtime(setup, &file, &layout);
 	/* Not before, since it is the default's settings that were copied. */
-	if (!status && setup->set_default)
-		status = setup_check_toml(setup, toml_text_put(edit, layout->containerd, "default_runtime_name", "\"nvidia\""), layout->containerd);
-	return status ? status : setup_check_toml(setup, toml_text_finish(edit), "");
+	if (!r && setup->set_default)
+		r = setup_check_toml(setup, toml_file_put(&file, layout.containerd, "default_runtime_name", "\"nvidia\""), layout.containerd);
+	return r ? r : setup_check_toml(setup, toml_file_finish(&file), "");
 }
 
-static int edit(struct setup *setup, struct text *text, json_t *edits)
+static int containerd_forget_section(struct text *text, const char *section)
 {
-	__attribute__((cleanup(layout_clear))) struct layout layout = {0};
-	_cleanup_toml_edit_ struct toml_edit toml = {.text = text, .journal = edits};
-	bool empty = is_blank(text);
-	int status;
-
-	status = find_layout(setup, text, empty, &layout);
-	return status ? status : edit_layout(setup, &toml, &layout, empty);
-}
-
-static int forget_section(struct text *text, const char *section)
-{
-	_cleanup_free_ char *table = join(section, "containerd/runtimes/nvidia"), *path = join(table, "options/BinaryName"), *binary = NULL;
-	_cleanup_free_ char *chosen = join(section, "containerd/default_runtime_name"), *name = NULL;
+	_cleanup_free_ char *path = containerd_join(section, engine_containerd.runtime), *binary = NULL;
+	_cleanup_free_ char *table = containerd_join(section, "containerd/runtimes/nvidia");
+	_cleanup_free_ char *chosen = containerd_join(section, engine_containerd.default_runtime), *name = NULL;
 	int r = 0;
 
-	if (!path || !chosen)
+	if (!path || !table || !chosen)
 		return -ENOMEM;
 	if (toml_text_get_string(text, path, &binary) == 0 && strstr(binary, "/ctr-gpu-runtime"))
-		r = toml_text_remove_tables(text, table);
+		r = toml_file_remove(text, table);
 	/* The CRI plugin does not start with the name of a runtime that there is not. */
-	if (r == 0 && !toml_text_mentions(text, table) && toml_text_get_string(text, chosen, &name) == 0 && strcmp(name, "nvidia") == 0)
-		r = toml_text_remove_tables(text, chosen);
+	if (r == 0 && !toml_text_mentions(text, table) && toml_text_get_string(text, chosen, &name) == 0 && streq(name, "nvidia"))
+		r = toml_file_remove(text, chosen);
 	return r;
 }
 
-static int forget(struct text *text)
+static int containerd_forget(struct text *text)
 {
 	int r;
 
-	r = toml_text_forget(text);
+	r = toml_file_cut(text, NULL);
 	for (size_t i = 0; engine_containerd.sections[i] && r == 0; i++)
-		r = forget_section(text, engine_containerd.sections[i]);
+		r = containerd_forget_section(text, engine_containerd.sections[i]);
 	return r;
 }
 
-/* ---- what else there is to do ---- */
-
-static void advise(struct setup *setup, bool changed)
-{
-	const struct daemon *daemon = &setup->daemon;
-	_cleanup_free_ char *command = NULL;
-
-	if (!daemon->pid) {
-		setup_say(setup, "no containerd is running; it reads the file when it starts");
-		return;
-	}
-	if (!changed)
-		return;
-	command = engine_restart_command(&engine_containerd, daemon, setup->rootless, ENGINE_RESTART);
-	setup_say(setup, "next: %s", command ? command : "restart containerd");
-}
-
 const struct setup_engine setup_containerd = {
-	.name = "containerd",
-	.look = look,
-	.check = toml_text_check,
-	.undo = toml_text_undo,
-	.edit = edit,
-	.forget = forget,
-	.advise = advise,
+	.facts = &engine_containerd,
+	.format = &setup_toml,
+	.look = containerd_look,
+	.edit = containerd_edit,
+	.forget = containerd_forget,
+	.advise = setup_advise_restart,
 };

@@ -2,144 +2,118 @@
 
 /* CRI-O: a file of our own among those that it reads one after the other, the later ones winning. */
 
-#include <string.h>
+#include <stdlib.h>
 
-#include "base/cleanup.h"
-#include "cli/config_file.h"
+#include "base/str.h"
 #include "cli/output.h"
 #include "cli/setup/setup.h"
-#include "engines/engine.h"
+#include "cli/setup/toml_file.h"
 #include "engines/toml_text.h"
 
 #define OWN_FILE "/etc/crio/crio.conf.d/99-ctr-gpu.conf"
 #define RUNTIME "crio/runtime"
 #define TABLE RUNTIME "/runtimes/nvidia"
 
-static int look(struct setup *setup)
+static int crio_look(struct setup *setup)
 {
+	int r;
+
 	if (setup->rootless)
 		return output_complain("CRI-O runs as root only\n    Run this without --rootless.");
-	setup->path = strdup(setup->config ? setup->config : OWN_FILE);
-	if (!setup->path)
-		return output_complain("out of memory");
-	return setup_find_daemon(setup, "crio", geteuid(), NULL);
+	r = setup_find_daemon(setup, geteuid(), NULL);
+	return r ? r : setup_find_path(setup, OWN_FILE, OWN_FILE);
 }
 
-/* Those in the directory that are sorted behind ours win, whatever ours says. */
-static int check_owner(const struct setup *setup)
+/* The last of CRI-O's other files, in the order in which it reads them, that says something about @path. */
+static int crio_find_file(const struct setup *setup, const char *path, char **ret)
 {
-	_cleanup_free_ char *other = NULL;
-	int status;
+	int r = 0;
 
-	status = setup_find_elsewhere(setup, "/etc/crio/crio.conf", TABLE "/runtime_path", &other);
-	if (!status)
-		status = setup_find_elsewhere(setup, "/etc/crio/crio.conf.d/*", TABLE "/runtime_path", &other);
-	if (status || !other)
-		return status;
-	return setup_refuse_other(setup, OWN_FILE, other, "CRI-O");
+	for (const char *const *pattern = engine_crio.files; *pattern && !r; pattern++)
+		r = setup_find_elsewhere(setup, *pattern, path, ret);
+	return r;
 }
 
-/* The last of CRI-O's files, in the order in which it reads them, that says something about @path. */
-static int find_file(const struct setup *setup, const char *path, struct config_file *ret)
+static int crio_read_file(const struct setup *setup, const char *path, struct config_file *ret)
 {
 	_cleanup_free_ char *file = NULL;
-	int status;
+	int r = crio_find_file(setup, path, &file);
 
-	status = setup_find_elsewhere(setup, "/etc/crio/crio.conf", path, &file);
-	if (!status)
-		status = setup_find_elsewhere(setup, "/etc/crio/crio.conf.d/*", path, &file);
-	return status || !file ? status : config_file_read(file, ret);
-}
-
-/* The runtime that containers have now, unless CRI-O is to use what is its default. @ret stays NULL then. */
-static int find_default(const struct setup *setup, char **ret)
-{
-	_cleanup_config_file_ struct config_file file = {0};
-	int status = find_file(setup, RUNTIME "/default_runtime", &file);
-
-	if (!status && file.exists)
-		(void)toml_text_get_string(&file.text, RUNTIME "/default_runtime", ret);
-	return status;
+	return r || !file ? r : config_file_read(file, ret);
 }
 
 /* The settings of one runtime, such as the monitor's path and the annotations that it takes. @ret: whether there are any. */
-static int copy_from(const struct setup *setup, struct toml_edit *edit, const char *name, bool *ret)
+static int crio_copy_from(const struct setup *setup, struct toml_file *own, const char *name, bool *ret)
 {
-	static const char *const own[] = {"runtime_path", "runtime_type", NULL};
+	static const char *const ours[] = {"runtime_path", "runtime_type", NULL};
 	_cleanup_free_ char *table = text_format(RUNTIME "/runtimes/%s", name), *path = text_format(RUNTIME "/runtimes/%s/runtime_type", name);
 	_cleanup_config_file_ struct config_file file = {0};
 	_cleanup_free_ char *type = NULL;
-	int status;
+	int r;
 
 	if (!table || !path)
-		return output_complain("out of memory");
-	status = find_file(setup, table, &file);
-	if (status || !file.exists)
-		return status;
+		return output_no_memory();
+	r = crio_read_file(setup, table, &file);
+	if (r || !file.exists)
+		return r;
 	(void)toml_text_get_string(&file.text, path, &type);
 	/* One for virtual machines has settings of its own. */
-	if (type && strcmp(type, "vm") == 0)
+	if (type && streq(type, "vm"))
 		return 0;
 	*ret = true;
-	return setup_check_toml(setup, toml_text_copy(edit, &file.text, table, TABLE, own), TABLE);
+	return setup_check_toml(setup, toml_file_copy(own, &file.text, table, TABLE, ours), TABLE);
 }
 
-/* What applies to the runtimes that are used now is to apply to ours, which starts one of them. */
-static int copy_runtime(const struct setup *setup, struct toml_edit *edit)
+/* What applies to the runtime that containers have now is to apply to ours, which starts one of them. */
+static int crio_copy_runtime(const struct setup *setup, struct toml_file *own)
 {
+	_cleanup_config_file_ struct config_file file = {0};
 	_cleanup_free_ char *chosen = NULL;
 	bool found = false;
-	int status = find_default(setup, &chosen);
+	int r = crio_read_file(setup, engine_crio.default_runtime, &file);
+
+	if (!r && file.exists)
+		(void)toml_text_get_string(&file.text, engine_crio.default_runtime, &chosen);
 	const char *const names[] = {chosen ? chosen : "runc", "runc", "crun"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !status && !found; i++)
-		status = copy_from(setup, edit, names[i], &found);
-	return status;
+	for (size_t i = 0; i < ARRAY_SIZE(names) && !r && !found; i++)
+		r = crio_copy_from(setup, own, names[i], &found);
+	return r;
 }
 
-static int edit(struct setup *setup, struct text *text, json_t *edits)
+static int crio_edit(const struct setup *setup, struct text *text)
 {
-	_cleanup_toml_edit_ struct toml_edit toml = {.text = text, .journal = edits};
-	_cleanup_free_ char *runtime = setup_quote_runtime(setup);
+	_cleanup_toml_file_ struct toml_file own = {.text = text};
+	_cleanup_free_ char *runtime = setup_quote_runtime(setup), *other = NULL;
 	bool there = toml_text_mentions(text, TABLE);
-	int status, r = runtime ? 0 : -1;
+	int r = crio_find_file(setup, engine_crio.runtime, &other);
 
-	status = check_owner(setup);
-	if (status)
-		return status;
-	if (r == 0 && setup->set_default)
-		r = toml_text_put(&toml, RUNTIME, "default_runtime", "\"nvidia\"");
+	if (!r && other)
+		r = setup_refuse_other(setup, other);
+	if (r || !runtime)
+		return r ? r : output_no_memory();
+	if (setup->set_default)
+		r = toml_file_put(&own, RUNTIME, "default_runtime", "\"nvidia\"");
 	if (r == 0)
-		r = toml_text_put(&toml, TABLE, "runtime_path", runtime);
+		r = toml_file_put(&own, TABLE, "runtime_path", runtime);
 	if (r == 0)
-		r = toml_text_put(&toml, TABLE, "runtime_type", "\"oci\"");
-	status = setup_check_toml(setup, r, TABLE);
-	if (!status && !there)
-		status = copy_runtime(setup, &toml);
-	return status ? status : setup_check_toml(setup, toml_text_finish(&toml), TABLE);
+		r = toml_file_put(&own, TABLE, "runtime_type", "\"oci\"");
+	r = setup_check_toml(setup, r, TABLE);
+	if (!r && !there)
+		r = crio_copy_runtime(setup, &own);
+	return r ? r : setup_check_toml(setup, toml_file_finish(&own), TABLE);
 }
 
-static void advise(struct setup *setup, bool changed)
+static int crio_forget(struct text *text)
 {
-	const struct daemon *daemon = &setup->daemon;
-	_cleanup_free_ char *command = NULL;
-
-	if (!daemon->pid) {
-		setup_say(setup, "no crio is running; it reads the file when it starts");
-		return;
-	}
-	if (!changed)
-		return;
-	command = engine_restart_command(&engine_crio, daemon, false, ENGINE_RESTART);
-	setup_say(setup, "next: %s", command ? command : "restart CRI-O");
+	return toml_file_cut(text, NULL);
 }
 
 const struct setup_engine setup_crio = {
-	.name = "crio",
-	.look = look,
-	.check = toml_text_check,
-	.undo = toml_text_undo,
-	.edit = edit,
-	.forget = toml_text_forget,
-	.advise = advise,
+	.facts = &engine_crio,
+	.format = &setup_toml,
+	.look = crio_look,
+	.edit = crio_edit,
+	.forget = crio_forget,
+	.advise = setup_advise_restart,
 };

@@ -12,18 +12,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cleanup.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "cli/output.h"
-#include "cli/setup/json_text.h"
+#include "cli/setup/json_file.h"
 #include "cli/setup/setup.h"
 #include "engines/docker_api.h"
 #include "engines/engine.h"
 
 #define MACHINE_FILE "/etc/docker/daemon.json"
+#define USER_FILE "docker/daemon.json"
 #define RUNTIME "runtimes/nvidia"
-#define CDI "features/cdi"
-#define DEFAULT "default-runtime"
+#define DESKTOP "/mnt/wsl/docker-desktop"
 
 /*
  * The runtime's program, by NVIDIA's name in a directory of our own. VS Code's Dev Containers and DevPod give a container
@@ -40,14 +40,9 @@ enum {
 /* What --gpus works by: the hook since Docker 19.03, the other before it since 29.2. */
 static const char *const compat_names[] = {"nvidia-container-runtime-hook", "nvidia-cdi-hook"};
 
-static int no_memory(void)
-{
-	return output_complain("out of memory");
-}
-
 /* ---- which daemon, which file ---- */
 
-static bool exists(const char *path)
+static bool docker_has(const char *path)
 {
 	struct stat status;
 
@@ -55,13 +50,13 @@ static bool exists(const char *path)
 }
 
 /* A normal user's Docker is rootless where there is one; else what they want is root's. */
-static int decide_user(struct setup *setup)
+static int docker_decide_user(struct setup *setup)
 {
-	_cleanup_free_ char *own = engine_user_file("docker/daemon.json");
+	_cleanup_free_ char *own = engine_user_file(USER_FILE);
 
 	if (geteuid() == 0 || setup->config)
 		return 0;
-	if (setup->daemon.pid || exists(own))
+	if (setup->daemon.pid || docker_has(own))
 		setup->rootless = true;
 	if (setup->rootless || setup->dry_run)
 		return 0;
@@ -69,21 +64,21 @@ static int decide_user(struct setup *setup)
 			       "docker --rootless");
 }
 
-static json_t *ask(const struct setup *setup, const char *what)
+static json_t *docker_ask(const struct setup *setup, const char *what)
 {
 	return setup->daemon.pid ? docker_api_get(&setup->daemon, what) : NULL;
 }
 
-static void find_version(struct setup *setup)
+static void docker_find_version(struct setup *setup)
 {
-	_cleanup_json_ json_t *answer = ask(setup, "/version");
+	_cleanup_json_ json_t *answer = docker_ask(setup, "/version");
 	const char *version = json_string_value(json_object_get(answer, "Version"));
 
 	setup->version = version ? strdup(version) : NULL;
 }
 
 /* A directive that is both an option and in the file keeps dockerd from starting; of runtimes it takes either's. */
-static int check_arguments(const struct setup *setup)
+static int docker_check_arguments(const struct setup *setup)
 {
 	static const char again[] = "Remove the option from the daemon's command line, and try again.";
 	const struct daemon *daemon = &setup->daemon;
@@ -97,7 +92,7 @@ static int check_arguments(const struct setup *setup)
 	return 0;
 }
 
-static int check_snap(const struct setup *setup)
+static int docker_check_snap(const struct setup *setup)
 {
 	if (!setup->daemon.snap || setup->config || setup->remove)
 		return 0;
@@ -107,14 +102,14 @@ static int check_snap(const struct setup *setup)
 }
 
 /* Whether the daemon reads our file and can run our program. */
-static bool reaches_daemon(const struct setup *setup)
+static bool docker_reaches_daemon(const struct setup *setup)
 {
 	const struct daemon *daemon = &setup->daemon;
-	_cleanup_free_ char *usual = setup->rootless ? engine_user_file("docker/daemon.json") : strdup(MACHINE_FILE);
+	_cleanup_free_ char *usual = setup->rootless ? engine_user_file(USER_FILE) : strdup(MACHINE_FILE);
 	const char *option = daemon_option(daemon, "--config-file", NULL), *used = option ? option : usual ? usual : "";
 	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
 
-	if (strcmp(ours ? ours : setup->path, theirs ? theirs : used) != 0) {
+	if (!streq(ours ? ours : setup->path, theirs ? theirs : used)) {
 		setup_say(setup, "the dockerd that runs (process %d) does not read %s, but %s", daemon->pid, setup->path, used);
 		return false;
 	}
@@ -129,114 +124,112 @@ static bool reaches_daemon(const struct setup *setup)
 	return true;
 }
 
-static int check_desktop(const struct setup *setup)
+static int docker_check_desktop(const struct setup *setup)
 {
-	if (!exists("/mnt/wsl/docker-desktop") || setup->daemon.pid || setup->config || setup->remove || daemon_is_installed("dockerd"))
+	if (!docker_has(DESKTOP) || setup->daemon.pid || setup->config || setup->remove || daemon_is_installed("dockerd"))
 		return 0;
 	return output_complain("Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; it has --gpus\n"
 			       "    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this distribution.");
 }
 
-static int look(struct setup *setup)
+static int docker_look(struct setup *setup)
 {
-	int status;
+	int r;
 
-	status = setup_find_daemon(setup, "dockerd", geteuid(), NULL);
-	if (!status)
-		status = decide_user(setup);
+	r = setup_find_daemon(setup, geteuid(), NULL);
+	if (!r)
+		r = docker_decide_user(setup);
 	/* A user may look at what root's would need. */
-	if (!status && !setup->daemon.pid && !setup->rootless && geteuid() != 0)
-		status = setup_find_daemon(setup, "dockerd", 0, NULL);
-	if (!status)
-		status = check_snap(setup);
-	if (!status)
-		status = check_desktop(setup);
-	if (!status && !setup->remove)
-		status = check_arguments(setup);
-	if (!status)
-		status = setup_find_path(setup, "--config-file", NULL, setup->rootless ? engine_user_file("docker/daemon.json") : strdup(MACHINE_FILE));
-	if (status)
-		return status;
+	if (!r && !setup->daemon.pid && !setup->rootless && geteuid() != 0)
+		r = setup_find_daemon(setup, 0, NULL);
+	if (!r)
+		r = docker_check_snap(setup);
+	if (!r)
+		r = docker_check_desktop(setup);
+	if (!r && !setup->remove)
+		r = docker_check_arguments(setup);
+	if (!r)
+		r = setup_find_path(setup, MACHINE_FILE, USER_FILE);
+	if (r)
+		return r;
 	/* Before anything is written. */
-	setup->unreached = setup->daemon.pid && !setup->remove && !reaches_daemon(setup);
-	find_version(setup);
+	setup->unreached = setup->daemon.pid && !setup->remove && !docker_reaches_daemon(setup);
+	docker_find_version(setup);
 	return 0;
 }
 
 /* ---- the file ---- */
 
-static int put(const struct setup *setup, struct text *text, const char *path, json_t *value, json_t *edits)
+static int docker_put(const struct setup *setup, struct text *text, const char *path, json_t *value)
 {
-	int r;
+	int r = value ? json_file_put(text, path, value) : -ENOMEM;
 
-	r = value ? json_text_put(text, path, value, edits) : -ENOMEM;
-	json_decref(value);
 	if (r == -ENOTDIR)
 		return output_complain("%s: \"%.*s\" is not an object, and Docker would refuse it too\n    Mend that, and try again.", setup->path,
 				       (int)strcspn(path, "/"), path);
-	return r < 0 ? no_memory() : 0;
+	return r < 0 ? output_no_memory() : 0;
 }
 
 /* By whatever name and links; a bare one is what the daemon finds by it, which may be another toolkit's. */
-static bool is_our_runtime(const struct setup *setup, const char *path)
+static bool docker_is_our_runtime(const struct setup *setup, const char *path)
 {
 	_cleanup_free_ char *found = strchr(path, '/') ? strdup(path) : daemon_look_up(&setup->daemon, path, NULL);
 	_cleanup_free_ char *ours = realpath(setup->runtime, NULL), *theirs = found ? realpath(found, NULL) : NULL;
 
-	return ours && theirs && strcmp(ours, theirs) == 0;
+	return ours && theirs && streq(ours, theirs);
 }
 
 /* Where --gpus works, for the running daemon or for one to come. */
-static bool has_gpus_option(const struct setup *setup)
+static bool docker_has_gpus_option(const struct setup *setup)
 {
 	bool runs = daemon_variable(&setup->daemon, "PATH");
 	_cleanup_free_ char *hook = runs ? daemon_look_up(&setup->daemon, compat_names[0], NULL) : setup_find_program(compat_names[0]);
 
-	return exists(hook);
+	return docker_has(hook);
 }
 
 /* The path to write, owned by the caller: by NVIDIA's name only where --gpus works, which is what that name promises. */
-static char *choose_runtime(const struct setup *setup)
+static char *docker_choose_runtime(const struct setup *setup)
 {
 	_cleanup_free_ char *names = setup_find_program("../" NVIDIA_NAMES), *directory = names ? realpath(names, NULL) : NULL;
 	_cleanup_free_ char *path = directory ? text_format("%s/" NVIDIA_NAME, directory) : NULL;
-	bool promised = path && !setup->runtime_given && has_gpus_option(setup) && is_our_runtime(setup, path);
+	bool promised = path && !setup->runtime_given && docker_has_gpus_option(setup) && docker_is_our_runtime(setup, path);
 
 	return strdup(promised ? path : setup->runtime);
 }
 
 /* As setup writes it, wherever that was. */
-static bool is_our_path(const char *path)
+static bool docker_is_our_path(const char *path)
 {
 	const char *name = strrchr(path, '/');
 
-	return strstr(path, NVIDIA_NAMES "/") || (name && strcmp(name, "/ctr-gpu-runtime") == 0);
+	return strstr(path, NVIDIA_NAMES "/") || (name && streq(name, "/ctr-gpu-runtime"));
 }
 
-static int put_runtime(const struct setup *setup, struct text *text, json_t *edits)
+static int docker_put_runtime(const struct setup *setup, struct text *text)
 {
-	_cleanup_free_ char *chosen = choose_runtime(setup);
+	_cleanup_free_ char *chosen = docker_choose_runtime(setup);
 	_cleanup_json_ json_t *there = NULL;
 	const char *path;
 
-	if (!chosen || json_text_get(text, RUNTIME, &there) == -ENOMEM)
-		return no_memory();
+	if (!chosen || json_file_find(text, RUNTIME, &there) == -ENOMEM)
+		return output_no_memory();
 	path = json_string_value(json_object_get(there, "path"));
-	if (path && is_our_runtime(setup, path) && (strstr(path, NVIDIA_NAME) || !strstr(chosen, NVIDIA_NAME)))
+	if (path && docker_is_our_runtime(setup, path) && (strstr(path, NVIDIA_NAME) || !strstr(chosen, NVIDIA_NAME)))
 		return 0;
-	if (there && !json_is_null(there) && !setup->replace && !(path && is_our_path(path)))
+	if (there && !json_is_null(there) && !setup->replace && !(path && docker_is_our_path(path)))
 		return output_complain("%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after --remove, add "
 				       "--replace.", setup->path, path ? path : "one without a path");
-	return put(setup, text, RUNTIME, json_pack("{s:s}", "path", chosen), edits);
+	return docker_put(setup, text, RUNTIME, json_pack("{s:s}", "path", chosen));
 }
 
-static int put_cdi(const struct setup *setup, struct text *text, json_t *edits)
+static int docker_put_cdi(const struct setup *setup, struct text *text)
 {
 	enum engine_cdi_state state = engine_cdi_state(&engine_docker, engine_version_number(setup->version), -1);
 	_cleanup_json_ json_t *there = NULL;
 
-	if (json_text_get(text, CDI, &there) == -ENOMEM)
-		return no_memory();
+	if (json_file_find(text, engine_docker.cdi, &there) == -ENOMEM)
+		return output_no_memory();
 	if (json_is_false(there) && !setup->replace) {
 		setup_say(setup, "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, and --replace turns it on", setup->path);
 		return 0;
@@ -244,119 +237,105 @@ static int put_cdi(const struct setup *setup, struct text *text, json_t *edits)
 	if (json_is_true(there) || (!there && state != ENGINE_CDI_OFF && state != ENGINE_CDI_UNKNOWN))
 		return 0;
 	if (daemon_has_option(&setup->daemon, "--feature")) {
-		setup_say(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; add --feature cdi=true there");
+		setup_say(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; "
+			  "add --feature cdi=true there");
 		return 0;
 	}
-	return put(setup, text, CDI, json_true(), edits);
+	return docker_put(setup, text, engine_docker.cdi, json_true());
 }
 
-static int edit(struct setup *setup, struct text *text, json_t *edits)
-{
-	int status;
-
-	status = put_runtime(setup, text, edits);
-	if (!status)
-		status = put_cdi(setup, text, edits);
-	if (!status && setup->set_default)
-		status = put(setup, text, DEFAULT, json_string("nvidia"), edits);
-	return status;
-}
-
-static bool names_default(const struct text *text)
+static bool docker_is_default(const struct text *text)
 {
 	_cleanup_json_ json_t *name = NULL;
 
-	return json_text_get(text, DEFAULT, &name) == 0;
+	return json_file_find(text, engine_docker.default_runtime, &name) == 0 && json_is_string(name) && streq(json_string_value(name), "nvidia");
 }
 
-static bool is_default(const struct text *text)
+static int docker_edit(const struct setup *setup, struct text *text)
 {
-	_cleanup_json_ json_t *name = NULL;
+	int r;
 
-	return json_text_get(text, DEFAULT, &name) == 0 && json_is_string(name) && strcmp(json_string_value(name), "nvidia") == 0;
+	r = docker_put_runtime(setup, text);
+	if (!r)
+		r = docker_put_cdi(setup, text);
+	if (!r && setup->set_default && !docker_is_default(text))
+		r = docker_put(setup, text, engine_docker.default_runtime, json_string("nvidia"));
+	return r;
 }
 
-/* dockerd does not start with the name of a runtime that there is not. */
-static int forget_default(struct text *text)
-{
-	return is_default(text) ? json_text_remove(text, DEFAULT) : 0;
-}
-
-static int forget(struct text *text)
+static int docker_forget(struct text *text)
 {
 	_cleanup_json_ json_t *there = NULL;
 	const char *path;
 	int r;
 
-	r = json_text_get(text, RUNTIME, &there);
+	r = json_file_find(text, RUNTIME, &there);
 	path = json_string_value(json_object_get(there, "path"));
-	if (path && is_our_path(path)) {
-		json_decref(there);
-		there = NULL;
-		r = json_text_remove(text, RUNTIME);
-	}
-	return r == -ENOMEM || there ? r : forget_default(text);
+	if (there && !(path && docker_is_our_path(path)))
+		return 0;
+	if (there)
+		r = json_file_put(text, RUNTIME, NULL);
+	/* dockerd does not start with the name of a runtime that there is not. */
+	return r != -ENOMEM && docker_is_default(text) ? json_file_put(text, engine_docker.default_runtime, NULL) : r == -ENOMEM ? r : 0;
 }
 
 /* dockerd keeps a default runtime that its file names no more, until it starts (moby daemon/reload.go). */
-static bool restarts_for(const char *leaf, bool remove)
+static bool docker_restarts_for(const char *path, bool remove)
 {
-	return leaf && (strcmp(leaf, CDI) == 0 || (remove && strcmp(leaf, DEFAULT) == 0));
+	return streq(path, engine_docker.cdi) || (remove && streq(path, engine_docker.default_runtime));
 }
 
-/* Whether the daemon says that this is its default runtime. */
-static bool runs_by(const struct setup *setup, const char *runtime)
+/* Whether the daemon says that our runtime is its default one. */
+static bool docker_runs_by_ours(const struct setup *setup)
 {
-	_cleanup_json_ json_t *info = ask(setup, "/info");
+	_cleanup_json_ json_t *info = docker_ask(setup, "/info");
 	const char *now = json_string_value(json_object_get(info, "DefaultRuntime"));
 
-	return now && strcmp(now, runtime) == 0;
-}
-
-static void reload(const struct setup *setup)
-{
-	(void)kill(setup->daemon.pid, SIGHUP);
-	for (int i = 0; i < RELOAD_TRIES && runs_by(setup, "nvidia"); i++)
-		(void)poll(NULL, 0, RELOAD_WAIT_MS);
+	return now && streq(now, "nvidia");
 }
 
 /* It does take a default that the file has, so it gets to read runc there before the file becomes what it is to be. */
-static int release(struct setup *setup, struct config_file *file, const struct text *to)
+static int docker_release(struct setup *setup, struct config_file *file, const struct text *to)
 {
-	_cleanup_json_ json_t *journal = json_array(), *runc = json_string("runc");
 	_cleanup_text_ struct text meanwhile = {0};
 	_cleanup_free_ char *path = strdup(file->path);
-	int status;
+	_cleanup_json_ json_t *now = NULL;
+	int r;
 
-	if (!is_default(&file->text) || !runs_by(setup, "nvidia"))
+	if (!docker_is_default(&file->text) || !docker_runs_by_ours(setup))
 		return 0;
-	if (!journal || !runc || !path || text_set(&meanwhile, to->data, to->size) < 0)
-		return no_memory();
-	if (!names_default(to) && json_text_put(&meanwhile, DEFAULT, runc, journal) < 0)
-		return no_memory();
-	status = config_file_write(file, &meanwhile, 0644);
-	if (status)
-		return status;
-	reload(setup);
-	config_file_close(file);
-	setup->released = !runs_by(setup, "nvidia");
+	if (!path || text_set(&meanwhile, to->data, to->size) < 0)
+		return output_no_memory();
+	if (json_file_find(to, engine_docker.default_runtime, &now) < 0)
+		r = docker_put(setup, &meanwhile, engine_docker.default_runtime, json_string("runc"));
+	else
+		r = 0;
+	if (!r)
+		r = config_file_write(file, &meanwhile, 0644);
+	if (r)
+		return r;
+	(void)kill(setup->daemon.pid, SIGHUP);
+	for (int i = 0; i < RELOAD_TRIES && docker_runs_by_ours(setup); i++)
+		(void)poll(NULL, 0, RELOAD_WAIT_MS);
+	setup->released = !docker_runs_by_ours(setup);
 	if (setup->released)
 		setup_say(setup, "the daemon that runs uses its other runtime by default again; containers made before have to be made anew");
+	config_file_close(file);
 	return config_file_read(path, file);
 }
 
 /* ---- what else there is to do ---- */
 
-static bool is_our_hook(const char *path)
+static bool docker_is_our_hook(const char *path)
 {
 	_cleanup_free_ char *target = realpath(path, NULL);
 	const char *name = target ? strrchr(target, '/') : NULL;
 
-	return name && strcmp(name, "/ctr-gpu-hook") == 0;
+	return name && streq(name, "/ctr-gpu-hook");
 }
 
 /* What --gpus needs. Return: whether the daemon must start anew to find it. */
-static bool advise_compat(const struct setup *setup)
+static bool docker_advise_compat(const struct setup *setup)
 {
 	const struct daemon *daemon = &setup->daemon;
 
@@ -364,13 +343,13 @@ static bool advise_compat(const struct setup *setup)
 		setup_say(setup, "the PATH of dockerd (process %d) cannot be read, so whether --gpus works is not known", daemon->pid);
 		return false;
 	}
-	for (size_t i = 0; i < sizeof(compat_names) / sizeof(compat_names[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(compat_names); i++) {
 		struct timespec since = {0};
 		_cleanup_free_ char *path = daemon_look_up(daemon, compat_names[i], &since);
 
 		if (!path)
 			continue;
-		if (!daemon->elsewhere && !is_our_hook(path))
+		if (!daemon->elsewhere && !docker_is_our_hook(path))
 			setup_say(setup, "--gpus runs %s, which is not ctr-gpu's", path);
 		return daemon_is_older(daemon, &since);
 	}
@@ -379,51 +358,32 @@ static bool advise_compat(const struct setup *setup)
 	return false;
 }
 
-static void advise_absent(const struct setup *setup)
+static bool docker_knows_runtime(const struct setup *setup)
 {
-	if (exists("/mnt/wsl/docker-desktop"))
-		setup_say(setup, "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches it");
-	else
-		setup_say(setup, "no dockerd is running; it reads the file when it starts");
-}
-
-static bool knows_runtime(const struct setup *setup)
-{
-	_cleanup_json_ json_t *answer = ask(setup, "/info");
+	_cleanup_json_ json_t *answer = docker_ask(setup, "/info");
 	const json_t *runtimes = json_object_get(answer, "Runtimes");
 
 	return !runtimes || json_object_get(runtimes, "nvidia");
 }
 
-static void advise(struct setup *setup, bool changed)
+static void docker_advise(struct setup *setup, bool changed)
 {
-	bool restart = setup->needs_restart;
-	_cleanup_free_ char *command = NULL;
-
-	if (setup->released)
-		return;
-	if (!setup->daemon.pid) {
-		advise_absent(setup);
-		return;
-	}
-	if (setup->unreached)
-		return;
-	if (!setup->remove)
-		restart |= advise_compat(setup);
-	if (!changed && !restart && (setup->remove || knows_runtime(setup)))
-		return;
-	command = engine_restart_command(&engine_docker, &setup->daemon, setup->rootless, restart ? ENGINE_RESTART : ENGINE_RELOAD);
-	setup_say(setup, "next: %s", command ? command : restart ? "restart Docker" : "reload Docker");
+	if (setup->daemon.pid && !setup->remove && !setup->unreached)
+		setup->needs_restart |= docker_advise_compat(setup);
+	if (!setup->daemon.pid && docker_has(DESKTOP))
+		setup_say(setup, "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches it");
+	else if (!setup->released && !setup->unreached)
+		setup_advise_restart(setup, changed || setup->needs_restart || (!setup->remove && !docker_knows_runtime(setup)));
 }
 
 const struct setup_engine setup_docker = {
-	.name = "docker",
-	.look = look,
-	.check = json_text_check,
-	.undo = json_text_undo,
-	.edit = edit,
-	.forget = forget,
-	.release = release,
-	.restarts_for = restarts_for,
-	.advise = advise,
+	.facts = &engine_docker,
+	.format = &setup_json,
+	.runtime = RUNTIME,
+	.look = docker_look,
+	.edit = docker_edit,
+	.forget = docker_forget,
+	.release = docker_release,
+	.restarts_for = docker_restarts_for,
+	.advise = docker_advise,
 };

@@ -5,96 +5,73 @@
  * Containers that ask by NVIDIA_VISIBLE_DEVICES get their GPUs through the hooks directory, without any of this.
  */
 
-#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/output.h"
 #include "cli/setup/setup.h"
-#include "engines/engine.h"
-#include "engines/toml_text.h"
+#include "cli/setup/toml_file.h"
 
-#define OWN_NAME "99-ctr-gpu.conf"
-#define DIRECTORY "containers/containers.conf.d/"
-#define RUNTIME "engine/runtimes/nvidia"
+#define OWN_FILE "containers/containers.conf.d/99-ctr-gpu.conf"
 
-static int no_memory(void)
-{
-	return output_complain("out of memory");
-}
-
-static int look(struct setup *setup)
+static int podman_look(struct setup *setup)
 {
 	setup->rootless |= geteuid() != 0;
-	if (setup->config)
-		setup->path = strdup(setup->config);
-	else
-		setup->path = setup->rootless ? engine_user_file(DIRECTORY OWN_NAME) : strdup("/etc/" DIRECTORY OWN_NAME);
-	return setup->path ? 0 : no_memory();
+	return setup_find_path(setup, "/etc/" OWN_FILE, OWN_FILE);
 }
 
-static int find_other(const struct setup *setup, char **ret)
-{
-	static const char *const machine[] = {"/usr/share/containers/containers.conf", "/etc/containers/containers.conf", "/etc/" DIRECTORY "*.conf"};
-	static const char *const own[] = {"containers/containers.conf", DIRECTORY "*.conf"};
-	int status = 0;
-
-	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]) && !status; i++)
-		status = setup_find_elsewhere(setup, machine[i], RUNTIME, ret);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]) && !status && setup->rootless; i++) {
-		_cleanup_free_ char *pattern = engine_user_file(own[i]);
-
-		status = pattern ? setup_find_elsewhere(setup, pattern, RUNTIME, ret) : no_memory();
-	}
-	return status;
-}
-
-static int check_owner(const struct setup *setup)
+static int podman_check_owner(const struct setup *setup)
 {
 	_cleanup_free_ char *other = NULL;
-	int status;
+	int r = 0;
 
-	status = find_other(setup, &other);
-	return status || !other ? status : setup_refuse_other(setup, setup->path, other, "Podman");
+	for (const char *const *file = engine_podman.files; *file && !r; file++)
+		r = setup_find_elsewhere(setup, *file, engine_podman.runtime, &other);
+	for (const char *const *file = engine_podman.user_files; *file && !r && setup->rootless; file++) {
+		_cleanup_free_ char *pattern = engine_user_file(*file);
+
+		r = pattern ? setup_find_elsewhere(setup, pattern, engine_podman.runtime, &other) : output_no_memory();
+	}
+	return r || !other ? r : setup_refuse_other(setup, other);
 }
 
-static int edit(struct setup *setup, struct text *text, json_t *edits)
+static int podman_edit(const struct setup *setup, struct text *text)
 {
-	_cleanup_toml_edit_ struct toml_edit toml = {.text = text, .journal = edits};
 	_cleanup_free_ char *quoted = setup_quote_runtime(setup), *list = quoted ? text_format("[%s]", quoted) : NULL;
-	int status, r = 0;
+	_cleanup_toml_file_ struct toml_file file = {.text = text};
+	int r = podman_check_owner(setup);
 
-	status = check_owner(setup);
-	if (status)
-		return status;
-	if (!list)
-		return no_memory();
+	if (r || !list)
+		return r ? r : output_no_memory();
 	if (setup->set_default)
-		r = toml_text_put(&toml, "engine", "runtime", "\"nvidia\"");
+		r = toml_file_put(&file, "engine", "runtime", "\"nvidia\"");
 	if (r == 0)
-		r = toml_text_put(&toml, "engine/runtimes", "nvidia", list);
+		r = toml_file_put(&file, "engine/runtimes", "nvidia", list);
 	if (r == 0)
-		r = toml_text_finish(&toml);
+		r = toml_file_finish(&file);
 	return setup_check_toml(setup, r, "engine/runtimes");
 }
 
+static int podman_forget(struct text *text)
+{
+	return toml_file_cut(text, NULL);
+}
+
 /* Podman reads the second only where it is told to. */
-static void advise(struct setup *setup, bool changed)
+static void podman_advise(struct setup *setup, bool changed)
 {
 	static const char *const hooks[] = {"/usr/share/containers/oci/hooks.d/ctr-gpu.json", "/etc/containers/oci/hooks.d/ctr-gpu.json"};
 
 	(void)changed;
-	if (setup->remove || access(hooks[0], F_OK) == 0 || access(hooks[1], F_OK) == 0)
-		return;
-	setup_say(setup, "%s is not there, so NVIDIA_VISIBLE_DEVICES gives GPUs only to containers with --runtime=nvidia", hooks[0]);
+	if (!setup->remove && access(hooks[0], F_OK) < 0 && access(hooks[1], F_OK) < 0)
+		setup_say(setup, "%s is not there, so NVIDIA_VISIBLE_DEVICES gives GPUs only to containers with --runtime=nvidia", hooks[0]);
 }
 
 const struct setup_engine setup_podman = {
-	.name = "podman",
-	.look = look,
-	.check = toml_text_check,
-	.undo = toml_text_undo,
-	.edit = edit,
-	.forget = toml_text_forget,
-	.advise = advise,
+	.facts = &engine_podman,
+	.format = &setup_toml,
+	.look = podman_look,
+	.edit = podman_edit,
+	.forget = podman_forget,
+	.advise = podman_advise,
 };

@@ -9,12 +9,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "cli/output.h"
 #include "cli/setup/cdi.h"
-#include "cli/setup/diff.h"
-#include "cli/setup/journal.h"
+#include "cli/setup/state.h"
 #include "cli/verbs.h"
 #include "engines/nvidia_config.h"
 
@@ -29,7 +28,7 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show what would change, and change nothing", 0},
+	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show the file as it would be, and change nothing", 0},
 	{"remove", KEY_REMOVE, NULL, 0, "Undo it", 0},
 	{"set-as-default", KEY_SET_AS_DEFAULT, NULL, 0, "Make \"nvidia\" the runtime of containers that ask for none, too", 0},
 	{"replace", KEY_REPLACE, NULL, 0, "Take over a runtime \"nvidia\" that is another's, until --remove", 0},
@@ -41,22 +40,22 @@ static const struct argp_option options[] = {
 
 static const struct setup_engine *const engines[] = {&setup_docker, &setup_podman, &setup_containerd, &setup_crio};
 
-/* What is there, what is to be, and how the one becomes the other. */
+/* What is there, what is to be, and what is remembered of it. */
 struct change {
 	struct config_file file;
-	struct journal journal;
+	struct state state;
 	struct text to;
-	json_t *entry; /* of the journal, borrowed; NULL: none */
+	json_t *entry; /* of the state, borrowed; NULL: none */
 	bool gone;     /* the file is to be removed */
 };
 
 void setup_say(const struct setup *setup, const char *format, ...)
 {
-	/* With --dry-run standard output is the diff. */
+	/* With --dry-run standard output is the file. */
 	FILE *file = setup->dry_run ? stderr : stdout;
 	va_list arguments;
 
-	(void)fprintf(file, "%s: ", setup->engine->name);
+	(void)fprintf(file, "%s: ", setup->engine->facts->name);
 	va_start(arguments, format);
 	(void)vfprintf(file, format, arguments);
 	va_end(arguments);
@@ -65,26 +64,31 @@ void setup_say(const struct setup *setup, const char *format, ...)
 
 /* ---- the command line ---- */
 
-static void take_engine(struct setup *setup, const char *name, const struct argp_state *state)
+static void setup_take_engine(struct setup *setup, const char *name, const struct argp_state *state)
 {
 	if (setup->engine || setup->all)
 		argp_error(state, "'%s' is one argument too many", name);
-	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++)
-		if (strcmp(engines[i]->name, name) == 0)
+	for (size_t i = 0; i < ARRAY_SIZE(engines); i++)
+		if (streq(engines[i]->facts->name, name))
 			setup->engine = engines[i];
-	setup->all |= strcmp(name, "all") == 0;
+	setup->all |= streq(name, "all");
 	if (!setup->engine && !setup->all)
 		argp_error(state, "ENGINE is docker, podman, containerd or crio, not '%s'", name);
 }
 
-static void take_runtime(struct setup *setup, const char *path, const struct argp_state *state)
+static void setup_check_line(const struct setup *setup, const struct argp_state *state)
 {
-	if (path[0] != '/')
-		argp_error(state, "--runtime must be an absolute path, not '%s'", path);
-	setup->runtime_given = path;
+	if (!setup->engine && !setup->all)
+		argp_error(state, "ENGINE is missing: docker, podman, containerd or crio");
+	if (setup->all && (!setup->remove || setup->config))
+		argp_error(state, "'all' goes with --remove, and without --engine-config");
+	if (setup->remove && (setup->set_default || setup->replace))
+		argp_error(state, "--remove undoes --set-as-default and --replace; it does not go with them");
+	if (setup->runtime_given && setup->runtime_given[0] != '/')
+		argp_error(state, "--runtime must be an absolute path, not '%s'", setup->runtime_given);
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t setup_parse(int key, char *argument, struct argp_state *state)
 {
 	struct setup *setup = state->input;
 
@@ -108,30 +112,20 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		setup->config = argument;
 		return 0;
 	case KEY_RUNTIME:
-		take_runtime(setup, argument, state);
+		setup->runtime_given = argument;
 		return 0;
 	case ARGP_KEY_ARG:
-		take_engine(setup, argument, state);
+		setup_take_engine(setup, argument, state);
 		return 0;
 	case ARGP_KEY_END:
-		if (!setup->engine && !setup->all)
-			argp_error(state, "ENGINE is missing: docker, podman, containerd or crio");
-		if (setup->all && (!setup->remove || setup->config))
-			argp_error(state, "'all' goes with --remove, and without --engine-config");
-		if (setup->remove && (setup->set_default || setup->replace))
-			argp_error(state, "--remove undoes --set-as-default and --replace; it does not go with them");
+		setup_check_line(setup, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-/* ---- doing it ---- */
-
-static int no_memory(void)
-{
-	return output_complain("out of memory");
-}
+/* ---- what engines ask for ---- */
 
 char *setup_find_program(const char *name)
 {
@@ -141,302 +135,408 @@ char *setup_find_program(const char *name)
 	return text_format("%.*s/%s", self ? (int)(strrchr(self, '/') - self) : INT_MAX, self ? self : "/usr/bin", name);
 }
 
-int setup_find_daemon(struct setup *setup, const char *name, uid_t uid, bool (*wanted)(const struct daemon *daemon))
+int setup_find_daemon(struct setup *setup, uid_t uid, bool (*wanted)(const struct daemon *daemon))
 {
+	const char *name = setup->engine->facts->daemon;
 	int r = daemon_find(name, uid, wanted, &setup->daemon);
 
 	if (r == 0 && !setup->daemon.pid && setup->daemon.stranger)
-		setup_say(setup, "process %d is called %s, but is none of this host's (a container's?), and is left alone", setup->daemon.stranger, name);
+		setup_say(setup, "process %d is called %s, but is none of this host's (a container's?), and is left alone",
+			  setup->daemon.stranger, name);
 	if (r == 0)
 		return 0;
 	errno = -r;
 	return output_complain("cannot read /proc: %m");
 }
 
-int setup_find_path(struct setup *setup, const char *option, const char *letter, char *usual)
+int setup_find_path(struct setup *setup, const char *usual, const char *usual_of_user)
 {
-	_cleanup_free_ char *otherwise = usual;
+	const struct engine *facts = setup->engine->facts;
 	int r = 0;
 
 	if (setup->config)
 		setup->path = strdup(setup->config);
-	else
-		r = daemon_config(&setup->daemon, option, letter, &setup->path);
+	else if (facts->option)
+		r = daemon_config(&setup->daemon, facts->option, facts->letter, &setup->path);
 	if (r == -EPERM)
-		return output_complain("the %s that runs (process %d) reads %s, %s\n    Name the file that is meant: --engine-config=FILE", setup->engine->name,
-				       setup->daemon.pid, setup->path, setup->daemon.elsewhere ? "which may be another file here" :
+		return output_complain("the %s that runs (process %d) reads %s, %s\n    Name the file that is meant: --engine-config=FILE",
+				       facts->name, setup->daemon.pid, setup->path, setup->daemon.elsewhere ? "which may be another file here" :
 				       "which is not a file that root alone may change");
-	if (r == 0 && !setup->path) {
-		setup->path = otherwise;
-		otherwise = NULL;
-	}
-	return setup->path ? 0 : no_memory();
+	if (r == 0 && !setup->path)
+		setup->path = setup->rootless ? engine_user_file(usual_of_user) : strdup(usual);
+	return setup->path ? 0 : output_no_memory();
 }
 
-static int find_runtime(struct setup *setup)
+void setup_advise_restart(struct setup *setup, bool changed)
 {
-	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : setup_find_program("ctr-gpu-runtime");
-	if (!setup->runtime)
-		return no_memory();
-	if (setup->remove || access(setup->runtime, X_OK) == 0)
-		return 0;
-	return output_complain("the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.", setup->runtime);
+	const struct engine *facts = setup->engine->facts;
+	_cleanup_free_ char *command = NULL;
+
+	if (!setup->daemon.pid)
+		setup_say(setup, "no %s is running; it reads the file when it starts", facts->daemon);
+	if (!setup->daemon.pid || !changed)
+		return;
+	command = engine_restart_command(facts, &setup->daemon, setup->rootless, setup->needs_restart ? ENGINE_RESTART : ENGINE_RELOAD);
+	setup_say(setup, "next: %s", command ? command : "restart it");
 }
 
-static int check(const struct setup *setup, const struct text *text, const char *path)
+/* ---- the keys that are ours ---- */
+
+/* Return: 0 and the path of the next of them, owned by the caller, or NULL behind the last; -ENOMEM. */
+static int setup_next_key(const struct setup_engine *engine, size_t *number, char **ret)
+{
+	const struct engine *facts = engine->facts;
+	const char *const keys[] = {engine->runtime ? engine->runtime : facts->runtime, facts->cdi, facts->default_runtime};
+
+	*ret = NULL;
+	for (;;) {
+		size_t section = *number / ARRAY_SIZE(keys);
+		const char *key = keys[(*number)++ % ARRAY_SIZE(keys)], *above = facts->sections ? facts->sections[section] : section ? NULL : "";
+
+		if (!above)
+			return 0;
+		if (key)
+			return str_format(ret, "%s%s%s", above, *above ? "/" : "", key);
+	}
+}
+
+static int setup_get(const struct setup_engine *engine, const struct text *text, const char *path, char **ret)
+{
+	int r = engine->format->get(text, path, ret);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+static bool setup_is_same(const char *a, const char *b)
+{
+	return a && b ? streq(a, b) : a == b;
+}
+
+/* Finds out whether the daemon has to start anew for the difference and, with @file, says what was done. */
+static int setup_compare(struct setup *setup, const struct text *from, const struct text *to, const char *file)
+{
+	const struct setup_engine *engine = setup->engine;
+	size_t number = 0;
+	int r;
+
+	for (;;) {
+		_cleanup_free_ char *path = NULL, *old = NULL, *new = NULL;
+
+		r = setup_next_key(engine, &number, &path);
+		if (r < 0 || !path)
+			return r;
+		r = setup_get(engine, from, path, &old);
+		if (r == 0)
+			r = setup_get(engine, to, path, &new);
+		if (r < 0)
+			return r;
+		if (setup_is_same(old, new))
+			continue;
+		setup->needs_restart |= !engine->restarts_for || engine->restarts_for(path, setup->remove);
+		if (file)
+			setup_say(setup, "%s: %s %s", file, path, old ? "changed" : "written");
+	}
+}
+
+/* Makes what became of @before in @after undone in @text, which somebody has changed since. Return: whether something of it stays; -errno. */
+static int setup_undo(const struct setup_engine *engine, struct text *text, struct text *before, struct text *after)
+{
+	const struct setup_format *format = engine->format;
+	int stays = 0, r = 0;
+	size_t number = 0;
+
+	if (format->cut)
+		stays = r = format->cut(text, after);
+	if (format->cut && r >= 0)
+		r = format->cut(before, NULL);
+	if (format->cut && r >= 0)
+		r = format->cut(after, NULL);
+	while (r >= 0) {
+		_cleanup_free_ char *path = NULL, *old = NULL, *new = NULL, *now = NULL;
+
+		r = setup_next_key(engine, &number, &path);
+		if (r < 0 || !path)
+			break;
+		r = setup_get(engine, before, path, &old);
+		if (r == 0)
+			r = setup_get(engine, after, path, &new);
+		if (r == 0)
+			r = setup_get(engine, text, path, &now);
+		if (r < 0 || !now || setup_is_same(old, new))
+			continue;
+		if (setup_is_same(now, new))
+			r = format->set(text, path, old);
+		else
+			stays = 1;
+	}
+	return r < 0 ? r : stays;
+}
+
+/* ---- what is to become of the file ---- */
+
+static int setup_check(const struct setup *setup, const struct text *text, const char *path)
 {
 	struct text_error error = {0};
-	int r;
+	int r = setup->engine->format->check(text, &error);
 
-	r = setup->engine->check(text, &error);
 	if (r == -EINVAL)
 		return output_complain("%s:%zu:%zu: %s\n    The file is not valid, and %s would not read it; nothing was changed.", path, error.line,
-				       error.column, error.reason, setup->engine->name);
-	return r < 0 ? no_memory() : 0;
+				       error.column, error.reason, setup->engine->facts->name);
+	return r < 0 ? output_no_memory() : 0;
 }
 
-static void note_restart(struct setup *setup, const json_t *edits)
+static bool setup_is_blank(const struct text *text)
 {
-	const json_t *edit;
-	size_t i;
-
-	json_array_foreach (edits, i, edit)
-		setup->needs_restart |= !setup->engine->restarts_for ||
-					setup->engine->restarts_for(json_string_value(json_object_get(edit, "leaf")), setup->remove);
+	return strspn(text->size ? text->data : "", " \t\r\n{}") == text->size;
 }
 
-static int undo_edits(struct setup *setup, struct change *change)
+static bool setup_has_text(const json_t *string, const struct text *text)
 {
-	const json_t *edits = json_object_get(change->entry, "edits");
+	return json_is_string(string) && json_string_length(string) == text->size &&
+	       (!text->size || memcmp(json_string_value(string), text->data, text->size) == 0);
+}
+
+static int setup_read_text(const json_t *string, struct text *ret)
+{
+	return text_set(ret, json_string_value(string), json_string_length(string));
+}
+
+/* The file without what is ours: @ret, or nothing if @ret_gone. */
+static int setup_take_out(const struct setup *setup, const struct change *change, struct text *ret, bool *ret_gone)
+{
+	const json_t *before = json_object_get(change->entry, "before"), *after = json_object_get(change->entry, "after");
+	_cleanup_text_ struct text old = {0}, new = {0};
 	int r;
 
-	note_restart(setup, edits);
-	for (size_t i = json_array_size(edits); i-- > 0;) {
-		r = setup->engine->undo(&change->to, json_array_get(edits, i));
-		if (r == -EINVAL)
-			return output_complain("%s does not say how to undo what was done to %s\n    Take it out by hand, and remove that entry.",
-					       change->journal.file.path, change->file.path);
-		if (r < 0)
-			return no_memory();
-		if (r > 0 && !setup->all)
+	*ret_gone = !change->file.exists;
+	if (!change->entry || !change->file.exists || !setup_has_text(after, &change->file.text))
+		r = text_set(ret, change->file.text.data, change->file.text.size);
+	else
+		r = setup_read_text(before, ret);
+	if (r < 0 || !change->entry || !change->file.exists)
+		return r;
+	if (!setup_has_text(after, &change->file.text)) {
+		r = setup_read_text(before, &old);
+		if (r == 0)
+			r = setup_read_text(after, &new);
+		if (r == 0)
+			r = setup_undo(setup->engine, ret, &old, &new);
+		if (r > 0 && setup->remove && !setup->all)
 			setup_say(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays", change->file.path);
 	}
-	return 0;
+	*ret_gone = !before && setup_is_blank(ret);
+	return r < 0 ? r : 0;
 }
 
-static bool is_blank(const struct text *text)
+static bool setup_is_changed(const struct change *change)
 {
-	return strspn(text->size ? text->data : "", " \t\r\n") == text->size;
+	return change->file.exists ? change->gone || change->to.size != change->file.text.size ||
+	       (change->to.size && memcmp(change->to.data, change->file.text.data, change->to.size) != 0) : change->to.size > 0;
 }
 
-static int decide_removal(struct setup *setup, struct change *change)
+static void setup_show(const struct setup *setup, const struct change *change)
 {
-	int status;
-
-	status = change->entry ? undo_edits(setup, change) : 0;
-	/* What somebody has changed since may stay while our programs do. */
-	if (!status && (!change->entry || setup->all) && setup->engine->forget(&change->to) < 0)
-		return no_memory();
-	if (status)
-		return status;
-	change->gone = change->file.exists && json_is_true(json_object_get(change->entry, "created")) && is_blank(&change->to);
-	return 0;
+	if (!setup_is_changed(change))
+		setup_say(setup, "%s would not change", change->file.path);
+	else if (change->gone)
+		setup_say(setup, "%s would be removed", change->file.path);
+	else
+		setup_say(setup, "%s would be:", change->file.path);
+	if (setup_is_changed(change) && !change->gone)
+		(void)fwrite(change->to.data, 1, change->to.size, stdout);
 }
 
-/* An entry for a file that is as we left it goes on; that of a file which somebody removed begins anew. */
-static json_t *make_entry(const struct setup *setup, const struct change *change)
+/* ---- taking out ---- */
+
+static int setup_write_removal(struct setup *setup, struct change *change)
 {
-	_cleanup_json_ json_t *missing = NULL;
-
-	if (change->entry && change->file.exists)
-		return json_deep_copy(change->entry);
-	missing = config_file_missing_directories(&change->file);
-	return missing ? json_pack("{s:s, s:b, s:O, s:[]}", "engine", setup->engine->name, "created", !change->file.exists, "directories",
-				   missing, "edits")
-		       : NULL;
-}
-
-/* What could not be written is not remembered. */
-static int write_noted(struct change *change, json_t *entry)
-{
-	_cleanup_json_ json_t *before = json_incref(change->entry);
-	const json_t *directories = json_object_get(entry, "directories");
-	int status;
-
-	status = journal_set(&change->journal, change->file.path, entry);
-	if (status)
-		return status;
-	status = config_file_make_directories(directories);
-	if (!status)
-		status = config_file_write(&change->file, &change->to, 0644);
-	if (!status)
-		return 0;
-	if (!change->file.exists)
-		config_file_remove_directories(directories);
-	(void)journal_set(&change->journal, change->file.path, before);
-	return status;
-}
-
-static int write_removal(struct setup *setup, struct change *change)
-{
-	int status = 0;
+	int r = 0;
 
 	if (setup->all && setup->engine->release)
-		status = setup->engine->release(setup, &change->file, &change->to);
-	if (!status)
-		status = change->gone ? config_file_unlink(&change->file) : config_file_write(&change->file, &change->to, 0644);
-	if (status)
-		return status;
+		r = setup->engine->release(setup, &change->file, &change->to);
+	if (!r)
+		r = change->gone ? config_file_unlink(&change->file) : config_file_write(&change->file, &change->to, 0644);
+	if (r)
+		return r;
 	if (change->gone)
 		config_file_remove_directories(json_object_get(change->entry, "directories"));
 	setup_say(setup, "%s: %s", change->file.path, change->gone ? "removed" : "what was written is taken out");
 	return 0;
 }
 
-static bool is_changed(const struct change *change)
+static int setup_remove(struct setup *setup, struct change *change)
 {
-	return change->gone || change->to.size != change->file.text.size ||
-	       (change->to.size && memcmp(change->to.data, change->file.text.data, change->to.size) != 0);
-}
+	const json_t *entry = change->entry;
+	int r;
 
-static int show(const struct change *change)
-{
-	const struct text *from = change->file.exists ? &change->file.text : NULL, *to = change->gone ? NULL : &change->to;
-
-	if (!is_changed(change))
-		return 0;
-	return diff_write(change->file.path, from, to, stdout) < 0 ? no_memory() : 0;
-}
-
-static int remove_all(struct setup *setup, struct change *change)
-{
-	int status;
-
-	status = decide_removal(setup, change);
-	if (!status)
-		status = check(setup, &change->to, change->file.path);
-	if (status || setup->dry_run)
-		return status ? status : show(change);
-	if (is_changed(change))
-		status = write_removal(setup, change);
+	if (setup_take_out(setup, change, &change->to, &change->gone) < 0)
+		return output_no_memory();
+	/* What somebody has changed since may stay while our programs do. */
+	if (!entry || setup->all || json_equal(json_object_get(entry, "before"), json_object_get(entry, "after")))
+		if (setup->engine->forget(&change->to) < 0)
+			return output_no_memory();
+	change->gone = change->gone && setup_is_blank(&change->to);
+	r = setup_check(setup, &change->to, change->file.path);
+	if (!r && setup_compare(setup, &change->file.text, &change->to, NULL) < 0)
+		r = output_no_memory();
+	if (r)
+		return r;
+	if (setup->dry_run)
+		setup_show(setup, change);
+	else if (setup_is_changed(change))
+		r = setup_write_removal(setup, change);
 	else
 		setup_say(setup, "%s: nothing to remove", change->file.path);
-	if (!status && change->entry)
-		status = journal_set(&change->journal, change->file.path, NULL);
-	return status;
+	if (!r && entry && !setup->dry_run)
+		r = state_set(&change->state, change->file.path, NULL);
+	return r ? r : setup_cdi_remove(setup, &change->state);
 }
 
-static void say_edits(const struct setup *setup, const struct change *change, const json_t *edits)
+/* ---- putting in ---- */
+
+/* The file as it would be after --remove is remembered, and that of an entry whose file is as we left it stays. */
+static int setup_make_entry(const struct setup *setup, const struct change *change, json_t **ret)
 {
-	const json_t *edit;
-	size_t i;
+	bool goes_on = change->entry && change->file.exists, gone;
+	_cleanup_json_ json_t *directories = NULL, *entry = NULL;
+	_cleanup_text_ struct text before = {0};
 
-	json_array_foreach (edits, i, edit)
-		setup_say(setup, "%s: %s %s", change->file.path, json_string_value(json_object_get(edit, "leaf")),
-			  json_object_get(edit, "old") ? "changed" : "written");
-}
-
-static int decide_edits(struct setup *setup, struct change *change, json_t *edits, json_t *entry)
-{
-	int status = setup->engine->edit(setup, &change->to, edits);
-
-	note_restart(setup, edits);
-	/* A file that we would spoil stays as it is; it is our mistake then. */
-	if (!status)
-		status = check(setup, &change->to, change->file.path);
-	if (!status && json_array_extend(json_object_get(entry, "edits"), edits) < 0)
-		status = no_memory();
-	return status;
-}
-
-static int put_file(const struct setup *setup, struct change *change, const json_t *edits, json_t *entry)
-{
-	int status;
-
-	if (!is_changed(change)) {
-		setup_say(setup, "%s: everything is there", change->file.path);
-		return 0;
-	}
-	status = write_noted(change, entry);
-	if (!status)
-		say_edits(setup, change, edits);
-	return status;
-}
-
-/* The file is the last that is written: without the CDI spec it stays as it is, and a spec goes again without the file. */
-static int put_all(struct setup *setup, struct change *change)
-{
-	_cleanup_json_ json_t *edits = json_array(), *entry = make_entry(setup, change);
-	int status;
-
-	if (!edits || !entry)
-		return no_memory();
-	status = decide_edits(setup, change, edits, entry);
-	/* With a file of its own the user wants that file and nothing else. */
-	if (!status && !setup->config)
-		status = setup_cdi_put(setup, &change->journal);
-	if (!status)
-		status = setup->dry_run ? show(change) : put_file(setup, change, edits, entry);
-	if (status && !setup->dry_run)
-		(void)setup_cdi_remove(setup, &change->journal, change->journal.found);
-	return status;
-}
-
-static void say_setting(const struct nvidia_setting *setting, void *user)
-{
-	setup_say(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key, setting->value ? " = " : " is not set", setting->value ? setting->value : "",
-		  setting->has_successor ? "here: " : "no successor: ", setting->here);
-}
-
-static int do_file(struct setup *setup, struct change *change)
-{
-	bool changed;
-	int status;
-
-	status = config_file_read(setup->path, &change->file);
-	if (!status)
-		status = check(setup, &change->file.text, change->file.path);
-	if (!status)
-		status = journal_open(&change->journal, geteuid() != 0, !setup->dry_run);
-	if (status)
-		return status;
-	change->entry = json_object_get(change->journal.entries, change->file.path);
-	if (text_set(&change->to, change->file.text.data, change->file.text.size) < 0)
-		return no_memory();
-	status = setup->remove ? remove_all(setup, change) : put_all(setup, change);
-	if (!status && setup->remove && !setup->config)
-		status = setup_cdi_remove(setup, &change->journal, NULL);
-	if (status)
-		return status;
-	changed = is_changed(change);
-	if (!setup->remove)
-		nvidia_config_each(say_setting, setup);
-	setup->engine->advise(setup, changed);
+	directories = goes_on ? json_incref(json_object_get(change->entry, "directories")) : config_file_missing_directories(change->file.path);
+	if (setup_take_out(setup, change, &before, &gone) < 0)
+		return output_no_memory();
+	entry = json_pack("{s:s, s:s%, s:O}", "engine", setup->engine->facts->name, "after", change->to.size ? change->to.data : "",
+			  change->to.size, "directories", directories);
+	if (!entry || (!gone && json_object_set_new(entry, "before", json_stringn(before.size ? before.data : "", before.size)) < 0))
+		return output_no_memory();
+	*ret = steal_ptr(entry);
 	return 0;
 }
 
-static int do_engine_file(struct setup *setup)
+/* What could not be written is not remembered. */
+static int setup_write(struct change *change, json_t *entry)
 {
-	struct change change = {.journal = {.lock = -1}};
-	int status;
+	_cleanup_json_ json_t *before = json_incref(change->entry);
+	const json_t *directories = json_object_get(entry, "directories");
+	int r;
 
-	status = do_file(setup, &change);
-	config_file_close(&change.file);
-	journal_close(&change.journal);
-	text_clear(&change.to);
-	return status;
+	r = state_set(&change->state, change->file.path, entry);
+	if (r)
+		return r;
+	r = config_file_make_directories(directories);
+	if (!r && setup_is_changed(change))
+		r = config_file_write(&change->file, &change->to, 0644);
+	if (!r)
+		return 0;
+	if (!change->file.exists)
+		config_file_remove_directories(directories);
+	(void)state_set(&change->state, change->file.path, before);
+	return r;
 }
 
-static int run(struct setup *setup)
+static int setup_put_file(struct setup *setup, struct change *change)
 {
-	int status;
+	_cleanup_json_ json_t *entry = NULL;
+	int r = 0;
+
+	if (change->entry && !setup_is_changed(change)) {
+		setup_say(setup, "%s: everything is there", change->file.path);
+		return 0;
+	}
+	r = setup_make_entry(setup, change, &entry);
+	if (!r)
+		r = setup_write(change, entry);
+	if (r)
+		return r;
+	if (!setup_is_changed(change))
+		setup_say(setup, "%s: everything is there", change->file.path);
+	return setup_compare(setup, &change->file.text, &change->to, change->file.path) < 0 ? output_no_memory() : 0;
+}
+
+/* The file is the last that is written: without the CDI spec it stays as it is, and a spec goes again without the file. */
+static int setup_put(struct setup *setup, struct change *change)
+{
+	_cleanup_json_ json_t *found = json_copy(change->state.entries);
+	int r;
+
+	if (!found || text_set(&change->to, change->file.text.data, change->file.text.size) < 0)
+		return output_no_memory();
+	r = setup->engine->edit(setup, &change->to);
+	/* A file that we would spoil stays as it is; it is our mistake then. */
+	if (!r)
+		r = setup_check(setup, &change->to, change->file.path);
+	if (!r && setup->dry_run && setup_compare(setup, &change->file.text, &change->to, NULL) < 0)
+		r = output_no_memory();
+	/* With a file of its own the user wants that file and nothing else. */
+	if (!r && !setup->config)
+		r = setup_cdi_put(setup, &change->state);
+	if (setup->dry_run) {
+		if (!r)
+			setup_show(setup, change);
+		return r;
+	}
+	if (!r)
+		r = setup_put_file(setup, change);
+	if (r)
+		(void)setup_cdi_take_back(setup, &change->state, found);
+	return r;
+}
+
+static void setup_say_setting(const struct nvidia_setting *setting, void *user)
+{
+	setup_say(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key, setting->value ? " = " : " is not set",
+		  setting->value ? setting->value : "", setting->has_successor ? "here: " : "no successor: ", setting->here);
+}
+
+static int setup_change(struct setup *setup, struct change *change)
+{
+	int r;
+
+	r = config_file_read(setup->path, &change->file);
+	if (!r)
+		r = setup_check(setup, &change->file.text, change->file.path);
+	if (!r)
+		r = state_open(&change->state, !setup->dry_run);
+	if (r)
+		return r;
+	change->entry = json_object_get(change->state.entries, change->file.path);
+	r = setup->remove ? setup_remove(setup, change) : setup_put(setup, change);
+	if (r)
+		return r;
+	if (!setup->remove)
+		nvidia_config_each(setup_say_setting, setup);
+	setup->engine->advise(setup, setup_is_changed(change));
+	return 0;
+}
+
+static int setup_do_file(struct setup *setup)
+{
+	struct change change = {.state = {.lock = -1}};
+	int r = setup_change(setup, &change);
+
+	config_file_close(&change.file);
+	state_close(&change.state);
+	text_clear(&change.to);
+	return r;
+}
+
+static int setup_look(struct setup *setup)
+{
+	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : setup_find_program("ctr-gpu-runtime");
+	if (!setup->runtime)
+		return output_no_memory();
+	if (!setup->remove && access(setup->runtime, X_OK) < 0)
+		return output_complain("the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.", setup->runtime);
+	return setup->engine->look(setup);
+}
+
+static int setup_do_engine(struct setup *setup)
+{
+	int r;
 
 	if (setup->rootless && geteuid() == 0)
 		return output_complain("a rootless engine is set up by the user who runs it, and you are root\n    Run this as that user, without sudo.");
-	status = find_runtime(setup);
-	if (!status)
-		status = setup->engine->look(setup);
-	return status ? status : do_engine_file(setup);
+	r = setup_look(setup);
+	return r ? r : setup_do_file(setup);
 }
 
 static void setup_close(struct setup *setup)
@@ -451,56 +551,52 @@ static void setup_close(struct setup *setup)
 /* ---- every engine ---- */
 
 /* Whether a file that nobody remembers names us; others' files are not even read as what they are. */
-static bool names_us(const char *path)
+static bool setup_is_named(const char *path)
 {
-	__attribute__((cleanup(config_file_close))) struct config_file file = {0};
+	_cleanup_config_file_ struct config_file file = {0};
 	static const char name[] = "ctr-gpu";
 
 	return access(path, R_OK) == 0 && config_file_read(path, &file) == 0 && file.text.size &&
 	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
 }
 
-/* @path: of a file of the journal; NULL: the one that the engine usually reads. */
-static int remove_one(const struct setup *all, const struct setup_engine *engine, const char *path)
+/* @path: of a file that is remembered; NULL: the one that the engine usually reads, if it is not. */
+static int setup_remove_one(const struct setup *all, const struct setup_engine *engine, const char *path, const struct state *state)
 {
 	_cleanup_setup_ struct setup setup = *all;
-	int status;
+	int r;
 
 	setup.engine = engine;
 	setup.rootless = geteuid() != 0;
-	status = find_runtime(&setup);
-	if (!status)
-		status = engine->look(&setup);
-	if (status || (!path && !names_us(setup.path)))
-		return status;
+	r = setup_look(&setup);
+	if (r || (!path && (json_object_get(state->entries, setup.path) || !setup_is_named(setup.path))))
+		return r;
 	if (path) {
 		free(setup.path);
 		setup.path = strdup(path);
 	}
-	return setup.path ? do_engine_file(&setup) : no_memory();
+	return setup.path ? setup_do_file(&setup) : output_no_memory();
 }
 
 /* One that cannot be undone does not keep the others. */
-static int remove_every(struct setup *setup)
+static int setup_remove_all(struct setup *setup)
 {
-	_cleanup_journal_ struct journal journal = {.lock = -1};
+	_cleanup_state_ struct state state = {.lock = -1};
 	const char *path;
 	json_t *entry;
-	int status, worst;
+	int r, worst;
 
-	worst = journal_open(&journal, geteuid() != 0, false);
-	if (worst)
-		return worst;
-	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
-		json_object_foreach (journal.entries, path, entry) {
+	worst = state_open(&state, false);
+	for (size_t i = 0; i < ARRAY_SIZE(engines) && state.entries; i++) {
+		json_object_foreach (state.entries, path, entry) {
 			const char *engine = json_string_value(json_object_get(entry, "engine"));
 
-			status = engine && strcmp(engine, engines[i]->name) == 0 ? remove_one(setup, engines[i], path) : 0;
-			worst = status ? status : worst;
+			r = engine && streq(engine, engines[i]->facts->name) ? setup_remove_one(setup, engines[i], path, &state) : 0;
+			worst = r ? r : worst;
 		}
 		/* CRI-O is root's alone. */
-		status = engines[i] == &setup_crio && geteuid() != 0 ? 0 : remove_one(setup, engines[i], NULL);
-		worst = status ? status : worst;
+		r = engines[i] == &setup_crio && geteuid() != 0 ? 0 : setup_remove_one(setup, engines[i], NULL, &state);
+		worst = r ? r : worst;
 	}
 	return worst;
 }
@@ -508,11 +604,11 @@ static int remove_every(struct setup *setup)
 int verb_setup(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = parse, .args_doc = "ENGINE", .children = globals_children,
+		.options = options, .parser = setup_parse, .args_doc = "ENGINE", .children = globals_children,
 		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give containers the GPUs.",
 	};
 	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE};
 
 	globals_parse_verb(globals, &argp, argc, argv, &setup);
-	return setup.all ? remove_every(&setup) : run(&setup);
+	return setup.all ? setup_remove_all(&setup) : setup_do_engine(&setup);
 }

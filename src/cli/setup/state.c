@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/setup/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/output.h"
+
+#define MACHINE_FILE "/var/lib/ctr-gpu/setup.json"
+
+void state_close(struct state *state)
+{
+	const char *path = state->file.path, *slash = path ? strrchr(path, '/') : NULL;
+	_cleanup_free_ char *directory = slash ? strndup(path, (size_t)(slash - path)) : NULL;
+
+	/* Without an entry it is as if we had never been here. */
+	if (directory && state->lock >= 0)
+		(void)rmdir(directory);
+	config_file_remove_directories(state->made);
+	config_file_close(&state->file);
+	json_decref(state->entries);
+	json_decref(state->made);
+	cleanup_closep(&state->lock);
+	*state = (struct state){.lock = -1};
+}
+
+static char *state_path(void)
+{
+	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (geteuid() == 0)
+		return strdup(MACHINE_FILE);
+	if (base && base[0] == '/')
+		return text_format("%s/ctr-gpu/setup.json", base);
+	return text_format("%s/.local/state/ctr-gpu/setup.json", home ? home : "");
+}
+
+/* Who held the lock may have removed the directory. */
+static bool state_is_there(int fd, const char *directory)
+{
+	struct stat held, named;
+
+	return fstat(fd, &held) == 0 && stat(directory, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+static int state_lock(struct state *state, const char *path)
+{
+	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
+	int status;
+
+	if (!directory)
+		return output_no_memory();
+	do {
+		cleanup_closep(&state->lock);
+		json_decref(state->made);
+		state->made = config_file_missing_directories(path);
+		status = config_file_make_directories(state->made);
+		if (status)
+			return status;
+		state->lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (state->lock < 0 || flock(state->lock, LOCK_EX) < 0)
+			return output_complain("cannot lock %s: %m", directory);
+	} while (!state_is_there(state->lock, directory));
+	return 0;
+}
+
+static int state_parse(struct state *state)
+{
+	const struct text *text = &state->file.text;
+	_cleanup_json_ json_t *document = NULL;
+
+	if (!text->size)
+		return (state->entries = json_object()) ? 0 : output_no_memory();
+	if (json_parse(text->data, text->size, &document, NULL) == 0 && json_integer_value(json_object_get(document, "version")) == 1)
+		state->entries = json_incref(json_object_get(document, "files"));
+	if (json_is_object(state->entries))
+		return 0;
+	return output_complain("%s is damaged\n    Restore it, or remove it and see to what \"ctr-gpu setup\" wrote yourself.", state->file.path);
+}
+
+int state_open(struct state *state, bool change)
+{
+	_cleanup_free_ char *path = state_path();
+	int status = 0;
+
+	if (!path)
+		return output_no_memory();
+	if (change)
+		status = state_lock(state, path);
+	if (!status)
+		status = config_file_read(path, &state->file);
+	return status ? status : state_parse(state);
+}
+
+int state_set(struct state *state, const char *path, json_t *entry)
+{
+	_cleanup_json_ json_t *document = NULL;
+	_cleanup_free_ char *text = NULL, *own = NULL;
+	int status;
+
+	if (!entry)
+		(void)json_object_del(state->entries, path);
+	else if (json_object_set(state->entries, path, entry) < 0)
+		return output_no_memory();
+	if (!json_object_size(state->entries))
+		return state->file.exists ? config_file_unlink(&state->file) : 0;
+	document = json_pack("{s:i, s:O}", "version", 1, "files", state->entries);
+	own = strdup(state->file.path);
+	if (!document || !own || json_print(document, JSON_INDENT(1), &text) < 0)
+		return output_no_memory();
+	status = config_file_write(&state->file, &(struct text){text, strlen(text)}, 0600);
+	if (status)
+		return status;
+	config_file_close(&state->file);
+	return config_file_read(own, &state->file);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What `ctr-gpu setup` wrote, so that `--remove` can give back what was there: /var/lib/ctr-gpu/setup.json, or below the user's state
+ * directory where a user's own files were changed. An entry for each file, "before" missing if there was none, and one without an
+ * engine for each CDI spec:
+ *
+ *	{"engine": "docker", "before": "…", "after": "…", "directories": ["/etc/docker"]}
+ *
+ * It is written before the file is, and removed after the file is as it was. Functions that fail have said why on standard error.
+ */
+
+#include "cli/config_file.h"
+
+struct state {
+	struct config_file file;
+	json_t *entries; /* by the file's path */
+	json_t *made;    /* directories that were not there */
+	int lock;
+};
+
+/* Begins as {.lock = -1}. */
+void state_close(struct state *state);
+#define _cleanup_state_ __attribute__((cleanup(state_close)))
+
+/**
+ * state_open() - read it
+ * @change: it is to be written, too; others wait meanwhile
+ *
+ * Return: 0 or the exit status.
+ */
+int state_open(struct state *state, bool change);
+
+/** Replaces the entry of a file, or removes it if @entry is NULL, and saves. Return: 0 or the exit status. */
+int state_set(struct state *state, const char *path, json_t *entry);
