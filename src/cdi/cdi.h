@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * CDI specs (Container Device Interface, SPEC.md of cncf-tags/container-device-interface): what they are made of, wherever
- * it is written, read or checked.
+ * CDI specs (Container Device Interface, SPEC.md of cncf-tags/container-device-interface): what they are made of,
+ * wherever it is written, read or checked.
  */
 
 #include <stdbool.h>
@@ -42,10 +42,11 @@ struct cdi_wish {
  * cdi_generate() - the spec of one kind
  * @ret: new reference
  *
- * Return: 0; CTR_GPU_E_NO_ADAPTER if the host has no usable adapter of that kind; as ctr_gpu_plan_new(). @err of the context is
- * set.
+ * Return: 0; CTR_GPU_E_NO_ADAPTER if the host has no usable adapter of that kind; as ctr_gpu_plan_new(). @err of the
+ * context is set.
  */
-int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_wish *wish, json_t **ret);
+int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_wish *wish,
+		 json_t **ret);
 
 /** The kinds of the vendors of usable adapters, in the order of the adapters. Return: 0 or -ENOMEM. */
 int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret);
@@ -53,5 +54,8 @@ int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret);
 /** The name of the file of a kind, "ctr-gpu-nvidia.json". Return: 0 or -ENOMEM. */
 int cdi_file_name(const char *kind, char **ret);
 
-/** Writes a spec, whole or not at all, unless the file says the same; takes @spec. Return: 0; negative errno with @err set. */
+/**
+ * Writes a spec, whole or not at all, unless the file says the same; takes @spec.
+ * Return: 0; negative errno, @err set.
+ */
 int cdi_save(struct err *err, const char *path, json_t *spec);

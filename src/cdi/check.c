@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Whether specs would work: an engine loads them, what they name is there, their hooks are safe to run, and those of ours
- * say what would be written now.
+ * Whether specs would work: an engine loads them, what they name is there, their hooks are safe to run, and those of
+ * ours say what would be written now.
  */
 
 #include <errno.h>
@@ -19,90 +19,102 @@
 enum { NAMED_MAX = 6, MISSING_MAX = 1024 };
 
 /* A list in a sentence, as long as it stays readable. */
-static int join_some(const struct strv *list, char **ret)
+static int cdi_check_join_some(const struct strv *list, char **ret)
 {
 	struct strv first = {.items = list->items, .count = list->count < NAMED_MAX ? list->count : NAMED_MAX};
 	_cleanup_free_ char *text = NULL;
 
 	if (strv_join(&first, ", ", &text) < 0)
 		return -ENOMEM;
-	return list->count > NAMED_MAX ? str_format(ret, "%s and %zu more", text, list->count - NAMED_MAX) : str_format(ret, "%s", text);
+	return list->count > NAMED_MAX ? str_format(ret, "%s and %zu more", text, list->count - NAMED_MAX)
+				       : str_format(ret, "%s", text);
 }
 
 /* ---- the engine ---- */
 
-static int check_engine(struct cdi_file *file, const struct cdi_engine *engine)
+static int cdi_check_engine(struct cdi_file *file, const struct cdi_engine *engine)
 {
 	const struct cdi_spec *spec = &file->spec;
 
 	if (engine->newest < 0)
-		return cdi_find(file, CDI_ERROR, "%s %d.%d does not read CDI specs", engine->name, engine->major, engine->minor);
+		return cdi_report_find(file, CDI_ERROR, "%s %d.%d does not read CDI specs", engine->name, engine->major,
+				       engine->minor);
 	if (spec->declared > engine->newest)
-		return cdi_find(file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses a spec that says %s%s", engine->name, engine->major,
-				engine->minor, cdi_versions[engine->newest], cdi_versions[spec->declared],
-				spec->needed <= engine->newest ? ", though nothing in it needs that" : "");
+		return cdi_report_find(
+			file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses a spec that says %s%s", engine->name,
+			engine->major, engine->minor, cdi_versions[engine->newest], cdi_versions[spec->declared],
+			spec->needed <= engine->newest ? ", though nothing in it needs that" : "");
 	if (spec->needed > engine->newest)
-		return cdi_find(file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses %s", engine->name, engine->major, engine->minor,
-				cdi_versions[engine->newest], spec->needed_for);
-	return engine->remark ? cdi_find(file, CDI_NOTE, "%s", engine->remark) : 0;
+		return cdi_report_find(file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses %s", engine->name,
+				       engine->major, engine->minor, cdi_versions[engine->newest], spec->needed_for);
+	return engine->remark ? cdi_report_find(file, CDI_NOTE, "%s", engine->remark) : 0;
 }
 
 /* ---- paths ---- */
 
-static int check_node(struct cdi_file *file, const struct cdi_node *node)
+static int cdi_check_node(struct cdi_file *file, const struct cdi_node *node)
 {
 	struct stat st;
 
 	if (!node->path)
 		return 0;
 	if (stat(node->path, &st) < 0)
-		return cdi_find(file, CDI_ERROR, "the device node %s is not there, so that no container with it starts", node->path);
+		return cdi_report_find(file, CDI_ERROR,
+				       "the device node %s is not there, so that no container with it starts",
+				       node->path);
 	if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode))
-		return S_ISDIR(st.st_mode) ? 0 : cdi_find(file, CDI_ERROR, "%s is not a device node", node->path);
+		return S_ISDIR(st.st_mode) ? 0
+					   : cdi_report_find(file, CDI_ERROR, "%s is not a device node", node->path);
 	if (node->numbered && (node->major != major(st.st_rdev) || node->minor != minor(st.st_rdev)))
-		return cdi_find(file, CDI_ERROR, "it says %s is device %lld:%lld, and it is %u:%u: write the spec anew", node->path, node->major,
-				node->minor, major(st.st_rdev), minor(st.st_rdev));
+		return cdi_report_find(file, CDI_ERROR,
+				       "it says %s is device %lld:%lld, and it is %u:%u: write the spec anew",
+				       node->path, node->major, node->minor, major(st.st_rdev), minor(st.st_rdev));
 	return 0;
 }
 
-static int check_hook_file(struct cdi_file *file, const char *path)
+static int cdi_check_hook_file(struct cdi_file *file, const char *path)
 {
 	struct stat st;
 
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return cdi_find(file, CDI_ERROR, "the hook %s is not there", path);
+		return cdi_report_find(file, CDI_ERROR, "the hook %s is not there", path);
 	if (!(st.st_mode & S_IXUSR))
-		return cdi_find(file, CDI_ERROR, "the hook %s cannot be executed", path);
+		return cdi_report_find(file, CDI_ERROR, "the hook %s cannot be executed", path);
 	if (st.st_uid != 0)
-		return cdi_find(file, CDI_ERROR, "the hook %s, which engines run as root, belongs to uid %u", path, st.st_uid);
+		return cdi_report_find(file, CDI_ERROR, "the hook %s, which engines run as root, belongs to uid %u",
+				       path, st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return cdi_find(file, CDI_ERROR, "the hook %s, which engines run as root, can be written by others", path);
+		return cdi_report_find(file, CDI_ERROR,
+				       "the hook %s, which engines run as root, can be written by others", path);
 	return 0;
 }
 
 /*
- * Without an environment of its own a hook gets one of the runtime's choice, which in some versions of runc and crun was the
- * image's: LD_PRELOAD then runs the image's code as the hook (CVE-2025-23266).
+ * Without an environment of its own a hook gets one of the runtime's choice, which in some versions of runc and crun
+ * was the image's: LD_PRELOAD then runs the image's code as the hook (CVE-2025-23266).
  */
-static int check_hook(struct cdi_file *file, const struct cdi_hook *hook)
+static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 {
 	int r;
 
 	if (!hook->path)
 		return 0;
-	r = check_hook_file(file, hook->path);
+	r = cdi_check_hook_file(file, hook->path);
 	if (r == 0 && !hook->has_environment)
-		r = cdi_find(file, CDI_ERROR,
-			     "the hook %s (%s) has no \"env\": some runtimes give it the image's, with which an image takes over the host", hook->path,
-			     hook->stage ? hook->stage : "?");
+		r = cdi_report_find(
+			file, CDI_ERROR,
+			"the hook %s (%s) has no \"env\": some runtimes give it the image's, with which an image "
+			"takes over the host",
+			hook->path, hook->stage ? hook->stage : "?");
 	if (r == 0 && !hook->has_timeout)
-		r = cdi_find(file, CDI_WARNING, "the hook %s (%s) has no \"timeout\", so that containers hang if it does", hook->path,
-			     hook->stage ? hook->stage : "?");
+		r = cdi_report_find(file, CDI_WARNING,
+				    "the hook %s (%s) has no \"timeout\", so that containers hang if it does",
+				    hook->path, hook->stage ? hook->stage : "?");
 	return r;
 }
 
 /* One sentence for all, since a driver update takes them all away at once. */
-static int collect_missing(const struct cdi_edits *edits, struct strv *missing)
+static int cdi_check_collect_missing(const struct cdi_edits *edits, struct strv *missing)
 {
 	struct stat st;
 	int r = 0;
@@ -116,35 +128,36 @@ static int collect_missing(const struct cdi_edits *edits, struct strv *missing)
 	return r;
 }
 
-static int check_edits(struct cdi_file *file, const struct cdi_edits *edits)
+static int cdi_check_edits(struct cdi_file *file, const struct cdi_edits *edits)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < edits->node_count && r == 0; i++)
-		r = check_node(file, &edits->nodes[i]);
+		r = cdi_check_node(file, &edits->nodes[i]);
 	for (size_t i = 0; i < edits->hook_count && r == 0; i++)
-		r = check_hook(file, &edits->hooks[i]);
+		r = cdi_check_hook(file, &edits->hooks[i]);
 	return r;
 }
 
-static int check_mounts(struct cdi_file *file)
+static int cdi_check_mounts(struct cdi_file *file)
 {
 	_cleanup_strv_ struct strv missing = {0};
 	_cleanup_free_ char *text = NULL;
 	int r;
 
-	r = collect_missing(&file->spec.edits, &missing);
+	r = cdi_check_collect_missing(&file->spec.edits, &missing);
 	for (size_t i = 0; i < file->spec.device_count && r == 0; i++)
-		r = collect_missing(&file->spec.devices[i].edits, &missing);
+		r = cdi_check_collect_missing(&file->spec.devices[i].edits, &missing);
 	if (r != 0 || missing.count == 0)
 		return r;
-	r = join_some(&missing, &text);
-	return r == 0 ? cdi_find(file, CDI_ERROR, "of what it mounts this is not there%s: %s",
-				 file->spec.is_ours ? ", since the driver has changed" : "", text) : r;
+	r = cdi_check_join_some(&missing, &text);
+	return r == 0 ? cdi_report_find(file, CDI_ERROR, "of what it mounts this is not there%s: %s",
+					file->spec.is_ours ? ", since the driver has changed" : "", text)
+		      : r;
 }
 
 /* The same node or hook in fifty devices is one finding. */
-static bool is_told(const struct cdi_file *file, size_t before)
+static bool cdi_check_is_told(const struct cdi_file *file, size_t before)
 {
 	const char *last = file->findings[file->finding_count - 1].text;
 
@@ -154,14 +167,14 @@ static bool is_told(const struct cdi_file *file, size_t before)
 	return false;
 }
 
-static void forget_repeated(struct cdi_file *file)
+static void cdi_check_forget_repeated(struct cdi_file *file)
 {
 	size_t kept = 0, count = file->finding_count;
 
 	for (size_t i = 0; i < count; i++) {
 		file->findings[kept] = file->findings[i];
 		file->finding_count = kept + 1;
-		if (is_told(file, kept))
+		if (cdi_check_is_told(file, kept))
 			free(file->findings[kept].text);
 		else
 			kept++;
@@ -169,21 +182,21 @@ static void forget_repeated(struct cdi_file *file)
 	file->finding_count = kept;
 }
 
-static int check_paths(struct cdi_file *file)
+static int cdi_check_paths(struct cdi_file *file)
 {
 	int r;
 
-	r = check_edits(file, &file->spec.edits);
+	r = cdi_check_edits(file, &file->spec.edits);
 	for (size_t i = 0; i < file->spec.device_count && r == 0; i++) {
-		r = check_edits(file, &file->spec.devices[i].edits);
-		forget_repeated(file);
+		r = cdi_check_edits(file, &file->spec.devices[i].edits);
+		cdi_check_forget_repeated(file);
 	}
-	return r == 0 ? check_mounts(file) : r;
+	return r == 0 ? cdi_check_mounts(file) : r;
 }
 
 /* ---- other files ---- */
 
-static int check_others(const struct ctr_gpu_cdi_report *report, struct cdi_file *file)
+static int cdi_check_others(const struct ctr_gpu_cdi_report *report, struct cdi_file *file)
 {
 	_cleanup_strv_ struct strv conflicts = {0}, hidden = {0};
 	const struct cdi_file *other, *conflicting = NULL, *hiding = NULL;
@@ -192,7 +205,7 @@ static int check_others(const struct ctr_gpu_cdi_report *report, struct cdi_file
 
 	for (size_t i = 0; i < file->spec.device_count && r == 0; i++) {
 		const char *name = file->spec.devices[i].name;
-		const struct cdi_file *winner = cdi_winner(report, file->spec.kind, name, &other);
+		const struct cdi_file *winner = cdi_report_winner(report, file->spec.kind, name, &other);
 
 		if (winner->priority > file->priority) {
 			hiding = winner;
@@ -203,17 +216,20 @@ static int check_others(const struct ctr_gpu_cdi_report *report, struct cdi_file
 		}
 	}
 	if (r == 0 && conflicting)
-		r = join_some(&conflicts, &text);
+		r = cdi_check_join_some(&conflicts, &text);
 	if (r == 0 && conflicting)
-		r = cdi_find(file, CDI_ERROR, "%s has some of its devices, too, so that engines know neither: %s", conflicting->path, text);
+		r = cdi_report_find(file, CDI_ERROR,
+				    "%s has some of its devices, too, so that engines know neither: %s",
+				    conflicting->path, text);
 	if (r == 0 && hiding)
-		r = cdi_find(file, CDI_WARNING, "%zu of its devices come from %s instead", hidden.count, hiding->path);
+		r = cdi_report_find(file, CDI_WARNING, "%zu of its devices come from %s instead", hidden.count,
+				    hiding->path);
 	return r;
 }
 
 /* ---- the host ---- */
 
-static const struct cdi_hook *first_hook(const struct cdi_spec *spec)
+static const struct cdi_hook *cdi_check_first_hook(const struct cdi_spec *spec)
 {
 	for (size_t i = 0; i < spec->device_count; i++)
 		if (spec->devices[i].edits.hook_count > 0)
@@ -221,10 +237,12 @@ static const struct cdi_hook *first_hook(const struct cdi_spec *spec)
 	return NULL;
 }
 
-int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_spec *old, json_t **ret)
+int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_spec *old,
+		      json_t **ret)
 {
-	const struct cdi_hook *hook = first_hook(old);
-	const char *capabilities = strv_variable(hook ? &hook->environment : &old->edits.environment, CDI_CAPABILITIES_VARIABLE);
+	const struct cdi_hook *hook = cdi_check_first_hook(old);
+	const char *capabilities =
+		strv_variable(hook ? &hook->environment : &old->edits.environment, CDI_CAPABILITIES_VARIABLE);
 	struct request request = {.kind = REQUEST_ALL};
 	const struct cdi_wish wish = {.kind = old->kind, .hook = hook ? hook->path : NULL, .request = &request};
 	int r;
@@ -234,8 +252,8 @@ int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host
 }
 
 /* What would be written now. */
-static int generate_anew(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file, const struct ctr_gpu_host *host,
-			 struct cdi_spec *ret)
+static int cdi_check_generate_anew(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file,
+				   const struct ctr_gpu_host *host, struct cdi_spec *ret)
 {
 	_cleanup_free_ char *text = NULL;
 	json_t *json;
@@ -249,7 +267,7 @@ static int generate_anew(const struct ctr_gpu_cdi_report *report, const struct c
 	return text ? cdi_spec_parse("new.json", text, strlen(text), ret) : -ENOMEM;
 }
 
-static const struct cdi_device *find_device(const struct cdi_spec *spec, const char *name)
+static const struct cdi_device *cdi_check_find_device(const struct cdi_spec *spec, const char *name)
 {
 	for (size_t i = 0; i < spec->device_count; i++)
 		if (streq(spec->devices[i].name, name))
@@ -257,17 +275,17 @@ static const struct cdi_device *find_device(const struct cdi_spec *spec, const c
 	return NULL;
 }
 
-static int list_missing_devices(const struct cdi_spec *in, const struct cdi_spec *of, struct strv *ret)
+static int cdi_check_list_missing_devices(const struct cdi_spec *in, const struct cdi_spec *of, struct strv *ret)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < of->device_count && r == 0; i++)
-		if (!find_device(in, of->devices[i].name))
+		if (!cdi_check_find_device(in, of->devices[i].name))
 			r = strv_add(ret, of->devices[i].name);
 	return r;
 }
 
-static bool has_node(const struct cdi_edits *edits, const struct cdi_node *node)
+static bool cdi_check_has_node(const struct cdi_edits *edits, const struct cdi_node *node)
 {
 	for (size_t i = 0; i < edits->node_count; i++)
 		if (streq(edits->nodes[i].path, node->path))
@@ -275,7 +293,7 @@ static bool has_node(const struct cdi_edits *edits, const struct cdi_node *node)
 	return false;
 }
 
-static bool has_mount(const struct cdi_edits *edits, const struct cdi_mount *mount)
+static bool cdi_check_has_mount(const struct cdi_edits *edits, const struct cdi_mount *mount)
 {
 	for (size_t i = 0; i < edits->mount_count; i++)
 		if (streq(edits->mounts[i].source, mount->source) && streq(edits->mounts[i].target, mount->target))
@@ -284,91 +302,93 @@ static bool has_mount(const struct cdi_edits *edits, const struct cdi_mount *mou
 }
 
 /* Nodes besides, as of IMEX channels, may have been wished for. */
-static bool edits_match(const struct cdi_edits *old, const struct cdi_edits *new)
+static bool cdi_check_edits_match(const struct cdi_edits *old, const struct cdi_edits *new)
 {
 	for (size_t i = 0; i < new->node_count; i++)
-		if (!has_node(old, &new->nodes[i]))
+		if (!cdi_check_has_node(old, &new->nodes[i]))
 			return false;
 	for (size_t i = 0; i < new->mount_count; i++)
-		if (!has_mount(old, &new->mounts[i]))
+		if (!cdi_check_has_mount(old, &new->mounts[i]))
 			return false;
 	return old->mount_count == new->mount_count;
 }
 
-static int list_changed_devices(const struct cdi_spec *old, const struct cdi_spec *new, struct strv *ret)
+static int cdi_check_list_changed_devices(const struct cdi_spec *old, const struct cdi_spec *new, struct strv *ret)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < new->device_count && r == 0; i++) {
-		const struct cdi_device *device = find_device(old, new->devices[i].name);
+	for (size_t i = 0; i < new->device_count &&r == 0; i++) {
+		const struct cdi_device *device = cdi_check_find_device(old, new->devices[i].name);
 
-		if (device && !edits_match(&device->edits, &new->devices[i].edits))
+		if (device && !cdi_check_edits_match(&device->edits, &new->devices[i].edits))
 			r = strv_add(ret, device->name);
 	}
 	return r;
 }
 
-static int tell_stale(struct cdi_file *file, const struct strv *devices, const char *what)
+static int cdi_check_tell_stale(struct cdi_file *file, const struct strv *devices, const char *what)
 {
 	_cleanup_free_ char *text = NULL;
 
 	if (devices->count == 0)
 		return 0;
-	if (join_some(devices, &text) < 0)
+	if (cdi_check_join_some(devices, &text) < 0)
 		return -ENOMEM;
-	return cdi_find(file, CDI_ERROR, "stale: %s: %s. Write it anew: ctr-gpu cdi generate%s", what, text,
-			first_hook(&file->spec) ? "" : " --no-hooks");
+	return cdi_report_find(file, CDI_ERROR, "stale: %s: %s. Write it anew: ctr-gpu cdi generate%s", what, text,
+			       cdi_check_first_hook(&file->spec) ? "" : " --no-hooks");
 }
 
-static int compare(struct cdi_file *file, const struct cdi_spec *new)
+static int cdi_check_compare(struct cdi_file *file, const struct cdi_spec *new)
 {
 	_cleanup_strv_ struct strv gone = {0}, added = {0}, changed = {0};
 	int r;
 
-	r = list_missing_devices(new, &file->spec, &gone);
+	r = cdi_check_list_missing_devices(new, &file->spec, &gone);
 	if (r == 0)
-		r = list_missing_devices(&file->spec, new, &added);
+		r = cdi_check_list_missing_devices(&file->spec, new, &added);
 	if (r == 0)
-		r = list_changed_devices(&file->spec, new, &changed);
+		r = cdi_check_list_changed_devices(&file->spec, new, &changed);
 	if (r == 0)
-		r = tell_stale(file, &gone, "this host no longer has");
+		r = cdi_check_tell_stale(file, &gone, "this host no longer has");
 	if (r == 0)
-		r = tell_stale(file, &added, "this host also has");
-	return r == 0 ? tell_stale(file, &changed, "the driver or its nodes have changed for") : r;
+		r = cdi_check_tell_stale(file, &added, "this host also has");
+	return r == 0 ? cdi_check_tell_stale(file, &changed, "the driver or its nodes have changed for") : r;
 }
 
-static int check_host(const struct ctr_gpu_cdi_report *report, struct cdi_file *file, const struct ctr_gpu_host *host)
+static int cdi_check_host(const struct ctr_gpu_cdi_report *report, struct cdi_file *file,
+			  const struct ctr_gpu_host *host)
 {
 	_cleanup_(cdi_spec_clear) struct cdi_spec new = {0};
 	int r;
 
 	if (!host)
-		return cdi_find(file, CDI_ERROR, "stale: this host has no GPU device any more");
-	r = generate_anew(report, file, host, &new);
+		return cdi_report_find(file, CDI_ERROR, "stale: this host has no GPU device any more");
+	r = cdi_check_generate_anew(report, file, host, &new);
 	if (r > 0)
-		return cdi_find(file, CDI_ERROR, "stale: it could not be written now: %.*s",
-				(int)strcspn(report->context->err.text, "\n"), report->context->err.text);
-	return r == 0 ? compare(file, &new) : r;
+		return cdi_report_find(file, CDI_ERROR, "stale: it could not be written now: %.*s",
+				       (int)strcspn(report->context->err.text, "\n"), report->context->err.text);
+	return r == 0 ? cdi_check_compare(file, &new) : r;
 }
 
 /* ---- all of it ---- */
 
-static int check_file(const struct ctr_gpu_cdi_report *report, struct cdi_file *file, const struct ctr_gpu_host *host,
-		      const struct cdi_engine *engine)
+static int cdi_check_file(const struct ctr_gpu_cdi_report *report, struct cdi_file *file,
+			  const struct ctr_gpu_host *host, const struct cdi_engine *engine)
 {
 	int r = 0;
 
 	if (engine)
-		r = check_engine(file, engine);
+		r = cdi_check_engine(file, engine);
 	if (r == 0)
-		r = check_paths(file);
+		r = cdi_check_paths(file);
 	if (r == 0)
-		r = check_others(report, file);
+		r = cdi_check_others(report, file);
 	if (r == 0 && file->spec.is_ours)
-		r = check_host(report, file, host);
+		r = cdi_check_host(report, file, host);
 	else if (r == 0)
-		r = cdi_find(file, CDI_NOTE, "ctr-gpu did not write it, so whether it matches this host's GPUs was not checked");
-	forget_repeated(file);
+		r = cdi_report_find(file, CDI_NOTE,
+				    "ctr-gpu did not write it, so whether it matches this host's GPUs was not checked");
+	cdi_check_forget_repeated(file);
 	return r;
 }
 
@@ -380,8 +400,8 @@ int ctr_gpu_cdi_report_check(struct ctr_gpu_cdi_report *report, const struct ctr
 	if (engine)
 		r = cdi_engine_parse(engine, &parsed, &report->context->err);
 	for (size_t i = 0; i < report->file_count && r == 0; i++)
-		if (cdi_is_loaded(&report->files[i]))
-			r = check_file(report, &report->files[i], host, engine ? &parsed : NULL);
+		if (cdi_report_is_loaded(&report->files[i]))
+			r = cdi_check_file(report, &report->files[i], host, engine ? &parsed : NULL);
 	report->checked = r == 0;
 	return r == -ENOMEM ? err_set(&report->context->err, r, "%m") : r;
 }

@@ -25,9 +25,11 @@ int cdi_engine_parse(const char *text, struct cdi_engine *ret, struct err *err)
 
 	if (!known || !known->releases || text[length] != ':' ||
 	    sscanf(text + length + 1 + (text[length + 1] == 'v'), "%4d.%4d", &engine.major, &engine.minor) < 1)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "\"%.64s\" does not name an engine and its version\n"
-			       "The engines are docker, podman, containerd, cri-o and buildkit; for example podman:4.3.", text);
+		return err_set(
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			"\"%.64s\" does not name an engine and its version\n"
+			"The engines are docker, podman, containerd, cri-o and buildkit; for example podman:4.3.",
+			text);
 	engine.name = known->alias ? known->alias : known->name;
 	release = engine_cdi(known, ENGINE_VERSION(engine.major, engine.minor));
 	if (release) {

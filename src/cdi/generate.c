@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * From a host to a spec. The engine is told what it must do itself: device nodes, by path, since numbers of /dev/dxg and of
- * NVIDIA's nodes change from boot to boot. Everything else the hook does from the host as it is when a container starts, so
- * that a driver update leaves a spec valid. A spec without the hook has the plan itself.
+ * From a host to a spec. The engine is told what it must do itself: device nodes, by path, since numbers of /dev/dxg
+ * and of NVIDIA's nodes change from boot to boot. Everything else the hook does from the host as it is when a container
+ * starts, so that a driver update leaves a spec valid. A spec without the hook has the plan itself.
  */
 
 #include <errno.h>
@@ -30,14 +30,14 @@ struct generation {
 DEFINE_CLEANUP(struct ctr_gpu_plan *, ctr_gpu_plan_unref)
 #define _cleanup_plan_ _cleanup_(ctr_gpu_plan_unrefp)
 
-static int append(json_t *array, json_t *item)
+static int cdi_generate_append(json_t *array, json_t *item)
 {
 	return json_array_append_new(array, item) < 0 ? -ENOMEM : 0;
 }
 
 /* ---- which adapters ---- */
 
-static bool is_of_kind(const struct adapter *adapter, const char *kind)
+static bool cdi_generate_is_of_kind(const struct adapter *adapter, const char *kind)
 {
 	const char *domain = adapter_domain(adapter);
 	size_t vendor = strcspn(kind, "/");
@@ -65,38 +65,41 @@ int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret)
 
 /* ---- edits ---- */
 
-static json_t *nodes_json(const struct plan *plan)
+static json_t *cdi_generate_nodes(const struct plan *plan)
 {
 	json_t *nodes = json_array();
 
 	for (size_t i = 0; i < plan->device_count; i++)
-		if (append(nodes, json_pack("{s:s, s:s}", "path", plan->devices[i].path, "permissions", plan->devices[i].access)) < 0)
+		if (cdi_generate_append(nodes, json_pack("{s:s, s:s}", "path", plan->devices[i].path, "permissions",
+							 plan->devices[i].access)) < 0)
 			return json_decref(nodes), NULL;
 	return nodes;
 }
 
-static json_t *mount_json(const char *source, const char *target, unsigned flags)
+static json_t *cdi_generate_mount(const char *source, const char *target, unsigned flags)
 {
 	json_t *options = json_pack("[s, s, s, s, s]", "ro", "nosuid", "nodev", "rbind", "rprivate");
 
-	if (options && (flags & PLAN_MOUNT_NOEXEC) && append(options, json_string("noexec")) < 0)
+	if (options && (flags & PLAN_MOUNT_NOEXEC) && cdi_generate_append(options, json_string("noexec")) < 0)
 		return json_decref(options), NULL;
 	return json_pack("{s:s, s:s, s:o}", "hostPath", source, "containerPath", target, "options", options);
 }
 
 /* Sockets of daemons, which may not run when a container starts: a spec cannot say that a mount is optional. */
-static bool comes_and_goes(const struct plan_mount *mount)
+static bool cdi_generate_comes_and_goes(const struct plan_mount *mount)
 {
-	return str_has_prefix(mount->source, "/run/") || str_has_prefix(mount->source, "/var/run/") || str_has_prefix(mount->source, "/tmp/");
+	return str_has_prefix(mount->source, "/run/") || str_has_prefix(mount->source, "/var/run/") ||
+	       str_has_prefix(mount->source, "/tmp/");
 }
 
 /* What a link beside its target would have led to. */
-static const struct plan_mount *mount_behind(const struct plan *plan, const struct plan_symlink *link)
+static const struct plan_mount *cdi_generate_mount_behind(const struct plan *plan, const struct plan_symlink *link)
 {
 	_cleanup_free_ char *target = NULL;
 
 	if (strchr(link->points_to, '/') ||
-	    str_format(&target, "%.*s%s", (int)(strrchr(link->path, '/') + 1 - link->path), link->path, link->points_to) < 0)
+	    str_format(&target, "%.*s%s", (int)(strrchr(link->path, '/') + 1 - link->path), link->path,
+		       link->points_to) < 0)
 		return NULL;
 	for (size_t i = 0; i < plan->mount_count; i++)
 		if (streq(plan->mounts[i].target, target))
@@ -104,63 +107,67 @@ static const struct plan_mount *mount_behind(const struct plan *plan, const stru
 	return NULL;
 }
 
-static json_t *mounts_json(const struct plan *plan)
+static json_t *cdi_generate_mounts(const struct plan *plan)
 {
 	json_t *mounts = json_array();
 	int r = 0;
 
 	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
-		if (!comes_and_goes(&plan->mounts[i]))
-			r = append(mounts, mount_json(plan->mounts[i].source, plan->mounts[i].target, plan->mounts[i].flags));
+		if (!cdi_generate_comes_and_goes(&plan->mounts[i]))
+			r = cdi_generate_append(mounts,
+						cdi_generate_mount(plan->mounts[i].source, plan->mounts[i].target,
+								   plan->mounts[i].flags));
 	for (size_t i = 0; i < plan->symlink_count && r == 0; i++) {
-		const struct plan_mount *mount = mount_behind(plan, &plan->symlinks[i]);
+		const struct plan_mount *mount = cdi_generate_mount_behind(plan, &plan->symlinks[i]);
 
 		if (mount)
-			r = append(mounts, mount_json(mount->source, plan->symlinks[i].path, mount->flags));
+			r = cdi_generate_append(
+				mounts, cdi_generate_mount(mount->source, plan->symlinks[i].path, mount->flags));
 	}
 	return r == 0 ? mounts : (json_decref(mounts), NULL);
 }
 
 /* Appends NAME=VALUE. */
-static int add_variable(json_t *env, const char *name, const struct strv *values, const char *separator)
+static int cdi_generate_add_variable(json_t *env, const char *name, const struct strv *values, const char *separator)
 {
 	_cleanup_free_ char *value = NULL;
 
 	if (strv_join(values, separator, &value) < 0)
 		return -ENOMEM;
-	return append(env, json_sprintf("%s=%s", name, value));
+	return cdi_generate_append(env, json_sprintf("%s=%s", name, value));
 }
 
-static int add_capabilities(const struct generation *generation, json_t *env)
+static int cdi_generate_add_capabilities(const struct generation *generation, json_t *env)
 {
 	_cleanup_strv_ struct strv capabilities = {0};
 
 	if (request_list_capabilities(generation->wish->request, &capabilities) < 0)
 		return -ENOMEM;
-	return add_variable(env, CDI_CAPABILITIES_VARIABLE, &capabilities, ",");
+	return cdi_generate_add_variable(env, CDI_CAPABILITIES_VARIABLE, &capabilities, ",");
 }
 
 /* The hook clears it; what is in it says how the spec was made, and that nothing of the image is. */
-static json_t *hook_env_json(const struct generation *generation)
+static json_t *cdi_generate_hook_env(const struct generation *generation)
 {
 	json_t *env = json_pack("[s]", "CTR_GPU_HOOK=cdi");
 
-	if (env && generation->wish->request->capabilities != CAPABILITY_DEFAULT && add_capabilities(generation, env) < 0)
+	if (env && generation->wish->request->capabilities != CAPABILITY_DEFAULT &&
+	    cdi_generate_add_capabilities(generation, env) < 0)
 		return json_decref(env), NULL;
 	return env;
 }
 
-static json_t *hooks_json(const struct generation *generation, const char *device)
+static json_t *cdi_generate_hooks(const struct generation *generation, const char *device)
 {
-	return json_pack("[{s:s, s:s, s:[s, o, s], s:o, s:i}]", "hookName", "createRuntime", "path", generation->wish->hook, "args",
-			 CDI_HOOK_NAME, json_sprintf("--device=%s", device), "createRuntime", "env", hook_env_json(generation), "timeout",
-			 CDI_HOOK_TIMEOUT_S);
+	return json_pack("[{s:s, s:s, s:[s, o, s], s:o, s:i}]", "hookName", "createRuntime", "path",
+			 generation->wish->hook, "args", CDI_HOOK_NAME, json_sprintf("--device=%s", device),
+			 "createRuntime", "env", cdi_generate_hook_env(generation), "timeout", CDI_HOOK_TIMEOUT_S);
 }
 
 /* ---- devices ---- */
 
 /* The plan for some adapters. A spec without hooks needs all of it. */
-static int plan_for(const struct generation *generation, const char *devices, struct ctr_gpu_plan **ret)
+static int cdi_generate_plan(const struct generation *generation, const char *devices, struct ctr_gpu_plan **ret)
 {
 	struct ctr_gpu_request request = {.context = generation->context, .data = *generation->wish->request};
 	int r;
@@ -174,7 +181,7 @@ static int plan_for(const struct generation *generation, const char *devices, st
 	return r;
 }
 
-static int remember_library_dirs(struct generation *generation, const struct plan *plan)
+static int cdi_generate_remember_library_dirs(struct generation *generation, const struct plan *plan)
 {
 	int r = 0;
 
@@ -185,22 +192,25 @@ static int remember_library_dirs(struct generation *generation, const struct pla
 }
 
 /* @name in the spec for what the hook knows as @device. */
-static int add_device(struct generation *generation, const char *name, const char *device, const struct plan *plan)
+static int cdi_generate_add_device(struct generation *generation, const char *name, const char *device,
+				   const struct plan *plan)
 {
 	json_t *edits;
 
 	/* The first adapter of a name has it: two GPU-PV partitions of one GPU have one PCI address. */
 	if (strv_contains(&generation->names, name) || !cdi_is_device_name(name))
 		return 0;
-	edits = generation->wish->hook ?
-			json_pack("{s:o, s:o}", "deviceNodes", nodes_json(plan), "hooks", hooks_json(generation, device)) :
-			json_pack("{s:o, s:o}", "deviceNodes", nodes_json(plan), "mounts", mounts_json(plan));
-	if (append(generation->devices, json_pack("{s:s, s:o}", "name", name, "containerEdits", edits)) < 0)
+	edits = generation->wish->hook ? json_pack("{s:o, s:o}", "deviceNodes", cdi_generate_nodes(plan), "hooks",
+						   cdi_generate_hooks(generation, device))
+				       : json_pack("{s:o, s:o}", "deviceNodes", cdi_generate_nodes(plan), "mounts",
+						   cdi_generate_mounts(plan));
+	if (cdi_generate_append(generation->devices, json_pack("{s:s, s:o}", "name", name, "containerEdits", edits)) <
+	    0)
 		return -ENOMEM;
 	return strv_add(&generation->names, name);
 }
 
-static int add_name(struct generation *generation, const char *name, const struct plan *plan)
+static int cdi_generate_add_name(struct generation *generation, const char *name, const struct plan *plan)
 {
 	_cleanup_free_ char *device = NULL;
 
@@ -208,20 +218,21 @@ static int add_name(struct generation *generation, const char *name, const struc
 		return 0;
 	if (str_format(&device, "%s=%s", generation->wish->kind, name) < 0)
 		return -ENOMEM;
-	return add_device(generation, name, device, plan);
+	return cdi_generate_add_device(generation, name, device, plan);
 }
 
-static int add_aliases(struct generation *generation, const struct adapter *adapter, const struct plan *plan)
+static int cdi_generate_add_aliases(struct generation *generation, const struct adapter *adapter,
+				    const struct plan *plan)
 {
 	int r = 0;
 
 	for (size_t i = 0; i + 1 < generation->aliases.count && r == 0; i += 2)
 		if (adapter->uuid && streq(generation->aliases.items[i + 1], adapter->uuid))
-			r = add_name(generation, generation->aliases.items[i], plan);
+			r = cdi_generate_add_name(generation, generation->aliases.items[i], plan);
 	return r;
 }
 
-static int add_adapter(struct generation *generation, const struct adapter *adapter)
+static int cdi_generate_add_adapter(struct generation *generation, const struct adapter *adapter)
 {
 	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL;
 	char index[32], luid[LUID_TEXT_SIZE];
@@ -231,26 +242,26 @@ static int add_adapter(struct generation *generation, const struct adapter *adap
 		(void)snprintf(index, sizeof(index), "%d:%d", adapter->whole, adapter->part);
 	else
 		(void)snprintf(index, sizeof(index), "%d", adapter->index);
-	r = plan_for(generation, index, &plan);
+	r = cdi_generate_plan(generation, index, &plan);
 	if (r == 0)
-		r = remember_library_dirs(generation, &plan->data);
+		r = cdi_generate_remember_library_dirs(generation, &plan->data);
 	if (r == 0)
-		r = add_name(generation, index, &plan->data);
+		r = cdi_generate_add_name(generation, index, &plan->data);
 	if (r == 0)
-		r = add_name(generation, adapter->uuid, &plan->data);
+		r = cdi_generate_add_name(generation, adapter->uuid, &plan->data);
 	if (r == 0)
-		r = add_aliases(generation, adapter, &plan->data);
+		r = cdi_generate_add_aliases(generation, adapter, &plan->data);
 	luid_format(adapter->luid, luid);
 	if (r == 0 && adapter->has_luid)
-		r = add_name(generation, luid, &plan->data);
+		r = cdi_generate_add_name(generation, luid, &plan->data);
 	/* A part has the address of its whole, which is the name of that. */
 	if (r == 0 && !adapter->is_part)
-		r = add_name(generation, adapter->pci_address, &plan->data);
+		r = cdi_generate_add_name(generation, adapter->pci_address, &plan->data);
 	return r;
 }
 
 /* What the hook must be told so that it gives what "all" of this spec has. */
-static int name_all(const struct generation *generation, const struct selection *selection, char **ret)
+static int cdi_generate_name_all(const struct generation *generation, const struct selection *selection, char **ret)
 {
 	_cleanup_strv_ struct strv names = {0};
 	int r = 0;
@@ -261,28 +272,29 @@ static int name_all(const struct generation *generation, const struct selection 
 		const struct adapter *adapter = selection->adapters[i];
 		char *name = NULL;
 
-		r = adapter->is_part ? str_format(&name, "%d:%d", adapter->whole, adapter->part) : str_format(&name, "%d", adapter->index);
+		r = adapter->is_part ? str_format(&name, "%d:%d", adapter->whole, adapter->part)
+				     : str_format(&name, "%d", adapter->index);
 		if (r == 0)
 			r = strv_take(&names, name);
 	}
 	return r == 0 ? strv_join(&names, ",", ret) : r;
 }
 
-static int add_all(struct generation *generation, const struct selection *selection)
+static int cdi_generate_add_all(struct generation *generation, const struct selection *selection)
 {
 	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL;
 	_cleanup_free_ char *device = NULL;
 	int r;
 
-	r = name_all(generation, selection, &device);
+	r = cdi_generate_name_all(generation, selection, &device);
 	if (r == 0)
-		r = plan_for(generation, device, &plan);
+		r = cdi_generate_plan(generation, device, &plan);
 	if (r == 0)
-		r = remember_library_dirs(generation, &plan->data);
-	return r == 0 ? add_device(generation, "all", device, &plan->data) : r;
+		r = cdi_generate_remember_library_dirs(generation, &plan->data);
+	return r == 0 ? cdi_generate_add_device(generation, "all", device, &plan->data) : r;
 }
 
-static bool has_whole(const struct selection *selection, const struct adapter *part)
+static bool cdi_generate_has_whole(const struct selection *selection, const struct adapter *part)
 {
 	for (size_t i = 0; i < selection->count; i++)
 		if (selection->adapters[i]->index == part->whole)
@@ -291,18 +303,19 @@ static bool has_whole(const struct selection *selection, const struct adapter *p
 }
 
 /* The parts of selected GPUs, which "all" does not mean but which have names of their own. */
-static int add_parts(struct generation *generation, const struct selection *selection)
+static int cdi_generate_add_parts(struct generation *generation, const struct selection *selection)
 {
 	const struct inventory *inventory = &generation->host->inventory;
 	int r = 0;
 
 	for (size_t i = 0; i < inventory->count && r == 0; i++)
-		if (inventory->adapters[i].is_part && inventory->adapters[i].whole >= 0 && has_whole(selection, &inventory->adapters[i]))
-			r = add_adapter(generation, &inventory->adapters[i]);
+		if (inventory->adapters[i].is_part && inventory->adapters[i].whole >= 0 &&
+		    cdi_generate_has_whole(selection, &inventory->adapters[i]))
+			r = cdi_generate_add_adapter(generation, &inventory->adapters[i]);
 	return r;
 }
 
-static int read_aliases(struct generation *generation)
+static int cdi_generate_read_aliases(struct generation *generation)
 {
 	const struct inventory *inventory = &generation->host->inventory;
 	bool parts = false;
@@ -317,7 +330,7 @@ static int read_aliases(struct generation *generation)
 }
 
 /* Those of the kind among those that are wanted, in their own array. */
-static int select_adapters(const struct generation *generation, struct selection *ret)
+static int cdi_generate_select_adapters(const struct generation *generation, struct selection *ret)
 {
 	const char *kind = generation->wish->kind;
 	size_t kept = 0;
@@ -327,50 +340,52 @@ static int select_adapters(const struct generation *generation, struct selection
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < ret->count; i++)
-		if (is_of_kind(ret->adapters[i], kind))
+		if (cdi_generate_is_of_kind(ret->adapters[i], kind))
 			ret->adapters[kept++] = ret->adapters[i];
 	ret->count = kept;
 	if (kept > 0)
 		return 0;
 	return err_set(&generation->context->err, CTR_GPU_E_NO_ADAPTER,
-		       "no adapter of this host is one of %.*s\nctr-gpu info lists the adapters.", (int)strcspn(kind, "/"), kind);
+		       "no adapter of this host is one of %.*s\nctr-gpu info lists the adapters.",
+		       (int)strcspn(kind, "/"), kind);
 }
 
-static int add_devices(struct generation *generation)
+static int cdi_generate_add_devices(struct generation *generation)
 {
 	_cleanup_selection_ struct selection selection = {0};
 	int r;
 
-	r = select_adapters(generation, &selection);
+	r = cdi_generate_select_adapters(generation, &selection);
 	if (r == 0)
-		r = read_aliases(generation);
+		r = cdi_generate_read_aliases(generation);
 	for (size_t i = 0; i < selection.count && r == 0; i++)
-		r = add_adapter(generation, selection.adapters[i]);
+		r = cdi_generate_add_adapter(generation, selection.adapters[i]);
 	if (r == 0)
-		r = add_parts(generation, &selection);
-	return r == 0 ? add_all(generation, &selection) : r;
+		r = cdi_generate_add_parts(generation, &selection);
+	return r == 0 ? cdi_generate_add_all(generation, &selection) : r;
 }
 
 /* ---- the spec ---- */
 
 /*
- * The image's own NVIDIA_VISIBLE_DEVICES must not make a hook of ours or NVIDIA's, which an engine runs for every container,
- * act besides. Without the hook there is no loader cache, and the container cannot choose parts of the driver.
+ * The image's own NVIDIA_VISIBLE_DEVICES must not make a hook of ours or NVIDIA's, which an engine runs for every
+ * container, act besides. Without the hook there is no loader cache, and the container cannot choose parts of the
+ * driver.
  */
-static json_t *env_json(const struct generation *generation)
+static json_t *cdi_generate_env(const struct generation *generation)
 {
 	json_t *env = json_pack("[s]", CDI_DEVICES_VARIABLE "=void");
 
 	if (!env || generation->wish->hook)
 		return env;
-	if (add_capabilities(generation, env) < 0 ||
-	    add_variable(env, "LD_LIBRARY_PATH", &generation->library_dirs, ":") < 0)
+	if (cdi_generate_add_capabilities(generation, env) < 0 ||
+	    cdi_generate_add_variable(env, "LD_LIBRARY_PATH", &generation->library_dirs, ":") < 0)
 		return json_decref(env), NULL;
 	return env;
 }
 
 /* The lowest that has what is in it: engines refuse a spec of a version that they do not know. */
-static const char *lowest_version(const struct generation *generation)
+static const char *cdi_generate_lowest_version(const struct generation *generation)
 {
 	const char *class = strchr(generation->wish->kind, '/');
 
@@ -382,27 +397,29 @@ static const char *lowest_version(const struct generation *generation)
 	return cdi_versions[CDI_0_3];
 }
 
-static int build(struct generation *generation, json_t **ret)
+static int cdi_generate_spec(struct generation *generation, json_t **ret)
 {
 	int r;
 
 	generation->devices = json_array();
 	if (!generation->devices)
 		return -ENOMEM;
-	r = add_devices(generation);
+	r = cdi_generate_add_devices(generation);
 	if (r != 0)
 		return r;
-	*ret = json_pack("{s:s, s:s, s:{s:o}, s:O}", "cdiVersion", lowest_version(generation), "kind", generation->wish->kind,
-			 "containerEdits", "env", env_json(generation), "devices", generation->devices);
+	*ret = json_pack("{s:s, s:s, s:{s:o}, s:O}", "cdiVersion", cdi_generate_lowest_version(generation), "kind",
+			 generation->wish->kind, "containerEdits", "env", cdi_generate_env(generation), "devices",
+			 generation->devices);
 	return *ret ? 0 : -ENOMEM;
 }
 
-int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_wish *wish, json_t **ret)
+int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_wish *wish,
+		 json_t **ret)
 {
 	struct generation generation = {.context = context, .host = host, .wish = wish};
 	int r;
 
-	r = build(&generation, ret);
+	r = cdi_generate_spec(&generation, ret);
 	json_decref(generation.devices);
 	strv_clear(&generation.aliases);
 	strv_clear(&generation.names);

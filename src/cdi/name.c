@@ -11,22 +11,22 @@
 enum { CLASS_MAX = 63 };
 
 /* Letters and digits of ASCII, whatever the locale. */
-static bool is_letter(char c)
+static bool cdi_name_is_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_alphanumeric(char c)
+static bool cdi_name_is_alphanumeric(char c)
 {
-	return is_letter(c) || (c >= '0' && c <= '9');
+	return cdi_name_is_letter(c) || (c >= '0' && c <= '9');
 }
 
-static bool is_made_of(const char *text, size_t length, const char *others)
+static bool cdi_name_is_made_of(const char *text, size_t length, const char *others)
 {
 	for (size_t i = 0; i < length; i++)
-		if (!is_alphanumeric(text[i]) && (!text[i] || !strchr(others, text[i])))
+		if (!cdi_name_is_alphanumeric(text[i]) && (!text[i] || !strchr(others, text[i])))
 			return false;
-	return length > 0 && is_alphanumeric(text[length - 1]);
+	return length > 0 && cdi_name_is_alphanumeric(text[length - 1]);
 }
 
 bool cdi_is_kind(const char *text)
@@ -36,13 +36,14 @@ bool cdi_is_kind(const char *text)
 
 	if (text[vendor] != '/')
 		return false;
-	return is_letter(text[0]) && is_made_of(text, vendor, "_-.") && is_letter(class[0]) && strlen(class) <= CLASS_MAX &&
-	       is_made_of(class, strlen(class), "_-.");
+	return cdi_name_is_letter(text[0]) && cdi_name_is_made_of(text, vendor, "_-.") &&
+	       cdi_name_is_letter(class[0]) && strlen(class) <= CLASS_MAX &&
+	       cdi_name_is_made_of(class, strlen(class), "_-.");
 }
 
 bool cdi_is_device_name(const char *text)
 {
-	return is_alphanumeric(text[0]) && is_made_of(text, strlen(text), "_-.:");
+	return cdi_name_is_alphanumeric(text[0]) && cdi_name_is_made_of(text, strlen(text), "_-.:");
 }
 
 /* A known vendor's GPUs by the vendor's short name, everything else by the whole kind. */

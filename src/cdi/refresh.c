@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The specs in a directory made what they should be now: none too many, none stale, and those that are right left alone. */
+/* Makes the specs in a directory what they should be now, and leaves those alone that are. */
 
 #include <errno.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "lib/request.h"
 
 /* Whether there is a file and nothing is to be done about it. */
-static bool is_right(const struct ctr_gpu_cdi_report *report)
+static bool cdi_refresh_is_right(const struct ctr_gpu_cdi_report *report)
 {
 	const struct cdi_file *file = report->file_count > 0 ? &report->files[0] : NULL;
 
@@ -23,12 +23,13 @@ static bool is_right(const struct ctr_gpu_cdi_report *report)
 	for (size_t i = 0; i < file->finding_count; i++)
 		if (file->findings[i].severity == CDI_ERROR)
 			return false;
-	return cdi_is_loaded(file);
+	return cdi_report_is_loaded(file);
 }
 
 /* Hooks and capabilities are as they were: whoever wrote the old one chose them. */
-static int generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_cdi_report *report,
-		    const char *kind, const char *hook, json_t **ret)
+static int cdi_refresh_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
+				const struct ctr_gpu_cdi_report *report, const char *kind, const char *hook,
+				json_t **ret)
 {
 	struct request request = {.kind = REQUEST_ALL};
 	const struct cdi_wish wish = {.kind = kind, .hook = hook, .request = &request};
@@ -41,17 +42,19 @@ static int generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *
 	return r == 0 ? cdi_generate(context, host, &wish, ret) : r;
 }
 
-static int write_anew(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_cdi_report *report,
-		      const char *path, const char *kind, const char *hook)
+static int cdi_refresh_write_anew(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
+				  const struct ctr_gpu_cdi_report *report, const char *path, const char *kind,
+				  const char *hook)
 {
 	json_t *spec;
 	int r;
 
-	r = generate(context, host, report, kind, hook, &spec);
+	r = cdi_refresh_generate(context, host, report, kind, hook, &spec);
 	return r == 0 ? cdi_save(&context->err, path, spec) : r;
 }
 
-static int refresh(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *path, const char *kind, const char *hook)
+static int cdi_refresh_all(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *path,
+			   const char *kind, const char *hook)
 {
 	struct ctr_gpu_cdi_report *report = NULL;
 	int r;
@@ -61,13 +64,14 @@ static int refresh(struct ctr_gpu_context *context, const struct ctr_gpu_host *h
 		r = ctr_gpu_cdi_report_read_file(report, path);
 	if (r == 0)
 		r = ctr_gpu_cdi_report_check(report, host, NULL);
-	if (r == 0 && !is_right(report))
-		r = write_anew(context, host, report, path, kind, hook);
+	if (r == 0 && !cdi_refresh_is_right(report))
+		r = cdi_refresh_write_anew(context, host, report, path, kind, hook);
 	ctr_gpu_cdi_report_unref(report);
 	return r;
 }
 
-int ctr_gpu_cdi_refresh(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory, const char *hook)
+int ctr_gpu_cdi_refresh(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory,
+			const char *hook)
 {
 	_cleanup_free_ char *removed = NULL;
 	_cleanup_strv_ struct strv kinds = {0};
@@ -81,7 +85,7 @@ int ctr_gpu_cdi_refresh(struct ctr_gpu_context *context, const struct ctr_gpu_ho
 
 		if (cdi_file_name(kinds.items[i], &name) < 0 || str_format(&path, "%s/%s", directory, name) < 0)
 			return -ENOMEM;
-		r = refresh(context, host, path, kinds.items[i], hook);
+		r = cdi_refresh_all(context, host, path, kinds.items[i], hook);
 	}
 	return r;
 }

@@ -27,7 +27,7 @@ int ctr_gpu_cdi_report_new(struct ctr_gpu_context *context, struct ctr_gpu_cdi_r
 	return 0;
 }
 
-static void file_clear(struct cdi_file *file)
+static void cdi_report_file_clear(struct cdi_file *file)
 {
 	for (size_t i = 0; i < file->finding_count; i++)
 		free(file->findings[i].text);
@@ -41,13 +41,13 @@ struct ctr_gpu_cdi_report *ctr_gpu_cdi_report_unref(struct ctr_gpu_cdi_report *r
 	if (!report)
 		return NULL;
 	for (size_t i = 0; i < report->file_count; i++)
-		file_clear(&report->files[i]);
+		cdi_report_file_clear(&report->files[i]);
 	free(report->files);
 	free(report);
 	return NULL;
 }
 
-int cdi_find(struct cdi_file *file, enum cdi_severity severity, const char *format, ...)
+int cdi_report_find(struct cdi_file *file, enum cdi_severity severity, const char *format, ...)
 {
 	struct cdi_finding *findings;
 	struct err text = {0};
@@ -68,7 +68,7 @@ int cdi_find(struct cdi_file *file, enum cdi_severity severity, const char *form
 
 /* ---- reading ---- */
 
-static struct cdi_file *add_file(struct ctr_gpu_cdi_report *report, char *path)
+static struct cdi_file *cdi_report_add_file(struct ctr_gpu_cdi_report *report, char *path)
 {
 	struct cdi_file *files = path ? array_grow(report->files, report->file_count, sizeof(*files)) : NULL;
 
@@ -81,9 +81,9 @@ static struct cdi_file *add_file(struct ctr_gpu_cdi_report *report, char *path)
 	return &files[report->file_count++];
 }
 
-static int read_file(struct ctr_gpu_cdi_report *report, char *path)
+static int cdi_report_read_file(struct ctr_gpu_cdi_report *report, char *path)
 {
-	struct cdi_file *file = add_file(report, path);
+	struct cdi_file *file = cdi_report_add_file(report, path);
 	_cleanup_free_ char *data = NULL;
 	size_t size;
 	int r;
@@ -92,7 +92,8 @@ static int read_file(struct ctr_gpu_cdi_report *report, char *path)
 		return -ENOMEM;
 	r = fd_read_file_at(AT_FDCWD, file->path, CDI_FILE_MAX, &data, &size);
 	if (r == -EFBIG)
-		return cdi_spec_problem(&file->spec, "it has more than %d MiB, which no real one has", CDI_FILE_MAX >> 20);
+		return cdi_spec_problem(&file->spec, "it has more than %d MiB, which no real one has",
+					CDI_FILE_MAX >> 20);
 	if (r == -EINVAL)
 		return cdi_spec_problem(&file->spec, "it is not a regular file");
 	if (r == -ENOMEM)
@@ -104,23 +105,23 @@ static int read_file(struct ctr_gpu_cdi_report *report, char *path)
 
 int ctr_gpu_cdi_report_read_file(struct ctr_gpu_cdi_report *report, const char *path)
 {
-	return read_file(report, strdup(path));
+	return cdi_report_read_file(report, strdup(path));
 }
 
-static bool is_spec_name(const char *name)
+static bool cdi_report_is_spec_name(const char *name)
 {
 	const char *ending = strrchr(name, '.');
 
 	return ending && ending != name && (streq(ending, ".json") || streq(ending, ".yaml"));
 }
 
-static int list_directory(DIR *stream, struct strv *ret)
+static int cdi_report_list_directory(DIR *stream, struct strv *ret)
 {
 	const struct dirent *entry;
 	int r = 0;
 
 	while (r == 0 && ret->count < CDI_FILES_MAX && (entry = readdir(stream)))
-		if (is_spec_name(entry->d_name) && entry->d_type != DT_DIR)
+		if (cdi_report_is_spec_name(entry->d_name) && entry->d_type != DT_DIR)
 			r = strv_add(ret, entry->d_name);
 	strv_sort(ret);
 	return r;
@@ -136,29 +137,30 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 	if (!stream && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (!stream)
-		return err_set(&report->context->err, -errno, "cannot read the directory %s: %m\nCheck its permissions.", path);
-	r = list_directory(stream, &names);
+		return err_set(&report->context->err, -errno,
+			       "cannot read the directory %s: %m\nCheck its permissions.", path);
+	r = cdi_report_list_directory(stream, &names);
 	(void)closedir(stream);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		char *file = NULL;
 
 		r = str_format(&file, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", names.items[i]);
 		if (r == 0)
-			r = read_file(report, file);
+			r = cdi_report_read_file(report, file);
 	}
 	return r;
 }
 
 /* ---- what engines make of it ---- */
 
-bool cdi_is_loaded(const struct cdi_file *file)
+bool cdi_report_is_loaded(const struct cdi_file *file)
 {
 	return file->spec.problems.count == 0;
 }
 
-static bool has_device(const struct cdi_file *file, const char *kind, const char *name)
+static bool cdi_report_has_device(const struct cdi_file *file, const char *kind, const char *name)
 {
-	if (!cdi_is_loaded(file) || !file->spec.kind || !streq(file->spec.kind, kind))
+	if (!cdi_report_is_loaded(file) || !file->spec.kind || !streq(file->spec.kind, kind))
 		return false;
 	for (size_t i = 0; i < file->spec.device_count; i++)
 		if (file->spec.devices[i].name && streq(file->spec.devices[i].name, name))
@@ -166,8 +168,8 @@ static bool has_device(const struct cdi_file *file, const char *kind, const char
 	return false;
 }
 
-const struct cdi_file *cdi_winner(const struct ctr_gpu_cdi_report *report, const char *kind, const char *name,
-				  const struct cdi_file **ret_conflict)
+const struct cdi_file *cdi_report_winner(const struct ctr_gpu_cdi_report *report, const char *kind, const char *name,
+					 const struct cdi_file **ret_conflict)
 {
 	const struct cdi_file *winner = NULL;
 
@@ -175,7 +177,7 @@ const struct cdi_file *cdi_winner(const struct ctr_gpu_cdi_report *report, const
 	for (size_t i = 0; i < report->file_count; i++) {
 		const struct cdi_file *file = &report->files[i];
 
-		if ((winner && file->priority < winner->priority) || !has_device(file, kind, name))
+		if ((winner && file->priority < winner->priority) || !cdi_report_has_device(file, kind, name))
 			continue;
 		*ret_conflict = winner && winner->priority == file->priority ? winner : NULL;
 		winner = file;
@@ -188,7 +190,7 @@ bool ctr_gpu_cdi_report_is_fine(const struct ctr_gpu_cdi_report *report)
 	for (size_t i = 0; i < report->file_count; i++) {
 		const struct cdi_file *file = &report->files[i];
 
-		if (!cdi_is_loaded(file))
+		if (!cdi_report_is_loaded(file))
 			return false;
 		for (size_t j = 0; j < file->finding_count; j++)
 			if (file->findings[j].severity == CDI_ERROR)

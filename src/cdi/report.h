@@ -34,28 +34,30 @@ struct ctr_gpu_cdi_report {
 };
 
 /** Return: 0 or -ENOMEM. */
-int cdi_find(struct cdi_file *file, enum cdi_severity severity, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int cdi_report_find(struct cdi_file *file, enum cdi_severity severity, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /** Whether engines load the file at all. */
-bool cdi_is_loaded(const struct cdi_file *file);
+bool cdi_report_is_loaded(const struct cdi_file *file);
 
 /**
- * cdi_winner() - which file a device comes from
+ * cdi_report_winner() - which file a device comes from
  * @ret_conflict: another file of the same priority that has it, so that engines know neither; NULL if there is none
  *
  * Return: the file whose device counts.
  */
-const struct cdi_file *cdi_winner(const struct ctr_gpu_cdi_report *report, const char *kind, const char *name,
-				  const struct cdi_file **ret_conflict);
+const struct cdi_file *cdi_report_winner(const struct ctr_gpu_cdi_report *report, const char *kind, const char *name,
+					 const struct cdi_file **ret_conflict);
 
 /** cdi_generate() with the options that an old spec of ours shows. */
-int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_spec *old, json_t **ret);
+int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_spec *old,
+		      json_t **ret);
 
 /* An engine and what its CDI library knows. */
 struct cdi_engine {
 	const char *name;
 	int major, minor;
-	int newest; /* enum cdi_version; -1: it has no CDI */
+	int newest;         /* enum cdi_version; -1: it has no CDI */
 	const char *remark; /* what must be done for it to read specs; NULL: nothing */
 };
 

@@ -11,15 +11,15 @@
 static const char *const severities[] = {[CDI_ERROR] = "error", [CDI_WARNING] = "warning", [CDI_NOTE] = "note"};
 
 /* Where a device comes from, as far as that is not this file. */
-static const char *describe(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file, const char *name,
-			    const struct cdi_file **ret_other)
+static const char *cdi_report_describe(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file,
+				       const char *name, const struct cdi_file **ret_other)
 {
 	const struct cdi_file *conflict, *winner;
 
 	*ret_other = NULL;
-	if (!cdi_is_loaded(file))
+	if (!cdi_report_is_loaded(file))
 		return "not loaded";
-	winner = cdi_winner(report, file->spec.kind, name, &conflict);
+	winner = cdi_report_winner(report, file->spec.kind, name, &conflict);
 	if (winner && winner->priority > file->priority)
 		return *ret_other = winner, "hidden";
 	if (conflict)
@@ -27,17 +27,19 @@ static const char *describe(const struct ctr_gpu_cdi_report *report, const struc
 	return "used";
 }
 
-static void write_device(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file, const char *name, FILE *out)
+static void cdi_report_write_device(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file,
+				    const char *name, FILE *out)
 {
 	const struct cdi_file *other;
-	const char *status = describe(report, file, name, &other);
+	const char *status = cdi_report_describe(report, file, name, &other);
 
 	(void)fputs("    ", out);
 	report_write_text(file->spec.kind ? file->spec.kind : "?", out);
 	(void)fputc('=', out);
 	report_write_text(name, out);
 	if (!streq(status, "used"))
-		(void)fprintf(out, "  %s", streq(status, "conflict") ? "in conflict, so that engines do not know it, with" : status);
+		(void)fprintf(out, "  %s",
+			      streq(status, "conflict") ? "in conflict, so that engines do not know it, with" : status);
 	if (streq(status, "hidden"))
 		(void)fputs(" by", out);
 	if (other) {
@@ -47,34 +49,35 @@ static void write_device(const struct ctr_gpu_cdi_report *report, const struct c
 	(void)fputc('\n', out);
 }
 
-static void write_line(const char *severity, const char *text, FILE *out)
+static void cdi_report_write_line(const char *severity, const char *text, FILE *out)
 {
 	(void)fprintf(out, "    %s: ", severity);
 	report_write_text(text, out);
 	(void)fputc('\n', out);
 }
 
-static void write_file(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file, FILE *out)
+static void cdi_report_write_file(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file, FILE *out)
 {
 	report_write_text(file->path, out);
 	if (file->spec.version) {
 		(void)fputs("  CDI ", out);
 		report_write_text(file->spec.version, out);
 	}
-	(void)fprintf(out, "%s%s\n", file->spec.is_yaml ? ", YAML" : "", file->spec.is_ours ? ", written by ctr-gpu" : "");
+	(void)fprintf(out, "%s%s\n", file->spec.is_yaml ? ", YAML" : "",
+		      file->spec.is_ours ? ", written by ctr-gpu" : "");
 	for (size_t i = 0; i < file->spec.device_count; i++)
 		if (file->spec.devices[i].name)
-			write_device(report, file, file->spec.devices[i].name, out);
+			cdi_report_write_device(report, file, file->spec.devices[i].name, out);
 	for (size_t i = 0; i < file->spec.problems.count; i++)
-		write_line("error", file->spec.problems.items[i], out);
+		cdi_report_write_line("error", file->spec.problems.items[i], out);
 	for (size_t i = 0; i < file->finding_count; i++)
-		write_line(severities[file->findings[i].severity], file->findings[i].text, out);
+		cdi_report_write_line(severities[file->findings[i].severity], file->findings[i].text, out);
 }
 
-static int write_text(const struct ctr_gpu_cdi_report *report, FILE *out)
+static int cdi_report_write_text(const struct ctr_gpu_cdi_report *report, FILE *out)
 {
 	for (size_t i = 0; i < report->file_count; i++)
-		write_file(report, &report->files[i], out);
+		cdi_report_write_file(report, &report->files[i], out);
 	if (report->file_count == 0)
 		(void)fputs("No CDI spec found.\n", out);
 	else if (report->checked && ctr_gpu_cdi_report_is_fine(report))
@@ -82,69 +85,73 @@ static int write_text(const struct ctr_gpu_cdi_report *report, FILE *out)
 	return report_finish(out);
 }
 
-static json_t *device_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file, const char *name)
+static json_t *cdi_report_device_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file,
+				      const char *name)
 {
 	const struct cdi_file *other;
-	const char *status = describe(report, file, name, &other);
+	const char *status = cdi_report_describe(report, file, name, &other);
 
-	return json_pack("{s:o, s:s, s:o}", "name", report_string(name), "status", status, "by", report_string(other ? other->path : NULL));
+	return json_pack("{s:o, s:s, s:o}", "name", report_string(name), "status", status, "by",
+			 report_string(other ? other->path : NULL));
 }
 
-static json_t *devices_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file)
+static json_t *cdi_report_devices_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file)
 {
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < file->spec.device_count; i++)
 		if (file->spec.devices[i].name &&
-		    json_array_append_new(array, device_json(report, file, file->spec.devices[i].name)) < 0)
+		    json_array_append_new(array, cdi_report_device_json(report, file, file->spec.devices[i].name)) < 0)
 			return json_decref(array), NULL;
 	return array;
 }
 
-static int append_finding(json_t *array, const char *severity, const char *text)
+static int cdi_report_append_finding(json_t *array, const char *severity, const char *text)
 {
 	return json_array_append_new(array, json_pack("{s:s, s:o}", "severity", severity, "text", report_string(text)));
 }
 
-static json_t *findings_json(const struct cdi_file *file)
+static json_t *cdi_report_findings_json(const struct cdi_file *file)
 {
 	json_t *array = json_array();
 	int r = 0;
 
 	for (size_t i = 0; i < file->spec.problems.count && r == 0; i++)
-		r = append_finding(array, "error", file->spec.problems.items[i]);
+		r = cdi_report_append_finding(array, "error", file->spec.problems.items[i]);
 	for (size_t i = 0; i < file->finding_count && r == 0; i++)
-		r = append_finding(array, severities[file->findings[i].severity], file->findings[i].text);
+		r = cdi_report_append_finding(array, severities[file->findings[i].severity], file->findings[i].text);
 	return r == 0 ? array : (json_decref(array), NULL);
 }
 
-static json_t *file_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file)
+static json_t *cdi_report_file_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file)
 {
 	const struct cdi_spec *spec = &file->spec;
 
 	return json_pack("{s:o, s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o}", "path", report_string(file->path), "format",
-			 spec->is_yaml ? "yaml" : "json", "kind", report_string(spec->kind), "cdiVersion", report_string(spec->version),
-			 "neededVersion", cdi_versions[spec->needed], "loaded", cdi_is_loaded(file), "ours", spec->is_ours, "devices",
-			 devices_json(report, file), "findings", findings_json(file));
+			 spec->is_yaml ? "yaml" : "json", "kind", report_string(spec->kind), "cdiVersion",
+			 report_string(spec->version), "neededVersion", cdi_versions[spec->needed], "loaded",
+			 cdi_report_is_loaded(file), "ours", spec->is_ours, "devices",
+			 cdi_report_devices_json(report, file), "findings", cdi_report_findings_json(file));
 }
 
-static int write_json(const struct ctr_gpu_cdi_report *report, FILE *out)
+static int cdi_report_write_json(const struct ctr_gpu_cdi_report *report, FILE *out)
 {
 	json_t *files = json_array();
 
 	for (size_t i = 0; i < report->file_count; i++)
-		if (json_array_append_new(files, file_json(report, &report->files[i])) < 0)
+		if (json_array_append_new(files, cdi_report_file_json(report, &report->files[i])) < 0)
 			return json_decref(files), -ENOMEM;
-	return report_write_json(json_pack("{s:o, s:b}", "files", files, "fine", ctr_gpu_cdi_report_is_fine(report)), out);
+	return report_write_json(json_pack("{s:o, s:b}", "files", files, "fine", ctr_gpu_cdi_report_is_fine(report)),
+				 out);
 }
 
 int ctr_gpu_cdi_report_write(const struct ctr_gpu_cdi_report *report, enum ctr_gpu_format format, FILE *file)
 {
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
-		return write_text(report, file);
+		return cdi_report_write_text(report, file);
 	case CTR_GPU_FORMAT_JSON:
-		return write_json(report, file);
+		return cdi_report_write_json(report, file);
 	case CTR_GPU_FORMAT_CSV:
 	case CTR_GPU_FORMAT_PATHS:
 		break;

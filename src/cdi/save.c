@@ -23,15 +23,16 @@
 
 /* ---- which kind, and where ---- */
 
-static int check_kind(struct err *err, const char *kind)
+static int cdi_save_check_kind(struct err *err, const char *kind)
 {
 	if (cdi_is_kind(kind))
 		return 0;
-	return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "\"%.128s\" is not a kind of CDI devices\nA kind is VENDOR/CLASS, such as nvidia.com/gpu.",
+	return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+		       "\"%.128s\" is not a kind of CDI devices\nA kind is VENDOR/CLASS, such as nvidia.com/gpu.",
 		       kind);
 }
 
-static bool is_directory(const char *path)
+static bool cdi_save_is_directory(const char *path)
 {
 	struct stat st;
 	size_t length = strlen(path);
@@ -39,12 +40,12 @@ static bool is_directory(const char *path)
 	return (length > 0 && path[length - 1] == '/') || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-static int find_path(struct err *err, const char *kind, const char *path, char **ret)
+static int cdi_save_find_path(struct err *err, const char *kind, const char *path, char **ret)
 {
 	_cleanup_free_ char *name = NULL;
 	size_t length = strlen(path);
 
-	if (is_directory(path)) {
+	if (cdi_save_is_directory(path)) {
 		if (cdi_file_name(kind, &name) < 0)
 			return -ENOMEM;
 		return str_format(ret, "%s%s%s", path, path[length - 1] == '/' ? "" : "/", name);
@@ -52,13 +53,14 @@ static int find_path(struct err *err, const char *kind, const char *path, char *
 	if (length < strlen(".json") || !streq(path + length - strlen(".json"), ".json"))
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 			       "\"%.256s\" is neither a directory nor named *.json, which is what engines read\n"
-			       "Give the name of a directory with a slash behind it if it does not exist yet.", path);
+			       "Give the name of a directory with a slash behind it if it does not exist yet.",
+			       path);
 	return str_format(ret, "%s", path);
 }
 
 /* ---- writing ---- */
 
-static int make_text(json_t *spec, char **ret, size_t *ret_size)
+static int cdi_save_make_text(json_t *spec, char **ret, size_t *ret_size)
 {
 	FILE *file = open_memstream(ret, ret_size);
 	int r;
@@ -72,17 +74,18 @@ static int make_text(json_t *spec, char **ret, size_t *ret_size)
 }
 
 /* Engines look at the directory again whenever a file in it changes. */
-static bool is_there_already(const char *path, const char *text, size_t size)
+static bool cdi_save_is_there(const char *path, const char *text, size_t size)
 {
 	_cleanup_free_ char *old = NULL;
 	size_t old_size;
 	struct stat st;
 
 	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 07777) == 0644 &&
-	       fd_read_file_at(AT_FDCWD, path, CDI_FILE_MAX, &old, &old_size) == 0 && old_size == size && memcmp(old, text, size) == 0;
+	       fd_read_file_at(AT_FDCWD, path, CDI_FILE_MAX, &old, &old_size) == 0 && old_size == size &&
+	       memcmp(old, text, size) == 0;
 }
 
-static int fill(int fd, const char *text, size_t size)
+static int cdi_save_fill(int fd, const char *text, size_t size)
 {
 	int r = fd_write_all(fd, text, size);
 
@@ -92,7 +95,7 @@ static int fill(int fd, const char *text, size_t size)
 }
 
 /* Engines read files that end in .json or .yaml, so they do not see this one before it has its name. */
-static int replace(const char *path, const char *text, size_t size)
+static int cdi_save_replace(const char *path, const char *text, size_t size)
 {
 	const char *name = strrchr(path, '/') + 1;
 	_cleanup_free_ char *directory = strndup(path, (size_t)(name - path));
@@ -108,7 +111,7 @@ static int replace(const char *path, const char *text, size_t size)
 	fd = temporary_open(parent, 0600, temporary, NULL);
 	if (fd < 0)
 		return fd;
-	r = fill(fd, text, size);
+	r = cdi_save_fill(fd, text, size);
 	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
 		r = -errno;
 	if (r < 0)
@@ -117,7 +120,7 @@ static int replace(const char *path, const char *text, size_t size)
 }
 
 /* /etc/cdi is not there on most machines. Its parents are. */
-static int replace_below(const char *path, const char *text, size_t size)
+static int cdi_save_replace_below(const char *path, const char *text, size_t size)
 {
 	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
 	bool made;
@@ -128,21 +131,22 @@ static int replace_below(const char *path, const char *text, size_t size)
 	made = *directory && mkdir(directory, 0755) == 0;
 	if (*directory && !made && errno != EEXIST)
 		return -errno;
-	r = replace(path, text, size);
+	r = cdi_save_replace(path, text, size);
 	if (r < 0 && made)
 		(void)rmdir(directory);
 	return r;
 }
 
-static int save(struct err *err, const char *path, const char *text, size_t size)
+static int cdi_save_as(struct err *err, const char *path, const char *text, size_t size)
 {
 	int r;
 
-	if (is_there_already(path, text, size))
+	if (cdi_save_is_there(path, text, size))
 		return 0;
-	r = replace_below(path, text, size);
+	r = cdi_save_replace_below(path, text, size);
 	if (r == -EACCES || r == -EPERM)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION, "user %d may not write %s\nRun this as root, or say where with --output.",
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "user %d may not write %s\nRun this as root, or say where with --output.",
 			       (int)geteuid(), path);
 	return r < 0 ? err_set(err, r, "cannot write %s, which stays as it was: %m", path) : 0;
 }
@@ -153,12 +157,13 @@ int cdi_save(struct err *err, const char *path, json_t *spec)
 	size_t size;
 	int r;
 
-	r = make_text(spec, &text, &size);
-	return r == 0 ? save(err, path, text, size) : r;
+	r = cdi_save_make_text(spec, &text, &size);
+	return r == 0 ? cdi_save_as(err, path, text, size) : r;
 }
 
 /* Engines know none of the devices that two files of a directory have. */
-static int warn_of_others(struct ctr_gpu_context *context, const struct ctr_gpu_cdi_report *report, const char *path)
+static int cdi_save_warn_of_others(struct ctr_gpu_context *context, const struct ctr_gpu_cdi_report *report,
+				   const char *path)
 {
 	_cleanup_strv_ struct strv told = {0};
 
@@ -166,14 +171,16 @@ static int warn_of_others(struct ctr_gpu_context *context, const struct ctr_gpu_
 		const struct cdi_file *file = &report->files[i], *winner, *other;
 
 		for (size_t j = 0; streq(file->path, path) && j < file->spec.device_count; j++) {
-			winner = cdi_winner(report, file->spec.kind, file->spec.devices[j].name, &other);
+			winner = cdi_report_winner(report, file->spec.kind, file->spec.devices[j].name, &other);
 			if (!winner || !other)
 				continue;
 			other = other == file ? winner : other;
 			if (strv_contains(&told, other->path))
 				continue;
-			log_warning(&context->settings.log, "%s has devices of the same names, so that engines know neither; remove one of the two",
-				    other->path);
+			log_warning(
+				&context->settings.log,
+				"%s has devices of the same names, so that engines know neither; remove one of the two",
+				other->path);
 			if (strv_add(&told, other->path) < 0)
 				return -ENOMEM;
 		}
@@ -182,7 +189,7 @@ static int warn_of_others(struct ctr_gpu_context *context, const struct ctr_gpu_
 }
 
 /* What is wrong with other files is theirs, and who has no memory to look at them has written the spec all the same. */
-static void look_beside(struct ctr_gpu_context *context, const char *path)
+static void cdi_save_look_beside(struct ctr_gpu_context *context, const char *path)
 {
 	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
 	struct ctr_gpu_cdi_report *report;
@@ -190,31 +197,34 @@ static void look_beside(struct ctr_gpu_context *context, const char *path)
 	if (!directory || ctr_gpu_cdi_report_new(context, &report) < 0)
 		return;
 	if (ctr_gpu_cdi_report_read_directory(report, *directory ? directory : "/") == 0)
-		(void)warn_of_others(context, report, path);
+		(void)cdi_save_warn_of_others(context, report, path);
 	ctr_gpu_cdi_report_unref(report);
 }
 
 /* ---- taking away ---- */
 
-static bool is_host_kind(const struct strv *kinds, const char *kind)
+static bool cdi_save_is_host_kind(const struct strv *kinds, const char *kind)
 {
 	return kinds && strv_contains(kinds, kind);
 }
 
 /* Only what this program writes under a name that it chooses, of a vendor whose adapters it would list. */
-static bool is_stale(int directory, const char *name, const struct strv *kinds)
+static bool cdi_save_is_stale(int directory, const char *name, const struct strv *kinds)
 {
 	_cleanup_(cdi_spec_clear) struct cdi_spec spec = {0};
 	_cleanup_free_ char *expected = NULL, *data = NULL;
 	struct stat st;
 	size_t size;
 
-	if (!str_has_prefix(name, CDI_FILE_PREFIX) || fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-	    fd_read_file_at(directory, name, CDI_FILE_MAX, &data, &size) < 0 || cdi_spec_parse(name, data, size, &spec) < 0)
+	if (!str_has_prefix(name, CDI_FILE_PREFIX) || fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(st.st_mode) || fd_read_file_at(directory, name, CDI_FILE_MAX, &data, &size) < 0 ||
+	    cdi_spec_parse(name, data, size, &spec) < 0)
 		return false;
-	if (!spec.is_ours || !spec.kind || !adapter_is_domain(spec.kind, strcspn(spec.kind, "/")) || is_host_kind(kinds, spec.kind))
+	if (!spec.is_ours || !spec.kind || !adapter_is_domain(spec.kind, strcspn(spec.kind, "/")) ||
+	    cdi_save_is_host_kind(kinds, spec.kind))
 		return false;
-	return cdi_file_name(spec.kind, &expected) == 0 && streq(expected, name) && streq(strchr(spec.kind, '/'), "/gpu");
+	return cdi_file_name(spec.kind, &expected) == 0 && streq(expected, name) &&
+	       streq(strchr(spec.kind, '/'), "/gpu");
 }
 
 int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory,
@@ -226,13 +236,15 @@ int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_g
 	int r = 0;
 
 	if (!stream && errno != ENOENT)
-		return err_set(&context->err, -errno, "cannot read the directory %s: %m\nCheck its permissions.", directory);
+		return err_set(&context->err, -errno, "cannot read the directory %s: %m\nCheck its permissions.",
+			       directory);
 	r = host ? cdi_kinds(host, &kinds) : 0;
 	while (stream && r == 0 && (entry = readdir(stream))) {
-		if (!is_stale(directory_fd(stream), entry->d_name, &kinds))
+		if (!cdi_save_is_stale(directory_fd(stream), entry->d_name, &kinds))
 			continue;
 		if (unlinkat(directory_fd(stream), entry->d_name, 0) < 0)
-			r = err_set(&context->err, -errno, "cannot remove %s/%s, which is stale: %m", directory, entry->d_name);
+			r = err_set(&context->err, -errno, "cannot remove %s/%s, which is stale: %m", directory,
+				    entry->d_name);
 		else
 			r = strv_add(&removed, entry->d_name);
 	}
@@ -252,25 +264,26 @@ int ctr_gpu_cdi_kinds(const struct ctr_gpu_host *host, char **ret_kinds)
 	return r == 0 ? strv_join(&kinds, ",", ret_kinds) : r;
 }
 
-static int generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,
-		    const char *kind, const char *hook, json_t **ret)
+static int cdi_save_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
+			     const struct ctr_gpu_request *request, const char *kind, const char *hook, json_t **ret)
 {
 	const struct cdi_wish wish = {.kind = kind, .hook = hook, .request = &request->data};
 	int r;
 
-	r = check_kind(&context->err, kind);
+	r = cdi_save_check_kind(&context->err, kind);
 	if (r == 0 && hook && hook[0] != '/')
-		r = err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "the hook is named by an absolute path, not \"%.128s\"", hook);
+		r = err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
+			    "the hook is named by an absolute path, not \"%.128s\"", hook);
 	return r == 0 ? cdi_generate(context, host, &wish, ret) : r;
 }
 
-int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,
-		      const char *kind, const char *hook, FILE *file)
+int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
+		      const struct ctr_gpu_request *request, const char *kind, const char *hook, FILE *file)
 {
 	json_t *spec;
 	int r;
 
-	r = generate(context, host, request, kind, hook, &spec);
+	r = cdi_save_generate(context, host, request, kind, hook, &spec);
 	return r == 0 ? report_write_json(spec, file) : r;
 }
 
@@ -279,13 +292,15 @@ int ctr_gpu_cdi_path(struct ctr_gpu_context *context, const char *kind, const ch
 	int r;
 
 	if (path[0] != '/')
-		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "a spec is written to an absolute path, not \"%.128s\"", path);
-	r = check_kind(&context->err, kind);
-	return r == 0 ? find_path(&context->err, kind, path, ret_path) : r;
+		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
+			       "a spec is written to an absolute path, not \"%.128s\"", path);
+	r = cdi_save_check_kind(&context->err, kind);
+	return r == 0 ? cdi_save_find_path(&context->err, kind, path, ret_path) : r;
 }
 
-int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,
-		     const char *kind, const char *hook, const char *path, char **ret_path)
+int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
+		     const struct ctr_gpu_request *request, const char *kind, const char *hook, const char *path,
+		     char **ret_path)
 {
 	_cleanup_free_ char *file = NULL;
 	json_t *spec;
@@ -293,12 +308,12 @@ int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 
 	r = ctr_gpu_cdi_path(context, kind, path, &file);
 	if (r == 0)
-		r = generate(context, host, request, kind, hook, &spec);
+		r = cdi_save_generate(context, host, request, kind, hook, &spec);
 	if (r == 0)
 		r = cdi_save(&context->err, file, spec);
 	if (r != 0)
 		return r;
-	look_beside(context, file);
+	cdi_save_look_beside(context, file);
 	*ret_path = steal_ptr(file);
 	return 0;
 }

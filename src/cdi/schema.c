@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The schema of CDI 1.1.0. Engines decode strictly: a field that their version does not know makes them refuse the whole
- * file (sigs.k8s.io/yaml UnmarshalStrict in pkg/cdi/spec.go).
+ * The schema of CDI 1.1.0. Engines decode strictly: a field that their version does not know makes them refuse the
+ * whole file (sigs.k8s.io/yaml UnmarshalStrict in pkg/cdi/spec.go).
  */
 
 #include <errno.h>
@@ -26,55 +26,81 @@ struct reader {
 };
 
 static const struct field top_fields[] = {
-	{"cdiVersion", JSON_STRING, CDI_0_3, NULL, true},  {"kind", JSON_STRING, CDI_0_3, NULL, true},
-	{"annotations", JSON_OBJECT, CDI_0_6, "annotations", false}, {"devices", JSON_ARRAY, CDI_0_3, NULL, true},
-	{"containerEdits", JSON_OBJECT, CDI_0_3, NULL, false}, {0},
+	{"cdiVersion", JSON_STRING, CDI_0_3, NULL, true},
+	{"kind", JSON_STRING, CDI_0_3, NULL, true},
+	{"annotations", JSON_OBJECT, CDI_0_6, "annotations", false},
+	{"devices", JSON_ARRAY, CDI_0_3, NULL, true},
+	{"containerEdits", JSON_OBJECT, CDI_0_3, NULL, false},
+	{0},
 };
 
 static const struct field device_fields[] = {
-	{"name", JSON_STRING, CDI_0_3, NULL, true}, {"annotations", JSON_OBJECT, CDI_0_6, "annotations", false},
-	{"containerEdits", JSON_OBJECT, CDI_0_3, NULL, true}, {0},
+	{"name", JSON_STRING, CDI_0_3, NULL, true},
+	{"annotations", JSON_OBJECT, CDI_0_6, "annotations", false},
+	{"containerEdits", JSON_OBJECT, CDI_0_3, NULL, true},
+	{0},
 };
 
 static const struct field edits_fields[] = {
-	{"env", JSON_ARRAY, CDI_0_3, NULL, false}, {"deviceNodes", JSON_ARRAY, CDI_0_3, NULL, false},
-	{"hooks", JSON_ARRAY, CDI_0_3, NULL, false}, {"mounts", JSON_ARRAY, CDI_0_3, NULL, false},
-	{"intelRdt", JSON_OBJECT, CDI_0_7, "intelRdt", false}, {"additionalGids", JSON_ARRAY, CDI_0_7, "additionalGids", false},
-	{"netDevices", JSON_ARRAY, CDI_1_1, "netDevices", false}, {0},
+	{"env", JSON_ARRAY, CDI_0_3, NULL, false},
+	{"deviceNodes", JSON_ARRAY, CDI_0_3, NULL, false},
+	{"hooks", JSON_ARRAY, CDI_0_3, NULL, false},
+	{"mounts", JSON_ARRAY, CDI_0_3, NULL, false},
+	{"intelRdt", JSON_OBJECT, CDI_0_7, "intelRdt", false},
+	{"additionalGids", JSON_ARRAY, CDI_0_7, "additionalGids", false},
+	{"netDevices", JSON_ARRAY, CDI_1_1, "netDevices", false},
+	{0},
 };
 
 static const struct field node_fields[] = {
-	{"path", JSON_STRING, CDI_0_3, NULL, true}, {"hostPath", JSON_STRING, CDI_0_5, "hostPath of a device node", false},
-	{"type", JSON_STRING, CDI_0_3, NULL, false}, {"major", JSON_INTEGER, CDI_0_3, NULL, false},
-	{"minor", JSON_INTEGER, CDI_0_3, NULL, false}, {"fileMode", JSON_INTEGER, CDI_0_3, NULL, false},
-	{"permissions", JSON_STRING, CDI_0_3, NULL, false}, {"uid", JSON_INTEGER, CDI_0_3, NULL, false},
-	{"gid", JSON_INTEGER, CDI_0_3, NULL, false}, {0},
+	{"path", JSON_STRING, CDI_0_3, NULL, true},
+	{"hostPath", JSON_STRING, CDI_0_5, "hostPath of a device node", false},
+	{"type", JSON_STRING, CDI_0_3, NULL, false},
+	{"major", JSON_INTEGER, CDI_0_3, NULL, false},
+	{"minor", JSON_INTEGER, CDI_0_3, NULL, false},
+	{"fileMode", JSON_INTEGER, CDI_0_3, NULL, false},
+	{"permissions", JSON_STRING, CDI_0_3, NULL, false},
+	{"uid", JSON_INTEGER, CDI_0_3, NULL, false},
+	{"gid", JSON_INTEGER, CDI_0_3, NULL, false},
+	{0},
 };
 
 static const struct field mount_fields[] = {
-	{"hostPath", JSON_STRING, CDI_0_3, NULL, true}, {"containerPath", JSON_STRING, CDI_0_3, NULL, true},
-	{"options", JSON_ARRAY, CDI_0_3, NULL, false}, {"type", JSON_STRING, CDI_0_4, "type of a mount", false}, {0},
+	{"hostPath", JSON_STRING, CDI_0_3, NULL, true},
+	{"containerPath", JSON_STRING, CDI_0_3, NULL, true},
+	{"options", JSON_ARRAY, CDI_0_3, NULL, false},
+	{"type", JSON_STRING, CDI_0_4, "type of a mount", false},
+	{0},
 };
 
 static const struct field hook_fields[] = {
-	{"hookName", JSON_STRING, CDI_0_3, NULL, true}, {"path", JSON_STRING, CDI_0_3, NULL, true},
-	{"args", JSON_ARRAY, CDI_0_3, NULL, false}, {"env", JSON_ARRAY, CDI_0_3, NULL, false},
+	{"hookName", JSON_STRING, CDI_0_3, NULL, true},  {"path", JSON_STRING, CDI_0_3, NULL, true},
+	{"args", JSON_ARRAY, CDI_0_3, NULL, false},      {"env", JSON_ARRAY, CDI_0_3, NULL, false},
 	{"timeout", JSON_INTEGER, CDI_0_3, NULL, false}, {0},
 };
 
 static const struct field rdt_fields[] = {
-	{"closID", JSON_STRING, CDI_0_7, "intelRdt", false}, {"l3CacheSchema", JSON_STRING, CDI_0_7, "intelRdt", false},
-	{"memBwSchema", JSON_STRING, CDI_0_7, "intelRdt", false}, {"enableCMT", JSON_TRUE, CDI_0_7, "intelRdt", false},
-	{"enableMBM", JSON_TRUE, CDI_0_7, "intelRdt", false}, {"schemata", JSON_ARRAY, CDI_1_1, "intelRdt.schemata", false},
-	{"enableMonitoring", JSON_TRUE, CDI_1_1, "intelRdt.enableMonitoring", false}, {0},
+	{"closID", JSON_STRING, CDI_0_7, "intelRdt", false},
+	{"l3CacheSchema", JSON_STRING, CDI_0_7, "intelRdt", false},
+	{"memBwSchema", JSON_STRING, CDI_0_7, "intelRdt", false},
+	{"enableCMT", JSON_TRUE, CDI_0_7, "intelRdt", false},
+	{"enableMBM", JSON_TRUE, CDI_0_7, "intelRdt", false},
+	{"schemata", JSON_ARRAY, CDI_1_1, "intelRdt.schemata", false},
+	{"enableMonitoring", JSON_TRUE, CDI_1_1, "intelRdt.enableMonitoring", false},
+	{0},
 };
 
 static const struct field net_fields[] = {
-	{"hostInterfaceName", JSON_STRING, CDI_1_1, "netDevices", true}, {"name", JSON_STRING, CDI_1_1, "netDevices", true}, {0},
+	{"hostInterfaceName", JSON_STRING, CDI_1_1, "netDevices", true},
+	{"name", JSON_STRING, CDI_1_1, "netDevices", true},
+	{0},
 };
 
-/* Where text belongs, engines take a number or a truth value of YAML for text. @number: room for it. Return: NULL if it is none. */
-static const char *text_of(const struct reader *reader, const json_t *value, char number[24])
+/*
+ * Where text belongs, engines take a number or a truth value of YAML for text. @number: room for it.
+ * Return: NULL if it is none.
+ */
+static const char *cdi_schema_text(const struct reader *reader, const json_t *value, char number[24])
 {
 	if (reader->spec->is_yaml && json_is_boolean(value))
 		return json_is_true(value) ? "true" : "false";
@@ -84,16 +110,16 @@ static const char *text_of(const struct reader *reader, const json_t *value, cha
 	return number;
 }
 
-static bool is_of_type(const struct reader *reader, const json_t *value, json_type type)
+static bool cdi_schema_is_of_type(const struct reader *reader, const json_t *value, json_type type)
 {
 	char number[24];
 
 	if (type == JSON_STRING)
-		return text_of(reader, value, number);
+		return cdi_schema_text(reader, value, number);
 	return type == JSON_TRUE ? json_is_boolean(value) : json_typeof(value) == type;
 }
 
-static const struct field *find_field(const struct field *fields, const char *name)
+static const struct field *cdi_schema_find_field(const struct field *fields, const char *name)
 {
 	for (; fields->name; fields++)
 		if (streq(fields->name, name))
@@ -101,18 +127,21 @@ static const struct field *find_field(const struct field *fields, const char *na
 	return NULL;
 }
 
-static int check_field(struct reader *reader, const struct field *field, const char *name, const json_t *value)
+static int cdi_schema_check_field(struct reader *reader, const struct field *field, const char *name,
+				  const json_t *value)
 {
 	if (!field)
-		return cdi_spec_problem(reader->spec, "%s has the field \"%.64s\", which CDI does not know: engines refuse the whole file",
-					reader->where, name);
-	if (!is_of_type(reader, value, field->type))
+		return cdi_spec_problem(
+			reader->spec,
+			"%s has the field \"%.64s\", which CDI does not know: engines refuse the whole file",
+			reader->where, name);
+	if (!cdi_schema_is_of_type(reader, value, field->type))
 		return cdi_spec_problem(reader->spec, "\"%s\" of %s is of the wrong type", name, reader->where);
 	return field->feature ? cdi_spec_need(reader->spec, field->version, field->feature) : 0;
 }
 
 /* Return: 0 with a problem for each fault; -ENOMEM. */
-static int check_object(struct reader *reader, const json_t *json, const struct field *fields)
+static int cdi_schema_check_object(struct reader *reader, const json_t *json, const struct field *fields)
 {
 	const char *name;
 	json_t *value;
@@ -121,19 +150,19 @@ static int check_object(struct reader *reader, const json_t *json, const struct 
 	if (!json_is_object(json))
 		return cdi_spec_problem(reader->spec, "%s is not an object", reader->where);
 	/* To engines, null is as good as nothing. */
-	json_object_foreach((json_t *)json, name, value)
+	json_object_foreach ((json_t *)json, name, value)
 		if (r == 0 && !json_is_null(value))
-			r = check_field(reader, find_field(fields, name), name, value);
+			r = cdi_schema_check_field(reader, cdi_schema_find_field(fields, name), name, value);
 	for (; fields->name && r == 0; fields++)
 		if (fields->required && (!(value = json_object_get(json, fields->name)) || json_is_null(value)))
 			r = cdi_spec_problem(reader->spec, "%s has no \"%s\"", reader->where, fields->name);
 	return r;
 }
 
-static int take_string(const struct reader *reader, const json_t *json, const char *name, char **ret)
+static int cdi_schema_take_string(const struct reader *reader, const json_t *json, const char *name, char **ret)
 {
 	char number[24];
-	const char *text = text_of(reader, json_object_get(json, name), number);
+	const char *text = cdi_schema_text(reader, json_object_get(json, name), number);
 
 	if (!text)
 		return 0;
@@ -141,45 +170,47 @@ static int take_string(const struct reader *reader, const json_t *json, const ch
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int take_strings(struct reader *reader, const json_t *json, const char *name, struct strv *ret)
+static int cdi_schema_take_strings(struct reader *reader, const json_t *json, const char *name, struct strv *ret)
 {
 	const json_t *item;
 	char number[24];
 	size_t i;
 	int r = 0;
 
-	json_array_foreach(json_object_get(json, name), i, item) {
-		const char *text = text_of(reader, item, number);
+	json_array_foreach (json_object_get(json, name), i, item) {
+		const char *text = cdi_schema_text(reader, item, number);
 
 		if (r == 0)
-			r = text ? strv_add(ret, text) :
-				   cdi_spec_problem(reader->spec, "\"%s\" of %s has an item that is not a string", name, reader->where);
+			r = text ? strv_add(ret, text)
+				 : cdi_spec_problem(reader->spec, "\"%s\" of %s has an item that is not a string", name,
+						    reader->where);
 	}
 	return r;
 }
 
-static int check_environment(struct reader *reader, const struct strv *environment)
+static int cdi_schema_check_environment(struct reader *reader, const struct strv *environment)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < environment->count && r == 0; i++)
 		if (!strchr(environment->items[i], '=') || environment->items[i][0] == '=')
-			r = cdi_spec_problem(reader->spec, "\"%.64s\" in %s is not NAME=VALUE", environment->items[i], reader->where);
+			r = cdi_spec_problem(reader->spec, "\"%.64s\" in %s is not NAME=VALUE", environment->items[i],
+					     reader->where);
 	return r;
 }
 
 /* Each adds an empty one. Return: it; NULL if there is no memory. */
-#define DEFINE_ADD(function, owner, type, list)                                                    \
+#define DEFINE_ADD(function, owner, type, list)                                                     \
 	static struct type *function(struct owner *owner)                                           \
-	{                                                                                          \
+	{                                                                                           \
 		struct type *list = array_grow(owner->list##s, owner->list##_count, sizeof(*list)); \
-                                                                                                   \
-		if (!list)                                                                         \
-			return NULL;                                                               \
-		owner->list##s = list;                                                             \
-		list += owner->list##_count++;                                                     \
-		*list = (struct type){0};                                                          \
-		return list;                                                                       \
+                                                                                                    \
+		if (!list)                                                                          \
+			return NULL;                                                                \
+		owner->list##s = list;                                                              \
+		list += owner->list##_count++;                                                      \
+		*list = (struct type){0};                                                           \
+		return list;                                                                        \
 	}
 
 DEFINE_ADD(add_device, cdi_spec, cdi_device, device)
@@ -187,15 +218,16 @@ DEFINE_ADD(add_node, cdi_edits, cdi_node, node)
 DEFINE_ADD(add_mount, cdi_edits, cdi_mount, mount)
 DEFINE_ADD(add_hook, cdi_edits, cdi_hook, hook)
 
-static int read_node(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+static int cdi_schema_read_node(struct reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	struct cdi_node *node = add_node(edits);
 	const json_t *number = json_object_get(json, "major");
 	int r;
 
-	r = node ? check_object(reader, json, node_fields) : -ENOMEM;
+	r = node ? cdi_schema_check_object(reader, json, node_fields) : -ENOMEM;
 	if (r == 0)
-		r = take_string(reader, json, json_object_get(json, "hostPath") ? "hostPath" : "path", &node->path);
+		r = cdi_schema_take_string(reader, json, json_object_get(json, "hostPath") ? "hostPath" : "path",
+					   &node->path);
 	if (r == 0 && number) {
 		node->numbered = true;
 		node->major = json_integer_value(number);
@@ -204,26 +236,27 @@ static int read_node(struct reader *reader, const json_t *json, struct cdi_edits
 	return r;
 }
 
-static int read_mount(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+static int cdi_schema_read_mount(struct reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	struct cdi_mount *mount = add_mount(edits);
 	struct strv options = {0};
 	int r;
 
-	r = mount ? check_object(reader, json, mount_fields) : -ENOMEM;
+	r = mount ? cdi_schema_check_object(reader, json, mount_fields) : -ENOMEM;
 	if (r == 0)
-		r = take_string(reader, json, "hostPath", &mount->source);
+		r = cdi_schema_take_string(reader, json, "hostPath", &mount->source);
 	if (r == 0)
-		r = take_string(reader, json, "containerPath", &mount->target);
+		r = cdi_schema_take_string(reader, json, "containerPath", &mount->target);
 	if (r == 0)
-		r = take_strings(reader, json, "options", &options);
+		r = cdi_schema_take_strings(reader, json, "options", &options);
 	strv_clear(&options);
 	return r;
 }
 
-static bool is_stage(const char *name)
+static bool cdi_schema_is_stage(const char *name)
 {
-	static const char *const stages[] = {"prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
+	static const char *const stages[] = {"prestart",       "createRuntime", "createContainer",
+					     "startContainer", "poststart",     "poststop"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
 		if (streq(stages[i], name))
@@ -231,25 +264,26 @@ static bool is_stage(const char *name)
 	return false;
 }
 
-static int read_hook(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+static int cdi_schema_read_hook(struct reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	struct cdi_hook *hook = add_hook(edits);
 	struct strv arguments = {0};
 	int r;
 
-	r = hook ? check_object(reader, json, hook_fields) : -ENOMEM;
+	r = hook ? cdi_schema_check_object(reader, json, hook_fields) : -ENOMEM;
 	if (r == 0)
-		r = take_string(reader, json, "hookName", &hook->stage);
+		r = cdi_schema_take_string(reader, json, "hookName", &hook->stage);
 	if (r == 0)
-		r = take_string(reader, json, "path", &hook->path);
+		r = cdi_schema_take_string(reader, json, "path", &hook->path);
 	if (r == 0)
-		r = take_strings(reader, json, "args", &arguments);
+		r = cdi_schema_take_strings(reader, json, "args", &arguments);
 	if (r == 0)
-		r = take_strings(reader, json, "env", &hook->environment);
+		r = cdi_schema_take_strings(reader, json, "env", &hook->environment);
 	if (r == 0)
-		r = check_environment(reader, &hook->environment);
-	if (r == 0 && hook->stage && !is_stage(hook->stage))
-		r = cdi_spec_problem(reader->spec, "%s is for the stage \"%.32s\", which is unknown", reader->where, hook->stage);
+		r = cdi_schema_check_environment(reader, &hook->environment);
+	if (r == 0 && hook->stage && !cdi_schema_is_stage(hook->stage))
+		r = cdi_spec_problem(reader->spec, "%s is for the stage \"%.32s\", which is unknown", reader->where,
+				     hook->stage);
 	if (r == 0) {
 		hook->has_environment = hook->environment.count > 0;
 		hook->has_timeout = json_integer_value(json_object_get(json, "timeout")) > 0;
@@ -259,20 +293,21 @@ static int read_hook(struct reader *reader, const json_t *json, struct cdi_edits
 	return r;
 }
 
-static int read_net_device(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+static int cdi_schema_read_net_device(struct reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	(void)edits;
-	return check_object(reader, json, net_fields);
+	return cdi_schema_check_object(reader, json, net_fields);
 }
 
-static int read_list(struct reader *reader, const json_t *json, const char *name,
-		     int (*read)(struct reader *reader, const json_t *json, struct cdi_edits *edits), struct cdi_edits *edits)
+static int cdi_schema_read_list(struct reader *reader, const json_t *json, const char *name,
+				int (*read)(struct reader *reader, const json_t *json, struct cdi_edits *edits),
+				struct cdi_edits *edits)
 {
 	size_t length = strlen(reader->where), i;
 	const json_t *item;
 	int r = 0;
 
-	json_array_foreach(json_object_get(json, name), i, item) {
+	json_array_foreach (json_object_get(json, name), i, item) {
 		if (r != 0)
 			break;
 		(void)snprintf(reader->where + length, sizeof(reader->where) - length, ".%s[%zu]", name, i);
@@ -282,28 +317,28 @@ static int read_list(struct reader *reader, const json_t *json, const char *name
 	return r;
 }
 
-static int read_edits(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+static int cdi_schema_read_edits(struct reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	const json_t *rdt = json_object_get(json, "intelRdt");
 	int r;
 
-	r = check_object(reader, json, edits_fields);
+	r = cdi_schema_check_object(reader, json, edits_fields);
 	if (r == 0)
-		r = take_strings(reader, json, "env", &edits->environment);
+		r = cdi_schema_take_strings(reader, json, "env", &edits->environment);
 	if (r == 0)
-		r = check_environment(reader, &edits->environment);
+		r = cdi_schema_check_environment(reader, &edits->environment);
 	if (r == 0)
-		r = read_list(reader, json, "deviceNodes", read_node, edits);
+		r = cdi_schema_read_list(reader, json, "deviceNodes", cdi_schema_read_node, edits);
 	if (r == 0)
-		r = read_list(reader, json, "mounts", read_mount, edits);
+		r = cdi_schema_read_list(reader, json, "mounts", cdi_schema_read_mount, edits);
 	if (r == 0)
-		r = read_list(reader, json, "hooks", read_hook, edits);
+		r = cdi_schema_read_list(reader, json, "hooks", cdi_schema_read_hook, edits);
 	if (r == 0)
-		r = read_list(reader, json, "netDevices", read_net_device, edits);
-	return r == 0 && rdt ? check_object(reader, rdt, rdt_fields) : r;
+		r = cdi_schema_read_list(reader, json, "netDevices", cdi_schema_read_net_device, edits);
+	return r == 0 && rdt ? cdi_schema_check_object(reader, rdt, rdt_fields) : r;
 }
 
-static int read_device(struct reader *reader, const json_t *json, size_t number)
+static int cdi_schema_read_device(struct reader *reader, const json_t *json, size_t number)
 {
 	struct cdi_device *device = add_device(reader->spec);
 	const json_t *edits = json_object_get(json, "containerEdits");
@@ -312,15 +347,15 @@ static int read_device(struct reader *reader, const json_t *json, size_t number)
 	if (!device)
 		return -ENOMEM;
 	(void)snprintf(reader->where, sizeof(reader->where), "devices[%zu]", number);
-	r = check_object(reader, json, device_fields);
+	r = cdi_schema_check_object(reader, json, device_fields);
 	if (r == 0)
-		r = take_string(reader, json, "name", &device->name);
+		r = cdi_schema_take_string(reader, json, "name", &device->name);
 	if (r != 0 || !json_is_object(edits))
 		return r;
 	if (json_object_size(edits) == 0)
 		return cdi_spec_problem(reader->spec, "devices[%zu] changes nothing, which engines refuse", number);
 	(void)snprintf(reader->where, sizeof(reader->where), "devices[%zu].containerEdits", number);
-	return read_edits(reader, edits, &device->edits);
+	return cdi_schema_read_edits(reader, edits, &device->edits);
 }
 
 int cdi_schema_read(const json_t *json, struct cdi_spec *spec)
@@ -331,16 +366,16 @@ int cdi_schema_read(const json_t *json, struct cdi_spec *spec)
 	int r;
 
 	(void)snprintf(reader->where, sizeof(reader->where), "the spec");
-	r = check_object(reader, json, top_fields);
+	r = cdi_schema_check_object(reader, json, top_fields);
 	if (r == 0)
-		r = take_string(reader, json, "cdiVersion", &spec->version);
+		r = cdi_schema_take_string(reader, json, "cdiVersion", &spec->version);
 	if (r == 0)
-		r = take_string(reader, json, "kind", &spec->kind);
+		r = cdi_schema_take_string(reader, json, "kind", &spec->kind);
 	(void)snprintf(reader->where, sizeof(reader->where), "containerEdits");
 	if (r == 0 && json_is_object(edits))
-		r = read_edits(reader, edits, &spec->edits);
-	json_array_foreach(json_object_get(json, "devices"), i, device)
+		r = cdi_schema_read_edits(reader, edits, &spec->edits);
+	json_array_foreach (json_object_get(json, "devices"), i, device)
 		if (r == 0)
-			r = read_device(reader, device, i);
+			r = cdi_schema_read_device(reader, device, i);
 	return r;
 }

@@ -17,7 +17,7 @@ enum { DEVICES_MAX = 4096 };
 
 const char *const cdi_versions[CDI_VERSIONS] = {"0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
 
-static void edits_clear(struct cdi_edits *edits)
+static void cdi_spec_edits_clear(struct cdi_edits *edits)
 {
 	for (size_t i = 0; i < edits->node_count; i++)
 		free(edits->nodes[i].path);
@@ -40,10 +40,10 @@ void cdi_spec_clear(struct cdi_spec *spec)
 {
 	for (size_t i = 0; i < spec->device_count; i++) {
 		free(spec->devices[i].name);
-		edits_clear(&spec->devices[i].edits);
+		cdi_spec_edits_clear(&spec->devices[i].edits);
 	}
 	free(spec->devices);
-	edits_clear(&spec->edits);
+	cdi_spec_edits_clear(&spec->edits);
 	free(spec->version);
 	free(spec->kind);
 	free(spec->needed_for);
@@ -74,7 +74,7 @@ int cdi_spec_need(struct cdi_spec *spec, enum cdi_version version, const char *f
 	return spec->needed_for ? 0 : -ENOMEM;
 }
 
-static int judge_version(struct cdi_spec *spec)
+static int cdi_spec_judge_version(struct cdi_spec *spec)
 {
 	spec->declared = -1;
 	if (!spec->version)
@@ -86,12 +86,12 @@ static int judge_version(struct cdi_spec *spec)
 	if (spec->declared < 0)
 		return cdi_spec_problem(spec, "\"%.32s\" is not a version of CDI", spec->version);
 	if (spec->declared < spec->needed)
-		return cdi_spec_problem(spec, "it says version %s, and has %s, which needs %s: engines refuse it", cdi_versions[spec->declared],
-					spec->needed_for, cdi_versions[spec->needed]);
+		return cdi_spec_problem(spec, "it says version %s, and has %s, which needs %s: engines refuse it",
+					cdi_versions[spec->declared], spec->needed_for, cdi_versions[spec->needed]);
 	return 0;
 }
 
-static int judge_kind(struct cdi_spec *spec)
+static int cdi_spec_judge_kind(struct cdi_spec *spec)
 {
 	if (!spec->kind)
 		return 0;
@@ -100,14 +100,15 @@ static int judge_kind(struct cdi_spec *spec)
 	return strchr(strchr(spec->kind, '/'), '.') ? cdi_spec_need(spec, CDI_0_6, "a dot in its class") : 0;
 }
 
-static int judge_devices(struct cdi_spec *spec)
+static int cdi_spec_judge_devices(struct cdi_spec *spec)
 {
 	int r = 0;
 
 	if (spec->device_count == 0)
 		return cdi_spec_problem(spec, "it has no device");
 	if (spec->device_count > DEVICES_MAX)
-		return cdi_spec_problem(spec, "it has more than %d devices, which ctr-gpu does not look at", DEVICES_MAX);
+		return cdi_spec_problem(spec, "it has more than %d devices, which ctr-gpu does not look at",
+					DEVICES_MAX);
 	for (size_t i = 0; i < spec->device_count && r == 0; i++) {
 		const char *name = spec->devices[i].name;
 
@@ -122,7 +123,7 @@ static int judge_devices(struct cdi_spec *spec)
 	return r;
 }
 
-static bool only_our_hooks(const struct cdi_edits *edits)
+static bool cdi_spec_only_our_hooks(const struct cdi_edits *edits)
 {
 	for (size_t i = 0; i < edits->hook_count; i++)
 		if (!edits->hooks[i].is_ours)
@@ -131,24 +132,25 @@ static bool only_our_hooks(const struct cdi_edits *edits)
 }
 
 /* With the hook or without: every spec of ours says "void", and has no other hook. */
-static bool is_ours(const struct cdi_spec *spec)
+static bool cdi_spec_is_ours(const struct cdi_spec *spec)
 {
-	if (!strv_contains(&spec->edits.environment, CDI_DEVICES_VARIABLE "=void") || !only_our_hooks(&spec->edits))
+	if (!strv_contains(&spec->edits.environment, CDI_DEVICES_VARIABLE "=void") ||
+	    !cdi_spec_only_our_hooks(&spec->edits))
 		return false;
 	for (size_t i = 0; i < spec->device_count; i++)
-		if (!only_our_hooks(&spec->devices[i].edits))
+		if (!cdi_spec_only_our_hooks(&spec->devices[i].edits))
 			return false;
 	return spec->device_count > 0;
 }
 
-static bool ends_in(const char *name, const char *ending)
+static bool cdi_spec_ends_in(const char *name, const char *ending)
 {
 	size_t length = strlen(name), wanted = strlen(ending);
 
 	return length > wanted && streq(name + length - wanted, ending);
 }
 
-static int read_spec(struct cdi_spec *spec, const char *data, size_t size)
+static int cdi_spec_read(struct cdi_spec *spec, const char *data, size_t size)
 {
 	char reason[JSON_ERROR_TEXT_LENGTH];
 	_cleanup_json_ json_t *json = NULL;
@@ -168,21 +170,21 @@ int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_s
 {
 	int r;
 
-	ret->is_yaml = ends_in(name, ".yaml");
-	if (!ret->is_yaml && !ends_in(name, ".json")) {
+	ret->is_yaml = cdi_spec_ends_in(name, ".yaml");
+	if (!ret->is_yaml && !cdi_spec_ends_in(name, ".json")) {
 		r = cdi_spec_problem(ret, "its name ends neither in .json nor in .yaml, so engines do not read it");
 		if (r < 0)
 			return r;
 	}
-	r = read_spec(ret, data, size);
+	r = cdi_spec_read(ret, data, size);
 	/* Of something that is no spec at all, nothing else need be said. */
 	if (r != 0 || (ret->problems.count > 0 && !ret->version && !ret->kind && ret->device_count == 0))
 		return r;
-	r = judge_kind(ret);
+	r = cdi_spec_judge_kind(ret);
 	if (r == 0)
-		r = judge_devices(ret);
+		r = cdi_spec_judge_devices(ret);
 	if (r == 0)
-		r = judge_version(ret);
-	ret->is_ours = !ret->is_yaml && is_ours(ret);
+		r = cdi_spec_judge_version(ret);
+	ret->is_ours = !ret->is_yaml && cdi_spec_is_ours(ret);
 	return r;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A spec as somebody wrote it, in JSON or YAML: what it says, and for which reasons engines refuse it. Any bytes may be in it. */
+/*
+ * A spec as somebody wrote it, in JSON or YAML: what it says, and for which reasons engines refuse it. Any bytes may be
+ * in it.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,13 +50,13 @@ extern const char *const cdi_versions[CDI_VERSIONS];
 
 struct cdi_spec {
 	bool is_yaml;
-	char *version, *kind; /* NULL if missing or no text */
-	int declared, needed; /* enum cdi_version; declared is -1 for one that nobody knows */
-	char *needed_for;     /* the feature that makes it @needed */
+	char *version, *kind;   /* NULL if missing or no text */
+	int declared, needed;   /* enum cdi_version; declared is -1 for one that nobody knows */
+	char *needed_for;       /* the feature that makes it @needed */
 	struct cdi_edits edits; /* for every device */
 	struct cdi_device *devices;
 	size_t device_count;
-	bool is_ours; /* this program wrote it */
+	bool is_ours;         /* this program wrote it */
 	struct strv problems; /* why engines do not load it, a sentence each; at most some dozens */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * YAML as the JSON that it means to engines, which convert it so (sigs.k8s.io/yaml): of several documents the first, and of a
- * plain scalar what go-yaml takes it for. libyaml finds the structure; what it leaves to its user, such as aliases that make
- * a small file large, is bounded here.
+ * YAML as the JSON that it means to engines, which convert it so (sigs.k8s.io/yaml): of several documents the first,
+ * and of a plain scalar what go-yaml takes it for. libyaml finds the structure; what it leaves to its user, such as
+ * aliases that make a small file large, is bounded here.
  */
 
 #include <errno.h>
@@ -36,13 +36,15 @@ static int cdi_yaml_next(struct cdi_yaml *yaml, yaml_event_t *ret)
 		return 0;
 	if (yaml->parser.error == YAML_MEMORY_ERROR)
 		return -ENOMEM;
-	return cdi_yaml_refuse(yaml, &yaml->parser.problem_mark, yaml->parser.problem ? yaml->parser.problem : "something odd");
+	return cdi_yaml_refuse(yaml, &yaml->parser.problem_mark,
+			       yaml->parser.problem ? yaml->parser.problem : "something odd");
 }
 
-/* What go-yaml takes for null, a truth value or a number (resolve.go); floating-point numbers, which no field is, stay text. */
+/* What go-yaml takes for null, a truth value or a number (resolve.go); fractions, which no field is, stay text. */
 static json_t *cdi_yaml_plain(const char *text)
 {
-	static const char *const words[3][5] = {{"", "~", "null"}, {"y", "yes", "true", "on"}, {"n", "no", "false", "off"}};
+	static const char *const words[3][5] = {
+		{"", "~", "null"}, {"y", "yes", "true", "on"}, {"n", "no", "false", "off"}};
 	const char *digits = text + (*text == '-' || *text == '+');
 	bool octal = str_has_prefix(digits, "0o");
 	long long number;
@@ -66,7 +68,8 @@ static int cdi_yaml_scalar(struct cdi_yaml *yaml, const yaml_event_t *event, jso
 		return cdi_yaml_refuse(yaml, &event->start_mark, "a NUL character");
 	if (tag && !streq(tag, "!") && !streq(tag, YAML_STR_TAG))
 		return cdi_yaml_refuse(yaml, &event->start_mark, "a tag, which ctr-gpu does not read,");
-	*ret = !tag && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? cdi_yaml_plain(text) : json_stringn(text, length);
+	*ret = !tag && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? cdi_yaml_plain(text)
+									   : json_stringn(text, length);
 	return *ret ? 0 : -ENOMEM;
 }
 
@@ -90,6 +93,7 @@ static int cdi_yaml_sequence(struct cdi_yaml *yaml, unsigned depth, json_t *arra
 			r = -ENOMEM;
 		yaml_event_delete(&event);
 	}
+	/* clang-format on */
 	return r;
 }
 
@@ -134,7 +138,10 @@ static int cdi_yaml_mapping(struct cdi_yaml *yaml, unsigned depth, json_t *objec
 	return r;
 }
 
-/* An anchor is known when its node has ended, so none is in itself. The value is shared, and counts as often as it is used. */
+/*
+ * An anchor is known when its node has ended, so none is in itself. The value is shared, and counts as often as it is
+ * used.
+ */
 static int cdi_yaml_alias(struct cdi_yaml *yaml, const yaml_event_t *event, json_t **ret)
 {
 	const json_t *anchor = json_object_get(yaml->anchors, (const char *)event->data.alias.anchor);
@@ -181,7 +188,8 @@ static int cdi_yaml_node(struct cdi_yaml *yaml, const yaml_event_t *event, unsig
 	if (r == 0 && yaml->nodes > YAML_NODES_MAX)
 		return cdi_yaml_refuse(yaml, &event->start_mark, "more than any real spec has");
 	if (r == 0 && anchor &&
-	    json_object_set_new(yaml->anchors, anchor, json_pack("[O, I]", json, (json_int_t)(yaml->nodes - before))) < 0)
+	    json_object_set_new(yaml->anchors, anchor, json_pack("[O, I]", json, (json_int_t)(yaml->nodes - before))) <
+		    0)
 		r = -ENOMEM;
 	if (r == 0)
 		*ret = steal_ptr(json);

@@ -38,7 +38,7 @@ static char *read_file(int process, const char *name, size_t *ret_size)
 	return fd_read_file_at(process, name, PROCESS_FILE_MAX, &data, ret_size) == 0 ? data : NULL;
 }
 
-static bool arguments_is_called(int process, const char *name)
+static bool daemon_is_called(int process, const char *name)
 {
 	size_t size, length = strlen(name);
 	_cleanup_free_ char *comm = read_file(process, "comm", &size);
@@ -185,7 +185,7 @@ static bool examine(int proc, const char *entry, const char *name, uid_t uid, pi
 	if (pid <= 0 || *end)
 		return false;
 	process = openat(proc, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (process < 0 || !arguments_is_called(process, name))
+	if (process < 0 || !daemon_is_called(process, name))
 		return false;
 	status = read_file(process, "status", NULL);
 	if (!status || !is_of(status, uid) || is_in_container(status))

@@ -30,21 +30,22 @@ struct ctr_gpu_bundle *ctr_gpu_bundle_unref(struct ctr_gpu_bundle *bundle)
 	return NULL;
 }
 
-static int cannot_read(const struct ctr_gpu_bundle *bundle, int r, struct err *err)
+static int bundle_explain(const struct ctr_gpu_bundle *bundle, int r, struct err *err)
 {
 	errno = -r;
 	if (r == -ENOENT || r == -ENOMEM)
 		return err_set(err, r, "%s: %m", bundle->config_path);
 	if (r == -EFBIG)
-		return err_set(err, CTR_GPU_E_BAD_STATE, "%s is larger than %d MiB, which no real one is", bundle->config_path,
-			       OCI_CONFIG_MAX >> 20);
+		return err_set(err, CTR_GPU_E_BAD_STATE, "%s is larger than %d MiB, which no real one is",
+			       bundle->config_path, OCI_CONFIG_MAX >> 20);
 	if (r == -EINVAL || r == -ENXIO)
 		return err_set(err, CTR_GPU_E_BAD_STATE, "%s is not a regular file", bundle->config_path);
-	return err_set(err, CTR_GPU_E_BAD_STATE, "the container's configuration %s cannot be read: %m", bundle->config_path);
+	return err_set(err, CTR_GPU_E_BAD_STATE, "the container's configuration %s cannot be read: %m",
+		       bundle->config_path);
 }
 
 /* Splits @config, which may be a path of its own, into a directory and a name. */
-static int open_config_home(struct ctr_gpu_bundle *bundle, const char *config)
+static int bundle_open_config_home(struct ctr_gpu_bundle *bundle, const char *config)
 {
 	_cleanup_free_ char *above = NULL;
 	const char *slash = strrchr(config, '/');
@@ -62,10 +63,10 @@ static int open_bundle(struct ctr_gpu_bundle *bundle, const char *directory, con
 	if (str_format(&bundle->config_path, "%s%s%s", absolute ? "" : directory, absolute ? "" : "/", config) < 0)
 		return -ENOMEM;
 	bundle->directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return bundle->directory < 0 ? -errno : open_config_home(bundle, config);
+	return bundle->directory < 0 ? -errno : bundle_open_config_home(bundle, config);
 }
 
-static int read_tree(struct ctr_gpu_bundle *bundle, struct err *err)
+static int bundle_read_tree(struct ctr_gpu_bundle *bundle, struct err *err)
 {
 	_cleanup_free_ char *data = NULL;
 	size_t size;
@@ -73,12 +74,13 @@ static int read_tree(struct ctr_gpu_bundle *bundle, struct err *err)
 
 	r = fd_read_file_at(bundle->config_home.fd, bundle->config_name + 1, OCI_CONFIG_MAX, &data, &size);
 	if (r < 0)
-		return cannot_read(bundle, r, err);
+		return bundle_explain(bundle, r, err);
 	r = oci_load_config(data, size, &bundle->tree, err);
 	return r == 0 ? oci_read_config(bundle->tree, &bundle->config, err) : r;
 }
 
-int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, const char *config, struct ctr_gpu_bundle **ret_bundle)
+int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, const char *config,
+		       struct ctr_gpu_bundle **ret_bundle)
 {
 	_cleanup_bundle_ struct ctr_gpu_bundle *bundle = calloc(1, sizeof(*bundle));
 	int r;
@@ -88,8 +90,8 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 	*bundle = (struct ctr_gpu_bundle){.directory = -1, .config_home = ROOTFS_CLOSED};
 	r = open_bundle(bundle, directory, config ? config : "config.json");
 	if (r < 0)
-		return cannot_read(bundle, r, &context->err);
-	r = read_tree(bundle, &context->err);
+		return bundle_explain(bundle, r, &context->err);
+	r = bundle_read_tree(bundle, &context->err);
 	if (r != 0)
 		return r;
 	*ret_bundle = steal_ptr(bundle);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Work that may wait for ever. A filesystem that does not answer (9p, FUSE, NFS) holds a process in the kernel where no handler
- * runs, and often not even SIGKILL comes through. So the work is done by a child, and its parent touches no such filesystem:
- * when the time is over it kills the child, has another child take back what the list of deeds tells, and goes on without them.
- * What still waits then has SIGKILL pending, and does nothing more when it wakes.
+ * Work that may wait for ever. A filesystem that does not answer (9p, FUSE, NFS) holds a process in the kernel where no
+ * handler runs, and often not even SIGKILL comes through. So the work is done by a child, and its parent touches no
+ * such filesystem: when the time is over it kills the child, has another child take back what the list of deeds tells,
+ * and goes on without them. What still waits then has SIGKILL pending, and does nothing more when it wakes.
  *
- * Both have the same descriptors, so those of the deeds are there after the child's end. The child is in the container's
- * namespaces; the parent never is.
+ * Both have the same descriptors, so those of the deeds are there after the child's end. The child is in the
+ * container's namespaces; the parent never is.
  */
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 static struct deeds *own_deeds;
 
 /* The parent is gone; or somebody means the child alone. */
-static void take_back(int number)
+static void child_take_back(int number)
 {
 	deeds_undo(own_deeds);
 	(void)signal(number, SIG_DFL);
@@ -48,19 +48,19 @@ static void take_back(int number)
 }
 
 /* One that ends without a handler would end the work half done. */
-static void ignore_signals(void)
+static void child_ignore_signals(void)
 {
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 }
 
-static void prepare_child(struct deeds *deeds, pid_t parent, const sigset_t *mask)
+static void child_prepare(struct deeds *deeds, pid_t parent, const sigset_t *mask)
 {
 	sigset_t own = *mask;
 
 	own_deeds = deeds;
-	ignore_signals();
-	(void)signal(SIGTERM, take_back);
+	child_ignore_signals();
+	(void)signal(SIGTERM, child_take_back);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	/* From a terminal they come to both. */
 	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
@@ -68,11 +68,11 @@ static void prepare_child(struct deeds *deeds, pid_t parent, const sigset_t *mas
 	(void)sigdelset(&own, SIGTERM);
 	(void)sigprocmask(SIG_SETMASK, &own, NULL);
 	if (getppid() != parent)
-		take_back(SIGTERM);
+		child_take_back(SIGTERM);
 }
 
 /* A table that is shared waits for every CPU when it grows: 30 ms where there are 32. So it grows before. */
-static void grow_descriptor_table(void)
+static void child_grow_descriptor_table(void)
 {
 	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, DESCRIPTORS - 1);
 
@@ -80,17 +80,17 @@ static void grow_descriptor_table(void)
 		(void)close(fd);
 }
 
-/* fork(2) with one table of descriptors; the C library has no call for it. Standard output has nothing that both would write. */
-static pid_t start(void)
+/* fork(2) with one table of descriptors; libc has no call for it. Nothing waits in stdout that both would write. */
+static pid_t child_start(void)
 {
 	(void)fflush(NULL);
-	grow_descriptor_table();
+	child_grow_descriptor_table();
 	return (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
 }
 
 /* ---- waiting ---- */
 
-static struct timespec in_ms(unsigned milliseconds)
+static struct timespec child_deadline(unsigned milliseconds)
 {
 	struct timespec now;
 
@@ -105,7 +105,7 @@ static struct timespec in_ms(unsigned milliseconds)
 }
 
 /* Return: false if the time is over. */
-static bool time_left(const struct timespec *end, struct timespec *ret)
+static bool child_time_left(const struct timespec *end, struct timespec *ret)
 {
 	struct timespec now;
 
@@ -124,9 +124,9 @@ static bool time_left(const struct timespec *end, struct timespec *ret)
  *
  * Return: 0 with a status of waitpid(2); -ETIMEDOUT; -EINTR with the signal in @ret_status.
  */
-static int wait_for(pid_t pid, const sigset_t *signals, unsigned milliseconds, int *ret_status)
+static int child_wait(pid_t pid, const sigset_t *signals, unsigned milliseconds, int *ret_status)
 {
-	const struct timespec end = in_ms(milliseconds);
+	const struct timespec end = child_deadline(milliseconds);
 	struct timespec left;
 
 	for (;;) {
@@ -137,7 +137,7 @@ static int wait_for(pid_t pid, const sigset_t *signals, unsigned milliseconds, i
 			return 0;
 		if (ended < 0 && errno != EINTR)
 			return -errno;
-		if (!time_left(&end, &left))
+		if (!child_time_left(&end, &left))
 			return -ETIMEDOUT;
 		number = sigtimedwait(signals, NULL, &left);
 		if (number > 0 && number != SIGCHLD) {
@@ -149,12 +149,12 @@ static int wait_for(pid_t pid, const sigset_t *signals, unsigned milliseconds, i
 
 /* ---- taking back ---- */
 
-static _Noreturn void undo_in_child(struct deeds *deeds)
+static _Noreturn void child_undo_in_child(struct deeds *deeds)
 {
 	static const int types[] = {CLONE_NEWUSER, CLONE_NEWNS};
 	bool entered = true;
 
-	ignore_signals();
+	child_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* That of the dead child has nothing in it any more. */
 	deeds->proc_self_fd = mount_open_proc_self_fd();
@@ -166,102 +166,107 @@ static _Noreturn void undo_in_child(struct deeds *deeds)
 	_exit(EXIT_SUCCESS);
 }
 
-static void undo(struct deeds *deeds)
+static void child_undo(struct deeds *deeds)
 {
 	sigset_t children;
 	pid_t pid;
-	int status;
+	int wait_status;
 
 	if (deeds->count == 0)
 		return;
 	(void)sigemptyset(&children);
 	(void)sigaddset(&children, SIGCHLD);
-	pid = start();
+	pid = child_start();
 	if (pid == 0)
-		undo_in_child(deeds);
-	if (pid > 0 && wait_for(pid, &children, UNDO_MS, &status) < 0) {
+		child_undo_in_child(deeds);
+	if (pid > 0 && child_wait(pid, &children, UNDO_MS, &wait_status) < 0) {
 		(void)kill(pid, SIGKILL);
-		(void)wait_for(pid, &children, END_MS, &status);
+		(void)child_wait(pid, &children, END_MS, &wait_status);
 	}
 }
 
 /* Ends the child, in time or not, and takes back what it did. Return: whether it has ended. */
-static bool stop(pid_t pid, struct deeds *deeds)
+static bool child_stop(pid_t pid, struct deeds *deeds)
 {
 	sigset_t children;
-	int status, r;
+	int wait_status, r;
 
 	(void)sigemptyset(&children);
 	(void)sigaddset(&children, SIGCHLD);
 	(void)kill(pid, SIGKILL);
-	r = wait_for(pid, &children, END_MS, &status);
-	undo(deeds);
+	r = child_wait(pid, &children, END_MS, &wait_status);
+	child_undo(deeds);
 	return r == 0;
 }
 
 /* ---- what went wrong ---- */
 
 /* The remark on what could not be taken back. The newest deed is the one that could not. */
-static const char *leftovers(const struct deeds *deeds, char text[256])
+static const char *child_leftovers(const struct deeds *deeds, char text[256])
 {
 	if (deeds->count == 0)
 		return "Nothing of what was done stays in the container.";
-	(void)snprintf(text, 256, "%zu of its changes to the container could not be taken back (the last: %.128s); remove the container.",
-		       deeds->count, deeds->items[deeds->count - 1].name[0] ? deeds->items[deeds->count - 1].name : "a mount");
+	(void)snprintf(
+		text, 256,
+		"%zu of its changes to the container could not be taken back (the last: %.128s); remove the container.",
+		deeds->count, deeds->items[deeds->count - 1].name[0] ? deeds->items[deeds->count - 1].name : "a mount");
 	return text;
 }
 
-static int timed_out(struct ctr_gpu_context *context, const struct deeds *deeds)
+static int child_timed_out(struct ctr_gpu_context *context, const struct deeds *deeds)
 {
 	char text[256];
 
 	return err_set(&context->err, -ETIMEDOUT,
 		       "gave up after %u s while %s\n"
-		       "A file system does not answer (9p, FUSE, NFS); find it with: df. For more time: \"deadline\", ctr-gpu-config(5).\n%s",
-		       context->settings.deadline_s, deeds->step, leftovers(deeds, text));
+		       "A file system does not answer (9p, FUSE, NFS); find it with: df. For more time: \"deadline\", "
+		       "ctr-gpu-config(5).\n%s",
+		       context->settings.deadline_s, deeds->step, child_leftovers(deeds, text));
 }
 
-static int stopped(struct ctr_gpu_context *context, const struct deeds *deeds, int number)
+static int child_stopped(struct ctr_gpu_context *context, const struct deeds *deeds, int number)
 {
 	char text[256];
 
-	return err_set(&context->err, -EINTR, "stopped by signal %d (%s) while %s.\n%s", number, strsignal(number), deeds->step,
-		       leftovers(deeds, text));
+	return err_set(&context->err, -EINTR, "stopped by signal %d (%s) while %s.\n%s", number, strsignal(number),
+		       deeds->step, child_leftovers(deeds, text));
 }
 
-static int died(struct ctr_gpu_context *context, const struct deeds *deeds, int number)
+static int child_died(struct ctr_gpu_context *context, const struct deeds *deeds, int number)
 {
 	char text[256];
 
-	return err_set(&context->err, -ECHILD, "the process that did the work was ended by signal %d (%s) while %s.\n%s", number,
-		       strsignal(number), deeds->step, leftovers(deeds, text));
+	return err_set(&context->err, -ECHILD,
+		       "the process that did the work was ended by signal %d (%s) while %s.\n%s", number,
+		       strsignal(number), deeds->step, child_leftovers(deeds, text));
 }
 
 /* ---- all of it ---- */
 
-static int wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct deeds *deeds, const sigset_t *signals, int *ret_status)
+static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct deeds *deeds, const sigset_t *signals,
+			       int *ret_status)
 {
-	int status, r;
+	int wait_status, r;
 
-	r = wait_for(pid, signals, context->settings.deadline_s * 1000, &status);
-	if (r == 0 && WIFEXITED(status)) {
-		*ret_status = WEXITSTATUS(status);
+	r = child_wait(pid, signals, context->settings.deadline_s * 1000, &wait_status);
+	if (r == 0 && WIFEXITED(wait_status)) {
+		*ret_status = WEXITSTATUS(wait_status);
 		if (*ret_status != 0)
-			undo(deeds);
+			child_undo(deeds);
 		return 0;
 	}
 	if (r == 0) {
-		undo(deeds);
-		return died(context, deeds, WTERMSIG(status));
+		child_undo(deeds);
+		return child_died(context, deeds, WTERMSIG(wait_status));
 	}
-	(void)stop(pid, deeds);
+	(void)child_stop(pid, deeds);
 	if (r != -EINTR && r != -ETIMEDOUT)
 		return err_set(&context->err, r, "cannot wait for the process that does the work: %m");
-	return r == -EINTR ? stopped(context, deeds, status) : timed_out(context, deeds);
+	return r == -EINTR ? child_stopped(context, deeds, wait_status) : child_timed_out(context, deeds);
 }
 
-static int run(struct ctr_gpu_context *context, int (*work)(void *user), void *user, const sigset_t *signals, const sigset_t *mask,
-	       int *ret_status)
+static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), void *user, const sigset_t *signals,
+		     const sigset_t *mask, int *ret_status)
 {
 	struct deeds *deeds = deeds_new(true);
 	pid_t pid, parent = getpid(), caller = getppid();
@@ -270,15 +275,15 @@ static int run(struct ctr_gpu_context *context, int (*work)(void *user), void *u
 	if (!deeds)
 		return err_set(&context->err, -ENOMEM, "%m");
 	deeds_step(deeds, "beginning");
-	pid = start();
+	pid = child_start();
 	if (pid == 0) {
-		prepare_child(deeds, parent, mask);
+		child_prepare(deeds, parent, mask);
 		context->deeds = deeds;
 		context->caller = caller;
 		exit(work(user));
 	}
-	r = pid < 0 ? err_set(&context->err, -errno, "cannot start a child process: %m") :
-		      wait_for_work(context, pid, deeds, signals, ret_status);
+	r = pid < 0 ? err_set(&context->err, -errno, "cannot start a child process: %m")
+		    : child_wait_for_work(context, pid, deeds, signals, ret_status);
 	(void)deeds_free(deeds);
 	return r;
 }
@@ -296,7 +301,7 @@ int ctr_gpu_run_in_child(struct ctr_gpu_context *context, int (*work)(void *user
 	(void)sigprocmask(SIG_BLOCK, &signals, &mask);
 	/* Children of who ignores it leave no status. */
 	(void)sigaction(SIGCHLD, &children, &old);
-	r = run(context, work, user, &signals, &mask, ret_status);
+	r = child_run(context, work, user, &signals, &mask, ret_status);
 	(void)sigaction(SIGCHLD, &old, NULL);
 	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
 	return r;

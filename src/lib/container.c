@@ -35,19 +35,19 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
 	return NULL;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+static bool container_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* ---- the process ---- */
 
-static int no_process(const struct ctr_gpu_container *container, struct err *err)
+static int container_refuse_process(const struct ctr_gpu_container *container, struct err *err)
 {
 	return err_set(err, -ESRCH, "the container's process %d does not exist", (int)container->pid);
 }
 
-static int no_access(const struct ctr_gpu_container *container, struct err *err)
+static int container_refuse_access(const struct ctr_gpu_container *container, struct err *err)
 {
 	return err_set(err, CTR_GPU_E_NO_PERMISSION,
 		       "user %d may not enter process %d, which belongs to somebody else or hides from its owner.\n"
@@ -56,26 +56,27 @@ static int no_access(const struct ctr_gpu_container *container, struct err *err)
 }
 
 /* What access to the process means when it fails with @error. */
-static int process_error(const struct ctr_gpu_container *container, int error, struct err *err)
+static int container_process_error(const struct ctr_gpu_container *container, int error, struct err *err)
 {
 	if (error == ENOENT || error == ESRCH)
-		return no_process(container, err);
+		return container_refuse_process(container, err);
 	if (error == EACCES || error == EPERM)
-		return no_access(container, err);
+		return container_refuse_access(container, err);
 	return err_set(err, -error, "cannot look at process %d: %m", (int)container->pid);
 }
 
 /*
- * In a pid namespace of a container, whose /proc is the host's, the state's pid would name a process of the host (runc at
- * the stage createContainer).
+ * In a pid namespace of a container, whose /proc is the host's, the state's pid would name a process of the host (runc
+ * at the stage createContainer).
  */
-static int check_proc(int proc, struct err *err)
+static int container_check_proc(int proc, struct err *err)
 {
 	char self[16] = "";
 	struct statfs fs;
 
 	if (fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION, "/proc is not a procfs, so the container's process cannot be found.\nMount proc there.");
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "/proc is not a procfs, so the container's process cannot be found.\nMount proc there.");
 	if (readlinkat(proc, "self", self, sizeof(self) - 1) < 0 || atoi(self) != (int)getpid())
 		return err_set(err, CTR_GPU_E_BAD_STATE,
 			       "/proc belongs to another pid namespace, so the container's process cannot be found.\n"
@@ -83,7 +84,7 @@ static int check_proc(int proc, struct err *err)
 	return 0;
 }
 
-static int open_process(struct ctr_gpu_container *container, struct err *err)
+static int container_open_process(struct ctr_gpu_container *container, struct err *err)
 {
 	_cleanup_close_ int proc = -1;
 	char number[16];
@@ -92,56 +93,59 @@ static int open_process(struct ctr_gpu_container *container, struct err *err)
 	proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc < 0)
 		return err_set(err, -errno, "cannot open /proc: %m");
-	r = check_proc(proc, err);
+	r = container_check_proc(proc, err);
 	if (r != 0)
 		return r;
 	(void)snprintf(number, sizeof(number), "%d", (int)container->pid);
 	container->process = openat(proc, number, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return container->process < 0 ? process_error(container, errno, err) : 0;
+	return container->process < 0 ? container_process_error(container, errno, err) : 0;
 }
 
 int container_check_alive(const struct ctr_gpu_container *container, struct err *err)
 {
 	/* A dead process has no root; a later one of the same number is not found through the old directory. */
 	if (container->process >= 0 && faccessat(container->process, "root/", F_OK, 0) < 0)
-		return process_error(container, errno, err);
+		return container_process_error(container, errno, err);
 	return 0;
 }
 
 /* Until pivot_root(2) the process has the root of the runtime, and so of its hooks. */
-static int check_not_started(const struct ctr_gpu_container *container, struct err *err)
+static int container_check_not_started(const struct ctr_gpu_container *container, struct err *err)
 {
 	struct stat own, root;
 
 	if (stat("/", &own) < 0)
 		return err_set(err, -errno, "cannot stat /: %m");
 	if (fstatat(container->process, "root", &root, 0) < 0)
-		return process_error(container, errno, err);
-	if (same_file(&own, &root))
+		return container_process_error(container, errno, err);
+	if (container_same_file(&own, &root))
 		return 0;
-	return err_set(err, CTR_GPU_E_CONTAINER_RUNNING,
-		       "process %d is in its root filesystem already; GPUs can be added only while a container is being created.\n"
-		       "Start it with a hook at the stage createRuntime or prestart.", (int)container->pid);
+	return err_set(
+		err, CTR_GPU_E_CONTAINER_RUNNING,
+		"process %d is in its root filesystem already; GPUs can be added only while a container is being "
+		"created.\n"
+		"Start it with a hook at the stage createRuntime or prestart.",
+		(int)container->pid);
 }
 
 /* A process that shares our mounts is no container's: what it was given would be mounted on this machine. */
-static int check_own_mounts(const struct ctr_gpu_container *container, struct err *err)
+static int container_check_own_mounts(const struct ctr_gpu_container *container, struct err *err)
 {
 	struct stat own, its;
 
 	if (stat("/proc/self/ns/mnt", &own) < 0 || fstatat(container->process, "ns/mnt", &its, 0) < 0)
-		return process_error(container, errno, err);
-	if (!same_file(&own, &its))
+		return container_process_error(container, errno, err);
+	if (!container_same_file(&own, &its))
 		return 0;
 	return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 		       "process %d is in our own mount namespace, so it does not belong to a container.\n"
-		       "Name the container's first process, or none to act on %s in this namespace.", (int)container->pid,
-		       container->rootfs);
+		       "Name the container's first process, or none to act on %s in this namespace.",
+		       (int)container->pid, container->rootfs);
 }
 
 /* ---- permission ---- */
 
-static bool may_administrate(void)
+static bool container_may_administrate(void)
 {
 	cap_flag_value_t value = CAP_CLEAR;
 	cap_t capabilities = cap_get_proc();
@@ -157,28 +161,30 @@ bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
 	struct stat own, its;
 
 	return container->process >= 0 && stat("/proc/self/ns/user", &own) == 0 &&
-	       fstatat(container->process, "ns/user", &its, 0) == 0 && !same_file(&own, &its);
+	       fstatat(container->process, "ns/user", &its, 0) == 0 && !container_same_file(&own, &its);
 }
 
 /* Older kernels than those with openat2(2) cannot be tested. Filters that do not know the call answer EPERM. */
-static int check_openat2(struct err *err)
+static int container_check_openat2(struct err *err)
 {
 	if (syscall(SYS_openat2, -1, NULL, NULL, 0) == 0 || errno != ENOSYS)
 		return 0;
 	return err_set(err, CTR_GPU_E_KERNEL_TOO_OLD,
-		       "this kernel lacks openat2(2): Linux 5.6 or later is needed.\nUpdate the kernel; on WSL: wsl --update.");
+		       "this kernel lacks openat2(2): Linux 5.6 or later is needed.\nUpdate the kernel; on WSL: wsl "
+		       "--update.");
 }
 
-static int check_permission(struct ctr_gpu_container *container, struct err *err)
+static int container_check_permission(struct ctr_gpu_container *container, struct err *err)
 {
-	if (may_administrate())
+	if (container_may_administrate())
 		return 0;
 	container->enter_user_namespace = container_has_own_user_namespace(container);
 	if (container->enter_user_namespace)
 		return 0;
 	return err_set(err, CTR_GPU_E_NO_PERMISSION,
 		       "user %d may not mount anything here: the capability CAP_SYS_ADMIN is missing.\n"
-		       "Run this as root, or in a user namespace of your own (unshare --map-root-user --mount).", (int)geteuid());
+		       "Run this as root, or in a user namespace of your own (unshare --map-root-user --mount).",
+		       (int)geteuid());
 }
 
 /* ---- the root filesystem ---- */
@@ -189,20 +195,21 @@ int container_check_root(int fd, const char *path, struct err *err)
 
 	if (fstat(fd, &st) < 0 || stat("/", &own) < 0)
 		return err_set(err, -errno, "cannot stat %s: %m", path);
-	if (same_file(&st, &own))
-		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "%s is the root directory of this machine, not of a container",
-			       path);
+	if (container_same_file(&st, &own))
+		return err_set(err, CTR_GPU_E_BAD_ROOTFS,
+			       "%s is the root directory of this machine, not of a container", path);
 	return 0;
 }
 
-static int bad_root(const struct ctr_gpu_container *container, int error, struct err *err)
+static int container_bad_root(const struct ctr_gpu_container *container, int error, struct err *err)
 {
 	errno = error;
 	return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m", container->rootfs);
 }
 
 /*
- * From the root of the process, which may be another than its mount namespace's: a runtime in a chroot gives paths of that.
+ * From the root of the process, which may be another than its mount namespace's: a runtime in a chroot gives paths of
+ * that.
  */
 int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err)
 {
@@ -211,13 +218,15 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 	int r;
 
 	if (container->rootfs[0] != '/')
-		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem \"%s\" is not an absolute path", container->rootfs);
-	r = container->process < 0 ? rootfs_open(AT_FDCWD, "/", &base) : rootfs_open(container->process, "root/", &base);
+		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem \"%s\" is not an absolute path",
+			       container->rootfs);
+	r = container->process < 0 ? rootfs_open(AT_FDCWD, "/", &base)
+				   : rootfs_open(container->process, "root/", &base);
 	if (r < 0)
-		return process_error(container, -r, err);
+		return container_process_error(container, -r, err);
 	fd = rootfs_open_path(&base, container->rootfs, O_PATH | O_DIRECTORY);
 	if (fd < 0)
-		return bad_root(container, -fd, err);
+		return container_bad_root(container, -fd, err);
 	r = container_check_root(fd, container->rootfs, err);
 	if (r != 0)
 		return r;
@@ -226,7 +235,7 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 	return 0;
 }
 
-static int check_rootfs(const struct ctr_gpu_container *container, struct err *err)
+static int container_check_rootfs(const struct ctr_gpu_container *container, struct err *err)
 {
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
 
@@ -239,22 +248,22 @@ int container_check(struct ctr_gpu_container *container, struct err *err)
 
 	if (container->checked)
 		return 0;
-	r = check_openat2(err);
+	r = container_check_openat2(err);
 	if (r == 0 && container->process >= 0)
-		r = check_own_mounts(container, err);
+		r = container_check_own_mounts(container, err);
 	if (r == 0 && container->process >= 0)
-		r = check_not_started(container, err);
+		r = container_check_not_started(container, err);
 	if (r == 0)
-		r = check_permission(container, err);
+		r = container_check_permission(container, err);
 	if (r == 0)
-		r = check_rootfs(container, err);
+		r = container_check_rootfs(container, err);
 	container->checked = r == 0;
 	return r;
 }
 
 /* ---- the object ---- */
 
-static int new_container(struct ctr_gpu_context *context, pid_t pid, const char *rootfs, struct ctr_gpu_container **ret)
+static int container_new(struct ctr_gpu_context *context, pid_t pid, const char *rootfs, struct ctr_gpu_container **ret)
 {
 	_cleanup_container_ struct ctr_gpu_container *container = NULL;
 	struct err *err = &context->err;
@@ -266,7 +275,7 @@ static int new_container(struct ctr_gpu_context *context, pid_t pid, const char 
 	*container = (struct ctr_gpu_container){.pid = pid, .process = -1, .rootfs = strdup(rootfs)};
 	if (!container->rootfs)
 		return err_set(err, -ENOMEM, "%m");
-	r = pid ? open_process(container, err) : 0;
+	r = pid ? container_open_process(container, err) : 0;
 	if (r == 0)
 		*ret = steal_ptr(container);
 	return r;
@@ -280,7 +289,7 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
 
 	if (pid < 0)
 		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "%d is not the number of a process", (int)pid);
-	r = new_container(context, pid, rootfs, &container);
+	r = container_new(context, pid, rootfs, &container);
 	if (r == 0)
 		r = container_check(container, &context->err);
 	if (r == 0)
@@ -289,20 +298,20 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
 }
 
 /* The config.json of a bundle as bytes. Return: 0; negative errno. */
-static int read_config_text(const char *bundle, char **ret_path, char **ret_data, size_t *ret_size)
+static int container_read_config_text(const char *bundle, char **ret_path, char **ret_data, size_t *ret_size)
 {
 	int r = str_format(ret_path, "%s/config.json", bundle);
 
 	return r < 0 ? r : fd_read_file_at(AT_FDCWD, *ret_path, OCI_CONFIG_MAX, ret_data, ret_size);
 }
 
-static int read_config(const char *bundle, struct oci_config *ret, struct err *err)
+static int container_read_config(const char *bundle, struct oci_config *ret, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *data = NULL;
 	size_t size;
 	int r;
 
-	r = read_config_text(bundle, &path, &data, &size);
+	r = container_read_config_text(bundle, &path, &data, &size);
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r < 0) {
@@ -313,16 +322,18 @@ static int read_config(const char *bundle, struct oci_config *ret, struct err *e
 }
 
 /*
- * The bundle on the command line of the runtime, which is our parent. crun tells its hooks its working directory instead, and
- * that is "/" once it has been in another mount namespace (a user namespace and --device). Return: absolute path; NULL.
+ * The bundle on the command line of the runtime, which is our parent. crun tells its hooks its working directory
+ * instead, and that is "/" once it has been in another mount namespace (a user namespace and --device). Return:
+ * absolute path; NULL.
  */
-static char *bundle_of_runtime(void)
+static char *container_find_bundle(void)
 {
 	_cleanup_free_ char *path = NULL, *data = NULL;
 	const char *word, *value = NULL;
 	size_t size;
 
-	if (str_format(&path, "/proc/%d/cmdline", (int)getppid()) < 0 || fd_read_file_at(AT_FDCWD, path, COMMAND_LINE_MAX, &data, &size) < 0)
+	if (str_format(&path, "/proc/%d/cmdline", (int)getppid()) < 0 ||
+	    fd_read_file_at(AT_FDCWD, path, COMMAND_LINE_MAX, &data, &size) < 0)
 		return NULL;
 	for (word = data; !value && word < data + size; word += strlen(word) + 1) {
 		if (streq(word, "--bundle") || streq(word, "-b") || streq(word, "-bundle"))
@@ -341,14 +352,15 @@ bool ctr_gpu_state_may_ask(const char *state, size_t size)
 
 	if (oci_parse_state_inside(state, size, &parsed, NULL) != 0 || streq(parsed.bundle, "/")) {
 		free(parsed.bundle);
-		parsed.bundle = bundle_of_runtime();
+		parsed.bundle = container_find_bundle();
 	}
-	return parsed.bundle && read_config_text(parsed.bundle, &path, &data, &data_size) == 0 && ask_is_likely(data, data_size);
+	return parsed.bundle && container_read_config_text(parsed.bundle, &path, &data, &data_size) == 0 &&
+	       ask_is_likely(data, data_size);
 }
 
 /* @pid counts instead of the state's. */
-static int new_from_state(struct ctr_gpu_context *context, struct oci_state *state, pid_t pid,
-			  struct ctr_gpu_container **ret_container)
+static int container_new_from_state(struct ctr_gpu_context *context, struct oci_state *state, pid_t pid,
+				    struct ctr_gpu_container **ret_container)
 {
 	_cleanup_(oci_config_clear) struct oci_config config = {0};
 	_cleanup_free_ char *rootfs = NULL;
@@ -356,21 +368,21 @@ static int new_from_state(struct ctr_gpu_context *context, struct oci_state *sta
 	int r;
 
 	if (streq(state->bundle, "/")) {
-		char *bundle = bundle_of_runtime();
+		char *bundle = container_find_bundle();
 
 		if (bundle) {
 			free(state->bundle);
 			state->bundle = bundle;
 		}
 	}
-	r = read_config(state->bundle, &config, &context->err);
+	r = container_read_config(state->bundle, &config, &context->err);
 	if (r != 0)
 		return r;
-	r = config.root[0] == '/' ? str_format(&rootfs, "%s", config.root) :
-				    str_format(&rootfs, "%s/%s", state->bundle, config.root);
+	r = config.root[0] == '/' ? str_format(&rootfs, "%s", config.root)
+				  : str_format(&rootfs, "%s/%s", state->bundle, config.root);
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
-	r = new_container(context, pid, rootfs, &container);
+	r = container_new(context, pid, rootfs, &container);
 	if (r != 0)
 		return r;
 	container->config = steal_struct(&config);
@@ -385,14 +397,15 @@ int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char
 	int r;
 
 	r = oci_parse_state(state, size, &parsed, &context->err);
-	return r == 0 ? new_from_state(context, &parsed, parsed.pid, ret_container) : r;
+	return r == 0 ? container_new_from_state(context, &parsed, parsed.pid, ret_container) : r;
 }
 
 /*
  * At the stage createContainer a hook is a child of the container's first process, whose pid the state gives as that
  * process sees itself (runc) or not at all (crun). Any other process is one whose namespaces must be entered.
  */
-int container_new_inside(struct ctr_gpu_context *context, const char *state, size_t size, struct ctr_gpu_container **ret)
+int container_new_inside(struct ctr_gpu_context *context, const char *state, size_t size,
+			 struct ctr_gpu_container **ret)
 {
 	_cleanup_(oci_state_clear) struct oci_state parsed = {0};
 	int r;
@@ -400,7 +413,7 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
 	r = oci_parse_state_inside(state, size, &parsed, &context->err);
 	if (r != 0)
 		return r;
-	r = new_from_state(context, &parsed, parsed.pid == context_caller(context) ? 0 : parsed.pid, ret);
+	r = container_new_from_state(context, &parsed, parsed.pid == context_caller(context) ? 0 : parsed.pid, ret);
 	if (r == 0)
 		(*ret)->inside = !(*ret)->pid;
 	return r;
@@ -420,7 +433,7 @@ bool ctr_gpu_container_asks(const struct ctr_gpu_container *container)
 	return ask_is_something(&ask);
 }
 
-static bool same_arguments(const struct oci_hook *hook, const char *const *arguments)
+static bool container_same_arguments(const struct oci_hook *hook, const char *const *arguments)
 {
 	size_t i = 0;
 
@@ -430,20 +443,21 @@ static bool same_arguments(const struct oci_hook *hook, const char *const *argum
 }
 
 /* One that config.json does not know, as when somebody tries it by hand, acts as the first. */
-static bool is_first_hook(const struct ctr_gpu_container *container, const char *const *arguments)
+static bool container_is_first_hook(const struct ctr_gpu_container *container, const char *const *arguments)
 {
 	for (size_t i = 0; i < container->config.hook_count; i++)
-		if (same_arguments(&container->config.hooks[i], arguments))
+		if (container_same_arguments(&container->config.hooks[i], arguments))
 			return i == 0;
 	return true;
 }
 
-int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, const char *const *arguments, char **ret_devices)
+int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, const char *const *arguments,
+				   char **ret_devices)
 {
 	_cleanup_strv_ struct strv devices = {0};
 	int r;
 
-	if (!is_first_hook(container, arguments)) {
+	if (!container_is_first_hook(container, arguments)) {
 		*ret_devices = NULL;
 		return 0;
 	}

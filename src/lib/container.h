@@ -12,7 +12,7 @@
 
 struct ctr_gpu_container {
 	pid_t pid;    /* 0: the caller's own mount namespace */
-	int process;  /* /proc/<pid>, which goes on meaning this process when the number is used again; -1 without a pid */
+	int process;  /* /proc/<pid>, which means this process also once the number is used again; -1 without a pid */
 	char *rootfs; /* absolute path in the mount namespace of the process */
 	bool inside;  /* the caller's own mount namespace is the container's: a hook that a runtime runs there */
 	char *record; /* directory in which what is done is written down; NULL: it is not */
@@ -20,8 +20,8 @@ struct ctr_gpu_container {
 	bool leave_devices;
 	bool checked; /* container_check() was content */
 	/*
-	 * The caller may not mount in its own user namespace, but the container has another, in which it may: a runtime that
-	 * an ordinary user started.
+	 * The caller may not mount in its own user namespace, but the container has another, in which it may: a runtime
+	 * that an ordinary user started.
 	 */
 	bool enter_user_namespace;
 	struct oci_config config; /* of one that was made from a state */
@@ -30,11 +30,13 @@ struct ctr_gpu_container {
 struct ctr_gpu_context;
 
 /**
- * container_new_inside() - as ctr_gpu_container_new_from_state(), for a hook that runs in the container's own namespaces
+ * container_new_inside() - as ctr_gpu_container_new_from_state(), for a hook that runs in the container's own
+ * namespaces
  *
  * Return: as ctr_gpu_container_new_from_state(), with the error of @context set.
  */
-int container_new_inside(struct ctr_gpu_context *context, const char *state, size_t size, struct ctr_gpu_container **ret);
+int container_new_inside(struct ctr_gpu_context *context, const char *state, size_t size,
+			 struct ctr_gpu_container **ret);
 
 /**
  * container_check() - whether a plan can be applied to it, as far as that shows beforehand

@@ -15,7 +15,8 @@ VERSION_NOTE();
 
 /* The public log levels are the inner ones under another name. */
 _Static_assert((int)CTR_GPU_LOG_WARNING == (int)LOG_WARNING && (int)CTR_GPU_LOG_DEBUG == (int)LOG_DEBUG, "log levels");
-_Static_assert((int)CTR_GPU_INVENTORY_AUTO == (int)INVENTORY_AUTO && (int)CTR_GPU_INVENTORY_DXCORE == (int)INVENTORY_DXCORE &&
+_Static_assert((int)CTR_GPU_INVENTORY_AUTO == (int)INVENTORY_AUTO &&
+		       (int)CTR_GPU_INVENTORY_DXCORE == (int)INVENTORY_DXCORE &&
 		       (int)CTR_GPU_INVENTORY_IOCTL == (int)INVENTORY_IOCTL,
 	       "inventory sources");
 
@@ -24,9 +25,9 @@ const char *ctr_gpu_version(void)
 	return CTR_GPU_VERSION;
 }
 
-const char *ctr_gpu_error_name(int result)
+const char *ctr_gpu_error_name(int r)
 {
-	return err_name(result);
+	return err_name(r);
 }
 
 int ctr_gpu_context_new(struct ctr_gpu_context **ret_context)
@@ -71,7 +72,7 @@ const char *ctr_gpu_context_message(const struct ctr_gpu_context *context)
 }
 
 /* The sink of the inner layers has the library's own enum; a shim keeps both types honest. */
-static void forward(void *user, enum log_level level, const char *text)
+static void context_forward(void *user, enum log_level level, const char *text)
 {
 	const struct ctr_gpu_log_target *target = user;
 
@@ -81,7 +82,7 @@ static void forward(void *user, enum log_level level, const char *text)
 void ctr_gpu_context_set_log(struct ctr_gpu_context *context, ctr_gpu_log_fn log, void *user)
 {
 	context->target = (struct ctr_gpu_log_target){.log = log, .user = user};
-	context->settings.log = (struct log){.sink = log ? forward : NULL, .user = &context->target};
+	context->settings.log = (struct log){.sink = log ? context_forward : NULL, .user = &context->target};
 }
 
 int ctr_gpu_context_load_config(struct ctr_gpu_context *context, const char *path)
@@ -123,7 +124,8 @@ int ctr_gpu_context_set_driver_root(struct ctr_gpu_context *context, const char 
 	char *copy;
 
 	if (directory[0] != '/')
-		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "the driver root must be an absolute path, not \"%.128s\"", directory);
+		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
+			       "the driver root must be an absolute path, not \"%.128s\"", directory);
 	copy = strdup(directory);
 	if (!copy)
 		return -ENOMEM;

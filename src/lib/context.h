@@ -17,13 +17,14 @@ struct ctr_gpu_context {
 	struct settings settings;
 	struct err err;
 	struct ctr_gpu_log_target target;
-	struct deeds *deeds; /* of the child of ctr_gpu_run_in_child() that this is, shared with its parent; else NULL */
-	pid_t caller;        /* who started its parent */
+	struct deeds
+		*deeds; /* of the child of ctr_gpu_run_in_child() that this is, shared with its parent; else NULL */
+	pid_t caller;   /* who started its parent */
 };
 
 /** The process that started this program. */
 pid_t context_caller(const struct ctr_gpu_context *context);
 
-/** The list that a function writes its deeds to: the child's, which its parent ends, or one of its own. NULL without memory. */
+/** The list of a function's deeds: the child's, which its parent ends, or one of its own. NULL without memory. */
 struct deeds *context_begin_deeds(const struct ctr_gpu_context *context);
 void context_end_deeds(const struct ctr_gpu_context *context, struct deeds *deeds);

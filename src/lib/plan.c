@@ -25,7 +25,7 @@ struct share {
 	size_t count;
 };
 
-static struct share share_of(const struct backend *backend, const struct selection *selection)
+static struct share plan_share(const struct backend *backend, const struct selection *selection)
 {
 	struct share share = {0};
 
@@ -38,7 +38,7 @@ static struct share share_of(const struct backend *backend, const struct selecti
 	return share;
 }
 
-static void format_cuda(const struct driver_facts *facts, char text[32])
+static void plan_format_cuda(const struct driver_facts *facts, char text[32])
 {
 	if (facts->cuda_major > 0)
 		(void)snprintf(text, 32, "CUDA %d.%d", facts->cuda_major, facts->cuda_minor);
@@ -46,7 +46,7 @@ static void format_cuda(const struct driver_facts *facts, char text[32])
 		(void)snprintf(text, 32, "an unknown CUDA");
 }
 
-static int warn(struct plan *plan, const char *requirement, const char *why)
+static int plan_warn(struct plan *plan, const char *requirement, const char *why)
 {
 	char *text = NULL;
 
@@ -55,7 +55,8 @@ static int warn(struct plan *plan, const char *requirement, const char *why)
 	return strv_take(&plan->warnings, text);
 }
 
-static int hold_requirement(const struct planner *planner, const char *requirement, const struct driver_facts *facts)
+static int plan_hold_requirement(const struct planner *planner, const char *requirement,
+				 const struct driver_facts *facts)
 {
 	enum requirement_verdict verdict = requirement_judge(requirement, facts);
 	bool strict = planner->context->settings.strict_requirements;
@@ -63,7 +64,7 @@ static int hold_requirement(const struct planner *planner, const char *requireme
 
 	if (verdict == REQUIREMENT_MET)
 		return 0;
-	format_cuda(facts, have);
+	plan_format_cuda(facts, have);
 	if (verdict == REQUIREMENT_UNMET || strict)
 		return err_set(&planner->context->err, CTR_GPU_E_REQUIREMENT,
 			       "unsatisfied condition: the image requires %.200s, and the host's driver gives %s%s%s\n"
@@ -72,11 +73,13 @@ static int hold_requirement(const struct planner *planner, const char *requireme
 			       requirement, have, facts->driver_version ? ", driver " : "",
 			       facts->driver_version ? facts->driver_version : "");
 	if (verdict == REQUIREMENT_UNKNOWN)
-		return warn(planner->plan, requirement, "this host does not tell whether it is so");
-	return warn(planner->plan, requirement, "the driver is older, but of the same CUDA major version, which works");
+		return plan_warn(planner->plan, requirement, "this host does not tell whether it is so");
+	return plan_warn(planner->plan, requirement,
+			 "the driver is older, but of the same CUDA major version, which works");
 }
 
-static int hold_requirements(const struct planner *planner, const struct backend *backend, const struct share *share)
+static int plan_hold_requirements(const struct planner *planner, const struct backend *backend,
+				  const struct share *share)
 {
 	struct driver_facts facts = {0};
 	int r = 0;
@@ -86,27 +89,27 @@ static int hold_requirements(const struct planner *planner, const struct backend
 		return 0;
 	r = backend->facts(&planner->context->settings, share->adapters, share->count, &facts);
 	for (size_t i = 0; i < planner->request->requirements.count && r == 0; i++)
-		r = hold_requirement(planner, planner->request->requirements.items[i], &facts);
+		r = plan_hold_requirement(planner, planner->request->requirements.items[i], &facts);
 	driver_facts_clear(&facts);
 	return r;
 }
 
 static int plan_backend(const struct planner *planner, const struct backend *backend, const struct selection *selection)
 {
-	struct share share = share_of(backend, selection);
+	struct share share = plan_share(backend, selection);
 	int r;
 
 	/* A backend none of whose adapters was asked for stays out, unless only driver files are wanted. */
 	if (share.count == 0 && planner->request->kind != REQUEST_NONE)
 		return 0;
-	r = hold_requirements(planner, backend, &share);
+	r = plan_hold_requirements(planner, backend, &share);
 	if (r != 0)
 		return r;
 	return backend->plan(&planner->context->settings, planner->request, share.adapters, share.count, planner->plan,
 			     &planner->context->err);
 }
 
-static int name_adapters(const struct planner *planner, const struct selection *selection)
+static int plan_name_adapters(const struct planner *planner, const struct selection *selection)
 {
 	for (size_t i = 0; i < selection->count; i++) {
 		char *name = NULL;
@@ -121,7 +124,7 @@ static int name_adapters(const struct planner *planner, const struct selection *
 	return 0;
 }
 
-static int fill(const struct planner *planner)
+static int plan_fill(const struct planner *planner)
 {
 	_cleanup_selection_ struct selection selection = {0};
 	int r;
@@ -130,14 +133,14 @@ static int fill(const struct planner *planner)
 		return 0;
 	r = selection_new(planner->host, planner->request, &selection, &planner->context->err);
 	if (r == 0)
-		r = name_adapters(planner, &selection);
+		r = plan_name_adapters(planner, &selection);
 	for (size_t i = 0; i < planner->host->present_count && r == 0; i++)
 		r = plan_backend(planner, planner->host->present[i], &selection);
 	return r;
 }
 
-int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request, const struct ctr_gpu_host *host,
-		     struct ctr_gpu_plan **ret_plan)
+int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request,
+		     const struct ctr_gpu_host *host, struct ctr_gpu_plan **ret_plan)
 {
 	struct ctr_gpu_plan *plan = calloc(1, sizeof(*plan));
 	struct planner planner = {.context = context, .request = &request->data, .host = host};
@@ -147,7 +150,7 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 		return -ENOMEM;
 	planner.plan = &plan->data;
 	deeds_step(context->deeds, "reading the drivers of this host");
-	r = fill(&planner);
+	r = plan_fill(&planner);
 	if (r != 0) {
 		ctr_gpu_plan_unref(plan);
 		return r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Loaders of Nix and Guix read no /etc/ld.so.cache, and find libraries by LD_LIBRARY_PATH alone. It goes before the paths in
- * programs, so that only directories are in it in which everything belongs to the driver; and behind what the container has
- * in it already, which is somebody's choice.
+ * Loaders of Nix and Guix read no /etc/ld.so.cache, and find libraries by LD_LIBRARY_PATH alone. It goes before the
+ * paths in programs, so that only directories are in it in which everything belongs to the driver; and behind what the
+ * container has in it already, which is somebody's choice.
  */
 
 #include "lib/plan_fit.h"
@@ -25,13 +25,13 @@ struct fit {
 	char *value;
 };
 
-static void fit_clear(struct fit *fit)
+static void plan_fit_clear(struct fit *fit)
 {
 	free(fit->value);
 }
-#define _cleanup_fit_ _cleanup_(fit_clear)
+#define _cleanup_fit_ _cleanup_(plan_fit_clear)
 
-static int list_missing(const struct plan *plan, const struct strv *path, struct strv *ret)
+static int plan_fit_list_missing(const struct plan *plan, const struct strv *path, struct strv *ret)
 {
 	int r = 0;
 
@@ -41,7 +41,8 @@ static int list_missing(const struct plan *plan, const struct strv *path, struct
 	return r;
 }
 
-static int fit_new(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment, struct fit *ret)
+static int plan_fit_new(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
+			struct fit *ret)
 {
 	const char *who = plan->library_dir_count > 0 ? loader_with_own_cache(rootfs) : NULL;
 	const char *old = who ? strv_variable(environment, VARIABLE) : NULL;
@@ -54,7 +55,7 @@ static int fit_new(const struct plan *plan, const struct rootfs *rootfs, const s
 		return 0;
 	r = strv_split(old ? old : "", ":", &path);
 	if (r == 0)
-		r = list_missing(plan, &path, &missing);
+		r = plan_fit_list_missing(plan, &path, &missing);
 	if (r == 0)
 		r = strv_join(&missing, ":", &added);
 	if (r < 0 || missing.count == 0)
@@ -63,7 +64,7 @@ static int fit_new(const struct plan *plan, const struct rootfs *rootfs, const s
 	return str_format(&ret->value, "%s%s%s", old ? old : "", old && *old ? ":" : "", added);
 }
 
-static int describe(const struct fit *fit, char **ret)
+static int plan_fit_describe(const struct fit *fit, char **ret)
 {
 	return str_format(ret,
 			  "programs that %s built read no /etc/ld.so.cache: start the container with "
@@ -71,15 +72,16 @@ static int describe(const struct fit *fit, char **ret)
 			  fit->who, fit->value);
 }
 
-int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment, const struct log *log)
+int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
+		  const struct log *log)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_fit_ struct fit fit;
-	int r = fit_new(plan, rootfs, environment, &fit);
+	int r = plan_fit_new(plan, rootfs, environment, &fit);
 
 	if (r < 0 || !fit.who)
 		return r;
-	r = describe(&fit, &text);
+	r = plan_fit_describe(&fit, &text);
 	if (r == 0)
 		log_warning(log, "%s", text);
 	return r;
@@ -95,10 +97,10 @@ int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_c
 	/* Whether there is one, applying the plan finds out. */
 	if (container_open_rootfs(container, &rootfs, NULL) != 0)
 		return 0;
-	r = fit_new(&plan->data, &rootfs, &container->config.environment, &fit);
+	r = plan_fit_new(&plan->data, &rootfs, &container->config.environment, &fit);
 	if (r < 0 || !fit.who)
 		return r;
-	r = describe(&fit, &text);
+	r = plan_fit_describe(&fit, &text);
 	return r < 0 ? r : strv_take(&plan->data.warnings, text);
 }
 
@@ -109,7 +111,7 @@ int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bund
 	_cleanup_fit_ struct fit fit = {0};
 	int r = rootfs_open(bundle->directory, bundle->config.root, &rootfs);
 
-	r = r < 0 ? 0 : fit_new(&plan->data, &rootfs, &bundle->config.environment, &fit);
+	r = r < 0 ? 0 : plan_fit_new(&plan->data, &rootfs, &bundle->config.environment, &fit);
 	if (r == 0 && fit.who)
 		r = str_format(&variable.reason, "programs that %s built read no /etc/ld.so.cache", fit.who);
 	if (r < 0 || !fit.who) {

@@ -8,4 +8,5 @@
 #include "root/rootfs.h"
 
 /** For a container whose environment cannot be changed any more: says what it should be. Return: 0 or -ENOMEM. */
-int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment, const struct log *log);
+int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
+		  const struct log *log);

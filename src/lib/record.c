@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A record has the deeds as they are in memory, with paths in the place of descriptors. To take them back, the paths are opened
- * again below the root directory, where the image may have changed them: whatever is found is judged by its mount, as when it was
- * made, and what a deed's undo() does not find as it was left stays.
+ * A record has the deeds as they are in memory, with paths in the place of descriptors. To take them back, the paths
+ * are opened again below the root directory, where the image may have changed them: whatever is found is judged by its
+ * mount, as when it was made, and what a deed's undo() does not find as it was left stays.
  */
 
 #include "lib/record.h"
@@ -51,13 +51,14 @@ enum { KIND_MOUNT, KIND_REPLACEMENT = 4 };
 #endif
 
 /* A kernel that has no number that only one mount ever has until the next boot has one that another may have later. */
-static int find_mount(const struct rootfs *rootfs, int fd, json_int_t *ret)
+static int record_find_mount(const struct rootfs *rootfs, int fd, json_int_t *ret)
 {
 	struct statx stx;
 	uint64_t number;
 	int r;
 
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID_UNIQUE, &stx) == 0 && (stx.stx_mask & STATX_MNT_ID_UNIQUE)) {
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID_UNIQUE, &stx) == 0 &&
+	    (stx.stx_mask & STATX_MNT_ID_UNIQUE)) {
 		*ret = (json_int_t)stx.stx_mnt_id;
 		return 0;
 	}
@@ -68,13 +69,13 @@ static int find_mount(const struct rootfs *rootfs, int fd, json_int_t *ret)
 }
 
 /* Mounts and their numbers end with it. */
-static int read_boot(char **ret)
+static int record_read_boot(char **ret)
 {
 	return fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_MAX, ret, NULL);
 }
 
 /* The name of a root filesystem's directory; what is in it tells whether it is that one's (FNV-1a). */
-static uint64_t hash(const char *text)
+static uint64_t record_hash(const char *text)
 {
 	uint64_t value = 0xcbf29ce484222325;
 
@@ -83,7 +84,7 @@ static uint64_t hash(const char *text)
 	return value;
 }
 
-static int read_path(int proc_self_fd, int fd, char **ret)
+static int record_read_path(int proc_self_fd, int fd, char **ret)
 {
 	char number[16];
 
@@ -102,7 +103,7 @@ struct writer {
 };
 
 /* A copy with owner and mode, or a symlink to the same; nothing of other kinds, which are not brought back either. */
-static int keep_old(const struct writer *writer, int old, const char *name)
+static int record_keep_old(const struct writer *writer, int old, const char *name)
 {
 	_cleanup_free_ char *link = NULL;
 	_cleanup_close_ int fd = -1;
@@ -127,7 +128,7 @@ static int keep_old(const struct writer *writer, int old, const char *name)
 }
 
 /* A file that is another by then was changed since, and is not ours to replace. */
-static int write_replacement(const struct writer *writer, const struct deed *deed, size_t number, json_t *entry)
+static int record_write_replacement(const struct writer *writer, const struct deed *deed, size_t number, json_t *entry)
 {
 	char name[32];
 	struct stat st;
@@ -136,24 +137,26 @@ static int write_replacement(const struct writer *writer, const struct deed *dee
 	if (fstatat(deed->fds[0], deed->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	(void)json_object_set_new(entry, "inode", json_integer((json_int_t)st.st_ino));
-	(void)json_object_set_new(entry, "changed", json_sprintf("%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec));
+	(void)json_object_set_new(entry, "changed",
+				  json_sprintf("%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec));
 	if (deed->fds[1] < 0)
 		return 0;
 	(void)snprintf(name, sizeof(name), "old-%zu", number);
-	r = keep_old(writer, deed->fds[1], name);
+	r = record_keep_old(writer, deed->fds[1], name);
 	if (r == 0)
 		(void)json_object_set_new(entry, "old", json_string(name));
 	return r == -ENOENT ? 0 : r;
 }
 
 /* Return: 0; 1 for what is no longer there, such as a mount that was needed for a moment; negative errno. */
-static int write_deed(const struct writer *writer, const struct deed *deed, size_t kind, size_t number, json_t *entry)
+static int record_write_deed(const struct writer *writer, const struct deed *deed, size_t kind, size_t number,
+			     json_t *entry)
 {
 	_cleanup_free_ char *path = NULL;
 	json_int_t mount;
 	int r;
 
-	r = read_path(writer->deeds->proc_self_fd, deed->fds[0], &path);
+	r = record_read_path(writer->deeds->proc_self_fd, deed->fds[0], &path);
 	if (r < 0)
 		return r;
 	if (!str_is_below(path, writer->root))
@@ -161,14 +164,14 @@ static int write_deed(const struct writer *writer, const struct deed *deed, size
 	(void)json_object_set_new(entry, "kind", json_string(kinds[kind].name));
 	(void)json_object_set_new(entry, "path", json_string(path + strlen(writer->root)));
 	if (kind == KIND_MOUNT) {
-		r = find_mount(writer->rootfs, deed->fds[0], &mount);
+		r = record_find_mount(writer->rootfs, deed->fds[0], &mount);
 		return r < 0 ? r : json_object_set_new(entry, "mount", json_integer(mount));
 	}
 	(void)json_object_set_new(entry, "name", json_string(deed->name));
-	return kind == KIND_REPLACEMENT ? write_replacement(writer, deed, number, entry) : 0;
+	return kind == KIND_REPLACEMENT ? record_write_replacement(writer, deed, number, entry) : 0;
 }
 
-static int write_deeds(const struct writer *writer)
+static int record_write_deeds(const struct writer *writer)
 {
 	for (size_t i = 0; i < writer->deeds->count; i++) {
 		const struct deed *deed = &writer->deeds->items[i];
@@ -180,7 +183,7 @@ static int write_deeds(const struct writer *writer)
 			kind++;
 		if (kind == ARRAY_SIZE(kinds))
 			continue;
-		r = entry ? write_deed(writer, deed, kind, i, entry) : -ENOMEM;
+		r = entry ? record_write_deed(writer, deed, kind, i, entry) : -ENOMEM;
 		if (r == 0 && json_array_append(writer->list, entry) < 0)
 			r = -ENOMEM;
 		if (r < 0)
@@ -189,14 +192,14 @@ static int write_deeds(const struct writer *writer)
 	return 0;
 }
 
-static int write_list(const struct writer *writer)
+static int record_write_list(const struct writer *writer)
 {
 	_cleanup_free_ char *text = NULL, *boot = NULL;
 	_cleanup_json_ json_t *record = NULL;
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	r = read_boot(&boot);
+	r = record_read_boot(&boot);
 	if (r < 0)
 		return r;
 	record = json_pack("{s:s, s:s, s:O}", "rootfs", writer->root, "boot", boot, "deeds", writer->list);
@@ -207,7 +210,7 @@ static int write_list(const struct writer *writer)
 	return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }
 
-static int make_directories(char *path)
+static int record_make_directories(char *path)
 {
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
@@ -219,7 +222,7 @@ static int make_directories(char *path)
 }
 
 /* Removes what is in a record, and it. */
-static void remove_record(int parent, const char *name)
+static void record_remove(int parent, const char *name)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
@@ -233,13 +236,13 @@ static void remove_record(int parent, const char *name)
 }
 
 /* What was done is taken back after all: an unfinished record says nothing, and goes with the next one. */
-static void undo_record(const struct deeds *deeds, const struct deed *deed)
+static void record_undo(const struct deeds *deeds, const struct deed *deed)
 {
 	(void)deeds;
 	(void)renameat(deed->fds[0], deed->name, deed->fds[0], UNFINISHED);
 }
 
-static int find_number(int all, char *name, size_t size)
+static int record_find_number(int all, char *name, size_t size)
 {
 	for (unsigned i = 0; i < RECORDS_MAX; i++) {
 		(void)snprintf(name, size, "%u", i);
@@ -250,13 +253,13 @@ static int find_number(int all, char *name, size_t size)
 }
 
 /* @all: the list's on success, and -1 then. */
-static int finish(const struct writer *writer, int *all)
+static int record_finish(const struct writer *writer, int *all)
 {
-	const struct deed deed = {.undo = undo_record, .fds = {*all, -1, -1}};
+	const struct deed deed = {.undo = record_undo, .fds = {*all, -1, -1}};
 	char name[16];
 	int r;
 
-	r = find_number(*all, name, sizeof(name));
+	r = record_find_number(*all, name, sizeof(name));
 	if (r == 0)
 		r = deeds_add(writer->deeds, &deed, name);
 	if (r < 0)
@@ -271,31 +274,31 @@ static int finish(const struct writer *writer, int *all)
 }
 
 /* Until it is whole, a record has no number. */
-static int write_record(struct writer *writer, const char *directory)
+static int record_write_all(struct writer *writer, const char *directory)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int all = -1;
 	int r;
 
-	if (str_format(&path, "%s/%016" PRIx64, directory, hash(writer->root)) < 0)
+	if (str_format(&path, "%s/%016" PRIx64, directory, record_hash(writer->root)) < 0)
 		return -ENOMEM;
-	r = make_directories(path);
+	r = record_make_directories(path);
 	if (r < 0)
 		return r;
 	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (all < 0)
 		return -errno;
-	remove_record(all, UNFINISHED);
+	record_remove(all, UNFINISHED);
 	if (mkdirat(all, UNFINISHED, 0700) < 0)
 		return -errno;
 	writer->home = openat(all, UNFINISHED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = writer->home < 0 ? -errno : write_deeds(writer);
+	r = writer->home < 0 ? -errno : record_write_deeds(writer);
 	if (r == 0)
-		r = write_list(writer);
+		r = record_write_list(writer);
 	if (r == 0 && json_array_size(writer->list) > 0)
-		r = finish(writer, &all);
+		r = record_finish(writer, &all);
 	if (all >= 0)
-		remove_record(all, UNFINISHED);
+		record_remove(all, UNFINISHED);
 	return r;
 }
 
@@ -304,9 +307,9 @@ int record_write(const char *directory, const struct rootfs *rootfs, struct deed
 	struct writer writer = {.rootfs = rootfs, .deeds = deeds, .home = -1, .list = json_array()};
 	int r;
 
-	r = writer.list ? read_path(deeds->proc_self_fd, rootfs->fd, &writer.root) : -ENOMEM;
+	r = writer.list ? record_read_path(deeds->proc_self_fd, rootfs->fd, &writer.root) : -ENOMEM;
 	if (r == 0)
-		r = write_record(&writer, directory);
+		r = record_write_all(&writer, directory);
 	cleanup_closep(&writer.home);
 	json_decref(writer.list);
 	free(writer.root);
@@ -323,14 +326,14 @@ struct reader {
 	bool same_boot; /* as when it was written */
 };
 
-static const char *text_of(const json_t *entry, const char *name)
+static const char *record_text(const json_t *entry, const char *name)
 {
 	const char *text = json_string_value(json_object_get(entry, name));
 
 	return text ? text : "";
 }
 
-static bool is_changed(const json_t *entry, int parent, const char *name)
+static bool record_is_changed(const json_t *entry, int parent, const char *name)
 {
 	char changed[64];
 	struct stat st;
@@ -338,30 +341,33 @@ static bool is_changed(const json_t *entry, int parent, const char *name)
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return true;
 	(void)snprintf(changed, sizeof(changed), "%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
-	return (json_int_t)st.st_ino != json_integer_value(json_object_get(entry, "inode")) || !streq(changed, text_of(entry, "changed"));
+	return (json_int_t)st.st_ino != json_integer_value(json_object_get(entry, "inode")) ||
+	       !streq(changed, record_text(entry, "changed"));
 }
 
 /* Whether what is found is what the deed was done on. */
-static bool is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
+static bool record_is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
 {
 	json_int_t mount;
 
 	if (kind == KIND_MOUNT)
-		return reader->same_boot && find_mount(&reader->rootfs, fd, &mount) == 0 && mount == json_integer_value(json_object_get(entry, "mount"));
+		return reader->same_boot && record_find_mount(&reader->rootfs, fd, &mount) == 0 &&
+		       mount == json_integer_value(json_object_get(entry, "mount"));
 	if (ground_check_make(&reader->rootfs, fd) < 0)
 		return false;
-	return kind != KIND_REPLACEMENT || !is_changed(entry, fd, text_of(entry, "name"));
+	return kind != KIND_REPLACEMENT || !record_is_changed(entry, fd, record_text(entry, "name"));
 }
 
-/* The deed again, if what it was done on is still there. Names have no slash: they are ours, but a file may be damaged. */
-static int read_deed(struct reader *reader, const json_t *entry)
+/* The deed again, if what it was done on is still there. Our names have no slash, but a file may be damaged. */
+static int record_read_deed(struct reader *reader, const json_t *entry)
 {
-	const char *path = text_of(entry, "path"), *name = text_of(entry, "name"), *old = text_of(entry, "old");
+	const char *path = record_text(entry, "path"), *name = record_text(entry, "name"),
+		   *old = record_text(entry, "old");
 	struct deed deed = {.fds = {-1, -1, -1}};
 	size_t kind = 0;
 	int r;
 
-	while (kind < ARRAY_SIZE(kinds) && !streq(kinds[kind].name, text_of(entry, "kind")))
+	while (kind < ARRAY_SIZE(kinds) && !streq(kinds[kind].name, record_text(entry, "kind")))
 		kind++;
 	if (kind == ARRAY_SIZE(kinds) || strchr(name, '/') || strchr(old, '/') || (kind != KIND_MOUNT && !*name))
 		return 0;
@@ -373,13 +379,13 @@ static int read_deed(struct reader *reader, const json_t *entry)
 		deed.fds[1] = openat(reader->home, old, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (*old && deed.fds[1] < 0)
 		deed.fds[1] = openat(reader->home, old, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	r = is_same(reader, entry, kind, deed.fds[0]) ? deeds_add(reader->deeds, &deed, *name ? name : NULL) : 1;
+	r = record_is_same(reader, entry, kind, deed.fds[0]) ? deeds_add(reader->deeds, &deed, *name ? name : NULL) : 1;
 	for (size_t i = 0; r != 0 && i < DEED_FDS; i++)
 		cleanup_closep(&deed.fds[i]);
 	return r < 0 ? r : 0;
 }
 
-static int read_record(struct reader *reader, const char *root)
+static int record_read(struct reader *reader, const char *root)
 {
 	_cleanup_free_ char *text = NULL, *boot = NULL;
 	_cleanup_json_ json_t *record = NULL;
@@ -390,22 +396,25 @@ static int read_record(struct reader *reader, const char *root)
 	r = fd_read_file_at(reader->home, LIST, RECORD_MAX, &text, &size);
 	if (r == 0)
 		r = json_parse(text, size, &record, NULL);
-	if (r < 0 || !streq(text_of(record, "rootfs"), root))
+	if (r < 0 || !streq(record_text(record, "rootfs"), root))
 		return r < 0 ? r : -EINVAL;
-	r = read_boot(&boot);
+	r = record_read_boot(&boot);
 	if (r < 0)
 		return r;
-	reader->same_boot = streq(boot, text_of(record, "boot"));
-	json_array_foreach(json_object_get(record, "deeds"), i, entry) {
-		r = read_deed(reader, entry);
+	reader->same_boot = streq(boot, record_text(record, "boot"));
+	json_array_foreach (json_object_get(record, "deeds"), i, entry) {
+		r = record_read_deed(reader, entry);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-/* The root's own cover, which was done first, is opened as what lies on top; whoever owns a directory on the way can change it. */
-static int open_again(const char *root, int fd, struct rootfs *ret)
+/*
+ * The root's own cover, which was done first, is opened as what lies on top; whoever owns a directory on the way can
+ * change it.
+ */
+static int record_open_again(const char *root, int fd, struct rootfs *ret)
 {
 	struct stat st, now;
 	int r = rootfs_open(AT_FDCWD, root, ret);
@@ -418,7 +427,7 @@ static int open_again(const char *root, int fd, struct rootfs *ret)
 }
 
 /* What was done at one time. @fd: of the root that was named */
-static int take_back_one(int all, const char *name, const char *root, int fd)
+static int record_take_back_one(int all, const char *name, const char *root, int fd)
 {
 	struct reader reader = {.rootfs = ROOTFS_CLOSED, .deeds = deeds_new(false), .home = -1};
 	int r;
@@ -426,12 +435,12 @@ static int take_back_one(int all, const char *name, const char *root, int fd)
 	if (!reader.deeds)
 		return -ENOMEM;
 	reader.deeds->proc_self_fd = mount_open_proc_self_fd();
-	r = reader.deeds->proc_self_fd < 0 ? reader.deeds->proc_self_fd : open_again(root, fd, &reader.rootfs);
+	r = reader.deeds->proc_self_fd < 0 ? reader.deeds->proc_self_fd : record_open_again(root, fd, &reader.rootfs);
 	reader.rootfs.ground = &reader.ground;
 	reader.rootfs.proc_self_fd = reader.deeds->proc_self_fd;
 	reader.home = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (r == 0)
-		r = reader.home < 0 ? -errno : read_record(&reader, root);
+		r = reader.home < 0 ? -errno : record_read(&reader, root);
 	if (r == 0)
 		deeds_undo(reader.deeds);
 	cleanup_closep(&reader.deeds->proc_self_fd);
@@ -440,12 +449,12 @@ static int take_back_one(int all, const char *name, const char *root, int fd)
 	ground_clear(&reader.ground);
 	cleanup_closep(&reader.home);
 	if (r == 0)
-		remove_record(all, name);
+		record_remove(all, name);
 	return r;
 }
 
 /* Return: how many there were; negative errno. */
-static int take_back_all(int all, const char *root, int fd)
+static int record_take_back_all(int all, const char *root, int fd)
 {
 	int taken = 0;
 
@@ -456,7 +465,7 @@ static int take_back_all(int all, const char *root, int fd)
 		(void)snprintf(name, sizeof(name), "%u", i);
 		if (faccessat(all, name, F_OK, 0) < 0)
 			continue;
-		r = take_back_one(all, name, root, fd);
+		r = record_take_back_one(all, name, root, fd);
 		if (r < 0)
 			return r;
 		taken++;
@@ -473,22 +482,26 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 	proc_self_fd = mount_open_proc_self_fd();
 	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc_self_fd < 0 || fd < 0)
-		return err_set(&context->err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m", rootfs);
-	r = read_path(proc_self_fd, fd, &root);
+		return err_set(&context->err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",
+			       rootfs);
+	r = record_read_path(proc_self_fd, fd, &root);
 	if (r == 0)
-		r = str_format(&path, "%s/%016" PRIx64, directory, hash(root));
+		r = str_format(&path, "%s/%016" PRIx64, directory, record_hash(root));
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
 	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = all >= 0 ? take_back_all(all, root, fd) : errno == ENOENT ? 0 : -errno;
+	r = all >= 0 ? record_take_back_all(all, root, fd) : errno == ENOENT ? 0 : -errno;
 	if (r == 0)
-		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
-			       "nothing is written down in %s of what was done to %s.\n"
-			       "Name the directory that \"ctr-gpu configure\" was given; what engines' hooks do ends with the container.",
-			       directory, root);
+		return err_set(
+			&context->err, CTR_GPU_E_BAD_ARGUMENT,
+			"nothing is written down in %s of what was done to %s.\n"
+			"Name the directory that \"ctr-gpu configure\" was given; what engines' hooks do ends with "
+			"the container.",
+			directory, root);
 	if (r < 0)
-		return err_set(&context->err, r, "cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
-	remove_record(all, UNFINISHED);
+		return err_set(&context->err, r,
+			       "cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
+	record_remove(all, UNFINISHED);
 	(void)rmdir(path);
 	return 0;
 }

@@ -51,7 +51,8 @@ int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char
 	return ask_read(&ask, &request->context->settings, &request->data, &request->context->err);
 }
 
-int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct ctr_gpu_container *container, const char *devices)
+int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct ctr_gpu_container *container,
+				   const char *devices)
 {
 	const struct ask ask = ask_of_config(&container->config);
 	struct ctr_gpu_context *context = request->context;
@@ -75,11 +76,11 @@ int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const cha
 	return request_set_imex_channels(&request->data, channels);
 }
 
-enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door, int result)
+enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door, int r)
 {
 	const struct settings *settings = &request->context->settings;
 
-	if ((result != CTR_GPU_E_NO_DEVICE && result != CTR_GPU_E_NO_ADAPTER) || (unsigned)door >= ENTRIES)
+	if ((r != CTR_GPU_E_NO_DEVICE && r != CTR_GPU_E_NO_ADAPTER) || (unsigned)door >= ENTRIES)
 		return CTR_GPU_ON_MISSING_FAIL;
 	switch (settings->on_missing[door]) {
 	case ON_MISSING_BY_REQUEST:
@@ -94,7 +95,8 @@ enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request 
 	return CTR_GPU_ON_MISSING_FAIL;
 }
 
-_Static_assert((int)CTR_GPU_DOOR_HOOK == ENTRY_HOOK && (int)CTR_GPU_DOOR_RUNTIME == ENTRY_RUNTIME && (int)CTR_GPU_DOOR_CDI == ENTRY_CDI,
+_Static_assert((int)CTR_GPU_DOOR_HOOK == ENTRY_HOOK && (int)CTR_GPU_DOOR_RUNTIME == ENTRY_RUNTIME &&
+		       (int)CTR_GPU_DOOR_CDI == ENTRY_CDI,
 	       "they are one");
 
 bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request)

@@ -28,14 +28,17 @@ int root_writer_error(struct err *err, const char *path, int r)
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r == -EROFS)
-		return err_set(err, CTR_GPU_E_ROOTFS_READ_ONLY,
-			       "%s is missing in the container, and its root filesystem is read-only.\n"
-			       "Create it in the image, as an empty %s, or give the container a root filesystem that can be written.",
-			       path, "file or directory");
+		return err_set(
+			err, CTR_GPU_E_ROOTFS_READ_ONLY,
+			"%s is missing in the container, and its root filesystem is read-only.\n"
+			"Create it in the image, as an empty %s, or give the container a root filesystem that can "
+			"be written.",
+			path, "file or directory");
 	if (r == -EXDEV)
 		return err_set(err, CTR_GPU_E_VOLUME,
 			       "%s is missing in a volume of the container, and nothing is made in volumes.\n"
-			       "Create it there, as an empty %s, or mount the volume elsewhere.", path, "file or directory");
+			       "Create it there, as an empty %s, or mount the volume elsewhere.",
+			       path, "file or directory");
 	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
 		if (advice[i].error == -r)
 			next = advice[i].advice;
@@ -45,8 +48,8 @@ int root_writer_error(struct err *err, const char *path, int r)
 /* ---- places ---- */
 
 /*
- * An image that is made of the container keeps the empty file that a program was mounted on. A runtime makes it so that it can be
- * run, with nothing in it and as if all were well; this one cannot.
+ * An image that is made of the container keeps the empty file that a program was mounted on. A runtime makes it so that
+ * it can be run, with nothing in it and as if all were well; this one cannot.
  */
 int root_writer_make_places(const struct root_writer *writer)
 {
@@ -71,7 +74,7 @@ int root_writer_make_places(const struct root_writer *writer)
 
 /* ---- symlinks ---- */
 
-static const char *find_obstacle(int r)
+static const char *root_writer_find_obstacle(int r)
 {
 	static const struct {
 		int error;
@@ -100,9 +103,10 @@ int root_writer_make_symlinks(const struct root_writer *writer)
 		int r;
 
 		owner_begin(writer->owner);
-		r = (entry->replaces ? rootfs_replace_symlink : rootfs_make_symlink)(writer->rootfs, entry->path, entry->points_to);
+		r = (entry->replaces ? rootfs_replace_symlink : rootfs_make_symlink)(writer->rootfs, entry->path,
+										     entry->points_to);
 		owner_end(writer->owner);
-		obstacle = find_obstacle(r);
+		obstacle = root_writer_find_obstacle(r);
 		if (obstacle)
 			log_warning(writer->log, "no symlink %s: %s", entry->path, obstacle);
 		else if (r < 0)
@@ -113,20 +117,20 @@ int root_writer_make_symlinks(const struct root_writer *writer)
 
 /* ---- loader files ---- */
 
-/* A file that cannot be written, or must not be because a volume holds it, is covered by one that says what it should say. */
-static bool must_be_covered(int r)
+/* A file that cannot be written, or that a volume holds, is covered by one that says what it should say. */
+static bool root_writer_must_be_covered(int r)
 {
 	return r == -EROFS || r == -EXDEV || r == -EBUSY || r == -EACCES || r == -EPERM;
 }
 
-static int write_loader_file(const struct root_writer *writer, const struct loader_file *file)
+static int root_writer_write_loader_file(const struct root_writer *writer, const struct loader_file *file)
 {
 	int r;
 
 	owner_begin(writer->owner);
 	r = rootfs_replace_file(writer->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
 	owner_end(writer->owner);
-	if (must_be_covered(r))
+	if (root_writer_must_be_covered(r))
 		return writer->cover(writer->user, file, r);
 	if (r == 0)
 		log_debug(writer->log, "wrote %s", file->path);
@@ -145,7 +149,7 @@ int root_writer_make_loader_files(const struct root_writer *writer)
 	r = loader_files(writer->rootfs, writer->plan, &files, &count, writer->err);
 	owner_end(writer->owner);
 	for (size_t i = 0; i < count && r == 0; i++)
-		r = write_loader_file(writer, &files[i]);
+		r = root_writer_write_loader_file(writer, &files[i]);
 	loader_files_free(files, count);
 	return r;
 }

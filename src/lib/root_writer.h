@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The part of a plan that is written into a container's root filesystem itself, rather than mounted on it: symlinks, and
- * the files that tell the image's loader of the driver's libraries.
+ * The part of a plan that is written into a container's root filesystem itself, rather than mounted on it: symlinks,
+ * and the files that tell the image's loader of the driver's libraries.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,10 @@ struct root_writer {
 	const struct owner *owner;
 	const struct log *log;
 	struct err *err;
-	/* For a file that cannot be written, which failed with @r, as on a volume. Return: 0, or a result with @err set. */
+	/*
+	 * For a file that cannot be written, which failed with @r, as on a volume.
+	 * Return: 0, or a result with @err set.
+	 */
 	int (*cover)(void *user, const struct loader_file *file, int r);
 	void *user;
 };

@@ -22,7 +22,7 @@ struct listing {
 	size_t length, left_out;
 };
 
-static void listing_add(struct listing *listing, const char *item)
+static void selection_listing_add(struct listing *listing, const char *item)
 {
 	size_t length = strlen(item);
 	const char *separator = listing->length > 0 ? "; " : "";
@@ -36,7 +36,7 @@ static void listing_add(struct listing *listing, const char *item)
 }
 
 /* One fault that all adapters share is the answer; different ones only say that there is no adapter. */
-static int common_fault(const struct inventory *inventory)
+static int selection_common_fault(const struct inventory *inventory)
 {
 	int fault = inventory->count > 0 ? inventory->adapters[0].unusable : CTR_GPU_E_NO_ADAPTER;
 
@@ -46,10 +46,10 @@ static int common_fault(const struct inventory *inventory)
 	return fault;
 }
 
-static int no_adapter(const struct ctr_gpu_host *host, struct err *err)
+static int selection_no_adapter(const struct ctr_gpu_host *host, struct err *err)
 {
 	const struct adapter *first = host->inventory.adapters;
-	int fault = common_fault(&host->inventory);
+	int fault = selection_common_fault(&host->inventory);
 	_cleanup_free_ char *name = NULL;
 
 	if (host->inventory.count == 0)
@@ -66,7 +66,7 @@ static int no_adapter(const struct ctr_gpu_host *host, struct err *err)
 		       host->inventory.count, name, first->reason, first->remedy);
 }
 
-static int unknown_device(const struct ctr_gpu_host *host, const char *device, struct err *err)
+static int selection_unknown_device(const struct ctr_gpu_host *host, const char *device, struct err *err)
 {
 	struct listing listing = {0};
 
@@ -75,7 +75,7 @@ static int unknown_device(const struct ctr_gpu_host *host, const char *device, s
 
 		if (adapter_describe(&host->inventory.adapters[i], &name) < 0)
 			return -ENOMEM;
-		listing_add(&listing, name);
+		selection_listing_add(&listing, name);
 	}
 	return err_set(
 		err, CTR_GPU_E_UNKNOWN_DEVICE,
@@ -83,7 +83,7 @@ static int unknown_device(const struct ctr_gpu_host *host, const char *device, s
 		device, listing.text, listing.left_out > 0 ? "; …" : "");
 }
 
-static bool is_index(const char *device, long *ret)
+static bool selection_is_index(const char *device, long *ret)
 {
 	char *end;
 
@@ -99,7 +99,7 @@ struct pci_address {
 };
 
 /* Written with a domain of any length or with none, and with zeros in front or without. */
-static bool read_pci_address(const char *text, struct pci_address *ret)
+static bool selection_read_pci_address(const char *text, struct pci_address *ret)
 {
 	struct pci_address address = {0};
 	int length = 0;
@@ -114,19 +114,19 @@ static bool read_pci_address(const char *text, struct pci_address *ret)
 	return sscanf(text, "%2x:%2x.%1x%n", &ret->bus, &ret->device, &ret->function, &length) == 3 && !text[length];
 }
 
-static bool same_pci_address(const char *known, const char *asked)
+static bool selection_same_pci_address(const char *known, const char *asked)
 {
 	struct pci_address a, b;
 
-	return read_pci_address(known, &a) && read_pci_address(asked, &b) && a.domain == b.domain && a.bus == b.bus &&
-	       a.device == b.device && a.function == b.function;
+	return selection_read_pci_address(known, &a) && selection_read_pci_address(asked, &b) && a.domain == b.domain &&
+	       a.bus == b.bus && a.device == b.device && a.function == b.function;
 }
 
-static bool arguments_is_called(const struct adapter *adapter, const char *device)
+static bool selection_is_called(const struct adapter *adapter, const char *device)
 {
 	char luid[LUID_TEXT_SIZE];
 
-	if (adapter->pci_address && same_pci_address(adapter->pci_address, device))
+	if (adapter->pci_address && selection_same_pci_address(adapter->pci_address, device))
 		return true;
 	if (adapter->uuid && strcasecmp(adapter->uuid, device) == 0)
 		return true;
@@ -139,7 +139,7 @@ static bool arguments_is_called(const struct adapter *adapter, const char *devic
 /* The beginning of a UUID is enough where it means one adapter only. */
 enum { SHORTEST_UUID_PREFIX = 8 };
 
-static const struct adapter *find_by_uuid_prefix(const struct inventory *inventory, const char *device)
+static const struct adapter *selection_find_by_uuid_prefix(const struct inventory *inventory, const char *device)
 {
 	const struct adapter *found = NULL;
 
@@ -158,7 +158,7 @@ static const struct adapter *find_by_uuid_prefix(const struct inventory *invento
 }
 
 /* "1:0": a part of a GPU, by the GPU's index and its own. */
-static const struct adapter *find_part(const struct inventory *inventory, const char *device)
+static const struct adapter *selection_find_part(const struct inventory *inventory, const char *device)
 {
 	int whole, part, length = 0;
 
@@ -172,30 +172,30 @@ static const struct adapter *find_part(const struct inventory *inventory, const 
 	return NULL;
 }
 
-static const struct adapter *find(const struct inventory *inventory, const char *device)
+static const struct adapter *selection_find(const struct inventory *inventory, const char *device)
 {
-	const struct adapter *part = find_part(inventory, device);
+	const struct adapter *part = selection_find_part(inventory, device);
 	long index;
 
 	if (part)
 		return part;
 
-	if (is_index(device, &index))
+	if (selection_is_index(device, &index))
 		return index < (long)inventory->count && inventory->adapters[index].index == index
 			       ? &inventory->adapters[index]
 			       : NULL;
 	for (size_t i = 0; i < inventory->count; i++)
-		if (arguments_is_called(&inventory->adapters[i], device))
+		if (selection_is_called(&inventory->adapters[i], device))
 			return &inventory->adapters[i];
-	return find_by_uuid_prefix(inventory, device);
+	return selection_find_by_uuid_prefix(inventory, device);
 }
 
 /*
  * By a name of the vendor's own.
  * Return: 0 and an adapter in @ret, or NULL if nobody knows the name; otherwise @err is set.
  */
-static int find_translated(const struct ctr_gpu_host *host, const char *device, const struct adapter **ret,
-			   struct err *err)
+static int selection_find_translated(const struct ctr_gpu_host *host, const char *device, const struct adapter **ret,
+				     struct err *err)
 {
 	*ret = NULL;
 	for (size_t i = 0; i < host->present_count; i++) {
@@ -208,7 +208,7 @@ static int find_translated(const struct ctr_gpu_host *host, const char *device, 
 		if (r == CTR_GPU_E_UNKNOWN_DEVICE)
 			continue;
 		if (r == 0)
-			*ret = find(&host->inventory, name);
+			*ret = selection_find(&host->inventory, name);
 		return r;
 	}
 	return 0;
@@ -218,7 +218,7 @@ static int find_translated(const struct ctr_gpu_host *host, const char *device, 
  * "intel.com/gpu=all": the adapters of one vendor; of a vendor that nobody knows, every one.
  * Return: whether there are any.
  */
-static bool mark_vendor(const struct inventory *inventory, const char *device, bool *wanted)
+static bool selection_mark_vendor(const struct inventory *inventory, const char *device, bool *wanted)
 {
 	size_t length = strcspn(device, "/");
 	bool known = adapter_is_domain(device, length), found = false;
@@ -233,27 +233,30 @@ static bool mark_vendor(const struct inventory *inventory, const char *device, b
 	return found;
 }
 
-static bool is_all_of_kind(const char *device)
+static bool selection_is_all_of_kind(const char *device)
 {
 	const char *name = request_name_without_kind(device);
 
 	return name != device && strcasecmp(name, "all") == 0;
 }
 
-static int mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted, struct err *err)
+static int selection_mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted,
+				struct err *err)
 {
 	for (size_t i = 0; i < request->devices.count; i++) {
-		bool found = is_all_of_kind(request->devices.items[i]) &&
-			     mark_vendor(&host->inventory, request->devices.items[i], wanted);
-		const struct adapter *adapter = found ? NULL : find(&host->inventory, request->devices.items[i]);
-		int r = found || adapter ? 0 : find_translated(host, request->devices.items[i], &adapter, err);
+		bool found = selection_is_all_of_kind(request->devices.items[i]) &&
+			     selection_mark_vendor(&host->inventory, request->devices.items[i], wanted);
+		const struct adapter *adapter =
+			found ? NULL : selection_find(&host->inventory, request->devices.items[i]);
+		int r = found || adapter ? 0
+					 : selection_find_translated(host, request->devices.items[i], &adapter, err);
 
 		if (r != 0)
 			return r;
 		if (found)
 			continue;
 		if (!adapter)
-			return unknown_device(host, request->devices.items[i], err);
+			return selection_unknown_device(host, request->devices.items[i], err);
 		if (adapter->unusable)
 			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s",
 				       request->devices.items[i],
@@ -275,12 +278,12 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 	if (request->kind == REQUEST_VOID || request->kind == REQUEST_NONE)
 		return 0;
 	if (inventory->count == 0 || inventory->adapters[0].unusable)
-		return no_adapter(host, err);
+		return selection_no_adapter(host, err);
 	wanted = calloc(inventory->count, sizeof(*wanted));
 	selection.adapters = calloc(inventory->count, sizeof(*selection.adapters));
 	if (!wanted || !selection.adapters)
 		return -ENOMEM;
-	r = mark_named(host, request, wanted, err);
+	r = selection_mark_named(host, request, wanted, err);
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < inventory->count; i++)

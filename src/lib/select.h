@@ -17,7 +17,8 @@ void selection_clear(struct selection *selection);
 /**
  * selection_new() - the adapters that a request means
  *
- * Return: 0; CTR_GPU_E_UNKNOWN_DEVICE; the code of the adapters' own fault if none can be used or one that was named cannot;
- * -ENOMEM. @err is set.
+ * Return: 0; CTR_GPU_E_UNKNOWN_DEVICE; the code of the adapters' own fault if none can be used or one that was named
+ * cannot; -ENOMEM. @err is set.
  */
-int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret, struct err *err);
+int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,
+		  struct err *err);

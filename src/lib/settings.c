@@ -44,7 +44,7 @@ void settings_clear(struct settings *settings)
 
 /* Each reader of a key returns 0, -EINVAL for a value that makes no sense, or -ENOMEM. */
 
-static int read_bool(const json_t *value, bool *ret)
+static int settings_read_bool(const json_t *value, bool *ret)
 {
 	if (!json_is_boolean(value))
 		return -EINVAL;
@@ -52,29 +52,30 @@ static int read_bool(const json_t *value, bool *ret)
 	return 0;
 }
 
-static int read_strict(struct settings *settings, const json_t *value)
+static int settings_read_strict(struct settings *settings, const json_t *value)
 {
-	return read_bool(value, &settings->strict_requirements);
+	return settings_read_bool(value, &settings->strict_requirements);
 }
 
-static int read_disable(struct settings *settings, const json_t *value)
+static int settings_read_disable(struct settings *settings, const json_t *value)
 {
-	return read_bool(value, &settings->disable_requirements);
+	return settings_read_bool(value, &settings->disable_requirements);
 }
 
-static int read_accept_environment(struct settings *settings, const json_t *value)
+static int settings_read_accept_environment(struct settings *settings, const json_t *value)
 {
-	return read_bool(value, &settings->accept_environment);
+	return settings_read_bool(value, &settings->accept_environment);
 }
 
-static int read_accept_mounts(struct settings *settings, const json_t *value)
+static int settings_read_accept_mounts(struct settings *settings, const json_t *value)
 {
-	return read_bool(value, &settings->accept_mounts);
+	return settings_read_bool(value, &settings->accept_mounts);
 }
 
-static int read_policy(const json_t *value, enum on_missing *ret)
+static int settings_read_policy(const json_t *value, enum on_missing *ret)
 {
-	static const char *const names[] = {[ON_MISSING_FAIL] = "fail", [ON_MISSING_WARN] = "warn", [ON_MISSING_SKIP] = "skip"};
+	static const char *const names[] = {
+		[ON_MISSING_FAIL] = "fail", [ON_MISSING_WARN] = "warn", [ON_MISSING_SKIP] = "skip"};
 
 	for (size_t i = ON_MISSING_FAIL; json_is_string(value) && i < ARRAY_SIZE(names); i++) {
 		if (!streq(names[i], json_string_value(value)))
@@ -86,22 +87,23 @@ static int read_policy(const json_t *value, enum on_missing *ret)
 }
 
 /* One for all doors, or an object with some of them. */
-static int read_on_missing(struct settings *settings, const json_t *value)
+static int settings_read_on_missing(struct settings *settings, const json_t *value)
 {
-	static const char *const names[ENTRIES] = {[ENTRY_HOOK] = "hook", [ENTRY_RUNTIME] = "runtime", [ENTRY_CDI] = "cdi"};
+	static const char *const names[ENTRIES] = {
+		[ENTRY_HOOK] = "hook", [ENTRY_RUNTIME] = "runtime", [ENTRY_CDI] = "cdi"};
 	size_t named = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < ENTRIES && r == 0; i++) {
 		const json_t *policy = json_is_object(value) ? json_object_get(value, names[i]) : value;
 
-		r = policy ? read_policy(policy, &settings->on_missing[i]) : 0;
+		r = policy ? settings_read_policy(policy, &settings->on_missing[i]) : 0;
 		named += policy != NULL;
 	}
 	return r == 0 && json_is_object(value) && json_object_size(value) != named ? -EINVAL : r;
 }
 
-static int read_inventory(struct settings *settings, const json_t *value)
+static int settings_read_inventory(struct settings *settings, const json_t *value)
 {
 	static const char *const names[] = {
 		[INVENTORY_AUTO] = "auto",
@@ -118,7 +120,7 @@ static int read_inventory(struct settings *settings, const json_t *value)
 	return -EINVAL;
 }
 
-static int read_timeout(struct settings *settings, const json_t *value)
+static int settings_read_timeout(struct settings *settings, const json_t *value)
 {
 	double seconds = json_number_value(value);
 
@@ -128,7 +130,7 @@ static int read_timeout(struct settings *settings, const json_t *value)
 	return 0;
 }
 
-static int read_deadline(struct settings *settings, const json_t *value)
+static int settings_read_deadline(struct settings *settings, const json_t *value)
 {
 	json_int_t seconds = json_integer_value(value);
 
@@ -138,16 +140,16 @@ static int read_deadline(struct settings *settings, const json_t *value)
 	return 0;
 }
 
-static bool is_absolute_path(const json_t *value)
+static bool settings_is_absolute_path(const json_t *value)
 {
 	return json_is_string(value) && json_string_value(value)[0] == '/';
 }
 
-static int read_log(struct settings *settings, const json_t *value)
+static int settings_read_log(struct settings *settings, const json_t *value)
 {
 	char *copy;
 
-	if (!is_absolute_path(value) && !(json_is_string(value) && streq(json_string_value(value), "journal")))
+	if (!settings_is_absolute_path(value) && !(json_is_string(value) && streq(json_string_value(value), "journal")))
 		return -EINVAL;
 	copy = strdup(json_string_value(value));
 	if (!copy)
@@ -158,12 +160,13 @@ static int read_log(struct settings *settings, const json_t *value)
 }
 
 /* A program that is to be looked for, or its path. */
-static bool is_program(const json_t *value)
+static bool settings_is_program(const json_t *value)
 {
-	return is_absolute_path(value) || (json_string_length(value) > 0 && !strchr(json_string_value(value), '/'));
+	return settings_is_absolute_path(value) ||
+	       (json_string_length(value) > 0 && !strchr(json_string_value(value), '/'));
 }
 
-static int read_list(const json_t *value, bool (*is_item)(const json_t *item), struct strv *ret)
+static int settings_read_list(const json_t *value, bool (*is_item)(const json_t *item), struct strv *ret)
 {
 	size_t i;
 	json_t *item;
@@ -172,7 +175,7 @@ static int read_list(const json_t *value, bool (*is_item)(const json_t *item), s
 	if (!json_is_array(value))
 		return -EINVAL;
 	strv_clear(ret);
-	json_array_foreach((json_t *)value, i, item) {
+	json_array_foreach ((json_t *)value, i, item) {
 		if (!is_item(item))
 			return -EINVAL;
 		r = strv_add(ret, json_string_value(item));
@@ -182,24 +185,25 @@ static int read_list(const json_t *value, bool (*is_item)(const json_t *item), s
 	return 0;
 }
 
-static int read_library_dirs(struct settings *settings, const json_t *value)
+static int settings_read_library_dirs(struct settings *settings, const json_t *value)
 {
-	return read_list(value, is_absolute_path, &settings->library_dirs);
+	return settings_read_list(value, settings_is_absolute_path, &settings->library_dirs);
 }
 
-static int read_runtimes(struct settings *settings, const json_t *value)
+static int settings_read_runtimes(struct settings *settings, const json_t *value)
 {
-	int r = json_array_size(value) > 0 ? read_list(value, is_program, &settings->runtimes) : -EINVAL;
+	int r = json_array_size(value) > 0 ? settings_read_list(value, settings_is_program, &settings->runtimes)
+					   : -EINVAL;
 
 	settings->unread |= r < 0;
 	return r;
 }
 
-static int read_driver_root(struct settings *settings, const json_t *value)
+static int settings_read_driver_root(struct settings *settings, const json_t *value)
 {
 	char *path;
 
-	if (!is_absolute_path(value))
+	if (!settings_is_absolute_path(value))
 		return -EINVAL;
 	path = strdup(json_string_value(value));
 	if (!path)
@@ -210,7 +214,7 @@ static int read_driver_root(struct settings *settings, const json_t *value)
 }
 
 /* A number: names are in databases that a static program does not reach. */
-static int read_mps_user(struct settings *settings, const json_t *value)
+static int settings_read_mps_user(struct settings *settings, const json_t *value)
 {
 	json_int_t user = json_integer_value(value);
 
@@ -225,23 +229,25 @@ static const struct key {
 	int (*read)(struct settings *settings, const json_t *value);
 	const char *wanted;
 } keys[] = {
-	{"inventory", read_inventory, "\"auto\", \"dxcore\" or \"ioctl\""},
-	{"driver-timeout", read_timeout, "seconds, from 0.001 to 3600"},
-	{"log", read_log, "an absolute path, or \"journal\""},
-	{"deadline", read_deadline, "seconds, a whole number from 1 to 3600"},
-	{"library-directories", read_library_dirs, "a list of absolute paths"},
-	{"driver-root", read_driver_root, "an absolute path"},
-	{"mps-user", read_mps_user, "a user's number"},
-	{"runtimes", read_runtimes, "a list of names or absolute paths of OCI runtimes"},
-	{"strict-requirements", read_strict, "true or false"},
-	{"disable-requirements", read_disable, "true or false"},
-	{"on-missing", read_on_missing, "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\""},
+	{"inventory", settings_read_inventory, "\"auto\", \"dxcore\" or \"ioctl\""},
+	{"driver-timeout", settings_read_timeout, "seconds, from 0.001 to 3600"},
+	{"log", settings_read_log, "an absolute path, or \"journal\""},
+	{"deadline", settings_read_deadline, "seconds, a whole number from 1 to 3600"},
+	{"library-directories", settings_read_library_dirs, "a list of absolute paths"},
+	{"driver-root", settings_read_driver_root, "an absolute path"},
+	{"mps-user", settings_read_mps_user, "a user's number"},
+	{"runtimes", settings_read_runtimes, "a list of names or absolute paths of OCI runtimes"},
+	{"strict-requirements", settings_read_strict, "true or false"},
+	{"disable-requirements", settings_read_disable, "true or false"},
+	{"on-missing", settings_read_on_missing,
+	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\""},
 	/* NVIDIA's names, which administrators know. */
-	{"accept-nvidia-visible-devices-envvar-when-unprivileged", read_accept_environment, "true or false"},
-	{"accept-nvidia-visible-devices-as-volume-mounts", read_accept_mounts, "true or false"},
+	{"accept-nvidia-visible-devices-envvar-when-unprivileged", settings_read_accept_environment, "true or false"},
+	{"accept-nvidia-visible-devices-as-volume-mounts", settings_read_accept_mounts, "true or false"},
 };
 
-static int read_key(struct settings *settings, const char *path, const char *name, const json_t *value, struct err *err)
+static int settings_read_key(struct settings *settings, const char *path, const char *name, const json_t *value,
+			     struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		int r;
@@ -250,11 +256,12 @@ static int read_key(struct settings *settings, const char *path, const char *nam
 			continue;
 		r = keys[i].read(settings, value);
 		if (r == -EINVAL)
-			return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: \"%s\" must be %s\nSee ctr-gpu-config(5).", path, name,
-				       keys[i].wanted);
+			return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: \"%s\" must be %s\nSee ctr-gpu-config(5).", path,
+				       name, keys[i].wanted);
 		return r;
 	}
-	return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: unknown key \"%.64s\"\nSee ctr-gpu-config(5) for the keys.", path, name);
+	return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: unknown key \"%.64s\"\nSee ctr-gpu-config(5) for the keys.",
+		       path, name);
 }
 
 int settings_parse(struct settings *settings, const char *path, const char *data, size_t size, struct err *err)
@@ -267,14 +274,15 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 
 	r = json_parse(data, size, &json, reason);
 	if (r == -EINVAL || (r == 0 && !json_is_object(json)))
-		return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s is not a JSON object: %s\nMend it or move it away; see ctr-gpu-config(5).",
-			       path, r < 0 ? reason : "something else stands there");
+		return err_set(err, CTR_GPU_E_BAD_CONFIG,
+			       "%s is not a JSON object: %s\nMend it or move it away; see ctr-gpu-config(5).", path,
+			       r < 0 ? reason : "something else stands there");
 	if (r < 0)
 		return r;
 	settings->unread = false;
 	/* What a mistake in one key means for another is its reader's business, so all are read. */
-	json_object_foreach(json, name, value) {
-		int r_key = read_key(settings, path, name, value, r == 0 ? err : NULL);
+	json_object_foreach (json, name, value) {
+		int r_key = settings_read_key(settings, path, name, value, r == 0 ? err : NULL);
 
 		r = r == 0 ? r_key : r;
 	}
@@ -285,7 +293,7 @@ int settings_parse(struct settings *settings, const char *path, const char *data
  * In a user namespace without this machine's root, root's files seem to be nobody's (user_namespaces(7)). What a
  * configuration decides there takes no more rights than its reader has on this machine.
  */
-static bool is_unknown_here(uid_t uid)
+static bool settings_is_unknown_here(uid_t uid)
 {
 	struct stat st;
 
@@ -293,22 +301,24 @@ static bool is_unknown_here(uid_t uid)
 }
 
 /* A configuration decides what root does; only root, or whoever runs us, may write it. */
-static int check_owner(int fd, const char *path, struct err *err)
+static int settings_check_owner(int fd, const char *path, struct err *err)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return err_set(err, -errno, "cannot look at %s: %m", path);
-	if (st.st_uid != 0 && st.st_uid != geteuid() && !is_unknown_here(st.st_uid))
-		return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s belongs to uid %u, so it is not read\nMake it root's: chown root %s", path,
+	if (st.st_uid != 0 && st.st_uid != geteuid() && !settings_is_unknown_here(st.st_uid))
+		return err_set(err, CTR_GPU_E_BAD_CONFIG,
+			       "%s belongs to uid %u, so it is not read\nMake it root's: chown root %s", path,
 			       st.st_uid, path);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s can be written by others than its owner, so it is not read\nchmod go-w %s",
-			       path, path);
+		return err_set(err, CTR_GPU_E_BAD_CONFIG,
+			       "%s can be written by others than its owner, so it is not read\nchmod go-w %s", path,
+			       path);
 	return 0;
 }
 
-static int open_checked(const char *path, int *ret_fd, struct err *err)
+static int settings_open_checked(const char *path, int *ret_fd, struct err *err)
 {
 	_cleanup_free_ char *directory = strdup(path);
 	_cleanup_close_ int dir = -1, fd = -1;
@@ -326,9 +336,9 @@ static int open_checked(const char *path, int *ret_fd, struct err *err)
 	fd = openat(dir, slash ? path + (slash - directory) + 1 : path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	r = check_owner(dir, slash ? directory : ".", err);
+	r = settings_check_owner(dir, slash ? directory : ".", err);
 	if (r == 0)
-		r = check_owner(fd, path, err);
+		r = settings_check_owner(fd, path, err);
 	if (r == 0)
 		*ret_fd = steal_fd(&fd);
 	return r;
@@ -342,7 +352,7 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	size_t size;
 	int r;
 
-	r = open_checked(file, &fd, err);
+	r = settings_open_checked(file, &fd, err);
 	if (r == -ENOENT && !path)
 		return 0;
 	settings->unread = true;
@@ -351,6 +361,7 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	if (r == 0)
 		r = fd_read_all(fd, CONFIG_MAX_SIZE, &data, &size);
 	if (r < 0)
-		return err_set(err, r, "cannot read the configuration %s: %m\nCheck the path and its permissions.", file);
+		return err_set(err, r, "cannot read the configuration %s: %m\nCheck the path and its permissions.",
+			       file);
 	return settings_parse(settings, file, data, size, err);
 }
