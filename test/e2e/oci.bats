@@ -131,6 +131,7 @@ rules() {
 	expect_line "/tmp/fuse=EPERM"
 }
 
+# bats test_tags=kernel
 @test "the device rule is for the GPU and nothing else" {
 	both rules
 }
@@ -176,6 +177,7 @@ read_only() {
 	expect_line "cuInit=0"
 }
 
+# bats test_tags=kernel
 @test "a read-only root filesystem" {
 	both read_only
 }

@@ -42,6 +42,7 @@ start() {
 	[[ $runtime == crun ]] || expect "[ETIMEDOUT] gave up after 2 s while $doing"
 }
 
+# bats test_tags=kernel
 @test "a volume where the driver goes" {
 	for runtime in runc crun; do
 		start "$runtime" "mounting /usr/lib/wsl/lib in the container" 'mkdir /run/volume && stall lib /run/volume' \
@@ -61,6 +62,7 @@ start() {
 	done
 }
 
+# bats test_tags=kernel
 @test "a directory that \`configure\` is given, and what is taken back there" {
 	stalled 'stall ld.so.cache /mnt && mount -t tmpfs tmpfs /mnt/dev && touch /mnt/dev/dxg || exit 99
 		sort /proc/self/mountinfo >/run/before
@@ -94,6 +96,7 @@ start() {
 	expect_line "the end"
 }
 
+# bats test_tags=kernel
 @test "SIGTERM ends it at once, and takes back what was done" {
 	stalled 'stall ld.so.cache /mnt && mount -t tmpfs tmpfs /mnt/dev && touch /mnt/dev/dxg || exit 99
 		sort /proc/self/mountinfo >/run/before
@@ -128,6 +131,7 @@ start() {
 	docker_stop
 }
 
+# bats test_tags=kernel
 @test "what each process of the hook may do while it works" {
 	stalled 'stall lib /usr/lib/wsl && mkdir -p /run/bundle/rootfs &&
 		echo "{\"deadline\": 600}" >/etc/ctr-gpu/config.json &&

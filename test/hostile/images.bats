@@ -89,6 +89,7 @@ without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
 
 # ---- directories that are symlinks (CVE-2024-0132, -0133, -0134, CVE-2025-23267, CVE-2026-24260, runc CVE-2026-41579) ----
 
+# bats test_tags=kernel
 @test "/usr/lib/wsl leads to a directory of the host" {
 	shape starts -- 'ln -s "$outside" usr/lib/wsl'
 	[[ -d $here/rootfs$outside/lib ]]
@@ -129,12 +130,14 @@ without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
 	shape whatever -- 'rmdir proc && ln -s /usr/lib proc'
 }
 
+# bats test_tags=kernel
 @test "magic links of /proc" {
 	shape refused "/usr/lib/wsl" -- "ln -s '/proc/self/cwd' usr/lib/wsl"
 	shape refused "/usr/lib/wsl" -- "ln -s '/proc/1/root$outside' usr/lib/wsl"
 }
 
 # A mount over a file of procfs would have the runtime write the container's security label elsewhere (runc CVE-2019-16884).
+# bats test_tags=kernel
 @test "targets that lead into /proc and /sys" {
 	shape refused "into /proc" -- 'mkdir -p usr/lib/wsl && ln -s /proc/sys usr/lib/wsl/lib'
 	shape refused "/usr/lib/wsl/lib" -- 'ln -s /sys/kernel usr/lib/wsl'
@@ -142,6 +145,7 @@ without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
 }
 
 # A procfs that is none would have labels and settings written wherever it leads (runc CVE-2019-16884, CVE-2025-52881).
+# bats test_tags=kernel
 @test "a volume with links over /proc" {
 	shape whatever -- 'mkdir -p fake/self/attr && ln -s "$outside/secret" fake/self/attr/exec && ln -s "$outside" fake/self/fd && ln -s "$outside" fake/driver' \
 		".mounts |= map(if .destination == \"/proc\" then {destination: \"/proc\", type: \"bind\", source: \"$here/rootfs/fake\", options: [\"rbind\", \"rw\"]} else . end)"
@@ -303,8 +307,9 @@ volume() {
 }
 
 # runc CVE-2021-30465, CVE-2024-0132: a process that shares a volume swaps a directory and a symlink while containers start.
+# bats test_tags=kernel
 @test "a volume in which somebody swaps a directory and a symlink" {
-	local shared=$BATS_TEST_TMPDIR/shared before runtime swapper
+	local shared=$BATS_TEST_TMPDIR/shared before runtime swapper round rounds=15
 
 	with_shim && skip "the mounts are the runtime's own"
 	mkdir -p "$outside/lib" "$shared/lib"
@@ -316,7 +321,8 @@ volume() {
 	swapper=$!
 	bundle debian "$here" "$(jq -rn --arg source "$shared" \
 		'".mounts += [{destination: \"/usr/lib/wsl\", type: \"bind\", source: \($source | tojson), options: [\"rbind\", \"rw\"]}]"')"
-	for _ in {1..15}; do
+	[[ -z ${CTR_GPU_TEST_EMULATED-} ]] || rounds=4
+	for ((round = 0; round < rounds; round++)); do
 		for runtime in runc crun; do
 			run run_bundle wsl-nvidia "$runtime" "$here"
 		done
@@ -332,6 +338,7 @@ unchanged() {
 	[[ $(cd "$here/rootfs" && find . -path ./dev -prune -o -printf '%P %y %m %s %l\n' | sort) == "$(<"$BATS_TEST_TMPDIR/before")" ]]
 }
 
+# bats test_tags=kernel
 @test "the image is as before when the last step fails" {
 	shape unchanged -- 'rm etc/ld.so.cache && mkdir etc/ld.so.cache &&
 		find . -path ./dev -prune -o -printf "%P %y %m %s %l\n" | sort >"$BATS_TEST_TMPDIR/before"'

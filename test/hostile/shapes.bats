@@ -22,18 +22,22 @@ shapes() {
 	sandbox wsl-nvidia "$BATS_TEST_DIRNAME/shapes" "$1" "${CTR_GPU_SHAPES:-11}"
 }
 
+# bats test_tags=kernel
 @test "hostile shapes, hook" {
 	shapes hook
 }
 
+# bats test_tags=kernel
 @test "hostile shapes, shim" {
 	shapes shim
 }
 
+# bats test_tags=kernel
 @test "hostile shapes, CDI" {
 	shapes cdi
 }
 
+# bats test_tags=kernel
 @test "hostile shapes, configure by hand" {
 	shapes configure
 }

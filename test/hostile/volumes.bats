@@ -84,6 +84,7 @@ never() {
 	expect_not "cuInit"
 }
 
+# bats test_tags=kernel
 @test "/usr/lib/wsl leads to a volume that has the directories" {
 	after() { only_where_private "$1"; }
 	mkdir -p "$outside/lib" "$outside/drivers/$(basename "$(store wsl-nvidia 0)")"
@@ -103,6 +104,7 @@ never() {
 
 # Docker makes /etc a directory whatever the image has there. Its own mounts on a shared volume stay on the host, so that one comes
 # last.
+# bats test_tags=kernel
 @test "a volume over /etc with a cache: it is covered, for the container alone, or left" {
 	local at=/etc
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=kernel
 # shellcheck disable=SC2016
 #
 # Engines on a machine that systemd has booted with cgroup version 2 and AppArmor, in a guest (test/kernels/guest): their

@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=kernel
 # shellcheck disable=SC2016
 #
-# What differs between kernels, in a guest (test/kernels/guest): who may do what to a cgroup's device programs.
+# What differs between kernels, in a guest (test/kernels/guest): who may do what to a cgroup's devices.
 
 load ../e2e/engines
 
@@ -79,4 +80,22 @@ put_before() {
 @test "a device program is loaded where the hook may lock no memory" {
 	start runc "$(put_before prlimit --memlock=0:0)"
 	expect_gpu
+}
+
+# No program: the cgroup has a list. Debian's kernels have the controller beside version 2.
+@test "a device rule of cgroup version 1" {
+	local directory=$BATS_TEST_TMPDIR/bundle
+
+	bundle debian "$directory" '.linux.cgroupsPath = "/test" | .process.args = ["/bin/sh", "-c", "probe open /dev/dxg; probe node 10 229 /tmp/fuse"]
+		| .process.capabilities[] += ["CAP_MKNOD"] | .linux.resources.devices += [{"allow": true, "type": "c", "access": "m"}]
+		| .mounts |= map(select(.type != "cgroup"))'
+	run sandbox wsl-nvidia bash -ec '
+		umount --recursive /sys/fs/cgroup 2>/dev/null || true
+		mount -t tmpfs tmpfs /sys/fs/cgroup && mkdir /sys/fs/cgroup/devices
+		mount -t cgroup -o devices devices /sys/fs/cgroup/devices
+		cd "$1" && runc --root /run/runtime run container
+		rmdir /sys/fs/cgroup/devices/test 2>/dev/null || true' version1 "$directory"
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+	expect_line "/tmp/fuse=EPERM"
 }
