@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "lib/container.h"
 #include "lib/context.h"
+#include "lib/host.h"
 #include "lib/plan.h"
-#include "nvidia/nvidia.h"
 #include "root/ground.h"
 #include "root/mount.h"
 
@@ -33,6 +33,13 @@ struct cdi_hook_call {
 	struct rootfs rootfs;
 	struct ground ground;
 	struct plan *plan;
+	const struct command *command;      /* one of the two */
+	const struct backend_hook *vendor;
+};
+
+struct command {
+	const char *name;
+	int (*plan)(const struct cdi_hook_call *call);
 	bool links_only; /* of libraries */
 };
 
@@ -224,7 +231,7 @@ static int add_folder(const struct cdi_hook_call *call, const char *path, bool a
 	dir.path = strdup(path);
 	dir.reason = strdup(reason());
 	r = dir.path ? add_entries(call, &dir, fd, all) : -ENOMEM;
-	if (r == 0 && !call->links_only)
+	if (r == 0 && !call->command->links_only)
 		return plan_add_library_dir(call->plan, &dir);
 	free(dir.path);
 	free(dir.reason);
@@ -244,7 +251,7 @@ static bool has_cache(const struct cdi_hook_call *call)
 static int update_ldcache(const struct cdi_hook_call *call)
 {
 	_cleanup_strv_ struct strv values = {0}, folders = {0};
-	bool all = !call->links_only && !has_cache(call);
+	bool all = !call->command->links_only && !has_cache(call);
 	int r;
 
 	r = list_values(call, "folder", &values);
@@ -259,54 +266,21 @@ static int update_ldcache(const struct cdi_hook_call *call)
 
 /* ---- others ---- */
 
-static int disable_modification(const struct cdi_hook_call *call)
-{
-	return nvidia_plan_params(call->plan);
-}
-
-/* The GPUs that a container has are those it has nodes of. */
-static int update_profile(const struct cdi_hook_call *call)
-{
-	unsigned long long minors = 0;
-
-	for (int i = 0; i < NVIDIA_PROFILE_MINORS; i++) {
-		char path[32];
-		_cleanup_close_ int fd = -1;
-
-		(void)snprintf(path, sizeof(path), "/dev/nvidia%d", i);
-		fd = rootfs_open_path(&call->rootfs, path, O_PATH);
-		minors |= fd >= 0 ? 1ULL << i : 0;
-	}
-	return minors ? nvidia_plan_profile(minors, call->plan) : 0;
-}
-
-/* Whether it is in what the runtime mounts on /dev for this container, and in no directory of a volume. */
-static bool is_on_own_tmpfs(const struct cdi_hook_call *call, int fd)
-{
-	enum ground_kind kind;
-
-	return ground_of(&call->rootfs, fd, &kind) == 0 && kind == GROUND_OWN;
-}
-
-/* Only of what runtimes make: a directory in a tmpfs. A volume, or what an image leads to, may be the host's. */
 static int change_mode(const struct cdi_hook_call *call)
 {
 	size_t position = 0, mode_position = 0;
 	const char *path, *mode = next_value(call, "mode", &mode_position);
 	char *end;
 	unsigned long bits = strtoul(mode ? mode : "", &end, 8);
+	int r = 0;
 
 	if (!mode || *end || end == mode || bits > 0777) {
 		log_warning(&call->context->settings.log, "chmod: the mode is missing or makes no sense; nothing was done");
 		return 0;
 	}
-	while ((path = next_value(call, "path", &position))) {
-		_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, path, O_RDONLY | O_DIRECTORY);
-
-		if (fd < 0 || !str_has_prefix(path, "/dev/") || !is_on_own_tmpfs(call, fd) || fchmod(fd, (mode_t)bits) < 0)
-			log_warning(&call->context->settings.log, "chmod: %s is not a directory of the container's /dev; it stays as it is", path);
-	}
-	return 0;
+	while (r == 0 && (path = next_value(call, "path", &position)))
+		r = plan_add_mode(call->plan, &(struct plan_mode){.path = strdup(path), .mode = (mode_t)bits, .reason = strdup(reason())});
+	return r;
 }
 
 static int refuse_compat(const struct cdi_hook_call *call)
@@ -324,27 +298,27 @@ static int do_nothing(const struct cdi_hook_call *call)
 
 /* ---- the command ---- */
 
-static const struct command {
-	const char *name;
-	int (*plan)(const struct cdi_hook_call *call);
-	bool links_only;
-} commands[] = {
+static const struct command commands[] = {
 	{"create-symlinks", create_symlinks, false},
 	{"update-ldcache", update_ldcache, false},
 	{"create-soname-symlinks", update_ldcache, true},
-	{"disable-device-node-modification", disable_modification, false},
-	{"update-application-profile", update_profile, false},
 	{"chmod", change_mode, false},
 	{"enable-cuda-compat", refuse_compat, false},
 	{"noop", do_nothing, false},
 };
 
-static const struct command *find_command(const char *name)
+/* Return: whether a command is known, here or to a backend. */
+static bool find_command(struct cdi_hook_call *call, const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+	const struct backend *backend;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands) && !call->command; i++)
 		if (streq(commands[i].name, name))
-			return &commands[i];
-	return NULL;
+			call->command = &commands[i];
+	for (size_t i = 0; !call->command && !call->vendor && (backend = host_backend(i)); i++)
+		for (const struct backend_hook *hook = backend->hooks; hook && hook->command && !call->vendor; hook++)
+			call->vendor = streq(hook->command, name) ? hook : NULL;
+	return call->command || call->vendor;
 }
 
 /* Options of the program stand before the command; none of them takes a value that is not written with "=". */
@@ -357,22 +331,21 @@ static const char *const *skip_options(const char *const *arguments)
 
 static bool changes_something(const struct plan *plan)
 {
-	return plan->symlink_count > 0 || plan->file_count > 0 || plan->library_dir_count > 0;
+	return plan->symlink_count > 0 || plan->file_count > 0 || plan->mode_count > 0 || plan->library_dir_count > 0;
 }
 
-static int run_command(const struct command *command, struct cdi_hook_call *call, struct ctr_gpu_container *container)
+static int run_command(struct cdi_hook_call *call, struct ctr_gpu_container *container)
 {
 	struct ctr_gpu_plan plan = {0};
 	int r;
 
 	call->plan = &plan.data;
-	call->links_only = command->links_only;
 	deeds_step(call->context->deeds, "reading the container's files");
 	r = container_open_rootfs(container, &call->rootfs, &call->context->err);
 	call->rootfs.proc_self_fd = mount_open_proc_self_fd();
 	call->rootfs.ground = &call->ground;
 	if (r == 0)
-		r = command->plan(call);
+		r = call->command ? call->command->plan(call) : call->vendor->plan(&call->rootfs, call->plan);
 	if (r == 0 && changes_something(&plan.data))
 		r = ctr_gpu_plan_apply(call->context, &plan, container);
 	cleanup_closep(&call->rootfs.proc_self_fd);
@@ -386,12 +359,10 @@ int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arg
 {
 	struct cdi_hook_call call = {.context = context, .rootfs = ROOTFS_CLOSED};
 	struct ctr_gpu_container *container;
-	const struct command *command;
 	int r;
 
 	arguments = skip_options(arguments);
-	command = *arguments ? find_command(*arguments) : NULL;
-	if (!command) {
+	if (!*arguments || !find_command(&call, *arguments)) {
 		/* Specs may come from tools that are newer than this; the words are those that scripts look for. */
 		log_warning(&context->settings.log, "Unsupported CDI hook: %.64s", *arguments ? *arguments : "");
 		return 0;
@@ -400,7 +371,7 @@ int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arg
 	if (r != 0)
 		return r;
 	call.arguments = arguments + 1;
-	r = run_command(command, &call, container);
+	r = run_command(&call, container);
 	ctr_gpu_container_unref(container);
 	return r;
 }

@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "lib/context.h"
+#include "lib/loaders.h"
 
 enum {
 	KEY_JSON = 0x200,
@@ -62,16 +63,9 @@ static error_t load_parse(int key, char *argument, struct argp_state *state)
 int load_run(const struct session *session, struct load_options options, bool dry_run, struct load *ret)
 {
 	struct ctr_gpu_context *context = session->context;
-	_cleanup_load_ struct load load = {0};
-	int r;
 
 	options.driver_root = context->settings.driver_root;
-	r = load_decide(&load_this_host, &options, &load, &context->err);
-	if (r == 0 && !dry_run)
-		r = load_do(&load_this_host, &options, &load, &context->err);
-	if (r == 0)
-		*ret = steal_struct(&load);
-	return r;
+	return dry_run ? loaders_decide(&options, ret, &context->err) : loaders_apply(&options, ret, &context->err);
 }
 
 int verb_load(struct globals *globals, int argc, char **argv)

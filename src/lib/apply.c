@@ -447,6 +447,42 @@ static int lay_files(struct apply *apply)
 	return r;
 }
 
+static void undo_mode(const struct deeds *deeds, const struct deed *deed)
+{
+	(void)deeds;
+	(void)fchmod(deed->fds[0], (mode_t)deed->number);
+}
+
+/* Only of what runtimes make: a directory in a tmpfs of this container. A volume, or what an image leads to, may be the host's. */
+static int change_mode(struct apply *apply, const struct plan_mode *mode)
+{
+	_cleanup_target_ struct target target = TARGET_NONE;
+	struct deed deed = {.undo = undo_mode, .fds = {-1, -1, -1}};
+	struct stat st;
+	int r;
+
+	r = target_take(apply, rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY), &target);
+	if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.ground != GROUND_OWN || fstat(target.fd, &st) < 0) {
+		log_warning(apply->log, "chmod: %s is not a directory of the container's /dev; it stays as it is", mode->path);
+		return 0;
+	}
+	deed.number = st.st_mode & 07777;
+	deed.fds[0] = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
+	r = deed.fds[0] < 0 ? -errno : deeds_add(apply->deeds, &deed, NULL);
+	if (r == 0 && fchmod(target.fd, mode->mode) < 0)
+		r = -errno;
+	return r < 0 ? err_set(apply->err, r, "cannot change the mode of %s in the container: %m", mode->path) : 0;
+}
+
+static int change_modes(struct apply *apply)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < apply->plan->mode_count && r == 0; i++)
+		r = change_mode(apply, &apply->plan->modes[i]);
+	return r;
+}
+
 static int allow_devices(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
@@ -533,7 +569,7 @@ static int write_record(struct apply *apply)
 }
 
 static int (*const steps[])(struct apply *) = {
-	read_mounts, find_cgroup, find_owner, open_fds, cross, open_rootfs, settle, attach_all, lay_files, make_symlinks, allow_devices,
+	read_mounts, find_cgroup, find_owner, open_fds, cross, open_rootfs, settle, attach_all, lay_files, make_symlinks, change_modes, allow_devices,
 	write_loader_files, write_record,
 };
 

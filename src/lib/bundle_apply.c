@@ -285,7 +285,7 @@ static void need_hook(struct bundle_apply *apply)
 {
 	const struct plan *plan = apply->plan;
 
-	if (plan->file_count || plan->hidden_count)
+	if (plan->file_count || plan->hidden_count || plan->mode_count)
 		apply->hook_reason = "there is something to cover in /proc";
 	else if (plan->device_count && !oci_edit_has_device_rules(apply->bundle->tree) && may_have_device_rules())
 		apply->hook_reason = "the engine has no device rules to add to";

@@ -6,15 +6,17 @@
 #include <stdlib.h>
 
 #include "ctr-gpu.h"
-#include "nvidia/nvidia.h"
-#include "wsl/gpu_pv.h"
 
-/* In the order of numbering. */
-static const struct backend *const backends[] = {
-	&backend_gpu_pv,
-	&backend_nvidia,
-};
+#define BACKEND_DECLARE(name) extern const struct backend backend_##name;
+#define BACKEND_ADDRESS(name) &backend_##name,
+BACKENDS(BACKEND_DECLARE)
+static const struct backend *const backends[] = {BACKENDS(BACKEND_ADDRESS)};
 _Static_assert(ARRAY_SIZE(backends) <= HOST_BACKENDS_MAX, "a host can hold every backend");
+
+const struct backend *host_backend(size_t number)
+{
+	return number < ARRAY_SIZE(backends) ? backends[number] : NULL;
+}
 
 /* In this order: GPUs, whose index is their position; GPUs that are not usable; parts of GPUs. */
 enum group { GROUP_USABLE, GROUP_UNUSABLE, GROUP_PARTS, GROUPS };
@@ -86,6 +88,19 @@ static int probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *host)
 	return host->present_count > 0 ? 0 : failure;
 }
 
+static int complain_of_none(struct err *err)
+{
+	_cleanup_strv_ struct strv devices = {0}, advice = {0};
+	_cleanup_free_ char *names = NULL, *lines = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(backends); i++)
+		if (strv_add(&devices, backends[i]->device) < 0 || strv_add(&advice, backends[i]->advice) < 0)
+			return -ENOMEM;
+	if (strv_join(&devices, " nor ", &names) < 0 || strv_join(&advice, "\n", &lines) < 0)
+		return -ENOMEM;
+	return err_set(err, CTR_GPU_E_NO_DEVICE, "no GPU here: neither %s is a character device\n%s", names, lines);
+}
+
 int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host)
 {
 	struct ctr_gpu_host *host = calloc(1, sizeof(*host));
@@ -99,10 +114,7 @@ int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_
 	if (r == 0)
 		r = number_adapters(&host->inventory);
 	if (r == CTR_GPU_E_NO_DEVICE)
-		err_set(&context->err, r,
-			"no GPU here: neither /dev/dxg nor /dev/nvidiactl is a character device\n"
-			"WSL2: run wsl --update in Windows, and keep gpuSupport on in .wslconfig. Hyper-V: load the dxgkrnl module.\n"
-			"Elsewhere: install NVIDIA's driver for Linux, then run ctr-gpu load.");
+		r = complain_of_none(&context->err);
 	if (r != 0) {
 		ctr_gpu_host_unref(host);
 		return r;

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
+#include "lib/backends.h"
 #include "lib/context.h"
-#include "model/backend.h"
 
 enum { HOST_BACKENDS_MAX = 4 };
 
@@ -16,6 +16,9 @@ struct ctr_gpu_host {
 	const struct backend *present[HOST_BACKENDS_MAX]; /* those whose device the host has */
 	size_t present_count;
 };
+
+/** Every kind of host that there is. Return: NULL behind the last. */
+const struct backend *host_backend(size_t number);
 
 /** What is known of the driver behind a backend's usable adapters; facts that cannot be had are empty (driver_facts_clear()). */
 void host_read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret);

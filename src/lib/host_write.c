@@ -20,7 +20,7 @@ static void write_line(FILE *file, const char *label, const char *value)
 static void write_heading(FILE *file, const struct adapter *adapter)
 {
 	if (adapter->is_part)
-		(void)fprintf(file, "MIG %d:%d ", adapter->whole, adapter->part);
+		(void)fprintf(file, "%s %d:%d ", adapter->backend->part, adapter->whole, adapter->part);
 	else if (adapter->index >= 0)
 		(void)fprintf(file, "GPU %-3d ", adapter->index);
 	else
@@ -29,22 +29,9 @@ static void write_heading(FILE *file, const struct adapter *adapter)
 	(void)fputc('\n', file);
 }
 
-static void write_gpu_pv_lines(FILE *file, const struct adapter *adapter)
+static int write_adapter(FILE *file, const struct adapter *adapter)
 {
-	char luid[LUID_TEXT_SIZE], wddm[16] = "unknown";
-
-	if (!adapter->has_luid)
-		return;
-	luid_format(adapter->luid, luid);
-	write_line(file, "LUID", luid);
-	if (adapter->wddm_version > 0)
-		(void)snprintf(wddm, sizeof(wddm), "%u.%u", adapter->wddm_version / 1000, adapter->wddm_version / 100 % 10);
-	write_line(file, "WDDM", wddm);
-	write_line(file, "driver store", adapter->driver_store);
-}
-
-static void write_adapter(FILE *file, const struct adapter *adapter)
-{
+	_cleanup_strv_ struct strv lines = {0};
 	char vendor[64];
 
 	write_heading(file, adapter);
@@ -54,13 +41,17 @@ static void write_adapter(FILE *file, const struct adapter *adapter)
 	write_line(file, "PCI address", adapter->pci_address);
 	if (adapter->uuid)
 		write_line(file, "UUID", adapter->uuid);
-	write_gpu_pv_lines(file, adapter);
+	if (adapter->backend->describe && adapter->backend->describe(adapter, &lines) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i + 1 < lines.count; i += 2)
+		write_line(file, lines.items[i], lines.items[i + 1]);
 	write_line(file, "backend", adapter->backend->name);
 	if (adapter->unusable) {
 		(void)fprintf(file, "    %-14s[%s] ", "not usable:", err_name(adapter->unusable));
 		report_write_text(adapter->reason, file);
 		(void)fprintf(file, "\n    %-14s%s\n", "", adapter->remedy);
 	}
+	return 0;
 }
 
 /* ---- drivers ---- */
@@ -145,7 +136,8 @@ static int write_text(const struct ctr_gpu_host *host, FILE *file)
 	if (inventory->count == 0)
 		(void)fputs("The GPU device is there, and lists no adapter.\n", file);
 	for (size_t i = 0; i < inventory->count; i++)
-		write_adapter(file, &inventory->adapters[i]);
+		if (write_adapter(file, &inventory->adapters[i]) < 0)
+			return -ENOMEM;
 	for (size_t i = 0; i < host->present_count; i++)
 		write_driver(host, host->present[i], file);
 	if (list_notes(host, &notes) < 0)

@@ -42,6 +42,10 @@ static void write_proc_text(const struct plan *plan, FILE *file)
 		(void)fprintf(file, "hidden      %s", plan->hidden[i].path);
 		write_reason(file, plan->hidden[i].reason);
 	}
+	for (size_t i = 0; i < plan->mode_count; i++) {
+		(void)fprintf(file, "mode        %s %04o", plan->modes[i].path, plan->modes[i].mode);
+		write_reason(file, plan->modes[i].reason);
+	}
 }
 
 static int write_text(const struct plan *plan, FILE *file)
@@ -112,6 +116,11 @@ static json_t *hidden_json(const struct plan_hidden *hidden)
 	return json_pack("{s:s, s:s}", "path", hidden->path, "reason", hidden->reason);
 }
 
+static json_t *mode_json(const struct plan_mode *mode)
+{
+	return json_pack("{s:s, s:o, s:s}", "path", mode->path, "mode", json_sprintf("%04o", mode->mode), "reason", mode->reason);
+}
+
 static json_t *env_json(const struct plan_env *env)
 {
 	return json_pack("{s:s, s:s, s:s}", "name", env->name, "value", env->value, "reason", env->reason);
@@ -140,15 +149,16 @@ DEFINE_LIST_JSON(mount, mounts)
 DEFINE_LIST_JSON(symlink, symlinks)
 DEFINE_LIST_JSON(file, files)
 DEFINE_LIST_JSON(hidden, hidden)
+DEFINE_LIST_JSON(mode, modes)
 DEFINE_LIST_JSON(env, env)
 DEFINE_LIST_JSON(library_dir, library_dirs)
 
 static int write_json(const struct plan *plan, FILE *file)
 {
-	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters", string_list(&plan->adapters),
+	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters", string_list(&plan->adapters),
 					   "devices", device_list_json(plan), "mounts", mount_list_json(plan), "symlinks",
 					   symlink_list_json(plan), "files", file_list_json(plan), "hidden",
-					   hidden_list_json(plan), "environment", env_list_json(plan), "libraryDirectories",
+					   hidden_list_json(plan), "modes", mode_list_json(plan), "environment", env_list_json(plan), "libraryDirectories",
 					   library_dir_list_json(plan), "warnings", string_list(&plan->warnings)),
 				 file);
 }

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "model/adapter.h"
+#include "model/load.h"
 #include "model/plan.h"
 #include "model/request.h"
 #include "model/settings.h"
@@ -17,8 +18,19 @@ struct driver_facts {
 	char *brand;
 };
 
+struct rootfs;
+
+/* What a hook of a CDI spec asks for by a vendor's command. @rootfs: the container's. Return: 0 or -ENOMEM. */
+struct backend_hook {
+	const char *command;
+	int (*plan)(const struct rootfs *rootfs, struct plan *plan);
+};
+
 struct backend {
-	const char *name; /* in `info` and in JSON: "gpu-pv", "nvidia" */
+	const char *name;   /* in `info` and in JSON: "gpu-pv", "nvidia" */
+	const char *device; /* a host without this character device has none of this kind */
+	const char *advice; /* what to do where it is missing and should not be, a line */
+	const char *part;   /* what a part of a GPU is called: "MIG"; NULL if there are no parts */
 
 	/**
 	 * probe() - describe every adapter behind this kind of device, usable or not
@@ -72,6 +84,35 @@ struct backend {
 	 * @ret.
 	 */
 	int (*remarks)(const struct settings *settings, struct strv *ret);
+
+	/**
+	 * describe() - what the inventory says of an adapter besides; NULL: nothing
+	 *
+	 * Appends a label and its value by turns. Return: 0 or -ENOMEM.
+	 */
+	int (*describe)(const struct adapter *adapter, struct strv *ret);
+
+	const struct backend_hook *hooks; /* the last is {0}; NULL: none */
+};
+
+/* What `ctr-gpu load` does for a kind of host, apart from struct backend, because the hook has nothing of it. */
+struct loader {
+	/**
+	 * decide() - what is there and what is missing
+	 *
+	 * Return: 0; CTR_GPU_E_NO_DEVICE if the host has no such GPU; CTR_GPU_E_WRONG_NODE if something else is in a
+	 * node's place and is not to be replaced; CTR_GPU_E_UNKNOWN_DEVICE for an IMEX channel that cannot be; negative
+	 * errno. @err is set.
+	 */
+	int (*decide)(const struct load_options *options, struct load *ret, struct err *err);
+
+	/**
+	 * apply() - do what is missing; NULL if nothing ever is
+	 * @load: of decide(); afterwards it has all steps, also those that showed when the modules were loaded
+	 *
+	 * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_KERNEL_MODULE; as decide(). @err is set.
+	 */
+	int (*apply)(const struct load_options *options, struct load *load, struct err *err);
 };
 
 void driver_facts_clear(struct driver_facts *facts);

@@ -5,56 +5,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void plan_device_clear(struct plan_device *entry)
-{
-	free(entry->path);
-	free(entry->reason);
-}
-
-static void plan_mount_clear(struct plan_mount *entry)
-{
-	free(entry->source);
-	free(entry->target);
-	free(entry->reason);
-}
-
-static void plan_symlink_clear(struct plan_symlink *entry)
-{
-	free(entry->path);
-	free(entry->points_to);
-	free(entry->reason);
-}
-
-static void plan_file_clear(struct plan_file *entry)
-{
-	free(entry->target);
-	free(entry->content);
-	free(entry->reason);
-}
-
-static void plan_hidden_clear(struct plan_hidden *entry)
-{
-	free(entry->path);
-	free(entry->reason);
-}
-
-static void plan_env_clear(struct plan_env *entry)
-{
-	free(entry->name);
-	free(entry->value);
-	free(entry->reason);
-}
-
-static void plan_library_dir_clear(struct plan_library_dir *entry)
-{
-	free(entry->path);
-	free(entry->reason);
-	strv_clear(&entry->libraries);
-	strv_clear(&entry->files);
-}
-
-/* A list of the plan: entries are unique by the string that `key` names. */
-#define DEFINE_PLAN_LIST(noun, list, key)                                             \
+/* A list of the plan: entries are unique by the string that `key` names; `release` is for what they own besides it. */
+#define DEFINE_PLAN_LIST(noun, list, key, release)                                    \
+	static void plan_##noun##_clear(struct plan_##noun *entry)                    \
+	{                                                                             \
+		free(entry->key);                                                     \
+		release;                                                              \
+		free(entry->reason);                                                  \
+	}                                                                             \
+                                                                                      \
 	int plan_add_##noun(struct plan *plan, struct plan_##noun *entry)             \
 	{                                                                             \
 		struct plan_##noun *larger;                                           \
@@ -79,13 +38,14 @@ static void plan_library_dir_clear(struct plan_library_dir *entry)
 		free(plan->list);                                                     \
 	}
 
-DEFINE_PLAN_LIST(device, devices, path)
-DEFINE_PLAN_LIST(mount, mounts, target)
-DEFINE_PLAN_LIST(symlink, symlinks, path)
-DEFINE_PLAN_LIST(file, files, target)
-DEFINE_PLAN_LIST(hidden, hidden, path)
-DEFINE_PLAN_LIST(env, env, name)
-DEFINE_PLAN_LIST(library_dir, library_dirs, path)
+DEFINE_PLAN_LIST(device, devices, path, (void)0)
+DEFINE_PLAN_LIST(mount, mounts, target, free(entry->source))
+DEFINE_PLAN_LIST(symlink, symlinks, path, free(entry->points_to))
+DEFINE_PLAN_LIST(file, files, target, free(entry->content))
+DEFINE_PLAN_LIST(hidden, hidden, path, (void)0)
+DEFINE_PLAN_LIST(mode, modes, path, (void)0)
+DEFINE_PLAN_LIST(env, env, name, free(entry->value))
+DEFINE_PLAN_LIST(library_dir, library_dirs, path, (strv_clear(&entry->libraries), strv_clear(&entry->files)))
 
 void plan_clear(struct plan *plan)
 {
@@ -94,6 +54,7 @@ void plan_clear(struct plan *plan)
 	plan_symlink_list_clear(plan);
 	plan_file_list_clear(plan);
 	plan_hidden_list_clear(plan);
+	plan_mode_list_clear(plan);
 	plan_env_list_clear(plan);
 	plan_library_dir_list_clear(plan);
 	strv_clear(&plan->adapters);

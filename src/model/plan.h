@@ -64,6 +64,13 @@ struct plan_hidden {
 	char *reason;
 };
 
+/* A directory of the container's own /dev, which the runtime has made. */
+struct plan_mode {
+	char *path;
+	mode_t mode;
+	char *reason;
+};
+
 struct plan_env {
 	char *name, *value;
 	char *reason;
@@ -94,6 +101,8 @@ struct plan {
 	size_t file_count;
 	struct plan_hidden *hidden;
 	size_t hidden_count;
+	struct plan_mode *modes;
+	size_t mode_count;
 	struct plan_env *env;
 	size_t env_count;
 	struct plan_library_dir *library_dirs;
@@ -113,5 +122,6 @@ int plan_add_mount(struct plan *plan, struct plan_mount *entry);
 int plan_add_symlink(struct plan *plan, struct plan_symlink *entry);
 int plan_add_file(struct plan *plan, struct plan_file *entry);
 int plan_add_hidden(struct plan *plan, struct plan_hidden *entry);
+int plan_add_mode(struct plan *plan, struct plan_mode *entry);
 int plan_add_env(struct plan *plan, struct plan_env *entry);
 int plan_add_library_dir(struct plan *plan, struct plan_library_dir *entry);

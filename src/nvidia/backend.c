@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "nvidia/gpu.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/plan.h"
+#include "root/rootfs.h"
 
 /* As NVML lists them. */
 struct driver_part_list {
@@ -267,6 +269,35 @@ static int remarks(const struct settings *settings, struct strv *ret)
 	return r == -ENOMEM ? r : strv_add(ret, err.text);
 }
 
+/* ---- hooks of CDI specs ---- */
+
+/* The GPUs that a container has are those it has nodes of. */
+static int plan_own_profile(const struct rootfs *rootfs, struct plan *plan)
+{
+	unsigned long long minors = 0;
+
+	for (int i = 0; i < NVIDIA_PROFILE_MINORS; i++) {
+		char path[32];
+		_cleanup_close_ int fd = -1;
+
+		(void)snprintf(path, sizeof(path), "/dev/nvidia%d", i);
+		fd = rootfs_open_path(rootfs, path, O_PATH);
+		minors |= fd >= 0 ? 1ULL << i : 0;
+	}
+	return minors ? nvidia_plan_profile(minors, plan) : 0;
+}
+
+static int plan_own_params(const struct rootfs *rootfs, struct plan *plan)
+{
+	(void)rootfs;
+	return nvidia_plan_params(plan);
+}
+
+static const struct backend_hook hooks[] = {
+	{"disable-device-node-modification", plan_own_params}, {"update-application-profile", plan_own_profile}, {0},
+};
+
 const struct backend backend_nvidia = {
-	.name = "nvidia", .probe = probe, .plan = plan, .facts = facts,
-	.translate = translate, .aliases = aliases, .remarks = remarks};
+	.name = "nvidia", .device = "/dev/nvidiactl", .advice = "Elsewhere: install NVIDIA's driver for Linux, then run ctr-gpu load.",
+	.part = "MIG", .probe = probe, .plan = plan, .facts = facts,
+	.translate = translate, .aliases = aliases, .remarks = remarks, .hooks = hooks};

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,10 +17,6 @@
 #include "nvidia/proc.h"
 #include "root/rootfs.h"
 
-const struct load_host load_this_host = {
-	.proc = "/proc", .sys = "/sys", .dev = "/dev", .programs = "/sbin:/usr/sbin:/bin:/usr/bin",
-};
-
 static const struct {
 	const char *name, *directory, *reason; /* in /sys/module a dash is an underscore */
 	bool modeset;
@@ -30,47 +25,6 @@ static const struct {
 	{"nvidia-uvm", "nvidia_uvm", "unified memory, without which CUDA does not start", false},
 	{"nvidia-modeset", "nvidia_modeset", "display modes", true},
 };
-
-void load_clear(struct load *load)
-{
-	for (size_t i = 0; i < load->count; i++) {
-		free(load->steps[i].name);
-		free(load->steps[i].reason);
-		free(load->steps[i].found);
-	}
-	free(load->steps);
-	strv_clear(&load->remarks);
-	*load = (struct load){0};
-}
-
-int load_add(struct load *load, const struct load_step *step)
-{
-	struct load_step *steps = NULL;
-
-	if (step->name && step->reason)
-		steps = array_grow(load->steps, load->count, sizeof(*steps));
-	if (!steps) {
-		free(step->name);
-		free(step->reason);
-		free(step->found);
-		return -ENOMEM;
-	}
-	load->steps = steps;
-	steps[load->count++] = *step;
-	return 0;
-}
-
-int load_remark(struct load *load, const char *format, ...)
-{
-	va_list arguments;
-	char *text;
-	int length;
-
-	va_start(arguments, format);
-	length = vasprintf(&text, format, arguments);
-	va_end(arguments);
-	return strv_take(&load->remarks, length < 0 ? NULL : text);
-}
 
 /* ---- modules ---- */
 
@@ -130,14 +84,6 @@ static bool has_pci_gpu(const struct load_host *host)
 	return found;
 }
 
-static bool has_dxg(const struct load_host *host)
-{
-	_cleanup_free_ char *path = NULL;
-	struct stat st;
-
-	return str_format(&path, "%s/dxg", host->dev) == 0 && stat(path, &st) == 0 && S_ISCHR(st.st_mode);
-}
-
 /* ---- directories of nodes ---- */
 
 /*
@@ -192,16 +138,6 @@ static int add_all_nodes(const struct load_host *host, const struct load_options
 
 /* ---- all of it ---- */
 
-static int nothing_here(const struct load_host *host, struct load *ret, struct err *err)
-{
-	if (has_dxg(host))
-		return load_remark(ret, "nothing to load: the GPUs of this host are behind /dev/dxg, whose driver is part of its kernel");
-	return err_set(err, CTR_GPU_E_NO_DEVICE,
-		       "this machine has no GPU of NVIDIA: none in %s/bus/pci/devices, and no module of its driver is loaded\n"
-		       "In a virtual machine, the GPU must be passed through to it first.",
-		       host->sys);
-}
-
 int load_decide(const struct load_host *host, const struct load_options *options, struct load *ret, struct err *err)
 {
 	_cleanup_load_ struct load load = {0};
@@ -215,20 +151,20 @@ int load_decide(const struct load_host *host, const struct load_options *options
 	if (r < 0)
 		return err_set(err, r, "cannot read %s: %m", path);
 	loaded = is_loaded(host, devices, 0);
-	if (!loaded && !has_pci_gpu(host)) {
-		r = nothing_here(host, &load, err);
-	} else {
-		r = add_modules(host, options, devices, &load);
-		if (r == 0 && !loaded)
-			r = load_remark(&load, "which device nodes are missing shows when the module nvidia is loaded");
-		else if (r == 0)
-			r = add_all_nodes(host, options, devices, &load, err);
-	}
+	if (!loaded && !has_pci_gpu(host))
+		return err_set(err, CTR_GPU_E_NO_DEVICE,
+			       "this machine has no GPU of NVIDIA: none in %s/bus/pci/devices, and no module of its driver is loaded\n"
+			       "In a virtual machine, the GPU must be passed through to it first.",
+			       host->sys);
+	r = add_modules(host, options, devices, &load);
+	if (r == 0 && !loaded)
+		r = load_remark(&load, "which device nodes are missing shows when the module nvidia is loaded");
+	else if (r == 0)
+		r = add_all_nodes(host, options, devices, &load, err);
 	if (r == 0)
 		r = refuse_wrong(&load, options, err);
 	if (r != 0)
 		return r;
-	*ret = load;
-	load = (struct load){0};
+	*ret = steal_struct(&load);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "model/backend.h"
 #include "nvidia/load.h"
 #include "nvidia/modprobe.h"
 
@@ -195,3 +196,19 @@ int load_do(const struct load_host *host, const struct load_options *options, st
 	r = do_modules(host, options, load, err);
 	return r != 0 ? r : do_files(load, err);
 }
+
+/* ---- this host ---- */
+
+static const struct load_host this_host = {.proc = "/proc", .sys = "/sys", .dev = "/dev", .programs = "/sbin:/usr/sbin:/bin:/usr/bin"};
+
+static int load_decide_here(const struct load_options *options, struct load *ret, struct err *err)
+{
+	return load_decide(&this_host, options, ret, err);
+}
+
+static int load_do_here(const struct load_options *options, struct load *load, struct err *err)
+{
+	return load_do(&this_host, options, load, err);
+}
+
+const struct loader loader_nvidia = {.decide = load_decide_here, .apply = load_do_here};

@@ -3,6 +3,7 @@
 #include "wsl/gpu_pv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -173,9 +174,29 @@ static int gpu_pv_probe(const struct settings *settings, struct inventory *inven
 	return r == 0 ? gpu_pv_probe_dxcore(settings, library, inventory, err) : r;
 }
 
+static int gpu_pv_describe(const struct adapter *adapter, struct strv *ret)
+{
+	char luid[LUID_TEXT_SIZE], wddm[16] = "unknown";
+	const char *store = adapter->driver_store ? adapter->driver_store : "unknown";
+	const char *lines[] = {"LUID", luid, "WDDM", wddm, "driver store", store};
+	int r = 0;
+
+	luid_format(adapter->luid, luid);
+	if (adapter->wddm_version > 0)
+		(void)snprintf(wddm, sizeof(wddm), "%u.%u", adapter->wddm_version / 1000,
+			       adapter->wddm_version / 100 % 10);
+	for (size_t i = 0; i < ARRAY_SIZE(lines) && r == 0; i++)
+		r = strv_add(ret, lines[i]);
+	return r;
+}
+
 const struct backend backend_gpu_pv = {
 	.name = "gpu-pv",
+	.device = DXG_DEVICE,
+	.advice = "WSL2: run wsl --update in Windows, and keep gpuSupport on in .wslconfig. "
+		  "Hyper-V: load the dxgkrnl module.",
 	.probe = gpu_pv_probe,
 	.plan = gpu_pv_plan,
 	.facts = gpu_pv_facts,
+	.describe = gpu_pv_describe,
 };

@@ -276,10 +276,13 @@ nodes() {
 	expect "[E_NO_DEVICE] this machine has no GPU of NVIDIA"
 	run on wsl-nvidia 'ctr-gpu load'
 	expect_status 0
-	expect "nothing to load: the GPUs of this host are behind /dev/dxg"
+	expect "nothing to load for GPUs behind /dev/dxg"
 	run on native-and-dxg 'rm /dev/nvidia0; ctr-gpu load'
 	expect_status 0
 	expect "done        node /dev/nvidia0"
+	expect "nothing to load for GPUs behind /dev/dxg"
+	run on native-nvidia 'ctr-gpu load'
+	expect_not "dxg"
 }
 
 @test "nvidia-container-cli does it where it is told to" {

@@ -11,7 +11,7 @@
 #include "cli/doctor/file.h"
 #include "dxg/ioctl.h"
 #include "lib/context.h"
-#include "nvidia/load.h"
+#include "lib/loaders.h"
 #include "wsl/paths.h"
 
 enum { MODE_FOR_ALL = 0666, NAMES_MAX = 3 };
@@ -106,7 +106,7 @@ static void check_nvidia(struct examination *examination)
 	_cleanup_load_ struct load load = {0};
 	struct err err = {0};
 
-	if (load_decide(&load_this_host, &options, &load, &err) == 0)
+	if (loaders_decide(&options, &load, &err) == 0)
 		add_nodes(&load, &examination->findings);
 	else
 		findings_add_message(&examination->findings, "device.wrong", SEVERITY_PROBLEM, err.text);

@@ -206,6 +206,40 @@ static void test_fake_procfs(void **state)
 	assert_int_equal(stat(scratch_path("/root/proc/fs/theirs"), &st), 0);
 }
 
+static void assert_mode(const char *path, mode_t mode)
+{
+	struct stat st;
+
+	assert_int_equal(stat(scratch_path(path), &st), 0);
+	assert_int_equal(st.st_mode & 07777, mode);
+}
+
+/* Of a directory that the runtime has made in the container's /dev, and of no other; and back where a later step fails. */
+static void test_modes(void **state)
+{
+	static const char *const paths[] = {"/dev/dri", "/opt", "/dev/../opt", "/dev/link", "/dev/none"};
+
+	(void)state;
+	make_directories("/root/dev");
+	make_directories("/root/opt");
+	assert_int_equal(mount("dev", scratch_path("/root/dev"), "tmpfs", 0, NULL), 0);
+	make_directories("/root/dev/dri");
+	assert_int_equal(symlink("../opt", scratch_path("/root/dev/link")), 0);
+	assert_int_equal(chmod(scratch_path("/root/dev/dri"), 0700) | chmod(scratch_path("/root/opt"), 0700), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		assert_int_equal(plan_add_mode(&plan.data, &(struct plan_mode){strdup(paths[i]), 0751, strdup("test")}), 0);
+	assert_int_equal(apply(), 0);
+	assert_mode("/root/dev/dri", 0751);
+	assert_mode("/root/opt", 0700);
+	assert_int_equal(chmod(scratch_path("/root/dev/dri"), 0700), 0);
+	/* The loader's files are what comes after. */
+	assert_int_equal(unlink(scratch_path("/root/etc/ld.so.cache")), 0);
+	make_directories("/root/etc/ld.so.cache");
+	assert_int_equal(apply(), -EISDIR);
+	assert_mode("/root/dev/dri", 0700);
+	assert_int_equal(umount2(scratch_path("/root/dev"), MNT_DETACH), 0);
+}
+
 static void test_umask_does_not_matter(void **state)
 {
 	mode_t mask = umask(077);
@@ -708,6 +742,7 @@ static void test_kernel_too_old(void **state)
 static const struct CMUnitTest tests[] = {
 	CASE(test_everything),
 	CASE(test_procfs),
+	CASE(test_modes),
 	CASE(test_fake_procfs),
 	CASE(test_umask_does_not_matter),
 	CASE(test_image_brings_its_own),

@@ -207,19 +207,9 @@ static void what_cannot_be_is_left_out(void **state)
 
 static void hosts_without(void **state)
 {
-	_cleanup_load_ struct load load = {0};
-
 	(void)state;
 	write_file("/sys/bus/pci/devices/0000:06:00.0/class", "0x020000\n"); /* a network card of NVIDIA's */
 	expect_refusal(CTR_GPU_E_NO_DEVICE, "has no GPU of NVIDIA");
-	write_file("/dev/dxg", "");
-	expect_refusal(CTR_GPU_E_NO_DEVICE, "has no GPU of NVIDIA");
-	assert_int_equal(unlink(scratch_path("/dev/dxg")), 0);
-	assert_int_equal(mknod(scratch_path("/dev/dxg"), S_IFCHR | 0666, makedev(10, 183)), 0);
-	assert_int_equal(load_decide(&host, &options, &load, &err), 0);
-	assert_int_equal(load.count, 0);
-	assert_non_null(strstr(load.remarks.items[0], "nothing to load"));
-	do_it(0, NULL);
 	assert_int_equal(unlink(scratch_path("/proc/devices")), 0);
 	expect_refusal(-ENOENT, "/proc/devices");
 }

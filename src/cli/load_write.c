@@ -7,8 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/report.h"
-#include "ctr-gpu.h"
-#include "nvidia/load.h"
+#include "cli/load.h"
 
 static const struct {
 	const char *text, *json;

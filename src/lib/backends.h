@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The kinds of hosts, in the order in which their adapters are numbered. A new one is a folder, and its name in this line. By its
+ * name X(name) makes the list of what every kind has: struct backend backend_NAME, struct loader loader_NAME.
+ */
+
+#include "model/backend.h"
+
+#define BACKENDS(X) X(gpu_pv) X(nvidia)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "model/load.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void load_clear(struct load *load)
+{
+	for (size_t i = 0; i < load->count; i++) {
+		free(load->steps[i].name);
+		free(load->steps[i].reason);
+		free(load->steps[i].found);
+	}
+	free(load->steps);
+	strv_clear(&load->remarks);
+	*load = (struct load){0};
+}
+
+int load_add(struct load *load, const struct load_step *step)
+{
+	struct load_step *steps = NULL;
+
+	if (step->name && step->reason)
+		steps = array_grow(load->steps, load->count, sizeof(*steps));
+	if (!steps) {
+		free(step->name);
+		free(step->reason);
+		free(step->found);
+		return -ENOMEM;
+	}
+	load->steps = steps;
+	steps[load->count++] = *step;
+	return 0;
+}
+
+int load_remark(struct load *load, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	return strv_take(&load->remarks, length < 0 ? NULL : text);
+}
+
+int load_merge(struct load *load, struct load *from)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->count && r == 0; i++) {
+		r = load_add(load, &from->steps[i]);
+		from->steps[i] = (struct load_step){0};
+	}
+	for (size_t i = 0; i < from->remarks.count && r == 0; i++)
+		r = strv_take(&load->remarks, steal_ptr(from->remarks.items[i]));
+	load_clear(from);
+	return r;
+}

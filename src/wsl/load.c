@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <sys/stat.h>
+
+#include "dxg/ioctl.h"
+#include "wsl/gpu_pv.h"
+
+static int gpu_pv_decide_load(const struct load_options *options, struct load *ret, struct err *err)
+{
+	struct stat st;
+
+	(void)options;
+	if (stat(DXG_DEVICE, &st) < 0 || !S_ISCHR(st.st_mode))
+		return err_set(err, CTR_GPU_E_NO_DEVICE, DXG_DEVICE " is missing");
+	return load_remark(ret, "nothing to load for GPUs behind " DXG_DEVICE ": their driver is part of the kernel");
+}
+
+const struct loader loader_gpu_pv = {.decide = gpu_pv_decide_load};
