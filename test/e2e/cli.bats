@@ -200,6 +200,9 @@ lines() {
 	[[ $status -eq 0 && -z $output ]]
 	grep -q '^ctr-gpu: debug: ' "$log"
 	refused 1 "cannot write the log to /none/log" ctr-gpu --debug=/none/log info
+	# What was asked for is done all the same.
+	run host wsl-nvidia bash -c 'ctr-gpu info --debug=/dev/full 2>&1 >/dev/null'
+	[[ $status -eq 0 && ${lines[0]} == "ctr-gpu: the log is not complete: No space left on device" && ${lines[1]} == *"make room"* ]]
 }
 
 @test "list and configure --dry-run see the same, however it is asked for" {

@@ -483,6 +483,21 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ $(wc -l <message) -le 3 && ! -e /etc/docker && ! -e /etc/cdi ]]'
 }
 
+@test "an engine that is not installed: what is written is for later, and that is said" {
+	in_machine '
+		setup podman | if grep "not installed"; then exit 1; fi
+		mkdir /run/bin-upper /run/bin-work && mount -t tmpfs tmpfs /usr/sbin
+		mount -t overlay -o lowerdir=/usr/bin,upperdir=/run/bin-upper,workdir=/run/bin-work overlay /usr/bin
+		rm -f /usr/bin/{podman,containerd,crio,dockerd}
+		for engine in docker:Docker podman:Podman containerd:containerd crio:CRI-O; do
+			setup "${engine%:*}" >out
+			grep -qx "${engine%:*}: ${engine#*:} is not installed here; it reads the file when it is" out
+			if grep "is running; it" out; then exit 1; fi
+			setup "${engine%:*}" --remove >out && setup "${engine%:*}" --engine-config="$PWD/file-${engine%:*}" >>out
+			if grep "not installed" out; then exit 1; fi
+		done'
+}
+
 @test "a runtime that is named without its path is the first on the daemon'\''s PATH, which may be another toolkit'\''s" {
 	in_machine '
 		mkdir -p /run/names /run/first /etc/docker

@@ -15,6 +15,7 @@
 #include "cli/setup/cdi.h"
 #include "cli/setup/state.h"
 #include "cli/verbs.h"
+#include "engines/engine.h"
 #include "engines/nvidia_config.h"
 
 enum {
@@ -487,6 +488,12 @@ static void setup_say_setting(const struct nvidia_setting *setting, void *user)
 		  setting->value ? setting->value : "", setting->has_successor ? "here: " : "no successor: ", setting->here);
 }
 
+/* Whether nobody reads yet what was written. A user's own engine may be anywhere. */
+static bool setup_is_early(const struct setup *setup)
+{
+	return !setup->remove && !setup->config && !setup->rootless && !setup->daemon.pid && !engine_is_installed(setup->engine->facts);
+}
+
 static int setup_change(struct setup *setup, struct change *change)
 {
 	int r;
@@ -504,7 +511,10 @@ static int setup_change(struct setup *setup, struct change *change)
 		return r;
 	if (!setup->remove)
 		nvidia_config_each(setup_say_setting, setup);
-	setup->engine->advise(setup, setup_is_changed(change));
+	if (setup_is_early(setup))
+		setup_say(setup, "%s is not installed here; it reads the file when it is", setup->engine->facts->label);
+	else
+		setup->engine->advise(setup, setup_is_changed(change));
 	return 0;
 }
 
