@@ -96,6 +96,7 @@ static int nodes_add_dri_node(const struct planning *planning, const char *addre
 	return nodes_add_dri_link(planning, address, name);
 }
 
+/* These nodes are for the whole GPU: whoever was given a part of it (MIG) gets none. */
 static int add_dri_nodes(const struct planning *planning, const struct adapter *adapter)
 {
 	_cleanup_free_ char *path = NULL;
@@ -103,7 +104,7 @@ static int add_dri_nodes(const struct planning *planning, const struct adapter *
 	DIR *directory;
 	int r = 0;
 
-	if (!adapter->pci_address || !(planning->capabilities & SCREEN))
+	if (!adapter->pci_address || adapter->is_part || !(planning->capabilities & SCREEN))
 		return 0;
 	if (str_format(&path, "/sys/bus/pci/devices/%s/drm", adapter->pci_address) < 0)
 		return -ENOMEM;

@@ -231,6 +231,19 @@ start() {
 	expect_line 0
 }
 
+@test "a part of a GPU (MIG) has none of the nodes of /dev/dri, which are the whole GPU's" {
+	require_pci
+	local device
+
+	jq '.native.cards = [{pci: "0000:00:07.0", card: 8, render: 135}]' "$e2e/../hosts/profiles/native-mig.json" >"$BATS_TEST_TMPDIR/cards.json"
+	for device in 1:0 1; do
+		run bash -c '"$@" | jq -r ".devices[].path | select(test(\"/dri/|nvidia1\"))"' jq "$e2e/../hosts/enter" --profiles "$BATS_TEST_TMPDIR" cards -- \
+			"$CTR_GPU_BUILD/bin/ctr-gpu" configure --dry-run --json -g --device "$device" /nowhere
+		echo "$output"
+		[[ $(sort <<<"$output" | xargs) == "$([[ $device == 1:0 ]] || echo "/dev/dri/card8 /dev/dri/renderD135 ")/dev/nvidia1" ]]
+	done
+}
+
 @test "a node of /dev/dri that belongs to another driver is not given" {
 	require_pci
 	run on desktop bash -c 'rm /dev/dri/card7 && mknod /dev/dri/card7 c 1 3 && ctr-gpu list -g --device 0'
