@@ -11,6 +11,7 @@
 #include "arguments.h"
 #include "message.h"
 #include "process/deadline.h"
+#include "process/phase.h"
 #include "state.h"
 #include "trace.h"
 
@@ -40,7 +41,11 @@ struct call {
 static int cdi_hook_run(void *user)
 {
 	const struct call *call = user;
-	int r = ctr_gpu_cdi_run_hook(call->context, call->arguments, call->state, call->size);
+	int r = phase_enter(PHASE_GIVE);
+
+	if (r)
+		return message_error("give up capabilities", r);
+	r = ctr_gpu_cdi_run_hook(call->context, call->arguments, call->state, call->size);
 
 	return r ? message_failure(call->context, r) : 0;
 }

@@ -16,6 +16,7 @@
 #include "cdi.h"
 #include "message.h"
 #include "process/deadline.h"
+#include "process/phase.h"
 #include "process/sanitise.h"
 #include "runtime/runtime.h"
 #include "state.h"
@@ -135,10 +136,13 @@ static int hook_show_plan(struct hook *hook)
 static int hook_give_gpus(void *user)
 {
 	struct hook *hook = user;
-	int r = hook_make_plan(hook);
+	int r = hook_make_plan(hook), limited;
 
 	if (r)
 		r = hook_go_without(hook, r);
+	limited = phase_enter(PHASE_GIVE);
+	if (limited)
+		return message_error("give up capabilities", limited);
 	if (!r && hook->arguments->dry_run)
 		r = hook_show_plan(hook);
 	else if (!r && !ctr_gpu_request_is_void(hook->request))

@@ -22,6 +22,7 @@
 #include "command_line.h"
 #include "failure.h"
 #include "process/deadline.h"
+#include "process/phase.h"
 #include "real.h"
 
 struct shim {
@@ -58,6 +59,8 @@ static int runtime_make_plan(struct shim *shim)
 	r = ctr_gpu_host_new(shim->context, &shim->host);
 	if (!r)
 		r = ctr_gpu_plan_new(shim->context, shim->request, shim->host, &shim->plan);
+	if (!r)
+		r = phase_enter(PHASE_EDIT);
 	if (!r)
 		r = ctr_gpu_plan_fit_bundle(shim->plan, shim->bundle);
 	return r;

@@ -113,6 +113,10 @@ static int give(void *user)
 	if (status)
 		return status;
 	if (!configure->dry_run)
+		status = session_enter(PHASE_GIVE);
+	if (status)
+		return status;
+	if (!configure->dry_run)
 		result = apply(session, configure);
 	if (!result && configure->json)
 		result = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);

@@ -82,6 +82,12 @@ int session_open(struct session *session, const struct globals *globals)
 	return 0;
 }
 
+int session_enter(enum phase phase)
+{
+	errno = -phase_enter(phase);
+	return errno ? output_complain("cannot give up capabilities: %m") : 0;
+}
+
 void session_run_in_child(struct session *session, int (*work)(void *user), void *user)
 {
 	int result, status;

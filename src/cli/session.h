@@ -8,6 +8,7 @@
 #include <ctr-gpu.h>
 
 #include "cli/globals.h"
+#include "process/phase.h"
 
 struct session {
 	bool debug;
@@ -42,6 +43,9 @@ void session_remark(const struct session *session, const char *format, ...) __at
  * @work: ctr_gpu_run_in_child()
  */
 _Noreturn void session_run_in_child(struct session *session, int (*work)(void *user), void *user);
+
+/** phase_enter(), for a child. Return: 0, or the exit status after a message was printed. */
+int session_enter(enum phase phase);
 
 /** Prints the message of @result. Return: 0 if @result is 0, else the exit status. */
 int session_check(const struct session *session, int result);

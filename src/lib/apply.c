@@ -26,6 +26,7 @@
 #include "lib/plan_fit.h"
 #include "lib/record.h"
 #include "lib/root_writer.h"
+#include "process/phase.h"
 #include "root/ground.h"
 #include "root/mount.h"
 #include "root/mountinfo.h"
@@ -205,6 +206,9 @@ static int enter(struct apply *apply)
 		return 0;
 	if (apply->container->enter_user_namespace)
 		r = join(apply, "ns/user", CLONE_NEWUSER, &apply->deeds->namespaces[0]);
+	/* It gives all capabilities. */
+	if (r == 0 && apply->container->enter_user_namespace)
+		r = phase_limit(PHASE_GIVE);
 	return r == 0 ? join(apply, "ns/mnt", CLONE_NEWNS, &apply->deeds->namespaces[1]) : r;
 }
 

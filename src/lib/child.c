@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "lib/context.h"
+#include "process/phase.h"
 #include "root/mount.h"
 
 enum {
@@ -158,8 +159,10 @@ static _Noreturn void child_undo_in_child(struct deeds *deeds)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* That of the dead child has nothing in it any more. */
 	deeds->proc_self_fd = mount_open_proc_self_fd();
+	if (phase_enter(PHASE_GIVE) < 0)
+		entered = false;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (deeds->namespaces[i] >= 0 && setns(deeds->namespaces[i], types[i]) < 0)
+		if (deeds->namespaces[i] >= 0 && (setns(deeds->namespaces[i], types[i]) < 0 || phase_limit(PHASE_GIVE) < 0))
 			entered = false;
 	if (entered)
 		deeds_undo(deeds);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Capabilities for single steps: the hook keeps some permitted and not effective (src/process/sanitise.c), and has them
+ * Capabilities for single steps: the hook keeps some permitted and not effective (phase.c), and has them
  * effective only while a kernel asks for them. A program that root runs by hand has all effective, and nothing changes.
  */
 

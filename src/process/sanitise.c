@@ -6,11 +6,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "process/phase.h"
 
 static int sanitise_clear_environment(void)
 {
@@ -67,49 +68,9 @@ static int sanitise_forbid_inspection(void)
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-/*
- * Keeps, of the capabilities that there are, those that the work takes. Nothing is made (MKNOD) or given away (CHOWN).
- * Those for one step on some kernels are only permitted; base/capability.h makes them effective for that step.
- */
 static int sanitise_drop_capabilities(void)
 {
-	/* clang-format off */
-	static const struct {
-		cap_value_t value;
-		cap_flag_value_t effective;
-	} needed[] = {
-		{CAP_SYS_ADMIN, CAP_SET},      /* mount, setns, device rules */
-		{CAP_SYS_CHROOT, CAP_SET},     /* setns(2) to a mount namespace */
-		{CAP_SYS_PTRACE, CAP_SET},     /* /proc/<pid>/{ns,root} of processes that have more capabilities */
-		{CAP_DAC_OVERRIDE, CAP_SET},   /* an image whose files belong to another user (user namespaces) */
-		{CAP_SETUID, CAP_SET},         /* ctr-gpu-driverd becomes nobody */
-		{CAP_SETGID, CAP_SET},
-		{CAP_KILL, CAP_SET},           /* and is stopped when it hangs */
-		{CAP_NET_ADMIN, CAP_CLEAR},    /* to query and attach device programs before Linux 6.9 */
-		{CAP_SYS_RESOURCE, CAP_CLEAR}, /* to load them before Linux 5.11, where RLIMIT_MEMLOCK is small */
-		{CAP_SYSLOG, CAP_CLEAR},       /* to read them where net.core.bpf_jit_harden is 2 */
-	};
-	/* clang-format on */
-	cap_t old = cap_get_proc();
-	cap_t kept = cap_init();
-	int r = 0;
-
-	for (size_t i = 0; old && kept && i < sizeof(needed) / sizeof(needed[0]); i++) {
-		cap_flag_value_t held = CAP_CLEAR;
-
-		(void)cap_get_flag(old, needed[i].value, CAP_PERMITTED, &held);
-		if (held == CAP_SET &&
-		    (cap_set_flag(kept, CAP_PERMITTED, 1, &needed[i].value, CAP_SET) < 0 ||
-		     cap_set_flag(kept, CAP_EFFECTIVE, 1, &needed[i].value, needed[i].effective) < 0))
-			r = -errno;
-	}
-	if (!old || !kept)
-		r = -ENOMEM;
-	if (!r && cap_set_proc(kept) < 0)
-		r = -errno;
-	(void)cap_free(old);
-	(void)cap_free(kept);
-	return r;
+	return phase_enter(PHASE_BEGIN);
 }
 
 int sanitise(const char **ret_step)

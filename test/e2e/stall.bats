@@ -131,22 +131,53 @@ start() {
 	docker_stop
 }
 
-# bats test_tags=kernel
-@test "what each process of the hook may do while it works" {
-	stalled 'stall lib /usr/lib/wsl && mkdir -p /run/bundle/rootfs &&
-		echo "{\"deadline\": 600}" >/etc/ctr-gpu/config.json &&
+# phase NAME COMMAND…: capabilities, permitted and effective, and added filters of each process of a command that waits
+phases='
+	mkdir -p /run/bundle/rootfs && echo "{\"deadline\": 600}" >/etc/ctr-gpu/config.json &&
 		echo "{\"root\": {\"path\": \"rootfs\"}, \"process\": {\"env\": [\"NVIDIA_VISIBLE_DEVICES=all\"]}}" >/run/bundle/config.json || exit 99
+	in_status() { sed -n "s/^$2:\t*//p" "/proc/$1/status"; }
+	filters=$(in_status self Seccomp_filters)
+	phase() {
+		local name=$1 pid
+		shift
 		unshare --mount sleep 60 &
 		printf "{\"ociVersion\": \"1.0.2\", \"id\": \"t\", \"status\": \"creating\", \"pid\": %d, \"bundle\": \"/run/bundle\"}" $! >/run/state
-		ctr-gpu-hook prestart </run/state 2>/dev/null &
-		until [[ $(pgrep --count --exact ctr-gpu-hook) -eq 2 ]]; do sleep 0.1; done; sleep 0.5
-		for pid in $(pgrep --exact ctr-gpu-hook); do
-			echo "$(sed -n "s/^\(Cap[EP].*\|NoNewPrivs\|Seccomp\):\t*/\1=/p" /proc/$pid/status | paste -sd " ")"
+		sleep 0.2
+		"$@" </run/state >/dev/null 2>&1 &
+		until [[ $(pgrep --count --exact "$name") -eq 2 ]]; do sleep 0.1; done; sleep 0.3
+		for pid in $(pgrep --exact "$name"); do
+			echo "$1: $(in_status "$pid" CapPrm) $(in_status "$pid" CapEff) +$(($(in_status "$pid" Seccomp_filters) - filters))"
 		done
-		kill "$!"; wait "$!"'
-	# Parent and child: what src/process/sanitise.c keeps, SYS_RESOURCE where root has it, and no more for either.
-	[[ $(grep -cE '^CapPrm=000000040[01]2c10e2 CapEff=00000000002c00e2 NoNewPrivs=1 Seccomp=[02]$' <<<"$output") -eq 2 ]] || {
-		echo "$output"
-		return 1
-	}
+		pkill --exact stall
+		wait "$!"
+		umount -l /run/stalled
+	}'
+
+# expect_phase COUNT LINE: with SYS_RESOURCE, or not where root does not have it
+expect_phase() {
+	[[ $(grep -cE "^${2//4012c/40[01]2c} \+${3}$" <<<"$output") -eq $1 ]] || { echo "not $1 times: $2 +$3"; echo "$output"; return 1; }
+}
+
+# bats test_tags=kernel
+@test "what the processes of the hook may do while they look at the host" {
+	stalled "$phases"'
+		stall lib /usr/lib/wsl && phase ctr-gpu-hook ctr-gpu-hook prestart'
+	expect_phase 2 "ctr-gpu-hook: 00000004012c10e2 00000000000000e2" 0
+}
+
+# With DAC_OVERRIDE, SETUID, SETGID: SYS_ADMIN, SYS_CHROOT and SYS_PTRACE, or CHOWN and FOWNER, or both, and a filter of system calls.
+@test "what the processes of each program may do while they act on a container" {
+	stalled "$phases"'
+		on_container() { stall usr /run/bundle/rootfs && phase "$@"; umount -l /run/bundle/rootfs; }
+		on_container ctr-gpu-hook ctr-gpu-hook prestart
+		on_container nvidia-cdi-hook nvidia-cdi-hook create-symlinks --link a::/usr/b
+		on_container ctr-gpu-runtime ctr-gpu-runtime create --bundle /run/bundle x
+		on_container ctr-gpu ctr-gpu configure /run/bundle/rootfs
+		on_container nvidia-containe nvidia-container-cli configure --device=all /run/bundle/rootfs'
+	for program in ctr-gpu-hook nvidia-cdi-hook nvidia-container-cli; do
+		expect_phase 1 "$program: 00000004012c10e2 00000000000000e2" 0
+		expect_phase 1 "$program: 00000004012c10c2 00000000002c00c2" 1
+	done
+	expect_phase 1 "ctr-gpu-runtime: 00000000000000cb 00000000000000cb" 1
+	expect_phase 1 "ctr-gpu: 00000004012c10cb 00000000002c00cb" 1
 }

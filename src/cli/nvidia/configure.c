@@ -152,6 +152,8 @@ static int apply(void *user)
 	int result, status;
 
 	status = nvidia_plan(session, &configure->request);
+	if (!status)
+		status = session_enter(PHASE_GIVE);
 	if (status)
 		return status;
 	nvidia_begin("container error");

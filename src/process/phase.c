@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "process/phase.h"
+
+#include <errno.h>
+#include <sys/capability.h>
+
+#include "base/cleanup.h"
+#include "process/callfilter.h"
+
+#define BEGIN (1U << PHASE_BEGIN)
+#define GIVE (1U << PHASE_GIVE)
+#define EDIT (1U << PHASE_EDIT)
+
+/*
+ * The phases in which a capability is permitted, and those in which it is effective, too. A hook has given up CHOWN and
+ * FOWNER when it begins; "ctr-gpu configure" has them. MKNOD is in none: no node is made.
+ */
+static const struct {
+	cap_value_t value;
+	unsigned permitted, effective;
+} table[] = {
+	{CAP_DAC_OVERRIDE, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT}, /* files of another user (user namespaces) */
+	{CAP_SETUID, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT}, /* driverd becomes nobody; files of the root's owner */
+	{CAP_SETGID, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT},
+	{CAP_KILL, BEGIN, BEGIN}, /* driverd is stopped when it hangs */
+	{CAP_SYS_ADMIN, BEGIN | GIVE, GIVE}, /* mount, setns, device rules */
+	{CAP_SYS_CHROOT, BEGIN | GIVE, GIVE}, /* setns(2) to a mount namespace */
+	{CAP_SYS_PTRACE, BEGIN | GIVE, GIVE}, /* /proc/<pid>/{ns,root} of one with more capabilities */
+	{CAP_CHOWN, GIVE | EDIT, GIVE | EDIT}, /* files that are replaced keep their owner */
+	{CAP_FOWNER, GIVE | EDIT, GIVE | EDIT}, /* and their mode */
+	{CAP_NET_ADMIN, BEGIN | GIVE, 0}, /* to query and attach device programs before Linux 6.9 */
+	{CAP_SYS_RESOURCE, BEGIN | GIVE, 0}, /* to load them before Linux 5.11, where RLIMIT_MEMLOCK is small */
+	{CAP_SYSLOG, BEGIN | GIVE, 0}, /* to read them where net.core.bpf_jit_harden is 2 */
+};
+
+int phase_limit(enum phase phase)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct old[_LINUX_CAPABILITY_U32S_3], new[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	/* libcap's functions find out the version by further calls. */
+	if (capget(&header, old) < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		const unsigned word = (unsigned)table[i].value / 32, bit = 1U << table[i].value % 32;
+
+		if (!(table[i].permitted >> phase & 1) || !(old[word].permitted & bit))
+			continue;
+		new[word].permitted |= bit;
+		new[word].effective |= table[i].effective >> phase & 1 ? bit : 0;
+	}
+	return capset(&header, new) < 0 ? -errno : 0;
+}
+
+int phase_enter(enum phase phase)
+{
+	int r = phase == PHASE_BEGIN ? 0 : callfilter_load();
+
+	return r == -ENOMEM ? r : phase_limit(phase);
+}

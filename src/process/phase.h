@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a process that works on a container may do, phase by phase: capabilities, and from its first look at the
+ * container's files on, system calls. ctr-gpu-driverd has less, and sees to it itself (driverd/confine.c).
+ */
+
+enum phase {
+	PHASE_BEGIN, /* reads arguments, the container's state and the host; waits for the child that does the rest */
+	PHASE_GIVE,  /* acts on a container, and takes back what was done */
+	PHASE_EDIT,  /* writes a bundle's config.json, and links into its root filesystem */
+};
+
+/**
+ * phase_enter() - begin a phase: the capabilities of the table, as far as they are permitted, and no others
+ *
+ * In PHASE_GIVE and PHASE_EDIT only the system calls of callfilter.c are possible. A kernel without seccomp filters is
+ * no failure, nor is a filter of the engine's that allows no others.
+ *
+ * Return: 0; negative errno.
+ */
+int phase_enter(enum phase phase);
+
+/** The same for capabilities alone, as in a process of somebody else's or after entering a user namespace. */
+int phase_limit(enum phase phase);
