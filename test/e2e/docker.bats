@@ -18,16 +18,7 @@ teardown_file() {
 }
 
 teardown() {
-	docker ps --all --quiet | xargs --no-run-if-empty docker rm --force >/dev/null
-}
-
-# What every container with the host's GPU must show.
-expect_gpu() {
-	expect_line "/dev/dxg=ok"
-	expect_line "cuInit=0"
-	expect_line "device=NVIDIA GeForce RTX 4090"
-	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
-	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+	docker_remove_containers
 }
 
 @test "the daemon runs with the cgroup version that is to be tested" {
@@ -151,18 +142,10 @@ expect_gpu() {
 }
 
 @test "starting a container again leaves no growing trace" {
-	local first
-
 	docker create --name again --gpus all debian probe
 	run docker start --attach again
 	expect_gpu
-	first=$(docker diff again | sort)
-	for _ in 1 2 3; do
-		run docker start --attach again
-		expect_gpu
-	done
-	run docker diff again
-	[[ $(sort <<<"$output") == "$first" ]] || expect_line "$first"
+	docker_start_again again
 }
 
 @test "docker exec finds the GPU too" {

@@ -112,6 +112,16 @@ expect_status() {
 	return 1
 }
 
+# What a program in a container with the GPU of wsl-nvidia must see
+expect_gpu() {
+	expect_status 0
+	expect_line "/dev/dxg=ok"
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
+	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+}
+
 # ---- Docker ----
 
 # docker_use NAME: of several daemons, each with a directory of its own, the one that is meant from here on
@@ -174,6 +184,19 @@ docker_remove_containers() {
 	docker ps --all --quiet | while read -r container; do
 		docker rm --force "$container" >/dev/null </dev/null
 	done
+}
+
+# docker_start_again NAME: three times; a container that had the GPU has it again, and its files do not grow
+docker_start_again() {
+	local first
+
+	first=$(docker diff "$1" | sort)
+	for _ in 1 2 3; do
+		run docker start --attach "$1"
+		expect_gpu
+	done
+	run docker diff "$1"
+	[[ $(sort <<<"$output") == "$first" ]] || expect_line "$first"
 }
 
 docker_stop() {
@@ -254,6 +277,23 @@ podman_in() {
 		' podman "$@"
 }
 
+# Podman's files, with the image debian, for root and for the user below
+podman_setup() {
+	local directory
+
+	directory=$(engine_directory podman)
+	podman_configure "$directory"
+	tar -C "$(image debian)" -c . | podman_in - import --quiet - debian >/dev/null
+	directory=$(engine_directory rootless)
+	XDG_RUNTIME_DIR=/run/user/54321 podman_configure "$directory" /run/ctr-gpu/bin/ctr-gpu-hook
+	sed -i "s,$directory,$(rootless_home),g" "$directory"/*.conf
+	tar -C "$(image debian)" -c . | rootless - podman import --quiet - debian >/dev/null
+}
+
+podman_remove_hooks() {
+	rm "$(engine_directory podman)"/hooks/* "$(engine_directory rootless)"/hooks/*
+}
+
 # The home of the user below. What is below /run is links in the namespaces of a rootless Docker, and no place for its files;
 # a machine that is not a tree is not written to elsewhere.
 rootless_home() {
@@ -322,6 +362,25 @@ bundle() {
 		| .hooks.prestart = [{"path": $hook, "args": ["ctr-gpu-hook", "prestart"], "env": ["LANG=C"]}]
 		| '"$filter" "$directory/config.json" >"$directory/config.new" || return
 	mv "$directory/config.new" "$directory/config.json"
+}
+
+# both FUNCTION [ARGUMENT…]: with each runtime as its last argument
+both() {
+	local runtime
+
+	for runtime in runc crun; do
+		echo "with $runtime:"
+		"$@" "$runtime"
+	done
+}
+
+# Filters of config.json: visible DEVICES, script SHELL-SCRIPT
+visible() {
+	echo ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=$1\"]"
+}
+
+script() {
+	jq -rn --arg script "$1" '".process.args = [\"/bin/sh\", \"-c\", \($script | tojson)]"'
 }
 
 # run_bundle PROFILE RUNTIME DIRECTORY [CONFIG]: run the bundle's process to its end, on a host with this configuration file

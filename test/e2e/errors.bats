@@ -170,10 +170,6 @@ broken_dxcore_in_hook() {
 
 # ---- requests ----
 
-visible() {
-	echo ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=$1\"]"
-}
-
 @test "a device that does not exist" {
 	cli wsl-nvidia list --device 3
 	expect_message E_UNKNOWN_DEVICE

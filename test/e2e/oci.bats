@@ -12,29 +12,11 @@ setup_file() {
 	image debian >/dev/null
 }
 
-# Runs FUNCTION RUNTIME for both runtimes.
-both() {
-	local runtime
-
-	for runtime in runc crun; do
-		echo "with $runtime:"
-		"$@" "$runtime"
-	done
-}
-
 # start PROFILE RUNTIME [JQ-FILTER]: a fresh bundle of the debian image, run to its end
 start() {
 	rm -rf "$BATS_TEST_TMPDIR/bundle"
 	bundle debian "$BATS_TEST_TMPDIR/bundle" "${3:-.}"
 	run run_bundle "$1" "$2" "$BATS_TEST_TMPDIR/bundle"
-}
-
-visible() {
-	echo ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=$1\"]"
-}
-
-script() {
-	jq -rn --arg script "$1" '".process.args = [\"/bin/sh\", \"-c\", \($script | tojson)]"'
 }
 
 # The driver stores that a container sees, one per line.

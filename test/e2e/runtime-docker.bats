@@ -18,19 +18,11 @@ teardown_file() {
 }
 
 teardown() {
-	docker ps --all --quiet | xargs --no-run-if-empty docker rm --force >/dev/null
+	docker_remove_containers
 }
 
 with_gpu() {
 	docker run --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all "$@"
-}
-
-expect_gpu() {
-	expect_line "/dev/dxg=ok"
-	expect_line "cuInit=0"
-	expect_line "device=NVIDIA GeForce RTX 4090"
-	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
-	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
 }
 
 # config_of NAME: config.json of the container, as the runtime has read it
@@ -110,16 +102,8 @@ config_of() {
 }
 
 @test "starting a container again leaves no growing trace" {
-	local first
-
 	with_gpu --name again debian probe
-	first=$(docker diff again | sort)
-	for _ in 1 2 3; do
-		run docker start --attach again
-		expect_gpu
-	done
-	run docker diff again
-	[[ $(sort <<<"$output") == "$first" ]] || expect_line "$first"
+	docker_start_again again
 }
 
 @test "exec, pause, kill, rm" {

@@ -6,29 +6,11 @@
 load engines
 
 setup_file() {
-	local directory
-
 	require_root
 	require_program podman
 	require_program newuidmap
-	directory=$(engine_directory podman)
-	podman_configure "$directory"
-	rm "$directory/hooks/ctr-gpu.json"
-	tar -C "$(image debian)" -c . | podman_in - import --quiet - debian >/dev/null
-
-	directory=$(engine_directory rootless)
-	XDG_RUNTIME_DIR=/run/user/54321 podman_configure "$directory"
-	rm "$directory/hooks/ctr-gpu.json"
-	sed -i "s,$directory,/run/home,g" "$directory"/*.conf
-	tar -C "$(image debian)" -c . | rootless - podman import --quiet - debian >/dev/null
-}
-
-expect_gpu() {
-	expect_status 0
-	expect_line "/dev/dxg=ok"
-	expect_line "cuInit=0"
-	expect_line "device=NVIDIA GeForce RTX 4090"
-	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+	podman_setup
+	podman_remove_hooks
 }
 
 shim() {

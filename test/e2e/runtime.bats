@@ -12,16 +12,6 @@ setup_file() {
 	image debian >/dev/null
 }
 
-# Runs FUNCTION RUNTIME for both runtimes.
-both() {
-	local runtime
-
-	for runtime in runc crun; do
-		echo "with $runtime:"
-		"$@" "$runtime"
-	done
-}
-
 directory() {
 	echo "$BATS_TEST_TMPDIR/bundle"
 }
@@ -43,21 +33,8 @@ start() {
 	shim "$1" "$2"
 }
 
-script() {
-	jq -rn --arg script "$1" '".process.args = [\"/bin/sh\", \"-c\", \($script | tojson)]"'
-}
-
 config() {
 	jq --compact-output "$1" "$(directory)/config.json"
-}
-
-expect_gpu() {
-	expect_status 0
-	expect_line "/dev/dxg=ok"
-	expect_line "cuInit=0"
-	expect_line "device=NVIDIA GeForce RTX 4090"
-	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
-	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
 }
 
 gpu() {

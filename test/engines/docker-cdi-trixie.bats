@@ -32,21 +32,13 @@ setup_file() {
 	require_root
 	use_tree
 	! cdi_on_demand || configuration='{"features": {"cdi": true}}'
-	docker_use wsl
-	docker_start wsl-nvidia "$configuration" "$generate"
-	docker_image debian
-	docker_use native
-	docker_start native-four "$configuration" "$generate"
-	docker_image debian
+	docker_pair "$configuration" "$generate"
 	configure_rootless
 	tar -C "$(image debian)" -c . | rootless_docker wsl-nvidia import - debian
 }
 
 teardown_file() {
-	docker_use wsl
-	docker_stop
-	docker_use native
-	docker_stop
+	docker_stop_pair
 }
 
 setup() {
@@ -135,10 +127,7 @@ try_cdi() {
 		sh -c 'ls /dev; probe node 195 0 /tmp/other; probe node 195 2 /tmp/own; probe'
 	expect_native 2
 	expect_line nvidia1
-	expect_line nvidia2
-	expect_no_line nvidia0
-	expect_line "/tmp/other=EPERM"
-	expect_line "/tmp/own=ENXIO"
+	expect_no_other
 }
 
 @test "rootless: all" {

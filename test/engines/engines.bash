@@ -30,15 +30,43 @@ tree_version() {
 	sed -n "/^Package: $1\$/,/^\$/s/^Version: \([0-9.]*\).*/\1/p" "$engine_tree/var/lib/dpkg/status"
 }
 
-# What a program in a container of wsl-nvidia must see.
-expect_gpu() {
-	expect_status 0
-	expect_line "/dev/dxg=ok"
-	expect_line "cuInit=0"
-	expect_line "device=NVIDIA GeForce RTX 4090"
-	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
-	expect_line "library=$(store wsl-nvidia 0)/libcuda.so.1.1"
+# docker_pair [JSON [COMMAND]]: a daemon on a GPU-PV host, wsl, and one on a native host, native
+docker_pair() {
+	docker_use wsl
+	docker_start wsl-nvidia "$@"
+	docker_image debian
+	docker_use native
+	docker_start native-four "$@"
+	docker_image debian
 }
+
+docker_stop_pair() {
+	docker_use wsl
+	docker_stop
+	docker_use native
+	docker_stop
+}
+
+# For a script in a sandbox: a daemon with its files in $directory/docker
+# shellcheck disable=SC2016,SC2034 # for the inner shell, of the files that load this
+dockerd_functions='
+	start_dockerd() {
+		export DOCKER_HOST=unix://$directory/docker/socket
+		mkdir -p "$directory/docker"
+		rm -f "$directory/docker/pid"
+		dockerd --data-root "$directory/docker/data" --exec-root "$directory/docker/exec" --host "$DOCKER_HOST" \
+			--pidfile "$directory/docker/pid" --iptables=false --ip6tables=false --bridge=none \
+			--cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs >"$directory/docker/log" 2>&1 &
+		dockerd=$!
+		for _ in {1..200}; do
+			docker version >/dev/null 2>&1 && return
+			sleep 0.05
+		done
+		cat "$directory/docker/log"
+		return 1
+	}
+	stop_dockerd() { kill "$dockerd" && wait "$dockerd" || true; }
+'
 
 expect_no_gpu() {
 	expect_line "/dev/dxg=ENOENT"
@@ -49,6 +77,14 @@ expect_no_gpu() {
 # native_uuid INDEX: of a GPU of native-four
 native_uuid() {
 	jq -r ".native.gpus[$1].uuid" "$e2e/../hosts/profiles/native-four.json"
+}
+
+# Of GPUs of native-four: what "ls /dev; probe node …" prints where GPU 2 is given and GPU 0 is not
+expect_no_other() {
+	expect_line nvidia2
+	expect_no_line nvidia0
+	expect_line "/tmp/other=EPERM"
+	expect_line "/tmp/own=ENXIO"
 }
 
 # expect_native COUNT: of native-four's GPUs

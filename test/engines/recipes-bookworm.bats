@@ -44,23 +44,7 @@ machine() {
 	shift
 
 	directory=$(engine_directory "machine-$BATS_TEST_NUMBER")
-	mkdir -p "$directory/docker"
 	sandbox wsl-hybrid bash -c '
-		start_dockerd() {
-			export DOCKER_HOST=unix://$directory/docker/socket
-			rm -f "$directory/docker/pid"
-			dockerd --data-root "$directory/docker/data" --exec-root "$directory/docker/exec" --host "$DOCKER_HOST" \
-				--pidfile "$directory/docker/pid" --iptables=false --ip6tables=false --bridge=none \
-				--cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs >"$directory/docker/log" 2>&1 &
-			dockerd=$!
-			for _ in {1..200}; do
-				docker version >/dev/null 2>&1 && return
-				sleep 0.05
-			done
-			cat "$directory/docker/log"
-			return 1
-		}
-		stop_dockerd() { kill "$dockerd" && wait "$dockerd"; }
 		# As on a machine with systemd.
 		sudo() { "$@"; }
 		systemctl() {
@@ -70,7 +54,7 @@ machine() {
 		}
 		directory=$1 image=$2
 		cd "$directory" || exit
-		'"$recipes$script" machine "$directory" "$(image debian)" "$@"
+		'"$dockerd_functions$recipes$script" machine "$directory" "$(image debian)" "$@"
 }
 
 # expect_claims NAME: of each "== STATUS COMMAND   # ENGINE VERSION and later" in $output, and of others that they worked

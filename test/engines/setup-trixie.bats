@@ -16,34 +16,20 @@ machine() {
 	local directory
 
 	directory=$(engine_directory machine)
-	mkdir -p "$directory/docker"
 	sandbox wsl-nvidia bash -ec '
-		start_dockerd() {
-			export DOCKER_HOST=unix://$1/docker/socket
-			rm -f "$1/docker/pid"
-			dockerd --data-root "$1/docker/data" --exec-root "$1/docker/exec" --host "$DOCKER_HOST" --pidfile "$1/docker/pid" \
-				--iptables=false --ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
-				--exec-opt native.cgroupdriver=cgroupfs >"$1/docker/log" 2>&1 &
-			for _ in {1..200}; do
-				docker version >/dev/null 2>&1 && return
-				sleep 0.05
-			done
-			cat "$1/docker/log"
-			return 1
-		}
-		stop_dockerd() { kill %% && wait %% || true; }
-		'"$1" machine "$directory" "$(image debian)"
+		directory=$1
+		'"$dockerd_functions$1" machine "$directory" "$(image debian)"
 }
 
 @test "Docker: --runtime, --gpus and --device, and CDI is turned on only where it is off" {
 	run machine '
-		start_dockerd "$1"
+		start_dockerd
 		tar -C "$2" -c . | docker import - debian >/dev/null
 		ctr-gpu setup docker
 		tr -d " \n" </etc/docker/daemon.json && echo
 		stop_dockerd
 		dockerd --validate --config-file=/etc/docker/daemon.json
-		start_dockerd "$1"
+		start_dockerd
 		echo "== runtime"
 		docker run --rm --network=none --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all debian probe
 		echo "== gpus"
