@@ -186,7 +186,7 @@ $(O)/test/lib/%.so: test/unit/driverd/libraries/%.c
 	$(CC) -shared $(CPPFLAGS_ALL) $(filter-out -fsanitize=%,$(CFLAGS_ALL)) -MMD -MP -o $@ $<
 
 $(O)/test/unit/driverd/driverd_test: $(driverd_test_libraries) $(O)/bin/ctr-gpu-driverd
-$(unit_tests:%=%.o): CPPFLAGS += -Itest/unit
+$(unit_tests:%=%.o): CPPFLAGS += -Itest/unit -I.
 
 # ---- tests ----
 
@@ -213,6 +213,7 @@ check-only: needs-check all $(tests)
 # What continuous integration runs: FULL=1 makes "make check" do all of ci_groups besides, after building ci_programs with
 # what ci_dependencies are in test/install-deps. A folder of tests adds to them in its rules.mk.
 ifdef FULL
+export CTR_GPU_TEST_ROUNDS = 10000
 check_groups += $(ci_groups)
 check-only: $(ci_programs)
 endif

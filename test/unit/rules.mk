@@ -7,7 +7,10 @@ $(device_world): CPPFLAGS += -Itest/unit
 
 # Nouns of the commands are in no library.
 $(filter $(O)/test/unit/cli/%,$(unit_tests)): $(O)/test/lib/cli.a
+$(filter $(O)/test/unit/hooks/%,$(unit_tests)): $(O)/test/lib/hooks.a
 $(O)/test/lib/cli.a: $(filter-out $(O)/src/cli/main.o,$(cli_objects))
+$(O)/test/lib/hooks.a: $(filter-out $(O)/hooks/main.o,$(hook_objects))
+$(O)/test/lib/cli.a $(O)/test/lib/hooks.a:
 	@mkdir -p $(@D)
 	$(say) AR $@
 	@rm -f $@

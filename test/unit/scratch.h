@@ -60,6 +60,14 @@ static inline void scratch_remove(void)
 	(void)rmdir(scratch);
 }
 
+/* How many rounds a race takes: CTR_GPU_TEST_ROUNDS, large where time matters less than what is found. */
+static inline int scratch_rounds(void)
+{
+	const char *rounds = getenv("CTR_GPU_TEST_ROUNDS");
+
+	return rounds ? atoi(rounds) : 1000;
+}
+
 /* An empty tmpfs for each test. */
 static inline int scratch_mount(void **state)
 {

@@ -17,8 +17,6 @@
 
 #include "root/rootfs.h"
 
-enum { ROUNDS = 10000 };
-
 static struct rootfs rootfs;
 static struct deeds *deeds;
 static int self_fds;
@@ -594,8 +592,7 @@ static void race(const char *points_to)
 	make_link("/root/link", points_to);
 	stop = false;
 	assert_int_equal(pthread_create(&thread, NULL, swap, NULL), 0);
-	/* An emulated machine takes a hundred times as long. */
-	for (int round = 0; round < (getenv("CTR_GPU_TEST_EMULATED") ? ROUNDS / 100 : ROUNDS); round++)
+	for (int round = 0; round < scratch_rounds(); round++)
 		one_round(round);
 	stop = true;
 	assert_int_equal(pthread_join(thread, NULL), 0);

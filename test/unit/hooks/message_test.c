@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit.h"
+#include "capture.h"
+
+#include <errno.h>
+
+#include "hooks/message.h"
+#include "lib/context.h"
+
+static struct ctr_gpu_context *context;
+
+static const char *failure(const char *sentence)
+{
+	int status;
+
+	(void)err_set(&context->err, CTR_GPU_E_NO_ADAPTER, "%s", sentence);
+	capture_begin(STDERR_FILENO);
+	status = message_failure(context, CTR_GPU_E_NO_ADAPTER);
+	(void)capture_end();
+	assert_int_equal(status, 1);
+	return capture_text;
+}
+
+static void lines_of_a_failure_are_indented(void **state)
+{
+	(void)state;
+	assert_string_equal(failure("one line"), "ctr-gpu-hook: [E_NO_ADAPTER] one line\n");
+	assert_int_equal(err_set(&context->err, CTR_GPU_E_NO_ADAPTER, "what\nwhere\nnext"), CTR_GPU_E_NO_ADAPTER);
+	capture_begin(STDERR_FILENO);
+	(void)message_failure(context, CTR_GPU_E_NO_ADAPTER);
+	assert_string_equal(capture_end(), "ctr-gpu-hook: [E_NO_ADAPTER] what\n    where\n    next\n");
+}
+
+static void an_error_before_the_library(void **state)
+{
+	(void)state;
+	capture_begin(STDERR_FILENO);
+	assert_int_equal(message_error("read the container's state", -EFBIG), 1);
+	assert_string_equal(capture_end(), "ctr-gpu-hook: [EFBIG] cannot read the container's state: File too large\n");
+}
+
+/* Sentences quote what an image says. */
+static void a_long_sentence_fits(void **state)
+{
+	static char sentence[8000];
+
+	(void)state;
+	memset(sentence, 'x', sizeof(sentence) - 1);
+	(void)failure(sentence);
+	assert_true(strlen(capture_text) > 200 && strlen(capture_text) < 2048);
+	assert_int_equal(capture_text[strlen(capture_text) - 1], '\n');
+}
+
+static void a_missing_gpu_is_no_failure(void **state)
+{
+	(void)state;
+	capture_begin(STDERR_FILENO);
+	message_missing("ctr-gpu-hook", context, CTR_GPU_E_NO_DEVICE);
+	assert_string_equal(capture_end(), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_of_a_failure_are_indented),
+		cmocka_unit_test(an_error_before_the_library),
+		cmocka_unit_test(a_long_sentence_fits),
+		cmocka_unit_test(a_missing_gpu_is_no_failure),
+	};
+
+	if (ctr_gpu_context_new(&context) < 0)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
