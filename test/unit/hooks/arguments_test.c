@@ -80,12 +80,12 @@ static void what_makes_no_sense_is_refused(void **state)
 static void a_program_is_known_by_its_last_component(void **state)
 {
 	(void)state;
-	assert_true(is_called("/usr/bin/nvidia-cdi-hook", "nvidia-cdi-hook"));
-	assert_true(is_called("nvidia-cdi-hook", "nvidia-cdi-hook"));
-	assert_false(is_called("/usr/bin/nvidia-cdi-hook.real", "nvidia-cdi-hook"));
-	assert_false(is_called("/usr/bin/nvidia-cdi-hook/", "nvidia-cdi-hook"));
-	assert_false(is_called("/nvidia-cdi-hook/ctr-gpu-hook", "nvidia-cdi-hook"));
-	assert_false(is_called(NULL, "nvidia-cdi-hook"));
+	assert_true(arguments_is_called("/usr/bin/nvidia-cdi-hook", "nvidia-cdi-hook"));
+	assert_true(arguments_is_called("nvidia-cdi-hook", "nvidia-cdi-hook"));
+	assert_false(arguments_is_called("/usr/bin/nvidia-cdi-hook.real", "nvidia-cdi-hook"));
+	assert_false(arguments_is_called("/usr/bin/nvidia-cdi-hook/", "nvidia-cdi-hook"));
+	assert_false(arguments_is_called("/nvidia-cdi-hook/ctr-gpu-hook", "nvidia-cdi-hook"));
+	assert_false(arguments_is_called(NULL, "nvidia-cdi-hook"));
 }
 
 int main(void)
