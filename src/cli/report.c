@@ -23,7 +23,7 @@
 #include "cli/config_file.h"
 #include "cli/output.h"
 #include "engines/config.h"
-#include "engines/toml_scan.h"
+#include "engines/toml_text.h"
 
 enum {
 	LINE_SIZE = 1024,
@@ -147,23 +147,6 @@ static size_t put_json(FILE *file, const char *path, json_t *object)
 	return hidden;
 }
 
-static size_t put_toml(FILE *file, const struct text *text, const struct toml *toml)
-{
-	size_t hidden = 0;
-
-	for (size_t i = 0; i < toml->count; i++) {
-		const struct toml_entry *entry = &toml->entries[i];
-		_cleanup_json_ json_t *value =
-			entry->kind == TOML_KEY && is_told(entry->path) ? engine_config_value(text, entry->path) : NULL;
-
-		if (value)
-			put_setting(file, entry->path, value);
-		else
-			hidden += entry->kind == TOML_KEY;
-	}
-	return hidden;
-}
-
 static void put_file(FILE *file, const char *path)
 {
 	__attribute__((cleanup(config_file_close))) struct config_file config = {0};
@@ -183,8 +166,8 @@ static void put_file(FILE *file, const char *path)
 	json = json_loadb(config.text.size ? config.text.data : "", config.text.size, 0, NULL);
 	if (json) {
 		hidden = put_json(file, "", json);
-	} else if (toml_scan(&config.text, &toml, &error) == 0) {
-		hidden = put_toml(file, &config.text, &toml);
+	} else if (toml_text_scan(&config.text, &toml, &error) == 0) {
+		hidden = put_json(file, "", toml.root);
 	} else {
 		(void)fputs("  is not valid\n", file);
 		return;

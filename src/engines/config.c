@@ -12,7 +12,7 @@
 
 enum { CONFIG_MAX = 256 * 1024 };
 
-/* A file that was read: @json, if it is JSON. */
+/* A file that was read, and what it says. */
 struct engine_config_file {
 	const struct engine *engine;
 	json_t *json;
@@ -32,22 +32,7 @@ void engine_config_clear(struct engine_config *config)
 
 /* ---- values ---- */
 
-json_t *engine_config_value(const struct text *text, const char *path)
-{
-	_cleanup_free_ char *string = NULL, *raw = NULL;
-	json_t *value;
-
-	if (toml_text_get_list(text, path, &value) == 0)
-		return value;
-	if (toml_text_get_string(text, path, &string) == 0)
-		return json_string(string);
-	if (toml_text_get(text, path, &raw) < 0 || raw[0] == '{' || raw[0] == '"' || raw[0] == '\'')
-		return NULL;
-	value = json_loads(raw, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-	return value ? value : json_string(raw);
-}
-
-static json_t *engine_config_json_value(json_t *json, const char *path)
+static json_t *engine_config_value(json_t *json, const char *path)
 {
 	_cleanup_strv_ struct strv names = {0};
 
@@ -70,8 +55,7 @@ static json_t *engine_config_get(const struct engine_config_file *file, const ch
 
 		if (str_format(&path, "%s%s%s", *section, **section ? "/" : "", key) < 0)
 			return NULL;
-		value = file->json ? engine_config_json_value(file->json, path)
-				   : engine_config_value(&file->text, path);
+		value = engine_config_value(file->json, path);
 	}
 	return value;
 }
@@ -140,7 +124,7 @@ static int engine_config_parse_json(const char *path, struct engine_config_file 
 	if (r == -ENOMEM)
 		return r;
 	if (r == 0 && json_is_object(config->json)) {
-		file->json = config->json;
+		file->json = json_incref(config->json);
 		return 1;
 	}
 	/* "… near 'TOKEN'" quotes the file, in which there may be secrets. */
@@ -149,13 +133,15 @@ static int engine_config_parse_json(const char *path, struct engine_config_file 
 	return str_format(&config->invalid, "%s is not valid: %s", path, reason[0] ? reason : "it is not an object");
 }
 
-static int engine_config_parse_toml(const char *path, const struct engine_config_file *file,
-				    struct engine_config *config)
+static int engine_config_parse_toml(const char *path, struct engine_config_file *file, struct engine_config *config)
 {
+	_cleanup_toml_ struct toml toml = {0};
 	struct text_error error = {0};
 	int r;
 
-	r = toml_text_check(&file->text, &error);
+	r = toml_text_scan(&file->text, &toml, &error);
+	if (r == 0)
+		file->json = json_incref(toml.root);
 	if (r != -EINVAL)
 		return r < 0 ? r : 1;
 	free(steal_ptr(config->invalid));
@@ -174,7 +160,10 @@ static int engine_config_read_file(const struct engine *engine, const struct roo
 	file.text = text;
 	r = engine->format == ENGINE_JSON ? engine_config_parse_json(path, &file, config)
 					  : engine_config_parse_toml(path, &file, config);
-	return r > 0 ? engine_config_take(&file, config) : r;
+	if (r > 0)
+		r = engine_config_take(&file, config);
+	json_decref(file.json);
+	return r;
 }
 
 /* The one file that it was told to read; NULL: it reads the usual ones. */

@@ -37,6 +37,3 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 
 /** Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
 int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret);
-
-/** A value of TOML as JSON, a number in a notation of TOML's own as a string. Return: a new reference; NULL if it is not there. */
-json_t *engine_config_value(const struct text *text, const char *path);

@@ -56,7 +56,7 @@ static bool is_usual_list(const struct text *text, const char *path)
 {
 	_cleanup_json_ json_t *list = NULL;
 
-	if (toml_text_get_list(text, path, &list) < 0)
+	if (toml_text_read(text, path, &list) < 0 || !json_is_array(list))
 		return false;
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const char *name = json_string_value(json_array_get(list, i));

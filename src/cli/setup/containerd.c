@@ -144,10 +144,18 @@ static int containerd_copy_runtime(struct toml_file *file, const struct layout *
 	return r < 0 ? r : toml_file_copy(file, file->text, options, layout->options, own_options);
 }
 
+static bool containerd_is_empty(const struct text *text, const char *table)
+{
+	_cleanup_toml_ struct toml toml = {0};
+	struct text_error error;
+
+	return toml_text_scan(text, &toml, &error) == 0 && !json_object_size(toml_text_walk(&toml, table, NULL));
+}
+
 static int containerd_put_runtime(const struct setup *setup, struct toml_file *file, const struct layout *layout)
 {
 	_cleanup_free_ char *binary = setup_quote_runtime(setup), *runc = containerd_join(layout->runtimes, "runc");
-	bool only = toml_text_is_empty(file->text, layout->runtimes);
+	bool only = containerd_is_empty(file->text, layout->runtimes);
 	int r = binary && runc ? 0 : -ENOMEM;
 
 	if (r == 0 && !toml_text_mentions(file->text, layout->nvidia))

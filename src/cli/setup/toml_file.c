@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "engines/toml_scan.h"
+#include "engines/toml_text.h"
 
 #define BEGIN "# Written by \"ctr-gpu setup\", which takes it out again with --remove:"
 #define END "# End of what \"ctr-gpu setup\" wrote."
@@ -18,7 +18,7 @@ static int toml_file_scan(const struct text *text, struct toml *ret)
 {
 	struct text_error error;
 
-	return toml_scan(text, ret, &error);
+	return toml_text_scan(text, ret, &error);
 }
 
 /* ---- putting in ---- */
@@ -35,7 +35,7 @@ void toml_file_clear(struct toml_file *file)
 static int toml_file_put_below(struct text *text, const struct toml *toml, const struct toml_entry *header, const char *key, const char *value)
 {
 	const struct toml_entry *next = header + 1;
-	bool first = next < toml->entries + toml->count && next->kind == TOML_KEY, ended = text->data[header->line_end - 1] == '\n';
+	bool first = next < toml->entries + toml->count && next->key, ended = text->data[header->line_end - 1] == '\n';
 	size_t line = first ? next->line : header->line, start = first ? next->start : header->start;
 	const char *newline = text_newline(text);
 	_cleanup_free_ char *put = NULL;
@@ -44,28 +44,6 @@ static int toml_file_put_below(struct text *text, const struct toml *toml, const
 	r = str_format(&put, "%s%.*s%s%s = %s%s", ended ? "" : newline, (int)(start - line), text->data + line, first || start == line ? "" : "  ",
 		       key, value, ended ? newline : "");
 	return r < 0 ? r : text_splice(text, header->line_end, 0, put, strlen(put));
-}
-
-/* Whether @path is in an array of tables that is, or is above, @table. */
-static bool toml_file_is_array_above(const char *path, const char *table)
-{
-	size_t length = strcspn(path, "[");
-
-	return path[length] == '[' && strncmp(path, table, length) == 0 && (table[length] == '/' || !table[length]);
-}
-
-/* Whether a header for this table may be appended: not if it was begun in an inline table, an array, or by dotted keys. */
-static bool toml_file_is_open(const struct toml *toml, const char *table)
-{
-	for (size_t i = 0; i < toml->count; i++) {
-		const struct toml_entry *entry = &toml->entries[i];
-		bool dotted = toml_is_below(entry->path, table, false) && entry->table < strlen(table);
-
-		if (toml_file_is_array_above(entry->path, table) ||
-		    (entry->kind == TOML_KEY && (dotted || toml_is_below(table, entry->path, true))))
-			return false;
-	}
-	return true;
 }
 
 static bool toml_file_is_bare(const char *name, size_t length)
@@ -114,6 +92,7 @@ int toml_file_put(struct toml_file *file, const char *table, const char *key, co
 	_cleanup_toml_ struct toml toml = {0};
 	_cleanup_free_ char *path = NULL;
 	const struct toml_entry *entry;
+	json_t *above = NULL;
 	int r;
 
 	r = str_format(&path, "%s%s%s", table, *table ? "/" : "", key);
@@ -121,13 +100,15 @@ int toml_file_put(struct toml_file *file, const char *table, const char *key, co
 		r = toml_file_scan(file->text, &toml);
 	if (r < 0)
 		return r;
-	entry = toml_find(&toml, TOML_KEY, path);
+	entry = toml_text_find(&toml, path, false);
 	if (entry)
-		return text_splice(file->text, entry->value, entry->end - entry->value, value, strlen(value));
-	entry = toml_find(&toml, TOML_TABLE, table);
+		return text_splice(file->text, entry->value_start, entry->end - entry->value_start, value, strlen(value));
+	entry = toml_text_find(&toml, table, true);
 	if (entry)
 		return toml_file_put_below(file->text, &toml, entry, key, value);
-	return toml_file_is_open(&toml, table) ? toml_file_wait(file, table, key, value, strlen(value)) : -ENOTDIR;
+	/* No header can begin a table in an array; what else it cannot begin shows when it is there. */
+	(void)toml_text_walk(&toml, table, &above);
+	return json_is_object(above) ? toml_file_wait(file, table, key, value, strlen(value)) : -ENOTDIR;
 }
 
 static bool toml_file_is_one_of(const char *key, const char *const *keys)
@@ -140,16 +121,16 @@ static bool toml_file_is_one_of(const char *key, const char *const *keys)
 int toml_file_copy(struct toml_file *file, const struct text *source, const char *from, const char *to, const char *const *but)
 {
 	_cleanup_toml_ struct toml toml = {0};
+	const json_t *table;
 	int r;
 
 	r = toml_file_scan(source, &toml);
+	table = r < 0 ? NULL : toml_text_walk(&toml, from, NULL);
 	for (size_t i = 0; i < toml.count && r == 0; i++) {
 		const struct toml_entry *entry = &toml.entries[i];
-		const char *key = toml_is_below(entry->path, from, false) ? entry->path + strlen(from) + 1 : "/";
 
-		/* Deeper keys are another table's. */
-		if (entry->kind == TOML_KEY && !strchr(key, '/') && !toml_file_is_one_of(key, but) && source->data[entry->value] != '{')
-			r = toml_file_wait(file, to, key, source->data + entry->value, entry->end - entry->value);
+		if (entry->table == table && entry->key && !toml_file_is_one_of(entry->key, but) && !json_is_object(entry->value))
+			r = toml_file_wait(file, to, entry->key, source->data + entry->value_start, entry->end - entry->value_start);
 	}
 	return r;
 }
@@ -159,9 +140,12 @@ int toml_file_finish(struct toml_file *file)
 	const struct text *text = file->text;
 	bool empty = text->size == text_bom(text), ended = empty || text->data[text->size - 1] == '\n', failed;
 	const char *newline = text_newline(text);
+	_cleanup_text_ struct text whole = {0};
 	_cleanup_free_ char *block = NULL;
+	struct text_error error;
 	size_t size;
 	FILE *out;
+	int r;
 
 	if (!file->waiting)
 		return 0;
@@ -175,7 +159,16 @@ int toml_file_finish(struct toml_file *file)
 	/* A file without a newline at its end has none afterwards, either. */
 	(void)fprintf(out, END "%s", ended ? newline : "");
 	failed = ferror(out);
-	return fclose(out) != 0 || failed ? -ENOMEM : text_splice(file->text, text->size, 0, block, size);
+	r = fclose(out) != 0 || failed ? -ENOMEM : text_set(&whole, text->data, text->size);
+	if (r == 0)
+		r = text_splice(&whole, whole.size, 0, block, size);
+	if (r == 0)
+		r = toml_text_check(&whole, &error);
+	if (r < 0)
+		return r == -EINVAL ? -ENOTDIR : r;
+	text_clear(file->text);
+	*file->text = steal_struct(&whole);
+	return 0;
 }
 
 /* ---- taking out ---- */
@@ -187,11 +180,11 @@ int toml_file_set(struct text *text, const char *path, const char *value)
 	int r;
 
 	r = toml_file_scan(text, &toml);
-	entry = toml_find(&toml, TOML_KEY, path);
-	if (r < 0 || !entry)
+	entry = r < 0 ? NULL : toml_text_find(&toml, path, false);
+	if (!entry)
 		return r;
 	if (value)
-		return text_splice(text, entry->value, entry->end - entry->value, value, strlen(value));
+		return text_splice(text, entry->value_start, entry->end - entry->value_start, value, strlen(value));
 	return entry->inside ? 0 : text_splice(text, entry->line, entry->line_end - entry->line, NULL, 0);
 }
 
@@ -229,17 +222,35 @@ int toml_file_cut(struct text *text, const struct text *known)
 	return changed;
 }
 
+/* Whether @table is @above, or in it. */
+static bool toml_file_is_below(const json_t *table, json_t *above)
+{
+	const char *name;
+	json_t *next;
+
+	if (table == above)
+		return true;
+	json_object_foreach (above, name, next)
+		if (toml_file_is_below(table, next))
+			return true;
+	return false;
+}
+
 int toml_file_remove(struct text *text, const char *path)
 {
 	_cleanup_toml_ struct toml toml = {0};
+	const struct toml_entry *itself;
+	json_t *above;
 	int r;
 
 	r = toml_file_scan(text, &toml);
+	above = r < 0 ? NULL : toml_text_walk(&toml, path, NULL);
+	itself = above ? toml_text_find(&toml, path, false) : NULL;
 	/* From the last one on, so that the places of those before it stay right. */
-	for (size_t i = toml.count; r == 0 && i-- > 0;) {
+	for (size_t i = toml.count; r == 0 && above && i-- > 0;) {
 		const struct toml_entry *entry = &toml.entries[i];
 
-		if (toml_is_below(entry->path, path, true) && !(entry->kind == TOML_KEY && entry->inside))
+		if (!entry->inside && (entry->header || entry->key) && (entry == itself || toml_file_is_below(entry->table, above)))
 			r = text_splice(text, entry->line, entry->line_end - entry->line, NULL, 0);
 	}
 	return r;

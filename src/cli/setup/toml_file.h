@@ -29,7 +29,7 @@ void toml_file_clear(struct toml_file *file);
  *
  * Keys of a table that is not there have to come one behind the other.
  *
- * Return: 0; -ENOTDIR if the table is written in a way that cannot be added to; -EINVAL; -ENOMEM.
+ * Return: 0; -ENOTDIR if the table cannot be added to; -EINVAL; -ENOMEM.
  */
 int toml_file_put(struct toml_file *file, const char *table, const char *key, const char *value);
 
@@ -42,7 +42,7 @@ int toml_file_put(struct toml_file *file, const char *table, const char *key, co
  */
 int toml_file_copy(struct toml_file *file, const struct text *source, const char *from, const char *to, const char *const *but);
 
-/** Appends what waits. Return: 0 or -ENOMEM. */
+/** Appends what waits. Return: 0; -ENOTDIR if a table is written in a way that cannot be added to; -ENOMEM. */
 int toml_file_finish(struct toml_file *file);
 
 /** Puts @value over that of a key, or takes the key out if it is NULL; nothing if there is no such key. Return: 0; -EINVAL; -ENOMEM. */

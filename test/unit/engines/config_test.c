@@ -195,34 +195,12 @@ static void what_is_no_file(void **state)
 	(void)unlink(path);
 }
 
-static void values_of_toml(void **state)
-{
-	static const struct {
-		const char *toml, *json;
-	} cases[] = {
-		{"a = true", "true"}, {"a = 2", "2"}, {"a = 1_000", "\"1_000\""}, {"a = 'x\\y'", "\"x\\\\y\""}, {"a = [\"x\", 'y']", "[\"x\",\"y\"]"},
-		{"a = 1979-05-27", "\"1979-05-27\""}, {"a.b = 1", NULL}, {"b = 1", NULL}, {"a = {b = 1}", NULL},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct text text = {(char *)cases[i].toml, strlen(cases[i].toml)};
-		_cleanup_json_ json_t *value = engine_config_value(&text, "a");
-		_cleanup_free_ char *written = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-
-		if (cases[i].json)
-			assert_string_equal(written, cases[i].json);
-		else
-			assert_null(value);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_said), cmocka_unit_test(docker_s_file), cmocka_unit_test(containerd_s_sections),
 		cmocka_unit_test(comments_and_quotes), cmocka_unit_test(podman_s_lists), cmocka_unit_test(later_files_count_more),
-		cmocka_unit_test(files_that_are_not_valid), cmocka_unit_test(what_is_no_file), cmocka_unit_test(values_of_toml),
+		cmocka_unit_test(files_that_are_not_valid), cmocka_unit_test(what_is_no_file),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
