@@ -93,7 +93,6 @@ static int cdi_yaml_sequence(struct cdi_yaml *yaml, unsigned depth, json_t *arra
 			r = -ENOMEM;
 		yaml_event_delete(&event);
 	}
-	/* clang-format on */
 	return r;
 }
 
