@@ -4,23 +4,24 @@
 
 #include "cli/cdi.h"
 
+#include "cli/verbs.h"
 #include <errno.h>
 #include <sys/statvfs.h>
-#include "cli/verbs.h"
 
 const char *const cdi_directories[] = {"/etc/cdi", "/var/run/cdi", NULL};
 
 /* What /etc/cdi is on, or would be. */
-static bool is_read_only(const char *directory)
+static bool cdi_is_read_only(const char *directory)
 {
 	struct statvfs fs;
 
-	return (statvfs(directory, &fs) == 0 || (errno == ENOENT && statvfs("/etc", &fs) == 0)) && (fs.f_flag & ST_RDONLY);
+	return (statvfs(directory, &fs) == 0 || (errno == ENOENT && statvfs("/etc", &fs) == 0)) &&
+	       (fs.f_flag & ST_RDONLY);
 }
 
 bool cdi_is_volatile(void)
 {
-	return is_read_only(cdi_directories[0]);
+	return cdi_is_read_only(cdi_directories[0]);
 }
 
 const char *cdi_directory(void)
@@ -38,7 +39,9 @@ static const struct verb commands[] = {
 int verb_cdi(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.parser = verb_parse, .args_doc = "generate|list|check [ARGUMENT...]", .children = globals_children,
+		.parser = verb_parse,
+		.args_doc = "generate|list|check [ARGUMENT...]",
+		.children = globals_children,
 		.doc = "Write, list and check CDI specs, by which engines know the GPUs of this host.\v"
 		       "'ctr-gpu cdi COMMAND --help' shows a command's own options; ctr-gpu-cdi(1) explains them all.",
 	};

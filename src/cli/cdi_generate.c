@@ -31,18 +31,25 @@ struct generate {
 };
 
 static const struct argp_option options[] = {
-	{"output", KEY_OUTPUT, "PATH", 0, "Write to this file or directory, or to standard output for - (/etc/cdi; /var/run/cdi where /etc is read-only)", 0},
+	{"output", KEY_OUTPUT, "PATH", 0,
+	 "Write to this file or directory, or to standard output for - (/etc/cdi; /var/run/cdi where /etc is "
+	 "read-only)",
+	 0},
 	{"kind", KEY_KIND, "VENDOR/CLASS", 0,
-	 "Write a spec of this kind only: of nvidia.com, amd.com and the like that vendor's adapters, of any other vendor all", 0},
+	 "Write a spec of this kind only: of nvidia.com, amd.com and the like that vendor's adapters, of any other "
+	 "vendor all",
+	 0},
 	{"no-hooks", KEY_NO_HOOKS, NULL, 0, "Write a spec that needs no hook, and is right for today's driver only", 0},
 	{"hook", KEY_HOOK, "PATH", 0, "Where engines find ctr-gpu-hook (beside this program)", 0},
 	{"capabilities", KEY_CAPABILITIES, "LIST", 0,
-	 "Parts of the driver whose device nodes, or without hooks files, are in the spec (utility,compute; without hooks all)", 0},
+	 "Parts of the driver whose device nodes, or without hooks files, are in the spec (utility,compute; without "
+	 "hooks all)",
+	 0},
 	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "Give every device these IMEX channels, too", 0},
 	{0},
 };
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t cdi_generate_parse(int key, char *argument, struct argp_state *state)
 {
 	struct generate *generate = state->input;
 
@@ -75,7 +82,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 /* The hook that belongs to this program, wherever the two are installed. */
-static int find_hook(struct generate *generate)
+static int cdi_generate_find_hook(struct generate *generate)
 {
 	char self[4096];
 	ssize_t length;
@@ -84,32 +91,37 @@ static int find_hook(struct generate *generate)
 		return 0;
 	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	self[length > 0 ? length : 0] = '\0';
-	if (!strrchr(self, '/') || asprintf(&generate->found_hook, "%.*s/ctr-gpu-hook", (int)(strrchr(self, '/') - self), self) < 0)
+	if (!strrchr(self, '/') ||
+	    asprintf(&generate->found_hook, "%.*s/ctr-gpu-hook", (int)(strrchr(self, '/') - self), self) < 0)
 		return output_complain("cannot find out where this program is; say where the hook is with --hook=PATH");
 	generate->hook = generate->found_hook;
 	if (access(generate->hook, X_OK) == 0)
 		return 0;
-	return output_complain("the hook %s is missing\n    Name it with --hook=PATH, or write a spec without hooks with --no-hooks.",
-			       generate->hook);
+	return output_complain(
+		"the hook %s is missing\n    Name it with --hook=PATH, or write a spec without hooks with --no-hooks.",
+		generate->hook);
 }
 
-static int make_request(struct session *session, const struct generate *generate)
+static int cdi_generate_make_request(struct session *session, const struct generate *generate)
 {
 	const char *capabilities = generate->capabilities ? generate->capabilities : generate->no_hooks ? "all" : "";
-	int result;
+	int r;
 
-	result = ctr_gpu_request_new(session->context, &session->request);
-	if (!result)
-		result = ctr_gpu_request_set_devices(session->request, "all");
-	if (!result)
-		result = ctr_gpu_request_set_capabilities(session->request, capabilities);
-	if (!result && generate->imex_channels)
-		result = ctr_gpu_request_set_imex_channels(session->request, generate->imex_channels);
-	return result;
+	r = ctr_gpu_request_new(session->context, &session->request);
+	if (!r)
+		r = ctr_gpu_request_set_devices(session->request, "all");
+	if (!r)
+		r = ctr_gpu_request_set_capabilities(session->request, capabilities);
+	if (!r && generate->imex_channels)
+		r = ctr_gpu_request_set_imex_channels(session->request, generate->imex_channels);
+	return r;
 }
 
-/* An absolute path of where to write; a slash at its end, which means a directory, stays. Return: NULL without memory. */
-static char *find_output(const struct generate *generate)
+/*
+ * An absolute path of where to write; a slash at its end, which means a directory, stays.
+ * Return: NULL without memory.
+ */
+static char *cdi_generate_find_output(const struct generate *generate)
 {
 	char *path;
 
@@ -118,32 +130,36 @@ static char *find_output(const struct generate *generate)
 	return asprintf(&path, "%s/", cdi_directory()) < 0 ? NULL : path;
 }
 
-static int write_spec(struct session *session, const struct generate *generate, const char *kind, const char *output)
+static int cdi_generate_write_spec(struct session *session, const struct generate *generate, const char *kind,
+				   const char *output)
 {
 	char *path = NULL;
-	int result;
+	int r;
 
 	if (!output)
-		return ctr_gpu_cdi_write(session->context, session->host, session->request, kind, generate->hook, stdout);
-	result = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, generate->hook, output, &path);
-	if (!result)
+		return ctr_gpu_cdi_write(session->context, session->host, session->request, kind, generate->hook,
+					 stdout);
+	r = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, generate->hook, output, &path);
+	if (!r)
 		(void)printf("%s: %s%s\n", kind, path,
-			     !generate->output && cdi_is_volatile() ? ", until the next boot, since /etc is read-only" : "");
+			     !generate->output && cdi_is_volatile() ? ", until the next boot, since /etc is read-only"
+								    : "");
 	free(path);
-	return result;
+	return r;
 }
 
-static int write_each(struct session *session, const struct generate *generate, char *kinds, const char *output)
+static int cdi_generate_write_each(struct session *session, const struct generate *generate, char *kinds,
+				   const char *output)
 {
 	char *rest = kinds, *kind;
-	int result = 0;
+	int r = 0;
 
-	while (!result && (kind = strsep(&rest, ",")))
-		result = write_spec(session, generate, kind, output);
-	return result;
+	while (!r && (kind = strsep(&rest, ",")))
+		r = cdi_generate_write_spec(session, generate, kind, output);
+	return r;
 }
 
-static bool is_directory(const char *output)
+static bool cdi_generate_is_directory(const char *output)
 {
 	struct stat st;
 
@@ -151,24 +167,24 @@ static bool is_directory(const char *output)
 }
 
 /* What a vendor's adapters have left behind goes with them. */
-static int remove_stale(struct session *session, const struct generate *generate, const char *output)
+static int cdi_generate_remove_stale(struct session *session, const struct generate *generate, const char *output)
 {
 	char *removed = NULL;
-	int result;
+	int r;
 
-	if (generate->kind || !output || !is_directory(output))
+	if (generate->kind || !output || !cdi_generate_is_directory(output))
 		return 0;
-	result = ctr_gpu_cdi_remove_stale(session->context, session->host, output, &removed);
-	for (char *end = removed; !result && (end = strchr(end, '\n'));)
+	r = ctr_gpu_cdi_remove_stale(session->context, session->host, output, &removed);
+	for (char *end = removed; !r && (end = strchr(end, '\n'));)
 		*end = ' ';
-	if (!result && *removed)
+	if (!r && *removed)
 		(void)printf("removed from %s, since these adapters are gone: %s\n", output, removed);
 	free(removed);
-	return result;
+	return r;
 }
 
 /* Return: NULL without memory. */
-static char *find_kinds(const struct session *session, const struct generate *generate)
+static char *cdi_generate_find_kinds(const struct session *session, const struct generate *generate)
 {
 	char *kinds;
 
@@ -183,62 +199,65 @@ static char *find_kinds(const struct session *session, const struct generate *ge
 	return strdup("nvidia.com/gpu");
 }
 
-static int write_all(struct session *session, const struct generate *generate, const char *output)
+static int cdi_generate_write_all(struct session *session, const struct generate *generate, const char *output)
 {
-	char *kinds = find_kinds(session, generate);
-	int status;
+	char *kinds = cdi_generate_find_kinds(session, generate);
+	int r;
 
 	if (!kinds)
 		return output_complain("out of memory");
-	if (strchr(kinds, ',') && (!output || !is_directory(output)))
-		status = output_complain("this host has adapters of several vendors, and a file holds one spec: %s\n"
-					 "    Choose with --kind, or write to a directory.", kinds);
+	if (strchr(kinds, ',') && (!output || !cdi_generate_is_directory(output)))
+		r = output_complain("this host has adapters of several vendors, and a file holds one spec: %s\n"
+				    "    Choose with --kind, or write to a directory.",
+				    kinds);
 	else
-		status = session_check(session, write_each(session, generate, kinds, output));
+		r = session_check(session, cdi_generate_write_each(session, generate, kinds, output));
 	free(kinds);
-	return status;
+	return r;
 }
 
-static int run(struct session *session, const struct generate *generate)
+static int cdi_generate_run(struct session *session, const struct generate *generate)
 {
 	char *output = NULL;
-	int result, status;
+	int r, exit_status;
 
 	if (!generate->output || strcmp(generate->output, "-") != 0) {
-		output = find_output(generate);
+		output = cdi_generate_find_output(generate);
 		if (!output)
 			return output_complain("cannot find out where to write: %m");
 	}
-	result = make_request(session, generate);
-	if (!result)
-		result = ctr_gpu_host_new(session->context, &session->host);
-	status = session_check(session, result);
-	if (!result || result == CTR_GPU_E_NO_DEVICE)
-		result = remove_stale(session, generate, output);
-	if (!status)
-		status = session_check(session, result);
-	if (!status)
-		status = write_all(session, generate, output);
+	r = cdi_generate_make_request(session, generate);
+	if (!r)
+		r = ctr_gpu_host_new(session->context, &session->host);
+	exit_status = session_check(session, r);
+	if (!r || r == CTR_GPU_E_NO_DEVICE)
+		r = cdi_generate_remove_stale(session, generate, output);
+	if (!exit_status)
+		exit_status = session_check(session, r);
+	if (!exit_status)
+		exit_status = cdi_generate_write_all(session, generate, output);
 	free(output);
-	return status;
+	return exit_status;
 }
 
 int cdi_verb_generate(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = globals_children,
+		.options = options,
+		.parser = cdi_generate_parse,
+		.children = globals_children,
 		.doc = "Write CDI specs, by which engines know the GPUs of this host.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct generate generate = {0};
-	int status;
+	int r;
 
 	globals_parse_verb(globals, &argp, argc, argv, &generate);
-	status = session_open(&session, globals);
-	if (!status)
-		status = find_hook(&generate);
-	if (!status)
-		status = run(&session, &generate);
+	r = session_open(&session, globals);
+	if (!r)
+		r = cdi_generate_find_hook(&generate);
+	if (!r)
+		r = cdi_generate_run(&session, &generate);
 	free(generate.found_hook);
-	return status;
+	return r;
 }

@@ -27,18 +27,26 @@ struct report {
 	bool check;
 };
 
-#define COMMON_OPTIONS                                                                                                       \
-	{"spec-dir", KEY_SPEC_DIR, "DIR", 0, "Read this directory instead of /etc/cdi and /var/run/cdi; may be repeated", 0}, \
-	{"json", KEY_JSON, NULL, 0, "For programs", 0}
+#define COMMON_OPTIONS                                                                \
+	{"spec-dir",                                                                  \
+	 KEY_SPEC_DIR,                                                                \
+	 "DIR",                                                                       \
+	 0,                                                                           \
+	 "Read this directory instead of /etc/cdi and /var/run/cdi; may be repeated", \
+	 0},                                                                          \
+	{                                                                             \
+		"json", KEY_JSON, NULL, 0, "For programs", 0                          \
+	}
 
 static const struct argp_option list_options[] = {COMMON_OPTIONS, {0}};
 static const struct argp_option check_options[] = {
 	COMMON_OPTIONS,
-	{"engine", KEY_ENGINE, "NAME:VERSION", 0, "This engine must be able to load them: podman:4.3, docker:28.2, containerd:1.7, …", 0},
+	{"engine", KEY_ENGINE, "NAME:VERSION", 0,
+	 "This engine must be able to load them: podman:4.3, docker:28.2, containerd:1.7, …", 0},
 	{0},
 };
 
-static void add_file(struct report *report, const char *path, const struct argp_state *state)
+static void cdi_report_add_file(struct report *report, const char *path, const struct argp_state *state)
 {
 	if (!report->check)
 		argp_error(state, "'%s' is one argument too many", path);
@@ -47,7 +55,7 @@ static void add_file(struct report *report, const char *path, const struct argp_
 	report->files[report->file_count++] = path;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t cdi_report_parse(int key, char *argument, struct argp_state *state)
 {
 	struct report *report = state->input;
 
@@ -64,7 +72,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		report->engine = argument;
 		return 0;
 	case ARGP_KEY_ARG:
-		add_file(report, argument, state);
+		cdi_report_add_file(report, argument, state);
 		return 0;
 	case ARGP_KEY_END:
 		if (report->file_count > 0 && report->directory_count > 0)
@@ -75,72 +83,78 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-static int read_specs(const struct session *session, const struct report *report)
+static int cdi_report_read_specs(const struct session *session, const struct report *report)
 {
 	const char *const *directories = report->directory_count > 0 ? report->directories : cdi_directories;
 	size_t count = report->directory_count > 0 ? report->directory_count : 2;
-	int result = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < report->file_count && !result; i++)
-		result = ctr_gpu_cdi_report_read_file(session->cdi, report->files[i]);
-	for (size_t i = 0; i < count && !result && report->file_count == 0; i++)
-		result = ctr_gpu_cdi_report_read_directory(session->cdi, directories[i]);
-	return result;
+	for (size_t i = 0; i < report->file_count && !r; i++)
+		r = ctr_gpu_cdi_report_read_file(session->cdi, report->files[i]);
+	for (size_t i = 0; i < count && !r && report->file_count == 0; i++)
+		r = ctr_gpu_cdi_report_read_directory(session->cdi, directories[i]);
+	return r;
 }
 
 /* A host without a GPU is one that specs of ours do not match. */
-static int check(struct session *session, const struct report *report)
+static int cdi_report_check(struct session *session, const struct report *report)
 {
-	int result;
+	int r;
 
-	result = ctr_gpu_host_new(session->context, &session->host);
-	if (result && result != CTR_GPU_E_NO_DEVICE)
-		return result;
+	r = ctr_gpu_host_new(session->context, &session->host);
+	if (r && r != CTR_GPU_E_NO_DEVICE)
+		return r;
 	return ctr_gpu_cdi_report_check(session->cdi, session->host, report->engine);
 }
 
-static int run(struct session *session, const struct report *report)
+static int cdi_report_run(struct session *session, const struct report *report)
 {
-	int result, status;
+	int r, exit_status;
 
-	result = ctr_gpu_cdi_report_new(session->context, &session->cdi);
-	if (!result)
-		result = read_specs(session, report);
-	if (!result && report->check)
-		result = check(session, report);
-	if (!result)
-		result = ctr_gpu_cdi_report_write(session->cdi, report->format, stdout);
-	status = session_check(session, result);
-	return !status && report->check && !ctr_gpu_cdi_report_is_fine(session->cdi) ? EXIT_STATUS_FAILURE : status;
+	r = ctr_gpu_cdi_report_new(session->context, &session->cdi);
+	if (!r)
+		r = cdi_report_read_specs(session, report);
+	if (!r && report->check)
+		r = cdi_report_check(session, report);
+	if (!r)
+		r = ctr_gpu_cdi_report_write(session->cdi, report->format, stdout);
+	exit_status = session_check(session, r);
+	return !exit_status && report->check && !ctr_gpu_cdi_report_is_fine(session->cdi) ? EXIT_STATUS_FAILURE
+											  : exit_status;
 }
 
-static int report_specs(const struct argp *argp, bool check_them, struct globals *globals, int argc, char **argv)
+static int cdi_report_on_specs(const struct argp *argp, bool check_them, struct globals *globals, int argc, char **argv)
 {
 	_cleanup_session_ struct session session = {0};
 	struct report report = {.format = CTR_GPU_FORMAT_TEXT, .check = check_them};
-	int status;
+	int r;
 
 	globals_parse_verb(globals, argp, argc, argv, &report);
-	status = session_open(&session, globals);
-	return status ? status : run(&session, &report);
+	r = session_open(&session, globals);
+	return r ? r : cdi_report_run(&session, &report);
 }
 
 int cdi_verb_list(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = list_options, .parser = parse, .children = globals_children,
+		.options = list_options,
+		.parser = cdi_report_parse,
+		.children = globals_children,
 		.doc = "List the CDI specs of this host, and which device comes from which.",
 	};
 
-	return report_specs(&argp, false, globals, argc, argv);
+	return cdi_report_on_specs(&argp, false, globals, argc, argv);
 }
 
 int cdi_verb_check(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = check_options, .parser = parse, .args_doc = "[FILE...]", .children = globals_children,
+		.options = check_options,
+		.parser = cdi_report_parse,
+		.args_doc = "[FILE...]",
+		.children = globals_children,
 		.doc = "Find out whether CDI specs would work. The exit status is 0 only if no error is found.",
 	};
 
-	return report_specs(&argp, true, globals, argc, argv);
+	return cdi_report_on_specs(&argp, true, globals, argc, argv);
 }

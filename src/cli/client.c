@@ -24,7 +24,7 @@ enum {
 
 static volatile sig_atomic_t over;
 
-static void give_up(int signal_number)
+static void client_give_up(int signal_number)
 {
 	(void)signal_number;
 	over = 1;
@@ -33,7 +33,7 @@ static void give_up(int signal_number)
 void client_guard(void)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	const struct sigaction action = {.sa_handler = give_up};
+	const struct sigaction action = {.sa_handler = client_give_up};
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		(void)sigaction(signals[i], &action, NULL);
@@ -47,7 +47,7 @@ bool client_is_over(void)
 	return was;
 }
 
-static _Noreturn void become(const char *const *arguments, int input, int output)
+static _Noreturn void client_become(const char *const *arguments, int input, int output)
 {
 	/* Handlers are not inherited, what is ignored is. */
 	(void)signal(SIGPIPE, SIG_DFL);
@@ -55,13 +55,13 @@ static _Noreturn void become(const char *const *arguments, int input, int output
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (input < 0)
 		input = open("/dev/null", O_RDONLY);
-	if (input >= 0 && lseek(input, 0, SEEK_SET) == 0 && dup2(input, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
-	    dup2(output, STDERR_FILENO) >= 0)
+	if (input >= 0 && lseek(input, 0, SEEK_SET) == 0 && dup2(input, STDIN_FILENO) >= 0 &&
+	    dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0)
 		(void)execvp(arguments[0], (char *const *)(const void *)arguments);
 	_exit(EXIT_NOT_FOUND);
 }
 
-static long now_s(void)
+static long client_now_s(void)
 {
 	struct timespec now;
 
@@ -70,7 +70,7 @@ static long now_s(void)
 }
 
 /* Reads what there is; what does not fit is thrown away. Return: false at the end. */
-static bool take_output(int fd, struct client_result *ret, size_t *size)
+static bool client_take_output(int fd, struct client_result *ret, size_t *size)
 {
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
 	char rest[4096];
@@ -86,26 +86,26 @@ static bool take_output(int fd, struct client_result *ret, size_t *size)
 }
 
 /* Until its streams are closed, which may be after its end where it has left somebody behind. */
-static void attend(pid_t pid, int fd, long end_s, struct client_result *ret)
+static void client_attend(pid_t pid, int fd, long end_s, struct client_result *ret)
 {
 	size_t size = 0;
-	int status;
+	int wait_status;
 
-	while (take_output(fd, ret, &size)) {
-		if (ret->status == 0 && (over || now_s() >= end_s)) {
+	while (client_take_output(fd, ret, &size)) {
+		if (ret->status == 0 && (over || client_now_s() >= end_s)) {
 			ret->status = over ? -EINTR : -ETIMEDOUT;
-			end_s = now_s() + GRACE_S;
+			end_s = client_now_s() + GRACE_S;
 			(void)kill(-pid, SIGTERM);
-		} else if (ret->status < 0 && now_s() >= end_s) {
+		} else if (ret->status < 0 && client_now_s() >= end_s) {
 			(void)kill(-pid, SIGKILL);
 			break;
 		}
 	}
 	ret->output[size] = '\0';
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
 		;
 	if (ret->status == 0)
-		ret->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		ret->status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
 void client_run(const char *const *arguments, int input, int timeout_s, struct client_result *ret)
@@ -123,10 +123,10 @@ void client_run(const char *const *arguments, int input, int timeout_s, struct c
 	ours = pair[0];
 	pid = fork();
 	if (pid == 0)
-		become(arguments, input, pair[1]);
+		client_become(arguments, input, pair[1]);
 	(void)close(pair[1]);
 	if (pid < 0)
 		ret->status = -errno;
 	else
-		attend(pid, ours, now_s() + timeout_s, ret);
+		client_attend(pid, ours, client_now_s() + timeout_s, ret);
 }

@@ -9,7 +9,7 @@ enum { CLIENT_OUTPUT_MAX = 64 * 1024 };
 
 /* What became of one. */
 struct client_result {
-	int status; /* exit status; 127: there is no such program; negative errno; -EINTR: somebody gave up; -ETIMEDOUT */
+	int status; /* exit status; 127: the program is missing; negative errno; -EINTR: somebody gave up; -ETIMEDOUT */
 	char output[CLIENT_OUTPUT_MAX]; /* both streams, cut off where it does not fit */
 };
 

@@ -26,13 +26,13 @@ void config_file_close(struct config_file *file)
 	*file = (struct config_file){0};
 }
 
-static int no_memory(void)
+static int config_file_no_memory(void)
 {
 	return output_complain("out of memory");
 }
 
 /* Who may not read or write is told who may. */
-static int complain(const char *what, const char *path)
+static int config_file_complain(const char *what, const char *path)
 {
 	if ((errno == EACCES || errno == EPERM) && geteuid() != 0)
 		return output_complain("cannot %s %s: %m\n    It is not yours; try it as root, with sudo.", what, path);
@@ -40,7 +40,7 @@ static int complain(const char *what, const char *path)
 }
 
 /* The path of a file that does not exist, below directories that may be symlinks, or may not exist either. */
-static char *make_absolute(const char *path)
+static char *config_file_make_absolute(const char *path)
 {
 	_cleanup_free_ char *copy = strdup(path), *above = NULL;
 	char *slash = copy ? strrchr(copy, '/') : NULL;
@@ -56,40 +56,40 @@ static char *make_absolute(const char *path)
 	return path_absolute(path);
 }
 
-static int read_all(int fd, struct config_file *file)
+static int config_file_read_all(int fd, struct config_file *file)
 {
 	size_t size = (size_t)file->status.st_size, done = 0;
 	_cleanup_free_ char *data = malloc(size + 1);
 	ssize_t got = 1;
 
 	if (!data)
-		return no_memory();
+		return config_file_no_memory();
 	while (done < size && (got = read(fd, data + done, size - done)) > 0)
 		done += (size_t)got;
 	if (got < 0)
-		return complain("read", file->path);
-	return text_set(&file->text, data, done) < 0 ? no_memory() : 0;
+		return config_file_complain("read", file->path);
+	return text_set(&file->text, data, done) < 0 ? config_file_no_memory() : 0;
 }
 
-static int read_existing(struct config_file *file)
+static int config_file_read_existing(struct config_file *file)
 {
 	_cleanup_close_ int fd = -1;
 
 	/* Opening a device may already do something: a watchdog then restarts the machine. */
 	if (stat(file->path, &file->status) < 0)
-		return complain("read", file->path);
+		return config_file_complain("read", file->path);
 	if (!S_ISREG(file->status.st_mode))
 		return output_complain("%s is not a regular file", file->path);
 	/* O_NONBLOCK: a FIFO that has come into its place must not make us wait for a writer. */
 	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &file->status) < 0)
-		return complain("read", file->path);
+		return config_file_complain("read", file->path);
 	if (!S_ISREG(file->status.st_mode))
 		return output_complain("%s is not a regular file", file->path);
 	if (file->status.st_size > SIZE_MAX_READ)
 		return output_complain("%s is too large for a configuration file", file->path);
 	file->exists = true;
-	return read_all(fd, file);
+	return config_file_read_all(fd, file);
 }
 
 int config_file_read(const char *path, struct config_file *ret)
@@ -98,19 +98,21 @@ int config_file_read(const char *path, struct config_file *ret)
 
 	ret->path = realpath(path, NULL);
 	if (ret->path)
-		return read_existing(ret);
+		return config_file_read_existing(ret);
 	if (errno != ENOENT)
-		return complain("read", path);
+		return config_file_complain("read", path);
 	if (lstat(path, &link) == 0)
-		return output_complain("%s is a symbolic link to a file that does not exist\n    Make that file, or remove the link.", path);
-	ret->path = make_absolute(path);
-	return ret->path ? 0 : complain("read", path);
+		return output_complain(
+			"%s is a symbolic link to a file that does not exist\n    Make that file, or remove the link.",
+			path);
+	ret->path = config_file_make_absolute(path);
+	return ret->path ? 0 : config_file_complain("read", path);
 }
 
 /* ---- writing ---- */
 
 /* Access lists and security labels. Those that this file system or this user cannot set stay away, as with cp -a. */
-static void copy_labels(int from, int to)
+static void config_file_copy_labels(int from, int to)
 {
 	_cleanup_free_ char *names = malloc(LABEL_MAX), *value = malloc(LABEL_MAX);
 	ssize_t size, length;
@@ -125,7 +127,7 @@ static void copy_labels(int from, int to)
 	}
 }
 
-static int copy_owner(const struct config_file *file, int fd)
+static int config_file_copy_owner(const struct config_file *file, int fd)
 {
 	_cleanup_close_ int old = -1;
 	struct stat status;
@@ -136,11 +138,11 @@ static int copy_owner(const struct config_file *file, int fd)
 	if ((status.st_uid != file->status.st_uid || status.st_gid != file->status.st_gid) &&
 	    fchown(fd, file->status.st_uid, file->status.st_gid) < 0)
 		return -1;
-	copy_labels(old, fd);
+	config_file_copy_labels(old, fd);
 	return fchmod(fd, file->status.st_mode & ALLPERMS);
 }
 
-static int write_all(int fd, const struct text *text)
+static int config_file_write_all(int fd, const struct text *text)
 {
 	size_t done = 0;
 	ssize_t got;
@@ -154,16 +156,16 @@ static int write_all(int fd, const struct text *text)
 	return 0;
 }
 
-static int fill(const struct config_file *file, const struct text *text, mode_t mode, int fd)
+static int config_file_fill(const struct config_file *file, const struct text *text, mode_t mode, int fd)
 {
-	if (file->exists ? copy_owner(file, fd) < 0 : fchmod(fd, mode) < 0)
+	if (file->exists ? config_file_copy_owner(file, fd) < 0 : fchmod(fd, mode) < 0)
 		return -1;
-	if (write_all(fd, text) < 0)
+	if (config_file_write_all(fd, text) < 0)
 		return -1;
 	return fsync(fd);
 }
 
-static bool has_changed(const struct config_file *file)
+static bool config_file_has_changed(const struct config_file *file)
 {
 	struct stat now;
 
@@ -174,9 +176,10 @@ static bool has_changed(const struct config_file *file)
 	       now.st_mtim.tv_nsec != file->status.st_mtim.tv_nsec;
 }
 
-static int complain_changed(const struct config_file *file)
+static int config_file_complain_changed(const struct config_file *file)
 {
-	return output_complain("%s has been changed meanwhile by somebody else\n    Nothing was written; try again.", file->path);
+	return output_complain("%s has been changed meanwhile by somebody else\n    Nothing was written; try again.",
+			       file->path);
 }
 
 int config_file_write(const struct config_file *file, const struct text *text, mode_t mode)
@@ -185,31 +188,31 @@ int config_file_write(const struct config_file *file, const struct text *text, m
 	/* The dot keeps it out of sight of those that read every file of a directory. */
 	_cleanup_free_ char *temporary = text_format("%.*s.%s.ctr-gpu", (int)(name - file->path), file->path, name);
 	_cleanup_close_ int fd = -1;
-	int status;
+	int r;
 
 	if (!temporary)
-		return no_memory();
+		return config_file_no_memory();
 	/* One that is there was left by a run that was killed: the state is locked. */
 	(void)unlink(temporary);
 	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return complain("write", file->path);
-	if (fill(file, text, mode, fd) < 0)
-		status = complain("write", file->path);
-	else if (has_changed(file))
-		status = complain_changed(file);
+		return config_file_complain("write", file->path);
+	if (config_file_fill(file, text, mode, fd) < 0)
+		r = config_file_complain("write", file->path);
+	else if (config_file_has_changed(file))
+		r = config_file_complain_changed(file);
 	else
-		status = rename(temporary, file->path) < 0 ? complain("replace", file->path) : 0;
-	if (status)
+		r = rename(temporary, file->path) < 0 ? config_file_complain("replace", file->path) : 0;
+	if (r)
 		(void)unlink(temporary);
-	return status;
+	return r;
 }
 
 int config_file_unlink(const struct config_file *file)
 {
-	if (has_changed(file))
-		return complain_changed(file);
-	return unlink(file->path) < 0 ? complain("remove", file->path) : 0;
+	if (config_file_has_changed(file))
+		return config_file_complain_changed(file);
+	return unlink(file->path) < 0 ? config_file_complain("remove", file->path) : 0;
 }
 
 /* ---- directories ---- */
@@ -239,7 +242,7 @@ int config_file_make_directories(const json_t *directories)
 
 	json_array_foreach (directories, i, path)
 		if (mkdir(json_string_value(path), 0755) < 0 && errno != EEXIST)
-			return complain("make the directory", json_string_value(path));
+			return config_file_complain("make the directory", json_string_value(path));
 	return 0;
 }
 

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * A configuration file that belongs to somebody else: read as a whole, and replaced as a whole by a file that has the same
- * owner, mode and labels, so that nobody ever sees half of it. Functions that fail have said why on standard error.
+ * A configuration file that belongs to somebody else: read as a whole, and replaced as a whole by a file that has the
+ * same owner, mode and labels, so that nobody ever sees half of it. Functions that fail have said why on standard
+ * error.
  */
 
 #include <jansson.h>

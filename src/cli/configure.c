@@ -27,14 +27,15 @@ struct configure {
 };
 
 static const struct argp_option options[] = {
-	{"pid", 'p', "PID", 0, "The container's first process; without it, ROOTFS is one in the caller's own mount namespace", 0},
+	{"pid", 'p', "PID", 0,
+	 "The container's first process; without it, ROOTFS is one in the caller's own mount namespace", 0},
 	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules (cgroup) alone", 0},
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show the plan and change nothing", 0},
 	{"json", KEY_JSON, NULL, 0, "Print the plan as JSON, with the reason of every entry", 0},
 	{0},
 };
 
-static pid_t parse_pid(const char *text, const struct argp_state *state)
+static pid_t configure_parse_pid(const char *text, const struct argp_state *state)
 {
 	char *end;
 	long pid;
@@ -46,7 +47,7 @@ static pid_t parse_pid(const char *text, const struct argp_state *state)
 	return (pid_t)pid;
 }
 
-static void take_rootfs(struct configure *configure, const char *argument, const struct argp_state *state)
+static void configure_take_rootfs(struct configure *configure, const char *argument, const struct argp_state *state)
 {
 	if (configure->rootfs)
 		argp_error(state, "'%s' is one argument too many", argument);
@@ -55,7 +56,7 @@ static void take_rootfs(struct configure *configure, const char *argument, const
 	configure->rootfs = argument;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t configure_parse(int key, char *argument, struct argp_state *state)
 {
 	struct configure *configure = state->input;
 
@@ -64,7 +65,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		state->child_inputs[1] = &configure->request;
 		return 0;
 	case 'p':
-		configure->pid = parse_pid(argument, state);
+		configure->pid = configure_parse_pid(argument, state);
 		return 0;
 	case KEY_NO_CGROUPS:
 		configure->no_cgroups = true;
@@ -76,7 +77,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		configure->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		take_rootfs(configure, argument, state);
+		configure_take_rootfs(configure, argument, state);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "ROOTFS is missing: the absolute path of the container's root directory");
@@ -86,54 +87,54 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-static int apply(struct session *session, const struct configure *configure)
+static int configure_apply(struct session *session, const struct configure *configure)
 {
-	int result;
+	int r;
 
-	result = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
-	if (result)
-		return result;
+	r = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
+	if (r)
+		return r;
 	/* In a container's own namespace it ends with the container. */
 	if (!configure->pid && geteuid() == 0)
-		result = ctr_gpu_container_set_record(session->container, CONFIGURED_DIRECTORY);
-	if (result)
-		return result;
+		r = ctr_gpu_container_set_record(session->container, CONFIGURED_DIRECTORY);
+	if (r)
+		return r;
 	if (configure->no_cgroups)
 		ctr_gpu_container_leave_cgroup(session->container);
 	return ctr_gpu_plan_apply(session->context, session->plan, session->container);
 }
 
-static int give(void *user)
+static int configure_give(void *user)
 {
 	const struct configure *configure = user;
 	struct session *session = configure->session;
-	int result = 0, status;
+	int r = 0, exit_status;
 
-	status = request_plan(session, &configure->request);
-	if (status)
-		return status;
+	exit_status = request_plan(session, &configure->request);
+	if (exit_status)
+		return exit_status;
 	if (!configure->dry_run)
-		status = session_enter(PHASE_GIVE);
-	if (status)
-		return status;
+		exit_status = session_enter(PHASE_GIVE);
+	if (exit_status)
+		return exit_status;
 	if (!configure->dry_run)
-		result = apply(session, configure);
-	if (!result && configure->json)
-		result = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);
-	else if (!result && configure->dry_run)
-		result = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, stdout);
-	return session_check(session, result);
+		r = configure_apply(session, configure);
+	if (!r && configure->json)
+		r = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);
+	else if (!r && configure->dry_run)
+		r = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, stdout);
+	return session_check(session, r);
 }
 
-static int run(struct configure *configure)
+static int configure_run(struct configure *configure)
 {
-	int status = session_open(configure->session, configure->globals);
+	int r = session_open(configure->session, configure->globals);
 
-	if (status)
-		return status;
+	if (r)
+		return r;
 	if (!configure->dry_run)
-		session_run_in_child(configure->session, give, configure);
-	return give(configure);
+		session_run_in_child(configure->session, configure_give, configure);
+	return configure_give(configure);
 }
 
 int verb_configure(struct globals *globals, int argc, char **argv)
@@ -144,15 +145,19 @@ int verb_configure(struct globals *globals, int argc, char **argv)
 		{0},
 	};
 	static const struct argp argp = {
-		.options = options, .parser = parse, .args_doc = "ROOTFS", .children = children,
-		.doc = "Give GPUs of this host to a container that is being created: all of them, or those that --device names.",
+		.options = options,
+		.parser = configure_parse,
+		.args_doc = "ROOTFS",
+		.children = children,
+		.doc = "Give GPUs of this host to a container that is being created: all of them, or those that "
+		       "--device names.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct configure configure = {.globals = globals, .session = &session};
-	int status;
+	int r;
 
 	globals_parse_verb(globals, &argp, argc, argv, &configure);
-	status = run(&configure);
+	r = configure_run(&configure);
 	request_options_clear(&configure.request);
-	return status;
+	return r;
 }

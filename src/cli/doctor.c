@@ -52,10 +52,10 @@ static error_t doctor_parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_TRY:
 		if (!try_find(argument))
-			argp_error(
-				state,
-				"--try is docker, podman or containerd, with :gpus, :runtime, :cdi or :hook behind it where there is such a way, not '%s'",
-				argument);
+			argp_error(state,
+				   "--try is docker, podman or containerd, with :gpus, :runtime, :cdi or :hook behind "
+				   "it where there is such a way, not '%s'",
+				   argument);
 		verb->way = argument;
 		return 0;
 	default:

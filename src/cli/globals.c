@@ -17,21 +17,26 @@ enum {
 	TIMEOUT_MAX_S = 3600,
 };
 
-#define OPTIONS(flag)                                                                                                     \
-	{"config", 'c' | (flag), "FILE", 0, "Read FILE instead of /etc/ctr-gpu/config.json", 0},                           \
-	{"inventory", KEY_INVENTORY | (flag), "SOURCE", 0,                                                                 \
-	 "Who describes the adapters behind /dev/dxg: dxcore (the host's libdxcore), ioctl (the kernel), or auto", 0},     \
-	{"root", 'r' | (flag), "DIR", 0, "Where a native driver is installed, such as /run/nvidia/driver (default: /)", 0},           \
-	{"timeout", KEY_TIMEOUT | (flag), "SECONDS", 0, "How long a driver library may take to answer (default: 10)", 0},          \
-	{"debug", 'd' | (flag), "FILE", OPTION_ARG_OPTIONAL, "Say what is looked at and decided, on standard error or in FILE", 0}
+/* clang-format off */
+#define OPTIONS(flag) \
+	{"config", 'c' | (flag), "FILE", 0, "Read FILE instead of /etc/ctr-gpu/config.json", 0}, \
+	{"inventory", KEY_INVENTORY | (flag), "SOURCE", 0, \
+	 "Who describes the adapters behind /dev/dxg: dxcore (the host's libdxcore), ioctl (the kernel), or auto", 0}, \
+	{"root", 'r' | (flag), "DIR", 0, \
+	 "Where a native driver is installed, such as /run/nvidia/driver (default: /)", 0}, \
+	{"timeout", KEY_TIMEOUT | (flag), "SECONDS", 0, \
+	 "How long a driver library may take to answer (default: 10)", 0}, \
+	{"debug", 'd' | (flag), "FILE", OPTION_ARG_OPTIONAL, \
+	 "Say what is looked at and decided, on standard error or in FILE", 0}
 
 /* argp knows --help and -?. */
 #define HELP {NULL, 'h', NULL, 0, "The same as --help", -1}
+/* clang-format on */
 
 static const struct argp_option options_before[] = {OPTIONS(0), HELP, {0}};
 static const struct argp_option options_behind[] = {OPTIONS(LONG_ONLY), HELP, {0}};
 
-static void set_inventory(struct globals *globals, const char *text, const struct argp_state *state)
+static void globals_set_inventory(struct globals *globals, const char *text, const struct argp_state *state)
 {
 	static const struct {
 		const char *name;
@@ -52,7 +57,7 @@ static void set_inventory(struct globals *globals, const char *text, const struc
 	argp_error(state, "--inventory is auto, dxcore or ioctl, not '%s'", text);
 }
 
-static void set_timeout(struct globals *globals, const char *text, const struct argp_state *state)
+static void globals_set_timeout(struct globals *globals, const char *text, const struct argp_state *state)
 {
 	char *end;
 	double seconds;
@@ -63,7 +68,7 @@ static void set_timeout(struct globals *globals, const char *text, const struct 
 	globals->timeout_ms = (unsigned)(seconds * 1000);
 }
 
-static error_t take(struct globals *globals, int key, char *argument, const struct argp_state *state)
+static error_t globals_take(struct globals *globals, int key, char *argument, const struct argp_state *state)
 {
 	switch (key) {
 	case 'c':
@@ -77,27 +82,30 @@ static error_t take(struct globals *globals, int key, char *argument, const stru
 		globals->driver_root = argument;
 		return 0;
 	case KEY_INVENTORY:
-		set_inventory(globals, argument, state);
+		globals_set_inventory(globals, argument, state);
 		return 0;
 	case KEY_TIMEOUT:
-		set_timeout(globals, argument, state);
+		globals_set_timeout(globals, argument, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-/* argp gives a child its input by the parent's parser alone; for those that give none, which all would do it in the same way. */
+/*
+ * argp gives a child its input by the parent's parser alone; for those that give none, which all would do it in the
+ * same way.
+ */
 static struct globals *behind_verb;
 
-static error_t parse_before(int key, char *argument, struct argp_state *state)
+static error_t globals_parse_before(int key, char *argument, struct argp_state *state)
 {
 	if (key == 'h')
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
-	return take(state->input, key, argument, state);
+	return globals_take(state->input, key, argument, state);
 }
 
-static error_t parse_behind(int key, char *argument, struct argp_state *state)
+static error_t globals_parse_behind(int key, char *argument, struct argp_state *state)
 {
 	if (key == ARGP_KEY_ARG)
 		argp_error(state, "'%s' is one argument too many", argument);
@@ -105,11 +113,11 @@ static error_t parse_behind(int key, char *argument, struct argp_state *state)
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 	if (!(key & LONG_ONLY))
 		return ARGP_ERR_UNKNOWN;
-	return take(state->input ? state->input : behind_verb, key & ~LONG_ONLY, argument, state);
+	return globals_take(state->input ? state->input : behind_verb, key & ~LONG_ONLY, argument, state);
 }
 
-const struct argp globals_before_verb = {.options = options_before, .parser = parse_before};
-const struct argp globals_behind_verb = {.options = options_behind, .parser = parse_behind};
+const struct argp globals_before_verb = {.options = options_before, .parser = globals_parse_before};
+const struct argp globals_behind_verb = {.options = options_behind, .parser = globals_parse_behind};
 const struct argp_child globals_children[] = {{&globals_behind_verb, 0, "Options of every command:", 1}, {0}};
 
 void globals_parse_verb(struct globals *globals, const struct argp *argp, int argc, char **argv, void *input)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The options that every command takes, before its name or behind it. Behind it only their long forms, because there the
- * short letters are the command's own, as users of nvidia-container-cli have them in their fingers: `-d` is --debug before
- * the command and --device behind it.
+ * The options that every command takes, before its name or behind it. Behind it only their long forms, because there
+ * the short letters are the command's own, as users of nvidia-container-cli have them in their fingers: `-d` is --debug
+ * before the command and --device behind it.
  */
 
 #include <argp.h>
@@ -13,7 +13,7 @@
 #include <ctr-gpu.h>
 
 struct globals {
-	const char *config; /* NULL: the usual file */
+	const char *config;      /* NULL: the usual file */
 	const char *driver_root; /* NULL: as configured */
 	bool inventory_given;
 	enum ctr_gpu_inventory inventory;
@@ -25,7 +25,10 @@ struct globals {
 /* Takes a `struct globals *` as its input. */
 extern const struct argp globals_before_verb;
 
-/* Takes a `struct globals *`, or NULL for what globals_parse_verb() was given, and refuses arguments that the command has left over. */
+/*
+ * Takes a `struct globals *`, or NULL for what globals_parse_verb() was given, and refuses arguments that the command
+ * has left over.
+ */
 extern const struct argp globals_behind_verb;
 
 /* The children of a command that has no others. */

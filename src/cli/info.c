@@ -23,7 +23,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t info_parse(int key, char *argument, struct argp_state *state)
 {
 	struct info *info = state->input;
 
@@ -43,19 +43,22 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 int verb_info(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = globals_children, .doc = "Show the GPUs of this host, and why one cannot be used.",
+		.options = options,
+		.parser = info_parse,
+		.children = globals_children,
+		.doc = "Show the GPUs of this host, and why one cannot be used.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct info info = {.format = CTR_GPU_FORMAT_TEXT};
-	int result, status;
+	int r, exit_status;
 
 	globals_parse_verb(globals, &argp, argc, argv, &info);
 	session.mute = info.format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
-	status = session_open(&session, globals);
-	if (status)
-		return status;
-	result = ctr_gpu_host_new(session.context, &session.host);
-	if (!result)
-		result = ctr_gpu_host_write(session.host, info.format, stdout);
-	return session_check(&session, result);
+	exit_status = session_open(&session, globals);
+	if (exit_status)
+		return exit_status;
+	r = ctr_gpu_host_new(session.context, &session.host);
+	if (!r)
+		r = ctr_gpu_host_write(session.host, info.format, stdout);
+	return session_check(&session, r);
 }

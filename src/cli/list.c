@@ -20,7 +20,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t list_parse(int key, char *argument, struct argp_state *state)
 {
 	struct list *list = state->input;
 
@@ -45,19 +45,22 @@ int verb_list(struct globals *globals, int argc, char **argv)
 		{0},
 	};
 	static const struct argp argp = {
-		.options = options, .parser = parse, .children = children,
-		.doc = "List the devices, files and directories of this host that a container would get which has all GPUs, or those that --device names.",
+		.options = options,
+		.parser = list_parse,
+		.children = children,
+		.doc = "List the devices, files and directories of this host that a container would get which has "
+		       "all GPUs, or those that --device names.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct list list = {.format = CTR_GPU_FORMAT_PATHS};
-	int status;
+	int r;
 
 	globals_parse_verb(globals, &argp, argc, argv, &list);
-	status = session_open(&session, globals);
-	if (!status)
-		status = request_plan(&session, &list.request);
-	if (!status)
-		status = session_check(&session, ctr_gpu_plan_write(session.plan, list.format, stdout));
+	r = session_open(&session, globals);
+	if (!r)
+		r = request_plan(&session, &list.request);
+	if (!r)
+		r = session_check(&session, ctr_gpu_plan_write(session.plan, list.format, stdout));
 	request_options_clear(&list.request);
-	return status;
+	return r;
 }

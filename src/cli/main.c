@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ctr-gpu: the GPUs of this host, for its containers. The table of commands, and the options before a command's name. */
+/*
+ * ctr-gpu: the GPUs of this host, for its containers. The table of commands, and the options before a command's name.
+ */
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +31,7 @@ const struct verb verbs[] = {
 enum { VERB_TEXT_MAX = 32 };
 
 /* argp sorts its own lists; ours keeps the order of the table, which is that of first use. */
-static char *describe_verbs(int key, const char *text, void *input)
+static char *main_describe_verbs(int key, const char *text, void *input)
 {
 	char *list = NULL;
 	char usage[VERB_TEXT_MAX];
@@ -55,7 +57,10 @@ static char *describe_verbs(int key, const char *text, void *input)
 
 static const struct argp_child children[] = {{&globals_before_verb, 0, "Options of every command:", 1}, {0}};
 static const struct argp main_argp = {
-	.parser = verb_parse, .args_doc = "COMMAND [ARGUMENT...]", .children = children, .help_filter = describe_verbs,
+	.parser = verb_parse,
+	.args_doc = "COMMAND [ARGUMENT...]",
+	.children = children,
+	.help_filter = main_describe_verbs,
 	.doc = "Show the GPUs of this host and give them to containers.\v"
 	       "'ctr-gpu COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 };
@@ -68,7 +73,7 @@ int main_help(struct globals *globals)
 	return verb_run(&main_argp, verbs, name, globals, 2, arguments);
 }
 
-static void print_version(FILE *file, struct argp_state *state)
+static void main_print_version(FILE *file, struct argp_state *state)
 {
 	(void)state;
 	version_print(file);
@@ -81,7 +86,7 @@ int main(int argc, char **argv)
 	output_guard();
 	if (strcmp(program_invocation_short_name, NVIDIA_NAME) == 0)
 		return nvidia_main(argc, argv);
-	argp_program_version_hook = print_version;
+	argp_program_version_hook = main_print_version;
 	argp_err_exit_status = EXIT_STATUS_USAGE;
 	return verb_run(&main_argp, verbs, "ctr-gpu", &globals, argc, argv);
 }

@@ -15,13 +15,13 @@
 #include "base/remedy.h"
 
 static const char *program = "ctr-gpu";
-static const char *(*error_class)(int result);
+static const char *(*error_class)(int r);
 
 /* Why standard output lost something, where the library met it first. */
 static int lost_by;
 
 /* Ends a message about an error of the operating system. */
-static void write_remedy(int error)
+static void output_write_remedy(int error)
 {
 	const char *remedy = remedy_of(error);
 
@@ -40,8 +40,9 @@ static void check_output(void)
 		return;
 	/* Who closes a pipe has seen enough and wants no message; the status still tells a script. */
 	if (lost_by != EPIPE) {
-		(void)fprintf(stderr, "%s: cannot write standard output: %s", program, lost_by ? strerror(lost_by) : "some of it was lost");
-		write_remedy(lost_by);
+		(void)fprintf(stderr, "%s: cannot write standard output: %s", program,
+			      lost_by ? strerror(lost_by) : "some of it was lost");
+		output_write_remedy(lost_by);
 	}
 	_exit(EXIT_STATUS_FAILURE);
 }
@@ -62,7 +63,7 @@ void output_guard(void)
 	(void)atexit(check_output);
 }
 
-void output_speak_as(const char *name, const char *(*class_of)(int result))
+void output_speak_as(const char *name, const char *(*class_of)(int r))
 {
 	program = name;
 	error_class = class_of;
@@ -83,7 +84,7 @@ int output_complain(const char *format, ...)
 	va_start(arguments, format);
 	(void)vfprintf(stderr, format, arguments);
 	va_end(arguments);
-	write_remedy(strstr(format, "%m") && !strchr(format, '\n') ? error : 0);
+	output_write_remedy(strstr(format, "%m") && !strchr(format, '\n') ? error : 0);
 	return EXIT_STATUS_FAILURE;
 }
 
@@ -92,10 +93,10 @@ int output_no_memory(void)
 	return output_complain("out of memory");
 }
 
-int output_error(const struct ctr_gpu_context *context, int result)
+int output_error(const struct ctr_gpu_context *context, int r)
 {
 	const char *text = ctr_gpu_context_message(context);
-	const char *name = ctr_gpu_error_name(result);
+	const char *name = ctr_gpu_error_name(r);
 	size_t first = strcspn(text, "\n");
 
 	if (ferror(stdout)) {
@@ -103,7 +104,7 @@ int output_error(const struct ctr_gpu_context *context, int result)
 		return EXIT_STATUS_FAILURE; /* check_output() will say it */
 	}
 	if (error_class)
-		(void)fprintf(stderr, "%s: %s: %.*s [%s]", program, error_class(result), (int)first, text, name);
+		(void)fprintf(stderr, "%s: %s: %.*s [%s]", program, error_class(r), (int)first, text, name);
 	else
 		(void)fprintf(stderr, "%s: [%s] %.*s", program, name, (int)first, text);
 	for (text += first; *text; text += first) {
@@ -114,7 +115,7 @@ int output_error(const struct ctr_gpu_context *context, int result)
 	if (error_class)
 		return EXIT_STATUS_FAILURE;
 
-	switch (result) {
+	switch (r) {
 	case CTR_GPU_E_BAD_ARGUMENT:
 	case CTR_GPU_E_BAD_REQUIREMENT:
 	case CTR_GPU_E_UNKNOWN_CAPABILITY:

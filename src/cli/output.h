@@ -26,7 +26,7 @@ void output_guard(void);
  * @name:     static
  * @class_of: Return: the first words of the message of a result, static; every failure then is EXIT_STATUS_FAILURE
  */
-void output_speak_as(const char *name, const char *(*class_of)(int result));
+void output_speak_as(const char *name, const char *(*class_of)(int r));
 
 /** Return: the program's name in messages. */
 const char *output_name(void);
@@ -44,4 +44,4 @@ int output_no_memory(void);
  *
  * Return: the exit status that belongs to it.
  */
-int output_error(const struct ctr_gpu_context *context, int result);
+int output_error(const struct ctr_gpu_context *context, int r);

@@ -17,8 +17,11 @@ static const struct argp_option options[] = {
 	 "Devices: all, none (driver libraries only), or a list of indexes, LUIDs, PCI addresses and UUIDs", 0},
 	{"require", 'r', "EXPR", 0, "A condition on the driver, such as 'cuda>=12.4'; may be repeated", 0},
 	{"capabilities", KEY_CAPABILITIES, "LIST", 0,
-	 "Parts of the driver: compute, compat32, graphics, utility, video, display, ngx, or all (default: utility,compute)", 0},
-	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "IMEX channels, which share memory with other machines; may be repeated", 0},
+	 "Parts of the driver: compute, compat32, graphics, utility, video, display, ngx, or all (default: "
+	 "utility,compute)",
+	 0},
+	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0,
+	 "IMEX channels, which share memory with other machines; may be repeated", 0},
 	{NULL, 0, NULL, 0, "One part of the driver each; may be combined:", 0},
 	{"compute", 'c', NULL, 0, "CUDA and OpenCL", 0},
 	{"utility", 'u', NULL, 0, "nvidia-smi and the management library", 0},
@@ -34,8 +37,8 @@ static const struct {
 	int key;
 	const char *name;
 } capabilities[] = {
-	{'c', "compute"},  {'u', "utility"}, {'v', "video"},           {'g', "graphics"},
-	{'D', "display"},  {'n', "ngx"},     {KEY_COMPAT32, "compat32"},
+	{'c', "compute"}, {'u', "utility"},           {'v', "video"}, {'g', "graphics"}, {'D', "display"},
+	{'n', "ngx"},     {KEY_COMPAT32, "compat32"},
 };
 
 error_t request_list_append(char **list, const char *item)
@@ -49,7 +52,7 @@ error_t request_list_append(char **list, const char *item)
 	return 0;
 }
 
-static error_t add_requirement(struct request_options *request, const char *text)
+static error_t request_take_requirement(struct request_options *request, const char *text)
 {
 	char **more;
 
@@ -61,7 +64,7 @@ static error_t add_requirement(struct request_options *request, const char *text
 	return more[request->requirement_count] ? (request->requirement_count++, 0) : ENOMEM;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t request_parse(int key, char *argument, struct argp_state *state)
 {
 	struct request_options *request = state->input;
 
@@ -69,7 +72,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'd':
 		return request_list_append(&request->devices, argument);
 	case 'r':
-		return add_requirement(request, argument);
+		return request_take_requirement(request, argument);
 	case KEY_CAPABILITIES:
 		return request_list_append(&request->capabilities, argument);
 	case KEY_IMEX_CHANNEL:
@@ -82,7 +85,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-const struct argp request_argp = {.options = options, .parser = parse};
+const struct argp request_argp = {.options = options, .parser = request_parse};
 
 void request_options_clear(struct request_options *request)
 {
@@ -95,32 +98,32 @@ void request_options_clear(struct request_options *request)
 	*request = (struct request_options){0};
 }
 
-static int fill_request(struct session *session, const struct request_options *request)
+static int request_fill(struct session *session, const struct request_options *request)
 {
-	int result;
+	int r;
 
-	result = ctr_gpu_request_new(session->context, &session->request);
-	if (!result)
-		result = ctr_gpu_request_set_devices(session->request, request->devices ? request->devices : "all");
-	if (!result && request->capabilities)
-		result = ctr_gpu_request_set_capabilities(session->request, request->capabilities);
-	if (!result)
+	r = ctr_gpu_request_new(session->context, &session->request);
+	if (!r)
+		r = ctr_gpu_request_set_devices(session->request, request->devices ? request->devices : "all");
+	if (!r && request->capabilities)
+		r = ctr_gpu_request_set_capabilities(session->request, request->capabilities);
+	if (!r)
 		ctr_gpu_request_set_mig(session->request, request->mig);
-	if (!result && request->imex_channels)
-		result = ctr_gpu_request_set_imex_channels(session->request, request->imex_channels);
-	for (size_t i = 0; !result && i < request->requirement_count; i++)
-		result = ctr_gpu_request_add_requirement(session->request, request->requirements[i]);
-	return result;
+	if (!r && request->imex_channels)
+		r = ctr_gpu_request_set_imex_channels(session->request, request->imex_channels);
+	for (size_t i = 0; !r && i < request->requirement_count; i++)
+		r = ctr_gpu_request_add_requirement(session->request, request->requirements[i]);
+	return r;
 }
 
 int request_plan(struct session *session, const struct request_options *request)
 {
-	int result;
+	int r;
 
-	result = fill_request(session, request);
-	if (!result)
-		result = ctr_gpu_host_new(session->context, &session->host);
-	if (!result)
-		result = ctr_gpu_plan_new(session->context, session->request, session->host, &session->plan);
-	return session_check(session, result);
+	r = request_fill(session, request);
+	if (!r)
+		r = ctr_gpu_host_new(session->context, &session->host);
+	if (!r)
+		r = ctr_gpu_plan_new(session->context, session->request, session->host, &session->plan);
+	return session_check(session, r);
 }

@@ -11,10 +11,10 @@
 #include "cli/session.h"
 
 struct request_options {
-	char *devices;      /* NULL: all */
+	char *devices;       /* NULL: all */
 	char *imex_channels; /* NULL: none */
-	char *capabilities; /* NULL: the library's default */
-	unsigned mig; /* of enum ctr_gpu_mig */
+	char *capabilities;  /* NULL: the library's default */
+	unsigned mig;        /* of enum ctr_gpu_mig */
 	char **requirements;
 	size_t requirement_count;
 };

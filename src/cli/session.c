@@ -24,7 +24,7 @@ void session_close(struct session *session)
 	session->log = NULL;
 }
 
-static void write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
+static void session_write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
 {
 	const struct session *session = user;
 
@@ -45,11 +45,11 @@ void session_remark(const struct session *session, const char *format, ...)
 		text = NULL;
 	va_end(arguments);
 	if (text)
-		write_remark((void *)session, CTR_GPU_LOG_DEBUG, text);
+		session_write_remark((void *)session, CTR_GPU_LOG_DEBUG, text);
 	free(text);
 }
 
-static int open_log(struct session *session, const char *path)
+static int session_open_log(struct session *session, const char *path)
 {
 	if (!path)
 		return 0;
@@ -61,18 +61,18 @@ static int open_log(struct session *session, const char *path)
 
 int session_open(struct session *session, const struct globals *globals)
 {
-	int result, status;
+	int r, exit_status;
 
 	if (ctr_gpu_context_new(&session->context) < 0)
 		return output_complain("out of memory");
 	session->debug = globals->debug;
-	status = open_log(session, globals->debug_file);
-	if (status)
-		return status;
-	ctr_gpu_context_set_log(session->context, write_remark, session);
-	result = ctr_gpu_context_load_config(session->context, globals->config);
-	if (result && !session->lenient)
-		return session_check(session, result);
+	exit_status = session_open_log(session, globals->debug_file);
+	if (exit_status)
+		return exit_status;
+	ctr_gpu_context_set_log(session->context, session_write_remark, session);
+	r = ctr_gpu_context_load_config(session->context, globals->config);
+	if (r && !session->lenient)
+		return session_check(session, r);
 	if (globals->inventory_given)
 		ctr_gpu_context_set_inventory(session->context, globals->inventory);
 	if (globals->timeout_ms)
@@ -90,18 +90,18 @@ int session_enter(enum phase phase)
 
 void session_run_in_child(struct session *session, int (*work)(void *user), void *user)
 {
-	int result, status;
+	int r, exit_status;
 
-	result = ctr_gpu_run_in_child(session->context, work, user, &status);
-	if (result) {
-		status = output_error(session->context, result);
+	r = ctr_gpu_run_in_child(session->context, work, user, &exit_status);
+	if (r) {
+		exit_status = output_error(session->context, r);
 		deadline_let_go();
 	}
 	/* The child has closed standard output, whose descriptor is the same. */
-	_exit(status);
+	_exit(exit_status);
 }
 
-int session_check(const struct session *session, int result)
+int session_check(const struct session *session, int r)
 {
-	return result ? output_error(session->context, result) : 0;
+	return r ? output_error(session->context, r) : 0;
 }

@@ -12,9 +12,9 @@
 
 struct session {
 	bool debug;
-	bool mute; /* warnings are in the output already, for the person who reads it */
+	bool mute;    /* warnings are in the output already, for the person who reads it */
 	bool lenient; /* a configuration file that cannot be read is reported elsewhere */
-	FILE *log; /* of --debug=FILE; NULL: standard error */
+	FILE *log;    /* of --debug=FILE; NULL: standard error */
 	struct ctr_gpu_context *context;
 	struct ctr_gpu_request *request;
 	struct ctr_gpu_host *host;
@@ -47,5 +47,5 @@ _Noreturn void session_run_in_child(struct session *session, int (*work)(void *u
 /** phase_enter(), for a child. Return: 0, or the exit status after a message was printed. */
 int session_enter(enum phase phase);
 
-/** Prints the message of @result. Return: 0 if @result is 0, else the exit status. */
-int session_check(const struct session *session, int result);
+/** Prints the message of @r. Return: 0 if @r is 0, else the exit status. */
+int session_check(const struct session *session, int r);

@@ -8,7 +8,7 @@
 #include "cli/session.h"
 #include "cli/verbs.h"
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t unconfigure_parse(int key, char *argument, struct argp_state *state)
 {
 	const char **rootfs = state->input;
 
@@ -31,14 +31,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 int verb_unconfigure(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.parser = parse, .args_doc = "ROOTFS", .children = globals_children,
+		.parser = unconfigure_parse,
+		.args_doc = "ROOTFS",
+		.children = globals_children,
 		.doc = "Take back what 'ctr-gpu configure ROOTFS' did: its mounts, and what it made and replaced.",
 	};
 	_cleanup_session_ struct session session = {0};
 	const char *rootfs = NULL;
-	int status;
+	int r;
 
 	globals_parse_verb(globals, &argp, argc, argv, &rootfs);
-	status = session_open(&session, globals);
-	return status ? status : session_check(&session, ctr_gpu_take_back(session.context, rootfs, CONFIGURED_DIRECTORY));
+	r = session_open(&session, globals);
+	return r ? r : session_check(&session, ctr_gpu_take_back(session.context, rootfs, CONFIGURED_DIRECTORY));
 }

@@ -47,7 +47,8 @@ error_t verb_parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct globals *globals, int argc, char **argv)
+int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct globals *globals, int argc,
+	     char **argv)
 {
 	struct line line = {.globals = globals};
 	char name[NAME_MAX_LENGTH];

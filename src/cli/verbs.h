@@ -9,8 +9,8 @@
 
 struct verb {
 	const char *name;
-	const char *arguments; /* as the usage line shows them; "" for none */
-	const char *summary;   /* for the list in --help */
+	const char *arguments;                                      /* as the usage line shows them; "" for none */
+	const char *summary;                                        /* for the list in --help */
 	int (*run)(struct globals *globals, int argc, char **argv); /* Return: the exit status */
 };
 
@@ -30,7 +30,8 @@ error_t verb_parse(int key, char *argument, struct argp_state *state);
  *
  * Return: the exit status.
  */
-int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct globals *globals, int argc, char **argv);
+int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct globals *globals, int argc,
+	     char **argv);
 
 /* What configure writes down for unconfigure. */
 #define CONFIGURED_DIRECTORY "/var/lib/ctr-gpu/configured"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * nvidia-container-cli configure: give a container that is being created the GPUs. Programs that create containers run this
- * as a hook, so it does not trust what it inherits any more than ctr-gpu-hook does.
+ * nvidia-container-cli configure: give a container that is being created the GPUs. Programs that create containers run
+ * this as a hook, so it does not trust what it inherits any more than ctr-gpu-hook does.
  */
 
 #include <errno.h>
@@ -38,7 +38,8 @@ struct configure {
 };
 
 static const struct argp_option options[] = {
-	{"pid", 'p', "PID", 0, "The container's first process; without it, ROOTFS is in the caller's own mount namespace", 0},
+	{"pid", 'p', "PID", 0,
+	 "The container's first process; without it, ROOTFS is in the caller's own mount namespace", 0},
 	{"mig-config", KEY_MIG_CONFIG, "all", 0, "Let the container make parts of GPUs (MIG)", 0},
 	{"mig-monitor", KEY_MIG_MONITOR, "all", 0, "Let the container see everybody's parts of GPUs (MIG)", 0},
 	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules (cgroup) alone", 0},
@@ -54,7 +55,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static pid_t parse_pid(const char *text)
+static pid_t nvidia_configure_parse_pid(const char *text)
 {
 	char *end;
 	long pid;
@@ -66,17 +67,18 @@ static pid_t parse_pid(const char *text)
 	return (pid_t)pid;
 }
 
-static error_t take_rootfs(struct configure *configure, const char *argument)
+static error_t nvidia_configure_take_rootfs(struct configure *configure, const char *argument)
 {
 	if (configure->rootfs)
 		nvidia_input_error("'%s' is one argument too many", argument);
 	if (argument[0] != '/' || strcmp(argument, "/") == 0)
-		nvidia_input_error("invalid rootfs directory: it is the absolute path of a container's, not '%s'", argument);
+		nvidia_input_error("invalid rootfs directory: it is the absolute path of a container's, not '%s'",
+				   argument);
 	configure->rootfs = argument;
 	return 0;
 }
 
-static error_t take_flag(int key, const char *argument, struct configure *configure)
+static error_t nvidia_configure_take_flag(int key, const char *argument, struct configure *configure)
 {
 	switch (key) {
 	case 'l':
@@ -101,7 +103,7 @@ static error_t take_flag(int key, const char *argument, struct configure *config
 	}
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t nvidia_configure_parse(int key, char *argument, struct argp_state *state)
 {
 	struct configure *configure = state->input;
 
@@ -110,7 +112,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		state->child_inputs[0] = &configure->request;
 		return 0;
 	case 'p':
-		configure->pid = parse_pid(argument);
+		configure->pid = nvidia_configure_parse_pid(argument);
 		return 0;
 	case KEY_MIG_CONFIG:
 		nvidia_take_mig("mig-config", argument, CTR_GPU_MIG_CONFIG, &configure->request.mig);
@@ -119,47 +121,48 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		nvidia_take_mig("mig-monitor", argument, CTR_GPU_MIG_MONITOR, &configure->request.mig);
 		return 0;
 	case ARGP_KEY_ARG:
-		return take_rootfs(configure, argument);
+		return nvidia_configure_take_rootfs(configure, argument);
 	case ARGP_KEY_NO_ARGS:
 		nvidia_input_error("ROOTFS is missing: the absolute path of the container's root directory");
 	default:
-		return take_flag(key, argument, configure);
+		return nvidia_configure_take_flag(key, argument, configure);
 	}
 }
 
-static void remark_options(const struct session *session, const struct configure *configure)
+static void nvidia_configure_remark_options(const struct session *session, const struct configure *configure)
 {
 	static const char disabled[] = "disabled";
 
 	if (configure->ldconfig)
 		session_remark(session, "--ldconfig is not needed: no ldconfig is run");
 	if (configure->cuda_compat && strcmp(configure->cuda_compat, disabled) != 0)
-		session_remark(session, "--cuda-compat-mode=%s is not done: nothing of an image is used as a driver's library",
+		session_remark(session,
+			       "--cuda-compat-mode=%s is not done: nothing of an image is used as a driver's library",
 			       configure->cuda_compat);
 }
 
-static int show(struct session *session, const struct configure *configure)
+static int nvidia_configure_show(struct session *session, const struct configure *configure)
 {
-	int status = nvidia_plan(session, &configure->request);
+	int r = nvidia_plan(session, &configure->request);
 
-	return status ? status : session_check(session, ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout));
+	return r ? r : session_check(session, ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout));
 }
 
-static int apply(void *user)
+static int nvidia_configure_apply(void *user)
 {
 	const struct configure *configure = user;
 	struct session *session = configure->session;
-	int result, status;
+	int r, exit_status;
 
-	status = nvidia_plan(session, &configure->request);
-	if (!status)
-		status = session_enter(PHASE_GIVE);
-	if (status)
-		return status;
+	exit_status = nvidia_plan(session, &configure->request);
+	if (!exit_status)
+		exit_status = session_enter(PHASE_GIVE);
+	if (exit_status)
+		return exit_status;
 	nvidia_begin("container error");
-	result = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
-	if (result)
-		return session_check(session, result);
+	r = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
+	if (r)
+		return session_check(session, r);
 	if (configure->no_cgroups)
 		ctr_gpu_container_leave_cgroup(session->container);
 	if (configure->no_devbind)
@@ -169,17 +172,17 @@ static int apply(void *user)
 }
 
 /* What --load-kmods asks for takes capabilities that are given up next. */
-static int load(struct nvidia *nvidia)
+static int nvidia_configure_load(struct nvidia *nvidia)
 {
 	_cleanup_session_ struct session session = {0};
-	int status = nvidia_open(&session, nvidia);
+	int r = nvidia_open(&session, nvidia);
 
 	nvidia->load_kmods = false;
-	return status;
+	return r;
 }
 
 /* A file that is named from the working directory, which is about to be left. */
-static int find_log(struct nvidia *nvidia, char **ret_path)
+static int nvidia_configure_find_log(struct nvidia *nvidia, char **ret_path)
 {
 	if (!nvidia->globals.debug_file)
 		return 0;
@@ -190,29 +193,30 @@ static int find_log(struct nvidia *nvidia, char **ret_path)
 	return 0;
 }
 
-static int prepare(struct nvidia *nvidia, char **ret_log)
+static int nvidia_configure_prepare(struct nvidia *nvidia, char **ret_log)
 {
 	const char *step;
-	int result, status;
+	int r, exit_status;
 
-	deadline_set(LOAD_DEADLINE_S, NVIDIA_NAME ": container error: gave up after a minute of loading the driver [ETIMEDOUT]\n"
-					  "    '--debug=FILE' before 'configure' shows how far it came");
-	status = find_log(nvidia, ret_log);
-	if (!status && nvidia->load_kmods)
-		status = load(nvidia);
-	if (status)
-		return status;
+	deadline_set(LOAD_DEADLINE_S,
+		     NVIDIA_NAME ": container error: gave up after a minute of loading the driver [ETIMEDOUT]\n"
+				 "    '--debug=FILE' before 'configure' shows how far it came");
+	exit_status = nvidia_configure_find_log(nvidia, ret_log);
+	if (!exit_status && nvidia->load_kmods)
+		exit_status = nvidia_configure_load(nvidia);
+	if (exit_status)
+		return exit_status;
 	deadline_set(0, "");
-	result = sanitise(&step);
-	if (result) {
-		errno = -result;
+	r = sanitise(&step);
+	if (r) {
+		errno = -r;
 		return output_complain("permission error: cannot %s: %m", step);
 	}
 	return 0;
 }
 
 /* The caller's devices, or none: only `list` shows all of them unasked. */
-static int complete(struct request_options *request)
+static int nvidia_configure_complete(struct request_options *request)
 {
 	if (request->devices && *request->devices)
 		return 0;
@@ -221,40 +225,43 @@ static int complete(struct request_options *request)
 	return request->devices ? 0 : output_complain("out of memory");
 }
 
-static int run(struct nvidia *nvidia, struct configure *configure)
+static int nvidia_configure_run(struct nvidia *nvidia, struct configure *configure)
 {
 	_cleanup_session_ struct session session = {0};
 	char *log = NULL;
-	int status;
+	int r;
 
-	status = complete(&configure->request);
+	r = nvidia_configure_complete(&configure->request);
 	nvidia->load_kmods = nvidia->load_kmods && !configure->dry_run;
-	if (!status && !configure->dry_run)
-		status = prepare(nvidia, &log);
-	if (!status)
-		status = nvidia_open(&session, nvidia);
+	if (!r && !configure->dry_run)
+		r = nvidia_configure_prepare(nvidia, &log);
+	if (!r)
+		r = nvidia_open(&session, nvidia);
 	free(log);
-	if (status)
-		return status;
-	remark_options(&session, configure);
+	if (r)
+		return r;
+	nvidia_configure_remark_options(&session, configure);
 	configure->session = &session;
 	if (!configure->dry_run)
-		session_run_in_child(&session, apply, configure);
-	return show(&session, configure);
+		session_run_in_child(&session, nvidia_configure_apply, configure);
+	return nvidia_configure_show(&session, configure);
 }
 
 int nvidia_configure(struct nvidia *nvidia, int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&request_argp, 0, NULL, 1}, {0}};
 	static const struct argp argp = {
-		.options = options, .parser = parse, .args_doc = "ROOTFS", .children = children,
+		.options = options,
+		.parser = nvidia_configure_parse,
+		.args_doc = "ROOTFS",
+		.children = children,
 		.doc = "Give GPUs of this host to a container that is being created: those that --device names.",
 	};
 	struct configure configure = {0};
-	int status;
+	int r;
 
 	nvidia_parse(&argp, argc, argv, &configure);
-	status = run(nvidia, &configure);
+	r = nvidia_configure_run(nvidia, &configure);
 	request_options_clear(&configure.request);
-	return status;
+	return r;
 }

@@ -27,7 +27,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t nvidia_info_parse(int key, char *argument, struct argp_state *state)
 {
 	struct info *info = state->input;
 
@@ -49,7 +49,7 @@ struct row {
 };
 
 /* "00000000:3B:00.0", as NVML writes addresses: eight digits of the domain. */
-static void format_bus(const char *address, char bus[BUS_SIZE])
+static void nvidia_info_format_bus(const char *address, char bus[BUS_SIZE])
 {
 	size_t length = address ? strlen(address) : 0;
 
@@ -63,13 +63,14 @@ static void format_bus(const char *address, char bus[BUS_SIZE])
 		*c = (char)toupper((unsigned char)*c);
 }
 
-static void fill_row(struct row *row, const struct ctr_gpu_adapter *adapter, const struct ctr_gpu_driver *driver)
+static void nvidia_info_fill_row(struct row *row, const struct ctr_gpu_adapter *adapter,
+				 const struct ctr_gpu_driver *driver)
 {
 	(void)snprintf(row->index, sizeof(row->index), "%d", adapter->index);
 	(void)snprintf(row->minor, sizeof(row->minor), "%d", driver->minor);
 	if (driver->minor < 0)
 		(void)strcpy(row->minor, unknown);
-	format_bus(adapter->pci_address, row->bus);
+	nvidia_info_format_bus(adapter->pci_address, row->bus);
 	row->model = adapter->name ? adapter->name : unknown;
 	row->brand = driver->brand ? driver->brand : unknown;
 	row->uuid = adapter->uuid ? adapter->uuid : unknown;
@@ -77,19 +78,24 @@ static void fill_row(struct row *row, const struct ctr_gpu_adapter *adapter, con
 }
 
 /* Names are the driver's, and not to be trusted with a terminal. */
-static void print_value(const char *text)
+static void nvidia_info_print_value(const char *text)
 {
 	for (; *text; text++)
 		(void)fputc(iscntrl((unsigned char)*text) ? '?' : *text, stdout);
 }
 
-static void print_row(const struct row *row, bool csv)
+static void nvidia_info_print_row(const struct row *row, bool csv)
 {
 	const struct {
 		const char *label, *value;
 	} fields[] = {
-		{"Device Index:", row->index}, {"Device Minor:", row->minor}, {"Model:", row->model}, {"Brand:", row->brand},
-		{"GPU UUID:", row->uuid},      {"Bus Location:", row->bus},   {"Architecture:", row->architecture},
+		{"Device Index:", row->index},
+		{"Device Minor:", row->minor},
+		{"Model:", row->model},
+		{"Brand:", row->brand},
+		{"GPU UUID:", row->uuid},
+		{"Bus Location:", row->bus},
+		{"Architecture:", row->architecture},
 	};
 
 	if (!csv)
@@ -99,7 +105,7 @@ static void print_row(const struct row *row, bool csv)
 			(void)fputs(i > 0 ? "," : "", stdout);
 		else
 			(void)printf("%-15s ", fields[i].label);
-		print_value(fields[i].value);
+		nvidia_info_print_value(fields[i].value);
 		if (!csv)
 			(void)fputc('\n', stdout);
 	}
@@ -107,7 +113,7 @@ static void print_row(const struct row *row, bool csv)
 		(void)fputc('\n', stdout);
 }
 
-static void print_driver(const struct ctr_gpu_driver *driver, bool csv)
+static void nvidia_info_print_driver(const struct ctr_gpu_driver *driver, bool csv)
 {
 	const char *version = driver->version ? driver->version : unknown;
 	char cuda[32];
@@ -117,28 +123,32 @@ static void print_driver(const struct ctr_gpu_driver *driver, bool csv)
 		(void)strcpy(cuda, unknown);
 	if (csv)
 		(void)printf("NVRM version,CUDA version\n%s,%s\n\n"
-			     "Device Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture\n", version, cuda);
+			     "Device Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture\n",
+			     version, cuda);
 	else
 		(void)printf("%-15s %s\n%-15s %s\n", "NVRM version:", version, "CUDA version:", cuda);
 }
 
-/* Usable adapters come first. The heading is of the first one's driver; on hosts with several that is the one numbered first. */
-static int print_host(const struct ctr_gpu_host *host, bool csv)
+/*
+ * Usable adapters come first. The heading is of the first one's driver; on hosts with several that is the one numbered
+ * first.
+ */
+static int nvidia_info_print_host(const struct ctr_gpu_host *host, bool csv)
 {
 	struct ctr_gpu_adapter adapter;
-	int result = 0;
+	int r = 0;
 
 	for (size_t i = 0; ctr_gpu_host_adapter(host, i, &adapter) == 0 && adapter.index >= 0; i++) {
 		struct ctr_gpu_driver driver;
 		struct row row;
 
-		result = ctr_gpu_host_driver(host, i, &driver);
-		if (result)
-			return result;
+		r = ctr_gpu_host_driver(host, i, &driver);
+		if (r)
+			return r;
 		if (i == 0)
-			print_driver(&driver, csv);
-		fill_row(&row, &adapter, &driver);
-		print_row(&row, csv);
+			nvidia_info_print_driver(&driver, csv);
+		nvidia_info_fill_row(&row, &adapter, &driver);
+		nvidia_info_print_row(&row, csv);
 		ctr_gpu_driver_clear(&driver);
 	}
 	return 0;
@@ -147,17 +157,19 @@ static int print_host(const struct ctr_gpu_host *host, bool csv)
 int nvidia_info(struct nvidia *nvidia, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = parse, .doc = "Show the driver and the GPUs that a container can get.",
+		.options = options,
+		.parser = nvidia_info_parse,
+		.doc = "Show the driver and the GPUs that a container can get.",
 	};
 	_cleanup_session_ struct session session = {0};
 	const struct request_options all = {0};
 	struct info info = {0};
-	int status;
+	int r;
 
 	nvidia_parse(&argp, argc, argv, &info);
-	status = nvidia_open(&session, nvidia);
+	r = nvidia_open(&session, nvidia);
 	/* A host without a usable GPU is an error, which the plan for all of them has the sentence for. */
-	if (!status)
-		status = nvidia_plan(&session, &all);
-	return status ? status : session_check(&session, print_host(session.host, info.csv));
+	if (!r)
+		r = nvidia_plan(&session, &all);
+	return r ? r : session_check(&session, nvidia_info_print_host(session.host, info.csv));
 }

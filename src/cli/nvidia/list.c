@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* nvidia-container-cli list: the devices and files that a container would get, by kind, one path of the host per line. */
+/*
+ * nvidia-container-cli list: the devices and files that a container would get, by kind, one path of the host per line.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,44 +42,44 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static error_t take_devices(struct list *list, char **where, const char *argument)
+static error_t nvidia_list_take_devices(struct list *list, char **where, const char *argument)
 {
 	list->kinds |= CTR_GPU_FILES_DEVICES;
 	return request_list_append(where, argument);
 }
 
-static error_t take_kind(struct list *list, unsigned kind)
+static error_t nvidia_list_take_kind(struct list *list, unsigned kind)
 {
 	list->kinds |= kind;
 	return 0;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t nvidia_list_parse(int key, char *argument, struct argp_state *state)
 {
 	struct list *list = state->input;
 
 	switch (key) {
 	case 'd':
-		return take_devices(list, &list->request.devices, argument);
+		return nvidia_list_take_devices(list, &list->request.devices, argument);
 	case KEY_IMEX_CHANNEL:
-		return take_devices(list, &list->request.imex_channels, argument);
+		return nvidia_list_take_devices(list, &list->request.imex_channels, argument);
 	case 'l':
-		return take_kind(list, CTR_GPU_FILES_LIBRARIES);
+		return nvidia_list_take_kind(list, CTR_GPU_FILES_LIBRARIES);
 	case 'b':
-		return take_kind(list, CTR_GPU_FILES_PROGRAMS);
+		return nvidia_list_take_kind(list, CTR_GPU_FILES_PROGRAMS);
 	case 'i':
-		return take_kind(list, CTR_GPU_FILES_SOCKETS);
+		return nvidia_list_take_kind(list, CTR_GPU_FILES_SOCKETS);
 	case 'f':
-		return take_kind(list, CTR_GPU_FILES_FIRMWARE);
+		return nvidia_list_take_kind(list, CTR_GPU_FILES_FIRMWARE);
 	case KEY_COMPAT32:
 		list->compat32 = true;
 		return 0;
 	case KEY_MIG_CONFIG:
 		nvidia_take_mig("mig-config", argument, CTR_GPU_MIG_CONFIG, &list->request.mig);
-		return take_kind(list, CTR_GPU_FILES_DEVICES);
+		return nvidia_list_take_kind(list, CTR_GPU_FILES_DEVICES);
 	case KEY_MIG_MONITOR:
 		nvidia_take_mig("mig-monitor", argument, CTR_GPU_MIG_MONITOR, &list->request.mig);
-		return take_kind(list, CTR_GPU_FILES_DEVICES);
+		return nvidia_list_take_kind(list, CTR_GPU_FILES_DEVICES);
 	case KEY_NO_GSP_FIRMWARE:
 		list->no_firmware = true;
 		return 0;
@@ -92,7 +94,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 /* Without any option: everything there is. The driver's files are listed whichever devices are. */
-static int complete(struct list *list, bool everything)
+static int nvidia_list_complete(struct list *list, bool everything)
 {
 	error_t error = 0;
 
@@ -112,21 +114,23 @@ static int complete(struct list *list, bool everything)
 int nvidia_list(struct nvidia *nvidia, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = parse,
-		.doc = "List the devices and files of this host that a container would get; without an option, all of them.",
+		.options = options,
+		.parser = nvidia_list_parse,
+		.doc = "List the devices and files of this host that a container would get; without an option, "
+		       "all of them.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct list list = {0};
-	int status;
+	int r;
 
 	nvidia_parse(&argp, argc, argv, &list);
-	status = nvidia_open(&session, nvidia);
-	if (!status)
-		status = session_check(&session, complete(&list, argc == 1));
-	if (!status)
-		status = nvidia_plan(&session, &list.request);
-	if (!status)
-		status = session_check(&session, ctr_gpu_plan_write_files(session.plan, list.kinds, stdout));
+	r = nvidia_open(&session, nvidia);
+	if (!r)
+		r = session_check(&session, nvidia_list_complete(&list, argc == 1));
+	if (!r)
+		r = nvidia_plan(&session, &list.request);
+	if (!r)
+		r = session_check(&session, ctr_gpu_plan_write_files(session.plan, list.kinds, stdout));
 	request_options_clear(&list.request);
-	return status;
+	return r;
 }

@@ -19,27 +19,18 @@ enum { KEY_NO_CREATE_IMEX_CHANNELS = 0x100 };
  * them from where it is, this one from the error. There is no "ldcache error", as no ldconfig is run that could fail.
  */
 static const struct {
-	int result;
+	int code;
 	const char *class;
 } classes[] = {
-	{CTR_GPU_E_NO_DEVICE, "initialization error"},
-	{CTR_GPU_E_NO_ADAPTER, "initialization error"},
-	{CTR_GPU_E_DRIVER_TOO_OLD, "initialization error"},
-	{CTR_GPU_E_NO_DRIVER_STORE, "initialization error"},
-	{CTR_GPU_E_DRIVER_LIBRARY, "initialization error"},
-	{CTR_GPU_E_DRIVER_TIMEOUT, "initialization error"},
-	{CTR_GPU_E_BAD_CONFIG, "initialization error"},
-	{CTR_GPU_E_UNKNOWN_DEVICE, "device error"},
-	{CTR_GPU_E_UNKNOWN_CAPABILITY, "input error"},
-	{CTR_GPU_E_BAD_ARGUMENT, "input error"},
-	{CTR_GPU_E_REQUIREMENT, "requirement error"},
-	{CTR_GPU_E_BAD_REQUIREMENT, "requirement error"},
-	{CTR_GPU_E_CONTAINER_RUNNING, "container error"},
-	{CTR_GPU_E_BAD_ROOTFS, "container error"},
-	{CTR_GPU_E_NO_CGROUP, "container error"},
-	{CTR_GPU_E_NO_PERMISSION, "permission error"},
-	{CTR_GPU_E_ROOTFS_READ_ONLY, "mount error"},
-	{CTR_GPU_E_KERNEL_TOO_OLD, "mount error"},
+	{CTR_GPU_E_NO_DEVICE, "initialization error"},      {CTR_GPU_E_NO_ADAPTER, "initialization error"},
+	{CTR_GPU_E_DRIVER_TOO_OLD, "initialization error"}, {CTR_GPU_E_NO_DRIVER_STORE, "initialization error"},
+	{CTR_GPU_E_DRIVER_LIBRARY, "initialization error"}, {CTR_GPU_E_DRIVER_TIMEOUT, "initialization error"},
+	{CTR_GPU_E_BAD_CONFIG, "initialization error"},     {CTR_GPU_E_UNKNOWN_DEVICE, "device error"},
+	{CTR_GPU_E_UNKNOWN_CAPABILITY, "input error"},      {CTR_GPU_E_BAD_ARGUMENT, "input error"},
+	{CTR_GPU_E_REQUIREMENT, "requirement error"},       {CTR_GPU_E_BAD_REQUIREMENT, "requirement error"},
+	{CTR_GPU_E_CONTAINER_RUNNING, "container error"},   {CTR_GPU_E_BAD_ROOTFS, "container error"},
+	{CTR_GPU_E_NO_CGROUP, "container error"},           {CTR_GPU_E_NO_PERMISSION, "permission error"},
+	{CTR_GPU_E_ROOTFS_READ_ONLY, "mount error"},        {CTR_GPU_E_KERNEL_TOO_OLD, "mount error"},
 };
 
 static const char *now_failing = "initialization error";
@@ -49,10 +40,10 @@ void nvidia_begin(const char *class)
 	now_failing = class;
 }
 
-static const char *class_of(int result)
+static const char *nvidia_class_of(int r)
 {
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
-		if (classes[i].result == result)
+		if (classes[i].code == r)
 			return classes[i].class;
 	return now_failing;
 }
@@ -73,7 +64,8 @@ void nvidia_input_error(const char *format, ...)
 
 static const struct argp_option options[] = {
 	{"debug", 'd', "FILE", 0, "Say in FILE what is looked at and decided", 0},
-	{"load-kmods", 'k', NULL, 0, "Load NVIDIA's kernel modules and make their device nodes, where they are missing", 0},
+	{"load-kmods", 'k', NULL, 0, "Load NVIDIA's kernel modules and make their device nodes, where they are missing",
+	 0},
 	{"root", 'r', "PATH", 0, "Where a native driver is installed, such as /run/nvidia/driver", 0},
 	{NULL, 0, NULL, 0, "Accepted, and not needed:", 0},
 	{"no-pivot", 'n', NULL, 0, "Nothing is run that pivot_root(2) would have to lock in", 0},
@@ -97,7 +89,7 @@ struct line {
 	int command; /* index in argv; 0: there is none */
 };
 
-static void ignore(struct nvidia *nvidia, const char *option)
+static void nvidia_ignore(struct nvidia *nvidia, const char *option)
 {
 	size_t count = 0;
 
@@ -107,7 +99,7 @@ static void ignore(struct nvidia *nvidia, const char *option)
 		nvidia->ignored[count] = option;
 }
 
-static error_t take_option(int key, char *argument, struct nvidia *nvidia)
+static error_t nvidia_take_option(int key, char *argument, struct nvidia *nvidia)
 {
 	switch (key) {
 	case 'd':
@@ -122,13 +114,13 @@ static error_t take_option(int key, char *argument, struct nvidia *nvidia)
 		nvidia->globals.driver_root = argument;
 		return 0;
 	case 'n':
-		ignore(nvidia, "--no-pivot");
+		nvidia_ignore(nvidia, "--no-pivot");
 		return 0;
 	case 'u':
-		ignore(nvidia, "--user");
+		nvidia_ignore(nvidia, "--user");
 		return 0;
 	case 'l':
-		ignore(nvidia, "--ldcache");
+		nvidia_ignore(nvidia, "--ldcache");
 		return 0;
 	case KEY_NO_CREATE_IMEX_CHANNELS:
 		return 0;
@@ -137,7 +129,7 @@ static error_t take_option(int key, char *argument, struct nvidia *nvidia)
 	}
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static error_t nvidia_parse_option(int key, char *argument, struct argp_state *state)
 {
 	struct line *line = state->input;
 
@@ -150,7 +142,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		argp_usage(state);
 		return EINVAL;
 	default:
-		return take_option(key, argument, line->nvidia);
+		return nvidia_take_option(key, argument, line->nvidia);
 	}
 }
 
@@ -170,30 +162,31 @@ void nvidia_take_mig(const char *option, const char *value, unsigned right, unsi
 }
 
 /*
- * That it failed is no error: without the modules the rest says what is missing, and in a user namespace nobody could have
- * loaded them.
+ * That it failed is no error: without the modules the rest says what is missing, and in a user namespace nobody could
+ * have loaded them.
  */
-static void nvidia_load(const struct session *session)
+static void nvidia_load_modules(const struct session *session)
 {
 	_cleanup_load_ struct load load = {0};
 	int r = load_run(session, (struct load_options){0}, false, &load);
 
 	if (r)
-		session_remark(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r), ctr_gpu_context_message(session->context));
+		session_remark(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r),
+			       ctr_gpu_context_message(session->context));
 }
 
 int nvidia_open(struct session *session, const struct nvidia *nvidia)
 {
-	int status;
+	int r;
 
 	session->mute = true;
-	status = session_open(session, &nvidia->globals);
-	if (status)
-		return status;
+	r = session_open(session, &nvidia->globals);
+	if (r)
+		return r;
 	for (size_t i = 0; nvidia->ignored[i]; i++)
 		session_remark(session, "%s is not needed", nvidia->ignored[i]);
 	if (nvidia->load_kmods)
-		nvidia_load(session);
+		nvidia_load_modules(session);
 	return 0;
 }
 
@@ -203,7 +196,7 @@ int nvidia_plan(struct session *session, const struct request_options *request)
 	return request_plan(session, request);
 }
 
-static void print_version(FILE *file, struct argp_state *state)
+static void nvidia_print_version(FILE *file, struct argp_state *state)
 {
 	(void)state;
 	(void)fprintf(file, "cli-version: %s\nlib-version: %s\n", ctr_gpu_version(), ctr_gpu_version());
@@ -212,9 +205,12 @@ static void print_version(FILE *file, struct argp_state *state)
 int nvidia_main(int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = parse, .args_doc = "COMMAND [ARGUMENT...]",
+		.options = options,
+		.parser = nvidia_parse_option,
+		.args_doc = "COMMAND [ARGUMENT...]",
 		.doc = "Give containers the GPUs of this host: ctr-gpu, for programs that call NVIDIA's.\v"
-		       "Commands: info, list, configure. 'nvidia-container-cli COMMAND --help' shows a command's own options; "
+		       "Commands: info, list, configure. 'nvidia-container-cli COMMAND --help' shows a command's own "
+		       "options; "
 		       "nvidia-container-cli(1) explains them all.",
 	};
 	struct nvidia nvidia = {0};
@@ -222,8 +218,8 @@ int nvidia_main(int argc, char **argv)
 	char name[64];
 	error_t error;
 
-	output_speak_as(NVIDIA_NAME, class_of);
-	argp_program_version_hook = print_version;
+	output_speak_as(NVIDIA_NAME, nvidia_class_of);
+	argp_program_version_hook = nvidia_print_version;
 	argp_err_exit_status = EXIT_STATUS_FAILURE;
 	error = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
 	if (error)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * ctr-gpu under the name nvidia-container-cli, for the programs that call NVIDIA's: containerd's ctr, NVIDIA's own hook, LXC,
- * enroot, Apptainer. Options, the classes of errors, exit statuses and what is printed are those of that program; what is
- * decided and done is what ctr-gpu decides and does.
+ * ctr-gpu under the name nvidia-container-cli, for the programs that call NVIDIA's: containerd's ctr, NVIDIA's own
+ * hook, LXC, enroot, Apptainer. Options, the classes of errors, exit statuses and what is printed are those of that
+ * program; what is decided and done is what ctr-gpu decides and does.
  */
 
 #include "cli/request.h"
