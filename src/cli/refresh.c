@@ -23,7 +23,7 @@ static int refresh_modules(const struct session *session)
 	return r == CTR_GPU_E_NO_DEVICE ? 0 : r;
 }
 
-static int refresh(struct session *session)
+static int refresh_all(struct session *session)
 {
 	char *hook;
 	int result;
@@ -52,5 +52,5 @@ int verb_refresh(struct globals *globals, int argc, char **argv)
 
 	globals_parse_verb(globals, &argp, argc, argv, NULL);
 	status = session_open(&session, globals);
-	return status ? status : refresh(&session);
+	return status ? status : refresh_all(&session);
 }

@@ -31,13 +31,13 @@ enum {
 	HOST_TICKS = 2000, /* above what a driver's libraries are given to answer */
 };
 
-static void title(FILE *file, const char *text)
+static void report_title(FILE *file, const char *text)
 {
 	(void)fprintf(file, "\n==== %s\n", text);
 }
 
 /* Text of a file or a library, which is to look like text and like no title. */
-static void put_text(FILE *file, const char *text)
+static void report_put_text(FILE *file, const char *text)
 {
 	for (; *text; text++)
 		(void)fputc(((unsigned char)*text < ' ' && *text != '\n' && *text != '\t') || *text == '\177' ? '?'
@@ -48,7 +48,7 @@ static void put_text(FILE *file, const char *text)
 /* ---- the machine ---- */
 
 /* Lines of a file that begin so. */
-static void put_lines(FILE *file, const char *path, const char *const *beginnings)
+static void report_put_lines(FILE *file, const char *path, const char *const *beginnings)
 {
 	FILE *from = fopen(path, "re");
 	char line[LINE_SIZE];
@@ -56,30 +56,30 @@ static void put_lines(FILE *file, const char *path, const char *const *beginning
 	while (from && fgets(line, sizeof(line), from))
 		for (size_t i = 0; beginnings[i]; i++)
 			if (strncmp(line, beginnings[i], strlen(beginnings[i])) == 0)
-				put_text(file, line);
+				report_put_text(file, line);
 	if (from)
 		(void)fclose(from);
 }
 
-static void put_machine(FILE *file)
+static void report_put_machine(FILE *file)
 {
 	static const char *const release[] = {"ID=", "VERSION_ID=", "PRETTY_NAME=", NULL}, *const modules[] = {
 												   "nvidia", "dxgkrnl",
 												   "nouveau", NULL};
 	struct utsname name = {0};
 
-	title(file, "machine");
+	report_title(file, "machine");
 	(void)uname(&name);
 	(void)fprintf(file, "ctr-gpu %s\n%s %s %s %s\n", ctr_gpu_version(), name.sysname, name.release, name.version,
 		      name.machine);
-	put_lines(file, "/etc/os-release", release);
-	put_lines(file, "/proc/modules", modules);
+	report_put_lines(file, "/etc/os-release", release);
+	report_put_lines(file, "/proc/modules", modules);
 }
 
 /* ---- what engines are told ---- */
 
 /* The last name of a path, and of which the one before it. */
-static bool is_told(const char *path)
+static bool report_tells(const char *path)
 {
 	static const char *const names[] = {
 		"version",
@@ -114,19 +114,19 @@ static bool is_told(const char *path)
 	return strncmp(path, above, sizeof(above) - 1) == 0 && !strchr(path + sizeof(above) - 1, '/');
 }
 
-static void put_setting(FILE *file, const char *path, const json_t *value)
+static void report_put_setting(FILE *file, const char *path, const json_t *value)
 {
 	_cleanup_free_ char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
 	(void)fputs("  ", file);
-	put_text(file, path);
+	report_put_text(file, path);
 	(void)fputs(" = ", file);
-	put_text(file, text ? text : "?");
+	report_put_text(file, text ? text : "?");
 	(void)fputc('\n', file);
 }
 
 /* Objects are gone into; what is no object is a setting. Return: how many were left out. */
-static size_t put_json(FILE *file, const char *path, json_t *object)
+static size_t report_put_json(FILE *file, const char *path, json_t *object)
 {
 	size_t hidden = 0;
 	const char *name;
@@ -138,16 +138,16 @@ static size_t put_json(FILE *file, const char *path, json_t *object)
 		if (!below)
 			return hidden;
 		if (json_is_object(value))
-			hidden += put_json(file, below, value);
-		else if (is_told(below))
-			put_setting(file, below, value);
+			hidden += report_put_json(file, below, value);
+		else if (report_tells(below))
+			report_put_setting(file, below, value);
 		else
 			hidden++;
 	}
 	return hidden;
 }
 
-static void put_file(FILE *file, const char *path)
+static void report_put_file(FILE *file, const char *path)
 {
 	__attribute__((cleanup(config_file_close))) struct config_file config = {0};
 	_cleanup_json_ json_t *json = NULL;
@@ -157,7 +157,7 @@ static void put_file(FILE *file, const char *path)
 
 	if (access(path, F_OK) < 0)
 		return;
-	put_text(file, path);
+	report_put_text(file, path);
 	if (access(path, R_OK) < 0 || config_file_read(path, &config) != 0) {
 		(void)fputs(": cannot be read\n", file);
 		return;
@@ -165,9 +165,9 @@ static void put_file(FILE *file, const char *path)
 	(void)fputs(":\n", file);
 	json = json_loadb(config.text.size ? config.text.data : "", config.text.size, 0, NULL);
 	if (json) {
-		hidden = put_json(file, "", json);
+		hidden = report_put_json(file, "", json);
 	} else if (toml_text_scan(&config.text, &toml, &error) == 0) {
-		hidden = put_json(file, "", toml.root);
+		hidden = report_put_json(file, "", toml.root);
 	} else {
 		(void)fputs("  is not valid\n", file);
 		return;
@@ -176,19 +176,19 @@ static void put_file(FILE *file, const char *path)
 		(void)fprintf(file, "  (%zu other settings, left out)\n", hidden);
 }
 
-static void put_files(FILE *file, const char *pattern)
+static void report_put_files(FILE *file, const char *pattern)
 {
 	glob_t found;
 
 	if (!pattern || glob(pattern, 0, NULL, &found) != 0)
 		return;
 	for (size_t i = 0; i < found.gl_pathc; i++)
-		put_file(file, found.gl_pathv[i]);
+		report_put_file(file, found.gl_pathv[i]);
 	globfree(&found);
 }
 
 /* That of a daemon which was told to read another file than the usual one. */
-static void put_daemon(FILE *file, const struct engine *engine)
+static void report_put_daemon(FILE *file, const struct engine *engine)
 {
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
 	const char *path;
@@ -197,52 +197,52 @@ static void put_daemon(FILE *file, const struct engine *engine)
 		return;
 	path = daemon_option(&daemon, engine->option, engine->letter);
 	if (path && path[0] == '/')
-		put_file(file, path);
+		report_put_file(file, path);
 }
 
-static void put_engines(FILE *file)
+static void report_put_engines(FILE *file)
 {
-	title(file, "what engines are told of runtimes, hooks and CDI");
+	report_title(file, "what engines are told of runtimes, hooks and CDI");
 	for (const struct engine *const *engine = engine_list; *engine; engine++) {
 		for (size_t i = 0; (*engine)->files && (*engine)->files[i]; i++)
-			put_files(file, (*engine)->files[i]);
-		put_files(file, (*engine)->imported);
+			report_put_files(file, (*engine)->files[i]);
+		report_put_files(file, (*engine)->imported);
 		for (size_t i = 0; (*engine)->user_files && (*engine)->user_files[i]; i++) {
 			_cleanup_free_ char *path = engine_user_file((*engine)->user_files[i]);
 
-			put_files(file, path);
+			report_put_files(file, path);
 		}
 		if ((*engine)->option)
-			put_daemon(file, *engine);
+			report_put_daemon(file, *engine);
 	}
 }
 
 /* ---- files of our own, which hold no secret ---- */
 
-static void put_own(FILE *file, const char *what, const char *path)
+static void report_put_own(FILE *file, const char *what, const char *path)
 {
 	__attribute__((cleanup(config_file_close))) struct config_file own = {0};
 
-	title(file, what);
+	report_title(file, what);
 	if (access(path, R_OK) < 0 || config_file_read(path, &own) != 0)
 		(void)fprintf(file, "%s: %s\n", path, strerror(errno));
 	else if (own.text.size)
-		put_text(file, own.text.data);
+		report_put_text(file, own.text.data);
 }
 
 /* ---- the host ---- */
 
-static int write_host(struct session *session, FILE *file)
+static int report_write_host(struct session *session, FILE *file)
 {
 	int result;
 
-	title(file, "inventory");
+	report_title(file, "inventory");
 	result = ctr_gpu_host_new(session->context, &session->host);
 	if (!result)
 		result = ctr_gpu_host_write(session->host, CTR_GPU_FORMAT_TEXT, file);
 	if (result)
 		return result;
-	title(file, "plan");
+	report_title(file, "plan");
 	result = ctr_gpu_request_new(session->context, &session->request);
 	if (!result)
 		result = ctr_gpu_request_set_devices(session->request, "all");
@@ -251,22 +251,22 @@ static int write_host(struct session *session, FILE *file)
 	return result ? result : ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, file);
 }
 
-static _Noreturn void put_host(struct session *session, FILE *file)
+static _Noreturn void report_put_host(struct session *session, FILE *file)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (write_host(session, file))
-		put_text(file, ctr_gpu_context_message(session->context));
+	if (report_write_host(session, file))
+		report_put_text(file, ctr_gpu_context_message(session->context));
 	(void)fputc('\n', file);
 	_exit(fflush(file) != 0);
 }
 
 /* In a child, as a driver's device or file system may hang, and keep a process where no signal reaches it. */
-static void wait_for_host(struct session *session, FILE *file)
+static void report_wait_for_host(struct session *session, FILE *file)
 {
 	pid_t pid = fork(), ended = 0;
 
 	if (pid == 0)
-		put_host(session, file);
+		report_put_host(session, file);
 	for (int i = 0; pid > 0 && ended == 0 && i < HOST_TICKS; i++) {
 		ended = waitpid(pid, NULL, WNOHANG);
 		if (ended == 0)
@@ -286,20 +286,20 @@ static int report_fill(struct session *session, const struct doctor *doctor, FIL
 	(void)fputs(
 		"A report on GPU containers, by ctr-gpu doctor --report. Read it before you publish it: it has paths and the names of GPUs.\n",
 		file);
-	put_machine(file);
-	title(file, "doctor");
+	report_put_machine(file);
+	report_title(file, "doctor");
 	(void)doctor_write(doctor, CTR_GPU_FORMAT_TEXT, file);
-	put_engines(file);
-	put_own(file, "settings of ctr-gpu", "/etc/ctr-gpu/config.json");
-	put_own(file, "last failure", "/run/ctr-gpu/last-failure");
+	report_put_engines(file);
+	report_put_own(file, "settings of ctr-gpu", "/etc/ctr-gpu/config.json");
+	report_put_own(file, "last failure", "/run/ctr-gpu/last-failure");
 	if (fflush(file) != 0)
 		return -1;
-	wait_for_host(session, file);
+	report_wait_for_host(session, file);
 	return fflush(file) != 0 || ferror(file) ? -1 : 0;
 }
 
 /* It may be written by root in a directory of anybody's. */
-static FILE *open_new(const char *path)
+static FILE *report_open(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -313,7 +313,7 @@ int report_write(struct session *session, const struct doctor *doctor, const cha
 
 	if (strcmp(path, "-") == 0)
 		return report_fill(session, doctor, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
-	file = open_new(path);
+	file = report_open(path);
 	if (!file)
 		return output_complain(
 			"cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);

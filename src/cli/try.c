@@ -59,7 +59,7 @@ static const struct way {
 	{&containerd, "cli", "ctr run --gpus 0", "ctr run --rm --rootfs --gpus 0 % @ " PROGRAM},
 };
 
-static const struct way *find(const char *text)
+static const struct way *try_find_way(const char *text)
 {
 	size_t length = strcspn(text, ":");
 
@@ -72,7 +72,7 @@ static const struct way *find(const char *text)
 
 bool try_find(const char *text)
 {
-	return find(text);
+	return try_find_way(text);
 }
 
 /* ---- the image ---- */
@@ -90,7 +90,7 @@ struct tar_header {
 };
 _Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "ustar");
 
-static void write_header(FILE *file, const char *name, char kind, unsigned mode, size_t size)
+static void try_write_header(FILE *file, const char *name, char kind, unsigned mode, size_t size)
 {
 	struct tar_header header = {.kind = kind, .magic = {'u', 's', 't', 'a', 'r', '\0', '0', '0'}};
 	unsigned sum = 0;
@@ -111,7 +111,7 @@ static void write_header(FILE *file, const char *name, char kind, unsigned mode,
 static const char *const directories[] = {"dev", "etc", "proc", "sys", "tmp"};
 
 /* Return: a descriptor, or -1 with errno set. */
-static int make_archive(void)
+static int try_make_archive(void)
 {
 	static const char zeros[2 * TAR_BLOCK];
 	int fd = memfd_create("image", MFD_CLOEXEC);
@@ -124,9 +124,9 @@ static int make_archive(void)
 	}
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
 		(void)snprintf(name, sizeof(name), "%s/", directories[i]);
-		write_header(file, name, '5', 0755, 0);
+		try_write_header(file, name, '5', 0755, 0);
 	}
-	write_header(file, PROGRAM + 1, '0', 0755, sizeof(try_program));
+	try_write_header(file, PROGRAM + 1, '0', 0755, sizeof(try_program));
 	(void)fwrite(try_program, sizeof(try_program), 1, file);
 	(void)fwrite(zeros, (TAR_BLOCK - sizeof(try_program) % TAR_BLOCK) % TAR_BLOCK, 1, file);
 	(void)fwrite(zeros, sizeof(zeros), 1, file);
@@ -137,7 +137,7 @@ static int make_archive(void)
 }
 
 /* Return: 0 or -1 with errno set. */
-static int make_root(struct try *try)
+static int try_make_root(struct try *try)
 {
 	_cleanup_close_ int root = -1, program = -1;
 	char path[] = "/tmp/ctr-gpu-try-XXXXXX";
@@ -155,7 +155,7 @@ static int make_root(struct try *try)
 	return program >= 0 && write(program, try_program, sizeof(try_program)) == sizeof(try_program) ? 0 : -1;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
+static int try_remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
 	(void)status;
 	(void)place;
@@ -165,7 +165,7 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
 /* ---- the client ---- */
 
 /* @input: for its standard input, or -1. */
-static int run(struct try *try, const char *words, int input)
+static int try_run_client(struct try *try, const char *words, int input)
 {
 	_cleanup_free_ char *line = strdup(words);
 	const char *arguments[WORDS_MAX] = {NULL};
@@ -180,7 +180,7 @@ static int run(struct try *try, const char *words, int input)
 }
 
 /* The first lines of what it said, without what a terminal would take for orders. */
-static void show_words(const char *output)
+static void try_show_words(const char *output)
 {
 	for (int i = 0; i < LINES_SHOWN && *output; i++) {
 		size_t length = strcspn(output, "\r\n");
@@ -193,7 +193,7 @@ static void show_words(const char *output)
 	}
 }
 
-static int complain(const struct try *try, const char *words)
+static int try_complain(const struct try *try, const char *words)
 {
 	int program = (int)strcspn(words, " ");
 
@@ -210,7 +210,7 @@ static int complain(const struct try *try, const char *words)
 		break;
 	}
 	(void)printf("%s: no\n", try->way->shown);
-	show_words(try->result.output);
+	try_show_words(try->result.output);
 	(void)printf("\"ctr-gpu doctor\" says what may be in the way.\n");
 	return EXIT_STATUS_FAILURE;
 }
@@ -221,7 +221,7 @@ struct arrival {
 	size_t devices, closed, libraries, missing;
 };
 
-static bool is_driver(const char *name)
+static bool try_is_driver(const char *name)
 {
 	static const char *const names[] = {"libcuda.so", "libdxcore.so", "libd3d12.so", "libnvidia-ml.so", "libamdhip64.so", "libze_intel_gpu.so", "libigd"};
 
@@ -232,7 +232,7 @@ static bool is_driver(const char *name)
 }
 
 /* "device\t/dev/dxg\t0", "library\tlibcuda.so.1\t/usr/lib/wsl/lib/libcuda.so.1\t0"; the line is taken apart. */
-static void show_line(char *line, struct arrival *arrival)
+static void try_show_line(char *line, struct arrival *arrival)
 {
 	const char *what = strsep(&line, "\t"), *name = strsep(&line, "\t"), *path = what && strcmp(what, "library") == 0 ? strsep(&line, "\t") : NULL;
 	const char *number = strsep(&line, "\t");
@@ -244,7 +244,7 @@ static void show_line(char *line, struct arrival *arrival)
 		arrival->devices += error == 0;
 		arrival->closed += error != 0;
 		(void)printf("    %-20s %s\n", name, error ? strerror(error) : "opened");
-	} else if (path && is_driver(name)) {
+	} else if (path && try_is_driver(name)) {
 		arrival->libraries += error == 0;
 		arrival->missing += error != 0;
 		if (arrival->libraries + arrival->missing <= LIBRARIES_SHOWN)
@@ -253,13 +253,13 @@ static void show_line(char *line, struct arrival *arrival)
 }
 
 /* Whoever prints into a container's output, an engine with a warning, is not to be taken for it. */
-static int show_arrival(struct try *try)
+static int try_show_arrival(struct try *try)
 {
 	struct arrival arrival = {0};
 	bool works;
 
 	for (char *rest = try->result.output, *line; (line = strsep(&rest, "\r\n"));)
-		show_line(line, &arrival);
+		try_show_line(line, &arrival);
 	works = arrival.devices > 0 && arrival.closed == 0 && arrival.libraries > 0 && arrival.missing == 0;
 	(void)printf("%s: %s\n", try->way->shown, works ? "yes, the container has a GPU and its driver" :
 		     arrival.devices == 0 && arrival.closed == 0 ? "no, the container started without any GPU device" :
@@ -269,26 +269,26 @@ static int show_arrival(struct try *try)
 
 /* ---- all of it ---- */
 
-static int begin(struct try *try)
+static int try_begin(struct try *try)
 {
 	_cleanup_close_ int archive = -1;
 
 	if (!try->way->engine->import)
-		return make_root(try) < 0 ? output_complain("cannot make a root directory in /tmp: %m") : 0;
-	archive = make_archive();
+		return try_make_root(try) < 0 ? output_complain("cannot make a root directory in /tmp: %m") : 0;
+	archive = try_make_archive();
 	if (archive < 0)
 		return output_complain("cannot make an image: %m");
-	return run(try, try->way->engine->import, archive) ? complain(try, try->way->engine->import) : 0;
+	return try_run_client(try, try->way->engine->import, archive) ? try_complain(try, try->way->engine->import) : 0;
 }
 
-static void clean_up(struct try *try)
+static void try_clean_up(struct try *try)
 {
 	(void)client_is_over();
 	for (size_t i = 0; i < sizeof(try->way->engine->removal) / sizeof(try->way->engine->removal[0]); i++)
 		if (try->way->engine->removal[i])
-			(void)run(try, try->way->engine->removal[i], -1);
+			(void)try_run_client(try, try->way->engine->removal[i], -1);
 	if (try->directory[0])
-		(void)nftw(try->directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		(void)nftw(try->directory, try_remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 int try_run(const char *text)
@@ -296,12 +296,12 @@ int try_run(const char *text)
 	static struct try try;
 	int status;
 
-	try.way = find(text);
+	try.way = try_find_way(text);
 	(void)snprintf(try.name, sizeof(try.name), "ctr-gpu-try-%d", getpid());
 	client_guard();
-	status = begin(&try);
+	status = try_begin(&try);
 	if (!status)
-		status = run(&try, try.way->run, -1) ? complain(&try, try.way->run) : show_arrival(&try);
-	clean_up(&try);
+		status = try_run_client(&try, try.way->run, -1) ? try_complain(&try, try.way->run) : try_show_arrival(&try);
+	try_clean_up(&try);
 	return status;
 }

@@ -31,7 +31,7 @@ void daemon_close(struct daemon *daemon)
 /* ---- which process ---- */
 
 /* A file of a process, or of @process AT_FDCWD, with a NUL behind it. Return: NULL if it cannot be read. */
-static char *read_file(int process, const char *name, size_t *ret_size)
+static char *daemon_read_file(int process, const char *name, size_t *ret_size)
 {
 	char *data;
 
@@ -41,13 +41,13 @@ static char *read_file(int process, const char *name, size_t *ret_size)
 static bool daemon_is_called(int process, const char *name)
 {
 	size_t size, length = strlen(name);
-	_cleanup_free_ char *comm = read_file(process, "comm", &size);
+	_cleanup_free_ char *comm = daemon_read_file(process, "comm", &size);
 
 	return comm && size == length + 1 && strncmp(comm, name, length) == 0;
 }
 
 /* Whoever asks may have no right to look at its pid namespace, but sees its numbers in each: "NSpid:\t4711\t1". */
-static bool is_in_container(const char *status)
+static bool daemon_is_in_container(const char *status)
 {
 	const char *line = strstr(status, "\nNSpid:\t");
 
@@ -61,7 +61,7 @@ static bool is_in_container(const char *status)
  * The first of its four ids. Anybody may have a process of this name, and with a setuid program one whose files in
  * /proc are root's; the real id stays that of who started it.
  */
-static bool is_of(const char *status, uid_t uid)
+static bool daemon_is_of(const char *status, uid_t uid)
 {
 	const char *line = strstr(status, "\nUid:\t");
 
@@ -71,9 +71,9 @@ static bool is_of(const char *status, uid_t uid)
 /* ---- what is known of it ---- */
 
 /* proc(5): field 22 of stat is ticks since the boot, counted behind the name, which may have blanks. */
-static struct timespec find_start(int process)
+static struct timespec daemon_find_start(int process)
 {
-	_cleanup_free_ char *stat = read_file(process, "stat", NULL);
+	_cleanup_free_ char *stat = daemon_read_file(process, "stat", NULL);
 	const char *field = stat ? strrchr(stat, ')') : NULL;
 	long per_second = sysconf(_SC_CLK_TCK);
 	struct timespec now, up, start = {0};
@@ -96,19 +96,19 @@ static struct timespec find_start(int process)
 	return start;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool daemon_is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* Return: 1 if it is what we have at @path; 0 if not; negative errno. */
-static int shares(int process, const char *name, const char *path)
+static int daemon_shares(int process, const char *name, const char *path)
 {
 	struct stat ours, its;
 
 	if (fstatat(process, name, &its, 0) < 0 || stat(path, &ours) < 0)
 		return -errno;
-	return is_same(&ours, &its);
+	return daemon_is_same(&ours, &its);
 }
 
 /* The kernel's own word for a program that was replaced while it ran, as an upgrade does it. */
@@ -118,7 +118,7 @@ static const char deleted[] = " (deleted)";
  * The program that a process runs, if root or @uid put it where it is. One that an upgrade removed is known by its path
  * alone; only in our own root does that name what it was.
  */
-static char *find_program(int process, uid_t uid, bool in_our_root)
+static char *daemon_find_program(int process, uid_t uid, bool in_our_root)
 {
 	_cleanup_close_ int ours = -1, its = openat(process, "exe", O_PATH | O_CLOEXEC);
 	_cleanup_free_ char *path = NULL;
@@ -136,14 +136,14 @@ static char *find_program(int process, uid_t uid, bool in_our_root)
 			       : NULL;
 	}
 	ours = hostfile_open(path, S_IFREG, uid, O_PATH);
-	return ours >= 0 && fstat(ours, &our_file) == 0 && is_same(&our_file, &its_file) ? steal_ptr(path) : NULL;
+	return ours >= 0 && fstat(ours, &our_file) == 0 && daemon_is_same(&our_file, &its_file) ? steal_ptr(path) : NULL;
 }
 
 /* Whether a process of the right name and user is a daemon of this host; sets what depends on where it lives. */
-static bool counts(struct daemon *daemon, int process)
+static bool daemon_counts(struct daemon *daemon, int process)
 {
-	int root = shares(process, "root", "/"), mounts = shares(process, "ns/mnt", "/proc/self/ns/mnt"),
-	    users = shares(process, "ns/user", "/proc/self/ns/user");
+	int root = daemon_shares(process, "root", "/"), mounts = daemon_shares(process, "ns/mnt", "/proc/self/ns/mnt"),
+	    users = daemon_shares(process, "ns/user", "/proc/self/ns/user");
 	_cleanup_free_ char *program = NULL;
 
 	/*
@@ -153,7 +153,7 @@ static bool counts(struct daemon *daemon, int process)
 	if (root < 0 || mounts < 0 || users < 0)
 		return geteuid() != 0 && daemon->uid == 0;
 	daemon->elsewhere = !root || !mounts;
-	program = find_program(process, daemon->uid, root);
+	program = daemon_find_program(process, daemon->uid, root);
 	if (!program)
 		return false;
 	daemon->snap =
@@ -163,19 +163,19 @@ static bool counts(struct daemon *daemon, int process)
 	return root && (daemon->uid != 0 || (mounts && users));
 }
 
-static void describe(int process, struct daemon *daemon)
+static void daemon_describe(int process, struct daemon *daemon)
 {
-	daemon->arguments = read_file(process, "cmdline", &daemon->arguments_size);
-	daemon->environment = read_file(process, "environ", &daemon->environment_size);
+	daemon->arguments = daemon_read_file(process, "cmdline", &daemon->arguments_size);
+	daemon->environment = daemon_read_file(process, "environ", &daemon->environment_size);
 	daemon->root = openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	daemon->started = find_start(process);
+	daemon->started = daemon_find_start(process);
 }
 
 /*
  * Return: whether this process is the one; what is in @ret is to be closed then. @stranger: the process, if only its
  * name is right.
  */
-static bool examine(int proc, const char *entry, const char *name, uid_t uid, pid_t *stranger, struct daemon *ret)
+static bool daemon_examine(int proc, const char *entry, const char *name, uid_t uid, pid_t *stranger, struct daemon *ret)
 {
 	_cleanup_close_ int process = -1;
 	_cleanup_free_ char *status = NULL;
@@ -187,16 +187,16 @@ static bool examine(int proc, const char *entry, const char *name, uid_t uid, pi
 	process = openat(proc, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (process < 0 || !daemon_is_called(process, name))
 		return false;
-	status = read_file(process, "status", NULL);
-	if (!status || !is_of(status, uid) || is_in_container(status))
+	status = daemon_read_file(process, "status", NULL);
+	if (!status || !daemon_is_of(status, uid) || daemon_is_in_container(status))
 		return false;
 	*ret = (struct daemon){.uid = uid, .root = -1};
-	if (!counts(ret, process)) {
+	if (!daemon_counts(ret, process)) {
 		*stranger = (pid_t)pid;
 		return false;
 	}
 	ret->pid = (pid_t)pid;
-	describe(process, ret);
+	daemon_describe(process, ret);
 	return true;
 }
 
@@ -210,7 +210,7 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
 	if (!proc)
 		return -errno;
 	while (daemon.pid == 0 && (entry = readdir(proc)))
-		if (examine(directory_fd(proc), entry->d_name, name, uid, &stranger, &daemon) && wanted &&
+		if (daemon_examine(directory_fd(proc), entry->d_name, name, uid, &stranger, &daemon) && wanted &&
 		    !wanted(&daemon))
 			daemon_close(&daemon);
 	*ret = daemon;
@@ -221,20 +221,20 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
 /* ---- arguments and environment ---- */
 
 /* Strings with a NUL behind each. Return: the one behind @at, the first behind NULL; NULL behind the last. */
-static const char *next_string(const char *strings, size_t size, const char *at)
+static const char *daemon_next_string(const char *strings, size_t size, const char *at)
 {
 	const char *next = at ? at + strlen(at) + 1 : strings;
 
 	return strings && next < strings + size ? next : NULL;
 }
 
-static const char *next_argument(const struct daemon *daemon, const char *at)
+static const char *daemon_next_argument(const struct daemon *daemon, const char *at)
 {
-	return next_string(daemon->arguments, daemon->arguments_size, at);
+	return daemon_next_string(daemon->arguments, daemon->arguments_size, at);
 }
 
 /* Return: what is behind @name, '=' or the end; NULL if this is another option. */
-static const char *behind(const char *argument, const char *name)
+static const char *daemon_behind(const char *argument, const char *name)
 {
 	const char *rest = argument + strlen(name);
 
@@ -243,28 +243,28 @@ static const char *behind(const char *argument, const char *name)
 
 const char *daemon_option(const struct daemon *daemon, const char *name, const char *letter)
 {
-	for (const char *at = next_argument(daemon, NULL); at; at = next_argument(daemon, at)) {
-		const char *rest = behind(at, name);
+	for (const char *at = daemon_next_argument(daemon, NULL); at; at = daemon_next_argument(daemon, at)) {
+		const char *rest = daemon_behind(at, name);
 
 		if (!rest && letter)
-			rest = behind(at, letter);
+			rest = daemon_behind(at, letter);
 		if (rest)
-			return *rest ? rest + 1 : next_argument(daemon, at);
+			return *rest ? rest + 1 : daemon_next_argument(daemon, at);
 	}
 	return NULL;
 }
 
 bool daemon_has_option(const struct daemon *daemon, const char *name)
 {
-	for (const char *at = next_argument(daemon, NULL); at; at = next_argument(daemon, at))
-		if (behind(at, name))
+	for (const char *at = daemon_next_argument(daemon, NULL); at; at = daemon_next_argument(daemon, at))
+		if (daemon_behind(at, name))
 			return true;
 	return false;
 }
 
 bool daemon_mentions(const struct daemon *daemon, const char *part)
 {
-	for (const char *at = next_argument(daemon, NULL); at; at = next_argument(daemon, at))
+	for (const char *at = daemon_next_argument(daemon, NULL); at; at = daemon_next_argument(daemon, at))
 		if (strstr(at, part))
 			return true;
 	return false;
@@ -274,8 +274,8 @@ const char *daemon_variable(const struct daemon *daemon, const char *name)
 {
 	const char *at = NULL, *rest;
 
-	while ((at = next_string(daemon->environment, daemon->environment_size, at))) {
-		rest = behind(at, name);
+	while ((at = daemon_next_string(daemon->environment, daemon->environment_size, at))) {
+		rest = daemon_behind(at, name);
 		if (rest && *rest)
 			return rest + 1;
 	}
@@ -328,7 +328,7 @@ bool daemon_sees(const struct daemon *daemon, const char *path)
 	if (daemon_open_root(daemon, &root) < 0)
 		return false;
 	fd = rootfs_open_path(&root, path, O_PATH);
-	return fd >= 0 && fstat(fd, &its) == 0 && stat(path, &ours) == 0 && is_same(&ours, &its);
+	return fd >= 0 && fstat(fd, &its) == 0 && stat(path, &ours) == 0 && daemon_is_same(&ours, &its);
 }
 
 bool daemon_is_older(const struct daemon *daemon, const struct timespec *than)

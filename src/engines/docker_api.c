@@ -26,7 +26,7 @@ enum {
 };
 
 /* Return: the connection; negative errno. */
-static int connect_to(const char *path)
+static int docker_api_connect(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, r;
@@ -43,7 +43,7 @@ static int connect_to(const char *path)
 	return r;
 }
 
-static long left_ms(const struct timespec *start)
+static long docker_api_left_ms(const struct timespec *start)
 {
 	struct timespec now;
 
@@ -52,7 +52,7 @@ static long left_ms(const struct timespec *start)
 }
 
 /* Return: the bytes there are when the connection ends; -1 if it does not end in time. */
-static ssize_t receive(int fd, char *answer)
+static ssize_t docker_api_receive(int fd, char *answer)
 {
 	struct timespec start;
 	size_t size = 0;
@@ -61,7 +61,7 @@ static ssize_t receive(int fd, char *answer)
 	(void)clock_gettime(CLOCK_MONOTONIC, &start);
 	while (size < ANSWER_MAX) {
 		struct pollfd input = {.fd = fd, .events = POLLIN};
-		long left = left_ms(&start);
+		long left = docker_api_left_ms(&start);
 
 		if (left <= 0 || poll(&input, 1, (int)left) == 0)
 			return -1;
@@ -75,13 +75,13 @@ static ssize_t receive(int fd, char *answer)
 	return -1;
 }
 
-static bool is_success(const char *answer)
+static bool docker_api_is_success(const char *answer)
 {
 	return str_has_prefix(answer, "HTTP/1.0 200 ") || str_has_prefix(answer, "HTTP/1.1 200 ");
 }
 
 /* Where dockerd listens unless it is told otherwise (its rootless mode: in its user's runtime directory). */
-static int find_socket(const struct daemon *daemon, char **ret)
+static int docker_api_find_socket(const struct daemon *daemon, char **ret)
 {
 	const char *host = daemon_option(daemon, "--host", "-H"), *run = daemon_variable(daemon, "XDG_RUNTIME_DIR");
 
@@ -92,7 +92,7 @@ static int find_socket(const struct daemon *daemon, char **ret)
 	return run ? str_format(ret, "%s/docker.sock", run) : str_format(ret, "/run/user/%u/docker.sock", (unsigned)daemon->uid);
 }
 
-static bool ask(int fd, const char *what)
+static bool docker_api_ask(int fd, const char *what)
 {
 	_cleanup_free_ char *request = NULL;
 	ssize_t size = 0;
@@ -111,16 +111,16 @@ json_t *docker_api_get(const struct daemon *daemon, const char *what)
 	const char *body;
 	ssize_t size;
 
-	if (find_socket(daemon, &socket_path) < 0)
+	if (docker_api_find_socket(daemon, &socket_path) < 0)
 		return NULL;
-	fd = connect_to(socket_path);
-	answer = fd < 0 || !ask(fd, what) ? NULL : malloc(ANSWER_MAX + 1);
-	size = answer ? receive(fd, answer) : -1;
+	fd = docker_api_connect(socket_path);
+	answer = fd < 0 || !docker_api_ask(fd, what) ? NULL : malloc(ANSWER_MAX + 1);
+	size = answer ? docker_api_receive(fd, answer) : -1;
 	if (size < 0)
 		return NULL;
 	answer[size] = '\0';
 	body = strstr(answer, "\r\n\r\n");
-	if (!is_success(answer) || !body)
+	if (!docker_api_is_success(answer) || !body)
 		return NULL;
 	body += strlen("\r\n\r\n");
 	return json_parse(body, (size_t)(answer + size - body), &json, NULL) == 0 ? json : NULL;
@@ -131,8 +131,8 @@ int docker_api_reach(const struct daemon *daemon)
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
 
-	if (find_socket(daemon, &path) < 0)
+	if (docker_api_find_socket(daemon, &path) < 0)
 		return -ENOMEM;
-	fd = connect_to(path);
+	fd = docker_api_connect(path);
 	return fd < 0 ? fd : 0;
 }

@@ -40,7 +40,7 @@ static const struct {
 	{"features/ignore-imex-channel-requests", "false", NULL, "channels that are asked for and exist are given", NULL},
 };
 
-static json_t *read_ours(void)
+static json_t *nvidia_config_read_ours(void)
 {
 	_cleanup_free_ char *data = NULL;
 	json_t *json = NULL;
@@ -52,7 +52,7 @@ static json_t *read_ours(void)
 }
 
 /* Those of every NVIDIA's package. */
-static bool is_usual_list(const struct text *text, const char *path)
+static bool nvidia_config_is_usual_list(const struct text *text, const char *path)
 {
 	_cleanup_json_ json_t *list = NULL;
 
@@ -67,23 +67,23 @@ static bool is_usual_list(const struct text *text, const char *path)
 	return true;
 }
 
-static bool is_default(const struct text *text, size_t number, const char *value)
+static bool nvidia_config_is_default(const struct text *text, size_t number, const char *value)
 {
 	const char *usual = settings[number].default_;
 	_cleanup_free_ char *string = NULL;
 
-	if (is_usual_list(text, settings[number].path))
+	if (nvidia_config_is_usual_list(text, settings[number].path))
 		return true;
 	return usual && (streq(value, usual) || (toml_text_get_string(text, settings[number].path, &string) == 0 && streq(string, usual)));
 }
 
-static void look(const struct text *text, size_t number, void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
+static void nvidia_config_look(const struct text *text, size_t number, void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
 {
 	const char *path = settings[number].path, *successor = settings[number].successor, *unset = settings[number].unset;
 	_cleanup_free_ char *value = NULL, *key = strdup(path), *here = NULL;
 	bool set = toml_text_get(text, path, &value) == 0;
 
-	if (!key || (set ? is_default(text, number, value) : !unset))
+	if (!key || (set ? nvidia_config_is_default(text, number, value) : !unset))
 		return;
 	for (char *slash = key; (slash = strchr(slash, '/'));)
 		*slash = '.';
@@ -105,8 +105,8 @@ void nvidia_config_each(void (*visit)(const struct nvidia_setting *setting, void
 	text = (struct text){data, size};
 	if (toml_text_check(&text, &error) < 0)
 		return;
-	ours = read_ours();
+	ours = nvidia_config_read_ours();
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
 		if (!settings[i].successor || !json_object_get(ours, settings[i].successor))
-			look(&text, i, visit, user);
+			nvidia_config_look(&text, i, visit, user);
 }

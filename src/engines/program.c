@@ -18,7 +18,7 @@ void program_clear(struct program *program)
 }
 
 /* The file that a descriptor is of is called ctr-gpu, ctr-gpu-hook or ctr-gpu-runtime. */
-static bool is_ours(int fd)
+static bool program_is_ours(int fd)
 {
 	_cleanup_free_ char *real = NULL;
 	const char *name;
@@ -41,7 +41,7 @@ bool program_look(const struct rootfs *root, const char *path, struct program *r
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
 		return false;
 	program.st = st;
-	program.ours = is_ours(fd);
+	program.ours = program_is_ours(fd);
 	/* When the name came to be, for who looked before. */
 	entry = rootfs_open_path(root, path, O_PATH | O_NOFOLLOW);
 	if (entry >= 0)

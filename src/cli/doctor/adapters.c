@@ -14,21 +14,22 @@
 enum { LINES_MAX = 6 };
 
 /* An unused adapter matters as much as there is nothing beside it; a software device is never missed. */
-static enum severity severity_of(const struct examination *examination, const struct adapter *adapter)
+static enum severity adapter_severity(const struct examination *examination, const struct adapter *adapter)
 {
 	if (examination->usable == 0)
 		return SEVERITY_PROBLEM;
 	return adapter->unusable == CTR_GPU_E_NO_ADAPTER && adapter->has_luid ? SEVERITY_NOTE : SEVERITY_WARNING;
 }
 
-static void add_unusable(struct examination *examination, const struct adapter *adapter, const char *name)
+static void adapter_add_unusable(struct examination *examination, const struct adapter *adapter, const char *name)
 {
-	findings_add(&examination->findings, "adapter.unusable", severity_of(examination, adapter), "%s [%s]: %s", name,
-		     err_name(adapter->unusable), adapter->reason);
-	findings_advise(&examination->findings, "%s", adapter->remedy);
+	findings_add(&examination->findings, "adapter.unusable", adapter_severity(examination, adapter),
+		     "%s [%s]: %s\n"
+		     "%s",
+		     name, err_name(adapter->unusable), adapter->reason, adapter->remedy);
 }
 
-static void add_usable(struct findings *findings, const struct adapter *adapter, const char *name)
+static void adapter_add_usable(struct findings *findings, const struct adapter *adapter, const char *name)
 {
 	const char *store = adapter->driver_store ? strrchr(adapter->driver_store, '/') : NULL;
 
@@ -40,37 +41,37 @@ static void add_usable(struct findings *findings, const struct adapter *adapter,
 			     adapter->pci_address ? adapter->pci_address : "an unknown address");
 }
 
-static void add_adapter(struct examination *examination, const struct adapter *adapter)
+static void adapter_finding(struct examination *examination, const struct adapter *adapter)
 {
 	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
 
 	if (adapter->unusable)
-		add_unusable(examination, adapter, name);
+		adapter_add_unusable(examination, adapter, name);
 	else
-		add_usable(&examination->findings, adapter, name);
+		adapter_add_usable(&examination->findings, adapter, name);
 }
 
 /* On a computer with two vendors' GPUs people look for NVIDIA's, which Windows keeps to itself in TCC mode. */
-static void add_vendors(struct examination *examination, const struct inventory *inventory)
+static void adapters_add_vendors(struct examination *examination, const struct inventory *inventory)
 {
 	for (size_t i = 0; i < inventory->count; i++)
 		if (inventory->adapters[i].vendor_id == PCI_VENDOR_NVIDIA)
 			return;
 	if (!examination->gpu_pv || examination->usable == 0)
 		return;
-	findings_add(&examination->findings, "adapter.no-nvidia", SEVERITY_NOTE,
-		     "none of them is NVIDIA's: CUDA programs will find no device");
-	findings_advise(
-		&examination->findings,
+	findings_add(
+		&examination->findings, "adapter.no-nvidia", SEVERITY_NOTE,
+		"none of them is NVIDIA's: CUDA programs will find no device\n"
 		"If the host has one: install its driver in Windows; one in TCC mode is not shared (nvidia-smi -dm 0).");
 }
 
-static void add_broken_dxcore(struct examination *examination, const char *message)
+static void adapter_broken_dxcore(struct examination *examination, const char *message)
 {
-	findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,
-		     "%.*s, and programs in containers ask it, too", (int)strcspn(message, "\n;"), message);
-	findings_advise(
-		&examination->findings, "%s",
+	findings_add(
+		&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,
+		"%.*s, and programs in containers ask it, too\n"
+		"%s",
+		(int)strcspn(message, "\n;"), message,
 		examination->wsl
 			? "Run wsl --update, then wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
 			: "Copy libdxcore.so anew from C:\\Program Files\\WSL\\lib of a Windows host.");
@@ -80,7 +81,7 @@ static void add_broken_dxcore(struct examination *examination, const char *messa
  * Whether libdxcore answers: we can do without it, but what a driver's libraries load in a container is this file. The inventory may
  * have asked it already.
  */
-static void check_dxcore(struct examination *examination)
+static void adapters_check_dxcore(struct examination *examination)
 {
 	const struct settings *settings = &examination->context->settings;
 	const struct strv *notes = &examination->host->inventory.notes;
@@ -91,18 +92,18 @@ static void check_dxcore(struct examination *examination)
 
 	for (size_t i = 0; i < notes->count; i++)
 		if (strstr(notes->items[i], "libdxcore")) {
-			add_broken_dxcore(examination, notes->items[i]);
+			adapter_broken_dxcore(examination, notes->items[i]);
 			return;
 		}
 	if (!examination->gpu_pv || dxcore_find(settings, &library) < 0 || !library ||
 	    driverd_find(settings, &program, &err) != 0)
 		return;
 	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0)
-		add_broken_dxcore(examination, err.text);
+		adapter_broken_dxcore(examination, err.text);
 	dxg_facts_free(facts, count);
 }
 
-static void add_inventory(struct examination *examination)
+static void adapters_add(struct examination *examination)
 {
 	const struct inventory *inventory = &examination->host->inventory;
 	size_t lines = 0, more = 0;
@@ -113,7 +114,7 @@ static void add_inventory(struct examination *examination)
 		if (inventory->adapters[i].is_part)
 			continue;
 		if (lines++ < LINES_MAX)
-			add_adapter(examination, &inventory->adapters[i]);
+			adapter_finding(examination, &inventory->adapters[i]);
 		else
 			more++;
 	}
@@ -123,16 +124,16 @@ static void add_inventory(struct examination *examination)
 		if (!strstr(inventory->notes.items[i], "libdxcore"))
 			findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_WARNING,
 					     inventory->notes.items[i]);
-	check_dxcore(examination);
-	add_vendors(examination, inventory);
+	adapters_check_dxcore(examination);
+	adapters_add_vendors(examination, inventory);
 }
 
-static void add_none(struct examination *examination)
+static void adapters_add_none(struct examination *examination)
 {
-	findings_add(&examination->findings, "adapter.none", SEVERITY_PROBLEM,
-		     "the GPU device is there and lists no adapter");
-	findings_advise(
-		&examination->findings, "%s",
+	findings_add(
+		&examination->findings, "adapter.none", SEVERITY_PROBLEM,
+		"the GPU device is there and lists no adapter\n"
+		"%s",
 		examination->gpu_pv
 			? "Install the GPU's current driver in Windows (not in TCC mode) and run wsl --shutdown; a Hyper-V guest needs Add-VMGpuPartitionAdapter."
 			: "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.");
@@ -150,7 +151,7 @@ void check_adapters(struct examination *examination)
 				     ctr_gpu_context_message(examination->context));
 		return;
 	}
-	add_inventory(examination);
+	adapters_add(examination);
 	if (examination->host->inventory.count == 0)
-		add_none(examination);
+		adapters_add_none(examination);
 }

@@ -11,7 +11,7 @@
 /* The second goes before the first, for devices of the same name (CDI SPEC.md). */
 static const char *const directories[] = {"/etc/cdi", "/var/run/cdi"};
 
-static bool is_for_gpus(const struct cdi_spec *spec)
+static bool cdi_is_for_gpus(const struct cdi_spec *spec)
 {
 	const char *class = spec->kind ? strchr(spec->kind, '/') : NULL;
 
@@ -20,41 +20,44 @@ static bool is_for_gpus(const struct cdi_spec *spec)
 }
 
 /* "stale: …. Write it anew: ctr-gpu cdi generate": what is told behind the colon, and what to do. */
-static void add_flaw(struct findings *findings, const struct cdi_file *file, const char *id, const char *text)
+static void cdi_add_flaw(struct findings *findings, const struct cdi_file *file, const char *id, const char *text)
 {
-	findings_add(findings, id, SEVERITY_WARNING, "%s: %s", file->path, text);
-	findings_advise(
-		findings, "%s",
+	findings_add(
+		findings, id, SEVERITY_WARNING,
+		"%s: %s\n"
+		"%s",
+		file->path, text,
 		file->spec.is_ours
 			? "sudo ctr-gpu refresh"
 			: "Have it written anew by what wrote it, or remove it: sudo ctr-gpu cdi generate makes ours.");
 }
 
 /* Return: whether engines can use it. */
-static bool add_flaws(struct findings *findings, const struct cdi_file *file)
+static bool cdi_add_flaws(struct findings *findings, const struct cdi_file *file)
 {
 	bool usable = file->spec.problems.count == 0;
 
 	for (size_t i = 0; i < file->spec.problems.count && i < 1; i++)
-		add_flaw(findings, file, "cdi.refused", file->spec.problems.items[i]);
+		cdi_add_flaw(findings, file, "cdi.refused", file->spec.problems.items[i]);
 	for (size_t i = 0; i < file->finding_count; i++) {
 		const struct cdi_finding *finding = &file->findings[i];
 
 		if (finding->severity == CDI_NOTE)
 			continue;
 		usable &= finding->severity != CDI_ERROR;
-		add_flaw(findings, file, finding->severity == CDI_ERROR ? "cdi.error" : "cdi.warning", finding->text);
+		cdi_add_flaw(findings, file, finding->severity == CDI_ERROR ? "cdi.error" : "cdi.warning",
+			     finding->text);
 	}
 	return usable;
 }
 
-static void add_file(struct examination *examination, const struct cdi_file *file)
+static void cdi_add_file(struct examination *examination, const struct cdi_file *file)
 {
 	const struct cdi_spec *spec = &file->spec;
 
-	if (spec->problems.count == 0 && !is_for_gpus(spec))
+	if (spec->problems.count == 0 && !cdi_is_for_gpus(spec))
 		return;
-	if (!add_flaws(&examination->findings, file))
+	if (!cdi_add_flaws(&examination->findings, file))
 		return;
 	findings_add(&examination->findings, "cdi.spec", SEVERITY_OK, "%s: %zu device%s of kind %s", file->path,
 		     spec->device_count, spec->device_count == 1 ? "" : "s", spec->kind);
@@ -76,13 +79,14 @@ void check_cdi(struct examination *examination)
 	if (r == 0)
 		r = ctr_gpu_cdi_report_check(report, examination->host, NULL);
 	for (size_t i = 0; r == 0 && i < report->file_count; i++)
-		add_file(examination, &report->files[i]);
+		cdi_add_file(examination, &report->files[i]);
 	ctr_gpu_cdi_report_unref(report);
 	if (r != 0 || examination->cdi_kinds.count > 0)
 		return;
 	if (examination->findings.count == before) {
-		findings_add(&examination->findings, "cdi.none", SEVERITY_NOTE, "there is no CDI spec of GPUs");
-		findings_advise(&examination->findings, "sudo ctr-gpu cdi generate");
+		findings_add(&examination->findings, "cdi.none", SEVERITY_NOTE,
+			     "there is no CDI spec of GPUs\n"
+			     "sudo ctr-gpu cdi generate");
 	}
 	/* That one, or what is wrong with the last of those that there are. */
 	findings_close(&examination->findings, ANY_ENGINE, DOOR(CDI));

@@ -16,32 +16,33 @@
 
 enum { MODE_FOR_ALL = 0666, NAMES_MAX = 3 };
 
-static void check_dxg(struct findings *findings)
+static void devices_check_dxg(struct findings *findings)
 {
 	struct stat st;
 
 	if (!file_may_open(DXG_DEVICE)) {
-		findings_add(findings, "device.permission", SEVERITY_PROBLEM, "you may not open " DXG_DEVICE);
-		findings_advise(findings, "sudo chmod 0666 " DXG_DEVICE
-					  "; the kernel makes it so, look for a udev rule that changes it.");
+		findings_add(findings, "device.permission", SEVERITY_PROBLEM,
+			     "you may not open " DXG_DEVICE "\n"
+			     "sudo chmod 0666 " DXG_DEVICE
+			     "; the kernel makes it so, look for a udev rule that changes it.");
 	} else if (stat(DXG_DEVICE, &st) == 0 && (st.st_mode & MODE_FOR_ALL) != MODE_FOR_ALL) {
 		findings_add(findings, "device.permission", SEVERITY_WARNING,
-			     DXG_DEVICE " has mode %04o: users other than root cannot open it, in containers too",
+			     DXG_DEVICE " has mode %04o: users other than root cannot open it, in containers too\n"
+					"sudo chmod 0666 " DXG_DEVICE,
 			     (unsigned)st.st_mode & 07777);
-		findings_advise(findings, "sudo chmod 0666 " DXG_DEVICE);
 	} else {
 		findings_add(findings, "device.dxg", SEVERITY_OK, DXG_DEVICE " may be opened");
 	}
 }
 
 /* Nodes of capabilities are for root, and for programs that manage parts of GPUs. */
-static bool is_for_all(const struct load_step *step)
+static bool devices_is_for_all(const struct load_step *step)
 {
 	return step->kind == LOAD_NODE && (step->mode & MODE_FOR_ALL) == MODE_FOR_ALL;
 }
 
 /* "module nvidia-uvm, /dev/nvidia0, …": what is not there, the first few of it. */
-static size_t list_missing(const struct load *load, char *text, size_t size)
+static size_t devices_list_missing(const struct load *load, char *text, size_t size)
 {
 	size_t missing = 0, length = 0;
 
@@ -49,7 +50,7 @@ static size_t list_missing(const struct load *load, char *text, size_t size)
 	for (size_t i = 0; i < load->count; i++) {
 		const struct load_step *step = &load->steps[i];
 
-		if (step->state != LOAD_MISSING || (step->kind != LOAD_MODULE && !is_for_all(step)))
+		if (step->state != LOAD_MISSING || (step->kind != LOAD_MODULE && !devices_is_for_all(step)))
 			continue;
 		if (missing++ < NAMES_MAX && length < size)
 			length += (size_t)snprintf(text + length, size - length, "%s%s%s", missing > 1 ? ", " : "",
@@ -61,7 +62,7 @@ static size_t list_missing(const struct load *load, char *text, size_t size)
 }
 
 /* Without the module for unified memory CUDA does not start; what else is missing, only some programs need. */
-static bool lacks_module(const struct load *load)
+static bool devices_lack_module(const struct load *load)
 {
 	for (size_t i = 0; i < load->count; i++)
 		if (load->steps[i].state == LOAD_MISSING && load->steps[i].kind == LOAD_MODULE)
@@ -69,45 +70,47 @@ static bool lacks_module(const struct load *load)
 	return false;
 }
 
-static void add_nodes(const struct load *load, struct findings *findings)
+static void devices_add_nodes(const struct load *load, struct findings *findings)
 {
 	char names[256];
 	const char *closed = NULL;
 	size_t nodes = 0;
 
-	if (list_missing(load, names, sizeof(names)) > 0) {
-		findings_add(findings, "device.missing", lacks_module(load) ? SEVERITY_PROBLEM : SEVERITY_WARNING,
-			     "not there yet: %s", names);
-		findings_advise(findings, "sudo ctr-gpu load");
+	if (devices_list_missing(load, names, sizeof(names)) > 0) {
+		findings_add(findings, "device.missing",
+			     devices_lack_module(load) ? SEVERITY_PROBLEM : SEVERITY_WARNING,
+			     "not there yet: %s\n"
+			     "sudo ctr-gpu load",
+			     names);
 		return;
 	}
 	for (size_t i = 0; i < load->count; i++) {
 		const struct load_step *step = &load->steps[i];
 
 		nodes += step->kind == LOAD_NODE && step->state == LOAD_THERE;
-		if (!closed && is_for_all(step) && !file_may_open(step->name))
+		if (!closed && devices_is_for_all(step) && !file_may_open(step->name))
 			closed = step->name;
 	}
 	if (closed) {
-		findings_add(findings, "device.permission", SEVERITY_PROBLEM, "you may not open %s", closed);
-		findings_advise(
-			findings,
+		findings_add(
+			findings, "device.permission", SEVERITY_PROBLEM,
+			"you may not open %s\n"
 			"Give it the mode that the driver asks for: sudo chmod 0666 %s, or join the group that owns it.",
-			closed);
+			closed, closed);
 	} else {
 		findings_add(findings, "device.nvidia", SEVERITY_OK, "NVIDIA's modules and %zu device nodes are there",
 			     nodes);
 	}
 }
 
-static void check_nvidia(struct examination *examination)
+static void devices_check_nvidia(struct examination *examination)
 {
 	const struct load_options options = {.driver_root = examination->context->settings.driver_root};
 	_cleanup_load_ struct load load = {0};
 	struct err err = {0};
 
 	if (loaders_decide(&options, &load, &err) == 0)
-		add_nodes(&load, &examination->findings);
+		devices_add_nodes(&load, &examination->findings);
 	else
 		findings_add_message(&examination->findings, "device.wrong", SEVERITY_PROBLEM, err.text);
 }
@@ -115,7 +118,7 @@ static void check_nvidia(struct examination *examination)
 void check_devices(struct examination *examination)
 {
 	if (examination->gpu_pv)
-		check_dxg(&examination->findings);
+		devices_check_dxg(&examination->findings);
 	if (examination->native)
-		check_nvidia(examination);
+		devices_check_nvidia(examination);
 }

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "cli/doctor/engine.h"
 #include "cli/doctor/file.h"
+#include "cli/doctor/look.h"
 #include "engines/docker_api.h"
 #include "engines/program.h"
 
@@ -27,7 +27,7 @@ struct docker {
 	struct program hook, cdi_hook;
 };
 
-static void docker_clear(struct docker *docker)
+static void dockerd_clear(struct docker *docker)
 {
 	look_clear(&docker->look);
 	json_decref(docker->info);
@@ -37,13 +37,13 @@ static void docker_clear(struct docker *docker)
 
 /* ---- what there is ---- */
 
-static json_t *docker_info(const struct docker *docker, const char *name)
+static json_t *dockerd_info(const struct docker *docker, const char *name)
 {
 	return json_object_get(docker->info, name);
 }
 
 /* Asking starts a daemon that a service manager would start on demand, so only one that runs already is asked. */
-static void docker_ask(struct docker *docker)
+static void dockerd_ask(struct docker *docker)
 {
 	struct look *look = &docker->look;
 	_cleanup_json_ json_t *version = NULL;
@@ -62,12 +62,12 @@ static void docker_ask(struct docker *docker)
 }
 
 /* What it says of itself goes before what its file says. */
-static void docker_take_info(struct docker *docker)
+static void dockerd_take_info(struct docker *docker)
 {
 	const char *runtime =
-		json_string_value(json_object_get(json_object_get(docker_info(docker, "Runtimes"), "nvidia"), "path"));
-	const char *chosen = json_string_value(docker_info(docker, "DefaultRuntime"));
-	const json_t *directories = docker_info(docker, "CDISpecDirs");
+		json_string_value(json_object_get(json_object_get(dockerd_info(docker, "Runtimes"), "nvidia"), "path"));
+	const char *chosen = json_string_value(dockerd_info(docker, "DefaultRuntime"));
+	const json_t *directories = dockerd_info(docker, "CDISpecDirs");
 	struct look *look = &docker->look;
 
 	look->cdi = engine_cdi_state(look->engine, engine_version_number(look->version), look->config.cdi);
@@ -83,7 +83,7 @@ static void docker_take_info(struct docker *docker)
 	look->config.default_runtime = chosen ? strdup(chosen) : NULL;
 }
 
-static void docker_judge_socket(struct docker *docker)
+static void dockerd_judge_socket(struct docker *docker)
 {
 	const char *name = getenv("USER");
 	struct look *look = &docker->look;
@@ -92,16 +92,17 @@ static void docker_judge_socket(struct docker *docker)
 	if (look->daemon.pid == 0 || docker->info)
 		return;
 	if (docker->reach == -EACCES || docker->reach == -EPERM) {
-		look_add(look, "permission", SEVERITY_PROBLEM, ALL_DOORS, "you may not use its socket");
-		findings_advise(
-			look->findings,
+		look_add(
+			look, "permission", SEVERITY_PROBLEM, ALL_DOORS,
+			"you may not use its socket\n"
 			"sudo usermod --append --groups docker %s, and log in again (whoever is in that group can become root); or use sudo docker.",
 			name && *name ? name : "$USER");
 	} else if (docker->reach == 0 || docker->reach == -EAGAIN || docker->reach == -ECONNREFUSED) {
 		restart = look_restart(look, ENGINE_RESTART);
-		look_add(look, "no-answer", SEVERITY_PROBLEM, ALL_DOORS, "the daemon (process %d) does not answer",
-			 look->daemon.pid);
-		findings_advise(look->findings, "%s", restart ? restart : "restart Docker");
+		look_add(look, "no-answer", SEVERITY_PROBLEM, ALL_DOORS,
+			 "the daemon (process %d) does not answer\n"
+			 "%s",
+			 look->daemon.pid, restart ? restart : "restart Docker");
 	}
 	/* Else it listens where we do not look, as on TCP. */
 }
@@ -109,7 +110,7 @@ static void docker_judge_socket(struct docker *docker)
 /* ---- --gpus ---- */
 
 /* By CDI, where there is the other name, too; AMD's GPUs without any. */
-static bool docker_has_gpus_by_cdi(const struct docker *docker)
+static bool dockerd_has_gpus_by_cdi(const struct docker *docker)
 {
 	const struct look *look = &docker->look;
 	const struct strv *kinds = &look->examination->cdi_kinds;
@@ -123,7 +124,7 @@ static bool docker_has_gpus_by_cdi(const struct docker *docker)
 }
 
 /* When a name came to be. An upgrade of our package makes its links anew, but not the directory that is the package's alone. */
-static struct timespec docker_find_birth(const struct program *program)
+static struct timespec dockerd_find_birth(const struct program *program)
 {
 	struct timespec birth = program->st.st_ctim;
 	struct statx directory;
@@ -134,15 +135,15 @@ static struct timespec docker_find_birth(const struct program *program)
 	return birth;
 }
 
-static bool docker_is_older(const struct docker *docker, const struct program *program)
+static bool dockerd_is_older(const struct docker *docker, const struct program *program)
 {
-	struct timespec birth = docker_find_birth(program);
+	struct timespec birth = dockerd_find_birth(program);
 
 	return program->path && daemon_is_older(&docker->look.daemon, &birth);
 }
 
 /* A hook that we can see and the daemon cannot. */
-static bool docker_judge_path(struct docker *docker)
+static bool dockerd_judge_path(struct docker *docker)
 {
 	_cleanup_program_ struct program program = {0};
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
@@ -151,54 +152,55 @@ static bool docker_judge_path(struct docker *docker)
 	if (rootfs_open(AT_FDCWD, "/", &root) < 0 || !program_find(&root, PROGRAM_PATH, HOOK, &program))
 		return false;
 	if (!daemon_sees(&look->daemon, program.path) || look->snap) {
-		look_add(look, "snap", SEVERITY_PROBLEM, DOOR(GPUS),
-			 "the daemon has a filesystem of its own (snap?) and does not see %s", program.path);
-		findings_advise(
-			look->findings,
-			"Use the distribution's docker.io or Docker's own packages; or CDI: docker run --device KIND=all");
+		look_add(
+			look, "snap", SEVERITY_PROBLEM, DOOR(GPUS),
+			"the daemon has a filesystem of its own (snap?) and does not see %s\n"
+			"Use the distribution's docker.io or Docker's own packages; or CDI: docker run --device KIND=all",
+			program.path);
 	} else {
-		look_add(look, "path", SEVERITY_PROBLEM, DOOR(GPUS), "the daemon's PATH does not lead to %s",
+		look_add(look, "path", SEVERITY_PROBLEM, DOOR(GPUS),
+			 "the daemon's PATH does not lead to %s\n"
+			 "Start dockerd with /usr/bin in its PATH, and restart it.",
 			 program.path);
-		findings_advise(look->findings, "Start dockerd with /usr/bin in its PATH, and restart it.");
 	}
 	return true;
 }
 
-static void docker_judge_gpus(struct docker *docker)
+static void dockerd_judge_gpus(struct docker *docker)
 {
 	const struct program *hook = docker->hook.path ? &docker->hook : &docker->cdi_hook;
 	struct look *look = &docker->look;
 	_cleanup_free_ char *restart = NULL;
 
-	if (!docker->hook.path && !docker_has_gpus_by_cdi(docker)) {
-		if (docker_judge_path(docker))
+	if (!docker->hook.path && !dockerd_has_gpus_by_cdi(docker)) {
+		if (dockerd_judge_path(docker))
 			return;
-		look_add(look, "no-hook", SEVERITY_NOTE, DOOR(GPUS), "there is no " HOOK " on the daemon's PATH");
-		findings_advise(
-			look->findings,
+		look_add(
+			look, "no-hook", SEVERITY_NOTE, DOOR(GPUS),
+			"there is no " HOOK " on the daemon's PATH\n"
 			"Install ctr-gpu-nvidia-compat (or: sudo make install-compat) and restart Docker; without it, for --runtime=nvidia: sudo ctr-gpu setup docker");
-	} else if (docker_is_older(docker, hook)) {
+	} else if (dockerd_is_older(docker, hook)) {
 		restart = look_restart(look, ENGINE_RESTART);
 		look_add(look, "restart", SEVERITY_PROBLEM, DOOR(GPUS),
-			 "the daemon looked for its hook before %s was there", hook->path);
-		findings_advise(look->findings, "%s", restart ? restart : "restart Docker");
+			 "the daemon looked for its hook before %s was there\n"
+			 "%s",
+			 hook->path, restart ? restart : "restart Docker");
 	} else if (docker->hook.path && !docker->hook.ours) {
-		look_add(look, "other-toolkit", SEVERITY_NOTE, 0, "--gpus goes to %s, which is not ctr-gpu's",
+		look_add(look, "other-toolkit", SEVERITY_NOTE, 0,
+			 "--gpus goes to %s, which is not ctr-gpu's\n"
+			 "To have ctr-gpu do it: install ctr-gpu-nvidia-compat in the place of NVIDIA's toolkit.",
 			 docker->hook.path);
-		findings_advise(
-			look->findings,
-			"To have ctr-gpu do it: install ctr-gpu-nvidia-compat in the place of NVIDIA's toolkit.");
 	}
 }
 
 /* ---- --runtime ---- */
 
-static void docker_judge_runtime(struct docker *docker)
+static void dockerd_judge_runtime(struct docker *docker)
 {
 	struct look *look = &docker->look;
 	_cleanup_free_ char *reload = NULL;
 
-	if (!look_judge_runtime(look) || !docker->info || json_object_get(docker_info(docker, "Runtimes"), "nvidia"))
+	if (!look_judge_runtime(look) || !docker->info || json_object_get(dockerd_info(docker, "Runtimes"), "nvidia"))
 		return;
 	look_add(look, "reload", SEVERITY_PROBLEM, DOOR(RUNTIME), "the running daemon does not know yet that %s has it",
 		 look->config.path);
@@ -207,32 +209,32 @@ static void docker_judge_runtime(struct docker *docker)
 }
 
 /* Names of shims, "io.containerd.kata.v2", and Docker's own are not in the file. */
-static bool docker_is_built_in(const char *name)
+static bool dockerd_is_built_in(const char *name)
 {
 	return streq(name, "runc") || strchr(name, '.') || strchr(name, '/');
 }
 
 /* Where containers are made by a runtime that is gone, whatever door they ask by. */
-static void docker_judge_default(struct docker *docker)
+static void dockerd_judge_default(struct docker *docker)
 {
 	struct look *look = &docker->look;
 	const char *name = look->config.default_runtime, *path;
 	_cleanup_program_ struct program program = {0};
 	const json_t *runtime;
 
-	if (!name || docker_is_built_in(name))
+	if (!name || dockerd_is_built_in(name))
 		return;
 	runtime = json_object_get(json_object_get(look->config.json, "runtimes"), name);
 	if (!runtime)
-		runtime = json_object_get(docker_info(docker, "Runtimes"), name);
+		runtime = json_object_get(dockerd_info(docker, "Runtimes"), name);
 	path = json_string_value(json_object_get(runtime, "path"));
 	if (path ? look_find_program(look, path, &program) : json_object_get(runtime, "runtimeType") != NULL)
 		return;
-	look_add(look, "default-runtime", SEVERITY_PROBLEM, ALL_DOORS, "its default runtime is %s, and %s%s", name,
-		 path ? path : "there is no such runtime", path ? " is not there: no container starts" : "");
-	findings_advise(
-		look->findings,
+	look_add(
+		look, "default-runtime", SEVERITY_PROBLEM, ALL_DOORS,
+		"its default runtime is %s, and %s%s\n"
 		"Correct \"default-runtime\" in %s, and restart Docker; what ctr-gpu wrote goes with: sudo ctr-gpu setup --remove all",
+		name, path ? path : "there is no such runtime", path ? " is not there: no container starts" : "",
 		look->config.path);
 }
 
@@ -240,14 +242,14 @@ static void docker_judge_default(struct docker *docker)
 
 void check_docker(struct examination *examination)
 {
-	__attribute__((cleanup(docker_clear))) struct docker docker = {
+	__attribute__((cleanup(dockerd_clear))) struct docker docker = {
 		.look = {.daemon = DAEMON_NONE, .root = ROOTFS_CLOSED}};
 	struct look *look = &docker.look;
 
 	if (!look_begin(examination, &engine_docker, look))
 		return;
-	docker_ask(&docker);
-	docker_take_info(&docker);
+	dockerd_ask(&docker);
+	dockerd_take_info(&docker);
 	look_describe(look);
 	(void)look_find_program(look, HOOK, &docker.hook);
 	(void)look_find_program(look, "nvidia-cdi-hook", &docker.cdi_hook);
@@ -255,10 +257,10 @@ void check_docker(struct examination *examination)
 	findings_add_door(look->findings, look->seen, DOOR_RUNTIME, "--runtime=nvidia");
 	look_add_cdi_door(look, "--device");
 	look_judge_config(look);
-	docker_judge_socket(&docker);
-	docker_judge_default(&docker);
-	docker_judge_gpus(&docker);
-	docker_judge_runtime(&docker);
+	dockerd_judge_socket(&docker);
+	dockerd_judge_default(&docker);
+	dockerd_judge_gpus(&docker);
+	dockerd_judge_runtime(&docker);
 	look_judge_cdi(look);
 }
 
@@ -273,8 +275,6 @@ void check_docker_desktop(struct examination *examination)
 			  DOOR_GPUS, "--gpus all");
 	findings_add(
 		findings, "docker-desktop.own", SEVERITY_NOTE,
-		"Docker Desktop runs in a distribution of its own: --gpus there is its own, and nothing here reaches it");
-	findings_advise(
-		findings,
+		"Docker Desktop runs in a distribution of its own: --gpus there is its own, and nothing here reaches it\n"
 		"To use ctr-gpu, install docker.io in this distribution and turn off its WSL integration here.");
 }

@@ -23,7 +23,7 @@ enum { REMARKS_MAX = 3 };
 
 /* ---- what a container would be given ---- */
 
-static int make_plan(struct examination *examination, struct ctr_gpu_plan **ret)
+static int driver_make_plan(struct examination *examination, struct ctr_gpu_plan **ret)
 {
 	struct ctr_gpu_request *request = NULL;
 	int r;
@@ -38,13 +38,13 @@ static int make_plan(struct examination *examination, struct ctr_gpu_plan **ret)
 }
 
 /* Return: whether there is a plan. */
-static bool check_plan(struct examination *examination)
+static bool driver_check_plan(struct examination *examination)
 {
 	struct findings *findings = &examination->findings;
 	const struct finding *worst = findings_worst(findings);
 	struct ctr_gpu_plan *plan = NULL;
 
-	if (make_plan(examination, &plan) != 0) {
+	if (driver_make_plan(examination, &plan) != 0) {
 		findings_add_message(findings, "driver.files", SEVERITY_PROBLEM,
 				     ctr_gpu_context_message(examination->context));
 		return false;
@@ -56,7 +56,7 @@ static bool check_plan(struct examination *examination)
 	return true;
 }
 
-static void add_versions(struct examination *examination)
+static void driver_add_versions(struct examination *examination)
 {
 	const struct ctr_gpu_host *host = examination->host;
 
@@ -80,7 +80,7 @@ static void add_versions(struct examination *examination)
 /* ---- files of another driver ---- */
 
 /* A library in the loader's cache, by the file it is; owned by the caller; NULL if there is none. */
-static char *resolve_library(const char *name)
+static char *driver_resolve_library(const char *name)
 {
 	_cleanup_free_ char *cache = NULL;
 	const char *path;
@@ -93,10 +93,10 @@ static char *resolve_library(const char *name)
 }
 
 /* nvidia-smi then says "Driver/library version mismatch". libcuda's version is looked at when the plan is made. */
-static void check_nvml(struct examination *examination)
+static void driver_check_nvml(struct examination *examination)
 {
 	_cleanup_free_ char *text = file_text(NVIDIA_PROC "/version"), *version = NULL,
-			    *real = resolve_library("libnvidia-ml.so.1");
+			    *real = driver_resolve_library("libnvidia-ml.so.1");
 	const char *suffix;
 
 	if (!text || !real || proc_driver_version(text, &version) < 0)
@@ -105,10 +105,9 @@ static void check_nvml(struct examination *examination)
 	if (!suffix || !proc_is_version(suffix + strlen(".so.")) || streq(suffix + strlen(".so."), version))
 		return;
 	findings_add(&examination->findings, "driver.mismatch", SEVERITY_WARNING,
-		     "%s is not of the kernel module's version %s", real, version);
-	findings_advise(
-		&examination->findings,
-		"Finish the driver's update: restart the machine, or reload the module (rmmod nvidia-uvm nvidia).");
+		     "%s is not of the kernel module's version %s\n"
+		     "Finish the driver's update: restart the machine, or reload the module (rmmod nvidia-uvm nvidia).",
+		     real, version);
 }
 
 static const char *const foreign_directories[] = {
@@ -123,41 +122,40 @@ static const char *const foreign_directories[] = {
 	"/usr/lib",
 };
 
-static bool is_foreign(const char *real)
+static bool driver_is_foreign(const char *real)
 {
 	return real && !str_is_below(real, WSL_LIB) && !str_is_below(real, WSL_DRIVERS);
 }
 
 /* A libcuda that is not the one WSL brings; owned by the caller; NULL if there is none. */
-static char *find_foreign(void)
+static char *driver_find_foreign(void)
 {
-	char *real = resolve_library("libcuda.so.1");
+	char *real = driver_resolve_library("libcuda.so.1");
 
-	for (size_t i = 0; i < ARRAY_SIZE(foreign_directories) && !is_foreign(real); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_directories) && !driver_is_foreign(real); i++) {
 		_cleanup_free_ char *path = NULL;
 
 		free(real);
 		real = str_format(&path, "%s/libcuda.so.1", foreign_directories[i]) == 0 ? realpath(path, NULL) : NULL;
 	}
-	if (is_foreign(real))
+	if (driver_is_foreign(real))
 		return real;
 	free(real);
 	return NULL;
 }
 
-static void check_foreign(struct examination *examination)
+static void driver_check_foreign(struct examination *examination)
 {
-	_cleanup_free_ char *real = find_foreign(), *package = NULL;
+	_cleanup_free_ char *real = driver_find_foreign(), *package = NULL;
 
 	if (!real)
 		return;
 	package = package_of_file(real);
 	findings_add(&examination->findings, "driver.linux-in-wsl", SEVERITY_WARNING,
-		     "NVIDIA's driver for Linux is installed here (%s%s%s), where the one in Windows serves", real,
-		     package ? ", package " : "", package ? package : "");
-	findings_advise(&examination->findings,
-			"Remove it: sudo apt purge %s; only the CUDA toolkit may be installed, without a driver.",
-			package ? package : "'libnvidia-*' 'nvidia-driver-*'");
+		     "NVIDIA's driver for Linux is installed here (%s%s%s), where the one in Windows serves\n"
+		     "Remove it: sudo apt purge %s; only the CUDA toolkit may be installed, without a driver.",
+		     real, package ? ", package " : "", package ? package : "",
+		     package ? package : "'libnvidia-*' 'nvidia-driver-*'");
 }
 
 void check_driver(struct examination *examination)
@@ -165,11 +163,11 @@ void check_driver(struct examination *examination)
 	bool planned = false;
 
 	if (examination->host && examination->usable > 0) {
-		add_versions(examination);
-		planned = check_plan(examination);
+		driver_add_versions(examination);
+		planned = driver_check_plan(examination);
 	}
 	if (examination->native && planned)
-		check_nvml(examination);
+		driver_check_nvml(examination);
 	else if (examination->gpu_pv && !examination->native)
-		check_foreign(examination);
+		driver_check_foreign(examination);
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,18 +47,4 @@ bool file_is_device(const char *path)
 bool file_may_open(const char *path)
 {
 	return faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0;
-}
-
-void file_each(const char *pattern, void (*visit)(const char *text, void *user), void *user)
-{
-	glob_t found = {0};
-
-	if (glob(pattern, 0, NULL, &found) == 0)
-		for (size_t i = 0; i < found.gl_pathc; i++) {
-			_cleanup_free_ char *text = file_text(found.gl_pathv[i]);
-
-			if (text)
-				visit(text, user);
-		}
-	globfree(&found);
 }

@@ -21,6 +21,3 @@ bool file_is_device(const char *path);
 
 /** Whether whoever runs us may open a node for reading and writing. */
 bool file_may_open(const char *path);
-
-/** Calls @visit with the content of each file that a pattern of glob(3) fits, in the order of their names. */
-void file_each(const char *pattern, void (*visit)(const char *text, void *user), void *user);

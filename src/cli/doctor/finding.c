@@ -33,7 +33,7 @@ const char *severity_name(enum severity severity)
 }
 
 /* Return: the text, in the memory of the findings; "" if that is full. */
-static const char *findings_keep(struct findings *findings, const char *format, va_list arguments)
+static char *findings_keep(struct findings *findings, const char *format, va_list arguments)
 {
 	char *text = findings->texts + findings->used;
 	size_t room = sizeof(findings->texts) - findings->used;
@@ -42,7 +42,8 @@ static const char *findings_keep(struct findings *findings, const char *format, 
 
 	if (length < 0 || (size_t)length >= room) {
 		findings->incomplete = true;
-		return "";
+		*(text = findings->texts) = '\0';
+		return text;
 	}
 	findings->used += (size_t)length + 1;
 	/* Words of a driver or an image that are not UTF-8 have no place in JSON, and none on a screen. */
@@ -66,18 +67,36 @@ static const char *findings_keep_text(struct findings *findings, const char *for
 	return text;
 }
 
-void findings_add(struct findings *findings, const char *id, enum severity severity, const char *format, ...)
+void findings_add_list(struct findings *findings, const char *id, enum severity severity, const char *format,
+		       va_list arguments)
 {
 	struct finding finding = {.id = findings_keep_text(findings, "%s", id), .severity = severity};
-	va_list arguments;
+	_cleanup_free_ char *first = strndup(format, strcspn(format, "\n"));
+	va_list again;
+	char *text;
 
-	va_start(arguments, format);
-	finding.text = findings_keep(findings, format, arguments);
-	va_end(arguments);
-	if (findings->count < FINDINGS_MAX)
+	va_copy(again, arguments);
+	finding.text = text = findings_keep(findings, format, arguments);
+	/* At the format's newline, and not at one that is in what was found. */
+	if (first && strchr(format, '\n') && *text) {
+		text += vsnprintf(NULL, 0, first, again);
+		*text = '\0';
+		finding.remedy = text + 1;
+	}
+	va_end(again);
+	if (findings->count < FINDINGS_MAX && first)
 		findings->items[findings->count++] = finding;
 	else
 		findings->incomplete = true;
+}
+
+void findings_add(struct findings *findings, const char *id, enum severity severity, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	findings_add_list(findings, id, severity, format, arguments);
+	va_end(arguments);
 }
 
 void findings_advise(struct findings *findings, const char *format, ...)
@@ -100,14 +119,14 @@ void findings_close(struct findings *findings, const char *engine, unsigned door
 
 void findings_add_message(struct findings *findings, const char *id, enum severity severity, const char *message)
 {
-	size_t length = strcspn(message, "\n");
-	_cleanup_free_ char *remedy = message[length] ? strdup(message + length + 1) : NULL;
+	_cleanup_free_ char *line = strdup(message);
+	char *remedy = line ? strchr(line, '\n') : NULL;
 
-	findings_add(findings, id, severity, "%.*s", (int)length, message);
-	for (char *end = remedy; end && (end = strchr(end, '\n'));)
-		*end = ' ';
+	for (char *newline = remedy; newline && (newline = strchr(newline, '\n'));)
+		*newline = ' ';
 	if (remedy)
-		findings_advise(findings, "%s", remedy);
+		*remedy = '\0';
+	findings_add(findings, id, severity, remedy ? "%s\n%s" : "%s", line ? line : message, remedy ? remedy + 1 : "");
 }
 
 struct host_engine *findings_add_engine(struct findings *findings, const char *id, const char *label,
@@ -157,7 +176,7 @@ const struct finding *findings_block(const struct findings *findings)
 
 /* ---- JSON ---- */
 
-static json_t *doors_to_json(unsigned doors)
+static json_t *findings_doors_to_json(unsigned doors)
 {
 	json_t *array = json_array();
 
@@ -178,7 +197,7 @@ json_t *findings_to_json(const struct findings *findings)
 							   "severity", severity_name(finding->severity), "text",
 							   finding->text, "remedy", report_string(finding->remedy),
 							   "engine", report_string(finding->engine), "closes",
-							   doors_to_json(finding->doors))) < 0)
+							   findings_doors_to_json(finding->doors))) < 0)
 			return json_decref(array), NULL;
 	}
 	return array;

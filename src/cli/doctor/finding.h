@@ -9,6 +9,7 @@
  */
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -70,9 +71,18 @@ struct findings {
 	char texts[FINDINGS_TEXT_MAX];
 };
 
-/** Appends a finding. What fails shows in findings->incomplete, once for all of them. */
+/**
+ * findings_add() - append a finding
+ * @format: a line of what was found and, behind a newline, what to do about it; or the first alone
+ *
+ * What fails shows in findings->incomplete, once for all of them.
+ */
 void findings_add(struct findings *findings, const char *id, enum severity severity, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/** The same; @arguments are taken. */
+void findings_add_list(struct findings *findings, const char *id, enum severity severity, const char *format,
+		       va_list arguments) __attribute__((format(printf, 4, 0)));
 
 /** Says what to do about the finding that was added last. */
 void findings_advise(struct findings *findings, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -15,14 +15,11 @@
 
 #include "base/fd.h"
 #include "base/json.h"
-#include "cli/doctor/engine.h"
 #include "cli/doctor/file.h"
+#include "cli/doctor/look.h"
 #include "engines/program.h"
 
-enum {
-	HOOK_FILE_MAX = 64 * 1024,
-	HOOK_FILES_MAX = 256, /* of a directory */
-};
+enum { HOOK_FILE_MAX = 64 * 1024 };
 
 /* What is asked for by NVIDIA_VISIBLE_DEVICES: active ones, by whose program they run. */
 struct hooks {
@@ -33,7 +30,7 @@ struct hooks {
 };
 
 /* Schema 1.0.0 has an object, 0.1.0 a path. */
-static const char *hook_program(const json_t *json)
+static const char *hooks_program(const json_t *json)
 {
 	const json_t *hook = json_object_get(json, "hook");
 
@@ -41,7 +38,7 @@ static const char *hook_program(const json_t *json)
 }
 
 /* Whether it is for every container, or for one whose command is of a kind. */
-static bool hook_is_for_many(const json_t *json)
+static bool hooks_is_for_many(const json_t *json)
 {
 	const json_t *when = json_object_get(json, "when");
 
@@ -50,7 +47,7 @@ static bool hook_is_for_many(const json_t *json)
 }
 
 /* Whether the program is one of those that act on NVIDIA_VISIBLE_DEVICES. */
-static bool hook_is_for_gpus(const char *path)
+static bool hooks_is_for_gpus(const char *path)
 {
 	const char *name = strrchr(path, '/');
 
@@ -58,7 +55,7 @@ static bool hook_is_for_gpus(const char *path)
 }
 
 /* A script's interpreter, "#!/bin/sh", or nothing; a string owned by the caller. */
-static char *hook_interpreter(const char *path)
+static char *hooks_interpreter(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	char line[256] = "";
@@ -70,32 +67,34 @@ static char *hook_interpreter(const char *path)
 	return strndup(start, strcspn(start, " \t\r\n"));
 }
 
-static bool hook_can_execute(const struct rootfs *root, const char *file, struct program *ret)
+static bool hooks_can_execute(const struct rootfs *root, const char *file, struct program *ret)
 {
 	_cleanup_program_ struct program program = {0};
 	_cleanup_free_ char *interpreter = NULL;
 
 	if (!program_look(root, file, ret))
 		return false;
-	interpreter = hook_interpreter(file);
+	interpreter = hooks_interpreter(file);
 	return !interpreter || program_look(root, interpreter, &program);
 }
 
 static void hooks_add_unreadable(struct hooks *hooks, const char *path, const char *why)
 {
-	findings_add(hooks->findings, "hooks.unreadable", SEVERITY_PROBLEM, "%s %s: no container starts", path, why);
-	findings_advise(hooks->findings, "Correct or remove it.");
+	findings_add(hooks->findings, "hooks.unreadable", SEVERITY_PROBLEM,
+		     "%s %s: no container starts\n"
+		     "Correct or remove it.",
+		     path, why);
 	findings_close(hooks->findings, hooks->engine, ALL_DOORS);
 }
 
 static void hooks_add_broken(struct hooks *hooks, const json_t *json, const char *path, const char *file)
 {
-	bool many = hook_is_for_many(json);
+	bool many = hooks_is_for_many(json);
 
 	findings_add(hooks->findings, "hooks.broken", many ? SEVERITY_PROBLEM : SEVERITY_WARNING,
-		     "%s runs %s, which cannot be executed: %s", path, file,
-		     many ? "no container starts" : "the containers that it is for do not start");
-	findings_advise(hooks->findings, "Install what it belongs to again, or remove the file.");
+		     "%s runs %s, which cannot be executed: %s\n"
+		     "Install what it belongs to again, or remove the file.",
+		     path, file, many ? "no container starts" : "the containers that it is for do not start");
 	if (many)
 		findings_close(hooks->findings, hooks->engine, ALL_DOORS);
 }
@@ -103,8 +102,9 @@ static void hooks_add_broken(struct hooks *hooks, const json_t *json, const char
 static void hooks_add_missing(struct hooks *hooks, const char *path, const char *file)
 {
 	findings_add(hooks->findings, "hooks.no-program", SEVERITY_WARNING,
-		     "%s runs %s, which is not there: the file counts for nothing", path, file);
-	findings_advise(hooks->findings, "Install what it belongs to again, or remove the file.");
+		     "%s runs %s, which is not there: the file counts for nothing\n"
+		     "Install what it belongs to again, or remove the file.",
+		     path, file);
 }
 
 static void hooks_judge(struct hooks *hooks, const json_t *json, const char *path, const char *file)
@@ -116,11 +116,11 @@ static void hooks_judge(struct hooks *hooks, const json_t *json, const char *pat
 		return;
 	if (access(file, F_OK) < 0 && errno == ENOENT)
 		hooks_add_missing(hooks, path, file);
-	else if (!hook_can_execute(&root, file, &program))
+	else if (!hooks_can_execute(&root, file, &program))
 		hooks_add_broken(hooks, json, path, file);
-	else if (hook_is_for_gpus(file) && program.ours)
+	else if (hooks_is_for_gpus(file) && program.ours)
 		hooks->ours = true;
-	else if (hook_is_for_gpus(file))
+	else if (hooks_is_for_gpus(file))
 		(void)strv_add(&hooks->theirs, path);
 }
 
@@ -134,7 +134,7 @@ static void hooks_look(struct hooks *hooks, const char *directory, const char *n
 	if (str_format(&path, "%s/%s", directory, name) < 0 ||
 	    fd_read_file_at(AT_FDCWD, path, HOOK_FILE_MAX, &data, &size) < 0)
 		return;
-	file = json_parse(data, size, &json, NULL) == 0 ? hook_program(json) : NULL;
+	file = json_parse(data, size, &json, NULL) == 0 ? hooks_program(json) : NULL;
 	if (!json)
 		hooks_add_unreadable(hooks, path, "is not JSON");
 	else if (!file || !*file)
@@ -143,24 +143,11 @@ static void hooks_look(struct hooks *hooks, const char *directory, const char *n
 		hooks_judge(hooks, json, path, file);
 }
 
-static bool hook_is_file(const char *name)
+static int hooks_is_file(const struct dirent *entry)
 {
-	size_t length = strlen(name);
+	const char *end = strrchr(entry->d_name, '.');
 
-	return name[0] != '.' && length > strlen(".json") && streq(name + length - strlen(".json"), ".json");
-}
-
-static void hooks_list(const char *path, struct strv *ret)
-{
-	DIR *directory = opendir(path);
-	const struct dirent *entry;
-
-	while (directory && ret->count < HOOK_FILES_MAX && (entry = readdir(directory)))
-		if (hook_is_file(entry->d_name))
-			(void)strv_add(ret, entry->d_name);
-	if (directory)
-		(void)closedir(directory);
-	strv_sort(ret);
+	return entry->d_name[0] != '.' && end && streq(end, ".json");
 }
 
 /* A file of the same name in a later directory counts instead. */
@@ -198,19 +185,16 @@ static void hooks_close_door(const struct hooks *hooks, const struct strv *direc
 
 	(void)strv_join(directories, " and ", &names);
 	if (unread) {
-		findings_add(hooks->findings, "hooks.unread", SEVERITY_PROBLEM,
-			     "the hook is registered in %s, and only %s is read", unread,
-			     names && *names ? names : "no directory");
-		findings_advise(
-			hooks->findings,
+		findings_add(
+			hooks->findings, "hooks.unread", SEVERITY_PROBLEM,
+			"the hook is registered in %s, and only %s is read\n"
 			"Copy %s/ctr-gpu.json to /usr/share/containers/oci/hooks.d, or name that directory in hooks_dir.",
-			unread);
+			unread, names && *names ? names : "no directory", unread);
 	} else {
-		findings_add(hooks->findings, "hooks.none", SEVERITY_NOTE, "ctr-gpu.json is not in %s",
-			     names && *names ? names : "a hooks directory");
-		findings_advise(hooks->findings,
-				"Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s",
-				hooks->engine);
+		findings_add(hooks->findings, "hooks.none", SEVERITY_NOTE,
+			     "ctr-gpu.json is not in %s\n"
+			     "Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s",
+			     names && *names ? names : "a hooks directory", hooks->engine);
 	}
 	findings_close(hooks->findings, hooks->engine, DOOR(HOOK));
 }
@@ -221,19 +205,21 @@ void look_judge_hooks(struct look *look)
 	const struct strv *directories = &look->config.hook_directories;
 
 	for (size_t i = 0; i < directories->count; i++) {
-		_cleanup_strv_ struct strv names = {0};
+		struct dirent **entries = NULL;
+		int count = scandir(directories->items[i], &entries, hooks_is_file, alphasort);
 
-		hooks_list(directories->items[i], &names);
-		for (size_t j = 0; j < names.count; j++)
-			if (!hooks_is_replaced(directories, i, names.items[j]))
-				hooks_look(&hooks, directories->items[i], names.items[j]);
+		for (int j = 0; j < count; j++) {
+			if (!hooks_is_replaced(directories, i, entries[j]->d_name))
+				hooks_look(&hooks, directories->items[i], entries[j]->d_name);
+			free(entries[j]);
+		}
+		free(entries);
 	}
 	if (hooks.ours && hooks.theirs.count > 0) {
 		findings_add(hooks.findings, "hooks.duplicate", SEVERITY_WARNING,
-			     "%s and ctr-gpu's hook are both active: each container gets the GPUs twice",
+			     "%s and ctr-gpu's hook are both active: each container gets the GPUs twice\n"
+			     "Remove oci-nvidia-hook.json from the hooks directory, with NVIDIA's toolkit.",
 			     hooks.theirs.items[0]);
-		findings_advise(hooks.findings,
-				"Remove oci-nvidia-hook.json from the hooks directory, with NVIDIA's toolkit.");
 	} else if (hooks.theirs.count > 0) {
 		findings_add(hooks.findings, "hooks.other-toolkit", SEVERITY_NOTE, "%s is another toolkit's hook",
 			     hooks.theirs.items[0]);

@@ -21,7 +21,7 @@
 
 enum { ENTRIES_MAX = 1024 };
 
-static bool has(const struct rootfs *root, const char *path)
+static bool image_has(const struct rootfs *root, const char *path)
 {
 	_cleanup_close_ int fd = rootfs_open_path(root, path, O_PATH);
 
@@ -29,7 +29,7 @@ static bool has(const struct rootfs *root, const char *path)
 }
 
 /* The first entry of a directory whose name begins like this. Return: false if there is none. */
-static bool find_entry(const struct rootfs *root, const char *path, const char *prefix, char *name, size_t size)
+static bool image_find_entry(const struct rootfs *root, const char *path, const char *prefix, char *name, size_t size)
 {
 	int fd = rootfs_open_path(root, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
@@ -51,17 +51,16 @@ static bool find_entry(const struct rootfs *root, const char *path, const char *
 
 /* ---- the loader ---- */
 
-static void check_loader(struct findings *findings, const struct rootfs *root)
+static void image_check_loader(struct findings *findings, const struct rootfs *root)
 {
 	char name[128];
 
-	if (find_entry(root, "/lib", "ld-musl-", name, sizeof(name))) {
-		findings_add(findings, "image.musl", SEVERITY_WARNING,
-			     "its C library is musl, and drivers are made for glibc: CUDA programs will not load them");
-		findings_advise(
-			findings,
+	if (image_find_entry(root, "/lib", "ld-musl-", name, sizeof(name))) {
+		findings_add(
+			findings, "image.musl", SEVERITY_WARNING,
+			"its C library is musl, and drivers are made for glibc: CUDA programs will not load them\n"
 			"Use an image with glibc (Debian, Ubuntu, Fedora), or install gcompat in it for the simplest programs.");
-	} else if (!has(root, "/etc/ld.so.cache")) {
+	} else if (!image_has(root, "/etc/ld.so.cache")) {
 		findings_add(findings, "image.no-cache", SEVERITY_NOTE,
 			     "it has no /etc/ld.so.cache: ctr-gpu makes one with the driver's libraries in it");
 	}
@@ -70,7 +69,7 @@ static void check_loader(struct findings *findings, const struct rootfs *root)
 /* ---- the architecture ---- */
 
 /* That of the first ELF file of some that most images have; EM_NONE if there is none. */
-static unsigned find_machine(const struct rootfs *root)
+static unsigned image_find_machine(const struct rootfs *root)
 {
 	static const char *const paths[] = {
 		"/bin/sh",
@@ -94,7 +93,7 @@ static unsigned find_machine(const struct rootfs *root)
 	return EM_NONE;
 }
 
-static const char *machine_name(unsigned machine)
+static const char *image_machine_name(unsigned machine)
 {
 	switch (machine) {
 	case EM_X86_64:
@@ -111,7 +110,7 @@ static const char *machine_name(unsigned machine)
 }
 
 /* Emulated or not, its programs cannot load the host's driver. */
-static void check_architecture(struct findings *findings, const struct rootfs *root)
+static void image_check_architecture(struct findings *findings, const struct rootfs *root)
 {
 #if defined(__x86_64__)
 	const unsigned ours = EM_X86_64;
@@ -120,15 +119,14 @@ static void check_architecture(struct findings *findings, const struct rootfs *r
 #else
 	const unsigned ours = EM_NONE;
 #endif
-	unsigned machine = find_machine(root);
+	unsigned machine = image_find_machine(root);
 
 	if (machine == EM_NONE || machine == ours)
 		return;
 	findings_add(findings, "image.architecture", SEVERITY_PROBLEM,
-		     "the image is for %s, and the driver's libraries are for %s", machine_name(machine),
-		     machine_name(ours));
-	findings_advise(findings, "Use the image for this machine: docker pull --platform linux/%s",
-			ours == EM_X86_64 ? "amd64" : "arm64");
+		     "the image is for %s, and the driver's libraries are for %s\n"
+		     "Use the image for this machine: docker pull --platform linux/%s",
+		     image_machine_name(machine), image_machine_name(ours), ours == EM_X86_64 ? "amd64" : "arm64");
 }
 
 /* ---- libraries of a driver ---- */
@@ -138,7 +136,7 @@ struct baked {
 	bool stub;
 };
 
-static void visit(void *user, const char *name, const char *path)
+static void image_visit(void *user, const char *name, const char *path)
 {
 	struct baked *baked = user;
 
@@ -149,7 +147,7 @@ static void visit(void *user, const char *name, const char *path)
 	baked->stub = strstr(path, "/stubs/");
 }
 
-static void search_cache(const struct rootfs *root, struct baked *baked)
+static void image_search_cache(const struct rootfs *root, struct baked *baked)
 {
 	_cleanup_free_ char *data = NULL;
 	struct span cache;
@@ -158,10 +156,10 @@ static void search_cache(const struct rootfs *root, struct baked *baked)
 	if (rootfs_read_file(root, "/etc/ld.so.cache", LDCACHE_MAX_SIZE, &data, &size) < 0)
 		return;
 	cache = (struct span){(const unsigned char *)data, size};
-	ldcache_each(&cache, visit, baked);
+	ldcache_each(&cache, image_visit, baked);
 }
 
-static void search_directories(const struct rootfs *root, struct baked *baked)
+static void image_search_directories(const struct rootfs *root, struct baked *baked)
 {
 	static const char *const paths[] = {
 		"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
@@ -175,73 +173,72 @@ static void search_directories(const struct rootfs *root, struct baked *baked)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths) && !baked->path[0]; i++)
-		if (has(root, paths[i]))
+		if (image_has(root, paths[i]))
 			(void)snprintf(baked->path, sizeof(baked->path), "%s", paths[i]);
 }
 
 /* Those that ctr-gpu itself put there are no part of the image. */
-static bool is_given(const char *path)
+static bool image_is_given(const char *path)
 {
 	return str_has_prefix(path, "/usr/lib/wsl/") || str_has_prefix(path, "/usr/lib/ctr-gpu/");
 }
 
-static void check_baked(struct findings *findings, const struct rootfs *root)
+static void image_check_baked(struct findings *findings, const struct rootfs *root)
 {
 	struct baked baked = {0};
 
-	search_cache(root, &baked);
-	search_directories(root, &baked);
-	if (!baked.path[0] || is_given(baked.path))
+	image_search_cache(root, &baked);
+	image_search_directories(root, &baked);
+	if (!baked.path[0] || image_is_given(baked.path))
 		return;
 	if (baked.stub) {
-		findings_add(findings, "image.stub", SEVERITY_WARNING,
-			     "its loader finds a stub, %s, which only links programs and finds no GPU", baked.path);
-		findings_advise(
-			findings,
-			"ctr-gpu's entry goes before it; for other toolkits remove the stubs directory from /etc/ld.so.conf.d.");
+		findings_add(
+			findings, "image.stub", SEVERITY_WARNING,
+			"its loader finds a stub, %s, which only links programs and finds no GPU\n"
+			"ctr-gpu's entry goes before it; for other toolkits remove the stubs directory from /etc/ld.so.conf.d.",
+			baked.path);
 		return;
 	}
 	findings_add(findings, "image.baked", SEVERITY_NOTE,
-		     "it brings a driver library along, %s; ctr-gpu's goes before it", baked.path);
-	findings_advise(findings, "Remove it from the image: other toolkits fail on it (\"file exists\").");
+		     "it brings a driver library along, %s; ctr-gpu's goes before it\n"
+		     "Remove it from the image: other toolkits fail on it (\"file exists\").",
+		     baked.path);
 }
 
 /* ---- compatibility libraries ---- */
 
 /* "/usr/local/cuda-12.4" or the link "/usr/local/cuda". */
-static bool find_compat(const struct rootfs *root, char *path, size_t size)
+static bool image_find_compat(const struct rootfs *root, char *path, size_t size)
 {
 	char name[128], file[128];
 
-	if (has(root, "/usr/local/cuda/compat")) {
+	if (image_has(root, "/usr/local/cuda/compat"))
 		(void)snprintf(name, sizeof(name), "cuda");
-	} else if (!find_entry(root, "/usr/local", "cuda-", name, sizeof(name))) {
+	else if (!image_find_entry(root, "/usr/local", "cuda-", name, sizeof(name)))
 		return false;
-	}
 	(void)snprintf(path, size, "/usr/local/%.100s/compat", name);
-	return find_entry(root, path, "libcuda.so", file, sizeof(file));
+	return image_find_entry(root, path, "libcuda.so", file, sizeof(file));
 }
 
 /* A drop-in that names the directory lets the loader take its libcuda in place of the host's. */
-static bool is_configured(const struct rootfs *root)
+static bool image_configures_compat(const struct rootfs *root)
 {
 	char name[128];
 
-	return find_entry(root, "/etc/ld.so.conf.d", "00-cuda-compat", name, sizeof(name)) ||
-	       find_entry(root, "/etc/ld.so.conf.d", "000_cuda_compat", name, sizeof(name));
+	return image_find_entry(root, "/etc/ld.so.conf.d", "00-cuda-compat", name, sizeof(name)) ||
+	       image_find_entry(root, "/etc/ld.so.conf.d", "000_cuda_compat", name, sizeof(name));
 }
 
-static void check_compat(struct findings *findings, const struct rootfs *root)
+static void image_check_compat(struct findings *findings, const struct rootfs *root)
 {
 	char path[160];
 
-	if (!find_compat(root, path, sizeof(path)))
+	if (!image_find_compat(root, path, sizeof(path)))
 		return;
-	findings_add(findings, "image.compat", is_configured(root) ? SEVERITY_WARNING : SEVERITY_NOTE,
-		     "it has NVIDIA's compatibility libraries in %s, which ctr-gpu never uses", path);
-	findings_advise(
-		findings,
-		"If LD_LIBRARY_PATH names that directory, take it out: on GPU-PV hosts its libcuda finds no GPU.");
+	findings_add(findings, "image.compat", image_configures_compat(root) ? SEVERITY_WARNING : SEVERITY_NOTE,
+		     "it has NVIDIA's compatibility libraries in %s, which ctr-gpu never uses\n"
+		     "If LD_LIBRARY_PATH names that directory, take it out: on GPU-PV hosts its libcuda finds no GPU.",
+		     path);
 }
 
 void check_image(struct examination *examination)
@@ -255,15 +252,16 @@ void check_image(struct examination *examination)
 		return;
 	r = rootfs_open(AT_FDCWD, examination->rootfs, &root);
 	if (r < 0) {
-		findings_add(findings, "image.unreadable", SEVERITY_PROBLEM, "cannot open %s: %s", examination->rootfs,
-			     strerror(-r));
-		findings_advise(findings, "Give the root directory of an unpacked image or a mounted container.");
+		findings_add(findings, "image.unreadable", SEVERITY_PROBLEM,
+			     "cannot open %s: %s\n"
+			     "Give the root directory of an unpacked image or a mounted container.",
+			     examination->rootfs, strerror(-r));
 		return;
 	}
-	check_architecture(findings, &root);
-	check_loader(findings, &root);
-	check_baked(findings, &root);
-	check_compat(findings, &root);
+	image_check_architecture(findings, &root);
+	image_check_loader(findings, &root);
+	image_check_baked(findings, &root);
+	image_check_compat(findings, &root);
 	if (findings->count == before)
 		findings_add(findings, "image.clean", SEVERITY_OK,
 			     "glibc, a loader cache, and no driver library of its own");

@@ -21,7 +21,7 @@
 
 enum { LAST_FAILURE_MAX = 8192 };
 
-static bool check_config(struct examination *examination)
+static bool installation_check_config(struct examination *examination)
 {
 	struct settings settings;
 	struct err err = {0};
@@ -37,7 +37,7 @@ static bool check_config(struct examination *examination)
 }
 
 /* Beside this program, and where packages put it. */
-static char *find_hook(void)
+static char *installation_find_hook(void)
 {
 	static const char *const usual[] = {"/usr/bin/ctr-gpu-hook", "/usr/local/bin/ctr-gpu-hook"};
 	_cleanup_free_ char *own = NULL, *path = NULL;
@@ -53,7 +53,7 @@ static char *find_hook(void)
 }
 
 /* A program of ours carries its version in a note, so that nobody has to run it. */
-static bool check_version(struct findings *findings, const char *path)
+static bool installation_check_version(struct findings *findings, const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	_cleanup_free_ char *version = NULL;
@@ -66,36 +66,38 @@ static bool check_version(struct findings *findings, const char *path)
 	    streq(version, CTR_GPU_VERSION))
 		return true;
 	findings_add(findings, "ctr-gpu.version", SEVERITY_WARNING,
-		     "%s is version %.32s, and ctr-gpu is " CTR_GPU_VERSION, path, version ? version : "unknown");
-	findings_advise(findings, "Install all of ctr-gpu from one place; look for a second copy below /usr/local.");
+		     "%s is version %.32s, and ctr-gpu is " CTR_GPU_VERSION "\n"
+		     "Install all of ctr-gpu from one place; look for a second copy below /usr/local.",
+		     path, version ? version : "unknown");
 	return false;
 }
 
-static bool check_hook(struct findings *findings)
+static bool installation_check_hook(struct findings *findings)
 {
-	_cleanup_free_ char *hook = find_hook();
+	_cleanup_free_ char *hook = installation_find_hook();
 
 	if (hook)
-		return check_version(findings, hook);
-	findings_add(findings, "ctr-gpu.hook", SEVERITY_PROBLEM, "ctr-gpu-hook, which engines run, is not installed");
-	findings_advise(findings, "Install ctr-gpu completely: make install, or its package.");
+		return installation_check_version(findings, hook);
+	findings_add(findings, "ctr-gpu.hook", SEVERITY_PROBLEM,
+		     "ctr-gpu-hook, which engines run, is not installed\n"
+		     "Install ctr-gpu completely: make install, or its package.");
 	return false;
 }
 
-static bool check_driverd(struct examination *examination)
+static bool installation_check_driverd(struct examination *examination)
 {
 	_cleanup_free_ char *program = NULL;
 	struct err err = {0};
 
 	if (driverd_find(&examination->context->settings, &program, &err) == 0)
-		return check_version(&examination->findings, program);
+		return installation_check_version(&examination->findings, program);
 	/* Without it /dev/dxg itself is asked, and on native hosts only the names of MIG devices are missing. */
 	findings_add_message(&examination->findings, "ctr-gpu.driverd", SEVERITY_WARNING, err.text);
 	return false;
 }
 
 /* What hooks/trace.c keeps where an engine shows nothing of a hook and there is no log; for root's eyes. */
-static void show_last_failure(struct findings *findings)
+static void installation_show_failure(struct findings *findings)
 {
 	_cleanup_free_ char *text = NULL;
 
@@ -107,7 +109,7 @@ static void show_last_failure(struct findings *findings)
 	findings_add(findings, "ctr-gpu.last-failure", SEVERITY_NOTE, "the last container that got no GPU: %s", text);
 }
 
-static void add_setting(const struct nvidia_setting *setting, void *user)
+static void installation_add_setting(const struct nvidia_setting *setting, void *user)
 {
 	struct findings *findings = user;
 
@@ -125,12 +127,12 @@ static void add_setting(const struct nvidia_setting *setting, void *user)
 
 void check_installation(struct examination *examination)
 {
-	bool well = check_config(examination);
+	bool well = installation_check_config(examination);
 
-	well &= check_hook(&examination->findings);
-	well &= check_driverd(examination);
-	show_last_failure(&examination->findings);
-	nvidia_config_each(add_setting, &examination->findings);
+	well &= installation_check_hook(&examination->findings);
+	well &= installation_check_driverd(examination);
+	installation_show_failure(&examination->findings);
+	nvidia_config_each(installation_add_setting, &examination->findings);
 	if (well)
 		findings_add(&examination->findings, "ctr-gpu.complete", SEVERITY_OK,
 			     CTR_GPU_VERSION ": configuration, hook and driver process are in order");

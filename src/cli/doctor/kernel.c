@@ -11,12 +11,12 @@
 #include "cli/doctor/file.h"
 
 /* Asked with arguments that no kernel accepts, so that nothing happens. */
-static bool has_call(long number)
+static bool kernel_has_call(long number)
 {
 	return syscall(number, -1, NULL, -1, NULL, 0) == 0 || errno != ENOSYS;
 }
 
-static const char *cgroup_text(void)
+static const char *kernel_cgroup(void)
 {
 	if (file_exists("/sys/fs/cgroup/cgroup.controllers"))
 		return "cgroup v2";
@@ -25,21 +25,22 @@ static const char *cgroup_text(void)
 
 void check_kernel(struct examination *examination)
 {
-	bool mounts = has_call(SYS_open_tree) && has_call(SYS_move_mount) && has_call(SYS_mount_setattr);
+	bool mounts =
+		kernel_has_call(SYS_open_tree) && kernel_has_call(SYS_move_mount) && kernel_has_call(SYS_mount_setattr);
 
-	if (!has_call(SYS_openat2)) {
+	if (!kernel_has_call(SYS_openat2)) {
 		findings_add(&examination->findings, "kernel.too-old", SEVERITY_PROBLEM,
-			     "the kernel lacks openat2: no container gets a GPU");
-		findings_advise(&examination->findings, "Linux 5.6 or later has it; on WSL: wsl --update.");
+			     "the kernel lacks openat2: no container gets a GPU\n"
+			     "Linux 5.6 or later has it; on WSL: wsl --update.");
 		return;
 	}
 	if (mounts) {
 		findings_add(&examination->findings, "kernel.new", SEVERITY_OK,
-			     "mounts by descriptor, paths resolved in the root, %s", cgroup_text());
+			     "mounts by descriptor, paths resolved in the root, %s", kernel_cgroup());
 		return;
 	}
 	findings_add(&examination->findings, "kernel.old", SEVERITY_NOTE,
-		     "no open_tree, move_mount or mount_setattr: the slower ways of older kernels are taken, %s",
-		     cgroup_text());
-	findings_advise(&examination->findings, "Linux 5.12 or later has them; on WSL: wsl --update.");
+		     "no open_tree, move_mount or mount_setattr: the slower ways of older kernels are taken, %s\n"
+		     "Linux 5.12 or later has them; on WSL: wsl --update.",
+		     kernel_cgroup());
 }

@@ -20,7 +20,7 @@
 /* ---- a host without a device ---- */
 
 /* Whether /etc/wsl.conf turns the GPU off: "enabled = false" under "[gpu]". */
-static bool wsl_conf_disables(void)
+static bool machine_wsl_conf_disables(void)
 {
 	_cleanup_free_ char *text = file_text("/etc/wsl.conf");
 	_cleanup_strv_ struct strv lines = {0};
@@ -39,13 +39,13 @@ static bool wsl_conf_disables(void)
 	return false;
 }
 
-static void add_wsl_without(struct findings *findings, enum wsl_kind kind)
+static void machine_add_wsl_without(struct findings *findings, enum wsl_kind kind)
 {
 	findings_add(findings, "host.no-device", SEVERITY_PROBLEM, "%s without " DXG_DEVICE,
 		     kind == WSL_1 ? "WSL1" : "WSL2");
 	if (kind == WSL_1)
 		findings_advise(findings, "WSL1 has no GPU: run wsl --set-version DISTRIBUTION 2 in Windows.");
-	else if (wsl_conf_disables())
+	else if (machine_wsl_conf_disables())
 		findings_advise(
 			findings,
 			"/etc/wsl.conf turns it off: set enabled=true under [gpu], then run wsl --shutdown in Windows.");
@@ -55,7 +55,7 @@ static void add_wsl_without(struct findings *findings, enum wsl_kind kind)
 			"Run wsl --update in Windows, keep gpuSupport on in .wslconfig, then wsl --shutdown; Windows 10 needs 21H2.");
 }
 
-static void add_nvidia_without(struct findings *findings, const struct pci_gpus *gpus)
+static void machine_add_nvidia_without(struct findings *findings, const struct pci_gpus *gpus)
 {
 	findings_add(findings, "host.no-driver", SEVERITY_PROBLEM,
 		     "%s is here, and NVIDIA's kernel module does not drive it%s%s", gpus->nvidia,
@@ -70,40 +70,38 @@ static void add_nvidia_without(struct findings *findings, const struct pci_gpus 
 		findings_advise(findings, "sudo ctr-gpu load; if that fails, install NVIDIA's driver.");
 }
 
-static void add_without(struct findings *findings)
+static void machine_add_without(struct findings *findings)
 {
 	enum wsl_kind kind = wsl_kind();
 	struct pci_gpus gpus;
 
 	pci_find_gpus(&gpus);
 	if (kind != WSL_NONE) {
-		add_wsl_without(findings, kind);
+		machine_add_wsl_without(findings, kind);
 	} else if (gpus.paravirtual[0]) {
-		findings_add(findings, "host.no-device", SEVERITY_PROBLEM,
-			     "a Hyper-V guest with a GPU (PCI %s) without " DXG_DEVICE, gpus.paravirtual);
-		findings_advise(
-			findings,
-			"sudo modprobe dxgkrnl; if that module is missing, build it for this kernel (dxgkrnl-dkms).");
+		findings_add(
+			findings, "host.no-device", SEVERITY_PROBLEM,
+			"a Hyper-V guest with a GPU (PCI %s) without " DXG_DEVICE "\n"
+			"sudo modprobe dxgkrnl; if that module is missing, build it for this kernel (dxgkrnl-dkms).",
+			gpus.paravirtual);
 	} else if (gpus.nvidia[0]) {
-		add_nvidia_without(findings, &gpus);
+		machine_add_nvidia_without(findings, &gpus);
 	} else if (gpus.other[0]) {
 		findings_add(findings, "host.other-vendor", SEVERITY_PROBLEM,
-			     "%s is this machine's GPU; outside Windows hosts ctr-gpu serves NVIDIA's", gpus.other);
-		findings_advise(
-			findings,
-			"Give containers its nodes: docker run --device /dev/dri (AMD: and --device /dev/kfd).");
+			     "%s is this machine's GPU; outside Windows hosts ctr-gpu serves NVIDIA's\n"
+			     "Give containers its nodes: docker run --device /dev/dri (AMD: and --device /dev/kfd).",
+			     gpus.other);
 	} else {
-		findings_add(findings, "host.no-gpu", SEVERITY_PROBLEM,
-			     "no GPU here: no " DXG_DEVICE ", no /dev/nvidiactl, none on the PCI bus");
-		findings_advise(
-			findings,
+		findings_add(
+			findings, "host.no-gpu", SEVERITY_PROBLEM,
+			"no GPU here: no " DXG_DEVICE ", no /dev/nvidiactl, none on the PCI bus\n"
 			"If this is a virtual machine, assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or DDA).");
 	}
 }
 
 /* ---- a host with one ---- */
 
-static void add_kind(const struct examination *examination, struct findings *findings)
+static void machine_add_kind(const struct examination *examination, struct findings *findings)
 {
 	struct utsname name = {0};
 	const char *kind = examination->wsl ? "WSL2" : "Hyper-V guest";
@@ -121,18 +119,18 @@ static void add_kind(const struct examination *examination, struct findings *fin
 }
 
 /* WSL keeps the device then, and shares no driver: what is said of stores and libraries is only what follows. */
-static void add_disabled(struct findings *findings)
+static void machine_add_disabled(struct findings *findings)
 {
 	bool gone = !file_exists(WSL_LIB);
 
 	findings_add(findings, "host.turned-off", gone ? SEVERITY_PROBLEM : SEVERITY_WARNING,
-		     "/etc/wsl.conf turns the GPU off%s",
+		     "/etc/wsl.conf turns the GPU off%s\n"
+		     "Set enabled=true under [gpu] in /etc/wsl.conf, then run wsl --shutdown in Windows.",
 		     gone ? ", so there is no " WSL_LIB : ", from the next start on");
-	findings_advise(findings, "Set enabled=true under [gpu] in /etc/wsl.conf, then run wsl --shutdown in Windows.");
 }
 
 /* Which program made the container that this is; NULL if it is none. To systemd, WSL is one. */
-static const char *container_manager(char *buffer, size_t size)
+static const char *machine_container_manager(char *buffer, size_t size)
 {
 	_cleanup_free_ char *manager = file_text("/run/systemd/container");
 
@@ -145,16 +143,17 @@ static const char *container_manager(char *buffer, size_t size)
 	return file_exists("/run/.containerenv") ? "podman" : NULL;
 }
 
-static void add_container(struct findings *findings)
+static void machine_add_container(struct findings *findings)
 {
 	char buffer[32];
-	const char *manager = container_manager(buffer, sizeof(buffer));
+	const char *manager = machine_container_manager(buffer, sizeof(buffer));
 
 	if (!manager)
 		return;
 	findings_add(findings, "host.container", SEVERITY_NOTE,
-		     "this is the inside of a container (%s): what it got was decided at its creation", manager);
-	findings_advise(findings, "Run ctr-gpu doctor on its host.");
+		     "this is the inside of a container (%s): what it got was decided at its creation\n"
+		     "Run ctr-gpu doctor on its host.",
+		     manager);
 }
 
 void check_machine(struct examination *examination)
@@ -164,13 +163,13 @@ void check_machine(struct examination *examination)
 	examination->gpu_pv = file_is_device(DXG_DEVICE);
 	examination->native = file_is_device("/dev/nvidiactl") || file_exists(NVIDIA_PROC "/version");
 	/* Without the mounts of its driver, a kernel of the user's own does not tell. */
-	disabled = examination->gpu_pv && wsl_conf_disables();
+	disabled = examination->gpu_pv && machine_wsl_conf_disables();
 	examination->wsl = disabled || wsl_kind() != WSL_NONE;
 	if (examination->gpu_pv || examination->native)
-		add_kind(examination, &examination->findings);
+		machine_add_kind(examination, &examination->findings);
 	else
-		add_without(&examination->findings);
+		machine_add_without(&examination->findings);
 	if (disabled)
-		add_disabled(&examination->findings);
-	add_container(&examination->findings);
+		machine_add_disabled(&examination->findings);
+	machine_add_container(&examination->findings);
 }

@@ -22,7 +22,7 @@ enum {
 	DEVICE_COMPUTE_ACCELERATOR = 0x008a,
 };
 
-static unsigned long read_id(const char *address, const char *name)
+static unsigned long pci_read_id(const char *address, const char *name)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
 
@@ -32,7 +32,7 @@ static unsigned long read_id(const char *address, const char *name)
 	return text ? strtoul(text, NULL, 16) : 0;
 }
 
-static void read_driver(const char *address, char driver[PCI_TEXT_SIZE])
+static void pci_read_driver(const char *address, char driver[PCI_TEXT_SIZE])
 {
 	_cleanup_free_ char *path = NULL, *link = NULL;
 	const char *slash;
@@ -43,29 +43,29 @@ static void read_driver(const char *address, char driver[PCI_TEXT_SIZE])
 	(void)snprintf(driver, PCI_TEXT_SIZE, "%.32s", slash ? slash + 1 : link);
 }
 
-static void describe(char text[PCI_TEXT_SIZE], const char *vendor, const char *address)
+static void pci_describe(char text[PCI_TEXT_SIZE], const char *vendor, const char *address)
 {
 	(void)snprintf(text, PCI_TEXT_SIZE, "%s GPU (PCI %.16s)", vendor, address);
 }
 
-static void take(const char *address, struct pci_gpus *gpus)
+static void pci_take(const char *address, struct pci_gpus *gpus)
 {
-	unsigned long vendor = read_id(address, "vendor"), device = read_id(address, "device");
+	unsigned long vendor = pci_read_id(address, "vendor"), device = pci_read_id(address, "device");
 
 	if (vendor == PCI_VENDOR_MICROSOFT &&
 	    (device == DEVICE_VIRTUAL_RENDER || device == DEVICE_COMPUTE_ACCELERATOR)) {
 		(void)snprintf(gpus->paravirtual, PCI_TEXT_SIZE, "%.16s", address);
 		return;
 	}
-	if (read_id(address, "class") >> 16 != CLASS_DISPLAY)
+	if (pci_read_id(address, "class") >> 16 != CLASS_DISPLAY)
 		return;
 	if (vendor == PCI_VENDOR_NVIDIA && !gpus->nvidia[0]) {
-		describe(gpus->nvidia, "an NVIDIA", address);
-		read_driver(address, gpus->nvidia_driver);
+		pci_describe(gpus->nvidia, "an NVIDIA", address);
+		pci_read_driver(address, gpus->nvidia_driver);
 	} else if (vendor == PCI_VENDOR_AMD) {
-		describe(gpus->other, "an AMD", address);
+		pci_describe(gpus->other, "an AMD", address);
 	} else if (vendor == PCI_VENDOR_INTEL) {
-		describe(gpus->other, "an Intel", address);
+		pci_describe(gpus->other, "an Intel", address);
 	}
 }
 
@@ -77,7 +77,7 @@ void pci_find_gpus(struct pci_gpus *ret)
 	*ret = (struct pci_gpus){0};
 	while (directory && (entry = readdir(directory)))
 		if (entry->d_name[0] != '.')
-			take(entry->d_name, ret);
+			pci_take(entry->d_name, ret);
 	if (directory)
 		(void)closedir(directory);
 }

@@ -15,7 +15,7 @@
 #include "cli/doctor/file.h"
 
 /* Return: how unprivileged user namespaces are forbidden; NULL if they are not. */
-static const char *forbidden_by(void)
+static const char *rootless_forbidden_by(void)
 {
 	if (file_number("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
 		return "kernel.unprivileged_userns_clone=1";
@@ -25,7 +25,7 @@ static const char *forbidden_by(void)
 }
 
 /* Lines `user:first:count`, the user by name or number. */
-static bool has_subordinates(const char *path, const char *name, uid_t uid)
+static bool rootless_has_subordinates(const char *path, const char *name, uid_t uid)
 {
 	_cleanup_free_ char *text = file_text(path);
 	char number[24];
@@ -41,7 +41,7 @@ static bool has_subordinates(const char *path, const char *name, uid_t uid)
 	return false;
 }
 
-static bool is_setuid(const char *path)
+static bool rootless_is_setuid(const char *path)
 {
 	struct stat st;
 
@@ -55,7 +55,7 @@ static bool is_setuid(const char *path)
  *
  * Return: valid until the next call; "" for a user of whom nothing is known.
  */
-static const char *name_of(uid_t uid)
+static const char *rootless_user_name(uid_t uid)
 {
 	FILE *file = fopen("/etc/passwd", "re");
 	const struct passwd *entry = NULL;
@@ -70,19 +70,20 @@ static const char *name_of(uid_t uid)
 	return name ? name : "";
 }
 
-static void check_user(struct findings *findings, uid_t uid)
+static void rootless_check_user(struct findings *findings, uid_t uid)
 {
-	const char *name = name_of(uid);
+	const char *name = rootless_user_name(uid);
 
-	if (!has_subordinates("/etc/subuid", name, uid) || !has_subordinates("/etc/subgid", name, uid)) {
+	if (!rootless_has_subordinates("/etc/subuid", name, uid) ||
+	    !rootless_has_subordinates("/etc/subgid", name, uid)) {
 		findings_add(findings, "rootless.no-ids", SEVERITY_WARNING,
-			     "%s has no subordinate ids in /etc/subuid and /etc/subgid", name[0] ? name : "this user");
-		findings_advise(findings, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s",
-				name);
-	} else if (!is_setuid("/usr/bin/newuidmap")) {
+			     "%s has no subordinate ids in /etc/subuid and /etc/subgid\n"
+			     "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s",
+			     name[0] ? name : "this user", name);
+	} else if (!rootless_is_setuid("/usr/bin/newuidmap")) {
 		findings_add(findings, "rootless.no-newuidmap", SEVERITY_WARNING,
-			     "/usr/bin/newuidmap is missing, which gives users their subordinate ids");
-		findings_advise(findings, "Install it: package uidmap or shadow-utils.");
+			     "/usr/bin/newuidmap is missing, which gives users their subordinate ids\n"
+			     "Install it: package uidmap or shadow-utils.");
 	} else {
 		findings_add(findings, "rootless.ready", SEVERITY_OK,
 			     "user namespaces are allowed, and %s has subordinate ids", name);
@@ -90,7 +91,7 @@ static void check_user(struct findings *findings, uid_t uid)
 }
 
 /* The user who called sudo, if any, and not root, is who would make rootless containers. */
-static uid_t asking_user(void)
+static uid_t rootless_asking_user(void)
 {
 	const char *text = getenv("SUDO_UID");
 	char *end;
@@ -105,24 +106,23 @@ static uid_t asking_user(void)
 
 void check_rootless(struct examination *examination)
 {
-	const char *remedy = forbidden_by();
-	uid_t uid = asking_user();
+	const char *remedy = rootless_forbidden_by();
+	uid_t uid = rootless_asking_user();
 
 	if (remedy) {
 		findings_add(&examination->findings, "rootless.forbidden", SEVERITY_NOTE,
-			     "only root may make user namespaces: no rootless containers");
-		findings_advise(&examination->findings, "sudo sysctl -w %s", remedy);
+			     "only root may make user namespaces: no rootless containers\n"
+			     "sudo sysctl -w %s",
+			     remedy);
 	} else if (file_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1) {
 		findings_add(
 			&examination->findings, "rootless.apparmor", SEVERITY_NOTE,
-			"AppArmor lets only programs with a profile make user namespaces (sysctl apparmor_restrict_unprivileged_userns)");
-		findings_advise(
-			&examination->findings,
+			"AppArmor lets only programs with a profile make user namespaces (sysctl apparmor_restrict_unprivileged_userns)\n"
 			"The distribution's podman and docker have one; for other programs write a profile with 'userns,'.");
 	} else if (uid == 0) {
 		findings_add(&examination->findings, "rootless.allowed", SEVERITY_OK,
 			     "user namespaces are allowed; run doctor as the user to see more");
 	} else {
-		check_user(&examination->findings, uid);
+		rootless_check_user(&examination->findings, uid);
 	}
 }

@@ -136,9 +136,10 @@ static void doctor_add_stuck(struct doctor *doctor)
 	findings->engine_count = doctor->engine_count;
 	if (checked == ARRAY_SIZE(checks))
 		return;
-	findings_add(findings, "doctor.stuck", SEVERITY_PROBLEM, "looking at %s did not come to an end",
+	findings_add(findings, "doctor.stuck", SEVERITY_PROBLEM,
+		     "looking at %s did not come to an end\n"
+		     "Restart the machine (WSL: wsl --shutdown in Windows); dmesg may tell what hangs.",
 		     checks[checked].subject);
-	findings_advise(findings, "Restart the machine (WSL: wsl --shutdown in Windows); dmesg may tell what hangs.");
 }
 
 static int doctor_examine(struct doctor *doctor)

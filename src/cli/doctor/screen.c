@@ -27,27 +27,27 @@ struct screen {
 };
 
 /* See no-color.org. */
-static bool has_colour(FILE *file)
+static bool screen_has_colour(FILE *file)
 {
 	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
 
 	return isatty(fileno(file)) && !(none && *none) && !(terminal && streq(terminal, "dumb"));
 }
 
-static void begin_colour(const struct screen *screen, enum severity severity)
+static void screen_begin_colour(const struct screen *screen, enum severity severity)
 {
 	if (screen->colour)
 		(void)fprintf(screen->file, "\033[%sm", colours[severity]);
 }
 
-static void end_colour(const struct screen *screen)
+static void screen_end_colour(const struct screen *screen)
 {
 	if (screen->colour)
 		(void)fputs("\033[m", screen->file);
 }
 
 /* Text from @column on, in lines that are no longer than a screen, the further ones indented. */
-static void write_wrapped(const char *text, size_t column, size_t indent, FILE *file)
+static void screen_write_wrapped(const char *text, size_t column, size_t indent, FILE *file)
 {
 	while (*text) {
 		size_t length = strcspn(text, " "), blanks = strspn(text + length, " ");
@@ -68,31 +68,32 @@ static void write_wrapped(const char *text, size_t column, size_t indent, FILE *
 	(void)fputc('\n', file);
 }
 
-static void write_line(const struct screen *screen, enum severity severity, const char *id, const char *text,
-		       const char *remedy)
+static void screen_write_line(const struct screen *screen, enum severity severity, const char *id, const char *text,
+			      const char *remedy)
 {
-	begin_colour(screen, severity);
+	screen_begin_colour(screen, severity);
 	(void)fprintf(screen->file, "%-8s", severity_name(severity));
-	end_colour(screen);
+	screen_end_colour(screen);
 	(void)fprintf(screen->file, " %-10.*s ", (int)strcspn(id, "."), id);
-	write_wrapped(text, INDENT, INDENT, screen->file);
+	screen_write_wrapped(text, INDENT, INDENT, screen->file);
 	if (!remedy)
 		return;
 	(void)fprintf(screen->file, "%*s> ", INDENT, "");
-	write_wrapped(remedy, INDENT + 2, INDENT, screen->file);
+	screen_write_wrapped(remedy, INDENT + 2, INDENT, screen->file);
 }
 
-static void write_verdict(const struct screen *screen, const struct findings *findings, const struct verdict *verdict)
+static void screen_write_verdict(const struct screen *screen, const struct findings *findings,
+				 const struct verdict *verdict)
 {
 	const struct host_engine *engine = verdict->engine;
 	_cleanup_free_ char *text = verdict_text(findings, verdict), *line = NULL;
 
 	if (!text || str_format(&line, "%s%s: %s", engine->label, engine->state, text) < 0)
 		return;
-	write_line(screen, verdict->severity, engine->id, line, verdict_remedy(verdict));
+	screen_write_line(screen, verdict->severity, engine->id, line, verdict_remedy(verdict));
 }
 
-static bool is_told(const struct findings *findings, const struct finding *finding)
+static bool screen_is_told(const struct findings *findings, const struct finding *finding)
 {
 	for (size_t i = 0; i < findings->engine_count; i++) {
 		struct verdict verdict = verdict_make(findings, &findings->engines[i]);
@@ -103,7 +104,7 @@ static bool is_told(const struct findings *findings, const struct finding *findi
 	return false;
 }
 
-static void write_severity(const struct screen *screen, const struct findings *findings, enum severity severity)
+static void screen_write_severity(const struct screen *screen, const struct findings *findings, enum severity severity)
 {
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
@@ -111,37 +112,38 @@ static void write_severity(const struct screen *screen, const struct findings *f
 		/* That a door is not set up is of no interest where another reason is. */
 		if (finding->severity != severity || (finding->engine && severity <= SEVERITY_NOTE))
 			continue;
-		if (!is_told(findings, finding))
-			write_line(screen, severity, finding->id, finding->text,
-				   severity >= SEVERITY_WARNING ? finding->remedy : NULL);
+		if (!screen_is_told(findings, finding))
+			screen_write_line(screen, severity, finding->id, finding->text,
+					  severity >= SEVERITY_WARNING ? finding->remedy : NULL);
 	}
 }
 
-static void write_verdicts(const struct screen *screen, const struct findings *findings, enum severity severity)
+static void screen_write_verdicts(const struct screen *screen, const struct findings *findings, enum severity severity)
 {
 	for (size_t i = 0; i < findings->engine_count; i++) {
 		struct verdict verdict = verdict_make(findings, &findings->engines[i]);
 
 		if (verdict.severity == severity)
-			write_verdict(screen, findings, &verdict);
+			screen_write_verdict(screen, findings, &verdict);
 	}
 }
 
 /* "A GPU container would work here with Docker, not with Podman." */
-static void write_headline(const struct screen *screen, const struct findings *findings)
+static void screen_write_headline(const struct screen *screen, const struct findings *findings)
 {
 	static const char no[] = "A GPU container would not work here. First: ";
 	const struct finding *first = verdict_first(findings);
 	const char *separator = " with ";
 
 	if (first) {
-		begin_colour(screen, SEVERITY_PROBLEM);
+		screen_begin_colour(screen, SEVERITY_PROBLEM);
 		(void)fputs(no, screen->file);
-		end_colour(screen);
-		write_wrapped(first->remedy ? first->remedy : first->text, strlen(no), HEADLINE_INDENT, screen->file);
+		screen_end_colour(screen);
+		screen_write_wrapped(first->remedy ? first->remedy : first->text, strlen(no), HEADLINE_INDENT,
+				     screen->file);
 		return;
 	}
-	begin_colour(screen, SEVERITY_OK);
+	screen_begin_colour(screen, SEVERITY_OK);
 	(void)fputs("A GPU container would work here", screen->file);
 	for (int wanted = 1; wanted >= 0; wanted--) {
 		for (size_t i = 0; i < findings->engine_count; i++) {
@@ -153,22 +155,22 @@ static void write_headline(const struct screen *screen, const struct findings *f
 		separator = ", not with ";
 	}
 	(void)fputs(".", screen->file);
-	end_colour(screen);
+	screen_end_colour(screen);
 	(void)fputc('\n', screen->file);
 }
 
 int screen_write(const struct findings *findings, FILE *file)
 {
-	const struct screen screen = {file, has_colour(file)};
+	const struct screen screen = {file, screen_has_colour(file)};
 
-	write_headline(&screen, findings);
+	screen_write_headline(&screen, findings);
 	(void)fputc('\n', file);
 	/* What is in every engine's way goes before them. */
-	write_severity(&screen, findings, SEVERITY_PROBLEM);
+	screen_write_severity(&screen, findings, SEVERITY_PROBLEM);
 	for (enum severity severity = SEVERITIES; severity-- > 0;) {
-		write_verdicts(&screen, findings, severity);
+		screen_write_verdicts(&screen, findings, severity);
 		if (severity < SEVERITY_PROBLEM)
-			write_severity(&screen, findings, severity);
+			screen_write_severity(&screen, findings, severity);
 	}
 	return report_finish(file);
 }

@@ -15,12 +15,12 @@
 #define SELINUX "/sys/fs/selinux"
 
 /* A boolean's file says what it is and what is pending: "1 1". */
-static bool devices_allowed(void)
+static bool security_allows_devices(void)
 {
 	return file_number(SELINUX "/booleans/container_use_devices", 0) == 1;
 }
 
-static void read_label(const char *path, char *label, size_t size)
+static void security_read_label(const char *path, char *label, size_t size)
 {
 	ssize_t length = getxattr(path, "security.selinux", label, size - 1);
 
@@ -28,25 +28,25 @@ static void read_label(const char *path, char *label, size_t size)
 		       length > 0 ? "" : "unknown");
 }
 
-static void check_selinux(struct examination *examination)
+static void security_check_selinux(struct examination *examination)
 {
 	const char *node = examination->gpu_pv ? DXG_DEVICE : "/dev/nvidiactl";
 	char label[128];
 
-	if (!devices_allowed()) {
-		read_label(node, label, sizeof(label));
-		findings_add(&examination->findings, "security.selinux", SEVERITY_WARNING,
-			     "SELinux is enforcing and keeps containers from %s (label %s)", node, label);
-		findings_advise(
-			&examination->findings,
-			"sudo setsebool -P container_use_devices 1; or per container: --security-opt label=disable");
+	if (!security_allows_devices()) {
+		security_read_label(node, label, sizeof(label));
+		findings_add(
+			&examination->findings, "security.selinux", SEVERITY_WARNING,
+			"SELinux is enforcing and keeps containers from %s (label %s)\n"
+			"sudo setsebool -P container_use_devices 1; or per container: --security-opt label=disable",
+			node, label);
 		return;
 	}
 	findings_add(&examination->findings, "security.selinux", SEVERITY_OK,
 		     "SELinux is enforcing, and container_use_devices is on");
 }
 
-static void check_apparmor(struct findings *findings)
+static void security_check_apparmor(struct findings *findings)
 {
 	_cleanup_free_ char *enabled = file_text("/sys/module/apparmor/parameters/enabled");
 
@@ -60,7 +60,7 @@ static void check_apparmor(struct findings *findings)
 void check_security(struct examination *examination)
 {
 	if (file_number(SELINUX "/enforce", 0) == 1)
-		check_selinux(examination);
+		security_check_selinux(examination);
 	else
-		check_apparmor(&examination->findings);
+		security_check_apparmor(&examination->findings);
 }

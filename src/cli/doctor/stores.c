@@ -25,7 +25,7 @@ struct flaws {
 	size_t count, files;
 };
 
-static const char *flaw_of(const struct stat *st, int error)
+static const char *stores_flaw(const struct stat *st, int error)
 {
 	if (error == ESTALE)
 		return "is a stale handle";
@@ -34,7 +34,7 @@ static const char *flaw_of(const struct stat *st, int error)
 	return S_ISREG(st->st_mode) && st->st_size == 0 ? "is empty" : NULL;
 }
 
-static void note(struct flaws *flaws, const char *name, const char *what)
+static void stores_note(struct flaws *flaws, const char *name, const char *what)
 {
 	if (!what)
 		return;
@@ -44,13 +44,13 @@ static void note(struct flaws *flaws, const char *name, const char *what)
 	(void)snprintf(flaws->first, sizeof(flaws->first), "%.79s", name);
 }
 
-static bool matters(const char *name)
+static bool stores_matters(const char *name)
 {
 	return strstr(name, ".so") || strstr(name, ".bin") || strcmp(name, "nvidia-smi") == 0;
 }
 
 /* Return: 0 or negative errno of the directory. */
-static int look(const char *path, struct flaws *ret)
+static int stores_look(const char *path, struct flaws *ret)
 {
 	DIR *directory = opendir(path);
 	const struct dirent *entry;
@@ -61,17 +61,17 @@ static int look(const char *path, struct flaws *ret)
 	while (ret->files < FILES_MAX && (entry = readdir(directory))) {
 		int error;
 
-		if (entry->d_name[0] == '.' || !matters(entry->d_name))
+		if (entry->d_name[0] == '.' || !stores_matters(entry->d_name))
 			continue;
 		ret->files++;
 		error = fstatat(directory_fd(directory), entry->d_name, &st, 0) < 0 ? errno : 0;
-		note(ret, entry->d_name, flaw_of(&st, error));
+		stores_note(ret, entry->d_name, stores_flaw(&st, error));
 	}
 	(void)closedir(directory);
 	return 0;
 }
 
-static const char *missing_of(const char *directory, const char *const *names)
+static const char *stores_missing(const char *directory, const char *const *names)
 {
 	for (; *names; names++) {
 		_cleanup_free_ char *path = NULL;
@@ -83,7 +83,7 @@ static const char *missing_of(const char *directory, const char *const *names)
 	return NULL;
 }
 
-static const char *remedy_of(const struct examination *examination)
+static const char *stores_remedy(const struct examination *examination)
 {
 	return examination->wsl
 		       ? "Run wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
@@ -92,21 +92,21 @@ static const char *remedy_of(const struct examination *examination)
 }
 
 /* Return: whether all is well with it. */
-static bool check_directory(struct examination *examination, const char *path, const char *const *needed)
+static bool stores_check_directory(struct examination *examination, const char *path, const char *const *needed)
 {
 	struct findings *findings = &examination->findings;
 	struct flaws flaws = {0};
 	const char *missing;
 	int r;
 
-	r = look(path, &flaws);
+	r = stores_look(path, &flaws);
 	if (r < 0) {
 		findings_add(findings, r == -ENOENT ? "store.missing" : "store.unreadable", SEVERITY_PROBLEM, "%s: %s",
 			     path, strerror(-r));
 	} else if (flaws.count > 0) {
 		findings_add(findings, "store.stale", SEVERITY_PROBLEM, "%s: %s %s (%zu of %zu files)", path,
 			     flaws.first, flaws.what, flaws.count, flaws.files);
-	} else if ((missing = missing_of(path, needed))) {
+	} else if ((missing = stores_missing(path, needed))) {
 		findings_add(findings, "store.incomplete", SEVERITY_PROBLEM, "%s has no %s", path, missing);
 		if (streq(missing, "libdxcore.so") && !examination->wsl) {
 			findings_advise(
@@ -117,12 +117,12 @@ static bool check_directory(struct examination *examination, const char *path, c
 	} else {
 		return true;
 	}
-	findings_advise(findings, "%s", remedy_of(examination));
+	findings_advise(findings, "%s", stores_remedy(examination));
 	return false;
 }
 
 /* Of adapters with one driver the store is one. */
-static bool seen_before(const struct inventory *inventory, size_t number)
+static bool stores_seen_before(const struct inventory *inventory, size_t number)
 {
 	for (size_t i = 0; i < number; i++)
 		if (inventory->adapters[i].driver_store &&
@@ -146,15 +146,15 @@ void check_stores(struct examination *examination)
 		const struct adapter *adapter = &examination->host->inventory.adapters[i];
 		bool is_nvidia = adapter->vendor_id == PCI_VENDOR_NVIDIA;
 
-		if (!adapter->driver_store || seen_before(&examination->host->inventory, i))
+		if (!adapter->driver_store || stores_seen_before(&examination->host->inventory, i))
 			continue;
 		stores++;
 		nvidia |= is_nvidia;
-		well &= check_directory(examination, adapter->driver_store, is_nvidia ? store_nvidia : store);
+		well &= stores_check_directory(examination, adapter->driver_store, is_nvidia ? store_nvidia : store);
 	}
 	if (stores == 0)
 		return;
-	well &= check_directory(examination, WSL_LIB, nvidia ? lib_nvidia : lib);
+	well &= stores_check_directory(examination, WSL_LIB, nvidia ? lib_nvidia : lib);
 	if (well)
 		findings_add(&examination->findings, "store.complete", SEVERITY_OK,
 			     "%zu driver store%s and " WSL_LIB ": no file missing, empty or stale", stores,

@@ -2,7 +2,6 @@
 
 #include "cli/doctor/verdict.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,27 +10,29 @@
 
 /* ---- what follows ---- */
 
-static bool is_of(const struct finding *finding, const struct host_engine *engine)
+static bool verdict_is_of(const struct finding *finding, const struct host_engine *engine)
 {
 	return finding->engine && (streq(finding->engine, ANY_ENGINE) || streq(finding->engine, engine->id));
 }
 
 /* Of two that say no, the worse one is the reason; of equals the engine's own: what every engine lacks is no matter then. */
-static bool outweighs(const struct finding *finding, const struct finding *other)
+static bool verdict_outweighs(const struct finding *finding, const struct finding *other)
 {
 	if (!other || finding->severity != other->severity)
 		return !other || finding->severity > other->severity;
 	return streq(other->engine, ANY_ENGINE) && !streq(finding->engine, ANY_ENGINE);
 }
 
-static const struct finding *closer(const struct findings *findings, const struct host_engine *engine, enum door door)
+static const struct finding *verdict_closer(const struct findings *findings, const struct host_engine *engine,
+					    enum door door)
 {
 	const struct finding *worst = NULL;
 
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
 
-		if (is_of(finding, engine) && finding->doors & (1U << door) && outweighs(finding, worst))
+		if (verdict_is_of(finding, engine) && finding->doors & (1U << door) &&
+		    verdict_outweighs(finding, worst))
 			worst = finding;
 	}
 	return worst;
@@ -45,7 +46,7 @@ struct verdict verdict_make(const struct findings *findings, const struct host_e
 	for (enum door door = 0; door < DOORS; door++) {
 		if (!engine->doors[door])
 			continue;
-		verdict.closed_by[door] = closer(findings, engine, door);
+		verdict.closed_by[door] = verdict_closer(findings, engine, door);
 		if (!verdict.closed_by[door])
 			verdict.open |= 1U << door;
 		else if (verdict.closed_by[door]->severity > worst)
@@ -90,42 +91,21 @@ const struct finding *verdict_first(const struct findings *findings)
 
 /* ---- in words ---- */
 
-struct sentence {
-	char *text;
-	bool incomplete;
-};
-
-static void say(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(struct sentence *sentence, const char *format, ...)
-{
-	_cleanup_free_ char *more = NULL, *before = sentence->text;
-	va_list arguments;
-
-	va_start(arguments, format);
-	if (vasprintf(&more, format, arguments) < 0)
-		more = NULL;
-	va_end(arguments);
-	sentence->text = NULL;
-	if (!more || str_format(&sentence->text, "%s%s", before ? before : "", more) < 0)
-		sentence->incomplete = true;
-}
-
 /* "--gpus all, --runtime=nvidia": the doors that a finding closes, or NULL leaves open. */
-static void say_doors(struct sentence *sentence, const struct verdict *verdict, const struct finding *finding)
+static void verdict_say_doors(FILE *sentence, const struct verdict *verdict, const struct finding *finding)
 {
 	const char *separator = "";
 
 	for (enum door door = 0; door < DOORS; door++) {
 		if (!verdict->engine->doors[door] || verdict->closed_by[door] != finding)
 			continue;
-		say(sentence, "%s%s", separator, verdict->engine->doors[door]);
+		(void)fprintf(sentence, "%s%s", separator, verdict->engine->doors[door]);
 		separator = ", ";
 	}
 }
 
 /* Whether it is the finding of an earlier door, too. */
-static bool is_told(const struct verdict *verdict, enum door door)
+static bool verdict_is_told(const struct verdict *verdict, enum door door)
 {
 	for (enum door i = 0; i < door; i++)
 		if (verdict->closed_by[i] == verdict->closed_by[door])
@@ -134,11 +114,11 @@ static bool is_told(const struct verdict *verdict, enum door door)
 }
 
 /* Of an engine that nobody has set up, or that has a way to go before that matters, only the first reason to do something counts. */
-static bool is_worth_telling(const struct verdict *verdict, enum door door)
+static bool verdict_is_worth_telling(const struct verdict *verdict, enum door door)
 {
 	const struct finding *finding = verdict->closed_by[door];
 
-	if (!finding || is_told(verdict, door))
+	if (!finding || verdict_is_told(verdict, door))
 		return false;
 	if (verdict->works || finding->severity > SEVERITY_NOTE)
 		return true;
@@ -148,44 +128,48 @@ static bool is_worth_telling(const struct verdict *verdict, enum door door)
 	return !verdict->open;
 }
 
-static size_t count_reasons(const struct verdict *verdict)
+static size_t verdict_count_reasons(const struct verdict *verdict)
 {
 	size_t count = 0;
 
 	for (enum door door = 0; door < DOORS; door++)
-		count += is_worth_telling(verdict, door);
+		count += verdict_is_worth_telling(verdict, door);
 	return count;
 }
 
 char *verdict_text(const struct findings *findings, const struct verdict *verdict)
 {
-	bool whole = !verdict->open && count_reasons(verdict) == 1;
-	struct sentence sentence = {0};
+	bool whole = !verdict->open && verdict_count_reasons(verdict) == 1;
 	const char *separator = "";
+	char *text = NULL;
+	size_t size;
+	FILE *sentence = open_memstream(&text, &size);
 
+	if (!sentence)
+		return NULL;
 	if (findings_block(findings)) {
-		say(&sentence, "no, as above");
+		(void)fprintf(sentence, "no, as above");
 		separator = "; then ";
 	}
 	if (verdict->open) {
-		say(&sentence, "%syes by ", separator);
-		say_doors(&sentence, verdict, NULL);
+		(void)fprintf(sentence, "%syes by ", separator);
+		verdict_say_doors(sentence, verdict, NULL);
 		separator = "; ";
 	}
 	for (enum door door = 0; door < DOORS; door++) {
 		const struct finding *finding = verdict->closed_by[door];
 
-		if (!is_worth_telling(verdict, door))
+		if (!verdict_is_worth_telling(verdict, door))
 			continue;
-		say(&sentence, "%s%s", separator, whole ? "" : "by ");
+		(void)fprintf(sentence, "%s%s", separator, whole ? "" : "by ");
 		if (!whole)
-			say_doors(&sentence, verdict, finding);
-		say(&sentence, "%sno, because %s", whole ? "" : " ", finding->text);
+			verdict_say_doors(sentence, verdict, finding);
+		(void)fprintf(sentence, "%sno, because %s", whole ? "" : " ", finding->text);
 		separator = "; ";
 	}
-	if (!sentence.incomplete && sentence.text)
-		return sentence.text;
-	free(sentence.text);
+	if (fclose(sentence) == 0)
+		return text;
+	free(text);
 	return NULL;
 }
 
@@ -214,7 +198,7 @@ bool verdict_tells(const struct verdict *verdict, const struct finding *finding)
 
 /* ---- JSON ---- */
 
-static json_t *doors_to_json(const struct findings *findings, const struct verdict *verdict)
+static json_t *verdict_doors_to_json(const struct findings *findings, const struct verdict *verdict)
 {
 	const struct finding *block = findings_block(findings);
 	json_t *array = json_array();
@@ -241,7 +225,7 @@ json_t *verdicts_to_json(const struct findings *findings)
 
 		if (json_array_append_new(array, json_pack("{s:s, s:s+, s:b, s:o}", "id", engine->id, "name",
 							   engine->label, engine->state, "works", verdict.works,
-							   "doors", doors_to_json(findings, &verdict))) < 0)
+							   "doors", verdict_doors_to_json(findings, &verdict))) < 0)
 			return json_decref(array), NULL;
 	}
 	return array;

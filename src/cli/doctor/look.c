@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/doctor/engine.h"
+#include "cli/doctor/look.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -80,18 +80,16 @@ void look_describe(struct look *look)
 
 void look_add(struct look *look, const char *what, enum severity severity, unsigned closes, const char *format, ...)
 {
-	_cleanup_free_ char *id = NULL, *text = NULL;
+	_cleanup_free_ char *id = NULL;
 	va_list arguments;
 
-	va_start(arguments, format);
-	if (vasprintf(&text, format, arguments) < 0)
-		text = NULL;
-	va_end(arguments);
-	if (!text || str_format(&id, "%s.%s", look->engine->name, what) < 0) {
+	if (str_format(&id, "%s.%s", look->engine->name, what) < 0) {
 		look->findings->incomplete = true;
 		return;
 	}
-	findings_add(look->findings, id, severity, "%s", text);
+	va_start(arguments, format);
+	findings_add_list(look->findings, id, severity, format, arguments);
+	va_end(arguments);
 	if (closes)
 		findings_close(look->findings, look->engine->name, closes);
 }
@@ -130,9 +128,10 @@ void look_judge_config(struct look *look)
 
 	if (!look->config.invalid)
 		return;
-	look_add(look, "config", goes_on ? SEVERITY_WARNING : SEVERITY_PROBLEM, goes_on ? 0 : ALL_DOORS, "%s",
-		 look->config.invalid);
-	findings_advise(look->findings, "Correct it: %s does not start with it.", look->engine->label);
+	look_add(look, "config", goes_on ? SEVERITY_WARNING : SEVERITY_PROBLEM, goes_on ? 0 : ALL_DOORS,
+		 "%s\n"
+		 "Correct it: %s does not start with it.",
+		 look->config.invalid, look->engine->label);
 }
 
 bool look_judge_runtime(struct look *look)
@@ -181,13 +180,13 @@ void look_judge_cdi(struct look *look)
 		return;
 	case ENGINE_CDI_OFF:
 		restart = look_restart(look, ENGINE_RESTART);
-		look_add(look, "cdi-off", SEVERITY_NOTE, DOOR(CDI), "CDI is off in %s%s%.24s (%s in %s turns it on)",
+		look_add(look, "cdi-off", SEVERITY_NOTE, DOOR(CDI),
+			 "CDI is off in %s%s%.24s (%s in %s turns it on)\n"
+			 "%sctr-gpu setup %s%s%s%s%s",
 			 engine->label, look->version ? " " : "", look->version ? look->version : "", engine->cdi_on,
-			 look->config.path);
-		findings_advise(look->findings, "%sctr-gpu setup %s%s%s%s%s", look->rootless ? "" : "sudo ",
-				look->config.cdi == 0 ? "--replace " : "", engine->name,
-				look->rootless ? " --rootless" : "", look->daemon.pid && restart ? ", then " : "",
-				look->daemon.pid && restart ? restart : "");
+			 look->config.path, look->rootless ? "" : "sudo ", look->config.cdi == 0 ? "--replace " : "",
+			 engine->name, look->rootless ? " --rootless" : "",
+			 look->daemon.pid && restart ? ", then " : "", look->daemon.pid && restart ? restart : "");
 	}
 }
 
@@ -197,9 +196,9 @@ static void look_judge_cli(struct look *look)
 	_cleanup_program_ struct program program = {0};
 
 	if (!look_find_program(look, "nvidia-container-cli", &program)) {
-		look_add(look, "no-cli", SEVERITY_NOTE, DOOR(CLI), "there is no nvidia-container-cli");
-		findings_advise(look->findings,
-				"Install ctr-gpu-nvidia-compat, which has the name nvidia-container-cli.");
+		look_add(look, "no-cli", SEVERITY_NOTE, DOOR(CLI),
+			 "there is no nvidia-container-cli\n"
+			 "Install ctr-gpu-nvidia-compat, which has the name nvidia-container-cli.");
 	} else if (!program.ours) {
 		look_add(look, "other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's", program.path);
 	}
@@ -215,8 +214,9 @@ static void look_judge_gpus(struct look *look)
 	findings_add_door(look->findings, look->seen, DOOR_GPUS, "--gpus all");
 	if (strv_contains(&look->examination->cdi_kinds, "nvidia.com/gpu"))
 		return;
-	look_add(look, "no-kind", SEVERITY_NOTE, DOOR(GPUS), "no CDI spec has the kind nvidia.com/gpu");
-	findings_advise(look->findings, "sudo ctr-gpu cdi generate");
+	look_add(look, "no-kind", SEVERITY_NOTE, DOOR(GPUS),
+		 "no CDI spec has the kind nvidia.com/gpu\n"
+		 "sudo ctr-gpu cdi generate");
 }
 
 /* ---- which there are ---- */
@@ -268,7 +268,7 @@ void check_engines(struct examination *examination)
 		look_check(examination, &looks[i]);
 	if (examination->findings.engine_count > 0)
 		return;
-	findings_add(&examination->findings, "engines.none", SEVERITY_PROBLEM, "no container engine is installed");
-	findings_advise(&examination->findings,
-			"Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
+	findings_add(&examination->findings, "engines.none", SEVERITY_PROBLEM,
+		     "no container engine is installed\n"
+		     "Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
 }
