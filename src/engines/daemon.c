@@ -339,11 +339,6 @@ bool daemon_is_older(const struct daemon *daemon, const struct timespec *than)
 				   (than->tv_sec == started->tv_sec && than->tv_nsec > started->tv_nsec));
 }
 
-bool daemon_is_installed(const char *name)
-{
-	return program_is_here(name);
-}
-
 char *daemon_look_up(const struct daemon *daemon, const char *program, struct timespec *ret_since)
 {
 	const char *path = daemon->pid > 0 ? daemon_variable(daemon, "PATH") : PROGRAM_PATH;

@@ -80,9 +80,6 @@ bool daemon_sees(const struct daemon *daemon, const char *path);
 /** Whether something happened since the daemon has started. */
 bool daemon_is_older(const struct daemon *daemon, const struct timespec *than);
 
-/** Whether this machine has a daemon's program, running or not. */
-bool daemon_is_installed(const char *name);
-
 /**
  * daemon_look_up() - what the daemon executes by this name; where none runs, what one would that is started as services are
  * @ret_since: when the name came to be; may be NULL

@@ -13,6 +13,7 @@ const struct engine engine_docker = {
 	.daemon = "dockerd",
 	.service = "docker",
 	.snap = "/snap/docker/current",
+	.desktop = "/mnt/wsl/docker-desktop",
 	.format = ENGINE_JSON,
 	.files = (const char *const[]){"/etc/docker/daemon.json", NULL},
 	.user_files = (const char *const[]){"docker/daemon.json", NULL},

@@ -29,6 +29,7 @@ struct engine {
 	bool (*is_wanted)(const struct daemon *daemon); /* for daemon_find(); NULL: any of that name */
 	const char *service;                            /* of systemd and others; NULL: none */
 	const char *snap;                               /* where snapd has it; NULL: nowhere */
+	const char *desktop; /* where WSL shows that Docker Desktop has it elsewhere; NULL: nowhere */
 
 	/* Its configuration: all of these files, as patterns of glob(7), in the order in which it reads them; later ones count more. */
 	enum engine_format format;

@@ -269,7 +269,7 @@ void check_docker_desktop(struct examination *examination)
 {
 	struct findings *findings = &examination->findings;
 
-	if (!file_exists("/mnt/wsl/docker-desktop"))
+	if (!file_exists(engine_docker.desktop))
 		return;
 	findings_add_door(findings, findings_add_engine(findings, "docker-desktop", "Docker Desktop", "%s", ""),
 			  DOOR_GPUS, "--gpus all");

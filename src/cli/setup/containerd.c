@@ -95,7 +95,7 @@ static int containerd_check_owner(const struct setup *setup, const struct text *
 	const char *name;
 	int r;
 
-	r = setup_find_elsewhere(setup, "/etc/containerd/conf.d/*.toml", layout->binary, &elsewhere);
+	r = setup_find_elsewhere(setup, engine_containerd.imported, layout->binary, &elsewhere);
 	if (r)
 		return r;
 	if (elsewhere && toml_text_mentions(text, "imports"))

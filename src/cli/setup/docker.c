@@ -20,10 +20,7 @@
 #include "engines/docker_api.h"
 #include "engines/engine.h"
 
-#define MACHINE_FILE "/etc/docker/daemon.json"
-#define USER_FILE "docker/daemon.json"
 #define RUNTIME "runtimes/nvidia"
-#define DESKTOP "/mnt/wsl/docker-desktop"
 
 /*
  * The runtime's program, by NVIDIA's name in a directory of our own. VS Code's Dev Containers and DevPod give a container
@@ -52,7 +49,7 @@ static bool docker_has(const char *path)
 /* A normal user's Docker is rootless where there is one; else what they want is root's. */
 static int docker_decide_user(struct setup *setup)
 {
-	_cleanup_free_ char *own = engine_user_file(USER_FILE);
+	_cleanup_free_ char *own = engine_user_file(engine_docker.user_files[0]);
 
 	if (geteuid() == 0 || setup->config)
 		return 0;
@@ -105,8 +102,8 @@ static int docker_check_snap(const struct setup *setup)
 static bool docker_reaches_daemon(const struct setup *setup)
 {
 	const struct daemon *daemon = &setup->daemon;
-	_cleanup_free_ char *usual = setup->rootless ? engine_user_file(USER_FILE) : strdup(MACHINE_FILE);
-	const char *option = daemon_option(daemon, "--config-file", NULL), *used = option ? option : usual ? usual : "";
+	_cleanup_free_ char *usual = setup->rootless ? engine_user_file(engine_docker.user_files[0]) : strdup(engine_docker.files[0]);
+	const char *option = daemon_option(daemon, engine_docker.option, engine_docker.letter), *used = option ? option : usual ? usual : "";
 	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
 
 	if (!streq(ours ? ours : setup->path, theirs ? theirs : used)) {
@@ -126,7 +123,7 @@ static bool docker_reaches_daemon(const struct setup *setup)
 
 static int docker_check_desktop(const struct setup *setup)
 {
-	if (!docker_has(DESKTOP) || setup->daemon.pid || setup->config || setup->remove || daemon_is_installed("dockerd"))
+	if (!docker_has(engine_docker.desktop) || setup->daemon.pid || setup->config || setup->remove || engine_is_installed(&engine_docker))
 		return 0;
 	return output_complain("Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; it has --gpus\n"
 			       "    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this distribution.");
@@ -149,7 +146,7 @@ static int docker_look(struct setup *setup)
 	if (!r && !setup->remove)
 		r = docker_check_arguments(setup);
 	if (!r)
-		r = setup_find_path(setup, MACHINE_FILE, USER_FILE);
+		r = setup_find_path(setup, engine_docker.files[0], engine_docker.user_files[0]);
 	if (r)
 		return r;
 	/* Before anything is written. */
@@ -370,7 +367,7 @@ static void docker_advise(struct setup *setup, bool changed)
 {
 	if (setup->daemon.pid && !setup->remove && !setup->unreached)
 		setup->needs_restart |= docker_advise_compat(setup);
-	if (!setup->daemon.pid && docker_has(DESKTOP))
+	if (!setup->daemon.pid && docker_has(engine_docker.desktop))
 		setup_say(setup, "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches it");
 	else if (!setup->released && !setup->unreached)
 		setup_advise_restart(setup, changed || setup->needs_restart || (!setup->remove && !docker_knows_runtime(setup)));
