@@ -66,6 +66,18 @@ on_bundle() {
 	expect_line "same"
 }
 
+@test "a quota of the container's storage that is used up" {
+	on_bundle 'container; picture $! >/run/before
+		full() { strace -f -qq -o /dev/null -e trace=write,writev -e inject=writev:error=EDQUOT -e inject=write:error=EDQUOT:when=1 "$@"; }
+		full ctr-gpu-hook createRuntime <<<"$state"; echo "status $?"
+		full ctr-gpu configure "$root"; echo "status $?"
+		picture $! >/run/after; diff /run/before /run/after && echo same'
+	[[ $(grep -c "^ctr-gpu.*: \[EDQUOT\] cannot make /etc/ld.so.conf.d/00-ctr-gpu.conf in the container: Disk quota exceeded" <<<"$output") -eq 2 ]]
+	[[ $(grep -c "^    The quota of the container's storage is used up" <<<"$output") -eq 2 ]]
+	[[ $(grep -c "^status 1$" <<<"$output") -eq 2 ]]
+	expect_line "same"
+}
+
 @test "the next start removes the temporary files of one that was killed" {
 	on_bundle 'left=0
 		for ((number = 1; ; number += 2)); do

@@ -210,6 +210,21 @@ static int kill_itself(const void *unused)
 	return kill(getppid(), 0) < 0 && errno == EPERM ? 0 : 2;
 }
 
+/* With the answer that a tracer gave. */
+static int answer_of_tracer(const void *unused)
+{
+	(void)unused;
+	return phase_enter(PHASE_GIVE) == 0 && syscall(-1) < 0 && errno == ENOSYS ? 0 : 1;
+}
+
+static void a_call_that_a_tracer_answered_keeps_its_answer(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(in_child(answer_of_tracer, NULL), 0);
+}
+
 static void signals_go_to_itself_alone(void **state)
 {
 	(void)state;
@@ -260,6 +275,7 @@ int main(void)
 		cmocka_unit_test(each_phase_has_its_capabilities),
 		cmocka_unit_test(a_capability_is_raised_for_one_call),
 		cmocka_unit_test(what_is_not_in_the_table_is_refused),
+		cmocka_unit_test(a_call_that_a_tracer_answered_keeps_its_answer),
 		cmocka_unit_test(signals_go_to_itself_alone),
 #ifdef __x86_64__
 		cmocka_unit_test(calls_of_another_kind_kill),
