@@ -12,6 +12,16 @@ json_t *report_string(const char *text)
 	return string ? string : json_null();
 }
 
+json_t *report_strings(const struct strv *list)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < list->count; i++)
+		if (json_array_append_new(array, report_string(list->items[i])) < 0)
+			return json_decref(array), NULL;
+	return array;
+}
+
 int report_finish(FILE *file)
 {
 	return fflush(file) != 0 || ferror(file) ? -EIO : 0;

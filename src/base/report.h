@@ -6,8 +6,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/str.h"
+
 /** A JSON string, or null for NULL. Text that is not UTF-8 becomes null too: jansson holds nothing else. */
 json_t *report_string(const char *text);
+
+/** An array of them; NULL without memory, which json_pack(3) refuses in turn. */
+json_t *report_strings(const struct strv *list);
 
 /** Writes @json, indented, with a newline behind it, and releases it. Return: 0; -ENOMEM if @json is NULL; -EIO. */
 int report_write_json(json_t *json, FILE *file);

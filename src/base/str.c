@@ -51,6 +51,17 @@ void *array_grow(void *array, size_t count, size_t element_size)
 	return realloc(array, capacity);
 }
 
+int str_replace(char **text, const char *copied)
+{
+	char *copy = strdup(copied);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*text);
+	*text = copy;
+	return 0;
+}
+
 void strv_clear(struct strv *list)
 {
 	for (size_t i = 0; i < list->count; i++)

@@ -20,6 +20,9 @@ bool str_is_below(const char *path, const char *directory);
 /** Return: 0 and a new string in @ret, or -ENOMEM. */
 int str_format(char **ret, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/** Puts a copy of @copied in the place of an owned string. Return: 0 or -ENOMEM. */
+int str_replace(char **text, const char *copied);
+
 /** A list of owned strings; {0} is the empty one. */
 struct strv {
 	char **items;

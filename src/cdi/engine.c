@@ -8,14 +8,6 @@
 #include "cdi/report.h"
 #include "engines/engine.h"
 
-static int cdi_engine_index(const char *version)
-{
-	for (int i = 0; i < CDI_VERSIONS; i++)
-		if (streq(cdi_versions[i], version))
-			return i;
-	return -1;
-}
-
 int cdi_engine_parse(const char *text, struct cdi_engine *ret, struct err *err)
 {
 	size_t length = strcspn(text, ":");
@@ -33,7 +25,7 @@ int cdi_engine_parse(const char *text, struct cdi_engine *ret, struct err *err)
 	engine.name = known->alias ? known->alias : known->name;
 	release = engine_cdi(known, ENGINE_VERSION(engine.major, engine.minor));
 	if (release) {
-		engine.newest = cdi_engine_index(release->cdi);
+		engine.newest = cdi_spec_version(release->cdi);
 		engine.remark = release->remark;
 	}
 	*ret = engine;

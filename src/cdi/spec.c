@@ -74,15 +74,21 @@ int cdi_spec_need(struct cdi_spec *spec, enum cdi_version version, const char *f
 	return spec->needed_for ? 0 : -ENOMEM;
 }
 
+int cdi_spec_version(const char *text)
+{
+	for (int i = 0; i < CDI_VERSIONS; i++)
+		if (streq(cdi_versions[i], text))
+			return i;
+	return -1;
+}
+
 static int cdi_spec_judge_version(struct cdi_spec *spec)
 {
 	spec->declared = -1;
 	if (!spec->version)
 		return 0;
-	for (int i = 0; i < CDI_VERSIONS; i++)
-		/* A "v" in front is accepted by engines. */
-		if (streq(cdi_versions[i], spec->version + (spec->version[0] == 'v')))
-			spec->declared = i;
+	/* A "v" in front is accepted by engines. */
+	spec->declared = cdi_spec_version(spec->version + (spec->version[0] == 'v'));
 	if (spec->declared < 0)
 		return cdi_spec_problem(spec, "\"%.32s\" is not a version of CDI", spec->version);
 	if (spec->declared < spec->needed)

@@ -47,6 +47,8 @@ struct cdi_device {
 /* Versions of the specification, oldest first. */
 enum cdi_version { CDI_0_3, CDI_0_4, CDI_0_5, CDI_0_6, CDI_0_7, CDI_0_8, CDI_1_0, CDI_1_1, CDI_VERSIONS };
 extern const char *const cdi_versions[CDI_VERSIONS];
+/** Return: enum cdi_version; -1 for another text. */
+int cdi_spec_version(const char *text);
 
 struct cdi_spec {
 	bool is_yaml;

@@ -70,22 +70,13 @@ static json_t *load_steps_json(const struct load *load)
 	return array;
 }
 
-static json_t *load_remarks_json(const struct load *load)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < load->remarks.count; i++)
-		(void)json_array_append_new(array, report_string(load->remarks.items[i]));
-	return array;
-}
-
 int load_write(const struct load *load, enum ctr_gpu_format format, FILE *file)
 {
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
 		return load_write_text(load, file);
 	case CTR_GPU_FORMAT_JSON:
-		return report_write_json(json_pack("{s:o, s:o}", "steps", load_steps_json(load), "remarks", load_remarks_json(load)), file);
+		return report_write_json(json_pack("{s:o, s:o}", "steps", load_steps_json(load), "remarks", report_strings(&load->remarks)), file);
 	case CTR_GPU_FORMAT_CSV:
 	case CTR_GPU_FORMAT_PATHS:
 		break;

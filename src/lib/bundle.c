@@ -115,11 +115,5 @@ const char *const *ctr_gpu_bundle_environment(const struct ctr_gpu_bundle *bundl
 
 int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path)
 {
-	char *copy = strdup(path);
-
-	if (!copy)
-		return -ENOMEM;
-	free(bundle->hook);
-	bundle->hook = copy;
-	return 0;
+	return str_replace(&bundle->hook, path);
 }

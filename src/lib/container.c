@@ -469,13 +469,7 @@ int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, co
 
 int ctr_gpu_container_set_record(struct ctr_gpu_container *container, const char *directory)
 {
-	char *copy = strdup(directory);
-
-	if (!copy)
-		return -ENOMEM;
-	free(container->record);
-	container->record = copy;
-	return 0;
+	return str_replace(&container->record, directory);
 }
 
 void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container)

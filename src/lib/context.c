@@ -121,15 +121,8 @@ void ctr_gpu_context_set_driver_timeout(struct ctr_gpu_context *context, unsigne
 
 int ctr_gpu_context_set_driver_root(struct ctr_gpu_context *context, const char *directory)
 {
-	char *copy;
-
 	if (directory[0] != '/')
 		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
 			       "the driver root must be an absolute path, not \"%.128s\"", directory);
-	copy = strdup(directory);
-	if (!copy)
-		return -ENOMEM;
-	free(context->settings.driver_root);
-	context->settings.driver_root = copy;
-	return 0;
+	return str_replace(&context->settings.driver_root, directory);
 }

@@ -168,18 +168,13 @@ int ctr_gpu_host_driver(const struct ctr_gpu_host *host, size_t number, struct c
 {
 	struct driver_facts facts = {0};
 	const struct adapter *adapter;
-	int r = 0;
 
 	if (number >= host->inventory.count)
 		return -ERANGE;
 	adapter = &host->inventory.adapters[number];
-	if (adapter->backend->facts)
-		r = adapter->backend->facts(host->settings, &adapter, 1, &facts);
-	if (r == -ENOMEM)
-		return r;
 	/* Files of a driver that cannot be read say nothing of it. */
-	if (r < 0)
-		facts = (struct driver_facts){0};
+	if (adapter->backend->facts && adapter->backend->facts(host->settings, &adapter, 1, &facts) == -ENOMEM)
+		return -ENOMEM;
 	*ret_driver = (struct ctr_gpu_driver){
 		.minor = adapter->minor,
 		.version = facts.driver_version,

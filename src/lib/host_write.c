@@ -66,8 +66,8 @@ void host_read_facts(const struct ctr_gpu_host *host, const struct backend *back
 		if (host->inventory.adapters[i].backend == backend && host->inventory.adapters[i].index >= 0)
 			adapters[count++] = &host->inventory.adapters[i];
 	*ret = (struct driver_facts){0};
-	if (adapters && backend->facts && backend->facts(host->settings, adapters, count, ret) < 0)
-		*ret = (struct driver_facts){0};
+	if (adapters && backend->facts)
+		(void)backend->facts(host->settings, adapters, count, ret);
 }
 
 static void write_driver(const struct ctr_gpu_host *host, const struct backend *backend, FILE *file)
@@ -198,16 +198,6 @@ static json_t *drivers_json(const struct ctr_gpu_host *host)
 	return drivers;
 }
 
-static json_t *notes_json(const struct strv *list)
-{
-	json_t *notes = json_array();
-
-	for (size_t i = 0; i < list->count; i++)
-		if (json_array_append_new(notes, report_string(list->items[i])) < 0)
-			return json_decref(notes), NULL;
-	return notes;
-}
-
 static int write_json(const struct ctr_gpu_host *host, FILE *file)
 {
 	_cleanup_strv_ struct strv notes = {0};
@@ -215,7 +205,7 @@ static int write_json(const struct ctr_gpu_host *host, FILE *file)
 	if (list_notes(host, &notes) < 0)
 		return -ENOMEM;
 	return report_write_json(json_pack("{s:s, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "adapters", adapters_json(host),
-					   "drivers", drivers_json(host), "notes", notes_json(&notes)),
+					   "drivers", drivers_json(host), "notes", report_strings(&notes)),
 				 file);
 }
 

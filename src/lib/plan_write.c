@@ -80,15 +80,6 @@ static int write_text(const struct plan *plan, FILE *file)
 	return report_finish(file);
 }
 
-static json_t *string_list(const struct strv *list)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < list->count; i++)
-		(void)json_array_append_new(array, report_string(list->items[i]));
-	return array;
-}
-
 static json_t *device_json(const struct plan_device *device)
 {
 	return json_pack("{s:s, s:i, s:i, s:s, s:s}", "path", device->path, "major", (int)major(device->number), "minor",
@@ -129,7 +120,7 @@ static json_t *env_json(const struct plan_env *env)
 static json_t *library_dir_json(const struct plan_library_dir *dir)
 {
 	return json_pack("{s:s, s:b, s:o, s:s}", "path", dir->path, "overridesImage", dir->overrides_image, "libraries",
-			 string_list(&dir->libraries), "reason", dir->reason);
+			 report_strings(&dir->libraries), "reason", dir->reason);
 }
 
 /* One array of the plan; NULL when memory runs out, which json_pack() refuses in turn. */
@@ -155,11 +146,11 @@ DEFINE_LIST_JSON(library_dir, library_dirs)
 
 static int write_json(const struct plan *plan, FILE *file)
 {
-	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters", string_list(&plan->adapters),
+	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters", report_strings(&plan->adapters),
 					   "devices", device_list_json(plan), "mounts", mount_list_json(plan), "symlinks",
 					   symlink_list_json(plan), "files", file_list_json(plan), "hidden",
 					   hidden_list_json(plan), "modes", mode_list_json(plan), "environment", env_list_json(plan), "libraryDirectories",
-					   library_dir_list_json(plan), "warnings", string_list(&plan->warnings)),
+					   library_dir_list_json(plan), "warnings", report_strings(&plan->warnings)),
 				 file);
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -44,46 +45,28 @@ void settings_clear(struct settings *settings)
 
 /* Each reader of a key returns 0, -EINVAL for a value that makes no sense, or -ENOMEM. */
 
-static int settings_read_bool(const json_t *value, bool *ret)
+/* Which of some names it is, of which the first may be NULL. */
+static int settings_find_name(const char *const *names, size_t count, const json_t *value, size_t *ret)
 {
-	if (!json_is_boolean(value))
-		return -EINVAL;
-	*ret = json_is_true(value);
-	return 0;
-}
-
-static int settings_read_strict(struct settings *settings, const json_t *value)
-{
-	return settings_read_bool(value, &settings->strict_requirements);
-}
-
-static int settings_read_disable(struct settings *settings, const json_t *value)
-{
-	return settings_read_bool(value, &settings->disable_requirements);
-}
-
-static int settings_read_accept_environment(struct settings *settings, const json_t *value)
-{
-	return settings_read_bool(value, &settings->accept_environment);
-}
-
-static int settings_read_accept_mounts(struct settings *settings, const json_t *value)
-{
-	return settings_read_bool(value, &settings->accept_mounts);
+	for (size_t i = 0; json_is_string(value) && i < count; i++) {
+		if (!names[i] || !streq(names[i], json_string_value(value)))
+			continue;
+		*ret = i;
+		return 0;
+	}
+	return -EINVAL;
 }
 
 static int settings_read_policy(const json_t *value, enum on_missing *ret)
 {
 	static const char *const names[] = {
 		[ON_MISSING_FAIL] = "fail", [ON_MISSING_WARN] = "warn", [ON_MISSING_SKIP] = "skip"};
+	size_t number;
+	int r = settings_find_name(names, ARRAY_SIZE(names), value, &number);
 
-	for (size_t i = ON_MISSING_FAIL; json_is_string(value) && i < ARRAY_SIZE(names); i++) {
-		if (!streq(names[i], json_string_value(value)))
-			continue;
-		*ret = (enum on_missing)i;
-		return 0;
-	}
-	return -EINVAL;
+	if (r == 0)
+		*ret = (enum on_missing)number;
+	return r;
 }
 
 /* One for all doors, or an object with some of them. */
@@ -106,18 +89,13 @@ static int settings_read_on_missing(struct settings *settings, const json_t *val
 static int settings_read_inventory(struct settings *settings, const json_t *value)
 {
 	static const char *const names[] = {
-		[INVENTORY_AUTO] = "auto",
-		[INVENTORY_DXCORE] = "dxcore",
-		[INVENTORY_IOCTL] = "ioctl",
-	};
+		[INVENTORY_AUTO] = "auto", [INVENTORY_DXCORE] = "dxcore", [INVENTORY_IOCTL] = "ioctl"};
+	size_t number;
+	int r = settings_find_name(names, ARRAY_SIZE(names), value, &number);
 
-	for (size_t i = 0; json_is_string(value) && i < ARRAY_SIZE(names); i++) {
-		if (!streq(names[i], json_string_value(value)))
-			continue;
-		settings->inventory = (enum inventory_source)i;
-		return 0;
-	}
-	return -EINVAL;
+	if (r == 0)
+		settings->inventory = (enum inventory_source)number;
+	return r;
 }
 
 static int settings_read_timeout(struct settings *settings, const json_t *value)
@@ -147,16 +125,9 @@ static bool settings_is_absolute_path(const json_t *value)
 
 static int settings_read_log(struct settings *settings, const json_t *value)
 {
-	char *copy;
-
 	if (!settings_is_absolute_path(value) && !(json_is_string(value) && streq(json_string_value(value), "journal")))
 		return -EINVAL;
-	copy = strdup(json_string_value(value));
-	if (!copy)
-		return -ENOMEM;
-	free(settings->log_destination);
-	settings->log_destination = copy;
-	return 0;
+	return str_replace(&settings->log_destination, json_string_value(value));
 }
 
 /* A program that is to be looked for, or its path. */
@@ -201,16 +172,9 @@ static int settings_read_runtimes(struct settings *settings, const json_t *value
 
 static int settings_read_driver_root(struct settings *settings, const json_t *value)
 {
-	char *path;
-
 	if (!settings_is_absolute_path(value))
 		return -EINVAL;
-	path = strdup(json_string_value(value));
-	if (!path)
-		return -ENOMEM;
-	free(settings->driver_root);
-	settings->driver_root = path;
-	return 0;
+	return str_replace(&settings->driver_root, json_string_value(value));
 }
 
 /* A number: names are in databases that a static program does not reach. */
@@ -226,24 +190,27 @@ static int settings_read_mps_user(struct settings *settings, const json_t *value
 
 static const struct key {
 	const char *name;
-	int (*read)(struct settings *settings, const json_t *value);
+	int (*read)(struct settings *settings, const json_t *value); /* NULL: one of true and false */
 	const char *wanted;
+	size_t flag; /* where that goes */
 } keys[] = {
-	{"inventory", settings_read_inventory, "\"auto\", \"dxcore\" or \"ioctl\""},
-	{"driver-timeout", settings_read_timeout, "seconds, from 0.001 to 3600"},
-	{"log", settings_read_log, "an absolute path, or \"journal\""},
-	{"deadline", settings_read_deadline, "seconds, a whole number from 1 to 3600"},
-	{"library-directories", settings_read_library_dirs, "a list of absolute paths"},
-	{"driver-root", settings_read_driver_root, "an absolute path"},
-	{"mps-user", settings_read_mps_user, "a user's number"},
-	{"runtimes", settings_read_runtimes, "a list of names or absolute paths of OCI runtimes"},
-	{"strict-requirements", settings_read_strict, "true or false"},
-	{"disable-requirements", settings_read_disable, "true or false"},
+	{"inventory", settings_read_inventory, "\"auto\", \"dxcore\" or \"ioctl\"", 0},
+	{"driver-timeout", settings_read_timeout, "seconds, from 0.001 to 3600", 0},
+	{"log", settings_read_log, "an absolute path, or \"journal\"", 0},
+	{"deadline", settings_read_deadline, "seconds, a whole number from 1 to 3600", 0},
+	{"library-directories", settings_read_library_dirs, "a list of absolute paths", 0},
+	{"driver-root", settings_read_driver_root, "an absolute path", 0},
+	{"mps-user", settings_read_mps_user, "a user's number", 0},
+	{"runtimes", settings_read_runtimes, "a list of names or absolute paths of OCI runtimes", 0},
+	{"strict-requirements", NULL, "true or false", offsetof(struct settings, strict_requirements)},
+	{"disable-requirements", NULL, "true or false", offsetof(struct settings, disable_requirements)},
 	{"on-missing", settings_read_on_missing,
-	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\""},
+	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\"", 0},
 	/* NVIDIA's names, which administrators know. */
-	{"accept-nvidia-visible-devices-envvar-when-unprivileged", settings_read_accept_environment, "true or false"},
-	{"accept-nvidia-visible-devices-as-volume-mounts", settings_read_accept_mounts, "true or false"},
+	{"accept-nvidia-visible-devices-envvar-when-unprivileged", NULL, "true or false",
+	 offsetof(struct settings, accept_environment)},
+	{"accept-nvidia-visible-devices-as-volume-mounts", NULL, "true or false",
+	 offsetof(struct settings, accept_mounts)},
 };
 
 static int settings_read_key(struct settings *settings, const char *path, const char *name, const json_t *value,
@@ -254,7 +221,10 @@ static int settings_read_key(struct settings *settings, const char *path, const 
 
 		if (!streq(keys[i].name, name))
 			continue;
-		r = keys[i].read(settings, value);
+		if (keys[i].read)
+			r = keys[i].read(settings, value);
+		else if ((r = json_is_boolean(value) ? 0 : -EINVAL) == 0)
+			*(bool *)((char *)settings + keys[i].flag) = json_is_true(value);
 		if (r == -EINVAL)
 			return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: \"%s\" must be %s\nSee ctr-gpu-config(5).", path,
 				       name, keys[i].wanted);
