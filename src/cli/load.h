@@ -13,5 +13,5 @@
  */
 int load_run(const struct session *session, struct load_options options, bool dry_run, struct load *ret);
 
-/** load_write() - the steps, and whether each is to do, done, or was there. Return: 0; -EINVAL for a format other than text or JSON; -EIO. */
+/** load_write() - write the steps, and whether each is to do, done, or was there. Return: 0; -EINVAL; -EIO. */
 int load_write(const struct load *load, enum ctr_gpu_format format, FILE *file);

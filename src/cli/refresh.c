@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ctr-gpu refresh: what a boot, a driver that was loaded and an adapter that came or went make necessary. Services call it, on
- * machines of every kind, so one without a GPU is a success; and often, so it writes nothing where nothing changed.
+ * ctr-gpu refresh: what a boot, a driver that was loaded and an adapter that came or went make necessary. Services call
+ * it, on machines of every kind, so one without a GPU is a success; and often, so it writes nothing where nothing
+ * changed.
  */
 
 #include <stdlib.h>
@@ -26,26 +27,27 @@ static int refresh_modules(const struct session *session)
 static int refresh_all(struct session *session)
 {
 	char *hook;
-	int result;
+	int r;
 
-	result = refresh_modules(session);
-	if (!result)
-		result = ctr_gpu_host_new(session->context, &session->host);
-	if (result && result != CTR_GPU_E_NO_DEVICE)
-		return session_check(session, result);
+	r = refresh_modules(session);
+	if (!r)
+		r = ctr_gpu_host_new(session->context, &session->host);
+	if (r && r != CTR_GPU_E_NO_DEVICE)
+		return session_check(session, r);
 	hook = setup_find_program("ctr-gpu-hook");
 	if (!hook)
 		return output_complain("out of memory");
-	result = ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook);
+	r = ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook);
 	free(hook);
-	return session_check(session, result);
+	return session_check(session, r);
 }
 
 int verb_refresh(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.children = globals_children,
-		.doc = "Make device nodes and CDI specs what they should be now, after a boot or a change of GPUs or drivers.",
+		.doc = "Make device nodes and CDI specs what they should be now, after a boot or a change of GPUs or "
+		       "drivers.",
 	};
 	_cleanup_session_ struct session session = {0};
 	int status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * People publish this. Of the configuration of engines, in which there are proxies, registries and their passwords, it has the
- * settings that are named here and no others; and nothing of the environment.
+ * People publish this. Of the configuration of engines, in which there are proxies, registries and their passwords, it
+ * has the settings that are named here and no others; and nothing of the environment.
  */
 
 #include "cli/report.h"
@@ -234,21 +234,21 @@ static void report_put_own(FILE *file, const char *what, const char *path)
 
 static int report_write_host(struct session *session, FILE *file)
 {
-	int result;
+	int r;
 
 	report_title(file, "inventory");
-	result = ctr_gpu_host_new(session->context, &session->host);
-	if (!result)
-		result = ctr_gpu_host_write(session->host, CTR_GPU_FORMAT_TEXT, file);
-	if (result)
-		return result;
+	r = ctr_gpu_host_new(session->context, &session->host);
+	if (!r)
+		r = ctr_gpu_host_write(session->host, CTR_GPU_FORMAT_TEXT, file);
+	if (r)
+		return r;
 	report_title(file, "plan");
-	result = ctr_gpu_request_new(session->context, &session->request);
-	if (!result)
-		result = ctr_gpu_request_set_devices(session->request, "all");
-	if (!result)
-		result = ctr_gpu_plan_new(session->context, session->request, session->host, &session->plan);
-	return result ? result : ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, file);
+	r = ctr_gpu_request_new(session->context, &session->request);
+	if (!r)
+		r = ctr_gpu_request_set_devices(session->request, "all");
+	if (!r)
+		r = ctr_gpu_plan_new(session->context, session->request, session->host, &session->plan);
+	return r ? r : ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, file);
 }
 
 static _Noreturn void report_put_host(struct session *session, FILE *file)
@@ -283,9 +283,9 @@ static void report_wait_for_host(struct session *session, FILE *file)
 
 static int report_fill(struct session *session, const struct doctor *doctor, FILE *file)
 {
-	(void)fputs(
-		"A report on GPU containers, by ctr-gpu doctor --report. Read it before you publish it: it has paths and the names of GPUs.\n",
-		file);
+	(void)fputs("A report on GPU containers, by ctr-gpu doctor --report. Read it before you publish it: it has "
+		    "paths and the names of GPUs.\n",
+		    file);
 	report_put_machine(file);
 	report_title(file, "doctor");
 	(void)doctor_write(doctor, CTR_GPU_FORMAT_TEXT, file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One text file for a bug report: what this machine is, what doctor says, and what engines are told of runtimes, and no secrets. */
+/* One text file for a bug report: this machine, what doctor says, and engines' settings, without secrets. */
 
 #include "cli/doctor/run.h"
 #include "cli/session.h"

@@ -136,7 +136,8 @@ static char *daemon_find_program(int process, uid_t uid, bool in_our_root)
 			       : NULL;
 	}
 	ours = hostfile_open(path, S_IFREG, uid, O_PATH);
-	return ours >= 0 && fstat(ours, &our_file) == 0 && daemon_is_same(&our_file, &its_file) ? steal_ptr(path) : NULL;
+	return ours >= 0 && fstat(ours, &our_file) == 0 && daemon_is_same(&our_file, &its_file) ? steal_ptr(path)
+												: NULL;
 }
 
 /* Whether a process of the right name and user is a daemon of this host; sets what depends on where it lives. */
@@ -175,7 +176,8 @@ static void daemon_describe(int process, struct daemon *daemon)
  * Return: whether this process is the one; what is in @ret is to be closed then. @stranger: the process, if only its
  * name is right.
  */
-static bool daemon_examine(int proc, const char *entry, const char *name, uid_t uid, pid_t *stranger, struct daemon *ret)
+static bool daemon_examine(int proc, const char *entry, const char *name, uid_t uid, pid_t *stranger,
+			   struct daemon *ret)
 {
 	_cleanup_close_ int process = -1;
 	_cleanup_free_ char *status = NULL;

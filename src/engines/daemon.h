@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * An engine's daemon that runs on this host, as /proc shows it to whoever asks. Any process may have a daemon's name, one in a container
- * with the host's pids too; so root's counts only if its root directory, mount and user namespaces are ours and its program is one
- * that only root could have put there. A user's own (rootless) has namespaces of its own, and the snap's a root. Whoever may not look
- * at root's daemon sees arguments and start alone.
+ * An engine's daemon that runs on this host, as /proc shows it to whoever asks. Any process may have a daemon's name,
+ * one in a container with the host's pids too; so root's counts only if its root directory, mount and user namespaces
+ * are ours and its program is one that only root could have put there. A user's own (rootless) has namespaces of its
+ * own, and the snap's a root. Whoever may not look at root's daemon sees arguments and start alone.
  */
 
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 #include <time.h>
 
 struct daemon {
-	pid_t pid;         /* 0: none was found */
-	uid_t uid;         /* of whoever started it */
-	char *arguments;   /* each with its NUL */
+	pid_t pid;       /* 0: none was found */
+	uid_t uid;       /* of whoever started it */
+	char *arguments; /* each with its NUL */
 	size_t arguments_size;
 	char *environment; /* NULL: not to be read */
 	size_t environment_size;
@@ -47,8 +47,8 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
  * daemon_config() - the configuration file that an option names
  * @ret: its path, owned by the caller; NULL if there is no such option, or its value is relative
  *
- * Only a regular file counts that root, or the user whose daemon it is, alone could have put there and may change; or one that is still
- * missing there. A daemon with mounts of its own is not followed: its paths may be other files here.
+ * Only a regular file counts that root, or the user whose daemon it is, alone could have put there and may change; or
+ * one that is still missing there. A daemon with mounts of its own is not followed: its paths may be other files here.
  *
  * Return: 0; -EPERM, with the path in @ret, if it does not count; negative errno.
  */
@@ -81,7 +81,8 @@ bool daemon_sees(const struct daemon *daemon, const char *path);
 bool daemon_is_older(const struct daemon *daemon, const struct timespec *than);
 
 /**
- * daemon_look_up() - what the daemon executes by this name; where none runs, what one would that is started as services are
+ * daemon_look_up() - what the daemon executes by this name; where none runs, what one would that is started as services
+ * are
  * @ret_since: when the name came to be; may be NULL
  *
  * Return: the path of the first such file on the daemon's PATH, owned by the caller; NULL.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One GET of HTTP/1.0 on a unix socket: the answer ends with the connection, and comes in one piece (RFC 1945; servers may not
- * answer 1.0 in chunks).
+ * One GET of HTTP/1.0 on a unix socket: the answer ends with the connection, and comes in one piece (RFC 1945; servers
+ * may not answer 1.0 in chunks).
  */
 
 #include "engines/docker_api.h"
@@ -89,7 +89,8 @@ static int docker_api_find_socket(const struct daemon *daemon, char **ret)
 		return str_format(ret, "%s", host + strlen("unix://"));
 	if (daemon->uid == 0)
 		return str_format(ret, "/var/run/docker.sock");
-	return run ? str_format(ret, "%s/docker.sock", run) : str_format(ret, "/run/user/%u/docker.sock", (unsigned)daemon->uid);
+	return run ? str_format(ret, "%s/docker.sock", run)
+		   : str_format(ret, "/run/user/%u/docker.sock", (unsigned)daemon->uid);
 }
 
 static bool docker_api_ask(int fd, const char *what)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What ctr-gpu knows of container engines, whoever asks: a file for each of them, and each fact once. Nothing here looks at the
- * machine but for engine_is_installed(), engine_version() and engine_restart_command().
+ * What ctr-gpu knows of container engines, whoever asks: a file for each of them, and each fact once. Nothing here
+ * looks at the machine but for engine_is_installed(), engine_version() and engine_restart_command().
  */
 
 #include "engines/daemon.h"
@@ -31,7 +31,7 @@ struct engine {
 	const char *snap;                               /* where snapd has it; NULL: nowhere */
 	const char *desktop; /* where WSL shows that Docker Desktop has it elsewhere; NULL: nowhere */
 
-	/* Its configuration: all of these files, as patterns of glob(7), in the order in which it reads them; later ones count more. */
+	/* Its configuration: these files, as patterns of glob(7), of which later ones count more. */
 	enum engine_format format;
 	const char *const *files;
 	const char *const *user_files; /* of one that runs as a user, or besides those: below $XDG_CONFIG_HOME */
@@ -63,7 +63,8 @@ const struct engine *engine_find(const char *name, size_t length);
 bool engine_is_installed(const struct engine *engine);
 
 /**
- * engine_version() - that of its package, or of its snap, so that the engine itself, which might start, need not be asked
+ * engine_version() - that of its package, or of its snap, so that the engine itself, which might start, need not be
+ * asked
  * @snap: it is that of a snap
  *
  * Return: "20.10.24", owned by the caller; NULL if it is not known.

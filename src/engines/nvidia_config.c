@@ -27,17 +27,23 @@ static const struct {
 	const char *unset;     /* what to write there if it is not set, as our default is another; NULL: nothing */
 } settings[] = {
 	{"disable-require", "false", "disable-requirements", NULL, NULL},
-	{"accept-nvidia-visible-devices-envvar-when-unprivileged", "true", "accept-nvidia-visible-devices-envvar-when-unprivileged", NULL, NULL},
-	{"accept-nvidia-visible-devices-as-volume-mounts", "true", "accept-nvidia-visible-devices-as-volume-mounts", NULL, "false"},
-	{"supported-driver-capabilities", "compat32,compute,display,graphics,ngx,utility,video", NULL, "all capabilities can be asked for", NULL},
+	{"accept-nvidia-visible-devices-envvar-when-unprivileged", "true",
+	 "accept-nvidia-visible-devices-envvar-when-unprivileged", NULL, NULL},
+	{"accept-nvidia-visible-devices-as-volume-mounts", "true", "accept-nvidia-visible-devices-as-volume-mounts",
+	 NULL, "false"},
+	{"supported-driver-capabilities", "compat32,compute,display,graphics,ngx,utility,video", NULL,
+	 "all capabilities can be asked for", NULL},
 	{HOOK "root", "/", "driver-root", NULL, NULL},
 	{HOOK "debug", NULL, "log", NULL, NULL},
 	{RUNTIME "debug", "/dev/null", "log", NULL, NULL},
 	{RUNTIME "runtimes", NULL, "runtimes", NULL, NULL},
 	{RUNTIME "mode", "auto", NULL, "there is one way, that of every door", NULL},
-	{RUNTIME "modes/legacy/cuda-compat-mode", "ldconfig", NULL, "libraries of an image never take the place of the host's", NULL},
-	{"features/allow-cuda-compat-libs-from-container", "false", NULL, "libraries of an image never take the place of the host's", NULL},
-	{"features/ignore-imex-channel-requests", "false", NULL, "channels that are asked for and exist are given", NULL},
+	{RUNTIME "modes/legacy/cuda-compat-mode", "ldconfig", NULL,
+	 "libraries of an image never take the place of the host's", NULL},
+	{"features/allow-cuda-compat-libs-from-container", "false", NULL,
+	 "libraries of an image never take the place of the host's", NULL},
+	{"features/ignore-imex-channel-requests", "false", NULL, "channels that are asked for and exist are given",
+	 NULL},
 };
 
 static json_t *nvidia_config_read_ours(void)
@@ -46,7 +52,8 @@ static json_t *nvidia_config_read_ours(void)
 	json_t *json = NULL;
 	size_t size;
 
-	if (fd_read_file_at(AT_FDCWD, "/etc/ctr-gpu/config.json", CONFIG_MAX, &data, &size) < 0 || json_parse(data, size, &json, NULL) < 0)
+	if (fd_read_file_at(AT_FDCWD, "/etc/ctr-gpu/config.json", CONFIG_MAX, &data, &size) < 0 ||
+	    json_parse(data, size, &json, NULL) < 0)
 		return NULL;
 	return json;
 }
@@ -74,12 +81,15 @@ static bool nvidia_config_is_default(const struct text *text, size_t number, con
 
 	if (nvidia_config_is_usual_list(text, settings[number].path))
 		return true;
-	return usual && (streq(value, usual) || (toml_text_get_string(text, settings[number].path, &string) == 0 && streq(string, usual)));
+	return usual && (streq(value, usual) ||
+			 (toml_text_get_string(text, settings[number].path, &string) == 0 && streq(string, usual)));
 }
 
-static void nvidia_config_look(const struct text *text, size_t number, void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
+static void nvidia_config_look(const struct text *text, size_t number,
+			       void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
 {
-	const char *path = settings[number].path, *successor = settings[number].successor, *unset = settings[number].unset;
+	const char *path = settings[number].path, *successor = settings[number].successor,
+		   *unset = settings[number].unset;
 	_cleanup_free_ char *value = NULL, *key = strdup(path), *here = NULL;
 	bool set = toml_text_get(text, path, &value) == 0;
 
@@ -87,7 +97,8 @@ static void nvidia_config_look(const struct text *text, size_t number, void (*vi
 		return;
 	for (char *slash = key; (slash = strchr(slash, '/'));)
 		*slash = '.';
-	if (successor && str_format(&here, "\"%s\": %s in /etc/ctr-gpu/config.json", successor, set ? value : unset) < 0)
+	if (successor &&
+	    str_format(&here, "\"%s\": %s in /etc/ctr-gpu/config.json", successor, set ? value : unset) < 0)
 		return;
 	visit(&(struct nvidia_setting){key, value, here ? here : settings[number].here, successor}, user);
 }

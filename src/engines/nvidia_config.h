@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * /etc/nvidia-container-runtime/config.toml of a machine that moves to ctr-gpu, which does not read it: the settings that change
- * something and have another name here, another default, or no successor.
+ * /etc/nvidia-container-runtime/config.toml of a machine that moves to ctr-gpu, which does not read it: the settings
+ * that change something and have another name here, another default, or no successor.
  */
 
 #include <stdbool.h>

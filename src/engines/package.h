@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the distribution's package manager knows, read from its files: an engine's version without asking the engine, which
- * might not run, or might start if it were asked. dpkg's and apk's databases are text; others are not read.
+ * What the distribution's package manager knows, read from its files: an engine's version without asking the engine,
+ * which might not run, or might start if it were asked. dpkg's and apk's databases are text; others are not read.
  */
 
 /**

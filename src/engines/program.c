@@ -62,7 +62,8 @@ bool program_find(const struct rootfs *root, const char *path, const char *name,
 	for (size_t i = 0; i < directories.count; i++) {
 		_cleanup_free_ char *file = NULL;
 
-		if (directories.items[i][0] == '/' && str_format(&file, "%s/%s", directories.items[i], name) == 0 && program_look(root, file, ret))
+		if (directories.items[i][0] == '/' && str_format(&file, "%s/%s", directories.items[i], name) == 0 &&
+		    program_look(root, file, ret))
 			return true;
 	}
 	return false;
@@ -76,5 +77,6 @@ bool program_is_here(const char *name)
 
 	if (rootfs_open(AT_FDCWD, "/", &root) < 0)
 		return false;
-	return program_find(&root, PROGRAM_PATH ":/snap/bin", name, &program) || (path && program_find(&root, path, name, &program));
+	return program_find(&root, PROGRAM_PATH ":/snap/bin", name, &program) ||
+	       (path && program_find(&root, path, name, &program));
 }

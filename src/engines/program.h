@@ -12,9 +12,9 @@
 #define PROGRAM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct program {
-	char *path;      /* as it was found; NULL: not at all */
-	bool ours;       /* it is, or leads to, a program of ctr-gpu */
-	struct stat st;  /* of what was found, a link itself where it is one */
+	char *path;     /* as it was found; NULL: not at all */
+	bool ours;      /* it is, or leads to, a program of ctr-gpu */
+	struct stat st; /* of what was found, a link itself where it is one */
 };
 
 void program_clear(struct program *program);

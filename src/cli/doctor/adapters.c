@@ -59,27 +59,26 @@ static void adapters_add_vendors(struct examination *examination, const struct i
 			return;
 	if (!examination->gpu_pv || examination->usable == 0)
 		return;
-	findings_add(
-		&examination->findings, "adapter.no-nvidia", SEVERITY_NOTE,
-		"none of them is NVIDIA's: CUDA programs will find no device\n"
-		"If the host has one: install its driver in Windows; one in TCC mode is not shared (nvidia-smi -dm 0).");
+	findings_add(&examination->findings, "adapter.no-nvidia", SEVERITY_NOTE,
+		     "none of them is NVIDIA's: CUDA programs will find no device\n"
+		     "If the host has one: install its driver in Windows; one in TCC mode is not shared (nvidia-smi "
+		     "-dm 0).");
 }
 
 static void adapter_broken_dxcore(struct examination *examination, const char *message)
 {
-	findings_add(
-		&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,
-		"%.*s, and programs in containers ask it, too\n"
-		"%s",
-		(int)strcspn(message, "\n;"), message,
-		examination->wsl
-			? "Run wsl --update, then wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
-			: "Copy libdxcore.so anew from C:\\Program Files\\WSL\\lib of a Windows host.");
+	findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,
+		     "%.*s, and programs in containers ask it, too\n"
+		     "%s",
+		     (int)strcspn(message, "\n;"), message,
+		     examination->wsl ? "Run wsl --update, then wsl --shutdown in Windows; if that does not help, "
+					"install the GPU's driver there again."
+				      : "Copy libdxcore.so anew from C:\\Program Files\\WSL\\lib of a Windows host.");
 }
 
 /*
- * Whether libdxcore answers: we can do without it, but what a driver's libraries load in a container is this file. The inventory may
- * have asked it already.
+ * Whether libdxcore answers: we can do without it, but what a driver's libraries load in a container is this file. The
+ * inventory may have asked it already.
  */
 static void adapters_check_dxcore(struct examination *examination)
 {
@@ -130,13 +129,13 @@ static void adapters_add(struct examination *examination)
 
 static void adapters_add_none(struct examination *examination)
 {
-	findings_add(
-		&examination->findings, "adapter.none", SEVERITY_PROBLEM,
-		"the GPU device is there and lists no adapter\n"
-		"%s",
-		examination->gpu_pv
-			? "Install the GPU's current driver in Windows (not in TCC mode) and run wsl --shutdown; a Hyper-V guest needs Add-VMGpuPartitionAdapter."
-			: "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.");
+	findings_add(&examination->findings, "adapter.none", SEVERITY_PROBLEM,
+		     "the GPU device is there and lists no adapter\n"
+		     "%s",
+		     examination->gpu_pv
+			     ? "Install the GPU's current driver in Windows (not in TCC mode) and run wsl --shutdown; "
+			       "a Hyper-V guest needs Add-VMGpuPartitionAdapter."
+			     : "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.");
 }
 
 void check_adapters(struct examination *examination)

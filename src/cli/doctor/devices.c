@@ -92,11 +92,11 @@ static void devices_add_nodes(const struct load *load, struct findings *findings
 			closed = step->name;
 	}
 	if (closed) {
-		findings_add(
-			findings, "device.permission", SEVERITY_PROBLEM,
-			"you may not open %s\n"
-			"Give it the mode that the driver asks for: sudo chmod 0666 %s, or join the group that owns it.",
-			closed, closed);
+		findings_add(findings, "device.permission", SEVERITY_PROBLEM,
+			     "you may not open %s\n"
+			     "Give it the mode that the driver asks for: sudo chmod 0666 %s, or join the group that "
+			     "owns it.",
+			     closed, closed);
 	} else {
 		findings_add(findings, "device.nvidia", SEVERITY_OK, "NVIDIA's modules and %zu device nodes are there",
 			     nodes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Docker: --gpus, --runtime and --device. The daemon looks for a hook by name on its own PATH, once, when it starts (moby
- * daemon/devices_nvidia_linux.go), so its environment and its start matter, and not ours.
+ * Docker: --gpus, --runtime and --device. The daemon looks for a hook by name on its own PATH, once, when it starts
+ * (moby daemon/devices_nvidia_linux.go), so its environment and its start matter, and not ours.
  */
 
 #include <errno.h>
@@ -92,11 +92,11 @@ static void dockerd_judge_socket(struct docker *docker)
 	if (look->daemon.pid == 0 || docker->info)
 		return;
 	if (docker->reach == -EACCES || docker->reach == -EPERM) {
-		look_add(
-			look, "permission", SEVERITY_PROBLEM, ALL_DOORS,
-			"you may not use its socket\n"
-			"sudo usermod --append --groups docker %s, and log in again (whoever is in that group can become root); or use sudo docker.",
-			name && *name ? name : "$USER");
+		look_add(look, "permission", SEVERITY_PROBLEM, ALL_DOORS,
+			 "you may not use its socket\n"
+			 "sudo usermod --append --groups docker %s, and log in again (whoever is in that group can "
+			 "become root); or use sudo docker.",
+			 name && *name ? name : "$USER");
 	} else if (docker->reach == 0 || docker->reach == -EAGAIN || docker->reach == -ECONNREFUSED) {
 		restart = look_restart(look, ENGINE_RESTART);
 		look_add(look, "no-answer", SEVERITY_PROBLEM, ALL_DOORS,
@@ -123,7 +123,7 @@ static bool dockerd_has_gpus_by_cdi(const struct docker *docker)
 	       (!docker->hook.path && version >= look->engine->gpus_amd && strv_contains(kinds, "amd.com/gpu"));
 }
 
-/* When a name came to be. An upgrade of our package makes its links anew, but not the directory that is the package's alone. */
+/* When a name came to be. An upgrade of our package makes its links anew, but not the package's own directory. */
 static struct timespec dockerd_find_birth(const struct program *program)
 {
 	struct timespec birth = program->st.st_ctim;
@@ -152,11 +152,11 @@ static bool dockerd_judge_path(struct docker *docker)
 	if (rootfs_open(AT_FDCWD, "/", &root) < 0 || !program_find(&root, PROGRAM_PATH, HOOK, &program))
 		return false;
 	if (!daemon_sees(&look->daemon, program.path) || look->snap) {
-		look_add(
-			look, "snap", SEVERITY_PROBLEM, DOOR(GPUS),
-			"the daemon has a filesystem of its own (snap?) and does not see %s\n"
-			"Use the distribution's docker.io or Docker's own packages; or CDI: docker run --device KIND=all",
-			program.path);
+		look_add(look, "snap", SEVERITY_PROBLEM, DOOR(GPUS),
+			 "the daemon has a filesystem of its own (snap?) and does not see %s\n"
+			 "Use the distribution's docker.io or Docker's own packages; or CDI: docker run --device "
+			 "KIND=all",
+			 program.path);
 	} else {
 		look_add(look, "path", SEVERITY_PROBLEM, DOOR(GPUS),
 			 "the daemon's PATH does not lead to %s\n"
@@ -175,10 +175,10 @@ static void dockerd_judge_gpus(struct docker *docker)
 	if (!docker->hook.path && !dockerd_has_gpus_by_cdi(docker)) {
 		if (dockerd_judge_path(docker))
 			return;
-		look_add(
-			look, "no-hook", SEVERITY_NOTE, DOOR(GPUS),
-			"there is no " HOOK " on the daemon's PATH\n"
-			"Install ctr-gpu-nvidia-compat (or: sudo make install-compat) and restart Docker; without it, for --runtime=nvidia: sudo ctr-gpu setup docker");
+		look_add(look, "no-hook", SEVERITY_NOTE, DOOR(GPUS),
+			 "there is no " HOOK " on the daemon's PATH\n"
+			 "Install ctr-gpu-nvidia-compat (or: sudo make install-compat) and restart Docker; without it, "
+			 "for --runtime=nvidia: sudo ctr-gpu setup docker");
 	} else if (dockerd_is_older(docker, hook)) {
 		restart = look_restart(look, ENGINE_RESTART);
 		look_add(look, "restart", SEVERITY_PROBLEM, DOOR(GPUS),
@@ -230,12 +230,12 @@ static void dockerd_judge_default(struct docker *docker)
 	path = json_string_value(json_object_get(runtime, "path"));
 	if (path ? look_find_program(look, path, &program) : json_object_get(runtime, "runtimeType") != NULL)
 		return;
-	look_add(
-		look, "default-runtime", SEVERITY_PROBLEM, ALL_DOORS,
-		"its default runtime is %s, and %s%s\n"
-		"Correct \"default-runtime\" in %s, and restart Docker; what ctr-gpu wrote goes with: sudo ctr-gpu setup --remove all",
-		name, path ? path : "there is no such runtime", path ? " is not there: no container starts" : "",
-		look->config.path);
+	look_add(look, "default-runtime", SEVERITY_PROBLEM, ALL_DOORS,
+		 "its default runtime is %s, and %s%s\n"
+		 "Correct \"default-runtime\" in %s, and restart Docker; what ctr-gpu wrote goes with: sudo ctr-gpu "
+		 "setup --remove all",
+		 name, path ? path : "there is no such runtime", path ? " is not there: no container starts" : "",
+		 look->config.path);
 }
 
 /* ---- all of it ---- */
@@ -273,8 +273,8 @@ void check_docker_desktop(struct examination *examination)
 		return;
 	findings_add_door(findings, findings_add_engine(findings, "docker-desktop", "Docker Desktop", "%s", ""),
 			  DOOR_GPUS, "--gpus all");
-	findings_add(
-		findings, "docker-desktop.own", SEVERITY_NOTE,
-		"Docker Desktop runs in a distribution of its own: --gpus there is its own, and nothing here reaches it\n"
-		"To use ctr-gpu, install docker.io in this distribution and turn off its WSL integration here.");
+	findings_add(findings, "docker-desktop.own", SEVERITY_NOTE,
+		     "Docker Desktop runs in a distribution of its own: --gpus there is its own, and nothing here "
+		     "reaches it\n"
+		     "To use ctr-gpu, install docker.io in this distribution and turn off its WSL integration here.");
 }

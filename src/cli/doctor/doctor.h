@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Behind `ctr-gpu doctor`: whether a container would get a GPU here, and the first thing to do if not. Every check looks and
- * changes nothing, opens nothing that could block, and needs no privilege: what it could not see it says.
+ * Behind `ctr-gpu doctor`: whether a container would get a GPU here, and the first thing to do if not. Every check
+ * looks and changes nothing, opens nothing that could block, and needs no privilege: what it could not see it says.
  */
 
 #include <stdbool.h>

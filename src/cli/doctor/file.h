@@ -8,7 +8,7 @@
 
 enum { FILE_TEXT_MAX = 256 * 1024 };
 
-/** The content of a regular file, of the kernel's or an administrator's. Return: NULL if it is not there or cannot be read. */
+/** The content of a regular file. Return: NULL if it is missing or cannot be read. */
 char *file_text(const char *path);
 
 /** The first number in a file. Return: @otherwise if there is none. */

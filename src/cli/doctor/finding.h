@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a check has to say: plain data, for a person's screen and for programs. A finding may close doors, the ways into a container
- * that engines have; verdicts follow from that and from nothing else.
+ * What a check has to say: plain data, for a person's screen and for programs. A finding may close doors, the ways into
+ * a container that engines have; verdicts follow from that and from nothing else.
  *
  * All of it is in one piece of memory, so that a process can fill it and another read it.
  */
@@ -43,9 +43,9 @@ struct finding {
 	enum severity severity;
 	const char *text;
 	const char *remedy; /* NULL if there is nothing to do */
-	const char *
-		engine; /* by its id, ANY_ENGINE, or NULL: it is of no engine, and a problem then closes every door there is */
-	unsigned doors; /* of that engine, that it closes: bits by enum door */
+	const char *engine; /* by its id, ANY_ENGINE, or NULL: it is of no engine, and a problem then closes every door
+			       there is */
+	unsigned doors;     /* of that engine, that it closes: bits by enum door */
 };
 
 #define ANY_ENGINE "*"

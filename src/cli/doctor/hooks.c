@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The JSON files by which Podman and CRI-O find hooks (oci-hooks(5)), whoever brought them: one that they cannot read keeps every
- * container from starting, one whose program cannot be executed those that it is for. One whose program is not there is passed
- * over without a word (containers/common pkg/hooks; seen with Podman 4.3, 5.4 and 5.8).
+ * The JSON files by which Podman and CRI-O find hooks (oci-hooks(5)), whoever brought them: one that they cannot read
+ * keeps every container from starting, one whose program cannot be executed those that it is for. One whose program is
+ * not there is passed over without a word (containers/common pkg/hooks; seen with Podman 4.3, 5.4 and 5.8).
  */
 
 #include <dirent.h>
@@ -185,11 +185,11 @@ static void hooks_close_door(const struct hooks *hooks, const struct strv *direc
 
 	(void)strv_join(directories, " and ", &names);
 	if (unread) {
-		findings_add(
-			hooks->findings, "hooks.unread", SEVERITY_PROBLEM,
-			"the hook is registered in %s, and only %s is read\n"
-			"Copy %s/ctr-gpu.json to /usr/share/containers/oci/hooks.d, or name that directory in hooks_dir.",
-			unread, names && *names ? names : "no directory", unread);
+		findings_add(hooks->findings, "hooks.unread", SEVERITY_PROBLEM,
+			     "the hook is registered in %s, and only %s is read\n"
+			     "Copy %s/ctr-gpu.json to /usr/share/containers/oci/hooks.d, or name that directory in "
+			     "hooks_dir.",
+			     unread, names && *names ? names : "no directory", unread);
 	} else {
 		findings_add(hooks->findings, "hooks.none", SEVERITY_NOTE,
 			     "ctr-gpu.json is not in %s\n"

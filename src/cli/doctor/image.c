@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * An image that brings parts of a driver along, or whose loader cannot load one. All of it is hostile, and reached through its
- * root alone. What ctr-gpu puts into the loader's cache goes before what an image has there; but not before LD_LIBRARY_PATH.
+ * An image that brings parts of a driver along, or whose loader cannot load one. All of it is hostile, and reached
+ * through its root alone. What ctr-gpu puts into the loader's cache goes before what an image has there; but not before
+ * LD_LIBRARY_PATH.
  */
 
 #include <dirent.h>
@@ -56,10 +57,10 @@ static void image_check_loader(struct findings *findings, const struct rootfs *r
 	char name[128];
 
 	if (image_find_entry(root, "/lib", "ld-musl-", name, sizeof(name))) {
-		findings_add(
-			findings, "image.musl", SEVERITY_WARNING,
-			"its C library is musl, and drivers are made for glibc: CUDA programs will not load them\n"
-			"Use an image with glibc (Debian, Ubuntu, Fedora), or install gcompat in it for the simplest programs.");
+		findings_add(findings, "image.musl", SEVERITY_WARNING,
+			     "its C library is musl, and drivers are made for glibc: CUDA programs will not load them\n"
+			     "Use an image with glibc (Debian, Ubuntu, Fedora), or install gcompat in it for the "
+			     "simplest programs.");
 	} else if (!image_has(root, "/etc/ld.so.cache")) {
 		findings_add(findings, "image.no-cache", SEVERITY_NOTE,
 			     "it has no /etc/ld.so.cache: ctr-gpu makes one with the driver's libraries in it");
@@ -71,15 +72,13 @@ static void image_check_loader(struct findings *findings, const struct rootfs *r
 /* That of the first ELF file of some that most images have; EM_NONE if there is none. */
 static unsigned image_find_machine(const struct rootfs *root)
 {
-	static const char *const paths[] = {
-		"/bin/sh",
-		"/usr/bin/env",
-		"/bin/busybox",
-		"/lib64/ld-linux-x86-64.so.2",
-		"/lib/ld-linux-aarch64.so.1",
-		"/lib/ld-linux-armhf.so.3",
-		"/lib/ld-linux.so.2",
-	};
+	static const char *const paths[] = {"/bin/sh",
+					    "/usr/bin/env",
+					    "/bin/busybox",
+					    "/lib64/ld-linux-x86-64.so.2",
+					    "/lib/ld-linux-aarch64.so.1",
+					    "/lib/ld-linux-armhf.so.3",
+					    "/lib/ld-linux.so.2"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		_cleanup_close_ int fd = rootfs_open_path(root, paths[i], O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -95,18 +94,15 @@ static unsigned image_find_machine(const struct rootfs *root)
 
 static const char *image_machine_name(unsigned machine)
 {
-	switch (machine) {
-	case EM_X86_64:
-		return "x86-64";
-	case EM_386:
-		return "32-bit x86";
-	case EM_AARCH64:
-		return "64-bit ARM";
-	case EM_ARM:
-		return "32-bit ARM";
-	default:
-		return "another architecture";
-	}
+	static const struct {
+		unsigned machine;
+		const char *name;
+	} names[] = {{EM_X86_64, "x86-64"}, {EM_386, "32-bit x86"}, {EM_AARCH64, "64-bit ARM"}, {EM_ARM, "32-bit ARM"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (names[i].machine == machine)
+			return names[i].name;
+	return "another architecture";
 }
 
 /* Emulated or not, its programs cannot load the host's driver. */
@@ -161,20 +157,15 @@ static void image_search_cache(const struct rootfs *root, struct baked *baked)
 
 static void image_search_directories(const struct rootfs *root, struct baked *baked)
 {
-	static const char *const paths[] = {
-		"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
-		"/usr/lib/aarch64-linux-gnu/libcuda.so.1",
-		"/usr/lib64/libcuda.so.1",
-		"/usr/lib/libcuda.so.1",
-		"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
-		"/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
-		"/usr/lib64/libnvidia-ml.so.1",
-		"/usr/lib/libnvidia-ml.so.1",
-	};
+	static const char *const directories[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+						  "/usr/lib64", "/usr/lib"};
+	static const char *const names[] = {"libcuda.so.1", "libnvidia-ml.so.1"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(paths) && !baked->path[0]; i++)
-		if (image_has(root, paths[i]))
-			(void)snprintf(baked->path, sizeof(baked->path), "%s", paths[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(directories) * ARRAY_SIZE(names) && !baked->path[0]; i++) {
+		(void)snprintf(baked->path, sizeof(baked->path), "%s/%s", directories[i / 2], names[i % 2]);
+		if (!image_has(root, baked->path))
+			baked->path[0] = '\0';
+	}
 }
 
 /* Those that ctr-gpu itself put there are no part of the image. */
@@ -192,11 +183,11 @@ static void image_check_baked(struct findings *findings, const struct rootfs *ro
 	if (!baked.path[0] || image_is_given(baked.path))
 		return;
 	if (baked.stub) {
-		findings_add(
-			findings, "image.stub", SEVERITY_WARNING,
-			"its loader finds a stub, %s, which only links programs and finds no GPU\n"
-			"ctr-gpu's entry goes before it; for other toolkits remove the stubs directory from /etc/ld.so.conf.d.",
-			baked.path);
+		findings_add(findings, "image.stub", SEVERITY_WARNING,
+			     "its loader finds a stub, %s, which only links programs and finds no GPU\n"
+			     "ctr-gpu's entry goes before it; for other toolkits remove the stubs directory from "
+			     "/etc/ld.so.conf.d.",
+			     baked.path);
 		return;
 	}
 	findings_add(findings, "image.baked", SEVERITY_NOTE,

@@ -44,7 +44,7 @@ bool look_find_program(const struct look *look, const char *path, struct program
 /** What makes the engine start anew, for a user to type. Return: owned by the caller; NULL without memory. */
 char *look_restart(const struct look *look, enum engine_step step);
 
-/** The door by CDI, with the kind of device that CDI specs describe; where there are several, the one that most images are made for. */
+/** The door by CDI, with a kind of device that CDI specs describe: the one that most images are made for. */
 void look_add_cdi_door(struct look *look, const char *option);
 
 /* Each says what closes doors of its kind. */

@@ -46,13 +46,11 @@ static void machine_add_wsl_without(struct findings *findings, enum wsl_kind kin
 	if (kind == WSL_1)
 		findings_advise(findings, "WSL1 has no GPU: run wsl --set-version DISTRIBUTION 2 in Windows.");
 	else if (machine_wsl_conf_disables())
-		findings_advise(
-			findings,
-			"/etc/wsl.conf turns it off: set enabled=true under [gpu], then run wsl --shutdown in Windows.");
+		findings_advise(findings, "/etc/wsl.conf turns it off: set enabled=true under [gpu], then run wsl "
+					  "--shutdown in Windows.");
 	else
-		findings_advise(
-			findings,
-			"Run wsl --update in Windows, keep gpuSupport on in .wslconfig, then wsl --shutdown; Windows 10 needs 21H2.");
+		findings_advise(findings, "Run wsl --update in Windows, keep gpuSupport on in .wslconfig, then wsl "
+					  "--shutdown; Windows 10 needs 21H2.");
 }
 
 static void machine_add_nvidia_without(struct findings *findings, const struct pci_gpus *gpus)
@@ -63,9 +61,8 @@ static void machine_add_nvidia_without(struct findings *findings, const struct p
 	if (streq(gpus->nvidia_driver, "nouveau"))
 		findings_advise(findings, "Install NVIDIA's driver, which takes nouveau's place, and restart.");
 	else if (streq(gpus->nvidia_driver, "vfio-pci"))
-		findings_advise(
-			findings,
-			"It is set aside for a virtual machine: containers there can have it, or unbind it from vfio-pci.");
+		findings_advise(findings, "It is set aside for a virtual machine: containers there can have it, or "
+					  "unbind it from vfio-pci.");
 	else
 		findings_advise(findings, "sudo ctr-gpu load; if that fails, install NVIDIA's driver.");
 }
@@ -92,10 +89,10 @@ static void machine_add_without(struct findings *findings)
 			     "Give containers its nodes: docker run --device /dev/dri (AMD: and --device /dev/kfd).",
 			     gpus.other);
 	} else {
-		findings_add(
-			findings, "host.no-gpu", SEVERITY_PROBLEM,
-			"no GPU here: no " DXG_DEVICE ", no /dev/nvidiactl, none on the PCI bus\n"
-			"If this is a virtual machine, assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or DDA).");
+		findings_add(findings, "host.no-gpu", SEVERITY_PROBLEM,
+			     "no GPU here: no " DXG_DEVICE ", no /dev/nvidiactl, none on the PCI bus\n"
+			     "If this is a virtual machine, assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or "
+			     "DDA).");
 	}
 }
 

@@ -50,8 +50,8 @@ static bool rootless_is_setuid(const char *path)
 }
 
 /*
- * Not by getpwuid(3), for which a static program would load what /etc/nsswitch.conf names. Users of other databases are asked
- * for their own word.
+ * Not by getpwuid(3), for which a static program would load what /etc/nsswitch.conf names. Users of other databases are
+ * asked for their own word.
  *
  * Return: valid until the next call; "" for a user of whom nothing is known.
  */
@@ -115,10 +115,11 @@ void check_rootless(struct examination *examination)
 			     "sudo sysctl -w %s",
 			     remedy);
 	} else if (file_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1) {
-		findings_add(
-			&examination->findings, "rootless.apparmor", SEVERITY_NOTE,
-			"AppArmor lets only programs with a profile make user namespaces (sysctl apparmor_restrict_unprivileged_userns)\n"
-			"The distribution's podman and docker have one; for other programs write a profile with 'userns,'.");
+		findings_add(&examination->findings, "rootless.apparmor", SEVERITY_NOTE,
+			     "AppArmor lets only programs with a profile make user namespaces (sysctl "
+			     "apparmor_restrict_unprivileged_userns)\n"
+			     "The distribution's podman and docker have one; for other programs write a profile with "
+			     "'userns,'.");
 	} else if (uid == 0) {
 		findings_add(&examination->findings, "rootless.allowed", SEVERITY_OK,
 			     "user namespaces are allowed; run doctor as the user to see more");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs the checks, in a child: a network filesystem or a driver that does not answer holds a process in the kernel where no
- * signal reaches it. Whoever asks gets the findings there are by then, and the name of the check that did not end. The
- * findings are in memory that both have.
+ * Runs the checks, in a child: a network filesystem or a driver that does not answer holds a process in the kernel
+ * where no signal reaches it. Whoever asks gets the findings there are by then, and the name of the check that did not
+ * end. The findings are in memory that both have.
  */
 
 #include "cli/doctor/run.h"

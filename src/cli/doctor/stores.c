@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The files of a GPU-PV driver. After an update in Windows a store that was shared before may show its files empty or stale;
- * in a Hyper-V guest it is a copy that may lack some. Which files a driver has changes with every version, so only those are
- * missed without which it never worked.
+ * The files of a GPU-PV driver. After an update in Windows a store that was shared before may show its files empty or
+ * stale; in a Hyper-V guest it is a copy that may lack some. Which files a driver has changes with every version, so
+ * only those are missed without which it never worked.
  */
 
 #include <dirent.h>
@@ -87,8 +87,8 @@ static const char *stores_remedy(const struct examination *examination)
 {
 	return examination->wsl
 		       ? "Run wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
-		       : "Copy the whole directory from the host again: from DriverStore\\FileRepository, and lxss\\lib for " WSL_LIB
-			 ".";
+		       : "Copy the whole directory from the host again: from DriverStore\\FileRepository, and "
+			 "lxss\\lib for " WSL_LIB ".";
 }
 
 /* Return: whether all is well with it. */
@@ -109,9 +109,8 @@ static bool stores_check_directory(struct examination *examination, const char *
 	} else if ((missing = stores_missing(path, needed))) {
 		findings_add(findings, "store.incomplete", SEVERITY_PROBLEM, "%s has no %s", path, missing);
 		if (streq(missing, "libdxcore.so") && !examination->wsl) {
-			findings_advise(
-				findings,
-				"Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from C:\\Program Files\\WSL\\lib of a Windows host.");
+			findings_advise(findings, "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from "
+						  "C:\\Program Files\\WSL\\lib of a Windows host.");
 			return false;
 		}
 	} else {

@@ -15,7 +15,7 @@ static bool verdict_is_of(const struct finding *finding, const struct host_engin
 	return finding->engine && (streq(finding->engine, ANY_ENGINE) || streq(finding->engine, engine->id));
 }
 
-/* Of two that say no, the worse one is the reason; of equals the engine's own: what every engine lacks is no matter then. */
+/* Of two that say no, the worse one is the reason; of equals the engine's own. */
 static bool verdict_outweighs(const struct finding *finding, const struct finding *other)
 {
 	if (!other || finding->severity != other->severity)
@@ -113,7 +113,7 @@ static bool verdict_is_told(const struct verdict *verdict, enum door door)
 	return false;
 }
 
-/* Of an engine that nobody has set up, or that has a way to go before that matters, only the first reason to do something counts. */
+/* Of an engine that nobody has set up, or that has a way to go before that matters, only the first reason counts. */
 static bool verdict_is_worth_telling(const struct verdict *verdict, enum door door)
 {
 	const struct finding *finding = verdict->closed_by[door];

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Whether an engine gives a container a GPU that works, by which door, and why not by the others. Nobody says so: it follows from
- * the doors that an engine has and from the findings that close them.
+ * Whether an engine gives a container a GPU that works, by which door, and why not by the others. Nobody says so: it
+ * follows from the doors that an engine has and from the findings that close them.
  */
 
 #include "base/str.h"
@@ -27,10 +27,10 @@ bool verdict_any(const struct findings *findings);
 /** Return: the finding to see to first where nothing works; NULL where something does. */
 const struct finding *verdict_first(const struct findings *findings);
 
-/** "yes by --gpus all; by --device nvidia.com/gpu=all no, because …". Return: owned by the caller; NULL without memory. */
+/** "yes by --gpus all; by --device KIND=all no, because …". Return: owned by the caller; NULL without memory. */
 char *verdict_text(const struct findings *findings, const struct verdict *verdict);
 
-/** What to do, where there is something to do: the first such finding that the verdict names. Return: borrowed; NULL. */
+/** What to do: the first such finding that the verdict names. Return: borrowed; NULL: nothing. */
 const char *verdict_remedy(const struct verdict *verdict);
 
 /** Whether the text of a verdict has a finding in it. */

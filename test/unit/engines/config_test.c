@@ -93,23 +93,34 @@ static void nothing_is_said(void **state)
 static void docker_s_file(void **state)
 {
 	(void)state;
-	expect(&engine_docker, "{\"runtimes\": {\"nvidia\": {\"path\": \"/r\"}}, \"default-runtime\": \"nvidia\", \"features\": {\"cdi\": true}}", "/r",
-	       "nvidia", 1);
+	expect(&engine_docker,
+	       "{\"runtimes\": {\"nvidia\": {\"path\": \"/r\"}}, \"default-runtime\": \"nvidia\", \"features\": "
+	       "{\"cdi\": true}}",
+	       "/r", "nvidia", 1);
 	expect(&engine_docker, "{\"features\": {\"cdi\": false}}", NULL, NULL, 0);
 	/* Of other types than dockerd's. */
-	expect(&engine_docker, "{\"runtimes\": [], \"default-runtime\": {}, \"features\": {\"cdi\": \"yes\"}}", NULL, NULL, -1);
+	expect(&engine_docker, "{\"runtimes\": [], \"default-runtime\": {}, \"features\": {\"cdi\": \"yes\"}}", NULL,
+	       NULL, -1);
 	expect(&engine_docker, "{\"runtimes\": {\"nvidia\": 1}, \"features\": null}", NULL, NULL, -1);
 }
 
 static void containerd_s_sections(void **state)
 {
 	(void)state;
-	expect(&engine_containerd, "[plugins.cri]\nenable_cdi = false\n[plugins.cri.containerd.runtimes.nvidia.options]\nBinaryName = '/r'\n", "/r", NULL, 0);
-	expect(&engine_containerd, "[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = true\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
-				   "default_runtime_name = \"nvidia\"\nruntimes.nvidia.options = {BinaryName = \"/r\"}\n", "/r", "nvidia", 1);
-	expect(&engine_containerd, "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false # true\n", NULL, NULL, 0);
+	expect(&engine_containerd,
+	       "[plugins.cri]\nenable_cdi = false\n[plugins.cri.containerd.runtimes.nvidia.options]\nBinaryName = "
+	       "'/r'\n",
+	       "/r", NULL, 0);
+	expect(&engine_containerd,
+	       "[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = "
+	       "true\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
+	       "default_runtime_name = \"nvidia\"\nruntimes.nvidia.options = {BinaryName = \"/r\"}\n",
+	       "/r", "nvidia", 1);
+	expect(&engine_containerd, "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false # true\n",
+	       NULL, NULL, 0);
 	/* Not the CRI plugin's. */
-	expect(&engine_containerd, "enable_cdi = true\n[containerd.runtimes.nvidia.options]\nBinaryName = \"/r\"\n", NULL, NULL, -1);
+	expect(&engine_containerd, "enable_cdi = true\n[containerd.runtimes.nvidia.options]\nBinaryName = \"/r\"\n",
+	       NULL, NULL, -1);
 }
 
 static void comments_and_quotes(void **state)
@@ -118,7 +129,8 @@ static void comments_and_quotes(void **state)
 	expect(&engine_crio, "# [crio.runtime.runtimes.nvidia]\n# runtime_path = \"/r\"\n", NULL, NULL, -1);
 	expect(&engine_crio, "[crio.runtime.runtimes.\"nvidia\"]\nruntime_path = \"/r\"\n", "/r", NULL, -1);
 	expect(&engine_crio, "crio.runtime.default_runtime = \"nvidia\"\n", NULL, "nvidia", -1);
-	expect(&engine_crio, "text = '''\n[crio.runtime.runtimes.nvidia]\nruntime_path = \"/r\"\n'''\n", NULL, NULL, -1);
+	expect(&engine_crio, "text = '''\n[crio.runtime.runtimes.nvidia]\nruntime_path = \"/r\"\n'''\n", NULL, NULL,
+	       -1);
 	/* Another's name. */
 	expect(&engine_crio, "[crio.runtime.runtimes.nvidia-cdi]\nruntime_path = \"/r\"\n", NULL, NULL, -1);
 }
@@ -126,7 +138,9 @@ static void comments_and_quotes(void **state)
 static void podman_s_lists(void **state)
 {
 	(void)state;
-	expect(&engine_podman, "[engine.runtimes]\nnvidia = [\n\"/none/a\", # \"/b\"\n\"/proc/self/exe\", \"/none/c\"]\n", "/proc/self/exe", NULL, -1);
+	expect(&engine_podman,
+	       "[engine.runtimes]\nnvidia = [\n\"/none/a\", # \"/b\"\n\"/proc/self/exe\", \"/none/c\"]\n",
+	       "/proc/self/exe", NULL, -1);
 	expect(&engine_podman, "[engine.runtimes]\nnvidia = [\"/none/a\", \"/none/b\"]\n", "/none/a", NULL, -1);
 	expect(&engine_podman, "[engine.runtimes]\nnvidia = []\n", NULL, NULL, -1);
 }
@@ -158,8 +172,10 @@ static void files_that_are_not_valid(void **state)
 		const struct engine *engine;
 		const char *text, *reason;
 	} cases[] = {
-		{&engine_docker, "{\"a\": SECRET}", "/a is not valid: "}, {&engine_docker, "[]", "/a is not valid: it is not an object"},
-		{&engine_docker, "{\"a\": 1, \"a\": 2}", "/a is not valid: "}, {&engine_podman, "[engine\nSECRET", "/a:1:"},
+		{&engine_docker, "{\"a\": SECRET}", "/a is not valid: "},
+		{&engine_docker, "[]", "/a is not valid: it is not an object"},
+		{&engine_docker, "{\"a\": 1, \"a\": 2}", "/a is not valid: "},
+		{&engine_podman, "[engine\nSECRET", "/a:1:"},
 		{&engine_crio, "a = 1\nb = \"\n", "/a:2:"},
 	};
 	_cleanup_engine_config_ struct engine_config config = {0};
@@ -198,8 +214,9 @@ static void what_is_no_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_said), cmocka_unit_test(docker_s_file), cmocka_unit_test(containerd_s_sections),
-		cmocka_unit_test(comments_and_quotes), cmocka_unit_test(podman_s_lists), cmocka_unit_test(later_files_count_more),
+		cmocka_unit_test(nothing_is_said),          cmocka_unit_test(docker_s_file),
+		cmocka_unit_test(containerd_s_sections),    cmocka_unit_test(comments_and_quotes),
+		cmocka_unit_test(podman_s_lists),           cmocka_unit_test(later_files_count_more),
 		cmocka_unit_test(files_that_are_not_valid), cmocka_unit_test(what_is_no_file),
 	};
 

@@ -10,7 +10,8 @@
 #include "engines/engine.h"
 
 static const struct engine *const all[] = {
-	&engine_docker, &engine_podman, &engine_containerd, &engine_crio, &engine_buildkit, &engine_lxc, &engine_apptainer,
+	&engine_docker,   &engine_podman, &engine_containerd, &engine_crio,
+	&engine_buildkit, &engine_lxc,    &engine_apptainer,
 };
 
 static void each_is_found_by_its_names(void **state)
@@ -48,8 +49,16 @@ static void versions_are_numbers(void **state)
 		const char *text;
 		long number;
 	} cases[] = {
-		{"28.2.1", ENGINE_VERSION(28, 2)}, {"28", ENGINE_VERSION(28, 0)}, {"20.10.24+dfsg1", ENGINE_VERSION(20, 10)}, {"4.", ENGINE_VERSION(4, 0)},
-		{"4.99999999999", ENGINE_VERSION(4, 999)}, {"4.-1", ENGINE_VERSION(4, 999)}, {"", 0}, {"dev", 0}, {"-3.1", 0}, {"99999.1", 0},
+		{"28.2.1", ENGINE_VERSION(28, 2)},
+		{"28", ENGINE_VERSION(28, 0)},
+		{"20.10.24+dfsg1", ENGINE_VERSION(20, 10)},
+		{"4.", ENGINE_VERSION(4, 0)},
+		{"4.99999999999", ENGINE_VERSION(4, 999)},
+		{"4.-1", ENGINE_VERSION(4, 999)},
+		{"", 0},
+		{"dev", 0},
+		{"-3.1", 0},
+		{"99999.1", 0},
 		{"99999999999999999999", 0},
 	};
 
@@ -70,21 +79,32 @@ static void cdi_by_version_and_setting(void **state)
 		int setting;
 		enum engine_cdi_state expected;
 	} cases[] = {
-		{&engine_docker, "24.0.7", ON, ENGINE_CDI_NONE},      {&engine_docker, "25.0.0", UNSET, ENGINE_CDI_OFF},
-		{&engine_docker, "28.1.1", UNSET, ENGINE_CDI_OFF},    {&engine_docker, "28.1.1", ON, ENGINE_CDI_ON},
-		{&engine_docker, "28.2.0", UNSET, ENGINE_CDI_ON},     {&engine_docker, "29.3.0", OFF, ENGINE_CDI_OFF},
-		{&engine_docker, NULL, UNSET, ENGINE_CDI_UNKNOWN},    {&engine_docker, NULL, ON, ENGINE_CDI_ON},
-		{&engine_containerd, "1.6.20", ON, ENGINE_CDI_NONE},  {&engine_containerd, "1.7.24", UNSET, ENGINE_CDI_OFF},
-		{&engine_containerd, "1.7.24", ON, ENGINE_CDI_ON},    {&engine_containerd, "2.0.0", UNSET, ENGINE_CDI_ON},
-		{&engine_containerd, "2.1.0", OFF, ENGINE_CDI_OFF},   {&engine_podman, "4.0.3", UNSET, ENGINE_CDI_NONE},
-		{&engine_podman, "4.1.0", UNSET, ENGINE_CDI_ON},      {&engine_podman, NULL, UNSET, ENGINE_CDI_ON},
-		{&engine_crio, "1.23.0", UNSET, ENGINE_CDI_NONE},     {&engine_crio, "1.24.0", UNSET, ENGINE_CDI_ON},
+		{&engine_docker, "24.0.7", ON, ENGINE_CDI_NONE},
+		{&engine_docker, "25.0.0", UNSET, ENGINE_CDI_OFF},
+		{&engine_docker, "28.1.1", UNSET, ENGINE_CDI_OFF},
+		{&engine_docker, "28.1.1", ON, ENGINE_CDI_ON},
+		{&engine_docker, "28.2.0", UNSET, ENGINE_CDI_ON},
+		{&engine_docker, "29.3.0", OFF, ENGINE_CDI_OFF},
+		{&engine_docker, NULL, UNSET, ENGINE_CDI_UNKNOWN},
+		{&engine_docker, NULL, ON, ENGINE_CDI_ON},
+		{&engine_containerd, "1.6.20", ON, ENGINE_CDI_NONE},
+		{&engine_containerd, "1.7.24", UNSET, ENGINE_CDI_OFF},
+		{&engine_containerd, "1.7.24", ON, ENGINE_CDI_ON},
+		{&engine_containerd, "2.0.0", UNSET, ENGINE_CDI_ON},
+		{&engine_containerd, "2.1.0", OFF, ENGINE_CDI_OFF},
+		{&engine_podman, "4.0.3", UNSET, ENGINE_CDI_NONE},
+		{&engine_podman, "4.1.0", UNSET, ENGINE_CDI_ON},
+		{&engine_podman, NULL, UNSET, ENGINE_CDI_ON},
+		{&engine_crio, "1.23.0", UNSET, ENGINE_CDI_NONE},
+		{&engine_crio, "1.24.0", UNSET, ENGINE_CDI_ON},
 		{&engine_lxc, "5.0", UNSET, ENGINE_CDI_NONE},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_int_equal(engine_cdi_state(cases[i].engine, engine_version_number(cases[i].version), cases[i].setting), cases[i].expected);
+		assert_int_equal(
+			engine_cdi_state(cases[i].engine, engine_version_number(cases[i].version), cases[i].setting),
+			cases[i].expected);
 }
 
 static void specs_by_version(void **state)
@@ -100,10 +120,8 @@ static void specs_by_version(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_is_found_by_its_names),
-		cmocka_unit_test(tables_are_in_order),
-		cmocka_unit_test(versions_are_numbers),
-		cmocka_unit_test(cdi_by_version_and_setting),
+		cmocka_unit_test(each_is_found_by_its_names), cmocka_unit_test(tables_are_in_order),
+		cmocka_unit_test(versions_are_numbers),       cmocka_unit_test(cdi_by_version_and_setting),
 		cmocka_unit_test(specs_by_version),
 	};
 

@@ -42,9 +42,9 @@ static int begin(void **state)
 	put("/a/tool", 0644);
 	put("/c/tool", 0755);
 	put("/c/ctr-gpu-hook", 0755);
-	if (symlink("ctr-gpu-hook", below("/c/nvidia-container-runtime-hook")) < 0 || symlink("/c/tool", below("/a/inside")) < 0 ||
-	    symlink("../../../../../bin/sh", below("/a/outside")) < 0 || symlink("loop", below("/a/loop")) < 0 ||
-	    symlink("/none", below("/a/nowhere")) < 0)
+	if (symlink("ctr-gpu-hook", below("/c/nvidia-container-runtime-hook")) < 0 ||
+	    symlink("/c/tool", below("/a/inside")) < 0 || symlink("../../../../../bin/sh", below("/a/outside")) < 0 ||
+	    symlink("loop", below("/a/loop")) < 0 || symlink("/none", below("/a/nowhere")) < 0)
 		return -1;
 	return mkfifo(below("/a/fifo"), 0755);
 }

@@ -114,8 +114,10 @@ static void more_than_there_is_room_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_line_and_what_to_do, begin),    cmocka_unit_test_setup(newlines_of_others, begin),
-		cmocka_unit_test_setup(messages_of_the_library, begin),  cmocka_unit_test_setup(what_is_not_utf8, begin),
+		cmocka_unit_test_setup(a_line_and_what_to_do, begin),
+		cmocka_unit_test_setup(newlines_of_others, begin),
+		cmocka_unit_test_setup(messages_of_the_library, begin),
+		cmocka_unit_test_setup(what_is_not_utf8, begin),
 		cmocka_unit_test_setup(more_than_there_is_room_for, begin),
 	};
 

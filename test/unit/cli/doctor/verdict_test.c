@@ -85,7 +85,8 @@ static void all_are_closed(void **state)
 	add("d", SEVERITY_PROBLEM, "docker", DOOR(CDI));
 	expect(false, SEVERITY_PROBLEM, "no, because of d", "mend d");
 	add("e", SEVERITY_PROBLEM, "docker", DOOR(RUNTIME));
-	expect(false, SEVERITY_PROBLEM, "by --runtime=nvidia no, because of e; by --device x no, because of d", "mend e");
+	expect(false, SEVERITY_PROBLEM, "by --runtime=nvidia no, because of e; by --device x no, because of d",
+	       "mend e");
 }
 
 static void the_machine_closes_all(void **state)
