@@ -126,7 +126,7 @@ static int try_make_archive(void)
 		(void)snprintf(name, sizeof(name), "%s/", directories[i]);
 		try_write_header(file, name, '5', 0755, 0);
 	}
-	try_write_header(file, PROGRAM + 1, '0', 0755, sizeof(try_program));
+	try_write_header(file, &PROGRAM[1], '0', 0755, sizeof(try_program));
 	(void)fwrite(try_program, sizeof(try_program), 1, file);
 	(void)fwrite(zeros, (TAR_BLOCK - sizeof(try_program) % TAR_BLOCK) % TAR_BLOCK, 1, file);
 	(void)fwrite(zeros, sizeof(zeros), 1, file);
@@ -151,7 +151,7 @@ static int try_make_root(struct try *try)
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
 		if (mkdirat(root, directories[i], 0755) < 0)
 			return -1;
-	program = openat(root, PROGRAM + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	program = openat(root, &PROGRAM[1], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	return program >= 0 && write(program, try_program, sizeof(try_program)) == sizeof(try_program) ? 0 : -1;
 }
 

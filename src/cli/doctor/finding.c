@@ -32,18 +32,21 @@ const char *severity_name(enum severity severity)
 	return names[severity];
 }
 
+static char *findings_keep(struct findings *findings, const char *format, va_list arguments)
+	__attribute__((format(printf, 2, 0)));
+
 /* Return: the text, in the memory of the findings; "" if that is full. */
 static char *findings_keep(struct findings *findings, const char *format, va_list arguments)
 {
 	char *text = findings->texts + findings->used;
 	size_t room = sizeof(findings->texts) - findings->used;
 	int length = vsnprintf(text, room, format, arguments);
+	static char none[1];
 	_cleanup_json_ json_t *utf8 = NULL;
 
 	if (length < 0 || (size_t)length >= room) {
 		findings->incomplete = true;
-		*(text = findings->texts) = '\0';
-		return text;
+		return none;
 	}
 	findings->used += (size_t)length + 1;
 	/* Words of a driver or an image that are not UTF-8 have no place in JSON, and none on a screen. */
@@ -67,24 +70,37 @@ static const char *findings_keep_text(struct findings *findings, const char *for
 	return text;
 }
 
+/* Compilers have checked the whole, of which this is a part. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+
+static int findings_first_length(const char *format, va_list arguments)
+{
+	_cleanup_free_ char *first = strndup(format, strcspn(format, "\n"));
+
+	return first ? vsnprintf(NULL, 0, first, arguments) : -1;
+}
+
+#pragma GCC diagnostic pop
+
 void findings_add_list(struct findings *findings, const char *id, enum severity severity, const char *format,
 		       va_list arguments)
 {
 	struct finding finding = {.id = findings_keep_text(findings, "%s", id), .severity = severity};
-	_cleanup_free_ char *first = strndup(format, strcspn(format, "\n"));
 	va_list again;
 	char *text;
+	int first;
 
 	va_copy(again, arguments);
 	finding.text = text = findings_keep(findings, format, arguments);
 	/* At the format's newline, and not at one that is in what was found. */
-	if (first && strchr(format, '\n') && *text) {
-		text += vsnprintf(NULL, 0, first, again);
-		*text = '\0';
-		finding.remedy = text + 1;
+	first = strchr(format, '\n') && *text ? findings_first_length(format, again) : -1;
+	if (first >= 0) {
+		text[first] = '\0';
+		finding.remedy = text + first + 1;
 	}
 	va_end(again);
-	if (findings->count < FINDINGS_MAX && first)
+	if (findings->count < FINDINGS_MAX)
 		findings->items[findings->count++] = finding;
 	else
 		findings->incomplete = true;
