@@ -4,12 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/xattr.h>
 
-#include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "cli/output.h"
 #include "cli/path.h"
@@ -24,11 +22,6 @@ void config_file_close(struct config_file *file)
 	free(file->path);
 	text_clear(&file->text);
 	*file = (struct config_file){0};
-}
-
-static int config_file_no_memory(void)
-{
-	return output_complain("out of memory");
 }
 
 /* Who may not read or write is told who may. */
@@ -56,40 +49,28 @@ static char *config_file_make_absolute(const char *path)
 	return path_absolute(path);
 }
 
-static int config_file_read_all(int fd, struct config_file *file)
-{
-	size_t size = (size_t)file->status.st_size, done = 0;
-	_cleanup_free_ char *data = malloc(size + 1);
-	ssize_t got = 1;
-
-	if (!data)
-		return config_file_no_memory();
-	while (done < size && (got = read(fd, data + done, size - done)) > 0)
-		done += (size_t)got;
-	if (got < 0)
-		return config_file_complain("read", file->path);
-	return text_set(&file->text, data, done) < 0 ? config_file_no_memory() : 0;
-}
-
 static int config_file_read_existing(struct config_file *file)
 {
+	struct stat *status = &file->status;
 	_cleanup_close_ int fd = -1;
+	int r;
 
 	/* Opening a device may already do something: a watchdog then restarts the machine. */
-	if (stat(file->path, &file->status) < 0)
+	if (stat(file->path, status) < 0)
 		return config_file_complain("read", file->path);
-	if (!S_ISREG(file->status.st_mode))
-		return output_complain("%s is not a regular file", file->path);
 	/* O_NONBLOCK: a FIFO that has come into its place must not make us wait for a writer. */
-	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &file->status) < 0)
+	if (S_ISREG(status->st_mode))
+		fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (S_ISREG(status->st_mode) && (fd < 0 || fstat(fd, status) < 0))
 		return config_file_complain("read", file->path);
-	if (!S_ISREG(file->status.st_mode))
+	if (!S_ISREG(status->st_mode))
 		return output_complain("%s is not a regular file", file->path);
-	if (file->status.st_size > SIZE_MAX_READ)
+	r = fd_read_all(fd, SIZE_MAX_READ, &file->text.data, &file->text.size);
+	if (r == -EFBIG)
 		return output_complain("%s is too large for a configuration file", file->path);
 	file->exists = true;
-	return config_file_read_all(fd, file);
+	errno = -r;
+	return r < 0 ? config_file_complain("read", file->path) : 0;
 }
 
 int config_file_read(const char *path, struct config_file *ret)
@@ -142,27 +123,15 @@ static int config_file_copy_owner(const struct config_file *file, int fd)
 	return fchmod(fd, file->status.st_mode & ALLPERMS);
 }
 
-static int config_file_write_all(int fd, const struct text *text)
-{
-	size_t done = 0;
-	ssize_t got;
-
-	while (done < text->size) {
-		got = write(fd, text->data + done, text->size - done);
-		if (got < 0 && errno != EINTR)
-			return -1;
-		done += got > 0 ? (size_t)got : 0;
-	}
-	return 0;
-}
-
 static int config_file_fill(const struct config_file *file, const struct text *text, mode_t mode, int fd)
 {
+	int r;
+
 	if (file->exists ? config_file_copy_owner(file, fd) < 0 : fchmod(fd, mode) < 0)
 		return -1;
-	if (config_file_write_all(fd, text) < 0)
-		return -1;
-	return fsync(fd);
+	r = fd_write_all(fd, text->data, text->size);
+	errno = -r;
+	return r < 0 ? -1 : fsync(fd);
 }
 
 static bool config_file_has_changed(const struct config_file *file)
@@ -191,7 +160,7 @@ int config_file_write(const struct config_file *file, const struct text *text, m
 	int r;
 
 	if (!temporary)
-		return config_file_no_memory();
+		return output_no_memory();
 	/* One that is there was left by a run that was killed: the state is locked. */
 	(void)unlink(temporary);
 	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -111,7 +111,9 @@ static int toml_scan_string(struct scanner *s, json_t **ret)
 	for (int extra = 0; lines && extra < 2 && toml_peek(s) == *quotes; extra++)
 		s->at++;
 	size = (size_t)(s->text->data + s->at - quotes);
-	*ret = lines ? NULL : escapes ? json_loadb(quotes, size, JSON_DECODE_ANY, NULL) : json_stringn(quotes + 1, size - 2);
+	*ret = lines     ? NULL
+	       : escapes ? json_loadb(quotes, size, JSON_DECODE_ANY, NULL)
+			 : json_stringn(quotes + 1, size - 2);
 	if (!*ret)
 		*ret = json_null();
 	return 0;
@@ -170,11 +172,15 @@ static int toml_add_entry(struct toml *toml, const struct toml_entry *entry)
 	return 0;
 }
 
-/* Whether nothing may be added to it any more: an inline table or an array in brackets; with @again, a table that was begun. */
+/*
+ * Whether nothing may be added to it any more: an inline table or an array in brackets; with @again, a table that was
+ * begun.
+ */
 static bool toml_is_closed(const struct toml *toml, const json_t *table, bool again)
 {
 	for (size_t i = 0; i < toml->count; i++)
-		if (toml->entries[i].value == table || (again && !toml->entries[i].key && toml->entries[i].table == table))
+		if (toml->entries[i].value == table ||
+		    (again && !toml->entries[i].key && toml->entries[i].table == table))
 			return true;
 	return false;
 }
@@ -331,7 +337,9 @@ static int toml_scan_value(struct scanner *s, json_t **ret)
 	if (r == 0 && (first == '"' || first == '\''))
 		r = toml_scan_string(s, &value);
 	else if (r == 0)
-		r = first == '[' ? toml_scan_array(s, value) : first == '{' ? toml_scan_inline_table(s, value) : toml_scan_scalar(s, &value);
+		r = first == '['   ? toml_scan_array(s, value)
+		    : first == '{' ? toml_scan_inline_table(s, value)
+				   : toml_scan_scalar(s, &value);
 	s->depth--;
 	if (r < 0)
 		json_decref(value);

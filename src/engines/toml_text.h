@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a TOML file says (toml.io, version 1.0), and where. A path is names with '/' between them, whatever way the file has of saying
- * so: headers, dotted keys, inline tables.
+ * What a TOML file says (toml.io, version 1.0), and where. A path is names with '/' between them, whatever way the file
+ * has of saying so: headers, dotted keys, inline tables.
  */
 
 #include <jansson.h>
@@ -15,7 +15,7 @@ struct toml_entry {
 	const json_t *table; /* the header's, or the one that the key is in */
 	char *key;           /* NULL: a header, or a table that dotted keys began */
 	const json_t *value;
-	size_t line, line_end;          /* of the lines that it is on; the newline is inside */
+	size_t line, line_end; /* of the lines that it is on; the newline is inside */
 	size_t start, value_start, end;
 	bool header;
 	bool inside; /* an inline table or an array */

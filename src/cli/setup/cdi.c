@@ -13,7 +13,8 @@
 /* Devices of the same name in two files are nobody's. Whether some file has the kind. */
 static bool cdi_has_spec(const char *kind)
 {
-	static const char *const patterns[] = {"/etc/cdi/*.json", "/etc/cdi/*.yaml", "/var/run/cdi/*.json", "/var/run/cdi/*.yaml"};
+	static const char *const patterns[] = {"/etc/cdi/*.json", "/etc/cdi/*.yaml", "/var/run/cdi/*.json",
+					       "/var/run/cdi/*.yaml"};
 	bool found = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(patterns) && !found; i++) {
@@ -32,10 +33,14 @@ static bool cdi_has_spec(const char *kind)
 	return found;
 }
 
-/* Noted before it is written, since a spec that is not there is easily removed. What could not be written is not remembered. */
+/*
+ * Noted before it is written, since a spec that is not there is easily removed. What could not be written is not
+ * remembered.
+ */
 static int cdi_save(const struct setup *setup, struct state *state, struct session *session, const char *kind)
 {
-	_cleanup_free_ char *hook = setup_find_program("ctr-gpu-hook"), *path = NULL, *written = NULL, *output = text_format("%s/", cdi_directory());
+	_cleanup_free_ char *hook = setup_find_program("ctr-gpu-hook"), *path = NULL, *written = NULL,
+			    *output = text_format("%s/", cdi_directory());
 	_cleanup_json_ json_t *directories = output ? config_file_missing_directories(output) : NULL, *entry = NULL;
 	int result, r;
 
@@ -63,7 +68,10 @@ static int cdi_put_kind(const struct setup *setup, struct state *state, struct s
 	if (cdi_has_spec(kind))
 		return 0;
 	if (setup->rootless)
-		setup_say(setup, "the CDI spec of %s, for --device %s=all, is missing; root writes it: sudo ctr-gpu cdi generate", kind, kind);
+		setup_say(setup,
+			  "the CDI spec of %s, for --device %s=all, is missing; root writes it: sudo ctr-gpu cdi "
+			  "generate",
+			  kind, kind);
 	else if (setup->dry_run)
 		setup_say(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
 	else
@@ -95,10 +103,12 @@ int setup_cdi_put(const struct setup *setup, struct state *state)
 	if (!result)
 		result = ctr_gpu_cdi_kinds(session.host, &kinds);
 	if (result || !*kinds) {
-		const char *reason = result ? ctr_gpu_context_message(session.context) : "this host has no GPU that can be used";
+		const char *reason =
+			result ? ctr_gpu_context_message(session.context) : "this host has no GPU that can be used";
 
 		/* The file is right for the day on which there will be one. */
-		setup_say(setup, "no CDI spec is written, for --device nvidia.com/gpu=all: %.*s", (int)strcspn(reason, "\n"), reason);
+		setup_say(setup, "no CDI spec is written, for --device nvidia.com/gpu=all: %.*s",
+			  (int)strcspn(reason, "\n"), reason);
 		return 0;
 	}
 	rest = kinds;

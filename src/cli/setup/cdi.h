@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The CDI specs that engines of every kind find GPUs by, for `--device nvidia.com/gpu=all`. They are the machine's and serve all engines,
- * so those that setup wrote go with the last engine that was set up. Functions that fail have said why; they return 0 or the exit status.
+ * The CDI specs that engines of every kind find GPUs by, for `--device nvidia.com/gpu=all`. They are the machine's and
+ * serve all engines, so those that setup wrote go with the last engine that was set up. Functions that fail have said
+ * why; they return 0 or the exit status.
  */
 
 #include "cli/setup/setup.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * containerd: one TOML file, in which the CRI plugin has another name in each version of the file. Files that it imports
- * replace the whole of a plugin's section before containerd 2, so ours is no such file but goes into the file itself.
+ * containerd: one TOML file, in which the CRI plugin has another name in each version of the file. Files that it
+ * imports replace the whole of a plugin's section before containerd 2, so ours is no such file but goes into the file
+ * itself.
  */
 
 #include <errno.h>
@@ -42,9 +43,11 @@ static int containerd_check_generated(const struct setup *setup)
 
 	if (setup->remove || setup->config || !used || !strstr(used, "/rancher/"))
 		return 0;
-	return output_complain("the containerd that runs (process %d) reads %s, which k3s or RKE2 writes anew at every start\n"
-			       "    They find nvidia-container-runtime by themselves: install the package ctr-gpu-nvidia-compat and restart them.",
-			       setup->daemon.pid, used);
+	return output_complain(
+		"the containerd that runs (process %d) reads %s, which k3s or RKE2 writes anew at every start\n"
+		"    They find nvidia-container-runtime by themselves: install the package ctr-gpu-nvidia-compat and "
+		"restart them.",
+		setup->daemon.pid, used);
 }
 
 static int containerd_look(struct setup *setup)
@@ -58,7 +61,8 @@ static int containerd_look(struct setup *setup)
 		r = setup_find_path(setup, engine_containerd.files[0], engine_containerd.user_files[0]);
 	/* Before anything is written. */
 	if (!r && setup->daemon.pid && !setup->remove && !daemon_sees(&setup->daemon, setup->runtime))
-		setup_say(setup, "the containerd that runs (process %d) has files of its own, and does not see %s", setup->daemon.pid, setup->runtime);
+		setup_say(setup, "the containerd that runs (process %d) has files of its own, and does not see %s",
+			  setup->daemon.pid, setup->runtime);
 	return r;
 }
 
@@ -78,7 +82,8 @@ static int containerd_find_layout(const struct setup *setup, const struct text *
 	if (r == 0)
 		version = atoi(written);
 	if (version < 1 || version > 3)
-		return output_complain("%s has version %s, which is not known\n    Versions 1, 2 and 3 are.", setup->path, written);
+		return output_complain("%s has version %s, which is not known\n    Versions 1, 2 and 3 are.",
+				       setup->path, written);
 	ret->section = engine_containerd.sections[version - 1];
 	ret->version = version;
 	ret->containerd = containerd_join(ret->section, "containerd");
@@ -99,15 +104,20 @@ static int containerd_check_owner(const struct setup *setup, const struct text *
 	if (r)
 		return r;
 	if (elsewhere && toml_text_mentions(text, "imports"))
-		return output_complain("%s, which is imported, has a runtime \"nvidia\" already\n    Remove that file, and try again.", elsewhere);
+		return output_complain(
+			"%s, which is imported, has a runtime \"nvidia\" already\n    Remove that file, and try again.",
+			elsewhere);
 	if (setup->replace || !toml_text_mentions(text, layout->nvidia))
 		return 0;
 	(void)toml_text_get_string(text, layout->binary, &binary);
 	name = binary && strrchr(binary, '/') ? strrchr(binary, '/') + 1 : binary;
 	if (name && (streq(name, "ctr-gpu-runtime") || streq(binary, setup->runtime)))
 		return 0;
-	return output_complain("%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after --remove, add "
-			       "--replace.", setup->path, binary && *binary ? binary : "one without a BinaryName");
+	return output_complain(
+		"%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after "
+		"--remove, add "
+		"--replace.",
+		setup->path, binary && *binary ? binary : "one without a BinaryName");
 }
 
 /* Of one that says no shim, the CRI plugin starts runc's; another shim has options of its own. */
@@ -121,7 +131,10 @@ static bool containerd_has_runc_shim(const struct text *text, const char *runtim
 	return !type || !*type || streq(type, SHIM);
 }
 
-/* A runtime like the one that is used now or, if that has another shim, like runc: all runtimes of a node have to share some settings. */
+/*
+ * A runtime like the one that is used now or, if that has another shim, like runc: all runtimes of a node have to
+ * share some settings.
+ */
 static int containerd_copy_runtime(struct toml_file *file, const struct layout *layout)
 {
 	static const char *const own[] = {"runtime_type", NULL}, *const own_options[] = {"BinaryName", NULL};
@@ -135,7 +148,9 @@ static int containerd_copy_runtime(struct toml_file *file, const struct layout *
 	used = containerd_join(layout->runtimes, name ? name : "runc");
 	if (!path || !runc || !used)
 		return -ENOMEM;
-	from = containerd_has_runc_shim(file->text, used) ? used : containerd_has_runc_shim(file->text, runc) ? runc : NULL;
+	from = containerd_has_runc_shim(file->text, used)   ? used
+	       : containerd_has_runc_shim(file->text, runc) ? runc
+							    : NULL;
 	r = toml_file_put(file, layout->nvidia, "runtime_type", QUOTED_SHIM);
 	if (r < 0 || !from)
 		return r;
@@ -188,10 +203,14 @@ static void containerd_warn(const struct setup *setup, const struct text *text, 
 	_cleanup_free_ char *disabled = NULL;
 
 	if (layout->version == 1)
-		setup_say(setup, "%s is of version 1, from which containerd 2 takes no runtimes: \"containerd config migrate\" prints a newer one",
+		setup_say(setup,
+			  "%s is of version 1, from which containerd 2 takes no runtimes: \"containerd config "
+			  "migrate\" prints a newer one",
 			  setup->path);
 	if (toml_text_get(text, "disabled_plugins", &disabled) == 0 && strstr(disabled, "cri\""))
-		setup_say(setup, "%s turns the CRI plugin off (disabled_plugins), which Kubernetes needs and runtimes are for", setup->path);
+		setup_say(setup,
+			  "%s turns the CRI plugin off (disabled_plugins), which Kubernetes needs and runtimes are for",
+			  setup->path);
 }
 
 static int containerd_edit(const struct setup *setup, struct text *text)
@@ -215,7 +234,9 @@ static int containerd_edit(const struct setup *setup, struct text *text)
 		r = containerd_put_runtime(setup, &file, &layout);
 	/* Not before, since it is the default's settings that were copied. */
 	if (!r && setup->set_default)
-		r = setup_check_toml(setup, toml_file_put(&file, layout.containerd, "default_runtime_name", "\"nvidia\""), layout.containerd);
+		r = setup_check_toml(setup,
+				     toml_file_put(&file, layout.containerd, "default_runtime_name", "\"nvidia\""),
+				     layout.containerd);
 	return r ? r : setup_check_toml(setup, toml_file_finish(&file), "");
 }
 
@@ -231,7 +252,8 @@ static int containerd_forget_section(struct text *text, const char *section)
 	if (toml_text_get_string(text, path, &binary) == 0 && strstr(binary, "/ctr-gpu-runtime"))
 		r = toml_file_remove(text, table);
 	/* The CRI plugin does not start with the name of a runtime that there is not. */
-	if (r == 0 && !toml_text_mentions(text, table) && toml_text_get_string(text, chosen, &name) == 0 && streq(name, "nvidia"))
+	if (r == 0 && !toml_text_mentions(text, table) && toml_text_get_string(text, chosen, &name) == 0 &&
+	    streq(name, "nvidia"))
 		r = toml_file_remove(text, chosen);
 	return r;
 }

@@ -42,11 +42,15 @@ static int crio_read_file(const struct setup *setup, const char *path, struct co
 	return r || !file ? r : config_file_read(file, ret);
 }
 
-/* The settings of one runtime, such as the monitor's path and the annotations that it takes. @ret: whether there are any. */
+/*
+ * The settings of one runtime, such as the monitor's path and the annotations that it takes. @ret: whether there are
+ * any.
+ */
 static int crio_copy_from(const struct setup *setup, struct toml_file *own, const char *name, bool *ret)
 {
 	static const char *const ours[] = {"runtime_path", "runtime_type", NULL};
-	_cleanup_free_ char *table = text_format(RUNTIME "/runtimes/%s", name), *path = text_format(RUNTIME "/runtimes/%s/runtime_type", name);
+	_cleanup_free_ char *table = text_format(RUNTIME "/runtimes/%s", name),
+			    *path = text_format(RUNTIME "/runtimes/%s/runtime_type", name);
 	_cleanup_config_file_ struct config_file file = {0};
 	_cleanup_free_ char *type = NULL;
 	int r;

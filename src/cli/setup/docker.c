@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Docker: its daemon's JSON file names the runtime, and turns CDI on where that is not the default. For --gpus the daemon
- * looks for a program of NVIDIA's name on its own PATH, once, when it starts.
+ * Docker: its daemon's JSON file names the runtime, and turns CDI on where that is not the default. For --gpus the
+ * daemon looks for a program of NVIDIA's name on its own PATH, once, when it starts.
  */
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #define RUNTIME "runtimes/nvidia"
 
 /*
- * The runtime's program, by NVIDIA's name in a directory of our own. VS Code's Dev Containers and DevPod give a container
- * --gpus if `docker info` has the name in the path of the runtime "nvidia".
+ * The runtime's program, by NVIDIA's name in a directory of our own. VS Code's Dev Containers and DevPod give a
+ * container --gpus if `docker info` has the name in the path of the runtime "nvidia".
  */
 #define NVIDIA_NAME "nvidia-container-runtime"
 #define NVIDIA_NAMES "libexec/ctr-gpu/nvidia-names"
@@ -57,8 +57,10 @@ static int docker_decide_user(struct setup *setup)
 		setup->rootless = true;
 	if (setup->rootless || setup->dry_run)
 		return 0;
-	return output_complain("Docker's configuration belongs to root: sudo ctr-gpu setup docker\n    For a Docker that runs as you: ctr-gpu setup "
-			       "docker --rootless");
+	return output_complain(
+		"Docker's configuration belongs to root: sudo ctr-gpu setup docker\n    For a Docker that runs as "
+		"you: ctr-gpu setup "
+		"docker --rootless");
 }
 
 static json_t *docker_ask(const struct setup *setup, const char *what)
@@ -82,10 +84,14 @@ static int docker_check_arguments(const struct setup *setup)
 	const char *runtime = daemon_option(daemon, "--add-runtime", NULL);
 
 	if (runtime && strncmp(runtime, "nvidia=", 7) == 0)
-		return output_complain("dockerd (process %d) was started with --add-runtime %s\n    %s", daemon->pid, runtime, again);
+		return output_complain("dockerd (process %d) was started with --add-runtime %s\n    %s", daemon->pid,
+				       runtime, again);
 	if (setup->set_default && daemon_has_option(daemon, "--default-runtime"))
-		return output_complain("dockerd (process %d) was started with --default-runtime, and does not start with both that and one in "
-				       "its file\n    %s", daemon->pid, again);
+		return output_complain(
+			"dockerd (process %d) was started with --default-runtime, and does not start with both that "
+			"and one in "
+			"its file\n    %s",
+			daemon->pid, again);
 	return 0;
 }
 
@@ -93,29 +99,36 @@ static int docker_check_snap(const struct setup *setup)
 {
 	if (!setup->daemon.snap || setup->config || setup->remove)
 		return 0;
-	return output_complain("the Docker that runs here is the snap's (process %d), which cannot run programs of this host\n"
-			       "    Install Docker from the distribution or from docker.com instead: sudo snap remove docker",
-			       setup->daemon.pid);
+	return output_complain(
+		"the Docker that runs here is the snap's (process %d), which cannot run programs of this host\n"
+		"    Install Docker from the distribution or from docker.com instead: sudo snap remove docker",
+		setup->daemon.pid);
 }
 
 /* Whether the daemon reads our file and can run our program. */
 static bool docker_reaches_daemon(const struct setup *setup)
 {
 	const struct daemon *daemon = &setup->daemon;
-	_cleanup_free_ char *usual = setup->rootless ? engine_user_file(engine_docker.user_files[0]) : strdup(engine_docker.files[0]);
-	const char *option = daemon_option(daemon, engine_docker.option, engine_docker.letter), *used = option ? option : usual ? usual : "";
+	_cleanup_free_ char *usual =
+		setup->rootless ? engine_user_file(engine_docker.user_files[0]) : strdup(engine_docker.files[0]);
+	const char *option = daemon_option(daemon, engine_docker.option, engine_docker.letter), *used = option  ? option
+													: usual ? usual
+														: "";
 	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
 
 	if (!streq(ours ? ours : setup->path, theirs ? theirs : used)) {
-		setup_say(setup, "the dockerd that runs (process %d) does not read %s, but %s", daemon->pid, setup->path, used);
+		setup_say(setup, "the dockerd that runs (process %d) does not read %s, but %s", daemon->pid,
+			  setup->path, used);
 		return false;
 	}
 	if (ours && !daemon_sees(daemon, ours)) {
-		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see this one", daemon->pid);
+		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see this one",
+			  daemon->pid);
 		return false;
 	}
 	if (!daemon_sees(daemon, setup->runtime)) {
-		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see %s", daemon->pid, setup->runtime);
+		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see %s",
+			  daemon->pid, setup->runtime);
 		return false;
 	}
 	return true;
@@ -123,10 +136,14 @@ static bool docker_reaches_daemon(const struct setup *setup)
 
 static int docker_check_desktop(const struct setup *setup)
 {
-	if (!docker_has(engine_docker.desktop) || setup->daemon.pid || setup->config || setup->remove || engine_is_installed(&engine_docker))
+	if (!docker_has(engine_docker.desktop) || setup->daemon.pid || setup->config || setup->remove ||
+	    engine_is_installed(&engine_docker))
 		return 0;
-	return output_complain("Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; it has --gpus\n"
-			       "    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this distribution.");
+	return output_complain(
+		"Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; it "
+		"has --gpus\n"
+		"    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this "
+		"distribution.");
 }
 
 static int docker_look(struct setup *setup)
@@ -162,8 +179,9 @@ static int docker_put(const struct setup *setup, struct text *text, const char *
 	int r = value ? json_file_put(text, path, value) : -ENOMEM;
 
 	if (r == -ENOTDIR)
-		return output_complain("%s: \"%.*s\" is not an object, and Docker would refuse it too\n    Mend that, and try again.", setup->path,
-				       (int)strcspn(path, "/"), path);
+		return output_complain(
+			"%s: \"%.*s\" is not an object, and Docker would refuse it too\n    Mend that, and try again.",
+			setup->path, (int)strcspn(path, "/"), path);
 	return r < 0 ? output_no_memory() : 0;
 }
 
@@ -180,17 +198,22 @@ static bool docker_is_our_runtime(const struct setup *setup, const char *path)
 static bool docker_has_gpus_option(const struct setup *setup)
 {
 	bool runs = daemon_variable(&setup->daemon, "PATH");
-	_cleanup_free_ char *hook = runs ? daemon_look_up(&setup->daemon, compat_names[0], NULL) : setup_find_program(compat_names[0]);
+	_cleanup_free_ char *hook =
+		runs ? daemon_look_up(&setup->daemon, compat_names[0], NULL) : setup_find_program(compat_names[0]);
 
 	return docker_has(hook);
 }
 
-/* The path to write, owned by the caller: by NVIDIA's name only where --gpus works, which is what that name promises. */
+/*
+ * The path to write, owned by the caller: by NVIDIA's name only where --gpus works, which is what that name promises.
+ */
 static char *docker_choose_runtime(const struct setup *setup)
 {
-	_cleanup_free_ char *names = setup_find_program("../" NVIDIA_NAMES), *directory = names ? realpath(names, NULL) : NULL;
+	_cleanup_free_ char *names = setup_find_program("../" NVIDIA_NAMES),
+			    *directory = names ? realpath(names, NULL) : NULL;
 	_cleanup_free_ char *path = directory ? text_format("%s/" NVIDIA_NAME, directory) : NULL;
-	bool promised = path && !setup->runtime_given && docker_has_gpus_option(setup) && docker_is_our_runtime(setup, path);
+	bool promised =
+		path && !setup->runtime_given && docker_has_gpus_option(setup) && docker_is_our_runtime(setup, path);
 
 	return strdup(promised ? path : setup->runtime);
 }
@@ -215,8 +238,11 @@ static int docker_put_runtime(const struct setup *setup, struct text *text)
 	if (path && docker_is_our_runtime(setup, path) && (strstr(path, NVIDIA_NAME) || !strstr(chosen, NVIDIA_NAME)))
 		return 0;
 	if (there && !json_is_null(there) && !setup->replace && !(path && docker_is_our_path(path)))
-		return output_complain("%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after --remove, add "
-				       "--replace.", setup->path, path ? path : "one without a path");
+		return output_complain(
+			"%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after "
+			"--remove, add "
+			"--replace.",
+			setup->path, path ? path : "one without a path");
 	return docker_put(setup, text, RUNTIME, json_pack("{s:s}", "path", chosen));
 }
 
@@ -228,13 +254,17 @@ static int docker_put_cdi(const struct setup *setup, struct text *text)
 	if (json_file_find(text, engine_docker.cdi, &there) == -ENOMEM)
 		return output_no_memory();
 	if (json_is_false(there) && !setup->replace) {
-		setup_say(setup, "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, and --replace turns it on", setup->path);
+		setup_say(setup,
+			  "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, and --replace turns it "
+			  "on",
+			  setup->path);
 		return 0;
 	}
 	if (json_is_true(there) || (!there && state != ENGINE_CDI_OFF && state != ENGINE_CDI_UNKNOWN))
 		return 0;
 	if (daemon_has_option(&setup->daemon, "--feature")) {
-		setup_say(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; "
+		setup_say(setup,
+			  "dockerd was started with --feature, and does not start with \"features\" in its file, too; "
 			  "add --feature cdi=true there");
 		return 0;
 	}
@@ -245,7 +275,8 @@ static bool docker_is_default(const struct text *text)
 {
 	_cleanup_json_ json_t *name = NULL;
 
-	return json_file_find(text, engine_docker.default_runtime, &name) == 0 && json_is_string(name) && streq(json_string_value(name), "nvidia");
+	return json_file_find(text, engine_docker.default_runtime, &name) == 0 && json_is_string(name) &&
+	       streq(json_string_value(name), "nvidia");
 }
 
 static int docker_edit(const struct setup *setup, struct text *text)
@@ -273,7 +304,9 @@ static int docker_forget(struct text *text)
 	if (there)
 		r = json_file_put(text, RUNTIME, NULL);
 	/* dockerd does not start with the name of a runtime that there is not. */
-	return r != -ENOMEM && docker_is_default(text) ? json_file_put(text, engine_docker.default_runtime, NULL) : r == -ENOMEM ? r : 0;
+	return r != -ENOMEM && docker_is_default(text) ? json_file_put(text, engine_docker.default_runtime, NULL)
+	       : r == -ENOMEM                          ? r
+						       : 0;
 }
 
 /* dockerd keeps a default runtime that its file names no more, until it starts (moby daemon/reload.go). */
@@ -316,7 +349,9 @@ static int docker_release(struct setup *setup, struct config_file *file, const s
 		(void)poll(NULL, 0, RELOAD_WAIT_MS);
 	setup->released = !docker_runs_by_ours(setup);
 	if (setup->released)
-		setup_say(setup, "the daemon that runs uses its other runtime by default again; containers made before have to be made anew");
+		setup_say(setup,
+			  "the daemon that runs uses its other runtime by default again; containers made before have "
+			  "to be made anew");
 	config_file_close(file);
 	return config_file_read(path, file);
 }
@@ -337,7 +372,9 @@ static bool docker_advise_compat(const struct setup *setup)
 	const struct daemon *daemon = &setup->daemon;
 
 	if (!daemon_variable(daemon, "PATH")) {
-		setup_say(setup, "the PATH of dockerd (process %d) cannot be read, so whether --gpus works is not known", daemon->pid);
+		setup_say(setup,
+			  "the PATH of dockerd (process %d) cannot be read, so whether --gpus works is not known",
+			  daemon->pid);
 		return false;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(compat_names); i++) {
@@ -351,7 +388,9 @@ static bool docker_advise_compat(const struct setup *setup)
 		return daemon_is_older(daemon, &since);
 	}
 	setup_say(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0], daemon_variable(daemon, "PATH"));
-	setup_say(setup, "    Install the package ctr-gpu-nvidia-compat and restart Docker. --runtime=nvidia works without it.");
+	setup_say(
+		setup,
+		"    Install the package ctr-gpu-nvidia-compat and restart Docker. --runtime=nvidia works without it.");
 	return false;
 }
 
@@ -368,9 +407,12 @@ static void docker_advise(struct setup *setup, bool changed)
 	if (setup->daemon.pid && !setup->remove && !setup->unreached)
 		setup->needs_restart |= docker_advise_compat(setup);
 	if (!setup->daemon.pid && docker_has(engine_docker.desktop))
-		setup_say(setup, "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches it");
+		setup_say(setup,
+			  "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches "
+			  "it");
 	else if (!setup->released && !setup->unreached)
-		setup_advise_restart(setup, changed || setup->needs_restart || (!setup->remove && !docker_knows_runtime(setup)));
+		setup_advise_restart(setup, changed || setup->needs_restart ||
+						    (!setup->remove && !docker_knows_runtime(setup)));
 }
 
 const struct setup_engine setup_docker = {

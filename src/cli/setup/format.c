@@ -21,9 +21,10 @@ const struct setup_format setup_toml = {toml_text_check, toml_text_get, toml_fil
 int setup_check_toml(const struct setup *setup, int r, const char *table)
 {
 	if (r == -ENOTDIR)
-		return output_complain("%s: \"%s\" is written as an inline table or with dotted keys, to which no table can be added\n"
-				       "    Write it as [tables] with headers, and try again.",
-				       setup->path, table);
+		return output_complain(
+			"%s: \"%s\" is written as an inline table or with dotted keys, to which no table can be added\n"
+			"    Write it as [tables] with headers, and try again.",
+			setup->path, table);
 	return r < 0 ? output_no_memory() : 0;
 }
 
@@ -36,7 +37,8 @@ static int format_look_into(const struct setup *setup, const char *path, const c
 	if (r || !file.exists || streq(file.path, ours ? ours : setup->path))
 		return r;
 	/* One that is not valid is the engine's to complain of. */
-	if (!toml_text_mentions(&file.text, key) || (toml_text_get(&file.text, key, &value) == 0 && strstr(value, setup->runtime)))
+	if (!toml_text_mentions(&file.text, key) ||
+	    (toml_text_get(&file.text, key, &value) == 0 && strstr(value, setup->runtime)))
 		return 0;
 	free(*ret_file);
 	*ret_file = strdup(path);
@@ -60,14 +62,19 @@ int setup_refuse_other(const struct setup *setup, const char *other)
 {
 	const char *name = strrchr(other, '/'), *own = strrchr(setup->path, '/');
 	/* Of one directory, engines read what is sorted behind ours later. */
-	bool later = name && own && name - other == own - setup->path && strncmp(other, setup->path, (size_t)(name - other)) == 0 && strcmp(name, own) > 0;
+	bool later = name && own && name - other == own - setup->path &&
+		     strncmp(other, setup->path, (size_t)(name - other)) == 0 && strcmp(name, own) > 0;
 
 	if (later)
-		return output_complain("%s has a runtime \"nvidia\" already, and %s reads it last\n    Remove that file, and try again.",
-				       other, setup->engine->facts->label);
+		return output_complain(
+			"%s has a runtime \"nvidia\" already, and %s reads it last\n    Remove that file, and try "
+			"again.",
+			other, setup->engine->facts->label);
 	if (setup->replace)
 		return 0;
-	return output_complain("%s has a runtime \"nvidia\" already\n    To let ours count instead, until --remove, add --replace.", other);
+	return output_complain(
+		"%s has a runtime \"nvidia\" already\n    To let ours count instead, until --remove, add --replace.",
+		other);
 }
 
 char *setup_quote_runtime(const struct setup *setup)

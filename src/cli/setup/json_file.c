@@ -22,7 +22,8 @@ static int json_file_refuse(const struct text *text, size_t at, const char *reas
 static int json_file_locate(const struct text *text, size_t start, const char *reason, struct text_error *error)
 {
 	json_error_t where;
-	json_t *json = json_loadb(text->data + start, text->size - start, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &where);
+	json_t *json = json_loadb(text->data + start, text->size - start,
+				  JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &where);
 
 	json_decref(json);
 	(void)json_file_refuse(text, start, reason, error);
@@ -35,7 +36,8 @@ static int json_file_locate(const struct text *text, size_t start, const char *r
 
 static int json_file_read(const struct text *text, json_t **ret, struct text_error *error)
 {
-	size_t bom = text_bom(text), start = text->size ? bom + strspn(text->data + bom, BLANKS) : 0, length = text->size ? strlen(text->data) : 0;
+	size_t bom = text_bom(text), start = text->size ? bom + strspn(text->data + bom, BLANKS) : 0,
+	       length = text->size ? strlen(text->data) : 0;
 	char reason[JSON_ERROR_TEXT_LENGTH];
 	_cleanup_json_ json_t *json = NULL;
 	int r;
@@ -114,8 +116,11 @@ static const char *json_file_indent(const struct text *text, size_t *ret_size)
 /* In the layout of @text: members on lines unless they are all on one; what is around the object as it is. */
 static int json_file_write(const struct text *text, const json_t *root, struct text *ret)
 {
-	const char *open = text->size ? strchr(text->data, '{') : NULL, *close = open ? strrchr(open, '}') : NULL, *newline = text_newline(text);
-	bool lines = !open || memchr(open, '\n', (size_t)(close - open)) || strspn(open + 1, BLANKS) == (size_t)(close - open - 1), failed;
+	const char *open = text->size ? strchr(text->data, '{') : NULL, *close = open ? strrchr(open, '}') : NULL,
+		   *newline = text_newline(text);
+	bool lines = !open || memchr(open, '\n', (size_t)(close - open)) ||
+		     strspn(open + 1, BLANKS) == (size_t)(close - open - 1),
+	     failed;
 	size_t unit, size, before = open ? (size_t)(open - text->data) : text_bom(text);
 	const char *indent = json_file_indent(text, &unit);
 	_cleanup_free_ char *dump = NULL;

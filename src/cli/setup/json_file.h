@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * An engine's JSON file with our members in it, in the order, the indentation and the line ends that it has. A path is names with '/'
- * between them. An empty file is an object without members.
+ * An engine's JSON file with our members in it, in the order, the indentation and the line ends that it has. A path is
+ * names with '/' between them. An empty file is an object without members.
  */
 
 #include <jansson.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Podman: a file of our own among those of containers.conf(5), the machine's or the user's. There is no daemon to notice it.
- * Containers that ask by NVIDIA_VISIBLE_DEVICES get their GPUs through the hooks directory, without any of this.
+ * Podman: a file of our own among those of containers.conf(5), the machine's or the user's. There is no daemon to
+ * notice it. Containers that ask by NVIDIA_VISIBLE_DEVICES get their GPUs through the hooks directory, without any of
+ * this.
  */
 
 #include <unistd.h>
@@ -60,11 +61,15 @@ static int podman_forget(struct text *text)
 /* Podman reads the second only where it is told to. */
 static void podman_advise(struct setup *setup, bool changed)
 {
-	static const char *const hooks[] = {"/usr/share/containers/oci/hooks.d/ctr-gpu.json", "/etc/containers/oci/hooks.d/ctr-gpu.json"};
+	static const char *const hooks[] = {"/usr/share/containers/oci/hooks.d/ctr-gpu.json",
+					    "/etc/containers/oci/hooks.d/ctr-gpu.json"};
 
 	(void)changed;
 	if (!setup->remove && access(hooks[0], F_OK) < 0 && access(hooks[1], F_OK) < 0)
-		setup_say(setup, "%s is not there, so NVIDIA_VISIBLE_DEVICES gives GPUs only to containers with --runtime=nvidia", hooks[0]);
+		setup_say(setup,
+			  "%s is not there, so NVIDIA_VISIBLE_DEVICES gives GPUs only to containers with "
+			  "--runtime=nvidia",
+			  hooks[0]);
 }
 
 const struct setup_engine setup_podman = {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ctr-gpu setup: write into an engine's configuration what it needs to give containers the GPUs, and take it out again. */
+/*
+ * ctr-gpu setup: write into an engine's configuration what it needs to give containers the GPUs, and take it out
+ * again.
+ */
 
 #include "cli/setup/setup.h"
 
@@ -20,21 +23,23 @@
 
 enum {
 	KEY_DRY_RUN = 0x200,
-	KEY_ENGINE_CONFIG,
 	KEY_REMOVE,
 	KEY_REPLACE,
 	KEY_ROOTLESS,
-	KEY_RUNTIME,
 	KEY_SET_AS_DEFAULT,
+	KEY_ENGINE_CONFIG,
+	KEY_RUNTIME,
 };
 
 static const struct argp_option options[] = {
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show the file as it would be, and change nothing", 0},
 	{"remove", KEY_REMOVE, NULL, 0, "Undo it", 0},
-	{"set-as-default", KEY_SET_AS_DEFAULT, NULL, 0, "Make \"nvidia\" the runtime of containers that ask for none, too", 0},
+	{"set-as-default", KEY_SET_AS_DEFAULT, NULL, 0,
+	 "Make \"nvidia\" the runtime of containers that ask for none, too", 0},
 	{"replace", KEY_REPLACE, NULL, 0, "Take over a runtime \"nvidia\" that is another's, until --remove", 0},
 	{"rootless", KEY_ROOTLESS, NULL, 0, "The engine that runs as you, with files of your own", 0},
-	{"engine-config", KEY_ENGINE_CONFIG, "FILE", 0, "Change this file instead of the one that the engine usually reads", 0},
+	{"engine-config", KEY_ENGINE_CONFIG, "FILE", 0,
+	 "Change this file instead of the one that the engine usually reads", 0},
 	{"runtime", KEY_RUNTIME, "FILE", 0, "Where ctr-gpu-runtime is (beside ctr-gpu)", 0},
 	{0},
 };
@@ -92,22 +97,11 @@ static void setup_check_line(const struct setup *setup, const struct argp_state 
 static error_t setup_parse(int key, char *argument, struct argp_state *state)
 {
 	struct setup *setup = state->input;
+	bool *const flags[] = {&setup->dry_run, &setup->remove, &setup->replace, &setup->rootless, &setup->set_default};
 
 	switch (key) {
-	case KEY_DRY_RUN:
-		setup->dry_run = true;
-		return 0;
-	case KEY_REMOVE:
-		setup->remove = true;
-		return 0;
-	case KEY_SET_AS_DEFAULT:
-		setup->set_default = true;
-		return 0;
-	case KEY_REPLACE:
-		setup->replace = true;
-		return 0;
-	case KEY_ROOTLESS:
-		setup->rootless = true;
+	case KEY_DRY_RUN ... KEY_SET_AS_DEFAULT:
+		*flags[key - KEY_DRY_RUN] = true;
 		return 0;
 	case KEY_ENGINE_CONFIG:
 		setup->config = argument;
@@ -133,7 +127,8 @@ char *setup_find_program(const char *name)
 	_cleanup_free_ char *self = realpath("/proc/self/exe", NULL);
 
 	/* Packages are removed from trees, too, in which /proc is not mounted. */
-	return text_format("%.*s/%s", self ? (int)(strrchr(self, '/') - self) : INT_MAX, self ? self : "/usr/bin", name);
+	return text_format("%.*s/%s", self ? (int)(strrchr(self, '/') - self) : INT_MAX, self ? self : "/usr/bin",
+			   name);
 }
 
 int setup_find_daemon(struct setup *setup, uid_t uid, bool (*wanted)(const struct daemon *daemon))
@@ -142,7 +137,8 @@ int setup_find_daemon(struct setup *setup, uid_t uid, bool (*wanted)(const struc
 	int r = daemon_find(name, uid, wanted, &setup->daemon);
 
 	if (r == 0 && !setup->daemon.pid && setup->daemon.stranger)
-		setup_say(setup, "process %d is called %s, but is none of this host's (a container's?), and is left alone",
+		setup_say(setup,
+			  "process %d is called %s, but is none of this host's (a container's?), and is left alone",
 			  setup->daemon.stranger, name);
 	if (r == 0)
 		return 0;
@@ -160,9 +156,11 @@ int setup_find_path(struct setup *setup, const char *usual, const char *usual_of
 	else if (facts->option)
 		r = daemon_config(&setup->daemon, facts->option, facts->letter, &setup->path);
 	if (r == -EPERM)
-		return output_complain("the %s that runs (process %d) reads %s, %s\n    Name the file that is meant: --engine-config=FILE",
-				       facts->name, setup->daemon.pid, setup->path, setup->daemon.elsewhere ? "which may be another file here" :
-				       "which is not a file that root alone may change");
+		return output_complain("the %s that runs (process %d) reads %s, %s\n    Name the file that is meant: "
+				       "--engine-config=FILE",
+				       facts->name, setup->daemon.pid, setup->path,
+				       setup->daemon.elsewhere ? "which may be another file here"
+							       : "which is not a file that root alone may change");
 	if (r == 0 && !setup->path)
 		setup->path = setup->rootless ? engine_user_file(usual_of_user) : strdup(usual);
 	return setup->path ? 0 : output_no_memory();
@@ -177,7 +175,8 @@ void setup_advise_restart(struct setup *setup, bool changed)
 		setup_say(setup, "no %s is running; it reads the file when it starts", facts->daemon);
 	if (!setup->daemon.pid || !changed)
 		return;
-	command = engine_restart_command(facts, &setup->daemon, setup->rootless, setup->needs_restart ? ENGINE_RESTART : ENGINE_RELOAD);
+	command = engine_restart_command(facts, &setup->daemon, setup->rootless,
+					 setup->needs_restart ? ENGINE_RESTART : ENGINE_RELOAD);
 	setup_say(setup, "next: %s", command ? command : "restart it");
 }
 
@@ -187,12 +186,16 @@ void setup_advise_restart(struct setup *setup, bool changed)
 static int setup_next_key(const struct setup_engine *engine, size_t *number, char **ret)
 {
 	const struct engine *facts = engine->facts;
-	const char *const keys[] = {engine->runtime ? engine->runtime : facts->runtime, facts->cdi, facts->default_runtime};
+	const char *const keys[] = {engine->runtime ? engine->runtime : facts->runtime, facts->cdi,
+				    facts->default_runtime};
 
 	*ret = NULL;
 	for (;;) {
 		size_t section = *number / ARRAY_SIZE(keys);
-		const char *key = keys[(*number)++ % ARRAY_SIZE(keys)], *above = facts->sections ? facts->sections[section] : section ? NULL : "";
+		const char *key = keys[(*number)++ % ARRAY_SIZE(keys)], *above = facts->sections
+											 ? facts->sections[section]
+										 : section ? NULL
+											   : "";
 
 		if (!above)
 			return 0;
@@ -239,15 +242,16 @@ static int setup_compare(struct setup *setup, const struct text *from, const str
 	}
 }
 
-/* Makes what became of @before in @after undone in @text, which somebody has changed since. Return: whether something of it stays; -errno. */
+/*
+ * Undoes in @text, which somebody has changed since, what made @after of @before; spoils these.
+ * Return: whether something of it stays; -errno.
+ */
 static int setup_undo(const struct setup_engine *engine, struct text *text, struct text *before, struct text *after)
 {
 	const struct setup_format *format = engine->format;
-	int stays = 0, r = 0;
+	int stays = format->cut ? format->cut(text, after) : 0, r = stays;
 	size_t number = 0;
 
-	if (format->cut)
-		stays = r = format->cut(text, after);
 	if (format->cut && r >= 0)
 		r = format->cut(before, NULL);
 	if (format->cut && r >= 0)
@@ -281,8 +285,9 @@ static int setup_check(const struct setup *setup, const struct text *text, const
 	int r = setup->engine->format->check(text, &error);
 
 	if (r == -EINVAL)
-		return output_complain("%s:%zu:%zu: %s\n    The file is not valid, and %s would not read it; nothing was changed.", path, error.line,
-				       error.column, error.reason, setup->engine->facts->name);
+		return output_complain(
+			"%s:%zu:%zu: %s\n    The file is not valid, and %s would not read it; nothing was changed.",
+			path, error.line, error.column, error.reason, setup->engine->facts->name);
 	return r < 0 ? output_no_memory() : 0;
 }
 
@@ -305,45 +310,47 @@ static int setup_read_text(const json_t *string, struct text *ret)
 /* The file without what is ours: @ret, or nothing if @ret_gone. */
 static int setup_take_out(const struct setup *setup, const struct change *change, struct text *ret, bool *ret_gone)
 {
-	const json_t *before = json_object_get(change->entry, "before"), *after = json_object_get(change->entry, "after");
+	const json_t *before = json_object_get(change->entry, "before"),
+		     *after = json_object_get(change->entry, "after");
+	const struct text *now = &change->file.text;
+	bool known = change->entry && change->file.exists, ours = known && setup_has_text(after, now);
 	_cleanup_text_ struct text old = {0}, new = {0};
 	int r;
 
-	*ret_gone = !change->file.exists;
-	if (!change->entry || !change->file.exists || !setup_has_text(after, &change->file.text))
-		r = text_set(ret, change->file.text.data, change->file.text.size);
-	else
-		r = setup_read_text(before, ret);
-	if (r < 0 || !change->entry || !change->file.exists)
-		return r;
-	if (!setup_has_text(after, &change->file.text)) {
+	r = ours ? setup_read_text(before, ret) : text_set(ret, now->data, now->size);
+	if (r == 0 && known && !ours) {
 		r = setup_read_text(before, &old);
 		if (r == 0)
 			r = setup_read_text(after, &new);
 		if (r == 0)
 			r = setup_undo(setup->engine, ret, &old, &new);
 		if (r > 0 && setup->remove && !setup->all)
-			setup_say(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays", change->file.path);
+			setup_say(setup,
+				  "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays",
+				  change->file.path);
 	}
-	*ret_gone = !before && setup_is_blank(ret);
+	*ret_gone = !change->file.exists || (known && !before && setup_is_blank(ret));
 	return r < 0 ? r : 0;
 }
 
 static bool setup_is_changed(const struct change *change)
 {
-	return change->file.exists ? change->gone || change->to.size != change->file.text.size ||
-	       (change->to.size && memcmp(change->to.data, change->file.text.data, change->to.size) != 0) : change->to.size > 0;
+	const struct text *from = &change->file.text, *to = &change->to;
+
+	if (!change->file.exists)
+		return to->size > 0;
+	return change->gone || to->size != from->size || (to->size && memcmp(to->data, from->data, to->size) != 0);
 }
 
 static void setup_show(const struct setup *setup, const struct change *change)
 {
-	if (!setup_is_changed(change))
-		setup_say(setup, "%s would not change", change->file.path);
-	else if (change->gone)
-		setup_say(setup, "%s would be removed", change->file.path);
-	else
-		setup_say(setup, "%s would be:", change->file.path);
-	if (setup_is_changed(change) && !change->gone)
+	bool changed = setup_is_changed(change);
+
+	setup_say(setup, "%s would %s", change->file.path,
+		  !changed       ? "not change"
+		  : change->gone ? "be removed"
+				 : "be:");
+	if (changed && !change->gone)
 		(void)fwrite(change->to.data, 1, change->to.size, stdout);
 }
 
@@ -356,7 +363,8 @@ static int setup_write_removal(struct setup *setup, struct change *change)
 	if (setup->all && setup->engine->release)
 		r = setup->engine->release(setup, &change->file, &change->to);
 	if (!r)
-		r = change->gone ? config_file_unlink(&change->file) : config_file_write(&change->file, &change->to, 0644);
+		r = change->gone ? config_file_unlink(&change->file)
+				 : config_file_write(&change->file, &change->to, 0644);
 	if (r)
 		return r;
 	if (change->gone)
@@ -402,12 +410,14 @@ static int setup_make_entry(const struct setup *setup, const struct change *chan
 	_cleanup_json_ json_t *directories = NULL, *entry = NULL;
 	_cleanup_text_ struct text before = {0};
 
-	directories = goes_on ? json_incref(json_object_get(change->entry, "directories")) : config_file_missing_directories(change->file.path);
+	directories = goes_on ? json_incref(json_object_get(change->entry, "directories"))
+			      : config_file_missing_directories(change->file.path);
 	if (setup_take_out(setup, change, &before, &gone) < 0)
 		return output_no_memory();
-	entry = json_pack("{s:s, s:s%, s:O}", "engine", setup->engine->facts->name, "after", change->to.size ? change->to.data : "",
-			  change->to.size, "directories", directories);
-	if (!entry || (!gone && json_object_set_new(entry, "before", json_stringn(before.size ? before.data : "", before.size)) < 0))
+	entry = json_pack("{s:s, s:s%, s:O}", "engine", setup->engine->facts->name, "after",
+			  change->to.size ? change->to.data : "", change->to.size, "directories", directories);
+	if (!entry || (!gone && json_object_set_new(entry, "before",
+						    json_stringn(before.size ? before.data : "", before.size)) < 0))
 		return output_no_memory();
 	*ret = steal_ptr(entry);
 	return 0;
@@ -453,7 +463,10 @@ static int setup_put_file(struct setup *setup, struct change *change)
 	return setup_compare(setup, &change->file.text, &change->to, change->file.path) < 0 ? output_no_memory() : 0;
 }
 
-/* The file is the last that is written: without the CDI spec it stays as it is, and a spec goes again without the file. */
+/*
+ * The file is the last that is written: without the CDI spec it stays as it is, and a spec goes again without the
+ * file.
+ */
 static int setup_put(struct setup *setup, struct change *change)
 {
 	_cleanup_json_ json_t *found = json_copy(change->state.entries);
@@ -484,14 +497,16 @@ static int setup_put(struct setup *setup, struct change *change)
 
 static void setup_say_setting(const struct nvidia_setting *setting, void *user)
 {
-	setup_say(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key, setting->value ? " = " : " is not set",
-		  setting->value ? setting->value : "", setting->has_successor ? "here: " : "no successor: ", setting->here);
+	setup_say(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key,
+		  setting->value ? " = " : " is not set", setting->value ? setting->value : "",
+		  setting->has_successor ? "here: " : "no successor: ", setting->here);
 }
 
 /* Whether nobody reads yet what was written. A user's own engine may be anywhere. */
 static bool setup_is_early(const struct setup *setup)
 {
-	return !setup->remove && !setup->config && !setup->rootless && !setup->daemon.pid && !engine_is_installed(setup->engine->facts);
+	return !setup->remove && !setup->config && !setup->rootless && !setup->daemon.pid &&
+	       !engine_is_installed(setup->engine->facts);
 }
 
 static int setup_change(struct setup *setup, struct change *change)
@@ -535,7 +550,9 @@ static int setup_look(struct setup *setup)
 	if (!setup->runtime)
 		return output_no_memory();
 	if (!setup->remove && access(setup->runtime, X_OK) < 0)
-		return output_complain("the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.", setup->runtime);
+		return output_complain(
+			"the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.",
+			setup->runtime);
 	return setup->engine->look(setup);
 }
 
@@ -544,7 +561,9 @@ static int setup_do_engine(struct setup *setup)
 	int r;
 
 	if (setup->rootless && geteuid() == 0)
-		return output_complain("a rootless engine is set up by the user who runs it, and you are root\n    Run this as that user, without sudo.");
+		return output_complain(
+			"a rootless engine is set up by the user who runs it, and you are root\n    Run this as that "
+			"user, without sudo.");
 	r = setup_look(setup);
 	return r ? r : setup_do_file(setup);
 }
@@ -571,7 +590,8 @@ static bool setup_is_named(const char *path)
 }
 
 /* @path: of a file that is remembered; NULL: the one that the engine usually reads, if it is not. */
-static int setup_remove_one(const struct setup *all, const struct setup_engine *engine, const char *path, const struct state *state)
+static int setup_remove_one(const struct setup *all, const struct setup_engine *engine, const char *path,
+			    const struct state *state)
 {
 	_cleanup_setup_ struct setup setup = *all;
 	int r;
@@ -601,7 +621,9 @@ static int setup_remove_all(struct setup *setup)
 		json_object_foreach (state.entries, path, entry) {
 			const char *engine = json_string_value(json_object_get(entry, "engine"));
 
-			r = engine && streq(engine, engines[i]->facts->name) ? setup_remove_one(setup, engines[i], path, &state) : 0;
+			r = engine && streq(engine, engines[i]->facts->name)
+				    ? setup_remove_one(setup, engines[i], path, &state)
+				    : 0;
 			worst = r ? r : worst;
 		}
 		/* CRI-O is root's alone. */
@@ -614,8 +636,12 @@ static int setup_remove_all(struct setup *setup)
 int verb_setup(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.options = options, .parser = setup_parse, .args_doc = "ENGINE", .children = globals_children,
-		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give containers the GPUs.",
+		.options = options,
+		.parser = setup_parse,
+		.args_doc = "ENGINE",
+		.children = globals_children,
+		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give "
+		       "containers the GPUs.",
 	};
 	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE};
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * ctr-gpu setup, and what it does to each engine. The verb reads the engine's file, lets the engine put its keys into the text, and
- * shows or writes it; src/engines has the facts.
+ * ctr-gpu setup, and what it does to each engine. The verb reads the engine's file, lets the engine put its keys into
+ * the text, and shows or writes it; src/engines has the facts.
  *
  * Functions that fail have said why on standard error; they return 0 or the exit status.
  */
@@ -27,7 +27,7 @@ struct setup {
 	struct daemon daemon; /* the one that this is for, if it runs */
 	char *version;        /* of the daemon; NULL: not known */
 	char *path;           /* of the file to change */
-	bool unreached;       /* the daemon that runs does not read that file, or cannot run our program; that has been said */
+	bool unreached;       /* the daemon does not read that file, or cannot run our program; that has been said */
 	bool needs_restart;   /* reloading is not enough for what was changed */
 };
 
@@ -48,13 +48,22 @@ struct setup_engine {
 	int (*look)(struct setup *setup);
 	/* Puts in what is missing. */
 	int (*edit)(const struct setup *setup, struct text *text);
-	/* Whether its daemon notices what is put at this path of the file, or removed from it, only when it starts; NULL: always so. */
+	/*
+	 * Whether its daemon notices what is put at this path of the file, or removed from it, only when it starts;
+	 * NULL: always so.
+	 */
 	bool (*restarts_for)(const char *path, bool remove);
 	/* Takes out what is recognizably ours, and a default that would name nothing then. Return: 0 or -errno. */
 	int (*forget)(struct text *text);
-	/* Before @file becomes @to and our programs go: makes the daemon work without them, and says so in setup->released. May be NULL. */
+	/*
+	 * Before @file becomes @to and our programs go: makes the daemon work without them, and says so in
+	 * setup->released. May be NULL.
+	 */
 	int (*release)(struct setup *setup, struct config_file *file, const struct text *to);
-	/* Says what else is needed, and what makes the daemon notice. @changed: that is, if there is something to notice. */
+	/*
+	 * Says what else is needed, and what makes the daemon notice. @changed: that is, if there is something to
+	 * notice.
+	 */
 	void (*advise)(struct setup *setup, bool changed);
 };
 extern const struct setup_engine setup_containerd, setup_crio, setup_docker, setup_podman;
@@ -81,7 +90,8 @@ int setup_check_toml(const struct setup *setup, int r, const char *table);
  * setup_find_elsewhere() - look for a setting in the other files of an engine
  * @pattern:   of their names, for glob(7)
  * @key:       path of the setting or the table
- * @ret_file:  the last file that has it and does not name our runtime as its value, owned by the caller; kept if there is none
+ * @ret_file:  the last file that has it and does not name our runtime as its value, owned by the caller; kept if there
+ * is none
  */
 int setup_find_elsewhere(const struct setup *setup, const char *pattern, const char *key, char **ret_file);
 

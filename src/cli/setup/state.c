@@ -46,7 +46,8 @@ static bool state_is_there(int fd, const char *directory)
 {
 	struct stat held, named;
 
-	return fstat(fd, &held) == 0 && stat(directory, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+	return fstat(fd, &held) == 0 && stat(directory, &named) == 0 && held.st_dev == named.st_dev &&
+	       held.st_ino == named.st_ino;
 }
 
 static int state_lock(struct state *state, const char *path)
@@ -77,11 +78,14 @@ static int state_parse(struct state *state)
 
 	if (!text->size)
 		return (state->entries = json_object()) ? 0 : output_no_memory();
-	if (json_parse(text->data, text->size, &document, NULL) == 0 && json_integer_value(json_object_get(document, "version")) == 1)
+	if (json_parse(text->data, text->size, &document, NULL) == 0 &&
+	    json_integer_value(json_object_get(document, "version")) == 1)
 		state->entries = json_incref(json_object_get(document, "files"));
 	if (json_is_object(state->entries))
 		return 0;
-	return output_complain("%s is damaged\n    Restore it, or remove it and see to what \"ctr-gpu setup\" wrote yourself.", state->file.path);
+	return output_complain(
+		"%s is damaged\n    Restore it, or remove it and see to what \"ctr-gpu setup\" wrote yourself.",
+		state->file.path);
 }
 
 int state_open(struct state *state, bool change)

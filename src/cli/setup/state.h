@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * What `ctr-gpu setup` wrote, so that `--remove` can give back what was there: /var/lib/ctr-gpu/setup.json, or below the user's state
- * directory where a user's own files were changed. An entry for each file, "before" missing if there was none, and one without an
- * engine for each CDI spec:
+ * What `ctr-gpu setup` wrote, so that `--remove` can give back what was there: /var/lib/ctr-gpu/setup.json, or below
+ * the user's state directory where a user's own files were changed. An entry for each file, "before" missing if there
+ * was none, and one without an engine for each CDI spec:
  *
  *	{"engine": "docker", "before": "…", "after": "…", "directories": ["/etc/docker"]}
  *
- * It is written before the file is, and removed after the file is as it was. Functions that fail have said why on standard error.
+ * It is written before the file is, and removed after the file is as it was. Functions that fail have said why on
+ * standard error.
  */
 
 #include "cli/config_file.h"

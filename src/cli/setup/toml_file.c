@@ -32,7 +32,8 @@ void toml_file_clear(struct toml_file *file)
 }
 
 /* Below the header, the only place of which it is certain that it belongs to the table; as far in as its first key. */
-static int toml_file_put_below(struct text *text, const struct toml *toml, const struct toml_entry *header, const char *key, const char *value)
+static int toml_file_put_below(struct text *text, const struct toml *toml, const struct toml_entry *header,
+			       const char *key, const char *value)
 {
 	const struct toml_entry *next = header + 1;
 	bool first = next < toml->entries + toml->count && next->key, ended = text->data[header->line_end - 1] == '\n';
@@ -41,8 +42,8 @@ static int toml_file_put_below(struct text *text, const struct toml *toml, const
 	_cleanup_free_ char *put = NULL;
 	int r;
 
-	r = str_format(&put, "%s%.*s%s%s = %s%s", ended ? "" : newline, (int)(start - line), text->data + line, first || start == line ? "" : "  ",
-		       key, value, ended ? newline : "");
+	r = str_format(&put, "%s%.*s%s%s = %s%s", ended ? "" : newline, (int)(start - line), text->data + line,
+		       first || start == line ? "" : "  ", key, value, ended ? newline : "");
 	return r < 0 ? r : text_splice(text, header->line_end, 0, put, strlen(put));
 }
 
@@ -102,7 +103,8 @@ int toml_file_put(struct toml_file *file, const char *table, const char *key, co
 		return r;
 	entry = toml_text_find(&toml, path, false);
 	if (entry)
-		return text_splice(file->text, entry->value_start, entry->end - entry->value_start, value, strlen(value));
+		return text_splice(file->text, entry->value_start, entry->end - entry->value_start, value,
+				   strlen(value));
 	entry = toml_text_find(&toml, table, true);
 	if (entry)
 		return toml_file_put_below(file->text, &toml, entry, key, value);
@@ -118,7 +120,8 @@ static bool toml_file_is_one_of(const char *key, const char *const *keys)
 	return *keys;
 }
 
-int toml_file_copy(struct toml_file *file, const struct text *source, const char *from, const char *to, const char *const *but)
+int toml_file_copy(struct toml_file *file, const struct text *source, const char *from, const char *to,
+		   const char *const *but)
 {
 	_cleanup_toml_ struct toml toml = {0};
 	const json_t *table;
@@ -129,8 +132,10 @@ int toml_file_copy(struct toml_file *file, const struct text *source, const char
 	for (size_t i = 0; i < toml.count && r == 0; i++) {
 		const struct toml_entry *entry = &toml.entries[i];
 
-		if (entry->table == table && entry->key && !toml_file_is_one_of(entry->key, but) && !json_is_object(entry->value))
-			r = toml_file_wait(file, to, entry->key, source->data + entry->value_start, entry->end - entry->value_start);
+		if (entry->table == table && entry->key && !toml_file_is_one_of(entry->key, but) &&
+		    !json_is_object(entry->value))
+			r = toml_file_wait(file, to, entry->key, source->data + entry->value_start,
+					   entry->end - entry->value_start);
 	}
 	return r;
 }
@@ -200,8 +205,10 @@ int toml_file_cut(struct text *text, const struct text *known)
 	int changed = 0, r;
 
 	while (text->size > from) {
-		char *begin = strstr(text->data + from, BEGIN), *last = begin ? strstr(begin, END) : NULL, *end = last ? last + strcspn(last, "\n") : NULL;
-		size_t start = begin ? (size_t)(begin - text->data) : 0, size = end ? (size_t)(end - begin) : 0, one, two, before;
+		char *begin = strstr(text->data + from, BEGIN), *last = begin ? strstr(begin, END) : NULL,
+		     *end = last ? last + strcspn(last, "\n") : NULL;
+		size_t start = begin ? (size_t)(begin - text->data) : 0, size = end ? (size_t)(end - begin) : 0, one,
+		       two, before;
 
 		if (!end)
 			break;
@@ -210,7 +217,10 @@ int toml_file_cut(struct text *text, const struct text *known)
 			from = start + size;
 			continue;
 		}
-		/* With the empty line before it and, at an end without a newline, with the newline that we had to end the last line with. */
+		/*
+		 * With the empty line before it and, at an end without a newline, with the newline that we had to end
+		 * the last line with.
+		 */
 		one = toml_file_newline_before(text, start);
 		two = toml_file_newline_before(text, start - one);
 		before = *end != '\n' ? one + two : two ? one : 0;
@@ -250,7 +260,8 @@ int toml_file_remove(struct text *text, const char *path)
 	for (size_t i = toml.count; r == 0 && above && i-- > 0;) {
 		const struct toml_entry *entry = &toml.entries[i];
 
-		if (!entry->inside && (entry->header || entry->key) && (entry == itself || toml_file_is_below(entry->table, above)))
+		if (!entry->inside && (entry->header || entry->key) &&
+		    (entry == itself || toml_file_is_below(entry->table, above)))
 			r = text_splice(text, entry->line, entry->line_end - entry->line, NULL, 0);
 	}
 	return r;

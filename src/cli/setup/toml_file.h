@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * An engine's TOML file with our keys in it: a value over another, a line below a table's header, or tables of our own between two
- * marked lines behind everything else. Everything else stays as its author wrote it. Paths are those of toml_text.h.
+ * An engine's TOML file with our keys in it: a value over another, a line below a table's header, or tables of our own
+ * between two marked lines behind everything else. Everything else stays as its author wrote it. Paths are those of
+ * toml_text.h.
  */
 
 #include <stdio.h>
@@ -40,12 +41,16 @@ int toml_file_put(struct toml_file *file, const char *table, const char *key, co
  *
  * Return: as toml_file_put().
  */
-int toml_file_copy(struct toml_file *file, const struct text *source, const char *from, const char *to, const char *const *but);
+int toml_file_copy(struct toml_file *file, const struct text *source, const char *from, const char *to,
+		   const char *const *but);
 
 /** Appends what waits. Return: 0; -ENOTDIR if a table is written in a way that cannot be added to; -ENOMEM. */
 int toml_file_finish(struct toml_file *file);
 
-/** Puts @value over that of a key, or takes the key out if it is NULL; nothing if there is no such key. Return: 0; -EINVAL; -ENOMEM. */
+/**
+ * Puts @value over that of a key, or takes the key out if it is NULL; nothing if there is no such key. Return: 0;
+ * -EINVAL; -ENOMEM.
+ */
 int toml_file_set(struct text *text, const char *path, const char *value);
 
 /**
