@@ -239,7 +239,7 @@ check-unit: needs-check $(unit_tests)
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
 # The rooms that .clang-format holds for.
-formatted = src/base src/root src/process src/model src/dxg src/devcgroup src/ldcache src/driverd src/wsl src/oci hooks hooks/runtime src/cli/nvidia
+formatted = src/base src/root src/process src/model src/dxg src/devcgroup src/ldcache src/driverd src/wsl src/oci hooks hooks/runtime src/cli/nvidia src/cdi src/nvidia
 lint: dependencies-lint $(O)/gen/try_program.h
 	test/checks
 	clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(formatted)))

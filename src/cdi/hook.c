@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The hooks that specs of NVIDIA's tools name: each is a small plan, made from the hook's arguments and applied like any
- * other. They run at the stage createContainer, in the container's namespaces, before its root is changed to.
+ * The hooks that specs of NVIDIA's tools name: each is a small plan, made from the hook's arguments and applied like
+ * any other. They run at the stage createContainer, in the container's namespaces, before its root is changed to.
  */
 
 #include <dirent.h>
@@ -33,7 +33,7 @@ struct cdi_hook_call {
 	struct rootfs rootfs;
 	struct ground ground;
 	struct plan *plan;
-	const struct command *command;      /* one of the two */
+	const struct command *command; /* one of the two */
 	const struct backend_hook *vendor;
 };
 
@@ -46,7 +46,7 @@ struct command {
 /* ---- arguments ---- */
 
 /* Behind the dashes of an option, which are one or two. Return: NULL if it is none. */
-static const char *skip_dashes(const char *argument)
+static const char *cdi_hook_skip_dashes(const char *argument)
 {
 	if (argument[0] != '-')
 		return NULL;
@@ -54,15 +54,16 @@ static const char *skip_dashes(const char *argument)
 }
 
 /*
- * The next value of an option: --name=value, --name value, -name value. @position is where to look, and then where to go on.
+ * The next value of an option: --name=value, --name value, -name value. @position is where to look, and then where to
+ * go on.
  * Return: NULL if there is no other.
  */
-static const char *next_value(const struct cdi_hook_call *call, const char *name, size_t *position)
+static const char *cdi_hook_next_value(const struct cdi_hook_call *call, const char *name, size_t *position)
 {
 	size_t length = strlen(name);
 
 	while (call->arguments[*position]) {
-		const char *option = skip_dashes(call->arguments[(*position)++]);
+		const char *option = cdi_hook_skip_dashes(call->arguments[(*position)++]);
 
 		if (!option || strncmp(option, name, length) != 0)
 			continue;
@@ -74,30 +75,31 @@ static const char *next_value(const struct cdi_hook_call *call, const char *name
 	return NULL;
 }
 
-static int list_values(const struct cdi_hook_call *call, const char *name, struct strv *ret)
+static int cdi_hook_list_values(const struct cdi_hook_call *call, const char *name, struct strv *ret)
 {
 	size_t position = 0;
 	const char *value;
 	int r = 0;
 
-	while (r == 0 && (value = next_value(call, name, &position)))
+	while (r == 0 && (value = cdi_hook_next_value(call, name, &position)))
 		r = strv_add(ret, value);
 	return r;
 }
 
-static const char *reason(void)
+static const char *cdi_hook_reason(void)
 {
 	return "a CDI spec asks for it";
 }
 
 /* ---- create-symlinks ---- */
 
-static int add_symlink(const struct cdi_hook_call *call, const char *path, const char *points_to, bool replaces)
+static int cdi_hook_add_symlink(const struct cdi_hook_call *call, const char *path, const char *points_to,
+				bool replaces)
 {
 	struct plan_symlink link = {
 		.path = strdup(path),
 		.points_to = strdup(points_to),
-		.reason = strdup(reason()),
+		.reason = strdup(cdi_hook_reason()),
 		.replaces = replaces,
 	};
 
@@ -109,35 +111,36 @@ static int add_symlink(const struct cdi_hook_call *call, const char *path, const
 }
 
 /* "TARGET::LINK"; LINK is a path of the container. */
-static int create_symlinks(const struct cdi_hook_call *call)
+static int cdi_hook_create_symlinks(const struct cdi_hook_call *call)
 {
 	_cleanup_strv_ struct strv links = {0};
 	int r;
 
-	r = list_values(call, "link", &links);
+	r = cdi_hook_list_values(call, "link", &links);
 	for (size_t i = 0; i < links.count && r == 0; i++) {
 		char *separator = strstr(links.items[i], "::");
 
 		if (!separator || separator == links.items[i] || separator[2] != '/' || strstr(separator + 2, "::")) {
-			log_warning(&call->context->settings.log, "\"%.256s\" is not TARGET::LINK; it is left out", links.items[i]);
+			log_warning(&call->context->settings.log, "\"%.256s\" is not TARGET::LINK; it is left out",
+				    links.items[i]);
 			continue;
 		}
 		*separator = '\0';
-		r = add_symlink(call, separator + 2, links.items[i], true);
+		r = cdi_hook_add_symlink(call, separator + 2, links.items[i], true);
 	}
 	return r;
 }
 
 /* ---- update-ldcache ---- */
 
-static bool is_library(const char *name)
+static bool cdi_hook_is_library(const char *name)
 {
 	const char *suffix = strstr(name, ".so");
 
 	return suffix && suffix != name && (suffix[3] == '\0' || suffix[3] == '.');
 }
 
-static int add_library(struct plan_library_dir *dir, const char *soname, const char *file)
+static int cdi_hook_add_library(struct plan_library_dir *dir, const char *soname, const char *file)
 {
 	int r;
 
@@ -148,7 +151,7 @@ static int add_library(struct plan_library_dir *dir, const char *soname, const c
 }
 
 /* ldconfig, too, sets a link right that belongs to another version, and leaves a file alone. */
-static bool is_link(const struct cdi_hook_call *call, const char *path)
+static bool cdi_hook_is_link(const struct cdi_hook_call *call, const char *path)
 {
 	_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, path, O_PATH | O_NOFOLLOW);
 	struct stat st;
@@ -157,7 +160,8 @@ static bool is_link(const struct cdi_hook_call *call, const char *path)
 }
 
 /* What a mounted library is called is in it; the file has a name with the driver's version. */
-static int add_mounted(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name, int fd)
+static int cdi_hook_add_mounted(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name,
+				int fd)
 {
 	_cleanup_free_ char *soname = NULL, *link = NULL;
 	int r;
@@ -165,16 +169,17 @@ static int add_mounted(const struct cdi_hook_call *call, struct plan_library_dir
 	r = elf_file_read_soname(fd, &soname);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	r = add_library(dir, soname, name);
+	r = cdi_hook_add_library(dir, soname, name);
 	if (r < 0 || streq(soname, name) || strchr(soname, '/'))
 		return r;
 	if (str_format(&link, "%s/%s", dir->path, soname) < 0)
 		return -ENOMEM;
-	return add_symlink(call, link, name, is_link(call, link));
+	return cdi_hook_add_symlink(call, link, name, cdi_hook_is_link(call, link));
 }
 
 /* Files of the image are listed by their names, as its own cache would have them; nothing in them is read. */
-static int add_entry(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name, bool all)
+static int cdi_hook_add_entry(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name,
+			      bool all)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int handle = -1, fd = -1;
@@ -185,20 +190,20 @@ static int add_entry(const struct cdi_hook_call *call, struct plan_library_dir *
 	if (handle < 0)
 		return 0;
 	if (ground_is_root(&call->rootfs, handle))
-		return all ? add_library(dir, name, name) : 0;
+		return all ? cdi_hook_add_library(dir, name, name) : 0;
 	fd = rootfs_open_regular(&call->rootfs, path, handle);
-	return fd < 0 ? 0 : add_mounted(call, dir, name, fd);
+	return fd < 0 ? 0 : cdi_hook_add_mounted(call, dir, name, fd);
 }
 
 /* The directory may be a volume's, whose filesystem lists names for ever. */
-static int list_libraries(int fd, struct strv *ret)
+static int cdi_hook_list_libraries(int fd, struct strv *ret)
 {
 	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	DIR *stream = own < 0 ? NULL : fdopendir(own);
 	const struct dirent *entry;
 
 	while (stream && r == 0 && ret->count < ENTRIES_MAX && (entry = readdir(stream)))
-		r = is_library(entry->d_name) ? strv_add(ret, entry->d_name) : 0;
+		r = cdi_hook_is_library(entry->d_name) ? strv_add(ret, entry->d_name) : 0;
 	if (stream)
 		(void)closedir(stream);
 	else
@@ -207,17 +212,17 @@ static int list_libraries(int fd, struct strv *ret)
 	return r;
 }
 
-static int add_entries(const struct cdi_hook_call *call, struct plan_library_dir *dir, int fd, bool all)
+static int cdi_hook_add_entries(const struct cdi_hook_call *call, struct plan_library_dir *dir, int fd, bool all)
 {
 	_cleanup_strv_ struct strv names = {0};
-	int r = list_libraries(fd, &names);
+	int r = cdi_hook_list_libraries(fd, &names);
 
 	for (size_t i = 0; i < names.count && r == 0; i++)
-		r = add_entry(call, dir, names.items[i], all);
+		r = cdi_hook_add_entry(call, dir, names.items[i], all);
 	return r;
 }
 
-static int add_folder(const struct cdi_hook_call *call, const char *path, bool all)
+static int cdi_hook_add_folder(const struct cdi_hook_call *call, const char *path, bool all)
 {
 	struct plan_library_dir dir = {.overrides_image = true};
 	_cleanup_close_ int fd = -1;
@@ -229,8 +234,8 @@ static int add_folder(const struct cdi_hook_call *call, const char *path, bool a
 		return 0;
 	}
 	dir.path = strdup(path);
-	dir.reason = strdup(reason());
-	r = dir.path ? add_entries(call, &dir, fd, all) : -ENOMEM;
+	dir.reason = strdup(cdi_hook_reason());
+	r = dir.path ? cdi_hook_add_entries(call, &dir, fd, all) : -ENOMEM;
 	if (r == 0 && !call->command->links_only)
 		return plan_add_library_dir(call->plan, &dir);
 	free(dir.path);
@@ -240,7 +245,7 @@ static int add_folder(const struct cdi_hook_call *call, const char *path, bool a
 	return r;
 }
 
-static bool has_cache(const struct cdi_hook_call *call)
+static bool cdi_hook_has_cache(const struct cdi_hook_call *call)
 {
 	_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, "/etc/ld.so.cache", O_PATH);
 
@@ -248,49 +253,53 @@ static bool has_cache(const struct cdi_hook_call *call)
 }
 
 /* An image that has a cache has its own libraries in it. */
-static int update_ldcache(const struct cdi_hook_call *call)
+static int cdi_hook_update_ldcache(const struct cdi_hook_call *call)
 {
 	_cleanup_strv_ struct strv values = {0}, folders = {0};
-	bool all = !call->command->links_only && !has_cache(call);
+	bool all = !call->command->links_only && !cdi_hook_has_cache(call);
 	int r;
 
-	r = list_values(call, "folder", &values);
+	r = cdi_hook_list_values(call, "folder", &values);
 	if (r == 0)
-		r = list_values(call, "folders", &values);
+		r = cdi_hook_list_values(call, "folders", &values);
 	for (size_t i = 0; i < values.count && r == 0; i++)
 		r = strv_split(values.items[i], ",", &folders);
 	for (size_t i = 0; i < folders.count && i < FOLDERS_MAX && r == 0; i++)
-		r = add_folder(call, folders.items[i], all);
+		r = cdi_hook_add_folder(call, folders.items[i], all);
 	return r;
 }
 
 /* ---- others ---- */
 
-static int change_mode(const struct cdi_hook_call *call)
+static int cdi_hook_change_mode(const struct cdi_hook_call *call)
 {
 	size_t position = 0, mode_position = 0;
-	const char *path, *mode = next_value(call, "mode", &mode_position);
+	const char *path, *mode = cdi_hook_next_value(call, "mode", &mode_position);
 	char *end;
 	unsigned long bits = strtoul(mode ? mode : "", &end, 8);
 	int r = 0;
 
 	if (!mode || *end || end == mode || bits > 0777) {
-		log_warning(&call->context->settings.log, "chmod: the mode is missing or makes no sense; nothing was done");
+		log_warning(&call->context->settings.log,
+			    "chmod: the mode is missing or makes no sense; nothing was done");
 		return 0;
 	}
-	while (r == 0 && (path = next_value(call, "path", &position)))
-		r = plan_add_mode(call->plan, &(struct plan_mode){.path = strdup(path), .mode = (mode_t)bits, .reason = strdup(reason())});
+	while (r == 0 && (path = cdi_hook_next_value(call, "path", &position)))
+		r = plan_add_mode(call->plan, &(struct plan_mode){.path = strdup(path),
+								  .mode = (mode_t)bits,
+								  .reason = strdup(cdi_hook_reason())});
 	return r;
 }
 
-static int refuse_compat(const struct cdi_hook_call *call)
+static int cdi_hook_refuse_compat(const struct cdi_hook_call *call)
 {
 	log_warning(&call->context->settings.log,
-		    "enable-cuda-compat: libraries of the image are never used in place of the host's; the container runs with the host's driver");
+		    "enable-cuda-compat: libraries of the image are never used in place of the host's; the container "
+		    "runs with the host's driver");
 	return 0;
 }
 
-static int do_nothing(const struct cdi_hook_call *call)
+static int cdi_hook_do_nothing(const struct cdi_hook_call *call)
 {
 	(void)call;
 	return 0;
@@ -299,16 +308,13 @@ static int do_nothing(const struct cdi_hook_call *call)
 /* ---- the command ---- */
 
 static const struct command commands[] = {
-	{"create-symlinks", create_symlinks, false},
-	{"update-ldcache", update_ldcache, false},
-	{"create-soname-symlinks", update_ldcache, true},
-	{"chmod", change_mode, false},
-	{"enable-cuda-compat", refuse_compat, false},
-	{"noop", do_nothing, false},
+	{"create-symlinks", cdi_hook_create_symlinks, false},      {"update-ldcache", cdi_hook_update_ldcache, false},
+	{"create-soname-symlinks", cdi_hook_update_ldcache, true}, {"chmod", cdi_hook_change_mode, false},
+	{"enable-cuda-compat", cdi_hook_refuse_compat, false},     {"noop", cdi_hook_do_nothing, false},
 };
 
 /* Return: whether a command is known, here or to a backend. */
-static bool find_command(struct cdi_hook_call *call, const char *name)
+static bool cdi_hook_find_command(struct cdi_hook_call *call, const char *name)
 {
 	const struct backend *backend;
 
@@ -322,19 +328,19 @@ static bool find_command(struct cdi_hook_call *call, const char *name)
 }
 
 /* Options of the program stand before the command; none of them takes a value that is not written with "=". */
-static const char *const *skip_options(const char *const *arguments)
+static const char *const *cdi_hook_skip_options(const char *const *arguments)
 {
 	while (*arguments && **arguments == '-')
 		arguments++;
 	return arguments;
 }
 
-static bool changes_something(const struct plan *plan)
+static bool cdi_hook_changes_something(const struct plan *plan)
 {
 	return plan->symlink_count > 0 || plan->file_count > 0 || plan->mode_count > 0 || plan->library_dir_count > 0;
 }
 
-static int run_command(struct cdi_hook_call *call, struct ctr_gpu_container *container)
+static int cdi_hook_run_command(struct cdi_hook_call *call, struct ctr_gpu_container *container)
 {
 	struct ctr_gpu_plan plan = {0};
 	int r;
@@ -346,7 +352,7 @@ static int run_command(struct cdi_hook_call *call, struct ctr_gpu_container *con
 	call->rootfs.ground = &call->ground;
 	if (r == 0)
 		r = call->command ? call->command->plan(call) : call->vendor->plan(&call->rootfs, call->plan);
-	if (r == 0 && changes_something(&plan.data))
+	if (r == 0 && cdi_hook_changes_something(&plan.data))
 		r = ctr_gpu_plan_apply(call->context, &plan, container);
 	cleanup_closep(&call->rootfs.proc_self_fd);
 	rootfs_close(&call->rootfs);
@@ -361,8 +367,8 @@ int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arg
 	struct ctr_gpu_container *container;
 	int r;
 
-	arguments = skip_options(arguments);
-	if (!*arguments || !find_command(&call, *arguments)) {
+	arguments = cdi_hook_skip_options(arguments);
+	if (!*arguments || !cdi_hook_find_command(&call, *arguments)) {
 		/* Specs may come from tools that are newer than this; the words are those that scripts look for. */
 		log_warning(&context->settings.log, "Unsupported CDI hook: %.64s", *arguments ? *arguments : "");
 		return 0;
@@ -371,7 +377,7 @@ int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arg
 	if (r != 0)
 		return r;
 	call.arguments = arguments + 1;
-	r = run_command(&call, container);
+	r = cdi_hook_run_command(&call, container);
 	ctr_gpu_container_unref(container);
 	return r;
 }

@@ -25,7 +25,7 @@ enum {
 struct ldcache_library {
 	const char *name; /* what is looked up, "libcuda.so.1" */
 	const char *path; /* where it is, "/usr/lib/wsl/lib/libcuda.so.1" */
-	bool overrides; /* goes before and drops entries of the same name and ABI in the image; else fills a gap */
+	bool overrides;   /* goes before and drops entries of the same name and ABI in the image; else fills a gap */
 };
 
 enum { LDCACHE_PARTS = 3 };

@@ -20,7 +20,7 @@ struct loader_file {
 	const char *path;                 /* lives as long as the program */
 	struct span parts[LDCACHE_PARTS]; /* the content, one behind the other; some may be empty */
 	void *owned[2];                   /* where they lie: in memory of theirs, and in the old content */
-	int handle; /* of the file that was read, to cover it where it cannot be replaced; -1: it is missing */
+	int handle;    /* of the file that was read, to cover it where it cannot be replaced; -1: it is missing */
 	bool optional; /* on a read-only root filesystem the container works without it */
 };
 

@@ -52,28 +52,30 @@ struct apply {
 
 /* ---- what went wrong ---- */
 
-static int mount_error(const struct apply *apply, const char *source, const char *target, int r)
+static int apply_mount_error(const struct apply *apply, const char *source, const char *target, int r)
 {
 	errno = -r;
 	if (r == -EPERM || r == -EACCES)
-		return err_set(apply->err, CTR_GPU_E_NO_PERMISSION,
-			       "mounting %s on %s in the container was refused: %m.\n"
-			       "Run this as root with CAP_SYS_ADMIN; a security module (AppArmor, SELinux) may forbid it too.",
-			       source, target);
+		return err_set(
+			apply->err, CTR_GPU_E_NO_PERMISSION,
+			"mounting %s on %s in the container was refused: %m.\n"
+			"Run this as root with CAP_SYS_ADMIN; a security module (AppArmor, SELinux) may forbid it too.",
+			source, target);
 	if (r == -ENOSYS)
-		return err_set(apply->err, CTR_GPU_E_KERNEL_TOO_OLD, "this kernel cannot mount %s: %m\nUpdate the kernel; on WSL: wsl --update.", source);
+		return err_set(apply->err, CTR_GPU_E_KERNEL_TOO_OLD,
+			       "this kernel cannot mount %s: %m\nUpdate the kernel; on WSL: wsl --update.", source);
 	return err_set(apply->err, r, "cannot mount %s on %s in the container: %m", source, target);
 }
 
-static int changed(const struct apply *apply, const char *path)
+static int apply_explain_change(const struct apply *apply, const char *path)
 {
-	return err_set(apply->err, -ESTALE, "%s is not what it was a moment ago: %m.\nTry again when the driver update is done.",
-		       path);
+	return err_set(apply->err, -ESTALE,
+		       "%s is not what it was a moment ago: %m.\nTry again when the driver update is done.", path);
 }
 
 /* ---- sources ---- */
 
-static int take_source(struct apply *apply, const char *path, enum mount_kind kind, bool noexec)
+static int apply_take_source(struct apply *apply, const char *path, enum mount_kind kind, bool noexec)
 {
 	struct mount_source *source = &apply->sources[apply->source_count];
 	int r;
@@ -81,49 +83,49 @@ static int take_source(struct apply *apply, const char *path, enum mount_kind ki
 	deeds_step(apply->deeds, "reading %s of this host", path);
 	r = mount_source_open(path, kind, noexec, source);
 	if (r < 0)
-		return mount_error(apply, path, path, r);
+		return apply_mount_error(apply, path, path, r);
 	apply->source_count++;
 	return 0;
 }
 
-static int take_mount(struct apply *apply, const struct plan_mount *entry)
+static int apply_take_mount(struct apply *apply, const struct plan_mount *entry)
 {
-	int r = take_source(apply, entry->source, MOUNT_READ_ONLY, entry->flags & PLAN_MOUNT_NOEXEC);
+	int r = apply_take_source(apply, entry->source, MOUNT_READ_ONLY, entry->flags & PLAN_MOUNT_NOEXEC);
 	const struct stat *st = &apply->sources[apply->source_count - (r == 0)].st;
 
 	if (r != 0)
 		return r;
 	if (st->st_dev != entry->device || st->st_ino != entry->inode || S_ISDIR(st->st_mode) != entry->directory)
-		return changed(apply, entry->source);
+		return apply_explain_change(apply, entry->source);
 	return 0;
 }
 
-static int take_device(struct apply *apply, const struct plan_device *entry)
+static int apply_take_device(struct apply *apply, const struct plan_device *entry)
 {
-	int r = take_source(apply, entry->path, MOUNT_DEVICE, true);
+	int r = apply_take_source(apply, entry->path, MOUNT_DEVICE, true);
 	const struct stat *st = &apply->sources[apply->source_count - (r == 0)].st;
 
 	if (r != 0)
 		return r;
-	return S_ISCHR(st->st_mode) && st->st_rdev == entry->number ? 0 : changed(apply, entry->path);
+	return S_ISCHR(st->st_mode) && st->st_rdev == entry->number ? 0 : apply_explain_change(apply, entry->path);
 }
 
-static int take_sources(struct apply *apply)
+static int apply_take_sources(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
 	int r = 0;
 
 	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
-		r = take_mount(apply, &plan->mounts[i]);
+		r = apply_take_mount(apply, &plan->mounts[i]);
 	for (size_t i = 0; i < plan->device_count && r == 0; i++)
-		r = take_device(apply, &plan->devices[i]);
+		r = apply_take_device(apply, &plan->devices[i]);
 	return r;
 }
 
 /* ---- the container's side ---- */
 
 /* Volumes come from the namespace that the runtime is in, which is this one until the container's is entered. */
-static int read_mounts(struct apply *apply)
+static int apply_read_mounts(struct apply *apply)
 {
 	int r;
 
@@ -133,7 +135,7 @@ static int read_mounts(struct apply *apply)
 	return r < 0 ? err_set(apply->err, r, "cannot read /proc/self/mountinfo: %m") : 0;
 }
 
-static int find_cgroup(struct apply *apply)
+static int apply_find_cgroup(struct apply *apply)
 {
 	int r;
 
@@ -145,7 +147,7 @@ static int find_cgroup(struct apply *apply)
 }
 
 /* The identity that @inside 0 has outside, by a line of uid_map(5): "inside outside count". */
-static int read_root_id(const struct apply *apply, const char *map, unsigned *ret)
+static int apply_read_root_id(const struct apply *apply, const char *map, unsigned *ret)
 {
 	_cleanup_free_ char *text = NULL;
 	unsigned inside, outside, count;
@@ -160,24 +162,25 @@ static int read_root_id(const struct apply *apply, const char *map, unsigned *re
 	return 0;
 }
 
-static int find_owner(struct apply *apply)
+static int apply_find_owner(struct apply *apply)
 {
 	int r;
 
 	if (apply->container->enter_user_namespace || !container_has_own_user_namespace(apply->container))
 		return 0;
 	*apply->owner = (struct owner){.uid = geteuid(), .gid = getegid()};
-	r = read_root_id(apply, "uid_map", &apply->owner->uid);
+	r = apply_read_root_id(apply, "uid_map", &apply->owner->uid);
 	if (r == 0)
-		r = read_root_id(apply, "gid_map", &apply->owner->gid);
+		r = apply_read_root_id(apply, "gid_map", &apply->owner->gid);
 	if (r < 0)
-		return err_set(apply->err, r, "cannot read the user namespace of process %d: %m", (int)apply->container->pid);
+		return err_set(apply->err, r, "cannot read the user namespace of process %d: %m",
+			       (int)apply->container->pid);
 	apply->owner->other = apply->owner->uid != geteuid() || apply->owner->gid != getegid();
 	return 0;
 }
 
 /* @ret_fd: of the namespace, for who takes deeds back */
-static int join(const struct apply *apply, const char *name, int type, int *ret_fd)
+static int apply_join(const struct apply *apply, const char *name, int type, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
 	int r;
@@ -198,40 +201,40 @@ static int join(const struct apply *apply, const char *name, int type, int *ret_
 	return err_set(apply->err, r, "cannot enter %s of process %d: %m", name, (int)apply->container->pid);
 }
 
-static int enter(struct apply *apply)
+static int apply_enter(struct apply *apply)
 {
 	int r = 0;
 
 	if (apply->container->process < 0)
 		return 0;
 	if (apply->container->enter_user_namespace)
-		r = join(apply, "ns/user", CLONE_NEWUSER, &apply->deeds->namespaces[0]);
+		r = apply_join(apply, "ns/user", CLONE_NEWUSER, &apply->deeds->namespaces[0]);
 	/* It gives all capabilities. */
 	if (r == 0 && apply->container->enter_user_namespace)
 		r = phase_limit(PHASE_GIVE);
-	return r == 0 ? join(apply, "ns/mnt", CLONE_NEWNS, &apply->deeds->namespaces[1]) : r;
+	return r == 0 ? apply_join(apply, "ns/mnt", CLONE_NEWNS, &apply->deeds->namespaces[1]) : r;
 }
 
 /* The host's side is copied before the container's is entered, unless only there is anything permitted. */
-static int cross(struct apply *apply)
+static int apply_cross(struct apply *apply)
 {
-	int (*const steps[2])(struct apply *) = {take_sources, enter};
+	int (*const steps[2])(struct apply *) = {apply_take_sources, apply_enter};
 	bool late = apply->container->enter_user_namespace;
 	int r = steps[late](apply);
 
 	return r == 0 ? steps[!late](apply) : r;
 }
 
-static int settle(struct apply *apply)
+static int apply_settle(struct apply *apply)
 {
 	/* By hand in its own namespace, a user's mount is not to be changed for good. */
 	int r = ground_settle(&apply->rootfs, apply->container->process < 0 && !apply->container->inside);
 
 	apply->stage = (struct mount_stage){.deeds = apply->deeds, .root = apply->rootfs.fd, .tmpfs = -1};
-	return r < 0 ? mount_error(apply, apply->container->rootfs, apply->container->rootfs, r) : 0;
+	return r < 0 ? apply_mount_error(apply, apply->container->rootfs, apply->container->rootfs, r) : 0;
 }
 
-static int open_rootfs(struct apply *apply)
+static int apply_open_rootfs(struct apply *apply)
 {
 	int r = container_open_rootfs(apply->container, &apply->rootfs, apply->err);
 
@@ -245,7 +248,7 @@ static int open_rootfs(struct apply *apply)
 	return r < 0 ? err_set(apply->err, r, "%m") : 0;
 }
 
-static int open_fds(struct apply *apply)
+static int apply_open_fds(struct apply *apply)
 {
 	int fd = apply->deeds->proc_self_fd;
 
@@ -263,15 +266,15 @@ struct target {
 };
 
 #define TARGET_NONE ((struct target){.fd = -1})
-#define _cleanup_target_ _cleanup_(target_close)
+#define _cleanup_target_ _cleanup_(apply_target_close)
 
-static void target_close(const struct target *target)
+static void apply_target_close(const struct target *target)
 {
 	cleanup_closep(&target->fd);
 }
 
 /* Takes @fd, which may be a negative errno. */
-static int target_take(const struct apply *apply, int fd, struct target *ret)
+static int apply_target_take(const struct apply *apply, int fd, struct target *ret)
 {
 	struct target target = {.fd = fd};
 	int r;
@@ -280,29 +283,29 @@ static int target_take(const struct apply *apply, int fd, struct target *ret)
 		return fd;
 	r = ground_of(&apply->rootfs, fd, &target.ground);
 	if (r < 0)
-		target_close(&target);
+		apply_target_close(&target);
 	else
 		*ret = target;
 	return r;
 }
 
 /* Found, or made where it is missing. */
-static int target_make(struct apply *apply, const char *path, bool directory, struct target *ret)
+static int apply_target_make(struct apply *apply, const char *path, bool directory, struct target *ret)
 {
 	int fd = -1, r;
 
 	owner_begin(apply->owner);
-	r = directory ? rootfs_make_directory(&apply->rootfs, path, 0755, &fd) :
-			rootfs_make_file(&apply->rootfs, path, 0644, &fd);
+	r = directory ? rootfs_make_directory(&apply->rootfs, path, 0755, &fd)
+		      : rootfs_make_file(&apply->rootfs, path, 0644, &fd);
 	owner_end(apply->owner);
-	return target_take(apply, r < 0 ? r : fd, ret);
+	return apply_target_take(apply, r < 0 ? r : fd, ret);
 }
 
 /*
- * A file or directory of the kernel's own in the container. A volume over /proc may hold anything; what is not procfs is
- * left alone, as is what is missing there. Return: as target_make(); -ENOENT.
+ * A file or directory of the kernel's own in the container. A volume over /proc may hold anything; what is not procfs
+ * is left alone, as is what is missing there. Return: as apply_target_make(); -ENOENT.
  */
-static int target_find_procfs(const struct apply *apply, const char *path, struct target *ret)
+static int apply_target_find_procfs(const struct apply *apply, const char *path, struct target *ret)
 {
 	int fd = rootfs_open_path(&apply->rootfs, path, O_PATH);
 	struct statfs fs;
@@ -311,53 +314,58 @@ static int target_find_procfs(const struct apply *apply, const char *path, struc
 		(void)close(fd);
 		return -ENOENT;
 	}
-	return target_take(apply, fd, ret);
+	return apply_target_take(apply, fd, ret);
 }
 
 /*
- * Whether nothing may be mounted there. Where the image leads another path into a kernel's filesystem, a mount could have the
- * runtime write the container's security label to a file of the image's choice.
+ * Whether nothing may be mounted there. Where the image leads another path into a kernel's filesystem, a mount could
+ * have the runtime write the container's security label to a file of the image's choice.
  */
-static bool target_is_forbidden(const struct target *target, const char *path)
+static bool apply_target_is_forbidden(const struct target *target, const char *path)
 {
 	return target->ground == GROUND_SHARED ||
 	       (target->ground == GROUND_KERNEL && !str_has_prefix(path, "/proc/") && !str_has_prefix(path, "/sys/"));
 }
 
-static int target_refuse(const struct apply *apply, const struct target *target, const char *path)
+static int apply_target_refuse(const struct apply *apply, const struct target *target, const char *path)
 {
 	if (target->ground == GROUND_KERNEL)
 		return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS,
 			       "the image leads %s into /proc, /sys or a cgroup, where nothing may be mounted.\n"
-			       "Remove the symlink from the image.", path);
+			       "Remove the symlink from the image.",
+			       path);
 	return err_set(apply->err, CTR_GPU_E_VOLUME,
 		       "%s is in a volume that shares its mounts with the host, where whatever is mounted would stay.\n"
-		       "Give the container that volume without \"shared\" (rslave will do), or remove the symlink that leads there.", path);
+		       "Give the container that volume without \"shared\" (rslave will do), or remove the symlink that "
+		       "leads there.",
+		       path);
 }
 
 /* ---- mounts and links ---- */
 
 /* Attaches a source that the caller has among its own. */
-static int attach_to(struct apply *apply, struct mount_source *source, const struct target *target, const char *path)
+static int apply_attach_to(struct apply *apply, struct mount_source *source, const struct target *target,
+			   const char *path)
 {
 	int r;
 
-	if (target_is_forbidden(target, path))
-		return target_refuse(apply, target, path);
+	if (apply_target_is_forbidden(target, path))
+		return apply_target_refuse(apply, target, path);
 	r = mount_attach(source, &apply->stage, target->fd);
-	return r < 0 ? mount_error(apply, source->path ? source->path : "what ctr-gpu made", path, r) : 0;
+	return r < 0 ? apply_mount_error(apply, source->path ? source->path : "what ctr-gpu made", path, r) : 0;
 }
 
 /* @optional: the container works without, where the engine's mounts leave no room for it. */
-static int attach(struct apply *apply, struct mount_source *source, const char *path, bool optional)
+static int apply_attach(struct apply *apply, struct mount_source *source, const char *path, bool optional)
 {
 	_cleanup_target_ struct target target = TARGET_NONE;
 	int r;
 
 	deeds_step(apply->deeds, "mounting %s in the container", path);
-	r = target_make(apply, path, S_ISDIR(source->st.st_mode), &target);
-	if (optional && (r == -EROFS || r == -EXDEV || (r == 0 && target_is_forbidden(&target, path)))) {
-		log_warning(apply->log, "%s is left out: its place is %s", path, r == -EROFS ? "read-only" : "in a volume");
+	r = apply_target_make(apply, path, S_ISDIR(source->st.st_mode), &target);
+	if (optional && (r == -EROFS || r == -EXDEV || (r == 0 && apply_target_is_forbidden(&target, path)))) {
+		log_warning(apply->log, "%s is left out: its place is %s", path,
+			    r == -EROFS ? "read-only" : "in a volume");
 		return 0;
 	}
 	if (r < 0)
@@ -367,28 +375,31 @@ static int attach(struct apply *apply, struct mount_source *source, const char *
 		log_debug(apply->log, "%s is there already", path);
 		return 0;
 	}
-	r = attach_to(apply, source, &target, path);
+	r = apply_attach_to(apply, source, &target, path);
 	if (r == 0)
 		log_debug(apply->log, "mounted %s on %s", source->path, path);
 	return r;
 }
 
-static int attach_all(struct apply *apply)
+static int apply_attach_all(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
 	int r = 0;
 
 	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
-		r = attach(apply, &apply->sources[i], plan->mounts[i].target, plan->mounts[i].kind == PLAN_PROGRAM);
+		r = apply_attach(apply, &apply->sources[i], plan->mounts[i].target,
+				 plan->mounts[i].kind == PLAN_PROGRAM);
 	for (size_t i = 0; i < plan->device_count && r == 0 && !apply->container->leave_devices; i++)
-		r = attach(apply, &apply->sources[plan->mount_count + i], plan->devices[i].path, false);
+		r = apply_attach(apply, &apply->sources[plan->mount_count + i], plan->devices[i].path, false);
 	return r;
 }
 
 /* Attaches a source that was made just now; @r is of making it. */
-static int attach_made(struct apply *apply, int r, struct mount_source *source, const struct target *target, const char *path)
+static int apply_attach_made(struct apply *apply, int r, struct mount_source *source, const struct target *target,
+			     const char *path)
 {
-	r = r < 0 ? mount_error(apply, "what ctr-gpu made", path, r) : attach_to(apply, source, target, path);
+	r = r < 0 ? apply_mount_error(apply, "what ctr-gpu made", path, r)
+		  : apply_attach_to(apply, source, target, path);
 	mount_source_close(source);
 	if (r == 0)
 		log_debug(apply->log, "mounted over %s", path);
@@ -396,78 +407,85 @@ static int attach_made(struct apply *apply, int r, struct mount_source *source, 
 }
 
 /* Lays bytes of ours over a target. */
-static int cover(struct apply *apply, const struct span *parts, size_t count, const struct target *target, const char *path)
+static int apply_cover(struct apply *apply, const struct span *parts, size_t count, const struct target *target,
+		       const char *path)
 {
 	struct mount_source source = MOUNT_NONE;
 
-	if (target_is_forbidden(target, path))
-		return target_refuse(apply, target, path);
-	return attach_made(apply, mount_make_data(&apply->stage, parts, count, &source), &source, target, path);
+	if (apply_target_is_forbidden(target, path))
+		return apply_target_refuse(apply, target, path);
+	return apply_attach_made(apply, mount_make_data(&apply->stage, parts, count, &source), &source, target, path);
 }
 
 /* Whether the container has a file that says the same already, as it does when a plan is applied twice. */
-static bool says_so(const struct apply *apply, const struct plan_file *file, const struct target *target)
+static bool apply_says_so(const struct apply *apply, const struct plan_file *file, const struct target *target)
 {
 	_cleanup_free_ char *content = NULL;
 	size_t size;
 
-	return rootfs_read_handle(&apply->rootfs, file->target, target->fd, strlen(file->content), &content, &size) == 0 &&
+	return rootfs_read_handle(&apply->rootfs, file->target, target->fd, strlen(file->content), &content, &size) ==
+		       0 &&
 	       streq(content, file->content);
 }
 
-static int lay_file(struct apply *apply, const struct plan_file *file)
+static int apply_lay_file(struct apply *apply, const struct plan_file *file)
 {
 	_cleanup_target_ struct target target = TARGET_NONE;
 	struct span content = span_text(file->content);
 	int r;
 
-	r = file->on_procfs ? target_find_procfs(apply, file->target, &target) : target_make(apply, file->target, false, &target);
+	r = file->on_procfs ? apply_target_find_procfs(apply, file->target, &target)
+			    : apply_target_make(apply, file->target, false, &target);
 	if (r < 0)
 		return r == -ENOENT && file->on_procfs ? 0 : root_writer_error(apply->err, file->target, r);
-	return says_so(apply, file, &target) ? 0 : cover(apply, &content, 1, &target, file->target);
+	return apply_says_so(apply, file, &target) ? 0 : apply_cover(apply, &content, 1, &target, file->target);
 }
 
-static int hide(struct apply *apply, const struct plan_hidden *hidden)
+static int apply_hide(struct apply *apply, const struct plan_hidden *hidden)
 {
 	_cleanup_target_ struct target target = TARGET_NONE;
 	struct mount_source source = MOUNT_NONE;
 	int r;
 
-	r = target_find_procfs(apply, hidden->path, &target);
+	r = apply_target_find_procfs(apply, hidden->path, &target);
 	if (r < 0)
 		return r == -ENOENT ? 0 : root_writer_error(apply->err, hidden->path, r);
-	return attach_made(apply, mount_make_empty(&apply->stage, &source), &source, &target, hidden->path);
+	return apply_attach_made(apply, mount_make_empty(&apply->stage, &source), &source, &target, hidden->path);
 }
 
-static int lay_files(struct apply *apply)
+static int apply_lay_files(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
 	int r = 0;
 
 	for (size_t i = 0; i < plan->file_count && r == 0; i++)
-		r = lay_file(apply, &plan->files[i]);
+		r = apply_lay_file(apply, &plan->files[i]);
 	for (size_t i = 0; i < plan->hidden_count && r == 0; i++)
-		r = hide(apply, &plan->hidden[i]);
+		r = apply_hide(apply, &plan->hidden[i]);
 	return r;
 }
 
-static void undo_mode(const struct deeds *deeds, const struct deed *deed)
+static void apply_undo_mode(const struct deeds *deeds, const struct deed *deed)
 {
 	(void)deeds;
 	(void)fchmod(deed->fds[0], (mode_t)deed->number);
 }
 
-/* Only of what runtimes make: a directory in a tmpfs of this container. A volume, or what an image leads to, may be the host's. */
-static int change_mode(struct apply *apply, const struct plan_mode *mode)
+/*
+ * Only of what runtimes make: a directory in a tmpfs of this container. A volume, or what an image leads to, may be the
+ * host's.
+ */
+static int apply_change_mode(struct apply *apply, const struct plan_mode *mode)
 {
 	_cleanup_target_ struct target target = TARGET_NONE;
-	struct deed deed = {.undo = undo_mode, .fds = {-1, -1, -1}};
+	struct deed deed = {.undo = apply_undo_mode, .fds = {-1, -1, -1}};
 	struct stat st;
 	int r;
 
-	r = target_take(apply, rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY), &target);
+	r = apply_target_take(apply, rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY), &target);
 	if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.ground != GROUND_OWN || fstat(target.fd, &st) < 0) {
-		log_warning(apply->log, "chmod: %s is not a directory of the container's /dev; it stays as it is", mode->path);
+		log_warning(apply->log, "chmod: %s is not a directory of the container's /dev; it stays as it is",
+			    mode->path);
 		return 0;
 	}
 	deed.number = st.st_mode & 07777;
@@ -478,16 +496,16 @@ static int change_mode(struct apply *apply, const struct plan_mode *mode)
 	return r < 0 ? err_set(apply->err, r, "cannot change the mode of %s in the container: %m", mode->path) : 0;
 }
 
-static int change_modes(struct apply *apply)
+static int apply_change_modes(struct apply *apply)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < apply->plan->mode_count && r == 0; i++)
-		r = change_mode(apply, &apply->plan->modes[i]);
+		r = apply_change_mode(apply, &apply->plan->modes[i]);
 	return r;
 }
 
-static int allow_devices(struct apply *apply)
+static int apply_allow_devices(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
 	_cleanup_free_ struct devcgroup_rule *rules = NULL;
@@ -511,22 +529,22 @@ static int allow_devices(struct apply *apply)
 /* ---- loader files ---- */
 
 /* What was read is what is covered. */
-static int cover_file(void *user, const struct loader_file *file, int r)
+static int apply_cover_file(void *user, const struct loader_file *file, int r)
 {
 	_cleanup_target_ struct target target = TARGET_NONE;
 	struct apply *apply = user;
 
 	if (file->handle < 0)
 		return file->optional ? 0 : root_writer_error(apply->err, file->path, r);
-	r = target_take(apply, fcntl(file->handle, F_DUPFD_CLOEXEC, 0), &target);
+	r = apply_target_take(apply, fcntl(file->handle, F_DUPFD_CLOEXEC, 0), &target);
 	if (r < 0)
 		return root_writer_error(apply->err, file->path, r);
-	if (file->optional && target_is_forbidden(&target, file->path))
+	if (file->optional && apply_target_is_forbidden(&target, file->path))
 		return 0;
-	return cover(apply, file->parts, ARRAY_SIZE(file->parts), &target, file->path);
+	return apply_cover(apply, file->parts, ARRAY_SIZE(file->parts), &target, file->path);
 }
 
-static struct root_writer writer_of(struct apply *apply)
+static struct root_writer apply_writer(struct apply *apply)
 {
 	return (struct root_writer){
 		.rootfs = &apply->rootfs,
@@ -534,22 +552,22 @@ static struct root_writer writer_of(struct apply *apply)
 		.owner = apply->owner,
 		.log = apply->log,
 		.err = apply->err,
-		.cover = cover_file,
+		.cover = apply_cover_file,
 		.user = apply,
 	};
 }
 
-static int make_symlinks(struct apply *apply)
+static int apply_make_symlinks(struct apply *apply)
 {
-	struct root_writer writer = writer_of(apply);
+	struct root_writer writer = apply_writer(apply);
 
 	deeds_step(apply->deeds, "making symlinks in the container");
 	return root_writer_make_symlinks(&writer);
 }
 
-static int write_loader_files(struct apply *apply)
+static int apply_write_loader_files(struct apply *apply)
 {
-	struct root_writer writer = writer_of(apply);
+	struct root_writer writer = apply_writer(apply);
 
 	deeds_step(apply->deeds, "writing the loader's files in the container's /etc");
 	return root_writer_make_loader_files(&writer);
@@ -558,7 +576,7 @@ static int write_loader_files(struct apply *apply)
 /* ---- all of it ---- */
 
 /* Where nothing can be written there is still a container to be made. */
-static int write_record(struct apply *apply)
+static int apply_write_record(struct apply *apply)
 {
 	const char *directory = apply->container->record;
 	int r;
@@ -566,18 +584,21 @@ static int write_record(struct apply *apply)
 	r = directory ? record_write(directory, &apply->rootfs, apply->deeds) : 0;
 	errno = -r;
 	if (r == -EACCES || r == -EPERM || r == -EROFS)
-		log_warning(apply->log, "what was done cannot be taken back later, as it cannot be written down in %s: %m", directory);
+		log_warning(apply->log,
+			    "what was done cannot be taken back later, as it cannot be written down in %s: %m",
+			    directory);
 	else if (r < 0)
 		return err_set(apply->err, r, "cannot write down in %s what was done: %m", directory);
 	return 0;
 }
 
 static int (*const steps[])(struct apply *) = {
-	read_mounts, find_cgroup, find_owner, open_fds, cross, open_rootfs, settle, attach_all, lay_files, make_symlinks, change_modes, allow_devices,
-	write_loader_files, write_record,
+	apply_read_mounts,  apply_find_cgroup,   apply_find_owner,         apply_open_fds,     apply_cross,
+	apply_open_rootfs,  apply_settle,        apply_attach_all,         apply_lay_files,    apply_make_symlinks,
+	apply_change_modes, apply_allow_devices, apply_write_loader_files, apply_write_record,
 };
 
-static void clear(struct apply *apply)
+static void apply_clear(struct apply *apply)
 {
 	mount_stage_close(&apply->stage);
 	for (size_t i = 0; i < apply->source_count; i++)
@@ -589,7 +610,7 @@ static void clear(struct apply *apply)
 	context_end_deeds(apply->context, apply->deeds);
 }
 
-static int apply_all(struct apply *apply)
+static int apply_do_all(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
 	mode_t mask;
@@ -609,7 +630,8 @@ static int apply_all(struct apply *apply)
 	return r;
 }
 
-int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container)
+int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan,
+		       struct ctr_gpu_container *container)
 {
 	struct apply apply = {
 		.plan = &plan->data,
@@ -628,7 +650,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		return r;
 	for (size_t i = 0; i < plan->data.warnings.count; i++)
 		log_warning(apply.log, "%s", plan->data.warnings.items[i]);
-	r = apply_all(&apply);
-	clear(&apply);
+	r = apply_do_all(&apply);
+	apply_clear(&apply);
 	return r;
 }

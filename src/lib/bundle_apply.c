@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Doing what a plan says to a container that does not exist yet. What a runtime does itself goes into config.json; the rest
- * is written into the root filesystem. What cannot be done before there is a container is left to ctr-gpu-hook, which is
- * registered in config.json only then: it costs another process, and does all of apply.c.
+ * Doing what a plan says to a container that does not exist yet. What a runtime does itself goes into config.json; the
+ * rest is written into the root filesystem. What cannot be done before there is a container is left to ctr-gpu-hook,
+ * which is registered in config.json only then: it costs another process, and does all of apply.c.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@ struct bundle_apply {
 
 /* ---- devices ---- */
 
-static int look_at_nodes(struct bundle_apply *apply)
+static int bundle_look_at_nodes(struct bundle_apply *apply)
 {
 	const struct plan *plan = apply->plan;
 
@@ -51,13 +51,14 @@ static int look_at_nodes(struct bundle_apply *apply)
 		if (stat(device->path, &apply->nodes[i]) < 0)
 			return err_set(apply->err, -errno, "cannot look at %s: %m", device->path);
 		if (!S_ISCHR(apply->nodes[i].st_mode) || apply->nodes[i].st_rdev != device->number)
-			return err_set(apply->err, -ESTALE, "%s is not what it was a moment ago: %m.\nTry again.", device->path);
+			return err_set(apply->err, -ESTALE, "%s is not what it was a moment ago: %m.\nTry again.",
+				       device->path);
 	}
 	return 0;
 }
 
 /* Only the first user namespace has all ids; in any other there are no device rules. */
-static bool may_have_device_rules(void)
+static bool bundle_may_have_device_rules(void)
 {
 	_cleanup_free_ char *map = NULL;
 	unsigned inside, outside, count;
@@ -67,7 +68,7 @@ static bool may_have_device_rules(void)
 }
 
 /* "slice:prefix:name", as opposed to a path. */
-static bool is_systemd_scope(const json_t *tree)
+static bool bundle_is_systemd_scope(const json_t *tree)
 {
 	const char *path = json_string_value(json_object_get(json_object_get(tree, "linux"), "cgroupsPath"));
 
@@ -78,11 +79,11 @@ static bool is_systemd_scope(const json_t *tree)
  * runc tells systemd of a device by its name in /dev/char, and leaves out what has none (libcontainer/cgroups/systemd/
  * common.go); then systemd's next daemon-reload takes it away. udev makes these names, but not for NVIDIA's nodes.
  */
-static bool is_hidden_from_systemd(const struct bundle_apply *apply)
+static bool bundle_is_hidden_from_systemd(const struct bundle_apply *apply)
 {
 	char name[64];
 
-	for (size_t i = 0; i < apply->plan->device_count && is_systemd_scope(apply->bundle->tree); i++) {
+	for (size_t i = 0; i < apply->plan->device_count && bundle_is_systemd_scope(apply->bundle->tree); i++) {
 		const dev_t number = apply->plan->devices[i].number;
 
 		(void)snprintf(name, sizeof(name), "/dev/char/%u:%u", major(number), minor(number));
@@ -95,12 +96,12 @@ static bool is_hidden_from_systemd(const struct bundle_apply *apply)
 /* ---- the root filesystem ---- */
 
 /* The identity that the container's root has outside, by "uidMappings" or "gidMappings". */
-static bool read_root_id(const json_t *linux_part, const char *name, unsigned *ret)
+static bool bundle_read_root_id(const json_t *linux_part, const char *name, unsigned *ret)
 {
 	const json_t *map;
 	size_t i;
 
-	json_array_foreach(json_object_get(linux_part, name), i, map) {
+	json_array_foreach (json_object_get(linux_part, name), i, map) {
 		json_int_t id = json_integer_value(json_object_get(map, "hostID"));
 
 		if (json_integer_value(json_object_get(map, "containerID")) != 0 || id < 0 || id >= ~0U)
@@ -112,18 +113,19 @@ static bool read_root_id(const json_t *linux_part, const char *name, unsigned *r
 }
 
 /* Return: whether it is known. It is not where the container joins a user namespace that somebody else has made. */
-static bool find_owner(struct bundle_apply *apply)
+static bool bundle_find_owner(struct bundle_apply *apply)
 {
 	const json_t *linux_part = json_object_get(apply->bundle->tree, "linux"), *item;
 	struct owner owner = {.uid = geteuid(), .gid = getegid()};
 	size_t i;
 
-	json_array_foreach(json_object_get(linux_part, "namespaces"), i, item) {
+	json_array_foreach (json_object_get(linux_part, "namespaces"), i, item) {
 		const char *type = json_string_value(json_object_get(item, "type"));
 
 		if (!type || !streq(type, "user"))
 			continue;
-		if (!read_root_id(linux_part, "uidMappings", &owner.uid) || !read_root_id(linux_part, "gidMappings", &owner.gid))
+		if (!bundle_read_root_id(linux_part, "uidMappings", &owner.uid) ||
+		    !bundle_read_root_id(linux_part, "gidMappings", &owner.gid))
 			return false;
 	}
 	owner.other = owner.uid != geteuid() || owner.gid != getegid();
@@ -133,25 +135,25 @@ static bool find_owner(struct bundle_apply *apply)
 }
 
 /* Whether a mount of the engine lies, or may lie, over files that the loader reads. */
-static bool covers_loader_files(const char *destination)
+static bool bundle_covers_loader_files(const char *destination)
 {
 	return !destination || destination[0] != '/' || strstr(destination, "//") || strstr(destination, "/.") ||
 	       streq(destination, "/") || streq(destination, "/etc") || streq(destination, "/etc/") ||
 	       str_has_prefix(destination, "/etc/ld");
 }
 
-static bool has_mount_over_loader_files(const struct bundle_apply *apply)
+static bool bundle_has_mount_over_loader_files(const struct bundle_apply *apply)
 {
 	const json_t *mount;
 	size_t i;
 
-	json_array_foreach(json_object_get(apply->bundle->tree, "mounts"), i, mount)
-		if (covers_loader_files(json_string_value(json_object_get(mount, "destination"))))
+	json_array_foreach (json_object_get(apply->bundle->tree, "mounts"), i, mount)
+		if (bundle_covers_loader_files(json_string_value(json_object_get(mount, "destination"))))
 			return true;
 	return false;
 }
 
-static bool etc_is_symlink(const struct bundle_apply *apply)
+static bool bundle_etc_is_symlink(const struct bundle_apply *apply)
 {
 	struct stat st;
 
@@ -159,18 +161,19 @@ static bool etc_is_symlink(const struct bundle_apply *apply)
 }
 
 /*
- * What a runtime is told to mount it mounts wherever the image leads, and makes what is missing there: behind a volume that is
- * the host's. So where a path of the plan leads elsewhere, or into a volume, the hook does it, which tells them apart.
+ * What a runtime is told to mount it mounts wherever the image leads, and makes what is missing there: behind a volume
+ * that is the host's. So where a path of the plan leads elsewhere, or into a volume, the hook does it, which tells them
+ * apart.
  */
-static bool leads_to(const struct bundle_apply *apply, const char *path, const char *real)
+static bool bundle_leads_to(const struct bundle_apply *apply, const char *path, const char *real)
 {
 	_cleanup_free_ char *found = NULL;
 
 	return rootfs_real_path(&apply->rootfs, path, &found) == 0 && streq(found, real);
 }
 
-/* Whether a path of the plan is one that the volumes at @destination, or the links on the way there, have nothing to do with. */
-static bool plan_is_below(const struct plan *plan, const char *destination)
+/* Whether the volumes at @destination, and the links on the way there, leave a path of the plan alone. */
+static bool bundle_plan_is_below(const struct plan *plan, const char *destination)
 {
 	for (size_t i = 0; i < plan->mount_count; i++)
 		if (str_is_below(plan->mounts[i].target, destination))
@@ -181,12 +184,12 @@ static bool plan_is_below(const struct plan *plan, const char *destination)
 	return false;
 }
 
-static bool has_volume_in_the_way(const struct bundle_apply *apply)
+static bool bundle_has_volume_in_the_way(const struct bundle_apply *apply)
 {
 	const json_t *mount;
 	size_t i;
 
-	json_array_foreach(json_object_get(apply->bundle->tree, "mounts"), i, mount) {
+	json_array_foreach (json_object_get(apply->bundle->tree, "mounts"), i, mount) {
 		const char *destination = json_string_value(json_object_get(mount, "destination"));
 		_cleanup_free_ char *real = NULL;
 
@@ -194,41 +197,41 @@ static bool has_volume_in_the_way(const struct bundle_apply *apply)
 			continue;
 		if (!destination || destination[0] != '/' || strstr(destination, "//") || strstr(destination, "/."))
 			return true;
-		if (rootfs_real_path(&apply->rootfs, destination, &real) < 0 || plan_is_below(apply->plan, real))
+		if (rootfs_real_path(&apply->rootfs, destination, &real) < 0 || bundle_plan_is_below(apply->plan, real))
 			return true;
 	}
 	return false;
 }
 
-static bool has_link_in_the_way(const struct bundle_apply *apply)
+static bool bundle_has_link_in_the_way(const struct bundle_apply *apply)
 {
 	const struct plan *plan = apply->plan;
 	/* Runtimes follow such a link with their own /dev, too. */
-	bool own_dev = oci_edit_has_own_dev(apply->bundle->tree) && leads_to(apply, "/dev", "/dev");
+	bool own_dev = oci_edit_has_own_dev(apply->bundle->tree) && bundle_leads_to(apply, "/dev", "/dev");
 
 	for (size_t i = 0; i < plan->mount_count; i++)
-		if (!leads_to(apply, plan->mounts[i].target, plan->mounts[i].target))
+		if (!bundle_leads_to(apply, plan->mounts[i].target, plan->mounts[i].target))
 			return true;
 	for (size_t i = 0; i < plan->device_count && !own_dev; i++)
-		if (!leads_to(apply, plan->devices[i].path, plan->devices[i].path))
+		if (!bundle_leads_to(apply, plan->devices[i].path, plan->devices[i].path))
 			return true;
 	return false;
 }
 
 /* Why the root filesystem must be left alone until it is the container's; NULL if it need not. */
-static const char *find_obstacle(struct bundle_apply *apply)
+static const char *bundle_find_obstacle(struct bundle_apply *apply)
 {
-	apply->hook_mounts = has_link_in_the_way(apply) || has_volume_in_the_way(apply);
+	apply->hook_mounts = bundle_has_link_in_the_way(apply) || bundle_has_volume_in_the_way(apply);
 	if (apply->hook_mounts)
 		return "a link of the image or a volume is in the way";
-	if (has_mount_over_loader_files(apply) || etc_is_symlink(apply))
+	if (bundle_has_mount_over_loader_files(apply) || bundle_etc_is_symlink(apply))
 		return "something is mounted over the loader's files";
-	if (!find_owner(apply))
+	if (!bundle_find_owner(apply))
 		return "the container's user namespace is somebody else's";
 	return NULL;
 }
 
-static int leave_to_hook(void *user, const struct loader_file *file, int r)
+static int bundle_leave_to_hook(void *user, const struct loader_file *file, int r)
 {
 	struct bundle_apply *apply = user;
 
@@ -238,7 +241,7 @@ static int leave_to_hook(void *user, const struct loader_file *file, int r)
 	return 0;
 }
 
-static int write_root(struct bundle_apply *apply)
+static int bundle_write_root(struct bundle_apply *apply)
 {
 	const struct root_writer writer = {
 		.rootfs = &apply->rootfs,
@@ -246,7 +249,7 @@ static int write_root(struct bundle_apply *apply)
 		.owner = &apply->deeds->owner,
 		.log = apply->log,
 		.err = apply->err,
-		.cover = leave_to_hook,
+		.cover = bundle_leave_to_hook,
 		.user = apply,
 	};
 	int r;
@@ -258,12 +261,13 @@ static int write_root(struct bundle_apply *apply)
 }
 
 /* One that cannot be opened is the runtime's to complain about. */
-static int change_root(struct bundle_apply *apply)
+static int bundle_change_root(struct bundle_apply *apply)
 {
 	const char *path = apply->bundle->config.root, *obstacle;
 	int r;
 
-	if (!apply->plan->library_dir_count && !apply->plan->symlink_count && !apply->plan->mount_count && !apply->plan->device_count)
+	if (!apply->plan->library_dir_count && !apply->plan->symlink_count && !apply->plan->mount_count &&
+	    !apply->plan->device_count)
 		return 0;
 	deeds_step(apply->deeds, "writing the loader's files in the root filesystem %s", path);
 	if (rootfs_open(apply->bundle->directory, path, &apply->rootfs) < 0)
@@ -272,53 +276,57 @@ static int change_root(struct bundle_apply *apply)
 	r = container_check_root(apply->rootfs.fd, path, apply->err);
 	if (r != 0)
 		return r;
-	obstacle = find_obstacle(apply);
+	obstacle = bundle_find_obstacle(apply);
 	if (!obstacle)
-		return write_root(apply);
+		return bundle_write_root(apply);
 	apply->hook_reason = obstacle;
 	return 0;
 }
 
 /* ---- config.json ---- */
 
-static void need_hook(struct bundle_apply *apply)
+static void bundle_need_hook(struct bundle_apply *apply)
 {
 	const struct plan *plan = apply->plan;
 
 	if (plan->file_count || plan->hidden_count || plan->mode_count)
 		apply->hook_reason = "there is something to cover in /proc";
-	else if (plan->device_count && !oci_edit_has_device_rules(apply->bundle->tree) && may_have_device_rules())
+	else if (plan->device_count && !oci_edit_has_device_rules(apply->bundle->tree) &&
+		 bundle_may_have_device_rules())
 		apply->hook_reason = "the engine has no device rules to add to";
-	else if (is_hidden_from_systemd(apply) && may_have_device_rules())
+	else if (bundle_is_hidden_from_systemd(apply) && bundle_may_have_device_rules())
 		apply->hook_reason = "systemd does not know the devices";
 }
 
 /*
- * crun 1.8 cannot bind "linux.devices" for a user who has no user namespace yet; and where the image's /dev is not covered,
- * runtimes leave a file of the image in a device's place, and follow a symlink in the place of /dev to wherever it leads.
+ * crun 1.8 cannot bind "linux.devices" for a user who has no user namespace yet; and where the image's /dev is not
+ * covered, runtimes leave a file of the image in a device's place, and follow a symlink in the place of /dev to
+ * wherever it leads.
  */
-static bool may_list_devices(const struct ctr_gpu_bundle *bundle)
+static bool bundle_may_list_devices(const struct ctr_gpu_bundle *bundle)
 {
 	return geteuid() == 0 && oci_edit_has_own_dev(bundle->tree);
 }
 
-static int edit_tree(struct bundle_apply *apply)
+static int bundle_edit_tree(struct bundle_apply *apply)
 {
 	struct ctr_gpu_bundle *bundle = apply->bundle;
 	int r;
 
-	need_hook(apply);
+	bundle_need_hook(apply);
 	if (apply->hook_reason)
 		log_debug(apply->log, "ctr-gpu-hook does the rest: %s", apply->hook_reason);
 	if (apply->hook_reason && !bundle->hook)
-		return err_set(apply->err, -ENOENT, "ctr-gpu-hook is needed and missing: %s.\nInstall ctr-gpu as a whole.",
+		return err_set(apply->err, -ENOENT,
+			       "ctr-gpu-hook is needed and missing: %s.\nInstall ctr-gpu as a whole.",
 			       apply->hook_reason);
-	r = apply->hook_mounts ? oci_edit_apply_rules(bundle->tree, apply->plan, apply->err) :
-				 oci_edit_apply(bundle->tree, apply->plan, may_list_devices(bundle) ? apply->nodes : NULL, apply->err);
+	r = apply->hook_mounts ? oci_edit_apply_rules(bundle->tree, apply->plan, apply->err)
+			       : oci_edit_apply(bundle->tree, apply->plan,
+						bundle_may_list_devices(bundle) ? apply->nodes : NULL, apply->err);
 	return r == 0 ? oci_edit_set_hook(bundle->tree, apply->hook_reason ? bundle->hook : NULL, apply->err) : r;
 }
 
-static int write_tree(struct bundle_apply *apply)
+static int bundle_write_tree(struct bundle_apply *apply)
 {
 	_cleanup_free_ char *text = NULL;
 	struct span part;
@@ -331,7 +339,8 @@ static int write_tree(struct bundle_apply *apply)
 	part = span_text(text);
 	r = rootfs_rewrite_file(&apply->bundle->config_home, apply->bundle->config_name, &part, 1);
 	if (r == -ELOOP)
-		return err_set(apply->err, CTR_GPU_E_BAD_STATE, "%s is a symlink; its target is not written.\nPut the file itself there.",
+		return err_set(apply->err, CTR_GPU_E_BAD_STATE,
+			       "%s is a symlink; its target is not written.\nPut the file itself there.",
 			       apply->bundle->config_path);
 	if (r < 0)
 		return err_set(apply->err, r, "cannot write %s: %m", apply->bundle->config_path);
@@ -340,9 +349,10 @@ static int write_tree(struct bundle_apply *apply)
 
 /* ---- all of it ---- */
 
-static int (*const steps[])(struct bundle_apply *) = {look_at_nodes, change_root, edit_tree, write_tree};
+static int (*const steps[])(struct bundle_apply *) = {bundle_look_at_nodes, bundle_change_root, bundle_edit_tree,
+						      bundle_write_tree};
 
-static int apply_all(struct bundle_apply *apply)
+static int bundle_apply_all(struct bundle_apply *apply)
 {
 	mode_t mask;
 	int r = 0;
@@ -360,7 +370,8 @@ static int apply_all(struct bundle_apply *apply)
 	return r;
 }
 
-int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_bundle *bundle)
+int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan,
+				 struct ctr_gpu_bundle *bundle)
 {
 	struct bundle_apply apply = {
 		.bundle = bundle,
@@ -374,7 +385,7 @@ int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct c
 
 	for (size_t i = 0; i < plan->data.warnings.count; i++)
 		log_warning(apply.log, "%s", plan->data.warnings.items[i]);
-	r = apply_all(&apply);
+	r = bundle_apply_all(&apply);
 	context_end_deeds(context, apply.deeds);
 	rootfs_close(&apply.rootfs);
 	free(apply.nodes);

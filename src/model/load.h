@@ -22,7 +22,7 @@ enum load_state { LOAD_MISSING, LOAD_THERE, LOAD_WRONG, LOAD_DONE };
 struct load_step {
 	enum load_kind kind;
 	enum load_state state;
-	char *name;   /* "nvidia-uvm", "/dev/nvidia-uvm" */
+	char *name; /* "nvidia-uvm", "/dev/nvidia-uvm" */
 	char *reason;
 	char *found;  /* what is in the node's place, where that is wrong; NULL */
 	dev_t number; /* of a node */

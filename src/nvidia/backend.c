@@ -23,7 +23,7 @@ struct driver_part_list {
 	size_t count;
 };
 
-static int probe(const struct settings *settings, struct inventory *inventory, struct err *err)
+static int backend_probe(const struct settings *settings, struct inventory *inventory, struct err *err)
 {
 	_cleanup_module_ struct module module = {0};
 	int r;
@@ -33,8 +33,8 @@ static int probe(const struct settings *settings, struct inventory *inventory, s
 	return r != 0 ? r : gpus_read(&module, inventory, err);
 }
 
-static int plan(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
-		size_t count, struct plan *ret, struct err *err)
+static int backend_plan(const struct settings *settings, const struct request *request,
+			const struct adapter *const *selected, size_t count, struct plan *ret, struct err *err)
 {
 	static int (*const parts[])(const struct planning *planning) = {plan_libraries, plan_files, plan_procfs};
 	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
@@ -66,8 +66,8 @@ static int plan(const struct settings *settings, const struct request *request, 
 /* ---- facts ---- */
 
 /* Old drivers carry no note, and are asked in a process of their own. What cannot be had is not known. */
-static int ask_cuda_version(const struct settings *settings, const struct install_dir *dir, const char *name,
-			    struct driver_facts *facts)
+static int backend_ask_cuda_version(const struct settings *settings, const struct install_dir *dir, const char *name,
+				    struct driver_facts *facts)
 {
 	_cleanup_free_ char *path = NULL;
 	struct err ignored;
@@ -79,7 +79,8 @@ static int ask_cuda_version(const struct settings *settings, const struct instal
 	return r == -ENOMEM ? r : 0;
 }
 
-static int read_cuda_version(const struct settings *settings, const struct install *install, struct driver_facts *facts)
+static int backend_read_cuda_version(const struct settings *settings, const struct install *install,
+				     struct driver_facts *facts)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
 		_cleanup_free_ char *name = NULL;
@@ -94,24 +95,24 @@ static int read_cuda_version(const struct settings *settings, const struct insta
 		if (fd < 0)
 			continue;
 		r = libcuda_read_version(fd, &facts->cuda_major, &facts->cuda_minor);
-		return r == 0 || r == -ENOMEM ? r : ask_cuda_version(settings, &install->dirs[i], name, facts);
+		return r == 0 || r == -ENOMEM ? r : backend_ask_cuda_version(settings, &install->dirs[i], name, facts);
 	}
 	return 0;
 }
 
-static const char *gpu_brand(const struct adapter *gpu)
+static const char *backend_gpu_brand(const struct adapter *gpu)
 {
 	return brand_of(gpu->name);
 }
 
-static const char *gpu_architecture(const struct adapter *gpu)
+static const char *backend_gpu_architecture(const struct adapter *gpu)
 {
 	return architecture_of(gpu->device_id);
 }
 
 /* Requirements are held against every GPU at once, so what differs between those selected is not known. */
-static int shared_property(const struct adapter *const *selected, size_t count, const char *(*property)(const struct adapter *gpu),
-			 char **ret)
+static int backend_shared_property(const struct adapter *const *selected, size_t count,
+				   const char *(*property)(const struct adapter *gpu), char **ret)
 {
 	const char *shared = count > 0 ? property(selected[0]) : NULL;
 
@@ -125,7 +126,8 @@ static int shared_property(const struct adapter *const *selected, size_t count, 
 	return shared && !*ret ? -ENOMEM : 0;
 }
 
-static int facts(const struct settings *settings, const struct adapter *const *selected, size_t count, struct driver_facts *ret)
+static int backend_facts(const struct settings *settings, const struct adapter *const *selected, size_t count,
+			 struct driver_facts *ret)
 {
 	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
 	_cleanup_module_ struct module module = {0};
@@ -135,11 +137,11 @@ static int facts(const struct settings *settings, const struct adapter *const *s
 
 	r = module_read(&module, &ignored);
 	if (r == 0 && install_open(settings, module.version, &install, &ignored) == 0)
-		r = read_cuda_version(settings, &install, &known);
+		r = backend_read_cuda_version(settings, &install, &known);
 	if (r == 0)
-		r = shared_property(selected, count, gpu_brand, &known.brand);
+		r = backend_shared_property(selected, count, backend_gpu_brand, &known.brand);
 	if (r == 0)
-		r = shared_property(selected, count, gpu_architecture, &known.architecture);
+		r = backend_shared_property(selected, count, backend_gpu_architecture, &known.architecture);
 	known.driver_version = steal_ptr(module.version);
 	if (r < 0)
 		driver_facts_clear(&known);
@@ -151,7 +153,7 @@ static int facts(const struct settings *settings, const struct adapter *const *s
 /* ---- names ---- */
 
 /* NVML's file, in whichever of the driver's directories it is. */
-static int find_nvml(const struct install *install, char **ret)
+static int backend_find_nvml(const struct install *install, char **ret)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
 		_cleanup_free_ char *path = NULL;
@@ -168,21 +170,21 @@ static int find_nvml(const struct install *install, char **ret)
 	return -ENOENT;
 }
 
-static int format_part(const struct driverd_mig_part *part, char **ret)
+static int backend_format_part(const struct driverd_mig_part *part, char **ret)
 {
 	return str_format(ret, "MIG-%s/%u/%u", part->gpu_uuid, part->gpu_instance, part->compute_instance);
 }
 
-static int name_part(const struct driver_part_list *list, const char *device, char **ret)
+static int backend_name_part(const struct driver_part_list *list, const char *device, char **ret)
 {
 	for (size_t i = 0; i < list->count; i++)
 		if (strcasecmp(list->parts[i].uuid, device) == 0)
-			return format_part(&list->parts[i], ret);
+			return backend_format_part(&list->parts[i], ret);
 	return CTR_GPU_E_UNKNOWN_DEVICE;
 }
 
-/* Asks NVML in a process of its own. Return: 0; CTR_GPU_E_UNKNOWN_DEVICE if this host has none; as driverd_nvml_parts(). */
-static int list_parts(const struct settings *settings, struct driver_part_list *ret, struct err *err)
+/* Asks NVML in another process. Return: 0; CTR_GPU_E_UNKNOWN_DEVICE if this host has none; as driverd_nvml_parts(). */
+static int backend_list_parts(const struct settings *settings, struct driver_part_list *ret, struct err *err)
 {
 	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
 	_cleanup_module_ struct module module = {0};
@@ -193,40 +195,40 @@ static int list_parts(const struct settings *settings, struct driver_part_list *
 	if (r == 0)
 		r = install_open(settings, module.version, &install, err);
 	if (r == 0)
-		r = find_nvml(&install, &library);
+		r = backend_find_nvml(&install, &library);
 	if (r == -ENOENT)
 		return CTR_GPU_E_UNKNOWN_DEVICE;
 	return r == 0 ? driverd_nvml_parts(settings, library, &ret->parts, &ret->count, err) : r;
 }
 
 /* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. */
-static int translate(const struct settings *settings, const char *device, char **ret, struct err *err)
+static int backend_translate(const struct settings *settings, const char *device, char **ret, struct err *err)
 {
 	struct driver_part_list list = {0};
 	int r;
 
 	if (strncasecmp(device, "MIG-", strlen("MIG-")) != 0 || strchr(device, '/'))
 		return CTR_GPU_E_UNKNOWN_DEVICE;
-	r = list_parts(settings, &list, err);
+	r = backend_list_parts(settings, &list, err);
 	if (r == 0)
-		r = name_part(&list, device, ret);
+		r = backend_name_part(&list, device, ret);
 	driverd_parts_free(list.parts, list.count);
 	return r;
 }
 
-static int aliases(const struct settings *settings, struct strv *ret)
+static int backend_aliases(const struct settings *settings, struct strv *ret)
 {
 	struct driver_part_list list = {0};
 	struct err ignored;
 	int r;
 
-	r = list_parts(settings, &list, &ignored);
+	r = backend_list_parts(settings, &list, &ignored);
 	for (size_t i = 0; i < list.count && r == 0; i++) {
 		char *name = NULL;
 
 		r = strv_add(ret, list.parts[i].uuid);
 		if (r == 0)
-			r = format_part(&list.parts[i], &name);
+			r = backend_format_part(&list.parts[i], &name);
 		if (r == 0)
 			r = strv_take(ret, name);
 	}
@@ -236,7 +238,7 @@ static int aliases(const struct settings *settings, struct strv *ret)
 
 /* ---- remarks ---- */
 
-static int remark_libraries(const struct install *install, struct strv *ret)
+static int backend_remark_libraries(const struct install *install, struct strv *ret)
 {
 	_cleanup_libraries_ struct install_libraries libraries = {0};
 	int r;
@@ -247,14 +249,15 @@ static int remark_libraries(const struct install *install, struct strv *ret)
 
 		if (libraries.items[i].known)
 			continue;
-		r = str_format(&text, "ctr-gpu does not know what %s is for; containers get it with compute", libraries.items[i].path);
+		r = str_format(&text, "ctr-gpu does not know what %s is for; containers get it with compute",
+			       libraries.items[i].path);
 		if (r == 0)
 			r = strv_take(ret, text);
 	}
 	return r == -ENOMEM ? r : 0;
 }
 
-static int remarks(const struct settings *settings, struct strv *ret)
+static int backend_remarks(const struct settings *settings, struct strv *ret)
 {
 	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
 	_cleanup_module_ struct module module = {0};
@@ -265,14 +268,14 @@ static int remarks(const struct settings *settings, struct strv *ret)
 	if (r == 0)
 		r = install_open(settings, module.version, &install, &err);
 	if (r == 0)
-		return remark_libraries(&install, ret);
+		return backend_remark_libraries(&install, ret);
 	return r == -ENOMEM ? r : strv_add(ret, err.text);
 }
 
 /* ---- hooks of CDI specs ---- */
 
 /* The GPUs that a container has are those it has nodes of. */
-static int plan_own_profile(const struct rootfs *rootfs, struct plan *plan)
+static int backend_plan_own_profile(const struct rootfs *rootfs, struct plan *plan)
 {
 	unsigned long long minors = 0;
 
@@ -287,17 +290,26 @@ static int plan_own_profile(const struct rootfs *rootfs, struct plan *plan)
 	return minors ? nvidia_plan_profile(minors, plan) : 0;
 }
 
-static int plan_own_params(const struct rootfs *rootfs, struct plan *plan)
+static int backend_plan_own_params(const struct rootfs *rootfs, struct plan *plan)
 {
 	(void)rootfs;
 	return nvidia_plan_params(plan);
 }
 
 static const struct backend_hook hooks[] = {
-	{"disable-device-node-modification", plan_own_params}, {"update-application-profile", plan_own_profile}, {0},
+	{"disable-device-node-modification", backend_plan_own_params},
+	{"update-application-profile", backend_plan_own_profile},
+	{0},
 };
 
-const struct backend backend_nvidia = {
-	.name = "nvidia", .device = "/dev/nvidiactl", .advice = "Elsewhere: install NVIDIA's driver for Linux, then run ctr-gpu load.",
-	.part = "MIG", .probe = probe, .plan = plan, .facts = facts,
-	.translate = translate, .aliases = aliases, .remarks = remarks, .hooks = hooks};
+const struct backend backend_nvidia = {.name = "nvidia",
+				       .device = "/dev/nvidiactl",
+				       .advice = "Elsewhere: install NVIDIA's driver for Linux, then run ctr-gpu load.",
+				       .part = "MIG",
+				       .probe = backend_probe,
+				       .plan = backend_plan,
+				       .facts = backend_facts,
+				       .translate = backend_translate,
+				       .aliases = backend_aliases,
+				       .remarks = backend_remarks,
+				       .hooks = hooks};

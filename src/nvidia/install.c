@@ -217,7 +217,7 @@ static int install_consider(struct install *install, const char *path)
 
 struct visit {
 	struct install *install;
-	int result;
+	int r;
 };
 
 static void install_visit_entry(void *user, const char *name, const char *path)
@@ -225,11 +225,11 @@ static void install_visit_entry(void *user, const char *name, const char *path)
 	struct visit *visit = user;
 	const char *slash = strrchr(path, '/');
 
-	if (visit->result < 0 || path[0] != '/' || slash == path)
+	if (visit->r < 0 || path[0] != '/' || slash == path)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(anchors); i++)
 		if (streq(anchors[i], name) && !install_has_dir_inside(visit->install, path, (size_t)(slash - path)))
-			visit->result = install_consider(visit->install, path);
+			visit->r = install_consider(visit->install, path);
 }
 
 static int install_search_cache(struct install *install)
@@ -249,7 +249,7 @@ static int install_search_cache(struct install *install)
 		return r == -ENOMEM ? r : 0;
 	cache = (struct span){.data = (const unsigned char *)data, .size = size};
 	ldcache_each(&cache, install_visit_entry, &visit);
-	return visit.result;
+	return visit.r;
 }
 
 static bool install_has_abi(const struct install *install, bool is_32)

@@ -29,7 +29,7 @@ static const struct {
 /* ---- modules ---- */
 
 /* A driver that has a number is loaded; nvidia-modeset has none of its own. */
-static bool is_loaded(const struct load_host *host, const char *devices, size_t which)
+static bool load_is_loaded(const struct load_host *host, const char *devices, size_t which)
 {
 	_cleanup_free_ char *path = NULL;
 	unsigned number;
@@ -39,25 +39,26 @@ static bool is_loaded(const struct load_host *host, const char *devices, size_t 
 	return str_format(&path, "%s/module/%s", host->sys, modules[which].directory) == 0 && access(path, F_OK) == 0;
 }
 
-static int add_modules(const struct load_host *host, const struct load_options *options, const char *devices, struct load *load)
+static int load_add_modules(const struct load_host *host, const struct load_options *options, const char *devices,
+			    struct load *load)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(modules) && r == 0; i++) {
-		bool loaded = is_loaded(host, devices, i);
+		bool loaded = load_is_loaded(host, devices, i);
 
 		if (!modules[i].modeset || options->modeset || loaded)
 			r = load_add(load, &(struct load_step){
-				.kind = LOAD_MODULE,
-				.state = loaded ? LOAD_THERE : LOAD_MISSING,
-				.name = strdup(modules[i].name),
-				.reason = strdup(modules[i].reason),
-			});
+						   .kind = LOAD_MODULE,
+						   .state = loaded ? LOAD_THERE : LOAD_MISSING,
+						   .name = strdup(modules[i].name),
+						   .reason = strdup(modules[i].reason),
+					   });
 	}
 	return r;
 }
 
-static bool has_text(const char *directory, const char *name, const char *file, const char *prefix)
+static bool load_has_text(const char *directory, const char *name, const char *file, const char *prefix)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
 
@@ -66,7 +67,7 @@ static bool has_text(const char *directory, const char *name, const char *file, 
 }
 
 /* NVIDIA's vendor number and the class of display controllers, which GPUs without a display belong to as well. */
-static bool has_pci_gpu(const struct load_host *host)
+static bool load_has_pci_gpu(const struct load_host *host)
 {
 	_cleanup_free_ char *path = NULL;
 	const struct dirent *entry;
@@ -77,8 +78,8 @@ static bool has_pci_gpu(const struct load_host *host)
 		return false;
 	directory = opendir(path);
 	while (directory && !found && (entry = readdir(directory)))
-		found = entry->d_name[0] != '.' && has_text(path, entry->d_name, "vendor", "0x10de") &&
-			has_text(path, entry->d_name, "class", "0x03");
+		found = entry->d_name[0] != '.' && load_has_text(path, entry->d_name, "vendor", "0x10de") &&
+			load_has_text(path, entry->d_name, "class", "0x03");
 	if (directory)
 		(void)closedir(directory);
 	return found;
@@ -87,10 +88,10 @@ static bool has_pci_gpu(const struct load_host *host)
 /* ---- directories of nodes ---- */
 
 /*
- * A driver in a root of its own may have a /dev of its own, which its programs see when they are run in that root. One that is
- * this machine's is not a second one, and neither is one that is not there.
+ * A driver in a root of its own may have a /dev of its own, which its programs see when they are run in that root. One
+ * that is this machine's is not a second one, and neither is one that is not there.
  */
-static int find_second_dev(const struct load_host *host, const char *driver_root, char **ret)
+static int load_find_second_dev(const struct load_host *host, const char *driver_root, char **ret)
 {
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
 	_cleanup_close_ int fd = -1;
@@ -111,26 +112,29 @@ static int find_second_dev(const struct load_host *host, const char *driver_root
 	return fd_read_link_at(AT_FDCWD, link, ret);
 }
 
-static int refuse_wrong(const struct load *load, const struct load_options *options, struct err *err)
+static int load_refuse_wrong(const struct load *load, const struct load_options *options, struct err *err)
 {
 	for (size_t i = 0; i < load->count && !options->replace; i++)
 		if (load->steps[i].state == LOAD_WRONG)
-			return err_set(err, CTR_GPU_E_WRONG_NODE,
-				       "%s should be %s, and is %s\nLook at what made it; ctr-gpu load --replace puts the right one in its place.",
-				       load->steps[i].name, load->steps[i].kind == LOAD_NODE ? "a node of NVIDIA's driver" : "a directory",
-				       load->steps[i].found);
+			return err_set(
+				err, CTR_GPU_E_WRONG_NODE,
+				"%s should be %s, and is %s\nLook at what made it; ctr-gpu load --replace puts the "
+				"right one in its place.",
+				load->steps[i].name,
+				load->steps[i].kind == LOAD_NODE ? "a node of NVIDIA's driver" : "a directory",
+				load->steps[i].found);
 	return 0;
 }
 
-static int add_all_nodes(const struct load_host *host, const struct load_options *options, const char *devices, struct load *load,
-			 struct err *err)
+static int load_add_all_nodes(const struct load_host *host, const struct load_options *options, const char *devices,
+			      struct load *load, struct err *err)
 {
 	_cleanup_free_ char *second = NULL;
 	int r;
 
 	r = load_add_nodes(host, options, devices, host->dev, load, err);
 	if (r == 0)
-		r = find_second_dev(host, options->driver_root, &second);
+		r = load_find_second_dev(host, options->driver_root, &second);
 	if (r == 0 && second)
 		r = load_add_nodes(host, options, devices, second, load, err);
 	return r;
@@ -150,19 +154,21 @@ int load_decide(const struct load_host *host, const struct load_options *options
 	r = module_read_file(path, &devices);
 	if (r < 0)
 		return err_set(err, r, "cannot read %s: %m", path);
-	loaded = is_loaded(host, devices, 0);
-	if (!loaded && !has_pci_gpu(host))
-		return err_set(err, CTR_GPU_E_NO_DEVICE,
-			       "this machine has no GPU of NVIDIA: none in %s/bus/pci/devices, and no module of its driver is loaded\n"
-			       "In a virtual machine, the GPU must be passed through to it first.",
-			       host->sys);
-	r = add_modules(host, options, devices, &load);
+	loaded = load_is_loaded(host, devices, 0);
+	if (!loaded && !load_has_pci_gpu(host))
+		return err_set(
+			err, CTR_GPU_E_NO_DEVICE,
+			"this machine has no GPU of NVIDIA: none in %s/bus/pci/devices, and no module of its driver "
+			"is loaded\n"
+			"In a virtual machine, the GPU must be passed through to it first.",
+			host->sys);
+	r = load_add_modules(host, options, devices, &load);
 	if (r == 0 && !loaded)
 		r = load_remark(&load, "which device nodes are missing shows when the module nvidia is loaded");
 	else if (r == 0)
-		r = add_all_nodes(host, options, devices, &load, err);
+		r = load_add_all_nodes(host, options, devices, &load, err);
 	if (r == 0)
-		r = refuse_wrong(&load, options, err);
+		r = load_refuse_wrong(&load, options, err);
 	if (r != 0)
 		return r;
 	*ret = steal_struct(&load);

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Making a native host ready: NVIDIA's kernel modules are loaded and the device nodes are there. Distributions leave this to
- * the first program that uses the GPU (nvidia-modprobe, setuid root), so that a host which only runs containers has neither
- * after a boot.
+ * Making a native host ready: NVIDIA's kernel modules are loaded and the device nodes are there. Distributions leave
+ * this to the first program that uses the GPU (nvidia-modprobe, setuid root), so that a host which only runs containers
+ * has neither after a boot.
  *
- * What is to be done is a list of steps, plain data: load_decide() makes it and changes nothing, load_do() acts on it. Never
- * on the way to a container: the hook has no code of this.
+ * What is to be done is a list of steps, plain data: load_decide() makes it and changes nothing, load_do() acts on it.
+ * Never on the way to a container: the hook has no code of this.
  */
 
 #include "base/err.h"
@@ -19,14 +19,20 @@ struct load_host {
 	const char *programs; /* directories in which modprobe is looked for, with colons between them */
 };
 
-/** As decide() of struct loader. Nodes of a module that is not loaded are not in the list: their numbers show once it is. */
+/**
+ * As decide() of struct loader. Nodes of a module that is not loaded are not in the list: their numbers show once it
+ * is.
+ */
 int load_decide(const struct load_host *host, const struct load_options *options, struct load *ret, struct err *err);
 
-/** As apply() of struct loader. What was done before a step failed stays: it is right, and the next run goes on from there. */
+/**
+ * As apply() of struct loader. What was done before a step failed stays: it is right, and the next run goes on from
+ * there.
+ */
 int load_do(const struct load_host *host, const struct load_options *options, struct load *load, struct err *err);
 
 /* ---- between the files of this noun ---- */
 
-/** Appends the nodes that the loaded modules want below @dev. @devices: /proc/devices. Return: 0 or as load_decide(). */
-int load_add_nodes(const struct load_host *host, const struct load_options *options, const char *devices, const char *dev,
-		   struct load *load, struct err *err);
+/** Appends the nodes the loaded modules want below @dev. @devices: /proc/devices. Return: 0 or as load_decide(). */
+int load_add_nodes(const struct load_host *host, const struct load_options *options, const char *devices,
+		   const char *dev, struct load *load, struct err *err);

@@ -15,23 +15,23 @@
 #include "nvidia/load.h"
 #include "nvidia/modprobe.h"
 
-static bool is_pending(const struct load_step *step)
+static bool load_is_pending(const struct load_step *step)
 {
 	return step->state == LOAD_MISSING || step->state == LOAD_WRONG;
 }
 
-static bool has_pending(const struct load *load)
+static bool load_has_pending(const struct load *load)
 {
 	for (size_t i = 0; i < load->count; i++)
-		if (is_pending(&load->steps[i]))
+		if (load_is_pending(&load->steps[i]))
 			return true;
 	return false;
 }
 
 /* ---- modules ---- */
 
-static int load_modules(const struct load_host *host, const struct load_options *options, const struct load *load,
-			struct strv *ret_loaded, struct err *err)
+static int load_do_missing_modules(const struct load_host *host, const struct load_options *options,
+				   const struct load *load, struct strv *ret_loaded, struct err *err)
 {
 	int r = 0;
 
@@ -48,7 +48,7 @@ static int load_modules(const struct load_host *host, const struct load_options 
 }
 
 /* modprobe succeeds, too, where /etc/modprobe.d has it do something else ("install nvidia /bin/true"). */
-static int mark_loaded(struct load *load, const struct strv *loaded, struct err *err)
+static int load_mark_loaded(struct load *load, const struct strv *loaded, struct err *err)
 {
 	for (size_t i = 0; i < load->count; i++) {
 		struct load_step *step = &load->steps[i];
@@ -65,19 +65,20 @@ static int mark_loaded(struct load *load, const struct strv *loaded, struct err 
 	return 0;
 }
 
-static int do_modules(const struct load_host *host, const struct load_options *options, struct load *load, struct err *err)
+static int load_do_modules(const struct load_host *host, const struct load_options *options, struct load *load,
+			   struct err *err)
 {
 	_cleanup_strv_ struct strv loaded = {0};
 	_cleanup_load_ struct load after = {0};
 	struct load before;
 	int r;
 
-	r = load_modules(host, options, load, &loaded, err);
+	r = load_do_missing_modules(host, options, load, &loaded, err);
 	if (r != 0 || loaded.count == 0)
 		return r;
 	r = load_decide(host, options, &after, err);
 	if (r == 0)
-		r = mark_loaded(&after, &loaded, err);
+		r = load_mark_loaded(&after, &loaded, err);
 	if (r != 0)
 		return r;
 	before = *load;
@@ -89,7 +90,7 @@ static int do_modules(const struct load_host *host, const struct load_options *o
 /* ---- nodes ---- */
 
 /* The directory that a node is made in, by a descriptor, so that no symlink in its place leads elsewhere. */
-static int open_parent(const char *path, const char **ret_name)
+static int load_open_parent(const char *path, const char **ret_name)
 {
 	_cleanup_free_ char *directory = NULL;
 	char *slash;
@@ -104,18 +105,19 @@ static int open_parent(const char *path, const char **ret_name)
 	return fd < 0 ? -errno : fd;
 }
 
-static int make_directory(int parent, const char *name, const struct load_step *step)
+static int load_make_directory(int parent, const char *name, const struct load_step *step)
 {
 	if (mkdirat(parent, name, step->mode) < 0)
 		return -errno;
 	return fchmodat(parent, name, step->mode, 0) < 0 ? -errno : 0;
 }
 
-static int make_node(int parent, const char *name, const struct load_step *step)
+static int load_make_node(int parent, const char *name, const struct load_step *step)
 {
 	if (mknodat(parent, name, S_IFCHR | 0600, step->number) < 0)
 		return -errno;
-	if (fchownat(parent, name, step->uid, step->gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(parent, name, step->mode, 0) < 0) {
+	if (fchownat(parent, name, step->uid, step->gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchmodat(parent, name, step->mode, 0) < 0) {
 		int r = -errno;
 
 		(void)unlinkat(parent, name, 0);
@@ -124,8 +126,8 @@ static int make_node(int parent, const char *name, const struct load_step *step)
 	return 0;
 }
 
-/* Under another name first: nobody finds a node whose mode is not yet right, and what is replaced is there until then. */
-static int do_step(const struct load_step *step)
+/* Under another name first: nobody finds a node of a wrong mode, and what is replaced is there until then. */
+static int load_do_step(const struct load_step *step)
 {
 	_cleanup_close_ int parent = -1;
 	_cleanup_free_ char *temporary = NULL;
@@ -133,14 +135,15 @@ static int do_step(const struct load_step *step)
 	unsigned random;
 	int r;
 
-	parent = open_parent(step->name, &name);
+	parent = load_open_parent(step->name, &name);
 	if (parent < 0)
 		return parent;
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return -EIO;
 	if (str_format(&temporary, ".ctr-gpu-%08x", random) < 0)
 		return -ENOMEM;
-	r = step->kind == LOAD_NODE ? make_node(parent, temporary, step) : make_directory(parent, temporary, step);
+	r = step->kind == LOAD_NODE ? load_make_node(parent, temporary, step)
+				    : load_make_directory(parent, temporary, step);
 	if (r < 0)
 		return r;
 	/* A file gives way to a node, a file or a node to a directory only when it is gone. */
@@ -154,7 +157,7 @@ static int do_step(const struct load_step *step)
 }
 
 /* udev or another run may have been faster; then it is what was wanted, or an error. */
-static bool is_there(const struct load_step *step)
+static bool load_is_there(const struct load_step *step)
 {
 	struct stat st;
 
@@ -163,22 +166,23 @@ static bool is_there(const struct load_step *step)
 	return step->kind == LOAD_NODE ? S_ISCHR(st.st_mode) && st.st_rdev == step->number : S_ISDIR(st.st_mode);
 }
 
-static int do_files(struct load *load, struct err *err)
+static int load_do_files(struct load *load, struct err *err)
 {
 	for (size_t i = 0; i < load->count; i++) {
 		struct load_step *step = &load->steps[i];
 		int r;
 
-		if (step->kind == LOAD_MODULE || !is_pending(step))
+		if (step->kind == LOAD_MODULE || !load_is_pending(step))
 			continue;
-		r = do_step(step);
-		if (r == -EEXIST && is_there(step)) {
+		r = load_do_step(step);
+		if (r == -EEXIST && load_is_there(step)) {
 			step->state = LOAD_THERE;
 			continue;
 		}
 		if (r < 0)
 			return err_set(err, r, "cannot make %s: %m%s", step->name,
-				       r == -EPERM ? "\nIn a user namespace the kernel lets nobody make device nodes." : "");
+				       r == -EPERM ? "\nIn a user namespace the kernel lets nobody make device nodes."
+						   : "");
 		step->state = LOAD_DONE;
 	}
 	return 0;
@@ -188,18 +192,21 @@ int load_do(const struct load_host *host, const struct load_options *options, st
 {
 	int r;
 
-	if (!has_pending(load))
+	if (!load_has_pending(load))
 		return 0;
 	if (geteuid() != 0)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "only root may load kernel modules and make device nodes\nctr-gpu load --dry-run shows what is missing.");
-	r = do_modules(host, options, load, err);
-	return r != 0 ? r : do_files(load, err);
+		return err_set(
+			err, CTR_GPU_E_NO_PERMISSION,
+			"only root may load kernel modules and make device nodes\nctr-gpu load --dry-run shows what "
+			"is missing.");
+	r = load_do_modules(host, options, load, err);
+	return r != 0 ? r : load_do_files(load, err);
 }
 
 /* ---- this host ---- */
 
-static const struct load_host this_host = {.proc = "/proc", .sys = "/sys", .dev = "/dev", .programs = "/sbin:/usr/sbin:/bin:/usr/bin"};
+static const struct load_host this_host = {
+	.proc = "/proc", .sys = "/sys", .dev = "/dev", .programs = "/sbin:/usr/sbin:/bin:/usr/bin"};
 
 static int load_decide_here(const struct load_options *options, struct load *ret, struct err *err)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Which nodes the loaded modules want: majors from /proc/devices, minors, modes and owners from what the modules say below
- * /proc/driver. The administrator's wishes (NVreg_DeviceFileUID and so on, and NVreg_ModifyDeviceFiles=0, "leave nodes
- * alone") come through there.
+ * Which nodes the loaded modules want: majors from /proc/devices, minors, modes and owners from what the modules say
+ * below /proc/driver. The administrator's wishes (NVreg_DeviceFileUID and so on, and NVreg_ModifyDeviceFiles=0, "leave
+ * nodes alone") come through there.
  *
- * Facts: nvidia-modprobe-utils.c of nvidia-modprobe; nv-procfs.c, nv-caps.c, procfs_nvswitch.c of NVIDIA's open kernel modules.
+ * Facts: nvidia-modprobe-utils.c of nvidia-modprobe; nv-procfs.c, nv-caps.c, procfs_nvswitch.c of NVIDIA's open kernel
+ * modules.
  */
 
 #include <dirent.h>
@@ -23,10 +24,10 @@
 enum {
 	MINOR_CONTROL = 255,
 	MINOR_MODESET = 254,
-	MINOR_MAX = (1 << 20) - 1,    /* MINORMASK of include/linux/kdev_t.h */
-	CAPABILITY_DEPTH_MAX = 6,     /* gpu0/mig/gi0/ci0/access has five */
+	MINOR_MAX = (1 << 20) - 1, /* MINORMASK of include/linux/kdev_t.h */
+	CAPABILITY_DEPTH_MAX = 6,  /* gpu0/mig/gi0/ci0/access has five */
 	CAPABILITIES_MAX = 4096,
-	IMEX_CHANNELS = 2048,         /* unless NVreg_ImexChannelCount says otherwise */
+	IMEX_CHANNELS = 2048, /* unless NVreg_ImexChannelCount says otherwise */
 	OWNER_MAX = 0x7fffffff,
 };
 
@@ -45,24 +46,25 @@ struct wanted {
 	struct permissions permissions; /* of the driver's own nodes */
 };
 
-static unsigned number_or(const char *text, const char *name, unsigned max, unsigned otherwise)
+static unsigned load_nodes_number_or(const char *text, const char *name, unsigned max, unsigned otherwise)
 {
 	unsigned number;
 
 	return text && proc_number(text, name, max, &number) == 0 ? number : otherwise;
 }
 
-static struct permissions parse_permissions(const char *text)
+static struct permissions load_nodes_parse_permissions(const char *text)
 {
 	return (struct permissions){
-		.leave = number_or(text, "ModifyDeviceFiles", 1, 1) == 0 || number_or(text, "DeviceFileModify", 1, 1) == 0,
-		.mode = number_or(text, "DeviceFileMode", 0777, 0666),
-		.uid = number_or(text, "DeviceFileUID", OWNER_MAX, 0),
-		.gid = number_or(text, "DeviceFileGID", OWNER_MAX, 0),
+		.leave = load_nodes_number_or(text, "ModifyDeviceFiles", 1, 1) == 0 ||
+			 load_nodes_number_or(text, "DeviceFileModify", 1, 1) == 0,
+		.mode = load_nodes_number_or(text, "DeviceFileMode", 0777, 0666),
+		.uid = load_nodes_number_or(text, "DeviceFileUID", OWNER_MAX, 0),
+		.gid = load_nodes_number_or(text, "DeviceFileGID", OWNER_MAX, 0),
 	};
 }
 
-static char *read_text(const struct load_host *host, const char *name)
+static char *load_nodes_read_text(const struct load_host *host, const char *name)
 {
 	_cleanup_free_ char *path = NULL;
 	char *text = NULL;
@@ -74,7 +76,7 @@ static char *read_text(const struct load_host *host, const char *name)
 
 /* ---- a step ---- */
 
-static int describe(const struct stat *st, char **ret)
+static int load_nodes_describe(const struct stat *st, char **ret)
 {
 	static const struct {
 		mode_t type;
@@ -92,7 +94,7 @@ static int describe(const struct stat *st, char **ret)
 }
 
 /* Adds the step with the state that its place is in. */
-static int add(const struct wanted *wanted, struct load_step *step)
+static int load_nodes_add(const struct wanted *wanted, struct load_step *step)
 {
 	bool node = step->kind == LOAD_NODE;
 	struct stat st;
@@ -103,9 +105,10 @@ static int add(const struct wanted *wanted, struct load_step *step)
 	step->state = LOAD_THERE;
 	if (node ? !S_ISCHR(st.st_mode) || st.st_rdev != step->number : !S_ISDIR(st.st_mode)) {
 		step->state = LOAD_WRONG;
-		r = describe(&st, &step->found);
+		r = load_nodes_describe(&st, &step->found);
 	} else if (node && ((st.st_mode & 07777) != step->mode || st.st_uid != step->uid || st.st_gid != step->gid)) {
-		r = load_remark(wanted->load, "%s is left as it is, with mode %04o, owner %u:%u; the driver would have %04o, %u:%u",
+		r = load_remark(wanted->load,
+				"%s is left as it is, with mode %04o, owner %u:%u; the driver would have %04o, %u:%u",
 				step->name, st.st_mode & 07777, st.st_uid, st.st_gid, step->mode, step->uid, step->gid);
 	}
 	if (r < 0)
@@ -114,11 +117,13 @@ static int add(const struct wanted *wanted, struct load_step *step)
 }
 
 /* @name: below /dev. @driver: as /proc/devices calls it; one that is not there has no nodes. */
-__attribute__((format(printf, 6, 7))) static int add_node(const struct wanted *wanted, const struct permissions *permissions,
-							  const char *driver, unsigned node_minor, const char *name,
-							  const char *reason, ...)
+__attribute__((format(printf, 6, 7))) static int load_nodes_add_node(const struct wanted *wanted,
+								     const struct permissions *permissions,
+								     const char *driver, unsigned node_minor,
+								     const char *name, const char *reason, ...)
 {
-	struct load_step step = {.kind = LOAD_NODE, .mode = permissions->mode, .uid = permissions->uid, .gid = permissions->gid};
+	struct load_step step = {
+		.kind = LOAD_NODE, .mode = permissions->mode, .uid = permissions->uid, .gid = permissions->gid};
 	va_list arguments;
 	unsigned number;
 	int length;
@@ -133,46 +138,51 @@ __attribute__((format(printf, 6, 7))) static int add_node(const struct wanted *w
 	va_end(arguments);
 	if (length < 0)
 		step.reason = NULL;
-	return add(wanted, &step);
+	return load_nodes_add(wanted, &step);
 }
 
-static int add_directory(const struct wanted *wanted, const char *name, const char *reason)
+static int load_nodes_add_directory(const struct wanted *wanted, const char *name, const char *reason)
 {
 	struct load_step step = {.kind = LOAD_DIRECTORY, .mode = 0755, .reason = strdup(reason)};
 
 	if (str_format(&step.name, "%s/%s", wanted->dev, name) < 0)
 		step.name = NULL;
-	return add(wanted, &step);
+	return load_nodes_add(wanted, &step);
 }
 
 /* ---- the driver's own ---- */
 
-static bool has_module(const struct load *load, const char *name)
+static bool load_nodes_has_module(const struct load *load, const char *name)
 {
 	for (size_t i = 0; i < load->count; i++)
-		if (load->steps[i].kind == LOAD_MODULE && load->steps[i].state == LOAD_THERE && streq(load->steps[i].name, name))
+		if (load->steps[i].kind == LOAD_MODULE && load->steps[i].state == LOAD_THERE &&
+		    streq(load->steps[i].name, name))
 			return true;
 	return false;
 }
 
 /* The module nvidia-uvm has no parameters for its nodes. */
-static int add_control_nodes(const struct wanted *wanted)
+static int load_nodes_add_control_nodes(const struct wanted *wanted)
 {
 	static const struct permissions open_to_all = {.mode = 0666};
 	int r;
 
-	r = add_node(wanted, &wanted->permissions, "nvidia", MINOR_CONTROL, "nvidiactl", "the driver's control device");
+	r = load_nodes_add_node(wanted, &wanted->permissions, "nvidia", MINOR_CONTROL, "nvidiactl",
+				"the driver's control device");
 	if (r == 0)
-		r = add_node(wanted, &open_to_all, "nvidia-uvm", 0, "nvidia-uvm", "unified memory, without which CUDA does not start");
+		r = load_nodes_add_node(wanted, &open_to_all, "nvidia-uvm", 0, "nvidia-uvm",
+					"unified memory, without which CUDA does not start");
 	if (r == 0)
-		r = add_node(wanted, &open_to_all, "nvidia-uvm", 1, "nvidia-uvm-tools", "unified memory, for debuggers and profilers");
-	if (r == 0 && has_module(wanted->load, "nvidia-modeset"))
-		r = add_node(wanted, &wanted->permissions, "nvidia", MINOR_MODESET, "nvidia-modeset", "display modes");
+		r = load_nodes_add_node(wanted, &open_to_all, "nvidia-uvm", 1, "nvidia-uvm-tools",
+					"unified memory, for debuggers and profilers");
+	if (r == 0 && load_nodes_has_module(wanted->load, "nvidia-modeset"))
+		r = load_nodes_add_node(wanted, &wanted->permissions, "nvidia", MINOR_MODESET, "nvidia-modeset",
+					"display modes");
 	return r;
 }
 
-/* One whose description cannot be used, or that the driver was told to leave alone, has no node that could be opened. */
-static int add_gpu(const struct wanted *wanted, const char *address)
+/* One with an unusable description, or that the driver was told to leave alone, has no node to open. */
+static int load_nodes_add_gpu(const struct wanted *wanted, const char *address)
 {
 	_cleanup_free_ char *file = NULL, *text = NULL, *name = NULL;
 	struct adapter gpu = {.minor = -1};
@@ -181,21 +191,23 @@ static int add_gpu(const struct wanted *wanted, const char *address)
 
 	if (str_format(&file, "nvidia/gpus/%s/information", address) < 0)
 		return -ENOMEM;
-	text = read_text(wanted->host, file);
+	text = load_nodes_read_text(wanted->host, file);
 	r = text ? gpu_parse_information(text, &gpu, &excluded) : -EINVAL;
 	if (r == 0 && !excluded)
 		r = str_format(&name, "nvidia%d", gpu.minor) < 0
 			    ? -ENOMEM
-			    : add_node(wanted, &wanted->permissions, "nvidia", (unsigned)gpu.minor, name, "GPU %s (%s)", address,
-				       gpu.name ? gpu.name : "without a name");
+			    : load_nodes_add_node(wanted, &wanted->permissions, "nvidia", (unsigned)gpu.minor, name,
+						  "GPU %s (%s)", address, gpu.name ? gpu.name : "without a name");
 	else if (r != -ENOMEM)
 		r = load_remark(wanted->load, "GPU %s gets no node: %s", address,
-				r == 0 ? "the driver was told to leave it alone (NVreg_ExcludedGpus)" : "the driver does not describe it");
+				r == 0 ? "the driver was told to leave it alone (NVreg_ExcludedGpus)"
+				       : "the driver does not describe it");
 	adapter_clear(&gpu);
 	return r;
 }
 
-static int list(const struct load_host *host, const char *name, bool (*is_wanted)(const char *name), struct strv *ret)
+static int load_nodes_list(const struct load_host *host, const char *name, bool (*is_wanted)(const char *name),
+			   struct strv *ret)
 {
 	_cleanup_free_ char *path = NULL;
 	const struct dirent *entry;
@@ -214,27 +226,27 @@ static int list(const struct load_host *host, const char *name, bool (*is_wanted
 	return r;
 }
 
-static int add_gpus(const struct wanted *wanted)
+static int load_nodes_add_gpus(const struct wanted *wanted)
 {
 	_cleanup_strv_ struct strv addresses = {0};
 	int r;
 
-	r = list(wanted->host, "nvidia/gpus", proc_is_pci_address, &addresses);
+	r = load_nodes_list(wanted->host, "nvidia/gpus", proc_is_pci_address, &addresses);
 	for (size_t i = 0; i < addresses.count && r == 0; i++)
-		r = add_gpu(wanted, addresses.items[i]);
+		r = load_nodes_add_gpu(wanted, addresses.items[i]);
 	return r;
 }
 
 /* ---- capabilities: parts of GPUs (MIG) and what may be done to them ---- */
 
-static bool is_no_dot(const char *name)
+static bool load_nodes_is_no_dot(const char *name)
 {
 	return name[0] != '.';
 }
 
-static int add_capability(const struct wanted *wanted, const char *text, const char *what)
+static int load_nodes_add_capability(const struct wanted *wanted, const char *text, const char *what)
 {
-	struct permissions permissions = parse_permissions(text);
+	struct permissions permissions = load_nodes_parse_permissions(text);
 	_cleanup_free_ char *name = NULL;
 	unsigned node_minor;
 
@@ -242,59 +254,63 @@ static int add_capability(const struct wanted *wanted, const char *text, const c
 		return 0;
 	if (str_format(&name, "nvidia-caps/nvidia-cap%u", node_minor) < 0)
 		return -ENOMEM;
-	return add_node(wanted, &permissions, "nvidia-caps", node_minor, name, "the capability %s", what);
+	return load_nodes_add_node(wanted, &permissions, "nvidia-caps", node_minor, name, "the capability %s", what);
 }
 
-static int add_capabilities_below(const struct wanted *wanted, const char *directory, unsigned depth)
+static int load_nodes_add_capabilities_below(const struct wanted *wanted, const char *directory, unsigned depth)
 {
 	_cleanup_strv_ struct strv names = {0};
 	int r;
 
-	r = list(wanted->host, directory, is_no_dot, &names);
+	r = load_nodes_list(wanted->host, directory, load_nodes_is_no_dot, &names);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		_cleanup_free_ char *name = NULL, *text = NULL;
 
 		if (str_format(&name, "%s/%s", directory, names.items[i]) < 0)
 			return -ENOMEM;
-		text = read_text(wanted->host, name);
+		text = load_nodes_read_text(wanted->host, name);
 		if (text)
-			r = add_capability(wanted, text, name + strlen("nvidia/capabilities/"));
+			r = load_nodes_add_capability(wanted, text, name + strlen("nvidia/capabilities/"));
 		else if (depth < CAPABILITY_DEPTH_MAX)
-			r = add_capabilities_below(wanted, name, depth + 1);
+			r = load_nodes_add_capabilities_below(wanted, name, depth + 1);
 	}
 	return r;
 }
 
-static int add_capabilities(const struct wanted *wanted)
+static int load_nodes_add_capabilities(const struct wanted *wanted)
 {
 	unsigned number;
 	int r;
 
 	if (module_major(wanted->devices, "nvidia-caps", &number) < 0)
 		return 0;
-	r = add_directory(wanted, "nvidia-caps", "nodes of capabilities");
-	return r < 0 ? r : add_capabilities_below(wanted, "nvidia/capabilities", 1);
+	r = load_nodes_add_directory(wanted, "nvidia-caps", "nodes of capabilities");
+	return r < 0 ? r : load_nodes_add_capabilities_below(wanted, "nvidia/capabilities", 1);
 }
 
 /* ---- memory shared between machines ---- */
 
-static int add_channel(const struct wanted *wanted, const char *channel, unsigned count, struct err *err)
+static int load_nodes_add_channel(const struct wanted *wanted, const char *channel, unsigned count, struct err *err)
 {
 	_cleanup_free_ char *name = NULL;
 
 	if (!*channel || strspn(channel, "0123456789") != strlen(channel) || strlen(channel) > 7 ||
 	    strtoul(channel, NULL, 10) >= count)
-		return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE, "an IMEX channel is a number below %u, not \"%.32s\"", count, channel);
+		return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE, "an IMEX channel is a number below %u, not \"%.32s\"",
+			       count, channel);
 	if (str_format(&name, "nvidia-caps-imex-channels/channel%lu", strtoul(channel, NULL, 10)) < 0)
 		return -ENOMEM;
-	return add_node(wanted, &wanted->permissions, "nvidia-caps-imex-channels", (unsigned)strtoul(channel, NULL, 10), name,
-			"memory shared with other machines (IMEX)");
+	return load_nodes_add_node(wanted, &wanted->permissions, "nvidia-caps-imex-channels",
+				   (unsigned)strtoul(channel, NULL, 10), name,
+				   "memory shared with other machines (IMEX)");
 }
 
-static int add_channels(const struct wanted *wanted, const struct load_options *options, const char *params, struct err *err)
+static int load_nodes_add_channels(const struct wanted *wanted, const struct load_options *options, const char *params,
+				   struct err *err)
 {
-	unsigned number, count = number_or(params, "ImexChannelCount", MINOR_MAX, IMEX_CHANNELS);
-	bool first = number_or(params, "CreateImexChannel0", 1, 0) == 1 && !strv_contains(&options->imex_channels, "0");
+	unsigned number, count = load_nodes_number_or(params, "ImexChannelCount", MINOR_MAX, IMEX_CHANNELS);
+	bool first = load_nodes_number_or(params, "CreateImexChannel0", 1, 0) == 1 &&
+		     !strv_contains(&options->imex_channels, "0");
 	int r;
 
 	if (options->imex_channels.count == 0 && !first)
@@ -302,56 +318,65 @@ static int add_channels(const struct wanted *wanted, const struct load_options *
 	if (module_major(wanted->devices, "nvidia-caps-imex-channels", &number) < 0)
 		return options->imex_channels.count == 0
 			       ? 0
-			       : err_set(err, CTR_GPU_E_UNKNOWN_DEVICE, "this driver has no IMEX channels (/proc/devices has no nvidia-caps-imex-channels)");
-	r = add_directory(wanted, "nvidia-caps-imex-channels", "nodes of IMEX channels");
+			       : err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
+					 "this driver has no IMEX channels (/proc/devices has no "
+					 "nvidia-caps-imex-channels)");
+	r = load_nodes_add_directory(wanted, "nvidia-caps-imex-channels", "nodes of IMEX channels");
 	if (r == 0 && first)
-		r = add_channel(wanted, "0", count, err);
+		r = load_nodes_add_channel(wanted, "0", count, err);
 	for (size_t i = 0; i < options->imex_channels.count && r == 0; i++)
-		r = add_channel(wanted, options->imex_channels.items[i], count, err);
+		r = load_nodes_add_channel(wanted, options->imex_channels.items[i], count, err);
 	return r;
 }
 
 /* ---- switches between the GPUs of one machine ---- */
 
 /* The driver numbers them from 0 in the order in which it finds them; their directories have PCI addresses. */
-static int add_switches(const struct wanted *wanted)
+static int load_nodes_add_switches(const struct wanted *wanted)
 {
-	_cleanup_free_ char *text = read_text(wanted->host, "nvidia-nvswitch/permissions");
-	struct permissions permissions = parse_permissions(text);
+	_cleanup_free_ char *text = load_nodes_read_text(wanted->host, "nvidia-nvswitch/permissions");
+	struct permissions permissions = load_nodes_parse_permissions(text);
 	_cleanup_strv_ struct strv switches = {0};
 	int r;
 
-	r = list(wanted->host, "nvidia-nvswitch/devices", is_no_dot, &switches);
+	r = load_nodes_list(wanted->host, "nvidia-nvswitch/devices", load_nodes_is_no_dot, &switches);
 	if (r == 0 && switches.count > 0)
-		r = add_node(wanted, &permissions, "nvidia-nvswitch", MINOR_CONTROL, "nvidia-nvswitchctl", "control of NVSwitches");
+		r = load_nodes_add_node(wanted, &permissions, "nvidia-nvswitch", MINOR_CONTROL, "nvidia-nvswitchctl",
+					"control of NVSwitches");
 	for (unsigned i = 0; i < switches.count && i < MINOR_CONTROL && r == 0; i++) {
 		_cleanup_free_ char *name = NULL;
 
 		if (str_format(&name, "nvidia-nvswitch%u", i) < 0)
 			return -ENOMEM;
-		r = add_node(wanted, &permissions, "nvidia-nvswitch", i, name, "NVSwitch");
+		r = load_nodes_add_node(wanted, &permissions, "nvidia-nvswitch", i, name, "NVSwitch");
 	}
 	return r;
 }
 
-int load_add_nodes(const struct load_host *host, const struct load_options *options, const char *devices, const char *dev,
-		   struct load *load, struct err *err)
+int load_add_nodes(const struct load_host *host, const struct load_options *options, const char *devices,
+		   const char *dev, struct load *load, struct err *err)
 {
-	_cleanup_free_ char *params = read_text(host, "nvidia/params");
+	_cleanup_free_ char *params = load_nodes_read_text(host, "nvidia/params");
 	const struct wanted wanted = {
-		.host = host, .devices = devices, .dev = dev, .load = load, .permissions = parse_permissions(params),
+		.host = host,
+		.devices = devices,
+		.dev = dev,
+		.load = load,
+		.permissions = load_nodes_parse_permissions(params),
 	};
 	int r = 0;
 
 	if (wanted.permissions.leave)
-		r = load_remark(load, "the driver's nodes in %s are left to the administrator (NVreg_ModifyDeviceFiles=0)", dev);
+		r = load_remark(load,
+				"the driver's nodes in %s are left to the administrator (NVreg_ModifyDeviceFiles=0)",
+				dev);
 	if (r == 0)
-		r = add_control_nodes(&wanted);
+		r = load_nodes_add_control_nodes(&wanted);
 	if (r == 0)
-		r = add_gpus(&wanted);
+		r = load_nodes_add_gpus(&wanted);
 	if (r == 0)
-		r = add_capabilities(&wanted);
+		r = load_nodes_add_capabilities(&wanted);
 	if (r == 0)
-		r = add_channels(&wanted, options, params, err);
-	return r == 0 ? add_switches(&wanted) : r;
+		r = load_nodes_add_channels(&wanted, options, params, err);
+	return r == 0 ? load_nodes_add_switches(&wanted) : r;
 }

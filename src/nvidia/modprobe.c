@@ -127,7 +127,7 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 	_cleanup_close_ int errors = memfd_create("modprobe", MFD_CLOEXEC);
 	_cleanup_free_ char *path = modprobe_find(programs);
 	char message[MESSAGE_MAX];
-	int status, r;
+	int wait_status, r;
 	pid_t pid = -1;
 
 	if (errors < 0)
@@ -140,10 +140,10 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 	if (r < 0)
 		return err_set(err, r, "cannot run %s: %m", path);
 	do
-		r = waitpid(pid, &status, 0) < 0 ? -errno : 0;
+		r = waitpid(pid, &wait_status, 0) < 0 ? -errno : 0;
 	while (r == -EINTR);
 	/* A caller that ignores SIGCHLD hears of no status; whether the module is loaded shows in /proc. */
-	if (r == -ECHILD || (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0))
+	if (r == -ECHILD || (r == 0 && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
 		return 0;
 	if (r < 0)
 		return err_set(err, r, "cannot wait for %s: %m", path);

@@ -62,6 +62,7 @@
 #define SYS_poll SYS_ppoll
 #endif
 
+/* clang-format off */
 /* With a word W, so that a macro can say for each call what it adds to that word. */
 #define CALLS(X, W) \
 	/* files */ \
@@ -156,6 +157,7 @@ static const struct sock_filter table[] = {
 	JUMP(BPF_JEQ, SYS_kill, 0, 3), LOAD_ARGUMENT(0), JUMP(BPF_JEQ, 0, 0, 1), ALLOW,
 	ANSWER(SECCOMP_RET_ERRNO | EPERM),
 };
+/* clang-format on */
 
 /* Where our own number is filled in: the third from the end. */
 enum { OWN_PID = ARRAY_SIZE(table) - 3 };

@@ -23,15 +23,15 @@ static const struct {
 	{CAP_DAC_OVERRIDE, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT}, /* files of another user (user namespaces) */
 	{CAP_SETUID, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT}, /* driverd becomes nobody; files of the root's owner */
 	{CAP_SETGID, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT},
-	{CAP_KILL, BEGIN, BEGIN}, /* driverd is stopped when it hangs */
-	{CAP_SYS_ADMIN, BEGIN | GIVE, GIVE}, /* mount, setns, device rules */
-	{CAP_SYS_CHROOT, BEGIN | GIVE, GIVE}, /* setns(2) to a mount namespace */
-	{CAP_SYS_PTRACE, BEGIN | GIVE, GIVE}, /* /proc/<pid>/{ns,root} of one with more capabilities */
-	{CAP_CHOWN, GIVE | EDIT, GIVE | EDIT}, /* files that are replaced keep their owner */
+	{CAP_KILL, BEGIN, BEGIN},               /* driverd is stopped when it hangs */
+	{CAP_SYS_ADMIN, BEGIN | GIVE, GIVE},    /* mount, setns, device rules */
+	{CAP_SYS_CHROOT, BEGIN | GIVE, GIVE},   /* setns(2) to a mount namespace */
+	{CAP_SYS_PTRACE, BEGIN | GIVE, GIVE},   /* /proc/<pid>/{ns,root} of one with more capabilities */
+	{CAP_CHOWN, GIVE | EDIT, GIVE | EDIT},  /* files that are replaced keep their owner */
 	{CAP_FOWNER, GIVE | EDIT, GIVE | EDIT}, /* and their mode */
-	{CAP_NET_ADMIN, BEGIN | GIVE, 0}, /* to query and attach device programs before Linux 6.9 */
-	{CAP_SYS_RESOURCE, BEGIN | GIVE, 0}, /* to load them before Linux 5.11, where RLIMIT_MEMLOCK is small */
-	{CAP_SYSLOG, BEGIN | GIVE, 0}, /* to read them where net.core.bpf_jit_harden is 2 */
+	{CAP_NET_ADMIN, BEGIN | GIVE, 0},       /* to query and attach device programs before Linux 6.9 */
+	{CAP_SYS_RESOURCE, BEGIN | GIVE, 0},    /* to load them before Linux 5.11, where RLIMIT_MEMLOCK is small */
+	{CAP_SYSLOG, BEGIN | GIVE, 0},          /* to read them where net.core.bpf_jit_harden is 2 */
 };
 
 int phase_limit(enum phase phase)
