@@ -14,12 +14,7 @@ json_t *report_string(const char *text)
 
 json_t *report_strings(const struct strv *list)
 {
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < list->count; i++)
-		if (json_array_append_new(array, report_string(list->items[i])) < 0)
-			return json_decref(array), NULL;
-	return array;
+	return report_array(i, list->count, report_string(list->items[i]));
 }
 
 int report_finish(FILE *file)

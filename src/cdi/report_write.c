@@ -136,11 +136,8 @@ static json_t *cdi_report_file_json(const struct ctr_gpu_cdi_report *report, con
 
 static int cdi_report_write_json(const struct ctr_gpu_cdi_report *report, FILE *out)
 {
-	json_t *files = json_array();
+	json_t *files = report_array(i, report->file_count, cdi_report_file_json(report, &report->files[i]));
 
-	for (size_t i = 0; i < report->file_count; i++)
-		if (json_array_append_new(files, cdi_report_file_json(report, &report->files[i])) < 0)
-			return json_decref(files), -ENOMEM;
 	return report_write_json(json_pack("{s:o, s:b}", "files", files, "fine", ctr_gpu_cdi_report_is_fine(report)),
 				 out);
 }

@@ -60,23 +60,16 @@ static json_t *load_step_json(const struct load_step *step)
 	return json;
 }
 
-static json_t *load_steps_json(const struct load *load)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < load->count; i++)
-		if (json_array_append_new(array, load_step_json(&load->steps[i])) < 0)
-			return json_decref(array), NULL;
-	return array;
-}
-
 int load_write(const struct load *load, enum ctr_gpu_format format, FILE *file)
 {
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
 		return load_write_text(load, file);
 	case CTR_GPU_FORMAT_JSON:
-		return report_write_json(json_pack("{s:o, s:o}", "steps", load_steps_json(load), "remarks", report_strings(&load->remarks)), file);
+		return report_write_json(json_pack("{s:o, s:o}", "steps",
+						   report_array(i, load->count, load_step_json(&load->steps[i])),
+						   "remarks", report_strings(&load->remarks)),
+					 file);
 	case CTR_GPU_FORMAT_CSV:
 	case CTR_GPU_FORMAT_PATHS:
 		break;

@@ -178,35 +178,18 @@ static json_t *adapter_json(const struct adapter *adapter)
 			 "remedy", report_string(adapter->remedy));
 }
 
-static json_t *adapters_json(const struct ctr_gpu_host *host)
-{
-	json_t *adapters = json_array();
-
-	for (size_t i = 0; i < host->inventory.count; i++)
-		if (json_array_append_new(adapters, adapter_json(&host->inventory.adapters[i])) < 0)
-			return json_decref(adapters), NULL;
-	return adapters;
-}
-
-static json_t *drivers_json(const struct ctr_gpu_host *host)
-{
-	json_t *drivers = json_array();
-
-	for (size_t i = 0; i < host->present_count; i++)
-		if (json_array_append_new(drivers, driver_json(host, host->present[i])) < 0)
-			return json_decref(drivers), NULL;
-	return drivers;
-}
-
 static int write_json(const struct ctr_gpu_host *host, FILE *file)
 {
 	_cleanup_strv_ struct strv notes = {0};
 
 	if (list_notes(host, &notes) < 0)
 		return -ENOMEM;
-	return report_write_json(json_pack("{s:s, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "adapters", adapters_json(host),
-					   "drivers", drivers_json(host), "notes", report_strings(&notes)),
-				 file);
+	return report_write_json(
+		json_pack("{s:s, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "adapters",
+			  report_array(i, host->inventory.count, adapter_json(&host->inventory.adapters[i])), "drivers",
+			  report_array(i, host->present_count, driver_json(host, host->present[i])), "notes",
+			  report_strings(&notes)),
+		file);
 }
 
 static void write_csv_row(FILE *file, const struct adapter *adapter)

@@ -123,35 +123,18 @@ static json_t *library_dir_json(const struct plan_library_dir *dir)
 			 report_strings(&dir->libraries), "reason", dir->reason);
 }
 
-/* One array of the plan; NULL when memory runs out, which json_pack() refuses in turn. */
-#define DEFINE_LIST_JSON(noun, list)                                                          \
-	static json_t *noun##_list_json(const struct plan *plan)                              \
-	{                                                                                     \
-		json_t *array = json_array();                                                 \
-                                                                                              \
-		for (size_t i = 0; i < plan->noun##_count; i++)                               \
-			if (json_array_append_new(array, noun##_json(&plan->list[i])) < 0)    \
-				return json_decref(array), NULL;                              \
-		return array;                                                                 \
-	}
-
-DEFINE_LIST_JSON(device, devices)
-DEFINE_LIST_JSON(mount, mounts)
-DEFINE_LIST_JSON(symlink, symlinks)
-DEFINE_LIST_JSON(file, files)
-DEFINE_LIST_JSON(hidden, hidden)
-DEFINE_LIST_JSON(mode, modes)
-DEFINE_LIST_JSON(env, env)
-DEFINE_LIST_JSON(library_dir, library_dirs)
+#define LIST_JSON(noun, list) report_array(i, plan->noun##_count, noun##_json(&plan->list[i]))
 
 static int write_json(const struct plan *plan, FILE *file)
 {
-	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters", report_strings(&plan->adapters),
-					   "devices", device_list_json(plan), "mounts", mount_list_json(plan), "symlinks",
-					   symlink_list_json(plan), "files", file_list_json(plan), "hidden",
-					   hidden_list_json(plan), "modes", mode_list_json(plan), "environment", env_list_json(plan), "libraryDirectories",
-					   library_dir_list_json(plan), "warnings", report_strings(&plan->warnings)),
-				 file);
+	return report_write_json(
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
+			  report_strings(&plan->adapters), "devices", LIST_JSON(device, devices), "mounts",
+			  LIST_JSON(mount, mounts), "symlinks", LIST_JSON(symlink, symlinks), "files",
+			  LIST_JSON(file, files), "hidden", LIST_JSON(hidden, hidden), "modes", LIST_JSON(mode, modes),
+			  "environment", LIST_JSON(env, env), "libraryDirectories",
+			  LIST_JSON(library_dir, library_dirs), "warnings", report_strings(&plan->warnings)),
+		file);
 }
 
 /* One file may go to several places of a container. */
