@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ctr-gpu-hook: the OCI hook. An engine runs it for a container whose namespaces exist and in which nothing runs yet;
- * it gives that container the GPUs which its environment asks for. Most containers ask for none, and for those it must
- * be as if it were not there.
+ * ctr-gpu-hook: the OCI hook. An engine runs it for a container whose namespaces exist and whose program has not
+ * started; it gives that container the GPUs which its environment asks for. Most containers ask for none, and for those
+ * it must be as if it were not there.
  */
 
 #include <errno.h>

@@ -9,6 +9,6 @@
  * state_read() - everything up to the end of standard input
  * @ret_text: the bytes, static
  *
- * Return: 0; -EFBIG if it is no state any more, but an attempt to fill our memory; negative errno.
+ * Return: 0; -EFBIG if it is larger than a state can be; negative errno.
  */
 int state_read(const char **ret_text, size_t *ret_size);

@@ -28,12 +28,12 @@ extern "C" {
 	X(BAD_CONFIG, 14, "a configuration file cannot be used")                                    \
 	X(BAD_STATE, 15, "the OCI state or config.json cannot be used")                             \
 	X(NO_CGROUP, 16, "the container's device cgroup cannot be found or changed")                \
-	X(BAD_ARGUMENT, 17, "an argument makes no sense")                                           \
+	X(BAD_ARGUMENT, 17, "an argument is wrong")                                                 \
 	X(KERNEL_TOO_OLD, 18, "the kernel lacks a system call that this needs")                     \
 	X(BAD_REQUIREMENT, 19, "a requirement cannot be parsed")                                    \
 	X(KERNEL_MODULE, 20, "a kernel module cannot be loaded")                                    \
-	X(WRONG_NODE, 21, "something else is where a device node should be")                        \
-	X(VOLUME, 22, "a volume is where something of the image should be")
+	X(WRONG_NODE, 21, "something else is in the place of a device node")                        \
+	X(VOLUME, 22, "a file or directory is needed where a volume is mounted")
 
 enum ctr_gpu_error {
 #define X(name, number, meaning) CTR_GPU_E_##name = (number),

@@ -4,8 +4,9 @@
 /*
  * ctr-gpu: the GPUs of a Linux host, for its containers.
  *
- * The work has three steps. A *request* says what a container asks for, a *host* what there is; from both comes a *plan*,
- * plain data that can be printed; applying the plan is the only step that changes anything.
+ * The work has three steps. A *request* says what a container asks for, a *host* describes the GPUs and drivers. From
+ * both the library makes a *plan*, plain data that can be printed. Applying the plan is the only step that changes
+ * anything.
  *
  *	struct ctr_gpu_context *context;
  *	struct ctr_gpu_request *request;
@@ -19,10 +20,11 @@
  *	ctr_gpu_plan_new(context, request, host, &plan);
  *	ctr_gpu_plan_write(plan, CTR_GPU_FORMAT_JSON, stdout);
  *
- * Results: 0; a negative errno; or one of the positive CTR_GPU_E_* that the function's comment names. In both cases
- * ctr_gpu_context_message() has the sentence for the user. Outputs (ret_*) are written on success only. Nothing is printed.
+ * Results: 0; a negative errno; or one of the positive CTR_GPU_E_* that the function's comment names. After the latter
+ * two ctr_gpu_context_message() returns the message for the user. Outputs (ret_*) are written on success only. Nothing
+ * is printed.
  *
- * Objects belong to the thread that uses them; different contexts may be used by different threads.
+ * Objects belong to the thread that uses them; different threads may use different contexts.
  */
 
 #include <stdbool.h>
@@ -37,7 +39,7 @@
 extern "C" {
 #endif
 
-/* Everything else in the library is hidden. */
+/* The library exports these functions alone. */
 #pragma GCC visibility push(default)
 
 struct ctr_gpu_context;
@@ -48,20 +50,20 @@ struct ctr_gpu_container;
 struct ctr_gpu_bundle;
 struct ctr_gpu_cdi_report;
 
-/* ---- context: settings, the last error, where remarks go ---- */
+/* ---- context: settings, the last error, the log callback ---- */
 
 enum ctr_gpu_log_level {
 	CTR_GPU_LOG_WARNING = 0, /* the work goes on, but a user should know */
-	CTR_GPU_LOG_DEBUG = 1,   /* what was looked at and decided */
+	CTR_GPU_LOG_DEBUG = 1,   /* every step and decision */
 };
 
 typedef void (*ctr_gpu_log_fn)(void *user, enum ctr_gpu_log_level level, const char *text);
 
 /** Which source describes the adapters of a GPU-PV host. */
 enum ctr_gpu_inventory {
-	CTR_GPU_INVENTORY_AUTO = 0,   /* /dev/dxg itself; libdxcore where that fails or has no usable adapter */
-	CTR_GPU_INVENTORY_DXCORE = 1, /* libdxcore or nothing */
-	CTR_GPU_INVENTORY_IOCTL = 2,  /* /dev/dxg or nothing */
+	CTR_GPU_INVENTORY_AUTO = 0,   /* /dev/dxg; libdxcore if that fails or has no usable adapter */
+	CTR_GPU_INVENTORY_DXCORE = 1, /* only libdxcore */
+	CTR_GPU_INVENTORY_IOCTL = 2,  /* only /dev/dxg */
 };
 
 enum ctr_gpu_format {
@@ -99,7 +101,7 @@ int ctr_gpu_context_new(struct ctr_gpu_context **ret_context);
 
 /**
  * ctr_gpu_context_unref() - release a context
- * @context: may be NULL; objects made with it must have been released before
+ * @context: may be NULL; release the objects made with it first
  *
  * Return: NULL.
  * Since: 0.1
@@ -107,39 +109,40 @@ int ctr_gpu_context_new(struct ctr_gpu_context **ret_context);
 struct ctr_gpu_context *ctr_gpu_context_unref(struct ctr_gpu_context *context);
 
 /**
- * ctr_gpu_context_message() - the sentence that belongs to the last result other than 0
+ * ctr_gpu_context_message() - the message of the last result other than 0
  * @context: borrowed
  *
- * Return: what went wrong, where, and the next thing to try, in one to three lines without a last newline; valid until the
- * next call with this context.
+ * Return: what went wrong, where, and the next thing to try, in one to three lines without a final newline; valid until
+ * the next call with this context.
  * Since: 0.1
  */
 const char *ctr_gpu_context_message(const struct ctr_gpu_context *context);
 
 /**
- * ctr_gpu_context_set_log() - say where remarks go; without it nobody hears them
+ * ctr_gpu_context_set_log() - set the log callback; without one, messages are discarded
  * @log:  called with one line without a newline; NULL for none
- * @user: handed through
+ * @user: passed to @log
  *
  * Since: 0.1
  */
 void ctr_gpu_context_set_log(struct ctr_gpu_context *context, ctr_gpu_log_fn log, void *user);
 
 /**
- * ctr_gpu_run_in_child() - do work that may wait for ever in a child process that can be left behind
- * @context:    its setting "deadline" counts; borrowed
- * @work:       called in the child with @context as it is now; what it returns, 0 to 255, is the child's status of exit(3)
- * @user:       handed through
- * @ret_status: what @work returned; anything but 0 takes back what was done
+ * ctr_gpu_run_in_child() - do work that may never end in a child process that can be left behind
+ * @context:    has the setting "deadline"; borrowed
+ * @work:       called in the child with @context as it is now; its result, 0 to 255, is the child's exit status
+ * @user:       passed to @work
+ * @ret_status: the result of @work; anything but 0 undoes the changes
  *
- * A file system that does not answer holds a process where no signal handler runs. So whoever must answer in time calls
- * functions that read the host or a container in @work, and none of them itself: ctr_gpu_host_new(), ctr_gpu_plan_new(),
- * ctr_gpu_plan_apply(), ctr_gpu_plan_apply_to_bundle(), ctr_gpu_cdi_run_hook(). A child that is not done in time is killed, and
- * what it had done to one container is taken back. SIGTERM, SIGINT, SIGHUP and SIGQUIT do the same at once.
+ * If a file system does not answer, a process can wait in the kernel and not handle signals. So a program with a
+ * deadline calls functions that read the host or a container only in @work: ctr_gpu_host_new(), ctr_gpu_plan_new(),
+ * ctr_gpu_plan_apply(), ctr_gpu_plan_apply_to_bundle(), ctr_gpu_cdi_run_hook(). A child that does not finish in time is
+ * killed, and its changes to a container are undone. SIGTERM, SIGINT, SIGHUP and SIGQUIT do the same at once.
  *
- * The child has a copy of the memory, and the caller's own descriptors: what it closes is closed. For programs of one thread.
+ * The child has a copy of the memory, and shares the caller's descriptors: what it closes is closed in both. The
+ * program must have a single thread.
  *
- * Return: 0; -ETIMEDOUT; -EINTR if a signal came; -ECHILD if the child was killed by somebody else; negative errno. After
+ * Return: 0; -ETIMEDOUT; -EINTR after a signal; -ECHILD if another process killed the child; negative errno. After
  * -ETIMEDOUT and -EINTR a child may be left, with the caller's descriptors, until its file system answers.
  * Since: 0.1
  */
@@ -149,7 +152,7 @@ int ctr_gpu_run_in_child(struct ctr_gpu_context *context, int (*work)(void *user
  * ctr_gpu_context_load_config() - take settings from a configuration file
  * @path: file; NULL for /etc/ctr-gpu/config.json, which need not exist
  *
- * The file and its directory must belong to root or to the caller and be writable by nobody else.
+ * The file and its directory must belong to root or to the caller and must not be writable for others.
  *
  * Return: 0; CTR_GPU_E_BAD_CONFIG; negative errno.
  * Since: 0.1
@@ -157,19 +160,19 @@ int ctr_gpu_run_in_child(struct ctr_gpu_context *context, int (*work)(void *user
 int ctr_gpu_context_load_config(struct ctr_gpu_context *context, const char *path);
 
 /**
- * ctr_gpu_context_log() - where the configuration wants programs without a terminal to log
+ * ctr_gpu_context_log() - the setting "log", the target of the hooks' log
  *
- * Return: an absolute path; "journal" for the system's log; NULL for nowhere; valid until the settings change.
+ * Return: an absolute path; "journal" for the system's log; NULL if it is not set; valid until the settings change.
  * Since: 0.1
  */
 const char *ctr_gpu_context_log(const struct ctr_gpu_context *context);
 
 /**
- * ctr_gpu_context_runtime() - the OCI runtimes that ctr-gpu-runtime stands in front of
- * @number: from 0; the first that is installed is to be used
+ * ctr_gpu_context_runtime() - the OCI runtimes among which ctr-gpu-runtime chooses
+ * @number: from 0; use the first that is installed
  *
- * Return: a name to look for or an absolute path, valid until the settings change; NULL if there are no more, or if a
- * configuration file could not be read that may say which.
+ * Return: a name or an absolute path, valid until the settings change; NULL after the last, or if the configuration
+ * file, which may name others, could not be read.
  * Since: 0.1
  */
 const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_t number);
@@ -182,7 +185,7 @@ const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_
 void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu_inventory inventory);
 
 /**
- * ctr_gpu_context_set_driver_timeout() - how long one answer of a vendor's library may take
+ * ctr_gpu_context_set_driver_timeout() - set the longest time for an answer of a vendor's library
  * @milliseconds: 10,000 unless set; not 0
  *
  * Since: 0.1
@@ -190,27 +193,28 @@ void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu
 void ctr_gpu_context_set_driver_timeout(struct ctr_gpu_context *context, unsigned milliseconds);
 
 /**
- * ctr_gpu_context_set_driver_root() - say where a native driver is installed
- * @directory: the root of the driver's files, such as /run/nvidia/driver; absolute; "/" unless set
+ * ctr_gpu_context_set_driver_root() - set the directory below which a native driver is installed
+ * @directory: absolute, such as /run/nvidia/driver; "/" unless set
  *
- * Device nodes and /proc stay this machine's.
+ * Device nodes and /proc are always this machine's.
  *
  * Return: 0; CTR_GPU_E_BAD_ARGUMENT if it is not absolute; -ENOMEM.
  * Since: 0.1
  */
 int ctr_gpu_context_set_driver_root(struct ctr_gpu_context *context, const char *directory);
 
-/* ---- host: the adapters there are ---- */
+/* ---- host: its adapters ---- */
 
 /**
- * ctr_gpu_host_new() - look at the host
+ * ctr_gpu_host_new() - find the adapters of the host
  * @context:  borrowed; must outlive the host
  * @ret_host: new host, owned by the caller, release with ctr_gpu_host_unref()
  *
- * An adapter that cannot be used is part of the host, with the reason. A host with no usable adapter is a success here.
+ * Adapters that cannot be used are part of the host, with the reason. It succeeds also if none can be used.
  *
- * Return: 0; CTR_GPU_E_NO_DEVICE if there is no GPU device of any kind; CTR_GPU_E_NO_ADAPTER if there is a device without
- * its kernel module; CTR_GPU_E_DRIVER_LIBRARY or CTR_GPU_E_DRIVER_TIMEOUT if libdxcore was forced and failed; negative errno.
+ * Return: 0; CTR_GPU_E_NO_DEVICE if the machine has no GPU device; CTR_GPU_E_NO_ADAPTER if a device exists, but its
+ * kernel module is not loaded; CTR_GPU_E_DRIVER_LIBRARY or CTR_GPU_E_DRIVER_TIMEOUT if libdxcore was forced and failed;
+ * negative errno.
  * Since: 0.1
  */
 int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host);
@@ -225,23 +229,23 @@ int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_
 struct ctr_gpu_host *ctr_gpu_host_unref(struct ctr_gpu_host *host);
 
 /**
- * ctr_gpu_host_adapter_count() - how many adapters there are, usable or not
+ * ctr_gpu_host_adapter_count() - the number of adapters, usable or not
  *
  * Since: 0.1
  */
 size_t ctr_gpu_host_adapter_count(const struct ctr_gpu_host *host);
 
 /**
- * struct ctr_gpu_adapter - an adapter as a program sees it
+ * struct ctr_gpu_adapter - the description of an adapter
  *
- * Strings live as long as the host; NULL or 0 where something is not known.
+ * Strings live as long as the host; unknown values are NULL or 0.
  *
  * Since: 0.1
  */
 struct ctr_gpu_adapter {
-	int index;               /* what users select it by; -1 if it cannot be used */
+	int index;               /* selects it; -1 if it cannot be used */
 	const char *backend;     /* "gpu-pv" or "nvidia" */
-	const char *name;        /* as the driver calls it */
+	const char *name;        /* the driver's */
 	const char *vendor;      /* "NVIDIA", "AMD", "Intel", … */
 	uint32_t vendor_id, device_id; /* PCI */
 	const char *pci_address; /* on the machine that owns it, "0000:01:00.0" */
@@ -263,9 +267,9 @@ struct ctr_gpu_adapter {
 int ctr_gpu_host_adapter(const struct ctr_gpu_host *host, size_t number, struct ctr_gpu_adapter *ret_adapter);
 
 /**
- * struct ctr_gpu_driver - what the host tells of an adapter's driver, and what that tells of the adapter
+ * struct ctr_gpu_driver - the driver of an adapter, with which requirements are compared
  *
- * NULL or 0 where something is not known.
+ * Unknown values are NULL or 0.
  *
  * Since: 0.1
  */
@@ -278,7 +282,7 @@ struct ctr_gpu_driver {
 };
 
 /**
- * ctr_gpu_host_driver() - what requirements are held against
+ * ctr_gpu_host_driver() - describe the driver of an adapter
  * @number:     position, as for ctr_gpu_host_adapter()
  * @ret_driver: its strings are owned by the caller, release with ctr_gpu_driver_clear()
  *
@@ -288,7 +292,7 @@ struct ctr_gpu_driver {
 int ctr_gpu_host_driver(const struct ctr_gpu_host *host, size_t number, struct ctr_gpu_driver *ret_driver);
 
 /**
- * ctr_gpu_driver_clear() - release what a driver's description owns
+ * ctr_gpu_driver_clear() - release the strings of a driver's description
  *
  * Since: 0.1
  */
@@ -326,11 +330,11 @@ struct ctr_gpu_request *ctr_gpu_request_unref(struct ctr_gpu_request *request);
 
 /**
  * ctr_gpu_request_set_devices() - which devices
- * @devices: "all", "none" (driver libraries only), "void" or "" (nothing), or a list of indexes, LUIDs, PCI addresses and
- *           UUIDs, separated by commas; "1:0" is the first part (MIG) of GPU 1. Each may have the form of a CDI device,
- *           "nvidia.com/gpu=0"; "all" then means those of that vendor.
+ * @devices: "all", "none" (driver libraries only), "void" or "" (nothing), or a list of indexes, LUIDs, PCI addresses
+ *           and UUIDs, separated by commas; "1:0" is the first part (MIG) of GPU 1. Each may have the form of a CDI
+ *           device, "nvidia.com/gpu=0"; "all" then means those of that vendor.
  *
- * Whether the host has them shows when the plan is made.
+ * ctr_gpu_plan_new() checks whether the host has them.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1
@@ -339,8 +343,8 @@ int ctr_gpu_request_set_devices(struct ctr_gpu_request *request, const char *dev
 
 /**
  * ctr_gpu_request_set_capabilities() - which parts of the driver
- * @capabilities: of compute, compat32, graphics, utility, video, display, ngx, separated by commas; or "all". "utility,compute"
- *                unless set
+ * @capabilities: of compute, compat32, graphics, utility, video, display, ngx, separated by commas; or "all".
+ *                "utility,compute" unless set
  *
  * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; -ENOMEM.
  * Since: 0.1
@@ -368,7 +372,7 @@ int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const cha
 /** Rights over the parts (MIG) of GPUs. */
 enum ctr_gpu_mig {
 	CTR_GPU_MIG_CONFIG = 1 << 0,  /* to make and remove them */
-	CTR_GPU_MIG_MONITOR = 1 << 1, /* to see those of everybody */
+	CTR_GPU_MIG_MONITOR = 1 << 1, /* to see those of all users */
 };
 
 /**
@@ -380,13 +384,12 @@ enum ctr_gpu_mig {
 void ctr_gpu_request_set_mig(struct ctr_gpu_request *request, unsigned rights);
 
 /**
- * ctr_gpu_request_read_environment() - take everything from a container's environment
- * @environment: "NAME=value", NULL-terminated; of a name that occurs twice, the last counts
+ * ctr_gpu_request_read_environment() - fill the request from a container's environment
+ * @environment: "NAME=value", NULL-terminated; if a name occurs twice, the last value is used
  *
  * NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, NVIDIA_DISABLE_REQUIRE, NVIDIA_IMEX_CHANNELS,
- * NVIDIA_NVSWITCH, DOCKER_RESOURCE_* of a Docker Swarm, and CUDA_VERSION of older images. The environment may come from an
- * image that nobody trusts: the container counts as one that is not privileged, and the settings of the context say whether
- * such a one may ask.
+ * NVIDIA_NVSWITCH, DOCKER_RESOURCE_* of a Docker Swarm, and CUDA_VERSION of older images. The environment may come from
+ * an untrusted image: it is treated as that of an unprivileged container, within the settings of the context.
  *
  * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; CTR_GPU_E_NO_PERMISSION; -ENOMEM.
  * Since: 0.1
@@ -394,12 +397,12 @@ void ctr_gpu_request_set_mig(struct ctr_gpu_request *request, unsigned rights);
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment);
 
 /**
- * ctr_gpu_request_read_container() - take what a container's config.json asks for and, by the settings, may
+ * ctr_gpu_request_read_container() - fill the request from a container's config.json, within the settings
  * @container: of ctr_gpu_container_new_from_state(); otherwise it asks for nothing
- * @devices:   NULL: those that it asks for; otherwise these, since its engine says so, and the rest as it says
+ * @devices:   from the container's engine; NULL for those that the file asks for
  *
- * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; CTR_GPU_E_BAD_ARGUMENT; CTR_GPU_E_NO_PERMISSION for
- * what only privileged containers may have; -ENOMEM.
+ * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; CTR_GPU_E_BAD_ARGUMENT; CTR_GPU_E_NO_PERMISSION
+ * for what only privileged containers may have; -ENOMEM.
  * Since: 0.1
  */
 int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct ctr_gpu_container *container,
@@ -413,14 +416,14 @@ int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct
  */
 int ctr_gpu_request_read_bundle(struct ctr_gpu_request *request, const struct ctr_gpu_bundle *bundle);
 
-/** The ways by which a container comes. */
+/** The ways to ask for a GPU. */
 enum ctr_gpu_door {
 	CTR_GPU_DOOR_HOOK = 0,    /* an OCI hook that reads the container's environment */
-	CTR_GPU_DOOR_RUNTIME = 1, /* a runtime in front of the runtime */
+	CTR_GPU_DOOR_RUNTIME = 1, /* ctr-gpu-runtime */
 	CTR_GPU_DOOR_CDI = 2,     /* a hook of a CDI spec */
 };
 
-/** What becomes of a container that asks for GPUs where there are none. */
+/** What to do with a container that asks for GPUs on a host without one. */
 enum ctr_gpu_on_missing {
 	CTR_GPU_ON_MISSING_FAIL = 0,
 	CTR_GPU_ON_MISSING_WARN = 1, /* it starts without, and a log says so */
@@ -431,7 +434,7 @@ enum ctr_gpu_on_missing {
  * ctr_gpu_request_on_missing() - whether a container starts without the GPUs that it asks for
  * @result: of ctr_gpu_host_new() or ctr_gpu_plan_new()
  *
- * By the settings of the context; without one, a container starts that asks in words which an image may have brought along.
+ * The settings of the context decide; by default, a container starts if its request may come from the image.
  *
  * Return: CTR_GPU_ON_MISSING_FAIL unless @result is CTR_GPU_E_NO_DEVICE or CTR_GPU_E_NO_ADAPTER.
  * Since: 0.1
@@ -439,7 +442,7 @@ enum ctr_gpu_on_missing {
 enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door, int result);
 
 /**
- * ctr_gpu_request_is_void() - whether nothing at all is asked for
+ * ctr_gpu_request_is_void() - whether the request asks for nothing
  *
  * Since: 0.1
  */
@@ -448,26 +451,26 @@ bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request);
 /* ---- plan: what the container must see ---- */
 
 /**
- * ctr_gpu_plan_new() - work out what a container must see
+ * ctr_gpu_plan_new() - decide what a container must see
  * @request:  borrowed
  * @host:     borrowed; NULL for a request that is void
  * @ret_plan: new plan, owned by the caller, release with ctr_gpu_plan_unref()
  *
  * Reads the host; mounts, creates and logs nothing.
  *
- * Return: 0; CTR_GPU_E_NO_ADAPTER, CTR_GPU_E_DRIVER_TOO_OLD or CTR_GPU_E_NO_DRIVER_STORE if no adapter can be used, or one
- * that was asked for cannot; CTR_GPU_E_UNKNOWN_DEVICE; CTR_GPU_E_REQUIREMENT; CTR_GPU_E_DRIVER_LIBRARY if libraries of the
- * driver are missing or do not belong to its kernel module; negative errno.
+ * Return: 0; CTR_GPU_E_NO_ADAPTER, CTR_GPU_E_DRIVER_TOO_OLD or CTR_GPU_E_NO_DRIVER_STORE if no adapter, or not the
+ * requested one, can be used; CTR_GPU_E_UNKNOWN_DEVICE; CTR_GPU_E_REQUIREMENT; CTR_GPU_E_DRIVER_LIBRARY if libraries of
+ * the driver are missing or do not match its kernel module; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request, const struct ctr_gpu_host *host,
 		     struct ctr_gpu_plan **ret_plan);
 
 /**
- * ctr_gpu_plan_fit_bundle() - add what the image at hand needs besides
+ * ctr_gpu_plan_fit_bundle() - add what a container's image needs in addition
  *
- * Programs that Nix or Guix built read no /etc/ld.so.cache: the plan gets an LD_LIBRARY_PATH for them, in which what the
- * container has in it comes first.
+ * Programs built by Nix or Guix do not read /etc/ld.so.cache: the plan gets LD_LIBRARY_PATH for them, with the
+ * container's own value first.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1
@@ -475,9 +478,9 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle);
 
 /**
- * ctr_gpu_plan_fit_container() - the same for a container that exists, whose environment cannot be changed any more
+ * ctr_gpu_plan_fit_container() - the same for a container that exists, whose environment can no longer be changed
  *
- * The plan gets a warning that says what the variable should be. ctr_gpu_plan_apply() logs the same without being asked.
+ * The plan gets a warning with the value for the variable. ctr_gpu_plan_apply() logs that in any case.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1
@@ -502,7 +505,7 @@ struct ctr_gpu_plan *ctr_gpu_plan_unref(struct ctr_gpu_plan *plan);
  */
 int ctr_gpu_plan_write(const struct ctr_gpu_plan *plan, enum ctr_gpu_format format, FILE *file);
 
-/** What ctr_gpu_plan_write_files() may be asked for. */
+/** What ctr_gpu_plan_write_files() can write. */
 enum ctr_gpu_files {
 	CTR_GPU_FILES_DEVICES = 1 << 0,
 	CTR_GPU_FILES_PROGRAMS = 1 << 1,
@@ -513,27 +516,28 @@ enum ctr_gpu_files {
 };
 
 /**
- * ctr_gpu_plan_write_files() - write the paths on the host of some of the plan's files, one per line
+ * ctr_gpu_plan_write_files() - write the host's paths of some of the plan's files, one per line
  * @kinds: of enum ctr_gpu_files
  *
- * Of a directory of libraries that is mounted whole, its libraries.
+ * For a mounted directory of libraries, it writes the libraries in it.
  *
  * Return: 0; -EIO.
  * Since: 0.1
  */
 int ctr_gpu_plan_write_files(const struct ctr_gpu_plan *plan, unsigned kinds, FILE *file);
 
-/* ---- container: where the plan is applied ---- */
+/* ---- container: to which the plan is applied ---- */
 
 /**
  * ctr_gpu_container_new() - a container that is being created
- * @pid:           its first process, in this pid namespace; 0 to act in the caller's own mount namespace and leave device
- *                 rules alone
- * @rootfs:        absolute path of its root directory, as the runtime's mount namespace has it
+ * @pid:           its first process, in this pid namespace; 0 to act in the caller's own mount namespace and leave
+ *                 device rules alone
+ * @rootfs:        absolute path of its root directory in that process's mount namespace
  * @ret_container: new container, owned by the caller, release with ctr_gpu_container_unref()
  *
- * Return: 0; CTR_GPU_E_BAD_ROOTFS; CTR_GPU_E_CONTAINER_RUNNING; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_BAD_ARGUMENT if the process
- * is no container's; CTR_GPU_E_BAD_STATE if /proc is another pid namespace's; -ESRCH; negative errno.
+ * Return: 0; CTR_GPU_E_BAD_ROOTFS; CTR_GPU_E_CONTAINER_RUNNING; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_BAD_ARGUMENT if the
+ * process does not belong to a container; CTR_GPU_E_BAD_STATE if /proc is another pid namespace's; -ESRCH; negative
+ * errno.
  * Since: 0.1
  */
 int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char *rootfs,
@@ -544,8 +548,9 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
  * @state: JSON that a runtime writes to its hooks' standard input; hostile
  * @size:  bytes
  *
- * Reads config.json of the bundle that the state names. Whether the container can be given anything shows when a plan is
- * applied: a hook is called for containers of every kind, and those that ask for nothing must not fail by it.
+ * Reads config.json in the bundle that the state names. It does not check whether the container can be changed;
+ * ctr_gpu_plan_apply() does, because a hook is called for containers of every kind, and those that ask for nothing must
+ * not fail.
  *
  * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_CONTAINER_RUNNING; -ESRCH; negative errno.
  * Since: 0.1
@@ -554,7 +559,7 @@ int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char
 				     struct ctr_gpu_container **ret_container);
 
 /**
- * ctr_gpu_container_unref() - release a container; what was applied to it stays
+ * ctr_gpu_container_unref() - release a container; the changes to it stay
  * @container: may be NULL
  *
  * Return: NULL.
@@ -563,7 +568,7 @@ int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char
 struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *container);
 
 /**
- * ctr_gpu_container_environment() - the environment of the container's process, as its config.json says
+ * ctr_gpu_container_environment() - the environment of the container's process in its config.json
  *
  * Return: NULL-terminated "NAME=value"; valid as long as the container; empty if it was not made from a state.
  * Since: 0.1
@@ -571,33 +576,33 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
 const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container);
 
 /**
- * ctr_gpu_container_asks() - whether its config.json asks for anything, may it or not
+ * ctr_gpu_container_asks() - whether its config.json asks for anything, permitted or not
  *
- * For hooks, which see every container of an engine: where it does not, settings and host need not be looked at.
+ * For hooks, which are called for every container: if it does not ask, settings and host are not needed.
  *
  * Since: 0.1
  */
 bool ctr_gpu_container_asks(const struct ctr_gpu_container *container);
 
 /**
- * ctr_gpu_state_may_ask() - whether there is anything to say that a container asks for GPUs
- * @state: what a runtime wrote to its hook, of which nothing needs to make sense
+ * ctr_gpu_state_may_ask() - whether a container may ask for GPUs, where ctr_gpu_container_new_from_state() fails
+ * @state: what a runtime wrote to its hook; may be anything
  *
- * For hooks that see every container of an engine, where ctr_gpu_container_new_from_state() fails: that is no reason for a
- * container that wants no GPU to fail. Looks for the text that asks in the config.json of the bundle that the state, or else the
- * command line of the calling runtime, names; what cannot be read says nothing.
+ * A hook that is called for every container should then let those start that do not want a GPU. Searches the
+ * container's config.json for text that asks. Finds the file in the bundle that the state names, or else by the command
+ * line of the calling runtime. A file that cannot be read counts as not asking.
  *
  * Since: 0.1
  */
 bool ctr_gpu_state_may_ask(const char *state, size_t size);
 
 /**
- * ctr_gpu_container_hook_devices() - the devices for which CDI specs of ours put hooks into the container's config.json
- * @arguments:   NULL-terminated, with which the asking hook was called; its --device= counts in any case
- * @ret_devices: list for ctr_gpu_request_set_devices(), to be released with free(); NULL if the asking hook is none of these
- *               entries' first, which acts for all of them
+ * ctr_gpu_container_hook_devices() - the devices for which our CDI specs put hooks into the container's config.json
+ * @arguments:   of the calling hook, NULL-terminated; its --device= is always included
+ * @ret_devices: list for ctr_gpu_request_set_devices(), release with free(); NULL if the calling hook is not the first
+ *               of these hooks, which acts for all of them
  *
- * An engine puts a hook into config.json for each device that it was asked for.
+ * The file has one hook for each device.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1
@@ -605,10 +610,11 @@ bool ctr_gpu_state_may_ask(const char *state, size_t size);
 int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, const char *const *arguments, char **ret_devices);
 
 /**
- * ctr_gpu_container_set_record() - have written down what is done to the container, for ctr_gpu_take_back()
- * @directory: absolute, made where missing; nobody but its owner may write there. Records of any number of root filesystems
+ * ctr_gpu_container_set_record() - record the changes to the container, for ctr_gpu_take_back()
+ * @directory: absolute, created if missing; only its owner may be able to write there. For any number of root
+ *             filesystems
  *
- * For a root filesystem in the caller's own mount namespace, where no namespace takes mounts with it when it ends.
+ * For a root filesystem in the caller's own mount namespace, where mounts outlive the container.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1
@@ -616,43 +622,43 @@ int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, co
 int ctr_gpu_container_set_record(struct ctr_gpu_container *container, const char *directory);
 
 /**
- * ctr_gpu_take_back() - take back all that is written down of a root filesystem
+ * ctr_gpu_take_back() - undo the recorded changes to a root filesystem
  * @rootfs:    its path
  * @directory: of ctr_gpu_container_set_record()
  *
- * Mounts are removed, what was made is removed if nothing was put into it, and what was replaced comes back unless it was changed
- * since. What is not as it was left stays.
+ * Removes mounts, and files and directories that are still empty; restores replaced files that have not changed since.
+ * Everything else stays.
  *
- * Return: 0; CTR_GPU_E_BAD_ARGUMENT if nothing is written down; CTR_GPU_E_BAD_ROOTFS; negative errno.
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT if nothing is recorded; CTR_GPU_E_BAD_ROOTFS; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const char *directory);
 
 /**
- * ctr_gpu_container_leave_cgroup() - do not touch device rules, which somebody else manages
+ * ctr_gpu_container_leave_cgroup() - do not change device rules, because the caller manages them
  *
  * Since: 0.1
  */
 void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container);
 
 /**
- * ctr_gpu_container_leave_devices() - do not bind device nodes, which somebody else makes
+ * ctr_gpu_container_leave_devices() - do not bind device nodes, because the caller makes them
  *
  * Since: 0.1
  */
 void ctr_gpu_container_leave_devices(struct ctr_gpu_container *container);
 
 /**
- * ctr_gpu_plan_apply() - give the container what the plan says
+ * ctr_gpu_plan_apply() - apply the plan to the container
  * @plan:      borrowed
  * @container: borrowed
  *
- * All or nothing: what was done before a step failed is undone. The calling thread ends up in the container's mount
- * namespace if it has one of its own, so a process applies one plan, as its last deed; it must have a single thread.
+ * If a step fails, the steps before it are undone. The calling thread moves to the container's mount namespace, if that
+ * has its own. So a process must have a single thread and can apply one plan, as the last thing it does.
  *
  * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_BAD_ROOTFS if the image leads a path into /proc or /sys;
- * CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_KERNEL_TOO_OLD; negative errno; for a container made from a state,
- * what ctr_gpu_container_new() returns.
+ * CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_KERNEL_TOO_OLD; negative errno; for a container made from
+ * a state, what ctr_gpu_container_new() returns.
  * Since: 0.1
  */
 int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container);
@@ -662,17 +668,17 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 /**
  * ctr_gpu_bundle_new() - an OCI bundle whose container has not been created
  * @directory:  the bundle
- * @config:     its configuration, as a path that counts from there; NULL for config.json
+ * @config:     path of its configuration, relative to the bundle; NULL for config.json
  * @ret_bundle: new bundle, owned by the caller, release with ctr_gpu_bundle_unref()
  *
- * Return: 0; -ENOENT if there is no bundle or no configuration; CTR_GPU_E_BAD_STATE; negative errno.
+ * Return: 0; -ENOENT if the bundle or its configuration is missing; CTR_GPU_E_BAD_STATE; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, const char *config,
 		       struct ctr_gpu_bundle **ret_bundle);
 
 /**
- * ctr_gpu_bundle_unref() - release a bundle; what was applied to it stays
+ * ctr_gpu_bundle_unref() - release a bundle; the changes to it stay
  * @bundle: may be NULL
  *
  * Return: NULL.
@@ -696,7 +702,7 @@ bool ctr_gpu_bundle_may_ask(const char *directory, const char *config);
 const char *const *ctr_gpu_bundle_environment(const struct ctr_gpu_bundle *bundle);
 
 /**
- * ctr_gpu_bundle_set_hook() - say where ctr-gpu-hook is
+ * ctr_gpu_bundle_set_hook() - set the path of ctr-gpu-hook
  * @path: absolute
  *
  * Return: 0 or -ENOMEM.
@@ -705,16 +711,17 @@ const char *const *ctr_gpu_bundle_environment(const struct ctr_gpu_bundle *bundl
 int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path);
 
 /**
- * ctr_gpu_plan_apply_to_bundle() - have the container created with what the plan says
+ * ctr_gpu_plan_apply_to_bundle() - write the plan into the bundle, for the runtime to apply
  * @plan:   borrowed
  * @bundle: borrowed
  *
- * Writes devices, device rules, mounts and environment into the bundle's configuration, and files for the image's loader
- * into its root filesystem; hooks that would do the same are removed. What can be done only while the container is created,
- * such as covering files of /proc, is left to ctr-gpu-hook, which is registered in the configuration. All or nothing; the
- * same again changes nothing.
+ * Writes devices, device rules, mounts and environment into the bundle's configuration, and files for the image's
+ * loader into its root filesystem; hooks that would do the same are removed. Some things can be done only while the
+ * container is created, such as covering files in /proc; for these ctr-gpu-hook is added to the configuration. If a
+ * step fails, the steps before it are undone. A second call changes nothing.
  *
- * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_BAD_ROOTFS; -ENOENT if ctr-gpu-hook is needed and was not named; negative errno.
+ * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_BAD_ROOTFS; -ENOENT if ctr-gpu-hook is needed and its path was not set;
+ * negative errno.
  * Since: 0.1
  */
 int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_bundle *bundle);
@@ -732,10 +739,10 @@ int ctr_gpu_cdi_kinds(const struct ctr_gpu_host *host, char **ret_kinds);
 
 /**
  * ctr_gpu_cdi_write() - write a CDI spec of the host's adapters
- * @request: which adapters, and which driver capabilities and IMEX channels; its requirements count as the host is now
- * @kind:    "nvidia.com/gpu"; of a vendor that makes adapters, that vendor's, of any other, all of them
- * @hook:    absolute path of ctr-gpu-hook, which does what an engine cannot; NULL for a spec that does without and so is right
- *           only for the driver that the host has now
+ * @request: the adapters, driver capabilities and IMEX channels; its requirements are compared with the present driver
+ * @kind:    "nvidia.com/gpu"; if the vendor makes adapters, that vendor's; otherwise all of them
+ * @hook:    absolute path of ctr-gpu-hook, which does what an engine cannot; NULL for a spec without a hook, which is
+ *           valid for the present driver only
  *
  * Return: 0; CTR_GPU_E_BAD_ARGUMENT; CTR_GPU_E_NO_ADAPTER if there is none of the kind; as ctr_gpu_plan_new(); -EIO.
  * Since: 0.1
@@ -748,7 +755,7 @@ int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host
  * @path:     as there
  * @ret_path: of the file, to be released with free()
  *
- * For who notes what is to be undone before it is done.
+ * For callers that record a change before they make it.
  *
  * Return: 0; CTR_GPU_E_BAD_ARGUMENT; -ENOMEM.
  * Since: 0.1
@@ -756,12 +763,12 @@ int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host
 int ctr_gpu_cdi_path(struct ctr_gpu_context *context, const char *kind, const char *path, char **ret_path);
 
 /**
- * ctr_gpu_cdi_save() - write a CDI spec to a file, whole or not at all
+ * ctr_gpu_cdi_save() - write a CDI spec to a file, completely or not at all
  * @path:     absolute; of a directory, in which the file is named after the kind, or of a file that ends in ".json"
  * @ret_path: of the file, to be released with free()
  *
- * A file that says the same already stays untouched. Another file of that directory that has the same devices is a warning in the
- * log.
+ * A file with the same contents is not touched. A warning is logged if another file of that directory has the same
+ * devices.
  *
  * Return: as ctr_gpu_cdi_write(); CTR_GPU_E_NO_PERMISSION; negative errno.
  * Since: 0.1
@@ -771,24 +778,24 @@ int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 
 /**
  * ctr_gpu_cdi_remove_stale() - remove specs that ctr_gpu_cdi_save() wrote for vendors whose adapters are gone
- * @host:        NULL for one that has no GPU device at all
+ * @host:        NULL if the machine has no GPU device
  * @directory:   need not exist
  * @ret_removed: names of files, a line each, to be released with free()
  *
- * A file counts by its name and by what it says; others' files are left alone. Return: 0; negative errno.
+ * Recognises these files by name and contents; other files are left alone. Return: 0; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory,
 			     char **ret_removed);
 
 /**
- * ctr_gpu_cdi_run_hook() - what a hook does that specs of NVIDIA's tools name
+ * ctr_gpu_cdi_run_hook() - do the work of a hook in a spec of NVIDIA's tools
  * @arguments: NULL-terminated, of nvidia-cdi-hook without its name: a command such as "update-ldcache" and its options
  * @state:     JSON that a runtime writes to its hooks' standard input; hostile
  * @size:      bytes
  *
- * For the stage createContainer, at which a hook is in the container's namespaces. What is not known, or not done for the
- * host's safety, is logged as a warning and no failure.
+ * For the stage createContainer, at which a hook is in the container's namespaces. Unknown commands, and what is not
+ * done for the host's safety, are logged as warnings.
  *
  * Return: 0; CTR_GPU_E_BAD_STATE; as ctr_gpu_plan_apply().
  * Since: 0.1
@@ -796,13 +803,13 @@ int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_g
 int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arguments, const char *state, size_t size);
 
 /**
- * ctr_gpu_cdi_refresh() - make the specs in a directory what they should be now
- * @host:      NULL for one that has no GPU device at all
+ * ctr_gpu_cdi_refresh() - update the specs in a directory
+ * @host:      NULL if the machine has no GPU device
  * @directory: need not exist
  * @hook:      absolute path of ctr-gpu-hook, for a spec that is not there yet
  *
- * Specs of vendors whose adapters are gone are removed, missing ones written, and stale ones written anew, with the hook and
- * the capabilities that they had. What is right is left alone, and so is what others wrote.
+ * Removes specs of vendors whose adapters are gone, writes missing ones, and writes stale ones again, with their hook
+ * and capabilities. Valid specs and those of other programs are left alone.
  *
  * Return: 0; as ctr_gpu_cdi_save().
  * Since: 0.1
@@ -832,7 +839,7 @@ struct ctr_gpu_cdi_report *ctr_gpu_cdi_report_unref(struct ctr_gpu_cdi_report *r
  * ctr_gpu_cdi_report_read_directory() - add every spec in a directory
  * @path: need not exist; devices in it go before those of directories that were read earlier
  *
- * Specs may be anybody's and say anything; what is wrong with one is part of the report.
+ * Specs are not trusted; their defects become part of the report.
  *
  * Return: 0; negative errno.
  * Since: 0.1
@@ -848,18 +855,18 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 int ctr_gpu_cdi_report_read_file(struct ctr_gpu_cdi_report *report, const char *path);
 
 /**
- * ctr_gpu_cdi_report_check() - find out whether the specs would work
- * @host:   NULL for one that has no GPU device at all
- * @engine: "docker:28.2", "podman:4.3", "containerd:1.7", "cri-o:1.30" or "buildkit:0.20", which must be able to load them;
- *          NULL for none in particular
+ * ctr_gpu_cdi_report_check() - check whether the specs would work
+ * @host:   NULL if the machine has no GPU device
+ * @engine: "docker:28.2", "podman:4.3", "containerd:1.7", "cri-o:1.30" or "buildkit:0.20", which must be able to load
+ *          them; NULL for none in particular
  *
- * Return: 0, whatever was found; CTR_GPU_E_BAD_ARGUMENT for an engine that nobody knows; -ENOMEM.
+ * Return: 0, also if it found errors; CTR_GPU_E_BAD_ARGUMENT for an unknown engine; -ENOMEM.
  * Since: 0.1
  */
 int ctr_gpu_cdi_report_check(struct ctr_gpu_cdi_report *report, const struct ctr_gpu_host *host, const char *engine);
 
 /**
- * ctr_gpu_cdi_report_is_fine() - whether there are specs, and no error was found in any
+ * ctr_gpu_cdi_report_is_fine() - whether specs exist and have no errors
  *
  * Since: 0.1
  */

@@ -124,7 +124,7 @@ static int runtime_give_gpus(struct shim *shim)
 {
 	int r = runtime_read_bundle(shim), exit_status;
 
-	/* The runtime has words of its own for a bundle that is not there or makes no sense. */
+	/* The runtime reports a missing or invalid bundle itself. */
 	if (r && !shim->dry_run &&
 	    (r == -ENOENT || !ctr_gpu_bundle_may_ask(runtime_bundle_path(shim), shim->line.config)))
 		return 0;
@@ -141,7 +141,7 @@ static int runtime_give_gpus(struct shim *shim)
 
 /*
  * A container must be stoppable with a mistake in our settings, so only its creation depends on all of them. But
- * another runtime than the one that it was created with would say that there is no such container.
+ * another runtime than the one that it was created with would not find the container.
  */
 static int runtime_load_config(struct shim *shim)
 {

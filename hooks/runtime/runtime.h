@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/** Whether this is the name by which it was called. */
+/** Whether it was called by this name. */
 bool runtime_is_called(const char *program);
 
 /** All of it. Return: the exit status, unless the program has become the OCI runtime. */

@@ -56,7 +56,7 @@ static int elf_file_read_bytes(int fd, uint64_t offset, size_t size, char **ret)
 	return 0;
 }
 
-/* Both widths of header as the wider one. Return: false if it is none, or its table of sections makes no sense. */
+/* Both widths of header as the wider one. Return: false if it is invalid, or its table of sections is. */
 static bool elf_file_parse_header(const struct span *bytes, Elf64_Ehdr *ret)
 {
 	Elf32_Ehdr narrow;
@@ -134,7 +134,7 @@ static int elf_file_read_section(const struct elf_file *file, const Elf64_Shdr *
 	return r;
 }
 
-/* Return: 0; -ENOENT if there is no note section of that name; -EINVAL; -ENOMEM. */
+/* Return: 0; -ENOENT if no note section has that name; -EINVAL; -ENOMEM. */
 static int elf_file_find_notes(const struct elf_file *file, const char *wanted, Elf64_Shdr *ret)
 {
 	_cleanup_free_ char *memory = NULL;

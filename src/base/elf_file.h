@@ -10,7 +10,7 @@
  * @fd:       a regular file, borrowed
  * @ret_data: the bytes and a NUL behind them, owned by the caller
  *
- * Return: 0; -ENOENT if there is no such note; -EINVAL if it is not a regular ELF file or the section makes no sense;
+ * Return: 0; -ENOENT if the note is missing; -EINVAL if it is not a regular ELF file or the section is invalid;
  * -ENOMEM.
  */
 int elf_file_read_note(int fd, const char *section, const char *owner, char **ret_data, size_t *ret_size);
@@ -19,7 +19,7 @@ int elf_file_read_note(int fd, const char *section, const char *owner, char **re
  * elf_file_read_soname() - what the loader calls a library
  * @fd: a regular file, borrowed
  *
- * Return: 0; -ENOENT if it has no SONAME; -EINVAL if it is not a regular ELF file or its sections make no sense;
+ * Return: 0; -ENOENT if it has no SONAME; -EINVAL if it is not a regular ELF file or its sections are invalid;
  * -ENOMEM.
  */
 int elf_file_read_soname(int fd, char **ret);

@@ -159,7 +159,7 @@ int fd_copy(int from, int to)
 			got = pwrite(to, buffer, (size_t)got, at);
 		at += got;
 	}
-	/* Behind the last data there is no more (ENXIO). */
+	/* ENXIO: after the last data. */
 	if (got < 0 || (at < 0 && errno != ENXIO))
 		return -errno;
 	return ftruncate(to, st.st_size) < 0 ? -errno : 0;

@@ -21,7 +21,7 @@ enum { JSON_MAX_DEPTH = 64 };
  * @ret:    new reference
  * @reason: of a failure, in the parser's words; may be NULL
  *
- * An integer that json_int_t has no room for is no integer to who looks at it, and itself again when json_print()
+ * An integer too large for json_int_t does not read as an integer, and is itself again when json_print()
  * writes it.
  *
  * Return: 0; -EINVAL; -ENOMEM.

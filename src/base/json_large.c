@@ -69,7 +69,7 @@ static bool json_large_needs_mark(const char *text, size_t length)
 	return large;
 }
 
-/* A number in the place of a name would be no JSON, and must not become some. */
+/* A number in the place of a name is invalid JSON, and must stay so. */
 static bool json_large_is_name(const char *behind, size_t size)
 {
 	size_t blanks = 0;

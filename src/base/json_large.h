@@ -13,7 +13,7 @@
  * json_large_mark() - a copy of a JSON text in which large integers are such strings
  * @ret: owned by the caller
  *
- * What is wrong with the text is wrong with the copy. Return: 0; -ENOMEM; negative errno if there is no random number.
+ * Errors of the text are errors of the copy. Return: 0; -ENOMEM; negative errno without a random number.
  */
 int json_large_mark(const char *data, size_t size, char **ret, size_t *ret_size);
 

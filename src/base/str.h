@@ -59,6 +59,6 @@ int strv_join(const struct strv *list, const char *separator, char **ret);
 /**
  * array_grow() - room for one more element in an array whose capacity is the next power of two
  *
- * Return: the array, moved perhaps; NULL, with the old one untouched, if there is no memory.
+ * Return: the array, moved perhaps; NULL, with the old one untouched, without memory.
  */
 void *array_grow(void *array, size_t count, size_t element_size);

@@ -67,7 +67,7 @@ static int cdi_check_node(struct cdi_file *file, const struct cdi_node *node)
 					   : cdi_report_find(file, CDI_ERROR, "%s is not a device node", node->path);
 	if (node->numbered && (node->major != major(st.st_rdev) || node->minor != minor(st.st_rdev)))
 		return cdi_report_find(file, CDI_ERROR,
-				       "it says %s is device %lld:%lld, and it is %u:%u: write the spec anew",
+				       "it says %s is device %lld:%lld, and it is %u:%u: write the spec again",
 				       node->path, node->major, node->minor, major(st.st_rdev), minor(st.st_rdev));
 	return 0;
 }
@@ -334,7 +334,7 @@ static int cdi_check_tell_stale(struct cdi_file *file, const struct strv *device
 		return 0;
 	if (cdi_check_join_some(devices, &text) < 0)
 		return -ENOMEM;
-	return cdi_report_find(file, CDI_ERROR, "stale: %s: %s. Write it anew: ctr-gpu cdi generate%s", what, text,
+	return cdi_report_find(file, CDI_ERROR, "stale: %s: %s. Write it again: ctr-gpu cdi generate%s", what, text,
 			       cdi_check_first_hook(&file->spec) ? "" : " --no-hooks");
 }
 

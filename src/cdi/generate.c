@@ -369,7 +369,7 @@ static int cdi_generate_add_devices(struct generation *generation)
 
 /*
  * The image's own NVIDIA_VISIBLE_DEVICES must not make a hook of ours or NVIDIA's, which an engine runs for every
- * container, act besides. Without the hook there is no loader cache, and the container cannot choose parts of the
+ * container, act besides. Without the hook the loader cache is missing, and the container cannot choose parts of the
  * driver.
  */
 static json_t *cdi_generate_env(const struct generation *generation)

@@ -199,7 +199,7 @@ static int cdi_schema_check_environment(struct reader *reader, const struct strv
 	return r;
 }
 
-/* Each adds an empty one. Return: it; NULL if there is no memory. */
+/* Each adds an empty one. Return: it; NULL without memory. */
 #define DEFINE_ADD(function, owner, type, list)                                                     \
 	static struct type *function(struct owner *owner)                                           \
 	{                                                                                           \

@@ -183,7 +183,7 @@ int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_s
 			return r;
 	}
 	r = cdi_spec_read(ret, data, size);
-	/* Of something that is no spec at all, nothing else need be said. */
+	/* One finding is enough for a file that is not a spec. */
 	if (r != 0 || (ret->problems.count > 0 && !ret->version && !ret->kind && ret->device_count == 0))
 		return r;
 	r = cdi_spec_judge_kind(ret);

@@ -42,7 +42,7 @@ int verb_cdi(struct globals *globals, int argc, char **argv)
 		.parser = verb_parse,
 		.args_doc = "generate|list|check [ARGUMENT...]",
 		.children = globals_children,
-		.doc = "Write, list and check CDI specs, by which engines know the GPUs of this host.\v"
+		.doc = "Write, list and check CDI specs, which tell engines the GPUs of this host.\v"
 		       "'ctr-gpu cdi COMMAND --help' shows a command's own options; ctr-gpu-cdi(1) explains them all.",
 	};
 

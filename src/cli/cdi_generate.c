@@ -246,7 +246,7 @@ int cdi_verb_generate(struct globals *globals, int argc, char **argv)
 		.options = options,
 		.parser = cdi_generate_parse,
 		.children = globals_children,
-		.doc = "Write CDI specs, by which engines know the GPUs of this host.",
+		.doc = "Write CDI specs, which tell engines the GPUs of this host.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct generate generate = {0};

@@ -10,7 +10,7 @@
 
 enum {
 	EXIT_STATUS_FAILURE = 1,
-	EXIT_STATUS_USAGE = 2, /* the command line makes no sense; nothing was looked at */
+	EXIT_STATUS_USAGE = 2, /* the command line is wrong; nothing was done */
 };
 
 /**

@@ -78,7 +78,7 @@ static void report_put_machine(FILE *file)
 
 /* ---- what engines are told ---- */
 
-/* The last name of a path, and of which the one before it. */
+/* The last name of a path, and a pattern for the one before it. */
 static bool report_tells(const char *path)
 {
 	static const char *const names[] = {
@@ -125,7 +125,7 @@ static void report_put_setting(FILE *file, const char *path, const json_t *value
 	(void)fputc('\n', file);
 }
 
-/* Objects are gone into; what is no object is a setting. Return: how many were left out. */
+/* Visits objects; everything else is a setting. Return: how many were left out. */
 static size_t report_put_json(FILE *file, const char *path, json_t *object)
 {
 	size_t hidden = 0;

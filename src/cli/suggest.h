@@ -5,5 +5,5 @@
 
 #include "cli/verbs.h"
 
-/** Says on standard error that there is no such command, and which one comes close. */
+/** Says on standard error that the command is unknown, and which one comes close. */
 void suggest_verb(const struct verb *table, const char *program, const char *name);

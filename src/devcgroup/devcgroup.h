@@ -5,7 +5,7 @@
  * Which devices the processes of a container may open, as its cgroup says: version 1 through devices.allow, version 2
  * by replacing the attached BPF program with one that allows a few devices more and otherwise does what the old one
  * did. Which version holds is what is mounted. Where systemd made the cgroup (a scope), the rule also goes into a
- * drop-in of that unit, since systemd writes its own program anew at every daemon-reload.
+ * drop-in of that unit, since systemd writes its own program again at every daemon-reload.
  */
 
 #include <stddef.h>
@@ -29,7 +29,7 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup);
  * devcgroup_open() - find the device cgroup of a process
  * @pid:       of this pid namespace
  * @mountinfo: text of our own; NULL: it is read here
- * @ret: new object; NULL if there is no device controller that holds the process (a user namespace without delegation,
+ * @ret: new object; NULL if no device controller holds the process (a user namespace without delegation,
  *       cgroup v2 without an attached program): then every device may be opened and nothing needs to be done
  *
  * Must be called before the mount namespace is changed. Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.

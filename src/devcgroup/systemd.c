@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * systemd writes the device rules of a unit's cgroup anew at every daemon-reload, from what it knows of the unit: the
+ * systemd writes the device rules of a unit's cgroup again at every daemon-reload, from what it knows of the unit: the
  * GPU of a running container would be gone ("Failed to initialize NVML: Unknown Error"). It reads NAME.d/NUMBER-*.conf
  * beside a unit at the same occasion, so what we allowed is written there (systemd.unit(5), "Unit File Load Path"). It
  * removes that folder with the unit if it has read it since; otherwise the next run of ours does.
@@ -284,7 +284,7 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 		return 0;
 	}
 	if (r < 0)
-		return err_set(err, r, "cannot write %s, by which systemd leaves the container its GPU: %m",
+		return err_set(err, r, "cannot write %s, which makes systemd leave the container its GPU: %m",
 			       path ? path : transient);
 	return 0;
 }

@@ -220,7 +220,7 @@ static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t coun
 	return bpf_program_load(&new, ret_fd, err);
 }
 
-/* Return: -EAGAIN if the program is gone: another one, of which nothing is known, may be there instead. */
+/* Return: -EAGAIN if the program is gone: an unknown one may be there instead. */
 static int v2_replace(struct devcgroup *cgroup, const struct devcgroup_level *level, __u32 id, unsigned flags,
 		      const struct devcgroup_rule *rules, size_t count, struct err *err)
 {

@@ -177,7 +177,7 @@ static int driverd_start(const struct settings *settings, const struct question 
  * wait_for_completion(), which no signal ends (drivers/hv/dxgkrnl/dxgvmbus.c). It is left behind, and whoever reaps us
  * reaps it.
  *
- * Return: the flags for waitpid(2): WNOHANG once there is no more waiting to be done.
+ * Return: the flags for waitpid(2): WNOHANG once the child has ended or been given up.
  */
 static int driverd_wait_bounded(pid_t pid)
 {
@@ -251,14 +251,14 @@ static int driverd_converse(int socket, const struct question *question, unsigne
 	r = driverd_wait_answer(socket, timeout_ms);
 	if (r < 0)
 		return r;
-	/* With MSG_TRUNC the size is that of the datagram, of which no more than fits is copied. */
+	/* With MSG_TRUNC the size is that of the whole datagram, also if only a part was copied. */
 	size = recv(socket, datagram, DRIVERD_DATAGRAM_MAX, MSG_DONTWAIT | MSG_TRUNC);
 	if (size <= 0)
 		return -EPIPE;
 	return protocol_read_answer(question->procedure, datagram, (size_t)size, ret) ? 0 : -EBADMSG;
 }
 
-/* Why there is no answer. A child that driverd_stop() killed has the same status as one that timed out. */
+/* Why the answer is missing. A child that driverd_stop() killed has the same status as one that timed out. */
 static int driverd_explain_silence(int failure, int wait_status, const struct settings *settings,
 				   const struct question *question, struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What an inventory asks, and in which order. Whoever answers is hostile: counts and sizes are checked against what was
+ * The questions of an inventory, in their order. The answers are hostile: counts and sizes are checked against what was
  * offered, strings end where their buffer ends.
  */
 
@@ -188,7 +188,7 @@ static void d3dkmt_ask_address(const struct d3dkmt *d3dkmt, uint32_t handle, str
 
 	if (d3dkmt_ask(d3dkmt, handle, D3DKMT_QUERY_ADAPTERADDRESS, &address, sizeof(address)) < 0)
 		return;
-	/* An adapter that is no PCI device has numbers like 0xffffffff. */
+	/* An adapter that is not a PCI device has numbers like 0xffffffff. */
 	if (address.bus >= BUS_END || address.device >= DEVICE_END || address.function >= FUNCTION_END)
 		return;
 	facts->has_address = true;

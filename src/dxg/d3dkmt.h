@@ -122,6 +122,6 @@ struct d3dkmt {
  * Both sources are asked by this one procedure, so that they cannot come to differ. An adapter that refuses a question
  * has that fact missing.
  *
- * Return: 0; -EPROTO if the answer to the enumeration makes no sense; -ENOMEM; negative errno of the enumeration.
+ * Return: 0; -EPROTO if the answer to the enumeration is invalid; -ENOMEM; negative errno of the enumeration.
  */
 int d3dkmt_describe_adapters(const struct d3dkmt *d3dkmt, struct dxg_facts **ret, size_t *ret_count);

@@ -127,7 +127,7 @@ static int engine_config_parse_json(const char *path, struct engine_config_file 
 		file->json = json_incref(config->json);
 		return 1;
 	}
-	/* "… near 'TOKEN'" quotes the file, in which there may be secrets. */
+	/* "… near 'TOKEN'" quotes the file, which may contain secrets. */
 	if ((quote = strstr(reason, " near ")))
 		*quote = '\0';
 	return str_format(&config->invalid, "%s is not valid: %s", path, reason[0] ? reason : "it is not an object");

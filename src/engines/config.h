@@ -13,7 +13,7 @@
 struct engine_config {
 	char *path;            /* the file, where the engine reads only one; else NULL */
 	char *invalid;         /* a file that the engine cannot read, and why; NULL: none */
-	char *runtime;         /* the program of the runtime "nvidia"; NULL: there is no such runtime */
+	char *runtime;         /* the program of the runtime "nvidia"; NULL: the runtime is missing */
 	char *default_runtime; /* NULL: the engine's own */
 	int cdi;               /* 0: off, 1: on, -1: not said */
 	struct strv hook_directories;

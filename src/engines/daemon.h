@@ -45,7 +45,7 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
 
 /**
  * daemon_config() - the configuration file that an option names
- * @ret: its path, owned by the caller; NULL if there is no such option, or its value is relative
+ * @ret: its path, owned by the caller; NULL if the option is missing, or its value is relative
  *
  * Only a regular file counts that root, or the user whose daemon it is, alone could have put there and may change; or
  * one that is still missing there. A daemon with mounts of its own is not followed: its paths may be other files here.
@@ -54,7 +54,7 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
  */
 int daemon_config(const struct daemon *daemon, const char *name, const char *letter, char **ret);
 
-/** Whether it is no containerd that dockerd has started for itself; for daemon_find(). */
+/** Whether it is not a containerd that dockerd started for itself; for daemon_find(). */
 bool daemon_stands_alone(const struct daemon *daemon);
 
 /**

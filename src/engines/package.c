@@ -106,7 +106,7 @@ static bool package_lists_file(const char *list, const char *path)
 	return false;
 }
 
-/* Only lists of packages whose name speaks of NVIDIA or CUDA: nothing else is asked for, and there are thousands. */
+/* Only lists of packages with NVIDIA or CUDA in their names: the others, thousands, are not asked for. */
 static bool package_is_candidate(const char *name)
 {
 	size_t length = strlen(name);

@@ -291,7 +291,7 @@ static int toml_scan_array(struct scanner *s, json_t *array)
 	return r;
 }
 
-/* Numbers, dates and times, of which nobody here wants to know the value. */
+/* Numbers, dates and times; their values are not needed here. */
 static int toml_scan_scalar(struct scanner *s, json_t **ret)
 {
 	static const char *const words[] = {"true", "false", "inf", "nan"};

@@ -103,7 +103,7 @@ static int loader_read_file(const struct loader *loader, const char *path, size_
 		return 0;
 	case -EFBIG:
 		return err_set(loader->err, r, "%s of the image has more than %zu KiB, which no real one has\n%s", path,
-			       max / 1024, "remove it from the image, or have the image's ldconfig write it anew");
+			       max / 1024, "remove it from the image, or write it again with the image's ldconfig");
 	default:
 		return r < 0 ? err_set(loader->err, r, "cannot read %s of the image: %m", path) : 0;
 	}
@@ -162,7 +162,7 @@ static int loader_add_conf(struct loader *loader, bool first)
 	_cleanup_free_ char *text = NULL;
 	int r;
 
-	/* One of unlikely size is written anew like any that differs; what it lists is not worth an error. */
+	/* One of unlikely size is written again like any that differs; its contents are not worth an error. */
 	r = loader_open_content(loader, path, LOADER_CONF_MAX_SIZE, &old);
 	if (r == -ENOMEM)
 		return r;

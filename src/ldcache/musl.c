@@ -2,7 +2,7 @@
 
 /*
  * musl has no cache but a search path: directories separated by colons or newlines, of which empty ones are skipped
- * (path_open() in musl's ldso/dynlink.c). There is no room for a comment, so an empty directory at the end of our first
+ * (path_open() in musl's ldso/dynlink.c). The format has no comments, so an empty directory at the end of our first
  * line and at the start of our last one, "::", tells ours from the image's at the next start.
  */
 

@@ -25,6 +25,6 @@ void cache_record_write(const struct cache_image *image, const struct cache_edit
 /**
  * cache_record_undo() - turn a merged cache back into the image's own
  *
- * Return: 1; 0, with @image as it was, if it has no record or one that makes no sense; -ENOMEM.
+ * Return: 1; 0, with @image as it was, if it has no record or an invalid one; -ENOMEM.
  */
 int cache_record_undo(struct cache_image *image);

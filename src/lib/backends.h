@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The kinds of hosts, in the order in which their adapters are numbered. A new one is a folder, and its name in this line. By its
+ * The kinds of hosts, in the order of their adapters' numbers. A new one is a folder, and its name in this line. By its
  * name X(name) makes the list of what every kind has: struct backend backend_NAME, struct loader loader_NAME.
  */
 

@@ -57,7 +57,7 @@ static int bundle_look_at_nodes(struct bundle_apply *apply)
 	return 0;
 }
 
-/* Only the first user namespace has all ids; in any other there are no device rules. */
+/* Only the first user namespace has all ids; device rules do not exist in others. */
 static bool bundle_may_have_device_rules(void)
 {
 	_cleanup_free_ char *map = NULL;

@@ -157,7 +157,7 @@ static _Noreturn void child_undo_in_child(struct deeds *deeds)
 
 	child_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* That of the dead child has nothing in it any more. */
+	/* The dead child's is empty. */
 	deeds->proc_self_fd = mount_open_proc_self_fd();
 	if (phase_enter(PHASE_GIVE) < 0)
 		entered = false;

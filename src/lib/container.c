@@ -128,7 +128,7 @@ static int container_check_not_started(const struct ctr_gpu_container *container
 		(int)container->pid);
 }
 
-/* A process that shares our mounts is no container's: what it was given would be mounted on this machine. */
+/* A process that shares our mounts does not belong to a container: mounts for it would appear on this machine. */
 static int container_check_own_mounts(const struct ctr_gpu_container *container, struct err *err)
 {
 	struct stat own, its;

@@ -15,7 +15,7 @@ struct ctr_gpu_container {
 	int process;  /* /proc/<pid>, which means this process also once the number is used again; -1 without a pid */
 	char *rootfs; /* absolute path in the mount namespace of the process */
 	bool inside;  /* the caller's own mount namespace is the container's: a hook that a runtime runs there */
-	char *record; /* directory in which what is done is written down; NULL: it is not */
+	char *record; /* directory for the record of changes; NULL: they are not recorded */
 	bool leave_cgroup;
 	bool leave_devices;
 	bool checked; /* container_check() was content */
@@ -62,5 +62,5 @@ bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
  */
 int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err);
 
-/** Whether @fd, which is @path for messages, is no root directory of the machine. Return: 0; a result with @err set. */
+/** Refuses the machine's own root directory as @fd, called @path in messages. Return: 0; a result with @err set. */
 int container_check_root(int fd, const char *path, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Making this host ready, whatever kinds of GPUs it has. The hook has nothing of this. */
+/* `ctr-gpu load` for every kind of GPU of this host. The hook does not contain it. */
 
 #include "base/err.h"
 #include "model/load.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a plan is worth for the image at hand: programs of some read none of the files in which libraries are found. */
+/* Fits a plan to the image: programs in some images do not read the files that list libraries. */
 
 #include "base/log.h"
 #include "model/plan.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A plan, for people and programs. Entries keep the order in which they are applied. */
+/* A plan, for people and programs. Entries keep their order of application. */
 
 #include <errno.h>
 #include <sys/sysmacros.h>

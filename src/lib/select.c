@@ -35,7 +35,7 @@ static void selection_listing_add(struct listing *listing, const char *item)
 					    "%s%s", separator, item);
 }
 
-/* One fault that all adapters share is the answer; different ones only say that there is no adapter. */
+/* A fault that all adapters share is the answer; if their faults differ, the answer is that no adapter can be used. */
 static int selection_common_fault(const struct inventory *inventory)
 {
 	int fault = inventory->count > 0 ? inventory->adapters[0].unusable : CTR_GPU_E_NO_ADAPTER;

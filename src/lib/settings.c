@@ -43,7 +43,7 @@ void settings_clear(struct settings *settings)
 	*settings = (struct settings){0};
 }
 
-/* Each reader of a key returns 0, -EINVAL for a value that makes no sense, or -ENOMEM. */
+/* Each reader of a key returns 0, -EINVAL for an invalid value, or -ENOMEM. */
 
 /* Which of some names it is, of which the first may be NULL. */
 static int settings_find_name(const char *const *names, size_t count, const json_t *value, size_t *ret)

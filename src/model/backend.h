@@ -30,12 +30,12 @@ struct backend {
 	const char *name;   /* in `info` and in JSON: "gpu-pv", "nvidia" */
 	const char *device; /* a host without this character device has none of this kind */
 	const char *advice; /* what to do where it is missing and should not be, a line */
-	const char *part;   /* what a part of a GPU is called: "MIG"; NULL if there are no parts */
+	const char *part;   /* what a part of a GPU is called: "MIG"; NULL if they cannot be divided */
 
 	/**
 	 * probe() - describe every adapter behind this kind of device, usable or not
 	 *
-	 * Appends to @inventory in the order in which users should number the adapters.
+	 * Appends to @inventory, in the order of the numbers that users see.
 	 *
 	 * Return: 0; CTR_GPU_E_NO_DEVICE if the host has no device of this kind; another CTR_GPU_E_* or negative errno,
 	 * with @err set, if it has one that cannot be asked.
@@ -95,7 +95,7 @@ struct backend {
 	const struct backend_hook *hooks; /* the last is {0}; NULL: none */
 };
 
-/* What `ctr-gpu load` does for a kind of host, apart from struct backend, because the hook has nothing of it. */
+/* What `ctr-gpu load` does for a kind of host, apart from struct backend, because the hook does not contain it. */
 struct loader {
 	/**
 	 * decide() - what is there and what is missing

@@ -11,6 +11,6 @@
  * libcuda_read_version() - the newest CUDA that a libcuda offers
  * @fd: the library, borrowed; hostile
  *
- * Return: 0; -ENOENT if it does not tell; -EINVAL if it is no library or its note makes no sense; -ENOMEM.
+ * Return: 0; -ENOENT without a note; -EINVAL if it is not a library or its note is invalid; -ENOMEM.
  */
 int libcuda_read_version(int fd, int *ret_major, int *ret_minor);

@@ -85,7 +85,7 @@ struct plan_library_dir {
 	 * gaps.
 	 */
 	bool overrides_image;
-	struct strv libraries; /* names by which programs ask for them, "libcuda.so.1" */
+	struct strv libraries; /* the names that programs ask for, "libcuda.so.1" */
 	char *reason;
 	struct strv files; /* the names of the libraries' files, one for each; none where that is the same */
 };

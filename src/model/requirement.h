@@ -4,7 +4,7 @@
 /*
  * What an image demands of the driver: "cuda>=12.4 brand=tesla,driver>=470,driver<471". A space is "or", a comma "and";
  * keys are cuda, driver and arch, which are versions, with =, !=, <, <=, >, >=, and brand, a word, with = and !=.
- * Another key is a condition of which no host tells whether it is met.
+ * A condition with another key cannot be checked.
  */
 
 #include "base/err.h"

@@ -27,7 +27,7 @@ enum on_missing {
 	ON_MISSING_SKIP,
 };
 
-/* The ways by which containers come. */
+/* The ways to ask for a GPU. */
 enum entry { ENTRY_HOOK, ENTRY_RUNTIME, ENTRY_CDI, ENTRIES };
 
 struct settings {

@@ -3,7 +3,7 @@
 
 /*
  * The driver's files on this machine, wherever its packager put them. The kernel module's version is the key: a
- * directory in which a library of exactly that version lies is one of the driver's. Such directories are found through
+ * directory with a library of exactly that version belongs to the driver. Such directories are found through
  * the host's loader cache, and failing that in well-known places; all below the driver root, if there is one.
  */
 

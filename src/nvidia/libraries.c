@@ -42,7 +42,7 @@ static int libraries_take(struct install_libraries *libraries, struct install_li
 	return 0;
 }
 
-/* Return: 0; -ENOENT if it is no library with a usable SONAME; -ENOMEM. */
+/* Return: 0; -ENOENT if it is not a library with a usable SONAME; -ENOMEM. */
 static int libraries_read_soname(const struct install_dir *dir, const char *name, char **ret)
 {
 	_cleanup_close_ int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -16,7 +16,7 @@
 /* Where this host's files are; others in tests. */
 struct load_host {
 	const char *proc, *sys, *dev;
-	const char *programs; /* directories in which modprobe is looked for, with colons between them */
+	const char *programs; /* directories to search for modprobe, with colons between them */
 };
 
 /**

@@ -142,7 +142,7 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 	do
 		r = waitpid(pid, &wait_status, 0) < 0 ? -errno : 0;
 	while (r == -EINTR);
-	/* A caller that ignores SIGCHLD hears of no status; whether the module is loaded shows in /proc. */
+	/* A caller that ignores SIGCHLD gets no status; /proc shows whether the module is loaded. */
 	if (r == -ECHILD || (r == 0 && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
 		return 0;
 	if (r < 0)

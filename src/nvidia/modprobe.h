@@ -11,7 +11,7 @@
 
 /**
  * modprobe_load() - load a module
- * @programs:    directories in which modprobe is looked for, with colons between them
+ * @programs:    directories to search for modprobe, with colons between them
  * @driver_root: modules are taken from there if it has some for this kernel; NULL: "/"
  *
  * modprobe gets no environment, no shell, and none of our descriptors. Return: 0; CTR_GPU_E_KERNEL_MODULE or negative

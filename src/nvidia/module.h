@@ -20,8 +20,8 @@ void module_clear(struct module *module);
 /**
  * module_read() - ask the kernel
  *
- * Return: 0; CTR_GPU_E_NO_DEVICE, with @err untouched, if /dev/nvidiactl is no character device; CTR_GPU_E_NO_ADAPTER
- * with
+ * Return: 0; CTR_GPU_E_NO_DEVICE, with @err untouched, if /dev/nvidiactl is not a character device;
+ * CTR_GPU_E_NO_ADAPTER with
  * @err set if it is one and no module stands behind it; negative errno with @err set.
  */
 int module_read(struct module *ret, struct err *err);
@@ -35,7 +35,7 @@ int module_major(const char *devices, const char *driver, unsigned *ret);
  *
  * A name below /dev proves nothing: the number does.
  *
- * Return: 0; -ENOENT if there is no such node; -ENXIO if the driver has no number; -ENODEV if the node is something
+ * Return: 0; -ENOENT if the node is missing; -ENXIO if the driver has no number; -ENODEV if the node is something
  * else; negative errno.
  */
 int module_node(const struct module *module, const char *path, const char *driver, dev_t *ret);

@@ -9,7 +9,7 @@ extern const struct backend backend_nvidia;
 
 /* Parts of a plan by themselves, for hooks that NVIDIA's CDI specs name. Each returns 0 or -ENOMEM. */
 
-/** Has the driver's libraries make no device nodes; where there is no such driver, nothing. */
+/** Prevents the driver's libraries from making device nodes; without such a driver, does nothing. */
 int nvidia_plan_params(struct plan *plan);
 
 /** Has EGL show the GPUs with these minors only. Lists of a driver's profiles end at 64. */

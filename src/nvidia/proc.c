@@ -77,7 +77,7 @@ int proc_driver_version(const char *text, char **ret)
 	return -ENOENT;
 }
 
-/* The value of a line, up to its end without trailing blanks; NULL if there is no line of that name. */
+/* The value of a line, up to its end without trailing blanks; NULL if the line is missing. */
 static const char *proc_find_value(const char *text, const char *name, size_t *ret_length)
 {
 	size_t name_length = strlen(name);

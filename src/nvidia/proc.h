@@ -24,11 +24,11 @@ bool proc_is_version(const char *text);
 /**
  * proc_field() - the value of a line `name:<blanks>value`
  *
- * Return: 0; -ENOENT if there is no such line or it has no value; -ENOMEM.
+ * Return: 0; -ENOENT if the line or its value is missing; -ENOMEM.
  */
 int proc_field(const char *text, const char *name, char **ret);
 
-/** The same for a number up to @max. Return: 0; -ENOENT; -EINVAL if it is no number or too large; -ENOMEM. */
+/** The same for a number up to @max. Return: 0; -ENOENT; -EINVAL if it is not a number or too large; -ENOMEM. */
 int proc_number(const char *text, const char *name, unsigned max, unsigned *ret);
 
 /**
@@ -41,7 +41,7 @@ int proc_device_major(const char *devices, const char *name, unsigned *ret);
 /**
  * proc_set_field() - the text with the value of one line replaced
  *
- * Return: 0; -ENOENT if there is no such line; -ENOMEM.
+ * Return: 0; -ENOENT if the line is missing; -ENOMEM.
  */
 int proc_set_field(const char *text, const char *name, const char *value, char **ret);
 

@@ -28,7 +28,7 @@ int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *n
 /** Whether a mount is, or may be, of something that others have as well, and is not the plan's from an edit before. */
 bool oci_edit_is_volume(const json_t *mount, const struct plan *plan);
 
-/** Whether the container gets a /dev of its own, that its image has nothing in. */
+/** Whether the container gets its own /dev, which contains nothing from the image. */
 bool oci_edit_has_own_dev(const json_t *config);
 
 /** Whether the engine says which devices the container may use; if it does not, runtimes differ in what that means. */

@@ -196,7 +196,7 @@ static bool oci_is_our_hook(const json_t *arguments)
 	return false;
 }
 
-/* Items that are no strings are left out; the runtime, which takes hooks seriously, has refused them already. */
+/* Items that are not strings are left out; the runtime has refused such hooks already. */
 static int oci_add_hook(struct oci_config *config, const json_t *arguments)
 {
 	struct oci_hook *hooks = array_grow(config->hooks, config->hook_count, sizeof(*hooks));

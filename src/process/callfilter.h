@@ -4,7 +4,7 @@
 /**
  * callfilter_load() - from here on, make only the system calls that giving GPUs to a container takes
  *
- * What is not in the table fails with EPERM; calls of another architecture kill the process. There is no way back.
+ * What is not in the table fails with EPERM; calls of another architecture kill the process. It cannot be undone.
  *
  * Return: 0; -ENOSYS for an architecture without a table; negative errno.
  */

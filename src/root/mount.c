@@ -192,7 +192,7 @@ static int mount_unmount_fd(int proc_self_fd, int fd)
 	return r;
 }
 
-/* What was not attached after all is no mount of this namespace, and umount2(2) refuses it. */
+/* umount2(2) refuses what was not attached, because it is not a mount of this namespace. */
 void mount_undo(const struct deeds *deeds, const struct deed *deed)
 {
 	(void)mount_unmount_fd(deeds->proc_self_fd, deed->fds[0]);

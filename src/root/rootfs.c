@@ -191,7 +191,7 @@ static int rootfs_open_child(int parent, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Where a symlink that led nowhere leads, as a path from the root. Return: -ENOTDIR if it is no symlink any more. */
+/* Where a symlink that led nowhere leads, as a path from the root. Return: -ENOTDIR if it is not a symlink any more. */
 static int rootfs_follow(int parent, const char *above, const char *name, int *links, char **ret)
 {
 	_cleanup_free_ char *text = NULL;

@@ -56,7 +56,7 @@ int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
 
 /*
  * Whatever is made is made on ground of the container's own (ground.h): elsewhere it is -EXDEV. A symlink that leads
- * nowhere is no obstacle: what it leads to is made, inside the root, as container runtimes do it.
+ * nowhere is not an obstacle: its target is made, inside the root, as container runtimes do it.
  */
 
 /**
@@ -79,7 +79,7 @@ int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *
 /**
  * rootfs_make_symlink() - a symlink at @path, whose parents are created where missing
  *
- * An existing file of any kind there stays and is no error. Return: 0; -EROFS; -EXDEV; negative errno.
+ * An existing file of any kind stays and is not an error. Return: 0; -EROFS; -EXDEV; negative errno.
  */
 int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
 
@@ -104,7 +104,7 @@ int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle
  * rootfs_read_file() - the content of a regular file of the image
  * @max: most bytes accepted
  *
- * Return: 0; -ENOENT; -EFBIG; -EINVAL if it is no regular file; negative errno.
+ * Return: 0; -ENOENT; -EFBIG; -EINVAL if it is not a regular file; negative errno.
  */
 int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size);
 

@@ -91,7 +91,7 @@ static int adapter_take_facts(const struct dxg_facts *facts, struct adapter *ada
 		adapter->name = strdup(facts->name);
 		r = adapter->name ? 0 : -ENOMEM;
 	}
-	/* Windows tells no PCI domain; machines with several are no GPU-PV hosts so far. */
+	/* Windows does not tell the PCI domain; GPU-PV hosts have had only one so far. */
 	if (r == 0 && facts->has_address)
 		r = str_format(&adapter->pci_address, "0000:%02x:%02x.%x", facts->address.bus & 0xff,
 			       facts->address.device & 0x1f, facts->address.function & 7);

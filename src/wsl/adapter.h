@@ -18,7 +18,7 @@
 int adapter_judge(const struct dxg_facts *facts, bool (*exists)(const char *path), struct adapter *ret);
 
 /**
- * adapter_sort() - the order in which users number adapters
+ * adapter_sort() - the order of adapters for their numbers
  *
  * NVIDIA's first, by PCI address, so that an index means what it means to nvidia-smi; then those of others that render,
  * by PCI address; then those that only compute. Adapters without an address keep the driver's order, behind those with

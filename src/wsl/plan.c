@@ -119,7 +119,7 @@ static bool wsl_plan_has_target(const struct plan *plan, const char *path)
 	return false;
 }
 
-/* nvidia-smi, where the shells of images look for it. An entry that turns out to be no file is left out. */
+/* nvidia-smi, where the shells of images look for it. An entry that is not a file is left out. */
 static int wsl_plan_add_smi(struct plan *plan, const char *directory, const struct listing *listing)
 {
 	_cleanup_free_ char *path = NULL;
@@ -189,7 +189,7 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 		r = wsl_plan_add_smi(plan, store, &listing);
 	if (r < 0)
 		return r;
-	/* Intel's store has libLLVM and libopencl-clang, of which an image's own must stay what its programs get. */
+	/* Intel's store has libLLVM and libopencl-clang; programs must keep getting the image's own. */
 	return wsl_plan_add_libraries(plan, store, &listing, nvidia,
 				      nvidia ? "every library in it belongs to the driver"
 					     : "fills gaps: it brings libraries of others along");

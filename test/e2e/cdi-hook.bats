@@ -266,7 +266,7 @@ called() {
 	[[ $(grep -c "^700$" <<<"$output") -eq 2 ]]
 	expect "it stays as it is"
 	called : chmod --mode 7777 --path /dev
-	expect "makes no sense"
+	expect "the mode is missing or invalid"
 	# As runtimes make /dev: a tmpfs of its own.
 	export mounts='mount -t tmpfs dev "$bundle/rootfs/dev" && mkdir -m 700 "$bundle/rootfs/dev/dri"'
 	called 'mkdir -p opt dev; chmod 700 opt' chmod --mode 755 --path /dev/dri --path /dev/../opt

@@ -73,7 +73,7 @@ static void adapter_broken_dxcore(struct examination *examination, const char *m
 		     (int)strcspn(message, "\n;"), message,
 		     examination->wsl ? "Run wsl --update, then wsl --shutdown in Windows; if that does not help, "
 					"install the GPU's driver there again."
-				      : "Copy libdxcore.so anew from C:\\Program Files\\WSL\\lib of a Windows host.");
+				      : "Copy libdxcore.so again from C:\\Program Files\\WSL\\lib of a Windows host.");
 }
 
 /*

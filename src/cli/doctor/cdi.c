@@ -19,7 +19,7 @@ static bool cdi_is_for_gpus(const struct cdi_spec *spec)
 					   str_has_prefix(spec->kind, "microsoft.com/")));
 }
 
-/* "stale: …. Write it anew: ctr-gpu cdi generate": what is told behind the colon, and what to do. */
+/* "stale: …. Write it again: ctr-gpu cdi generate": the text after the colon, and what to do. */
 static void cdi_add_flaw(struct findings *findings, const struct cdi_file *file, const char *id, const char *text)
 {
 	findings_add(
@@ -29,7 +29,7 @@ static void cdi_add_flaw(struct findings *findings, const struct cdi_file *file,
 		file->path, text,
 		file->spec.is_ours
 			? "sudo ctr-gpu refresh"
-			: "Have it written anew by what wrote it, or remove it: sudo ctr-gpu cdi generate makes ours.");
+			: "Write it again with the tool that wrote it, or remove it: sudo ctr-gpu cdi generate makes ours.");
 }
 
 /* Return: whether engines can use it. */

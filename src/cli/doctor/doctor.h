@@ -27,7 +27,7 @@ struct examination {
 	struct strv cdi_kinds;     /* "nvidia.com/gpu", of specs that can be used */
 };
 
-/* In the order in which they are run and shown. */
+/* In the order of running and showing them. */
 void check_machine(struct examination *examination);
 void check_devices(struct examination *examination);
 void check_adapters(struct examination *examination);

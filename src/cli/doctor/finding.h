@@ -110,5 +110,5 @@ const struct finding *findings_worst(const struct findings *findings);
 /** Return: the first problem that closes every door of this machine; NULL. */
 const struct finding *findings_block(const struct findings *findings);
 
-/** Return: a new array; NULL if there is no memory. */
+/** Return: a new array; NULL without memory. */
 json_t *findings_to_json(const struct findings *findings);

@@ -168,7 +168,7 @@ static void image_search_directories(const struct rootfs *root, struct baked *ba
 	}
 }
 
-/* Those that ctr-gpu itself put there are no part of the image. */
+/* Those that ctr-gpu itself put there do not belong to the image. */
 static bool image_is_given(const char *path)
 {
 	return str_has_prefix(path, "/usr/lib/wsl/") || str_has_prefix(path, "/usr/lib/ctr-gpu/");

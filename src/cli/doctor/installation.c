@@ -96,7 +96,7 @@ static bool installation_check_driverd(struct examination *examination)
 	return false;
 }
 
-/* What hooks/trace.c keeps where an engine shows nothing of a hook and there is no log; for root's eyes. */
+/* What hooks/trace.c keeps for root if the engine does not show a hook's message and the machine has no log. */
 static void installation_show_failure(struct findings *findings)
 {
 	_cleanup_free_ char *text = NULL;
@@ -119,7 +119,7 @@ static void installation_add_setting(const struct nvidia_setting *setting, void 
 			     setting->has_successor ? "" : setting->here);
 	else
 		findings_add(findings, "ctr-gpu.moving", SEVERITY_NOTE,
-			     NVIDIA_CONFIG " leaves out %s, of which ctr-gpu has another default: write %s",
+			     NVIDIA_CONFIG " leaves out %s, and ctr-gpu has another default: write %s",
 			     setting->key, setting->here);
 	if (setting->has_successor)
 		findings_advise(findings, "Write %s", setting->here);

@@ -41,7 +41,7 @@ void look_add(struct look *look, const char *what, enum severity severity, unsig
 /** Whether the engine would find a program: by its path, or by a name on the PATH of its daemon. */
 bool look_find_program(const struct look *look, const char *path, struct program *ret);
 
-/** What makes the engine start anew, for a user to type. Return: owned by the caller; NULL without memory. */
+/** The command that restarts the engine, for a user to type. Return: owned by the caller; NULL without memory. */
 char *look_restart(const struct look *look, enum engine_step step);
 
 /** The door by CDI, with a kind of device that CDI specs describe: the one that most images are made for. */

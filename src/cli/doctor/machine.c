@@ -123,7 +123,7 @@ static void machine_add_disabled(struct findings *findings)
 	findings_add(findings, "host.turned-off", gone ? SEVERITY_PROBLEM : SEVERITY_WARNING,
 		     "/etc/wsl.conf turns the GPU off%s\n"
 		     "Set enabled=true under [gpu] in /etc/wsl.conf, then run wsl --shutdown in Windows.",
-		     gone ? ", so there is no " WSL_LIB : ", from the next start on");
+		     gone ? ", so " WSL_LIB " is missing" : ", from the next start on");
 }
 
 /* Which program made the container that this is; NULL if it is none. To systemd, WSL is one. */

@@ -173,7 +173,7 @@ char *verdict_text(const struct findings *findings, const struct verdict *verdic
 	return NULL;
 }
 
-/* Where a door is open, those that nobody has set up are no reason to do anything. */
+/* If a door is open, the others need not be set up. */
 const char *verdict_remedy(const struct verdict *verdict)
 {
 	const struct finding *first = NULL;

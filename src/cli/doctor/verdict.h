@@ -12,7 +12,7 @@
 /* Of one engine. */
 struct verdict {
 	const struct host_engine *engine;
-	const struct finding *closed_by[DOORS]; /* NULL: open, or there is no such door */
+	const struct finding *closed_by[DOORS]; /* NULL: open, or the engine does not have this door */
 	unsigned open;                          /* doors, bits by enum door */
 	enum severity
 		severity; /* ok; warning: a door is broken; note: not set up; problem: all that there are are broken */

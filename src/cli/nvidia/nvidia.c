@@ -16,7 +16,7 @@ enum { KEY_NO_CREATE_IMEX_CHANNELS = 0x100 };
 
 /*
  * The first words of a message are the step that failed, and that is what people search logs for; NVIDIA's program has
- * them from where it is, this one from the error. There is no "ldcache error", as no ldconfig is run that could fail.
+ * them from where it is, this one from the error. "ldcache error" does not occur, as ldconfig is not run.
  */
 static const struct {
 	int code;
@@ -162,7 +162,7 @@ void nvidia_take_mig(const char *option, const char *value, unsigned right, unsi
 }
 
 /*
- * That it failed is no error: without the modules the rest says what is missing, and in a user namespace nobody could
+ * A failure is not an error: without the modules the rest says what is missing, and in a user namespace nobody could
  * have loaded them.
  */
 static void nvidia_load_modules(const struct session *session)

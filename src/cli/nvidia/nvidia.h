@@ -16,7 +16,7 @@
 struct nvidia {
 	struct globals globals;
 	bool load_kmods;
-	const char *ignored[4]; /* options that are accepted and have nothing to do; ends with NULL */
+	const char *ignored[4]; /* options that are accepted and ignored; ends with NULL */
 };
 
 /** Return: the exit status. */
@@ -27,7 +27,7 @@ int nvidia_info(struct nvidia *nvidia, int argc, char **argv);
 int nvidia_list(struct nvidia *nvidia, int argc, char **argv);
 int nvidia_configure(struct nvidia *nvidia, int argc, char **argv);
 
-/** Ends the process: an argument makes no sense. */
+/** Ends the process: an argument is wrong. */
 void nvidia_input_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /** What an errno that comes now is the fault of: "mount error". */
@@ -39,7 +39,7 @@ void nvidia_parse(const struct argp *argp, int argc, char **argv, void *input);
 /** session_open() for these programs: warnings go to the log and nowhere else. Then does what --load-kmods asks for. */
 int nvidia_open(struct session *session, const struct nvidia *nvidia);
 
-/** request_plan(), an errno of which is a "detection error". */
+/** request_plan(), with errnos as "detection error". */
 int nvidia_plan(struct session *session, const struct request_options *request);
 
 /** Has "all" as the value of --mig-config and --mig-monitor set @right. */

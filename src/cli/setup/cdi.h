@@ -10,7 +10,7 @@
 #include "cli/setup/setup.h"
 #include "cli/setup/state.h"
 
-/** Writes a spec for each kind of adapter, unless there is one already. That this host has no GPU is no failure. */
+/** Writes a spec for each kind of adapter, unless one exists. Succeeds also on a host without a GPU. */
 int setup_cdi_put(const struct setup *setup, struct state *state);
 
 /** Removes those that are not in @kept, entries as they were. */

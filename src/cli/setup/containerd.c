@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * containerd: one TOML file, in which the CRI plugin has another name in each version of the file. Files that it
+ * containerd: one TOML file; each version of the file has another name for the CRI plugin. Files that it
  * imports replace the whole of a plugin's section before containerd 2, so ours is no such file but goes into the file
  * itself.
  */
@@ -44,7 +44,7 @@ static int containerd_check_generated(const struct setup *setup)
 	if (setup->remove || setup->config || !used || !strstr(used, "/rancher/"))
 		return 0;
 	return output_complain(
-		"the containerd that runs (process %d) reads %s, which k3s or RKE2 writes anew at every start\n"
+		"the containerd that runs (process %d) reads %s, which k3s or RKE2 writes again at every start\n"
 		"    They find nvidia-container-runtime by themselves: install the package ctr-gpu-nvidia-compat and "
 		"restart them.",
 		setup->daemon.pid, used);

@@ -366,7 +366,7 @@ static bool docker_is_our_hook(const char *path)
 	return name && streq(name, "/ctr-gpu-hook");
 }
 
-/* What --gpus needs. Return: whether the daemon must start anew to find it. */
+/* What --gpus needs. Return: whether the daemon must be restarted to find it. */
 static bool docker_advise_compat(const struct setup *setup)
 {
 	const struct daemon *daemon = &setup->daemon;

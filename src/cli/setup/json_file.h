@@ -10,7 +10,7 @@
 
 #include "engines/text.h"
 
-/** Return: 0; -EINVAL with @ret_error filled in, also if it is no object; -ENOMEM. */
+/** Return: 0; -EINVAL with @ret_error filled in, also if it is not an object; -ENOMEM. */
 int json_file_check(const struct text *text, struct text_error *ret_error);
 
 /** Return: 0 and a new reference; -ENOENT; -EINVAL; -ENOMEM. */

@@ -126,7 +126,7 @@ char *setup_find_program(const char *name)
 {
 	_cleanup_free_ char *self = realpath("/proc/self/exe", NULL);
 
-	/* Packages are removed from trees, too, in which /proc is not mounted. */
+	/* Packages are also removed from trees without a mounted /proc. */
 	return text_format("%.*s/%s", self ? (int)(strrchr(self, '/') - self) : INT_MAX, self ? self : "/usr/bin",
 			   name);
 }
@@ -216,7 +216,7 @@ static bool setup_is_same(const char *a, const char *b)
 	return a && b ? streq(a, b) : a == b;
 }
 
-/* Finds out whether the daemon has to start anew for the difference and, with @file, says what was done. */
+/* Finds out whether the difference needs a restart of the daemon and, with @file, says what was done. */
 static int setup_compare(struct setup *setup, const struct text *from, const struct text *to, const char *file)
 {
 	const struct setup_engine *engine = setup->engine;

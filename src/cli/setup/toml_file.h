@@ -48,7 +48,7 @@ int toml_file_copy(struct toml_file *file, const struct text *source, const char
 int toml_file_finish(struct toml_file *file);
 
 /**
- * Puts @value over that of a key, or takes the key out if it is NULL; nothing if there is no such key. Return: 0;
+ * Puts @value over that of a key, or takes the key out if it is NULL; nothing if the key is missing. Return: 0;
  * -EINVAL; -ENOMEM.
  */
 int toml_file_set(struct text *text, const char *path, const char *value);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What `ctr-gpu doctor --try` runs in a container: it says which GPU devices it may open, and which libraries the loader's cache
- * has for programs. The image has nothing but this program, so that it is linked with nothing and starts by itself.
+ * What `ctr-gpu doctor --try` runs in a container: it says which GPU devices it may open, and which libraries the
+ * loader's cache has for programs. The image contains only this program, so it is linked without libraries and starts
+ * by itself.
  *
  * A line for each, with tabs between: "device", its path, errno; "library", its name, its path, errno.
  */
