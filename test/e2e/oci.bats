@@ -211,3 +211,35 @@ hostile_environment() {
 @test "the hook's own environment changes nothing" {
 	both hostile_environment
 }
+
+# The runtime takes the container away; what the hook did goes with it: mounts with the namespace, rules with the cgroup.
+killed_when_done() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle" \
+		".hooks.prestart[0] |= {path: \"/bin/sh\", args: [\"sh\", \"-c\", \"\(.path) prestart && touch /run/done; kill -KILL \$\$\"]}"
+	run sandbox wsl-nvidia bash -c '
+		cd "$2" && jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >new && mv new config.json || exit 99
+		picture() {
+			cut -d " " -f 3- /proc/self/mountinfo | sort
+			find /run /etc /usr/lib/wsl /usr/bin /var/lib/ctr-gpu -xdev -path /run/runtime -prune -o -name done -o -newer config.json ! -type d -print
+			find /sys/fs/cgroup -type d -path "*$CTR_GPU_TEST_CGROUP*container*"
+			ps -eo comm= | grep -E "^(ctr-gpu|probe)"
+		}
+		picture >../before
+		memlock "$1" --root /run/runtime run container
+		echo "status $?"
+		[[ ! -e /run/done ]] || echo "was done"
+		"$1" --root /run/runtime list --quiet
+		picture | diff ../before - && echo same' killed "$1" "$BATS_TEST_TMPDIR/bundle"
+	expect_no_line "status 0"
+	expect_line "was done"
+	expect_no_line container
+	expect_line same
+	expect_not "cuInit"
+	start wsl-nvidia "$1"
+	expect_line "cuInit=0"
+}
+
+@test "a hook that is killed when its work is done leaves nothing on the host" {
+	both killed_when_done
+}
