@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hostfile.h"
 #include "lib/context.h"
 #include "oci/ask.h"
 
@@ -208,6 +209,30 @@ static int container_bad_root(const struct ctr_gpu_container *container, int err
 }
 
 /*
+ * Whoever owns a directory above may put a link into its place at any time, to a directory of the host that is not theirs. So
+ * links count only where nobody but root, or who runs this, could have made them.
+ */
+static int container_follow_links(const struct ctr_gpu_container *container, const struct rootfs *base)
+{
+	_cleanup_free_ char *path = strdup(container->rootfs);
+	_cleanup_close_ int trusted = -1, fd = -1;
+	char *end;
+
+	if (!path)
+		return -ENOMEM;
+	for (end = path + strlen(path); end > path + 1 && end[-1] == '/'; end--)
+		end[-1] = '\0';
+	fd = rootfs_open_path(base, path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+	/* The directory itself may be another user's, in a user namespace. */
+	if (fd >= 0)
+		strrchr(path, '/')[1] = '\0';
+	else
+		fd = rootfs_open_path(base, path, O_PATH | O_DIRECTORY);
+	trusted = fd < 0 ? fd : hostfile_open(path, S_IFDIR, geteuid(), O_PATH);
+	return trusted < 0 ? (trusted == -EPERM ? -ELOOP : trusted) : steal_fd(&fd);
+}
+
+/*
  * From the root of the process, which may be another than its mount namespace's: a runtime in a chroot gives paths of
  * that.
  */
@@ -224,7 +249,14 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 				   : rootfs_open(container->process, "root/", &base);
 	if (r < 0)
 		return container_process_error(container, -r, err);
-	fd = rootfs_open_path(&base, container->rootfs, O_PATH | O_DIRECTORY);
+	fd = rootfs_open_unlinked(&base, container->rootfs, O_PATH | O_DIRECTORY);
+	if (fd == -ELOOP)
+		fd = container_follow_links(container, &base);
+	if (fd == -ELOOP)
+		return err_set(err, CTR_GPU_E_BAD_ROOTFS,
+			       "the root filesystem %s is reached by a symlink that others than root could have made.\n"
+			       "Name the directory itself, without links.",
+			       container->rootfs);
 	if (fd < 0)
 		return container_bad_root(container, -fd, err);
 	r = container_check_root(fd, container->rootfs, err);

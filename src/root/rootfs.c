@@ -86,6 +86,13 @@ int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
 	return fd == -ENOSYS || fd == -EPERM ? rootwalk_open(rootfs->fd, path, flags) : fd;
 }
 
+int rootfs_open_unlinked(const struct rootfs *rootfs, const char *path, int flags)
+{
+	int fd = rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_SYMLINKS);
+
+	return fd == -ENOSYS || fd == -EPERM ? -ELOOP : fd;
+}
+
 /* A path of ours, which /proc tells of what is open there. */
 static int rootfs_read_path(int fd, char **ret)
 {

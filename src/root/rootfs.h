@@ -45,6 +45,9 @@ int rootfs_open(int dirfd, const char *path, struct rootfs *ret);
  */
 int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags);
 
+/** The same without following any symlink. Return: also -ELOOP where there is one, or where the kernel cannot tell. */
+int rootfs_open_unlinked(const struct rootfs *rootfs, const char *path, int flags);
+
 /**
  * rootfs_real_path() - where a path leads, as far as that exists, with no symlink in it
  * @path: absolute, without "//", "." and ".."

@@ -343,3 +343,14 @@ unchanged() {
 	shape unchanged -- 'rm etc/ld.so.cache && mkdir etc/ld.so.cache &&
 		find . -path ./dev -prune -o -printf "%P %y %m %s %l\n" | sort >"$BATS_TEST_TMPDIR/before"'
 }
+
+# ---- the root directory itself ----
+
+# Who owns a directory above the root can change it while the container is made: here, after the runtime has mounted it.
+@test "the root directory is swapped for a link to a directory of the host" {
+	with_shim && skip "the mounts are the runtime's own"
+	for link in "$outside" "/proc/self/cwd" "../outside"; do
+		shape refused "is reached by a symlink" -- 'chown 12345 "$here"' ".hooks.prestart |= [{path: \"/bin/sh\", args: [\"sh\", \"-c\",
+			\"cd $here && mv rootfs away && ln -s $link rootfs\"]}] + ."
+	done
+}
