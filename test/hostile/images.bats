@@ -321,7 +321,7 @@ volume() {
 	swapper=$!
 	bundle debian "$here" "$(jq -rn --arg source "$shared" \
 		'".mounts += [{destination: \"/usr/lib/wsl\", type: \"bind\", source: \($source | tojson), options: [\"rbind\", \"rw\"]}]"')"
-	[[ -z ${CTR_GPU_TEST_EMULATED-} ]] || rounds=4
+	[[ -z ${CTR_GPU_TEST_EMULATED-} ]] || rounds=2
 	for ((round = 0; round < rounds; round++)); do
 		for runtime in runc crun; do
 			run run_bundle wsl-nvidia "$runtime" "$here"

@@ -27,12 +27,10 @@ shapes() {
 	shapes hook
 }
 
-# bats test_tags=kernel
 @test "hostile shapes, shim" {
 	shapes shim
 }
 
-# bats test_tags=kernel
 @test "hostile shapes, CDI" {
 	shapes cdi
 }

@@ -84,7 +84,6 @@ never() {
 	expect_not "cuInit"
 }
 
-# bats test_tags=kernel
 @test "/usr/lib/wsl leads to a volume that has the directories" {
 	after() { only_where_private "$1"; }
 	mkdir -p "$outside/lib" "$outside/drivers/$(basename "$(store wsl-nvidia 0)")"
