@@ -20,9 +20,8 @@ setup_file() {
 	docker_use docker
 	mkdir -p /etc/docker
 	jq -n --arg shim "$CTR_GPU_BUILD/bin/ctr-gpu-runtime" '{runtimes: {nvidia: {path: $shim}}}' >/etc/docker/daemon.json
-	on_host dockerd --host "$DOCKER_HOST" --exec-opt native.cgroupdriver=systemd --iptables=false --ip6tables=false --bridge=none \
-		>"$BATS_FILE_TMPDIR/log" 2>&1 &
-	echo $! >"$BATS_FILE_TMPDIR/pid"
+	on_host dockerd --host "$DOCKER_HOST" --pidfile "$BATS_FILE_TMPDIR/pid" --exec-opt native.cgroupdriver=systemd \
+		--iptables=false --ip6tables=false --bridge=none >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
 	for _ in {1..600}; do
 		! docker version >/dev/null 2>&1 || break
 		sleep 0.1

@@ -6,6 +6,7 @@
 ci_groups += kernel
 ci_dependencies += kernels
 
+check-kernels: unit-tests
 check-kernels check-kernel: check-%: all test-programs
 	test/install-deps check kernels
 	test/run $(O) $*
