@@ -69,8 +69,8 @@ static int cdi_put_kind(const struct setup *setup, struct state *state, struct s
 		return 0;
 	if (setup->rootless)
 		setup_say(setup,
-			  "the CDI spec of %s, for --device %s=all, is missing; root writes it: sudo ctr-gpu cdi "
-			  "generate",
+			  "the CDI spec of %s, for --device %s=all, is missing; "
+			  "root writes it: sudo ctr-gpu cdi generate",
 			  kind, kind);
 	else if (setup->dry_run)
 		setup_say(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());

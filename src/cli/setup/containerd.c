@@ -113,11 +113,9 @@ static int containerd_check_owner(const struct setup *setup, const struct text *
 	name = binary && strrchr(binary, '/') ? strrchr(binary, '/') + 1 : binary;
 	if (name && (streq(name, "ctr-gpu-runtime") || streq(binary, setup->runtime)))
 		return 0;
-	return output_complain(
-		"%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after "
-		"--remove, add "
-		"--replace.",
-		setup->path, binary && *binary ? binary : "one without a BinaryName");
+	return output_complain("%s has a runtime \"nvidia\" already: %s\n"
+			       "    To take it over, with its old value back after --remove, add --replace.",
+			       setup->path, binary && *binary ? binary : "one without a BinaryName");
 }
 
 /* Of one that says no shim, the CRI plugin starts runc's; another shim has options of its own. */

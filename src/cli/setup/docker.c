@@ -239,9 +239,8 @@ static int docker_put_runtime(const struct setup *setup, struct text *text)
 		return 0;
 	if (there && !json_is_null(there) && !setup->replace && !(path && docker_is_our_path(path)))
 		return output_complain(
-			"%s has a runtime \"nvidia\" already: %s\n    To take it over, with its old value back after "
-			"--remove, add "
-			"--replace.",
+			"%s has a runtime \"nvidia\" already: %s\n"
+			"    To take it over, with its old value back after --remove, add --replace.",
 			setup->path, path ? path : "one without a path");
 	return docker_put(setup, text, RUNTIME, json_pack("{s:s}", "path", chosen));
 }
@@ -255,8 +254,8 @@ static int docker_put_cdi(const struct setup *setup, struct text *text)
 		return output_no_memory();
 	if (json_is_false(there) && !setup->replace) {
 		setup_say(setup,
-			  "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, and --replace turns it "
-			  "on",
+			  "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, "
+			  "and --replace turns it on",
 			  setup->path);
 		return 0;
 	}
@@ -301,12 +300,12 @@ static int docker_forget(struct text *text)
 	path = json_string_value(json_object_get(there, "path"));
 	if (there && !(path && docker_is_our_path(path)))
 		return 0;
-	if (there)
+	if (r == 0)
 		r = json_file_put(text, RUNTIME, NULL);
+	if (r < 0 && r != -ENOENT)
+		return r;
 	/* dockerd does not start with the name of a runtime that there is not. */
-	return r != -ENOMEM && docker_is_default(text) ? json_file_put(text, engine_docker.default_runtime, NULL)
-	       : r == -ENOMEM                          ? r
-						       : 0;
+	return docker_is_default(text) ? json_file_put(text, engine_docker.default_runtime, NULL) : 0;
 }
 
 /* dockerd keeps a default runtime that its file names no more, until it starts (moby daemon/reload.go). */

@@ -67,8 +67,8 @@ int setup_refuse_other(const struct setup *setup, const char *other)
 
 	if (later)
 		return output_complain(
-			"%s has a runtime \"nvidia\" already, and %s reads it last\n    Remove that file, and try "
-			"again.",
+			"%s has a runtime \"nvidia\" already, and %s reads it last\n"
+			"    Remove that file, and try again.",
 			other, setup->engine->facts->label);
 	if (setup->replace)
 		return 0;
