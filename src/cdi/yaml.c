@@ -75,27 +75,6 @@ static int cdi_yaml_scalar(struct cdi_yaml *yaml, const yaml_event_t *event, jso
 
 static int cdi_yaml_node(struct cdi_yaml *yaml, const yaml_event_t *event, unsigned depth, json_t **ret);
 
-static int cdi_yaml_sequence(struct cdi_yaml *yaml, unsigned depth, json_t *array)
-{
-	int r = 0;
-
-	for (bool end = false; r == 0 && !end;) {
-		json_t *item = NULL;
-		yaml_event_t event;
-
-		r = cdi_yaml_next(yaml, &event);
-		if (r < 0)
-			return r;
-		end = event.type == YAML_SEQUENCE_END_EVENT;
-		if (!end)
-			r = cdi_yaml_node(yaml, &event, depth, &item);
-		if (item && json_array_append_new(array, item) < 0)
-			r = -ENOMEM;
-		yaml_event_delete(&event);
-	}
-	return r;
-}
-
 static int cdi_yaml_member(struct cdi_yaml *yaml, const yaml_event_t *key, unsigned depth, json_t *object)
 {
 	const char *name = (const char *)key->data.scalar.value;
@@ -119,19 +98,25 @@ static int cdi_yaml_member(struct cdi_yaml *yaml, const yaml_event_t *key, unsig
 	return r;
 }
 
-static int cdi_yaml_mapping(struct cdi_yaml *yaml, unsigned depth, json_t *object)
+/* What is in an array or object, up to its end. */
+static int cdi_yaml_children(struct cdi_yaml *yaml, unsigned depth, json_t *parent)
 {
 	int r = 0;
 
 	for (bool end = false; r == 0 && !end;) {
+		json_t *item = NULL;
 		yaml_event_t event;
 
 		r = cdi_yaml_next(yaml, &event);
 		if (r < 0)
 			return r;
-		end = event.type == YAML_MAPPING_END_EVENT;
-		if (!end)
-			r = cdi_yaml_member(yaml, &event, depth, object);
+		end = event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+		if (!end && json_is_object(parent))
+			r = cdi_yaml_member(yaml, &event, depth, parent);
+		else if (!end)
+			r = cdi_yaml_node(yaml, &event, depth, &item);
+		if (item && json_array_append_new(parent, item) < 0)
+			r = -ENOMEM;
 		yaml_event_delete(&event);
 	}
 	return r;
@@ -180,10 +165,8 @@ static int cdi_yaml_node(struct cdi_yaml *yaml, const yaml_event_t *event, unsig
 		r = cdi_yaml_alias(yaml, event, &json);
 	else if (event->type == YAML_SCALAR_EVENT)
 		r = cdi_yaml_scalar(yaml, event, &json);
-	else if (event->type == YAML_SEQUENCE_START_EVENT && (json = json_array()))
-		r = cdi_yaml_sequence(yaml, depth + 1, json);
-	else if (event->type == YAML_MAPPING_START_EVENT && (json = json_object()))
-		r = cdi_yaml_mapping(yaml, depth + 1, json);
+	else if ((json = event->type == YAML_SEQUENCE_START_EVENT ? json_array() : json_object()))
+		r = cdi_yaml_children(yaml, depth + 1, json);
 	if (r == 0 && yaml->nodes > YAML_NODES_MAX)
 		return cdi_yaml_refuse(yaml, &event->start_mark, "more than any real spec has");
 	if (r == 0 && anchor &&
