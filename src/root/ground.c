@@ -144,15 +144,37 @@ static int ground_read_root_path(const struct rootfs *rootfs)
 	return fd_read_link_at(rootfs->proc_self_fd, number, &rootfs->ground->root_path);
 }
 
+/* Whether the first process has a filesystem nowhere. Who may not know that has no more rights than a user there. */
+static bool ground_is_hidden(const struct rootfs *rootfs, dev_t dev)
+{
+	_cleanup_free_ char *text = NULL;
+	struct mountinfo_line line;
+	struct word rest;
+	dev_t other;
+	int r;
+
+	r = ground_read_proc_self(rootfs, "../1/mountinfo", MOUNTINFO_MAX, &text);
+	if (r < 0)
+		return r == -EACCES || r == -EPERM;
+	rest = mountinfo_word_of(text);
+	while (mountinfo_next(&rest, &line))
+		if (!mountinfo_dev(&line, &other) || other == dev)
+			return false;
+	return true;
+}
+
 /*
  * Whether a filesystem is mounted anywhere but in this container. That it is would not show where the volumes'
- * namespace is ours and the container's mounts are among them, so those are left out, by their paths.
+ * namespace is ours and the container's mounts are among them, so those are left out, by their paths. What an engine
+ * has mounted above the root, and not as the root, in a namespace of its own is the container's, too: Apptainer's /dev
+ * is a directory of that.
  */
 static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret)
 {
-	bool own = !rootfs->ground->outside;
+	bool own = !rootfs->ground->outside, above = false, beside = false;
 	struct mountinfo_line line;
 	struct word text;
+	struct stat root;
 	dev_t other;
 	int r = 0;
 
@@ -162,7 +184,6 @@ static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret
 		r = ground_read_root_path(rootfs);
 	if (r < 0)
 		return r;
-	*ret = true;
 	text = mountinfo_word_of(own ? rootfs->ground->inside : rootfs->ground->outside);
 	while (mountinfo_next(&text, &line)) {
 		_cleanup_free_ char *point = NULL;
@@ -172,10 +193,14 @@ static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret
 		point = own ? mountinfo_unescape(line.point) : NULL;
 		if (own && !point)
 			return -ENOMEM;
-		if (!own || !str_is_below(point, rootfs->ground->root_path))
-			return 0;
+		if (own && str_is_below(point, rootfs->ground->root_path))
+			continue;
+		beside = true;
+		above |= own && str_is_below(rootfs->ground->root_path, point);
 	}
-	*ret = false;
+	*ret = beside;
+	if (above && fstat(rootfs->fd, &root) == 0 && root.st_dev != dev && ground_is_hidden(rootfs, dev))
+		*ret = false;
 	return 0;
 }
 

@@ -24,7 +24,8 @@ options=(--no-privs --nv --nvccli --no-home --no-mount 'tmp,cwd,hostfs,/etc/loca
 as_root() {
 	local profile=$1
 	shift
-	run sandbox "$profile" bash -c 'cd "$0" && exec "$@"' "$(engine_directory apptainer)" \
+	# Not as the first process, which knows no mounts of engines.
+	run sandbox "$profile" bash -c 'cd "$0" && "$@"; exit' "$(engine_directory apptainer)" \
 		apptainer exec "${options[@]}" "$@"
 }
 
@@ -71,7 +72,7 @@ as_user() {
 	as_root native-four --contain image sh -c 'ls /dev'
 	expect_line nvidia0
 	expect_no_line nvidia1
-	run rootless native-four env NVIDIA_VISIBLE_DEVICES=1 apptainer exec "${options[@]}" --contain image sh -c 'ls /dev'
+	run rootless native-four bash -c '"$@"; exit' apptainer env NVIDIA_VISIBLE_DEVICES=1 apptainer exec "${options[@]}" --contain image sh -c 'ls /dev'
 	expect_line nvidia1
 	expect_no_line nvidia0
 }

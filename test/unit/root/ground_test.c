@@ -98,6 +98,27 @@ static void test_slave_volume(void **state)
 	assert_int_equal(ground_at("/volume"), GROUND_VOLUME);
 }
 
+/* As Apptainer builds a container: the root and its /dev are below a tmpfs that the host does not have. */
+static void test_engines_tmpfs(void **state)
+{
+	(void)state;
+	if (getpid() == 1)
+		skip();
+	mount_at("", "/out", "tmpfs", 0);
+	make_directories("/out/final");
+	make_directories("/out/dev");
+	mount_at("/root", "/out/final", NULL, MS_BIND);
+	mount_at("/out/dev", "/out/final/dev", NULL, MS_BIND);
+	mount_at("/out", "/out/final/volume", NULL, MS_BIND);
+	rootfs_close(&rootfs);
+	assert_int_equal(rootfs_open(AT_FDCWD, scratch_path("/out/final"), &rootfs), 0);
+	rootfs.proc_self_fd = self_fds;
+	rootfs.ground = &ground;
+	rootfs.deeds = deeds;
+	assert_int_equal(ground_at("/dev"), GROUND_OWN);
+	assert_int_equal(ground_at("/etc"), GROUND_ROOT);
+}
+
 /* A tmpfs of the host is a volume, also where all of it is given, and where the image leads /dev there. */
 static void test_hosts_tmpfs(void **state)
 {
@@ -225,6 +246,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_kinds),
 	CASE(test_shared_volume),
 	CASE(test_slave_volume),
+	CASE(test_engines_tmpfs),
 	CASE(test_hosts_tmpfs),
 	CASE(test_hosts_tmpfs_in_text),
 	CASE(test_without_ground),
