@@ -238,11 +238,10 @@ check-unit: needs-check $(unit_tests)
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
-# The rooms that .clang-format holds for.
-formatted = src/base src/root src/process src/model src/dxg src/devcgroup src/ldcache src/driverd src/wsl src/oci hooks hooks/runtime src/cli/nvidia src/cdi src/nvidia
+formatted = $(wildcard src/*/*.[ch] src/cli/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch])
 lint: dependencies-lint $(O)/gen/try_program.h
 	test/checks
-	clang-format --dry-run -Werror $(wildcard $(addsuffix /*.[ch],$(formatted)))
+	clang-format --dry-run -Werror $(formatted)
 	$(MAKE) O=$(O)-clang CC=clang all test-programs
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all

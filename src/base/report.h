@@ -15,13 +15,13 @@ json_t *report_string(const char *text);
 json_t *report_strings(const struct strv *list);
 
 /** An array of @item, an expression, for each @number below @count; NULL without memory, as above. */
-#define report_array(number, count, item)                                              \
-	({                                                                             \
-		json_t *array_ = json_array();                                         \
-		for (size_t number = 0; array_ && number < (count); number++)          \
-			if (json_array_append_new(array_, (item)) < 0)                 \
-				array_ = (json_decref(array_), NULL);                  \
-		array_;                                                                \
+#define report_array(number, count, item)                                     \
+	({                                                                    \
+		json_t *array_ = json_array();                                \
+		for (size_t number = 0; array_ && number < (count); number++) \
+			if (json_array_append_new(array_, (item)) < 0)        \
+				array_ = (json_decref(array_), NULL);         \
+		array_;                                                       \
 	})
 
 /** Writes @json, indented, with a newline behind it, and releases it. Return: 0; -ENOMEM if @json is NULL; -EIO. */

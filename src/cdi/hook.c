@@ -280,8 +280,7 @@ static int cdi_hook_change_mode(const struct cdi_hook_call *call)
 	int r = 0;
 
 	if (!mode || *end || end == mode || bits > 0777) {
-		log_warning(&call->context->settings.log,
-			    "chmod: the mode is missing or invalid; nothing was done");
+		log_warning(&call->context->settings.log, "chmod: the mode is missing or invalid; nothing was done");
 		return 0;
 	}
 	while (r == 0 && (path = cdi_hook_next_value(call, "path", &position)))

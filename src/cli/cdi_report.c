@@ -46,7 +46,7 @@ static const struct argp_option check_options[] = {
 	{0},
 };
 
-static void cdi_report_add_file(struct report *report, const char *path, const struct argp_state *state)
+static void cdi_report_take_file(struct report *report, const char *path, const struct argp_state *state)
 {
 	if (!report->check)
 		argp_error(state, "'%s' is one argument too many", path);
@@ -72,7 +72,7 @@ static error_t cdi_report_parse(int key, char *argument, struct argp_state *stat
 		report->engine = argument;
 		return 0;
 	case ARGP_KEY_ARG:
-		cdi_report_add_file(report, argument, state);
+		cdi_report_take_file(report, argument, state);
 		return 0;
 	case ARGP_KEY_END:
 		if (report->file_count > 0 && report->directory_count > 0)

@@ -18,14 +18,15 @@ static const struct {
 	[LOAD_DONE] = {"done", "done"},
 };
 
-static const char *const load_kinds[] = {[LOAD_MODULE] = "module", [LOAD_DIRECTORY] = "directory", [LOAD_NODE] = "node"};
+static const char *const load_kinds[] = {
+	[LOAD_MODULE] = "module", [LOAD_DIRECTORY] = "directory", [LOAD_NODE] = "node"};
 
 static void load_write_step(const struct load_step *step, FILE *file)
 {
 	(void)fprintf(file, "%-11s %s %s", load_states[step->state].text, load_kinds[step->kind], step->name);
 	if (step->kind == LOAD_NODE)
-		(void)fprintf(file, " (c %u:%u, mode %04o, owner %u:%u)", major(step->number), minor(step->number), step->mode, step->uid,
-			      step->gid);
+		(void)fprintf(file, " (c %u:%u, mode %04o, owner %u:%u)", major(step->number), minor(step->number),
+			      step->mode, step->uid, step->gid);
 	if (step->found)
 		(void)fprintf(file, ", which was %s", step->found);
 	(void)fputs("\n            ", file);
@@ -47,15 +48,17 @@ static int load_write_text(const struct load *load, FILE *file)
 
 static json_t *load_step_json(const struct load_step *step)
 {
-	json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", load_kinds[step->kind], "state", load_states[step->state].json, "name",
-				 step->name, "reason", report_string(step->reason), "found", report_string(step->found));
+	json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", load_kinds[step->kind], "state",
+				 load_states[step->state].json, "name", step->name, "reason",
+				 report_string(step->reason), "found", report_string(step->found));
 	char mode[16];
 
 	(void)snprintf(mode, sizeof(mode), "%04o", step->mode);
 	if (json && step->kind == LOAD_NODE &&
-	    json_object_update_new(json, json_pack("{s:I, s:I, s:s, s:I, s:I}", "major", (json_int_t)major(step->number), "minor",
-						   (json_int_t)minor(step->number), "mode", mode, "uid", (json_int_t)step->uid,
-						   "gid", (json_int_t)step->gid)) < 0)
+	    json_object_update_new(json,
+				   json_pack("{s:I, s:I, s:s, s:I, s:I}", "major", (json_int_t)major(step->number),
+					     "minor", (json_int_t)minor(step->number), "mode", mode, "uid",
+					     (json_int_t)step->uid, "gid", (json_int_t)step->gid)) < 0)
 		return json_decref(json), NULL;
 	return json;
 }

@@ -50,9 +50,9 @@ int verb_refresh(struct globals *globals, int argc, char **argv)
 		       "drivers.",
 	};
 	_cleanup_session_ struct session session = {0};
-	int status;
+	int r;
 
 	globals_parse_verb(globals, &argp, argc, argv, NULL);
-	status = session_open(&session, globals);
-	return status ? status : refresh_all(&session);
+	r = session_open(&session, globals);
+	return r ? r : refresh_all(&session);
 }

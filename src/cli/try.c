@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ctr-gpu doctor --try: whether a GPU container works, by having the engine's own client run one. The image is made here, of one
- * static program (try/inside.c), and goes with the container, whatever happens.
+ * ctr-gpu doctor --try: whether a GPU container works, by having the engine's own client run one. The image is made
+ * here, of one static program (try/inside.c), and goes with the container, whatever happens.
  */
 
 #include "cli/try.h"
@@ -38,9 +38,12 @@ struct engine_client {
 	const char *removal[3]; /* what takes away what may be left, whether or not it is there */
 };
 
-static const struct engine_client docker = {"docker", "docker import - %", {"docker rm --force @", "docker rmi --force %"}};
-static const struct engine_client podman = {"podman", "podman import --quiet - %", {"podman rm --force --ignore @", "podman rmi --force %"}};
-static const struct engine_client containerd = {"containerd", NULL, {"ctr task kill --signal SIGKILL @", "ctr task rm --force @", "ctr container rm @"}};
+static const struct engine_client docker = {
+	"docker", "docker import - %", {"docker rm --force @", "docker rmi --force %"}};
+static const struct engine_client podman = {
+	"podman", "podman import --quiet - %", {"podman rm --force --ignore @", "podman rmi --force %"}};
+static const struct engine_client containerd = {
+	"containerd", NULL, {"ctr task kill --signal SIGKILL @", "ctr task rm --force @", "ctr container rm @"}};
 
 static const struct way {
 	const struct engine_client *engine;
@@ -50,12 +53,15 @@ static const struct way {
 	{&docker, "gpus", "docker run --gpus all", "docker run --rm --network none --name @ --gpus all % " PROGRAM},
 	{&docker, "runtime", "docker run --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all",
 	 "docker run --rm --network none --name @ --runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all % " PROGRAM},
-	{&docker, "cdi", "docker run --device nvidia.com/gpu=all", "docker run --rm --network none --name @ --device nvidia.com/gpu=all % " PROGRAM},
-	{&podman, "hook", "podman run -e NVIDIA_VISIBLE_DEVICES=all", "podman run --rm --network none --name @ -e NVIDIA_VISIBLE_DEVICES=all % " PROGRAM},
+	{&docker, "cdi", "docker run --device nvidia.com/gpu=all",
+	 "docker run --rm --network none --name @ --device nvidia.com/gpu=all % " PROGRAM},
+	{&podman, "hook", "podman run -e NVIDIA_VISIBLE_DEVICES=all",
+	 "podman run --rm --network none --name @ -e NVIDIA_VISIBLE_DEVICES=all % " PROGRAM},
 	{&podman, "gpus", "podman run --gpus all", "podman run --rm --network none --name @ --gpus all % " PROGRAM},
 	{&podman, "runtime", "podman run --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all",
 	 "podman --runtime nvidia run --rm --network none --name @ -e NVIDIA_VISIBLE_DEVICES=all % " PROGRAM},
-	{&podman, "cdi", "podman run --device nvidia.com/gpu=all", "podman run --rm --network none --name @ --device nvidia.com/gpu=all % " PROGRAM},
+	{&podman, "cdi", "podman run --device nvidia.com/gpu=all",
+	 "podman run --rm --network none --name @ --device nvidia.com/gpu=all % " PROGRAM},
 	{&containerd, "cli", "ctr run --gpus 0", "ctr run --rm --rootfs --gpus 0 % @ " PROGRAM},
 };
 
@@ -77,7 +83,8 @@ bool try_find(const char *text)
 
 /* ---- the image ---- */
 
-struct try {
+struct
+try {
 	const struct way *way;
 	char name[48];      /* of the container, and of its image */
 	char directory[32]; /* instead of an image; "" for none */
@@ -174,7 +181,9 @@ static int try_run_client(struct try *try, const char *words, int input)
 	if (!line)
 		return -ENOMEM;
 	for (char *rest = line, *word; (word = strsep(&rest, " ")) && count < WORDS_MAX - 1;)
-		arguments[count++] = strcmp(word, "@") == 0 ? try->name : strcmp(word, "%") == 0 ? (try->directory[0] ? try->directory : try->name) : word;
+		arguments[count++] = strcmp(word, "@") == 0   ? try->name
+				     : strcmp(word, "%") == 0 ? (try->directory[0] ? try->directory : try->name)
+							      : word;
 	client_run(arguments, input, STEP_S, &try->result);
 	return try->result.status;
 }
@@ -204,7 +213,8 @@ static int try_complain(const struct try *try, const char *words)
 		return output_complain("%.*s did not come to an end within %d s", program, words, STEP_S);
 	case 127:
 		if (!try->result.output[0])
-			return output_complain("%.*s is not installed here; install it, or name another engine", program, words);
+			return output_complain("%.*s is not installed here; install it, or name another engine",
+					       program, words);
 		break;
 	default:
 		break;
@@ -223,7 +233,8 @@ struct arrival {
 
 static bool try_is_driver(const char *name)
 {
-	static const char *const names[] = {"libcuda.so", "libdxcore.so", "libd3d12.so", "libnvidia-ml.so", "libamdhip64.so", "libze_intel_gpu.so", "libigd"};
+	static const char *const names[] = {"libcuda.so",     "libdxcore.so",       "libd3d12.so", "libnvidia-ml.so",
+					    "libamdhip64.so", "libze_intel_gpu.so", "libigd"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(name, names[i], strlen(names[i])) == 0)
@@ -234,7 +245,8 @@ static bool try_is_driver(const char *name)
 /* "device\t/dev/dxg\t0", "library\tlibcuda.so.1\t/usr/lib/wsl/lib/libcuda.so.1\t0"; the line is taken apart. */
 static void try_show_line(char *line, struct arrival *arrival)
 {
-	const char *what = strsep(&line, "\t"), *name = strsep(&line, "\t"), *path = what && strcmp(what, "library") == 0 ? strsep(&line, "\t") : NULL;
+	const char *what = strsep(&line, "\t"), *name = strsep(&line, "\t"),
+		   *path = what && strcmp(what, "library") == 0 ? strsep(&line, "\t") : NULL;
 	const char *number = strsep(&line, "\t");
 	int error = number ? atoi(number) : 0;
 
@@ -261,9 +273,11 @@ static int try_show_arrival(struct try *try)
 	for (char *rest = try->result.output, *line; (line = strsep(&rest, "\r\n"));)
 		try_show_line(line, &arrival);
 	works = arrival.devices > 0 && arrival.closed == 0 && arrival.libraries > 0 && arrival.missing == 0;
-	(void)printf("%s: %s\n", try->way->shown, works ? "yes, the container has a GPU and its driver" :
-		     arrival.devices == 0 && arrival.closed == 0 ? "no, the container started without any GPU device" :
-		     arrival.closed > 0 ? "no, a device cannot be opened" : "no, the loader finds no library of a driver, or one that is not there");
+	(void)printf("%s: %s\n", try->way->shown,
+		     works                                         ? "yes, the container has a GPU and its driver"
+		     : arrival.devices == 0 && arrival.closed == 0 ? "no, the container started without any GPU device"
+		     : arrival.closed > 0                          ? "no, a device cannot be opened"
+					  : "no, the loader finds no library of a driver, or one that is not there");
 	return works ? 0 : EXIT_STATUS_FAILURE;
 }
 
@@ -294,14 +308,14 @@ static void try_clean_up(struct try *try)
 int try_run(const char *text)
 {
 	static struct try try;
-	int status;
+	int r;
 
 	try.way = try_find_way(text);
 	(void)snprintf(try.name, sizeof(try.name), "ctr-gpu-try-%d", getpid());
 	client_guard();
-	status = try_begin(&try);
-	if (!status)
-		status = try_run_client(&try, try.way->run, -1) ? try_complain(&try, try.way->run) : try_show_arrival(&try);
+	r = try_begin(&try);
+	if (!r)
+		r = try_run_client(&try, try.way->run, -1) ? try_complain(&try, try.way->run) : try_show_arrival(&try);
 	try_clean_up(&try);
-	return status;
+	return r;
 }

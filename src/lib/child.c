@@ -162,7 +162,8 @@ static _Noreturn void child_undo_in_child(struct deeds *deeds)
 	if (phase_enter(PHASE_GIVE) < 0)
 		entered = false;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (deeds->namespaces[i] >= 0 && (setns(deeds->namespaces[i], types[i]) < 0 || phase_limit(PHASE_GIVE) < 0))
+		if (deeds->namespaces[i] >= 0 &&
+		    (setns(deeds->namespaces[i], types[i]) < 0 || phase_limit(PHASE_GIVE) < 0))
 			entered = false;
 	if (entered)
 		deeds_undo(deeds);

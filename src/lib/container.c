@@ -209,8 +209,8 @@ static int container_bad_root(const struct ctr_gpu_container *container, int err
 }
 
 /*
- * Whoever owns a directory above may put a link into its place at any time, to a directory of the host that is not theirs. So
- * links count only where nobody but root, or who runs this, could have made them.
+ * Whoever owns a directory above may put a link into its place at any time, to a directory of the host that is not
+ * theirs. So links count only where nobody but root, or who runs this, could have made them.
  */
 static int container_follow_links(const struct ctr_gpu_container *container, const struct rootfs *base)
 {

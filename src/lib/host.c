@@ -21,14 +21,14 @@ const struct backend *host_backend(size_t number)
 /* In this order: GPUs, whose index is their position; GPUs that are not usable; parts of GPUs. */
 enum group { GROUP_USABLE, GROUP_UNUSABLE, GROUP_PARTS, GROUPS };
 
-static enum group group_of(const struct adapter *adapter)
+static enum group host_group(const struct adapter *adapter)
 {
 	if (adapter->is_part)
 		return GROUP_PARTS;
 	return adapter->unusable ? GROUP_UNUSABLE : GROUP_USABLE;
 }
 
-static int index_of_whole(const struct inventory *sorted, const struct adapter *part)
+static int host_index_of_whole(const struct inventory *sorted, const struct adapter *part)
 {
 	for (size_t i = 0; i < sorted->count; i++)
 		if (sorted->adapters[i].backend == part->backend && sorted->adapters[i].minor == part->minor &&
@@ -37,7 +37,7 @@ static int index_of_whole(const struct inventory *sorted, const struct adapter *
 	return -1;
 }
 
-static int number_adapters(struct inventory *inventory)
+static int host_number_adapters(struct inventory *inventory)
 {
 	struct inventory sorted = {0};
 	int r = 0;
@@ -47,10 +47,10 @@ static int number_adapters(struct inventory *inventory)
 			struct adapter *adapter = &inventory->adapters[i];
 
 			/* Taken already: inventory_take() leaves an adapter without a backend. */
-			if (!adapter->backend || group_of(adapter) != group)
+			if (!adapter->backend || host_group(adapter) != group)
 				continue;
 			adapter->index = group == GROUP_USABLE ? (int)sorted.count : -1;
-			adapter->whole = group == GROUP_PARTS ? index_of_whole(&sorted, adapter) : -1;
+			adapter->whole = group == GROUP_PARTS ? host_index_of_whole(&sorted, adapter) : -1;
 			r = inventory_take(&sorted, adapter);
 		}
 	sorted.notes = steal_struct(&inventory->notes);
@@ -60,10 +60,10 @@ static int number_adapters(struct inventory *inventory)
 }
 
 /*
- * A backend that cannot ask its device does not take away what another backend offers: its sentence becomes a note, unless
- * nothing else was found.
+ * A backend that cannot ask its device does not take away what another backend offers: its sentence becomes a note,
+ * unless nothing else was found.
  */
-static int probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *host)
+static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *host)
 {
 	int failure = CTR_GPU_E_NO_DEVICE;
 	struct err err = {0};
@@ -88,7 +88,7 @@ static int probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *host)
 	return host->present_count > 0 ? 0 : failure;
 }
 
-static int complain_of_none(struct err *err)
+static int host_complain_of_none(struct err *err)
 {
 	_cleanup_strv_ struct strv devices = {0}, advice = {0};
 	_cleanup_free_ char *names = NULL, *lines = NULL;
@@ -110,11 +110,11 @@ int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_
 		return -ENOMEM;
 	host->settings = &context->settings;
 	deeds_step(context->deeds, "looking for GPUs and drivers on this host");
-	r = probe_all(context, host);
+	r = host_probe_all(context, host);
 	if (r == 0)
-		r = number_adapters(&host->inventory);
+		r = host_number_adapters(&host->inventory);
 	if (r == CTR_GPU_E_NO_DEVICE)
-		r = complain_of_none(&context->err);
+		r = host_complain_of_none(&context->err);
 	if (r != 0) {
 		ctr_gpu_host_unref(host);
 		return r;

@@ -12,7 +12,7 @@ enum { HOST_BACKENDS_MAX = 4 };
 
 struct ctr_gpu_host {
 	const struct settings *settings; /* of the context, borrowed */
-	struct inventory inventory; /* usable adapters first, each at the position that is its index */
+	struct inventory inventory;      /* usable adapters first, each at the position that is its index */
 	const struct backend *present[HOST_BACKENDS_MAX]; /* those whose device the host has */
 	size_t present_count;
 };
@@ -20,5 +20,5 @@ struct ctr_gpu_host {
 /** Every kind of host that there is. Return: NULL behind the last. */
 const struct backend *host_backend(size_t number);
 
-/** What is known of the driver behind a backend's usable adapters; facts that cannot be had are empty (driver_facts_clear()). */
+/** Facts about the driver behind a backend's usable adapters; what cannot be had is empty (driver_facts_clear()). */
 void host_read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret);

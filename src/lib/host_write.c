@@ -10,14 +10,14 @@
 #include "ctr-gpu.h"
 #include "lib/host.h"
 
-static void write_line(FILE *file, const char *label, const char *value)
+static void host_write_line(FILE *file, const char *label, const char *value)
 {
 	(void)fprintf(file, "    %-14s", label);
 	report_write_text(value ? value : "unknown", file);
 	(void)fputc('\n', file);
 }
 
-static void write_heading(FILE *file, const struct adapter *adapter)
+static void host_write_heading(FILE *file, const struct adapter *adapter)
 {
 	if (adapter->is_part)
 		(void)fprintf(file, "%s %d:%d ", adapter->backend->part, adapter->whole, adapter->part);
@@ -29,23 +29,24 @@ static void write_heading(FILE *file, const struct adapter *adapter)
 	(void)fputc('\n', file);
 }
 
-static int write_adapter(FILE *file, const struct adapter *adapter)
+static int host_write_adapter(FILE *file, const struct adapter *adapter)
 {
 	_cleanup_strv_ struct strv lines = {0};
 	char vendor[64];
 
-	write_heading(file, adapter);
-	(void)snprintf(vendor, sizeof(vendor), "%s (%04x:%04x)", adapter_vendor(adapter), adapter->vendor_id, adapter->device_id);
-	write_line(file, "vendor", vendor);
-	write_line(file, "kind", adapter->compute_only ? "compute only" : "graphics and compute");
-	write_line(file, "PCI address", adapter->pci_address);
+	host_write_heading(file, adapter);
+	(void)snprintf(vendor, sizeof(vendor), "%s (%04x:%04x)", adapter_vendor(adapter), adapter->vendor_id,
+		       adapter->device_id);
+	host_write_line(file, "vendor", vendor);
+	host_write_line(file, "kind", adapter->compute_only ? "compute only" : "graphics and compute");
+	host_write_line(file, "PCI address", adapter->pci_address);
 	if (adapter->uuid)
-		write_line(file, "UUID", adapter->uuid);
+		host_write_line(file, "UUID", adapter->uuid);
 	if (adapter->backend->describe && adapter->backend->describe(adapter, &lines) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i + 1 < lines.count; i += 2)
-		write_line(file, lines.items[i], lines.items[i + 1]);
-	write_line(file, "backend", adapter->backend->name);
+		host_write_line(file, lines.items[i], lines.items[i + 1]);
+	host_write_line(file, "backend", adapter->backend->name);
 	if (adapter->unusable) {
 		(void)fprintf(file, "    %-14s[%s] ", "not usable:", err_name(adapter->unusable));
 		report_write_text(adapter->reason, file);
@@ -70,7 +71,7 @@ void host_read_facts(const struct ctr_gpu_host *host, const struct backend *back
 		(void)backend->facts(host->settings, adapters, count, ret);
 }
 
-static void write_driver(const struct ctr_gpu_host *host, const struct backend *backend, FILE *file)
+static void host_write_driver(const struct ctr_gpu_host *host, const struct backend *backend, FILE *file)
 {
 	struct driver_facts facts;
 
@@ -86,13 +87,14 @@ static void write_driver(const struct ctr_gpu_host *host, const struct backend *
 	driver_facts_clear(&facts);
 }
 
-static json_t *driver_json(const struct ctr_gpu_host *host, const struct backend *backend)
+static json_t *host_driver_json(const struct ctr_gpu_host *host, const struct backend *backend)
 {
 	struct driver_facts facts;
 	json_t *json;
 
 	host_read_facts(host, backend, &facts);
-	json = json_pack("{s:s, s:o, s:o, s:o, s:o}", "backend", backend->name, "version", report_string(facts.driver_version), "cuda",
+	json = json_pack("{s:s, s:o, s:o, s:o, s:o}", "backend", backend->name, "version",
+			 report_string(facts.driver_version), "cuda",
 			 facts.cuda_major > 0 ? json_sprintf("%d.%d", facts.cuda_major, facts.cuda_minor) : json_null(),
 			 "architecture", report_string(facts.architecture), "brand", report_string(facts.brand));
 	driver_facts_clear(&facts);
@@ -100,7 +102,7 @@ static json_t *driver_json(const struct ctr_gpu_host *host, const struct backend
 }
 
 /* What was found on the way, and what backends remark when they are asked. */
-static int list_notes(const struct ctr_gpu_host *host, struct strv *ret)
+static int host_list_notes(const struct ctr_gpu_host *host, struct strv *ret)
 {
 	int r = 0;
 
@@ -115,7 +117,7 @@ static int list_notes(const struct ctr_gpu_host *host, struct strv *ret)
 /* ---- formats ---- */
 
 /* Of an error's sentence, what to do is on lines of its own. */
-static void write_note(char *note, FILE *file)
+static void host_write_note(char *note, FILE *file)
 {
 	const char *head = "note: ";
 	char *rest;
@@ -128,7 +130,7 @@ static void write_note(char *note, FILE *file)
 	}
 }
 
-static int write_text(const struct ctr_gpu_host *host, FILE *file)
+static int host_write_text(const struct ctr_gpu_host *host, FILE *file)
 {
 	const struct inventory *inventory = &host->inventory;
 	_cleanup_strv_ struct strv notes = {0};
@@ -136,63 +138,56 @@ static int write_text(const struct ctr_gpu_host *host, FILE *file)
 	if (inventory->count == 0)
 		(void)fputs("The GPU device is there, and lists no adapter.\n", file);
 	for (size_t i = 0; i < inventory->count; i++)
-		if (write_adapter(file, &inventory->adapters[i]) < 0)
+		if (host_write_adapter(file, &inventory->adapters[i]) < 0)
 			return -ENOMEM;
 	for (size_t i = 0; i < host->present_count; i++)
-		write_driver(host, host->present[i], file);
-	if (list_notes(host, &notes) < 0)
+		host_write_driver(host, host->present[i], file);
+	if (host_list_notes(host, &notes) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < notes.count; i++)
-		write_note(notes.items[i], file);
+		host_write_note(notes.items[i], file);
 	return report_finish(file);
 }
 
 /* What users select a part of a GPU by: "1:0". */
-static json_t *part_json(const struct adapter *adapter)
+static json_t *host_part_json(const struct adapter *adapter)
 {
 	return adapter->is_part ? json_sprintf("%d:%d", adapter->whole, adapter->part) : json_null();
 }
 
-static json_t *adapter_json(const struct adapter *adapter)
+static json_t *host_adapter_json(const struct adapter *adapter)
 {
 	char luid[LUID_TEXT_SIZE];
 
 	luid_format(adapter->luid, luid);
 	return json_pack("{s:o, s:o, s:s, s:o, s:s, s:i, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o}",
-			 "index", adapter->index >= 0 ? json_integer(adapter->index) : json_null(),
-			 "part", part_json(adapter),
-			 "backend", adapter->backend->name,
-			 "name", report_string(adapter->name),
-			 "vendor", adapter_vendor(adapter),
-			 "vendorId", (int)adapter->vendor_id,
-			 "deviceId", (int)adapter->device_id,
-			 "computeOnly", adapter->compute_only,
-			 "pciAddress", report_string(adapter->pci_address),
-			 "uuid", report_string(adapter->uuid),
-			 "luid", report_string(adapter->has_luid ? luid : NULL),
-			 "wddmVersion", (int)adapter->wddm_version,
-			 "typeBits", (int)adapter->type_bits,
-			 "driverStore", report_string(adapter->driver_store),
-			 "unusable", report_string(adapter->unusable ? err_name(adapter->unusable) : NULL),
-			 "reason", report_string(adapter->reason),
-			 "remedy", report_string(adapter->remedy));
+			 "index", adapter->index >= 0 ? json_integer(adapter->index) : json_null(), "part",
+			 host_part_json(adapter), "backend", adapter->backend->name, "name",
+			 report_string(adapter->name), "vendor", adapter_vendor(adapter), "vendorId",
+			 (int)adapter->vendor_id, "deviceId", (int)adapter->device_id, "computeOnly",
+			 adapter->compute_only, "pciAddress", report_string(adapter->pci_address), "uuid",
+			 report_string(adapter->uuid), "luid", report_string(adapter->has_luid ? luid : NULL),
+			 "wddmVersion", (int)adapter->wddm_version, "typeBits", (int)adapter->type_bits, "driverStore",
+			 report_string(adapter->driver_store), "unusable",
+			 report_string(adapter->unusable ? err_name(adapter->unusable) : NULL), "reason",
+			 report_string(adapter->reason), "remedy", report_string(adapter->remedy));
 }
 
-static int write_json(const struct ctr_gpu_host *host, FILE *file)
+static int host_write_json(const struct ctr_gpu_host *host, FILE *file)
 {
 	_cleanup_strv_ struct strv notes = {0};
 
-	if (list_notes(host, &notes) < 0)
+	if (host_list_notes(host, &notes) < 0)
 		return -ENOMEM;
 	return report_write_json(
 		json_pack("{s:s, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "adapters",
-			  report_array(i, host->inventory.count, adapter_json(&host->inventory.adapters[i])), "drivers",
-			  report_array(i, host->present_count, driver_json(host, host->present[i])), "notes",
-			  report_strings(&notes)),
+			  report_array(i, host->inventory.count, host_adapter_json(&host->inventory.adapters[i])),
+			  "drivers", report_array(i, host->present_count, host_driver_json(host, host->present[i])),
+			  "notes", report_strings(&notes)),
 		file);
 }
 
-static void write_csv_row(FILE *file, const struct adapter *adapter)
+static void host_write_csv_row(FILE *file, const struct adapter *adapter)
 {
 	char luid[LUID_TEXT_SIZE], index[24] = "";
 	const char *fields[] = {
@@ -221,11 +216,11 @@ static void write_csv_row(FILE *file, const struct adapter *adapter)
 	(void)fputc('\n', file);
 }
 
-static int write_csv(const struct ctr_gpu_host *host, FILE *file)
+static int host_write_csv(const struct ctr_gpu_host *host, FILE *file)
 {
 	(void)fputs("index,backend,vendor,name,pci_address,uuid,luid,driver_store,unusable,reason\n", file);
 	for (size_t i = 0; i < host->inventory.count; i++)
-		write_csv_row(file, &host->inventory.adapters[i]);
+		host_write_csv_row(file, &host->inventory.adapters[i]);
 	return report_finish(file);
 }
 
@@ -233,11 +228,11 @@ int ctr_gpu_host_write(const struct ctr_gpu_host *host, enum ctr_gpu_format form
 {
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
-		return write_text(host, file);
+		return host_write_text(host, file);
 	case CTR_GPU_FORMAT_JSON:
-		return write_json(host, file);
+		return host_write_json(host, file);
 	case CTR_GPU_FORMAT_CSV:
-		return write_csv(host, file);
+		return host_write_csv(host, file);
 	case CTR_GPU_FORMAT_PATHS:
 		break;
 	}

@@ -13,5 +13,8 @@
  */
 int loaders_decide(const struct load_options *options, struct load *ret, struct err *err);
 
-/** loaders_apply() - do what is missing; @ret has what was done. Return: 0; as decide() and apply() of struct loader, with @err set. */
+/**
+ * loaders_apply() - do what is missing; @ret has what was done.
+ * Return: 0; as decide() and apply() of struct loader, with @err set.
+ */
 int loaders_apply(const struct load_options *options, struct load *ret, struct err *err);

@@ -9,46 +9,46 @@
 #include "ctr-gpu.h"
 #include "lib/plan.h"
 
-static void write_reason(FILE *file, const char *reason)
+static void plan_write_reason(FILE *file, const char *reason)
 {
 	(void)fputs("\n            ", file);
 	report_write_text(reason, file);
 	(void)fputc('\n', file);
 }
 
-static void write_mount(FILE *file, const struct plan_mount *mount)
+static void plan_write_mount(FILE *file, const struct plan_mount *mount)
 {
 	(void)fprintf(file, "mount       %s", mount->source);
 	if (!streq(mount->source, mount->target))
 		(void)fprintf(file, " on %s", mount->target);
 	(void)fprintf(file, " (read-only%s)", mount->flags & PLAN_MOUNT_NOEXEC ? ", noexec" : "");
-	write_reason(file, mount->reason);
+	plan_write_reason(file, mount->reason);
 }
 
-static void write_library_dir(FILE *file, const struct plan_library_dir *dir)
+static void plan_write_library_dir(FILE *file, const struct plan_library_dir *dir)
 {
 	(void)fprintf(file, "libraries   %s (%zu, %s the image's own)", dir->path, dir->libraries.count,
 		      dir->overrides_image ? "before" : "behind");
-	write_reason(file, dir->reason);
+	plan_write_reason(file, dir->reason);
 }
 
-static void write_proc_text(const struct plan *plan, FILE *file)
+static void plan_write_proc_text(const struct plan *plan, FILE *file)
 {
 	for (size_t i = 0; i < plan->file_count; i++) {
 		(void)fprintf(file, "file        %s", plan->files[i].target);
-		write_reason(file, plan->files[i].reason);
+		plan_write_reason(file, plan->files[i].reason);
 	}
 	for (size_t i = 0; i < plan->hidden_count; i++) {
 		(void)fprintf(file, "hidden      %s", plan->hidden[i].path);
-		write_reason(file, plan->hidden[i].reason);
+		plan_write_reason(file, plan->hidden[i].reason);
 	}
 	for (size_t i = 0; i < plan->mode_count; i++) {
 		(void)fprintf(file, "mode        %s %04o", plan->modes[i].path, plan->modes[i].mode);
-		write_reason(file, plan->modes[i].reason);
+		plan_write_reason(file, plan->modes[i].reason);
 	}
 }
 
-static int write_text(const struct plan *plan, FILE *file)
+static int plan_write_text(const struct plan *plan, FILE *file)
 {
 	for (size_t i = 0; i < plan->adapters.count; i++) {
 		(void)fputs("GPU         ", file);
@@ -58,87 +58,89 @@ static int write_text(const struct plan *plan, FILE *file)
 	for (size_t i = 0; i < plan->device_count; i++) {
 		const struct plan_device *device = &plan->devices[i];
 
-		(void)fprintf(file, "device      %s (c %u:%u %s)", device->path, major(device->number), minor(device->number),
-			      device->access);
-		write_reason(file, device->reason);
+		(void)fprintf(file, "device      %s (c %u:%u %s)", device->path, major(device->number),
+			      minor(device->number), device->access);
+		plan_write_reason(file, device->reason);
 	}
 	for (size_t i = 0; i < plan->mount_count; i++)
-		write_mount(file, &plan->mounts[i]);
+		plan_write_mount(file, &plan->mounts[i]);
 	for (size_t i = 0; i < plan->symlink_count; i++) {
 		(void)fprintf(file, "symlink     %s -> %s", plan->symlinks[i].path, plan->symlinks[i].points_to);
-		write_reason(file, plan->symlinks[i].reason);
+		plan_write_reason(file, plan->symlinks[i].reason);
 	}
-	write_proc_text(plan, file);
+	plan_write_proc_text(plan, file);
 	for (size_t i = 0; i < plan->env_count; i++) {
 		(void)fprintf(file, "environment %s=%s", plan->env[i].name, plan->env[i].value);
-		write_reason(file, plan->env[i].reason);
+		plan_write_reason(file, plan->env[i].reason);
 	}
 	for (size_t i = 0; i < plan->library_dir_count; i++)
-		write_library_dir(file, &plan->library_dirs[i]);
+		plan_write_library_dir(file, &plan->library_dirs[i]);
 	for (size_t i = 0; i < plan->warnings.count; i++)
 		(void)fprintf(file, "warning     %s\n", plan->warnings.items[i]);
 	return report_finish(file);
 }
 
-static json_t *device_json(const struct plan_device *device)
+static json_t *plan_write_device_json(const struct plan_device *device)
 {
-	return json_pack("{s:s, s:i, s:i, s:s, s:s}", "path", device->path, "major", (int)major(device->number), "minor",
-			 (int)minor(device->number), "access", device->access, "reason", device->reason);
+	return json_pack("{s:s, s:i, s:i, s:s, s:s}", "path", device->path, "major", (int)major(device->number),
+			 "minor", (int)minor(device->number), "access", device->access, "reason", device->reason);
 }
 
-static json_t *mount_json(const struct plan_mount *mount)
+static json_t *plan_write_mount_json(const struct plan_mount *mount)
 {
-	return json_pack("{s:s, s:s, s:b, s:b, s:s}", "source", mount->source, "target", mount->target, "directory", mount->directory,
-			 "noexec", (mount->flags & PLAN_MOUNT_NOEXEC) != 0, "reason", mount->reason);
+	return json_pack("{s:s, s:s, s:b, s:b, s:s}", "source", mount->source, "target", mount->target, "directory",
+			 mount->directory, "noexec", (mount->flags & PLAN_MOUNT_NOEXEC) != 0, "reason", mount->reason);
 }
 
-static json_t *symlink_json(const struct plan_symlink *link)
+static json_t *plan_write_symlink_json(const struct plan_symlink *link)
 {
 	return json_pack("{s:s, s:s, s:s}", "path", link->path, "pointsTo", link->points_to, "reason", link->reason);
 }
 
-static json_t *file_json(const struct plan_file *file)
+static json_t *plan_write_file_json(const struct plan_file *file)
 {
-	return json_pack("{s:s, s:o, s:s}", "target", file->target, "content", report_string(file->content), "reason", file->reason);
+	return json_pack("{s:s, s:o, s:s}", "target", file->target, "content", report_string(file->content), "reason",
+			 file->reason);
 }
 
-static json_t *hidden_json(const struct plan_hidden *hidden)
+static json_t *plan_write_hidden_json(const struct plan_hidden *hidden)
 {
 	return json_pack("{s:s, s:s}", "path", hidden->path, "reason", hidden->reason);
 }
 
-static json_t *mode_json(const struct plan_mode *mode)
+static json_t *plan_write_mode_json(const struct plan_mode *mode)
 {
-	return json_pack("{s:s, s:o, s:s}", "path", mode->path, "mode", json_sprintf("%04o", mode->mode), "reason", mode->reason);
+	return json_pack("{s:s, s:o, s:s}", "path", mode->path, "mode", json_sprintf("%04o", mode->mode), "reason",
+			 mode->reason);
 }
 
-static json_t *env_json(const struct plan_env *env)
+static json_t *plan_write_env_json(const struct plan_env *env)
 {
 	return json_pack("{s:s, s:s, s:s}", "name", env->name, "value", env->value, "reason", env->reason);
 }
 
-static json_t *library_dir_json(const struct plan_library_dir *dir)
+static json_t *plan_write_library_dir_json(const struct plan_library_dir *dir)
 {
 	return json_pack("{s:s, s:b, s:o, s:s}", "path", dir->path, "overridesImage", dir->overrides_image, "libraries",
 			 report_strings(&dir->libraries), "reason", dir->reason);
 }
 
-#define LIST_JSON(noun, list) report_array(i, plan->noun##_count, noun##_json(&plan->list[i]))
+#define LIST_JSON(noun, list) report_array(i, plan->noun##_count, plan_write_##noun##_json(&plan->list[i]))
 
-static int write_json(const struct plan *plan, FILE *file)
+static int plan_write_json(const struct plan *plan, FILE *file)
 {
-	return report_write_json(
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
-			  report_strings(&plan->adapters), "devices", LIST_JSON(device, devices), "mounts",
-			  LIST_JSON(mount, mounts), "symlinks", LIST_JSON(symlink, symlinks), "files",
-			  LIST_JSON(file, files), "hidden", LIST_JSON(hidden, hidden), "modes", LIST_JSON(mode, modes),
-			  "environment", LIST_JSON(env, env), "libraryDirectories",
-			  LIST_JSON(library_dir, library_dirs), "warnings", report_strings(&plan->warnings)),
-		file);
+	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
+					   report_strings(&plan->adapters), "devices", LIST_JSON(device, devices),
+					   "mounts", LIST_JSON(mount, mounts), "symlinks", LIST_JSON(symlink, symlinks),
+					   "files", LIST_JSON(file, files), "hidden", LIST_JSON(hidden, hidden),
+					   "modes", LIST_JSON(mode, modes), "environment", LIST_JSON(env, env),
+					   "libraryDirectories", LIST_JSON(library_dir, library_dirs), "warnings",
+					   report_strings(&plan->warnings)),
+				 file);
 }
 
 /* One file may go to several places of a container. */
-static bool is_listed(const struct plan *plan, size_t number)
+static bool plan_write_is_listed(const struct plan *plan, size_t number)
 {
 	for (size_t i = 0; i < number; i++)
 		if (streq(plan->mounts[i].source, plan->mounts[number].source))
@@ -146,12 +148,12 @@ static bool is_listed(const struct plan *plan, size_t number)
 	return false;
 }
 
-static int write_paths(const struct plan *plan, FILE *file)
+static int plan_write_paths(const struct plan *plan, FILE *file)
 {
 	for (size_t i = 0; i < plan->device_count; i++)
 		(void)fprintf(file, "%s\n", plan->devices[i].path);
 	for (size_t i = 0; i < plan->mount_count; i++)
-		if (!is_listed(plan, i))
+		if (!plan_write_is_listed(plan, i))
 			(void)fprintf(file, "%s\n", plan->mounts[i].source);
 	return report_finish(file);
 }
@@ -159,7 +161,7 @@ static int write_paths(const struct plan *plan, FILE *file)
 /* ---- files of some kinds ---- */
 
 /* Return: the libraries in a directory that is mounted whole; NULL for another mount. */
-static const struct strv *libraries_in(const struct plan *plan, const struct plan_mount *mount)
+static const struct strv *plan_write_libraries(const struct plan *plan, const struct plan_mount *mount)
 {
 	for (size_t i = 0; mount->directory && i < plan->library_dir_count; i++)
 		if (streq(plan->library_dirs[i].path, mount->target))
@@ -167,9 +169,9 @@ static const struct strv *libraries_in(const struct plan *plan, const struct pla
 	return NULL;
 }
 
-static void write_files(const struct plan *plan, const struct plan_mount *mount, FILE *file)
+static void plan_write_files(const struct plan *plan, const struct plan_mount *mount, FILE *file)
 {
-	const struct strv *libraries = libraries_in(plan, mount);
+	const struct strv *libraries = plan_write_libraries(plan, mount);
 
 	if (!libraries)
 		(void)fprintf(file, "%s\n", mount->source);
@@ -188,8 +190,8 @@ int ctr_gpu_plan_write_files(const struct ctr_gpu_plan *plan, unsigned kinds, FI
 	for (size_t i = 0; (kinds & CTR_GPU_FILES_DEVICES) && i < plan->data.device_count; i++)
 		(void)fprintf(file, "%s\n", plan->data.devices[i].path);
 	for (size_t i = 0; i < plan->data.mount_count; i++)
-		if ((kinds & kind_of[plan->data.mounts[i].kind]) && !is_listed(&plan->data, i))
-			write_files(&plan->data, &plan->data.mounts[i], file);
+		if ((kinds & kind_of[plan->data.mounts[i].kind]) && !plan_write_is_listed(&plan->data, i))
+			plan_write_files(&plan->data, &plan->data.mounts[i], file);
 	return report_finish(file);
 }
 
@@ -197,11 +199,11 @@ int ctr_gpu_plan_write(const struct ctr_gpu_plan *plan, enum ctr_gpu_format form
 {
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
-		return write_text(&plan->data, file);
+		return plan_write_text(&plan->data, file);
 	case CTR_GPU_FORMAT_JSON:
-		return write_json(&plan->data, file);
+		return plan_write_json(&plan->data, file);
 	case CTR_GPU_FORMAT_PATHS:
-		return write_paths(&plan->data, file);
+		return plan_write_paths(&plan->data, file);
 	case CTR_GPU_FORMAT_CSV:
 		break;
 	}

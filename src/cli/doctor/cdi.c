@@ -22,14 +22,13 @@ static bool cdi_is_for_gpus(const struct cdi_spec *spec)
 /* "stale: …. Write it again: ctr-gpu cdi generate": the text after the colon, and what to do. */
 static void cdi_add_flaw(struct findings *findings, const struct cdi_file *file, const char *id, const char *text)
 {
-	findings_add(
-		findings, id, SEVERITY_WARNING,
-		"%s: %s\n"
-		"%s",
-		file->path, text,
-		file->spec.is_ours
-			? "sudo ctr-gpu refresh"
-			: "Write it again with the tool that wrote it, or remove it: sudo ctr-gpu cdi generate makes ours.");
+	findings_add(findings, id, SEVERITY_WARNING,
+		     "%s: %s\n"
+		     "%s",
+		     file->path, text,
+		     file->spec.is_ours ? "sudo ctr-gpu refresh"
+					: "Write it again with the tool that wrote it, or remove it: "
+					  "sudo ctr-gpu cdi generate makes ours.");
 }
 
 /* Return: whether engines can use it. */

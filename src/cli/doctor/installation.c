@@ -119,8 +119,8 @@ static void installation_add_setting(const struct nvidia_setting *setting, void 
 			     setting->has_successor ? "" : setting->here);
 	else
 		findings_add(findings, "ctr-gpu.moving", SEVERITY_NOTE,
-			     NVIDIA_CONFIG " leaves out %s, and ctr-gpu has another default: write %s",
-			     setting->key, setting->here);
+			     NVIDIA_CONFIG " leaves out %s, and ctr-gpu has another default: write %s", setting->key,
+			     setting->here);
 	if (setting->has_successor)
 		findings_advise(findings, "Write %s", setting->here);
 }

@@ -11,7 +11,7 @@
 #include "cli/session.h"
 
 /* Devices of the same name in two files are nobody's. Whether some file has the kind. */
-static bool cdi_has_spec(const char *kind)
+static bool setup_cdi_has_spec(const char *kind)
 {
 	static const char *const patterns[] = {"/etc/cdi/*.json", "/etc/cdi/*.yaml", "/var/run/cdi/*.json",
 					       "/var/run/cdi/*.yaml"};
@@ -37,35 +37,35 @@ static bool cdi_has_spec(const char *kind)
  * Noted before it is written, since a spec that is not there is easily removed. What could not be written is not
  * remembered.
  */
-static int cdi_save(const struct setup *setup, struct state *state, struct session *session, const char *kind)
+static int setup_cdi_save(const struct setup *setup, struct state *state, struct session *session, const char *kind)
 {
 	_cleanup_free_ char *hook = setup_find_program("ctr-gpu-hook"), *path = NULL, *written = NULL,
 			    *output = text_format("%s/", cdi_directory());
 	_cleanup_json_ json_t *directories = output ? config_file_missing_directories(output) : NULL, *entry = NULL;
-	int result, r;
+	int r;
 
 	if (!directories || !hook)
 		return output_no_memory();
-	result = ctr_gpu_cdi_path(session->context, kind, output, &path);
-	if (result)
-		return session_check(session, result);
+	r = ctr_gpu_cdi_path(session->context, kind, output, &path);
+	if (r)
+		return session_check(session, r);
 	entry = json_pack("{s:O}", "directories", directories);
 	r = entry ? state_set(state, path, entry) : output_no_memory();
 	if (r)
 		return r;
-	result = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path, &written);
-	if (!result) {
+	r = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path, &written);
+	if (!r) {
 		setup_say(setup, "%s: CDI spec of %s written", path, kind);
 		return 0;
 	}
-	r = session_check(session, result);
+	r = session_check(session, r);
 	(void)state_set(state, path, NULL);
 	return r;
 }
 
-static int cdi_put_kind(const struct setup *setup, struct state *state, struct session *session, const char *kind)
+static int setup_cdi_put_kind(const struct setup *setup, struct state *state, struct session *session, const char *kind)
 {
-	if (cdi_has_spec(kind))
+	if (setup_cdi_has_spec(kind))
 		return 0;
 	if (setup->rootless)
 		setup_say(setup,
@@ -75,18 +75,18 @@ static int cdi_put_kind(const struct setup *setup, struct state *state, struct s
 	else if (setup->dry_run)
 		setup_say(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
 	else
-		return cdi_save(setup, state, session, kind);
+		return setup_cdi_save(setup, state, session, kind);
 	return 0;
 }
 
-static int cdi_look(struct session *session)
+static int setup_cdi_look(struct session *session)
 {
-	int result;
+	int r;
 
-	result = ctr_gpu_request_new(session->context, &session->request);
-	if (!result)
-		result = ctr_gpu_request_set_devices(session->request, "all");
-	return result ? result : ctr_gpu_host_new(session->context, &session->host);
+	r = ctr_gpu_request_new(session->context, &session->request);
+	if (!r)
+		r = ctr_gpu_request_set_devices(session->request, "all");
+	return r ? r : ctr_gpu_host_new(session->context, &session->host);
 }
 
 int setup_cdi_put(const struct setup *setup, struct state *state)
@@ -94,17 +94,17 @@ int setup_cdi_put(const struct setup *setup, struct state *state)
 	_cleanup_session_ struct session session = {.mute = true};
 	_cleanup_free_ char *kinds = NULL;
 	char *rest, *kind;
-	int result, r;
+	int r;
 
 	r = session_open(&session, setup->globals);
 	if (r)
 		return r;
-	result = cdi_look(&session);
-	if (!result)
-		result = ctr_gpu_cdi_kinds(session.host, &kinds);
-	if (result || !*kinds) {
+	r = setup_cdi_look(&session);
+	if (!r)
+		r = ctr_gpu_cdi_kinds(session.host, &kinds);
+	if (r || !*kinds) {
 		const char *reason =
-			result ? ctr_gpu_context_message(session.context) : "this host has no GPU that can be used";
+			r ? ctr_gpu_context_message(session.context) : "this host has no GPU that can be used";
 
 		/* The file is right for the day on which there will be one. */
 		setup_say(setup, "no CDI spec is written, for --device nvidia.com/gpu=all: %.*s",
@@ -113,11 +113,11 @@ int setup_cdi_put(const struct setup *setup, struct state *state)
 	}
 	rest = kinds;
 	while (!r && (kind = strsep(&rest, ",")))
-		r = cdi_put_kind(setup, state, &session, kind);
+		r = setup_cdi_put_kind(setup, state, &session, kind);
 	return r;
 }
 
-static int cdi_remove_spec(const struct setup *setup, struct state *state, const char *path, const json_t *entry)
+static int setup_cdi_remove_spec(const struct setup *setup, struct state *state, const char *path, const json_t *entry)
 {
 	_cleanup_config_file_ struct config_file file = {0};
 	int r;
@@ -145,7 +145,7 @@ int setup_cdi_take_back(const struct setup *setup, struct state *state, const js
 
 	json_object_foreach (entries, path, entry)
 		if (!r && !json_object_get(entry, "engine") && !json_object_get(kept, path))
-			r = cdi_remove_spec(setup, state, path, entry);
+			r = setup_cdi_remove_spec(setup, state, path, entry);
 	return r;
 }
 

@@ -238,10 +238,9 @@ static int docker_put_runtime(const struct setup *setup, struct text *text)
 	if (path && docker_is_our_runtime(setup, path) && (strstr(path, NVIDIA_NAME) || !strstr(chosen, NVIDIA_NAME)))
 		return 0;
 	if (there && !json_is_null(there) && !setup->replace && !(path && docker_is_our_path(path)))
-		return output_complain(
-			"%s has a runtime \"nvidia\" already: %s\n"
-			"    To take it over, with its old value back after --remove, add --replace.",
-			setup->path, path ? path : "one without a path");
+		return output_complain("%s has a runtime \"nvidia\" already: %s\n"
+				       "    To take it over, with its old value back after --remove, add --replace.",
+				       setup->path, path ? path : "one without a path");
 	return docker_put(setup, text, RUNTIME, json_pack("{s:s}", "path", chosen));
 }
 

@@ -66,10 +66,9 @@ int setup_refuse_other(const struct setup *setup, const char *other)
 		     strncmp(other, setup->path, (size_t)(name - other)) == 0 && strcmp(name, own) > 0;
 
 	if (later)
-		return output_complain(
-			"%s has a runtime \"nvidia\" already, and %s reads it last\n"
-			"    Remove that file, and try again.",
-			other, setup->engine->facts->label);
+		return output_complain("%s has a runtime \"nvidia\" already, and %s reads it last\n"
+				       "    Remove that file, and try again.",
+				       other, setup->engine->facts->label);
 	if (setup->replace)
 		return 0;
 	return output_complain(

@@ -53,7 +53,7 @@ static bool state_is_there(int fd, const char *directory)
 static int state_lock(struct state *state, const char *path)
 {
 	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
-	int status;
+	int r;
 
 	if (!directory)
 		return output_no_memory();
@@ -61,9 +61,9 @@ static int state_lock(struct state *state, const char *path)
 		cleanup_closep(&state->lock);
 		json_decref(state->made);
 		state->made = config_file_missing_directories(path);
-		status = config_file_make_directories(state->made);
-		if (status)
-			return status;
+		r = config_file_make_directories(state->made);
+		if (r)
+			return r;
 		state->lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (state->lock < 0 || flock(state->lock, LOCK_EX) < 0)
 			return output_complain("cannot lock %s: %m", directory);
@@ -91,22 +91,22 @@ static int state_parse(struct state *state)
 int state_open(struct state *state, bool change)
 {
 	_cleanup_free_ char *path = state_path();
-	int status = 0;
+	int r = 0;
 
 	if (!path)
 		return output_no_memory();
 	if (change)
-		status = state_lock(state, path);
-	if (!status)
-		status = config_file_read(path, &state->file);
-	return status ? status : state_parse(state);
+		r = state_lock(state, path);
+	if (!r)
+		r = config_file_read(path, &state->file);
+	return r ? r : state_parse(state);
 }
 
 int state_set(struct state *state, const char *path, json_t *entry)
 {
 	_cleanup_json_ json_t *document = NULL;
 	_cleanup_free_ char *text = NULL, *own = NULL;
-	int status;
+	int r;
 
 	if (!entry)
 		(void)json_object_del(state->entries, path);
@@ -118,9 +118,9 @@ int state_set(struct state *state, const char *path, json_t *entry)
 	own = strdup(state->file.path);
 	if (!document || !own || json_print(document, JSON_INDENT(1), &text) < 0)
 		return output_no_memory();
-	status = config_file_write(&state->file, &(struct text){text, strlen(text)}, 0600);
-	if (status)
-		return status;
+	r = config_file_write(&state->file, &(struct text){text, strlen(text)}, 0600);
+	if (r)
+		return r;
 	config_file_close(&state->file);
 	return config_file_read(own, &state->file);
 }

@@ -21,17 +21,18 @@ enum { LINES_MAX = 256, PATH_SIZE = 256 };
 static long kernel(long number, long a, long b, long c, long d)
 {
 	register long r10 __asm__("r10") = d;
-	long result;
+	long r;
 
-	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
-	return result;
+	__asm__ volatile("syscall" : "=a"(r) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+	return r;
 }
 
 __asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tand $-16, %rsp\n\tcall inside\n\thlt\n");
 #elif defined(__aarch64__)
 static long kernel(long number, long a, long b, long c, long d)
 {
-	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c, x3 __asm__("x3") = d;
+	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c,
+			 x3 __asm__("x3") = d;
 
 	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
 	return x0;
@@ -46,7 +47,7 @@ _Noreturn void inside(void);
 
 /* ---- strings ---- */
 
-static size_t length_of(const char *text)
+static size_t inside_length_of(const char *text)
 {
 	size_t length = 0;
 
@@ -56,7 +57,7 @@ static size_t length_of(const char *text)
 	return length;
 }
 
-static bool begins(const char *text, const char *with)
+static bool inside_begins(const char *text, const char *with)
 {
 	for (; *with; text++, with++)
 		if (*text != *with)
@@ -64,12 +65,12 @@ static bool begins(const char *text, const char *with)
 	return true;
 }
 
-static void put(const char *text)
+static void inside_put(const char *text)
 {
-	(void)kernel(__NR_write, 1, (long)text, (long)length_of(text), 0);
+	(void)kernel(__NR_write, 1, (long)text, (long)inside_length_of(text), 0);
 }
 
-static void put_number(long number)
+static void inside_put_number(long number)
 {
 	char digits[8];
 	size_t at = sizeof(digits) - 1;
@@ -78,31 +79,31 @@ static void put_number(long number)
 	do
 		digits[--at] = (char)('0' + number % 10);
 	while ((number /= 10) > 0 && at > 0);
-	put(digits + at);
+	inside_put(digits + at);
 }
 
 /* ---- devices ---- */
 
-static long open_file(const char *path, int flags)
+static long inside_open_file(const char *path, int flags)
 {
 	return kernel(__NR_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0);
 }
 
-static void tell(const char *what, const char *name, const char *path, int flags)
+static void inside_tell(const char *what, const char *name, const char *path, int flags)
 {
-	long fd = open_file(path, flags);
+	long fd = inside_open_file(path, flags);
 
 	/* That is the driver's own word, which knows no writing, and no right that is missing. */
 	if (fd == -EINVAL)
-		fd = open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	put(what);
-	put("\t");
+		fd = inside_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	inside_put(what);
+	inside_put("\t");
 	if (name)
-		put(name), put("\t");
-	put(path);
-	put("\t");
-	put_number(fd < 0 ? -fd : 0);
-	put("\n");
+		inside_put(name), inside_put("\t");
+	inside_put(path);
+	inside_put("\t");
+	inside_put_number(fd < 0 ? -fd : 0);
+	inside_put("\n");
 	if (fd >= 0)
 		(void)kernel(__NR_close, fd, 0, 0, 0);
 }
@@ -117,12 +118,13 @@ struct entry {
 
 enum { KIND_DIRECTORY = 4 }; /* DT_DIR */
 
-static bool is_gpu(const char *name)
+static bool inside_is_gpu(const char *name)
 {
-	return begins(name, "dxg") || begins(name, "nvidia") || begins(name, "kfd") || begins(name, "render") || begins(name, "card");
+	return inside_begins(name, "dxg") || inside_begins(name, "nvidia") || inside_begins(name, "kfd") ||
+	       inside_begins(name, "render") || inside_begins(name, "card");
 }
 
-static void tell_device(const char *directory, const char *name)
+static void inside_tell_device(const char *directory, const char *name)
 {
 	char path[PATH_SIZE];
 	size_t at = 0;
@@ -132,21 +134,21 @@ static void tell_device(const char *directory, const char *name)
 	for (; *name && at < sizeof(path) - 1; name++)
 		path[at++] = *name;
 	path[at] = '\0';
-	tell("device", NULL, path, O_RDWR | O_NONBLOCK | O_NOCTTY);
+	inside_tell("device", NULL, path, O_RDWR | O_NONBLOCK | O_NOCTTY);
 }
 
-static void list(const char *directory)
+static void inside_list(const char *directory)
 {
 	static char buffer[16 * 1024] __attribute__((aligned(8)));
-	long fd = open_file(directory, O_RDONLY | O_DIRECTORY), size;
+	long fd = inside_open_file(directory, O_RDONLY | O_DIRECTORY), size;
 
 	while (fd >= 0 && (size = kernel(__NR_getdents64, fd, (long)buffer, sizeof(buffer), 0)) > 0)
 		for (long at = 0; at < size;) {
 			const struct entry *entry = (const struct entry *)(buffer + at);
 
 			/* Not by its kind: a node that was mounted is a plain file to its directory. */
-			if (entry->kind != KIND_DIRECTORY && is_gpu(entry->name))
-				tell_device(directory, entry->name);
+			if (entry->kind != KIND_DIRECTORY && inside_is_gpu(entry->name))
+				inside_tell_device(directory, entry->name);
 			at += entry->size;
 		}
 }
@@ -168,31 +170,34 @@ struct cache_header {
 
 static char cache[4 * 1024 * 1024];
 
-static const char *string_at(uint32_t offset, long size)
+static const char *inside_string_at(uint32_t offset, long size)
 {
 	return (long)offset < size ? cache + offset : "";
 }
 
-static void tell_libraries(void)
+static void inside_tell_libraries(void)
 {
 	const struct cache_header *header = (const struct cache_header *)(const void *)cache;
-	long fd = open_file("/etc/ld.so.cache", O_RDONLY), got, size = 0;
+	long fd = inside_open_file("/etc/ld.so.cache", O_RDONLY), got, size = 0;
 
 	/* A byte less than there is room for, so that the last string ends. */
 	while (fd >= 0 && (got = kernel(__NR_read, fd, (long)(cache + size), (long)sizeof(cache) - 1 - size, 0)) > 0)
 		size += got;
-	if (size < (long)sizeof(*header) || !begins(cache, "glibc-ld.so.cache1.1"))
+	if (size < (long)sizeof(*header) || !inside_begins(cache, "glibc-ld.so.cache1.1"))
 		return;
-	for (uint32_t i = 0; i < header->count && i < LINES_MAX && (long)(sizeof(*header) + (i + 1) * sizeof(struct cache_entry)) <= size; i++)
-		tell("library", string_at(header->entries[i].name, size), string_at(header->entries[i].path, size), O_RDONLY | O_NONBLOCK);
+	for (uint32_t i = 0; i < header->count && i < LINES_MAX &&
+			     (long)(sizeof(*header) + (i + 1) * sizeof(struct cache_entry)) <= size;
+	     i++)
+		inside_tell("library", inside_string_at(header->entries[i].name, size),
+			    inside_string_at(header->entries[i].path, size), O_RDONLY | O_NONBLOCK);
 }
 
 void inside(void)
 {
-	list("/dev/");
-	list("/dev/dri/");
-	tell_libraries();
-	put("end\n");
+	inside_list("/dev/");
+	inside_list("/dev/dri/");
+	inside_tell_libraries();
+	inside_put("end\n");
 	for (;;)
 		(void)kernel(__NR_exit_group, 0, 0, 0, 0);
 }
