@@ -105,6 +105,9 @@ int toml_file_put(struct toml_file *file, const char *table, const char *key, co
 	if (entry)
 		return text_splice(file->text, entry->value_start, entry->end - entry->value_start, value,
 				   strlen(value));
+	/* A table, begun by a dotted key. */
+	if (toml_text_walk(&toml, path, NULL))
+		return -ENOTDIR;
 	entry = toml_text_find(&toml, table, true);
 	if (entry)
 		return toml_file_put_below(file->text, &toml, entry, key, value);
