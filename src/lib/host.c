@@ -90,15 +90,19 @@ static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *
 
 static int host_complain_of_none(struct err *err)
 {
-	_cleanup_strv_ struct strv devices = {0}, advice = {0};
-	_cleanup_free_ char *names = NULL, *lines = NULL;
+	_cleanup_strv_ struct strv devices = {0};
+	_cleanup_free_ char *names = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(backends); i++)
-		if (strv_add(&devices, backends[i]->device) < 0 || strv_add(&advice, backends[i]->advice) < 0)
+		if (strv_add(&devices, backends[i]->device) < 0)
 			return -ENOMEM;
-	if (strv_join(&devices, " nor ", &names) < 0 || strv_join(&advice, "\n", &lines) < 0)
+	if (strv_join(&devices, " nor ", &names) < 0)
 		return -ENOMEM;
-	return err_set(err, CTR_GPU_E_NO_DEVICE, "no GPU here: neither %s is a character device\n%s", names, lines);
+	/* From the last line on: an argument's newline would not be one. */
+	err_set(err, CTR_GPU_E_NO_DEVICE, "%s", "");
+	for (size_t i = ARRAY_SIZE(backends); i-- > 0;)
+		err_prefix(err, CTR_GPU_E_NO_DEVICE, "\n%s", backends[i]->advice);
+	return err_prefix(err, CTR_GPU_E_NO_DEVICE, "no GPU here: neither %s is a character device", names);
 }
 
 int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host)
