@@ -98,7 +98,6 @@ nvidia_package() {
 	diff <(contents libctr-gpu0 | grep -v '^usr/share/doc/') - <<-END
 		usr/lib/MULTIARCH/libctr-gpu.so.0
 		usr/lib/MULTIARCH/libctr-gpu.so.$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")
-		usr/share/lintian/overrides/libctr-gpu0
 	END
 	diff <(contents libctr-gpu-dev | grep -v '^usr/share/\(doc\|man\)/') - <<-END
 		usr/include/ctr-gpu-error.h
