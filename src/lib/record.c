@@ -242,6 +242,48 @@ static void record_undo(const struct deeds *deeds, const struct deed *deed)
 	(void)renameat(deed->fds[0], deed->name, deed->fds[0], UNFINISHED);
 }
 
+static const char *record_text(const json_t *entry, const char *name)
+{
+	const char *text = json_string_value(json_object_get(entry, name));
+
+	return text ? text : "";
+}
+
+/* Whether all of it ended with an earlier boot: mounts, after the record of what was made for them. */
+static bool record_is_over(int all, const char *name, const char *boot)
+{
+	_cleanup_close_ int home = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	_cleanup_json_ json_t *record = NULL;
+	const json_t *entry;
+	size_t size, i;
+
+	if (home < 0 || fd_read_file_at(home, LIST, RECORD_MAX, &text, &size) < 0 ||
+	    json_parse(text, size, &record, NULL) < 0 || streq(record_text(record, "boot"), boot))
+		return false;
+	json_array_foreach (json_object_get(record, "deeds"), i, entry)
+		if (!streq(record_text(entry, "kind"), kinds[KIND_MOUNT].name))
+			return false;
+	return true;
+}
+
+/* A root filesystem may be given its GPUs at every boot. */
+static int record_sweep(int all)
+{
+	_cleanup_free_ char *boot = NULL;
+	int r;
+
+	r = record_read_boot(&boot);
+	for (unsigned i = 0; i < RECORDS_MAX && r == 0; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "%u", i);
+		if (faccessat(all, name, F_OK, 0) == 0 && record_is_over(all, name, boot))
+			record_remove(all, name);
+	}
+	return r;
+}
+
 static int record_find_number(int all, char *name, size_t size)
 {
 	for (unsigned i = 0; i < RECORDS_MAX; i++) {
@@ -294,6 +336,8 @@ static int record_write_all(struct writer *writer, const char *directory)
 	writer->home = openat(all, UNFINISHED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = writer->home < 0 ? -errno : record_write_deeds(writer);
 	if (r == 0)
+		r = record_sweep(all);
+	if (r == 0)
 		r = record_write_list(writer);
 	if (r == 0 && json_array_size(writer->list) > 0)
 		r = record_finish(writer, &all);
@@ -325,13 +369,6 @@ struct reader {
 	int home;
 	bool same_boot; /* as when it was written */
 };
-
-static const char *record_text(const json_t *entry, const char *name)
-{
-	const char *text = json_string_value(json_object_get(entry, name));
-
-	return text ? text : "";
-}
 
 static bool record_is_changed(const json_t *entry, int parent, const char *name)
 {

@@ -62,6 +62,17 @@ by_hand() {
 	expect_line 2
 }
 
+@test "records of mounts that ended with earlier boots go, and others stay" {
+	by_hand 'ctr-gpu configure "$root" && umount -l "$root" && ctr-gpu configure "$root" && cd "$configured"/*
+		jq -c "[.deeds[].kind] | unique" 1/deeds.json
+		sed -i "s/\"boot\": \"./\"boot\": \"x/" {0,1}/deeds.json
+		for i in {2..999}; do cp -a 1 "$i"; done
+		umount -l "$root" && ctr-gpu configure "$root" && ls | tr "\n" " " && cd / && ctr-gpu unconfigure "$root" && unchanged'
+	expect_line '["mount"]'
+	expect "0 1 "
+	expect_not "2 3"
+}
+
 @test "a sparse file is sparse when it is back" {
 	by_hand 'truncate -s 12M "$root/etc/ld.so.cache"
 		ctr-gpu configure "$root" && du -k --max-depth=0 "$configured" && ctr-gpu unconfigure "$root" && stat -c "%s in %b" "$root/etc/ld.so.cache"'
