@@ -583,6 +583,11 @@ END
 	expect "setsebool -P container_use_devices 1"
 	run on wsl-nvidia "wire; $selinux"' echo "1 1" >/run/selinux/booleans/container_use_devices; ids'
 	expect_line "ok security.selinux"
+	# The reference policy, Debian's, has another boolean, and lets containers use devices of one type; or there is none.
+	run on wsl-nvidia "wire; $selinux"' cd /run/selinux/booleans; rm *; remedy security.selinux; echo "1 1" >container_use_dri; ids; remedy security.selinux'
+	expect "warning security.selinux"
+	expect "chcon -t dri_device_t on it and sudo setsebool -P container_use_dri 1; or"
+	expect_line "per container: --security-opt label=disable"
 }
 
 # ---- images ----

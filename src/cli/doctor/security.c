@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/file.h"
 #include "dxg/ioctl.h"
@@ -14,10 +15,21 @@
 
 #define SELINUX "/sys/fs/selinux"
 
-/* A boolean's file says what it is and what is pending: "1 1". */
-static bool security_allows_devices(void)
+/* What lets containers use devices, by the policy: Fedora's, and the reference policy's, for nodes of one type. */
+static const struct policy {
+	const char *boolean, *type, *remedy;
+} policies[] = {
+	{"container_use_devices", "", "sudo setsebool -P container_use_devices 1; or "},
+	{"container_use_dri", "dri_device_t",
+	 "sudo chcon -t dri_device_t on it and sudo setsebool -P container_use_dri 1; or "},
+};
+
+/* A boolean's file says what it is and what is pending: "1 1". Return: -1 where the policy has no such boolean. */
+static int security_read_boolean(const char *name)
 {
-	return file_number(SELINUX "/booleans/container_use_devices", 0) == 1;
+	_cleanup_free_ char *path = NULL;
+
+	return str_format(&path, SELINUX "/booleans/%s", name) < 0 ? -1 : (int)file_number(path, -1);
 }
 
 static void security_read_label(const char *path, char *label, size_t size)
@@ -31,19 +43,21 @@ static void security_read_label(const char *path, char *label, size_t size)
 static void security_check_selinux(struct examination *examination)
 {
 	const char *node = examination->gpu_pv ? DXG_DEVICE : "/dev/nvidiactl";
+	const struct policy *policy = NULL;
 	char label[128];
 
-	if (!security_allows_devices()) {
-		security_read_label(node, label, sizeof(label));
-		findings_add(
-			&examination->findings, "security.selinux", SEVERITY_WARNING,
-			"SELinux is enforcing and keeps containers from %s (label %s)\n"
-			"sudo setsebool -P container_use_devices 1; or per container: --security-opt label=disable",
-			node, label);
-		return;
-	}
-	findings_add(&examination->findings, "security.selinux", SEVERITY_OK,
-		     "SELinux is enforcing, and container_use_devices is on");
+	for (size_t i = 0; i < ARRAY_SIZE(policies) && !policy; i++)
+		if (security_read_boolean(policies[i].boolean) >= 0)
+			policy = &policies[i];
+	security_read_label(node, label, sizeof(label));
+	if (policy && security_read_boolean(policy->boolean) == 1 && strstr(label, policy->type))
+		findings_add(&examination->findings, "security.selinux", SEVERITY_OK,
+			     "SELinux is enforcing, and %s is on", policy->boolean);
+	else
+		findings_add(&examination->findings, "security.selinux", SEVERITY_WARNING,
+			     "SELinux is enforcing and keeps containers from %s (label %s)\n"
+			     "%sper container: --security-opt label=disable",
+			     node, label, policy ? policy->remedy : "");
 }
 
 static void security_check_apparmor(struct findings *findings)
