@@ -86,8 +86,9 @@ compose() {
 # ctr_run ARGUMENT…: `ctr run ARGUMENT… image` with a containerd of its own
 ctr_run() {
 	sandbox wsl-nvidia bash -c '
-		directory=$1
-		shift
+		# A containerd that ends may leave a snapshot of this name.
+		directory=$1 name=container-$2
+		shift 2
 		mkdir -p /run/containerd
 		printf "version = 2\nroot = \"%s\"\nstate = \"/run/containerd\"\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n" \
 			"$directory/root" >/run/containerd/config.toml
@@ -97,8 +98,8 @@ ctr_run() {
 			sleep 0.05
 		done
 		ctr image import "$directory/image.tar" >/dev/null 2>&1 || exit
-		exec ctr run --rm --cpu-shares 0 --cgroup "$CTR_GPU_TEST_CGROUP/container" "$@" docker.io/library/debian:latest container probe
-	' ctr_run "$(engine_directory containerd)" "$@"
+		exec ctr run --rm --cpu-shares 0 --cgroup "$CTR_GPU_TEST_CGROUP/container" "$@" docker.io/library/debian:latest "$name" probe
+	' ctr_run "$(engine_directory containerd)" "$BATS_TEST_NUMBER" "$@"
 }
 
 @test "Docker: --gpus without the hook" {

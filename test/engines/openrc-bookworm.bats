@@ -13,7 +13,7 @@ setup_file() {
 @test "OpenRC starts it, in the order that it has to" {
 	local tree
 
-	tree=$("$e2e/../engines/tree" "$suite" openrc libcap2 libseccomp2 libtirpc3)
+	tree=$("$e2e/../engines/tree" "$suite" openrc libcap2 libseccomp2 libtirpc3 libyaml-0-2)
 	run "$e2e/../engines/enter" native-nvidia "$tree" -- bash -ec '
 		cp "$0"/bin/ctr-gpu* /usr/bin; cp -a "$0"/lib/*.so* /usr/lib
 		install -m 755 "$1" /etc/init.d/ctr-gpu-refresh
