@@ -104,6 +104,12 @@ expect_before() {
 	expect_line "C D <c@d.example>"
 	in_tree env -u MAINTAINER -u DEBFULLNAME -u DEBEMAIL -u EMAIL HOME=/nonexistent pkg/version maintainer
 	[[ $output == *"<root@"*">" ]]
+	# Where the resolver has no name for the machine.
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	printf '#!/bin/sh\necho\n' >"$BATS_TEST_TMPDIR/bin/hostname"
+	chmod 755 "$BATS_TEST_TMPDIR/bin/hostname"
+	in_tree env -u MAINTAINER -u DEBFULLNAME -u DEBEMAIL -u EMAIL HOME=/nonexistent PATH="$BATS_TEST_TMPDIR/bin:$PATH" pkg/version maintainer
+	[[ $output == *"<root@"?*">" ]]
 }
 
 @test "root leaves nothing of its own in somebody's checkout" {
