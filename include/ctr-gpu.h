@@ -568,14 +568,6 @@ int ctr_gpu_container_new_from_state(struct ctr_gpu_context *context, const char
 struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *container);
 
 /**
- * ctr_gpu_container_environment() - the environment of the container's process in its config.json
- *
- * Return: NULL-terminated "NAME=value"; valid as long as the container; empty if it was not made from a state.
- * Since: 0.1
- */
-const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container);
-
-/**
  * ctr_gpu_container_asks() - whether its config.json asks for anything, permitted or not
  *
  * For hooks, which are called for every container: if it does not ask, settings and host are not needed.
@@ -692,14 +684,6 @@ struct ctr_gpu_bundle *ctr_gpu_bundle_unref(struct ctr_gpu_bundle *bundle);
  * Since: 0.1
  */
 bool ctr_gpu_bundle_may_ask(const char *directory, const char *config);
-
-/**
- * ctr_gpu_bundle_environment() - the environment of the container's process
- *
- * Return: NULL-terminated "NAME=value"; valid as long as the bundle.
- * Since: 0.1
- */
-const char *const *ctr_gpu_bundle_environment(const struct ctr_gpu_bundle *bundle);
 
 /**
  * ctr_gpu_bundle_set_hook() - set the path of ctr-gpu-hook

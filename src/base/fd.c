@@ -12,6 +12,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 enum {
 	FIRST_GUESS = 4096,
 	LARGE_BUFFER = 64 * 1024,
@@ -184,4 +186,27 @@ int fd_read_link_at(int dirfd, const char *name, char **ret)
 		return 0;
 	}
 	return -ENAMETOOLONG;
+}
+
+DIR *fd_open_directory(int dirfd, const char *path, int flags)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+
+	if (directory)
+		(void)steal_fd(&fd);
+	return directory;
+}
+
+int fd_list_names(int dirfd, const char *path, bool (*wanted)(const char *name), size_t max, struct strv *ret)
+{
+	_cleanup_dir_ DIR *directory = fd_open_directory(dirfd, path, 0);
+	const struct dirent *entry;
+	int r = directory ? 0 : -errno;
+
+	while (r == 0 && ret->count < max && (entry = readdir(directory)))
+		if (wanted(entry->d_name))
+			r = strv_add(ret, entry->d_name);
+	strv_sort(ret);
+	return r;
 }

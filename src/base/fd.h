@@ -11,6 +11,8 @@
 #include "base/cleanup.h"
 #include "base/span.h"
 
+struct strv;
+
 /**
  * fd_read_all() - read what is left of a file
  * @fd:       open file, borrowed
@@ -41,6 +43,15 @@ int fd_copy(int from, int to);
  * Return: 0 and a string, owned by the caller; negative errno.
  */
 int fd_read_link_at(int dirfd, const char *name, char **ret);
+
+DEFINE_CLEANUP(DIR *, closedir)
+#define _cleanup_dir_ _cleanup_(closedirp)
+
+/** opendir(3) for a directory below @dirfd. @flags: O_NOFOLLOW or 0. Return: NULL with errno set. */
+DIR *fd_open_directory(int dirfd, const char *path, int flags);
+
+/** Appends at most @max names of a directory, those that are wanted, sorted. Return: 0; negative errno. */
+int fd_list_names(int dirfd, const char *path, bool (*wanted)(const char *name), size_t max, struct strv *ret);
 
 /** dirfd(3), which fails for no stream that came from opendir(3) or fdopendir(3). */
 static inline int directory_fd(DIR *directory)

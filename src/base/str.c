@@ -22,19 +22,55 @@ bool str_is_below(const char *path, const char *directory)
 	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
 }
 
-int str_format(char **ret, const char *format, ...)
-{
-	va_list arguments;
-	char *text = NULL;
-	int length;
+static int str_print(char **ret, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 
-	va_start(arguments, format);
-	length = vasprintf(&text, format, arguments);
-	va_end(arguments);
-	if (length < 0)
+static int str_print(char **ret, const char *format, va_list arguments)
+{
+	char *text;
+
+	if (vasprintf(&text, format, arguments) < 0)
 		return -ENOMEM;
 	*ret = text;
 	return 0;
+}
+
+int str_format(char **ret, const char *format, ...)
+{
+	va_list arguments;
+	int r;
+
+	va_start(arguments, format);
+	r = str_print(ret, format, arguments);
+	va_end(arguments);
+	return r;
+}
+
+int str_append(char **text, const char *format, ...)
+{
+	_cleanup_free_ char *end = NULL;
+	va_list arguments;
+	char *longer;
+	int r;
+
+	va_start(arguments, format);
+	r = str_print(&end, format, arguments);
+	va_end(arguments);
+	if (r == 0)
+		r = str_format(&longer, "%s%s", *text, end);
+	if (r < 0)
+		return r;
+	free(*text);
+	*text = longer;
+	return 0;
+}
+
+uint64_t str_hash(const char *text)
+{
+	uint64_t value = 0xcbf29ce484222325;
+
+	for (; *text; text++)
+		value = (value ^ (unsigned char)*text) * 0x100000001b3;
+	return value;
 }
 
 void *array_grow(void *array, size_t count, size_t element_size)
@@ -88,6 +124,17 @@ int strv_take(struct strv *list, char *text)
 int strv_add(struct strv *list, const char *text)
 {
 	return strv_take(list, strdup(text));
+}
+
+int strv_format(struct strv *list, const char *format, ...)
+{
+	va_list arguments;
+	char *text = NULL;
+
+	va_start(arguments, format);
+	(void)str_print(&text, format, arguments);
+	va_end(arguments);
+	return strv_take(list, text);
 }
 
 bool strv_contains(const struct strv *list, const char *text)

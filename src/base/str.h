@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 
@@ -19,6 +20,12 @@ bool str_is_below(const char *path, const char *directory);
 
 /** Return: 0 and a new string in @ret, or -ENOMEM. */
 int str_format(char **ret, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** Puts what is formatted behind an owned string. Return: 0 or -ENOMEM. */
+int str_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** A number for a text (FNV-1a): for names of files. What somebody else wrote must not depend on its being unique. */
+uint64_t str_hash(const char *text);
 
 /** Puts a copy of @copied in the place of an owned string. Return: 0 or -ENOMEM. */
 int str_replace(char **text, const char *copied);
@@ -36,6 +43,7 @@ void strv_clear(struct strv *list);
 int strv_add(struct strv *list, const char *text);
 /** Appends @text itself, which the list owns from then on, and frees at once if it fails; NULL counts as -ENOMEM. */
 int strv_take(struct strv *list, char *text);
+int strv_format(struct strv *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool strv_contains(const struct strv *list, const char *text);
 /** Has a NULL behind the last item, as execve(2) wants arrays. Return: 0 or -ENOMEM. */
 int strv_terminate(struct strv *list);

@@ -270,12 +270,9 @@ static int cdi_generate_name_all(const struct generation *generation, const stru
 		return str_format(ret, "%s=all", generation->wish->kind);
 	for (size_t i = 0; i < selection->count && r == 0; i++) {
 		const struct adapter *adapter = selection->adapters[i];
-		char *name = NULL;
 
-		r = adapter->is_part ? str_format(&name, "%d:%d", adapter->whole, adapter->part)
-				     : str_format(&name, "%d", adapter->index);
-		if (r == 0)
-			r = strv_take(&names, name);
+		r = adapter->is_part ? strv_format(&names, "%d:%d", adapter->whole, adapter->part)
+				     : strv_format(&names, "%d", adapter->index);
 	}
 	return r == 0 ? strv_join(&names, ",", ret) : r;
 }

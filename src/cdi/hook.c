@@ -103,10 +103,6 @@ static int cdi_hook_add_symlink(const struct cdi_hook_call *call, const char *pa
 		.replaces = replaces,
 	};
 
-	if (!link.points_to) {
-		free(link.path);
-		link.path = NULL;
-	}
 	return plan_add_symlink(call->plan, &link);
 }
 
@@ -195,27 +191,14 @@ static int cdi_hook_add_entry(const struct cdi_hook_call *call, struct plan_libr
 	return fd < 0 ? 0 : cdi_hook_add_mounted(call, dir, name, fd);
 }
 
-/* The directory may be a volume's, whose filesystem lists names for ever. */
-static int cdi_hook_list_libraries(int fd, struct strv *ret)
-{
-	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *stream = own < 0 ? NULL : fdopendir(own);
-	const struct dirent *entry;
-
-	while (stream && r == 0 && ret->count < ENTRIES_MAX && (entry = readdir(stream)))
-		r = cdi_hook_is_library(entry->d_name) ? strv_add(ret, entry->d_name) : 0;
-	if (stream)
-		(void)closedir(stream);
-	else
-		cleanup_closep(&own);
-	strv_sort(ret);
-	return r;
-}
-
 static int cdi_hook_add_entries(const struct cdi_hook_call *call, struct plan_library_dir *dir, int fd, bool all)
 {
 	_cleanup_strv_ struct strv names = {0};
-	int r = cdi_hook_list_libraries(fd, &names);
+	/* The directory may be a volume's, whose filesystem lists names for ever. */
+	int r = fd_list_names(fd, ".", cdi_hook_is_library, ENTRIES_MAX, &names);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
 
 	for (size_t i = 0; i < names.count && r == 0; i++)
 		r = cdi_hook_add_entry(call, dir, names.items[i], all);

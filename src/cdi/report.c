@@ -130,7 +130,7 @@ static int cdi_report_list_directory(DIR *stream, struct strv *ret)
 int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const char *path)
 {
 	_cleanup_strv_ struct strv names = {0};
-	DIR *stream = opendir(path);
+	_cleanup_dir_ DIR *stream = opendir(path);
 	int r;
 
 	report->priority++;
@@ -140,7 +140,6 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 		return err_set(&report->context->err, -errno,
 			       "cannot read the directory %s: %m\nCheck its permissions.", path);
 	r = cdi_report_list_directory(stream, &names);
-	(void)closedir(stream);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		char *file = NULL;
 

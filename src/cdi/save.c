@@ -232,7 +232,7 @@ int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_g
 {
 	_cleanup_strv_ struct strv kinds = {0}, removed = {0};
 	const struct dirent *entry;
-	DIR *stream = opendir(directory);
+	_cleanup_dir_ DIR *stream = opendir(directory);
 	int r = 0;
 
 	if (!stream && errno != ENOENT)
@@ -248,8 +248,6 @@ int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_g
 		else
 			r = strv_add(&removed, entry->d_name);
 	}
-	if (stream)
-		(void)closedir(stream);
 	return r == 0 ? strv_join(&removed, "\n", ret_removed) : r;
 }
 

@@ -8,6 +8,7 @@
  * drop-in of that unit, since systemd writes its own program again at every daemon-reload.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -20,6 +21,9 @@ struct devcgroup_rule {
 	const char *access; /* of "rwm" */
 	const char *path;   /* of the node; for systemd's DeviceAllow= */
 };
+
+/** True for root of the first user namespace: what is refused to it is an error, and to others a "not yours to say". */
+bool devcgroup_is_privileged(void);
 
 struct devcgroup; /* what was found */
 

@@ -123,35 +123,23 @@ static bool systemd_file_says(int folder_fd, const char *name, const struct devc
 	return rule ? systemd_text_names(text, rule) : systemd_text_restricts(text);
 }
 
-static DIR *systemd_open_folder(int parent_fd, const char *name)
-{
-	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!folder && fd >= 0)
-		(void)close(fd);
-	return folder;
-}
-
 /* systemd keeps what engines asked for in the unit's file or, if they asked later, in drop-ins. */
 static bool systemd_unit_says(const char *transient, const char *unit, const struct devcgroup_rule *rule)
 {
 	_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ char *name = NULL;
+	_cleanup_dir_ DIR *folder = NULL;
 	const struct dirent *entry;
 	bool says = false;
-	DIR *folder;
 
 	if (fd < 0 || str_format(&name, "%s.d", unit) < 0)
 		return false;
 	if (systemd_file_says(fd, unit, rule))
 		return true;
-	folder = systemd_open_folder(fd, name);
+	folder = fd_open_directory(fd, name, O_NOFOLLOW);
 	while (folder && !says && (entry = readdir(folder)))
 		says = systemd_has_suffix(entry->d_name, ".conf") && !str_has_prefix(entry->d_name, DROP_IN) &&
 		       systemd_file_says(directory_fd(folder), entry->d_name, rule);
-	if (folder)
-		(void)closedir(folder);
 	return says;
 }
 
@@ -187,31 +175,16 @@ static int systemd_drop_in_text(const char *unit, const struct devcgroup_rule *r
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		const struct devcgroup_rule *rule = &rules[i];
-		char *longer;
 
 		if (systemd_is_plain_device_path(rule->path))
-			r = str_format(&longer, "%sDeviceAllow=%s %s\n", text, rule->path, rule->access);
+			r = str_append(&text, "DeviceAllow=%s %s\n", rule->path, rule->access);
 		else
-			r = str_format(&longer, "%sDeviceAllow=/dev/%s/%u:%u %s\n", text,
-				       rule->type == 'b' ? "block" : "char", rule->major, rule->minor, rule->access);
-		if (r == 0) {
-			free(text);
-			text = longer;
-		}
+			r = str_append(&text, "DeviceAllow=/dev/%s/%u:%u %s\n", rule->type == 'b' ? "block" : "char",
+				       rule->major, rule->minor, rule->access);
 	}
 	if (r == 0)
 		*ret = steal_ptr(text);
 	return r;
-}
-
-/* FNV-1a. */
-static uint64_t systemd_number(const char *text)
-{
-	uint64_t number = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		number = (number ^ (unsigned char)*text) * 0x100000001b3;
-	return number;
 }
 
 /* The file appears complete, and nothing is left of it by whoever is killed before. Return: -EEXIST if it is there. */
@@ -269,7 +242,7 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 	if (r == 0)
 		r = systemd_drop_in_text(unit, rules, count, &text);
 	if (r == 0)
-		r = str_format(&name, DROP_IN "%016" PRIx64 ".conf", systemd_number(text));
+		r = str_format(&name, DROP_IN "%016" PRIx64 ".conf", str_hash(text));
 	if (r == 0)
 		r = str_format(&path, "%s/%s", folder, name);
 	/* Another container of the unit has written the same, and takes it back itself. */
@@ -293,32 +266,27 @@ static void systemd_remove_if_stale(int transient_fd, const char *folder)
 {
 	_cleanup_free_ char *unit = strndup(folder, strlen(folder) - strlen(".d"));
 	const struct dirent *entry;
+	_cleanup_dir_ DIR *files = NULL;
 	bool ours = false;
 	struct stat st;
-	DIR *files;
 
 	if (!unit || !systemd_is_unit_name(unit) || fstatat(transient_fd, unit, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
 	    errno != ENOENT)
 		return;
-	files = systemd_open_folder(transient_fd, folder);
+	files = fd_open_directory(transient_fd, folder, O_NOFOLLOW);
 	while (files && (entry = readdir(files)))
 		if (str_has_prefix(entry->d_name, DROP_IN))
 			ours = unlinkat(directory_fd(files), entry->d_name, 0) == 0 || ours;
-	if (files)
-		(void)closedir(files);
 	if (ours)
 		(void)unlinkat(transient_fd, folder, AT_REMOVEDIR);
 }
 
 void devcgroup_remove_stale_drop_ins(const char *transient)
 {
-	DIR *folder = systemd_open_folder(AT_FDCWD, transient);
+	_cleanup_dir_ DIR *folder = fd_open_directory(AT_FDCWD, transient, O_NOFOLLOW);
 	const struct dirent *entry;
 
-	if (!folder)
-		return;
-	while ((entry = readdir(folder)))
+	while (folder && (entry = readdir(folder)))
 		if (systemd_has_suffix(entry->d_name, ".d"))
 			systemd_remove_if_stale(directory_fd(folder), entry->d_name);
-	(void)closedir(folder);
 }

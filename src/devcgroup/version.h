@@ -38,9 +38,6 @@ struct devcgroup {
 	void *state;         /* of the version */
 };
 
-/** True for root of the first user namespace: what is refused to it is an error, and to others a "not yours to say". */
-bool devcgroup_is_privileged(void);
-
 /**
  * devcgroup_find_unit() - the transient unit of the system manager in a cgroup's path
  * @path:      such as "system.slice/docker-1234.scope"

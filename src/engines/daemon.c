@@ -18,8 +18,6 @@
 
 enum { PROCESS_FILE_MAX = 1024 * 1024 };
 
-DEFINE_CLEANUP(DIR *, closedir)
-
 void daemon_close(struct daemon *daemon)
 {
 	free(daemon->arguments);
@@ -204,7 +202,7 @@ static bool daemon_examine(int proc, const char *entry, const char *name, uid_t 
 
 int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon *daemon), struct daemon *ret)
 {
-	_cleanup_(closedirp) DIR *proc = opendir("/proc");
+	_cleanup_dir_ DIR *proc = opendir("/proc");
 	struct daemon daemon = DAEMON_NONE;
 	const struct dirent *entry;
 	pid_t stranger = 0;

@@ -12,7 +12,7 @@ enum { MAX_DIRECTORIES = 64 };
 
 const char loader_conf_empty[] =
 	"# Directories of the host's GPU driver. Written by ctr-gpu when the container starts.\n";
-static const char shared_mark[] = "# Shared with the image:";
+#define SHARED_MARK "# Shared with the image:"
 
 bool loader_conf_is_ours(const struct plan *plan, const struct plan_library_dir *dir)
 {
@@ -28,17 +28,6 @@ static bool loader_conf_can_be_listed(const char *path)
 	return path[0] == '/' && !strpbrk(path, "#=\n \t");
 }
 
-static int loader_conf_append(char **text, const char *line)
-{
-	char *longer;
-
-	if (str_format(&longer, "%s%s\n", *text, line) < 0)
-		return -ENOMEM;
-	free(*text);
-	*text = longer;
-	return 0;
-}
-
 static int loader_conf_append_directories(const struct plan *plan, bool first, bool ours, const char *mark, char **text)
 {
 	for (size_t i = 0; i < plan->library_dir_count; i++) {
@@ -48,11 +37,9 @@ static int loader_conf_append_directories(const struct plan *plan, bool first, b
 		if (is_ours != ours || (is_ours && dir->overrides_image) != first ||
 		    !loader_conf_can_be_listed(dir->path))
 			continue;
-		if (mark && loader_conf_append(text, mark) < 0)
+		if (str_append(text, "%s%s\n", mark, dir->path) < 0)
 			return -ENOMEM;
-		mark = NULL;
-		if (loader_conf_append(text, dir->path) < 0)
-			return -ENOMEM;
+		mark = "";
 	}
 	return 0;
 }
@@ -63,8 +50,8 @@ int loader_conf_text(const struct plan *plan, bool first, char **ret)
 
 	if (!text)
 		return -ENOMEM;
-	if (loader_conf_append_directories(plan, first, true, NULL, &text) < 0 ||
-	    loader_conf_append_directories(plan, first, false, shared_mark, &text) < 0)
+	if (loader_conf_append_directories(plan, first, true, "", &text) < 0 ||
+	    loader_conf_append_directories(plan, first, false, SHARED_MARK "\n", &text) < 0)
 		return -ENOMEM;
 	*ret = streq(text, loader_conf_empty) ? NULL : steal_ptr(text);
 	return 0;
@@ -72,7 +59,7 @@ int loader_conf_text(const struct plan *plan, bool first, char **ret)
 
 int loader_conf_parse(const char *text, struct strv *ret)
 {
-	for (size_t i = 0; i < MAX_DIRECTORIES && *text && !str_has_prefix(text, shared_mark); i++) {
+	for (size_t i = 0; i < MAX_DIRECTORIES && *text && !str_has_prefix(text, SHARED_MARK); i++) {
 		size_t length = strcspn(text, "\n");
 
 		if (*text == '/' && strv_take(ret, strndup(text, length)) < 0)

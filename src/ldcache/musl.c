@@ -43,25 +43,6 @@ static char *musl_image_part(const char *old)
 	}
 }
 
-/* The format has no quoting. */
-static bool musl_can_be_listed(const char *directory)
-{
-	return directory[0] == '/' && !strpbrk(directory, ":\n");
-}
-
-static int musl_append(char **text, const char *separator, const char *directory)
-{
-	char *longer;
-
-	if (!musl_can_be_listed(directory))
-		return 0;
-	if (str_format(&longer, "%s%s%s", *text, **text ? separator : "", directory) < 0)
-		return -ENOMEM;
-	free(*text);
-	*text = longer;
-	return 0;
-}
-
 static int musl_join(const struct strv *directories, const struct strv *without, char **ret)
 {
 	_cleanup_free_ char *text = strdup("");
@@ -69,9 +50,12 @@ static int musl_join(const struct strv *directories, const struct strv *without,
 	if (!text)
 		return -ENOMEM;
 	for (size_t i = 0; directories && i < directories->count; i++) {
-		if (without && strv_contains(without, directories->items[i]))
+		const char *directory = directories->items[i];
+
+		/* The format has no quoting. */
+		if (directory[0] != '/' || strpbrk(directory, ":\n") || (without && strv_contains(without, directory)))
 			continue;
-		if (musl_append(&text, ":", directories->items[i]) < 0)
+		if (str_append(&text, "%s%s", *text ? ":" : "", directory) < 0)
 			return -ENOMEM;
 	}
 	*ret = steal_ptr(text);

@@ -48,6 +48,7 @@ struct apply {
 	struct ctr_gpu_context *context;
 	struct deeds *deeds;
 	struct owner *owner; /* of the deeds */
+	struct root_writer writer;
 };
 
 /* ---- what went wrong ---- */
@@ -67,59 +68,35 @@ static int apply_mount_error(const struct apply *apply, const char *source, cons
 	return err_set(apply->err, r, "cannot mount %s on %s in the container: %m", source, target);
 }
 
-static int apply_explain_change(const struct apply *apply, const char *path)
-{
-	return err_set(apply->err, -ESTALE,
-		       "%s is not what it was a moment ago: %m.\nTry again when the driver update is done.", path);
-}
-
 /* ---- sources ---- */
 
-static int apply_take_source(struct apply *apply, const char *path, enum mount_kind kind, bool noexec)
-{
-	struct mount_source *source = &apply->sources[apply->source_count];
-	int r;
-
-	deeds_step(apply->deeds, "reading %s of this host", path);
-	r = mount_source_open(path, kind, noexec, source);
-	if (r < 0)
-		return apply_mount_error(apply, path, path, r);
-	apply->source_count++;
-	return 0;
-}
-
-static int apply_take_mount(struct apply *apply, const struct plan_mount *entry)
-{
-	int r = apply_take_source(apply, entry->source, MOUNT_READ_ONLY, entry->flags & PLAN_MOUNT_NOEXEC);
-	const struct stat *st = &apply->sources[apply->source_count - (r == 0)].st;
-
-	if (r != 0)
-		return r;
-	if (st->st_dev != entry->device || st->st_ino != entry->inode || S_ISDIR(st->st_mode) != entry->directory)
-		return apply_explain_change(apply, entry->source);
-	return 0;
-}
-
-static int apply_take_device(struct apply *apply, const struct plan_device *entry)
-{
-	int r = apply_take_source(apply, entry->path, MOUNT_DEVICE, true);
-	const struct stat *st = &apply->sources[apply->source_count - (r == 0)].st;
-
-	if (r != 0)
-		return r;
-	return S_ISCHR(st->st_mode) && st->st_rdev == entry->number ? 0 : apply_explain_change(apply, entry->path);
-}
-
+/* What is opened must be what the plan was made of. */
 static int apply_take_sources(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
-	int r = 0;
 
-	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
-		r = apply_take_mount(apply, &plan->mounts[i]);
-	for (size_t i = 0; i < plan->device_count && r == 0; i++)
-		r = apply_take_device(apply, &plan->devices[i]);
-	return r;
+	for (size_t i = 0; i < plan->mount_count + plan->device_count; i++) {
+		const struct plan_mount *mount = i < plan->mount_count ? &plan->mounts[i] : NULL;
+		const struct plan_device *device = mount ? NULL : &plan->devices[i - plan->mount_count];
+		const char *path = mount ? mount->source : device->path;
+		const struct stat *st = &apply->sources[i].st;
+		int r;
+
+		deeds_step(apply->deeds, "reading %s of this host", path);
+		r = mount_source_open(path, mount ? MOUNT_READ_ONLY : MOUNT_DEVICE,
+				      !mount || mount->flags & PLAN_MOUNT_NOEXEC, &apply->sources[i]);
+		if (r < 0)
+			return apply_mount_error(apply, path, path, r);
+		apply->source_count++;
+		if (mount ? st->st_dev != mount->device || st->st_ino != mount->inode ||
+				    S_ISDIR(st->st_mode) != mount->directory
+			  : !S_ISCHR(st->st_mode) || st->st_rdev != device->number)
+			return err_set(
+				apply->err, -ESTALE,
+				"%s is not what it was a moment ago: %m.\nTry again when the driver update is done.",
+				path);
+	}
+	return 0;
 }
 
 /* ---- the container's side ---- */
@@ -417,28 +394,22 @@ static int apply_cover(struct apply *apply, const struct span *parts, size_t cou
 	return apply_attach_made(apply, mount_make_data(&apply->stage, parts, count, &source), &source, target, path);
 }
 
-/* Whether the container has a file that says the same already, as it does when a plan is applied twice. */
-static bool apply_says_so(const struct apply *apply, const struct plan_file *file, const struct target *target)
-{
-	_cleanup_free_ char *content = NULL;
-	size_t size;
-
-	return rootfs_read_handle(&apply->rootfs, file->target, target->fd, strlen(file->content), &content, &size) ==
-		       0 &&
-	       streq(content, file->content);
-}
-
 static int apply_lay_file(struct apply *apply, const struct plan_file *file)
 {
 	_cleanup_target_ struct target target = TARGET_NONE;
 	struct span content = span_text(file->content);
+	_cleanup_free_ char *old = NULL;
 	int r;
 
 	r = file->on_procfs ? apply_target_find_procfs(apply, file->target, &target)
 			    : apply_target_make(apply, file->target, false, &target);
 	if (r < 0)
 		return r == -ENOENT && file->on_procfs ? 0 : root_writer_error(apply->err, file->target, r);
-	return apply_says_so(apply, file, &target) ? 0 : apply_cover(apply, &content, 1, &target, file->target);
+	/* The file says so already when a plan is applied twice. */
+	if (rootfs_read_handle(&apply->rootfs, file->target, target.fd, content.size, &old, NULL) == 0 &&
+	    streq(old, file->content))
+		return 0;
+	return apply_cover(apply, &content, 1, &target, file->target);
 }
 
 static int apply_hide(struct apply *apply, const struct plan_hidden *hidden)
@@ -475,34 +446,35 @@ static void apply_undo_mode(const struct deeds *deeds, const struct deed *deed)
  * Only of what runtimes make: a directory in a tmpfs of this container. A volume, or what an image leads to, may be the
  * host's.
  */
-static int apply_change_mode(struct apply *apply, const struct plan_mode *mode)
-{
-	_cleanup_target_ struct target target = TARGET_NONE;
-	struct deed deed = {.undo = apply_undo_mode, .fds = {-1, -1, -1}};
-	struct stat st;
-	int r;
-
-	r = apply_target_take(apply, rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY), &target);
-	if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.ground != GROUND_OWN || fstat(target.fd, &st) < 0) {
-		log_warning(apply->log, "chmod: %s is not a directory of the container's /dev; it stays as it is",
-			    mode->path);
-		return 0;
-	}
-	deed.number = st.st_mode & 07777;
-	deed.fds[0] = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
-	r = deed.fds[0] < 0 ? -errno : deeds_add(apply->deeds, &deed, NULL);
-	if (r == 0 && fchmod(target.fd, mode->mode) < 0)
-		r = -errno;
-	return r < 0 ? err_set(apply->err, r, "cannot change the mode of %s in the container: %m", mode->path) : 0;
-}
-
 static int apply_change_modes(struct apply *apply)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < apply->plan->mode_count && r == 0; i++)
-		r = apply_change_mode(apply, &apply->plan->modes[i]);
-	return r;
+	for (size_t i = 0; i < apply->plan->mode_count && r == 0; i++) {
+		const struct plan_mode *mode = &apply->plan->modes[i];
+		struct deed deed = {.undo = apply_undo_mode, .fds = {-1, -1, -1}};
+		_cleanup_target_ struct target target = TARGET_NONE;
+		struct stat st;
+
+		r = apply_target_take(apply, rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY),
+				      &target);
+		if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.ground != GROUND_OWN ||
+		    fstat(target.fd, &st) < 0) {
+			log_warning(apply->log,
+				    "chmod: %s is not a directory of the container's /dev; it stays as it is",
+				    mode->path);
+			r = 0;
+			continue;
+		}
+		deed.number = st.st_mode & 07777;
+		deed.fds[0] = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
+		r = deed.fds[0] < 0 ? -errno : deeds_add(apply->deeds, &deed, NULL);
+		if (r == 0 && fchmod(target.fd, mode->mode) < 0)
+			r = -errno;
+		if (r < 0)
+			return err_set(apply->err, r, "cannot change the mode of %s in the container: %m", mode->path);
+	}
+	return 0;
 }
 
 static int apply_allow_devices(struct apply *apply)
@@ -544,33 +516,16 @@ static int apply_cover_file(void *user, const struct loader_file *file, int r)
 	return apply_cover(apply, file->parts, ARRAY_SIZE(file->parts), &target, file->path);
 }
 
-static struct root_writer apply_writer(struct apply *apply)
-{
-	return (struct root_writer){
-		.rootfs = &apply->rootfs,
-		.plan = apply->plan,
-		.owner = apply->owner,
-		.log = apply->log,
-		.err = apply->err,
-		.cover = apply_cover_file,
-		.user = apply,
-	};
-}
-
 static int apply_make_symlinks(struct apply *apply)
 {
-	struct root_writer writer = apply_writer(apply);
-
 	deeds_step(apply->deeds, "making symlinks in the container");
-	return root_writer_make_symlinks(&writer);
+	return root_writer_make_symlinks(&apply->writer);
 }
 
 static int apply_write_loader_files(struct apply *apply)
 {
-	struct root_writer writer = apply_writer(apply);
-
 	deeds_step(apply->deeds, "writing the loader's files in the container's /etc");
-	return root_writer_make_loader_files(&writer);
+	return root_writer_make_loader_files(&apply->writer);
 }
 
 /* ---- all of it ---- */
@@ -598,18 +553,6 @@ static int (*const steps[])(struct apply *) = {
 	apply_change_modes, apply_allow_devices, apply_write_loader_files, apply_write_record,
 };
 
-static void apply_clear(struct apply *apply)
-{
-	mount_stage_close(&apply->stage);
-	for (size_t i = 0; i < apply->source_count; i++)
-		mount_source_close(&apply->sources[i]);
-	free(apply->sources);
-	devcgroup_free(apply->cgroup);
-	rootfs_close(&apply->rootfs);
-	ground_clear(&apply->ground);
-	context_end_deeds(apply->context, apply->deeds);
-}
-
 static int apply_do_all(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
@@ -621,6 +564,15 @@ static int apply_do_all(struct apply *apply)
 	if (!apply->deeds || !apply->sources)
 		return err_set(apply->err, -ENOMEM, "%m");
 	apply->owner = &apply->deeds->owner;
+	apply->writer = (struct root_writer){
+		.rootfs = &apply->rootfs,
+		.plan = plan,
+		.owner = apply->owner,
+		.log = apply->log,
+		.err = apply->err,
+		.cover = apply_cover_file,
+		.user = apply,
+	};
 	mask = umask(022);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
 		r = steps[i](apply);
@@ -651,6 +603,13 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 	for (size_t i = 0; i < plan->data.warnings.count; i++)
 		log_warning(apply.log, "%s", plan->data.warnings.items[i]);
 	r = apply_do_all(&apply);
-	apply_clear(&apply);
+	mount_stage_close(&apply.stage);
+	for (size_t i = 0; i < apply.source_count; i++)
+		mount_source_close(&apply.sources[i]);
+	free(apply.sources);
+	devcgroup_free(apply.cgroup);
+	rootfs_close(&apply.rootfs);
+	ground_clear(&apply.ground);
+	context_end_deeds(context, apply.deeds);
 	return r;
 }

@@ -56,7 +56,7 @@ static int bundle_open_config_home(struct ctr_gpu_bundle *bundle, const char *co
 	return rootfs_open(bundle->directory, above, &bundle->config_home);
 }
 
-static int open_bundle(struct ctr_gpu_bundle *bundle, const char *directory, const char *config)
+static int bundle_open(struct ctr_gpu_bundle *bundle, const char *directory, const char *config)
 {
 	bool absolute = config[0] == '/';
 
@@ -88,7 +88,7 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 	if (!bundle)
 		return err_set(&context->err, -ENOMEM, "%m");
 	*bundle = (struct ctr_gpu_bundle){.directory = -1, .config_home = ROOTFS_CLOSED};
-	r = open_bundle(bundle, directory, config ? config : "config.json");
+	r = bundle_open(bundle, directory, config ? config : "config.json");
 	if (r < 0)
 		return bundle_explain(bundle, r, &context->err);
 	r = bundle_read_tree(bundle, &context->err);
@@ -106,11 +106,6 @@ bool ctr_gpu_bundle_may_ask(const char *directory, const char *config)
 
 	return str_format(&path, "%s%s%s", name[0] == '/' ? "" : directory, name[0] == '/' ? "" : "/", name) == 0 &&
 	       fd_read_file_at(AT_FDCWD, path, OCI_CONFIG_MAX, &data, &size) == 0 && ask_is_likely(data, size);
-}
-
-const char *const *ctr_gpu_bundle_environment(const struct ctr_gpu_bundle *bundle)
-{
-	return (const char *const *)bundle->config.environment.items;
 }
 
 int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path)

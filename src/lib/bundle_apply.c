@@ -15,14 +15,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "devcgroup/devcgroup.h"
 #include "lib/bundle.h"
 #include "lib/container.h"
 #include "lib/context.h"
 #include "lib/plan.h"
 #include "lib/root_writer.h"
 #include "oci/edit.h"
-
-enum { ID_MAP_MAX = 1 << 16 };
 
 struct bundle_apply {
 	struct ctr_gpu_bundle *bundle;
@@ -57,33 +56,20 @@ static int bundle_look_at_nodes(struct bundle_apply *apply)
 	return 0;
 }
 
-/* Only the first user namespace has all ids; device rules do not exist in others. */
-static bool bundle_may_have_device_rules(void)
-{
-	_cleanup_free_ char *map = NULL;
-	unsigned inside, outside, count;
-
-	return geteuid() == 0 && fd_read_file_at(AT_FDCWD, "/proc/self/uid_map", ID_MAP_MAX, &map, NULL) == 0 &&
-	       sscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && count == ~0U;
-}
-
-/* "slice:prefix:name", as opposed to a path. */
-static bool bundle_is_systemd_scope(const json_t *tree)
-{
-	const char *path = json_string_value(json_object_get(json_object_get(tree, "linux"), "cgroupsPath"));
-
-	return path && path[0] != '/' && strchr(path, ':');
-}
-
 /*
  * runc tells systemd of a device by its name in /dev/char, and leaves out what has none (libcontainer/cgroups/systemd/
  * common.go); then systemd's next daemon-reload takes it away. udev makes these names, but not for NVIDIA's nodes.
  */
 static bool bundle_is_hidden_from_systemd(const struct bundle_apply *apply)
 {
+	const json_t *linux_part = json_object_get(apply->bundle->tree, "linux");
+	const char *cgroup = json_string_value(json_object_get(linux_part, "cgroupsPath"));
 	char name[64];
 
-	for (size_t i = 0; i < apply->plan->device_count && bundle_is_systemd_scope(apply->bundle->tree); i++) {
+	/* "slice:prefix:name", as opposed to a path. */
+	if (!cgroup || cgroup[0] == '/' || !strchr(cgroup, ':'))
+		return false;
+	for (size_t i = 0; i < apply->plan->device_count; i++) {
 		const dev_t number = apply->plan->devices[i].number;
 
 		(void)snprintf(name, sizeof(name), "/dev/char/%u:%u", major(number), minor(number));
@@ -134,29 +120,25 @@ static bool bundle_find_owner(struct bundle_apply *apply)
 	return true;
 }
 
-/* Whether a mount of the engine lies, or may lie, over files that the loader reads. */
-static bool bundle_covers_loader_files(const char *destination)
+/* Paths that runtimes may take for others, and whatever lies over them. */
+static bool bundle_is_plain_path(const char *path)
 {
-	return !destination || destination[0] != '/' || strstr(destination, "//") || strstr(destination, "/.") ||
-	       streq(destination, "/") || streq(destination, "/etc") || streq(destination, "/etc/") ||
-	       str_has_prefix(destination, "/etc/ld");
+	return path && path[0] == '/' && !strstr(path, "//") && !strstr(path, "/.");
 }
 
-static bool bundle_has_mount_over_loader_files(const struct bundle_apply *apply)
+/* Whether a link of the image or a mount of the engine lies, or may lie, over files that the loader reads. */
+static bool bundle_hides_loader_files(const struct bundle_apply *apply)
 {
 	const json_t *mount;
+	struct stat st;
 	size_t i;
 
-	json_array_foreach (json_object_get(apply->bundle->tree, "mounts"), i, mount)
-		if (bundle_covers_loader_files(json_string_value(json_object_get(mount, "destination"))))
+	json_array_foreach (json_object_get(apply->bundle->tree, "mounts"), i, mount) {
+		const char *path = json_string_value(json_object_get(mount, "destination"));
+
+		if (!bundle_is_plain_path(path) || str_is_below("/etc", path) || str_has_prefix(path, "/etc/ld"))
 			return true;
-	return false;
-}
-
-static bool bundle_etc_is_symlink(const struct bundle_apply *apply)
-{
-	struct stat st;
-
+	}
 	return fstatat(apply->rootfs.fd, "etc", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
@@ -195,9 +177,8 @@ static bool bundle_has_volume_in_the_way(const struct bundle_apply *apply)
 
 		if (!oci_edit_is_volume(mount, apply->plan))
 			continue;
-		if (!destination || destination[0] != '/' || strstr(destination, "//") || strstr(destination, "/."))
-			return true;
-		if (rootfs_real_path(&apply->rootfs, destination, &real) < 0 || bundle_plan_is_below(apply->plan, real))
+		if (!bundle_is_plain_path(destination) || rootfs_real_path(&apply->rootfs, destination, &real) < 0 ||
+		    bundle_plan_is_below(apply->plan, real))
 			return true;
 	}
 	return false;
@@ -224,7 +205,7 @@ static const char *bundle_find_obstacle(struct bundle_apply *apply)
 	apply->hook_mounts = bundle_has_link_in_the_way(apply) || bundle_has_volume_in_the_way(apply);
 	if (apply->hook_mounts)
 		return "a link of the image or a volume is in the way";
-	if (bundle_has_mount_over_loader_files(apply) || bundle_etc_is_symlink(apply))
+	if (bundle_hides_loader_files(apply))
 		return "something is mounted over the loader's files";
 	if (!bundle_find_owner(apply))
 		return "the container's user namespace is somebody else's";
@@ -241,7 +222,8 @@ static int bundle_leave_to_hook(void *user, const struct loader_file *file, int 
 	return 0;
 }
 
-static int bundle_write_root(struct bundle_apply *apply)
+/* One that cannot be opened is the runtime's to complain about. */
+static int bundle_change_root(struct bundle_apply *apply)
 {
 	const struct root_writer writer = {
 		.rootfs = &apply->rootfs,
@@ -252,18 +234,7 @@ static int bundle_write_root(struct bundle_apply *apply)
 		.cover = bundle_leave_to_hook,
 		.user = apply,
 	};
-	int r;
-
-	r = root_writer_make_places(&writer);
-	if (r == 0)
-		r = root_writer_make_symlinks(&writer);
-	return r == 0 ? root_writer_make_loader_files(&writer) : r;
-}
-
-/* One that cannot be opened is the runtime's to complain about. */
-static int bundle_change_root(struct bundle_apply *apply)
-{
-	const char *path = apply->bundle->config.root, *obstacle;
+	const char *path = apply->bundle->config.root;
 	int r;
 
 	if (!apply->plan->library_dir_count && !apply->plan->symlink_count && !apply->plan->mount_count &&
@@ -276,11 +247,13 @@ static int bundle_change_root(struct bundle_apply *apply)
 	r = container_check_root(apply->rootfs.fd, path, apply->err);
 	if (r != 0)
 		return r;
-	obstacle = bundle_find_obstacle(apply);
-	if (!obstacle)
-		return bundle_write_root(apply);
-	apply->hook_reason = obstacle;
-	return 0;
+	apply->hook_reason = bundle_find_obstacle(apply);
+	if (apply->hook_reason)
+		return 0;
+	r = root_writer_make_places(&writer);
+	if (r == 0)
+		r = root_writer_make_symlinks(&writer);
+	return r == 0 ? root_writer_make_loader_files(&writer) : r;
 }
 
 /* ---- config.json ---- */
@@ -291,39 +264,34 @@ static void bundle_need_hook(struct bundle_apply *apply)
 
 	if (plan->file_count || plan->hidden_count || plan->mode_count)
 		apply->hook_reason = "there is something to cover in /proc";
-	else if (plan->device_count && !oci_edit_has_device_rules(apply->bundle->tree) &&
-		 bundle_may_have_device_rules())
+	/* Device rules do not exist in user namespaces. */
+	else if (plan->device_count && !oci_edit_has_device_rules(apply->bundle->tree) && devcgroup_is_privileged())
 		apply->hook_reason = "the engine has no device rules to add to";
-	else if (bundle_is_hidden_from_systemd(apply) && bundle_may_have_device_rules())
+	else if (bundle_is_hidden_from_systemd(apply) && devcgroup_is_privileged())
 		apply->hook_reason = "systemd does not know the devices";
 }
 
 /*
  * crun 1.8 cannot bind "linux.devices" for a user who has no user namespace yet; and where the image's /dev is not
  * covered, runtimes leave a file of the image in a device's place, and follow a symlink in the place of /dev to
- * wherever it leads.
+ * wherever it leads. Such containers get the host's nodes mounted.
  */
-static bool bundle_may_list_devices(const struct ctr_gpu_bundle *bundle)
-{
-	return geteuid() == 0 && oci_edit_has_own_dev(bundle->tree);
-}
-
 static int bundle_edit_tree(struct bundle_apply *apply)
 {
-	struct ctr_gpu_bundle *bundle = apply->bundle;
+	json_t *tree = apply->bundle->tree;
+	const struct stat *nodes = geteuid() == 0 && oci_edit_has_own_dev(tree) ? apply->nodes : NULL;
 	int r;
 
 	bundle_need_hook(apply);
 	if (apply->hook_reason)
 		log_debug(apply->log, "ctr-gpu-hook does the rest: %s", apply->hook_reason);
-	if (apply->hook_reason && !bundle->hook)
+	if (apply->hook_reason && !apply->bundle->hook)
 		return err_set(apply->err, -ENOENT,
 			       "ctr-gpu-hook is needed and missing: %s.\nInstall ctr-gpu as a whole.",
 			       apply->hook_reason);
-	r = apply->hook_mounts ? oci_edit_apply_rules(bundle->tree, apply->plan, apply->err)
-			       : oci_edit_apply(bundle->tree, apply->plan,
-						bundle_may_list_devices(bundle) ? apply->nodes : NULL, apply->err);
-	return r == 0 ? oci_edit_set_hook(bundle->tree, apply->hook_reason ? bundle->hook : NULL, apply->err) : r;
+	r = apply->hook_mounts ? oci_edit_apply_rules(tree, apply->plan, apply->err)
+			       : oci_edit_apply(tree, apply->plan, nodes, apply->err);
+	return r == 0 ? oci_edit_set_hook(tree, apply->hook_reason ? apply->bundle->hook : NULL, apply->err) : r;
 }
 
 static int bundle_write_tree(struct bundle_apply *apply)

@@ -72,52 +72,25 @@ static void child_prepare(struct deeds *deeds, pid_t parent, const sigset_t *mas
 		child_take_back(SIGTERM);
 }
 
-/* A table that is shared waits for every CPU when it grows: 30 ms where there are 32. So it grows before. */
-static void child_grow_descriptor_table(void)
-{
-	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, DESCRIPTORS - 1);
-
-	if (fd >= 0)
-		(void)close(fd);
-}
-
 /* fork(2) with one table of descriptors; libc has no call for it. Nothing waits in stdout that both would write. */
 static pid_t child_start(void)
 {
+	/* A table that is shared waits for every CPU when it grows: 30 ms where there are 32. So it grows before. */
+	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, DESCRIPTORS - 1);
+
+	cleanup_closep(&fd);
 	(void)fflush(NULL);
-	child_grow_descriptor_table();
 	return (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
 }
 
 /* ---- waiting ---- */
 
-static struct timespec child_deadline(unsigned milliseconds)
+static int64_t child_now_ms(void)
 {
 	struct timespec now;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	now.tv_sec += milliseconds / 1000;
-	now.tv_nsec += milliseconds % 1000 * 1000000L;
-	if (now.tv_nsec >= 1000000000L) {
-		now.tv_sec++;
-		now.tv_nsec -= 1000000000L;
-	}
-	return now;
-}
-
-/* Return: false if the time is over. */
-static bool child_time_left(const struct timespec *end, struct timespec *ret)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	ret->tv_sec = end->tv_sec - now.tv_sec;
-	ret->tv_nsec = end->tv_nsec - now.tv_nsec;
-	if (ret->tv_nsec < 0) {
-		ret->tv_sec--;
-		ret->tv_nsec += 1000000000L;
-	}
-	return ret->tv_sec >= 0;
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /*
@@ -127,20 +100,20 @@ static bool child_time_left(const struct timespec *end, struct timespec *ret)
  */
 static int child_wait(pid_t pid, const sigset_t *signals, unsigned milliseconds, int *ret_status)
 {
-	const struct timespec end = child_deadline(milliseconds);
-	struct timespec left;
+	const int64_t end = child_now_ms() + milliseconds;
 
 	for (;;) {
 		pid_t ended = waitpid(pid, ret_status, WNOHANG);
+		int64_t left = end - child_now_ms();
 		int number;
 
 		if (ended == pid)
 			return 0;
 		if (ended < 0 && errno != EINTR)
 			return -errno;
-		if (!child_time_left(&end, &left))
+		if (left < 0)
 			return -ETIMEDOUT;
-		number = sigtimedwait(signals, NULL, &left);
+		number = sigtimedwait(signals, NULL, &(struct timespec){left / 1000, left % 1000 * 1000000});
 		if (number > 0 && number != SIGCHLD) {
 			*ret_status = number;
 			return -EINTR;
@@ -189,20 +162,6 @@ static void child_undo(struct deeds *deeds)
 	}
 }
 
-/* Ends the child, in time or not, and takes back what it did. Return: whether it has ended. */
-static bool child_stop(pid_t pid, struct deeds *deeds)
-{
-	sigset_t children;
-	int wait_status, r;
-
-	(void)sigemptyset(&children);
-	(void)sigaddset(&children, SIGCHLD);
-	(void)kill(pid, SIGKILL);
-	r = child_wait(pid, &children, END_MS, &wait_status);
-	child_undo(deeds);
-	return r == 0;
-}
-
 /* ---- what went wrong ---- */
 
 /* The remark on what could not be taken back. The newest deed is the one that could not. */
@@ -217,40 +176,15 @@ static const char *child_leftovers(const struct deeds *deeds, char text[256])
 	return text;
 }
 
-static int child_timed_out(struct ctr_gpu_context *context, const struct deeds *deeds)
-{
-	char text[256];
-
-	return err_set(&context->err, -ETIMEDOUT,
-		       "gave up after %u s while %s\n"
-		       "A file system does not answer (9p, FUSE, NFS); find it with: df. For more time: \"deadline\", "
-		       "ctr-gpu-config(5).\n%s",
-		       context->settings.deadline_s, deeds->step, child_leftovers(deeds, text));
-}
-
-static int child_stopped(struct ctr_gpu_context *context, const struct deeds *deeds, int number)
-{
-	char text[256];
-
-	return err_set(&context->err, -EINTR, "stopped by signal %d (%s) while %s.\n%s", number, strsignal(number),
-		       deeds->step, child_leftovers(deeds, text));
-}
-
-static int child_died(struct ctr_gpu_context *context, const struct deeds *deeds, int number)
-{
-	char text[256];
-
-	return err_set(&context->err, -ECHILD,
-		       "the process that did the work was ended by signal %d (%s) while %s.\n%s", number,
-		       strsignal(number), deeds->step, child_leftovers(deeds, text));
-}
-
 /* ---- all of it ---- */
 
 static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct deeds *deeds, const sigset_t *signals,
 			       int *ret_status)
 {
-	int wait_status, r;
+	struct err *err = &context->err;
+	int wait_status, ignored, r;
+	sigset_t children;
+	char text[256];
 
 	r = child_wait(pid, signals, context->settings.deadline_s * 1000, &wait_status);
 	if (r == 0 && WIFEXITED(wait_status)) {
@@ -259,14 +193,31 @@ static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struc
 			child_undo(deeds);
 		return 0;
 	}
-	if (r == 0) {
-		child_undo(deeds);
-		return child_died(context, deeds, WTERMSIG(wait_status));
+	if (r < 0) {
+		(void)sigemptyset(&children);
+		(void)sigaddset(&children, SIGCHLD);
+		(void)kill(pid, SIGKILL);
+		(void)child_wait(pid, &children, END_MS, &ignored);
 	}
-	(void)child_stop(pid, deeds);
-	if (r != -EINTR && r != -ETIMEDOUT)
-		return err_set(&context->err, r, "cannot wait for the process that does the work: %m");
-	return r == -EINTR ? child_stopped(context, deeds, wait_status) : child_timed_out(context, deeds);
+	child_undo(deeds);
+	switch (r) {
+	case 0:
+		return err_set(err, -ECHILD, "the process that did the work was ended by signal %d (%s) while %s.\n%s",
+			       WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), deeds->step,
+			       child_leftovers(deeds, text));
+	case -EINTR:
+		return err_set(err, r, "stopped by signal %d (%s) while %s.\n%s", wait_status, strsignal(wait_status),
+			       deeds->step, child_leftovers(deeds, text));
+	case -ETIMEDOUT:
+		return err_set(
+			err, r,
+			"gave up after %u s while %s\n"
+			"A file system does not answer (9p, FUSE, NFS); find it with: df. For more time: \"deadline\", "
+			"ctr-gpu-config(5).\n%s",
+			context->settings.deadline_s, deeds->step, child_leftovers(deeds, text));
+	default:
+		return err_set(err, r, "cannot wait for the process that does the work: %m");
+	}
 }
 
 static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), void *user, const sigset_t *signals,

@@ -43,26 +43,17 @@ static bool container_same_file(const struct stat *a, const struct stat *b)
 
 /* ---- the process ---- */
 
-static int container_refuse_process(const struct ctr_gpu_container *container, struct err *err)
-{
-	return err_set(err, -ESRCH, "the container's process %d does not exist", (int)container->pid);
-}
-
-static int container_refuse_access(const struct ctr_gpu_container *container, struct err *err)
-{
-	return err_set(err, CTR_GPU_E_NO_PERMISSION,
-		       "user %d may not enter process %d, which belongs to somebody else or hides from its owner.\n"
-		       "Run this as root, or in the user namespace that the container was started from.",
-		       (int)geteuid(), (int)container->pid);
-}
-
 /* What access to the process means when it fails with @error. */
 static int container_process_error(const struct ctr_gpu_container *container, int error, struct err *err)
 {
 	if (error == ENOENT || error == ESRCH)
-		return container_refuse_process(container, err);
+		return err_set(err, -ESRCH, "the container's process %d does not exist", (int)container->pid);
 	if (error == EACCES || error == EPERM)
-		return container_refuse_access(container, err);
+		return err_set(
+			err, CTR_GPU_E_NO_PERMISSION,
+			"user %d may not enter process %d, which belongs to somebody else or hides from its owner.\n"
+			"Run this as root, or in the user namespace that the container was started from.",
+			(int)geteuid(), (int)container->pid);
 	return err_set(err, -error, "cannot look at process %d: %m", (int)container->pid);
 }
 
@@ -146,17 +137,6 @@ static int container_check_own_mounts(const struct ctr_gpu_container *container,
 
 /* ---- permission ---- */
 
-static bool container_may_administrate(void)
-{
-	cap_flag_value_t value = CAP_CLEAR;
-	cap_t capabilities = cap_get_proc();
-
-	if (capabilities)
-		(void)cap_get_flag(capabilities, CAP_SYS_ADMIN, CAP_EFFECTIVE, &value);
-	(void)cap_free(capabilities);
-	return value == CAP_SET;
-}
-
 bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
 {
 	struct stat own, its;
@@ -177,7 +157,13 @@ static int container_check_openat2(struct err *err)
 
 static int container_check_permission(struct ctr_gpu_container *container, struct err *err)
 {
-	if (container_may_administrate())
+	cap_flag_value_t may_administrate = CAP_CLEAR;
+	cap_t capabilities = cap_get_proc();
+
+	if (capabilities)
+		(void)cap_get_flag(capabilities, CAP_SYS_ADMIN, CAP_EFFECTIVE, &may_administrate);
+	(void)cap_free(capabilities);
+	if (may_administrate == CAP_SET)
 		return 0;
 	container->enter_user_namespace = container_has_own_user_namespace(container);
 	if (container->enter_user_namespace)
@@ -200,12 +186,6 @@ int container_check_root(int fd, const char *path, struct err *err)
 		return err_set(err, CTR_GPU_E_BAD_ROOTFS,
 			       "%s is the root directory of this machine, not of a container", path);
 	return 0;
-}
-
-static int container_bad_root(const struct ctr_gpu_container *container, int error, struct err *err)
-{
-	errno = error;
-	return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m", container->rootfs);
 }
 
 /*
@@ -257,8 +237,11 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 			       "the root filesystem %s is reached by a symlink that others than root could have made.\n"
 			       "Name the directory itself, without links.",
 			       container->rootfs);
-	if (fd < 0)
-		return container_bad_root(container, -fd, err);
+	if (fd < 0) {
+		errno = -fd;
+		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",
+			       container->rootfs);
+	}
 	r = container_check_root(fd, container->rootfs, err);
 	if (r != 0)
 		return r;
@@ -267,15 +250,9 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 	return 0;
 }
 
-static int container_check_rootfs(const struct ctr_gpu_container *container, struct err *err)
-{
-	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
-
-	return container_open_rootfs(container, &rootfs, err);
-}
-
 int container_check(struct ctr_gpu_container *container, struct err *err)
 {
+	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
 	int r;
 
 	if (container->checked)
@@ -288,7 +265,7 @@ int container_check(struct ctr_gpu_container *container, struct err *err)
 	if (r == 0)
 		r = container_check_permission(container, err);
 	if (r == 0)
-		r = container_check_rootfs(container, err);
+		r = container_open_rootfs(container, &rootfs, err);
 	container->checked = r == 0;
 	return r;
 }
@@ -449,13 +426,6 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
 	if (r == 0)
 		(*ret)->inside = !(*ret)->pid;
 	return r;
-}
-
-const char *const *ctr_gpu_container_environment(const struct ctr_gpu_container *container)
-{
-	static const char *const empty[] = {NULL};
-
-	return container->config.environment.items ? (const char *const *)container->config.environment.items : empty;
 }
 
 bool ctr_gpu_container_asks(const struct ctr_gpu_container *container)

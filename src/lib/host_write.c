@@ -149,12 +149,6 @@ static int host_write_text(const struct ctr_gpu_host *host, FILE *file)
 	return report_finish(file);
 }
 
-/* What users select a part of a GPU by: "1:0". */
-static json_t *host_part_json(const struct adapter *adapter)
-{
-	return adapter->is_part ? json_sprintf("%d:%d", adapter->whole, adapter->part) : json_null();
-}
-
 static json_t *host_adapter_json(const struct adapter *adapter)
 {
 	char luid[LUID_TEXT_SIZE];
@@ -162,14 +156,14 @@ static json_t *host_adapter_json(const struct adapter *adapter)
 	luid_format(adapter->luid, luid);
 	return json_pack("{s:o, s:o, s:s, s:o, s:s, s:i, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o}",
 			 "index", adapter->index >= 0 ? json_integer(adapter->index) : json_null(), "part",
-			 host_part_json(adapter), "backend", adapter->backend->name, "name",
-			 report_string(adapter->name), "vendor", adapter_vendor(adapter), "vendorId",
-			 (int)adapter->vendor_id, "deviceId", (int)adapter->device_id, "computeOnly",
-			 adapter->compute_only, "pciAddress", report_string(adapter->pci_address), "uuid",
-			 report_string(adapter->uuid), "luid", report_string(adapter->has_luid ? luid : NULL),
-			 "wddmVersion", (int)adapter->wddm_version, "typeBits", (int)adapter->type_bits, "driverStore",
-			 report_string(adapter->driver_store), "unusable",
-			 report_string(adapter->unusable ? err_name(adapter->unusable) : NULL), "reason",
+			 adapter->is_part ? json_sprintf("%d:%d", adapter->whole, adapter->part) : json_null(),
+			 "backend", adapter->backend->name, "name", report_string(adapter->name), "vendor",
+			 adapter_vendor(adapter), "vendorId", (int)adapter->vendor_id, "deviceId",
+			 (int)adapter->device_id, "computeOnly", adapter->compute_only, "pciAddress",
+			 report_string(adapter->pci_address), "uuid", report_string(adapter->uuid), "luid",
+			 report_string(adapter->has_luid ? luid : NULL), "wddmVersion", (int)adapter->wddm_version,
+			 "typeBits", (int)adapter->type_bits, "driverStore", report_string(adapter->driver_store),
+			 "unusable", report_string(adapter->unusable ? err_name(adapter->unusable) : NULL), "reason",
 			 report_string(adapter->reason), "remedy", report_string(adapter->remedy));
 }
 
@@ -187,40 +181,36 @@ static int host_write_json(const struct ctr_gpu_host *host, FILE *file)
 		file);
 }
 
-static void host_write_csv_row(FILE *file, const struct adapter *adapter)
-{
-	char luid[LUID_TEXT_SIZE], index[24] = "";
-	const char *fields[] = {
-		index,
-		adapter->backend->name,
-		adapter_vendor(adapter),
-		adapter->name,
-		adapter->pci_address,
-		adapter->uuid,
-		adapter->has_luid ? luid : NULL,
-		adapter->driver_store,
-		adapter->unusable ? err_name(adapter->unusable) : NULL,
-		adapter->reason,
-	};
-
-	luid_format(adapter->luid, luid);
-	if (adapter->is_part)
-		(void)snprintf(index, sizeof(index), "%d:%d", adapter->whole, adapter->part);
-	else if (adapter->index >= 0)
-		(void)snprintf(index, sizeof(index), "%d", adapter->index);
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (i > 0)
-			(void)fputc(',', file);
-		report_write_csv_field(fields[i], file);
-	}
-	(void)fputc('\n', file);
-}
-
 static int host_write_csv(const struct ctr_gpu_host *host, FILE *file)
 {
 	(void)fputs("index,backend,vendor,name,pci_address,uuid,luid,driver_store,unusable,reason\n", file);
-	for (size_t i = 0; i < host->inventory.count; i++)
-		host_write_csv_row(file, &host->inventory.adapters[i]);
+	for (size_t i = 0; i < host->inventory.count; i++) {
+		const struct adapter *adapter = &host->inventory.adapters[i];
+		char luid[LUID_TEXT_SIZE], index[24] = "";
+		const char *fields[] = {
+			index,
+			adapter->backend->name,
+			adapter_vendor(adapter),
+			adapter->name,
+			adapter->pci_address,
+			adapter->uuid,
+			adapter->has_luid ? luid : NULL,
+			adapter->driver_store,
+			adapter->unusable ? err_name(adapter->unusable) : NULL,
+			adapter->reason,
+		};
+
+		luid_format(adapter->luid, luid);
+		if (adapter->is_part)
+			(void)snprintf(index, sizeof(index), "%d:%d", adapter->whole, adapter->part);
+		else if (adapter->index >= 0)
+			(void)snprintf(index, sizeof(index), "%d", adapter->index);
+		for (size_t j = 0; j < ARRAY_SIZE(fields); j++) {
+			(void)fputs(j > 0 ? "," : "", file);
+			report_write_csv_field(fields[j], file);
+		}
+		(void)fputc('\n', file);
+	}
 	return report_finish(file);
 }
 

@@ -38,33 +38,17 @@ static struct share plan_share(const struct backend *backend, const struct selec
 	return share;
 }
 
-static void plan_format_cuda(const struct driver_facts *facts, char text[32])
-{
-	if (facts->cuda_major > 0)
-		(void)snprintf(text, 32, "CUDA %d.%d", facts->cuda_major, facts->cuda_minor);
-	else
-		(void)snprintf(text, 32, "an unknown CUDA");
-}
-
-static int plan_warn(struct plan *plan, const char *requirement, const char *why)
-{
-	char *text = NULL;
-
-	if (str_format(&text, "the image requires %.200s: %s", requirement, why) < 0)
-		return -ENOMEM;
-	return strv_take(&plan->warnings, text);
-}
-
 static int plan_hold_requirement(const struct planner *planner, const char *requirement,
 				 const struct driver_facts *facts)
 {
 	enum requirement_verdict verdict = requirement_judge(requirement, facts);
 	bool strict = planner->context->settings.strict_requirements;
-	char have[32];
+	char have[32] = "an unknown CUDA";
 
 	if (verdict == REQUIREMENT_MET)
 		return 0;
-	plan_format_cuda(facts, have);
+	if (facts->cuda_major > 0)
+		(void)snprintf(have, sizeof(have), "CUDA %d.%d", facts->cuda_major, facts->cuda_minor);
 	if (verdict == REQUIREMENT_UNMET || strict)
 		return err_set(&planner->context->err, CTR_GPU_E_REQUIREMENT,
 			       "unsatisfied condition: the image requires %.200s, and the host's driver gives %s%s%s\n"
@@ -72,10 +56,10 @@ static int plan_hold_requirement(const struct planner *planner, const char *requ
 			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
 			       requirement, have, facts->driver_version ? ", driver " : "",
 			       facts->driver_version ? facts->driver_version : "");
-	if (verdict == REQUIREMENT_UNKNOWN)
-		return plan_warn(planner->plan, requirement, "this host does not tell whether it is so");
-	return plan_warn(planner->plan, requirement,
-			 "the driver is older, but of the same CUDA major version, which works");
+	return strv_format(&planner->plan->warnings, "the image requires %.200s: %s", requirement,
+			   verdict == REQUIREMENT_UNKNOWN
+				   ? "this host does not tell whether it is so"
+				   : "the driver is older, but of the same CUDA major version, which works");
 }
 
 static int plan_hold_requirements(const struct planner *planner, const struct backend *backend,

@@ -80,61 +80,31 @@ static int plan_write_text(const struct plan *plan, FILE *file)
 	return report_finish(file);
 }
 
-static json_t *plan_write_device_json(const struct plan_device *device)
-{
-	return json_pack("{s:s, s:i, s:i, s:s, s:s}", "path", device->path, "major", (int)major(device->number),
-			 "minor", (int)minor(device->number), "access", device->access, "reason", device->reason);
-}
-
-static json_t *plan_write_mount_json(const struct plan_mount *mount)
-{
-	return json_pack("{s:s, s:s, s:b, s:b, s:s}", "source", mount->source, "target", mount->target, "directory",
-			 mount->directory, "noexec", (mount->flags & PLAN_MOUNT_NOEXEC) != 0, "reason", mount->reason);
-}
-
-static json_t *plan_write_symlink_json(const struct plan_symlink *link)
-{
-	return json_pack("{s:s, s:s, s:s}", "path", link->path, "pointsTo", link->points_to, "reason", link->reason);
-}
-
-static json_t *plan_write_file_json(const struct plan_file *file)
-{
-	return json_pack("{s:s, s:o, s:s}", "target", file->target, "content", report_string(file->content), "reason",
-			 file->reason);
-}
-
-static json_t *plan_write_hidden_json(const struct plan_hidden *hidden)
-{
-	return json_pack("{s:s, s:s}", "path", hidden->path, "reason", hidden->reason);
-}
-
-static json_t *plan_write_mode_json(const struct plan_mode *mode)
-{
-	return json_pack("{s:s, s:o, s:s}", "path", mode->path, "mode", json_sprintf("%04o", mode->mode), "reason",
-			 mode->reason);
-}
-
-static json_t *plan_write_env_json(const struct plan_env *env)
-{
-	return json_pack("{s:s, s:s, s:s}", "name", env->name, "value", env->value, "reason", env->reason);
-}
-
-static json_t *plan_write_library_dir_json(const struct plan_library_dir *dir)
-{
-	return json_pack("{s:s, s:b, s:o, s:s}", "path", dir->path, "overridesImage", dir->overrides_image, "libraries",
-			 report_strings(&dir->libraries), "reason", dir->reason);
-}
-
-#define LIST_JSON(noun, list) report_array(i, plan->noun##_count, plan_write_##noun##_json(&plan->list[i]))
+/* An array with the members that follow, of each `e` of a list, and its reason. */
+#define LIST_JSON(noun, list, members, ...)                                                     \
+	report_array(i, plan->noun##_count, ({                                                  \
+			     const struct plan_##noun *e = &plan->list[i];                      \
+			     json_pack("{" members ", s:s}", __VA_ARGS__, "reason", e->reason); \
+		     }))
 
 static int plan_write_json(const struct plan *plan, FILE *file)
 {
+	json_t *devices = LIST_JSON(device, devices, "s:s, s:i, s:i, s:s", "path", e->path, "major",
+				    (int)major(e->number), "minor", (int)minor(e->number), "access", e->access);
+	json_t *mounts = LIST_JSON(mount, mounts, "s:s, s:s, s:b, s:b", "source", e->source, "target", e->target,
+				   "directory", e->directory, "noexec", (e->flags & PLAN_MOUNT_NOEXEC) != 0);
+	json_t *symlinks = LIST_JSON(symlink, symlinks, "s:s, s:s", "path", e->path, "pointsTo", e->points_to);
+	json_t *files = LIST_JSON(file, files, "s:s, s:o", "target", e->target, "content", report_string(e->content));
+	json_t *hidden = LIST_JSON(hidden, hidden, "s:s", "path", e->path);
+	json_t *modes = LIST_JSON(mode, modes, "s:s, s:o", "path", e->path, "mode", json_sprintf("%04o", e->mode));
+	json_t *env = LIST_JSON(env, env, "s:s, s:s", "name", e->name, "value", e->value);
+	json_t *library_dirs = LIST_JSON(library_dir, library_dirs, "s:s, s:b, s:o", "path", e->path, "overridesImage",
+					 e->overrides_image, "libraries", report_strings(&e->libraries));
+
 	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
-					   report_strings(&plan->adapters), "devices", LIST_JSON(device, devices),
-					   "mounts", LIST_JSON(mount, mounts), "symlinks", LIST_JSON(symlink, symlinks),
-					   "files", LIST_JSON(file, files), "hidden", LIST_JSON(hidden, hidden),
-					   "modes", LIST_JSON(mode, modes), "environment", LIST_JSON(env, env),
-					   "libraryDirectories", LIST_JSON(library_dir, library_dirs), "warnings",
+					   report_strings(&plan->adapters), "devices", devices, "mounts", mounts,
+					   "symlinks", symlinks, "files", files, "hidden", hidden, "modes", modes,
+					   "environment", env, "libraryDirectories", library_dirs, "warnings",
 					   report_strings(&plan->warnings)),
 				 file);
 }

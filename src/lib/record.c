@@ -74,16 +74,6 @@ static int record_read_boot(char **ret)
 	return fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_MAX, ret, NULL);
 }
 
-/* The name of a root filesystem's directory; what is in it tells whether it is that one's (FNV-1a). */
-static uint64_t record_hash(const char *text)
-{
-	uint64_t value = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		value = (value ^ (unsigned char)*text) * 0x100000001b3;
-	return value;
-}
-
 static int record_read_path(int proc_self_fd, int fd, char **ret)
 {
 	char number[16];
@@ -224,14 +214,11 @@ static int record_make_directories(char *path)
 /* Removes what is in a record, and it. */
 static void record_remove(int parent, const char *name)
 {
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	_cleanup_dir_ DIR *stream = fd_open_directory(parent, name, O_NOFOLLOW);
+	const struct dirent *entry;
 
 	while (stream && (entry = readdir(stream)))
 		(void)unlinkat(directory_fd(stream), entry->d_name, 0);
-	if (stream)
-		(void)closedir(stream);
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
@@ -322,7 +309,7 @@ static int record_write_all(struct writer *writer, const char *directory)
 	_cleanup_close_ int all = -1;
 	int r;
 
-	if (str_format(&path, "%s/%016" PRIx64, directory, record_hash(writer->root)) < 0)
+	if (str_format(&path, "%s/%016" PRIx64, directory, str_hash(writer->root)) < 0)
 		return -ENOMEM;
 	r = record_make_directories(path);
 	if (r < 0)
@@ -523,7 +510,7 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 			       rootfs);
 	r = record_read_path(proc_self_fd, fd, &root);
 	if (r == 0)
-		r = str_format(&path, "%s/%016" PRIx64, directory, record_hash(root));
+		r = str_format(&path, "%s/%016" PRIx64, directory, str_hash(root));
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
 	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

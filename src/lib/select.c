@@ -17,12 +17,12 @@ void selection_clear(struct selection *selection)
 }
 
 /* The names of adapters, as many as a line of a message has room for. */
-struct listing {
+struct name_list {
 	char text[104];
 	size_t length, left_out;
 };
 
-static void selection_listing_add(struct listing *listing, const char *item)
+static void selection_listing_add(struct name_list *listing, const char *item)
 {
 	size_t length = strlen(item);
 	const char *separator = listing->length > 0 ? "; " : "";
@@ -68,7 +68,7 @@ static int selection_no_adapter(const struct ctr_gpu_host *host, struct err *err
 
 static int selection_unknown_device(const struct ctr_gpu_host *host, const char *device, struct err *err)
 {
-	struct listing listing = {0};
+	struct name_list listing = {0};
 
 	for (size_t i = 0; i < host->inventory.count && host->inventory.adapters[i].index >= 0; i++) {
 		_cleanup_free_ char *name = NULL;
@@ -233,33 +233,26 @@ static bool selection_mark_vendor(const struct inventory *inventory, const char 
 	return found;
 }
 
-static bool selection_is_all_of_kind(const char *device)
-{
-	const char *name = request_name_without_kind(device);
-
-	return name != device && strcasecmp(name, "all") == 0;
-}
-
 static int selection_mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted,
 				struct err *err)
 {
 	for (size_t i = 0; i < request->devices.count; i++) {
-		bool found = selection_is_all_of_kind(request->devices.items[i]) &&
-			     selection_mark_vendor(&host->inventory, request->devices.items[i], wanted);
-		const struct adapter *adapter =
-			found ? NULL : selection_find(&host->inventory, request->devices.items[i]);
-		int r = found || adapter ? 0
-					 : selection_find_translated(host, request->devices.items[i], &adapter, err);
+		const char *device = request->devices.items[i], *name = request_name_without_kind(device);
+		const struct adapter *adapter;
+		int r = 0;
 
+		if (name != device && strcasecmp(name, "all") == 0 &&
+		    selection_mark_vendor(&host->inventory, device, wanted))
+			continue;
+		adapter = selection_find(&host->inventory, device);
+		if (!adapter)
+			r = selection_find_translated(host, device, &adapter, err);
 		if (r != 0)
 			return r;
-		if (found)
-			continue;
 		if (!adapter)
-			return selection_unknown_device(host, request->devices.items[i], err);
+			return selection_unknown_device(host, device, err);
 		if (adapter->unusable)
-			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s",
-				       request->devices.items[i],
+			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s", device,
 				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
 				       adapter->remedy);
 		wanted[adapter - host->inventory.adapters] = true;

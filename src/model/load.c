@@ -3,7 +3,6 @@
 #include "model/load.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,18 +33,6 @@ int load_add(struct load *load, const struct load_step *step)
 	load->steps = steps;
 	steps[load->count++] = *step;
 	return 0;
-}
-
-int load_remark(struct load *load, const char *format, ...)
-{
-	va_list arguments;
-	char *text;
-	int length;
-
-	va_start(arguments, format);
-	length = vasprintf(&text, format, arguments);
-	va_end(arguments);
-	return strv_take(&load->remarks, length < 0 ? NULL : text);
 }
 
 int load_merge(struct load *load, struct load *from)

@@ -43,8 +43,5 @@ void load_clear(struct load *load);
 /** Appends a step, whose strings are taken; NULL ones among name and reason count as -ENOMEM. Return: 0 or -ENOMEM. */
 int load_add(struct load *load, const struct load_step *step);
 
-/** The same for a remark. */
-int load_remark(struct load *load, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /** Appends what @from has, which is empty afterwards. Return: 0 or -ENOMEM. */
 int load_merge(struct load *load, struct load *from);

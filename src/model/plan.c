@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A list of the plan: entries are unique by the string that `key` names; `release` is for what they own besides it. */
-#define DEFINE_PLAN_LIST(noun, list, key, release)                                    \
+/*
+ * A list of the plan: entries are unique by the string that `key` names. `second` is the other string they must have,
+ * or the key again; `release` is for what they own besides.
+ */
+#define DEFINE_PLAN_LIST(noun, list, key, second, release)                            \
 	static void plan_##noun##_clear(struct plan_##noun *entry)                    \
 	{                                                                             \
 		free(entry->key);                                                     \
@@ -18,7 +21,7 @@
 	{                                                                             \
 		struct plan_##noun *larger;                                           \
                                                                                       \
-		if (!entry->key || !entry->reason)                                    \
+		if (!entry->key || !entry->second || !entry->reason)                  \
 			return plan_##noun##_clear(entry), -ENOMEM;                   \
 		for (size_t i = 0; i < plan->noun##_count; i++)                       \
 			if (streq(plan->list[i].key, entry->key))                     \
@@ -38,14 +41,14 @@
 		free(plan->list);                                                     \
 	}
 
-DEFINE_PLAN_LIST(device, devices, path, (void)0)
-DEFINE_PLAN_LIST(mount, mounts, target, free(entry->source))
-DEFINE_PLAN_LIST(symlink, symlinks, path, free(entry->points_to))
-DEFINE_PLAN_LIST(file, files, target, free(entry->content))
-DEFINE_PLAN_LIST(hidden, hidden, path, (void)0)
-DEFINE_PLAN_LIST(mode, modes, path, (void)0)
-DEFINE_PLAN_LIST(env, env, name, free(entry->value))
-DEFINE_PLAN_LIST(library_dir, library_dirs, path, (strv_clear(&entry->libraries), strv_clear(&entry->files)))
+DEFINE_PLAN_LIST(device, devices, path, path, (void)0)
+DEFINE_PLAN_LIST(mount, mounts, target, source, free(entry->source))
+DEFINE_PLAN_LIST(symlink, symlinks, path, points_to, free(entry->points_to))
+DEFINE_PLAN_LIST(file, files, target, content, free(entry->content))
+DEFINE_PLAN_LIST(hidden, hidden, path, path, (void)0)
+DEFINE_PLAN_LIST(mode, modes, path, path, (void)0)
+DEFINE_PLAN_LIST(env, env, name, value, free(entry->value))
+DEFINE_PLAN_LIST(library_dir, library_dirs, path, path, (strv_clear(&entry->libraries), strv_clear(&entry->files)))
 
 void plan_clear(struct plan *plan)
 {

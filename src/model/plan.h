@@ -114,8 +114,8 @@ struct plan {
 void plan_clear(struct plan *plan);
 
 /*
- * Each takes ownership of the strings in @entry, also when it fails. An entry for a path that the plan has already is
- * dropped (two adapters share /dev/dxg and often a store). Return: 0 or -ENOMEM.
+ * Each takes ownership of the strings in @entry, also when it fails; a missing one counts as -ENOMEM. An entry for a
+ * path that the plan has already is dropped (two adapters share /dev/dxg and often a store). Return: 0 or -ENOMEM.
  */
 int plan_add_device(struct plan *plan, struct plan_device *entry);
 int plan_add_mount(struct plan *plan, struct plan_mount *entry);

@@ -244,16 +244,10 @@ static int backend_remark_libraries(const struct install *install, struct strv *
 	int r;
 
 	r = install_libraries(install, CAPABILITY_ALL, &libraries);
-	for (size_t i = 0; i < libraries.count && r == 0; i++) {
-		char *text = NULL;
-
-		if (libraries.items[i].known)
-			continue;
-		r = str_format(&text, "ctr-gpu does not know what %s is for; containers get it with compute",
-			       libraries.items[i].path);
-		if (r == 0)
-			r = strv_take(ret, text);
-	}
+	for (size_t i = 0; i < libraries.count && r == 0; i++)
+		if (!libraries.items[i].known)
+			r = strv_format(ret, "ctr-gpu does not know what %s is for; containers get it with compute",
+					libraries.items[i].path);
 	return r == -ENOMEM ? r : 0;
 }
 

@@ -4,8 +4,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "nvidia/mig.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/proc.h"
@@ -135,29 +137,16 @@ static int gpu_compare_addresses(const void *a, const void *b)
 	return x_length != y_length ? (x_length < y_length ? -1 : 1) : strcmp(x, y);
 }
 
-static int gpu_list_addresses(struct strv *ret)
-{
-	DIR *directory = opendir(NVIDIA_PROC "/gpus");
-	const struct dirent *entry;
-	int r = 0;
-
-	if (!directory)
-		return errno == ENOENT ? 0 : -errno;
-	while (r == 0 && ret->count < GPUS_MAX && (entry = readdir(directory)))
-		if (proc_is_pci_address(entry->d_name))
-			r = strv_add(ret, entry->d_name);
-	(void)closedir(directory);
-	if (ret->count > 1)
-		qsort(ret->items, ret->count, sizeof(*ret->items), gpu_compare_addresses);
-	return r;
-}
-
 int gpus_read(const struct module *module, struct inventory *inventory, struct err *err)
 {
 	_cleanup_strv_ struct strv addresses = {0};
 	int r;
 
-	r = gpu_list_addresses(&addresses);
+	r = fd_list_names(AT_FDCWD, NVIDIA_PROC "/gpus", proc_is_pci_address, GPUS_MAX, &addresses);
+	if (r == -ENOENT)
+		r = 0;
+	if (addresses.count > 1)
+		qsort(addresses.items, addresses.count, sizeof(*addresses.items), gpu_compare_addresses);
 	for (size_t i = 0; i < addresses.count && r == 0; i++)
 		r = gpu_add(module, addresses.items[i], inventory);
 	return r < 0 ? err_set(err, r, "cannot read " NVIDIA_PROC "/gpus: %m") : 0;

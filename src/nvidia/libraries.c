@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/elf_file.h"
+#include "base/fd.h"
 #include "nvidia/install.h"
 
 enum { LIBRARIES_MAX = 256 };
@@ -119,22 +120,14 @@ static bool libraries_is_wanted(const struct driver_library *known, uint32_t cap
 
 static int libraries_list_names(const struct install *install, const struct install_dir *dir, struct strv *ret)
 {
-	DIR *directory;
-	const struct dirent *entry;
-	int r = 0, fd;
-
 	/* A descriptor of its own, so that reading starts at the beginning each time. */
-	fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	directory = fd < 0 ? NULL : fdopendir(fd);
-	if (!directory) {
-		r = -errno;
-		cleanup_closep(&fd);
-		return r;
-	}
+	_cleanup_dir_ DIR *directory = fd_open_directory(dir->fd, ".", 0);
+	const struct dirent *entry;
+	int r = directory ? 0 : -errno;
+
 	while (r == 0 && ret->count < LIBRARIES_MAX && (entry = readdir(directory)))
 		if (install_stem_length(install, entry->d_name) > 0)
 			r = strv_add(ret, entry->d_name);
-	(void)closedir(directory);
 	strv_sort(ret);
 	return r;
 }

@@ -26,6 +26,8 @@ static const struct {
 	{"nvidia-modeset", "nvidia_modeset", "display modes", true},
 };
 
+enum { PCI_DEVICES_MAX = 65536 };
+
 /* ---- modules ---- */
 
 /* A driver that has a number is loaded; nvidia-modeset has none of its own. */
@@ -69,19 +71,16 @@ static bool load_has_text(const char *directory, const char *name, const char *f
 /* NVIDIA's vendor number and the class of display controllers, which GPUs without a display belong to as well. */
 static bool load_has_pci_gpu(const struct load_host *host)
 {
+	_cleanup_strv_ struct strv devices = {0};
 	_cleanup_free_ char *path = NULL;
-	const struct dirent *entry;
 	bool found = false;
-	DIR *directory;
 
-	if (str_format(&path, "%s/bus/pci/devices", host->sys) < 0)
+	if (str_format(&path, "%s/bus/pci/devices", host->sys) < 0 ||
+	    fd_list_names(AT_FDCWD, path, proc_is_pci_address, PCI_DEVICES_MAX, &devices) < 0)
 		return false;
-	directory = opendir(path);
-	while (directory && !found && (entry = readdir(directory)))
-		found = entry->d_name[0] != '.' && load_has_text(path, entry->d_name, "vendor", "0x10de") &&
-			load_has_text(path, entry->d_name, "class", "0x03");
-	if (directory)
-		(void)closedir(directory);
+	for (size_t i = 0; i < devices.count && !found; i++)
+		found = load_has_text(path, devices.items[i], "vendor", "0x10de") &&
+			load_has_text(path, devices.items[i], "class", "0x03");
 	return found;
 }
 
@@ -164,7 +163,7 @@ int load_decide(const struct load_host *host, const struct load_options *options
 			host->sys);
 	r = load_add_modules(host, options, devices, &load);
 	if (r == 0 && !loaded)
-		r = load_remark(&load, "which device nodes are missing shows when the module nvidia is loaded");
+		r = strv_format(&load.remarks, "which device nodes are missing shows when the module nvidia is loaded");
 	else if (r == 0)
 		r = load_add_all_nodes(host, options, devices, &load, err);
 	if (r == 0)

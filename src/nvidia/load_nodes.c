@@ -11,12 +11,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/fd.h"
 #include "nvidia/gpu.h"
 #include "nvidia/load.h"
 #include "nvidia/proc.h"
@@ -107,7 +109,7 @@ static int load_nodes_add(const struct wanted *wanted, struct load_step *step)
 		step->state = LOAD_WRONG;
 		r = load_nodes_describe(&st, &step->found);
 	} else if (node && ((st.st_mode & 07777) != step->mode || st.st_uid != step->uid || st.st_gid != step->gid)) {
-		r = load_remark(wanted->load,
+		r = strv_format(&wanted->load->remarks,
 				"%s is left as it is, with mode %04o, owner %u:%u; the driver would have %04o, %u:%u",
 				step->name, st.st_mode & 07777, st.st_uid, st.st_gid, step->mode, step->uid, step->gid);
 	}
@@ -126,18 +128,15 @@ __attribute__((format(printf, 6, 7))) static int load_nodes_add_node(const struc
 		.kind = LOAD_NODE, .mode = permissions->mode, .uid = permissions->uid, .gid = permissions->gid};
 	va_list arguments;
 	unsigned number;
-	int length;
 
 	if (permissions->leave || module_major(wanted->devices, driver, &number) < 0)
 		return 0;
 	step.number = makedev(number, node_minor);
-	if (str_format(&step.name, "%s/%s", wanted->dev, name) < 0)
-		step.name = NULL;
+	(void)str_format(&step.name, "%s/%s", wanted->dev, name);
 	va_start(arguments, reason);
-	length = vasprintf(&step.reason, reason, arguments);
-	va_end(arguments);
-	if (length < 0)
+	if (vasprintf(&step.reason, reason, arguments) < 0)
 		step.reason = NULL;
+	va_end(arguments);
 	return load_nodes_add(wanted, &step);
 }
 
@@ -145,8 +144,7 @@ static int load_nodes_add_directory(const struct wanted *wanted, const char *nam
 {
 	struct load_step step = {.kind = LOAD_DIRECTORY, .mode = 0755, .reason = strdup(reason)};
 
-	if (str_format(&step.name, "%s/%s", wanted->dev, name) < 0)
-		step.name = NULL;
+	(void)str_format(&step.name, "%s/%s", wanted->dev, name);
 	return load_nodes_add(wanted, &step);
 }
 
@@ -199,7 +197,7 @@ static int load_nodes_add_gpu(const struct wanted *wanted, const char *address)
 			    : load_nodes_add_node(wanted, &wanted->permissions, "nvidia", (unsigned)gpu.minor, name,
 						  "GPU %s (%s)", address, gpu.name ? gpu.name : "without a name");
 	else if (r != -ENOMEM)
-		r = load_remark(wanted->load, "GPU %s gets no node: %s", address,
+		r = strv_format(&wanted->load->remarks, "GPU %s gets no node: %s", address,
 				r == 0 ? "the driver was told to leave it alone (NVreg_ExcludedGpus)"
 				       : "the driver does not describe it");
 	adapter_clear(&gpu);
@@ -210,20 +208,10 @@ static int load_nodes_list(const struct load_host *host, const char *name, bool 
 			   struct strv *ret)
 {
 	_cleanup_free_ char *path = NULL;
-	const struct dirent *entry;
-	DIR *directory;
-	int r = 0;
 
 	if (str_format(&path, "%s/driver/%s", host->proc, name) < 0)
 		return -ENOMEM;
-	directory = opendir(path);
-	while (directory && r == 0 && ret->count < CAPABILITIES_MAX && (entry = readdir(directory)))
-		if (is_wanted(entry->d_name))
-			r = strv_add(ret, entry->d_name);
-	if (directory)
-		(void)closedir(directory);
-	strv_sort(ret);
-	return r;
+	return fd_list_names(AT_FDCWD, path, is_wanted, CAPABILITIES_MAX, ret) == -ENOMEM ? -ENOMEM : 0;
 }
 
 static int load_nodes_add_gpus(const struct wanted *wanted)
@@ -367,7 +355,7 @@ int load_add_nodes(const struct load_host *host, const struct load_options *opti
 	int r = 0;
 
 	if (wanted.permissions.leave)
-		r = load_remark(load,
+		r = strv_format(&load->remarks,
 				"the driver's nodes in %s are left to the administrator (NVreg_ModifyDeviceFiles=0)",
 				dev);
 	if (r == 0)

@@ -7,13 +7,15 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "nvidia/mig.h"
 #include "nvidia/plan.h"
 #include "nvidia/proc.h"
 
-enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
+enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY, DRI_NODES_MAX = 64 };
 
 /* Nodes that belong to the driver and not to one GPU. */
 static const struct {
@@ -43,7 +45,7 @@ static int nodes_add_node(const struct planning *planning, const char *path, con
 	return plan_add_device(planning->plan, &device);
 }
 
-static int add_control_nodes(const struct planning *planning)
+static int nodes_add_control(const struct planning *planning)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(control_nodes); i++) {
 		const char *path = control_nodes[i].path, *remedy = control_nodes[i].remedy;
@@ -55,9 +57,9 @@ static int add_control_nodes(const struct planning *planning)
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0 && remedy &&
-		    planning_warn(planning, "%s is %s: %s. This makes it: %s", path,
-				  r == -ENOENT ? "missing" : "not a node of NVIDIA's driver", control_nodes[i].reason,
-				  remedy) < 0)
+		    strv_format(&planning->plan->warnings, "%s is %s: %s. This makes it: %s", path,
+				r == -ENOENT ? "missing" : "not a node of NVIDIA's driver", control_nodes[i].reason,
+				remedy) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -75,10 +77,8 @@ static int nodes_add_dri_link(const struct planning *planning, const char *addre
 	struct plan_symlink link = {.reason = strdup("the same by PCI address")};
 	const char *kind = str_has_prefix(name, "card") ? "card" : "render";
 
-	if (str_format(&link.path, "/dev/dri/by-path/pci-%s-%s", address, kind) < 0)
-		link.path = NULL;
-	if (str_format(&link.points_to, "../%s", name) < 0)
-		link.points_to = NULL;
+	(void)str_format(&link.path, "/dev/dri/by-path/pci-%s-%s", address, kind);
+	(void)str_format(&link.points_to, "../%s", name);
 	return plan_add_symlink(planning->plan, &link);
 }
 
@@ -97,23 +97,27 @@ static int nodes_add_dri_node(const struct planning *planning, const char *addre
 }
 
 /* These nodes are for the whole GPU: whoever was given a part of it (MIG) gets none. */
-static int add_dri_nodes(const struct planning *planning, const struct adapter *adapter)
+static bool nodes_is_dri_name(const char *name)
 {
+	return str_has_prefix(name, "card") || str_has_prefix(name, "renderD");
+}
+
+/* These nodes are for the whole GPU: whoever was given a part of it (MIG) gets none. */
+static int nodes_add_dri(const struct planning *planning, const struct adapter *adapter)
+{
+	_cleanup_strv_ struct strv names = {0};
 	_cleanup_free_ char *path = NULL;
-	const struct dirent *entry;
-	DIR *directory;
-	int r = 0;
+	int r;
 
 	if (!adapter->pci_address || adapter->is_part || !(planning->capabilities & SCREEN))
 		return 0;
 	if (str_format(&path, "/sys/bus/pci/devices/%s/drm", adapter->pci_address) < 0)
 		return -ENOMEM;
-	directory = opendir(path);
-	while (directory && r == 0 && (entry = readdir(directory)))
-		if (str_has_prefix(entry->d_name, "card") || str_has_prefix(entry->d_name, "renderD"))
-			r = nodes_add_dri_node(planning, adapter->pci_address, entry->d_name);
-	if (directory)
-		(void)closedir(directory);
+	r = fd_list_names(AT_FDCWD, path, nodes_is_dri_name, DRI_NODES_MAX, &names);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = nodes_add_dri_node(planning, adapter->pci_address, names.items[i]);
 	return r;
 }
 
@@ -133,7 +137,7 @@ static int nodes_add_gpu(const struct planning *planning, const struct adapter *
 	if (r < 0)
 		return nodes_refuse(planning, path, r);
 	r = mig_plan(planning->module, adapter, planning->plan, planning->err);
-	return r != 0 ? r : add_dri_nodes(planning, adapter);
+	return r != 0 ? r : nodes_add_dri(planning, adapter);
 }
 
 /* ---- what is asked for by name ---- */
@@ -183,8 +187,8 @@ static int nodes_add_imex_channels(const struct planning *planning)
 	if (count >= 0)
 		free(entries);
 	if (r == 0 && found == 0)
-		r = planning_warn(planning,
-				  "all IMEX channels are asked for, and this machine has none in " IMEX_DIRECTORY);
+		r = strv_format(&planning->plan->warnings,
+				"all IMEX channels are asked for, and this machine has none in " IMEX_DIRECTORY);
 	return r;
 }
 
@@ -207,10 +211,10 @@ static int nodes_add_nvswitches(const struct planning *planning)
 
 	r = nodes_add_node(planning, "/dev/nvidia-nvswitchctl", "nvidia-nvswitch", reason);
 	if (r < 0)
-		return r == -ENOMEM ? r
-				    : planning_warn(
-					      planning,
-					      "NVSwitch is asked for, and this machine has no /dev/nvidia-nvswitchctl");
+		return r == -ENOMEM
+			       ? r
+			       : strv_format(&planning->plan->warnings,
+					     "NVSwitch is asked for, and this machine has no /dev/nvidia-nvswitchctl");
 	for (unsigned i = 0; r == 0; i++) {
 		_cleanup_free_ char *path = NULL;
 
@@ -254,7 +258,7 @@ int plan_nodes(const struct planning *planning, const struct request *request)
 
 	/* "none": the libraries alone, which can say so when they find no device. */
 	if (planning->selected_count > 0)
-		r = add_control_nodes(planning);
+		r = nodes_add_control(planning);
 	for (size_t i = 0; i < planning->selected_count && r == 0; i++)
 		r = nodes_add_gpu(planning, planning->selected[i]);
 	if (r == 0)

@@ -21,21 +21,5 @@ int planning_add_mount(const struct planning *planning, struct install_file *fil
 		.reason = strdup(reason),
 	};
 
-	if (!mount.target) {
-		free(mount.reason);
-		mount.reason = NULL;
-	}
 	return plan_add_mount(planning->plan, &mount);
-}
-
-int planning_warn(const struct planning *planning, const char *format, ...)
-{
-	va_list arguments;
-	char *text = NULL;
-
-	va_start(arguments, format);
-	if (vasprintf(&text, format, arguments) < 0)
-		text = NULL;
-	va_end(arguments);
-	return strv_take(&planning->plan->warnings, text);
 }

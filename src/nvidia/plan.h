@@ -46,6 +46,3 @@ int plan_procfs(const struct planning *planning);
 /** Mounts @file on @target; takes over file->path. Return: 0 or -ENOMEM. */
 int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target,
 		       enum plan_mount_kind kind, const char *reason);
-
-/** Return: 0 or -ENOMEM. */
-int planning_warn(const struct planning *planning, const char *format, ...) __attribute__((format(printf, 2, 3)));

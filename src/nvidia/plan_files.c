@@ -61,13 +61,8 @@ static int plan_files_list_places(const struct strv *prefixes, const char *below
 {
 	int r = 0;
 
-	for (size_t i = 0; i < prefixes->count && r == 0; i++) {
-		char *place = NULL;
-
-		r = str_format(&place, "%s/%s", prefixes->items[i], below);
-		if (r == 0)
-			r = strv_take(ret, place);
-	}
+	for (size_t i = 0; i < prefixes->count && r == 0; i++)
+		r = strv_format(ret, "%s/%s", prefixes->items[i], below);
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = strv_add(ret, usual[i]);
 	return r;
@@ -173,9 +168,9 @@ static int plan_files_add_socket(const struct planning *planning, const struct d
 	if (fd == -ENOMEM)
 		return fd;
 	if (fd == -EPERM)
-		return planning_warn(planning, "%s is left out, since others than root%s may have put it there",
-				     socket->path,
-				     socket->directory ? " and \"mps-user\" (ctr-gpu-config(5))" : " and its service");
+		return strv_format(&planning->plan->warnings,
+				   "%s is left out, since others than root%s may have put it there", socket->path,
+				   socket->directory ? " and \"mps-user\" (ctr-gpu-config(5))" : " and its service");
 	if (fd < 0 || fstat(fd, &file.st) < 0)
 		return 0;
 	file.path = strdup(socket->path);

@@ -22,12 +22,7 @@ static int plan_libraries_add_symlink(const struct planning *planning, const cha
 {
 	struct plan_symlink link = {.points_to = strdup(points_to), .reason = strdup(reason)};
 
-	if (str_format(&link.path, "%s%s%s", directory, *directory ? "/" : "", name) < 0)
-		link.path = NULL;
-	if (!link.points_to) {
-		free(link.path);
-		link.path = NULL;
-	}
+	(void)str_format(&link.path, "%s%s%s", directory, *directory ? "/" : "", name);
 	return plan_add_symlink(planning->plan, &link);
 }
 
@@ -76,19 +71,13 @@ static int plan_libraries_add_library(const struct planning *planning, struct in
 static int plan_libraries_add_library_dir(const struct planning *planning, const char *path, struct strv *names,
 					  const char *reason)
 {
-	struct plan_library_dir directory = {
-		.path = strdup(path),
-		.overrides_image = true,
-		.libraries = *names,
-		.reason = strdup(reason),
-	};
+	struct plan_library_dir directory = {.overrides_image = true};
 
-	*names = (struct strv){0};
-	if (directory.libraries.count == 0) {
-		free(directory.path);
-		free(directory.reason);
+	if (names->count == 0)
 		return 0;
-	}
+	directory.path = strdup(path);
+	directory.reason = strdup(reason);
+	directory.libraries = steal_struct(names);
 	return plan_add_library_dir(planning->plan, &directory);
 }
 
@@ -119,8 +108,9 @@ int plan_libraries(const struct planning *planning)
 	if (r == 0)
 		r = plan_libraries_add_gbm_links(planning, &names);
 	if (r == 0 && (planning->capabilities & CAPABILITY_COMPAT32) && names_32.count == 0)
-		r = planning_warn(planning, "32-bit libraries are asked for, and the host has none of driver %s",
-				  planning->module->version);
+		r = strv_format(&planning->plan->warnings,
+				"32-bit libraries are asked for, and the host has none of driver %s",
+				planning->module->version);
 	if (r == 0)
 		r = plan_libraries_add_library_dir(planning, LIBRARY_DIR, &names, "the driver's libraries");
 	if (r == 0)

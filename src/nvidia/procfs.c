@@ -8,63 +8,67 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "nvidia/mig.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/plan.h"
 #include "nvidia/proc.h"
 
-enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
+enum {
+	SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY,
+	ENTRIES_MAX = 4096, /* of a directory */
+};
 
 int nvidia_plan_params(struct plan *plan)
 {
-	struct plan_file file = {.target = strdup(NVIDIA_PROC "/params"),
-				 .on_procfs = true,
-				 .reason =
-					 strdup("the driver's libraries make no device nodes (ModifyDeviceFiles: 0)")};
+	struct plan_file file = {.on_procfs = true};
 	_cleanup_free_ char *text = NULL;
 	int r;
 
 	r = module_read_file(NVIDIA_PROC "/params", &text);
 	if (r == 0)
 		r = proc_set_field(text, "ModifyDeviceFiles", "0", &file.content);
-	if ((r == -ENOMEM || r == 0) && file.content && file.target)
-		return plan_add_file(plan, &file);
-	free(file.target);
-	free(file.content);
-	free(file.reason);
-	return r == -ENOMEM || r == 0 ? -ENOMEM : 0;
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	file.target = strdup(NVIDIA_PROC "/params");
+	file.reason = strdup("the driver's libraries make no device nodes (ModifyDeviceFiles: 0)");
+	return plan_add_file(plan, &file);
 }
 
 static int procfs_hide(const struct planning *planning, const char *directory, const char *name, const char *reason)
 {
 	struct plan_hidden hidden = {.reason = strdup(reason)};
 
-	if (str_format(&hidden.path, "%s/%s", directory, name) < 0)
-		hidden.path = NULL;
+	(void)str_format(&hidden.path, "%s/%s", directory, name);
 	return plan_add_hidden(planning->plan, &hidden);
 }
 
-/* Covers the entries of a directory that are of a kind and not wanted. */
+/*
+ * Covers the entries of a directory that are of a kind, and not wanted by a selected adapter.
+ * @gpu: the minor of the GPU that the directory is of; -1: it has entries of all
+ */
 static int procfs_hide_entries(const struct planning *planning, const char *directory,
 			       bool (*is_kind)(const char *name),
-			       bool (*is_wanted)(const struct adapter *adapter, const char *name), const char *reason)
+			       bool (*is_wanted)(const struct adapter *adapter, const char *name, int gpu), int gpu,
+			       const char *reason)
 {
-	DIR *entries = opendir(directory);
-	const struct dirent *entry;
-	int r = 0;
+	_cleanup_strv_ struct strv names = {0};
+	int r;
 
-	while (entries && r == 0 && (entry = readdir(entries))) {
-		bool wanted = !is_kind(entry->d_name);
+	r = fd_list_names(AT_FDCWD, directory, is_kind, ENTRIES_MAX, &names);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		bool wanted = false;
 
-		for (size_t i = 0; i < planning->selected_count && !wanted; i++)
-			wanted = is_wanted(planning->selected[i], entry->d_name);
+		for (size_t j = 0; j < planning->selected_count && !wanted; j++)
+			wanted = is_wanted(planning->selected[j], names.items[i], gpu);
 		if (!wanted)
-			r = procfs_hide(planning, directory, entry->d_name, reason);
+			r = procfs_hide(planning, directory, names.items[i], reason);
 	}
-	if (entries)
-		(void)closedir(entries);
 	return r;
 }
 
@@ -76,8 +80,9 @@ static bool procfs_is_number_behind(const char *name, const char *prefix)
 	       strspn(name + length, "0123456789") == strlen(name + length);
 }
 
-static bool procfs_has_address(const struct adapter *adapter, const char *name)
+static bool procfs_has_address(const struct adapter *adapter, const char *name, int gpu)
 {
+	(void)gpu;
 	return adapter->pci_address && streq(adapter->pci_address, name);
 }
 
@@ -86,37 +91,31 @@ static bool procfs_is_gpu(const char *name)
 	return procfs_is_number_behind(name, "gpu");
 }
 
-static bool procfs_has_minor(const struct adapter *adapter, const char *name)
+static bool procfs_has_minor(const struct adapter *adapter, const char *name, int gpu)
 {
+	(void)gpu;
 	return adapter->minor == atoi(name + strlen("gpu"));
+}
+
+static bool procfs_is_instance(const char *name)
+{
+	return procfs_is_number_behind(name, "gi");
+}
+
+static bool procfs_has_instance(const struct adapter *adapter, const char *name, int gpu)
+{
+	return adapter->minor == gpu && (!adapter->is_part || adapter->gpu_instance == atoi(name + strlen("gi")));
 }
 
 /* Beside a selected part of a GPU, the GPU's other parts. */
 static int procfs_hide_other_parts(const struct planning *planning, const struct adapter *part)
 {
 	_cleanup_free_ char *directory = NULL;
-	const struct dirent *entry;
-	DIR *entries;
-	int r = 0;
 
 	if (str_format(&directory, NVIDIA_PROC "/capabilities/gpu%d/mig", part->minor) < 0)
 		return -ENOMEM;
-	entries = opendir(directory);
-	while (entries && r == 0 && (entry = readdir(entries))) {
-		bool wanted = !procfs_is_number_behind(entry->d_name, "gi");
-
-		for (size_t i = 0; i < planning->selected_count && !wanted; i++) {
-			const struct adapter *selected = planning->selected[i];
-
-			wanted = selected->minor == part->minor &&
-				 (!selected->is_part || selected->gpu_instance == atoi(entry->d_name + strlen("gi")));
-		}
-		if (!wanted)
-			r = procfs_hide(planning, directory, entry->d_name, "a part of the GPU that was not selected");
-	}
-	if (entries)
-		(void)closedir(entries);
-	return r;
+	return procfs_hide_entries(planning, directory, procfs_is_instance, procfs_has_instance, part->minor,
+				   "a part of the GPU that was not selected");
 }
 
 static int procfs_add_application_profile(const struct planning *planning)
@@ -131,21 +130,17 @@ static int procfs_add_application_profile(const struct planning *planning)
 
 int nvidia_plan_profile(unsigned long long minors, struct plan *plan)
 {
-	struct plan_file file = {.reason = strdup("EGL shows the selected GPUs only")};
+	struct plan_file file = {
+		.target = strdup("/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf"),
+		.reason = strdup("EGL shows the selected GPUs only"),
+	};
 
-	file.target = strdup("/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
-	if (str_format(
-		    &file.content,
-		    "{\"profiles\": [{\"name\": \"_container_\", \"settings\": [\"EGLVisibleDGPUDevices\", 0x%llx]}],\n"
-		    " \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}\n",
-		    minors) < 0)
-		file.content = NULL;
-	if (file.target && file.content)
-		return plan_add_file(plan, &file);
-	free(file.target);
-	free(file.content);
-	free(file.reason);
-	return -ENOMEM;
+	(void)str_format(
+		&file.content,
+		"{\"profiles\": [{\"name\": \"_container_\", \"settings\": [\"EGLVisibleDGPUDevices\", 0x%llx]}],\n"
+		" \"rules\": [{\"pattern\": [], \"profile\": \"_container_\"}]}\n",
+		minors);
+	return plan_add_file(plan, &file);
 }
 
 int plan_procfs(const struct planning *planning)
@@ -154,10 +149,10 @@ int plan_procfs(const struct planning *planning)
 
 	r = nvidia_plan_params(planning->plan);
 	if (r == 0)
-		r = procfs_hide_entries(planning, NVIDIA_PROC "/gpus", proc_is_pci_address, procfs_has_address,
+		r = procfs_hide_entries(planning, NVIDIA_PROC "/gpus", proc_is_pci_address, procfs_has_address, -1,
 					"a GPU that was not selected");
 	if (r == 0)
-		r = procfs_hide_entries(planning, NVIDIA_PROC "/capabilities", procfs_is_gpu, procfs_has_minor,
+		r = procfs_hide_entries(planning, NVIDIA_PROC "/capabilities", procfs_is_gpu, procfs_has_minor, -1,
 					"parts of a GPU that was not selected");
 	for (size_t i = 0; i < planning->selected_count && r == 0; i++)
 		if (planning->selected[i]->is_part)

@@ -12,7 +12,8 @@ static int gpu_pv_decide_load(const struct load_options *options, struct load *r
 	(void)options;
 	if (stat(DXG_DEVICE, &st) < 0 || !S_ISCHR(st.st_mode))
 		return err_set(err, CTR_GPU_E_NO_DEVICE, DXG_DEVICE " is missing");
-	return load_remark(ret, "nothing to load for GPUs behind " DXG_DEVICE ": their driver is part of the kernel");
+	return strv_format(&ret->remarks,
+			   "nothing to load for GPUs behind " DXG_DEVICE ": their driver is part of the kernel");
 }
 
 const struct loader loader_gpu_pv = {.decide = gpu_pv_decide_load};
