@@ -9,13 +9,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <locale.h>
+#include <fcntl.h>
 #include <string.h>
 #include <wchar.h>
 
 #include "base/cleanup.h"
 #include "driverd/message.h"
-#include "dxg/d3dkmt.h"
+#include "dxg/ioctl.h"
 
 typedef int32_t ntstatus;
 
@@ -73,9 +73,15 @@ static int dxcore_call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enu
 	return dxcore_to_errno(dxcore.enumerate2(arguments));
 }
 
+/*
+ * The library writes a name as UTF-8 into 260 bytes of its stack, however long it becomes (libdxg src/d3dkmt-wsl.cpp).
+ * So the kernel is asked for names, with the library's handle: handles belong to the process and not to an open file
+ * (dxgkrnl dxgprocess.c).
+ */
 static int dxcore_call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
 {
-	(void)d3dkmt;
+	if (arguments->type == D3DKMT_QUERY_ADAPTERREGISTRYINFO)
+		return d3dkmt->fd < 0 ? -EBADF : ioctl_query(d3dkmt->fd, arguments);
 	return dxcore_to_errno(dxcore.query(arguments));
 }
 
@@ -100,13 +106,13 @@ static const char *dxcore_find_symbols(void *library)
 
 static void dxcore_ask(struct driverd_answer *answer)
 {
-	static const struct d3dkmt calls = {
+	const struct d3dkmt calls = {
 		.enumerate3 = dxcore_call_enumerate3,
 		.enumerate2 = dxcore_call_enumerate2,
 		.query = dxcore_call_query,
 		.close = dxcore_call_close,
 		.char_size = sizeof(wchar_t),
-		.fd = -1,
+		.fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC),
 	};
 	int r;
 
@@ -119,23 +125,12 @@ static void dxcore_ask(struct driverd_answer *answer)
 			       (unsigned)last_failure);
 }
 
-/*
- * The library turns the host's UTF-16 into wchar_t by way of c16rtomb(3) and mbstowcs(3), which in the locale "C" know
- * ASCII alone, and adapters are called "Radeon(TM)" with a real sign. A system without C.UTF-8 loses such names and no
- * more.
- */
-static void dxcore_know_all_characters(void)
-{
-	(void)setlocale(LC_CTYPE, "C.utf8"); /* as its directory is called, which saves a look-up */
-}
-
 /* The library stays loaded: its destructors are nothing that an answer has to wait for. */
 void dxcore_describe_adapters(const char *path, struct driverd_answer *answer)
 {
 	const char *missing;
 	void *library;
 
-	dxcore_know_all_characters();
 	library = path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 	if (!library)
 		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s",

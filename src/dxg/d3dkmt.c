@@ -89,16 +89,15 @@ static int d3dkmt_ask(const struct d3dkmt *d3dkmt, uint32_t handle, enum d3dkmt_
 }
 
 /* A string of @characters at @offset of a reply. An empty one counts as not told. */
-static int d3dkmt_take_string(const struct d3dkmt *d3dkmt, const struct span *reply, size_t offset, size_t characters,
-			      char **ret)
+static int d3dkmt_take_string(const struct span *reply, size_t offset, size_t characters, size_t char_size, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
 	struct span wide;
 	int r;
 
-	if (!span_slice(reply, offset, characters * d3dkmt->char_size, &wide))
+	if (!span_slice(reply, offset, characters * char_size, &wide))
 		return -EPROTO;
-	r = utf8_from_wide(&wide, d3dkmt->char_size, &text);
+	r = utf8_from_wide(&wide, char_size, &text);
 	if (r == 0 && text[0])
 		*ret = steal_ptr(text);
 	return r;
@@ -110,14 +109,14 @@ static int d3dkmt_take_string(const struct d3dkmt *d3dkmt, const struct span *re
  */
 static int d3dkmt_ask_name(const struct d3dkmt *d3dkmt, uint32_t handle, char **ret)
 {
-	size_t size = 4 * D3DKMT_MAX_PATH * d3dkmt->char_size;
+	size_t size = 4 * D3DKMT_MAX_PATH * sizeof(uint16_t);
 	_cleanup_free_ unsigned char *reply = calloc(1, size);
 
 	if (!reply)
 		return -ENOMEM;
 	if (d3dkmt_ask(d3dkmt, handle, D3DKMT_QUERY_ADAPTERREGISTRYINFO, reply, size) < 0)
 		return 0;
-	return d3dkmt_take_string(d3dkmt, &(struct span){reply, size}, 0, D3DKMT_MAX_PATH, ret);
+	return d3dkmt_take_string(&(struct span){reply, size}, 0, D3DKMT_MAX_PATH, sizeof(uint16_t), ret);
 }
 
 /* D3DDDI_QUERYREGISTRY_INFO; the size of ValueName is the only thing that the width of a character changes. */
@@ -178,8 +177,8 @@ static int d3dkmt_ask_store(const struct d3dkmt *d3dkmt, uint32_t handle, char *
 	if (status != 0)
 		return 0;
 	/* libdxcore tells the length of the Windows path and gives the shorter Linux one: the NUL decides. */
-	return d3dkmt_take_string(d3dkmt, &(struct span){request, layout.size + needed}, layout.output,
-				  needed / d3dkmt->char_size, ret);
+	return d3dkmt_take_string(&(struct span){request, layout.size + needed}, layout.output,
+				  needed / d3dkmt->char_size, d3dkmt->char_size, ret);
 }
 
 static void d3dkmt_ask_address(const struct d3dkmt *d3dkmt, uint32_t handle, struct dxg_facts *facts)
@@ -190,6 +189,12 @@ static void d3dkmt_ask_address(const struct d3dkmt *d3dkmt, uint32_t handle, str
 		return;
 	/* An adapter that is not a PCI device has numbers like 0xffffffff. */
 	if (address.bus >= BUS_END || address.device >= DEVICE_END || address.function >= FUNCTION_END)
+		return;
+	/*
+	 * Hosts of Windows 10 answer without a status (dxgkrnl's DXGK_VMBUS_INTERFACE_VERSION_OLD), so that a refusal
+	 * leaves our zeros. No adapter is there: it is the place of the host bridge.
+	 */
+	if (address.bus == 0 && address.device == 0 && address.function == 0)
 		return;
 	facts->has_address = true;
 	facts->address = address;

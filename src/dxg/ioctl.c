@@ -40,9 +40,14 @@ static int ioctl_call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enum
 	return ioctl_call(d3dkmt->fd, LX_DXENUMADAPTERS2, arguments);
 }
 
+int ioctl_query(int fd, struct d3dkmt_queryadapterinfo *arguments)
+{
+	return ioctl_call(fd, LX_DXQUERYADAPTERINFO, arguments);
+}
+
 static int ioctl_call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
 {
-	return ioctl_call(d3dkmt->fd, LX_DXQUERYADAPTERINFO, arguments);
+	return ioctl_query(d3dkmt->fd, arguments);
 }
 
 static void ioctl_call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments)

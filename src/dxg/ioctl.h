@@ -8,6 +8,9 @@
 
 #define DXG_DEVICE "/dev/dxg"
 
+/** The query of an adapter, of an open device and one of the process's handles. Return: 0 or negative errno. */
+int ioctl_query(int fd, struct d3dkmt_queryadapterinfo *arguments);
+
 /**
  * ioctl_adapters() - what the kernel says of the adapters
  * @ret: array of facts, owned by the caller (dxg_facts_free())

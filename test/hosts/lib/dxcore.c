@@ -184,6 +184,17 @@ static const struct conversion {
 	{ QUERY_DRIVER_DESCRIPTION_RENDER, 0, 4096 },
 };
 
+/* libdxg writes these strings as UTF-8 into 260 bytes of its stack (d3dkmt-wsl.cpp, TempString), and overruns them. */
+static void overrun(const uint16_t *utf16, size_t count)
+{
+	size_t more = 0;
+
+	for (size_t i = 0; i < count; i++)
+		more += utf16[i] >= 0x800 ? 2 : utf16[i] >= 0x80;
+	if (more > 5)
+		abort();
+}
+
 static NTSTATUS query_text(const D3DKMT_QUERYADAPTERINFO *args, const struct conversion *conversion)
 {
 	char *answer = (char *)(uintptr_t)args->pPrivateDriverData, *raw;
@@ -202,6 +213,8 @@ static NTSTATUS query_text(const D3DKMT_QUERYADAPTERINFO *args, const struct con
 	status = call(LX_DXQUERYADAPTERINFO, &inner);
 	if (status >= 0) {
 		memcpy(answer, raw, conversion->numbers);
+		if (conversion->type == QUERY_ADAPTERREGISTRYINFO)
+			overrun((uint16_t *)(void *)raw, 260);
 		widen((uint32_t *)(void *)(answer + conversion->numbers), (uint16_t *)(void *)(raw + conversion->numbers),
 		      conversion->characters);
 		if (conversion->type == QUERY_UMDRIVERNAME)

@@ -86,7 +86,8 @@ static void gives_what_the_library_says(void **state)
 	assert_int_equal(answer.facts->device_id, 0x2684);
 	assert_true(answer.facts->has_address);
 	assert_int_equal(answer.facts->address.bus, 1);
-	assert_string_equal(answer.facts->name, "NVIDIA GeForce RTX 4090 \302\256");
+	/* Of names the kernel is asked, and here is none. */
+	assert_null(answer.facts->name);
 	assert_string_equal(answer.facts->store, "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0123456789abcdef");
 	dxg_facts_free(answer.facts, answer.count);
 }
@@ -175,7 +176,6 @@ static void ends_strings_where_the_buffer_ends(void **state)
 	(void)state;
 	assert_int_equal(answer.result, 0);
 	assert_int_equal(answer.count, 2);
-	assert_int_equal(strlen(answer.facts[0].name), (size_t)4 * D3DKMT_MAX_PATH);
 	assert_null(answer.facts[0].store);
 	assert_int_equal(strlen(answer.facts[1].store), D3DKMT_MAX_PATH);
 	dxg_facts_free(answer.facts, answer.count);

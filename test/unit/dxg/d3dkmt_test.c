@@ -19,6 +19,7 @@ static struct host {
 	uint32_t wddm, type;
 	int query_result;      /* of every question */
 	uint32_t bus;
+	bool silent_address;   /* answers, and leaves what was in the buffer */
 	const char *store;     /* ASCII */
 	uint32_t store_needed; /* told instead of what is needed */
 	uint32_t store_status; /* of the second call */
@@ -110,11 +111,12 @@ static int answer(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *a
 		return 0;
 	case 6:
 		assert_int_equal(arguments->size, 12);
-		((struct d3dkmt_adapteraddress *)(void *)data)->bus = host.bus;
+		if (!host.silent_address)
+			((struct d3dkmt_adapteraddress *)(void *)data)->bus = host.bus;
 		return 0;
 	case 8:
-		assert_int_equal(arguments->size, d3dkmt->char_size == 2 ? 2080 : 4160);
-		put(data, d3dkmt->char_size, "Arc");
+		assert_int_equal(arguments->size, 2080);
+		put(data, 2, "Arc");
 		return 0;
 	case 48:
 		return answer_registry(d3dkmt->char_size, data, arguments->size);
@@ -278,6 +280,11 @@ static void takes_no_address_for_none(void **state)
 {
 	(void)state;
 	host.bus = 0xffffffff;
+	assert_int_equal(ask(), 0);
+	assert_false(facts->has_address);
+	(void)forget(NULL);
+	(void)reset(NULL);
+	host.silent_address = true;
 	assert_int_equal(ask(), 0);
 	assert_false(facts->has_address);
 }

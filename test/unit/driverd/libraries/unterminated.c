@@ -25,13 +25,9 @@ EXPORT int32_t D3DKMTEnumAdapters2(struct d3dkmt_enumadapters2 *arguments)
 EXPORT int32_t D3DKMTQueryAdapterInfo(struct d3dkmt_queryadapterinfo *arguments)
 {
 	struct fake_registry *registry = (struct fake_registry *)(uintptr_t)arguments->data;
-	wchar_t *text = (wchar_t *)(uintptr_t)arguments->data;
 
-	if (arguments->type == D3DKMT_QUERY_ADAPTERREGISTRYINFO)
-		for (size_t i = 0; i < arguments->size / sizeof(*text); i++)
-			text[i] = 0x1f600;
 	if (arguments->type != D3DKMT_QUERY_QUERYREGISTRY)
-		return arguments->type == D3DKMT_QUERY_ADAPTERREGISTRYINFO ? 0 : fake_query(arguments);
+		return fake_query(arguments);
 	registry->output_size = arguments->handle == FAKE_HANDLE ? 0xfffffff0 : D3DKMT_MAX_PATH * sizeof(wchar_t);
 	registry->status = arguments->size == sizeof(*registry) ? D3DKMT_REGISTRY_OVERFLOW : 0;
 	for (size_t i = 0; registry->status == 0 && i < D3DKMT_MAX_PATH; i++)
