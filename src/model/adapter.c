@@ -18,6 +18,7 @@ static const struct {
 	{PCI_VENDOR_MICROSOFT, "Microsoft", "microsoft.com"},
 	{PCI_VENDOR_NVIDIA, "NVIDIA", "nvidia.com"},
 	{PCI_VENDOR_QUALCOMM, "Qualcomm", "qualcomm.com"},
+	{ACPI_VENDOR_QUALCOMM, "Qualcomm", "qualcomm.com"},
 };
 /* clang-format on */
 

@@ -18,6 +18,7 @@ enum pci_vendor {
 	PCI_VENDOR_MICROSOFT = 0x1414,
 	PCI_VENDOR_QUALCOMM = 0x5143,
 	PCI_VENDOR_INTEL = 0x8086,
+	ACPI_VENDOR_QUALCOMM = 0x4d4f4351, /* "QCOM": an adapter that is not on PCI has its ACPI id here */
 };
 
 /* A locally unique id: names a GPU-PV adapter until the next boot. Layout of the D3DKMT interface. */
@@ -39,9 +40,10 @@ struct adapter {
 	bool has_luid;
 	uint32_t wddm_version; /* 2700 is WDDM 2.7; 0 when unknown */
 	uint32_t type_bits;    /* D3DKMT_ADAPTERTYPE */
-	bool compute_only;     /* an NPU or an MCDM device: no rendering */
+	bool compute_only;     /* an NPU or an MCDM device, also if its driver claims to render */
 	char *driver_store;    /* directory on this machine; NULL when unknown */
 	size_t sharing;        /* usable adapters behind the same device node, with this one */
+	size_t store_sharing;  /* of those, the ones with the same driver store */
 
 	/* native */
 	int minor; /* of /dev/nvidia<minor>; -1 when none */

@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "ctr-gpu-error.h"
 #include "wsl/paths.h"
-#include "wsl/store.h"
 
 static const char *adapter_remedy(int code)
 {
@@ -58,29 +57,37 @@ static int adapter_refuse_version(struct adapter *adapter)
 	return adapter_refuse(adapter, CTR_GPU_E_DRIVER_TOO_OLD, reason);
 }
 
-static int adapter_refuse_store(struct adapter *adapter)
+static int adapter_refuse_store(struct adapter *adapter, enum store_content content)
 {
 	char *reason = NULL;
+	int r;
 
 	if (!adapter->driver_store)
 		return adapter_refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE,
 				      strdup("its driver does not tell a driver store that could be on this machine"));
-	if (str_format(&reason, "its driver store %s is missing", adapter->driver_store) < 0)
+	if (str_format(&reason,
+		       content == STORE_MISSING ? "its driver store %s is missing"
+						: "its driver store %s has no library for Linux",
+		       adapter->driver_store) < 0)
 		return -ENOMEM;
-	return adapter_refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE, reason);
+	r = adapter_refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE, reason);
+	if (content == STORE_WITHOUT_LIBRARY)
+		adapter->remedy = "Install a driver that supports WSL in Windows, then run wsl --shutdown. Hyper-V: "
+				  "copy the whole directory from the host again.";
+	return r;
 }
 
-static int adapter_judge_kind(struct adapter *adapter, bool (*exists)(const char *path))
+static int adapter_judge_kind(struct adapter *adapter, enum store_content (*look)(const char *path))
 {
 	const uint32_t works = D3DKMT_TYPE_RENDER | D3DKMT_TYPE_COMPUTE_ONLY;
+	enum store_content content;
 
 	if (!(adapter->type_bits & works) || (adapter->type_bits & D3DKMT_TYPE_SOFTWARE))
 		return adapter_refuse_kind(adapter);
 	if (adapter->wddm_version < D3DKMT_WDDM_2_7)
 		return adapter_refuse_version(adapter);
-	if (!adapter->driver_store || !exists(adapter->driver_store))
-		return adapter_refuse_store(adapter);
-	return 0;
+	content = adapter->driver_store ? look(adapter->driver_store) : STORE_MISSING;
+	return content == STORE_HAS_LIBRARY ? 0 : adapter_refuse_store(adapter, content);
 }
 
 static int adapter_take_facts(const struct dxg_facts *facts, struct adapter *adapter)
@@ -100,7 +107,7 @@ static int adapter_take_facts(const struct dxg_facts *facts, struct adapter *ada
 	return r == -EINVAL ? 0 : r;
 }
 
-int adapter_judge(const struct dxg_facts *facts, bool (*exists)(const char *path), struct adapter *ret)
+int adapter_judge(const struct dxg_facts *facts, enum store_content (*look)(const char *path), struct adapter *ret)
 {
 	struct adapter adapter = {
 		.index = -1,
@@ -111,14 +118,14 @@ int adapter_judge(const struct dxg_facts *facts, bool (*exists)(const char *path
 		.has_luid = true,
 		.wddm_version = facts->wddm_version,
 		.type_bits = facts->type_bits,
-		.compute_only =
-			(facts->type_bits & D3DKMT_TYPE_COMPUTE_ONLY) && !(facts->type_bits & D3DKMT_TYPE_RENDER),
+		/* Drivers of NPUs set the bit for rendering, too (AMD's XDNA 2). */
+		.compute_only = facts->type_bits & D3DKMT_TYPE_COMPUTE_ONLY,
 	};
 	int r;
 
 	r = adapter_take_facts(facts, &adapter);
 	if (r == 0)
-		r = adapter_judge_kind(&adapter, exists);
+		r = adapter_judge_kind(&adapter, look);
 	if (r < 0) {
 		adapter_clear(&adapter);
 		return r;

@@ -3,19 +3,18 @@
 
 /* What an adapter's facts, from whichever source, come to: whether it can be used and where it stands in the list. */
 
-#include <stdbool.h>
-
 #include "dxg/d3dkmt.h"
+#include "wsl/store.h"
 
 /**
  * adapter_judge() - describe one adapter and say whether a container can use it
- * @facts:  borrowed, hostile
- * @exists: whether a directory is there; store_exists() but in tests
- * @ret:    released with adapter_clear(); its backend is not set
+ * @facts: borrowed, hostile
+ * @look:  what is in a directory; store_look() but in tests
+ * @ret:   released with adapter_clear(); its backend is not set
  *
  * Return: 0 or -ENOMEM.
  */
-int adapter_judge(const struct dxg_facts *facts, bool (*exists)(const char *path), struct adapter *ret);
+int adapter_judge(const struct dxg_facts *facts, enum store_content (*look)(const char *path), struct adapter *ret);
 
 /**
  * adapter_sort() - the order of adapters for their numbers

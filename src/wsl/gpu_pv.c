@@ -54,15 +54,17 @@ static int gpu_pv_ask_dxcore(const struct settings *settings, const char *librar
 	return driverd_dxcore_adapters(settings, library, &ret->facts, &ret->count, err);
 }
 
-/* One device node serves them all; a plan for some of them says so. */
+/* One device node serves them all, and one store those of one driver; a plan for some of them says so. */
 static void gpu_pv_count_sharing(struct adapter *adapters, size_t count)
 {
-	size_t usable = 0;
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < count; j++) {
+			bool usable = adapters[i].unusable == 0 && adapters[j].unusable == 0;
 
-	for (size_t i = 0; i < count; i++)
-		usable += adapters[i].unusable == 0;
-	for (size_t i = 0; i < count; i++)
-		adapters[i].sharing = usable;
+			adapters[i].sharing += usable;
+			adapters[i].store_sharing +=
+				usable && streq(adapters[i].driver_store, adapters[j].driver_store);
+		}
 }
 
 static int gpu_pv_add_adapters(const struct answer *answer, struct inventory *inventory)
@@ -73,7 +75,7 @@ static int gpu_pv_add_adapters(const struct answer *answer, struct inventory *in
 		struct adapter adapter;
 		int r;
 
-		r = adapter_judge(&answer->facts[i], store_exists, &adapter);
+		r = adapter_judge(&answer->facts[i], store_look, &adapter);
 		if (r == 0) {
 			adapter.backend = &backend_gpu_pv;
 			r = inventory_take(inventory, &adapter);

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "dxg/ioctl.h"
 #include "wsl/paths.h"
+#include "wsl/store.h"
 
 /* A directory that has been read. */
 struct listing {
@@ -37,16 +38,6 @@ static void wsl_plan_listing_clear(struct listing *listing)
 #define SMI "nvidia-smi"
 #define SMI_TARGET "/usr/bin/" SMI
 
-static bool wsl_plan_is_library(const char *name)
-{
-	const char *suffix = strstr(name, ".so");
-
-	for (; suffix; suffix = strstr(suffix + 1, ".so"))
-		if (suffix != name && (suffix[3] == '\0' || suffix[3] == '.'))
-			return true;
-	return false;
-}
-
 static int wsl_plan_take_entry(struct listing *listing, const struct dirent *entry)
 {
 	/* DT_UNKNOWN: a file system that does not tell; the name must do. */
@@ -54,7 +45,7 @@ static int wsl_plan_take_entry(struct listing *listing, const struct dirent *ent
 
 	if (file && streq(entry->d_name, SMI))
 		listing->has_smi = true;
-	if ((file || entry->d_type == DT_LNK) && wsl_plan_is_library(entry->d_name))
+	if ((file || entry->d_type == DT_LNK) && store_is_library(entry->d_name))
 		return strv_add(&listing->libraries, entry->d_name);
 	return 0;
 }
@@ -213,6 +204,30 @@ static int wsl_plan_add_device(struct plan *plan, struct err *err)
 	return plan_add_device(plan, &device);
 }
 
+/* A choice is held by what a container does not see; adapters of one driver are seen through one store. */
+static int wsl_plan_warn(const struct adapter *const *selected, size_t count, struct plan *plan)
+{
+	if (count == 0 || count == selected[0]->sharing)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t with_store = 0;
+		char *text;
+
+		for (size_t j = 0; j < count; j++)
+			with_store += streq(selected[i]->driver_store, selected[j]->driver_store);
+		if (with_store == selected[i]->store_sharing)
+			continue;
+		if (str_format(&text,
+			       "adapters that were not selected work in the container, too: they have the driver store "
+			       "of %s; CUDA_VISIBLE_DEVICES in the container narrows what programs use",
+			       selected[i]->name ? selected[i]->name : adapter_vendor(selected[i])) < 0)
+			return -ENOMEM;
+		return strv_take(&plan->warnings, text);
+	}
+	return strv_add(&plan->warnings, "every adapter of the host can still be opened through " DXG_DEVICE
+					 "; only the selected driver stores are visible");
+}
+
 /*
  * Library directories stand in the order of precedence: the loaders in WSL_LIB before what they load from the stores.
  */
@@ -230,8 +245,5 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 	for (size_t i = 0; i < count && r == 0; i++)
 		if (!wsl_plan_has_target(plan, selected[i]->driver_store))
 			r = wsl_plan_add_store(request, selected[i], plan, err);
-	if (r == 0 && count > 0 && count < selected[0]->sharing)
-		r = strv_add(&plan->warnings, "every adapter of the host can still be opened through " DXG_DEVICE
-					      "; only the selected driver stores are visible");
-	return r;
+	return r == 0 ? wsl_plan_warn(selected, count, plan) : r;
 }

@@ -2,11 +2,14 @@
 
 #include "wsl/store.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "wsl/paths.h"
 
@@ -71,10 +74,53 @@ int store_directory(const char *told, char **ret)
 	return 0;
 }
 
-/* O_PATH: the directory need not be readable by us, and nothing in it is touched. */
-bool store_exists(const char *path)
+bool store_is_library(const char *name)
 {
-	_cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const char *suffix = strstr(name, ".so");
 
-	return fd >= 0;
+	for (; suffix; suffix = strstr(suffix + 1, ".so"))
+		if (suffix != name && (suffix[3] == '\0' || suffix[3] == '.'))
+			return true;
+	return false;
+}
+
+/* AMD's libraries are a directory down; nobody's are deeper. */
+enum { STORE_DEPTH = 1 };
+
+static bool store_has_library(int fd, int depth)
+{
+	_cleanup_strv_ struct strv below = {0};
+	DIR *directory = fdopendir(fd);
+	const struct dirent *entry;
+	bool found = false;
+
+	if (!directory) {
+		(void)close(fd);
+		return true;
+	}
+	while (!found && (entry = readdir(directory))) {
+		/* DT_UNKNOWN: a file system that does not tell. */
+		bool may_be_directory = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
+
+		found = entry->d_type != DT_DIR && store_is_library(entry->d_name);
+		if (depth > 0 && may_be_directory && entry->d_name[0] != '.' && strv_add(&below, entry->d_name) < 0)
+			found = true;
+	}
+	for (size_t i = 0; i < below.count && !found; i++) {
+		int inner = openat(directory_fd(directory), below.items[i],
+				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		found = inner >= 0 && store_has_library(inner, depth - 1);
+	}
+	(void)closedir(directory);
+	return found;
+}
+
+enum store_content store_look(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == EACCES || errno == EPERM ? STORE_HAS_LIBRARY : STORE_MISSING;
+	return store_has_library(fd, STORE_DEPTH) ? STORE_HAS_LIBRARY : STORE_WITHOUT_LIBRARY;
 }

@@ -15,5 +15,14 @@
  */
 int store_directory(const char *told, char **ret);
 
-/** Whether there is a directory at @path. */
-bool store_exists(const char *path);
+/** Whether a file in a store is called like a shared library: "libcuda.so.1.1". */
+bool store_is_library(const char *name);
+
+enum store_content {
+	STORE_MISSING,
+	STORE_WITHOUT_LIBRARY, /* files for Windows alone, or none */
+	STORE_HAS_LIBRARY,     /* in it, or a directory down; or it cannot be read by us, so that nobody knows */
+};
+
+/** What is at @path. Reads no further than the first library. */
+enum store_content store_look(const char *path);

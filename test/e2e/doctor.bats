@@ -178,8 +178,9 @@ setup_file() {
 	run on wsl-nvidia 'copied "$(store)"; rm "$(store)/libcuda.so.1.1"; first; doctor'
 	expect_line store.incomplete
 	expect "has no libcuda.so.1.1"
-	run on wsl-nvidia 'copied "$(store)"; rm "$(store)"/*; echo "rest $(ls "$(store)" | wc -l)"; first'
-	expect_line store.incomplete
+	run on wsl-nvidia 'copied "$(store)"; rm "$(store)"/*; echo "rest $(ls "$(store)" | wc -l)"; first; doctor'
+	expect_line adapter.unusable
+	expect "has no library for Linux"
 }
 
 # ---- drivers ----

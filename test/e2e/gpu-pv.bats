@@ -77,7 +77,41 @@ says() {
 	same "$(info wsl-hybrid '[.adapters[] | [.index, .vendor]]')" '[[0,"NVIDIA"],[1,"Intel"]]'
 	same "$(info wsl-two-nvidia '[.adapters[].pciAddress]')" '["0000:01:00.0","0000:41:00.0"]'
 	same "$(info wsl-amd-npu '[.adapters[] | [.vendor, .computeOnly]]')" '[["AMD",false],["AMD",true]]'
+	# Its NPU says that it renders, too, and comes first on the bus.
+	same "$(info wsl-amd-xdna2 '[.adapters[] | [.name, .computeOnly]]')" '[["AMD Radeon RX 7900 XTX",false],[null,true]]'
 	same "$(info hyperv-half-stale '[.adapters[] | [.index, .unusable]]')" '[[0,null],[null,"E_NO_DRIVER_STORE"]]'
+}
+
+@test "adapters of Qualcomm, which are not on PCI; an NPU whose driver is for Windows alone" {
+	same "$(info wsl-qualcomm '[.adapters[] | [.index, .vendor, .vendorId, .pciAddress, .unusable]]')" \
+		'[[0,"Qualcomm",1297040209,null,null],[null,"Qualcomm",1297040209,null,"E_NO_DRIVER_STORE"]]'
+	same "$(info wsl-qualcomm '.adapters[1].reason')" "\"its driver store $drivers/qcnspmcdm8380.inf_arm64_1d0f4f7d1b7c9a51 has no library for Linux\""
+	same "$(plan wsl-qualcomm '[.mounts[].target]')" "[\"$lib\",\"$drivers/qcdx8380.inf_arm64_6c9fb8f1e2f04b2a\"]"
+}
+
+@test "a host of Windows 10 refuses by zeros, which are no address" {
+	local source
+	for source in dxcore ioctl; do
+		same "$(info wsl-windows-10 '[.adapters[] | [.index, .name, .pciAddress]]' --inventory=$source)" \
+			'[[0,"NVIDIA GeForce RTX 4090",null],[1,"NVIDIA RTX A2000",null]]'
+	done
+	run -1 host wsl-windows-10 ctr-gpu list --device=0000:00:00.0
+	says "[E_UNKNOWN_DEVICE]"
+}
+
+# changed PROFILE FILTER NAME: a profile of another name that jq made
+changed() {
+	mkdir -p "$BATS_TEST_TMPDIR/profiles"
+	jq "$2" "$profiles/$1.json" >"$BATS_TEST_TMPDIR/profiles/$3.json"
+}
+
+@test "names that are not ASCII, which libdxcore itself cannot convert" {
+	local source name="英伟达 GeForce RTX 4090 显卡 ®"
+	changed wsl-nvidia ".adapters[0].name = \"$name\"" chinese
+	for source in dxcore ioctl; do
+		O=$build run -0 "$here/../hosts/enter" --profiles "$BATS_TEST_TMPDIR/profiles" chinese -- ctr-gpu info --json --inventory=$source
+		same "$(jq -r '.adapters[0].name' <<<"$output")" "$name"
+	done
 }
 
 @test "a libdxcore that fails is not asked where the kernel has adapters, and costs a remark where it has none that can be used" {
@@ -175,6 +209,10 @@ $nvidia_store"
 
 @test "two adapters with one store share a mount" {
 	same "$(plan wsl-two-same-store '[.mounts[].target | select(startswith("'"$drivers"'"))]')" "[\"$nvidia_store\"]"
+	same "$(plan wsl-two-same-store '.warnings')" '[]'
+	# A choice between them is none, and one between them and a third narrows nothing else.
+	run plan wsl-two-same-store '.warnings' --device=1
+	says "were not selected work in the container, too" "CUDA_VISIBLE_DEVICES"
 }
 
 @test "none is driver libraries without a device or a store" {

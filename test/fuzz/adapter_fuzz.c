@@ -57,9 +57,9 @@ static void close_adapter(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapte
 	(void)arguments;
 }
 
-static bool exists(const char *path)
+static enum store_content look(const char *path)
 {
-	return path[strlen(path) - 1] % 2 == 0;
+	return (enum store_content)((unsigned char)path[strlen(path) - 1] % 3);
 }
 
 static void require(bool condition)
@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	require(count <= D3DKMT_MAX_ADAPTERS);
 	for (size_t i = 0; i < count; i++) {
-		require(adapter_judge(&facts[i], exists, &adapters[i]) == 0);
+		require(adapter_judge(&facts[i], look, &adapters[i]) == 0);
 		check(&adapters[i]);
 	}
 	adapter_sort(adapters, count);

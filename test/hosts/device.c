@@ -344,11 +344,12 @@ static int query_adapter_info(const struct call *call)
 	if (!memory_read(call->memory, args.pPrivateDriverData, data, args.PrivateDriverDataSize))
 		return -EFAULT;
 	give_answer = find_answer(args.Type, args.PrivateDriverDataSize);
-	if (!give_answer)
-		return -EINVAL;
-	result = give_answer(&call->profile->adapters[call->handles->entries[index].adapter - 1], data, args.PrivateDriverDataSize);
+	result = give_answer ? give_answer(&call->profile->adapters[call->handles->entries[index].adapter - 1], data,
+					   args.PrivateDriverDataSize)
+			     : -EINVAL;
+	/* Interface 27: the kernel passes on what the host left in the buffer, and takes it for an answer. */
 	if (result < 0)
-		return result;
+		return call->profile->old_interface ? 0 : result;
 	return memory_write(call->memory, args.pPrivateDriverData, data, args.PrivateDriverDataSize) ? 0 : -EFAULT;
 }
 

@@ -178,6 +178,7 @@ static const char *read_document(const json_t *root, struct profile *ret)
 		return "a profile needs \"about\"";
 	ret->dxg = json_is_true(json_object_get(root, "dxg"));
 	ret->libdxcore = text(root, "libdxcore");
+	ret->old_interface = json_is_true(json_object_get(root, "old_interface"));
 	ret->wsl_mounts = json_is_true(json_object_get(root, "wsl_mounts"));
 	ret->loader_cache = json_is_true(json_object_get(root, "loader_cache"));
 	ret->repository = number(root, "repository");

@@ -79,6 +79,7 @@ struct profile {
 	const char *libdxcore; /* "present", "no-symbols", "hangs", "crashes"; NULL: there is none */
 	const char *lib[PROFILE_SETS_MAX];
 	size_t lib_count;
+	bool old_interface; /* the Windows host speaks a VMBus interface whose answers to queries have no status */
 	bool wsl_mounts;    /* lib and drivers are mounts of their own, as on WSL, and not plain directories */
 	bool loader_cache;  /* ld.wsl.conf and what ldconfig makes of it */
 	unsigned repository; /* how many directories of other drivers lie beside the stores */

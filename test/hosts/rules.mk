@@ -22,6 +22,8 @@ hosts_store_nvidia = libcuda.so.1.1 libcuda_loader.so libnvidia-ml.so.1 libnvidi
 hosts_store_intel = libigd12umd64.so libigc.so libigdml64.so libigdgmm_w.so.12 libLLVM-14.so iigd_dch.inf igdkmdn64.sys
 hosts_store_amd = amdxc64.so libamdenc64.so u0198975.inf amdkmdag.sys
 hosts_store_npu = libamdxdna_mcdm.so kipudrv.inf kipudrv.sys
+hosts_store_qualcomm = libqcdx12arm64wslum.so libqcdxarm64wslcompiler.so qcdx8380.inf qcdxkm8380.sys
+hosts_store_windows = qcnspmcdm8380.inf qcnspmcdm8380.sys qnnhtp.dll
 hosts_store_microsoft = basicrender.inf
 
 # The drivers of native hosts: what has a SONAME with a number, and what has its whole name as SONAME. One is older than the
@@ -58,7 +60,7 @@ hosts_native_set = $(patsubst %,$(hosts_files)/native-$(1)/$(2)/%,$(call hosts_n
 
 hosts_made = $(foreach version,$(hosts_drivers),$(foreach set,$(hosts_native_sets),$(call hosts_native_set,$(version),$(set)))) \
 	$(hosts_lib_nvidia:%=$(hosts_files)/lib-nvidia/%) $(hosts_lib_packaged:%=$(hosts_files)/lib-packaged/%) \
-	$(foreach set,nvidia intel amd npu microsoft,$(hosts_store_$(set):%=$(hosts_files)/store-$(set)/%)) \
+	$(foreach set,nvidia intel amd npu qualcomm windows microsoft,$(hosts_store_$(set):%=$(hosts_files)/store-$(set)/%)) \
 	$(foreach kind,present no-symbols hangs crashes,$(hosts_files)/dxcore-$(kind)/libdxcore.so)
 hosts_sources = $(wildcard test/hosts/*.c)
 hosts_enter_objects = $(patsubst test/hosts/%.c,$(hosts)/%.o,$(filter-out test/hosts/dxgtest.c,$(hosts_sources)))

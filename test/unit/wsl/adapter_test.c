@@ -11,9 +11,11 @@
 
 enum { RENDER = D3DKMT_TYPE_RENDER, COMPUTE = D3DKMT_TYPE_COMPUTE_ONLY, SOFTWARE = D3DKMT_TYPE_SOFTWARE };
 
-static bool is_store(const char *path)
+static enum store_content look(const char *path)
 {
-	return strcmp(path, STORE) == 0;
+	if (strcmp(path, STORE "_windows") == 0)
+		return STORE_WITHOUT_LIBRARY;
+	return strcmp(path, STORE) == 0 ? STORE_HAS_LIBRARY : STORE_MISSING;
 }
 
 static const struct {
@@ -39,6 +41,8 @@ static const struct {
 	{"a store elsewhere", 3100, RENDER, "/etc", CTR_GPU_E_NO_DRIVER_STORE, {"does not tell a driver store"}},
 	{"a store that is gone", 3100, RENDER, "\\FileRepository\\nv.inf_amd64_0", CTR_GPU_E_NO_DRIVER_STORE,
 	 {"/usr/lib/wsl/drivers/nv.inf_amd64_0 is missing"}},
+	{"a store for Windows alone", 3100, COMPUTE, STORE "_windows", CTR_GPU_E_NO_DRIVER_STORE,
+	 {STORE "_windows has no library for Linux"}},
 };
 
 static void judges(void **state)
@@ -52,7 +56,7 @@ static void judges(void **state)
 		};
 		struct adapter adapter;
 
-		assert_int_equal(adapter_judge(&facts, is_store, &adapter), 0);
+		assert_int_equal(adapter_judge(&facts, look, &adapter), 0);
 		if (adapter.unusable != verdicts[i].unusable)
 			print_error("%s: %s\n", verdicts[i].about, adapter.reason);
 		assert_int_equal(adapter.unusable, verdicts[i].unusable);
@@ -80,7 +84,7 @@ static void describes(void **state)
 	struct adapter adapter;
 
 	(void)state;
-	assert_int_equal(adapter_judge(&facts, is_store, &adapter), 0);
+	assert_int_equal(adapter_judge(&facts, look, &adapter), 0);
 	assert_string_equal(adapter.pci_address, "0000:c5:1f.7");
 	assert_string_equal(adapter.name, "NPU");
 	assert_string_equal(adapter.driver_store, STORE);

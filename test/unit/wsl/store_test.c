@@ -2,6 +2,10 @@
 
 /* What a driver may say of its store, and what must not be believed. */
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "unit.h"
 
 #include <errno.h>
@@ -67,19 +71,39 @@ static void finds_the_directory(void **state)
 	}
 }
 
-static void wants_a_directory(void **state)
+static void looks_for_a_library(void **state)
 {
+	char store[] = "/tmp/store_test-XXXXXX";
+	int fd;
+
 	(void)state;
-	assert_true(store_exists("/usr"));
-	assert_false(store_exists("/etc/passwd"));
-	assert_false(store_exists("/nonexistent"));
+	assert_int_equal(store_look("/etc/passwd"), STORE_MISSING);
+	assert_int_equal(store_look("/nonexistent"), STORE_MISSING);
+	assert_non_null(mkdtemp(store));
+	fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(store_look(store), STORE_WITHOUT_LIBRARY);
+	assert_int_equal(mkdirat(fd, "libx.so", 0700), 0);
+	assert_int_equal(close(openat(fd, "npu.dll", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
+	assert_int_equal(store_look(store), STORE_WITHOUT_LIBRARY);
+	/* As AMD's B025777/amdxc64.so. */
+	assert_int_equal(close(openat(fd, "libx.so/amdxc64.so", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
+	assert_int_equal(store_look(store), STORE_HAS_LIBRARY);
+	assert_int_equal(unlinkat(fd, "libx.so/amdxc64.so", 0), 0);
+	assert_int_equal(symlinkat("nowhere", fd, "libcuda.so.1.1"), 0);
+	assert_int_equal(store_look(store), STORE_HAS_LIBRARY);
+	assert_int_equal(unlinkat(fd, "libcuda.so.1.1", 0), 0);
+	assert_int_equal(unlinkat(fd, "npu.dll", 0), 0);
+	assert_int_equal(unlinkat(fd, "libx.so", AT_REMOVEDIR), 0);
+	(void)close(fd);
+	assert_int_equal(rmdir(store), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_the_directory),
-		cmocka_unit_test(wants_a_directory),
+		cmocka_unit_test(looks_for_a_library),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
