@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/package.h"
 #include "base/str.h"
-#include "engines/package.h"
 #include "engines/program.h"
 
 enum { SNAP_FILE_MAX = 256 * 1024 };

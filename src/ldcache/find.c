@@ -2,8 +2,12 @@
 
 /* A look into this machine's own cache, as the loader does it. */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/fd.h"
 #include "ldcache/format.h"
 #include "ldcache/layout.h"
 #include "ldcache/ldcache.h"
@@ -58,6 +62,20 @@ const char *ldcache_find(const struct span *cache, const char *name)
 			found = path;
 	}
 	return found;
+}
+
+int ldcache_find_here(const char *name, char **ret)
+{
+	_cleanup_free_ char *data = NULL;
+	const char *path = NULL;
+	size_t size;
+	int r;
+
+	r = fd_read_file_at(AT_FDCWD, "/etc/ld.so.cache", LDCACHE_MAX_SIZE, &data, &size);
+	if (r == 0)
+		path = ldcache_find(&(struct span){(const unsigned char *)data, size}, name);
+	*ret = path && path[0] == '/' ? strdup(path) : NULL;
+	return r == -ENOMEM || (path && path[0] == '/' && !*ret) ? -ENOMEM : 0;
 }
 
 void ldcache_each(const struct span *cache, void (*visit)(void *user, const char *name, const char *path), void *user)

@@ -67,6 +67,14 @@ int ldcache_merge(const struct span *old, const struct strv *former, const struc
 const char *ldcache_find(const struct span *cache, const char *name);
 
 /**
+ * ldcache_find_here() - the absolute path of a library in this machine's own cache
+ * @ret: owned by the caller; NULL if there is none, or no cache that can be read
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int ldcache_find_here(const char *name, char **ret);
+
+/**
  * ldcache_each() - every library of a cache, of any ABI, in the cache's order
  * @cache: hostile
  * @visit: called with strings inside @cache

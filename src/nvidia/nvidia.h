@@ -6,6 +6,7 @@
 #include "model/backend.h"
 
 extern const struct backend backend_nvidia;
+extern const struct loader loader_nvidia;
 
 /* Parts of a plan by themselves, for hooks that NVIDIA's CDI specs name. Each returns 0 or -ENOMEM. */
 

@@ -3,19 +3,16 @@
 #include "wsl/dxcore.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/str.h"
 #include "ldcache/ldcache.h"
 #include "wsl/paths.h"
 
 #define LIBRARY "libdxcore.so"
 
-/* The loader's own directories (glibc elf/dl-load.c, with the subdirectories of the distributions). */
-static const char *const directories[] = {
+const char *const dxcore_directories[] = {
 #if defined(__x86_64__)
 	"/lib/x86_64-linux-gnu",
 	"/usr/lib/x86_64-linux-gnu",
@@ -28,6 +25,7 @@ static const char *const directories[] = {
 	"/lib",
 	"/usr/lib",
 	WSL_LIB,
+	NULL,
 };
 
 /* Return: 1 with @ret set, 0 if it is not there, or -ENOMEM. */
@@ -48,29 +46,18 @@ static int dxcore_try_directory(const char *directory, char **ret)
 	return r < 0 ? r : dxcore_try_path(path, ret);
 }
 
-/* A cache that is missing or broken is like one without the library. */
-static int dxcore_try_cache(char **ret)
-{
-	_cleanup_free_ char *data = NULL;
-	const char *path;
-	size_t size;
-	int r;
-
-	r = fd_read_file_at(AT_FDCWD, "/etc/ld.so.cache", LDCACHE_MAX_SIZE, &data, &size);
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	path = ldcache_find(&(struct span){(const unsigned char *)data, size}, LIBRARY);
-	return path && path[0] == '/' ? dxcore_try_path(path, ret) : 0;
-}
-
 int dxcore_find(const struct settings *settings, char **ret)
 {
+	_cleanup_free_ char *cached = NULL;
 	char *path = NULL;
 	int r;
 
-	r = dxcore_try_cache(&path);
-	for (size_t i = 0; i < ARRAY_SIZE(directories) && r == 0; i++)
-		r = dxcore_try_directory(directories[i], &path);
+	/* A cache that is missing or broken is like one without the library. */
+	r = ldcache_find_here(LIBRARY, &cached);
+	if (r == 0 && cached)
+		r = dxcore_try_path(cached, &path);
+	for (const char *const *directory = dxcore_directories; *directory && r == 0; directory++)
+		r = dxcore_try_directory(*directory, &path);
 	for (size_t i = 0; i < settings->library_dirs.count && r == 0; i++)
 		r = dxcore_try_directory(settings->library_dirs.items[i], &path);
 	if (r < 0)

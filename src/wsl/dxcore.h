@@ -7,6 +7,9 @@
 #include "dxg/d3dkmt.h"
 #include "model/settings.h"
 
+/* The loader's own (glibc elf/dl-load.c, with the subdirectories of the distributions), WSL_LIB, and NULL. */
+extern const char *const dxcore_directories[];
+
 /**
  * dxcore_find() - the libdxcore.so of this machine
  * @ret: its path, owned by the caller; NULL if there is none

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
-#include "cli/doctor/file.h"
 #include "cli/doctor/look.h"
 #include "engines/docker_api.h"
 #include "engines/program.h"

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/json.h"
-#include "cli/doctor/file.h"
 #include "cli/doctor/look.h"
 #include "engines/program.h"
 

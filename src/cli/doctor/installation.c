@@ -12,8 +12,8 @@
 
 #include "base/elf_file.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/file.h"
 #include "driverd/driverd.h"
 #include "engines/nvidia_config.h"
 #include "lib/settings.h"
@@ -89,7 +89,7 @@ static bool installation_check_driverd(struct examination *examination)
 	_cleanup_free_ char *program = NULL;
 	struct err err = {0};
 
-	if (driverd_find(&examination->context->settings, &program, &err) == 0)
+	if (driverd_find(examination->settings, &program, &err) == 0)
 		return installation_check_version(&examination->findings, program);
 	/* Without it /dev/dxg itself is asked, and on native hosts only the names of MIG devices are missing. */
 	findings_add_message(&examination->findings, "ctr-gpu.driverd", SEVERITY_WARNING, err.text);

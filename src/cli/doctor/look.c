@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/doctor/file.h"
+#include "base/file.h"
 #include "engines/program.h"
 
 void look_clear(struct look *look)

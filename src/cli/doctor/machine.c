@@ -2,128 +2,65 @@
 
 /* What kind of host this is, and why it has no GPU if it has none. */
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/utsname.h>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/file.h"
-#include "cli/doctor/pci.h"
-#include "dxg/ioctl.h"
-#include "nvidia/module.h"
-#include "wsl/kind.h"
-#include "wsl/paths.h"
+#include "lib/backends.h"
+#include "model/pci.h"
 
-/* ---- a host without a device ---- */
+#define CHECKS_DECLARE(name) extern const struct checks checks_##name;
+#define CHECKS_ADDRESS(name) &checks_##name,
+BACKENDS(CHECKS_DECLARE)
+static const struct checks *const kinds[] = {BACKENDS(CHECKS_ADDRESS)};
+_Static_assert(ARRAY_SIZE(kinds) < CHECKS_KINDS_MAX, "a host can have every kind, and NULL behind them");
 
-/* Whether /etc/wsl.conf turns the GPU off: "enabled = false" under "[gpu]". */
-static bool machine_wsl_conf_disables(void)
+static bool machine_is_unserved(const struct pci_function *function)
 {
-	_cleanup_free_ char *text = file_text("/etc/wsl.conf");
-	_cleanup_strv_ struct strv lines = {0};
-	bool gpu = false;
-
-	if (!text || strv_split(text, "\n", &lines) < 0)
-		return false;
-	for (size_t i = 0; i < lines.count; i++) {
-		const char *line = lines.items[i] + strspn(lines.items[i], " \t"), *value = strchr(line, '=');
-
-		if (line[0] == '[')
-			gpu = strncasecmp(line, "[gpu]", strlen("[gpu]")) == 0;
-		else if (gpu && value && strncasecmp(line, "enabled", strlen("enabled")) == 0)
-			return strcasestr(value, "false") != NULL;
-	}
-	return false;
+	return function->display && (function->vendor == PCI_VENDOR_AMD || function->vendor == PCI_VENDOR_INTEL);
 }
 
-static void machine_add_wsl_without(struct findings *findings, enum wsl_kind kind)
+static void machine_add_none(struct findings *findings)
 {
-	findings_add(findings, "host.no-device", SEVERITY_PROBLEM, "%s without " DXG_DEVICE,
-		     kind == WSL_1 ? "WSL1" : "WSL2");
-	if (kind == WSL_1)
-		findings_advise(findings, "WSL1 has no GPU: run wsl --set-version DISTRIBUTION 2 in Windows.");
-	else if (machine_wsl_conf_disables())
-		findings_advise(findings, "/etc/wsl.conf turns it off: set enabled=true under [gpu], then run wsl "
-					  "--shutdown in Windows.");
-	else
-		findings_advise(findings, "Run wsl --update in Windows, keep gpuSupport on in .wslconfig, then wsl "
-					  "--shutdown; Windows 10 needs 21H2.");
-}
+	_cleanup_strv_ struct strv devices = {0};
+	_cleanup_free_ char *names = NULL;
+	struct pci_function gpu;
 
-static void machine_add_nvidia_without(struct findings *findings, const struct pci_gpus *gpus)
-{
-	findings_add(findings, "host.no-driver", SEVERITY_PROBLEM,
-		     "%s is here, and NVIDIA's kernel module does not drive it%s%s", gpus->nvidia,
-		     gpus->nvidia_driver[0] ? ": its driver is " : "", gpus->nvidia_driver);
-	if (streq(gpus->nvidia_driver, "nouveau"))
-		findings_advise(findings, "Install NVIDIA's driver, which takes nouveau's place, and restart.");
-	else if (streq(gpus->nvidia_driver, "vfio-pci"))
-		findings_advise(findings, "It is set aside for a virtual machine: containers there can have it, or "
-					  "unbind it from vfio-pci.");
-	else
-		findings_advise(findings, "sudo ctr-gpu load; if that fails, install NVIDIA's driver.");
-}
-
-static void machine_add_without(struct findings *findings)
-{
-	enum wsl_kind kind = wsl_kind();
-	struct pci_gpus gpus;
-
-	pci_find_gpus(&gpus);
-	if (kind != WSL_NONE) {
-		machine_add_wsl_without(findings, kind);
-	} else if (gpus.paravirtual[0]) {
-		findings_add(
-			findings, "host.no-device", SEVERITY_PROBLEM,
-			"a Hyper-V guest with a GPU (PCI %s) without " DXG_DEVICE "\n"
-			"sudo modprobe dxgkrnl; if that module is missing, build it for this kernel (dxgkrnl-dkms).",
-			gpus.paravirtual);
-	} else if (gpus.nvidia[0]) {
-		machine_add_nvidia_without(findings, &gpus);
-	} else if (gpus.other[0]) {
+	for (size_t i = 0; i < ARRAY_SIZE(kinds) && findings->count == 0; i++)
+		kinds[i]->explain(findings);
+	if (findings->count > 0)
+		return;
+	if (pci_find(machine_is_unserved, &gpu)) {
 		findings_add(findings, "host.other-vendor", SEVERITY_PROBLEM,
-			     "%s is this machine's GPU; outside Windows hosts ctr-gpu serves NVIDIA's\n"
+			     "an %s GPU (PCI %s) is this machine's GPU; outside Windows hosts ctr-gpu serves NVIDIA's\n"
 			     "Give containers its nodes: docker run --device /dev/dri (AMD: and --device /dev/kfd).",
-			     gpus.other);
-	} else {
-		findings_add(findings, "host.no-gpu", SEVERITY_PROBLEM,
-			     "no GPU here: no " DXG_DEVICE ", no /dev/nvidiactl, none on the PCI bus\n"
-			     "If this is a virtual machine, assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or "
-			     "DDA).");
+			     gpu.vendor == PCI_VENDOR_AMD ? "AMD" : "Intel", gpu.address);
+		return;
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		(void)strv_add(&devices, kinds[i]->backend->device);
+	(void)strv_join(&devices, ", no ", &names);
+	findings_add(findings, "host.no-gpu", SEVERITY_PROBLEM,
+		     "no GPU here: no %s, none on the PCI bus\n"
+		     "If this is a virtual machine, assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or DDA).",
+		     names ? names : "device");
 }
 
-/* ---- a host with one ---- */
-
-static void machine_add_kind(const struct examination *examination, struct findings *findings)
+static void machine_add_kinds(struct examination *examination)
 {
+	_cleanup_strv_ struct strv texts = {0};
+	_cleanup_free_ char *text = NULL;
 	struct utsname name = {0};
-	const char *kind = examination->wsl ? "WSL2" : "Hyper-V guest";
+	const char *id = NULL;
 
 	(void)uname(&name);
-	if (examination->gpu_pv && examination->native)
-		findings_add(findings, "host.both", SEVERITY_OK,
-			     "%s with GPUs behind " DXG_DEVICE " and GPUs of its own, Linux %s", kind, name.release);
-	else if (examination->gpu_pv)
-		findings_add(findings, examination->wsl ? "host.wsl" : "host.hyper-v", SEVERITY_OK,
-			     "%s, GPUs behind " DXG_DEVICE ", Linux %s", kind, name.release);
-	else
-		findings_add(findings, "host.native", SEVERITY_OK, "NVIDIA's driver on this machine, Linux %s",
-			     name.release);
-}
-
-/* WSL keeps the device then, and shares no driver: what is said of stores and libraries is only what follows. */
-static void machine_add_disabled(struct findings *findings)
-{
-	bool gone = !file_exists(WSL_LIB);
-
-	findings_add(findings, "host.turned-off", gone ? SEVERITY_PROBLEM : SEVERITY_WARNING,
-		     "/etc/wsl.conf turns the GPU off%s\n"
-		     "Set enabled=true under [gpu] in /etc/wsl.conf, then run wsl --shutdown in Windows.",
-		     gone ? ", so " WSL_LIB " is missing" : ", from the next start on");
+	for (size_t i = 0; examination->here[i]; i++)
+		(void)strv_add(&texts, examination->here[i]->describe(&id));
+	(void)strv_join(&texts, "; ", &text);
+	findings_add(&examination->findings, examination->here[1] ? "host.both" : id, SEVERITY_OK, "%s, Linux %s",
+		     text ? text : "", name.release);
 }
 
 /* Which program made the container that this is; NULL if it is none. To systemd, WSL is one. */
@@ -140,33 +77,22 @@ static const char *machine_container_manager(char *buffer, size_t size)
 	return file_exists("/run/.containerenv") ? "podman" : NULL;
 }
 
-static void machine_add_container(struct findings *findings)
+void check_machine(struct examination *examination)
 {
 	char buffer[32];
 	const char *manager = machine_container_manager(buffer, sizeof(buffer));
+	size_t count = 0;
 
-	if (!manager)
-		return;
-	findings_add(findings, "host.container", SEVERITY_NOTE,
-		     "this is the inside of a container (%s): what it got was decided at its creation\n"
-		     "Run ctr-gpu doctor on its host.",
-		     manager);
-}
-
-void check_machine(struct examination *examination)
-{
-	bool disabled;
-
-	examination->gpu_pv = file_is_device(DXG_DEVICE);
-	examination->native = file_is_device("/dev/nvidiactl") || file_exists(NVIDIA_PROC "/version");
-	/* Without the mounts of its driver, a kernel of the user's own does not tell. */
-	disabled = examination->gpu_pv && machine_wsl_conf_disables();
-	examination->wsl = disabled || wsl_kind() != WSL_NONE;
-	if (examination->gpu_pv || examination->native)
-		machine_add_kind(examination, &examination->findings);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (file_is_device(kinds[i]->backend->device) || (kinds[i]->loaded && file_exists(kinds[i]->loaded)))
+			examination->here[count++] = kinds[i];
+	if (count > 0)
+		machine_add_kinds(examination);
 	else
-		machine_add_without(&examination->findings);
-	if (disabled)
-		machine_add_disabled(&examination->findings);
-	machine_add_container(&examination->findings);
+		machine_add_none(&examination->findings);
+	if (manager)
+		findings_add(&examination->findings, "host.container", SEVERITY_NOTE,
+			     "this is the inside of a container (%s): what it got was decided at its creation\n"
+			     "Run ctr-gpu doctor on its host.",
+			     manager);
 }

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/file.h"
 
 /* Return: how unprivileged user namespaces are forbidden; NULL if they are not. */
 static const char *rootless_forbidden_by(void)

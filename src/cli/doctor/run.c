@@ -31,31 +31,47 @@ enum {
 	LONG_TICKS = 4, /* after which a user wants to know what takes so long */
 };
 
-static const struct {
-	const char *subject;
-	void (*run)(struct examination *examination);
-} checks[] = {
-	{"the kind of host", check_machine},
-	{"the device nodes", check_devices},
-	{"the adapters", check_adapters},
-	{"the driver stores", check_stores},
-	{"the driver", check_driver},
-	{"the kernel", check_kernel},
-	{"CDI specs", check_cdi},
-	{"container engines", check_engines},
-	{"rootless containers", check_rootless},
-	{"SELinux and AppArmor", check_security},
-	{"the image", check_image},
-	{"the installation", check_installation},
+/* In the order of running and showing them; those of backends follow ours of the same stage. */
+static const struct check checks[] = {
+	{CHECK_DEVICES, "the kind of host", check_machine},
+	{CHECK_ADAPTERS, "the adapters", check_adapters},
+	{CHECK_DRIVER, "the adapters", check_adapter_notes},
+	{CHECK_DRIVER, "the driver", check_driver},
+	{CHECK_MACHINE, "the kernel", check_kernel},
+	{CHECK_MACHINE, "CDI specs", check_cdi},
+	{CHECK_MACHINE, "container engines", check_engines},
+	{CHECK_MACHINE, "rootless containers", check_rootless},
+	{CHECK_MACHINE, "SELinux and AppArmor", check_security},
+	{CHECK_MACHINE, "the image", check_image},
+	{CHECK_MACHINE, "the installation", check_installation},
+	{0},
 };
 
 struct doctor {
 	struct examination examination;
-	/* Checks that came to an end, and what had been found then. */
+	/* The check that runs, how many came to an end, and what had been found then. */
+	const char *subject;
 	size_t checked, count, engine_count;
+	bool complete;
 };
 
 /* ---- the child ---- */
+
+static void doctor_run_stage(struct doctor *doctor, const struct check *check, enum check_stage stage)
+{
+	struct examination *examination = &doctor->examination;
+
+	for (; check->run; check++) {
+		if (check->stage != stage)
+			continue;
+		doctor->subject = check->subject;
+		check->run(examination);
+		doctor->count = examination->findings.count;
+		doctor->engine_count = examination->findings.engine_count;
+		/* Seen by the parent, so are they. */
+		__atomic_store_n(&doctor->checked, doctor->checked + 1, __ATOMIC_RELEASE);
+	}
+}
 
 static _Noreturn void doctor_check(struct doctor *doctor)
 {
@@ -63,13 +79,12 @@ static _Noreturn void doctor_check(struct doctor *doctor)
 
 	/* A user who gives up must not leave us behind; a parent that has gone already cannot be told. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
-		checks[i].run(examination);
-		doctor->count = examination->findings.count;
-		doctor->engine_count = examination->findings.engine_count;
-		/* Seen by the parent, so are they. */
-		__atomic_store_n(&doctor->checked, i + 1, __ATOMIC_RELEASE);
+	for (enum check_stage stage = 0; stage < CHECK_STAGES; stage++) {
+		doctor_run_stage(doctor, checks, stage);
+		for (size_t i = 0; examination->here[i]; i++)
+			doctor_run_stage(doctor, examination->here[i]->checks, stage);
 	}
+	doctor->complete = true;
 	/* For who looks for what is left behind. */
 	(void)ctr_gpu_host_unref(examination->host);
 	strv_clear(&examination->cdi_kinds);
@@ -105,8 +120,8 @@ static int doctor_wait(const struct doctor *doctor, int fd, long long end_ms)
 		checked = doctor_checked(doctor);
 		ticks = checked == seen ? ticks + 1 : 0;
 		seen = checked;
-		if (ready == 0 && ticks == LONG_TICKS && seen < ARRAY_SIZE(checks) && isatty(STDERR_FILENO))
-			(void)fprintf(stderr, "ctr-gpu: still looking at %s …\n", checks[seen].subject);
+		if (ready == 0 && ticks == LONG_TICKS && !doctor->complete && isatty(STDERR_FILENO))
+			(void)fprintf(stderr, "ctr-gpu: still looking at %s …\n", doctor->subject);
 		ready = ready > 0;
 	}
 	return 0;
@@ -130,21 +145,21 @@ static void doctor_end_child(pid_t pid)
 static void doctor_add_stuck(struct doctor *doctor)
 {
 	struct findings *findings = &doctor->examination.findings;
-	size_t checked = doctor_checked(doctor);
 
+	(void)doctor_checked(doctor);
 	findings->count = doctor->count;
 	findings->engine_count = doctor->engine_count;
-	if (checked == ARRAY_SIZE(checks))
+	if (doctor->complete)
 		return;
 	findings_add(findings, "doctor.stuck", SEVERITY_PROBLEM,
 		     "looking at %s did not come to an end\n"
 		     "Restart the machine (WSL: wsl --shutdown in Windows); dmesg may tell what hangs.",
-		     checks[checked].subject);
+		     doctor->subject);
 }
 
 static int doctor_examine(struct doctor *doctor)
 {
-	const struct settings *settings = &doctor->examination.context->settings;
+	const struct settings *settings = doctor->examination.settings;
 	long long patience = (long long)settings->driver_timeout_ms * DRIVER_QUESTIONS + FILES_MS;
 	_cleanup_close_ int ours = -1, theirs = -1;
 	int pair[2], r;
@@ -182,6 +197,7 @@ int doctor_new(struct ctr_gpu_context *context, const char *config, const char *
 	if (doctor == MAP_FAILED)
 		return -ENOMEM;
 	doctor->examination.context = context;
+	doctor->examination.settings = &context->settings;
 	doctor->examination.config = config;
 	doctor->examination.rootfs = rootfs;
 	r = doctor_examine(doctor);

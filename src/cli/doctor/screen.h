@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
-#include "cli/doctor/finding.h"
+#include "model/finding.h"
 
 /** Writes a screen of it, in colour where @file is a terminal. Return: 0 or -EIO. */
 int screen_write(const struct findings *findings, FILE *file);

@@ -7,11 +7,9 @@
 #include <sys/xattr.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/file.h"
-#include "dxg/ioctl.h"
-#include "wsl/paths.h"
 
 #define SELINUX "/sys/fs/selinux"
 
@@ -42,7 +40,7 @@ static void security_read_label(const char *path, char *label, size_t size)
 
 static void security_check_selinux(struct examination *examination)
 {
-	const char *node = examination->gpu_pv ? DXG_DEVICE : "/dev/nvidiactl";
+	const char *node = examination->here[0]->backend->device;
 	const struct policy *policy = NULL;
 	char label[128];
 
@@ -73,7 +71,7 @@ static void security_check_apparmor(struct findings *findings)
 
 void check_security(struct examination *examination)
 {
-	if (file_number(SELINUX "/enforce", 0) == 1)
+	if (file_number(SELINUX "/enforce", 0) == 1 && examination->here[0])
 		security_check_selinux(examination);
 	else
 		security_check_apparmor(&examination->findings);

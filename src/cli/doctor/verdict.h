@@ -7,7 +7,7 @@
  */
 
 #include "base/str.h"
-#include "cli/doctor/finding.h"
+#include "model/finding.h"
 
 /* Of one engine. */
 struct verdict {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engines/package.h"
+#include "base/package.h"
 
 #include <dirent.h>
 #include <fcntl.h>

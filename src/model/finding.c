@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/doctor/finding.h"
+#include "model/finding.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "base/json.h"
-#include "cli/doctor/finding.h"
+#include "model/finding.h"
 
 static struct findings findings;
 

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What `ctr-gpu doctor` asks of a native NVIDIA host. */
+
+#include "model/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "ldcache/ldcache.h"
+#include "model/pci.h"
+#include "nvidia/module.h"
+#include "nvidia/nvidia.h"
+#include "nvidia/proc.h"
+
+enum { MODE_FOR_ALL = 0666, NAMES_MAX = 3 };
+
+static const char *check_describe_nvidia(const char **ret_id)
+{
+	*ret_id = "host.native";
+	return "NVIDIA's driver on this machine";
+}
+
+static bool check_is_nvidia(const struct pci_function *function)
+{
+	return function->display && function->vendor == PCI_VENDOR_NVIDIA;
+}
+
+static void check_explain_no_nvidia(struct findings *findings)
+{
+	struct pci_function gpu;
+
+	if (!pci_find(check_is_nvidia, &gpu))
+		return;
+	findings_add(findings, "host.no-driver", SEVERITY_PROBLEM,
+		     "an NVIDIA GPU (PCI %s) is here, and NVIDIA's kernel module does not drive it%s%s\n"
+		     "%s",
+		     gpu.address, gpu.driver[0] ? ": its driver is " : "", gpu.driver,
+		     streq(gpu.driver, "nouveau") ? "Install NVIDIA's driver, which takes nouveau's place, and restart."
+		     : streq(gpu.driver, "vfio-pci")
+			     ? "It is set aside for a virtual machine: containers there can have it, or unbind it "
+			       "from vfio-pci."
+			     : "sudo ctr-gpu load; if that fails, install NVIDIA's driver.");
+}
+
+/* ---- device nodes ---- */
+
+/* Nodes of capabilities are for root, and for programs that manage parts of GPUs. */
+static bool check_is_for_all(const struct load_step *step)
+{
+	return step->kind == LOAD_NODE && (step->mode & MODE_FOR_ALL) == MODE_FOR_ALL;
+}
+
+/* "module nvidia-uvm, /dev/nvidia0, …": what is not there, the first few of it. */
+static size_t check_list_missing(const struct load *load, char *text, size_t size)
+{
+	size_t missing = 0, length = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < load->count; i++) {
+		const struct load_step *step = &load->steps[i];
+
+		if (step->state != LOAD_MISSING || (step->kind != LOAD_MODULE && !check_is_for_all(step)))
+			continue;
+		if (missing++ < NAMES_MAX && length < size)
+			length += (size_t)snprintf(text + length, size - length, "%s%s%s", missing > 1 ? ", " : "",
+						   step->kind == LOAD_MODULE ? "module " : "", step->name);
+	}
+	if (missing > NAMES_MAX && length < size)
+		(void)snprintf(text + length, size - length, ", …");
+	return missing;
+}
+
+static void check_add_nodes(const struct load *load, struct findings *findings)
+{
+	const char *closed = NULL;
+	bool lacks_module = false;
+	char names[256];
+	size_t nodes = 0;
+
+	for (size_t i = 0; i < load->count; i++) {
+		const struct load_step *step = &load->steps[i];
+
+		lacks_module |= step->state == LOAD_MISSING && step->kind == LOAD_MODULE;
+		nodes += step->kind == LOAD_NODE && step->state == LOAD_THERE;
+		if (!closed && check_is_for_all(step) && !file_may_open(step->name))
+			closed = step->name;
+	}
+	/* Without the module for unified memory CUDA does not start; what else is missing, only some programs need. */
+	if (check_list_missing(load, names, sizeof(names)) > 0)
+		findings_add(findings, "device.missing", lacks_module ? SEVERITY_PROBLEM : SEVERITY_WARNING,
+			     "not there yet: %s\n"
+			     "sudo ctr-gpu load",
+			     names);
+	else if (closed)
+		findings_add(findings, "device.permission", SEVERITY_PROBLEM,
+			     "you may not open %s\n"
+			     "Give it the mode that the driver asks for: sudo chmod 0666 %s, or join the group that "
+			     "owns it.",
+			     closed, closed);
+	else
+		findings_add(findings, "device.nvidia", SEVERITY_OK, "NVIDIA's modules and %zu device nodes are there",
+			     nodes);
+}
+
+static void check_nodes(struct examination *examination)
+{
+	const struct load_options options = {.driver_root = examination->settings->driver_root};
+	_cleanup_load_ struct load load = {0};
+	struct err err = {0};
+
+	if (loader_nvidia.decide(&options, &load, &err) == 0)
+		check_add_nodes(&load, &examination->findings);
+	else
+		findings_add_message(&examination->findings, "device.wrong", SEVERITY_PROBLEM, err.text);
+}
+
+/* nvidia-smi then says "Driver/library version mismatch". libcuda's version is looked at when the plan is made. */
+static void check_nvml(struct examination *examination)
+{
+	_cleanup_free_ char *text = file_text(NVIDIA_PROC "/version"), *version = NULL, *path = NULL, *real = NULL;
+	const char *suffix;
+
+	if (examination->planned && text && ldcache_find_here("libnvidia-ml.so.1", &path) == 0 && path)
+		real = realpath(path, NULL);
+	if (!real || proc_driver_version(text, &version) < 0)
+		return;
+	suffix = strstr(strrchr(real, '/'), ".so.");
+	if (!suffix || !proc_is_version(suffix + strlen(".so.")) || streq(suffix + strlen(".so."), version))
+		return;
+	findings_add(&examination->findings, "driver.mismatch", SEVERITY_WARNING,
+		     "%s is not of the kernel module's version %s\n"
+		     "Finish the driver's update: restart the machine, or reload the module (rmmod nvidia-uvm nvidia).",
+		     real, version);
+}
+
+static const struct check checks[] = {
+	{CHECK_DEVICES, "the device nodes", check_nodes},
+	{CHECK_DRIVER, "the driver", check_nvml},
+	{0},
+};
+
+const struct checks checks_nvidia = {
+	.backend = &backend_nvidia,
+	.loaded = NVIDIA_PROC "/version",
+	.driver = "NVIDIA driver",
+	.lonely = "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.",
+	.describe = check_describe_nvidia,
+	.explain = check_explain_no_nvidia,
+	.checks = checks,
+};

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What `ctr-gpu doctor` asks of a GPU-PV host. */
+
+#include "wsl/check.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/package.h"
+#include "driverd/driverd.h"
+#include "dxg/ioctl.h"
+#include "ldcache/ldcache.h"
+#include "model/pci.h"
+#include "wsl/dxcore.h"
+#include "wsl/gpu_pv.h"
+#include "wsl/kind.h"
+#include "wsl/paths.h"
+
+enum { MODE_FOR_ALL = 0666 };
+
+/* ---- the kind of host ---- */
+
+/* Whether /etc/wsl.conf turns the GPU off: "enabled = false" under "[gpu]". */
+static bool check_conf_disables(void)
+{
+	_cleanup_free_ char *text = file_text("/etc/wsl.conf");
+	_cleanup_strv_ struct strv lines = {0};
+	bool gpu = false;
+
+	if (!text || strv_split(text, "\n", &lines) < 0)
+		return false;
+	for (size_t i = 0; i < lines.count; i++) {
+		const char *line = lines.items[i] + strspn(lines.items[i], " \t"), *value = strchr(line, '=');
+
+		if (line[0] == '[')
+			gpu = strncasecmp(line, "[gpu]", strlen("[gpu]")) == 0;
+		else if (gpu && value && strncasecmp(line, "enabled", strlen("enabled")) == 0)
+			return strcasestr(value, "false") != NULL;
+	}
+	return false;
+}
+
+/* Without the mounts of its driver, a kernel of the user's own does not tell. */
+bool check_is_wsl(void)
+{
+	return wsl_kind() != WSL_NONE || check_conf_disables();
+}
+
+static const char *check_describe_host(const char **ret_id)
+{
+	bool wsl = check_is_wsl();
+
+	*ret_id = wsl ? "host.wsl" : "host.hyper-v";
+	return wsl ? "WSL2, GPUs behind " DXG_DEVICE : "Hyper-V guest, GPUs behind " DXG_DEVICE;
+}
+
+/* What dxgkrnl drives (drivers/hv/dxgkrnl/dxgmodule.c): virtual render devices, compute accelerators. */
+static bool check_is_paravirtual(const struct pci_function *function)
+{
+	return function->vendor == PCI_VENDOR_MICROSOFT && (function->device == 0x008e || function->device == 0x008a);
+}
+
+static void check_explain_no_dxg(struct findings *findings)
+{
+	enum wsl_kind kind = wsl_kind();
+	struct pci_function function;
+
+	if (kind != WSL_NONE)
+		findings_add(findings, "host.no-device", SEVERITY_PROBLEM, "%s without " DXG_DEVICE "\n%s",
+			     kind == WSL_1 ? "WSL1" : "WSL2",
+			     kind == WSL_1 ? "WSL1 has no GPU: run wsl --set-version DISTRIBUTION 2 in Windows."
+			     : check_conf_disables()
+				     ? "/etc/wsl.conf turns it off: set enabled=true under [gpu], then run wsl "
+				       "--shutdown in Windows."
+				     : "Run wsl --update in Windows, keep gpuSupport on in .wslconfig, then wsl "
+				       "--shutdown; Windows 10 needs 21H2.");
+	else if (pci_find(check_is_paravirtual, &function))
+		findings_add(
+			findings, "host.no-device", SEVERITY_PROBLEM,
+			"a Hyper-V guest with a GPU (PCI %s) without " DXG_DEVICE "\n"
+			"sudo modprobe dxgkrnl; if that module is missing, build it for this kernel (dxgkrnl-dkms).",
+			function.address);
+}
+
+/* WSL keeps the device then, and shares no driver: what is said of stores and libraries is only what follows. */
+static void check_turned_off(struct examination *examination)
+{
+	bool gone = !file_exists(WSL_LIB);
+
+	if (!check_conf_disables())
+		return;
+	findings_add(&examination->findings, "host.turned-off", gone ? SEVERITY_PROBLEM : SEVERITY_WARNING,
+		     "/etc/wsl.conf turns the GPU off%s\n"
+		     "Set enabled=true under [gpu] in /etc/wsl.conf, then run wsl --shutdown in Windows.",
+		     gone ? ", so " WSL_LIB " is missing" : ", from the next start on");
+}
+
+static void check_dxg(struct examination *examination)
+{
+	struct findings *findings = &examination->findings;
+	struct stat st;
+
+	if (!file_may_open(DXG_DEVICE)) {
+		findings_add(findings, "device.permission", SEVERITY_PROBLEM,
+			     "you may not open " DXG_DEVICE "\n"
+			     "sudo chmod 0666 " DXG_DEVICE
+			     "; the kernel makes it so, look for a udev rule that changes it.");
+	} else if (stat(DXG_DEVICE, &st) == 0 && (st.st_mode & MODE_FOR_ALL) != MODE_FOR_ALL) {
+		findings_add(findings, "device.permission", SEVERITY_WARNING,
+			     DXG_DEVICE " has mode %04o: users other than root cannot open it, in containers too\n"
+					"sudo chmod 0666 " DXG_DEVICE,
+			     (unsigned)st.st_mode & 07777);
+	} else {
+		findings_add(findings, "device.dxg", SEVERITY_OK, DXG_DEVICE " may be opened");
+	}
+}
+
+/* ---- adapters ---- */
+
+/* We can do without libdxcore, but what a driver's libraries load in a container is this file. */
+static void check_dxcore(struct examination *examination)
+{
+	const struct settings *settings = examination->settings;
+	_cleanup_free_ char *library = NULL, *program = NULL;
+	struct dxg_facts *facts = NULL;
+	struct err err = {0};
+	size_t count = 0;
+
+	if (dxcore_find(settings, &library) < 0 || !library || driverd_find(settings, &program, &err) != 0)
+		return;
+	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0)
+		findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,
+			     "%.*s, and programs in containers ask it, too\n"
+			     "%s",
+			     (int)strcspn(err.text, "\n;"), err.text,
+			     check_is_wsl() ? "Run wsl --update, then wsl --shutdown in Windows; if that does not "
+					      "help, install the GPU's driver there again."
+					    : "Copy libdxcore.so again from C:\\Program Files\\WSL\\lib of a Windows "
+					      "host.");
+	dxg_facts_free(facts, count);
+}
+
+/* On a computer with two vendors' GPUs people look for NVIDIA's, which Windows keeps to itself in TCC mode. */
+static void check_vendors(struct examination *examination)
+{
+	const struct inventory *inventory = examination->inventory;
+
+	if (examination->usable == 0)
+		return;
+	for (size_t i = 0; i < inventory->count; i++)
+		if (inventory->adapters[i].vendor_id == PCI_VENDOR_NVIDIA)
+			return;
+	findings_add(&examination->findings, "adapter.no-nvidia", SEVERITY_NOTE,
+		     "none of them is NVIDIA's: CUDA programs will find no device\n"
+		     "If the host has one: install its driver in Windows; one in TCC mode is not shared (nvidia-smi "
+		     "-dm 0).");
+}
+
+/* ---- files of another driver ---- */
+
+static bool check_is_foreign(const char *real)
+{
+	return real && !str_is_below(real, WSL_LIB) && !str_is_below(real, WSL_DRIVERS);
+}
+
+/* A libcuda that is not the one WSL brings; owned by the caller; NULL if there is none. */
+static char *check_find_foreign(void)
+{
+	_cleanup_free_ char *path = NULL, *real = NULL;
+
+	if (ldcache_find_here("libcuda.so.1", &path) < 0)
+		return NULL;
+	real = path ? realpath(path, NULL) : NULL;
+	for (const char *const *directory = dxcore_directories; *directory && !check_is_foreign(real); directory++) {
+		free(path);
+		free(real);
+		real = str_format(&path, "%s/libcuda.so.1", *directory) == 0 ? realpath(path, NULL) : NULL;
+	}
+	return check_is_foreign(real) ? steal_ptr(real) : NULL;
+}
+
+/* Where it has GPUs of its own as well, it has a right to their driver. */
+static void check_foreign(struct examination *examination)
+{
+	_cleanup_free_ char *real = examination->here[1] ? NULL : check_find_foreign(), *package = NULL;
+
+	if (!real)
+		return;
+	package = package_of_file(real);
+	findings_add(&examination->findings, "driver.linux-in-wsl", SEVERITY_WARNING,
+		     "NVIDIA's driver for Linux is installed here (%s%s%s), where the one in Windows serves\n"
+		     "Remove it: sudo apt purge %s; only the CUDA toolkit may be installed, without a driver.",
+		     real, package ? ", package " : "", package ? package : "",
+		     package ? package : "'libnvidia-*' 'nvidia-driver-*'");
+}
+
+static const struct check checks[] = {
+	{CHECK_DEVICES, "the kind of host", check_turned_off},
+	{CHECK_DEVICES, "the device nodes", check_dxg},
+	{CHECK_ADAPTERS, "the adapters", check_dxcore},
+	{CHECK_ADAPTERS, "the adapters", check_vendors},
+	{CHECK_ADAPTERS, "the driver stores", check_stores},
+	{CHECK_DRIVER, "the driver", check_foreign},
+	{0},
+};
+
+const struct checks checks_gpu_pv = {
+	.backend = &backend_gpu_pv,
+	.driver = "the driver in Windows",
+	.lonely = "Install the GPU's current driver in Windows (not in TCC mode) and run wsl --shutdown; "
+		  "a Hyper-V guest needs Add-VMGpuPartitionAdapter.",
+	.describe = check_describe_host,
+	.explain = check_explain_no_dxg,
+	.checks = checks,
+};
