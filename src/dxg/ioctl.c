@@ -20,6 +20,16 @@
 #define LX_DXCLOSEADAPTER _IOWR(0x47, 0x15, struct d3dkmt_closeadapter)
 #define LX_DXENUMADAPTERS3 _IOWR(0x47, 0x3e, struct d3dkmt_enumadapters3)
 
+/* A process that opens the device is made known to the host, which refuses where it has no adapter for this machine. */
+enum { NO_ADAPTERS = EBADF };
+
+bool ioctl_has_no_adapters(void)
+{
+	_cleanup_close_ int fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 && errno == NO_ADAPTERS;
+}
+
 static int ioctl_call(int fd, unsigned long request, void *arguments)
 {
 	int r;
@@ -68,6 +78,11 @@ int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
 	};
 	int r;
 
+	if (fd < 0 && errno == NO_ADAPTERS) {
+		*ret = NULL;
+		*ret_count = 0;
+		return 0;
+	}
 	if (fd < 0)
 		return err_set(err, -errno, "cannot open " DXG_DEVICE ": %m\n%s",
 			       errno == EACCES || errno == EPERM

@@ -3,6 +3,8 @@
 
 /* The inventory from /dev/dxg itself, without any library. */
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "dxg/d3dkmt.h"
 
@@ -18,3 +20,6 @@ int ioctl_query(int fd, struct d3dkmt_queryadapterinfo *arguments);
  * Return: 0; negative errno with @err set.
  */
 int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err);
+
+/** Whether opening the device fails as it does where the host has no adapter for this machine. */
+bool ioctl_has_no_adapters(void);

@@ -54,7 +54,7 @@ static int selection_no_adapter(const struct ctr_gpu_host *host, struct err *err
 
 	if (host->inventory.count == 0)
 		return err_set(err, fault,
-			       "the host offers no adapter: its GPU device answers, and lists none\n"
+			       "the host offers no adapter: there is a GPU device with none behind it\n"
 			       "WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.\n"
 			       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
 	if (adapter_describe(first, &name) < 0)

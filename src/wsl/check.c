@@ -117,7 +117,7 @@ static void check_dxg(struct examination *examination)
 					"sudo chmod 0666 " DXG_DEVICE,
 			     (unsigned)st.st_mode & 07777);
 	} else {
-		findings_add(findings, "device.dxg", SEVERITY_OK, DXG_DEVICE " may be opened");
+		findings_add(findings, "device.dxg", SEVERITY_OK, DXG_DEVICE " is there, for everybody to open");
 	}
 }
 
@@ -132,7 +132,8 @@ static void check_dxcore(struct examination *examination)
 	struct err err = {0};
 	size_t count = 0;
 
-	if (dxcore_find(settings, &library) < 0 || !library || driverd_find(settings, &program, &err) != 0)
+	if (dxcore_find(settings, &library) < 0 || !library || driverd_find(settings, &program, &err) != 0 ||
+	    ioctl_has_no_adapters())
 		return;
 	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0)
 		findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,

@@ -144,7 +144,8 @@ static int gpu_pv_probe_either(const struct settings *settings, struct inventory
 	int kernel, r;
 
 	kernel = gpu_pv_probe_kernel(settings, inventory, err);
-	if (kernel == -ENOMEM || (kernel == 0 && gpu_pv_has_usable(inventory, first)))
+	/* A device that lists nothing lists nothing to libdxcore either. */
+	if (kernel == -ENOMEM || (kernel == 0 && (inventory->count == first || gpu_pv_has_usable(inventory, first))))
 		return kernel;
 	r = dxcore_find(settings, &library);
 	if (r < 0 || !library)
@@ -173,7 +174,10 @@ static int gpu_pv_probe(const struct settings *settings, struct inventory *inven
 	if (settings->inventory == INVENTORY_IOCTL)
 		return gpu_pv_probe_kernel(settings, inventory, err);
 	r = dxcore_find(settings, &library);
-	return r == 0 ? gpu_pv_probe_dxcore(settings, library, inventory, err) : r;
+	if (r == 0)
+		r = gpu_pv_probe_dxcore(settings, library, inventory, err);
+	/* It fails where there is nothing to list. */
+	return r == 0 || r == -ENOMEM || !ioctl_has_no_adapters() ? r : 0;
 }
 
 static int gpu_pv_describe(const struct adapter *adapter, struct strv *ret)

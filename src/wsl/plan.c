@@ -125,12 +125,15 @@ static int wsl_plan_add_smi(struct plan *plan, const char *directory, const stru
 				  "the host's nvidia-smi, in the search path (capability utility)");
 }
 
-static int wsl_plan_add_lib(const struct request *request, struct plan *plan, struct err *err)
+static int wsl_plan_add_lib(const struct request *request, size_t count, struct plan *plan, struct err *err)
 {
 	_cleanup_listing_ struct listing listing = {0};
 	int r;
 
 	r = wsl_plan_read_directory(WSL_LIB, &listing);
+	/* Whoever asks for the driver without a GPU can do without both; a host without adapters may lack it. */
+	if (count == 0 && (r == -ENOENT || r == -ENOTDIR))
+		return strv_add(&plan->warnings, WSL_LIB " is missing, so the container gets no driver");
 	if (r == -ENOENT || r == -ENOTDIR)
 		return err_set(
 			err, CTR_GPU_E_DRIVER_LIBRARY,
@@ -241,7 +244,7 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 	if (request->nodes_only)
 		return r;
 	if (r == 0)
-		r = wsl_plan_add_lib(request, plan, err);
+		r = wsl_plan_add_lib(request, count, plan, err);
 	for (size_t i = 0; i < count && r == 0; i++)
 		if (!wsl_plan_has_target(plan, selected[i]->driver_store))
 			r = wsl_plan_add_store(request, selected[i], plan, err);

@@ -100,6 +100,7 @@ setup_file() {
 @test "an empty list of adapters, an old driver, a software device: each says which" {
 	run on wsl-no-adapter 'ids; remedy adapter.none'
 	expect_line "problem adapter.none"
+	expect_not adapter.dxcore
 	expect "TCC"
 	run on wsl-old-driver 'first; doctor'
 	expect_line adapter.unusable

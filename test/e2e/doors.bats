@@ -361,7 +361,10 @@ key=accept-nvidia-visible-devices
 		devices=0 on_host give_nothing hook
 		devices=all on_host refuse $code runtime cdi
 	done
-	profile=plain devices=none settings='' on_host give_nothing "${environment_doors[@]}"
+	for profile in plain wsl-gpu-off; do
+		devices=none settings='' on_host give_nothing "${environment_doors[@]}"
+	done
+	profile=wsl-gpu-off devices=0 settings='' on_host refuse E_NO_ADAPTER "${environment_doors[@]}" cdi configure
 	# What is wrong with a GPU, or with what is asked of it, is said in any case.
 	settings='{"on-missing": "skip"}'
 	profile=wsl-old-driver devices=all on_host refuse E_DRIVER_TOO_OLD "${environment_doors[@]}" cdi

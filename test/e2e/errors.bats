@@ -80,8 +80,8 @@ refused_by_both() {
 	refused_by_both plain E_NO_DEVICE "neither /dev/dxg nor /dev/nvidiactl" ".wslconfig"
 }
 
-@test "a device that lists no adapter" {
-	refused_by_both wsl-no-adapter E_NO_ADAPTER "lists none" "Add-VMGpuPartitionAdapter"
+@test "a device without an adapter behind it" {
+	refused_by_both wsl-no-adapter E_NO_ADAPTER "none behind it" "Add-VMGpuPartitionAdapter"
 }
 
 @test "a software device is not a GPU, and is named" {

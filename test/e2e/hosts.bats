@@ -34,8 +34,11 @@ walk() {
 	walk wsl-amd-npu 2 1
 }
 
-@test "every ioctl of a device without adapters" {
-	walk wsl-no-adapter 0 0
+@test "a device without adapters cannot be opened, but looked at" {
+	run "$enter" wsl-no-adapter -- "$programs/dxgtest" 0 0
+	[ "$output" = "Bail out! /dev/dxg: Bad file descriptor" ]
+	[ "$status" -eq 1 ]
+	"$enter" wsl-no-adapter -- test -c /dev/dxg
 }
 
 @test "a store path that begins with \\SystemRoot" {

@@ -80,6 +80,7 @@ static void client_free(struct clients *clients, struct client *client)
 		if (at->owner == client->pid)
 			at->orphan = true;
 	limit_orphans(clients);
+	handles_clear(&client->handles);
 	memory_close(&client->memory);
 	(void)close(client->pidfd);
 	free(client);
@@ -199,6 +200,16 @@ static struct opened *find_opened(const struct clients *clients, int file)
 	return NULL;
 }
 
+/* The handles of a process end with its last open file, which shows when it uses another one. */
+static void end_handles(struct clients *clients, struct client *client)
+{
+	for (size_t i = 0; i < CLIENT_FILES_MAX; i++)
+		if (client->files[i].fd >= 0 &&
+		    same_file(client->pid, client->files[i].fd, clients->self, client->files[i].opened->file))
+			return;
+	handles_clear(&client->handles);
+}
+
 static enum verdict first_use(struct clients *clients, struct client *client, int fd)
 {
 	_cleanup_close_ int file = (int)syscall(SYS_pidfd_getfd, client->pidfd, fd, 0);
@@ -216,6 +227,7 @@ static enum verdict first_use(struct clients *clients, struct client *client, in
 		if (!lookup(clients, opened->owner))
 			(void)client_new(clients, opened->owner); /* so that its end is noticed */
 		opened->file = steal_fd(&file);
+		end_handles(clients, client);
 		opened->next = clients->opened;
 		clients->opened = opened;
 	}
@@ -227,6 +239,9 @@ static enum verdict first_use(struct clients *clients, struct client *client, in
 
 enum verdict client_verdict(struct clients *clients, struct client *client, int fd)
 {
+	/* The kernel says EBADF. */
+	if (fd < 0)
+		return VERDICT_NOT_OURS;
 	for (size_t i = 0; i < CLIENT_FILES_MAX; i++)
 		if (client->files[i].fd == fd && same_file(client->pid, fd, clients->self, client->files[i].opened->file))
 			return VERDICT_OURS;

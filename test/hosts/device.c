@@ -16,43 +16,86 @@ struct call {
 	uint64_t argument;
 };
 
+/* The kernel's table grows when few entries are free, and hands them out in the order in which they became free. */
+enum { HANDLES_STEP = 1024, HANDLES_SPARE = 128, HANDLES_LIMIT = 1 << 20 };
+
 static uint32_t handle_value(const struct handles *handles, uint32_t index)
 {
 	return (uint32_t)handles->entries[index].unique << 30 | index << 6;
 }
 
-static int handle_open(struct handles *handles, size_t adapter, uint32_t *ret)
+static void handle_enqueue(struct handles *handles, uint32_t index)
 {
-	for (uint32_t tried = 0; tried < HANDLES_MAX; tried++) {
-		uint32_t index = handles->next++ % HANDLES_MAX;
-
-		if (handles->entries[index].adapter)
-			continue;
-		handles->entries[index].adapter = (uint8_t)(adapter + 1);
-		handles->entries[index].unique = (uint8_t)(handles->entries[index].unique % 3 + 1);
-		*ret = handle_value(handles, index);
-		return 0;
-	}
-	return -ENOMEM;
+	if (handles->free_count++ > 0)
+		handles->entries[handles->last].next = index;
+	else
+		handles->first = index;
+	handles->last = index;
 }
 
+static bool handles_grow(struct handles *handles)
+{
+	struct handle_entry *entries = NULL;
+
+	if (handles->size < HANDLES_LIMIT)
+		entries = realloc(handles->entries, (handles->size + HANDLES_STEP) * sizeof(*entries));
+	if (!entries)
+		return false;
+	handles->entries = entries;
+	for (uint32_t i = 0; i < HANDLES_STEP; i++) {
+		handles->entries[handles->size] = (struct handle_entry){ .unique = 1 };
+		handle_enqueue(handles, handles->size++);
+	}
+	return true;
+}
+
+void handles_clear(struct handles *handles)
+{
+	free(handles->entries);
+	*handles = (struct handles){ 0 };
+}
+
+static int handle_open(struct handles *handles, size_t adapter, uint32_t *ret)
+{
+	uint32_t index;
+
+	if (handles->free_count <= HANDLES_SPARE && !handles_grow(handles))
+		return -ENOMEM;
+	index = handles->first;
+	handles->first = handles->entries[index].next;
+	handles->free_count--;
+	handles->entries[index].adapter = (uint8_t)(adapter + 1);
+	*ret = handle_value(handles, index);
+	return 0;
+}
+
+/* The instance, bits 0 to 5, is not looked at. */
 static bool handle_find(const struct handles *handles, uint32_t handle, uint32_t *ret_index)
 {
 	uint32_t index = handle >> 6 & 0xFFFFFF;
 
-	if (index >= HANDLES_MAX || !handles->entries[index].adapter || handle_value(handles, index) != handle)
+	if (index >= handles->size || !handles->entries[index].adapter || handles->entries[index].unique != handle >> 30)
 		return false;
 	*ret_index = index;
 	return true;
 }
 
-static void handles_close(struct handles *handles, const D3DKMT_ADAPTERINFO *infos, uint32_t count)
+static bool handle_close(struct handles *handles, uint32_t handle)
 {
 	uint32_t index;
 
+	if (!handle_find(handles, handle, &index))
+		return false;
+	handles->entries[index].adapter = 0;
+	handles->entries[index].unique = 2; /* from the second time on, for good */
+	handle_enqueue(handles, index);
+	return true;
+}
+
+static void handles_close(struct handles *handles, const D3DKMT_ADAPTERINFO *infos, uint32_t count)
+{
 	for (uint32_t i = 0; i < count; i++)
-		if (handle_find(handles, infos[i].hAdapter, &index))
-			handles->entries[index].adapter = 0;
+		(void)handle_close(handles, infos[i].hAdapter);
 }
 
 /* Opens a handle for every adapter, or for every one but the compute-only ones. */
@@ -134,37 +177,118 @@ static int enum_adapters3(const struct call *call)
 	return -EFAULT;
 }
 
+static const struct profile_adapter *find_adapter(const struct call *call, const LUID *luid)
+{
+	for (size_t i = 0; i < call->profile->adapter_count; i++)
+		if (memcmp(&call->profile->adapters[i].luid, luid, sizeof(*luid)) == 0)
+			return &call->profile->adapters[i];
+	return NULL;
+}
+
 static int open_from_luid(const struct call *call)
 {
+	const struct profile_adapter *adapter;
 	D3DKMT_OPENADAPTERFROMLUID args;
 	int result;
 
 	if (!memory_read(call->memory, call->argument, &args, sizeof(args)))
 		return -EFAULT;
-	for (size_t i = 0; i < call->profile->adapter_count; i++) {
-		const LUID *luid = &call->profile->adapters[i].luid;
-
-		if (luid->LowPart != args.AdapterLuid.LowPart || luid->HighPart != args.AdapterLuid.HighPart)
-			continue;
-		result = handle_open(call->handles, i, &args.hAdapter);
-		if (result < 0)
-			return result;
-		return memory_write(call->memory, call->argument, &args, sizeof(args)) ? 0 : -EFAULT;
-	}
-	return -EINVAL;
+	adapter = find_adapter(call, &args.AdapterLuid);
+	/* The kernel looks at the handle alone, which is still the caller's if no adapter was found. */
+	if (!adapter)
+		return args.hAdapter ? 0 : -EINVAL;
+	result = handle_open(call->handles, (size_t)(adapter - call->profile->adapters), &args.hAdapter);
+	if (result < 0)
+		return result;
+	return memory_write(call->memory, call->argument, &args, sizeof(args)) ? 0 : -EFAULT;
 }
 
 static int close_adapter(const struct call *call)
 {
 	D3DKMT_CLOSEADAPTER args;
+
+	if (!memory_read(call->memory, call->argument, &args, sizeof(args)))
+		return -EFAULT;
+	return args.hAdapter == 0 || handle_close(call->handles, args.hAdapter) ? 0 : -EINVAL;
+}
+
+/*
+ * What programs call once they have chosen an adapter: to make a device, to ask the driver in its own words, to count
+ * memory and processes. What a driver answers is not known: its bytes come back as they were.
+ */
+static int create_device(const struct call *call)
+{
+	D3DKMT_CREATEDEVICE args;
 	uint32_t index;
 
 	if (!memory_read(call->memory, call->argument, &args, sizeof(args)))
 		return -EFAULT;
 	if (!handle_find(call->handles, args.hAdapter, &index))
 		return -EINVAL;
-	call->handles->entries[index].adapter = 0;
-	return 0;
+	/* The host numbers devices, in a table of their own. */
+	args.hDevice = 0x40000000u | ++call->handles->devices << 6;
+	return memory_write(call->memory, call->argument, &args, sizeof(args)) ? 0 : -EFAULT;
+}
+
+static int destroy_device(const struct call *call)
+{
+	uint32_t handle, index;
+
+	if (!memory_read(call->memory, call->argument, &handle, sizeof(handle)))
+		return -EFAULT;
+	index = handle >> 6 & 0xFFFFFF;
+	return handle >> 30 == 1 && index > 0 && index <= call->handles->devices ? 0 : -EINVAL;
+}
+
+static int escape(const struct call *call)
+{
+	D3DKMT_ESCAPE args;
+	uint32_t index;
+
+	if (!memory_read(call->memory, call->argument, &args, sizeof(args)))
+		return -EFAULT;
+	return handle_find(call->handles, args.hAdapter, &index) && args.PrivateDriverDataSize <= MESSAGE_DATA_MAX ? 0 : -EINVAL;
+}
+
+static int query_statistics(const struct call *call)
+{
+	D3DKMT_QUERYSTATISTICS args;
+
+	if (!memory_read(call->memory, call->argument, &args, sizeof(args)))
+		return -EFAULT;
+	if (!find_adapter(call, &args.AdapterLuid))
+		return -EINVAL;
+	memset(args.Result, 0, sizeof(args.Result));
+	return memory_write(call->memory, call->argument, &args, sizeof(args)) ? 0 : -EFAULT;
+}
+
+/* Of all processes that use an adapter, the caller is one. */
+static int enum_processes(const struct call *call)
+{
+	uint32_t pid = (uint32_t)call->memory->pid;
+	D3DKMT_ENUMPROCESSES args;
+
+	if (!memory_read(call->memory, call->argument, &args, sizeof(args)))
+		return -EFAULT;
+	if (!find_adapter(call, &args.AdapterLuid))
+		return -EINVAL;
+	if (args.Buffer && args.BufferCount > 0 && !memory_write(call->memory, args.Buffer, &pid, sizeof(pid)))
+		return -EFAULT;
+	args.BufferCount = 1;
+	return memory_write(call->memory, call->argument, &args, sizeof(args)) ? 0 : -EFAULT;
+}
+
+static int is_feature_enabled(const struct call *call)
+{
+	D3DKMT_ISFEATUREENABLED args;
+	uint32_t index;
+
+	if (!memory_read(call->memory, call->argument, &args, sizeof(args)))
+		return -EFAULT;
+	if (!handle_find(call->handles, args.hAdapter, &index))
+		return -EINVAL;
+	args.Version = args.Value = 0; /* a feature that is not known */
+	return memory_write(call->memory, call->argument, &args, sizeof(args)) ? 0 : -EFAULT;
 }
 
 /* UTF-8 into UTF-16 with a NUL; what does not fit is cut off. Return: code units, with the NUL. */
@@ -188,6 +312,17 @@ static uint32_t utf16(uint16_t *ret, size_t capacity, const char *text)
 	ret[length++] = 0;
 	return length;
 }
+
+/* What Windows calls the drivers of the sets of files, and the library that D3D12 loads; first that of any other set. */
+static const struct driver {
+	const char *files, *service, *library;
+} drivers[] = {
+	{ "microsoft", "BasicRender", NULL },
+	{ "nvidia", "nvlddmkm", "libnvwgf2umx.so" },
+	{ "intel", "igfxn", "libigd12umd64.so" },
+	{ "amd", "amdkmdag", "B025777\\amdxc64.so" },
+	{ "npu", "kipudrv", NULL },
+};
 
 /* Each answers one query into @data, which holds what the caller passed. Return: 0 or negative errno. */
 typedef int answer(const struct profile_adapter *adapter, void *data, uint32_t size);
@@ -272,28 +407,104 @@ static int answer_guid(const struct profile_adapter *adapter, void *data, uint32
 	return 0;
 }
 
+static const struct driver *find_driver(const struct profile_adapter *adapter)
+{
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (adapter->files && strcmp(adapter->files, drivers[i].files) == 0)
+			return &drivers[i];
+	return &drivers[0];
+}
+
+static int answer_umd_name(const struct profile_adapter *adapter, void *data, uint32_t size)
+{
+	const char *library = find_driver(adapter)->library;
+	char windows[512];
+	uint32_t version;
+
+	memcpy(&version, data, sizeof(version));
+	if (version > 3 || !library || !adapter->store)
+		return -EINVAL;
+	memset((char *)data + sizeof(version), 0, size - sizeof(version));
+	(void)snprintf(windows, sizeof(windows), "%s%s\\%s", adapter->store_prefix, adapter->store, library);
+	(void)utf16((uint16_t *)data + 2, 260, windows);
+	return 0;
+}
+
+static int answer_service(const struct profile_adapter *adapter, void *data, uint32_t size)
+{
+	memset(data, 0, size);
+	(void)utf16(data, size / 2, find_driver(adapter)->service);
+	return 0;
+}
+
+/* 32.0.30.1234: four numbers of 16 bits, as Windows shows versions of drivers. */
+static int answer_driver_version(const struct profile_adapter *adapter, void *data, uint32_t size)
+{
+	uint64_t version = (uint64_t)32 << 48 | (uint64_t)(adapter->wddm / 100) << 16 | 1234;
+
+	memcpy(data, &version, size);
+	return 0;
+}
+
+/* A driver does not know the caps of a later WDDM. Hardware scheduling: supported and enabled. */
+static int answer_caps(const struct profile_adapter *adapter, void *data, uint32_t size, uint32_t wddm)
+{
+	uint32_t caps = 3;
+
+	if (adapter->wddm < wddm)
+		return -EINVAL;
+	memcpy(data, &caps, size);
+	return 0;
+}
+
+static int answer_caps_2_7(const struct profile_adapter *adapter, void *data, uint32_t size)
+{
+	return answer_caps(adapter, data, size, 2700);
+}
+
+static int answer_caps_2_9(const struct profile_adapter *adapter, void *data, uint32_t size)
+{
+	return answer_caps(adapter, data, size, 2900);
+}
+
+/* The values of two registry keys go by name; two paths of the driver have none. NULL if there is no such value. */
+static const char *registry_value(const struct profile_adapter *adapter, const QUERYREGISTRY_KERNEL *info, char *ret, size_t size)
+{
+	uint16_t known[sizeof("DriverDesc")];
+
+	(void)utf16(known, sizeof(known) / sizeof(known[0]) + 1, "DriverDesc");
+	if (info->QueryType == REGISTRY_ADAPTERKEY && memcmp(info->ValueName, known, sizeof(known)) == 0)
+		return adapter->name;
+	if (info->QueryType < REGISTRY_DRIVERSTOREPATH || !adapter->store)
+		return NULL;
+	(void)snprintf(ret, size, info->QueryType == REGISTRY_DRIVERIMAGEPATH ? "%s%s\\%s.sys" : "%s%s", adapter->store_prefix,
+		       adapter->store, find_driver(adapter)->service);
+	return ret;
+}
+
 /* A buffer that is too small is no error: the call succeeds, Status says so, and OutputValueSize what is needed. */
 static int answer_registry(const struct profile_adapter *adapter, void *data, uint32_t size)
 {
 	QUERYREGISTRY_KERNEL *info = data;
 	uint32_t room = size - (uint32_t)offsetof(QUERYREGISTRY_KERNEL, OutputString), units;
-	uint16_t path[512];
-	char windows[512];
+	const char *value;
+	uint16_t wide[512];
+	char path[512];
 
-	if (info->QueryType != REGISTRY_DRIVERSTOREPATH || info->QueryFlags != 0)
+	if (info->QueryType > REGISTRY_DRIVERIMAGEPATH || (info->QueryType >= REGISTRY_DRIVERSTOREPATH && info->QueryFlags != 0))
 		return -EINVAL;
-	if (!adapter->store) {
+	value = registry_value(adapter, info, path, sizeof(path));
+	if (!value) {
 		info->Status = REGISTRY_FAIL;
 		info->OutputValueSize = 0;
 		return 0;
 	}
-	(void)snprintf(windows, sizeof(windows), "%s%s", adapter->store_prefix, adapter->store);
-	units = utf16(path, sizeof(path) / sizeof(path[0]), windows);
+	units = utf16(wide, sizeof(wide) / sizeof(wide[0]), value);
 	info->ValueType = 1; /* REG_SZ */
 	info->OutputValueSize = units * 2;
 	info->Status = units * 2 > room ? REGISTRY_OVERFLOW : REGISTRY_SUCCESS;
 	if (info->Status == REGISTRY_SUCCESS)
-		memcpy(info->OutputString, path, units * 2);
+		memcpy(info->OutputString, wide, units * 2);
 	return 0;
 }
 
@@ -301,6 +512,7 @@ static const struct {
 	uint32_t type, size; /* exact; of registry queries the least */
 	answer *answer;
 } answers[] = {
+	{ QUERY_UMDRIVERNAME, 524, answer_umd_name },
 	{ QUERY_GETSEGMENTSIZE, 24, answer_zero },
 	{ QUERY_ADAPTERADDRESS, 12, answer_address },
 	{ QUERY_ADAPTERADDRESS_RENDER, 12, answer_address },
@@ -316,7 +528,12 @@ static const struct {
 	{ QUERY_ADAPTER_UNIQUE_GUID, 80, answer_guid },
 	{ QUERY_DRIVER_DESCRIPTION, 8192, answer_name },
 	{ QUERY_DRIVER_DESCRIPTION_RENDER, 8192, answer_name },
-	{ QUERY_PARAVIRTUALIZATION_RENDER, 4, answer_zero },
+	{ QUERY_PARAVIRTUALIZATION_RENDER, 1, answer_zero },
+	{ QUERY_UMD_DRIVER_VERSION, 8, answer_driver_version },
+	{ QUERY_KMD_DRIVER_VERSION, 8, answer_driver_version },
+	{ QUERY_SERVICENAME, 520, answer_service },
+	{ QUERY_WDDM_2_7_CAPS, 4, answer_caps_2_7 },
+	{ QUERY_WDDM_2_9_CAPS, 4, answer_caps_2_9 },
 };
 
 static answer *find_answer(uint32_t type, uint32_t size)
@@ -329,7 +546,7 @@ static answer *find_answer(uint32_t type, uint32_t size)
 
 static int query_adapter_info(const struct call *call)
 {
-	static _Alignas(16) char data[PRIVATE_DATA_MAX];
+	static _Alignas(16) char data[MESSAGE_DATA_MAX];
 	D3DKMT_QUERYADAPTERINFO args;
 	answer *give_answer;
 	uint32_t index;
@@ -337,7 +554,7 @@ static int query_adapter_info(const struct call *call)
 
 	if (!memory_read(call->memory, call->argument, &args, sizeof(args)))
 		return -EFAULT;
-	if (args.PrivateDriverDataSize == 0 || args.PrivateDriverDataSize > PRIVATE_DATA_MAX)
+	if (args.PrivateDriverDataSize == 0 || args.PrivateDriverDataSize > MESSAGE_DATA_MAX)
 		return -EINVAL;
 	if (!handle_find(call->handles, args.hAdapter, &index))
 		return -EINVAL;
@@ -369,6 +586,18 @@ int device_ioctl(const struct profile *profile, struct handles *handles, struct 
 		return close_adapter(&call);
 	case LX_DXQUERYADAPTERINFO:
 		return query_adapter_info(&call);
+	case LX_DXCREATEDEVICE:
+		return create_device(&call);
+	case LX_DXDESTROYDEVICE:
+		return destroy_device(&call);
+	case LX_DXESCAPE:
+		return escape(&call);
+	case LX_DXQUERYSTATISTICS:
+		return query_statistics(&call);
+	case LX_DXENUMPROCESSES:
+		return enum_processes(&call);
+	case LX_ISFEATUREENABLED:
+		return is_feature_enabled(&call);
 	default:
 		return -ENOTTY;
 	}

@@ -9,16 +9,21 @@
 #include "memory.h"
 #include "profile.h"
 
-enum { HANDLES_MAX = 1024 };
-
-/* The handles of one process, as the kernel numbers them: {instance:6, index:24, unique:2} from the lowest bit. */
+/*
+ * The handles of one process, as the kernel numbers them: {instance:6, index:24, unique:2} from the lowest bit. They live
+ * until the process closes the last of its files.
+ */
 struct handles {
-	struct {
+	struct handle_entry {
+		uint32_t next;   /* of a free entry: the one that became free after it */
 		uint8_t adapter; /* its number in the profile and 1; 0 is a free entry */
-		uint8_t unique;  /* 1 to 3, another one each time that the entry is used again */
-	} entries[HANDLES_MAX];
-	uint32_t next;
+		uint8_t unique;
+	} *entries;
+	uint32_t size, first, last, free_count;
+	uint32_t devices; /* that were made */
 };
+
+void handles_clear(struct handles *handles);
 
 /**
  * device_ioctl() - answer one call

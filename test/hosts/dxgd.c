@@ -3,10 +3,12 @@
 #include "dxgd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -38,6 +40,18 @@ struct dxgd *dxgd_new(const struct profile *profile, int listener, dev_t device)
 	return dxgd;
 }
 
+/*
+ * The real driver registers a process with the host when it opens the device, and fails where there is no adapter. The
+ * node that stands for it would open.
+ */
+static bool opens_device(struct client *client, const struct seccomp_data *data)
+{
+	char path[sizeof("/dev/dxg")];
+
+	return !(data->args[2] & O_PATH) && memory_read(&client->memory, data->args[1], path, sizeof(path)) &&
+	       memcmp(path, "/dev/dxg", sizeof(path)) == 0;
+}
+
 static void respond(struct dxgd *dxgd, const struct seccomp_notif *call, struct seccomp_notif_resp *response)
 {
 	bool uncertain;
@@ -46,6 +60,14 @@ static void respond(struct dxgd *dxgd, const struct seccomp_notif *call, struct 
 
 	if (!client || (uncertain && ioctl(dxgd->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) < 0)) {
 		response->error = -ESRCH;
+		return;
+	}
+	if (call->data.nr == SYS_openat && opens_device(client, &call->data)) {
+		response->error = -EBADF;
+		return;
+	}
+	if (call->data.nr == SYS_openat) {
+		response->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 		return;
 	}
 	switch (client_verdict(&dxgd->clients, client, fd)) {

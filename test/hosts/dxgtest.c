@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,6 +28,12 @@
 #define ENUM2 CODE(0x14, 16)
 #define CLOSE CODE(0x15, 4)
 #define ENUM3 CODE(0x3e, 24)
+#define CREATE_DEVICE CODE(0x02, 64)
+#define ESCAPE CODE(0x0d, 32)
+#define DESTROY_DEVICE CODE(0x19, 4)
+#define STATISTICS CODE(0x43, 0x328)
+#define PROCESSES CODE(0x48, 24)
+#define FEATURE CODE(0x49, 12)
 
 enum { INFO_SIZE = 20, MOST = 64, REGISTRY_SIZE = 552 };
 
@@ -172,7 +179,7 @@ static void test_codes(int fd)
 	check(fails(ioctl(fd, (unsigned)_IOC(_IOC_READ, 0x47, 0x14, 16), args), ENOTTY), "a code of the wrong direction: ENOTTY");
 	check(fails(ioctl(fd, CODE(0x7f, 16), args), ENOTTY), "an unknown code: ENOTTY");
 	check(fails(ioctl(null, ENUM2, args), ENOTTY), "another device's own answer comes through");
-	check(fails(ioctl(999, ENUM2, args), EBADF), "no file: EBADF");
+	check(fails(ioctl(999, ENUM2, args), EBADF) && fails(ioctl(-1, ENUM2, args), EBADF), "no file: EBADF");
 	(void)close(null);
 }
 
@@ -186,13 +193,59 @@ static void test_sizes(int fd, uint32_t handle)
 	check(fails(query(fd, handle, 13, four, 8), EINVAL), "DRIVERVERSION of 8 bytes: EINVAL");
 	check(fails(query(fd, handle, 13, four, 0), EINVAL), "0 bytes: EINVAL");
 	check(fails(query(fd, handle, 48, big, sizeof(big)), EINVAL), "more than 128 KiB: EINVAL");
+	check(fails(query(fd, handle, 48, big, sizeof(big) - 1), EINVAL), "128 KiB leave no room for a header: EINVAL");
 	memset(big, 0, sizeof(big));
 	put(big, 0, 2, 4);
-	check(query(fd, handle, 48, big, sizeof(big) - 1) == 0 && get(big, 540) == 0, "128 KiB are accepted");
+	check(query(fd, handle, 48, big, 127 * 1024) == 0 && get(big, 540) == 0, "127 KiB are accepted");
 	check(fails(query(fd, handle, 9999, four, 4), EINVAL), "an unknown query: EINVAL");
 	check(fails(query(fd, handle + (500u << 6), 13, four, 4), EINVAL), "an unknown handle: EINVAL");
 	check(fails(query(fd, handle ^ 1u << 30, 13, four, 4), EINVAL), "a handle with other unique bits: EINVAL");
+	check(query(fd, handle | 0x3f, 13, four, 4) == 0, "a handle with other instance bits: the same");
 	check(fails(query(fd, handle, 13, (void *)8, 4), EFAULT), "into nowhere: EFAULT");
+}
+
+static void test_read_only(int fd, uint32_t handle)
+{
+	char *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	check(fails(query(fd, handle, 13, page, 4), EFAULT) && get(page, 0) == 0, "into memory that is for reading: EFAULT");
+	check(fails(ioctl(fd, ENUM2, page), EFAULT) && get(page, 0) == 0, "and of arguments");
+	(void)munmap(page, 4096);
+}
+
+static void test_versions(int fd, uint32_t handle)
+{
+	uint32_t wddm = 0, caps = 0;
+	uint16_t service[260];
+	uint64_t umd = 0, kmd = 0;
+
+	(void)query(fd, handle, 13, &wddm, 4);
+	check(query(fd, handle, 18, &umd, 8) == 0 && query(fd, handle, 49, &kmd, 8) == 0 && umd && umd == kmd,
+	      "UMD_DRIVER_VERSION and KMD_DRIVER_VERSION");
+	check(query(fd, handle, 69, service, sizeof(service)) == 0 && service[0] && service[259] == 0, "SERVICENAME");
+	check(wddm < 2700 ? fails(query(fd, handle, 70, &caps, 4), EINVAL) : query(fd, handle, 70, &caps, 4) == 0 && caps,
+	      "WDDM_2_7_CAPS of WDDM 2.7");
+	check(wddm < 2900 ? fails(query(fd, handle, 75, &caps, 4), EINVAL) : query(fd, handle, 75, &caps, 4) == 0 && caps,
+	      "WDDM_2_9_CAPS of WDDM 2.9");
+}
+
+static void test_umd_name(int fd, uint32_t handle)
+{
+	static const char suffix[] = ".so";
+	char info[524] = { 3 };
+	uint16_t letter;
+	size_t length = 0;
+	bool good = query(fd, handle, 1, info, sizeof(info)) == 0, ends;
+
+	do
+		memcpy(&letter, info + 4 + 2 * length++, 2);
+	while (letter);
+	ends = length > 4;
+	for (size_t i = 0; i < 3 && ends; i++)
+		ends = info[4 + 2 * (length - 4 + i)] == suffix[i];
+	check(good ? ends : errno == EINVAL, "UMDRIVERNAME: a library, or there is none");
+	put(info, 0, 4, 4);
+	check(fails(query(fd, handle, 1, info, sizeof(info)), EINVAL), "UMDRIVERNAME of an unknown Direct3D: EINVAL");
 }
 
 static void test_facts(int fd, uint32_t handle)
@@ -211,6 +264,24 @@ static void test_facts(int fd, uint32_t handle)
 	check(query(fd, handle, 6, address, 12) == 0 || errno == EINVAL, "ADAPTERADDRESS");
 	check(query(fd, handle, 65, name, 8192) == 0 && name[0] != 0 && name[4095] == 0, "DRIVER_DESCRIPTION");
 	check(fails(query(fd, handle, 65, name, 8190), EINVAL), "DRIVER_DESCRIPTION of another size: EINVAL");
+}
+
+static void test_registry_keys(int fd, uint32_t handle)
+{
+	static const char name[] = "DriverDesc";
+	char info[REGISTRY_SIZE + 1024] = { 0 };
+
+	put(info, 0, 1, 4);
+	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 2, "a value that the adapter's key lacks: status 2");
+	for (size_t i = 0; i < sizeof(name); i++)
+		put(info, 8 + 2 * i, (unsigned char)name[i], 2);
+	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 0, "one that it has");
+	put(info, 0, 0, 4);
+	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 2, "and that the service's key lacks");
+	put(info, 0, 3, 4);
+	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 0, "the path of the driver's image");
+	put(info, 0, 4, 4);
+	check(fails(query(fd, handle, 48, info, sizeof(info)), EINVAL), "an unknown kind of value: EINVAL");
 }
 
 static void test_registry(int fd, uint32_t handle)
@@ -232,6 +303,7 @@ static void test_registry(int fd, uint32_t handle)
 	check(fails(query(fd, handle, 48, info, REGISTRY_SIZE), EINVAL), "the store path takes no flags");
 	put(info, 4, 0, 4);
 	check(fails(query(fd, handle, 48, info, REGISTRY_SIZE - 1), EINVAL), "less than the structure: EINVAL");
+	test_registry_keys(fd, handle);
 }
 
 static void test_handles(int fd, const char *info)
@@ -247,8 +319,54 @@ static void test_handles(int fd, const char *info)
 	check(fails(close_adapter(fd, handle), EINVAL), "once");
 	check(fails(query(fd, handle, 13, &version, 4), EINVAL), "and is no handle then");
 	put(args, 4, 0x7fffffff, 4);
-	check(fails(ioctl(fd, OPEN_FROM_LUID, args), EINVAL), "OpenAdapterFromLuid of another LUID: EINVAL");
-	check(fails(close_adapter(fd, 0), EINVAL), "no handle is 0");
+	check(ioctl(fd, OPEN_FROM_LUID, args) == 0 && get(args, 8) == handle, "OpenAdapterFromLuid of another LUID looks at the handle");
+	put(args, 8, 0, 4);
+	check(fails(ioctl(fd, OPEN_FROM_LUID, args), EINVAL), "without one: EINVAL");
+	check(close_adapter(fd, 0) == 0, "to close 0 is nothing");
+}
+
+static void test_reuse(int fd, const char *info)
+{
+	static uint32_t handles[2000];
+	char args[12];
+	bool good = true;
+
+	memcpy(args, info + 4, 8);
+	for (size_t i = 0; i < 2000 && good; i++) {
+		good = ioctl(fd, OPEN_FROM_LUID, args) == 0;
+		handles[i] = get(args, 8);
+	}
+	check(good && handles[0] != handles[1999], "2000 handles at once");
+	for (size_t i = 0; i < 2000 && good; i++)
+		good = close_adapter(fd, handles[i]) == 0;
+	check(good && ioctl(fd, OPEN_FROM_LUID, args) == 0 && get(args, 8) != handles[1999] && get(args, 8) != handles[0],
+	      "what was closed is used again last");
+	(void)close_adapter(fd, get(args, 8));
+}
+
+/* What nvidia-smi, ROCm and Intel's driver call next. */
+static void test_device(int fd, const char *info)
+{
+	char args[64] = { 0 }, statistics[0x328] = { 0 }, processes[24] = { 0 };
+	uint32_t device, pid = 0;
+
+	put(args, 0, get(info, 0), 4);
+	check(ioctl(fd, CREATE_DEVICE, args) == 0 && get(args, 12) != 0, "CreateDevice");
+	device = get(args, 12);
+	check(ioctl(fd, DESTROY_DEVICE, &device) == 0, "DestroyDevice");
+	device = 0;
+	check(fails(ioctl(fd, DESTROY_DEVICE, &device), EINVAL), "DestroyDevice of none: EINVAL");
+	check(ioctl(fd, ESCAPE, args) == 0 && ioctl(fd, FEATURE, args) == 0, "Escape and IsFeatureEnabled");
+	memcpy(statistics + 4, info + 4, 8);
+	check(ioctl(fd, STATISTICS, statistics) == 0, "QueryStatistics");
+	memcpy(processes, info + 4, 8);
+	put(processes, 8, (uintptr_t)&pid, 8);
+	put(processes, 16, 1, 8);
+	check(ioctl(fd, PROCESSES, processes) == 0 && get(processes, 16) == 1 && pid == (uint32_t)getpid(), "EnumProcesses");
+	put(args, 0, 0, 4);
+	check(fails(ioctl(fd, CREATE_DEVICE, args), EINVAL) && fails(ioctl(fd, ESCAPE, args), EINVAL) &&
+		      fails(ioctl(fd, FEATURE, args), EINVAL),
+	      "without an adapter's handle: EINVAL");
 }
 
 /* Runs @body in a child and checks that it returned true there. */
@@ -280,6 +398,26 @@ static bool child_reopens(int fd, uint32_t handle)
 
 	return fails(query(fd, handle, 13, &version, 4), ENOTTY) && enum2(own, &count, NULL) == 0 &&
 	       fails(query(own, handle, 13, &version, 4), EINVAL);
+}
+
+/* Handles end with the last of the process's files, and start again at 40000000. */
+static bool child_ends_handles(int fd, uint32_t handle)
+{
+	char infos[MOST * INFO_SIZE];
+	uint32_t count = MOST, version, first;
+	int one = device(), other = device();
+
+	(void)fd;
+	(void)handle;
+	if (enum3(one, 1, &count, infos) != 0 || count == 0 || get(infos, 0) != 0x40000000 || enum2(other, &count, NULL) != 0)
+		return count == 0;
+	first = get(infos, 0);
+	(void)close(one);
+	if (query(other, first, 13, &version, 4) != 0)
+		return false;
+	(void)close(other);
+	one = device();
+	return fails(query(one, first, 13, &version, 4), EINVAL) && enum3(one, 1, &count, infos) == 0 && get(infos, 0) == first;
 }
 
 static bool child_of_child_inherits(int fd, uint32_t handle)
@@ -386,6 +524,7 @@ static void test_processes(int fd, uint32_t handle)
 	check_in_child(child_inherits, fresh, handle, "also when its parent has not used it");
 	check_in_child(child_of_child_inherits, fd, handle, "and so a grandchild's");
 	check_in_child(child_reopens, fd, handle, "a child's own descriptor works, and has no handles of its parent");
+	check_in_child(child_ends_handles, fd, handle, "handles end with the last of a process's files");
 	check_in_child(child_executes, fd, handle, "a descriptor survives execve()");
 	check_in_child(child_threads, fd, handle, "threads and duplicates are of the same process");
 	check(enum2(fresh, &count, NULL) == 0, "the parent's descriptor still works");
@@ -474,9 +613,14 @@ static int walk(uint32_t total, uint32_t compute_only)
 		uint32_t handle = get(infos, i * INFO_SIZE);
 
 		test_sizes(fd, handle);
+		test_read_only(fd, handle);
 		test_facts(fd, handle);
+		test_versions(fd, handle);
+		test_umd_name(fd, handle);
 		test_registry(fd, handle);
 		test_handles(fd, infos + i * INFO_SIZE);
+		test_reuse(fd, infos + i * INFO_SIZE);
+		test_device(fd, infos + i * INFO_SIZE);
 	}
 	test_processes(fd, get(infos, 0));
 	check(many(64, 50), "64 processes at once");

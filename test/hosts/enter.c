@@ -191,7 +191,7 @@ _Noreturn static void run_command(const struct options *options, const struct pr
 	if (profile->wsl_mounts && asprintf(&path, "%s:/usr/lib/wsl/lib", getenv("PATH") ?: "/usr/sbin:/usr/bin:/sbin:/bin") > 0)
 		(void)setenv("PATH", path, 1);
 
-	listener = filter_install();
+	listener = filter_install(profile->dxg && profile->adapter_count == 0);
 	if (listener < 0 || send_fd(socket, listener) < 0) {
 		(void)fprintf(stderr, "enter: seccomp: %s\n", strerror(listener < 0 ? -listener : errno));
 		_exit(EXIT_SETUP);

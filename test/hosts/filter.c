@@ -23,13 +23,14 @@
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 
-int filter_install(void)
+int filter_install(bool opens)
 {
 	/* 32-bit programs are left alone: their ioctl is another number, and none of them uses GPU-PV. */
 	struct sock_filter program[] = {
 		LOAD(arch),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 0, 6),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 0, 7),
 		LOAD(nr),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, opens ? __NR_openat : __NR_ioctl, opens ? 4 : 0, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 4),
 		LOAD(args[1]), /* the low half, as x86 and arm64 lay it out: ioctl codes have 32 bits */
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xFF00),

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 int memory_open(pid_t pid, struct memory *ret)
@@ -48,7 +49,10 @@ bool memory_read(struct memory *memory, uint64_t address, void *ret, size_t size
 	return got == (ssize_t)size;
 }
 
+/* Not through /proc/PID/mem, which writes to pages that the process itself may only read. */
 bool memory_write(struct memory *memory, uint64_t address, const void *data, size_t size)
 {
-	return pwrite(memory->fd, data, size, (off_t)address) == (ssize_t)size;
+	const struct iovec from = { (void *)data, size }, to = { (void *)address, size };
+
+	return process_vm_writev(memory->pid, &from, 1, &to, 1, 0) == (ssize_t)size;
 }

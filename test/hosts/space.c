@@ -155,6 +155,8 @@ static int make_wsl(const struct space *space)
 	static const char lib[] = "/usr/lib/wsl/lib", drivers[] = "/usr/lib/wsl/drivers";
 	bool mounts = space->profile->wsl_mounts;
 
+	if (!space->profile->libdxcore && space->profile->lib_count == 0)
+		return 0;
 	if (tree_mkdir("/usr/lib/wsl") < 0 || tree_mkdir(lib) < 0 || tree_mkdir(drivers) < 0)
 		return -1;
 	if (mounts && mount("none", lib, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, "mode=755") < 0)
