@@ -22,15 +22,6 @@ bool cdi_hook_is_called(const char *program)
 	return arguments_is_called(program, "nvidia-cdi-hook");
 }
 
-/* Engines show a hook's standard error only where it fails, and there a warning may be the reason. */
-static void cdi_hook_write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
-{
-	(void)user;
-	trace_write(level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
-	if (level == CTR_GPU_LOG_WARNING)
-		(void)fprintf(stderr, "nvidia-cdi-hook: warning: %s\n", text);
-}
-
 struct call {
 	struct ctr_gpu_context *context;
 	const char *const *arguments;
@@ -52,14 +43,16 @@ static int cdi_hook_run(void *user)
 
 static int cdi_hook_serve(struct call *call)
 {
+	/* Engines show a hook's standard error only where it fails, and there a warning may be the reason. */
+	struct trace_echo echo = {.file = stderr, .warnings_only = true};
 	int r, exit_status;
 
 	if (ctr_gpu_context_new(&call->context) < 0)
 		return message_error("begin", -ENOMEM);
-	ctr_gpu_context_set_log(call->context, cdi_hook_write_remark, NULL);
+	ctr_gpu_context_set_log(call->context, trace_remark, &echo);
 	/* Nothing that a spec asks for depends on it. */
 	(void)ctr_gpu_context_load_config(call->context, NULL);
-	trace_open("nvidia-cdi-hook", ctr_gpu_context_log(call->context));
+	trace_open(ctr_gpu_context_log(call->context));
 	r = ctr_gpu_run_in_child(call->context, cdi_hook_run, call, &exit_status);
 	if (r) {
 		exit_status = message_failure(call->context, r);
@@ -69,17 +62,13 @@ static int cdi_hook_serve(struct call *call)
 	return exit_status;
 }
 
-static bool cdi_hook_asks_for_version(const char *argument)
-{
-	return argument && (strcmp(argument, "--version") == 0 || strcmp(argument, "-v") == 0);
-}
-
 int cdi_hook_main(char **argv)
 {
 	struct call call = {.arguments = (const char *const *)argv + (argv[0] ? 1 : 0)};
 	int r;
 
-	if (cdi_hook_asks_for_version(argv[1])) {
+	trace_begin("nvidia-cdi-hook");
+	if (argv[0] && argv[1] && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0)) {
 		(void)printf("nvidia-cdi-hook of ctr-gpu %s\n", ctr_gpu_version());
 		return fclose(stdout) ? message_error("write standard output", -errno) : 0;
 	}

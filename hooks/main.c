@@ -29,8 +29,8 @@ enum {
 
 struct hook {
 	const struct arguments *arguments;
-	FILE *log; /* of --debug=FILE; NULL: standard error */
-	bool debug;
+	FILE *log;              /* of --debug=FILE; NULL: none */
+	struct trace_echo echo; /* of remarks */
 	struct ctr_gpu_context *context;
 	struct ctr_gpu_container *container;
 	struct ctr_gpu_request *request;
@@ -49,118 +49,67 @@ static void hook_close(struct hook *hook)
 		(void)fclose(hook->log);
 }
 
-/* Not even warnings reach standard error unasked: some engines let it appear between the container's own output. */
-static void hook_write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
-{
-	const struct hook *hook = user;
-
-	trace_write(level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
-	if (hook->debug)
-		(void)fprintf(hook->log ? hook->log : stderr, "ctr-gpu-hook: %s: %s\n",
-			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
-}
-
 static int hook_open(struct hook *hook)
 {
 	const struct arguments *arguments = hook->arguments;
 
 	if (ctr_gpu_context_new(&hook->context) < 0)
 		return message_error("begin", -ENOMEM);
-	hook->debug = arguments->debug;
 	if (arguments->debug_file && !(hook->log = fopen(arguments->debug_file, "ae")))
 		return message_error("write the log", -errno);
-	ctr_gpu_context_set_log(hook->context, hook_write_remark, hook);
+	/* Not even warnings reach standard error unasked: some engines let it appear between the container's own output. */
+	hook->echo.file = hook->log ? hook->log : arguments->debug ? stderr : NULL;
+	ctr_gpu_context_set_log(hook->context, trace_remark, &hook->echo);
 	return 0;
 }
 
 /*
- * A CDI spec says which devices, in a hook for each; the environment says the rest. Another of these hooks may act for
- * this one, whose request stays void then.
+ * Who may ask for what, the settings say. A CDI spec says which devices, in a hook for each; the environment says the
+ * rest. Another of these hooks may act for this one, whose request stays void then.
  */
-static int hook_read_cdi_request(const struct hook *hook)
+static int hook_read_request(struct hook *hook)
 {
-	char *devices;
-	int r;
+	int r = ctr_gpu_context_load_config(hook->context, hook->arguments->config);
+	char *devices = NULL;
 
-	r = ctr_gpu_container_hook_devices(hook->container, hook->arguments->all, &devices);
-	if (r || !devices)
-		return r ? r : ctr_gpu_request_set_devices(hook->request, "void");
+	trace_open(ctr_gpu_context_log(hook->context));
+	if (!r)
+		r = ctr_gpu_request_new(hook->context, &hook->request);
+	if (!r && hook->arguments->cdi)
+		r = ctr_gpu_container_hook_devices(hook->container, hook->arguments->all, &devices);
+	if (r)
+		return r;
+	if (hook->arguments->cdi && !devices)
+		return ctr_gpu_request_set_devices(hook->request, "void");
 	r = ctr_gpu_request_read_container(hook->request, hook->container, devices);
 	free(devices);
 	return r;
 }
 
-/* Who may ask for what, the settings say. */
-static int hook_read_request(struct hook *hook)
-{
-	int r = ctr_gpu_context_load_config(hook->context, hook->arguments->config);
-
-	trace_open("ctr-gpu-hook", ctr_gpu_context_log(hook->context));
-	if (!r)
-		r = ctr_gpu_request_new(hook->context, &hook->request);
-	if (r)
-		return r;
-	return hook->arguments->cdi ? hook_read_cdi_request(hook)
-				    : ctr_gpu_request_read_container(hook->request, hook->container, NULL);
-}
-
-static int hook_make_plan(struct hook *hook)
-{
-	int r = ctr_gpu_host_new(hook->context, &hook->host);
-
-	return r ? r : ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
-}
-
-/* Why there is no plan, or 0 where the container starts without the GPUs that it asks for. */
-static int hook_go_without(struct hook *hook, int r)
-{
-	const enum ctr_gpu_door door = hook->arguments->cdi ? CTR_GPU_DOOR_CDI : CTR_GPU_DOOR_HOOK;
-	const enum ctr_gpu_on_missing policy = ctr_gpu_request_on_missing(hook->request, door, r);
-
-	if (policy == CTR_GPU_ON_MISSING_FAIL)
-		return r;
-	hook_write_remark(hook, CTR_GPU_LOG_WARNING, ctr_gpu_context_message(hook->context));
-	if (policy == CTR_GPU_ON_MISSING_WARN && !hook->arguments->dry_run)
-		message_missing("ctr-gpu-hook", hook->context, r);
-	r = ctr_gpu_request_set_devices(hook->request, "void");
-	return r ? r : ctr_gpu_plan_new(hook->context, hook->request, NULL, &hook->plan);
-}
-
-static int hook_show_plan(struct hook *hook)
-{
-	int r = ctr_gpu_plan_fit_container(hook->plan, hook->container);
-
-	return r ? r : ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout);
-}
-
 static int hook_give_gpus(void *user)
 {
 	struct hook *hook = user;
-	int r = hook_make_plan(hook), limited;
+	const struct arguments *arguments = hook->arguments;
+	int r = ctr_gpu_host_new(hook->context, &hook->host), limited;
 
-	if (r)
-		r = hook_go_without(hook, r);
+	if (!r)
+		r = ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
+	if (r) {
+		trace_remark(&hook->echo, CTR_GPU_LOG_WARNING, ctr_gpu_context_message(hook->context));
+		r = message_go_without(hook->context, hook->request,
+				       arguments->cdi ? CTR_GPU_DOOR_CDI : CTR_GPU_DOOR_HOOK, arguments->dry_run, r,
+				       &hook->plan);
+	}
 	limited = phase_enter(PHASE_GIVE);
 	if (limited)
 		return message_error("give up capabilities", limited);
-	if (!r && hook->arguments->dry_run)
-		r = hook_show_plan(hook);
+	if (!r && arguments->dry_run)
+		r = ctr_gpu_plan_fit_container(hook->plan, hook->container);
+	if (!r && arguments->dry_run)
+		r = ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout);
 	else if (!r && !ctr_gpu_request_is_void(hook->request))
 		r = ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
 	return r ? message_failure(hook->context, r) : 0;
-}
-
-static int hook_give_in_child(struct hook *hook)
-{
-	int r, exit_status;
-
-	deadline_set(0, "");
-	r = ctr_gpu_run_in_child(hook->context, hook_give_gpus, hook, &exit_status);
-	if (!r)
-		return exit_status;
-	exit_status = message_failure(hook->context, r);
-	deadline_let_go();
-	return exit_status;
 }
 
 /* Whether the hook is called for containers with GPUs only: for a CDI device, by Docker's --gpus, or by hand. */
@@ -174,7 +123,7 @@ static bool hook_is_for_gpus(const struct arguments *arguments)
 static int hook_serve(const struct arguments *arguments, const char *state, size_t size)
 {
 	__attribute__((cleanup(hook_close))) struct hook hook = {.arguments = arguments};
-	int r;
+	int r, exit_status;
 
 	r = hook_open(&hook);
 	if (r)
@@ -187,7 +136,15 @@ static int hook_serve(const struct arguments *arguments, const char *state, size
 		r = hook_read_request(&hook);
 	if (r)
 		return message_failure(hook.context, r);
-	return ctr_gpu_request_is_void(hook.request) && !arguments->dry_run ? 0 : hook_give_in_child(&hook);
+	if (ctr_gpu_request_is_void(hook.request) && !arguments->dry_run)
+		return 0;
+	deadline_set(0, "");
+	r = ctr_gpu_run_in_child(hook.context, hook_give_gpus, &hook, &exit_status);
+	if (!r)
+		return exit_status;
+	exit_status = message_failure(hook.context, r);
+	deadline_let_go();
+	return exit_status;
 }
 
 static int hook_run_stage(const struct arguments *arguments)

@@ -19,14 +19,6 @@ enum { MESSAGE_MAX = 2048 };
 
 static int system_log = -1;
 
-/* Number 1:3 is the null device's everywhere (Documentation/admin-guide/devices.txt of Linux). */
-static bool message_is_null_device(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
-}
-
 static void message_open_system_log(void)
 {
 	const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
@@ -43,7 +35,10 @@ static void message_open_system_log(void)
 
 void message_init(void)
 {
-	if (!message_is_null_device(STDERR_FILENO))
+	struct stat st;
+
+	/* Number 1:3 is the null device's everywhere (Documentation/admin-guide/devices.txt of Linux). */
+	if (fstat(STDERR_FILENO, &st) < 0 || !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3))
 		return;
 	message_open_system_log();
 	if (system_log < 0)
@@ -73,7 +68,7 @@ int message_error(const char *what, int error)
 {
 	char text[MESSAGE_MAX];
 
-	(void)snprintf(text, sizeof(text), "ctr-gpu-hook: [%s] cannot %s: %s\n", ctr_gpu_error_name(error), what,
+	(void)snprintf(text, sizeof(text), "%s: [%s] cannot %s: %s\n", trace_program(), ctr_gpu_error_name(error), what,
 		       strerror(-error));
 	return message_emit(text);
 }
@@ -84,7 +79,7 @@ int message_failure(const struct ctr_gpu_context *context, int r)
 	char text[MESSAGE_MAX];
 	size_t length;
 
-	length = (size_t)snprintf(text, sizeof(text), "ctr-gpu-hook: [%s] ", ctr_gpu_error_name(r));
+	length = (size_t)snprintf(text, sizeof(text), "%s: [%s] ", trace_program(), ctr_gpu_error_name(r));
 	for (; *from && length < sizeof(text) - sizeof("\n    \n"); from++) {
 		text[length++] = *from;
 		if (*from == '\n')
@@ -94,14 +89,23 @@ int message_failure(const struct ctr_gpu_context *context, int r)
 	return message_emit(text);
 }
 
-void message_missing(const char *program, const struct ctr_gpu_context *context, int r)
+int message_go_without(struct ctr_gpu_context *context, struct ctr_gpu_request *request, enum ctr_gpu_door door,
+		       bool quiet, int r, struct ctr_gpu_plan **ret_plan)
 {
+	const enum ctr_gpu_on_missing policy = ctr_gpu_request_on_missing(request, door, r);
 	const char *message = ctr_gpu_context_message(context);
 	char text[MESSAGE_MAX];
 
-	if (system_log < 0)
-		message_open_system_log();
-	(void)snprintf(text, sizeof(text), "%s: warning: [%s] %.*s; a container that asks for GPUs starts without\n",
-		       program, ctr_gpu_error_name(r), (int)strcspn(message, "\n"), message);
-	message_log_system(LOG_WARNING, text);
+	if (policy == CTR_GPU_ON_MISSING_FAIL)
+		return r;
+	if (policy == CTR_GPU_ON_MISSING_WARN && !quiet) {
+		if (system_log < 0)
+			message_open_system_log();
+		(void)snprintf(text, sizeof(text),
+			       "%s: warning: [%s] %.*s; a container that asks for GPUs starts without\n",
+			       trace_program(), ctr_gpu_error_name(r), (int)strcspn(message, "\n"), message);
+		message_log_system(LOG_WARNING, text);
+	}
+	r = ctr_gpu_request_set_devices(request, "void");
+	return r ? r : ctr_gpu_plan_new(context, request, NULL, ret_plan);
 }

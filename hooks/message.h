@@ -19,8 +19,16 @@ void message_init(void);
 /** Says what a step before the library's first failed at. @error: negative errno. Return: the exit status. */
 int message_error(const char *what, int error);
 
-/** Says "ctr-gpu-hook: [E_NO_ADAPTER] …" for a result of the library, further lines indented. Return: exit status. */
+/** Says "ctr-gpu-hook: [E_NO_ADAPTER] …" for a result of the library, further lines indented. Return: the exit status. */
 int message_failure(const struct ctr_gpu_context *context, int r);
 
-/** Writes to the system's log why a container starts without the GPUs that it asks for. */
-void message_missing(const char *program, const struct ctr_gpu_context *context, int r);
+/**
+ * message_go_without() - let a container start without the GPUs that it asks for, where the settings say so
+ * @quiet:    whether the system's log is not told why
+ * @r:        why there is no plan; the context has the message
+ * @ret_plan: a plan that does nothing; @request is void then, too
+ *
+ * Return: 0; @r if the container must not start; another result of the library.
+ */
+int message_go_without(struct ctr_gpu_context *context, struct ctr_gpu_request *request, enum ctr_gpu_door door,
+		       bool quiet, int r, struct ctr_gpu_plan **ret_plan);

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_SIZE = 4096, STAMP_SIZE = 32 };
+enum { LINE_SIZE = 4096 };
 
 static const char folder[] = "/run/ctr-gpu", last[] = "last-failure", new_last[] = "last-failure.new";
 
-static const char *own_name;
+static const char *own_name = "ctr-gpu-hook";
 static int log_file = -1, journal = -1, folder_fd = -1;
 
 /* Both take datagrams; systemd-journald(8) has the first, every other log daemon the second. */
@@ -49,9 +49,18 @@ static int trace_open_file(const char *path)
 	return -1;
 }
 
-void trace_open(const char *program, const char *destination)
+void trace_begin(const char *program)
 {
 	own_name = program;
+}
+
+const char *trace_program(void)
+{
+	return own_name;
+}
+
+void trace_open(const char *destination)
+{
 	if (!destination)
 		return;
 	if (destination[0] == '/')
@@ -60,48 +69,47 @@ void trace_open(const char *program, const char *destination)
 		journal = trace_open_journal();
 }
 
-static void trace_write_stamp(char ret[STAMP_SIZE])
+void trace_write_stamp(char ret[TRACE_STAMP_SIZE])
 {
 	time_t now = time(NULL);
 	struct tm utc;
 
-	if (!gmtime_r(&now, &utc) || strftime(ret, STAMP_SIZE, "%FT%TZ", &utc) == 0)
+	if (!gmtime_r(&now, &utc) || strftime(ret, TRACE_STAMP_SIZE, "%FT%TZ", &utc) == 0)
 		ret[0] = '\0';
-}
-
-/* Of several processes, each line is one write(2). */
-static void trace_write_line(const char *kind, const char *text, int length)
-{
-	char line[LINE_SIZE], stamp[STAMP_SIZE];
-
-	trace_write_stamp(stamp);
-	(void)snprintf(line, sizeof(line) - 1, "%s %s[%d]: %s: %.*s", stamp, own_name, (int)getpid(), kind, length,
-		       text);
-	(void)strcat(line, "\n");
-	(void)!write(log_file, line, strlen(line));
-}
-
-static void trace_send_line(const char *kind, const char *text, int length)
-{
-	char line[LINE_SIZE];
-	int priority = kind[0] == 'd' ? LOG_DEBUG : kind[0] == 'w' ? LOG_WARNING : LOG_ERR;
-
-	(void)snprintf(line, sizeof(line), "<%d>%s[%d]: %.*s", LOG_DAEMON | priority, own_name, (int)getpid(), length,
-		       text);
-	(void)send(journal, line, strlen(line), MSG_NOSIGNAL);
 }
 
 void trace_write(const char *kind, const char *text)
 {
+	int priority = kind[0] == 'd' ? LOG_DEBUG : kind[0] == 'w' ? LOG_WARNING : LOG_ERR, pid = (int)getpid();
+	char line[LINE_SIZE], stamp[TRACE_STAMP_SIZE];
+
 	while (*text && (log_file >= 0 || journal >= 0)) {
 		int length = (int)strcspn(text, "\n");
 
-		if (log_file >= 0)
-			trace_write_line(kind, text, length);
-		else
-			trace_send_line(kind, text, length);
+		if (log_file >= 0) {
+			/* Of several processes, each line is one write(2). */
+			trace_write_stamp(stamp);
+			(void)snprintf(line, sizeof(line) - 1, "%s %s[%d]: %s: %.*s", stamp, own_name, pid, kind,
+				       length, text);
+			(void)strcat(line, "\n");
+			(void)!write(log_file, line, strlen(line));
+		} else {
+			(void)snprintf(line, sizeof(line), "<%d>%s[%d]: %.*s", LOG_DAEMON | priority, own_name, pid,
+				       length, text);
+			(void)send(journal, line, strlen(line), MSG_NOSIGNAL);
+		}
 		text += length + (text[length] == '\n');
 	}
+}
+
+void trace_remark(void *user, enum ctr_gpu_log_level level, const char *text)
+{
+	const char *kind = level == CTR_GPU_LOG_WARNING ? "warning" : "debug";
+	const struct trace_echo *echo = user;
+
+	trace_write(kind, text);
+	if (echo && echo->file && (level == CTR_GPU_LOG_WARNING || !echo->warnings_only))
+		(void)fprintf(echo->file, "%s: %s: %s\n", own_name, kind, text);
 }
 
 /* Of root alone: /run belongs to the system, and so must what is made there. */
@@ -123,7 +131,7 @@ void trace_open_last(void)
 
 void trace_keep_last(const char *text)
 {
-	char stamp[STAMP_SIZE];
+	char stamp[TRACE_STAMP_SIZE];
 	int fd;
 
 	if (folder_fd < 0)

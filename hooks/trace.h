@@ -7,15 +7,37 @@
  */
 
 #include <stdbool.h>
+#include <stdio.h>
+
+#include <ctr-gpu.h>
+
+enum { TRACE_STAMP_SIZE = 32 };
+
+/** Sets the name under which this program speaks, a constant. It is ctr-gpu-hook until then. */
+void trace_begin(const char *program);
+
+/** Return: that name. */
+const char *trace_program(void);
 
 /**
  * trace_open() - from now on, keep a log
- * @program:     whose log it is; a constant
  * @destination: of ctr_gpu_context_log(); NULL: none
  *
  * To be called before the mount namespace is changed. What cannot be opened is left alone: a container needs no log.
  */
-void trace_open(const char *program, const char *destination);
+void trace_open(const char *destination);
+
+/* Where remarks of the library go besides the log. */
+struct trace_echo {
+	FILE *file; /* NULL: nowhere */
+	bool warnings_only;
+};
+
+/** For ctr_gpu_context_set_log(). @user: struct trace_echo; NULL: the log alone. */
+void trace_remark(void *user, enum ctr_gpu_log_level level, const char *text);
+
+/** The time as logs have it; empty where it is not known. */
+void trace_write_stamp(char ret[TRACE_STAMP_SIZE]);
 
 /** One line, if there is a log. @kind: "debug", "warning" or "error". */
 void trace_write(const char *kind, const char *text);

@@ -11,18 +11,18 @@ static const char *const global_options[] = {"log",  "log-format", "log-level", 
 static const char *const create_options[] = {
 	"bundle", "b", "config", "f", "console-socket", "pid-file", "pidfd-socket", "preserve-fds", NULL};
 
-struct word {
+struct option_word {
 	const char *name; /* NULL: no option */
 	size_t length;
 	const char *value;
 };
 
-static bool command_line_word_is(const struct word *word, const char *name)
+static bool command_line_word_is(const struct option_word *word, const char *name)
 {
 	return word->name && strlen(name) == word->length && strncmp(word->name, name, word->length) == 0;
 }
 
-static bool command_line_takes_value(const struct word *word, const char *const *options)
+static bool command_line_takes_value(const struct option_word *word, const char *const *options)
 {
 	for (; *options; options++)
 		if (command_line_word_is(word, *options))
@@ -31,11 +31,11 @@ static bool command_line_takes_value(const struct word *word, const char *const 
 }
 
 /* An option with its value, or an argument. Both runtimes take "--name value" and "--name=value", runc one dash too. */
-static char *const *command_line_next_word(char *const *words, const char *const *options, struct word *ret)
+static char *const *command_line_next_word(char *const *words, const char *const *options, struct option_word *ret)
 {
 	const char *text = *words++, *equals;
 
-	*ret = (struct word){0};
+	*ret = (struct option_word){0};
 	if (text[0] != '-' || text[1] == '\0')
 		return words;
 	ret->name = text + 1 + (text[1] == '-');
@@ -47,25 +47,9 @@ static char *const *command_line_next_word(char *const *words, const char *const
 	return words + (!equals && *words);
 }
 
-static void command_line_take_global(const struct word *word, struct command_line *ret)
-{
-	if (command_line_word_is(word, "log"))
-		ret->log = word->value;
-	else if (command_line_word_is(word, "log-format"))
-		ret->log_json = word->value && strcmp(word->value, "json") == 0;
-}
-
-static void command_line_take_create(const struct word *word, struct command_line *ret)
-{
-	if (command_line_word_is(word, "bundle") || command_line_word_is(word, "b"))
-		ret->bundle = word->value;
-	else if (command_line_word_is(word, "config") || command_line_word_is(word, "f"))
-		ret->config = word->value;
-}
-
 void command_line_read(char *const *words, struct command_line *ret)
 {
-	struct word word;
+	struct option_word word;
 
 	*ret = (struct command_line){0};
 	while (*words && !ret->command) {
@@ -74,12 +58,18 @@ void command_line_read(char *const *words, struct command_line *ret)
 		words = command_line_next_word(words, global_options, &word);
 		if (!word.name)
 			ret->command = text;
-		command_line_take_global(&word, ret);
+		else if (command_line_word_is(&word, "log"))
+			ret->log = word.value;
+		else if (command_line_word_is(&word, "log-format"))
+			ret->log_json = word.value && strcmp(word.value, "json") == 0;
 	}
 	ret->creates = ret->command && (strcmp(ret->command, "create") == 0 || strcmp(ret->command, "run") == 0);
 	/* Both find options behind the container's name, too. */
 	while (ret->creates && *words && strcmp(*words, "--") != 0) {
 		words = command_line_next_word(words, create_options, &word);
-		command_line_take_create(&word, ret);
+		if (command_line_word_is(&word, "bundle") || command_line_word_is(&word, "b"))
+			ret->bundle = word.value;
+		else if (command_line_word_is(&word, "config") || command_line_word_is(&word, "f"))
+			ret->config = word.value;
 	}
 }

@@ -15,18 +15,13 @@
 enum { MESSAGE_MAX = 2048 };
 
 /* crun's logs may be "file:PATH", "syslog:ID" and "journald:ID" as well (src/libcrun/error.c). */
-static const char *failure_log_path(const char *log)
-{
-	if (strncmp(log, "file:", 5) == 0)
-		return log + 5;
-	return strncmp(log, "syslog:", 7) == 0 || strncmp(log, "journald:", 9) == 0 ? NULL : log;
-}
-
 static FILE *failure_open_log(const char *log)
 {
-	const char *path = failure_log_path(log);
-	int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644) : -1;
+	const char *path = strncmp(log, "file:", 5) == 0 ? log + 5 : log;
+	int fd = -1;
 
+	if (strncmp(log, "syslog:", 7) != 0 && strncmp(log, "journald:", 9) != 0)
+		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
 	return fd < 0 ? NULL : fdopen(fd, "a");
 }
 
@@ -34,14 +29,9 @@ static FILE *failure_open_log(const char *log)
 static void failure_write_log(FILE *file, bool as_json, const char *message)
 {
 	json_t *text = json_string(message);
-	char stamp[32] = "";
-	time_t now = time(NULL);
-	struct tm utc;
-	char *quoted;
+	char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL, stamp[TRACE_STAMP_SIZE];
 
-	if (gmtime_r(&now, &utc))
-		(void)strftime(stamp, sizeof(stamp), "%FT%TZ", &utc);
-	quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
+	trace_write_stamp(stamp);
 	if (quoted)
 		(void)fprintf(file,
 			      as_json ? "{\"level\":\"error\",\"msg\":%s,\"time\":\"%s\"}\n"

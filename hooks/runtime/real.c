@@ -39,24 +39,17 @@ static int real_try(char *path, char **ret_path)
 	return -ENOENT;
 }
 
-static int real_try_below(const char *directory, size_t length, const char *name, char **ret_path)
-{
-	char *path;
-
-	/* The working directory is the bundle's, or anybody's. */
-	if (length == 0 || directory[0] != '/')
-		return -ENOENT;
-	return real_try(asprintf(&path, "%.*s/%s", (int)length, directory, name) < 0 ? NULL : path, ret_path);
-}
-
 static int real_search(const char *places, const char *name, char **ret_path)
 {
 	int r = -ENOENT;
 
 	while (places && r == -ENOENT) {
-		size_t length = strcspn(places, ":");
+		int length = (int)strcspn(places, ":");
+		char *path;
 
-		r = real_try_below(places, length, name, ret_path);
+		/* What is no absolute path is below the working directory, which is the bundle's, or anybody's. */
+		if (places[0] == '/')
+			r = real_try(asprintf(&path, "%.*s/%s", length, places, name) < 0 ? NULL : path, ret_path);
 		places = places[length] ? places + length + 1 : NULL;
 	}
 	return r;

@@ -46,26 +46,6 @@ static void runtime_close(struct shim *shim)
 	free(shim->runtime);
 }
 
-static void runtime_write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
-{
-	(void)user;
-	trace_write(level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
-}
-
-static int runtime_make_plan(struct shim *shim)
-{
-	int r;
-
-	r = ctr_gpu_host_new(shim->context, &shim->host);
-	if (!r)
-		r = ctr_gpu_plan_new(shim->context, shim->request, shim->host, &shim->plan);
-	if (!r)
-		r = phase_enter(PHASE_EDIT);
-	if (!r)
-		r = ctr_gpu_plan_fit_bundle(shim->plan, shim->bundle);
-	return r;
-}
-
 static int runtime_apply_plan(struct shim *shim)
 {
 	char *hook = real_sibling("ctr-gpu-hook");
@@ -75,43 +55,21 @@ static int runtime_apply_plan(struct shim *shim)
 	return r ? r : ctr_gpu_plan_apply_to_bundle(shim->context, shim->plan, shim->bundle);
 }
 
-static const char *runtime_bundle_path(const struct shim *shim)
-{
-	return shim->line.bundle ? shim->line.bundle : ".";
-}
-
-static int runtime_read_bundle(struct shim *shim)
-{
-	int r;
-
-	r = ctr_gpu_bundle_new(shim->context, runtime_bundle_path(shim), shim->line.config, &shim->bundle);
-	if (!r)
-		r = ctr_gpu_request_new(shim->context, &shim->request);
-	if (!r)
-		r = ctr_gpu_request_read_bundle(shim->request, shim->bundle);
-	return r;
-}
-
-/* Why there is no plan, or 0 where the container starts without the GPUs that it asks for. */
-static int runtime_go_without(struct shim *shim, int r)
-{
-	const enum ctr_gpu_on_missing policy = ctr_gpu_request_on_missing(shim->request, CTR_GPU_DOOR_RUNTIME, r);
-
-	if (policy == CTR_GPU_ON_MISSING_FAIL)
-		return r;
-	if (policy == CTR_GPU_ON_MISSING_WARN && !shim->dry_run)
-		message_missing("ctr-gpu-runtime", shim->context, r);
-	r = ctr_gpu_request_set_devices(shim->request, "void");
-	return r ? r : ctr_gpu_plan_new(shim->context, shim->request, NULL, &shim->plan);
-}
-
 static int runtime_change_bundle(void *user)
 {
 	struct shim *shim = user;
-	int r = runtime_make_plan(shim);
+	int r;
 
+	r = ctr_gpu_host_new(shim->context, &shim->host);
+	if (!r)
+		r = ctr_gpu_plan_new(shim->context, shim->request, shim->host, &shim->plan);
+	if (!r)
+		r = phase_enter(PHASE_EDIT);
+	if (!r)
+		r = ctr_gpu_plan_fit_bundle(shim->plan, shim->bundle);
 	if (r)
-		r = runtime_go_without(shim, r);
+		r = message_go_without(shim->context, shim->request, CTR_GPU_DOOR_RUNTIME, shim->dry_run, r,
+				       &shim->plan);
 	if (!r && shim->dry_run)
 		r = ctr_gpu_plan_write(shim->plan, CTR_GPU_FORMAT_JSON, stdout);
 	else if (!r && !ctr_gpu_request_is_void(shim->request))
@@ -122,11 +80,16 @@ static int runtime_change_bundle(void *user)
 /* The host is looked at only for a container that asks for something. Return: the exit status of a failure; 0. */
 static int runtime_give_gpus(struct shim *shim)
 {
-	int r = runtime_read_bundle(shim), exit_status;
+	const char *path = shim->line.bundle ? shim->line.bundle : ".";
+	int r, exit_status;
 
+	r = ctr_gpu_bundle_new(shim->context, path, shim->line.config, &shim->bundle);
+	if (!r)
+		r = ctr_gpu_request_new(shim->context, &shim->request);
+	if (!r)
+		r = ctr_gpu_request_read_bundle(shim->request, shim->bundle);
 	/* The runtime reports a missing or invalid bundle itself. */
-	if (r && !shim->dry_run &&
-	    (r == -ENOENT || !ctr_gpu_bundle_may_ask(runtime_bundle_path(shim), shim->line.config)))
+	if (r && !shim->dry_run && (r == -ENOENT || !ctr_gpu_bundle_may_ask(path, shim->line.config)))
 		return 0;
 	if (!r && ctr_gpu_request_is_void(shim->request) && !shim->dry_run)
 		return 0;
@@ -143,48 +106,31 @@ static int runtime_give_gpus(struct shim *shim)
  * A container must be stoppable with a mistake in our settings, so only its creation depends on all of them. But
  * another runtime than the one that it was created with would not find the container.
  */
-static int runtime_load_config(struct shim *shim)
-{
-	int r = ctr_gpu_context_load_config(shim->context, NULL);
-
-	if (shim->line.creates)
-		trace_open("ctr-gpu-runtime", ctr_gpu_context_log(shim->context));
-	return shim->line.creates || !ctr_gpu_context_runtime(shim->context, 0) ? r : 0;
-}
-
-static int runtime_find(struct shim *shim)
-{
-	int r = real_find(shim->context, &shim->runtime);
-
-	return r ? failure_tell(&shim->line, r,
-				"no OCI runtime was found to start the container with.\n"
-				"Install runc or crun, or name yours under \"runtimes\" in /etc/ctr-gpu/config.json.")
-		 : 0;
-}
-
-static int runtime_become(struct shim *shim, char **argv)
-{
-	argv[0] = shim->runtime;
-	(void)execv(shim->runtime, argv);
-	return failure_tell(&shim->line, -errno, "the OCI runtime cannot be executed.");
-}
-
 static int runtime_serve(struct shim *shim, char **argv)
 {
-	int r, exit_status = 0;
+	int r, exit_status;
 
 	r = ctr_gpu_context_new(&shim->context);
 	if (r)
 		return failure_tell(&shim->line, r, "no memory");
-	ctr_gpu_context_set_log(shim->context, runtime_write_remark, NULL);
-	r = runtime_load_config(shim);
-	if (r)
+	ctr_gpu_context_set_log(shim->context, trace_remark, NULL);
+	r = ctr_gpu_context_load_config(shim->context, NULL);
+	if (shim->line.creates)
+		trace_open(ctr_gpu_context_log(shim->context));
+	if (r && (shim->line.creates || !ctr_gpu_context_runtime(shim->context, 0)))
 		return failure_tell(&shim->line, r, ctr_gpu_context_message(shim->context));
-	if (!shim->dry_run)
-		exit_status = runtime_find(shim);
-	if (!exit_status && shim->line.creates)
-		exit_status = runtime_give_gpus(shim);
-	return exit_status || shim->dry_run ? exit_status : runtime_become(shim, argv);
+	r = shim->dry_run ? 0 : real_find(shim->context, &shim->runtime);
+	if (r)
+		return failure_tell(
+			&shim->line, r,
+			"no OCI runtime was found to start the container with.\n"
+			"Install runc or crun, or name yours under \"runtimes\" in /etc/ctr-gpu/config.json.");
+	exit_status = shim->line.creates ? runtime_give_gpus(shim) : 0;
+	if (exit_status || shim->dry_run)
+		return exit_status;
+	argv[0] = shim->runtime;
+	(void)execv(shim->runtime, argv);
+	return failure_tell(&shim->line, -errno, "the OCI runtime cannot be executed.");
 }
 
 bool runtime_is_called(const char *program)
@@ -197,6 +143,7 @@ int runtime_main(int argc, char **argv)
 {
 	__attribute__((cleanup(runtime_close))) struct shim shim = {0};
 
+	trace_begin("ctr-gpu-runtime");
 	if (argc > 1 && strcmp(argv[1], "--dry-run") == 0) {
 		shim.dry_run = true;
 		argv++;
