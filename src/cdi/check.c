@@ -52,64 +52,38 @@ static int cdi_check_engine(struct cdi_file *file, const struct cdi_engine *engi
 
 /* ---- paths ---- */
 
-static int cdi_check_node(struct cdi_file *file, const struct cdi_node *node)
-{
-	struct stat st;
-
-	if (!node->path)
-		return 0;
-	if (stat(node->path, &st) < 0)
-		return cdi_report_find(file, CDI_ERROR,
-				       "the device node %s is not there, so that no container with it starts",
-				       node->path);
-	if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode))
-		return S_ISDIR(st.st_mode) ? 0
-					   : cdi_report_find(file, CDI_ERROR, "%s is not a device node", node->path);
-	if (node->numbered && (node->major != major(st.st_rdev) || node->minor != minor(st.st_rdev)))
-		return cdi_report_find(file, CDI_ERROR,
-				       "it says %s is device %lld:%lld, and it is %u:%u: write the spec again",
-				       node->path, node->major, node->minor, major(st.st_rdev), minor(st.st_rdev));
-	return 0;
-}
-
-static int cdi_check_hook_file(struct cdi_file *file, const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return cdi_report_find(file, CDI_ERROR, "the hook %s is not there", path);
-	if (!(st.st_mode & S_IXUSR))
-		return cdi_report_find(file, CDI_ERROR, "the hook %s cannot be executed", path);
-	if (st.st_uid != 0)
-		return cdi_report_find(file, CDI_ERROR, "the hook %s, which engines run as root, belongs to uid %u",
-				       path, st.st_uid);
-	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return cdi_report_find(file, CDI_ERROR,
-				       "the hook %s, which engines run as root, can be written by others", path);
-	return 0;
-}
-
 /*
  * Without an environment of its own a hook gets one of the runtime's choice, which in some versions of runc and crun
  * was the image's: LD_PRELOAD then runs the image's code as the hook (CVE-2025-23266).
  */
 static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 {
-	int r;
+	const char *path = hook->path, *stage = hook->stage ? hook->stage : "?";
+	struct stat st;
+	int r = 0;
 
-	if (!hook->path)
+	if (!path)
 		return 0;
-	r = cdi_check_hook_file(file, hook->path);
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		r = cdi_report_find(file, CDI_ERROR, "the hook %s is not there", path);
+	else if (!(st.st_mode & S_IXUSR))
+		r = cdi_report_find(file, CDI_ERROR, "the hook %s cannot be executed", path);
+	else if (st.st_uid != 0)
+		r = cdi_report_find(file, CDI_ERROR, "the hook %s, which engines run as root, belongs to uid %u", path,
+				    st.st_uid);
+	else if (st.st_mode & (S_IWGRP | S_IWOTH))
+		r = cdi_report_find(file, CDI_ERROR, "the hook %s, which engines run as root, can be written by others",
+				    path);
 	if (r == 0 && !hook->has_environment)
 		r = cdi_report_find(
 			file, CDI_ERROR,
 			"the hook %s (%s) has no \"env\": some runtimes give it the image's, with which an image "
 			"takes over the host",
-			hook->path, hook->stage ? hook->stage : "?");
+			path, stage);
 	if (r == 0 && !hook->has_timeout)
 		r = cdi_report_find(file, CDI_WARNING,
-				    "the hook %s (%s) has no \"timeout\", so that containers hang if it does",
-				    hook->path, hook->stage ? hook->stage : "?");
+				    "the hook %s (%s) has no \"timeout\", so that containers hang if it does", path,
+				    stage);
 	return r;
 }
 
@@ -132,8 +106,25 @@ static int cdi_check_edits(struct cdi_file *file, const struct cdi_edits *edits)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < edits->node_count && r == 0; i++)
-		r = cdi_check_node(file, &edits->nodes[i]);
+	for (size_t i = 0; i < edits->node_count && r == 0; i++) {
+		const struct cdi_node *node = &edits->nodes[i];
+		struct stat st;
+
+		if (!node->path)
+			continue;
+		if (stat(node->path, &st) < 0)
+			r = cdi_report_find(file, CDI_ERROR,
+					    "the device node %s is not there, so that no container with it starts",
+					    node->path);
+		else if (S_ISDIR(st.st_mode))
+			continue;
+		else if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode))
+			r = cdi_report_find(file, CDI_ERROR, "%s is not a device node", node->path);
+		else if (node->numbered && (node->major != major(st.st_rdev) || node->minor != minor(st.st_rdev)))
+			r = cdi_report_find(file, CDI_ERROR,
+					    "it says %s is device %lld:%lld, and it is %u:%u: write the spec again",
+					    node->path, node->major, node->minor, major(st.st_rdev), minor(st.st_rdev));
+	}
 	for (size_t i = 0; i < edits->hook_count && r == 0; i++)
 		r = cdi_check_hook(file, &edits->hooks[i]);
 	return r;
@@ -157,27 +148,19 @@ static int cdi_check_mounts(struct cdi_file *file)
 }
 
 /* The same node or hook in fifty devices is one finding. */
-static bool cdi_check_is_told(const struct cdi_file *file, size_t before)
-{
-	const char *last = file->findings[file->finding_count - 1].text;
-
-	for (size_t i = 0; i < before; i++)
-		if (streq(file->findings[i].text, last))
-			return true;
-	return false;
-}
-
 static void cdi_check_forget_repeated(struct cdi_file *file)
 {
-	size_t kept = 0, count = file->finding_count;
+	size_t kept = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		file->findings[kept] = file->findings[i];
-		file->finding_count = kept + 1;
-		if (cdi_check_is_told(file, kept))
-			free(file->findings[kept].text);
+	for (size_t i = 0; i < file->finding_count; i++) {
+		size_t same = 0;
+
+		while (same < kept && !streq(file->findings[same].text, file->findings[i].text))
+			same++;
+		if (same < kept)
+			free(file->findings[i].text);
 		else
-			kept++;
+			file->findings[kept++] = file->findings[i];
 	}
 	file->finding_count = kept;
 }
@@ -251,22 +234,6 @@ int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host
 	return r == 0 ? cdi_generate(context, host, &wish, ret) : r;
 }
 
-/* What would be written now. */
-static int cdi_check_generate_anew(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file,
-				   const struct ctr_gpu_host *host, struct cdi_spec *ret)
-{
-	_cleanup_free_ char *text = NULL;
-	json_t *json;
-	int r;
-
-	r = cdi_generate_like(report->context, host, &file->spec, &json);
-	if (r != 0)
-		return r;
-	text = json_dumps(json, JSON_COMPACT);
-	json_decref(json);
-	return text ? cdi_spec_parse("new.json", text, strlen(text), ret) : -ENOMEM;
-}
-
 static const struct cdi_device *cdi_check_find_device(const struct cdi_spec *spec, const char *name)
 {
 	for (size_t i = 0; i < spec->device_count; i++)
@@ -285,31 +252,23 @@ static int cdi_check_list_missing_devices(const struct cdi_spec *in, const struc
 	return r;
 }
 
-static bool cdi_check_has_node(const struct cdi_edits *edits, const struct cdi_node *node)
-{
-	for (size_t i = 0; i < edits->node_count; i++)
-		if (streq(edits->nodes[i].path, node->path))
-			return true;
-	return false;
-}
-
-static bool cdi_check_has_mount(const struct cdi_edits *edits, const struct cdi_mount *mount)
-{
-	for (size_t i = 0; i < edits->mount_count; i++)
-		if (streq(edits->mounts[i].source, mount->source) && streq(edits->mounts[i].target, mount->target))
-			return true;
-	return false;
-}
-
 /* Nodes besides, as of IMEX channels, may have been wished for. */
 static bool cdi_check_edits_match(const struct cdi_edits *old, const struct cdi_edits *new)
 {
-	for (size_t i = 0; i < new->node_count; i++)
-		if (!cdi_check_has_node(old, &new->nodes[i]))
+	for (size_t i = 0, j; i < new->node_count; i++) {
+		for (j = 0; j < old->node_count && !streq(old->nodes[j].path, new->nodes[i].path); j++)
+			;
+		if (j == old->node_count)
 			return false;
-	for (size_t i = 0; i < new->mount_count; i++)
-		if (!cdi_check_has_mount(old, &new->mounts[i]))
+	}
+	for (size_t i = 0, j; i < new->mount_count; i++) {
+		for (j = 0; j < old->mount_count && !(streq(old->mounts[j].source, new->mounts[i].source) &&
+						      streq(old->mounts[j].target, new->mounts[i].target));
+		     j++)
+			;
+		if (j == old->mount_count)
 			return false;
+	}
 	return old->mount_count == new->mount_count;
 }
 
@@ -359,14 +318,20 @@ static int cdi_check_host(const struct ctr_gpu_cdi_report *report, struct cdi_fi
 			  const struct ctr_gpu_host *host)
 {
 	_cleanup_(cdi_spec_clear) struct cdi_spec new = {0};
+	_cleanup_free_ char *text = NULL;
+	_cleanup_json_ json_t *json = NULL;
 	int r;
 
 	if (!host)
 		return cdi_report_find(file, CDI_ERROR, "stale: this host has no GPU device any more");
-	r = cdi_check_generate_anew(report, file, host, &new);
+	r = cdi_generate_like(report->context, host, &file->spec, &json);
 	if (r > 0)
 		return cdi_report_find(file, CDI_ERROR, "stale: it could not be written now: %.*s",
 				       (int)strcspn(report->context->err.text, "\n"), report->context->err.text);
+	if (r < 0)
+		return r;
+	text = json_dumps(json, JSON_COMPACT);
+	r = text ? cdi_spec_parse("new.json", text, strlen(text), &new) : -ENOMEM;
 	return r == 0 ? cdi_check_compare(file, &new) : r;
 }
 

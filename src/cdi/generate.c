@@ -37,16 +37,6 @@ static int cdi_generate_append(json_t *array, json_t *item)
 
 /* ---- which adapters ---- */
 
-static bool cdi_generate_is_of_kind(const struct adapter *adapter, const char *kind)
-{
-	const char *domain = adapter_domain(adapter);
-	size_t vendor = strcspn(kind, "/");
-
-	if (!adapter_is_domain(kind, vendor))
-		return true;
-	return domain && strlen(domain) == vendor && strncmp(domain, kind, vendor) == 0;
-}
-
 int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret)
 {
 	for (size_t i = 0; i < host->inventory.count && host->inventory.adapters[i].index >= 0; i++) {
@@ -85,44 +75,29 @@ static json_t *cdi_generate_mount(const char *source, const char *target, unsign
 	return json_pack("{s:s, s:s, s:o}", "hostPath", source, "containerPath", target, "options", options);
 }
 
-/* Sockets of daemons, which may not run when a container starts: a spec cannot say that a mount is optional. */
-static bool cdi_generate_comes_and_goes(const struct plan_mount *mount)
-{
-	return str_has_prefix(mount->source, "/run/") || str_has_prefix(mount->source, "/var/run/") ||
-	       str_has_prefix(mount->source, "/tmp/");
-}
-
-/* What a link beside its target would have led to. */
-static const struct plan_mount *cdi_generate_mount_behind(const struct plan *plan, const struct plan_symlink *link)
-{
-	_cleanup_free_ char *target = NULL;
-
-	if (strchr(link->points_to, '/') ||
-	    str_format(&target, "%.*s%s", (int)(strrchr(link->path, '/') + 1 - link->path), link->path,
-		       link->points_to) < 0)
-		return NULL;
-	for (size_t i = 0; i < plan->mount_count; i++)
-		if (streq(plan->mounts[i].target, target))
-			return &plan->mounts[i];
-	return NULL;
-}
-
 static json_t *cdi_generate_mounts(const struct plan *plan)
 {
 	json_t *mounts = json_array();
 	int r = 0;
 
-	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
-		if (!cdi_generate_comes_and_goes(&plan->mounts[i]))
-			r = cdi_generate_append(mounts,
-						cdi_generate_mount(plan->mounts[i].source, plan->mounts[i].target,
-								   plan->mounts[i].flags));
-	for (size_t i = 0; i < plan->symlink_count && r == 0; i++) {
-		const struct plan_mount *mount = cdi_generate_mount_behind(plan, &plan->symlinks[i]);
+	for (size_t i = 0; i < plan->mount_count && r == 0; i++) {
+		const struct plan_mount *mount = &plan->mounts[i];
 
-		if (mount)
-			r = cdi_generate_append(
-				mounts, cdi_generate_mount(mount->source, plan->symlinks[i].path, mount->flags));
+		/* Sockets of daemons, which may not run when a container starts: a spec cannot say that a mount is optional. */
+		if (!str_has_prefix(mount->source, "/run/") && !str_has_prefix(mount->source, "/var/run/") &&
+		    !str_has_prefix(mount->source, "/tmp/"))
+			r = cdi_generate_append(mounts, cdi_generate_mount(mount->source, mount->target, mount->flags));
+	}
+	/* What a link beside its target would have led to is mounted in the link's place, too. */
+	for (size_t i = 0; i < plan->symlink_count && r == 0; i++) {
+		const struct plan_symlink *link = &plan->symlinks[i];
+		size_t folder = (size_t)(strrchr(link->path, '/') + 1 - link->path);
+
+		for (size_t j = 0; j < plan->mount_count && r == 0 && !strchr(link->points_to, '/'); j++)
+			if (strncmp(plan->mounts[j].target, link->path, folder) == 0 &&
+			    streq(plan->mounts[j].target + folder, link->points_to))
+				r = cdi_generate_append(mounts, cdi_generate_mount(plan->mounts[j].source, link->path,
+										   plan->mounts[j].flags));
 	}
 	return r == 0 ? mounts : (json_decref(mounts), NULL);
 }
@@ -146,28 +121,23 @@ static int cdi_generate_add_capabilities(const struct generation *generation, js
 	return cdi_generate_add_variable(env, CDI_CAPABILITIES_VARIABLE, &capabilities, ",");
 }
 
-/* The hook clears it; what is in it says how the spec was made, and that nothing of the image is. */
-static json_t *cdi_generate_hook_env(const struct generation *generation)
+/* The hook clears its environment; what is in it says how the spec was made, and that nothing of the image is. */
+static json_t *cdi_generate_hooks(const struct generation *generation, const char *device)
 {
 	json_t *env = json_pack("[s]", "CTR_GPU_HOOK=cdi");
 
 	if (env && generation->wish->request->capabilities != CAPABILITY_DEFAULT &&
 	    cdi_generate_add_capabilities(generation, env) < 0)
-		return json_decref(env), NULL;
-	return env;
-}
-
-static json_t *cdi_generate_hooks(const struct generation *generation, const char *device)
-{
+		env = (json_decref(env), NULL);
 	return json_pack("[{s:s, s:s, s:[s, o, s], s:o, s:i}]", "hookName", "createRuntime", "path",
 			 generation->wish->hook, "args", CDI_HOOK_NAME, json_sprintf("--device=%s", device),
-			 "createRuntime", "env", cdi_generate_hook_env(generation), "timeout", CDI_HOOK_TIMEOUT_S);
+			 "createRuntime", "env", env, "timeout", CDI_HOOK_TIMEOUT_S);
 }
 
 /* ---- devices ---- */
 
-/* The plan for some adapters. A spec without hooks needs all of it. */
-static int cdi_generate_plan(const struct generation *generation, const char *devices, struct ctr_gpu_plan **ret)
+/* The plan for some adapters, whose library directories are remembered. A spec without hooks needs all of it. */
+static int cdi_generate_plan(struct generation *generation, const char *devices, struct ctr_gpu_plan **ret)
 {
 	struct ctr_gpu_request request = {.context = generation->context, .data = *generation->wish->request};
 	int r;
@@ -178,16 +148,9 @@ static int cdi_generate_plan(const struct generation *generation, const char *de
 	if (r == 0)
 		r = ctr_gpu_plan_new(generation->context, &request, generation->host, ret);
 	strv_clear(&request.data.devices);
-	return r;
-}
-
-static int cdi_generate_remember_library_dirs(struct generation *generation, const struct plan *plan)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < plan->library_dir_count && r == 0; i++)
-		if (!strv_contains(&generation->library_dirs, plan->library_dirs[i].path))
-			r = strv_add(&generation->library_dirs, plan->library_dirs[i].path);
+	for (size_t i = 0; r == 0 && i < (*ret)->data.library_dir_count; i++)
+		if (!strv_contains(&generation->library_dirs, (*ret)->data.library_dirs[i].path))
+			r = strv_add(&generation->library_dirs, (*ret)->data.library_dirs[i].path);
 	return r;
 }
 
@@ -221,17 +184,6 @@ static int cdi_generate_add_name(struct generation *generation, const char *name
 	return cdi_generate_add_device(generation, name, device, plan);
 }
 
-static int cdi_generate_add_aliases(struct generation *generation, const struct adapter *adapter,
-				    const struct plan *plan)
-{
-	int r = 0;
-
-	for (size_t i = 0; i + 1 < generation->aliases.count && r == 0; i += 2)
-		if (adapter->uuid && streq(generation->aliases.items[i + 1], adapter->uuid))
-			r = cdi_generate_add_name(generation, generation->aliases.items[i], plan);
-	return r;
-}
-
 static int cdi_generate_add_adapter(struct generation *generation, const struct adapter *adapter)
 {
 	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL;
@@ -244,13 +196,12 @@ static int cdi_generate_add_adapter(struct generation *generation, const struct 
 		(void)snprintf(index, sizeof(index), "%d", adapter->index);
 	r = cdi_generate_plan(generation, index, &plan);
 	if (r == 0)
-		r = cdi_generate_remember_library_dirs(generation, &plan->data);
-	if (r == 0)
 		r = cdi_generate_add_name(generation, index, &plan->data);
 	if (r == 0)
 		r = cdi_generate_add_name(generation, adapter->uuid, &plan->data);
-	if (r == 0)
-		r = cdi_generate_add_aliases(generation, adapter, &plan->data);
+	for (size_t i = 0; i + 1 < generation->aliases.count && r == 0; i += 2)
+		if (adapter->uuid && streq(generation->aliases.items[i + 1], adapter->uuid))
+			r = cdi_generate_add_name(generation, generation->aliases.items[i], &plan->data);
 	luid_format(adapter->luid, luid);
 	if (r == 0 && adapter->has_luid)
 		r = cdi_generate_add_name(generation, luid, &plan->data);
@@ -286,59 +237,26 @@ static int cdi_generate_add_all(struct generation *generation, const struct sele
 	r = cdi_generate_name_all(generation, selection, &device);
 	if (r == 0)
 		r = cdi_generate_plan(generation, device, &plan);
-	if (r == 0)
-		r = cdi_generate_remember_library_dirs(generation, &plan->data);
 	return r == 0 ? cdi_generate_add_device(generation, "all", device, &plan->data) : r;
-}
-
-static bool cdi_generate_has_whole(const struct selection *selection, const struct adapter *part)
-{
-	for (size_t i = 0; i < selection->count; i++)
-		if (selection->adapters[i]->index == part->whole)
-			return true;
-	return false;
-}
-
-/* The parts of selected GPUs, which "all" does not mean but which have names of their own. */
-static int cdi_generate_add_parts(struct generation *generation, const struct selection *selection)
-{
-	const struct inventory *inventory = &generation->host->inventory;
-	int r = 0;
-
-	for (size_t i = 0; i < inventory->count && r == 0; i++)
-		if (inventory->adapters[i].is_part && inventory->adapters[i].whole >= 0 &&
-		    cdi_generate_has_whole(selection, &inventory->adapters[i]))
-			r = cdi_generate_add_adapter(generation, &inventory->adapters[i]);
-	return r;
-}
-
-static int cdi_generate_read_aliases(struct generation *generation)
-{
-	const struct inventory *inventory = &generation->host->inventory;
-	bool parts = false;
-	int r = 0;
-
-	for (size_t i = 0; i < inventory->count; i++)
-		parts = parts || inventory->adapters[i].is_part;
-	for (size_t i = 0; i < generation->host->present_count && parts && r == 0; i++)
-		if (generation->host->present[i]->aliases)
-			r = generation->host->present[i]->aliases(generation->host->settings, &generation->aliases);
-	return r;
 }
 
 /* Those of the kind among those that are wanted, in their own array. */
 static int cdi_generate_select_adapters(const struct generation *generation, struct selection *ret)
 {
 	const char *kind = generation->wish->kind;
-	size_t kept = 0;
+	size_t kept = 0, vendor = strcspn(kind, "/");
+	bool all = !adapter_is_domain(kind, vendor);
 	int r;
 
 	r = selection_new(generation->host, generation->wish->request, ret, &generation->context->err);
 	if (r != 0)
 		return r;
-	for (size_t i = 0; i < ret->count; i++)
-		if (cdi_generate_is_of_kind(ret->adapters[i], kind))
+	for (size_t i = 0; i < ret->count; i++) {
+		const char *domain = adapter_domain(ret->adapters[i]);
+
+		if (all || (domain && strlen(domain) == vendor && strncmp(domain, kind, vendor) == 0))
 			ret->adapters[kept++] = ret->adapters[i];
+	}
 	ret->count = kept;
 	if (kept > 0)
 		return 0;
@@ -349,16 +267,26 @@ static int cdi_generate_select_adapters(const struct generation *generation, str
 
 static int cdi_generate_add_devices(struct generation *generation)
 {
+	const struct ctr_gpu_host *host = generation->host;
+	const struct inventory *inventory = &host->inventory;
 	_cleanup_selection_ struct selection selection = {0};
+	bool parts = false;
 	int r;
 
 	r = cdi_generate_select_adapters(generation, &selection);
-	if (r == 0)
-		r = cdi_generate_read_aliases(generation);
+	for (size_t i = 0; i < inventory->count; i++)
+		parts = parts || inventory->adapters[i].is_part;
+	for (size_t i = 0; i < host->present_count && parts && r == 0; i++)
+		if (host->present[i]->aliases)
+			r = host->present[i]->aliases(host->settings, &generation->aliases);
 	for (size_t i = 0; i < selection.count && r == 0; i++)
 		r = cdi_generate_add_adapter(generation, selection.adapters[i]);
-	if (r == 0)
-		r = cdi_generate_add_parts(generation, &selection);
+	/* The parts of selected GPUs, which "all" does not mean but which have names of their own. */
+	for (size_t i = 0; i < inventory->count && r == 0; i++)
+		for (size_t j = 0; j < selection.count && r == 0 && inventory->adapters[i].is_part; j++)
+			if (selection.adapters[j]->index == inventory->adapters[i].whole &&
+			    inventory->adapters[i].whole >= 0)
+				r = cdi_generate_add_adapter(generation, &inventory->adapters[i]);
 	return r == 0 ? cdi_generate_add_all(generation, &selection) : r;
 }
 
@@ -394,32 +322,25 @@ static const char *cdi_generate_lowest_version(const struct generation *generati
 	return cdi_versions[CDI_0_3];
 }
 
-static int cdi_generate_spec(struct generation *generation, json_t **ret)
-{
-	int r;
-
-	generation->devices = json_array();
-	if (!generation->devices)
-		return -ENOMEM;
-	r = cdi_generate_add_devices(generation);
-	if (r != 0)
-		return r;
-	*ret = json_pack("{s:s, s:s, s:{s:o}, s:O}", "cdiVersion", cdi_generate_lowest_version(generation), "kind",
-			 generation->wish->kind, "containerEdits", "env", cdi_generate_env(generation), "devices",
-			 generation->devices);
-	return *ret ? 0 : -ENOMEM;
-}
-
 int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_wish *wish,
 		 json_t **ret)
 {
-	struct generation generation = {.context = context, .host = host, .wish = wish};
+	struct generation generation = {.context = context, .host = host, .wish = wish, .devices = json_array()};
+	json_t *spec = NULL;
 	int r;
 
-	r = cdi_generate_spec(&generation, ret);
+	r = generation.devices ? cdi_generate_add_devices(&generation) : -ENOMEM;
+	if (r == 0) {
+		spec = json_pack("{s:s, s:s, s:{s:o}, s:O}", "cdiVersion", cdi_generate_lowest_version(&generation),
+				 "kind", wish->kind, "containerEdits", "env", cdi_generate_env(&generation), "devices",
+				 generation.devices);
+		r = spec ? 0 : -ENOMEM;
+	}
 	json_decref(generation.devices);
 	strv_clear(&generation.aliases);
 	strv_clear(&generation.names);
 	strv_clear(&generation.library_dirs);
+	if (r == 0)
+		*ret = spec;
 	return r == -ENOMEM ? err_set(&context->err, r, "%m") : r;
 }

@@ -22,6 +22,8 @@
 #include "root/ground.h"
 #include "root/mount.h"
 
+#define REASON "a CDI spec asks for it"
+
 enum {
 	FOLDERS_MAX = 64,
 	ENTRIES_MAX = 16384, /* libraries of a folder */
@@ -45,14 +47,6 @@ struct command {
 
 /* ---- arguments ---- */
 
-/* Behind the dashes of an option, which are one or two. Return: NULL if it is none. */
-static const char *cdi_hook_skip_dashes(const char *argument)
-{
-	if (argument[0] != '-')
-		return NULL;
-	return argument + (argument[1] == '-' ? 2 : 1);
-}
-
 /*
  * The next value of an option: --name=value, --name value, -name value. @position is where to look, and then where to
  * go on.
@@ -63,9 +57,12 @@ static const char *cdi_hook_next_value(const struct cdi_hook_call *call, const c
 	size_t length = strlen(name);
 
 	while (call->arguments[*position]) {
-		const char *option = cdi_hook_skip_dashes(call->arguments[(*position)++]);
+		const char *option = call->arguments[(*position)++];
 
-		if (!option || strncmp(option, name, length) != 0)
+		if (option[0] != '-')
+			continue;
+		option += option[1] == '-' ? 2 : 1;
+		if (strncmp(option, name, length) != 0)
 			continue;
 		if (option[length] == '=')
 			return option + length + 1;
@@ -86,11 +83,6 @@ static int cdi_hook_list_values(const struct cdi_hook_call *call, const char *na
 	return r;
 }
 
-static const char *cdi_hook_reason(void)
-{
-	return "a CDI spec asks for it";
-}
-
 /* ---- create-symlinks ---- */
 
 static int cdi_hook_add_symlink(const struct cdi_hook_call *call, const char *path, const char *points_to,
@@ -99,7 +91,7 @@ static int cdi_hook_add_symlink(const struct cdi_hook_call *call, const char *pa
 	struct plan_symlink link = {
 		.path = strdup(path),
 		.points_to = strdup(points_to),
-		.reason = strdup(cdi_hook_reason()),
+		.reason = strdup(REASON),
 		.replaces = replaces,
 	};
 
@@ -146,20 +138,13 @@ static int cdi_hook_add_library(struct plan_library_dir *dir, const char *soname
 	return r == 0 ? strv_add(&dir->files, file) : r;
 }
 
-/* ldconfig, too, sets a link right that belongs to another version, and leaves a file alone. */
-static bool cdi_hook_is_link(const struct cdi_hook_call *call, const char *path)
-{
-	_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, path, O_PATH | O_NOFOLLOW);
-	struct stat st;
-
-	return fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
 /* What a mounted library is called is in it; the file has a name with the driver's version. */
 static int cdi_hook_add_mounted(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name,
 				int fd)
 {
 	_cleanup_free_ char *soname = NULL, *link = NULL;
+	_cleanup_close_ int old = -1;
+	struct stat st;
 	int r;
 
 	r = elf_file_read_soname(fd, &soname);
@@ -170,7 +155,9 @@ static int cdi_hook_add_mounted(const struct cdi_hook_call *call, struct plan_li
 		return r;
 	if (str_format(&link, "%s/%s", dir->path, soname) < 0)
 		return -ENOMEM;
-	return cdi_hook_add_symlink(call, link, name, cdi_hook_is_link(call, link));
+	/* ldconfig, too, sets a link right that belongs to another version, and leaves a file alone. */
+	old = rootfs_open_path(&call->rootfs, link, O_PATH | O_NOFOLLOW);
+	return cdi_hook_add_symlink(call, link, name, old >= 0 && fstat(old, &st) == 0 && S_ISLNK(st.st_mode));
 }
 
 /* Files of the image are listed by their names, as its own cache would have them; nothing in them is read. */
@@ -191,23 +178,10 @@ static int cdi_hook_add_entry(const struct cdi_hook_call *call, struct plan_libr
 	return fd < 0 ? 0 : cdi_hook_add_mounted(call, dir, name, fd);
 }
 
-static int cdi_hook_add_entries(const struct cdi_hook_call *call, struct plan_library_dir *dir, int fd, bool all)
-{
-	_cleanup_strv_ struct strv names = {0};
-	/* The directory may be a volume's, whose filesystem lists names for ever. */
-	int r = fd_list_names(fd, ".", cdi_hook_is_library, ENTRIES_MAX, &names);
-
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-
-	for (size_t i = 0; i < names.count && r == 0; i++)
-		r = cdi_hook_add_entry(call, dir, names.items[i], all);
-	return r;
-}
-
 static int cdi_hook_add_folder(const struct cdi_hook_call *call, const char *path, bool all)
 {
 	struct plan_library_dir dir = {.overrides_image = true};
+	_cleanup_strv_ struct strv names = {0};
 	_cleanup_close_ int fd = -1;
 	int r;
 
@@ -217,8 +191,13 @@ static int cdi_hook_add_folder(const struct cdi_hook_call *call, const char *pat
 		return 0;
 	}
 	dir.path = strdup(path);
-	dir.reason = strdup(cdi_hook_reason());
-	r = dir.path ? cdi_hook_add_entries(call, &dir, fd, all) : -ENOMEM;
+	dir.reason = strdup(REASON);
+	/* The directory may be a volume's, whose filesystem lists names for ever. */
+	r = dir.path ? fd_list_names(fd, ".", cdi_hook_is_library, ENTRIES_MAX, &names) : -ENOMEM;
+	if (r < 0 && r != -ENOMEM)
+		r = 0;
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = cdi_hook_add_entry(call, &dir, names.items[i], all);
 	if (r == 0 && !call->command->links_only)
 		return plan_add_library_dir(call->plan, &dir);
 	free(dir.path);
@@ -228,18 +207,12 @@ static int cdi_hook_add_folder(const struct cdi_hook_call *call, const char *pat
 	return r;
 }
 
-static bool cdi_hook_has_cache(const struct cdi_hook_call *call)
-{
-	_cleanup_close_ int fd = rootfs_open_path(&call->rootfs, "/etc/ld.so.cache", O_PATH);
-
-	return fd >= 0;
-}
-
 /* An image that has a cache has its own libraries in it. */
 static int cdi_hook_update_ldcache(const struct cdi_hook_call *call)
 {
 	_cleanup_strv_ struct strv values = {0}, folders = {0};
-	bool all = !call->command->links_only && !cdi_hook_has_cache(call);
+	_cleanup_close_ int cache = rootfs_open_path(&call->rootfs, "/etc/ld.so.cache", O_PATH);
+	bool all = !call->command->links_only && cache < 0;
 	int r;
 
 	r = cdi_hook_list_values(call, "folder", &values);
@@ -267,9 +240,9 @@ static int cdi_hook_change_mode(const struct cdi_hook_call *call)
 		return 0;
 	}
 	while (r == 0 && (path = cdi_hook_next_value(call, "path", &position)))
-		r = plan_add_mode(call->plan, &(struct plan_mode){.path = strdup(path),
-								  .mode = (mode_t)bits,
-								  .reason = strdup(cdi_hook_reason())});
+		r = plan_add_mode(
+			call->plan,
+			&(struct plan_mode){.path = strdup(path), .mode = (mode_t)bits, .reason = strdup(REASON)});
 	return r;
 }
 
@@ -309,19 +282,6 @@ static bool cdi_hook_find_command(struct cdi_hook_call *call, const char *name)
 	return call->command || call->vendor;
 }
 
-/* Options of the program stand before the command; none of them takes a value that is not written with "=". */
-static const char *const *cdi_hook_skip_options(const char *const *arguments)
-{
-	while (*arguments && **arguments == '-')
-		arguments++;
-	return arguments;
-}
-
-static bool cdi_hook_changes_something(const struct plan *plan)
-{
-	return plan->symlink_count > 0 || plan->file_count > 0 || plan->mode_count > 0 || plan->library_dir_count > 0;
-}
-
 static int cdi_hook_run_command(struct cdi_hook_call *call, struct ctr_gpu_container *container)
 {
 	struct ctr_gpu_plan plan = {0};
@@ -334,7 +294,8 @@ static int cdi_hook_run_command(struct cdi_hook_call *call, struct ctr_gpu_conta
 	call->rootfs.ground = &call->ground;
 	if (r == 0)
 		r = call->command ? call->command->plan(call) : call->vendor->plan(&call->rootfs, call->plan);
-	if (r == 0 && cdi_hook_changes_something(&plan.data))
+	if (r == 0 &&
+	    (plan.data.symlink_count || plan.data.file_count || plan.data.mode_count || plan.data.library_dir_count))
 		r = ctr_gpu_plan_apply(call->context, &plan, container);
 	cleanup_closep(&call->rootfs.proc_self_fd);
 	rootfs_close(&call->rootfs);
@@ -349,7 +310,9 @@ int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arg
 	struct ctr_gpu_container *container;
 	int r;
 
-	arguments = cdi_hook_skip_options(arguments);
+	/* Options of the program stand before the command; none of them takes a value that is not written with "=". */
+	while (*arguments && **arguments == '-')
+		arguments++;
 	if (!*arguments || !cdi_hook_find_command(&call, *arguments)) {
 		/* Specs may come from tools that are newer than this; the words are those that scripts look for. */
 		log_warning(&context->settings.log, "Unsupported CDI hook: %.64s", *arguments ? *arguments : "");

@@ -10,23 +10,18 @@
 
 enum { CLASS_MAX = 63 };
 
-/* Letters and digits of ASCII, whatever the locale. */
-static bool cdi_name_is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+/* Of ASCII, whatever the locale. */
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
 
-static bool cdi_name_is_alphanumeric(char c)
-{
-	return cdi_name_is_letter(c) || (c >= '0' && c <= '9');
-}
-
-static bool cdi_name_is_made_of(const char *text, size_t length, const char *others)
+/* Whether it begins with one of @first, ends in a letter or digit, and has those and @others between. */
+static bool cdi_name_is_made_of(const char *text, size_t length, const char *first, const char *others)
 {
 	for (size_t i = 0; i < length; i++)
-		if (!cdi_name_is_alphanumeric(text[i]) && (!text[i] || !strchr(others, text[i])))
+		if (!text[i] ||
+		    !(strchr(i == 0 ? first : LETTERS DIGITS, text[i]) || (i > 0 && strchr(others, text[i]))))
 			return false;
-	return length > 0 && cdi_name_is_alphanumeric(text[length - 1]);
+	return length > 0 && strchr(LETTERS DIGITS, text[length - 1]);
 }
 
 bool cdi_is_kind(const char *text)
@@ -36,14 +31,13 @@ bool cdi_is_kind(const char *text)
 
 	if (text[vendor] != '/')
 		return false;
-	return cdi_name_is_letter(text[0]) && cdi_name_is_made_of(text, vendor, "_-.") &&
-	       cdi_name_is_letter(class[0]) && strlen(class) <= CLASS_MAX &&
-	       cdi_name_is_made_of(class, strlen(class), "_-.");
+	return cdi_name_is_made_of(text, vendor, LETTERS, "_-.") && strlen(class) <= CLASS_MAX &&
+	       cdi_name_is_made_of(class, strlen(class), LETTERS, "_-.");
 }
 
 bool cdi_is_device_name(const char *text)
 {
-	return cdi_name_is_alphanumeric(text[0]) && cdi_name_is_made_of(text, strlen(text), "_-.:");
+	return cdi_name_is_made_of(text, strlen(text), LETTERS DIGITS, "_-.:");
 }
 
 /* A known vendor's GPUs by the vendor's short name, everything else by the whole kind. */

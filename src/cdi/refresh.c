@@ -10,22 +10,6 @@
 #include "lib/host.h"
 #include "lib/request.h"
 
-/* Whether there is a file and nothing is to be done about it. */
-static bool cdi_refresh_is_right(const struct ctr_gpu_cdi_report *report)
-{
-	const struct cdi_file *file = report->file_count > 0 ? &report->files[0] : NULL;
-
-	if (!file)
-		return false;
-	/* Somebody else's, under our name. */
-	if (!file->spec.is_ours)
-		return true;
-	for (size_t i = 0; i < file->finding_count; i++)
-		if (file->findings[i].severity == CDI_ERROR)
-			return false;
-	return cdi_report_is_loaded(file);
-}
-
 /* Hooks and capabilities are as they were: whoever wrote the old one chose them. */
 static int cdi_refresh_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
 				const struct ctr_gpu_cdi_report *report, const char *kind, const char *hook,
@@ -42,21 +26,11 @@ static int cdi_refresh_generate(struct ctr_gpu_context *context, const struct ct
 	return r == 0 ? cdi_generate(context, host, &wish, ret) : r;
 }
 
-static int cdi_refresh_write_anew(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
-				  const struct ctr_gpu_cdi_report *report, const char *path, const char *kind,
-				  const char *hook)
-{
-	json_t *spec;
-	int r;
-
-	r = cdi_refresh_generate(context, host, report, kind, hook, &spec);
-	return r == 0 ? cdi_save(&context->err, path, spec) : r;
-}
-
 static int cdi_refresh_all(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *path,
 			   const char *kind, const char *hook)
 {
 	struct ctr_gpu_cdi_report *report = NULL;
+	json_t *spec;
 	int r;
 
 	r = ctr_gpu_cdi_report_new(context, &report);
@@ -64,8 +38,13 @@ static int cdi_refresh_all(struct ctr_gpu_context *context, const struct ctr_gpu
 		r = ctr_gpu_cdi_report_read_file(report, path);
 	if (r == 0)
 		r = ctr_gpu_cdi_report_check(report, host, NULL);
-	if (r == 0 && !cdi_refresh_is_right(report))
-		r = cdi_refresh_write_anew(context, host, report, path, kind, hook);
+	/* Somebody else's, under our name, stays. */
+	if (r == 0 && !ctr_gpu_cdi_report_is_fine(report) &&
+	    (report->file_count == 0 || report->files[0].spec.is_ours)) {
+		r = cdi_refresh_generate(context, host, report, kind, hook, &spec);
+		if (r == 0)
+			r = cdi_save(&context->err, path, spec);
+	}
 	ctr_gpu_cdi_report_unref(report);
 	return r;
 }

@@ -27,21 +27,19 @@ int ctr_gpu_cdi_report_new(struct ctr_gpu_context *context, struct ctr_gpu_cdi_r
 	return 0;
 }
 
-static void cdi_report_file_clear(struct cdi_file *file)
-{
-	for (size_t i = 0; i < file->finding_count; i++)
-		free(file->findings[i].text);
-	free(file->findings);
-	free(file->path);
-	cdi_spec_clear(&file->spec);
-}
-
 struct ctr_gpu_cdi_report *ctr_gpu_cdi_report_unref(struct ctr_gpu_cdi_report *report)
 {
 	if (!report)
 		return NULL;
-	for (size_t i = 0; i < report->file_count; i++)
-		cdi_report_file_clear(&report->files[i]);
+	for (size_t i = 0; i < report->file_count; i++) {
+		struct cdi_file *file = &report->files[i];
+
+		for (size_t j = 0; j < file->finding_count; j++)
+			free(file->findings[j].text);
+		free(file->findings);
+		free(file->path);
+		cdi_spec_clear(&file->spec);
+	}
 	free(report->files);
 	free(report);
 	return NULL;
@@ -68,28 +66,20 @@ int cdi_report_find(struct cdi_file *file, enum cdi_severity severity, const cha
 
 /* ---- reading ---- */
 
-static struct cdi_file *cdi_report_add_file(struct ctr_gpu_cdi_report *report, char *path)
-{
-	struct cdi_file *files = path ? array_grow(report->files, report->file_count, sizeof(*files)) : NULL;
-
-	if (!files) {
-		free(path);
-		return NULL;
-	}
-	report->files = files;
-	files[report->file_count] = (struct cdi_file){.path = path, .priority = report->priority};
-	return &files[report->file_count++];
-}
-
 static int cdi_report_read_file(struct ctr_gpu_cdi_report *report, char *path)
 {
-	struct cdi_file *file = cdi_report_add_file(report, path);
+	struct cdi_file *files = path ? array_grow(report->files, report->file_count, sizeof(*files)) : NULL, *file;
 	_cleanup_free_ char *data = NULL;
 	size_t size;
 	int r;
 
-	if (!file)
+	if (!files) {
+		free(path);
 		return -ENOMEM;
+	}
+	report->files = files;
+	file = &files[report->file_count++];
+	*file = (struct cdi_file){.path = path, .priority = report->priority};
 	r = fd_read_file_at(AT_FDCWD, file->path, CDI_FILE_MAX, &data, &size);
 	if (r == -EFBIG)
 		return cdi_spec_problem(&file->spec, "it has more than %d MiB, which no real one has",
@@ -108,30 +98,12 @@ int ctr_gpu_cdi_report_read_file(struct ctr_gpu_cdi_report *report, const char *
 	return cdi_report_read_file(report, strdup(path));
 }
 
-static bool cdi_report_is_spec_name(const char *name)
-{
-	const char *ending = strrchr(name, '.');
-
-	return ending && ending != name && (streq(ending, ".json") || streq(ending, ".yaml"));
-}
-
-static int cdi_report_list_directory(DIR *stream, struct strv *ret)
-{
-	const struct dirent *entry;
-	int r = 0;
-
-	while (r == 0 && ret->count < CDI_FILES_MAX && (entry = readdir(stream)))
-		if (cdi_report_is_spec_name(entry->d_name) && entry->d_type != DT_DIR)
-			r = strv_add(ret, entry->d_name);
-	strv_sort(ret);
-	return r;
-}
-
 int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const char *path)
 {
 	_cleanup_strv_ struct strv names = {0};
 	_cleanup_dir_ DIR *stream = opendir(path);
-	int r;
+	const struct dirent *entry;
+	int r = 0;
 
 	report->priority++;
 	if (!stream && (errno == ENOENT || errno == ENOTDIR))
@@ -139,7 +111,14 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 	if (!stream)
 		return err_set(&report->context->err, -errno,
 			       "cannot read the directory %s: %m\nCheck its permissions.", path);
-	r = cdi_report_list_directory(stream, &names);
+	while (r == 0 && names.count < CDI_FILES_MAX && (entry = readdir(stream))) {
+		const char *ending = strrchr(entry->d_name, '.');
+
+		if (ending && ending != entry->d_name && entry->d_type != DT_DIR &&
+		    (streq(ending, ".json") || streq(ending, ".yaml")))
+			r = strv_add(&names, entry->d_name);
+	}
+	strv_sort(&names);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		char *file = NULL;
 

@@ -49,9 +49,9 @@ static void cdi_report_write_device(const struct ctr_gpu_cdi_report *report, con
 	(void)fputc('\n', out);
 }
 
-static void cdi_report_write_line(const char *severity, const char *text, FILE *out)
+static void cdi_report_write_finding(enum cdi_severity severity, const char *text, FILE *out)
 {
-	(void)fprintf(out, "    %s: ", severity);
+	(void)fprintf(out, "    %s: ", severities[severity]);
 	report_write_text(text, out);
 	(void)fputc('\n', out);
 }
@@ -69,9 +69,9 @@ static void cdi_report_write_file(const struct ctr_gpu_cdi_report *report, const
 		if (file->spec.devices[i].name)
 			cdi_report_write_device(report, file, file->spec.devices[i].name, out);
 	for (size_t i = 0; i < file->spec.problems.count; i++)
-		cdi_report_write_line("error", file->spec.problems.items[i], out);
+		cdi_report_write_finding(CDI_ERROR, file->spec.problems.items[i], out);
 	for (size_t i = 0; i < file->finding_count; i++)
-		cdi_report_write_line(severities[file->findings[i].severity], file->findings[i].text, out);
+		cdi_report_write_finding(file->findings[i].severity, file->findings[i].text, out);
 }
 
 static int cdi_report_write_text(const struct ctr_gpu_cdi_report *report, FILE *out)
@@ -85,42 +85,35 @@ static int cdi_report_write_text(const struct ctr_gpu_cdi_report *report, FILE *
 	return report_finish(out);
 }
 
-static json_t *cdi_report_device_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file,
-				      const char *name)
-{
-	const struct cdi_file *other;
-	const char *status = cdi_report_describe(report, file, name, &other);
-
-	return json_pack("{s:o, s:s, s:o}", "name", report_string(name), "status", status, "by",
-			 report_string(other ? other->path : NULL));
-}
-
 static json_t *cdi_report_devices_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < file->spec.device_count; i++)
-		if (file->spec.devices[i].name &&
-		    json_array_append_new(array, cdi_report_device_json(report, file, file->spec.devices[i].name)) < 0)
-			return json_decref(array), NULL;
-	return array;
-}
+	for (size_t i = 0; i < file->spec.device_count; i++) {
+		const char *name = file->spec.devices[i].name, *status;
+		const struct cdi_file *other;
 
-static int cdi_report_append_finding(json_t *array, const char *severity, const char *text)
-{
-	return json_array_append_new(array, json_pack("{s:s, s:o}", "severity", severity, "text", report_string(text)));
+		if (!name)
+			continue;
+		status = cdi_report_describe(report, file, name, &other);
+		if (json_array_append_new(array, json_pack("{s:o, s:s, s:o}", "name", report_string(name), "status",
+							   status, "by", report_string(other ? other->path : NULL))) <
+		    0)
+			return json_decref(array), NULL;
+	}
+	return array;
 }
 
 static json_t *cdi_report_findings_json(const struct cdi_file *file)
 {
-	json_t *array = json_array();
-	int r = 0;
+	const size_t problems = file->spec.problems.count;
 
-	for (size_t i = 0; i < file->spec.problems.count && r == 0; i++)
-		r = cdi_report_append_finding(array, "error", file->spec.problems.items[i]);
-	for (size_t i = 0; i < file->finding_count && r == 0; i++)
-		r = cdi_report_append_finding(array, severities[file->findings[i].severity], file->findings[i].text);
-	return r == 0 ? array : (json_decref(array), NULL);
+	return report_array(i, problems + file->finding_count,
+			    json_pack("{s:s, s:o}", "severity",
+				      severities[i < problems ? CDI_ERROR : file->findings[i - problems].severity],
+				      "text",
+				      report_string(i < problems ? file->spec.problems.items[i]
+								 : file->findings[i - problems].text)));
 }
 
 static json_t *cdi_report_file_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file)

@@ -32,20 +32,13 @@ static int cdi_save_check_kind(struct err *err, const char *kind)
 		       kind);
 }
 
-static bool cdi_save_is_directory(const char *path)
-{
-	struct stat st;
-	size_t length = strlen(path);
-
-	return (length > 0 && path[length - 1] == '/') || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
-}
-
 static int cdi_save_find_path(struct err *err, const char *kind, const char *path, char **ret)
 {
 	_cleanup_free_ char *name = NULL;
 	size_t length = strlen(path);
+	struct stat st;
 
-	if (cdi_save_is_directory(path)) {
+	if (path[length - 1] == '/' || (stat(path, &st) == 0 && S_ISDIR(st.st_mode))) {
 		if (cdi_file_name(kind, &name) < 0)
 			return -ENOMEM;
 		return str_format(ret, "%s%s%s", path, path[length - 1] == '/' ? "" : "/", name);
@@ -60,19 +53,6 @@ static int cdi_save_find_path(struct err *err, const char *kind, const char *pat
 
 /* ---- writing ---- */
 
-static int cdi_save_make_text(json_t *spec, char **ret, size_t *ret_size)
-{
-	FILE *file = open_memstream(ret, ret_size);
-	int r;
-
-	if (!file) {
-		json_decref(spec);
-		return -ENOMEM;
-	}
-	r = report_write_json(spec, file);
-	return fclose(file) != 0 || r < 0 ? -ENOMEM : 0;
-}
-
 /* Engines look at the directory again whenever a file in it changes. */
 static bool cdi_save_is_there(const char *path, const char *text, size_t size)
 {
@@ -85,80 +65,61 @@ static bool cdi_save_is_there(const char *path, const char *text, size_t size)
 	       memcmp(old, text, size) == 0;
 }
 
-static int cdi_save_fill(int fd, const char *text, size_t size)
-{
-	int r = fd_write_all(fd, text, size);
-
-	if (r == 0 && (fchmod(fd, 0644) < 0 || fsync(fd) < 0))
-		r = -errno;
-	return r;
-}
-
-/* Engines read files that end in .json or .yaml, so they do not see this one before it has its name. */
+/*
+ * Engines read files that end in .json or .yaml, so they do not see this one before it has its name. /etc/cdi is not
+ * there on most machines; its parents are.
+ */
 static int cdi_save_replace(const char *path, const char *text, size_t size)
 {
 	const char *name = strrchr(path, '/') + 1;
 	_cleanup_free_ char *directory = strndup(path, (size_t)(name - path));
 	_cleanup_close_ int parent = -1, fd = -1;
 	char temporary[TEMPORARY_SIZE];
-	int r;
-
-	if (!directory)
-		return -ENOMEM;
-	parent = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (parent < 0)
-		return -errno;
-	fd = temporary_open(parent, 0600, temporary, NULL);
-	if (fd < 0)
-		return fd;
-	r = cdi_save_fill(fd, text, size);
-	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)unlinkat(parent, temporary, 0);
-	return r;
-}
-
-/* /etc/cdi is not there on most machines. Its parents are. */
-static int cdi_save_replace_below(const char *path, const char *text, size_t size)
-{
-	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
 	bool made;
-	int r;
+	int r = 0;
 
 	if (!directory)
 		return -ENOMEM;
-	made = *directory && mkdir(directory, 0755) == 0;
-	if (*directory && !made && errno != EEXIST)
+	made = mkdir(directory, 0755) == 0;
+	if (!made && errno != EEXIST)
 		return -errno;
-	r = cdi_save_replace(path, text, size);
+	parent = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = parent < 0 ? -errno : temporary_open(parent, 0600, temporary, NULL);
+	if (fd < 0)
+		r = fd;
+	else
+		r = fd_write_all(fd, text, size);
+	if (r == 0 && (fchmod(fd, 0644) < 0 || fsync(fd) < 0 || renameat(parent, temporary, parent, name) < 0))
+		r = -errno;
+	if (r < 0 && fd >= 0)
+		(void)unlinkat(parent, temporary, 0);
 	if (r < 0 && made)
 		(void)rmdir(directory);
 	return r;
-}
-
-static int cdi_save_as(struct err *err, const char *path, const char *text, size_t size)
-{
-	int r;
-
-	if (cdi_save_is_there(path, text, size))
-		return 0;
-	r = cdi_save_replace_below(path, text, size);
-	if (r == -EACCES || r == -EPERM)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "user %d may not write %s\nRun this as root, or say where with --output.",
-			       (int)geteuid(), path);
-	return r < 0 ? err_set(err, r, "cannot write %s, which stays as it was: %m", path) : 0;
 }
 
 int cdi_save(struct err *err, const char *path, json_t *spec)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size;
+	FILE *file = open_memstream(&text, &size);
 	int r;
 
-	r = cdi_save_make_text(spec, &text, &size);
-	return r == 0 ? cdi_save_as(err, path, text, size) : r;
+	if (!file) {
+		json_decref(spec);
+		return -ENOMEM;
+	}
+	r = report_write_json(spec, file);
+	if (fclose(file) != 0 || r < 0)
+		return -ENOMEM;
+	if (cdi_save_is_there(path, text, size))
+		return 0;
+	r = cdi_save_replace(path, text, size);
+	if (r == -EACCES || r == -EPERM)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "user %d may not write %s\nRun this as root, or say where with --output.",
+			       (int)geteuid(), path);
+	return r < 0 ? err_set(err, r, "cannot write %s, which stays as it was: %m", path) : 0;
 }
 
 /* Engines know none of the devices that two files of a directory have. */
@@ -203,11 +164,6 @@ static void cdi_save_look_beside(struct ctr_gpu_context *context, const char *pa
 
 /* ---- taking away ---- */
 
-static bool cdi_save_is_host_kind(const struct strv *kinds, const char *kind)
-{
-	return kinds && strv_contains(kinds, kind);
-}
-
 /* Only what this program writes under a name that it chooses, of a vendor whose adapters it would list. */
 static bool cdi_save_is_stale(int directory, const char *name, const struct strv *kinds)
 {
@@ -221,7 +177,7 @@ static bool cdi_save_is_stale(int directory, const char *name, const struct strv
 	    cdi_spec_parse(name, data, size, &spec) < 0)
 		return false;
 	if (!spec.is_ours || !spec.kind || !adapter_is_domain(spec.kind, strcspn(spec.kind, "/")) ||
-	    cdi_save_is_host_kind(kinds, spec.kind))
+	    strv_contains(kinds, spec.kind))
 		return false;
 	return cdi_file_name(spec.kind, &expected) == 0 && streq(expected, name) &&
 	       streq(strchr(spec.kind, '/'), "/gpu");

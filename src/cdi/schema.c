@@ -20,7 +20,7 @@ struct field {
 	bool required;
 };
 
-struct reader {
+struct schema_reader {
 	struct cdi_spec *spec;
 	char where[160]; /* "devices[3].containerEdits.hooks[0]" */
 };
@@ -100,7 +100,7 @@ static const struct field net_fields[] = {
  * Where text belongs, engines take a number or a truth value of YAML for text. @number: room for it.
  * Return: NULL if it is none.
  */
-static const char *cdi_schema_text(const struct reader *reader, const json_t *value, char number[24])
+static const char *cdi_schema_text(const struct schema_reader *reader, const json_t *value, char number[24])
 {
 	if (reader->spec->is_yaml && json_is_boolean(value))
 		return json_is_true(value) ? "true" : "false";
@@ -110,38 +110,27 @@ static const char *cdi_schema_text(const struct reader *reader, const json_t *va
 	return number;
 }
 
-static bool cdi_schema_is_of_type(const struct reader *reader, const json_t *value, json_type type)
+static int cdi_schema_check_field(struct schema_reader *reader, const struct field *field, const char *name,
+				  const json_t *value)
 {
 	char number[24];
 
-	if (type == JSON_STRING)
-		return cdi_schema_text(reader, value, number);
-	return type == JSON_TRUE ? json_is_boolean(value) : json_typeof(value) == type;
-}
-
-static const struct field *cdi_schema_find_field(const struct field *fields, const char *name)
-{
-	for (; fields->name; fields++)
-		if (streq(fields->name, name))
-			return fields;
-	return NULL;
-}
-
-static int cdi_schema_check_field(struct reader *reader, const struct field *field, const char *name,
-				  const json_t *value)
-{
-	if (!field)
+	while (field->name && !streq(field->name, name))
+		field++;
+	if (!field->name)
 		return cdi_spec_problem(
 			reader->spec,
 			"%s has the field \"%.64s\", which CDI does not know: engines refuse the whole file",
 			reader->where, name);
-	if (!cdi_schema_is_of_type(reader, value, field->type))
+	if (field->type == JSON_STRING ? !cdi_schema_text(reader, value, number)
+	    : field->type == JSON_TRUE ? !json_is_boolean(value)
+				       : json_typeof(value) != field->type)
 		return cdi_spec_problem(reader->spec, "\"%s\" of %s is of the wrong type", name, reader->where);
 	return field->feature ? cdi_spec_need(reader->spec, field->version, field->feature) : 0;
 }
 
 /* Return: 0 with a problem for each fault; -ENOMEM. */
-static int cdi_schema_check_object(struct reader *reader, const json_t *json, const struct field *fields)
+static int cdi_schema_check_object(struct schema_reader *reader, const json_t *json, const struct field *fields)
 {
 	const char *name;
 	json_t *value;
@@ -152,14 +141,14 @@ static int cdi_schema_check_object(struct reader *reader, const json_t *json, co
 	/* To engines, null is as good as nothing. */
 	json_object_foreach ((json_t *)json, name, value)
 		if (r == 0 && !json_is_null(value))
-			r = cdi_schema_check_field(reader, cdi_schema_find_field(fields, name), name, value);
+			r = cdi_schema_check_field(reader, fields, name, value);
 	for (; fields->name && r == 0; fields++)
 		if (fields->required && (!(value = json_object_get(json, fields->name)) || json_is_null(value)))
 			r = cdi_spec_problem(reader->spec, "%s has no \"%s\"", reader->where, fields->name);
 	return r;
 }
 
-static int cdi_schema_take_string(const struct reader *reader, const json_t *json, const char *name, char **ret)
+static int cdi_schema_take_string(const struct schema_reader *reader, const json_t *json, const char *name, char **ret)
 {
 	char number[24];
 	const char *text = cdi_schema_text(reader, json_object_get(json, name), number);
@@ -170,7 +159,7 @@ static int cdi_schema_take_string(const struct reader *reader, const json_t *jso
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int cdi_schema_take_strings(struct reader *reader, const json_t *json, const char *name, struct strv *ret)
+static int cdi_schema_take_strings(struct schema_reader *reader, const json_t *json, const char *name, struct strv *ret)
 {
 	const json_t *item;
 	char number[24];
@@ -188,7 +177,7 @@ static int cdi_schema_take_strings(struct reader *reader, const json_t *json, co
 	return r;
 }
 
-static int cdi_schema_check_environment(struct reader *reader, const struct strv *environment)
+static int cdi_schema_check_environment(struct schema_reader *reader, const struct strv *environment)
 {
 	int r = 0;
 
@@ -218,7 +207,7 @@ DEFINE_ADD(add_node, cdi_edits, cdi_node, node)
 DEFINE_ADD(add_mount, cdi_edits, cdi_mount, mount)
 DEFINE_ADD(add_hook, cdi_edits, cdi_hook, hook)
 
-static int cdi_schema_read_node(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+static int cdi_schema_read_node(struct schema_reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	struct cdi_node *node = add_node(edits);
 	const json_t *number = json_object_get(json, "major");
@@ -236,7 +225,7 @@ static int cdi_schema_read_node(struct reader *reader, const json_t *json, struc
 	return r;
 }
 
-static int cdi_schema_read_mount(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+static int cdi_schema_read_mount(struct schema_reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	struct cdi_mount *mount = add_mount(edits);
 	struct strv options = {0};
@@ -253,21 +242,13 @@ static int cdi_schema_read_mount(struct reader *reader, const json_t *json, stru
 	return r;
 }
 
-static bool cdi_schema_is_stage(const char *name)
+static int cdi_schema_read_hook(struct schema_reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	static const char *const stages[] = {"prestart",       "createRuntime", "createContainer",
 					     "startContainer", "poststart",     "poststop"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
-		if (streq(stages[i], name))
-			return true;
-	return false;
-}
-
-static int cdi_schema_read_hook(struct reader *reader, const json_t *json, struct cdi_edits *edits)
-{
 	struct cdi_hook *hook = add_hook(edits);
 	struct strv arguments = {0};
+	size_t stage = 0;
 	int r;
 
 	r = hook ? cdi_schema_check_object(reader, json, hook_fields) : -ENOMEM;
@@ -281,7 +262,9 @@ static int cdi_schema_read_hook(struct reader *reader, const json_t *json, struc
 		r = cdi_schema_take_strings(reader, json, "env", &hook->environment);
 	if (r == 0)
 		r = cdi_schema_check_environment(reader, &hook->environment);
-	if (r == 0 && hook->stage && !cdi_schema_is_stage(hook->stage))
+	while (stage < ARRAY_SIZE(stages) && hook && hook->stage && !streq(stages[stage], hook->stage))
+		stage++;
+	if (r == 0 && stage == ARRAY_SIZE(stages))
 		r = cdi_spec_problem(reader->spec, "%s is for the stage \"%.32s\", which is unknown", reader->where,
 				     hook->stage);
 	if (r == 0) {
@@ -293,14 +276,14 @@ static int cdi_schema_read_hook(struct reader *reader, const json_t *json, struc
 	return r;
 }
 
-static int cdi_schema_read_net_device(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+static int cdi_schema_read_net_device(struct schema_reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	(void)edits;
 	return cdi_schema_check_object(reader, json, net_fields);
 }
 
-static int cdi_schema_read_list(struct reader *reader, const json_t *json, const char *name,
-				int (*read)(struct reader *reader, const json_t *json, struct cdi_edits *edits),
+static int cdi_schema_read_list(struct schema_reader *reader, const json_t *json, const char *name,
+				int (*read)(struct schema_reader *reader, const json_t *json, struct cdi_edits *edits),
 				struct cdi_edits *edits)
 {
 	size_t length = strlen(reader->where), i;
@@ -317,7 +300,7 @@ static int cdi_schema_read_list(struct reader *reader, const json_t *json, const
 	return r;
 }
 
-static int cdi_schema_read_edits(struct reader *reader, const json_t *json, struct cdi_edits *edits)
+static int cdi_schema_read_edits(struct schema_reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	const json_t *rdt = json_object_get(json, "intelRdt");
 	int r;
@@ -338,7 +321,7 @@ static int cdi_schema_read_edits(struct reader *reader, const json_t *json, stru
 	return r == 0 && rdt ? cdi_schema_check_object(reader, rdt, rdt_fields) : r;
 }
 
-static int cdi_schema_read_device(struct reader *reader, const json_t *json, size_t number)
+static int cdi_schema_read_device(struct schema_reader *reader, const json_t *json, size_t number)
 {
 	struct cdi_device *device = add_device(reader->spec);
 	const json_t *edits = json_object_get(json, "containerEdits");
@@ -360,7 +343,7 @@ static int cdi_schema_read_device(struct reader *reader, const json_t *json, siz
 
 int cdi_schema_read(const json_t *json, struct cdi_spec *spec)
 {
-	struct reader top = {.spec = spec}, *reader = &top;
+	struct schema_reader top = {.spec = spec}, *reader = &top;
 	const json_t *edits = json_object_get(json, "containerEdits"), *device;
 	size_t i;
 	int r;

@@ -97,15 +97,6 @@ static int cdi_spec_judge_version(struct cdi_spec *spec)
 	return 0;
 }
 
-static int cdi_spec_judge_kind(struct cdi_spec *spec)
-{
-	if (!spec->kind)
-		return 0;
-	if (!cdi_is_kind(spec->kind))
-		return cdi_spec_problem(spec, "\"%.128s\" is not a kind, which is VENDOR/CLASS", spec->kind);
-	return strchr(strchr(spec->kind, '/'), '.') ? cdi_spec_need(spec, CDI_0_6, "a dot in its class") : 0;
-}
-
 static int cdi_spec_judge_devices(struct cdi_spec *spec)
 {
 	int r = 0;
@@ -149,44 +140,33 @@ static bool cdi_spec_is_ours(const struct cdi_spec *spec)
 	return spec->device_count > 0;
 }
 
-static bool cdi_spec_ends_in(const char *name, const char *ending)
-{
-	size_t length = strlen(name), wanted = strlen(ending);
-
-	return length > wanted && streq(name + length - wanted, ending);
-}
-
-static int cdi_spec_read(struct cdi_spec *spec, const char *data, size_t size)
+int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_spec *ret)
 {
 	char reason[JSON_ERROR_TEXT_LENGTH];
+	const char *ending = strrchr(name, '.');
 	_cleanup_json_ json_t *json = NULL;
-	int r;
+	int r = 0;
 
-	r = spec->is_yaml ? cdi_yaml_parse(data, size, &json, reason) : json_parse(data, size, &json, reason);
+	ret->is_yaml = ending && ending != name && streq(ending, ".yaml");
+	if (!ret->is_yaml && (!ending || ending == name || !streq(ending, ".json")))
+		r = cdi_spec_problem(ret, "its name ends neither in .json nor in .yaml, so engines do not read it");
+	if (r < 0)
+		return r;
+	r = ret->is_yaml ? cdi_yaml_parse(data, size, &json, reason) : json_parse(data, size, &json, reason);
 	if (r == -EINVAL)
-		return cdi_spec_problem(spec, "it is not %s: %s", spec->is_yaml ? "good YAML" : "JSON", reason);
+		return cdi_spec_problem(ret, "it is not %s: %s", ret->is_yaml ? "good YAML" : "JSON", reason);
 	if (r < 0)
 		return r;
 	if (!json_is_object(json))
-		return cdi_spec_problem(spec, "it is not %s", spec->is_yaml ? "a mapping in YAML" : "a JSON object");
-	return cdi_schema_read(json, spec);
-}
-
-int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_spec *ret)
-{
-	int r;
-
-	ret->is_yaml = cdi_spec_ends_in(name, ".yaml");
-	if (!ret->is_yaml && !cdi_spec_ends_in(name, ".json")) {
-		r = cdi_spec_problem(ret, "its name ends neither in .json nor in .yaml, so engines do not read it");
-		if (r < 0)
-			return r;
-	}
-	r = cdi_spec_read(ret, data, size);
+		return cdi_spec_problem(ret, "it is not %s", ret->is_yaml ? "a mapping in YAML" : "a JSON object");
+	r = cdi_schema_read(json, ret);
 	/* One finding is enough for a file that is not a spec. */
 	if (r != 0 || (ret->problems.count > 0 && !ret->version && !ret->kind && ret->device_count == 0))
 		return r;
-	r = cdi_spec_judge_kind(ret);
+	if (ret->kind && !cdi_is_kind(ret->kind))
+		r = cdi_spec_problem(ret, "\"%.128s\" is not a kind, which is VENDOR/CLASS", ret->kind);
+	else if (ret->kind && strchr(strchr(ret->kind, '/'), '.'))
+		r = cdi_spec_need(ret, CDI_0_6, "a dot in its class");
 	if (r == 0)
 		r = cdi_spec_judge_devices(ret);
 	if (r == 0)

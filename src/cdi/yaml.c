@@ -122,21 +122,6 @@ static int cdi_yaml_children(struct cdi_yaml *yaml, unsigned depth, json_t *pare
 	return r;
 }
 
-/*
- * An anchor is known when its node has ended, so none is in itself. The value is shared, and counts as often as it is
- * used.
- */
-static int cdi_yaml_alias(struct cdi_yaml *yaml, const yaml_event_t *event, json_t **ret)
-{
-	const json_t *anchor = json_object_get(yaml->anchors, (const char *)event->data.alias.anchor);
-
-	if (!anchor)
-		return cdi_yaml_refuse(yaml, &event->start_mark, "an alias of nothing");
-	yaml->nodes += (size_t)json_integer_value(json_array_get(anchor, 1));
-	*ret = json_incref(json_array_get(anchor, 0));
-	return 0;
-}
-
 static const char *cdi_yaml_anchor(const yaml_event_t *event)
 {
 	switch (event->type) {
@@ -156,14 +141,25 @@ static int cdi_yaml_node(struct cdi_yaml *yaml, const yaml_event_t *event, unsig
 {
 	_cleanup_json_ json_t *json = NULL;
 	const char *anchor = cdi_yaml_anchor(event);
+	const json_t *known = event->type == YAML_ALIAS_EVENT
+				      ? json_object_get(yaml->anchors, (const char *)event->data.alias.anchor)
+				      : NULL;
 	size_t before = yaml->nodes++;
 	int r = -ENOMEM;
 
 	if (depth > JSON_MAX_DEPTH)
 		return cdi_yaml_refuse(yaml, &event->start_mark, "something nested too deeply");
-	if (event->type == YAML_ALIAS_EVENT)
-		r = cdi_yaml_alias(yaml, event, &json);
-	else if (event->type == YAML_SCALAR_EVENT)
+	if (event->type == YAML_ALIAS_EVENT && !known)
+		return cdi_yaml_refuse(yaml, &event->start_mark, "an alias of nothing");
+	/*
+	 * An anchor is known when its node has ended, so none is in itself. The value is shared, and counts as often as
+	 * it is used.
+	 */
+	if (known) {
+		yaml->nodes += (size_t)json_integer_value(json_array_get(known, 1));
+		json = json_incref(json_array_get(known, 0));
+		r = 0;
+	} else if (event->type == YAML_SCALAR_EVENT)
 		r = cdi_yaml_scalar(yaml, event, &json);
 	else if ((json = event->type == YAML_SEQUENCE_START_EVENT ? json_array() : json_object()))
 		r = cdi_yaml_children(yaml, depth + 1, json);
