@@ -83,7 +83,7 @@ static json_t *cdi_generate_mounts(const struct plan *plan)
 	for (size_t i = 0; i < plan->mount_count && r == 0; i++) {
 		const struct plan_mount *mount = &plan->mounts[i];
 
-		/* Sockets of daemons, which may not run when a container starts: a spec cannot say that a mount is optional. */
+		/* A daemon may not run when a container starts, and a spec has no optional mounts: no sockets. */
 		if (!str_has_prefix(mount->source, "/run/") && !str_has_prefix(mount->source, "/var/run/") &&
 		    !str_has_prefix(mount->source, "/tmp/"))
 			r = cdi_generate_append(mounts, cdi_generate_mount(mount->source, mount->target, mount->flags));

@@ -23,6 +23,29 @@ struct driver_part_list {
 	size_t count;
 };
 
+/* A driver: its module and, unless only that is wanted, its files. */
+struct native {
+	struct module module;
+	struct install install;
+};
+
+#define NATIVE_NONE ((struct native){.install = {.root = ROOTFS_CLOSED}})
+
+static void backend_close(struct native *native)
+{
+	install_close(&native->install);
+	module_clear(&native->module);
+}
+#define _cleanup_native_ _cleanup_(backend_close)
+
+/* Return: as module_read() and install_open(). */
+static int backend_open(const struct settings *settings, struct native *ret, struct err *err)
+{
+	int r = module_read(&ret->module, err);
+
+	return r == 0 ? install_open(settings, ret->module.version, &ret->install, err) : r;
+}
+
 static int backend_probe(const struct settings *settings, struct inventory *inventory, struct err *err)
 {
 	_cleanup_module_ struct module module = {0};
@@ -37,12 +60,11 @@ static int backend_plan(const struct settings *settings, const struct request *r
 			const struct adapter *const *selected, size_t count, struct plan *ret, struct err *err)
 {
 	static int (*const parts[])(const struct planning *planning) = {plan_libraries, plan_files, plan_procfs};
-	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
-	_cleanup_module_ struct module module = {0};
+	_cleanup_native_ struct native native = NATIVE_NONE;
 	struct planning planning = {
 		.settings = settings,
-		.module = &module,
-		.install = &install,
+		.module = &native.module,
+		.install = &native.install,
 		.capabilities = request->capabilities,
 		.selected = selected,
 		.selected_count = count,
@@ -51,14 +73,10 @@ static int backend_plan(const struct settings *settings, const struct request *r
 	};
 	int r;
 
-	r = module_read(&module, err);
-	if (r == 0 && !request->nodes_only)
-		r = install_open(settings, module.version, &install, err);
+	r = request->nodes_only ? module_read(&native.module, err) : backend_open(settings, &native, err);
 	if (r == 0)
 		r = plan_nodes(&planning, request);
-	if (request->nodes_only)
-		return r == -ENOMEM ? err_set(err, r, "%m") : r;
-	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0 && !request->nodes_only; i++)
 		r = parts[i](&planning);
 	return r == -ENOMEM ? err_set(err, r, "%m") : r;
 }
@@ -66,91 +84,68 @@ static int backend_plan(const struct settings *settings, const struct request *r
 /* ---- facts ---- */
 
 /* Old drivers carry no note, and are asked in a process of their own. What cannot be had is not known. */
-static int backend_ask_cuda_version(const struct settings *settings, const struct install_dir *dir, const char *name,
-				    struct driver_facts *facts)
-{
-	_cleanup_free_ char *path = NULL;
-	struct err ignored;
-	int r;
-
-	if (str_format(&path, "%s/%s", dir->path, name) < 0)
-		return -ENOMEM;
-	r = driverd_cuda_version(settings, path, &facts->cuda_major, &facts->cuda_minor, &ignored);
-	return r == -ENOMEM ? r : 0;
-}
-
 static int backend_read_cuda_version(const struct settings *settings, const struct install *install,
 				     struct driver_facts *facts)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
-		_cleanup_free_ char *name = NULL;
+		const struct install_dir *dir = &install->dirs[i];
+		_cleanup_free_ char *path = NULL;
 		_cleanup_close_ int fd = -1;
+		struct err ignored;
 		int r;
 
-		if (install->dirs[i].is_32)
+		if (dir->is_32)
 			continue;
-		if (str_format(&name, "libcuda.so.%s", install->version) < 0)
+		if (str_format(&path, "%s/libcuda.so.%s", dir->path, install->version) < 0)
 			return -ENOMEM;
-		fd = openat(install->dirs[i].fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		fd = openat(dir->fd, strrchr(path, '/') + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 		if (fd < 0)
 			continue;
 		r = libcuda_read_version(fd, &facts->cuda_major, &facts->cuda_minor);
-		return r == 0 || r == -ENOMEM ? r : backend_ask_cuda_version(settings, &install->dirs[i], name, facts);
+		if (r < 0 && r != -ENOMEM)
+			r = driverd_cuda_version(settings, path, &facts->cuda_major, &facts->cuda_minor, &ignored);
+		return r == -ENOMEM ? r : 0;
 	}
 	return 0;
 }
 
-static const char *backend_gpu_brand(const struct adapter *gpu)
-{
-	return brand_of(gpu->name);
-}
-
-static const char *backend_gpu_architecture(const struct adapter *gpu)
-{
-	return architecture_of(gpu->device_id);
-}
-
 /* Requirements are held against every GPU at once, so what differs between those selected is not known. */
-static int backend_shared_property(const struct adapter *const *selected, size_t count,
-				   const char *(*property)(const struct adapter *gpu), char **ret)
-{
-	const char *shared = count > 0 ? property(selected[0]) : NULL;
-
-	for (size_t i = 1; i < count && shared; i++) {
-		const char *other = property(selected[i]);
-
-		if (!other || !streq(shared, other))
-			shared = NULL;
-	}
-	*ret = shared ? strdup(shared) : NULL;
-	return shared && !*ret ? -ENOMEM : 0;
-}
-
 static int backend_facts(const struct settings *settings, const struct adapter *const *selected, size_t count,
 			 struct driver_facts *ret)
 {
-	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
-	_cleanup_module_ struct module module = {0};
+	_cleanup_native_ struct native native = NATIVE_NONE;
+	const char *brand = NULL, *architecture = NULL;
 	struct driver_facts known = {0};
 	struct err ignored;
 	int r;
 
-	r = module_read(&module, &ignored);
-	if (r == 0 && install_open(settings, module.version, &install, &ignored) == 0)
-		r = backend_read_cuda_version(settings, &install, &known);
+	for (size_t i = 0; i < count; i++) {
+		const char *its_brand = brand_of(selected[i]->name),
+			   *its_architecture = architecture_of(selected[i]->device_id);
+
+		brand = i == 0 || (brand && its_brand && streq(brand, its_brand)) ? its_brand : NULL;
+		architecture = i == 0 || (architecture && its_architecture && streq(architecture, its_architecture))
+				       ? its_architecture
+				       : NULL;
+	}
+	r = backend_open(settings, &native, &ignored);
 	if (r == 0)
-		r = backend_shared_property(selected, count, backend_gpu_brand, &known.brand);
-	if (r == 0)
-		r = backend_shared_property(selected, count, backend_gpu_architecture, &known.architecture);
-	known.driver_version = steal_ptr(module.version);
-	if (r < 0)
+		r = backend_read_cuda_version(settings, &native.install, &known);
+	known.brand = brand ? strdup(brand) : NULL;
+	known.architecture = architecture ? strdup(architecture) : NULL;
+	known.driver_version = steal_ptr(native.module.version);
+	if (r == -ENOMEM || (brand && !known.brand) || (architecture && !known.architecture)) {
 		driver_facts_clear(&known);
-	else
-		*ret = known;
-	return r < 0 ? r : 0;
+		return -ENOMEM;
+	}
+	*ret = known;
+	return 0;
 }
 
 /* ---- names ---- */
+
+/* What is known without NVML (nvidia/mig.c). */
+#define PART_NAME "MIG-%s/%u/%u"
 
 /* NVML's file, in whichever of the driver's directories it is. */
 static int backend_find_nvml(const struct install *install, char **ret)
@@ -170,32 +165,16 @@ static int backend_find_nvml(const struct install *install, char **ret)
 	return -ENOENT;
 }
 
-static int backend_format_part(const struct driverd_mig_part *part, char **ret)
-{
-	return str_format(ret, "MIG-%s/%u/%u", part->gpu_uuid, part->gpu_instance, part->compute_instance);
-}
-
-static int backend_name_part(const struct driver_part_list *list, const char *device, char **ret)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (strcasecmp(list->parts[i].uuid, device) == 0)
-			return backend_format_part(&list->parts[i], ret);
-	return CTR_GPU_E_UNKNOWN_DEVICE;
-}
-
 /* Asks NVML in another process. Return: 0; CTR_GPU_E_UNKNOWN_DEVICE if this host has none; as driverd_nvml_parts(). */
 static int backend_list_parts(const struct settings *settings, struct driver_part_list *ret, struct err *err)
 {
-	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
-	_cleanup_module_ struct module module = {0};
+	_cleanup_native_ struct native native = NATIVE_NONE;
 	_cleanup_free_ char *library = NULL;
 	int r;
 
-	r = module_read(&module, err);
+	r = backend_open(settings, &native, err);
 	if (r == 0)
-		r = install_open(settings, module.version, &install, err);
-	if (r == 0)
-		r = backend_find_nvml(&install, &library);
+		r = backend_find_nvml(&native.install, &library);
 	if (r == -ENOENT)
 		return CTR_GPU_E_UNKNOWN_DEVICE;
 	return r == 0 ? driverd_nvml_parts(settings, library, &ret->parts, &ret->count, err) : r;
@@ -204,14 +183,19 @@ static int backend_list_parts(const struct settings *settings, struct driver_par
 /* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. */
 static int backend_translate(const struct settings *settings, const char *device, char **ret, struct err *err)
 {
+	const struct driverd_mig_part *part = NULL;
 	struct driver_part_list list = {0};
 	int r;
 
 	if (strncasecmp(device, "MIG-", strlen("MIG-")) != 0 || strchr(device, '/'))
 		return CTR_GPU_E_UNKNOWN_DEVICE;
 	r = backend_list_parts(settings, &list, err);
+	for (size_t i = 0; i < list.count && r == 0; i++)
+		if (strcasecmp(list.parts[i].uuid, device) == 0)
+			part = &list.parts[i];
 	if (r == 0)
-		r = backend_name_part(&list, device, ret);
+		r = part ? str_format(ret, PART_NAME, part->gpu_uuid, part->gpu_instance, part->compute_instance)
+			 : CTR_GPU_E_UNKNOWN_DEVICE;
 	driverd_parts_free(list.parts, list.count);
 	return r;
 }
@@ -224,13 +208,11 @@ static int backend_aliases(const struct settings *settings, struct strv *ret)
 
 	r = backend_list_parts(settings, &list, &ignored);
 	for (size_t i = 0; i < list.count && r == 0; i++) {
-		char *name = NULL;
+		const struct driverd_mig_part *part = &list.parts[i];
 
-		r = strv_add(ret, list.parts[i].uuid);
+		r = strv_add(ret, part->uuid);
 		if (r == 0)
-			r = backend_format_part(&list.parts[i], &name);
-		if (r == 0)
-			r = strv_take(ret, name);
+			r = strv_format(ret, PART_NAME, part->gpu_uuid, part->gpu_instance, part->compute_instance);
 	}
 	driverd_parts_free(list.parts, list.count);
 	return r == -ENOMEM ? r : 0;
@@ -238,32 +220,22 @@ static int backend_aliases(const struct settings *settings, struct strv *ret)
 
 /* ---- remarks ---- */
 
-static int backend_remark_libraries(const struct install *install, struct strv *ret)
+static int backend_remarks(const struct settings *settings, struct strv *ret)
 {
 	_cleanup_libraries_ struct install_libraries libraries = {0};
+	_cleanup_native_ struct native native = NATIVE_NONE;
+	struct err err = {0};
 	int r;
 
-	r = install_libraries(install, CAPABILITY_ALL, &libraries);
+	r = backend_open(settings, &native, &err);
+	if (r != 0)
+		return r == -ENOMEM ? r : strv_add(ret, err.text);
+	r = install_libraries(&native.install, CAPABILITY_ALL, &libraries);
 	for (size_t i = 0; i < libraries.count && r == 0; i++)
 		if (!libraries.items[i].known)
 			r = strv_format(ret, "ctr-gpu does not know what %s is for; containers get it with compute",
 					libraries.items[i].path);
 	return r == -ENOMEM ? r : 0;
-}
-
-static int backend_remarks(const struct settings *settings, struct strv *ret)
-{
-	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
-	_cleanup_module_ struct module module = {0};
-	struct err err = {0};
-	int r;
-
-	r = module_read(&module, &err);
-	if (r == 0)
-		r = install_open(settings, module.version, &install, &err);
-	if (r == 0)
-		return backend_remark_libraries(&install, ret);
-	return r == -ENOMEM ? r : strv_add(ret, err.text);
 }
 
 /* ---- hooks of CDI specs ---- */

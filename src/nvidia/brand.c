@@ -24,12 +24,6 @@ static const struct {
 	{"NVS", "nvs"},
 };
 
-/* "H200", "A100-SXM4-80GB": data centre GPUs since Ampere have a letter and a number, and no brand but the maker's. */
-static bool brand_is_data_centre_model(const char *model)
-{
-	return isupper((unsigned char)model[0]) && isdigit((unsigned char)model[1]);
-}
-
 const char *brand_of(const char *model)
 {
 	static const char maker[] = "NVIDIA ";
@@ -42,7 +36,8 @@ const char *brand_of(const char *model)
 	for (size_t i = 0; i < ARRAY_SIZE(brands); i++)
 		if (str_has_prefix(model, brands[i].prefix))
 			return brands[i].brand;
-	return made && brand_is_data_centre_model(model) ? "nvidia" : NULL;
+	/* "H200", "A100-SXM4-80GB": data centre GPUs since Ampere have a letter and a number, and no brand but the maker's. */
+	return made && isupper((unsigned char)model[0]) && isdigit((unsigned char)model[1]) ? "nvidia" : NULL;
 }
 
 /* Ranges of PCI device ids that belong to one chip family, from the driver's list of supported products. */

@@ -17,23 +17,9 @@ enum {
 	MINOR_MAX = 254, /* 255 is nvidiactl, 254 nvidia-modeset */
 };
 
-/* A GPU that nobody has opened since boot has a UUID of question marks. */
-static int gpu_read_uuid(const char *text, char **ret)
-{
-	_cleanup_free_ char *uuid = NULL;
-	int r;
-
-	r = proc_field(text, "GPU UUID", &uuid);
-	if (r == -ENOENT || (r == 0 && (strchr(uuid, '?') || !str_has_prefix(uuid, "GPU-"))))
-		return 0;
-	if (r == 0)
-		*ret = steal_ptr(uuid);
-	return r;
-}
-
 int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_excluded)
 {
-	_cleanup_free_ char *excluded = NULL;
+	_cleanup_free_ char *excluded = NULL, *uuid = NULL;
 	unsigned minor;
 	int r;
 
@@ -43,8 +29,11 @@ int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_e
 	adapter->minor = (int)minor;
 	r = proc_field(text, "Model", &adapter->name);
 	if (r == 0 || r == -ENOENT)
-		r = gpu_read_uuid(text, &adapter->uuid);
-	if (r == 0)
+		r = proc_field(text, "GPU UUID", &uuid);
+	/* A GPU that nobody has opened since boot has a UUID of question marks. */
+	if (r == 0 && !strchr(uuid, '?') && str_has_prefix(uuid, "GPU-"))
+		adapter->uuid = steal_ptr(uuid);
+	if (r == 0 || r == -ENOENT)
 		r = proc_field(text, "GPU Excluded", &excluded);
 	if (r < 0 && r != -ENOENT)
 		return r;
@@ -79,26 +68,19 @@ static int gpu_check_node(const struct module *module, struct adapter *adapter)
 	return str_format(&adapter->reason, "%s is not a node of NVIDIA's driver", node);
 }
 
-static unsigned gpu_read_sysfs_id(const char *address, const char *name)
-{
-	_cleanup_free_ char *path = NULL, *text = NULL;
-
-	if (str_format(&path, "/sys/bus/pci/devices/%s/%s", address, name) < 0 || module_read_file(path, &text) < 0)
-		return 0;
-	return (unsigned)strtoul(text, NULL, 16) & 0xffff;
-}
-
 static int gpu_describe(const struct module *module, const char *address, struct adapter *adapter)
 {
-	_cleanup_free_ char *path = NULL, *text = NULL;
+	_cleanup_free_ char *path = NULL, *text = NULL, *id_path = NULL, *id = NULL;
 	bool excluded = false;
 	int r;
 
 	adapter->pci_address = strdup(address);
-	if (!adapter->pci_address || str_format(&path, NVIDIA_PROC "/gpus/%s/information", address) < 0)
+	if (!adapter->pci_address || str_format(&path, NVIDIA_PROC "/gpus/%s/information", address) < 0 ||
+	    str_format(&id_path, "/sys/bus/pci/devices/%s/device", address) < 0)
 		return -ENOMEM;
 	adapter->vendor_id = PCI_VENDOR_NVIDIA;
-	adapter->device_id = gpu_read_sysfs_id(address, "device");
+	if (module_read_file(id_path, &id) == 0)
+		adapter->device_id = (unsigned)strtoul(id, NULL, 16) & 0xffff;
 	r = module_read_file(path, &text);
 	if (r == 0)
 		r = gpu_parse_information(text, adapter, &excluded);
@@ -111,21 +93,6 @@ static int gpu_describe(const struct module *module, const char *address, struct
 		return gpu_refuse(adapter, "the driver was told to leave it alone (NVreg_ExcludedGpus)",
 				  "Take it out of that option in /etc/modprobe.d, and load the module again.");
 	return gpu_check_node(module, adapter);
-}
-
-static int gpu_add(const struct module *module, const char *address, struct inventory *inventory)
-{
-	struct adapter adapter = {.backend = &backend_nvidia, .index = -1, .minor = -1};
-	size_t position = inventory->count;
-	int r;
-
-	r = gpu_describe(module, address, &adapter);
-	if (r < 0) {
-		adapter_clear(&adapter);
-		return r;
-	}
-	r = inventory_take(inventory, &adapter);
-	return r < 0 || inventory->adapters[position].unusable ? r : mig_read_parts(inventory, position);
 }
 
 /* Addresses have digits of one case and fixed lengths, but for the domain, which may have more than four digits. */
@@ -147,7 +114,17 @@ int gpus_read(const struct module *module, struct inventory *inventory, struct e
 		r = 0;
 	if (addresses.count > 1)
 		qsort(addresses.items, addresses.count, sizeof(*addresses.items), gpu_compare_addresses);
-	for (size_t i = 0; i < addresses.count && r == 0; i++)
-		r = gpu_add(module, addresses.items[i], inventory);
+	for (size_t i = 0; i < addresses.count && r == 0; i++) {
+		struct adapter adapter = {.backend = &backend_nvidia, .index = -1, .minor = -1};
+		size_t position = inventory->count;
+
+		r = gpu_describe(module, addresses.items[i], &adapter);
+		if (r < 0)
+			adapter_clear(&adapter);
+		else
+			r = inventory_take(inventory, &adapter);
+		if (r == 0 && !inventory->adapters[position].unusable)
+			r = mig_read_parts(inventory, position);
+	}
 	return r < 0 ? err_set(err, r, "cannot read " NVIDIA_PROC "/gpus: %m") : 0;
 }

@@ -139,80 +139,61 @@ static int install_read_abi(int dir, const char *name, bool *ret_is_32)
 	return -ENOEXEC;
 }
 
-static bool install_has_dir(const struct install *install, const char *path, size_t length)
-{
-	for (size_t i = 0; i < install->dir_count; i++)
-		if (strncmp(install->dirs[i].path, path, length) == 0 && install->dirs[i].path[length] == '\0')
-			return true;
-	return false;
-}
-
-/* The same for a path below the driver root. */
-static bool install_has_dir_inside(const struct install *install, const char *path, size_t length)
+/* Whether there is a directory whose path is the first @length characters. @inside: below the driver root */
+static bool install_has_dir(const struct install *install, const char *path, size_t length, bool inside)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
-		const char *inside = install_path_inside(install, install->dirs[i].path);
+		const char *known = install->dirs[i].path;
 
-		if (inside && strncmp(inside, path, length) == 0 && inside[length] == '\0')
+		if (inside)
+			known = install_path_inside(install, known);
+		if (known && strncmp(known, path, length) == 0 && known[length] == '\0')
 			return true;
 	}
 	return false;
 }
 
-/* Takes the directory of a library whose path has no symlinks in it. */
-static int install_take_dir(struct install *install, const char *library)
-{
-	const char *name = strrchr(library, '/') + 1;
-	size_t length = (size_t)(name - 1 - library);
-	struct install_dir dir = {.fd = -1};
-	int r;
-
-	if (install_has_dir(install, library, length) || install->dir_count == INSTALL_DIRS_MAX)
-		return 0;
-	dir.path = strndup(library, length);
-	if (!dir.path)
-		return -ENOMEM;
-	dir.fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = dir.fd < 0 ? -errno : install_read_abi(dir.fd, name, &dir.is_32);
-	if (r < 0) {
-		cleanup_closep(&dir.fd);
-		free(dir.path);
-		return 0;
-	}
-	install->dirs[install->dir_count++] = dir;
-	return 0;
-}
-
-/* What version libcuda has, if it is not the kernel module's: for the message. */
-static int install_note_version(struct install *install, const char *library)
-{
-	const char *version = strstr(strrchr(library, '/'), "libcuda.so.");
-
-	if (!version || install->other_version)
-		return 0;
-	version += strlen("libcuda.so.");
-	if (!proc_is_version(version) || streq(version, install->version))
-		return 0;
-	install->other_version = strdup(version);
-	return install->other_version ? 0 : -ENOMEM;
-}
-
-/* Follows what has the name of a driver's library to its file, and takes its directory if the version is right. */
+/*
+ * Follows what has the name of a driver's library to its file, and takes its directory if the version is right. A
+ * libcuda of another version than the kernel module's is for the message.
+ */
 static int install_consider(struct install *install, const char *path)
 {
 	_cleanup_free_ char *real = NULL;
 	struct install_file file = {0};
+	struct install_dir dir = {.fd = -1};
+	const char *name, *version;
+	size_t length;
 	int r;
 
 	r = install_find(install, path, &file);
 	if (r != 0)
 		return r == -ENOMEM ? r : 0;
 	real = file.path;
+	name = strrchr(real, '/') + 1;
+	length = (size_t)(name - 1 - real);
 	if (!S_ISREG(file.st.st_mode))
 		return 0;
-	if (install_stem_length(install, strrchr(real, '/') + 1) == 0)
-		return install_note_version(install, real);
-	return install_take_dir(install, real);
+	if (install_stem_length(install, name) == 0) {
+		version = str_has_prefix(name, "libcuda.so.") ? name + strlen("libcuda.so.") : "";
+		if (install->other_version || !proc_is_version(version) || streq(version, install->version))
+			return 0;
+		install->other_version = strdup(version);
+		return install->other_version ? 0 : -ENOMEM;
+	}
+	if (install_has_dir(install, real, length, false) || install->dir_count == INSTALL_DIRS_MAX)
+		return 0;
+	dir.path = strndup(real, length);
+	if (!dir.path)
+		return -ENOMEM;
+	dir.fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir.fd >= 0 && install_read_abi(dir.fd, name, &dir.is_32) == 0) {
+		install->dirs[install->dir_count++] = dir;
+		return 0;
+	}
+	cleanup_closep(&dir.fd);
+	free(dir.path);
+	return 0;
 }
 
 struct visit {
@@ -228,7 +209,7 @@ static void install_visit_entry(void *user, const char *name, const char *path)
 	if (visit->r < 0 || path[0] != '/' || slash == path)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(anchors); i++)
-		if (streq(anchors[i], name) && !install_has_dir_inside(visit->install, path, (size_t)(slash - path)))
+		if (streq(anchors[i], name) && !install_has_dir(visit->install, path, (size_t)(slash - path), true))
 			visit->r = install_consider(visit->install, path);
 }
 
@@ -260,38 +241,6 @@ static bool install_has_abi(const struct install *install, bool is_32)
 	return false;
 }
 
-static int install_search_usual_dirs(struct install *install)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(usual_dirs) && r == 0; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(anchors) && r == 0; j++) {
-			_cleanup_free_ char *path = NULL;
-
-			if (str_format(&path, "%s/%s", usual_dirs[i], anchors[j]) < 0)
-				return -ENOMEM;
-			r = install_consider(install, path);
-		}
-	return r;
-}
-
-static int install_complain(const struct install *install, const char *root, struct err *err)
-{
-	if (install->other_version)
-		return err_set(
-			err, CTR_GPU_E_DRIVER_LIBRARY,
-			"the driver was updated halfway: kernel module %s, libraries %s\n"
-			"Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm "
-			"nvidia; modprobe "
-			"nvidia",
-			install->version, install->other_version);
-	return err_set(
-		err, CTR_GPU_E_DRIVER_LIBRARY,
-		"NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s\n"
-		"Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, --root.",
-		install->version, root);
-}
-
 int install_open(const struct settings *settings, const char *version, struct install *ret, struct err *err)
 {
 	_cleanup_install_ struct install install = {.version = version, .root = ROOTFS_CLOSED};
@@ -310,12 +259,32 @@ int install_open(const struct settings *settings, const char *version, struct in
 	if (r == 0)
 		r = install_search_cache(&install);
 	if (r == 0 && !install_has_abi(&install, false))
-		r = install_search_usual_dirs(&install);
+		for (size_t i = 0; i < ARRAY_SIZE(usual_dirs) * ARRAY_SIZE(anchors) && r == 0; i++) {
+			_cleanup_free_ char *path = NULL;
+
+			r = str_format(&path, "%s/%s", usual_dirs[i / ARRAY_SIZE(anchors)],
+				       anchors[i % ARRAY_SIZE(anchors)]);
+			if (r == 0)
+				r = install_consider(&install, path);
+		}
 	if (r < 0)
 		return err_set(err, r, "cannot look for the driver's libraries: %m");
-	if (!install_has_abi(&install, false))
-		return install_complain(&install, root, err);
-	*ret = install;
-	install = (struct install){.root = ROOTFS_CLOSED};
-	return 0;
+	if (install_has_abi(&install, false)) {
+		*ret = install;
+		install = (struct install){.root = ROOTFS_CLOSED};
+		return 0;
+	}
+	if (install.other_version)
+		return err_set(
+			err, CTR_GPU_E_DRIVER_LIBRARY,
+			"the driver was updated halfway: kernel module %s, libraries %s\n"
+			"Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm "
+			"nvidia; modprobe "
+			"nvidia",
+			version, install.other_version);
+	return err_set(
+		err, CTR_GPU_E_DRIVER_LIBRARY,
+		"NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s\n"
+		"Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, --root.",
+		version, root);
 }

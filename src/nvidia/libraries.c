@@ -30,47 +30,6 @@ void install_libraries_clear(struct install_libraries *libraries)
 	*libraries = (struct install_libraries){0};
 }
 
-static int libraries_take(struct install_libraries *libraries, struct install_library *library)
-{
-	struct install_library *items = array_grow(libraries->items, libraries->count, sizeof(*items));
-
-	if (!items) {
-		libraries_clear_one(library);
-		return -ENOMEM;
-	}
-	libraries->items = items;
-	libraries->items[libraries->count++] = *library;
-	return 0;
-}
-
-/* Return: 0; -ENOENT if it is not a library with a usable SONAME; -ENOMEM. */
-static int libraries_read_soname(const struct install_dir *dir, const char *name, char **ret)
-{
-	_cleanup_close_ int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	_cleanup_free_ char *soname = NULL;
-	int r;
-
-	if (fd < 0)
-		return -ENOENT;
-	r = elf_file_read_soname(fd, &soname);
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0 || !str_has_prefix(soname, "lib") || strchr(soname, '/'))
-		return -ENOENT;
-	*ret = steal_ptr(soname);
-	return 0;
-}
-
-static int libraries_name_library(const struct install_dir *dir, const char *name, struct install_library *library)
-{
-	if (!library->known)
-		return libraries_read_soname(dir, name, &library->soname);
-	if (library->known->soversion)
-		return str_format(&library->soname, "%s.so.%s", library->known->stem, library->known->soversion);
-	library->soname = strdup(name);
-	return library->soname ? 0 : -ENOMEM;
-}
-
 /* The file itself: in a driver root a symlink may lead anywhere, so it is followed inside the root. */
 static int libraries_locate(const struct install *install, const struct install_dir *dir, const char *name,
 			    struct install_library *library)
@@ -97,20 +56,33 @@ static int libraries_locate(const struct install *install, const struct install_
 	return S_ISREG(file.st.st_mode) ? 0 : -ENOENT;
 }
 
+/* What is not a library with a usable SONAME is left out. */
 static int libraries_append(const struct install *install, const struct install_dir *dir, const char *name,
 			    const struct driver_library *known, struct install_libraries *libraries)
 {
-	struct install_library library = {.known = known, .is_32 = dir->is_32};
-	int r;
+	struct install_library library = {.known = known, .is_32 = dir->is_32}, *items = NULL;
+	int r = libraries_locate(install, dir, name, &library);
 
-	r = libraries_locate(install, dir, name, &library);
-	if (r == 0)
-		r = libraries_name_library(dir, name, &library);
-	if (r < 0) {
-		libraries_clear_one(&library);
-		return r == -ENOENT ? 0 : r;
+	if (r == 0 && known && known->soversion) {
+		r = str_format(&library.soname, "%s.so.%s", known->stem, known->soversion);
+	} else if (r == 0 && known) {
+		library.soname = strdup(name);
+	} else if (r == 0) {
+		_cleanup_close_ int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+		r = fd < 0 ? -ENOENT : elf_file_read_soname(fd, &library.soname);
+		if (r == 0 && (!str_has_prefix(library.soname, "lib") || strchr(library.soname, '/')))
+			r = -ENOENT;
 	}
-	return libraries_take(libraries, &library);
+	if (r == 0 && library.soname)
+		items = array_grow(libraries->items, libraries->count, sizeof(*items));
+	if (!items) {
+		libraries_clear_one(&library);
+		return r == 0 || r == -ENOMEM ? -ENOMEM : 0;
+	}
+	libraries->items = items;
+	items[libraries->count++] = library;
+	return 0;
 }
 
 static bool libraries_is_wanted(const struct driver_library *known, uint32_t capabilities)

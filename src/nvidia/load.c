@@ -30,25 +30,20 @@ enum { PCI_DEVICES_MAX = 65536 };
 
 /* ---- modules ---- */
 
-/* A driver that has a number is loaded; nvidia-modeset has none of its own. */
-static bool load_is_loaded(const struct load_host *host, const char *devices, size_t which)
-{
-	_cleanup_free_ char *path = NULL;
-	unsigned number;
-
-	if (module_major(devices, modules[which].name, &number) == 0)
-		return true;
-	return str_format(&path, "%s/module/%s", host->sys, modules[which].directory) == 0 && access(path, F_OK) == 0;
-}
-
 static int load_add_modules(const struct load_host *host, const struct load_options *options, const char *devices,
 			    struct load *load)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(modules) && r == 0; i++) {
-		bool loaded = load_is_loaded(host, devices, i);
+		_cleanup_free_ char *path = NULL;
+		unsigned number;
+		bool loaded;
 
+		if (str_format(&path, "%s/module/%s", host->sys, modules[i].directory) < 0)
+			return -ENOMEM;
+		/* A driver that has a number is loaded; nvidia-modeset has none of its own. */
+		loaded = module_major(devices, modules[i].name, &number) == 0 || access(path, F_OK) == 0;
 		if (!modules[i].modeset || options->modeset || loaded)
 			r = load_add(load, &(struct load_step){
 						   .kind = LOAD_MODULE,
@@ -111,40 +106,12 @@ static int load_find_second_dev(const struct load_host *host, const char *driver
 	return fd_read_link_at(AT_FDCWD, link, ret);
 }
 
-static int load_refuse_wrong(const struct load *load, const struct load_options *options, struct err *err)
-{
-	for (size_t i = 0; i < load->count && !options->replace; i++)
-		if (load->steps[i].state == LOAD_WRONG)
-			return err_set(
-				err, CTR_GPU_E_WRONG_NODE,
-				"%s should be %s, and is %s\nLook at what made it; ctr-gpu load --replace puts the "
-				"right one in its place.",
-				load->steps[i].name,
-				load->steps[i].kind == LOAD_NODE ? "a node of NVIDIA's driver" : "a directory",
-				load->steps[i].found);
-	return 0;
-}
-
-static int load_add_all_nodes(const struct load_host *host, const struct load_options *options, const char *devices,
-			      struct load *load, struct err *err)
-{
-	_cleanup_free_ char *second = NULL;
-	int r;
-
-	r = load_add_nodes(host, options, devices, host->dev, load, err);
-	if (r == 0)
-		r = load_find_second_dev(host, options->driver_root, &second);
-	if (r == 0 && second)
-		r = load_add_nodes(host, options, devices, second, load, err);
-	return r;
-}
-
 /* ---- all of it ---- */
 
 int load_decide(const struct load_host *host, const struct load_options *options, struct load *ret, struct err *err)
 {
 	_cleanup_load_ struct load load = {0};
-	_cleanup_free_ char *path = NULL, *devices = NULL;
+	_cleanup_free_ char *path = NULL, *devices = NULL, *second = NULL;
 	bool loaded;
 	int r;
 
@@ -153,7 +120,11 @@ int load_decide(const struct load_host *host, const struct load_options *options
 	r = module_read_file(path, &devices);
 	if (r < 0)
 		return err_set(err, r, "cannot read %s: %m", path);
-	loaded = load_is_loaded(host, devices, 0);
+	r = load_add_modules(host, options, devices, &load);
+	if (r < 0)
+		return r;
+	/* The first is the driver itself. */
+	loaded = load.steps[0].state == LOAD_THERE;
 	if (!loaded && !load_has_pci_gpu(host))
 		return err_set(
 			err, CTR_GPU_E_NO_DEVICE,
@@ -161,15 +132,25 @@ int load_decide(const struct load_host *host, const struct load_options *options
 			"is loaded\n"
 			"In a virtual machine, the GPU must be passed through to it first.",
 			host->sys);
-	r = load_add_modules(host, options, devices, &load);
-	if (r == 0 && !loaded)
+	if (!loaded)
 		r = strv_format(&load.remarks, "which device nodes are missing shows when the module nvidia is loaded");
-	else if (r == 0)
-		r = load_add_all_nodes(host, options, devices, &load, err);
-	if (r == 0)
-		r = load_refuse_wrong(&load, options, err);
+	else
+		r = load_add_nodes(host, options, devices, host->dev, &load, err);
+	if (r == 0 && loaded)
+		r = load_find_second_dev(host, options->driver_root, &second);
+	if (r == 0 && second)
+		r = load_add_nodes(host, options, devices, second, &load, err);
 	if (r != 0)
 		return r;
+	for (size_t i = 0; i < load.count && !options->replace; i++)
+		if (load.steps[i].state == LOAD_WRONG)
+			return err_set(
+				err, CTR_GPU_E_WRONG_NODE,
+				"%s should be %s, and is %s\nLook at what made it; ctr-gpu load --replace puts the "
+				"right one in its place.",
+				load.steps[i].name,
+				load.steps[i].kind == LOAD_NODE ? "a node of NVIDIA's driver" : "a directory",
+				load.steps[i].found);
 	*ret = steal_struct(&load);
 	return 0;
 }

@@ -20,19 +20,13 @@ static bool load_is_pending(const struct load_step *step)
 	return step->state == LOAD_MISSING || step->state == LOAD_WRONG;
 }
 
-static bool load_has_pending(const struct load *load)
-{
-	for (size_t i = 0; i < load->count; i++)
-		if (load_is_pending(&load->steps[i]))
-			return true;
-	return false;
-}
-
 /* ---- modules ---- */
 
-static int load_do_missing_modules(const struct load_host *host, const struct load_options *options,
-				   const struct load *load, struct strv *ret_loaded, struct err *err)
+static int load_do_modules(const struct load_host *host, const struct load_options *options, struct load *load,
+			   struct err *err)
 {
+	_cleanup_strv_ struct strv loaded = {0};
+	_cleanup_load_ struct load before = {0};
 	int r = 0;
 
 	for (size_t i = 0; i < load->count && r == 0; i++) {
@@ -42,19 +36,18 @@ static int load_do_missing_modules(const struct load_host *host, const struct lo
 			continue;
 		r = modprobe_load(host->programs, options->driver_root, step->name, err);
 		if (r == 0)
-			r = strv_add(ret_loaded, step->name);
+			r = strv_add(&loaded, step->name);
 	}
-	return r;
-}
-
-/* modprobe succeeds, too, where /etc/modprobe.d has it do something else ("install nvidia /bin/true"). */
-static int load_mark_loaded(struct load *load, const struct strv *loaded, struct err *err)
-{
-	for (size_t i = 0; i < load->count; i++) {
+	if (r != 0 || loaded.count == 0)
+		return r;
+	before = steal_struct(load);
+	r = load_decide(host, options, load, err);
+	for (size_t i = 0; i < load->count && r == 0; i++) {
 		struct load_step *step = &load->steps[i];
 
-		if (step->kind != LOAD_MODULE || !strv_contains(loaded, step->name))
+		if (step->kind != LOAD_MODULE || !strv_contains(&loaded, step->name))
 			continue;
+		/* modprobe succeeds, too, where /etc/modprobe.d has it do something else ("install nvidia /bin/true"). */
 		if (step->state == LOAD_MISSING)
 			return err_set(err, CTR_GPU_E_KERNEL_MODULE,
 				       "modprobe %s said nothing, and the module is not loaded all the same\n"
@@ -62,88 +55,48 @@ static int load_mark_loaded(struct load *load, const struct strv *loaded, struct
 				       step->name);
 		step->state = LOAD_DONE;
 	}
-	return 0;
-}
-
-static int load_do_modules(const struct load_host *host, const struct load_options *options, struct load *load,
-			   struct err *err)
-{
-	_cleanup_strv_ struct strv loaded = {0};
-	_cleanup_load_ struct load after = {0};
-	struct load before;
-	int r;
-
-	r = load_do_missing_modules(host, options, load, &loaded, err);
-	if (r != 0 || loaded.count == 0)
-		return r;
-	r = load_decide(host, options, &after, err);
-	if (r == 0)
-		r = load_mark_loaded(&after, &loaded, err);
-	if (r != 0)
-		return r;
-	before = *load;
-	*load = after;
-	after = before; /* which is released */
-	return 0;
+	return r;
 }
 
 /* ---- nodes ---- */
 
-/* The directory that a node is made in, by a descriptor, so that no symlink in its place leads elsewhere. */
-static int load_open_parent(const char *path, const char **ret_name)
+static int load_make(int parent, const char *name, const struct load_step *step)
 {
-	_cleanup_free_ char *directory = NULL;
-	char *slash;
-	int fd;
+	bool node = step->kind == LOAD_NODE;
+	int r;
 
-	if (str_format(&directory, "%s", path) < 0)
-		return -ENOMEM;
-	slash = strrchr(directory, '/');
-	*ret_name = path + (slash - directory) + 1;
-	*slash = '\0';
-	fd = open(*directory ? directory : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static int load_make_directory(int parent, const char *name, const struct load_step *step)
-{
-	if (mkdirat(parent, name, step->mode) < 0)
+	if ((node ? mknodat(parent, name, S_IFCHR | 0600, step->number) : mkdirat(parent, name, step->mode)) < 0)
 		return -errno;
-	return fchmodat(parent, name, step->mode, 0) < 0 ? -errno : 0;
-}
-
-static int load_make_node(int parent, const char *name, const struct load_step *step)
-{
-	if (mknodat(parent, name, S_IFCHR | 0600, step->number) < 0)
-		return -errno;
-	if (fchownat(parent, name, step->uid, step->gid, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    fchmodat(parent, name, step->mode, 0) < 0) {
-		int r = -errno;
-
-		(void)unlinkat(parent, name, 0);
-		return r;
-	}
-	return 0;
+	if ((!node || fchownat(parent, name, step->uid, step->gid, AT_SYMLINK_NOFOLLOW) == 0) &&
+	    fchmodat(parent, name, step->mode, 0) == 0)
+		return 0;
+	r = -errno;
+	(void)unlinkat(parent, name, node ? 0 : AT_REMOVEDIR);
+	return r;
 }
 
 /* Under another name first: nobody finds a node of a wrong mode, and what is replaced is there until then. */
 static int load_do_step(const struct load_step *step)
 {
+	const char *name = strrchr(step->name, '/') + 1;
+	_cleanup_free_ char *temporary = NULL, *directory = strndup(step->name, (size_t)(name - step->name));
 	_cleanup_close_ int parent = -1;
-	_cleanup_free_ char *temporary = NULL;
-	const char *name;
 	unsigned random;
 	int r;
 
-	parent = load_open_parent(step->name, &name);
+	if (!directory)
+		return -ENOMEM;
+	/* No symlink in the directory's place leads elsewhere. */
+	if (name - step->name > 1)
+		directory[name - step->name - 1] = '\0';
+	parent = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (parent < 0)
-		return parent;
+		return -errno;
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return -EIO;
 	if (str_format(&temporary, ".ctr-gpu-%08x", random) < 0)
 		return -ENOMEM;
-	r = step->kind == LOAD_NODE ? load_make_node(parent, temporary, step)
-				    : load_make_directory(parent, temporary, step);
+	r = load_make(parent, temporary, step);
 	if (r < 0)
 		return r;
 	/* A file gives way to a node, a file or a node to a directory only when it is gone. */
@@ -156,26 +109,20 @@ static int load_do_step(const struct load_step *step)
 	return r;
 }
 
-/* udev or another run may have been faster; then it is what was wanted, or an error. */
-static bool load_is_there(const struct load_step *step)
-{
-	struct stat st;
-
-	if (lstat(step->name, &st) < 0)
-		return false;
-	return step->kind == LOAD_NODE ? S_ISCHR(st.st_mode) && st.st_rdev == step->number : S_ISDIR(st.st_mode);
-}
-
 static int load_do_files(struct load *load, struct err *err)
 {
 	for (size_t i = 0; i < load->count; i++) {
 		struct load_step *step = &load->steps[i];
+		struct stat st;
 		int r;
 
 		if (step->kind == LOAD_MODULE || !load_is_pending(step))
 			continue;
 		r = load_do_step(step);
-		if (r == -EEXIST && load_is_there(step)) {
+		/* udev or another run may have been faster; then it is what was wanted, or an error. */
+		if (r == -EEXIST && lstat(step->name, &st) == 0 &&
+		    (step->kind == LOAD_NODE ? S_ISCHR(st.st_mode) && st.st_rdev == step->number
+					     : S_ISDIR(st.st_mode))) {
 			step->state = LOAD_THERE;
 			continue;
 		}
@@ -190,9 +137,12 @@ static int load_do_files(struct load *load, struct err *err)
 
 int load_do(const struct load_host *host, const struct load_options *options, struct load *load, struct err *err)
 {
+	bool pending = false;
 	int r;
 
-	if (!load_has_pending(load))
+	for (size_t i = 0; i < load->count; i++)
+		pending = pending || load_is_pending(&load->steps[i]);
+	if (!pending)
 		return 0;
 	if (geteuid() != 0)
 		return err_set(

@@ -150,20 +150,19 @@ static int load_nodes_add_directory(const struct wanted *wanted, const char *nam
 
 /* ---- the driver's own ---- */
 
-static bool load_nodes_has_module(const struct load *load, const char *name)
-{
-	for (size_t i = 0; i < load->count; i++)
-		if (load->steps[i].kind == LOAD_MODULE && load->steps[i].state == LOAD_THERE &&
-		    streq(load->steps[i].name, name))
-			return true;
-	return false;
-}
-
 /* The module nvidia-uvm has no parameters for its nodes. */
 static int load_nodes_add_control_nodes(const struct wanted *wanted)
 {
 	static const struct permissions open_to_all = {.mode = 0666};
+	bool modeset = false;
 	int r;
+
+	for (size_t i = 0; i < wanted->load->count; i++) {
+		const struct load_step *step = &wanted->load->steps[i];
+
+		modeset = modeset || (step->kind == LOAD_MODULE && step->state == LOAD_THERE &&
+				      streq(step->name, "nvidia-modeset"));
+	}
 
 	r = load_nodes_add_node(wanted, &wanted->permissions, "nvidia", MINOR_CONTROL, "nvidiactl",
 				"the driver's control device");
@@ -173,7 +172,7 @@ static int load_nodes_add_control_nodes(const struct wanted *wanted)
 	if (r == 0)
 		r = load_nodes_add_node(wanted, &open_to_all, "nvidia-uvm", 1, "nvidia-uvm-tools",
 					"unified memory, for debuggers and profilers");
-	if (r == 0 && load_nodes_has_module(wanted->load, "nvidia-modeset"))
+	if (r == 0 && modeset)
 		r = load_nodes_add_node(wanted, &wanted->permissions, "nvidia", MINOR_MODESET, "nvidia-modeset",
 					"display modes");
 	return r;
@@ -214,17 +213,6 @@ static int load_nodes_list(const struct load_host *host, const char *name, bool 
 	return fd_list_names(AT_FDCWD, path, is_wanted, CAPABILITIES_MAX, ret) == -ENOMEM ? -ENOMEM : 0;
 }
 
-static int load_nodes_add_gpus(const struct wanted *wanted)
-{
-	_cleanup_strv_ struct strv addresses = {0};
-	int r;
-
-	r = load_nodes_list(wanted->host, "nvidia/gpus", proc_is_pci_address, &addresses);
-	for (size_t i = 0; i < addresses.count && r == 0; i++)
-		r = load_nodes_add_gpu(wanted, addresses.items[i]);
-	return r;
-}
-
 /* ---- capabilities: parts of GPUs (MIG) and what may be done to them ---- */
 
 static bool load_nodes_is_no_dot(const char *name)
@@ -263,17 +251,6 @@ static int load_nodes_add_capabilities_below(const struct wanted *wanted, const 
 			r = load_nodes_add_capabilities_below(wanted, name, depth + 1);
 	}
 	return r;
-}
-
-static int load_nodes_add_capabilities(const struct wanted *wanted)
-{
-	unsigned number;
-	int r;
-
-	if (module_major(wanted->devices, "nvidia-caps", &number) < 0)
-		return 0;
-	r = load_nodes_add_directory(wanted, "nvidia-caps", "nodes of capabilities");
-	return r < 0 ? r : load_nodes_add_capabilities_below(wanted, "nvidia/capabilities", 1);
 }
 
 /* ---- memory shared between machines ---- */
@@ -352,6 +329,8 @@ int load_add_nodes(const struct load_host *host, const struct load_options *opti
 		.load = load,
 		.permissions = load_nodes_parse_permissions(params),
 	};
+	_cleanup_strv_ struct strv gpus = {0};
+	unsigned number;
 	int r = 0;
 
 	if (wanted.permissions.leave)
@@ -361,9 +340,14 @@ int load_add_nodes(const struct load_host *host, const struct load_options *opti
 	if (r == 0)
 		r = load_nodes_add_control_nodes(&wanted);
 	if (r == 0)
-		r = load_nodes_add_gpus(&wanted);
-	if (r == 0)
-		r = load_nodes_add_capabilities(&wanted);
+		r = load_nodes_list(host, "nvidia/gpus", proc_is_pci_address, &gpus);
+	for (size_t i = 0; i < gpus.count && r == 0; i++)
+		r = load_nodes_add_gpu(&wanted, gpus.items[i]);
+	if (r == 0 && module_major(devices, "nvidia-caps", &number) == 0) {
+		r = load_nodes_add_directory(&wanted, "nvidia-caps", "nodes of capabilities");
+		if (r == 0)
+			r = load_nodes_add_capabilities_below(&wanted, "nvidia/capabilities", 1);
+	}
 	if (r == 0)
 		r = load_nodes_add_channels(&wanted, options, params, err);
 	return r == 0 ? load_nodes_add_switches(&wanted) : r;

@@ -4,8 +4,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "nvidia/proc.h"
 
 #define CAPABILITIES NVIDIA_PROC "/capabilities"
@@ -16,58 +18,40 @@ enum {
 	CAPABILITY_MINOR_MAX = (1 << 20) - 1, /* MINORMASK of include/linux/kdev_t.h */
 };
 
-struct ids {
-	int items[INSTANCES_MAX];
-	size_t count;
-};
-
-static int mig_compare_ids(const void *a, const void *b)
+/* The number behind "gi" or "ci"; -1 if the name is something else. */
+static int mig_parse_id(const char *name)
 {
-	return *(const int *)a - *(const int *)b;
-}
-
-/* The number behind @prefix in "gi3"; -1 if the name is something else. */
-static int mig_parse_id(const char *name, const char *prefix)
-{
-	const char *digits = name + strlen(prefix);
 	char *end;
 	long id;
 
-	if (!str_has_prefix(name, prefix) || *digits < '0' || *digits > '9')
+	if ((!str_has_prefix(name, "gi") && !str_has_prefix(name, "ci")) || name[2] < '0' || name[2] > '9')
 		return -1;
-	id = strtol(digits, &end, 10);
+	id = strtol(name + 2, &end, 10);
 	return *end == '\0' && id <= INSTANCE_ID_MAX ? (int)id : -1;
 }
 
-static void mig_list_ids(const char *path, const char *prefix, struct ids *ret)
+static bool mig_is_gpu_instance(const char *name)
 {
-	DIR *directory = opendir(path);
-	const struct dirent *entry;
-
-	ret->count = 0;
-	if (!directory)
-		return;
-	while (ret->count < INSTANCES_MAX && (entry = readdir(directory))) {
-		int id = mig_parse_id(entry->d_name, prefix);
-
-		if (id >= 0)
-			ret->items[ret->count++] = id;
-	}
-	(void)closedir(directory);
-	qsort(ret->items, ret->count, sizeof(*ret->items), mig_compare_ids);
+	return name[0] == 'g' && mig_parse_id(name) >= 0;
 }
 
-/* The name that is known without the vendor's library: "MIG-GPU-<uuid>/<GPU instance>/<compute instance>". */
-static int mig_name_part(const struct adapter *whole, struct adapter *part)
+static bool mig_is_compute_instance(const char *name)
 {
-	if (whole->uuid &&
-	    str_format(&part->uuid, "MIG-%s/%d/%d", whole->uuid, part->gpu_instance, part->compute_instance) < 0)
-		return -ENOMEM;
-	part->pci_address = whole->pci_address ? strdup(whole->pci_address) : NULL;
-	if (whole->pci_address && !part->pci_address)
-		return -ENOMEM;
-	return str_format(&part->name, "%s MIG %d/%d", whole->name ? whole->name : "GPU", part->gpu_instance,
-			  part->compute_instance);
+	return name[0] == 'c' && mig_parse_id(name) >= 0;
+}
+
+static int mig_compare_ids(const void *a, const void *b)
+{
+	return mig_parse_id(*(char *const *)a) - mig_parse_id(*(char *const *)b);
+}
+
+static int mig_list_instances(const char *path, bool (*is_wanted)(const char *name), struct strv *ret)
+{
+	int r = fd_list_names(AT_FDCWD, path, is_wanted, INSTANCES_MAX, ret);
+
+	if (ret->count > 1)
+		qsort(ret->items, ret->count, sizeof(*ret->items), mig_compare_ids);
+	return r == -ENOMEM ? r : 0;
 }
 
 static int mig_add_part(struct inventory *inventory, size_t position, int number, int gpu_instance,
@@ -87,7 +71,12 @@ static int mig_add_part(struct inventory *inventory, size_t position, int number
 		.compute_instance = compute_instance,
 	};
 
-	if (mig_name_part(whole, &part) < 0) {
+	/* The name that is known without the vendor's library: "MIG-GPU-<uuid>/<GPU instance>/<compute instance>". */
+	if (whole->uuid)
+		(void)str_format(&part.uuid, "MIG-%s/%d/%d", whole->uuid, gpu_instance, compute_instance);
+	part.pci_address = whole->pci_address ? strdup(whole->pci_address) : NULL;
+	(void)str_format(&part.name, "%s MIG %d/%d", whole->name ? whole->name : "GPU", gpu_instance, compute_instance);
+	if (!part.name || (whole->uuid && !part.uuid) || (whole->pci_address && !part.pci_address)) {
 		adapter_clear(&part);
 		return -ENOMEM;
 	}
@@ -96,23 +85,23 @@ static int mig_add_part(struct inventory *inventory, size_t position, int number
 
 int mig_read_parts(struct inventory *inventory, size_t position)
 {
-	int minor = inventory->adapters[position].minor, number = 0, r = 0;
+	_cleanup_strv_ struct strv gpu_instances = {0};
 	_cleanup_free_ char *path = NULL;
-	struct ids gpu_instances;
+	int number = 0, r;
 
-	if (str_format(&path, CAPABILITIES "/gpu%d/mig", minor) < 0)
+	if (str_format(&path, CAPABILITIES "/gpu%d/mig", inventory->adapters[position].minor) < 0)
 		return -ENOMEM;
-	mig_list_ids(path, "gi", &gpu_instances);
+	r = mig_list_instances(path, mig_is_gpu_instance, &gpu_instances);
 	for (size_t i = 0; i < gpu_instances.count && r == 0; i++) {
+		_cleanup_strv_ struct strv compute_instances = {0};
 		_cleanup_free_ char *instance = NULL;
-		struct ids compute_instances;
 
-		if (str_format(&instance, "%s/gi%d", path, gpu_instances.items[i]) < 0)
+		if (str_format(&instance, "%s/%s", path, gpu_instances.items[i]) < 0)
 			return -ENOMEM;
-		mig_list_ids(instance, "ci", &compute_instances);
+		r = mig_list_instances(instance, mig_is_compute_instance, &compute_instances);
 		for (size_t j = 0; j < compute_instances.count && r == 0; j++)
-			r = mig_add_part(inventory, position, number++, gpu_instances.items[i],
-					 compute_instances.items[j]);
+			r = mig_add_part(inventory, position, number++, mig_parse_id(gpu_instances.items[i]),
+					 mig_parse_id(compute_instances.items[j]));
 	}
 	return r;
 }
@@ -122,7 +111,7 @@ int mig_read_parts(struct inventory *inventory, size_t position)
 int mig_plan_capability(const struct module *module, const char *name, const char *reason, struct plan *plan,
 			struct err *err)
 {
-	_cleanup_free_ char *file = NULL, *text = NULL;
+	_cleanup_free_ char *file = NULL, *text = NULL, *node = NULL;
 	struct plan_device device = {.access = "rw"};
 	unsigned number;
 	int r;
@@ -137,47 +126,33 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 		r = proc_number(text, "DeviceFileMinor", CAPABILITY_MINOR_MAX, &number);
 	if (r < 0)
 		return err_set(err, r, "cannot read the capability %s: %m", file);
-	if (str_format(&device.path, "/dev/nvidia-caps/nvidia-cap%u", number) < 0 ||
-	    str_format(&device.reason, "%s", reason) < 0) {
-		free(device.path);
+	if (str_format(&node, "/dev/nvidia-caps/nvidia-cap%u", number) < 0)
 		return -ENOMEM;
-	}
-	r = module_node(module, device.path, "nvidia-caps", &device.number);
-	if (r == 0)
-		return plan_add_device(plan, &device);
-	err_set(err, CTR_GPU_E_NO_ADAPTER,
-		"the node %s of the capability %s is missing or another driver's\nctr-gpu load makes it.", device.path,
-		name);
-	free(device.path);
-	free(device.reason);
-	return CTR_GPU_E_NO_ADAPTER;
-}
-
-static int mig_plan_gpu_instance(const struct module *module, int minor, int id, struct plan *plan, struct err *err)
-{
-	_cleanup_free_ char *name = NULL, *reason = NULL;
-
-	if (str_format(&name, "gpu%d/mig/gi%d/access", minor, id) < 0 ||
-	    str_format(&reason, "MIG: GPU instance %d of GPU with minor %d", id, minor) < 0)
-		return -ENOMEM;
-	return mig_plan_capability(module, name, reason, plan, err);
+	if (module_node(module, node, "nvidia-caps", &device.number) < 0)
+		return err_set(
+			err, CTR_GPU_E_NO_ADAPTER,
+			"the node %s of the capability %s is missing or another driver's\nctr-gpu load makes it.", node,
+			name);
+	device.path = steal_ptr(node);
+	device.reason = strdup(reason);
+	return plan_add_device(plan, &device);
 }
 
 static int mig_plan_compute_instance(const struct module *module, const struct adapter *part, struct plan *plan,
 				     struct err *err)
 {
-	_cleanup_free_ char *name = NULL, *reason = NULL;
+	_cleanup_free_ char *gpu_name = NULL, *gpu_reason = NULL, *name = NULL, *reason = NULL;
 	int r;
 
-	r = mig_plan_gpu_instance(module, part->minor, part->gpu_instance, plan, err);
-	if (r != 0)
-		return r;
-	if (str_format(&name, "gpu%d/mig/gi%d/ci%d/access", part->minor, part->gpu_instance, part->compute_instance) <
+	if (str_format(&gpu_name, "gpu%d/mig/gi%d/access", part->minor, part->gpu_instance) < 0 ||
+	    str_format(&gpu_reason, "MIG: GPU instance %d of GPU with minor %d", part->gpu_instance, part->minor) < 0 ||
+	    str_format(&name, "gpu%d/mig/gi%d/ci%d/access", part->minor, part->gpu_instance, part->compute_instance) <
 		    0 ||
 	    str_format(&reason, "MIG: compute instance %d in GPU instance %d", part->compute_instance,
 		       part->gpu_instance) < 0)
 		return -ENOMEM;
-	return mig_plan_capability(module, name, reason, plan, err);
+	r = mig_plan_capability(module, gpu_name, gpu_reason, plan, err);
+	return r == 0 ? mig_plan_capability(module, name, reason, plan, err) : r;
 }
 
 int mig_plan(const struct module *module, const struct adapter *adapter, struct plan *plan, struct err *err)
