@@ -57,7 +57,10 @@ static int hook_open(struct hook *hook)
 		return message_error("begin", -ENOMEM);
 	if (arguments->debug_file && !(hook->log = fopen(arguments->debug_file, "ae")))
 		return message_error("write the log", -errno);
-	/* Not even warnings reach standard error unasked: some engines let it appear between the container's own output. */
+	/*
+	 * Not even warnings reach standard error unasked: some engines let it appear between the container's own
+	 * output.
+	 */
 	hook->echo.file = hook->log ? hook->log : arguments->debug ? stderr : NULL;
 	ctr_gpu_context_set_log(hook->context, trace_remark, &hook->echo);
 	return 0;

@@ -19,7 +19,9 @@ void message_init(void);
 /** Says what a step before the library's first failed at. @error: negative errno. Return: the exit status. */
 int message_error(const char *what, int error);
 
-/** Says "ctr-gpu-hook: [E_NO_ADAPTER] …" for a result of the library, further lines indented. Return: the exit status. */
+/**
+ * Says "ctr-gpu-hook: [E_NO_ADAPTER] …" for a result of the library, further lines indented. Return: the exit status.
+ */
 int message_failure(const struct ctr_gpu_context *context, int r);
 
 /**

@@ -36,7 +36,10 @@ const char *brand_of(const char *model)
 	for (size_t i = 0; i < ARRAY_SIZE(brands); i++)
 		if (str_has_prefix(model, brands[i].prefix))
 			return brands[i].brand;
-	/* "H200", "A100-SXM4-80GB": data centre GPUs since Ampere have a letter and a number, and no brand but the maker's. */
+	/*
+	 * "H200", "A100-SXM4-80GB": data centre GPUs since Ampere have a letter and a number, and no brand but the
+	 * maker's.
+	 */
 	return made && isupper((unsigned char)model[0]) && isdigit((unsigned char)model[1]) ? "nvidia" : NULL;
 }
 

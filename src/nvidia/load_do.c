@@ -47,7 +47,9 @@ static int load_do_modules(const struct load_host *host, const struct load_optio
 
 		if (step->kind != LOAD_MODULE || !strv_contains(&loaded, step->name))
 			continue;
-		/* modprobe succeeds, too, where /etc/modprobe.d has it do something else ("install nvidia /bin/true"). */
+		/*
+		 * modprobe succeeds, too, where /etc/modprobe.d has it do something else ("install nvidia /bin/true").
+		 */
 		if (step->state == LOAD_MISSING)
 			return err_set(err, CTR_GPU_E_KERNEL_MODULE,
 				       "modprobe %s said nothing, and the module is not loaded all the same\n"

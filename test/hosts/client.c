@@ -58,7 +58,10 @@ static void drop_opened(struct clients *clients, struct opened *opened)
 	}
 }
 
-/* Files of processes that are gone are remembered for a while: a child may still hold one, and must not become its owner. */
+/*
+ * Files of processes that are gone are remembered for a while: a child may still hold one, and must not become its
+ * owner.
+ */
 static void limit_orphans(struct clients *clients)
 {
 	struct opened *oldest = NULL;

@@ -166,7 +166,10 @@ static int enum_adapters3(const struct call *call)
 	if (result < 0)
 		return result;
 	if (count > args.NumAdapters) {
-		/* Success, with the number that there are and nothing in the array: dxgkp_enum_adapters() of the kernel. */
+		/*
+		 * Success, with the number that there are and nothing in the array: dxgkp_enum_adapters() of the
+		 * kernel.
+		 */
 		handles_close(call->handles, infos, count);
 		return memory_write(call->memory, count_at, &total, sizeof(total)) ? 0 : -EFAULT;
 	}

@@ -84,7 +84,10 @@ static int hide(const char *upper, const char *name)
 	return mknod(path, S_IFCHR, makedev(0, 0)) < 0 ? complain(path) : 0;
 }
 
-/* The same for what is in a directory, which stays: NVIDIA's capability nodes and IMEX channels, and any vendor's cards. */
+/*
+ * The same for what is in a directory, which stays: NVIDIA's capability nodes and IMEX channels, and any vendor's
+ * cards.
+ */
 static int hide_inside(const char *path)
 {
 	if (tree_mkdir(path) < 0)
