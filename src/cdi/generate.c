@@ -134,6 +134,21 @@ static json_t *cdi_generate_hooks(const struct generation *generation, const cha
 			 "createRuntime", "env", env, "timeout", CDI_HOOK_TIMEOUT_S);
 }
 
+/*
+ * An engine lets a variable of a specification replace the container's own, and that of one device another's: only what
+ * the capabilities of the specification ask for, and what is right whatever other devices a container has.
+ */
+static json_t *cdi_generate_device_env(const struct plan *plan)
+{
+	json_t *env = json_array();
+
+	for (size_t i = 0; i < plan->env_count; i++)
+		if (plan->env[i].combines &&
+		    cdi_generate_append(env, json_sprintf("%s=%s", plan->env[i].name, plan->env[i].value)) < 0)
+			return json_decref(env), NULL;
+	return env;
+}
+
 /* ---- devices ---- */
 
 /* The plan for some adapters, whose library directories are remembered. A spec without hooks needs all of it. */
@@ -158,7 +173,7 @@ static int cdi_generate_plan(struct generation *generation, const char *devices,
 static int cdi_generate_add_device(struct generation *generation, const char *name, const char *device,
 				   const struct plan *plan)
 {
-	json_t *edits;
+	json_t *edits, *env;
 
 	/* The first adapter of a name has it: two GPU-PV partitions of one GPU have one PCI address. */
 	if (strv_contains(&generation->names, name) || !cdi_is_device_name(name))
@@ -167,6 +182,14 @@ static int cdi_generate_add_device(struct generation *generation, const char *na
 						   cdi_generate_hooks(generation, device))
 				       : json_pack("{s:o, s:o}", "deviceNodes", cdi_generate_nodes(plan), "mounts",
 						   cdi_generate_mounts(plan));
+	env = cdi_generate_device_env(plan);
+	if (json_array_size(env) > 0)
+		(void)json_object_set(edits, "env", env);
+	json_decref(env);
+	if (!env) {
+		json_decref(edits);
+		return -ENOMEM;
+	}
 	if (cdi_generate_append(generation->devices, json_pack("{s:s, s:o}", "name", name, "containerEdits", edits)) <
 	    0)
 		return -ENOMEM;

@@ -89,11 +89,8 @@ static error_t configure_parse(int key, char *argument, struct argp_state *state
 
 static int configure_apply(struct session *session, const struct configure *configure)
 {
-	int r;
+	int r = 0;
 
-	r = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
-	if (r)
-		return r;
 	/* In a container's own namespace it ends with the container. */
 	if (!configure->pid && geteuid() == 0)
 		r = ctr_gpu_container_set_record(session->container, CONFIGURED_DIRECTORY);
@@ -108,7 +105,7 @@ static int configure_give(void *user)
 {
 	const struct configure *configure = user;
 	struct session *session = configure->session;
-	int r = 0, exit_status;
+	int r, exit_status;
 
 	exit_status = request_plan(session, &configure->request);
 	if (exit_status)
@@ -117,7 +114,11 @@ static int configure_give(void *user)
 		exit_status = session_enter(PHASE_GIVE);
 	if (exit_status)
 		return exit_status;
-	if (!configure->dry_run)
+	r = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
+	/* A plan can be shown before there is a container. */
+	if (configure->dry_run)
+		r = r ? 0 : ctr_gpu_plan_fit_container(session->plan, session->container);
+	else if (!r)
 		r = configure_apply(session, configure);
 	if (!r && configure->json)
 		r = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);

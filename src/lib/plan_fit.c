@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
+ * What depends on the container that gets a plan: its variables, which a hook comes too late to set, so that it says
+ * what they should be; and the libraries of its image that the driver's outrank.
+ *
  * Loaders of Nix and Guix read no /etc/ld.so.cache, and find libraries by LD_LIBRARY_PATH alone. It goes before the
  * paths in programs, so that only directories are in it in which everything belongs to the driver; and behind what the
  * container has in it already, which is somebody's choice.
@@ -11,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ldcache/ldcache.h"
 #include "ldcache/loader.h"
 #include "lib/bundle.h"
 #include "lib/container.h"
@@ -19,17 +23,7 @@
 
 #define VARIABLE "LD_LIBRARY_PATH"
 
-/* What the variable should be, and who needs it. */
-struct fit {
-	const char *who; /* NULL: the container needs nothing more */
-	char *value;
-};
-
-static void plan_fit_clear(struct fit *fit)
-{
-	free(fit->value);
-}
-#define _cleanup_fit_ _cleanup_(plan_fit_clear)
+/* ---- variables ---- */
 
 static int plan_fit_list_missing(const struct plan *plan, const struct strv *path, struct strv *ret)
 {
@@ -41,83 +35,162 @@ static int plan_fit_list_missing(const struct plan *plan, const struct strv *pat
 	return r;
 }
 
-static int plan_fit_new(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
-			struct fit *ret)
+/* Return: 0, with @ret untouched if nothing is to be added to @old; -ENOMEM. */
+static int plan_fit_join_path(const struct plan *plan, const char *old, char **ret)
 {
-	const char *who = plan->library_dir_count > 0 ? loader_with_own_cache(rootfs) : NULL;
-	const char *old = who ? strv_variable(environment, VARIABLE) : NULL;
 	_cleanup_strv_ struct strv path = {0}, missing = {0};
 	_cleanup_free_ char *added = NULL;
 	int r;
 
-	*ret = (struct fit){0};
-	if (!who)
-		return 0;
-	r = strv_split(old ? old : "", ":", &path);
+	r = strv_split(old, ":", &path);
 	if (r == 0)
 		r = plan_fit_list_missing(plan, &path, &missing);
 	if (r == 0)
 		r = strv_join(&missing, ":", &added);
 	if (r < 0 || missing.count == 0)
 		return r;
-	ret->who = who;
-	return str_format(&ret->value, "%s%s%s", old ? old : "", old && *old ? ":" : "", added);
+	return str_format(ret, "%s%s%s", old, *old ? ":" : "", added);
 }
 
-static int plan_fit_describe(const struct fit *fit, char **ret)
+/* Adds LD_LIBRARY_PATH to @ret, where the container needs it for what is in @plan. */
+static int plan_fit_add_path(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
+			     struct plan *ret)
 {
-	return str_format(ret,
-			  "programs that %s built read no /etc/ld.so.cache: start the container with "
-			  "-e " VARIABLE "=%s, or through ctr-gpu-runtime, which sets it",
-			  fit->who, fit->value);
+	const char *who = plan->library_dir_count > 0 ? loader_with_own_cache(rootfs) : NULL;
+	const char *old = strv_variable(environment, VARIABLE);
+	struct plan_env variable = {.replaces = true};
+	int r;
+
+	if (!who)
+		return 0;
+	r = plan_fit_join_path(plan, old ? old : "", &variable.value);
+	if (r < 0 || !variable.value)
+		return r;
+	variable.name = strdup(VARIABLE);
+	/* Without memory the reason stays NULL, which the list refuses. */
+	(void)str_format(&variable.reason, "programs that %s built read no /etc/ld.so.cache", who);
+	return plan_add_env(ret, &variable);
+}
+
+static int plan_fit_describe(const struct plan_env *env, char **ret)
+{
+	const char *quote = strpbrk(env->value, " ()") ? "\"" : "";
+
+	return str_format(ret, "%s: start the container with -e %s%s=%s%s, or through ctr-gpu-runtime, which sets it",
+			  env->reason, quote, env->name, env->value, quote);
+}
+
+static int plan_fit_log_missing(const struct plan *plan, const struct strv *environment, const struct log *log)
+{
+	for (size_t i = 0; i < plan->env_count; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		if (!plan_env_is_missing(&plan->env[i], environment))
+			continue;
+		if (plan_fit_describe(&plan->env[i], &text) < 0)
+			return -ENOMEM;
+		log_warning(log, "%s", text);
+	}
+	return 0;
 }
 
 int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
 		  const struct log *log)
 {
-	_cleanup_free_ char *text = NULL;
-	_cleanup_fit_ struct fit fit;
-	int r = plan_fit_new(plan, rootfs, environment, &fit);
+	struct plan own = {0};
+	int r;
 
-	if (r < 0 || !fit.who)
-		return r;
-	r = plan_fit_describe(&fit, &text);
+	r = plan_fit_add_path(plan, rootfs, environment, &own);
 	if (r == 0)
-		log_warning(log, "%s", text);
+		r = plan_fit_log_missing(plan, environment, log);
+	if (r == 0)
+		r = plan_fit_log_missing(&own, environment, log);
+	plan_clear(&own);
+	return r;
+}
+
+/* ---- libraries ---- */
+
+/* The container may have been given GPUs already. */
+static bool plan_fit_is_from_plan(const struct plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->library_dir_count; i++)
+		if (str_is_below(path, plan->library_dirs[i].path))
+			return true;
+	return false;
+}
+
+static int plan_fit_add_outranked(struct plan *plan, const struct span *cache, const struct plan_library_dir *dir)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < dir->libraries.count && r == 0; i++) {
+		const char *name = dir->libraries.items[i], *path = ldcache_find(cache, name);
+		struct plan_outranked outranked = {0};
+
+		if (!path || plan_fit_is_from_plan(plan, path))
+			continue;
+		outranked.path = strdup(path);
+		(void)str_format(&outranked.by, "%s/%s", dir->path, name);
+		(void)str_format(&outranked.reason, "programs that ask for %s get the driver's", name);
+		r = plan_add_outranked(plan, &outranked);
+	}
+	return r;
+}
+
+/* Of an image without a loader cache nothing is known. */
+static int plan_fit_find_outranked(struct plan *plan, const struct rootfs *rootfs)
+{
+	_cleanup_free_ char *data = NULL;
+	struct span cache;
+	size_t size;
+	int r = 0;
+
+	if (rootfs_read_file(rootfs, "/etc/ld.so.cache", LDCACHE_MAX_SIZE, &data, &size) < 0)
+		return 0;
+	cache = (struct span){(const unsigned char *)data, size};
+	for (size_t i = 0; i < plan->library_dir_count && r == 0; i++)
+		if (plan->library_dirs[i].overrides_image)
+			r = plan_fit_add_outranked(plan, &cache, &plan->library_dirs[i]);
+	return r;
+}
+
+/* ---- the plan ---- */
+
+/* The path depends on this container; the other variables are in everybody's plan. */
+static int plan_fit_warn_of_path(struct plan *plan, const struct rootfs *rootfs, const struct strv *environment)
+{
+	struct plan path = {0};
+	char *text = NULL;
+	int r = plan_fit_add_path(plan, rootfs, environment, &path);
+
+	if (r == 0 && path.env_count > 0)
+		r = plan_fit_describe(&path.env[0], &text);
+	if (r == 0 && text)
+		r = strv_take(&plan->warnings, text);
+	plan_clear(&path);
 	return r;
 }
 
 int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_container *container)
 {
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
-	_cleanup_fit_ struct fit fit;
-	char *text = NULL;
 	int r;
 
+	plan_drop_env(&plan->data, &container->config.environment);
 	/* Whether there is one, applying the plan finds out. */
 	if (container_open_rootfs(container, &rootfs, NULL) != 0)
 		return 0;
-	r = plan_fit_new(&plan->data, &rootfs, &container->config.environment, &fit);
-	if (r < 0 || !fit.who)
-		return r;
-	r = plan_fit_describe(&fit, &text);
-	return r < 0 ? r : strv_take(&plan->data.warnings, text);
+	r = plan_fit_warn_of_path(&plan->data, &rootfs, &container->config.environment);
+	return r == 0 ? plan_fit_find_outranked(&plan->data, &rootfs) : r;
 }
 
 int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle)
 {
-	struct plan_env variable = {.name = strdup(VARIABLE)};
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
-	_cleanup_fit_ struct fit fit = {0};
-	int r = rootfs_open(bundle->directory, bundle->config.root, &rootfs);
 
-	r = r < 0 ? 0 : plan_fit_new(&plan->data, &rootfs, &bundle->config.environment, &fit);
-	if (r == 0 && fit.who)
-		r = str_format(&variable.reason, "programs that %s built read no /etc/ld.so.cache", fit.who);
-	if (r < 0 || !fit.who) {
-		free(variable.name);
-		return r;
-	}
-	variable.value = steal_ptr(fit.value);
-	return plan_add_env(&plan->data, &variable);
+	plan_drop_env(&plan->data, &bundle->config.environment);
+	if (rootfs_open(bundle->directory, bundle->config.root, &rootfs) < 0)
+		return 0;
+	return plan_fit_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data);
 }

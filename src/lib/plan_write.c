@@ -70,13 +70,25 @@ static int plan_write_text(const struct plan *plan, FILE *file)
 	}
 	plan_write_proc_text(plan, file);
 	for (size_t i = 0; i < plan->env_count; i++) {
-		(void)fprintf(file, "environment %s=%s", plan->env[i].name, plan->env[i].value);
+		(void)fprintf(file, "environment %s=", plan->env[i].name);
+		report_write_text(plan->env[i].value, file);
+		(void)fprintf(file, " (by ctr-gpu-runtime%s; with the hook, by you: -e)",
+			      plan->env[i].combines ? " or CDI" : "");
 		plan_write_reason(file, plan->env[i].reason);
 	}
 	for (size_t i = 0; i < plan->library_dir_count; i++)
 		plan_write_library_dir(file, &plan->library_dirs[i]);
-	for (size_t i = 0; i < plan->warnings.count; i++)
-		(void)fprintf(file, "warning     %s\n", plan->warnings.items[i]);
+	for (size_t i = 0; i < plan->outranked_count; i++) {
+		(void)fputs("outranked   ", file);
+		report_write_text(plan->outranked[i].path, file);
+		(void)fprintf(file, " by %s", plan->outranked[i].by);
+		plan_write_reason(file, plan->outranked[i].reason);
+	}
+	for (size_t i = 0; i < plan->warnings.count; i++) {
+		(void)fputs("warning     ", file);
+		report_write_text(plan->warnings.items[i], file);
+		(void)fputc('\n', file);
+	}
 	return report_finish(file);
 }
 
@@ -97,14 +109,17 @@ static int plan_write_json(const struct plan *plan, FILE *file)
 	json_t *files = LIST_JSON(file, files, "s:s, s:o", "target", e->target, "content", report_string(e->content));
 	json_t *hidden = LIST_JSON(hidden, hidden, "s:s", "path", e->path);
 	json_t *modes = LIST_JSON(mode, modes, "s:s, s:o", "path", e->path, "mode", json_sprintf("%04o", e->mode));
-	json_t *env = LIST_JSON(env, env, "s:s, s:s", "name", e->name, "value", e->value);
+	json_t *env = LIST_JSON(env, env, "s:s, s:o, s:o", "name", e->name, "value", report_string(e->value), "setBy",
+				e->combines ? json_pack("[s, s]", "runtime", "cdi") : json_pack("[s]", "runtime"));
+	json_t *outranked = LIST_JSON(outranked, outranked, "s:o, s:s", "path", report_string(e->path), "by", e->by);
 	json_t *library_dirs = LIST_JSON(library_dir, library_dirs, "s:s, s:b, s:o", "path", e->path, "overridesImage",
 					 e->overrides_image, "libraries", report_strings(&e->libraries));
 
-	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
+	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
 					   report_strings(&plan->adapters), "devices", devices, "mounts", mounts,
 					   "symlinks", symlinks, "files", files, "hidden", hidden, "modes", modes,
-					   "environment", env, "libraryDirectories", library_dirs, "warnings",
+					   "environment", env, "libraryDirectories", library_dirs, "outranked",
+					   outranked, "warnings",
 					   report_strings(&plan->warnings)),
 				 file);
 }

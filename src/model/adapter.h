@@ -44,6 +44,7 @@ struct adapter {
 	char *driver_store;    /* directory on this machine; NULL when unknown */
 	size_t sharing;        /* usable adapters behind the same device node, with this one */
 	size_t store_sharing;  /* of those, the ones with the same driver store */
+	size_t siblings;       /* of those, the ones of the same vendor */
 
 	/* native */
 	int minor; /* of /dev/nvidia<minor>; -1 when none */

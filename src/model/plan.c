@@ -48,7 +48,26 @@ DEFINE_PLAN_LIST(file, files, target, content, free(entry->content))
 DEFINE_PLAN_LIST(hidden, hidden, path, path, (void)0)
 DEFINE_PLAN_LIST(mode, modes, path, path, (void)0)
 DEFINE_PLAN_LIST(env, env, name, value, free(entry->value))
+DEFINE_PLAN_LIST(outranked, outranked, path, by, free(entry->by))
 DEFINE_PLAN_LIST(library_dir, library_dirs, path, path, (strv_clear(&entry->libraries), strv_clear(&entry->files)))
+
+bool plan_env_is_missing(const struct plan_env *env, const struct strv *environment)
+{
+	return env->replaces ||
+	       (!strv_variable(environment, env->name) && !(env->unless && strv_variable(environment, env->unless)));
+}
+
+void plan_drop_env(struct plan *plan, const struct strv *environment)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < plan->env_count; i++)
+		if (plan_env_is_missing(&plan->env[i], environment))
+			plan->env[kept++] = plan->env[i];
+		else
+			plan_env_clear(&plan->env[i]);
+	plan->env_count = kept;
+}
 
 void plan_clear(struct plan *plan)
 {
@@ -60,6 +79,7 @@ void plan_clear(struct plan *plan)
 	plan_mode_list_clear(plan);
 	plan_env_list_clear(plan);
 	plan_library_dir_list_clear(plan);
+	plan_outranked_list_clear(plan);
 	strv_clear(&plan->adapters);
 	strv_clear(&plan->warnings);
 	*plan = (struct plan){0};

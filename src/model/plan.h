@@ -71,8 +71,18 @@ struct plan_mode {
 	char *reason;
 };
 
+/* A variable for the container's programs. The container's own value stays unless the entry replaces it. */
 struct plan_env {
 	char *name, *value;
+	bool replaces;
+	bool combines;      /* it is right whatever other adapters a container gets besides */
+	const char *unless; /* the container's own value of this one keeps the entry out, too; may be NULL */
+	char *reason;
+};
+
+/* A library of the image that one of the driver's takes the place of. Only shown: the loader cache does it. */
+struct plan_outranked {
+	char *path, *by;
 	char *reason;
 };
 
@@ -107,6 +117,8 @@ struct plan {
 	size_t env_count;
 	struct plan_library_dir *library_dirs;
 	size_t library_dir_count;
+	struct plan_outranked *outranked;
+	size_t outranked_count;
 	struct strv adapters; /* the selected ones, as a user would recognise them */
 	struct strv warnings; /* one sentence each */
 };
@@ -125,3 +137,10 @@ int plan_add_hidden(struct plan *plan, struct plan_hidden *entry);
 int plan_add_mode(struct plan *plan, struct plan_mode *entry);
 int plan_add_env(struct plan *plan, struct plan_env *entry);
 int plan_add_library_dir(struct plan *plan, struct plan_library_dir *entry);
+int plan_add_outranked(struct plan *plan, struct plan_outranked *entry);
+
+/** Whether a container with these variables ("NAME=VALUE") still lacks this one. */
+bool plan_env_is_missing(const struct plan_env *env, const struct strv *environment);
+
+/** Takes out the variables that a container with these does not lack. */
+void plan_drop_env(struct plan *plan, const struct strv *environment);

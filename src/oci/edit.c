@@ -260,8 +260,21 @@ static int edit_add_variable(json_t *environment, const struct plan_env *variabl
 	return edit_append(environment, json_sprintf("%s=%s", variable->name, variable->value), err);
 }
 
+static int edit_list_environment(const json_t *environment, struct strv *ret)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (environment, i, item)
+		if (json_is_string(item) && strv_add(ret, json_string_value(item)) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* Of the plan's variables, those that the container does not have are set, and those that replace its own. */
 static int edit_add_environment(json_t *config, const struct plan *plan, struct err *err)
 {
+	_cleanup_strv_ struct strv own = {0};
 	json_t *process, *environment;
 	int r;
 
@@ -270,8 +283,11 @@ static int edit_add_environment(json_t *config, const struct plan *plan, struct 
 	r = edit_member(config, "process", JSON_OBJECT, &process, err);
 	if (r == 0)
 		r = edit_member(process, "env", JSON_ARRAY, &environment, err);
+	if (r == 0)
+		r = edit_list_environment(environment, &own);
 	for (size_t i = 0; i < plan->env_count && r == 0; i++)
-		r = edit_add_variable(environment, &plan->env[i], err);
+		if (plan_env_is_missing(&plan->env[i], &own))
+			r = edit_add_variable(environment, &plan->env[i], err);
 	return r;
 }
 

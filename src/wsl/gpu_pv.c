@@ -64,6 +64,7 @@ static void gpu_pv_count_sharing(struct adapter *adapters, size_t count)
 			adapters[i].sharing += usable;
 			adapters[i].store_sharing +=
 				usable && streq(adapters[i].driver_store, adapters[j].driver_store);
+			adapters[i].siblings += usable && adapters[i].vendor_id == adapters[j].vendor_id;
 		}
 }
 

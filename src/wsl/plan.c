@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "dxg/ioctl.h"
+#include "wsl/environment.h"
 #include "wsl/paths.h"
 #include "wsl/store.h"
 
@@ -241,6 +242,8 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 
 	(void)settings;
 	r = count > 0 ? wsl_plan_add_device(plan, err) : 0;
+	if (r == 0)
+		r = environment_plan(request, selected, count, plan);
 	if (request->nodes_only)
 		return r;
 	if (r == 0)

@@ -52,6 +52,20 @@ setup() {
 	expect_line true
 }
 
+@test "variables that drivers need are in a spec for their capability" {
+	host wsl-hybrid 'ctr-gpu cdi generate --capabilities=graphics --output=/run/ && cd /run &&
+		jq -c "[.devices[] | select(.name == \"0\" or .name == \"1\") | .containerEdits.env]" ctr-gpu-nvidia.json ctr-gpu-intel.json'
+	expect_line '[["GALLIUM_DRIVER=d3d12","MESA_D3D12_DEFAULT_ADAPTER_NAME=NVIDIA GeForce RTX 4070 Laptop GPU"]]'
+	expect_line '[["GALLIUM_DRIVER=d3d12","MESA_D3D12_DEFAULT_ADAPTER_NAME=Intel(R) Iris(R) Xe Graphics"]]'
+	host wsl-hybrid 'ctr-gpu cdi generate --output=/run/ && jq -c "[.devices[].containerEdits.env] | unique" /run/ctr-gpu-*.json'
+	expect_line "[null]"
+	host wsl-amd-npu 'ctr-gpu cdi generate --no-hooks --output=/run/x.json && jq -c ".devices[0].containerEdits.env" /run/x.json'
+	expect '"HSA_ENABLE_DXG_DETECTION=1"'
+	# What one device says would replace what another says.
+	host wsl-two-same-store 'ctr-gpu cdi generate --capabilities=all --output=- | grep -c CUDA_'
+	expect_line 0
+}
+
 @test "a file of another name, of another kind, standard output" {
 	host wsl-hybrid 'cd /tmp && ctr-gpu cdi generate --kind=nvidia.com/gpu --output=/run/x.json && jq -r .kind /run/x.json
 		ctr-gpu cdi generate --kind=example.com/card --output=/run/new/ && jq -r "[.devices[].name] | length" /run/new/ctr-gpu-example.com-card.json

@@ -66,6 +66,60 @@ programs_of_nix() {
 	[[ $(jq -r '.warnings[]' <<<"$output") == *"-e LD_LIBRARY_PATH=/usr/lib/wsl/lib:"* ]]
 }
 
+# dry_run PROFILE JQ-FILTER: the hook's plan for a container, and the filter's answer
+dry_run() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle" "$2"
+	jq -n --arg bundle "$BATS_TEST_TMPDIR/bundle" '{id: "c", status: "creating", pid: 1, bundle: $bundle}' >"$BATS_TEST_TMPDIR/state"
+	run sandbox "$1" sh -c 'ctr-gpu-hook --dry-run createRuntime <"$0"' "$BATS_TEST_TMPDIR/state"
+	expect_status 0
+}
+
+@test "variables that drivers need: the hook, which cannot set them, says so in its plan" {
+	dry_run wsl-hybrid "$(visible 1) | .process.env += [\"NVIDIA_DRIVER_CAPABILITIES=all\", \"LIBVA_DRIVER_NAME=iHD\"]"
+	[[ $(jq -c '.environment | map([.name, .setBy])' <<<"$output") == \
+		'[["GALLIUM_DRIVER",["runtime","cdi"]],["MESA_D3D12_DEFAULT_ADAPTER_NAME",["runtime","cdi"]]]' ]]
+	dry_run wsl-amd-npu "$(visible 0) | .process.env += [\"HSA_ENABLE_DXG_DETECTION=1\"]"
+	[[ $(jq -c .environment <<<"$output") == "[]" ]]
+	run sandbox wsl-hybrid ctr-gpu configure --dry-run --device 1 --graphics /nowhere
+	expect_line "environment GALLIUM_DRIVER=d3d12 (by ctr-gpu-runtime or CDI; with the hook, by you: -e)"
+}
+
+says_what_is_missing() {
+	local log=$BATS_TEST_TMPDIR/log
+
+	rm -f "$log"
+	start wsl-hybrid "$1" "$(visible 1) | $(script env) | .process.env += [\"NVIDIA_DRIVER_CAPABILITIES=all\", \"LIBVA_DRIVER_NAME=iHD\"]
+		| .hooks |= map_values(map(.args |= .[:1] + [\"--debug=$log\"] + .[1:]))"
+	expect_status 0
+	expect_not d3d12
+	grep -F "warning: Mesa renders in software unless told otherwise: start the container with -e GALLIUM_DRIVER=d3d12, or" "$log"
+	grep -F 'start the container with -e "MESA_D3D12_DEFAULT_ADAPTER_NAME=Intel(R) Iris(R) Xe Graphics", or' "$log"
+	[[ $(<"$log") != *LIBVA* ]]
+}
+
+@test "variables that drivers need: the hook's log says which the container lacks" {
+	both says_what_is_missing
+}
+
+@test "the plan names what it outranks in the image" {
+	local root=$BATS_TEST_TMPDIR/root
+
+	cp -a "$(image debian)" "$root"
+	mkdir -p "$root/opt/baked"
+	cp "$CTR_GPU_BUILD"/test/hosts/files/lib-nvidia/lib{cuda.so.1,nvoptix.so.1} "$root/opt/baked/"
+	echo /opt/baked >"$root/etc/ld.so.conf"
+	ldconfig -r "$root"
+	run sandbox wsl-nvidia ctr-gpu configure --dry-run --json "$root"
+	[[ $(jq -c '[.outranked[] | [.path, .by]] | sort' <<<"$output") == \
+		'[["/opt/baked/libcuda.so.1","/usr/lib/wsl/lib/libcuda.so.1"],["/opt/baked/libnvoptix.so.1","/usr/lib/wsl/lib/libnvoptix.so.1"]]' ]]
+	run sandbox wsl-nvidia ctr-gpu configure --dry-run "$root"
+	expect_line "outranked   /opt/baked/libcuda.so.1 by /usr/lib/wsl/lib/libcuda.so.1"
+	# Where they are given already, they are the driver's own.
+	sandbox wsl-nvidia sh -c 'ctr-gpu configure "$0" && ctr-gpu configure --dry-run --json "$0"' "$root" >"$BATS_TEST_TMPDIR/plan"
+	[[ $(jq -c .outranked "$BATS_TEST_TMPDIR/plan") == "[]" ]]
+}
+
 gpu_without_libdxcore() {
 	start hyperv-no-libdxcore "$1" "$(script 'ls /usr/lib/wsl/drivers; probe open /dev/dxg')"
 	expect_status 0

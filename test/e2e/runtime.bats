@@ -84,6 +84,45 @@ programs_of_nix() {
 	[[ $(jq '.environment | length' <<<"$output") == 0 ]]
 }
 
+# variables RUNTIME [VARIABLE…]: what a container that asks for the Intel GPU, and has these besides, is given
+variables() {
+	start wsl-hybrid "$1" "$(script env) | $(visible 1) | .process.env += $(jq -cn '$ARGS.positional' --args -- NVIDIA_DRIVER_CAPABILITIES=all "${@:2}")"
+	expect_status 0
+}
+
+variables_of_drivers() {
+	variables "$1"
+	expect_line "GALLIUM_DRIVER=d3d12"
+	expect_line "LIBVA_DRIVER_NAME=d3d12"
+	expect_line "MESA_D3D12_DEFAULT_ADAPTER_NAME=Intel(R) Iris(R) Xe Graphics"
+	variables "$1" GALLIUM_DRIVER=llvmpipe LIBVA_DRIVER_NAME= NVIDIA_DRIVER_CAPABILITIES=graphics,video
+	expect_line "GALLIUM_DRIVER=llvmpipe"
+	expect_line "LIBVA_DRIVER_NAME="
+	expect_line "MESA_D3D12_DEFAULT_ADAPTER_NAME=Intel(R) Iris(R) Xe Graphics"
+	[[ $(grep -c "^GALLIUM_DRIVER=" <<<"$output") == 1 ]]
+	variables "$1" NVIDIA_DRIVER_CAPABILITIES=compute
+	expect_not d3d12
+}
+
+@test "variables that drivers need, but never in place of the container's own" {
+	both variables_of_drivers
+	prepare "$(visible 0) | .process.env += [\"NVIDIA_DRIVER_CAPABILITIES=all\", \"GALLIUM_DRIVER=zink\"]"
+	run sandbox wsl-hybrid ctr-gpu-runtime --dry-run create --bundle "$(directory)" x
+	[[ $(jq -c '[.environment[].name]' <<<"$output") == '["LIBVA_DRIVER_NAME","MESA_D3D12_DEFAULT_ADAPTER_NAME"]' ]]
+}
+
+one_of_two_with_one_store() {
+	start wsl-two-same-store "$1" "$(script 'env; probe') | $(visible 1)"
+	expect_line "CUDA_DEVICE_ORDER=PCI_BUS_ID"
+	expect_line "CUDA_VISIBLE_DEVICES=1"
+	start wsl-two-same-store "$1" "$(script env) | $(visible all)"
+	expect_not CUDA_
+}
+
+@test "one of two NVIDIA GPUs with one driver store: CUDA shows that one" {
+	both one_of_two_with_one_store
+}
+
 @test "a GPU on a WSL2 host, without any hook" {
 	both gpu
 }

@@ -30,14 +30,15 @@ static void add_mount(const char *path, unsigned flags)
 
 static int make_plan(void **unused)
 {
-	struct plan_env variable = {.name = strdup("NAME"), .value = strdup("value"), .reason = strdup("")};
+	struct plan_env variable = {.name = strdup("NAME"), .value = strdup("value"), .reason = strdup(""), .replaces = true};
+	struct plan_env mild = {.name = strdup("MILD"), .value = strdup("ours"), .reason = strdup("")};
 
 	(void)unused;
 	add_device("/dev/dxg", makedev(10, 125));
 	add_device("/dev/other", makedev(195, 300));
 	add_mount("/usr/lib/wsl/lib", 0);
 	add_mount("/usr/share/vulkan", PLAN_MOUNT_NOEXEC);
-	return plan_add_env(&plan, &variable);
+	return plan_add_env(&plan, &mild) || plan_add_env(&plan, &variable);
 }
 
 static int clear_plan(void **unused)
@@ -57,7 +58,7 @@ static int clear_plan(void **unused)
 	"{\"destination\":\"" path "\",\"type\":\"bind\",\"source\":\"" path "\",\"options\":[" options "]}"
 #define MOUNTS MOUNT("/usr/lib/wsl/lib", OPTIONS) "," MOUNT("/usr/share/vulkan", OPTIONS ",\"noexec\"")
 #define NODE(path) MOUNT(path, "\"nosuid\",\"noexec\",\"rbind\",\"rprivate\"")
-#define ENV "\"NAME=value\""
+#define ENV "\"MILD=ours\",\"NAME=value\""
 #define REST(devices) "\"process\":{\"env\":[" ENV "]},\"linux\":{\"devices\":[" devices "]},\"mounts\":[" MOUNTS "]}"
 
 static char *edit(const char *text, const struct stat *with, int expected)
@@ -82,10 +83,10 @@ static const struct {
 	{"{}", "{\"linux\":{\"devices\":[" DXG "," OTHER "]},\"mounts\":[" MOUNTS "],\"process\":{\"env\":[" ENV "]}}", false},
 	/* null is how some serializers write an empty list */
 	{"{\"process\":{\"env\":null},\"linux\":{\"devices\":null},\"mounts\":null}", "{" REST(DXG "," OTHER), false},
-	/* what is there stays, in front */
-	{"{\"a\":18446744073709551615,\"process\":{\"env\":[\"NAME=other\",\"NAMES=x\",\"NAME\"],\"z\":1},\"linux\":{\"devices\":"
+	/* what is there stays, in front; of variables, only one that the plan replaces does not */
+	{"{\"a\":18446744073709551615,\"process\":{\"env\":[\"NAME=other\",\"MILD=\",\"NAMES=x\",\"NAME\"],\"z\":1},\"linux\":{\"devices\":"
 	 "[{\"path\":\"/dev/fuse\"}],\"resources\":{\"devices\":[" DENIAL "],\"memory\":{}}},\"mounts\":[{\"destination\":\"/proc\"}]}",
-	 "{\"a\":18446744073709551615,\"process\":{\"env\":[\"NAMES=x\",\"NAME\"," ENV "],\"z\":1},\"linux\":{\"devices\":"
+	 "{\"a\":18446744073709551615,\"process\":{\"env\":[\"MILD=\",\"NAMES=x\",\"NAME\",\"NAME=value\"],\"z\":1},\"linux\":{\"devices\":"
 	 "[{\"path\":\"/dev/fuse\"}," DXG "," OTHER "],\"resources\":{\"devices\":[" DENIAL "," RULES "],\"memory\":{}}},"
 	 "\"mounts\":[{\"destination\":\"/proc\"}," MOUNTS "]}", false},
 	/* the user's owner of the same device stays, another device at its path does not */
