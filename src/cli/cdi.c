@@ -10,18 +10,13 @@
 
 const char *const cdi_directories[] = {"/etc/cdi", "/var/run/cdi", NULL};
 
-/* What /etc/cdi is on, or would be. */
-static bool cdi_is_read_only(const char *directory)
+bool cdi_is_volatile(void)
 {
 	struct statvfs fs;
 
-	return (statvfs(directory, &fs) == 0 || (errno == ENOENT && statvfs("/etc", &fs) == 0)) &&
+	/* What /etc/cdi is on, or would be. */
+	return (statvfs(cdi_directories[0], &fs) == 0 || (errno == ENOENT && statvfs("/etc", &fs) == 0)) &&
 	       (fs.f_flag & ST_RDONLY);
-}
-
-bool cdi_is_volatile(void)
-{
-	return cdi_is_read_only(cdi_directories[0]);
 }
 
 const char *cdi_directory(void)

@@ -8,10 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "cli/cdi.h"
 #include "cli/output.h"
 #include "cli/path.h"
 #include "cli/session.h"
+#include "cli/setup/setup.h"
 
 enum {
 	KEY_OUTPUT = 0x200,
@@ -27,7 +29,6 @@ struct generate {
 	const char *kind;   /* NULL: one of each vendor */
 	const char *hook, *capabilities, *imex_channels;
 	bool no_hooks;
-	char *found_hook; /* where ours is */
 };
 
 static const struct argp_option options[] = {
@@ -81,27 +82,6 @@ static error_t cdi_generate_parse(int key, char *argument, struct argp_state *st
 	}
 }
 
-/* The hook that belongs to this program, wherever the two are installed. */
-static int cdi_generate_find_hook(struct generate *generate)
-{
-	char self[4096];
-	ssize_t length;
-
-	if (generate->no_hooks || generate->hook)
-		return 0;
-	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	self[length > 0 ? length : 0] = '\0';
-	if (!strrchr(self, '/') ||
-	    asprintf(&generate->found_hook, "%.*s/ctr-gpu-hook", (int)(strrchr(self, '/') - self), self) < 0)
-		return output_complain("cannot find out where this program is; say where the hook is with --hook=PATH");
-	generate->hook = generate->found_hook;
-	if (access(generate->hook, X_OK) == 0)
-		return 0;
-	return output_complain(
-		"the hook %s is missing\n    Name it with --hook=PATH, or write a spec without hooks with --no-hooks.",
-		generate->hook);
-}
-
 static int cdi_generate_make_request(struct session *session, const struct generate *generate)
 {
 	const char *capabilities = generate->capabilities ? generate->capabilities : generate->no_hooks ? "all" : "";
@@ -117,23 +97,10 @@ static int cdi_generate_make_request(struct session *session, const struct gener
 	return r;
 }
 
-/*
- * An absolute path of where to write; a slash at its end, which means a directory, stays.
- * Return: NULL without memory.
- */
-static char *cdi_generate_find_output(const struct generate *generate)
-{
-	char *path;
-
-	if (generate->output)
-		return path_absolute(generate->output);
-	return asprintf(&path, "%s/", cdi_directory()) < 0 ? NULL : path;
-}
-
 static int cdi_generate_write_spec(struct session *session, const struct generate *generate, const char *kind,
 				   const char *output)
 {
-	char *path = NULL;
+	_cleanup_free_ char *path = NULL;
 	int r;
 
 	if (!output)
@@ -144,18 +111,6 @@ static int cdi_generate_write_spec(struct session *session, const struct generat
 		(void)printf("%s: %s%s\n", kind, path,
 			     !generate->output && cdi_is_volatile() ? ", until the next boot, since /etc is read-only"
 								    : "");
-	free(path);
-	return r;
-}
-
-static int cdi_generate_write_each(struct session *session, const struct generate *generate, char *kinds,
-				   const char *output)
-{
-	char *rest = kinds, *kind;
-	int r = 0;
-
-	while (!r && (kind = strsep(&rest, ",")))
-		r = cdi_generate_write_spec(session, generate, kind, output);
 	return r;
 }
 
@@ -166,78 +121,48 @@ static bool cdi_generate_is_directory(const char *output)
 	return output[strlen(output) - 1] == '/' || (stat(output, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-/* What a vendor's adapters have left behind goes with them. */
-static int cdi_generate_remove_stale(struct session *session, const struct generate *generate, const char *output)
-{
-	char *removed = NULL;
-	int r;
-
-	if (generate->kind || !output || !cdi_generate_is_directory(output))
-		return 0;
-	r = ctr_gpu_cdi_remove_stale(session->context, session->host, output, &removed);
-	for (char *end = removed; !r && (end = strchr(end, '\n'));)
-		*end = ' ';
-	if (!r && *removed)
-		(void)printf("removed from %s, since these adapters are gone: %s\n", output, removed);
-	free(removed);
-	return r;
-}
-
-/* Return: NULL without memory. */
-static char *cdi_generate_find_kinds(const struct session *session, const struct generate *generate)
-{
-	char *kinds;
-
-	if (generate->kind)
-		return strdup(generate->kind);
-	if (ctr_gpu_cdi_kinds(session->host, &kinds) != 0)
-		return NULL;
-	if (*kinds)
-		return kinds;
-	/* Without a usable adapter, ctr_gpu_cdi_write() knows why there is none. */
-	free(kinds);
-	return strdup("nvidia.com/gpu");
-}
-
-static int cdi_generate_write_all(struct session *session, const struct generate *generate, const char *output)
-{
-	char *kinds = cdi_generate_find_kinds(session, generate);
-	int r;
-
-	if (!kinds)
-		return output_complain("out of memory");
-	if (strchr(kinds, ',') && (!output || !cdi_generate_is_directory(output)))
-		r = output_complain("this host has adapters of several vendors, and a file holds one spec: %s\n"
-				    "    Choose with --kind, or write to a directory.",
-				    kinds);
-	else
-		r = session_check(session, cdi_generate_write_each(session, generate, kinds, output));
-	free(kinds);
-	return r;
-}
-
 static int cdi_generate_run(struct session *session, const struct generate *generate)
 {
-	char *output = NULL;
+	_cleanup_free_ char *output = NULL, *kinds = NULL, *removed = NULL;
+	bool directory;
 	int r, exit_status;
 
-	if (!generate->output || strcmp(generate->output, "-") != 0) {
-		output = cdi_generate_find_output(generate);
-		if (!output)
-			return output_complain("cannot find out where to write: %m");
-	}
+	/* A slash at its end, which means a directory, stays. */
+	if (!generate->output && asprintf(&output, "%s/", cdi_directory()) < 0)
+		return output_no_memory();
+	if (generate->output && strcmp(generate->output, "-") != 0 && !(output = path_absolute(generate->output)))
+		return output_complain("cannot find out where to write: %m");
+	directory = output && cdi_generate_is_directory(output);
 	r = cdi_generate_make_request(session, generate);
 	if (!r)
 		r = ctr_gpu_host_new(session->context, &session->host);
 	exit_status = session_check(session, r);
-	if (!r || r == CTR_GPU_E_NO_DEVICE)
-		r = cdi_generate_remove_stale(session, generate, output);
-	if (!exit_status)
-		exit_status = session_check(session, r);
-	if (!exit_status)
-		exit_status = cdi_generate_write_all(session, generate, output);
-	free(output);
-	return exit_status;
+	/* What a vendor's adapters have left behind goes with them. */
+	if ((!r || r == CTR_GPU_E_NO_DEVICE) && !generate->kind && directory) {
+		r = ctr_gpu_cdi_remove_stale(session->context, session->host, output, &removed);
+		for (char *end = removed; !r && (end = strchr(end, '\n'));)
+			*end = ' ';
+		if (!r && *removed)
+			(void)printf("removed from %s, since these adapters are gone: %s\n", output, removed);
+		if (!exit_status)
+			exit_status = session_check(session, r);
+	}
+	if (exit_status)
+		return exit_status;
+	/* Without a usable adapter, ctr_gpu_cdi_write() knows why there is none. */
+	if (generate->kind)
+		kinds = strdup(generate->kind);
+	else if (ctr_gpu_cdi_kinds(session->host, &kinds) == 0 && !*kinds)
+		r = str_replace(&kinds, "nvidia.com/gpu");
+	if (!kinds || r < 0)
+		return output_no_memory();
+	if (strchr(kinds, ',') && !directory)
+		return output_complain("this host has adapters of several vendors, and a file holds one spec: %s\n"
+				       "    Choose with --kind, or write to a directory.",
+				       kinds);
+	for (char *rest = kinds, *kind; !r && (kind = strsep(&rest, ","));)
+		r = cdi_generate_write_spec(session, generate, kind, output);
+	return session_check(session, r);
 }
 
 int cdi_verb_generate(struct globals *globals, int argc, char **argv)
@@ -249,15 +174,22 @@ int cdi_verb_generate(struct globals *globals, int argc, char **argv)
 		.doc = "Write CDI specs, which tell engines the GPUs of this host.",
 	};
 	_cleanup_session_ struct session session = {0};
+	_cleanup_free_ char *hook = NULL;
 	struct generate generate = {0};
 	int r;
 
 	globals_parse_verb(globals, &argp, argc, argv, &generate);
 	r = session_open(&session, globals);
-	if (!r)
-		r = cdi_generate_find_hook(&generate);
-	if (!r)
-		r = cdi_generate_run(&session, &generate);
-	free(generate.found_hook);
-	return r;
+	if (r)
+		return r;
+	if (!generate.no_hooks && !generate.hook) {
+		generate.hook = hook = setup_find_program("ctr-gpu-hook");
+		if (!hook)
+			return output_no_memory();
+		if (access(hook, X_OK) < 0)
+			return output_complain(
+				"the hook %s is missing\n    Name it with --hook=PATH, or write a spec without hooks with --no-hooks.",
+				hook);
+	}
+	return cdi_generate_run(&session, &generate);
 }

@@ -17,7 +17,7 @@ enum {
 
 enum { DIRECTORIES_MAX = 16, FILES_MAX = 64 };
 
-struct report {
+struct spec_report {
 	const char *directories[DIRECTORIES_MAX]; /* none: the usual ones */
 	size_t directory_count;
 	const char *files[FILES_MAX];
@@ -46,18 +46,9 @@ static const struct argp_option check_options[] = {
 	{0},
 };
 
-static void cdi_report_take_file(struct report *report, const char *path, const struct argp_state *state)
-{
-	if (!report->check)
-		argp_error(state, "'%s' is one argument too many", path);
-	if (report->file_count == FILES_MAX)
-		argp_error(state, "these are too many files; name their directory with --spec-dir");
-	report->files[report->file_count++] = path;
-}
-
 static error_t cdi_report_parse(int key, char *argument, struct argp_state *state)
 {
-	struct report *report = state->input;
+	struct spec_report *report = state->input;
 
 	switch (key) {
 	case KEY_JSON:
@@ -72,7 +63,11 @@ static error_t cdi_report_parse(int key, char *argument, struct argp_state *stat
 		report->engine = argument;
 		return 0;
 	case ARGP_KEY_ARG:
-		cdi_report_take_file(report, argument, state);
+		if (!report->check)
+			argp_error(state, "'%s' is one argument too many", argument);
+		if (report->file_count == FILES_MAX)
+			argp_error(state, "these are too many files; name their directory with --spec-dir");
+		report->files[report->file_count++] = argument;
 		return 0;
 	case ARGP_KEY_END:
 		if (report->file_count > 0 && report->directory_count > 0)
@@ -83,39 +78,23 @@ static error_t cdi_report_parse(int key, char *argument, struct argp_state *stat
 	}
 }
 
-static int cdi_report_read_specs(const struct session *session, const struct report *report)
+static int cdi_report_run(struct session *session, const struct spec_report *report)
 {
 	const char *const *directories = report->directory_count > 0 ? report->directories : cdi_directories;
-	size_t count = report->directory_count > 0 ? report->directory_count : 2;
-	int r = 0;
-
-	for (size_t i = 0; i < report->file_count && !r; i++)
-		r = ctr_gpu_cdi_report_read_file(session->cdi, report->files[i]);
-	for (size_t i = 0; i < count && !r && report->file_count == 0; i++)
-		r = ctr_gpu_cdi_report_read_directory(session->cdi, directories[i]);
-	return r;
-}
-
-/* A host without a GPU is one that specs of ours do not match. */
-static int cdi_report_check(struct session *session, const struct report *report)
-{
-	int r;
-
-	r = ctr_gpu_host_new(session->context, &session->host);
-	if (r && r != CTR_GPU_E_NO_DEVICE)
-		return r;
-	return ctr_gpu_cdi_report_check(session->cdi, session->host, report->engine);
-}
-
-static int cdi_report_run(struct session *session, const struct report *report)
-{
+	size_t count = report->file_count > 0 ? 0 : report->directory_count > 0 ? report->directory_count : 2;
 	int r, exit_status;
 
 	r = ctr_gpu_cdi_report_new(session->context, &session->cdi);
-	if (!r)
-		r = cdi_report_read_specs(session, report);
-	if (!r && report->check)
-		r = cdi_report_check(session, report);
+	for (size_t i = 0; i < report->file_count && !r; i++)
+		r = ctr_gpu_cdi_report_read_file(session->cdi, report->files[i]);
+	for (size_t i = 0; i < count && !r; i++)
+		r = ctr_gpu_cdi_report_read_directory(session->cdi, directories[i]);
+	if (!r && report->check) {
+		/* A host without a GPU is one that specs of ours do not match. */
+		r = ctr_gpu_host_new(session->context, &session->host);
+		if (!r || r == CTR_GPU_E_NO_DEVICE)
+			r = ctr_gpu_cdi_report_check(session->cdi, session->host, report->engine);
+	}
 	if (!r)
 		r = ctr_gpu_cdi_report_write(session->cdi, report->format, stdout);
 	exit_status = session_check(session, r);
@@ -126,7 +105,7 @@ static int cdi_report_run(struct session *session, const struct report *report)
 static int cdi_report_on_specs(const struct argp *argp, bool check_them, struct globals *globals, int argc, char **argv)
 {
 	_cleanup_session_ struct session session = {0};
-	struct report report = {.format = CTR_GPU_FORMAT_TEXT, .check = check_them};
+	struct spec_report report = {.format = CTR_GPU_FORMAT_TEXT, .check = check_them};
 	int r;
 
 	globals_parse_verb(globals, argp, argc, argv, &report);

@@ -61,14 +61,6 @@ static _Noreturn void client_become(const char *const *arguments, int input, int
 	_exit(EXIT_NOT_FOUND);
 }
 
-static long client_now_s(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
-
 /* Reads what there is; what does not fit is thrown away. Return: false at the end. */
 static bool client_take_output(int fd, struct client_result *ret, size_t *size)
 {
@@ -86,17 +78,22 @@ static bool client_take_output(int fd, struct client_result *ret, size_t *size)
 }
 
 /* Until its streams are closed, which may be after its end where it has left somebody behind. */
-static void client_attend(pid_t pid, int fd, long end_s, struct client_result *ret)
+static void client_attend(pid_t pid, int fd, int timeout_s, struct client_result *ret)
 {
+	struct timespec now;
+	time_t end_s = 0;
 	size_t size = 0;
 	int wait_status;
 
 	while (client_take_output(fd, ret, &size)) {
-		if (ret->status == 0 && (over || client_now_s() >= end_s)) {
+		(void)clock_gettime(CLOCK_MONOTONIC, &now);
+		if (end_s == 0)
+			end_s = now.tv_sec + timeout_s;
+		if (ret->status == 0 && (over || now.tv_sec >= end_s)) {
 			ret->status = over ? -EINTR : -ETIMEDOUT;
-			end_s = client_now_s() + GRACE_S;
+			end_s = now.tv_sec + GRACE_S;
 			(void)kill(-pid, SIGTERM);
-		} else if (ret->status < 0 && client_now_s() >= end_s) {
+		} else if (ret->status < 0 && now.tv_sec >= end_s) {
 			(void)kill(-pid, SIGKILL);
 			break;
 		}
@@ -128,5 +125,5 @@ void client_run(const char *const *arguments, int input, int timeout_s, struct c
 	if (pid < 0)
 		ret->status = -errno;
 	else
-		client_attend(pid, ours, client_now_s() + timeout_s, ret);
+		client_attend(pid, ours, timeout_s, ret);
 }

@@ -108,47 +108,44 @@ static void config_file_copy_labels(int from, int to)
 	}
 }
 
-static int config_file_copy_owner(const struct config_file *file, int fd)
+static int config_file_fill(const struct config_file *file, const struct text *text, mode_t mode, int fd)
 {
 	_cleanup_close_ int old = -1;
 	struct stat status;
-
-	old = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (old < 0 || fstat(fd, &status) < 0)
-		return -1;
-	if ((status.st_uid != file->status.st_uid || status.st_gid != file->status.st_gid) &&
-	    fchown(fd, file->status.st_uid, file->status.st_gid) < 0)
-		return -1;
-	config_file_copy_labels(old, fd);
-	return fchmod(fd, file->status.st_mode & ALLPERMS);
-}
-
-static int config_file_fill(const struct config_file *file, const struct text *text, mode_t mode, int fd)
-{
 	int r;
 
-	if (file->exists ? config_file_copy_owner(file, fd) < 0 : fchmod(fd, mode) < 0)
+	if (file->exists) {
+		mode = file->status.st_mode & ALLPERMS;
+		old = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (old < 0 || fstat(fd, &status) < 0)
+			return -1;
+		if ((status.st_uid != file->status.st_uid || status.st_gid != file->status.st_gid) &&
+		    fchown(fd, file->status.st_uid, file->status.st_gid) < 0)
+			return -1;
+		config_file_copy_labels(old, fd);
+	}
+	if (fchmod(fd, mode) < 0)
 		return -1;
 	r = fd_write_all(fd, text->data, text->size);
 	errno = -r;
 	return r < 0 ? -1 : fsync(fd);
 }
 
+/* Whether somebody else has changed the file meanwhile, who is then told so. */
 static bool config_file_has_changed(const struct config_file *file)
 {
 	struct stat now;
 
-	if (lstat(file->path, &now) < 0)
-		return file->exists;
-	return !file->exists || now.st_ino != file->status.st_ino || now.st_dev != file->status.st_dev ||
-	       now.st_size != file->status.st_size || now.st_mtim.tv_sec != file->status.st_mtim.tv_sec ||
-	       now.st_mtim.tv_nsec != file->status.st_mtim.tv_nsec;
-}
-
-static int config_file_complain_changed(const struct config_file *file)
-{
-	return output_complain("%s has been changed meanwhile by somebody else\n    Nothing was written; try again.",
-			       file->path);
+	if (lstat(file->path, &now) < 0
+		    ? !file->exists
+		    : file->exists && now.st_ino == file->status.st_ino && now.st_dev == file->status.st_dev &&
+			      now.st_size == file->status.st_size &&
+			      now.st_mtim.tv_sec == file->status.st_mtim.tv_sec &&
+			      now.st_mtim.tv_nsec == file->status.st_mtim.tv_nsec)
+		return false;
+	(void)output_complain("%s has been changed meanwhile by somebody else\n    Nothing was written; try again.",
+			      file->path);
+	return true;
 }
 
 int config_file_write(const struct config_file *file, const struct text *text, mode_t mode)
@@ -169,7 +166,7 @@ int config_file_write(const struct config_file *file, const struct text *text, m
 	if (config_file_fill(file, text, mode, fd) < 0)
 		r = config_file_complain("write", file->path);
 	else if (config_file_has_changed(file))
-		r = config_file_complain_changed(file);
+		r = EXIT_STATUS_FAILURE;
 	else
 		r = rename(temporary, file->path) < 0 ? config_file_complain("replace", file->path) : 0;
 	if (r)
@@ -180,7 +177,7 @@ int config_file_write(const struct config_file *file, const struct text *text, m
 int config_file_unlink(const struct config_file *file)
 {
 	if (config_file_has_changed(file))
-		return config_file_complain_changed(file);
+		return EXIT_STATUS_FAILURE;
 	return unlink(file->path) < 0 ? config_file_complain("remove", file->path) : 0;
 }
 

@@ -18,7 +18,6 @@ enum {
 };
 
 struct configure {
-	struct globals *globals;
 	struct session *session;
 	struct request_options request;
 	pid_t pid;
@@ -35,27 +34,6 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static pid_t configure_parse_pid(const char *text, const struct argp_state *state)
-{
-	char *end;
-	long pid;
-
-	errno = 0;
-	pid = strtol(text, &end, 10);
-	if (errno || end == text || *end || pid <= 0 || pid > INT_MAX)
-		argp_error(state, "--pid is the number of a process, not '%s'", text);
-	return (pid_t)pid;
-}
-
-static void configure_take_rootfs(struct configure *configure, const char *argument, const struct argp_state *state)
-{
-	if (configure->rootfs)
-		argp_error(state, "'%s' is one argument too many", argument);
-	if (argument[0] != '/')
-		argp_error(state, "ROOTFS must be an absolute path, not '%s'", argument);
-	configure->rootfs = argument;
-}
-
 static error_t configure_parse(int key, char *argument, struct argp_state *state)
 {
 	struct configure *configure = state->input;
@@ -65,7 +43,8 @@ static error_t configure_parse(int key, char *argument, struct argp_state *state
 		state->child_inputs[1] = &configure->request;
 		return 0;
 	case 'p':
-		configure->pid = configure_parse_pid(argument, state);
+		if (!request_parse_pid(argument, &configure->pid))
+			argp_error(state, "--pid is the number of a process, not '%s'", argument);
 		return 0;
 	case KEY_NO_CGROUPS:
 		configure->no_cgroups = true;
@@ -77,7 +56,11 @@ static error_t configure_parse(int key, char *argument, struct argp_state *state
 		configure->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		configure_take_rootfs(configure, argument, state);
+		if (configure->rootfs)
+			argp_error(state, "'%s' is one argument too many", argument);
+		if (argument[0] != '/')
+			argp_error(state, "ROOTFS must be an absolute path, not '%s'", argument);
+		configure->rootfs = argument;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "ROOTFS is missing: the absolute path of the container's root directory");
@@ -87,20 +70,6 @@ static error_t configure_parse(int key, char *argument, struct argp_state *state
 	}
 }
 
-static int configure_apply(struct session *session, const struct configure *configure)
-{
-	int r = 0;
-
-	/* In a container's own namespace it ends with the container. */
-	if (!configure->pid && geteuid() == 0)
-		r = ctr_gpu_container_set_record(session->container, CONFIGURED_DIRECTORY);
-	if (r)
-		return r;
-	if (configure->no_cgroups)
-		ctr_gpu_container_leave_cgroup(session->container);
-	return ctr_gpu_plan_apply(session->context, session->plan, session->container);
-}
-
 static int configure_give(void *user)
 {
 	const struct configure *configure = user;
@@ -108,9 +77,7 @@ static int configure_give(void *user)
 	int r, exit_status;
 
 	exit_status = request_plan(session, &configure->request);
-	if (exit_status)
-		return exit_status;
-	if (!configure->dry_run)
+	if (!exit_status && !configure->dry_run)
 		exit_status = session_enter(PHASE_GIVE);
 	if (exit_status)
 		return exit_status;
@@ -118,47 +85,39 @@ static int configure_give(void *user)
 	/* A plan can be shown before there is a container. */
 	if (configure->dry_run)
 		r = r ? 0 : ctr_gpu_plan_fit_container(session->plan, session->container);
-	else if (!r)
-		r = configure_apply(session, configure);
-	if (!r && configure->json)
-		r = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);
-	else if (!r && configure->dry_run)
-		r = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, stdout);
+	/* In a container's own namespace the record ends with the container. */
+	else if (!r && !configure->pid && geteuid() == 0)
+		r = ctr_gpu_container_set_record(session->container, CONFIGURED_DIRECTORY);
+	if (!r && configure->no_cgroups && !configure->dry_run)
+		ctr_gpu_container_leave_cgroup(session->container);
+	if (!r && !configure->dry_run)
+		r = ctr_gpu_plan_apply(session->context, session->plan, session->container);
+	if (!r && (configure->json || configure->dry_run))
+		r = ctr_gpu_plan_write(session->plan, configure->json ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_TEXT,
+				       stdout);
 	return session_check(session, r);
-}
-
-static int configure_run(struct configure *configure)
-{
-	int r = session_open(configure->session, configure->globals);
-
-	if (r)
-		return r;
-	if (!configure->dry_run)
-		session_run_in_child(configure->session, configure_give, configure);
-	return configure_give(configure);
 }
 
 int verb_configure(struct globals *globals, int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&globals_behind_verb, 0, "Options of every command:", 2},
-		{&request_argp, 0, NULL, 1},
-		{0},
-	};
 	static const struct argp argp = {
 		.options = options,
 		.parser = configure_parse,
 		.args_doc = "ROOTFS",
-		.children = children,
+		.children = request_children,
 		.doc = "Give GPUs of this host to a container that is being created: all of them, or those that "
 		       "--device names.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct configure configure = {.globals = globals, .session = &session};
+	struct configure configure = {.session = &session};
 	int r;
 
 	globals_parse_verb(globals, &argp, argc, argv, &configure);
-	r = configure_run(&configure);
+	r = session_open(&session, globals);
+	if (!r && !configure.dry_run)
+		session_run_in_child(&session, configure_give, &configure);
+	if (!r)
+		r = configure_give(&configure);
 	request_options_clear(&configure.request);
 	return r;
 }

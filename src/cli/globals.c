@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "cli/output.h"
 
 enum {
@@ -36,40 +37,15 @@ enum {
 static const struct argp_option options_before[] = {OPTIONS(0), HELP, {0}};
 static const struct argp_option options_behind[] = {OPTIONS(LONG_ONLY), HELP, {0}};
 
-static void globals_set_inventory(struct globals *globals, const char *text, const struct argp_state *state)
-{
-	static const struct {
-		const char *name;
-		enum ctr_gpu_inventory inventory;
-	} sources[] = {
-		{"auto", CTR_GPU_INVENTORY_AUTO},
-		{"dxcore", CTR_GPU_INVENTORY_DXCORE},
-		{"ioctl", CTR_GPU_INVENTORY_IOCTL},
-	};
-
-	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		if (strcmp(sources[i].name, text) == 0) {
-			globals->inventory = sources[i].inventory;
-			globals->inventory_given = true;
-			return;
-		}
-	}
-	argp_error(state, "--inventory is auto, dxcore or ioctl, not '%s'", text);
-}
-
-static void globals_set_timeout(struct globals *globals, const char *text, const struct argp_state *state)
-{
-	char *end;
-	double seconds;
-
-	seconds = strtod(text, &end);
-	if (end == text || *end || !(seconds >= 0.001 && seconds <= (double)TIMEOUT_MAX_S))
-		argp_error(state, "--timeout is a number of seconds from 0.001 to %d, not '%s'", TIMEOUT_MAX_S, text);
-	globals->timeout_ms = (unsigned)(seconds * 1000);
-}
-
 static error_t globals_take(struct globals *globals, int key, char *argument, const struct argp_state *state)
 {
+	static const char *const sources[] = {[CTR_GPU_INVENTORY_AUTO] = "auto",
+					      [CTR_GPU_INVENTORY_DXCORE] = "dxcore",
+					      [CTR_GPU_INVENTORY_IOCTL] = "ioctl"};
+	double seconds;
+	size_t source;
+	char *end;
+
 	switch (key) {
 	case 'c':
 		globals->config = argument;
@@ -82,10 +58,19 @@ static error_t globals_take(struct globals *globals, int key, char *argument, co
 		globals->driver_root = argument;
 		return 0;
 	case KEY_INVENTORY:
-		globals_set_inventory(globals, argument, state);
+		for (source = 0; source < ARRAY_SIZE(sources) && strcmp(sources[source], argument) != 0; source++)
+			;
+		if (source == ARRAY_SIZE(sources))
+			argp_error(state, "--inventory is auto, dxcore or ioctl, not '%s'", argument);
+		globals->inventory = (enum ctr_gpu_inventory)source;
+		globals->inventory_given = true;
 		return 0;
 	case KEY_TIMEOUT:
-		globals_set_timeout(globals, argument, state);
+		seconds = strtod(argument, &end);
+		if (end == argument || *end || !(seconds >= 0.001 && seconds <= (double)TIMEOUT_MAX_S))
+			argp_error(state, "--timeout is a number of seconds from 0.001 to %d, not '%s'", TIMEOUT_MAX_S,
+				   argument);
+		globals->timeout_ms = (unsigned)(seconds * 1000);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

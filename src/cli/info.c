@@ -13,10 +13,6 @@ enum {
 	KEY_CSV,
 };
 
-struct info {
-	enum ctr_gpu_format format;
-};
-
 static const struct argp_option options[] = {
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{"csv", KEY_CSV, NULL, 0, "Print CSV", 0},
@@ -25,15 +21,15 @@ static const struct argp_option options[] = {
 
 static error_t info_parse(int key, char *argument, struct argp_state *state)
 {
-	struct info *info = state->input;
+	enum ctr_gpu_format *format = state->input;
 
 	(void)argument;
 	switch (key) {
 	case KEY_JSON:
 	case KEY_CSV:
-		if (info->format != CTR_GPU_FORMAT_TEXT)
+		if (*format != CTR_GPU_FORMAT_TEXT)
 			argp_error(state, "--json and --csv exclude each other");
-		info->format = key == KEY_JSON ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_CSV;
+		*format = key == KEY_JSON ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_CSV;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -49,16 +45,16 @@ int verb_info(struct globals *globals, int argc, char **argv)
 		.doc = "Show the GPUs of this host, and why one cannot be used.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct info info = {.format = CTR_GPU_FORMAT_TEXT};
+	enum ctr_gpu_format format = CTR_GPU_FORMAT_TEXT;
 	int r, exit_status;
 
-	globals_parse_verb(globals, &argp, argc, argv, &info);
-	session.mute = info.format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
+	globals_parse_verb(globals, &argp, argc, argv, &format);
+	session.mute = format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
 	exit_status = session_open(&session, globals);
 	if (exit_status)
 		return exit_status;
 	r = ctr_gpu_host_new(session.context, &session.host);
 	if (!r)
-		r = ctr_gpu_host_write(session.host, info.format, stdout);
+		r = ctr_gpu_host_write(session.host, format, stdout);
 	return session_check(&session, r);
 }

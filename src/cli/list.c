@@ -39,15 +39,10 @@ static error_t list_parse(int key, char *argument, struct argp_state *state)
 
 int verb_list(struct globals *globals, int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&globals_behind_verb, 0, "Options of every command:", 2},
-		{&request_argp, 0, NULL, 1},
-		{0},
-	};
 	static const struct argp argp = {
 		.options = options,
 		.parser = list_parse,
-		.children = children,
+		.children = request_children,
 		.doc = "List the devices, files and directories of this host that a container would get which has "
 		       "all GPUs, or those that --device names.",
 	};

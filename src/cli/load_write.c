@@ -34,18 +34,6 @@ static void load_write_step(const struct load_step *step, FILE *file)
 	(void)fputc('\n', file);
 }
 
-static int load_write_text(const struct load *load, FILE *file)
-{
-	for (size_t i = 0; i < load->count; i++)
-		load_write_step(&load->steps[i], file);
-	for (size_t i = 0; i < load->remarks.count; i++) {
-		(void)fputs("remark      ", file);
-		report_write_text(load->remarks.items[i], file);
-		(void)fputc('\n', file);
-	}
-	return report_finish(file);
-}
-
 static json_t *load_step_json(const struct load_step *step)
 {
 	json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", load_kinds[step->kind], "state",
@@ -67,7 +55,14 @@ int load_write(const struct load *load, enum ctr_gpu_format format, FILE *file)
 {
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
-		return load_write_text(load, file);
+		for (size_t i = 0; i < load->count; i++)
+			load_write_step(&load->steps[i], file);
+		for (size_t i = 0; i < load->remarks.count; i++) {
+			(void)fputs("remark      ", file);
+			report_write_text(load->remarks.items[i], file);
+			(void)fputc('\n', file);
+		}
+		return report_finish(file);
 	case CTR_GPU_FORMAT_JSON:
 		return report_write_json(json_pack("{s:o, s:o}", "steps",
 						   report_array(i, load->count, load_step_json(&load->steps[i])),

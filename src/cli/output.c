@@ -20,14 +20,6 @@ static const char *(*error_class)(int r);
 /* Why standard output lost something, where the library met it first. */
 static int lost_by;
 
-/* Ends a message about an error of the operating system. */
-static void output_write_remedy(int error)
-{
-	const char *remedy = remedy_of(error);
-
-	(void)fprintf(stderr, remedy ? "\n    %s\n" : "\n", remedy);
-}
-
 static void check_output(void)
 {
 	bool lost = ferror(stdout);
@@ -40,9 +32,9 @@ static void check_output(void)
 		return;
 	/* Who closes a pipe has seen enough and wants no message; the status still tells a script. */
 	if (lost_by != EPIPE) {
-		(void)fprintf(stderr, "%s: cannot write standard output: %s", program,
-			      lost_by ? strerror(lost_by) : "some of it was lost");
-		output_write_remedy(lost_by);
+		errno = lost_by;
+		(void)output_complain(lost_by ? "cannot write standard output: %m"
+					      : "cannot write standard output: some of it was lost");
 	}
 	_exit(EXIT_STATUS_FAILURE);
 }
@@ -77,6 +69,7 @@ const char *output_name(void)
 int output_complain(const char *format, ...)
 {
 	int error = errno;
+	const char *remedy = strstr(format, "%m") && !strchr(format, '\n') ? remedy_of(error) : NULL;
 	va_list arguments;
 
 	(void)fprintf(stderr, "%s: ", program);
@@ -84,7 +77,8 @@ int output_complain(const char *format, ...)
 	va_start(arguments, format);
 	(void)vfprintf(stderr, format, arguments);
 	va_end(arguments);
-	output_write_remedy(strstr(format, "%m") && !strchr(format, '\n') ? error : 0);
+	/* About an error of the operating system. */
+	(void)fprintf(stderr, remedy ? "\n    %s\n" : "\n", remedy);
 	return EXIT_STATUS_FAILURE;
 }
 

@@ -15,31 +15,22 @@
 #include "cli/setup/setup.h"
 #include "cli/verbs.h"
 
-/* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
-static int refresh_modules(const struct session *session)
-{
-	_cleanup_load_ struct load load = {0};
-	int r = load_run(session, (struct load_options){0}, false, &load);
-
-	return r == CTR_GPU_E_NO_DEVICE ? 0 : r;
-}
-
 static int refresh_all(struct session *session)
 {
-	char *hook;
+	_cleanup_load_ struct load load = {0};
+	_cleanup_free_ char *hook = NULL;
 	int r;
 
-	r = refresh_modules(session);
-	if (!r)
+	/* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
+	r = load_run(session, (struct load_options){0}, false, &load);
+	if (!r || r == CTR_GPU_E_NO_DEVICE)
 		r = ctr_gpu_host_new(session->context, &session->host);
 	if (r && r != CTR_GPU_E_NO_DEVICE)
 		return session_check(session, r);
 	hook = setup_find_program("ctr-gpu-hook");
 	if (!hook)
-		return output_complain("out of memory");
-	r = ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook);
-	free(hook);
-	return session_check(session, r);
+		return output_no_memory();
+	return session_check(session, ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook));
 }
 
 int verb_refresh(struct globals *globals, int argc, char **argv)

@@ -217,19 +217,6 @@ static void report_put_engines(FILE *file)
 	}
 }
 
-/* ---- files of our own, which hold no secret ---- */
-
-static void report_put_own(FILE *file, const char *what, const char *path)
-{
-	__attribute__((cleanup(config_file_close))) struct config_file own = {0};
-
-	report_title(file, what);
-	if (access(path, R_OK) < 0 || config_file_read(path, &own) != 0)
-		(void)fprintf(file, "%s: %s\n", path, strerror(errno));
-	else if (own.text.size)
-		report_put_text(file, own.text.data);
-}
-
 /* ---- the host ---- */
 
 static int report_write_host(struct session *session, FILE *file)
@@ -251,22 +238,18 @@ static int report_write_host(struct session *session, FILE *file)
 	return r ? r : ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_TEXT, file);
 }
 
-static _Noreturn void report_put_host(struct session *session, FILE *file)
-{
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (report_write_host(session, file))
-		report_put_text(file, ctr_gpu_context_message(session->context));
-	(void)fputc('\n', file);
-	_exit(fflush(file) != 0);
-}
-
 /* In a child, as a driver's device or file system may hang, and keep a process where no signal reaches it. */
-static void report_wait_for_host(struct session *session, FILE *file)
+static void report_put_host(struct session *session, FILE *file)
 {
 	pid_t pid = fork(), ended = 0;
 
-	if (pid == 0)
-		report_put_host(session, file);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (report_write_host(session, file))
+			report_put_text(file, ctr_gpu_context_message(session->context));
+		(void)fputc('\n', file);
+		_exit(fflush(file) != 0);
+	}
 	for (int i = 0; pid > 0 && ended == 0 && i < HOST_TICKS; i++) {
 		ended = waitpid(pid, NULL, WNOHANG);
 		if (ended == 0)
@@ -283,6 +266,13 @@ static void report_wait_for_host(struct session *session, FILE *file)
 
 static int report_fill(struct session *session, const struct doctor *doctor, FILE *file)
 {
+	/* Files of our own, which hold no secret. */
+	static const struct {
+		const char *title, *path;
+	} own[] = {
+		{"settings of ctr-gpu", "/etc/ctr-gpu/config.json"},
+		{"last failure", "/run/ctr-gpu/last-failure"},
+	};
 	(void)fputs("A report on GPU containers, by ctr-gpu doctor --report. Read it before you publish it: it has "
 		    "paths and the names of GPUs.\n",
 		    file);
@@ -290,30 +280,31 @@ static int report_fill(struct session *session, const struct doctor *doctor, FIL
 	report_title(file, "doctor");
 	(void)doctor_write(doctor, CTR_GPU_FORMAT_TEXT, file);
 	report_put_engines(file);
-	report_put_own(file, "settings of ctr-gpu", "/etc/ctr-gpu/config.json");
-	report_put_own(file, "last failure", "/run/ctr-gpu/last-failure");
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		_cleanup_config_file_ struct config_file content = {0};
+
+		report_title(file, own[i].title);
+		if (access(own[i].path, R_OK) < 0 || config_file_read(own[i].path, &content) != 0)
+			(void)fprintf(file, "%s: %s\n", own[i].path, strerror(errno));
+		else if (content.text.size)
+			report_put_text(file, content.text.data);
+	}
 	if (fflush(file) != 0)
 		return -1;
-	report_wait_for_host(session, file);
+	report_put_host(session, file);
 	return fflush(file) != 0 || ferror(file) ? -1 : 0;
-}
-
-/* It may be written by root in a directory of anybody's. */
-static FILE *report_open(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	return fd < 0 ? NULL : fdopen(fd, "a");
 }
 
 int report_write(struct session *session, const struct doctor *doctor, const char *path)
 {
 	FILE *file;
-	int r;
+	int fd, r;
 
 	if (strcmp(path, "-") == 0)
 		return report_fill(session, doctor, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
-	file = report_open(path);
+	/* It may be written by root in a directory of anybody's. */
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	file = fd < 0 ? NULL : fdopen(fd, "a");
 	if (!file)
 		return output_complain(
 			"cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);

@@ -3,6 +3,7 @@
 #include "cli/request.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,27 +53,21 @@ error_t request_list_append(char **list, const char *item)
 	return 0;
 }
 
-static error_t request_take_requirement(struct request_options *request, const char *text)
-{
-	char **more;
-
-	more = reallocarray(request->requirements, request->requirement_count + 1, sizeof(*more));
-	if (!more)
-		return ENOMEM;
-	request->requirements = more;
-	more[request->requirement_count] = strdup(text);
-	return more[request->requirement_count] ? (request->requirement_count++, 0) : ENOMEM;
-}
-
 static error_t request_parse(int key, char *argument, struct argp_state *state)
 {
 	struct request_options *request = state->input;
+	char **more;
 
 	switch (key) {
 	case 'd':
 		return request_list_append(&request->devices, argument);
 	case 'r':
-		return request_take_requirement(request, argument);
+		more = reallocarray(request->requirements, request->requirement_count + 1, sizeof(*more));
+		if (!more)
+			return ENOMEM;
+		request->requirements = more;
+		more[request->requirement_count] = strdup(argument);
+		return more[request->requirement_count] ? (request->requirement_count++, 0) : ENOMEM;
 	case KEY_CAPABILITIES:
 		return request_list_append(&request->capabilities, argument);
 	case KEY_IMEX_CHANNEL:
@@ -86,6 +81,24 @@ static error_t request_parse(int key, char *argument, struct argp_state *state)
 }
 
 const struct argp request_argp = {.options = options, .parser = request_parse};
+const struct argp_child request_children[] = {
+	{&globals_behind_verb, 0, "Options of every command:", 2},
+	{&request_argp, 0, NULL, 1},
+	{0},
+};
+
+bool request_parse_pid(const char *text, pid_t *ret)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	if (errno || end == text || *end || pid <= 0 || pid > INT_MAX)
+		return false;
+	*ret = (pid_t)pid;
+	return true;
+}
 
 void request_options_clear(struct request_options *request)
 {
@@ -98,7 +111,7 @@ void request_options_clear(struct request_options *request)
 	*request = (struct request_options){0};
 }
 
-static int request_fill(struct session *session, const struct request_options *request)
+int request_plan(struct session *session, const struct request_options *request)
 {
 	int r;
 
@@ -113,14 +126,6 @@ static int request_fill(struct session *session, const struct request_options *r
 		r = ctr_gpu_request_set_imex_channels(session->request, request->imex_channels);
 	for (size_t i = 0; !r && i < request->requirement_count; i++)
 		r = ctr_gpu_request_add_requirement(session->request, request->requirements[i]);
-	return r;
-}
-
-int request_plan(struct session *session, const struct request_options *request)
-{
-	int r;
-
-	r = request_fill(session, request);
 	if (!r)
 		r = ctr_gpu_host_new(session->context, &session->host);
 	if (!r)

@@ -7,6 +7,8 @@
  */
 
 #include <argp.h>
+#include <stdbool.h>
+#include <sys/types.h>
 
 #include "cli/session.h"
 
@@ -26,6 +28,12 @@ error_t request_list_append(char **list, const char *item);
 
 /* Takes a `struct request_options *` as its input. */
 extern const struct argp request_argp;
+
+/* The children of a command that has these options, too: those of every command, and these. */
+extern const struct argp_child request_children[];
+
+/** Return: whether @text is the number of a process. */
+bool request_parse_pid(const char *text, pid_t *ret);
 
 /**
  * request_plan() - from the options to the plan: session->request, host and plan

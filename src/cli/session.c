@@ -49,26 +49,15 @@ void session_remark(const struct session *session, const char *format, ...)
 	free(text);
 }
 
-static int session_open_log(struct session *session, const char *path)
-{
-	if (!path)
-		return 0;
-	session->log = fopen(path, "ae");
-	if (session->log)
-		return 0;
-	return output_complain("cannot write the log to %s: %m", path);
-}
-
 int session_open(struct session *session, const struct globals *globals)
 {
-	int r, exit_status;
+	int r;
 
 	if (ctr_gpu_context_new(&session->context) < 0)
-		return output_complain("out of memory");
+		return output_no_memory();
 	session->debug = globals->debug;
-	exit_status = session_open_log(session, globals->debug_file);
-	if (exit_status)
-		return exit_status;
+	if (globals->debug_file && !(session->log = fopen(globals->debug_file, "ae")))
+		return output_complain("cannot write the log to %s: %m", globals->debug_file);
 	ctr_gpu_context_set_log(session->context, session_write_remark, session);
 	r = ctr_gpu_context_load_config(session->context, globals->config);
 	if (r && !session->lenient)

@@ -4,18 +4,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 
 enum {
 	LENGTH_MAX = 16, /* no command is longer */
 	NEAR = 2,
 };
-
-static size_t suggest_min3(size_t a, size_t b, size_t c)
-{
-	size_t least = a < b ? a : b;
-
-	return least < c ? least : c;
-}
 
 /*
  * How many letters must be inserted, removed, replaced, or swapped with their neighbour. Both are at most LENGTH_MAX
@@ -34,22 +28,20 @@ static size_t suggest_distance(const char *a, const char *b)
 		for (size_t j = 1; j <= b_length; j++) {
 			size_t replaced = table[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
 
-			table[i][j] = suggest_min3(table[i - 1][j] + 1, table[i][j - 1] + 1, replaced);
+			table[i][j] = MIN(MIN(table[i - 1][j], table[i][j - 1]) + 1, replaced);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				table[i][j] = suggest_min3(table[i][j], table[i - 2][j - 2] + 1, table[i][j]);
+				table[i][j] = MIN(table[i][j], table[i - 2][j - 2] + 1);
 		}
 	}
 	return table[a_length][b_length];
 }
 
-static const char *suggest_nearest(const struct verb *table, const char *name)
+void suggest_verb(const struct verb *table, const char *program, const char *name)
 {
 	const char *nearest = NULL;
 	size_t least = NEAR + 1;
 
-	if (strlen(name) > LENGTH_MAX)
-		return NULL;
-	for (const struct verb *verb = table; verb->name; verb++) {
+	for (const struct verb *verb = table; verb->name && strlen(name) <= LENGTH_MAX; verb++) {
 		size_t letters = suggest_distance(name, verb->name);
 
 		/* The beginning of a name is as near as can be; but of two letters everything is near everything. */
@@ -60,13 +52,6 @@ static const char *suggest_nearest(const struct verb *table, const char *name)
 			nearest = verb->name;
 		}
 	}
-	return nearest;
-}
-
-void suggest_verb(const struct verb *table, const char *program, const char *name)
-{
-	const char *nearest = suggest_nearest(table, name);
-
 	if (nearest)
 		(void)fprintf(stderr, "%s: unknown command '%s'; did you mean '%s'?\n", program, name, nearest);
 	else

@@ -283,39 +283,30 @@ static int try_show_arrival(struct try *try)
 
 /* ---- all of it ---- */
 
-static int try_begin(struct try *try)
-{
-	_cleanup_close_ int archive = -1;
-
-	if (!try->way->engine->import)
-		return try_make_root(try) < 0 ? output_complain("cannot make a root directory in /tmp: %m") : 0;
-	archive = try_make_archive();
-	if (archive < 0)
-		return output_complain("cannot make an image: %m");
-	return try_run_client(try, try->way->engine->import, archive) ? try_complain(try, try->way->engine->import) : 0;
-}
-
-static void try_clean_up(struct try *try)
-{
-	(void)client_is_over();
-	for (size_t i = 0; i < sizeof(try->way->engine->removal) / sizeof(try->way->engine->removal[0]); i++)
-		if (try->way->engine->removal[i])
-			(void)try_run_client(try, try->way->engine->removal[i], -1);
-	if (try->directory[0])
-		(void)nftw(try->directory, try_remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
 int try_run(const char *text)
 {
 	static struct try try;
-	int r;
+	_cleanup_close_ int archive = -1;
+	const struct engine_client *engine;
+	int r = 0;
 
 	try.way = try_find_way(text);
+	engine = try.way->engine;
 	(void)snprintf(try.name, sizeof(try.name), "ctr-gpu-try-%d", getpid());
 	client_guard();
-	r = try_begin(&try);
+	if (!engine->import)
+		r = try_make_root(&try) < 0 ? output_complain("cannot make a root directory in /tmp: %m") : 0;
+	else if ((archive = try_make_archive()) < 0)
+		r = output_complain("cannot make an image: %m");
+	else if (try_run_client(&try, engine->import, archive))
+		r = try_complain(&try, engine->import);
 	if (!r)
 		r = try_run_client(&try, try.way->run, -1) ? try_complain(&try, try.way->run) : try_show_arrival(&try);
-	try_clean_up(&try);
+	/* What a signal ended is cleaned up all the same. */
+	(void)client_is_over();
+	for (size_t i = 0; i < ARRAY_SIZE(engine->removal) && engine->removal[i]; i++)
+		(void)try_run_client(&try, engine->removal[i], -1);
+	if (try.directory[0])
+		(void)nftw(try.directory, try_remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	return r;
 }

@@ -22,7 +22,7 @@ enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000 };
 
 #define LOCK "/run/ctr-gpu-devices.lock"
 
-struct state {
+struct v2_state {
 	cap_value_t needed; /* that queries, attaching and detaching need effective on this kernel */
 	size_t effective;   /* programs that the container's accesses went through */
 };
@@ -152,7 +152,7 @@ static void v2_undo_exchange(const struct deeds *deeds, const struct deed *deed)
 /* v2_exchange() that can be taken back. Takes over both programs. */
 static int v2_replace_old(struct devcgroup *cgroup, int cgroup_fd, int *old_fd, int *new_fd, unsigned flags)
 {
-	const struct state *state = cgroup->state;
+	const struct v2_state *state = cgroup->state;
 	struct deed deed = {
 		.undo = v2_undo_exchange, .fds = {-1, *old_fd, *new_fd}, .number = flags, .capability = state->needed};
 	int r;
@@ -297,7 +297,7 @@ static int v2_allow_level(struct devcgroup *cgroup, const struct devcgroup_level
 
 static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
-	const struct state *state = cgroup->state;
+	const struct v2_state *state = cgroup->state;
 	_cleanup_capability_ cap_value_t raised = capability_raise(state->needed);
 	size_t ours = 0;
 
@@ -317,7 +317,7 @@ static int v2_open(struct devcgroup *cgroup, struct err *err)
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
 	_cleanup_capability_ cap_value_t raised = CAPABILITY_NONE;
 	struct attached effective = {0};
-	struct state *state;
+	struct v2_state *state;
 	int r = v2_query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);
 
 	/* Linux 6.9 and later take CAP_SYS_ADMIN in its place. */

@@ -32,7 +32,7 @@
 enum { MUSL_PATH_MAX_SIZE = 64 * 1024 };
 
 /* The work, and the files so far. */
-struct loader {
+struct loader_work {
 	const struct rootfs *rootfs;
 	const struct plan *plan;
 	struct err *err;
@@ -74,13 +74,13 @@ struct loader_file *loader_files_free(struct loader_file *files, size_t count)
 	return NULL;
 }
 
-static void loader_clear(struct loader *loader)
+static void loader_clear(struct loader_work *loader)
 {
 	loader_files_free(loader->files, loader->count);
 	strv_clear(&loader->former);
 }
 
-static int loader_open_content(const struct loader *loader, const char *path, size_t max, struct content *ret)
+static int loader_open_content(const struct loader_work *loader, const char *path, size_t max, struct content *ret)
 {
 	ret->handle = rootfs_open_path(loader->rootfs, path, O_PATH);
 	if (ret->handle < 0)
@@ -89,7 +89,7 @@ static int loader_open_content(const struct loader *loader, const char *path, si
 }
 
 /* A link to nowhere, a loop, a pipe or a directory in place of a file is for the loader as if there were none. */
-static int loader_read_file(const struct loader *loader, const char *path, size_t max, struct content *ret)
+static int loader_read_file(const struct loader_work *loader, const char *path, size_t max, struct content *ret)
 {
 	int r = loader_open_content(loader, path, max, ret);
 
@@ -124,7 +124,7 @@ static bool loader_is_so(const struct content *content, const struct loader_file
 }
 
 /* Adds @file, and takes what it and @old have, unless it is so already. */
-static int loader_add_file(struct loader *loader, struct loader_file *file, struct content *old)
+static int loader_add_file(struct loader_work *loader, struct loader_file *file, struct content *old)
 {
 	struct loader_file *files;
 
@@ -142,7 +142,7 @@ static int loader_add_file(struct loader *loader, struct loader_file *file, stru
 }
 
 /* Takes @text, also when it fails. */
-static int loader_add_text(struct loader *loader, const char *path, char *text, bool optional, struct content *old)
+static int loader_add_text(struct loader_work *loader, const char *path, char *text, bool optional, struct content *old)
 {
 	_cleanup_file_ struct loader_file file = {
 		.path = path,
@@ -155,7 +155,7 @@ static int loader_add_text(struct loader *loader, const char *path, char *text, 
 	return loader_add_file(loader, &file, old);
 }
 
-static int loader_add_conf(struct loader *loader, bool first)
+static int loader_add_conf(struct loader_work *loader, bool first)
 {
 	const char *path = first ? LOADER_CONF_FIRST : LOADER_CONF_LAST;
 	_cleanup_content_ struct content old = CONTENT_NONE;
@@ -182,7 +182,7 @@ static int loader_add_conf(struct loader *loader, bool first)
 	return loader_add_text(loader, path, steal_ptr(text), true, &old);
 }
 
-static int loader_add_musl_path(struct loader *loader, bool only_loader)
+static int loader_add_musl_path(struct loader_work *loader, bool only_loader)
 {
 	_cleanup_strv_ struct strv front = {0}, behind = {0};
 	_cleanup_content_ struct content old = CONTENT_NONE;
@@ -257,7 +257,7 @@ static int loader_list_libraries(const struct plan *plan, struct libraries *ret)
 	return 0;
 }
 
-static int loader_add_own_directories(struct loader *loader)
+static int loader_add_own_directories(struct loader_work *loader)
 {
 	for (size_t i = 0; i < loader->plan->library_dir_count; i++) {
 		const struct plan_library_dir *dir = &loader->plan->library_dirs[i];
@@ -269,7 +269,7 @@ static int loader_add_own_directories(struct loader *loader)
 	return 0;
 }
 
-static int loader_add_cache(struct loader *loader)
+static int loader_add_cache(struct loader_work *loader)
 {
 	_cleanup_(loader_libraries_clear) struct libraries libraries = {0};
 	_cleanup_file_ struct loader_file file = {.path = CACHE_PATH, .handle = -1};
@@ -306,7 +306,7 @@ static bool loader_image_has(const struct rootfs *rootfs, const char *path)
 	return fd >= 0;
 }
 
-static int loader_add_glibc(struct loader *loader)
+static int loader_add_glibc(struct loader_work *loader)
 {
 	int r;
 
@@ -318,7 +318,7 @@ static int loader_add_glibc(struct loader *loader)
 	return loader_add_cache(loader);
 }
 
-static int loader_add_all(struct loader *loader)
+static int loader_add_all(struct loader_work *loader)
 {
 	bool musl = loader_image_has(loader->rootfs, MUSL_LOADER);
 	bool glibc = !musl || loader_image_has(loader->rootfs, GLIBC_LOADER);
@@ -347,7 +347,7 @@ const char *loader_with_own_cache(const struct rootfs *rootfs)
 int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct loader_file **ret, size_t *ret_count,
 		 struct err *err)
 {
-	_cleanup_(loader_clear) struct loader loader = {.rootfs = rootfs, .plan = plan, .err = err};
+	_cleanup_(loader_clear) struct loader_work loader = {.rootfs = rootfs, .plan = plan, .err = err};
 	int r;
 
 	r = loader_add_all(&loader);

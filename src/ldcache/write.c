@@ -15,7 +15,7 @@ enum { MAX_SECTIONS = 3 };
  * Where in the file everything goes. Behind the entries: the image's strings, ours, the extension and its sections. In
  * memory the image's strings are elsewhere, and what is in front of them and behind them lies together.
  */
-struct plan {
+struct cache_plan {
 	size_t count;
 	size_t strings, own_strings, strings_end;
 	size_t extension;
@@ -48,14 +48,14 @@ static size_t cache_write_own_strings_size(const struct cache_edits *edits)
 	return size;
 }
 
-static void cache_write_plan_section(struct plan *plan, uint32_t tag, size_t size)
+static void cache_write_plan_section(struct cache_plan *plan, uint32_t tag, size_t size)
 {
 	if (size == 0)
 		return;
 	plan->sections[plan->section_count++] = (struct cache_section){.tag = tag, .size = (uint32_t)size};
 }
 
-static void cache_write_plan_sections(struct plan *plan)
+static void cache_write_plan_sections(struct cache_plan *plan)
 {
 	size_t next =
 		plan->extension + sizeof(struct cache_extension) + plan->section_count * sizeof(struct cache_section);
@@ -67,9 +67,9 @@ static void cache_write_plan_sections(struct plan *plan)
 	plan->size = next;
 }
 
-static int cache_write_plan(const struct cache_image *image, const struct cache_edits *edits, struct plan *ret)
+static int cache_write_plan(const struct cache_image *image, const struct cache_edits *edits, struct cache_plan *ret)
 {
-	struct plan plan = {.count = image->count + edits->inserted - edits->removed};
+	struct cache_plan plan = {.count = image->count + edits->inserted - edits->removed};
 
 	plan.strings = sizeof(struct cache_header) + plan.count * sizeof(struct cache_entry);
 	plan.own_strings = plan.strings + image->strings.size;
@@ -88,12 +88,12 @@ static int cache_write_plan(const struct cache_image *image, const struct cache_
 }
 
 /* Where in memory something behind the image's strings goes. */
-static unsigned char *cache_write_end(unsigned char *data, const struct plan *plan, size_t offset)
+static unsigned char *cache_write_end(unsigned char *data, const struct cache_plan *plan, size_t offset)
 {
 	return data + plan->strings + (offset - plan->own_strings);
 }
 
-static void cache_write_header(const struct cache_image *image, const struct plan *plan, unsigned char *data)
+static void cache_write_header(const struct cache_image *image, const struct cache_plan *plan, unsigned char *data)
 {
 	struct cache_header header = {
 		.count = (uint32_t)plan->count,
@@ -146,7 +146,7 @@ static void cache_write_library(struct cursor *cursor, const struct ldcache_libr
 }
 
 static void cache_write_entries(const struct cache_image *image, const struct cache_edits *edits,
-				const struct plan *plan, unsigned char *data)
+				const struct cache_plan *plan, unsigned char *data)
 {
 	struct cursor cursor = {
 		.entry = (struct cache_entry *)(void *)(data + sizeof(struct cache_header)),
@@ -168,7 +168,7 @@ static void cache_write_entries(const struct cache_image *image, const struct ca
 		cache_write_image_entries(&cursor, image->entries + next, image->count - next, offset);
 }
 
-static void cache_write_hwcaps(const struct cache_image *image, const struct plan *plan, unsigned char *to)
+static void cache_write_hwcaps(const struct cache_image *image, const struct cache_plan *plan, unsigned char *to)
 {
 	for (size_t i = 0; i < image->hwcap_count; i++) {
 		uint32_t offset = image->hwcaps[i] - image->base + (uint32_t)plan->strings;
@@ -178,7 +178,7 @@ static void cache_write_hwcaps(const struct cache_image *image, const struct pla
 }
 
 static void cache_write_extension(const struct cache_image *image, const struct cache_edits *edits,
-				  const struct plan *plan, unsigned char *data)
+				  const struct cache_plan *plan, unsigned char *data)
 {
 	struct cache_extension extension = {.magic = CACHE_EXTENSION_MAGIC, .count = plan->section_count};
 
@@ -199,7 +199,7 @@ static void cache_write_extension(const struct cache_image *image, const struct 
 int cache_write(const struct cache_image *image, const struct cache_edits *edits, struct ldcache_merged *ret)
 {
 	unsigned char *data;
-	struct plan plan;
+	struct cache_plan plan;
 	int r;
 
 	r = cache_write_plan(image, edits, &plan);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "cli/nvidia/nvidia.h"
 #include "cli/output.h"
 #include "cli/path.h"
@@ -29,7 +30,7 @@ enum {
 
 enum { LOAD_DEADLINE_S = 60 };
 
-struct configure {
+struct nvidia_configure {
 	struct session *session;
 	struct request_options request;
 	pid_t pid;
@@ -55,34 +56,26 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static pid_t nvidia_configure_parse_pid(const char *text)
+static error_t nvidia_configure_parse(int key, char *argument, struct argp_state *state)
 {
-	char *end;
-	long pid;
+	struct nvidia_configure *configure = state->input;
 
-	errno = 0;
-	pid = strtol(text, &end, 10);
-	if (errno || end == text || *end || pid <= 0 || pid > INT_MAX)
-		nvidia_input_error("--pid is the number of a process, not '%s'", text);
-	return (pid_t)pid;
-}
-
-static error_t nvidia_configure_take_rootfs(struct configure *configure, const char *argument)
-{
-	if (configure->rootfs)
-		nvidia_input_error("'%s' is one argument too many", argument);
-	if (argument[0] != '/' || strcmp(argument, "/") == 0)
-		nvidia_input_error("invalid rootfs directory: it is the absolute path of a container's, not '%s'",
-				   argument);
-	configure->rootfs = argument;
-	return 0;
-}
-
-static error_t nvidia_configure_take_flag(int key, const char *argument, struct configure *configure)
-{
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &configure->request;
+		return 0;
+	case 'p':
+		if (!request_parse_pid(argument, &configure->pid))
+			nvidia_input_error("--pid is the number of a process, not '%s'", argument);
+		return 0;
 	case 'l':
 		configure->ldconfig = argument;
+		return 0;
+	case KEY_MIG_CONFIG:
+		nvidia_take_mig("mig-config", argument, CTR_GPU_MIG_CONFIG, &configure->request.mig);
+		return 0;
+	case KEY_MIG_MONITOR:
+		nvidia_take_mig("mig-monitor", argument, CTR_GPU_MIG_MONITOR, &configure->request.mig);
 		return 0;
 	case KEY_NO_CGROUPS:
 		configure->no_cgroups = true;
@@ -98,59 +91,25 @@ static error_t nvidia_configure_take_flag(int key, const char *argument, struct 
 		return 0;
 	case KEY_IGNORED:
 		return 0;
+	case ARGP_KEY_ARG:
+		if (configure->rootfs)
+			nvidia_input_error("'%s' is one argument too many", argument);
+		if (argument[0] != '/' || strcmp(argument, "/") == 0)
+			nvidia_input_error(
+				"invalid rootfs directory: it is the absolute path of a container's, not '%s'",
+				argument);
+		configure->rootfs = argument;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		nvidia_input_error("ROOTFS is missing: the absolute path of the container's root directory");
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static error_t nvidia_configure_parse(int key, char *argument, struct argp_state *state)
-{
-	struct configure *configure = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &configure->request;
-		return 0;
-	case 'p':
-		configure->pid = nvidia_configure_parse_pid(argument);
-		return 0;
-	case KEY_MIG_CONFIG:
-		nvidia_take_mig("mig-config", argument, CTR_GPU_MIG_CONFIG, &configure->request.mig);
-		return 0;
-	case KEY_MIG_MONITOR:
-		nvidia_take_mig("mig-monitor", argument, CTR_GPU_MIG_MONITOR, &configure->request.mig);
-		return 0;
-	case ARGP_KEY_ARG:
-		return nvidia_configure_take_rootfs(configure, argument);
-	case ARGP_KEY_NO_ARGS:
-		nvidia_input_error("ROOTFS is missing: the absolute path of the container's root directory");
-	default:
-		return nvidia_configure_take_flag(key, argument, configure);
-	}
-}
-
-static void nvidia_configure_remark_options(const struct session *session, const struct configure *configure)
-{
-	static const char disabled[] = "disabled";
-
-	if (configure->ldconfig)
-		session_remark(session, "--ldconfig is not needed: no ldconfig is run");
-	if (configure->cuda_compat && strcmp(configure->cuda_compat, disabled) != 0)
-		session_remark(session,
-			       "--cuda-compat-mode=%s is not done: nothing of an image is used as a driver's library",
-			       configure->cuda_compat);
-}
-
-static int nvidia_configure_show(struct session *session, const struct configure *configure)
-{
-	int r = nvidia_plan(session, &configure->request);
-
-	return r ? r : session_check(session, ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout));
-}
-
 static int nvidia_configure_apply(void *user)
 {
-	const struct configure *configure = user;
+	const struct nvidia_configure *configure = user;
 	struct session *session = configure->session;
 	int r, exit_status;
 
@@ -171,80 +130,63 @@ static int nvidia_configure_apply(void *user)
 	return session_check(session, ctr_gpu_plan_apply(session->context, session->plan, session->container));
 }
 
-/* What --load-kmods asks for takes capabilities that are given up next. */
-static int nvidia_configure_load(struct nvidia *nvidia)
-{
-	_cleanup_session_ struct session session = {0};
-	int r = nvidia_open(&session, nvidia);
-
-	nvidia->load_kmods = false;
-	return r;
-}
-
-/* A file that is named from the working directory, which is about to be left. */
-static int nvidia_configure_find_log(struct nvidia *nvidia, char **ret_path)
-{
-	if (!nvidia->globals.debug_file)
-		return 0;
-	*ret_path = path_absolute(nvidia->globals.debug_file);
-	if (!*ret_path)
-		return output_complain("cannot write the log to %s: %m", nvidia->globals.debug_file);
-	nvidia->globals.debug_file = *ret_path;
-	return 0;
-}
-
 static int nvidia_configure_prepare(struct nvidia *nvidia, char **ret_log)
 {
 	const char *step;
-	int r, exit_status;
+	int r = 0;
 
 	deadline_set(LOAD_DEADLINE_S,
 		     NVIDIA_NAME ": container error: gave up after a minute of loading the driver [ETIMEDOUT]\n"
 				 "    '--debug=FILE' before 'configure' shows how far it came");
-	exit_status = nvidia_configure_find_log(nvidia, ret_log);
-	if (!exit_status && nvidia->load_kmods)
-		exit_status = nvidia_configure_load(nvidia);
-	if (exit_status)
-		return exit_status;
-	deadline_set(0, "");
-	r = sanitise(&step);
-	if (r) {
-		errno = -r;
-		return output_complain("permission error: cannot %s: %m", step);
+	/* A file that is named from the working directory, which is about to be left. */
+	if (nvidia->globals.debug_file) {
+		*ret_log = path_absolute(nvidia->globals.debug_file);
+		if (!*ret_log)
+			return output_complain("cannot write the log to %s: %m", nvidia->globals.debug_file);
+		nvidia->globals.debug_file = *ret_log;
 	}
-	return 0;
+	/* What --load-kmods asks for takes capabilities that are given up next. */
+	if (nvidia->load_kmods) {
+		_cleanup_session_ struct session session = {0};
+
+		r = nvidia_open(&session, nvidia);
+		nvidia->load_kmods = false;
+	}
+	if (r)
+		return r;
+	deadline_set(0, "");
+	errno = -sanitise(&step);
+	return errno ? output_complain("permission error: cannot %s: %m", step) : 0;
 }
 
-/* The caller's devices, or none: only `list` shows all of them unasked. */
-static int nvidia_configure_complete(struct request_options *request)
-{
-	if (request->devices && *request->devices)
-		return 0;
-	free(request->devices);
-	request->devices = strdup("none");
-	return request->devices ? 0 : output_complain("out of memory");
-}
-
-static int nvidia_configure_run(struct nvidia *nvidia, struct configure *configure)
+static int nvidia_configure_run(struct nvidia *nvidia, struct nvidia_configure *configure)
 {
 	_cleanup_session_ struct session session = {0};
-	char *log = NULL;
-	int r;
+	_cleanup_free_ char *log = NULL;
+	char **devices = &configure->request.devices;
+	int r = 0;
 
-	r = nvidia_configure_complete(&configure->request);
+	/* The caller's devices, or none: only `list` shows all of them unasked. */
+	if ((!*devices || !**devices) && request_list_append(devices, "none"))
+		return output_no_memory();
 	nvidia->load_kmods = nvidia->load_kmods && !configure->dry_run;
-	if (!r && !configure->dry_run)
+	if (!configure->dry_run)
 		r = nvidia_configure_prepare(nvidia, &log);
 	if (!r)
 		r = nvidia_open(&session, nvidia);
-	free(log);
 	if (r)
 		return r;
-	nvidia_configure_remark_options(&session, configure);
+	if (configure->ldconfig)
+		session_remark(&session, "--ldconfig is not needed: no ldconfig is run");
+	if (configure->cuda_compat && strcmp(configure->cuda_compat, "disabled") != 0)
+		session_remark(&session,
+			       "--cuda-compat-mode=%s is not done: nothing of an image is used as a driver's library",
+			       configure->cuda_compat);
 	configure->session = &session;
 	if (!configure->dry_run)
 		session_run_in_child(&session, nvidia_configure_apply, configure);
-	return nvidia_configure_show(&session, configure);
+	r = nvidia_plan(&session, &configure->request);
+	return r ? r : session_check(&session, ctr_gpu_plan_write(session.plan, CTR_GPU_FORMAT_JSON, stdout));
 }
 
 int nvidia_configure(struct nvidia *nvidia, int argc, char **argv)
@@ -257,7 +199,7 @@ int nvidia_configure(struct nvidia *nvidia, int argc, char **argv)
 		.children = children,
 		.doc = "Give GPUs of this host to a container that is being created: those that --device names.",
 	};
-	struct configure configure = {0};
+	struct nvidia_configure configure = {0};
 	int r;
 
 	nvidia_parse(&argp, argc, argv, &configure);

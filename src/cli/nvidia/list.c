@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "cli/nvidia/nvidia.h"
+#include "cli/output.h"
 
 enum {
 	KEY_COMPAT32 = 0x100,
@@ -20,7 +22,7 @@ enum {
 	KEY_NO_GSP_FIRMWARE,
 };
 
-struct list {
+struct nvidia_list {
 	struct request_options request;
 	unsigned kinds; /* enum ctr_gpu_files */
 	bool compat32, no_firmware;
@@ -42,47 +44,49 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static error_t nvidia_list_take_devices(struct list *list, char **where, const char *argument)
-{
-	list->kinds |= CTR_GPU_FILES_DEVICES;
-	return request_list_append(where, argument);
-}
-
-static error_t nvidia_list_take_kind(struct list *list, unsigned kind)
-{
-	list->kinds |= kind;
-	return 0;
-}
+/* Which option lists what. */
+static const struct {
+	int key;
+	unsigned kind;
+} kinds[] = {
+	{'d', CTR_GPU_FILES_DEVICES},
+	{'l', CTR_GPU_FILES_LIBRARIES},
+	{'b', CTR_GPU_FILES_PROGRAMS},
+	{'i', CTR_GPU_FILES_SOCKETS},
+	{'f', CTR_GPU_FILES_FIRMWARE},
+	{KEY_IMEX_CHANNEL, CTR_GPU_FILES_DEVICES},
+	{KEY_MIG_CONFIG, CTR_GPU_FILES_DEVICES},
+	{KEY_MIG_MONITOR, CTR_GPU_FILES_DEVICES},
+};
 
 static error_t nvidia_list_parse(int key, char *argument, struct argp_state *state)
 {
-	struct list *list = state->input;
+	struct nvidia_list *list = state->input;
 
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kinds[i].key == key)
+			list->kinds |= kinds[i].kind;
 	switch (key) {
 	case 'd':
-		return nvidia_list_take_devices(list, &list->request.devices, argument);
+		return request_list_append(&list->request.devices, argument);
 	case KEY_IMEX_CHANNEL:
-		return nvidia_list_take_devices(list, &list->request.imex_channels, argument);
-	case 'l':
-		return nvidia_list_take_kind(list, CTR_GPU_FILES_LIBRARIES);
-	case 'b':
-		return nvidia_list_take_kind(list, CTR_GPU_FILES_PROGRAMS);
-	case 'i':
-		return nvidia_list_take_kind(list, CTR_GPU_FILES_SOCKETS);
-	case 'f':
-		return nvidia_list_take_kind(list, CTR_GPU_FILES_FIRMWARE);
+		return request_list_append(&list->request.imex_channels, argument);
 	case KEY_COMPAT32:
 		list->compat32 = true;
 		return 0;
 	case KEY_MIG_CONFIG:
 		nvidia_take_mig("mig-config", argument, CTR_GPU_MIG_CONFIG, &list->request.mig);
-		return nvidia_list_take_kind(list, CTR_GPU_FILES_DEVICES);
+		return 0;
 	case KEY_MIG_MONITOR:
 		nvidia_take_mig("mig-monitor", argument, CTR_GPU_MIG_MONITOR, &list->request.mig);
-		return nvidia_list_take_kind(list, CTR_GPU_FILES_DEVICES);
+		return 0;
 	case KEY_NO_GSP_FIRMWARE:
 		list->no_firmware = true;
 		return 0;
+	case 'l':
+	case 'b':
+	case 'i':
+	case 'f':
 	case KEY_NO_PERSISTENCED:
 	case KEY_NO_FABRICMANAGER:
 		return 0;
@@ -91,24 +95,6 @@ static error_t nvidia_list_parse(int key, char *argument, struct argp_state *sta
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
-}
-
-/* Without any option: everything there is. The driver's files are listed whichever devices are. */
-static int nvidia_list_complete(struct list *list, bool everything)
-{
-	error_t error = 0;
-
-	if (everything)
-		list->kinds = ~0U;
-	if (list->no_firmware)
-		list->kinds &= ~(unsigned)CTR_GPU_FILES_FIRMWARE;
-	if (!list->request.devices)
-		error = request_list_append(&list->request.devices, "all");
-	if (!error)
-		error = request_list_append(&list->request.capabilities, "compute,utility,video,graphics,display,ngx");
-	if (!error && (everything || list->compat32))
-		error = request_list_append(&list->request.capabilities, "compat32");
-	return -error;
 }
 
 int nvidia_list(struct nvidia *nvidia, int argc, char **argv)
@@ -120,13 +106,22 @@ int nvidia_list(struct nvidia *nvidia, int argc, char **argv)
 		       "all of them.",
 	};
 	_cleanup_session_ struct session session = {0};
-	struct list list = {0};
-	int r;
+	struct nvidia_list list = {0};
+	bool everything = argc == 1;
+	int r = 0;
 
 	nvidia_parse(&argp, argc, argv, &list);
-	r = nvidia_open(&session, nvidia);
+	if (everything)
+		list.kinds = ~0U;
+	if (list.no_firmware)
+		list.kinds &= ~(unsigned)CTR_GPU_FILES_FIRMWARE;
+	/* The driver's files are listed whichever devices are. */
+	if ((!list.request.devices && request_list_append(&list.request.devices, "all")) ||
+	    request_list_append(&list.request.capabilities, "compute,utility,video,graphics,display,ngx") ||
+	    ((everything || list.compat32) && request_list_append(&list.request.capabilities, "compat32")))
+		r = output_no_memory();
 	if (!r)
-		r = session_check(&session, nvidia_list_complete(&list, argc == 1));
+		r = nvidia_open(&session, nvidia);
 	if (!r)
 		r = nvidia_plan(&session, &list.request);
 	if (!r)

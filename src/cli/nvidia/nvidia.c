@@ -84,7 +84,7 @@ static const struct {
 	{"configure", nvidia_configure},
 };
 
-struct line {
+struct nvidia_line {
 	struct nvidia *nvidia;
 	int command; /* index in argv; 0: there is none */
 };
@@ -99,8 +99,11 @@ static void nvidia_ignore(struct nvidia *nvidia, const char *option)
 		nvidia->ignored[count] = option;
 }
 
-static error_t nvidia_take_option(int key, char *argument, struct nvidia *nvidia)
+static error_t nvidia_parse_option(int key, char *argument, struct argp_state *state)
 {
+	struct nvidia_line *line = state->input;
+	struct nvidia *nvidia = line->nvidia;
+
 	switch (key) {
 	case 'd':
 		nvidia->globals.debug = true;
@@ -124,16 +127,6 @@ static error_t nvidia_take_option(int key, char *argument, struct nvidia *nvidia
 		return 0;
 	case KEY_NO_CREATE_IMEX_CHANNELS:
 		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static error_t nvidia_parse_option(int key, char *argument, struct argp_state *state)
-{
-	struct line *line = state->input;
-
-	switch (key) {
 	case ARGP_KEY_ARG:
 		line->command = state->next - 1;
 		state->next = state->argc; /* the rest is the command's */
@@ -142,7 +135,7 @@ static error_t nvidia_parse_option(int key, char *argument, struct argp_state *s
 		argp_usage(state);
 		return EINVAL;
 	default:
-		return nvidia_take_option(key, argument, line->nvidia);
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -161,22 +154,9 @@ void nvidia_take_mig(const char *option, const char *value, unsigned right, unsi
 	*rights |= right;
 }
 
-/*
- * A failure is not an error: without the modules the rest says what is missing, and in a user namespace nobody could
- * have loaded them.
- */
-static void nvidia_load_modules(const struct session *session)
-{
-	_cleanup_load_ struct load load = {0};
-	int r = load_run(session, (struct load_options){0}, false, &load);
-
-	if (r)
-		session_remark(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r),
-			       ctr_gpu_context_message(session->context));
-}
-
 int nvidia_open(struct session *session, const struct nvidia *nvidia)
 {
+	_cleanup_load_ struct load load = {0};
 	int r;
 
 	session->mute = true;
@@ -185,8 +165,13 @@ int nvidia_open(struct session *session, const struct nvidia *nvidia)
 		return r;
 	for (size_t i = 0; nvidia->ignored[i]; i++)
 		session_remark(session, "%s is not needed", nvidia->ignored[i]);
-	if (nvidia->load_kmods)
-		nvidia_load_modules(session);
+	/*
+	 * A failure is not an error: without the modules the rest says what is missing, and in a user namespace nobody
+	 * could have loaded them.
+	 */
+	if (nvidia->load_kmods && (r = load_run(session, (struct load_options){0}, false, &load)))
+		session_remark(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r),
+			       ctr_gpu_context_message(session->context));
 	return 0;
 }
 
@@ -214,7 +199,7 @@ int nvidia_main(int argc, char **argv)
 		       "nvidia-container-cli(1) explains them all.",
 	};
 	struct nvidia nvidia = {0};
-	struct line line = {.nvidia = &nvidia};
+	struct nvidia_line line = {.nvidia = &nvidia};
 	char name[64];
 	error_t error;
 

@@ -155,17 +155,17 @@ static void inside_list(const char *directory)
 
 /* ---- libraries: glibc's sysdeps/generic/dl-cache.h ---- */
 
-struct cache_entry {
+struct inside_cache_entry {
 	int32_t flags;
 	uint32_t name, path;
 	uint32_t unused[3];
 };
 
-struct cache_header {
+struct inside_cache_header {
 	char magic[20]; /* "glibc-ld.so.cache1.1" */
 	uint32_t count, strings_size;
 	uint32_t unused[5];
-	struct cache_entry entries[];
+	struct inside_cache_entry entries[];
 };
 
 static char cache[4 * 1024 * 1024];
@@ -177,7 +177,7 @@ static const char *inside_string_at(uint32_t offset, long size)
 
 static void inside_tell_libraries(void)
 {
-	const struct cache_header *header = (const struct cache_header *)(const void *)cache;
+	const struct inside_cache_header *header = (const struct inside_cache_header *)(const void *)cache;
 	long fd = inside_open_file("/etc/ld.so.cache", O_RDONLY), got, size = 0;
 
 	/* A byte less than there is room for, so that the last string ends. */
@@ -186,7 +186,7 @@ static void inside_tell_libraries(void)
 	if (size < (long)sizeof(*header) || !inside_begins(cache, "glibc-ld.so.cache1.1"))
 		return;
 	for (uint32_t i = 0; i < header->count && i < LINES_MAX &&
-			     (long)(sizeof(*header) + (i + 1) * sizeof(struct cache_entry)) <= size;
+			     (long)(sizeof(*header) + (i + 1) * sizeof(struct inside_cache_entry)) <= size;
 	     i++)
 		inside_tell("library", inside_string_at(header->entries[i].name, size),
 			    inside_string_at(header->entries[i].path, size), O_RDONLY | O_NONBLOCK);
