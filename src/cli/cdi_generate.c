@@ -188,7 +188,8 @@ int cdi_verb_generate(struct globals *globals, int argc, char **argv)
 			return output_no_memory();
 		if (access(hook, X_OK) < 0)
 			return output_complain(
-				"the hook %s is missing\n    Name it with --hook=PATH, or write a spec without hooks with --no-hooks.",
+				"the hook %s is missing\n"
+				"    Name it with --hook=PATH, or write a spec without hooks with --no-hooks.",
 				hook);
 	}
 	return cdi_generate_run(&session, &generate);

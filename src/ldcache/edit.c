@@ -23,9 +23,7 @@ static int cache_edit_compare_libraries(const void *a, const void *b)
 	library_ref left = *(const library_ref *)a, right = *(const library_ref *)b;
 	int order = libcmp(right->name, left->name);
 
-	if (order != 0)
-		return order;
-	return (left > right) - (left < right);
+	return order != 0 ? order : (left > right) - (left < right);
 }
 
 static int cache_edit_sort_libraries(const struct ldcache_library *libraries, size_t count, library_ref **ret,

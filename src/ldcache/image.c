@@ -29,26 +29,12 @@ bool cache_image_holds(const struct cache_image *image, const struct cache_entry
 	return !outside;
 }
 
-static void cache_image_widen(const struct cache_layout *layout, struct cache_entry *entries)
-{
-	for (size_t i = 0; i < layout->count; i++) {
-		struct cache_old_entry old;
-
-		memcpy(&old, layout->entries.data + i * sizeof(old), sizeof(old));
-		entries[i] = (struct cache_entry){.flags = old.flags, .key = old.key, .value = old.value};
-	}
-}
-
-static bool cache_image_can_stay(const struct cache_layout *layout)
-{
-	return layout->entry_size == sizeof(struct cache_entry) &&
-	       (uintptr_t)layout->entries.data % _Alignof(struct cache_entry) == 0;
-}
-
 static int cache_image_take_entries(const struct cache_layout *layout, struct cache_image *image)
 {
+	bool wide = layout->entry_size == sizeof(struct cache_entry);
+
 	image->count = layout->count;
-	if (cache_image_can_stay(layout)) {
+	if (wide && (uintptr_t)layout->entries.data % _Alignof(struct cache_entry) == 0) {
 		image->entries = (const struct cache_entry *)(const void *)layout->entries.data;
 		return 0;
 	}
@@ -56,9 +42,13 @@ static int cache_image_take_entries(const struct cache_layout *layout, struct ca
 	if (!image->owned)
 		return -ENOMEM;
 	image->entries = image->owned;
-	if (layout->entry_size == sizeof(struct cache_old_entry))
-		cache_image_widen(layout, image->owned);
-	else
+	for (size_t i = 0; i < layout->count && !wide; i++) {
+		struct cache_old_entry old;
+
+		memcpy(&old, layout->entries.data + i * sizeof(old), sizeof(old));
+		image->owned[i] = (struct cache_entry){.flags = old.flags, .key = old.key, .value = old.value};
+	}
+	if (wide)
 		memcpy(image->owned, layout->entries.data, layout->entries.size);
 	return 0;
 }

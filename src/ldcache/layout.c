@@ -27,20 +27,12 @@ static bool cache_layout_take_entries(const struct span *from, size_t header_siz
 	return span_slice(from, header_size, size, &layout->entries);
 }
 
-/* ldconfig puts the extension behind the strings; a cache that has it elsewhere is read to its end. */
-static size_t cache_layout_strings_end(const struct cache_layout *layout, size_t base, size_t start)
-{
-	if (layout->extension_offset >= base + start && layout->extension_offset <= layout->file.size)
-		return layout->extension_offset - base;
-	return layout->file.size - base;
-}
-
 static bool cache_layout_read_new(const struct span *file, size_t base, struct cache_layout *ret)
 {
 	struct cache_layout layout = {.file = *file, .entry_size = sizeof(struct cache_entry)};
 	struct cache_header header;
 	struct span cache, strings;
-	size_t start;
+	size_t start, end = file->size;
 
 	if (!span_slice(file, base, file->size - base, &cache) || !span_read(&cache, 0, &header, sizeof(header)))
 		return false;
@@ -52,7 +44,10 @@ static bool cache_layout_read_new(const struct span *file, size_t base, struct c
 	if (!cache_layout_take_entries(&cache, sizeof(header), &layout))
 		return false;
 	start = sizeof(header) + layout.entries.size;
-	if (!span_slice(&cache, start, cache_layout_strings_end(&layout, base, start) - start, &strings))
+	/* ldconfig puts the extension behind the strings; a cache that has it elsewhere is read to its end. */
+	if (layout.extension_offset >= base + start && layout.extension_offset <= end)
+		end = layout.extension_offset;
+	if (!span_slice(&cache, start, end - base - start, &strings))
 		return false;
 	layout.strings = cache_layout_terminate(strings);
 	layout.strings_offset = (uint32_t)start;

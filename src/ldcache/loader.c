@@ -74,12 +74,6 @@ struct loader_file *loader_files_free(struct loader_file *files, size_t count)
 	return NULL;
 }
 
-static void loader_clear(struct loader_work *loader)
-{
-	loader_files_free(loader->files, loader->count);
-	strv_clear(&loader->former);
-}
-
 static int loader_open_content(const struct loader_work *loader, const char *path, size_t max, struct content *ret)
 {
 	ret->handle = rootfs_open_path(loader->rootfs, path, O_PATH);
@@ -109,26 +103,21 @@ static int loader_read_file(const struct loader_work *loader, const char *path, 
 	}
 }
 
-static bool loader_is_so(const struct content *content, const struct loader_file *file)
-{
-	struct span left = {(const unsigned char *)content->data, content->size};
-
-	for (size_t i = 0; i < ARRAY_SIZE(file->parts); i++) {
-		const struct span *part = &file->parts[i];
-
-		if (part->size > left.size || (part->size > 0 && memcmp(left.data, part->data, part->size) != 0))
-			return false;
-		left = (struct span){left.data + part->size, left.size - part->size};
-	}
-	return left.size == 0;
-}
-
 /* Adds @file, and takes what it and @old have, unless it is so already. */
 static int loader_add_file(struct loader_work *loader, struct loader_file *file, struct content *old)
 {
+	struct span left = {(const unsigned char *)old->data, old->size};
 	struct loader_file *files;
+	bool same = old->data;
 
-	if (old->data && loader_is_so(old, file))
+	for (size_t i = 0; i < ARRAY_SIZE(file->parts) && same; i++) {
+		const struct span *part = &file->parts[i];
+
+		same = part->size <= left.size && (part->size == 0 || memcmp(left.data, part->data, part->size) == 0);
+		if (same)
+			left = (struct span){left.data + part->size, left.size - part->size};
+	}
+	if (same && left.size == 0)
 		return 0;
 	files = array_grow(loader->files, loader->count, sizeof(*files));
 	if (!files)
@@ -221,50 +210,23 @@ static void loader_libraries_clear(struct libraries *libraries)
 	strv_clear(&libraries->paths);
 }
 
-static int loader_add_library(struct libraries *libraries, const struct plan_library_dir *dir, size_t number)
+static int loader_add_libraries(struct libraries *libraries, const struct plan_library_dir *dir)
 {
-	const char *name = dir->libraries.items[number];
-	const char *file_name = number < dir->files.count ? dir->files.items[number] : name;
-	struct ldcache_library *items = array_grow(libraries->items, libraries->count, sizeof(*items));
-	char *path = NULL;
-	int r;
+	for (size_t i = 0; i < dir->libraries.count; i++) {
+		const char *name = dir->libraries.items[i];
+		struct ldcache_library *items = array_grow(libraries->items, libraries->count, sizeof(*items));
 
-	if (!items)
-		return -ENOMEM;
-	libraries->items = items;
-	if (str_format(&path, "%s/%s", dir->path, file_name) < 0)
-		return -ENOMEM;
-	r = strv_take(&libraries->paths, path);
-	if (r < 0)
-		return r;
-	items[libraries->count++] =
-		(struct ldcache_library){.name = name, .path = path, .overrides = dir->overrides_image};
-	return 0;
-}
-
-static int loader_list_libraries(const struct plan *plan, struct libraries *ret)
-{
-	for (size_t i = 0; i < plan->library_dir_count; i++) {
-		const struct plan_library_dir *dir = &plan->library_dirs[i];
-
-		for (size_t j = 0; j < dir->libraries.count; j++) {
-			int r = loader_add_library(ret, dir, j);
-
-			if (r < 0)
-				return r;
-		}
-	}
-	return 0;
-}
-
-static int loader_add_own_directories(struct loader_work *loader)
-{
-	for (size_t i = 0; i < loader->plan->library_dir_count; i++) {
-		const struct plan_library_dir *dir = &loader->plan->library_dirs[i];
-		int r = loader_conf_is_ours(loader->plan, dir) ? strv_add(&loader->former, dir->path) : 0;
-
-		if (r < 0)
-			return r;
+		if (!items)
+			return -ENOMEM;
+		libraries->items = items;
+		if (strv_format(&libraries->paths, "%s/%s", dir->path,
+				i < dir->files.count ? dir->files.items[i] : name) < 0)
+			return -ENOMEM;
+		items[libraries->count++] = (struct ldcache_library){
+			.name = name,
+			.path = libraries->paths.items[libraries->paths.count - 1],
+			.overrides = dir->overrides_image,
+		};
 	}
 	return 0;
 }
@@ -281,9 +243,13 @@ static int loader_add_cache(struct loader_work *loader)
 	r = loader_read_file(loader, CACHE_PATH, LDCACHE_MAX_SIZE, &old);
 	if (r < 0)
 		return r;
-	r = loader_list_libraries(loader->plan, &libraries);
-	if (r == 0)
-		r = loader_add_own_directories(loader);
+	for (size_t i = 0; i < loader->plan->library_dir_count && r == 0; i++) {
+		const struct plan_library_dir *dir = &loader->plan->library_dirs[i];
+
+		r = loader_add_libraries(&libraries, dir);
+		if (r == 0 && loader_conf_is_ours(loader->plan, dir))
+			r = strv_add(&loader->former, dir->path);
+	}
 	if (r < 0)
 		return r;
 	if (!old.data && libraries.count == 0)
@@ -306,31 +272,6 @@ static bool loader_image_has(const struct rootfs *rootfs, const char *path)
 	return fd >= 0;
 }
 
-static int loader_add_glibc(struct loader_work *loader)
-{
-	int r;
-
-	r = loader_add_conf(loader, true);
-	if (r == 0)
-		r = loader_add_conf(loader, false);
-	if (r < 0 || (loader->plan->library_dir_count == 0 && !loader->was_here))
-		return r;
-	return loader_add_cache(loader);
-}
-
-static int loader_add_all(struct loader_work *loader)
-{
-	bool musl = loader_image_has(loader->rootfs, MUSL_LOADER);
-	bool glibc = !musl || loader_image_has(loader->rootfs, GLIBC_LOADER);
-	int r = 0;
-
-	if (musl)
-		r = loader_add_musl_path(loader, !glibc);
-	if (r == 0 && glibc)
-		r = loader_add_glibc(loader);
-	return r;
-}
-
 const char *loader_with_own_cache(const struct rootfs *rootfs)
 {
 	/* Their C libraries are made to look below their own prefix, where nothing can be written. */
@@ -347,14 +288,24 @@ const char *loader_with_own_cache(const struct rootfs *rootfs)
 int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct loader_file **ret, size_t *ret_count,
 		 struct err *err)
 {
-	_cleanup_(loader_clear) struct loader_work loader = {.rootfs = rootfs, .plan = plan, .err = err};
-	int r;
+	bool musl = loader_image_has(rootfs, MUSL_LOADER), glibc = !musl || loader_image_has(rootfs, GLIBC_LOADER);
+	struct loader_work loader = {.rootfs = rootfs, .plan = plan, .err = err};
+	int r = 0;
 
-	r = loader_add_all(&loader);
-	if (r < 0)
+	if (musl)
+		r = loader_add_musl_path(&loader, !glibc);
+	if (r == 0 && glibc)
+		r = loader_add_conf(&loader, true);
+	if (r == 0 && glibc)
+		r = loader_add_conf(&loader, false);
+	if (r == 0 && glibc && (plan->library_dir_count > 0 || loader.was_here))
+		r = loader_add_cache(&loader);
+	strv_clear(&loader.former);
+	if (r < 0) {
+		loader_files_free(loader.files, loader.count);
 		return r;
-	*ret = steal_ptr(loader.files);
+	}
+	*ret = loader.files;
 	*ret_count = loader.count;
-	loader.count = 0;
 	return 0;
 }

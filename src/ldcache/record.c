@@ -33,19 +33,6 @@ size_t cache_record_size(const struct cache_edits *edits)
 	return cache_record_size_of(edits->count, edits->removed);
 }
 
-static unsigned char *cache_record_write_removed(const struct cache_image *image, const struct cache_edit *edit,
-						 unsigned char *to)
-{
-	for (size_t i = 0; i < edit->removed; i++) {
-		struct cache_entry entry = image->entries[edit->at + i];
-
-		entry.key -= image->base;
-		entry.value -= image->base;
-		to = mempcpy(to, &entry, sizeof(entry));
-	}
-	return to;
-}
-
 void cache_record_write(const struct cache_image *image, const struct cache_edits *edits, unsigned char *to)
 {
 	struct record_header header = {
@@ -63,7 +50,13 @@ void cache_record_write(const struct cache_image *image, const struct cache_edit
 		to = mempcpy(to, &record, sizeof(record));
 	}
 	for (size_t i = 0; i < edits->count; i++)
-		to = cache_record_write_removed(image, &edits->items[i], to);
+		for (size_t j = 0; j < edits->items[i].removed; j++) {
+			struct cache_entry entry = image->entries[edits->items[i].at + j];
+
+			entry.key -= image->base;
+			entry.value -= image->base;
+			to = mempcpy(to, &entry, sizeof(entry));
+		}
 }
 
 static bool cache_record_read_header(const struct cache_image *image, struct record_header *ret)
@@ -90,21 +83,10 @@ struct replay {
 	size_t taken, restored, count;
 };
 
-static bool cache_record_restore(struct replay *replay, struct cache_entry *to, size_t count)
-{
-	if (!span_read(&replay->removed, replay->restored * sizeof(*to), to, count * sizeof(*to)))
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		to[i].key += replay->image->base;
-		to[i].value += replay->image->base;
-	}
-	replay->restored += count;
-	return true;
-}
-
 static bool cache_record_replay_edit(struct replay *replay, const struct record_edit *edit)
 {
 	size_t gap, left = replay->image->count - replay->taken;
+	struct cache_entry *to;
 
 	if (edit->at < replay->count || edit->inserted > 1)
 		return false;
@@ -112,8 +94,14 @@ static bool cache_record_replay_edit(struct replay *replay, const struct record_
 	if (gap > left || edit->inserted > left - gap)
 		return false;
 	memcpy(replay->entries + replay->count, replay->image->entries + replay->taken, gap * sizeof(*replay->entries));
-	if (!cache_record_restore(replay, replay->entries + edit->at, edit->removed))
+	to = replay->entries + edit->at;
+	if (!span_read(&replay->removed, replay->restored * sizeof(*to), to, edit->removed * sizeof(*to)))
 		return false;
+	for (size_t i = 0; i < edit->removed; i++) {
+		to[i].key += replay->image->base;
+		to[i].value += replay->image->base;
+	}
+	replay->restored += edit->removed;
 	replay->taken += gap + edit->inserted;
 	replay->count = (size_t)edit->at + edit->removed;
 	return true;
@@ -139,24 +127,19 @@ static bool cache_record_replay_all(struct replay *replay, const struct record_h
 	return cache_image_holds(replay->image, replay->entries, replay->count, header->strings_size);
 }
 
-static bool cache_record_hwcaps_are_inside(const struct cache_image *image, size_t size)
-{
-	for (size_t i = 0; i < image->hwcap_count; i++)
-		if ((uint32_t)(image->hwcaps[i] - image->base) >= size)
-			return false;
-	return true;
-}
-
 int cache_record_undo(struct cache_image *image)
 {
 	_cleanup_free_ struct cache_entry *entries = NULL;
 	struct replay replay = {.image = image};
 	struct record_header header;
 
-	if (!cache_record_read_header(image, &header) || !cache_record_hwcaps_are_inside(image, header.strings_size) ||
+	if (!cache_record_read_header(image, &header) ||
 	    !span_slice(&image->record, cache_record_size_of(header.edits, 0), header.removed * sizeof(*entries),
 			&replay.removed))
 		return 0;
+	for (size_t i = 0; i < image->hwcap_count; i++)
+		if ((uint32_t)(image->hwcaps[i] - image->base) >= header.strings_size)
+			return 0;
 	entries = calloc(image->count + header.removed + 1, sizeof(*entries));
 	if (!entries)
 		return -ENOMEM;

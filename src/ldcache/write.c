@@ -32,54 +32,35 @@ static bool cache_write_name_ends_path(const struct ldcache_library *library)
 	return name <= path && streq(library->path + path - name, library->name);
 }
 
-static size_t cache_write_own_strings_size(const struct cache_edits *edits)
-{
-	size_t size = 0;
-
-	for (size_t i = 0; i < edits->count; i++) {
-		const struct ldcache_library *library = edits->items[i].inserted;
-
-		if (!library)
-			continue;
-		size += strlen(library->path) + 1;
-		if (!cache_write_name_ends_path(library))
-			size += strlen(library->name) + 1;
-	}
-	return size;
-}
-
-static void cache_write_plan_section(struct cache_plan *plan, uint32_t tag, size_t size)
-{
-	if (size == 0)
-		return;
-	plan->sections[plan->section_count++] = (struct cache_section){.tag = tag, .size = (uint32_t)size};
-}
-
-static void cache_write_plan_sections(struct cache_plan *plan)
-{
-	size_t next =
-		plan->extension + sizeof(struct cache_extension) + plan->section_count * sizeof(struct cache_section);
-
-	for (size_t i = 0; i < plan->section_count; i++) {
-		plan->sections[i].offset = (uint32_t)next;
-		next += plan->sections[i].size;
-	}
-	plan->size = next;
-}
-
 static int cache_write_plan(const struct cache_image *image, const struct cache_edits *edits, struct cache_plan *ret)
 {
+	/* In this order the sections whose sizes are multiples of four come first, so all that need it are aligned. */
+	const struct cache_section sections[MAX_SECTIONS] = {
+		{.tag = CACHE_SECTION_HWCAPS, .size = (uint32_t)(image->hwcap_count * sizeof(*image->hwcaps))},
+		{.tag = CACHE_SECTION_RECORD, .size = edits->count > 0 ? (uint32_t)cache_record_size(edits) : 0},
+		{.tag = CACHE_SECTION_GENERATOR, .size = (uint32_t)image->generator.size},
+	};
 	struct cache_plan plan = {.count = image->count + edits->inserted - edits->removed};
 
 	plan.strings = sizeof(struct cache_header) + plan.count * sizeof(struct cache_entry);
 	plan.own_strings = plan.strings + image->strings.size;
-	plan.strings_end = plan.own_strings + cache_write_own_strings_size(edits);
+	plan.strings_end = plan.own_strings;
+	for (size_t i = 0; i < edits->count; i++) {
+		const struct ldcache_library *library = edits->items[i].inserted;
+
+		if (library)
+			plan.strings_end += strlen(library->path) + 1 +
+					    (cache_write_name_ends_path(library) ? 0 : strlen(library->name) + 1);
+	}
 	plan.extension = (plan.strings_end + 3) & ~(size_t)3;
-	/* In this order the sections whose sizes are multiples of four come first, so all that need it are aligned. */
-	cache_write_plan_section(&plan, CACHE_SECTION_HWCAPS, image->hwcap_count * sizeof(*image->hwcaps));
-	cache_write_plan_section(&plan, CACHE_SECTION_RECORD, edits->count > 0 ? cache_record_size(edits) : 0);
-	cache_write_plan_section(&plan, CACHE_SECTION_GENERATOR, image->generator.size);
-	cache_write_plan_sections(&plan);
+	for (size_t i = 0; i < MAX_SECTIONS; i++)
+		if (sections[i].size > 0)
+			plan.sections[plan.section_count++] = sections[i];
+	plan.size = plan.extension + sizeof(struct cache_extension) + plan.section_count * sizeof(struct cache_section);
+	for (size_t i = 0; i < plan.section_count; i++) {
+		plan.sections[i].offset = (uint32_t)plan.size;
+		plan.size += plan.sections[i].size;
+	}
 	/* What the next start would refuse to read. */
 	if (plan.size > LDCACHE_MAX_SIZE)
 		return -E2BIG;
@@ -91,19 +72,6 @@ static int cache_write_plan(const struct cache_image *image, const struct cache_
 static unsigned char *cache_write_end(unsigned char *data, const struct cache_plan *plan, size_t offset)
 {
 	return data + plan->strings + (offset - plan->own_strings);
-}
-
-static void cache_write_header(const struct cache_image *image, const struct cache_plan *plan, unsigned char *data)
-{
-	struct cache_header header = {
-		.count = (uint32_t)plan->count,
-		.strings_size = (uint32_t)(plan->strings_end - plan->strings),
-		.flags = image->order,
-		.extension_offset = (uint32_t)plan->extension,
-	};
-
-	memcpy(header.magic, CACHE_MAGIC_NEW, sizeof(header.magic));
-	memcpy(data, &header, sizeof(header));
 }
 
 /* Where the next entry and the next string of ours go. */
@@ -168,15 +136,6 @@ static void cache_write_entries(const struct cache_image *image, const struct ca
 		cache_write_image_entries(&cursor, image->entries + next, image->count - next, offset);
 }
 
-static void cache_write_hwcaps(const struct cache_image *image, const struct cache_plan *plan, unsigned char *to)
-{
-	for (size_t i = 0; i < image->hwcap_count; i++) {
-		uint32_t offset = image->hwcaps[i] - image->base + (uint32_t)plan->strings;
-
-		to = mempcpy(to, &offset, sizeof(offset));
-	}
-}
-
 static void cache_write_extension(const struct cache_image *image, const struct cache_edits *edits,
 				  const struct cache_plan *plan, unsigned char *data)
 {
@@ -187,19 +146,23 @@ static void cache_write_extension(const struct cache_image *image, const struct 
 	for (size_t i = 0; i < plan->section_count; i++) {
 		unsigned char *to = cache_write_end(data, plan, plan->sections[i].offset);
 
-		if (plan->sections[i].tag == CACHE_SECTION_HWCAPS)
-			cache_write_hwcaps(image, plan, to);
-		else if (plan->sections[i].tag == CACHE_SECTION_RECORD)
+		for (size_t j = 0; j < image->hwcap_count && plan->sections[i].tag == CACHE_SECTION_HWCAPS; j++) {
+			uint32_t offset = image->hwcaps[j] - image->base + (uint32_t)plan->strings;
+
+			to = mempcpy(to, &offset, sizeof(offset));
+		}
+		if (plan->sections[i].tag == CACHE_SECTION_RECORD)
 			cache_record_write(image, edits, to);
-		else
+		else if (plan->sections[i].tag == CACHE_SECTION_GENERATOR)
 			memcpy(to, image->generator.data, image->generator.size);
 	}
 }
 
 int cache_write(const struct cache_image *image, const struct cache_edits *edits, struct ldcache_merged *ret)
 {
-	unsigned char *data;
+	struct cache_header header = {.flags = image->order};
 	struct cache_plan plan;
+	unsigned char *data;
 	int r;
 
 	r = cache_write_plan(image, edits, &plan);
@@ -208,7 +171,11 @@ int cache_write(const struct cache_image *image, const struct cache_edits *edits
 	data = buffer_new(plan.size - image->strings.size);
 	if (!data)
 		return -ENOMEM;
-	cache_write_header(image, &plan, data);
+	memcpy(header.magic, CACHE_MAGIC_NEW, sizeof(header.magic));
+	header.count = (uint32_t)plan.count;
+	header.strings_size = (uint32_t)(plan.strings_end - plan.strings);
+	header.extension_offset = (uint32_t)plan.extension;
+	memcpy(data, &header, sizeof(header));
 	cache_write_entries(image, edits, &plan, data);
 	memset(cache_write_end(data, &plan, plan.strings_end), 0, plan.extension - plan.strings_end);
 	cache_write_extension(image, edits, &plan, data);

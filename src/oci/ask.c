@@ -35,23 +35,10 @@ static const char *ask_get(const struct ask *ask, const char *name)
 	return value;
 }
 
-/* Also one that is there and says nothing. */
-static bool ask_lacks(const struct ask *ask, const char *name)
-{
-	const char *value = ask_get(ask, name);
-
-	return !value || !*value;
-}
-
 struct variable {
-	const char *text;
+	const char *text, *value;
 	size_t name_length, position;
 };
-
-static bool ask_variable_has_name(const struct variable *a, const struct variable *b)
-{
-	return a->name_length == b->name_length && memcmp(a->text, b->text, a->name_length) == 0;
-}
 
 static int ask_variable_compare(const void *left, const void *right)
 {
@@ -64,11 +51,6 @@ static int ask_variable_compare(const void *left, const void *right)
 	return r != 0 ? r : (a->position > b->position) - (a->position < b->position);
 }
 
-static const char *ask_variable_value(const struct variable *variable)
-{
-	return variable->text + variable->name_length + 1;
-}
-
 struct variables {
 	struct variable *items;
 	size_t count;
@@ -79,19 +61,12 @@ static void ask_variables_clear(struct variables *variables)
 	free(variables->items);
 }
 
-static void ask_variables_drop_outranked(struct variables *variables)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < variables->count; i++)
-		if (i + 1 == variables->count || !ask_variable_has_name(&variables->items[i], &variables->items[i + 1]))
-			variables->items[kept++] = variables->items[i];
-	variables->count = kept;
-}
-
-/* Those that begin with @prefix, by name, each once: an image may have a hundred thousand. Return: 0 or -ENOMEM. */
+/*
+ * Of each name that begins with @prefix the last, by name: an image may have a hundred thousand. Return: 0 or -ENOMEM.
+ */
 static int ask_list(const struct ask *ask, const char *prefix, struct variables *ret)
 {
+	size_t kept = 0;
 	for (const char *const *text = ask->environment; text && *text; text++) {
 		const char *equals = str_has_prefix(*text, prefix) ? strchr(*text, '=') : NULL;
 		struct variable *items;
@@ -102,24 +77,20 @@ static int ask_list(const struct ask *ask, const char *prefix, struct variables 
 		if (!items)
 			return -ENOMEM;
 		ret->items = items;
-		items[ret->count] = (struct variable){*text, (size_t)(equals - *text), ret->count};
+		items[ret->count] = (struct variable){*text, equals + 1, (size_t)(equals - *text), ret->count};
 		ret->count++;
 	}
 	if (ret->count > 0)
 		qsort(ret->items, ret->count, sizeof(*ret->items), ask_variable_compare);
-	ask_variables_drop_outranked(ret);
+	for (size_t i = 0; i < ret->count; i++) {
+		const struct variable *variable = &ret->items[i];
+
+		if (i + 1 == ret->count || variable[1].name_length != variable->name_length ||
+		    memcmp(variable[1].text, variable->text, variable->name_length) != 0)
+			ret->items[kept++] = *variable;
+	}
+	ret->count = kept;
 	return 0;
-}
-
-/* The spellings of true of Go's strconv.ParseBool, with which the variable has always been read. */
-static bool ask_is_true(const char *value)
-{
-	static const char *const spellings[] = {"1", "t", "T", "true", "TRUE", "True"};
-
-	for (size_t i = 0; value && i < ARRAY_SIZE(spellings); i++)
-		if (streq(value, spellings[i]))
-			return true;
-	return false;
 }
 
 /* ---- images of before NVIDIA_REQUIRE_CUDA ---- */
@@ -127,35 +98,14 @@ static bool ask_is_true(const char *value)
 /* They say their CUDA version only, and expect every GPU and the whole driver. */
 static bool ask_is_legacy(const struct ask *ask)
 {
-	return !ask_lacks(ask, "CUDA_VERSION") && ask_lacks(ask, "NVIDIA_REQUIRE_CUDA");
+	const char *version = ask_get(ask, "CUDA_VERSION"), *requirement = ask_get(ask, "NVIDIA_REQUIRE_CUDA");
+
+	return version && *version && (!requirement || !*requirement);
 }
 
 static bool ask_read_cuda_version(const char *text, struct version *ret)
 {
 	return version_read(text, strlen(text), ret) && ret->count <= 3;
-}
-
-/* Such an image asks by its version alone; another's variable of that name ("cu118") asks for nothing. */
-static const char *ask_legacy_devices(const struct ask *ask)
-{
-	struct version version;
-
-	return ask_is_legacy(ask) && ask_read_cuda_version(ask_get(ask, "CUDA_VERSION"), &version) ? "all" : NULL;
-}
-
-static int ask_add_version_requirement(struct request *request, const char *cuda_version, struct err *err)
-{
-	_cleanup_free_ char *text = NULL;
-	struct version version;
-	int r;
-
-	if (!ask_read_cuda_version(cuda_version, &version))
-		return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
-			       "CUDA_VERSION: \"%.32s\" is not a version of CUDA, such as 12.4.1\n"
-			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
-			       cuda_version);
-	r = str_format(&text, "cuda>=%u.%u", version.parts[0], version.parts[1]);
-	return r < 0 ? r : request_add_requirement(request, text, err);
 }
 
 /* ---- resources of a service in a Docker Swarm ---- */
@@ -166,23 +116,18 @@ static int ask_add_version_requirement(struct request *request, const char *cuda
  * Docker names the variable after the resource, in capitals. A number is always how many of a resource that is only
  * counted, never which: as a name Docker accepts none.
  */
-static bool ask_names_gpus(const struct variable *variable)
-{
-	const char *gpu = strstr(variable->text, "GPU"), *value = ask_variable_value(variable);
-
-	if (value[strspn(value, "0123456789")] == '\0')
-		return false;
-	return (gpu && gpu < value) || str_has_prefix(value, "GPU-") || str_has_prefix(value, "MIG-");
-}
-
 static int ask_resources(const struct ask *ask, struct strv *ret)
 {
 	_cleanup_(ask_variables_clear) struct variables variables = {0};
 	int r = ask_list(ask, RESOURCE_PREFIX, &variables);
 
-	for (size_t i = 0; i < variables.count && r == 0; i++)
-		if (ask_names_gpus(&variables.items[i]))
-			r = strv_split(ask_variable_value(&variables.items[i]), ",", ret);
+	for (size_t i = 0; i < variables.count && r == 0; i++) {
+		const char *value = variables.items[i].value, *gpu = strstr(variables.items[i].text, "GPU");
+
+		if (value[strspn(value, "0123456789")] != '\0' &&
+		    ((gpu && gpu < value) || str_has_prefix(value, "GPU-") || str_has_prefix(value, "MIG-")))
+			r = strv_split(value, ",", ret);
+	}
 	return r;
 }
 
@@ -195,31 +140,18 @@ static int ask_resources(const struct ask *ask, struct strv *ret)
 static int ask_variable_devices(const struct ask *ask, struct strv *ret)
 {
 	const char *devices = ask_get(ask, "NVIDIA_VISIBLE_DEVICES");
+	struct version version;
 	int r = 0;
 
-	if (!devices)
-		devices = ask_legacy_devices(ask);
+	/* A legacy image asks by its version alone; another's variable of that name ("cu118") asks for nothing. */
+	if (!devices && ask_is_legacy(ask) && ask_read_cuda_version(ask_get(ask, "CUDA_VERSION"), &version))
+		devices = "all";
 	if (!devices || strcasecmp(devices, "all") == 0)
 		r = ask_resources(ask, ret);
 	return r == 0 && ret->count == 0 && devices ? strv_split(devices, ",", ret) : r;
 }
 
 #define IMEX_PREFIX "imex/"
-
-/* "cdi/nvidia.com/gpu/0" is the name that CDI writes "nvidia.com/gpu=0". */
-static char *ask_mounted_device(const char *mount)
-{
-	char *name, *slash;
-
-	if (!str_has_prefix(mount, "cdi/"))
-		return strdup(mount);
-	name = strdup(mount + strlen("cdi/"));
-	slash = name ? strchr(name, '/') : NULL;
-	slash = slash ? strchr(slash + 1, '/') : NULL;
-	if (slash)
-		*slash = '=';
-	return name;
-}
 
 /* Device plugins of Kubernetes say by mounts what a container was granted, which its image cannot. */
 static int ask_mounted(const struct ask *ask, bool channels, struct strv *ret)
@@ -228,10 +160,17 @@ static int ask_mounted(const struct ask *ask, bool channels, struct strv *ret)
 
 	for (size_t i = 0; ask->mounts && i < ask->mounts->count && r == 0; i++) {
 		const char *mount = ask->mounts->items[i];
+		bool cdi = str_has_prefix(mount, "cdi/");
+		char *slash;
 
 		if (str_has_prefix(mount, IMEX_PREFIX) != channels)
 			continue;
-		r = strv_take(ret, channels ? strdup(mount + strlen(IMEX_PREFIX)) : ask_mounted_device(mount));
+		r = strv_add(ret, mount + (channels ? strlen(IMEX_PREFIX) : cdi ? strlen("cdi/") : 0));
+		/* "cdi/nvidia.com/gpu/0" is the name that CDI writes "nvidia.com/gpu=0". */
+		if (r < 0 || !cdi || !(slash = strchr(ret->items[ret->count - 1], '/')) ||
+		    !(slash = strchr(slash + 1, '/')))
+			continue;
+		*slash = '=';
 	}
 	return r;
 }
@@ -255,14 +194,6 @@ static int ask_devices(const struct ask *ask, const struct settings *settings, s
 		    "\"accept-nvidia-visible-devices-envvar-when-unprivileged\" is false");
 	strv_clear(ret);
 	return r;
-}
-
-/* An image's author cannot know what a host's devices are called, so that names are somebody's who knows the host. */
-static bool ask_is_unnamed(const struct ask *ask, const struct settings *settings, const struct strv *devices)
-{
-	if (ask->by_engine || (settings->accept_mounts && ask->mounts && ask->mounts->count > 0))
-		return false;
-	return devices->count > 0 && (request_has_word(devices, "all") || request_has_word(devices, "none"));
 }
 
 bool ask_is_something(const struct ask *ask)
@@ -316,32 +247,42 @@ static int ask_capabilities(const struct ask *ask, struct request *request, stru
 	return r > 0 ? err_prefix(err, r, "NVIDIA_DRIVER_CAPABILITIES: ") : r;
 }
 
-/* NVIDIA_REQUIRE_JETPACK is about files of Tegra boards and no condition. */
-static int ask_requirement(const struct variable *variable, struct request *request, struct err *err)
-{
-	int r;
-
-	if (str_has_prefix(variable->text, "NVIDIA_REQUIRE_JETPACK") || !*ask_variable_value(variable))
-		return 0;
-	r = request_add_requirement(request, ask_variable_value(variable), err);
-	return r > 0 ? err_prefix(err, r, "%.*s: ", (int)variable->name_length, variable->text) : r;
-}
-
 static int ask_requirements(const struct ask *ask, const struct settings *settings, struct request *request,
 			    struct err *err)
 {
+	/* The spellings of true of Go's strconv.ParseBool, with which the variable has always been read. */
+	static const char *const truths[] = {"1", "t", "T", "true", "TRUE", "True"};
+	const char *disable = ask_get(ask, "NVIDIA_DISABLE_REQUIRE"), *cuda = ask_get(ask, "CUDA_VERSION");
 	_cleanup_(ask_variables_clear) struct variables variables = {0};
+	_cleanup_free_ char *text = NULL;
+	struct version version;
 	int r;
 
-	request->requirements_disabled =
-		settings->disable_requirements || ask_is_true(ask_get(ask, "NVIDIA_DISABLE_REQUIRE"));
+	request->requirements_disabled = settings->disable_requirements;
+	for (size_t i = 0; disable && i < ARRAY_SIZE(truths); i++)
+		request->requirements_disabled |= streq(disable, truths[i]);
 	if (request->requirements_disabled)
 		return 0;
 	r = ask_list(ask, "NVIDIA_REQUIRE_", &variables);
-	for (size_t i = 0; i < variables.count && r == 0; i++)
-		r = ask_requirement(&variables.items[i], request, err);
-	return r == 0 && ask_is_legacy(ask) ? ask_add_version_requirement(request, ask_get(ask, "CUDA_VERSION"), err)
-					    : r;
+	for (size_t i = 0; i < variables.count && r == 0; i++) {
+		const struct variable *variable = &variables.items[i];
+
+		/* NVIDIA_REQUIRE_JETPACK is about files of Tegra boards and no condition. */
+		if (str_has_prefix(variable->text, "NVIDIA_REQUIRE_JETPACK") || !*variable->value)
+			continue;
+		r = request_add_requirement(request, variable->value, err);
+		if (r > 0)
+			return err_prefix(err, r, "%.*s: ", (int)variable->name_length, variable->text);
+	}
+	if (r != 0 || !ask_is_legacy(ask))
+		return r;
+	if (!ask_read_cuda_version(cuda, &version))
+		return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
+			       "CUDA_VERSION: \"%.32s\" is not a version of CUDA, such as 12.4.1\n"
+			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
+			       cuda);
+	r = str_format(&text, "cuda>=%u.%u", version.parts[0], version.parts[1]);
+	return r < 0 ? r : request_add_requirement(request, text, err);
 }
 
 int ask_read_properties(const struct ask *ask, const struct settings *settings, struct request *request,
@@ -368,7 +309,12 @@ int ask_read(const struct ask *ask, const struct settings *settings, struct requ
 
 	if (r < 0)
 		return r;
-	request->unnamed = ask_is_unnamed(ask, settings, &devices);
+	/*
+	 * An image's author cannot know what a host's devices are called, so that names are somebody's who knows the
+	 * host.
+	 */
+	request->unnamed = !ask->by_engine && !(settings->accept_mounts && ask->mounts && ask->mounts->count > 0) &&
+			   (request_has_word(&devices, "all") || request_has_word(&devices, "none"));
 	request_take_devices(request, &devices);
 	return request->kind == REQUEST_VOID ? 0 : ask_read_properties(ask, settings, request, err);
 }

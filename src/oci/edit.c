@@ -61,13 +61,6 @@ static json_t *edit_device_entry(const struct plan_device *device, const struct 
 			 (int)(node->st_mode & 0777), "uid", (json_int_t)node->st_uid, "gid", (json_int_t)node->st_gid);
 }
 
-static bool edit_is_same_node(const json_t *entry, const struct plan_device *device)
-{
-	return edit_has_string(entry, "type", "c") &&
-	       json_integer_value(json_object_get(entry, "major")) == major(device->number) &&
-	       json_integer_value(json_object_get(entry, "minor")) == minor(device->number);
-}
-
 /* What the engine has at this path stays if it is this device: its owner may be the user's wish. */
 static int edit_add_device(json_t *devices, const struct plan_device *device, const struct stat *node, struct err *err)
 {
@@ -76,7 +69,9 @@ static int edit_add_device(json_t *devices, const struct plan_device *device, co
 
 		if (!edit_has_string(entry, "path", device->path))
 			continue;
-		if (edit_is_same_node(entry, device))
+		if (edit_has_string(entry, "type", "c") &&
+		    json_integer_value(json_object_get(entry, "major")) == major(device->number) &&
+		    json_integer_value(json_object_get(entry, "minor")) == minor(device->number))
 			return 0;
 		(void)json_array_remove(devices, i);
 	}
@@ -244,38 +239,12 @@ bool oci_edit_is_volume(const json_t *mount, const struct plan *plan)
 
 /* ---- process.env ---- */
 
-static bool edit_sets(const json_t *item, const char *name)
-{
-	const char *text = json_string_value(item);
-	size_t length = strlen(name);
-
-	return text && strncmp(text, name, length) == 0 && text[length] == '=';
-}
-
-static int edit_add_variable(json_t *environment, const struct plan_env *variable, struct err *err)
-{
-	for (size_t i = json_array_size(environment); i-- > 0;)
-		if (edit_sets(json_array_get(environment, i), variable->name))
-			(void)json_array_remove(environment, i);
-	return edit_append(environment, json_sprintf("%s=%s", variable->name, variable->value), err);
-}
-
-static int edit_list_environment(const json_t *environment, struct strv *ret)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach (environment, i, item)
-		if (json_is_string(item) && strv_add(ret, json_string_value(item)) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
 /* Of the plan's variables, those that the container does not have are set, and those that replace its own. */
 static int edit_add_environment(json_t *config, const struct plan *plan, struct err *err)
 {
+	json_t *process, *environment = NULL, *item;
 	_cleanup_strv_ struct strv own = {0};
-	json_t *process, *environment;
+	size_t j;
 	int r;
 
 	if (!plan->env_count)
@@ -283,11 +252,23 @@ static int edit_add_environment(json_t *config, const struct plan *plan, struct 
 	r = edit_member(config, "process", JSON_OBJECT, &process, err);
 	if (r == 0)
 		r = edit_member(process, "env", JSON_ARRAY, &environment, err);
-	if (r == 0)
-		r = edit_list_environment(environment, &own);
-	for (size_t i = 0; i < plan->env_count && r == 0; i++)
-		if (plan_env_is_missing(&plan->env[i], &own))
-			r = edit_add_variable(environment, &plan->env[i], err);
+	json_array_foreach (environment, j, item)
+		if (json_is_string(item) && r == 0)
+			r = strv_add(&own, json_string_value(item));
+	for (size_t i = 0; i < plan->env_count && r == 0; i++) {
+		const struct plan_env *variable = &plan->env[i];
+		size_t length = strlen(variable->name);
+
+		if (!plan_env_is_missing(variable, &own))
+			continue;
+		for (j = json_array_size(environment); j-- > 0;) {
+			const char *text = json_string_value(json_array_get(environment, j));
+
+			if (text && strncmp(text, variable->name, length) == 0 && text[length] == '=')
+				(void)json_array_remove(environment, j);
+		}
+		r = edit_append(environment, json_sprintf("%s=%s", variable->name, variable->value), err);
+	}
 	return r;
 }
 
@@ -311,35 +292,23 @@ int oci_edit_apply(json_t *config, const struct plan *plan, const struct stat *n
 
 /* ---- hooks ---- */
 
-static const char *edit_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* A hook of a CDI device names it, and does what the container's environment does not ask for. */
-static bool edit_names_device(const json_t *hook)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach (json_object_get(hook, "args"), i, item)
-		if (json_is_string(item) && str_has_prefix(json_string_value(item), "--device="))
-			return true;
-	return false;
-}
-
 static bool edit_acts_on_environment(const json_t *hook)
 {
 	static const char *const names[] = {"ctr-gpu-hook", "nvidia-container-runtime-hook",
 					    "nvidia-container-toolkit"};
 	const char *path = json_string_value(json_object_get(hook, "path"));
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	const json_t *item;
+	bool ours = false;
+	size_t i;
 
-	for (size_t i = 0; path && i < ARRAY_SIZE(names); i++)
-		if (streq(edit_base_name(path), names[i]))
-			return !edit_names_device(hook);
-	return false;
+	for (i = 0; path && i < ARRAY_SIZE(names); i++)
+		ours = ours || streq(slash ? slash + 1 : path, names[i]);
+	/* A hook of a CDI device names it, and does what the container's environment does not ask for. */
+	json_array_foreach (json_object_get(hook, "args"), i, item)
+		if (json_is_string(item) && str_has_prefix(json_string_value(item), "--device="))
+			return false;
+	return ours;
 }
 
 static void edit_remove_hooks(json_t *hooks, const char *stage)
@@ -354,11 +323,15 @@ static void edit_remove_hooks(json_t *hooks, const char *stage)
 		(void)json_object_del(hooks, stage);
 }
 
-static int edit_add_hook(json_t *config, const char *path, struct err *err)
+int oci_edit_set_hook(json_t *config, const char *path, struct err *err)
 {
-	json_t *hooks, *list;
+	json_t *hooks = json_object_get(config, "hooks"), *list;
 	int r;
 
+	edit_remove_hooks(hooks, "prestart");
+	edit_remove_hooks(hooks, "createRuntime");
+	if (!path)
+		return 0;
 	r = edit_member(config, "hooks", JSON_OBJECT, &hooks, err);
 	if (r == 0)
 		r = edit_member(hooks, "createRuntime", JSON_ARRAY, &list, err);
@@ -369,13 +342,4 @@ static int edit_add_hook(json_t *config, const char *path, struct err *err)
 			   json_pack("{s:s, s:[s, s], s:[s], s:i}", "path", path, "args", "ctr-gpu-hook",
 				     "createRuntime", "env", "CTR_GPU_HOOK=runtime", "timeout", (int)HOOK_TIMEOUT_S),
 			   err);
-}
-
-int oci_edit_set_hook(json_t *config, const char *path, struct err *err)
-{
-	json_t *hooks = json_object_get(config, "hooks");
-
-	edit_remove_hooks(hooks, "prestart");
-	edit_remove_hooks(hooks, "createRuntime");
-	return path ? edit_add_hook(config, path, err) : 0;
 }

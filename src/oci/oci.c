@@ -136,21 +136,6 @@ static int oci_read_environment(const json_t *config, struct strv *ret, struct e
 	return strv_terminate(ret) < 0 ? err_set(err, -ENOMEM, "%m") : 0;
 }
 
-/*
- * The bounding set is what tells: of an ordinary user in a privileged container all others are empty. Before 1.0.0-rc5
- * of the specification there was one set.
- */
-static bool oci_read_privileged(const json_t *config)
-{
-	const json_t *sets = json_object_get(json_object_get(config, "process"), "capabilities"), *item;
-	size_t i;
-
-	json_array_foreach (json_is_array(sets) ? sets : json_object_get(sets, "bounding"), i, item)
-		if (json_is_string(item) && streq(json_string_value(item), "CAP_SYS_ADMIN"))
-			return true;
-	return false;
-}
-
 /* No image can have these: what it declares as a volume has a source of the engine's. */
 static int oci_read_device_mounts(const json_t *config, struct strv *ret)
 {
@@ -181,78 +166,36 @@ int oci_hook_devices(const char *const *arguments, struct strv *ret)
 	return r;
 }
 
-static bool oci_is_our_hook(const json_t *arguments)
-{
-	const char *program = json_string_value(json_array_get(arguments, 0));
-	const char *slash = program ? strrchr(program, '/') : NULL;
-	const json_t *item;
-	size_t i;
-
-	if (!program || !streq(slash ? slash + 1 : program, "ctr-gpu-hook"))
-		return false;
-	json_array_foreach (arguments, i, item)
-		if (json_is_string(item) && str_has_prefix(json_string_value(item), "--device="))
-			return true;
-	return false;
-}
-
-/* Items that are not strings are left out; the runtime has refused such hooks already. */
-static int oci_add_hook(struct oci_config *config, const json_t *arguments)
-{
-	struct oci_hook *hooks = array_grow(config->hooks, config->hook_count, sizeof(*hooks));
-	struct oci_hook hook = {0};
-	const json_t *item;
-	size_t i;
-	int r = 0;
-
-	if (!hooks)
-		return -ENOMEM;
-	config->hooks = hooks;
-	json_array_foreach (arguments, i, item)
-		if (json_is_string(item) && r == 0)
-			r = strv_add(&hook.arguments, json_string_value(item));
-	if (r == 0)
-		r = strv_terminate(&hook.arguments);
-	if (r < 0)
-		strv_clear(&hook.arguments);
-	else
-		hooks[config->hook_count++] = hook;
-	return r;
-}
-
-/*
- * dockerd adds this for --gpus and nothing else. What Podman and CRI-O add for every container is called ctr-gpu-hook.
- */
-static bool oci_is_read_by_engine(const json_t *json)
-{
-	static const char name[] = "/nvidia-container-runtime-hook";
-	const json_t *hook;
-	size_t i;
-
-	json_array_foreach (json_object_get(json_object_get(json, "hooks"), "prestart"), i, hook) {
-		const char *path = json_string_value(json_object_get(hook, "path")),
-			   *slash = path ? strrchr(path, '/') : NULL;
-
-		if (slash && streq(slash, name))
-			return true;
-	}
-	return false;
-}
-
-/* Most containers have none. */
+/* Of ctr-gpu-hook for CDI devices; most containers have none. */
 static int oci_read_hooks(const json_t *json, struct oci_config *config)
 {
-	const json_t *hooks = json_object_get(json_object_get(json, "hooks"), "createRuntime"), *hook;
-	size_t i;
-	int r = 0;
+	const json_t *hooks = json_object_get(json_object_get(json, "hooks"), "createRuntime"), *hook, *item;
+	size_t i, j;
 
 	json_array_foreach (hooks, i, hook) {
 		const json_t *arguments = json_object_get(hook, "args");
+		const char *program = json_string_value(json_array_get(arguments, 0));
+		const char *slash = program ? strrchr(program, '/') : NULL;
+		_cleanup_strv_ struct strv words = {0}, devices = {0};
+		struct oci_hook *items;
 
-		if (r == 0 && oci_is_our_hook(arguments))
-			r = oci_add_hook(config, arguments);
+		if (!program || !streq(slash ? slash + 1 : program, "ctr-gpu-hook"))
+			continue;
+		/* Items that are not strings are left out; the runtime has refused such hooks already. */
+		json_array_foreach (arguments, j, item)
+			if (json_is_string(item) && strv_add(&words, json_string_value(item)) < 0)
+				return -ENOMEM;
+		if (strv_terminate(&words) < 0 || oci_hook_devices((const char *const *)words.items, &devices) < 0)
+			return -ENOMEM;
+		if (devices.count == 0)
+			continue;
+		items = array_grow(config->hooks, config->hook_count, sizeof(*items));
+		if (!items)
+			return -ENOMEM;
+		config->hooks = items;
+		items[config->hook_count++] = (struct oci_hook){steal_struct(&words)};
 	}
-	return r;
+	return 0;
 }
 
 int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err)
@@ -262,8 +205,10 @@ int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err
 
 int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 {
+	const json_t *sets = json_object_get(json_object_get(json, "process"), "capabilities"), *item;
 	_cleanup_(oci_config_clear) struct oci_config config = {0};
 	const char *root;
+	size_t i;
 	int r;
 
 	root = json_string_value(json_object_get(json_object_get(json, "root"), "path"));
@@ -272,8 +217,22 @@ int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 	r = oci_read_environment(json, &config.environment, err);
 	if (r != 0)
 		return r;
-	config.privileged = oci_read_privileged(json);
-	config.by_engine = oci_is_read_by_engine(json);
+	/*
+	 * The bounding set is what tells: of an ordinary user in a privileged container all others are empty. Before
+	 * 1.0.0-rc5 of the specification there was one set.
+	 */
+	json_array_foreach (json_is_array(sets) ? sets : json_object_get(sets, "bounding"), i, item)
+		config.privileged |= json_is_string(item) && streq(json_string_value(item), "CAP_SYS_ADMIN");
+	/*
+	 * dockerd adds this for --gpus and nothing else. What Podman and CRI-O add for every container has another
+	 * name.
+	 */
+	json_array_foreach (json_object_get(json_object_get(json, "hooks"), "prestart"), i, item) {
+		const char *path = json_string_value(json_object_get(item, "path"));
+		const char *slash = path ? strrchr(path, '/') : NULL;
+
+		config.by_engine |= slash && streq(slash, "/nvidia-container-runtime-hook");
+	}
 	config.root = strdup(root);
 	if (!config.root || oci_read_device_mounts(json, &config.device_mounts) < 0 ||
 	    oci_read_hooks(json, &config) < 0)
