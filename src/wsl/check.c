@@ -4,6 +4,7 @@
 
 #include "wsl/check.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +136,9 @@ static void check_dxcore(struct examination *examination)
 	if (dxcore_find(settings, &library) < 0 || !library || driverd_find(settings, &program, &err) != 0 ||
 	    ioctl_has_no_adapters())
 		return;
-	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0)
+	/* driverd is nobody; what only root may read is told with the stores. */
+	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0 &&
+	    !strstr(err.text, strerror(EACCES)))
 		findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,
 			     "%.*s, and programs in containers ask it, too\n"
 			     "%s",
@@ -167,7 +170,9 @@ static void check_vendors(struct examination *examination)
 
 static bool check_is_foreign(const char *real)
 {
-	return real && !str_is_below(real, WSL_LIB) && !str_is_below(real, WSL_DRIVERS);
+	_cleanup_free_ char *own = realpath(WSL_LIB "/libcuda.so.1", NULL);
+
+	return real && !str_is_below(real, WSL_LIB) && !str_is_below(real, WSL_DRIVERS) && !(own && streq(real, own));
 }
 
 /* A libcuda that is not the one WSL brings; owned by the caller; NULL if there is none. */

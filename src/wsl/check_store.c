@@ -23,6 +23,7 @@ struct flaws {
 	char first[80];   /* a name */
 	const char *what; /* NULL: nothing */
 	size_t count, files;
+	char closed[80]; /* what others than root cannot read, "." for the directory; "": nothing */
 };
 
 static bool stores_matters(const char *name)
@@ -30,12 +31,16 @@ static bool stores_matters(const char *name)
 	return strstr(name, ".so") || strstr(name, ".bin") || strcmp(name, "nvidia-smi") == 0;
 }
 
-static const char *stores_flaw(int directory, const char *name)
+static const char *stores_flaw(int directory, const char *name, struct flaws *flaws)
 {
 	struct stat st;
 
 	if (fstatat(directory, name, &st, 0) < 0)
-		return errno == ESTALE ? "is a stale handle" : "cannot be looked at";
+		return errno == ESTALE   ? "is a stale handle"
+		       : errno == ENOENT ? "leads nowhere"
+					 : "cannot be looked at";
+	if (!flaws->closed[0] && (st.st_mode & (S_ISDIR(st.st_mode) ? 05 : 04)) != (S_ISDIR(st.st_mode) ? 05 : 04))
+		(void)snprintf(flaws->closed, sizeof(flaws->closed), "%.79s", name);
 	return S_ISREG(st.st_mode) && st.st_size == 0 ? "is empty" : NULL;
 }
 
@@ -47,13 +52,14 @@ static int stores_look(const char *path, struct flaws *ret)
 
 	if (!directory)
 		return -errno;
+	(void)stores_flaw(directory_fd(directory), ".", ret);
 	while (ret->files < FILES_MAX && (entry = readdir(directory))) {
 		const char *what;
 
 		if (entry->d_name[0] == '.' || !stores_matters(entry->d_name))
 			continue;
 		ret->files++;
-		what = stores_flaw(directory_fd(directory), entry->d_name);
+		what = stores_flaw(directory_fd(directory), entry->d_name, ret);
 		if (!what || ret->count++ > 0)
 			continue;
 		ret->what = what;
@@ -100,7 +106,15 @@ static bool stores_check_directory(struct findings *findings, const char *path, 
 				     ? "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from "
 				       "C:\\Program Files\\WSL\\lib of a Windows host."
 				     : remedy);
-	return r == 0 && flaws.count == 0 && !missing;
+	else if (flaws.closed[0])
+		findings_add(findings, "store.closed", SEVERITY_WARNING,
+			     "%s%s%s: only root may read it, so programs of other users find no driver, in containers "
+			     "too\n"
+			     "%s",
+			     path, streq(flaws.closed, ".") ? "" : "/", streq(flaws.closed, ".") ? "" : flaws.closed,
+			     check_is_wsl() ? "Run wsl --update, then wsl --shutdown in Windows."
+					    : "sudo chmod -R a+rX " WSL_LIB " " WSL_DRIVERS);
+	return r == 0 && flaws.count == 0 && !missing && !flaws.closed[0];
 }
 
 /* Of adapters with one driver the store is one. */

@@ -5,14 +5,19 @@
  * own paths: the loaders find the stores by the path that the driver reports, and which files of a store a program
  * needs changes with every driver. On WSL both directories are network file systems (9p) on which every path costs a
  * round trip to Windows, so a directory is opened once and its entries are taken as readdir(3) describes them.
+ *
+ * Some hosts have symlinks there that lead elsewhere (microsoft/WSL#5548 advises it). They would lead nowhere in a
+ * container, so files of such a directory are mounted one by one, each from where it really is.
  */
 
 #include "wsl/plan.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "dxg/ioctl.h"
@@ -25,7 +30,8 @@ struct listing {
 	DIR *directory;
 	struct stat st;
 	struct strv libraries; /* "libcuda.so.1" */
-	bool has_smi;          /* it has a regular file "nvidia-smi", as far as the directory says */
+	bool has_smi;          /* it has a file "nvidia-smi", as far as the directory says */
+	bool has_way_out;      /* it has a symlink to what a container does not get with the directory */
 };
 
 static void wsl_plan_listing_clear(struct listing *listing)
@@ -39,16 +45,31 @@ static void wsl_plan_listing_clear(struct listing *listing)
 #define SMI "nvidia-smi"
 #define SMI_TARGET "/usr/bin/" SMI
 
-static int wsl_plan_take_entry(struct listing *listing, const struct dirent *entry)
+static bool wsl_plan_leads_out(int directory, const char *path, const char *name)
+{
+	char points_to[512];
+	ssize_t length = readlinkat(directory, name, points_to, sizeof(points_to) - 1);
+
+	if (length < 0)
+		return false;
+	points_to[length] = '\0';
+	if (strstr(points_to, "..") || length == sizeof(points_to) - 1)
+		return true;
+	return points_to[0] == '/' && !str_is_below(points_to, path) && !str_is_below(points_to, WSL_LIB);
+}
+
+static int wsl_plan_take_entry(struct listing *listing, const char *path, const struct dirent *entry)
 {
 	/* DT_UNKNOWN: a file system that does not tell; the name must do. */
-	bool file = entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN;
+	bool may_be_link = entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN;
 
-	if (file && streq(entry->d_name, SMI))
+	if (!may_be_link && entry->d_type != DT_REG)
+		return 0;
+	if (may_be_link && wsl_plan_leads_out(directory_fd(listing->directory), path, entry->d_name))
+		listing->has_way_out = true;
+	if (streq(entry->d_name, SMI))
 		listing->has_smi = true;
-	if ((file || entry->d_type == DT_LNK) && store_is_library(entry->d_name))
-		return strv_add(&listing->libraries, entry->d_name);
-	return 0;
+	return store_is_library(entry->d_name) ? strv_add(&listing->libraries, entry->d_name) : 0;
 }
 
 /* @ret is released by the caller in any case. */
@@ -65,7 +86,7 @@ static int wsl_plan_read_directory(const char *path, struct listing *ret)
 		entry = readdir(ret->directory);
 		if (!entry)
 			break;
-		r = wsl_plan_take_entry(ret, entry);
+		r = wsl_plan_take_entry(ret, path, entry);
 	}
 	if (r == 0 && errno != 0)
 		return -errno;
@@ -88,6 +109,57 @@ static int wsl_plan_add_mount(struct plan *plan, const char *path, const char *t
 	};
 
 	return plan_add_mount(plan, &mount);
+}
+
+/* Return: 1 if it is in the plan; 0 if there is nothing to mount; -ENOMEM. */
+static int wsl_plan_add_file(struct plan *plan, const char *directory, const char *name, const char *reason)
+{
+	_cleanup_free_ char *target = NULL, *real = NULL;
+	struct stat st;
+	int r;
+
+	if (str_format(&target, "%s/%s", directory, name) < 0)
+		return -ENOMEM;
+	real = realpath(target, NULL);
+	if (!real)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	/* A directory of its own has what belongs to it; one elsewhere may have anything. */
+	if (stat(real, &st) < 0 || !(S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && streq(real, target))))
+		return 0;
+	r = wsl_plan_add_mount(plan, real, target, &st, PLAN_LIBRARY, reason);
+	return r < 0 ? r : 1;
+}
+
+/* Libraries that are not in the plan in the end are no longer in @listing. */
+static int wsl_plan_add_each(struct plan *plan, const char *directory, struct listing *listing, const char *reason)
+{
+	_cleanup_strv_ struct strv names = {0}, libraries = steal_struct(&listing->libraries), missing = {0};
+	const struct dirent *entry;
+	int r = 0;
+
+	rewinddir(listing->directory);
+	while (r == 0 && (entry = readdir(listing->directory)))
+		if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
+			r = strv_add(&names, entry->d_name);
+	strv_sort(&names);
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		r = wsl_plan_add_file(plan, directory, names.items[i], reason);
+		if (r == 0)
+			r = strv_add(&missing, names.items[i]);
+		else if (r > 0)
+			r = strv_contains(&libraries, names.items[i]) ? strv_add(&listing->libraries, names.items[i])
+								      : 0;
+	}
+	if (r < 0 || missing.count == 0)
+		return r;
+	return strv_format(&plan->warnings, "%s/%s leads to no file of this host and is left out%s", directory,
+			   missing.items[0], missing.count > 1 ? ", as others there are" : "");
+}
+
+static int wsl_plan_add_directory(struct plan *plan, const char *path, struct listing *listing, const char *reason)
+{
+	return listing->has_way_out ? wsl_plan_add_each(plan, path, listing, reason)
+				    : wsl_plan_add_mount(plan, path, path, &listing->st, PLAN_LIBRARY, reason);
 }
 
 static int wsl_plan_add_libraries(struct plan *plan, const char *path, struct listing *listing, bool overrides,
@@ -145,8 +217,7 @@ static int wsl_plan_add_lib(const struct request *request, size_t count, struct 
 	if (r < 0)
 		return err_set(err, r,
 			       "cannot read " WSL_LIB ": %m\nCheck its permissions and that its mount still works.");
-	r = wsl_plan_add_mount(plan, WSL_LIB, WSL_LIB, &listing.st, PLAN_LIBRARY,
-			       "libraries of the host that find the driver stores");
+	r = wsl_plan_add_directory(plan, WSL_LIB, &listing, "libraries of the host that find the driver stores");
 	if (r == 0 && (request->capabilities & CAPABILITY_UTILITY))
 		r = wsl_plan_add_smi(plan, WSL_LIB, &listing);
 	if (r == 0 && listing.libraries.count == 0)
@@ -179,7 +250,7 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 			       store);
 	r = wsl_plan_describe_store(adapter, &reason);
 	if (r == 0)
-		r = wsl_plan_add_mount(plan, store, store, &listing.st, PLAN_LIBRARY, reason);
+		r = wsl_plan_add_directory(plan, store, &listing, reason);
 	if (r == 0 && nvidia && (request->capabilities & CAPABILITY_UTILITY))
 		r = wsl_plan_add_smi(plan, store, &listing);
 	if (r < 0)

@@ -35,6 +35,18 @@ stores_seen() {
 	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
 }
 
+@test "libraries that are symlinks to another directory" {
+	host wsl-lib-links
+	for user in 0 1000; do
+		run docker run --rm --user "$user" --gpus all debian probe
+		expect_line "cuInit=0"
+		expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
+	done
+	run docker run --rm --gpus all debian sh -c 'nvidia-smi -L; test ! -e /usr/lib/wsl/lib2 || echo more'
+	expect "GPU 0: NVIDIA"
+	expect_not more
+}
+
 @test "a laptop with two vendors: index 0 is NVIDIA's, and only its store is seen" {
 	local intel nvidia
 

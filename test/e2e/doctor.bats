@@ -157,6 +157,24 @@ setup_file() {
 
 # ---- driver stores ----
 
+@test "symlinks among the libraries: whether they lead somewhere" {
+	run on wsl-lib-links 'wire; ids; doctor >/dev/null && echo works'
+	expect_line "ok store.complete"
+	expect_not driver.linux-in-wsl
+	expect_line works
+	run on wsl-lib-links 'rm /usr/lib/wsl/lib2/libdxcore.so; doctor'
+	expect "/usr/lib/wsl/lib: libdxcore.so leads nowhere"
+}
+
+@test "files that only root may read" {
+	run on wsl-nvidia 'wire; chmod 700 /usr/lib/wsl/lib; doctor; ids'
+	expect_line "warning store.closed"
+	expect "/usr/lib/wsl/lib: only root may read it"
+	run on wsl-nvidia 'wire; chmod 700 /usr/lib/wsl/lib/libcuda.so.1; ids; doctor'
+	expect_line "warning store.closed"
+	expect "/usr/lib/wsl/lib/libcuda.so.1: only root may read it"
+}
+
 @test "a store that is not on disk, one of two, and a libdxcore that was never copied" {
 	run on hyperv-stale-store 'doctor'
 	expect_status 1

@@ -209,6 +209,10 @@ uuid() {
 	same wsl-nvidia 0000:01:00.0 all
 }
 
+@test "libraries that are symlinks to another directory" {
+	same wsl-lib-links all
+}
+
 @test "words in capitals, and PCI addresses in all spellings" {
 	local profile=native-four capabilities=compute devices
 
@@ -390,6 +394,7 @@ same_spec() {
 @test "a CDI spec that needs no hook has the plan's devices and files" {
 	same_spec wsl-hybrid all
 	same_spec wsl-hybrid 1
+	same_spec wsl-lib-links all
 	same_spec native-four all
 	same_spec native-prefix 0
 }

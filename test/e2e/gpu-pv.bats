@@ -239,6 +239,45 @@ $nvidia_store"
 	says "holds no library"
 }
 
+@test "symlinks out of the directory of libraries: what they lead to comes, each file by itself" {
+	same "$(plan wsl-lib-links '.mounts[] | select(.target | startswith("'$lib/'")) | select(.target | test("libcuda.so.1$|nvoptix")) | [.source, .target]')" \
+		'["/usr/lib/wsl/lib2/libcuda.so.1.1","/usr/lib/wsl/lib/libcuda.so.1"]
+["/usr/lib/wsl/lib2/libnvoptix.so.1","/usr/lib/wsl/lib/libnvoptix.so.1"]
+["/usr/lib/wsl/lib2/libnvoptix.so.1","/usr/lib/wsl/lib/libnvoptix_loader.so.1"]'
+	same "$(plan wsl-lib-links '.warnings, [.mounts[].target | select(. == "'$lib'")]')" $'[]\n[]'
+	same "$(plan wsl-lib-links '.libraryDirectories[0].libraries')" "$(plan wsl-nvidia '.libraryDirectories[0].libraries')"
+	# One will do, also with "..", and one that stays inside will not.
+	for points_to in /usr/lib/wsl/elsewhere/libdxcore.so ../elsewhere/libdxcore.so; do
+		run -0 host wsl-nvidia sh -c "mkdir $lib/../elsewhere && mv $lib/libdxcore.so $lib/../elsewhere &&
+			ln -s $points_to $lib/libdxcore.so && ctr-gpu list --json | jq -c '.mounts[] | [.source, .target]'"
+		says '["/usr/lib/wsl/elsewhere/libdxcore.so","/usr/lib/wsl/lib/libdxcore.so"]' '["/usr/lib/wsl/lib/libcuda.so.1","/usr/lib/wsl/lib/libcuda.so.1"]'
+	done
+	for points_to in libdxcore.so.1 ./libdxcore.so.1 $lib/libdxcore.so.1; do
+		run -0 host wsl-nvidia sh -c "mv $lib/libdxcore.so $lib/libdxcore.so.1 && ln -s $points_to $lib/libdxcore.so &&
+			ctr-gpu list --json | jq -c '.mounts[] | [.source, .target]'"
+		says '["/usr/lib/wsl/lib","/usr/lib/wsl/lib"]'
+	done
+}
+
+@test "a symlink that leads nowhere, or to anything but a file, is left out and named" {
+	run -0 host wsl-lib-links sh -c 'cd /usr/lib/wsl/lib2 && rm libnvcuvid.so libnvoptix.so.1 && ln -s /etc ../lib/libetc.so &&
+		ctr-gpu list --json | jq -c ".warnings[], ([.libraryDirectories[].libraries[], .mounts[].target | select(test(\"cuvid.so$|etc\"))])"'
+	same "$output" '"/usr/lib/wsl/lib/libetc.so leads to no file of this host and is left out, as others there are"
+[]'
+}
+
+@test "a library goes by the name of its file, and by its SONAME where ldconfig made a link for that" {
+	same "$(plan wsl-nvidia '[.libraryDirectories[].libraries[] | select(test("optix|gpucomp"))]')" \
+		'["libnvoptix.so.1","libnvoptix_loader.so.1","libnvidia-gpucomp.so","libnvoptix.so.1"]'
+}
+
+@test "libraries a directory down in the store: all of it is mounted" {
+	run -0 host wsl-amd-npu sh -c 'ls $(ctr-gpu list | grep /u0)'
+	says B025777
+	same "$(plan wsl-amd-npu '[.libraryDirectories[1].libraries, .warnings]' --device=0)" \
+		'[[],["every adapter of the host can still be opened through /dev/dxg; only the selected driver stores are visible"]]'
+}
+
 @test "requirements are held against the CUDA version in libcuda's note" {
 	run -0 host wsl-nvidia ctr-gpu list --require='cuda>=12.8'
 	run -1 host wsl-nvidia ctr-gpu list --require='cuda>=13.0'

@@ -179,6 +179,7 @@ static const char *read_document(const json_t *root, struct profile *ret)
 	ret->dxg = json_is_true(json_object_get(root, "dxg"));
 	ret->libdxcore = text(root, "libdxcore");
 	ret->old_interface = json_is_true(json_object_get(root, "old_interface"));
+	ret->lib_behind = text(root, "lib_behind");
 	ret->wsl_mounts = json_is_true(json_object_get(root, "wsl_mounts"));
 	ret->loader_cache = json_is_true(json_object_get(root, "loader_cache"));
 	ret->repository = number(root, "repository");

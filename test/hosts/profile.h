@@ -80,6 +80,7 @@ struct profile {
 	const char *lib[PROFILE_SETS_MAX];
 	size_t lib_count;
 	bool old_interface; /* the Windows host speaks a VMBus interface whose answers to queries have no status */
+	const char *lib_behind; /* directory that these lie in, with symlinks to them from where they belong; NULL: none */
 	bool wsl_mounts;    /* lib and drivers are mounts of their own, as on WSL, and not plain directories */
 	bool loader_cache;  /* ld.wsl.conf and what ldconfig makes of it */
 	unsigned repository; /* how many directories of other drivers lie beside the stores */

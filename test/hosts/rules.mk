@@ -18,9 +18,9 @@ hosts_lib_nvidia = libcuda.so libcuda.so.1 libcuda.so.1.1 libnvidia-ml.so.1 libn
 hosts_lib_packaged = libd3d12.so libd3d12core.so
 hosts_store_nvidia = libcuda.so.1.1 libcuda_loader.so libnvidia-ml.so.1 libnvidia-ml_loader.so libnvidia-ptxjitcompiler.so.1 \
 	libnvidia-nvvm.so.4 libnvdxgdmal.so.1 libnvwgf2umx.so libnvcuvid.so.1 libnvidia-encode.so.1 libnvoptix.so.1 \
-	libnvidia-tileiras.so.1 nvidia-smi nvcubins.bin nvlddmkm.sys nvapi64.dll nv_dispi.inf
+	libnvidia-tileiras.so.1 libnvidia-gpucomp.so nvidia-smi nvcubins.bin nvlddmkm.sys nvapi64.dll nv_dispi.inf
 hosts_store_intel = libigd12umd64.so libigc.so libigdml64.so libigdgmm_w.so.12 libLLVM-14.so iigd_dch.inf igdkmdn64.sys
-hosts_store_amd = amdxc64.so libamdenc64.so u0198975.inf amdkmdag.sys
+hosts_store_amd = B025777/amdxc64.so B025777/libamdenc64.so u0198975.inf amdkmdag.sys
 hosts_store_npu = libamdxdna_mcdm.so kipudrv.inf kipudrv.sys
 hosts_store_qualcomm = libqcdx12arm64wslum.so libqcdxarm64wslcompiler.so qcdx8380.inf qcdxkm8380.sys
 hosts_store_windows = qcnspmcdm8380.inf qcnspmcdm8380.sys qnnhtp.dll
@@ -132,8 +132,11 @@ $(filter %.bin %.sys %.dll %.inf %.json %.icd %-rc,$(hosts_made)):
 	@mkdir -p $(@D)
 	@printf 'simulated %s\n' $(@F) > $@
 
-# libfoo.so.1.2 has the SONAME libfoo.so.1.2, and libfoo.so that of libfoo.so.1 where both are there.
-hosts_soname = $(if $(and $(filter %.so,$(@F)),$(filter $(@F).1,$(hosts_lib_nvidia))),$(@F).1,$(@F))
+# libfoo.so.1.2 has the SONAME libfoo.so.1.2, and libfoo.so that of libfoo.so.1 where both are there. Two have others, as the
+# real ones.
+hosts_soname_libnvoptix.so.1 = libnvoptix_loader.so.1
+hosts_soname_libnvidia-gpucomp.so = libnvidia-gpucomp.so.590.62
+hosts_soname = $(or $(hosts_soname_$(@F)),$(if $(and $(filter %.so,$(@F)),$(filter $(@F).1,$(hosts_lib_nvidia))),$(@F).1,$(@F)))
 define hosts_driver_library
 	@mkdir -p $(@D)
 	$(CC) -shared $(hosts_cflags) -DNAME='"$(@F)"' -Wl,-soname,$(hosts_soname) -o $@ $< $(hosts_link)

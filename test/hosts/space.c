@@ -153,6 +153,17 @@ static int make_dev(const struct space *space)
 	return 0;
 }
 
+static int make_lib(const struct space *space, const char *lib)
+{
+	const char *behind = space->profile->lib_behind;
+
+	if (!behind)
+		return tree_lib(space->profile, space->files, lib);
+	if (tree_mkdirs(behind) < 0 || tree_lib(space->profile, space->files, behind) < 0)
+		return -1;
+	return tree_links(behind, lib);
+}
+
 static int make_wsl(const struct space *space)
 {
 	static const char lib[] = "/usr/lib/wsl/lib", drivers[] = "/usr/lib/wsl/drivers";
@@ -166,7 +177,7 @@ static int make_wsl(const struct space *space)
 		return complain(lib);
 	if (mounts && mount("drivers", drivers, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, "mode=555") < 0)
 		return complain(drivers);
-	if (tree_lib(space->profile, space->files, lib) < 0 || tree_drivers(space->profile, space->files, drivers) < 0)
+	if (make_lib(space, lib) < 0 || tree_drivers(space->profile, space->files, drivers) < 0)
 		return -1;
 	if (mounts && mount(NULL, drivers, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) < 0)
 		return complain(drivers);

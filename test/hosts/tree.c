@@ -67,6 +67,36 @@ int tree_write(const char *path, const char *text)
 	return fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ? complain("write", path) : 0;
 }
 
+int tree_links(const char *from, const char *to)
+{
+	_cleanup_(cleanup_closedirp) DIR *directory = opendir(from);
+	const struct dirent *entry;
+
+	if (!directory)
+		return complain("open", from);
+	while ((entry = readdir(directory))) {
+		char points_to[TREE_PATH_MAX], path[TREE_PATH_MAX];
+
+		(void)snprintf(points_to, sizeof(points_to), "%s/%s", from, entry->d_name);
+		(void)snprintf(path, sizeof(path), "%s/%s", to, entry->d_name);
+		if (entry->d_name[0] != '.' && tree_symlink(points_to, path) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int copy_directory(int from, int to, mode_t mode);
+
+static int copy_below(int from, int to, const char *name, mode_t mode)
+{
+	_cleanup_close_ int target = -1;
+
+	if (mkdirat(to, name, 0755) < 0 && errno != EEXIST)
+		return complain("mkdir", name);
+	target = openat(to, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return target < 0 ? complain("open", name) : copy_directory(openat(from, name, O_RDONLY | O_CLOEXEC), target, mode);
+}
+
 static int copy_file(int from, int to, const char *name, mode_t mode)
 {
 	_cleanup_close_ int in = openat(from, name, O_RDONLY | O_CLOEXEC), out = -1;
@@ -74,6 +104,8 @@ static int copy_file(int from, int to, const char *name, mode_t mode)
 
 	if (in < 0 || fstat(in, &st) < 0)
 		return complain("open", name);
+	if (S_ISDIR(st.st_mode) && name[0] != '.')
+		return copy_below(from, to, name, mode);
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	(void)unlinkat(to, name, 0);
@@ -83,18 +115,25 @@ static int copy_file(int from, int to, const char *name, mode_t mode)
 	return 0;
 }
 
-int tree_copy(const char *from, const char *to, mode_t mode)
+/* Closes @from. */
+static int copy_directory(int from, int to, mode_t mode)
 {
-	_cleanup_(cleanup_closedirp) DIR *directory = opendir(from);
-	_cleanup_close_ int target = open(to, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(cleanup_closedirp) DIR *directory = from < 0 ? NULL : fdopendir(from);
 	const struct dirent *entry;
 
-	if (!directory || target < 0)
-		return complain("open", directory ? to : from);
+	if (!directory)
+		return complain("open", "what is to be copied");
 	while ((entry = readdir(directory)))
-		if (copy_file(directory_fd(directory), target, entry->d_name, mode) < 0)
+		if (copy_file(directory_fd(directory), to, entry->d_name, mode) < 0)
 			return -1;
 	return 0;
+}
+
+int tree_copy(const char *from, const char *to, mode_t mode)
+{
+	_cleanup_close_ int target = open(to, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return target < 0 ? complain("open", to) : copy_directory(open(from, O_RDONLY | O_CLOEXEC), target, mode);
 }
 
 static int store(const struct profile_adapter *adapter, const char *files, const char *drivers)

@@ -25,4 +25,5 @@ int tree_copy(const char *from, const char *to, mode_t mode);
 int tree_drivers(const struct profile *profile, const char *files, const char *to);
 
 /** What lies in /usr/lib/wsl/lib. */
+int tree_links(const char *from, const char *to); /* a symlink in @to for every entry of @from */
 int tree_lib(const struct profile *profile, const char *files, const char *to);
