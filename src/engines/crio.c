@@ -16,6 +16,9 @@ const struct engine engine_crio = {
 	.hooks_dir = "crio/runtime/hooks_dir",
 	.hook_directories =
 		(const char *const[]){"/usr/share/containers/oci/hooks.d", "/etc/containers/oci/hooks.d", NULL},
+	.uses = {[DOOR_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
+		 [DOOR_RUNTIME] = "runtime class nvidia",
+		 [DOOR_CDI] = "CDI"},
 	.releases =
 		(const struct engine_release[]){
 			{1, 24, "0.3.0", NULL},

@@ -7,6 +7,7 @@
  */
 
 #include "engines/daemon.h"
+#include "model/finding.h"
 
 /* A version's numbers, for comparison; 0 is none. */
 #define ENGINE_VERSION(major, minor) (1 + 1000L * ((minor) + 1000L * (major)))
@@ -47,6 +48,8 @@ struct engine {
 	const char *default_runtime, *hooks_dir, *cdi;
 	const char *cdi_on;                  /* how users write what turns CDI on */
 	const char *const *hook_directories; /* that are read unless the file names others */
+
+	const char *uses[DOORS]; /* how users ask it for a GPU, by each door; NULL: it has no such door */
 
 	const struct engine_release *releases; /* with CDI, oldest first; NULL: it has none */
 	long gpus_nvidia, gpus_amd; /* ENGINE_VERSION() since which --gpus gives CDI's devices of a kind; 0: never */

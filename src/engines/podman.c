@@ -21,6 +21,10 @@ const struct engine engine_podman = {
 	.default_runtime = "engine/runtime",
 	.hooks_dir = "engine/hooks_dir",
 	.hook_directories = (const char *const[]){"/usr/share/containers/oci/hooks.d", NULL},
+	.uses = {[DOOR_GPUS] = "--gpus all",
+		 [DOOR_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
+		 [DOOR_RUNTIME] = "--runtime=nvidia",
+		 [DOOR_CDI] = "--device"},
 	.releases =
 		(const struct engine_release[]){
 			{4, 1, "0.3.0", NULL},

@@ -38,27 +38,26 @@ enum door {
 /** "gpus", "hook", … */
 const char *door_name(enum door door);
 
+enum { FINDINGS_MAX = 1024, FINDINGS_ENGINES_MAX = 16, FINDING_TEXT_MAX = 4096 };
+
 struct finding {
-	const char *id; /* stable, "store.incomplete"; what is before the dot is the subject */
+	char id[48]; /* stable, "store.incomplete"; what is before the dot is the subject */
 	enum severity severity;
-	const char *text;
-	const char *remedy; /* NULL if there is nothing to do */
+	char *remedy;       /* NULL if there is nothing to do */
 	const char *engine; /* by its id, ANY_ENGINE, or NULL: it is of no engine, and a problem then closes every door
 			       there is */
 	unsigned doors;     /* of that engine, that it closes: bits by enum door */
+	char text[FINDING_TEXT_MAX]; /* and the remedy's, behind its NUL */
 };
 
 #define ANY_ENGINE "*"
 
 /* An engine of this machine. */
 struct host_engine {
-	const char *id;           /* "docker" */
-	const char *label;        /* "Docker" */
-	const char *state;        /* " 28.1.1, running" */
-	const char *doors[DOORS]; /* as a user types them, "--gpus all"; NULL: the engine has no such door */
+	const char *id, *label; /* "docker", "Docker" */
+	char state[64];         /* " 28.1.1, running" */
+	char doors[DOORS][128]; /* as a user types them, "--gpus all"; "": the engine has no such door */
 };
-
-enum { FINDINGS_MAX = 1024, FINDINGS_ENGINES_MAX = 16, FINDINGS_TEXT_MAX = 512 * 1024 };
 
 /* All zero: nothing was found. */
 struct findings {
@@ -66,13 +65,11 @@ struct findings {
 	size_t count;
 	struct host_engine engines[FINDINGS_ENGINES_MAX];
 	size_t engine_count;
-	bool incomplete; /* there was more than there is room for */
-	size_t used;     /* of the texts */
-	char texts[FINDINGS_TEXT_MAX];
+	bool incomplete; /* there was more than there is room or memory for */
 };
 
 /**
- * findings_add() - append a finding
+ * findings_add() - report a finding
  * @format: a line of what was found and, behind a newline, what to do about it; or the first alone
  *
  * What fails shows in findings->incomplete, once for all of them.
@@ -84,28 +81,17 @@ void findings_add(struct findings *findings, const char *id, enum severity sever
 void findings_add_list(struct findings *findings, const char *id, enum severity severity, const char *format,
 		       va_list arguments) __attribute__((format(printf, 4, 0)));
 
-/** Says what to do about the finding that was added last. */
-void findings_advise(struct findings *findings, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/** Says which doors the finding that was added last closes. */
+/** Says which doors the finding that was added last closes. @engine: stays. */
 void findings_close(struct findings *findings, const char *engine, unsigned doors);
 
 /** The first line of a library's sentence as a finding, the others as its remedy. */
 void findings_add_message(struct findings *findings, const char *id, enum severity severity, const char *message);
 
-/** Appends an engine without doors. Return: it. */
-struct host_engine *findings_add_engine(struct findings *findings, const char *id, const char *label,
-					const char *state_format, ...) __attribute__((format(printf, 4, 5)));
-
-/** Says that an engine has a door. */
-void findings_add_door(struct findings *findings, struct host_engine *engine, enum door door, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+/** Appends an engine without doors, whose names stay. Return: it. */
+struct host_engine *findings_add_engine(struct findings *findings, const char *id, const char *label);
 
 /** Return: "ok", "note", "warning" or "problem". */
 const char *severity_name(enum severity severity);
-
-/** Return: the first finding of the greatest severity there is; NULL if there is none at all. */
-const struct finding *findings_worst(const struct findings *findings);
 
 /** Return: the first problem that closes every door of this machine; NULL. */
 const struct finding *findings_block(const struct findings *findings);

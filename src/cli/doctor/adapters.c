@@ -75,12 +75,11 @@ void check_adapters(struct examination *examination)
 void check_adapter_notes(struct examination *examination)
 {
 	const struct inventory *inventory = examination->inventory;
-	const struct finding *worst = findings_worst(&examination->findings);
 
 	if (!inventory)
 		return;
 	/* What is a problem already is not said in other words. */
-	for (size_t i = 0; i < inventory->notes.count && worst->severity < SEVERITY_PROBLEM; i++)
+	for (size_t i = 0; i < inventory->notes.count && !findings_block(&examination->findings); i++)
 		findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_WARNING,
 				     inventory->notes.items[i]);
 	if (inventory->count == 0)

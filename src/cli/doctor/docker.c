@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,16 +36,20 @@ static void dockerd_clear(struct docker *docker)
 
 /* ---- what there is ---- */
 
-static json_t *dockerd_info(const struct docker *docker, const char *name)
+static const json_t *dockerd_runtime(const struct docker *docker, const char *name)
 {
-	return json_object_get(docker->info, name);
+	return json_object_get(json_object_get(docker->info, "Runtimes"), name);
 }
 
-/* Asking starts a daemon that a service manager would start on demand, so only one that runs already is asked. */
+/*
+ * What it says of itself goes before what its file says. Asking starts a daemon that a service manager would start on
+ * demand, so only one that runs already is asked.
+ */
 static void dockerd_ask(struct docker *docker)
 {
 	struct look *look = &docker->look;
 	_cleanup_json_ json_t *version = NULL;
+	const json_t *directories;
 	const char *text;
 
 	if (look->daemon.pid == 0)
@@ -56,55 +59,43 @@ static void dockerd_ask(struct docker *docker)
 	text = json_string_value(json_object_get(version, "Version"));
 	if (!text)
 		return;
-	free(look->version);
-	look->version = strdup(text);
-	docker->info = docker_api_get(&look->daemon, "/info");
-}
-
-/* What it says of itself goes before what its file says. */
-static void dockerd_take_info(struct docker *docker)
-{
-	const char *runtime =
-		json_string_value(json_object_get(json_object_get(dockerd_info(docker, "Runtimes"), "nvidia"), "path"));
-	const char *chosen = json_string_value(dockerd_info(docker, "DefaultRuntime"));
-	const json_t *directories = dockerd_info(docker, "CDISpecDirs");
-	struct look *look = &docker->look;
-
+	(void)str_replace(&look->version, text);
 	look->cdi = engine_cdi_state(look->engine, engine_version_number(look->version), look->config.cdi);
+	docker->info = docker_api_get(&look->daemon, "/info");
+	if (!docker->info)
+		return;
+	directories = json_object_get(docker->info, "CDISpecDirs");
 	if (json_array_size(directories) > 0)
 		look->cdi = ENGINE_CDI_ON;
 	else if (json_is_array(directories) && look->cdi == ENGINE_CDI_ON)
 		look->cdi = ENGINE_CDI_OFF;
-	if (!look->config.runtime && runtime)
-		look->config.runtime = strdup(runtime);
-	if (!docker->info)
-		return;
+	text = json_string_value(json_object_get(dockerd_runtime(docker, "nvidia"), "path"));
+	if (!look->config.runtime && text)
+		look->config.runtime = strdup(text);
 	free(look->config.default_runtime);
-	look->config.default_runtime = chosen ? strdup(chosen) : NULL;
+	text = json_string_value(json_object_get(docker->info, "DefaultRuntime"));
+	look->config.default_runtime = text ? strdup(text) : NULL;
 }
 
+/* If it does not answer for another reason than these, it listens where we do not look, as on TCP. */
 static void dockerd_judge_socket(struct docker *docker)
 {
 	const char *name = getenv("USER");
 	struct look *look = &docker->look;
-	_cleanup_free_ char *restart = NULL;
 
 	if (look->daemon.pid == 0 || docker->info)
 		return;
-	if (docker->reach == -EACCES || docker->reach == -EPERM) {
+	if (docker->reach == -EACCES || docker->reach == -EPERM)
 		look_add(look, "permission", SEVERITY_PROBLEM, ALL_DOORS,
 			 "you may not use its socket\n"
 			 "sudo usermod --append --groups docker %s, and log in again (whoever is in that group can "
 			 "become root); or use sudo docker.",
 			 name && *name ? name : "$USER");
-	} else if (docker->reach == 0 || docker->reach == -EAGAIN || docker->reach == -ECONNREFUSED) {
-		restart = look_restart(look, ENGINE_RESTART);
+	else if (docker->reach == 0 || docker->reach == -EAGAIN || docker->reach == -ECONNREFUSED)
 		look_add(look, "no-answer", SEVERITY_PROBLEM, ALL_DOORS,
 			 "the daemon (process %d) does not answer\n"
 			 "%s",
-			 look->daemon.pid, restart ? restart : "restart Docker");
-	}
-	/* Else it listens where we do not look, as on TCP. */
+			 look->daemon.pid, look_restart(look, ENGINE_RESTART));
 }
 
 /* ---- --gpus ---- */
@@ -123,8 +114,8 @@ static bool dockerd_has_gpus_by_cdi(const struct docker *docker)
 	       (!docker->hook.path && version >= look->engine->gpus_amd && strv_contains(kinds, "amd.com/gpu"));
 }
 
-/* When a name came to be. An upgrade of our package makes its links anew, but not the package's own directory. */
-static struct timespec dockerd_find_birth(const struct program *program)
+/* By when the name came to be. An upgrade of our package makes its links anew, but not the package's own directory. */
+static bool dockerd_is_older(const struct docker *docker, const struct program *program)
 {
 	struct timespec birth = program->st.st_ctim;
 	struct statx directory;
@@ -132,37 +123,28 @@ static struct timespec dockerd_find_birth(const struct program *program)
 	if (program->ours && statx(AT_FDCWD, "/usr/share/doc/ctr-gpu-nvidia-compat", 0, STATX_BTIME, &directory) == 0 &&
 	    (directory.stx_mask & STATX_BTIME) && directory.stx_btime.tv_sec < birth.tv_sec)
 		birth = (struct timespec){.tv_sec = directory.stx_btime.tv_sec, .tv_nsec = directory.stx_btime.tv_nsec};
-	return birth;
-}
-
-static bool dockerd_is_older(const struct docker *docker, const struct program *program)
-{
-	struct timespec birth = dockerd_find_birth(program);
-
 	return program->path && daemon_is_older(&docker->look.daemon, &birth);
 }
 
-/* A hook that we can see and the daemon cannot. */
-static bool dockerd_judge_path(struct docker *docker)
+/* Whether there is a hook that we can see and the daemon cannot. */
+static bool dockerd_judge_path(struct look *look)
 {
 	_cleanup_program_ struct program program = {0};
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
-	struct look *look = &docker->look;
 
 	if (rootfs_open(AT_FDCWD, "/", &root) < 0 || !program_find(&root, PROGRAM_PATH, HOOK, &program))
 		return false;
-	if (!daemon_sees(&look->daemon, program.path) || look->snap) {
+	if (!daemon_sees(&look->daemon, program.path) || look->daemon.snap)
 		look_add(look, "snap", SEVERITY_PROBLEM, DOOR(GPUS),
 			 "the daemon has a filesystem of its own (snap?) and does not see %s\n"
 			 "Use the distribution's docker.io or Docker's own packages; or CDI: docker run --device "
 			 "KIND=all",
 			 program.path);
-	} else {
+	else
 		look_add(look, "path", SEVERITY_PROBLEM, DOOR(GPUS),
 			 "the daemon's PATH does not lead to %s\n"
 			 "Start dockerd with /usr/bin in its PATH, and restart it.",
 			 program.path);
-	}
 	return true;
 }
 
@@ -170,27 +152,23 @@ static void dockerd_judge_gpus(struct docker *docker)
 {
 	const struct program *hook = docker->hook.path ? &docker->hook : &docker->cdi_hook;
 	struct look *look = &docker->look;
-	_cleanup_free_ char *restart = NULL;
+	bool has = docker->hook.path || dockerd_has_gpus_by_cdi(docker);
 
-	if (!docker->hook.path && !dockerd_has_gpus_by_cdi(docker)) {
-		if (dockerd_judge_path(docker))
-			return;
+	if (!has && !dockerd_judge_path(look))
 		look_add(look, "no-hook", SEVERITY_NOTE, DOOR(GPUS),
 			 "there is no " HOOK " on the daemon's PATH\n"
 			 "Install ctr-gpu-nvidia-compat (or: sudo make install-compat) and restart Docker; without it, "
 			 "for --runtime=nvidia: sudo ctr-gpu setup docker");
-	} else if (dockerd_is_older(docker, hook)) {
-		restart = look_restart(look, ENGINE_RESTART);
+	else if (has && dockerd_is_older(docker, hook))
 		look_add(look, "restart", SEVERITY_PROBLEM, DOOR(GPUS),
 			 "the daemon looked for its hook before %s was there\n"
 			 "%s",
-			 hook->path, restart ? restart : "restart Docker");
-	} else if (docker->hook.path && !docker->hook.ours) {
+			 hook->path, look_restart(look, ENGINE_RESTART));
+	else if (docker->hook.path && !docker->hook.ours)
 		look_add(look, "other-toolkit", SEVERITY_NOTE, 0,
 			 "--gpus goes to %s, which is not ctr-gpu's\n"
 			 "To have ctr-gpu do it: install ctr-gpu-nvidia-compat in the place of NVIDIA's toolkit.",
 			 docker->hook.path);
-	}
 }
 
 /* ---- --runtime ---- */
@@ -198,20 +176,15 @@ static void dockerd_judge_gpus(struct docker *docker)
 static void dockerd_judge_runtime(struct docker *docker)
 {
 	struct look *look = &docker->look;
-	_cleanup_free_ char *reload = NULL;
+	_cleanup_program_ struct program program = {0};
 
-	if (!look_judge_runtime(look) || !docker->info || json_object_get(dockerd_info(docker, "Runtimes"), "nvidia"))
-		return;
-	look_add(look, "reload", SEVERITY_PROBLEM, DOOR(RUNTIME), "the running daemon does not know yet that %s has it",
-		 look->config.path);
-	reload = look_restart(look, ENGINE_RELOAD);
-	findings_advise(look->findings, "%s", reload ? reload : "reload Docker");
-}
-
-/* Names of shims, "io.containerd.kata.v2", and Docker's own are not in the file. */
-static bool dockerd_is_built_in(const char *name)
-{
-	return streq(name, "runc") || strchr(name, '.') || strchr(name, '/');
+	look_judge_runtime(look);
+	if (docker->info && !dockerd_runtime(docker, "nvidia") && look->config.runtime &&
+	    look_find_program(look, look->config.runtime, &program))
+		look_add(look, "reload", SEVERITY_PROBLEM, DOOR(RUNTIME),
+			 "the running daemon does not know yet that %s has it\n"
+			 "%s",
+			 look->config.path, look_restart(look, ENGINE_RELOAD));
 }
 
 /* Where containers are made by a runtime that is gone, whatever door they ask by. */
@@ -222,11 +195,12 @@ static void dockerd_judge_default(struct docker *docker)
 	_cleanup_program_ struct program program = {0};
 	const json_t *runtime;
 
-	if (!name || dockerd_is_built_in(name))
+	/* Names of shims, "io.containerd.kata.v2", and Docker's own are not in the file. */
+	if (!name || streq(name, "runc") || strpbrk(name, "./"))
 		return;
 	runtime = json_object_get(json_object_get(look->config.json, "runtimes"), name);
 	if (!runtime)
-		runtime = json_object_get(dockerd_info(docker, "Runtimes"), name);
+		runtime = dockerd_runtime(docker, name);
 	path = json_string_value(json_object_get(runtime, "path"));
 	if (path ? look_find_program(look, path, &program) : json_object_get(runtime, "runtimeType") != NULL)
 		return;
@@ -242,20 +216,18 @@ static void dockerd_judge_default(struct docker *docker)
 
 void check_docker(struct examination *examination)
 {
-	__attribute__((cleanup(dockerd_clear))) struct docker docker = {
-		.look = {.daemon = DAEMON_NONE, .root = ROOTFS_CLOSED}};
+	__attribute__((cleanup(dockerd_clear))) struct docker docker = {.look = LOOK_NONE};
 	struct look *look = &docker.look;
 
 	if (!look_begin(examination, &engine_docker, look))
 		return;
 	dockerd_ask(&docker);
-	dockerd_take_info(&docker);
 	look_describe(look);
 	(void)look_find_program(look, HOOK, &docker.hook);
 	(void)look_find_program(look, "nvidia-cdi-hook", &docker.cdi_hook);
-	findings_add_door(look->findings, look->seen, DOOR_GPUS, "--gpus all");
-	findings_add_door(look->findings, look->seen, DOOR_RUNTIME, "--runtime=nvidia");
-	look_add_cdi_door(look, "--device");
+	look_add_door(look, DOOR_GPUS);
+	look_add_door(look, DOOR_RUNTIME);
+	look_add_door(look, DOOR_CDI);
 	look_judge_config(look);
 	dockerd_judge_socket(&docker);
 	dockerd_judge_default(&docker);
@@ -268,11 +240,13 @@ void check_docker(struct examination *examination)
 void check_docker_desktop(struct examination *examination)
 {
 	struct findings *findings = &examination->findings;
+	struct host_engine *desktop;
 
 	if (!file_exists(engine_docker.desktop))
 		return;
-	findings_add_door(findings, findings_add_engine(findings, "docker-desktop", "Docker Desktop", "%s", ""),
-			  DOOR_GPUS, "--gpus all");
+	desktop = findings_add_engine(findings, "docker-desktop", "Docker Desktop");
+	(void)snprintf(desktop->doors[DOOR_GPUS], sizeof(desktop->doors[DOOR_GPUS]), "%s",
+		       engine_docker.uses[DOOR_GPUS]);
 	findings_add(findings, "docker-desktop.own", SEVERITY_NOTE,
 		     "Docker Desktop runs in a distribution of its own: --gpus there is its own, and nothing here "
 		     "reaches it\n"

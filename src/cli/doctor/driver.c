@@ -29,7 +29,7 @@ static int driver_make_plan(struct examination *examination, struct ctr_gpu_plan
 static bool driver_check_plan(struct examination *examination)
 {
 	struct findings *findings = &examination->findings;
-	const struct finding *worst = findings_worst(findings);
+	bool explained = findings_block(findings);
 	struct ctr_gpu_plan *plan = NULL;
 
 	if (driver_make_plan(examination, &plan) != 0) {
@@ -38,7 +38,7 @@ static bool driver_check_plan(struct examination *examination)
 		return false;
 	}
 	/* What it lacks by a problem that was found already is said already. */
-	for (size_t i = 0; i < plan->data.warnings.count && i < REMARKS_MAX && worst->severity < SEVERITY_PROBLEM; i++)
+	for (size_t i = 0; i < plan->data.warnings.count && i < REMARKS_MAX && !explained; i++)
 		findings_add_message(findings, "driver.plan", SEVERITY_WARNING, plan->data.warnings.items[i]);
 	ctr_gpu_plan_unref(plan);
 	return true;

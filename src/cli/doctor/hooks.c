@@ -21,10 +21,9 @@
 
 enum { HOOK_FILE_MAX = 64 * 1024 };
 
-/* What is asked for by NVIDIA_VISIBLE_DEVICES: active ones, by whose program they run. */
+/* Active ones that act on NVIDIA_VISIBLE_DEVICES, by whose program they run. */
 struct hooks {
-	struct findings *findings;
-	const char *engine;
+	struct look *look;
 	struct strv theirs;
 	bool ours;
 };
@@ -78,46 +77,24 @@ static bool hooks_can_execute(const struct rootfs *root, const char *file, struc
 	return !interpreter || program_look(root, interpreter, &program);
 }
 
-static void hooks_add_unreadable(struct hooks *hooks, const char *path, const char *why)
-{
-	findings_add(hooks->findings, "hooks.unreadable", SEVERITY_PROBLEM,
-		     "%s %s: no container starts\n"
-		     "Correct or remove it.",
-		     path, why);
-	findings_close(hooks->findings, hooks->engine, ALL_DOORS);
-}
-
-static void hooks_add_broken(struct hooks *hooks, const json_t *json, const char *path, const char *file)
-{
-	bool many = hooks_is_for_many(json);
-
-	findings_add(hooks->findings, "hooks.broken", many ? SEVERITY_PROBLEM : SEVERITY_WARNING,
-		     "%s runs %s, which cannot be executed: %s\n"
-		     "Install what it belongs to again, or remove the file.",
-		     path, file, many ? "no container starts" : "the containers that it is for do not start");
-	if (many)
-		findings_close(hooks->findings, hooks->engine, ALL_DOORS);
-}
-
-static void hooks_add_missing(struct hooks *hooks, const char *path, const char *file)
-{
-	findings_add(hooks->findings, "hooks.no-program", SEVERITY_WARNING,
-		     "%s runs %s, which is not there: the file counts for nothing\n"
-		     "Install what it belongs to again, or remove the file.",
-		     path, file);
-}
-
 static void hooks_judge(struct hooks *hooks, const json_t *json, const char *path, const char *file)
 {
 	_cleanup_program_ struct program program = {0};
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+	bool many = hooks_is_for_many(json);
 
 	if (rootfs_open(AT_FDCWD, "/", &root) < 0)
 		return;
 	if (access(file, F_OK) < 0 && errno == ENOENT)
-		hooks_add_missing(hooks, path, file);
+		look_add(hooks->look, "hooks.no-program", SEVERITY_WARNING, 0,
+			 "%s runs %s, which is not there: the file counts for nothing\n"
+			 "Install what it belongs to again, or remove the file.",
+			 path, file);
 	else if (!hooks_can_execute(&root, file, &program))
-		hooks_add_broken(hooks, json, path, file);
+		look_add(hooks->look, "hooks.broken", many ? SEVERITY_PROBLEM : SEVERITY_WARNING, many ? ALL_DOORS : 0,
+			 "%s runs %s, which cannot be executed: %s\n"
+			 "Install what it belongs to again, or remove the file.",
+			 path, file, many ? "no container starts" : "the containers that it is for do not start");
 	else if (hooks_is_for_gpus(file) && program.ours)
 		hooks->ours = true;
 	else if (hooks_is_for_gpus(file))
@@ -135,12 +112,13 @@ static void hooks_look(struct hooks *hooks, const char *directory, const char *n
 	    fd_read_file_at(AT_FDCWD, path, HOOK_FILE_MAX, &data, &size) < 0)
 		return;
 	file = json_parse(data, size, &json, NULL) == 0 ? hooks_program(json) : NULL;
-	if (!json)
-		hooks_add_unreadable(hooks, path, "is not JSON");
-	else if (!file || !*file)
-		hooks_add_unreadable(hooks, path, "names no program");
-	else
+	if (file && *file)
 		hooks_judge(hooks, json, path, file);
+	else
+		look_add(hooks->look, "hooks.unreadable", SEVERITY_PROBLEM, ALL_DOORS,
+			 "%s %s: no container starts\n"
+			 "Correct or remove it.",
+			 path, json ? "names no program" : "is not JSON");
 }
 
 static int hooks_is_file(const struct dirent *entry)
@@ -178,31 +156,30 @@ static const char *hooks_find_unread(const struct strv *directories)
 	return NULL;
 }
 
-static void hooks_close_door(const struct hooks *hooks, const struct strv *directories)
+static void hooks_close_door(struct look *look)
 {
-	_cleanup_free_ char *names = NULL;
+	const struct strv *directories = &look->config.hook_directories;
 	const char *unread = hooks_find_unread(directories);
+	_cleanup_free_ char *names = NULL;
 
 	(void)strv_join(directories, " and ", &names);
-	if (unread) {
-		findings_add(hooks->findings, "hooks.unread", SEVERITY_PROBLEM,
-			     "the hook is registered in %s, and only %s is read\n"
-			     "Copy %s/ctr-gpu.json to /usr/share/containers/oci/hooks.d, or name that directory in "
-			     "hooks_dir.",
-			     unread, names && *names ? names : "no directory", unread);
-	} else {
-		findings_add(hooks->findings, "hooks.none", SEVERITY_NOTE,
-			     "ctr-gpu.json is not in %s\n"
-			     "Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s",
-			     names && *names ? names : "a hooks directory", hooks->engine);
-	}
-	findings_close(hooks->findings, hooks->engine, DOOR(HOOK));
+	if (unread)
+		look_add(look, "hooks.unread", SEVERITY_PROBLEM, DOOR(HOOK),
+			 "the hook is registered in %s, and only %s is read\n"
+			 "Copy %s/ctr-gpu.json to /usr/share/containers/oci/hooks.d, or name that directory in "
+			 "hooks_dir.",
+			 unread, names && *names ? names : "no directory", unread);
+	else
+		look_add(look, "hooks.none", SEVERITY_NOTE, DOOR(HOOK),
+			 "ctr-gpu.json is not in %s\n"
+			 "Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s",
+			 names && *names ? names : "a hooks directory", look->engine->name);
 }
 
 void look_judge_hooks(struct look *look)
 {
-	struct hooks hooks = {.findings = look->findings, .engine = look->engine->name};
 	const struct strv *directories = &look->config.hook_directories;
+	struct hooks hooks = {.look = look};
 
 	for (size_t i = 0; i < directories->count; i++) {
 		struct dirent **entries = NULL;
@@ -215,16 +192,15 @@ void look_judge_hooks(struct look *look)
 		}
 		free(entries);
 	}
-	if (hooks.ours && hooks.theirs.count > 0) {
-		findings_add(hooks.findings, "hooks.duplicate", SEVERITY_WARNING,
-			     "%s and ctr-gpu's hook are both active: each container gets the GPUs twice\n"
-			     "Remove oci-nvidia-hook.json from the hooks directory, with NVIDIA's toolkit.",
-			     hooks.theirs.items[0]);
-	} else if (hooks.theirs.count > 0) {
-		findings_add(hooks.findings, "hooks.other-toolkit", SEVERITY_NOTE, "%s is another toolkit's hook",
-			     hooks.theirs.items[0]);
-	} else if (!hooks.ours) {
-		hooks_close_door(&hooks, directories);
-	}
+	if (hooks.ours && hooks.theirs.count > 0)
+		look_add(look, "hooks.duplicate", SEVERITY_WARNING, 0,
+			 "%s and ctr-gpu's hook are both active: each container gets the GPUs twice\n"
+			 "Remove oci-nvidia-hook.json from the hooks directory, with NVIDIA's toolkit.",
+			 hooks.theirs.items[0]);
+	else if (hooks.theirs.count > 0)
+		look_add(look, "hooks.other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's hook",
+			 hooks.theirs.items[0]);
+	else if (!hooks.ours)
+		hooks_close_door(look);
 	strv_clear(&hooks.theirs);
 }

@@ -113,16 +113,18 @@ static void installation_add_setting(const struct nvidia_setting *setting, void 
 {
 	struct findings *findings = user;
 
-	if (setting->value)
-		findings_add(findings, "ctr-gpu.moving", SEVERITY_WARNING, NVIDIA_CONFIG " is not read: %s = %s%s%s",
-			     setting->key, setting->value, setting->has_successor ? "" : " has no successor: ",
-			     setting->has_successor ? "" : setting->here);
-	else
+	if (!setting->value)
 		findings_add(findings, "ctr-gpu.moving", SEVERITY_NOTE,
-			     NVIDIA_CONFIG " leaves out %s, and ctr-gpu has another default: write %s", setting->key,
+			     NVIDIA_CONFIG " leaves out %s, and ctr-gpu has another default\nWrite %s", setting->key,
 			     setting->here);
-	if (setting->has_successor)
-		findings_advise(findings, "Write %s", setting->here);
+	else if (setting->has_successor)
+		findings_add(findings, "ctr-gpu.moving", SEVERITY_WARNING,
+			     NVIDIA_CONFIG " is not read: %s = %s\nWrite %s", setting->key, setting->value,
+			     setting->here);
+	else
+		findings_add(findings, "ctr-gpu.moving", SEVERITY_WARNING,
+			     NVIDIA_CONFIG " is not read: %s = %s has no successor: %s", setting->key, setting->value,
+			     setting->here);
 }
 
 void check_installation(struct examination *examination)

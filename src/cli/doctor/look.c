@@ -2,64 +2,64 @@
 
 #include "cli/doctor/look.h"
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "engines/program.h"
+
+/* With look->sudo, an option, the engine's name and look->user. */
+#define SETUP "%sctr-gpu setup %s%s%s"
 
 void look_clear(struct look *look)
 {
 	daemon_close(&look->daemon);
 	rootfs_close(&look->root);
 	free(look->version);
+	free(look->command);
 	engine_config_clear(&look->config);
 }
 
 /* Of root, or else of whoever asks; others' count not at all. */
-static int look_find_daemon(const char *name, bool (*wanted)(const struct daemon *daemon), struct look *look)
+static int look_find_daemon(const struct engine *engine, bool (*wanted)(const struct daemon *daemon), struct look *look)
 {
-	if (name && daemon_find(name, 0, wanted, &look->daemon) == 0 && look->daemon.pid == 0 && geteuid() != 0)
-		(void)daemon_find(name, geteuid(), wanted, &look->daemon);
+	if (engine->daemon && daemon_find(engine->daemon, 0, wanted, &look->daemon) == 0 && look->daemon.pid == 0 &&
+	    geteuid() != 0)
+		(void)daemon_find(engine->daemon, geteuid(), wanted, &look->daemon);
 	return daemon_open_root(&look->daemon, &look->root);
 }
 
 /* Docker starts a containerd for itself alone. */
 static bool look_is_docker_s(const struct look *look)
 {
-	_cleanup_look_ struct look any = {.daemon = DAEMON_NONE, .root = ROOTFS_CLOSED};
+	_cleanup_look_ struct look any = LOOK_NONE;
 
 	if (look->engine != &engine_containerd || look->daemon.pid > 0)
 		return false;
-	if (look_find_daemon(look->engine->daemon, NULL, &any) == 0 && any.daemon.pid > 0)
+	if (look_find_daemon(look->engine, NULL, &any) == 0 && any.daemon.pid > 0)
 		return true;
 	return engine_is_installed(&engine_docker) && !file_exists(look->engine->files[0]);
 }
 
 bool look_begin(struct examination *examination, const struct engine *engine, struct look *ret)
 {
-	bool installed;
+	bool installed, rootless;
 
-	*ret = (struct look){
-		.examination = examination,
-		.findings = &examination->findings,
-		.engine = engine,
-		.daemon = DAEMON_NONE,
-		.root = ROOTFS_CLOSED,
-	};
-	if (look_find_daemon(engine->daemon, engine->is_wanted, ret) < 0)
+	ret->examination = examination;
+	ret->findings = &examination->findings;
+	ret->engine = engine;
+	if (look_find_daemon(engine, engine->is_wanted, ret) < 0)
 		return false;
 	installed = ret->daemon.pid > 0 || engine_is_installed(engine);
 	/* One that does not run does not say that it is the snap's. */
 	ret->daemon.snap |= !installed && engine->snap && file_exists(engine->snap);
 	if ((!installed && !ret->daemon.snap) || look_is_docker_s(ret))
 		return false;
-	ret->snap = ret->daemon.snap;
-	ret->rootless = ret->daemon.pid > 0 && ret->daemon.uid != 0;
-	ret->version = engine_version(engine, ret->snap);
+	rootless = ret->daemon.pid > 0 && ret->daemon.uid != 0;
+	ret->sudo = rootless ? "" : "sudo ";
+	ret->user = rootless ? " --rootless" : "";
+	ret->version = engine_version(engine, ret->daemon.snap);
 	if (engine_config_read(engine, &ret->daemon, &ret->root, &ret->config) < 0)
 		ret->findings->incomplete = true;
 	ret->cdi = engine_cdi_state(engine, engine_version_number(ret->version), ret->config.cdi);
@@ -70,28 +70,27 @@ void look_describe(struct look *look)
 {
 	const char *state = look->daemon.pid > 0 ? ", running" : look->engine == &engine_docker ? ", not running" : "";
 
-	look->seen = findings_add_engine(look->findings, look->engine->name, look->engine->label, "%s%.24s%s%s",
-					 look->version ? " " : "", look->version ? look->version : "",
-					 look->snap       ? " (snap)"
-					 : look->rootless ? " (rootless)"
-							  : "",
-					 state);
+	look->seen = findings_add_engine(look->findings, look->engine->name, look->engine->label);
+	(void)snprintf(look->seen->state, sizeof(look->seen->state), "%s%.24s%s%s", look->version ? " " : "",
+		       look->version ? look->version : "",
+		       look->daemon.snap ? " (snap)"
+		       : *look->user     ? " (rootless)"
+					 : "",
+		       state);
 }
 
 void look_add(struct look *look, const char *what, enum severity severity, unsigned closes, const char *format, ...)
 {
-	_cleanup_free_ char *id = NULL;
+	const char *name = look->engine->name;
+	char id[48];
 	va_list arguments;
 
-	if (str_format(&id, "%s.%s", look->engine->name, what) < 0) {
-		look->findings->incomplete = true;
-		return;
-	}
+	(void)snprintf(id, sizeof(id), "%s%s%s", strchr(what, '.') ? "" : name, strchr(what, '.') ? "" : ".", what);
 	va_start(arguments, format);
 	findings_add_list(look->findings, id, severity, format, arguments);
 	va_end(arguments);
 	if (closes)
-		findings_close(look->findings, look->engine->name, closes);
+		findings_close(look->findings, name, closes);
 }
 
 bool look_find_program(const struct look *look, const char *path, struct program *ret)
@@ -102,21 +101,27 @@ bool look_find_program(const struct look *look, const char *path, struct program
 				 : program_find(&look->root, search ? search : PROGRAM_PATH, path, ret);
 }
 
-char *look_restart(const struct look *look, enum engine_step step)
+const char *look_restart(struct look *look, enum engine_step step)
 {
-	_cleanup_free_ char *command = engine_restart_command(look->engine, &look->daemon, look->rootless, step);
-	char *text;
+	_cleanup_free_ char *command = engine_restart_command(look->engine, &look->daemon, *look->user, step);
 
-	return command && str_format(&text, "%s%s", look->rootless ? "" : "sudo ", command) == 0 ? text : NULL;
+	free(look->command);
+	if (!command || str_format(&look->command, "%s%s", look->sudo, command) < 0)
+		look->command = NULL;
+	return look->command ? look->command : "Restart it.";
 }
 
-void look_add_cdi_door(struct look *look, const char *option)
+/* CDI's with a kind of device that specs describe: the one that most images are made for. */
+void look_add_door(struct look *look, enum door door)
 {
-	static const char preferred[] = "nvidia.com/gpu";
 	const struct strv *kinds = &look->examination->cdi_kinds;
+	bool usual = kinds->count == 0 || strv_contains(kinds, "nvidia.com/gpu");
+	char *use = look->seen->doors[door];
 
-	findings_add_door(look->findings, look->seen, DOOR_CDI, "%s %s=all", option,
-			  kinds->count == 0 || strv_contains(kinds, preferred) ? preferred : kinds->items[0]);
+	(void)snprintf(use, sizeof(look->seen->doors[door]), "%s", look->engine->uses[door]);
+	if (door == DOOR_CDI)
+		(void)snprintf(use, sizeof(look->seen->doors[door]), "%s %s=all", look->engine->uses[door],
+			       usual ? "nvidia.com/gpu" : kinds->items[0]);
 }
 
 /* ---- what closes doors ---- */
@@ -126,15 +131,14 @@ void look_judge_config(struct look *look)
 {
 	bool goes_on = look->engine == &engine_docker && look->daemon.pid > 0;
 
-	if (!look->config.invalid)
-		return;
-	look_add(look, "config", goes_on ? SEVERITY_WARNING : SEVERITY_PROBLEM, goes_on ? 0 : ALL_DOORS,
-		 "%s\n"
-		 "Correct it: %s does not start with it.",
-		 look->config.invalid, look->engine->label);
+	if (look->config.invalid)
+		look_add(look, "config", goes_on ? SEVERITY_WARNING : SEVERITY_PROBLEM, goes_on ? 0 : ALL_DOORS,
+			 "%s\n"
+			 "Correct it: %s does not start with it.",
+			 look->config.invalid, look->engine->label);
 }
 
-bool look_judge_runtime(struct look *look)
+void look_judge_runtime(struct look *look)
 {
 	const struct engine_config *config = &look->config;
 	bool is_default = config->default_runtime && streq(config->default_runtime, "nvidia");
@@ -146,48 +150,38 @@ bool look_judge_runtime(struct look *look)
 		if (!program.ours)
 			look_add(look, "other-runtime", SEVERITY_NOTE, 0,
 				 "its runtime nvidia is %s, which is not ctr-gpu's", program.path);
-		return true;
+	} else if (config->runtime) {
+		look_add(look, "runtime", SEVERITY_PROBLEM, closes,
+			 "the program of its runtime nvidia, %s, is not there\n" SETUP, config->runtime, look->sudo,
+			 "--replace ", look->engine->name, look->user);
+	} else if (is_default) {
+		look_add(look, "runtime", SEVERITY_PROBLEM, closes,
+			 "its default runtime is nvidia, and %s has no such runtime\n" SETUP, where, look->sudo, "",
+			 look->engine->name, look->user);
+	} else {
+		look_add(look, "no-runtime", SEVERITY_NOTE, closes, "%s has no runtime nvidia\n" SETUP, where,
+			 look->sudo, "", look->engine->name, look->user);
 	}
-	if (config->runtime)
-		look_add(look, "runtime", SEVERITY_PROBLEM, closes,
-			 "the program of its runtime nvidia, %s, is not there", config->runtime);
-	else if (is_default)
-		look_add(look, "runtime", SEVERITY_PROBLEM, closes,
-			 "its default runtime is nvidia, and %s has no such runtime", where);
-	else
-		look_add(look, "no-runtime", SEVERITY_NOTE, closes, "%s has no runtime nvidia", where);
-	findings_advise(look->findings, "%sctr-gpu setup %s%s%s", look->rootless ? "" : "sudo ",
-			config->runtime ? "--replace " : "", look->engine->name, look->rootless ? " --rootless" : "");
-	return false;
 }
 
 void look_judge_cdi(struct look *look)
 {
 	const struct engine *engine = look->engine;
-	_cleanup_free_ char *restart = NULL;
 
-	switch (look->cdi) {
-	case ENGINE_CDI_ON:
-		return;
-	case ENGINE_CDI_UNKNOWN:
+	if (look->cdi == ENGINE_CDI_UNKNOWN)
 		look_add(look, "version", SEVERITY_NOTE, DOOR(CDI),
 			 "its version is not known, and CDI came with %s %d.%d", engine->label, engine->releases->major,
 			 engine->releases->minor);
-		return;
-	case ENGINE_CDI_NONE:
+	else if (look->cdi == ENGINE_CDI_NONE)
 		look_add(look, "no-cdi", SEVERITY_NOTE, DOOR(CDI), "%s %.24s has no CDI; %d.%d and later have it",
 			 engine->label, look->version, engine->releases->major, engine->releases->minor);
-		return;
-	case ENGINE_CDI_OFF:
-		restart = look_restart(look, ENGINE_RESTART);
+	else if (look->cdi == ENGINE_CDI_OFF)
 		look_add(look, "cdi-off", SEVERITY_NOTE, DOOR(CDI),
-			 "CDI is off in %s%s%.24s (%s in %s turns it on)\n"
-			 "%sctr-gpu setup %s%s%s%s%s",
-			 engine->label, look->version ? " " : "", look->version ? look->version : "", engine->cdi_on,
-			 look->config.path, look->rootless ? "" : "sudo ", look->config.cdi == 0 ? "--replace " : "",
-			 engine->name, look->rootless ? " --rootless" : "",
-			 look->daemon.pid && restart ? ", then " : "", look->daemon.pid && restart ? restart : "");
-	}
+			 "CDI is off in %s%s%.24s (%s in %s turns it on)\n" SETUP "%s%s", engine->label,
+			 look->version ? " " : "", look->version ? look->version : "", engine->cdi_on,
+			 look->config.path, look->sudo, look->config.cdi == 0 ? "--replace " : "", engine->name,
+			 look->user, look->daemon.pid ? ", then " : "",
+			 look->daemon.pid ? look_restart(look, ENGINE_RESTART) : "");
 }
 
 /* The program that `ctr run --gpus` and others start by this name. */
@@ -195,68 +189,42 @@ static void look_judge_cli(struct look *look)
 {
 	_cleanup_program_ struct program program = {0};
 
-	if (!look_find_program(look, "nvidia-container-cli", &program)) {
+	if (!look_find_program(look, "nvidia-container-cli", &program))
 		look_add(look, "no-cli", SEVERITY_NOTE, DOOR(CLI),
 			 "there is no nvidia-container-cli\n"
 			 "Install ctr-gpu-nvidia-compat, which has the name nvidia-container-cli.");
-	} else if (!program.ours) {
+	else if (!program.ours)
 		look_add(look, "other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's", program.path);
-	}
 }
 
 /* --gpus as a name of a CDI device, which is for NVIDIA's kind alone. */
 static void look_judge_gpus(struct look *look)
 {
-	long since = look->engine->gpus_nvidia;
-
-	if (since == 0 || engine_version_number(look->version) < since)
-		return;
-	findings_add_door(look->findings, look->seen, DOOR_GPUS, "--gpus all");
-	if (strv_contains(&look->examination->cdi_kinds, "nvidia.com/gpu"))
-		return;
-	look_add(look, "no-kind", SEVERITY_NOTE, DOOR(GPUS),
-		 "no CDI spec has the kind nvidia.com/gpu\n"
-		 "sudo ctr-gpu cdi generate");
+	if (!strv_contains(&look->examination->cdi_kinds, "nvidia.com/gpu"))
+		look_add(look, "no-kind", SEVERITY_NOTE, DOOR(GPUS),
+			 "no CDI spec has the kind nvidia.com/gpu\n"
+			 "sudo ctr-gpu cdi generate");
 }
 
-/* ---- which there are ---- */
-
-/* Doors as a user types them; NULL: the engine has no such door. */
-static const struct look_doors {
-	const struct engine *engine;
-	const char *hook, *runtime, *cdi, *cli;
-} looks[] = {
-	{&engine_podman, "-e NVIDIA_VISIBLE_DEVICES=all", "--runtime=nvidia", "--device", NULL},
-	{&engine_containerd, NULL, "runtime class nvidia", "CDI", "ctr run --gpus 0"},
-	{&engine_crio, "-e NVIDIA_VISIBLE_DEVICES=all", "runtime class nvidia", "CDI", NULL},
-	{&engine_lxc, NULL, NULL, NULL, "lxc.hook.mount = /usr/share/lxc/hooks/nvidia"},
-	{&engine_apptainer, NULL, NULL, NULL, "--nvccli"},
+static void (*const judges[DOORS])(struct look *look) = {
+	[DOOR_GPUS] = look_judge_gpus, [DOOR_HOOK] = look_judge_hooks, [DOOR_RUNTIME] = look_judge_runtime,
+	[DOOR_CDI] = look_judge_cdi,   [DOOR_CLI] = look_judge_cli,
 };
 
-static void look_check(struct examination *examination, const struct look_doors *doors)
+static void look_check(struct examination *examination, const struct engine *engine)
 {
-	_cleanup_look_ struct look look = {.daemon = DAEMON_NONE, .root = ROOTFS_CLOSED};
+	_cleanup_look_ struct look look = LOOK_NONE;
 
-	if (!look_begin(examination, doors->engine, &look))
+	if (!look_begin(examination, engine, &look))
 		return;
 	look_describe(&look);
 	look_judge_config(&look);
-	look_judge_gpus(&look);
-	if (doors->cli) {
-		findings_add_door(look.findings, look.seen, DOOR_CLI, "%s", doors->cli);
-		look_judge_cli(&look);
-	}
-	if (doors->hook) {
-		findings_add_door(look.findings, look.seen, DOOR_HOOK, "%s", doors->hook);
-		look_judge_hooks(&look);
-	}
-	if (doors->runtime) {
-		findings_add_door(look.findings, look.seen, DOOR_RUNTIME, "%s", doors->runtime);
-		(void)look_judge_runtime(&look);
-	}
-	if (doors->cdi) {
-		look_add_cdi_door(&look, doors->cdi);
-		look_judge_cdi(&look);
+	for (enum door door = 0; door < DOORS; door++) {
+		if (!engine->uses[door] ||
+		    (door == DOOR_GPUS && engine_version_number(look.version) < engine->gpus_nvidia))
+			continue;
+		look_add_door(&look, door);
+		judges[door](&look);
 	}
 }
 
@@ -264,11 +232,11 @@ void check_engines(struct examination *examination)
 {
 	check_docker_desktop(examination);
 	check_docker(examination);
-	for (size_t i = 0; i < ARRAY_SIZE(looks); i++)
-		look_check(examination, &looks[i]);
-	if (examination->findings.engine_count > 0)
-		return;
-	findings_add(&examination->findings, "engines.none", SEVERITY_PROBLEM,
-		     "no container engine is installed\n"
-		     "Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
+	for (const struct engine *const *engine = engine_list; *engine; engine++)
+		if (*engine != &engine_docker && *engine != &engine_buildkit)
+			look_check(examination, *engine);
+	if (examination->findings.engine_count == 0)
+		findings_add(&examination->findings, "engines.none", SEVERITY_PROBLEM,
+			     "no container engine is installed\n"
+			     "Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
 }

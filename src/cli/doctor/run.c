@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/report.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/screen.h"
@@ -27,8 +28,7 @@
 enum {
 	DRIVER_QUESTIONS = 3, /* that may each take as long as a driver library is given */
 	FILES_MS = 8000,      /* for everything that only reads files */
-	TICK_MS = 250,
-	LONG_TICKS = 4, /* after which a user wants to know what takes so long */
+	LONG_MS = 1000,       /* after which a user wants to know what takes so long */
 };
 
 /* In the order of running and showing them; those of backends follow ours of the same stage. */
@@ -49,15 +49,14 @@ static const struct check checks[] = {
 
 struct doctor {
 	struct examination examination;
-	/* The check that runs, how many came to an end, and what had been found then. */
-	const char *subject;
-	size_t checked, count, engine_count;
-	bool complete;
+	const char *subject;        /* of the check that runs; NULL: all came to an end */
+	size_t count, engine_count; /* what had been found before it */
 };
 
 /* ---- the child ---- */
 
-static void doctor_run_stage(struct doctor *doctor, const struct check *check, enum check_stage stage)
+/* @fd: gets a byte for each check that came to an end, behind what it left in @doctor. */
+static void doctor_run_stage(struct doctor *doctor, const struct check *check, enum check_stage stage, int fd)
 {
 	struct examination *examination = &doctor->examination;
 
@@ -68,23 +67,22 @@ static void doctor_run_stage(struct doctor *doctor, const struct check *check, e
 		check->run(examination);
 		doctor->count = examination->findings.count;
 		doctor->engine_count = examination->findings.engine_count;
-		/* Seen by the parent, so are they. */
-		__atomic_store_n(&doctor->checked, doctor->checked + 1, __ATOMIC_RELEASE);
+		(void)fd_write_all(fd, "", 1);
 	}
 }
 
-static _Noreturn void doctor_check(struct doctor *doctor)
+static _Noreturn void doctor_check(struct doctor *doctor, int fd)
 {
 	struct examination *examination = &doctor->examination;
 
 	/* A user who gives up must not leave us behind; a parent that has gone already cannot be told. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (enum check_stage stage = 0; stage < CHECK_STAGES; stage++) {
-		doctor_run_stage(doctor, checks, stage);
+		doctor_run_stage(doctor, checks, stage, fd);
 		for (size_t i = 0; examination->here[i]; i++)
-			doctor_run_stage(doctor, examination->here[i]->checks, stage);
+			doctor_run_stage(doctor, examination->here[i]->checks, stage, fd);
 	}
-	doctor->complete = true;
+	doctor->subject = NULL;
 	/* For who looks for what is left behind. */
 	(void)ctr_gpu_host_unref(examination->host);
 	strv_clear(&examination->cdi_kinds);
@@ -101,66 +99,41 @@ static long long doctor_now_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-static size_t doctor_checked(const struct doctor *doctor)
-{
-	return __atomic_load_n(&doctor->checked, __ATOMIC_ACQUIRE);
-}
-
 /* Until the child has closed @fd, or its time is up. Return: 0 or negative errno. */
 static int doctor_wait(const struct doctor *doctor, int fd, long long end_ms)
 {
 	struct pollfd end = {.fd = fd, .events = POLLIN};
-	size_t seen = 0, checked;
-	int ready = 0, ticks = 0;
+	const char *told = NULL;
+	char byte;
 
-	while (ready == 0 && doctor_now_ms() < end_ms) {
-		ready = poll(&end, 1, TICK_MS);
+	while (doctor_now_ms() < end_ms) {
+		int ready = poll(&end, 1, LONG_MS);
+
 		if (ready < 0 && errno != EINTR)
 			return -errno;
-		checked = doctor_checked(doctor);
-		ticks = checked == seen ? ticks + 1 : 0;
-		seen = checked;
-		if (ready == 0 && ticks == LONG_TICKS && !doctor->complete && isatty(STDERR_FILENO))
-			(void)fprintf(stderr, "ctr-gpu: still looking at %s …\n", doctor->subject);
-		ready = ready > 0;
+		if (ready > 0 && read(fd, &byte, 1) == 0)
+			return 0;
+		if (ready == 0 && told != doctor->subject && isatty(STDERR_FILENO)) {
+			told = doctor->subject;
+			(void)fprintf(stderr, "ctr-gpu: still looking at %s …\n", told);
+		}
 	}
 	return 0;
 }
 
+/* One that the kernel holds is left behind. */
 static void doctor_end_child(pid_t pid)
 {
-	pid_t ended;
-
-	/* One that the kernel holds is left behind. */
-	for (int i = 0; i < 20; i++) {
-		(void)kill(pid, SIGKILL);
-		ended = waitpid(pid, NULL, WNOHANG);
-		if (ended != 0 && !(ended < 0 && errno == EINTR))
-			return;
+	(void)kill(pid, SIGKILL);
+	for (int i = 0; i < 20 && waitpid(pid, NULL, WNOHANG) == 0; i++)
 		(void)poll(NULL, 0, 5);
-	}
-}
-
-/* What one that did not come to an end said of its last check may be half a word. */
-static void doctor_add_stuck(struct doctor *doctor)
-{
-	struct findings *findings = &doctor->examination.findings;
-
-	(void)doctor_checked(doctor);
-	findings->count = doctor->count;
-	findings->engine_count = doctor->engine_count;
-	if (doctor->complete)
-		return;
-	findings_add(findings, "doctor.stuck", SEVERITY_PROBLEM,
-		     "looking at %s did not come to an end\n"
-		     "Restart the machine (WSL: wsl --shutdown in Windows); dmesg may tell what hangs.",
-		     doctor->subject);
 }
 
 static int doctor_examine(struct doctor *doctor)
 {
 	const struct settings *settings = doctor->examination.settings;
 	long long patience = (long long)settings->driver_timeout_ms * DRIVER_QUESTIONS + FILES_MS;
+	struct findings *findings = &doctor->examination.findings;
 	_cleanup_close_ int ours = -1, theirs = -1;
 	int pair[2], r;
 	pid_t pid;
@@ -173,14 +146,22 @@ static int doctor_examine(struct doctor *doctor)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		doctor_check(doctor);
+		doctor_check(doctor, theirs);
 	(void)close(steal_fd(&theirs));
 	r = doctor_wait(doctor, ours, doctor_now_ms() + patience);
 	doctor_end_child(pid);
 	if (r < 0)
 		return r;
-	doctor_add_stuck(doctor);
-	return doctor->examination.findings.incomplete ? -ENOMEM : 0;
+	if (doctor->subject) {
+		/* What it said of its last check may be half a word. */
+		findings->count = doctor->count;
+		findings->engine_count = doctor->engine_count;
+		findings_add(findings, "doctor.stuck", SEVERITY_PROBLEM,
+			     "looking at %s did not come to an end\n"
+			     "Restart the machine (WSL: wsl --shutdown in Windows); dmesg may tell what hangs.",
+			     doctor->subject);
+	}
+	return findings->incomplete ? -ENOMEM : 0;
 }
 
 /* ---- the object ---- */
@@ -217,27 +198,20 @@ void doctor_free(struct doctor *doctor)
 
 bool doctor_would_work(const struct doctor *doctor)
 {
-	return verdict_any(&doctor->examination.findings);
+	return !verdict_first(&doctor->examination.findings);
 }
-
-/* ---- writing ---- */
 
 int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, FILE *file)
 {
-	const struct finding *first = verdict_first(&doctor->examination.findings);
+	const struct findings *findings = &doctor->examination.findings;
+	const struct finding *first = verdict_first(findings);
 
-	switch (format) {
-	case CTR_GPU_FORMAT_TEXT:
-		return screen_write(&doctor->examination.findings, file);
-	case CTR_GPU_FORMAT_JSON:
-		return report_write_json(json_pack("{s:s, s:b, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "works",
-						   !first, "first", report_string(first ? first->id : NULL), "engines",
-						   verdicts_to_json(&doctor->examination.findings), "findings",
-						   findings_to_json(&doctor->examination.findings)),
-					 file);
-	case CTR_GPU_FORMAT_CSV:
-	case CTR_GPU_FORMAT_PATHS:
-		break;
-	}
-	return -EINVAL;
+	if (format == CTR_GPU_FORMAT_TEXT)
+		return screen_write(findings, file);
+	if (format != CTR_GPU_FORMAT_JSON)
+		return -EINVAL;
+	return report_write_json(json_pack("{s:s, s:b, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "works", !first,
+					   "first", report_string(first ? first->id : NULL), "engines",
+					   verdicts_to_json(findings), "findings", findings_to_json(findings)),
+				 file);
 }

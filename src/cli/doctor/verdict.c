@@ -10,30 +10,28 @@
 
 /* ---- what follows ---- */
 
-static bool verdict_is_of(const struct finding *finding, const struct host_engine *engine)
-{
-	return finding->engine && (streq(finding->engine, ANY_ENGINE) || streq(finding->engine, engine->id));
-}
-
 /* Of two that say no, the worse one is the reason; of equals the engine's own. */
-static bool verdict_outweighs(const struct finding *finding, const struct finding *other)
-{
-	if (!other || finding->severity != other->severity)
-		return !other || finding->severity > other->severity;
-	return streq(other->engine, ANY_ENGINE) && !streq(finding->engine, ANY_ENGINE);
-}
-
 static const struct finding *verdict_closer(const struct findings *findings, const struct host_engine *engine,
 					    enum door door)
 {
 	const struct finding *worst = NULL;
+	unsigned weight, most = 0;
 
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
 
-		if (verdict_is_of(finding, engine) && finding->doors & (1U << door) &&
-		    verdict_outweighs(finding, worst))
+		if (!(finding->doors & (1U << door)) || !finding->engine)
+			continue;
+		if (streq(finding->engine, engine->id))
+			weight = 2 * finding->severity + 2;
+		else if (streq(finding->engine, ANY_ENGINE))
+			weight = 2 * finding->severity + 1;
+		else
+			continue;
+		if (weight > most)
 			worst = finding;
+		if (weight > most)
+			most = weight;
 	}
 	return worst;
 }
@@ -44,7 +42,7 @@ struct verdict verdict_make(const struct findings *findings, const struct host_e
 	enum severity worst = SEVERITY_NOTE;
 
 	for (enum door door = 0; door < DOORS; door++) {
-		if (!engine->doors[door])
+		if (!engine->doors[door][0])
 			continue;
 		verdict.closed_by[door] = verdict_closer(findings, engine, door);
 		if (!verdict.closed_by[door])
@@ -53,21 +51,11 @@ struct verdict verdict_make(const struct findings *findings, const struct host_e
 			worst = verdict.closed_by[door]->severity;
 	}
 	verdict.works = verdict.open && !findings_block(findings);
-	if (!verdict.open)
-		verdict.severity = worst > SEVERITY_NOTE ? SEVERITY_PROBLEM : SEVERITY_NOTE;
+	if (!verdict.works)
+		verdict.severity = verdict.open || worst > SEVERITY_NOTE ? SEVERITY_PROBLEM : SEVERITY_NOTE;
 	else if (worst > SEVERITY_NOTE)
 		verdict.severity = SEVERITY_WARNING;
-	if (verdict.open && !verdict.works)
-		verdict.severity = SEVERITY_PROBLEM;
 	return verdict;
-}
-
-bool verdict_any(const struct findings *findings)
-{
-	for (size_t i = 0; i < findings->engine_count; i++)
-		if (verdict_make(findings, &findings->engines[i]).works)
-			return true;
-	return false;
 }
 
 /* One that is broken goes before those that nobody has set up. */
@@ -94,55 +82,38 @@ const struct finding *verdict_first(const struct findings *findings)
 /* "--gpus all, --runtime=nvidia": the doors that a finding closes, or NULL leaves open. */
 static void verdict_say_doors(FILE *sentence, const struct verdict *verdict, const struct finding *finding)
 {
-	const char *separator = "";
+	const char *separator = "by ";
 
 	for (enum door door = 0; door < DOORS; door++) {
-		if (!verdict->engine->doors[door] || verdict->closed_by[door] != finding)
+		if (!verdict->engine->doors[door][0] || verdict->closed_by[door] != finding)
 			continue;
 		(void)fprintf(sentence, "%s%s", separator, verdict->engine->doors[door]);
 		separator = ", ";
 	}
 }
 
-/* Whether it is the finding of an earlier door, too. */
-static bool verdict_is_told(const struct verdict *verdict, enum door door)
-{
-	for (enum door i = 0; i < door; i++)
-		if (verdict->closed_by[i] == verdict->closed_by[door])
-			return true;
-	return false;
-}
-
 /* Of an engine that nobody has set up, or that has a way to go before that matters, only the first reason counts. */
 static bool verdict_is_worth_telling(const struct verdict *verdict, enum door door)
 {
 	const struct finding *finding = verdict->closed_by[door];
+	bool first = !verdict->open;
 
-	if (!finding || verdict_is_told(verdict, door))
+	if (!finding)
 		return false;
-	if (verdict->works || finding->severity > SEVERITY_NOTE)
-		return true;
-	for (enum door i = 0; i < DOORS; i++)
-		if (verdict->closed_by[i] && (i < door || verdict->closed_by[i]->severity > SEVERITY_NOTE))
+	for (enum door i = 0; i < DOORS; i++) {
+		if (i < door && verdict->closed_by[i] == finding)
 			return false;
-	return !verdict->open;
-}
-
-static size_t verdict_count_reasons(const struct verdict *verdict)
-{
-	size_t count = 0;
-
-	for (enum door door = 0; door < DOORS; door++)
-		count += verdict_is_worth_telling(verdict, door);
-	return count;
+		if (verdict->closed_by[i] && (i < door || verdict->closed_by[i]->severity > SEVERITY_NOTE))
+			first = false;
+	}
+	return first || verdict->works || finding->severity > SEVERITY_NOTE;
 }
 
 char *verdict_text(const struct findings *findings, const struct verdict *verdict)
 {
-	bool whole = !verdict->open && verdict_count_reasons(verdict) == 1;
 	const char *separator = "";
+	size_t size, reasons = 0;
 	char *text = NULL;
-	size_t size;
 	FILE *sentence = open_memstream(&text, &size);
 
 	if (!sentence)
@@ -152,19 +123,21 @@ char *verdict_text(const struct findings *findings, const struct verdict *verdic
 		separator = "; then ";
 	}
 	if (verdict->open) {
-		(void)fprintf(sentence, "%syes by ", separator);
+		(void)fprintf(sentence, "%syes ", separator);
 		verdict_say_doors(sentence, verdict, NULL);
 		separator = "; ";
 	}
+	for (enum door door = 0; door < DOORS; door++)
+		reasons += verdict_is_worth_telling(verdict, door);
 	for (enum door door = 0; door < DOORS; door++) {
-		const struct finding *finding = verdict->closed_by[door];
-
 		if (!verdict_is_worth_telling(verdict, door))
 			continue;
-		(void)fprintf(sentence, "%s%s", separator, whole ? "" : "by ");
-		if (!whole)
-			verdict_say_doors(sentence, verdict, finding);
-		(void)fprintf(sentence, "%sno, because %s", whole ? "" : " ", finding->text);
+		(void)fputs(separator, sentence);
+		if (verdict->open || reasons > 1) {
+			verdict_say_doors(sentence, verdict, verdict->closed_by[door]);
+			(void)fputc(' ', sentence);
+		}
+		(void)fprintf(sentence, "no, because %s", verdict->closed_by[door]->text);
 		separator = "; ";
 	}
 	if (fclose(sentence) == 0)
@@ -188,45 +161,28 @@ const char *verdict_remedy(const struct verdict *verdict)
 	return first ? first->remedy : NULL;
 }
 
-bool verdict_tells(const struct verdict *verdict, const struct finding *finding)
-{
-	for (enum door door = 0; door < DOORS; door++)
-		if (verdict->closed_by[door] == finding)
-			return true;
-	return false;
-}
-
 /* ---- JSON ---- */
 
-static json_t *verdict_doors_to_json(const struct findings *findings, const struct verdict *verdict)
+static json_t *verdict_to_json(const struct findings *findings, const struct host_engine *engine)
 {
+	struct verdict verdict = verdict_make(findings, engine);
 	const struct finding *block = findings_block(findings);
-	json_t *array = json_array();
+	json_t *doors = json_array();
 
 	for (enum door door = 0; door < DOORS; door++) {
-		const struct finding *because = block ? block : verdict->closed_by[door];
+		const struct finding *because = block ? block : verdict.closed_by[door];
 
-		if (verdict->engine->doors[door])
-			(void)json_array_append_new(array,
+		if (engine->doors[door][0])
+			(void)json_array_append_new(doors,
 						    json_pack("{s:s, s:s, s:b, s:o}", "id", door_name(door), "use",
-							      verdict->engine->doors[door], "works", !because,
-							      "because", report_string(because ? because->id : NULL)));
+							      engine->doors[door], "works", !because, "because",
+							      report_string(because ? because->id : NULL)));
 	}
-	return array;
+	return json_pack("{s:s, s:s+, s:b, s:o}", "id", engine->id, "name", engine->label, engine->state, "works",
+			 verdict.works, "doors", doors);
 }
 
 json_t *verdicts_to_json(const struct findings *findings)
 {
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < findings->engine_count; i++) {
-		const struct host_engine *engine = &findings->engines[i];
-		struct verdict verdict = verdict_make(findings, engine);
-
-		if (json_array_append_new(array, json_pack("{s:s, s:s+, s:b, s:o}", "id", engine->id, "name",
-							   engine->label, engine->state, "works", verdict.works,
-							   "doors", verdict_doors_to_json(findings, &verdict))) < 0)
-			return json_decref(array), NULL;
-	}
-	return array;
+	return report_array(i, findings->engine_count, verdict_to_json(findings, &findings->engines[i]));
 }

@@ -14,15 +14,11 @@ struct verdict {
 	const struct host_engine *engine;
 	const struct finding *closed_by[DOORS]; /* NULL: open, or the engine does not have this door */
 	unsigned open;                          /* doors, bits by enum door */
-	enum severity
-		severity; /* ok; warning: a door is broken; note: not set up; problem: all that there are are broken */
-	bool works;       /* a door is open, and nothing of the machine itself is in the way */
+	enum severity severity;                 /* warning: a door is broken; note: not set up; problem: all are */
+	bool works;                             /* a door is open, and nothing of the machine itself is in the way */
 };
 
 struct verdict verdict_make(const struct findings *findings, const struct host_engine *engine);
-
-/** Whether any engine works. */
-bool verdict_any(const struct findings *findings);
 
 /** Return: the finding to see to first where nothing works; NULL where something does. */
 const struct finding *verdict_first(const struct findings *findings);
@@ -32,9 +28,6 @@ char *verdict_text(const struct findings *findings, const struct verdict *verdic
 
 /** What to do: the first such finding that the verdict names. Return: borrowed; NULL: nothing. */
 const char *verdict_remedy(const struct verdict *verdict);
-
-/** Whether the text of a verdict has a finding in it. */
-bool verdict_tells(const struct verdict *verdict, const struct finding *finding);
 
 /** Return: an array of {id, name, works, doors: [{id, use, works, because}]}; NULL without memory. */
 json_t *verdicts_to_json(const struct findings *findings);

@@ -12,12 +12,12 @@ static struct findings findings;
 
 static int begin(void **state)
 {
-	struct host_engine *engine = findings_add_engine(&findings, "docker", "Docker", "%s", " 28.2, running");
-
 	(void)state;
-	findings_add_door(&findings, engine, DOOR_GPUS, "--gpus all");
-	findings_add_door(&findings, engine, DOOR_RUNTIME, "--runtime=nvidia");
-	findings_add_door(&findings, engine, DOOR_CDI, "--device x");
+	findings.engines[findings.engine_count++] = (struct host_engine){
+		.id = "docker",
+		.label = "Docker",
+		.doors = {[DOOR_GPUS] = "--gpus all", [DOOR_RUNTIME] = "--runtime=nvidia", [DOOR_CDI] = "--device x"},
+	};
 	return 0;
 }
 
@@ -30,8 +30,7 @@ static int end(void **state)
 
 static void add(const char *id, enum severity severity, const char *engine, unsigned doors)
 {
-	findings_add(&findings, id, severity, "of %s", id);
-	findings_advise(&findings, "mend %s", id);
+	findings_add(&findings, id, severity, "of %s\nmend %s", id, id);
 	if (engine)
 		findings_close(&findings, engine, doors);
 }
@@ -48,7 +47,6 @@ static void expect(bool works, enum severity severity, const char *text, const c
 		assert_string_equal(verdict_remedy(&verdict), remedy);
 	else
 		assert_null(verdict_remedy(&verdict));
-	assert_int_equal(verdict_any(&findings), works);
 	assert_int_equal(verdict_first(&findings) == NULL, works);
 }
 
