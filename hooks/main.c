@@ -62,7 +62,8 @@ static int hook_open(struct hook *hook)
 	 * output.
 	 */
 	hook->echo.file = hook->log ? hook->log : arguments->debug ? stderr : NULL;
-	ctr_gpu_context_set_log(hook->context, trace_remark, &hook->echo);
+	if (hook->echo.file)
+		ctr_gpu_context_set_log(hook->context, trace_remark, &hook->echo);
 	return 0;
 }
 
@@ -76,6 +77,9 @@ static int hook_read_request(struct hook *hook)
 	char *devices = NULL;
 
 	trace_open(ctr_gpu_context_log(hook->context));
+	/* A remark that nobody reads is not made. */
+	if (ctr_gpu_context_log(hook->context))
+		ctr_gpu_context_set_log(hook->context, trace_remark, &hook->echo);
 	if (!r)
 		r = ctr_gpu_request_new(hook->context, &hook->request);
 	if (!r && hook->arguments->cdi)

@@ -99,6 +99,13 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 	return fd_read_told(fd, st.st_size, max, ret_data, ret_size);
 }
 
+int fd_read_kernels(int dirfd, const char *name, size_t max, char **ret)
+{
+	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd_read_told(fd, 0, max, ret, NULL);
+}
+
 int fd_write_all(int fd, const void *data, size_t size)
 {
 	const char *next = data;

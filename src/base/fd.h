@@ -24,6 +24,9 @@ struct strv;
  */
 int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size);
 
+/** The same of a directory of procfs or of a cgroup, where nothing but the kernel's own files can be. */
+int fd_read_kernels(int dirfd, const char *name, size_t max, char **ret);
+
 /** fd_read_all() for a file at @path below @dirfd; unless it is regular, it is not opened, and -EINVAL returned. */
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
 

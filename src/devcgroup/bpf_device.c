@@ -19,6 +19,7 @@
 
 enum {
 	INSNS_MAX = 1 << 17, /* programs in the field have under a thousand */
+	USUAL_SIZE = 4096,   /* runc's and systemd's have a few hundred */
 	LOG_SIZE = 64 * 1024,
 	BLOCK_SIZE = 13,
 };
@@ -36,22 +37,17 @@ int bpf_call(enum bpf_cmd command, union bpf_attr *attr)
 	return r < 0 ? -errno : (int)r;
 }
 
-static int bpf_program_info(int fd, struct bpf_prog_info *info)
+/* Return: 0, with no instructions in @info->xlated_prog_insns if this descriptor's opener may not see them. */
+static int bpf_read_instructions(int fd, struct bpf_insn *insns, __u32 size, struct bpf_prog_info *info)
 {
 	union bpf_attr attr;
 
+	*info = (struct bpf_prog_info){.xlated_prog_len = size, .xlated_prog_insns = (__u64)(uintptr_t)insns};
 	memset(&attr, 0, sizeof(attr));
 	attr.info.bpf_fd = (__u32)fd;
 	attr.info.info_len = sizeof(*info);
 	attr.info.info = (__u64)(uintptr_t)info;
 	return bpf_call(BPF_OBJ_GET_INFO_BY_FD, &attr);
-}
-
-/* Return: 0, with no instructions in @info->xlated_prog_insns if this descriptor's opener may not see them. */
-static int bpf_read_instructions(int fd, struct bpf_insn *insns, __u32 size, struct bpf_prog_info *info)
-{
-	*info = (struct bpf_prog_info){.xlated_prog_len = size, .xlated_prog_insns = (__u64)(uintptr_t)insns};
-	return bpf_program_info(fd, info);
 }
 
 /* A hardened program is shown to those who opened it with CAP_SYSLOG (kernel/bpf/syscall.c, bpf_dump_raw_ok()). */
@@ -98,12 +94,25 @@ static bool bpf_make_all_loadable(struct bpf_program *program)
 	return true;
 }
 
+/* As much as @size. Return: as bpf_read_instructions(). */
+static int bpf_read_program(int fd, __u32 size, struct bpf_program *program, struct bpf_prog_info *info)
+{
+	struct bpf_insn *insns = realloc(program->insns, size);
+	int r;
+
+	if (!insns)
+		return -ENOMEM;
+	program->insns = insns;
+	r = bpf_read_instructions(fd, insns, size, info);
+	return r == 0 && !info->xlated_prog_insns ? bpf_read_hardened(insns, size, info) : r;
+}
+
 int bpf_program_read(int fd, struct bpf_program *ret, struct err *err)
 {
 	_cleanup_bpf_program_ struct bpf_program program = {0};
 	struct bpf_prog_info info = {0};
 	__u32 size;
-	int r = bpf_program_info(fd, &info);
+	int r = bpf_read_program(fd, USUAL_SIZE, &program, &info);
 
 	if (r < 0)
 		return err_set(err, r, "cannot read the container's device program: %m");
@@ -113,12 +122,8 @@ int bpf_program_read(int fd, struct bpf_program *ret, struct err *err)
 			err, CTR_GPU_E_NO_CGROUP,
 			"the container's device program \"%.16s\" cannot be extended: the kernel tells %u bytes of it",
 			info.name, size);
-	program.insns = malloc(size);
-	if (!program.insns)
-		return err_set(err, -ENOMEM, "cannot read the container's device program: %m");
-	r = bpf_read_instructions(fd, program.insns, size, &info);
-	if (r == 0 && !info.xlated_prog_insns)
-		r = bpf_read_hardened(program.insns, size, &info);
+	if (size > USUAL_SIZE)
+		r = bpf_read_program(fd, size, &program, &info);
 	if (r < 0)
 		return err_set(err, r, "cannot read the container's device program: %m");
 	if (info.xlated_prog_len != size || !info.xlated_prog_insns)

@@ -79,6 +79,13 @@ static bool cgroup_membership_path(const char *membership, int version, struct w
 	return false;
 }
 
+char *cgroup_membership(const char *membership, int version)
+{
+	struct word path;
+
+	return cgroup_membership_path(membership, version, &path) ? strndup(path.text, path.size) : NULL;
+}
+
 static int cgroup_add_place(struct cgroup_places *places, int version, const struct mountinfo_line *line,
 			    struct word path)
 {

@@ -30,6 +30,9 @@ struct cgroup_places {
 void cgroup_places_clear(struct cgroup_places *places);
 #define _cleanup_cgroup_places_ _cleanup_(cgroup_places_clear)
 
+/** The path in the line of /proc/PID/cgroup that belongs to @version. Return: new; NULL: none, or no memory. */
+char *cgroup_membership(const char *membership, int version);
+
 /**
  * cgroup_places_find() - the mounts that show the device cgroup of a process
  * @mountinfo:  text of /proc/self/mountinfo

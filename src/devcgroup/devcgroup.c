@@ -17,8 +17,7 @@
 #include "devcgroup/cgroup_path.h"
 #include "root/mountinfo.h"
 
-/* A host with many containers has some ten thousand mounts of some 200 bytes. */
-enum { MEMBERSHIP_MAX = 64 * 1024 };
+enum { MEMBERSHIP_MAX = 64 * 1024, MEMBERS_MAX = 1024 * 1024 };
 
 struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
 {
@@ -51,12 +50,13 @@ bool devcgroup_is_privileged(void)
 	       count == UINT32_MAX;
 }
 
-static int devcgroup_read_membership(pid_t pid, char **ret)
+static int devcgroup_read_membership(pid_t pid, int process, char **ret)
 {
-	_cleanup_free_ char *path = NULL;
-	int r = str_format(&path, "/proc/%d/cgroup", (int)pid);
+	char path[32];
 
-	return r < 0 ? r : fd_read_file_at(AT_FDCWD, path, MEMBERSHIP_MAX, ret, NULL);
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	return process < 0 ? fd_read_file_at(AT_FDCWD, path, MEMBERSHIP_MAX, ret, NULL)
+			   : fd_read_kernels(process, "cgroup", MEMBERSHIP_MAX, ret);
 }
 
 /* The kernel makes all below a cgroup mount: directories, and no links. What differs is not that mount. */
@@ -84,9 +84,10 @@ static int devcgroup_open_mount(const struct cgroup_place *place, int *ret_fd)
 	struct statfs fs;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || (place->dev && fstat(fd, &st) < 0))
 		return -errno;
-	if (st.st_dev != place->dev || fs.f_type != (place->version == 1 ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC))
+	if ((place->dev && st.st_dev != place->dev) ||
+	    fs.f_type != (place->version == 1 ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC))
 		return -ESTALE;
 	*ret_fd = steal_fd(&fd);
 	return 0;
@@ -172,15 +173,58 @@ static bool devcgroup_contains(const char *membership)
 	return false;
 }
 
+/* Whether the kernel counts the process among those of the cgroup that was opened. */
+static bool devcgroup_has(const struct devcgroup *cgroup, pid_t pid)
+{
+	_cleanup_free_ char *members = NULL;
+
+	if (fd_read_kernels(cgroup->levels[cgroup->level_count - 1].fd, "cgroup.procs", MEMBERS_MAX, &members) < 0)
+		return false;
+	for (const char *line = members; line && *line; line = strchr(line, '\n'), line += line ? 1 : 0)
+		if (strtol(line, NULL, 10) == pid)
+			return true;
+	return false;
+}
+
+/*
+ * Where every distribution mounts it, which saves reading all mounts of the host. Who is in a cgroup of version 1 is
+ * not looked for in version 2. Return: 0, with no object if it is not there; -ENOMEM.
+ */
+static int devcgroup_find_usual(const char *membership, pid_t pid, struct devcgroup **ret)
+{
+	static const char *const points[] = {"/sys/fs/cgroup/devices", "/sys/fs/cgroup"};
+
+	*ret = NULL;
+	for (int version = 1; version <= 2; version++) {
+		_cleanup_(devcgroup_freep) struct devcgroup *cgroup = NULL;
+		_cleanup_free_ char *path = cgroup_membership(membership, version);
+		const struct cgroup_place place = {
+			.version = version,
+			.point = (char *)(uintptr_t)points[version - 1],
+			.below = path ? path + 1 : NULL,
+		};
+		int r = path ? devcgroup_open_place(&place, &cgroup) : 0;
+
+		if (r == 0 && cgroup && devcgroup_has(cgroup, pid))
+			*ret = steal_ptr(cgroup);
+		if (r == -ENOMEM || *ret || (path && path[1]))
+			return r == -ENOMEM ? r : 0;
+	}
+	return 0;
+}
+
 /* Finds the cgroup and opens it. Return: 0, with no object if no mount shows it; negative errno. */
-static int devcgroup_find(const char *mountinfo, const char *membership, struct devcgroup **ret)
+static int devcgroup_find(const char *membership, pid_t pid, struct devcgroup **ret)
 {
 	_cleanup_cgroup_places_ struct cgroup_places places = {0};
-	_cleanup_free_ char *own = NULL;
-	int r = mountinfo ? 0 : fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &own, NULL);
+	_cleanup_free_ char *mountinfo = NULL;
+	int r = devcgroup_find_usual(membership, pid, ret);
 
+	if (r < 0 || *ret)
+		return r;
+	r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &mountinfo, NULL);
 	if (r == 0)
-		r = cgroup_places_find(mountinfo ? mountinfo : own, membership, &places);
+		r = cgroup_places_find(mountinfo, membership, &places);
 	return r < 0 ? r : devcgroup_open_first(&places, ret);
 }
 
@@ -189,18 +233,18 @@ static bool devcgroup_is_in_kernel(void)
 	return access("/proc/self/cgroup", F_OK) == 0 || access("/proc/self/stat", F_OK) < 0;
 }
 
-int devcgroup_open(pid_t pid, const char *mountinfo, struct devcgroup **ret, struct err *err)
+int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *err)
 {
 	_cleanup_(devcgroup_freep) struct devcgroup *cgroup = NULL;
 	_cleanup_free_ char *membership = NULL;
-	int r = devcgroup_read_membership(pid, &membership);
+	int r = devcgroup_read_membership(pid, process, &membership);
 
 	if (r == -ENOENT && !devcgroup_is_in_kernel()) {
 		*ret = NULL;
 		return 0;
 	}
 	if (r == 0)
-		r = devcgroup_find(mountinfo, membership, &cgroup);
+		r = devcgroup_find(membership, pid, &cgroup);
 	if (r < 0)
 		return err_set(err, r, "cannot read the cgroup of process %d: %m", (int)pid);
 	if (!cgroup && devcgroup_contains(membership) && devcgroup_is_privileged())

@@ -31,14 +31,14 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup);
 
 /**
  * devcgroup_open() - find the device cgroup of a process
- * @pid:       of this pid namespace
- * @mountinfo: text of our own; NULL: it is read here
+ * @pid:     of this pid namespace
+ * @process: its directory in procfs; -1: it is found by @pid
  * @ret: new object; NULL if no device controller holds the process (a user namespace without delegation,
  *       cgroup v2 without an attached program): then every device may be opened and nothing needs to be done
  *
  * Must be called before the mount namespace is changed. Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
  */
-int devcgroup_open(pid_t pid, const char *mountinfo, struct devcgroup **ret, struct err *err);
+int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *err);
 
 /**
  * devcgroup_allow() - add rules

@@ -118,17 +118,11 @@ static int confine_become_nobody(void)
  */
 static int confine_drop_capabilities(void)
 {
-	cap_t none = cap_init();
-	int r;
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
 
-	if (!none)
-		return -ENOMEM;
-	r = cap_set_proc(none) < 0 ? -errno : 0;
-	(void)cap_free(none);
-	/* EINVAL: a kernel before 4.3, which has no ambient set. */
-	if (r == 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
-		r = -errno;
-	return r;
+	/* Without an inheritable or permitted capability none stays ambient (capabilities(7)). */
+	return capset(&header, none) < 0 ? -errno : 0;
 }
 
 static int confine_forbid_new_rights(void)

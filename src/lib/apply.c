@@ -29,7 +29,6 @@
 #include "process/phase.h"
 #include "root/ground.h"
 #include "root/mount.h"
-#include "root/mountinfo.h"
 #include "root/rootfs.h"
 
 enum { ID_MAP_MAX = 1 << 16 };
@@ -102,25 +101,27 @@ static int apply_take_sources(struct apply *apply)
 /* ---- the container's side ---- */
 
 /* Volumes come from the namespace that the runtime is in, which is this one until the container's is entered. */
-static int apply_read_mounts(struct apply *apply)
+static int apply_open_mounts(struct apply *apply)
 {
-	int r;
+	const struct oci_config *config = &apply->container->config;
 
+	if (config->root) {
+		apply->ground.binds = &config->binds;
+		apply->ground.tmpfs = &config->tmpfs;
+	}
 	if (apply->container->process < 0)
 		return 0;
-	r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &apply->ground.outside, NULL);
-	return r < 0 ? err_set(apply->err, r, "cannot read /proc/self/mountinfo: %m") : 0;
+	apply->ground.outside_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	return apply->ground.outside_fd < 0 ? err_set(apply->err, -errno, "cannot open /proc/self/mountinfo: %m") : 0;
 }
 
 static int apply_find_cgroup(struct apply *apply)
 {
-	int r;
+	const struct ctr_gpu_container *container = apply->container;
 
-	if (apply->container->leave_cgroup || !apply->container->pid || !apply->plan->device_count)
+	if (container->leave_cgroup || !container->pid || !apply->plan->device_count)
 		return 0;
-	r = devcgroup_open(apply->container->pid, apply->ground.outside, &apply->cgroup, apply->err);
-	/* It was found by number; the number still means our process. */
-	return r == 0 ? container_check_alive(apply->container, apply->err) : r;
+	return devcgroup_open(container->pid, container->process, &apply->cgroup, apply->err);
 }
 
 /* The identity that @inside 0 has outside, by a line of uid_map(5): "inside outside count". */
@@ -236,53 +237,22 @@ static int apply_open_fds(struct apply *apply)
 
 /* ---- targets ---- */
 
-/* Something in the container, held from when it was found, on which something is mounted. */
-struct target {
-	int fd;
-	enum ground_kind ground;
-};
-
-#define TARGET_NONE ((struct target){.fd = -1})
-#define _cleanup_target_ _cleanup_(apply_target_close)
-
-static void apply_target_close(const struct target *target)
+/* Found, or made where it is missing. */
+static int apply_target_make(struct apply *apply, const char *path, bool directory, struct rootfs_place *ret)
 {
-	cleanup_closep(&target->fd);
-}
-
-/* Takes @fd, which may be a negative errno. */
-static int apply_target_take(const struct apply *apply, int fd, struct target *ret)
-{
-	struct target target = {.fd = fd};
 	int r;
 
-	if (fd < 0)
-		return fd;
-	r = ground_of(&apply->rootfs, fd, &target.ground);
-	if (r < 0)
-		apply_target_close(&target);
-	else
-		*ret = target;
-	return r;
-}
-
-/* Found, or made where it is missing. */
-static int apply_target_make(struct apply *apply, const char *path, bool directory, struct target *ret)
-{
-	int fd = -1, r;
-
 	owner_begin(apply->owner);
-	r = directory ? rootfs_make_directory(&apply->rootfs, path, 0755, &fd)
-		      : rootfs_make_file(&apply->rootfs, path, 0644, &fd);
+	r = (directory ? rootfs_make_directory : rootfs_make_file)(&apply->rootfs, path, directory ? 0755 : 0644, ret);
 	owner_end(apply->owner);
-	return apply_target_take(apply, r < 0 ? r : fd, ret);
+	return r;
 }
 
 /*
  * A file or directory of the kernel's own in the container. A volume over /proc may hold anything; what is not procfs
  * is left alone, as is what is missing there. Return: as apply_target_make(); -ENOENT.
  */
-static int apply_target_find_procfs(const struct apply *apply, const char *path, struct target *ret)
+static int apply_target_find_procfs(const struct apply *apply, const char *path, struct rootfs_place *ret)
 {
 	int fd = rootfs_open_path(&apply->rootfs, path, O_PATH);
 	struct statfs fs;
@@ -291,20 +261,20 @@ static int apply_target_find_procfs(const struct apply *apply, const char *path,
 		(void)close(fd);
 		return -ENOENT;
 	}
-	return apply_target_take(apply, fd, ret);
+	return rootfs_take_place(&apply->rootfs, fd, ret);
 }
 
 /*
  * Whether nothing may be mounted there. Where the image leads another path into a kernel's filesystem, a mount could
  * have the runtime write the container's security label to a file of the image's choice.
  */
-static bool apply_target_is_forbidden(const struct target *target, const char *path)
+static bool apply_target_is_forbidden(const struct rootfs_place *target, const char *path)
 {
 	return target->ground == GROUND_SHARED ||
 	       (target->ground == GROUND_KERNEL && !str_has_prefix(path, "/proc/") && !str_has_prefix(path, "/sys/"));
 }
 
-static int apply_target_refuse(const struct apply *apply, const struct target *target, const char *path)
+static int apply_target_refuse(const struct apply *apply, const struct rootfs_place *target, const char *path)
 {
 	if (target->ground == GROUND_KERNEL)
 		return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS,
@@ -321,7 +291,7 @@ static int apply_target_refuse(const struct apply *apply, const struct target *t
 /* ---- mounts and links ---- */
 
 /* Attaches a source that the caller has among its own. */
-static int apply_attach_to(struct apply *apply, struct mount_source *source, const struct target *target,
+static int apply_attach_to(struct apply *apply, struct mount_source *source, const struct rootfs_place *target,
 			   const char *path)
 {
 	int r;
@@ -335,7 +305,7 @@ static int apply_attach_to(struct apply *apply, struct mount_source *source, con
 /* @optional: the container works without, where the engine's mounts leave no room for it. */
 static int apply_attach(struct apply *apply, struct mount_source *source, const char *path, bool optional)
 {
-	_cleanup_target_ struct target target = TARGET_NONE;
+	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
 	int r;
 
 	deeds_step(apply->deeds, "mounting %s in the container", path);
@@ -348,7 +318,7 @@ static int apply_attach(struct apply *apply, struct mount_source *source, const 
 	if (r < 0)
 		return root_writer_error(apply->err, path, r);
 	/* In a volume that the user gave for it, it is as the user gave it. */
-	if (mount_is_there(source, target.fd, target.ground == GROUND_SHARED)) {
+	if (!target.made && mount_is_there(source, target.fd, target.ground == GROUND_SHARED)) {
 		log_debug(apply->log, "%s is there already", path);
 		return 0;
 	}
@@ -372,7 +342,7 @@ static int apply_attach_all(struct apply *apply)
 }
 
 /* Attaches a source that was made just now; @r is of making it. */
-static int apply_attach_made(struct apply *apply, int r, struct mount_source *source, const struct target *target,
+static int apply_attach_made(struct apply *apply, int r, struct mount_source *source, const struct rootfs_place *target,
 			     const char *path)
 {
 	r = r < 0 ? apply_mount_error(apply, "what ctr-gpu made", path, r)
@@ -384,7 +354,7 @@ static int apply_attach_made(struct apply *apply, int r, struct mount_source *so
 }
 
 /* Lays bytes of ours over a target. */
-static int apply_cover(struct apply *apply, const struct span *parts, size_t count, const struct target *target,
+static int apply_cover(struct apply *apply, const struct span *parts, size_t count, const struct rootfs_place *target,
 		       const char *path)
 {
 	struct mount_source source = MOUNT_NONE;
@@ -396,7 +366,7 @@ static int apply_cover(struct apply *apply, const struct span *parts, size_t cou
 
 static int apply_lay_file(struct apply *apply, const struct plan_file *file)
 {
-	_cleanup_target_ struct target target = TARGET_NONE;
+	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
 	struct span content = span_text(file->content);
 	_cleanup_free_ char *old = NULL;
 	int r;
@@ -414,7 +384,7 @@ static int apply_lay_file(struct apply *apply, const struct plan_file *file)
 
 static int apply_hide(struct apply *apply, const struct plan_hidden *hidden)
 {
-	_cleanup_target_ struct target target = TARGET_NONE;
+	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
 	struct mount_source source = MOUNT_NONE;
 	int r;
 
@@ -453,11 +423,11 @@ static int apply_change_modes(struct apply *apply)
 	for (size_t i = 0; i < apply->plan->mode_count && r == 0; i++) {
 		const struct plan_mode *mode = &apply->plan->modes[i];
 		struct deed deed = {.undo = apply_undo_mode, .fds = {-1, -1, -1}};
-		_cleanup_target_ struct target target = TARGET_NONE;
+		_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
 		struct stat st;
 
-		r = apply_target_take(apply, rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY),
-				      &target);
+		r = rootfs_take_place(&apply->rootfs,
+				      rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY), &target);
 		if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.ground != GROUND_OWN ||
 		    fstat(target.fd, &st) < 0) {
 			log_warning(apply->log,
@@ -503,12 +473,12 @@ static int apply_allow_devices(struct apply *apply)
 /* What was read is what is covered. */
 static int apply_cover_file(void *user, const struct loader_file *file, int r)
 {
-	_cleanup_target_ struct target target = TARGET_NONE;
+	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
 	struct apply *apply = user;
 
 	if (file->handle < 0)
 		return file->optional ? 0 : root_writer_error(apply->err, file->path, r);
-	r = apply_target_take(apply, fcntl(file->handle, F_DUPFD_CLOEXEC, 0), &target);
+	r = rootfs_take_place(&apply->rootfs, fcntl(file->handle, F_DUPFD_CLOEXEC, 0), &target);
 	if (r < 0)
 		return root_writer_error(apply->err, file->path, r);
 	if (file->optional && apply_target_is_forbidden(&target, file->path))
@@ -548,7 +518,7 @@ static int apply_write_record(struct apply *apply)
 }
 
 static int (*const steps[])(struct apply *) = {
-	apply_read_mounts,  apply_find_cgroup,   apply_find_owner,         apply_open_fds,     apply_cross,
+	apply_open_mounts,  apply_find_cgroup,   apply_find_owner,         apply_open_fds,     apply_cross,
 	apply_open_rootfs,  apply_settle,        apply_attach_all,         apply_lay_files,    apply_make_symlinks,
 	apply_change_modes, apply_allow_devices, apply_write_loader_files, apply_write_record,
 };
@@ -591,6 +561,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		.log = &context->settings.log,
 		.err = &context->err,
 		.rootfs = ROOTFS_CLOSED,
+		.ground = GROUND_UNKNOWN,
 		.stage = {.tmpfs = -1},
 		.context = context,
 	};

@@ -25,6 +25,7 @@
 
 #include "lib/context.h"
 #include "process/phase.h"
+#include "process/sanitise.h"
 #include "root/mount.h"
 
 enum {
@@ -48,19 +49,12 @@ static void child_take_back(int number)
 	(void)kill(getpid(), number);
 }
 
-/* One that ends without a handler would end the work half done. */
-static void child_ignore_signals(void)
-{
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGXFSZ, SIG_IGN);
-}
-
 static void child_prepare(struct deeds *deeds, pid_t parent, const sigset_t *mask)
 {
 	sigset_t own = *mask;
 
 	own_deeds = deeds;
-	child_ignore_signals();
+	sanitise_ignore_signals();
 	(void)signal(SIGTERM, child_take_back);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	/* From a terminal they come to both. */
@@ -103,21 +97,22 @@ static int child_wait(pid_t pid, const sigset_t *signals, unsigned milliseconds,
 	const int64_t end = child_now_ms() + milliseconds;
 
 	for (;;) {
-		pid_t ended = waitpid(pid, ret_status, WNOHANG);
 		int64_t left = end - child_now_ms();
-		int number;
+		struct timespec wait = {left / 1000, left % 1000 * 1000000};
+		int number = left < 0 ? 0 : sigtimedwait(signals, NULL, &wait);
+		pid_t ended;
 
-		if (ended == pid)
-			return 0;
-		if (ended < 0 && errno != EINTR)
-			return -errno;
-		if (left < 0)
-			return -ETIMEDOUT;
-		number = sigtimedwait(signals, NULL, &(struct timespec){left / 1000, left % 1000 * 1000000});
 		if (number > 0 && number != SIGCHLD) {
 			*ret_status = number;
 			return -EINTR;
 		}
+		ended = waitpid(pid, ret_status, WNOHANG);
+		if (ended == pid)
+			return 0;
+		if (ended < 0 && errno != EINTR)
+			return -errno;
+		if (number == 0)
+			return -ETIMEDOUT;
 	}
 }
 
@@ -128,7 +123,7 @@ static _Noreturn void child_undo_in_child(struct deeds *deeds)
 	static const int types[] = {CLONE_NEWUSER, CLONE_NEWNS};
 	bool entered = true;
 
-	child_ignore_signals();
+	sanitise_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* The dead child's is empty. */
 	deeds->proc_self_fd = mount_open_proc_self_fd();

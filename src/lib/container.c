@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -18,6 +17,7 @@
 #include "base/hostfile.h"
 #include "lib/context.h"
 #include "oci/ask.h"
+#include "process/capability.h"
 
 enum { COMMAND_LINE_MAX = 64 * 1024 };
 
@@ -57,19 +57,24 @@ static int container_process_error(const struct ctr_gpu_container *container, in
 	return err_set(err, -error, "cannot look at process %d: %m", (int)container->pid);
 }
 
+static int container_no_procfs(struct err *err)
+{
+	return err_set(err, CTR_GPU_E_NO_PERMISSION,
+		       "/proc is not a procfs, so the container's process cannot be found.\nMount proc there.");
+}
+
 /*
  * In a pid namespace of a container, whose /proc is the host's, the state's pid would name a process of the host (runc
  * at the stage createContainer).
  */
-static int container_check_proc(int proc, struct err *err)
+static int container_check_proc(int process, struct err *err)
 {
 	char self[16] = "";
 	struct statfs fs;
 
-	if (fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "/proc is not a procfs, so the container's process cannot be found.\nMount proc there.");
-	if (readlinkat(proc, "self", self, sizeof(self) - 1) < 0 || atoi(self) != (int)getpid())
+	if (fstatfs(process, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return container_no_procfs(err);
+	if (readlink("/proc/self", self, sizeof(self) - 1) < 0 || atoi(self) != (int)getpid())
 		return err_set(err, CTR_GPU_E_BAD_STATE,
 			       "/proc belongs to another pid namespace, so the container's process cannot be found.\n"
 			       "Run the hook at the stage createRuntime or prestart.");
@@ -78,19 +83,15 @@ static int container_check_proc(int proc, struct err *err)
 
 static int container_open_process(struct ctr_gpu_container *container, struct err *err)
 {
-	_cleanup_close_ int proc = -1;
-	char number[16];
-	int r;
+	char path[32];
 
-	proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (proc < 0)
-		return err_set(err, -errno, "cannot open /proc: %m");
-	r = container_check_proc(proc, err);
-	if (r != 0)
-		return r;
-	(void)snprintf(number, sizeof(number), "%d", (int)container->pid);
-	container->process = openat(proc, number, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return container->process < 0 ? container_process_error(container, errno, err) : 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)container->pid);
+	container->process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (container->process >= 0)
+		return container_check_proc(container->process, err);
+	/* In another's procfs the process is missing for that reason. */
+	return errno == ENOENT && access("/proc/self", F_OK) < 0 ? container_no_procfs(err)
+								 : container_process_error(container, errno, err);
 }
 
 int container_check_alive(const struct ctr_gpu_container *container, struct err *err)
@@ -157,13 +158,7 @@ static int container_check_openat2(struct err *err)
 
 static int container_check_permission(struct ctr_gpu_container *container, struct err *err)
 {
-	cap_flag_value_t may_administrate = CAP_CLEAR;
-	cap_t capabilities = cap_get_proc();
-
-	if (capabilities)
-		(void)cap_get_flag(capabilities, CAP_SYS_ADMIN, CAP_EFFECTIVE, &may_administrate);
-	(void)cap_free(capabilities);
-	if (may_administrate == CAP_SET)
+	if (capability_is_effective(CAP_SYS_ADMIN))
 		return 0;
 	container->enter_user_namespace = container_has_own_user_namespace(container);
 	if (container->enter_user_namespace)
@@ -230,6 +225,8 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 	if (r < 0)
 		return container_process_error(container, -r, err);
 	fd = rootfs_open_unlinked(&base, container->rootfs, O_PATH | O_DIRECTORY);
+	if (fd == -ELOOP && (r = container_check_openat2(err)) != 0)
+		return r;
 	if (fd == -ELOOP)
 		fd = container_follow_links(container, &base);
 	if (fd == -ELOOP)
@@ -252,20 +249,16 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 
 int container_check(struct ctr_gpu_container *container, struct err *err)
 {
-	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
-	int r;
+	int r = 0;
 
 	if (container->checked)
 		return 0;
-	r = container_check_openat2(err);
-	if (r == 0 && container->process >= 0)
+	if (container->process >= 0)
 		r = container_check_own_mounts(container, err);
 	if (r == 0 && container->process >= 0)
 		r = container_check_not_started(container, err);
 	if (r == 0)
 		r = container_check_permission(container, err);
-	if (r == 0)
-		r = container_open_rootfs(container, &rootfs, err);
 	container->checked = r == 0;
 	return r;
 }
@@ -294,6 +287,7 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
 			  struct ctr_gpu_container **ret_container)
 {
 	_cleanup_container_ struct ctr_gpu_container *container = NULL;
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
 	int r;
 
 	if (pid < 0)
@@ -301,6 +295,9 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
 	r = container_new(context, pid, rootfs, &container);
 	if (r == 0)
 		r = container_check(container, &context->err);
+	/* One that was made from a state is opened when it is changed, and before it is. */
+	if (r == 0)
+		r = container_open_rootfs(container, &root, &context->err);
 	if (r == 0)
 		*ret_container = steal_ptr(container);
 	return r;

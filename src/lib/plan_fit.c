@@ -100,6 +100,8 @@ int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const st
 	struct plan own = {0};
 	int r;
 
+	if (!log->sink)
+		return 0;
 	r = plan_fit_add_path(plan, rootfs, environment, &own);
 	if (r == 0)
 		r = plan_fit_log_missing(plan, environment, log);

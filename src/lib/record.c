@@ -453,7 +453,8 @@ static int record_open_again(const char *root, int fd, struct rootfs *ret)
 /* What was done at one time. @fd: of the root that was named */
 static int record_take_back_one(int all, const char *name, const char *root, int fd)
 {
-	struct reader reader = {.rootfs = ROOTFS_CLOSED, .deeds = deeds_new(false), .home = -1};
+	struct reader reader = {
+		.rootfs = ROOTFS_CLOSED, .ground = GROUND_UNKNOWN, .deeds = deeds_new(false), .home = -1};
 	int r;
 
 	if (!reader.deeds)

@@ -57,16 +57,15 @@ int root_writer_make_places(const struct root_writer *writer)
 
 	for (size_t i = 0; i < plan->mount_count; i++) {
 		const struct plan_mount *mount = &plan->mounts[i];
-		int fd, r;
+		_cleanup_place_ struct rootfs_place place = ROOTFS_NOWHERE;
+		int r;
 
 		if (mount->kind != PLAN_PROGRAM || mount->directory)
 			continue;
 		owner_begin(writer->owner);
-		r = rootfs_make_file(writer->rootfs, mount->target, 0644, &fd);
+		r = rootfs_make_file(writer->rootfs, mount->target, 0644, &place);
 		owner_end(writer->owner);
-		if (r == 0)
-			(void)close(fd);
-		else if (r != -EROFS && r != -EXDEV)
+		if (r < 0 && r != -EROFS && r != -EXDEV)
 			return root_writer_error(writer->err, mount->target, r);
 	}
 	return 0;

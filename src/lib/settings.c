@@ -322,6 +322,8 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	size_t size;
 	int r;
 
+	if (!path && access(file, F_OK) < 0 && errno == ENOENT)
+		return 0;
 	r = settings_open_checked(file, &fd, err);
 	if (r == -ENOENT && !path)
 		return 0;

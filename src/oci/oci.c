@@ -25,6 +25,8 @@ void oci_config_clear(struct oci_config *config)
 {
 	free(config->root);
 	strv_clear(&config->environment);
+	strv_clear(&config->binds);
+	strv_clear(&config->tmpfs);
 	strv_clear(&config->device_mounts);
 	oci_hooks_free(config->hooks, config->hook_count);
 	*config = (struct oci_config){0};
@@ -155,6 +157,54 @@ static int oci_read_device_mounts(const json_t *config, struct strv *ret)
 	return r;
 }
 
+static bool oci_is_bind(const json_t *mount)
+{
+	const json_t *option;
+	size_t i;
+
+	json_array_foreach (json_object_get(mount, "options"), i, option)
+		if (json_is_string(option) &&
+		    (streq(json_string_value(option), "bind") || streq(json_string_value(option), "rbind")))
+			return true;
+	return false;
+}
+
+/* A file system that a runtime makes for the container, or mounts from the kernel. */
+static bool oci_is_new(const json_t *mount, const char *type)
+{
+	static const char *const types[] = {"tmpfs", "proc", "sysfs", "devpts", "mqueue", "cgroup", "cgroup2"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (type && streq(types[i], type))
+			return !oci_is_bind(mount);
+	return false;
+}
+
+static int oci_read_mounts(const json_t *config, struct oci_config *ret)
+{
+	const json_t *mount;
+	bool complete = true;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (json_object_get(config, "mounts"), i, mount) {
+		const char *source = json_string_value(json_object_get(mount, "source"));
+		const char *target = json_string_value(json_object_get(mount, "destination"));
+		const char *type = json_string_value(json_object_get(mount, "type"));
+		bool new = oci_is_new(mount, type);
+
+		if (!new && (!source || source[0] != '/'))
+			complete = false;
+		else if (r == 0 && !new)
+			r = strv_add(&ret->binds, source);
+		else if (r == 0 && target && streq(type, "tmpfs"))
+			r = strv_add(&ret->tmpfs, target);
+	}
+	if (!complete)
+		strv_clear(&ret->tmpfs);
+	return r;
+}
+
 int oci_hook_devices(const char *const *arguments, struct strv *ret)
 {
 	static const char option[] = "--device=";
@@ -235,7 +285,7 @@ int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 	}
 	config.root = strdup(root);
 	if (!config.root || oci_read_device_mounts(json, &config.device_mounts) < 0 ||
-	    oci_read_hooks(json, &config) < 0)
+	    oci_read_mounts(json, &config) < 0 || oci_read_hooks(json, &config) < 0)
 		return err_set(err, -ENOMEM, "%m");
 	*ret = steal_struct(&config);
 	return 0;

@@ -30,6 +30,8 @@ struct oci_config {
 	struct strv environment;   /* the array has a NULL behind its last item */
 	bool privileged;           /* may become CAP_SYS_ADMIN */
 	bool by_engine;            /* `docker run --gpus` has added the hook that it knows */
+	struct strv binds;         /* absolute sources of mounts that bring what is elsewhere as well */
+	struct strv tmpfs;         /* where the runtime makes one; none if it cannot be told what all mounts bring */
 	struct strv device_mounts; /* what mounts of /dev/null name below /var/run/nvidia-container-devices */
 	struct oci_hook *
 		hooks; /* those of ctr-gpu-hook with a --device, at the stage createRuntime, in the order of the file */

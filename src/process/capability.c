@@ -2,30 +2,42 @@
 
 #include "process/capability.h"
 
-#include <stdbool.h>
+/* Of this process, as they are since capability_raise(); no libcap, for a signal handler may come here. */
+static struct __user_cap_data_struct own[_LINUX_CAPABILITY_U32S_3];
 
-/* Sets one effective flag; safe in a signal handler, since not by libcap's memory. Return: whether that changed it. */
-static bool capability_set(cap_value_t value, bool wanted)
+static int capability_ask(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-	struct __user_cap_data_struct *word = &data[value / 32];
-	const unsigned bit = 1U << value % 32;
 
-	if (capget(&header, data) < 0 || !(word->permitted & bit) || !(word->effective & bit) != wanted)
-		return false;
-	word->effective ^= bit;
-	return capset(&header, data) == 0;
+	return capget(&header, own);
+}
+
+/* Turns one effective flag over. Return: whether the kernel did. */
+static bool capability_turn(cap_value_t value)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+	own[value / 32].effective ^= 1U << value % 32;
+	return capset(&header, own) == 0;
+}
+
+bool capability_is_effective(cap_value_t value)
+{
+	return capability_ask() == 0 && (own[value / 32].effective & 1U << value % 32);
 }
 
 cap_value_t capability_raise(cap_value_t value)
 {
-	return value != CAPABILITY_NONE && capability_set(value, true) ? value : CAPABILITY_NONE;
+	const unsigned bit = 1U << value % 32;
+
+	if (value == CAPABILITY_NONE || capability_is_effective(value) || !(own[value / 32].permitted & bit))
+		return CAPABILITY_NONE;
+	return capability_turn(value) ? value : CAPABILITY_NONE;
 }
 
 void capability_lower(cap_value_t *raised)
 {
 	if (*raised != CAPABILITY_NONE)
-		(void)capability_set(*raised, false);
+		(void)capability_turn(*raised);
 	*raised = CAPABILITY_NONE;
 }

@@ -6,6 +6,7 @@
  * effective only while a kernel asks for them. A program that root runs by hand has all effective, and nothing changes.
  */
 
+#include <stdbool.h>
 #include <sys/capability.h>
 
 #include "base/cleanup.h"
@@ -14,6 +15,9 @@ enum { CAPABILITY_NONE = -1 };
 
 /** Makes @value effective if it is only permitted. Return: @value if it was made so; CAPABILITY_NONE if not. */
 cap_value_t capability_raise(cap_value_t value);
+
+/** Whether @value is effective. By the kernel's call: libcap's library begins with six questions to the kernel. */
+bool capability_is_effective(cap_value_t value);
 
 /** Takes back what capability_raise() returned. */
 void capability_lower(cap_value_t *raised);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -38,18 +39,27 @@ static int sanitise_leave_directory(void)
 	return chdir("/") < 0 ? -errno : 0;
 }
 
-/* An exec leaves no handlers, but what the caller ignored stays ignored; these would be missed. */
-static int sanitise_reset_signals(void)
+void sanitise_ignore_signals(void)
 {
-	static const int needed[] = {SIGTERM, SIGCHLD};
-	sigset_t none;
+	static bool ignored;
 
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
-		(void)signal(needed[i], SIG_DFL);
+	if (ignored)
+		return;
 	/* An engine that is gone, with the other end of standard error, must not end the work half done. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	/* Nor a limit on the size of files (RLIMIT_FSIZE), which is an error of the writing then. */
 	(void)signal(SIGXFSZ, SIG_IGN);
+	ignored = true;
+}
+
+/* An exec leaves no handlers, but what the caller ignored stays ignored; these would be missed. */
+static int sanitise_reset_signals(void)
+{
+	sigset_t none;
+
+	/* Of SIGCHLD ctr_gpu_run_in_child() sees to it itself. */
+	(void)signal(SIGTERM, SIG_DFL);
+	sanitise_ignore_signals();
 	(void)sigemptyset(&none);
 	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
 }

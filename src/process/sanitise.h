@@ -16,3 +16,6 @@
  * Return: 0; a negative errno with *ret_step saying what could not be done.
  */
 int sanitise(const char **ret_step);
+
+/** Ignores the signals that would end the work half done without a handler, in this process and its children. */
+void sanitise_ignore_signals(void);

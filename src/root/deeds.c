@@ -32,13 +32,39 @@ struct deeds *deeds_new(bool shared)
 	return deeds;
 }
 
+static int deeds_compare_fds(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* They were opened one after the other, so that a call or two closes them all. */
+static void deeds_close_all(const struct deeds *deeds)
+{
+	int fds[DEED_FDS * DEEDS_MAX + ARRAY_SIZE(deeds->namespaces)];
+	size_t count = 0, end;
+
+	for (size_t i = 0; i < deeds->count; i++)
+		for (size_t j = 0; j < DEED_FDS; j++)
+			if (deeds->items[i].fds[j] >= 0)
+				fds[count++] = deeds->items[i].fds[j];
+	for (size_t i = 0; i < ARRAY_SIZE(deeds->namespaces); i++)
+		if (deeds->namespaces[i] >= 0)
+			fds[count++] = deeds->namespaces[i];
+	qsort(fds, count, sizeof(*fds), deeds_compare_fds);
+	for (size_t start = 0; start < count; start = end) {
+		for (end = start + 1; end < count && fds[end] == fds[end - 1] + 1;)
+			end++;
+		/* Linux 5.9 */
+		if (close_range((unsigned)fds[start], (unsigned)fds[end - 1], 0) < 0)
+			deeds_close_fds(fds + start, end - start);
+	}
+}
+
 struct deeds *deeds_free(struct deeds *deeds)
 {
 	if (!deeds)
 		return NULL;
-	for (size_t i = 0; i < deeds->count; i++)
-		deeds_close_fds(deeds->items[i].fds, DEED_FDS);
-	deeds_close_fds(deeds->namespaces, ARRAY_SIZE(deeds->namespaces));
+	deeds_close_all(deeds);
 	(void)munmap(deeds, sizeof(*deeds));
 	return NULL;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include "base/fd.h"
@@ -24,7 +25,8 @@ void ground_clear(struct ground *ground)
 	free(ground->outside);
 	free(ground->inside);
 	free(ground->root_path);
-	*ground = (struct ground){0};
+	cleanup_closep(&ground->outside_fd);
+	*ground = GROUND_UNKNOWN;
 }
 
 /* ---- which mount ---- */
@@ -113,6 +115,14 @@ static int ground_read_inside(const struct rootfs *rootfs)
 	return ground->inside ? 0 : ground_read_proc_self(rootfs, "mountinfo", MOUNTINFO_MAX, &ground->inside);
 }
 
+/* What was opened before another namespace was entered tells of the old one. */
+static int ground_read_outside(struct ground *ground)
+{
+	return ground->outside || ground->outside_fd < 0
+		       ? 0
+		       : fd_read_all(ground->outside_fd, MOUNTINFO_MAX, &ground->outside, NULL);
+}
+
 static int ground_is_shared(const struct rootfs *rootfs, uint64_t mount, bool *ret)
 {
 	struct mountinfo_line line;
@@ -171,15 +181,14 @@ static bool ground_is_hidden(const struct rootfs *rootfs, dev_t dev)
  */
 static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret)
 {
-	bool own = !rootfs->ground->outside, above = false, beside = false;
+	bool own = !rootfs->ground->outside && rootfs->ground->outside_fd < 0, above = false, beside = false;
 	struct mountinfo_line line;
 	struct word text;
 	struct stat root;
 	dev_t other;
-	int r = 0;
+	int r;
 
-	if (own)
-		r = ground_read_inside(rootfs);
+	r = own ? ground_read_inside(rootfs) : ground_read_outside(rootfs->ground);
 	if (r == 0 && own)
 		r = ground_read_root_path(rootfs);
 	if (r < 0)
@@ -204,6 +213,29 @@ static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret
 	return 0;
 }
 
+/*
+ * Whether a directory on a tmpfs is where the runtime was told to make one, by the kernel's own path of it, and no
+ * other mount that it was told of brings this tmpfs: an image's symlink may have led one of those there. The runtime
+ * has looked the sources up a moment ago; what file systems know of them without asking anybody will do.
+ */
+static bool ground_is_runtimes(const struct rootfs *rootfs, int fd, dev_t dev)
+{
+	const struct ground *ground = rootfs->ground;
+	_cleanup_free_ char *number = NULL, *path = NULL;
+	struct statx stx;
+
+	if (!ground->tmpfs || ground_read_root_path(rootfs) < 0 || str_format(&number, "%d", fd) < 0 ||
+	    fd_read_link_at(rootfs->proc_self_fd, number, &path) < 0 || !str_is_below(path, ground->root_path) ||
+	    !strv_contains(ground->tmpfs, path + strlen(ground->root_path)))
+		return false;
+	for (size_t i = 0; i < ground->binds->count; i++)
+		if (statx(AT_FDCWD, ground->binds->items[i], AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &stx) <
+			    0 ||
+		    makedev(stx.stx_dev_major, stx.stx_dev_minor) == dev)
+			return false;
+	return true;
+}
+
 static bool ground_is_kernels(const struct statfs *fs)
 {
 	return fs->f_type == PROC_SUPER_MAGIC || fs->f_type == SYSFS_MAGIC || fs->f_type == CGROUP_SUPER_MAGIC ||
@@ -220,7 +252,9 @@ static int ground_judge(const struct rootfs *rootfs, int fd, uint64_t mount, enu
 
 	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (fs.f_type == TMPFS_MAGIC)
+	if (fs.f_type == TMPFS_MAGIC && ground_is_runtimes(rootfs, fd, st.st_dev))
+		elsewhere = false;
+	else if (fs.f_type == TMPFS_MAGIC)
 		r = ground_is_elsewhere(rootfs, st.st_dev, &elsewhere);
 	if (r == 0 && elsewhere)
 		r = ground_is_shared(rootfs, mount, &shared);
@@ -251,15 +285,17 @@ int ground_of(const struct rootfs *rootfs, int fd, enum ground_kind *ret)
 	return ground_judge(rootfs, fd, mount, ret);
 }
 
+bool ground_may_make(enum ground_kind kind)
+{
+	return kind == GROUND_ROOT || kind == GROUND_OWN;
+}
+
 int ground_check_make(const struct rootfs *rootfs, int fd)
 {
 	enum ground_kind kind;
-	int r;
+	int r = ground_of(rootfs, fd, &kind);
 
-	r = ground_of(rootfs, fd, &kind);
-	if (r < 0)
-		return r;
-	return kind == GROUND_ROOT || kind == GROUND_OWN ? 0 : -EXDEV;
+	return r < 0 || ground_may_make(kind) ? r : -EXDEV;
 }
 
 /* ---- the root ---- */

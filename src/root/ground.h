@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct rootfs;
+struct strv;
 
 enum ground_kind {
 	GROUND_ROOT,   /* the mount of the root filesystem: the image */
@@ -24,10 +25,19 @@ enum ground_kind {
 /* What is known of the mounts, for the questions of one apply. */
 struct ground {
 	uint64_t root;   /* the root's mount */
-	char *outside;   /* mountinfo of the namespace that volumes come from; NULL: from the one we are in */
-	char *inside;    /* mountinfo of the one we are in, read when it is asked for */
+	int outside_fd;  /* mountinfo of the namespace that volumes come from, owned; -1: from the one we are in */
+	char *outside;   /* what that says, read when it is asked for */
+	char *inside;    /* mountinfo of the one we are in, likewise */
 	char *root_path; /* in it */
+	/*
+	 * What the runtime was told to mount, borrowed; NULL: nobody knows. Sources that are there elsewhere as well,
+	 * and where it makes a tmpfs, which is then a new one. With these, mountinfo, which has a line for each mount
+	 * of the host, is not read for every container.
+	 */
+	const struct strv *binds, *tmpfs;
 };
+
+#define GROUND_UNKNOWN ((struct ground){.outside_fd = -1})
 
 void ground_clear(struct ground *ground);
 
@@ -56,5 +66,8 @@ bool ground_is_root(const struct rootfs *rootfs, int fd);
  */
 int ground_of(const struct rootfs *rootfs, int fd, enum ground_kind *ret);
 
-/** Whether something may be made in directory @fd. Return: 0; -EXDEV; negative errno. */
+/** Whether something may be made in a directory on such ground. */
+bool ground_may_make(enum ground_kind kind);
+
+/** The same for directory @fd. Return: 0; -EXDEV; negative errno. */
 int ground_check_make(const struct rootfs *rootfs, int fd);

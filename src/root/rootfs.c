@@ -213,7 +213,8 @@ static int rootfs_follow(int parent, const char *above, const char *name, int *l
 													   : 0;
 }
 
-static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links);
+static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links,
+				     struct rootfs_place *ret);
 
 /* Whether it may be a symlink that is there, or that leads to where something can be made. */
 static bool rootfs_is_obstacle(int r)
@@ -221,102 +222,140 @@ static bool rootfs_is_obstacle(int r)
 	return r == -EEXIST || r == -EXDEV || r == -EROFS;
 }
 
-/* Whoever has it written down owns @parent from then on. */
-static int rootfs_try_directory(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+int rootfs_take_place(const struct rootfs *rootfs, int fd, struct rootfs_place *ret)
 {
-	int r;
+	_cleanup_place_ struct rootfs_place place = {.fd = fd};
+	int r = fd < 0 ? fd : ground_of(rootfs, fd, &place.ground);
 
-	r = ground_check_make(rootfs, parent);
-	if (r == 0)
-		r = rootfs_announce(rootfs, rootfs_undo_directory, parent, name);
-	if (r < 0 || mkdirat(parent, name, mode) == 0)
+	if (r < 0)
+		return r;
+	*ret = place;
+	place.fd = -1;
+	return 0;
+}
+
+/* What is reached without coming to another mount is on the root's: the kernel need not be asked once more. */
+static int rootfs_open_place(const struct rootfs *rootfs, const char *path, int flags, struct rootfs_place *ret)
+{
+	int fd = rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+
+	if (fd == -EXDEV || fd == -ENOSYS || fd == -EPERM)
+		return rootfs_take_place(rootfs, rootfs_open_path(rootfs, path, flags), ret);
+	if (fd < 0)
+		return fd;
+	*ret = (struct rootfs_place){.fd = fd, .ground = GROUND_ROOT};
+	return 0;
+}
+
+/* The directory that was made in @parent. Who can move a mount to its name is stopped by the kernel here. */
+static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_place *parent, const char *name,
+			    struct rootfs_place *ret)
+{
+	const struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, parent->fd, name, &how, sizeof(how));
+
+	if (fd < 0)
+		return errno == ENOSYS || errno == EPERM
+			       ? rootfs_take_place(rootfs, rootfs_open_child(parent->fd, name, O_DIRECTORY), ret)
+			       : -errno;
+	*ret = (struct rootfs_place){.fd = fd, .ground = parent->ground, .made = true};
+	return 0;
+}
+
+/* Whoever has it written down owns the parent's descriptor from then on. */
+static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_place *parent, const char *name, mode_t mode)
+{
+	int r = ground_may_make(parent->ground) ? rootfs_announce(rootfs, rootfs_undo_directory, parent->fd, name)
+						: -EXDEV;
+
+	if (r < 0 || mkdirat(parent->fd, name, mode) == 0)
 		return r;
 	r = -errno;
 	deeds_drop(rootfs->deeds);
 	return r;
 }
 
-/* The same for a file. */
-static int rootfs_try_file(struct rootfs *rootfs, int parent, const char *name, mode_t mode)
+/* The same for a file. What is mounted on is the file itself, whatever has its name a moment later. */
+static int rootfs_try_file(struct rootfs *rootfs, const struct rootfs_place *parent, const char *name, mode_t mode,
+			   struct rootfs_place *ret)
 {
-	int r, fd;
+	int fd, r = ground_may_make(parent->ground) ? rootfs_announce(rootfs, rootfs_undo_file, parent->fd, name)
+						    : -EXDEV;
 
-	r = ground_check_make(rootfs, parent);
-	if (r == 0)
-		r = rootfs_announce(rootfs, rootfs_undo_file, parent, name);
 	if (r < 0)
 		return r;
-	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	r = fd < 0 ? -errno : 0;
-	cleanup_closep(&fd);
-	if (r == 0)
+	fd = openat(parent->fd, name, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd >= 0) {
+		*ret = (struct rootfs_place){.fd = fd, .ground = parent->ground, .made = true};
 		return 0;
+	}
+	r = -errno;
 	deeds_drop(rootfs->deeds);
 	return r;
 }
 
 /* @name, which does not exist as a directory, in @parent, which is taken over if something was made there. */
-static int rootfs_make_child_directory(struct rootfs *rootfs, int *parent, const char *above, const char *name,
-				       mode_t mode, int *links)
+static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_place *parent, const char *above,
+				       const char *name, mode_t mode, int *links, struct rootfs_place *ret)
 {
 	_cleanup_free_ char *other = NULL;
-	_cleanup_close_ int child = -1;
-	int r;
+	int r, r_open;
 
-	r = rootfs_try_directory(rootfs, *parent, name, mode);
-	if (r == 0)
-		return rootfs_open_child(steal_fd(parent), name, O_DIRECTORY);
+	r = rootfs_try_directory(rootfs, parent, name, mode);
+	if (r == 0) {
+		r = rootfs_open_made(rootfs, parent, name, ret);
+		parent->fd = -1;
+		return r;
+	}
 	if (!rootfs_is_obstacle(r))
 		return r;
-	child = rootfs_open_child(*parent, name, O_DIRECTORY);
-	if (child >= 0)
-		return steal_fd(&child);
+	r_open = rootfs_take_place(rootfs, rootfs_open_child(parent->fd, name, O_DIRECTORY), ret);
+	if (r_open == 0)
+		return 0;
 	/* A symlink may lead from where nothing can be made to where it can. */
-	if (rootfs_follow(*parent, above, name, links, &other) < 0)
+	if (rootfs_follow(parent->fd, above, name, links, &other) < 0)
 		return r == -EEXIST ? -ENOTDIR : r;
-	return rootfs_make_one_directory(rootfs, other, mode, links);
+	return rootfs_make_one_directory(rootfs, other, mode, links, ret);
 }
 
-static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
+static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links,
+				     struct rootfs_place *ret)
 {
+	_cleanup_place_ struct rootfs_place parent = ROOTFS_NOWHERE;
 	_cleanup_free_ char *above = NULL, *name = NULL;
-	_cleanup_close_ int parent = -1, fd = -1;
 	int r;
 
-	fd = rootfs_open_path(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY);
-	if (fd != -ENOENT)
-		return steal_fd(&fd);
-	r = rootfs_split(path, &above, &name);
-	if (r < 0)
+	r = rootfs_open_place(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY, ret);
+	if (r != -ENOENT)
 		return r;
-	parent = rootfs_make_one_directory(rootfs, above, mode, links);
-	return parent < 0 ? parent : rootfs_make_child_directory(rootfs, &parent, above, name, mode, links);
+	r = rootfs_split(path, &above, &name);
+	if (r == 0)
+		r = rootfs_make_one_directory(rootfs, above, mode, links, &parent);
+	return r < 0 ? r : rootfs_make_child_directory(rootfs, &parent, above, name, mode, links, ret);
 }
 
-int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret)
 {
-	int links = 0, fd = rootfs_make_one_directory(rootfs, path, mode, &links);
+	int links = 0;
 
-	if (fd < 0)
-		return fd;
-	*ret_fd = fd;
-	return 0;
+	return rootfs_make_one_directory(rootfs, path, mode, &links, ret);
 }
 
 /* The directory that holds @path, made where missing, and the name in it. @ret_above is the directory's path. */
-static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *links, int *ret_parent, char **ret_above,
-			      char **ret_name)
+static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *links, struct rootfs_place *ret_parent,
+			      char **ret_above, char **ret_name)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
-	int fd, r;
+	int r;
 
 	r = rootfs_split(path, &above, &name);
+	if (r == 0)
+		r = rootfs_make_one_directory(rootfs, above, 0755, links, ret_parent);
 	if (r < 0)
 		return r;
-	fd = rootfs_make_one_directory(rootfs, above, 0755, links);
-	if (fd < 0)
-		return fd;
-	*ret_parent = fd;
 	*ret_above = steal_ptr(above);
 	*ret_name = steal_ptr(name);
 	return 0;
@@ -325,64 +364,67 @@ static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *link
 /* The same where something is going to be made in it. */
 static int rootfs_make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
 {
+	_cleanup_place_ struct rootfs_place parent = ROOTFS_NOWHERE;
 	_cleanup_free_ char *above = NULL, *name = NULL;
-	_cleanup_close_ int parent = -1;
 	int links = 0, r;
 
 	r = rootfs_open_parent(rootfs, path, &links, &parent, &above, &name);
-	if (r == 0)
-		r = ground_check_make(rootfs, parent);
 	if (r < 0)
 		return r;
-	*ret_parent = steal_fd(&parent);
+	if (!ground_may_make(parent.ground))
+		return -EXDEV;
+	*ret_parent = steal_fd(&parent.fd);
 	*ret_name = steal_ptr(name);
 	return 0;
 }
 
 /* Something to mount onto, but never a directory for a file: the kernel would refuse that with a bare ENOTDIR. */
-static int rootfs_open_file(const struct rootfs *rootfs, const char *path)
+static int rootfs_open_file(const struct rootfs *rootfs, const char *path, struct rootfs_place *ret)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_place_ struct rootfs_place place = ROOTFS_NOWHERE;
 	struct stat st;
+	int r;
 
-	fd = rootfs_open_path(rootfs, path, O_PATH);
-	if (fd < 0)
-		return steal_fd(&fd);
-	if (fstat(fd, &st) < 0)
+	r = rootfs_open_place(rootfs, path, O_PATH, &place);
+	if (r < 0)
+		return r;
+	if (fstat(place.fd, &st) < 0)
 		return -errno;
-	return S_ISDIR(st.st_mode) ? -EISDIR : steal_fd(&fd);
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	*ret = place;
+	place.fd = -1;
+	return 0;
 }
 
-static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t mode, int *links)
+static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t mode, int *links,
+				struct rootfs_place *ret)
 {
+	_cleanup_place_ struct rootfs_place parent = ROOTFS_NOWHERE;
 	_cleanup_free_ char *above = NULL, *name = NULL, *other = NULL;
-	_cleanup_close_ int parent = -1;
-	int fd, r;
+	int r;
 
-	fd = rootfs_open_file(rootfs, path);
-	if (fd != -ENOENT)
-		return fd;
+	r = rootfs_open_file(rootfs, path, ret);
+	if (r != -ENOENT)
+		return r;
 	r = rootfs_open_parent(rootfs, path, links, &parent, &above, &name);
 	if (r < 0)
 		return r;
-	r = rootfs_try_file(rootfs, parent, name, mode);
+	r = rootfs_try_file(rootfs, &parent, name, mode, ret);
 	if (r == 0)
-		return rootfs_open_child(steal_fd(&parent), name, 0);
+		parent.fd = -1;
 	if (!rootfs_is_obstacle(r))
 		return r;
-	if (rootfs_follow(parent, above, name, links, &other) == 0)
-		return rootfs_make_one_file(rootfs, other, mode, links);
-	return r == -EEXIST ? rootfs_open_file(rootfs, path) : r; /* somebody was faster */
+	if (rootfs_follow(parent.fd, above, name, links, &other) == 0)
+		return rootfs_make_one_file(rootfs, other, mode, links, ret);
+	return r == -EEXIST ? rootfs_open_file(rootfs, path, ret) : r; /* somebody was faster */
 }
 
-int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd)
+int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret)
 {
-	int links = 0, fd = rootfs_make_one_file(rootfs, path, mode, &links);
+	int links = 0;
 
-	if (fd < 0)
-		return fd;
-	*ret_fd = fd;
-	return 0;
+	return rootfs_make_one_file(rootfs, path, mode, &links, ret);
 }
 
 int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
@@ -485,14 +527,16 @@ struct replacement {
 /* Before the file has its name. */
 static int rootfs_fill(int fd, const struct replacement *new, int old)
 {
-	struct stat st = {.st_mode = new->mode};
+	struct stat st;
 	int r = fd_write_parts(fd, new->parts, new->count);
 
 	if (r < 0)
 		return r;
-	if (new->keeps && (fstat(old, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0))
-		return -errno;
-	return fchmod(fd, st.st_mode & 07777) < 0 ? -errno : 0; /* whatever the umask is */
+	if (!new->keeps)
+		return 0;
+	return fstat(old, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 07777) < 0
+		       ? -errno
+		       : 0;
 }
 
 /* Writes a temporary file and renames it, or a link beside it, to @name. */

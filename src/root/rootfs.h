@@ -18,8 +18,21 @@
 #include "base/cleanup.h"
 #include "base/span.h"
 #include "root/deeds.h"
+#include "root/ground.h"
 
-struct ground;
+/* What was found or made: a descriptor, what that stands on, and whether it was made just now. */
+struct rootfs_place {
+	int fd;
+	enum ground_kind ground;
+	bool made;
+};
+
+#define ROOTFS_NOWHERE ((struct rootfs_place){.fd = -1})
+static inline void rootfs_place_close(const struct rootfs_place *place)
+{
+	cleanup_closep(&place->fd);
+}
+#define _cleanup_place_ _cleanup_(rootfs_place_close)
 
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
@@ -57,6 +70,9 @@ int rootfs_open_unlinked(const struct rootfs *rootfs, const char *path, int flag
  */
 int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
 
+/** Takes @fd, which may be a negative errno, and finds what it stands on. Return: 0; negative errno. */
+int rootfs_take_place(const struct rootfs *rootfs, int fd, struct rootfs_place *ret);
+
 /*
  * Whatever is made is made on ground of the container's own (ground.h): elsewhere it is -EXDEV. A symlink that leads
  * nowhere is not an obstacle: its target is made, inside the root, as container runtimes do it.
@@ -64,20 +80,20 @@ int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
 
 /**
  * rootfs_make_directory() - a directory, with its parents, created where missing
- * @mode:   of what is created
- * @ret_fd: O_PATH descriptor, owned by the caller
+ * @mode: of what is created
+ * @ret:  its descriptor is owned by the caller; of O_PATH unless a file was made
  *
  * Return: 0; -EROFS if something is missing and cannot be created; -EXDEV if that is on a volume; -ENOTDIR; negative
  * errno.
  */
-int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd);
+int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret);
 
 /**
  * rootfs_make_file() - a file to mount onto, with its parents, created where missing
  *
  * One that exists, of any type but a directory, is taken as it is. Return: as rootfs_make_directory(); -EISDIR.
  */
-int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, int *ret_fd);
+int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret);
 
 /**
  * rootfs_make_symlink() - a symlink at @path, whose parents are created where missing

@@ -55,14 +55,20 @@ static bool temporary_sweep(int parent, const char *name)
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && temporary_remove_both(parent, name) == 0;
 }
 
-/* Whether nobody took a file that was just made for an old one; filesystems without locks have nobody who could. */
-static bool temporary_lock(int fd)
+/*
+ * Whether nobody took a file that was just made for an old one; filesystems without locks have nobody who could. The
+ * mode becomes @mode, whatever the umask is.
+ */
+static bool temporary_lock(int fd, mode_t mode)
 {
+	bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
 	struct stat st;
 
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno != EWOULDBLOCK;
-	return fstat(fd, &st) < 0 || st.st_nlink > 0;
+	if (!locked && errno == EWOULDBLOCK)
+		return false;
+	if (fstat(fd, &st) < 0)
+		return fchmod(fd, mode) == 0;
+	return (!locked || st.st_nlink > 0) && ((st.st_mode & 07777) == mode || fchmod(fd, mode) == 0);
 }
 
 void temporary_undo(const struct deeds *deeds, const struct deed *deed)
@@ -103,7 +109,7 @@ static int temporary_try(int parent, mode_t mode, char name[TEMPORARY_SIZE], cha
 	fd = temporary_make(parent, name, mode);
 	if (deeds && fd >= 0)
 		deeds_mark(deeds, true);
-	if (fd >= 0 && temporary_lock(fd))
+	if (fd >= 0 && temporary_lock(fd, mode))
 		return steal_fd(&fd);
 	if (deeds)
 		deeds_drop(deeds);

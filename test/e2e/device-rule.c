@@ -30,7 +30,7 @@ static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo)
 	struct deeds *deeds = deeds_new(false);
 	struct devcgroup *cgroup = NULL;
 	struct err err = {0};
-	int r = deeds ? devcgroup_open(pid, NULL, &cgroup, &err) : -ENOMEM;
+	int r = deeds ? devcgroup_open(pid, -1, &cgroup, &err) : -ENOMEM;
 
 	if (r == 0 && cgroup)
 		r = devcgroup_allow(cgroup, rule, 1, deeds, &err);
@@ -67,7 +67,7 @@ static int measure(pid_t pid, const struct devcgroup_rule *rule, size_t times)
 		struct devcgroup *cgroup = NULL;
 		struct err err = {0};
 		double start = now();
-		int r = devcgroup_open(pid, NULL, &cgroup, &err);
+		int r = devcgroup_open(pid, -1, &cgroup, &err);
 
 		if (r == 0 && cgroup)
 			r = devcgroup_allow(cgroup, rule, 1, deeds, &err);

@@ -112,7 +112,7 @@ static struct devcgroup *open_cgroup(pid_t pid)
 {
 	struct devcgroup *cgroup = NULL;
 	struct err err = {0};
-	int r = devcgroup_open(pid, NULL, &cgroup, &err);
+	int r = devcgroup_open(pid, -1, &cgroup, &err);
 
 	deeds_free(deeds);
 	deeds = deeds_new(false);
@@ -326,7 +326,7 @@ static void attempt_allow(void *data)
 {
 	struct attempt *attempt = data;
 
-	attempt->result = devcgroup_open(attempt->pid, NULL, &attempt->cgroup, NULL);
+	attempt->result = devcgroup_open(attempt->pid, -1, &attempt->cgroup, NULL);
 	if (attempt->result == 0)
 		attempt->result = devcgroup_allow(attempt->cgroup, &read_write, 1, deeds, NULL);
 }
@@ -377,7 +377,7 @@ static int without_mounts(pid_t pid, bool privileged)
 		return 102;
 	if (!privileged && setresuid(1000, 1000, 1000) < 0)
 		return 103;
-	r = devcgroup_open(pid, NULL, &cgroup, &err);
+	r = devcgroup_open(pid, -1, &cgroup, &err);
 	if (privileged)
 		return r == CTR_GPU_E_NO_CGROUP && strstr(err.text, "/sys/fs/cgroup") ? 0 : 104;
 	return r == 0 && !cgroup ? 0 : 105;
@@ -499,7 +499,7 @@ static int without_privilege(pid_t pid, uid_t uid)
 	(void)close(fd);
 	if (geteuid() != 0)
 		return 103;
-	r = devcgroup_open(pid, NULL, &cgroup, NULL);
+	r = devcgroup_open(pid, -1, &cgroup, NULL);
 	if (r == 0 && cgroup)
 		r = devcgroup_allow(cgroup, &read_write, 1, deeds, NULL);
 	devcgroup_free(cgroup);
@@ -571,7 +571,7 @@ static int allow_minor(pid_t member, unsigned minor)
 	const struct devcgroup_rule rule = {'c', 10, minor, "rw", NULL};
 	struct devcgroup *cgroup = NULL;
 	struct deeds *own = deeds_new(false);
-	int r = devcgroup_open(member, NULL, &cgroup, NULL);
+	int r = devcgroup_open(member, -1, &cgroup, NULL);
 
 	return r == 0 ? devcgroup_allow(cgroup, &rule, 1, own, NULL) : r;
 }
@@ -644,7 +644,7 @@ static void a_process_that_is_gone_is_an_error(void **state)
 	struct err err = {0};
 
 	(void)state;
-	assert_int_equal(devcgroup_open(0x7ffffff0, NULL, &cgroup, &err), -ENOENT);
+	assert_int_equal(devcgroup_open(0x7ffffff0, -1, &cgroup, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "process 2147483632"));
 }
 

@@ -138,6 +138,37 @@ static void test_privileged(void **unused)
 	}
 }
 
+/* What a runtime makes, and what it brings from elsewhere, which must be known of all mounts or is of none. */
+static void test_mounts(void **unused)
+{
+	static const struct {
+		const char *mounts;
+		size_t tmpfs, binds;
+	} cases[] = {
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"}]", 1, 0},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"source\":\"/y\",\"options\":[\"rbind\"]}]", 1, 1},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"/run\",\"options\":[\"ro\",\"bind\"]}]", 0, 1},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"type\":\"none\",\"source\":\"/y\"}]", 1, 1},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"type\":\"bind\",\"source\":\"y\"}]", 0, 0},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"type\":\"fuse\"}]", 0, 0},
+		{"[{\"destination\":7,\"type\":\"tmpfs\"},null,7]", 0, 0},
+		{"{}", 0, 0},
+	};
+	struct err err;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct oci_config parsed;
+		char text[512];
+
+		(void)snprintf(text, sizeof(text), "{\"root\":{\"path\":\"r\"},\"mounts\":%s}", cases[i].mounts);
+		assert_int_equal(config(text, &parsed, &err), 0);
+		if (parsed.tmpfs.count != cases[i].tmpfs || parsed.binds.count != cases[i].binds)
+			fail_msg("%s: %zu, %zu", text, parsed.tmpfs.count, parsed.binds.count);
+		oci_config_clear(&parsed);
+	}
+}
+
 static void test_by_engine(void **unused)
 {
 	static const struct {
@@ -287,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_good_states), cmocka_unit_test(test_bad_states), cmocka_unit_test(test_config),
 		cmocka_unit_test(test_hooks),
 		cmocka_unit_test(test_privileged),
+		cmocka_unit_test(test_mounts),
 		cmocka_unit_test(test_by_engine),
 		cmocka_unit_test(test_device_mounts),
 		cmocka_unit_test(test_bad_configs), cmocka_unit_test(test_size_and_depth),

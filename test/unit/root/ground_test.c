@@ -12,7 +12,7 @@
 #include "root/rootfs.h"
 
 static struct rootfs rootfs;
-static struct ground ground;
+static struct ground ground = GROUND_UNKNOWN;
 static struct deeds *deeds;
 static int self_fds;
 
@@ -146,6 +146,37 @@ static void test_hosts_tmpfs_in_text(void **state)
 	assert_int_equal(ground_at("/dev"), GROUND_OWN);
 }
 
+/* What the runtime was told counts before such a text, unless a mount that brings something may have come there. */
+static void test_runtimes_tmpfs(void **state)
+{
+	char *place = (char[]){"/dev"}, *bind = strdup(scratch_path("/out")), *same = strdup(scratch_path("/root/dev/sub"));
+	struct strv tmpfs = {.items = &place, .count = 1}, binds = {.items = &bind, .count = 1};
+	struct statx stx;
+	struct stat st;
+
+	(void)state;
+	mount_at("", "/root/dev", "tmpfs", 0);
+	make_directories("/root/dev/sub");
+	assert_int_equal(stat(scratch_path("/root/dev"), &st), 0);
+	assert_int_equal(str_format(&ground.outside, "21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n", (unsigned)(st.st_dev >> 8),
+				    (unsigned)(st.st_dev & 0xff)), 0);
+	ground.tmpfs = &tmpfs;
+	ground.binds = &binds;
+	/* On a kernel without statx(2) it does not count. */
+	assert_int_equal(ground_at("/dev"), statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE, &stx) == 0 ? GROUND_OWN : GROUND_VOLUME);
+	assert_int_equal(ground_at("/dev/sub"), GROUND_VOLUME);
+	binds.items = &same;
+	assert_int_equal(ground_at("/dev"), GROUND_VOLUME);
+	binds.items = &bind;
+	place = (char[]){"/volume"};
+	assert_int_equal(ground_at("/dev"), GROUND_VOLUME);
+	make_link("/root/alias", "dev");
+	place = (char[]){"/alias"};
+	assert_int_equal(ground_at("/alias"), GROUND_VOLUME);
+	free(bind);
+	free(same);
+}
+
 static void test_without_ground(void **state)
 {
 	(void)state;
@@ -249,6 +280,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_engines_tmpfs),
 	CASE(test_hosts_tmpfs),
 	CASE(test_hosts_tmpfs_in_text),
+	CASE(test_runtimes_tmpfs),
 	CASE(test_without_ground),
 	CASE(test_settle_mount),
 	CASE(test_settle_private),

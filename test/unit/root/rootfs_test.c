@@ -51,19 +51,23 @@ static void assert_host_untouched(void)
 
 static int make_directory(const char *path)
 {
-	int fd = -1, r = rootfs_make_directory(&rootfs, path, 0755, &fd);
+	struct rootfs_place place = ROOTFS_NOWHERE;
+	int r = rootfs_make_directory(&rootfs, path, 0755, &place);
 
-	assert_true((r == 0) == (fd >= 0));
-	cleanup_closep(&fd);
+	assert_true((r == 0) == (place.fd >= 0));
+	assert_true(!place.made || place.ground == GROUND_ROOT);
+	rootfs_place_close(&place);
 	return r;
 }
 
 static int make_file(const char *path)
 {
-	int fd = -1, r = rootfs_make_file(&rootfs, path, 0644, &fd);
+	struct rootfs_place place = ROOTFS_NOWHERE;
+	int r = rootfs_make_file(&rootfs, path, 0644, &place);
 
-	assert_true((r == 0) == (fd >= 0));
-	cleanup_closep(&fd);
+	assert_true((r == 0) == (place.fd >= 0));
+	assert_true(!place.made || place.ground == GROUND_ROOT);
+	rootfs_place_close(&place);
 	return r;
 }
 
