@@ -97,3 +97,12 @@ int json_print(const json_t *json, size_t flags, char **ret)
 	*ret = text;
 	return 0;
 }
+
+json_t *json_at(const json_t *json, const char *path)
+{
+	size_t length = strcspn(path, "/");
+	_cleanup_free_ char *name = strndup(path, length);
+	json_t *member = name ? json_object_get(json, name) : NULL;
+
+	return path[length] ? json_at(member, path + length + 1) : member;
+}

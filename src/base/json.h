@@ -36,3 +36,6 @@ int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERR
  * Return: 0 or -ENOMEM.
  */
 int json_print(const json_t *json, size_t flags, char **ret);
+
+/** Return: what is at a path, names of members with '/' between them, borrowed; NULL. */
+json_t *json_at(const json_t *json, const char *path);

@@ -148,7 +148,7 @@ static bool config_file_has_changed(const struct config_file *file)
 	return true;
 }
 
-int config_file_write(const struct config_file *file, const struct text *text, mode_t mode)
+int config_file_write(struct config_file *file, const struct text *text, mode_t mode)
 {
 	const char *name = strrchr(file->path, '/') + 1;
 	/* The dot keeps it out of sight of those that read every file of a directory. */
@@ -171,14 +171,19 @@ int config_file_write(const struct config_file *file, const struct text *text, m
 		r = rename(temporary, file->path) < 0 ? config_file_complain("replace", file->path) : 0;
 	if (r)
 		(void)unlink(temporary);
+	else
+		file->exists = fstat(fd, &file->status) == 0;
 	return r;
 }
 
-int config_file_unlink(const struct config_file *file)
+int config_file_unlink(struct config_file *file)
 {
 	if (config_file_has_changed(file))
 		return EXIT_STATUS_FAILURE;
-	return unlink(file->path) < 0 ? config_file_complain("remove", file->path) : 0;
+	if (unlink(file->path) < 0)
+		return config_file_complain("remove", file->path);
+	file->exists = false;
+	return 0;
 }
 
 /* ---- directories ---- */

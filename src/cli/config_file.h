@@ -31,14 +31,14 @@ int config_file_read(const char *path, struct config_file *ret);
  * config_file_write() - put other bytes into its place
  * @mode: of a file that did not exist
  *
- * Its directory must exist. A file that has changed since it was read is left alone, and that is a failure.
+ * Its directory must exist. A file that has changed since it was read or written is left alone, and that is a failure.
  *
  * Return: 0 or the exit status.
  */
-int config_file_write(const struct config_file *file, const struct text *text, mode_t mode);
+int config_file_write(struct config_file *file, const struct text *text, mode_t mode);
 
 /** Removes the file, unless it has changed since it was read. Return: 0 or the exit status. */
-int config_file_unlink(const struct config_file *file);
+int config_file_unlink(struct config_file *file);
 
 /** Return: an array of the directories above the file that do not exist, the outermost first; NULL without memory. */
 json_t *config_file_missing_directories(const char *file);

@@ -151,7 +151,6 @@ static void report_put_file(FILE *file, const char *path)
 {
 	__attribute__((cleanup(config_file_close))) struct config_file config = {0};
 	_cleanup_json_ json_t *json = NULL;
-	_cleanup_toml_ struct toml toml = {0};
 	struct text_error error;
 	size_t hidden;
 
@@ -164,14 +163,11 @@ static void report_put_file(FILE *file, const char *path)
 	}
 	(void)fputs(":\n", file);
 	json = json_loadb(config.text.size ? config.text.data : "", config.text.size, 0, NULL);
-	if (json) {
-		hidden = report_put_json(file, "", json);
-	} else if (toml_text_scan(&config.text, &toml, &error) == 0) {
-		hidden = report_put_json(file, "", toml.root);
-	} else {
+	if (!json && toml_text_read(&config.text, &json, &error) < 0) {
 		(void)fputs("  is not valid\n", file);
 		return;
 	}
+	hidden = report_put_json(file, "", json);
 	if (hidden)
 		(void)fprintf(file, "  (%zu other settings, left out)\n", hidden);
 }

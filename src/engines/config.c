@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "engines/json_text.h"
 #include "engines/toml_text.h"
 
 enum { CONFIG_MAX = 256 * 1024 };
@@ -15,8 +16,7 @@ enum { CONFIG_MAX = 256 * 1024 };
 /* A file that was read, and what it says. */
 struct engine_config_file {
 	const struct engine *engine;
-	json_t *json;
-	struct text text;
+	const json_t *json;
 };
 
 void engine_config_clear(struct engine_config *config)
@@ -32,22 +32,11 @@ void engine_config_clear(struct engine_config *config)
 
 /* ---- values ---- */
 
-static json_t *engine_config_value(json_t *json, const char *path)
-{
-	_cleanup_strv_ struct strv names = {0};
-
-	if (strv_split(path, "/", &names) < 0)
-		return NULL;
-	for (size_t i = 0; i < names.count; i++)
-		json = json_object_get(json, names.items[i]);
-	return json_incref(json);
-}
-
-/* Return: a new reference; NULL if the file does not say it. */
-static json_t *engine_config_get(const struct engine_config_file *file, const char *key)
+/* Return: borrowed; NULL if the file does not say it. */
+static const json_t *engine_config_get(const struct engine_config_file *file, const char *key)
 {
 	static const char *const whole[] = {"", NULL};
-	json_t *value = NULL;
+	const json_t *value = NULL;
 
 	for (const char *const *section = file->engine->sections ? file->engine->sections : whole;
 	     key && *section && !value; section++) {
@@ -55,7 +44,7 @@ static json_t *engine_config_get(const struct engine_config_file *file, const ch
 
 		if (str_format(&path, "%s%s%s", *section, **section ? "/" : "", key) < 0)
 			return NULL;
-		value = engine_config_value(file->json, path);
+		value = json_at(file->json, path);
 	}
 	return value;
 }
@@ -89,10 +78,10 @@ static const char *engine_config_choose(const json_t *list)
 static int engine_config_take(const struct engine_config_file *file, struct engine_config *config)
 {
 	const struct engine *engine = file->engine;
-	_cleanup_json_ json_t *runtime = engine_config_get(file, engine->runtime),
-			      *directories = engine_config_get(file, engine->hooks_dir);
-	_cleanup_json_ json_t *chosen = engine_config_get(file, engine->default_runtime),
-			      *cdi = engine_config_get(file, engine->cdi);
+	const json_t *runtime = engine_config_get(file, engine->runtime),
+		     *directories = engine_config_get(file, engine->hooks_dir),
+		     *chosen = engine_config_get(file, engine->default_runtime),
+		     *cdi = engine_config_get(file, engine->cdi);
 	int r;
 
 	if (json_is_boolean(cdi))
@@ -112,58 +101,32 @@ static int engine_config_take(const struct engine_config_file *file, struct engi
 
 /* ---- files ---- */
 
-static int engine_config_parse_json(const char *path, struct engine_config_file *file, struct engine_config *config)
+int engine_config_parse(const struct engine *engine, const struct text *text, json_t **ret,
+			struct text_error *ret_error)
 {
-	char reason[JSON_ERROR_TEXT_LENGTH] = "", *quote;
-	int r;
-
-	/* dockerd takes an empty file for none. */
-	if (strspn(file->text.data, " \t\r\n") == file->text.size)
-		return 0;
-	r = json_parse(file->text.data, file->text.size, &config->json, reason);
-	if (r == -ENOMEM)
-		return r;
-	if (r == 0 && json_is_object(config->json)) {
-		file->json = json_incref(config->json);
-		return 1;
-	}
-	/* "… near 'TOKEN'" quotes the file, which may contain secrets. */
-	if ((quote = strstr(reason, " near ")))
-		*quote = '\0';
-	return str_format(&config->invalid, "%s is not valid: %s", path, reason[0] ? reason : "it is not an object");
-}
-
-static int engine_config_parse_toml(const char *path, struct engine_config_file *file, struct engine_config *config)
-{
-	_cleanup_toml_ struct toml toml = {0};
-	struct text_error error = {0};
-	int r;
-
-	r = toml_text_scan(&file->text, &toml, &error);
-	if (r == 0)
-		file->json = json_incref(toml.root);
-	if (r != -EINVAL)
-		return r < 0 ? r : 1;
-	free(steal_ptr(config->invalid));
-	return str_format(&config->invalid, "%s:%zu:%zu: %s", path, error.line, error.column, error.reason);
+	return engine->format == ENGINE_JSON ? json_text_read(text, ret, ret_error)
+					     : toml_text_read(text, ret, ret_error);
 }
 
 static int engine_config_read_file(const struct engine *engine, const struct rootfs *root, const char *path,
 				   struct engine_config *config)
 {
 	_cleanup_text_ struct text text = {0};
-	struct engine_config_file file = {.engine = engine};
+	_cleanup_json_ json_t *json = NULL;
+	struct text_error error;
 	int r;
 
 	if (rootfs_read_file(root, path, CONFIG_MAX, &text.data, &text.size) < 0)
 		return 0;
-	file.text = text;
-	r = engine->format == ENGINE_JSON ? engine_config_parse_json(path, &file, config)
-					  : engine_config_parse_toml(path, &file, config);
-	if (r > 0)
-		r = engine_config_take(&file, config);
-	json_decref(file.json);
-	return r;
+	r = engine_config_parse(engine, &text, &json, &error);
+	if (r == 0)
+		r = engine_config_take(&(struct engine_config_file){engine, json}, config);
+	if (r == 0 && engine->format == ENGINE_JSON)
+		config->json = steal_ptr(json);
+	if (r != -EINVAL)
+		return r;
+	free(steal_ptr(config->invalid));
+	return str_format(&config->invalid, "%s:%zu:%zu: %s", path, error.line, error.column, error.reason);
 }
 
 /* The one file that it was told to read; NULL: it reads the usual ones. */

@@ -37,3 +37,7 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 
 /** Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
 int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret);
+
+/** Reads the text of such a file. Return: 0 and an object; -EINVAL with @ret_error filled in; -ENOMEM. */
+int engine_config_parse(const struct engine *engine, const struct text *text, json_t **ret,
+			struct text_error *ret_error);

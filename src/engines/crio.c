@@ -14,8 +14,7 @@ const struct engine engine_crio = {
 	.runtime = "crio/runtime/runtimes/nvidia/runtime_path",
 	.default_runtime = "crio/runtime/default_runtime",
 	.hooks_dir = "crio/runtime/hooks_dir",
-	.hook_directories =
-		(const char *const[]){"/usr/share/containers/oci/hooks.d", "/etc/containers/oci/hooks.d", NULL},
+	.hook_directories = (const char *const[]){ENGINE_HOOKS_USR, ENGINE_HOOKS_ETC, NULL},
 	.uses = {[DOOR_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
 		 [DOOR_RUNTIME] = "runtime class nvidia",
 		 [DOOR_CDI] = "CDI"},

@@ -18,6 +18,9 @@ const struct engine *const engine_list[] = {
 	&engine_buildkit, &engine_lxc,    &engine_apptainer,  NULL,
 };
 
+const char *const engine_hook_directories[] = {ENGINE_HOOKS_USR, ENGINE_HOOKS_ETC,
+					       "/usr/local/share/containers/oci/hooks.d", NULL};
+
 const struct engine *engine_find(const char *name, size_t length)
 {
 	for (const struct engine *const *engine = engine_list; *engine; engine++) {

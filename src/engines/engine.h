@@ -42,7 +42,7 @@ struct engine {
 	const char *snap_file;         /* read by the snap's instead; NULL: none */
 	const char *rancher_file;      /* by that of k3s; NULL: none */
 
-	/* Where things stand in it, as paths of toml_text.h; NULL: nowhere. */
+	/* Where things stand in it, as paths of json_at(); NULL: nowhere. */
 	const char *const *sections; /* above all of these paths, each of which a file may have; NULL: none */
 	const char *runtime;         /* the program of the runtime "nvidia", or a list of such */
 	const char *default_runtime, *hooks_dir, *cdi;
@@ -54,6 +54,12 @@ struct engine {
 	const struct engine_release *releases; /* with CDI, oldest first; NULL: it has none */
 	long gpus_nvidia, gpus_amd; /* ENGINE_VERSION() since which --gpus gives CDI's devices of a kind; 0: never */
 };
+
+/* Where packages and the tarball's "register" put the file by which the hook is found. Engines read the first. */
+#define ENGINE_HOOK_FILE "ctr-gpu.json"
+#define ENGINE_HOOKS_USR "/usr/share/containers/oci/hooks.d"
+#define ENGINE_HOOKS_ETC "/etc/containers/oci/hooks.d"
+extern const char *const engine_hook_directories[]; /* with NULL at the end */
 
 extern const struct engine engine_docker, engine_podman, engine_containerd, engine_crio, engine_buildkit, engine_lxc,
 	engine_apptainer;

@@ -20,7 +20,7 @@ enum { CONFIG_MAX = 256 * 1024 };
 
 /* What is not here is found out, or of no consequence; docs/moving-from-nvidia.md has all of them. */
 static const struct {
-	const char *path;      /* of toml_text.h */
+	const char *path;      /* of json_at() */
 	const char *default_;  /* NVIDIA's, at which nothing is to be said; NULL: any value is somebody's wish */
 	const char *successor; /* a key of /etc/ctr-gpu/config.json; NULL: none */
 	const char *here;      /* where there is no successor */
@@ -59,41 +59,34 @@ static json_t *nvidia_config_read_ours(void)
 }
 
 /* Those of every NVIDIA's package. */
-static bool nvidia_config_is_usual_list(const struct text *text, const char *path)
+static bool nvidia_config_is_usual_list(const json_t *list)
 {
-	_cleanup_json_ json_t *list = NULL;
-
-	if (toml_text_read(text, path, &list) < 0 || !json_is_array(list))
-		return false;
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const char *name = json_string_value(json_array_get(list, i));
 
 		if (!name || (!streq(name, "docker-runc") && !streq(name, "runc") && !streq(name, "crun")))
 			return false;
 	}
-	return true;
+	return json_is_array(list);
 }
 
-static bool nvidia_config_is_default(const struct text *text, size_t number, const char *value)
+static bool nvidia_config_is_default(const char *usual, const json_t *value, const char *text)
 {
-	const char *usual = settings[number].default_;
-	_cleanup_free_ char *string = NULL;
+	const char *string = json_string_value(value);
 
-	if (nvidia_config_is_usual_list(text, settings[number].path))
-		return true;
-	return usual && (streq(value, usual) ||
-			 (toml_text_get_string(text, settings[number].path, &string) == 0 && streq(string, usual)));
+	return nvidia_config_is_usual_list(value) || (usual && streq(usual, string ? string : text));
 }
 
-static void nvidia_config_look(const struct text *text, size_t number,
+static void nvidia_config_look(const json_t *theirs, size_t number,
 			       void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
 {
 	const char *path = settings[number].path, *successor = settings[number].successor,
 		   *unset = settings[number].unset;
 	_cleanup_free_ char *value = NULL, *key = strdup(path), *here = NULL;
-	bool set = toml_text_get(text, path, &value) == 0;
+	const json_t *set = json_at(theirs, path);
 
-	if (!key || (set ? nvidia_config_is_default(text, number, value) : !unset))
+	if (!key || (set && json_print(set, JSON_ENCODE_ANY, &value) < 0) ||
+	    (set ? nvidia_config_is_default(settings[number].default_, set, value) : !unset))
 		return;
 	for (char *slash = key; (slash = strchr(slash, '/'));)
 		*slash = '.';
@@ -106,7 +99,7 @@ static void nvidia_config_look(const struct text *text, size_t number,
 void nvidia_config_each(void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
 {
 	_cleanup_free_ char *data = NULL;
-	_cleanup_json_ json_t *ours = NULL;
+	_cleanup_json_ json_t *ours = NULL, *theirs = NULL;
 	struct text_error error;
 	struct text text;
 	size_t size;
@@ -114,10 +107,10 @@ void nvidia_config_each(void (*visit)(const struct nvidia_setting *setting, void
 	if (fd_read_file_at(AT_FDCWD, NVIDIA_CONFIG, CONFIG_MAX, &data, &size) < 0)
 		return;
 	text = (struct text){data, size};
-	if (toml_text_check(&text, &error) < 0)
+	if (toml_text_read(&text, &theirs, &error) < 0)
 		return;
 	ours = nvidia_config_read_ours();
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
 		if (!settings[i].successor || !json_object_get(ours, settings[i].successor))
-			nvidia_config_look(&text, i, visit, user);
+			nvidia_config_look(theirs, i, visit, user);
 }

@@ -20,7 +20,7 @@ const struct engine engine_podman = {
 	.runtime = "engine/runtimes/nvidia",
 	.default_runtime = "engine/runtime",
 	.hooks_dir = "engine/hooks_dir",
-	.hook_directories = (const char *const[]){"/usr/share/containers/oci/hooks.d", NULL},
+	.hook_directories = (const char *const[]){ENGINE_HOOKS_USR, NULL},
 	.uses = {[DOOR_GPUS] = "--gpus all",
 		 [DOOR_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
 		 [DOOR_RUNTIME] = "--runtime=nvidia",

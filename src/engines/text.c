@@ -68,16 +68,17 @@ size_t text_bom(const struct text *text)
 	return text_is_at(text, 0, bom, sizeof(bom) - 1) ? sizeof(bom) - 1 : 0;
 }
 
-void text_locate(const struct text *text, size_t at, struct text_error *error)
+int text_refuse(const struct text *text, size_t at, const char *reason, struct text_error *ret_error)
 {
-	error->line = error->column = 1;
+	*ret_error = (struct text_error){.line = 1, .column = 1};
+	(void)snprintf(ret_error->reason, sizeof(ret_error->reason), "%s", reason);
 	for (size_t i = text_bom(text); i < at && i < text->size; i++) {
-		error->column++;
-		if (text->data[i] == '\n') {
-			error->line++;
-			error->column = 1;
-		}
+		bool newline = text->data[i] == '\n';
+
+		ret_error->line += newline;
+		ret_error->column = newline ? 1 : ret_error->column + 1;
 	}
+	return -EINVAL;
 }
 
 char *text_format(const char *format, ...)

@@ -39,8 +39,8 @@ const char *text_newline(const struct text *text);
 /** Return: the size of a UTF-8 byte order mark at the start, 0 or 3. */
 size_t text_bom(const struct text *text);
 
-/** Fills in line and column of the byte at @at. */
-void text_locate(const struct text *text, size_t at, struct text_error *error);
+/** Says in @ret_error what is wrong at the byte at @at. Return: -EINVAL. */
+int text_refuse(const struct text *text, size_t at, const char *reason, struct text_error *ret_error);
 
 /** Return: a new string, owned by the caller; NULL without memory. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));

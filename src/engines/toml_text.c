@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,11 +38,9 @@ static bool toml_is_next(const struct scanner *s, const char *what)
 	return text_is_at(s->text, s->at, what, strlen(what));
 }
 
-static int toml_refuse(struct scanner *s, size_t at, const char *reason)
+static int toml_refuse(const struct scanner *s, size_t at, const char *reason)
 {
-	text_locate(s->text, at, s->error);
-	(void)snprintf(s->error->reason, sizeof(s->error->reason), "%s", reason);
-	return -EINVAL;
+	return text_refuse(s->text, at, reason, s->error);
 }
 
 static int toml_expect(struct scanner *s, const char *what, const char *reason)
@@ -75,27 +74,62 @@ static int toml_skip_comment(struct scanner *s)
 	return 0;
 }
 
-/* What may be between the items of an array. */
-static int toml_skip_lines(struct scanner *s)
+/* What may be between the items of an array or, without @lines, of an inline table. */
+static int toml_skip_between(struct scanner *s, bool lines)
 {
-	size_t newline;
-	int r;
+	int r = 0;
 
-	do {
+	toml_skip_blanks(s);
+	while (lines && r == 0 && (toml_peek(s) == '#' || toml_newline_size(s))) {
 		r = toml_skip_comment(s);
-		newline = toml_newline_size(s);
-		s->at += r < 0 ? 0 : newline;
-	} while (r == 0 && newline);
+		s->at += r < 0 ? 0 : toml_newline_size(s);
+		toml_skip_blanks(s);
+	}
 	return r;
 }
 
 /* ---- strings and names ---- */
 
-/* JSON has the same escapes, but for two. What it cannot decode is null. */
+/*
+ * JSON has the same escapes, but for \U and the line end that counts for nothing. Return: null for what it cannot
+ * decode.
+ */
+static json_t *toml_decode_string(const char *text, size_t size)
+{
+	_cleanup_free_ char *json = malloc(2 * size + 2);
+	json_t *string;
+	size_t length = 0;
+
+	if (!json)
+		return NULL;
+	json[length++] = '"';
+	for (size_t i = 0; i < size; i++) {
+		size_t blanks = text[i] == '\\' ? strspn(text + i + 1, " \t\r\n") : 0;
+
+		if (blanks && memchr(text + i, '\n', blanks + 1)) {
+			i += blanks;
+			continue;
+		}
+		if (text[i] == '"' || (unsigned char)text[i] < ' ')
+			json[length++] = '\\';
+		json[length++] = text[i] == '\n' ? 'n' : text[i] == '\r' ? 'r' : text[i] == '\t' ? 't' : text[i];
+		if (text[i] == '\\')
+			json[length++] = text[++i];
+	}
+	json[length++] = '"';
+	string = json_loadb(json, length, JSON_DECODE_ANY, NULL);
+	return string ? string : json_null();
+}
+
+static bool toml_is_long_string(const struct scanner *s)
+{
+	return toml_is_next(s, "\"\"\"") || toml_is_next(s, "'''");
+}
+
 static int toml_scan_string(struct scanner *s, json_t **ret)
 {
-	bool lines = toml_is_next(s, "\"\"\"") || toml_is_next(s, "'''"), escapes = toml_peek(s) == '"';
-	const char *quotes = s->text->data + s->at;
+	bool lines = toml_is_long_string(s), escapes = toml_peek(s) == '"';
+	const char *quotes = s->text->data + s->at, *first = quotes + (lines ? 3 : 1);
 	size_t length = lines ? 3 : 1, size;
 
 	for (s->at += length; !toml_at_end(s) && !text_is_at(s->text, s->at, quotes, length); s->at++) {
@@ -106,17 +140,17 @@ static int toml_scan_string(struct scanner *s, json_t **ret)
 	}
 	if (toml_at_end(s))
 		return toml_refuse(s, s->text->size, "a string that does not end");
-	s->at += length;
 	/* Quotes may stand in front of those that end a text of several lines. */
-	for (int extra = 0; lines && extra < 2 && toml_peek(s) == *quotes; extra++)
+	for (int extra = 0;
+	     lines && extra < 2 && s->at + length < s->text->size && s->text->data[s->at + length] == *quotes; extra++)
 		s->at++;
-	size = (size_t)(s->text->data + s->at - quotes);
-	*ret = lines     ? NULL
-	       : escapes ? json_loadb(quotes, size, JSON_DECODE_ANY, NULL)
-			 : json_stringn(quotes + 1, size - 2);
-	if (!*ret)
-		*ret = json_null();
-	return 0;
+	/* A newline at the start of such a text is none of it. */
+	if (lines)
+		first += *first == '\n' ? 1 : strncmp(first, "\r\n", 2) == 0 ? 2 : 0;
+	size = (size_t)(s->text->data + s->at - first);
+	s->at += length;
+	*ret = escapes ? toml_decode_string(first, size) : json_stringn(first, size);
+	return *ret ? 0 : -ENOMEM;
 }
 
 static bool toml_is_bare(char c)
@@ -131,7 +165,7 @@ static int toml_scan_name(struct scanner *s, struct strv *names)
 	int r;
 
 	if (toml_peek(s) == '"' || toml_peek(s) == '\'') {
-		r = toml_scan_string(s, &quoted);
+		r = toml_is_long_string(s) ? 0 : toml_scan_string(s, &quoted);
 		if (r == 0 && !json_is_string(quoted))
 			r = toml_refuse(s, start, "a name that cannot be read");
 		return r < 0 ? r : strv_add(names, json_string_value(quoted));
@@ -241,63 +275,72 @@ static int toml_scan_pair(struct scanner *s, json_t *table, bool inside)
 	r = toml_scan_value(s, &value);
 	if (r < 0)
 		return r;
-	s->toml->entries[index].end = s->at;
+	s->toml->entries[index].value_end = s->at;
 	if (json_is_object(value) || json_is_array(value))
 		s->toml->entries[index].value = value;
 	return json_object_set_new(table, entry.key, value) < 0 ? -ENOMEM : 0;
 }
 
-static int toml_scan_inline_table(struct scanner *s, json_t *table)
+static int toml_scan_item(struct scanner *s, json_t *array)
 {
-	int r;
+	json_t *item = NULL;
+	int r = toml_scan_value(s, &item);
 
-	s->at++;
-	toml_skip_blanks(s);
-	for (bool first = true; toml_peek(s) != '}'; first = false) {
-		r = first ? 0 : toml_expect(s, ",", "',' or '}' is expected");
-		toml_skip_blanks(s);
-		if (r == 0)
-			r = toml_scan_pair(s, table, true);
-		if (r < 0)
-			return r;
-		toml_skip_blanks(s);
-	}
-	s->at++;
-	return 0;
+	return r == 0 && json_array_append_new(array, item) < 0 ? -ENOMEM : r;
 }
 
-static int toml_scan_array(struct scanner *s, json_t *array)
+/* Values in brackets, or pairs in braces, with commas between them. Only the former may be on several lines. */
+static int toml_scan_list(struct scanner *s, json_t *list)
 {
-	int r;
+	bool array = json_is_array(list), comma = false;
+	const char *end = array ? "]" : "}";
+	int r = 0;
 
-	s->at++;
-	for (;;) {
-		json_t *item = NULL;
-
-		r = toml_skip_lines(s);
-		if (r < 0 || toml_peek(s) == ']')
+	for (s->at++; r == 0;) {
+		r = toml_skip_between(s, array);
+		if (r == 0 && toml_is_next(s, end) && (array || !comma))
 			break;
-		r = toml_scan_value(s, &item);
-		if (r == 0 && json_array_append_new(array, item) < 0)
-			r = -ENOMEM;
 		if (r == 0)
-			r = toml_skip_lines(s);
-		if (r == 0 && toml_peek(s) != ']')
-			r = toml_expect(s, ",", "',' or ']' is expected");
-		if (r < 0)
-			return r;
+			r = array ? toml_scan_item(s, list) : toml_scan_pair(s, list, true);
+		if (r == 0)
+			r = toml_skip_between(s, array);
+		comma = toml_peek(s) == ',';
+		if (r == 0 && !toml_is_next(s, end))
+			r = toml_expect(s, ",", array ? "',' or ']' is expected" : "',' or '}' is expected");
 	}
 	s->at++;
 	return r;
 }
 
-/* Numbers, dates and times; their values are not needed here. */
+/* Return: null for what JSON has no value for. */
+static json_t *toml_decode_number(const char *word, size_t length)
+{
+	char digits[64], *end, *real_end;
+	int base = 10;
+	size_t size = 0;
+	long long number;
+	double real;
+
+	for (size_t i = 0; i < length && size + 1 < sizeof(digits); i++)
+		if (word[i] != '_')
+			digits[size++] = word[i];
+	digits[size] = '\0';
+	if (digits[0] == '0' && digits[1] && strchr("box", digits[1]))
+		base = digits[1] == 'b' ? 2 : digits[1] == 'o' ? 8 : 16;
+	errno = 0;
+	number = strtoll(base == 10 ? digits : digits + 2, &end, base);
+	if (!*end && errno == 0)
+		return json_integer(number);
+	real = strtod(digits, &real_end);
+	return *end && !*real_end && isfinite(real) ? json_real(real) : json_null();
+}
+
+/* Numbers, dates, times and words. */
 static int toml_scan_scalar(struct scanner *s, json_t **ret)
 {
 	static const char *const words[] = {"true", "false", "inf", "nan"};
 	const char *word = s->text->data + s->at;
 	size_t start = s->at, length;
-	char *end;
 
 	while (toml_is_bare(toml_peek(s)) || (toml_peek(s) && strchr("+.:", toml_peek(s))))
 		s->at++;
@@ -307,44 +350,35 @@ static int toml_scan_scalar(struct scanner *s, json_t **ret)
 		for (s->at++; isdigit((unsigned char)toml_peek(s)) || (toml_peek(s) && strchr("+-.:Z", toml_peek(s)));)
 			s->at++;
 	length = s->at - start;
-	if (length && (isdigit((unsigned char)*word) || ((*word == '+' || *word == '-') && length > 1))) {
-		long long number = strtoll(word, &end, 10);
-
-		*ret = end == word + length ? json_integer(number) : json_stringn(word, length);
-		return *ret ? 0 : -ENOMEM;
-	}
+	*ret = NULL;
+	if (length && (isdigit((unsigned char)*word) || ((*word == '+' || *word == '-') && length > 1)))
+		*ret = toml_decode_number(word, length);
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (length == strlen(words[i]) && memcmp(word, words[i], length) == 0) {
-			*ret = i < 2 ? json_boolean(i == 0) : json_string(words[i]);
-			return *ret ? 0 : -ENOMEM;
-		}
-	return toml_refuse(s, start, "a value is expected");
+		if (length == strlen(words[i]) && memcmp(word, words[i], length) == 0)
+			*ret = i < 2 ? json_boolean(i == 0) : json_null();
+	return *ret ? 0 : toml_refuse(s, start, "a value is expected");
 }
 
 static int toml_scan_value(struct scanner *s, json_t **ret)
 {
 	char first = toml_peek(s);
-	json_t *value = NULL;
-	int r = 0;
+	json_t *list;
+	int r;
 
-	if (first == '[' || first == '{')
-		value = first == '[' ? json_array() : json_object();
+	if (first == '"' || first == '\'')
+		return toml_scan_string(s, ret);
+	if (first != '[' && first != '{')
+		return toml_scan_scalar(s, ret);
 	if (s->depth >= DEPTH_MAX)
-		r = toml_refuse(s, s->at, "nested too deeply");
-	else if ((first == '[' || first == '{') && !value)
-		r = -ENOMEM;
+		return toml_refuse(s, s->at, "nested too deeply");
+	list = first == '[' ? json_array() : json_object();
 	s->depth++;
-	if (r == 0 && (first == '"' || first == '\''))
-		r = toml_scan_string(s, &value);
-	else if (r == 0)
-		r = first == '['   ? toml_scan_array(s, value)
-		    : first == '{' ? toml_scan_inline_table(s, value)
-				   : toml_scan_scalar(s, &value);
+	r = list ? toml_scan_list(s, list) : -ENOMEM;
 	s->depth--;
 	if (r < 0)
-		json_decref(value);
+		json_decref(list);
 	else
-		*ret = value;
+		*ret = list;
 	return r;
 }
 
@@ -384,7 +418,7 @@ static int toml_scan_header(struct scanner *s)
 	if (r == 0 && toml_is_closed(s->toml, table, true))
 		r = toml_refuse(s, entry.start, "this is there already, further up");
 	entry.table = s->table = table;
-	entry.value_start = entry.end = s->at;
+	entry.value_start = entry.value_end = s->at;
 	return r < 0 ? r : toml_add_entry(s->toml, &entry);
 }
 
@@ -407,7 +441,7 @@ static int toml_scan_line(struct scanner *s)
 	s->at += toml_newline_size(s);
 	for (size_t i = first; i < s->toml->count; i++) {
 		s->toml->entries[i].line = line;
-		s->toml->entries[i].line_end = s->at;
+		s->toml->entries[i].end_of_line = s->at;
 	}
 	return 0;
 }
@@ -453,90 +487,23 @@ int toml_text_scan(const struct text *text, struct toml *ret, struct text_error 
 	return r;
 }
 
-/* ---- questions ---- */
-
-int toml_text_check(const struct text *text, struct text_error *ret_error)
+int toml_text_read(const struct text *text, json_t **ret, struct text_error *ret_error)
 {
 	_cleanup_toml_ struct toml toml = {0};
+	int r = toml_text_scan(text, &toml, ret_error);
 
-	return toml_text_scan(text, &toml, ret_error);
+	if (r == 0)
+		*ret = steal_ptr(toml.root);
+	return r;
 }
 
-json_t *toml_text_walk(const struct toml *toml, const char *path, json_t **ret_above)
+const struct toml_entry *toml_text_find(const struct toml *toml, const json_t *table, const char *key)
 {
-	_cleanup_strv_ struct strv names = {0};
-	json_t *at = toml->root, *above = at;
-
-	if (strv_split(path, "/", &names) < 0)
-		return NULL;
-	for (size_t i = 0; i < names.count && at; i++) {
-		above = at;
-		at = json_object_get(at, names.items[i]);
-	}
-	if (ret_above)
-		*ret_above = at ? at : above;
-	return at;
-}
-
-const struct toml_entry *toml_text_find(const struct toml *toml, const char *path, bool header)
-{
-	const char *slash = header ? NULL : strrchr(path, '/'), *key = header ? NULL : slash ? slash + 1 : path;
-	_cleanup_free_ char *above = header ? strdup(path) : strndup(path, slash ? (size_t)(slash - path) : 0);
-	const json_t *table = above ? toml_text_walk(toml, above, NULL) : NULL;
-
-	for (size_t i = 0; i < toml->count && table; i++) {
+	for (size_t i = 0; i < toml->count; i++) {
 		const struct toml_entry *entry = &toml->entries[i];
 
-		if (entry->table == table && (header ? entry->header : entry->key && streq(entry->key, key)))
+		if (entry->table == table && (key ? entry->key && streq(entry->key, key) : entry->header))
 			return entry;
 	}
 	return NULL;
-}
-
-int toml_text_get(const struct text *text, const char *path, char **ret)
-{
-	_cleanup_toml_ struct toml toml = {0};
-	const struct toml_entry *entry;
-	struct text_error error;
-	int r;
-
-	r = toml_text_scan(text, &toml, &error);
-	if (r < 0)
-		return r;
-	entry = toml_text_find(&toml, path, false);
-	if (!entry)
-		return -ENOENT;
-	*ret = strndup(text->data + entry->value_start, entry->end - entry->value_start);
-	return *ret ? 0 : -ENOMEM;
-}
-
-int toml_text_read(const struct text *text, const char *path, json_t **ret)
-{
-	_cleanup_toml_ struct toml toml = {0};
-	struct text_error error;
-	int r;
-
-	r = toml_text_scan(text, &toml, &error);
-	if (r == 0)
-		*ret = json_incref(toml_text_walk(&toml, path, NULL));
-	return r == 0 && !*ret ? -ENOENT : r;
-}
-
-int toml_text_get_string(const struct text *text, const char *path, char **ret)
-{
-	_cleanup_json_ json_t *json = NULL;
-	int r;
-
-	r = toml_text_read(text, path, &json);
-	if (r < 0 || !json_is_string(json))
-		return r < 0 ? r : -ENOENT;
-	*ret = strdup(json_string_value(json));
-	return *ret ? 0 : -ENOMEM;
-}
-
-bool toml_text_mentions(const struct text *text, const char *path)
-{
-	_cleanup_json_ json_t *json = NULL;
-
-	return toml_text_read(text, path, &json) == 0;
 }

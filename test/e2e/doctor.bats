@@ -351,7 +351,7 @@ setup_file() {
 	expect_line "problem docker.config"
 	expect_line "no docker.gpus docker.config"
 	expect_line "yes podman.hook"
-	expect "/etc/docker/daemon.json is not valid"
+	expect "/etc/docker/daemon.json:1:16: "
 	expect_line "empty: yes docker.gpus"
 	expect_no_line "empty: problem docker.config"
 }
@@ -699,7 +699,7 @@ END
 	expect_line "600 1"
 	for text in "==== machine" "==== doctor" "==== inventory" "==== plan" "runtimes/nvidia/path = \"/run/runtime\"" "features/cdi = true" "BinaryName = \"/run/runtime\"" \
 		"engine/hooks_dir = [\"/run/hooks\"]" "engine/runtimes/nvidia = [\"/run/runtime\"]" "other settings, left out" "line two" "GPU 0   NVIDIA GeForce RTX 4090" "device      /dev/dxg" \
-		"/run/home/.config/containers/containers.conf:" "/etc/docker/daemon.json is not valid"; do
+		"/run/home/.config/containers/containers.conf:" "/etc/docker/daemon.json:1:"; do
 		expect "$text"
 	done
 	expect_line "not again"

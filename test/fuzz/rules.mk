@@ -17,7 +17,7 @@ fuzzers:
 
 $(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(shared_libraries)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(filter %.a,$^) $(shared_libraries)
 
 .PHONY: fuzz fuzzers
 

@@ -140,18 +140,15 @@ static bool hooks_is_replaced(const struct strv *directories, size_t number, con
 	return false;
 }
 
-/* Where packages and the tarball's "register" put the file; Podman reads the second only where it is told to. */
+/* A directory that has our file and that nobody reads; NULL. */
 static const char *hooks_find_unread(const struct strv *directories)
 {
-	static const char *const places[] = {"/etc/containers/oci/hooks.d", "/usr/share/containers/oci/hooks.d",
-					     "/usr/local/share/containers/oci/hooks.d"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+	for (const char *const *place = engine_hook_directories; *place; place++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (!strv_contains(directories, places[i]) && str_format(&path, "%s/ctr-gpu.json", places[i]) == 0 &&
+		if (!strv_contains(directories, *place) && str_format(&path, "%s/" ENGINE_HOOK_FILE, *place) == 0 &&
 		    file_exists(path))
-			return places[i];
+			return *place;
 	}
 	return NULL;
 }
@@ -166,12 +163,13 @@ static void hooks_close_door(struct look *look)
 	if (unread)
 		look_add(look, "hooks.unread", SEVERITY_PROBLEM, DOOR(HOOK),
 			 "the hook is registered in %s, and only %s is read\n"
-			 "Copy %s/ctr-gpu.json to /usr/share/containers/oci/hooks.d, or name that directory in "
+			 "Copy %s/" ENGINE_HOOK_FILE " to " ENGINE_HOOKS_USR ", or name that directory in "
 			 "hooks_dir.",
 			 unread, names && *names ? names : "no directory", unread);
 	else
 		look_add(look, "hooks.none", SEVERITY_NOTE, DOOR(HOOK),
-			 "ctr-gpu.json is not in %s\n"
+			 ENGINE_HOOK_FILE
+			 " is not in %s\n"
 			 "Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s",
 			 names && *names ? names : "a hooks directory", look->engine->name);
 }

@@ -5,29 +5,16 @@
  * daemon looks for a program of NVIDIA's name on its own PATH, once, when it starts.
  */
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
-#include "cli/setup/json_file.h"
-#include "cli/setup/setup.h"
+#include "cli/setup/keys.h"
 #include "engines/docker_api.h"
-#include "engines/engine.h"
-
-#define RUNTIME "runtimes/nvidia"
-
-/*
- * The runtime's program, by NVIDIA's name in a directory of our own. VS Code's Dev Containers and DevPod give a
- * container --gpus if `docker info` has the name in the path of the runtime "nvidia".
- */
-#define NVIDIA_NAME "nvidia-container-runtime"
-#define NVIDIA_NAMES "libexec/ctr-gpu/nvidia-names"
 
 enum {
 	RELOAD_TRIES = 50,
@@ -68,14 +55,6 @@ static json_t *docker_ask(const struct setup *setup, const char *what)
 	return setup->daemon.pid ? docker_api_get(&setup->daemon, what) : NULL;
 }
 
-static void docker_find_version(struct setup *setup)
-{
-	_cleanup_json_ json_t *answer = docker_ask(setup, "/version");
-	const char *version = json_string_value(json_object_get(answer, "Version"));
-
-	setup->version = version ? strdup(version) : NULL;
-}
-
 /* A directive that is both an option and in the file keeps dockerd from starting; of runtimes it takes either's. */
 static int docker_check_arguments(const struct setup *setup)
 {
@@ -105,35 +84,6 @@ static int docker_check_snap(const struct setup *setup)
 		setup->daemon.pid);
 }
 
-/* Whether the daemon reads our file and can run our program. */
-static bool docker_reaches_daemon(const struct setup *setup)
-{
-	const struct daemon *daemon = &setup->daemon;
-	_cleanup_free_ char *usual =
-		setup->rootless ? engine_user_file(engine_docker.user_files[0]) : strdup(engine_docker.files[0]);
-	const char *option = daemon_option(daemon, engine_docker.option, engine_docker.letter), *used = option  ? option
-													: usual ? usual
-														: "";
-	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = realpath(used, NULL);
-
-	if (!streq(ours ? ours : setup->path, theirs ? theirs : used)) {
-		setup_say(setup, "the dockerd that runs (process %d) does not read %s, but %s", daemon->pid,
-			  setup->path, used);
-		return false;
-	}
-	if (ours && !daemon_sees(daemon, ours)) {
-		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see this one",
-			  daemon->pid);
-		return false;
-	}
-	if (!daemon_sees(daemon, setup->runtime)) {
-		setup_say(setup, "the dockerd that runs (process %d) has files of its own, and does not see %s",
-			  daemon->pid, setup->runtime);
-		return false;
-	}
-	return true;
-}
-
 static int docker_check_desktop(const struct setup *setup)
 {
 	if (!docker_has(engine_docker.desktop) || setup->daemon.pid || setup->config || setup->remove ||
@@ -148,51 +98,19 @@ static int docker_check_desktop(const struct setup *setup)
 
 static int docker_look(struct setup *setup)
 {
-	int r;
+	int r = docker_decide_user(setup);
 
-	r = setup_find_daemon(setup, geteuid(), NULL);
-	if (!r)
-		r = docker_decide_user(setup);
 	/* A user may look at what root's would need. */
 	if (!r && !setup->daemon.pid && !setup->rootless && geteuid() != 0)
-		r = setup_find_daemon(setup, 0, NULL);
+		r = setup_find_daemon(setup, 0);
 	if (!r)
 		r = docker_check_snap(setup);
 	if (!r)
 		r = docker_check_desktop(setup);
-	if (!r && !setup->remove)
-		r = docker_check_arguments(setup);
-	if (!r)
-		r = setup_find_path(setup, engine_docker.files[0], engine_docker.user_files[0]);
-	if (r)
-		return r;
-	/* Before anything is written. */
-	setup->unreached = setup->daemon.pid && !setup->remove && !docker_reaches_daemon(setup);
-	docker_find_version(setup);
-	return 0;
+	return r || setup->remove ? r : docker_check_arguments(setup);
 }
 
 /* ---- the file ---- */
-
-static int docker_put(const struct setup *setup, struct text *text, const char *path, json_t *value)
-{
-	int r = value ? json_file_put(text, path, value) : -ENOMEM;
-
-	if (r == -ENOTDIR)
-		return output_complain(
-			"%s: \"%.*s\" is not an object, and Docker would refuse it too\n    Mend that, and try again.",
-			setup->path, (int)strcspn(path, "/"), path);
-	return r < 0 ? output_no_memory() : 0;
-}
-
-/* By whatever name and links; a bare one is what the daemon finds by it, which may be another toolkit's. */
-static bool docker_is_our_runtime(const struct setup *setup, const char *path)
-{
-	_cleanup_free_ char *found = strchr(path, '/') ? strdup(path) : daemon_look_up(&setup->daemon, path, NULL);
-	_cleanup_free_ char *ours = realpath(setup->runtime, NULL), *theirs = found ? realpath(found, NULL) : NULL;
-
-	return ours && theirs && streq(ours, theirs);
-}
 
 /* Where --gpus works, for the running daemon or for one to come. */
 static bool docker_has_gpus_option(const struct setup *setup)
@@ -206,51 +124,37 @@ static bool docker_has_gpus_option(const struct setup *setup)
 
 /*
  * The path to write, owned by the caller: by NVIDIA's name only where --gpus works, which is what that name promises.
+ * One that is there and leads to ours stays.
  */
-static char *docker_choose_runtime(const struct setup *setup)
+static char *docker_choose_runtime(const struct setup *setup, const char *there)
 {
 	_cleanup_free_ char *names = setup_find_program("../" NVIDIA_NAMES),
 			    *directory = names ? realpath(names, NULL) : NULL;
 	_cleanup_free_ char *path = directory ? text_format("%s/" NVIDIA_NAME, directory) : NULL;
-	bool promised =
-		path && !setup->runtime_given && docker_has_gpus_option(setup) && docker_is_our_runtime(setup, path);
+	bool promised = path && !setup->runtime_given && docker_has_gpus_option(setup) && keys_is_ours(setup, path);
 
+	if (there && keys_is_ours(setup, there) && (!promised || strstr(there, NVIDIA_NAME)))
+		return strdup(there);
 	return strdup(promised ? path : setup->runtime);
 }
 
-/* As setup writes it, wherever that was. */
-static bool docker_is_our_path(const char *path)
+static int docker_put_runtime(const struct setup *setup, json_t *file)
 {
-	const char *name = strrchr(path, '/');
+	const char *there = keys_program(&engine_docker, file, "");
+	_cleanup_free_ char *chosen = docker_choose_runtime(setup, there);
 
-	return strstr(path, NVIDIA_NAMES "/") || (name && streq(name, "/ctr-gpu-runtime"));
+	if (chosen && there && streq(chosen, there))
+		return keys_put_runtime(setup, file, "", json_incref(keys_runtime(&engine_docker, file, "")));
+	return keys_put_runtime(setup, file, "", chosen ? json_pack("{s:s}", "path", chosen) : NULL);
 }
 
-static int docker_put_runtime(const struct setup *setup, struct text *text)
+static int docker_put_cdi(const struct setup *setup, json_t *file)
 {
-	_cleanup_free_ char *chosen = docker_choose_runtime(setup);
-	_cleanup_json_ json_t *there = NULL;
-	const char *path;
+	_cleanup_json_ json_t *answer = docker_ask(setup, "/version");
+	long version = engine_version_number(json_string_value(json_object_get(answer, "Version")));
+	enum engine_cdi_state state = engine_cdi_state(&engine_docker, version, -1);
+	const json_t *there = json_at(file, engine_docker.cdi);
 
-	if (!chosen || json_file_find(text, RUNTIME, &there) == -ENOMEM)
-		return output_no_memory();
-	path = json_string_value(json_object_get(there, "path"));
-	if (path && docker_is_our_runtime(setup, path) && (strstr(path, NVIDIA_NAME) || !strstr(chosen, NVIDIA_NAME)))
-		return 0;
-	if (there && !json_is_null(there) && !setup->replace && !(path && docker_is_our_path(path)))
-		return output_complain("%s has a runtime \"nvidia\" already: %s\n"
-				       "    To take it over, with its old value back after --remove, add --replace.",
-				       setup->path, path ? path : "one without a path");
-	return docker_put(setup, text, RUNTIME, json_pack("{s:s}", "path", chosen));
-}
-
-static int docker_put_cdi(const struct setup *setup, struct text *text)
-{
-	enum engine_cdi_state state = engine_cdi_state(&engine_docker, engine_version_number(setup->version), -1);
-	_cleanup_json_ json_t *there = NULL;
-
-	if (json_file_find(text, engine_docker.cdi, &there) == -ENOMEM)
-		return output_no_memory();
 	if (json_is_false(there) && !setup->replace) {
 		setup_say(setup,
 			  "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, "
@@ -266,45 +170,14 @@ static int docker_put_cdi(const struct setup *setup, struct text *text)
 			  "add --feature cdi=true there");
 		return 0;
 	}
-	return docker_put(setup, text, engine_docker.cdi, json_true());
+	return keys_put(setup, file, "", engine_docker.cdi, json_true());
 }
 
-static bool docker_is_default(const struct text *text)
+static int docker_edit(struct setup *setup, json_t *file)
 {
-	_cleanup_json_ json_t *name = NULL;
+	int r = docker_put_runtime(setup, file);
 
-	return json_file_find(text, engine_docker.default_runtime, &name) == 0 && json_is_string(name) &&
-	       streq(json_string_value(name), "nvidia");
-}
-
-static int docker_edit(const struct setup *setup, struct text *text)
-{
-	int r;
-
-	r = docker_put_runtime(setup, text);
-	if (!r)
-		r = docker_put_cdi(setup, text);
-	if (!r && setup->set_default && !docker_is_default(text))
-		r = docker_put(setup, text, engine_docker.default_runtime, json_string("nvidia"));
-	return r;
-}
-
-static int docker_forget(struct text *text)
-{
-	_cleanup_json_ json_t *there = NULL;
-	const char *path;
-	int r;
-
-	r = json_file_find(text, RUNTIME, &there);
-	path = json_string_value(json_object_get(there, "path"));
-	if (there && !(path && docker_is_our_path(path)))
-		return 0;
-	if (r == 0)
-		r = json_file_put(text, RUNTIME, NULL);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	/* dockerd does not start with the name of a runtime that there is not. */
-	return docker_is_default(text) ? json_file_put(text, engine_docker.default_runtime, NULL) : 0;
+	return r ? r : docker_put_cdi(setup, file);
 }
 
 /* dockerd keeps a default runtime that its file names no more, until it starts (moby daemon/reload.go). */
@@ -326,18 +199,17 @@ static bool docker_runs_by_ours(const struct setup *setup)
 static int docker_release(struct setup *setup, struct config_file *file, const struct text *to)
 {
 	_cleanup_text_ struct text meanwhile = {0};
-	_cleanup_free_ char *path = strdup(file->path);
-	_cleanup_json_ json_t *now = NULL;
+	_cleanup_json_ json_t *content = NULL;
 	int r;
 
-	if (!docker_is_default(&file->text) || !docker_runs_by_ours(setup))
+	if (!docker_runs_by_ours(setup))
 		return 0;
-	if (!path || text_set(&meanwhile, to->data, to->size) < 0)
-		return output_no_memory();
-	if (json_file_find(to, engine_docker.default_runtime, &now) < 0)
-		r = docker_put(setup, &meanwhile, engine_docker.default_runtime, json_string("runc"));
-	else
-		r = 0;
+	r = text_set(&meanwhile, to->data, to->size) < 0 ? output_no_memory()
+							 : setup_read(setup, to, file->path, &content);
+	if (!r && !json_at(content, engine_docker.default_runtime))
+		r = keys_put(setup, content, "", engine_docker.default_runtime, json_string("runc"));
+	if (!r)
+		r = setup_write(setup, &meanwhile, content);
 	if (!r)
 		r = config_file_write(file, &meanwhile, 0644);
 	if (r)
@@ -350,8 +222,7 @@ static int docker_release(struct setup *setup, struct config_file *file, const s
 		setup_say(setup,
 			  "the daemon that runs uses its other runtime by default again; containers made before have "
 			  "to be made anew");
-	config_file_close(file);
-	return config_file_read(path, file);
+	return 0;
 }
 
 /* ---- what else there is to do ---- */
@@ -415,11 +286,10 @@ static void docker_advise(struct setup *setup, bool changed)
 
 const struct setup_engine setup_docker = {
 	.facts = &engine_docker,
-	.format = &setup_json,
-	.runtime = RUNTIME,
+	.file = "/etc/docker/daemon.json",
+	.user_file = "docker/daemon.json",
 	.look = docker_look,
 	.edit = docker_edit,
-	.forget = docker_forget,
 	.release = docker_release,
 	.restarts_for = docker_restarts_for,
 	.advise = docker_advise,

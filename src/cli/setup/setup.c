@@ -8,6 +8,7 @@
 #include "cli/setup/setup.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
@@ -16,9 +17,12 @@
 #include "base/str.h"
 #include "cli/output.h"
 #include "cli/setup/cdi.h"
+#include "cli/setup/json_file.h"
+#include "cli/setup/keys.h"
 #include "cli/setup/state.h"
+#include "cli/setup/toml_file.h"
 #include "cli/verbs.h"
-#include "engines/engine.h"
+#include "engines/config.h"
 #include "engines/nvidia_config.h"
 
 enum {
@@ -51,8 +55,9 @@ struct change {
 	struct config_file file;
 	struct state state;
 	struct text to;
-	json_t *entry; /* of the state, borrowed; NULL: none */
-	bool gone;     /* the file is to be removed */
+	json_t *now, *then; /* what the file says, and @to */
+	json_t *entry;      /* of the state, borrowed; NULL: none */
+	bool gone;          /* the file is to be removed */
 };
 
 void setup_say(const struct setup *setup, const char *format, ...)
@@ -120,7 +125,7 @@ static error_t setup_parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-/* ---- what engines ask for ---- */
+/* ---- which daemon, which file ---- */
 
 char *setup_find_program(const char *name)
 {
@@ -131,22 +136,28 @@ char *setup_find_program(const char *name)
 			   name);
 }
 
-int setup_find_daemon(struct setup *setup, uid_t uid, bool (*wanted)(const struct daemon *daemon))
+int setup_find_daemon(struct setup *setup, uid_t uid)
 {
-	const char *name = setup->engine->facts->daemon;
-	int r = daemon_find(name, uid, wanted, &setup->daemon);
+	const struct engine *facts = setup->engine->facts;
+	int r = daemon_find(facts->daemon, uid, facts->is_wanted, &setup->daemon);
 
 	if (r == 0 && !setup->daemon.pid && setup->daemon.stranger)
 		setup_say(setup,
 			  "process %d is called %s, but is none of this host's (a container's?), and is left alone",
-			  setup->daemon.stranger, name);
+			  setup->daemon.stranger, facts->daemon);
 	if (r == 0)
 		return 0;
 	errno = -r;
 	return output_complain("cannot read /proc: %m");
 }
 
-int setup_find_path(struct setup *setup, const char *usual, const char *usual_of_user)
+static char *setup_usual_path(const struct setup *setup)
+{
+	return setup->rootless ? engine_user_file(setup->engine->user_file) : strdup(setup->engine->file);
+}
+
+/* The file of --engine-config, that of the daemon's option, or the usual one. */
+static int setup_find_path(struct setup *setup)
 {
 	const struct engine *facts = setup->engine->facts;
 	int r = 0;
@@ -162,8 +173,55 @@ int setup_find_path(struct setup *setup, const char *usual, const char *usual_of
 				       setup->daemon.elsewhere ? "which may be another file here"
 							       : "which is not a file that root alone may change");
 	if (r == 0 && !setup->path)
-		setup->path = setup->rootless ? engine_user_file(usual_of_user) : strdup(usual);
+		setup->path = setup_usual_path(setup);
 	return setup->path ? 0 : output_no_memory();
+}
+
+/* Whether the daemon reads our file and can run our program. */
+static bool setup_reaches_daemon(const struct setup *setup)
+{
+	const struct engine *facts = setup->engine->facts;
+	const struct daemon *daemon = &setup->daemon;
+	const char *option = facts->option ? daemon_option(daemon, facts->option, facts->letter) : NULL;
+	_cleanup_free_ char *used = option ? strdup(option) : setup_usual_path(setup);
+	_cleanup_free_ char *ours = realpath(setup->path, NULL), *theirs = used ? realpath(used, NULL) : NULL;
+	const char *unseen = ours && !daemon_sees(daemon, ours)     ? ours
+			     : !daemon_sees(daemon, setup->runtime) ? setup->runtime
+								    : NULL;
+
+	if (used && facts->option && !streq(ours ? ours : setup->path, theirs ? theirs : used))
+		setup_say(setup, "the %s that runs (process %d) does not read %s, but %s", facts->daemon, daemon->pid,
+			  setup->path, used);
+	else if (unseen)
+		setup_say(setup, "the %s that runs (process %d) has files of its own, and does not see %s",
+			  facts->daemon, daemon->pid, unseen);
+	else
+		return true;
+	return false;
+}
+
+static int setup_look(struct setup *setup)
+{
+	const struct setup_engine *engine = setup->engine;
+	int r;
+
+	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : setup_find_program("ctr-gpu-runtime");
+	if (!setup->runtime)
+		return output_no_memory();
+	if (!setup->remove && access(setup->runtime, X_OK) < 0)
+		return output_complain(
+			"the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.",
+			setup->runtime);
+	r = engine->facts->daemon ? setup_find_daemon(setup, geteuid()) : 0;
+	if (!r && engine->look)
+		r = engine->look(setup);
+	if (!r)
+		r = setup_find_path(setup);
+	if (r)
+		return r;
+	/* Before anything is written. */
+	setup->unreached = setup->daemon.pid && !setup->remove && !setup_reaches_daemon(setup);
+	return 0;
 }
 
 void setup_advise_restart(struct setup *setup, bool changed)
@@ -180,109 +238,12 @@ void setup_advise_restart(struct setup *setup, bool changed)
 	setup_say(setup, "next: %s", command ? command : "restart it");
 }
 
-/* ---- the keys that are ours ---- */
+/* ---- what files say ---- */
 
-/* Return: 0 and the path of the next of them, owned by the caller, or NULL behind the last; -ENOMEM. */
-static int setup_next_key(const struct setup_engine *engine, size_t *number, char **ret)
+int setup_read(const struct setup *setup, const struct text *text, const char *path, json_t **ret)
 {
-	const struct engine *facts = engine->facts;
-	const char *const keys[] = {engine->runtime ? engine->runtime : facts->runtime, facts->cdi,
-				    facts->default_runtime};
-
-	*ret = NULL;
-	for (;;) {
-		size_t section = *number / ARRAY_SIZE(keys);
-		const char *key = keys[(*number)++ % ARRAY_SIZE(keys)], *above = facts->sections
-											 ? facts->sections[section]
-										 : section ? NULL
-											   : "";
-
-		if (!above)
-			return 0;
-		if (key)
-			return str_format(ret, "%s%s%s", above, *above ? "/" : "", key);
-	}
-}
-
-static int setup_get(const struct setup_engine *engine, const struct text *text, const char *path, char **ret)
-{
-	int r = engine->format->get(text, path, ret);
-
-	return r == -ENOENT ? 0 : r;
-}
-
-static bool setup_is_same(const char *a, const char *b)
-{
-	return a && b ? streq(a, b) : a == b;
-}
-
-/* Finds out whether the difference needs a restart of the daemon and, with @file, says what was done. */
-static int setup_compare(struct setup *setup, const struct text *from, const struct text *to, const char *file)
-{
-	const struct setup_engine *engine = setup->engine;
-	size_t number = 0;
-	int r;
-
-	for (;;) {
-		_cleanup_free_ char *path = NULL, *old = NULL, *new = NULL;
-
-		r = setup_next_key(engine, &number, &path);
-		if (r < 0 || !path)
-			return r;
-		r = setup_get(engine, from, path, &old);
-		if (r == 0)
-			r = setup_get(engine, to, path, &new);
-		if (r < 0)
-			return r;
-		if (setup_is_same(old, new))
-			continue;
-		setup->needs_restart |= !engine->restarts_for || engine->restarts_for(path, setup->remove);
-		if (file)
-			setup_say(setup, "%s: %s %s", file, path, old ? "changed" : "written");
-	}
-}
-
-/*
- * Undoes in @text, which somebody has changed since, what made @after of @before; spoils these.
- * Return: whether something of it stays; -errno.
- */
-static int setup_undo(const struct setup_engine *engine, struct text *text, struct text *before, struct text *after)
-{
-	const struct setup_format *format = engine->format;
-	int stays = format->cut ? format->cut(text, after) : 0, r = stays;
-	size_t number = 0;
-
-	if (format->cut && r >= 0)
-		r = format->cut(before, NULL);
-	if (format->cut && r >= 0)
-		r = format->cut(after, NULL);
-	while (r >= 0) {
-		_cleanup_free_ char *path = NULL, *old = NULL, *new = NULL, *now = NULL;
-
-		r = setup_next_key(engine, &number, &path);
-		if (r < 0 || !path)
-			break;
-		r = setup_get(engine, before, path, &old);
-		if (r == 0)
-			r = setup_get(engine, after, path, &new);
-		if (r == 0)
-			r = setup_get(engine, text, path, &now);
-		if (r < 0 || !now || setup_is_same(old, new))
-			continue;
-		if (setup_is_same(now, new))
-			r = format->set(text, path, old);
-		else
-			stays = 1;
-	}
-	return r < 0 ? r : stays;
-}
-
-/* ---- what is to become of the file ---- */
-
-static int setup_check(const struct setup *setup, const struct text *text, const char *path)
-{
-	struct text_error error = {0};
-	int r = setup->engine->format->check(text, &error);
+	struct text_error error;
+	int r = engine_config_parse(setup->engine->facts, text, ret, &error);
 
 	if (r == -EINVAL)
 		return output_complain(
@@ -290,6 +251,77 @@ static int setup_check(const struct setup *setup, const struct text *text, const
 			path, error.line, error.column, error.reason, setup->engine->facts->name);
 	return r < 0 ? output_no_memory() : 0;
 }
+
+int setup_write(const struct setup *setup, struct text *text, json_t *wanted)
+{
+	const struct engine *facts = setup->engine->facts;
+	_cleanup_json_ json_t *before = NULL, *after = NULL;
+	struct text_error error;
+	int r = engine_config_parse(facts, text, &before, &error);
+
+	if (r == 0 && json_equal(before, wanted))
+		return 0;
+	if (r == 0)
+		r = facts->format == ENGINE_JSON ? json_file_write(text, wanted) : toml_file_write(text, wanted);
+	if (r == 0)
+		r = engine_config_parse(facts, text, &after, &error);
+	if (r == -EINVAL || (r == 0 && !json_equal(after, wanted)))
+		return output_complain("%s has inline tables or dotted keys where tables are to be changed\n"
+				       "    Write them as [tables] with headers, and try again.",
+				       setup->path);
+	return r < 0 ? output_no_memory() : 0;
+}
+
+static int setup_read_other(struct setup *setup, const char *path)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	_cleanup_free_ char *ours = realpath(setup->path, NULL);
+	_cleanup_json_ json_t *content = NULL;
+	struct text_error error;
+	int r = config_file_read(path, &file);
+
+	/* One that is not valid is the engine's to complain of. */
+	if (r || !file.exists || streq(file.path, ours ? ours : setup->path) ||
+	    engine_config_parse(setup->engine->facts, &file.text, &content, &error) < 0)
+		return r;
+	return json_object_set(setup->others, path, content) < 0 ? output_no_memory() : 0;
+}
+
+static int setup_read_pattern(struct setup *setup, const char *pattern)
+{
+	glob_t found;
+	int r = 0;
+
+	if (!pattern || glob(pattern, 0, NULL, &found) != 0)
+		return pattern ? 0 : output_no_memory();
+	for (size_t i = 0; i < found.gl_pathc && !r; i++)
+		r = setup_read_other(setup, found.gl_pathv[i]);
+	globfree(&found);
+	return r;
+}
+
+/* Those that the engine reads besides the one that is changed. */
+static int setup_read_others(struct setup *setup, const json_t *now)
+{
+	const struct engine *facts = setup->engine->facts;
+	int r = 0;
+
+	setup->others = json_object();
+	if (!setup->others)
+		return output_no_memory();
+	if (facts->imported)
+		return json_object_get(now, "imports") ? setup_read_pattern(setup, facts->imported) : 0;
+	for (const char *const *file = facts->files; facts->files[1] && *file && !r; file++)
+		r = setup_read_pattern(setup, *file);
+	for (const char *const *file = facts->user_files; setup->rootless && facts->files[1] && *file && !r; file++) {
+		_cleanup_free_ char *pattern = engine_user_file(*file);
+
+		r = setup_read_pattern(setup, pattern);
+	}
+	return r;
+}
+
+/* ---- what is to become of the file ---- */
 
 static bool setup_is_blank(const struct text *text)
 {
@@ -302,9 +334,30 @@ static bool setup_has_text(const json_t *string, const struct text *text)
 	       (!text->size || memcmp(json_string_value(string), text->data, text->size) == 0);
 }
 
-static int setup_read_text(const json_t *string, struct text *ret)
+/* What the file said when this was remembered; without it there was none. */
+static int setup_read_string(const struct setup *setup, const json_t *string, json_t **ret)
 {
-	return text_set(ret, json_string_value(string), json_string_length(string));
+	struct text text = {(char *)(uintptr_t)json_string_value(string), json_string_length(string)};
+
+	return setup_read(setup, &text, "setup.json", ret);
+}
+
+/* Out of a file that somebody has changed since. */
+static int setup_undo(const struct setup *setup, const struct change *change, struct text *ret)
+{
+	_cleanup_json_ json_t *before = NULL, *after = NULL, *wanted = json_deep_copy(change->now);
+	int r = wanted ? setup_read_string(setup, json_object_get(change->entry, "before"), &before)
+		       : output_no_memory();
+
+	if (!r)
+		r = setup_read_string(setup, json_object_get(change->entry, "after"), &after);
+	if (r)
+		return r;
+	r = keys_undo(setup->engine, wanted, before, after);
+	if (r > 0 && setup->remove && !setup->all)
+		setup_say(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays",
+			  change->file.path);
+	return r < 0 ? output_no_memory() : setup_write(setup, ret, wanted);
 }
 
 /* The file without what is ours: @ret, or nothing if @ret_gone. */
@@ -314,23 +367,56 @@ static int setup_take_out(const struct setup *setup, const struct change *change
 		     *after = json_object_get(change->entry, "after");
 	const struct text *now = &change->file.text;
 	bool known = change->entry && change->file.exists, ours = known && setup_has_text(after, now);
-	_cleanup_text_ struct text old = {0}, new = {0};
 	int r;
 
-	r = ours ? setup_read_text(before, ret) : text_set(ret, now->data, now->size);
-	if (r == 0 && known && !ours) {
-		r = setup_read_text(before, &old);
-		if (r == 0)
-			r = setup_read_text(after, &new);
-		if (r == 0)
-			r = setup_undo(setup->engine, ret, &old, &new);
-		if (r > 0 && setup->remove && !setup->all)
-			setup_say(setup,
-				  "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays",
-				  change->file.path);
-	}
+	if (ours)
+		r = text_set(ret, json_string_value(before), json_string_length(before));
+	else
+		r = text_set(ret, now->data, now->size);
+	if (r < 0)
+		return output_no_memory();
+	r = known && !ours ? setup_undo(setup, change, ret) : 0;
 	*ret_gone = !change->file.exists || (known && !before && setup_is_blank(ret));
-	return r < 0 ? r : 0;
+	return r;
+}
+
+/* Out of a file of which nothing is remembered, or that must not name our programs any more. */
+static int setup_forget(const struct setup *setup, struct text *text)
+{
+	_cleanup_json_ json_t *wanted = NULL;
+	int r = 0;
+
+	if (setup->engine->facts->format == ENGINE_TOML && toml_file_cut(text, true) < 0)
+		return output_no_memory();
+	r = setup_read(setup, text, setup->path, &wanted);
+	if (!r && keys_forget(setup->engine, wanted) < 0)
+		r = output_no_memory();
+	return r ? r : setup_write(setup, text, wanted);
+}
+
+static int setup_plan_remove(const struct setup *setup, struct change *change)
+{
+	const json_t *entry = change->entry;
+	int r = setup_take_out(setup, change, &change->to, &change->gone);
+
+	/* What somebody has changed since may stay while our programs do. */
+	if (!r &&
+	    (!entry || setup->all || json_equal(json_object_get(entry, "before"), json_object_get(entry, "after"))))
+		r = setup_forget(setup, &change->to);
+	change->gone = change->gone && setup_is_blank(&change->to);
+	return r;
+}
+
+static int setup_plan_put(struct setup *setup, struct change *change)
+{
+	_cleanup_json_ json_t *wanted = json_deep_copy(change->now);
+	int r = setup_read_others(setup, change->now);
+
+	if (!r && (!wanted || text_set(&change->to, change->file.text.data, change->file.text.size) < 0))
+		r = output_no_memory();
+	if (!r)
+		r = setup->engine->edit(setup, wanted);
+	return r ? r : setup_write(setup, &change->to, wanted);
 }
 
 static bool setup_is_changed(const struct change *change)
@@ -354,9 +440,9 @@ static void setup_show(const struct setup *setup, const struct change *change)
 		(void)fwrite(change->to.data, 1, change->to.size, stdout);
 }
 
-/* ---- taking out ---- */
+/* ---- doing it ---- */
 
-static int setup_write_removal(struct setup *setup, struct change *change)
+static int setup_remove_file(struct setup *setup, struct change *change)
 {
 	int r = 0;
 
@@ -375,33 +461,18 @@ static int setup_write_removal(struct setup *setup, struct change *change)
 
 static int setup_remove(struct setup *setup, struct change *change)
 {
-	const json_t *entry = change->entry;
-	int r;
+	int r = 0;
 
-	if (setup_take_out(setup, change, &change->to, &change->gone) < 0)
-		return output_no_memory();
-	/* What somebody has changed since may stay while our programs do. */
-	if (!entry || setup->all || json_equal(json_object_get(entry, "before"), json_object_get(entry, "after")))
-		if (setup->engine->forget(&change->to) < 0)
-			return output_no_memory();
-	change->gone = change->gone && setup_is_blank(&change->to);
-	r = setup_check(setup, &change->to, change->file.path);
-	if (!r && setup_compare(setup, &change->file.text, &change->to, NULL) < 0)
-		r = output_no_memory();
-	if (r)
-		return r;
 	if (setup->dry_run)
 		setup_show(setup, change);
 	else if (setup_is_changed(change))
-		r = setup_write_removal(setup, change);
+		r = setup_remove_file(setup, change);
 	else
 		setup_say(setup, "%s: nothing to remove", change->file.path);
-	if (!r && entry && !setup->dry_run)
+	if (!r && change->entry && !setup->dry_run)
 		r = state_set(&change->state, change->file.path, NULL);
 	return r ? r : setup_cdi_remove(setup, &change->state);
 }
-
-/* ---- putting in ---- */
 
 /* The file as it would be after --remove is remembered, and that of an entry whose file is as we left it stays. */
 static int setup_make_entry(const struct setup *setup, const struct change *change, json_t **ret)
@@ -409,22 +480,22 @@ static int setup_make_entry(const struct setup *setup, const struct change *chan
 	bool goes_on = change->entry && change->file.exists, gone;
 	_cleanup_json_ json_t *directories = NULL, *entry = NULL;
 	_cleanup_text_ struct text before = {0};
+	int r = setup_take_out(setup, change, &before, &gone);
 
+	if (r)
+		return r;
 	directories = goes_on ? json_incref(json_object_get(change->entry, "directories"))
 			      : config_file_missing_directories(change->file.path);
-	if (setup_take_out(setup, change, &before, &gone) < 0)
-		return output_no_memory();
-	entry = json_pack("{s:s, s:s%, s:O}", "engine", setup->engine->facts->name, "after",
-			  change->to.size ? change->to.data : "", change->to.size, "directories", directories);
-	if (!entry || (!gone && json_object_set_new(entry, "before",
-						    json_stringn(before.size ? before.data : "", before.size)) < 0))
+	entry = json_pack("{s:s, s:s%, s:O}", "engine", setup->engine->facts->name, "after", change->to.data,
+			  change->to.size, "directories", directories);
+	if (!entry || (!gone && json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0))
 		return output_no_memory();
 	*ret = steal_ptr(entry);
 	return 0;
 }
 
 /* What could not be written is not remembered. */
-static int setup_write(struct change *change, json_t *entry)
+static int setup_put_entry(struct change *change, json_t *entry)
 {
 	_cleanup_json_ json_t *before = json_incref(change->entry);
 	const json_t *directories = json_object_get(entry, "directories");
@@ -446,21 +517,26 @@ static int setup_write(struct change *change, json_t *entry)
 
 static int setup_put_file(struct setup *setup, struct change *change)
 {
+	bool changed = setup_is_changed(change);
 	_cleanup_json_ json_t *entry = NULL;
 	int r = 0;
 
-	if (change->entry && !setup_is_changed(change)) {
+	if (changed || !change->entry)
+		r = setup_make_entry(setup, change, &entry);
+	if (!r && entry)
+		r = setup_put_entry(change, entry);
+	if (!r && !changed)
 		setup_say(setup, "%s: everything is there", change->file.path);
-		return 0;
-	}
-	r = setup_make_entry(setup, change, &entry);
-	if (!r)
-		r = setup_write(change, entry);
-	if (r)
-		return r;
-	if (!setup_is_changed(change))
-		setup_say(setup, "%s: everything is there", change->file.path);
-	return setup_compare(setup, &change->file.text, &change->to, change->file.path) < 0 ? output_no_memory() : 0;
+	if (!r && keys_compare(setup, change->now, change->then, change->file.path) < 0)
+		r = output_no_memory();
+	return r;
+}
+
+static void setup_say_setting(const struct nvidia_setting *setting, void *user)
+{
+	setup_say(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key,
+		  setting->value ? " = " : " is not set", setting->value ? setting->value : "",
+		  setting->has_successor ? "here: " : "no successor: ", setting->here);
 }
 
 /*
@@ -470,36 +546,20 @@ static int setup_put_file(struct setup *setup, struct change *change)
 static int setup_put(struct setup *setup, struct change *change)
 {
 	_cleanup_json_ json_t *found = json_copy(change->state.entries);
-	int r;
+	int r = found ? 0 : output_no_memory();
 
-	if (!found || text_set(&change->to, change->file.text.data, change->file.text.size) < 0)
-		return output_no_memory();
-	r = setup->engine->edit(setup, &change->to);
-	/* A file that we would spoil stays as it is; it is our mistake then. */
-	if (!r)
-		r = setup_check(setup, &change->to, change->file.path);
-	if (!r && setup->dry_run && setup_compare(setup, &change->file.text, &change->to, NULL) < 0)
-		r = output_no_memory();
 	/* With a file of its own the user wants that file and nothing else. */
 	if (!r && !setup->config)
 		r = setup_cdi_put(setup, &change->state);
-	if (setup->dry_run) {
-		if (!r)
-			setup_show(setup, change);
-		return r;
-	}
-	if (!r)
+	if (!r && setup->dry_run)
+		setup_show(setup, change);
+	else if (!r)
 		r = setup_put_file(setup, change);
-	if (r)
+	if (r && !setup->dry_run)
 		(void)setup_cdi_take_back(setup, &change->state, found);
+	if (!r)
+		nvidia_config_each(setup_say_setting, setup);
 	return r;
-}
-
-static void setup_say_setting(const struct nvidia_setting *setting, void *user)
-{
-	setup_say(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key,
-		  setting->value ? " = " : " is not set", setting->value ? setting->value : "",
-		  setting->has_successor ? "here: " : "no successor: ", setting->here);
 }
 
 /* Whether nobody reads yet what was written. A user's own engine may be anywhere. */
@@ -515,17 +575,21 @@ static int setup_change(struct setup *setup, struct change *change)
 
 	r = config_file_read(setup->path, &change->file);
 	if (!r)
-		r = setup_check(setup, &change->file.text, change->file.path);
+		r = setup_read(setup, &change->file.text, change->file.path, &change->now);
 	if (!r)
 		r = state_open(&change->state, !setup->dry_run);
 	if (r)
 		return r;
 	change->entry = json_object_get(change->state.entries, change->file.path);
-	r = setup->remove ? setup_remove(setup, change) : setup_put(setup, change);
+	r = setup->remove ? setup_plan_remove(setup, change) : setup_plan_put(setup, change);
+	if (!r)
+		r = setup_read(setup, &change->to, change->file.path, &change->then);
+	if (!r && keys_compare(setup, change->now, change->then, NULL) < 0)
+		r = output_no_memory();
+	if (!r)
+		r = setup->remove ? setup_remove(setup, change) : setup_put(setup, change);
 	if (r)
 		return r;
-	if (!setup->remove)
-		nvidia_config_each(setup_say_setting, setup);
 	if (setup_is_early(setup))
 		setup_say(setup, "%s is not installed here; it reads the file when it is", setup->engine->facts->label);
 	else
@@ -541,19 +605,9 @@ static int setup_do_file(struct setup *setup)
 	config_file_close(&change.file);
 	state_close(&change.state);
 	text_clear(&change.to);
+	json_decref(change.now);
+	json_decref(change.then);
 	return r;
-}
-
-static int setup_look(struct setup *setup)
-{
-	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : setup_find_program("ctr-gpu-runtime");
-	if (!setup->runtime)
-		return output_no_memory();
-	if (!setup->remove && access(setup->runtime, X_OK) < 0)
-		return output_complain(
-			"the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.",
-			setup->runtime);
-	return setup->engine->look(setup);
 }
 
 static int setup_do_engine(struct setup *setup)
@@ -572,8 +626,8 @@ static void setup_close(struct setup *setup)
 {
 	daemon_close(&setup->daemon);
 	free(setup->runtime);
-	free(setup->version);
 	free(setup->path);
+	json_decref(setup->others);
 }
 #define _cleanup_setup_ __attribute__((cleanup(setup_close)))
 

@@ -105,8 +105,7 @@ int state_open(struct state *state, bool change)
 int state_set(struct state *state, const char *path, json_t *entry)
 {
 	_cleanup_json_ json_t *document = NULL;
-	_cleanup_free_ char *text = NULL, *own = NULL;
-	int r;
+	_cleanup_free_ char *text = NULL;
 
 	if (!entry)
 		(void)json_object_del(state->entries, path);
@@ -115,12 +114,7 @@ int state_set(struct state *state, const char *path, json_t *entry)
 	if (!json_object_size(state->entries))
 		return state->file.exists ? config_file_unlink(&state->file) : 0;
 	document = json_pack("{s:i, s:O}", "version", 1, "files", state->entries);
-	own = strdup(state->file.path);
-	if (!document || !own || json_print(document, JSON_INDENT(1), &text) < 0)
+	if (!document || json_print(document, JSON_INDENT(1), &text) < 0)
 		return output_no_memory();
-	r = config_file_write(&state->file, &(struct text){text, strlen(text)}, 0600);
-	if (r)
-		return r;
-	config_file_close(&state->file);
-	return config_file_read(own, &state->file);
+	return config_file_write(&state->file, &(struct text){text, strlen(text)}, 0600);
 }

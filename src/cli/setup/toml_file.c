@@ -2,238 +2,32 @@
 
 #include "cli/setup/toml_file.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "engines/toml_text.h"
 
 #define BEGIN "# Written by \"ctr-gpu setup\", which takes it out again with --remove:"
 #define END "# End of what \"ctr-gpu setup\" wrote."
+#define BLANKS " \t\r\n"
 
-static int toml_file_scan(const struct text *text, struct toml *ret)
+/* JSON's strings, numbers, words and arrays are TOML's, too. Return: owned by the caller; NULL without memory. */
+static char *toml_file_print(const json_t *value)
 {
-	struct text_error error;
-
-	return toml_text_scan(text, ret, &error);
+	return json_dumps(value, JSON_ENCODE_ANY);
 }
 
-/* ---- putting in ---- */
-
-void toml_file_clear(struct toml_file *file)
+static char *toml_file_quote(const char *name)
 {
-	if (file->waiting)
-		(void)fclose(file->waiting);
-	free(file->lines);
-	free(file->table);
+	static const char bare[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+	_cleanup_json_ json_t *string = json_string(name);
+
+	return *name && !name[strspn(name, bare)] ? strdup(name) : toml_file_print(string);
 }
 
-/* Below the header, the only place of which it is certain that it belongs to the table; as far in as its first key. */
-static int toml_file_put_below(struct text *text, const struct toml *toml, const struct toml_entry *header,
-			       const char *key, const char *value)
-{
-	const struct toml_entry *next = header + 1;
-	bool first = next < toml->entries + toml->count && next->key, ended = text->data[header->line_end - 1] == '\n';
-	size_t line = first ? next->line : header->line, start = first ? next->start : header->start;
-	const char *newline = text_newline(text);
-	_cleanup_free_ char *put = NULL;
-	int r;
-
-	r = str_format(&put, "%s%.*s%s%s = %s%s", ended ? "" : newline, (int)(start - line), text->data + line,
-		       first || start == line ? "" : "  ", key, value, ended ? newline : "");
-	return r < 0 ? r : text_splice(text, header->line_end, 0, put, strlen(put));
-}
-
-static bool toml_file_is_bare(const char *name, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		if (!isalnum((unsigned char)name[i]) && name[i] != '_' && name[i] != '-')
-			return false;
-	return length > 0;
-}
-
-/* A header, unless the last line that waits is in the same table. */
-static int toml_file_wait_in(struct toml_file *file, const char *table)
-{
-	const char *name = table;
-
-	if (file->table && streq(file->table, table))
-		return 0;
-	if (!file->waiting)
-		file->waiting = open_memstream(&file->lines, &file->size);
-	if (!file->waiting)
-		return -ENOMEM;
-	for (size_t length; *name; name += length + (name[length] == '/')) {
-		const char *quote, *before = name > table ? "." : file->table ? "\n[" : "[";
-
-		length = strcspn(name, "/");
-		quote = toml_file_is_bare(name, length) ? "" : "\"";
-		(void)fprintf(file->waiting, "%s%s%.*s%s", before, quote, (int)length, name, quote);
-	}
-	(void)fputs(*table ? "]\n" : "", file->waiting);
-	free(file->table);
-	file->table = strdup(table);
-	return file->table ? 0 : -ENOMEM;
-}
-
-static int toml_file_wait(struct toml_file *file, const char *table, const char *key, const char *value, size_t size)
-{
-	int r = toml_file_wait_in(file, table);
-
-	if (r == 0)
-		(void)fprintf(file->waiting, "%s%s = %.*s\n", *table ? "  " : "", key, (int)size, value);
-	return r;
-}
-
-int toml_file_put(struct toml_file *file, const char *table, const char *key, const char *value)
-{
-	_cleanup_toml_ struct toml toml = {0};
-	_cleanup_free_ char *path = NULL;
-	const struct toml_entry *entry;
-	json_t *above = NULL;
-	int r;
-
-	r = str_format(&path, "%s%s%s", table, *table ? "/" : "", key);
-	if (r == 0)
-		r = toml_file_scan(file->text, &toml);
-	if (r < 0)
-		return r;
-	entry = toml_text_find(&toml, path, false);
-	if (entry)
-		return text_splice(file->text, entry->value_start, entry->end - entry->value_start, value,
-				   strlen(value));
-	/* A table, begun by a dotted key. */
-	if (toml_text_walk(&toml, path, NULL))
-		return -ENOTDIR;
-	entry = toml_text_find(&toml, table, true);
-	if (entry)
-		return toml_file_put_below(file->text, &toml, entry, key, value);
-	/* No header can begin a table in an array; what else it cannot begin shows when it is there. */
-	(void)toml_text_walk(&toml, table, &above);
-	return json_is_object(above) ? toml_file_wait(file, table, key, value, strlen(value)) : -ENOTDIR;
-}
-
-static bool toml_file_is_one_of(const char *key, const char *const *keys)
-{
-	while (*keys && !streq(*keys, key))
-		keys++;
-	return *keys;
-}
-
-int toml_file_copy(struct toml_file *file, const struct text *source, const char *from, const char *to,
-		   const char *const *but)
-{
-	_cleanup_toml_ struct toml toml = {0};
-	const json_t *table;
-	int r;
-
-	r = toml_file_scan(source, &toml);
-	table = r < 0 ? NULL : toml_text_walk(&toml, from, NULL);
-	for (size_t i = 0; i < toml.count && r == 0; i++) {
-		const struct toml_entry *entry = &toml.entries[i];
-
-		if (entry->table == table && entry->key && !toml_file_is_one_of(entry->key, but) &&
-		    !json_is_object(entry->value))
-			r = toml_file_wait(file, to, entry->key, source->data + entry->value_start,
-					   entry->end - entry->value_start);
-	}
-	return r;
-}
-
-int toml_file_finish(struct toml_file *file)
-{
-	const struct text *text = file->text;
-	bool empty = text->size == text_bom(text), ended = empty || text->data[text->size - 1] == '\n', failed;
-	const char *newline = text_newline(text);
-	_cleanup_text_ struct text whole = {0};
-	_cleanup_free_ char *block = NULL;
-	struct text_error error;
-	size_t size;
-	FILE *out;
-	int r;
-
-	if (!file->waiting)
-		return 0;
-	out = fflush(file->waiting) == 0 ? open_memstream(&block, &size) : NULL;
-	if (!out)
-		return -ENOMEM;
-	(void)fprintf(out, "%s%s" BEGIN "%s", ended ? "" : newline, empty ? "" : newline, newline);
-	/* Every newline as the file has them; one that is in a value copied from there may be so already. */
-	for (const char *line = file->lines, *end; (end = strchr(line, '\n')); line = end + 1)
-		(void)fprintf(out, "%.*s%s", (int)(end - line) - (end > line && end[-1] == '\r'), line, newline);
-	/* A file without a newline at its end has none afterwards, either. */
-	(void)fprintf(out, END "%s", ended ? newline : "");
-	failed = ferror(out);
-	r = fclose(out) != 0 || failed ? -ENOMEM : text_set(&whole, text->data, text->size);
-	if (r == 0)
-		r = text_splice(&whole, whole.size, 0, block, size);
-	if (r == 0)
-		r = toml_text_check(&whole, &error);
-	if (r < 0)
-		return r == -EINVAL ? -ENOTDIR : r;
-	text_clear(file->text);
-	*file->text = steal_struct(&whole);
-	return 0;
-}
-
-/* ---- taking out ---- */
-
-int toml_file_set(struct text *text, const char *path, const char *value)
-{
-	_cleanup_toml_ struct toml toml = {0};
-	const struct toml_entry *entry;
-	int r;
-
-	r = toml_file_scan(text, &toml);
-	entry = r < 0 ? NULL : toml_text_find(&toml, path, false);
-	if (!entry)
-		return r;
-	if (value)
-		return text_splice(text, entry->value_start, entry->end - entry->value_start, value, strlen(value));
-	return entry->inside ? 0 : text_splice(text, entry->line, entry->line_end - entry->line, NULL, 0);
-}
-
-/* The size of the newline that ends before @at. */
-static size_t toml_file_newline_before(const struct text *text, size_t at)
-{
-	return !at || text->data[at - 1] != '\n' ? 0 : at > 1 && text->data[at - 2] == '\r' ? 2 : 1;
-}
-
-int toml_file_cut(struct text *text, const struct text *known)
-{
-	size_t from = 0;
-	int changed = 0, r;
-
-	while (text->size > from) {
-		char *begin = strstr(text->data + from, BEGIN), *last = begin ? strstr(begin, END) : NULL,
-		     *end = last ? last + strcspn(last, "\n") : NULL;
-		size_t start = begin ? (size_t)(begin - text->data) : 0, size = end ? (size_t)(end - begin) : 0, one,
-		       two, before;
-
-		if (!end)
-			break;
-		if (known && (!known->size || !memmem(known->data, known->size, begin, (size_t)(last - begin)))) {
-			changed = 1;
-			from = start + size;
-			continue;
-		}
-		/*
-		 * With the empty line before it and, at an end without a newline, with the newline that we had to end
-		 * the last line with.
-		 */
-		one = toml_file_newline_before(text, start);
-		two = toml_file_newline_before(text, start - one);
-		before = *end != '\n' ? one + two : two ? one : 0;
-		from = start - before;
-		r = text_splice(text, from, before + size + (*end == '\n'), NULL, 0);
-		if (r < 0)
-			return r;
-	}
-	return changed;
-}
+/* ---- where the table is there: each returns whether something was done, or -errno ---- */
 
 /* Whether @table is @above, or in it. */
 static bool toml_file_is_below(const json_t *table, json_t *above)
@@ -249,23 +43,205 @@ static bool toml_file_is_below(const json_t *table, json_t *above)
 	return false;
 }
 
-int toml_file_remove(struct text *text, const char *path)
+/* The lines of a key, or of a table and those in it. */
+static int toml_file_remove(struct text *text, const struct toml *toml, const json_t *table, const char *name)
 {
-	_cleanup_toml_ struct toml toml = {0};
-	const struct toml_entry *itself;
-	json_t *above;
-	int r;
+	json_t *value = json_object_get(table, name);
+	int r = 0, done = 0;
 
-	r = toml_file_scan(text, &toml);
-	above = r < 0 ? NULL : toml_text_walk(&toml, path, NULL);
-	itself = above ? toml_text_find(&toml, path, false) : NULL;
 	/* From the last one on, so that the places of those before it stay right. */
-	for (size_t i = toml.count; r == 0 && above && i-- > 0;) {
-		const struct toml_entry *entry = &toml.entries[i];
+	for (size_t i = toml->count; r == 0 && i-- > 0;) {
+		const struct toml_entry *entry = &toml->entries[i];
+		bool itself = entry->table == table && entry->key && streq(entry->key, name);
 
-		if (!entry->inside && (entry->header || entry->key) &&
-		    (entry == itself || toml_file_is_below(entry->table, above)))
-			r = text_splice(text, entry->line, entry->line_end - entry->line, NULL, 0);
+		if (entry->inside || (!entry->header && !entry->key) ||
+		    (!itself && !toml_file_is_below(entry->table, value)))
+			continue;
+		r = text_splice(text, entry->line, entry->end_of_line - entry->line, NULL, 0);
+		done = 1;
+	}
+	return r < 0 ? r : done;
+}
+
+static int toml_file_replace(struct text *text, const struct toml_entry *entry, const json_t *value)
+{
+	_cleanup_free_ char *put = toml_file_print(value);
+
+	if (!entry)
+		return 0;
+	return !put || text_splice(text, entry->value_start, entry->value_end - entry->value_start, put, strlen(put))
+		       ? -ENOMEM
+		       : 1;
+}
+
+/* Below the header, the only place of which it is certain that it belongs to the table; as far in as its first key. */
+static int toml_file_insert(struct text *text, const struct toml *toml, const struct toml_entry *header,
+			    const char *name, const json_t *value)
+{
+	const struct toml_entry *next = header + 1;
+	bool first = next < toml->entries + toml->count && next->key,
+	     ended = text->data[header->end_of_line - 1] == '\n';
+	size_t line = first ? next->line : header->line, start = first ? next->start : header->start;
+	_cleanup_free_ char *key = toml_file_quote(name), *printed = toml_file_print(value), *put = NULL;
+	const char *newline = text_newline(text);
+
+	if (!key || !printed ||
+	    str_format(&put, "%s%.*s%s%s = %s%s", ended ? "" : newline, (int)(start - line), text->data + line,
+		       first || start == line ? "" : "  ", key, printed, ended ? newline : "") < 0)
+		return -ENOMEM;
+	return text_splice(text, header->end_of_line, 0, put, strlen(put)) < 0 ? -ENOMEM : 1;
+}
+
+/* One step from what a table says to what it is to say. */
+static int toml_file_step(struct text *text, const struct toml *toml, json_t *now, json_t *wanted)
+{
+	const struct toml_entry *header = toml_text_find(toml, now, NULL);
+	const char *name;
+	json_t *value;
+	int r = 0;
+
+	json_object_foreach (now, name, value) {
+		json_t *to = json_object_get(wanted, name);
+
+		if (!to)
+			r = toml_file_remove(text, toml, now, name);
+		else if (json_is_object(value) && json_is_object(to))
+			r = toml_file_step(text, toml, value, to);
+		else if (!json_equal(value, to))
+			r = toml_file_replace(text, toml_text_find(toml, now, name), to);
+		if (r)
+			return r;
+	}
+	json_object_foreach (wanted, name, value)
+		if (header && !json_is_object(value) && !json_object_get(now, name))
+			return toml_file_insert(text, toml, header, name, value);
+	return 0;
+}
+
+/* ---- where it is not: new tables ---- */
+
+/* Lines that end as those of a file. */
+struct toml_file_block {
+	FILE *out;
+	const char *newline;
+};
+
+/* Adds what @now, which may be NULL, lacks. Return: 0 or -ENOMEM. */
+static int toml_file_add(const struct toml_file_block *block, const json_t *now, json_t *wanted, const char *header)
+{
+	bool begun = !*header;
+	const char *name;
+	json_t *value;
+	int r = 0;
+
+	json_object_foreach (wanted, name, value) {
+		_cleanup_free_ char *key = toml_file_quote(name), *printed = toml_file_print(value);
+
+		if (json_is_object(value) || json_object_get(now, name))
+			continue;
+		if (!key || !printed)
+			return -ENOMEM;
+		if (!begun)
+			(void)fprintf(block->out, "%s[%s]%s", ftell(block->out) > 0 ? block->newline : "", header,
+				      block->newline);
+		(void)fprintf(block->out, "%s%s = %s%s", *header ? "  " : "", key, printed, block->newline);
+		begun = true;
+	}
+	if (!begun && !now && !json_object_size(wanted))
+		(void)fprintf(block->out, "%s[%s]%s", ftell(block->out) > 0 ? block->newline : "", header,
+			      block->newline);
+	json_object_foreach (wanted, name, value) {
+		_cleanup_free_ char *key = toml_file_quote(name), *below = NULL;
+
+		if (r == 0 && json_is_object(value))
+			r = key ? str_format(&below, "%s%s%s", header, *header ? "." : "", key) : -ENOMEM;
+		if (r == 0 && below)
+			r = toml_file_add(block, json_object_get(now, name), value, below);
 	}
 	return r;
+}
+
+static int toml_file_append(struct text *text, const struct toml *toml, json_t *wanted)
+{
+	bool empty = text->size == text_bom(text), ended = empty || text->data[text->size - 1] == '\n';
+	_cleanup_free_ char *tables = NULL, *put = NULL;
+	struct toml_file_block block = {.newline = text_newline(text)};
+	size_t size;
+	int r;
+
+	block.out = open_memstream(&tables, &size);
+	if (!block.out)
+		return -ENOMEM;
+	r = toml_file_add(&block, toml->root, wanted, "");
+	if (fclose(block.out) != 0 || r < 0)
+		return -ENOMEM;
+	if (!size)
+		return 0;
+	/* A file without a newline at its end has none afterwards, either. */
+	r = str_format(&put, "%s%s" BEGIN "%s%s" END "%s", ended ? "" : block.newline, empty ? "" : block.newline,
+		       block.newline, tables, ended ? block.newline : "");
+	return r < 0 ? r : text_splice(text, text->size, 0, put, strlen(put));
+}
+
+int toml_file_write(struct text *text, json_t *wanted)
+{
+	struct text_error error;
+	int r;
+
+	do {
+		_cleanup_toml_ struct toml toml = {0};
+
+		r = toml_text_scan(text, &toml, &error);
+		if (r == 0)
+			r = toml_file_step(text, &toml, toml.root, wanted);
+		if (r == 0)
+			r = toml_file_append(text, &toml, wanted);
+	} while (r > 0);
+	return r < 0 ? r : toml_file_cut(text, false);
+}
+
+/* ---- the marked lines ---- */
+
+/* The size of the newline that ends before @at. */
+static size_t toml_file_newline_before(const struct text *text, size_t at)
+{
+	return !at || text->data[at - 1] != '\n' ? 0 : at > 1 && text->data[at - 2] == '\r' ? 2 : 1;
+}
+
+/* Whether there is more than blank lines and headers of tables that have gone. */
+static bool toml_file_has_keys(const char *at, const char *end)
+{
+	for (at += strspn(at, BLANKS); at < end && *at == '['; at += strspn(at, BLANKS))
+		at += strcspn(at, "\n");
+	return at < end;
+}
+
+int toml_file_cut(struct text *text, bool whole)
+{
+	size_t from = 0, start, one, two, before;
+	int r;
+
+	while (text->size > from) {
+		const char *begin = strstr(text->data + from, BEGIN), *last = begin ? strstr(begin, END) : NULL, *end;
+
+		if (!last)
+			break;
+		end = last + strcspn(last, "\n");
+		from = (size_t)(end - text->data);
+		if (!whole && toml_file_has_keys(begin + strlen(BEGIN), last))
+			continue;
+		/*
+		 * With the empty line before it and, at an end without a newline, with the newline that we had to end
+		 * the last line with.
+		 */
+		start = (size_t)(begin - text->data);
+		one = toml_file_newline_before(text, start);
+		two = toml_file_newline_before(text, start - one);
+		before = *end != '\n' ? one + two : two ? one : 0;
+		r = text_splice(text, start - before, before + from - start + (*end == '\n'), NULL, 0);
+		if (r < 0)
+			return r;
+		from = start - before;
+	}
+	return 0;
 }

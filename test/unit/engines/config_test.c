@@ -172,9 +172,9 @@ static void files_that_are_not_valid(void **state)
 		const struct engine *engine;
 		const char *text, *reason;
 	} cases[] = {
-		{&engine_docker, "{\"a\": SECRET}", "/a is not valid: "},
-		{&engine_docker, "[]", "/a is not valid: it is not an object"},
-		{&engine_docker, "{\"a\": 1, \"a\": 2}", "/a is not valid: "},
+		{&engine_docker, "{\"a\": SECRET}", "/a:1:"},
+		{&engine_docker, "[]", "/a:1:1: an object is expected"},
+		{&engine_docker, "{\"a\": 1, \"a\": 2}", "/a:1:12: "},
 		{&engine_podman, "[engine\nSECRET", "/a:1:"},
 		{&engine_crio, "a = 1\nb = \"\n", "/a:2:"},
 	};

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Keys and tables put into TOML of every layout, and the marked lines taken out again. */
+/* TOML of every layout made to say something else, and then what it said before. */
 
 #include "unit.h"
 
-#include <errno.h>
-
+#include "base/json.h"
 #include "cli/setup/toml_file.h"
 #include "engines/toml_text.h"
 
@@ -14,22 +13,35 @@ static void begin(struct text *text, const char *from)
 	assert_int_equal(text_set(text, from, strlen(from)), 0);
 }
 
-static void expect_valid(const struct text *text)
+/* Of a text that must be valid. */
+static json_t *read_all(const struct text *text)
 {
-	struct text_error error = {0};
+	struct text_error error;
+	json_t *json = NULL;
 
-	assert_int_equal(toml_text_check(text, &error), 0);
+	assert_int_equal(toml_text_read(text, &json, &error), 0);
+	return json;
 }
 
-static int put_all(struct text *text)
+/* The object of this name in another, made if it is missing; what else is there goes. */
+static json_t *enter(json_t *json, const char *name)
 {
-	_cleanup_toml_file_ struct toml_file file = {.text = text};
-	int r;
+	if (!json_is_object(json_object_get(json, name)))
+		assert_int_equal(json_object_set_new(json, name, json_object()), 0);
+	return json_object_get(json, name);
+}
 
-	r = toml_file_put(&file, "p/a.b", "enable_cdi", "true");
-	if (r == 0)
-		r = toml_file_put(&file, "p/a.b/c/runtimes/nvidia/options", "BinaryName", "\"/r\"");
-	return r == 0 ? toml_file_finish(&file) : r;
+/* Return: whether the text says it then. */
+static bool put_all(struct text *text)
+{
+	_cleanup_json_ json_t *json = read_all(text), *after = NULL;
+	json_t *table = enter(enter(json, "p"), "a.b");
+	struct text_error error;
+
+	assert_int_equal(json_object_set_new(table, "enable_cdi", json_true()), 0);
+	table = enter(enter(enter(table, "c"), "runtimes"), "nvidia");
+	assert_int_equal(json_object_set_new(enter(table, "options"), "BinaryName", json_string("/r")), 0);
+	return toml_file_write(text, json) == 0 && toml_text_read(text, &after, &error) == 0 && json_equal(after, json);
 }
 
 static const char *const layouts[] = {
@@ -40,43 +52,41 @@ static const char *const layouts[] = {
 	"[z]\na = '''\n[p.\"a.b\"]\n'''\n", "[[s]]\n[[s]]\n", "[p.\"a.b\"]\r\nx = 1", "[p.\"a.b\".c.runtimes.nvidia]\n[p.\"a.b\"]\n[q]\n",
 };
 
+static bool is_closed(const char *layout)
+{
+	return strstr(layout, "\"a.b\".c.runtimes.x.y") != NULL;
+}
+
 static void puts_in_once(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
 		_cleanup_text_ struct text text = {0}, once = {0};
-		_cleanup_free_ char *cdi = NULL, *binary = NULL;
 
 		begin(&text, layouts[i]);
-		if (put_all(&text) == -ENOTDIR) {
-			assert_non_null(strstr(layouts[i], "\"a.b\".c.runtimes.x.y"));
+		assert_int_equal(put_all(&text), !is_closed(layouts[i]));
+		if (is_closed(layouts[i]))
 			continue;
-		}
-		expect_valid(&text);
-		assert_int_equal(toml_text_get(&text, "p/a.b/enable_cdi", &cdi), 0);
-		assert_string_equal(cdi, "true");
-		assert_int_equal(toml_text_get(&text, "p/a.b/c/runtimes/nvidia/options/BinaryName", &binary), 0);
-		assert_string_equal(binary, "\"/r\"");
 		assert_int_equal(text_set(&once, text.data, text.size), 0);
-		assert_int_equal(put_all(&text), 0);
+		assert_true(put_all(&text));
 		assert_string_equal(text.data, once.data);
 	}
 }
 
-/* As other keys may have been written over, it is what setup remembers that gives these back. */
-static void takes_out_lines_that_it_put_in(void **state)
+/* As values may have been written over, it is what setup remembers that gives these back. */
+static void takes_out_what_it_put_in(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-		_cleanup_text_ struct text text = {0}, wrote = {0};
+		_cleanup_text_ struct text text = {0};
+		_cleanup_json_ json_t *before = NULL;
 
 		begin(&text, layouts[i]);
-		if (strstr(layouts[i], "enable_cdi") || strstr(layouts[i], "BinaryName") || put_all(&text) == -ENOTDIR)
+		before = read_all(&text);
+		if (is_closed(layouts[i]) || strstr(layouts[i], "enable_cdi") || strstr(layouts[i], "BinaryName"))
 			continue;
-		assert_int_equal(text_set(&wrote, text.data, text.size), 0);
-		assert_int_equal(toml_file_cut(&text, &wrote), 0);
-		assert_int_equal(toml_file_set(&text, "p/a.b/enable_cdi", NULL), 0);
-		assert_int_equal(toml_file_set(&text, "p/a.b/c/runtimes/nvidia/options/BinaryName", NULL), 0);
+		assert_true(put_all(&text));
+		assert_int_equal(toml_file_write(&text, before), 0);
 		/* A newline that had to end a header's line stays. */
 		if (text.size == strlen(layouts[i]) + 1)
 			assert_int_equal(text.data[text.size - 1], '\n');
@@ -98,24 +108,26 @@ static void does_not_add_to_closed_tables(void **state)
 		_cleanup_text_ struct text text = {0};
 
 		begin(&text, closed[i]);
-		expect_valid(&text);
-		assert_int_equal(put_all(&text), -ENOTDIR);
-		assert_string_equal(text.data, closed[i]);
+		assert_false(put_all(&text));
 	}
 }
 
-static void copies_the_keys_of_a_table(void **state)
+static void writes_values(void **state)
 {
-	static const char *const but[] = {"x", NULL};
 	_cleanup_text_ struct text text = {0};
-	_cleanup_toml_file_ struct toml_file file = {.text = &text};
+	_cleanup_json_ json_t *json = NULL, *table = NULL;
 
 	(void)state;
-	begin(&text, "[a]\r\nx = 1\r\ny = [\r\n 'l', # c\r\n]\r\nz = {b = 1}\r\n[a.b]\r\nc = 1\r\n[aa]\r\nd = 1\r\n");
-	assert_int_equal(toml_file_copy(&file, &text, "a", "n.m/o", but), 0);
-	assert_int_equal(toml_file_finish(&file), 0);
-	expect_valid(&text);
-	assert_non_null(strstr(text.data, "\r\n[\"n.m\".o]\r\n  y = [\r\n 'l', # c\r\n]\r\n# End"));
+	begin(&text, "[a]\r\nx = 1\r\ny = [\r\n 'l', # c\r\n]\r\nz = {\"b c\" = 1.5}\r\n[a.b]\r\n");
+	json = read_all(&text);
+	table = json_deep_copy(json_object_get(json, "a"));
+	assert_int_equal(json_object_set(enter(json, "n.m"), "o", table), 0);
+	assert_int_equal(json_object_set_new(json_object_get(json, "a"), "x", json_string("\"\n")), 0);
+	assert_int_equal(toml_file_write(&text, json), 0);
+	assert_non_null(strstr(text.data, "[a]\r\nx = \"\\\"\\n\"\r\ny = [\r\n 'l'"));
+	assert_non_null(strstr(text.data, "\r\n[\"n.m\".o]\r\n  x = 1\r\n  y = [\"l\"]\r\n\r\n[\"n.m\".o.z]\r\n  \"b c\" = 1.5\r\n\r\n"
+					  "[\"n.m\".o.b]\r\n# End"));
+	json_decref(read_all(&text));
 }
 
 /* Puts @to in the place of @from, as somebody with an editor does. */
@@ -127,33 +139,32 @@ static void replace(struct text *text, const char *from, const char *to)
 	assert_int_equal(text_splice(text, (size_t)(at - text->data), strlen(from), to, strlen(to)), 0);
 }
 
-static void leaves_a_block_that_somebody_has_changed(void **state)
+static void cuts_marked_lines(void **state)
 {
-	_cleanup_text_ struct text text = {0}, wrote = {0};
+	_cleanup_text_ struct text text = {0};
 
 	(void)state;
 	begin(&text, "x = 1\n");
-	assert_int_equal(put_all(&text), 0);
-	assert_int_equal(text_set(&wrote, text.data, text.size), 0);
+	assert_true(put_all(&text));
 	replace(&text, "x = 1", "x = 2");
-	replace(&text, "wrote.\n", "wrote.\n[z]\n");
-	assert_int_equal(toml_file_cut(&text, &wrote), 0);
-	assert_string_equal(text.data, "x = 2\n[z]\n");
-	assert_int_equal(text_set(&text, wrote.data, wrote.size), 0);
 	replace(&text, "/r", "/mine");
-	assert_int_equal(toml_file_cut(&text, &wrote), 1);
+	replace(&text, "wrote.\n", "wrote.\n[z]\n");
+	assert_int_equal(toml_file_cut(&text, false), 0);
 	assert_non_null(strstr(text.data, "/mine"));
-	assert_int_equal(toml_file_cut(&text, NULL), 0);
-	assert_string_equal(text.data, "x = 1\n");
+	assert_int_equal(toml_file_cut(&text, true), 0);
+	assert_string_equal(text.data, "x = 2\n[z]\n");
 }
 
 static void takes_tables_out(void **state)
 {
 	_cleanup_text_ struct text text = {0};
+	_cleanup_json_ json_t *json = NULL;
 
 	(void)state;
 	begin(&text, "a = 1\n[p.n]\nx = [\n1]\n# c\n[p.n.o]\ny = {z = 1}\n[p.nn]\nx = 1\n");
-	assert_int_equal(toml_file_remove(&text, "p/n"), 0);
+	json = read_all(&text);
+	assert_int_equal(json_object_del(json_object_get(json, "p"), "n"), 0);
+	assert_int_equal(toml_file_write(&text, json), 0);
 	assert_string_equal(text.data, "a = 1\n# c\n[p.nn]\nx = 1\n");
 }
 
@@ -161,10 +172,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(puts_in_once),
-		cmocka_unit_test(takes_out_lines_that_it_put_in),
+		cmocka_unit_test(takes_out_what_it_put_in),
 		cmocka_unit_test(does_not_add_to_closed_tables),
-		cmocka_unit_test(copies_the_keys_of_a_table),
-		cmocka_unit_test(leaves_a_block_that_somebody_has_changed),
+		cmocka_unit_test(writes_values),
+		cmocka_unit_test(cuts_marked_lines),
 		cmocka_unit_test(takes_tables_out),
 	};
 

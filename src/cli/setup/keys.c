@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/setup/keys.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/output.h"
+
+static const char name[] = "nvidia";
+
+/* ---- paths ---- */
+
+static const char *const *keys_sections(const struct engine *engine)
+{
+	static const char *const whole[] = {"", NULL};
+
+	return engine->sections ? engine->sections : whole;
+}
+
+static char *keys_join(const char *section, const char *key, size_t length)
+{
+	return text_format("%s%s%.*s", section, *section ? "/" : "", (int)length, key);
+}
+
+/* Of the path of its program, the part that ends with the runtime's name. */
+static char *keys_runtime_path(const struct engine *engine, const char *section)
+{
+	const char *end = strstr(engine->runtime, "/nvidia") + strlen("/nvidia");
+
+	return keys_join(section, engine->runtime, (size_t)(end - engine->runtime));
+}
+
+static int keys_list(const struct setup_engine *engine, struct strv *ret)
+{
+	const struct engine *facts = engine->facts;
+	const char *const others[] = {engine->beside, facts->cdi, facts->default_runtime};
+	int r = 0;
+
+	for (const char *const *section = keys_sections(facts); r == 0 && *section; section++) {
+		r = strv_take(ret, keys_runtime_path(facts, *section));
+		for (size_t i = 0; i < ARRAY_SIZE(others) && r == 0; i++)
+			if (others[i])
+				r = strv_take(ret, keys_join(*section, others[i], strlen(others[i])));
+	}
+	return r;
+}
+
+/* ---- questions ---- */
+
+json_t *keys_runtime(const struct engine *engine, const json_t *file, const char *section)
+{
+	_cleanup_free_ char *path = keys_runtime_path(engine, section);
+
+	return path ? json_at(file, path) : NULL;
+}
+
+const char *keys_program(const struct engine *engine, const json_t *file, const char *section)
+{
+	_cleanup_free_ char *path = keys_join(section, engine->runtime, strlen(engine->runtime));
+	const json_t *program = path ? json_at(file, path) : NULL;
+
+	return json_string_value(json_is_array(program) ? json_array_get(program, 0) : program);
+}
+
+/* As setup writes it, wherever that was. */
+static bool keys_is_our_path(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return strstr(program, NVIDIA_NAMES "/") || (slash && streq(slash, "/ctr-gpu-runtime"));
+}
+
+bool keys_is_ours(const struct setup *setup, const char *program)
+{
+	_cleanup_free_ char *found =
+		strchr(program, '/') ? strdup(program) : daemon_look_up(&setup->daemon, program, NULL);
+	_cleanup_free_ char *ours = realpath(setup->runtime, NULL), *theirs = found ? realpath(found, NULL) : NULL;
+
+	return ours && theirs && streq(ours, theirs);
+}
+
+static bool keys_is_default(const struct engine *engine, const json_t *file, const char *section)
+{
+	_cleanup_free_ char *path = keys_join(section, engine->default_runtime, strlen(engine->default_runtime));
+	const char *chosen = path ? json_string_value(json_at(file, path)) : NULL;
+
+	return chosen && streq(chosen, name);
+}
+
+static bool keys_same(const json_t *a, const json_t *b)
+{
+	return a == b || json_equal(a, b);
+}
+
+/* ---- putting in ---- */
+
+/* Makes the objects on the way. Steals @value. Return: 0; -ENOTDIR if there is something else; -ENOMEM. */
+static int keys_set(json_t *file, const char *path, json_t *value)
+{
+	size_t length = strcspn(path, "/");
+	_cleanup_free_ char *first = strndup(path, length);
+	_cleanup_json_ json_t *stolen = value;
+	json_t *below = first ? json_object_get(file, first) : NULL;
+
+	if (!first || !value)
+		return -ENOMEM;
+	if (!path[length])
+		return json_object_set(file, first, value) < 0 ? -ENOMEM : 0;
+	if (!below || json_is_null(below)) {
+		below = json_object();
+		if (json_object_set_new(file, first, below) < 0)
+			return -ENOMEM;
+	}
+	return json_is_object(below) ? keys_set(below, path + length + 1, steal_ptr(stolen)) : -ENOTDIR;
+}
+
+int keys_put(const struct setup *setup, json_t *file, const char *section, const char *key, json_t *value)
+{
+	_cleanup_free_ char *path = keys_join(section, key, strlen(key));
+	int r = keys_set(file, path ? path : "", path ? value : NULL);
+
+	if (r == -ENOTDIR)
+		return output_complain("%s: \"%.*s\" is not an object, and %s would refuse it too\n"
+				       "    Mend that, and try again.",
+				       setup->path, (int)strcspn(path, "/"), path, setup->engine->facts->label);
+	return r < 0 ? output_no_memory() : 0;
+}
+
+/* What becomes of a runtime that another of the engine's files has. */
+static int keys_refuse_other(const struct setup *setup, const char *other)
+{
+	const char *file = strrchr(other, '/'), *own = strrchr(setup->path, '/');
+	/* Of one directory, engines read what is sorted behind ours later; an import counts more than its importer. */
+	bool later = setup->engine->facts->imported ||
+		     (own && file - other == own - setup->path &&
+		      strncmp(other, setup->path, (size_t)(file - other)) == 0 && strcmp(file, own) > 0);
+
+	if (later)
+		return output_complain("%s has a runtime \"nvidia\" already, and %s reads it last\n"
+				       "    Remove that file, and try again.",
+				       other, setup->engine->facts->label);
+	if (setup->replace)
+		return 0;
+	return output_complain(
+		"%s has a runtime \"nvidia\" already\n    To let ours count instead, until --remove, add --replace.",
+		other);
+}
+
+static int keys_check_owner(const struct setup *setup, json_t *file, const char *section)
+{
+	const struct engine *engine = setup->engine->facts;
+	const char *program = keys_program(engine, file, section), *other, *found = NULL;
+	json_t *there = keys_runtime(engine, file, section), *content;
+
+	json_object_foreach (setup->others, other, content) {
+		const char *its = keys_program(engine, content, section);
+
+		if (its && !streq(its, setup->runtime))
+			found = other;
+	}
+	if (found)
+		return keys_refuse_other(setup, found);
+	if (!there || json_is_null(there) || setup->replace ||
+	    (program && (keys_is_our_path(program) || keys_is_ours(setup, program))))
+		return 0;
+	return output_complain("%s has a runtime \"nvidia\" already: %s\n"
+			       "    To take it over, with its old value back after --remove, add --replace.",
+			       setup->path, program ? program : "one without a program");
+}
+
+int keys_put_runtime(const struct setup *setup, json_t *file, const char *section, json_t *value)
+{
+	const struct engine *engine = setup->engine->facts;
+	_cleanup_free_ char *path = keys_runtime_path(engine, "");
+	_cleanup_json_ json_t *stolen = value;
+	int r = path ? keys_check_owner(setup, file, section) : output_no_memory();
+
+	if (!r)
+		r = keys_put(setup, file, section, path, steal_ptr(stolen));
+	if (!r && setup->set_default)
+		r = keys_put(setup, file, section, engine->default_runtime, json_string(name));
+	return r;
+}
+
+/* ---- taking out ---- */
+
+/* With the objects that it was in, if they are empty then and @keep, which may be NULL, has none there. */
+static void keys_cut(json_t *file, const char *path, const json_t *keep)
+{
+	size_t length = strcspn(path, "/");
+	_cleanup_free_ char *first = strndup(path, length);
+	json_t *below = first ? json_object_get(file, first) : NULL;
+
+	if (path[length] && below)
+		keys_cut(below, path + length + 1, json_object_get(keep, first));
+	if (below && (!path[length] || (!json_object_size(below) && !json_object_get(keep, first))))
+		(void)json_object_del(file, first);
+}
+
+int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *before, const json_t *after)
+{
+	size_t beside = engine->beside ? strlen(engine->beside) : 0;
+	_cleanup_strv_ struct strv keys = {0};
+	bool stays = false, runtime_stays = false;
+	int r = keys_list(engine, &keys);
+
+	for (size_t i = 0; i < keys.count && r == 0; i++) {
+		const char *key = keys.items[i];
+		json_t *old = json_at(before, key), *new = json_at(after, key), *now = json_at(file, key);
+		bool is_beside = beside && strlen(key) >= beside && streq(key + strlen(key) - beside, engine->beside);
+
+		if (!now || keys_same(old, new))
+			continue;
+		if (!is_beside)
+			runtime_stays = !keys_same(now, new);
+		if (!keys_same(now, new) || (is_beside && runtime_stays))
+			stays = true;
+		else if (old)
+			r = keys_set(file, key, json_incref(old));
+		else
+			keys_cut(file, key, before);
+	}
+	return r < 0 ? r : stays;
+}
+
+int keys_forget(const struct setup_engine *engine, json_t *file)
+{
+	const struct engine *facts = engine->facts;
+
+	for (const char *const *section = keys_sections(facts); *section; section++) {
+		_cleanup_free_ char *path = keys_runtime_path(facts, *section),
+				    *chosen =
+					    keys_join(*section, facts->default_runtime, strlen(facts->default_runtime));
+		const char *program = keys_program(facts, file, *section);
+
+		if (!path || !chosen)
+			return -ENOMEM;
+		if (program && keys_is_our_path(program))
+			keys_cut(file, path, NULL);
+		/* No engine starts with a default that it does not have. */
+		if (!json_at(file, path) && keys_is_default(facts, file, *section))
+			keys_cut(file, chosen, NULL);
+	}
+	return 0;
+}
+
+int keys_compare(struct setup *setup, const json_t *before, const json_t *after, const char *path)
+{
+	bool (*restarts_for)(const char *key, bool remove) = setup->engine->restarts_for;
+	_cleanup_strv_ struct strv keys = {0};
+	int r = keys_list(setup->engine, &keys);
+
+	for (size_t i = 0; i < keys.count && r == 0; i++) {
+		const char *key = keys.items[i];
+		const json_t *old = json_at(before, key);
+
+		if (keys_same(old, json_at(after, key)))
+			continue;
+		setup->needs_restart |= !restarts_for || restarts_for(key, setup->remove);
+		if (path)
+			setup_say(setup, "%s: %s %s", path, key, old ? "changed" : "written");
+	}
+	return r;
+}
