@@ -94,30 +94,10 @@ static void v1_letters_added(char *list, const struct devcgroup_rule *rule, char
 	}
 }
 
-static void v1_format_rule(const struct devcgroup_rule *rule, const char *access, char ret[RULE_SIZE])
-{
-	(void)snprintf(ret, RULE_SIZE, "%c %u:%u %s", rule->type, rule->major, rule->minor, access);
-}
-
-/* The deed is what devices.deny must be given to be back where we were. */
-static int v1_add_rule(struct devcgroup *cgroup, int level_fd, const char *rule, const char *added)
-{
-	struct deed deed = {.undo = v1_undo_rule, .fds = {fcntl(level_fd, F_DUPFD_CLOEXEC, 0), -1, -1}};
-	int r = deed.fds[0] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, added);
-
-	if (r == 0) {
-		r = v1_write_rule(level_fd, "devices.allow", rule);
-		if (r < 0)
-			deeds_drop(cgroup->deeds);
-	}
-	if (r < 0)
-		cleanup_closep(&deed.fds[0]);
-	return r;
-}
-
 /* Return: 1 if the rule was added, 0 if it was there; negative errno. */
 static int v1_allow_rule(struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule)
 {
+	struct deed deed = {.undo = v1_undo_rule, .fds = {-1, -1, -1}};
 	int fd = cgroup->levels[level].fd, r;
 	_cleanup_free_ char *list = NULL;
 	char access[ACCESS_SIZE], added[RULE_SIZE], line[RULE_SIZE];
@@ -128,23 +108,19 @@ static int v1_allow_rule(struct devcgroup *cgroup, size_t level, const struct de
 	v1_letters_added(list, rule, access);
 	if (!*access)
 		return 0;
-	v1_format_rule(rule, rule->access, line);
-	v1_format_rule(rule, access, added);
-	r = v1_add_rule(cgroup, fd, line, added);
-	return r < 0 ? r : 1;
-}
-
-static int v1_explain(const struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule, int error,
-		      struct err *err)
-{
-	/* The kernel refuses to a cgroup what the one above it does not have (security/device_cgroup.c). */
-	if (error == -EPERM)
-		return err_set(err, CTR_GPU_E_NO_CGROUP,
-			       "the cgroup above %s forbids device %c %u:%u:\n"
-			       "allow it there, or start the container under another parent cgroup",
-			       cgroup->levels[level].path, rule->type, rule->major, rule->minor);
-	return err_set(err, error, "cannot allow device %c %u:%u in %s: %m", rule->type, rule->major, rule->minor,
-		       cgroup->levels[level].path);
+	(void)snprintf(line, sizeof(line), "%c %u:%u %s", rule->type, rule->major, rule->minor, rule->access);
+	/* The deed is what devices.deny must be given to be back where we were. */
+	(void)snprintf(added, sizeof(added), "%c %u:%u %s", rule->type, rule->major, rule->minor, access);
+	deed.fds[0] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	r = deed.fds[0] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, added);
+	if (r == 0) {
+		r = v1_write_rule(fd, "devices.allow", line);
+		if (r == 0)
+			return 1;
+		deeds_drop(cgroup->deeds);
+	}
+	cleanup_closep(&deed.fds[0]);
+	return r;
 }
 
 static int v1_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
@@ -155,8 +131,19 @@ static int v1_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 
 			if (r == -EPERM && !devcgroup_is_privileged())
 				return 0;
+			/*
+			 * The kernel refuses to a cgroup what the one above it does not have
+			 * (security/device_cgroup.c).
+			 */
+			if (r == -EPERM)
+				return err_set(err, CTR_GPU_E_NO_CGROUP,
+					       "the cgroup above %s forbids device %c %u:%u:\n"
+					       "allow it there, or start the container under another parent cgroup",
+					       cgroup->levels[level].path, rules[i].type, rules[i].major,
+					       rules[i].minor);
 			if (r < 0)
-				return v1_explain(cgroup, level, &rules[i], r, err);
+				return err_set(err, r, "cannot allow device %c %u:%u in %s: %m", rules[i].type,
+					       rules[i].major, rules[i].minor, cgroup->levels[level].path);
 			if (level == 0 && r > 0)
 				cgroup->unit_changed = true;
 		}

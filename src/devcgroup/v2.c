@@ -103,18 +103,6 @@ static bool v2_is_attached(int cgroup_fd, __u32 id)
 	return false;
 }
 
-/* Where only one program may be attached, attaching replaces what is there: of ours, one at a time looks first. */
-static int v2_exchange_only(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
-{
-	_cleanup_close_ int lock = open(LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (lock < 0 || flock(lock, LOCK_EX) < 0)
-		return -errno;
-	return v2_is_attached(cgroup_fd, v2_program_id(old_fd))
-		       ? v2_attach(cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1)
-		       : -ENOENT;
-}
-
 /*
  * Puts one program in another's place if that one is still there, and nothing is ever allowed that should not be. Where
  * several may be attached, Linux 5.6 and later exchange them in one step. Before that the new one comes beside the old
@@ -124,8 +112,16 @@ static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
 {
 	int r;
 
-	if (!(flags & BPF_F_ALLOW_MULTI))
-		return v2_exchange_only(cgroup_fd, old_fd, new_fd, flags);
+	if (!(flags & BPF_F_ALLOW_MULTI)) {
+		/* Attaching replaces what is there: of ours, one at a time looks first. */
+		_cleanup_close_ int lock = open(LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+		if (lock < 0 || flock(lock, LOCK_EX) < 0)
+			return -errno;
+		return v2_is_attached(cgroup_fd, v2_program_id(old_fd))
+			       ? v2_attach(cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1)
+			       : -ENOENT;
+	}
 	r = v2_attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI | BPF_F_REPLACE, old_fd);
 	if (r != -EINVAL)
 		return r;
@@ -185,23 +181,12 @@ static int v2_open_program(__u32 id, int *ret_fd)
 	return 0;
 }
 
-/* The rules that @program does not grant. */
-static size_t v2_rules_missing(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
-			       struct devcgroup_rule *ret)
-{
-	size_t missing = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (bpf_program_allows(program, &rules[i]) != BPF_ALLOWS)
-			ret[missing++] = rules[i];
-	return missing;
-}
-
 /* Makes and loads the extended program. Return: 0, with -1 in @ret_fd if there is nothing to add; or an error. */
 static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t count, int *ret_fd, struct err *err)
 {
 	_cleanup_bpf_program_ struct bpf_program old = {0}, new = {0};
 	_cleanup_free_ struct devcgroup_rule *missing = calloc(count, sizeof(*missing));
+	size_t lacking = 0;
 	int r;
 
 	if (!missing)
@@ -209,12 +194,14 @@ static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t coun
 	r = bpf_program_read(old_fd, &old, err);
 	if (r != 0)
 		return r;
-	count = v2_rules_missing(&old, rules, count, missing);
-	if (!count) {
+	for (size_t i = 0; i < count; i++)
+		if (bpf_program_allows(&old, &rules[i]) != BPF_ALLOWS)
+			missing[lacking++] = rules[i];
+	if (lacking == 0) {
 		*ret_fd = -1;
 		return 0;
 	}
-	r = bpf_program_extend(&old, missing, count, &new);
+	r = bpf_program_extend(&old, missing, lacking, &new);
 	if (r < 0)
 		return err_set(err, r, "cannot allow devices: %m");
 	return bpf_program_load(&new, ret_fd, err);
@@ -250,20 +237,44 @@ static int v2_replace(struct devcgroup *cgroup, const struct devcgroup_level *le
 	return 0;
 }
 
-/* A container cannot have a device that a program further up still forbids, whatever its own says. */
-static int v2_check_inherited(const struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
-			      struct err *err)
+static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
-	struct attached effective = {0};
+	const struct v2_state *state = cgroup->state;
+	_cleanup_capability_ cap_value_t raised = capability_raise(state->needed);
+	struct attached attached = {0};
+	size_t ours = 0;
 
-	if (v2_query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective) < 0)
+	for (size_t i = 0; i < cgroup->level_count; i++) {
+		int r = -EAGAIN;
+
+		/*
+		 * Several hooks, and engines, may change a cgroup at once: then what is there now is looked at again.
+		 */
+		for (unsigned tries = 0; r == -EAGAIN && tries < TRIES_MAX; tries++) {
+			r = v2_query(cgroup->levels[i].fd, 0, &attached);
+			if (r < 0)
+				return err_set(err, r, "cannot ask for the device programs of %s: %m",
+					       cgroup->levels[i].path);
+			for (size_t j = 0; r == 0 && j < attached.count; j++)
+				r = v2_replace(cgroup, &cgroup->levels[i], attached.ids[j], attached.flags, rules,
+					       count, err);
+		}
+		if (r == -EAGAIN)
+			return err_set(err, -EBUSY, "the device programs of %s do not stop changing: %m",
+				       cgroup->levels[i].path);
+		if (r != 0)
+			return r;
+		ours += attached.count;
+	}
+	/* A container cannot have a device that a program further up still forbids, whatever its own says. */
+	if (ours >= state->effective || v2_query(own->fd, BPF_F_QUERY_EFFECTIVE, &attached) < 0)
 		return 0;
-	for (size_t i = 0; i < effective.count; i++) {
+	for (size_t i = 0; i < attached.count; i++) {
 		_cleanup_bpf_program_ struct bpf_program program = {0};
 		_cleanup_close_ int fd = -1;
 
-		if (v2_open_program(effective.ids[i], &fd) < 0 || bpf_program_read(fd, &program, NULL) != 0)
+		if (v2_open_program(attached.ids[i], &fd) < 0 || bpf_program_read(fd, &program, NULL) != 0)
 			continue;
 		for (size_t j = 0; j < count; j++)
 			if (bpf_program_allows(&program, &rules[j]) == BPF_DENIES)
@@ -273,43 +284,6 @@ static int v2_check_inherited(const struct devcgroup *cgroup, const struct devcg
 					       own->path, rules[j].type, rules[j].major, rules[j].minor);
 	}
 	return 0;
-}
-
-/* Several hooks, and engines, may change a cgroup at once: then what is there now is looked at again. */
-static int v2_allow_level(struct devcgroup *cgroup, const struct devcgroup_level *level,
-			  const struct devcgroup_rule *rules, size_t count, size_t *ret_programs, struct err *err)
-{
-	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-		struct attached attached = {0};
-		int r = v2_query(level->fd, 0, &attached);
-
-		if (r < 0)
-			return err_set(err, r, "cannot ask for the device programs of %s: %m", level->path);
-		for (size_t i = 0; r == 0 && i < attached.count; i++)
-			r = v2_replace(cgroup, level, attached.ids[i], attached.flags, rules, count, err);
-		if (r != -EAGAIN) {
-			*ret_programs = attached.count;
-			return r;
-		}
-	}
-	return err_set(err, -EBUSY, "the device programs of %s do not stop changing: %m", level->path);
-}
-
-static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
-{
-	const struct v2_state *state = cgroup->state;
-	_cleanup_capability_ cap_value_t raised = capability_raise(state->needed);
-	size_t ours = 0;
-
-	for (size_t i = 0; i < cgroup->level_count; i++) {
-		size_t programs;
-		int r = v2_allow_level(cgroup, &cgroup->levels[i], rules, count, &programs, err);
-
-		if (r != 0)
-			return r;
-		ours += programs;
-	}
-	return ours < state->effective ? v2_check_inherited(cgroup, rules, count, err) : 0;
 }
 
 static int v2_open(struct devcgroup *cgroup, struct err *err)

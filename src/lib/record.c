@@ -92,34 +92,15 @@ struct writer {
 	json_t *list;
 };
 
-/* A copy with owner and mode, or a symlink to the same; nothing of other kinds, which are not brought back either. */
-static int record_keep_old(const struct writer *writer, int old, const char *name)
+/*
+ * A file that is another by then was changed since, and is not ours to replace. What was there is kept as a copy with
+ * owner and mode, or a symlink to the same; nothing of other kinds, which are not brought back either.
+ */
+static int record_write_replacement(const struct writer *writer, const struct deed *deed, size_t number, json_t *entry)
 {
 	_cleanup_free_ char *link = NULL;
 	_cleanup_close_ int fd = -1;
-	struct stat st;
-	int r;
-
-	if (fstat(old, &st) < 0)
-		return -errno;
-	if (S_ISLNK(st.st_mode)) {
-		r = fd_read_link_at(old, "", &link);
-		return r < 0 ? r : symlinkat(link, writer->home, name) < 0 ? -errno : 0;
-	}
-	if (!S_ISREG(st.st_mode))
-		return -ENOENT;
-	fd = openat(writer->home, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	r = fd_copy(old, fd);
-	if (r < 0)
-		return r;
-	return fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 07777) < 0 ? -errno : 0;
-}
-
-/* A file that is another by then was changed since, and is not ours to replace. */
-static int record_write_replacement(const struct writer *writer, const struct deed *deed, size_t number, json_t *entry)
-{
+	const int old = deed->fds[1];
 	char name[32];
 	struct stat st;
 	int r = 0;
@@ -129,13 +110,24 @@ static int record_write_replacement(const struct writer *writer, const struct de
 	(void)json_object_set_new(entry, "inode", json_integer((json_int_t)st.st_ino));
 	(void)json_object_set_new(entry, "changed",
 				  json_sprintf("%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec));
-	if (deed->fds[1] < 0)
+	if (old < 0)
 		return 0;
 	(void)snprintf(name, sizeof(name), "old-%zu", number);
-	r = record_keep_old(writer, deed->fds[1], name);
-	if (r == 0)
-		(void)json_object_set_new(entry, "old", json_string(name));
-	return r == -ENOENT ? 0 : r;
+	if (fstat(old, &st) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode)) {
+		r = fd_read_link_at(old, "", &link);
+		if (r == 0 && symlinkat(link, writer->home, name) < 0)
+			r = -errno;
+	} else if (S_ISREG(st.st_mode)) {
+		fd = openat(writer->home, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		r = fd < 0 ? -errno : fd_copy(old, fd);
+		if (r == 0 && (fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 07777) < 0))
+			r = -errno;
+	} else {
+		return 0;
+	}
+	return r < 0 ? r : json_object_set_new(entry, "old", json_string(name));
 }
 
 /* Return: 0; 1 for what is no longer there, such as a mount that was needed for a moment; negative errno. */
@@ -182,33 +174,19 @@ static int record_write_deeds(const struct writer *writer)
 	return 0;
 }
 
-static int record_write_list(const struct writer *writer)
+static int record_write_list(const struct writer *writer, const char *boot)
 {
-	_cleanup_free_ char *text = NULL, *boot = NULL;
+	_cleanup_free_ char *text = NULL;
 	_cleanup_json_ json_t *record = NULL;
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	r = record_read_boot(&boot);
-	if (r < 0)
-		return r;
 	record = json_pack("{s:s, s:s, s:O}", "rootfs", writer->root, "boot", boot, "deeds", writer->list);
 	r = record ? json_print(record, JSON_INDENT(1), &text) : -ENOMEM;
 	if (r < 0)
 		return r;
 	fd = openat(writer->home, LIST, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
-}
-
-static int record_make_directories(char *path)
-{
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0755) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 /* Removes what is in a record, and it. */
@@ -254,64 +232,23 @@ static bool record_is_over(int all, const char *name, const char *boot)
 	return true;
 }
 
-/* A root filesystem may be given its GPUs at every boot. */
-static int record_sweep(int all)
-{
-	_cleanup_free_ char *boot = NULL;
-	int r;
-
-	r = record_read_boot(&boot);
-	for (unsigned i = 0; i < RECORDS_MAX && r == 0; i++) {
-		char name[16];
-
-		(void)snprintf(name, sizeof(name), "%u", i);
-		if (faccessat(all, name, F_OK, 0) == 0 && record_is_over(all, name, boot))
-			record_remove(all, name);
-	}
-	return r;
-}
-
-static int record_find_number(int all, char *name, size_t size)
-{
-	for (unsigned i = 0; i < RECORDS_MAX; i++) {
-		(void)snprintf(name, size, "%u", i);
-		if (faccessat(all, name, F_OK, 0) < 0)
-			return 0;
-	}
-	return -EMLINK;
-}
-
-/* @all: the list's on success, and -1 then. */
-static int record_finish(const struct writer *writer, int *all)
-{
-	const struct deed deed = {.undo = record_undo, .fds = {*all, -1, -1}};
-	char name[16];
-	int r;
-
-	r = record_find_number(*all, name, sizeof(name));
-	if (r == 0)
-		r = deeds_add(writer->deeds, &deed, name);
-	if (r < 0)
-		return r;
-	if (renameat(*all, UNFINISHED, *all, name) < 0) {
-		r = -errno;
-		deeds_drop(writer->deeds);
-		return r;
-	}
-	*all = -1;
-	return 0;
-}
-
 /* Until it is whole, a record has no number. */
 static int record_write_all(struct writer *writer, const char *directory)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = NULL, *boot = NULL;
 	_cleanup_close_ int all = -1;
-	int r;
+	char name[16] = "";
+	int r = 0;
 
 	if (str_format(&path, "%s/%016" PRIx64, directory, str_hash(writer->root)) < 0)
 		return -ENOMEM;
-	r = record_make_directories(path);
+	for (char *slash = strchr(path + 1, '/'); slash && r == 0; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		r = mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+		*slash = '/';
+	}
+	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+		r = -errno;
 	if (r < 0)
 		return r;
 	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -323,11 +260,33 @@ static int record_write_all(struct writer *writer, const char *directory)
 	writer->home = openat(all, UNFINISHED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = writer->home < 0 ? -errno : record_write_deeds(writer);
 	if (r == 0)
-		r = record_sweep(all);
+		r = record_read_boot(&boot);
+	/* A root filesystem may be given its GPUs at every boot. */
+	for (unsigned i = RECORDS_MAX; i-- > 0 && r == 0;) {
+		char number[16];
+
+		(void)snprintf(number, sizeof(number), "%u", i);
+		if (faccessat(all, number, F_OK, 0) == 0) {
+			if (!record_is_over(all, number, boot))
+				continue;
+			record_remove(all, number);
+		}
+		memcpy(name, number, sizeof(name));
+	}
 	if (r == 0)
-		r = record_write_list(writer);
-	if (r == 0 && json_array_size(writer->list) > 0)
-		r = record_finish(writer, &all);
+		r = record_write_list(writer, boot);
+	if (r == 0 && json_array_size(writer->list) > 0) {
+		const struct deed deed = {.undo = record_undo, .fds = {all, -1, -1}};
+
+		r = *name ? deeds_add(writer->deeds, &deed, name) : -EMLINK;
+		if (r == 0 && renameat(all, UNFINISHED, all, name) < 0) {
+			r = -errno;
+			deeds_drop(writer->deeds);
+		} else if (r == 0) {
+			/* The deed's. */
+			all = -1;
+		}
+	}
 	if (all >= 0)
 		record_remove(all, UNFINISHED);
 	return r;
@@ -357,29 +316,25 @@ struct reader {
 	bool same_boot; /* as when it was written */
 };
 
-static bool record_is_changed(const json_t *entry, int parent, const char *name)
-{
-	char changed[64];
-	struct stat st;
-
-	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return true;
-	(void)snprintf(changed, sizeof(changed), "%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
-	return (json_int_t)st.st_ino != json_integer_value(json_object_get(entry, "inode")) ||
-	       !streq(changed, record_text(entry, "changed"));
-}
-
 /* Whether what is found is what the deed was done on. */
 static bool record_is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
 {
 	json_int_t mount;
+	char changed[64];
+	struct stat st;
 
 	if (kind == KIND_MOUNT)
 		return reader->same_boot && record_find_mount(&reader->rootfs, fd, &mount) == 0 &&
 		       mount == json_integer_value(json_object_get(entry, "mount"));
 	if (ground_check_make(&reader->rootfs, fd) < 0)
 		return false;
-	return kind != KIND_REPLACEMENT || !record_is_changed(entry, fd, record_text(entry, "name"));
+	if (kind != KIND_REPLACEMENT)
+		return true;
+	if (fstatat(fd, record_text(entry, "name"), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	(void)snprintf(changed, sizeof(changed), "%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+	return (json_int_t)st.st_ino == json_integer_value(json_object_get(entry, "inode")) &&
+	       streq(changed, record_text(entry, "changed"));
 }
 
 /* The deed again, if what it was done on is still there. Our names have no slash, but a file may be damaged. */
@@ -434,33 +389,26 @@ static int record_read(struct reader *reader, const char *root)
 	return 0;
 }
 
-/*
- * The root's own cover, which was done first, is opened as what lies on top; whoever owns a directory on the way can
- * change it.
- */
-static int record_open_again(const char *root, int fd, struct rootfs *ret)
-{
-	struct stat st, now;
-	int r = rootfs_open(AT_FDCWD, root, ret);
-
-	if (r < 0)
-		return r;
-	if (fstat(fd, &st) < 0 || fstat(ret->fd, &now) < 0)
-		return -errno;
-	return st.st_dev == now.st_dev && st.st_ino == now.st_ino ? 0 : -ESTALE;
-}
-
 /* What was done at one time. @fd: of the root that was named */
 static int record_take_back_one(int all, const char *name, const char *root, int fd)
 {
 	struct reader reader = {
 		.rootfs = ROOTFS_CLOSED, .ground = GROUND_UNKNOWN, .deeds = deeds_new(false), .home = -1};
+	struct stat st, now;
 	int r;
 
 	if (!reader.deeds)
 		return -ENOMEM;
 	reader.deeds->proc_self_fd = mount_open_proc_self_fd();
-	r = reader.deeds->proc_self_fd < 0 ? reader.deeds->proc_self_fd : record_open_again(root, fd, &reader.rootfs);
+	r = reader.deeds->proc_self_fd < 0 ? reader.deeds->proc_self_fd : rootfs_open(AT_FDCWD, root, &reader.rootfs);
+	/*
+	 * The root's own cover, which was done first, is opened as what lies on top; whoever owns a directory on the
+	 * way can change it.
+	 */
+	if (r == 0 && (fstat(fd, &st) < 0 || fstat(reader.rootfs.fd, &now) < 0))
+		r = -errno;
+	else if (r == 0 && (st.st_dev != now.st_dev || st.st_ino != now.st_ino))
+		r = -ESTALE;
 	reader.rootfs.ground = &reader.ground;
 	reader.rootfs.proc_self_fd = reader.deeds->proc_self_fd;
 	reader.home = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -478,31 +426,11 @@ static int record_take_back_one(int all, const char *name, const char *root, int
 	return r;
 }
 
-/* Return: how many there were; negative errno. */
-static int record_take_back_all(int all, const char *root, int fd)
-{
-	int taken = 0;
-
-	for (unsigned i = RECORDS_MAX; i-- > 0;) {
-		char name[16];
-		int r;
-
-		(void)snprintf(name, sizeof(name), "%u", i);
-		if (faccessat(all, name, F_OK, 0) < 0)
-			continue;
-		r = record_take_back_one(all, name, root, fd);
-		if (r < 0)
-			return r;
-		taken++;
-	}
-	return taken;
-}
-
 int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const char *directory)
 {
 	_cleanup_free_ char *root = NULL, *path = NULL;
 	_cleanup_close_ int fd = -1, proc_self_fd = -1, all = -1;
-	int r;
+	int r, taken = 0;
 
 	proc_self_fd = mount_open_proc_self_fd();
 	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -515,8 +443,17 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
 	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = all >= 0 ? record_take_back_all(all, root, fd) : errno == ENOENT ? 0 : -errno;
-	if (r == 0)
+	r = all >= 0 || errno == ENOENT ? 0 : -errno;
+	for (unsigned i = RECORDS_MAX; all >= 0 && i-- > 0 && r == 0;) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "%u", i);
+		if (faccessat(all, name, F_OK, 0) == 0) {
+			r = record_take_back_one(all, name, root, fd);
+			taken++;
+		}
+	}
+	if (r == 0 && taken == 0)
 		return err_set(
 			&context->err, CTR_GPU_E_BAD_ARGUMENT,
 			"nothing is written down in %s of what was done to %s.\n"

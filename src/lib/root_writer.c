@@ -73,7 +73,8 @@ int root_writer_make_places(const struct root_writer *writer)
 
 /* ---- symlinks ---- */
 
-static const char *root_writer_find_obstacle(int r)
+/* Links are conveniences (nvidia-smi in PATH): where they cannot be written, the container works without. */
+int root_writer_make_symlinks(const struct root_writer *writer)
 {
 	static const struct {
 		int error;
@@ -84,28 +85,20 @@ static const char *root_writer_find_obstacle(int r)
 		{EISDIR, "a directory is there"},
 		{EBUSY, "something is mounted there"},
 	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(obstacles); i++)
-		if (obstacles[i].error == -r)
-			return obstacles[i].what;
-	return NULL;
-}
-
-/* Links are conveniences (nvidia-smi in PATH): where they cannot be written, the container works without. */
-int root_writer_make_symlinks(const struct root_writer *writer)
-{
 	const struct plan *plan = writer->plan;
 
 	for (size_t i = 0; i < plan->symlink_count; i++) {
 		const struct plan_symlink *entry = &plan->symlinks[i];
-		const char *obstacle;
+		const char *obstacle = NULL;
 		int r;
 
 		owner_begin(writer->owner);
 		r = (entry->replaces ? rootfs_replace_symlink : rootfs_make_symlink)(writer->rootfs, entry->path,
 										     entry->points_to);
 		owner_end(writer->owner);
-		obstacle = root_writer_find_obstacle(r);
+		for (size_t j = 0; j < ARRAY_SIZE(obstacles); j++)
+			if (obstacles[j].error == -r)
+				obstacle = obstacles[j].what;
 		if (obstacle)
 			log_warning(writer->log, "no symlink %s: %s", entry->path, obstacle);
 		else if (r < 0)
@@ -115,26 +108,6 @@ int root_writer_make_symlinks(const struct root_writer *writer)
 }
 
 /* ---- loader files ---- */
-
-/* A file that cannot be written, or that a volume holds, is covered by one that says what it should say. */
-static bool root_writer_must_be_covered(int r)
-{
-	return r == -EROFS || r == -EXDEV || r == -EBUSY || r == -EACCES || r == -EPERM;
-}
-
-static int root_writer_write_loader_file(const struct root_writer *writer, const struct loader_file *file)
-{
-	int r;
-
-	owner_begin(writer->owner);
-	r = rootfs_replace_file(writer->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
-	owner_end(writer->owner);
-	if (root_writer_must_be_covered(r))
-		return writer->cover(writer->user, file, r);
-	if (r == 0)
-		log_debug(writer->log, "wrote %s", file->path);
-	return r < 0 ? root_writer_error(writer->err, file->path, r) : 0;
-}
 
 int root_writer_make_loader_files(const struct root_writer *writer)
 {
@@ -147,8 +120,23 @@ int root_writer_make_loader_files(const struct root_writer *writer)
 	owner_begin(writer->owner);
 	r = loader_files(writer->rootfs, writer->plan, &files, &count, writer->err);
 	owner_end(writer->owner);
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = root_writer_write_loader_file(writer, &files[i]);
+	for (size_t i = 0; i < count && r == 0; i++) {
+		const struct loader_file *file = &files[i];
+
+		owner_begin(writer->owner);
+		r = rootfs_replace_file(writer->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
+		owner_end(writer->owner);
+		/*
+		 * A file that cannot be written, or that a volume holds, is covered by one that says what it should
+		 * say.
+		 */
+		if (r == -EROFS || r == -EXDEV || r == -EBUSY || r == -EACCES || r == -EPERM)
+			r = writer->cover(writer->user, file, r);
+		else if (r < 0)
+			r = root_writer_error(writer->err, file->path, r);
+		else
+			log_debug(writer->log, "wrote %s", file->path);
+	}
 	loader_files_free(files, count);
 	return r;
 }

@@ -43,13 +43,43 @@ void settings_clear(struct settings *settings)
 	*settings = (struct settings){0};
 }
 
+struct key {
+	const char *name;
+	int (*read)(struct settings *settings, const struct key *key, const json_t *value);
+	const char *wanted;
+	size_t member;            /* of struct settings; where the value goes */
+	const char *const *names; /* of the values of an enumeration; "journal": as good as a path */
+	json_int_t least, most;   /* of a number */
+};
+
 /* Each reader of a key returns 0, -EINVAL for an invalid value, or -ENOMEM. */
 
-/* Which of some names it is, of which the first may be NULL. */
-static int settings_find_name(const char *const *names, size_t count, const json_t *value, size_t *ret)
+static void *settings_member(struct settings *settings, const struct key *key)
 {
-	for (size_t i = 0; json_is_string(value) && i < count; i++) {
-		if (!names[i] || !streq(names[i], json_string_value(value)))
+	return (char *)settings + key->member;
+}
+
+static int settings_read_flag(struct settings *settings, const struct key *key, const json_t *value)
+{
+	*(bool *)settings_member(settings, key) = json_is_true(value);
+	return json_is_boolean(value) ? 0 : -EINVAL;
+}
+
+static int settings_read_number(struct settings *settings, const struct key *key, const json_t *value)
+{
+	json_int_t number = json_integer_value(value);
+
+	if (!json_is_integer(value) || number < key->least || number > key->most)
+		return -EINVAL;
+	*(unsigned *)settings_member(settings, key) = (unsigned)number;
+	return 0;
+}
+
+/* Which of some names that end with a NULL it is; those that are "" are none's. */
+static int settings_read_name(const char *const *names, const json_t *value, unsigned *ret)
+{
+	for (unsigned i = 0; json_is_string(value) && names[i]; i++) {
+		if (!*names[i] || !streq(names[i], json_string_value(value)))
 			continue;
 		*ret = i;
 		return 0;
@@ -57,64 +87,36 @@ static int settings_find_name(const char *const *names, size_t count, const json
 	return -EINVAL;
 }
 
-static int settings_read_policy(const json_t *value, enum on_missing *ret)
+static int settings_read_enum(struct settings *settings, const struct key *key, const json_t *value)
 {
-	static const char *const names[] = {
-		[ON_MISSING_FAIL] = "fail", [ON_MISSING_WARN] = "warn", [ON_MISSING_SKIP] = "skip"};
-	size_t number;
-	int r = settings_find_name(names, ARRAY_SIZE(names), value, &number);
-
-	if (r == 0)
-		*ret = (enum on_missing)number;
-	return r;
+	return settings_read_name(key->names, value, settings_member(settings, key));
 }
 
 /* One for all doors, or an object with some of them. */
-static int settings_read_on_missing(struct settings *settings, const json_t *value)
+static int settings_read_on_missing(struct settings *settings, const struct key *key, const json_t *value)
 {
-	static const char *const names[ENTRIES] = {
+	static const char *const doors[ENTRIES] = {
 		[ENTRY_HOOK] = "hook", [ENTRY_RUNTIME] = "runtime", [ENTRY_CDI] = "cdi"};
 	size_t named = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < ENTRIES && r == 0; i++) {
-		const json_t *policy = json_is_object(value) ? json_object_get(value, names[i]) : value;
+		const json_t *policy = json_is_object(value) ? json_object_get(value, doors[i]) : value;
 
-		r = policy ? settings_read_policy(policy, &settings->on_missing[i]) : 0;
+		r = policy ? settings_read_name(key->names, policy, (unsigned *)&settings->on_missing[i]) : 0;
 		named += policy != NULL;
 	}
 	return r == 0 && json_is_object(value) && json_object_size(value) != named ? -EINVAL : r;
 }
 
-static int settings_read_inventory(struct settings *settings, const json_t *value)
-{
-	static const char *const names[] = {
-		[INVENTORY_AUTO] = "auto", [INVENTORY_DXCORE] = "dxcore", [INVENTORY_IOCTL] = "ioctl"};
-	size_t number;
-	int r = settings_find_name(names, ARRAY_SIZE(names), value, &number);
-
-	if (r == 0)
-		settings->inventory = (enum inventory_source)number;
-	return r;
-}
-
-static int settings_read_timeout(struct settings *settings, const json_t *value)
+static int settings_read_timeout(struct settings *settings, const struct key *key, const json_t *value)
 {
 	double seconds = json_number_value(value);
 
+	(void)key;
 	if (!json_is_number(value) || !(seconds >= 0.001 && seconds <= (double)LONGEST_DRIVER_TIMEOUT_S))
 		return -EINVAL;
 	settings->driver_timeout_ms = (unsigned)(seconds * 1000);
-	return 0;
-}
-
-static int settings_read_deadline(struct settings *settings, const json_t *value)
-{
-	json_int_t seconds = json_integer_value(value);
-
-	if (seconds < 1 || seconds > LONGEST_DEADLINE_S)
-		return -EINVAL;
-	settings->deadline_s = (unsigned)seconds;
 	return 0;
 }
 
@@ -123,95 +125,83 @@ static bool settings_is_absolute_path(const json_t *value)
 	return json_is_string(value) && json_string_value(value)[0] == '/';
 }
 
-static int settings_read_log(struct settings *settings, const json_t *value)
-{
-	if (!settings_is_absolute_path(value) && !(json_is_string(value) && streq(json_string_value(value), "journal")))
-		return -EINVAL;
-	return str_replace(&settings->log_destination, json_string_value(value));
-}
-
 /* A program that is to be looked for, or its path. */
-static bool settings_is_program(const json_t *value)
+static int settings_read_path(struct settings *settings, const struct key *key, const json_t *value)
 {
-	return settings_is_absolute_path(value) ||
-	       (json_string_length(value) > 0 && !strchr(json_string_value(value), '/'));
+	unsigned ignored;
+
+	if (!settings_is_absolute_path(value) && (!key->names || settings_read_name(key->names, value, &ignored) < 0))
+		return -EINVAL;
+	return str_replace(settings_member(settings, key), json_string_value(value));
 }
 
-static int settings_read_list(const json_t *value, bool (*is_item)(const json_t *item), struct strv *ret)
+static int settings_read_list(struct settings *settings, const struct key *key, const json_t *value)
 {
+	struct strv *list = settings_member(settings, key);
 	size_t i;
 	json_t *item;
-	int r;
 
 	if (!json_is_array(value))
 		return -EINVAL;
-	strv_clear(ret);
+	strv_clear(list);
 	json_array_foreach ((json_t *)value, i, item) {
-		if (!is_item(item))
+		/* Where it may, a name: of a program that is to be looked for. */
+		if (!settings_is_absolute_path(item) &&
+		    (!key->least || json_string_length(item) == 0 || strchr(json_string_value(item), '/')))
 			return -EINVAL;
-		r = strv_add(ret, json_string_value(item));
-		if (r < 0)
-			return r;
+		if (strv_add(list, json_string_value(item)) < 0)
+			return -ENOMEM;
 	}
-	return 0;
+	return (json_int_t)list->count < key->least ? -EINVAL : 0;
 }
 
-static int settings_read_library_dirs(struct settings *settings, const json_t *value)
+static int settings_read_runtimes(struct settings *settings, const struct key *key, const json_t *value)
 {
-	return settings_read_list(value, settings_is_absolute_path, &settings->library_dirs);
-}
-
-static int settings_read_runtimes(struct settings *settings, const json_t *value)
-{
-	int r = json_array_size(value) > 0 ? settings_read_list(value, settings_is_program, &settings->runtimes)
-					   : -EINVAL;
+	int r = settings_read_list(settings, key, value);
 
 	settings->unread |= r < 0;
 	return r;
 }
 
-static int settings_read_driver_root(struct settings *settings, const json_t *value)
-{
-	if (!settings_is_absolute_path(value))
-		return -EINVAL;
-	return str_replace(&settings->driver_root, json_string_value(value));
-}
+static const char *const sources[] = {
+	[INVENTORY_AUTO] = "auto", [INVENTORY_DXCORE] = "dxcore", [INVENTORY_IOCTL] = "ioctl", NULL};
+static const char *const policies[] = {[ON_MISSING_BY_REQUEST] = "",
+				       [ON_MISSING_FAIL] = "fail",
+				       [ON_MISSING_WARN] = "warn",
+				       [ON_MISSING_SKIP] = "skip",
+				       NULL};
+static const char *const logs[] = {"journal", NULL};
 
-/* A number: names are in databases that a static program does not reach. */
-static int settings_read_mps_user(struct settings *settings, const json_t *value)
-{
-	json_int_t user = json_integer_value(value);
+/* An enumeration is read as a number, and so is a user. */
+_Static_assert(sizeof(enum inventory_source) == sizeof(unsigned) && sizeof(enum on_missing) == sizeof(unsigned) &&
+		       sizeof(uid_t) == sizeof(unsigned),
+	       "as wide as a number");
 
-	if (!json_is_integer(value) || user < 0 || user >= UINT32_MAX)
-		return -EINVAL;
-	settings->mps_user = (uid_t)user;
-	return 0;
-}
-
-static const struct key {
-	const char *name;
-	int (*read)(struct settings *settings, const json_t *value); /* NULL: one of true and false */
-	const char *wanted;
-	size_t flag; /* where that goes */
-} keys[] = {
-	{"inventory", settings_read_inventory, "\"auto\", \"dxcore\" or \"ioctl\"", 0},
-	{"driver-timeout", settings_read_timeout, "seconds, from 0.001 to 3600", 0},
-	{"log", settings_read_log, "an absolute path, or \"journal\"", 0},
-	{"deadline", settings_read_deadline, "seconds, a whole number from 1 to 3600", 0},
-	{"library-directories", settings_read_library_dirs, "a list of absolute paths", 0},
-	{"driver-root", settings_read_driver_root, "an absolute path", 0},
-	{"mps-user", settings_read_mps_user, "a user's number", 0},
-	{"runtimes", settings_read_runtimes, "a list of names or absolute paths of OCI runtimes", 0},
-	{"strict-requirements", NULL, "true or false", offsetof(struct settings, strict_requirements)},
-	{"disable-requirements", NULL, "true or false", offsetof(struct settings, disable_requirements)},
+#define MEMBER(name) .member = offsetof(struct settings, name)
+#define FLAG(name) settings_read_flag, "true or false", MEMBER(name)
+static const struct key keys[] = {
+	{"inventory", settings_read_enum, "\"auto\", \"dxcore\" or \"ioctl\"", MEMBER(inventory), .names = sources},
+	{"driver-timeout", settings_read_timeout, "seconds, from 0.001 to 3600", MEMBER(driver_timeout_ms)},
+	{"log", settings_read_path, "an absolute path, or \"journal\"", MEMBER(log_destination), .names = logs},
+	{"deadline", settings_read_number, "seconds, a whole number from 1 to 3600", MEMBER(deadline_s), .least = 1,
+	 .most = LONGEST_DEADLINE_S},
+	{"library-directories", settings_read_list, "a list of absolute paths", MEMBER(library_dirs)},
+	{"driver-root", settings_read_path, "an absolute path", MEMBER(driver_root)},
+	/* A number: names are in databases that a static program does not reach. */
+	{"mps-user", settings_read_number, "a user's number", MEMBER(mps_user), .most = UINT32_MAX - 1},
+	{"runtimes", settings_read_runtimes, "a list of names or absolute paths of OCI runtimes", MEMBER(runtimes),
+	 .least = 1},
+	{"strict-requirements", FLAG(strict_requirements)},
+	{"disable-requirements", FLAG(disable_requirements)},
 	{"on-missing", settings_read_on_missing,
-	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\"", 0},
+	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\"",
+	 .names = policies},
 	/* NVIDIA's names, which administrators know. */
-	{"accept-nvidia-visible-devices-envvar-when-unprivileged", NULL, "true or false",
-	 offsetof(struct settings, accept_environment)},
-	{"accept-nvidia-visible-devices-as-volume-mounts", NULL, "true or false",
-	 offsetof(struct settings, accept_mounts)},
+	{"accept-nvidia-visible-devices-envvar-when-unprivileged", FLAG(accept_environment)},
+	{"accept-nvidia-visible-devices-as-volume-mounts", FLAG(accept_mounts)},
 };
+#undef FLAG
+#undef MEMBER
 
 static int settings_read_key(struct settings *settings, const char *path, const char *name, const json_t *value,
 			     struct err *err)
@@ -221,10 +211,7 @@ static int settings_read_key(struct settings *settings, const char *path, const 
 
 		if (!streq(keys[i].name, name))
 			continue;
-		if (keys[i].read)
-			r = keys[i].read(settings, value);
-		else if ((r = json_is_boolean(value) ? 0 : -EINVAL) == 0)
-			*(bool *)((char *)settings + keys[i].flag) = json_is_true(value);
+		r = keys[i].read(settings, &keys[i], value);
 		if (r == -EINVAL)
 			return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: \"%s\" must be %s\nSee ctr-gpu-config(5).", path,
 				       name, keys[i].wanted);
@@ -260,24 +247,20 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 }
 
 /*
- * In a user namespace without this machine's root, root's files seem to be nobody's (user_namespaces(7)). What a
- * configuration decides there takes no more rights than its reader has on this machine.
+ * A configuration decides what root does; only root, or whoever runs us, may write it. In a user namespace without this
+ * machine's root, root's files seem to be nobody's (user_namespaces(7)). What a configuration decides there takes no
+ * more rights than its reader has on this machine.
  */
-static bool settings_is_unknown_here(uid_t uid)
-{
-	struct stat st;
-
-	return uid == OVERFLOW_UID && stat("/proc/self/ns/user", &st) == 0 && st.st_ino != initial_user_namespace;
-}
-
-/* A configuration decides what root does; only root, or whoever runs us, may write it. */
 static int settings_check_owner(int fd, const char *path, struct err *err)
 {
-	struct stat st;
+	struct stat st, namespace;
+	bool unknown_here;
 
 	if (fstat(fd, &st) < 0)
 		return err_set(err, -errno, "cannot look at %s: %m", path);
-	if (st.st_uid != 0 && st.st_uid != geteuid() && !settings_is_unknown_here(st.st_uid))
+	unknown_here = st.st_uid == OVERFLOW_UID && stat("/proc/self/ns/user", &namespace) == 0 &&
+		       namespace.st_ino != initial_user_namespace;
+	if (st.st_uid != 0 && st.st_uid != geteuid() && !unknown_here)
 		return err_set(err, CTR_GPU_E_BAD_CONFIG,
 			       "%s belongs to uid %u, so it is not read\nMake it root's: chown root %s", path,
 			       st.st_uid, path);

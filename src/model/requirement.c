@@ -56,52 +56,33 @@ static bool requirement_next(struct requirement_reader *reader)
 	return reader->length > 0;
 }
 
-static enum key requirement_find_key(const char *name, size_t length)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (strlen(keys[i].name) == length && strncasecmp(keys[i].name, name, length) == 0)
-			return keys[i].key;
-	return KEY_UNKNOWN;
-}
-
-static bool requirement_find_comparison(const char *text, size_t length, enum comparison *ret)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(operators); i++) {
-		if (strlen(operators[i].text) != length || strncmp(operators[i].text, text, length) != 0)
-			continue;
-		*ret = operators[i].comparison;
-		return true;
-	}
-	return false;
-}
-
-static bool requirement_condition_makes_sense(struct condition *condition)
-{
-	switch (condition->key) {
-	case KEY_UNKNOWN:
-		return true;
-	case KEY_BRAND:
-		return condition->comparison == EQUAL || condition->comparison == NOT_EQUAL;
-	default:
-		return version_read(condition->value, condition->length, &condition->version);
-	}
-}
-
 /* A name, an operator, a value: "cuda>=12.4". */
 static bool requirement_condition_parse(const char *text, size_t length, struct condition *ret)
 {
 	static const char operator_characters[] = "!<>=";
-	size_t name = strcspn(text, operator_characters), operator;
+	size_t name = strcspn(text, operator_characters), symbol, number;
 
 	if (name == 0 || name >= length)
 		return false;
-	operator= strspn(text + name, operator_characters);
-	if (name + operator>= length || !requirement_find_comparison(text + name, operator, & ret->comparison))
+	symbol = strspn(text + name, operator_characters);
+	for (number = 0; number < ARRAY_SIZE(operators); number++)
+		if (strlen(operators[number].text) == symbol &&
+		    strncmp(operators[number].text, text + name, symbol) == 0)
+			break;
+	if (name + symbol >= length || number == ARRAY_SIZE(operators))
 		return false;
-	ret->key = requirement_find_key(text, name);
-	ret->value = text + name + operator;
-	ret->length = length - name - operator;
-	return requirement_condition_makes_sense(ret);
+	*ret = (struct condition){.key = KEY_UNKNOWN,
+				  .comparison = operators[number].comparison,
+				  .value = text + name + symbol,
+				  .length = length - name - symbol};
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (strlen(keys[i].name) == name && strncasecmp(keys[i].name, text, name) == 0)
+			ret->key = keys[i].key;
+	if (ret->key == KEY_UNKNOWN)
+		return true;
+	if (ret->key == KEY_BRAND)
+		return ret->comparison == EQUAL || ret->comparison == NOT_EQUAL;
+	return version_read(ret->value, ret->length, &ret->version);
 }
 
 static int requirement_bad(const char *text, size_t length, struct err *err)
@@ -149,11 +130,6 @@ static bool requirement_holds(enum comparison wanted, int order)
 	return false;
 }
 
-static bool requirement_brand_equals(const struct condition *condition, const char *brand)
-{
-	return strlen(brand) == condition->length && strncasecmp(condition->value, brand, condition->length) == 0;
-}
-
 /* An image built with CUDA X.b runs on a driver of CUDA X.a: NVIDIA's minor-version compatibility. */
 static enum requirement_verdict requirement_judge_cuda(const struct condition *condition,
 						       const struct driver_facts *facts)
@@ -167,14 +143,6 @@ static enum requirement_verdict requirement_judge_cuda(const struct condition *c
 	if (condition->comparison != GREATER_OR_EQUAL && condition->comparison != GREATER)
 		return REQUIREMENT_UNMET;
 	return condition->version.parts[0] == have.parts[0] ? REQUIREMENT_MINOR_ONLY : REQUIREMENT_UNMET;
-}
-
-static enum requirement_verdict requirement_judge_brand(const struct condition *condition, const char *brand)
-{
-	if (!brand)
-		return REQUIREMENT_UNKNOWN;
-	return requirement_brand_equals(condition, brand) == (condition->comparison == EQUAL) ? REQUIREMENT_MET
-											      : REQUIREMENT_UNMET;
 }
 
 static enum requirement_verdict requirement_judge_version(const struct condition *condition, const char *version)
@@ -191,6 +159,8 @@ static enum requirement_verdict requirement_judge_version(const struct condition
 static enum requirement_verdict requirement_judge_condition(const struct condition *condition,
 							    const struct driver_facts *facts)
 {
+	bool same;
+
 	switch (condition->key) {
 	case KEY_CUDA:
 		return requirement_judge_cuda(condition, facts);
@@ -199,7 +169,11 @@ static enum requirement_verdict requirement_judge_condition(const struct conditi
 	case KEY_ARCH:
 		return requirement_judge_version(condition, facts->architecture);
 	case KEY_BRAND:
-		return requirement_judge_brand(condition, facts->brand);
+		if (!facts->brand)
+			return REQUIREMENT_UNKNOWN;
+		same = strlen(facts->brand) == condition->length &&
+		       strncasecmp(condition->value, facts->brand, condition->length) == 0;
+		return same == (condition->comparison == EQUAL) ? REQUIREMENT_MET : REQUIREMENT_UNMET;
 	case KEY_UNKNOWN:
 		break;
 	}
