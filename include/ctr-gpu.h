@@ -249,7 +249,7 @@ struct ctr_gpu_adapter {
 	const char *vendor;      /* "NVIDIA", "AMD", "Intel", … */
 	uint32_t vendor_id, device_id; /* PCI */
 	const char *pci_address; /* on the machine that owns it, "0000:01:00.0" */
-	const char *uuid;
+	const char *uuid;        /* on GPU-PV after ctr_gpu_host_identify() */
 	uint64_t luid;           /* high part in the upper half */
 	unsigned wddm_version;   /* 2700 is 2.7 */
 	const char *driver_store;
@@ -265,6 +265,18 @@ struct ctr_gpu_adapter {
  * Since: 0.1
  */
 int ctr_gpu_host_adapter(const struct ctr_gpu_host *host, size_t number, struct ctr_gpu_adapter *ret_adapter);
+
+/**
+ * ctr_gpu_host_identify() - ask the drivers for UUIDs that nothing else knows
+ *
+ * On GPU-PV only NVIDIA's NVML knows them. It is loaded in a process of its own; what it says is kept in /run/ctr-gpu
+ * for later, if root asks. Plans need no call of it: a request that has a UUID makes one.
+ *
+ * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno if a driver cannot be asked, whose
+ * adapters then have none.
+ * Since: 0.1
+ */
+int ctr_gpu_host_identify(struct ctr_gpu_context *context, struct ctr_gpu_host *host);
 
 /**
  * struct ctr_gpu_driver - the driver of an adapter, with which requirements are compared

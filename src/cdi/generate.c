@@ -21,7 +21,6 @@ struct generation {
 	struct ctr_gpu_context *context;
 	const struct ctr_gpu_host *host;
 	const struct cdi_wish *wish;
-	struct strv aliases;      /* names that only vendors' libraries know, each with the adapter's own behind it */
 	struct strv names;        /* of devices so far */
 	struct strv library_dirs; /* of all of them */
 	json_t *devices;
@@ -175,7 +174,6 @@ static int cdi_generate_add_device(struct generation *generation, const char *na
 {
 	json_t *edits, *env;
 
-	/* The first adapter of a name has it: two GPU-PV partitions of one GPU have one PCI address. */
 	if (strv_contains(&generation->names, name) || !cdi_is_device_name(name))
 		return 0;
 	edits = generation->wish->hook ? json_pack("{s:o, s:o}", "deviceNodes", cdi_generate_nodes(plan), "hooks",
@@ -207,6 +205,18 @@ static int cdi_generate_add_name(struct generation *generation, const char *name
 	return cdi_generate_add_device(generation, name, device, plan);
 }
 
+/* A part has the address of its whole, and two GPU-PV partitions of one GPU have the same: then it names neither. */
+static bool cdi_generate_has_own_address(const struct generation *generation, const struct adapter *adapter)
+{
+	const struct inventory *inventory = &generation->host->inventory;
+	size_t count = 0;
+
+	for (size_t i = 0; i < inventory->count && adapter->pci_address; i++)
+		count += !inventory->adapters[i].is_part && inventory->adapters[i].pci_address &&
+			 streq(inventory->adapters[i].pci_address, adapter->pci_address);
+	return !adapter->is_part && count == 1;
+}
+
 static int cdi_generate_add_adapter(struct generation *generation, const struct adapter *adapter)
 {
 	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL;
@@ -222,14 +232,12 @@ static int cdi_generate_add_adapter(struct generation *generation, const struct 
 		r = cdi_generate_add_name(generation, index, &plan->data);
 	if (r == 0)
 		r = cdi_generate_add_name(generation, adapter->uuid, &plan->data);
-	for (size_t i = 0; i + 1 < generation->aliases.count && r == 0; i += 2)
-		if (adapter->uuid && streq(generation->aliases.items[i + 1], adapter->uuid))
-			r = cdi_generate_add_name(generation, generation->aliases.items[i], &plan->data);
+	if (r == 0)
+		r = cdi_generate_add_name(generation, adapter->alias, &plan->data);
 	luid_format(adapter->luid, luid);
 	if (r == 0 && adapter->has_luid)
 		r = cdi_generate_add_name(generation, luid, &plan->data);
-	/* A part has the address of its whole, which is the name of that. */
-	if (r == 0 && !adapter->is_part)
+	if (r == 0 && cdi_generate_has_own_address(generation, adapter))
 		r = cdi_generate_add_name(generation, adapter->pci_address, &plan->data);
 	return r;
 }
@@ -290,18 +298,13 @@ static int cdi_generate_select_adapters(const struct generation *generation, str
 
 static int cdi_generate_add_devices(struct generation *generation)
 {
-	const struct ctr_gpu_host *host = generation->host;
-	const struct inventory *inventory = &host->inventory;
+	const struct inventory *inventory = &generation->host->inventory;
 	_cleanup_selection_ struct selection selection = {0};
-	bool parts = false;
 	int r;
 
-	r = cdi_generate_select_adapters(generation, &selection);
-	for (size_t i = 0; i < inventory->count; i++)
-		parts = parts || inventory->adapters[i].is_part;
-	for (size_t i = 0; i < host->present_count && parts && r == 0; i++)
-		if (host->present[i]->aliases)
-			r = host->present[i]->aliases(host->settings, &generation->aliases);
+	/* What a driver does not tell is no name of the spec. */
+	r = host_identify(generation->host, &generation->context->err);
+	r = r == -ENOMEM ? r : cdi_generate_select_adapters(generation, &selection);
 	for (size_t i = 0; i < selection.count && r == 0; i++)
 		r = cdi_generate_add_adapter(generation, selection.adapters[i]);
 	/* The parts of selected GPUs, which "all" does not mean but which have names of their own. */
@@ -360,7 +363,6 @@ int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *hos
 		r = spec ? 0 : -ENOMEM;
 	}
 	json_decref(generation.devices);
-	strv_clear(&generation.aliases);
 	strv_clear(&generation.names);
 	strv_clear(&generation.library_dirs);
 	if (r == 0)

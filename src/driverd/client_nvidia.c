@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What only the native driver's own libraries know. */
+/* What only NVIDIA's own libraries know. */
 
 #include <stdlib.h>
 
@@ -8,25 +8,24 @@
 
 static const char hang_advice[] = "Look for messages of the driver in dmesg; the machine may have to be restarted.";
 
-void driverd_parts_free(struct driverd_mig_part *parts, size_t count)
+void driverd_names_free(struct driverd_name *names, size_t count)
 {
-	for (size_t i = 0; parts && i < count; i++) {
-		free(parts[i].uuid);
-		free(parts[i].gpu_uuid);
+	for (size_t i = 0; names && i < count; i++) {
+		free(names[i].uuid);
+		free(names[i].of);
 	}
-	free(parts);
+	free(names);
 }
 
-int driverd_nvml_parts(const struct settings *settings, const char *library, struct driverd_mig_part **ret,
-		       size_t *ret_count, struct err *err)
+int driverd_nvml_names(const struct settings *settings, const char *library, bool opens_devices, const char *advice,
+		       struct driverd_name **ret, size_t *ret_count, struct err *err)
 {
 	const struct question question = {
-		.procedure = DRIVERD_NVML_PARTS,
+		.procedure = DRIVERD_NVML_NAMES,
 		.library = library,
-		.opens_devices = true,
-		.advice = "Parts of GPUs can be named without it: 0:1, or MIG-GPU-<uuid>/<GPU instance>/<compute "
-			  "instance>.",
-		.device = "/dev/nvidiactl",
+		.opens_devices = opens_devices,
+		.advice = advice,
+		.device = opens_devices ? "/dev/nvidiactl" : "/dev/dxg",
 		.hang_advice = hang_advice,
 	};
 	struct driverd_answer answer;
@@ -35,8 +34,8 @@ int driverd_nvml_parts(const struct settings *settings, const char *library, str
 	r = client_ask(settings, &question, &answer, err);
 	if (r != 0)
 		return r;
-	*ret = answer.parts;
-	*ret_count = answer.part_count;
+	*ret = answer.names;
+	*ret_count = answer.name_count;
 	return 0;
 }
 

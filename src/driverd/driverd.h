@@ -24,24 +24,27 @@
 int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret,
 			    size_t *ret_count, struct err *err);
 
-/* A part of a GPU (MIG). */
-struct driverd_mig_part {
-	char *uuid;     /* "MIG-…", which only NVML knows; NULL: not told */
-	char *gpu_uuid; /* "GPU-…"; NULL: not told */
-	unsigned gpu_instance, compute_instance;
+/* What NVML calls a GPU, or a part of one (MIG). */
+struct driverd_name {
+	char *uuid; /* "GPU-…", or "MIG-…", which only NVML knows; NULL: not told */
+	char *of;   /* of a GPU its PCI address, "0000:01:00.0"; of a part its GPU's UUID; NULL: not told */
+	bool is_part;
+	unsigned gpu_instance, compute_instance; /* of a part */
 };
 
-void driverd_parts_free(struct driverd_mig_part *parts, size_t count);
+void driverd_names_free(struct driverd_name *names, size_t count);
 
 /**
- * driverd_nvml_parts() - the parts of all GPUs, as NVML names them
- * @library: absolute path of libnvidia-ml.so
- * @ret:     array, owned by the caller (driverd_parts_free())
+ * driverd_nvml_names() - all GPUs and their parts, as NVML names them
+ * @library:       absolute path of libnvidia-ml.so
+ * @opens_devices: NVML opens device nodes for writing, as on native hosts
+ * @advice:        what to do without it, a line
+ * @ret:           array, owned by the caller (driverd_names_free())
  *
  * Return: as driverd_dxcore_adapters().
  */
-int driverd_nvml_parts(const struct settings *settings, const char *library, struct driverd_mig_part **ret,
-		       size_t *ret_count, struct err *err);
+int driverd_nvml_names(const struct settings *settings, const char *library, bool opens_devices, const char *advice,
+		       struct driverd_name **ret, size_t *ret_count, struct err *err);
 
 /** The CUDA version of a libcuda that carries no note. Return: as driverd_dxcore_adapters(). */
 int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor,

@@ -38,8 +38,8 @@ static void driverd_answer_question(const struct driverd_question *question, str
 	switch (question->procedure) {
 	case DRIVERD_DXCORE_ADAPTERS:
 		return dxcore_describe_adapters(question->library, answer);
-	case DRIVERD_NVML_PARTS:
-		return nvml_list_parts(question->library, answer);
+	case DRIVERD_NVML_NAMES:
+		return nvml_list_names(question->library, answer);
 	case DRIVERD_CUDA_VERSION:
 		return cuda_read_version(question->library, answer);
 	}

@@ -8,19 +8,29 @@
 #include "driverd/nvml.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "driverd/message.h"
 
 typedef struct nvmlDevice_st *nvml_device;
+
+/* nvmlPciInfo_t, as nvmlDeviceGetPciInfo_v3() fills it in, and room for what may come behind it. */
+struct nvml_pci {
+	char bus_id_legacy[16];
+	unsigned domain, bus, device, ids, subsystem_ids;
+	char bus_id[32], room[64];
+};
 
 static struct {
 	int (*init)(void);
 	int (*count)(unsigned *count);
 	int (*device)(unsigned index, nvml_device *device);
 	int (*uuid)(nvml_device device, char *uuid, unsigned size);
+	int (*pci)(nvml_device device, struct nvml_pci *pci);
 	int (*part_count)(nvml_device device, unsigned *count);
 	int (*part)(nvml_device device, unsigned index, nvml_device *part);
 	int (*gpu_instance)(nvml_device part, unsigned *id);
@@ -30,15 +40,17 @@ static struct {
 static const struct {
 	const char *name;
 	void *function;
+	bool optional; /* of GPUs whose parts have no names, and of drivers for Windows */
 } symbols[] = {
-	{"nvmlInit_v2", &nvml.init},
-	{"nvmlDeviceGetCount_v2", &nvml.count},
-	{"nvmlDeviceGetHandleByIndex_v2", &nvml.device},
-	{"nvmlDeviceGetUUID", &nvml.uuid},
-	{"nvmlDeviceGetMaxMigDeviceCount", &nvml.part_count},
-	{"nvmlDeviceGetMigDeviceHandleByIndex", &nvml.part},
-	{"nvmlDeviceGetGpuInstanceId", &nvml.gpu_instance},
-	{"nvmlDeviceGetComputeInstanceId", &nvml.compute_instance},
+	{"nvmlInit_v2", &nvml.init, false},
+	{"nvmlDeviceGetCount_v2", &nvml.count, false},
+	{"nvmlDeviceGetHandleByIndex_v2", &nvml.device, false},
+	{"nvmlDeviceGetUUID", &nvml.uuid, false},
+	{"nvmlDeviceGetPciInfo_v3", &nvml.pci, true},
+	{"nvmlDeviceGetMaxMigDeviceCount", &nvml.part_count, true},
+	{"nvmlDeviceGetMigDeviceHandleByIndex", &nvml.part, true},
+	{"nvmlDeviceGetGpuInstanceId", &nvml.gpu_instance, true},
+	{"nvmlDeviceGetComputeInstanceId", &nvml.compute_instance, true},
 };
 
 static void *nvml_load(const char *path)
@@ -57,7 +69,7 @@ static const char *nvml_find_symbols(void *library)
 	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
 		void *function = dlsym(library, symbols[i].name);
 
-		if (!function)
+		if (!function && !symbols[i].optional)
 			return symbols[i].name;
 		memcpy(symbols[i].function, &function, sizeof(function));
 	}
@@ -75,29 +87,51 @@ static char *nvml_read_uuid(nvml_device device)
 	return uuid;
 }
 
+/* "0000:01:00.0"; GPUs have the function 0. */
+static char *nvml_read_address(nvml_device gpu)
+{
+	struct nvml_pci pci = {0};
+	char *address = NULL;
+
+	if (nvml.pci && nvml.pci(gpu, &pci) == 0 &&
+	    str_format(&address, "%04x:%02x:%02x.0", pci.domain, pci.bus & 0xff, pci.device & 0x1f) < 0)
+		abort();
+	return address;
+}
+
+static void nvml_add_name(struct driverd_answer *answer, struct driverd_name name)
+{
+	answer->names[answer->name_count++] = name;
+}
+
 static void nvml_add_part(nvml_device gpu, unsigned index, struct driverd_answer *answer)
 {
 	unsigned gpu_instance, compute_instance;
 	nvml_device part;
 
-	if (answer->part_count == DRIVERD_PARTS_MAX || nvml.part(gpu, index, &part) != 0 ||
+	if (answer->name_count == DRIVERD_NAMES_MAX || nvml.part(gpu, index, &part) != 0 ||
 	    nvml.gpu_instance(part, &gpu_instance) != 0 || nvml.compute_instance(part, &compute_instance) != 0)
 		return;
-	answer->parts[answer->part_count++] = (struct driverd_mig_part){
-		.uuid = nvml_read_uuid(part),
-		.gpu_uuid = nvml_read_uuid(gpu),
-		.gpu_instance = gpu_instance,
-		.compute_instance = compute_instance,
-	};
+	nvml_add_name(answer, (struct driverd_name){
+				      .uuid = nvml_read_uuid(part),
+				      .of = nvml_read_uuid(gpu),
+				      .is_part = true,
+				      .gpu_instance = gpu_instance,
+				      .compute_instance = compute_instance,
+			      });
 }
 
-static void nvml_add_parts(nvml_device gpu, struct driverd_answer *answer)
+static void nvml_add_gpu(nvml_device gpu, struct driverd_answer *answer)
 {
 	unsigned count = 0;
 
-	if (nvml.part_count(gpu, &count) != 0)
+	if (answer->name_count == DRIVERD_NAMES_MAX)
 		return;
-	for (unsigned i = 0; i < count && i < DRIVERD_PARTS_MAX; i++)
+	nvml_add_name(answer, (struct driverd_name){.uuid = nvml_read_uuid(gpu), .of = nvml_read_address(gpu)});
+	if (!nvml.part_count || !nvml.part || !nvml.gpu_instance || !nvml.compute_instance ||
+	    nvml.part_count(gpu, &count) != 0)
+		return;
+	for (unsigned i = 0; i < count && i < DRIVERD_NAMES_MAX; i++)
 		nvml_add_part(gpu, i, answer);
 }
 
@@ -113,19 +147,27 @@ static void nvml_ask(struct driverd_answer *answer)
 	if (r != 0)
 		return answer_failure(answer, DRIVERD_REFUSED, "NVML returned %d (are the nodes in /dev accessible?)",
 				      r);
-	answer->parts = calloc(DRIVERD_PARTS_MAX, sizeof(*answer->parts));
-	if (!answer->parts)
+	answer->names = calloc(DRIVERD_NAMES_MAX, sizeof(*answer->names));
+	if (!answer->names)
 		abort();
-	for (unsigned i = 0; i < count && i < DRIVERD_PARTS_MAX; i++)
+	for (unsigned i = 0; i < count && i < DRIVERD_NAMES_MAX; i++)
 		if (nvml.device(i, &gpu) == 0)
-			nvml_add_parts(gpu, answer);
+			nvml_add_gpu(gpu, answer);
 }
 
-void nvml_list_parts(const char *path, struct driverd_answer *answer)
+/* That of a driver store loads libdxcore.so by its name, which not every host's loader finds. */
+static void nvml_load_dxcore(const char *path)
+{
+	if (str_has_prefix(path, "/usr/lib/wsl/") && !dlopen("libdxcore.so", RTLD_LAZY | RTLD_LOCAL))
+		(void)dlopen("/usr/lib/wsl/lib/libdxcore.so", RTLD_LAZY | RTLD_LOCAL);
+}
+
+void nvml_list_names(const char *path, struct driverd_answer *answer)
 {
 	const char *missing;
 	void *library;
 
+	nvml_load_dxcore(path);
 	library = nvml_load(path);
 	if (!library)
 		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", nvml_why_not_loaded(path));

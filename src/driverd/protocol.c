@@ -16,7 +16,7 @@ void driverd_answer_clear(struct driverd_answer *answer)
 {
 	free(answer->message);
 	dxg_facts_free(answer->facts, answer->fact_count);
-	driverd_parts_free(answer->parts, answer->part_count);
+	driverd_names_free(answer->names, answer->name_count);
 	*answer = (struct driverd_answer){0};
 }
 
@@ -81,24 +81,28 @@ static bool protocol_tell_adapters(XDR *xdr, struct driverd_answer *answer)
 	return true;
 }
 
-static bool protocol_tell_part(XDR *xdr, struct driverd_mig_part *part)
+static bool protocol_tell_name(XDR *xdr, struct driverd_name *name)
 {
-	return protocol_tell_text(xdr, &part->uuid, DRIVERD_UUID_MAX) &&
-	       protocol_tell_text(xdr, &part->gpu_uuid, DRIVERD_UUID_MAX) && xdr_u_int(xdr, &part->gpu_instance) &&
-	       xdr_u_int(xdr, &part->compute_instance);
+	bool_t is_part = name->is_part;
+
+	if (!protocol_tell_text(xdr, &name->uuid, DRIVERD_UUID_MAX) ||
+	    !protocol_tell_text(xdr, &name->of, DRIVERD_UUID_MAX) || !xdr_bool(xdr, &is_part))
+		return false;
+	name->is_part = is_part;
+	return xdr_u_int(xdr, &name->gpu_instance) && xdr_u_int(xdr, &name->compute_instance);
 }
 
-static bool protocol_tell_parts(XDR *xdr, struct driverd_answer *answer)
+static bool protocol_tell_names(XDR *xdr, struct driverd_answer *answer)
 {
-	size_t count = answer->part_count;
+	size_t count = answer->name_count;
 
-	if (!protocol_tell_count(xdr, &count, DRIVERD_PARTS_MAX))
+	if (!protocol_tell_count(xdr, &count, DRIVERD_NAMES_MAX))
 		return false;
-	if (xdr->x_op == XDR_DECODE && !(answer->parts = calloc(count + 1, sizeof(*answer->parts))))
+	if (xdr->x_op == XDR_DECODE && !(answer->names = calloc(count + 1, sizeof(*answer->names))))
 		return false;
-	answer->part_count = count;
+	answer->name_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (!protocol_tell_part(xdr, &answer->parts[i]))
+		if (!protocol_tell_name(xdr, &answer->names[i]))
 			return false;
 	return true;
 }
@@ -115,8 +119,8 @@ static bool protocol_tell_answer(XDR *xdr, enum driverd_procedure procedure, str
 	switch (procedure) {
 	case DRIVERD_DXCORE_ADAPTERS:
 		return protocol_tell_adapters(xdr, answer);
-	case DRIVERD_NVML_PARTS:
-		return protocol_tell_parts(xdr, answer);
+	case DRIVERD_NVML_NAMES:
+		return protocol_tell_names(xdr, answer);
 	case DRIVERD_CUDA_VERSION:
 		return xdr_int(xdr, &answer->version);
 	default:

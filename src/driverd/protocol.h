@@ -18,14 +18,14 @@ enum {
 	DRIVERD_MESSAGE_MAX = 512,
 	DRIVERD_ADAPTERS_MAX = 64,
 	DRIVERD_TEXT_MAX = 1040, /* MAX_PATH characters of four bytes */
-	DRIVERD_PARTS_MAX = 256,
+	DRIVERD_NAMES_MAX = 256,
 	DRIVERD_UUID_MAX = 96,            /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */
 	DRIVERD_DATAGRAM_MAX = 64 * 1024, /* what the socket takes is about three times that */
 };
 
 enum driverd_procedure {
 	DRIVERD_DXCORE_ADAPTERS = 1, /* the adapters as the libdxcore at this path describes them */
-	DRIVERD_NVML_PARTS = 2,      /* the parts of GPUs as the NVML at this path names them */
+	DRIVERD_NVML_NAMES = 2,      /* GPUs and their parts as the NVML at this path names them */
 	DRIVERD_CUDA_VERSION = 3,    /* the CUDA version of the libcuda at this path */
 };
 
@@ -48,8 +48,8 @@ struct driverd_answer {
 	char *message; /* NULL if the status is DRIVERD_OK */
 	struct dxg_facts *facts;
 	size_t fact_count;
-	struct driverd_mig_part *parts;
-	size_t part_count;
+	struct driverd_name *names;
+	size_t name_count;
 	int version; /* 13000 is 13.0 */
 };
 

@@ -138,6 +138,28 @@ struct ctr_gpu_host *ctr_gpu_host_unref(struct ctr_gpu_host *host)
 	return NULL;
 }
 
+int host_identify(const struct ctr_gpu_host *host, struct err *err)
+{
+	struct err ignored;
+	int failure = 0;
+
+	for (size_t i = 0; i < host->present_count; i++) {
+		int r = host->present[i]->identify
+				? host->present[i]->identify(host->settings, host->inventory.adapters,
+							     host->inventory.count, failure ? &ignored : err)
+				: 0;
+		if (r == -ENOMEM)
+			return r;
+		failure = failure ? failure : r;
+	}
+	return failure;
+}
+
+int ctr_gpu_host_identify(struct ctr_gpu_context *context, struct ctr_gpu_host *host)
+{
+	return host_identify(host, &context->err);
+}
+
 size_t ctr_gpu_host_adapter_count(const struct ctr_gpu_host *host)
 {
 	return host->inventory.count;

@@ -20,5 +20,12 @@ struct ctr_gpu_host {
 /** Every kind of host that there is. Return: NULL behind the last. */
 const struct backend *host_backend(size_t number);
 
+/**
+ * host_identify() - the names that only vendors' libraries know (struct backend's identify())
+ *
+ * Return: 0; -ENOMEM; of the first backend that could not ask, what it returned, with @err set; the others have.
+ */
+int host_identify(const struct ctr_gpu_host *host, struct err *err);
+
 /** Facts about the driver behind a backend's usable adapters; what cannot be had is empty (driver_facts_clear()). */
 void host_read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/report.h"
 #include "ctr-gpu.h"
 #include "lib/host.h"
@@ -216,6 +217,13 @@ static int host_write_csv(const struct ctr_gpu_host *host, FILE *file)
 
 int ctr_gpu_host_write(const struct ctr_gpu_host *host, enum ctr_gpu_format format, FILE *file)
 {
+	struct err err = {0};
+	int r = host_identify(host, &err);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r != 0)
+		log_debug(&host->settings->log, "%s", err.text);
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
 		return host_write_text(host, file);

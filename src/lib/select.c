@@ -66,20 +66,27 @@ static int selection_no_adapter(const struct ctr_gpu_host *host, struct err *err
 		       host->inventory.count, name, first->reason, first->remedy);
 }
 
-static int selection_unknown_device(const struct ctr_gpu_host *host, const char *device, struct err *err)
+/* Says which devices there are, or which of them @device means where @matches is not NULL. */
+static int selection_refuse(const struct ctr_gpu_host *host, const char *device, const bool *matches, struct err *err)
 {
 	struct name_list listing = {0};
 
-	for (size_t i = 0; i < host->inventory.count && host->inventory.adapters[i].index >= 0; i++) {
+	for (size_t i = 0; i < host->inventory.count; i++) {
+		const struct adapter *adapter = &host->inventory.adapters[i];
 		_cleanup_free_ char *name = NULL;
 
-		if (adapter_describe(&host->inventory.adapters[i], &name) < 0)
+		if (matches ? !matches[i] : adapter->index < 0)
+			continue;
+		if (adapter_describe(adapter, &name) < 0)
 			return -ENOMEM;
 		selection_listing_add(&listing, name);
 	}
 	return err_set(
 		err, CTR_GPU_E_UNKNOWN_DEVICE,
-		"this host has no device \"%.64s\"\nIt has: %s%s\nRun ctr-gpu info to see all names of a device.",
+		matches ? "\"%.64s\" may be any of: %s%s\nName it by its index, LUID or UUID; ctr-gpu info shows all "
+			  "names of a device."
+			: "this host has no device \"%.64s\"\nIt has: %s%s\nRun ctr-gpu info to see all names of a "
+			  "device.",
 		device, listing.text, listing.left_out > 0 ? "; …" : "");
 }
 
@@ -122,142 +129,166 @@ static bool selection_same_pci_address(const char *known, const char *asked)
 	       a.bus == b.bus && a.device == b.device && a.function == b.function;
 }
 
-static bool selection_is_called(const struct adapter *adapter, const char *device)
+/* ---- what a name may be ---- */
+
+/* "0", "1:0": a GPU, or a part of one by the GPU's number and its own. */
+static bool selection_has_number(const struct adapter *adapter, const char *device)
+{
+	int whole, part, length = 0;
+	long index;
+
+	if (selection_is_index(device, &index))
+		return adapter->index == index;
+	return *device >= '0' && *device <= '9' && sscanf(device, "%4d:%4d%n", &whole, &part, &length) == 2 &&
+	       !device[length] && part >= 0 && adapter->is_part && adapter->whole == whole && adapter->part == part;
+}
+
+/* A part has the PCI address of its whole. */
+static bool selection_has_name(const struct adapter *adapter, const char *device)
 {
 	char luid[LUID_TEXT_SIZE];
 
-	if (adapter->pci_address && selection_same_pci_address(adapter->pci_address, device))
+	if (!adapter->is_part && adapter->pci_address && selection_same_pci_address(adapter->pci_address, device))
 		return true;
-	if (adapter->uuid && strcasecmp(adapter->uuid, device) == 0)
+	if ((adapter->uuid && strcasecmp(adapter->uuid, device) == 0) ||
+	    (adapter->alias && strcasecmp(adapter->alias, device) == 0))
 		return true;
-	if (!adapter->has_luid)
-		return false;
 	luid_format(adapter->luid, luid);
-	return strcasecmp(luid, device) == 0;
+	return adapter->has_luid && strcasecmp(luid, device) == 0;
 }
 
-/* The beginning of a UUID is enough where it means one adapter only. */
-enum { SHORTEST_UUID_PREFIX = 8 };
-
-static const struct adapter *selection_find_by_uuid_prefix(const struct inventory *inventory, const char *device)
+/* The beginning of a UUID. */
+static bool selection_has_uuid_prefix(const struct adapter *adapter, const char *device)
 {
-	const struct adapter *found = NULL;
+	enum { SHORTEST = 8 };
+	size_t length = strlen(device);
 
-	if (strlen(device) < SHORTEST_UUID_PREFIX)
-		return NULL;
-	for (size_t i = 0; i < inventory->count; i++) {
-		const struct adapter *adapter = &inventory->adapters[i];
-
-		if (!adapter->uuid || strncasecmp(adapter->uuid, device, strlen(device)) != 0)
-			continue;
-		if (found)
-			return NULL;
-		found = adapter;
-	}
-	return found;
+	return length >= SHORTEST && ((adapter->uuid && strncasecmp(adapter->uuid, device, length) == 0) ||
+				      (adapter->alias && strncasecmp(adapter->alias, device, length) == 0));
 }
 
-/* "1:0": a part of a GPU, by the GPU's index and its own. */
-static const struct adapter *selection_find_part(const struct inventory *inventory, const char *device)
+/* Some of the words of its name: "rtx 4090". A number is an index alone. */
+static bool selection_has_words(const struct adapter *adapter, const char *device)
 {
-	int whole, part, length = 0;
+	enum { SHORTEST = 3 };
 
-	if (*device < '0' || *device > '9' || sscanf(device, "%4d:%4d%n", &whole, &part, &length) != 2 ||
-	    device[length] || part < 0)
-		return NULL;
-	for (size_t i = 0; i < inventory->count; i++)
-		if (inventory->adapters[i].is_part && inventory->adapters[i].whole == whole &&
-		    inventory->adapters[i].part == part)
-			return &inventory->adapters[i];
-	return NULL;
+	return strlen(device) >= SHORTEST && device[strspn(device, "0123456789")] && !adapter->is_part &&
+	       adapter->name && strcasestr(adapter->name, device);
 }
 
-static const struct adapter *selection_find(const struct inventory *inventory, const char *device)
+/* In this order: what is found in one way is not looked for in the next. */
+static bool (*const selection_ways[])(const struct adapter *adapter, const char *device) = {
+	selection_has_number,
+	selection_has_name,
+	selection_has_uuid_prefix,
+	selection_has_words,
+};
+
+/* Return: how many adapters were marked. */
+static size_t selection_match(const struct inventory *inventory, const char *device, bool *matches)
 {
-	const struct adapter *part = selection_find_part(inventory, device);
-	long index;
+	size_t count = 0;
 
-	if (part)
-		return part;
+	for (size_t way = 0; way < ARRAY_SIZE(selection_ways) && count == 0; way++)
+		for (size_t i = 0; i < inventory->count; i++) {
+			matches[i] = selection_ways[way](&inventory->adapters[i], device);
+			count += matches[i];
+		}
+	return count;
+}
 
-	if (selection_is_index(device, &index))
-		return index < (long)inventory->count && inventory->adapters[index].index == index
-			       ? &inventory->adapters[index]
-			       : NULL;
-	for (size_t i = 0; i < inventory->count; i++)
-		if (selection_is_called(&inventory->adapters[i], device))
-			return &inventory->adapters[i];
-	return selection_find_by_uuid_prefix(inventory, device);
+static bool selection_is_uuid(const char *device)
+{
+	return strncasecmp(device, "GPU-", strlen("GPU-")) == 0 || strncasecmp(device, "MIG-", strlen("MIG-")) == 0;
 }
 
 /*
- * By a name of the vendor's own.
- * Return: 0 and an adapter in @ret, or NULL if nobody knows the name; otherwise @err is set.
+ * What nobody is called so far may be a name that only a vendor's library knows.
+ * Return: 0, with how many adapters were marked in @ret; CTR_GPU_E_* or negative errno with @err set.
  */
-static int selection_find_translated(const struct ctr_gpu_host *host, const char *device, const struct adapter **ret,
-				     struct err *err)
+static int selection_identify(const struct ctr_gpu_host *host, const char *device, bool *matches, size_t *ret,
+			      struct err *err)
 {
-	*ret = NULL;
-	for (size_t i = 0; i < host->present_count; i++) {
-		_cleanup_free_ char *name = NULL;
-		int r;
+	int r;
 
-		if (!host->present[i]->translate)
-			continue;
-		r = host->present[i]->translate(host->settings, device, &name, err);
-		if (r == CTR_GPU_E_UNKNOWN_DEVICE)
-			continue;
-		if (r == 0)
-			*ret = selection_find(&host->inventory, name);
-		return r;
-	}
-	return 0;
+	*ret = selection_match(&host->inventory, device, matches);
+	if (*ret == 1 || !selection_is_uuid(device))
+		return 0;
+	r = host_identify(host, err);
+	*ret = selection_match(&host->inventory, device, matches);
+	return *ret > 0 && r != -ENOMEM ? 0 : r;
 }
 
-/*
- * "intel.com/gpu=all": the adapters of one vendor; of a vendor that nobody knows, every one.
- * Return: whether there are any.
- */
-static bool selection_mark_vendor(const struct inventory *inventory, const char *device, bool *wanted)
+/* ---- what a request means ---- */
+
+/* "vendor:intel", "intel.com/gpu=all", or of a vendor that nobody knows "example.com/gpu=all", which is every one. */
+static bool selection_is_of_vendor(const struct adapter *adapter, const char *device)
 {
 	size_t length = strcspn(device, "/");
-	bool known = adapter_is_domain(device, length), found = false;
+	const char *domain = adapter_domain(adapter);
 
-	for (size_t i = 0; i < inventory->count && inventory->adapters[i].index >= 0; i++) {
-		const char *domain = adapter_domain(&inventory->adapters[i]);
+	if (strncasecmp(device, "vendor:", strlen("vendor:")) == 0)
+		return strcasecmp(adapter_vendor(adapter), device + strlen("vendor:")) == 0;
+	return !adapter_is_domain(device, length) ||
+	       (domain && strlen(domain) == length && strncmp(domain, device, length) == 0);
+}
 
-		if (known && (!domain || strlen(domain) != length || strncmp(domain, device, length) != 0))
-			continue;
-		wanted[i] = found = true;
+static bool selection_is_set(const char *device)
+{
+	const char *name = request_name_without_kind(device);
+
+	return strncasecmp(device, "vendor:", strlen("vendor:")) == 0 ||
+	       (name != device && strcasecmp(name, "all") == 0);
+}
+
+/* Return: 0; CTR_GPU_E_UNKNOWN_DEVICE with @err set if nobody is of it; -ENOMEM. */
+static int selection_mark_set(const struct ctr_gpu_host *host, const char *device, bool *wanted, struct err *err)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < host->inventory.count; i++) {
+		const struct adapter *adapter = &host->inventory.adapters[i];
+
+		if (adapter->index >= 0 && selection_is_of_vendor(adapter, device))
+			wanted[i] = found = true;
 	}
-	return found;
+	return found ? 0 : selection_refuse(host, device, NULL, err);
+}
+
+static int selection_mark_one(const struct ctr_gpu_host *host, const char *device, bool *wanted, struct err *err)
+{
+	_cleanup_free_ bool *matches = calloc(host->inventory.count, sizeof(*matches));
+	const struct adapter *adapter = host->inventory.adapters;
+	size_t count;
+	int r;
+
+	if (!matches)
+		return -ENOMEM;
+	r = selection_identify(host, device, matches, &count, err);
+	if (r != 0)
+		return r;
+	if (count != 1)
+		return selection_refuse(host, device, count > 0 ? matches : NULL, err);
+	while (!matches[adapter - host->inventory.adapters])
+		adapter++;
+	if (adapter->unusable)
+		return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s", device,
+			       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
+			       adapter->remedy);
+	wanted[adapter - host->inventory.adapters] = true;
+	return 0;
 }
 
 static int selection_mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted,
 				struct err *err)
 {
-	for (size_t i = 0; i < request->devices.count; i++) {
-		const char *device = request->devices.items[i], *name = request_name_without_kind(device);
-		const struct adapter *adapter;
-		int r = 0;
+	int r = 0;
 
-		if (name != device && strcasecmp(name, "all") == 0 &&
-		    selection_mark_vendor(&host->inventory, device, wanted))
-			continue;
-		adapter = selection_find(&host->inventory, device);
-		if (!adapter)
-			r = selection_find_translated(host, device, &adapter, err);
-		if (r != 0)
-			return r;
-		if (!adapter)
-			return selection_unknown_device(host, device, err);
-		if (adapter->unusable)
-			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s", device,
-				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
-				       adapter->remedy);
-		wanted[adapter - host->inventory.adapters] = true;
-	}
-	return 0;
+	for (size_t i = 0; i < request->devices.count && r == 0; i++)
+		r = selection_is_set(request->devices.items[i])
+			    ? selection_mark_set(host, request->devices.items[i], wanted, err)
+			    : selection_mark_one(host, request->devices.items[i], wanted, err);
+	return r;
 }
 
 int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,

@@ -27,6 +27,7 @@ void adapter_clear(struct adapter *adapter)
 	free(adapter->name);
 	free(adapter->pci_address);
 	free(adapter->uuid);
+	free(adapter->alias);
 	free(adapter->driver_store);
 	free(adapter->reason);
 	*adapter = (struct adapter){.index = -1, .minor = -1, .whole = -1};

@@ -33,7 +33,8 @@ struct adapter {
 	char *name;                    /* as the driver calls it, UTF-8; NULL if it gave none */
 	uint32_t vendor_id, device_id; /* PCI ids of the physical device; 0 when unknown */
 	char *pci_address;             /* on the machine that owns it, "0000:01:00.0"; NULL when unknown */
-	char *uuid;                    /* "GPU-…"; NULL when unknown */
+	char *uuid;                    /* "GPU-…"; NULL when unknown, as on GPU-PV until identify() of the backend */
+	char *alias;                   /* the vendor's library's own name of a part, "MIG-…"; NULL as above */
 
 	/* GPU-PV */
 	struct luid luid;

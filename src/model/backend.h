@@ -60,22 +60,15 @@ struct backend {
 		     struct driver_facts *ret);
 
 	/**
-	 * translate() - the name in our inventory of a device that goes by one only the vendor's library knows; NULL if
-	 * there are no such names
+	 * identify() - fill in the names that only the vendor's library knows, uuid or alias; NULL if there are none
+	 * @adapters: of the inventory, also other backends'; what has its names already is not asked for again
 	 *
-	 * Return: 0; CTR_GPU_E_UNKNOWN_DEVICE with @err untouched if it is none; another CTR_GPU_E_* or negative errno
-	 * with @err set. @ret is owned by the caller.
-	 */
-	int (*translate)(const struct settings *settings, const char *device, char **ret, struct err *err);
-
-	/**
-	 * aliases() - the names that translate() takes, each with its translation behind it; NULL if there are no such
-	 * names
+	 * Asked when somebody uses such a name, and when names are shown or written down; not otherwise on the way to a
+	 * container.
 	 *
-	 * Asked when names are written down, and not on the way to a container. Return: 0 or -ENOMEM; what cannot be
-	 * had is not in it.
+	 * Return: 0, whatever was found; CTR_GPU_E_* or negative errno with @err set if nobody could be asked.
 	 */
-	int (*aliases)(const struct settings *settings, struct strv *ret);
+	int (*identify)(const struct settings *settings, struct adapter *adapters, size_t count, struct err *err);
 
 	/**
 	 * remarks() - what an administrator should know of the driver's files; NULL if there is never anything

@@ -17,12 +17,6 @@
 #include "nvidia/plan.h"
 #include "root/rootfs.h"
 
-/* As NVML lists them. */
-struct driver_part_list {
-	struct driverd_mig_part *parts;
-	size_t count;
-};
-
 /* A driver: its module and, unless only that is wanted, its files. */
 struct native {
 	struct module module;
@@ -144,9 +138,6 @@ static int backend_facts(const struct settings *settings, const struct adapter *
 
 /* ---- names ---- */
 
-/* What is known without NVML (nvidia/mig.c). */
-#define PART_NAME "MIG-%s/%u/%u"
-
 /* NVML's file, in whichever of the driver's directories it is. */
 static int backend_find_nvml(const struct install *install, char **ret)
 {
@@ -165,8 +156,9 @@ static int backend_find_nvml(const struct install *install, char **ret)
 	return -ENOENT;
 }
 
-/* Asks NVML in another process. Return: 0; CTR_GPU_E_UNKNOWN_DEVICE if this host has none; as driverd_nvml_parts(). */
-static int backend_list_parts(const struct settings *settings, struct driver_part_list *ret, struct err *err)
+/* Asks NVML in another process. Return: 0; as driverd_nvml_names(). */
+static int backend_ask_names(const struct settings *settings, struct driverd_name **ret, size_t *ret_count,
+			     struct err *err)
 {
 	_cleanup_native_ struct native native = NATIVE_NONE;
 	_cleanup_free_ char *library = NULL;
@@ -175,47 +167,45 @@ static int backend_list_parts(const struct settings *settings, struct driver_par
 	r = backend_open(settings, &native, err);
 	if (r == 0)
 		r = backend_find_nvml(&native.install, &library);
+	/* Then the driver cannot do it, and no name is one of its. */
 	if (r == -ENOENT)
-		return CTR_GPU_E_UNKNOWN_DEVICE;
-	return r == 0 ? driverd_nvml_parts(settings, library, &ret->parts, &ret->count, err) : r;
+		return 0;
+	return r == 0 ? driverd_nvml_names(settings, library, true,
+					   "Parts of GPUs can be named without it: 0:1, or MIG-GPU-<uuid>/<GPU "
+					   "instance>/<compute instance>.",
+					   ret, ret_count, err)
+		      : r;
 }
 
-/* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. */
-static int backend_translate(const struct settings *settings, const char *device, char **ret, struct err *err)
+static int backend_name_part(const struct driverd_name *name, struct adapter *adapters, size_t count)
 {
-	const struct driverd_mig_part *part = NULL;
-	struct driver_part_list list = {0};
+	_cleanup_free_ char *known = NULL;
+
+	if (!name->is_part || !name->uuid || !name->of)
+		return 0;
+	if (str_format(&known, "MIG-%s/%u/%u", name->of, name->gpu_instance, name->compute_instance) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		if (adapters[i].is_part && adapters[i].uuid && streq(adapters[i].uuid, known))
+			return str_replace(&adapters[i].alias, name->uuid);
+	return 0;
+}
+
+/* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. What is known without it is in nvidia/mig.c. */
+static int backend_identify(const struct settings *settings, struct adapter *adapters, size_t count, struct err *err)
+{
+	struct driverd_name *names = NULL;
+	size_t name_count = 0;
+	bool nameless = false;
 	int r;
 
-	if (strncasecmp(device, "MIG-", strlen("MIG-")) != 0 || strchr(device, '/'))
-		return CTR_GPU_E_UNKNOWN_DEVICE;
-	r = backend_list_parts(settings, &list, err);
-	for (size_t i = 0; i < list.count && r == 0; i++)
-		if (strcasecmp(list.parts[i].uuid, device) == 0)
-			part = &list.parts[i];
-	if (r == 0)
-		r = part ? str_format(ret, PART_NAME, part->gpu_uuid, part->gpu_instance, part->compute_instance)
-			 : CTR_GPU_E_UNKNOWN_DEVICE;
-	driverd_parts_free(list.parts, list.count);
+	for (size_t i = 0; i < count; i++)
+		nameless |= adapters[i].is_part && !adapters[i].alias;
+	r = nameless ? backend_ask_names(settings, &names, &name_count, err) : 0;
+	for (size_t i = 0; i < name_count && r == 0; i++)
+		r = backend_name_part(&names[i], adapters, count);
+	driverd_names_free(names, name_count);
 	return r;
-}
-
-static int backend_aliases(const struct settings *settings, struct strv *ret)
-{
-	struct driver_part_list list = {0};
-	struct err ignored;
-	int r;
-
-	r = backend_list_parts(settings, &list, &ignored);
-	for (size_t i = 0; i < list.count && r == 0; i++) {
-		const struct driverd_mig_part *part = &list.parts[i];
-
-		r = strv_add(ret, part->uuid);
-		if (r == 0)
-			r = strv_format(ret, PART_NAME, part->gpu_uuid, part->gpu_instance, part->compute_instance);
-	}
-	driverd_parts_free(list.parts, list.count);
-	return r == -ENOMEM ? r : 0;
 }
 
 /* ---- remarks ---- */
@@ -275,7 +265,6 @@ const struct backend backend_nvidia = {.name = "nvidia",
 				       .probe = backend_probe,
 				       .plan = backend_plan,
 				       .facts = backend_facts,
-				       .translate = backend_translate,
-				       .aliases = backend_aliases,
+				       .identify = backend_identify,
 				       .remarks = backend_remarks,
 				       .hooks = hooks};

@@ -12,6 +12,7 @@
 #include "wsl/adapter.h"
 #include "wsl/dxcore.h"
 #include "wsl/facts.h"
+#include "wsl/identify.h"
 #include "wsl/paths.h"
 #include "wsl/plan.h"
 #include "wsl/store.h"
@@ -205,5 +206,6 @@ const struct backend backend_gpu_pv = {
 	.probe = gpu_pv_probe,
 	.plan = gpu_pv_plan,
 	.facts = gpu_pv_facts,
+	.identify = gpu_pv_identify,
 	.describe = gpu_pv_describe,
 };

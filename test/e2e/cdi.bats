@@ -71,7 +71,7 @@ setup() {
 		ctr-gpu cdi generate --kind=example.com/card --output=/run/new/ && jq -r "[.devices[].name] | length" /run/new/ctr-gpu-example.com-card.json
 		cd /run && ctr-gpu cdi generate --output=relative/ && ls relative'
 	expect_line nvidia.com/gpu
-	expect_line 7
+	expect_line 8
 	expect_line ctr-gpu-intel.json
 }
 
@@ -105,7 +105,7 @@ setup() {
 
 @test "a file that says the same stays untouched, and one that does not is replaced whole" {
 	host wsl-nvidia 'ctr-gpu cdi generate && before=$(stat -c %i:%Y /etc/cdi/*) && ctr-gpu cdi generate && [[ $before == $(stat -c %i:%Y /etc/cdi/*) ]] && echo same
-		exec 3</etc/cdi/ctr-gpu-nvidia.json && ctr-gpu cdi generate --no-hooks && [[ $(cat <&3 | jq ".devices | length") == 4 ]] && ls -A /etc/cdi'
+		exec 3</etc/cdi/ctr-gpu-nvidia.json && ctr-gpu cdi generate --no-hooks && [[ $(cat <&3 | jq ".devices | length") == 5 ]] && ls -A /etc/cdi'
 	expect_status 0
 	expect_line same
 	[[ $(tail -n 1 <<<"$output") == ctr-gpu-nvidia.json ]]
@@ -291,7 +291,7 @@ podman_agrees() {
 	expect_status 0
 	host wsl-two-nvidia "ctr-gpu cdi check $specs/*"
 	expect_status 1
-	expect "stale: this host also has: 1, LUID-000000007b10aa04, 0000:41:00.0."
+	expect "stale: this host also has: 1, GPU-7b10aa04-0041-0000-0000-000084ef55fb, LUID-000000007b10aa04, 0000:41:00.0."
 	host hyperv-no-libdxcore "ctr-gpu cdi check $specs/*"
 	expect_status 1
 	host plain "ctr-gpu cdi check $specs/*"
@@ -299,7 +299,7 @@ podman_agrees() {
 	expect "stale: this host has no GPU device any more"
 	host native-nvidia "ctr-gpu cdi check $specs/*"
 	expect "the device node /dev/dxg is not there"
-	expect "stale: this host no longer has: LUID-000000005a3f1c2b, 0000:01:00.0."
+	expect "stale: this host no longer has: GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4, LUID-000000005a3f1c2b, 0000:01:00.0."
 	sandbox native-four ctr-gpu cdi generate --capabilities=graphics --output="$specs/"
 	host native-four "ctr-gpu cdi check $specs/*"
 	expect_status 0

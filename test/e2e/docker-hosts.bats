@@ -16,7 +16,7 @@ teardown() {
 }
 
 host() {
-	docker_start "$1"
+	docker_start "$1" "{\"runtimes\": {\"nvidia\": {\"path\": \"$CTR_GPU_BUILD/bin/nvidia-container-runtime\"}}}"
 	docker_image debian
 }
 
@@ -76,6 +76,21 @@ stores_seen() {
 	[[ ${#lines[@]} -eq 2 ]]
 	stores_seen '"device=1"'
 	[[ ${#lines[@]} -eq 1 ]]
+	# As nvidia-smi -L prints it, by either way, and by its beginning.
+	local a2000 uuid names
+	a2000=$(basename "$(store wsl-two-nvidia 1)")
+	run docker run --rm --gpus all debian nvidia-smi -L
+	uuid=$(sed -n 's/.*RTX A2000 (UUID: \(.*\))/\1/p' <<<"$output")
+	[[ $uuid == GPU-* ]]
+	for names in "$uuid" "${uuid:0:12}" "RTX A2000"; do
+		stores_seen "\"device=$names\""
+		[[ $output == "$a2000" ]]
+		run docker run --rm --runtime nvidia -e NVIDIA_VISIBLE_DEVICES="$names" debian ls /usr/lib/wsl/drivers
+		[[ $output == "$a2000" ]]
+	done
+	run docker run --rm --gpus '"device=GPU-00000000-0000"' debian true
+	expect_status 125
+	expect 'no device "GPU-00000000-0000"'
 }
 
 @test "a machine without a GPU: --gpus fails, whatever runtime is used; what an image asks for does not" {

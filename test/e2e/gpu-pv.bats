@@ -99,10 +99,83 @@ says() {
 	says "[E_UNKNOWN_DEVICE]"
 }
 
+uuid_4090=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
+uuid_a2000=GPU-7b10aa04-0041-0000-0000-000084ef55fb
+
+@test "UUIDs are those of nvidia-smi, which NVML and the PCI address tell" {
+	run host wsl-two-nvidia nvidia-smi -L
+	says "NVIDIA RTX A2000 (UUID: $uuid_a2000)" "NVIDIA GeForce RTX 4090 (UUID: $uuid_4090)"
+	same "$(info wsl-two-nvidia '[.adapters[] | [.name, .uuid]]')" \
+		"[[\"NVIDIA GeForce RTX 4090\",\"$uuid_4090\"],[\"NVIDIA RTX A2000\",\"$uuid_a2000\"]]"
+	same "$(info wsl-hybrid '[.adapters[].uuid]')" "[\"$uuid_4090\",null]"
+	# Where no address is told, two cannot be told apart.
+	same "$(info wsl-windows-10 '[.adapters[].uuid]')" '[null,null]'
+	local device
+	for device in $uuid_a2000 ${uuid_a2000,,} GPU-7b10 a2000; do
+		same "$(plan wsl-two-nvidia '[.mounts[].target | select(startswith("'"$drivers"'"))]' --device="$device")" \
+			"[\"$drivers/nvlti.inf_amd64_9e8ff2f2a1d0c37e\"]"
+	done
+	run -1 host wsl-two-nvidia ctr-gpu list --device=GPU-00000000
+	says "[E_UNKNOWN_DEVICE]" 'no device "GPU-00000000"' "0 NVIDIA GeForce RTX 4090; 1 NVIDIA RTX A2000"
+	run -1 host wsl-two-nvidia ctr-gpu list --device=nvidia
+	says "[E_UNKNOWN_DEVICE]" '"nvidia" may be any of: 0 NVIDIA GeForce RTX 4090; 1 NVIDIA RTX A2000'
+}
+
+@test "UUIDs where the loader does not know libdxcore, and where NVML does not answer" {
+	same "$(host wsl-nvidia sh -c 'rm /etc/ld.so.cache && ctr-gpu info --json' | jq -r '.adapters[0].uuid')" "$uuid_4090"
+	run -1 host hyperv-no-libdxcore ctr-gpu list --device=GPU-11111111
+	says "[E_DRIVER_LIBRARY]" "libnvidia-ml.so.1" "index, LUID or PCI address"
+	run -0 host hyperv-no-libdxcore ctr-gpu list --device=0
+	same "$(info hyperv-no-libdxcore '[.adapters[0].uuid, .notes]')" '[null,[]]'
+}
+
+@test "NVML is asked once, for a UUID alone; what is kept is root's" {
+	local kept=/run/ctr-gpu/uuids.json
+	# shellcheck disable=SC2016
+	run -0 host wsl-two-nvidia bash -c '
+		asks() { strace -f -qq -e trace=execve -o /run/ctr-gpu/trace "$@" >/dev/null 2>&1; grep -c driverd /run/ctr-gpu/trace; }
+		echo "index $(asks ctr-gpu list --inventory=ioctl --device=1)"
+		echo "first $(asks ctr-gpu list --inventory=ioctl --device=$1)"
+		echo "again $(asks ctr-gpu list --inventory=ioctl --device=$2)"
+		echo "unknown $(asks ctr-gpu list --inventory=ioctl --device=GPU-00000000)"
+		stat -c "kept %a %U" $0
+		# Somebody else writes to it, or to the directory, or has put it there.
+		sed -i "s/GPU-7b10/GPU-dead/" $0; echo "changed $(asks ctr-gpu list --inventory=ioctl --device=GPU-dead)"
+		chmod o+w $0; echo "file $(asks ctr-gpu list --inventory=ioctl --device=$1)"
+		sed -i "s/GPU-7b10/GPU-dead/" $0; chmod o+w /run/ctr-gpu
+		echo "directory $(asks ctr-gpu list --inventory=ioctl --device=$1)"; grep -c dead $0
+		chmod o-w /run/ctr-gpu; chown 1000 $0; echo "owner $(asks ctr-gpu list --inventory=ioctl --device=$1)"
+		printf "{\"LUID-000000007b10aa04\": \"GPU-../x\", \"LUID-000000005a3f1c2b\": 7}" >$0; echo "nonsense $(asks ctr-gpu list --inventory=ioctl --device=$1)"
+	' "$kept" "$uuid_a2000" "$uuid_4090"
+	same "$(grep -E '^[a-z]+ [0-9]+( root)?$' <<<"$output")" "index 0
+first 1
+again 0
+unknown 0
+kept 600 root
+changed 0
+file 1
+directory 1
+owner 1
+nonsense 1"
+}
+
 # changed PROFILE FILTER NAME: a profile of another name that jq made
 changed() {
 	mkdir -p "$BATS_TEST_TMPDIR/profiles"
 	jq "$2" "$profiles/$1.json" >"$BATS_TEST_TMPDIR/profiles/$3.json"
+}
+
+@test "two adapters with one address: it selects neither, and is no name of a CDI device" {
+	changed wsl-two-same-store '.adapters[].pci = "01:00.0"' partitions
+	on_changed() {
+		O=$build "$here/../hosts/enter" --profiles "$BATS_TEST_TMPDIR/profiles" partitions -- "$@"
+	}
+	run -1 on_changed ctr-gpu list --device=0000:01:00.0
+	says "[E_UNKNOWN_DEVICE]" '"0000:01:00.0" may be any of: 0 NVIDIA GeForce RTX 4090; 1 NVIDIA GeForce RTX 4090' "index, LUID or UUID"
+	run -0 on_changed ctr-gpu cdi generate --output=-
+	same "$(jq -c '[.devices[].name]' <<<"$output")" '["0","LUID-000000005a3f1c2b","1","LUID-000000005a3f9d11","all"]'
+	run -0 on_changed ctr-gpu info --json
+	same "$(jq -c '[.adapters[].uuid]' <<<"$output")" '[null,null]'
 }
 
 @test "names that are not ASCII, which libdxcore itself cannot convert" {
@@ -119,7 +192,7 @@ changed() {
 	for kind in broken crashes hangs; do
 		profile=wsl-dxcore-$kind
 		same "$(info "$profile" '[.adapters[].name, .notes]' --timeout=0.3)" '["NVIDIA GeForce RTX 4090",[]]'
-		run host "$profile" strace -f -qq -e trace=execve ctr-gpu info
+		run host "$profile" strace -f -qq -e trace=execve ctr-gpu list
 		[[ $output != *ctr-gpu-driverd* ]]
 		made=$BATS_TEST_TMPDIR/profiles
 		mkdir -p "$made"

@@ -37,6 +37,17 @@ with_runtime() {
 	expect_gpu
 }
 
+@test "a UUID of nvidia-smi, for root and for a user" {
+	local uuid
+	run podman_in wsl-nvidia run --runtime crun --rm -e NVIDIA_VISIBLE_DEVICES=all debian nvidia-smi -L
+	uuid=$(sed -n 's/.*(UUID: \(.*\))/\1/p' <<<"$output")
+	[[ $uuid == GPU-* ]]
+	run podman_in wsl-nvidia run --runtime crun --rm -e NVIDIA_VISIBLE_DEVICES="$uuid" debian probe
+	expect_gpu
+	run rootless wsl-nvidia podman --runtime crun run --rm -e NVIDIA_VISIBLE_DEVICES="$uuid" debian probe
+	expect_gpu
+}
+
 cuda_image_without_gpu() {
 	run podman_in plain run --runtime "$1" --rm -e NVIDIA_VISIBLE_DEVICES=all -e NVIDIA_REQUIRE_CUDA='cuda>=12.4' -e CUDA_VERSION=12.4.1 debian sh -c 'echo works'
 	expect_status 0

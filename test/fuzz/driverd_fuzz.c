@@ -19,16 +19,16 @@ static void check_text(const char *text, size_t max)
 
 static void check_bounds(const struct driverd_answer *answer)
 {
-	if (answer->fact_count > DRIVERD_ADAPTERS_MAX || answer->part_count > DRIVERD_PARTS_MAX)
+	if (answer->fact_count > DRIVERD_ADAPTERS_MAX || answer->name_count > DRIVERD_NAMES_MAX)
 		abort();
 	check_text(answer->message, DRIVERD_MESSAGE_MAX);
 	for (size_t i = 0; i < answer->fact_count; i++) {
 		check_text(answer->facts[i].name, DRIVERD_TEXT_MAX);
 		check_text(answer->facts[i].store, DRIVERD_TEXT_MAX);
 	}
-	for (size_t i = 0; i < answer->part_count; i++) {
-		check_text(answer->parts[i].uuid, DRIVERD_UUID_MAX);
-		check_text(answer->parts[i].gpu_uuid, DRIVERD_UUID_MAX);
+	for (size_t i = 0; i < answer->name_count; i++) {
+		check_text(answer->names[i].uuid, DRIVERD_UUID_MAX);
+		check_text(answer->names[i].of, DRIVERD_UUID_MAX);
 	}
 }
 

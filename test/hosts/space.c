@@ -245,10 +245,22 @@ static int make_native(const struct space *space)
 	return make_proc(space) < 0 || make_sys(space) < 0 || native_files(&space->profile->native, space->files) < 0 ? -1 : 0;
 }
 
+/* What programs remember of this host until its next boot is nothing for another. */
+static int make_run(void)
+{
+	static const char directory[] = "/run/ctr-gpu";
+
+	return tree_mkdir(directory) < 0 || mount("none", directory, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") < 0
+		       ? complain(directory)
+		       : 0;
+}
+
 static int make_host(const struct space *space)
 {
 	const struct profile *profile = space->profile;
 
+	if (make_run() < 0)
+		return -1;
 	if (make_dev(space) < 0 || overlay("etc", "/etc") < 0 || overlay("usr", "/usr") < 0)
 		return -1;
 	if (profile->dxg && make_wsl(space) < 0)

@@ -120,5 +120,8 @@ int nvidia_info(struct nvidia *nvidia, int argc, char **argv)
 	/* A host without a usable GPU is an error, which the plan for all of them has the sentence for. */
 	if (!r)
 		r = nvidia_plan(&session, &all);
+	/* What cannot be had is "N/A". */
+	if (!r)
+		(void)ctr_gpu_host_identify(session.context, session.host);
 	return r ? r : session_check(&session, nvidia_info_print_host(session.host, csv));
 }

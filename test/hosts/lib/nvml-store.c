@@ -64,6 +64,15 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
 	return answer(name, length, device->adapter.name);
 }
 
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+	const ADAPTERADDRESS *address = &device->adapter.address;
+
+	*pci = (nvmlPciInfo_t){.bus = address->BusNumber, .device = address->DeviceNumber};
+	(void)snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:%02X.0", pci->bus, pci->device);
+	return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
 {
 	char text[41];

@@ -80,15 +80,7 @@ static int plan_nothing(const struct settings *settings, const struct request *r
 	return 0;
 }
 
-static int aliases(const struct settings *settings, struct strv *ret)
-{
-	(void)settings;
-	assert_int_equal(strv_add(ret, "MIG-1234"), 0);
-	assert_int_equal(strv_add(ret, "MIG-GPU-1/2/3"), 0);
-	return 0;
-}
-
-static const struct backend backend = {.name = "test", .plan = plan_nothing, .aliases = aliases};
+static const struct backend backend = {.name = "test", .plan = plan_nothing};
 
 static struct adapter adapters[] = {
 	{.backend = &backend, .index = 0, .minor = 0, .vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-1",
@@ -96,7 +88,7 @@ static struct adapter adapters[] = {
 	{.backend = &backend, .index = 1, .minor = 1, .vendor_id = PCI_VENDOR_INTEL, .luid = {1, 0}, .has_luid = true,
 	 .pci_address = (char *)"0000:00:02.0"},
 	{.backend = &backend, .index = -1, .minor = 0, .vendor_id = PCI_VENDOR_NVIDIA, .is_part = true, .whole = 0, .part = 3,
-	 .uuid = (char *)"MIG-GPU-1/2/3", .pci_address = (char *)"0000:01:00.0"},
+	 .uuid = (char *)"MIG-GPU-1/2/3", .alias = (char *)"MIG-1234", .pci_address = (char *)"0000:01:00.0"},
 };
 
 static struct ctr_gpu_host host = {

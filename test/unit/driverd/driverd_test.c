@@ -410,18 +410,20 @@ static char *library_path(const char *library)
 static void bounds_what_nvml_says(void **state)
 {
 	char *path = library_path("nvml");
-	struct driverd_mig_part *parts = NULL;
+	struct driverd_name *names = NULL;
 	struct err err = {0};
 	size_t count = 0;
 
 	(void)state;
-	assert_int_equal(driverd_nvml_parts(&settings, path, &parts, &count, &err), 0);
+	assert_int_equal(driverd_nvml_names(&settings, path, true, "Do without.", &names, &count, &err), 0);
 	assert_int_equal(count, 256);
-	assert_int_equal(strlen(parts[0].uuid), 96);
+	assert_int_equal(strlen(names[0].uuid), 96);
+	assert_false(names[0].is_part);
+	assert_true(names[1].is_part);
 	/* A device node could be opened for both, and nothing else was gained. */
-	assert_int_equal(parts[0].gpu_instance, 1);
+	assert_int_equal(names[1].gpu_instance, 1);
 	assert_int_equal(access("/tmp/ctr-gpu-nvml-test", F_OK), -1);
-	driverd_parts_free(parts, count);
+	driverd_names_free(names, count);
 	free(path);
 }
 
@@ -444,7 +446,7 @@ static void believes_no_absurd_version(void **state)
 static void names_what_is_no_nvml(void **state)
 {
 	static const char *const libraries[] = {"empty", "undefined", "works"};
-	struct driverd_mig_part *parts = NULL;
+	struct driverd_name *names = NULL;
 	size_t count = 7;
 
 	(void)state;
@@ -452,9 +454,9 @@ static void names_what_is_no_nvml(void **state)
 		char *path = library_path(libraries[i]);
 		struct err err = {0};
 
-		assert_int_equal(driverd_nvml_parts(&settings, path, &parts, &count, &err), CTR_GPU_E_DRIVER_LIBRARY);
+		assert_int_equal(driverd_nvml_names(&settings, path, true, "Do without.", &names, &count, &err), CTR_GPU_E_DRIVER_LIBRARY);
 		assert_non_null(strstr(err.text, path));
-		assert_null(parts);
+		assert_null(names);
 		assert_int_equal(count, 7);
 		free(path);
 	}
@@ -463,17 +465,17 @@ static void names_what_is_no_nvml(void **state)
 /* Both questions of a library; the answer to neither, and no child left. */
 static void expect_neither(const char *library, int code, const char *words)
 {
-	struct driverd_mig_part *parts = NULL;
+	struct driverd_name *names = NULL;
 	char *path = library_path(library);
 	struct answer answer = {0};
 	int major = 7, minor = 7;
 	size_t count = 7;
 
-	answer.result = driverd_nvml_parts(&settings, path, &parts, &count, &answer.err);
+	answer.result = driverd_nvml_names(&settings, path, true, "Do without.", &names, &count, &answer.err);
 	assert_error(&answer, code, words);
 	answer.result = driverd_cuda_version(&settings, path, &major, &minor, &answer.err);
 	assert_error(&answer, code, words);
-	assert_null(parts);
+	assert_null(names);
 	assert_int_equal(count, 7);
 	assert_int_equal(major, 7);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

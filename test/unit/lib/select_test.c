@@ -87,8 +87,21 @@ static void a_part_is_selected_by_its_own_names_alone(void **state)
 static void every_name_of_a_device_selects_it(void **state)
 {
 	static const char *const names[] = {
-		"1",       "0000:02:00.0", "00000000:02:00.0", "02:00.0", "LUID-000000010000cd34", "luid-000000010000CD34",
-		"GPU-11112222-bbbb", "GPU-11112", "0:2:0.0", "0000:2:00.0", "2:0.0",
+		"1",
+		"0000:02:00.0",
+		"00000000:02:00.0",
+		"02:00.0",
+		"LUID-000000010000cd34",
+		"luid-000000010000CD34",
+		"GPU-11112222-bbbb",
+		"GPU-11112",
+		"0:2:0.0",
+		"0000:2:00.0",
+		"2:0.0",
+		"small",
+		"mal",
+		"vendor:amd",
+		"VENDOR:AMD",
 	};
 
 	(void)state;
@@ -119,7 +132,20 @@ static void a_selection_is_in_order_and_without_doubles(void **state)
 
 static void unknown_devices_are_named_with_those_there_are(void **state)
 {
-	static const char *const names[] = {"2", "3", "-1", "1x", "GPU-1111", "GPU-1", "LUID-00", "0000:02:00", "0000:02:00.1", "0001:02:00.0", "0x0:02:00.0", "000000000:02:00.0", "02:00.0.0", "99999999999999999999"};
+	static const char *const names[] = {"2",
+					    "3",
+					    "-1",
+					    "1x",
+					    "GPU-1111",
+					    "GPU-1",
+					    "LUID-00",
+					    "0000:02:00",
+					    "0000:02:00.1",
+					    "0001:02:00.0",
+					    "0x0:02:00.0",
+					    "000000000:02:00.0",
+					    "02:00.0.0",
+					    "99999999999999999999"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -130,6 +156,72 @@ static void unknown_devices_are_named_with_those_there_are(void **state)
 			fail_msg("\"%s\" was found", names[i]);
 		assert_non_null(strstr(err.text, names[i]));
 		assert_non_null(strstr(err.text, "0 Big; 1 Small"));
+	}
+}
+
+/* Of several the message has all, and no others. */
+static void a_name_of_several_is_refused(void **state)
+{
+	struct adapter several[] = {adapters[0], adapters[1], adapters[0]};
+	const struct ctr_gpu_host twins = {.inventory = {.adapters = several, .count = ARRAY_SIZE(several)}};
+	static const char *const names[] = {"0000:01:00.0", "GPU-11111111-aaaa", "GPU-11111", "big",
+					    "LUID-000000000000ab12"};
+
+	(void)state;
+	several[2].index = 2;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct request request = {.kind = REQUEST_SOME};
+		struct selection selection = {0};
+		struct err err = {0};
+
+		assert_int_equal(strv_add(&request.devices, names[i]), 0);
+		if (selection_new(&twins, &request, &selection, &err) != CTR_GPU_E_UNKNOWN_DEVICE)
+			fail_msg("%s", names[i]);
+		assert_non_null(strstr(err.text, "may be any of: 0 Big; 2 Big\n"));
+		strv_clear(&request.devices);
+	}
+}
+
+static int asked;
+
+static int identify(const struct settings *settings, struct adapter *list, size_t count, struct err *err)
+{
+	(void)settings;
+	(void)count;
+	asked++;
+	list[1].alias = (char *)"GPU-99999999-cccc";
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "it crashed");
+}
+
+/* Also where one of several libraries fails: its error is that of a name which nobody else knows. */
+static void a_library_is_asked_for_unknown_uuids_alone(void **state)
+{
+	static const struct backend knows = {.name = "test", .identify = identify};
+	static const struct {
+		const char *name;
+		int result, asked;
+	} cases[] = {
+		{"0", 0, 0},
+		{"GPU-11111111-aaaa", 0, 0},
+		{"rtx", CTR_GPU_E_UNKNOWN_DEVICE, 0},
+		{"gpu-99999999-cccc", 0, 1},
+		{"GPU-88888888-dddd", CTR_GPU_E_DRIVER_LIBRARY, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct adapter own[] = {adapters[0], adapters[1]};
+		const struct ctr_gpu_host asking = {
+			.inventory = {.adapters = own, .count = 2}, .present = {&knows}, .present_count = 1};
+		struct request request = {.kind = REQUEST_SOME};
+		_cleanup_selection_ struct selection selection = {0};
+		struct err err = {0};
+
+		asked = 0;
+		assert_int_equal(strv_add(&request.devices, cases[i].name), 0);
+		assert_int_equal(selection_new(&asking, &request, &selection, &err), cases[i].result);
+		assert_int_equal(asked, cases[i].asked);
+		strv_clear(&request.devices);
 	}
 }
 
@@ -183,8 +275,8 @@ static void all_of_a_kind_means_all_of_its_vendor(void **state)
 		size_t count;
 		const char *first;
 	} cases[] = {
-		{"nvidia.com/gpu=all", 1, "Big"},      {"amd.com/gpu=all", 1, "Small"},
-		{"amd.com/gpu=all,0", 2, "Big"},       {"nvidia.com/gpu=all,amd.com/gpu=all", 2, "Big"},
+		{"nvidia.com/gpu=all", 1, "Big"},   {"amd.com/gpu=all", 1, "Small"},
+		{"amd.com/gpu=all,0", 2, "Big"},    {"nvidia.com/gpu=all,amd.com/gpu=all", 2, "Big"},
 		{"example.com/card=all", 2, "Big"},
 	};
 	struct err err = {0};
@@ -208,9 +300,12 @@ static void all_of_a_kind_means_all_of_its_vendor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_part_is_selected_by_its_own_names_alone), cmocka_unit_test(every_name_of_a_device_selects_it),
+		cmocka_unit_test(a_part_is_selected_by_its_own_names_alone),
+		cmocka_unit_test(every_name_of_a_device_selects_it),
 		cmocka_unit_test(a_selection_is_in_order_and_without_doubles),
 		cmocka_unit_test(unknown_devices_are_named_with_those_there_are),
+		cmocka_unit_test(a_name_of_several_is_refused),
+		cmocka_unit_test(a_library_is_asked_for_unknown_uuids_alone),
 		cmocka_unit_test(an_unusable_device_answers_with_its_fault),
 		cmocka_unit_test(all_means_all_that_can_be_used),
 		cmocka_unit_test(all_of_a_kind_means_all_of_its_vendor),

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Files in /run/ctr-gpu: what is kept until the next boot. Only root can have made them. */
+
+#include <stddef.h>
+
+/**
+ * kept_read() - what was kept under a name
+ *
+ * Return: as fd_read_all(); -ENOENT; -EPERM if somebody else could have written it.
+ */
+int kept_read(const char *name, size_t max, char **ret_data, size_t *ret_size);
+
+/** Keeps a text, whole or not at all, if the caller is root. */
+void kept_write(const char *name, const char *text);

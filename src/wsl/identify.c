@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * D3DKMT knows no UUID. NVML does, and the PCI address of the adapter on the Windows host, which joins both. The answer
+ * is kept until the next boot, for which time an adapter keeps its LUID.
+ */
+
+#include "wsl/identify.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/kept.h"
+#include "driverd/driverd.h"
+#include "wsl/gpu_pv.h"
+
+#define KNOWN "uuids.json"
+
+enum { KNOWN_MAX = 64 * 1024 };
+
+/* Only NVML, and so only NVIDIA's driver, gives adapters UUIDs. */
+static bool identify_has_none(const struct adapter *adapter)
+{
+	return adapter->backend == &backend_gpu_pv && adapter->vendor_id == PCI_VENDOR_NVIDIA && !adapter->unusable &&
+	       !adapter->uuid;
+}
+
+static size_t identify_count(const struct adapter *adapters, size_t count)
+{
+	size_t nameless = 0;
+
+	for (size_t i = 0; i < count; i++)
+		nameless += identify_has_none(&adapters[i]);
+	return nameless;
+}
+
+/* What a library says becomes a name in specs and variables. */
+static bool identify_is_uuid(const char *text)
+{
+	return text && str_has_prefix(text, "GPU-") && text[4] &&
+	       text[4 + strspn(text + 4, "0123456789abcdefABCDEF-")] == '\0';
+}
+
+/* ---- what is known since an earlier time ---- */
+
+static int identify_recall(struct adapter *adapters, size_t count)
+{
+	_cleanup_json_ json_t *known = NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = 0;
+
+	if (kept_read(KNOWN, KNOWN_MAX, &text, &size) < 0 || json_parse(text, size, &known, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < count && r == 0; i++) {
+		char luid[LUID_TEXT_SIZE];
+		const char *uuid;
+
+		luid_format(adapters[i].luid, luid);
+		uuid = json_string_value(json_object_get(known, luid));
+		if (identify_has_none(&adapters[i]) && identify_is_uuid(uuid))
+			r = str_replace(&adapters[i].uuid, uuid);
+	}
+	return r;
+}
+
+/* Nobody's plan fails because it cannot be kept. Users other than root ask each time. */
+static void identify_keep(const struct adapter *adapters, size_t count)
+{
+	_cleanup_json_ json_t *known = json_object();
+	_cleanup_free_ char *text = NULL;
+
+	for (size_t i = 0; known && i < count; i++) {
+		char luid[LUID_TEXT_SIZE];
+
+		luid_format(adapters[i].luid, luid);
+		if (adapters[i].has_luid && adapters[i].uuid)
+			(void)json_object_set_new(known, luid, json_string(adapters[i].uuid));
+	}
+	if (known && json_print(known, JSON_COMPACT, &text) == 0)
+		kept_write(KNOWN, text);
+}
+
+/* ---- what NVML says ---- */
+
+/* The adapter at an address, or the only one beside the only GPU; NULL if there are several. */
+static struct adapter *identify_find(struct adapter *adapters, size_t count, const char *address, bool is_only)
+{
+	struct adapter *found = NULL;
+	size_t matches = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *own = adapters[i].pci_address;
+
+		if (!identify_has_none(&adapters[i]) || (!is_only && (!own || !address || !streq(own, address))))
+			continue;
+		found = &adapters[i];
+		matches++;
+	}
+	return matches == 1 ? found : NULL;
+}
+
+static int identify_join(struct adapter *adapters, size_t count, const struct driverd_name *names, size_t name_count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < name_count && r == 0; i++) {
+		struct adapter *adapter = identify_find(adapters, count, names[i].of, name_count == 1);
+
+		if (adapter && !names[i].is_part && identify_is_uuid(names[i].uuid))
+			r = str_replace(&adapter->uuid, names[i].uuid);
+	}
+	return r;
+}
+
+static int identify_ask(const struct settings *settings, struct adapter *adapters, size_t count, struct err *err)
+{
+	_cleanup_free_ char *library = NULL;
+	struct driverd_name *names = NULL;
+	size_t name_count = 0, first = 0;
+	int r;
+
+	while (!identify_has_none(&adapters[first]))
+		first++;
+	if (str_format(&library, "%s/libnvidia-ml.so.1", adapters[first].driver_store) < 0)
+		return -ENOMEM;
+	r = driverd_nvml_names(settings, library, false, "Name the GPU by its index, LUID or PCI address.", &names,
+			       &name_count, err);
+	if (r == 0)
+		r = identify_join(adapters, count, names, name_count);
+	driverd_names_free(names, name_count);
+	return r;
+}
+
+int gpu_pv_identify(const struct settings *settings, struct adapter *adapters, size_t count, struct err *err)
+{
+	size_t nameless;
+	int r;
+
+	if (identify_count(adapters, count) == 0)
+		return 0;
+	r = identify_recall(adapters, count);
+	nameless = identify_count(adapters, count);
+	if (r < 0 || nameless == 0)
+		return r;
+	r = identify_ask(settings, adapters, count, err);
+	if (r == 0 && identify_count(adapters, count) < nameless)
+		identify_keep(adapters, count);
+	return r;
+}
