@@ -259,6 +259,16 @@ static int cdi_generate_name_all(const struct generation *generation, const stru
 	return r == 0 ? strv_join(&names, ",", ret) : r;
 }
 
+/* A spec can say where a file comes from, and not what is in it. */
+static void cdi_generate_warn(const struct generation *generation, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->file_count && !generation->wish->hook; i++)
+		if (!plan->files[i].on_procfs)
+			log_warning(&generation->context->settings.log,
+				    "%s is not in the spec, since only a hook can make it: %s", plan->files[i].target,
+				    plan->files[i].reason);
+}
+
 static int cdi_generate_add_all(struct generation *generation, const struct selection *selection)
 {
 	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL;
@@ -268,6 +278,8 @@ static int cdi_generate_add_all(struct generation *generation, const struct sele
 	r = cdi_generate_name_all(generation, selection, &device);
 	if (r == 0)
 		r = cdi_generate_plan(generation, device, &plan);
+	if (r == 0)
+		cdi_generate_warn(generation, &plan->data);
 	return r == 0 ? cdi_generate_add_device(generation, "all", device, &plan->data) : r;
 }
 

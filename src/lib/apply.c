@@ -302,7 +302,16 @@ static int apply_attach_to(struct apply *apply, struct mount_source *source, con
 	return r < 0 ? apply_mount_error(apply, source->path ? source->path : "what ctr-gpu made", path, r) : 0;
 }
 
-/* @optional: the container works without, where the engine's mounts leave no room for it. */
+/* Of what a container works without: whether the engine's mounts leave no room for it. @r is of making @target. */
+static bool apply_leave_out(const struct apply *apply, const char *path, int r, const struct target *target)
+{
+	if (r != -EROFS && r != -EXDEV && !(r == 0 && apply_target_is_forbidden(target, path)))
+		return false;
+	log_warning(apply->log, "%s is left out: its place is %s", path, r == -EROFS ? "read-only" : "in a volume");
+	return true;
+}
+
+/* @optional: the container works without. */
 static int apply_attach(struct apply *apply, struct mount_source *source, const char *path, bool optional)
 {
 	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
@@ -310,11 +319,8 @@ static int apply_attach(struct apply *apply, struct mount_source *source, const 
 
 	deeds_step(apply->deeds, "mounting %s in the container", path);
 	r = apply_target_make(apply, path, S_ISDIR(source->st.st_mode), &target);
-	if (optional && (r == -EROFS || r == -EXDEV || (r == 0 && apply_target_is_forbidden(&target, path)))) {
-		log_warning(apply->log, "%s is left out: its place is %s", path,
-			    r == -EROFS ? "read-only" : "in a volume");
+	if (optional && apply_leave_out(apply, path, r, &target))
 		return 0;
-	}
 	if (r < 0)
 		return root_writer_error(apply->err, path, r);
 	/* In a volume that the user gave for it, it is as the user gave it. */
@@ -373,6 +379,8 @@ static int apply_lay_file(struct apply *apply, const struct plan_file *file)
 
 	r = file->on_procfs ? apply_target_find_procfs(apply, file->target, &target)
 			    : apply_target_make(apply, file->target, false, &target);
+	if (!file->on_procfs && apply_leave_out(apply, file->target, r, &target))
+		return 0;
 	if (r < 0)
 		return r == -ENOENT && file->on_procfs ? 0 : root_writer_error(apply->err, file->target, r);
 	/* The file says so already when a plan is applied twice. */

@@ -99,8 +99,9 @@ static int plan_files_add_programs(const struct planning *planning, const struct
 	return r;
 }
 
+/* @named: libraries that files of the host tell of, added to. */
 static int plan_files_add_config(const struct planning *planning, const struct strv *places,
-				 const struct driver_config *config)
+				 const struct driver_config *config, struct strv *named)
 {
 	_cleanup_free_ char *target = NULL;
 	struct install_file file;
@@ -110,6 +111,10 @@ static int plan_files_add_config(const struct planning *planning, const struct s
 	r = plan_files_find_in(planning, places, config->name, S_IFREG, &file, &place);
 	if (r != 0)
 		return r == -ENOENT ? 0 : r;
+	if (config->library && strv_add(named, config->library) < 0) {
+		free(file.path);
+		return -ENOMEM;
+	}
 	if (config->target)
 		place = config->target;
 	else if (!streq(place, "/etc"))
@@ -121,16 +126,61 @@ static int plan_files_add_config(const struct planning *planning, const struct s
 	return planning_add_mount(planning, &file, target, PLAN_CONFIG, config->meaning);
 }
 
+static bool plan_files_has_library(const struct planning *planning, const char *soname)
+{
+	for (size_t i = 0; i < planning->plan->library_dir_count; i++)
+		if (strv_contains(&planning->plan->library_dirs[i].libraries, soname))
+			return true;
+	return false;
+}
+
+/*
+ * Some hosts have a library and not the file by which programs find it: OpenCL then has no platform. Vulkan's loader
+ * compares the version with that of its own interface alone; drivers have had 1.3 since 2022.
+ */
+static int plan_files_make_config(const struct planning *planning, const struct driver_config *config)
+{
+	struct plan_file file = {0};
+	int r;
+
+	r = str_format(&file.target, "%s/%s", config->target ? config->target : "/usr/share", config->name);
+	if (r == 0)
+		r = config->target
+			    ? str_format(&file.content, "%s\n", config->library)
+			    : str_format(
+				      &file.content,
+				      "{\"file_format_version\": \"1.0.0\", \"ICD\": {\"library_path\": \"%s\"%s}}\n",
+				      config->library,
+				      str_has_prefix(config->name, "vulkan") ? ", \"api_version\": \"1.3.0\"" : "");
+	if (r == 0)
+		r = str_format(&file.reason, "%s; the host has no such file", config->meaning);
+	if (r == 0)
+		return plan_add_file(planning->plan, &file);
+	free(file.target);
+	free(file.content);
+	return r;
+}
+
 static int plan_files_add_configs(const struct planning *planning, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/usr/share", "/etc", "/run/opengl-driver/share", "/run/opengl-driver/etc"};
-	_cleanup_strv_ struct strv places = {0};
+	_cleanup_strv_ struct strv places = {0}, named = {0};
 	int r;
 
 	r = plan_files_list_places(prefixes, "share", usual, ARRAY_SIZE(usual), &places);
 	for (size_t i = 0; i < driver_config_count && r == 0; i++)
 		if (driver_configs[i].capabilities & planning->capabilities)
-			r = plan_files_add_config(planning, &places, &driver_configs[i]);
+			r = plan_files_add_config(planning, &places, &driver_configs[i], &named);
+	for (size_t i = 0; i < driver_config_count && r == 0; i++) {
+		const char *library = driver_configs[i].library;
+
+		if (!library || !(driver_configs[i].capabilities & planning->capabilities) ||
+		    strv_contains(&named, library) || !plan_files_has_library(planning, library))
+			continue;
+		r = plan_files_make_config(planning, &driver_configs[i]);
+		if (r == 0)
+			r = strv_add(&named, library);
+	}
 	return r;
 }
 

@@ -94,20 +94,24 @@ const size_t driver_program_count = ARRAY_SIZE(driver_programs);
 
 const struct driver_config driver_configs[] = {
 	/* The OpenCL loader reads /etc/OpenCL/vendors and nothing else. */
-	{"OpenCL/vendors/nvidia.icd", COMPUTE, "/etc", "tells the OpenCL loader of the driver"},
-	{"egl/egl_external_platform.d/09_nvidia_wayland2.json", SCREEN, NULL, "EGL on Wayland"},
-	{"egl/egl_external_platform.d/10_nvidia_wayland.json", SCREEN, NULL, "EGL on Wayland"},
-	{"egl/egl_external_platform.d/15_nvidia_gbm.json", SCREEN, NULL, "EGL on GBM"},
-	{"egl/egl_external_platform.d/20_nvidia_xcb.json", SCREEN, NULL, "EGL on X"},
-	{"egl/egl_external_platform.d/20_nvidia_xlib.json", SCREEN, NULL, "EGL on X"},
-	{"glvnd/egl_vendor.d/10_nvidia.json", SCREEN, NULL, "tells GLVND of the driver's EGL"},
-	{"nvidia/nvoptix.bin", SCREEN, NULL, "data of OptiX"},
-	{"vulkan/icd.d/nvidia_icd.json", SCREEN, NULL, "tells the Vulkan loader of the driver"},
-	{"vulkan/icd.d/nvidia_icd." MACHINE ".json", SCREEN, NULL, "tells the Vulkan loader of the driver"},
-	{"vulkan/implicit_layer.d/nvidia_layers.json", SCREEN, NULL, "Vulkan layers of the driver"},
-	{"vulkansc/icd.d/nvidia_icd_vksc.json", SCREEN, NULL, "tells the Vulkan SC loader of the driver"},
-	{"X11/xorg.conf.d/10-nvidia.conf", DISPLAY, NULL, "tells the X server of the driver"},
-	{"X11/xorg.conf.d/nvidia-drm-outputclass.conf", DISPLAY, NULL, "tells the X server of the driver"},
+	{"OpenCL/vendors/nvidia.icd", COMPUTE, "/etc", "tells the OpenCL loader of the driver",
+	 "libnvidia-opencl.so.1"},
+	{"egl/egl_external_platform.d/09_nvidia_wayland2.json", SCREEN, NULL, "EGL on Wayland",
+	 "libnvidia-egl-wayland2.so.1"},
+	{"egl/egl_external_platform.d/10_nvidia_wayland.json", SCREEN, NULL, "EGL on Wayland",
+	 "libnvidia-egl-wayland.so.1"},
+	{"egl/egl_external_platform.d/15_nvidia_gbm.json", SCREEN, NULL, "EGL on GBM", "libnvidia-egl-gbm.so.1"},
+	{"egl/egl_external_platform.d/20_nvidia_xcb.json", SCREEN, NULL, "EGL on X", "libnvidia-egl-xcb.so.1"},
+	{"egl/egl_external_platform.d/20_nvidia_xlib.json", SCREEN, NULL, "EGL on X", "libnvidia-egl-xlib.so.1"},
+	{"glvnd/egl_vendor.d/10_nvidia.json", SCREEN, NULL, "tells GLVND of the driver's EGL", "libEGL_nvidia.so.0"},
+	{"nvidia/nvoptix.bin", SCREEN, NULL, "data of OptiX", NULL},
+	{"vulkan/icd.d/nvidia_icd.json", SCREEN, NULL, "tells the Vulkan loader of the driver", "libGLX_nvidia.so.0"},
+	{"vulkan/icd.d/nvidia_icd." MACHINE ".json", SCREEN, NULL, "tells the Vulkan loader of the driver",
+	 "libGLX_nvidia.so.0"},
+	{"vulkan/implicit_layer.d/nvidia_layers.json", SCREEN, NULL, "Vulkan layers of the driver", NULL},
+	{"vulkansc/icd.d/nvidia_icd_vksc.json", SCREEN, NULL, "tells the Vulkan SC loader of the driver", NULL},
+	{"X11/xorg.conf.d/10-nvidia.conf", DISPLAY, NULL, "tells the X server of the driver", NULL},
+	{"X11/xorg.conf.d/nvidia-drm-outputclass.conf", DISPLAY, NULL, "tells the X server of the driver", NULL},
 };
 const size_t driver_config_count = ARRAY_SIZE(driver_configs);
 

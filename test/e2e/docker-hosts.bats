@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# `docker run --gpus` on GPU-PV hosts that are not one NVIDIA GPU under WSL2: a daemon each.
+# `docker run --gpus` on hosts that are not one NVIDIA GPU under WSL2: a daemon each.
 
 load engines
 
@@ -91,6 +91,32 @@ stores_seen() {
 	run docker run --rm --gpus '"device=GPU-00000000-0000"' debian true
 	expect_status 125
 	expect 'no device "GPU-00000000-0000"'
+}
+
+@test "a native driver without the files by which programs find it: the container has them, and nothing else changes" {
+	local icd=/etc/OpenCL/vendors/nvidia.icd options vendors=$BATS_TEST_TMPDIR/vendors
+
+	docker_start native-no-configs "{\"runtimes\": {\"nvidia\": {\"path\": \"$CTR_GPU_BUILD/bin/nvidia-container-runtime\"}}}"
+	docker_image debian
+	for options in "--gpus all" "--runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all"; do
+		# shellcheck disable=SC2086
+		docker create --name icd $options debian sh -c "cat $icd; { echo more >$icd; } 2>/dev/null || echo read-only" >/dev/null
+		for _ in 1 2; do
+			run docker start --attach icd
+			expect_line libnvidia-opencl.so.1
+			expect_line read-only
+		done
+		docker cp icd:$icd - | tar xO | cmp - /dev/null
+		docker rm icd >/dev/null
+		# Nothing is made in a volume, and the container starts.
+		mkdir -p "$vendors"
+		# shellcheck disable=SC2086
+		run docker run --rm $options --volume "$vendors:/etc/OpenCL/vendors" debian sh -c 'ls /etc/OpenCL/vendors; probe'
+		expect_status 0
+		expect_line "cuInit=0"
+		expect_not nvidia.icd
+		rmdir "$vendors"
+	done
 }
 
 @test "a machine without a GPU: --gpus fails, whatever runtime is used; what an image asks for does not" {

@@ -244,6 +244,11 @@ uuid() {
 	same native-four "$(uuid native-four 2)" utility 'driver>=500'
 }
 
+@test "a driver without the files by which programs find it" {
+	same native-no-configs all
+	same native-no-configs 0 all
+}
+
 @test "parts of GPUs" {
 	same native-mig all
 	same native-mig 1:1

@@ -187,6 +187,26 @@ start() {
 	expect_line "/usr/share/glvnd/egl_vendor.d/10_nvidia.json /usr/share/vulkan/icd.d/nvidia_icd.json /usr/share/vulkan/implicit_layer.d/nvidia_layers.json"
 }
 
+@test "the files by which OpenCL, EGL and Vulkan find the driver are made where the host has none" {
+	plan no-configs '.files[] | select(.target | test("icd|egl")) | [.target, (.content | fromjson? // .) | tostring] | join(" ")' --capabilities=all
+	expect_line "/etc/OpenCL/vendors/nvidia.icd libnvidia-opencl.so.1"
+	expect_line '/usr/share/glvnd/egl_vendor.d/10_nvidia.json {"file_format_version":"1.0.0","ICD":{"library_path":"libEGL_nvidia.so.0"}}'
+	expect_line '/usr/share/vulkan/icd.d/nvidia_icd.json {"file_format_version":"1.0.0","ICD":{"library_path":"libGLX_nvidia.so.0","api_version":"1.3.0"}}'
+	# Not without the library, not beside a file of any name that tells of it, and with the capability alone.
+	plan no-configs '[.files[].target | select(test("icd|egl"))] | join(" ")' -c
+	[ "$output" = /etc/OpenCL/vendors/nvidia.icd ]
+	plan no-configs '[.files[].target | select(test("icd|egl"))] | length' -u
+	[ "$output" = 0 ]
+	plan nvidia '[.files[].target | select(test("icd|egl"))] | length' --capabilities=all
+	[ "$output" = 0 ]
+	run "$e2e/../hosts/enter" native-no-configs -- sh -c 'rm /usr/lib/*/libnvidia-opencl.so*
+		mkdir -p /etc/vulkan/icd.d && echo {} >/etc/vulkan/icd.d/nvidia_icd.x86_64.json
+		exec "$0" list --json --capabilities=all' "$CTR_GPU_BUILD/bin/ctr-gpu"
+	[ "$(jq -c '[.files[].target | select(test("icd|egl"))]' <<<"$output")" = '["/usr/share/glvnd/egl_vendor.d/10_nvidia.json"]' ]
+	run "$e2e/../hosts/enter" native-no-configs -- "$CTR_GPU_BUILD/bin/ctr-gpu" cdi generate --no-hooks --output=-
+	expect "/etc/OpenCL/vendors/nvidia.icd is not in the spec, since only a hook can make it"
+}
+
 @test "libraries that the table does not know go with compute, under their SONAMEs" {
 	plan newer '.mounts[] | select(.source | test("tomorrow")) | .target' -c
 	expect_line "/usr/lib/ctr-gpu/libnvidia-tomorrow.so.1"

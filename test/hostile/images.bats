@@ -43,7 +43,7 @@ picture() {
 by_hand() {
 	local commands=$1 before profile
 
-	for profile in wsl-nvidia native-nvidia; do
+	for profile in wsl-nvidia native-no-configs; do
 		echo "by hand, $profile:"
 		rm -rf "$here" "$outside"
 		mkdir -p "$outside"
@@ -108,6 +108,13 @@ whatever() {
 without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
 
 # ---- directories that are symlinks (CVE-2024-0132, -0133, -0134, CVE-2025-23267, CVE-2026-24260, runc CVE-2026-41579) ----
+
+@test "/etc/OpenCL and the ICD file in it, which is made where the host has none" {
+	by_hand 'mkdir etc/OpenCL; ln -s "../../../../../../../../../$outside" etc/OpenCL/vendors'
+	by_hand 'mkdir -p etc/OpenCL/vendors; ln -s "$outside/secret" etc/OpenCL/vendors/nvidia.icd'
+	by_hand 'mkdir -p etc/OpenCL/vendors; ln -s /proc/self/root/"$outside/secret" etc/OpenCL/vendors/nvidia.icd'
+	by_hand 'mkdir -p etc/OpenCL/vendors; mkfifo etc/OpenCL/vendors/nvidia.icd'
+}
 
 # bats test_tags=kernel
 @test "/usr/lib/wsl leads to a directory of the host" {

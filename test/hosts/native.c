@@ -292,23 +292,26 @@ static const struct native_set {
 	const char *name, *debian, *below_prefix;
 	mode_t mode;
 	bool versioned; /* in a directory of the driver's version */
+	bool config;	/* tells a loader of the driver */
 } sets[] = {
-	{ "lib", "/usr/lib/x86_64-linux-gnu", "/lib64", 0755, false },
-	{ "lib32", "/usr/lib/i386-linux-gnu", "/lib32", 0755, false },
-	{ "bin", "/usr/bin", "/bin", 0755, false },
-	{ "firmware", "/usr/lib/firmware/nvidia", "/firmware/nvidia", 0644, true },
-	{ "xorg", "/usr/lib/xorg/modules/drivers", "/xorg/modules/drivers", 0755, false },
-	{ "vulkan", "/usr/share/vulkan/icd.d", "/share/vulkan/icd.d", 0644, false },
-	{ "layers", "/usr/share/vulkan/implicit_layer.d", "/share/vulkan/implicit_layer.d", 0644, false },
-	{ "egl", "/usr/share/glvnd/egl_vendor.d", "/share/glvnd/egl_vendor.d", 0644, false },
-	{ "opencl", "/etc/OpenCL/vendors", "/etc/OpenCL/vendors", 0644, false },
-	{ "profiles", "/usr/share/nvidia", "/share/nvidia", 0644, false },
+	{ "lib", "/usr/lib/x86_64-linux-gnu", "/lib64", 0755, false, false },
+	{ "lib32", "/usr/lib/i386-linux-gnu", "/lib32", 0755, false, false },
+	{ "bin", "/usr/bin", "/bin", 0755, false, false },
+	{ "firmware", "/usr/lib/firmware/nvidia", "/firmware/nvidia", 0644, true, false },
+	{ "xorg", "/usr/lib/xorg/modules/drivers", "/xorg/modules/drivers", 0755, false, false },
+	{ "vulkan", "/usr/share/vulkan/icd.d", "/share/vulkan/icd.d", 0644, false, true },
+	{ "layers", "/usr/share/vulkan/implicit_layer.d", "/share/vulkan/implicit_layer.d", 0644, false, false },
+	{ "egl", "/usr/share/glvnd/egl_vendor.d", "/share/glvnd/egl_vendor.d", 0644, false, true },
+	{ "opencl", "/etc/OpenCL/vendors", "/etc/OpenCL/vendors", 0644, false, true },
+	{ "profiles", "/usr/share/nvidia", "/share/nvidia", 0644, false, false },
 };
 
 static int install(const struct profile_native *native, const struct native_set *set, const char *files)
 {
 	_cleanup_free_ char *from = NULL, *to = NULL;
 
+	if (set->config && !native->configs)
+		return 0;
 	if (asprintf(&from, "%s/native-%s/%s", files, native->driver, set->name) < 0 ||
 	    asprintf(&to, "%s%s%s/%s", native->root, native->prefix ?: "", native->prefix ? set->below_prefix : set->debian,
 		     set->versioned ? native->driver : "") < 0)

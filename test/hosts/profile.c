@@ -144,6 +144,7 @@ static const char *read_native(const json_t *object, struct profile_native *ret)
 	ret->module = text(object, "module") ?: ret->driver;
 	ret->root = text(object, "root") ?: "";
 	ret->prefix = text(object, "prefix");
+	ret->configs = is_not_false(object, "configs");
 	ret->loader_cache = is_not_false(object, "loader_cache");
 	ret->compat32 = json_is_true(json_object_get(object, "compat32"));
 	ret->uvm = is_not_false(object, "uvm");

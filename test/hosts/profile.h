@@ -60,6 +60,7 @@ struct profile_native {
 	const char *driver; /* version that is installed */
 	const char *root;   /* the directory that is the driver's "/"; "" if that is the host's */
 	const char *prefix; /* the directory that everything lies below; NULL: where Debian puts it */
+	bool configs;	    /* the files are there by which the loaders of OpenCL, Vulkan and EGL find the driver */
 	bool loader_cache;  /* the loader's cache knows the libraries */
 	bool compat32, uvm; /* 32-bit libraries are installed; the module nvidia-uvm is loaded */
 	uint32_t nvswitches;
