@@ -303,7 +303,7 @@ static int apply_attach_to(struct apply *apply, struct mount_source *source, con
 }
 
 /* Of what a container works without: whether the engine's mounts leave no room for it. @r is of making @target. */
-static bool apply_leave_out(const struct apply *apply, const char *path, int r, const struct target *target)
+static bool apply_leave_out(const struct apply *apply, const char *path, int r, const struct rootfs_place *target)
 {
 	if (r != -EROFS && r != -EXDEV && !(r == 0 && apply_target_is_forbidden(target, path)))
 		return false;
