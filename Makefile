@@ -238,7 +238,8 @@ check-unit: needs-check $(unit_tests)
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
-formatted = $(wildcard src/*/*.[ch] src/cli/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch])
+formatted = $(wildcard include/*.h src/*/*.[ch] src/cli/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
+	test/*/*/*/*.[ch])
 lint: dependencies-lint $(O)/gen/try_program.h
 	test/checks
 	clang-format --dry-run -Werror $(formatted)

@@ -69,7 +69,7 @@ enum ctr_gpu_inventory {
 enum ctr_gpu_format {
 	CTR_GPU_FORMAT_TEXT = 0,
 	CTR_GPU_FORMAT_JSON = 1,
-	CTR_GPU_FORMAT_CSV = 2, /* ctr_gpu_host_write() only */
+	CTR_GPU_FORMAT_CSV = 2,   /* ctr_gpu_host_write() only */
 	CTR_GPU_FORMAT_PATHS = 3, /* ctr_gpu_plan_write() only: one path of the host per line */
 };
 
@@ -243,18 +243,18 @@ size_t ctr_gpu_host_adapter_count(const struct ctr_gpu_host *host);
  * Since: 0.1
  */
 struct ctr_gpu_adapter {
-	int index;               /* selects it; -1 if it cannot be used */
-	const char *backend;     /* "gpu-pv" or "nvidia" */
-	const char *name;        /* the driver's */
-	const char *vendor;      /* "NVIDIA", "AMD", "Intel", … */
+	int index;                     /* selects it; -1 if it cannot be used */
+	const char *backend;           /* "gpu-pv" or "nvidia" */
+	const char *name;              /* the driver's */
+	const char *vendor;            /* "NVIDIA", "AMD", "Intel", … */
 	uint32_t vendor_id, device_id; /* PCI */
-	const char *pci_address; /* on the machine that owns it, "0000:01:00.0" */
-	const char *uuid;        /* on GPU-PV after ctr_gpu_host_identify() */
-	uint64_t luid;           /* high part in the upper half */
-	unsigned wddm_version;   /* 2700 is 2.7 */
+	const char *pci_address;       /* on the machine that owns it, "0000:01:00.0" */
+	const char *uuid;              /* on GPU-PV after ctr_gpu_host_identify() */
+	uint64_t luid;                 /* high part in the upper half */
+	unsigned wddm_version;         /* 2700 is 2.7 */
 	const char *driver_store;
-	int unusable;            /* CTR_GPU_E_*; 0 if it can be used */
-	const char *reason;      /* why not */
+	int unusable;       /* CTR_GPU_E_*; 0 if it can be used */
+	const char *reason; /* why not */
 };
 
 /**
@@ -286,8 +286,8 @@ int ctr_gpu_host_identify(struct ctr_gpu_context *context, struct ctr_gpu_host *
  * Since: 0.1
  */
 struct ctr_gpu_driver {
-	int minor;          /* of /dev/nvidia<minor>; -1 if the adapter has no such node */
-	char *version;      /* "580.95.05" */
+	int minor;     /* of /dev/nvidia<minor>; -1 if the adapter has no such node */
+	char *version; /* "580.95.05" */
 	int cuda_major, cuda_minor;
 	char *architecture; /* the GPU's compute capability, "9.0" */
 	char *brand;        /* as NVIDIA_REQUIRE_* names it: "tesla", "geforce", … */
@@ -451,7 +451,8 @@ enum ctr_gpu_on_missing {
  * Return: CTR_GPU_ON_MISSING_FAIL unless @result is CTR_GPU_E_NO_DEVICE or CTR_GPU_E_NO_ADAPTER.
  * Since: 0.1
  */
-enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door, int result);
+enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door,
+						   int result);
 
 /**
  * ctr_gpu_request_is_void() - whether the request asks for nothing
@@ -475,8 +476,8 @@ bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request);
  * the driver are missing or do not match its kernel module; negative errno.
  * Since: 0.1
  */
-int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request, const struct ctr_gpu_host *host,
-		     struct ctr_gpu_plan **ret_plan);
+int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request,
+		     const struct ctr_gpu_host *host, struct ctr_gpu_plan **ret_plan);
 
 /**
  * ctr_gpu_plan_fit_bundle() - add what a container's image needs in addition
@@ -613,7 +614,8 @@ bool ctr_gpu_state_may_ask(const char *state, size_t size);
  * Return: 0 or -ENOMEM.
  * Since: 0.1
  */
-int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, const char *const *arguments, char **ret_devices);
+int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, const char *const *arguments,
+				   char **ret_devices);
 
 /**
  * ctr_gpu_container_set_record() - record the changes to the container, for ctr_gpu_take_back()
@@ -667,7 +669,8 @@ void ctr_gpu_container_leave_devices(struct ctr_gpu_container *container);
  * a state, what ctr_gpu_container_new() returns.
  * Since: 0.1
  */
-int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_container *container);
+int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan,
+		       struct ctr_gpu_container *container);
 
 /* ---- bundle: a container that does not exist yet ---- */
 
@@ -722,7 +725,8 @@ int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path);
  * negative errno.
  * Since: 0.1
  */
-int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan, struct ctr_gpu_bundle *bundle);
+int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan,
+				 struct ctr_gpu_bundle *bundle);
 
 /* ---- CDI: specs that engines read ---- */
 
@@ -745,8 +749,8 @@ int ctr_gpu_cdi_kinds(const struct ctr_gpu_host *host, char **ret_kinds);
  * Return: 0; CTR_GPU_E_BAD_ARGUMENT; CTR_GPU_E_NO_ADAPTER if there is none of the kind; as ctr_gpu_plan_new(); -EIO.
  * Since: 0.1
  */
-int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,
-		      const char *kind, const char *hook, FILE *file);
+int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
+		      const struct ctr_gpu_request *request, const char *kind, const char *hook, FILE *file);
 
 /**
  * ctr_gpu_cdi_path() - where ctr_gpu_cdi_save() would write
@@ -771,8 +775,9 @@ int ctr_gpu_cdi_path(struct ctr_gpu_context *context, const char *kind, const ch
  * Return: as ctr_gpu_cdi_write(); CTR_GPU_E_NO_PERMISSION; negative errno.
  * Since: 0.1
  */
-int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct ctr_gpu_request *request,
-		     const char *kind, const char *hook, const char *path, char **ret_path);
+int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
+		     const struct ctr_gpu_request *request, const char *kind, const char *hook, const char *path,
+		     char **ret_path);
 
 /**
  * ctr_gpu_cdi_remove_stale() - remove specs that ctr_gpu_cdi_save() wrote for vendors whose adapters are gone
@@ -812,7 +817,8 @@ int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arg
  * Return: 0; as ctr_gpu_cdi_save().
  * Since: 0.1
  */
-int ctr_gpu_cdi_refresh(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory, const char *hook);
+int ctr_gpu_cdi_refresh(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory,
+			const char *hook);
 
 /**
  * ctr_gpu_cdi_report_new() - begin a report on CDI specs

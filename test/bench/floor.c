@@ -53,7 +53,7 @@ static int check(const char *what, long result)
 
 static struct content read_content(const char *path)
 {
-	struct content content = { NULL, 0 };
+	struct content content = {NULL, 0};
 	int fd = check(path, open(path, O_RDONLY | O_CLOEXEC));
 	struct stat st;
 
@@ -69,7 +69,7 @@ static struct content read_content(const char *path)
 
 static int take_tree(const char *path, unsigned long long flags)
 {
-	struct mount_attr attr = { .attr_set = flags, .propagation = MS_PRIVATE };
+	struct mount_attr attr = {.attr_set = flags, .propagation = MS_PRIVATE};
 	int tree = check(path, syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
 
 	check("mount_setattr", syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)));
@@ -78,7 +78,7 @@ static int take_tree(const char *path, unsigned long long flags)
 
 static int open_in_root(int root, const char *path, unsigned long long flags)
 {
-	struct open_how how = { .flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 
 	return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
@@ -106,7 +106,8 @@ static int make_directory(int root, const char *path)
 
 static void attach(int tree, int target)
 {
-	check("move_mount", syscall(SYS_move_mount, tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+	check("move_mount",
+	      syscall(SYS_move_mount, tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
 	close(tree);
 	close(target);
 }
@@ -161,18 +162,20 @@ static void allow_version1(const char *cgroup, const dev_t *devices, size_t coun
 	close(fd);
 }
 
+/* clang-format off */
 #define LOAD_FIELD(register, field)                                                                         \
-	(struct bpf_insn){ .code = BPF_LDX | BPF_W | BPF_MEM, .dst_reg = (register), .src_reg = BPF_REG_1, \
-			   .off = offsetof(struct bpf_cgroup_dev_ctx, field) }
+	(struct bpf_insn){.code = BPF_LDX | BPF_W | BPF_MEM, .dst_reg = (register), .src_reg = BPF_REG_1, \
+			   .off = offsetof(struct bpf_cgroup_dev_ctx, field)}
 #define UNLESS(register, value, skip) \
-	(struct bpf_insn){ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = (register), .off = (skip), .imm = (int)(value) }
-#define ANSWER(value) (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = (value) }
-#define EXIT (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT }
+	(struct bpf_insn){.code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = (register), .off = (skip), .imm = (int)(value)}
+#define ANSWER(value) (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = (value)}
+#define EXIT (struct bpf_insn){.code = BPF_JMP | BPF_EXIT}
+/* clang-format on */
 
 static int load_program(const dev_t *devices, size_t count)
 {
 	struct bpf_insn program[2 + 4 * DEVICES_MAX + 2];
-	union bpf_attr load = { .prog_type = BPF_PROG_TYPE_CGROUP_DEVICE };
+	union bpf_attr load = {.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE};
 	uint32_t length = 0;
 
 	program[length++] = LOAD_FIELD(BPF_REG_2, major);
@@ -193,7 +196,7 @@ static int load_program(const dev_t *devices, size_t count)
 
 static void allow_version2(int cgroup, const dev_t *devices, size_t count)
 {
-	union bpf_attr query = { 0 }, get = { 0 }, attach = { 0 };
+	union bpf_attr query = {0}, get = {0}, attach = {0};
 	uint32_t id = 0;
 
 	query.query.target_fd = (uint32_t)cgroup;
@@ -245,7 +248,8 @@ static void enter_mount_namespace(const char *pid)
 
 static enum kind parse_kind(const char *word)
 {
-	static const char *const words[] = { [DEVICE] = "device", [DIRECTORY] = "directory", [REGULAR] = "file", [LINK] = "link" };
+	static const char *const words[] = {
+		[DEVICE] = "device", [DIRECTORY] = "directory", [REGULAR] = "file", [LINK] = "link"};
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(words[i], word) == 0)
@@ -258,7 +262,7 @@ static void take_entry(char **words, struct entry *ret)
 {
 	const unsigned long long files = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
-	*ret = (struct entry){ .kind = parse_kind(words[0]), .source = words[1], .target = words[2], .tree = -1 };
+	*ret = (struct entry){.kind = parse_kind(words[0]), .source = words[1], .target = words[2], .tree = -1};
 	if (ret->kind != LINK)
 		ret->tree = take_tree(ret->source, ret->kind == DEVICE ? MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC : files);
 }

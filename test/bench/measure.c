@@ -100,9 +100,10 @@ static int make_state(const struct target *target)
 	char text[STATE_MAX];
 	int ends[2], length;
 
-	length = snprintf(text, sizeof(text),
-			  "{\"ociVersion\":\"1.0.2\",\"id\":\"bench\",\"status\":\"creating\",\"pid\":%d,\"bundle\":\"%s\"}", target->pid,
-			  target->bundle);
+	length = snprintf(
+		text, sizeof(text),
+		"{\"ociVersion\":\"1.0.2\",\"id\":\"bench\",\"status\":\"creating\",\"pid\":%d,\"bundle\":\"%s\"}",
+		target->pid, target->bundle);
 	if (length >= (int)sizeof(text) || pipe2(ends, O_CLOEXEC) < 0 || write(ends[1], text, (size_t)length) != length)
 		err(1, "state");
 	close(ends[1]);
@@ -113,8 +114,8 @@ static void prepare(struct bench *bench, const struct bench_case *bench_case, st
 {
 	size_t i;
 
-	(bench->only_bundle ? target_prepare : target_start)(bench->directory, bench->next_target, bench_case->image, bench->config,
-							    &start->target);
+	(bench->only_bundle ? target_prepare : target_start)(bench->directory, bench->next_target, bench_case->image,
+							     bench->config, &start->target);
 	snprintf(start->id, sizeof(start->id), "bench-%u", bench->next_target++);
 	snprintf(start->pid, sizeof(start->pid), "%d", start->target.pid);
 	snprintf(start->rootfs, sizeof(start->rootfs), "%s/rootfs", start->target.bundle);
@@ -157,8 +158,8 @@ static void check_result(const struct bench *bench, const struct start *start)
 	struct stat st;
 
 	for (size_t i = 0; i < bench->expected_count; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/root%s%s", start->target.pid ? start->target.pid : getpid(), start->rootfs,
-			 bench->expected[i]);
+		snprintf(path, sizeof(path), "/proc/%d/root%s%s", start->target.pid ? start->target.pid : getpid(),
+			 start->rootfs, bench->expected[i]);
 		if (stat(path, &st) < 0)
 			err(1, "%s did not bring %s", start->argv[0], bench->expected[i]);
 	}
@@ -235,7 +236,8 @@ static void report(struct bench_case *bench_case, unsigned rounds, double more)
 	double middle = median(bench_case->times, rounds), least = bench_case->times[0], deviation;
 
 	for (unsigned i = 0; i < rounds; i++)
-		bench_case->times[i] = bench_case->times[i] > middle ? bench_case->times[i] - middle : middle - bench_case->times[i];
+		bench_case->times[i] =
+			bench_case->times[i] > middle ? bench_case->times[i] - middle : middle - bench_case->times[i];
 	deviation = median(bench_case->times, rounds);
 	printf("%.1f\t%.1f\t%.1f\t%ld\t%.1f\n", middle, deviation, least, bench_case->memory, more);
 }
@@ -277,7 +279,8 @@ static void read_options(struct bench *bench, int argc, char **argv)
 			exit(2);
 	}
 	if (bench->rounds == 0 || !bench->directory || !bench->config || optind >= argc)
-		errx(2, "usage: measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]... [-b] [-k SCRIPT] -- CASE [-- CASE]...");
+		errx(2,
+		     "usage: measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]... [-b] [-k SCRIPT] -- CASE [-- CASE]...");
 }
 
 int main(int argc, char **argv)

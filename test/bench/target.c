@@ -42,7 +42,8 @@ static void write_text(const char *path, const char *text)
 	close(fd);
 }
 
-static void mount_or_die(const char *source, const char *target, const char *type, unsigned long flags, const char *options)
+static void mount_or_die(const char *source, const char *target, const char *type, unsigned long flags,
+			 const char *options)
 {
 	if (mount(source, target, type, flags, options) < 0)
 		err(1, "mount %s on %s (%s)", type ? type : "", target, options ? options : "");
@@ -89,10 +90,10 @@ static _Noreturn void wait_as_container(const struct target *target, const char 
 static void attach_deny_all(const char *cgroup)
 {
 	const struct bpf_insn instructions[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-		{ .code = BPF_JMP | BPF_EXIT },
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
 	};
-	union bpf_attr load = { 0 }, attach = { 0 };
+	union bpf_attr load = {0}, attach = {0};
 	int program, directory = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	load.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
@@ -118,7 +119,8 @@ static void make_cgroup(struct target *target, unsigned number)
 	bool is_version1 = access("/sys/fs/cgroup/devices/devices.allow", F_OK) == 0;
 	char parent[TARGET_PATH_MAX], path[TARGET_PATH_MAX], text[32];
 
-	make_directory(is_version1 ? version1 : "/sys/fs/cgroup", below ? below + (below[0] == '/') : "ctr-gpu-bench", parent);
+	make_directory(is_version1 ? version1 : "/sys/fs/cgroup", below ? below + (below[0] == '/') : "ctr-gpu-bench",
+		       parent);
 	snprintf(text, sizeof(text), "bench-%u", number);
 	make_directory(parent, text, target->cgroup);
 	if (is_version1) {
@@ -134,7 +136,7 @@ static void make_cgroup(struct target *target, unsigned number)
 
 static void make_bundle(const char *directory, unsigned number, const char *config, struct target *target)
 {
-	static const char *const names[] = { "rootfs", "upper", "work" };
+	static const char *const names[] = {"rootfs", "upper", "work"};
 	char name[32], path[TARGET_PATH_MAX];
 
 	snprintf(name, sizeof(name), "%u", number);
@@ -148,14 +150,15 @@ static void make_bundle(const char *directory, unsigned number, const char *conf
 
 void target_start(const char *directory, unsigned number, const char *image, const char *config, struct target *ret)
 {
-	struct target target = { 0 };
+	struct target target = {0};
 	int ready[2];
 	char byte;
 
 	make_bundle(directory, number, config, &target);
 	if (pipe2(ready, O_CLOEXEC) < 0)
 		err(1, "pipe");
-	target.pid = (pid_t)syscall(SYS_clone, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD, 0, 0, 0, 0);
+	target.pid = (pid_t)syscall(SYS_clone, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD, 0, 0,
+				    0, 0);
 	if (target.pid < 0)
 		err(1, "clone");
 	if (target.pid == 0)
@@ -170,7 +173,7 @@ void target_start(const char *directory, unsigned number, const char *image, con
 
 void target_prepare(const char *directory, unsigned number, const char *image, const char *config, struct target *ret)
 {
-	*ret = (struct target){ 0 };
+	*ret = (struct target){0};
 	make_bundle(directory, number, config, ret);
 	mount_overlay(ret, image);
 }

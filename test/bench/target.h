@@ -11,7 +11,7 @@
 enum { TARGET_PATH_MAX = 1024 };
 
 struct target {
-	pid_t pid; /* 0: there is none */
+	pid_t pid;                    /* 0: there is none */
 	char bundle[TARGET_PATH_MAX]; /* has rootfs/ and config.json */
 	char cgroup[TARGET_PATH_MAX]; /* its directory in the devices hierarchy */
 };

@@ -48,8 +48,8 @@ static void read_config(const char *data, size_t size)
 
 static void read_variables(const uint8_t *data, size_t size)
 {
-	static const char *const names[] = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_REQUIRE_CUDA", "NVIDIA_IMEX_CHANNELS",
-					    "DOCKER_RESOURCE_GPU"};
+	static const char *const names[] = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
+					    "NVIDIA_REQUIRE_CUDA", "NVIDIA_IMEX_CHANNELS", "DOCKER_RESOURCE_GPU"};
 	const struct driver_facts facts = {.cuda_major = 12, .cuda_minor = 4};
 	char *text = strndup((const char *)data, size), *items[ARRAY_SIZE(names) + 1] = {0};
 

@@ -37,8 +37,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const uint8_t *split = memmem(data, size, "\0\0", 2);
 	size_t first = split ? (size_t)(split - data) + 1 : size;
 	_cleanup_free_ char *arguments = copy(data, first), *environment = copy(data + first, size - first);
-	const struct daemon daemon = {
-		.arguments = arguments, .arguments_size = first, .environment = environment, .environment_size = size - first, .root = -1};
+	const struct daemon daemon = {.arguments = arguments,
+				      .arguments_size = first,
+				      .environment = environment,
+				      .environment_size = size - first,
+				      .root = -1};
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		_cleanup_free_ char *path = NULL;

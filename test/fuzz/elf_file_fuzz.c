@@ -32,17 +32,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		Elf64_Ehdr header;
 		char names[16];
 	} start = {
-		.header = {
-			.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-			.e_type = ET_DYN,
-			.e_machine = EM_X86_64,
-			.e_version = EV_CURRENT,
-			.e_shoff = sizeof(start),
-			.e_ehsize = sizeof(Elf64_Ehdr),
-			.e_shentsize = sizeof(Elf64_Shdr),
-			.e_shnum = 3,
-			.e_shstrndx = 1,
-		},
+		.header =
+			{
+				.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+				.e_type = ET_DYN,
+				.e_machine = EM_X86_64,
+				.e_version = EV_CURRENT,
+				.e_shoff = sizeof(start),
+				.e_ehsize = sizeof(Elf64_Ehdr),
+				.e_shentsize = sizeof(Elf64_Shdr),
+				.e_shnum = 3,
+				.e_shstrndx = 1,
+			},
 		.names = "\0.note.x",
 	};
 

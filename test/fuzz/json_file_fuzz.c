@@ -18,8 +18,8 @@ static void check(struct text *text, json_t *json)
 	_cleanup_json_ json_t *after = NULL;
 	struct text_error error;
 
-	if (json_object_set_new(json, "runtimes", json_pack("{s:s}", "path", "/r")) < 0 || json_file_write(text, json) < 0 ||
-	    json_text_read(text, &after, &error) < 0 || !json_equal(after, json))
+	if (json_object_set_new(json, "runtimes", json_pack("{s:s}", "path", "/r")) < 0 ||
+	    json_file_write(text, json) < 0 || json_text_read(text, &after, &error) < 0 || !json_equal(after, json))
 		abort();
 }
 

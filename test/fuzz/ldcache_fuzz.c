@@ -102,7 +102,8 @@ static const char *const hwcaps[] = {"x86-64-v3"};
 
 static struct built_cache build_seed(unsigned seed)
 {
-	struct built_cache cache = build_cache((enum cache_format)(seed % 3), entries, 1 + seed / 8 % ARRAY_SIZE(entries), hwcaps, 1);
+	struct built_cache cache =
+		build_cache((enum cache_format)(seed % 3), entries, 1 + seed / 8 % ARRAY_SIZE(entries), hwcaps, 1);
 	struct built_cache merged = {0};
 
 	if (seed / 4 % 2 == 0)
@@ -115,7 +116,8 @@ static struct built_cache build_seed(unsigned seed)
 /* Most damage worth doing is to a number. */
 static void change_number(uint8_t *data, size_t size, unsigned seed)
 {
-	uint32_t values[] = {0, 1, 2, 0xffffffff, 0x80000000, (uint32_t)size, (uint32_t)size - 1, (uint32_t)size + 1, seed % 512};
+	uint32_t values[] = {
+		0, 1, 2, 0xffffffff, 0x80000000, (uint32_t)size, (uint32_t)size - 1, (uint32_t)size + 1, seed % 512};
 	size_t at = (size_t)(seed >> 4) % (size / 4) * 4;
 	uint32_t value = values[seed % ARRAY_SIZE(values)];
 

@@ -12,7 +12,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char front_item[] = "/usr/lib/wsl/lib", behind_item[] = "/usr/lib/ctr-gpu", *front_items[] = {front_item}, *behind_items[] = {behind_item};
+static char front_item[] = "/usr/lib/wsl/lib", behind_item[] = "/usr/lib/ctr-gpu", *front_items[] = {front_item},
+	    *behind_items[] = {behind_item};
 static const struct strv front = {.items = front_items, .count = 1}, behind = {.items = behind_items, .count = 1};
 
 /* Written once more, it stays as it is. */

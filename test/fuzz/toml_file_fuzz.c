@@ -33,7 +33,8 @@ static void check(struct text *text, json_t *before)
 		abort();
 	if (!table && json_object_set_new(p, "c.d", table = json_object()) < 0)
 		abort();
-	if (json_object_set_new(p, "e", json_true()) < 0 || json_object_set_new(table, "n", json_pack("{s:s}", "b", "/r")) < 0)
+	if (json_object_set_new(p, "e", json_true()) < 0 ||
+	    json_object_set_new(table, "n", json_pack("{s:s}", "b", "/r")) < 0)
 		abort();
 	/* Below a table without a header, as {}, it has no place. */
 	if (become(text, wanted) && !become(text, wanted))

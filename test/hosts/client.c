@@ -18,7 +18,7 @@ enum { ORPHANS_MAX = 64 };
 
 static bool is_alive(const struct client *client)
 {
-	struct pollfd poll_exit = { .fd = client->pidfd, .events = POLLIN };
+	struct pollfd poll_exit = {.fd = client->pidfd, .events = POLLIN};
 
 	return poll(&poll_exit, 1, 0) == 0;
 }
@@ -246,7 +246,8 @@ enum verdict client_verdict(struct clients *clients, struct client *client, int 
 	if (fd < 0)
 		return VERDICT_NOT_OURS;
 	for (size_t i = 0; i < CLIENT_FILES_MAX; i++)
-		if (client->files[i].fd == fd && same_file(client->pid, fd, clients->self, client->files[i].opened->file))
+		if (client->files[i].fd == fd &&
+		    same_file(client->pid, fd, clients->self, client->files[i].opened->file))
 			return VERDICT_OURS;
 	return first_use(clients, client, fd);
 }

@@ -13,7 +13,7 @@ enum { CLIENT_FILES_MAX = 16 };
 
 struct opened {
 	struct opened *next;
-	int file;    /* a duplicate of the client's descriptor, to compare others with */
+	int file; /* a duplicate of the client's descriptor, to compare others with */
 	pid_t owner;
 	bool orphan; /* the owner is gone; others may still hold the file */
 };
@@ -49,9 +49,9 @@ struct clients {
 struct client *clients_find(struct clients *clients, pid_t thread, bool *ret_uncertain);
 
 enum verdict {
-	VERDICT_OURS,      /* the device, opened by this process */
-	VERDICT_FOREIGN,   /* the device, opened by another one */
-	VERDICT_NOT_OURS,  /* some other file */
+	VERDICT_OURS,     /* the device, opened by this process */
+	VERDICT_FOREIGN,  /* the device, opened by another one */
+	VERDICT_NOT_OURS, /* some other file */
 };
 
 /** What a descriptor of a client is. */

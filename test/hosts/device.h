@@ -18,7 +18,7 @@ struct handles {
 		uint32_t next;   /* of a free entry: the one that became free after it */
 		uint8_t adapter; /* its number in the profile and 1; 0 is a free entry */
 		uint8_t unique;
-	} *entries;
+	} * entries;
 	uint32_t size, first, last, free_count;
 	uint32_t devices; /* that were made */
 };

@@ -72,8 +72,8 @@ static void respond(struct dxgd *dxgd, const struct seccomp_notif *call, struct 
 	}
 	switch (client_verdict(&dxgd->clients, client, fd)) {
 	case VERDICT_OURS:
-		response->error = device_ioctl(dxgd->profile, &client->handles, &client->memory, (uint32_t)call->data.args[1],
-					       call->data.args[2]);
+		response->error = device_ioctl(dxgd->profile, &client->handles, &client->memory,
+					       (uint32_t)call->data.args[1], call->data.args[2]);
 		return;
 	case VERDICT_FOREIGN:
 		response->error = -ENOTTY; /* "Call from a wrong process" */
@@ -91,7 +91,7 @@ void dxgd_answer(struct dxgd *dxgd)
 	memset(&call, 0, sizeof(call)); /* the kernel insists */
 	if (ioctl(dxgd->listener, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0)
 		return;
-	response = (struct seccomp_notif_resp){ .id = call.id };
+	response = (struct seccomp_notif_resp){.id = call.id};
 	respond(dxgd, &call, &response);
 	(void)ioctl(dxgd->listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }

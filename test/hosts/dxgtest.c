@@ -86,7 +86,7 @@ static bool fails(int result, int error)
 /* Return: as ioctl(); *count in and out. */
 static int enum2(int fd, uint32_t *count, void *infos)
 {
-	char args[16] = { 0 };
+	char args[16] = {0};
 	int result;
 
 	put(args, 0, *count, 4);
@@ -98,7 +98,7 @@ static int enum2(int fd, uint32_t *count, void *infos)
 
 static int enum3(int fd, uint64_t filter, uint32_t *count, void *infos)
 {
-	char args[24] = { 0 };
+	char args[24] = {0};
 	int result;
 
 	put(args, 0, filter, 8);
@@ -111,7 +111,7 @@ static int enum3(int fd, uint64_t filter, uint32_t *count, void *infos)
 
 static int query(int fd, uint32_t handle, uint32_t type, void *data, uint32_t size)
 {
-	char args[24] = { 0 };
+	char args[24] = {0};
 
 	put(args, 0, handle, 4);
 	put(args, 4, type, 4);
@@ -127,19 +127,22 @@ static int close_adapter(int fd, uint32_t handle)
 
 static void test_enum2(int fd, uint32_t total, uint32_t compute_only)
 {
-	char infos[MOST * INFO_SIZE] = { 0 };
+	char infos[MOST * INFO_SIZE] = {0};
 	uint32_t count = 5;
 
 	check(enum2(fd, &count, NULL) == 0 && count == total, "EnumAdapters2 without a buffer counts %u", total);
 	count = MOST;
-	check(enum2(fd, &count, infos) == 0 && count == total - compute_only, "EnumAdapters2 leaves out the compute-only ones");
+	check(enum2(fd, &count, infos) == 0 && count == total - compute_only,
+	      "EnumAdapters2 leaves out the compute-only ones");
 	for (uint32_t i = 0; i < count; i++)
-		check(get(infos, i * INFO_SIZE) >> 30 && !close_adapter(fd, get(infos, i * INFO_SIZE)), "handle %u can be closed", i);
+		check(get(infos, i * INFO_SIZE) >> 30 && !close_adapter(fd, get(infos, i * INFO_SIZE)),
+		      "handle %u can be closed", i);
 	count = MOST + 1;
 	check(fails(enum2(fd, &count, infos), EINVAL), "EnumAdapters2 refuses room for more than %d", MOST);
 	if (total > 0) {
 		count = total - 1;
-		check(fails(enum2(fd, &count, infos), EOVERFLOW) && count == total - 1, "EnumAdapters2 with too little room: EOVERFLOW");
+		check(fails(enum2(fd, &count, infos), EOVERFLOW) && count == total - 1,
+		      "EnumAdapters2 with too little room: EOVERFLOW");
 	}
 	count = MOST;
 	check(enum2(fd, &count, (void *)8) == -1 ? errno == EFAULT : count == 0, "EnumAdapters2 into nowhere: EFAULT");
@@ -148,7 +151,7 @@ static void test_enum2(int fd, uint32_t total, uint32_t compute_only)
 
 static void test_enum3(int fd, uint32_t total, uint32_t compute_only)
 {
-	char infos[(MOST + 1) * INFO_SIZE] = { 0 };
+	char infos[(MOST + 1) * INFO_SIZE] = {0};
 	uint32_t count = 0;
 
 	check(enum3(fd, 0, &count, infos) == 0 && count == total, "EnumAdapters3 for none counts %u", total);
@@ -172,11 +175,12 @@ static void test_enum3(int fd, uint32_t total, uint32_t compute_only)
 
 static void test_codes(int fd)
 {
-	char args[64] = { 0 };
+	char args[64] = {0};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	check(fails(ioctl(fd, CODE(0x14, 24), args), ENOTTY), "a code of the wrong size: ENOTTY");
-	check(fails(ioctl(fd, (unsigned)_IOC(_IOC_READ, 0x47, 0x14, 16), args), ENOTTY), "a code of the wrong direction: ENOTTY");
+	check(fails(ioctl(fd, (unsigned)_IOC(_IOC_READ, 0x47, 0x14, 16), args), ENOTTY),
+	      "a code of the wrong direction: ENOTTY");
 	check(fails(ioctl(fd, CODE(0x7f, 16), args), ENOTTY), "an unknown code: ENOTTY");
 	check(fails(ioctl(null, ENUM2, args), ENOTTY), "another device's own answer comes through");
 	check(fails(ioctl(999, ENUM2, args), EBADF) && fails(ioctl(-1, ENUM2, args), EBADF), "no file: EBADF");
@@ -186,7 +190,7 @@ static void test_codes(int fd)
 static void test_sizes(int fd, uint32_t handle)
 {
 	static char big[128 * 1024 + 1];
-	uint32_t four[2] = { 0 };
+	uint32_t four[2] = {0};
 	bool good = query(fd, handle, 13, four, 4) == 0;
 
 	check(good && four[0] >= 1000, "DRIVERVERSION is %u", four[0]);
@@ -208,7 +212,8 @@ static void test_read_only(int fd, uint32_t handle)
 {
 	char *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	check(fails(query(fd, handle, 13, page, 4), EFAULT) && get(page, 0) == 0, "into memory that is for reading: EFAULT");
+	check(fails(query(fd, handle, 13, page, 4), EFAULT) && get(page, 0) == 0,
+	      "into memory that is for reading: EFAULT");
 	check(fails(ioctl(fd, ENUM2, page), EFAULT) && get(page, 0) == 0, "and of arguments");
 	(void)munmap(page, 4096);
 }
@@ -223,16 +228,18 @@ static void test_versions(int fd, uint32_t handle)
 	check(query(fd, handle, 18, &umd, 8) == 0 && query(fd, handle, 49, &kmd, 8) == 0 && umd && umd == kmd,
 	      "UMD_DRIVER_VERSION and KMD_DRIVER_VERSION");
 	check(query(fd, handle, 69, service, sizeof(service)) == 0 && service[0] && service[259] == 0, "SERVICENAME");
-	check(wddm < 2700 ? fails(query(fd, handle, 70, &caps, 4), EINVAL) : query(fd, handle, 70, &caps, 4) == 0 && caps,
+	check(wddm < 2700 ? fails(query(fd, handle, 70, &caps, 4), EINVAL)
+			  : query(fd, handle, 70, &caps, 4) == 0 && caps,
 	      "WDDM_2_7_CAPS of WDDM 2.7");
-	check(wddm < 2900 ? fails(query(fd, handle, 75, &caps, 4), EINVAL) : query(fd, handle, 75, &caps, 4) == 0 && caps,
+	check(wddm < 2900 ? fails(query(fd, handle, 75, &caps, 4), EINVAL)
+			  : query(fd, handle, 75, &caps, 4) == 0 && caps,
 	      "WDDM_2_9_CAPS of WDDM 2.9");
 }
 
 static void test_umd_name(int fd, uint32_t handle)
 {
 	static const char suffix[] = ".so";
-	char info[524] = { 3 };
+	char info[524] = {3};
 	uint16_t letter;
 	size_t length = 0;
 	bool good = query(fd, handle, 1, info, sizeof(info)) == 0, ends;
@@ -250,7 +257,7 @@ static void test_umd_name(int fd, uint32_t handle)
 
 static void test_facts(int fd, uint32_t handle)
 {
-	uint32_t type, ids[7] = { 0 }, address[3];
+	uint32_t type, ids[7] = {0}, address[3];
 	uint16_t name[4096];
 	bool good;
 
@@ -269,15 +276,17 @@ static void test_facts(int fd, uint32_t handle)
 static void test_registry_keys(int fd, uint32_t handle)
 {
 	static const char name[] = "DriverDesc";
-	char info[REGISTRY_SIZE + 1024] = { 0 };
+	char info[REGISTRY_SIZE + 1024] = {0};
 
 	put(info, 0, 1, 4);
-	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 2, "a value that the adapter's key lacks: status 2");
+	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 2,
+	      "a value that the adapter's key lacks: status 2");
 	for (size_t i = 0; i < sizeof(name); i++)
 		put(info, 8 + 2 * i, (unsigned char)name[i], 2);
 	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 0, "one that it has");
 	put(info, 0, 0, 4);
-	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 2, "and that the service's key lacks");
+	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 2,
+	      "and that the service's key lacks");
 	put(info, 0, 3, 4);
 	check(query(fd, handle, 48, info, sizeof(info)) == 0 && get(info, 540) == 0, "the path of the driver's image");
 	put(info, 0, 4, 4);
@@ -286,7 +295,7 @@ static void test_registry_keys(int fd, uint32_t handle)
 
 static void test_registry(int fd, uint32_t handle)
 {
-	char info[REGISTRY_SIZE + 1024] = { 0 };
+	char info[REGISTRY_SIZE + 1024] = {0};
 	uint32_t needed;
 	uint16_t letter;
 
@@ -294,7 +303,8 @@ static void test_registry(int fd, uint32_t handle)
 	check(query(fd, handle, 48, info, REGISTRY_SIZE) == 0, "QUERYREGISTRY with too little room succeeds");
 	needed = get(info, 536);
 	check(get(info, 540) == 1 && needed > 40 && needed < 1024, "its status is an overflow, its size %u", needed);
-	check(query(fd, handle, 48, info, REGISTRY_SIZE + needed) == 0 && get(info, 540) == 0, "with as much room it succeeds");
+	check(query(fd, handle, 48, info, REGISTRY_SIZE + needed) == 0 && get(info, 540) == 0,
+	      "with as much room it succeeds");
 	memcpy(&letter, info + 544 + needed - 2, 2);
 	check(letter == 0, "the path ends where the size says");
 	memcpy(&letter, info + 544, 2);
@@ -319,7 +329,8 @@ static void test_handles(int fd, const char *info)
 	check(fails(close_adapter(fd, handle), EINVAL), "once");
 	check(fails(query(fd, handle, 13, &version, 4), EINVAL), "and is no handle then");
 	put(args, 4, 0x7fffffff, 4);
-	check(ioctl(fd, OPEN_FROM_LUID, args) == 0 && get(args, 8) == handle, "OpenAdapterFromLuid of another LUID looks at the handle");
+	check(ioctl(fd, OPEN_FROM_LUID, args) == 0 && get(args, 8) == handle,
+	      "OpenAdapterFromLuid of another LUID looks at the handle");
 	put(args, 8, 0, 4);
 	check(fails(ioctl(fd, OPEN_FROM_LUID, args), EINVAL), "without one: EINVAL");
 	check(close_adapter(fd, 0) == 0, "to close 0 is nothing");
@@ -339,7 +350,8 @@ static void test_reuse(int fd, const char *info)
 	check(good && handles[0] != handles[1999], "2000 handles at once");
 	for (size_t i = 0; i < 2000 && good; i++)
 		good = close_adapter(fd, handles[i]) == 0;
-	check(good && ioctl(fd, OPEN_FROM_LUID, args) == 0 && get(args, 8) != handles[1999] && get(args, 8) != handles[0],
+	check(good && ioctl(fd, OPEN_FROM_LUID, args) == 0 && get(args, 8) != handles[1999] &&
+		      get(args, 8) != handles[0],
 	      "what was closed is used again last");
 	(void)close_adapter(fd, get(args, 8));
 }
@@ -347,7 +359,7 @@ static void test_reuse(int fd, const char *info)
 /* What nvidia-smi, ROCm and Intel's driver call next. */
 static void test_device(int fd, const char *info)
 {
-	char args[64] = { 0 }, statistics[0x328] = { 0 }, processes[24] = { 0 };
+	char args[64] = {0}, statistics[0x328] = {0}, processes[24] = {0};
 	uint32_t device, pid = 0;
 
 	put(args, 0, get(info, 0), 4);
@@ -362,7 +374,8 @@ static void test_device(int fd, const char *info)
 	memcpy(processes, info + 4, 8);
 	put(processes, 8, (uintptr_t)&pid, 8);
 	put(processes, 16, 1, 8);
-	check(ioctl(fd, PROCESSES, processes) == 0 && get(processes, 16) == 1 && pid == (uint32_t)getpid(), "EnumProcesses");
+	check(ioctl(fd, PROCESSES, processes) == 0 && get(processes, 16) == 1 && pid == (uint32_t)getpid(),
+	      "EnumProcesses");
 	put(args, 0, 0, 4);
 	check(fails(ioctl(fd, CREATE_DEVICE, args), EINVAL) && fails(ioctl(fd, ESCAPE, args), EINVAL) &&
 		      fails(ioctl(fd, FEATURE, args), EINVAL),
@@ -409,7 +422,8 @@ static bool child_ends_handles(int fd, uint32_t handle)
 
 	(void)fd;
 	(void)handle;
-	if (enum3(one, 1, &count, infos) != 0 || count == 0 || get(infos, 0) != 0x40000000 || enum2(other, &count, NULL) != 0)
+	if (enum3(one, 1, &count, infos) != 0 || count == 0 || get(infos, 0) != 0x40000000 ||
+	    enum2(other, &count, NULL) != 0)
 		return count == 0;
 	first = get(infos, 0);
 	(void)close(one);
@@ -417,7 +431,8 @@ static bool child_ends_handles(int fd, uint32_t handle)
 		return false;
 	(void)close(other);
 	one = device();
-	return fails(query(one, first, 13, &version, 4), EINVAL) && enum3(one, 1, &count, infos) == 0 && get(infos, 0) == first;
+	return fails(query(one, first, 13, &version, 4), EINVAL) && enum3(one, 1, &count, infos) == 0 &&
+	       get(infos, 0) == first;
 }
 
 static bool child_of_child_inherits(int fd, uint32_t handle)
@@ -461,8 +476,8 @@ static bool child_threads(int fd, uint32_t handle)
 
 	(void)fd;
 	(void)handle;
-	return pthread_create(&thread, NULL, thread_queries, &copy) == 0 && pthread_join(thread, &result) == 0 && result &&
-	       enum2(own, &count, NULL) == 0;
+	return pthread_create(&thread, NULL, thread_queries, &copy) == 0 && pthread_join(thread, &result) == 0 &&
+	       result && enum2(own, &count, NULL) == 0;
 }
 
 static bool child_is_passed_one(int fd, uint32_t handle)
@@ -472,8 +487,9 @@ static bool child_is_passed_one(int fd, uint32_t handle)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	char byte;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	uint32_t count = 0;
 	int passed;
 
@@ -489,10 +505,11 @@ static void test_passing(void)
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	} control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
 	char byte = 0;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	uint32_t count = 0;
 	int sockets[2], fd, status;
 	pid_t pid;
@@ -550,7 +567,8 @@ static void many_child(int calls)
 		if (enum2(fd, &count, infos) != 0)
 			_exit(1);
 		for (uint32_t j = 0; j < count; j++)
-			if (query(fd, get(infos, j * INFO_SIZE), 13, &version, 4) != 0 || close_adapter(fd, get(infos, j * INFO_SIZE)) != 0)
+			if (query(fd, get(infos, j * INFO_SIZE), 13, &version, 4) != 0 ||
+			    close_adapter(fd, get(infos, j * INFO_SIZE)) != 0)
 				_exit(2);
 	}
 	_exit(0);
@@ -601,7 +619,7 @@ static int bench(int calls)
 
 static int walk(uint32_t total, uint32_t compute_only)
 {
-	char infos[MOST * INFO_SIZE] = { 0 };
+	char infos[MOST * INFO_SIZE] = {0};
 	uint32_t count = MOST;
 	int fd = device();
 

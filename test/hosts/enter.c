@@ -41,13 +41,14 @@ struct options {
 enum { OPTION_PROFILES = 256, OPTION_FILES, OPTION_CGROUP2, OPTION_NODE };
 
 static const struct argp_option option_table[] = {
-	{ "keep", 'k', NULL, 0, "Leave running what the command started in the background; the host lasts as long as that", 0 },
-	{ "list", 'l', NULL, 0, "List the profiles", 0 },
-	{ "cgroup2", OPTION_CGROUP2, NULL, 0, "Mount cgroup version 2 over /sys/fs/cgroup", 0 },
-	{ "node", OPTION_NODE, "MAJOR:MINOR", 0, "Device that stands for /dev/dxg, default 10:183 (hwrng)", 0 },
-	{ "profiles", OPTION_PROFILES, "DIR", 0, "Where declarations are", 0 },
-	{ "files", OPTION_FILES, "DIR", 0, "Where the files are that hosts are made of", 0 },
-	{ 0 },
+	{"keep", 'k', NULL, 0,
+	 "Leave running what the command started in the background; the host lasts as long as that", 0},
+	{"list", 'l', NULL, 0, "List the profiles", 0},
+	{"cgroup2", OPTION_CGROUP2, NULL, 0, "Mount cgroup version 2 over /sys/fs/cgroup", 0},
+	{"node", OPTION_NODE, "MAJOR:MINOR", 0, "Device that stands for /dev/dxg, default 10:183 (hwrng)", 0},
+	{"profiles", OPTION_PROFILES, "DIR", 0, "Where declarations are", 0},
+	{"files", OPTION_FILES, "DIR", 0, "Where the files are that hosts are made of", 0},
+	{0},
 };
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -126,10 +127,11 @@ static int send_fd(int socket, int fd)
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	} control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
 	char byte = 0;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 
 	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
 	return sendmsg(socket, &message, 0) == 1 ? 0 : -1;
@@ -142,8 +144,9 @@ static int receive_fd(int socket)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	char byte;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	int fd;
 
 	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1 || message.msg_controllen < CMSG_LEN(sizeof(int)))
@@ -155,7 +158,7 @@ static int receive_fd(int socket)
 /* In the supervisor and in the waiting process a terminal's signals are the command's business. */
 static void signals_for_waiting(bool waiting)
 {
-	static const int numbers[] = { SIGINT, SIGQUIT };
+	static const int numbers[] = {SIGINT, SIGQUIT};
 	sigset_t blocked;
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -180,7 +183,7 @@ static int watch_signals(void)
 
 _Noreturn static void run_command(const struct options *options, const struct profile *profile, int socket)
 {
-	const struct space space = { profile, options->files, options->device, options->cgroup2 };
+	const struct space space = {profile, options->files, options->device, options->cgroup2};
 	_cleanup_free_ char *path = NULL;
 	int listener;
 
@@ -188,7 +191,8 @@ _Noreturn static void run_command(const struct options *options, const struct pr
 	signals_for_waiting(false);
 	if (space_enter(&space) < 0)
 		_exit(EXIT_SETUP);
-	if (profile->wsl_mounts && asprintf(&path, "%s:/usr/lib/wsl/lib", getenv("PATH") ?: "/usr/sbin:/usr/bin:/sbin:/bin") > 0)
+	if (profile->wsl_mounts &&
+	    asprintf(&path, "%s:/usr/lib/wsl/lib", getenv("PATH") ?: "/usr/sbin:/usr/bin:/sbin:/bin") > 0)
 		(void)setenv("PATH", path, 1);
 
 	listener = filter_install(profile->dxg && profile->adapter_count == 0);
@@ -218,7 +222,7 @@ static void kill_tree(pid_t pid)
 /* Orphans of what dies become our children (PR_SET_CHILD_SUBREAPER), until none is left. */
 static void kill_descendants(void)
 {
-	const struct timespec moment = { .tv_nsec = 500000 };
+	const struct timespec moment = {.tv_nsec = 500000};
 
 	for (;;) {
 		pid_t pid;
@@ -289,7 +293,7 @@ static void raise_file_limit(void)
 static void supervise(struct supervisor *supervisor, struct dxgd *dxgd, int listener)
 {
 	_cleanup_close_ int signals = watch_signals();
-	struct pollfd events[] = { { .fd = listener, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+	struct pollfd events[] = {{.fd = listener, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 
 	raise_file_limit();
 	for (;;) {
@@ -304,9 +308,10 @@ static void supervise(struct supervisor *supervisor, struct dxgd *dxgd, int list
 	}
 }
 
-_Noreturn static void run_supervisor(const struct options *options, const struct profile *profile, pid_t parent, int report)
+_Noreturn static void run_supervisor(const struct options *options, const struct profile *profile, pid_t parent,
+				     int report)
 {
-	struct supervisor supervisor = { .options = options, .parent = parent, .report = report };
+	struct supervisor supervisor = {.options = options, .parent = parent, .report = report};
 	int sockets[2], listener;
 	struct dxgd *dxgd;
 
@@ -331,12 +336,13 @@ _Noreturn static void run_supervisor(const struct options *options, const struct
 static int wait_for(pid_t supervisor, int report)
 {
 	_cleanup_close_ int signals = watch_signals();
-	struct pollfd events[] = { { .fd = report, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+	struct pollfd events[] = {{.fd = report, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 	struct signalfd_siginfo info;
 	int status;
 
 	while (poll(events, 2, -1) < 0 || !events[0].revents)
-		if ((events[1].revents & POLLIN) && read(signals, &info, sizeof(info)) == sizeof(info) && info.ssi_signo != SIGCHLD)
+		if ((events[1].revents & POLLIN) && read(signals, &info, sizeof(info)) == sizeof(info) &&
+		    info.ssi_signo != SIGCHLD)
 			(void)kill(supervisor, (int)info.ssi_signo);
 	if (read(report, &status, sizeof(status)) != sizeof(status))
 		return EXIT_SETUP;
@@ -369,13 +375,17 @@ static int run(const struct options *options, const struct profile *profile)
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
-		option_table, parse_option, "PROFILE -- COMMAND…",
+		option_table,
+		parse_option,
+		"PROFILE -- COMMAND…",
 		"Runs a command on a simulated host. Options come before PROFILE.\v"
 		"The exit status is the command's; 125 if the host could not be set up.",
-		NULL, NULL, NULL,
+		NULL,
+		NULL,
+		NULL,
 	};
-	struct options options = { .profiles = "test/hosts/profiles", .files = "build/test/hosts/files",
-				   .command = (char *[]){ NULL } };
+	struct options options = {
+		.profiles = "test/hosts/profiles", .files = "build/test/hosts/files", .command = (char *[]){NULL}};
 	_cleanup_free_ char *path = NULL;
 	struct profile profile;
 	int result;

@@ -38,10 +38,10 @@ int filter_install(bool opens)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog filter = { .len = sizeof(program) / sizeof(program[0]), .filter = program };
+	struct sock_fprog filter = {.len = sizeof(program) / sizeof(program[0]), .filter = program};
 	/* A signal must not make a client repeat a call that was answered already (Linux 5.19). */
-	unsigned flags[] = { SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
-			     SECCOMP_FILTER_FLAG_NEW_LISTENER };
+	unsigned flags[] = {SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+			    SECCOMP_FILTER_FLAG_NEW_LISTENER};
 	long listener = -1;
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]) && listener < 0; i++)

@@ -17,7 +17,7 @@ int memory_open(pid_t pid, struct memory *ret)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	*ret = (struct memory){ .pid = pid, .fd = fd };
+	*ret = (struct memory){.pid = pid, .fd = fd};
 	return 0;
 }
 
@@ -52,7 +52,7 @@ bool memory_read(struct memory *memory, uint64_t address, void *ret, size_t size
 /* Not through /proc/PID/mem, which writes to pages that the process itself may only read. */
 bool memory_write(struct memory *memory, uint64_t address, const void *data, size_t size)
 {
-	const struct iovec from = { (void *)data, size }, to = { (void *)address, size };
+	const struct iovec from = {(void *)data, size}, to = {(void *)address, size};
 
 	return process_vm_writev(memory->pid, &from, 1, &to, 1, 0) == (ssize_t)size;
 }

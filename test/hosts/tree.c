@@ -94,7 +94,8 @@ static int copy_below(int from, int to, const char *name, mode_t mode)
 	if (mkdirat(to, name, 0755) < 0 && errno != EEXIST)
 		return complain("mkdir", name);
 	target = openat(to, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return target < 0 ? complain("open", name) : copy_directory(openat(from, name, O_RDONLY | O_CLOEXEC), target, mode);
+	return target < 0 ? complain("open", name)
+			  : copy_directory(openat(from, name, O_RDONLY | O_CLOEXEC), target, mode);
 }
 
 static int copy_file(int from, int to, const char *name, mode_t mode)
@@ -155,11 +156,13 @@ static int store(const struct profile_adapter *adapter, const char *files, const
 
 static int other_driver(const char *drivers, unsigned number)
 {
-	static const char *const names[] = { "hdaudio", "netwtw10", "usbport", "prnms003", "bth", "iaahcic", "wvid", "mdmcpq" };
+	static const char *const names[] = {"hdaudio", "netwtw10", "usbport", "prnms003",
+					    "bth",     "iaahcic",  "wvid",    "mdmcpq"};
 	const char *name = names[number % (sizeof(names) / sizeof(names[0]))];
 	char directory[TREE_PATH_MAX], path[TREE_PATH_MAX + 32];
 
-	(void)snprintf(directory, sizeof(directory), "%s/%s.inf_amd64_%08x%08x", drivers, name, number * 2654435761u, ~number);
+	(void)snprintf(directory, sizeof(directory), "%s/%s.inf_amd64_%08x%08x", drivers, name, number * 2654435761u,
+		       ~number);
 	if (tree_mkdir(directory) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s/%s.inf", directory, name);

@@ -20,62 +20,61 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef unsigned long long CUdeviceptr;
 
-static const char kernel[] =
-	".version 6.0\n"
-	".target sm_60\n"
-	".address_size 64\n"
-	".visible .entry add(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u32 pn)\n"
-	"{\n"
-	"	.reg .pred %p;\n"
-	"	.reg .b32 %n, %i, %b, %t, %x, %y;\n"
-	"	.reg .b64 %a, %e, %c, %o;\n"
-	"	ld.param.u64 %a, [pa];\n"
-	"	ld.param.u64 %e, [pb];\n"
-	"	ld.param.u64 %c, [pc];\n"
-	"	ld.param.u32 %n, [pn];\n"
-	"	mov.u32 %b, %ctaid.x;\n"
-	"	mov.u32 %i, %ntid.x;\n"
-	"	mov.u32 %t, %tid.x;\n"
-	"	mad.lo.s32 %i, %b, %i, %t;\n"
-	"	setp.ge.u32 %p, %i, %n;\n"
-	"	@%p bra done;\n"
-	"	mul.wide.u32 %o, %i, 4;\n"
-	"	cvta.to.global.u64 %a, %a;\n"
-	"	cvta.to.global.u64 %e, %e;\n"
-	"	cvta.to.global.u64 %c, %c;\n"
-	"	add.s64 %a, %a, %o;\n"
-	"	add.s64 %e, %e, %o;\n"
-	"	add.s64 %c, %c, %o;\n"
-	"	ld.global.u32 %x, [%a];\n"
-	"	ld.global.u32 %y, [%e];\n"
-	"	add.u32 %x, %x, %y;\n"
-	"	st.global.u32 [%c], %x;\n"
-	"done:\n"
-	"	ret;\n"
-	"}\n";
+static const char kernel[] = ".version 6.0\n"
+			     ".target sm_60\n"
+			     ".address_size 64\n"
+			     ".visible .entry add(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u32 pn)\n"
+			     "{\n"
+			     "	.reg .pred %p;\n"
+			     "	.reg .b32 %n, %i, %b, %t, %x, %y;\n"
+			     "	.reg .b64 %a, %e, %c, %o;\n"
+			     "	ld.param.u64 %a, [pa];\n"
+			     "	ld.param.u64 %e, [pb];\n"
+			     "	ld.param.u64 %c, [pc];\n"
+			     "	ld.param.u32 %n, [pn];\n"
+			     "	mov.u32 %b, %ctaid.x;\n"
+			     "	mov.u32 %i, %ntid.x;\n"
+			     "	mov.u32 %t, %tid.x;\n"
+			     "	mad.lo.s32 %i, %b, %i, %t;\n"
+			     "	setp.ge.u32 %p, %i, %n;\n"
+			     "	@%p bra done;\n"
+			     "	mul.wide.u32 %o, %i, 4;\n"
+			     "	cvta.to.global.u64 %a, %a;\n"
+			     "	cvta.to.global.u64 %e, %e;\n"
+			     "	cvta.to.global.u64 %c, %c;\n"
+			     "	add.s64 %a, %a, %o;\n"
+			     "	add.s64 %e, %e, %o;\n"
+			     "	add.s64 %c, %c, %o;\n"
+			     "	ld.global.u32 %x, [%a];\n"
+			     "	ld.global.u32 %y, [%e];\n"
+			     "	add.u32 %x, %x, %y;\n"
+			     "	st.global.u32 [%c], %x;\n"
+			     "done:\n"
+			     "	ret;\n"
+			     "}\n";
 
 /* Name in the library, result and arguments. */
-#define FUNCTIONS(X)                                                                                          \
-	X(init, "cuInit", (unsigned flags))                                                                   \
-	X(driver_version, "cuDriverGetVersion", (int *version))                                               \
-	X(device_count, "cuDeviceGetCount", (int *count))                                                     \
-	X(device_get, "cuDeviceGet", (int *device, int ordinal))                                              \
-	X(device_name, "cuDeviceGetName", (char *name, int size, int device))                                 \
-	X(device_uuid, "cuDeviceGetUuid", (unsigned char uuid[16], int device))                               \
-	X(context_retain, "cuDevicePrimaryCtxRetain", (CUcontext *context, int device))                       \
-	X(context_set, "cuCtxSetCurrent", (CUcontext context))                                                \
-	X(synchronize, "cuCtxSynchronize", (void))                                                            \
-	X(allocate, "cuMemAlloc_v2", (CUdeviceptr *memory, size_t size))                                      \
-	X(to_device, "cuMemcpyHtoD_v2", (CUdeviceptr to, const void *from, size_t size))                      \
-	X(to_host, "cuMemcpyDtoH_v2", (void *to, CUdeviceptr from, size_t size))                              \
-	X(module_load, "cuModuleLoadData", (CUmodule *module, const void *image))                             \
-	X(module_function, "cuModuleGetFunction", (CUfunction *function, CUmodule module, const char *name))  \
-	X(launch, "cuLaunchKernel",                                                                           \
+#define FUNCTIONS(X)                                                                                                   \
+	X(init, "cuInit", (unsigned flags))                                                                            \
+	X(driver_version, "cuDriverGetVersion", (int *version))                                                        \
+	X(device_count, "cuDeviceGetCount", (int *count))                                                              \
+	X(device_get, "cuDeviceGet", (int *device, int ordinal))                                                       \
+	X(device_name, "cuDeviceGetName", (char *name, int size, int device))                                          \
+	X(device_uuid, "cuDeviceGetUuid", (unsigned char uuid[16], int device))                                        \
+	X(context_retain, "cuDevicePrimaryCtxRetain", (CUcontext * context, int device))                               \
+	X(context_set, "cuCtxSetCurrent", (CUcontext context))                                                         \
+	X(synchronize, "cuCtxSynchronize", (void))                                                                     \
+	X(allocate, "cuMemAlloc_v2", (CUdeviceptr * memory, size_t size))                                              \
+	X(to_device, "cuMemcpyHtoD_v2", (CUdeviceptr to, const void *from, size_t size))                               \
+	X(to_host, "cuMemcpyDtoH_v2", (void *to, CUdeviceptr from, size_t size))                                       \
+	X(module_load, "cuModuleLoadData", (CUmodule * module, const void *image))                                     \
+	X(module_function, "cuModuleGetFunction", (CUfunction * function, CUmodule module, const char *name))          \
+	X(launch, "cuLaunchKernel",                                                                                    \
 	  (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
 	   unsigned block_z, unsigned shared, void *stream, void **parameters, void **extra))
 
 static struct {
-#define X(member, symbol, arguments) int (*member) arguments;
+#define X(member, symbol, arguments) int(*member) arguments;
 	FUNCTIONS(X)
 #undef X
 } cuda;
@@ -89,8 +88,8 @@ static int load(void)
 		printf("%s\n", dlerror());
 		return -1;
 	}
-#define X(member, symbol, arguments)                                              \
-	cuda.member = (int (*) arguments)dlsym(library, symbol);                 \
+#define X(member, symbol, arguments)                            \
+	cuda.member = (int(*) arguments)dlsym(library, symbol); \
 	missing |= !cuda.member && printf("libcuda.so.1 has no %s\n", symbol) > 0;
 	FUNCTIONS(X)
 #undef X
@@ -119,7 +118,7 @@ static int run_kernel(const unsigned *a, const unsigned *b, unsigned *c)
 	CUfunction function;
 	unsigned count = COUNT;
 	CUmodule module;
-	void *parameters[] = { &memory[0], &memory[1], &memory[2], &count };
+	void *parameters[] = {&memory[0], &memory[1], &memory[2], &count};
 
 	for (int i = 0; i < 3; i++)
 		if (failed("allocate", cuda.allocate(&memory[i], COUNT * sizeof(*a))))
@@ -155,7 +154,7 @@ static int add_vectors(int device)
 
 static void print_uuid(int device)
 {
-	unsigned char uuid[16] = { 0 };
+	unsigned char uuid[16] = {0};
 
 	(void)cuda.device_uuid(uuid, device);
 	printf("GPU-");
@@ -175,8 +174,8 @@ int main(void)
 		char name[128] = "";
 		int device;
 
-		if (failed("device", cuda.device_get(&device, i)) || failed("name", cuda.device_name(name, sizeof(name), device)) ||
-		    add_vectors(device) < 0)
+		if (failed("device", cuda.device_get(&device, i)) ||
+		    failed("name", cuda.device_name(name, sizeof(name), device)) || add_vectors(device) < 0)
 			return 1;
 		print_uuid(device);
 		printf(": %s: %d sums are right\n", name, COUNT);

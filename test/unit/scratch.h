@@ -139,7 +139,8 @@ static inline int scratch_line(const char *path, const struct stat *st, int type
 		(void)!readlink(path, link, sizeof(link) - 1);
 	if (S_ISREG(st->st_mode))
 		(void)fd_read_file_at(AT_FDCWD, path, 1 << 20, &text, NULL);
-	if (str_format(&line, "%s %o %u:%u %s%s", path, st->st_mode, st->st_uid, st->st_gid, link, text ? text : "") < 0)
+	if (str_format(&line, "%s %o %u:%u %s%s", path, st->st_mode, st->st_uid, st->st_gid, link, text ? text : "") <
+	    0)
 		return -1;
 	free(text);
 	return strv_take(&scratch_lines, line);

@@ -15,8 +15,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -32,8 +32,9 @@ enum { REPORT_FD = 9, KILL_ALL = -2, KILL_FIRST = -3 };
 static const struct {
 	const char *name;
 	int error;
-} errors[] = {{"ENOMEM", ENOMEM}, {"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EIO", EIO}, {"EINTR", EINTR}, {"kill", 0}, {"killed", -1}, {"kill-all", KILL_ALL},
-	     {"kill-first", KILL_FIRST}};
+} errors[] = {{"ENOMEM", ENOMEM}, {"EPERM", EPERM},       {"ENOSYS", ENOSYS},
+	      {"EIO", EIO},       {"EINTR", EINTR},       {"kill", 0},
+	      {"killed", -1},     {"kill-all", KILL_ALL}, {"kill-first", KILL_FIRST}};
 
 static unsigned long wanted, seen;
 static int error;
@@ -103,8 +104,9 @@ static void set_result(pid_t pid, long result)
  */
 static bool is_exempt(uint64_t number)
 {
-	return number == SYS_geteuid || number == SYS_getpid || number == SYS_brk || number == SYS_exit_group || number == SYS_exit ||
-	       number == SYS_rt_sigreturn || number == SYS_restart_syscall || number == SYS_execve;
+	return number == SYS_geteuid || number == SYS_getpid || number == SYS_brk || number == SYS_exit_group ||
+	       number == SYS_exit || number == SYS_rt_sigreturn || number == SYS_restart_syscall ||
+	       number == SYS_execve;
 }
 
 static void enter(pid_t pid, const struct __ptrace_syscall_info *info)
@@ -113,7 +115,8 @@ static void enter(pid_t pid, const struct __ptrace_syscall_info *info)
 		counting = true;
 	if (!counting || is_exempt(info->entry.nr) || ++seen != wanted)
 		return;
-	(void)dprintf(REPORT_FD, "call %llu in %s\n", (unsigned long long)info->entry.nr, pid == first ? "parent" : "child");
+	(void)dprintf(REPORT_FD, "call %llu in %s\n", (unsigned long long)info->entry.nr,
+		      pid == first ? "parent" : "child");
 	if (error == 0 || error == KILL_ALL || error == KILL_FIRST) {
 		(void)kill(error == KILL_ALL ? -first : error == KILL_FIRST ? first : pid, SIGKILL);
 		return;
@@ -167,7 +170,8 @@ static bool stopped(pid_t pid, int status)
 
 static void start(char **command)
 {
-	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC;
+	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+			     PTRACE_O_TRACEEXEC;
 	int status;
 
 	first = fork();

@@ -22,7 +22,8 @@
 
 static int add_directory(struct plan *plan, const char *root, const char *path, bool overrides)
 {
-	struct plan_mount mount = {.source = strdup(path), .target = strdup(path), .directory = true, .reason = strdup("test")};
+	struct plan_mount mount = {
+		.source = strdup(path), .target = strdup(path), .directory = true, .reason = strdup("test")};
 	struct plan_library_dir dir = {.path = strdup(path), .overrides_image = overrides, .reason = strdup("test")};
 	_cleanup_free_ char *below = NULL;
 	struct dirent *entry;

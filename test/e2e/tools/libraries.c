@@ -43,7 +43,8 @@ static char *read_file(const char *path, size_t *ret_size)
 
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) == 0 && (data = malloc((size_t)st.st_size)) && read(fd, data, (size_t)st.st_size) == st.st_size)
+	if (fstat(fd, &st) == 0 && (data = malloc((size_t)st.st_size)) &&
+	    read(fd, data, (size_t)st.st_size) == st.st_size)
 		*ret_size = (size_t)st.st_size;
 	close(fd);
 	return data;

@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+	struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
 
 	if (argc < 2) {
 		fprintf(stderr, "usage: memlock PROGRAM [ARGUMENT…]\n");

@@ -30,9 +30,9 @@ static const struct {
 	int number;
 	const char *name;
 } errors[] = {
-	{ 0, "ok" },          { EPERM, "EPERM" },   { ENOENT, "ENOENT" }, { EACCES, "EACCES" },
-	{ ENODEV, "ENODEV" }, { ENXIO, "ENXIO" },   { EBUSY, "EBUSY" },   { EINVAL, "EINVAL" },
-	{ EROFS, "EROFS" },   { EEXIST, "EEXIST" }, { EBADF, "EBADF" },
+	{0, "ok"},          {EPERM, "EPERM"},   {ENOENT, "ENOENT"}, {EACCES, "EACCES"},
+	{ENODEV, "ENODEV"}, {ENXIO, "ENXIO"},   {EBUSY, "EBUSY"},   {EINVAL, "EINVAL"},
+	{EROFS, "EROFS"},   {EEXIST, "EEXIST"}, {EBADF, "EBADF"},
 };
 
 static const char *error_name(int number)

@@ -62,8 +62,10 @@ static void look_up(int fd, const struct fuse_in_header *in, const char *name)
 
 static void serve(int fd, const struct fuse_in_header *in)
 {
-	const struct fuse_init_out init = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096, .max_readahead = 4096};
+	const struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION,
+					   .minor = FUSE_KERNEL_MINOR_VERSION,
+					   .max_write = 4096,
+					   .max_readahead = 4096};
 	const struct fuse_attr_out attr = {.attr = attributes(in->nodeid)};
 	const struct fuse_open_out open_out = {.fh = 1};
 	const struct fuse_statfs_out statfs_out = {.st = {.bsize = 4096, .frsize = 4096, .namelen = 255}};

@@ -21,7 +21,7 @@ __attribute__((section(".note.cuda.fwd_compatibility"), aligned(4), used)) stati
 	uint32_t name_size, data_size, type;
 	char name[20];
 	char data[(sizeof(FORWARD_COMPATIBILITY) + 3) & ~3u];
-} note = { sizeof("NVIDIA Corporation"), sizeof(FORWARD_COMPATIBILITY), 0, "NVIDIA Corporation", FORWARD_COMPATIBILITY };
+} note = {sizeof("NVIDIA Corporation"), sizeof(FORWARD_COMPATIBILITY), 0, "NVIDIA Corporation", FORWARD_COMPATIBILITY};
 
 static struct kmt_adapter adapters[KMT_ADAPTERS_MAX];
 static int adapter_count;
@@ -90,6 +90,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 	if (device < 0 || device >= adapter_count)
 		return CUDA_ERROR_INVALID_DEVICE;
 	address = &adapters[device].address;
-	(void)snprintf(id, (size_t)length, "0000:%02X:%02X.%X", address->BusNumber, address->DeviceNumber, address->FunctionNumber);
+	(void)snprintf(id, (size_t)length, "0000:%02X:%02X.%X", address->BusNumber, address->DeviceNumber,
+		       address->FunctionNumber);
 	return CUDA_SUCCESS;
 }

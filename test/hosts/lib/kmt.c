@@ -49,7 +49,7 @@ static void narrow(char *ret, const uint32_t *wide)
 
 static void query_store(const struct kmt *kmt, uint32_t handle, char *ret)
 {
-	QUERYREGISTRY_LIBRARY size = { .QueryType = REGISTRY_DRIVERSTOREPATH }, *full;
+	QUERYREGISTRY_LIBRARY size = {.QueryType = REGISTRY_DRIVERSTOREPATH}, *full;
 	uint32_t bytes;
 
 	if (!query(kmt, handle, QUERY_QUERYREGISTRY, &size, sizeof(size)) || size.Status != REGISTRY_OVERFLOW)
@@ -66,7 +66,7 @@ static void query_store(const struct kmt *kmt, uint32_t handle, char *ret)
 
 static bool describe(const struct kmt *kmt, const D3DKMT_ADAPTERINFO *info, struct kmt_adapter *ret)
 {
-	QUERY_DEVICE_IDS ids = { 0 };
+	QUERY_DEVICE_IDS ids = {0};
 	uint32_t *text;
 
 	memset(ret, 0, sizeof(*ret));
@@ -87,14 +87,14 @@ static bool describe(const struct kmt *kmt, const D3DKMT_ADAPTERINFO *info, stru
 int kmt_adapters(uint32_t vendor, struct kmt_adapter *ret, int capacity)
 {
 	D3DKMT_ADAPTERINFO infos[ADAPTERS_MAX];
-	D3DKMT_ENUMADAPTERS2 all = { .NumAdapters = ADAPTERS_MAX, .pAdapters = (uintptr_t)infos };
+	D3DKMT_ENUMADAPTERS2 all = {.NumAdapters = ADAPTERS_MAX, .pAdapters = (uintptr_t)infos};
 	struct kmt kmt;
 	int count = 0;
 
 	if (!load(&kmt) || kmt.enumerate(&all) < 0)
 		return -1;
 	for (uint32_t i = 0; i < all.NumAdapters; i++) {
-		D3DKMT_CLOSEADAPTER handle = { infos[i].hAdapter };
+		D3DKMT_CLOSEADAPTER handle = {infos[i].hAdapter};
 
 		if (count < capacity && describe(&kmt, &infos[i], &ret[count]) && ret[count].vendor == vendor)
 			count++;
@@ -105,7 +105,8 @@ int kmt_adapters(uint32_t vendor, struct kmt_adapter *ret, int capacity)
 
 void kmt_uuid(const struct kmt_adapter *adapter, char *ret)
 {
-	(void)snprintf(ret, 41, "GPU-%08x-%04x-%04x-%04x-%04x%08x", adapter->luid.LowPart, adapter->address.BusNumber & 0xffffu,
-		       adapter->address.DeviceNumber & 0xffffu, adapter->address.FunctionNumber & 0xffffu,
-		       (uint32_t)adapter->luid.HighPart & 0xffffu, ~adapter->luid.LowPart);
+	(void)snprintf(ret, 41, "GPU-%08x-%04x-%04x-%04x-%04x%08x", adapter->luid.LowPart,
+		       adapter->address.BusNumber & 0xffffu, adapter->address.DeviceNumber & 0xffffu,
+		       adapter->address.FunctionNumber & 0xffffu, (uint32_t)adapter->luid.HighPart & 0xffffu,
+		       ~adapter->luid.LowPart);
 }

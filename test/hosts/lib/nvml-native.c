@@ -60,7 +60,7 @@ nvmlReturn_t nvmlInit_v2(void)
 		return NVML_ERROR_DRIVER_NOT_LOADED;
 	device_count = nodes_reachable(minors);
 	for (int i = 0; i < device_count; i++) {
-		devices[i] = (struct nvml_device){ .minor = minors[i], .parts = parts[i] };
+		devices[i] = (struct nvml_device){.minor = minors[i], .parts = parts[i]};
 		find_parts(&devices[i]);
 	}
 	return NVML_SUCCESS;

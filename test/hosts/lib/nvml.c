@@ -15,12 +15,12 @@ static void *function(const char *name)
 	return driver ? dlsym(driver, name) : NULL;
 }
 
-#define FORWARD(name, parameters, arguments)                           \
-	nvmlReturn_t name parameters                                   \
-	{                                                              \
-		nvmlReturn_t(*inner) parameters;                       \
-                                                                       \
-		*(void **)&inner = function(#name);                    \
+#define FORWARD(name, parameters, arguments)                               \
+	nvmlReturn_t name parameters                                       \
+	{                                                                  \
+		nvmlReturn_t(*inner) parameters;                           \
+                                                                           \
+		*(void **)&inner = function(#name);                        \
 		return inner ? inner arguments : NVML_ERROR_UNINITIALIZED; \
 	}
 

@@ -27,7 +27,8 @@ static int print_devices(void)
 		char name[96], uuid[96];
 		nvmlDevice_t device;
 
-		if (by_index(i, &device) || get_name(device, name, sizeof(name)) || get_uuid(device, uuid, sizeof(uuid)))
+		if (by_index(i, &device) || get_name(device, name, sizeof(name)) ||
+		    get_uuid(device, uuid, sizeof(uuid)))
 			return 1;
 		printf("GPU %u: %s (UUID: %s)\n", i, name, uuid);
 	}

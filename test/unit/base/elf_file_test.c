@@ -31,29 +31,43 @@ struct image {
 };
 
 static const struct image image = {
-	.header = {
-		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-		.e_type = ET_DYN,
-		.e_machine = EM_X86_64,
-		.e_version = EV_CURRENT,
-		.e_shoff = offsetof(struct image, sections),
-		.e_ehsize = sizeof(Elf64_Ehdr),
-		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = 4,
-		.e_shstrndx = 1,
-	},
+	.header =
+		{
+			.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+			.e_type = ET_DYN,
+			.e_machine = EM_X86_64,
+			.e_version = EV_CURRENT,
+			.e_shoff = offsetof(struct image, sections),
+			.e_ehsize = sizeof(Elf64_Ehdr),
+			.e_shentsize = sizeof(Elf64_Shdr),
+			.e_shnum = 4,
+			.e_shstrndx = 1,
+		},
 	.names = "\0.shstrtab\0.note.x\0.note.y",
 	.other = {{4, 4, 0}, "GNU", {'a', 'b', 'c', 'd'}},
 	.ours = {{2, 5, 0}, "N", "12345"},
-	.sections = {
-		{0},
-		{.sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct image, names), .sh_size = 32},
-		{.sh_name = 19, .sh_type = SHT_NOTE, .sh_offset = offsetof(struct image, other), .sh_size = 20, .sh_addralign = 4},
-		{.sh_name = 11, .sh_type = SHT_NOTE, .sh_offset = offsetof(struct image, other), .sh_size = 44, .sh_addralign = 4},
-	},
+	.sections =
+		{
+			{0},
+			{.sh_name = 1,
+			 .sh_type = SHT_STRTAB,
+			 .sh_offset = offsetof(struct image, names),
+			 .sh_size = 32},
+			{.sh_name = 19,
+			 .sh_type = SHT_NOTE,
+			 .sh_offset = offsetof(struct image, other),
+			 .sh_size = 20,
+			 .sh_addralign = 4},
+			{.sh_name = 11,
+			 .sh_type = SHT_NOTE,
+			 .sh_offset = offsetof(struct image, other),
+			 .sh_size = 44,
+			 .sh_addralign = 4},
+		},
 };
 
-static int read_note(const void *data, size_t size, const char *section, const char *owner, char **ret, size_t *ret_size)
+static int read_note(const void *data, size_t size, const char *section, const char *owner, char **ret,
+		     size_t *ret_size)
 {
 	_cleanup_close_ int fd = memfd_create("test", MFD_CLOEXEC);
 
@@ -130,28 +144,34 @@ static void survives_every_lie(void **state)
 }
 
 /* Libraries of both widths: a dynamic section, and a table of strings of which the second is the SONAME. */
-#define LIBRARY(bits, class)                                                                                         \
-	struct library##bits {                                                                                       \
-		Elf##bits##_Ehdr header;                                                                             \
-		Elf##bits##_Dyn dynamic[3];                                                                          \
-		char strings[16];                                                                                    \
-		Elf##bits##_Shdr sections[3];                                                                        \
-	};                                                                                                           \
-	static const struct library##bits library##bits = {                                                          \
-		.header = {                                                                                          \
-			.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, class, ELFDATA2LSB, EV_CURRENT},             \
-			.e_shoff = offsetof(struct library##bits, sections),                                         \
-			.e_shentsize = sizeof(Elf##bits##_Shdr),                                                     \
-			.e_shnum = 3,                                                                                \
-		},                                                                                                   \
-		.dynamic = {{.d_tag = DT_NEEDED, .d_un.d_val = 0}, {.d_tag = DT_SONAME, .d_un.d_val = 3}, {0}},      \
-		.strings = "-a\0libfoo.so.1",                                                                        \
-		.sections = {                                                                                        \
-			{0},                                                                                         \
-			{.sh_type = SHT_DYNAMIC, .sh_offset = offsetof(struct library##bits, dynamic),               \
-				.sh_size = 3 * sizeof(Elf##bits##_Dyn), .sh_link = 2},                               \
-			{.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct library##bits, strings), .sh_size = 16}, \
-		},                                                                                                   \
+#define LIBRARY(bits, class)                                                                                     \
+	struct library##bits {                                                                                   \
+		Elf##bits##_Ehdr header;                                                                         \
+		Elf##bits##_Dyn dynamic[3];                                                                      \
+		char strings[16];                                                                                \
+		Elf##bits##_Shdr sections[3];                                                                    \
+	};                                                                                                       \
+	static const struct library##bits library##bits = {                                                      \
+		.header =                                                                                        \
+			{                                                                                        \
+				.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, class, ELFDATA2LSB, EV_CURRENT}, \
+				.e_shoff = offsetof(struct library##bits, sections),                             \
+				.e_shentsize = sizeof(Elf##bits##_Shdr),                                         \
+				.e_shnum = 3,                                                                    \
+			},                                                                                       \
+		.dynamic = {{.d_tag = DT_NEEDED, .d_un.d_val = 0}, {.d_tag = DT_SONAME, .d_un.d_val = 3}, {0}},  \
+		.strings = "-a\0libfoo.so.1",                                                                    \
+		.sections =                                                                                      \
+			{                                                                                        \
+				{0},                                                                             \
+				{.sh_type = SHT_DYNAMIC,                                                         \
+				 .sh_offset = offsetof(struct library##bits, dynamic),                           \
+				 .sh_size = 3 * sizeof(Elf##bits##_Dyn),                                         \
+				 .sh_link = 2},                                                                  \
+				{.sh_type = SHT_STRTAB,                                                          \
+				 .sh_offset = offsetof(struct library##bits, strings),                           \
+				 .sh_size = 16},                                                                 \
+			},                                                                                       \
 	}
 LIBRARY(64, ELFCLASS64);
 LIBRARY(32, ELFCLASS32);
@@ -232,14 +252,10 @@ static void refuses_what_lies_outside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_a_note),
-		cmocka_unit_test(wants_section_and_owner),
-		cmocka_unit_test(takes_no_other_file),
-		cmocka_unit_test(survives_every_cut),
-		cmocka_unit_test(survives_every_lie),
-		cmocka_unit_test(finds_a_soname),
-		cmocka_unit_test(survives_bad_libraries),
-		cmocka_unit_test(refuses_what_lies_outside),
+		cmocka_unit_test(finds_a_note),           cmocka_unit_test(wants_section_and_owner),
+		cmocka_unit_test(takes_no_other_file),    cmocka_unit_test(survives_every_cut),
+		cmocka_unit_test(survives_every_lie),     cmocka_unit_test(finds_a_soname),
+		cmocka_unit_test(survives_bad_libraries), cmocka_unit_test(refuses_what_lies_outside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "scratch.h"
 #include "base/hostfile.h"
+#include "scratch.h"
 
 enum { USER = 4711, SERVICE = 4712 };
 
@@ -83,8 +83,14 @@ static void directories(void **state)
 		uid_t owner;
 		int alone, with_user; /* what becomes of a file of root's in it */
 	} cases[] = {
-		{0755, 0, 0, 0},           {0775, 0, -EPERM, -EPERM}, {0757, 0, -EPERM, -EPERM},       {01777, 0, -EPERM, -EPERM},
-		{0755, USER, -EPERM, 0},   {0700, USER, -EPERM, 0},   {0755, SERVICE, -EPERM, -EPERM}, {0777, USER, -EPERM, -EPERM},
+		{0755, 0, 0, 0},
+		{0775, 0, -EPERM, -EPERM},
+		{0757, 0, -EPERM, -EPERM},
+		{01777, 0, -EPERM, -EPERM},
+		{0755, USER, -EPERM, 0},
+		{0700, USER, -EPERM, 0},
+		{0755, SERVICE, -EPERM, -EPERM},
+		{0777, USER, -EPERM, -EPERM},
 	};
 
 	(void)state;

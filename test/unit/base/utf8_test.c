@@ -24,8 +24,10 @@ static void expect32(const uint32_t *units, size_t count, const char *text)
 	assert_string_equal(got, text);
 }
 
-#define EXPECT16(text, ...) expect16((const uint16_t[]){__VA_ARGS__}, ARRAY_SIZE(((const uint16_t[]){__VA_ARGS__})), text)
-#define EXPECT32(text, ...) expect32((const uint32_t[]){__VA_ARGS__}, ARRAY_SIZE(((const uint32_t[]){__VA_ARGS__})), text)
+#define EXPECT16(text, ...) \
+	expect16((const uint16_t[]){__VA_ARGS__}, ARRAY_SIZE(((const uint16_t[]){__VA_ARGS__})), text)
+#define EXPECT32(text, ...) \
+	expect32((const uint32_t[]){__VA_ARGS__}, ARRAY_SIZE(((const uint32_t[]){__VA_ARGS__})), text)
 
 static void converts_utf16(void **state)
 {
@@ -44,9 +46,13 @@ static void converts_utf16(void **state)
 static void replaces_lone_surrogates(void **state)
 {
 	(void)state;
-	EXPECT16("\xef\xbf\xbd" "A", 0xd83d, 'A', 0);
+	EXPECT16("\xef\xbf\xbd"
+		 "A",
+		 0xd83d, 'A', 0);
 	EXPECT16("A\xef\xbf\xbd", 'A', 0xd83d, 0, 0xde00);
-	EXPECT16("\xef\xbf\xbd" "B", 0xde00, 'B', 0);
+	EXPECT16("\xef\xbf\xbd"
+		 "B",
+		 0xde00, 'B', 0);
 	EXPECT16("\xef\xbf\xbd\xf0\x9f\x98\x80", 0xd83d, 0xd83d, 0xde00, 0);
 	EXPECT16("\xef\xbf\xbd", 0xd83d);
 }

@@ -82,10 +82,8 @@ static void a_signal_ends_it_and_not_us(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_streams_and_the_status),
-		cmocka_unit_test(the_input_is_rewound),
-		cmocka_unit_test(output_that_does_not_fit_is_cut_off),
-		cmocka_unit_test(it_ends_when_its_time_is_over),
+		cmocka_unit_test(both_streams_and_the_status),         cmocka_unit_test(the_input_is_rewound),
+		cmocka_unit_test(output_that_does_not_fit_is_cut_off), cmocka_unit_test(it_ends_when_its_time_is_over),
 		cmocka_unit_test(a_signal_ends_it_and_not_us),
 	};
 

@@ -2,8 +2,8 @@
 
 /* The options before and behind a command's name, and those of a request. */
 
-#include "unit.h"
 #include "capture.h"
+#include "unit.h"
 
 #include "cli/request.h"
 
@@ -34,7 +34,8 @@ static void letters_add_up_with_the_list(void **state)
 
 static void conditions_and_channels_are_kept_in_order(void **state)
 {
-	char **words = WORDS("-r", "cuda>=12.4", "--imex-channel=3", "--require=brand=tesla,driver>=470", "--imex-channel", "all");
+	char **words = WORDS("-r", "cuda>=12.4", "--imex-channel=3", "--require=brand=tesla,driver>=470",
+			     "--imex-channel", "all");
 	struct request_options options = {0};
 
 	(void)state;

@@ -2,8 +2,8 @@
 
 /* What a session takes from the command line, and where its remarks go. */
 
-#include "unit.h"
 #include "capture.h"
+#include "unit.h"
 
 #include "cli/session.h"
 
@@ -65,7 +65,8 @@ static void a_log_is_appended_to_and_nothing_else_is_said(void **state)
 	(void)strcpy(log, in_directory("log"));
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(open_and_remark(&(struct session){0},
-						 &(struct globals){.config = config, .debug = true, .debug_file = log}), 0);
+						 &(struct globals){.config = config, .debug = true, .debug_file = log}),
+				 0);
 		assert_string_equal(capture_text, "");
 	}
 	file = fopen(log, "re");
@@ -81,7 +82,8 @@ static void a_log_that_cannot_be_written_is_an_error(void **state)
 {
 	(void)state;
 	assert_int_equal(open_and_remark(&(struct session){0},
-					 &(struct globals){.debug = true, .debug_file = "/nonexistent/log"}), 1);
+					 &(struct globals){.debug = true, .debug_file = "/nonexistent/log"}),
+			 1);
 	assert_non_null(strstr(capture_text, "cannot write the log to /nonexistent/log: No such file or directory"));
 }
 
@@ -106,8 +108,9 @@ static void a_driver_root_is_absolute(void **state)
 	(void)state;
 	write_config("{}");
 	(void)strcpy(config, in_directory("config.json"));
-	assert_int_equal(open_and_remark(&(struct session){0},
-					 &(struct globals){.config = config, .driver_root = "run/driver"}), 2);
+	assert_int_equal(
+		open_and_remark(&(struct session){0}, &(struct globals){.config = config, .driver_root = "run/driver"}),
+		2);
 	assert_non_null(strstr(capture_text, "[E_BAD_ARGUMENT]"));
 }
 

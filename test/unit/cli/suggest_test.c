@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "unit.h"
 #include "capture.h"
+#include "unit.h"
 
 #include "cli/suggest.h"
 
 static const struct verb table[] = {
-	{"info", "", "", NULL}, {"list", "", "", NULL}, {"configure", "", "", NULL}, {"unconfigure", "", "", NULL},
-	{"cdi", "", "", NULL},  {"load", "", "", NULL}, {0},
+	{"info", "", "", NULL},
+	{"list", "", "", NULL},
+	{"configure", "", "", NULL},
+	{"unconfigure", "", "", NULL},
+	{"cdi", "", "", NULL},
+	{"load", "", "", NULL},
+	{0},
 };
 
 static const char *suggest(const char *name)
@@ -20,11 +25,11 @@ static const char *suggest(const char *name)
 static void names_the_nearest_command(void **state)
 {
 	static const char *const pairs[][2] = {
-		{"ifno", "info"},       /* two letters swapped */
-		{"lst", "list"},        /* one left out */
-		{"lisst", "list"},      /* one too many */
-		{"loaf", "load"},       /* another one */
-		{"conf", "configure"},  /* a beginning */
+		{"ifno", "info"},      /* two letters swapped */
+		{"lst", "list"},       /* one left out */
+		{"lisst", "list"},     /* one too many */
+		{"loaf", "load"},      /* another one */
+		{"conf", "configure"}, /* a beginning */
 		{"uncofnigur", "unconfigure"},
 	};
 
@@ -32,7 +37,8 @@ static void names_the_nearest_command(void **state)
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		char expected[128];
 
-		(void)snprintf(expected, sizeof(expected), "ctr-gpu: unknown command '%s'; did you mean '%s'?\n", pairs[i][0], pairs[i][1]);
+		(void)snprintf(expected, sizeof(expected), "ctr-gpu: unknown command '%s'; did you mean '%s'?\n",
+			       pairs[i][0], pairs[i][1]);
 		assert_string_equal(suggest(pairs[i][0]), expected);
 	}
 }
@@ -46,7 +52,8 @@ static void names_none_that_is_far(void **state)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char expected[128];
 
-		(void)snprintf(expected, sizeof(expected), "ctr-gpu: unknown command '%s'; 'ctr-gpu --help' lists them\n", names[i]);
+		(void)snprintf(expected, sizeof(expected),
+			       "ctr-gpu: unknown command '%s'; 'ctr-gpu --help' lists them\n", names[i]);
 		assert_string_equal(suggest(names[i]), expected);
 	}
 }

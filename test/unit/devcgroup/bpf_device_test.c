@@ -10,9 +10,19 @@
 
 #include "devcgroup/bpf_device.h"
 
-#define EXIT {.code = BPF_JMP | BPF_EXIT}
-#define SET(to, value) {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (to), .imm = (value)}
-#define CONSTANT(to, low, high) {.code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = (to), .imm = (low)}, {.imm = (high)}
+#define EXIT                               \
+	{                                  \
+		.code = BPF_JMP | BPF_EXIT \
+	}
+#define SET(to, value)                                                               \
+	{                                                                            \
+		.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (to), .imm = (value) \
+	}
+#define CONSTANT(to, low, high)                                             \
+	{.code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = (to), .imm = (low)}, \
+	{                                                                   \
+		.imm = (high)                                               \
+	}
 
 enum { READ = BPF_DEVCG_ACC_READ << 16 | BPF_DEVCG_DEV_CHAR, WRITE = BPF_DEVCG_ACC_WRITE << 16 | BPF_DEVCG_DEV_CHAR };
 
@@ -27,15 +37,21 @@ static const struct {
 	{"allows", BPF_ALLOWS, {SET(0, 1), EXIT}},
 	{"denies", BPF_DENIES, {SET(0, 0), EXIT}},
 	{"says nothing", BPF_UNKNOWN, {EXIT}},
-	{"answers with the context", BPF_UNKNOWN, {{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 0, .src_reg = 1}, EXIT}},
+	{"answers with the context",
+	 BPF_UNKNOWN,
+	 {{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 0, .src_reg = 1}, EXIT}},
 	{"has no end", BPF_UNKNOWN, {SET(0, 1), SET(0, 1), SET(0, 1), SET(0, 1), SET(0, 1), SET(0, 1)}},
 	{"wide constant", BPF_DENIES, {CONSTANT(0, 0, 1), EXIT}},
-	{"wide constant cut off", BPF_UNKNOWN, {SET(2, 0), SET(2, 0), SET(2, 0), SET(2, 0), SET(2, 0), {.code = BPF_LD | BPF_IMM | BPF_DW}}},
+	{"wide constant cut off",
+	 BPF_UNKNOWN,
+	 {SET(2, 0), SET(2, 0), SET(2, 0), SET(2, 0), SET(2, 0), {.code = BPF_LD | BPF_IMM | BPF_DW}}},
 	{"map", BPF_UNKNOWN, {{.code = BPF_LD | BPF_IMM | BPF_DW, .src_reg = BPF_PSEUDO_MAP_FD}, {0}, SET(0, 1), EXIT}},
 	{"call", BPF_UNKNOWN, {{.code = BPF_JMP | BPF_CALL, .imm = 1}, SET(0, 1), EXIT}},
 	{"store", BPF_UNKNOWN, {{.code = BPF_ST | BPF_MEM | BPF_W, .dst_reg = 10, .off = -8}, SET(0, 1), EXIT}},
 	{"register that is none", BPF_UNKNOWN, {SET(11, 0), SET(0, 1), EXIT}},
-	{"source that is none", BPF_UNKNOWN, {{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 15}, SET(0, 1), EXIT}},
+	{"source that is none",
+	 BPF_UNKNOWN,
+	 {{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 15}, SET(0, 1), EXIT}},
 	{"32 bits wrap",
 	 BPF_DENIES,
 	 {SET(0, 0),
@@ -45,13 +61,27 @@ static const struct {
 	{"jump back", BPF_UNKNOWN, {SET(0, 1), {.code = BPF_JMP | BPF_JA, .off = -2}, EXIT}},
 	{"jump past the end", BPF_UNKNOWN, {SET(0, 1), {.code = BPF_JMP | BPF_JA, .off = 32767}, EXIT}},
 	{"jump on nothing", BPF_UNKNOWN, {SET(0, 1), {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 5}, EXIT}},
-	{"load of the whole word", BPF_ALLOWS, {{.code = BPF_LDX | BPF_MEM | BPF_H, .dst_reg = 2, .src_reg = 1}, SET(0, 1), EXIT}},
-	{"load beyond the context", BPF_UNKNOWN, {{.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1, .off = 10}, SET(0, 1), EXIT}},
-	{"load before the context", BPF_UNKNOWN, {{.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1, .off = -4}, SET(0, 1), EXIT}},
-	{"load of 8 bytes", BPF_UNKNOWN, {{.code = BPF_LDX | BPF_MEM | BPF_DW, .dst_reg = 2, .src_reg = 1}, SET(0, 1), EXIT}},
-	{"load from the stack", BPF_UNKNOWN, {{.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 10, .off = -4}, SET(0, 1), EXIT}},
-	{"moved context", BPF_UNKNOWN, {{.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 1, .imm = 4}, SET(0, 1), EXIT}},
-	{"signed move", BPF_UNKNOWN, {{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 1, .off = 8}, SET(0, 1), EXIT}},
+	{"load of the whole word",
+	 BPF_ALLOWS,
+	 {{.code = BPF_LDX | BPF_MEM | BPF_H, .dst_reg = 2, .src_reg = 1}, SET(0, 1), EXIT}},
+	{"load beyond the context",
+	 BPF_UNKNOWN,
+	 {{.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1, .off = 10}, SET(0, 1), EXIT}},
+	{"load before the context",
+	 BPF_UNKNOWN,
+	 {{.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1, .off = -4}, SET(0, 1), EXIT}},
+	{"load of 8 bytes",
+	 BPF_UNKNOWN,
+	 {{.code = BPF_LDX | BPF_MEM | BPF_DW, .dst_reg = 2, .src_reg = 1}, SET(0, 1), EXIT}},
+	{"load from the stack",
+	 BPF_UNKNOWN,
+	 {{.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 10, .off = -4}, SET(0, 1), EXIT}},
+	{"moved context",
+	 BPF_UNKNOWN,
+	 {{.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 1, .imm = 4}, SET(0, 1), EXIT}},
+	{"signed move",
+	 BPF_UNKNOWN,
+	 {{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 1, .off = 8}, SET(0, 1), EXIT}},
 };
 
 static void odd_programs_have_no_answer(void **state)
@@ -74,7 +104,10 @@ static void a_rule_is_granted_in_all_its_parts(void **state)
 		SET(0, 1),
 		{.code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1},
 		{.code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = 2, .imm = 16},
-		{.code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = 2, .imm = BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE, .off = 1},
+		{.code = BPF_JMP | BPF_JNE | BPF_K,
+		 .dst_reg = 2,
+		 .imm = BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE,
+		 .off = 1},
 		SET(0, 0),
 		EXIT,
 	};
@@ -142,11 +175,13 @@ static struct bpf_insn random_insn(unsigned left)
 		return insn;
 	}
 	if (kind < 4 && left > 0) {
-		insn.code = (__u8)((random_below(4) ? BPF_JMP : BPF_JMP32) | comparisons[random_below(ARRAY_SIZE(comparisons))] | source);
+		insn.code = (__u8)((random_below(4) ? BPF_JMP : BPF_JMP32) |
+				   comparisons[random_below(ARRAY_SIZE(comparisons))] | source);
 		insn.off = (__s16)random_below(left);
 		return insn;
 	}
-	insn.code = (__u8)((random_below(2) ? BPF_ALU : BPF_ALU64) | operations[random_below(ARRAY_SIZE(operations))] | source);
+	insn.code = (__u8)((random_below(2) ? BPF_ALU : BPF_ALU64) | operations[random_below(ARRAY_SIZE(operations))] |
+			   source);
 	if (source == BPF_K && (BPF_OP(insn.code) == BPF_LSH || BPF_OP(insn.code) == BPF_RSH))
 		insn.imm = (int)random_below(32);
 	return insn;
@@ -184,12 +219,13 @@ static void compare(const struct device_world *world, const struct bpf_program *
 
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
 		const struct bpf_cgroup_dev_ctx *access = &questions[i].access;
-		bool forbidden = device_world_open(world, 'c', access->major, access->minor, questions[i].flags) == EPERM;
+		bool forbidden =
+			device_world_open(world, 'c', access->major, access->minor, questions[i].flags) == EPERM;
 		enum bpf_verdict verdict = bpf_program_verdict(program, access);
 
 		if (verdict != (forbidden ? BPF_DENIES : BPF_ALLOWS))
-			fail_msg("kernel %s %x %u:%u, we say %d", forbidden ? "denies" : "allows", access->access_type, access->major,
-				 access->minor, verdict);
+			fail_msg("kernel %s %x %u:%u, we say %d", forbidden ? "denies" : "allows", access->access_type,
+				 access->major, access->minor, verdict);
 		seen[forbidden]++;
 	}
 }

@@ -26,13 +26,26 @@
 #define FORBIDDEN(world, ...) assert_int_equal(device_world_open(world, __VA_ARGS__), EPERM)
 
 /* 10:183 is hwrng, 10:232 kvm, 1:3 null. */
-static const struct devcgroup_rule read_write = {'c', 10, 183, "rw", "/dev/hwrng"}, read_only = {'c', 10, 183, "r", "/dev/hwrng"};
+static const struct devcgroup_rule read_write = {'c', 10, 183, "rw", "/dev/hwrng"},
+				   read_only = {'c', 10, 183, "r", "/dev/hwrng"};
 
-#define LOAD_FIELD(size, to, field) \
-	{.code = BPF_LDX | BPF_MEM | (size), .dst_reg = (to), .src_reg = 1, .off = offsetof(struct bpf_cgroup_dev_ctx, field)}
-#define OP(operation, to, value) {.code = (operation) | BPF_K, .dst_reg = (to), .imm = (value)}
-#define JUMP(operation, left, value, by) {.code = BPF_JMP | (operation) | BPF_K, .dst_reg = (left), .off = (by), .imm = (value)}
-#define EXIT {.code = BPF_JMP | BPF_EXIT}
+#define LOAD_FIELD(size, to, field)                                                \
+	{                                                                          \
+		.code = BPF_LDX | BPF_MEM | (size), .dst_reg = (to), .src_reg = 1, \
+		.off = offsetof(struct bpf_cgroup_dev_ctx, field)                  \
+	}
+#define OP(operation, to, value)                                             \
+	{                                                                    \
+		.code = (operation) | BPF_K, .dst_reg = (to), .imm = (value) \
+	}
+#define JUMP(operation, left, value, by)                                                              \
+	{                                                                                             \
+		.code = BPF_JMP | (operation) | BPF_K, .dst_reg = (left), .off = (by), .imm = (value) \
+	}
+#define EXIT                               \
+	{                                  \
+		.code = BPF_JMP | BPF_EXIT \
+	}
 
 /* The shape of runc's and crun's: fields to R2 to R5, a block per rule, deny. Allows c *:* m, b *:* m and c 1:3 rwm. */
 static const struct bpf_insn engine_program[] = {
@@ -176,7 +189,8 @@ static void reading_is_not_writing(const struct device_world *world)
 
 static void what_was_allowed_stays(const struct device_world *world)
 {
-	static const struct devcgroup_rule null_too[] = {{'c', 1, 3, "rw", "/dev/null"}, {'c', 10, 183, "rw", "/dev/hwrng"}};
+	static const struct devcgroup_rule null_too[] = {{'c', 1, 3, "rw", "/dev/null"},
+							 {'c', 10, 183, "rw", "/dev/hwrng"}};
 	struct devcgroup *cgroup = open_cgroup(world->member);
 
 	allow(cgroup, null_too, ARRAY_SIZE(null_too));

@@ -81,8 +81,8 @@ void device_world_start(struct device_world *world, int version, const char *par
 	char pid[16];
 	int pair[2];
 
-	(void)snprintf(world->path, sizeof(world->path), "/sys/fs/cgroup%s%s%s/ctr-gpu-test-%d-%d", version == 1 ? "/devices" : "",
-		       *parent ? "/" : "", parent, (int)getpid(), number++);
+	(void)snprintf(world->path, sizeof(world->path), "/sys/fs/cgroup%s%s%s/ctr-gpu-test-%d-%d",
+		       version == 1 ? "/devices" : "", *parent ? "/" : "", parent, (int)getpid(), number++);
 	world->version = version;
 	(void)strcpy(world->nodes, "/tmp/ctr-gpu-nodes.XXXXXX");
 	assert_non_null(mkdtemp(world->nodes));

@@ -21,9 +21,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LOAD(field) {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, field)}
-#define IF_EQUAL(value, yes, no) {BPF_JMP | BPF_JEQ | BPF_K, (yes), (no), (value)}
-#define ANSWER(value) {BPF_RET | BPF_K, 0, 0, (value)}
+#define LOAD(field)                                                                  \
+	{                                                                            \
+		BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, field) \
+	}
+#define IF_EQUAL(value, yes, no)                                \
+	{                                                       \
+		BPF_JMP | BPF_JEQ | BPF_K, (yes), (no), (value) \
+	}
+#define ANSWER(value)                          \
+	{                                      \
+		BPF_RET | BPF_K, 0, 0, (value) \
+	}
 
 struct job {
 	void (*function)(void *);

@@ -83,7 +83,8 @@ static void units_are_found_in_paths(void **state)
 		{"system.slice/docker-12.scope", "docker-12.scope", "system.slice/docker-12.scope"},
 		{"machine.slice/libpod-1.scope/container", "libpod-1.scope", "machine.slice/libpod-1.scope"},
 		{"docker-12.scope", "docker-12.scope", "docker-12.scope"},
-		{"a.slice/run-u1\\x2d2@x:y.service/b/c", "run-u1\\x2d2@x:y.service", "a.slice/run-u1\\x2d2@x:y.service"},
+		{"a.slice/run-u1\\x2d2@x:y.service/b/c", "run-u1\\x2d2@x:y.service",
+		 "a.slice/run-u1\\x2d2@x:y.service"},
 		/* Not transient, or not known. */
 		{"system.slice/docker.service/docker/12", NULL, NULL},
 		{"system.slice/absent.scope", NULL, NULL},
@@ -158,7 +159,8 @@ static void drop_in_is_written_and_removed(void **state)
 /* Each takes back what it has written, and no more. */
 static void containers_of_one_unit_have_files_of_their_own(void **state)
 {
-	static const struct devcgroup_rule first = {'c', 10, 183, "rw", "/dev/dxg"}, second = {'c', 195, 0, "rw", "/dev/nvidia0"};
+	static const struct devcgroup_rule first = {'c', 10, 183, "rw", "/dev/dxg"},
+					   second = {'c', 195, 0, "rw", "/dev/nvidia0"};
 	struct deeds *others = deeds_new(false);
 	_cleanup_free_ char *one = NULL, *left = NULL;
 

@@ -14,10 +14,10 @@
 
 static struct host {
 	int enumerate3_result, enumerate2_result;
-	unsigned overflows;    /* EOVERFLOW that many times first */
-	uint32_t count;        /* adapters given */
+	unsigned overflows; /* EOVERFLOW that many times first */
+	uint32_t count;     /* adapters given */
 	uint32_t wddm, type;
-	int query_result;      /* of every question */
+	int query_result; /* of every question */
 	uint32_t bus;
 	bool silent_address;   /* answers, and leaves what was in the buffer */
 	const char *store;     /* ASCII */
@@ -25,7 +25,7 @@ static struct host {
 	uint32_t store_status; /* of the second call */
 
 	unsigned calls3, calls2, opened, closed, queries;
-	uint64_t asked;        /* types, as bits; 63 for a type beyond */
+	uint64_t asked; /* types, as bits; 63 for a type beyond */
 } host;
 
 static void fill(uint64_t address, uint32_t *count)
@@ -140,7 +140,11 @@ static void close_adapter(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapte
 }
 
 static struct d3dkmt calls = {
-	.enumerate3 = enumerate3, .enumerate2 = enumerate2, .query = query, .close = close_adapter, .char_size = 2,
+	.enumerate3 = enumerate3,
+	.enumerate2 = enumerate2,
+	.query = query,
+	.close = close_adapter,
+	.char_size = 2,
 };
 
 static struct dxg_facts *facts;
@@ -156,7 +160,8 @@ static int ask(void)
 static int reset(void **state)
 {
 	(void)state;
-	host = (struct host){.count = 1, .wddm = 3100, .type = D3DKMT_TYPE_RENDER, .bus = 3, .store = "C:\\FileRepository\\x"};
+	host = (struct host){
+		.count = 1, .wddm = 3100, .type = D3DKMT_TYPE_RENDER, .bus = 3, .store = "C:\\FileRepository\\x"};
 	calls.char_size = 2;
 	return 0;
 }

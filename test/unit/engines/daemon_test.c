@@ -31,7 +31,8 @@ struct running {
 /* A shell by another name, which keeps the ids that it is given and waits for the end of its input. */
 static struct running start(const char *path, char *const environment[])
 {
-	char *const arguments[] = {(char *)(uintptr_t)path, "-p", "-c", "read line", "x", "--config=/a b", "-H", "unix:///s", "--flag", NULL};
+	char *const arguments[] = {(char *)(uintptr_t)path, "-p", "-c",        "read line", "x",
+				   "--config=/a b",         "-H", "unix:///s", "--flag",    NULL};
 	struct running running;
 	int input[2], ready[2];
 	char byte;
@@ -103,8 +104,10 @@ static void arguments_and_environment(void **state)
 	assert_string_equal(daemon_option(&daemon, "--host", "-H"), "unix:///s");
 	assert_null(daemon_option(&daemon, "--conf", NULL));
 	assert_null(daemon_option(&daemon, "--flag", NULL));
-	assert_true(daemon_has_option(&daemon, "--flag") && daemon_has_option(&daemon, "--config") && !daemon_has_option(&daemon, "--fla"));
-	assert_true(daemon_mentions(&daemon, "/a ") && daemon_mentions(&daemon, name) && !daemon_mentions(&daemon, "nix:///sx"));
+	assert_true(daemon_has_option(&daemon, "--flag") && daemon_has_option(&daemon, "--config") &&
+		    !daemon_has_option(&daemon, "--fla"));
+	assert_true(daemon_mentions(&daemon, "/a ") && daemon_mentions(&daemon, name) &&
+		    !daemon_mentions(&daemon, "nix:///sx"));
 	assert_string_equal(daemon_variable(&daemon, "PATH"), path + 5);
 	assert_string_equal(daemon_variable(&daemon, "EMPTY"), "");
 	assert_null(daemon_variable(&daemon, "PAT"));
@@ -170,12 +173,15 @@ static void docker_s_own_containerd(void **state)
 		ARGUMENTS("containerd", true),
 		ARGUMENTS("containerd\0--config\0/var/run/docker/containerd/containerd.toml", false),
 		ARGUMENTS("containerd\0-c=/run/user/1000/docker/containerd/containerd.toml\0--log-level\0info", false),
-		ARGUMENTS("containerd\0--root\0/data/docker/containerd/\0--config\0/etc/containerd/docker/config.toml", true),
+		ARGUMENTS("containerd\0--root\0/data/docker/containerd/\0--config\0/etc/containerd/docker/config.toml",
+			  true),
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct daemon daemon = {.arguments = (char *)(uintptr_t)cases[i].arguments, .arguments_size = cases[i].size, .root = -1};
+		const struct daemon daemon = {.arguments = (char *)(uintptr_t)cases[i].arguments,
+					      .arguments_size = cases[i].size,
+					      .root = -1};
 
 		assert_int_equal(daemon_stands_alone(&daemon), cases[i].alone);
 	}
@@ -305,8 +311,9 @@ static int own_users(void)
 /* In which the same program is to be found at the same path. */
 static int own_root(void)
 {
-	static const char make[] = "cd \"${PROGRAM%/*}\" && mkdir root && mount -t tmpfs tmpfs root && mkdir -p root/usr root/$PWD && "
-				   "mount --bind /usr root/usr && ln -s usr/bin usr/lib usr/lib64 root/ && cp -P \"$PROGRAM\" root/$PWD/";
+	static const char make[] =
+		"cd \"${PROGRAM%/*}\" && mkdir root && mount -t tmpfs tmpfs root && mkdir -p root/usr root/$PWD && "
+		"mount --bind /usr root/usr && ln -s usr/bin usr/lib usr/lib64 root/ && cp -P \"$PROGRAM\" root/$PWD/";
 
 	return system(make) != 0 || chdir(directory) < 0 || chroot("root") < 0 || chdir("/") < 0 ? -1 : 0;
 }
@@ -329,7 +336,9 @@ static int with_own_users(void)
 
 static int with_own_root(void)
 {
-	return unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? 4 : become_strange(own_root);
+	return unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
+		       ? 4
+		       : become_strange(own_root);
 }
 
 static int with_own_program(void)

@@ -27,7 +27,8 @@ static void serve(const char *answer, size_t repeat)
 	char question[256];
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (fd < 0 || read(fd, question, sizeof(question)) <= 0 || strncmp(question, "GET /version HTTP/1.0\r\n", 23) != 0)
+	if (fd < 0 || read(fd, question, sizeof(question)) <= 0 ||
+	    strncmp(question, "GET /version HTTP/1.0\r\n", 23) != 0)
 		_exit(1);
 	for (size_t i = 0; i < repeat; i++)
 		if (write(fd, answer, strlen(answer)) < 0)
@@ -53,7 +54,8 @@ static json_t *ask(const char *answer, size_t repeat)
 
 static void an_answer(void **state)
 {
-	_cleanup_json_ json_t *json = ask("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{\"Version\": \"28.1.1\"}\n", 1);
+	_cleanup_json_ json_t *json =
+		ask("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{\"Version\": \"28.1.1\"}\n", 1);
 
 	(void)state;
 	assert_string_equal(json_string_value(json_object_get(json, "Version")), "28.1.1");
@@ -62,8 +64,14 @@ static void an_answer(void **state)
 static void what_is_no_answer(void **state)
 {
 	static const char *const answers[] = {
-		"", "HTTP/1.0 200 OK\r\n\r\n", "HTTP/1.0 200 OK\r\n{}", "HTTP/1.1 404 Not Found\r\n\r\n{}", "\r\n\r\n{}", "HTTP/9.9 200 OK\r\n\r\n{}",
-		"HTTP/1.0 200 OK\r\n\r\n{\"a\": 1, \"a\": 2}", "HTTP/1.0 200 OK\r\n\r\n{}{}",
+		"",
+		"HTTP/1.0 200 OK\r\n\r\n",
+		"HTTP/1.0 200 OK\r\n{}",
+		"HTTP/1.1 404 Not Found\r\n\r\n{}",
+		"\r\n\r\n{}",
+		"HTTP/9.9 200 OK\r\n\r\n{}",
+		"HTTP/1.0 200 OK\r\n\r\n{\"a\": 1, \"a\": 2}",
+		"HTTP/1.0 200 OK\r\n\r\n{}{}",
 	};
 
 	(void)state;
@@ -95,9 +103,14 @@ static int prepare(void **state)
 	if (!mkdtemp(directory))
 		return -1;
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", directory);
-	arguments_size = (size_t)snprintf(arguments, sizeof(arguments), "dockerd%c--host%cunix://%s", 0, 0, address.sun_path) + 1;
+	arguments_size =
+		(size_t)snprintf(arguments, sizeof(arguments), "dockerd%c--host%cunix://%s", 0, 0, address.sun_path) +
+		1;
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	return listener < 0 || bind(listener, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(listener, 1) < 0 ? -1 : 0;
+	return listener < 0 || bind(listener, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+			       listen(listener, 1) < 0
+		       ? -1
+		       : 0;
 }
 
 static int clean(void **state)

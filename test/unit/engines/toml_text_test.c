@@ -29,7 +29,9 @@ static void finds_keys_however_they_are_written(void **state)
 		{"[a]\nb = {c = [1, {d = 2}], e = {f = 3}}", "a/b/e", "f", "3"},
 		{"x = [ # c\n 1, # d\n\n]\ny = 1979-05-27 07:32:00.5Z\nz = +1e-3", "", "y", "1979-05-27 07:32:00.5Z"},
 		{"[ \"a.b\" . 'c' ]\r\nd = inf\r\n", "a.b/c", "d", "inf"},
-		{"\xef\xbb\xbf" "a = '''\n''x'''''\n", "", "a", "'''\n''x'''''"},
+		{"\xef\xbb\xbf"
+		 "a = '''\n''x'''''\n",
+		 "", "a", "'''\n''x'''''"},
 		{"a = \"\\\"#\" # b = 2\nc=-0x1F", "", "c", "-0x1F"},
 	};
 
@@ -40,7 +42,8 @@ static void finds_keys_however_they_are_written(void **state)
 		const struct toml_entry *entry;
 
 		begin(&text, cases[i].text, &toml);
-		entry = toml_text_find(&toml, *cases[i].table ? json_at(toml.root, cases[i].table) : toml.root, cases[i].key);
+		entry = toml_text_find(&toml, *cases[i].table ? json_at(toml.root, cases[i].table) : toml.root,
+				       cases[i].key);
 		assert_non_null(entry);
 		assert_int_equal(entry->value_end - entry->value_start, strlen(cases[i].value));
 		assert_memory_equal(text.data + entry->value_start, cases[i].value, strlen(cases[i].value));
@@ -49,14 +52,16 @@ static void finds_keys_however_they_are_written(void **state)
 
 static void reads_values(void **state)
 {
-	static const char toml[] = "a = [ 'x', # c\n \"\\u00e4\", {b = [-17, true, 1_0]}, 0x1F, ]\nc.d = '''x'''\n[[t]]\n[[t.u]]\n[t.u.v]\n"
-				   "w = 1\n[[t]]\n[t.u]\nw = 2\n['e/f'.\"g[0\"]\nh = 1979-05-27 07:32:00\n"
-				   "[n]\na = 0b11\nb = 0o17\nc = +1_0.5e1\nd = -inf\ne = 99999999999999999999\n"
-				   "[s]\na = \"x\ty\\\"\\\\\"\nb = '/p\\q'\nc = \"\"\"\r\nx \\\n  y\n\"z\"\"\"\"\nd = \"\"\"\"\"\"\ne = \"\\U0001F600\"\n";
-	static const char json[] = "{\"a\": [\"x\", \"\\u00e4\", {\"b\": [-17, true, 10]}, 31], \"c\": {\"d\": \"x\"}, "
-				   "\"t\": [{\"u\": [{\"v\": {\"w\": 1}}]}, {\"u\": {\"w\": 2}}], \"e/f\": {\"g[0\": {\"h\": null}}, "
-				   "\"n\": {\"a\": 3, \"b\": 15, \"c\": 105.0, \"d\": null, \"e\": null}, "
-				   "\"s\": {\"a\": \"x\\ty\\\"\\\\\", \"b\": \"/p\\\\q\", \"c\": \"x y\\n\\\"z\\\"\", \"d\": \"\", \"e\": null}}";
+	static const char toml[] =
+		"a = [ 'x', # c\n \"\\u00e4\", {b = [-17, true, 1_0]}, 0x1F, ]\nc.d = '''x'''\n[[t]]\n[[t.u]]\n[t.u.v]\n"
+		"w = 1\n[[t]]\n[t.u]\nw = 2\n['e/f'.\"g[0\"]\nh = 1979-05-27 07:32:00\n"
+		"[n]\na = 0b11\nb = 0o17\nc = +1_0.5e1\nd = -inf\ne = 99999999999999999999\n"
+		"[s]\na = \"x\ty\\\"\\\\\"\nb = '/p\\q'\nc = \"\"\"\r\nx \\\n  y\n\"z\"\"\"\"\nd = \"\"\"\"\"\"\ne = \"\\U0001F600\"\n";
+	static const char json[] =
+		"{\"a\": [\"x\", \"\\u00e4\", {\"b\": [-17, true, 10]}, 31], \"c\": {\"d\": \"x\"}, "
+		"\"t\": [{\"u\": [{\"v\": {\"w\": 1}}]}, {\"u\": {\"w\": 2}}], \"e/f\": {\"g[0\": {\"h\": null}}, "
+		"\"n\": {\"a\": 3, \"b\": 15, \"c\": 105.0, \"d\": null, \"e\": null}, "
+		"\"s\": {\"a\": \"x\\ty\\\"\\\\\", \"b\": \"/p\\\\q\", \"c\": \"x y\\n\\\"z\\\"\", \"d\": \"\", \"e\": null}}";
 	_cleanup_text_ struct text text = {0};
 	_cleanup_toml_ struct toml read = {0};
 	_cleanup_json_ json_t *wanted = json_loads(json, 0, NULL);
@@ -73,13 +78,33 @@ static void says_where_it_is_not_valid(void **state)
 		const char *text;
 		size_t line, column;
 	} cases[] = {
-		{"a", 1, 2},           {"a = \n", 1, 5},        {"\n[a\n", 2, 3},          {"a = 1 b = 2", 1, 7},
-		{"a = \"x\n\"", 1, 7},  {"a = tru", 1, 5},       {"a = [1, 2", 1, 10},      {"a = {b = 1", 1, 11},
-		{"a = 1\na = 2", 2, 1}, {"[a]\n[b]\n[a]", 3, 1}, {"a = 1\n[a]\n", 2, 1},    {"= 1", 1, 1},
-		{"a = '\xff'", 1, 6},   {"a = 1\r", 1, 6},       {"[[a]\n", 1, 4},          {"a = '''x", 1, 9},
-		{"a = \x01", 1, 5},     {"a.b = 1\n[a]", 2, 1}, {"a = {}\n[a.b]", 2, 1},    {"[[a]]\n[a]", 2, 1},
-		{"a = []\n[[a]]", 2, 1}, {"[a]\n[[a]]", 2, 1},  {"a = {b = 1, b = 2}", 1, 13}, {"a = 1\na.b = 2", 2, 1},
-		     {"# \x01", 1, 3},        {"a = [1 2]", 1, 8},       {"\"\"\"a\"\"\" = 1", 1, 1},
+		{"a", 1, 2},
+		{"a = \n", 1, 5},
+		{"\n[a\n", 2, 3},
+		{"a = 1 b = 2", 1, 7},
+		{"a = \"x\n\"", 1, 7},
+		{"a = tru", 1, 5},
+		{"a = [1, 2", 1, 10},
+		{"a = {b = 1", 1, 11},
+		{"a = 1\na = 2", 2, 1},
+		{"[a]\n[b]\n[a]", 3, 1},
+		{"a = 1\n[a]\n", 2, 1},
+		{"= 1", 1, 1},
+		{"a = '\xff'", 1, 6},
+		{"a = 1\r", 1, 6},
+		{"[[a]\n", 1, 4},
+		{"a = '''x", 1, 9},
+		{"a = \x01", 1, 5},
+		{"a.b = 1\n[a]", 2, 1},
+		{"a = {}\n[a.b]", 2, 1},
+		{"[[a]]\n[a]", 2, 1},
+		{"a = []\n[[a]]", 2, 1},
+		{"[a]\n[[a]]", 2, 1},
+		{"a = {b = 1, b = 2}", 1, 13},
+		{"a = 1\na.b = 2", 2, 1},
+		{"# \x01", 1, 3},
+		{"a = [1 2]", 1, 8},
+		{"\"\"\"a\"\"\" = 1", 1, 1},
 	};
 
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "unit.h"
 #include "capture.h"
+#include "unit.h"
 
 #include <getopt.h>
 
@@ -47,7 +47,8 @@ static void stages(void **state)
 /* As nvidia-container-runtime-hook takes them. */
 static void options_have_one_dash_or_two(void **state)
 {
-	char **words = WORDS("-config", "/etc/mine.json", "--debug=/var/log/hook", "-device=0", "--dry-run", "prestart");
+	char **words =
+		WORDS("-config", "/etc/mine.json", "--debug=/var/log/hook", "-device=0", "--dry-run", "prestart");
 
 	(void)state;
 	assert_true(parse(words));

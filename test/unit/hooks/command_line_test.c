@@ -29,11 +29,13 @@ static void expect(char **words, const char *command, const char *bundle, const 
 static void engines(void **state)
 {
 	(void)state;
-	expect(WORDS("--root", "/run/runc", "--log", "/run/log.json", "--log-format", "json", "--systemd-cgroup", "create", "--bundle",
-		     "/run/bundle", "--pid-file", "/run/pid", "name"), "create", "/run/bundle", NULL, "/run/log.json");
+	expect(WORDS("--root", "/run/runc", "--log", "/run/log.json", "--log-format", "json", "--systemd-cgroup",
+		     "create", "--bundle", "/run/bundle", "--pid-file", "/run/pid", "name"),
+	       "create", "/run/bundle", NULL, "/run/log.json");
 	assert_true(line.creates && line.log_json);
-	expect(WORDS("--systemd-cgroup", "--log-format=json", "--log=/run/log", "create", "--bundle=/b", "--pid-file=/p",
-		     "--console-socket", "/c", "name"), "create", "/b", NULL, "/run/log");
+	expect(WORDS("--systemd-cgroup", "--log-format=json", "--log=/run/log", "create", "--bundle=/b",
+		     "--pid-file=/p", "--console-socket", "/c", "name"),
+	       "create", "/b", NULL, "/run/log");
 	expect(WORDS("-root=/r", "-log=/l", "run", "-b", "/b", "-preserve-fds", "3", "name"), "run", "/b", NULL, "/l");
 	assert_true(line.creates);
 	assert_false(line.log_json);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "unit.h"
 #include "capture.h"
+#include "unit.h"
 
 #include <errno.h>
 
@@ -90,7 +90,9 @@ static void a_missing_gpu_is_no_failure(void **state)
 	assert_int_equal(message_go_without(context, request, CTR_GPU_DOOR_HOOK, true, CTR_GPU_E_NO_DEVICE, &plan),
 			 CTR_GPU_E_NO_DEVICE);
 	assert_null(plan);
-	assert_int_equal(ctr_gpu_request_read_environment(request, (const char *const[]){"NVIDIA_VISIBLE_DEVICES=all", NULL}), 0);
+	assert_int_equal(
+		ctr_gpu_request_read_environment(request, (const char *const[]){"NVIDIA_VISIBLE_DEVICES=all", NULL}),
+		0);
 	assert_int_equal(message_go_without(context, request, CTR_GPU_DOOR_HOOK, false, CTR_GPU_E_NO_DEVICE, &plan), 0);
 	assert_string_equal(capture_end(), "");
 	assert_non_null(plan);

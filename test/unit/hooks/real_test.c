@@ -119,7 +119,8 @@ static void a_sibling(void **state)
 static int make_root(void **state)
 {
 	(void)state;
-	if (!mkdtemp(root) || mkdir(in_root("a"), 0755) < 0 || mkdir(in_root("b"), 0755) < 0 || mkdir(in_root("a/test-directory"), 0755) < 0)
+	if (!mkdtemp(root) || mkdir(in_root("a"), 0755) < 0 || mkdir(in_root("b"), 0755) < 0 ||
+	    mkdir(in_root("a/test-directory"), 0755) < 0)
 		return -1;
 	make_file("a/test-one", 0755);
 	make_file("b/test-two", 0755);
@@ -133,8 +134,9 @@ static int make_root(void **state)
 
 static int remove_root(void **state)
 {
-	static const char *const files[] = {"a/test-one",  "b/test-two",       "a/test-both", "b/test-both", "a/test-file",
-					    "b/test-file", "b/test-directory", "a/test-self", "config.json"};
+	static const char *const files[] = {"a/test-one",       "b/test-two",  "a/test-both",
+					    "b/test-both",      "a/test-file", "b/test-file",
+					    "b/test-directory", "a/test-self", "config.json"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)

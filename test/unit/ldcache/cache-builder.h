@@ -112,7 +112,8 @@ static inline uint32_t put_new_entries(struct built_cache *cache, const struct b
 	return offset;
 }
 
-static inline void put_extension(struct built_cache *cache, uint32_t offset, const char *const *hwcaps, size_t hwcap_count)
+static inline void put_extension(struct built_cache *cache, uint32_t offset, const char *const *hwcaps,
+				 size_t hwcap_count)
 {
 	static const char generator[] = "ldconfig of a test";
 	uint32_t sections = (uint32_t)cache->size + 8 + 2 * 16;

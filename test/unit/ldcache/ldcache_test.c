@@ -67,8 +67,8 @@ static void built_clear(struct built_cache *cache)
 }
 #define _cleanup_built_ _cleanup_(built_clear)
 
-static int merge_span(const struct span *old, const struct strv *former, const struct ldcache_library *libraries, size_t count,
-		      struct merged *ret)
+static int merge_span(const struct span *old, const struct strv *former, const struct ldcache_library *libraries,
+		      size_t count, struct merged *ret)
 {
 	struct ldcache_merged merged;
 	struct built_cache joined;
@@ -82,7 +82,8 @@ static int merge_span(const struct span *old, const struct strv *former, const s
 	return 0;
 }
 
-static void merge(const void *data, size_t size, const struct ldcache_library *libraries, size_t count, struct merged *ret)
+static void merge(const void *data, size_t size, const struct ldcache_library *libraries, size_t count,
+		  struct merged *ret)
 {
 	struct span old = {data, size};
 
@@ -216,7 +217,8 @@ static void test_compat_padding(void **state)
 {
 	(void)state;
 	for (size_t count = 1; count <= ARRAY_SIZE(image_entries); count++) {
-		_cleanup_built_ struct built_cache compat = build_cache(FORMAT_COMPAT, image_entries, count, image_hwcaps, 2);
+		_cleanup_built_ struct built_cache compat =
+			build_cache(FORMAT_COMPAT, image_entries, count, image_hwcaps, 2);
 		_cleanup_built_ struct built_cache new = build_cache(FORMAT_NEW, image_entries, count, image_hwcaps, 2);
 		_cleanup_merged_ struct merged from_compat = {0}, from_new = {0};
 
@@ -439,7 +441,8 @@ static void visit(void *user, const char *name, const char *path)
 {
 	struct visited *visited = user;
 
-	visited->in_order &= visited->next < ARRAY_SIZE(image_entries) && streq(name, image_entries[visited->next].name) &&
+	visited->in_order &= visited->next < ARRAY_SIZE(image_entries) &&
+			     streq(name, image_entries[visited->next].name) &&
 			     streq(path, image_entries[visited->next].path);
 	visited->next++;
 }
@@ -512,8 +515,21 @@ static void test_truncated(void **state)
 static void try_field(unsigned char *data, size_t size, size_t at)
 {
 	uint32_t original = get32(data, at), entries_end = 48 + 24 * (uint32_t)ARRAY_SIZE(image_entries);
-	uint32_t values[] = {0, 1, 3, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff, original + 1, original - 1, entries_end - 1,
-			     entries_end, (uint32_t)size - 1, (uint32_t)size, (uint32_t)size + 1, (uint32_t)size - 4,
+	uint32_t values[] = {0,
+			     1,
+			     3,
+			     0x7fffffff,
+			     0x80000000,
+			     0xfffffffe,
+			     0xffffffff,
+			     original + 1,
+			     original - 1,
+			     entries_end - 1,
+			     entries_end,
+			     (uint32_t)size - 1,
+			     (uint32_t)size,
+			     (uint32_t)size + 1,
+			     (uint32_t)size - 4,
 			     (uint32_t)size - 8};
 
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
@@ -597,7 +613,8 @@ static void test_many_sections(void **state)
 
 	(void)state;
 	for (uint32_t count = 1; count <= COUNT; count += COUNT - 1) {
-		_cleanup_built_ struct built_cache image = build_cache(FORMAT_NEW, image_entries, ARRAY_SIZE(image_entries), NULL, 0);
+		_cleanup_built_ struct built_cache image =
+			build_cache(FORMAT_NEW, image_entries, ARRAY_SIZE(image_entries), NULL, 0);
 		_cleanup_merged_ struct merged merged = {0};
 		const unsigned char *section = NULL;
 		uint32_t offset;
@@ -623,7 +640,8 @@ static void test_many_sections(void **state)
 static void test_too_large(void **state)
 {
 	_cleanup_free_ unsigned char *large = calloc(1, LDCACHE_MAX_SIZE);
-	_cleanup_built_ struct built_cache image = build_cache(FORMAT_NEW, image_entries, ARRAY_SIZE(image_entries), NULL, 0);
+	_cleanup_built_ struct built_cache image =
+		build_cache(FORMAT_NEW, image_entries, ARRAY_SIZE(image_entries), NULL, 0);
 	struct span span = {large, LDCACHE_MAX_SIZE};
 	_cleanup_merged_ struct merged merged = {0};
 
@@ -652,7 +670,8 @@ static void test_unsorted(void **state)
 
 		entries[a] = entries[b];
 		entries[b] = entry;
-		image = build_cache(round % 2 ? FORMAT_NEW : FORMAT_COMPAT, entries, ARRAY_SIZE(entries), image_hwcaps, 2);
+		image = build_cache(round % 2 ? FORMAT_NEW : FORMAT_COMPAT, entries, ARRAY_SIZE(entries), image_hwcaps,
+				    2);
 		survives(image.data, image.size);
 	}
 }
@@ -689,7 +708,8 @@ static void test_random_bytes(void **state)
 /* Bytes that are not a loader cache leave ours alone in the result. */
 static void test_not_a_cache(void **state)
 {
-	static const char *const texts[] = {"", "x", "glibc-ld.so.cache1.0", "glibc-ld.so.cache1.1", "ld.so-1.7.0", "ld.so-1.7.1"};
+	static const char *const texts[] = {
+		"", "x", "glibc-ld.so.cache1.0", "glibc-ld.so.cache1.1", "ld.so-1.7.0", "ld.so-1.7.1"};
 	_cleanup_merged_ struct merged none = {0};
 
 	(void)state;

@@ -75,7 +75,8 @@ static int image_free(void **state)
 
 static void put_file(struct image *image, const char *path, const void *data, size_t size)
 {
-	_cleanup_close_ int fd = openat(image->fd, path + (*path == '/'), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	_cleanup_close_ int fd =
+		openat(image->fd, path + (*path == '/'), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 	assert_true(fd >= 0);
 	assert_int_equal(fd_write_all(fd, data, size), 0);
@@ -117,9 +118,12 @@ static struct plan_library_dir native_dirs[] = {
 	{TEXT("/lib/native"), true, {native_libraries, 1}, NULL, {0}},
 };
 
-static const struct plan wsl_plan = {.mounts = mounts, .mount_count = 3, .library_dirs = wsl_dirs, .library_dir_count = 2};
-static const struct plan lib_plan = {.mounts = mounts, .mount_count = 3, .library_dirs = wsl_dirs, .library_dir_count = 1};
-static const struct plan native_plan = {.mounts = mounts, .mount_count = 3, .library_dirs = native_dirs, .library_dir_count = 1};
+static const struct plan wsl_plan = {
+	.mounts = mounts, .mount_count = 3, .library_dirs = wsl_dirs, .library_dir_count = 2};
+static const struct plan lib_plan = {
+	.mounts = mounts, .mount_count = 3, .library_dirs = wsl_dirs, .library_dir_count = 1};
+static const struct plan native_plan = {
+	.mounts = mounts, .mount_count = 3, .library_dirs = native_dirs, .library_dir_count = 1};
 static const struct plan empty_plan = {0};
 
 /* ---- asking, and applying as apply does ---- */
@@ -180,7 +184,8 @@ static void apply_files(struct image *image)
 {
 	for (size_t i = 0; i < image->count; i++)
 		assert_int_equal(rootfs_replace_file(&image->rootfs, image->files[i].path, image->files[i].parts,
-						     ARRAY_SIZE(image->files[i].parts), 0644), 0);
+						     ARRAY_SIZE(image->files[i].parts), 0644),
+				 0);
 }
 
 /* ---- glibc ---- */
@@ -330,7 +335,8 @@ static void test_musl(void **state)
 	put_text(image, MUSL_LOADER, "");
 	ask(image, &wsl_plan);
 	assert_int_equal(image->count, 1);
-	expect_text(image, MUSL_PATH, "/usr/lib/wsl/lib::\n/lib:/usr/local/lib:/usr/lib\n::/usr/lib/wsl/drivers/iigd\n");
+	expect_text(image, MUSL_PATH,
+		    "/usr/lib/wsl/lib::\n/lib:/usr/local/lib:/usr/lib\n::/usr/lib/wsl/drivers/iigd\n");
 	assert_false(image->files[0].optional);
 	apply_files(image);
 	ask(image, &wsl_plan);
@@ -395,7 +401,8 @@ static void make_dangling(struct image *image, const char *path)
 
 static void test_odd_files(void **state)
 {
-	static void (*const makers[])(struct image *, const char *) = {make_fifo, make_directory, make_loop, make_escape, make_dangling};
+	static void (*const makers[])(struct image *, const char *) = {make_fifo, make_directory, make_loop,
+								       make_escape, make_dangling};
 	static const char *const paths[] = {CACHE, FIRST, LAST, MUSL_PATH};
 
 	(void)state;

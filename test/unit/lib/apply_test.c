@@ -20,7 +20,9 @@ static struct ctr_gpu_plan plan;
 
 static void add_mount(const char *source, const char *target, unsigned flags)
 {
-	struct plan_mount entry = {.source = strdup(scratch_path(source)), .target = strdup(target), .flags = flags,
+	struct plan_mount entry = {.source = strdup(scratch_path(source)),
+				   .target = strdup(target),
+				   .flags = flags,
 				   .reason = strdup("test")};
 	struct stat st;
 
@@ -150,10 +152,15 @@ static void test_everything(void **state)
 /* The kernel's own files in the container: a file of ours lies over one, an empty directory over another. */
 static void add_procfs_entries(void)
 {
-	struct plan_file file = {.target = strdup("/proc/tty/drivers"), .content = strdup("none\n"), .on_procfs = true,
+	struct plan_file file = {.target = strdup("/proc/tty/drivers"),
+				 .content = strdup("none\n"),
+				 .on_procfs = true,
 				 .reason = strdup("test")};
-	struct plan_file profile = {.target = strdup("/etc/nvidia/profile"), .content = strdup("{}\n"), .reason = strdup("test")};
-	struct plan_file absent = {.target = strdup("/proc/nothing/params"), .content = strdup("none\n"), .on_procfs = true,
+	struct plan_file profile = {
+		.target = strdup("/etc/nvidia/profile"), .content = strdup("{}\n"), .reason = strdup("test")};
+	struct plan_file absent = {.target = strdup("/proc/nothing/params"),
+				   .content = strdup("none\n"),
+				   .on_procfs = true,
 				   .reason = strdup("test")};
 	struct plan_hidden hidden = {.path = strdup("/proc/fs"), .reason = strdup("test")};
 	struct plan_hidden nothing = {.path = strdup("/proc/nothing"), .reason = strdup("test")};
@@ -227,7 +234,8 @@ static void test_modes(void **state)
 	assert_int_equal(symlink("../opt", scratch_path("/root/dev/link")), 0);
 	assert_int_equal(chmod(scratch_path("/root/dev/dri"), 0700) | chmod(scratch_path("/root/opt"), 0700), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
-		assert_int_equal(plan_add_mode(&plan.data, &(struct plan_mode){strdup(paths[i]), 0751, strdup("test")}), 0);
+		assert_int_equal(plan_add_mode(&plan.data, &(struct plan_mode){strdup(paths[i]), 0751, strdup("test")}),
+				 0);
 	assert_int_equal(apply(), 0);
 	assert_mode("/root/dev/dri", 0751);
 	assert_mode("/root/opt", 0700);
@@ -319,7 +327,8 @@ static void test_cache_on_a_volume(void **state)
 	(void)state;
 	write_file("/host/cache", "");
 	write_file("/root/etc/ld.so.cache", "");
-	assert_int_equal(mount(scratch_path("/host/cache"), scratch_path("/root/etc/ld.so.cache"), NULL, MS_BIND, NULL), 0);
+	assert_int_equal(mount(scratch_path("/host/cache"), scratch_path("/root/etc/ld.so.cache"), NULL, MS_BIND, NULL),
+			 0);
 	assert_int_equal(apply(), 0);
 	assert_content("/host/cache", "");
 	assert_int_equal(umount2(scratch_path("/root/etc/ld.so.cache"), MNT_DETACH), 0);
@@ -370,7 +379,8 @@ static void test_shared_volume_of_the_driver(void **state)
 {
 	(void)state;
 	make_directories("/root/usr/lib/wsl/lib");
-	assert_int_equal(mount(scratch_path("/host/wsl/lib"), scratch_path("/root/usr/lib/wsl/lib"), NULL, MS_BIND, NULL), 0);
+	assert_int_equal(
+		mount(scratch_path("/host/wsl/lib"), scratch_path("/root/usr/lib/wsl/lib"), NULL, MS_BIND, NULL), 0);
 	assert_int_equal(mount("", scratch_path("/root/usr/lib/wsl/lib"), NULL, MS_SHARED, NULL), 0);
 	assert_int_equal(apply(), 0);
 	assert_content("/root/usr/lib/wsl/lib/libcuda.so.1", "library");
@@ -437,12 +447,9 @@ static void test_each_target_in_turn(void **state)
 		bool directory;
 		const char *word;
 	} obstacles[] = {
-		{"/root/usr/lib", false, "/usr/lib/wsl/lib"},
-		{"/root/usr/lib/wsl/drivers", false, "drivers/nv"},
-		{"/root/opt/tools/smi", true, "/opt/tools/smi"},
-		{"/root/dev/null", true, "/dev/null"},
-		{"/root/dev/zero", true, "/dev/zero"},
-		{"/root/etc/ld.so.conf.d", false, "ld.so.conf.d"},
+		{"/root/usr/lib", false, "/usr/lib/wsl/lib"},    {"/root/usr/lib/wsl/drivers", false, "drivers/nv"},
+		{"/root/opt/tools/smi", true, "/opt/tools/smi"}, {"/root/dev/null", true, "/dev/null"},
+		{"/root/dev/zero", true, "/dev/zero"},           {"/root/etc/ld.so.conf.d", false, "ld.so.conf.d"},
 		{"/root/etc/ld.so.cache", true, "ld.so.cache"},
 	};
 
@@ -733,7 +740,8 @@ static void test_kernel_too_old(void **state)
 	struct ctr_gpu_container *container = NULL;
 
 	(void)state;
-	assert_int_equal(ctr_gpu_container_new(context, 0, scratch_path("/root"), &container), CTR_GPU_E_KERNEL_TOO_OLD);
+	assert_int_equal(ctr_gpu_container_new(context, 0, scratch_path("/root"), &container),
+			 CTR_GPU_E_KERNEL_TOO_OLD);
 	assert_non_null(strstr(ctr_gpu_context_message(context), "openat2"));
 }
 
@@ -779,7 +787,8 @@ static const struct CMUnitTest too_old[] = {
 
 int main(void)
 {
-	static const int calls[] = {SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(mount_setattr), SCMP_SYS(fsopen)};
+	static const int calls[] = {SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(mount_setattr),
+				    SCMP_SYS(fsopen)};
 	static const int needed[] = {SCMP_SYS(openat2)};
 	int failed;
 

@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "unit.h"
 #include "ctr-gpu.h"
+#include "unit.h"
 
 static int read_table_size(void *user)
 {

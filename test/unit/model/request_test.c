@@ -37,8 +37,8 @@ static void imex_channels(void **state)
 		size_t count;
 		const char *first;
 	} cases[] = {
-		{"0,2047", 2, "0"}, {" 3 ,", 1, "3"}, {"all", 1, "all"},       {"0,all", 1, "all"},
-		{"none", 0, NULL},  {"void", 0, NULL}, {"", 0, NULL},          {"all,none", 0, NULL},
+		{"0,2047", 2, "0"}, {" 3 ,", 1, "3"},  {"all", 1, "all"}, {"0,all", 1, "all"},
+		{"none", 0, NULL},  {"void", 0, NULL}, {"", 0, NULL},     {"all,none", 0, NULL},
 	};
 
 	(void)state;
@@ -47,7 +47,8 @@ static void imex_channels(void **state)
 
 		assert_int_equal(request_set_imex_channels(&request, "7"), 0);
 		assert_int_equal(request_set_imex_channels(&request, cases[i].value), 0);
-		if (request.imex_channels.count != cases[i].count || (cases[i].first && !streq(request.imex_channels.items[0], cases[i].first)))
+		if (request.imex_channels.count != cases[i].count ||
+		    (cases[i].first && !streq(request.imex_channels.items[0], cases[i].first)))
 			fail_msg("\"%s\": %zu", cases[i].value, request.imex_channels.count);
 		request_clear(&request);
 	}
@@ -91,8 +92,9 @@ static void words_outrank_names(void **state)
 		const char *devices;
 		enum request_devices kind;
 	} cases[] = {
-		{"0,all", REQUEST_ALL}, {"all,none", REQUEST_NONE}, {"none,0", REQUEST_NONE}, {"none,all,void", REQUEST_VOID},
-		{"ALL", REQUEST_ALL},    {"All,0", REQUEST_ALL},     {"None", REQUEST_NONE},   {"0,VOID", REQUEST_VOID},
+		{"0,all", REQUEST_ALL},          {"all,none", REQUEST_NONE}, {"none,0", REQUEST_NONE},
+		{"none,all,void", REQUEST_VOID}, {"ALL", REQUEST_ALL},       {"All,0", REQUEST_ALL},
+		{"None", REQUEST_NONE},          {"0,VOID", REQUEST_VOID},
 	};
 
 	(void)state;

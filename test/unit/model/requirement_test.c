@@ -64,7 +64,8 @@ static void verdicts(void **state)
 
 		assert_int_equal(requirement_check_syntax(cases[i].requirement, &err), 0);
 		if (requirement_judge(cases[i].requirement, &cuda_12_8) != cases[i].verdict)
-			fail_msg("\"%s\": %d", cases[i].requirement, (int)requirement_judge(cases[i].requirement, &cuda_12_8));
+			fail_msg("\"%s\": %d", cases[i].requirement,
+				 (int)requirement_judge(cases[i].requirement, &cuda_12_8));
 	}
 }
 

@@ -23,12 +23,13 @@ static void every_key_is_read(void **state)
 	struct err err = {0};
 
 	(void)state;
-	assert_int_equal(parse("{\"inventory\": \"ioctl\", \"driver-timeout\": 2.5, \"library-directories\": [\"/a\", \"/b\"],"
-			       "\"driver-root\": \"/run/driver\", \"mps-user\": 1001, \"runtimes\": [\"youki\", \"/opt/runc\"], \"strict-requirements\": true, \"disable-requirements\": true,"
-			       "\"accept-nvidia-visible-devices-envvar-when-unprivileged\": false,"
-			       "\"accept-nvidia-visible-devices-as-volume-mounts\": false}",
-			       &settings, &err),
-			 0);
+	assert_int_equal(
+		parse("{\"inventory\": \"ioctl\", \"driver-timeout\": 2.5, \"library-directories\": [\"/a\", \"/b\"],"
+		      "\"driver-root\": \"/run/driver\", \"mps-user\": 1001, \"runtimes\": [\"youki\", \"/opt/runc\"], \"strict-requirements\": true, \"disable-requirements\": true,"
+		      "\"accept-nvidia-visible-devices-envvar-when-unprivileged\": false,"
+		      "\"accept-nvidia-visible-devices-as-volume-mounts\": false}",
+		      &settings, &err),
+		0);
 	assert_int_equal(settings.inventory, INVENTORY_IOCTL);
 	assert_int_equal(settings.driver_timeout_ms, 2500);
 	assert_int_equal(settings.library_dirs.count, 2);
@@ -124,7 +125,8 @@ static void what_happens_without_a_gpu(void **state)
 	} cases[] = {
 		{"{}", {ON_MISSING_BY_REQUEST, ON_MISSING_BY_REQUEST, ON_MISSING_BY_REQUEST}},
 		{"{\"on-missing\": \"skip\"}", {ON_MISSING_SKIP, ON_MISSING_SKIP, ON_MISSING_SKIP}},
-		{"{\"on-missing\": {\"runtime\": \"fail\", \"cdi\": \"warn\"}}", {ON_MISSING_BY_REQUEST, ON_MISSING_FAIL, ON_MISSING_WARN}},
+		{"{\"on-missing\": {\"runtime\": \"fail\", \"cdi\": \"warn\"}}",
+		 {ON_MISSING_BY_REQUEST, ON_MISSING_FAIL, ON_MISSING_WARN}},
 		{"{\"on-missing\": {}}", {ON_MISSING_BY_REQUEST, ON_MISSING_BY_REQUEST, ON_MISSING_BY_REQUEST}},
 	};
 
@@ -186,12 +188,9 @@ static void a_file_others_can_write_is_not_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_key_is_read),
-		cmocka_unit_test(what_makes_no_sense_is_refused),
-		cmocka_unit_test(runtimes_are_known_or_not),
-		cmocka_unit_test(what_happens_without_a_gpu),
-		cmocka_unit_test(deep_nesting_is_refused),
-		cmocka_unit_test(a_file_others_can_write_is_not_read),
+		cmocka_unit_test(every_key_is_read),         cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(runtimes_are_known_or_not), cmocka_unit_test(what_happens_without_a_gpu),
+		cmocka_unit_test(deep_nesting_is_refused),   cmocka_unit_test(a_file_others_can_write_is_not_read),
 	};
 
 	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);

@@ -26,8 +26,8 @@ static void versions(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct version version;
 
-		if (!version_read(cases[i].text, strlen(cases[i].text), &version) || version.count != cases[i].version.count ||
-		    version_compare(&version, &cases[i].version) != 0)
+		if (!version_read(cases[i].text, strlen(cases[i].text), &version) ||
+		    version.count != cases[i].version.count || version_compare(&version, &cases[i].version) != 0)
 			fail_msg("\"%s\"", cases[i].text);
 	}
 }
@@ -85,7 +85,8 @@ static void order(void **state)
 	static const struct {
 		const char *low, *high;
 	} cases[] = {
-		{"9", "10"}, {"12.4", "12.10"}, {"470.57", "470.57.2"}, {"1.4294967294", "1.4294967295"}, {"0.0.0.1", "0.1"},
+		{"9", "10"},        {"12.4", "12.10"}, {"470.57", "470.57.2"}, {"1.4294967294", "1.4294967295"},
+		{"0.0.0.1", "0.1"},
 	};
 	struct version a, b;
 

@@ -16,9 +16,11 @@
 
 #define CHARACTER "Character devices:\n  1 mem\n"
 #define BLOCK "\nBlock devices:\n  8 sd\n195 nvidia-uvm\n"
-#define INFORMATION(model, minor) "Model: \t\t " model "\nGPU UUID: \t GPU-0\nDevice Minor: \t " minor "\nGPU Excluded:\t No\n"
+#define INFORMATION(model, minor) \
+	"Model: \t\t " model "\nGPU UUID: \t GPU-0\nDevice Minor: \t " minor "\nGPU Excluded:\t No\n"
 #define CAPABILITY(minor, mode) "DeviceFileMinor: " minor "\nDeviceFileMode: " mode "\nDeviceFileModify: 1\n"
-#define NEW_DRIVER "195 nvidia\n195 nvidiactl\n508 nvidia-uvm\n509 nvidia-nvswitch\n510 nvidia-caps\n511 nvidia-caps-imex-channels\n"
+#define NEW_DRIVER \
+	"195 nvidia\n195 nvidiactl\n508 nvidia-uvm\n509 nvidia-nvswitch\n510 nvidia-caps\n511 nvidia-caps-imex-channels\n"
 
 static struct load_host host;
 static struct load_options options;
@@ -35,8 +37,10 @@ static int setup(void **state)
 	write_file("/sys/bus/pci/devices/0000:06:00.0/vendor", "0x10de\n");
 	write_file("/sys/bus/pci/devices/0000:06:00.0/class", "0x030200\n");
 	write_file("/proc/devices", CHARACTER BLOCK);
-	host = (struct load_host){.proc = strdup(scratch_path("/proc")), .sys = strdup(scratch_path("/sys")),
-				  .dev = strdup(scratch_path("/dev")), .programs = strdup(scratch_path("/bin"))};
+	host = (struct load_host){.proc = strdup(scratch_path("/proc")),
+				  .sys = strdup(scratch_path("/sys")),
+				  .dev = strdup(scratch_path("/dev")),
+				  .programs = strdup(scratch_path("/bin"))};
 	options = (struct load_options){0};
 	err.text[0] = '\0';
 	return 0;
@@ -85,8 +89,8 @@ static char *steps_of(const struct load *load)
 		char *longer = NULL, number[64] = "";
 
 		if (step->kind == LOAD_NODE)
-			(void)snprintf(number, sizeof(number), " %u:%u %04o %u:%u", major(step->number), minor(step->number), step->mode,
-				       step->uid, step->gid);
+			(void)snprintf(number, sizeof(number), " %u:%u %04o %u:%u", major(step->number),
+				       minor(step->number), step->mode, step->uid, step->gid);
 		assert_int_equal(str_format(&longer, "%s%c %s%s\n", all, "-+!*"[step->state], name, number), 0);
 		free(all);
 		all = longer;
@@ -143,7 +147,8 @@ static void a_whole_host(void **state)
 	(void)state;
 	load_driver(NEW_DRIVER);
 	make_directories("/sys/module/nvidia_modeset");
-	say("nvidia/params", "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 44\nDeviceFileMode: 432\nCreateImexChannel0: 1\n");
+	say("nvidia/params",
+	    "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 44\nDeviceFileMode: 432\nCreateImexChannel0: 1\n");
 	say("nvidia/gpus/0000:06:00.0/information", INFORMATION("NVIDIA H200", "3"));
 	say("nvidia/gpus/0000:07:00.0/information", INFORMATION("NVIDIA H200", "0"));
 	say("nvidia/capabilities/mig/config", CAPABILITY("1", "256"));

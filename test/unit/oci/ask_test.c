@@ -84,7 +84,8 @@ static void resources_of_a_swarm(void **state)
 		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "CUDA_VERSION=11.2"), REQUEST_SOME, "GPU-1", "GPU-1"},
 		/* What somebody chose stays chosen: an image can carry the variable. */
 		{ENV("DOCKER_RESOURCE_GPU=all", "NVIDIA_VISIBLE_DEVICES=1"), REQUEST_SOME, "1", "1"},
-		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES=void"), REQUEST_VOID, NULL, NULL},
+		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES=void"),
+		 REQUEST_VOID, NULL, NULL},
 		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES="), REQUEST_VOID, NULL, NULL},
 		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES=none"), REQUEST_NONE, NULL, NULL},
 		/* How many, and not which; nothing; another resource. */
@@ -135,7 +136,8 @@ static void images_that_say_their_version_only(void **state)
 		assert_string_equal(request.requirements.items[0], cases[i].requirement);
 		request_clear(&request);
 		/* Nothing is something else than no word. */
-		assert_int_equal(read_environment(&request, ENV(cases[i].version, "NVIDIA_DRIVER_CAPABILITIES="), &err), 0);
+		assert_int_equal(read_environment(&request, ENV(cases[i].version, "NVIDIA_DRIVER_CAPABILITIES="), &err),
+				 0);
 		assert_int_equal(request.kind, REQUEST_ALL);
 		assert_int_equal(request.capabilities, CAPABILITY_UTILITY | CAPABILITY_COMPUTE);
 		request_clear(&request);
@@ -145,14 +147,8 @@ static void images_that_say_their_version_only(void **state)
 static void versions_that_are_none_are_named(void **state)
 {
 	static const char *const cases[] = {
-		"CUDA_VERSION=foo",
-		"CUDA_VERSION=9..0",
-		"CUDA_VERSION=+9",
-		"CUDA_VERSION=-9",
-		"CUDA_VERSION=9.",
-		"CUDA_VERSION=9.0.116.50",
-		"CUDA_VERSION=9.0.116foo",
-		"CUDA_VERSION=9.4294967296",
+		"CUDA_VERSION=foo", "CUDA_VERSION=9..0",       "CUDA_VERSION=+9",         "CUDA_VERSION=-9",
+		"CUDA_VERSION=9.",  "CUDA_VERSION=9.0.116.50", "CUDA_VERSION=9.0.116foo", "CUDA_VERSION=9.4294967296",
 	};
 
 	(void)state;
@@ -160,13 +156,15 @@ static void versions_that_are_none_are_named(void **state)
 		struct request request = {0};
 		struct err err = {0};
 
-		if (read_environment(&request, ENV(cases[i], "NVIDIA_VISIBLE_DEVICES=all"), &err) != CTR_GPU_E_BAD_REQUIREMENT ||
+		if (read_environment(&request, ENV(cases[i], "NVIDIA_VISIBLE_DEVICES=all"), &err) !=
+			    CTR_GPU_E_BAD_REQUIREMENT ||
 		    !str_has_prefix(err.text, "CUDA_VERSION: "))
 			fail_msg("%s: %s", cases[i], err.text);
 		request_clear(&request);
-		assert_int_equal(read_environment(
-					 &request, ENV(cases[i], "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DISABLE_REQUIRE=1"), &err),
-				 0);
+		assert_int_equal(
+			read_environment(&request,
+					 ENV(cases[i], "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DISABLE_REQUIRE=1"), &err),
+			0);
 		assert_int_equal(request.kind, REQUEST_ALL);
 		request_clear(&request);
 	}
@@ -178,8 +176,9 @@ static void unknown_capability_is_named(void **state)
 	struct err err = {0};
 
 	(void)state;
-	assert_int_equal(read_environment(
-				 &request, ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,magic"), &err),
+	assert_int_equal(read_environment(&request,
+					  ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,magic"),
+					  &err),
 			 CTR_GPU_E_UNKNOWN_CAPABILITY);
 	assert_non_null(strstr(err.text, "NVIDIA_DRIVER_CAPABILITIES: "));
 	assert_non_null(strstr(err.text, "\"magic\""));
@@ -193,26 +192,26 @@ static void requirements_of_the_environment(void **state)
 
 	(void)state;
 	assert_int_equal(read_environment(&request,
-						  ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_REQUIRE_CUDA=cuda>=99",
-						      "NVIDIA_REQUIRE_CUDA=cuda>=12.4", "NVIDIA_REQUIRE_DRIVER=driver>=470",
-						      "NVIDIA_REQUIRE_JETPACK=csv-mounts=all", "NVIDIA_REQUIRE_EMPTY="),
-						  &err),
+					  ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_REQUIRE_CUDA=cuda>=99",
+					      "NVIDIA_REQUIRE_CUDA=cuda>=12.4", "NVIDIA_REQUIRE_DRIVER=driver>=470",
+					      "NVIDIA_REQUIRE_JETPACK=csv-mounts=all", "NVIDIA_REQUIRE_EMPTY="),
+					  &err),
 			 0);
 	assert_int_equal(request.requirements.count, 2);
 	assert_string_equal(request.requirements.items[0], "cuda>=12.4");
 	request_clear(&request);
 
 	assert_int_equal(read_environment(&request,
-						  ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DISABLE_REQUIRE=true",
-						      "NVIDIA_REQUIRE_CUDA=cuda>=99"),
-						  &err),
+					  ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DISABLE_REQUIRE=true",
+					      "NVIDIA_REQUIRE_CUDA=cuda>=99"),
+					  &err),
 			 0);
 	assert_int_equal(request.requirements.count, 0);
 	request_clear(&request);
 
-	assert_int_equal(read_environment(&request,
-						  ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_REQUIRE_CUDA=cuda~12"), &err),
-			 CTR_GPU_E_BAD_REQUIREMENT);
+	assert_int_equal(
+		read_environment(&request, ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_REQUIRE_CUDA=cuda~12"), &err),
+		CTR_GPU_E_BAD_REQUIREMENT);
 	assert_non_null(strstr(err.text, "NVIDIA_REQUIRE_CUDA: "));
 	request_clear(&request);
 }
@@ -225,9 +224,9 @@ static void the_environment_leaves_given_devices_alone(void **state)
 	(void)state;
 	assert_int_equal(request_set_devices(&request, "1"), 0);
 	assert_int_equal(read_properties(&request,
-						 ENV("NVIDIA_VISIBLE_DEVICES=void", "NVIDIA_DRIVER_CAPABILITIES=video",
-						     "NVIDIA_REQUIRE_CUDA=cuda>=12.4"),
-						 &err),
+					 ENV("NVIDIA_VISIBLE_DEVICES=void", "NVIDIA_DRIVER_CAPABILITIES=video",
+					     "NVIDIA_REQUIRE_CUDA=cuda>=12.4"),
+					 &err),
 			 0);
 	assert_int_equal(request.kind, REQUEST_SOME);
 	assert_string_equal(request.devices.items[0], "1");
@@ -238,7 +237,10 @@ static void the_environment_leaves_given_devices_alone(void **state)
 
 /* ---- who may ask ---- */
 
-#define MOUNTS(...) {.items = (char *[]){__VA_ARGS__}, .count = sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)}
+#define MOUNTS(...)                                                                                         \
+	{                                                                                                   \
+		.items = (char *[]){__VA_ARGS__}, .count = sizeof((char *[]){__VA_ARGS__}) / sizeof(char *) \
+	}
 
 static void who_may_ask_for_devices(void **state)
 {
@@ -269,15 +271,16 @@ static void who_may_ask_for_devices(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct ask ask = {ENV(cases[i].variable), &cases[i].mounts, cases[i].privileged, false};
-		const struct settings settings = {
-			.accept_environment = cases[i].accept_environment, .accept_mounts = cases[i].accept_mounts};
+		const struct settings settings = {.accept_environment = cases[i].accept_environment,
+						  .accept_mounts = cases[i].accept_mounts};
 		_cleanup_free_ char *devices = NULL;
 		struct request request = {0};
 		struct err err = {0};
 
 		assert_int_equal(ask_read(&ask, &settings, &request, &err), 0);
 		assert_int_equal(strv_join(&request.devices, ",", &devices), 0);
-		if (request.kind != (cases[i].devices ? REQUEST_SOME : REQUEST_VOID) || !streq(devices, cases[i].devices ? cases[i].devices : ""))
+		if (request.kind != (cases[i].devices ? REQUEST_SOME : REQUEST_VOID) ||
+		    !streq(devices, cases[i].devices ? cases[i].devices : ""))
 			fail_msg("case %zu: \"%s\"", i, devices);
 		assert_true(ask_is_something(&ask) || request.kind == REQUEST_VOID);
 		request_clear(&request);
@@ -302,8 +305,8 @@ static void who_may_ask_for_more(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct ask ask = {environment, cases[i].mounts, cases[i].privileged, false};
-		const struct settings settings = {
-			.accept_environment = cases[i].accept_environment, .accept_mounts = cases[i].accept_mounts};
+		const struct settings settings = {.accept_environment = cases[i].accept_environment,
+						  .accept_mounts = cases[i].accept_mounts};
 		_cleanup_free_ char *channels = NULL;
 		struct request request = {0};
 		struct err err = {0};
@@ -334,7 +337,8 @@ static void rights_over_parts_of_gpus(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct ask ask = {ENV("NVIDIA_VISIBLE_DEVICES=all", cases[i].variable), NULL, cases[i].privileged, false};
+		const struct ask ask = {ENV("NVIDIA_VISIBLE_DEVICES=all", cases[i].variable), NULL, cases[i].privileged,
+					false};
 		const struct settings settings = {.accept_environment = true};
 		struct request request = {0};
 		struct err err = {0};
@@ -366,7 +370,9 @@ static void words_that_an_image_may_have(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct ask ask = {.environment = ENV(cases[i].variable), .mounts = cases[i].mounts, .by_engine = cases[i].by_engine};
+		const struct ask ask = {.environment = ENV(cases[i].variable),
+					.mounts = cases[i].mounts,
+					.by_engine = cases[i].by_engine};
 		struct request request = {0};
 		struct settings settings;
 		struct err err = {0};
@@ -391,8 +397,10 @@ static void many_variables_take_no_time(void **state)
 	assert_non_null(environment);
 	environment[0] = "NVIDIA_VISIBLE_DEVICES=all";
 	for (size_t i = 1; i <= COUNT; i++)
-		assert_int_equal(str_format((char **)&environment[i], "%s%zu=%s", i % 2 ? "NVIDIA_REQUIRE_" : "DOCKER_RESOURCE_GPU", i / 4,
-					    i % 2 ? "cuda>=1" : "1"), 0);
+		assert_int_equal(str_format((char **)&environment[i], "%s%zu=%s",
+					    i % 2 ? "NVIDIA_REQUIRE_" : "DOCKER_RESOURCE_GPU", i / 4,
+					    i % 2 ? "cuda>=1" : "1"),
+				 0);
 	assert_int_equal(read_environment(&request, environment, &err), 0);
 	assert_int_equal(request.requirements.count, COUNT / 4);
 	request_clear(&request);

@@ -23,14 +23,16 @@ static void add_device(const char *path, dev_t number)
 
 static void add_mount(const char *path, unsigned flags)
 {
-	struct plan_mount mount = {.source = strdup(path), .target = strdup(path), .flags = flags, .reason = strdup("")};
+	struct plan_mount mount = {
+		.source = strdup(path), .target = strdup(path), .flags = flags, .reason = strdup("")};
 
 	assert_int_equal(plan_add_mount(&plan, &mount), 0);
 }
 
 static int make_plan(void **unused)
 {
-	struct plan_env variable = {.name = strdup("NAME"), .value = strdup("value"), .reason = strdup(""), .replaces = true};
+	struct plan_env variable = {
+		.name = strdup("NAME"), .value = strdup("value"), .reason = strdup(""), .replaces = true};
 	struct plan_env mild = {.name = strdup("MILD"), .value = strdup("ours"), .reason = strdup("")};
 
 	(void)unused;
@@ -49,7 +51,8 @@ static int clear_plan(void **unused)
 }
 
 #define DXG "{\"path\":\"/dev/dxg\",\"type\":\"c\",\"major\":10,\"minor\":125,\"fileMode\":438,\"uid\":0,\"gid\":0}"
-#define OTHER "{\"path\":\"/dev/other\",\"type\":\"c\",\"major\":195,\"minor\":300,\"fileMode\":432,\"uid\":0,\"gid\":4294967294}"
+#define OTHER \
+	"{\"path\":\"/dev/other\",\"type\":\"c\",\"major\":195,\"minor\":300,\"fileMode\":432,\"uid\":0,\"gid\":4294967294}"
 #define RULE(major, minor) "{\"allow\":true,\"type\":\"c\",\"major\":" major ",\"minor\":" minor ",\"access\":\"rw\"}"
 #define RULES RULE("10", "125") "," RULE("195", "300")
 #define DENIAL "{\"allow\":false,\"access\":\"rwm\"}"
@@ -80,27 +83,35 @@ static const struct {
 	const char *before, *after;
 	bool unprivileged;
 } edits[] = {
-	{"{}", "{\"linux\":{\"devices\":[" DXG "," OTHER "]},\"mounts\":[" MOUNTS "],\"process\":{\"env\":[" ENV "]}}", false},
+	{"{}", "{\"linux\":{\"devices\":[" DXG "," OTHER "]},\"mounts\":[" MOUNTS "],\"process\":{\"env\":[" ENV "]}}",
+	 false},
 	/* null is how some serializers write an empty list */
 	{"{\"process\":{\"env\":null},\"linux\":{\"devices\":null},\"mounts\":null}", "{" REST(DXG "," OTHER), false},
 	/* what is there stays, in front; of variables, only one that the plan replaces does not */
 	{"{\"a\":18446744073709551615,\"process\":{\"env\":[\"NAME=other\",\"MILD=\",\"NAMES=x\",\"NAME\"],\"z\":1},\"linux\":{\"devices\":"
-	 "[{\"path\":\"/dev/fuse\"}],\"resources\":{\"devices\":[" DENIAL "],\"memory\":{}}},\"mounts\":[{\"destination\":\"/proc\"}]}",
+	 "[{\"path\":\"/dev/fuse\"}],\"resources\":{\"devices\":[" DENIAL
+	 "],\"memory\":{}}},\"mounts\":[{\"destination\":\"/proc\"}]}",
 	 "{\"a\":18446744073709551615,\"process\":{\"env\":[\"MILD=\",\"NAMES=x\",\"NAME\",\"NAME=value\"],\"z\":1},\"linux\":{\"devices\":"
-	 "[{\"path\":\"/dev/fuse\"}," DXG "," OTHER "],\"resources\":{\"devices\":[" DENIAL "," RULES "],\"memory\":{}}},"
-	 "\"mounts\":[{\"destination\":\"/proc\"}," MOUNTS "]}", false},
+	 "[{\"path\":\"/dev/fuse\"}," DXG "," OTHER "],\"resources\":{\"devices\":[" DENIAL "," RULES
+	 "],\"memory\":{}}},"
+	 "\"mounts\":[{\"destination\":\"/proc\"}," MOUNTS "]}",
+	 false},
 	/* the user's owner of the same device stays, another device at its path does not */
 	{"{\"process\":{},\"linux\":{\"devices\":[{\"path\":\"/dev/dxg\",\"type\":\"c\",\"major\":10,\"minor\":125,\"uid\":7},"
 	 "{\"path\":\"/dev/other\",\"type\":\"c\",\"major\":1,\"minor\":3},7]}}",
-	 "{\"process\":{\"env\":[" ENV "]},\"linux\":{\"devices\":[{\"path\":\"/dev/dxg\",\"type\":\"c\",\"major\":10,\"minor\":125,\"uid\":7},7,"
-	 OTHER "]},\"mounts\":[" MOUNTS "]}", false},
+	 "{\"process\":{\"env\":[" ENV
+	 "]},\"linux\":{\"devices\":[{\"path\":\"/dev/dxg\",\"type\":\"c\",\"major\":10,\"minor\":125,\"uid\":7},7," OTHER
+	 "]},\"mounts\":[" MOUNTS "]}",
+	 false},
 	/* a rule in front of a denial is none */
 	{"{\"process\":{},\"linux\":{\"devices\":[],\"resources\":{\"devices\":[" RULES "," DENIAL "]}},\"mounts\":[]}",
-	 "{\"process\":{\"env\":[" ENV "]},\"linux\":{\"devices\":[" DXG "," OTHER "],\"resources\":{\"devices\":[" RULES "," DENIAL "," RULES
-	 "]}},\"mounts\":[" MOUNTS "]}", false},
+	 "{\"process\":{\"env\":[" ENV "]},\"linux\":{\"devices\":[" DXG "," OTHER
+	 "],\"resources\":{\"devices\":[" RULES "," DENIAL "," RULES "]}},\"mounts\":[" MOUNTS "]}",
+	 false},
 	/* an engine without rules gets none */
 	{"{\"process\":{},\"linux\":{\"resources\":{\"devices\":[]}},\"mounts\":[]}",
-	 "{\"process\":{\"env\":[" ENV "]},\"linux\":{\"resources\":{\"devices\":[]},\"devices\":[" DXG "," OTHER "]},\"mounts\":[" MOUNTS "]}",
+	 "{\"process\":{\"env\":[" ENV "]},\"linux\":{\"resources\":{\"devices\":[]},\"devices\":[" DXG "," OTHER
+	 "]},\"mounts\":[" MOUNTS "]}",
 	 false},
 	/* nodes that are mounted need no "linux" */
 	{"{\"process\":{},\"mounts\":[]}",
@@ -123,7 +134,8 @@ static void test_edits(void **unused)
 static void test_bad_configs(void **unused)
 {
 	static const char *const bad[] = {
-		"{\"linux\":[]}", "{\"linux\":{\"devices\":{}}}", "{\"mounts\":{}}", "{\"process\":7}", "{\"process\":{\"env\":\"A=b\"}}",
+		"{\"linux\":[]}",  "{\"linux\":{\"devices\":{}}}",    "{\"mounts\":{}}",
+		"{\"process\":7}", "{\"process\":{\"env\":\"A=b\"}}",
 	};
 
 	(void)unused;
@@ -142,13 +154,15 @@ static const struct {
 	{"{}", NULL, "{}"},
 	{"{}", "/bin/ctr-gpu-hook", "{\"hooks\":{\"createRuntime\":[" OUR_HOOK "]}}"},
 	{"{\"hooks\":null}", "/bin/ctr-gpu-hook", "{\"hooks\":{\"createRuntime\":[" OUR_HOOK "]}}"},
-	{"{\"hooks\":{\"prestart\":[{\"path\":\"/usr/bin/nvidia-container-runtime-hook\"}],\"poststop\":[" FOREIGN_HOOK "]}}", NULL,
-	 "{\"hooks\":{\"poststop\":[" FOREIGN_HOOK "]}}"},
-	{"{\"hooks\":{\"prestart\":[{\"path\":\"/x/nvidia-container-toolkit\"}," FOREIGN_HOOK ",{\"path\":7},8]}}", NULL,
-	 "{\"hooks\":{\"prestart\":[" FOREIGN_HOOK ",{\"path\":7},8]}}"},
+	{"{\"hooks\":{\"prestart\":[{\"path\":\"/usr/bin/nvidia-container-runtime-hook\"}],\"poststop\":[" FOREIGN_HOOK
+	 "]}}",
+	 NULL, "{\"hooks\":{\"poststop\":[" FOREIGN_HOOK "]}}"},
+	{"{\"hooks\":{\"prestart\":[{\"path\":\"/x/nvidia-container-toolkit\"}," FOREIGN_HOOK ",{\"path\":7},8]}}",
+	 NULL, "{\"hooks\":{\"prestart\":[" FOREIGN_HOOK ",{\"path\":7},8]}}"},
 	{"{\"hooks\":{\"createRuntime\":[" OUR_HOOK "," CDI_HOOK "," OUR_HOOK "]}}", "/bin/ctr-gpu-hook",
 	 "{\"hooks\":{\"createRuntime\":[" CDI_HOOK "," OUR_HOOK "]}}"},
-	{"{\"hooks\":{\"createRuntime\":[],\"prestart\":{}}}", NULL, "{\"hooks\":{\"createRuntime\":[],\"prestart\":{}}}"},
+	{"{\"hooks\":{\"createRuntime\":[],\"prestart\":{}}}", NULL,
+	 "{\"hooks\":{\"createRuntime\":[],\"prestart\":{}}}"},
 };
 
 static void test_hooks(void **unused)
@@ -170,7 +184,9 @@ static void test_hooks(void **unused)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edits), cmocka_unit_test(test_bad_configs), cmocka_unit_test(test_hooks),
+		cmocka_unit_test(test_edits),
+		cmocka_unit_test(test_bad_configs),
+		cmocka_unit_test(test_hooks),
 	};
 
 	return cmocka_run_group_tests(tests, make_plan, clear_plan);

@@ -28,7 +28,8 @@ static const struct {
 	/* runc 1.1, prestart and createRuntime */
 	{"{\"ociVersion\":\"1.0.2-dev\",\"id\":\"c\",\"status\":\"creating\",\"pid\":17240,\"bundle\":\"/b\"}", 17240},
 	/* crun 1.8 */
-	{"{\"ociVersion\":\"1.0\",\"id\":\"c\",\"pid\":18374,\"root\":\"rootfs\",\"bundle\":\"/b\",\"status\":\"created\"}", 18374},
+	{"{\"ociVersion\":\"1.0\",\"id\":\"c\",\"pid\":18374,\"root\":\"rootfs\",\"bundle\":\"/b\",\"status\":\"created\"}",
+	 18374},
 	{"{\"status\":\"created\",\"pid\":1,\"bundle\":\"/b\",\"annotations\":{\"a\":\"b\"}}\n", 1},
 };
 
@@ -95,7 +96,9 @@ static void test_config(void **unused)
 	struct err err;
 
 	(void)unused;
-	assert_int_equal(config("{\"root\":{\"path\":\"rootfs\"},\"process\":{\"env\":[\"A=b\",\"\",\"C\"]}}", &parsed, &err), 0);
+	assert_int_equal(
+		config("{\"root\":{\"path\":\"rootfs\"},\"process\":{\"env\":[\"A=b\",\"\",\"C\"]}}", &parsed, &err),
+		0);
 	assert_string_equal(parsed.root, "rootfs");
 	assert_int_equal(parsed.environment.count, 3);
 	assert_string_equal(parsed.environment.items[0], "A=b");
@@ -116,7 +119,8 @@ static void test_privileged(void **unused)
 	} cases[] = {
 		{"{\"bounding\":[\"CAP_CHOWN\",\"CAP_SYS_ADMIN\"]}", true},
 		{"[\"CAP_SYS_ADMIN\"]", true}, /* before 1.0.0-rc5 */
-		{"{\"bounding\":[\"CAP_SYS_FOO\"],\"effective\":[\"CAP_SYS_ADMIN\"],\"ambient\":[\"CAP_SYS_ADMIN\"]}", false},
+		{"{\"bounding\":[\"CAP_SYS_FOO\"],\"effective\":[\"CAP_SYS_ADMIN\"],\"ambient\":[\"CAP_SYS_ADMIN\"]}",
+		 false},
 		{"{\"bounding\":[\"CAP_SYS_ADMINX\",\"SYS_ADMIN\",1,null]}", false},
 		{"{\"bounding\":\"CAP_SYS_ADMIN\"}", false},
 		{"{}", false},
@@ -130,7 +134,8 @@ static void test_privileged(void **unused)
 		struct oci_config parsed;
 		char text[256];
 
-		(void)snprintf(text, sizeof(text), "{\"root\":{\"path\":\"r\"},\"process\":{\"capabilities\":%s}}", cases[i].capabilities);
+		(void)snprintf(text, sizeof(text), "{\"root\":{\"path\":\"r\"},\"process\":{\"capabilities\":%s}}",
+			       cases[i].capabilities);
 		assert_int_equal(config(text, &parsed, &err), 0);
 		if (parsed.privileged != cases[i].privileged)
 			fail_msg("%s", text);
@@ -145,11 +150,16 @@ static void test_mounts(void **unused)
 		const char *mounts;
 		size_t tmpfs, binds;
 	} cases[] = {
-		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"}]", 1, 0},
-		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"source\":\"/y\",\"options\":[\"rbind\"]}]", 1, 1},
-		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"/run\",\"options\":[\"ro\",\"bind\"]}]", 0, 1},
-		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"type\":\"none\",\"source\":\"/y\"}]", 1, 1},
-		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"type\":\"bind\",\"source\":\"y\"}]", 0, 0},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"}]",
+		 1, 0},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"source\":\"/y\",\"options\":[\"rbind\"]}]",
+		 1, 1},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"/run\",\"options\":[\"ro\",\"bind\"]}]", 0,
+		 1},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"type\":\"none\",\"source\":\"/y\"}]",
+		 1, 1},
+		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"type\":\"bind\",\"source\":\"y\"}]",
+		 0, 0},
 		{"[{\"destination\":\"/dev\",\"type\":\"tmpfs\"},{\"destination\":\"/x\",\"type\":\"fuse\"}]", 0, 0},
 		{"[{\"destination\":7,\"type\":\"tmpfs\"},null,7]", 0, 0},
 		{"{}", 0, 0},
@@ -214,11 +224,12 @@ static void test_device_mounts(void **unused)
 	char text[256];
 
 	(void)unused;
-	assert_int_equal(config("{\"root\":{\"path\":\"r\"},\"mounts\":["
-				"{\"source\":\"/dev/null\",\"destination\":\"/var/run/nvidia-container-devices/GPU0-MIG0/0/1\"},"
-				"{\"source\":\"/dev/null\",\"destination\":\"/var/run/nvidia-container-devices/imex/0\"}]}",
-				&parsed, &err),
-			 0);
+	assert_int_equal(
+		config("{\"root\":{\"path\":\"r\"},\"mounts\":["
+		       "{\"source\":\"/dev/null\",\"destination\":\"/var/run/nvidia-container-devices/GPU0-MIG0/0/1\"},"
+		       "{\"source\":\"/dev/null\",\"destination\":\"/var/run/nvidia-container-devices/imex/0\"}]}",
+		       &parsed, &err),
+		0);
 	assert_int_equal(parsed.device_mounts.count, 2);
 	assert_string_equal(parsed.device_mounts.items[0], "GPU0-MIG0/0/1");
 	assert_string_equal(parsed.device_mounts.items[1], "imex/0");
@@ -237,9 +248,16 @@ static void test_device_mounts(void **unused)
 static void test_hooks(void **unused)
 {
 	static const char *const foreign[] = {
-		HOOKS("[]"), HOOKS("null"), HOOKS("{}"), HOOKS("[1,null,{}]"), HOOKS("[{\"args\":7}]"), HOOKS("[{\"args\":[]}]"),
-		HOOKS("[{\"args\":[1,\"--device=0\"]}]"), HOOKS("[{\"args\":[\"ctr-gpu-hook\",\"createRuntime\"]}]"),
-		HOOKS("[{\"args\":[\"other-ctr-gpu-hook\",\"--device=0\"]}]"), "{\"root\":{\"path\":\"r\"},\"hooks\":[]}",
+		HOOKS("[]"),
+		HOOKS("null"),
+		HOOKS("{}"),
+		HOOKS("[1,null,{}]"),
+		HOOKS("[{\"args\":7}]"),
+		HOOKS("[{\"args\":[]}]"),
+		HOOKS("[{\"args\":[1,\"--device=0\"]}]"),
+		HOOKS("[{\"args\":[\"ctr-gpu-hook\",\"createRuntime\"]}]"),
+		HOOKS("[{\"args\":[\"other-ctr-gpu-hook\",\"--device=0\"]}]"),
+		"{\"root\":{\"path\":\"r\"},\"hooks\":[]}",
 		"{\"root\":{\"path\":\"r\"},\"hooks\":{\"prestart\":[{\"args\":[\"ctr-gpu-hook\",\"--device=0\"]}]}}",
 	};
 	struct strv devices = {0};
@@ -273,10 +291,19 @@ static void test_hooks(void **unused)
 static void test_bad_configs(void **unused)
 {
 	static const char *const bad[] = {
-		"", "7", "[{\"root\":{\"path\":\"/r\"}}]", "{}", "{\"root\":\"/r\"}", "{\"root\":{}}", "{\"root\":{\"path\":\"\"}}",
-		"{\"root\":{\"path\":1}}", "{\"root\":{\"path\":\"/r\"},\"root\":{\"path\":\"/s\"}}",
-		"{\"root\":{\"path\":\"/r\\u0000\"}}", "{\"root\":{\"path\":\"/r\"},\"process\":[]}",
-		"{\"root\":{\"path\":\"/r\"},\"process\":{\"env\":{}}}", "{\"root\":{\"path\":\"/r\"},\"process\":{\"env\":[\"a\",1]}}",
+		"",
+		"7",
+		"[{\"root\":{\"path\":\"/r\"}}]",
+		"{}",
+		"{\"root\":\"/r\"}",
+		"{\"root\":{}}",
+		"{\"root\":{\"path\":\"\"}}",
+		"{\"root\":{\"path\":1}}",
+		"{\"root\":{\"path\":\"/r\"},\"root\":{\"path\":\"/s\"}}",
+		"{\"root\":{\"path\":\"/r\\u0000\"}}",
+		"{\"root\":{\"path\":\"/r\"},\"process\":[]}",
+		"{\"root\":{\"path\":\"/r\"},\"process\":{\"env\":{}}}",
+		"{\"root\":{\"path\":\"/r\"},\"process\":{\"env\":[\"a\",1]}}",
 		"{\"root\":{\"path\":\"/r\"},\"process\":{\"env\":[\"A=\\u0000\"]}}",
 		"{\"root\":{\"path\":\"/r\"},\"process\":{\"env\":[null]}}",
 	};
@@ -315,12 +342,10 @@ static void test_size_and_depth(void **unused)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_states), cmocka_unit_test(test_bad_states), cmocka_unit_test(test_config),
-		cmocka_unit_test(test_hooks),
-		cmocka_unit_test(test_privileged),
-		cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_by_engine),
-		cmocka_unit_test(test_device_mounts),
+		cmocka_unit_test(test_good_states), cmocka_unit_test(test_bad_states),
+		cmocka_unit_test(test_config),      cmocka_unit_test(test_hooks),
+		cmocka_unit_test(test_privileged),  cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_by_engine),   cmocka_unit_test(test_device_mounts),
 		cmocka_unit_test(test_bad_configs), cmocka_unit_test(test_size_and_depth),
 	};
 

@@ -115,7 +115,9 @@ static int raise_one(const void *unused)
 	if (raised != CAP_SYSLOG || !(status_of("CapEff:", 16) & bit(CAP_SYSLOG)))
 		return 2;
 	capability_lower(&raised);
-	return status_of("CapEff:", 16) & bit(CAP_SYSLOG) ? 3 : capability_raise(CAP_SYS_BOOT) == CAPABILITY_NONE ? 0 : 4;
+	return status_of("CapEff:", 16) & bit(CAP_SYSLOG)          ? 3
+	       : capability_raise(CAP_SYS_BOOT) == CAPABILITY_NONE ? 0
+								   : 4;
 }
 
 static void a_capability_is_raised_for_one_call(void **state)
@@ -130,39 +132,95 @@ static void a_capability_is_raised_for_one_call(void **state)
 
 static char none[] = "/none";
 
-#define CALL(name, ...) {#name, SYS_##name, {__VA_ARGS__}}
+#define CALL(name, ...)             \
+	{                           \
+#name, SYS_##name,  \
+		{                   \
+			__VA_ARGS__ \
+		}                   \
+	}
 #define TEXT(text) (long)(uintptr_t)(text)
 
 static const struct call {
 	const char *name;
 	long number;
 	long arguments[6];
-} refused[] = {
-	CALL(execve, TEXT(none)), CALL(execveat, -1, TEXT(none)), CALL(clone, CLONE_SIGHAND), CALL(clone3),
-	CALL(ptrace, PTRACE_TRACEME), CALL(process_vm_readv, -1), CALL(process_vm_writev, -1),
-	CALL(pidfd_open, -1), CALL(tgkill, -1), CALL(kill, 1, 0), CALL(init_module), CALL(finit_module, -1),
-	CALL(delete_module), CALL(kexec_load, 0, 0, 0, 1L << 30), CALL(reboot), CALL(keyctl, 999), CALL(add_key),
-	CALL(request_key), CALL(perf_event_open), CALL(io_uring_setup), CALL(userfaultfd, -1),
-	CALL(bpf, BPF_MAP_CREATE), CALL(bpf, BPF_PROG_TEST_RUN), CALL(bpf, 32 + BPF_PROG_LOAD), CALL(unshare, -1),
-	CALL(setns, -1, CLONE_NEWNET), CALL(setns, -1, CLONE_NEWPID), CALL(chroot, TEXT(none)),
-	CALL(pivot_root, TEXT(none), TEXT(none)), CALL(mount, TEXT("x"), TEXT(none), TEXT("proc"), 0),
-	CALL(mount, TEXT("x"), TEXT(none), 0, MS_REMOUNT), CALL(mount, TEXT("x"), TEXT(none), 0, MS_SHARED),
-	CALL(socket, AF_INET, -1), CALL(socket, AF_NETLINK, -1), CALL(socketpair, -1), CALL(bind, -1),
-	CALL(mknodat, -1, TEXT("x")), CALL(fchownat, -1, TEXT("x")), CALL(setresuid, -1, -1, -1),
-	CALL(setgroups, -1), CALL(prctl, PR_SET_NAME, TEXT("x")), CALL(prctl, PR_SET_DUMPABLE, -1),
-	CALL(fcntl, 0, F_SETOWN, 0), CALL(fcntl, 0, F_SETLEASE, -1), CALL(ioctl, -1, TIOCSTI),
-	CALL(prlimit64, 1, -1), CALL(memfd_create), CALL(open_by_handle_at, -1), CALL(swapon, TEXT(none)),
-	CALL(quotactl, -1), CALL(setxattr, TEXT(none)), CALL(personality, 0xffffffff), CALL(settimeofday, -1),
-	CALL(sethostname, -1),
-}, allowed[] = { /* and no kernel asks for a capability that is only permitted */
-	CALL(openat, -1, TEXT("x")), CALL(bpf, BPF_PROG_LOAD), CALL(bpf, BPF_PROG_GET_FD_BY_ID),
-	CALL(setns, -1, CLONE_NEWNS), CALL(setns, -1, CLONE_NEWUSER),
-	CALL(mount, TEXT("x"), TEXT(none), 0, MS_BIND | MS_REC),
-	CALL(mount, TEXT("x"), TEXT(none), 0, MS_REMOUNT | MS_BIND | MS_RDONLY),
-	CALL(mount, TEXT("x"), TEXT(none), TEXT("tmpfs"), MS_NOSUID | MS_NODEV | MS_NOEXEC),
-	CALL(socket, AF_UNIX, -1), CALL(fsmount, -1), CALL(mount_setattr, -1, TEXT("x")),
-	CALL(prctl, PR_SET_PDEATHSIG, 0), CALL(fcntl, -1, F_DUPFD_CLOEXEC), CALL(prlimit64, 0, -1),
-	CALL(umount2, TEXT(none)), CALL(unlinkat, -1, TEXT("x")), CALL(getppid),
+} refused[] =
+	{
+		CALL(execve, TEXT(none)),
+		CALL(execveat, -1, TEXT(none)),
+		CALL(clone, CLONE_SIGHAND),
+		CALL(clone3),
+		CALL(ptrace, PTRACE_TRACEME),
+		CALL(process_vm_readv, -1),
+		CALL(process_vm_writev, -1),
+		CALL(pidfd_open, -1),
+		CALL(tgkill, -1),
+		CALL(kill, 1, 0),
+		CALL(init_module),
+		CALL(finit_module, -1),
+		CALL(delete_module),
+		CALL(kexec_load, 0, 0, 0, 1L << 30),
+		CALL(reboot),
+		CALL(keyctl, 999),
+		CALL(add_key),
+		CALL(request_key),
+		CALL(perf_event_open),
+		CALL(io_uring_setup),
+		CALL(userfaultfd, -1),
+		CALL(bpf, BPF_MAP_CREATE),
+		CALL(bpf, BPF_PROG_TEST_RUN),
+		CALL(bpf, 32 + BPF_PROG_LOAD),
+		CALL(unshare, -1),
+		CALL(setns, -1, CLONE_NEWNET),
+		CALL(setns, -1, CLONE_NEWPID),
+		CALL(chroot, TEXT(none)),
+		CALL(pivot_root, TEXT(none), TEXT(none)),
+		CALL(mount, TEXT("x"), TEXT(none), TEXT("proc"), 0),
+		CALL(mount, TEXT("x"), TEXT(none), 0, MS_REMOUNT),
+		CALL(mount, TEXT("x"), TEXT(none), 0, MS_SHARED),
+		CALL(socket, AF_INET, -1),
+		CALL(socket, AF_NETLINK, -1),
+		CALL(socketpair, -1),
+		CALL(bind, -1),
+		CALL(mknodat, -1, TEXT("x")),
+		CALL(fchownat, -1, TEXT("x")),
+		CALL(setresuid, -1, -1, -1),
+		CALL(setgroups, -1),
+		CALL(prctl, PR_SET_NAME, TEXT("x")),
+		CALL(prctl, PR_SET_DUMPABLE, -1),
+		CALL(fcntl, 0, F_SETOWN, 0),
+		CALL(fcntl, 0, F_SETLEASE, -1),
+		CALL(ioctl, -1, TIOCSTI),
+		CALL(prlimit64, 1, -1),
+		CALL(memfd_create),
+		CALL(open_by_handle_at, -1),
+		CALL(swapon, TEXT(none)),
+		CALL(quotactl, -1),
+		CALL(setxattr, TEXT(none)),
+		CALL(personality, 0xffffffff),
+		CALL(settimeofday, -1),
+		CALL(sethostname, -1),
+},
+  allowed[] = {
+	  /* and no kernel asks for a capability that is only permitted */
+	  CALL(openat, -1, TEXT("x")),
+	  CALL(bpf, BPF_PROG_LOAD),
+	  CALL(bpf, BPF_PROG_GET_FD_BY_ID),
+	  CALL(setns, -1, CLONE_NEWNS),
+	  CALL(setns, -1, CLONE_NEWUSER),
+	  CALL(mount, TEXT("x"), TEXT(none), 0, MS_BIND | MS_REC),
+	  CALL(mount, TEXT("x"), TEXT(none), 0, MS_REMOUNT | MS_BIND | MS_RDONLY),
+	  CALL(mount, TEXT("x"), TEXT(none), TEXT("tmpfs"), MS_NOSUID | MS_NODEV | MS_NOEXEC),
+	  CALL(socket, AF_UNIX, -1),
+	  CALL(fsmount, -1),
+	  CALL(mount_setattr, -1, TEXT("x")),
+	  CALL(prctl, PR_SET_PDEATHSIG, 0),
+	  CALL(fcntl, -1, F_DUPFD_CLOEXEC),
+	  CALL(prlimit64, 0, -1),
+	  CALL(umount2, TEXT(none)),
+	  CALL(unlinkat, -1, TEXT("x")),
+	  CALL(getppid),
 };
 
 static int error_of(const struct call *call)

@@ -138,8 +138,10 @@ static void test_hosts_tmpfs_in_text(void **state)
 	(void)state;
 	mount_at("", "/root/dev", "tmpfs", 0);
 	assert_int_equal(stat(scratch_path("/root/dev"), &st), 0);
-	assert_int_equal(str_format(&ground.outside, "20 1 0:5 / / rw - ext4 x rw\n21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n",
-				    (unsigned)(st.st_dev >> 8), (unsigned)(st.st_dev & 0xff)), 0);
+	assert_int_equal(str_format(&ground.outside,
+				    "20 1 0:5 / / rw - ext4 x rw\n21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n",
+				    (unsigned)(st.st_dev >> 8), (unsigned)(st.st_dev & 0xff)),
+			 0);
 	assert_int_equal(ground_at("/dev"), GROUND_VOLUME);
 	free(ground.outside);
 	assert_int_equal(str_format(&ground.outside, "20 1 0:5 / / rw - ext4 x rw\n"), 0);
@@ -149,7 +151,8 @@ static void test_hosts_tmpfs_in_text(void **state)
 /* What the runtime was told counts before such a text, unless a mount that brings something may have come there. */
 static void test_runtimes_tmpfs(void **state)
 {
-	char *place = (char[]){"/dev"}, *bind = strdup(scratch_path("/out")), *same = strdup(scratch_path("/root/dev/sub"));
+	char *place = (char[]){"/dev"}, *bind = strdup(scratch_path("/out")),
+	     *same = strdup(scratch_path("/root/dev/sub"));
 	struct strv tmpfs = {.items = &place, .count = 1}, binds = {.items = &bind, .count = 1};
 	struct statx stx;
 	struct stat st;
@@ -158,12 +161,14 @@ static void test_runtimes_tmpfs(void **state)
 	mount_at("", "/root/dev", "tmpfs", 0);
 	make_directories("/root/dev/sub");
 	assert_int_equal(stat(scratch_path("/root/dev"), &st), 0);
-	assert_int_equal(str_format(&ground.outside, "21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n", (unsigned)(st.st_dev >> 8),
-				    (unsigned)(st.st_dev & 0xff)), 0);
+	assert_int_equal(str_format(&ground.outside, "21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n",
+				    (unsigned)(st.st_dev >> 8), (unsigned)(st.st_dev & 0xff)),
+			 0);
 	ground.tmpfs = &tmpfs;
 	ground.binds = &binds;
 	/* On a kernel without statx(2) it does not count. */
-	assert_int_equal(ground_at("/dev"), statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE, &stx) == 0 ? GROUND_OWN : GROUND_VOLUME);
+	assert_int_equal(ground_at("/dev"),
+			 statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE, &stx) == 0 ? GROUND_OWN : GROUND_VOLUME);
 	assert_int_equal(ground_at("/dev/sub"), GROUND_VOLUME);
 	binds.items = &same;
 	assert_int_equal(ground_at("/dev"), GROUND_VOLUME);
@@ -274,25 +279,17 @@ static void test_settle_by_hand_on_a_mount(void **state)
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	CASE(test_kinds),
-	CASE(test_shared_volume),
-	CASE(test_slave_volume),
-	CASE(test_engines_tmpfs),
-	CASE(test_hosts_tmpfs),
-	CASE(test_hosts_tmpfs_in_text),
-	CASE(test_runtimes_tmpfs),
-	CASE(test_without_ground),
-	CASE(test_settle_mount),
-	CASE(test_settle_private),
-	CASE(test_settle_by_hand),
-	CASE(test_settle_by_hand_on_a_mount),
+	CASE(test_kinds),          CASE(test_shared_volume),  CASE(test_slave_volume),
+	CASE(test_engines_tmpfs),  CASE(test_hosts_tmpfs),    CASE(test_hosts_tmpfs_in_text),
+	CASE(test_runtimes_tmpfs), CASE(test_without_ground), CASE(test_settle_mount),
+	CASE(test_settle_private), CASE(test_settle_by_hand), CASE(test_settle_by_hand_on_a_mount),
 };
 
 int main(void)
 {
 	static const int number[] = {SCMP_SYS(statx)};
-	static const int others[] = {SCMP_SYS(mount_setattr), SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(fsopen),
-				     SCMP_SYS(openat2)};
+	static const int others[] = {SCMP_SYS(mount_setattr), SCMP_SYS(open_tree), SCMP_SYS(move_mount),
+				     SCMP_SYS(fsopen), SCMP_SYS(openat2)};
 	int failed;
 
 	scratch_enter();

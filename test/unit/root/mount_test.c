@@ -265,7 +265,8 @@ static void test_data_on_read_only_root(void **state)
 static void test_next_target_through_the_root(void **state)
 {
 	struct mount_source file = open_source(scratch_path("/host/file"), MOUNT_READ_ONLY, false);
-	struct mount_source directory = open_source(scratch_path("/host/lib"), MOUNT_READ_ONLY, false), data = MOUNT_NONE;
+	struct mount_source directory = open_source(scratch_path("/host/lib"), MOUNT_READ_ONLY, false),
+			    data = MOUNT_NONE;
 	char *before;
 
 	(void)state;
@@ -313,7 +314,8 @@ static void forbid_remounting(void)
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 
 	assert_int_equal(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(mount), 1,
-					  SCMP_A3(SCMP_CMP_MASKED_EQ, MS_REMOUNT, MS_REMOUNT)), 0);
+					  SCMP_A3(SCMP_CMP_MASKED_EQ, MS_REMOUNT, MS_REMOUNT)),
+			 0);
 	assert_int_equal(seccomp_load(filter), 0);
 	seccomp_release(filter);
 }

@@ -81,7 +81,8 @@ static int replace(const char *path, const char *text)
 /* ---- symlinks ---- */
 
 /* Where an image's directory may pretend to be. */
-static const char *const disguises[] = {"/out", "../out", "../../../../../../out", "/../out", "/./../out/", "/proc/self/root"};
+static const char *const disguises[] = {"/out",    "../out",     "../../../../../../out",
+					"/../out", "/./../out/", "/proc/self/root"};
 
 static void lead_out(const char *directory, const char *points_to)
 {
@@ -423,7 +424,8 @@ static void test_links_of_the_killed(void **state)
 
 	(void)state;
 	if (pid == 0) {
-		if (seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, SCMP_SYS(renameat), 0) == 0 && seccomp_load(filter) == 0)
+		if (seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, SCMP_SYS(renameat), 0) == 0 &&
+		    seccomp_load(filter) == 0)
 			(void)rootfs_replace_symlink(&rootfs, "/first", "target");
 		_exit(0);
 	}

@@ -39,9 +39,17 @@ static const struct {
 	{"nothing", 3100, 0, STORE, CTR_GPU_E_NO_ADAPTER, {"does not say what kind"}},
 	{"no store", 3100, RENDER, NULL, CTR_GPU_E_NO_DRIVER_STORE, {"does not tell a driver store"}},
 	{"a store elsewhere", 3100, RENDER, "/etc", CTR_GPU_E_NO_DRIVER_STORE, {"does not tell a driver store"}},
-	{"a store that is gone", 3100, RENDER, "\\FileRepository\\nv.inf_amd64_0", CTR_GPU_E_NO_DRIVER_STORE,
+	{"a store that is gone",
+	 3100,
+	 RENDER,
+	 "\\FileRepository\\nv.inf_amd64_0",
+	 CTR_GPU_E_NO_DRIVER_STORE,
 	 {"/usr/lib/wsl/drivers/nv.inf_amd64_0 is missing"}},
-	{"a store for Windows alone", 3100, COMPUTE, STORE "_windows", CTR_GPU_E_NO_DRIVER_STORE,
+	{"a store for Windows alone",
+	 3100,
+	 COMPUTE,
+	 STORE "_windows",
+	 CTR_GPU_E_NO_DRIVER_STORE,
 	 {STORE "_windows has no library for Linux"}},
 };
 
@@ -101,8 +109,14 @@ static void orders(void **state)
 {
 	/* As the driver gives them, named by their place afterwards. */
 	struct adapter adapters[] = {
-		{.name = (char *)"10", .vendor_id = PCI_VENDOR_NVIDIA, .pci_address = (char *)"0000:00:01.0", .unusable = 1},
-		{.name = (char *)"7", .vendor_id = PCI_VENDOR_AMD, .pci_address = (char *)"0000:00:01.0", .compute_only = true},
+		{.name = (char *)"10",
+		 .vendor_id = PCI_VENDOR_NVIDIA,
+		 .pci_address = (char *)"0000:00:01.0",
+		 .unusable = 1},
+		{.name = (char *)"7",
+		 .vendor_id = PCI_VENDOR_AMD,
+		 .pci_address = (char *)"0000:00:01.0",
+		 .compute_only = true},
 		{.name = (char *)"4", .vendor_id = PCI_VENDOR_INTEL, .pci_address = (char *)"0000:00:02.0"},
 		{.name = (char *)"2", .vendor_id = PCI_VENDOR_NVIDIA},
 		{.name = (char *)"6", .vendor_id = PCI_VENDOR_QUALCOMM},

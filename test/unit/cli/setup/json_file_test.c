@@ -25,8 +25,10 @@ static void keeps_the_layout(void **state)
 	static const struct {
 		const char *from, *to;
 	} cases[] = {
-		{"", "{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"path\": \"/r\"\n        }\n    }\n}\n"},
-		{" \n{ }", " \n{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"path\": \"/r\"\n        }\n    }\n}"},
+		{"",
+		 "{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"path\": \"/r\"\n        }\n    }\n}\n"},
+		{" \n{ }",
+		 " \n{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"path\": \"/r\"\n        }\n    }\n}"},
 		{"{\"a\":1}", "{\"a\":1,\"runtimes\":{\"nvidia\":{\"path\":\"/r\"}}}"},
 		{"{\"a\": 1}\n", "{\"a\": 1, \"runtimes\": {\"nvidia\": {\"path\": \"/r\"}}}\n"},
 		{"{\r\n\t\"z\": [\r\n],\r\n\t\"a\": 1\r\n}",
@@ -46,7 +48,9 @@ static void keeps_the_layout(void **state)
 
 		if (!json_is_object(json_object_get(json, "runtimes")))
 			assert_int_equal(json_object_set_new(json, "runtimes", json_object()), 0);
-		assert_int_equal(json_object_set_new(json_object_get(json, "runtimes"), "nvidia", json_pack("{s:s}", "path", "/r")), 0);
+		assert_int_equal(json_object_set_new(json_object_get(json, "runtimes"), "nvidia",
+						     json_pack("{s:s}", "path", "/r")),
+				 0);
 		assert_int_equal(json_file_write(&text, json), 0);
 		assert_string_equal(text.data, cases[i].to);
 		assert_int_equal(json_text_read(&text, &read, &error), 0);
@@ -60,9 +64,15 @@ static void says_where_it_is_not_valid(void **state)
 		const char *text;
 		size_t line, column;
 	} cases[] = {
-		{"{\n  \"a\": 1,\n}\n", 3, 1}, {"{\n  \"a\": 1\n  \"b\": 2\n}", 3, 5},   {"[]", 1, 1},
-		{"\n  17", 2, 4},             {"{\"a\": 1, \"a\": 2}", 1, 12},         {"# comment\n{}", 1, 1},
-		{"{} x", 1, 4},              {"\xef\xbb\xbf[1]", 1, 1},               {"{\"a\": \"\xff\"}", 1, 7},
+		{"{\n  \"a\": 1,\n}\n", 3, 1},
+		{"{\n  \"a\": 1\n  \"b\": 2\n}", 3, 5},
+		{"[]", 1, 1},
+		{"\n  17", 2, 4},
+		{"{\"a\": 1, \"a\": 2}", 1, 12},
+		{"# comment\n{}", 1, 1},
+		{"{} x", 1, 4},
+		{"\xef\xbb\xbf[1]", 1, 1},
+		{"{\"a\": \"\xff\"}", 1, 7},
 	};
 
 	(void)state;

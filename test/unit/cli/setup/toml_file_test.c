@@ -45,11 +45,28 @@ static bool put_all(struct text *text)
 }
 
 static const char *const layouts[] = {
-	"", "\n", "# c", "# c\r\n", "version = 2", "version = 2\n", "version = 2\r\n\r\n[p]\r\n", "\xef\xbb\xbf", "\xef\xbb\xbf# c\n", "[p.\"a.b\"]",
-	"[p.\"a.b\"]\n", "[p.\"a.b\"] # c\n  x = 1\n", "\t[p.\"a.b\"]\n\t\tx = 1\n\t\ty = [\n 2,\n]\n[z]\n", "[p.\"a.b\"]\nenable_cdi = false # no\n",
-	"[p]\n\"a.b\".c.runtimes.x.y = 1\n[p.\"a.b\".c.d]", "[p.'a.b'.c.runtimes.nvidia.options]\n  BinaryName = '' \n  X = true\n",
-	"[p.\"a.b\".c.runtimes.nvidia]\n  options = { BinaryName = \"x\", Y = 1 }", "[p.\"a.b\".c.runtimes.nvidia.options]",
-	"[z]\na = '''\n[p.\"a.b\"]\n'''\n", "[[s]]\n[[s]]\n", "[p.\"a.b\"]\r\nx = 1", "[p.\"a.b\".c.runtimes.nvidia]\n[p.\"a.b\"]\n[q]\n",
+	"",
+	"\n",
+	"# c",
+	"# c\r\n",
+	"version = 2",
+	"version = 2\n",
+	"version = 2\r\n\r\n[p]\r\n",
+	"\xef\xbb\xbf",
+	"\xef\xbb\xbf# c\n",
+	"[p.\"a.b\"]",
+	"[p.\"a.b\"]\n",
+	"[p.\"a.b\"] # c\n  x = 1\n",
+	"\t[p.\"a.b\"]\n\t\tx = 1\n\t\ty = [\n 2,\n]\n[z]\n",
+	"[p.\"a.b\"]\nenable_cdi = false # no\n",
+	"[p]\n\"a.b\".c.runtimes.x.y = 1\n[p.\"a.b\".c.d]",
+	"[p.'a.b'.c.runtimes.nvidia.options]\n  BinaryName = '' \n  X = true\n",
+	"[p.\"a.b\".c.runtimes.nvidia]\n  options = { BinaryName = \"x\", Y = 1 }",
+	"[p.\"a.b\".c.runtimes.nvidia.options]",
+	"[z]\na = '''\n[p.\"a.b\"]\n'''\n",
+	"[[s]]\n[[s]]\n",
+	"[p.\"a.b\"]\r\nx = 1",
+	"[p.\"a.b\".c.runtimes.nvidia]\n[p.\"a.b\"]\n[q]\n",
 };
 
 static bool is_closed(const char *layout)
@@ -99,8 +116,12 @@ static void takes_out_what_it_put_in(void **state)
 static void does_not_add_to_closed_tables(void **state)
 {
 	static const char *const closed[] = {
-		"[p]\n\"a.b\" = {x = 1}", "p = {}", "[p]\n\"a.b\".x = 1", "p.\"a.b\".c = {runtimes = {}}\n[z]\n",
-		"[[p]]\n", "[p]\n[[p.\"a.b\"]]\nx = 1\n",
+		"[p]\n\"a.b\" = {x = 1}",
+		"p = {}",
+		"[p]\n\"a.b\".x = 1",
+		"p.\"a.b\".c = {runtimes = {}}\n[z]\n",
+		"[[p]]\n",
+		"[p]\n[[p.\"a.b\"]]\nx = 1\n",
 	};
 
 	(void)state;
@@ -125,8 +146,9 @@ static void writes_values(void **state)
 	assert_int_equal(json_object_set_new(json_object_get(json, "a"), "x", json_string("\"\n")), 0);
 	assert_int_equal(toml_file_write(&text, json), 0);
 	assert_non_null(strstr(text.data, "[a]\r\nx = \"\\\"\\n\"\r\ny = [\r\n 'l'"));
-	assert_non_null(strstr(text.data, "\r\n[\"n.m\".o]\r\n  x = 1\r\n  y = [\"l\"]\r\n\r\n[\"n.m\".o.z]\r\n  \"b c\" = 1.5\r\n\r\n"
-					  "[\"n.m\".o.b]\r\n# End"));
+	assert_non_null(strstr(
+		text.data, "\r\n[\"n.m\".o]\r\n  x = 1\r\n  y = [\"l\"]\r\n\r\n[\"n.m\".o.z]\r\n  \"b c\" = 1.5\r\n\r\n"
+			   "[\"n.m\".o.b]\r\n# End"));
 	json_decref(read_all(&text));
 }
 

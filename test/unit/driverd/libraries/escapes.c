@@ -54,7 +54,8 @@ static bool executes(void)
 {
 	char *const arguments[] = {(char *)"true", NULL};
 
-	return execv("/bin/true", arguments) == 0 || syscall(SYS_execveat, AT_FDCWD, "/bin/true", arguments, NULL, 0) == 0;
+	return execv("/bin/true", arguments) == 0 ||
+	       syscall(SYS_execveat, AT_FDCWD, "/bin/true", arguments, NULL, 0) == 0;
 }
 
 static bool forks(void)
@@ -141,11 +142,13 @@ static bool sends_signals(void)
 	if (pipe2(pair, 0) < 0)
 		return true;
 	for (int fd = 3; fd <= pair[1]; fd++)
-		if (fcntl(fd, F_SETOWN, 1) == 0 || fcntl(fd, F_SETOWN_EX, &owner) == 0 || fcntl(fd, F_SETSIG, SIGKILL) == 0 ||
-		    fcntl(fd, F_SETFL, O_ASYNC) == 0 || fcntl(fd, F_NOTIFY, DN_ACCESS) == 0 || ioctl(fd, FIOSETOWN, &number) == 0 ||
+		if (fcntl(fd, F_SETOWN, 1) == 0 || fcntl(fd, F_SETOWN_EX, &owner) == 0 ||
+		    fcntl(fd, F_SETSIG, SIGKILL) == 0 || fcntl(fd, F_SETFL, O_ASYNC) == 0 ||
+		    fcntl(fd, F_NOTIFY, DN_ACCESS) == 0 || ioctl(fd, FIOSETOWN, &number) == 0 ||
 		    ioctl(fd, SIOCSPGRP, &number) == 0 || ioctl(fd, FIOASYNC, &number) == 0)
 			return true;
-	return syscall(SYS_rt_sigqueueinfo, getppid(), 0, NULL) == 0 || syscall(SYS_tkill, getppid(), 0) == 0 || kill(-1, 0) == 0 || kill(0, 0) == 0;
+	return syscall(SYS_rt_sigqueueinfo, getppid(), 0, NULL) == 0 || syscall(SYS_tkill, getppid(), 0) == 0 ||
+	       kill(-1, 0) == 0 || kill(0, 0) == 0;
 }
 
 static bool controls_devices(void)
@@ -154,7 +157,8 @@ static bool controls_devices(void)
 	char character = 'x';
 	int value;
 
-	return ioctl(0, TIOCSTI, &character) == 0 || ioctl(3, FIONREAD, &value) == 0 || ioctl(0, TIOCGWINSZ, &size) == 0 || errno != EPERM;
+	return ioctl(0, TIOCSTI, &character) == 0 || ioctl(3, FIONREAD, &value) == 0 ||
+	       ioctl(0, TIOCGWINSZ, &size) == 0 || errno != EPERM;
 }
 
 static bool passes_descriptors(void)
@@ -163,8 +167,8 @@ static bool passes_descriptors(void)
 	struct iovec data = {&byte, 1};
 	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
 
-	return sendmsg(3, &message, MSG_DONTWAIT) >= 0 || errno != EPERM || recvmsg(3, &message, MSG_DONTWAIT) >= 0 || errno != EPERM ||
-	       syscall(SYS_pidfd_getfd, 3, 0, 0) >= 0 || errno != EPERM;
+	return sendmsg(3, &message, MSG_DONTWAIT) >= 0 || errno != EPERM || recvmsg(3, &message, MSG_DONTWAIT) >= 0 ||
+	       errno != EPERM || syscall(SYS_pidfd_getfd, 3, 0, 0) >= 0 || errno != EPERM;
 }
 
 static bool holds_locks(void)
@@ -172,7 +176,8 @@ static bool holds_locks(void)
 	struct flock lock = {.l_type = F_RDLCK};
 	int fd = open("/etc/passwd", O_RDONLY);
 
-	return fcntl(fd, F_SETLK, &lock) == 0 || fcntl(fd, F_OFD_SETLK, &lock) == 0 || fcntl(fd, F_SETLEASE, F_RDLCK) == 0 || flock(fd, LOCK_SH) == 0;
+	return fcntl(fd, F_SETLK, &lock) == 0 || fcntl(fd, F_OFD_SETLK, &lock) == 0 ||
+	       fcntl(fd, F_SETLEASE, F_RDLCK) == 0 || flock(fd, LOCK_SH) == 0;
 }
 
 static const struct {

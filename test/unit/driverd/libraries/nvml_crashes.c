@@ -4,11 +4,11 @@
 
 #include <signal.h>
 
-#define CRASHES(name)                                        \
+#define CRASHES(name)                                          \
 	__attribute__((visibility("default"))) int name(void); \
-	int name(void)                                       \
-	{                                                    \
-		return raise(SIGSEGV);                       \
+	int name(void)                                         \
+	{                                                      \
+		return raise(SIGSEGV);                         \
 	}
 
 CRASHES(nvmlInit_v2)
