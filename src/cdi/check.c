@@ -32,24 +32,6 @@ static int cdi_check_join_some(const struct strv *list, char **ret)
 
 /* ---- the engine ---- */
 
-static int cdi_check_engine(struct cdi_file *file, const struct cdi_engine *engine)
-{
-	const struct cdi_spec *spec = &file->spec;
-
-	if (engine->newest < 0)
-		return cdi_report_find(file, CDI_ERROR, "%s %d.%d does not read CDI specs", engine->name, engine->major,
-				       engine->minor);
-	if (spec->declared > engine->newest)
-		return cdi_report_find(
-			file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses a spec that says %s%s", engine->name,
-			engine->major, engine->minor, cdi_versions[engine->newest], cdi_versions[spec->declared],
-			spec->needed <= engine->newest ? ", though nothing in it needs that" : "");
-	if (spec->needed > engine->newest)
-		return cdi_report_find(file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses %s", engine->name,
-				       engine->major, engine->minor, cdi_versions[engine->newest], spec->needed_for);
-	return engine->remark ? cdi_report_find(file, CDI_NOTE, "%s", engine->remark) : 0;
-}
-
 /* ---- paths ---- */
 
 /*
@@ -87,21 +69,6 @@ static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 	return r;
 }
 
-/* One sentence for all, since a driver update takes them all away at once. */
-static int cdi_check_collect_missing(const struct cdi_edits *edits, struct strv *missing)
-{
-	struct stat st;
-	int r = 0;
-
-	for (size_t i = 0; i < edits->mount_count && missing->count < MISSING_MAX && r == 0; i++) {
-		const char *source = edits->mounts[i].source;
-
-		if (source && source[0] == '/' && lstat(source, &st) < 0 && !strv_contains(missing, source))
-			r = strv_add(missing, source);
-	}
-	return r;
-}
-
 static int cdi_check_edits(struct cdi_file *file, const struct cdi_edits *edits)
 {
 	int r = 0;
@@ -130,15 +97,24 @@ static int cdi_check_edits(struct cdi_file *file, const struct cdi_edits *edits)
 	return r;
 }
 
+/* One sentence for all, since a driver update takes them all away at once. */
 static int cdi_check_mounts(struct cdi_file *file)
 {
 	_cleanup_strv_ struct strv missing = {0};
 	_cleanup_free_ char *text = NULL;
-	int r;
+	struct stat st;
+	int r = 0;
 
-	r = cdi_check_collect_missing(&file->spec.edits, &missing);
-	for (size_t i = 0; i < file->spec.device_count && r == 0; i++)
-		r = cdi_check_collect_missing(&file->spec.devices[i].edits, &missing);
+	for (size_t i = 0; i <= file->spec.device_count; i++) {
+		const struct cdi_edits *edits = i > 0 ? &file->spec.devices[i - 1].edits : &file->spec.edits;
+
+		for (size_t j = 0; j < edits->mount_count && missing.count < MISSING_MAX && r == 0; j++) {
+			const char *source = edits->mounts[j].source;
+
+			if (source && source[0] == '/' && lstat(source, &st) < 0 && !strv_contains(&missing, source))
+				r = strv_add(&missing, source);
+		}
+	}
 	if (r != 0 || missing.count == 0)
 		return r;
 	r = cdi_check_join_some(&missing, &text);
@@ -272,19 +248,6 @@ static bool cdi_check_edits_match(const struct cdi_edits *old, const struct cdi_
 	return old->mount_count == new->mount_count;
 }
 
-static int cdi_check_list_changed_devices(const struct cdi_spec *old, const struct cdi_spec *new, struct strv *ret)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < new->device_count &&r == 0; i++) {
-		const struct cdi_device *device = cdi_check_find_device(old, new->devices[i].name);
-
-		if (device && !cdi_check_edits_match(&device->edits, &new->devices[i].edits))
-			r = strv_add(ret, device->name);
-	}
-	return r;
-}
-
 static int cdi_check_tell_stale(struct cdi_file *file, const struct strv *devices, const char *what)
 {
 	_cleanup_free_ char *text = NULL;
@@ -305,8 +268,12 @@ static int cdi_check_compare(struct cdi_file *file, const struct cdi_spec *new)
 	r = cdi_check_list_missing_devices(new, &file->spec, &gone);
 	if (r == 0)
 		r = cdi_check_list_missing_devices(&file->spec, new, &added);
-	if (r == 0)
-		r = cdi_check_list_changed_devices(&file->spec, new, &changed);
+	for (size_t i = 0; i < new->device_count &&r == 0; i++) {
+		const struct cdi_device *device = cdi_check_find_device(&file->spec, new->devices[i].name);
+
+		if (device && !cdi_check_edits_match(&device->edits, &new->devices[i].edits))
+			r = strv_add(&changed, device->name);
+	}
 	if (r == 0)
 		r = cdi_check_tell_stale(file, &gone, "this host no longer has");
 	if (r == 0)
@@ -340,10 +307,22 @@ static int cdi_check_host(const struct ctr_gpu_cdi_report *report, struct cdi_fi
 static int cdi_check_file(const struct ctr_gpu_cdi_report *report, struct cdi_file *file,
 			  const struct ctr_gpu_host *host, const struct cdi_engine *engine)
 {
+	const struct cdi_spec *spec = &file->spec;
 	int r = 0;
 
-	if (engine)
-		r = cdi_check_engine(file, engine);
+	if (engine && engine->newest < 0)
+		r = cdi_report_find(file, CDI_ERROR, "%s %d.%d does not read CDI specs", engine->name, engine->major,
+				    engine->minor);
+	else if (engine && spec->declared > engine->newest)
+		r = cdi_report_find(file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses a spec that says %s%s",
+				    engine->name, engine->major, engine->minor, cdi_versions[engine->newest],
+				    cdi_versions[spec->declared],
+				    spec->needed <= engine->newest ? ", though nothing in it needs that" : "");
+	else if (engine && spec->needed > engine->newest)
+		r = cdi_report_find(file, CDI_ERROR, "%s %d.%d knows CDI up to %s, and refuses %s", engine->name,
+				    engine->major, engine->minor, cdi_versions[engine->newest], spec->needed_for);
+	else if (engine && engine->remark)
+		r = cdi_report_find(file, CDI_NOTE, "%s", engine->remark);
 	if (r == 0)
 		r = cdi_check_paths(file);
 	if (r == 0)

@@ -74,17 +74,6 @@ static void cdi_report_write_file(const struct ctr_gpu_cdi_report *report, const
 		cdi_report_write_finding(file->findings[i].severity, file->findings[i].text, out);
 }
 
-static int cdi_report_write_text(const struct ctr_gpu_cdi_report *report, FILE *out)
-{
-	for (size_t i = 0; i < report->file_count; i++)
-		cdi_report_write_file(report, &report->files[i], out);
-	if (report->file_count == 0)
-		(void)fputs("No CDI spec found.\n", out);
-	else if (report->checked && ctr_gpu_cdi_report_is_fine(report))
-		(void)fputs("No error was found.\n", out);
-	return report_finish(out);
-}
-
 static json_t *cdi_report_devices_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file)
 {
 	json_t *array = json_array();
@@ -116,32 +105,33 @@ static json_t *cdi_report_findings_json(const struct cdi_file *file)
 								 : file->findings[i - problems].text)));
 }
 
-static json_t *cdi_report_file_json(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file)
-{
-	const struct cdi_spec *spec = &file->spec;
-
-	return json_pack("{s:o, s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o}", "path", report_string(file->path), "format",
-			 spec->is_yaml ? "yaml" : "json", "kind", report_string(spec->kind), "cdiVersion",
-			 report_string(spec->version), "neededVersion", cdi_versions[spec->needed], "loaded",
-			 cdi_report_is_loaded(file), "ours", spec->is_ours, "devices",
-			 cdi_report_devices_json(report, file), "findings", cdi_report_findings_json(file));
-}
-
-static int cdi_report_write_json(const struct ctr_gpu_cdi_report *report, FILE *out)
-{
-	json_t *files = report_array(i, report->file_count, cdi_report_file_json(report, &report->files[i]));
-
-	return report_write_json(json_pack("{s:o, s:b}", "files", files, "fine", ctr_gpu_cdi_report_is_fine(report)),
-				 out);
-}
-
 int ctr_gpu_cdi_report_write(const struct ctr_gpu_cdi_report *report, enum ctr_gpu_format format, FILE *file)
 {
+	json_t *files;
+
 	switch (format) {
 	case CTR_GPU_FORMAT_TEXT:
-		return cdi_report_write_text(report, file);
+		for (size_t i = 0; i < report->file_count; i++)
+			cdi_report_write_file(report, &report->files[i], file);
+		if (report->file_count == 0)
+			(void)fputs("No CDI spec found.\n", file);
+		else if (report->checked && ctr_gpu_cdi_report_is_fine(report))
+			(void)fputs("No error was found.\n", file);
+		return report_finish(file);
 	case CTR_GPU_FORMAT_JSON:
-		return cdi_report_write_json(report, file);
+		files = report_array(
+			i, report->file_count, ({
+				const struct cdi_file *e = &report->files[i];
+				const struct cdi_spec *spec = &e->spec;
+				json_pack("{s:o, s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o}", "path",
+					  report_string(e->path), "format", spec->is_yaml ? "yaml" : "json", "kind",
+					  report_string(spec->kind), "cdiVersion", report_string(spec->version),
+					  "neededVersion", cdi_versions[spec->needed], "loaded",
+					  cdi_report_is_loaded(e), "ours", spec->is_ours, "devices",
+					  cdi_report_devices_json(report, e), "findings", cdi_report_findings_json(e));
+			}));
+		return report_write_json(
+			json_pack("{s:o, s:b}", "files", files, "fine", ctr_gpu_cdi_report_is_fine(report)), file);
 	case CTR_GPU_FORMAT_CSV:
 	case CTR_GPU_FORMAT_PATHS:
 		break;

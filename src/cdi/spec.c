@@ -120,23 +120,18 @@ static int cdi_spec_judge_devices(struct cdi_spec *spec)
 	return r;
 }
 
-static bool cdi_spec_only_our_hooks(const struct cdi_edits *edits)
-{
-	for (size_t i = 0; i < edits->hook_count; i++)
-		if (!edits->hooks[i].is_ours)
-			return false;
-	return true;
-}
-
 /* With the hook or without: every spec of ours says "void", and has no other hook. */
 static bool cdi_spec_is_ours(const struct cdi_spec *spec)
 {
-	if (!strv_contains(&spec->edits.environment, CDI_DEVICES_VARIABLE "=void") ||
-	    !cdi_spec_only_our_hooks(&spec->edits))
+	if (!strv_contains(&spec->edits.environment, CDI_DEVICES_VARIABLE "=void"))
 		return false;
-	for (size_t i = 0; i < spec->device_count; i++)
-		if (!cdi_spec_only_our_hooks(&spec->devices[i].edits))
-			return false;
+	for (size_t i = 0; i <= spec->device_count; i++) {
+		const struct cdi_edits *edits = i > 0 ? &spec->devices[i - 1].edits : &spec->edits;
+
+		for (size_t j = 0; j < edits->hook_count; j++)
+			if (!edits->hooks[j].is_ours)
+				return false;
+	}
 	return spec->device_count > 0;
 }
 

@@ -183,23 +183,11 @@ static void report_put_files(FILE *file, const char *pattern)
 	globfree(&found);
 }
 
-/* That of a daemon which was told to read another file than the usual one. */
-static void report_put_daemon(FILE *file, const struct engine *engine)
-{
-	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
-	const char *path;
-
-	if (daemon_find(engine->daemon, 0, NULL, &daemon) < 0 || daemon.pid == 0)
-		return;
-	path = daemon_option(&daemon, engine->option, engine->letter);
-	if (path && path[0] == '/')
-		report_put_file(file, path);
-}
-
 static void report_put_engines(FILE *file)
 {
 	report_title(file, "what engines are told of runtimes, hooks and CDI");
 	for (const struct engine *const *engine = engine_list; *engine; engine++) {
+		_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
 		for (size_t i = 0; (*engine)->files && (*engine)->files[i]; i++)
 			report_put_files(file, (*engine)->files[i]);
 		report_put_files(file, (*engine)->imported);
@@ -208,8 +196,13 @@ static void report_put_engines(FILE *file)
 
 			report_put_files(file, path);
 		}
-		if ((*engine)->option)
-			report_put_daemon(file, *engine);
+		/* That of a daemon which was told to read another file than the usual one. */
+		if ((*engine)->option && daemon_find((*engine)->daemon, 0, NULL, &daemon) == 0 && daemon.pid) {
+			const char *path = daemon_option(&daemon, (*engine)->option, (*engine)->letter);
+
+			if (path && path[0] == '/')
+				report_put_file(file, path);
+		}
 	}
 }
 

@@ -188,22 +188,9 @@ static int try_run_client(struct try *try, const char *words, int input)
 	return try->result.status;
 }
 
-/* The first lines of what it said, without what a terminal would take for orders. */
-static void try_show_words(const char *output)
-{
-	for (int i = 0; i < LINES_SHOWN && *output; i++) {
-		size_t length = strcspn(output, "\r\n");
-
-		(void)fputs("    ", stdout);
-		for (size_t j = 0; j < length; j++)
-			(void)fputc((unsigned char)output[j] < ' ' || output[j] == '\177' ? '?' : output[j], stdout);
-		(void)fputc('\n', stdout);
-		output += length + strspn(output + length, "\r\n");
-	}
-}
-
 static int try_complain(const struct try *try, const char *words)
 {
+	const char *output = try->result.output;
 	int program = (int)strcspn(words, " ");
 
 	switch (try->result.status) {
@@ -220,7 +207,16 @@ static int try_complain(const struct try *try, const char *words)
 		break;
 	}
 	(void)printf("%s: no\n", try->way->shown);
-	try_show_words(try->result.output);
+	/* The first lines of what it said, without what a terminal would take for orders. */
+	for (int i = 0; i < LINES_SHOWN && *output; i++) {
+		size_t length = strcspn(output, "\r\n");
+
+		(void)fputs("    ", stdout);
+		for (size_t j = 0; j < length; j++)
+			(void)fputc((unsigned char)output[j] < ' ' || output[j] == '\177' ? '?' : output[j], stdout);
+		(void)fputc('\n', stdout);
+		output += length + strspn(output + length, "\r\n");
+	}
 	(void)printf("\"ctr-gpu doctor\" says what may be in the way.\n");
 	return EXIT_STATUS_FAILURE;
 }

@@ -66,30 +66,23 @@ static int bpf_read_hardened(struct bpf_insn *insns, __u32 size, struct bpf_prog
 }
 
 /*
- * Makes one translated instruction one that may be loaded. Calls are to addresses by now, and a map load would need the
+ * Makes translated instructions ones that may be loaded. Calls are to addresses by now, and a map load would need the
  * map. A zero extension that the verifier put in has 1 in a field that must be 0 in what is loaded.
  */
-static bool bpf_make_loadable(struct bpf_insn *insn)
-{
-	if (insn->code == (BPF_LD | BPF_IMM | BPF_DW))
-		return insn->src_reg == 0;
-	if (insn->code == (BPF_JMP | BPF_CALL))
-		return false;
-	if (insn->code == (BPF_ALU | BPF_MOV | BPF_X) && insn->imm == 1 && insn->dst_reg == insn->src_reg)
-		insn->imm = 0;
-	return true;
-}
-
 static bool bpf_make_all_loadable(struct bpf_program *program)
 {
 	if (!bpf_program_unblind(program))
 		return false;
 	for (size_t i = 0; i < program->count; i++) {
-		if (!bpf_make_loadable(&program->insns[i]))
+		struct bpf_insn *insn = &program->insns[i];
+		bool constant = insn->code == (BPF_LD | BPF_IMM | BPF_DW);
+
+		if ((constant && insn->src_reg != 0) || insn->code == (BPF_JMP | BPF_CALL))
 			return false;
+		if (insn->code == (BPF_ALU | BPF_MOV | BPF_X) && insn->imm == 1 && insn->dst_reg == insn->src_reg)
+			insn->imm = 0;
 		/* The second half of a 64-bit constant has no code of its own. */
-		if (program->insns[i].code == (BPF_LD | BPF_IMM | BPF_DW))
-			i++;
+		i += constant;
 	}
 	return true;
 }
@@ -237,35 +230,14 @@ int bpf_program_extend(const struct bpf_program *program, const struct devcgroup
 	return 0;
 }
 
-/* The last line that the verifier wrote before its statistics. */
-static const char *bpf_last_complaint(char *log)
-{
-	char *statistics = strstr(log, "\nprocessed "), *line;
-
-	if (statistics)
-		*statistics = '\0';
-	line = strrchr(log, '\n');
-	return line ? line + 1 : log;
-}
-
-static void bpf_set_program(union bpf_attr *attr, const struct bpf_program *program)
-{
-	static const char license[] = "Apache-2.0", name[] = "ctr_gpu";
-
-	memset(attr, 0, sizeof(*attr));
-	attr->prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
-	attr->insns = (__u64)(uintptr_t)program->insns;
-	attr->insn_cnt = (__u32)program->count;
-	attr->license = (__u64)(uintptr_t)license;
-	memcpy(attr->prog_name, name, sizeof(name));
-}
-
 /* Loads once more, for the verifier's words. */
 static int bpf_explain_load(union bpf_attr *attr, int error, struct err *err)
 {
 	_cleanup_free_ char *log = calloc(1, LOG_SIZE);
+	const char *complaint = "";
 
 	if (log) {
+		char *statistics;
 		int fd;
 
 		attr->log_buf = (__u64)(uintptr_t)log;
@@ -274,11 +246,16 @@ static int bpf_explain_load(union bpf_attr *attr, int error, struct err *err)
 		fd = bpf_call(BPF_PROG_LOAD, attr);
 		if (fd >= 0)
 			(void)close(fd);
+		/* The last line that the verifier wrote before its statistics. */
+		statistics = strstr(log, "\nprocessed ");
+		if (statistics)
+			*statistics = '\0';
+		complaint = strrchr(log, '\n') ? strrchr(log, '\n') + 1 : log;
 	}
 	return err_set(err, CTR_GPU_E_NO_CGROUP,
 		       "the kernel does not take the container's device program with the GPU added (%s): %.200s\n"
 		       "give the device to the engine by CDI instead",
-		       err_name(error), log ? bpf_last_complaint(log) : "");
+		       err_name(error), complaint);
 }
 
 /* Linux before 5.11 counts programs as locked memory of their user, and refuses with EPERM. */
@@ -298,10 +275,16 @@ static int bpf_load_without_limit(union bpf_attr *attr)
 
 int bpf_program_load(const struct bpf_program *program, int *ret_fd, struct err *err)
 {
+	static const char license[] = "Apache-2.0", name[] = "ctr_gpu";
 	union bpf_attr attr;
 	int fd;
 
-	bpf_set_program(&attr, program);
+	memset(&attr, 0, sizeof(attr));
+	attr.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
+	attr.insns = (__u64)(uintptr_t)program->insns;
+	attr.insn_cnt = (__u32)program->count;
+	attr.license = (__u64)(uintptr_t)license;
+	memcpy(attr.prog_name, name, sizeof(name));
 	fd = bpf_call(BPF_PROG_LOAD, &attr);
 	if (fd == -EPERM)
 		fd = bpf_load_without_limit(&attr);

@@ -12,35 +12,28 @@
 /* The kernel's own registers are numbered from here; which of them this is depends on the kernel. */
 enum { FIRST_HIDDEN_REGISTER = MAX_BPF_REG };
 
-static bool bpf_unblind_uses(const struct bpf_insn *insn)
+static bool bpf_unblind_is_alu(const struct bpf_insn *insn)
 {
-	return insn->dst_reg >= FIRST_HIDDEN_REGISTER || insn->src_reg >= FIRST_HIDDEN_REGISTER;
+	return BPF_CLASS(insn->code) == BPF_ALU || BPF_CLASS(insn->code) == BPF_ALU64;
 }
 
-static bool bpf_unblind_sets_constant(const struct bpf_insn *insn, unsigned operation, unsigned hidden)
+/* Whether a constant is put into, or mixed into, a hidden register. */
+static bool bpf_unblind_is_half(const struct bpf_insn *insn, unsigned operation, unsigned hidden)
 {
-	unsigned class = BPF_CLASS(insn->code);
-
-	return (class == BPF_ALU || class == BPF_ALU64) && BPF_OP(insn->code) == operation &&
-	       BPF_SRC(insn->code) == BPF_K && insn->dst_reg == hidden;
-}
-
-static bool bpf_unblind_takes_constant(const struct bpf_insn *insn, unsigned hidden)
-{
-	unsigned class = BPF_CLASS(insn->code);
-
-	return (class == BPF_ALU || class == BPF_ALU64 || class == BPF_JMP || class == BPF_JMP32) &&
-	       BPF_SRC(insn->code) == BPF_X && insn->src_reg == hidden && insn->dst_reg < FIRST_HIDDEN_REGISTER;
+	return bpf_unblind_is_alu(insn) && BPF_OP(insn->code) == operation && BPF_SRC(insn->code) == BPF_K &&
+	       insn->dst_reg == hidden;
 }
 
 /* Three instructions: one half, the other half, their use. */
 static bool bpf_unblind_instruction(struct bpf_insn insns[3])
 {
 	static const struct bpf_insn next = {.code = BPF_JMP | BPF_JA};
-	unsigned hidden = insns[0].dst_reg;
+	unsigned hidden = insns[0].dst_reg, class = BPF_CLASS(insns[2].code);
 
-	if (hidden < FIRST_HIDDEN_REGISTER || !bpf_unblind_sets_constant(&insns[0], BPF_MOV, hidden) ||
-	    !bpf_unblind_sets_constant(&insns[1], BPF_XOR, hidden) || !bpf_unblind_takes_constant(&insns[2], hidden))
+	if (hidden < FIRST_HIDDEN_REGISTER || !bpf_unblind_is_half(&insns[0], BPF_MOV, hidden) ||
+	    !bpf_unblind_is_half(&insns[1], BPF_XOR, hidden) || BPF_SRC(insns[2].code) != BPF_X ||
+	    insns[2].src_reg != hidden || insns[2].dst_reg >= FIRST_HIDDEN_REGISTER ||
+	    !(bpf_unblind_is_alu(&insns[2]) || class == BPF_JMP || class == BPF_JMP32))
 		return false;
 	insns[2].code &= (__u8)~BPF_X;
 	insns[2].src_reg = 0;
@@ -49,21 +42,16 @@ static bool bpf_unblind_instruction(struct bpf_insn insns[3])
 	return true;
 }
 
-/* What is left of setting a register to 0; the verifier would complain that it has no value before. */
-static void bpf_unblind_restore_zero(struct bpf_insn *insn)
-{
-	unsigned class = BPF_CLASS(insn->code);
-
-	if ((class == BPF_ALU || class == BPF_ALU64) && BPF_OP(insn->code) == BPF_XOR && BPF_SRC(insn->code) == BPF_X &&
-	    insn->dst_reg == insn->src_reg)
-		*insn = (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = insn->dst_reg};
-}
-
 bool bpf_program_unblind(struct bpf_program *program)
 {
 	for (size_t i = 0; i < program->count; i++) {
-		bpf_unblind_restore_zero(&program->insns[i]);
-		if (!bpf_unblind_uses(&program->insns[i]))
+		struct bpf_insn *insn = &program->insns[i];
+
+		/* What is left of setting a register to 0; the verifier would complain that it has no value before. */
+		if (bpf_unblind_is_alu(insn) && BPF_OP(insn->code) == BPF_XOR && BPF_SRC(insn->code) == BPF_X &&
+		    insn->dst_reg == insn->src_reg)
+			*insn = (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = insn->dst_reg};
+		if (insn->dst_reg < FIRST_HIDDEN_REGISTER && insn->src_reg < FIRST_HIDDEN_REGISTER)
 			continue;
 		if (program->count - i < 3 || !bpf_unblind_instruction(&program->insns[i]))
 			return false;

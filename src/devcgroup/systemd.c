@@ -48,14 +48,6 @@ static bool systemd_is_unit_name(const char *name)
 	return true;
 }
 
-static bool systemd_exists_below(const char *folder, const char *name)
-{
-	_cleanup_close_ int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct stat st;
-
-	return fd >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /* Only transient units are ours to change: their files are removed with them. The innermost name decides. */
 int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit, size_t *ret_size)
 {
@@ -72,7 +64,10 @@ int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit
 		if (!name)
 			return -ENOMEM;
 		if (systemd_is_unit_name(name)) {
-			if (systemd_exists_below(transient, name)) {
+			_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
+			struct stat st;
+
+			if (fd >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 				*ret_unit = steal_ptr(name);
 				*ret_size = end;
 			}
@@ -156,17 +151,6 @@ bool devcgroup_systemd_knows(const char *transient, const char *unit, const stru
 	return true;
 }
 
-/* A path that means itself in a unit file: no quotes, no specifiers, no blanks. */
-static bool systemd_is_plain_device_path(const char *path)
-{
-	if (!path || !str_has_prefix(path, "/dev/") || strstr(path, "/.."))
-		return false;
-	for (; *path; path++)
-		if (!isalnum((unsigned char)*path) && !strchr("/-_.:+", *path))
-			return false;
-	return true;
-}
-
 static int systemd_drop_in_text(const char *unit, const struct devcgroup_rule *rules, size_t count, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
@@ -175,8 +159,13 @@ static int systemd_drop_in_text(const char *unit, const struct devcgroup_rule *r
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		const struct devcgroup_rule *rule = &rules[i];
+		const char *path = rule->path ? rule->path : "";
+		/* A path that means itself in a unit file: no quotes, no specifiers, no blanks. */
+		bool plain = str_has_prefix(path, "/dev/") && !strstr(path, "/..");
 
-		if (systemd_is_plain_device_path(rule->path))
+		for (; *path; path++)
+			plain = plain && (isalnum((unsigned char)*path) || strchr("/-_.:+", *path));
+		if (plain)
 			r = str_append(&text, "DeviceAllow=%s %s\n", rule->path, rule->access);
 		else
 			r = str_append(&text, "DeviceAllow=/dev/%s/%u:%u %s\n", rule->type == 'b' ? "block" : "char",

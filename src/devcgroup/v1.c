@@ -29,17 +29,6 @@ static void v1_undo_rule(const struct deeds *deeds, const struct deed *deed)
 	(void)v1_write_rule(deed->fds[0], "devices.deny", deed->name);
 }
 
-/* Keeps of @access what @other does not have. */
-static void v1_subtract(char *access, const char *other)
-{
-	char *end = access;
-
-	for (const char *letter = access; *letter; letter++)
-		if (!strchr(other, *letter))
-			*end++ = *letter;
-	*end = '\0';
-}
-
 /* Reads the number at *text, or `*`, which is told as a match for anything. */
 static bool v1_number_matches(const char **text, unsigned number, bool *ret_exact)
 {
@@ -89,8 +78,13 @@ static void v1_letters_added(char *list, const struct devcgroup_rule *rule, char
 			continue;
 		if (strspn(rule->access, access) == strlen(rule->access))
 			*added = '\0';
-		else if (exact)
-			v1_subtract(added, access);
+		/* An entry for the device alone is merged with what it lacks. */
+		for (char *letter = added; exact && *letter;) {
+			if (strchr(access, *letter))
+				memmove(letter, letter + 1, strlen(letter));
+			else
+				letter++;
+		}
 	}
 }
 

@@ -52,30 +52,17 @@ static int v2_query(int cgroup_fd, unsigned query_flags, struct attached *ret)
 	return 0;
 }
 
-static void v2_set_attachment(union bpf_attr *attr, int cgroup_fd, int program_fd)
-{
-	memset(attr, 0, sizeof(*attr));
-	attr->target_fd = (__u32)cgroup_fd;
-	attr->attach_bpf_fd = (__u32)program_fd;
-	attr->attach_type = BPF_CGROUP_DEVICE;
-}
-
-static int v2_attach(int cgroup_fd, int program_fd, unsigned flags, int replaced_fd)
+static int v2_change(enum bpf_cmd command, int cgroup_fd, int program_fd, unsigned flags, int replaced_fd)
 {
 	union bpf_attr attr;
 
-	v2_set_attachment(&attr, cgroup_fd, program_fd);
+	memset(&attr, 0, sizeof(attr));
+	attr.target_fd = (__u32)cgroup_fd;
+	attr.attach_bpf_fd = (__u32)program_fd;
+	attr.attach_type = BPF_CGROUP_DEVICE;
 	attr.attach_flags = flags;
 	attr.replace_bpf_fd = flags & BPF_F_REPLACE ? (__u32)replaced_fd : 0;
-	return bpf_call(BPF_PROG_ATTACH, &attr);
-}
-
-static int v2_detach(int cgroup_fd, int program_fd)
-{
-	union bpf_attr attr;
-
-	v2_set_attachment(&attr, cgroup_fd, program_fd);
-	return bpf_call(BPF_PROG_DETACH, &attr);
+	return bpf_call(command, &attr);
 }
 
 /* The id of a loaded program; no program has id 0. */
@@ -119,18 +106,18 @@ static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
 		if (lock < 0 || flock(lock, LOCK_EX) < 0)
 			return -errno;
 		return v2_is_attached(cgroup_fd, v2_program_id(old_fd))
-			       ? v2_attach(cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1)
+			       ? v2_change(BPF_PROG_ATTACH, cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1)
 			       : -ENOENT;
 	}
-	r = v2_attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI | BPF_F_REPLACE, old_fd);
+	r = v2_change(BPF_PROG_ATTACH, cgroup_fd, new_fd, BPF_F_ALLOW_MULTI | BPF_F_REPLACE, old_fd);
 	if (r != -EINVAL)
 		return r;
-	r = v2_attach(cgroup_fd, new_fd, BPF_F_ALLOW_MULTI, -1);
+	r = v2_change(BPF_PROG_ATTACH, cgroup_fd, new_fd, BPF_F_ALLOW_MULTI, -1);
 	if (r < 0)
 		return r;
-	r = v2_detach(cgroup_fd, old_fd);
+	r = v2_change(BPF_PROG_DETACH, cgroup_fd, old_fd, 0, -1);
 	if (r < 0)
-		(void)v2_detach(cgroup_fd, new_fd);
+		(void)v2_change(BPF_PROG_DETACH, cgroup_fd, new_fd, 0, -1);
 	return r;
 }
 

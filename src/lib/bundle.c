@@ -44,54 +44,33 @@ static int bundle_explain(const struct ctr_gpu_bundle *bundle, int r, struct err
 		       bundle->config_path);
 }
 
-/* Splits @config, which may be a path of its own, into a directory and a name. */
-static int bundle_open_config_home(struct ctr_gpu_bundle *bundle, const char *config)
-{
-	_cleanup_free_ char *above = NULL;
-	const char *slash = strrchr(config, '/');
-
-	above = slash ? strndup(config, (size_t)(slash - config) + 1) : strdup(".");
-	if (!above || str_format(&bundle->config_name, "/%s", slash ? slash + 1 : config) < 0)
-		return -ENOMEM;
-	return rootfs_open(bundle->directory, above, &bundle->config_home);
-}
-
-static int bundle_open(struct ctr_gpu_bundle *bundle, const char *directory, const char *config)
-{
-	bool absolute = config[0] == '/';
-
-	if (str_format(&bundle->config_path, "%s%s%s", absolute ? "" : directory, absolute ? "" : "/", config) < 0)
-		return -ENOMEM;
-	bundle->directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return bundle->directory < 0 ? -errno : bundle_open_config_home(bundle, config);
-}
-
-static int bundle_read_tree(struct ctr_gpu_bundle *bundle, struct err *err)
-{
-	_cleanup_free_ char *data = NULL;
-	size_t size;
-	int r;
-
-	r = fd_read_file_at(bundle->config_home.fd, bundle->config_name + 1, OCI_CONFIG_MAX, &data, &size);
-	if (r < 0)
-		return bundle_explain(bundle, r, err);
-	r = oci_load_config(data, size, &bundle->tree, err);
-	return r == 0 ? oci_read_config(bundle->tree, &bundle->config, err) : r;
-}
-
 int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, const char *config,
 		       struct ctr_gpu_bundle **ret_bundle)
 {
 	_cleanup_bundle_ struct ctr_gpu_bundle *bundle = calloc(1, sizeof(*bundle));
+	const char *name = config ? config : "config.json", *slash = strrchr(name, '/');
+	_cleanup_free_ char *above = NULL, *data = NULL;
+	bool absolute = name[0] == '/';
+	size_t size;
 	int r;
 
-	if (!bundle)
+	/* The path may be of its own: a directory, and a name in it. */
+	above = slash ? strndup(name, (size_t)(slash - name) + 1) : strdup(".");
+	if (!bundle || !above)
 		return err_set(&context->err, -ENOMEM, "%m");
 	*bundle = (struct ctr_gpu_bundle){.directory = -1, .config_home = ROOTFS_CLOSED};
-	r = bundle_open(bundle, directory, config ? config : "config.json");
+	if (str_format(&bundle->config_path, "%s%s%s", absolute ? "" : directory, absolute ? "" : "/", name) < 0 ||
+	    str_format(&bundle->config_name, "/%s", slash ? slash + 1 : name) < 0)
+		return err_set(&context->err, -ENOMEM, "%m");
+	bundle->directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r = bundle->directory < 0 ? -errno : rootfs_open(bundle->directory, above, &bundle->config_home);
+	if (r == 0)
+		r = fd_read_file_at(bundle->config_home.fd, bundle->config_name + 1, OCI_CONFIG_MAX, &data, &size);
 	if (r < 0)
 		return bundle_explain(bundle, r, &context->err);
-	r = bundle_read_tree(bundle, &context->err);
+	r = oci_load_config(data, size, &bundle->tree, &context->err);
+	if (r == 0)
+		r = oci_read_config(bundle->tree, &bundle->config, &context->err);
 	if (r != 0)
 		return r;
 	*ret_bundle = steal_ptr(bundle);

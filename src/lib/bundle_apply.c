@@ -154,18 +154,6 @@ static bool bundle_leads_to(const struct bundle_apply *apply, const char *path, 
 	return rootfs_real_path(&apply->rootfs, path, &found) == 0 && streq(found, real);
 }
 
-/* Whether the volumes at @destination, and the links on the way there, leave a path of the plan alone. */
-static bool bundle_plan_is_below(const struct plan *plan, const char *destination)
-{
-	for (size_t i = 0; i < plan->mount_count; i++)
-		if (str_is_below(plan->mounts[i].target, destination))
-			return true;
-	for (size_t i = 0; i < plan->device_count; i++)
-		if (str_is_below(plan->devices[i].path, destination))
-			return true;
-	return false;
-}
-
 static bool bundle_has_volume_in_the_way(const struct bundle_apply *apply)
 {
 	const json_t *mount;
@@ -177,9 +165,14 @@ static bool bundle_has_volume_in_the_way(const struct bundle_apply *apply)
 
 		if (!oci_edit_is_volume(mount, apply->plan))
 			continue;
-		if (!bundle_is_plain_path(destination) || rootfs_real_path(&apply->rootfs, destination, &real) < 0 ||
-		    bundle_plan_is_below(apply->plan, real))
+		if (!bundle_is_plain_path(destination) || rootfs_real_path(&apply->rootfs, destination, &real) < 0)
 			return true;
+		for (size_t j = 0; j < apply->plan->mount_count; j++)
+			if (str_is_below(apply->plan->mounts[j].target, real))
+				return true;
+		for (size_t j = 0; j < apply->plan->device_count; j++)
+			if (str_is_below(apply->plan->devices[j].path, real))
+				return true;
 	}
 	return false;
 }
@@ -258,19 +251,6 @@ static int bundle_change_root(struct bundle_apply *apply)
 
 /* ---- config.json ---- */
 
-static void bundle_need_hook(struct bundle_apply *apply)
-{
-	const struct plan *plan = apply->plan;
-
-	if (plan->file_count || plan->hidden_count || plan->mode_count)
-		apply->hook_reason = "there is something to cover in /proc";
-	/* Device rules do not exist in user namespaces. */
-	else if (plan->device_count && !oci_edit_has_device_rules(apply->bundle->tree) && devcgroup_is_privileged())
-		apply->hook_reason = "the engine has no device rules to add to";
-	else if (bundle_is_hidden_from_systemd(apply) && devcgroup_is_privileged())
-		apply->hook_reason = "systemd does not know the devices";
-}
-
 /*
  * crun 1.8 cannot bind "linux.devices" for a user who has no user namespace yet; and where the image's /dev is not
  * covered, runtimes leave a file of the image in a device's place, and follow a symlink in the place of /dev to
@@ -278,11 +258,18 @@ static void bundle_need_hook(struct bundle_apply *apply)
  */
 static int bundle_edit_tree(struct bundle_apply *apply)
 {
+	const struct plan *plan = apply->plan;
 	json_t *tree = apply->bundle->tree;
 	const struct stat *nodes = geteuid() == 0 && oci_edit_has_own_dev(tree) ? apply->nodes : NULL;
 	int r;
 
-	bundle_need_hook(apply);
+	if (plan->file_count || plan->hidden_count || plan->mode_count)
+		apply->hook_reason = "there is something to cover in /proc";
+	/* Device rules do not exist in user namespaces. */
+	else if (plan->device_count && !oci_edit_has_device_rules(tree) && devcgroup_is_privileged())
+		apply->hook_reason = "the engine has no device rules to add to";
+	else if (bundle_is_hidden_from_systemd(apply) && devcgroup_is_privileged())
+		apply->hook_reason = "systemd does not know the devices";
 	if (apply->hook_reason)
 		log_debug(apply->log, "ctr-gpu-hook does the rest: %s", apply->hook_reason);
 	if (apply->hook_reason && !apply->bundle->hook)

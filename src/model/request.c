@@ -41,20 +41,6 @@ const char *request_name_without_kind(const char *device)
 	return class > 0 && device[vendor + 1 + class] == '=' ? device + vendor + 1 + class + 1 : device;
 }
 
-/*
- * A name as CDI has it, "nvidia.com/gpu=0", means what the name alone means. Only "all" depends on the vendor, and
- * stays as it is for those who know the adapters (src/lib/select.c).
- */
-static void request_drop_kinds(struct strv *list)
-{
-	for (size_t i = 0; i < list->count; i++) {
-		const char *name = request_name_without_kind(list->items[i]);
-
-		if (name != list->items[i] && strcasecmp(name, "all") != 0)
-			memmove(list->items[i], name, strlen(name) + 1);
-	}
-}
-
 bool request_has_word(const struct strv *list, const char *word)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -65,7 +51,16 @@ bool request_has_word(const struct strv *list, const char *word)
 
 void request_take_devices(struct request *request, struct strv *list)
 {
-	request_drop_kinds(list);
+	/*
+	 * A name as CDI has it, "nvidia.com/gpu=0", means what the name alone means. Only "all" depends on the vendor,
+	 * and stays as it is for those who know the adapters (src/lib/select.c).
+	 */
+	for (size_t i = 0; i < list->count; i++) {
+		const char *name = request_name_without_kind(list->items[i]);
+
+		if (name != list->items[i] && strcasecmp(name, "all") != 0)
+			memmove(list->items[i], name, strlen(name) + 1);
+	}
 	strv_clear(&request->devices);
 	if (list->count == 0 || request_has_word(list, "void"))
 		request->kind = REQUEST_VOID;
@@ -111,14 +106,6 @@ int request_set_imex_channels(struct request *request, const char *channels)
 	return r == 0 ? request_take_imex_channels(request, &list) : r;
 }
 
-static uint32_t request_capability_bits(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(capabilities_by_name); i++)
-		if (streq(capabilities_by_name[i].name, name))
-			return capabilities_by_name[i].bits;
-	return 0;
-}
-
 int request_list_capabilities(const struct request *request, struct strv *ret)
 {
 	int r = 0;
@@ -144,8 +131,11 @@ int request_set_capabilities(struct request *request, const char *capabilities, 
 		return 0;
 	}
 	for (size_t i = 0; i < list.count; i++) {
-		uint32_t bits = request_capability_bits(list.items[i]);
+		uint32_t bits = 0;
 
+		for (size_t j = 0; j < ARRAY_SIZE(capabilities_by_name); j++)
+			if (streq(capabilities_by_name[j].name, list.items[i]))
+				bits = capabilities_by_name[j].bits;
 		if (!bits)
 			return err_set(err, CTR_GPU_E_UNKNOWN_CAPABILITY,
 				       "unknown driver capability \"%.32s\"\nThe capabilities are compute, compat32, "

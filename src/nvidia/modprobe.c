@@ -37,16 +37,6 @@ static char *modprobe_find(const char *programs)
 	return NULL;
 }
 
-/* A driver in a root of its own often brings modules for the kernel that runs. */
-static bool modprobe_has_modules(const char *driver_root)
-{
-	_cleanup_free_ char *path = NULL;
-	struct utsname name;
-
-	return driver_root && !streq(driver_root, "/") && uname(&name) == 0 &&
-	       str_format(&path, "%s/lib/modules/%s", driver_root, name.release) == 0 && access(path, F_OK) == 0;
-}
-
 static int modprobe_spawn(const char *path, char *const *arguments, int errors, pid_t *ret)
 {
 	static char *const environment[] = {NULL};
@@ -80,32 +70,49 @@ static int modprobe_spawn(const char *path, char *const *arguments, int errors, 
 	return -r;
 }
 
-static int modprobe_start(const char *path, const char *driver_root, const char *module, int errors, pid_t *ret)
+int modprobe_load(const char *programs, const char *driver_root, const char *module, struct err *err)
 {
-	const char *from_root[] = {path, "-d", driver_root, "--", module, NULL};
-	const char *plain[] = {path, "--", module, NULL};
+	/* A file and no pipe: what modprobe starts in turn may hold it open for as long as it likes. */
+	_cleanup_close_ int errors = memfd_create("modprobe", MFD_CLOEXEC);
+	_cleanup_free_ char *path = modprobe_find(programs);
+	_cleanup_free_ char *modules = NULL;
+	const char *from_root[] = {path, "-d", driver_root, "--", module, NULL}, *plain[] = {path, "--", module, NULL};
+	bool in_root = driver_root && !streq(driver_root, "/");
+	char message[MESSAGE_MAX];
+	struct utsname name = {0};
+	int wait_status, r;
+	pid_t pid = -1;
+	ssize_t size;
 
-	return modprobe_spawn(path, (char *const *)(modprobe_has_modules(driver_root) ? from_root : plain), errors,
-			      ret);
-}
-
-/* Its first line, which is the reason; what follows repeats it for each dependency. */
-static void modprobe_read_message(int fd, char *message)
-{
-	ssize_t size = pread(fd, message, MESSAGE_MAX - 1, 0);
-
+	if (errors < 0)
+		return err_set(err, -errno, "cannot make a file for what modprobe says: %m");
+	if (!path)
+		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
+			       "modprobe is missing from %s, and nothing else can load kernel modules\nInstall kmod.",
+			       programs);
+	(void)uname(&name);
+	/* A driver in a root of its own often brings modules for the kernel that runs. */
+	if (in_root && str_format(&modules, "%s/lib/modules/%s", driver_root, name.release) < 0)
+		return err_set(err, -ENOMEM, "%m");
+	r = modprobe_spawn(path, (char *const *)(in_root && access(modules, F_OK) == 0 ? from_root : plain), errors,
+			   &pid);
+	if (r < 0)
+		return err_set(err, r, "cannot run %s: %m", path);
+	do
+		r = waitpid(pid, &wait_status, 0) < 0 ? -errno : 0;
+	while (r == -EINTR);
+	/* A caller that ignores SIGCHLD gets no status; /proc shows whether the module is loaded. */
+	if (r == -ECHILD || (r == 0 && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
+		return 0;
+	if (r < 0)
+		return err_set(err, r, "cannot wait for %s: %m", path);
+	/* Its first line, which is the reason; what follows repeats it for each dependency. */
+	size = pread(errors, message, sizeof(message) - 1, 0);
 	message[size > 0 ? size : 0] = '\0';
 	message[strcspn(message, "\n")] = '\0';
 	for (char *c = message; *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '?';
-}
-
-static int modprobe_complain(const char *module, const char *message, struct err *err)
-{
-	struct utsname name = {0};
-
-	(void)uname(&name);
 	if (strstr(message, "not found"))
 		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
 			       "cannot load the module %s: %s\nInstall NVIDIA's driver for kernel %s.", module, message,
@@ -119,34 +126,4 @@ static int modprobe_complain(const char *module, const char *message, struct err
 	return err_set(err, CTR_GPU_E_KERNEL_MODULE,
 		       "cannot load the module %s: %s\nThe kernel may have said more: dmesg shows it.", module,
 		       *message ? message : "modprobe failed and said nothing");
-}
-
-int modprobe_load(const char *programs, const char *driver_root, const char *module, struct err *err)
-{
-	/* A file and no pipe: what modprobe starts in turn may hold it open for as long as it likes. */
-	_cleanup_close_ int errors = memfd_create("modprobe", MFD_CLOEXEC);
-	_cleanup_free_ char *path = modprobe_find(programs);
-	char message[MESSAGE_MAX];
-	int wait_status, r;
-	pid_t pid = -1;
-
-	if (errors < 0)
-		return err_set(err, -errno, "cannot make a file for what modprobe says: %m");
-	if (!path)
-		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-			       "modprobe is missing from %s, and nothing else can load kernel modules\nInstall kmod.",
-			       programs);
-	r = modprobe_start(path, driver_root, module, errors, &pid);
-	if (r < 0)
-		return err_set(err, r, "cannot run %s: %m", path);
-	do
-		r = waitpid(pid, &wait_status, 0) < 0 ? -errno : 0;
-	while (r == -EINTR);
-	/* A caller that ignores SIGCHLD gets no status; /proc shows whether the module is loaded. */
-	if (r == -ECHILD || (r == 0 && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
-		return 0;
-	if (r < 0)
-		return err_set(err, r, "cannot wait for %s: %m", path);
-	modprobe_read_message(errors, message);
-	return modprobe_complain(module, message, err);
 }
