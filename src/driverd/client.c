@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -23,78 +22,10 @@
 #include "base/str.h"
 #include "driverd/driverd.h"
 #include "driverd/start.h"
+#include "model/installed.h"
 
 static const char dxcore_advice[] =
 	"The inventory source \"ioctl\" does without this library (ctr-gpu-config(5), key \"inventory\").";
-
-/* ---- where the program is ---- */
-
-/*
- * Whether nobody but the system and the caller decides what the file does. In a user namespace everything of the host's
- * root belongs to the overflow uid, and so does the running program: whoever owns that is trusted already.
- */
-static bool driverd_is_trusted(const struct stat *file)
-{
-	struct stat running;
-
-	if (!S_ISREG(file->st_mode) || (file->st_mode & (S_IWGRP | S_IWOTH)))
-		return false;
-	if (file->st_uid == 0 || file->st_uid == geteuid())
-		return true;
-	return stat("/proc/self/exe", &running) == 0 && file->st_uid == running.st_uid;
-}
-
-static int driverd_usual_places(struct strv *ret)
-{
-	char path[1024];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-	char *place, *slash;
-	int r = 0;
-
-	slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
-	if (slash && (size_t)length < sizeof(path)) {
-		r = str_format(&place, "%.*s/ctr-gpu-driverd", (int)(slash - path), path);
-		if (r == 0)
-			r = strv_take(ret, place);
-		if (r == 0)
-			r = str_format(&place, "%.*s/../libexec/ctr-gpu/ctr-gpu-driverd", (int)(slash - path), path);
-		if (r == 0)
-			r = strv_take(ret, place);
-	}
-	return r == 0 ? strv_add(ret, CTR_GPU_LIBEXECDIR "/ctr-gpu-driverd") : r;
-}
-
-/* A path that is set is the only one; of the usual ones the first that exists counts. */
-static int driverd_find_program(const struct settings *settings, const char *advice, char **ret, struct err *err)
-{
-	_cleanup_strv_ struct strv places = {0};
-	struct stat st;
-	size_t i = 0;
-	int r;
-
-	r = settings->driverd ? strv_add(&places, settings->driverd) : driverd_usual_places(&places);
-	if (r != 0)
-		return r;
-	while (i < places.count && stat(places.items[i], &st) < 0)
-		i++;
-	if (i == places.count)
-		return err_set(err, -ENOENT,
-			       "ctr-gpu-driverd, which asks the driver's libraries, is missing (last looked for %s)\n"
-			       "Install all of ctr-gpu. %s",
-			       places.items[places.count - 1], advice);
-	if (!driverd_is_trusted(&st))
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "%1$s is not started, since others than root and the caller may change it\n"
-			       "Run: chown root %1$s && chmod go-w %1$s",
-			       places.items[i]);
-	*ret = steal_ptr(places.items[i]);
-	return 0;
-}
-
-int driverd_find(const struct settings *settings, char **ret, struct err *err)
-{
-	return driverd_find_program(settings, dxcore_advice, ret, err);
-}
 
 /* ---- the child ---- */
 
@@ -157,7 +88,7 @@ static int driverd_start(const struct settings *settings, const struct question 
 	_cleanup_close_ int ours = -1, theirs = -1;
 	int pair[2], r;
 
-	r = driverd_find_program(settings, question->advice, &program, err);
+	r = installed_find_driverd(settings, question->advice, &program, err);
 	if (r != 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)

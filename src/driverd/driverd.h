@@ -49,9 +49,3 @@ int driverd_nvml_names(const struct settings *settings, const char *library, boo
 /** The CUDA version of a libcuda that carries no note. Return: as driverd_dxcore_adapters(). */
 int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor,
 			 struct err *err);
-
-/**
- * Where ctr-gpu-driverd is.
- * Return: 0; CTR_GPU_E_NO_PERMISSION if others may change it; -ENOENT; -ENOMEM; @err is set.
- */
-int driverd_find(const struct settings *settings, char **ret, struct err *err);

@@ -17,6 +17,7 @@
 #include "driverd/driverd.h"
 #include "dxg/ioctl.h"
 #include "ldcache/ldcache.h"
+#include "model/installed.h"
 #include "model/pci.h"
 #include "wsl/dxcore.h"
 #include "wsl/gpu_pv.h"
@@ -133,8 +134,8 @@ static void check_dxcore(struct examination *examination)
 	struct err err = {0};
 	size_t count = 0;
 
-	if (dxcore_find(settings, &library) < 0 || !library || driverd_find(settings, &program, &err) != 0 ||
-	    ioctl_has_no_adapters())
+	if (dxcore_find(settings, &library) < 0 || !library ||
+	    installed_find_driverd(settings, NULL, &program, &err) != 0 || ioctl_has_no_adapters())
 		return;
 	/* driverd is nobody; what only root may read is told with the stores. */
 	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0 &&

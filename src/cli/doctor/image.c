@@ -8,11 +8,9 @@
 
 #include <dirent.h>
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -20,7 +18,7 @@
 #include "ldcache/ldcache.h"
 #include "root/rootfs.h"
 
-enum { ENTRIES_MAX = 1024 };
+enum { ENTRIES_MAX = 1024, NAME_SIZE = 128 };
 
 static bool image_has(const struct rootfs *root, const char *path)
 {
@@ -30,7 +28,7 @@ static bool image_has(const struct rootfs *root, const char *path)
 }
 
 /* The first entry of a directory whose name begins like this. Return: false if there is none. */
-static bool image_find_entry(const struct rootfs *root, const char *path, const char *prefix, char *name, size_t size)
+static bool image_find_entry(const struct rootfs *root, const char *path, const char *prefix, char name[NAME_SIZE])
 {
 	int fd = rootfs_open_path(root, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
@@ -41,11 +39,10 @@ static bool image_find_entry(const struct rootfs *root, const char *path, const 
 		cleanup_closep(&fd);
 		return false;
 	}
-	for (int i = 0; !found && i < ENTRIES_MAX && (entry = readdir(directory)); i++)
-		if (str_has_prefix(entry->d_name, prefix)) {
-			(void)snprintf(name, size, "%.100s", entry->d_name);
-			found = true;
-		}
+	for (int i = 0; !found && i < ENTRIES_MAX && (entry = readdir(directory)); i++) {
+		found = str_has_prefix(entry->d_name, prefix);
+		(void)snprintf(name, NAME_SIZE, "%.100s", entry->d_name);
+	}
 	(void)closedir(directory);
 	return found;
 }
@@ -54,20 +51,34 @@ static bool image_find_entry(const struct rootfs *root, const char *path, const 
 
 static void image_check_loader(struct findings *findings, const struct rootfs *root)
 {
-	char name[128];
+	char name[NAME_SIZE];
 
-	if (image_find_entry(root, "/lib", "ld-musl-", name, sizeof(name))) {
+	if (image_find_entry(root, "/lib", "ld-musl-", name))
 		findings_add(findings, "image.musl", SEVERITY_WARNING,
 			     "its C library is musl, and drivers are made for glibc: CUDA programs will not load them\n"
 			     "Use an image with glibc (Debian, Ubuntu, Fedora), or install gcompat in it for the "
 			     "simplest programs.");
-	} else if (!image_has(root, "/etc/ld.so.cache")) {
+	else if (!image_has(root, "/etc/ld.so.cache"))
 		findings_add(findings, "image.no-cache", SEVERITY_NOTE,
 			     "it has no /etc/ld.so.cache: ctr-gpu makes one with the driver's libraries in it");
-	}
 }
 
 /* ---- the architecture ---- */
+
+static const struct machine {
+	unsigned number;
+	const char *name, *platform;
+} machines[] = {
+#if defined(__aarch64__)
+	{EM_AARCH64, "64-bit ARM", "arm64"},
+	{EM_X86_64, "x86-64", "amd64"},
+#else
+	{EM_X86_64, "x86-64", "amd64"}, /* ours is the first */
+	{EM_AARCH64, "64-bit ARM", "arm64"},
+#endif
+	{EM_386, "32-bit x86", NULL},
+	{EM_ARM, "32-bit ARM", NULL},
+};
 
 /* That of the first ELF file of some that most images have; EM_NONE if there is none. */
 static unsigned image_find_machine(const struct rootfs *root)
@@ -92,141 +103,89 @@ static unsigned image_find_machine(const struct rootfs *root)
 	return EM_NONE;
 }
 
-static const char *image_machine_name(unsigned machine)
-{
-	static const struct {
-		unsigned machine;
-		const char *name;
-	} names[] = {{EM_X86_64, "x86-64"}, {EM_386, "32-bit x86"}, {EM_AARCH64, "64-bit ARM"}, {EM_ARM, "32-bit ARM"}};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (names[i].machine == machine)
-			return names[i].name;
-	return "another architecture";
-}
-
 /* Emulated or not, its programs cannot load the host's driver. */
 static void image_check_architecture(struct findings *findings, const struct rootfs *root)
 {
-#if defined(__x86_64__)
-	const unsigned ours = EM_X86_64;
-#elif defined(__aarch64__)
-	const unsigned ours = EM_AARCH64;
-#else
-	const unsigned ours = EM_NONE;
-#endif
 	unsigned machine = image_find_machine(root);
+	const char *name = "another architecture";
 
-	if (machine == EM_NONE || machine == ours)
+	if (machine == EM_NONE || machine == machines[0].number)
 		return;
+	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
+		if (machines[i].number == machine)
+			name = machines[i].name;
 	findings_add(findings, "image.architecture", SEVERITY_PROBLEM,
 		     "the image is for %s, and the driver's libraries are for %s\n"
 		     "Use the image for this machine: docker pull --platform linux/%s",
-		     image_machine_name(machine), image_machine_name(ours), ours == EM_X86_64 ? "amd64" : "arm64");
+		     name, machines[0].name, machines[0].platform);
 }
 
 /* ---- libraries of a driver ---- */
 
-struct baked {
-	char path[128]; /* the first; "" if there is none */
-	bool stub;
-};
+static const char *const libraries[] = {"libcuda.so.1", "libnvidia-ml.so.1", "libcuda.so"};
 
+/* @user: gets the first path of such a library. */
 static void image_visit(void *user, const char *name, const char *path)
 {
-	struct baked *baked = user;
-
-	if (baked->path[0] ||
-	    (!streq(name, "libcuda.so.1") && !streq(name, "libnvidia-ml.so.1") && !streq(name, "libcuda.so")))
-		return;
-	(void)snprintf(baked->path, sizeof(baked->path), "%.120s", path);
-	baked->stub = strstr(path, "/stubs/");
+	for (size_t i = 0; i < ARRAY_SIZE(libraries) && !*(char *)user; i++)
+		if (streq(name, libraries[i]))
+			(void)snprintf(user, NAME_SIZE, "%.120s", path);
 }
 
-static void image_search_cache(const struct rootfs *root, struct baked *baked)
-{
-	_cleanup_free_ char *data = NULL;
-	struct span cache;
-	size_t size;
-
-	if (rootfs_read_file(root, "/etc/ld.so.cache", LDCACHE_MAX_SIZE, &data, &size) < 0)
-		return;
-	cache = (struct span){(const unsigned char *)data, size};
-	ldcache_each(&cache, image_visit, baked);
-}
-
-static void image_search_directories(const struct rootfs *root, struct baked *baked)
+static void image_search_directories(const struct rootfs *root, char path[NAME_SIZE])
 {
 	static const char *const directories[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
 						  "/usr/lib64", "/usr/lib"};
-	static const char *const names[] = {"libcuda.so.1", "libnvidia-ml.so.1"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(directories) * ARRAY_SIZE(names) && !baked->path[0]; i++) {
-		(void)snprintf(baked->path, sizeof(baked->path), "%s/%s", directories[i / 2], names[i % 2]);
-		if (!image_has(root, baked->path))
-			baked->path[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(directories) * 2 && !*path; i++) {
+		(void)snprintf(path, NAME_SIZE, "%s/%s", directories[i / 2], libraries[i % 2]);
+		if (!image_has(root, path))
+			*path = '\0';
 	}
-}
-
-/* Those that ctr-gpu itself put there do not belong to the image. */
-static bool image_is_given(const char *path)
-{
-	return str_has_prefix(path, "/usr/lib/wsl/") || str_has_prefix(path, "/usr/lib/ctr-gpu/");
 }
 
 static void image_check_baked(struct findings *findings, const struct rootfs *root)
 {
-	struct baked baked = {0};
+	_cleanup_free_ char *data = NULL;
+	char path[NAME_SIZE] = "";
+	size_t size;
 
-	image_search_cache(root, &baked);
-	image_search_directories(root, &baked);
-	if (!baked.path[0] || image_is_given(baked.path))
+	if (rootfs_read_file(root, "/etc/ld.so.cache", LDCACHE_MAX_SIZE, &data, &size) == 0)
+		ldcache_each(&(struct span){(const unsigned char *)data, size}, image_visit, path);
+	image_search_directories(root, path);
+	/* Those that ctr-gpu itself put there do not belong to the image. */
+	if (!*path || str_has_prefix(path, "/usr/lib/wsl/") || str_has_prefix(path, "/usr/lib/ctr-gpu/"))
 		return;
-	if (baked.stub) {
+	if (strstr(path, "/stubs/"))
 		findings_add(findings, "image.stub", SEVERITY_WARNING,
 			     "its loader finds a stub, %s, which only links programs and finds no GPU\n"
 			     "ctr-gpu's entry goes before it; for other toolkits remove the stubs directory from "
 			     "/etc/ld.so.conf.d.",
-			     baked.path);
-		return;
-	}
-	findings_add(findings, "image.baked", SEVERITY_NOTE,
-		     "it brings a driver library along, %s; ctr-gpu's goes before it\n"
-		     "Remove it from the image: other toolkits fail on it (\"file exists\").",
-		     baked.path);
+			     path);
+	else
+		findings_add(findings, "image.baked", SEVERITY_NOTE,
+			     "it brings a driver library along, %s; ctr-gpu's goes before it\n"
+			     "Remove it from the image: other toolkits fail on it (\"file exists\").",
+			     path);
 }
 
 /* ---- compatibility libraries ---- */
 
-/* "/usr/local/cuda-12.4" or the link "/usr/local/cuda". */
-static bool image_find_compat(const struct rootfs *root, char *path, size_t size)
-{
-	char name[128], file[128];
-
-	if (image_has(root, "/usr/local/cuda/compat"))
-		(void)snprintf(name, sizeof(name), "cuda");
-	else if (!image_find_entry(root, "/usr/local", "cuda-", name, sizeof(name)))
-		return false;
-	(void)snprintf(path, size, "/usr/local/%.100s/compat", name);
-	return image_find_entry(root, path, "libcuda.so", file, sizeof(file));
-}
-
-/* A drop-in that names the directory lets the loader take its libcuda in place of the host's. */
-static bool image_configures_compat(const struct rootfs *root)
-{
-	char name[128];
-
-	return image_find_entry(root, "/etc/ld.so.conf.d", "00-cuda-compat", name, sizeof(name)) ||
-	       image_find_entry(root, "/etc/ld.so.conf.d", "000_cuda_compat", name, sizeof(name));
-}
-
+/* In "/usr/local/cuda-12.4", or by the link "/usr/local/cuda". */
 static void image_check_compat(struct findings *findings, const struct rootfs *root)
 {
-	char path[160];
+	char name[NAME_SIZE] = "cuda", path[NAME_SIZE + 32], ignored[NAME_SIZE];
+	bool configured;
 
-	if (!image_find_compat(root, path, sizeof(path)))
+	if (!image_has(root, "/usr/local/cuda/compat") && !image_find_entry(root, "/usr/local", "cuda-", name))
 		return;
-	findings_add(findings, "image.compat", image_configures_compat(root) ? SEVERITY_WARNING : SEVERITY_NOTE,
+	(void)snprintf(path, sizeof(path), "/usr/local/%.100s/compat", name);
+	if (!image_find_entry(root, path, "libcuda.so", ignored))
+		return;
+	/* A drop-in that names the directory lets the loader take its libcuda in place of the host's. */
+	configured = image_find_entry(root, "/etc/ld.so.conf.d", "00-cuda-compat", ignored) ||
+		     image_find_entry(root, "/etc/ld.so.conf.d", "000_cuda_compat", ignored);
+	findings_add(findings, "image.compat", configured ? SEVERITY_WARNING : SEVERITY_NOTE,
 		     "it has NVIDIA's compatibility libraries in %s, which ctr-gpu never uses\n"
 		     "If LD_LIBRARY_PATH names that directory, take it out: on GPU-PV hosts its libcuda finds no GPU.",
 		     path);

@@ -2,7 +2,6 @@
 
 /* Whether users other than root can make containers with a GPU. */
 
-#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +12,6 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "cli/doctor/doctor.h"
-
-/* Return: how unprivileged user namespaces are forbidden; NULL if they are not. */
-static const char *rootless_forbidden_by(void)
-{
-	if (file_number("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
-		return "kernel.unprivileged_userns_clone=1";
-	if (file_number("/proc/sys/user/max_user_namespaces", 1) == 0)
-		return "user.max_user_namespaces=28633";
-	return NULL;
-}
 
 /* Lines `user:first:count`, the user by name or number. */
 static bool rootless_has_subordinates(const char *path, const char *name, uid_t uid)
@@ -41,14 +30,6 @@ static bool rootless_has_subordinates(const char *path, const char *name, uid_t 
 	return false;
 }
 
-static bool rootless_is_setuid(const char *path)
-{
-	struct stat st;
-
-	/* Distributions give it capabilities instead, which show as an attribute only. */
-	return stat(path, &st) == 0 && (st.st_mode & S_IXOTH);
-}
-
 /*
  * Not by getpwuid(3), for which a static program would load what /etc/nsswitch.conf names. Users of other databases are
  * asked for their own word.
@@ -57,73 +38,58 @@ static bool rootless_is_setuid(const char *path)
  */
 static const char *rootless_user_name(uid_t uid)
 {
-	FILE *file = fopen("/etc/passwd", "re");
+	_cleanup_fclose_ FILE *file = fopen("/etc/passwd", "re");
 	const struct passwd *entry = NULL;
 	const char *name = getenv(geteuid() == 0 ? "SUDO_USER" : "USER");
 
-	while (file && (entry = fgetpwent(file)) && entry->pw_uid != uid)
-		;
-	if (file)
-		(void)fclose(file);
-	if (entry)
-		return entry->pw_name;
+	while (file && (entry = fgetpwent(file)))
+		if (entry->pw_uid == uid)
+			return entry->pw_name;
 	return name ? name : "";
 }
 
 static void rootless_check_user(struct findings *findings, uid_t uid)
 {
 	const char *name = rootless_user_name(uid);
+	struct stat st;
 
 	if (!rootless_has_subordinates("/etc/subuid", name, uid) ||
-	    !rootless_has_subordinates("/etc/subgid", name, uid)) {
+	    !rootless_has_subordinates("/etc/subgid", name, uid))
 		findings_add(findings, "rootless.no-ids", SEVERITY_WARNING,
 			     "%s has no subordinate ids in /etc/subuid and /etc/subgid\n"
 			     "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s",
 			     name[0] ? name : "this user", name);
-	} else if (!rootless_is_setuid("/usr/bin/newuidmap")) {
+	/* Not only if setuid: distributions give it capabilities instead, which show as an attribute only. */
+	else if (stat("/usr/bin/newuidmap", &st) < 0 || !(st.st_mode & S_IXOTH))
 		findings_add(findings, "rootless.no-newuidmap", SEVERITY_WARNING,
 			     "/usr/bin/newuidmap is missing, which gives users their subordinate ids\n"
 			     "Install it: package uidmap or shadow-utils.");
-	} else {
+	else
 		findings_add(findings, "rootless.ready", SEVERITY_OK,
 			     "user namespaces are allowed, and %s has subordinate ids", name);
-	}
-}
-
-/* The user who called sudo, if any, and not root, is who would make rootless containers. */
-static uid_t rootless_asking_user(void)
-{
-	const char *text = getenv("SUDO_UID");
-	char *end;
-	unsigned long uid;
-
-	if (geteuid() != 0 || !text)
-		return geteuid();
-	errno = 0;
-	uid = strtoul(text, &end, 10);
-	return errno || *end || end == text ? 0 : (uid_t)uid;
 }
 
 void check_rootless(struct examination *examination)
 {
-	const char *remedy = rootless_forbidden_by();
-	uid_t uid = rootless_asking_user();
+	const char *caller = getenv("SUDO_UID");
+	/* The user who called sudo, if any, and not root, is who would make rootless containers. */
+	uid_t uid = geteuid() == 0 && caller ? (uid_t)strtoul(caller, NULL, 10) : geteuid();
+	bool clone = file_number("/proc/sys/kernel/unprivileged_userns_clone", 1) != 0;
 
-	if (remedy) {
+	if (!clone || file_number("/proc/sys/user/max_user_namespaces", 1) == 0)
 		findings_add(&examination->findings, "rootless.forbidden", SEVERITY_NOTE,
 			     "only root may make user namespaces: no rootless containers\n"
 			     "sudo sysctl -w %s",
-			     remedy);
-	} else if (file_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1) {
+			     clone ? "user.max_user_namespaces=28633" : "kernel.unprivileged_userns_clone=1");
+	else if (file_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1)
 		findings_add(&examination->findings, "rootless.apparmor", SEVERITY_NOTE,
 			     "AppArmor lets only programs with a profile make user namespaces (sysctl "
 			     "apparmor_restrict_unprivileged_userns)\n"
 			     "The distribution's podman and docker have one; for other programs write a profile with "
 			     "'userns,'.");
-	} else if (uid == 0) {
+	else if (uid == 0)
 		findings_add(&examination->findings, "rootless.allowed", SEVERITY_OK,
 			     "user namespaces are allowed; run doctor as the user to see more");
-	} else {
+	else
 		rootless_check_user(&examination->findings, uid);
-	}
 }
