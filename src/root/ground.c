@@ -165,7 +165,7 @@ static bool ground_is_hidden(const struct rootfs *rootfs, dev_t dev)
 
 	r = ground_read_proc_self(rootfs, "../1/mountinfo", MOUNTINFO_MAX, &text);
 	if (r < 0)
-		return r == -EACCES || r == -EPERM;
+		return r == -EACCES || r == -EPERM || r == -ENOENT;
 	rest = mountinfo_word_of(text);
 	while (mountinfo_next(&rest, &line))
 		if (!mountinfo_dev(&line, &other) || other == dev)

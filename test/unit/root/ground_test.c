@@ -7,6 +7,8 @@
 
 #include "scratch.h"
 
+#include <sys/capability.h>
+
 #include "root/ground.h"
 #include "root/mount.h"
 #include "root/rootfs.h"
@@ -99,11 +101,8 @@ static void test_slave_volume(void **state)
 }
 
 /* As Apptainer builds a container: the root and its /dev are below a tmpfs that the host does not have. */
-static void test_engines_tmpfs(void **state)
+static void build_in_tmpfs(void)
 {
-	(void)state;
-	if (getpid() == 1)
-		skip();
 	mount_at("", "/out", "tmpfs", 0);
 	make_directories("/out/final");
 	make_directories("/out/dev");
@@ -115,8 +114,57 @@ static void test_engines_tmpfs(void **state)
 	rootfs.proc_self_fd = self_fds;
 	rootfs.ground = &ground;
 	rootfs.deeds = deeds;
+}
+
+static void test_engines_tmpfs(void **state)
+{
+	(void)state;
+	if (getpid() == 1)
+		skip();
+	build_in_tmpfs();
 	assert_int_equal(ground_at("/dev"), GROUND_OWN);
 	assert_int_equal(ground_at("/etc"), GROUND_ROOT);
+}
+
+static void change_ptrace(cap_flag_value_t value)
+{
+	static const cap_value_t ptrace[] = {CAP_SYS_PTRACE};
+	cap_t caps = cap_get_proc();
+
+	assert_int_equal(cap_set_flag(caps, CAP_EFFECTIVE, 1, ptrace, value), 0);
+	assert_int_equal(cap_set_proc(caps), 0);
+	assert_int_equal(cap_free(caps), 0);
+}
+
+/* The same for whoever may not see the host's first process: a user, to whom /proc does not open it, or not show it. */
+static void test_engines_tmpfs_without_first_process(void **state)
+{
+	static const struct {
+		const char *option;
+		int error;
+	} cases[] = {{"hidepid=1,gid=4711", EPERM}, {"hidepid=2,gid=4711", ENOENT}};
+
+	(void)state;
+	if (getpid() == 1)
+		skip();
+	build_in_tmpfs();
+	make_directories("/other");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int fd;
+
+		assert_int_equal(mount("proc", scratch_path("/other"), "proc", 0, cases[i].option), 0);
+		fd = open(scratch_path("/other/self/fd"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(fd >= 0);
+		rootfs.proc_self_fd = fd;
+		change_ptrace(CAP_CLEAR);
+		assert_int_equal(open(scratch_path("/other/1/mountinfo"), O_RDONLY | O_CLOEXEC), -1);
+		assert_int_equal(errno, cases[i].error);
+		assert_int_equal(ground_at("/dev"), GROUND_OWN);
+		change_ptrace(CAP_SET);
+		rootfs.proc_self_fd = self_fds;
+		close(fd);
+		assert_int_equal(umount(scratch_path("/other")), 0);
+	}
 }
 
 /* A tmpfs of the host is a volume, also where all of it is given, and where the image leads /dev there. */
@@ -280,7 +328,8 @@ static void test_settle_by_hand_on_a_mount(void **state)
 
 static const struct CMUnitTest tests[] = {
 	CASE(test_kinds),          CASE(test_shared_volume),  CASE(test_slave_volume),
-	CASE(test_engines_tmpfs),  CASE(test_hosts_tmpfs),    CASE(test_hosts_tmpfs_in_text),
+	CASE(test_engines_tmpfs),  CASE(test_engines_tmpfs_without_first_process),
+	CASE(test_hosts_tmpfs),    CASE(test_hosts_tmpfs_in_text),
 	CASE(test_runtimes_tmpfs), CASE(test_without_ground), CASE(test_settle_mount),
 	CASE(test_settle_private), CASE(test_settle_by_hand), CASE(test_settle_by_hand_on_a_mount),
 };
