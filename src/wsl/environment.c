@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Facts: Mesa's gallium drivers are tried in an order that has software first since Mesa 24.3, unless GALLIUM_DRIVER
- * names one (microsoft/wslg#1332); an image whose Mesa lacks that one then has no OpenGL at all, so only a container
- * that asks for graphics gets it. libva derives a driver's name from the kernel's, vgem, which has none. Mesa's d3d12
- * takes the adapter that says it is integrated, or else the first whose name contains the variable's value
- * (d3d12_dxcore_screen.cpp). ROCr asks /dev/dxg only if told to, before ROCm 7.13 (ROCm/librocdxg, README).
+ * Facts: from Mesa 24.3 on, and up to 25.0 at least, software comes before d3d12 unless GALLIUM_DRIVER names that
+ * (microsoft/wslg#1332; tried with Debian's 25.0 and 26.2). An image whose Mesa lacks d3d12 then has no OpenGL at all,
+ * so only a container that asks for graphics gets it. libva derives a driver's name from the kernel's, vgem, which has
+ * none. Mesa's d3d12 takes the adapter that says it is integrated, or else the first whose name contains the variable's
+ * value (d3d12_dxcore_screen.cpp). ROCr asks /dev/dxg only if told to, before ROCm 7.13 (ROCm/librocdxg, README).
  * CUDA numbers devices by speed, unless CUDA_DEVICE_ORDER says by PCI address, as our indexes are.
  *
  * Left out on purpose: ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and ZE_AFFINITY_MASK count in an order that the
@@ -99,7 +99,8 @@ static const struct {
 	bool combines;
 	const char *unless, *reason;
 } environment_table[] = {
-	{"GALLIUM_DRIVER", GRAPHICS, environment_d3d12, true, NULL, "Mesa renders in software unless told otherwise"},
+	{"GALLIUM_DRIVER", GRAPHICS, environment_d3d12, true, NULL,
+	 "some versions of Mesa render in software without it"},
 	{"LIBVA_DRIVER_NAME", CAPABILITY_VIDEO, environment_d3d12, true, NULL,
 	 "libva cannot tell the driver from the device"},
 	{"MESA_D3D12_DEFAULT_ADAPTER_NAME", GRAPHICS | CAPABILITY_VIDEO, environment_adapter_name, true, NULL,

@@ -53,6 +53,54 @@ walk() {
 	done
 }
 
+# What a profile's adapters are to a program of libdxcore's COM interface, by attribute
+com_adapters() {
+	jq -r 'def yes(name; word): if .type | index(name) then word + " " else "" end;
+		.adapters[] | select('"$1"')
+		| "\(.name)|\(.luid)|\(.vendor):\(.device)|"
+			+ (if .type | index("software") then "" else "hardware " end) + yes("hybrid-integrated"; "integrated")
+			+ (if .type | index("compute-only") then "" else "graphics " end) + "compute|"
+	' "$BATS_TEST_DIRNAME/../hosts/profiles/$2.json"
+}
+
+@test "a C++ program with Microsoft's headers, through libdxcore's COM interface" {
+	local client=$BATS_TEST_TMPDIR/client profile
+
+	# shellcheck disable=SC2046 # several options
+	g++ -std=c++17 -Wall $(pkg-config --cflags DirectX-Headers) -o "$client" "$BATS_TEST_DIRNAME/../hosts/dxcore-client.cpp" \
+		"$programs/files/dxcore-present/libdxcore.so"
+	for profile in wsl-nvidia wsl-hybrid wsl-amd-npu wsl-two-nvidia wsl-software-only; do
+		run "$enter" "$profile" -- "$client"
+		echo "$profile: $output"
+		[ "$status" -eq 0 ]
+		diff <(sed 's/|[0-9]*$/|/; s/^\(graphics\|compute\) [0-9]*$/\1/' <<<"$output") \
+			<(echo graphics; com_adapters '.type | index("compute-only") | not' "$profile"; echo compute; com_adapters true "$profile")
+	done
+	[ "$("$enter" wsl-hybrid -- "$client" 5a3f1c2b | cut -d '|' -f 1)" = "NVIDIA GeForce RTX 4070 Laptop GPU" ]
+	run "$enter" wsl-hybrid -- "$client" 5a3f1c2a
+	[ "$output" = "GetAdapterByLuid: 80070057" ]
+}
+
+@test "libdxcore has every name that Intel's and AMD's programs refuse to do without" {
+	local name count=0 names
+
+	names=$(nm -D --defined-only "$programs/files/dxcore-present/libdxcore.so" | cut -d ' ' -f 3)
+	# intel/compute-runtime gdi_interface.cpp; ROCm/librocdxg dxcore_loader.cpp
+	for name in CloseAdapter CreateAllocation2 CreateContextVirtual CreateDevice CreateHwQueue CreatePagingQueue \
+		CreateSynchronizationObject CreateSynchronizationObject2 DestroyAllocation2 DestroyContext DestroyDevice DestroyHwQueue \
+		DestroyPagingQueue DestroySynchronizationObject EnumAdapters2 EnumAdapters3 Escape Evict FreeGpuVirtualAddress Lock2 \
+		MakeResident MapGpuVirtualAddress OpenAdapterFromLuid OpenResource OpenResourceFromNtHandle QueryAdapterInfo \
+		QueryClockCalibration QueryResourceInfo QueryResourceInfoFromNtHandle QueryStatistics ReserveGpuVirtualAddress \
+		SetContextSchedulingPriority ShareObjects SignalSynchronizationObject SignalSynchronizationObjectFromCpu \
+		SignalSynchronizationObjectFromGpu SubmitCommand SubmitCommandToHwQueue Unlock2 UpdateGpuVirtualAddress \
+		WaitForSynchronizationObject WaitForSynchronizationObjectFromCpu WaitForSynchronizationObjectFromGpu; do
+		grep -qx "D3DKMT$name" <<<"$names" || { echo "D3DKMT$name is missing"; return 1; }
+		count=$((count + 1))
+	done
+	[ "$count" -eq 43 ]
+	grep -qx DXCoreCreateAdapterFactory <<<"$names"
+}
+
 @test "nvidia-smi walks from the loader library to the store" {
 	run "$enter" wsl-hybrid -- nvidia-smi -L
 	[ "$status" -eq 0 ]

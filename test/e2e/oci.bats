@@ -93,7 +93,7 @@ says_what_is_missing() {
 		| .hooks |= map_values(map(.args |= .[:1] + [\"--debug=$log\"] + .[1:]))"
 	expect_status 0
 	expect_not d3d12
-	grep -F "warning: Mesa renders in software unless told otherwise: start the container with -e GALLIUM_DRIVER=d3d12, or" "$log"
+	grep -F "warning: some versions of Mesa render in software without it: start the container with -e GALLIUM_DRIVER=d3d12, or" "$log"
 	grep -F 'start the container with -e "MESA_D3D12_DEFAULT_ADAPTER_NAME=Intel(R) Iris(R) Xe Graphics", or' "$log"
 	[[ $(<"$log") != *LIBVA* ]]
 }

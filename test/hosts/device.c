@@ -418,6 +418,15 @@ static const struct driver *find_driver(const struct profile_adapter *adapter)
 	return &drivers[0];
 }
 
+/* What a driver tells its own libraries, in a layout that only they know: as with an escape, the bytes come back. */
+static int answer_private(const struct profile_adapter *adapter, void *data, uint32_t size)
+{
+	(void)adapter;
+	(void)data;
+	(void)size;
+	return 0;
+}
+
 static int answer_umd_name(const struct profile_adapter *adapter, void *data, uint32_t size)
 {
 	const char *library = find_driver(adapter)->library;
@@ -512,9 +521,10 @@ static int answer_registry(const struct profile_adapter *adapter, void *data, ui
 }
 
 static const struct {
-	uint32_t type, size; /* exact; of registry queries the least */
+	uint32_t type, size; /* exact; the least of registry queries and of what is private */
 	answer *answer;
 } answers[] = {
+	{ QUERY_UMDRIVERPRIVATE, 1, answer_private },
 	{ QUERY_UMDRIVERNAME, 524, answer_umd_name },
 	{ QUERY_GETSEGMENTSIZE, 24, answer_zero },
 	{ QUERY_ADAPTERADDRESS, 12, answer_address },
@@ -541,8 +551,10 @@ static const struct {
 
 static answer *find_answer(uint32_t type, uint32_t size)
 {
+	bool any = type == QUERY_QUERYREGISTRY || type == QUERY_UMDRIVERPRIVATE;
+
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
-		if (answers[i].type == type && (size == answers[i].size || (type == QUERY_QUERYREGISTRY && size > answers[i].size)))
+		if (answers[i].type == type && (size == answers[i].size || (any && size > answers[i].size)))
 			return answers[i].answer;
 	return NULL;
 }

@@ -19,7 +19,7 @@ hosts_lib_packaged = libd3d12.so libd3d12core.so
 hosts_store_nvidia = libcuda.so.1.1 libcuda_loader.so libnvidia-ml.so.1 libnvidia-ml_loader.so libnvidia-ptxjitcompiler.so.1 \
 	libnvidia-nvvm.so.4 libnvdxgdmal.so.1 libnvwgf2umx.so libnvcuvid.so.1 libnvidia-encode.so.1 libnvoptix.so.1 \
 	libnvidia-tileiras.so.1 libnvidia-gpucomp.so nvidia-smi nvcubins.bin nvlddmkm.sys nvapi64.dll nv_dispi.inf
-hosts_store_intel = libigd12umd64.so libigc.so libigdml64.so libigdgmm_w.so.12 libLLVM-14.so iigd_dch.inf igdkmdn64.sys
+hosts_store_intel = libigd12umd64.so libigc.so libigdml64.so libigdgmm_w.so.12 libLLVM-14.so libwsl_compute_helper.so iigd_dch.inf igdkmdn64.sys
 hosts_store_amd = B025777/amdxc64.so B025777/libamdenc64.so u0198975.inf amdkmdag.sys
 hosts_store_npu = libamdxdna_mcdm.so kipudrv.inf kipudrv.sys
 hosts_store_qualcomm = libqcdx12arm64wslum.so libqcdxarm64wslcompiler.so qcdx8380.inf qcdxkm8380.sys
@@ -89,11 +89,16 @@ $(hosts)/libc32/libc.so.6: $(hosts)/libc32/%: test/hosts/lib/libc.S
 
 hosts_library = @mkdir -p $(@D) && $(CC) -shared $(hosts_cflags)
 
-$(hosts_files)/dxcore-%/libdxcore.so: test/hosts/lib/dxcore.c test/hosts/abi.h $(hosts_libc)
-	$(hosts_library) $(hosts_dxcore_$*) -Wl,-soname,libdxcore.so -o $@ $< $(hosts_link)
+$(hosts_files)/dxcore-%/libdxcore.so: test/hosts/lib/dxcore.c test/hosts/lib/dxcore-com.c test/hosts/abi.h $(hosts_libc)
+	$(hosts_library) $(hosts_dxcore_$*) -Wl,-soname,libdxcore.so -o $@ $< $(if $(filter no-symbols,$*),,$(word 2,$^)) $(hosts_link)
 hosts_dxcore_no-symbols = -DWITHOUT_SYMBOLS
 hosts_dxcore_hangs = -DHANGS
 hosts_dxcore_crashes = -DCRASHES
+
+$(hosts_files)/lib-packaged/libd3d12.so: test/hosts/lib/d3d12.c test/hosts/abi.h $(hosts_libc)
+	$(hosts_library) -Wl,-soname,libd3d12.so -o $@ $< $(hosts_link)
+$(hosts_files)/store-intel/libwsl_compute_helper.so: test/hosts/lib/intel-helper.c $(hosts_libc)
+	$(hosts_library) -Wl,-soname,libwsl_compute_helper.so -o $@ $< $(hosts_link)
 
 hosts_kmt = test/hosts/lib/kmt.c test/hosts/lib/kmt.h test/hosts/abi.h test/hosts/lib/cuda.h test/hosts/lib/nvml.h $(hosts_libc)
 

@@ -3,7 +3,9 @@
 /*
  * A libdxcore.so with the D3DKMT functions of the real one, as Microsoft's libdxg publishes them: it opens /dev/dxg when
  * it is loaded, hands calls to the kernel, turns errno into NTSTATUS, UTF-16 into 4-byte WCHAR, and Windows paths of the
- * driver store into paths below /usr/lib/wsl/drivers. It knows no adapter: those come from the device.
+ * driver store into paths below /usr/lib/wsl/drivers. It knows no adapter: those come from the device. The names that
+ * only drivers' own programs call are there, since these refuse a library that lacks one; what the device does not answer
+ * fails as it does. dxcore-com.c has the other face of the library.
  *
  * Built four times: as it is, with WITHOUT_SYMBOLS, HANGS and CRASHES.
  */
@@ -11,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -54,10 +57,10 @@ static const struct {
 	int error;
 	uint32_t status;
 } statuses[] = {
-	{ EEXIST, 0xC0000035 },  { ENOMEM, 0xC0000017 },     { EINVAL, 0xC000000D },    { ENOENT, 0xC0000033 },
-	{ EAGAIN, 0x00000102 },  { EOVERFLOW, 0xC0000023 },  { ENODEV, 0xC00002B6 },    { EACCES, 0xC0000022 },
-	{ ENOSYS, 0xC00000BB },  { EPERM, 0xC00000BB },      { EOPNOTSUPP, 0xC000001D }, { EBADF, 0xC0000008 },
-	{ EINPROGRESS, 0xC01E0102 }, { EPROTOTYPE, 0xC0000024 },
+	{EEXIST, 0xC0000035},      {ENOMEM, 0xC0000017},     {EINVAL, 0xC000000D},     {ENOENT, 0xC0000033},
+	{EAGAIN, 0x00000102},      {EOVERFLOW, 0xC0000023},  {ENODEV, 0xC00002B6},     {EACCES, 0xC0000022},
+	{ENOSYS, 0xC00000BB},      {EPERM, 0xC00000BB},      {EOPNOTSUPP, 0xC000001D}, {EBADF, 0xC0000008},
+	{EINPROGRESS, 0xC01E0102}, {EPROTOTYPE, 0xC0000024},
 };
 
 #define STATUS_UNSUCCESSFUL STATUS(0xC0000001)
@@ -80,6 +83,14 @@ static void misbehave(void)
 #elif defined(CRASHES)
 	(void)raise(SIGSEGV);
 #endif
+}
+
+/* With CTR_GPU_TEST_TRACE in the environment, standard error shows how far a driver gets. */
+static NTSTATUS trace(const char *name, NTSTATUS status)
+{
+	if (getenv("CTR_GPU_TEST_TRACE"))
+		(void)dprintf(STDERR_FILENO, "%s=%08x\n", name, (unsigned)status);
+	return status;
 }
 
 static NTSTATUS call(unsigned long code, const void *args)
@@ -123,13 +134,83 @@ NTSTATUS D3DKMTEnumAdapters3(D3DKMT_ENUMADAPTERS3 *args)
 
 NTSTATUS D3DKMTOpenAdapterFromLuid(D3DKMT_OPENADAPTERFROMLUID *args)
 {
-	return call_or_reopen(LX_DXOPENADAPTERFROMLUID, args);
+	return trace("D3DKMTOpenAdapterFromLuid", call_or_reopen(LX_DXOPENADAPTERFROMLUID, args));
 }
 
 NTSTATUS D3DKMTCloseAdapter(const D3DKMT_CLOSEADAPTER *args)
 {
 	return call(LX_DXCLOSEADAPTER, args);
 }
+
+/* ---- what user-mode drivers call once they have chosen an adapter ---- */
+
+#define THUNK(name, code)                              \
+	EXPORT NTSTATUS name(void *args);              \
+	NTSTATUS name(void *args)                      \
+	{                                              \
+		return trace(#name, call(code, args)); \
+	}
+
+THUNK(D3DKMTCreateDevice, LX_DXCREATEDEVICE)
+THUNK(D3DKMTDestroyDevice, LX_DXDESTROYDEVICE)
+THUNK(D3DKMTEscape, LX_DXESCAPE)
+THUNK(D3DKMTQueryStatistics, LX_DXQUERYSTATISTICS)
+THUNK(D3DKMTEnumProcesses, LX_DXENUMPROCESSES)
+
+/* The simulated device has none of these: the kernel says ENOTTY, and the library this. */
+#define ABSENT(name)                                      \
+	EXPORT NTSTATUS name(void *args);                 \
+	NTSTATUS name(void *args)                         \
+	{                                                 \
+		(void)args;                               \
+		return trace(#name, STATUS_UNSUCCESSFUL); \
+	}
+
+ABSENT(D3DKMTCreateAllocation)
+ABSENT(D3DKMTCreateAllocation2)
+ABSENT(D3DKMTCreateContextVirtual)
+ABSENT(D3DKMTCreateHwQueue)
+ABSENT(D3DKMTCreateNativeFence)
+ABSENT(D3DKMTCreatePagingQueue)
+ABSENT(D3DKMTCreateSynchronizationObject)
+ABSENT(D3DKMTCreateSynchronizationObject2)
+ABSENT(D3DKMTDestroyAllocation2)
+ABSENT(D3DKMTDestroyContext)
+ABSENT(D3DKMTDestroyHwQueue)
+ABSENT(D3DKMTDestroyPagingQueue)
+ABSENT(D3DKMTDestroySynchronizationObject)
+ABSENT(D3DKMTEvict)
+ABSENT(D3DKMTFreeGpuVirtualAddress)
+ABSENT(D3DKMTGetDeviceState)
+ABSENT(D3DKMTLock2)
+ABSENT(D3DKMTMakeResident)
+ABSENT(D3DKMTMapGpuVirtualAddress)
+ABSENT(D3DKMTOpenResource)
+ABSENT(D3DKMTOpenResourceFromNtHandle)
+ABSENT(D3DKMTOpenSyncObjectFromNtHandle2)
+ABSENT(D3DKMTOpenSyncObjectNtHandleFromName)
+ABSENT(D3DKMTQueryClockCalibration)
+ABSENT(D3DKMTQueryResourceInfo)
+ABSENT(D3DKMTQueryResourceInfoFromNtHandle)
+ABSENT(D3DKMTQueryVideoMemoryInfo)
+ABSENT(D3DKMTRegisterTrimNotification)
+ABSENT(D3DKMTReserveGpuVirtualAddress)
+ABSENT(D3DKMTSetAllocationPriority)
+ABSENT(D3DKMTSetContextSchedulingPriority)
+ABSENT(D3DKMTShareObjects)
+ABSENT(D3DKMTSignalSynchronizationObject)
+ABSENT(D3DKMTSignalSynchronizationObjectFromCpu)
+ABSENT(D3DKMTSignalSynchronizationObjectFromGpu)
+ABSENT(D3DKMTSubmitCommand)
+ABSENT(D3DKMTSubmitCommandToHwQueue)
+ABSENT(D3DKMTUnlock2)
+ABSENT(D3DKMTUnregisterTrimNotification)
+ABSENT(D3DKMTUpdateGpuVirtualAddress)
+ABSENT(D3DKMTWaitForSynchronizationObject)
+ABSENT(D3DKMTWaitForSynchronizationObjectFromCpu)
+ABSENT(D3DKMTWaitForSynchronizationObjectFromGpu)
+
+/* ---- adapters' answers ---- */
 
 /* Windows paths of the driver store become paths of this machine; the mount point is part of the library. */
 static void translate_path(uint32_t *text)
@@ -176,12 +257,12 @@ static void widen(uint32_t *wide, const uint16_t *utf16, size_t count)
 static const struct conversion {
 	uint32_t type, numbers, characters;
 } conversions[] = {
-	{ QUERY_UMDRIVERNAME, 4, 260 },
-	{ QUERY_ADAPTERREGISTRYINFO, 0, 4 * 260 },
-	{ QUERY_ADAPTERREGISTRYINFO_RENDER, 0, 4 * 260 },
-	{ QUERY_ADAPTER_UNIQUE_GUID, 0, 40 },
-	{ QUERY_DRIVER_DESCRIPTION, 0, 4096 },
-	{ QUERY_DRIVER_DESCRIPTION_RENDER, 0, 4096 },
+	{QUERY_UMDRIVERNAME, 4, 260},
+	{QUERY_ADAPTERREGISTRYINFO, 0, 4 * 260},
+	{QUERY_ADAPTERREGISTRYINFO_RENDER, 0, 4 * 260},
+	{QUERY_ADAPTER_UNIQUE_GUID, 0, 40},
+	{QUERY_DRIVER_DESCRIPTION, 0, 4096},
+	{QUERY_DRIVER_DESCRIPTION_RENDER, 0, 4096},
 };
 
 /* libdxg writes these strings as UTF-8 into 260 bytes of its stack (d3dkmt-wsl.cpp, TempString), and overruns them. */
@@ -215,8 +296,8 @@ static NTSTATUS query_text(const D3DKMT_QUERYADAPTERINFO *args, const struct con
 		memcpy(answer, raw, conversion->numbers);
 		if (conversion->type == QUERY_ADAPTERREGISTRYINFO)
 			overrun((uint16_t *)(void *)raw, 260);
-		widen((uint32_t *)(void *)(answer + conversion->numbers), (uint16_t *)(void *)(raw + conversion->numbers),
-		      conversion->characters);
+		widen((uint32_t *)(void *)(answer + conversion->numbers),
+		      (uint16_t *)(void *)(raw + conversion->numbers), conversion->characters);
 		if (conversion->type == QUERY_UMDRIVERNAME)
 			translate_path((uint32_t *)(void *)(answer + conversion->numbers));
 	}
@@ -262,7 +343,8 @@ static NTSTATUS query_registry(const D3DKMT_QUERYADAPTERINFO *args)
 	inner.pPrivateDriverData = (uintptr_t)raw;
 	status = call(LX_DXQUERYADAPTERINFO, &inner);
 	if (status >= 0)
-		registry_answer(answer, raw, args->PrivateDriverDataSize - offsetof(QUERYREGISTRY_LIBRARY, OutputString));
+		registry_answer(answer, raw,
+				args->PrivateDriverDataSize - offsetof(QUERYREGISTRY_LIBRARY, OutputString));
 	free(raw);
 	return status;
 }
