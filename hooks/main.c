@@ -2,7 +2,7 @@
 
 /*
  * ctr-gpu-hook: the OCI hook. An engine runs it for a container whose namespaces exist and whose program has not
- * started; it gives that container the GPUs which its environment asks for. Most containers ask for none, and for those
+ * started. It gives that container the GPUs that its environment asks for. Most containers ask for none, and for those
  * it must be as if it were not there.
  */
 
@@ -68,8 +68,8 @@ static int hook_open(struct hook *hook)
 }
 
 /*
- * Who may ask for what, the settings say. A CDI spec says which devices, in a hook for each; the environment says the
- * rest. Another of these hooks may act for this one, whose request stays void then.
+ * The settings decide what may be asked for. A CDI spec names the devices, in a hook for each; the environment says the
+ * rest. Another of these hooks may act for this one; then this one's request stays void.
  */
 static int hook_read_request(struct hook *hook)
 {

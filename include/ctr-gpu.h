@@ -585,7 +585,7 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
 /**
  * ctr_gpu_container_asks() - whether its config.json asks for anything, permitted or not
  *
- * For hooks, which are called for every container: if it does not ask, settings and host are not needed.
+ * For hooks that are called for every container: if it asks for nothing, settings and host are not needed.
  *
  * Since: 0.1
  */
@@ -743,8 +743,8 @@ int ctr_gpu_cdi_kinds(const struct ctr_gpu_host *host, char **ret_kinds);
  * ctr_gpu_cdi_write() - write a CDI spec of the host's adapters
  * @request: the adapters, driver capabilities and IMEX channels; its requirements are compared with the present driver
  * @kind:    "nvidia.com/gpu"; if the vendor makes adapters, that vendor's; otherwise all of them
- * @hook:    absolute path of ctr-gpu-hook, which does what an engine cannot; NULL for a spec without a hook, which is
- *           valid for the present driver only
+ * @hook:    absolute path of ctr-gpu-hook, for what an engine cannot do; NULL for a spec without a hook, which is valid
+ *           for the present driver only
  *
  * Return: 0; CTR_GPU_E_BAD_ARGUMENT; CTR_GPU_E_NO_ADAPTER if there is none of the kind; as ctr_gpu_plan_new(); -EIO.
  * Since: 0.1

@@ -26,7 +26,7 @@ static bool real_is_usable(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 && !real_is_self(&st);
 }
 
-/* Takes over @path, which is NULL without memory. Return: 0; -ENOENT; -ENOMEM. */
+/* Takes over @path; NULL counts as -ENOMEM. Return: 0; -ENOENT; -ENOMEM. */
 static int real_try(char *path, char **ret_path)
 {
 	if (!path)
@@ -47,7 +47,7 @@ static int real_search(const char *places, const char *name, char **ret_path)
 		int length = (int)strcspn(places, ":");
 		char *path;
 
-		/* What is no absolute path is below the working directory, which is the bundle's, or anybody's. */
+		/* A relative path counts from the working directory, which may be anybody's. */
 		if (places[0] == '/')
 			r = real_try(asprintf(&path, "%.*s/%s", length, places, name) < 0 ? NULL : path, ret_path);
 		places = places[length] ? places + length + 1 : NULL;

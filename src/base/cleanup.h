@@ -13,7 +13,7 @@
 /* Some clang take a variable that is only released for unused. */
 #define _cleanup_(function) __attribute__((cleanup(function), unused))
 
-/** Declares `name##p`, which releases the object a variable points to; `release` takes NULL. */
+/** Declares `release##p` for _cleanup_(): it releases what the variable points to, unless that is NULL. */
 #define DEFINE_CLEANUP(type, release)               \
 	static inline void release##p(type *object) \
 	{                                           \

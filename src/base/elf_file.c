@@ -21,7 +21,7 @@ enum {
 	OWN_BYTE_ORDER = BYTE_ORDER == LITTLE_ENDIAN ? ELFDATA2LSB : ELFDATA2MSB,
 };
 
-/* A file and its table of section headers, which are 32 or 64 bits wide. */
+/* A file and its table of section headers, of 32 or 64 bits. */
 struct elf_file {
 	int fd;
 	bool wide;

@@ -56,7 +56,7 @@ DIR *fd_open_directory(int dirfd, const char *path, int flags);
 /** Appends at most @max names of a directory, those that are wanted, sorted. Return: 0; negative errno. */
 int fd_list_names(int dirfd, const char *path, bool (*wanted)(const char *name), size_t max, struct strv *ret);
 
-/** dirfd(3), which fails for no stream that came from opendir(3) or fdopendir(3). */
+/** dirfd(3); it does not fail for a stream of opendir(3) or fdopendir(3). */
 static inline int directory_fd(DIR *directory)
 {
 	int fd = dirfd(directory);

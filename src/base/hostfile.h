@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Files of the host that nobody but root could have put where they are. Everything is root's that is owned by uid 0 or
- * by the owner of "/", which in a user namespace is the overflow uid.
+ * Files of the host that nobody but root could have put where they are. Root is uid 0 and the owner of "/": in a user
+ * namespace that is the overflow uid.
  */
 
 #include <sys/types.h>

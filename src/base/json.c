@@ -10,8 +10,8 @@
 #include "base/json_large.h"
 
 /*
- * jansson recurses into what it parses and has a limit of its own (2048), which is deeper than any file of ours needs;
- * the depth is measured on the text, before anything is built.
+ * jansson recurses into what it parses. Its own limit (2048) is deeper than any file of ours needs, so the depth is
+ * measured on the text, before anything is built.
  */
 static bool json_is_too_deep(const char *data, size_t size)
 {
@@ -33,7 +33,7 @@ static bool json_is_too_deep(const char *data, size_t size)
 	return false;
 }
 
-/* The parser quotes what it read, which may be anything; a terminal gets to see text only. */
+/* The parser quotes what it read, and that may be anything: a terminal gets text only. */
 static void json_tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
 {
 	size_t i;

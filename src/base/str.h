@@ -41,7 +41,7 @@ void strv_clear(struct strv *list);
 
 /** Appends a copy. Return: 0 or -ENOMEM. */
 int strv_add(struct strv *list, const char *text);
-/** Appends @text itself, which the list owns from then on, and frees at once if it fails; NULL counts as -ENOMEM. */
+/** Appends @text itself. The list owns it from then on, and frees it if this fails; NULL counts as -ENOMEM. */
 int strv_take(struct strv *list, char *text);
 int strv_format(struct strv *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool strv_contains(const struct strv *list, const char *text);

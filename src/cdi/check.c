@@ -35,8 +35,8 @@ static int cdi_check_join_some(const struct strv *list, char **ret)
 /* ---- paths ---- */
 
 /*
- * Without an environment of its own a hook gets one of the runtime's choice, which in some versions of runc and crun
- * was the image's: LD_PRELOAD then runs the image's code as the hook (CVE-2025-23266).
+ * A hook without an environment of its own gets one of the runtime's choice. Some versions of runc and crun gave it the
+ * image's: LD_PRELOAD then runs the image's code as the hook (CVE-2025-23266).
  */
 static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 {

@@ -2,8 +2,8 @@
 
 /*
  * From a host to a spec. The engine is told what it must do itself: device nodes, by path, since numbers of /dev/dxg
- * and of NVIDIA's nodes change from boot to boot. Everything else the hook does from the host as it is when a container
- * starts, so that a driver update leaves a spec valid. A spec without the hook has the plan itself.
+ * and of NVIDIA's nodes change from boot to boot. The hook does everything else, from the host as it is when a
+ * container starts. So a spec stays valid after a driver update. A spec without the hook contains the plan itself.
  */
 
 #include <errno.h>
@@ -331,9 +331,8 @@ static int cdi_generate_add_devices(struct generation *generation)
 /* ---- the spec ---- */
 
 /*
- * The image's own NVIDIA_VISIBLE_DEVICES must not make a hook of ours or NVIDIA's, which an engine runs for every
- * container, act besides. Without the hook the loader cache is missing, and the container cannot choose parts of the
- * driver.
+ * An engine may run a hook of ours or NVIDIA's for every container: the image's own NVIDIA_VISIBLE_DEVICES must not
+ * make it act, too. Without the hook the loader cache is missing, and the container cannot choose parts of the driver.
  */
 static json_t *cdi_generate_env(const struct generation *generation)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * A spec as somebody wrote it, in JSON or YAML: what it says, and for which reasons engines refuse it. Any bytes may be
- * in it.
- */
+/* A spec as somebody wrote it, in JSON or YAML: what it says, and why engines refuse it. Any bytes may be in it. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * YAML as the JSON that it means to engines, which convert it so (sigs.k8s.io/yaml): of several documents the first,
- * and of a plain scalar what go-yaml takes it for. libyaml finds the structure; what it leaves to its user, such as
- * aliases that make a small file large, is bounded here.
+ * YAML as the JSON to which engines convert it (sigs.k8s.io/yaml): of several documents the first, and plain scalars as
+ * go-yaml reads them. libyaml finds the structure. Aliases that make a small file large are bounded here.
  */
 
 #include <errno.h>
@@ -40,7 +39,7 @@ static int cdi_yaml_next(struct cdi_yaml *yaml, yaml_event_t *ret)
 			       yaml->parser.problem ? yaml->parser.problem : "something odd");
 }
 
-/* What go-yaml takes for null, a truth value or a number (resolve.go); fractions, which no field is, stay text. */
+/* What go-yaml takes for null, a truth value or a number (resolve.go). No field is a fraction, so these stay text. */
 static json_t *cdi_yaml_plain(const char *text)
 {
 	static const char *const words[3][5] = {

@@ -127,7 +127,7 @@ static int cdi_generate_run(struct session *session, const struct generate *gene
 	bool directory;
 	int r, exit_status;
 
-	/* A slash at its end, which means a directory, stays. */
+	/* A slash at its end means a directory, and stays. */
 	if (!generate->output && asprintf(&output, "%s/", cdi_directory()) < 0)
 		return output_no_memory();
 	if (generate->output && strcmp(generate->output, "-") != 0 && !(output = path_absolute(generate->output)))

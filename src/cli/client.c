@@ -77,7 +77,7 @@ static bool client_take_output(int fd, struct client_result *ret, size_t *size)
 	return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/* Until its streams are closed, which may be after its end where it has left somebody behind. */
+/* Until its streams are closed; a process that it left behind may hold them open after its end. */
 static void client_attend(pid_t pid, int fd, int timeout_s, struct client_result *ret)
 {
 	struct timespec now;

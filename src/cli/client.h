@@ -16,8 +16,8 @@ struct client_result {
 /**
  * client_run() - run a program from the user's PATH to its end
  * @arguments: with a NULL behind them
- * @input:     for its standard input, which is rewound; -1: nothing
- * @timeout_s: after which it is ended
+ * @input:     its standard input, rewound; -1: nothing
+ * @timeout_s: how long it may take
  *
  * It runs in a process group of its own, so that a terminal's ^C reaches us alone; client_guard() ends it then.
  */

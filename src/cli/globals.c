@@ -77,10 +77,7 @@ static error_t globals_take(struct globals *globals, int key, char *argument, co
 	}
 }
 
-/*
- * argp gives a child its input by the parent's parser alone; for those that give none, which all would do it in the
- * same way.
- */
+/* Only a parent's parser gives an argp child its input. Most parents have none for this one, so it is kept here. */
 static struct globals *behind_verb;
 
 static error_t globals_parse_before(int key, char *argument, struct argp_state *state)

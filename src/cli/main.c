@@ -30,7 +30,7 @@ const struct verb verbs[] = {
 
 enum { VERB_TEXT_MAX = 32 };
 
-/* argp sorts its own lists; ours keeps the order of the table, which is that of first use. */
+/* argp sorts its own lists; ours keeps the table's order, which is that of first use. */
 static char *main_describe_verbs(int key, const char *text, void *input)
 {
 	char *list = NULL;

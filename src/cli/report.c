@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * People publish this. Of the configuration of engines, in which there are proxies, registries and their passwords, it
- * has the settings that are named here and no others; and nothing of the environment.
+ * People publish this. Engines' configuration has proxies, registries and their passwords in it: only the settings
+ * named here are shown, and nothing of the environment.
  */
 
 #include "cli/report.h"
@@ -36,7 +36,7 @@ static void report_title(FILE *file, const char *text)
 	(void)fprintf(file, "\n==== %s\n", text);
 }
 
-/* Text of a file or a library, which is to look like text and like no title. */
+/* Text of a file or a library, without control characters; it must not look like a title. */
 static void report_put_text(FILE *file, const char *text)
 {
 	for (; *text; text++)
@@ -196,7 +196,7 @@ static void report_put_engines(FILE *file)
 
 			report_put_files(file, path);
 		}
-		/* That of a daemon which was told to read another file than the usual one. */
+		/* A daemon may have been told to read another file than the usual one. */
 		if ((*engine)->option && daemon_find((*engine)->daemon, 0, NULL, &daemon) == 0 && daemon.pid) {
 			const char *path = daemon_option(&daemon, (*engine)->option, (*engine)->letter);
 

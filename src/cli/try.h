@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-/* A real container, with a program of ours in an image of our own, from which nothing remains. */
+/* A real container, with a program of ours in an image of our own. Nothing of it remains. */
 
 /**
  * try_find() - whether there is such a way

@@ -26,7 +26,7 @@ error_t verb_parse(int key, char *argument, struct argp_state *state);
 /**
  * verb_run() - run the command that a line names
  * @argp:    of what stands before the command's name
- * @program: before which the line begins, "ctr-gpu"
+ * @program: the words before the command, "ctr-gpu"
  *
  * Return: the exit status.
  */

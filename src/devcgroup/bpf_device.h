@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The BPF programs by which cgroup version 2 decides which devices may be opened, as data: read from the kernel, asked
- * for their answer, put behind a few instructions that allow more, and loaded again.
+ * The BPF programs of cgroup version 2 that decide who may open a device, as data: read from the kernel, asked for
+ * their answer, put behind a few instructions that allow more, and loaded again.
  */
 
 #include <linux/bpf.h>

@@ -3,8 +3,8 @@
 /*
  * What a device program answers, found by following its instructions: a rule that a program grants already must not be
  * added again, or the program would grow at every run, and one that we extended is known by its answer, whoever wrote
- * it. Programs of this kind load the three context fields, compare and return; whatever is more than that is answered
- * by "unknown", which costs a few instructions and is never wrong.
+ * it. Programs of this kind load the three context fields, compare and return. Anything more is answered by "unknown":
+ * that costs a few instructions and is never wrong.
  */
 
 #include "devcgroup/bpf_device.h"

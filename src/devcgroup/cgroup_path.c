@@ -36,8 +36,8 @@ static struct word cgroup_take_name(struct word *path)
 }
 
 /*
- * The part of @path below @root. Where @path goes down into a place above which @root lies, the names between are not
- * known, and where it goes up from @root it is outside: no answer for either.
+ * The part of @path below @root. No answer where @root is above the reader's cgroup namespace and the names between are
+ * not known, nor where @path is outside @root.
  */
 static bool cgroup_path_below(struct word path, struct word root, struct word *ret)
 {

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 
-/** A mount through which the cgroup may be reached. It may be covered by another mount: compare @dev after opening. */
+/** A mount that shows the cgroup. Another mount may cover it: compare @dev after opening. */
 struct cgroup_place {
 	int version; /* 1 or 2 */
 	dev_t dev;

@@ -29,7 +29,7 @@ static void v1_undo_rule(const struct deeds *deeds, const struct deed *deed)
 	(void)v1_write_rule(deed->fds[0], "devices.deny", deed->name);
 }
 
-/* Reads the number at *text, or `*`, which is told as a match for anything. */
+/* Reads the number at *text, or `*`, which matches anything. */
 static bool v1_number_matches(const char **text, unsigned number, bool *ret_exact)
 {
 	char *end;

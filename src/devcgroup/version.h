@@ -49,7 +49,7 @@ struct devcgroup {
  */
 int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit, size_t *ret_size);
 
-/** Whether systemd has device rules for the unit, which it would write again at a daemon-reload. */
+/** Whether systemd has device rules for the unit. It would write them again at a daemon-reload. */
 bool devcgroup_systemd_restricts(const char *transient, const char *unit);
 
 /** Whether systemd was told of the devices by somebody else, who started the unit. */

@@ -2,7 +2,7 @@
 
 /*
  * What is in the image decides what is written: a glibc loader reads /etc/ld.so.cache, a musl one its path file. An
- * image with neither (a static program, a loader in an unusual place) gets a cache, which harms nobody.
+ * image with neither (a static program, a loader in an unusual place) gets a cache, too: it does no harm.
  */
 
 #include "ldcache/loader.h"

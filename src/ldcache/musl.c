@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * musl has no cache but a search path: directories separated by colons or newlines, of which empty ones are skipped
- * (path_open() in musl's ldso/dynlink.c). The format has no comments, so an empty directory at the end of our first
- * line and at the start of our last one, "::", tells ours from the image's at the next start.
+ * musl has no cache but a search path: directories separated by colons or newlines. It skips empty ones (path_open() in
+ * musl's ldso/dynlink.c). The format has no comments, so an empty directory at the end of our first line and at the
+ * start of our last one, "::", tells ours from the image's at the next start.
  */
 
 #include <errno.h>

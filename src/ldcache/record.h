@@ -2,11 +2,10 @@
 #pragma once
 
 /*
- * How a merge can be taken back. A cache that we wrote carries a section of its own which says how long the image's
- * strings were, where entries of ours were put in, and which of the image's were taken out. With it the image's own
- * cache comes back exactly, so that the next start, perhaps with another driver, begins from there: nothing is left of
- * the old driver, nothing that it shadowed is lost, and nothing grows. An ldconfig run in the container writes a cache
- * without the section.
+ * How a merge can be taken back. A cache that we wrote has a section of its own. It says how long the image's strings
+ * were, where our entries are, and what entries of the image were taken out. From it the next start, perhaps with
+ * another driver, restores the image's own cache exactly: nothing of the old driver stays, nothing that it shadowed is
+ * lost, and nothing grows. An ldconfig run in the container writes a cache without the section.
  *
  * The section comes from the image and is as hostile as the rest; it is used if all of it makes sense.
  */

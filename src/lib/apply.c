@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Doing what a plan says. What is done is kept in three places that can each take their part back: the mounts, in the
- * order of attaching; the device cgroup; and the root filesystem, which knows what was created and replaced in it.
+ * Doing what a plan says. Mounts, device rules, and what is created and replaced in the root filesystem are written
+ * down as deeds, so that all of it can be taken back.
  */
 
 #include <errno.h>

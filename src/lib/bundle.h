@@ -10,8 +10,8 @@
 #include "root/rootfs.h"
 
 struct ctr_gpu_bundle {
-	int directory;             /* from which root.path counts; O_PATH */
-	struct rootfs config_home; /* where config.json lies, which is written by the same rules as an image's files */
+	int directory;             /* root.path is relative to it; O_PATH */
+	struct rootfs config_home; /* where config.json is; it is written by the rules for an image's files */
 	char *config_name;         /* "/config.json" */
 	char *config_path;         /* for messages */
 	json_t *tree;

@@ -2,8 +2,8 @@
 
 /*
  * Doing what a plan says to a container that does not exist yet. What a runtime does itself goes into config.json; the
- * rest is written into the root filesystem. What cannot be done before there is a container is left to ctr-gpu-hook,
- * which is registered in config.json only then: it costs another process, and does all of apply.c.
+ * rest is written into the root filesystem. What needs the container itself is left to ctr-gpu-hook. It is registered
+ * in config.json only then: it costs another process, and does all of apply.c.
  */
 
 #include <errno.h>
@@ -143,9 +143,8 @@ static bool bundle_hides_loader_files(const struct bundle_apply *apply)
 }
 
 /*
- * What a runtime is told to mount it mounts wherever the image leads, and makes what is missing there: behind a volume
- * that is the host's. So where a path of the plan leads elsewhere, or into a volume, the hook does it, which tells them
- * apart.
+ * A runtime mounts wherever the image's links lead, and makes what is missing there, on the host if that is a volume.
+ * So where a path of the plan leads elsewhere, or into a volume, the hook mounts: it can tell them apart.
  */
 static bool bundle_leads_to(const struct bundle_apply *apply, const char *path, const char *real)
 {

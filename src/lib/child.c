@@ -34,7 +34,7 @@ enum {
 	DESCRIPTORS = 1024,
 };
 
-/* What ends the work early; all of these reach the parent, which has somebody to take back what was done. */
+/* These end the work early. The parent gets them all, and has what was done taken back. */
 static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
 /* ---- the child's side ---- */

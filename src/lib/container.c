@@ -64,8 +64,8 @@ static int container_no_procfs(struct err *err)
 }
 
 /*
- * In a pid namespace of a container, whose /proc is the host's, the state's pid would name a process of the host (runc
- * at the stage createContainer).
+ * In a container's pid namespace with the host's /proc, the state's pid would name a process of the host (runc at the
+ * stage createContainer).
  */
 static int container_check_proc(int process, struct err *err)
 {
@@ -184,8 +184,8 @@ int container_check_root(int fd, const char *path, struct err *err)
 }
 
 /*
- * Whoever owns a directory above may put a link into its place at any time, to a directory of the host that is not
- * theirs. So links count only where nobody but root, or who runs this, could have made them.
+ * The owner of a directory above may replace it by a link to a directory of the host at any time. So links count only
+ * where root alone, or who runs this, could have made them.
  */
 static int container_follow_links(const struct ctr_gpu_container *container, const struct rootfs *base)
 {
@@ -208,8 +208,8 @@ static int container_follow_links(const struct ctr_gpu_container *container, con
 }
 
 /*
- * From the root of the process, which may be another than its mount namespace's: a runtime in a chroot gives paths of
- * that.
+ * The path counts from the root of the process, not of its mount namespace: a runtime in a chroot gives paths of the
+ * chroot.
  */
 int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err)
 {
@@ -328,9 +328,8 @@ static int container_read_config(const char *bundle, struct oci_config *ret, str
 }
 
 /*
- * The bundle on the command line of the runtime, which is our parent. crun tells its hooks its working directory
- * instead, and that is "/" once it has been in another mount namespace (a user namespace and --device). Return:
- * absolute path; NULL.
+ * The bundle on the command line of our parent, the runtime. crun tells its hooks its working directory instead, and
+ * that is "/" once it has been in another mount namespace (a user namespace and --device). Return: absolute path; NULL.
  */
 static char *container_find_bundle(void)
 {

@@ -12,7 +12,7 @@
 
 struct ctr_gpu_container {
 	pid_t pid;    /* 0: the caller's own mount namespace */
-	int process;  /* /proc/<pid>, which means this process also once the number is used again; -1 without a pid */
+	int process;  /* /proc/<pid>; means this process even after its number is reused; -1 without a pid */
 	char *rootfs; /* absolute path in the mount namespace of the process */
 	bool inside;  /* the caller's own mount namespace is the container's: a hook that a runtime runs there */
 	char *record; /* directory for the record of changes; NULL: they are not recorded */
@@ -20,8 +20,8 @@ struct ctr_gpu_container {
 	bool leave_devices;
 	bool checked; /* container_check() was content */
 	/*
-	 * The caller may not mount in its own user namespace, but the container has another, in which it may: a runtime
-	 * that an ordinary user started.
+	 * The caller may not mount in its own user namespace, but may in the container's: an ordinary user started the
+	 * runtime.
 	 */
 	bool enter_user_namespace;
 	struct oci_config config; /* of one that was made from a state */

@@ -25,6 +25,8 @@ struct ctr_gpu_context {
 /** The process that started this program. */
 pid_t context_caller(const struct ctr_gpu_context *context);
 
-/** The list of a function's deeds: the child's, which its parent ends, or one of its own. NULL without memory. */
+/**
+ * The list of a function's deeds: that of the child, released by its parent, or one of its own. NULL without memory.
+ */
 struct deeds *context_begin_deeds(const struct ctr_gpu_context *context);
 void context_end_deeds(const struct ctr_gpu_context *context, struct deeds *deeds);

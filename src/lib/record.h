@@ -13,7 +13,7 @@
 /**
  * record_write() - write down what was done
  * @directory: absolute, made where missing
- * @deeds: to which the record is added: it goes with what it says
+ * @deeds: the record is added to them, and goes if they are taken back
  *
  * Return: 0, also where there is nothing to take back; negative errno.
  */

@@ -22,7 +22,7 @@ struct root_writer {
 	const struct log *log;
 	struct err *err;
 	/*
-	 * For a file that cannot be written, which failed with @r, as on a volume.
+	 * For a file that cannot be written, as on a volume; writing it failed with @r.
 	 * Return: 0, or a result with @err set.
 	 */
 	int (*cover)(void *user, const struct loader_file *file, int r);

@@ -12,7 +12,7 @@
 #include "base/json.h"
 
 enum {
-	OVERFLOW_UID = 65534, /* /proc/sys/kernel/overflowuid, which nobody changes */
+	OVERFLOW_UID = 65534, /* the default of /proc/sys/kernel/overflowuid */
 	CONFIG_MAX_SIZE = 64 * 1024,
 	DEFAULT_DRIVER_TIMEOUT_MS = 10 * 1000,
 	LONGEST_DRIVER_TIMEOUT_S = 3600,
@@ -196,7 +196,7 @@ static const struct key keys[] = {
 	{"on-missing", settings_read_on_missing,
 	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\"",
 	 .names = policies},
-	/* NVIDIA's names, which administrators know. */
+	/* Administrators know these names from NVIDIA's configuration. */
 	{"accept-nvidia-visible-devices-envvar-when-unprivileged", FLAG(accept_environment)},
 	{"accept-nvidia-visible-devices-as-volume-mounts", FLAG(accept_mounts)},
 };

@@ -28,7 +28,7 @@ enum plan_mount_flags {
 enum plan_mount_kind {
 	PLAN_LIBRARY,
 	PLAN_PROGRAM,
-	PLAN_SOCKET, /* by which a daemon of the host is asked */
+	PLAN_SOCKET, /* of a daemon of the host */
 	PLAN_FIRMWARE,
 	PLAN_CONFIG,
 };
@@ -45,7 +45,7 @@ struct plan_mount {
 
 struct plan_symlink {
 	char *path;    /* where the link is made */
-	bool replaces; /* an existing file there, which stays otherwise */
+	bool replaces; /* an existing file there; otherwise that stays */
 	char *points_to;
 	char *reason;
 };
@@ -91,7 +91,7 @@ struct plan_library_dir {
 	char *path;
 	/*
 	 * Whether its libraries go before libraries of the same name in the image. True where every file in it belongs
-	 * to the driver; false for stores that bring third-party libraries along (Intel's libLLVM), which only fill
+	 * to the driver. False for stores that bring third-party libraries along (Intel's libLLVM): these only fill
 	 * gaps.
 	 */
 	bool overrides_image;

@@ -58,7 +58,7 @@ int request_set_capabilities(struct request *request, const char *capabilities, 
 /** Return: 0 or -ENOMEM. */
 int request_set_imex_channels(struct request *request, const char *channels);
 
-/** The same of a list, from which it takes what it keeps. Return: 0 or -ENOMEM. */
+/** The same of a list; takes what it keeps. Return: 0 or -ENOMEM. */
 int request_take_imex_channels(struct request *request, struct strv *list);
 
 /** Return: 0; CTR_GPU_E_BAD_REQUIREMENT with @err set; -ENOMEM. */

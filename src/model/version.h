@@ -19,7 +19,7 @@ struct version {
  * @length: how much of @text to read; the rest is not looked at
  *
  * One to four decimal numbers below 2^32 with single dots between them. Like semantic versions it may begin with a "v",
- * and behind three numbers end with a "-" or "+" and more, which does not count.
+ * and after three numbers go on with a "-" or "+" and what does not count.
  *
  * Return: whether it is one.
  */

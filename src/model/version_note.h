@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Each program says in an ELF note which version it is, so that the installation can be checked without running it.
+ * Each program has its version in an ELF note, so that the installation can be checked without running it.
  * VERSION_NOTE() stands once in a program.
  */
 

@@ -95,7 +95,7 @@ static int gpu_describe(const struct module *module, const char *address, struct
 	return gpu_check_node(module, adapter);
 }
 
-/* Addresses have digits of one case and fixed lengths, but for the domain, which may have more than four digits. */
+/* Only the length of the domain differs between addresses, from four digits on; all digits have one case. */
 static int gpu_compare_addresses(const void *a, const void *b)
 {
 	const char *x = *(char *const *)a, *y = *(char *const *)b;

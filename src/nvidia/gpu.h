@@ -8,7 +8,7 @@
 #include "nvidia/module.h"
 
 /**
- * gpus_read() - append every GPU, in the order of PCI addresses, which is nvidia-smi's
+ * gpus_read() - append every GPU, in the order of PCI addresses, as nvidia-smi does
  *
  * Parts of GPUs (MIG) follow the GPU they belong to. Return: 0; negative errno with @err set.
  */

@@ -63,7 +63,7 @@ static bool load_has_text(const char *directory, const char *name, const char *f
 	       str_has_prefix(text, prefix);
 }
 
-/* NVIDIA's vendor number and the class of display controllers, which GPUs without a display belong to as well. */
+/* NVIDIA's vendor number and the class of display controllers. GPUs without a display have that class, too. */
 static bool load_has_pci_gpu(const struct load_host *host)
 {
 	_cleanup_strv_ struct strv devices = {0};
@@ -82,8 +82,8 @@ static bool load_has_pci_gpu(const struct load_host *host)
 /* ---- directories of nodes ---- */
 
 /*
- * A driver in a root of its own may have a /dev of its own, which its programs see when they are run in that root. One
- * that is this machine's is not a second one, and neither is one that is not there.
+ * A driver in a root of its own may have a second /dev there, for programs that are run in that root. It may also be
+ * this machine's, or missing.
  */
 static int load_find_second_dev(const struct load_host *host, const char *driver_root, char **ret)
 {

@@ -3,8 +3,8 @@
 
 /*
  * Making a native host ready: NVIDIA's kernel modules are loaded and the device nodes are there. Distributions leave
- * this to the first program that uses the GPU (nvidia-modprobe, setuid root), so that a host which only runs containers
- * has neither after a boot.
+ * this to the first program that uses the GPU (nvidia-modprobe, setuid root). So a host that only runs containers has
+ * neither after a boot.
  *
  * What is to be done is a list of steps, plain data: load_decide() makes it and changes nothing, load_do() acts on it.
  * Never on the way to a container: the hook has no code of this.

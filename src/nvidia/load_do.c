@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Does the steps: modules are loaded first, and then it shows which nodes are missing. */
+/* Does the steps. Modules come first: once they are loaded, the missing nodes are known. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -296,7 +296,7 @@ static int load_nodes_add_channels(const struct wanted *wanted, const struct loa
 
 /* ---- switches between the GPUs of one machine ---- */
 
-/* The driver numbers them from 0 in the order in which it finds them; their directories have PCI addresses. */
+/* The driver numbers them from 0 as it finds them; their directories are named after PCI addresses. */
 static int load_nodes_add_switches(const struct wanted *wanted)
 {
 	_cleanup_free_ char *text = load_nodes_read_text(wanted->host, "nvidia-nvswitch/permissions");

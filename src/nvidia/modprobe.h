@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * The host's modprobe(8), which knows what modules need and what /etc/modprobe.d says of them. Together with
- * ctr-gpu-driverd it is the only program that the library ever starts, and only where somebody asks for modules by
- * name.
+ * The host's modprobe(8) loads modules with what they need and as /etc/modprobe.d says. Besides ctr-gpu-driverd the
+ * library starts no other program, and this one only for who asks for modules by name.
  */
 
 #include "base/err.h"

@@ -256,7 +256,7 @@ int plan_nodes(const struct planning *planning, const struct request *request)
 {
 	int r = 0;
 
-	/* "none": the libraries alone, which can say so when they find no device. */
+	/* "none": the libraries alone. They report the missing device themselves. */
 	if (planning->selected_count > 0)
 		r = nodes_add_control(planning);
 	for (size_t i = 0; i < planning->selected_count && r == 0; i++)

@@ -26,7 +26,7 @@ static int plan_libraries_add_symlink(const struct planning *planning, const cha
 	return plan_add_symlink(planning->plan, &link);
 }
 
-/* "libcuda.so", which programs without a version in mind look for, beside "libcuda.so.1". */
+/* "libcuda.so" beside "libcuda.so.1", for programs that look for it without a version. */
 static int plan_libraries_add_development_link(const struct planning *planning, const struct install_library *library,
 					       const char *directory, struct strv *names)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * /proc/driver/nvidia shows every GPU in every container, since it is the kernel's. A container is to see its own: the
- * directories of others are covered. And the driver's libraries make missing device nodes themselves where params says
- * "ModifyDeviceFiles: 1", which must not happen in a container.
+ * /proc/driver/nvidia is the kernel's, and shows every GPU in every container. The directories of GPUs that the
+ * container does not have are covered. Where params says "ModifyDeviceFiles: 1", the driver's libraries make missing
+ * device nodes themselves; in a container they must not.
  */
 
 #include <dirent.h>

@@ -113,8 +113,8 @@ static bool ask_read_cuda_version(const char *text, struct version *ret)
 #define RESOURCE_PREFIX "DOCKER_RESOURCE_"
 
 /*
- * Docker names the variable after the resource, in capitals. A number is always how many of a resource that is only
- * counted, never which: as a name Docker accepts none.
+ * Docker names the variable after the resource, in capitals. A number counts a resource; it is never a name, since
+ * Docker accepts no number as one.
  */
 static int ask_resources(const struct ask *ask, struct strv *ret)
 {
@@ -153,7 +153,7 @@ static int ask_variable_devices(const struct ask *ask, struct strv *ret)
 
 #define IMEX_PREFIX "imex/"
 
-/* Device plugins of Kubernetes say by mounts what a container was granted, which its image cannot. */
+/* Device plugins of Kubernetes say by mounts what a container was granted. An image cannot forge these. */
 static int ask_mounted(const struct ask *ask, bool channels, struct strv *ret)
 {
 	int r = 0;
@@ -250,7 +250,7 @@ static int ask_capabilities(const struct ask *ask, struct request *request, stru
 static int ask_requirements(const struct ask *ask, const struct settings *settings, struct request *request,
 			    struct err *err)
 {
-	/* The spellings of true of Go's strconv.ParseBool, with which the variable has always been read. */
+	/* What Go's strconv.ParseBool takes for true: NVIDIA's tools have always read the variable so. */
 	static const char *const truths[] = {"1", "t", "T", "true", "TRUE", "True"};
 	const char *disable = ask_get(ask, "NVIDIA_DISABLE_REQUIRE"), *cuda = ask_get(ask, "CUDA_VERSION");
 	_cleanup_(ask_variables_clear) struct variables variables = {0};

@@ -45,6 +45,6 @@ bool ask_is_likely(const char *text, size_t size);
  */
 int ask_read(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err);
 
-/** The same but for which devices, since somebody else said that. */
+/** The same without the devices, for who has named them elsewhere. */
 int ask_read_properties(const struct ask *ask, const struct settings *settings, struct request *request,
 			struct err *err);

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "model/plan.h"
 
-/** oci_edit_apply() without devices and mounts, which a hook does then. */
+/** oci_edit_apply() without devices and mounts, where a hook adds them. */
 int oci_edit_apply_rules(json_t *config, const struct plan *plan, struct err *err);
 
 /**
@@ -31,7 +31,7 @@ bool oci_edit_is_volume(const json_t *mount, const struct plan *plan);
 /** Whether the container gets its own /dev, which contains nothing from the image. */
 bool oci_edit_has_own_dev(const json_t *config);
 
-/** Whether the engine says which devices the container may use; if it does not, runtimes differ in what that means. */
+/** Whether the engine has device rules for the container; without them, runtimes differ in what is allowed. */
 bool oci_edit_has_device_rules(const json_t *config);
 
 /**

@@ -58,7 +58,7 @@ void oci_config_clear(struct oci_config *config);
  */
 int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct err *err);
 
-/** The same for a hook in the container's own namespaces, to which the state may give no pid: then it is 0. */
+/** The same for a hook in the container's own namespaces. Its state may have no pid: then it is 0. */
 int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret, struct err *err);
 
 /**

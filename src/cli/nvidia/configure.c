@@ -138,7 +138,7 @@ static int nvidia_configure_prepare(struct nvidia *nvidia, char **ret_log)
 	deadline_set(LOAD_DEADLINE_S,
 		     NVIDIA_NAME ": container error: gave up after a minute of loading the driver [ETIMEDOUT]\n"
 				 "    '--debug=FILE' before 'configure' shows how far it came");
-	/* A file that is named from the working directory, which is about to be left. */
+	/* The file may be relative to the working directory, and that is about to be left. */
 	if (nvidia->globals.debug_file) {
 		*ret_log = path_absolute(nvidia->globals.debug_file);
 		if (!*ret_log)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* nvidia-container-cli info: the driver and its GPUs, in the layout of NVIDIA's program, which scripts take apart. */
+/* nvidia-container-cli info: the driver and its GPUs, in the layout of NVIDIA's program, as scripts expect it. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -117,7 +117,7 @@ int nvidia_info(struct nvidia *nvidia, int argc, char **argv)
 
 	nvidia_parse(&argp, argc, argv, &csv);
 	r = nvidia_open(&session, nvidia);
-	/* A host without a usable GPU is an error, which the plan for all of them has the sentence for. */
+	/* A host without a usable GPU is an error: the plan for all GPUs has its message. */
 	if (!r)
 		r = nvidia_plan(&session, &all);
 	/* What cannot be had is "N/A". */

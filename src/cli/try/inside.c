@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What `ctr-gpu doctor --try` runs in a container: it says which GPU devices it may open, and which libraries the
- * loader's cache has for programs. The image contains only this program, so it is linked without libraries and starts
- * by itself.
+ * What `ctr-gpu doctor --try` runs in a container: it lists the GPU devices that it can open, and the libraries in the
+ * loader's cache. The image contains only this program, so it is linked without libraries and starts by itself.
  *
  * A line for each, with tabs between: "device", its path, errno; "library", its name, its path, errno.
  */
@@ -93,7 +92,7 @@ static void inside_tell(const char *what, const char *name, const char *path, in
 {
 	long fd = inside_open_file(path, flags);
 
-	/* That is the driver's own word, which knows no writing, and no right that is missing. */
+	/* The driver's own answer: it has no writing, and no right is missing. */
 	if (fd == -EINVAL)
 		fd = inside_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	inside_put(what);
