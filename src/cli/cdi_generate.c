@@ -13,7 +13,6 @@
 #include "cli/output.h"
 #include "cli/path.h"
 #include "cli/session.h"
-#include "cli/setup/setup.h"
 
 enum {
 	KEY_OUTPUT = 0x200,
@@ -183,7 +182,7 @@ int cdi_verb_generate(struct globals *globals, int argc, char **argv)
 	if (r)
 		return r;
 	if (!generate.no_hooks && !generate.hook) {
-		generate.hook = hook = setup_find_program("ctr-gpu-hook");
+		generate.hook = hook = path_of_program("ctr-gpu-hook");
 		if (!hook)
 			return output_no_memory();
 		if (access(hook, X_OK) < 0)

@@ -12,7 +12,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/session.h"
-#include "cli/setup/setup.h"
+#include "cli/path.h"
 #include "cli/verbs.h"
 
 static int refresh_all(struct session *session)
@@ -27,7 +27,7 @@ static int refresh_all(struct session *session)
 		r = ctr_gpu_host_new(session->context, &session->host);
 	if (r && r != CTR_GPU_E_NO_DEVICE)
 		return session_check(session, r);
-	hook = setup_find_program("ctr-gpu-hook");
+	hook = path_of_program("ctr-gpu-hook");
 	if (!hook)
 		return output_no_memory();
 	return session_check(session, ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook));

@@ -339,15 +339,10 @@ bool daemon_is_older(const struct daemon *daemon, const struct timespec *than)
 				   (than->tv_sec == started->tv_sec && than->tv_nsec > started->tv_nsec));
 }
 
-char *daemon_look_up(const struct daemon *daemon, const char *program, struct timespec *ret_since)
+bool daemon_look_up(const struct daemon *daemon, const char *name, struct program *ret)
 {
 	const char *path = daemon->pid > 0 ? daemon_variable(daemon, "PATH") : PROGRAM_PATH;
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
-	struct program found;
 
-	if (!path || daemon_open_root(daemon, &root) < 0 || !program_find(&root, path, program, &found))
-		return NULL;
-	if (ret_since)
-		*ret_since = found.st.st_ctim;
-	return found.path;
+	return path && daemon_open_root(daemon, &root) == 0 && program_find(&root, path, name, ret);
 }

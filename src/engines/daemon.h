@@ -13,6 +13,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "engines/program.h"
+
 struct daemon {
 	pid_t pid;       /* 0: none was found */
 	uid_t uid;       /* of whoever started it */
@@ -83,8 +85,8 @@ bool daemon_is_older(const struct daemon *daemon, const struct timespec *than);
 /**
  * daemon_look_up() - what the daemon executes by this name; where none runs, what one would that is started as services
  * are
- * @ret_since: when the name came to be; may be NULL
+ * @ret: the first such file on the daemon's PATH; to be cleared
  *
- * Return: the path of the first such file on the daemon's PATH, owned by the caller; NULL.
+ * Return: whether there is one.
  */
-char *daemon_look_up(const struct daemon *daemon, const char *program, struct timespec *ret_since);
+bool daemon_look_up(const struct daemon *daemon, const char *name, struct program *ret);

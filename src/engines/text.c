@@ -54,6 +54,11 @@ bool text_is_at(const struct text *text, size_t at, const char *bytes, size_t si
 	return at <= text->size && text->size - at >= size && (!size || memcmp(text->data + at, bytes, size) == 0);
 }
 
+bool text_is_same(const struct text *a, const struct text *b)
+{
+	return a->size == b->size && text_is_at(a, 0, b->data, b->size);
+}
+
 const char *text_newline(const struct text *text)
 {
 	const char *newline = text->size ? memchr(text->data, '\n', text->size) : NULL;

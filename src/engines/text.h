@@ -27,6 +27,9 @@ void text_clear(struct text *text);
 /** Return: 0 and a copy, or -ENOMEM. */
 int text_set(struct text *text, const char *data, size_t size);
 
+/** Whether both have the same bytes, or none. */
+bool text_is_same(const struct text *a, const struct text *b);
+
 /** Puts @insert in the place of @remove bytes at @at, which are inside. Return: 0 or -ENOMEM with @text untouched. */
 int text_splice(struct text *text, size_t at, size_t remove, const char *insert, size_t insert_size);
 

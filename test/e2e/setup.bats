@@ -351,6 +351,17 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ -e /run/home/.local/state/ctr-gpu/setup.json ]]
 		user ctr-gpu setup docker --remove
 		[[ ! -e /run/home/.config && ! -e /run/home/.local/state/ctr-gpu ]]
+		# Where the user has these directories elsewhere; a relative path counts for nothing.
+		elsewhere() { user env XDG_CONFIG_HOME="$1" XDG_STATE_HOME="$2" ctr-gpu setup "${@:3}" --runtime=/run/bin/ctr-gpu-runtime; }
+		for engine in docker:docker/daemon.json podman:containers/containers.conf.d/99-ctr-gpu.conf; do
+			elsewhere /run/home/c /run/home/s "${engine%:*}" --rootless
+			ls "/run/home/c/${engine#*:}" /run/home/s/ctr-gpu/setup.json
+			elsewhere /run/home/c /run/home/s "${engine%:*}" --rootless --remove
+			[[ ! -e /run/home/c && ! -e /run/home/s/ctr-gpu ]]
+		done
+		elsewhere c s docker --rootless
+		ls /run/home/.config/docker/daemon.json
+		elsewhere c s docker --rootless --remove
 		# Root'\''s daemon is no reason to take the user'\''s files; the user'\''s own is.
 		fake dockerd
 		refused user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime
@@ -708,6 +719,28 @@ gpu_machine() {
 	expect_line "left: "
 	expect_line ctr-gpu-nvidia.json
 	expect_line "[\"podman\"]"
+}
+
+@test "a CDI spec that cannot be removed: that is said, and the same command once more removes it" {
+	run gpu_machine '
+		for engine in docker all; do
+			mkdir -p /etc/cdi && mount -t tmpfs tmpfs /etc/cdi
+			ctr-gpu setup docker >/dev/null
+			mount -o remount,ro /etc/cdi
+			if ctr-gpu setup --remove $engine; then exit 1; fi
+			echo "left: $(ls /etc/cdi)$(ls -d /etc/docker 2>/dev/null)"
+			mount -o remount,rw /etc/cdi
+			ctr-gpu setup --remove $engine
+			umount /etc/cdi && rmdir /etc/cdi
+			echo "$engine: $(find /etc/cdi /etc/docker /var/lib/ctr-gpu -type f 2>/dev/null)"
+		done'
+	expect_status 0
+	[[ $(grep -c "cannot remove /etc/cdi/ctr-gpu-nvidia.json: Read-only file system" <<<"$output") -eq 2 ]]
+	[[ $(grep -cx "left: ctr-gpu-nvidia.json" <<<"$output") -eq 2 ]]
+	expect_line "docker: /etc/cdi/ctr-gpu-nvidia.json: removed"
+	expect_line "all: /etc/cdi/ctr-gpu-nvidia.json: removed"
+	expect_line "docker: "
+	expect_line "all: "
 }
 
 @test "every option of --help is in the manual, and a command line that makes no sense is status 2" {

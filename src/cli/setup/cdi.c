@@ -8,28 +8,24 @@
 #include "base/json.h"
 #include "cli/cdi.h"
 #include "cli/output.h"
+#include "cli/path.h"
 #include "cli/session.h"
 
 /* Devices of the same name in two files are nobody's. Whether some file has the kind. */
 static bool setup_cdi_has_spec(const char *kind)
 {
-	static const char *const patterns[] = {"/etc/cdi/*.json", "/etc/cdi/*.yaml", "/var/run/cdi/*.json",
-					       "/var/run/cdi/*.yaml"};
 	bool found = false;
+	glob_t paths;
 
-	for (size_t i = 0; i < ARRAY_SIZE(patterns) && !found; i++) {
-		glob_t paths;
+	if (glob("{/etc,/var/run}/cdi/*.{json,yaml}", GLOB_BRACE, NULL, &paths) != 0)
+		return false;
+	for (size_t i = 0; i < paths.gl_pathc && !found; i++) {
+		_cleanup_config_file_ struct config_file file = {0};
 
-		if (glob(patterns[i], 0, NULL, &paths) != 0)
-			continue;
-		for (size_t j = 0; j < paths.gl_pathc && !found; j++) {
-			_cleanup_config_file_ struct config_file file = {0};
-
-			found = config_file_read(paths.gl_pathv[j], &file) == 0 && file.text.size &&
-				memmem(file.text.data, file.text.size, kind, strlen(kind));
-		}
-		globfree(&paths);
+		found = config_file_read(paths.gl_pathv[i], &file) == 0 && file.text.size &&
+			memmem(file.text.data, file.text.size, kind, strlen(kind));
 	}
+	globfree(&paths);
 	return found;
 }
 
@@ -39,27 +35,26 @@ static bool setup_cdi_has_spec(const char *kind)
  */
 static int setup_cdi_save(const struct setup *setup, struct state *state, struct session *session, const char *kind)
 {
-	_cleanup_free_ char *hook = setup_find_program("ctr-gpu-hook"), *path = NULL, *written = NULL,
+	_cleanup_free_ char *hook = path_of_program("ctr-gpu-hook"), *path = NULL, *written = NULL,
 			    *output = text_format("%s/", cdi_directory());
-	_cleanup_json_ json_t *directories = output ? config_file_missing_directories(output) : NULL, *entry = NULL;
+	_cleanup_json_ json_t *entry = NULL;
 	int r;
 
-	if (!directories || !hook)
+	if (!output || !hook)
 		return output_no_memory();
 	r = ctr_gpu_cdi_path(session->context, kind, output, &path);
 	if (r)
 		return session_check(session, r);
-	entry = json_pack("{s:O}", "directories", directories);
+	entry = json_pack("{s:o}", "directories", config_file_missing_directories(output));
 	r = entry ? state_set(state, path, entry) : output_no_memory();
 	if (r)
 		return r;
-	r = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path, &written);
-	if (!r) {
+	r = session_check(session, ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path,
+						    &written));
+	if (!r)
 		setup_say(setup, "%s: CDI spec of %s written", path, kind);
-		return 0;
-	}
-	r = session_check(session, r);
-	(void)state_set(state, path, NULL);
+	else
+		(void)state_set(state, path, NULL);
 	return r;
 }
 
@@ -79,27 +74,20 @@ static int setup_cdi_put_kind(const struct setup *setup, struct state *state, st
 	return 0;
 }
 
-static int setup_cdi_look(struct session *session)
-{
-	int r;
-
-	r = ctr_gpu_request_new(session->context, &session->request);
-	if (!r)
-		r = ctr_gpu_request_set_devices(session->request, "all");
-	return r ? r : ctr_gpu_host_new(session->context, &session->host);
-}
-
 int setup_cdi_put(const struct setup *setup, struct state *state)
 {
 	_cleanup_session_ struct session session = {.mute = true};
 	_cleanup_free_ char *kinds = NULL;
 	char *rest, *kind;
-	int r;
+	int r = session_open(&session, setup->globals);
 
-	r = session_open(&session, setup->globals);
 	if (r)
 		return r;
-	r = setup_cdi_look(&session);
+	r = ctr_gpu_request_new(session.context, &session.request);
+	if (!r)
+		r = ctr_gpu_request_set_devices(session.request, "all");
+	if (!r)
+		r = ctr_gpu_host_new(session.context, &session.host);
 	if (!r)
 		r = ctr_gpu_cdi_kinds(session.host, &kinds);
 	if (r || !*kinds) {

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
+#include "cli/path.h"
 #include "cli/setup/keys.h"
 #include "engines/docker_api.h"
 
@@ -50,11 +51,6 @@ static int docker_decide_user(struct setup *setup)
 		"docker --rootless");
 }
 
-static json_t *docker_ask(const struct setup *setup, const char *what)
-{
-	return setup->daemon.pid ? docker_api_get(&setup->daemon, what) : NULL;
-}
-
 /* A directive that is both an option and in the file keeps dockerd from starting; of runtimes it takes either's. */
 static int docker_check_arguments(const struct setup *setup)
 {
@@ -74,40 +70,36 @@ static int docker_check_arguments(const struct setup *setup)
 	return 0;
 }
 
-static int docker_check_snap(const struct setup *setup)
-{
-	if (!setup->daemon.snap || setup->config || setup->remove)
-		return 0;
-	return output_complain(
-		"the Docker that runs here is the snap's (process %d), which cannot run programs of this host\n"
-		"    Install Docker from the distribution or from docker.com instead: sudo snap remove docker",
-		setup->daemon.pid);
-}
-
-static int docker_check_desktop(const struct setup *setup)
-{
-	if (!docker_has(engine_docker.desktop) || setup->daemon.pid || setup->config || setup->remove ||
-	    engine_is_installed(&engine_docker))
-		return 0;
-	return output_complain(
-		"Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; it "
-		"has --gpus\n"
-		"    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this "
-		"distribution.");
-}
-
 static int docker_look(struct setup *setup)
 {
+	const struct daemon *daemon = &setup->daemon;
 	int r = docker_decide_user(setup);
 
 	/* A user may look at what root's would need. */
-	if (!r && !setup->daemon.pid && !setup->rootless && geteuid() != 0)
+	if (!r && !daemon->pid && !setup->rootless && geteuid() != 0)
 		r = setup_find_daemon(setup, 0);
-	if (!r)
-		r = docker_check_snap(setup);
-	if (!r)
-		r = docker_check_desktop(setup);
-	return r || setup->remove ? r : docker_check_arguments(setup);
+	if (r || setup->remove)
+		return r;
+	if (daemon->snap && !setup->config)
+		return output_complain(
+			"the Docker that runs here is the snap's (process %d), which cannot run programs of this host\n"
+			"    Install Docker from the distribution or from docker.com instead: sudo snap remove docker",
+			daemon->pid);
+	if (!daemon->pid && !setup->config && docker_has(engine_docker.desktop) && !engine_is_installed(&engine_docker))
+		return output_complain(
+			"Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; "
+			"it has --gpus\n"
+			"    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this "
+			"distribution.");
+	return docker_check_arguments(setup);
+}
+
+/* Return: what the daemon that runs says of itself, a new reference; NULL. */
+static json_t *docker_ask(const struct setup *setup, const char *page, const char *name)
+{
+	_cleanup_json_ json_t *answer = setup->daemon.pid ? docker_api_get(&setup->daemon, page) : NULL;
+
+	return json_incref(json_object_get(answer, name));
 }
 
 /* ---- the file ---- */
@@ -115,11 +107,13 @@ static int docker_look(struct setup *setup)
 /* Where --gpus works, for the running daemon or for one to come. */
 static bool docker_has_gpus_option(const struct setup *setup)
 {
-	bool runs = daemon_variable(&setup->daemon, "PATH");
-	_cleanup_free_ char *hook =
-		runs ? daemon_look_up(&setup->daemon, compat_names[0], NULL) : setup_find_program(compat_names[0]);
+	_cleanup_program_ struct program hook = {0};
+	_cleanup_free_ char *path = NULL;
 
-	return docker_has(hook);
+	if (daemon_variable(&setup->daemon, "PATH"))
+		return daemon_look_up(&setup->daemon, compat_names[0], &hook);
+	path = path_of_program(compat_names[0]);
+	return docker_has(path);
 }
 
 /*
@@ -128,7 +122,7 @@ static bool docker_has_gpus_option(const struct setup *setup)
  */
 static char *docker_choose_runtime(const struct setup *setup, const char *there)
 {
-	_cleanup_free_ char *names = setup_find_program("../" NVIDIA_NAMES),
+	_cleanup_free_ char *names = path_of_program("../" NVIDIA_NAMES),
 			    *directory = names ? realpath(names, NULL) : NULL;
 	_cleanup_free_ char *path = directory ? text_format("%s/" NVIDIA_NAME, directory) : NULL;
 	bool promised = path && !setup->runtime_given && docker_has_gpus_option(setup) && keys_is_ours(setup, path);
@@ -150,8 +144,8 @@ static int docker_put_runtime(const struct setup *setup, json_t *file)
 
 static int docker_put_cdi(const struct setup *setup, json_t *file)
 {
-	_cleanup_json_ json_t *answer = docker_ask(setup, "/version");
-	long version = engine_version_number(json_string_value(json_object_get(answer, "Version")));
+	_cleanup_json_ json_t *answer = docker_ask(setup, "/version", "Version");
+	long version = engine_version_number(json_string_value(answer));
 	enum engine_cdi_state state = engine_cdi_state(&engine_docker, version, -1);
 	const json_t *there = json_at(file, engine_docker.cdi);
 
@@ -186,32 +180,36 @@ static bool docker_restarts_for(const char *path, bool remove)
 	return streq(path, engine_docker.cdi) || (remove && streq(path, engine_docker.default_runtime));
 }
 
+static bool docker_is_ours(const json_t *runtime)
+{
+	return json_is_string(runtime) && streq(json_string_value(runtime), "nvidia");
+}
+
 /* Whether the daemon says that our runtime is its default one. */
 static bool docker_runs_by_ours(const struct setup *setup)
 {
-	_cleanup_json_ json_t *info = docker_ask(setup, "/info");
-	const char *now = json_string_value(json_object_get(info, "DefaultRuntime"));
+	_cleanup_json_ json_t *runtime = docker_ask(setup, "/info", "DefaultRuntime");
 
-	return now && streq(now, "nvidia");
+	return docker_is_ours(runtime);
 }
 
 /* It does take a default that the file has, so it gets to read runc there before the file becomes what it is to be. */
-static int docker_release(struct setup *setup, struct config_file *file, const struct text *to)
+static int docker_release(struct setup *setup)
 {
 	_cleanup_text_ struct text meanwhile = {0};
-	_cleanup_json_ json_t *content = NULL;
-	int r;
+	_cleanup_json_ json_t *content = json_deep_copy(setup->then);
+	int r = 0;
 
-	if (!docker_runs_by_ours(setup))
+	if (!docker_is_ours(json_at(setup->now, engine_docker.default_runtime)) || !docker_runs_by_ours(setup))
 		return 0;
-	r = text_set(&meanwhile, to->data, to->size) < 0 ? output_no_memory()
-							 : setup_read(setup, to, file->path, &content);
-	if (!r && !json_at(content, engine_docker.default_runtime))
+	if (!content || text_set(&meanwhile, setup->to.data, setup->to.size) < 0)
+		return output_no_memory();
+	if (!json_at(content, engine_docker.default_runtime))
 		r = keys_put(setup, content, "", engine_docker.default_runtime, json_string("runc"));
 	if (!r)
 		r = setup_write(setup, &meanwhile, content);
 	if (!r)
-		r = config_file_write(file, &meanwhile, 0644);
+		r = config_file_write(&setup->file, &meanwhile, 0644);
 	if (r)
 		return r;
 	(void)kill(setup->daemon.pid, SIGHUP);
@@ -227,14 +225,6 @@ static int docker_release(struct setup *setup, struct config_file *file, const s
 
 /* ---- what else there is to do ---- */
 
-static bool docker_is_our_hook(const char *path)
-{
-	_cleanup_free_ char *target = realpath(path, NULL);
-	const char *name = target ? strrchr(target, '/') : NULL;
-
-	return name && streq(name, "/ctr-gpu-hook");
-}
-
 /* What --gpus needs. Return: whether the daemon must be restarted to find it. */
 static bool docker_advise_compat(const struct setup *setup)
 {
@@ -247,14 +237,13 @@ static bool docker_advise_compat(const struct setup *setup)
 		return false;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(compat_names); i++) {
-		struct timespec since = {0};
-		_cleanup_free_ char *path = daemon_look_up(daemon, compat_names[i], &since);
+		_cleanup_program_ struct program program = {0};
 
-		if (!path)
+		if (!daemon_look_up(daemon, compat_names[i], &program))
 			continue;
-		if (!daemon->elsewhere && !docker_is_our_hook(path))
-			setup_say(setup, "--gpus runs %s, which is not ctr-gpu's", path);
-		return daemon_is_older(daemon, &since);
+		if (!program.ours)
+			setup_say(setup, "--gpus runs %s, which is not ctr-gpu's", program.path);
+		return daemon_is_older(daemon, &program.st.st_ctim);
 	}
 	setup_say(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0], daemon_variable(daemon, "PATH"));
 	setup_say(
@@ -265,8 +254,7 @@ static bool docker_advise_compat(const struct setup *setup)
 
 static bool docker_knows_runtime(const struct setup *setup)
 {
-	_cleanup_json_ json_t *answer = docker_ask(setup, "/info");
-	const json_t *runtimes = json_object_get(answer, "Runtimes");
+	_cleanup_json_ json_t *runtimes = docker_ask(setup, "/info", "Runtimes");
 
 	return !runtimes || json_object_get(runtimes, "nvidia");
 }

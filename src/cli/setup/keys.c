@@ -75,10 +75,12 @@ static bool keys_is_our_path(const char *program)
 
 bool keys_is_ours(const struct setup *setup, const char *program)
 {
-	_cleanup_free_ char *found =
-		strchr(program, '/') ? strdup(program) : daemon_look_up(&setup->daemon, program, NULL);
-	_cleanup_free_ char *ours = realpath(setup->runtime, NULL), *theirs = found ? realpath(found, NULL) : NULL;
+	_cleanup_program_ struct program found = {0};
+	_cleanup_free_ char *ours = realpath(setup->runtime, NULL), *theirs = NULL;
 
+	if (!strchr(program, '/') && daemon_look_up(&setup->daemon, program, &found))
+		program = found.path;
+	theirs = strchr(program, '/') ? realpath(program, NULL) : NULL;
 	return ours && theirs && streq(ours, theirs);
 }
 

@@ -9,13 +9,13 @@
 
 #include <errno.h>
 #include <glob.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
+#include "cli/path.h"
 #include "cli/setup/cdi.h"
 #include "cli/setup/json_file.h"
 #include "cli/setup/keys.h"
@@ -50,23 +50,13 @@ static const struct argp_option options[] = {
 
 static const struct setup_engine *const engines[] = {&setup_docker, &setup_podman, &setup_containerd, &setup_crio};
 
-/* What is there, what is to be, and what is remembered of it. */
-struct change {
-	struct config_file file;
-	struct state state;
-	struct text to;
-	json_t *now, *then; /* what the file says, and @to */
-	json_t *entry;      /* of the state, borrowed; NULL: none */
-	bool gone;          /* the file is to be removed */
-};
-
 void setup_say(const struct setup *setup, const char *format, ...)
 {
 	/* With --dry-run standard output is the file. */
 	FILE *file = setup->dry_run ? stderr : stdout;
 	va_list arguments;
 
-	(void)fprintf(file, "%s: ", setup->engine->facts->name);
+	(void)fprintf(file, "%s: ", setup->engine ? setup->engine->facts->name : "all");
 	va_start(arguments, format);
 	(void)vfprintf(file, format, arguments);
 	va_end(arguments);
@@ -126,15 +116,6 @@ static error_t setup_parse(int key, char *argument, struct argp_state *state)
 }
 
 /* ---- which daemon, which file ---- */
-
-char *setup_find_program(const char *name)
-{
-	_cleanup_free_ char *self = realpath("/proc/self/exe", NULL);
-
-	/* Packages are also removed from trees without a mounted /proc. */
-	return text_format("%.*s/%s", self ? (int)(strrchr(self, '/') - self) : INT_MAX, self ? self : "/usr/bin",
-			   name);
-}
 
 int setup_find_daemon(struct setup *setup, uid_t uid)
 {
@@ -205,7 +186,7 @@ static int setup_look(struct setup *setup)
 	const struct setup_engine *engine = setup->engine;
 	int r;
 
-	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : setup_find_program("ctr-gpu-runtime");
+	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : path_of_program("ctr-gpu-runtime");
 	if (!setup->runtime)
 		return output_no_memory();
 	if (!setup->remove && access(setup->runtime, X_OK) < 0)
@@ -275,13 +256,12 @@ int setup_write(const struct setup *setup, struct text *text, json_t *wanted)
 static int setup_read_other(struct setup *setup, const char *path)
 {
 	_cleanup_config_file_ struct config_file file = {0};
-	_cleanup_free_ char *ours = realpath(setup->path, NULL);
 	_cleanup_json_ json_t *content = NULL;
 	struct text_error error;
 	int r = config_file_read(path, &file);
 
 	/* One that is not valid is the engine's to complain of. */
-	if (r || !file.exists || streq(file.path, ours ? ours : setup->path) ||
+	if (r || streq(file.path, setup->file.path) ||
 	    engine_config_parse(setup->engine->facts, &file.text, &content, &error) < 0)
 		return r;
 	return json_object_set(setup->others, path, content) < 0 ? output_no_memory() : 0;
@@ -301,19 +281,15 @@ static int setup_read_pattern(struct setup *setup, const char *pattern)
 }
 
 /* Those that the engine reads besides the one that is changed. */
-static int setup_read_others(struct setup *setup, const json_t *now)
+static int setup_read_others(struct setup *setup)
 {
 	const struct engine *facts = setup->engine->facts;
-	int r = 0;
+	bool several = facts->files[1], imports = facts->imported && json_object_get(setup->now, "imports");
+	int r = imports ? setup_read_pattern(setup, facts->imported) : 0;
 
-	setup->others = json_object();
-	if (!setup->others)
-		return output_no_memory();
-	if (facts->imported)
-		return json_object_get(now, "imports") ? setup_read_pattern(setup, facts->imported) : 0;
-	for (const char *const *file = facts->files; facts->files[1] && *file && !r; file++)
+	for (const char *const *file = facts->files; several && *file && !r; file++)
 		r = setup_read_pattern(setup, *file);
-	for (const char *const *file = facts->user_files; setup->rootless && facts->files[1] && *file && !r; file++) {
+	for (const char *const *file = facts->user_files; several && setup->rootless && *file && !r; file++) {
 		_cleanup_free_ char *pattern = engine_user_file(*file);
 
 		r = setup_read_pattern(setup, pattern);
@@ -328,55 +304,43 @@ static bool setup_is_blank(const struct text *text)
 	return strspn(text->size ? text->data : "", " \t\r\n{}") == text->size;
 }
 
-static bool setup_has_text(const json_t *string, const struct text *text)
+/* The text that is remembered as this. Without it there was no file. */
+static struct text setup_remembered(const struct setup *setup, const char *name)
 {
-	return json_is_string(string) && json_string_length(string) == text->size &&
-	       (!text->size || memcmp(json_string_value(string), text->data, text->size) == 0);
-}
+	json_t *string = json_object_get(setup->entry, name);
 
-/* What the file said when this was remembered; without it there was none. */
-static int setup_read_string(const struct setup *setup, const json_t *string, json_t **ret)
-{
-	struct text text = {(char *)(uintptr_t)json_string_value(string), json_string_length(string)};
-
-	return setup_read(setup, &text, "setup.json", ret);
+	return (struct text){(char *)(uintptr_t)json_string_value(string), json_string_length(string)};
 }
 
 /* Out of a file that somebody has changed since. */
-static int setup_undo(const struct setup *setup, const struct change *change, struct text *ret)
+static int setup_undo(const struct setup *setup, const struct text *before, const struct text *after, struct text *ret)
 {
-	_cleanup_json_ json_t *before = NULL, *after = NULL, *wanted = json_deep_copy(change->now);
-	int r = wanted ? setup_read_string(setup, json_object_get(change->entry, "before"), &before)
-		       : output_no_memory();
+	_cleanup_json_ json_t *old = NULL, *new = NULL, *wanted = json_deep_copy(setup->now);
+	int r = wanted ? setup_read(setup, before, setup->state.file.path, &old) : output_no_memory();
 
 	if (!r)
-		r = setup_read_string(setup, json_object_get(change->entry, "after"), &after);
+		r = setup_read(setup, after, setup->state.file.path, &new);
 	if (r)
 		return r;
-	r = keys_undo(setup->engine, wanted, before, after);
+	r = keys_undo(setup->engine, wanted, old, new);
 	if (r > 0 && setup->remove && !setup->all)
 		setup_say(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays",
-			  change->file.path);
+			  setup->file.path);
 	return r < 0 ? output_no_memory() : setup_write(setup, ret, wanted);
 }
 
 /* The file without what is ours: @ret, or nothing if @ret_gone. */
-static int setup_take_out(const struct setup *setup, const struct change *change, struct text *ret, bool *ret_gone)
+static int setup_take_out(const struct setup *setup, struct text *ret, bool *ret_gone)
 {
-	const json_t *before = json_object_get(change->entry, "before"),
-		     *after = json_object_get(change->entry, "after");
-	const struct text *now = &change->file.text;
-	bool known = change->entry && change->file.exists, ours = known && setup_has_text(after, now);
+	struct text before = setup_remembered(setup, "before"), after = setup_remembered(setup, "after");
+	const struct text *now = &setup->file.text;
+	bool known = setup->entry && setup->file.exists, ours = known && text_is_same(now, &after);
 	int r;
 
-	if (ours)
-		r = text_set(ret, json_string_value(before), json_string_length(before));
-	else
-		r = text_set(ret, now->data, now->size);
-	if (r < 0)
+	if (text_set(ret, ours ? before.data : now->data, ours ? before.size : now->size) < 0)
 		return output_no_memory();
-	r = known && !ours ? setup_undo(setup, change, ret) : 0;
-	*ret_gone = !change->file.exists || (known && !before && setup_is_blank(ret));
+	r = known && !ours ? setup_undo(setup, &before, &after, ret) : 0;
+	*ret_gone = !setup->file.exists || (known && !before.data && setup_is_blank(ret));
 	return r;
 }
 
@@ -384,7 +348,7 @@ static int setup_take_out(const struct setup *setup, const struct change *change
 static int setup_forget(const struct setup *setup, struct text *text)
 {
 	_cleanup_json_ json_t *wanted = NULL;
-	int r = 0;
+	int r;
 
 	if (setup->engine->facts->format == ENGINE_TOML && toml_file_cut(text, true) < 0)
 		return output_no_memory();
@@ -394,100 +358,91 @@ static int setup_forget(const struct setup *setup, struct text *text)
 	return r ? r : setup_write(setup, text, wanted);
 }
 
-static int setup_plan_remove(const struct setup *setup, struct change *change)
+static int setup_plan_remove(struct setup *setup)
 {
-	const json_t *entry = change->entry;
-	int r = setup_take_out(setup, change, &change->to, &change->gone);
+	struct text before = setup_remembered(setup, "before"), after = setup_remembered(setup, "after");
+	int r = setup_take_out(setup, &setup->to, &setup->gone);
 
 	/* What somebody has changed since may stay while our programs do. */
-	if (!r &&
-	    (!entry || setup->all || json_equal(json_object_get(entry, "before"), json_object_get(entry, "after"))))
-		r = setup_forget(setup, &change->to);
-	change->gone = change->gone && setup_is_blank(&change->to);
+	if (!r && (setup->all || text_is_same(&before, &after)))
+		r = setup_forget(setup, &setup->to);
+	setup->gone = setup->gone && setup_is_blank(&setup->to);
 	return r;
 }
 
-static int setup_plan_put(struct setup *setup, struct change *change)
+static int setup_plan_put(struct setup *setup)
 {
-	_cleanup_json_ json_t *wanted = json_deep_copy(change->now);
-	int r = setup_read_others(setup, change->now);
+	_cleanup_json_ json_t *wanted = json_deep_copy(setup->now);
+	int r;
 
-	if (!r && (!wanted || text_set(&change->to, change->file.text.data, change->file.text.size) < 0))
-		r = output_no_memory();
+	setup->others = json_object();
+	if (!setup->others || !wanted || text_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0)
+		return output_no_memory();
+	r = setup_read_others(setup);
 	if (!r)
 		r = setup->engine->edit(setup, wanted);
-	return r ? r : setup_write(setup, &change->to, wanted);
+	return r ? r : setup_write(setup, &setup->to, wanted);
 }
 
-static bool setup_is_changed(const struct change *change)
+static bool setup_is_changed(const struct setup *setup)
 {
-	const struct text *from = &change->file.text, *to = &change->to;
-
-	if (!change->file.exists)
-		return to->size > 0;
-	return change->gone || to->size != from->size || (to->size && memcmp(to->data, from->data, to->size) != 0);
+	return setup->gone ? setup->file.exists : !text_is_same(&setup->to, &setup->file.text);
 }
 
-static void setup_show(const struct setup *setup, const struct change *change)
+static void setup_show(const struct setup *setup)
 {
-	bool changed = setup_is_changed(change);
+	bool changed = setup_is_changed(setup);
 
-	setup_say(setup, "%s would %s", change->file.path,
-		  !changed       ? "not change"
-		  : change->gone ? "be removed"
-				 : "be:");
-	if (changed && !change->gone)
-		(void)fwrite(change->to.data, 1, change->to.size, stdout);
+	setup_say(setup, "%s would %s", setup->file.path, !changed ? "not change" : setup->gone ? "be removed" : "be:");
+	if (changed && !setup->gone)
+		(void)fwrite(setup->to.data, 1, setup->to.size, stdout);
 }
 
 /* ---- doing it ---- */
 
-static int setup_remove_file(struct setup *setup, struct change *change)
+static int setup_remove_file(struct setup *setup)
 {
-	int r = 0;
+	int r = setup->all && setup->engine->release ? setup->engine->release(setup) : 0;
 
-	if (setup->all && setup->engine->release)
-		r = setup->engine->release(setup, &change->file, &change->to);
 	if (!r)
-		r = change->gone ? config_file_unlink(&change->file)
-				 : config_file_write(&change->file, &change->to, 0644);
+		r = setup->gone ? config_file_unlink(&setup->file) : config_file_write(&setup->file, &setup->to, 0644);
 	if (r)
 		return r;
-	if (change->gone)
-		config_file_remove_directories(json_object_get(change->entry, "directories"));
-	setup_say(setup, "%s: %s", change->file.path, change->gone ? "removed" : "what was written is taken out");
+	if (setup->gone)
+		config_file_remove_directories(json_object_get(setup->entry, "directories"));
+	setup_say(setup, "%s: %s", setup->file.path, setup->gone ? "removed" : "what was written is taken out");
 	return 0;
 }
 
-static int setup_remove(struct setup *setup, struct change *change)
+static int setup_remove(struct setup *setup)
 {
 	int r = 0;
 
 	if (setup->dry_run)
-		setup_show(setup, change);
-	else if (setup_is_changed(change))
-		r = setup_remove_file(setup, change);
+		setup_show(setup);
+	else if (setup_is_changed(setup))
+		r = setup_remove_file(setup);
 	else
-		setup_say(setup, "%s: nothing to remove", change->file.path);
-	if (!r && change->entry && !setup->dry_run)
-		r = state_set(&change->state, change->file.path, NULL);
-	return r ? r : setup_cdi_remove(setup, &change->state);
+		setup_say(setup, "%s: nothing to remove", setup->file.path);
+	if (!r && setup->entry && !setup->dry_run)
+		r = state_set(&setup->state, setup->file.path, NULL);
+	return r || setup->all ? r : setup_cdi_remove(setup, &setup->state);
 }
 
 /* The file as it would be after --remove is remembered, and that of an entry whose file is as we left it stays. */
-static int setup_make_entry(const struct setup *setup, const struct change *change, json_t **ret)
+static int setup_make_entry(const struct setup *setup, json_t **ret)
 {
-	bool goes_on = change->entry && change->file.exists, gone;
+	bool goes_on = setup->entry && setup->file.exists, gone;
 	_cleanup_json_ json_t *directories = NULL, *entry = NULL;
 	_cleanup_text_ struct text before = {0};
-	int r = setup_take_out(setup, change, &before, &gone);
+	int r = setup_take_out(setup, &before, &gone);
 
 	if (r)
 		return r;
-	directories = goes_on ? json_incref(json_object_get(change->entry, "directories"))
-			      : config_file_missing_directories(change->file.path);
-	entry = json_pack("{s:s, s:s%, s:O}", "engine", setup->engine->facts->name, "after", change->to.data,
-			  change->to.size, "directories", directories);
+	directories = goes_on ? json_incref(json_object_get(setup->entry, "directories"))
+			      : config_file_missing_directories(setup->file.path);
+	entry = json_pack("{s:s, s:s%, s:O}", "engine", setup->engine->facts->name, "after", setup->to.data,
+			  setup->to.size, "directories", directories);
 	if (!entry || (!gone && json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0))
 		return output_no_memory();
 	*ret = steal_ptr(entry);
@@ -495,39 +450,39 @@ static int setup_make_entry(const struct setup *setup, const struct change *chan
 }
 
 /* What could not be written is not remembered. */
-static int setup_put_entry(struct change *change, json_t *entry)
+static int setup_put_entry(struct setup *setup, json_t *entry)
 {
-	_cleanup_json_ json_t *before = json_incref(change->entry);
+	_cleanup_json_ json_t *before = json_incref(setup->entry);
 	const json_t *directories = json_object_get(entry, "directories");
-	int r;
+	bool existed = setup->file.exists;
+	int r = state_set(&setup->state, setup->file.path, entry);
 
-	r = state_set(&change->state, change->file.path, entry);
 	if (r)
 		return r;
 	r = config_file_make_directories(directories);
-	if (!r && setup_is_changed(change))
-		r = config_file_write(&change->file, &change->to, 0644);
+	if (!r && setup_is_changed(setup))
+		r = config_file_write(&setup->file, &setup->to, 0644);
 	if (!r)
 		return 0;
-	if (!change->file.exists)
+	if (!existed)
 		config_file_remove_directories(directories);
-	(void)state_set(&change->state, change->file.path, before);
+	(void)state_set(&setup->state, setup->file.path, before);
 	return r;
 }
 
-static int setup_put_file(struct setup *setup, struct change *change)
+static int setup_put_file(struct setup *setup)
 {
-	bool changed = setup_is_changed(change);
+	bool changed = setup_is_changed(setup);
 	_cleanup_json_ json_t *entry = NULL;
 	int r = 0;
 
-	if (changed || !change->entry)
-		r = setup_make_entry(setup, change, &entry);
+	if (changed || !setup->entry)
+		r = setup_make_entry(setup, &entry);
 	if (!r && entry)
-		r = setup_put_entry(change, entry);
+		r = setup_put_entry(setup, entry);
 	if (!r && !changed)
-		setup_say(setup, "%s: everything is there", change->file.path);
-	if (!r && keys_compare(setup, change->now, change->then, change->file.path) < 0)
+		setup_say(setup, "%s: everything is there", setup->file.path);
+	if (!r && keys_compare(setup, setup->now, setup->then, setup->file.path) < 0)
 		r = output_no_memory();
 	return r;
 }
@@ -543,20 +498,20 @@ static void setup_say_setting(const struct nvidia_setting *setting, void *user)
  * The file is the last that is written: without the CDI spec it stays as it is, and a spec goes again without the
  * file.
  */
-static int setup_put(struct setup *setup, struct change *change)
+static int setup_put(struct setup *setup)
 {
-	_cleanup_json_ json_t *found = json_copy(change->state.entries);
+	_cleanup_json_ json_t *found = json_copy(setup->state.entries);
 	int r = found ? 0 : output_no_memory();
 
 	/* With a file of its own the user wants that file and nothing else. */
 	if (!r && !setup->config)
-		r = setup_cdi_put(setup, &change->state);
+		r = setup_cdi_put(setup, &setup->state);
 	if (!r && setup->dry_run)
-		setup_show(setup, change);
+		setup_show(setup);
 	else if (!r)
-		r = setup_put_file(setup, change);
+		r = setup_put_file(setup);
 	if (r && !setup->dry_run)
-		(void)setup_cdi_take_back(setup, &change->state, found);
+		(void)setup_cdi_take_back(setup, &setup->state, found);
 	if (!r)
 		nvidia_config_each(setup_say_setting, setup);
 	return r;
@@ -569,65 +524,42 @@ static bool setup_is_early(const struct setup *setup)
 	       !engine_is_installed(setup->engine->facts);
 }
 
-static int setup_change(struct setup *setup, struct change *change)
-{
-	int r;
-
-	r = config_file_read(setup->path, &change->file);
-	if (!r)
-		r = setup_read(setup, &change->file.text, change->file.path, &change->now);
-	if (!r)
-		r = state_open(&change->state, !setup->dry_run);
-	if (r)
-		return r;
-	change->entry = json_object_get(change->state.entries, change->file.path);
-	r = setup->remove ? setup_plan_remove(setup, change) : setup_plan_put(setup, change);
-	if (!r)
-		r = setup_read(setup, &change->to, change->file.path, &change->then);
-	if (!r && keys_compare(setup, change->now, change->then, NULL) < 0)
-		r = output_no_memory();
-	if (!r)
-		r = setup->remove ? setup_remove(setup, change) : setup_put(setup, change);
-	if (r)
-		return r;
-	if (setup_is_early(setup))
-		setup_say(setup, "%s is not installed here; it reads the file when it is", setup->engine->facts->label);
-	else
-		setup->engine->advise(setup, setup_is_changed(change));
-	return 0;
-}
-
 static int setup_do_file(struct setup *setup)
 {
-	struct change change = {.state = {.lock = -1}};
-	int r = setup_change(setup, &change);
+	int r = config_file_read(setup->path, &setup->file);
 
-	config_file_close(&change.file);
-	state_close(&change.state);
-	text_clear(&change.to);
-	json_decref(change.now);
-	json_decref(change.then);
+	if (!r)
+		r = setup_read(setup, &setup->file.text, setup->file.path, &setup->now);
+	if (!r)
+		r = state_open(&setup->state, !setup->dry_run);
+	if (r)
+		return r;
+	setup->entry = json_object_get(setup->state.entries, setup->file.path);
+	r = setup->remove ? setup_plan_remove(setup) : setup_plan_put(setup);
+	if (!r)
+		r = setup_read(setup, &setup->to, setup->file.path, &setup->then);
+	if (!r && keys_compare(setup, setup->now, setup->then, NULL) < 0)
+		r = output_no_memory();
+	if (!r)
+		r = setup->remove ? setup_remove(setup) : setup_put(setup);
+	if (!r && setup_is_early(setup))
+		setup_say(setup, "%s is not installed here; it reads the file when it is", setup->engine->facts->label);
+	else if (!r)
+		setup->engine->advise(setup, setup_is_changed(setup));
 	return r;
-}
-
-static int setup_do_engine(struct setup *setup)
-{
-	int r;
-
-	if (setup->rootless && geteuid() == 0)
-		return output_complain(
-			"a rootless engine is set up by the user who runs it, and you are root\n    Run this as that "
-			"user, without sudo.");
-	r = setup_look(setup);
-	return r ? r : setup_do_file(setup);
 }
 
 static void setup_close(struct setup *setup)
 {
 	daemon_close(&setup->daemon);
+	config_file_close(&setup->file);
+	state_close(&setup->state);
+	text_clear(&setup->to);
+	json_decref(setup->now);
+	json_decref(setup->then);
+	json_decref(setup->others);
 	free(setup->runtime);
 	free(setup->path);
-	json_decref(setup->others);
 }
 #define _cleanup_setup_ __attribute__((cleanup(setup_close)))
 
@@ -644,16 +576,16 @@ static bool setup_is_named(const char *path)
 }
 
 /* @path: of a file that is remembered; NULL: the one that the engine usually reads, if it is not. */
-static int setup_remove_one(const struct setup *all, const struct setup_engine *engine, const char *path,
-			    const struct state *state)
+static int setup_remove_one(const struct setup *all, const struct setup_engine *engine, const char *path)
 {
 	_cleanup_setup_ struct setup setup = *all;
 	int r;
 
+	setup.state = STATE_CLOSED;
 	setup.engine = engine;
 	setup.rootless = geteuid() != 0;
 	r = setup_look(&setup);
-	if (r || (!path && (json_object_get(state->entries, setup.path) || !setup_is_named(setup.path))))
+	if (r || (!path && (json_object_get(all->state.entries, setup.path) || !setup_is_named(setup.path))))
 		return r;
 	if (path) {
 		free(setup.path);
@@ -665,26 +597,27 @@ static int setup_remove_one(const struct setup *all, const struct setup_engine *
 /* One that cannot be undone does not keep the others. */
 static int setup_remove_all(struct setup *setup)
 {
-	_cleanup_state_ struct state state = {.lock = -1};
+	_cleanup_state_ struct state rest = STATE_CLOSED;
+	int r, worst = state_open(&setup->state, false);
 	const char *path;
 	json_t *entry;
-	int r, worst;
 
-	worst = state_open(&state, false);
-	for (size_t i = 0; i < ARRAY_SIZE(engines) && state.entries; i++) {
-		json_object_foreach (state.entries, path, entry) {
+	for (size_t i = 0; i < ARRAY_SIZE(engines) && setup->state.entries; i++) {
+		json_object_foreach (setup->state.entries, path, entry) {
 			const char *engine = json_string_value(json_object_get(entry, "engine"));
 
-			r = engine && streq(engine, engines[i]->facts->name)
-				    ? setup_remove_one(setup, engines[i], path, &state)
-				    : 0;
+			r = engine && streq(engine, engines[i]->facts->name) ? setup_remove_one(setup, engines[i], path)
+									     : 0;
 			worst = r ? r : worst;
 		}
 		/* CRI-O is root's alone. */
-		r = engines[i] == &setup_crio && geteuid() != 0 ? 0 : setup_remove_one(setup, engines[i], NULL, &state);
+		r = engines[i] == &setup_crio && geteuid() != 0 ? 0 : setup_remove_one(setup, engines[i], NULL);
 		worst = r ? r : worst;
 	}
-	return worst;
+	r = json_object_size(setup->state.entries) ? state_open(&rest, !setup->dry_run) : 0;
+	if (!r && rest.entries)
+		r = setup_cdi_remove(setup, &rest);
+	return r ? r : worst;
 }
 
 int verb_setup(struct globals *globals, int argc, char **argv)
@@ -697,8 +630,16 @@ int verb_setup(struct globals *globals, int argc, char **argv)
 		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give "
 		       "containers the GPUs.",
 	};
-	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE};
+	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE, .state = STATE_CLOSED};
+	int r;
 
 	globals_parse_verb(globals, &argp, argc, argv, &setup);
-	return setup.all ? setup_remove_all(&setup) : setup_do_engine(&setup);
+	if (setup.all)
+		return setup_remove_all(&setup);
+	if (setup.rootless && geteuid() == 0)
+		return output_complain(
+			"a rootless engine is set up by the user who runs it, and you are root\n    Run this as that "
+			"user, without sudo.");
+	r = setup_look(&setup);
+	return r ? r : setup_do_file(&setup);
 }

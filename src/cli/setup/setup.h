@@ -11,8 +11,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "cli/config_file.h"
 #include "cli/globals.h"
+#include "cli/setup/state.h"
 #include "engines/engine.h"
 
 /*
@@ -33,9 +33,15 @@ struct setup {
 	bool released;        /* the daemon has let go of it already */
 	struct daemon daemon; /* the one that this is for, if it runs */
 	char *path;           /* of the file to change */
-	json_t *others;       /* what the engine's other files say, by their paths; later ones count more */
 	bool unreached;       /* the daemon does not read that file, or cannot run our program; that has been said */
 	bool needs_restart;   /* reloading is not enough for what was changed */
+	struct state state;
+	json_t *entry;           /* of the state; NULL: the file is not remembered */
+	struct config_file file; /* as it is */
+	struct text to;          /* what is to be in it */
+	bool gone;               /* it is to be removed */
+	json_t *now, *then;      /* what both say */
+	json_t *others;          /* what the engine's other files say, by their paths; later ones count more */
 };
 
 struct setup_engine {
@@ -51,11 +57,8 @@ struct setup_engine {
 	 * NULL: always so.
 	 */
 	bool (*restarts_for)(const char *path, bool remove);
-	/*
-	 * Before @file becomes @to and our programs go: makes the daemon work without them, and says so in
-	 * setup->released. May be NULL.
-	 */
-	int (*release)(struct setup *setup, struct config_file *file, const struct text *to);
+	/* Before our programs go: makes the daemon work without them, says so, and sets setup->released. May be NULL. */
+	int (*release)(struct setup *setup);
 	/* Says what else is needed, and what makes the daemon notice. @changed: there is something to notice. */
 	void (*advise)(struct setup *setup, bool changed);
 };
@@ -63,9 +66,6 @@ extern const struct setup_engine setup_containerd, setup_crio, setup_docker, set
 
 /** A remark for the user, indented behind the name of the engine. */
 void setup_say(const struct setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/** The path of a program of ours that is installed beside this one, owned by the caller; NULL without memory. */
-char *setup_find_program(const char *name);
 
 /** Finds setup->daemon, as daemon_find() does. */
 int setup_find_daemon(struct setup *setup, uid_t uid);

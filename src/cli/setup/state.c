@@ -27,7 +27,7 @@ void state_close(struct state *state)
 	json_decref(state->entries);
 	json_decref(state->made);
 	cleanup_closep(&state->lock);
-	*state = (struct state){.lock = -1};
+	*state = STATE_CLOSED;
 }
 
 static char *state_path(void)

@@ -21,7 +21,8 @@ struct state {
 	int lock;
 };
 
-/* Begins as {.lock = -1}. */
+#define STATE_CLOSED ((struct state){.lock = -1})
+
 void state_close(struct state *state);
 #define _cleanup_state_ __attribute__((cleanup(state_close)))
 

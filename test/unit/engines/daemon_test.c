@@ -68,7 +68,7 @@ static char *const no_environment[] = {NULL};
 
 static void nothing_runs(void **state)
 {
-	_cleanup_free_ char *shell = NULL;
+	_cleanup_program_ struct program shell = {0};
 	struct daemon daemon = {0};
 
 	(void)state;
@@ -78,8 +78,8 @@ static void nothing_runs(void **state)
 	assert_null(daemon_option(&daemon, "--config", "-c"));
 	assert_null(daemon_variable(&daemon, "PATH"));
 	/* As if it were started by a service manager. */
-	shell = daemon_look_up(&daemon, "sh", NULL);
-	assert_true(shell && strcmp(strrchr(shell, '/'), "/sh") == 0);
+	assert_true(daemon_look_up(&daemon, "sh", &shell));
+	assert_string_equal(strrchr(shell.path, '/'), "/sh");
 	assert_true(daemon_sees(&daemon, "/"));
 	assert_false(daemon_is_older(&daemon, &(struct timespec){.tv_sec = 1}));
 	daemon_close(&daemon);
@@ -89,8 +89,7 @@ static void arguments_and_environment(void **state)
 {
 	char path[128], *environment[] = {"A=1", "PATHOLOGY=x", path, "EMPTY=", NULL};
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
-	_cleanup_free_ char *found = NULL;
-	struct timespec since = {0};
+	_cleanup_program_ struct program found = {0};
 	struct running running;
 
 	(void)state;
@@ -112,9 +111,9 @@ static void arguments_and_environment(void **state)
 	assert_string_equal(daemon_variable(&daemon, "EMPTY"), "");
 	assert_null(daemon_variable(&daemon, "PAT"));
 	assert_false(daemon.elsewhere || daemon.snap);
-	found = daemon_look_up(&daemon, name, &since);
-	assert_string_equal(found, program);
-	assert_true(since.tv_sec > 0);
+	assert_true(daemon_look_up(&daemon, name, &found));
+	assert_string_equal(found.path, program);
+	assert_true(found.st.st_ctim.tv_sec > 0);
 	assert_true(daemon_sees(&daemon, program));
 	end(&running);
 }
