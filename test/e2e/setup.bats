@@ -88,11 +88,24 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			setup docker --engine-config=daemon.json --set-as-default >/dev/null
 			cmp shown daemon.json
 			setup docker --engine-config=daemon.json --set-as-default --dry-run 2>&1 >/dev/null | grep -q "daemon.json would not change"
+			cp daemon.json once
+			cp /var/lib/ctr-gpu/setup.json state
 			setup docker --engine-config=daemon.json --remove --dry-run >shown 2>remarks
 			cmp before shown
-			[[ -e /var/lib/ctr-gpu ]]
+			cmp once daemon.json
+			cmp state /var/lib/ctr-gpu/setup.json
 			setup docker --engine-config=daemon.json --remove >/dev/null
+			cmp before daemon.json
 		done
+		# Where something is remembered already.
+		setup docker --engine-config=other.json >/dev/null
+		cp /var/lib/ctr-gpu/setup.json state
+		setup docker --engine-config=daemon.json --dry-run >/dev/null 2>&1
+		setup docker --engine-config=none/daemon.json --dry-run >/dev/null 2>&1
+		cmp before daemon.json
+		cmp state /var/lib/ctr-gpu/setup.json
+		[[ ! -e none ]]
+		setup docker --engine-config=other.json --remove >/dev/null
 		rm daemon.json
 		setup docker --engine-config=daemon.json >/dev/null
 		[[ -z $(setup docker --engine-config=daemon.json --remove --dry-run 2>remarks) ]]
@@ -228,7 +241,9 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ $(grep -c "would be:" remarks) -eq 3 && $(grep -c "would be removed$" remarks) -eq 2 ]]
 		cat before.json before.toml before.json | sort | cmp - <(sort shown)
 		setup --remove all
-		cmp before.json /etc/docker/daemon.json && cmp before.json other/daemon.json && cmp before.toml /etc/containerd/config.toml
+		cmp before.json /etc/docker/daemon.json
+		cmp before.json other/daemon.json
+		cmp before.toml /etc/containerd/config.toml
 		[[ ! -e /etc/containers && ! -e /etc/crio && ! -e /var/lib/ctr-gpu && ! -e /etc/cdi ]]
 		# Changed since, named as the default by hand, and forgotten by setup.
 		for lost in "" yes; do

@@ -89,8 +89,8 @@ static int docker_look(struct setup *setup)
 		return output_complain(
 			"Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; "
 			"it has --gpus\n"
-			"    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this "
-			"distribution.");
+			"    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with "
+			"this distribution.");
 	return docker_check_arguments(setup);
 }
 

@@ -57,7 +57,7 @@ struct setup_engine {
 	 * NULL: always so.
 	 */
 	bool (*restarts_for)(const char *path, bool remove);
-	/* Before our programs go: makes the daemon work without them, says so, and sets setup->released. May be NULL. */
+	/* Before our programs go: makes the daemon work without them, and sets setup->released. May be NULL. */
 	int (*release)(struct setup *setup);
 	/* Says what else is needed, and what makes the daemon notice. @changed: there is something to notice. */
 	void (*advise)(struct setup *setup, bool changed);

@@ -183,11 +183,12 @@ static void takes_tables_out(void **state)
 	_cleanup_json_ json_t *json = NULL;
 
 	(void)state;
-	begin(&text, "a = 1\n[p.n]\nx = [\n1]\n# c\n[p.n.o]\ny = {z = 1}\n[p.nn]\nx = 1\n");
+	begin(&text, "a = 1\n[p.n]\nx = [\n1]\n# c\n[p.n.o]\ny = {z = 1}\n[p.nn]\nx = 1\na = 2\n[n]\na = 3\n");
 	json = read_all(&text);
 	assert_int_equal(json_object_del(json_object_get(json, "p"), "n"), 0);
+	assert_int_equal(json_object_del(json_at(json, "p/nn"), "a"), 0);
 	assert_int_equal(toml_file_write(&text, json), 0);
-	assert_string_equal(text.data, "a = 1\n# c\n[p.nn]\nx = 1\n");
+	assert_string_equal(text.data, "a = 1\n# c\n[p.nn]\nx = 1\n[n]\na = 3\n");
 }
 
 int main(void)
