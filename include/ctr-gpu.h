@@ -243,7 +243,8 @@ size_t ctr_gpu_host_adapter_count(const struct ctr_gpu_host *host);
  * Since: 0.1
  */
 struct ctr_gpu_adapter {
-	int index;                     /* selects it; -1 if it cannot be used */
+	int index;                     /* selects it; -1 if it cannot be used, and for an NPU */
+	int npu;                       /* selects an NPU, as "npu:0"; -1 for what is none */
 	const char *backend;           /* "gpu-pv" or "nvidia" */
 	const char *name;              /* the driver's */
 	const char *vendor;            /* "NVIDIA", "AMD", "Intel", … */
@@ -259,7 +260,7 @@ struct ctr_gpu_adapter {
 
 /**
  * ctr_gpu_host_adapter() - describe an adapter
- * @number: position, from 0 to ctr_gpu_host_adapter_count() - 1; usable ones come first, so it is their index
+ * @number: position, from 0 to ctr_gpu_host_adapter_count() - 1; usable GPUs come first, so it is their index
  *
  * Return: 0 or -ERANGE.
  * Since: 0.1

@@ -44,7 +44,7 @@ int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret)
 
 		if (!domain)
 			continue;
-		if (str_format(&kind, "%s/gpu", domain) < 0)
+		if (str_format(&kind, "%s/%s", domain, host->inventory.adapters[i].is_npu ? "npu" : "gpu") < 0)
 			return -ENOMEM;
 		if (!strv_contains(ret, kind) && strv_add(ret, kind) < 0)
 			return -ENOMEM;
@@ -220,16 +220,14 @@ static bool cdi_generate_has_own_address(const struct generation *generation, co
 static int cdi_generate_add_adapter(struct generation *generation, const struct adapter *adapter)
 {
 	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL;
-	char index[32], luid[LUID_TEXT_SIZE];
+	char number[ADAPTER_NUMBER_SIZE], luid[LUID_TEXT_SIZE];
 	int r;
 
-	if (adapter->is_part)
-		(void)snprintf(index, sizeof(index), "%d:%d", adapter->whole, adapter->part);
-	else
-		(void)snprintf(index, sizeof(index), "%d", adapter->index);
-	r = cdi_generate_plan(generation, index, &plan);
+	adapter_format_number(adapter, number);
+	r = cdi_generate_plan(generation, number, &plan);
+	/* "amd.com/npu=0" is "npu:0". */
 	if (r == 0)
-		r = cdi_generate_add_name(generation, index, &plan->data);
+		r = cdi_generate_add_name(generation, number + (adapter->is_npu ? strlen("npu:") : 0), &plan->data);
 	if (r == 0)
 		r = cdi_generate_add_name(generation, adapter->uuid, &plan->data);
 	if (r == 0)
@@ -251,10 +249,10 @@ static int cdi_generate_name_all(const struct generation *generation, const stru
 	if (generation->wish->request->kind == REQUEST_ALL)
 		return str_format(ret, "%s=all", generation->wish->kind);
 	for (size_t i = 0; i < selection->count && r == 0; i++) {
-		const struct adapter *adapter = selection->adapters[i];
+		char number[ADAPTER_NUMBER_SIZE];
 
-		r = adapter->is_part ? strv_format(&names, "%d:%d", adapter->whole, adapter->part)
-				     : strv_format(&names, "%d", adapter->index);
+		adapter_format_number(selection->adapters[i], number);
+		r = strv_add(&names, number);
 	}
 	return r == 0 ? strv_join(&names, ",", ret) : r;
 }
@@ -288,16 +286,23 @@ static int cdi_generate_select_adapters(const struct generation *generation, str
 {
 	const char *kind = generation->wish->kind;
 	size_t kept = 0, vendor = strcspn(kind, "/");
-	bool all = !adapter_is_domain(kind, vendor);
+	bool all = !adapter_is_domain(kind, vendor), npus = streq(kind + vendor, "/npu");
+	struct request request = *generation->wish->request;
+	char every[] = "npu:all", *items[] = {every};
 	int r;
 
-	r = selection_new(generation->host, generation->wish->request, ret, &generation->context->err);
+	if (npus && request.kind == REQUEST_ALL) {
+		request.kind = REQUEST_SOME;
+		request.devices = (struct strv){items, ARRAY_SIZE(items)};
+	}
+	r = selection_new(generation->host, &request, ret, &generation->context->err);
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < ret->count; i++) {
 		const char *domain = adapter_domain(ret->adapters[i]);
 
-		if (all || (domain && strlen(domain) == vendor && strncmp(domain, kind, vendor) == 0))
+		if (ret->adapters[i]->is_npu == npus &&
+		    (all || (domain && strlen(domain) == vendor && strncmp(domain, kind, vendor) == 0)))
 			ret->adapters[kept++] = ret->adapters[i];
 	}
 	ret->count = kept;

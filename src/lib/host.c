@@ -18,14 +18,16 @@ const struct backend *host_backend(size_t number)
 	return number < ARRAY_SIZE(backends) ? backends[number] : NULL;
 }
 
-/* In this order: GPUs, whose index is their position; GPUs that are not usable; parts of GPUs. */
-enum group { GROUP_USABLE, GROUP_UNUSABLE, GROUP_PARTS, GROUPS };
+/* In this order: GPUs, whose index is their position; NPUs; what is not usable; parts of GPUs. */
+enum group { GROUP_GPUS, GROUP_NPUS, GROUP_UNUSABLE, GROUP_PARTS, GROUPS };
 
 static enum group host_group(const struct adapter *adapter)
 {
 	if (adapter->is_part)
 		return GROUP_PARTS;
-	return adapter->unusable ? GROUP_UNUSABLE : GROUP_USABLE;
+	if (adapter->unusable)
+		return GROUP_UNUSABLE;
+	return adapter->is_npu ? GROUP_NPUS : GROUP_GPUS;
 }
 
 static int host_index_of_whole(const struct inventory *sorted, const struct adapter *part)
@@ -40,16 +42,16 @@ static int host_index_of_whole(const struct inventory *sorted, const struct adap
 static int host_number_adapters(struct inventory *inventory)
 {
 	struct inventory sorted = {0};
-	int r = 0;
+	int numbers[GROUPS] = {0}, r = 0;
 
-	for (enum group group = GROUP_USABLE; group < GROUPS; group++)
+	for (enum group group = GROUP_GPUS; group < GROUPS; group++)
 		for (size_t i = 0; i < inventory->count && r == 0; i++) {
 			struct adapter *adapter = &inventory->adapters[i];
 
 			/* Taken already: inventory_take() leaves an adapter without a backend. */
 			if (!adapter->backend || host_group(adapter) != group)
 				continue;
-			adapter->index = group == GROUP_USABLE ? (int)sorted.count : -1;
+			adapter->index = group <= GROUP_NPUS ? numbers[group]++ : -1;
 			adapter->whole = group == GROUP_PARTS ? host_index_of_whole(&sorted, adapter) : -1;
 			r = inventory_take(&sorted, adapter);
 		}
@@ -173,7 +175,8 @@ int ctr_gpu_host_adapter(const struct ctr_gpu_host *host, size_t number, struct 
 		return -ERANGE;
 	adapter = &host->inventory.adapters[number];
 	*ret_adapter = (struct ctr_gpu_adapter){
-		.index = adapter->index,
+		.index = adapter->is_npu ? -1 : adapter->index,
+		.npu = adapter->is_npu ? adapter->index : -1,
 		.backend = adapter->backend->name,
 		.name = adapter->name,
 		.vendor = adapter_vendor(adapter),

@@ -23,9 +23,9 @@ static void host_write_heading(FILE *file, const struct adapter *adapter)
 	if (adapter->is_part)
 		(void)fprintf(file, "%s %d:%d ", adapter->backend->part, adapter->whole, adapter->part);
 	else if (adapter->index >= 0)
-		(void)fprintf(file, "GPU %-3d ", adapter->index);
+		(void)fprintf(file, "%s %-3d ", adapter->is_npu ? "NPU" : "GPU", adapter->index);
 	else
-		(void)fputs("GPU -   ", file);
+		(void)fprintf(file, "%s -   ", adapter->is_npu ? "NPU" : "GPU");
 	report_write_text(adapter->name ? adapter->name : "(the driver gives no name)", file);
 	(void)fputc('\n', file);
 }
@@ -152,13 +152,16 @@ static int host_write_text(const struct ctr_gpu_host *host, FILE *file)
 
 static json_t *host_adapter_json(const struct adapter *adapter)
 {
-	char luid[LUID_TEXT_SIZE];
+	char luid[LUID_TEXT_SIZE], number[ADAPTER_NUMBER_SIZE];
+	bool is_gpu = adapter->index >= 0 && !adapter->is_npu;
 
 	luid_format(adapter->luid, luid);
-	return json_pack("{s:o, s:o, s:s, s:o, s:s, s:i, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o}",
-			 "index", adapter->index >= 0 ? json_integer(adapter->index) : json_null(), "part",
-			 adapter->is_part ? json_sprintf("%d:%d", adapter->whole, adapter->part) : json_null(),
-			 "backend", adapter->backend->name, "name", report_string(adapter->name), "vendor",
+	adapter_format_number(adapter, number);
+	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:s, s:i, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o}",
+			 "index", is_gpu ? json_integer(adapter->index) : json_null(), "part",
+			 report_string(adapter->is_part ? number : NULL), "npu",
+			 report_string(adapter->is_npu && adapter->index >= 0 ? number : NULL), "backend",
+			 adapter->backend->name, "name", report_string(adapter->name), "vendor",
 			 adapter_vendor(adapter), "vendorId", (int)adapter->vendor_id, "deviceId",
 			 (int)adapter->device_id, "computeOnly", adapter->compute_only, "pciAddress",
 			 report_string(adapter->pci_address), "uuid", report_string(adapter->uuid), "luid",
@@ -187,7 +190,7 @@ static int host_write_csv(const struct ctr_gpu_host *host, FILE *file)
 	(void)fputs("index,backend,vendor,name,pci_address,uuid,luid,driver_store,unusable,reason\n", file);
 	for (size_t i = 0; i < host->inventory.count; i++) {
 		const struct adapter *adapter = &host->inventory.adapters[i];
-		char luid[LUID_TEXT_SIZE], index[24] = "";
+		char luid[LUID_TEXT_SIZE], index[ADAPTER_NUMBER_SIZE];
 		const char *fields[] = {
 			index,
 			adapter->backend->name,
@@ -202,10 +205,7 @@ static int host_write_csv(const struct ctr_gpu_host *host, FILE *file)
 		};
 
 		luid_format(adapter->luid, luid);
-		if (adapter->is_part)
-			(void)snprintf(index, sizeof(index), "%d:%d", adapter->whole, adapter->part);
-		else if (adapter->index >= 0)
-			(void)snprintf(index, sizeof(index), "%d", adapter->index);
+		adapter_format_number(adapter, index);
 		for (size_t j = 0; j < ARRAY_SIZE(fields); j++) {
 			(void)fputs(j > 0 ? "," : "", file);
 			report_write_csv_field(fields[j], file);

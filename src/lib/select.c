@@ -131,14 +131,22 @@ static bool selection_same_pci_address(const char *known, const char *asked)
 
 /* ---- what a name may be ---- */
 
-/* "0", "1:0": a GPU, or a part of one by the GPU's number and its own. */
+#define NPU "npu:"
+
+static bool selection_is_npu(const char *device)
+{
+	return strncasecmp(device, NPU, strlen(NPU)) == 0;
+}
+
+/* "0", "npu:0", "1:0": a GPU, an NPU, or a part of a GPU by the GPU's number and its own. */
 static bool selection_has_number(const struct adapter *adapter, const char *device)
 {
+	bool is_npu = selection_is_npu(device);
 	int whole, part, length = 0;
 	long index;
 
-	if (selection_is_index(device, &index))
-		return adapter->index == index;
+	if (selection_is_index(is_npu ? device + strlen(NPU) : device, &index))
+		return adapter->index == index && adapter->is_npu == is_npu;
 	return *device >= '0' && *device <= '9' && sscanf(device, "%4d:%4d%n", &whole, &part, &length) == 2 &&
 	       !device[length] && part >= 0 && adapter->is_part && adapter->whole == whole && adapter->part == part;
 }
@@ -221,24 +229,28 @@ static int selection_identify(const struct ctr_gpu_host *host, const char *devic
 
 /* ---- what a request means ---- */
 
-/* "vendor:intel", "intel.com/gpu=all", or of a vendor that nobody knows "example.com/gpu=all", which is every one. */
-static bool selection_is_of_vendor(const struct adapter *adapter, const char *device)
-{
-	size_t length = strcspn(device, "/");
-	const char *domain = adapter_domain(adapter);
-
-	if (strncasecmp(device, "vendor:", strlen("vendor:")) == 0)
-		return strcasecmp(adapter_vendor(adapter), device + strlen("vendor:")) == 0;
-	return !adapter_is_domain(device, length) ||
-	       (domain && strlen(domain) == length && strncmp(domain, device, length) == 0);
-}
+#define VENDOR "vendor:"
 
 static bool selection_is_set(const char *device)
 {
 	const char *name = request_name_without_kind(device);
 
-	return strncasecmp(device, "vendor:", strlen("vendor:")) == 0 ||
+	return strncasecmp(device, VENDOR, strlen(VENDOR)) == 0 || strcasecmp(device, NPU "all") == 0 ||
 	       (name != device && strcasecmp(name, "all") == 0);
+}
+
+/* "vendor:intel", "npu:all", "intel.com/npu=all", or of a vendor that nobody knows "example.com/gpu=all". */
+static bool selection_is_in_set(const struct adapter *adapter, const char *device)
+{
+	size_t length = strcspn(device, "/");
+	const char *domain = adapter_domain(adapter);
+
+	if (adapter->is_npu != (selection_is_npu(device) || strncmp(device + length, "/npu=", strlen("/npu=")) == 0))
+		return false;
+	if (strncasecmp(device, VENDOR, strlen(VENDOR)) == 0)
+		return strcasecmp(adapter_vendor(adapter), device + strlen(VENDOR)) == 0;
+	return !adapter_is_domain(device, length) ||
+	       (domain && strlen(domain) == length && strncmp(domain, device, length) == 0);
 }
 
 /* Return: 0; CTR_GPU_E_UNKNOWN_DEVICE with @err set if nobody is of it; -ENOMEM. */
@@ -249,7 +261,7 @@ static int selection_mark_set(const struct ctr_gpu_host *host, const char *devic
 	for (size_t i = 0; i < host->inventory.count; i++) {
 		const struct adapter *adapter = &host->inventory.adapters[i];
 
-		if (adapter->index >= 0 && selection_is_of_vendor(adapter, device))
+		if (adapter->index >= 0 && selection_is_in_set(adapter, device))
 			wanted[i] = found = true;
 	}
 	return found ? 0 : selection_refuse(host, device, NULL, err);
@@ -311,8 +323,13 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < inventory->count; i++)
-		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0))
+		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0 &&
+				  !inventory->adapters[i].is_npu))
 			selection.adapters[selection.count++] = &inventory->adapters[i];
+	if (selection.count == 0)
+		return err_set(err, CTR_GPU_E_NO_ADAPTER,
+			       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"
+			       "\"all\" does not mean NPUs: ask for npu:all or npu:0.");
 	*ret = steal_struct(&selection);
 	return 0;
 }

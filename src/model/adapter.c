@@ -62,15 +62,22 @@ void luid_format(struct luid luid, char text[LUID_TEXT_SIZE])
 	(void)snprintf(text, LUID_TEXT_SIZE, "LUID-%08x%08x", (uint32_t)luid.high, luid.low);
 }
 
+void adapter_format_number(const struct adapter *adapter, char text[ADAPTER_NUMBER_SIZE])
+{
+	text[0] = '\0';
+	if (adapter->is_part && adapter->whole >= 0)
+		(void)snprintf(text, ADAPTER_NUMBER_SIZE, "%d:%d", adapter->whole, adapter->part);
+	else if (adapter->index >= 0)
+		(void)snprintf(text, ADAPTER_NUMBER_SIZE, "%s%d", adapter->is_npu ? "npu:" : "", adapter->index);
+}
+
 int adapter_describe(const struct adapter *adapter, char **ret)
 {
 	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
+	char number[ADAPTER_NUMBER_SIZE];
 
-	if (adapter->is_part && adapter->whole >= 0)
-		return str_format(ret, "%d:%d %s", adapter->whole, adapter->part, name);
-	if (adapter->index < 0)
-		return str_format(ret, "%s", name);
-	return str_format(ret, "%d %s", adapter->index, name);
+	adapter_format_number(adapter, number);
+	return str_format(ret, "%s%s%s", number, number[0] ? " " : "", name);
 }
 
 void inventory_clear(struct inventory *inventory)

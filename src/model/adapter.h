@@ -29,7 +29,8 @@ struct luid {
 
 struct adapter {
 	const struct backend *backend; /* who described it and plans for it */
-	int index;                     /* the number users select it by; -1 when not usable */
+	int index;                     /* the number users select it by, among its kind; -1 when not usable */
+	bool is_npu;                   /* counted apart from GPUs, and given only to whoever names it */
 	char *name;                    /* as the driver calls it, UTF-8; NULL if it gave none */
 	uint32_t vendor_id, device_id; /* PCI ids of the physical device; 0 when unknown */
 	char *pci_address;             /* on the machine that owns it, "0000:01:00.0"; NULL when unknown */
@@ -43,8 +44,8 @@ struct adapter {
 	uint32_t type_bits;    /* D3DKMT_ADAPTERTYPE */
 	bool compute_only;     /* an NPU or an MCDM device, also if its driver claims to render */
 	char *driver_store;    /* directory on this machine; NULL when unknown */
-	size_t sharing;        /* usable adapters behind the same device node, with this one */
-	size_t store_sharing;  /* of those, the ones with the same driver store */
+	size_t sharing;        /* usable GPUs behind the same device node, with this one */
+	size_t store_sharing;  /* usable adapters with the same driver store, with this one */
 	size_t siblings;       /* of those, the ones of the same vendor */
 
 	/* native */
@@ -80,6 +81,10 @@ bool adapter_is_domain(const char *text, size_t length);
 /** "LUID-" and 16 hexadecimal digits, high part first. */
 enum { LUID_TEXT_SIZE = 5 + 16 + 1 };
 void luid_format(struct luid luid, char text[LUID_TEXT_SIZE]);
+
+/** What selects it: "0", "1:0" for a part, "npu:0"; "" if nothing does. */
+enum { ADAPTER_NUMBER_SIZE = 24 };
+void adapter_format_number(const struct adapter *adapter, char text[ADAPTER_NUMBER_SIZE]);
 
 /**
  * What users know an adapter by: `0 NVIDIA GeForce RTX 4090`, `0:1 NVIDIA A100`.

@@ -41,6 +41,26 @@ const char *request_name_without_kind(const char *device)
 	return class > 0 && device[vendor + 1 + class] == '=' ? device + vendor + 1 + class + 1 : device;
 }
 
+/*
+ * A name as CDI has it, "nvidia.com/gpu=0", means what the name alone means; but NPUs have numbers of their own, as
+ * "npu:0". Only "all" depends on the vendor, and stays as it is for those who know the adapters (src/lib/select.c).
+ */
+static void request_drop_kinds(struct strv *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const char *name = request_name_without_kind(list->items[i]), *class = list->items[i];
+
+		if (name == list->items[i] || strcasecmp(name, "all") == 0)
+			continue;
+		class += strcspn(class, "/") + 1;
+		if (str_has_prefix(class, "npu=") && name[strspn(name, "0123456789")] == '\0')
+			name = class;
+		memmove(list->items[i], name, strlen(name) + 1);
+		if (name == class)
+			list->items[i][strlen("npu")] = ':';
+	}
+}
+
 bool request_has_word(const struct strv *list, const char *word)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -51,16 +71,7 @@ bool request_has_word(const struct strv *list, const char *word)
 
 void request_take_devices(struct request *request, struct strv *list)
 {
-	/*
-	 * A name as CDI has it, "nvidia.com/gpu=0", means what the name alone means. Only "all" depends on the vendor,
-	 * and stays as it is for those who know the adapters (src/lib/select.c).
-	 */
-	for (size_t i = 0; i < list->count; i++) {
-		const char *name = request_name_without_kind(list->items[i]);
-
-		if (name != list->items[i] && strcasecmp(name, "all") != 0)
-			memmove(list->items[i], name, strlen(name) + 1);
-	}
+	request_drop_kinds(list);
 	strv_clear(&request->devices);
 	if (list->count == 0 || request_has_word(list, "void"))
 		request->kind = REQUEST_VOID;

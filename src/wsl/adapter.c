@@ -120,6 +120,8 @@ int adapter_judge(const struct dxg_facts *facts, enum store_content (*look)(cons
 		.type_bits = facts->type_bits,
 		/* Drivers of NPUs set the bit for rendering, too (AMD's XDNA 2). */
 		.compute_only = facts->type_bits & D3DKMT_TYPE_COMPUTE_ONLY,
+		/* NVIDIA's compute-only adapters are GPUs in MCDM mode. */
+		.is_npu = (facts->type_bits & D3DKMT_TYPE_COMPUTE_ONLY) && facts->vendor_id != PCI_VENDOR_NVIDIA,
 	};
 	int r;
 
@@ -142,7 +144,7 @@ static enum adapter_rank adapter_rank(const struct adapter *adapter)
 		return RANK_UNUSABLE;
 	if (adapter->vendor_id == PCI_VENDOR_NVIDIA)
 		return RANK_NVIDIA;
-	return adapter->compute_only ? RANK_COMPUTES : RANK_RENDERS;
+	return adapter->is_npu ? RANK_COMPUTES : RANK_RENDERS;
 }
 
 static bool adapter_goes_before(const struct adapter *a, const struct adapter *b)

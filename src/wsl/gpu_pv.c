@@ -59,13 +59,11 @@ static int gpu_pv_ask_dxcore(const struct settings *settings, const char *librar
 static void gpu_pv_count_sharing(struct adapter *adapters, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < count; j++) {
-			bool usable = adapters[i].unusable == 0 && adapters[j].unusable == 0;
-
-			adapters[i].sharing += usable;
-			adapters[i].store_sharing +=
-				usable && streq(adapters[i].driver_store, adapters[j].driver_store);
-			adapters[i].siblings += usable && adapters[i].vendor_id == adapters[j].vendor_id;
+		for (size_t j = 0; j < count && adapters[i].unusable == 0; j++) {
+			if (adapters[j].unusable != 0)
+				continue;
+			adapters[i].sharing += !adapters[j].is_npu;
+			adapters[i].store_sharing += streq(adapters[i].driver_store, adapters[j].driver_store);
 		}
 }
 

@@ -282,7 +282,12 @@ static int wsl_plan_add_device(struct plan *plan, struct err *err)
 /* A choice is held by what a container does not see; adapters of one driver are seen through one store. */
 static int wsl_plan_warn(const struct adapter *const *selected, size_t count, struct plan *plan)
 {
-	if (count == 0 || count == selected[0]->sharing)
+	size_t gpus = 0;
+
+	/* Nobody expects an NPU beside the GPUs that he asked for. */
+	for (size_t i = 0; i < count; i++)
+		gpus += !selected[i]->is_npu;
+	if (count == 0 || gpus == selected[0]->sharing)
 		return 0;
 	for (size_t i = 0; i < count; i++) {
 		size_t with_store = 0;

@@ -59,7 +59,7 @@ setup() {
 	expect_line '[["GALLIUM_DRIVER=d3d12","MESA_D3D12_DEFAULT_ADAPTER_NAME=Intel(R) Iris(R) Xe Graphics"]]'
 	host wsl-hybrid 'ctr-gpu cdi generate --output=/run/ && jq -c "[.devices[].containerEdits.env] | unique" /run/ctr-gpu-*.json'
 	expect_line "[null]"
-	host wsl-amd-npu 'ctr-gpu cdi generate --no-hooks --output=/run/x.json && jq -c ".devices[0].containerEdits.env" /run/x.json'
+	host wsl-amd-npu 'ctr-gpu cdi generate --kind=amd.com/gpu --no-hooks --output=/run/x.json && jq -c ".devices[0].containerEdits.env" /run/x.json'
 	expect '"HSA_ENABLE_DXG_DETECTION=1"'
 	# What one device says would replace what another says.
 	host wsl-two-same-store 'ctr-gpu cdi generate --capabilities=all --output=- | grep -c CUDA_'

@@ -232,6 +232,19 @@ uuid() {
 	same wsl-hybrid 1,0
 }
 
+@test "vendors, words of names, UUIDs and NPUs" {
+	same wsl-hybrid vendor:intel
+	same wsl-hybrid "iris(r) xe"
+	same wsl-hybrid GPU-5a3f1c2b
+	same wsl-amd-xdna2 npu:0
+	same wsl-amd-xdna2 npu:0,0
+	local profile=wsl-amd-xdna2 devices=amd capabilities=compute
+
+	devices=vendor:nvidia on_host refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
+	profile=wsl-two-same-store devices=4090 on_host refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
+	profile=wsl-two-same-store devices=geforce on_host refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
+}
+
 @test "a Hyper-V guest without libdxcore" {
 	same hyperv-no-libdxcore all
 	same hyperv-no-libdxcore 0 compute

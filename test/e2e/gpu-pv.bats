@@ -89,6 +89,26 @@ says() {
 	same "$(plan wsl-qualcomm '[.mounts[].target]')" "[\"$lib\",\"$drivers/qcdx8380.inf_arm64_6c9fb8f1e2f04b2a\"]"
 }
 
+@test "an NPU has a number and a kind of its own, and is given on request" {
+	local npu=$drivers/kipudrv.inf_amd64_f4e4e5d1a3a9d6c2 amd=$drivers/u0198975.inf_amd64_3c5d1ea0f1f2bb61 device
+	same "$(info wsl-amd-xdna2 '[.adapters[] | [.index, .npu]]')" '[[0,null],[null,"npu:0"]]'
+	same "$(host wsl-amd-xdna2 ctr-gpu info | grep -o '^[GN]PU 0')" $'GPU 0\nNPU 0'
+	same "$(plan wsl-amd-xdna2 '[.mounts[].target], .warnings')" "[\"$lib\",\"$amd\"]
+[]"
+	for device in npu:0 npu:all amd.com/npu=0 amd.com/npu=all LUID-000000000001b433 00:0b.0; do
+		same "$(plan wsl-amd-xdna2 '[.mounts[].target]' --device=$device)" "[\"$lib\",\"$npu\"]"
+	done
+	same "$(plan wsl-amd-xdna2 '.warnings | length' --device=npu:0)" 1
+	same "$(plan wsl-amd-xdna2 '[.mounts[].target]' --device=0,npu:0)" "[\"$lib\",\"$amd\",\"$npu\"]"
+	run -1 host wsl-amd-xdna2 ctr-gpu list --device=1
+	says "It has: 0 AMD Radeon RX 7900 XTX; npu:0 AMD"
+	# shellcheck disable=SC2016
+	run -0 host wsl-amd-xdna2 sh -c 'cd /run/ctr-gpu && ctr-gpu cdi generate --output=specs/ >/dev/null &&
+		jq -c "[.kind, (.devices[] | [.name, .containerEdits.hooks[].args[1]])]" specs/*.json'
+	same "$output" '["amd.com/npu",["0","--device=amd.com/npu=0"],["LUID-000000000001b433","--device=amd.com/npu=LUID-000000000001b433"],["0000:00:0b.0","--device=amd.com/npu=0000:00:0b.0"],["all","--device=amd.com/npu=all"]]
+["amd.com/gpu",["0","--device=amd.com/gpu=0"],["LUID-000000000001a97d","--device=amd.com/gpu=LUID-000000000001a97d"],["0000:03:00.0","--device=amd.com/gpu=0000:03:00.0"],["all","--device=amd.com/gpu=all"]]'
+}
+
 @test "a host of Windows 10 refuses by zeros, which are no address" {
 	local source
 	for source in dxcore ioctl; do
@@ -348,7 +368,7 @@ $nvidia_store"
 	run -0 host wsl-amd-npu sh -c 'ls $(ctr-gpu list | grep /u0)'
 	says B025777
 	same "$(plan wsl-amd-npu '[.libraryDirectories[1].libraries, .warnings]' --device=0)" \
-		'[[],["every adapter of the host can still be opened through /dev/dxg; only the selected driver stores are visible"]]'
+		'[[],[]]'
 }
 
 @test "requirements are held against the CUDA version in libcuda's note" {

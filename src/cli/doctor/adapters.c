@@ -11,17 +11,19 @@
 
 enum { LINES_MAX = 6 };
 
-/* An unused adapter matters as much as there is nothing beside it; a software device is never missed. */
+/* An unused adapter matters as much as there is nothing beside it; a software device and an NPU are never missed. */
 static enum severity adapter_severity(const struct examination *examination, const struct adapter *adapter)
 {
 	if (examination->usable == 0)
 		return SEVERITY_PROBLEM;
-	return adapter->unusable == CTR_GPU_E_NO_ADAPTER && adapter->has_luid ? SEVERITY_NOTE : SEVERITY_WARNING;
+	return adapter->is_npu || (adapter->unusable == CTR_GPU_E_NO_ADAPTER && adapter->has_luid) ? SEVERITY_NOTE
+												   : SEVERITY_WARNING;
 }
 
 static void adapter_finding(struct examination *examination, const struct adapter *adapter)
 {
 	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
+	const char *kind = adapter->is_npu ? "NPU" : "GPU";
 	const char *store = adapter->driver_store ? strrchr(adapter->driver_store, '/') : NULL;
 
 	if (adapter->unusable)
@@ -30,11 +32,11 @@ static void adapter_finding(struct examination *examination, const struct adapte
 			     "%s",
 			     name, err_name(adapter->unusable), adapter->reason, adapter->remedy);
 	else if (store)
-		findings_add(&examination->findings, "adapter.usable", SEVERITY_OK, "GPU %d %s (%.48s)", adapter->index,
-			     name, store + 1);
+		findings_add(&examination->findings, "adapter.usable", SEVERITY_OK, "%s %d %s (%.48s)", kind,
+			     adapter->index, name, store + 1);
 	else
-		findings_add(&examination->findings, "adapter.usable", SEVERITY_OK, "GPU %d %s at %s", adapter->index,
-			     name, adapter->pci_address ? adapter->pci_address : "an unknown address");
+		findings_add(&examination->findings, "adapter.usable", SEVERITY_OK, "%s %d %s at %s", kind,
+			     adapter->index, name, adapter->pci_address ? adapter->pci_address : "an unknown address");
 }
 
 static void adapters_add(struct examination *examination)

@@ -182,6 +182,56 @@ static void a_name_of_several_is_refused(void **state)
 	}
 }
 
+static void npus_are_counted_apart_and_given_on_request(void **state)
+{
+	static const struct {
+		const char *names;
+		int result;
+		const char *first;
+		size_t count;
+	} cases[] = {
+		{"npu:0", 0, "Brain", 1},           {"NPU:0", 0, "Brain", 1},         {"npu:all", 0, "Brain", 1},
+		{"amd.com/npu=all", 0, "Brain", 1}, {"brain", 0, "Brain", 1},         {"0,npu:0", 0, "Big", 2},
+		{"vendor:amd", 0, "Small", 1},      {"amd.com/gpu=all", 0, "Small", 1}, {"1", 0, "Small", 1},
+		{"example.com/gpu=all", 0, "Big", 2}, {"example.com/npu=all", 0, "Brain", 1},
+		{"npu:1", CTR_GPU_E_UNKNOWN_DEVICE, NULL, 0}, {"intel.com/npu=all", CTR_GPU_E_UNKNOWN_DEVICE, NULL, 0},
+		{"2", CTR_GPU_E_UNKNOWN_DEVICE, NULL, 0},
+	};
+	struct adapter own[] = {
+		adapters[0],
+		adapters[1],
+		{.index = 0, .is_npu = true, .name = (char *)"Brain", .vendor_id = PCI_VENDOR_AMD_PROCESSOR},
+	};
+	const struct ctr_gpu_host with = {.inventory = {.adapters = own, .count = 3}};
+	const struct ctr_gpu_host alone = {.inventory = {.adapters = &own[2], .count = 1}};
+	const struct request all = {.kind = REQUEST_ALL};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_selection_ struct selection selection = {0};
+		struct request request = {0};
+
+		assert_int_equal(request_set_devices(&request, cases[i].names), 0);
+		if (selection_new(&with, &request, &selection, &err) != cases[i].result || selection.count != cases[i].count)
+			fail_msg("%s: %s", cases[i].names, err.text);
+		if (cases[i].first)
+			assert_string_equal(selection.adapters[0]->name, cases[i].first);
+		else
+			assert_non_null(strstr(err.text, "0 Big; 1 Small; npu:0 Brain"));
+		request_clear(&request);
+	}
+	{
+		_cleanup_selection_ struct selection selection = {0};
+
+		assert_int_equal(selection_new(&with, &all, &selection, &err), 0);
+		assert_int_equal(selection.count, 2);
+		selection_clear(&selection);
+		assert_int_equal(selection_new(&alone, &all, &selection, &err), CTR_GPU_E_NO_ADAPTER);
+		assert_non_null(strstr(err.text, "npu:0"));
+	}
+}
+
 static int asked;
 
 static int identify(const struct settings *settings, struct adapter *list, size_t count, struct err *err)
@@ -305,6 +355,7 @@ int main(void)
 		cmocka_unit_test(a_selection_is_in_order_and_without_doubles),
 		cmocka_unit_test(unknown_devices_are_named_with_those_there_are),
 		cmocka_unit_test(a_name_of_several_is_refused),
+		cmocka_unit_test(npus_are_counted_apart_and_given_on_request),
 		cmocka_unit_test(a_library_is_asked_for_unknown_uuids_alone),
 		cmocka_unit_test(an_unusable_device_answers_with_its_fault),
 		cmocka_unit_test(all_means_all_that_can_be_used),

@@ -98,10 +98,22 @@ static void describes(void **state)
 	assert_string_equal(adapter.driver_store, STORE);
 	assert_string_equal(adapter_vendor(&adapter), "AMD");
 	assert_true(adapter.compute_only);
+	assert_true(adapter.is_npu);
 	assert_true(adapter.has_luid);
 	assert_int_equal(adapter.luid.low, 7);
 	assert_int_equal(adapter.luid.high, -1);
 	assert_int_equal(adapter.minor, -1);
+	adapter_clear(&adapter);
+	/* In MCDM mode a GPU is one, and an NPU is none because its driver says that it renders. */
+	facts.vendor_id = PCI_VENDOR_NVIDIA;
+	assert_int_equal(adapter_judge(&facts, look, &adapter), 0);
+	assert_true(adapter.compute_only);
+	assert_false(adapter.is_npu);
+	adapter_clear(&adapter);
+	facts.vendor_id = PCI_VENDOR_INTEL;
+	facts.type_bits = COMPUTE | RENDER;
+	assert_int_equal(adapter_judge(&facts, look, &adapter), 0);
+	assert_true(adapter.is_npu);
 	adapter_clear(&adapter);
 }
 
@@ -116,7 +128,7 @@ static void orders(void **state)
 		{.name = (char *)"7",
 		 .vendor_id = PCI_VENDOR_AMD,
 		 .pci_address = (char *)"0000:00:01.0",
-		 .compute_only = true},
+		 .is_npu = true},
 		{.name = (char *)"4", .vendor_id = PCI_VENDOR_INTEL, .pci_address = (char *)"0000:00:02.0"},
 		{.name = (char *)"2", .vendor_id = PCI_VENDOR_NVIDIA},
 		{.name = (char *)"6", .vendor_id = PCI_VENDOR_QUALCOMM},
@@ -124,8 +136,8 @@ static void orders(void **state)
 		{.name = (char *)"0", .vendor_id = PCI_VENDOR_NVIDIA, .pci_address = (char *)"0000:01:00.0"},
 		{.name = (char *)"5", .vendor_id = PCI_VENDOR_AMD, .pci_address = (char *)"0000:03:00.0"},
 		{.name = (char *)"3", .vendor_id = PCI_VENDOR_NVIDIA},
-		{.name = (char *)"8", .vendor_id = PCI_VENDOR_INTEL, .compute_only = true},
-		{.name = (char *)"9", .vendor_id = PCI_VENDOR_INTEL, .compute_only = true},
+		{.name = (char *)"8", .vendor_id = PCI_VENDOR_INTEL, .is_npu = true},
+		{.name = (char *)"9", .vendor_id = PCI_VENDOR_INTEL, .is_npu = true},
 		{.name = (char *)"11", .vendor_id = PCI_VENDOR_NVIDIA, .unusable = 1},
 	};
 	char place[8];
