@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The command line of the hook. Engines give the name of a stage; the options are those of
- * nvidia-container-runtime-hook, whose place it can take, and so may be written with one dash or two.
+ * The command line of the hook. Engines give the name of a stage. The options are those of
+ * nvidia-container-runtime-hook, since the hook can take its place; so they have one dash or two.
  */
 
 #include <stdbool.h>

@@ -189,7 +189,7 @@ int main(int argc, char **argv)
 	const char *step;
 	int r;
 
-	/* The runtime's environment and descriptors are for the one that it becomes. */
+	/* The environment and descriptors are for the OCI runtime that this becomes. */
 	if (runtime_is_called(argv[0]))
 		return runtime_main(argc, argv);
 	r = sanitise(&step);

@@ -112,7 +112,7 @@ void trace_remark(void *user, enum ctr_gpu_log_level level, const char *text)
 		(void)fprintf(echo->file, "%s: %s: %s\n", own_name, kind, text);
 }
 
-/* Of root alone: /run belongs to the system, and so must what is made there. */
+/* For root alone: /run is the system's. */
 void trace_open_last(void)
 {
 	struct stat st;

@@ -13,7 +13,7 @@
 
 enum { TRACE_STAMP_SIZE = 32 };
 
-/** Sets the name under which this program speaks, a constant. It is ctr-gpu-hook until then. */
+/** Sets the program's name in messages, a constant. Until then it is ctr-gpu-hook. */
 void trace_begin(const char *program);
 
 /** Return: that name. */

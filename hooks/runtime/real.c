@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where distributions and administrators install runtimes; an engine's own PATH may lack the half of it. */
+/* Where distributions and administrators install runtimes. An engine's own PATH may lack some of these. */
 static const char usual_places[] = "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/sbin";
 
 /* A link to us, such as nvidia-container-runtime or an administrator's runc, would have us start ourselves for ever. */

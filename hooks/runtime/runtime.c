@@ -103,8 +103,8 @@ static int runtime_give_gpus(struct shim *shim)
 }
 
 /*
- * A container must be stoppable with a mistake in our settings, so only its creation depends on all of them. But
- * another runtime than the one that it was created with would not find the container.
+ * With a mistake in our settings a container must still stop, so only its creation depends on all of them. But the
+ * runtime must be the one that created the container: another would not find it.
  */
 static int runtime_serve(struct shim *shim, char **argv)
 {

@@ -50,7 +50,7 @@ static inline void cleanup_fclosep(FILE **file)
 		taken_;                                   \
 	})
 
-/** For a struct whose release ignores one that is all zero. */
+/** For a struct whose release function ignores zeros. */
 #define steal_struct(object)                          \
 	({                                            \
 		__typeof__(object) steal_ = (object); \

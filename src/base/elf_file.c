@@ -226,7 +226,7 @@ static bool elf_file_find_soname(const struct elf_file *file, const struct span 
 	}
 }
 
-/* Tables of strings may be large, so no more of it is read than a SONAME may have. */
+/* A table of strings may be large, so only as much is read as a SONAME may have. */
 static int elf_file_read_string(const struct elf_file *file, size_t table, uint64_t offset, char **ret)
 {
 	_cleanup_free_ char *bytes = NULL;

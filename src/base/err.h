@@ -4,9 +4,9 @@
 /*
  * An error as a user reads it: what happened, where, and the next thing to try, in at most three lines.
  *
- * Functions return 0, a negative errno (fatal, passed up unchanged) or a positive CTR_GPU_E_* (an answer documented
- * for the function). The sentence belonging to it is written by whoever knows the object and the step, once, by
- * err_set(); those above may put a few words in front with err_prefix().
+ * Functions return 0, a negative errno (fatal, passed up unchanged) or a positive CTR_GPU_E_* (an answer documented for
+ * the function). The function that knows the object and the step writes the sentence, once, by err_set(); callers may
+ * put a few words in front with err_prefix().
  */
 
 #include "ctr-gpu-error.h"

@@ -63,15 +63,15 @@ static bool hostfile_is_last(const struct hostfile_walk *walk)
 	return walk->rest[strspn(walk->rest, "/")] == '\0';
 }
 
-/* Whether an entry of the directory that the walk has come to was put there by whoever is trusted. */
+/* Whether a trusted user put this entry into the walk's directory. */
 static bool hostfile_is_placed(const struct hostfile_walk *walk, const struct stat *entry)
 {
 	const struct stat *directory = &walk->st;
 
 	/*
-	 * Root's files can be linked (where fs.protected_hardlinks is off) and renamed into /tmp by whoever has them in
-	 * a directory of his own; a directory cannot, since its ".." would change. In a user namespace all others look
-	 * like root.
+	 * A user with root's files in a directory of his own can link (where fs.protected_hardlinks is off) and rename
+	 * them into /tmp; a directory cannot be moved so, since its ".." would change. In a user namespace all others
+	 * look like root.
 	 */
 	if (directory->st_mode & OTHERS_MAY_WRITE)
 		return hostfile_is_theirs(walk, directory) && (directory->st_mode & S_ISVTX) &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The hooks that specs of NVIDIA's tools name: each is a small plan, made from the hook's arguments and applied like
- * any other. They run at the stage createContainer, in the container's namespaces, before its root is changed to.
+ * The hooks in specs of NVIDIA's tools. Each becomes a small plan from the hook's arguments, applied like any other.
+ * They run at the stage createContainer, in the container's namespaces, before its root is changed to.
  */
 
 #include <dirent.h>
@@ -138,7 +138,7 @@ static int cdi_hook_add_library(struct plan_library_dir *dir, const char *soname
 	return r == 0 ? strv_add(&dir->files, file) : r;
 }
 
-/* What a mounted library is called is in it; the file has a name with the driver's version. */
+/* A mounted library's file has the driver's version in its name; the SONAME is in the library. */
 static int cdi_hook_add_mounted(const struct cdi_hook_call *call, struct plan_library_dir *dir, const char *name,
 				int fd)
 {
@@ -314,7 +314,7 @@ int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arg
 	while (*arguments && **arguments == '-')
 		arguments++;
 	if (!*arguments || !cdi_hook_find_command(&call, *arguments)) {
-		/* Specs may come from tools that are newer than this; the words are those that scripts look for. */
+		/* Specs may come from newer tools. Scripts look for these words. */
 		log_warning(&context->settings.log, "Unsupported CDI hook: %.64s", *arguments ? *arguments : "");
 		return 0;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Makes the specs in a directory what they should be now, and leaves those alone that are. */
+/* Brings the specs in a directory up to date. Correct ones are not touched. */
 
 #include <errno.h>
 #include <unistd.h>

@@ -149,7 +149,7 @@ static int cdi_save_warn_of_others(struct ctr_gpu_context *context, const struct
 	return 0;
 }
 
-/* What is wrong with other files is theirs, and who has no memory to look at them has written the spec all the same. */
+/* Faults of the other files do not matter here, nor does a lack of memory: the spec is written. */
 static void cdi_save_look_beside(struct ctr_gpu_context *context, const char *path)
 {
 	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));

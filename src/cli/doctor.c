@@ -89,7 +89,7 @@ int verb_doctor(struct globals *globals, int argc, char **argv)
 		.children = globals_children,
 		.doc = "Say whether a GPU container would work here and, if not, the first thing to do.",
 	};
-	/* Warnings and the configuration's faults are findings. */
+	/* Warnings and faults of the configuration become findings. */
 	_cleanup_session_ struct session session = {.mute = true, .lenient = true};
 	struct doctor_verb verb = {.globals = globals, .format = CTR_GPU_FORMAT_TEXT};
 	int r;

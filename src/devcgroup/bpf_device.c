@@ -66,8 +66,8 @@ static int bpf_read_hardened(struct bpf_insn *insns, __u32 size, struct bpf_prog
 }
 
 /*
- * Makes translated instructions ones that may be loaded. Calls are to addresses by now, and a map load would need the
- * map. A zero extension that the verifier put in has 1 in a field that must be 0 in what is loaded.
+ * Makes translated instructions loadable again, where that can be done: calls are to addresses by now, and a map load
+ * would need the map. A zero extension that the verifier put in has 1 in a field that must be 0 in what is loaded.
  */
 static bool bpf_make_all_loadable(struct bpf_program *program)
 {

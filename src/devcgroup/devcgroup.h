@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Which devices the processes of a container may open, as its cgroup says: version 1 through devices.allow, version 2
- * by replacing the attached BPF program with one that allows a few devices more and otherwise does what the old one
- * did. Which version holds is what is mounted. Where systemd made the cgroup (a scope), the rule also goes into a
- * drop-in of that unit, since systemd writes its own program again at every daemon-reload.
+ * The devices that a container's processes may open, by its cgroup: in version 1 through devices.allow; in version 2 by
+ * replacing the attached BPF program with one that allows a few more devices and is otherwise the same. Which version
+ * holds is what is mounted. Where systemd made the cgroup (a scope), the rule also goes into a drop-in of that unit,
+ * since systemd writes its own program again at every daemon-reload.
  */
 
 #include <stdbool.h>

@@ -176,7 +176,7 @@ static int systemd_drop_in_text(const char *unit, const struct devcgroup_rule *r
 	return r;
 }
 
-/* The file appears complete, and nothing is left of it by whoever is killed before. Return: -EEXIST if it is there. */
+/* The file appears complete; a process that is killed before leaves nothing. Return: -EEXIST if it is there. */
 static int systemd_write_file(int folder_fd, const char *name, const char *text)
 {
 	_cleanup_close_ int fd = openat(folder_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);

@@ -53,7 +53,7 @@ static int cache_image_take_entries(const struct cache_layout *layout, struct ca
 	return 0;
 }
 
-/* A section with a name outside is left out, as the loader leaves out entries that refer to one that is missing. */
+/* A section with a name outside is left out. The loader then ignores the entries that refer to it. */
 static int cache_image_copy_hwcaps(const struct cache_layout *layout, const struct span *section,
 				   struct cache_image *image)
 {

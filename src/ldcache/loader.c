@@ -103,7 +103,7 @@ static int loader_read_file(const struct loader_work *loader, const char *path, 
 	}
 }
 
-/* Adds @file, and takes what it and @old have, unless it is so already. */
+/* Adds @file, unless the image has the same. Takes what it and @old own. */
 static int loader_add_file(struct loader_work *loader, struct loader_file *file, struct content *old)
 {
 	struct span left = {(const unsigned char *)old->data, old->size};

@@ -3,8 +3,8 @@
 
 /*
  * Our files in the image's /etc/ld.so.conf.d. With them an ldconfig run in the container finds the driver's
- * directories: those that go before the image's in a file that sorts first, the others in one that sorts last. Their
- * names are fixed, so that starting a container again leaves nothing new behind.
+ * directories. Directories that go before the image's are in a file that sorts first, the others in a file that sorts
+ * last. Their names are fixed, so that starting a container again leaves nothing new behind.
  *
  * A directory that is not the driver's alone (native driver files are mounted one by one into the distribution's own
  * directory) is always in the last file, because moving it to the front would move the image's libraries too; and
@@ -21,7 +21,7 @@
 
 enum { LOADER_CONF_MAX_SIZE = 64 * 1024 };
 
-/** Whether nothing of the image can be seen in a directory: it is, or is in, one that is mounted whole. */
+/** Whether a directory shows nothing of the image: it is, or is in, a directory that is mounted whole. */
 bool loader_conf_is_ours(const struct plan *plan, const struct plan_library_dir *dir);
 
 /**

@@ -13,7 +13,7 @@ enum { MAX_SECTIONS = 3 };
 
 /*
  * Where in the file everything goes. Behind the entries: the image's strings, ours, the extension and its sections. In
- * memory the image's strings are elsewhere, and what is in front of them and behind them lies together.
+ * memory the image's strings stay where they are; what is in front of them and behind them is in one piece.
  */
 struct cache_plan {
 	size_t count;

@@ -508,7 +508,7 @@ static int apply_write_loader_files(struct apply *apply)
 
 /* ---- all of it ---- */
 
-/* Where nothing can be written there is still a container to be made. */
+/* A container is made even where no record can be written. */
 static int apply_write_record(struct apply *apply)
 {
 	const char *directory = apply->container->record;

@@ -16,5 +16,5 @@ struct ctr_gpu_bundle {
 	char *config_path;         /* for messages */
 	json_t *tree;
 	struct oci_config config;
-	char *hook; /* path of ctr-gpu-hook; NULL: there is none */
+	char *hook; /* path of ctr-gpu-hook; NULL: it is missing */
 };

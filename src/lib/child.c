@@ -6,8 +6,8 @@
  * such filesystem: when the time is over it kills the child, has another child take back what the list of deeds tells,
  * and goes on without them. What still waits then has SIGKILL pending, and does nothing more when it wakes.
  *
- * Both have the same descriptors, so those of the deeds are there after the child's end. The child is in the
- * container's namespaces; the parent never is.
+ * Both share one table of descriptors, so the deeds keep theirs after the child's end. The child is in the container's
+ * namespaces; the parent never is.
  */
 
 #include <errno.h>
@@ -159,7 +159,7 @@ static void child_undo(struct deeds *deeds)
 
 /* ---- what went wrong ---- */
 
-/* The remark on what could not be taken back. The newest deed is the one that could not. */
+/* The remark on what could not be taken back; the newest deed is the first of it. */
 static const char *child_leftovers(const struct deeds *deeds, char text[256])
 {
 	if (deeds->count == 0)

@@ -95,7 +95,7 @@ const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_
 	static const char *const usual[] = {"runc", "crun"};
 	const struct strv *chosen = &context->settings.runtimes;
 
-	/* Containers of the one that is meant do not exist for another. */
+	/* The runtime that is meant may be in it. Its containers do not exist for another. */
 	if (context->settings.unread)
 		return NULL;
 	if (chosen->count)

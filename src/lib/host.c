@@ -62,8 +62,8 @@ static int host_number_adapters(struct inventory *inventory)
 }
 
 /*
- * A backend that cannot ask its device does not take away what another backend offers: its sentence becomes a note,
- * unless nothing else was found.
+ * If one backend cannot ask its device, the adapters of the others still count: its error becomes a note, unless
+ * nothing else was found.
  */
 static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *host)
 {
@@ -201,7 +201,7 @@ int ctr_gpu_host_driver(const struct ctr_gpu_host *host, size_t number, struct c
 	if (number >= host->inventory.count)
 		return -ERANGE;
 	adapter = &host->inventory.adapters[number];
-	/* Files of a driver that cannot be read say nothing of it. */
+	/* What a driver's unreadable files would say is not known. */
 	if (adapter->backend->facts && adapter->backend->facts(host->settings, &adapter, 1, &facts) == -ENOMEM)
 		return -ENOMEM;
 	*ret_driver = (struct ctr_gpu_driver){

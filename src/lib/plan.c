@@ -19,7 +19,7 @@ struct planner {
 	struct plan *plan;
 };
 
-/* The adapters of one backend among those selected: they are a run, since numbering goes backend by backend. */
+/* The selected adapters of one backend. They are neighbours, since adapters are numbered backend by backend. */
 struct share {
 	const struct adapter *const *adapters;
 	size_t count;
@@ -83,7 +83,7 @@ static int plan_backend(const struct planner *planner, const struct backend *bac
 	struct share share = plan_share(backend, selection);
 	int r;
 
-	/* A backend none of whose adapters was asked for stays out, unless only driver files are wanted. */
+	/* A backend without a selected adapter adds nothing, unless only driver files are wanted. */
 	if (share.count == 0 && planner->request->kind != REQUEST_NONE)
 		return 0;
 	r = plan_hold_requirements(planner, backend, &share);

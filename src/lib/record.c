@@ -50,7 +50,7 @@ enum { KIND_MOUNT, KIND_REPLACEMENT = 4 };
 #define STATX_MNT_ID_UNIQUE 0x00004000U
 #endif
 
-/* A kernel that has no number that only one mount ever has until the next boot has one that another may have later. */
+/* Older kernels have only a number that another mount may get later, before the next boot. */
 static int record_find_mount(const struct rootfs *rootfs, int fd, json_int_t *ret)
 {
 	struct statx stx;
@@ -214,7 +214,7 @@ static const char *record_text(const json_t *entry, const char *name)
 	return text ? text : "";
 }
 
-/* Whether all of it ended with an earlier boot: mounts, after the record of what was made for them. */
+/* Whether a record has mounts only, which ended with an earlier boot. */
 static bool record_is_over(int all, const char *name, const char *boot)
 {
 	_cleanup_close_ int home = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What was done to a root filesystem by hand, written down so that a later process can take it back: a directory for
- * each root filesystem below one that root alone may write, in it one for each time, numbered, with the deeds in JSON
- * and what was replaced.
+ * What was done to a root filesystem by hand, written down so that a later process can take it back. Below a directory
+ * that root alone may write, each root filesystem has a directory, with a numbered one for each time. That contains the
+ * deeds in JSON, and what was replaced.
  */
 
 #include "root/deeds.h"

@@ -12,7 +12,7 @@
 struct load_options {
 	const char *driver_root;   /* "/", or where driver files and perhaps a second /dev are; NULL: "/" */
 	bool modeset;              /* load nvidia-modeset, too */
-	bool replace;              /* what stands in a node's place and is none of this number */
+	bool replace;              /* put a node in the place of a file, or of a node with another number */
 	struct strv imex_channels; /* numbers */
 };
 

@@ -58,7 +58,7 @@ struct plan_file {
 	char *reason;
 };
 
-/* A directory of the container's /proc that an empty one covers; one that is not there need not be. */
+/* A directory of the container's /proc that an empty one covers, if it is there. */
 struct plan_hidden {
 	char *path;
 	char *reason;

@@ -31,7 +31,7 @@ struct install {
 	char *root_path; /* without symlinks; "" for "/" */
 	struct install_dir dirs[INSTALL_DIRS_MAX];
 	size_t dir_count;
-	char *other_version; /* of a libcuda that was found and is not the kernel module's; NULL if there is none */
+	char *other_version; /* of a libcuda that does not belong to the kernel module; NULL: none was found */
 };
 
 void install_close(struct install *install);

@@ -118,7 +118,7 @@ static int load_nodes_add(const struct wanted *wanted, struct load_step *step)
 	return load_add(wanted->load, step);
 }
 
-/* @name: below /dev. @driver: as /proc/devices calls it; one that is not there has no nodes. */
+/* @name: below /dev. @driver: as /proc/devices calls it; without a line there it has no nodes. */
 __attribute__((format(printf, 6, 7))) static int load_nodes_add_node(const struct wanted *wanted,
 								     const struct permissions *permissions,
 								     const char *driver, unsigned node_minor,

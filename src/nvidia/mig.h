@@ -4,8 +4,7 @@
 /*
  * Parts of GPUs (Multi-Instance GPU): a GPU instance has a share of memory and engines, a compute instance in it some
  * of its cores. To open one is a capability: a file below /proc/driver/nvidia/capabilities names the minor of a node in
- * /dev/nvidia-caps. Drivers whose /proc/devices has no "nvidia-caps" take the file below /proc itself as the
- * capability.
+ * /dev/nvidia-caps. Where /proc/devices has no "nvidia-caps", the file below /proc itself is the capability.
  */
 
 #include "base/err.h"

@@ -22,7 +22,7 @@ static const struct {
 	const char *path, *driver;
 	uint32_t capabilities; /* any of them */
 	const char *reason;
-	const char *remedy; /* of one that is missing and that work depends on; NULL: nothing depends on it */
+	const char *remedy; /* how to make a missing one; NULL: nothing depends on it */
 } control_nodes[] = {
 	{"/dev/nvidiactl", "nvidia", CAPABILITY_ALL, "the driver's control device", "ctr-gpu load"},
 	{"/dev/nvidia-uvm", "nvidia-uvm", CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX,
@@ -90,7 +90,7 @@ static int nodes_add_dri_node(const struct planning *planning, const char *addre
 	if (str_format(&path, "/dev/dri/%s", name) < 0)
 		return -ENOMEM;
 	r = nodes_add_node(planning, path, "drm", "direct rendering");
-	/* A machine without nvidia-drm has none, and renders all the same. */
+	/* A machine without nvidia-drm has no such nodes, and can render. */
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	return nodes_add_dri_link(planning, address, name);

@@ -9,9 +9,8 @@
 
 /*
  * Where the driver's libraries are in a container: one directory of ours, since a plan does not know the image's layout
- * and the loader cache finds them in any. Each library is there under its SONAME: that is what programs ask for, and
- * unlike the file's own name it does not change with the driver, so that nothing stale is left in a container that is
- * started again.
+ * and the loader cache finds them in any. Each library has its SONAME there: programs ask for it, and unlike the file's
+ * own name it does not change with the driver. So a container that is started again keeps nothing stale.
  */
 #define LIBRARY_DIR "/usr/lib/ctr-gpu"
 #define LIBRARY_DIR_32 LIBRARY_DIR "/32"

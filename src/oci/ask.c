@@ -134,8 +134,8 @@ static int ask_resources(const struct ask *ask, struct strv *ret)
 /* ---- devices ---- */
 
 /*
- * An image can carry a variable of a resource, too. So one stands in for a choice that nobody made, or narrows "all",
- * and changes nothing about devices that whoever starts the container has named.
+ * An image can have a resource's variable, too. So it counts only where no devices were chosen, or to narrow "all", and
+ * never against devices that were named when the container was started.
  */
 static int ask_variable_devices(const struct ask *ask, struct strv *ret)
 {

@@ -20,7 +20,7 @@ struct ask {
 	const char *const *environment; /* ends with a NULL; may be NULL itself */
 	const struct strv *mounts;      /* as in struct oci_config; NULL: none */
 	bool privileged;
-	bool by_engine; /* whoever started it said so to the engine */
+	bool by_engine; /* the engine was asked for it, with --gpus */
 };
 
 struct ask ask_of_config(const struct oci_config *config);
@@ -45,6 +45,6 @@ bool ask_is_likely(const char *text, size_t size);
  */
 int ask_read(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err);
 
-/** The same without the devices, for who has named them elsewhere. */
+/** The same without the devices, where these are named elsewhere. */
 int ask_read_properties(const struct ask *ask, const struct settings *settings, struct request *request,
 			struct err *err);

@@ -88,7 +88,7 @@ static int edit_add_rule(json_t *rules, const struct plan_device *device, struct
 			 "minor", (int)minor(device->number), "access", device->access);
 	if (!rule)
 		return edit_no_memory(err);
-	/* The last rule that matches counts, so that one in front of a denial is none. */
+	/* The last rule that matches counts, so a rule in front of a denial has no effect. */
 	for (size_t i = json_array_size(rules); i-- > 0;) {
 		const json_t *old = json_array_get(rules, i);
 
