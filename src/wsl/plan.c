@@ -14,9 +14,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -24,6 +26,8 @@
 #include "wsl/environment.h"
 #include "wsl/paths.h"
 #include "wsl/store.h"
+
+enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };
 
 /* A directory that has been read. */
 struct listing {
@@ -279,6 +283,37 @@ static int wsl_plan_add_device(struct plan *plan, struct err *err)
 	return plan_add_device(plan, &device);
 }
 
+static bool wsl_plan_is_dri_name(const char *name)
+{
+	return str_has_prefix(name, "card") || str_has_prefix(name, "renderD");
+}
+
+/* By the nodes of the module vgem libva finds d3d12, and programs share its pictures; no GPU is behind them. */
+static int wsl_plan_add_vgem(struct plan *plan)
+{
+	_cleanup_strv_ struct strv names = {0};
+	int r;
+
+	r = fd_list_names(AT_FDCWD, "/sys/devices/platform/vgem/drm", wsl_plan_is_dri_name, VGEM_NODES_MAX, &names);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		struct plan_device device = {.access = "rw"};
+		struct stat st;
+
+		(void)str_format(&device.path, "/dev/dri/%s", names.items[i]);
+		if (device.path &&
+		    (stat(device.path, &st) < 0 || !S_ISCHR(st.st_mode) || major(st.st_rdev) != DRM_MAJOR)) {
+			free(device.path);
+			continue;
+		}
+		device.number = device.path ? st.st_rdev : 0;
+		device.reason = strdup("vgem, by which libva finds d3d12 (capability video)");
+		r = plan_add_device(plan, &device);
+	}
+	return r;
+}
+
 /* A choice is held by what a container does not see; adapters of one driver are seen through one store. */
 static int wsl_plan_warn(const struct adapter *const *selected, size_t count, struct plan *plan)
 {
@@ -320,6 +355,8 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 	r = count > 0 ? wsl_plan_add_device(plan, err) : 0;
 	if (r == 0)
 		r = environment_plan(request, selected, count, plan);
+	if (r == 0 && count > 0 && (request->capabilities & CAPABILITY_VIDEO))
+		r = wsl_plan_add_vgem(plan);
 	if (request->nodes_only)
 		return r;
 	if (r == 0)

@@ -111,6 +111,36 @@ variables_of_drivers() {
 	[[ $(jq -c '[.environment[].name]' <<<"$output") == '["LIBVA_DRIVER_NAME","MESA_D3D12_DEFAULT_ADAPTER_NAME"]' ]]
 }
 
+# A shell command: the nodes of vgem, with numbers of DRM, and another driver's
+vgem='mount -t tmpfs none /sys/devices/platform && mkdir -p /sys/devices/platform/vgem/drm/{card0,renderD128,version} /dev/dri &&
+	mknod /dev/dri/card0 c 226 0 && mknod /dev/dri/renderD128 c 226 128 && mknod /dev/dri/renderD129 c 226 129'
+
+nodes_of_vgem() {
+	prepare "$(script 'ls /dev/dri; for number in 128 129; do probe node 226 $number /tmp/$number; done') | $(visible 1)
+		| .process.env += [\"NVIDIA_DRIVER_CAPABILITIES=$2\"]
+		| .process.capabilities |= map_values(. + [\"CAP_MKNOD\"])"
+	run sandbox wsl-hybrid bash -c "$vgem"' && mkdir -p /etc/ctr-gpu && echo "$2" >/etc/ctr-gpu/config.json && cd "$1" &&
+		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >new && mv new config.json &&
+		exec memlock ctr-gpu-runtime --root /run/runtime run container' vgem "$(directory)" "{\"runtimes\": [\"$1\"]}"
+}
+
+nodes_for_video() {
+	nodes_of_vgem "$1" video
+	expect_line card0
+	expect_line renderD128
+	expect_no_line renderD129
+	# There is no such driver here, so that it is found missing where it may be looked for.
+	expect_line "/tmp/128=ENXIO"
+	expect_line "/tmp/129=EPERM"
+	nodes_of_vgem "$1" compute,graphics
+	expect_no_line card0
+	expect_line "/tmp/128=EPERM"
+}
+
+@test "the nodes of vgem are there for video, and no other driver's" {
+	both nodes_for_video
+}
+
 one_of_two_with_one_store() {
 	start wsl-two-same-store "$1" "$(script 'env; probe') | $(visible 1)"
 	expect_line "CUDA_DEVICE_ORDER=PCI_BUS_ID"
