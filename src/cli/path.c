@@ -2,13 +2,12 @@
 
 #include "cli/path.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "model/installed.h"
 
 char *path_absolute(const char *path)
 {
@@ -25,12 +24,10 @@ char *path_absolute(const char *path)
 
 char *path_of_program(const char *name)
 {
-	_cleanup_free_ char *self = realpath("/proc/self/exe", NULL);
-	char *path;
+	char *path = installed_beside(name);
 
 	/* Packages are also removed from trees without a mounted /proc. */
-	return asprintf(&path, "%.*s/%s", self ? (int)(strrchr(self, '/') - self) : INT_MAX, self ? self : "/usr/bin",
-			name) < 0
-		       ? NULL
-		       : path;
+	if (!path && asprintf(&path, "/usr/bin/%s", name) < 0)
+		return NULL;
+	return path;
 }

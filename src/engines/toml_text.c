@@ -184,7 +184,7 @@ static int toml_scan_names(struct scanner *s, struct strv *names)
 
 	for (;; s->at++) {
 		toml_skip_blanks(s);
-		r = toml_scan_name(s, names);
+		r = names->count < DEPTH_MAX ? toml_scan_name(s, names) : toml_refuse(s, s->at, "nested too deeply");
 		if (r < 0)
 			return r;
 		toml_skip_blanks(s);
@@ -219,18 +219,22 @@ static bool toml_is_closed(const struct toml *toml, const json_t *table, bool ag
 	return false;
 }
 
-/* The table of this name in another, made if it is missing; of an array the last one. */
-static int toml_enter(struct scanner *s, size_t start, json_t **table, const char *name)
+/*
+ * The table of this name in another, made if it is missing; of an array the last one, or a new one at its end.
+ */
+static int toml_enter(struct scanner *s, size_t start, json_t **table, const char *name, bool append)
 {
 	json_t *next = json_object_get(*table, name);
 
 	if (!next) {
-		next = json_object();
+		next = append ? json_array() : json_object();
 		if (!next || json_object_set_new(*table, name, next) < 0)
 			return -ENOMEM;
 	}
-	if (toml_is_closed(s->toml, next, false))
+	if (toml_is_closed(s->toml, next, false) || (append && !json_is_array(next)))
 		return toml_refuse(s, start, "this is there already, further up");
+	if (append && json_array_append_new(next, json_object()) < 0)
+		return -ENOMEM;
 	if (json_is_array(next))
 		next = json_array_get(next, json_array_size(next) - 1);
 	if (!json_is_object(next))
@@ -254,7 +258,7 @@ static int toml_scan_pair(struct scanner *s, json_t *table, bool inside)
 	if (r == 0)
 		r = toml_expect(s, "=", "'=' is expected behind a name");
 	for (size_t i = 0; i + 1 < names.count && r == 0; i++) {
-		r = toml_enter(s, entry.start, &table, names.items[i]);
+		r = toml_enter(s, entry.start, &table, names.items[i], false);
 		entry.table = table;
 		if (r == 0)
 			r = toml_add_entry(s->toml, &entry);
@@ -382,24 +386,6 @@ static int toml_scan_value(struct scanner *s, json_t **ret)
 	return r;
 }
 
-/* A new table at the end of the array of this name. */
-static int toml_append_table(struct scanner *s, size_t start, json_t **table, const char *name)
-{
-	json_t *array = json_object_get(*table, name), *next = json_object();
-
-	if (!array) {
-		array = json_array();
-		if (json_object_set_new(*table, name, array) < 0)
-			array = NULL;
-	}
-	if (!json_is_array(array) || toml_is_closed(s->toml, array, false)) {
-		json_decref(next);
-		return array ? toml_refuse(s, start, "this is there already, further up") : -ENOMEM;
-	}
-	*table = next;
-	return json_array_append_new(array, next) < 0 ? -ENOMEM : 0;
-}
-
 static int toml_scan_header(struct scanner *s)
 {
 	struct toml_entry entry = {.start = s->at, .header = true};
@@ -413,8 +399,7 @@ static int toml_scan_header(struct scanner *s)
 	if (r == 0)
 		r = toml_expect(s, again ? "]]" : "]", again ? "']]' is expected" : "']' is expected");
 	for (size_t i = 0; i < names.count && r == 0; i++)
-		r = again && i + 1 == names.count ? toml_append_table(s, entry.start, &table, names.items[i])
-						  : toml_enter(s, entry.start, &table, names.items[i]);
+		r = toml_enter(s, entry.start, &table, names.items[i], again && i + 1 == names.count);
 	if (r == 0 && toml_is_closed(s->toml, table, true))
 		r = toml_refuse(s, entry.start, "this is there already, further up");
 	entry.table = s->table = table;

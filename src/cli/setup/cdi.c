@@ -33,7 +33,7 @@ static bool setup_cdi_has_spec(const char *kind)
  * Noted before it is written, since a spec that is not there is easily removed. What could not be written is not
  * remembered.
  */
-static int setup_cdi_save(const struct setup *setup, struct state *state, struct session *session, const char *kind)
+static int setup_cdi_save(struct setup *setup, const struct session *session, const char *kind)
 {
 	_cleanup_free_ char *hook = path_of_program("ctr-gpu-hook"), *path = NULL, *written = NULL,
 			    *output = text_format("%s/", cdi_directory());
@@ -46,7 +46,7 @@ static int setup_cdi_save(const struct setup *setup, struct state *state, struct
 	if (r)
 		return session_check(session, r);
 	entry = json_pack("{s:o}", "directories", config_file_missing_directories(output));
-	r = entry ? state_set(state, path, entry) : output_no_memory();
+	r = entry ? state_set(&setup->state, path, entry) : output_no_memory();
 	if (r)
 		return r;
 	r = session_check(session, ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path,
@@ -54,27 +54,27 @@ static int setup_cdi_save(const struct setup *setup, struct state *state, struct
 	if (!r)
 		setup_say(setup, "%s: CDI spec of %s written", path, kind);
 	else
-		(void)state_set(state, path, NULL);
+		(void)state_set(&setup->state, path, NULL);
 	return r;
 }
 
-static int setup_cdi_put_kind(const struct setup *setup, struct state *state, struct session *session, const char *kind)
+static int setup_cdi_put_kind(struct setup *setup, const struct session *session, const char *kind)
 {
 	if (setup_cdi_has_spec(kind))
 		return 0;
+	if (!setup->rootless && !setup->dry_run)
+		return setup_cdi_save(setup, session, kind);
 	if (setup->rootless)
 		setup_say(setup,
 			  "the CDI spec of %s, for --device %s=all, is missing; "
 			  "root writes it: sudo ctr-gpu cdi generate",
 			  kind, kind);
-	else if (setup->dry_run)
-		setup_say(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
 	else
-		return setup_cdi_save(setup, state, session, kind);
+		setup_say(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
 	return 0;
 }
 
-int setup_cdi_put(const struct setup *setup, struct state *state)
+int setup_cdi_put(struct setup *setup)
 {
 	_cleanup_session_ struct session session = {.mute = true};
 	_cleanup_free_ char *kinds = NULL;
@@ -101,11 +101,11 @@ int setup_cdi_put(const struct setup *setup, struct state *state)
 	}
 	rest = kinds;
 	while (!r && (kind = strsep(&rest, ",")))
-		r = setup_cdi_put_kind(setup, state, &session, kind);
+		r = setup_cdi_put_kind(setup, &session, kind);
 	return r;
 }
 
-static int setup_cdi_remove_spec(const struct setup *setup, struct state *state, const char *path, const json_t *entry)
+static int setup_cdi_remove_spec(struct setup *setup, const char *path, const json_t *entry)
 {
 	_cleanup_config_file_ struct config_file file = {0};
 	int r;
@@ -121,29 +121,29 @@ static int setup_cdi_remove_spec(const struct setup *setup, struct state *state,
 		return r;
 	config_file_remove_directories(json_object_get(entry, "directories"));
 	setup_say(setup, "%s: removed", path);
-	return state_set(state, path, NULL);
+	return state_set(&setup->state, path, NULL);
 }
 
-int setup_cdi_take_back(const struct setup *setup, struct state *state, const json_t *kept)
+int setup_cdi_take_back(struct setup *setup, const json_t *kept)
 {
-	_cleanup_json_ json_t *entries = json_copy(state->entries);
+	_cleanup_json_ json_t *entries = json_copy(setup->state.entries);
 	const char *path;
 	json_t *entry;
 	int r = entries ? 0 : output_no_memory();
 
 	json_object_foreach (entries, path, entry)
 		if (!r && !json_object_get(entry, "engine") && !json_object_get(kept, path))
-			r = setup_cdi_remove_spec(setup, state, path, entry);
+			r = setup_cdi_remove_spec(setup, path, entry);
 	return r;
 }
 
-int setup_cdi_remove(const struct setup *setup, struct state *state)
+int setup_cdi_remove(struct setup *setup)
 {
 	const char *path;
 	json_t *entry;
 
-	json_object_foreach (state->entries, path, entry)
+	json_object_foreach (setup->state.entries, path, entry)
 		if (json_object_get(entry, "engine"))
 			return 0;
-	return setup_cdi_take_back(setup, state, NULL);
+	return setup_cdi_take_back(setup, NULL);
 }

@@ -8,13 +8,12 @@
  */
 
 #include "cli/setup/setup.h"
-#include "cli/setup/state.h"
 
 /** Writes a spec for each kind of adapter, unless one exists. Succeeds also on a host without a GPU. */
-int setup_cdi_put(const struct setup *setup, struct state *state);
+int setup_cdi_put(struct setup *setup);
 
-/** Removes those that are not in @kept, entries as they were. */
-int setup_cdi_take_back(const struct setup *setup, struct state *state, const json_t *kept);
+/** Removes those that are not in @kept, entries of the state as they were. */
+int setup_cdi_take_back(struct setup *setup, const json_t *kept);
 
 /** Removes all, unless the state has an engine that was set up. */
-int setup_cdi_remove(const struct setup *setup, struct state *state);
+int setup_cdi_remove(struct setup *setup);

@@ -112,8 +112,6 @@ static int containerd_edit(struct setup *setup, json_t *file)
 
 const struct setup_engine setup_containerd = {
 	.facts = &engine_containerd,
-	.file = "/etc/containerd/config.toml",
-	.user_file = "containerd/config.toml",
 	.beside = RUNTIMES "/runc",
 	.look = containerd_look,
 	.edit = containerd_edit,

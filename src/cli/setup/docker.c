@@ -274,8 +274,6 @@ static void docker_advise(struct setup *setup, bool changed)
 
 const struct setup_engine setup_docker = {
 	.facts = &engine_docker,
-	.file = "/etc/docker/daemon.json",
-	.user_file = "docker/daemon.json",
 	.look = docker_look,
 	.edit = docker_edit,
 	.release = docker_release,

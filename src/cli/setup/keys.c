@@ -249,7 +249,7 @@ int keys_forget(const struct setup_engine *engine, json_t *file)
 	return 0;
 }
 
-int keys_compare(struct setup *setup, const json_t *before, const json_t *after, const char *path)
+int keys_compare(struct setup *setup)
 {
 	bool (*restarts_for)(const char *key, bool remove) = setup->engine->restarts_for;
 	_cleanup_strv_ struct strv keys = {0};
@@ -257,13 +257,13 @@ int keys_compare(struct setup *setup, const json_t *before, const json_t *after,
 
 	for (size_t i = 0; i < keys.count && r == 0; i++) {
 		const char *key = keys.items[i];
-		const json_t *old = json_at(before, key);
+		const json_t *old = json_at(setup->now, key);
 
-		if (keys_same(old, json_at(after, key)))
+		if (keys_same(old, json_at(setup->then, key)))
 			continue;
 		setup->needs_restart |= !restarts_for || restarts_for(key, setup->remove);
-		if (path)
-			setup_say(setup, "%s: %s %s", path, key, old ? "changed" : "written");
+		if (!setup->remove && !setup->dry_run)
+			setup_say(setup, "%s: %s %s", setup->file.path, key, old ? "changed" : "written");
 	}
 	return r;
 }

@@ -39,10 +39,5 @@ int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *bef
 /** Takes out what is recognizably ours, and a default that would name nothing then. Return: 0 or -ENOMEM. */
 int keys_forget(const struct setup_engine *engine, json_t *file);
 
-/**
- * keys_compare() - find out whether the daemon must be restarted to notice what has changed
- * @path: of the file; what has changed is said. NULL: it is not
- *
- * Return: 0 or -ENOMEM.
- */
-int keys_compare(struct setup *setup, const json_t *before, const json_t *after, const char *path);
+/** Says what was written, and finds out whether the daemon notices it only when it starts. Return: 0 or -ENOMEM. */
+int keys_compare(struct setup *setup);

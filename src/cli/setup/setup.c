@@ -134,7 +134,11 @@ int setup_find_daemon(struct setup *setup, uid_t uid)
 
 static char *setup_usual_path(const struct setup *setup)
 {
-	return setup->rootless ? engine_user_file(setup->engine->user_file) : strdup(setup->engine->file);
+	const struct setup_engine *engine = setup->engine;
+
+	if (setup->rootless)
+		return engine_user_file(engine->user_file ? engine->user_file : engine->facts->user_files[0]);
+	return strdup(engine->file ? engine->file : engine->facts->files[0]);
 }
 
 /* The file of --engine-config, that of the daemon's option, or the usual one. */
@@ -406,12 +410,11 @@ static int setup_remove_file(struct setup *setup)
 
 	if (!r)
 		r = setup->gone ? config_file_unlink(&setup->file) : config_file_write(&setup->file, &setup->to, 0644);
-	if (r)
-		return r;
-	if (setup->gone)
+	if (!r && setup->gone)
 		config_file_remove_directories(json_object_get(setup->entry, "directories"));
-	setup_say(setup, "%s: %s", setup->file.path, setup->gone ? "removed" : "what was written is taken out");
-	return 0;
+	if (!r)
+		setup_say(setup, "%s: %s", setup->file.path, setup->gone ? "removed" : "what was written is taken out");
+	return r;
 }
 
 static int setup_remove(struct setup *setup)
@@ -426,7 +429,7 @@ static int setup_remove(struct setup *setup)
 		setup_say(setup, "%s: nothing to remove", setup->file.path);
 	if (!r && setup->entry && !setup->dry_run)
 		r = state_set(&setup->state, setup->file.path, NULL);
-	return r || setup->all ? r : setup_cdi_remove(setup, &setup->state);
+	return r || setup->all ? r : setup_cdi_remove(setup);
 }
 
 /* The file as it would be after --remove is remembered, and that of an entry whose file is as we left it stays. */
@@ -482,8 +485,6 @@ static int setup_put_file(struct setup *setup)
 		r = setup_put_entry(setup, entry);
 	if (!r && !changed)
 		setup_say(setup, "%s: everything is there", setup->file.path);
-	if (!r && keys_compare(setup, setup->now, setup->then, setup->file.path) < 0)
-		r = output_no_memory();
 	return r;
 }
 
@@ -505,15 +506,13 @@ static int setup_put(struct setup *setup)
 
 	/* With a file of its own the user wants that file and nothing else. */
 	if (!r && !setup->config)
-		r = setup_cdi_put(setup, &setup->state);
+		r = setup_cdi_put(setup);
 	if (!r && setup->dry_run)
 		setup_show(setup);
 	else if (!r)
 		r = setup_put_file(setup);
 	if (r && !setup->dry_run)
-		(void)setup_cdi_take_back(setup, &setup->state, found);
-	if (!r)
-		nvidia_config_each(setup_say_setting, setup);
+		(void)setup_cdi_take_back(setup, found);
 	return r;
 }
 
@@ -538,15 +537,19 @@ static int setup_do_file(struct setup *setup)
 	r = setup->remove ? setup_plan_remove(setup) : setup_plan_put(setup);
 	if (!r)
 		r = setup_read(setup, &setup->to, setup->file.path, &setup->then);
-	if (!r && keys_compare(setup, setup->now, setup->then, NULL) < 0)
-		r = output_no_memory();
 	if (!r)
 		r = setup->remove ? setup_remove(setup) : setup_put(setup);
-	if (!r && setup_is_early(setup))
+	if (!r && keys_compare(setup) < 0)
+		r = output_no_memory();
+	if (r)
+		return r;
+	if (!setup->remove)
+		nvidia_config_each(setup_say_setting, setup);
+	if (setup_is_early(setup))
 		setup_say(setup, "%s is not installed here; it reads the file when it is", setup->engine->facts->label);
-	else if (!r)
+	else
 		setup->engine->advise(setup, setup_is_changed(setup));
-	return r;
+	return 0;
 }
 
 static void setup_close(struct setup *setup)
@@ -587,36 +590,35 @@ static int setup_remove_one(const struct setup *all, const struct setup_engine *
 	r = setup_look(&setup);
 	if (r || (!path && (json_object_get(all->state.entries, setup.path) || !setup_is_named(setup.path))))
 		return r;
-	if (path) {
-		free(setup.path);
-		setup.path = strdup(path);
-	}
-	return setup.path ? setup_do_file(&setup) : output_no_memory();
+	return path && str_replace(&setup.path, path) < 0 ? output_no_memory() : setup_do_file(&setup);
 }
 
 /* One that cannot be undone does not keep the others. */
 static int setup_remove_all(struct setup *setup)
 {
-	_cleanup_state_ struct state rest = STATE_CLOSED;
 	int r, worst = state_open(&setup->state, false);
 	const char *path;
 	json_t *entry;
 
-	for (size_t i = 0; i < ARRAY_SIZE(engines) && setup->state.entries; i++) {
+	if (worst)
+		return worst;
+	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
 		json_object_foreach (setup->state.entries, path, entry) {
-			const char *engine = json_string_value(json_object_get(entry, "engine"));
+			const char *name = json_string_value(json_object_get(entry, "engine"));
 
-			r = engine && streq(engine, engines[i]->facts->name) ? setup_remove_one(setup, engines[i], path)
-									     : 0;
-			worst = r ? r : worst;
+			if (name && streq(name, engines[i]->facts->name))
+				worst = (r = setup_remove_one(setup, engines[i], path)) ? r : worst;
 		}
 		/* CRI-O is root's alone. */
-		r = engines[i] == &setup_crio && geteuid() != 0 ? 0 : setup_remove_one(setup, engines[i], NULL);
-		worst = r ? r : worst;
+		if (engines[i] != &setup_crio || geteuid() == 0)
+			worst = (r = setup_remove_one(setup, engines[i], NULL)) ? r : worst;
 	}
-	r = json_object_size(setup->state.entries) ? state_open(&rest, !setup->dry_run) : 0;
-	if (!r && rest.entries)
-		r = setup_cdi_remove(setup, &rest);
+	if (!json_object_size(setup->state.entries))
+		return worst;
+	state_close(&setup->state);
+	r = state_open(&setup->state, !setup->dry_run);
+	if (!r)
+		r = setup_cdi_remove(setup);
 	return r ? r : worst;
 }
 

@@ -46,7 +46,7 @@ struct setup {
 
 struct setup_engine {
 	const struct engine *facts;
-	const char *file, *user_file; /* to change, unless the daemon reads another one; engine_user_file() */
+	const char *file, *user_file; /* of our own; NULL: the engine's first is changed */
 	const char *beside; /* the path of what is put in with the runtime, and stays if that stays; NULL: nothing */
 	/* Decides whose engine is meant, and says whatever forbids to go on. May be NULL. */
 	int (*look)(struct setup *setup);

@@ -12,33 +12,29 @@
 #include "base/json.h"
 #include "cli/output.h"
 
-#define MACHINE_FILE "/var/lib/ctr-gpu/setup.json"
-
 void state_close(struct state *state)
 {
-	const char *path = state->file.path, *slash = path ? strrchr(path, '/') : NULL;
-	_cleanup_free_ char *directory = slash ? strndup(path, (size_t)(slash - path)) : NULL;
-
 	/* Without an entry it is as if we had never been here. */
-	if (directory && state->lock >= 0)
-		(void)rmdir(directory);
+	if (state->lock >= 0)
+		(void)rmdir(state->directory);
 	config_file_remove_directories(state->made);
 	config_file_close(&state->file);
 	json_decref(state->entries);
 	json_decref(state->made);
+	free(state->directory);
 	cleanup_closep(&state->lock);
 	*state = STATE_CLOSED;
 }
 
-static char *state_path(void)
+static char *state_find_directory(void)
 {
 	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
 	if (geteuid() == 0)
-		return strdup(MACHINE_FILE);
+		return strdup("/var/lib/ctr-gpu");
 	if (base && base[0] == '/')
-		return text_format("%s/ctr-gpu/setup.json", base);
-	return text_format("%s/.local/state/ctr-gpu/setup.json", home ? home : "");
+		return text_format("%s/ctr-gpu", base);
+	return text_format("%s/.local/state/ctr-gpu", home ? home : "");
 }
 
 /* Who held the lock may have removed the directory. */
@@ -52,11 +48,8 @@ static bool state_is_there(int fd, const char *directory)
 
 static int state_lock(struct state *state, const char *path)
 {
-	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
 	int r;
 
-	if (!directory)
-		return output_no_memory();
 	do {
 		cleanup_closep(&state->lock);
 		json_decref(state->made);
@@ -64,10 +57,10 @@ static int state_lock(struct state *state, const char *path)
 		r = config_file_make_directories(state->made);
 		if (r)
 			return r;
-		state->lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		state->lock = open(state->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (state->lock < 0 || flock(state->lock, LOCK_EX) < 0)
-			return output_complain("cannot lock %s: %m", directory);
-	} while (!state_is_there(state->lock, directory));
+			return output_complain("cannot lock %s: %m", state->directory);
+	} while (!state_is_there(state->lock, state->directory));
 	return 0;
 }
 
@@ -90,9 +83,11 @@ static int state_parse(struct state *state)
 
 int state_open(struct state *state, bool change)
 {
-	_cleanup_free_ char *path = state_path();
+	_cleanup_free_ char *path = NULL;
 	int r = 0;
 
+	state->directory = state_find_directory();
+	path = state->directory ? text_format("%s/setup.json", state->directory) : NULL;
 	if (!path)
 		return output_no_memory();
 	if (change)

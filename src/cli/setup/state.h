@@ -15,6 +15,7 @@
 #include "cli/config_file.h"
 
 struct state {
+	char *directory;
 	struct config_file file;
 	json_t *entries; /* by the file's path */
 	json_t *made;    /* directories that were not there */

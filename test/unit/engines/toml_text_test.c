@@ -121,12 +121,35 @@ static void says_where_it_is_not_valid(void **state)
 	}
 }
 
+/* As deep as what reads it recurses. */
+static void refuses_what_is_nested_too_deeply(void **state)
+{
+	static const struct {
+		const char *before, *level, *behind;
+	} cases[] = {{"[a", ".a", "]\n"}, {"a", ".a", " = 1"}, {"a = ", "[", ""}, {"a = ", "{a = ", ""}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_text_ struct text text = {0};
+		struct text_error error = {0};
+		json_t *json;
+
+		assert_int_equal(text_set(&text, cases[i].before, strlen(cases[i].before)), 0);
+		for (int j = 0; j < 100; j++)
+			assert_int_equal(text_splice(&text, text.size, 0, cases[i].level, strlen(cases[i].level)), 0);
+		assert_int_equal(text_splice(&text, text.size, 0, cases[i].behind, strlen(cases[i].behind)), 0);
+		assert_int_equal(toml_text_read(&text, &json, &error), -EINVAL);
+		assert_string_equal(error.reason, "nested too deeply");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_keys_however_they_are_written),
 		cmocka_unit_test(says_where_it_is_not_valid),
 		cmocka_unit_test(reads_values),
+		cmocka_unit_test(refuses_what_is_nested_too_deeply),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
