@@ -130,7 +130,7 @@ static bool hook_is_for_gpus(const struct arguments *arguments)
 static int hook_serve(const struct arguments *arguments, const char *state, size_t size)
 {
 	__attribute__((cleanup(hook_close))) struct hook hook = {.arguments = arguments};
-	int r, exit_status;
+	int r;
 
 	r = hook_open(&hook);
 	if (r)
@@ -146,12 +146,9 @@ static int hook_serve(const struct arguments *arguments, const char *state, size
 	if (ctr_gpu_request_is_void(hook.request) && !arguments->dry_run)
 		return 0;
 	deadline_set(0, "");
-	r = ctr_gpu_run_in_child(hook.context, hook_give_gpus, &hook, &exit_status);
-	if (!r)
-		return exit_status;
-	exit_status = message_failure(hook.context, r);
+	r = message_failure(hook.context, ctr_gpu_run_in_child(hook.context, hook_give_gpus, &hook, NULL));
 	deadline_let_go();
-	return exit_status;
+	return r;
 }
 
 static int hook_run_stage(const struct arguments *arguments)

@@ -132,7 +132,7 @@ void ctr_gpu_context_set_log(struct ctr_gpu_context *context, ctr_gpu_log_fn log
  * @context:    has the setting "deadline"; borrowed
  * @work:       called in the child with @context as it is now; its result, 0 to 255, is the child's exit status
  * @user:       passed to @work
- * @ret_status: the result of @work; anything but 0 undoes the changes
+ * @ret_status: the result of @work; anything but 0 undoes the changes. NULL: the program ends with it, by exit(3)
  *
  * If a file system does not answer, a process can wait in the kernel and not handle signals. So a program with a
  * deadline calls functions that read the host or a container only in @work: ctr_gpu_host_new(), ctr_gpu_plan_new(),

@@ -32,8 +32,7 @@ void *buffer_new(size_t size)
 	return buffer;
 }
 
-/* A size that fstat tells is right for all but procfs, sysfs and pipes, which tell 0. */
-static int fd_read_told(int fd, off_t told, size_t max, char **ret_data, size_t *ret_size)
+int fd_read_told(int fd, off_t told, size_t max, char **ret_data, size_t *ret_size)
 {
 	size_t guess = told > 0 ? (size_t)told : FIRST_GUESS, capacity = (guess < max ? guess : max) + 1, size = 0;
 	_cleanup_free_ char *data = buffer_new(capacity + 1);
@@ -102,8 +101,14 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 int fd_read_kernels(int dirfd, const char *name, size_t max, char **ret)
 {
 	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_free_ char *text = malloc(max + 1);
+	ssize_t got = fd < 0 || !text ? -1 : read(fd, text, max);
 
-	return fd < 0 ? -errno : fd_read_told(fd, 0, max, ret, NULL);
+	if (got < 0)
+		return text ? -errno : -ENOMEM;
+	text[got] = '\0';
+	*ret = steal_ptr(text);
+	return 0;
 }
 
 int fd_write_all(int fd, const void *data, size_t size)

@@ -24,8 +24,16 @@ struct strv;
  */
 int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size);
 
-/** The same of a directory of procfs or of a cgroup, where nothing but the kernel's own files can be. */
+/**
+ * fd_read_kernels() - what one read(2) gives of a file in a directory of procfs or of a cgroup
+ * @max: if the file may have more than that, the rest is missing
+ *
+ * Nothing but the kernel's own files can be there. Return: as fd_read_all().
+ */
 int fd_read_kernels(int dirfd, const char *name, size_t max, char **ret);
+
+/** The same where fstat(2) has told @size, which is right for all but procfs, sysfs and pipes: they tell 0. */
+int fd_read_told(int fd, off_t size, size_t max, char **ret_data, size_t *ret_size);
 
 /** fd_read_all() for a file at @path below @dirfd; unless it is regular, it is not opened, and -EINVAL returned. */
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);

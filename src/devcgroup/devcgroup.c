@@ -17,7 +17,7 @@
 #include "devcgroup/cgroup_path.h"
 #include "root/mountinfo.h"
 
-enum { MEMBERSHIP_MAX = 64 * 1024, MEMBERS_MAX = 1024 * 1024 };
+enum { MEMBERSHIP_MAX = 16 * 1024, MEMBERS_MAX = 4096 };
 
 struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
 {
@@ -173,7 +173,7 @@ static bool devcgroup_contains(const char *membership)
 	return false;
 }
 
-/* Whether the kernel counts the process among those of the cgroup that was opened. */
+/* Whether the kernel counts the process among the first of the cgroup that was opened; a new container has few. */
 static bool devcgroup_has(const struct devcgroup *cgroup, pid_t pid)
 {
 	_cleanup_free_ char *members = NULL;

@@ -556,7 +556,8 @@ static int apply_do_all(struct apply *apply)
 		r = steps[i](apply);
 	if (r != 0)
 		deeds_undo(apply->deeds);
-	(void)umask(mask);
+	if (!apply->context->ends)
+		(void)umask(mask);
 	return r;
 }
 
@@ -583,6 +584,8 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		log_warning(apply.log, "%s", plan->data.warnings.items[i]);
 	r = apply_do_all(&apply);
 	mount_stage_close(&apply.stage);
+	if (context->ends)
+		return r;
 	for (size_t i = 0; i < apply.source_count; i++)
 		mount_source_close(&apply.sources[i]);
 	free(apply.sources);

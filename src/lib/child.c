@@ -183,9 +183,12 @@ static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struc
 
 	r = child_wait(pid, signals, context->settings.deadline_s * 1000, &wait_status);
 	if (r == 0 && WIFEXITED(wait_status)) {
-		*ret_status = WEXITSTATUS(wait_status);
-		if (*ret_status != 0)
+		if (WEXITSTATUS(wait_status) != 0)
 			child_undo(deeds);
+		/* With the program everything goes that is open. */
+		if (context->ends)
+			exit(WEXITSTATUS(wait_status));
+		*ret_status = WEXITSTATUS(wait_status);
 		return 0;
 	}
 	if (r < 0) {
@@ -225,6 +228,7 @@ static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), v
 	if (!deeds)
 		return err_set(&context->err, -ENOMEM, "%m");
 	deeds_step(deeds, "beginning");
+	context->ends = !ret_status;
 	pid = child_start();
 	if (pid == 0) {
 		child_prepare(deeds, parent, mask);

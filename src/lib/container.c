@@ -140,10 +140,12 @@ static int container_check_own_mounts(const struct ctr_gpu_container *container,
 
 bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
 {
+	/* Of the first of all (include/linux/proc_ns.h), which nobody in another can look at. */
+	static const ino_t initial = 0xEFFFFFFDU;
 	struct stat own, its;
 
-	return container->process >= 0 && stat("/proc/self/ns/user", &own) == 0 &&
-	       fstatat(container->process, "ns/user", &its, 0) == 0 && !container_same_file(&own, &its);
+	return container->process >= 0 && fstatat(container->process, "ns/user", &its, 0) == 0 &&
+	       its.st_ino != initial && stat("/proc/self/ns/user", &own) == 0 && !container_same_file(&own, &its);
 }
 
 /* Older kernels than those with openat2(2) cannot be tested. Filters that do not know the call answer EPERM. */

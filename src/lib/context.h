@@ -20,6 +20,7 @@ struct ctr_gpu_context {
 	struct deeds
 		*deeds; /* of the child of ctr_gpu_run_in_child() that this is, shared with its parent; else NULL */
 	pid_t caller;   /* who started its parent */
+	bool ends;      /* child and parent end when the work is done */
 };
 
 /** The process that started this program. */

@@ -2,14 +2,24 @@
 
 #include "process/capability.h"
 
-/* Of this process, as they are since capability_raise(); no libcap, for a signal handler may come here. */
-static struct __user_cap_data_struct own[_LINUX_CAPABILITY_U32S_3];
+#include <string.h>
 
+/* Of this process; no libcap, for a signal handler may come here. */
+static struct __user_cap_data_struct own[_LINUX_CAPABILITY_U32S_3];
+static bool known;
+
+void capability_know(const struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3])
+{
+	memcpy(own, words, sizeof(own));
+	known = true;
+}
+
+/* A program that never called capability_know() may change them itself. */
 static int capability_ask(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 
-	return capget(&header, own);
+	return known ? 0 : capget(&header, own);
 }
 
 /* Turns one effective flag over. Return: whether the kernel did. */

@@ -13,6 +13,9 @@
 
 enum { CAPABILITY_NONE = -1 };
 
+/** What this process was given a moment ago: the kernel need not be asked. */
+void capability_know(const struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3]);
+
 /** Makes @value effective if it is only permitted. Return: @value if it was made so; CAPABILITY_NONE if not. */
 cap_value_t capability_raise(cap_value_t value);
 

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "process/callfilter.h"
+#include "process/capability.h"
 
 #define BEGIN (1U << PHASE_BEGIN)
 #define GIVE (1U << PHASE_GIVE)
@@ -50,7 +51,10 @@ int phase_limit(enum phase phase)
 		new[word].permitted |= bit;
 		new[word].effective |= table[i].effective >> phase & 1 ? bit : 0;
 	}
-	return capset(&header, new) < 0 ? -errno : 0;
+	if (capset(&header, new) < 0)
+		return -errno;
+	capability_know(new);
+	return 0;
 }
 
 int phase_enter(enum phase phase)

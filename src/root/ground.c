@@ -218,20 +218,23 @@ static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret
  * other mount that it was told of brings this tmpfs: an image's symlink may have led one of those there. The runtime
  * has looked the sources up a moment ago; what file systems know of them without asking anybody will do.
  */
-static bool ground_is_runtimes(const struct rootfs *rootfs, int fd, dev_t dev)
+static bool ground_is_runtimes(const struct rootfs *rootfs, int fd)
 {
 	const struct ground *ground = rootfs->ground;
 	_cleanup_free_ char *number = NULL, *path = NULL;
 	struct statx stx;
+	struct statfs fs;
+	struct stat st;
 
-	if (!ground->tmpfs || ground_read_root_path(rootfs) < 0 || str_format(&number, "%d", fd) < 0 ||
+	if (!ground->tmpfs || ground->tmpfs->count == 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC ||
+	    fstat(fd, &st) < 0 || ground_read_root_path(rootfs) < 0 || str_format(&number, "%d", fd) < 0 ||
 	    fd_read_link_at(rootfs->proc_self_fd, number, &path) < 0 || !str_is_below(path, ground->root_path) ||
 	    !strv_contains(ground->tmpfs, path + strlen(ground->root_path)))
 		return false;
 	for (size_t i = 0; i < ground->binds->count; i++)
 		if (statx(AT_FDCWD, ground->binds->items[i], AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &stx) <
 			    0 ||
-		    makedev(stx.stx_dev_major, stx.stx_dev_minor) == dev)
+		    makedev(stx.stx_dev_major, stx.stx_dev_minor) == st.st_dev)
 			return false;
 	return true;
 }
@@ -252,9 +255,7 @@ static int ground_judge(const struct rootfs *rootfs, int fd, uint64_t mount, enu
 
 	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (fs.f_type == TMPFS_MAGIC && ground_is_runtimes(rootfs, fd, st.st_dev))
-		elsewhere = false;
-	else if (fs.f_type == TMPFS_MAGIC)
+	if (fs.f_type == TMPFS_MAGIC)
 		r = ground_is_elsewhere(rootfs, st.st_dev, &elsewhere);
 	if (r == 0 && elsewhere)
 		r = ground_is_shared(rootfs, mount, &shared);
@@ -275,6 +276,10 @@ int ground_of(const struct rootfs *rootfs, int fd, enum ground_kind *ret)
 	bool same = false;
 	int r;
 
+	if (rootfs->ground && ground_is_runtimes(rootfs, fd)) {
+		*ret = GROUND_OWN;
+		return 0;
+	}
 	r = ground_compare_to_root(rootfs, fd, &mount, &same);
 	if (r < 0)
 		return r;

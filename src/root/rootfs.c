@@ -402,22 +402,23 @@ static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t 
 {
 	_cleanup_place_ struct rootfs_place parent = ROOTFS_NOWHERE;
 	_cleanup_free_ char *above = NULL, *name = NULL, *other = NULL;
-	int r;
+	int r, r_open;
 
-	r = rootfs_open_file(rootfs, path, ret);
-	if (r != -ENOENT)
-		return r;
+	/* Few images have it, so making it comes before looking for it. */
 	r = rootfs_open_parent(rootfs, path, links, &parent, &above, &name);
-	if (r < 0)
-		return r;
-	r = rootfs_try_file(rootfs, &parent, name, mode, ret);
+	if (r == 0)
+		r = rootfs_try_file(rootfs, &parent, name, mode, ret);
 	if (r == 0)
 		parent.fd = -1;
-	if (!rootfs_is_obstacle(r))
+	/* -EINVAL: its name is "..", which may lead to a directory. */
+	if (!rootfs_is_obstacle(r) && r != -EINVAL)
 		return r;
-	if (rootfs_follow(parent.fd, above, name, links, &other) == 0)
+	r_open = rootfs_open_file(rootfs, path, ret);
+	if (r_open != -ENOENT)
+		return r_open;
+	if (parent.fd >= 0 && rootfs_follow(parent.fd, above, name, links, &other) == 0)
 		return rootfs_make_one_file(rootfs, other, mode, links, ret);
-	return r == -EEXIST ? rootfs_open_file(rootfs, path, ret) : r; /* somebody was faster */
+	return r;
 }
 
 int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret)
@@ -468,7 +469,7 @@ static int rootfs_reopen(const struct rootfs *rootfs, const char *path, int hand
 	return fd < 0 ? -errno : fd;
 }
 
-int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle)
+static int rootfs_open_told(const struct rootfs *rootfs, const char *path, int handle, off_t *ret_size)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat expected, st;
@@ -482,15 +483,24 @@ int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handl
 		return steal_fd(&fd);
 	if (fstat(fd, &st) < 0)
 		return -errno;
+	*ret_size = st.st_size;
 	return st.st_dev == expected.st_dev && st.st_ino == expected.st_ino ? steal_fd(&fd) : -EAGAIN;
+}
+
+int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle)
+{
+	off_t size;
+
+	return rootfs_open_told(rootfs, path, handle, &size);
 }
 
 int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data,
 		       size_t *ret_size)
 {
-	_cleanup_close_ int fd = rootfs_open_regular(rootfs, path, handle);
+	off_t size = 0;
+	_cleanup_close_ int fd = rootfs_open_told(rootfs, path, handle, &size);
 
-	return fd < 0 ? fd : fd_read_all(fd, max, ret_data, ret_size);
+	return fd < 0 ? fd : fd_read_told(fd, size, max, ret_data, ret_size);
 }
 
 int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)

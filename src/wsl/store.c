@@ -87,17 +87,12 @@ bool store_is_library(const char *name)
 /* AMD's libraries are a directory down; nobody's are deeper. */
 enum { STORE_DEPTH = 1 };
 
-static bool store_has_library(int fd, int depth)
+static bool store_has_library(DIR *directory, int depth)
 {
 	_cleanup_strv_ struct strv below = {0};
-	DIR *directory = fdopendir(fd);
 	const struct dirent *entry;
 	bool found = false;
 
-	if (!directory) {
-		(void)close(fd);
-		return true;
-	}
 	while (!found && (entry = readdir(directory))) {
 		/* DT_UNKNOWN: a file system that does not tell. */
 		bool may_be_directory = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
@@ -107,20 +102,18 @@ static bool store_has_library(int fd, int depth)
 			found = true;
 	}
 	for (size_t i = 0; i < below.count && !found; i++) {
-		int inner = openat(directory_fd(directory), below.items[i],
-				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		_cleanup_dir_ DIR *inner = fd_open_directory(directory_fd(directory), below.items[i], O_NOFOLLOW);
 
-		found = inner >= 0 && store_has_library(inner, depth - 1);
+		found = inner && store_has_library(inner, depth - 1);
 	}
-	(void)closedir(directory);
 	return found;
 }
 
 enum store_content store_look(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_dir_ DIR *directory = opendir(path);
 
-	if (fd < 0)
+	if (!directory)
 		return errno == EACCES || errno == EPERM ? STORE_HAS_LIBRARY : STORE_MISSING;
-	return store_has_library(fd, STORE_DEPTH) ? STORE_HAS_LIBRARY : STORE_WITHOUT_LIBRARY;
+	return store_has_library(directory, STORE_DEPTH) ? STORE_HAS_LIBRARY : STORE_WITHOUT_LIBRARY;
 }
