@@ -88,7 +88,7 @@ CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fno-asynchronous-unwind-ta
 LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_flags) $(LDFLAGS)
 
 tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
-shared_libraries = -ljansson -lyaml -lseccomp -lcap -ltirpc
+shared_libraries = -ljansson -lyaml -ltirpc
 static_libraries = $(patsubst -l%,-l:lib%.a,$(shared_libraries))
 # Of libtirpc only XDR is used; the shared libtirpc brings Kerberos along.
 xdr_inside = $(if $(dynamic),$(shared_libraries),$(patsubst -ltirpc,-l:libtirpc.a,$(shared_libraries)))
@@ -156,7 +156,7 @@ $(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
 $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(if $(dynamic),-ltirpc -lseccomp -lcap,-l:libtirpc.a -l:libseccomp.a -l:libcap.a) -ldl
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(if $(dynamic),-ltirpc,-l:libtirpc.a) -ldl
 
 # A program without libraries, and its bytes in ours.
 $(O)/gen/try_program: src/cli/try/inside.c

@@ -53,7 +53,7 @@ static int bpf_read_instructions(int fd, struct bpf_insn *insns, __u32 size, str
 /* A hardened program is shown to those who opened it with CAP_SYSLOG (kernel/bpf/syscall.c, bpf_dump_raw_ok()). */
 static int bpf_read_hardened(struct bpf_insn *insns, __u32 size, struct bpf_prog_info *info)
 {
-	_cleanup_capability_ cap_value_t raised = capability_raise(CAP_SYSLOG);
+	_cleanup_capability_ int raised = capability_raise(CAP_SYSLOG);
 	_cleanup_close_ int fd = -1;
 	union bpf_attr attr;
 
@@ -262,7 +262,7 @@ static int bpf_explain_load(union bpf_attr *attr, int error, struct err *err)
 static int bpf_load_without_limit(union bpf_attr *attr)
 {
 	static const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
-	_cleanup_capability_ cap_value_t raised = capability_raise(CAP_SYS_RESOURCE);
+	_cleanup_capability_ int raised = capability_raise(CAP_SYS_RESOURCE);
 	struct rlimit old;
 	int fd;
 

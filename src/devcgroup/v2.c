@@ -23,7 +23,7 @@ enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000 };
 #define LOCK "/run/ctr-gpu-devices.lock"
 
 struct v2_state {
-	cap_value_t needed; /* that queries, attaching and detaching need effective on this kernel */
+	int needed; /* that queries, attaching and detaching need effective on this kernel */
 	size_t effective;   /* programs that the container's accesses went through */
 };
 
@@ -126,7 +126,7 @@ enum { CGROUP, OLD, NEW };
 /* An exchanged program; the deed's descriptors keep both alive. */
 static void v2_undo_exchange(const struct deeds *deeds, const struct deed *deed)
 {
-	_cleanup_capability_ cap_value_t raised = capability_raise(deed->capability);
+	_cleanup_capability_ int raised = capability_raise(deed->capability);
 
 	(void)deeds;
 	(void)v2_exchange(deed->fds[CGROUP], deed->fds[NEW], deed->fds[OLD], deed->number);
@@ -228,7 +228,7 @@ static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 {
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
 	const struct v2_state *state = cgroup->state;
-	_cleanup_capability_ cap_value_t raised = capability_raise(state->needed);
+	_cleanup_capability_ int raised = capability_raise(state->needed);
 	struct attached attached = {0};
 	size_t ours = 0;
 
@@ -276,7 +276,7 @@ static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 static int v2_open(struct devcgroup *cgroup, struct err *err)
 {
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
-	_cleanup_capability_ cap_value_t raised = CAPABILITY_NONE;
+	_cleanup_capability_ int raised = CAPABILITY_NONE;
 	struct attached effective = {0};
 	struct v2_state *state;
 	int r = v2_query(own->fd, BPF_F_QUERY_EFFECTIVE, &effective);

@@ -11,12 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -119,10 +120,10 @@ static int confine_become_nobody(void)
 static int confine_drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
 
 	/* Without an inheritable or permitted capability none stays ambient (capabilities(7)). */
-	return capset(&header, none) < 0 ? -errno : 0;
+	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
 }
 
 static int confine_forbid_new_rights(void)

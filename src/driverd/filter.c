@@ -8,113 +8,43 @@
 
 #include "driverd/filter.h"
 
-#include <errno.h>
+#include <asm/termbits.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <seccomp.h>
-#include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
+#include "base/callfilter.h"
 #include "base/cleanup.h"
 
 /*
  * Files: everything that reads. Writing reaches the socket and /dev/null; no other descriptor is open for it. No
  * descriptor can be sent or taken.
  */
-static const int allowed[] = {
-	SCMP_SYS(read),
-	SCMP_SYS(readv),
-	SCMP_SYS(pread64),
-	SCMP_SYS(preadv),
-	SCMP_SYS(write),
-	SCMP_SYS(writev),
-	SCMP_SYS(lseek),
-	SCMP_SYS(close),
-	SCMP_SYS(fstat),
-	SCMP_SYS(stat),
-	SCMP_SYS(lstat),
-	SCMP_SYS(newfstatat),
-	SCMP_SYS(statx),
-	SCMP_SYS(access),
-	SCMP_SYS(faccessat),
-	SCMP_SYS(faccessat2),
-	SCMP_SYS(readlink),
-	SCMP_SYS(readlinkat),
-	SCMP_SYS(getdents64),
-	SCMP_SYS(statfs),
-	SCMP_SYS(fstatfs),
-	SCMP_SYS(getcwd),
-	SCMP_SYS(dup),
-	SCMP_SYS(dup2),
-	SCMP_SYS(dup3),
-	SCMP_SYS(fadvise64),
-	/* waiting */
-	SCMP_SYS(poll),
-	SCMP_SYS(ppoll),
-	SCMP_SYS(select),
-	SCMP_SYS(pselect6),
-	SCMP_SYS(epoll_create1),
-	SCMP_SYS(epoll_ctl),
-	SCMP_SYS(epoll_wait),
-	SCMP_SYS(epoll_pwait),
-	SCMP_SYS(eventfd2),
-	SCMP_SYS(pipe2),
-	/* memory */
-	SCMP_SYS(mmap),
-	SCMP_SYS(munmap),
-	SCMP_SYS(mprotect),
-	SCMP_SYS(mremap),
-	SCMP_SYS(madvise),
-	SCMP_SYS(brk),
-	SCMP_SYS(mincore),
-	SCMP_SYS(membarrier),
-	/* threads */
-	SCMP_SYS(futex),
-	SCMP_SYS(set_robust_list),
-	SCMP_SYS(rseq),
-	SCMP_SYS(set_tid_address),
-	SCMP_SYS(sched_yield),
-	SCMP_SYS(sched_getaffinity),
-	SCMP_SYS(sched_getparam),
-	SCMP_SYS(sched_getscheduler),
-	SCMP_SYS(sched_get_priority_max),
-	SCMP_SYS(sched_get_priority_min),
-	SCMP_SYS(getcpu),
-	SCMP_SYS(arch_prctl),
-	/* itself */
-	SCMP_SYS(getpid),
-	SCMP_SYS(gettid),
-	SCMP_SYS(getppid),
-	SCMP_SYS(getuid),
-	SCMP_SYS(geteuid),
-	SCMP_SYS(getgid),
-	SCMP_SYS(getegid),
-	SCMP_SYS(getresuid),
-	SCMP_SYS(getresgid),
-	SCMP_SYS(getrlimit),
-	SCMP_SYS(getrusage),
-	SCMP_SYS(uname),
-	SCMP_SYS(sysinfo),
-	SCMP_SYS(getrandom),
-	SCMP_SYS(exit),
-	SCMP_SYS(exit_group),
-	/* clocks and signals */
-	SCMP_SYS(clock_gettime),
-	SCMP_SYS(clock_getres),
-	SCMP_SYS(clock_nanosleep),
-	SCMP_SYS(nanosleep),
-	SCMP_SYS(gettimeofday),
-	SCMP_SYS(time),
-	SCMP_SYS(times),
-	SCMP_SYS(rt_sigaction),
-	SCMP_SYS(rt_sigprocmask),
-	SCMP_SYS(rt_sigreturn),
-	SCMP_SYS(rt_sigtimedwait),
-	SCMP_SYS(rt_sigpending),
-	SCMP_SYS(sigaltstack),
-	SCMP_SYS(restart_syscall),
-};
+/* clang-format off */
+#define CALLS(X, W) \
+	X(W, read) X(W, readv) X(W, pread64) X(W, preadv) X(W, write) X(W, writev) X(W, lseek) X(W, close) \
+	X(W, fstat) X(W, stat) X(W, lstat) X(W, newfstatat) X(W, statx) X(W, access) X(W, faccessat) \
+	X(W, faccessat2) X(W, readlink) X(W, readlinkat) X(W, getdents64) X(W, statfs) X(W, fstatfs) X(W, getcwd) \
+	X(W, dup) X(W, dup2) X(W, dup3) X(W, fadvise64) \
+	/* waiting */ \
+	X(W, poll) X(W, ppoll) X(W, select) X(W, pselect6) X(W, epoll_create1) X(W, epoll_ctl) X(W, epoll_wait) \
+	X(W, epoll_pwait) X(W, eventfd2) X(W, pipe2) \
+	/* memory */ \
+	X(W, mmap) X(W, munmap) X(W, mprotect) X(W, mremap) X(W, madvise) X(W, brk) X(W, mincore) X(W, membarrier) \
+	/* threads */ \
+	X(W, futex) X(W, set_robust_list) X(W, rseq) X(W, set_tid_address) X(W, sched_yield) \
+	X(W, sched_getaffinity) X(W, sched_getparam) X(W, sched_getscheduler) X(W, sched_get_priority_max) \
+	X(W, sched_get_priority_min) X(W, getcpu) X(W, arch_prctl) \
+	/* itself */ \
+	X(W, getpid) X(W, gettid) X(W, getppid) X(W, getuid) X(W, geteuid) X(W, getgid) X(W, getegid) \
+	X(W, getresuid) X(W, getresgid) X(W, getrlimit) X(W, getrusage) X(W, uname) X(W, sysinfo) X(W, getrandom) \
+	X(W, exit) X(W, exit_group) \
+	/* clocks and signals */ \
+	X(W, clock_gettime) X(W, clock_getres) X(W, clock_nanosleep) X(W, nanosleep) X(W, gettimeofday) X(W, time) \
+	X(W, times) X(W, rt_sigaction) X(W, rt_sigprocmask) X(W, rt_sigreturn) X(W, rt_sigtimedwait) \
+	X(W, rt_sigpending) X(W, sigaltstack) X(W, restart_syscall)
+_Static_assert(1 CALLS(CALLFILTER_FITS, 0), "there is a word for every call");
 
 /* Namespaces belong to processes, and a thread with one of its own would be let out of this one's. */
 #define CLONE_NAMESPACES \
@@ -125,93 +55,52 @@ enum {
 	IOCTL_TYPE = 0xff00,
 	IOCTL_DXG = 'G' << 8,
 	IOCTL_NVIDIA = 'F' << 8,
-	IOCTL_TCGETS = 0x5401, /* isatty(3) */
 };
+
+#define OPEN_FLAGS (O_ACCMODE | O_CREAT | O_TRUNC)
 
 /*
  * Allowed with arguments: what reaches nobody else. fcntl(2) and ioctl(2) can have the kernel send signals to any
  * process of the same user (F_SETOWN, FIOSETOWN), type into a terminal, and hold locks and leases. An O_TMPFILE needs
- * an access mode for writing, which is refused.
+ * an access mode for writing, which is refused. The C library asks for clone3 and openat2 first and has an older way,
+ * whose arguments can be seen, when there are none. Signals are for itself, abort(3)'s among them.
  */
-static const struct {
-	int call;
-	unsigned count;
-	struct scmp_arg_cmp arguments[2];
-} conditional[] = {
-	{SCMP_SYS(open), 1, {{1, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY}}},
-	{SCMP_SYS(openat), 1, {{2, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY}}},
-	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_DUPFD, 0}}},
-	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_DUPFD_CLOEXEC, 0}}},
-	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_GETFD, 0}}},
-	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_SETFD, 0}}},
-	{SCMP_SYS(fcntl), 1, {{1, SCMP_CMP_EQ, F_GETFL, 0}}},
-	{SCMP_SYS(fcntl), 2, {{1, SCMP_CMP_EQ, F_SETFL, 0}, {2, SCMP_CMP_MASKED_EQ, O_ASYNC, 0}}},
-	{SCMP_SYS(ioctl), 1, {{1, SCMP_CMP_MASKED_EQ, IOCTL_TYPE, IOCTL_DXG}}},
-	{SCMP_SYS(ioctl), 1, {{1, SCMP_CMP_MASKED_EQ, IOCTL_TYPE, IOCTL_NVIDIA}}},
-	{SCMP_SYS(ioctl), 1, {{1, SCMP_CMP_EQ, IOCTL_TCGETS, 0}}},
-	{SCMP_SYS(clone), 1, {{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD | CLONE_NAMESPACES, CLONE_THREAD}}},
-	{SCMP_SYS(prlimit64), 1, {{2, SCMP_CMP_EQ, 0, 0}}},
-	{SCMP_SYS(prctl), 1, {{0, SCMP_CMP_EQ, PR_SET_NAME, 0}}},
-	{SCMP_SYS(prctl), 1, {{0, SCMP_CMP_EQ, PR_GET_NAME, 0}}},
-	{SCMP_SYS(prctl), 1, {{0, SCMP_CMP_EQ, PR_SET_VMA, 0}}},
-};
+#define RULES \
+	WITH_MASKED(openat, 2, OPEN_FLAGS, O_RDONLY), \
+	WITH_MASKED(open, CALLFILTER_OPEN_FLAGS, OPEN_FLAGS, O_RDONLY), \
+	WITH_ONE_OF(fcntl, 1, 1U << F_DUPFD | 1U << F_GETFD | 1U << F_SETFD | 1U << F_GETFL), \
+	WITH_VALUE(fcntl, 1, F_DUPFD_CLOEXEC), \
+	WITH_VALUE_BUT(fcntl, 1, F_SETFL, 2, O_ASYNC), \
+	WITH_MASKED(ioctl, 1, IOCTL_TYPE, IOCTL_DXG), \
+	WITH_MASKED(ioctl, 1, IOCTL_TYPE, IOCTL_NVIDIA), \
+	WITH_VALUE(ioctl, 1, TCGETS), /* isatty(3) */ \
+	WITH_MASKED(clone, 0, CLONE_THREAD | CLONE_NAMESPACES, CLONE_THREAD), \
+	WITH_NULL(prlimit64, 2), \
+	WITH_VALUE(prctl, 0, PR_SET_NAME), \
+	WITH_VALUE(prctl, 0, PR_GET_NAME), \
+	WITH_VALUE(prctl, 0, PR_SET_VMA), \
+	WITH_VALUE(tgkill, 0, CALLFILTER_OWN_PID), \
+	WITH_VALUE(kill, 0, CALLFILTER_OWN_PID), \
+	WITHOUT(clone3), \
+	WITHOUT(openat2), \
+	REFUSE(EPERM)
+
+static const struct sock_filter for_reading[] = {CALLFILTER_BEGIN(CALLS), RULES};
 
 /*
  * For libraries that talk to a device node, which they open for both. The process is nobody, and nothing is created,
  * made longer (RLIMIT_FSIZE) or cut off, so this reaches nodes that are everybody's and little else.
  */
-static const struct scmp_arg_cmp open_for_both[] = {
-	{1, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDWR},
-	{2, SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDWR},
+static const struct sock_filter for_devices[] = {
+	CALLFILTER_BEGIN(CALLS),
+	WITH_MASKED(openat, 2, OPEN_FLAGS, O_RDWR),
+	WITH_MASKED(open, CALLFILTER_OPEN_FLAGS, OPEN_FLAGS, O_RDWR),
+	RULES,
 };
-
-/* The C library asks for these first and has an older way, whose arguments can be seen, when there are none. */
-static const int absent[] = {SCMP_SYS(clone3), SCMP_SYS(openat2)};
-
-/* Signals for itself, abort(3)'s among them. */
-static int filter_allow_own_signals(scmp_filter_ctx filter)
-{
-	const struct scmp_arg_cmp itself = {0, SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0};
-	int r;
-
-	r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, itself);
-	return r < 0 ? r : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, itself);
-}
-
-static int filter_add_rules(scmp_filter_ctx filter, bool opens_devices)
-{
-	int r = filter_allow_own_signals(filter);
-
-	for (size_t i = 0; i < ARRAY_SIZE(allowed) && r == 0; i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-	for (size_t i = 0; i < ARRAY_SIZE(conditional) && r == 0; i++)
-		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, conditional[i].call, conditional[i].count,
-					   conditional[i].arguments);
-	if (r == 0 && opens_devices)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, open_for_both[0]);
-	if (r == 0 && opens_devices)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, open_for_both[1]);
-	for (size_t i = 0; i < ARRAY_SIZE(absent) && r == 0; i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
-	return r;
-}
+/* clang-format on */
 
 int filter_load(bool opens_devices)
 {
-	scmp_filter_ctx filter;
-	int r;
-
-	/* Saves libseccomp nine system calls that find out what else the kernel's filters can do. */
-	(void)seccomp_api_set(1);
-	filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	if (!filter)
-		return -ENOMEM;
-	/* A binary tree instead of a list: the kernel tries the filter on every system call when it is loaded. */
-	r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	if (r == 0)
-		r = filter_add_rules(filter, opens_devices);
-	if (r == 0)
-		r = seccomp_load(filter);
-	seccomp_release(filter);
-	return r;
+	return opens_devices ? callfilter_install(for_devices, ARRAY_SIZE(for_devices))
+			     : callfilter_install(for_reading, ARRAY_SIZE(for_reading));
 }

@@ -3,8 +3,10 @@
 #include "process/capability.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-/* Of this process; no libcap, for a signal handler may come here. */
+/* Of this process. A signal handler may come here. */
 static struct __user_cap_data_struct own[_LINUX_CAPABILITY_U32S_3];
 static bool known;
 
@@ -19,24 +21,24 @@ static int capability_ask(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 
-	return known ? 0 : capget(&header, own);
+	return known ? 0 : (int)syscall(SYS_capget, &header, own);
 }
 
 /* Turns one effective flag over. Return: whether the kernel did. */
-static bool capability_turn(cap_value_t value)
+static bool capability_turn(int value)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 
 	own[value / 32].effective ^= 1U << value % 32;
-	return capset(&header, own) == 0;
+	return syscall(SYS_capset, &header, own) == 0;
 }
 
-bool capability_is_effective(cap_value_t value)
+bool capability_is_effective(int value)
 {
 	return capability_ask() == 0 && (own[value / 32].effective & 1U << value % 32);
 }
 
-cap_value_t capability_raise(cap_value_t value)
+int capability_raise(int value)
 {
 	const unsigned bit = 1U << value % 32;
 
@@ -45,7 +47,7 @@ cap_value_t capability_raise(cap_value_t value)
 	return capability_turn(value) ? value : CAPABILITY_NONE;
 }
 
-void capability_lower(cap_value_t *raised)
+void capability_lower(int *raised)
 {
 	if (*raised != CAPABILITY_NONE)
 		(void)capability_turn(*raised);

@@ -6,8 +6,8 @@
  * effective only while a kernel asks for them. A program that root runs by hand has all effective, and nothing changes.
  */
 
+#include <linux/capability.h>
 #include <stdbool.h>
-#include <sys/capability.h>
 
 #include "base/cleanup.h"
 
@@ -17,11 +17,11 @@ enum { CAPABILITY_NONE = -1 };
 void capability_know(const struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3]);
 
 /** Makes @value effective if it is only permitted. Return: @value if it was made so; CAPABILITY_NONE if not. */
-cap_value_t capability_raise(cap_value_t value);
+int capability_raise(int value);
 
-/** Whether @value is effective. By the kernel's call: libcap's library begins with six questions to the kernel. */
-bool capability_is_effective(cap_value_t value);
+/** Whether @value is effective. */
+bool capability_is_effective(int value);
 
 /** Takes back what capability_raise() returned. */
-void capability_lower(cap_value_t *raised);
+void capability_lower(int *raised);
 #define _cleanup_capability_ _cleanup_(capability_lower)

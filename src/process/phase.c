@@ -3,7 +3,8 @@
 #include "process/phase.h"
 
 #include <errno.h>
-#include <sys/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "process/callfilter.h"
@@ -18,7 +19,7 @@
  * FOWNER when it begins; "ctr-gpu configure" has them. MKNOD is in none: no node is made.
  */
 static const struct {
-	cap_value_t value;
+	int value;
 	unsigned permitted, effective;
 } table[] = {
 	{CAP_DAC_OVERRIDE, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT}, /* files of another user (user namespaces) */
@@ -40,8 +41,7 @@ int phase_limit(enum phase phase)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct old[_LINUX_CAPABILITY_U32S_3], new[_LINUX_CAPABILITY_U32S_3] = {0};
 
-	/* libcap's functions find out the version by further calls. */
-	if (capget(&header, old) < 0)
+	if (syscall(SYS_capget, &header, old) < 0)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		const unsigned word = (unsigned)table[i].value / 32, bit = 1U << table[i].value % 32;
@@ -51,7 +51,7 @@ int phase_limit(enum phase phase)
 		new[word].permitted |= bit;
 		new[word].effective |= table[i].effective >> phase & 1 ? bit : 0;
 	}
-	if (capset(&header, new) < 0)
+	if (syscall(SYS_capset, &header, new) < 0)
 		return -errno;
 	capability_know(new);
 	return 0;

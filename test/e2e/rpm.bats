@@ -197,7 +197,7 @@ distribution() {
 		fi
 		run rpmspec --define "$distribution" --query --buildrequires "$spec"
 		expect_status 0
-		for library in jansson libcap libseccomp libtirpc yaml-0.1 cmocka; do
+		for library in jansson libtirpc yaml-0.1 cmocka; do
 			expect_line "pkgconfig($library)"
 		done
 		run rpmspec --define "$distribution" --with static --query --buildrequires "$spec"

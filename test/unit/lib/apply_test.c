@@ -787,9 +787,8 @@ static const struct CMUnitTest too_old[] = {
 
 int main(void)
 {
-	static const int calls[] = {SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(mount_setattr),
-				    SCMP_SYS(fsopen)};
-	static const int needed[] = {SCMP_SYS(openat2)};
+	static const int calls[] = {SYS_open_tree, SYS_move_mount, SYS_mount_setattr, SYS_fsopen};
+	static const int needed[] = {SYS_openat2};
 	int failed;
 
 	scratch_enter();

@@ -7,7 +7,7 @@
 
 #include "scratch.h"
 
-#include <sys/capability.h>
+#include <linux/capability.h>
 
 #include "root/ground.h"
 #include "root/mount.h"
@@ -126,14 +126,14 @@ static void test_engines_tmpfs(void **state)
 	assert_int_equal(ground_at("/etc"), GROUND_ROOT);
 }
 
-static void change_ptrace(cap_flag_value_t value)
+static void turn_ptrace(void)
 {
-	static const cap_value_t ptrace[] = {CAP_SYS_PTRACE};
-	cap_t caps = cap_get_proc();
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
-	assert_int_equal(cap_set_flag(caps, CAP_EFFECTIVE, 1, ptrace, value), 0);
-	assert_int_equal(cap_set_proc(caps), 0);
-	assert_int_equal(cap_free(caps), 0);
+	assert_int_equal(syscall(SYS_capget, &header, data), 0);
+	data[0].effective ^= 1U << CAP_SYS_PTRACE;
+	assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
 /* The same for whoever may not see the host's first process: a user, to whom /proc does not open it, or not show it. */
@@ -156,11 +156,11 @@ static void test_engines_tmpfs_without_first_process(void **state)
 		fd = open(scratch_path("/other/self/fd"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		assert_true(fd >= 0);
 		rootfs.proc_self_fd = fd;
-		change_ptrace(CAP_CLEAR);
+		turn_ptrace();
 		assert_int_equal(open(scratch_path("/other/1/mountinfo"), O_RDONLY | O_CLOEXEC), -1);
 		assert_int_equal(errno, cases[i].error);
 		assert_int_equal(ground_at("/dev"), GROUND_OWN);
-		change_ptrace(CAP_SET);
+		turn_ptrace();
 		rootfs.proc_self_fd = self_fds;
 		close(fd);
 		assert_int_equal(umount(scratch_path("/other")), 0);
@@ -327,18 +327,25 @@ static void test_settle_by_hand_on_a_mount(void **state)
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	CASE(test_kinds),          CASE(test_shared_volume),  CASE(test_slave_volume),
-	CASE(test_engines_tmpfs),  CASE(test_engines_tmpfs_without_first_process),
-	CASE(test_hosts_tmpfs),    CASE(test_hosts_tmpfs_in_text),
-	CASE(test_runtimes_tmpfs), CASE(test_without_ground), CASE(test_settle_mount),
-	CASE(test_settle_private), CASE(test_settle_by_hand), CASE(test_settle_by_hand_on_a_mount),
+	CASE(test_kinds),
+	CASE(test_shared_volume),
+	CASE(test_slave_volume),
+	CASE(test_engines_tmpfs),
+	CASE(test_engines_tmpfs_without_first_process),
+	CASE(test_hosts_tmpfs),
+	CASE(test_hosts_tmpfs_in_text),
+	CASE(test_runtimes_tmpfs),
+	CASE(test_without_ground),
+	CASE(test_settle_mount),
+	CASE(test_settle_private),
+	CASE(test_settle_by_hand),
+	CASE(test_settle_by_hand_on_a_mount),
 };
 
 int main(void)
 {
-	static const int number[] = {SCMP_SYS(statx)};
-	static const int others[] = {SCMP_SYS(mount_setattr), SCMP_SYS(open_tree), SCMP_SYS(move_mount),
-				     SCMP_SYS(fsopen), SCMP_SYS(openat2)};
+	static const int number[] = {SYS_statx};
+	static const int others[] = {SYS_mount_setattr, SYS_open_tree, SYS_move_mount, SYS_fsopen, SYS_openat2};
 	int failed;
 
 	scratch_enter();

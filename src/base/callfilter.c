@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/callfilter.h"
+
+#include <string.h>
+#include <unistd.h>
+
+int callfilter_install(const struct sock_filter *table, size_t count)
+{
+	struct sock_filter filter[CALLFILTER_MAX];
+	const struct sock_fprog program = {(unsigned short)count, filter};
+
+	if (count > CALLFILTER_MAX)
+		return -E2BIG;
+	memcpy(filter, table, count * sizeof(*filter));
+	for (size_t i = 0; i < count; i++)
+		if (filter[i].code == (BPF_JMP | BPF_JEQ | BPF_K) && filter[i].k == CALLFILTER_OWN_PID)
+			filter[i].k = (uint32_t)getpid();
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+}
