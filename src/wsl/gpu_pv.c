@@ -150,11 +150,15 @@ static int gpu_pv_probe_either(const struct settings *settings, struct inventory
 	r = dxcore_find(settings, &library);
 	if (r < 0 || !library)
 		return r < 0 ? r : kernel;
-	log_debug(&settings->log, "%s", kernel ? err->text : DXG_DEVICE " has no adapter that can be used");
+	if (!kernel)
+		(void)err_set(err, CTR_GPU_E_NO_DEVICE, DXG_DEVICE " has no adapter that can be used");
+	log_debug(&settings->log, "%s", err->text);
 	inventory_truncate(inventory, first);
 	r = gpu_pv_probe_dxcore(settings, library, inventory, &dxcore_err);
 	if (r == 0)
-		return kernel ? gpu_pv_note_fallback(settings, inventory, err, library) : 0;
+		return kernel || gpu_pv_has_usable(inventory, first)
+			       ? gpu_pv_note_fallback(settings, inventory, err, library)
+			       : 0;
 	if (r == -ENOMEM || kernel)
 		return r == -ENOMEM ? r : kernel;
 	r = gpu_pv_note_fallback(settings, inventory, &dxcore_err, DXG_DEVICE " itself");

@@ -207,6 +207,18 @@ changed() {
 	done
 }
 
+@test "adapters that libdxcore knows and the kernel does not are used, with a remark that the doctor shows" {
+	local made=$BATS_TEST_TMPDIR/profiles
+
+	mkdir "$made"
+	jq '.adapters[0].store = "nv_dispi.inf_amd64_0123456789abcdef"' "$profiles/wsl-old-driver.json" >"$made/disagrees.json"
+	O=$build PATH=$PATH run "$here/../hosts/enter" --profiles "$made" disagrees -- bash -c 'mount --bind "$0" /usr/lib/wsl/lib/libdxcore.so &&
+		ctr-gpu info --json && ctr-gpu doctor --json' "$build/test/lib/works.so"
+	same "$(jq -sc '.[0] | [.adapters[0].unusable, (.notes | length)]' <<<"$output")" '[null,1]'
+	says "/dev/dxg has no adapter that can be used; used /usr/lib/wsl/lib/libdxcore.so"
+	same "$(jq -sr '.[1].findings[] | select(.id == "adapter.inventory") | .severity' <<<"$output")" "warning"
+}
+
 @test "a libdxcore that fails is not asked where the kernel has adapters, and costs a remark where it has none that can be used" {
 	local profile kind made
 	for kind in broken crashes hangs; do
