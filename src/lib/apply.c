@@ -84,12 +84,12 @@ static int apply_take_sources(struct apply *apply)
 		deeds_step(apply->deeds, "reading %s of this host", path);
 		r = mount_source_open(path, mount ? MOUNT_READ_ONLY : MOUNT_DEVICE,
 				      !mount || mount->flags & PLAN_MOUNT_NOEXEC, &apply->sources[i]);
-		if (r < 0)
+		if (r < 0 && r != -ENOENT && r != -ESTALE)
 			return apply_mount_error(apply, path, path, r);
-		apply->source_count++;
-		if (mount ? st->st_dev != mount->device || st->st_ino != mount->inode ||
-				    S_ISDIR(st->st_mode) != mount->directory
-			  : !S_ISCHR(st->st_mode) || st->st_rdev != device->number)
+		apply->source_count += r == 0;
+		if (r < 0 || (mount ? st->st_dev != mount->device || st->st_ino != mount->inode ||
+					      S_ISDIR(st->st_mode) != mount->directory
+				    : !S_ISCHR(st->st_mode) || st->st_rdev != device->number))
 			return err_set(
 				apply->err, -ESTALE,
 				"%s is not what it was a moment ago: %m.\nTry again when the driver update is done.",

@@ -383,6 +383,34 @@ $nvidia_store"
 		'[[],[]]'
 }
 
+@test "a store that comes and goes while containers are made: it is there, or it is named and nothing is left" {
+	run host wsl-nvidia bash -c '
+		set -e
+		cp -a /usr/lib/wsl/drivers /run/drivers && umount /usr/lib/wsl/drivers && mount --bind /run/drivers /usr/lib/wsl/drivers
+		store=$1
+		while :; do mv -T "$store" "$store.away"; sleep 0.01; mv -T "$store.away" "$store"; sleep 0.01; done 2>/dev/null &
+		made=0 named=0
+		for _ in {1..150}; do
+			root=$(mktemp -d /run/root.XXXXXX)
+			if ctr-gpu configure "$root" 2>/run/said; then
+				[[ -e $root$store/libcuda.so.1.1 ]] || echo "not in the container"
+				made=$((made + 1))
+				ctr-gpu unconfigure "$root"
+			else
+				grep -q "$(basename "$store")" /run/said && [[ $(wc -l </run/said) -le 3 ]] || cat /run/said
+				[[ -z $(ls -A "$root") ]] || find "$root"
+				named=$((named + 1))
+			fi
+			! grep -q "$root" /proc/self/mounts || grep "$root" /proc/self/mounts
+		done
+		kill $!
+		((made > 0 && named > 0)) && echo both' vanish "$nvidia_store"
+	same "$output" both
+	# Between its being seen and its being mounted.
+	run -1 host wsl-nvidia bash -c 'mkdir /run/root && exec strace -f -qq -o /dev/null -e trace=open_tree -e inject=open_tree:error=ESTALE:when=3 ctr-gpu configure /run/root'
+	says "$nvidia_store is not what it was a moment ago" "Try again"
+}
+
 @test "requirements are held against the CUDA version in libcuda's note" {
 	run -0 host wsl-nvidia ctr-gpu list --require='cuda>=12.8'
 	run -1 host wsl-nvidia ctr-gpu list --require='cuda>=13.0'

@@ -136,7 +136,7 @@ com_adapters() {
 
 @test "a GPU-PV host looks like WSL: two mounts, the loader's cache, PATH" {
 	"$enter" wsl-nvidia -- sh -c 'grep " /usr/lib/wsl/drivers tmpfs ro,nosuid,nodev," /proc/self/mounts &&
-		grep " /usr/lib/wsl/lib tmpfs rw,nosuid,nodev," /proc/self/mounts &&
+		grep " /usr/lib/wsl/lib overlay rw,nosuid,nodev," /proc/self/mounts &&
 		ldconfig -p | grep /usr/lib/wsl/lib/libdxcore.so && command -v nvidia-smi &&
 		[ "$(ls /usr/lib/wsl/drivers | wc -l)" -gt 40 ] && [ "$(stat -c %a /dev/dxg)" = 666 ]'
 }

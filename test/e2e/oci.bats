@@ -107,12 +107,12 @@ says_what_is_missing() {
 
 	cp -a "$(image debian)" "$root"
 	mkdir -p "$root/opt/baked"
-	cp "$CTR_GPU_BUILD"/test/hosts/files/lib-nvidia/lib{cuda.so.1,nvoptix.so.1} "$root/opt/baked/"
+	cp "$CTR_GPU_BUILD"/test/hosts/files/lib-nvidia/lib{cuda.so.1,nvcuvid.so.1} "$root/opt/baked/"
 	echo /opt/baked >"$root/etc/ld.so.conf"
 	ldconfig -r "$root"
 	run sandbox wsl-nvidia ctr-gpu configure --dry-run --json "$root"
 	[[ $(jq -c '[.outranked[] | [.path, .by]] | sort' <<<"$output") == \
-		'[["/opt/baked/libcuda.so.1","/usr/lib/wsl/lib/libcuda.so.1"],["/opt/baked/libnvoptix.so.1","/usr/lib/wsl/lib/libnvoptix.so.1"]]' ]]
+		'[["/opt/baked/libcuda.so.1","/usr/lib/wsl/lib/libcuda.so.1"],["/opt/baked/libnvcuvid.so.1","/usr/lib/wsl/lib/libnvcuvid.so.1"]]' ]]
 	run sandbox wsl-nvidia ctr-gpu configure --dry-run "$root"
 	expect_line "outranked   /opt/baked/libcuda.so.1 by /usr/lib/wsl/lib/libcuda.so.1"
 	# Where they are given already, they are the driver's own.

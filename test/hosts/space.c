@@ -153,10 +153,23 @@ static int make_dev(const struct space *space)
 	return 0;
 }
 
+/* WSL lays an overlay over what Windows shares, so that ldconfig may make its links there. */
+static int mount_lib(const struct space *space, const char *lib)
+{
+	static const char options[] = "lowerdir=" SCRATCH "/lib,upperdir=" SCRATCH "/lib.upper,workdir=" SCRATCH "/lib.work";
+
+	if (tree_mkdir(SCRATCH "/lib") < 0 || tree_mkdir(SCRATCH "/lib.upper") < 0 || tree_mkdir(SCRATCH "/lib.work") < 0 ||
+	    tree_lib(space->profile, space->files, SCRATCH "/lib") < 0)
+		return -1;
+	return mount("none", lib, "overlay", MS_NOSUID | MS_NODEV | MS_NOATIME, options) < 0 ? complain(lib) : 0;
+}
+
 static int make_lib(const struct space *space, const char *lib)
 {
 	const char *behind = space->profile->lib_behind;
 
+	if (space->profile->wsl_mounts && !behind)
+		return mount_lib(space, lib);
 	if (!behind)
 		return tree_lib(space->profile, space->files, lib);
 	if (tree_mkdirs(behind) < 0 || tree_lib(space->profile, space->files, behind) < 0)
@@ -173,8 +186,6 @@ static int make_wsl(const struct space *space)
 		return 0;
 	if (tree_mkdir("/usr/lib/wsl") < 0 || tree_mkdir(lib) < 0 || tree_mkdir(drivers) < 0)
 		return -1;
-	if (mounts && mount("none", lib, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, "mode=755") < 0)
-		return complain(lib);
 	if (mounts && mount("drivers", drivers, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, "mode=555") < 0)
 		return complain(drivers);
 	if (make_lib(space, lib) < 0 || tree_drivers(space->profile, space->files, drivers) < 0)

@@ -52,6 +52,36 @@ put_before() {
 	expect_gpu
 }
 
+# /mnt is shared with the guest by virtiofs, and the same directory by 9p, which Debian's cloud kernels lack; to be seen with
+# CTR_GPU_GUEST_KERNEL=linux-image-amd64.
+@test "the driver on virtiofs, and on 9p where the kernel has it, as WSL has it" {
+	local directory=$BATS_TEST_TMPDIR/bundle kind kinds=virtiofs
+
+	! modinfo 9pnet_virtio >/dev/null 2>&1 || kinds+=" 9p"
+	for kind in $kinds; do
+		rm -rf "$directory"
+		bundle debian "$directory" '.linux.cgroupsPath = "/test"'
+		run sandbox wsl-nvidia bash -c '
+			set -e
+			rm -rf /mnt/wsl && mkdir -p /mnt/wsl /run/9p
+			cp -a /usr/lib/wsl/lib /usr/lib/wsl/drivers /mnt/wsl
+			from=/mnt/wsl
+			if [[ $1 == 9p ]]; then
+				mount -t 9p -o trans=virtio,version=9p2000.L,ro,nosuid,nodev,noatime,access=client,msize=65536 out /run/9p
+				from=/run/9p/wsl
+			fi
+			for name in lib drivers; do
+				umount /usr/lib/wsl/$name
+				mount --bind $from/$name /usr/lib/wsl/$name
+				findmnt --noheadings --output FSTYPE --target /usr/lib/wsl/$name
+			done
+			cd "$2" && exec runc --root /run/runtime run container' start $kind "$directory"
+		expect_line $kind
+		expect_gpu
+		expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
+	done
+}
+
 @test "a capability that only some kernels ask for is effective for the system calls that they ask it for" {
 	local log=$BATS_TEST_TMPDIR/calls
 
