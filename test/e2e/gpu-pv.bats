@@ -386,28 +386,29 @@ $nvidia_store"
 @test "a store that comes and goes while containers are made: it is there, or it is named and nothing is left" {
 	run host wsl-nvidia bash -c '
 		set -e
-		cp -a /usr/lib/wsl/drivers /run/drivers && umount /usr/lib/wsl/drivers && mount --bind /run/drivers /usr/lib/wsl/drivers
+		cp -a /usr/lib/wsl/drivers "$2/drivers" && umount /usr/lib/wsl/drivers && mount --bind "$2/drivers" /usr/lib/wsl/drivers
 		store=$1
-		while :; do mv -T "$store" "$store.away"; sleep 0.01; mv -T "$store.away" "$store"; sleep 0.01; done 2>/dev/null &
+		while mv -T "$store" "$store.away" && sleep 0.01 && mv -T "$store.away" "$store" && sleep 0.01; do :; done &
 		made=0 named=0
 		for _ in {1..150}; do
-			root=$(mktemp -d /run/root.XXXXXX)
-			if ctr-gpu configure "$root" 2>/run/said; then
+			root=$(mktemp -d "$2/root.XXXXXX")
+			if ctr-gpu configure "$root" 2>"$2/said"; then
 				[[ -e $root$store/libcuda.so.1.1 ]] || echo "not in the container"
 				made=$((made + 1))
 				ctr-gpu unconfigure "$root"
 			else
-				grep -q "$(basename "$store")" /run/said && [[ $(wc -l </run/said) -le 3 ]] || cat /run/said
+				grep -q "$(basename "$store")" "$2/said" && [[ $(wc -l <"$2/said") -le 3 ]] || cat "$2/said"
 				[[ -z $(ls -A "$root") ]] || find "$root"
 				named=$((named + 1))
 			fi
 			! grep -q "$root" /proc/self/mounts || grep "$root" /proc/self/mounts
 		done
 		kill $!
-		((made > 0 && named > 0)) && echo both' vanish "$nvidia_store"
+		((made > 0 && named > 0)) && echo both' vanish "$nvidia_store" "$BATS_TEST_TMPDIR"
 	same "$output" both
 	# Between its being seen and its being mounted.
-	run -1 host wsl-nvidia bash -c 'mkdir /run/root && exec strace -f -qq -o /dev/null -e trace=open_tree -e inject=open_tree:error=ESTALE:when=3 ctr-gpu configure /run/root'
+	run -1 host wsl-nvidia strace -f -qq -o /dev/null -e trace=open_tree -e inject=open_tree:error=ESTALE:when=3 \
+		ctr-gpu configure "$(mktemp -d "$BATS_TEST_TMPDIR/root.XXXXXX")"
 	says "$nvidia_store is not what it was a moment ago" "Try again"
 }
 
