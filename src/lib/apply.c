@@ -91,7 +91,7 @@ static int apply_take_sources(struct apply *apply)
 					      S_ISDIR(st->st_mode) != mount->directory
 				    : !S_ISCHR(st->st_mode) || st->st_rdev != device->number))
 			return err_set(
-				apply->err, -ESTALE,
+				apply->err, r < 0 ? r : -ESTALE,
 				"%s is not what it was a moment ago: %m.\nTry again when the driver update is done.",
 				path);
 	}
