@@ -136,16 +136,6 @@ bool cdi_report_is_loaded(const struct cdi_file *file)
 	return file->spec.problems.count == 0;
 }
 
-static bool cdi_report_has_device(const struct cdi_file *file, const char *kind, const char *name)
-{
-	if (!cdi_report_is_loaded(file) || !file->spec.kind || !streq(file->spec.kind, kind))
-		return false;
-	for (size_t i = 0; i < file->spec.device_count; i++)
-		if (file->spec.devices[i].name && streq(file->spec.devices[i].name, name))
-			return true;
-	return false;
-}
-
 const struct cdi_file *cdi_report_winner(const struct ctr_gpu_cdi_report *report, const char *kind, const char *name,
 					 const struct cdi_file **ret_conflict)
 {
@@ -155,7 +145,15 @@ const struct cdi_file *cdi_report_winner(const struct ctr_gpu_cdi_report *report
 	for (size_t i = 0; i < report->file_count; i++) {
 		const struct cdi_file *file = &report->files[i];
 
-		if ((winner && file->priority < winner->priority) || !cdi_report_has_device(file, kind, name))
+		size_t device = 0, count = file->spec.device_count;
+
+		if ((winner && file->priority < winner->priority) || !cdi_report_is_loaded(file) || !file->spec.kind ||
+		    !streq(file->spec.kind, kind))
+			continue;
+		while (device < count &&
+		       !(file->spec.devices[device].name && streq(file->spec.devices[device].name, name)))
+			device++;
+		if (device == count)
 			continue;
 		*ret_conflict = winner && winner->priority == file->priority ? winner : NULL;
 		winner = file;

@@ -122,12 +122,19 @@ int cdi_save(struct err *err, const char *path, json_t *spec)
 	return r < 0 ? err_set(err, r, "cannot write %s, which stays as it was: %m", path) : 0;
 }
 
-/* Engines know none of the devices that two files of a directory have. */
-static int cdi_save_warn_of_others(struct ctr_gpu_context *context, const struct ctr_gpu_cdi_report *report,
-				   const char *path)
+/*
+ * Engines know none of the devices that two files of a directory have. Faults of the other files do not matter here,
+ * nor does a lack of memory: the spec is written.
+ */
+static void cdi_save_warn_of_others(struct ctr_gpu_context *context, const char *path)
 {
+	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
 	_cleanup_strv_ struct strv told = {0};
+	struct ctr_gpu_cdi_report *report;
 
+	if (!directory || ctr_gpu_cdi_report_new(context, &report) < 0)
+		return;
+	(void)ctr_gpu_cdi_report_read_directory(report, *directory ? directory : "/");
 	for (size_t i = 0; i < report->file_count; i++) {
 		const struct cdi_file *file = &report->files[i], *winner, *other;
 
@@ -142,23 +149,9 @@ static int cdi_save_warn_of_others(struct ctr_gpu_context *context, const struct
 				&context->settings.log,
 				"%s has devices of the same names, so that engines know neither; remove one of the two",
 				other->path);
-			if (strv_add(&told, other->path) < 0)
-				return -ENOMEM;
+			(void)strv_add(&told, other->path);
 		}
 	}
-	return 0;
-}
-
-/* Faults of the other files do not matter here, nor does a lack of memory: the spec is written. */
-static void cdi_save_look_beside(struct ctr_gpu_context *context, const char *path)
-{
-	_cleanup_free_ char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
-	struct ctr_gpu_cdi_report *report;
-
-	if (!directory || ctr_gpu_cdi_report_new(context, &report) < 0)
-		return;
-	if (ctr_gpu_cdi_report_read_directory(report, *directory ? directory : "/") == 0)
-		(void)cdi_save_warn_of_others(context, report, path);
 	ctr_gpu_cdi_report_unref(report);
 }
 
@@ -267,7 +260,7 @@ int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 		r = cdi_save(&context->err, file, spec);
 	if (r != 0)
 		return r;
-	cdi_save_look_beside(context, file);
+	cdi_save_warn_of_others(context, file);
 	*ret_path = steal_ptr(file);
 	return 0;
 }

@@ -65,7 +65,7 @@ int load_run(const struct session *session, struct load_options options, bool dr
 	struct ctr_gpu_context *context = session->context;
 
 	options.driver_root = context->settings.driver_root;
-	return dry_run ? loaders_decide(&options, ret, &context->err) : loaders_apply(&options, ret, &context->err);
+	return loaders_run(&options, !dry_run, ret, &context->err);
 }
 
 int verb_load(struct globals *globals, int argc, char **argv)

@@ -9,7 +9,7 @@
  * @options: all but their driver_root, which is the session's
  * @ret:     empty after a failure
  *
- * Return: 0; as loaders_apply(), with the context's message set.
+ * Return: 0; as loaders_run(), with the context's message set.
  */
 int load_run(const struct session *session, struct load_options options, bool dry_run, struct load *ret);
 

@@ -53,28 +53,23 @@ static bool bpf_verdict_load(struct machine *machine, const struct bpf_insn *ins
 
 static bool bpf_verdict_compute(unsigned operation, uint64_t left, uint64_t right, unsigned bits, uint64_t *ret)
 {
+	const unsigned shift = (unsigned)right & (bits - 1);
+
 	switch (operation) {
 	case BPF_ADD:
-		*ret = left + right;
-		return true;
+		return *ret = left + right, true;
 	case BPF_SUB:
-		*ret = left - right;
-		return true;
+		return *ret = left - right, true;
 	case BPF_AND:
-		*ret = left & right;
-		return true;
+		return *ret = left & right, true;
 	case BPF_OR:
-		*ret = left | right;
-		return true;
+		return *ret = left | right, true;
 	case BPF_XOR:
-		*ret = left ^ right;
-		return true;
+		return *ret = left ^ right, true;
 	case BPF_LSH:
-		*ret = left << (right & (bits - 1));
-		return true;
+		return *ret = left << shift, true;
 	case BPF_RSH:
-		*ret = left >> (right & (bits - 1));
-		return true;
+		return *ret = left >> shift, true;
 	default:
 		return false;
 	}
@@ -115,26 +110,19 @@ static bool bpf_verdict_compare(unsigned operation, uint64_t left, uint64_t righ
 {
 	switch (operation) {
 	case BPF_JEQ:
-		*ret = left == right;
-		return true;
+		return *ret = left == right, true;
 	case BPF_JNE:
-		*ret = left != right;
-		return true;
+		return *ret = left != right, true;
 	case BPF_JGT:
-		*ret = left > right;
-		return true;
+		return *ret = left > right, true;
 	case BPF_JGE:
-		*ret = left >= right;
-		return true;
+		return *ret = left >= right, true;
 	case BPF_JLT:
-		*ret = left < right;
-		return true;
+		return *ret = left < right, true;
 	case BPF_JLE:
-		*ret = left <= right;
-		return true;
+		return *ret = left <= right, true;
 	case BPF_JSET:
-		*ret = (left & right) != 0;
-		return true;
+		return *ret = (left & right) != 0, true;
 	default:
 		return false;
 	}

@@ -26,25 +26,6 @@ static int cache_edit_compare_libraries(const void *a, const void *b)
 	return order != 0 ? order : (left > right) - (left < right);
 }
 
-static int cache_edit_sort_libraries(const struct ldcache_library *libraries, size_t count, library_ref **ret,
-				     size_t *ret_count)
-{
-	library_ref *sorted = calloc(count + 1, sizeof(*sorted));
-	size_t kept = 0;
-
-	if (!sorted)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		sorted[i] = &libraries[i];
-	qsort(sorted, count, sizeof(*sorted), cache_edit_compare_libraries);
-	for (size_t i = 0; i < count; i++)
-		if (kept == 0 || libcmp(sorted[kept - 1]->name, sorted[i]->name) != 0)
-			sorted[kept++] = sorted[i];
-	*ret = sorted;
-	*ret_count = kept;
-	return 0;
-}
-
 /* The first entry, from @low on, whose name is less than @name, or with @or_equal not greater. */
 static size_t cache_edit_search(const struct cache_image *image, size_t low, const char *name, bool or_equal)
 {
@@ -118,14 +99,19 @@ int cache_edits_make(const struct cache_image *image, const struct ldcache_libra
 		     struct cache_edits *ret)
 {
 	_cleanup_(cache_edits_clear) struct cache_edits edits = {0};
-	_cleanup_free_ library_ref *sorted = NULL;
-	size_t sorted_count, low, high = 0;
+	_cleanup_free_ library_ref *sorted = calloc(count + 1, sizeof(*sorted));
+	size_t low, high = 0;
 	int r;
 
-	r = cache_edit_sort_libraries(libraries, count, &sorted, &sorted_count);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < sorted_count; i++) {
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = &libraries[i];
+	qsort(sorted, count, sizeof(*sorted), cache_edit_compare_libraries);
+	for (size_t i = 0; i < count; i++) {
+		/* Of equal names the first counts. */
+		if (i > 0 && libcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+			continue;
 		/* Never before the last edit: an image whose entries are not sorted must not make edits overlap. */
 		low = cache_edit_search(image, high, sorted[i]->name, true);
 		high = cache_edit_search(image, low, sorted[i]->name, false);

@@ -313,22 +313,6 @@ static int container_read_config_text(const char *bundle, char **ret_path, char 
 	return r < 0 ? r : fd_read_file_at(AT_FDCWD, *ret_path, OCI_CONFIG_MAX, ret_data, ret_size);
 }
 
-static int container_read_config(const char *bundle, struct oci_config *ret, struct err *err)
-{
-	_cleanup_free_ char *path = NULL, *data = NULL;
-	size_t size;
-	int r;
-
-	r = container_read_config_text(bundle, &path, &data, &size);
-	if (r == -ENOMEM)
-		return err_set(err, r, "%m");
-	if (r < 0) {
-		errno = -r;
-		return err_set(err, CTR_GPU_E_BAD_STATE, "the container's configuration %s cannot be read: %m", path);
-	}
-	return oci_parse_config(data, size, ret, err);
-}
-
 /*
  * The bundle on the command line of our parent, the runtime. crun tells its hooks its working directory instead, and
  * that is "/" once it has been in another mount namespace (a user namespace and --device). Return: absolute path; NULL.
@@ -370,8 +354,9 @@ static int container_new_from_state(struct ctr_gpu_context *context, struct oci_
 				    struct ctr_gpu_container **ret_container)
 {
 	_cleanup_(oci_config_clear) struct oci_config config = {0};
-	_cleanup_free_ char *rootfs = NULL;
+	_cleanup_free_ char *rootfs = NULL, *path = NULL, *data = NULL;
 	struct ctr_gpu_container *container;
+	size_t size;
 	int r;
 
 	if (streq(state->bundle, "/")) {
@@ -382,7 +367,15 @@ static int container_new_from_state(struct ctr_gpu_context *context, struct oci_
 			state->bundle = bundle;
 		}
 	}
-	r = container_read_config(state->bundle, &config, &context->err);
+	r = container_read_config_text(state->bundle, &path, &data, &size);
+	if (r == -ENOMEM)
+		return err_set(&context->err, r, "%m");
+	if (r < 0) {
+		errno = -r;
+		return err_set(&context->err, CTR_GPU_E_BAD_STATE,
+			       "the container's configuration %s cannot be read: %m", path);
+	}
+	r = oci_parse_config(data, size, &config, &context->err);
 	if (r != 0)
 		return r;
 	r = config.root[0] == '/' ? str_format(&rootfs, "%s", config.root)
@@ -433,21 +426,18 @@ bool ctr_gpu_container_asks(const struct ctr_gpu_container *container)
 	return ask_is_something(&ask);
 }
 
-static bool container_same_arguments(const struct oci_hook *hook, const char *const *arguments)
-{
-	size_t i = 0;
-
-	while (i < hook->arguments.count && arguments[i] && streq(hook->arguments.items[i], arguments[i]))
-		i++;
-	return i == hook->arguments.count && !arguments[i];
-}
-
 /* One that config.json does not know, as when somebody tries it by hand, acts as the first. */
 static bool container_is_first_hook(const struct ctr_gpu_container *container, const char *const *arguments)
 {
-	for (size_t i = 0; i < container->config.hook_count; i++)
-		if (container_same_arguments(&container->config.hooks[i], arguments))
+	for (size_t i = 0; i < container->config.hook_count; i++) {
+		const struct strv *its = &container->config.hooks[i].arguments;
+		size_t same = 0;
+
+		while (same < its->count && arguments[same] && streq(its->items[same], arguments[same]))
+			same++;
+		if (same == its->count && !arguments[same])
 			return i == 0;
+	}
 	return true;
 }
 

@@ -11,7 +11,7 @@
 BACKENDS(LOADER_DECLARE)
 static const struct loader *const loaders[] = {BACKENDS(LOADER_ADDRESS)};
 
-static int loaders_run(const struct load_options *options, bool apply, struct load *ret, struct err *err)
+int loaders_run(const struct load_options *options, bool apply, struct load *ret, struct err *err)
 {
 	_cleanup_load_ struct load all = {0};
 	bool found = false;
@@ -34,14 +34,4 @@ static int loaders_run(const struct load_options *options, bool apply, struct lo
 		return CTR_GPU_E_NO_DEVICE;
 	*ret = steal_struct(&all);
 	return 0;
-}
-
-int loaders_decide(const struct load_options *options, struct load *ret, struct err *err)
-{
-	return loaders_run(options, false, ret, err);
-}
-
-int loaders_apply(const struct load_options *options, struct load *ret, struct err *err)
-{
-	return loaders_run(options, true, ret, err);
 }

@@ -19,25 +19,6 @@ struct planner {
 	struct plan *plan;
 };
 
-/* The selected adapters of one backend. They are neighbours, since adapters are numbered backend by backend. */
-struct share {
-	const struct adapter *const *adapters;
-	size_t count;
-};
-
-static struct share plan_share(const struct backend *backend, const struct selection *selection)
-{
-	struct share share = {0};
-
-	for (size_t i = 0; i < selection->count; i++) {
-		if (selection->adapters[i]->backend != backend)
-			continue;
-		if (share.count++ == 0)
-			share.adapters = selection->adapters + i;
-	}
-	return share;
-}
-
 static int plan_hold_requirement(const struct planner *planner, const char *requirement,
 				 const struct driver_facts *facts)
 {
@@ -63,15 +44,15 @@ static int plan_hold_requirement(const struct planner *planner, const char *requ
 }
 
 static int plan_hold_requirements(const struct planner *planner, const struct backend *backend,
-				  const struct share *share)
+				  const struct adapter *const *selected, size_t count)
 {
 	struct driver_facts facts = {0};
 	int r = 0;
 
-	if (planner->request->requirements.count == 0 || share->count == 0 || planner->request->requirements_disabled ||
+	if (planner->request->requirements.count == 0 || count == 0 || planner->request->requirements_disabled ||
 	    planner->context->settings.disable_requirements || !backend->facts)
 		return 0;
-	r = backend->facts(&planner->context->settings, share->adapters, share->count, &facts);
+	r = backend->facts(&planner->context->settings, selected, count, &facts);
 	for (size_t i = 0; i < planner->request->requirements.count && r == 0; i++)
 		r = plan_hold_requirement(planner, planner->request->requirements.items[i], &facts);
 	driver_facts_clear(&facts);
@@ -80,47 +61,24 @@ static int plan_hold_requirements(const struct planner *planner, const struct ba
 
 static int plan_backend(const struct planner *planner, const struct backend *backend, const struct selection *selection)
 {
-	struct share share = plan_share(backend, selection);
+	const struct adapter *const *selected = selection->adapters;
+	size_t first = 0, count = 0;
 	int r;
 
+	/* Its adapters are neighbours, since adapters are numbered backend by backend. */
+	while (first < selection->count && selected[first]->backend != backend)
+		first++;
+	while (first + count < selection->count && selected[first + count]->backend == backend)
+		count++;
 	/* A backend without a selected adapter adds nothing, unless only driver files are wanted. */
-	if (share.count == 0 && planner->request->kind != REQUEST_NONE)
+	if (count == 0 && planner->request->kind != REQUEST_NONE)
 		return 0;
-	r = plan_hold_requirements(planner, backend, &share);
+	selected = count > 0 ? selected + first : NULL;
+	r = plan_hold_requirements(planner, backend, selected, count);
 	if (r != 0)
 		return r;
-	return backend->plan(&planner->context->settings, planner->request, share.adapters, share.count, planner->plan,
+	return backend->plan(&planner->context->settings, planner->request, selected, count, planner->plan,
 			     &planner->context->err);
-}
-
-static int plan_name_adapters(const struct planner *planner, const struct selection *selection)
-{
-	for (size_t i = 0; i < selection->count; i++) {
-		char *name = NULL;
-		int r;
-
-		r = adapter_describe(selection->adapters[i], &name);
-		if (r == 0)
-			r = strv_take(&planner->plan->adapters, name);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int plan_fill(const struct planner *planner)
-{
-	_cleanup_selection_ struct selection selection = {0};
-	int r;
-
-	if (planner->request->kind == REQUEST_VOID)
-		return 0;
-	r = selection_new(planner->host, planner->request, &selection, &planner->context->err);
-	if (r == 0)
-		r = plan_name_adapters(planner, &selection);
-	for (size_t i = 0; i < planner->host->present_count && r == 0; i++)
-		r = plan_backend(planner, planner->host->present[i], &selection);
-	return r;
 }
 
 int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request,
@@ -128,13 +86,25 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 {
 	struct ctr_gpu_plan *plan = calloc(1, sizeof(*plan));
 	struct planner planner = {.context = context, .request = &request->data, .host = host};
-	int r;
+	_cleanup_selection_ struct selection selection = {0};
+	bool asks = request->data.kind != REQUEST_VOID;
+	int r = 0;
 
 	if (!plan)
 		return -ENOMEM;
 	planner.plan = &plan->data;
 	deeds_step(context->deeds, "reading the drivers of this host");
-	r = plan_fill(&planner);
+	if (asks)
+		r = selection_new(host, planner.request, &selection, &context->err);
+	for (size_t i = 0; i < selection.count && r == 0; i++) {
+		char *name = NULL;
+
+		r = adapter_describe(selection.adapters[i], &name);
+		if (r == 0)
+			r = strv_take(&plan->data.adapters, name);
+	}
+	for (size_t i = 0; asks && i < host->present_count && r == 0; i++)
+		r = plan_backend(&planner, host->present[i], &selection);
 	if (r != 0) {
 		ctr_gpu_plan_unref(plan);
 		return r;

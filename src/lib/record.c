@@ -232,23 +232,28 @@ static bool record_is_over(int all, const char *name, const char *boot)
 	return true;
 }
 
+static int record_make_directories(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
 /* Until it is whole, a record has no number. */
 static int record_write_all(struct writer *writer, const char *directory)
 {
 	_cleanup_free_ char *path = NULL, *boot = NULL;
 	_cleanup_close_ int all = -1;
 	char name[16] = "";
-	int r = 0;
+	int r;
 
 	if (str_format(&path, "%s/%016" PRIx64, directory, str_hash(writer->root)) < 0)
 		return -ENOMEM;
-	for (char *slash = strchr(path + 1, '/'); slash && r == 0; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		r = mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
-		*slash = '/';
-	}
-	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
-		r = -errno;
+	r = record_make_directories(path);
 	if (r < 0)
 		return r;
 	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -90,51 +90,25 @@ static bool libraries_is_wanted(const struct driver_library *known, uint32_t cap
 	return (known ? known->capabilities : CAPABILITY_COMPUTE) & capabilities;
 }
 
-static int libraries_list_names(const struct install *install, const struct install_dir *dir, struct strv *ret)
-{
-	/* A descriptor of its own, so that reading starts at the beginning each time. */
-	_cleanup_dir_ DIR *directory = fd_open_directory(dir->fd, ".", 0);
-	const struct dirent *entry;
-	int r = directory ? 0 : -errno;
-
-	while (r == 0 && ret->count < LIBRARIES_MAX && (entry = readdir(directory)))
-		if (install_stem_length(install, entry->d_name) > 0)
-			r = strv_add(ret, entry->d_name);
-	strv_sort(ret);
-	return r;
-}
-
 static int libraries_add_versioned(const struct install *install, const struct install_dir *dir, uint32_t capabilities,
 				   struct install_libraries *libraries)
 {
+	/* A descriptor of its own, so that reading starts at the beginning each time. */
+	_cleanup_dir_ DIR *directory = fd_open_directory(dir->fd, ".", 0);
 	_cleanup_strv_ struct strv names = {0};
-	int r;
+	const struct dirent *entry;
+	int r = directory ? 0 : -errno;
 
-	r = libraries_list_names(install, dir, &names);
+	while (r == 0 && names.count < LIBRARIES_MAX && (entry = readdir(directory)))
+		if (install_stem_length(install, entry->d_name) > 0)
+			r = strv_add(&names, entry->d_name);
+	strv_sort(&names);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		const char *name = names.items[i];
 		const struct driver_library *known = driver_library_find(name, install_stem_length(install, name));
 
 		if (libraries_is_wanted(known, capabilities))
 			r = libraries_append(install, dir, name, known, libraries);
-	}
-	return r;
-}
-
-static int libraries_add_own_versions(const struct install *install, const struct install_dir *dir,
-				      uint32_t capabilities, struct install_libraries *libraries)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < driver_library_count && r == 0; i++) {
-		const struct driver_library *known = &driver_libraries[i];
-		_cleanup_free_ char *name = NULL;
-
-		if (!known->own_version || !libraries_is_wanted(known, capabilities))
-			continue;
-		if (str_format(&name, "%s.so.%s", known->stem, known->soversion) < 0)
-			return -ENOMEM;
-		r = libraries_append(install, dir, name, known, libraries);
 	}
 	return r;
 }
@@ -150,8 +124,16 @@ int install_libraries(const struct install *install, uint32_t capabilities, stru
 		if (dir->is_32 && !(capabilities & CAPABILITY_COMPAT32))
 			continue;
 		r = libraries_add_versioned(install, dir, capabilities, &libraries);
-		if (r == 0)
-			r = libraries_add_own_versions(install, dir, capabilities, &libraries);
+		for (size_t j = 0; j < driver_library_count && r == 0; j++) {
+			const struct driver_library *known = &driver_libraries[j];
+			_cleanup_free_ char *name = NULL;
+
+			if (!known->own_version || !libraries_is_wanted(known, capabilities))
+				continue;
+			if (str_format(&name, "%s.so.%s", known->stem, known->soversion) < 0)
+				return -ENOMEM;
+			r = libraries_append(install, dir, name, known, &libraries);
+		}
 	}
 	if (r < 0)
 		return r;

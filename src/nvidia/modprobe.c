@@ -70,6 +70,32 @@ static int modprobe_spawn(const char *path, char *const *arguments, int errors, 
 	return -r;
 }
 
+/* @errors: what modprobe wrote; its first line is the reason, and what follows repeats it for each dependency. */
+static int modprobe_complain(const char *module, const char *release, int errors, struct err *err)
+{
+	char message[MESSAGE_MAX];
+	ssize_t size = pread(errors, message, sizeof(message) - 1, 0);
+
+	message[size > 0 ? size : 0] = '\0';
+	message[strcspn(message, "\n")] = '\0';
+	for (char *c = message; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	if (strstr(message, "not found"))
+		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
+			       "cannot load the module %s: %s\nInstall NVIDIA's driver for kernel %s.", module, message,
+			       release);
+	if (strstr(message, "No such device"))
+		return err_set(
+			err, CTR_GPU_E_KERNEL_MODULE,
+			"cannot load the module %s: %s\nIt found no GPU that it can drive: another driver (nouveau, "
+			"vfio-pci) may have it; lspci -k shows that.",
+			module, message);
+	return err_set(err, CTR_GPU_E_KERNEL_MODULE,
+		       "cannot load the module %s: %s\nThe kernel may have said more: dmesg shows it.", module,
+		       *message ? message : "modprobe failed and said nothing");
+}
+
 int modprobe_load(const char *programs, const char *driver_root, const char *module, struct err *err)
 {
 	/* A file and no pipe: what modprobe starts in turn may hold it open for as long as it likes. */
@@ -78,11 +104,9 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 	_cleanup_free_ char *modules = NULL;
 	const char *from_root[] = {path, "-d", driver_root, "--", module, NULL}, *plain[] = {path, "--", module, NULL};
 	bool in_root = driver_root && !streq(driver_root, "/");
-	char message[MESSAGE_MAX];
 	struct utsname name = {0};
 	int wait_status, r;
 	pid_t pid = -1;
-	ssize_t size;
 
 	if (errors < 0)
 		return err_set(err, -errno, "cannot make a file for what modprobe says: %m");
@@ -106,24 +130,5 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 		return 0;
 	if (r < 0)
 		return err_set(err, r, "cannot wait for %s: %m", path);
-	/* Its first line, which is the reason; what follows repeats it for each dependency. */
-	size = pread(errors, message, sizeof(message) - 1, 0);
-	message[size > 0 ? size : 0] = '\0';
-	message[strcspn(message, "\n")] = '\0';
-	for (char *c = message; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	if (strstr(message, "not found"))
-		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-			       "cannot load the module %s: %s\nInstall NVIDIA's driver for kernel %s.", module, message,
-			       name.release);
-	if (strstr(message, "No such device"))
-		return err_set(
-			err, CTR_GPU_E_KERNEL_MODULE,
-			"cannot load the module %s: %s\nIt found no GPU that it can drive: another driver (nouveau, "
-			"vfio-pci) may have it; lspci -k shows that.",
-			module, message);
-	return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-		       "cannot load the module %s: %s\nThe kernel may have said more: dmesg shows it.", module,
-		       *message ? message : "modprobe failed and said nothing");
+	return modprobe_complain(module, name.release, errors, err);
 }

@@ -17,27 +17,12 @@ static const char *const gbm_links[] = {
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
 
-static int plan_libraries_add_symlink(const struct planning *planning, const char *directory, const char *name,
-				      const char *points_to, const char *reason)
+static int plan_libraries_add_symlink(const struct planning *planning, const char *path, const char *points_to,
+				      const char *reason)
 {
-	struct plan_symlink link = {.points_to = strdup(points_to), .reason = strdup(reason)};
+	struct plan_symlink link = {.path = strdup(path), .points_to = strdup(points_to), .reason = strdup(reason)};
 
-	(void)str_format(&link.path, "%s%s%s", directory, *directory ? "/" : "", name);
 	return plan_add_symlink(planning->plan, &link);
-}
-
-/* "libcuda.so" beside "libcuda.so.1", for programs that look for it without a version. */
-static int plan_libraries_add_development_link(const struct planning *planning, const struct install_library *library,
-					       const char *directory, struct strv *names)
-{
-	_cleanup_free_ char *name = NULL;
-	int r;
-
-	if (str_format(&name, "%s.so", library->known->stem) < 0)
-		return -ENOMEM;
-	r = plan_libraries_add_symlink(planning, directory, name, library->soname,
-				       "the name that programs are linked with");
-	return r < 0 ? r : strv_take(names, steal_ptr(name));
 }
 
 static int plan_libraries_add_library(const struct planning *planning, struct install_library *library,
@@ -45,7 +30,7 @@ static int plan_libraries_add_library(const struct planning *planning, struct in
 {
 	const char *directory = library->is_32 ? LIBRARY_DIR_32 : LIBRARY_DIR;
 	struct install_file file = {.path = steal_ptr(library->path), .st = library->st};
-	_cleanup_free_ char *target = NULL;
+	_cleanup_free_ char *target = NULL, *link = NULL;
 	int r;
 
 	/* Two directories may have the same library; the first counts, as it does for the loader. */
@@ -62,35 +47,13 @@ static int plan_libraries_add_library(const struct planning *planning, struct in
 					      : "a library of this driver that ctr-gpu does not know");
 	if (r == 0)
 		r = strv_add(names, library->soname);
-	if (r == 0 && library->known && library->known->development)
-		r = plan_libraries_add_development_link(planning, library, directory, names);
-	return r;
-}
-
-/* Takes over what is in @names. */
-static int plan_libraries_add_library_dir(const struct planning *planning, const char *path, struct strv *names,
-					  const char *reason)
-{
-	struct plan_library_dir directory = {.overrides_image = true};
-
-	if (names->count == 0)
-		return 0;
-	directory.path = strdup(path);
-	directory.reason = strdup(reason);
-	directory.libraries = steal_struct(names);
-	return plan_add_library_dir(planning->plan, &directory);
-}
-
-static int plan_libraries_add_gbm_links(const struct planning *planning, const struct strv *names)
-{
-	int r = 0;
-
-	if (!(planning->capabilities & SCREEN) || !strv_contains(names, "libnvidia-allocator.so.1"))
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(gbm_links) && r == 0; i++)
-		r = plan_libraries_add_symlink(planning, "", gbm_links[i], LIBRARY_DIR "/libnvidia-allocator.so.1",
-					       "where GBM looks for the driver");
-	return r;
+	if (r < 0 || !library->known || !library->known->development)
+		return r;
+	/* "libcuda.so" beside "libcuda.so.1", for programs that look for it without a version. */
+	if (str_format(&link, "%s/%s.so", directory, library->known->stem) < 0)
+		return -ENOMEM;
+	r = plan_libraries_add_symlink(planning, link, library->soname, "the name that programs are linked with");
+	return r < 0 ? r : strv_add(names, strrchr(link, '/') + 1);
 }
 
 int plan_libraries(const struct planning *planning)
@@ -105,16 +68,27 @@ int plan_libraries(const struct planning *planning)
 	for (size_t i = 0; i < libraries.count && r == 0; i++)
 		r = plan_libraries_add_library(planning, &libraries.items[i],
 					       libraries.items[i].is_32 ? &names_32 : &names);
-	if (r == 0)
-		r = plan_libraries_add_gbm_links(planning, &names);
+	if ((planning->capabilities & SCREEN) && strv_contains(&names, "libnvidia-allocator.so.1"))
+		for (size_t i = 0; i < ARRAY_SIZE(gbm_links) && r == 0; i++)
+			r = plan_libraries_add_symlink(planning, gbm_links[i], LIBRARY_DIR "/libnvidia-allocator.so.1",
+						       "where GBM looks for the driver");
 	if (r == 0 && (planning->capabilities & CAPABILITY_COMPAT32) && names_32.count == 0)
 		r = strv_format(&planning->plan->warnings,
 				"32-bit libraries are asked for, and the host has none of driver %s",
 				planning->module->version);
-	if (r == 0)
-		r = plan_libraries_add_library_dir(planning, LIBRARY_DIR, &names, "the driver's libraries");
-	if (r == 0)
-		r = plan_libraries_add_library_dir(planning, LIBRARY_DIR_32, &names_32,
-						   "the driver's 32-bit libraries");
+	if (r == 0 && names.count > 0)
+		r = plan_add_library_dir(planning->plan, &(struct plan_library_dir){
+								 .path = strdup(LIBRARY_DIR),
+								 .overrides_image = true,
+								 .libraries = steal_struct(&names),
+								 .reason = strdup("the driver's libraries"),
+							 });
+	if (r == 0 && names_32.count > 0)
+		r = plan_add_library_dir(planning->plan, &(struct plan_library_dir){
+								 .path = strdup(LIBRARY_DIR_32),
+								 .overrides_image = true,
+								 .libraries = steal_struct(&names_32),
+								 .reason = strdup("the driver's 32-bit libraries"),
+							 });
 	return r;
 }
