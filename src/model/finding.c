@@ -10,27 +10,16 @@
 #include "base/report.h"
 #include "base/str.h"
 
-const char *door_name(enum door door)
-{
-	static const char *const names[DOORS] = {
-		[DOOR_GPUS] = "gpus", [DOOR_HOOK] = "hook", [DOOR_RUNTIME] = "runtime",
-		[DOOR_CDI] = "cdi",   [DOOR_CLI] = "cli",
-	};
+const char *const door_names[DOORS] = {
+	[DOOR_GPUS] = "gpus", [DOOR_HOOK] = "hook", [DOOR_RUNTIME] = "runtime", [DOOR_CDI] = "cdi", [DOOR_CLI] = "cli",
+};
 
-	return names[door];
-}
-
-const char *severity_name(enum severity severity)
-{
-	static const char *const names[SEVERITIES] = {
-		[SEVERITY_OK] = "ok",
-		[SEVERITY_NOTE] = "note",
-		[SEVERITY_WARNING] = "warning",
-		[SEVERITY_PROBLEM] = "problem",
-	};
-
-	return names[severity];
-}
+const char *const severity_names[SEVERITIES] = {
+	[SEVERITY_OK] = "ok",
+	[SEVERITY_NOTE] = "note",
+	[SEVERITY_WARNING] = "warning",
+	[SEVERITY_PROBLEM] = "problem",
+};
 
 /* Compilers have checked the whole, of which this is a part. */
 #pragma GCC diagnostic push
@@ -137,14 +126,14 @@ static json_t *findings_doors_to_json(unsigned doors)
 
 	for (enum door door = 0; door < DOORS; door++)
 		if (doors & (1U << door))
-			(void)json_array_append_new(array, json_string(door_name(door)));
+			(void)json_array_append_new(array, json_string(door_names[door]));
 	return array;
 }
 
 static json_t *findings_item_to_json(const struct finding *finding)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "id", finding->id, "severity",
-			 severity_name(finding->severity), "text", finding->text, "remedy",
+			 severity_names[finding->severity], "text", finding->text, "remedy",
 			 report_string(finding->remedy), "engine", report_string(finding->engine), "closes",
 			 findings_doors_to_json(finding->doors));
 }

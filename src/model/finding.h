@@ -35,8 +35,8 @@ enum door {
 #define DOOR(name) (1U << DOOR_##name)
 #define ALL_DOORS (~0U)
 
-/** "gpus", "hook", … */
-const char *door_name(enum door door);
+extern const char *const door_names[DOORS];          /* "gpus", "hook", … */
+extern const char *const severity_names[SEVERITIES]; /* "ok", "note", … */
 
 enum { FINDINGS_MAX = 1024, FINDINGS_ENGINES_MAX = 16, FINDING_TEXT_MAX = 4096 };
 
@@ -89,9 +89,6 @@ void findings_add_message(struct findings *findings, const char *id, enum severi
 
 /** Appends an engine without doors, whose names stay. Return: it. */
 struct host_engine *findings_add_engine(struct findings *findings, const char *id, const char *label);
-
-/** Return: "ok", "note", "warning" or "problem". */
-const char *severity_name(enum severity severity);
 
 /** Return: the first problem that closes every door of this machine; NULL. */
 const struct finding *findings_block(const struct findings *findings);

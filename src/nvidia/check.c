@@ -47,49 +47,33 @@ static void check_explain_no_nvidia(struct findings *findings)
 
 /* ---- device nodes ---- */
 
-/* Nodes of capabilities are for root, and for programs that manage parts of GPUs. */
-static bool check_is_for_all(const struct load_step *step)
-{
-	return step->kind == LOAD_NODE && (step->mode & MODE_FOR_ALL) == MODE_FOR_ALL;
-}
-
-/* "module nvidia-uvm, /dev/nvidia0, …": what is not there, the first few of it. */
-static size_t check_list_missing(const struct load *load, char *text, size_t size)
-{
-	size_t missing = 0, length = 0;
-
-	text[0] = '\0';
-	for (size_t i = 0; i < load->count; i++) {
-		const struct load_step *step = &load->steps[i];
-
-		if (step->state != LOAD_MISSING || (step->kind != LOAD_MODULE && !check_is_for_all(step)))
-			continue;
-		if (missing++ < NAMES_MAX && length < size)
-			length += (size_t)snprintf(text + length, size - length, "%s%s%s", missing > 1 ? ", " : "",
-						   step->kind == LOAD_MODULE ? "module " : "", step->name);
-	}
-	if (missing > NAMES_MAX && length < size)
-		(void)snprintf(text + length, size - length, ", …");
-	return missing;
-}
-
 static void check_add_nodes(const struct load *load, struct findings *findings)
 {
-	const char *closed = NULL;
+	size_t nodes = 0, missing = 0, length = 0;
 	bool lacks_module = false;
+	const char *closed = NULL;
 	char names[256];
-	size_t nodes = 0;
 
 	for (size_t i = 0; i < load->count; i++) {
 		const struct load_step *step = &load->steps[i];
+		/* Nodes of capabilities are for root, and for programs that manage parts of GPUs. */
+		bool is_for_all = step->kind == LOAD_NODE && (step->mode & MODE_FOR_ALL) == MODE_FOR_ALL;
 
-		lacks_module |= step->state == LOAD_MISSING && step->kind == LOAD_MODULE;
 		nodes += step->kind == LOAD_NODE && step->state == LOAD_THERE;
-		if (!closed && check_is_for_all(step) && !file_may_open(step->name))
+		if (!closed && is_for_all && !file_may_open(step->name))
 			closed = step->name;
+		if (step->state != LOAD_MISSING || (step->kind != LOAD_MODULE && !is_for_all))
+			continue;
+		lacks_module |= step->kind == LOAD_MODULE;
+		/* "module nvidia-uvm, /dev/nvidia0, …" */
+		if (missing++ <= NAMES_MAX && length < sizeof(names))
+			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s%s",
+						   missing > 1 ? ", " : "",
+						   missing <= NAMES_MAX && step->kind == LOAD_MODULE ? "module " : "",
+						   missing <= NAMES_MAX ? step->name : "…");
 	}
 	/* Without the module for unified memory CUDA does not start; what else is missing, only some programs need. */
-	if (check_list_missing(load, names, sizeof(names)) > 0)
+	if (missing > 0)
 		findings_add(findings, "device.missing", lacks_module ? SEVERITY_PROBLEM : SEVERITY_WARNING,
 			     "not there yet: %s\n"
 			     "sudo ctr-gpu load",

@@ -11,26 +11,21 @@
 
 enum { LINES_MAX = 6 };
 
-/* An unused adapter matters as much as there is nothing beside it; a software device and an NPU are never missed. */
-static enum severity adapter_severity(const struct examination *examination, const struct adapter *adapter)
-{
-	if (examination->usable == 0)
-		return SEVERITY_PROBLEM;
-	return adapter->is_npu || (adapter->unusable == CTR_GPU_E_NO_ADAPTER && adapter->has_luid) ? SEVERITY_NOTE
-												   : SEVERITY_WARNING;
-}
-
 static void adapter_finding(struct examination *examination, const struct adapter *adapter)
 {
 	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
 	const char *kind = adapter->is_npu ? "NPU" : "GPU";
 	const char *store = adapter->driver_store ? strrchr(adapter->driver_store, '/') : NULL;
+	enum severity severity = SEVERITY_WARNING;
 
+	/* An unused adapter matters as much as there is nothing beside it; a software device and an NPU are never missed. */
+	if (examination->usable == 0)
+		severity = SEVERITY_PROBLEM;
+	else if (adapter->is_npu || (adapter->unusable == CTR_GPU_E_NO_ADAPTER && adapter->has_luid))
+		severity = SEVERITY_NOTE;
 	if (adapter->unusable)
-		findings_add(&examination->findings, "adapter.unusable", adapter_severity(examination, adapter),
-			     "%s [%s]: %s\n"
-			     "%s",
-			     name, err_name(adapter->unusable), adapter->reason, adapter->remedy);
+		findings_add(&examination->findings, "adapter.unusable", severity, "%s [%s]: %s\n%s", name,
+			     err_name(adapter->unusable), adapter->reason, adapter->remedy);
 	else if (store)
 		findings_add(&examination->findings, "adapter.usable", SEVERITY_OK, "%s %d %s (%.48s)", kind,
 			     adapter->index, name, store + 1);
@@ -39,39 +34,27 @@ static void adapter_finding(struct examination *examination, const struct adapte
 			     adapter->index, name, adapter->pci_address ? adapter->pci_address : "an unknown address");
 }
 
-static void adapters_add(struct examination *examination)
-{
-	const struct inventory *inventory = examination->inventory;
-	size_t lines = 0, more = 0;
-
-	for (size_t i = 0; i < inventory->count; i++)
-		examination->usable += inventory->adapters[i].index >= 0;
-	for (size_t i = 0; i < inventory->count; i++) {
-		if (inventory->adapters[i].is_part)
-			continue;
-		if (lines++ < LINES_MAX)
-			adapter_finding(examination, &inventory->adapters[i]);
-		else
-			more++;
-	}
-	if (more > 0)
-		findings_add(&examination->findings, "adapter.more", SEVERITY_OK, "and %zu more: ctr-gpu info", more);
-}
-
 void check_adapters(struct examination *examination)
 {
-	int r;
+	struct findings *findings = &examination->findings;
+	const struct inventory *inventory;
+	size_t whole = 0;
 
 	if (!examination->here[0])
 		return;
-	r = ctr_gpu_host_new(examination->context, &examination->host);
-	if (r != 0) {
-		findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_PROBLEM,
+	if (ctr_gpu_host_new(examination->context, &examination->host) != 0) {
+		findings_add_message(findings, "adapter.inventory", SEVERITY_PROBLEM,
 				     ctr_gpu_context_message(examination->context));
 		return;
 	}
-	examination->inventory = &examination->host->inventory;
-	adapters_add(examination);
+	examination->inventory = inventory = &examination->host->inventory;
+	for (size_t i = 0; i < inventory->count; i++)
+		examination->usable += inventory->adapters[i].index >= 0;
+	for (size_t i = 0; i < inventory->count; i++)
+		if (!inventory->adapters[i].is_part && whole++ < LINES_MAX)
+			adapter_finding(examination, &inventory->adapters[i]);
+	if (whole > LINES_MAX)
+		findings_add(findings, "adapter.more", SEVERITY_OK, "and %zu more: ctr-gpu info", whole - LINES_MAX);
 }
 
 void check_adapter_notes(struct examination *examination)

@@ -19,49 +19,36 @@ static bool cdi_is_for_gpus(const struct cdi_spec *spec)
 					   str_has_prefix(spec->kind, "microsoft.com/")));
 }
 
-/* "stale: …. Write it again: ctr-gpu cdi generate": the text after the colon, and what to do. */
-static void cdi_add_flaw(struct findings *findings, const struct cdi_file *file, const char *id, const char *text)
-{
-	findings_add(findings, id, SEVERITY_WARNING,
-		     "%s: %s\n"
-		     "%s",
-		     file->path, text,
-		     file->spec.is_ours ? "sudo ctr-gpu refresh"
-					: "Write it again with the tool that wrote it, or remove it: "
-					  "sudo ctr-gpu cdi generate makes ours.");
-}
-
-/* Return: whether engines can use it. */
-static bool cdi_add_flaws(struct findings *findings, const struct cdi_file *file)
-{
-	bool usable = file->spec.problems.count == 0;
-
-	for (size_t i = 0; i < file->spec.problems.count && i < 1; i++)
-		cdi_add_flaw(findings, file, "cdi.refused", file->spec.problems.items[i]);
-	for (size_t i = 0; i < file->finding_count; i++) {
-		const struct cdi_finding *finding = &file->findings[i];
-
-		if (finding->severity == CDI_NOTE)
-			continue;
-		usable &= finding->severity != CDI_ERROR;
-		cdi_add_flaw(findings, file, finding->severity == CDI_ERROR ? "cdi.error" : "cdi.warning",
-			     finding->text);
-	}
-	return usable;
-}
-
+/* What is wrong with a file, and the kind of its devices if engines can use it. */
 static void cdi_add_file(struct examination *examination, const struct cdi_file *file)
 {
+	static const char format[] = "%s: %s\n%s";
+	struct findings *findings = &examination->findings;
 	const struct cdi_spec *spec = &file->spec;
+	const char *remedy = spec->is_ours ? "sudo ctr-gpu refresh"
+					   : "Write it again with the tool that wrote it, or remove it: "
+					     "sudo ctr-gpu cdi generate makes ours.";
+	bool usable = spec->problems.count == 0;
 
-	if (spec->problems.count == 0 && !cdi_is_for_gpus(spec))
+	if (usable && !cdi_is_for_gpus(spec))
 		return;
-	if (!cdi_add_flaws(&examination->findings, file))
+	if (!usable)
+		findings_add(findings, "cdi.refused", SEVERITY_WARNING, format, file->path, spec->problems.items[0],
+			     remedy);
+	for (size_t i = 0; i < file->finding_count; i++) {
+		bool error = file->findings[i].severity == CDI_ERROR;
+
+		usable &= !error;
+		if (file->findings[i].severity != CDI_NOTE)
+			findings_add(findings, error ? "cdi.error" : "cdi.warning", SEVERITY_WARNING, format,
+				     file->path, file->findings[i].text, remedy);
+	}
+	if (!usable)
 		return;
-	findings_add(&examination->findings, "cdi.spec", SEVERITY_OK, "%s: %zu device%s of kind %s", file->path,
-		     spec->device_count, spec->device_count == 1 ? "" : "s", spec->kind);
+	findings_add(findings, "cdi.spec", SEVERITY_OK, "%s: %zu device%s of kind %s", file->path, spec->device_count,
+		     spec->device_count == 1 ? "" : "s", spec->kind);
 	if (!strv_contains(&examination->cdi_kinds, spec->kind) && strv_add(&examination->cdi_kinds, spec->kind) < 0)
-		examination->findings.incomplete = true;
+		findings->incomplete = true;
 }
 
 void check_cdi(struct examination *examination)
@@ -82,11 +69,10 @@ void check_cdi(struct examination *examination)
 	ctr_gpu_cdi_report_unref(report);
 	if (r != 0 || examination->cdi_kinds.count > 0)
 		return;
-	if (examination->findings.count == before) {
+	if (examination->findings.count == before)
 		findings_add(&examination->findings, "cdi.none", SEVERITY_NOTE,
 			     "there is no CDI spec of GPUs\n"
 			     "sudo ctr-gpu cdi generate");
-	}
 	/* That one, or what is wrong with the last of those that there are. */
 	findings_close(&examination->findings, ANY_ENGINE, DOOR(CDI));
 }

@@ -9,39 +9,29 @@
 
 enum { REMARKS_MAX = 3 };
 
-/* ---- what a container would be given ---- */
-
-static int driver_make_plan(struct examination *examination, struct ctr_gpu_plan **ret)
+/* Return: whether a container could be given all of it. */
+static bool driver_check_plan(struct examination *examination)
 {
+	struct findings *findings = &examination->findings;
+	bool explained = findings_block(findings);
 	struct ctr_gpu_request *request = NULL;
+	struct ctr_gpu_plan *plan = NULL;
 	int r;
 
 	r = ctr_gpu_request_new(examination->context, &request);
 	if (r == 0)
 		r = ctr_gpu_request_set_devices(request, "all");
 	if (r == 0)
-		r = ctr_gpu_plan_new(examination->context, request, examination->host, ret);
-	ctr_gpu_request_unref(request);
-	return r;
-}
-
-/* Return: whether there is a plan. */
-static bool driver_check_plan(struct examination *examination)
-{
-	struct findings *findings = &examination->findings;
-	bool explained = findings_block(findings);
-	struct ctr_gpu_plan *plan = NULL;
-
-	if (driver_make_plan(examination, &plan) != 0) {
+		r = ctr_gpu_plan_new(examination->context, request, examination->host, &plan);
+	if (r != 0)
 		findings_add_message(findings, "driver.files", SEVERITY_PROBLEM,
 				     ctr_gpu_context_message(examination->context));
-		return false;
-	}
 	/* What it lacks by a problem that was found already is said already. */
-	for (size_t i = 0; i < plan->data.warnings.count && i < REMARKS_MAX && !explained; i++)
+	for (size_t i = 0; r == 0 && i < plan->data.warnings.count && i < REMARKS_MAX && !explained; i++)
 		findings_add_message(findings, "driver.plan", SEVERITY_WARNING, plan->data.warnings.items[i]);
 	ctr_gpu_plan_unref(plan);
-	return true;
+	ctr_gpu_request_unref(request);
+	return r == 0;
 }
 
 static void driver_add_version(struct examination *examination, const struct checks *checks)

@@ -53,28 +53,20 @@ static bool hooks_is_for_gpus(const char *path)
 	return name && (str_has_prefix(name, "/nvidia-container-") || str_has_prefix(name, "/ctr-gpu"));
 }
 
-/* A script's interpreter, "#!/bin/sh", or nothing; a string owned by the caller. */
-static char *hooks_interpreter(const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	char line[256] = "";
-	const char *start;
-
-	if (fd < 0 || read(fd, line, sizeof(line) - 1) < 3 || line[0] != '#' || line[1] != '!')
-		return NULL;
-	start = line + 2 + strspn(line + 2, " \t");
-	return strndup(start, strcspn(start, " \t\r\n"));
-}
-
+/* As a program, or as a script whose interpreter, "#!/bin/sh", can be executed. */
 static bool hooks_can_execute(const struct rootfs *root, const char *file, struct program *ret)
 {
+	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	_cleanup_program_ struct program program = {0};
-	_cleanup_free_ char *interpreter = NULL;
+	char line[256] = "", *start;
 
 	if (!program_look(root, file, ret))
 		return false;
-	interpreter = hooks_interpreter(file);
-	return !interpreter || program_look(root, interpreter, &program);
+	if (fd < 0 || read(fd, line, sizeof(line) - 1) < 3 || line[0] != '#' || line[1] != '!')
+		return true;
+	start = line + 2 + strspn(line + 2, " \t");
+	start[strcspn(start, " \t\r\n")] = '\0';
+	return program_look(root, start, &program);
 }
 
 static void hooks_judge(struct hooks *hooks, const json_t *json, const char *path, const char *file)

@@ -63,24 +63,24 @@ static void machine_add_kinds(struct examination *examination)
 		     text ? text : "", name.release);
 }
 
-/* Which program made the container that this is; NULL if it is none. To systemd, WSL is one. */
-static const char *machine_container_manager(char *buffer, size_t size)
+/* Which program made the container that this is. To systemd, WSL is one. */
+static void machine_add_container(struct findings *findings)
 {
-	_cleanup_free_ char *manager = file_text("/run/systemd/container");
+	_cleanup_free_ char *text = file_text("/run/systemd/container");
+	const char *manager = text && !str_has_prefix(text, "wsl") ? text
+			      : file_exists("/.dockerenv")         ? "docker"
+			      : file_exists("/run/.containerenv")  ? "podman"
+								   : NULL;
 
-	if (manager && !str_has_prefix(manager, "wsl")) {
-		(void)snprintf(buffer, size, "%.*s", (int)strcspn(manager, "\n"), manager);
-		return buffer;
-	}
-	if (file_exists("/.dockerenv"))
-		return "docker";
-	return file_exists("/run/.containerenv") ? "podman" : NULL;
+	if (manager)
+		findings_add(findings, "host.container", SEVERITY_NOTE,
+			     "this is the inside of a container (%.*s): what it got was decided at its creation\n"
+			     "Run ctr-gpu doctor on its host.",
+			     (int)strcspn(manager, "\n"), manager);
 }
 
 void check_machine(struct examination *examination)
 {
-	char buffer[32];
-	const char *manager = machine_container_manager(buffer, sizeof(buffer));
 	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
@@ -90,9 +90,5 @@ void check_machine(struct examination *examination)
 		machine_add_kinds(examination);
 	else
 		machine_add_none(&examination->findings);
-	if (manager)
-		findings_add(&examination->findings, "host.container", SEVERITY_NOTE,
-			     "this is the inside of a container (%s): what it got was decided at its creation\n"
-			     "Run ctr-gpu doctor on its host.",
-			     manager);
+	machine_add_container(&examination->findings);
 }

@@ -59,7 +59,7 @@ static void screen_write_line(const struct screen *screen, enum severity severit
 			      const char *remedy)
 {
 	screen_set_colour(screen, colours[severity]);
-	(void)fprintf(screen->file, "%-8s", severity_name(severity));
+	(void)fprintf(screen->file, "%-8s", severity_names[severity]);
 	screen_set_colour(screen, "");
 	(void)fprintf(screen->file, " %-10.*s ", (int)strcspn(id, "."), id);
 	screen_write_wrapped(screen, text, INDENT, INDENT);

@@ -30,24 +30,17 @@ static int security_read_boolean(const char *name)
 	return str_format(&path, SELINUX "/booleans/%s", name) < 0 ? -1 : (int)file_number(path, -1);
 }
 
-static void security_read_label(const char *path, char *label, size_t size)
-{
-	ssize_t length = getxattr(path, "security.selinux", label, size - 1);
-
-	(void)snprintf(label + (length > 0 ? length : 0), size - (size_t)(length > 0 ? length : 0), "%s",
-		       length > 0 ? "" : "unknown");
-}
-
 static void security_check_selinux(struct examination *examination)
 {
 	const char *node = examination->here[0]->backend->device;
 	const struct policy *policy = NULL;
-	char label[128];
+	char label[128] = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(policies) && !policy; i++)
 		if (security_read_boolean(policies[i].boolean) >= 0)
 			policy = &policies[i];
-	security_read_label(node, label, sizeof(label));
+	if (getxattr(node, "security.selinux", label, sizeof(label) - 1) <= 0)
+		(void)snprintf(label, sizeof(label), "unknown");
 	if (policy && security_read_boolean(policy->boolean) == 1 && strstr(label, policy->type))
 		findings_add(&examination->findings, "security.selinux", SEVERITY_OK,
 			     "SELinux is enforcing, and %s is on", policy->boolean);
@@ -58,21 +51,16 @@ static void security_check_selinux(struct examination *examination)
 			     node, label, policy ? policy->remedy : "");
 }
 
-static void security_check_apparmor(struct findings *findings)
-{
-	_cleanup_free_ char *enabled = file_text("/sys/module/apparmor/parameters/enabled");
-
-	if (!enabled || enabled[0] != 'Y')
-		findings_add(findings, "security.none", SEVERITY_OK, "neither SELinux nor AppArmor is in the way");
-	else
-		findings_add(findings, "security.apparmor", SEVERITY_OK,
-			     "AppArmor is on; engines' own profiles let containers use devices they were given");
-}
-
 void check_security(struct examination *examination)
 {
+	_cleanup_free_ char *apparmor = file_text("/sys/module/apparmor/parameters/enabled");
+
 	if (file_number(SELINUX "/enforce", 0) == 1 && examination->here[0])
 		security_check_selinux(examination);
+	else if (apparmor && apparmor[0] == 'Y')
+		findings_add(&examination->findings, "security.apparmor", SEVERITY_OK,
+			     "AppArmor is on; engines' own profiles let containers use devices they were given");
 	else
-		security_check_apparmor(&examination->findings);
+		findings_add(&examination->findings, "security.none", SEVERITY_OK,
+			     "neither SELinux nor AppArmor is in the way");
 }

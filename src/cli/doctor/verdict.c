@@ -174,7 +174,7 @@ static json_t *verdict_to_json(const struct findings *findings, const struct hos
 
 		if (engine->doors[door][0])
 			(void)json_array_append_new(doors,
-						    json_pack("{s:s, s:s, s:b, s:o}", "id", door_name(door), "use",
+						    json_pack("{s:s, s:s, s:b, s:o}", "id", door_names[door], "use",
 							      engine->doors[door], "works", !because, "because",
 							      report_string(because ? because->id : NULL)));
 	}
