@@ -2,7 +2,6 @@
 
 #include "model/pci.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,51 +11,58 @@
 #include "base/file.h"
 #include "base/str.h"
 
-#define DEVICES "/sys/bus/pci/devices"
+enum {
+	CLASS_DISPLAY = 0x03, /* pci_ids.h: PCI_BASE_CLASS_DISPLAY; that of GPUs without a display as well */
+	FUNCTIONS_MAX = 65536,
+};
 
-enum { CLASS_DISPLAY = 0x03 }; /* pci_ids.h: PCI_BASE_CLASS_DISPLAY; that of GPUs without a display as well */
+static bool pci_is_address(const char *name)
+{
+	return name[0] != '.';
+}
 
-static unsigned pci_read_id(const char *address, const char *name)
+static unsigned pci_read_id(const char *directory, const char *name)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
 
-	if (str_format(&path, DEVICES "/%s/%s", address, name) < 0)
+	if (str_format(&path, "%s/%s", directory, name) < 0)
 		return 0;
 	text = file_text(path);
 	return text ? (unsigned)strtoul(text, NULL, 16) : 0;
 }
 
-static struct pci_function pci_read(const char *address)
+static struct pci_function pci_read(const char *directory)
 {
 	_cleanup_free_ char *path = NULL, *link = NULL;
 	struct pci_function function = {
-		.vendor = pci_read_id(address, "vendor"),
-		.device = pci_read_id(address, "device"),
-		.display = pci_read_id(address, "class") >> 16 == CLASS_DISPLAY,
+		.vendor = pci_read_id(directory, "vendor"),
+		.device = pci_read_id(directory, "device"),
+		.display = pci_read_id(directory, "class") >> 16 == CLASS_DISPLAY,
 	};
-	const char *slash;
 
-	(void)snprintf(function.address, sizeof(function.address), "%.16s", address);
-	if (str_format(&path, DEVICES "/%s/driver", address) < 0 || fd_read_link_at(AT_FDCWD, path, &link) < 0)
-		return function;
-	slash = strrchr(link, '/');
-	(void)snprintf(function.driver, sizeof(function.driver), "%.32s", slash ? slash + 1 : link);
+	(void)snprintf(function.address, sizeof(function.address), "%.16s", strrchr(directory, '/') + 1);
+	if (str_format(&path, "%s/driver", directory) == 0 && fd_read_link_at(AT_FDCWD, path, &link) == 0)
+		(void)snprintf(function.driver, sizeof(function.driver), "%.32s",
+			       strrchr(link, '/') ? strrchr(link, '/') + 1 : link);
 	return function;
 }
 
-bool pci_find(bool (*is_wanted)(const struct pci_function *function), struct pci_function *ret)
+bool pci_find(const char *sys, bool (*is_wanted)(const struct pci_function *function), struct pci_function *ret)
 {
-	DIR *directory = opendir(DEVICES);
-	const struct dirent *entry;
-	bool found = false;
+	_cleanup_strv_ struct strv addresses = {0};
+	_cleanup_free_ char *devices = NULL;
 
-	while (directory && !found && (entry = readdir(directory))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		*ret = pci_read(entry->d_name);
-		found = is_wanted(ret);
+	if (str_format(&devices, "%s/bus/pci/devices", sys) < 0 ||
+	    fd_list_names(AT_FDCWD, devices, pci_is_address, FUNCTIONS_MAX, &addresses) < 0)
+		return false;
+	for (size_t i = 0; i < addresses.count; i++) {
+		_cleanup_free_ char *directory = NULL;
+
+		if (str_format(&directory, "%s/%s", devices, addresses.items[i]) < 0)
+			return false;
+		*ret = pci_read(directory);
+		if (is_wanted(ret))
+			return true;
 	}
-	if (directory)
-		(void)closedir(directory);
-	return found;
+	return false;
 }

@@ -12,5 +12,5 @@ struct pci_function {
 	bool display; /* a GPU, also one without a display */
 };
 
-/** Looks for the first that @is_wanted. Return: whether there is one. */
-bool pci_find(bool (*is_wanted)(const struct pci_function *function), struct pci_function *ret);
+/** Looks for the first that @is_wanted. @sys: "/sys", or another in tests. Return: whether there is one. */
+bool pci_find(const char *sys, bool (*is_wanted)(const struct pci_function *function), struct pci_function *ret);

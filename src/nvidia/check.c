@@ -23,16 +23,11 @@ static const char *check_describe_nvidia(const char **ret_id)
 	return "NVIDIA's driver on this machine";
 }
 
-static bool check_is_nvidia(const struct pci_function *function)
-{
-	return function->display && function->vendor == PCI_VENDOR_NVIDIA;
-}
-
 static void check_explain_no_nvidia(struct findings *findings)
 {
 	struct pci_function gpu;
 
-	if (!pci_find(check_is_nvidia, &gpu))
+	if (!pci_find("/sys", module_is_gpu, &gpu))
 		return;
 	findings_add(findings, "host.no-driver", SEVERITY_PROBLEM,
 		     "an NVIDIA GPU (PCI %s) is here, and NVIDIA's kernel module does not drive it%s%s\n"

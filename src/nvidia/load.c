@@ -26,8 +26,6 @@ static const struct {
 	{"nvidia-modeset", "nvidia_modeset", "display modes", true},
 };
 
-enum { PCI_DEVICES_MAX = 65536 };
-
 /* ---- modules ---- */
 
 static int load_add_modules(const struct load_host *host, const struct load_options *options, const char *devices,
@@ -53,30 +51,6 @@ static int load_add_modules(const struct load_host *host, const struct load_opti
 					   });
 	}
 	return r;
-}
-
-static bool load_has_text(const char *directory, const char *name, const char *file, const char *prefix)
-{
-	_cleanup_free_ char *path = NULL, *text = NULL;
-
-	return str_format(&path, "%s/%s/%s", directory, name, file) == 0 && module_read_file(path, &text) == 0 &&
-	       str_has_prefix(text, prefix);
-}
-
-/* NVIDIA's vendor number and the class of display controllers. GPUs without a display have that class, too. */
-static bool load_has_pci_gpu(const struct load_host *host)
-{
-	_cleanup_strv_ struct strv devices = {0};
-	_cleanup_free_ char *path = NULL;
-	bool found = false;
-
-	if (str_format(&path, "%s/bus/pci/devices", host->sys) < 0 ||
-	    fd_list_names(AT_FDCWD, path, proc_is_pci_address, PCI_DEVICES_MAX, &devices) < 0)
-		return false;
-	for (size_t i = 0; i < devices.count && !found; i++)
-		found = load_has_text(path, devices.items[i], "vendor", "0x10de") &&
-			load_has_text(path, devices.items[i], "class", "0x03");
-	return found;
 }
 
 /* ---- directories of nodes ---- */
@@ -112,6 +86,7 @@ int load_decide(const struct load_host *host, const struct load_options *options
 {
 	_cleanup_load_ struct load load = {0};
 	_cleanup_free_ char *path = NULL, *devices = NULL, *second = NULL;
+	struct pci_function gpu;
 	bool loaded;
 	int r;
 
@@ -125,7 +100,7 @@ int load_decide(const struct load_host *host, const struct load_options *options
 		return r;
 	/* The first is the driver itself. */
 	loaded = load.steps[0].state == LOAD_THERE;
-	if (!loaded && !load_has_pci_gpu(host))
+	if (!loaded && !pci_find(host->sys, module_is_gpu, &gpu))
 		return err_set(
 			err, CTR_GPU_E_NO_DEVICE,
 			"this machine has no GPU of NVIDIA: none in %s/bus/pci/devices, and no module of its driver "

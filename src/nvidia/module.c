@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "model/adapter.h"
 #include "nvidia/proc.h"
 
 enum { PROC_FILE_MAX = 256 * 1024 };
@@ -90,4 +91,9 @@ int module_read(struct module *ret, struct err *err)
 			       major(st.st_rdev), minor(st.st_rdev));
 	*ret = steal_struct(&module);
 	return 0;
+}
+
+bool module_is_gpu(const struct pci_function *function)
+{
+	return function->display && function->vendor == PCI_VENDOR_NVIDIA;
 }

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "model/pci.h"
 
 #define NVIDIA_PROC "/proc/driver/nvidia"
 
@@ -39,6 +40,9 @@ int module_major(const char *devices, const char *driver, unsigned *ret);
  * else; negative errno.
  */
 int module_node(const struct module *module, const char *path, const char *driver, dev_t *ret);
+
+/** Whether it is for the module to drive. */
+bool module_is_gpu(const struct pci_function *function);
 
 /** A small file below /proc or /sys. Return: 0; negative errno. */
 int module_read_file(const char *path, char **ret);

@@ -82,7 +82,7 @@ static void check_explain_no_dxg(struct findings *findings)
 				       "--shutdown in Windows."
 				     : "Run wsl --update in Windows, keep gpuSupport on in .wslconfig, then wsl "
 				       "--shutdown; Windows 10 needs 21H2.");
-	else if (pci_find(check_is_paravirtual, &function))
+	else if (pci_find("/sys", check_is_paravirtual, &function))
 		findings_add(
 			findings, "host.no-device", SEVERITY_PROBLEM,
 			"a Hyper-V guest with a GPU (PCI %s) without " DXG_DEVICE "\n"

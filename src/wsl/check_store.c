@@ -47,7 +47,7 @@ static const char *stores_flaw(int directory, const char *name, struct flaws *fl
 /* Return: 0 or negative errno of the directory. */
 static int stores_look(const char *path, struct flaws *ret)
 {
-	DIR *directory = opendir(path);
+	_cleanup_dir_ DIR *directory = opendir(path);
 	const struct dirent *entry;
 
 	if (!directory)
@@ -65,7 +65,6 @@ static int stores_look(const char *path, struct flaws *ret)
 		ret->what = what;
 		(void)snprintf(ret->first, sizeof(ret->first), "%.79s", entry->d_name);
 	}
-	(void)closedir(directory);
 	return 0;
 }
 

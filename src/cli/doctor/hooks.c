@@ -6,7 +6,6 @@
  * not there is passed over without a word (containers/common pkg/hooks; seen with Podman 4.3, 5.4 and 5.8).
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@
 #include "cli/doctor/look.h"
 #include "engines/program.h"
 
-enum { HOOK_FILE_MAX = 64 * 1024 };
+enum { HOOK_FILE_MAX = 64 * 1024, HOOK_FILES_MAX = 4096 };
 
 /* Active ones that act on NVIDIA_VISIBLE_DEVICES, by whose program they run. */
 struct hooks {
@@ -113,11 +112,11 @@ static void hooks_look(struct hooks *hooks, const char *directory, const char *n
 			 path, json ? "names no program" : "is not JSON");
 }
 
-static int hooks_is_file(const struct dirent *entry)
+static bool hooks_is_file(const char *name)
 {
-	const char *end = strrchr(entry->d_name, '.');
+	const char *end = strrchr(name, '.');
 
-	return entry->d_name[0] != '.' && end && streq(end, ".json");
+	return name[0] != '.' && end && streq(end, ".json");
 }
 
 /* A file of the same name in a later directory counts instead. */
@@ -172,15 +171,12 @@ void look_judge_hooks(struct look *look)
 	struct hooks hooks = {.look = look};
 
 	for (size_t i = 0; i < directories->count; i++) {
-		struct dirent **entries = NULL;
-		int count = scandir(directories->items[i], &entries, hooks_is_file, alphasort);
+		_cleanup_strv_ struct strv names = {0};
 
-		for (int j = 0; j < count; j++) {
-			if (!hooks_is_replaced(directories, i, entries[j]->d_name))
-				hooks_look(&hooks, directories->items[i], entries[j]->d_name);
-			free(entries[j]);
-		}
-		free(entries);
+		(void)fd_list_names(AT_FDCWD, directories->items[i], hooks_is_file, HOOK_FILES_MAX, &names);
+		for (size_t j = 0; j < names.count; j++)
+			if (!hooks_is_replaced(directories, i, names.items[j]))
+				hooks_look(&hooks, directories->items[i], names.items[j]);
 	}
 	if (hooks.ours && hooks.theirs.count > 0)
 		look_add(look, "hooks.duplicate", SEVERITY_WARNING, 0,

@@ -30,21 +30,16 @@ static bool image_has(const struct rootfs *root, const char *path)
 /* The first entry of a directory whose name begins like this. Return: false if there is none. */
 static bool image_find_entry(const struct rootfs *root, const char *path, const char *prefix, char name[NAME_SIZE])
 {
-	int fd = rootfs_open_path(root, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_close_ int fd = rootfs_open_path(root, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	_cleanup_dir_ DIR *directory = fd < 0 ? NULL : fd_open_directory(fd, ".", 0);
 	const struct dirent *entry;
-	bool found = false;
 
-	if (!directory) {
-		cleanup_closep(&fd);
-		return false;
-	}
-	for (int i = 0; !found && i < ENTRIES_MAX && (entry = readdir(directory)); i++) {
-		found = str_has_prefix(entry->d_name, prefix);
+	for (int i = 0; directory && i < ENTRIES_MAX && (entry = readdir(directory)); i++) {
 		(void)snprintf(name, NAME_SIZE, "%.100s", entry->d_name);
+		if (str_has_prefix(name, prefix))
+			return true;
 	}
-	(void)closedir(directory);
-	return found;
+	return false;
 }
 
 /* ---- the loader ---- */

@@ -32,7 +32,7 @@ static void machine_add_none(struct findings *findings)
 		kinds[i]->explain(findings);
 	if (findings->count > 0)
 		return;
-	if (pci_find(machine_is_unserved, &gpu)) {
+	if (pci_find("/sys", machine_is_unserved, &gpu)) {
 		findings_add(findings, "host.other-vendor", SEVERITY_PROBLEM,
 			     "an %s GPU (PCI %s) is this machine's GPU; outside Windows hosts ctr-gpu serves NVIDIA's\n"
 			     "Give containers its nodes: docker run --device /dev/dri (AMD: and --device /dev/kfd).",

@@ -108,15 +108,14 @@ static int doctor_wait(const struct doctor *doctor, int fd, long long end_ms)
 
 	while (doctor_now_ms() < end_ms) {
 		int ready = poll(&end, 1, LONG_MS);
+		const char *subject = doctor->subject;
 
 		if (ready < 0 && errno != EINTR)
 			return -errno;
 		if (ready > 0 && read(fd, &byte, 1) == 0)
 			return 0;
-		if (ready == 0 && told != doctor->subject && isatty(STDERR_FILENO)) {
-			told = doctor->subject;
-			(void)fprintf(stderr, "ctr-gpu: still looking at %s …\n", told);
-		}
+		if (ready == 0 && subject && subject != told && isatty(STDERR_FILENO))
+			(void)fprintf(stderr, "ctr-gpu: still looking at %s …\n", told = subject);
 	}
 	return 0;
 }
