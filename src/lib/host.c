@@ -39,6 +39,15 @@ static int host_index_of_whole(const struct inventory *sorted, const struct adap
 	return -1;
 }
 
+static int host_count_vendor(const struct inventory *sorted, const struct adapter *adapter)
+{
+	int count = 0;
+
+	for (size_t i = 0; i < sorted->count; i++)
+		count += streq(adapter_vendor(&sorted->adapters[i]), adapter_vendor(adapter));
+	return count;
+}
+
 static int host_number_adapters(struct inventory *inventory)
 {
 	struct inventory sorted = {0};
@@ -52,6 +61,7 @@ static int host_number_adapters(struct inventory *inventory)
 			if (!adapter->backend || host_group(adapter) != group)
 				continue;
 			adapter->index = group <= GROUP_NPUS ? numbers[group]++ : -1;
+			adapter->vendor_index = group == GROUP_GPUS ? host_count_vendor(&sorted, adapter) : -1;
 			adapter->whole = group == GROUP_PARTS ? host_index_of_whole(&sorted, adapter) : -1;
 			r = inventory_take(&sorted, adapter);
 		}

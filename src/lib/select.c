@@ -67,7 +67,8 @@ static int selection_no_adapter(const struct ctr_gpu_host *host, struct err *err
 }
 
 /* Says which devices there are, or which of them @device means where @matches is not NULL. */
-static int selection_refuse(const struct ctr_gpu_host *host, const char *device, const bool *matches, struct err *err)
+static int selection_refuse(const struct ctr_gpu_host *host, int code, const char *device, const bool *matches,
+			    struct err *err)
 {
 	struct name_list listing = {0};
 
@@ -82,7 +83,7 @@ static int selection_refuse(const struct ctr_gpu_host *host, const char *device,
 		selection_listing_add(&listing, name);
 	}
 	return err_set(
-		err, CTR_GPU_E_UNKNOWN_DEVICE,
+		err, code,
 		matches ? "\"%.64s\" may be any of: %s%s\nName it by its index, LUID or UUID; ctr-gpu info shows all "
 			  "names of a device."
 			: "this host has no device \"%.64s\"\nIt has: %s%s\nRun ctr-gpu info to see all names of a "
@@ -132,6 +133,7 @@ static bool selection_same_pci_address(const char *known, const char *asked)
 /* ---- what a name may be ---- */
 
 #define NPU "npu:"
+#define VENDOR "vendor:"
 
 static bool selection_is_npu(const char *device)
 {
@@ -149,6 +151,19 @@ static bool selection_has_number(const struct adapter *adapter, const char *devi
 		return adapter->index == index && adapter->is_npu == is_npu;
 	return *device >= '0' && *device <= '9' && sscanf(device, "%4d:%4d%n", &whole, &part, &length) == 2 &&
 	       !device[length] && part >= 0 && adapter->is_part && adapter->whole == whole && adapter->part == part;
+}
+
+/* "vendor:amd:0": one of a vendor's GPUs, which are counted apart. */
+static bool selection_has_vendor_number(const struct adapter *adapter, const char *device)
+{
+	const char *vendor = adapter_vendor(adapter), *number = device + strlen(VENDOR);
+	size_t length = strlen(vendor);
+	long index;
+
+	if (strncasecmp(device, VENDOR, strlen(VENDOR)) != 0 || strncasecmp(number, vendor, length) != 0 ||
+	    number[length] != ':' || !selection_is_index(number + length + 1, &index))
+		return false;
+	return adapter->index >= 0 && !adapter->is_npu && adapter->vendor_index == index;
 }
 
 /* A part has the PCI address of its whole. */
@@ -186,10 +201,8 @@ static bool selection_has_words(const struct adapter *adapter, const char *devic
 
 /* In this order: what is found in one way is not looked for in the next. */
 static bool (*const selection_ways[])(const struct adapter *adapter, const char *device) = {
-	selection_has_number,
-	selection_has_name,
-	selection_has_uuid_prefix,
-	selection_has_words,
+	selection_has_number,      selection_has_vendor_number, selection_has_name,
+	selection_has_uuid_prefix, selection_has_words,
 };
 
 /* Return: how many adapters were marked. */
@@ -229,14 +242,13 @@ static int selection_identify(const struct ctr_gpu_host *host, const char *devic
 
 /* ---- what a request means ---- */
 
-#define VENDOR "vendor:"
-
 static bool selection_is_set(const char *device)
 {
 	const char *name = request_name_without_kind(device);
 
-	return strncasecmp(device, VENDOR, strlen(VENDOR)) == 0 || strcasecmp(device, NPU "all") == 0 ||
-	       (name != device && strcasecmp(name, "all") == 0);
+	if (strncasecmp(device, VENDOR, strlen(VENDOR)) == 0)
+		return !strchr(device + strlen(VENDOR), ':');
+	return strcasecmp(device, NPU "all") == 0 || (name != device && strcasecmp(name, "all") == 0);
 }
 
 /* "vendor:intel", "npu:all", "intel.com/npu=all", or of a vendor that nobody knows "example.com/gpu=all". */
@@ -253,18 +265,11 @@ static bool selection_is_in_set(const struct adapter *adapter, const char *devic
 	       (domain && strlen(domain) == length && strncmp(domain, device, length) == 0);
 }
 
-/* Return: 0; CTR_GPU_E_UNKNOWN_DEVICE with @err set if nobody is of it; -ENOMEM. */
-static int selection_mark_set(const struct ctr_gpu_host *host, const char *device, bool *wanted, struct err *err)
+static void selection_mark_set(const struct ctr_gpu_host *host, const char *device, bool *wanted)
 {
-	bool found = false;
-
-	for (size_t i = 0; i < host->inventory.count; i++) {
-		const struct adapter *adapter = &host->inventory.adapters[i];
-
-		if (adapter->index >= 0 && selection_is_in_set(adapter, device))
-			wanted[i] = found = true;
-	}
-	return found ? 0 : selection_refuse(host, device, NULL, err);
+	for (size_t i = 0; i < host->inventory.count; i++)
+		if (host->inventory.adapters[i].index >= 0 && selection_is_in_set(&host->inventory.adapters[i], device))
+			wanted[i] = true;
 }
 
 static int selection_mark_one(const struct ctr_gpu_host *host, const char *device, bool *wanted, struct err *err)
@@ -280,7 +285,7 @@ static int selection_mark_one(const struct ctr_gpu_host *host, const char *devic
 	if (r != 0)
 		return r;
 	if (count != 1)
-		return selection_refuse(host, device, count > 0 ? matches : NULL, err);
+		return selection_refuse(host, CTR_GPU_E_UNKNOWN_DEVICE, device, count > 0 ? matches : NULL, err);
 	while (!matches[adapter - host->inventory.adapters])
 		adapter++;
 	if (adapter->unusable)
@@ -297,9 +302,10 @@ static int selection_mark_named(const struct ctr_gpu_host *host, const struct re
 	int r = 0;
 
 	for (size_t i = 0; i < request->devices.count && r == 0; i++)
-		r = selection_is_set(request->devices.items[i])
-			    ? selection_mark_set(host, request->devices.items[i], wanted, err)
-			    : selection_mark_one(host, request->devices.items[i], wanted, err);
+		if (selection_is_set(request->devices.items[i]))
+			selection_mark_set(host, request->devices.items[i], wanted);
+		else
+			r = selection_mark_one(host, request->devices.items[i], wanted, err);
 	return r;
 }
 
@@ -326,6 +332,9 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0 &&
 				  !inventory->adapters[i].is_npu))
 			selection.adapters[selection.count++] = &inventory->adapters[i];
+	/* All of a vendor's may be none, if there is something else. */
+	if (selection.count == 0 && request->devices.count > 0)
+		return selection_refuse(host, CTR_GPU_E_NO_ADAPTER, request->devices.items[0], NULL, err);
 	if (selection.count == 0)
 		return err_set(err, CTR_GPU_E_NO_ADAPTER,
 			       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"

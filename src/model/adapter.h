@@ -30,6 +30,7 @@ struct luid {
 struct adapter {
 	const struct backend *backend; /* who described it and plans for it */
 	int index;                     /* the number users select it by, among its kind; -1 when not usable */
+	int vendor_index;              /* its number among the usable GPUs of its vendor */
 	bool is_npu;                   /* counted apart from GPUs, and given only to whoever names it */
 	char *name;                    /* as the driver calls it, UTF-8; NULL if it gave none */
 	uint32_t vendor_id, device_id; /* PCI ids of the physical device; 0 when unknown */

@@ -133,12 +133,59 @@ static int ask_resources(const struct ask *ask, struct strv *ret)
 
 /* ---- devices ---- */
 
+#define ASK_AMD "vendor:amd"
+
+/* "0", "0-2", as AMD's tools count: their GPUs alone. What is no number is a name as any other. */
+static int ask_add_amd_device(const char *device, struct strv *ret)
+{
+	enum { RANGE_MAX = 256 };
+	unsigned first, last;
+	int length = 0, r = 0;
+
+	if (device[0] == '-' || device[strspn(device, "0123456789-")] || sscanf(device, "%4u%n", &first, &length) != 1)
+		return strv_add(ret, device);
+	last = first;
+	if (device[length] && (sscanf(device, "%4u-%4u%n", &first, &last, &length) != 2 || last - first > RANGE_MAX))
+		return strv_add(ret, device);
+	if (device[length])
+		return strv_add(ret, device);
+	for (unsigned i = first; i <= last && r == 0; i++)
+		r = strv_format(ret, ASK_AMD ":%u", i);
+	return r;
+}
+
+/* Beside what other variables say: @ret. Each then speaks for its vendor; "void" and "none" are meant for both. */
+static int ask_amd_devices(const struct ask *ask, struct strv *ret)
+{
+	const char *devices = ask_get(ask, "AMD_VISIBLE_DEVICES");
+	_cleanup_strv_ struct strv list = {0};
+	bool all = request_has_word(ret, "all");
+	int r;
+
+	if (!devices || request_has_word(ret, "void") || request_has_word(ret, "none"))
+		return 0;
+	r = strv_split(devices, ",", &list);
+	if (r < 0 || list.count == 0 || request_has_word(&list, "void") || request_has_word(&list, "none"))
+		return r;
+	if (request_has_word(&list, "all"))
+		return all ? 0 : strv_add(ret, ASK_AMD);
+	if (all) {
+		strv_clear(ret);
+		r = strv_add(ret, "vendor:nvidia");
+	}
+	for (size_t i = 0; i < list.count && r == 0; i++)
+		r = ask_add_amd_device(list.items[i], ret);
+	return r;
+}
+
 /*
- * An image can have a resource's variable, too. So it counts only where no devices were chosen, or to narrow "all", and
- * never against devices that were named when the container was started.
+ * An image can have any of these variables, too. So a resource's, and the one without a vendor's name, count only where
+ * no devices were chosen, or to narrow "all", and never against devices that were named when the container was started.
+ * What the engine was told counts alone.
  */
 static int ask_variable_devices(const struct ask *ask, struct strv *ret)
 {
+	const char *neutral = ask->by_engine ? NULL : ask_get(ask, "CTR_GPU_VISIBLE_DEVICES");
 	const char *devices = ask_get(ask, "NVIDIA_VISIBLE_DEVICES");
 	struct version version;
 	int r = 0;
@@ -146,9 +193,14 @@ static int ask_variable_devices(const struct ask *ask, struct strv *ret)
 	/* A legacy image asks by its version alone; another's variable of that name ("cu118") asks for nothing. */
 	if (!devices && ask_is_legacy(ask) && ask_read_cuda_version(ask_get(ask, "CUDA_VERSION"), &version))
 		devices = "all";
+	if (neutral && (!devices || strcasecmp(devices, "all") == 0))
+		return strv_split(neutral, ",", ret);
 	if (!devices || strcasecmp(devices, "all") == 0)
 		r = ask_resources(ask, ret);
-	return r == 0 && ret->count == 0 && devices ? strv_split(devices, ",", ret) : r;
+	if (r == 0 && ret->count == 0 && devices)
+		r = strv_split(devices, ",", ret);
+	/* "" is a choice, too. */
+	return r == 0 && !ask->by_engine && (!devices || *devices) ? ask_amd_devices(ask, ret) : r;
 }
 
 #define IMEX_PREFIX "imex/"
@@ -238,13 +290,14 @@ static int ask_mig_right(const struct ask *ask, const char *name, bool *ret, str
 
 static int ask_capabilities(const struct ask *ask, struct request *request, struct err *err)
 {
-	const char *capabilities = ask_get(ask, "NVIDIA_DRIVER_CAPABILITIES");
+	const char *neutral = ask->by_engine ? NULL : ask_get(ask, "CTR_GPU_DRIVER_CAPABILITIES");
+	const char *capabilities = neutral ? neutral : ask_get(ask, "NVIDIA_DRIVER_CAPABILITIES");
 	int r;
 
 	if (!capabilities)
 		capabilities = ask_is_legacy(ask) ? "all" : "";
 	r = request_set_capabilities(request, capabilities, err);
-	return r > 0 ? err_prefix(err, r, "NVIDIA_DRIVER_CAPABILITIES: ") : r;
+	return r > 0 ? err_prefix(err, r, "%s_DRIVER_CAPABILITIES: ", neutral ? "CTR_GPU" : "NVIDIA") : r;
 }
 
 static int ask_requirements(const struct ask *ask, const struct settings *settings, struct request *request,
@@ -314,7 +367,8 @@ int ask_read(const struct ask *ask, const struct settings *settings, struct requ
 	 * host.
 	 */
 	request->unnamed = !ask->by_engine && !(settings->accept_mounts && ask->mounts && ask->mounts->count > 0) &&
-			   (request_has_word(&devices, "all") || request_has_word(&devices, "none"));
+			   (request_has_word(&devices, "all") || request_has_word(&devices, "none") ||
+			    request_has_word(&devices, ASK_AMD));
 	request_take_devices(request, &devices);
 	return request->kind == REQUEST_VOID ? 0 : ask_read_properties(ask, settings, request, err);
 }
@@ -324,8 +378,9 @@ int ask_read(const struct ask *ask, const struct settings *settings, struct requ
 bool ask_is_likely(const char *text, size_t size)
 {
 	/* What stands behind a value that asks for nothing is the end of the string. */
-	static const char *const names[] = {"NVIDIA_VISIBLE_DEVICES=", "DOCKER_RESOURCE_",
-					    "\"CUDA_VERSION=", "nvidia-container-devices/"};
+	static const char *const names[] = {"NVIDIA_VISIBLE_DEVICES=",  "AMD_VISIBLE_DEVICES=",
+					    "CTR_GPU_VISIBLE_DEVICES=", "DOCKER_RESOURCE_",
+					    "\"CUDA_VERSION=",          "nvidia-container-devices/"};
 	static const char *const nothing[] = {"\"", "void\""};
 	const char *end = text + size;
 
@@ -334,7 +389,7 @@ bool ask_is_likely(const char *text, size_t size)
 		bool asks = found;
 
 		value = found ? found + strlen(names[i]) : end;
-		for (size_t j = 0; i == 0 && asks && j < ARRAY_SIZE(nothing); j++)
+		for (size_t j = 0; i < 3 && asks && j < ARRAY_SIZE(nothing); j++)
 			asks = (size_t)(end - value) < strlen(nothing[j]) ||
 			       memcmp(value, nothing[j], strlen(nothing[j])) != 0;
 		if (asks)

@@ -238,9 +238,29 @@ uuid() {
 	same wsl-hybrid GPU-5a3f1c2b
 	same wsl-amd-xdna2 npu:0
 	same wsl-amd-xdna2 npu:0,0
-	local profile=wsl-amd-xdna2 devices=amd capabilities=compute
+	same wsl-hybrid vendor:intel:0
+	local profile=wsl-amd-xdna2 devices=0 capabilities=compute,utility requirement variables settings
 
-	devices=vendor:nvidia on_host refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
+	# The variables of other names mean the same as NVIDIA's.
+	for variables in AMD_VISIBLE_DEVICES=0 AMD_VISIBLE_DEVICES=0-0 AMD_VISIBLE_DEVICES=all CTR_GPU_VISIBLE_DEVICES=0 \
+		$'NVIDIA_VISIBLE_DEVICES=all\nAMD_VISIBLE_DEVICES=0' $'NVIDIA_VISIBLE_DEVICES=all\nCTR_GPU_VISIBLE_DEVICES=vendor:amd'; do
+		on_host agree list words words_runtime
+	done
+	variables=AMD_VISIBLE_DEVICES=7 on_host refuse E_UNKNOWN_DEVICE words words_runtime
+	for variables in AMD_VISIBLE_DEVICES=void CTR_GPU_VISIBLE_DEVICES= $'NVIDIA_VISIBLE_DEVICES=void\nAMD_VISIBLE_DEVICES=all' \
+		$'NVIDIA_VISIBLE_DEVICES=all\nCTR_GPU_VISIBLE_DEVICES=void'; do
+		on_host give_nothing words words_runtime
+	done
+	# An image of AMD's starts where there is no GPU of AMD's.
+	profile=wsl-nvidia variables=AMD_VISIBLE_DEVICES=all on_host give_nothing words words_runtime
+	# What the engine was told counts, and no variable of the image.
+	profile=wsl-hybrid devices=1 docker_hook=/usr/bin/nvidia-container-runtime-hook \
+		variables=$'NVIDIA_VISIBLE_DEVICES=1\nCTR_GPU_VISIBLE_DEVICES=all\nAMD_VISIBLE_DEVICES=all' on_host agree list words words_runtime
+	settings="{\"accept-nvidia-visible-devices-envvar-when-unprivileged\": false}"
+	variables=AMD_VISIBLE_DEVICES=all on_host give_nothing words words_runtime
+	settings= variables=
+
+	devices=vendor:nvidia on_host refuse E_NO_ADAPTER "${all_doors[@]}"
 	profile=wsl-two-same-store devices=4090 on_host refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
 	profile=wsl-two-same-store devices=geforce on_host refuse E_UNKNOWN_DEVICE "${all_doors[@]}"
 }

@@ -67,6 +67,72 @@ static void devices_of_the_environment(void **state)
 	}
 }
 
+static void variables_of_other_names(void **state)
+{
+	const struct {
+		const char *const *environment;
+		enum request_devices kind;
+		const char *devices;
+	} cases[] = {
+		{ENV("AMD_VISIBLE_DEVICES=all"), REQUEST_SOME, "vendor:amd"},
+		{ENV("AMD_VISIBLE_DEVICES=1,3-5,0x1234"), REQUEST_SOME,
+		 "vendor:amd:1,vendor:amd:3,vendor:amd:4,vendor:amd:5,0x1234"},
+		{ENV("AMD_VISIBLE_DEVICES=-1,5-3,1-,0-9999,1-2-3,-"), REQUEST_SOME, "-1,5-3,1-,0-9999,1-2-3,-"},
+		{ENV("AMD_VISIBLE_DEVICES=none"), REQUEST_VOID, ""},
+		{ENV("AMD_VISIBLE_DEVICES="), REQUEST_VOID, ""},
+		{ENV("NVIDIA_VISIBLE_DEVICES=all", "AMD_VISIBLE_DEVICES=all"), REQUEST_ALL, ""},
+		{ENV("NVIDIA_VISIBLE_DEVICES=all", "AMD_VISIBLE_DEVICES=none"), REQUEST_ALL, ""},
+		{ENV("NVIDIA_VISIBLE_DEVICES=all", "AMD_VISIBLE_DEVICES=0"), REQUEST_SOME,
+		 "vendor:nvidia,vendor:amd:0"},
+		{ENV("NVIDIA_VISIBLE_DEVICES=2", "AMD_VISIBLE_DEVICES=all"), REQUEST_SOME, "2,vendor:amd"},
+		{ENV("NVIDIA_VISIBLE_DEVICES=void", "AMD_VISIBLE_DEVICES=all"), REQUEST_VOID, ""},
+		{ENV("NVIDIA_VISIBLE_DEVICES=", "AMD_VISIBLE_DEVICES=all"), REQUEST_VOID, ""},
+		{ENV("NVIDIA_VISIBLE_DEVICES=none", "AMD_VISIBLE_DEVICES=0"), REQUEST_NONE, ""},
+		{ENV("CTR_GPU_VISIBLE_DEVICES=1", "AMD_VISIBLE_DEVICES=0"), REQUEST_SOME, "1"},
+		{ENV("CTR_GPU_VISIBLE_DEVICES=1", "NVIDIA_VISIBLE_DEVICES=all"), REQUEST_SOME, "1"},
+		{ENV("CTR_GPU_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES=1"), REQUEST_SOME, "1"},
+		{ENV("CTR_GPU_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES=void"), REQUEST_VOID, ""},
+		{ENV("CTR_GPU_VISIBLE_DEVICES=", "NVIDIA_VISIBLE_DEVICES=all"), REQUEST_VOID, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *devices = NULL;
+		struct request request = {0};
+		struct err err = {0};
+
+		assert_int_equal(read_environment(&request, cases[i].environment, &err), 0);
+		if (request.kind != cases[i].kind)
+			fail_msg("case %zu: kind %d", i, (int)request.kind);
+		assert_int_equal(strv_join(&request.devices, ",", &devices), 0);
+		assert_string_equal(devices, cases[i].devices);
+		request_clear(&request);
+	}
+	{
+		const struct ask told = {
+			.environment = ENV("NVIDIA_VISIBLE_DEVICES=0", "AMD_VISIBLE_DEVICES=all",
+					   "CTR_GPU_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=video",
+					   "CTR_GPU_DRIVER_CAPABILITIES=all"),
+			.by_engine = true,
+		};
+		struct request request = {0};
+		struct settings settings;
+		struct err err = {0};
+
+		settings_init(&settings);
+		assert_int_equal(ask_read(&told, &settings, &request, &err), 0);
+		assert_int_equal(request.devices.count, 1);
+		assert_int_equal(request.capabilities, CAPABILITY_VIDEO);
+		request_clear(&request);
+		assert_int_equal(read_environment(&request, told.environment, &err), 0);
+		assert_int_equal(request.capabilities, CAPABILITY_ALL);
+		request_clear(&request);
+	}
+	assert_true(ask_is_likely("\"AMD_VISIBLE_DEVICES=all\"", 25));
+	assert_true(ask_is_likely("\"CTR_GPU_VISIBLE_DEVICES=0\"", 27));
+	assert_false(ask_is_likely("\"AMD_VISIBLE_DEVICES=void\"", 26));
+}
+
 static void resources_of_a_swarm(void **state)
 {
 	const struct {
@@ -413,6 +479,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(devices_of_the_environment),
+		cmocka_unit_test(variables_of_other_names),
 		cmocka_unit_test(resources_of_a_swarm),
 		cmocka_unit_test(images_that_say_their_version_only),
 		cmocka_unit_test(versions_that_are_none_are_named),
