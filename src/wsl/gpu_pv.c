@@ -63,6 +63,7 @@ static void gpu_pv_count_sharing(struct adapter *adapters, size_t count)
 			if (adapters[j].unusable != 0)
 				continue;
 			adapters[i].sharing += !adapters[j].is_npu;
+			adapters[i].siblings += !adapters[j].is_npu && adapters[i].vendor_id == adapters[j].vendor_id;
 			adapters[i].store_sharing += streq(adapters[i].driver_store, adapters[j].driver_store);
 		}
 }
