@@ -11,8 +11,8 @@
 #include "cli/cdi.h"
 #include "cli/load.h"
 #include "cli/output.h"
-#include "cli/session.h"
 #include "cli/path.h"
+#include "cli/session.h"
 #include "cli/verbs.h"
 
 static int refresh_all(struct session *session)

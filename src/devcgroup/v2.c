@@ -23,8 +23,8 @@ enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000 };
 #define LOCK "/run/ctr-gpu-devices.lock"
 
 struct v2_state {
-	int needed; /* that queries, attaching and detaching need effective on this kernel */
-	size_t effective;   /* programs that the container's accesses went through */
+	int needed;       /* that queries, attaching and detaching need effective on this kernel */
+	size_t effective; /* programs that the container's accesses went through */
 };
 
 struct attached {

@@ -69,19 +69,19 @@ typedef struct {
 SIZE_IS(D3DKMT_QUERYADAPTERINFO, 24);
 FIELD_AT(D3DKMT_QUERYADAPTERINFO, PrivateDriverDataSize, 16);
 
-#define REGISTRY_INFO(name, wide)             \
-	typedef struct {                      \
-		uint32_t QueryType;           \
-		uint32_t QueryFlags;          \
-		wide ValueName[260];          \
-		uint32_t ValueType;           \
+#define REGISTRY_INFO(name, wide)              \
+	typedef struct {                       \
+		uint32_t QueryType;            \
+		uint32_t QueryFlags;           \
+		wide ValueName[260];           \
+		uint32_t ValueType;            \
 		uint32_t PhysicalAdapterIndex; \
-		uint32_t OutputValueSize;     \
-		uint32_t Status;              \
-		union {                       \
-			uint64_t OutputQword; \
-			wide OutputString[1]; \
-		};                            \
+		uint32_t OutputValueSize;      \
+		uint32_t Status;               \
+		union {                        \
+			uint64_t OutputQword;  \
+			wide OutputString[1];  \
+		};                             \
 	} name
 
 REGISTRY_INFO(QUERYREGISTRY_LIBRARY, uint32_t);

@@ -364,7 +364,7 @@ static const struct {
 	bool (*is_query_state_supported)(void *self, uint32_t state);
 	HRESULT (*query_state)(void *self, uint32_t state, size_t in_size, const void *in, size_t out_size, void *out);
 	bool (*is_set_state_supported)(void *self, uint32_t state);
-	HRESULT (*set_state)
+	HRESULT(*set_state)
 	(void *self, uint32_t state, size_t in_size, const void *in, size_t data_size, const void *data);
 	HRESULT (*get_factory)(void *self, const GUID *iid, void **ret);
 } adapter_functions = {
@@ -534,7 +534,7 @@ static const struct {
 	HRESULT (*create_adapter_list)(void *self, uint32_t count, const GUID *attributes, const GUID *iid, void **ret);
 	HRESULT (*get_adapter_by_luid)(void *self, const LUID *luid, const GUID *iid, void **ret);
 	bool (*is_notification_type_supported)(void *self, uint32_t type);
-	HRESULT (*register_event_notification)
+	HRESULT(*register_event_notification)
 	(void *self, void *object, uint32_t type, void *callback, void *context, uint32_t *ret);
 	HRESULT (*unregister_event_notification)(void *self, uint32_t cookie);
 } factory_functions = {

@@ -201,7 +201,8 @@ static void keeps_a_library_from_everything_else(void **state)
  */
 static void bounds_what_a_library_answers(void **state)
 {
-	static const char *const ways[] = {"flood", "garbage", "oversized", "empty", "missing", "count", "text", "behind", "state", "holds"};
+	static const char *const ways[] = {"flood", "garbage", "oversized", "empty", "missing",
+					   "count", "text",    "behind",    "state", "holds"};
 	char directory[] = "/tmp/ctr-gpu-test-XXXXXX";
 	char *library;
 
@@ -229,7 +230,8 @@ static void bounds_what_a_library_answers(void **state)
 			print_error("%s: %ld KiB\n", ways[i], after.ru_maxrss - before.ru_maxrss);
 		assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 1023);
 		assert_in_range(end.tv_sec - start.tv_sec, 0, 4);
-		assert_error(&answer, streq(ways[i], "holds") ? CTR_GPU_E_DRIVER_TIMEOUT : CTR_GPU_E_DRIVER_LIBRARY, ways[i]);
+		assert_error(&answer, streq(ways[i], "holds") ? CTR_GPU_E_DRIVER_TIMEOUT : CTR_GPU_E_DRIVER_LIBRARY,
+			     ways[i]);
 		assert_null(answer.facts);
 	}
 	settings.driver_timeout_ms = 10000;
@@ -275,7 +277,8 @@ static bool pass_descriptor(int socket, int fd)
 {
 	char byte = 0, control[CMSG_SPACE(sizeof(fd))] = {0};
 	struct iovec data = {&byte, 1};
-	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 
 	header->cmsg_level = SOL_SOCKET;
@@ -289,7 +292,8 @@ static int take_descriptor(int socket)
 {
 	char byte, control[CMSG_SPACE(sizeof(int))];
 	struct iovec data = {&byte, 1};
-	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
 	int fd;
 
 	assert_int_equal(recvmsg(socket, &message, 0), 1);
@@ -454,7 +458,8 @@ static void names_what_is_no_nvml(void **state)
 		char *path = library_path(libraries[i]);
 		struct err err = {0};
 
-		assert_int_equal(driverd_nvml_names(&settings, path, true, "Do without.", &names, &count, &err), CTR_GPU_E_DRIVER_LIBRARY);
+		assert_int_equal(driverd_nvml_names(&settings, path, true, "Do without.", &names, &count, &err),
+				 CTR_GPU_E_DRIVER_LIBRARY);
 		assert_non_null(strstr(err.text, path));
 		assert_null(names);
 		assert_int_equal(count, 7);
