@@ -89,6 +89,10 @@ int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
 				       ? "Its mode should be 0666, and a container needs its device rule."
 				       : "Run wsl --shutdown in Windows, or restart the virtual machine.");
 	r = d3dkmt_describe_adapters(&calls, ret, ret_count);
+	if (r == -EPROTO)
+		return err_set(err, r,
+			       DXG_DEVICE " lists more than 64 adapters, the most that programs can be given: %m\n"
+					  "Give this machine fewer of the host's GPUs.");
 	if (r < 0)
 		return err_set(err, r,
 			       "asking " DXG_DEVICE " for the adapters failed: %m\n"

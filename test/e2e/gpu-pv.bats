@@ -412,6 +412,13 @@ $nvidia_store"
 	says "$nvidia_store is not what it was a moment ago" "Try again"
 }
 
+@test "more adapters than EnumAdapters2 can list" {
+	jq '.adapters = [.adapters[0] as $one | range(72) | $one + {luid: "00000000:\(. + 1000)"}]' \
+		"$here/../hosts/profiles/wsl-nvidia.json" >"$BATS_TEST_TMPDIR/many.json"
+	run -1 "$here/../hosts/enter" --profiles "$BATS_TEST_TMPDIR" many -- "$build/bin/ctr-gpu" --inventory=ioctl info
+	says "/dev/dxg lists more than 64 adapters"
+}
+
 @test "requirements are held against the CUDA version in libcuda's note" {
 	run -0 host wsl-nvidia ctr-gpu list --require='cuda>=12.8'
 	run -1 host wsl-nvidia ctr-gpu list --require='cuda>=13.0'

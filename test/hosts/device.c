@@ -121,7 +121,7 @@ static int list_adapters(const struct call *call, bool compute_only, D3DKMT_ADAP
 
 static int enum_adapters2(const struct call *call)
 {
-	D3DKMT_ADAPTERINFO infos[ADAPTERS_MAX];
+	D3DKMT_ADAPTERINFO infos[PROFILE_ADAPTERS_MAX];
 	uint32_t total = (uint32_t)call->profile->adapter_count;
 	D3DKMT_ENUMADAPTERS2 args;
 	int result;
@@ -150,7 +150,7 @@ static int enum_adapters2(const struct call *call)
 static int enum_adapters3(const struct call *call)
 {
 	uint64_t count_at = call->argument + offsetof(D3DKMT_ENUMADAPTERS3, NumAdapters);
-	D3DKMT_ADAPTERINFO infos[ADAPTERS_MAX];
+	D3DKMT_ADAPTERINFO infos[PROFILE_ADAPTERS_MAX];
 	uint32_t total = (uint32_t)call->profile->adapter_count, count;
 	D3DKMT_ENUMADAPTERS3 args;
 	int result;

@@ -184,7 +184,7 @@ static const char *read_document(const json_t *root, struct profile *ret)
 	ret->wsl_mounts = json_is_true(json_object_get(root, "wsl_mounts"));
 	ret->loader_cache = json_is_true(json_object_get(root, "loader_cache"));
 	ret->repository = number(root, "repository");
-	if (json_array_size(list) > ADAPTERS_MAX || json_array_size(json_object_get(root, "lib")) > PROFILE_SETS_MAX)
+	if (json_array_size(list) > PROFILE_ADAPTERS_MAX || json_array_size(json_object_get(root, "lib")) > PROFILE_SETS_MAX)
 		return "too many adapters or sets of libraries";
 
 	json_array_foreach(json_object_get(root, "lib"), index, entry)

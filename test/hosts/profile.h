@@ -12,7 +12,7 @@
 
 #include "abi.h"
 
-enum { PROFILE_SETS_MAX = 8, PROFILE_GPUS_MAX = 16, PROFILE_INSTANCES_MAX = 7, PROFILE_CHANNELS_MAX = 8, PROFILE_CARDS_MAX = 8 };
+enum { PROFILE_ADAPTERS_MAX = 128, PROFILE_SETS_MAX = 8, PROFILE_GPUS_MAX = 16, PROFILE_INSTANCES_MAX = 7, PROFILE_CHANNELS_MAX = 8, PROFILE_CARDS_MAX = 8 };
 
 enum profile_files {
 	FILES_WHOLE,  /* the directory and what belongs in it */
@@ -85,7 +85,7 @@ struct profile {
 	bool wsl_mounts;    /* lib and drivers are mounts of their own, as on WSL, and not plain directories */
 	bool loader_cache;  /* ld.wsl.conf and what ldconfig makes of it */
 	unsigned repository; /* how many directories of other drivers lie beside the stores */
-	struct profile_adapter adapters[ADAPTERS_MAX];
+	struct profile_adapter adapters[PROFILE_ADAPTERS_MAX];
 	size_t adapter_count;
 
 	struct profile_native native;
