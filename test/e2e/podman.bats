@@ -156,3 +156,10 @@ rootless_with() {
 	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
 	expect_line "/dev/dxg=ok"
 }
+
+@test "libraries that are symlinks to another directory, also rootless" {
+	run podman_in wsl-lib-links run --runtime crun --rm --user 1000 -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+	run rootless wsl-lib-links podman --runtime crun run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	expect_gpu
+}
