@@ -82,7 +82,8 @@ static void list(IDXCoreAdapterFactory *factory, const char *title, const GUID &
 				 reinterpret_cast<void **>(&adapter)) != E_INVALIDARG ||
 	    adapters->IsStale() || !adapters->IsAdapterPreferenceSupported(hardware))
 		std::printf("the list is wrong\n");
-	adapters->Release();
+	if (adapters->AddRef() != 2 || adapters->Release() != 1 || adapters->Release() != 0)
+		std::printf("references to the list are counted wrong\n");
 }
 
 int main(int argc, char **argv)
