@@ -40,12 +40,15 @@ static int environment_d3d12(const struct choice *choice, char **ret)
 	return choice->alone && environment_first(choice, 0) ? str_format(ret, "d3d12") : 0;
 }
 
-/* Of all adapters, Mesa may choose. */
+/* Of all GPUs, Mesa may choose. */
 static int environment_adapter_name(const struct choice *choice, char **ret)
 {
 	const struct adapter *adapter = environment_first(choice, 0);
+	size_t gpus = 0;
 
-	return adapter && adapter->name && choice->count < adapter->sharing ? str_format(ret, "%s", adapter->name) : 0;
+	for (size_t i = 0; i < choice->count; i++)
+		gpus += !choice->adapters[i]->is_npu;
+	return adapter && adapter->name && gpus < adapter->sharing ? str_format(ret, "%s", adapter->name) : 0;
 }
 
 static int environment_dxg_detection(const struct choice *choice, char **ret)
@@ -55,12 +58,15 @@ static int environment_dxg_detection(const struct choice *choice, char **ret)
 
 static bool environment_is_some_of_nvidia(const struct choice *choice)
 {
-	const struct adapter *first = environment_first(choice, PCI_VENDOR_NVIDIA);
-	size_t count = 0;
+	size_t count = 0, siblings = 0;
 
-	for (size_t i = 0; i < choice->count; i++)
-		count += choice->adapters[i]->vendor_id == PCI_VENDOR_NVIDIA;
-	return first && count < first->siblings;
+	for (size_t i = 0; i < choice->count; i++) {
+		if (choice->adapters[i]->vendor_id != PCI_VENDOR_NVIDIA)
+			continue;
+		siblings = choice->adapters[i]->siblings;
+		count++;
+	}
+	return count < siblings;
 }
 
 static int environment_cuda_order(const struct choice *choice, char **ret)

@@ -15,9 +15,11 @@
 
 static struct adapter nvidia0 = {.index = 0, .vendor_id = PCI_VENDOR_NVIDIA, .name = (char *)"RTX 4090"};
 static struct adapter nvidia1 = {.index = 1, .vendor_id = PCI_VENDOR_NVIDIA, .name = (char *)"RTX 4070"};
+static struct adapter mcdm = {.index = 1, .vendor_id = PCI_VENDOR_NVIDIA, .compute_only = true};
 static struct adapter intel = {.index = 2, .vendor_id = PCI_VENDOR_INTEL, .name = (char *)"Iris"};
 static struct adapter amd = {.index = 3, .vendor_id = PCI_VENDOR_AMD, .name = (char *)"Radeon"};
-static struct adapter npu = {.index = 4, .vendor_id = PCI_VENDOR_AMD, .compute_only = true, .name = (char *)"NPU"};
+static struct adapter npu = {
+	.index = 4, .vendor_id = PCI_VENDOR_AMD, .compute_only = true, .is_npu = true, .name = (char *)"NPU"};
 static struct adapter nameless = {.index = 5, .vendor_id = PCI_VENDOR_INTEL};
 
 static const struct {
@@ -51,14 +53,15 @@ static const struct {
 	 0,
 	 COMPUTE,
 	 "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,1 "},
+	{"one of two that only compute", {&mcdm}, 2, 2, 0, ALL, "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1 "},
 	{"both", {&nvidia0, &nvidia1}, 2, 2, 0, COMPUTE, ""},
 	{"AMD", {&amd}, 1, 1, 0, COMPUTE, "HSA_ENABLE_DXG_DETECTION=1 "},
 	{"AMD, not for ROCm", {&amd}, 1, 1, 0, CAPABILITY_UTILITY, ""},
 	{"an NPU renders nothing and is not ROCm's", {&npu}, 1, 1, 0, ALL, ""},
-	{"an NPU and a GPU of three",
+	{"an NPU and one of two GPUs",
 	 {&npu, &amd},
-	 3,
 	 2,
+	 1,
 	 0,
 	 ALL,
 	 "GALLIUM_DRIVER=d3d12 LIBVA_DRIVER_NAME=d3d12 MESA_D3D12_DEFAULT_ADAPTER_NAME=Radeon HSA_ENABLE_DXG_DETECTION=1 "},
