@@ -51,11 +51,10 @@ static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 	else if (!(st.st_mode & S_IXUSR))
 		r = cdi_report_find(file, CDI_ERROR, "the hook %s cannot be executed", path);
 	else if (st.st_uid != 0)
-		r = cdi_report_find(file, CDI_ERROR, "the hook %s, which engines run as root, belongs to uid %u", path,
+		r = cdi_report_find(file, CDI_ERROR, "engines run the hook %s as root, but it belongs to uid %u", path,
 				    st.st_uid);
 	else if (st.st_mode & (S_IWGRP | S_IWOTH))
-		r = cdi_report_find(file, CDI_ERROR, "the hook %s, which engines run as root, can be written by others",
-				    path);
+		r = cdi_report_find(file, CDI_ERROR, "engines run the hook %s as root, but others can write it", path);
 	if (r == 0 && !hook->has_environment)
 		r = cdi_report_find(
 			file, CDI_ERROR,

@@ -82,8 +82,7 @@ static int cdi_report_read_file(struct ctr_gpu_cdi_report *report, char *path)
 	*file = (struct cdi_file){.path = path, .priority = report->priority};
 	r = fd_read_file_at(AT_FDCWD, file->path, CDI_FILE_MAX, &data, &size);
 	if (r == -EFBIG)
-		return cdi_spec_problem(&file->spec, "it has more than %d MiB, which no real one has",
-					CDI_FILE_MAX >> 20);
+		return cdi_spec_problem(&file->spec, "it has more than %d MiB; no real one has", CDI_FILE_MAX >> 20);
 	if (r == -EINVAL)
 		return cdi_spec_problem(&file->spec, "it is not a regular file");
 	if (r == -ENOMEM)

@@ -45,7 +45,7 @@ static int cdi_save_find_path(struct err *err, const char *kind, const char *pat
 	}
 	if (length < strlen(".json") || !streq(path + length - strlen(".json"), ".json"))
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "\"%.256s\" is neither a directory nor named *.json, which is what engines read\n"
+			       "\"%.256s\" is neither a directory nor named *.json: engines would not read it\n"
 			       "Give the name of a directory with a slash behind it if it does not exist yet.",
 			       path);
 	return str_format(ret, "%s", path);

@@ -120,7 +120,7 @@ static int cdi_schema_check_field(struct schema_reader *reader, const struct fie
 	if (!field->name)
 		return cdi_spec_problem(
 			reader->spec,
-			"%s has the field \"%.64s\", which CDI does not know: engines refuse the whole file",
+			"%s has the field \"%.64s\". CDI does not know it, so engines refuse the whole file",
 			reader->where, name);
 	if (field->type == JSON_STRING ? !cdi_schema_text(reader, value, number)
 	    : field->type == JSON_TRUE ? !json_is_boolean(value)
@@ -265,8 +265,7 @@ static int cdi_schema_read_hook(struct schema_reader *reader, const json_t *json
 	while (stage < ARRAY_SIZE(stages) && hook && hook->stage && !streq(stages[stage], hook->stage))
 		stage++;
 	if (r == 0 && stage == ARRAY_SIZE(stages))
-		r = cdi_spec_problem(reader->spec, "%s is for the stage \"%.32s\", which is unknown", reader->where,
-				     hook->stage);
+		r = cdi_spec_problem(reader->spec, "%s is for the unknown stage \"%.32s\"", reader->where, hook->stage);
 	if (r == 0) {
 		hook->has_environment = hook->environment.count > 0;
 		hook->has_timeout = json_integer_value(json_object_get(json, "timeout")) > 0;
@@ -336,7 +335,7 @@ static int cdi_schema_read_device(struct schema_reader *reader, const json_t *js
 	if (r != 0 || !json_is_object(edits))
 		return r;
 	if (json_object_size(edits) == 0)
-		return cdi_spec_problem(reader->spec, "devices[%zu] changes nothing, which engines refuse", number);
+		return cdi_spec_problem(reader->spec, "devices[%zu] changes nothing: engines refuse it", number);
 	(void)snprintf(reader->where, sizeof(reader->where), "devices[%zu].containerEdits", number);
 	return cdi_schema_read_edits(reader, edits, &device->edits);
 }

@@ -104,7 +104,7 @@ static int cdi_spec_judge_devices(struct cdi_spec *spec)
 	if (spec->device_count == 0)
 		return cdi_spec_problem(spec, "it has no device");
 	if (spec->device_count > DEVICES_MAX)
-		return cdi_spec_problem(spec, "it has more than %d devices, which ctr-gpu does not look at",
+		return cdi_spec_problem(spec, "it has more than %d devices: ctr-gpu does not check so many",
 					DEVICES_MAX);
 	for (size_t i = 0; i < spec->device_count && r == 0; i++) {
 		const char *name = spec->devices[i].name;
@@ -159,7 +159,7 @@ int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_s
 	if (r != 0 || (ret->problems.count > 0 && !ret->version && !ret->kind && ret->device_count == 0))
 		return r;
 	if (ret->kind && !cdi_is_kind(ret->kind))
-		r = cdi_spec_problem(ret, "\"%.128s\" is not a kind, which is VENDOR/CLASS", ret->kind);
+		r = cdi_spec_problem(ret, "\"%.128s\" is not a kind: a kind is VENDOR/CLASS", ret->kind);
 	else if (ret->kind && strchr(strchr(ret->kind, '/'), '.'))
 		r = cdi_spec_need(ret, CDI_0_6, "a dot in its class");
 	if (r == 0)

@@ -66,7 +66,7 @@ static int cdi_yaml_scalar(struct cdi_yaml *yaml, const yaml_event_t *event, jso
 	if (memchr(text, '\0', length))
 		return cdi_yaml_refuse(yaml, &event->start_mark, "a NUL character");
 	if (tag && !streq(tag, "!") && !streq(tag, YAML_STR_TAG))
-		return cdi_yaml_refuse(yaml, &event->start_mark, "a tag, which ctr-gpu does not read,");
+		return cdi_yaml_refuse(yaml, &event->start_mark, "a tag (not supported)");
 	*ret = !tag && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? cdi_yaml_plain(text)
 									   : json_stringn(text, length);
 	return *ret ? 0 : -ENOMEM;
@@ -84,7 +84,7 @@ static int cdi_yaml_member(struct cdi_yaml *yaml, const yaml_event_t *key, unsig
 	if (key->type != YAML_SCALAR_EVENT || memchr(name, '\0', key->data.scalar.length))
 		return cdi_yaml_refuse(yaml, &key->start_mark, "a key that is not text");
 	if (key->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && streq(name, "<<"))
-		return cdi_yaml_refuse(yaml, &key->start_mark, "a merge key, which ctr-gpu does not read,");
+		return cdi_yaml_refuse(yaml, &key->start_mark, "a merge key (not supported)");
 	if (json_object_get(object, name))
 		return cdi_yaml_refuse(yaml, &key->start_mark, "a key for the second time");
 	r = cdi_yaml_next(yaml, &event);

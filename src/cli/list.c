@@ -43,8 +43,8 @@ int verb_list(struct globals *globals, int argc, char **argv)
 		.options = options,
 		.parser = list_parse,
 		.children = request_children,
-		.doc = "List the devices, files and directories of this host that a container would get which has "
-		       "all GPUs, or those that --device names.",
+		.doc = "List the devices, files and directories of this host for a container with all GPUs, or "
+		       "with those that --device names.",
 	};
 	_cleanup_session_ struct session session = {0};
 	struct list list = {.format = CTR_GPU_FORMAT_PATHS};

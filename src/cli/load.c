@@ -27,7 +27,7 @@ struct load_verb {
 
 static const struct argp_option load_options_table[] = {
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show what is missing and change nothing", 0},
-	{"modeset", KEY_MODESET, NULL, 0, "Load nvidia-modeset, too, which screens need", 0},
+	{"modeset", KEY_MODESET, NULL, 0, "Load nvidia-modeset, too; screens need it", 0},
 	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "Make the nodes of these IMEX channels, too; may be repeated",
 	 0},
 	{"replace", KEY_REPLACE, NULL, 0, "Put the right node in the place of a file or of a node with another number",

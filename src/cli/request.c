@@ -22,7 +22,7 @@ static const struct argp_option options[] = {
 	 "utility,compute)",
 	 0},
 	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0,
-	 "IMEX channels, which share memory with other machines; may be repeated", 0},
+	 "IMEX channels, for memory shared with other machines; may be repeated", 0},
 	{NULL, 0, NULL, 0, "One part of the driver each; may be combined:", 0},
 	{"compute", 'c', NULL, 0, "CUDA and OpenCL", 0},
 	{"utility", 'u', NULL, 0, "nvidia-smi and the management library", 0},

@@ -246,7 +246,7 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 		return 0;
 	}
 	if (r < 0)
-		return err_set(err, r, "cannot write %s, which makes systemd leave the container its GPU: %m",
+		return err_set(err, r, "cannot write %s, for systemd to leave the container its GPU: %m",
 			       path ? path : transient);
 	return 0;
 }

@@ -36,7 +36,7 @@ static int bundle_explain(const struct ctr_gpu_bundle *bundle, int r, struct err
 	if (r == -ENOENT || r == -ENOMEM)
 		return err_set(err, r, "%s: %m", bundle->config_path);
 	if (r == -EFBIG)
-		return err_set(err, CTR_GPU_E_BAD_STATE, "%s is larger than %d MiB, which no real one is",
+		return err_set(err, CTR_GPU_E_BAD_STATE, "%s is larger than %d MiB; no real one is",
 			       bundle->config_path, OCI_CONFIG_MAX >> 20);
 	if (r == -EINVAL || r == -ENXIO)
 		return err_set(err, CTR_GPU_E_BAD_STATE, "%s is not a regular file", bundle->config_path);

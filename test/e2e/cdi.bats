@@ -203,7 +203,7 @@ setup() {
 	expect "the hook $hook cannot be executed"
 	chmod 777 "$hook"
 	check "$specs/a.json"
-	expect "can be written by others"
+	expect "others can write it"
 	chmod 755 "$hook"
 	chown 12345 "$hook"
 	check "$specs/a.json"
