@@ -119,8 +119,7 @@ static int plan_write_json(const struct plan *plan, FILE *file)
 					   report_strings(&plan->adapters), "devices", devices, "mounts", mounts,
 					   "symlinks", symlinks, "files", files, "hidden", hidden, "modes", modes,
 					   "environment", env, "libraryDirectories", library_dirs, "outranked",
-					   outranked, "warnings",
-					   report_strings(&plan->warnings)),
+					   outranked, "warnings", report_strings(&plan->warnings)),
 				 file);
 }
 

@@ -43,7 +43,7 @@ static bool handles_grow(struct handles *handles)
 		return false;
 	handles->entries = entries;
 	for (uint32_t i = 0; i < HANDLES_STEP; i++) {
-		handles->entries[handles->size] = (struct handle_entry){ .unique = 1 };
+		handles->entries[handles->size] = (struct handle_entry){.unique = 1};
 		handle_enqueue(handles, handles->size++);
 	}
 	return true;
@@ -52,7 +52,7 @@ static bool handles_grow(struct handles *handles)
 void handles_clear(struct handles *handles)
 {
 	free(handles->entries);
-	*handles = (struct handles){ 0 };
+	*handles = (struct handles){0};
 }
 
 static int handle_open(struct handles *handles, size_t adapter, uint32_t *ret)
@@ -74,7 +74,8 @@ static bool handle_find(const struct handles *handles, uint32_t handle, uint32_t
 {
 	uint32_t index = handle >> 6 & 0xFFFFFF;
 
-	if (index >= handles->size || !handles->entries[index].adapter || handles->entries[index].unique != handle >> 30)
+	if (index >= handles->size || !handles->entries[index].adapter ||
+	    handles->entries[index].unique != handle >> 30)
 		return false;
 	*ret_index = index;
 	return true;
@@ -108,7 +109,7 @@ static int list_adapters(const struct call *call, bool compute_only, D3DKMT_ADAP
 
 		if ((adapter->type & TYPE_COMPUTE_ONLY) && !compute_only)
 			continue;
-		ret[count] = (D3DKMT_ADAPTERINFO){ .AdapterLuid = adapter->luid };
+		ret[count] = (D3DKMT_ADAPTERINFO){.AdapterLuid = adapter->luid};
 		if (handle_open(call->handles, i, &ret[count].hAdapter) < 0) {
 			handles_close(call->handles, ret, count);
 			return -ENOMEM;
@@ -250,7 +251,9 @@ static int escape(const struct call *call)
 
 	if (!memory_read(call->memory, call->argument, &args, sizeof(args)))
 		return -EFAULT;
-	return handle_find(call->handles, args.hAdapter, &index) && args.PrivateDriverDataSize <= MESSAGE_DATA_MAX ? 0 : -EINVAL;
+	return handle_find(call->handles, args.hAdapter, &index) && args.PrivateDriverDataSize <= MESSAGE_DATA_MAX
+		       ? 0
+		       : -EINVAL;
 }
 
 static int query_statistics(const struct call *call)
@@ -320,11 +323,11 @@ static uint32_t utf16(uint16_t *ret, size_t capacity, const char *text)
 static const struct driver {
 	const char *files, *service, *library;
 } drivers[] = {
-	{ "microsoft", "BasicRender", NULL },
-	{ "nvidia", "nvlddmkm", "libnvwgf2umx.so" },
-	{ "intel", "igfxn", "libigd12umd64.so" },
-	{ "amd", "amdkmdag", "B025777\\amdxc64.so" },
-	{ "npu", "kipudrv", NULL },
+	{"microsoft", "BasicRender", NULL},
+	{"nvidia", "nvlddmkm", "libnvwgf2umx.so"},
+	{"intel", "igfxn", "libigd12umd64.so"},
+	{"amd", "amdkmdag", "B025777\\amdxc64.so"},
+	{"npu", "kipudrv", NULL},
 };
 
 /* Each answers one query into @data, which holds what the caller passed. Return: 0 or negative errno. */
@@ -363,7 +366,7 @@ static int answer_ids(const struct profile_adapter *adapter, void *data, uint32_
 	memcpy(&ids, data, size);
 	if (ids.PhysicalAdapterIndex != 0)
 		return -EINVAL;
-	ids = (QUERY_DEVICE_IDS){ .VendorID = adapter->vendor, .DeviceID = adapter->device, .BusType = 3 };
+	ids = (QUERY_DEVICE_IDS){.VendorID = adapter->vendor, .DeviceID = adapter->device, .BusType = 3};
 	memcpy(data, &ids, size);
 	return 0;
 }
@@ -404,8 +407,8 @@ static int answer_guid(const struct profile_adapter *adapter, void *data, uint32
 	char guid[64];
 
 	memset(data, 0, size);
-	(void)snprintf(guid, sizeof(guid), "{%08X-%04X-%04X-0000-%012X}", adapter->luid.LowPart, adapter->vendor & 0xffffu,
-		       adapter->device & 0xffffu, (uint32_t)adapter->luid.HighPart);
+	(void)snprintf(guid, sizeof(guid), "{%08X-%04X-%04X-0000-%012X}", adapter->luid.LowPart,
+		       adapter->vendor & 0xffffu, adapter->device & 0xffffu, (uint32_t)adapter->luid.HighPart);
 	(void)utf16(data, size / 2, guid);
 	return 0;
 }
@@ -480,7 +483,8 @@ static int answer_caps_2_9(const struct profile_adapter *adapter, void *data, ui
 }
 
 /* The values of two registry keys go by name; two paths of the driver have none. NULL if there is no such value. */
-static const char *registry_value(const struct profile_adapter *adapter, const QUERYREGISTRY_KERNEL *info, char *ret, size_t size)
+static const char *registry_value(const struct profile_adapter *adapter, const QUERYREGISTRY_KERNEL *info, char *ret,
+				  size_t size)
 {
 	uint16_t known[sizeof("DriverDesc")];
 
@@ -489,8 +493,8 @@ static const char *registry_value(const struct profile_adapter *adapter, const Q
 		return adapter->name;
 	if (info->QueryType < REGISTRY_DRIVERSTOREPATH || !adapter->store)
 		return NULL;
-	(void)snprintf(ret, size, info->QueryType == REGISTRY_DRIVERIMAGEPATH ? "%s%s\\%s.sys" : "%s%s", adapter->store_prefix,
-		       adapter->store, find_driver(adapter)->service);
+	(void)snprintf(ret, size, info->QueryType == REGISTRY_DRIVERIMAGEPATH ? "%s%s\\%s.sys" : "%s%s",
+		       adapter->store_prefix, adapter->store, find_driver(adapter)->service);
 	return ret;
 }
 
@@ -503,7 +507,8 @@ static int answer_registry(const struct profile_adapter *adapter, void *data, ui
 	uint16_t wide[512];
 	char path[512];
 
-	if (info->QueryType > REGISTRY_DRIVERIMAGEPATH || (info->QueryType >= REGISTRY_DRIVERSTOREPATH && info->QueryFlags != 0))
+	if (info->QueryType > REGISTRY_DRIVERIMAGEPATH ||
+	    (info->QueryType >= REGISTRY_DRIVERSTOREPATH && info->QueryFlags != 0))
 		return -EINVAL;
 	value = registry_value(adapter, info, path, sizeof(path));
 	if (!value) {
@@ -524,29 +529,29 @@ static const struct {
 	uint32_t type, size; /* exact; the least of registry queries and of what is private */
 	answer *answer;
 } answers[] = {
-	{ QUERY_UMDRIVERPRIVATE, 1, answer_private },
-	{ QUERY_UMDRIVERNAME, 524, answer_umd_name },
-	{ QUERY_GETSEGMENTSIZE, 24, answer_zero },
-	{ QUERY_ADAPTERADDRESS, 12, answer_address },
-	{ QUERY_ADAPTERADDRESS_RENDER, 12, answer_address },
-	{ QUERY_ADAPTERREGISTRYINFO, 2080, answer_registry_info },
-	{ QUERY_ADAPTERREGISTRYINFO_RENDER, 2080, answer_registry_info },
-	{ QUERY_DRIVERVERSION, 4, answer_version },
-	{ QUERY_DRIVERVERSION_RENDER, 4, answer_version },
-	{ QUERY_ADAPTERTYPE, 4, answer_type },
-	{ QUERY_ADAPTERTYPE_RENDER, 4, answer_type },
-	{ QUERY_PHYSICALADAPTERCOUNT, 4, answer_one },
-	{ QUERY_PHYSICALADAPTERDEVICEIDS, 28, answer_ids },
-	{ QUERY_QUERYREGISTRY, 552, answer_registry },
-	{ QUERY_ADAPTER_UNIQUE_GUID, 80, answer_guid },
-	{ QUERY_DRIVER_DESCRIPTION, 8192, answer_name },
-	{ QUERY_DRIVER_DESCRIPTION_RENDER, 8192, answer_name },
-	{ QUERY_PARAVIRTUALIZATION_RENDER, 1, answer_zero },
-	{ QUERY_UMD_DRIVER_VERSION, 8, answer_driver_version },
-	{ QUERY_KMD_DRIVER_VERSION, 8, answer_driver_version },
-	{ QUERY_SERVICENAME, 520, answer_service },
-	{ QUERY_WDDM_2_7_CAPS, 4, answer_caps_2_7 },
-	{ QUERY_WDDM_2_9_CAPS, 4, answer_caps_2_9 },
+	{QUERY_UMDRIVERPRIVATE, 1, answer_private},
+	{QUERY_UMDRIVERNAME, 524, answer_umd_name},
+	{QUERY_GETSEGMENTSIZE, 24, answer_zero},
+	{QUERY_ADAPTERADDRESS, 12, answer_address},
+	{QUERY_ADAPTERADDRESS_RENDER, 12, answer_address},
+	{QUERY_ADAPTERREGISTRYINFO, 2080, answer_registry_info},
+	{QUERY_ADAPTERREGISTRYINFO_RENDER, 2080, answer_registry_info},
+	{QUERY_DRIVERVERSION, 4, answer_version},
+	{QUERY_DRIVERVERSION_RENDER, 4, answer_version},
+	{QUERY_ADAPTERTYPE, 4, answer_type},
+	{QUERY_ADAPTERTYPE_RENDER, 4, answer_type},
+	{QUERY_PHYSICALADAPTERCOUNT, 4, answer_one},
+	{QUERY_PHYSICALADAPTERDEVICEIDS, 28, answer_ids},
+	{QUERY_QUERYREGISTRY, 552, answer_registry},
+	{QUERY_ADAPTER_UNIQUE_GUID, 80, answer_guid},
+	{QUERY_DRIVER_DESCRIPTION, 8192, answer_name},
+	{QUERY_DRIVER_DESCRIPTION_RENDER, 8192, answer_name},
+	{QUERY_PARAVIRTUALIZATION_RENDER, 1, answer_zero},
+	{QUERY_UMD_DRIVER_VERSION, 8, answer_driver_version},
+	{QUERY_KMD_DRIVER_VERSION, 8, answer_driver_version},
+	{QUERY_SERVICENAME, 520, answer_service},
+	{QUERY_WDDM_2_7_CAPS, 4, answer_caps_2_7},
+	{QUERY_WDDM_2_9_CAPS, 4, answer_caps_2_9},
 };
 
 static answer *find_answer(uint32_t type, uint32_t size)
@@ -588,7 +593,7 @@ static int query_adapter_info(const struct call *call)
 int device_ioctl(const struct profile *profile, struct handles *handles, struct memory *memory, uint32_t code,
 		 uint64_t argument)
 {
-	const struct call call = { profile, handles, memory, argument };
+	const struct call call = {profile, handles, memory, argument};
 
 	switch (code) {
 	case LX_DXENUMADAPTERS2:

@@ -14,8 +14,17 @@
 #include "base/cleanup.h"
 #include "tree.h"
 
-enum { MAJOR_NVIDIA = 195, MAJOR_DRM = 226, MAJOR_UVM = 238, MAJOR_NVSWITCH = 239, MAJOR_CAPS = 241, MAJOR_IMEX = 242,
-       MINOR_CTL = 255, MINOR_MODESET = 254, MINOR_NVSWITCHCTL = 255 };
+enum {
+	MAJOR_NVIDIA = 195,
+	MAJOR_DRM = 226,
+	MAJOR_UVM = 238,
+	MAJOR_NVSWITCH = 239,
+	MAJOR_CAPS = 241,
+	MAJOR_IMEX = 242,
+	MINOR_CTL = 255,
+	MINOR_MODESET = 254,
+	MINOR_NVSWITCHCTL = 255
+};
 
 static const char driver_params[] = "ResmanDebugLevel: 4294967295\n"
 				    "RmLogonRC: 1\n"
@@ -100,24 +109,28 @@ static int driver_nodes(const struct profile_native *native, const char *directo
 	if (!native->uvm)
 		return 0;
 	return node_at(MAJOR_UVM, 0, 0666, "%s/nvidia-uvm", directory) < 0 ||
-	       node_at(MAJOR_UVM, 1, 0666, "%s/nvidia-uvm-tools", directory) < 0 ? -1 : 0;
+			       node_at(MAJOR_UVM, 1, 0666, "%s/nvidia-uvm-tools", directory) < 0
+		       ? -1
+		       : 0;
 }
 
 /* What a machine of an NVLink fabric has besides. */
 static int fabric_nodes(const struct profile_native *native, const char *directory)
 {
 	for (size_t i = 0; i < native->imex_channel_count; i++)
-		if (node_at(MAJOR_IMEX, native->imex_channels[i], 0666, "%s/nvidia-caps-imex-channels/channel%u", directory,
-			    native->imex_channels[i]) < 0)
+		if (node_at(MAJOR_IMEX, native->imex_channels[i], 0666, "%s/nvidia-caps-imex-channels/channel%u",
+			    directory, native->imex_channels[i]) < 0)
 			return -1;
 	for (unsigned i = 0; i < native->nvswitches; i++)
 		if (node_at(MAJOR_NVSWITCH, i, 0666, "%s/nvidia-nvswitch%u", directory, i) < 0)
 			return -1;
-	return native->nvswitches ? node_at(MAJOR_NVSWITCH, MINOR_NVSWITCHCTL, 0666, "%s/nvidia-nvswitchctl", directory) : 0;
+	return native->nvswitches ? node_at(MAJOR_NVSWITCH, MINOR_NVSWITCHCTL, 0666, "%s/nvidia-nvswitchctl", directory)
+				  : 0;
 }
 
 /* The kernel's node, and udev's link to it. */
-static int card_node(const struct profile_card *card, const char *directory, const char *kind, const char *name, unsigned number)
+static int card_node(const struct profile_card *card, const char *directory, const char *kind, const char *name,
+		     unsigned number)
 {
 	_cleanup_free_ char *link = NULL, *points_to = NULL;
 
@@ -160,7 +173,8 @@ static int write_capability(unsigned node_minor, unsigned mode, const char *dire
 {
 	char text[128];
 
-	(void)snprintf(text, sizeof(text), "DeviceFileMinor: %u\nDeviceFileMode: %u\nDeviceFileModify: 1\n", node_minor, mode);
+	(void)snprintf(text, sizeof(text), "DeviceFileMinor: %u\nDeviceFileMode: %u\nDeviceFileModify: 1\n", node_minor,
+		       mode);
 	return write_at(text, "%s/capabilities/%s", directory, name);
 }
 
@@ -196,7 +210,8 @@ static int write_gpu(const struct profile_gpu *gpu, const char *module, const ch
 		     "Device Minor: \t %u\n"
 		     "GPU Firmware: \t %s\n"
 		     "GPU Excluded:\t %s\n",
-		     gpu->name, 41 + gpu->minor, gpu->uuid, gpu->pci, gpu->minor, module, gpu->excluded ? "Yes" : "No") < 0 ||
+		     gpu->name, 41 + gpu->minor, gpu->uuid, gpu->pci, gpu->minor, module,
+		     gpu->excluded ? "Yes" : "No") < 0 ||
 	    asprintf(&mig, "%s/capabilities/gpu%u/mig", directory, gpu->minor) < 0)
 		return -1;
 	if (write_at(information, "%s/gpus/%s/information", directory, gpu->pci) < 0 ||
@@ -218,8 +233,9 @@ static int write_devices(const struct profile_native *native, const char *path)
 
 	devices[proc ? fread(devices, 1, sizeof(devices) - 1, proc) : 0] = '\0';
 	block = strstr(devices, "\nBlock devices:");
-	if (!block || asprintf(&text, "%.*s%s" DEVICES_BEFORE_UVM "%s" DEVICES_AFTER_UVM "%s", (int)(block - devices), devices,
-			       native->card_count ? DEVICES_DRM : "", native->uvm ? "238 nvidia-uvm\n" : "", block) < 0) {
+	if (!block ||
+	    asprintf(&text, "%.*s%s" DEVICES_BEFORE_UVM "%s" DEVICES_AFTER_UVM "%s", (int)(block - devices), devices,
+		     native->card_count ? DEVICES_DRM : "", native->uvm ? "238 nvidia-uvm\n" : "", block) < 0) {
 		(void)fprintf(stderr, "enter: /proc/devices cannot be read\n");
 		return -1;
 	}
@@ -237,8 +253,10 @@ int native_proc(const struct profile_native *native, const char *directory)
 		     native->module) < 0)
 		return -1;
 	if (write_at(version, "%s/version", nvidia) < 0 || write_at(driver_params, "%s/params", nvidia) < 0 ||
-	    write_at("Binary: \"\"\n", "%s/registry", nvidia) < 0 || write_capability(1, 0400, nvidia, "mig/config") < 0 ||
-	    write_capability(2, 0444, nvidia, "mig/monitor") < 0 || write_capability(4323, 0400, nvidia, "fabric-imex-mgmt") < 0)
+	    write_at("Binary: \"\"\n", "%s/registry", nvidia) < 0 ||
+	    write_capability(1, 0400, nvidia, "mig/config") < 0 ||
+	    write_capability(2, 0444, nvidia, "mig/monitor") < 0 ||
+	    write_capability(4323, 0400, nvidia, "fabric-imex-mgmt") < 0)
 		return -1;
 	for (size_t i = 0; i < native->gpu_count; i++)
 		if (write_gpu(&native->gpus[i], native->module, nvidia) < 0)
@@ -246,7 +264,8 @@ int native_proc(const struct profile_native *native, const char *directory)
 	for (unsigned i = 0; i < native->nvswitches; i++) {
 		char path[512];
 
-		(void)snprintf(path, sizeof(path), "%s/driver/nvidia-nvswitch/devices/0000:%02x:00.0", directory, 0xc1 + i);
+		(void)snprintf(path, sizeof(path), "%s/driver/nvidia-nvswitch/devices/0000:%02x:00.0", directory,
+			       0xc1 + i);
 		if (tree_mkdirs(path) < 0)
 			return -1;
 	}
@@ -292,18 +311,18 @@ static const struct native_set {
 	const char *name, *debian, *below_prefix;
 	mode_t mode;
 	bool versioned; /* in a directory of the driver's version */
-	bool config;	/* tells a loader of the driver */
+	bool config;    /* tells a loader of the driver */
 } sets[] = {
-	{ "lib", "/usr/lib/x86_64-linux-gnu", "/lib64", 0755, false, false },
-	{ "lib32", "/usr/lib/i386-linux-gnu", "/lib32", 0755, false, false },
-	{ "bin", "/usr/bin", "/bin", 0755, false, false },
-	{ "firmware", "/usr/lib/firmware/nvidia", "/firmware/nvidia", 0644, true, false },
-	{ "xorg", "/usr/lib/xorg/modules/drivers", "/xorg/modules/drivers", 0755, false, false },
-	{ "vulkan", "/usr/share/vulkan/icd.d", "/share/vulkan/icd.d", 0644, false, true },
-	{ "layers", "/usr/share/vulkan/implicit_layer.d", "/share/vulkan/implicit_layer.d", 0644, false, false },
-	{ "egl", "/usr/share/glvnd/egl_vendor.d", "/share/glvnd/egl_vendor.d", 0644, false, true },
-	{ "opencl", "/etc/OpenCL/vendors", "/etc/OpenCL/vendors", 0644, false, true },
-	{ "profiles", "/usr/share/nvidia", "/share/nvidia", 0644, false, false },
+	{"lib", "/usr/lib/x86_64-linux-gnu", "/lib64", 0755, false, false},
+	{"lib32", "/usr/lib/i386-linux-gnu", "/lib32", 0755, false, false},
+	{"bin", "/usr/bin", "/bin", 0755, false, false},
+	{"firmware", "/usr/lib/firmware/nvidia", "/firmware/nvidia", 0644, true, false},
+	{"xorg", "/usr/lib/xorg/modules/drivers", "/xorg/modules/drivers", 0755, false, false},
+	{"vulkan", "/usr/share/vulkan/icd.d", "/share/vulkan/icd.d", 0644, false, true},
+	{"layers", "/usr/share/vulkan/implicit_layer.d", "/share/vulkan/implicit_layer.d", 0644, false, false},
+	{"egl", "/usr/share/glvnd/egl_vendor.d", "/share/glvnd/egl_vendor.d", 0644, false, true},
+	{"opencl", "/etc/OpenCL/vendors", "/etc/OpenCL/vendors", 0644, false, true},
+	{"profiles", "/usr/share/nvidia", "/share/nvidia", 0644, false, false},
 };
 
 static int install(const struct profile_native *native, const struct native_set *set, const char *files)
@@ -313,8 +332,8 @@ static int install(const struct profile_native *native, const struct native_set 
 	if (set->config && !native->configs)
 		return 0;
 	if (asprintf(&from, "%s/native-%s/%s", files, native->driver, set->name) < 0 ||
-	    asprintf(&to, "%s%s%s/%s", native->root, native->prefix ?: "", native->prefix ? set->below_prefix : set->debian,
-		     set->versioned ? native->driver : "") < 0)
+	    asprintf(&to, "%s%s%s/%s", native->root, native->prefix ?: "",
+		     native->prefix ? set->below_prefix : set->debian, set->versioned ? native->driver : "") < 0)
 		return -1;
 	/* Not every compiler makes 32-bit libraries. */
 	if (strcmp(set->name, "lib32") == 0 && (!native->compat32 || access(from, F_OK) < 0))
@@ -330,9 +349,9 @@ int native_files(const struct profile_native *native, const char *files)
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		if (install(native, &sets[i], files) < 0)
 			return -1;
-	if (asprintf(&directories, "%s%s\n%s%s\n", prefix, native->prefix ? sets[0].below_prefix : sets[0].debian, prefix,
-		     native->prefix ? sets[1].below_prefix : sets[1].debian) < 0)
+	if (asprintf(&directories, "%s%s\n%s%s\n", prefix, native->prefix ? sets[0].below_prefix : sets[0].debian,
+		     prefix, native->prefix ? sets[1].below_prefix : sets[1].debian) < 0)
 		return -1;
-	return native->root[0] ? write_at(directories, "%s/etc/ld.so.conf", native->root) :
-				 write_at(directories, "/etc/ld.so.conf.d/00-nvidia.conf");
+	return native->root[0] ? write_at(directories, "%s/etc/ld.so.conf", native->root)
+			       : write_at(directories, "/etc/ld.so.conf.d/00-nvidia.conf");
 }

@@ -14,14 +14,14 @@ static const struct {
 	const char *name;
 	uint32_t bit;
 } type_names[] = {
-	{ "render", TYPE_RENDER },
-	{ "display", TYPE_DISPLAY },
-	{ "software", TYPE_SOFTWARE },
-	{ "post", TYPE_POST },
-	{ "hybrid-discrete", TYPE_HYBRID_DISCRETE },
-	{ "hybrid-integrated", TYPE_HYBRID_INTEGRATED },
-	{ "detachable", TYPE_DETACHABLE },
-	{ "compute-only", TYPE_COMPUTE_ONLY },
+	{"render", TYPE_RENDER},
+	{"display", TYPE_DISPLAY},
+	{"software", TYPE_SOFTWARE},
+	{"post", TYPE_POST},
+	{"hybrid-discrete", TYPE_HYBRID_DISCRETE},
+	{"hybrid-integrated", TYPE_HYBRID_INTEGRATED},
+	{"detachable", TYPE_DETACHABLE},
+	{"compute-only", TYPE_COMPUTE_ONLY},
 };
 
 static int complain(const char *path, const char *what)
@@ -49,10 +49,11 @@ static bool read_types(const json_t *list, uint32_t *ret)
 	const json_t *entry;
 	size_t index;
 
-	json_array_foreach(list, index, entry) {
+	json_array_foreach (list, index, entry) {
 		size_t i = 0;
 
-		while (i < sizeof(type_names) / sizeof(type_names[0]) && strcmp(type_names[i].name, json_string_value(entry)) != 0)
+		while (i < sizeof(type_names) / sizeof(type_names[0]) &&
+		       strcmp(type_names[i].name, json_string_value(entry)) != 0)
 			i++;
 		if (i == sizeof(type_names) / sizeof(type_names[0]))
 			return false;
@@ -85,12 +86,12 @@ static const char *read_adapter(const json_t *object, struct profile_adapter *re
 		return "an adapter needs name, vendor and wddm";
 	if (!luid || sscanf(luid, "%x:%x", &high, &low) != 2)
 		return "an adapter needs a luid, \"HIGH:LOW\" in hexadecimal";
-	ret->luid = (LUID){ .LowPart = low, .HighPart = (int32_t)high };
+	ret->luid = (LUID){.LowPart = low, .HighPart = (int32_t)high};
 	if (pci && sscanf(pci, "%x:%x.%x", &bus, &device, &function) != 3)
 		return "pci must be \"BUS:DEVICE.FUNCTION\"";
 	ret->has_address = pci != NULL;
 	if (pci)
-		ret->address = (ADAPTERADDRESS){ bus, device, function };
+		ret->address = (ADAPTERADDRESS){bus, device, function};
 	if (!read_types(json_object_get(object, "type"), &ret->type))
 		return "an adapter has an unknown type";
 	return NULL;
@@ -116,7 +117,7 @@ static const char *read_gpu(const json_t *object, struct profile_gpu *ret)
 	ret->excluded = json_is_true(json_object_get(object, "excluded"));
 	if (!ret->name || !ret->pci || !ret->uuid || json_array_size(list) > PROFILE_INSTANCES_MAX)
 		return "a native GPU needs name, pci and uuid, and has 7 MIG instances at most";
-	json_array_foreach(list, index, entry) {
+	json_array_foreach (list, index, entry) {
 		ret->mig[index].id = number(entry, "id");
 		ret->mig[index].compute_instances = number(entry, "compute_instances");
 	}
@@ -152,15 +153,15 @@ static const char *read_native(const json_t *object, struct profile_native *ret)
 	if (json_array_size(list) > PROFILE_GPUS_MAX || json_array_size(channels) > PROFILE_CHANNELS_MAX ||
 	    json_array_size(cards) > PROFILE_CARDS_MAX)
 		return "too many GPUs, IMEX channels or cards";
-	json_array_foreach(channels, index, entry)
+	json_array_foreach (channels, index, entry)
 		ret->imex_channels[ret->imex_channel_count++] = (uint32_t)json_integer_value(entry);
-	json_array_foreach(cards, index, entry) {
+	json_array_foreach (cards, index, entry) {
 		const char *wrong = read_card(entry, &ret->cards[ret->card_count++]);
 
 		if (wrong)
 			return wrong;
 	}
-	json_array_foreach(list, index, entry) {
+	json_array_foreach (list, index, entry) {
 		const char *wrong = read_gpu(entry, &ret->gpus[ret->gpu_count++]);
 
 		if (wrong)
@@ -184,12 +185,13 @@ static const char *read_document(const json_t *root, struct profile *ret)
 	ret->wsl_mounts = json_is_true(json_object_get(root, "wsl_mounts"));
 	ret->loader_cache = json_is_true(json_object_get(root, "loader_cache"));
 	ret->repository = number(root, "repository");
-	if (json_array_size(list) > PROFILE_ADAPTERS_MAX || json_array_size(json_object_get(root, "lib")) > PROFILE_SETS_MAX)
+	if (json_array_size(list) > PROFILE_ADAPTERS_MAX ||
+	    json_array_size(json_object_get(root, "lib")) > PROFILE_SETS_MAX)
 		return "too many adapters or sets of libraries";
 
-	json_array_foreach(json_object_get(root, "lib"), index, entry)
+	json_array_foreach (json_object_get(root, "lib"), index, entry)
 		ret->lib[ret->lib_count++] = json_string_value(entry);
-	json_array_foreach(list, index, entry) {
+	json_array_foreach (list, index, entry) {
 		const char *wrong = read_adapter(entry, &ret->adapters[ret->adapter_count++]);
 
 		if (wrong)
@@ -200,7 +202,7 @@ static const char *read_document(const json_t *root, struct profile *ret)
 
 int profile_load(const char *path, struct profile *ret)
 {
-	struct profile profile = { 0 };
+	struct profile profile = {0};
 	json_error_t error;
 	const char *wrong;
 
@@ -219,5 +221,5 @@ int profile_load(const char *path, struct profile *ret)
 void profile_clear(struct profile *profile)
 {
 	json_decref(profile->document);
-	*profile = (struct profile){ 0 };
+	*profile = (struct profile){0};
 }

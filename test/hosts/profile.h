@@ -12,7 +12,14 @@
 
 #include "abi.h"
 
-enum { PROFILE_ADAPTERS_MAX = 128, PROFILE_SETS_MAX = 8, PROFILE_GPUS_MAX = 16, PROFILE_INSTANCES_MAX = 7, PROFILE_CHANNELS_MAX = 8, PROFILE_CARDS_MAX = 8 };
+enum {
+	PROFILE_ADAPTERS_MAX = 128,
+	PROFILE_SETS_MAX = 8,
+	PROFILE_GPUS_MAX = 16,
+	PROFILE_INSTANCES_MAX = 7,
+	PROFILE_CHANNELS_MAX = 8,
+	PROFILE_CARDS_MAX = 8
+};
 
 enum profile_files {
 	FILES_WHOLE,  /* the directory and what belongs in it */
@@ -28,9 +35,9 @@ struct profile_adapter {
 	ADAPTERADDRESS address;
 	uint32_t wddm;
 	uint32_t type;
-	const char *store; /* directory name; NULL: the driver tells none */
+	const char *store;        /* directory name; NULL: the driver tells none */
 	const char *store_prefix; /* how Windows spells what is in front of it */
-	const char *files; /* which of the sets of files lies in it */
+	const char *files;        /* which of the sets of files lies in it */
 	enum profile_files on_disk;
 };
 
@@ -55,12 +62,12 @@ struct profile_card {
 
 /* NVIDIA's kernel module and the driver's files. */
 struct profile_native {
-	bool present;	    /* even if it drives no GPU */
+	bool present;       /* even if it drives no GPU */
 	const char *module; /* version that runs */
 	const char *driver; /* version that is installed */
 	const char *root;   /* the directory that is the driver's "/"; "" if that is the host's */
 	const char *prefix; /* the directory that everything lies below; NULL: where Debian puts it */
-	bool configs;	    /* the files are there by which the loaders of OpenCL, Vulkan and EGL find the driver */
+	bool configs;       /* the files are there by which the loaders of OpenCL, Vulkan and EGL find the driver */
 	bool loader_cache;  /* the loader's cache knows the libraries */
 	bool compat32, uvm; /* 32-bit libraries are installed; the module nvidia-uvm is loaded */
 	uint32_t nvswitches;
@@ -81,9 +88,10 @@ struct profile {
 	const char *lib[PROFILE_SETS_MAX];
 	size_t lib_count;
 	bool old_interface; /* the Windows host speaks a VMBus interface whose answers to queries have no status */
-	const char *lib_behind; /* directory that these lie in, with symlinks to them from where they belong; NULL: none */
-	bool wsl_mounts;    /* lib and drivers are mounts of their own, as on WSL, and not plain directories */
-	bool loader_cache;  /* ld.wsl.conf and what ldconfig makes of it */
+	const char
+		*lib_behind; /* directory that these lie in, with symlinks to them from where they belong; NULL: none */
+	bool wsl_mounts;     /* lib and drivers are mounts of their own, as on WSL, and not plain directories */
+	bool loader_cache;   /* ld.wsl.conf and what ldconfig makes of it */
 	unsigned repository; /* how many directories of other drivers lie beside the stores */
 	struct profile_adapter adapters[PROFILE_ADAPTERS_MAX];
 	size_t adapter_count;

@@ -38,7 +38,7 @@ static int complain(const char *what)
 dev_t space_default_device(void)
 {
 	/* hwrng first: no engine's default rules allow it. It opens for reading only. */
-	static const unsigned minors[] = { 183, 229, 237 };
+	static const unsigned minors[] = {183, 229, 237};
 	_cleanup_fclose_ FILE *misc = fopen("/proc/misc", "re");
 	unsigned minor_number, best = sizeof(minors) / sizeof(minors[0]);
 
@@ -54,8 +54,8 @@ static int overlay(const char *name, const char *directory)
 {
 	char options[256];
 
-	(void)snprintf(options, sizeof(options), "lowerdir=%s,upperdir=" SCRATCH "/%s,workdir=" SCRATCH "/%s.work", directory, name,
-		       name);
+	(void)snprintf(options, sizeof(options), "lowerdir=%s,upperdir=" SCRATCH "/%s,workdir=" SCRATCH "/%s.work",
+		       directory, name, name);
 	if (mount("overlay", directory, "overlay", 0, options) < 0)
 		return complain(directory);
 	return 0;
@@ -63,8 +63,8 @@ static int overlay(const char *name, const char *directory)
 
 static int scratch_directories(void)
 {
-	static const char *const names[] = { "dev", "dev.work", "etc", "etc.work", "etc/ld.so.conf.d", "usr", "usr/lib", "usr.work",
-					     "pci", "pci.work" };
+	static const char *const names[] = {"dev", "dev.work", "etc",      "etc.work", "etc/ld.so.conf.d",
+					    "usr", "usr/lib",  "usr.work", "pci",      "pci.work"};
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -97,7 +97,7 @@ static int hide_inside(const char *path)
 
 static int hide_entry(const struct dirent *entry)
 {
-	static const char *const directories[] = { "nvidia-caps", "nvidia-caps-imex-channels", "dri" };
+	static const char *const directories[] = {"nvidia-caps", "nvidia-caps-imex-channels", "dri"};
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
@@ -126,7 +126,7 @@ static int hide_real(void)
 /* The nodes of the host, then the machine's /dev with them in it, and all that is mounted below it as it was. */
 static int make_dev(const struct space *space)
 {
-	static const char *const below[] = { "pts", "shm", "mqueue", "hugepages" };
+	static const char *const below[] = {"pts", "shm", "mqueue", "hugepages"};
 	int trees[sizeof(below) / sizeof(below[0])];
 	char path[64];
 
@@ -156,10 +156,11 @@ static int make_dev(const struct space *space)
 /* WSL lays an overlay over what Windows shares, so that ldconfig may make its links there. */
 static int mount_lib(const struct space *space, const char *lib)
 {
-	static const char options[] = "lowerdir=" SCRATCH "/lib,upperdir=" SCRATCH "/lib.upper,workdir=" SCRATCH "/lib.work";
+	static const char options[] =
+		"lowerdir=" SCRATCH "/lib,upperdir=" SCRATCH "/lib.upper,workdir=" SCRATCH "/lib.work";
 
-	if (tree_mkdir(SCRATCH "/lib") < 0 || tree_mkdir(SCRATCH "/lib.upper") < 0 || tree_mkdir(SCRATCH "/lib.work") < 0 ||
-	    tree_lib(space->profile, space->files, SCRATCH "/lib") < 0)
+	if (tree_mkdir(SCRATCH "/lib") < 0 || tree_mkdir(SCRATCH "/lib.upper") < 0 ||
+	    tree_mkdir(SCRATCH "/lib.work") < 0 || tree_lib(space->profile, space->files, SCRATCH "/lib") < 0)
 		return -1;
 	return mount("none", lib, "overlay", MS_NOSUID | MS_NODEV | MS_NOATIME, options) < 0 ? complain(lib) : 0;
 }
@@ -190,7 +191,8 @@ static int make_wsl(const struct space *space)
 		return complain(drivers);
 	if (make_lib(space, lib) < 0 || tree_drivers(space->profile, space->files, drivers) < 0)
 		return -1;
-	if (mounts && mount(NULL, drivers, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) < 0)
+	if (mounts &&
+	    mount(NULL, drivers, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOATIME, NULL) < 0)
 		return complain(drivers);
 	return 0;
 }
@@ -220,13 +222,14 @@ static int make_proc(const struct space *space)
 /* What WSL's init does at boot, or a driver package. The machine's own cache of ldconfig(8) is hidden from it. */
 static int run_ldconfig(const char *option, const char *argument)
 {
-	char *const argv[] = { (char *)"ldconfig", (char *)option, (char *)argument, NULL };
-	char *const envp[] = { NULL };
+	char *const argv[] = {(char *)"ldconfig", (char *)option, (char *)argument, NULL};
+	char *const envp[] = {NULL};
 	posix_spawn_file_actions_t actions;
 	int status = -1, result;
 	pid_t pid;
 
-	if (access("/var/cache/ldconfig", F_OK) == 0 && mount("none", "/var/cache/ldconfig", "tmpfs", 0, "mode=700") < 0)
+	if (access("/var/cache/ldconfig", F_OK) == 0 &&
+	    mount("none", "/var/cache/ldconfig", "tmpfs", 0, "mode=700") < 0)
 		return complain("/var/cache/ldconfig");
 
 	(void)posix_spawn_file_actions_init(&actions);
@@ -248,12 +251,16 @@ static int make_loader_cache(const struct profile *profile)
 		return -1;
 	if (native->present && !native->loader_cache && run_ldconfig("-C", SCRATCH "/ld.so.cache") < 0)
 		return -1;
-	return profile->loader_cache || (native->present && native->loader_cache && !native->root[0]) ? run_ldconfig(NULL, NULL) : 0;
+	return profile->loader_cache || (native->present && native->loader_cache && !native->root[0])
+		       ? run_ldconfig(NULL, NULL)
+		       : 0;
 }
 
 static int make_native(const struct space *space)
 {
-	return make_proc(space) < 0 || make_sys(space) < 0 || native_files(&space->profile->native, space->files) < 0 ? -1 : 0;
+	return make_proc(space) < 0 || make_sys(space) < 0 || native_files(&space->profile->native, space->files) < 0
+		       ? -1
+		       : 0;
 }
 
 /* What programs remember of this host until its next boot is nothing for another. */

@@ -13,8 +13,10 @@
 static void kinds_and_names(void **state)
 {
 	static const char *const kinds[] = {"nvidia.com/gpu", "a/b", "A_1.b-c/D.e_f-1"};
-	static const char *const no_kinds[] = {"", "/", "nvidia.com", "nvidia.com/", "/gpu", "1a/b", "a/1b", "a-/b", "a/b-", "a/b/c", "a b/c",
-					       "a/bcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmno"};
+	static const char *const no_kinds[] = {
+		"",     "/",     "nvidia.com", "nvidia.com/",
+		"/gpu", "1a/b",  "a/1b",       "a-/b",
+		"a/b-", "a/b/c", "a b/c",      "a/bcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmno"};
 	static const char *const names[] = {"0", "all", "GPU-b703df58", "0000:01:00.0", "1:0", "LUID-00", "a_b"};
 	static const char *const no_names[] = {"", "-a", "a-", ".", "a/b", "MIG-GPU-1/2/3", "a b", "\xc3\xa4"};
 	char *name = NULL;
@@ -57,8 +59,8 @@ static void a_spec_s_path_is_known_before_it_is_written(void **state)
 
 /* ---- what is written ---- */
 
-static int plan_nothing(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
-			size_t count, struct plan *plan, struct err *err)
+static int plan_nothing(const struct settings *settings, const struct request *request,
+			const struct adapter *const *selected, size_t count, struct plan *plan, struct err *err)
 {
 	(void)settings;
 	(void)err;
@@ -69,8 +71,10 @@ static int plan_nothing(const struct settings *settings, const struct request *r
 		assert_int_equal(plan_add_device(plan, &device), 0);
 	}
 	if (!request->nodes_only) {
-		struct plan_mount mount = {.source = strdup("/driver"), .target = strdup("/driver"), .reason = strdup("test")};
-		struct plan_mount socket = {.source = strdup("/run/s"), .target = strdup("/run/s"), .reason = strdup("test")};
+		struct plan_mount mount = {
+			.source = strdup("/driver"), .target = strdup("/driver"), .reason = strdup("test")};
+		struct plan_mount socket = {
+			.source = strdup("/run/s"), .target = strdup("/run/s"), .reason = strdup("test")};
 		struct plan_library_dir dir = {.path = strdup("/driver"), .reason = strdup("test")};
 
 		assert_int_equal(plan_add_mount(plan, &mount), 0);
@@ -83,16 +87,35 @@ static int plan_nothing(const struct settings *settings, const struct request *r
 static const struct backend backend = {.name = "test", .plan = plan_nothing};
 
 static struct adapter adapters[] = {
-	{.backend = &backend, .index = 0, .minor = 0, .vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-1",
+	{.backend = &backend,
+	 .index = 0,
+	 .minor = 0,
+	 .vendor_id = PCI_VENDOR_NVIDIA,
+	 .uuid = (char *)"GPU-1",
 	 .pci_address = (char *)"0000:01:00.0"},
-	{.backend = &backend, .index = 1, .minor = 1, .vendor_id = PCI_VENDOR_INTEL, .luid = {1, 0}, .has_luid = true,
+	{.backend = &backend,
+	 .index = 1,
+	 .minor = 1,
+	 .vendor_id = PCI_VENDOR_INTEL,
+	 .luid = {1, 0},
+	 .has_luid = true,
 	 .pci_address = (char *)"0000:00:02.0"},
-	{.backend = &backend, .index = -1, .minor = 0, .vendor_id = PCI_VENDOR_NVIDIA, .is_part = true, .whole = 0, .part = 3,
-	 .uuid = (char *)"MIG-GPU-1/2/3", .alias = (char *)"MIG-1234", .pci_address = (char *)"0000:01:00.0"},
+	{.backend = &backend,
+	 .index = -1,
+	 .minor = 0,
+	 .vendor_id = PCI_VENDOR_NVIDIA,
+	 .is_part = true,
+	 .whole = 0,
+	 .part = 3,
+	 .uuid = (char *)"MIG-GPU-1/2/3",
+	 .alias = (char *)"MIG-1234",
+	 .pci_address = (char *)"0000:01:00.0"},
 };
 
 static struct ctr_gpu_host host = {
-	.inventory = {.adapters = adapters, .count = ARRAY_SIZE(adapters)}, .present = {&backend}, .present_count = 1,
+	.inventory = {.adapters = adapters, .count = ARRAY_SIZE(adapters)},
+	.present = {&backend},
+	.present_count = 1,
 };
 
 static json_t *generate(const char *kind, const char *hook, const char *capabilities, int expected)
@@ -118,7 +141,7 @@ static void assert_names(const json_t *spec, const char *expected)
 	char *text;
 	size_t i;
 
-	json_array_foreach(devices, i, device)
+	json_array_foreach (devices, i, device)
 		assert_int_equal(strv_add(&names, json_string_value(json_object_get(device, "name"))), 0);
 	assert_int_equal(strv_join(&names, " ", &text), 0);
 	assert_string_equal(text, expected);
@@ -165,9 +188,11 @@ static void a_hook_has_environment_and_timeout(void **state)
 
 	(void)state;
 	edits = json_object_get(json_array_get(json_object_get(spec, "devices"), 3), "containerEdits");
-	other = json_loads("{\"deviceNodes\": [{\"path\": \"/dev/gpu1\", \"permissions\": \"rw\"}], \"hooks\": [{\"hookName\": \"createRuntime\","
-			   "\"path\": \"/hook\", \"args\": [\"ctr-gpu-hook\", \"--device=intel.com/gpu=all\", \"createRuntime\"],"
-			   "\"env\": [\"CTR_GPU_HOOK=cdi\"], \"timeout\": 120}]}", 0, NULL);
+	other = json_loads(
+		"{\"deviceNodes\": [{\"path\": \"/dev/gpu1\", \"permissions\": \"rw\"}], \"hooks\": [{\"hookName\": \"createRuntime\","
+		"\"path\": \"/hook\", \"args\": [\"ctr-gpu-hook\", \"--device=intel.com/gpu=all\", \"createRuntime\"],"
+		"\"env\": [\"CTR_GPU_HOOK=cdi\"], \"timeout\": 120}]}",
+		0, NULL);
 	assert_true(json_equal(edits, other));
 	json_decref(other);
 	json_decref(spec);
@@ -208,7 +233,8 @@ static void versions_follow_features(void **state)
 	} cases[] = {
 		{SPEC("0.3.0", DEVICE(ENV)), "0.3.0"},
 		{SPEC("v0.3.0", DEVICE(ENV)), "0.3.0"},
-		{SPEC("0.4.0", DEVICE("\"mounts\":[{\"hostPath\":\"/a\",\"containerPath\":\"/b\",\"type\":\"bind\"}]")), "0.4.0"},
+		{SPEC("0.4.0", DEVICE("\"mounts\":[{\"hostPath\":\"/a\",\"containerPath\":\"/b\",\"type\":\"bind\"}]")),
+		 "0.4.0"},
 		{SPEC("0.5.0", DEVICE("\"deviceNodes\":[{\"path\":\"/a\",\"hostPath\":\"/b\"}]")), "0.5.0"},
 		{SPEC("0.5.0", "{\"name\":\"0\",\"containerEdits\":{" ENV "}}"), "0.5.0"},
 		{SPEC("0.6.0", "{\"name\":\"a\",\"annotations\":{},\"containerEdits\":{" ENV "}}"), "0.6.0"},
@@ -269,48 +295,47 @@ static void what_engines_refuse_is_told(void **state)
 	}
 }
 
-static const char yaml[] =
-	"---\n"
-	"cdiVersion: 0.5.0\n"
-	"containerEdits:\n"
-	"  deviceNodes:\n"
-	"  - path: /dev/nvidiactl\n"
-	"  env:\n"
-	"  - NVIDIA_VISIBLE_DEVICES=void\n"
-	"  hooks:\n"
-	"  - args:\n"
-	"    - nvidia-cdi-hook\n"
-	"    - create-symlinks\n"
-	"    - --link\n"
-	"    - libcuda.so.1::/usr/lib/libcuda.so\n"
-	"    env:\n"
-	"    - NVIDIA_CTK_DEBUG=false\n"
-	"    timeout: 20 # seconds\n"
-	"    hookName: createContainer\n"
-	"    path: /usr/bin/nvidia-cdi-hook\n"
-	"  - hookName: createContainer\n"
-	"    path: /usr/bin/other\n"
-	"  mounts:\n"
-	"  - containerPath: /usr/bin/nvidia-smi\n"
-	"    hostPath: /usr/bin/nvidia-smi\n"
-	"    options:\n"
-	"    - ro\n"
-	"devices:\n"
-	"- containerEdits:\n"
-	"    deviceNodes:\n"
-	"    - hostPath: /dev/real0\n"
-	"      path: /dev/nvidia0\n"
-	"      fileMode: 0666\n"
-	"      major: 195\n"
-	"      minor: 0xa\n"
-	"  name: \"0\"\n"
-	"- name: all\n"
-	"  containerEdits:\n"
-	"    deviceNodes:\n"
-	"    - path: /dev/nvidia0\n"
-	"    additionalGids:\n"
-	"    - 44\n"
-	"kind: nvidia.com/gpu\n";
+static const char yaml[] = "---\n"
+			   "cdiVersion: 0.5.0\n"
+			   "containerEdits:\n"
+			   "  deviceNodes:\n"
+			   "  - path: /dev/nvidiactl\n"
+			   "  env:\n"
+			   "  - NVIDIA_VISIBLE_DEVICES=void\n"
+			   "  hooks:\n"
+			   "  - args:\n"
+			   "    - nvidia-cdi-hook\n"
+			   "    - create-symlinks\n"
+			   "    - --link\n"
+			   "    - libcuda.so.1::/usr/lib/libcuda.so\n"
+			   "    env:\n"
+			   "    - NVIDIA_CTK_DEBUG=false\n"
+			   "    timeout: 20 # seconds\n"
+			   "    hookName: createContainer\n"
+			   "    path: /usr/bin/nvidia-cdi-hook\n"
+			   "  - hookName: createContainer\n"
+			   "    path: /usr/bin/other\n"
+			   "  mounts:\n"
+			   "  - containerPath: /usr/bin/nvidia-smi\n"
+			   "    hostPath: /usr/bin/nvidia-smi\n"
+			   "    options:\n"
+			   "    - ro\n"
+			   "devices:\n"
+			   "- containerEdits:\n"
+			   "    deviceNodes:\n"
+			   "    - hostPath: /dev/real0\n"
+			   "      path: /dev/nvidia0\n"
+			   "      fileMode: 0666\n"
+			   "      major: 195\n"
+			   "      minor: 0xa\n"
+			   "  name: \"0\"\n"
+			   "- name: all\n"
+			   "  containerEdits:\n"
+			   "    deviceNodes:\n"
+			   "    - path: /dev/nvidia0\n"
+			   "    additionalGids:\n"
+			   "    - 44\n"
+			   "kind: nvidia.com/gpu\n";
 
 static void yaml_is_read_as_json_is(void **state)
 {
@@ -339,7 +364,8 @@ static void yaml_is_read_as_json_is(void **state)
 	cdi_spec_clear(&spec);
 }
 
-#define YAML(version, name, edits) "cdiVersion: " version "\nkind: a.b/c\ndevices:\n- name: " name "\n  containerEdits: " edits "\n"
+#define YAML(version, name, edits) \
+	"cdiVersion: " version "\nkind: a.b/c\ndevices:\n- name: " name "\n  containerEdits: " edits "\n"
 #define YAML_ENV "{env: [A=b]}"
 
 /* The first device of a spec that has nothing against it is called so; otherwise the first problem says so. */
@@ -366,7 +392,8 @@ static void yaml_says_what_engines_take_it_for(void **state)
 		{YAML("0.5.0", "~", YAML_ENV), NULL, "has no \"name\""},
 		{YAML("0.5.0", "a", ""), NULL, "has no \"containerEdits\""},
 		{YAML("0.5.0", "a", "{}"), NULL, "changes nothing"},
-		{YAML("0.5.0", "a", "{deviceNodes: [{path: /dev/a, major: \"1\"}]}"), NULL, "\"major\" of devices[0].containerEdits.deviceNodes[0]"},
+		{YAML("0.5.0", "a", "{deviceNodes: [{path: /dev/a, major: \"1\"}]}"), NULL,
+		 "\"major\" of devices[0].containerEdits.deviceNodes[0]"},
 		{YAML("0.5.0", "a", "{unknown: 1}"), NULL, "field \"unknown\""},
 		{YAML("0.5", "a", YAML_ENV), NULL, "\"0.5\" is not a version"},
 		{YAML("0.5.0", "a", YAML_ENV) "kind: x.y/z\n", NULL, "a key for the second time in line 6"},
@@ -395,7 +422,8 @@ static void yaml_says_what_engines_take_it_for(void **state)
 		assert_int_equal(cdi_spec_parse("x.yaml", cases[i].text, strlen(cases[i].text), &spec), 0);
 		if (spec.problems.count > 0)
 			said = spec.problems.items[0];
-		if (cases[i].name ? spec.problems.count > 0 || !streq(spec.devices[0].name, cases[i].name) : !strstr(said, cases[i].says))
+		if (cases[i].name ? spec.problems.count > 0 || !streq(spec.devices[0].name, cases[i].name)
+				  : !strstr(said, cases[i].says))
 			fail_msg("%s: %s", cases[i].text, said);
 		cdi_spec_clear(&spec);
 	}
@@ -452,9 +480,11 @@ static void engines_know_versions(void **state)
 		const char *text;
 		const char *newest;
 	} cases[] = {
-		{"podman:4.3", "0.5.0"}, {"podman:4.3.1", "0.5.0"}, {"podman:4.9", "0.6.0"}, {"podman:v5.4.2", "0.8.0"}, {"podman:4.0", NULL},
-		{"podman:6", "1.0.0"},   {"docker:28.2.2", "1.0.0"}, {"docker:26.0", "0.6.0"}, {"docker:26.1.5", "0.7.0"}, {"docker:20.10", NULL},
-		{"containerd:1.7", "0.5.0"}, {"crio:1.30", "0.7.0"}, {"cri-o:1.30", "0.7.0"}, {"buildkit:0.20", "0.8.0"},
+		{"podman:4.3", "0.5.0"},    {"podman:4.3.1", "0.5.0"},   {"podman:4.9", "0.6.0"},
+		{"podman:v5.4.2", "0.8.0"}, {"podman:4.0", NULL},        {"podman:6", "1.0.0"},
+		{"docker:28.2.2", "1.0.0"}, {"docker:26.0", "0.6.0"},    {"docker:26.1.5", "0.7.0"},
+		{"docker:20.10", NULL},     {"containerd:1.7", "0.5.0"}, {"crio:1.30", "0.7.0"},
+		{"cri-o:1.30", "0.7.0"},    {"buildkit:0.20", "0.8.0"},
 	};
 	static const char *const bad[] = {"", "podman", "podman:", "podman:x", "lxc:5.0", "podma:4.3", ":4.3"};
 	struct cdi_engine engine;

@@ -62,8 +62,9 @@ static const char devices[] = "Character devices:\n"
 
 static void device_majors(void **state)
 {
-	static const char *const absent[] = {"nvidi", "nvidia-uv", "nvidia-uvm-tools", "nvidia-caps", "nvidia-huge", "nvidia-letters",
-					     "nvidia-blank", "", "vidia", "mem\n195 nvidia"};
+	static const char *const absent[] = {"nvidi",       "nvidia-uv",      "nvidia-uvm-tools", "nvidia-caps",
+					     "nvidia-huge", "nvidia-letters", "nvidia-blank",     "",
+					     "vidia",       "mem\n195 nvidia"};
 	unsigned major = 7;
 
 	(void)state;
@@ -82,8 +83,9 @@ static void device_majors(void **state)
 
 static void fields(void **state)
 {
-	static const char text[] = "Model: \t\t NVIDIA H200 \r\nModelX: no\nEmpty:\nBlank: \t\nNumber: 12\nNegative: -1\nLarge: 4294967296\n"
-				   "Mixed: 12a\nLast: end";
+	static const char text[] =
+		"Model: \t\t NVIDIA H200 \r\nModelX: no\nEmpty:\nBlank: \t\nNumber: 12\nNegative: -1\nLarge: 4294967296\n"
+		"Mixed: 12a\nLast: end";
 	_cleanup_free_ char *value = NULL, *last = NULL;
 	unsigned number = 7;
 
@@ -122,8 +124,17 @@ static void a_field_is_replaced(void **state)
 static void pci_addresses(void **state)
 {
 	static const char *const good[] = {"0000:00:06.0", "0001:AB:1f.7", "10000:01:00.0", "00000000:01:00.0"};
-	static const char *const bad[] = {"",  ".", "..", "0000:00:06", "0000:00:06.8", "000:00:06.0", "000000000:00:06.0", "0000:0g:06.0",
-					  "0000:00:06.0x", "0000:00/06.0", "../00:06.0"};
+	static const char *const bad[] = {"",
+					  ".",
+					  "..",
+					  "0000:00:06",
+					  "0000:00:06.8",
+					  "000:00:06.0",
+					  "000000000:00:06.0",
+					  "0000:0g:06.0",
+					  "0000:00:06.0x",
+					  "0000:00/06.0",
+					  "../00:06.0"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
@@ -140,9 +151,11 @@ static void gpu_information(void **state)
 	bool excluded = false;
 
 	(void)state;
-	assert_int_equal(gpu_parse_information("Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-b703df58\nDevice Minor: \t 3\nGPU Excluded:\t Yes\n",
-					       &adapter, &excluded),
-			 0);
+	assert_int_equal(
+		gpu_parse_information(
+			"Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-b703df58\nDevice Minor: \t 3\nGPU Excluded:\t Yes\n",
+			&adapter, &excluded),
+		0);
 	assert_string_equal(adapter.name, "NVIDIA H200");
 	assert_string_equal(adapter.uuid, "GPU-b703df58");
 	assert_int_equal(adapter.minor, 3);
@@ -164,10 +177,17 @@ static void brands(void **state)
 	static const struct {
 		const char *model, *brand;
 	} cases[] = {
-		{"NVIDIA GeForce RTX 4090", "geforcertx"}, {"GeForce GTX 1080 Ti", "geforce"}, {"Tesla V100-SXM2-32GB", "tesla"},
-		{"NVIDIA H200", "nvidia"},                 {"NVIDIA RTX A6000", "nvidiartx"},  {"Quadro RTX 8000", "quadrortx"},
-		{"NVIDIA TITAN RTX", "titanrtx"},          {"NVIDIA Graphics Device", NULL},   {"A100", NULL},
-		{"", NULL},                                {NULL, NULL},
+		{"NVIDIA GeForce RTX 4090", "geforcertx"},
+		{"GeForce GTX 1080 Ti", "geforce"},
+		{"Tesla V100-SXM2-32GB", "tesla"},
+		{"NVIDIA H200", "nvidia"},
+		{"NVIDIA RTX A6000", "nvidiartx"},
+		{"Quadro RTX 8000", "quadrortx"},
+		{"NVIDIA TITAN RTX", "titanrtx"},
+		{"NVIDIA Graphics Device", NULL},
+		{"A100", NULL},
+		{"", NULL},
+		{NULL, NULL},
 	};
 
 	(void)state;
@@ -207,8 +227,9 @@ static void table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(driver_versions), cmocka_unit_test(device_majors),   cmocka_unit_test(fields),
-		cmocka_unit_test(pci_addresses),   cmocka_unit_test(gpu_information), cmocka_unit_test(a_field_is_replaced),
+		cmocka_unit_test(driver_versions), cmocka_unit_test(device_majors),
+		cmocka_unit_test(fields),          cmocka_unit_test(pci_addresses),
+		cmocka_unit_test(gpu_information), cmocka_unit_test(a_field_is_replaced),
 		cmocka_unit_test(brands),          cmocka_unit_test(table),
 	};
 
