@@ -227,7 +227,12 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup docker --engine-config=daemon.json >/dev/null
 		rm -r /var/lib/ctr-gpu
 		setup docker --engine-config=daemon.json --remove >/dev/null
-		[[ $(jq -c .runtimes daemon.json) != *nvidia* && $(jq .debug daemon.json) == true ]]'
+		[[ $(jq -c .runtimes daemon.json) != *nvidia* && $(jq .debug daemon.json) == true ]]
+		# What is another'\''s is not ours to take out, nor a default that names it.
+		echo "{\"runtimes\": {\"nvidia\": {\"path\": \"/opt/theirs\"}}, \"default-runtime\": \"nvidia\"}" >daemon.json
+		cp daemon.json before
+		setup docker --engine-config=daemon.json --remove | grep -q "nothing to remove"
+		cmp before daemon.json'
 }
 
 @test "--remove all: each engine and each file is as it was, a default that would name nothing goes, others' files are not even read" {
@@ -891,7 +896,9 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		cmp before config.toml
 		mkdir -p /etc/containerd/conf.d
 		printf "$nvidia" >/etc/containerd/conf.d/99-nvidia.toml
-		refuses "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n" "99-nvidia.toml"'
+		refuses "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n" "99-nvidia.toml"
+		refused setup containerd --engine-config=config.toml --replace
+		grep -q "99-nvidia.toml.*reads it last" message'
 }
 
 @test "containerd: what others change in between stays, and what had been replaced comes back" {
@@ -920,7 +927,15 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		sed -i "s,/run/bin/ctr-gpu-runtime,/opt/mine," config.toml
 		setup containerd --engine-config=config.toml --remove | grep -q "that stays"
 		grep -qF "BinaryName = \"/opt/mine\"" config.toml
-		if grep enable_cdi config.toml; then exit 1; fi'
+		if grep enable_cdi config.toml; then exit 1; fi
+		# Said in a way that has no lines of its own to take out.
+		printf "version = 2\n" >config.toml
+		setup containerd --engine-config=config.toml >/dev/null
+		printf "version = 2\n$cri.containerd.runtimes = { kata = {}, nvidia = { runtime_type = \"io.containerd.runc.v2\", options = { BinaryName = \"/run/bin/ctr-gpu-runtime\" } } }\n" >config.toml
+		cp config.toml before
+		refused setup containerd --engine-config=config.toml --remove
+		grep -q "inline tables" message
+		cmp before config.toml'
 }
 
 @test "containerd: without what setup remembers the marked lines are taken out, or the tables if the marks are gone" {
@@ -944,6 +959,13 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		fake containerd
 		mkdir -p /run/systemd/system
 		setup containerd --dry-run 2>&1 | grep -qF "next: systemctl restart containerd"
+		# Also when the file that it had read is gone.
+		setup containerd >/dev/null
+		setup containerd --remove --dry-run 2>&1 | grep -qF "next: systemctl restart containerd"
+		setup containerd --remove >out
+		grep -F "next: systemctl restart containerd" out
+		setup containerd --remove >out
+		if grep next out; then exit 1; fi
 		ends
 		fake containerd -c /var/lib/rancher/k3s/agent/etc/containerd/config.toml
 		refused setup containerd

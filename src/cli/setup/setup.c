@@ -473,21 +473,6 @@ static int setup_put_entry(struct setup *setup, json_t *entry)
 	return r;
 }
 
-static int setup_put_file(struct setup *setup)
-{
-	bool changed = setup_is_changed(setup);
-	_cleanup_json_ json_t *entry = NULL;
-	int r = 0;
-
-	if (changed || !setup->entry)
-		r = setup_make_entry(setup, &entry);
-	if (!r && entry)
-		r = setup_put_entry(setup, entry);
-	if (!r && !changed)
-		setup_say(setup, "%s: everything is there", setup->file.path);
-	return r;
-}
-
 static void setup_say_setting(const struct nvidia_setting *setting, void *user)
 {
 	setup_say(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key,
@@ -501,7 +486,8 @@ static void setup_say_setting(const struct nvidia_setting *setting, void *user)
  */
 static int setup_put(struct setup *setup)
 {
-	_cleanup_json_ json_t *found = json_copy(setup->state.entries);
+	_cleanup_json_ json_t *found = json_copy(setup->state.entries), *entry = NULL;
+	bool changed = setup_is_changed(setup);
 	int r = found ? 0 : output_no_memory();
 
 	/* With a file of its own the user wants that file and nothing else. */
@@ -509,9 +495,15 @@ static int setup_put(struct setup *setup)
 		r = setup_cdi_put(setup);
 	if (!r && setup->dry_run)
 		setup_show(setup);
-	else if (!r)
-		r = setup_put_file(setup);
-	if (r && !setup->dry_run)
+	if (setup->dry_run)
+		return r;
+	if (!r && (changed || !setup->entry))
+		r = setup_make_entry(setup, &entry);
+	if (!r && entry)
+		r = setup_put_entry(setup, entry);
+	if (!r && !changed)
+		setup_say(setup, "%s: everything is there", setup->file.path);
+	if (r)
 		(void)setup_cdi_take_back(setup, found);
 	return r;
 }
@@ -526,6 +518,7 @@ static bool setup_is_early(const struct setup *setup)
 static int setup_do_file(struct setup *setup)
 {
 	int r = config_file_read(setup->path, &setup->file);
+	bool changed;
 
 	if (!r)
 		r = setup_read(setup, &setup->file.text, setup->file.path, &setup->now);
@@ -537,6 +530,7 @@ static int setup_do_file(struct setup *setup)
 	r = setup->remove ? setup_plan_remove(setup) : setup_plan_put(setup);
 	if (!r)
 		r = setup_read(setup, &setup->to, setup->file.path, &setup->then);
+	changed = setup_is_changed(setup);
 	if (!r)
 		r = setup->remove ? setup_remove(setup) : setup_put(setup);
 	if (!r && keys_compare(setup) < 0)
@@ -548,7 +542,7 @@ static int setup_do_file(struct setup *setup)
 	if (setup_is_early(setup))
 		setup_say(setup, "%s is not installed here; it reads the file when it is", setup->engine->facts->label);
 	else
-		setup->engine->advise(setup, setup_is_changed(setup));
+		setup->engine->advise(setup, changed);
 	return 0;
 }
 
