@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "engines/json_text.h"
+#include "engines/toml_file.h"
 #include "engines/toml_text.h"
 
 enum { CONFIG_MAX = 256 * 1024 };
@@ -106,6 +107,11 @@ int engine_config_parse(const struct engine *engine, const struct text *text, js
 {
 	return engine->format == ENGINE_JSON ? json_text_read(text, ret, ret_error)
 					     : toml_text_read(text, ret, ret_error);
+}
+
+int engine_config_write(const struct engine *engine, struct text *text, json_t *wanted)
+{
+	return engine->format == ENGINE_JSON ? json_text_write(text, wanted) : toml_file_write(text, wanted);
 }
 
 static int engine_config_read_file(const struct engine *engine, const struct rootfs *root, const char *path,

@@ -41,3 +41,6 @@ int engine_config_files(const struct engine *engine, const struct daemon *daemon
 /** Reads the text of such a file. Return: 0 and an object; -EINVAL with @ret_error filled in; -ENOMEM. */
 int engine_config_parse(const struct engine *engine, const struct text *text, json_t **ret,
 			struct text_error *ret_error);
+
+/** Has it say something else, as far as it can; the caller reads it again. Return: 0; -EINVAL; -ENOMEM. */
+int engine_config_write(const struct engine *engine, struct text *text, json_t *wanted);

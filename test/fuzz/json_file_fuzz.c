@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/setup/json_file.h"
 #include "engines/json_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -19,7 +18,7 @@ static void check(struct text *text, json_t *json)
 	struct text_error error;
 
 	if (json_object_set_new(json, "runtimes", json_pack("{s:s}", "path", "/r")) < 0 ||
-	    json_file_write(text, json) < 0 || json_text_read(text, &after, &error) < 0 || !json_equal(after, json))
+	    json_text_write(text, json) < 0 || json_text_read(text, &after, &error) < 0 || !json_equal(after, json))
 		abort();
 }
 

@@ -17,10 +17,6 @@ fuzzers:
 
 $(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(filter %.a,$^) $(shared_libraries)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(shared_libraries)
 
 .PHONY: fuzz fuzzers
-
-# Nouns of the commands are in no library.
-$(O)/fuzz/json_file_fuzz: $(O)/src/cli/setup/json_file.o
-$(O)/fuzz/toml_file_fuzz: $(O)/src/cli/setup/toml_file.o

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "cli/setup/toml_file.h"
+#include "engines/toml_file.h"
 #include "engines/toml_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

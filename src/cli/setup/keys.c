@@ -50,17 +50,21 @@ static int keys_list(const struct setup_engine *engine, struct strv *ret)
 
 /* ---- questions ---- */
 
+static json_t *keys_at(const json_t *file, const char *section, const char *key)
+{
+	return json_at(*section ? json_at(file, section) : file, key);
+}
+
 json_t *keys_runtime(const struct engine *engine, const json_t *file, const char *section)
 {
-	_cleanup_free_ char *path = keys_runtime_path(engine, section);
+	_cleanup_free_ char *path = keys_runtime_path(engine, "");
 
-	return path ? json_at(file, path) : NULL;
+	return path ? keys_at(file, section, path) : NULL;
 }
 
 const char *keys_program(const struct engine *engine, const json_t *file, const char *section)
 {
-	_cleanup_free_ char *path = keys_join(section, engine->runtime, strlen(engine->runtime));
-	const json_t *program = path ? json_at(file, path) : NULL;
+	const json_t *program = keys_at(file, section, engine->runtime);
 
 	return json_string_value(json_is_array(program) ? json_array_get(program, 0) : program);
 }
@@ -82,14 +86,6 @@ bool keys_is_ours(const struct setup *setup, const char *program)
 		program = found.path;
 	theirs = strchr(program, '/') ? realpath(program, NULL) : NULL;
 	return ours && theirs && streq(ours, theirs);
-}
-
-static bool keys_is_default(const struct engine *engine, const json_t *file, const char *section)
-{
-	_cleanup_free_ char *path = keys_join(section, engine->default_runtime, strlen(engine->default_runtime));
-	const char *chosen = path ? json_string_value(json_at(file, path)) : NULL;
-
-	return chosen && streq(chosen, name);
 }
 
 static bool keys_same(const json_t *a, const json_t *b)
@@ -236,14 +232,15 @@ int keys_forget(const struct setup_engine *engine, json_t *file)
 		_cleanup_free_ char *path = keys_runtime_path(facts, *section),
 				    *chosen =
 					    keys_join(*section, facts->default_runtime, strlen(facts->default_runtime));
-		const char *program = keys_program(facts, file, *section);
+		const char *program = keys_program(facts, file, *section), *used;
 
 		if (!path || !chosen)
 			return -ENOMEM;
 		if (program && keys_is_our_path(program))
 			keys_cut(file, path, NULL);
 		/* No engine starts with a default that it does not have. */
-		if (!json_at(file, path) && keys_is_default(facts, file, *section))
+		used = json_string_value(json_at(file, chosen));
+		if (!json_at(file, path) && used && streq(used, name))
 			keys_cut(file, chosen, NULL);
 	}
 	return 0;

@@ -17,13 +17,12 @@
 #include "cli/output.h"
 #include "cli/path.h"
 #include "cli/setup/cdi.h"
-#include "cli/setup/json_file.h"
 #include "cli/setup/keys.h"
 #include "cli/setup/state.h"
-#include "cli/setup/toml_file.h"
 #include "cli/verbs.h"
 #include "engines/config.h"
 #include "engines/nvidia_config.h"
+#include "engines/toml_file.h"
 
 enum {
 	KEY_DRY_RUN = 0x200,
@@ -247,7 +246,7 @@ int setup_write(const struct setup *setup, struct text *text, json_t *wanted)
 	if (r == 0 && json_equal(before, wanted))
 		return 0;
 	if (r == 0)
-		r = facts->format == ENGINE_JSON ? json_file_write(text, wanted) : toml_file_write(text, wanted);
+		r = engine_config_write(facts, text, wanted);
 	if (r == 0)
 		r = engine_config_parse(facts, text, &after, &error);
 	if (r == -EINVAL || (r == 0 && !json_equal(after, wanted)))
@@ -271,8 +270,9 @@ static int setup_read_other(struct setup *setup, const char *path)
 	return json_object_set(setup->others, path, content) < 0 ? output_no_memory() : 0;
 }
 
-static int setup_read_pattern(struct setup *setup, const char *pattern)
+static int setup_read_pattern(struct setup *setup, char *pattern)
 {
+	_cleanup_free_ char *taken = pattern;
 	glob_t found;
 	int r = 0;
 
@@ -288,16 +288,15 @@ static int setup_read_pattern(struct setup *setup, const char *pattern)
 static int setup_read_others(struct setup *setup)
 {
 	const struct engine *facts = setup->engine->facts;
-	bool several = facts->files[1], imports = facts->imported && json_object_get(setup->now, "imports");
-	int r = imports ? setup_read_pattern(setup, facts->imported) : 0;
+	bool several = facts->files[1];
+	int r = 0;
 
+	if (facts->imported && json_object_get(setup->now, "imports"))
+		r = setup_read_pattern(setup, strdup(facts->imported));
 	for (const char *const *file = facts->files; several && *file && !r; file++)
-		r = setup_read_pattern(setup, *file);
-	for (const char *const *file = facts->user_files; several && setup->rootless && *file && !r; file++) {
-		_cleanup_free_ char *pattern = engine_user_file(*file);
-
-		r = setup_read_pattern(setup, pattern);
-	}
+		r = setup_read_pattern(setup, strdup(*file));
+	for (const char *const *file = facts->user_files; several && setup->rootless && *file && !r; file++)
+		r = setup_read_pattern(setup, engine_user_file(*file));
 	return r;
 }
 

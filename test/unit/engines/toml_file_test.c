@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "base/json.h"
-#include "cli/setup/toml_file.h"
+#include "engines/toml_file.h"
 #include "engines/toml_text.h"
 
 static void begin(struct text *text, const char *from)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/setup/toml_file.h"
+#include "engines/toml_file.h"
 
 #include <errno.h>
 #include <string.h>

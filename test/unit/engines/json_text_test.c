@@ -7,7 +7,6 @@
 #include <errno.h>
 
 #include "base/json.h"
-#include "cli/setup/json_file.h"
 #include "engines/json_text.h"
 
 static json_t *begin(struct text *text, const char *from)
@@ -51,7 +50,7 @@ static void keeps_the_layout(void **state)
 		assert_int_equal(json_object_set_new(json_object_get(json, "runtimes"), "nvidia",
 						     json_pack("{s:s}", "path", "/r")),
 				 0);
-		assert_int_equal(json_file_write(&text, json), 0);
+		assert_int_equal(json_text_write(&text, json), 0);
 		assert_string_equal(text.data, cases[i].to);
 		assert_int_equal(json_text_read(&text, &read, &error), 0);
 		assert_true(json_equal(read, json));
