@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hostfile.h"
 #include "dxg/ioctl.h"
 #include "wsl/environment.h"
 #include "wsl/paths.h"
@@ -45,6 +46,8 @@ static void wsl_plan_listing_clear(struct listing *listing)
 	strv_clear(&listing->libraries);
 }
 #define _cleanup_listing_ _cleanup_(wsl_plan_listing_clear)
+
+enum { LINKS_MAX = 8 };
 
 #define SMI "nvidia-smi"
 #define SMI_TARGET "/usr/bin/" SMI
@@ -115,6 +118,47 @@ static int wsl_plan_add_mount(struct plan *plan, const char *path, const char *t
 	return plan_add_mount(plan, &mount);
 }
 
+static bool wsl_plan_is_entry(const char *path, const char *directory)
+{
+	return str_is_below(path, directory) && strrchr(path, '/') == path + strlen(directory);
+}
+
+/*
+ * Where an entry of a driver's directory leads. Symlinks in that directory are root's, and so is the choice of a place
+ * outside. Another link at that place must be root's, too: whoever makes it could have any file of the host mounted.
+ *
+ * Return: 0; -ENOENT if it leads to no file; -EPERM; -ENOMEM.
+ */
+static int wsl_plan_find_file(const char *entry, const char *directory, char **ret)
+{
+	_cleanup_free_ char *path = strdup(entry), *real = NULL;
+	_cleanup_close_ int fd = -1;
+
+	for (int links = 0; path && links < LINKS_MAX && wsl_plan_is_entry(path, directory); links++) {
+		char points_to[512];
+		ssize_t length = readlink(path, points_to, sizeof(points_to) - 1);
+
+		if (length < 0)
+			break;
+		points_to[length] = '\0';
+		free(path);
+		path = NULL;
+		if (str_format(&path, "%s%s%s", points_to[0] == '/' ? "" : directory, points_to[0] == '/' ? "" : "/",
+			       points_to) < 0)
+			return -ENOMEM;
+	}
+	real = path ? realpath(path, NULL) : NULL;
+	if (!real)
+		return !path || errno == ENOMEM ? -ENOMEM : -ENOENT;
+	if (!streq(real, path)) {
+		fd = hostfile_open(path, S_IFREG, HOSTFILE_ROOT_ONLY, O_PATH);
+		if (fd < 0)
+			return fd == -ENOMEM ? fd : -EPERM;
+	}
+	*ret = steal_ptr(real);
+	return 0;
+}
+
 /* Return: 1 if it is in the plan; 0 if there is nothing to mount; -ENOMEM. */
 static int wsl_plan_add_file(struct plan *plan, const char *directory, const char *name, const char *reason)
 {
@@ -124,9 +168,9 @@ static int wsl_plan_add_file(struct plan *plan, const char *directory, const cha
 
 	if (str_format(&target, "%s/%s", directory, name) < 0)
 		return -ENOMEM;
-	real = realpath(target, NULL);
-	if (!real)
-		return errno == ENOMEM ? -ENOMEM : 0;
+	r = wsl_plan_find_file(target, directory, &real);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
 	/* A directory of its own has what belongs to it; one elsewhere may have anything. */
 	if (stat(real, &st) < 0 || !(S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && streq(real, target))))
 		return 0;
@@ -156,8 +200,9 @@ static int wsl_plan_add_each(struct plan *plan, const char *directory, struct li
 	}
 	if (r < 0 || missing.count == 0)
 		return r;
-	return strv_format(&plan->warnings, "%s/%s leads to no file of this host and is left out%s", directory,
-			   missing.items[0], missing.count > 1 ? ", as others there are" : "");
+	return strv_format(&plan->warnings,
+			   "%s/%s is left out%s: it leads to no file, or over a link that others than root could make",
+			   directory, missing.items[0], missing.count > 1 ? ", as others are" : "");
 }
 
 static int wsl_plan_add_directory(struct plan *plan, const char *path, struct listing *listing, const char *reason)
@@ -190,15 +235,19 @@ static bool wsl_plan_has_target(const struct plan *plan, const char *path)
 /* nvidia-smi, where the shells of images look for it. An entry that is not a file is left out. */
 static int wsl_plan_add_smi(struct plan *plan, const char *directory, const struct listing *listing)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = NULL, *real = NULL;
 	struct stat st;
+	int r;
 
 	if (!listing->has_smi || wsl_plan_has_target(plan, SMI_TARGET) ||
 	    fstatat(directory_fd(listing->directory), SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	if (str_format(&path, "%s/" SMI, directory) < 0)
 		return -ENOMEM;
-	return wsl_plan_add_mount(plan, path, SMI_TARGET, &st, PLAN_PROGRAM,
+	r = listing->has_way_out ? wsl_plan_find_file(path, directory, &real) : 0;
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	return wsl_plan_add_mount(plan, real ? real : path, SMI_TARGET, &st, PLAN_PROGRAM,
 				  "the host's nvidia-smi, in the search path (capability utility)");
 }
 

@@ -367,8 +367,19 @@ $nvidia_store"
 @test "a symlink that leads nowhere, or to anything but a file, is left out and named" {
 	run -0 host wsl-lib-links sh -c 'cd /usr/lib/wsl/lib2 && rm libnvcuvid.so libnvoptix.so.1 && ln -s /etc ../lib/libetc.so &&
 		ctr-gpu list --json | jq -c ".warnings[], ([.libraryDirectories[].libraries[], .mounts[].target | select(test(\"cuvid.so$|etc\"))])"'
-	same "$output" '"/usr/lib/wsl/lib/libetc.so leads to no file of this host and is left out, as others there are"
+	same "$output" '"/usr/lib/wsl/lib/libetc.so is left out, as others are: it leads to no file, or over a link that others than root could make"
 []'
+}
+
+@test "a place outside where others than root may make links: files come, what links lead to does not" {
+	run -0 host wsl-nvidia sh -c "mkdir -m 777 /usr/lib/wsl/open && mv $lib/libdxcore.so /usr/lib/wsl/open && ln -s /etc/shadow /usr/lib/wsl/open/libsecret.so &&
+		ln -s /usr/lib/wsl/open/*.so $lib && ctr-gpu list --json --inventory=ioctl | jq -c '.mounts[].source, .warnings[]'"
+	says '"/usr/lib/wsl/open/libdxcore.so"' "$lib/libsecret.so is left out: it leads to no file, or over a link that others than root could make"
+	[[ $output != *shadow* ]]
+	# The program by the same rule, at both of its places.
+	run -0 host wsl-nvidia sh -c "mkdir -m 777 /usr/lib/wsl/open && rm $lib/nvidia-smi && ln -s /etc/shadow /usr/lib/wsl/open/nvidia-smi &&
+		ln -s /usr/lib/wsl/open/nvidia-smi $lib && ctr-gpu list --json | jq -c '.mounts[] | select(.target | endswith(\"smi\")) | .source'"
+	same "$output" "\"$nvidia_store/nvidia-smi\""
 }
 
 @test "a library goes by the name of its file, and by its SONAME where ldconfig made a link for that" {
