@@ -188,6 +188,14 @@ setup_file() {
 	expect "libd3d12core.so"
 }
 
+@test "an NPU is called one, and its driver without anything for Linux worries nobody" {
+	run on wsl-qualcomm 'doctor'
+	expect "note     adapter    Snapdragon(R) X Elite"
+	expect "ok       adapter    GPU 0 Qualcomm(R) Adreno(TM)"
+	run on wsl-amd-xdna2 'doctor'
+	expect "ok       adapter    NPU 0 AMD ("
+}
+
 @test "files that are empty since a Windows driver update, and files that are missing" {
 	run on wsl-nvidia 'copied /usr/lib/wsl/lib; : >/usr/lib/wsl/lib/nvidia-smi; : >/usr/lib/wsl/lib/libcuda.so.1; first; doctor'
 	expect_line store.stale
