@@ -81,6 +81,17 @@ with_device() {
 	[[ $(grep -c . <<<"$output") -eq 2 ]]
 }
 
+@test "an NPU is of a kind of its own; a GPU goes by its UUID" {
+	run podman_cdi wsl-amd-xdna2 "$generate" --device amd.com/npu=0 debian ls /usr/lib/wsl/drivers
+	expect_status 0
+	[[ $output == kipudrv* && $(grep -c . <<<"$output") -eq 1 ]]
+	run podman_cdi wsl-amd-xdna2 "$generate" --device amd.com/gpu=all debian ls /usr/lib/wsl/drivers
+	[[ $output == u0198975* && $(grep -c . <<<"$output") -eq 1 ]]
+	run podman_cdi wsl-two-nvidia "$generate" --device nvidia.com/gpu=GPU-7b10aa04-0041-0000-0000-000084ef55fb debian ls /usr/lib/wsl/drivers
+	expect_status 0
+	[[ $output == "$(basename "$(store wsl-two-nvidia 1)")" ]]
+}
+
 @test "a container without devices is left alone" {
 	run podman_cdi wsl-nvidia "$generate" -e NVIDIA_VISIBLE_DEVICES=all debian sh -c 'ls /dev; probe; probe node 10 183 /tmp/node'
 	expect_no_line "dxg"
