@@ -9,7 +9,8 @@
  *
  * CGROUP is a version 1 devices.allow file, or a version 2 directory with one device program. CACHE and DROP-IN are files
  * with the future contents of /etc/ld.so.cache and of /etc/ld.so.conf.d/ctr-gpu.conf. KIND is "device", "directory" or
- * "file", which are mounted, or "link", for which SOURCE is what it points to.
+ * "file", which are mounted, or "link", for which SOURCE is what it points to, or "ask": device SOURCE is asked TARGET
+ * times, as often as the hook has to, for what a simulated device takes is not to be counted against the hook.
  */
 
 #include <err.h>
@@ -23,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -30,7 +32,7 @@
 
 enum { ENTRIES_MAX = 128, DEVICES_MAX = 32, CONTENT_MAX = 4 << 20 };
 
-enum kind { DEVICE, DIRECTORY, REGULAR, LINK };
+enum kind { DEVICE, DIRECTORY, REGULAR, LINK, ASK };
 
 struct entry {
 	enum kind kind;
@@ -249,7 +251,7 @@ static void enter_mount_namespace(const char *pid)
 static enum kind parse_kind(const char *word)
 {
 	static const char *const words[] = {
-		[DEVICE] = "device", [DIRECTORY] = "directory", [REGULAR] = "file", [LINK] = "link"};
+		[DEVICE] = "device", [DIRECTORY] = "directory", [REGULAR] = "file", [LINK] = "link", [ASK] = "ask"};
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(words[i], word) == 0)
@@ -258,12 +260,25 @@ static enum kind parse_kind(const char *word)
 	errx(2, "%s: not a kind", word);
 }
 
+static void ask(const char *device, int count)
+{
+	int fd = check(device, open(device, O_RDONLY | O_CLOEXEC));
+	uint32_t handle = 0;
+
+	/* LX_DXCLOSEADAPTER of something that is not open. */
+	for (int i = 0; i < count; i++)
+		ioctl(fd, 0xc0044715, &handle);
+	close(fd);
+}
+
 static void take_entry(char **words, struct entry *ret)
 {
 	const unsigned long long files = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 	*ret = (struct entry){.kind = parse_kind(words[0]), .source = words[1], .target = words[2], .tree = -1};
-	if (ret->kind != LINK)
+	if (ret->kind == ASK)
+		ask(words[1], atoi(words[2]));
+	else if (ret->kind != LINK)
 		ret->tree = take_tree(ret->source, ret->kind == DEVICE ? MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC : files);
 }
 
@@ -283,7 +298,8 @@ int main(int argc, char **argv)
 	enter_mount_namespace(argv[1]);
 	root = check(argv[2], open(argv[2], O_PATH | O_DIRECTORY | O_CLOEXEC));
 	for (int i = 0; i < count; i++)
-		make_entry(root, &entries[i]);
+		if (entries[i].kind != ASK)
+			make_entry(root, &entries[i]);
 	write_file(root, "/etc/ld.so.conf.d", "ctr-gpu.conf", &drop_in);
 	write_file(root, "/etc", "ld.so.cache", &cache);
 	return 0;

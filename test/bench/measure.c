@@ -6,9 +6,9 @@
  * process is made until it has ended. Programs get an OCI state on their standard input, as a hook does, and may have
  * {pid}, {rootfs} and {cgroup} (version 1: its devices.allow; version 2: its directory) among their arguments.
  *
- *	measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]… [-b] [-k SCRIPT] -- CASE [-- CASE]…
+ *	measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]… [-b] [-x] [-k SCRIPT] -- CASE [-- CASE]…
  *
- * With -b the programs are runtimes: there is only a bundle, {bundle}, for a container to be called {id}. After the clock has
+ * With -x the caches of files are dropped before each run. With -b the programs are runtimes: there is only a bundle, {bundle}, for a container to be called {id}. After the clock has
  * stopped, a shell runs SCRIPT with that name as its first argument.
  *
  * CASE is "AT-ONCE IMAGE PROGRAM [ARGUMENT…]": so many processes at once, each in a container of its own. PATHs must be in
@@ -47,7 +47,7 @@ struct bench_case {
 struct bench {
 	unsigned rounds;
 	const char *directory, *config, *cleanup;
-	bool only_bundle;
+	bool only_bundle, cold;
 	const char *expected[EXPECTED_MAX];
 	size_t expected_count;
 	struct bench_case cases[CASES_MAX];
@@ -128,6 +128,17 @@ static void prepare(struct bench *bench, const struct bench_case *bench_case, st
 	start->state = make_state(&start->target);
 }
 
+/* Before each run: pages of files, names and inodes (Documentation/admin-guide/sysctl/vm.rst). */
+static void drop_caches(void)
+{
+	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+
+	sync();
+	if (fd < 0 || write(fd, "3", 1) != 1)
+		err(1, "/proc/sys/vm/drop_caches");
+	close(fd);
+}
+
 static void launch(struct start *start)
 {
 	start->process = vfork();
@@ -186,6 +197,8 @@ static double run_once(struct bench *bench, struct bench_case *bench_case)
 
 	for (unsigned i = 0; i < count; i++)
 		prepare(bench, bench_case, &starts[i]);
+	if (bench->cold)
+		drop_caches();
 	begin = now();
 	for (unsigned i = 0; i < count; i++)
 		launch(&starts[i]);
@@ -262,7 +275,7 @@ static void read_options(struct bench *bench, int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "+r:d:c:e:k:b")) != -1) {
+	while ((option = getopt(argc, argv, "+r:d:c:e:k:bx")) != -1) {
 		if (option == 'r')
 			bench->rounds = (unsigned)atoi(optarg);
 		else if (option == 'd')
@@ -273,6 +286,8 @@ static void read_options(struct bench *bench, int argc, char **argv)
 			bench->cleanup = optarg;
 		else if (option == 'b')
 			bench->only_bundle = true;
+		else if (option == 'x')
+			bench->cold = true;
 		else if (option == 'e' && bench->expected_count < EXPECTED_MAX)
 			bench->expected[bench->expected_count++] = optarg;
 		else
@@ -280,7 +295,7 @@ static void read_options(struct bench *bench, int argc, char **argv)
 	}
 	if (bench->rounds == 0 || !bench->directory || !bench->config || optind >= argc)
 		errx(2,
-		     "usage: measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]... [-b] [-k SCRIPT] -- CASE [-- CASE]...");
+		     "usage: measure -r ROUNDS -d DIRECTORY -c CONFIG [-e PATH]... [-b] [-x] [-k SCRIPT] -- CASE [-- CASE]...");
 }
 
 int main(int argc, char **argv)

@@ -13,7 +13,7 @@
 #	baked           a libcuda.so.1 and a libnvidia-ml.so.1 of its own, as files and in the cache
 #	nix             programs for a loader in /nix/store, which reads no /etc/ld.so.cache
 #	many-libraries  5,000 libraries in the cache
-#	few-libraries   100 of them, to compare with
+#	few-libraries   100 of them, to compare with; libraries-1000 and libraries-2500 likewise
 
 : "${CTR_GPU_BUILD:?the directory that make builds in}"
 
@@ -143,6 +143,12 @@ make_image_many-libraries() {
 	image_with_libraries "$1" 5000
 }
 
+make_image_libraries-1000() {
+	image_with_libraries "$1" 1000
+}
+make_image_libraries-2500() {
+	image_with_libraries "$1" 2500
+}
 make_image_few-libraries() {
 	image_with_libraries "$1" 100
 }
