@@ -62,8 +62,9 @@ setup_file() {
 	expect "NVIDIA driver 580.159.04, CUDA 13.0"
 	expect "GPU 3 NVIDIA H200 at 0000:00:09.0"
 	[[ ${#lines[@]} -le 24 ]]
-	run on native-and-dxg 'wire; ids; doctor >/dev/null; echo "status $?"'
+	run on native-and-dxg 'wire; ids; doctor; echo "status $?"'
 	expect_line "ok host.both"
+	expect "GPUs behind /dev/dxg; NVIDIA's driver on this machine, Linux "
 	expect_line "status 0"
 }
 
@@ -264,6 +265,14 @@ setup_file() {
 		expect_line "no docker.gpus adapter.dxcore"
 		expect "GPU 0 "
 	done
+}
+
+@test "a kernel that does not tell of its adapters, and a libdxcore that does" {
+	run on wsl-nvidia 'wire; strace -f -b execve -qq -o /dev/null -e trace=ioctl -e inject=ioctl:error=EIO ctr-gpu --timeout 2 doctor --json |
+		jq -r ".works, (.findings[] | .severity + \" \" + .id + \" \" + .text)"'
+	expect_line true
+	expect "warning adapter.inventory asking /dev/dxg for the adapters failed: Input/output error; used /usr/lib/wsl/lib/libdxcore.so"
+	expect_not adapter.dxcore
 }
 
 @test "a GPU that wsl.conf turns off, although its device is there" {
@@ -611,6 +620,12 @@ END
 	expect "setsebool -P container_use_devices 1"
 	run on wsl-nvidia "wire; $selinux"' echo "1 1" >/run/selinux/booleans/container_use_devices; ids'
 	expect_line "ok security.selinux"
+	# Each kind of GPU has a node of its own, and a host without any has none that SELinux could keep.
+	run on native-and-dxg "wire; $selinux"' doctor'
+	expect "SELinux is enforcing and keeps containers from /dev/dxg"
+	expect "SELinux is enforcing and keeps containers from /dev/nvidiactl"
+	run on plain "$selinux"' ids'
+	expect_no_line "ok security.none"
 	# The reference policy, Debian's, has another boolean, and lets containers use devices of one type; or there is none.
 	run on wsl-nvidia "wire; $selinux"' cd /run/selinux/booleans; rm *; remedy security.selinux; echo "1 1" >container_use_dri; ids; remedy security.selinux'
 	expect "warning security.selinux"

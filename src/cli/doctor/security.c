@@ -30,9 +30,8 @@ static int security_read_boolean(const char *name)
 	return str_format(&path, SELINUX "/booleans/%s", name) < 0 ? -1 : (int)file_number(path, -1);
 }
 
-static void security_check_selinux(struct examination *examination)
+static void security_check_selinux(struct findings *findings, const char *node)
 {
-	const char *node = examination->here[0]->backend->device;
 	const struct policy *policy = NULL;
 	char label[128] = "";
 
@@ -42,10 +41,10 @@ static void security_check_selinux(struct examination *examination)
 	if (getxattr(node, "security.selinux", label, sizeof(label) - 1) <= 0)
 		(void)snprintf(label, sizeof(label), "unknown");
 	if (policy && security_read_boolean(policy->boolean) == 1 && strstr(label, policy->type))
-		findings_add(&examination->findings, "security.selinux", SEVERITY_OK,
-			     "SELinux is enforcing, and %s is on", policy->boolean);
+		findings_add(findings, "security.selinux", SEVERITY_OK, "SELinux is enforcing, and %s is on",
+			     policy->boolean);
 	else
-		findings_add(&examination->findings, "security.selinux", SEVERITY_WARNING,
+		findings_add(findings, "security.selinux", SEVERITY_WARNING,
 			     "SELinux is enforcing and keeps containers from %s (label %s)\n"
 			     "%sper container: --security-opt label=disable",
 			     node, label, policy ? policy->remedy : "");
@@ -55,8 +54,9 @@ void check_security(struct examination *examination)
 {
 	_cleanup_free_ char *apparmor = file_text("/sys/module/apparmor/parameters/enabled");
 
-	if (file_number(SELINUX "/enforce", 0) == 1 && examination->here[0])
-		security_check_selinux(examination);
+	if (file_number(SELINUX "/enforce", 0) == 1)
+		for (size_t i = 0; examination->here[i]; i++)
+			security_check_selinux(&examination->findings, examination->here[i]->backend->device);
 	else if (apparmor && apparmor[0] == 'Y')
 		findings_add(&examination->findings, "security.apparmor", SEVERITY_OK,
 			     "AppArmor is on; engines' own profiles let containers use devices they were given");
