@@ -97,7 +97,7 @@ link_map = -Wl,-Map=$(O)/$(@F).map
 
 # Each room of src/ stands on those before it; test/checks holds that. libctr-gpu is made of them, and the programs
 # link its archive, in which all their functions are to be had; the shared library shows the public ones alone.
-rooms = base model root process devcgroup dxg ldcache wsl nvidia oci lib engines cdi
+rooms = base model root process devcgroup dxg ldcache wsl nvidia drm oci lib engines cdi
 room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c)
 library_objects = $(room_sources:%.c=$(O)/%.o)
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))

@@ -219,15 +219,28 @@ static bool cdi_generate_has_own_address(const struct generation *generation, co
 
 static int cdi_generate_add_adapter(struct generation *generation, const struct adapter *adapter)
 {
-	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL;
+	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL, *gpu = NULL;
 	char number[ADAPTER_NUMBER_SIZE], luid[LUID_TEXT_SIZE];
+	_cleanup_free_ char *kind = NULL;
 	int r;
 
+	if (str_format(&kind, "%s=", generation->wish->kind) < 0)
+		return -ENOMEM;
 	adapter_format_number(adapter, number);
 	r = cdi_generate_plan(generation, number, &plan);
-	/* "amd.com/npu=0" is "npu:0". */
+	if (!adapter->is_part)
+		(void)snprintf(number, sizeof(number), "%d", selection_number_of(generation->host, kind, adapter));
 	if (r == 0)
-		r = cdi_generate_add_name(generation, number + (adapter->is_npu ? strlen("npu:") : 0), &plan->data);
+		r = cdi_generate_add_name(generation, number, &plan->data);
+	/* What is called the same as other partitions is all of them. */
+	if (r == 0 && adapter->partitions) {
+		r = cdi_generate_plan(generation, adapter->pci_address, &gpu);
+		if (r == 0)
+			r = cdi_generate_add_name(generation, adapter->pci_address, &gpu->data);
+		if (r == 0)
+			r = cdi_generate_add_name(generation, adapter->uuid, &gpu->data);
+		return r == 0 ? cdi_generate_add_name(generation, adapter->alias, &gpu->data) : r;
+	}
 	if (r == 0)
 		r = cdi_generate_add_name(generation, adapter->uuid, &plan->data);
 	if (r == 0)
@@ -343,10 +356,15 @@ static json_t *cdi_generate_env(const struct generation *generation)
 {
 	json_t *env = json_pack("[s]", CDI_DEVICES_VARIABLE "=void");
 
+	if (env && str_has_prefix(generation->wish->kind, DOMAIN_AMD "/") &&
+	    cdi_generate_append(env, json_string("AMD_VISIBLE_DEVICES=void")) < 0)
+		return json_decref(env), NULL;
 	if (!env || generation->wish->hook)
 		return env;
-	if (cdi_generate_add_capabilities(generation, env) < 0 ||
-	    cdi_generate_add_variable(env, "LD_LIBRARY_PATH", &generation->library_dirs, ":") < 0)
+	/* Of a driver whose libraries are the image's, neither says anything. */
+	if (generation->library_dirs.count > 0 &&
+	    (cdi_generate_add_capabilities(generation, env) < 0 ||
+	     cdi_generate_add_variable(env, "LD_LIBRARY_PATH", &generation->library_dirs, ":") < 0))
 		return json_decref(env), NULL;
 	return env;
 }

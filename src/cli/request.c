@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/request.h"
+
 enum {
 	KEY_CAPABILITIES = 0x100,
 	KEY_COMPAT32,
@@ -118,6 +120,8 @@ int request_plan(struct session *session, const struct request_options *request)
 	r = ctr_gpu_request_new(session->context, &session->request);
 	if (!r)
 		r = ctr_gpu_request_set_devices(session->request, request->devices ? request->devices : "all");
+	if (!r)
+		session->request->data.domain = request->domain;
 	if (!r && request->capabilities)
 		r = ctr_gpu_request_set_capabilities(session->request, request->capabilities);
 	if (!r)

@@ -14,6 +14,7 @@
 
 struct request_options {
 	char *devices;       /* NULL: all */
+	const char *domain;  /* of the vendor in whose words they are; NULL */
 	char *imex_channels; /* NULL: none */
 	char *capabilities;  /* NULL: the library's default */
 	unsigned mig;        /* of enum ctr_gpu_mig */

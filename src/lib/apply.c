@@ -222,7 +222,7 @@ static int apply_open_rootfs(struct apply *apply)
 	apply->rootfs.owned = apply->owner->other;
 	if (r != 0)
 		return r;
-	r = plan_fit_warn(apply->plan, &apply->rootfs, &apply->container->config.environment, apply->log);
+	r = plan_fit_warn(apply->plan, &apply->rootfs, &apply->container->config, apply->log);
 	return r < 0 ? err_set(apply->err, r, "%m") : 0;
 }
 

@@ -8,4 +8,4 @@
 
 #include "model/backend.h"
 
-#define BACKENDS(X) X(gpu_pv) X(nvidia)
+#define BACKENDS(X) X(gpu_pv) X(nvidia) X(drm)

@@ -113,8 +113,9 @@ static int host_complain_of_none(struct err *err)
 	/* From the last line on: an argument's newline would not be one. */
 	err_set(err, CTR_GPU_E_NO_DEVICE, "%s", "");
 	for (size_t i = ARRAY_SIZE(backends); i-- > 0;)
-		err_prefix(err, CTR_GPU_E_NO_DEVICE, "\n%s", backends[i]->advice);
-	return err_prefix(err, CTR_GPU_E_NO_DEVICE, "no GPU here: neither %s is a character device", names);
+		if (backends[i]->advice)
+			err_prefix(err, CTR_GPU_E_NO_DEVICE, "\n%s", backends[i]->advice);
+	return err_prefix(err, CTR_GPU_E_NO_DEVICE, "no GPU here: neither %s leads to one", names);
 }
 
 int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host)

@@ -12,6 +12,7 @@
 #include "lib/plan_fit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ldcache/ldcache.h"
@@ -94,20 +95,54 @@ static int plan_fit_log_missing(const struct plan *plan, const struct strv *envi
 	return 0;
 }
 
-int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
+/* ---- groups ---- */
+
+/*
+ * Appends a sentence for each group by which nodes are opened and which the container's process has not.
+ * Return: 0 or -ENOMEM.
+ */
+static int plan_fit_list_groups(const struct plan *plan, const struct oci_config *config, struct strv *ret)
+{
+	_cleanup_strv_ struct strv told = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < plan->device_count && r == 0 && config->user != 0; i++) {
+		const struct plan_device *device = &plan->devices[i];
+		char group[16];
+
+		(void)snprintf(group, sizeof(group), "%u", device->group);
+		if (!device->group || strv_contains(&config->groups, group) || strv_contains(&told, group))
+			continue;
+		r = strv_format(ret,
+				"%s is for root and group %s, and user %u of the container is in it not yet: start the "
+				"container with --group-add %s, or through ctr-gpu-runtime or CDI, which need no such "
+				"option",
+				device->path, group, config->user, group);
+		if (r == 0)
+			r = strv_add(&told, group);
+	}
+	return r;
+}
+
+int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct oci_config *config,
 		  const struct log *log)
 {
+	_cleanup_strv_ struct strv groups = {0};
 	struct plan own = {0};
 	int r;
 
 	if (!log->sink)
 		return 0;
-	r = plan_fit_add_path(plan, rootfs, environment, &own);
+	r = plan_fit_add_path(plan, rootfs, &config->environment, &own);
 	if (r == 0)
-		r = plan_fit_log_missing(plan, environment, log);
+		r = plan_fit_log_missing(plan, &config->environment, log);
 	if (r == 0)
-		r = plan_fit_log_missing(&own, environment, log);
+		r = plan_fit_log_missing(&own, &config->environment, log);
 	plan_clear(&own);
+	if (r == 0)
+		r = plan_fit_list_groups(plan, config, &groups);
+	for (size_t i = 0; i < groups.count && r == 0; i++)
+		log_warning(log, "%s", groups.items[i]);
 	return r;
 }
 
@@ -184,6 +219,8 @@ int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_c
 	if (container_open_rootfs(container, &rootfs, NULL) != 0)
 		return 0;
 	r = plan_fit_warn_of_path(&plan->data, &rootfs, &container->config.environment);
+	if (r == 0)
+		r = plan_fit_list_groups(&plan->data, &container->config, &plan->data.warnings);
 	return r == 0 ? plan_fit_find_outranked(&plan->data, &rootfs) : r;
 }
 

@@ -5,8 +5,9 @@
 
 #include "base/log.h"
 #include "model/plan.h"
+#include "oci/oci.h"
 #include "root/rootfs.h"
 
-/** For a container whose environment cannot be changed any more: says what it should be. Return: 0 or -ENOMEM. */
-int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
+/** For a container whose process cannot be changed any more: says what it should have. Return: 0 or -ENOMEM. */
+int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct oci_config *config,
 		  const struct log *log);

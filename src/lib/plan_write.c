@@ -58,8 +58,11 @@ static int plan_write_text(const struct plan *plan, FILE *file)
 	for (size_t i = 0; i < plan->device_count; i++) {
 		const struct plan_device *device = &plan->devices[i];
 
-		(void)fprintf(file, "device      %s (c %u:%u %s)", device->path, major(device->number),
+		(void)fprintf(file, "device      %s (c %u:%u %s", device->path, major(device->number),
 			      minor(device->number), device->access);
+		if (device->group)
+			(void)fprintf(file, ", for root and group %u", device->group);
+		(void)fputc(')', file);
 		plan_write_reason(file, device->reason);
 	}
 	for (size_t i = 0; i < plan->mount_count; i++)
@@ -101,8 +104,9 @@ static int plan_write_text(const struct plan *plan, FILE *file)
 
 static int plan_write_json(const struct plan *plan, FILE *file)
 {
-	json_t *devices = LIST_JSON(device, devices, "s:s, s:i, s:i, s:s", "path", e->path, "major",
-				    (int)major(e->number), "minor", (int)minor(e->number), "access", e->access);
+	json_t *devices = LIST_JSON(device, devices, "s:s, s:i, s:i, s:s, s:o", "path", e->path, "major",
+				    (int)major(e->number), "minor", (int)minor(e->number), "access", e->access, "group",
+				    e->group ? json_integer(e->group) : json_null());
 	json_t *mounts = LIST_JSON(mount, mounts, "s:s, s:s, s:b, s:b", "source", e->source, "target", e->target,
 				   "directory", e->directory, "noexec", (e->flags & PLAN_MOUNT_NOEXEC) != 0);
 	json_t *symlinks = LIST_JSON(symlink, symlinks, "s:s, s:s", "path", e->path, "pointsTo", e->points_to);

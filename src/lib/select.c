@@ -35,53 +35,147 @@ static void selection_listing_add(struct name_list *listing, const char *item)
 					    "%s%s", separator, item);
 }
 
-/* A fault that all adapters share is the answer; if their faults differ, the answer is that no adapter can be used. */
-static int selection_common_fault(const struct inventory *inventory)
-{
-	int fault = inventory->count > 0 ? inventory->adapters[0].unusable : CTR_GPU_E_NO_ADAPTER;
+/* ---- whose words ---- */
 
-	for (size_t i = 1; i < inventory->count; i++)
-		if (inventory->adapters[i].unusable != fault)
-			return CTR_GPU_E_NO_ADAPTER;
-	return fault;
+/* The adapters that words are about: those of a vendor, in whose words they are; without one all. */
+struct scope {
+	const struct ctr_gpu_host *host;
+	const char *domain; /* "amd.com", not terminated */
+	size_t length;
+};
+
+static bool selection_answers(const struct scope *scope, const struct adapter *adapter)
+{
+	const char *domains[] = {adapter_domain(adapter), adapter->backend->answers_to};
+
+	for (size_t i = 0; scope->domain && i < ARRAY_SIZE(domains); i++)
+		if (domains[i] && strlen(domains[i]) == scope->length &&
+		    strncmp(domains[i], scope->domain, scope->length) == 0)
+			return true;
+	return !scope->domain;
 }
 
-static int selection_no_adapter(const struct ctr_gpu_host *host, struct err *err)
+/*
+ * Numbers count the adapters that answer. @next: of GPUs and of NPUs. Return: whether this one does; with the number
+ * that it then has in @ret.
+ */
+static bool selection_number(const struct scope *scope, size_t position, int next[2], struct adapter *ret)
 {
-	const struct adapter *first = host->inventory.adapters;
-	int fault = selection_common_fault(&host->inventory);
-	_cleanup_free_ char *name = NULL;
+	*ret = scope->host->inventory.adapters[position];
+	if (!selection_answers(scope, ret))
+		return false;
+	ret->index = ret->index >= 0 ? next[ret->is_npu]++ : -1;
+	return true;
+}
 
-	if (host->inventory.count == 0)
-		return err_set(err, fault,
-			       "the host offers no adapter: there is a GPU device with none behind it\n"
-			       "WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.\n"
-			       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
+static struct scope selection_scope(const struct ctr_gpu_host *host, const struct request *request)
+{
+	struct scope scope = {host, request->domain, request->domain ? strlen(request->domain) : 0};
+
+	/* `docker run --gpus` says it in NVIDIA's words whosever the GPUs are. */
+	for (size_t i = 0; request->by_engine && i < host->inventory.count; i++)
+		if (selection_answers(&scope, &host->inventory.adapters[i]))
+			return scope;
+	return request->by_engine ? (struct scope){.host = host} : scope;
+}
+
+/* The same for one name, which may say whose it is: "amd.com/gpu=0". */
+static struct scope selection_scope_of_name(const struct scope *scope, const char *device)
+{
+	size_t length = strcspn(device, "/");
+
+	if (request_name_without_kind(device) == device || !adapter_is_domain(device, length))
+		return *scope;
+	return (struct scope){scope->host, device, length};
+}
+
+/* ---- what cannot be ---- */
+
+static int selection_list(const struct scope *scope, const bool *wanted, struct name_list *ret)
+{
+	int next[2] = {0};
+
+	for (size_t i = 0; i < scope->host->inventory.count; i++) {
+		_cleanup_free_ char *name = NULL;
+		struct adapter adapter;
+
+		if (!selection_number(scope, i, next, &adapter) || (wanted ? !wanted[i] : adapter.index < 0))
+			continue;
+		if (adapter_describe(&adapter, &name) < 0)
+			return -ENOMEM;
+		selection_listing_add(ret, name);
+	}
+	return 0;
+}
+
+static int selection_refuse_vendor(const struct scope *scope, struct err *err)
+{
+	const char *domain = adapter_domain(scope->host->inventory.adapters);
+	const struct scope all = {.host = scope->host};
+	struct name_list listing = {0};
+
+	if (selection_list(&all, NULL, &listing) < 0)
+		return -ENOMEM;
+	return err_set(err, CTR_GPU_E_NO_ADAPTER,
+		       "this host has no GPU of %.*s, for which the container asks\n"
+		       "It has: %s%s\n"
+		       "Ask for these by their vendor's kind: docker run --device %s/gpu=all",
+		       (int)scope->length, scope->domain, listing.text, listing.left_out > 0 ? "; …" : "",
+		       domain ? domain : "VENDOR");
+}
+
+/* A fault that all adapters share is the answer; if their faults differ, the answer is that no adapter can be used. */
+static int selection_refuse_faults(const struct scope *scope, struct err *err)
+{
+	const struct inventory *inventory = &scope->host->inventory;
+	const struct adapter *first = NULL;
+	_cleanup_free_ char *name = NULL;
+	size_t count = 0;
+	int fault = 0;
+
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (!selection_answers(scope, adapter))
+			continue;
+		first = first ? first : adapter;
+		fault = count++ == 0 || adapter->unusable == fault ? adapter->unusable : CTR_GPU_E_NO_ADAPTER;
+	}
+	if (!first)
+		return selection_refuse_vendor(scope, err);
 	if (adapter_describe(first, &name) < 0)
 		return -ENOMEM;
-	if (host->inventory.count == 1)
+	if (count == 1)
 		return err_set(err, fault, "%.64s: %s\n%s", name, first->reason, first->remedy);
 	return err_set(err, fault,
 		       "none of this host's %zu adapters can be used; ctr-gpu info shows them all\n%.64s: %s\n%s",
-		       host->inventory.count, name, first->reason, first->remedy);
+		       count, name, first->reason, first->remedy);
+}
+
+/* Return: 0 if an adapter that answers can be used. */
+static int selection_check(const struct scope *scope, struct err *err)
+{
+	const struct inventory *inventory = &scope->host->inventory;
+
+	for (size_t i = 0; i < inventory->count; i++)
+		if (inventory->adapters[i].index >= 0 && selection_answers(scope, &inventory->adapters[i]))
+			return 0;
+	if (inventory->count > 0)
+		return selection_refuse_faults(scope, err);
+	return err_set(err, CTR_GPU_E_NO_ADAPTER,
+		       "the host offers no adapter: there is a GPU device with none behind it\n"
+		       "WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.\n"
+		       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
 }
 
 /* Says which devices there are, or which of them @device means where @matches is not NULL. */
-static int selection_refuse(const struct ctr_gpu_host *host, int code, const char *device, const bool *matches,
+static int selection_refuse(const struct scope *scope, int code, const char *device, const bool *matches,
 			    struct err *err)
 {
 	struct name_list listing = {0};
 
-	for (size_t i = 0; i < host->inventory.count; i++) {
-		const struct adapter *adapter = &host->inventory.adapters[i];
-		_cleanup_free_ char *name = NULL;
-
-		if (matches ? !matches[i] : adapter->index < 0)
-			continue;
-		if (adapter_describe(adapter, &name) < 0)
-			return -ENOMEM;
-		selection_listing_add(&listing, name);
-	}
+	if (selection_list(scope, matches, &listing) < 0)
+		return -ENOMEM;
 	return err_set(
 		err, code,
 		matches ? "\"%.64s\" may be any of: %s%s\nName it by its index, LUID or UUID; ctr-gpu info shows all "
@@ -138,6 +232,12 @@ static bool selection_same_pci_address(const char *known, const char *asked)
 static bool selection_is_npu(const char *device)
 {
 	return strncasecmp(device, NPU, strlen(NPU)) == 0;
+}
+
+/* "amd.com/npu=0" */
+static bool selection_is_of_npus(const char *device)
+{
+	return request_name_without_kind(device) != device && str_has_prefix(device + strcspn(device, "/"), "/npu=");
 }
 
 /* "0", "npu:0", "1:0": a GPU, an NPU, or a part of a GPU by the GPU's number and its own. */
@@ -206,16 +306,44 @@ static bool (*const selection_ways[])(const struct adapter *adapter, const char 
 };
 
 /* Return: how many adapters were marked. */
-static size_t selection_match(const struct inventory *inventory, const char *device, bool *matches)
+static size_t selection_match(const struct scope *scope, const char *device, bool *matches)
 {
+	const struct inventory *inventory = &scope->host->inventory;
+	const char *name = request_name_without_kind(device);
+	bool npus = selection_is_of_npus(device);
 	size_t count = 0;
 
-	for (size_t way = 0; way < ARRAY_SIZE(selection_ways) && count == 0; way++)
+	for (size_t way = 0; way < ARRAY_SIZE(selection_ways) && count == 0; way++) {
+		int next[2] = {0};
+
 		for (size_t i = 0; i < inventory->count; i++) {
-			matches[i] = selection_ways[way](&inventory->adapters[i], device);
+			struct adapter adapter;
+
+			matches[i] = selection_number(scope, i, next, &adapter) && (!npus || adapter.is_npu);
+			/* What its kind says its number need not say: "amd.com/npu=0" is "npu:0". */
+			adapter.is_npu = adapter.is_npu && !npus;
+			matches[i] = matches[i] && selection_ways[way](&adapter, name);
 			count += matches[i];
 		}
+	}
 	return count;
+}
+
+/* All partitions of a GPU have its names, and these mean all of them. */
+static bool selection_is_one_gpu(const struct inventory *inventory, const bool *matches)
+{
+	const struct adapter *first = NULL;
+
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (!matches[i])
+			continue;
+		first = first ? first : adapter;
+		if (!adapter->partitions || !streq(first->pci_address, adapter->pci_address))
+			return false;
+	}
+	return first;
 }
 
 static bool selection_is_uuid(const char *device)
@@ -227,16 +355,16 @@ static bool selection_is_uuid(const char *device)
  * What nobody is called so far may be a name that only a vendor's library knows.
  * Return: 0, with how many adapters were marked in @ret; CTR_GPU_E_* or negative errno with @err set.
  */
-static int selection_identify(const struct ctr_gpu_host *host, const char *device, bool *matches, size_t *ret,
+static int selection_identify(const struct scope *scope, const char *device, bool *matches, size_t *ret,
 			      struct err *err)
 {
 	int r;
 
-	*ret = selection_match(&host->inventory, device, matches);
-	if (*ret == 1 || !selection_is_uuid(device))
+	*ret = selection_match(scope, device, matches);
+	if (*ret == 1 || !selection_is_uuid(request_name_without_kind(device)))
 		return 0;
-	r = host_identify(host, err);
-	*ret = selection_match(&host->inventory, device, matches);
+	r = host_identify(scope->host, err);
+	*ret = selection_match(scope, device, matches);
 	return *ret > 0 && r != -ENOMEM ? 0 : r;
 }
 
@@ -246,72 +374,80 @@ static bool selection_is_set(const char *device)
 {
 	const char *name = request_name_without_kind(device);
 
-	if (strncasecmp(device, VENDOR, strlen(VENDOR)) == 0)
-		return !strchr(device + strlen(VENDOR), ':');
-	return strcasecmp(device, NPU "all") == 0 || (name != device && strcasecmp(name, "all") == 0);
+	if (strncasecmp(name, VENDOR, strlen(VENDOR)) == 0)
+		return !strchr(name + strlen(VENDOR), ':');
+	return strcasecmp(name, NPU "all") == 0 || (name != device && strcasecmp(name, "all") == 0);
 }
 
 /* "vendor:intel", "npu:all", "intel.com/npu=all", or of a vendor that nobody knows "example.com/gpu=all". */
 static bool selection_is_in_set(const struct adapter *adapter, const char *device)
 {
+	const char *name = request_name_without_kind(device), *domain = adapter_domain(adapter);
 	size_t length = strcspn(device, "/");
-	const char *domain = adapter_domain(adapter);
 
-	if (adapter->is_npu != (selection_is_npu(device) || strncmp(device + length, "/npu=", strlen("/npu=")) == 0))
+	if (adapter->is_npu != (selection_is_npu(name) || selection_is_of_npus(device)))
 		return false;
-	if (strncasecmp(device, VENDOR, strlen(VENDOR)) == 0)
-		return strcasecmp(adapter_vendor(adapter), device + strlen(VENDOR)) == 0;
-	return !adapter_is_domain(device, length) ||
+	if (strncasecmp(name, VENDOR, strlen(VENDOR)) == 0)
+		return strcasecmp(adapter_vendor(adapter), name + strlen(VENDOR)) == 0;
+	return name == device || strcasecmp(name, "all") != 0 || !adapter_is_domain(device, length) ||
 	       (domain && strlen(domain) == length && strncmp(domain, device, length) == 0);
 }
 
-static void selection_mark_set(const struct ctr_gpu_host *host, const char *device, bool *wanted)
+static void selection_mark_set(const struct scope *scope, const char *device, bool *wanted)
 {
-	for (size_t i = 0; i < host->inventory.count; i++)
-		if (host->inventory.adapters[i].index >= 0 && selection_is_in_set(&host->inventory.adapters[i], device))
+	const struct inventory *inventory = &scope->host->inventory;
+
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (adapter->index >= 0 && selection_is_in_set(adapter, device) && selection_answers(scope, adapter))
 			wanted[i] = true;
+	}
 }
 
-static int selection_mark_one(const struct ctr_gpu_host *host, const char *device, bool *wanted, struct err *err)
+static int selection_mark_one(const struct scope *words, const char *device, bool *wanted, struct err *err)
 {
-	_cleanup_free_ bool *matches = calloc(host->inventory.count, sizeof(*matches));
-	const struct adapter *adapter = host->inventory.adapters;
+	const struct scope scope = selection_scope_of_name(words, device);
+	const struct inventory *inventory = &scope.host->inventory;
+	_cleanup_free_ bool *matches = calloc(inventory->count, sizeof(*matches));
 	size_t count;
 	int r;
 
 	if (!matches)
 		return -ENOMEM;
-	r = selection_identify(host, device, matches, &count, err);
+	r = selection_identify(&scope, device, matches, &count, err);
 	if (r != 0)
 		return r;
-	if (count != 1)
-		return selection_refuse(host, CTR_GPU_E_UNKNOWN_DEVICE, device, count > 0 ? matches : NULL, err);
-	while (!matches[adapter - host->inventory.adapters])
-		adapter++;
-	if (adapter->unusable)
-		return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s", device,
-			       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
-			       adapter->remedy);
-	wanted[adapter - host->inventory.adapters] = true;
+	if (count != 1 && !selection_is_one_gpu(inventory, matches))
+		return selection_refuse(&scope, CTR_GPU_E_UNKNOWN_DEVICE, device, count > 0 ? matches : NULL, err);
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (matches[i] && adapter->unusable)
+			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s", device,
+				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
+				       adapter->remedy);
+		wanted[i] |= matches[i];
+	}
 	return 0;
 }
 
-static int selection_mark_named(const struct ctr_gpu_host *host, const struct request *request, bool *wanted,
-				struct err *err)
+static int selection_mark_named(const struct scope *scope, const struct request *request, bool *wanted, struct err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < request->devices.count && r == 0; i++)
 		if (selection_is_set(request->devices.items[i]))
-			selection_mark_set(host, request->devices.items[i], wanted);
+			selection_mark_set(scope, request->devices.items[i], wanted);
 		else
-			r = selection_mark_one(host, request->devices.items[i], wanted, err);
+			r = selection_mark_one(scope, request->devices.items[i], wanted, err);
 	return r;
 }
 
 int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,
 		  struct err *err)
 {
+	const struct scope scope = selection_scope(host, request), all = {.host = host};
 	const struct inventory *inventory = &host->inventory;
 	_cleanup_selection_ struct selection selection = {0};
 	_cleanup_free_ bool *wanted = NULL;
@@ -319,26 +455,41 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 
 	if (request->kind == REQUEST_VOID || request->kind == REQUEST_NONE)
 		return 0;
-	if (inventory->count == 0 || inventory->adapters[0].unusable)
-		return selection_no_adapter(host, err);
+	r = selection_check(&scope, err);
+	if (r != 0)
+		return r;
 	wanted = calloc(inventory->count, sizeof(*wanted));
 	selection.adapters = calloc(inventory->count, sizeof(*selection.adapters));
 	if (!wanted || !selection.adapters)
 		return -ENOMEM;
-	r = selection_mark_named(host, request, wanted, err);
+	r = selection_mark_named(&scope, request, wanted, err);
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < inventory->count; i++)
 		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0 &&
-				  !inventory->adapters[i].is_npu))
+				  !inventory->adapters[i].is_npu && selection_answers(&scope, &inventory->adapters[i])))
 			selection.adapters[selection.count++] = &inventory->adapters[i];
 	/* All of a vendor's may be none, if there is something else. */
 	if (selection.count == 0 && request->devices.count > 0)
-		return selection_refuse(host, CTR_GPU_E_NO_ADAPTER, request->devices.items[0], NULL, err);
+		return selection_refuse(&all, CTR_GPU_E_NO_ADAPTER, request->devices.items[0], NULL, err);
 	if (selection.count == 0)
 		return err_set(err, CTR_GPU_E_NO_ADAPTER,
 			       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"
 			       "\"all\" does not mean NPUs: ask for npu:all or npu:0.");
 	*ret = steal_struct(&selection);
 	return 0;
+}
+
+int selection_number_of(const struct ctr_gpu_host *host, const char *kind, const struct adapter *wanted)
+{
+	const struct scope all = {.host = host}, scope = selection_scope_of_name(&all, kind);
+	int next[2] = {0};
+
+	for (size_t i = 0; i < host->inventory.count; i++) {
+		struct adapter adapter;
+
+		if (selection_number(&scope, i, next, &adapter) && &host->inventory.adapters[i] == wanted)
+			return adapter.index;
+	}
+	return -1;
 }

@@ -12,11 +12,11 @@ static const struct {
 	uint32_t id;
 	const char *name, *domain;
 } vendors[] = {
-	{PCI_VENDOR_AMD, "AMD", "amd.com"},
-	{PCI_VENDOR_AMD_PROCESSOR, "AMD", "amd.com"},
+	{PCI_VENDOR_AMD, "AMD", DOMAIN_AMD},
+	{PCI_VENDOR_AMD_PROCESSOR, "AMD", DOMAIN_AMD},
 	{PCI_VENDOR_INTEL, "Intel", "intel.com"},
 	{PCI_VENDOR_MICROSOFT, "Microsoft", "microsoft.com"},
-	{PCI_VENDOR_NVIDIA, "NVIDIA", "nvidia.com"},
+	{PCI_VENDOR_NVIDIA, "NVIDIA", DOMAIN_NVIDIA},
 	{PCI_VENDOR_QUALCOMM, "Qualcomm", "qualcomm.com"},
 	{ACPI_VENDOR_QUALCOMM, "Qualcomm", "qualcomm.com"},
 };

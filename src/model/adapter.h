@@ -36,7 +36,7 @@ struct adapter {
 	uint32_t vendor_id, device_id; /* PCI ids of the physical device; 0 when unknown */
 	char *pci_address;             /* on the machine that owns it, "0000:01:00.0"; NULL when unknown */
 	char *uuid;                    /* "GPU-…"; NULL when unknown, as on GPU-PV until identify() of the backend */
-	char *alias;                   /* the vendor's library's own name of a part, "MIG-…"; NULL as above */
+	char *alias; /* another, of the vendor's library or tools: "MIG-…", "0x…"; NULL as above */
 
 	/* GPU-PV */
 	struct luid luid;
@@ -50,7 +50,13 @@ struct adapter {
 	size_t siblings;       /* of those, the ones of the same vendor */
 
 	/* native */
-	int minor; /* of /dev/nvidia<minor>; -1 when none */
+	int minor; /* of /dev/nvidia<minor>, /dev/dri/renderD<minor>, /dev/accel/accel<minor>; -1 when none */
+
+	/*
+	 * AMD's compute partitions: how many its GPU was divided into, each an adapter of its own. All have the GPU's
+	 * PCI address and UUID, which mean all of them. 0 if it was not.
+	 */
+	size_t partitions;
 
 	/* A part (MIG) of the adapter of the same backend and minor that is not one. Never numbered itself. */
 	bool is_part;
@@ -73,7 +79,10 @@ void adapter_clear(struct adapter *adapter);
 /** Return: "NVIDIA", "AMD", "Intel", "Microsoft", "Qualcomm", or "unknown vendor". */
 const char *adapter_vendor(const struct adapter *adapter);
 
-/** Return: what CDI calls the vendor, "nvidia.com"; NULL for an unknown one. */
+#define DOMAIN_AMD "amd.com"
+#define DOMAIN_NVIDIA "nvidia.com"
+
+/** Return: what CDI calls the vendor, DOMAIN_NVIDIA; NULL for an unknown one. */
 const char *adapter_domain(const struct adapter *adapter);
 
 /** Return: whether adapter_domain() says this of some vendor. */

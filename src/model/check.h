@@ -49,9 +49,11 @@ struct check {
 /* What doctor knows of a kind of host, apart from struct backend, because the hook does not contain it. */
 struct checks {
 	const struct backend *backend;
-	const char *loaded; /* a file that shows its driver where the device is missing; NULL */
 	const char *driver; /* what to call it: "NVIDIA driver" */
 	const char *lonely; /* what to do where its device lists no adapter */
+
+	/** Whether it is one; NULL: if it has the device. */
+	bool (*is_here)(void);
 
 	/** Return: what to call this host, "WSL2, GPUs behind /dev/dxg", and the finding that says so, "host.wsl". */
 	const char *(*describe)(const char **ret_id);

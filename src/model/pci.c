@@ -2,6 +2,7 @@
 
 #include "model/pci.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +17,19 @@ enum {
 	FUNCTIONS_MAX = 65536,
 };
 
-static bool pci_is_address(const char *name)
+bool pci_is_address(const char *name)
 {
-	return name[0] != '.';
+	size_t domain = strcspn(name, ":");
+	const char *rest = name + domain;
+
+	if (domain < 4 || domain > 8 || strlen(rest) != 8)
+		return false;
+	for (size_t i = 0; i < domain; i++)
+		if (!isxdigit((unsigned char)name[i]))
+			return false;
+	return isxdigit((unsigned char)rest[1]) && isxdigit((unsigned char)rest[2]) && rest[3] == ':' &&
+	       isxdigit((unsigned char)rest[4]) && isxdigit((unsigned char)rest[5]) && rest[6] == '.' &&
+	       rest[7] >= '0' && rest[7] <= '7';
 }
 
 static unsigned pci_read_id(const char *directory, const char *name)

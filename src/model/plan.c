@@ -69,6 +69,17 @@ void plan_drop_env(struct plan *plan, const struct strv *environment)
 	plan->env_count = kept;
 }
 
+gid_t plan_device_group(const struct stat *node)
+{
+	/* One that a user namespace has no number for is not anybody's there (overflowgid of proc_sys_kernel(5)). */
+	enum { FOR_OTHERS = S_IROTH | S_IWOTH, FOR_GROUP = S_IRGRP | S_IWGRP, NO_GROUP = 65534 };
+
+	return (node->st_mode & FOR_OTHERS) != FOR_OTHERS && (node->st_mode & FOR_GROUP) == FOR_GROUP &&
+			       node->st_gid != NO_GROUP
+		       ? node->st_gid
+		       : 0;
+}
+
 void plan_clear(struct plan *plan)
 {
 	plan_device_list_clear(plan);

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 
@@ -17,6 +17,7 @@ struct plan_device {
 	char *path;
 	dev_t number;       /* from st_rdev when the plan was made; apply refuses another */
 	const char *access; /* cgroup access: "rw" */
+	gid_t group;        /* whose members may open it, and others may not; 0: anyone may, or root alone */
 	char *reason;
 };
 
@@ -124,6 +125,9 @@ struct plan {
 };
 
 void plan_clear(struct plan *plan);
+
+/** Return: the group of a plan_device with this node. */
+gid_t plan_device_group(const struct stat *node);
 
 /*
  * Each takes ownership of the strings in @entry, also when it fails; a missing one counts as -ENOMEM. An entry for a

@@ -41,26 +41,6 @@ const char *request_name_without_kind(const char *device)
 	return class > 0 && device[vendor + 1 + class] == '=' ? device + vendor + 1 + class + 1 : device;
 }
 
-/*
- * A name as CDI has it, "nvidia.com/gpu=0", means what the name alone means; but NPUs have numbers of their own, as
- * "npu:0". Only "all" depends on the vendor, and stays as it is for those who know the adapters (src/lib/select.c).
- */
-static void request_drop_kinds(struct strv *list)
-{
-	for (size_t i = 0; i < list->count; i++) {
-		const char *name = request_name_without_kind(list->items[i]), *class = list->items[i];
-
-		if (name == list->items[i] || strcasecmp(name, "all") == 0)
-			continue;
-		class += strcspn(class, "/") + 1;
-		if (str_has_prefix(class, "npu=") && name[strspn(name, "0123456789")] == '\0')
-			name = class;
-		memmove(list->items[i], name, strlen(name) + 1);
-		if (name == class)
-			list->items[i][strlen("npu")] = ':';
-	}
-}
-
 bool request_has_word(const struct strv *list, const char *word)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -69,13 +49,20 @@ bool request_has_word(const struct strv *list, const char *word)
 	return false;
 }
 
+bool request_has_name(const struct strv *list, const char *word)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcasecmp(request_name_without_kind(list->items[i]), word) == 0)
+			return true;
+	return false;
+}
+
 void request_take_devices(struct request *request, struct strv *list)
 {
-	request_drop_kinds(list);
 	strv_clear(&request->devices);
-	if (list->count == 0 || request_has_word(list, "void"))
+	if (list->count == 0 || request_has_name(list, "void"))
 		request->kind = REQUEST_VOID;
-	else if (request_has_word(list, "none"))
+	else if (request_has_name(list, "none"))
 		request->kind = REQUEST_NONE;
 	else if (request_has_word(list, "all"))
 		request->kind = REQUEST_ALL;

@@ -31,7 +31,9 @@ enum request_devices {
 struct request {
 	enum request_devices kind;
 	bool unnamed;             /* in words that an image may have brought along: "all", "none", a CUDA version */
-	struct strv devices;      /* indexes, LUIDs, PCI addresses, UUIDs */
+	const char *domain;       /* "nvidia.com", of the vendor in whose words it is; NULL: in nobody's */
+	bool by_engine;           /* `docker run --gpus` has only that vendor's words */
+	struct strv devices;      /* indexes, ranges of them, LUIDs, PCI addresses, UUIDs; CDI's kind may be in front */
 	uint32_t capabilities;    /* enum capability */
 	struct strv requirements; /* "cuda>=12.4 brand=tesla,driver>=470" */
 	bool requirements_disabled;
@@ -48,6 +50,9 @@ int request_set_devices(struct request *request, const char *devices);
 
 /** Whether a word such as "all" is in a list, in whatever letters. */
 bool request_has_word(const struct strv *list, const char *word);
+
+/** The same of names that may have CDI's kind in front: "nvidia.com/gpu=none". */
+bool request_has_name(const struct strv *list, const char *word);
 
 /** Takes what is in @list, as far as the request keeps it. "void" outranks "none", and that "all", and that names. */
 void request_take_devices(struct request *request, struct strv *list);

@@ -17,6 +17,12 @@
 
 enum { MODE_FOR_ALL = 0666, NAMES_MAX = 3 };
 
+/* A module that is loaded shows itself where the nodes are missing. */
+static bool check_is_nvidia_here(void)
+{
+	return file_is_device(backend_nvidia.device) || file_exists(NVIDIA_PROC "/version");
+}
+
 static const char *check_describe_nvidia(const char **ret_id)
 {
 	*ret_id = "host.native";
@@ -123,9 +129,9 @@ static const struct check checks[] = {
 
 const struct checks checks_nvidia = {
 	.backend = &backend_nvidia,
-	.loaded = NVIDIA_PROC "/version",
 	.driver = "NVIDIA driver",
 	.lonely = "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.",
+	.is_here = check_is_nvidia_here,
 	.describe = check_describe_nvidia,
 	.explain = check_explain_no_nvidia,
 	.checks = checks,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "nvidia/gpu.h"
+#include "model/pci.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -52,12 +53,12 @@ static int gpu_refuse(struct adapter *adapter, const char *reason, const char *r
 static int gpu_check_node(const struct module *module, struct adapter *adapter)
 {
 	_cleanup_free_ char *node = NULL;
-	dev_t number;
+	struct stat st;
 	int r;
 
 	if (str_format(&node, "/dev/nvidia%d", adapter->minor) < 0)
 		return -ENOMEM;
-	r = module_node(module, node, "nvidia", &number);
+	r = module_node(module, node, "nvidia", &st);
 	if (r == 0)
 		return 0;
 	adapter->unusable = CTR_GPU_E_NO_ADAPTER;
@@ -109,7 +110,7 @@ int gpus_read(const struct module *module, struct inventory *inventory, struct e
 	_cleanup_strv_ struct strv addresses = {0};
 	int r;
 
-	r = fd_list_names(AT_FDCWD, NVIDIA_PROC "/gpus", proc_is_pci_address, GPUS_MAX, &addresses);
+	r = fd_list_names(AT_FDCWD, NVIDIA_PROC "/gpus", pci_is_address, GPUS_MAX, &addresses);
 	if (r == -ENOENT)
 		r = 0;
 	if (addresses.count > 1)

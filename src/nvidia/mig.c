@@ -114,6 +114,7 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 	_cleanup_free_ char *file = NULL, *text = NULL, *node = NULL;
 	struct plan_device device = {.access = "rw"};
 	unsigned number;
+	struct stat st;
 	int r;
 
 	/* Without nodes the file is the capability, and the container's own /proc has it. */
@@ -128,11 +129,12 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 		return err_set(err, r, "cannot read the capability %s: %m", file);
 	if (str_format(&node, "/dev/nvidia-caps/nvidia-cap%u", number) < 0)
 		return -ENOMEM;
-	if (module_node(module, node, "nvidia-caps", &device.number) < 0)
+	if (module_node(module, node, "nvidia-caps", &st) < 0)
 		return err_set(
 			err, CTR_GPU_E_NO_ADAPTER,
 			"the node %s of the capability %s is missing or another driver's\nctr-gpu load makes it.", node,
 			name);
+	device.number = st.st_rdev;
 	device.path = steal_ptr(node);
 	device.reason = strdup(reason);
 	return plan_add_device(plan, &device);

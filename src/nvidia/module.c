@@ -36,7 +36,7 @@ int module_major(const char *devices, const char *driver, unsigned *ret)
 	return r;
 }
 
-int module_node(const struct module *module, const char *path, const char *driver, dev_t *ret)
+int module_node(const struct module *module, const char *path, const char *driver, struct stat *ret)
 {
 	unsigned number;
 	struct stat st;
@@ -49,7 +49,7 @@ int module_node(const struct module *module, const char *path, const char *drive
 		return -ENXIO;
 	if (major(st.st_rdev) != number)
 		return -ENODEV;
-	*ret = st.st_rdev;
+	*ret = st;
 	return 0;
 }
 
@@ -65,8 +65,7 @@ static int module_read_version(char **ret)
 int module_read(struct module *ret, struct err *err)
 {
 	_cleanup_module_ struct module module = {0};
-	struct stat st;
-	dev_t number;
+	struct stat st, node;
 	int r;
 
 	/* Nothing else decides whether this kind of device is here. */
@@ -84,7 +83,7 @@ int module_read(struct module *ret, struct err *err)
 	r = module_read_file("/proc/devices", &module.devices);
 	if (r < 0)
 		return err_set(err, r, "cannot read /proc/devices: %m");
-	if (module_node(&module, "/dev/nvidiactl", "nvidia", &number) < 0)
+	if (module_node(&module, "/dev/nvidiactl", "nvidia", &node) < 0)
 		return err_set(err, CTR_GPU_E_NO_ADAPTER,
 			       "/dev/nvidiactl is device %u:%u, and /proc/devices gives that number to another driver\n"
 			       "Put the right one there: ctr-gpu load --replace",

@@ -3,7 +3,7 @@
 
 /* The kernel module as it runs: its version, its device numbers, and whether a node below /dev is really its own. */
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "model/pci.h"
@@ -31,7 +31,7 @@ int module_read(struct module *ret, struct err *err);
 int module_major(const char *devices, const char *driver, unsigned *ret);
 
 /**
- * module_node() - the device number of a node, if it belongs to a driver
+ * module_node() - what a node is, if it belongs to a driver
  * @driver: as /proc/devices calls it: "nvidia", "nvidia-uvm", "nvidia-caps"
  *
  * A name below /dev proves nothing: the number does.
@@ -39,7 +39,7 @@ int module_major(const char *devices, const char *driver, unsigned *ret);
  * Return: 0; -ENOENT if the node is missing; -ENXIO if the driver has no number; -ENODEV if the node is something
  * else; negative errno.
  */
-int module_node(const struct module *module, const char *path, const char *driver, dev_t *ret);
+int module_node(const struct module *module, const char *path, const char *driver, struct stat *ret);
 
 /** Whether it is for the module to drive. */
 bool module_is_gpu(const struct pci_function *function);

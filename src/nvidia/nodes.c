@@ -35,11 +35,14 @@ static const struct {
 static int nodes_add_node(const struct planning *planning, const char *path, const char *driver, const char *reason)
 {
 	struct plan_device device = {.access = "rw"};
+	struct stat st;
 	int r;
 
-	r = module_node(planning->module, path, driver, &device.number);
+	r = module_node(planning->module, path, driver, &st);
 	if (r < 0)
 		return r;
+	device.number = st.st_rdev;
+	device.group = plan_device_group(&st);
 	device.path = strdup(path);
 	device.reason = strdup(reason);
 	return plan_add_device(planning->plan, &device);

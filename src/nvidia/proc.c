@@ -2,7 +2,6 @@
 
 #include "nvidia/proc.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,19 +190,4 @@ int proc_set_field(const char *text, const char *name, const char *value, char *
 	if (!old)
 		return -ENOENT;
 	return str_format(ret, "%.*s%s%s", (int)(old - text), text, value, old + length);
-}
-
-bool proc_is_pci_address(const char *name)
-{
-	size_t domain = strcspn(name, ":");
-	const char *rest = name + domain;
-
-	if (domain < 4 || domain > 8 || strlen(rest) != 8)
-		return false;
-	for (size_t i = 0; i < domain; i++)
-		if (!isxdigit((unsigned char)name[i]))
-			return false;
-	return isxdigit((unsigned char)rest[1]) && isxdigit((unsigned char)rest[2]) && rest[3] == ':' &&
-	       isxdigit((unsigned char)rest[4]) && isxdigit((unsigned char)rest[5]) && rest[6] == '.' &&
-	       rest[7] >= '0' && rest[7] <= '7';
 }

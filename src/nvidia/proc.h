@@ -44,6 +44,3 @@ int proc_device_major(const char *devices, const char *name, unsigned *ret);
  * Return: 0; -ENOENT if the line is missing; -ENOMEM.
  */
 int proc_set_field(const char *text, const char *name, const char *value, char **ret);
-
-/** Whether a directory's name is a PCI address, "0000:01:00.0". */
-bool proc_is_pci_address(const char *name);

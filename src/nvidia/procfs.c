@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "model/pci.h"
 #include "nvidia/mig.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/plan.h"
@@ -149,7 +150,7 @@ int plan_procfs(const struct planning *planning)
 
 	r = nvidia_plan_params(planning->plan);
 	if (r == 0)
-		r = procfs_hide_entries(planning, NVIDIA_PROC "/gpus", proc_is_pci_address, procfs_has_address, -1,
+		r = procfs_hide_entries(planning, NVIDIA_PROC "/gpus", pci_is_address, procfs_has_address, -1,
 					"a GPU that was not selected");
 	if (r == 0)
 		r = procfs_hide_entries(planning, NVIDIA_PROC "/capabilities", procfs_is_gpu, procfs_has_minor, -1,

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/log.h"
+#include "model/adapter.h"
 #include "model/version.h"
 #include "oci/oci.h"
 
@@ -155,7 +156,7 @@ static int ask_add_amd_device(const char *device, struct strv *ret)
 }
 
 /* Beside what other variables say: @ret. Each then speaks for its vendor; "void" and "none" are meant for both. */
-static int ask_amd_devices(const struct ask *ask, struct strv *ret)
+static int ask_amd_devices(const struct ask *ask, struct strv *ret, const char **ret_domain)
 {
 	const char *devices = ask_get(ask, "AMD_VISIBLE_DEVICES");
 	_cleanup_strv_ struct strv list = {0};
@@ -167,6 +168,7 @@ static int ask_amd_devices(const struct ask *ask, struct strv *ret)
 	r = strv_split(devices, ",", &list);
 	if (r < 0 || list.count == 0 || request_has_word(&list, "void") || request_has_word(&list, "none"))
 		return r;
+	*ret_domain = NULL;
 	if (request_has_word(&list, "all"))
 		return all ? 0 : strv_add(ret, ASK_AMD);
 	if (all) {
@@ -181,15 +183,16 @@ static int ask_amd_devices(const struct ask *ask, struct strv *ret)
 /*
  * An image can have any of these variables, too. So a resource's, and the one without a vendor's name, count only where
  * no devices were chosen, or to narrow "all", and never against devices that were named when the container was started.
- * What the engine was told counts alone.
+ * What the engine was told counts alone. @ret_domain: of the vendor in whose words it is; NULL if it is in nobody's.
  */
-static int ask_variable_devices(const struct ask *ask, struct strv *ret)
+static int ask_variable_devices(const struct ask *ask, struct strv *ret, const char **ret_domain)
 {
 	const char *neutral = ask->by_engine ? NULL : ask_get(ask, "CTR_GPU_VISIBLE_DEVICES");
 	const char *devices = ask_get(ask, "NVIDIA_VISIBLE_DEVICES");
 	struct version version;
 	int r = 0;
 
+	*ret_domain = NULL;
 	/* A legacy image asks by its version alone; another's variable of that name ("cu118") asks for nothing. */
 	if (!devices && ask_is_legacy(ask) && ask_read_cuda_version(ask_get(ask, "CUDA_VERSION"), &version))
 		devices = "all";
@@ -197,10 +200,12 @@ static int ask_variable_devices(const struct ask *ask, struct strv *ret)
 		return strv_split(neutral, ",", ret);
 	if (!devices || strcasecmp(devices, "all") == 0)
 		r = ask_resources(ask, ret);
-	if (r == 0 && ret->count == 0 && devices)
+	if (r == 0 && ret->count == 0 && devices) {
+		*ret_domain = DOMAIN_NVIDIA;
 		r = strv_split(devices, ",", ret);
+	}
 	/* "" is a choice, too. */
-	return r == 0 && !ask->by_engine && (!devices || *devices) ? ask_amd_devices(ask, ret) : r;
+	return r == 0 && !ask->by_engine && (!devices || *devices) ? ask_amd_devices(ask, ret, ret_domain) : r;
 }
 
 #define IMEX_PREFIX "imex/"
@@ -232,13 +237,15 @@ static bool ask_may_by_variable(const struct ask *ask, const struct settings *se
 	return ask->privileged || settings->accept_environment;
 }
 
-static int ask_devices(const struct ask *ask, const struct settings *settings, struct strv *ret)
+static int ask_devices(const struct ask *ask, const struct settings *settings, struct strv *ret,
+		       const char **ret_domain)
 {
 	int r = settings->accept_mounts ? ask_mounted(ask, false, ret) : 0;
 
+	*ret_domain = DOMAIN_NVIDIA;
 	if (r < 0 || ret->count > 0)
 		return r;
-	r = ask_variable_devices(ask, ret);
+	r = ask_variable_devices(ask, ret, ret_domain);
 	if (ask_may_by_variable(ask, settings) || ret->count == 0)
 		return r;
 	log_warning(&settings->log,
@@ -251,10 +258,12 @@ static int ask_devices(const struct ask *ask, const struct settings *settings, s
 bool ask_is_something(const struct ask *ask)
 {
 	_cleanup_strv_ struct strv devices = {0};
+	const char *domain;
 
 	if (ask->mounts && ask->mounts->count > 0)
 		return true;
-	return ask_variable_devices(ask, &devices) < 0 || (devices.count > 0 && !request_has_word(&devices, "void"));
+	return ask_variable_devices(ask, &devices, &domain) < 0 ||
+	       (devices.count > 0 && !request_has_word(&devices, "void"));
 }
 
 /* ---- everything else ---- */
@@ -358,10 +367,11 @@ int ask_read_properties(const struct ask *ask, const struct settings *settings, 
 int ask_read(const struct ask *ask, const struct settings *settings, struct request *request, struct err *err)
 {
 	_cleanup_strv_ struct strv devices = {0};
-	int r = ask_devices(ask, settings, &devices);
+	int r = ask_devices(ask, settings, &devices, &request->domain);
 
 	if (r < 0)
 		return r;
+	request->by_engine = ask->by_engine;
 	/*
 	 * An image's author cannot know what a host's devices are called, so that names are somebody's who knows the
 	 * host.

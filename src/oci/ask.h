@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What a container asks for by its configuration, and whether it may: the one place that reads the NVIDIA_* variables
- * and the mounts of Kubernetes' device plugins. Whichever door a container comes through, it is read here.
+ * What a container asks for by its configuration, and whether it may: the one place that reads the NVIDIA_* variables,
+ * AMD_VISIBLE_DEVICES and the mounts of Kubernetes' device plugins. Whichever door a container comes through, it is
+ * read here.
  */
 
 #include <stdbool.h>

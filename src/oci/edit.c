@@ -272,10 +272,56 @@ static int edit_add_environment(json_t *config, const struct plan *plan, struct 
 	return r;
 }
 
+/* ---- process.user.additionalGids ---- */
+
+/* The groups of the host mean others there. */
+static bool edit_has_user_namespace(const json_t *config)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (json_object_get(json_object_get(config, "linux"), "namespaces"), i, item)
+		if (edit_has_string(item, "type", "user"))
+			return true;
+	return false;
+}
+
+static int edit_add_group(json_t *groups, gid_t group, struct err *err)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (groups, i, item)
+		if (json_integer_value(item) == group)
+			return 0;
+	return edit_append(groups, json_integer(group), err);
+}
+
+static int edit_add_groups(json_t *config, const struct plan *plan, struct err *err)
+{
+	json_t *process, *user, *groups;
+	int r = 0;
+
+	for (size_t i = 0; i < plan->device_count && r == 0; i++) {
+		if (!plan->devices[i].group || edit_has_user_namespace(config))
+			continue;
+		r = edit_member(config, "process", JSON_OBJECT, &process, err);
+		if (r == 0)
+			r = edit_member(process, "user", JSON_OBJECT, &user, err);
+		if (r == 0)
+			r = edit_member(user, "additionalGids", JSON_ARRAY, &groups, err);
+		if (r == 0)
+			r = edit_add_group(groups, plan->devices[i].group, err);
+	}
+	return r;
+}
+
 int oci_edit_apply_rules(json_t *config, const struct plan *plan, struct err *err)
 {
 	int r = edit_add_rules(config, plan, err);
 
+	if (r == 0)
+		r = edit_add_groups(config, plan, err);
 	return r == 0 ? edit_add_environment(config, plan, err) : r;
 }
 

@@ -13,11 +13,11 @@
 #include "base/json.h"
 #include "model/plan.h"
 
-/** oci_edit_apply() without devices and mounts, where a hook adds them. */
+/** oci_edit_apply() without devices and mounts, where a hook adds them: rules, groups of devices, environment. */
 int oci_edit_apply_rules(json_t *config, const struct plan *plan, struct err *err);
 
 /**
- * oci_edit_apply() - devices, device rules, mounts, environment
+ * oci_edit_apply() - devices, their rules and groups, mounts, environment
  * @config: of oci_load_config()
  * @nodes:  of the plan's devices, in their order; NULL to have the host's nodes mounted instead of making some
  *

@@ -25,6 +25,7 @@ void oci_config_clear(struct oci_config *config)
 {
 	free(config->root);
 	strv_clear(&config->environment);
+	strv_clear(&config->groups);
 	strv_clear(&config->binds);
 	strv_clear(&config->tmpfs);
 	strv_clear(&config->device_mounts);
@@ -136,6 +137,20 @@ static int oci_read_environment(const json_t *config, struct strv *ret, struct e
 			return err_set(err, -ENOMEM, "%m");
 	}
 	return strv_terminate(ret) < 0 ? err_set(err, -ENOMEM, "%m") : 0;
+}
+
+/* process.user; what is no number is not there. */
+static int oci_read_user(const json_t *config, struct oci_config *ret)
+{
+	const json_t *user = json_object_get(json_object_get(config, "process"), "user"), *item;
+	int r = strv_format(&ret->groups, "%lld", (long long)json_integer_value(json_object_get(user, "gid")));
+	size_t i;
+
+	ret->user = (unsigned)json_integer_value(json_object_get(user, "uid"));
+	json_array_foreach (json_object_get(user, "additionalGids"), i, item)
+		if (r == 0)
+			r = strv_format(&ret->groups, "%lld", (long long)json_integer_value(item));
+	return r;
 }
 
 /* No image can have these: what it declares as a volume has a source of the engine's. */
@@ -284,8 +299,9 @@ int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 		config.by_engine |= slash && streq(slash, "/nvidia-container-runtime-hook");
 	}
 	config.root = strdup(root);
-	if (!config.root || oci_read_device_mounts(json, &config.device_mounts) < 0 ||
-	    oci_read_mounts(json, &config) < 0 || oci_read_hooks(json, &config) < 0)
+	if (!config.root || oci_read_user(json, &config) < 0 ||
+	    oci_read_device_mounts(json, &config.device_mounts) < 0 || oci_read_mounts(json, &config) < 0 ||
+	    oci_read_hooks(json, &config) < 0)
 		return err_set(err, -ENOMEM, "%m");
 	*ret = steal_struct(&config);
 	return 0;

@@ -29,6 +29,8 @@ struct oci_config {
 	char *root; /* path of the root filesystem, relative to the bundle if it does not start with a slash */
 	struct strv environment;   /* the array has a NULL behind its last item */
 	bool privileged;           /* may become CAP_SYS_ADMIN */
+	unsigned user;             /* whose its process is; 0 is root */
+	struct strv groups;        /* numbers, of the groups that its process has */
 	bool by_engine;            /* `docker run --gpus` has added the hook that it knows */
 	struct strv binds;         /* absolute sources of mounts that bring what is elsewhere as well */
 	struct strv tmpfs;         /* where the runtime makes one; none if it cannot be told what all mounts bring */

@@ -206,6 +206,7 @@ const struct backend backend_gpu_pv = {
 	.device = DXG_DEVICE,
 	.advice = "WSL2: run wsl --update in Windows, and keep gpuSupport on in .wslconfig. "
 		  "Hyper-V: load the dxgkrnl module.",
+	.answers_to = DOMAIN_NVIDIA,
 	.probe = gpu_pv_probe,
 	.plan = gpu_pv_plan,
 	.facts = gpu_pv_facts,

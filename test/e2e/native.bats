@@ -245,7 +245,7 @@ start() {
 		plan desktop "$dri" --device 1 $option
 		expect_line "/dev/dri/by-path/pci-0000:41:00.0-card=../card5 /dev/dri/by-path/pci-0000:41:00.0-render=../renderD134 /dev/dri/card5 /dev/dri/renderD134"
 	done
-	plan desktop '[.devices[].path | select(test("/dri/"))] | sort | join(" ")' -g
+	plan desktop '[.devices[].path | select(test("/dri/"))] | sort | join(" ")' -g --device nvidia.com/gpu=all
 	expect_line "/dev/dri/card5 /dev/dri/card7 /dev/dri/renderD133 /dev/dri/renderD134"
 	plan desktop '[.devices[], .symlinks[] | .path | select(test("/dri/"))] | length' -c -u --device 0
 	expect_line 0

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "model/pci.h"
 #include "nvidia/gpu.h"
 #include "nvidia/proc.h"
 
@@ -31,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (gpu_parse_information(text, &adapter, &excluded) == 0 && adapter.minor < 0)
 		abort();
-	(void)proc_is_pci_address(text);
+	(void)pci_is_address(text);
 	adapter_clear(&adapter);
 	return 0;
 }

@@ -15,6 +15,9 @@
 #include "tree.h"
 
 enum {
+	MAJOR_KFD = 235,
+	MAJOR_ACCEL = 261,
+	RENDER_GROUP = 992,
 	MAJOR_NVIDIA = 195,
 	MAJOR_DRM = 226,
 	MAJOR_UVM = 238,
@@ -81,6 +84,19 @@ __attribute__((format(printf, 4, 5))) static int node_at(unsigned node_major, un
 	return length < 0 || mkdirs_above(path) < 0 ? -1 : tree_node(path, mode, makedev(node_major, node_minor));
 }
 
+/* udev gives nodes of rendering and computing to a group. */
+__attribute__((format(printf, 2, 3))) static int group_at(gid_t group, const char *format, ...)
+{
+	_cleanup_free_ char *path = NULL;
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&path, format, arguments);
+	va_end(arguments);
+	return length < 0 || chown(path, 0, group) < 0 ? -1 : 0;
+}
+
 /* The minors that nvidia-modprobe(1) and mig-minors know: 15 GPU instances for each GPU, 8 compute instances in each. */
 static unsigned instance_minor(unsigned gpu, unsigned instance)
 {
@@ -135,28 +151,55 @@ static int card_node(const struct profile_card *card, const char *directory, con
 	_cleanup_free_ char *link = NULL, *points_to = NULL;
 
 	if (node_at(MAJOR_DRM, number, 0660, "%s/dri/%s%u", directory, name, number) < 0 ||
+	    group_at(RENDER_GROUP, "%s/dri/%s%u", directory, name, number) < 0 ||
 	    asprintf(&points_to, "../%s%u", name, number) < 0 ||
 	    asprintf(&link, "%s/dri/by-path/pci-%s-%s", directory, card->pci, kind) < 0)
 		return -1;
 	return mkdirs_above(link) < 0 ? -1 : tree_symlink(points_to, link);
 }
 
+/* Of partitions there is no link by address. */
+static int partition_nodes(const struct profile_card *card, const char *directory)
+{
+	for (unsigned i = 1; i < card->partitions; i++)
+		if (node_at(MAJOR_DRM, card->render + i, 0660, "%s/dri/renderD%u", directory, card->render + i) < 0 ||
+		    group_at(RENDER_GROUP, "%s/dri/renderD%u", directory, card->render + i) < 0)
+			return -1;
+	return 0;
+}
+
 static int card_nodes(const struct profile_native *native, const char *directory)
 {
+	bool compute = false;
+
 	for (size_t i = 0; i < native->card_count; i++) {
 		const struct profile_card *card = &native->cards[i];
 
-		if (card_node(card, directory, "card", "card", card->card) < 0 ||
-		    card_node(card, directory, "render", "renderD", card->render) < 0)
+		compute |= card->unique_id != NULL;
+		if (card->node && (card_node(card, directory, "card", "card", card->card) < 0 ||
+				   card_node(card, directory, "render", "renderD", card->render) < 0 ||
+				   partition_nodes(card, directory) < 0))
 			return -1;
 	}
-	return 0;
+	for (size_t i = 0; i < native->accelerator_count; i++) {
+		unsigned number = native->accelerators[i].number;
+
+		if (node_at(MAJOR_ACCEL, number, 0660, "%s/accel/accel%u", directory, number) < 0 ||
+		    group_at(RENDER_GROUP, "%s/accel/accel%u", directory, number) < 0)
+			return -1;
+	}
+	if (!compute)
+		return 0;
+	return node_at(MAJOR_KFD, 0, 0660, "%s/kfd", directory) < 0 ? -1 : group_at(RENDER_GROUP, "%s/kfd", directory);
 }
 
 int native_nodes(const struct profile_native *native, const char *directory)
 {
-	if (driver_nodes(native, directory) < 0 || fabric_nodes(native, directory) < 0 ||
-	    card_nodes(native, directory) < 0)
+	if (card_nodes(native, directory) < 0)
+		return -1;
+	if (!native->nvidia)
+		return 0;
+	if (driver_nodes(native, directory) < 0 || fabric_nodes(native, directory) < 0)
 		return -1;
 	for (size_t i = 0; i < native->gpu_count; i++) {
 		const struct profile_gpu *gpu = &native->gpus[i];
@@ -272,13 +315,26 @@ int native_proc(const struct profile_native *native, const char *directory)
 	return write_devices(native, devices);
 }
 
+static int write_function(const char *pci, uint32_t vendor, uint32_t device, const char *class, const char *directory)
+{
+	char vendor_text[16], device_text[16];
+
+	(void)snprintf(vendor_text, sizeof(vendor_text), "0x%04x\n", vendor);
+	(void)snprintf(device_text, sizeof(device_text), "0x%04x\n", device);
+	return write_at(vendor_text, "%s/%s/vendor", directory, pci) < 0 ||
+			       write_at(device_text, "%s/%s/device", directory, pci) < 0 ||
+			       write_at(class, "%s/%s/class", directory, pci) < 0
+		       ? -1
+		       : 0;
+}
+
 static int write_card(const struct profile_card *card, const char *directory)
 {
-	char vendor[16], number[16];
+	char number[16];
 
-	(void)snprintf(vendor, sizeof(vendor), "0x%04x\n", card->vendor);
-	if (card->vendor && (write_at(vendor, "%s/%s/vendor", directory, card->pci) < 0 ||
-			     write_at("0x030000\n", "%s/%s/class", directory, card->pci) < 0))
+	if (card->vendor && write_function(card->pci, card->vendor, card->device, "0x030000\n", directory) < 0)
+		return -1;
+	if (card->product && write_at(card->product, "%s/%s/product_name", directory, card->pci) < 0)
 		return -1;
 	(void)snprintf(number, sizeof(number), "%u:%u\n", MAJOR_DRM, card->card);
 	if (write_at(number, "%s/%s/drm/card%u/dev", directory, card->pci, card->card) < 0)
@@ -303,6 +359,87 @@ int native_sys(const struct profile_native *native, const char *directory)
 	for (size_t i = 0; i < native->card_count; i++)
 		if (write_card(&native->cards[i], directory) < 0)
 			return -1;
+	for (size_t i = 0; i < native->accelerator_count; i++)
+		if (write_function(native->accelerators[i].pci, native->accelerators[i].vendor,
+				   native->accelerators[i].device, "0x120000\n", directory) < 0)
+			return -1;
+	return 0;
+}
+
+/* A device of a class: its number, and the device of a bus that it belongs to. */
+static int write_class_device(const char *directory, const char *class, const char *prefix, unsigned number,
+			      unsigned node_major, const char *device)
+{
+	_cleanup_free_ char *link = NULL;
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%u:%u\n", node_major, number);
+	if (write_at(text, "%s/%s/%s%u/dev", directory, class, prefix, number) < 0 ||
+	    asprintf(&link, "%s/%s/%s%u/device", directory, class, prefix, number) < 0)
+		return -1;
+	return tree_symlink(device, link);
+}
+
+/* A node of the topology, as kfd_topology.c writes it; a processor has no render node. */
+static int write_topology(const char *directory, unsigned number, const struct profile_card *card, unsigned partition)
+{
+	unsigned domain = 0, bus = 0, device = 0, function = 0;
+	_cleanup_free_ char *text = NULL;
+
+	if (card && sscanf(card->pci, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
+		return -1;
+	if (asprintf(&text,
+		     "cpu_cores_count %u\nsimd_count %u\nmem_banks_count 1\ncaches_count 0\nio_links_count 1\n"
+		     "cpu_core_id_base 0\nsimd_id_base 0\ngfx_target_version %u\nvendor_id %u\ndevice_id %u\n"
+		     "location_id %u\ndomain %u\ndrm_render_minor %u\nunique_id %s\n",
+		     card ? 0 : 20, card ? 304 : 0, card ? card->gfx_target : 0, card ? card->vendor : 0,
+		     card ? card->device : 0, bus << 8 | device << 3 | function | partition << 28, domain,
+		     card ? card->render + partition : 0, card ? card->unique_id : "0") < 0)
+		return -1;
+	return write_at(text, "%s/kfd/kfd/topology/nodes/%u/properties", directory, number);
+}
+
+static int write_card_class(const struct profile_card *card, const char *directory)
+{
+	char device[64];
+
+	(void)snprintf(device, sizeof(device), "/sys/bus/pci/devices/%s", card->pci);
+	if (write_class_device(directory, "drm", "card", card->card, MAJOR_DRM, device) < 0 ||
+	    write_class_device(directory, "drm", "renderD", card->render, MAJOR_DRM, device) < 0)
+		return -1;
+	for (unsigned i = 1; i < card->partitions; i++) {
+		(void)snprintf(device, sizeof(device), "../../../amdgpu_xcp_%u", i - 1);
+		if (write_class_device(directory, "drm", "renderD", card->render + i, MAJOR_DRM, device) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int native_class(const struct profile_native *native, const char *directory)
+{
+	unsigned nodes = 0;
+
+	for (size_t i = 0; i < native->card_count; i++) {
+		const struct profile_card *card = &native->cards[i];
+
+		if (write_card_class(card, directory) < 0)
+			return -1;
+		if (card->unique_id && nodes == 0 &&
+		    (write_topology(directory, nodes++, NULL, 0) < 0 ||
+		     write_at("235:0\n", "%s/kfd/kfd/dev", directory) < 0))
+			return -1;
+		for (unsigned j = 0; card->unique_id && j < (card->partitions ? card->partitions : 1); j++)
+			if (write_topology(directory, nodes++, card, j) < 0)
+				return -1;
+	}
+	for (size_t i = 0; i < native->accelerator_count; i++) {
+		char device[64];
+
+		(void)snprintf(device, sizeof(device), "/sys/bus/pci/devices/%s", native->accelerators[i].pci);
+		if (write_class_device(directory, "accel", "accel", native->accelerators[i].number, MAJOR_ACCEL,
+				       device) < 0)
+			return -1;
+	}
 	return 0;
 }
 

@@ -18,6 +18,9 @@ int native_proc(const struct profile_native *native, const char *directory);
 /** Writes what /sys/bus/pci/devices says of each GPU into @directory. */
 int native_sys(const struct profile_native *native, const char *directory);
 
+/** Writes what /sys/class says of cards, AMD's compute driver and accelerators into @directory. */
+int native_class(const struct profile_native *native, const char *directory);
+
 /**
  * Installs the driver's libraries, programs, firmware and configuration where the profile says, and names their directories
  * to ldconfig(8).

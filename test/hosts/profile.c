@@ -129,18 +129,35 @@ static const char *read_card(const json_t *object, struct profile_card *ret)
 {
 	ret->pci = text(object, "pci");
 	ret->vendor = number(object, "vendor");
+	ret->device = number(object, "device");
+	ret->product = text(object, "product");
+	ret->unique_id = text(object, "unique_id");
+	ret->gfx_target = (uint32_t)json_integer_value(json_object_get(object, "gfx_target"));
+	ret->partitions = (uint32_t)json_integer_value(json_object_get(object, "partitions"));
+	ret->node = is_not_false(object, "node");
 	ret->card = (uint32_t)json_integer_value(json_object_get(object, "card"));
 	ret->render = (uint32_t)json_integer_value(json_object_get(object, "render"));
 	return ret->pci && ret->render >= 128 ? NULL : "a card needs pci, card and render, which is 128 or more";
 }
 
+static const char *read_accelerator(const json_t *object, struct profile_accelerator *ret)
+{
+	ret->pci = text(object, "pci");
+	ret->vendor = number(object, "vendor");
+	ret->device = number(object, "device");
+	ret->number = (uint32_t)json_integer_value(json_object_get(object, "accel"));
+	return ret->pci ? NULL : "an accelerator needs pci";
+}
+
 static const char *read_native(const json_t *object, struct profile_native *ret)
 {
 	const json_t *list = json_object_get(object, "gpus"), *channels = json_object_get(object, "imex_channels"),
-		     *cards = json_object_get(object, "cards"), *entry;
+		     *cards = json_object_get(object, "cards"), *accelerators = json_object_get(object, "accelerators"),
+		     *entry;
 	size_t index;
 
 	ret->present = object != NULL;
+	ret->nvidia = object && is_not_false(object, "nvidia");
 	ret->driver = text(object, "driver") ?: DRIVER;
 	ret->module = text(object, "module") ?: ret->driver;
 	ret->root = text(object, "root") ?: "";
@@ -151,12 +168,18 @@ static const char *read_native(const json_t *object, struct profile_native *ret)
 	ret->uvm = is_not_false(object, "uvm");
 	ret->nvswitches = number(object, "nvswitches");
 	if (json_array_size(list) > PROFILE_GPUS_MAX || json_array_size(channels) > PROFILE_CHANNELS_MAX ||
-	    json_array_size(cards) > PROFILE_CARDS_MAX)
-		return "too many GPUs, IMEX channels or cards";
+	    json_array_size(cards) > PROFILE_CARDS_MAX || json_array_size(accelerators) > PROFILE_CARDS_MAX)
+		return "too many GPUs, IMEX channels, cards or accelerators";
 	json_array_foreach (channels, index, entry)
 		ret->imex_channels[ret->imex_channel_count++] = (uint32_t)json_integer_value(entry);
 	json_array_foreach (cards, index, entry) {
 		const char *wrong = read_card(entry, &ret->cards[ret->card_count++]);
+
+		if (wrong)
+			return wrong;
+	}
+	json_array_foreach (accelerators, index, entry) {
+		const char *wrong = read_accelerator(entry, &ret->accelerators[ret->accelerator_count++]);
 
 		if (wrong)
 			return wrong;

@@ -56,13 +56,26 @@ struct profile_gpu {
 /* What direct rendering (DRM) knows of a PCI device. The two numbers need not go together: firmware's screen has a card alone. */
 struct profile_card {
 	const char *pci;
-	uint32_t vendor; /* of one that is not among the GPUs */
+	uint32_t vendor, device; /* of one that is not among the GPUs */
 	uint32_t card, render;
+	const char *product;   /* what AMD's GPUs for servers are sold as; NULL */
+	const char *unique_id; /* decimal, as AMD's compute driver has it; NULL: it does not know this one */
+	uint32_t gfx_target;
+	uint32_t partitions; /* AMD's compute partitions; their render nodes follow the card's own; 0: it has none */
+	bool node;           /* there is one in /dev */
 };
 
-/* NVIDIA's kernel module and the driver's files. */
+/* What the kernel's class of accelerators has: NPUs. */
+struct profile_accelerator {
+	const char *pci;
+	uint32_t vendor, device;
+	uint32_t number;
+};
+
+/* Drivers on the machine itself: NVIDIA's kernel module and its files, and whatever is in /dev/dri. */
 struct profile_native {
-	bool present;       /* even if it drives no GPU */
+	bool present;
+	bool nvidia;        /* NVIDIA's module is loaded, even if it drives no GPU */
 	const char *module; /* version that runs */
 	const char *driver; /* version that is installed */
 	const char *root;   /* the directory that is the driver's "/"; "" if that is the host's */
@@ -77,6 +90,8 @@ struct profile_native {
 	size_t gpu_count;
 	struct profile_card cards[PROFILE_CARDS_MAX]; /* of any vendor */
 	size_t card_count;
+	struct profile_accelerator accelerators[PROFILE_CARDS_MAX];
+	size_t accelerator_count;
 };
 
 struct profile {

@@ -63,8 +63,9 @@ static int overlay(const char *name, const char *directory)
 
 static int scratch_directories(void)
 {
-	static const char *const names[] = {"dev", "dev.work", "etc",      "etc.work", "etc/ld.so.conf.d",
-					    "usr", "usr/lib",  "usr.work", "pci",      "pci.work"};
+	static const char *const names[] = {"dev",   "dev.work",  "etc",      "etc.work", "etc/ld.so.conf.d",
+					    "usr",   "usr/lib",   "usr.work", "pci",      "pci.work",
+					    "class", "class.work"};
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -97,7 +98,7 @@ static int hide_inside(const char *path)
 
 static int hide_entry(const struct dirent *entry)
 {
-	static const char *const directories[] = {"nvidia-caps", "nvidia-caps-imex-channels", "dri"};
+	static const char *const directories[] = {"nvidia-caps", "nvidia-caps-imex-channels", "dri", "accel"};
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
@@ -106,7 +107,8 @@ static int hide_entry(const struct dirent *entry)
 		(void)snprintf(path, sizeof(path), SCRATCH "/dev/%s", directories[i]);
 		return hide_inside(path);
 	}
-	if (strcmp(entry->d_name, "dxg") != 0 && strncmp(entry->d_name, "nvidia", 6) != 0)
+	if (strcmp(entry->d_name, "dxg") != 0 && strcmp(entry->d_name, "kfd") != 0 &&
+	    strncmp(entry->d_name, "nvidia", 6) != 0)
 		return 0;
 	return hide(SCRATCH "/dev", entry->d_name);
 }
@@ -207,6 +209,23 @@ static int make_sys(const struct space *space)
 	return native_sys(&space->profile->native, SCRATCH "/pci") < 0 ? -1 : overlay("pci", devices);
 }
 
+/* What a contributor's machine has of these classes is not the host's. */
+static int make_class(const struct space *space)
+{
+	static const char *const classes[] = {"drm", "accel", "kfd"};
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+		(void)snprintf(path, sizeof(path), "/sys/class/%s", classes[i]);
+		if (access(path, F_OK) < 0)
+			continue;
+		(void)snprintf(path, sizeof(path), SCRATCH "/class/%s", classes[i]);
+		if (hide_inside(path) < 0)
+			return -1;
+	}
+	return native_class(&space->profile->native, SCRATCH "/class") < 0 ? -1 : overlay("class", "/sys/class");
+}
+
 /* /proc/driver/nvidia and the line for each driver in /proc/devices. */
 static int make_proc(const struct space *space)
 {
@@ -247,20 +266,22 @@ static int make_loader_cache(const struct profile *profile)
 {
 	const struct profile_native *native = &profile->native;
 
-	if (native->present && native->root[0] && run_ldconfig("-r", native->root) < 0)
+	if (native->nvidia && native->root[0] && run_ldconfig("-r", native->root) < 0)
 		return -1;
-	if (native->present && !native->loader_cache && run_ldconfig("-C", SCRATCH "/ld.so.cache") < 0)
+	if (native->nvidia && !native->loader_cache && run_ldconfig("-C", SCRATCH "/ld.so.cache") < 0)
 		return -1;
-	return profile->loader_cache || (native->present && native->loader_cache && !native->root[0])
+	return profile->loader_cache || (native->nvidia && native->loader_cache && !native->root[0])
 		       ? run_ldconfig(NULL, NULL)
 		       : 0;
 }
 
 static int make_native(const struct space *space)
 {
-	return make_proc(space) < 0 || make_sys(space) < 0 || native_files(&space->profile->native, space->files) < 0
-		       ? -1
-		       : 0;
+	if (make_sys(space) < 0)
+		return -1;
+	if (!space->profile->native.nvidia)
+		return 0;
+	return make_proc(space) < 0 || native_files(&space->profile->native, space->files) < 0 ? -1 : 0;
 }
 
 /* What programs remember of this host until its next boot is nothing for another. */
@@ -279,7 +300,7 @@ static int make_host(const struct space *space)
 
 	if (make_run() < 0)
 		return -1;
-	if (make_dev(space) < 0 || overlay("etc", "/etc") < 0 || overlay("usr", "/usr") < 0)
+	if (make_dev(space) < 0 || make_class(space) < 0 || overlay("etc", "/etc") < 0 || overlay("usr", "/usr") < 0)
 		return -1;
 	if (profile->dxg && make_wsl(space) < 0)
 		return -1;

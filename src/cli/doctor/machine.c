@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "cli/doctor/doctor.h"
 #include "lib/backends.h"
-#include "model/pci.h"
 
 #define CHECKS_DECLARE(name) extern const struct checks checks_##name;
 #define CHECKS_ADDRESS(name) &checks_##name,
@@ -17,28 +16,15 @@ BACKENDS(CHECKS_DECLARE)
 static const struct checks *const kinds[] = {BACKENDS(CHECKS_ADDRESS)};
 _Static_assert(ARRAY_SIZE(kinds) < CHECKS_KINDS_MAX, "a host can have every kind, and NULL behind them");
 
-static bool machine_is_unserved(const struct pci_function *function)
-{
-	return function->display && (function->vendor == PCI_VENDOR_AMD || function->vendor == PCI_VENDOR_INTEL);
-}
-
 static void machine_add_none(struct findings *findings)
 {
 	_cleanup_strv_ struct strv devices = {0};
 	_cleanup_free_ char *names = NULL;
-	struct pci_function gpu;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds) && findings->count == 0; i++)
 		kinds[i]->explain(findings);
 	if (findings->count > 0)
 		return;
-	if (pci_find("/sys", machine_is_unserved, &gpu)) {
-		findings_add(findings, "host.other-vendor", SEVERITY_PROBLEM,
-			     "an %s GPU (PCI %s) is this machine's GPU; outside Windows hosts ctr-gpu serves NVIDIA's\n"
-			     "Give containers its nodes: docker run --device /dev/dri (AMD: and --device /dev/kfd).",
-			     gpu.vendor == PCI_VENDOR_AMD ? "AMD" : "Intel", gpu.address);
-		return;
-	}
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		(void)strv_add(&devices, kinds[i]->backend->device);
 	(void)strv_join(&devices, ", no ", &names);
@@ -84,7 +70,7 @@ void check_machine(struct examination *examination)
 	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (file_is_device(kinds[i]->backend->device) || (kinds[i]->loaded && file_exists(kinds[i]->loaded)))
+		if (kinds[i]->is_here ? kinds[i]->is_here() : file_is_device(kinds[i]->backend->device))
 			examination->here[count++] = kinds[i];
 	if (count > 0)
 		machine_add_kinds(examination);

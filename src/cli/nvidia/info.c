@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cli/nvidia/nvidia.h"
+#include "model/adapter.h"
 
 enum { KEY_CSV = 0x100 };
 
@@ -88,6 +89,9 @@ static int nvidia_info_print_host(const struct ctr_gpu_host *host, bool csv)
 		struct ctr_gpu_driver driver;
 		char cuda[32];
 
+		/* Behind NVIDIA's are those of others, for which this program does nothing. */
+		if (adapter.vendor_id != PCI_VENDOR_NVIDIA && !adapter.luid)
+			continue;
 		r = ctr_gpu_host_driver(host, i, &driver);
 		if (r)
 			return r;

@@ -9,6 +9,7 @@
 
 #include "cli/load.h"
 #include "cli/output.h"
+#include "model/adapter.h"
 
 enum { KEY_NO_CREATE_IMEX_CHANNELS = 0x100 };
 
@@ -177,8 +178,11 @@ int nvidia_open(struct session *session, const struct nvidia *nvidia)
 
 int nvidia_plan(struct session *session, const struct request_options *request)
 {
+	struct request_options words = *request;
+
 	nvidia_begin("detection error");
-	return request_plan(session, request);
+	words.domain = DOMAIN_NVIDIA;
+	return request_plan(session, &words);
 }
 
 static void nvidia_print_version(FILE *file, struct argp_state *state)

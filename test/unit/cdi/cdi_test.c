@@ -174,7 +174,7 @@ static void a_spec_has_the_adapters_of_its_kind(void **state)
 	assert_names(spec, "0 GPU-1 0000:01:00.0 0:3 MIG-1234 all");
 	assert_good(spec, "0.5.0");
 	spec = generate("intel.com/gpu", "/hook", "", 0);
-	assert_names(spec, "1 LUID-0000000000000001 0000:00:02.0 all");
+	assert_names(spec, "0 LUID-0000000000000001 0000:00:02.0 all");
 	assert_good(spec, "0.5.0");
 	spec = generate("example.com/car.d", "/hook", "", 0);
 	assert_names(spec, "0 GPU-1 0000:01:00.0 1 LUID-0000000000000001 0000:00:02.0 0:3 MIG-1234 all");

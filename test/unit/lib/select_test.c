@@ -210,7 +210,7 @@ static void npus_are_counted_apart_and_given_on_request(void **state)
 	struct adapter own[] = {
 		adapters[0],
 		adapters[1],
-		{.index = 0, .is_npu = true, .name = (char *)"Brain", .vendor_id = PCI_VENDOR_AMD_PROCESSOR},
+		{.backend = &gpu_pv, .index = 0, .is_npu = true, .name = (char *)"Brain", .vendor_id = PCI_VENDOR_AMD_PROCESSOR},
 	};
 	const struct ctr_gpu_host with = {.inventory = {.adapters = own, .count = 3}};
 	const struct ctr_gpu_host alone = {.inventory = {.adapters = &own[2], .count = 1}};
@@ -329,6 +329,97 @@ static void without_a_usable_adapter_the_reasons_are_told(void **state)
 	assert_non_null(strstr(err.text, "none behind it"));
 }
 
+/* An NVIDIA GPU, two partitions of one of AMD's, Intel's graphics and an NPU of AMD's, all on the machine itself. */
+static const struct backend nvidia = {.name = "nvidia"}, drm = {.name = "drm"};
+static struct adapter mixed[] = {
+	{.backend = &nvidia, .index = 0, .name = (char *)"N", .vendor_id = PCI_VENDOR_NVIDIA},
+	{.backend = &drm,
+	 .index = 1,
+	 .name = (char *)"A0",
+	 .vendor_id = PCI_VENDOR_AMD,
+	 .pci_address = (char *)"0000:05:00.0",
+	 .uuid = (char *)"GPU-a000000000000001",
+	 .alias = (char *)"0xa000000000000001",
+	 .partitions = 2},
+	{.backend = &drm,
+	 .index = 2,
+	 .name = (char *)"A1",
+	 .vendor_id = PCI_VENDOR_AMD,
+	 .pci_address = (char *)"0000:05:00.0",
+	 .uuid = (char *)"GPU-a000000000000001",
+	 .alias = (char *)"0xa000000000000001",
+	 .partitions = 2},
+	{.backend = &drm, .index = 3, .name = (char *)"I", .vendor_id = PCI_VENDOR_INTEL},
+	{.backend = &drm, .index = 0, .name = (char *)"P", .vendor_id = PCI_VENDOR_AMD_PROCESSOR, .is_npu = true},
+};
+static const struct ctr_gpu_host mixed_host = {.inventory = {.adapters = mixed, .count = ARRAY_SIZE(mixed)}};
+static const struct ctr_gpu_host without_nvidia = {.inventory = {.adapters = mixed + 1, .count = ARRAY_SIZE(mixed) - 1}};
+
+static void words_are_about_their_vendors_gpus(void **state)
+{
+	static const struct {
+		const struct ctr_gpu_host *host;
+		const char *domain;
+		bool by_engine;
+		const char *devices, *selected; /* NULL: CTR_GPU_E_NO_ADAPTER; "": CTR_GPU_E_UNKNOWN_DEVICE */
+	} cases[] = {
+		{&mixed_host, NULL, false, "all", "N A0 A1 I"},
+		{&mixed_host, NULL, false, "3", "I"},
+		{&mixed_host, NULL, false, "amd.com/gpu=0", "A0"},
+		{&mixed_host, NULL, false, "amd.com/gpu=all", "A0 A1"},
+		{&mixed_host, NULL, false, "amd.com/npu=0", "P"},
+		{&mixed_host, NULL, false, "intel.com/gpu=0", "I"},
+		{&mixed_host, NULL, false, "intel.com/gpu=1", ""},
+		{&mixed_host, NULL, false, "vendor:intel", "I"},
+		/* What all partitions of a GPU are called means all of them. */
+		{&mixed_host, NULL, false, "0xA000000000000001", "A0 A1"},
+		{&mixed_host, NULL, false, "05:00.0", "A0 A1"},
+		{&mixed_host, "nvidia.com", false, "all", "N"},
+		{&mixed_host, "nvidia.com", true, "all", "N"},
+		{&mixed_host, "nvidia.com", false, "1", ""},
+		{&mixed_host, "nvidia.com", false, "vendor:intel", NULL},
+		{&mixed_host, "nvidia.com", false, "nvidia.com/gpu=all", "N"},
+		{&mixed_host, "nvidia.com", false, "runtime.nvidia.com/gpu=all", "N"},
+		{&mixed_host, "nvidia.com", false, "05:00.0", ""},
+		{&mixed_host, "amd.com", false, "all", "A0 A1"},
+		{&mixed_host, "amd.com", false, "0", "A0"},
+		{&mixed_host, "amd.com", false, "npu:0", "P"},
+		{&mixed_host, "amd.com", false, "GPU-a000000000000001", "A0 A1"},
+		/* An image's words get nothing of another vendor, but `docker run --gpus` has no others. */
+		{&without_nvidia, "nvidia.com", false, "all", NULL},
+		{&without_nvidia, "nvidia.com", true, "all", "A0 A1 I"},
+		{&without_nvidia, "nvidia.com", true, "0", "A0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct request request = {.domain = cases[i].domain, .by_engine = cases[i].by_engine};
+		_cleanup_selection_ struct selection selection = {0};
+		_cleanup_strv_ struct strv names = {0};
+		_cleanup_free_ char *text = NULL;
+		struct err err = {0};
+		int r;
+
+		assert_int_equal(request_set_devices(&request, cases[i].devices), 0);
+		r = selection_new(cases[i].host, &request, &selection, &err);
+		strv_clear(&request.devices);
+		if (!cases[i].selected || !*cases[i].selected) {
+			if (r != (cases[i].selected ? CTR_GPU_E_UNKNOWN_DEVICE : CTR_GPU_E_NO_ADAPTER))
+				fail_msg("case %zu: %d", i, r);
+			continue;
+		}
+		if (r != 0)
+			fail_msg("case %zu: %s", i, err.text);
+		for (size_t j = 0; j < selection.count; j++)
+			assert_int_equal(strv_add(&names, selection.adapters[j]->name), 0);
+		assert_int_equal(strv_join(&names, " ", &text), 0);
+		if (!streq(text, cases[i].selected))
+			fail_msg("case %zu: %s", i, text);
+	}
+	assert_int_equal(selection_number_of(&mixed_host, "amd.com/gpu=", &mixed[2]), 1);
+	assert_int_equal(selection_number_of(&mixed_host, "example.com/gpu=", &mixed[2]), 2);
+}
+
 static void all_of_a_kind_means_all_of_its_vendor(void **state)
 {
 	static const struct {
@@ -370,6 +461,7 @@ int main(void)
 		cmocka_unit_test(a_library_is_asked_for_unknown_uuids_alone),
 		cmocka_unit_test(an_unusable_device_answers_with_its_fault),
 		cmocka_unit_test(all_means_all_that_can_be_used),
+		cmocka_unit_test(words_are_about_their_vendors_gpus),
 		cmocka_unit_test(all_of_a_kind_means_all_of_its_vendor),
 		cmocka_unit_test(without_a_usable_adapter_the_reasons_are_told),
 	};

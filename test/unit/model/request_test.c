@@ -54,16 +54,16 @@ static void imex_channels(void **state)
 	}
 }
 
-static void names_of_cdi_mean_the_same(void **state)
+static void names_of_cdi_have_a_kind_in_front(void **state)
 {
 	static const struct {
-		const char *asked, *taken;
+		const char *asked, *name;
 	} cases[] = {
 		{"nvidia.com/gpu=0", "0"},
 		{"nvidia.com/gpu=GPU-1", "GPU-1"},
 		{"nvidia.com/mig=1:2", "1:2"},
 		{"a-b.c_d/e.f=0000:01:00.0", "0000:01:00.0"},
-		{"nvidia.com/gpu=all", "nvidia.com/gpu=all"},
+		{"nvidia.com/gpu=all", "all"},
 		{"MIG-GPU-1/2/3", "MIG-GPU-1/2/3"},
 		{"/gpu=0", "/gpu=0"},
 		{"nvidia.com/=0", "nvidia.com/=0"},
@@ -74,15 +74,18 @@ static void names_of_cdi_mean_the_same(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_string_equal(request_name_without_kind(cases[i].asked), cases[i].name);
 		assert_int_equal(request_set_devices(&request, cases[i].asked), 0);
 		assert_int_equal(request.kind, REQUEST_SOME);
 		assert_int_equal(request.devices.count, 1);
-		assert_string_equal(request.devices.items[0], cases[i].taken);
+		assert_string_equal(request.devices.items[0], cases[i].asked);
 	}
 	assert_int_equal(request_set_devices(&request, "nvidia.com/gpu=0,all"), 0);
 	assert_int_equal(request.kind, REQUEST_ALL);
 	assert_int_equal(request_set_devices(&request, "nvidia.com/gpu=void"), 0);
 	assert_int_equal(request.kind, REQUEST_VOID);
+	assert_int_equal(request_set_devices(&request, "nvidia.com/gpu=none"), 0);
+	assert_int_equal(request.kind, REQUEST_NONE);
 	request_clear(&request);
 }
 
@@ -113,7 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(capabilities),
 		cmocka_unit_test(imex_channels),
-		cmocka_unit_test(names_of_cdi_mean_the_same),
+		cmocka_unit_test(names_of_cdi_have_a_kind_in_front),
 		cmocka_unit_test(words_outrank_names),
 	};
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "model/pci.h"
 #include "nvidia/brand.h"
 #include "nvidia/gpu.h"
 #include "nvidia/proc.h"
@@ -138,10 +139,10 @@ static void pci_addresses(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
-		if (!proc_is_pci_address(good[i]))
+		if (!pci_is_address(good[i]))
 			fail_msg("%s", good[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		if (proc_is_pci_address(bad[i]))
+		if (pci_is_address(bad[i]))
 			fail_msg("%s", bad[i]);
 }
 

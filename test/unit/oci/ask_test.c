@@ -133,6 +133,33 @@ static void variables_of_other_names(void **state)
 	assert_false(ask_is_likely("\"AMD_VISIBLE_DEVICES=void\"", 26));
 }
 
+/* Native GPUs of other vendors do not answer to NVIDIA's words. */
+static void whose_words_they_are(void **state)
+{
+	static const struct {
+		const char *a, *b, *domain;
+	} cases[] = {
+		{"NVIDIA_VISIBLE_DEVICES=all", "X=", "nvidia.com"},
+		{"NVIDIA_VISIBLE_DEVICES=0", "AMD_VISIBLE_DEVICES=none", "nvidia.com"},
+		{"CUDA_VERSION=11.2", "X=", "nvidia.com"},
+		{"X=", "AMD_VISIBLE_DEVICES=0", NULL},
+		{"NVIDIA_VISIBLE_DEVICES=all", "AMD_VISIBLE_DEVICES=all", NULL},
+		{"CTR_GPU_VISIBLE_DEVICES=all", "X=", NULL},
+		{"DOCKER_RESOURCE_GPU=GPU-1", "X=", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct request request = {0};
+		struct err err = {0};
+
+		assert_int_equal(read_environment(&request, ENV(cases[i].a, cases[i].b), &err), 0);
+		if (!request.domain != !cases[i].domain || (request.domain && !streq(request.domain, cases[i].domain)))
+			fail_msg("case %zu: %s", i, request.domain ? request.domain : "nobody");
+		request_clear(&request);
+	}
+}
+
 static void resources_of_a_swarm(void **state)
 {
 	const struct {
@@ -326,7 +353,7 @@ static void who_may_ask_for_devices(void **state)
 		{"NVIDIA_VISIBLE_DEVICES=2,3", MOUNTS("0", "GPU-1"), false, false, false, NULL},
 		{"NVIDIA_VISIBLE_DEVICES=void", MOUNTS("0"), false, true, true, "0"},
 		{"A=b", MOUNTS("MIG-GPU-1/0/1", "MIG-GPU-2/0/1"), false, false, true, "MIG-GPU-1/0/1,MIG-GPU-2/0/1"},
-		{"A=b", MOUNTS("cdi/nvidia.com/gpu/0", "cdi/nvidia.com/mig/1:0"), false, false, true, "0,1:0"},
+		{"A=b", MOUNTS("cdi/nvidia.com/gpu/0", "cdi/nvidia.com/mig/1:0"), false, false, true, "nvidia.com/gpu=0,nvidia.com/mig=1:0"},
 		{"A=b", MOUNTS("imex/0"), false, false, true, NULL},
 		{"NVIDIA_VISIBLE_DEVICES=1", MOUNTS("imex/0"), false, true, true, "1"},
 		{"CUDA_VERSION=9.0", {0}, false, false, true, NULL},
@@ -480,6 +507,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(devices_of_the_environment),
 		cmocka_unit_test(variables_of_other_names),
+		cmocka_unit_test(whose_words_they_are),
 		cmocka_unit_test(resources_of_a_swarm),
 		cmocka_unit_test(images_that_say_their_version_only),
 		cmocka_unit_test(versions_that_are_none_are_named),

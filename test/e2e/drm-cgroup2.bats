@@ -1,0 +1,1 @@
+drm.bats

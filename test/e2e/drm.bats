@@ -1,0 +1,221 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# AMD's and Intel's GPUs on the machine itself: nodes of /dev/dri, /dev/kfd and /dev/accel, and nothing else. Their numbers
+# are forbidden by every engine's own rules; a node that may be opened answers ENXIO, since no driver is behind it, and one
+# that its owner and mode forbid EACCES.
+
+load cdi
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	require_root
+	require_program dockerd
+	require_program podman
+	[[ -e /sys/bus/pci/devices ]] || skip "needs a PCI bus"
+	docker_start native-amd "{\"runtimes\": {\"nvidia\": {\"path\": \"$CTR_GPU_BUILD/bin/nvidia-container-runtime\"}}}"
+	docker_image debian
+	podman_setup
+}
+
+teardown_file() {
+	docker_stop
+}
+
+# plan PROFILE OPTION…: the paths of the nodes that a container would get
+plan() {
+	local profile=$1
+	shift
+
+	run sandbox "native-$profile" ctr-gpu configure --dry-run --json "$@" /nowhere
+	expect_status 0
+	run jq -r '[.devices[].path | ltrimstr("/dev/")] | sort | join(" ")' <<<"$output"
+}
+
+# asked PROFILE ENVIRONMENT…: the same by a container's variables, through the hook
+asked() {
+	local profile=$1 bundle=$BATS_TEST_TMPDIR/bundle
+	shift
+
+	mkdir -p "$bundle/rootfs"
+	jq -n '{ociVersion: "1.0.2", root: {path: "rootfs"}, process: {args: ["sh"], env: $ARGS.positional, user: {uid: 0, gid: 0}},
+		hooks: {prestart: [$ENV.docker_hook // empty | {path: ., args: ["nvidia-container-runtime-hook", "prestart"]}]}}' \
+		--args "$@" >"$bundle/config.json"
+	jq -n --arg bundle "$bundle" '{ociVersion: "1.0.2", id: "drm", status: "creating", pid: 1, bundle: $bundle}' >"$bundle/state"
+	run --separate-stderr sandbox "native-$profile" bash -c 'ctr-gpu-hook --dry-run createRuntime <"$1"' asked "$bundle/state"
+	[[ $status -eq 0 ]] || return 0
+	[[ -n $output ]] || output='{"devices": []}'
+	run jq -r '[.devices[].path | ltrimstr("/dev/")] | sort | join(" ")' <<<"$output"
+}
+
+@test "the inventory names GPUs, partitions and NPUs" {
+	run sandbox native-amd ctr-gpu info
+	expect "GPU 0   AMD GPU gfx1100 (1002:744c)"
+	expect "UUID          GPU-123456789abcdef0"
+	expect "node          /dev/dri/renderD128"
+	run sandbox native-amd-partitions ctr-gpu info
+	expect "GPU 3   AMD Instinct MI300X OAM"
+	expect "partition     one of 4 of its GPU"
+	run sandbox native-intel ctr-gpu info
+	expect "NPU 0   Intel NPU (8086:7d1d)"
+	run sandbox native-hybrid ctr-gpu info --json
+	run jq -r '[.adapters[] | .backend + ":" + .vendor] | join(" ")' <<<"$output"
+	expect_line "nvidia:NVIDIA drm:AMD drm:AMD"
+}
+
+@test "devices only: a GPU's render node, AMD's compute node, cards for screens alone" {
+	plan amd
+	expect_line "dri/renderD128 dri/renderD129 kfd"
+	plan amd --device 1
+	expect_line "dri/renderD129 kfd"
+	plan amd --device 0 -g
+	expect_line "dri/card1 dri/renderD128"
+	plan intel
+	expect_line "dri/renderD128 dri/renderD129"
+	plan intel --device npu:0
+	expect_line "accel/accel0"
+	plan intel --device 0000:03:00.0 -D
+	expect_line "dri/card1 dri/renderD129"
+	run sandbox native-amd ctr-gpu configure --dry-run --json --device 0 /nowhere
+	run jq -c '[.mounts, .libraryDirectories | length], [.symlinks[] | .path + "=" + .pointsTo], [.devices[].group]' <<<"$output"
+	expect_line '[0,0]'
+	expect_line '["/dev/dri/by-path/pci-0000:03:00.0-render=../renderD128"]'
+	expect_line '[992,992]'
+}
+
+@test "a partition has a number, and the names of its GPU mean all of them" {
+	plan amd-partitions --device 2
+	expect_line "dri/renderD130 kfd"
+	plan amd-partitions --device GPU-a000000000000001
+	expect_line "dri/renderD128 dri/renderD129 dri/renderD130 dri/renderD131 kfd"
+	plan amd-partitions --device 0000:26:00.0
+	expect_line "dri/renderD132 kfd"
+}
+
+@test "AMD_VISIBLE_DEVICES: all, none, numbers, ranges, unique ids" {
+	asked amd AMD_VISIBLE_DEVICES=all
+	expect_line "dri/renderD128 dri/renderD129 kfd"
+	asked amd AMD_VISIBLE_DEVICES=none
+	expect_line ""
+	asked amd-partitions AMD_VISIBLE_DEVICES=1-2,4
+	expect_line "dri/renderD129 dri/renderD130 dri/renderD132 kfd"
+	asked amd AMD_VISIBLE_DEVICES=0xEF2F7EBA3EC966ED
+	expect_line "dri/renderD129 kfd"
+	asked amd AMD_VISIBLE_DEVICES=7
+	[[ $status -ne 0 && $stderr == *'no device'* ]]
+}
+
+@test "each vendor's words are about its own GPUs" {
+	asked hybrid NVIDIA_VISIBLE_DEVICES=all
+	expect_not dri
+	expect nvidia0
+	asked hybrid NVIDIA_VISIBLE_DEVICES=1
+	[[ $status -ne 0 && $stderr == *'no device "1"'* ]]
+	asked hybrid AMD_VISIBLE_DEVICES=0
+	expect_line "dri/renderD128 kfd"
+	asked hybrid NVIDIA_VISIBLE_DEVICES=all AMD_VISIBLE_DEVICES=all
+	expect "dri/renderD128 kfd nvidia-uvm nvidia-uvm-tools nvidia0 nvidiactl"
+	# A laptop's own graphics are no answer to an image for CUDA, but are to a user of `docker run --gpus`.
+	asked intel NVIDIA_VISIBLE_DEVICES=all
+	expect_line ""
+	[[ -z $stderr || $stderr == *"no GPU of nvidia.com"* ]]
+	docker_hook=/usr/bin/nvidia-container-runtime-hook asked intel NVIDIA_VISIBLE_DEVICES=all
+	expect_line "dri/renderD128 dri/renderD129"
+	run sandbox native-hybrid nvidia-container-cli list --device all
+	expect /dev/nvidia0
+	expect_not /dev/dri/renderD128
+}
+
+@test "CDI specs count the GPUs of their vendor" {
+	run sandbox native-hybrid ctr-gpu cdi generate --kind amd.com/gpu --output -
+	run jq -r '([.devices[] | .name] | join(" ")), (.devices[0].containerEdits.deviceNodes | map(.path) | join(" ")), .containerEdits.env[1]' \
+		<<<"$output"
+	expect_line "0 0000:c1:00.0 all"
+	expect_line "/dev/dri/renderD128 /dev/kfd"
+	expect_line "AMD_VISIBLE_DEVICES=void"
+	run sandbox native-intel bash -c 'ctr-gpu cdi generate && ls /etc/cdi && ctr-gpu cdi check'
+	expect_status 0
+	expect "intel.com/gpu"
+	expect "intel.com/npu"
+	run sandbox native-amd ctr-gpu cdi generate --no-hooks --output -
+	expect_not LD_LIBRARY_PATH
+}
+
+@test "Docker: --gpus on a host with AMD's GPUs alone" {
+	run docker run --rm --gpus all debian sh -c 'probe open /dev/dri/renderD128; probe open /dev/dri/renderD129; probe open /dev/kfd'
+	expect_status 0
+	expect_line "/dev/dri/renderD128=ENXIO"
+	expect_line "/dev/dri/renderD129=ENXIO"
+	expect_line "/dev/kfd=ENXIO"
+	run docker run --rm debian probe node 226 128 /tmp/node
+	expect_line "/tmp/node=EPERM"
+}
+
+@test "the runtime shim adds the nodes' group to a user's" {
+	run docker run --rm --runtime=nvidia -e AMD_VISIBLE_DEVICES=0 --user 1000:1000 debian \
+		sh -c 'id -G; probe open /dev/dri/renderD128; probe open /dev/kfd; probe open /dev/dri/renderD129'
+	expect_status 0
+	expect_line "1000 992"
+	expect_line "/dev/dri/renderD128=ENXIO"
+	expect_line "/dev/kfd=ENXIO"
+	expect_line "/dev/dri/renderD129=ENOENT"
+}
+
+@test "Podman: the hook binds the host's nodes, for root and for who is in their group" {
+	local runtime
+
+	for runtime in runc crun; do
+		run podman_in native-amd run --runtime "$runtime" --rm -e AMD_VISIBLE_DEVICES=0 debian probe open /dev/dri/renderD128
+		expect_line "/dev/dri/renderD128=ENXIO"
+		run podman_in native-amd run --runtime "$runtime" --rm -e AMD_VISIBLE_DEVICES=0 --user 1000:1000 debian probe open /dev/dri/renderD128
+		expect_line "/dev/dri/renderD128=EACCES"
+		run podman_in native-amd run --runtime "$runtime" --rm -e AMD_VISIBLE_DEVICES=0 --user 1000:1000 --group-add 992 debian probe open /dev/kfd
+		expect_line "/dev/kfd=ENXIO"
+	done
+	# Which the plan says.
+	asked amd AMD_VISIBLE_DEVICES=0
+	jq '.process.user = {uid: 1000, gid: 1000}' "$BATS_TEST_TMPDIR/bundle/config.json" >"$BATS_TEST_TMPDIR/new"
+	mv "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/bundle/config.json"
+	run sandbox native-amd bash -c 'ctr-gpu-hook --dry-run createRuntime <"$1"' asked "$BATS_TEST_TMPDIR/bundle/state"
+	expect "--group-add 992"
+}
+
+@test "Podman with CDI" {
+	local runtime
+
+	podman_remove_hooks
+	for runtime in runc crun; do
+		run podman_cdi native-intel 'ctr-gpu cdi generate >/dev/null' --runtime "$runtime" --user 1000:1000 --device intel.com/gpu=1 \
+			debian sh -c 'probe open /dev/dri/renderD129; probe open /dev/dri/renderD128'
+		expect_line "/dev/dri/renderD129=ENXIO"
+		expect_line "/dev/dri/renderD128=ENOENT"
+	done
+	run podman_cdi native-intel 'ctr-gpu cdi generate >/dev/null' --device intel.com/npu=all debian probe open /dev/accel/accel0
+	expect_line "/dev/accel/accel0=ENXIO"
+}
+
+@test "a node that is missing, or another's, is said" {
+	run sandbox native-amd bash -c 'rm /dev/dri/renderD129; ctr-gpu info'
+	expect "its node /dev/dri/renderD129 is missing"
+	run sandbox native-amd bash -c 'rm /dev/dri/renderD129; mknod /dev/dri/renderD129 c 1 3; ctr-gpu configure --dry-run --device GPU-ef2f7eba3ec966ed /nowhere'
+	[[ $status -ne 0 ]]
+	expect "another device than the kernel lists"
+	run sandbox native-amd bash -c 'rm /dev/kfd; ctr-gpu configure --dry-run /nowhere'
+	expect_status 0
+	expect "/dev/kfd is missing"
+}
+
+@test "doctor knows these GPUs, and what is missing" {
+	run sandbox native-amd ctr-gpu doctor --json
+	run jq -r '.findings[].id' <<<"$output"
+	expect_line host.drm
+	expect_line adapter.usable
+	run sandbox native-amd bash -c 'rm /dev/kfd; ctr-gpu doctor'
+	expect "/dev/kfd is missing"
+	run sandbox native-amd setpriv --reuid 54321 --clear-groups ctr-gpu doctor
+	expect "you may not open /dev/dri/renderD128"
+	run sandbox native-hybrid ctr-gpu doctor --json
+	run jq -r '.findings[].id' <<<"$output"
+	expect_line host.both
+}
