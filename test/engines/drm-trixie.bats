@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 #
-# AMD's GPUs on native Linux by the engines' own CDI, `--device amd.com/gpu=…`, and Docker's `--gpus`. The nodes have no driver behind them: ENXIO is what one answers that may be opened.
+# AMD's GPUs on native Linux by the engines' own CDI, `--device amd.com/gpu=…`, and Docker's `--gpus`. The nodes have no driver
+# behind them: ENXIO is what one answers that may be opened.
 
 load engines
 

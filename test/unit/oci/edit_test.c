@@ -181,9 +181,46 @@ static void test_hooks(void **unused)
 	}
 }
 
+/* Once each, behind what the engine has; in a user namespace the numbers are others'. */
+static void groups_of_nodes_are_the_process_s(void **state)
+{
+	static const struct {
+		const char *config, *groups; /* NULL: none */
+	} cases[] = {
+		{"{}", "[992]"},
+		{"{\"process\":{\"user\":{\"uid\":1000,\"additionalGids\":[5]}}}", "[5,992]"},
+		{"{\"process\":{\"user\":{\"additionalGids\":[992,5]}}}", "[992,5]"},
+		{"{\"linux\":{\"namespaces\":[{\"type\":\"pid\"}]}}", "[992]"},
+		{"{\"linux\":{\"namespaces\":[{\"type\":\"user\"}]}}", NULL},
+	};
+	struct plan grouped = {0};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct plan_device device = {.access = "rw", .group = i < 2 ? 992 : 0, .reason = strdup("")};
+
+		assert_true(str_format(&device.path, "/dev/dri/renderD%d", 128 + i) == 0);
+		assert_int_equal(plan_add_device(&grouped, &device), 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_json_ json_t *config = json_loads(cases[i].config, 0, NULL), *wanted = NULL;
+		const json_t *user;
+		struct err err = {0};
+
+		assert_int_equal(oci_edit_apply_rules(config, &grouped, &err), 0);
+		user = json_object_get(json_object_get(config, "process"), "user");
+		wanted = cases[i].groups ? json_loads(cases[i].groups, 0, NULL) : NULL;
+		if (wanted ? !json_equal(json_object_get(user, "additionalGids"), wanted)
+			   : json_object_get(user, "additionalGids") != NULL)
+			fail_msg("case %zu", i);
+	}
+	plan_clear(&grouped);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(groups_of_nodes_are_the_process_s),
 		cmocka_unit_test(test_edits),
 		cmocka_unit_test(test_bad_configs),
 		cmocka_unit_test(test_hooks),
