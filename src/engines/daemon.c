@@ -31,9 +31,11 @@ void daemon_close(struct daemon *daemon)
 /* A file of a process, or of @process AT_FDCWD, with a NUL behind it. Return: NULL if it cannot be read. */
 static char *daemon_read_file(int process, const char *name, size_t *ret_size)
 {
-	char *data;
+	_cleanup_free_ char *data = NULL;
 
-	return fd_read_file_at(process, name, PROCESS_FILE_MAX, &data, ret_size) == 0 ? data : NULL;
+	if (fd_read_file_at(process, name, PROCESS_FILE_MAX, &data, ret_size) < 0)
+		return NULL;
+	return steal_ptr(data);
 }
 
 static bool daemon_is_called(int process, const char *name)

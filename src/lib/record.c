@@ -135,7 +135,7 @@ static int record_write_deed(const struct writer *writer, const struct deed *dee
 			     json_t *entry)
 {
 	_cleanup_free_ char *path = NULL;
-	json_int_t mount;
+	json_int_t mount = 0;
 	int r;
 
 	r = record_read_path(writer->deeds->proc_self_fd, deed->fds[0], &path);
