@@ -50,7 +50,8 @@ static void targets_have_names(void **state)
 	static const struct {
 		unsigned number;
 		const char *name;
-	} targets[] = {{90402, "gfx942"}, {90010, "gfx90a"}, {110000, "gfx1100"}, {100306, "gfx1036"}, {90006, "gfx906"}};
+	} targets[] = {
+		{90402, "gfx942"}, {90010, "gfx90a"}, {110000, "gfx1100"}, {100306, "gfx1036"}, {90006, "gfx906"}};
 	char text[TOPOLOGY_TARGET_SIZE];
 
 	(void)state;

@@ -210,7 +210,11 @@ static void npus_are_counted_apart_and_given_on_request(void **state)
 	struct adapter own[] = {
 		adapters[0],
 		adapters[1],
-		{.backend = &gpu_pv, .index = 0, .is_npu = true, .name = (char *)"Brain", .vendor_id = PCI_VENDOR_AMD_PROCESSOR},
+		{.backend = &gpu_pv,
+		 .index = 0,
+		 .is_npu = true,
+		 .name = (char *)"Brain",
+		 .vendor_id = PCI_VENDOR_AMD_PROCESSOR},
 	};
 	const struct ctr_gpu_host with = {.inventory = {.adapters = own, .count = 3}};
 	const struct ctr_gpu_host alone = {.inventory = {.adapters = &own[2], .count = 1}};
@@ -353,7 +357,8 @@ static struct adapter mixed[] = {
 	{.backend = &drm, .index = 0, .name = (char *)"P", .vendor_id = PCI_VENDOR_AMD_PROCESSOR, .is_npu = true},
 };
 static const struct ctr_gpu_host mixed_host = {.inventory = {.adapters = mixed, .count = ARRAY_SIZE(mixed)}};
-static const struct ctr_gpu_host without_nvidia = {.inventory = {.adapters = mixed + 1, .count = ARRAY_SIZE(mixed) - 1}};
+static const struct ctr_gpu_host without_nvidia = {
+	.inventory = {.adapters = mixed + 1, .count = ARRAY_SIZE(mixed) - 1}};
 
 static void words_are_about_their_vendors_gpus(void **state)
 {
