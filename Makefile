@@ -246,7 +246,7 @@ lint: dependencies-lint $(O)/gen/try_program.h
 	$(MAKE) O=$(O)-clang CC=clang all test-programs
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
-	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -- \
+	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -DCTR_GPU_COMMIT='""' -- \
 		$(wildcard src/*/*.c src/cli/*/*.c hooks/*.c hooks/runtime/*.c) $(wildcard test/hosts/*.c test/fuzz/*.c)
 
 # Tests run as other users, too, whose counts belong into the same files.
