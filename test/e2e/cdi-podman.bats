@@ -77,7 +77,7 @@ with_device() {
 	[[ $output == iigd_dch* && $(grep -c . <<<"$output") -eq 1 ]]
 	run podman_cdi wsl-hybrid "$generate" --device nvidia.com/gpu=all debian ls /usr/lib/wsl/drivers
 	[[ $output == nv_dispi* && $(grep -c . <<<"$output") -eq 1 ]]
-	run podman_cdi wsl-hybrid "$generate" --device nvidia.com/gpu=all --device intel.com/gpu=1 debian ls /usr/lib/wsl/drivers
+	run podman_cdi wsl-hybrid "$generate" --device nvidia.com/gpu=all --device intel.com/gpu=0 debian ls /usr/lib/wsl/drivers
 	[[ $(grep -c . <<<"$output") -eq 2 ]]
 }
 
