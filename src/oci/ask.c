@@ -136,22 +136,28 @@ static int ask_resources(const struct ask *ask, struct strv *ret)
 
 #define ASK_AMD "vendor:amd"
 
-/* "0", "0-2", as AMD's tools count: their GPUs alone. What is no number is a name as any other. */
-static int ask_add_amd_device(const char *device, struct strv *ret)
+enum { AMD_NUMBERS = 256 };
+
+/*
+ * "0", "0-2", as AMD's tools count: their GPUs alone. What is no number is a name as any other. @seen: each number is
+ * added once, since an image could repeat a range a million times.
+ */
+static int ask_add_amd_device(const char *device, bool *seen, struct strv *ret)
 {
-	enum { RANGE_MAX = 256 };
 	unsigned first, last;
 	int length = 0, r = 0;
 
 	if (device[0] == '-' || device[strspn(device, "0123456789-")] || sscanf(device, "%4u%n", &first, &length) != 1)
 		return strv_add(ret, device);
 	last = first;
-	if (device[length] && (sscanf(device, "%4u-%4u%n", &first, &last, &length) != 2 || last - first > RANGE_MAX))
+	if (device[length] && sscanf(device, "%4u-%4u%n", &first, &last, &length) != 2)
 		return strv_add(ret, device);
-	if (device[length])
+	if (device[length] || last < first || last >= AMD_NUMBERS)
 		return strv_add(ret, device);
-	for (unsigned i = first; i <= last && r == 0; i++)
-		r = strv_format(ret, ASK_AMD ":%u", i);
+	for (unsigned i = first; i <= last && r == 0; i++) {
+		r = seen[i] ? 0 : strv_format(ret, ASK_AMD ":%u", i);
+		seen[i] = true;
+	}
 	return r;
 }
 
@@ -160,7 +166,7 @@ static int ask_amd_devices(const struct ask *ask, struct strv *ret, const char *
 {
 	const char *devices = ask_get(ask, "AMD_VISIBLE_DEVICES");
 	_cleanup_strv_ struct strv list = {0};
-	bool all = request_has_word(ret, "all");
+	bool all = request_has_word(ret, "all"), seen[AMD_NUMBERS] = {false};
 	int r;
 
 	if (!devices || request_has_word(ret, "void") || request_has_word(ret, "none"))
@@ -176,7 +182,7 @@ static int ask_amd_devices(const struct ask *ask, struct strv *ret, const char *
 		r = strv_add(ret, "vendor:nvidia");
 	}
 	for (size_t i = 0; i < list.count && r == 0; i++)
-		r = ask_add_amd_device(list.items[i], ret);
+		r = ask_add_amd_device(list.items[i], seen, ret);
 	return r;
 }
 

@@ -78,6 +78,10 @@ static void variables_of_other_names(void **state)
 		{ENV("AMD_VISIBLE_DEVICES=1,3-5,0x1234"), REQUEST_SOME,
 		 "vendor:amd:1,vendor:amd:3,vendor:amd:4,vendor:amd:5,0x1234"},
 		{ENV("AMD_VISIBLE_DEVICES=-1,5-3,1-,0-9999,1-2-3,-"), REQUEST_SOME, "-1,5-3,1-,0-9999,1-2-3,-"},
+		/* An image of 16 MiB of ranges is to cost no more than one. */
+		{ENV("AMD_VISIBLE_DEVICES=0-2,1,0-2,2-3"), REQUEST_SOME,
+		 "vendor:amd:0,vendor:amd:1,vendor:amd:2,vendor:amd:3"},
+		{ENV("AMD_VISIBLE_DEVICES=255,256,255-256"), REQUEST_SOME, "vendor:amd:255,256,255-256"},
 		{ENV("AMD_VISIBLE_DEVICES=none"), REQUEST_VOID, ""},
 		{ENV("AMD_VISIBLE_DEVICES="), REQUEST_VOID, ""},
 		{ENV("NVIDIA_VISIBLE_DEVICES=all", "AMD_VISIBLE_DEVICES=all"), REQUEST_ALL, ""},
