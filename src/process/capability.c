@@ -40,9 +40,8 @@ bool capability_is_effective(int value)
 
 int capability_raise(int value)
 {
-	const unsigned bit = 1U << value % 32;
-
-	if (value == CAPABILITY_NONE || capability_is_effective(value) || !(own[value / 32].permitted & bit))
+	if (value == CAPABILITY_NONE || capability_is_effective(value) ||
+	    !(own[value / 32].permitted & 1U << value % 32))
 		return CAPABILITY_NONE;
 	return capability_turn(value) ? value : CAPABILITY_NONE;
 }
