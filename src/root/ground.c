@@ -214,6 +214,17 @@ static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret
 }
 
 /*
+ * Whether the root of a mount is on the root filesystem's own. What a runtime makes in a volume may be seen where that
+ * comes from, and a volume may bring a tmpfs along.
+ */
+static bool ground_is_mounted_on_root(const struct rootfs *rootfs, int fd)
+{
+	_cleanup_close_ int above = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return above >= 0 && ground_is_root(rootfs, above);
+}
+
+/*
  * Whether a directory on a tmpfs is where the runtime was told to make one, by the kernel's own path of it, and no
  * other mount that it was told of brings this tmpfs: an image's symlink may have led one of those there. The runtime
  * has looked the sources up a moment ago; what file systems know of them without asking anybody will do.
@@ -229,7 +240,7 @@ static bool ground_is_runtimes(const struct rootfs *rootfs, int fd)
 	if (!ground->tmpfs || ground->tmpfs->count == 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC ||
 	    fstat(fd, &st) < 0 || ground_read_root_path(rootfs) < 0 || str_format(&number, "%d", fd) < 0 ||
 	    fd_read_link_at(rootfs->proc_self_fd, number, &path) < 0 || !str_is_below(path, ground->root_path) ||
-	    !strv_contains(ground->tmpfs, path + strlen(ground->root_path)))
+	    !strv_contains(ground->tmpfs, path + strlen(ground->root_path)) || !ground_is_mounted_on_root(rootfs, fd))
 		return false;
 	for (size_t i = 0; i < ground->binds->count; i++)
 		if (statx(AT_FDCWD, ground->binds->items[i], AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &stx) <

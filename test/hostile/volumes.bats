@@ -118,6 +118,24 @@ never() {
 	attack probe
 }
 
+# Docker's own mount of the tmpfs appears on the host, too, and stays.
+@test "a tmpfs in a shared volume: nothing of ours comes to the host through it" {
+	local door pid
+
+	pid=$(dockerd_pid)
+	mkdir "$outside/own"
+	image_with /usr/lib/wsl /volume/own
+	for door in "${doors[@]}"; do
+		# shellcheck disable=SC2086 # options
+		run docker run --rm $door --volume "$outside:/volume:rshared" --tmpfs /volume/own hostile probe
+		echo "$door: $output"
+		never
+		[[ $(grep -c " $outside/" "/proc/$pid/mountinfo") -eq 1 ]]
+		[[ -z $(nsenter --mount --target "$pid" -- ls "$outside/own") ]]
+		nsenter --mount --target "$pid" -- umount "$outside/own"
+	done
+}
+
 @test "nvidia-smi leads to a volume: it is not made there, and the container starts" {
 	after() { expect_line "cuInit=0"; }
 	image_with /usr/bin/nvidia-smi /volume/smi

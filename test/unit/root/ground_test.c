@@ -230,6 +230,24 @@ static void test_runtimes_tmpfs(void **state)
 	free(same);
 }
 
+/* A tmpfs in a volume, which the runtime may have made or the volume have brought, is judged by what is mounted. */
+static void test_runtimes_tmpfs_in_volume(void **state)
+{
+	char *place = (char[]){"/volume/sub"}, *bind = strdup(scratch_path("/elsewhere"));
+	struct strv tmpfs = {.items = &place, .count = 1}, binds = {.items = &bind, .count = 1};
+
+	(void)state;
+	make_directories("/elsewhere");
+	mount_at("/out", "/out", NULL, MS_BIND);
+	mount_at("", "/out", NULL, MS_SHARED);
+	mount_at("/out", "/root/volume", NULL, MS_BIND);
+	mount_at("", "/root/volume/sub", "tmpfs", 0);
+	ground.tmpfs = &tmpfs;
+	ground.binds = &binds;
+	assert_int_equal(ground_at("/volume/sub"), GROUND_SHARED);
+	free(bind);
+}
+
 static void test_without_ground(void **state)
 {
 	(void)state;
@@ -335,6 +353,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_hosts_tmpfs),
 	CASE(test_hosts_tmpfs_in_text),
 	CASE(test_runtimes_tmpfs),
+	CASE(test_runtimes_tmpfs_in_volume),
 	CASE(test_without_ground),
 	CASE(test_settle_mount),
 	CASE(test_settle_private),
