@@ -126,13 +126,16 @@ static bool wsl_plan_is_entry(const char *path, const char *directory)
 /*
  * Where an entry of a driver's directory leads. Symlinks in that directory are root's, and so is the choice of a place
  * outside. Another link at that place must be root's, too: whoever makes it could have any file of the host mounted.
+ * What the link led to when its path was looked at is described, and nothing else is mounted later.
  *
  * Return: 0; -ENOENT if it leads to no file; -EPERM; -ENOMEM.
  */
-static int wsl_plan_find_file(const char *entry, const char *directory, char **ret)
+static int wsl_plan_find_file(const char *entry, const char *directory, char **ret, struct stat *ret_st)
 {
 	_cleanup_free_ char *path = strdup(entry), *real = NULL;
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = -1, trusted = -1;
+	char number[32];
+	int r;
 
 	for (int links = 0; path && links < LINKS_MAX && wsl_plan_is_entry(path, directory); links++) {
 		char points_to[512];
@@ -147,13 +150,17 @@ static int wsl_plan_find_file(const char *entry, const char *directory, char **r
 			       points_to) < 0)
 			return -ENOMEM;
 	}
-	real = path ? realpath(path, NULL) : NULL;
-	if (!real)
-		return !path || errno == ENOMEM ? -ENOMEM : -ENOENT;
+	fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return path ? -ENOENT : -ENOMEM;
+	(void)snprintf(number, sizeof(number), "/proc/self/fd/%d", fd);
+	r = fd_read_link_at(AT_FDCWD, number, &real);
+	if (r < 0 || fstat(fd, ret_st) < 0)
+		return r == -ENOMEM ? r : -ENOENT;
 	if (!streq(real, path)) {
-		fd = hostfile_open(path, S_IFREG, HOSTFILE_ROOT_ONLY, O_PATH);
-		if (fd < 0)
-			return fd == -ENOMEM ? fd : -EPERM;
+		trusted = hostfile_open(path, S_IFREG, HOSTFILE_ROOT_ONLY, O_PATH);
+		if (trusted < 0)
+			return trusted == -ENOMEM ? trusted : -EPERM;
 	}
 	*ret = steal_ptr(real);
 	return 0;
@@ -168,11 +175,11 @@ static int wsl_plan_add_file(struct plan *plan, const char *directory, const cha
 
 	if (str_format(&target, "%s/%s", directory, name) < 0)
 		return -ENOMEM;
-	r = wsl_plan_find_file(target, directory, &real);
+	r = wsl_plan_find_file(target, directory, &real, &st);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	/* A directory of its own has what belongs to it; one elsewhere may have anything. */
-	if (stat(real, &st) < 0 || !(S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && streq(real, target))))
+	if (!S_ISREG(st.st_mode) && !(S_ISDIR(st.st_mode) && streq(real, target)))
 		return 0;
 	r = wsl_plan_add_mount(plan, real, target, &st, PLAN_LIBRARY, reason);
 	return r < 0 ? r : 1;
@@ -244,8 +251,8 @@ static int wsl_plan_add_smi(struct plan *plan, const char *directory, const stru
 		return 0;
 	if (str_format(&path, "%s/" SMI, directory) < 0)
 		return -ENOMEM;
-	r = listing->has_way_out ? wsl_plan_find_file(path, directory, &real) : 0;
-	if (r < 0)
+	r = listing->has_way_out ? wsl_plan_find_file(path, directory, &real, &st) : 0;
+	if (r < 0 || !S_ISREG(st.st_mode))
 		return r == -ENOMEM ? r : 0;
 	return wsl_plan_add_mount(plan, real ? real : path, SMI_TARGET, &st, PLAN_PROGRAM,
 				  "the host's nvidia-smi, in the search path (capability utility)");

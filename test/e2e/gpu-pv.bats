@@ -382,6 +382,22 @@ $nvidia_store"
 	same "$output" "\"$nvidia_store/nvidia-smi\""
 }
 
+@test "a place outside where somebody swaps a library and a link while containers are made" {
+	run host wsl-nvidia bash -c '
+		mkdir -m 777 /usr/lib/wsl/open && cd /usr/lib/wsl/open && echo secret >"$2/secret" && mv "$1/libdxcore.so" . &&
+			ln -s "$2/secret" link && ln -s "$PWD/libdxcore.so" "$1" || exit
+		perl -e "require \"syscall.ph\"; syscall(SYS_renameat2(), -100, \$ARGV[0], -100, \$ARGV[1], 2) while 1" "$PWD/libdxcore.so" "$PWD/link" &
+		for _ in {1..200}; do
+			root=$(mktemp -d "$2/root.XXXXXX")
+			ctr-gpu --inventory=ioctl configure "$root" 2>/dev/null || continue
+			cmp -s "$root$1/libdxcore.so" "$2/secret" && echo "the secret is in the container"
+			ctr-gpu unconfigure "$root"
+		done
+		kill $!
+		echo done' vanish "$lib" "$BATS_TEST_TMPDIR"
+	same "$output" "done"
+}
+
 @test "a library goes by the name of its file, and by its SONAME where ldconfig made a link for that" {
 	same "$(plan wsl-nvidia '[.libraryDirectories[].libraries[] | select(test("optix|gpucomp"))]')" \
 		'["libnvoptix.so.1","libnvoptix_loader.so.1","libnvidia-gpucomp.so","libnvoptix.so.1"]'
