@@ -76,13 +76,17 @@ static int dxcore_call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enu
 /*
  * The library writes a name as UTF-8 into 260 bytes of its stack, however long it becomes (libdxg src/d3dkmt-wsl.cpp).
  * So the kernel is asked for names, with the library's handle: handles belong to the process and not to an open file
- * (dxgkrnl dxgprocess.c).
+ * (dxgkrnl dxgprocess.c). It is open for that alone: the library finds no descriptor of ours.
  */
 static int dxcore_call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
 {
-	if (arguments->type == D3DKMT_QUERY_ADAPTERREGISTRYINFO)
-		return d3dkmt->fd < 0 ? -EBADF : ioctl_query(d3dkmt->fd, arguments);
-	return dxcore_to_errno(dxcore.query(arguments));
+	_cleanup_close_ int fd = -1;
+
+	(void)d3dkmt;
+	if (arguments->type != D3DKMT_QUERY_ADAPTERREGISTRYINFO)
+		return dxcore_to_errno(dxcore.query(arguments));
+	fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -EBADF : ioctl_query(fd, arguments);
 }
 
 static void dxcore_call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments)
@@ -112,7 +116,7 @@ static void dxcore_ask(struct driverd_answer *answer)
 		.query = dxcore_call_query,
 		.close = dxcore_call_close,
 		.char_size = sizeof(wchar_t),
-		.fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC),
+		.fd = -1,
 	};
 	int r;
 

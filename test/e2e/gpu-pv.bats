@@ -506,3 +506,10 @@ $nvidia_store"
 	run -1 bash -c 'exec ctr-gpu-driverd 1000 3<&-'
 	run -1 bash -c 'exec ctr-gpu-driverd 1000 3</dev/null'
 }
+
+# "make deb" runs it on the machine that it finds, also on one with a GPU.
+@test "a library in ctr-gpu-driverd has no descriptor, also where there is a /dev/dxg" {
+	run host wsl-nvidia "$build/test/unit/driverd/driverd_test"
+	echo "$output"
+	[ "$status" -eq 0 ]
+}
