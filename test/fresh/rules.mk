@@ -14,6 +14,6 @@ check-fresh-only: all test-programs
 
 recordings: dependencies-check-fresh
 	$(MAKE) all test-programs
-	test/fresh/record
+	CTR_GPU_BUILD=$(O) test/fresh/record
 
 .PHONY: check-fresh check-fresh-only recordings
