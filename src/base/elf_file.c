@@ -196,7 +196,7 @@ int elf_file_read_note(int fd, const char *section, const char *owner, char **re
 		r = elf_file_read_section(&file, &header, &memory, &notes);
 	if (r == 0)
 		r = elf_file_find_note(&notes, header.sh_addralign == 8 ? 8 : 4, owner, &descriptor);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	copy = calloc(1, descriptor.size + 1);
 	if (!copy)

@@ -65,18 +65,31 @@ static bool cdi_save_is_there(const char *path, const char *text, size_t size)
 	       memcmp(old, text, size) == 0;
 }
 
-/*
- * Engines read files that end in .json or .yaml, so they do not see this one before it has its name. /etc/cdi is not
- * there on most machines; its parents are.
- */
+/* Engines read files that end in .json or .yaml, so they do not see this one before it has its name. */
+static int cdi_save_write(int directory, const char *name, const char *text, size_t size)
+{
+	char temporary[TEMPORARY_SIZE];
+	_cleanup_close_ int fd = temporary_open(directory, 0600, temporary, NULL);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = fd_write_all(fd, text, size);
+	if (r == 0 && (fchmod(fd, 0644) < 0 || fsync(fd) < 0 || renameat(directory, temporary, directory, name) < 0))
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(directory, temporary, 0);
+	return r;
+}
+
+/* /etc/cdi is not there on most machines; its parents are. */
 static int cdi_save_replace(const char *path, const char *text, size_t size)
 {
 	const char *name = strrchr(path, '/') + 1;
 	_cleanup_free_ char *directory = strndup(path, (size_t)(name - path));
-	_cleanup_close_ int parent = -1, fd = -1;
-	char temporary[TEMPORARY_SIZE];
+	_cleanup_close_ int parent = -1;
 	bool made;
-	int r = 0;
+	int r;
 
 	if (!directory)
 		return -ENOMEM;
@@ -84,15 +97,7 @@ static int cdi_save_replace(const char *path, const char *text, size_t size)
 	if (!made && errno != EEXIST)
 		return -errno;
 	parent = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	fd = parent < 0 ? -errno : temporary_open(parent, 0600, temporary, NULL);
-	if (fd < 0)
-		r = fd;
-	else
-		r = fd_write_all(fd, text, size);
-	if (r == 0 && (fchmod(fd, 0644) < 0 || fsync(fd) < 0 || renameat(parent, temporary, parent, name) < 0))
-		r = -errno;
-	if (r < 0 && fd >= 0)
-		(void)unlinkat(parent, temporary, 0);
+	r = parent < 0 ? -errno : cdi_save_write(parent, name, text, size);
 	if (r < 0 && made)
 		(void)rmdir(directory);
 	return r;
