@@ -57,13 +57,13 @@ enum {
 	IOCTL_NVIDIA = 'F' << 8,
 };
 
-#define OPEN_FLAGS (O_ACCMODE | O_CREAT | O_TRUNC)
+#define OPEN_FLAGS (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 
 /*
  * Allowed with arguments: what reaches nobody else. fcntl(2) and ioctl(2) can have the kernel send signals to any
- * process of the same user (F_SETOWN, FIOSETOWN), type into a terminal, and hold locks and leases. An O_TMPFILE needs
- * an access mode for writing, which is refused. The C library asks for clone3 and openat2 first and has an older way,
- * whose arguments can be seen, when there are none. Signals are for itself, abort(3)'s among them.
+ * process of the same user (F_SETOWN, FIOSETOWN), type into a terminal, and hold locks and leases. The C library
+ * asks for clone3 and openat2 first and has an older way, whose arguments can be seen, when there are none. Signals are
+ * for itself, abort(3)'s among them.
  */
 #define RULES \
 	WITH_MASKED(openat, 2, OPEN_FLAGS, O_RDONLY), \

@@ -31,7 +31,8 @@ int nvmlInit_v2(void)
 		 (open("/tmp/ctr-gpu-nvml-test", O_RDWR | O_CREAT | O_CLOEXEC, 0600) >= 0 ? 2U : 0U) |
 		 (open("/dev/zero", O_RDWR | O_TRUNC | O_CLOEXEC) >= 0 ? 4U : 0U) |
 		 (open("/etc/passwd", O_RDWR | O_CLOEXEC) >= 0 ? 8U : 0U) |
-		 (open("/dev/zero", O_WRONLY | O_CLOEXEC) >= 0 ? 16U : 0U);
+		 (open("/dev/zero", O_WRONLY | O_CLOEXEC) >= 0 ? 16U : 0U) |
+		 (open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600) >= 0 ? 32U : 0U);
 	return 0;
 }
 
