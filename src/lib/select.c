@@ -91,8 +91,10 @@ static struct scope selection_scope_of_name(const struct scope *scope, const cha
 
 /* ---- what cannot be ---- */
 
+/* Of a vendor that has none, everybody's. */
 static int selection_list(const struct scope *scope, const bool *wanted, struct name_list *ret)
 {
+	const struct scope all = {.host = scope->host};
 	int next[2] = {0};
 
 	for (size_t i = 0; i < scope->host->inventory.count; i++) {
@@ -105,16 +107,15 @@ static int selection_list(const struct scope *scope, const bool *wanted, struct 
 			return -ENOMEM;
 		selection_listing_add(ret, name);
 	}
-	return 0;
+	return scope->domain && !wanted && !ret->text[0] ? selection_list(&all, NULL, ret) : 0;
 }
 
 static int selection_refuse_vendor(const struct scope *scope, struct err *err)
 {
 	const char *domain = adapter_domain(scope->host->inventory.adapters);
-	const struct scope all = {.host = scope->host};
 	struct name_list listing = {0};
 
-	if (selection_list(&all, NULL, &listing) < 0)
+	if (selection_list(scope, NULL, &listing) < 0)
 		return -ENOMEM;
 	return err_set(err, CTR_GPU_E_NO_ADAPTER,
 		       "this host has no GPU of %.*s, for which the container asks\n"

@@ -127,6 +127,12 @@ asked() {
 	expect_not /dev/dri/renderD128
 }
 
+@test "what is not there is refused with what is, whosever it is" {
+	run sandbox native-intel ctr-gpu list --device amd.com/gpu=0
+	expect_status 1
+	expect "It has: 0 Intel GPU (8086:7d55); 1 Intel GPU (8086:56a0); npu:0 Intel NPU (8086:7d1d)"
+}
+
 @test "CDI specs count the GPUs of their vendor" {
 	run sandbox native-hybrid ctr-gpu cdi generate --kind amd.com/gpu --output -
 	run jq -r '([.devices[] | .name] | join(" ")), (.devices[0].containerEdits.deviceNodes | map(.path) | join(" ")), .containerEdits.env[1]' \
