@@ -16,12 +16,17 @@ void capability_know(const struct __user_cap_data_struct words[_LINUX_CAPABILITY
 	known = true;
 }
 
+void capability_forget(void)
+{
+	known = false;
+}
+
 /* A program that never called capability_know() may change them itself. */
-static int capability_ask(void)
+const struct __user_cap_data_struct *capability_own(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 
-	return known ? 0 : (int)syscall(SYS_capget, &header, own);
+	return known || syscall(SYS_capget, &header, own) == 0 ? own : NULL;
 }
 
 /* Turns one effective flag over. Return: whether the kernel did. */
@@ -35,7 +40,7 @@ static bool capability_turn(int value)
 
 bool capability_is_effective(int value)
 {
-	return capability_ask() == 0 && (own[value / 32].effective & 1U << value % 32);
+	return capability_own() && (own[value / 32].effective & 1U << value % 32);
 }
 
 int capability_raise(int value)

@@ -36,12 +36,13 @@ static const struct {
 	{CAP_SYSLOG, BEGIN | GIVE, 0},          /* to read them where net.core.bpf_jit_harden is 2 */
 };
 
-int phase_limit(enum phase phase)
+static int phase_set(enum phase phase)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct old[_LINUX_CAPABILITY_U32S_3], new[_LINUX_CAPABILITY_U32S_3] = {0};
+	struct __user_cap_data_struct new[_LINUX_CAPABILITY_U32S_3] = {0};
+	const struct __user_cap_data_struct *old = capability_own();
 
-	if (syscall(SYS_capget, &header, old) < 0)
+	if (!old)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		const unsigned word = (unsigned)table[i].value / 32, bit = 1U << table[i].value % 32;
@@ -57,9 +58,15 @@ int phase_limit(enum phase phase)
 	return 0;
 }
 
+int phase_limit(enum phase phase)
+{
+	capability_forget();
+	return phase_set(phase);
+}
+
 int phase_enter(enum phase phase)
 {
 	int r = phase == PHASE_BEGIN ? 0 : callfilter_load();
 
-	return r == -ENOMEM ? r : phase_limit(phase);
+	return r == -ENOMEM ? r : phase_set(phase);
 }
