@@ -26,6 +26,7 @@ enum {
 void rootfs_close(struct rootfs *rootfs)
 {
 	cleanup_closep(&rootfs->fd);
+	free(rootfs->made);
 	*rootfs = ROOTFS_CLOSED;
 }
 
@@ -237,7 +238,10 @@ int rootfs_take_place(const struct rootfs *rootfs, int fd, struct rootfs_place *
 /* What is reached without coming to another mount is on the root's: the kernel need not be asked once more. */
 static int rootfs_open_place(const struct rootfs *rootfs, const char *path, int flags, struct rootfs_place *ret)
 {
-	int fd = rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+	/* Runtimes mount a /dev for each container. */
+	int fd = str_has_prefix(path, "/dev/")
+			 ? -EXDEV
+			 : rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
 
 	if (fd == -EXDEV || fd == -ENOSYS || fd == -EPERM)
 		return rootfs_take_place(rootfs, rootfs_open_path(rootfs, path, flags), ret);
@@ -308,7 +312,7 @@ static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_plac
 	if (r == 0) {
 		r = rootfs_open_made(rootfs, parent, name, ret);
 		parent->fd = -1;
-		return r;
+		return r < 0 || !parent->made ? r : str_replace(&rootfs->made, above);
 	}
 	if (!rootfs_is_obstacle(r))
 		return r;
@@ -321,6 +325,12 @@ static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_plac
 	return rootfs_make_one_directory(rootfs, other, mode, links, ret);
 }
 
+/* Trying to make it tells whether somebody was faster. Names with a dot in front are left to the kernel. */
+static bool rootfs_is_below_made(const struct rootfs *rootfs, const char *path)
+{
+	return rootfs->made && str_has_prefix(path, rootfs->made) && path[strlen(rootfs->made)] && !strstr(path, "/.");
+}
+
 static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links,
 				     struct rootfs_place *ret)
 {
@@ -328,7 +338,9 @@ static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mo
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	int r;
 
-	r = rootfs_open_place(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY, ret);
+	r = rootfs_is_below_made(rootfs, path)
+		    ? -ENOENT
+		    : rootfs_open_place(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY, ret);
 	if (r != -ENOENT)
 		return r;
 	r = rootfs_split(path, &above, &name);
@@ -479,7 +491,9 @@ static int rootfs_open_told(const struct rootfs *rootfs, const char *path, int h
 	if (!S_ISREG(expected.st_mode))
 		return -EINVAL;
 	fd = rootfs_reopen(rootfs, path, handle);
-	if (fd < 0)
+	*ret_size = expected.st_size;
+	/* What is opened by its descriptor cannot be another. */
+	if (fd < 0 || rootfs->proc_self_fd >= 0)
 		return steal_fd(&fd);
 	if (fstat(fd, &st) < 0)
 		return -errno;

@@ -39,6 +39,7 @@ struct rootfs {
 	int proc_self_fd; /* /proc/self/fd of the caller\'s namespace, borrowed; -1: files are opened again by name */
 	struct ground *ground; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
 	struct deeds *deeds;   /* where what is made and replaced is written down, borrowed; NULL: nothing will be */
+	char *made;            /* a directory that was made, with "/" at its end: what is below it was not there */
 	bool owned;            /* made and replaced as deeds->owner */
 };
 
