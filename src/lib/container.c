@@ -103,15 +103,15 @@ int container_check_alive(const struct ctr_gpu_container *container, struct err 
 }
 
 /* Until pivot_root(2) the process has the root of the runtime, and so of its hooks. */
-static int container_check_not_started(const struct ctr_gpu_container *container, struct err *err)
+static int container_check_not_started(struct ctr_gpu_container *container, struct err *err)
 {
-	struct stat own, root;
+	struct stat root;
 
-	if (stat("/", &own) < 0)
+	if (stat("/", &container->own_root) < 0)
 		return err_set(err, -errno, "cannot stat /: %m");
 	if (fstatat(container->process, "root", &root, 0) < 0)
 		return container_process_error(container, errno, err);
-	if (container_same_file(&own, &root))
+	if (container_same_file(&container->own_root, &root))
 		return 0;
 	return err_set(
 		err, CTR_GPU_E_CONTAINER_RUNNING,
@@ -173,13 +173,13 @@ static int container_check_permission(struct ctr_gpu_container *container, struc
 
 /* ---- the root filesystem ---- */
 
-int container_check_root(int fd, const char *path, struct err *err)
+int container_check_root(int fd, const char *path, const struct stat *own_root, struct err *err)
 {
 	struct stat st, own;
 
-	if (fstat(fd, &st) < 0 || stat("/", &own) < 0)
+	if (fstat(fd, &st) < 0 || (!own_root && stat("/", &own) < 0))
 		return err_set(err, -errno, "cannot stat %s: %m", path);
-	if (container_same_file(&st, &own))
+	if (container_same_file(&st, own_root ? own_root : &own))
 		return err_set(err, CTR_GPU_E_BAD_ROOTFS,
 			       "%s is the root directory of this machine, not of a container", path);
 	return 0;
@@ -241,7 +241,7 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",
 			       container->rootfs);
 	}
-	r = container_check_root(fd, container->rootfs, err);
+	r = container_check_root(fd, container->rootfs, container->process < 0 ? NULL : &container->own_root, err);
 	if (r != 0)
 		return r;
 	*ret = ROOTFS_CLOSED;

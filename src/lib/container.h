@@ -4,6 +4,7 @@
 /* A container that is being created: its first process, its root filesystem, its environment. */
 
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -18,7 +19,8 @@ struct ctr_gpu_container {
 	char *record; /* directory for the record of changes; NULL: they are not recorded */
 	bool leave_cgroup;
 	bool leave_devices;
-	bool checked; /* container_check() was content */
+	bool checked;         /* container_check() was content */
+	struct stat own_root; /* of the caller; with a process that was checked */
 	/*
 	 * The caller may not mount in its own user namespace, but may in the container's: an ordinary user started the
 	 * runtime.
@@ -62,5 +64,11 @@ bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
  */
 int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err);
 
-/** Refuses the machine's own root directory as @fd, called @path in messages. Return: 0; a result with @err set. */
-int container_check_root(int fd, const char *path, struct err *err);
+/**
+ * container_check_root() - refuses the machine's own root directory
+ * @path:     what @fd is called in messages
+ * @own_root: the machine's, if it is known; NULL: asked for
+ *
+ * Return: 0; a result with @err set.
+ */
+int container_check_root(int fd, const char *path, const struct stat *own_root, struct err *err);
