@@ -59,6 +59,28 @@ static int devcgroup_read_membership(pid_t pid, int process, char **ret)
 			   : fd_read_kernels(process, "cgroup", MEMBERSHIP_MAX, ret);
 }
 
+static bool devcgroup_is_of_version(int fd, int version)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == (version == 1 ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC);
+}
+
+/* By its whole path, where nothing is known of the mount. Who is in it, devcgroup_has() has to see. */
+static int devcgroup_open_usual(const struct cgroup_place *place, const char *path, int *ret_fd)
+{
+	const struct open_how how = {
+		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS,
+	};
+	_cleanup_close_ int fd = strstr(path, "/..") ? -1 : (int)syscall(SYS_openat2, -1, path, &how, sizeof(how));
+
+	if (fd < 0 || !devcgroup_is_of_version(fd, place->version))
+		return -ESTALE;
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
 /* The kernel makes all below a cgroup mount: directories, and no links. What differs is not that mount. */
 static int devcgroup_open_below(int mount_fd, const char *below, int *ret_fd)
 {
@@ -81,13 +103,11 @@ static int devcgroup_open_below(int mount_fd, const char *below, int *ret_fd)
 static int devcgroup_open_mount(const struct cgroup_place *place, int *ret_fd)
 {
 	_cleanup_close_ int fd = open(place->point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct statfs fs;
 	struct stat st;
 
-	if (fd < 0 || fstatfs(fd, &fs) < 0 || (place->dev && fstat(fd, &st) < 0))
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if ((place->dev && st.st_dev != place->dev) ||
-	    fs.f_type != (place->version == 1 ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC))
+	if (st.st_dev != place->dev || !devcgroup_is_of_version(fd, place->version))
 		return -ESTALE;
 	*ret_fd = steal_fd(&fd);
 	return 0;
@@ -101,9 +121,9 @@ static int devcgroup_add_level(struct devcgroup *cgroup, const struct cgroup_pla
 
 	if (!below)
 		return -ENOMEM;
-	r = devcgroup_open_below(mount_fd, below, &fd);
+	r = str_format(&path, "%s/%s", place->point, below);
 	if (r == 0)
-		r = str_format(&path, "%s/%s", place->point, below);
+		r = mount_fd < 0 ? devcgroup_open_usual(place, path, &fd) : devcgroup_open_below(mount_fd, below, &fd);
 	if (r < 0)
 		return r;
 	cgroup->levels[cgroup->level_count++] = (struct devcgroup_level){steal_fd(&fd), steal_ptr(path)};
@@ -115,7 +135,7 @@ static int devcgroup_open_levels(struct devcgroup *cgroup, const struct cgroup_p
 {
 	_cleanup_close_ int mount_fd = -1;
 	size_t size, all = strlen(place->below);
-	int r = devcgroup_open_mount(place, &mount_fd);
+	int r = place->dev ? devcgroup_open_mount(place, &mount_fd) : 0;
 
 	if (r == 0)
 		r = devcgroup_find_unit(place->below, DEVCGROUP_TRANSIENT, &cgroup->unit, &size);
