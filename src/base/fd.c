@@ -210,6 +210,34 @@ DIR *fd_open_directory(int dirfd, const char *path, int flags)
 	return directory;
 }
 
+/* On 64-bit machines, and with 64-bit file offsets, the C library's entries are the kernel's. */
+_Static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "entries have 64-bit numbers");
+
+void fd_entries_begin(struct fd_entries *entries, int fd)
+{
+	entries->fd = fd;
+	entries->at = entries->end = 0;
+}
+
+const struct dirent *fd_entries_next(struct fd_entries *entries)
+{
+	const struct dirent *entry;
+
+	if (entries->at == entries->end) {
+		ssize_t got = getdents64(entries->fd, entries->buffer, sizeof(entries->buffer));
+
+		if (got == 0)
+			errno = 0;
+		if (got <= 0)
+			return NULL;
+		entries->at = 0;
+		entries->end = (size_t)got;
+	}
+	entry = (const struct dirent *)(const void *)(entries->buffer + entries->at);
+	entries->at += entry->d_reclen;
+	return entry;
+}
+
 int fd_list_names(int dirfd, const char *path, bool (*wanted)(const char *name), size_t max, struct strv *ret)
 {
 	_cleanup_dir_ DIR *directory = fd_open_directory(dirfd, path, 0);

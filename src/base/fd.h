@@ -61,6 +61,19 @@ DEFINE_CLEANUP(DIR *, closedir)
 /** opendir(3) for a directory below @dirfd. @flags: O_NOFOLLOW or 0. Return: NULL with errno set. */
 DIR *fd_open_directory(int dirfd, const char *path, int flags);
 
+/* A directory's entries. opendir(3) asks for the directory's type and takes memory besides. */
+enum { FD_ENTRIES_SIZE = 32 * 1024 };
+struct fd_entries {
+	int fd; /* borrowed, at its beginning */
+	size_t at, end;
+	_Alignas(struct dirent) char buffer[FD_ENTRIES_SIZE];
+};
+
+void fd_entries_begin(struct fd_entries *entries, int fd);
+
+/** Return: the next one, until the next call; NULL behind the last, with errno 0 there. */
+const struct dirent *fd_entries_next(struct fd_entries *entries);
+
 /** Appends at most @max names of a directory, those that are wanted, sorted. Return: 0; negative errno. */
 int fd_list_names(int dirfd, const char *path, bool (*wanted)(const char *name), size_t max, struct strv *ret);
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/str.h"
 
@@ -41,6 +42,7 @@ struct adapter {
 	/* GPU-PV */
 	struct luid luid;
 	bool has_luid;
+	dev_t node;            /* the device node that it is behind */
 	uint32_t wddm_version; /* 2700 is WDDM 2.7; 0 when unknown */
 	uint32_t type_bits;    /* D3DKMT_ADAPTERTYPE */
 	bool compute_only;     /* an NPU or an MCDM device, also if its driver claims to render */

@@ -32,12 +32,14 @@ static void gpu_pv_answer_clear(struct answer *answer)
  * The device and nothing else: not the kernel's name, and not whether a library can be loaded. Return: 1; 0 if it is
  * not there; negative errno, since a container must not start without GPUs because nobody could look.
  */
-static int gpu_pv_has_device(struct err *err)
+static int gpu_pv_find_device(dev_t *ret, struct err *err)
 {
 	struct stat st;
 
-	if (stat(DXG_DEVICE, &st) == 0)
+	if (stat(DXG_DEVICE, &st) == 0) {
+		*ret = st.st_rdev;
 		return S_ISCHR(st.st_mode);
+	}
 	return errno == ENOENT || errno == ENOTDIR || errno == EACCES
 		       ? 0
 		       : err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m");
@@ -166,14 +168,11 @@ static int gpu_pv_probe_either(const struct settings *settings, struct inventory
 	return r == 0 ? gpu_pv_probe_kernel(settings, inventory, err) : r;
 }
 
-static int gpu_pv_probe(const struct settings *settings, struct inventory *inventory, struct err *err)
+static int gpu_pv_probe_chosen(const struct settings *settings, struct inventory *inventory, struct err *err)
 {
 	_cleanup_free_ char *library = NULL;
 	int r;
 
-	r = gpu_pv_has_device(err);
-	if (r <= 0)
-		return r < 0 ? r : CTR_GPU_E_NO_DEVICE;
 	if (settings->inventory == INVENTORY_AUTO)
 		return gpu_pv_probe_either(settings, inventory, err);
 	if (settings->inventory == INVENTORY_IOCTL)
@@ -183,6 +182,20 @@ static int gpu_pv_probe(const struct settings *settings, struct inventory *inven
 		r = gpu_pv_probe_dxcore(settings, library, inventory, err);
 	/* It fails where there is nothing to list. */
 	return r == 0 || r == -ENOMEM || !ioctl_has_no_adapters() ? r : 0;
+}
+
+static int gpu_pv_probe(const struct settings *settings, struct inventory *inventory, struct err *err)
+{
+	size_t first = inventory->count;
+	dev_t node = 0;
+	int r = gpu_pv_find_device(&node, err);
+
+	if (r <= 0)
+		return r < 0 ? r : CTR_GPU_E_NO_DEVICE;
+	r = gpu_pv_probe_chosen(settings, inventory, err);
+	for (size_t i = first; i < inventory->count; i++)
+		inventory->adapters[i].node = node;
+	return r;
 }
 
 static int gpu_pv_describe(const struct adapter *adapter, struct strv *ret)

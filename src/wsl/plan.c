@@ -32,7 +32,7 @@ enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };
 
 /* A directory that has been read. */
 struct listing {
-	DIR *directory;
+	int fd;
 	struct stat st;
 	struct strv libraries; /* "libcuda.so.1" */
 	bool has_smi;          /* it has a file "nvidia-smi", as far as the directory says */
@@ -41,8 +41,7 @@ struct listing {
 
 static void wsl_plan_listing_clear(struct listing *listing)
 {
-	if (listing->directory)
-		(void)closedir(listing->directory);
+	cleanup_closep(&listing->fd);
 	strv_clear(&listing->libraries);
 }
 #define _cleanup_listing_ _cleanup_(wsl_plan_listing_clear)
@@ -72,7 +71,7 @@ static int wsl_plan_take_entry(struct listing *listing, const char *path, const 
 
 	if (!may_be_link && entry->d_type != DT_REG)
 		return 0;
-	if (may_be_link && wsl_plan_leads_out(directory_fd(listing->directory), path, entry->d_name))
+	if (may_be_link && wsl_plan_leads_out(listing->fd, path, entry->d_name))
 		listing->has_way_out = true;
 	if (streq(entry->d_name, SMI))
 		listing->has_smi = true;
@@ -82,19 +81,16 @@ static int wsl_plan_take_entry(struct listing *listing, const char *path, const 
 /* @ret is released by the caller in any case. */
 static int wsl_plan_read_directory(const char *path, struct listing *ret)
 {
-	struct dirent *entry;
+	const struct dirent *entry;
+	struct fd_entries entries;
 	int r = 0;
 
-	ret->directory = opendir(path);
-	if (!ret->directory || fstat(directory_fd(ret->directory), &ret->st) < 0)
+	ret->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (ret->fd < 0 || fstat(ret->fd, &ret->st) < 0)
 		return -errno;
-	while (r == 0) {
-		errno = 0;
-		entry = readdir(ret->directory);
-		if (!entry)
-			break;
+	fd_entries_begin(&entries, ret->fd);
+	while (r == 0 && (entry = fd_entries_next(&entries)))
 		r = wsl_plan_take_entry(ret, path, entry);
-	}
 	if (r == 0 && errno != 0)
 		return -errno;
 	/* The order of a directory is the file system's; plans are compared. */
@@ -190,10 +186,11 @@ static int wsl_plan_add_each(struct plan *plan, const char *directory, struct li
 {
 	_cleanup_strv_ struct strv names = {0}, libraries = steal_struct(&listing->libraries), missing = {0};
 	const struct dirent *entry;
-	int r = 0;
+	struct fd_entries entries;
+	int r = lseek(listing->fd, 0, SEEK_SET) < 0 ? -errno : 0;
 
-	rewinddir(listing->directory);
-	while (r == 0 && (entry = readdir(listing->directory)))
+	fd_entries_begin(&entries, listing->fd);
+	while (r == 0 && (entry = fd_entries_next(&entries)))
 		if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
 			r = strv_add(&names, entry->d_name);
 	strv_sort(&names);
@@ -246,8 +243,8 @@ static int wsl_plan_add_smi(struct plan *plan, const char *directory, const stru
 	struct stat st;
 	int r;
 
-	if (!listing->has_smi || wsl_plan_has_target(plan, SMI_TARGET) ||
-	    fstatat(directory_fd(listing->directory), SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
+	if (!listing->has_smi || wsl_plan_has_target(plan, SMI_TARGET) || fstatat(listing->fd, SMI, &st, 0) < 0 ||
+	    !S_ISREG(st.st_mode))
 		return 0;
 	if (str_format(&path, "%s/" SMI, directory) < 0)
 		return -ENOMEM;
@@ -260,7 +257,7 @@ static int wsl_plan_add_smi(struct plan *plan, const char *directory, const stru
 
 static int wsl_plan_add_lib(const struct request *request, size_t count, struct plan *plan, struct err *err)
 {
-	_cleanup_listing_ struct listing listing = {0};
+	_cleanup_listing_ struct listing listing = {.fd = -1};
 	int r;
 
 	r = wsl_plan_read_directory(WSL_LIB, &listing);
@@ -297,7 +294,7 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 			      struct err *err)
 {
 	bool nvidia = adapter->vendor_id == PCI_VENDOR_NVIDIA;
-	_cleanup_listing_ struct listing listing = {0};
+	_cleanup_listing_ struct listing listing = {.fd = -1};
 	const char *store = adapter->driver_store;
 	_cleanup_free_ char *reason = NULL;
 	int r;
@@ -321,20 +318,10 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 					     : "fills gaps: it brings libraries of others along");
 }
 
-static int wsl_plan_add_device(struct plan *plan, struct err *err)
+static int wsl_plan_add_device(const struct adapter *adapter, struct plan *plan)
 {
-	struct plan_device device = {.access = "rw"};
-	struct stat st;
+	struct plan_device device = {.access = "rw", .number = adapter->node, .path = strdup(DXG_DEVICE)};
 
-	if (stat(DXG_DEVICE, &st) < 0)
-		return err_set(err, -errno,
-			       "cannot look at " DXG_DEVICE
-			       ": %m\nRun wsl --shutdown in Windows, or restart the virtual machine.");
-	if (!S_ISCHR(st.st_mode))
-		return err_set(err, CTR_GPU_E_NO_DEVICE,
-			       DXG_DEVICE " has stopped being a character device\nRestart the virtual machine.");
-	device.number = st.st_rdev;
-	device.path = strdup(DXG_DEVICE);
 	device.reason = strdup("the paravirtual GPU, through which every call to the host's driver goes");
 	return plan_add_device(plan, &device);
 }
@@ -408,7 +395,7 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 	int r;
 
 	(void)settings;
-	r = count > 0 ? wsl_plan_add_device(plan, err) : 0;
+	r = count > 0 ? wsl_plan_add_device(selected[0], plan) : 0;
 	if (r == 0)
 		r = environment_plan(request, selected, count, plan);
 	if (r == 0 && count > 0 && (request->capabilities & CAPABILITY_VIDEO))

@@ -87,13 +87,15 @@ bool store_is_library(const char *name)
 /* AMD's libraries are a directory down; nobody's are deeper. */
 enum { STORE_DEPTH = 1 };
 
-static bool store_has_library(DIR *directory, int depth)
+static bool store_has_library(int directory, int depth)
 {
 	_cleanup_strv_ struct strv below = {0};
 	const struct dirent *entry;
+	struct fd_entries entries;
 	bool found = false;
 
-	while (!found && (entry = readdir(directory))) {
+	fd_entries_begin(&entries, directory);
+	while (!found && (entry = fd_entries_next(&entries))) {
 		/* DT_UNKNOWN: a file system that does not tell. */
 		bool may_be_directory = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
 
@@ -102,18 +104,19 @@ static bool store_has_library(DIR *directory, int depth)
 			found = true;
 	}
 	for (size_t i = 0; i < below.count && !found; i++) {
-		_cleanup_dir_ DIR *inner = fd_open_directory(directory_fd(directory), below.items[i], O_NOFOLLOW);
+		_cleanup_close_ int inner =
+			openat(directory, below.items[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-		found = inner && store_has_library(inner, depth - 1);
+		found = inner >= 0 && store_has_library(inner, depth - 1);
 	}
 	return found;
 }
 
 enum store_content store_look(const char *path)
 {
-	_cleanup_dir_ DIR *directory = opendir(path);
+	_cleanup_close_ int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (!directory)
+	if (directory < 0)
 		return errno == EACCES || errno == EPERM ? STORE_HAS_LIBRARY : STORE_MISSING;
 	return store_has_library(directory, STORE_DEPTH) ? STORE_HAS_LIBRARY : STORE_WITHOUT_LIBRARY;
 }
