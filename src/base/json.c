@@ -4,8 +4,9 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/auxv.h>
 
 #include "base/json_large.h"
 
@@ -45,14 +46,20 @@ static void json_tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
 	reason[i] = '\0';
 }
 
-/* jansson would take its seed from /dev/urandom, with three system calls and where there is one. */
+/*
+ * jansson would take its seed from /dev/urandom, with three system calls and where there is one. What the kernel gave
+ * the process (getauxval(3)) guards its stack, too; the sum tells nothing of its parts.
+ */
 static void json_seed_hashes(void)
 {
+	const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);
 	static bool seeded;
-	size_t seed;
+	uint64_t parts[2];
 
-	if (!seeded && getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
-		json_object_seed(seed);
+	if (!seeded && random) {
+		memcpy(parts, random, sizeof(parts));
+		json_object_seed(parts[0] + parts[1]);
+	}
 	seeded = true;
 }
 
