@@ -31,7 +31,7 @@
 #include "root/mount.h"
 #include "root/rootfs.h"
 
-enum { ID_MAP_MAX = 1 << 16 };
+enum { ID_MAP_MAX = 1 << 16, KEPT_MAX = 64 };
 
 struct apply {
 	const struct plan *plan;
@@ -331,6 +331,8 @@ static int apply_attach(struct apply *apply, struct mount_source *source, const 
 	r = apply_attach_to(apply, source, &target, path);
 	if (r == 0)
 		log_debug(apply->log, "mounted %s on %s", source->path, path);
+	if (apply->context->ends && apply->source_count < KEPT_MAX)
+		(void)steal_fd(&target.fd); /* it goes with the program */
 	return r;
 }
 

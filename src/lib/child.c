@@ -66,13 +66,18 @@ static void child_prepare(struct deeds *deeds, pid_t parent, const sigset_t *mas
 		child_take_back(SIGTERM);
 }
 
+/* A table that is shared waits for every CPU when it grows: 30 ms where there are 32. So it grows before. */
+static void child_grow_descriptors(const struct ctr_gpu_context *context)
+{
+	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, DESCRIPTORS - 1);
+
+	if (!context->ends)
+		cleanup_closep(&fd);
+}
+
 /* fork(2) with one table of descriptors; libc has no call for it. Nothing waits in stdout that both would write. */
 static pid_t child_start(void)
 {
-	/* A table that is shared waits for every CPU when it grows: 30 ms where there are 32. So it grows before. */
-	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, DESCRIPTORS - 1);
-
-	cleanup_closep(&fd);
 	(void)fflush(NULL);
 	return (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
 }
@@ -229,6 +234,7 @@ static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), v
 		return err_set(&context->err, -ENOMEM, "%m");
 	deeds_step(deeds, "beginning");
 	context->ends = !ret_status;
+	child_grow_descriptors(context);
 	pid = child_start();
 	if (pid == 0) {
 		child_prepare(deeds, parent, mask);

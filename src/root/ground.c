@@ -238,9 +238,11 @@ static bool ground_is_runtimes(const struct rootfs *rootfs, int fd)
 	struct stat st;
 
 	if (!ground->tmpfs || ground->tmpfs->count == 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC ||
-	    fstat(fd, &st) < 0 || ground_read_root_path(rootfs) < 0 || str_format(&number, "%d", fd) < 0 ||
+	    ground_read_root_path(rootfs) < 0 || str_format(&number, "%d", fd) < 0 ||
 	    fd_read_link_at(rootfs->proc_self_fd, number, &path) < 0 || !str_is_below(path, ground->root_path) ||
 	    !strv_contains(ground->tmpfs, path + strlen(ground->root_path)) || !ground_is_mounted_on_root(rootfs, fd))
+		return false;
+	if (ground->binds->count && fstat(fd, &st) < 0)
 		return false;
 	for (size_t i = 0; i < ground->binds->count; i++)
 		if (statx(AT_FDCWD, ground->binds->items[i], AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &stx) <
