@@ -49,7 +49,7 @@ static void check_explain_no_drm(struct findings *findings)
 						    : "sudo modprobe xe or i915; dmesg says why, if it fails.");
 }
 
-/* By a group, which is not given to a container whose user is another. */
+/* By a group. A daemon of root's opens what a user may not; the user's own Podman does not. */
 static void check_drm_nodes(struct examination *examination)
 {
 	const struct inventory *inventory = examination->inventory;
@@ -65,12 +65,14 @@ static void check_drm_nodes(struct examination *examination)
 		(void)snprintf(path, sizeof(path), "%s/%s%d", class->dev, class->prefix, adapter->minor);
 		closed = file_may_open(path) ? NULL : path;
 	}
-	if (closed)
+	if (closed) {
 		findings_add(&examination->findings, "device.permission", SEVERITY_PROBLEM,
-			     "you may not open %s\n"
+			     "you may not open %s, nor may rootless containers of yours\n"
 			     "sudo usermod --append --groups render,video $USER, and log in again; rootless Podman: "
 			     "also --group-add keep-groups.",
 			     closed);
+		findings_close(&examination->findings, "podman", ALL_DOORS);
+	}
 	if (file_exists("/sys/class/kfd/kfd") && !file_is_device("/dev/kfd"))
 		findings_add(&examination->findings, "device.kfd", SEVERITY_WARNING,
 			     "/dev/kfd is missing: programs that compute with ROCm find no GPU\n"

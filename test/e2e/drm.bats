@@ -221,6 +221,10 @@ asked() {
 	expect "/dev/kfd is missing"
 	run sandbox native-amd setpriv --reuid 54321 --clear-groups ctr-gpu doctor
 	expect "you may not open /dev/dri/renderD128"
+	# A daemon of root's may.
+	run sandbox native-amd setpriv --reuid 54321 --clear-groups ctr-gpu doctor --json
+	run jq -r '.engines[] | select(.doors[].because == "device.permission").id' <<<"$output"
+	[[ $(sort -u <<<"$output") == podman ]]
 	run sandbox native-hybrid ctr-gpu doctor --json
 	run jq -r '.findings[].id' <<<"$output"
 	expect_line host.both
