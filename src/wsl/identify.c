@@ -20,10 +20,14 @@
 enum { KNOWN_MAX = 64 * 1024 };
 
 /* Only NVML, and so only NVIDIA's driver, gives adapters UUIDs. */
+static bool identify_is_nvidia(const struct adapter *adapter)
+{
+	return adapter->backend == &backend_gpu_pv && adapter->vendor_id == PCI_VENDOR_NVIDIA && !adapter->unusable;
+}
+
 static bool identify_has_none(const struct adapter *adapter)
 {
-	return adapter->backend == &backend_gpu_pv && adapter->vendor_id == PCI_VENDOR_NVIDIA && !adapter->unusable &&
-	       !adapter->uuid;
+	return identify_is_nvidia(adapter) && !adapter->uuid;
 }
 
 static size_t identify_count(const struct adapter *adapters, size_t count)
@@ -84,21 +88,27 @@ static void identify_keep(const struct adapter *adapters, size_t count)
 
 /* ---- what NVML says ---- */
 
-/* The adapter at an address, or the only one beside the only GPU; NULL if there are several. */
+/* The adapter at an address, or else the only one beside the only GPU; NULL: several, or it has its UUID. */
 static struct adapter *identify_find(struct adapter *adapters, size_t count, const char *address, bool is_only)
 {
-	struct adapter *found = NULL;
-	size_t matches = 0;
+	struct adapter *found = NULL, *last = NULL;
+	size_t matches = 0, all = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		const char *own = adapters[i].pci_address;
 
-		if (!identify_has_none(&adapters[i]) || (!is_only && (!own || !address || !streq(own, address))))
+		if (!identify_is_nvidia(&adapters[i]))
 			continue;
-		found = &adapters[i];
+		last = &adapters[i];
+		all++;
+		if (!own || !address || !streq(own, address))
+			continue;
+		found = last;
 		matches++;
 	}
-	return matches == 1 ? found : NULL;
+	if (matches == 0 && all == 1 && is_only)
+		found = last;
+	return found && matches <= 1 && !found->uuid ? found : NULL;
 }
 
 static int identify_join(struct adapter *adapters, size_t count, const struct driverd_name *names, size_t name_count)

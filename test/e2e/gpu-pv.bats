@@ -179,6 +179,13 @@ owner 1
 nonsense 1"
 }
 
+@test "NVML that knows one of two GPUs: the address says which, and the other gets no UUID" {
+	run -0 host wsl-two-nvidia sh -c 'touch /run/ctr-gpu/nvml-knows-one; uuids() { ctr-gpu info --json | jq -c "[.adapters[].uuid]"; }
+		uuids && uuids'
+	same "$output" "[null,\"$uuid_a2000\"]
+[null,\"$uuid_a2000\"]"
+}
+
 # changed PROFILE FILTER NAME: a profile of another name that jq made
 changed() {
 	mkdir -p "$BATS_TEST_TMPDIR/profiles"
