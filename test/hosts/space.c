@@ -209,21 +209,29 @@ static int make_sys(const struct space *space)
 	return native_sys(&space->profile->native, SCRATCH "/pci") < 0 ? -1 : overlay("pci", devices);
 }
 
-/* What a contributor's machine has of these classes is not the host's. */
+/*
+ * What a contributor's machine has of these classes is not the host's. Where neither has anything, nothing is mounted:
+ * the kernel gives user namespaces no sysfs of their own while a mount covers a part of it.
+ */
 static int make_class(const struct space *space)
 {
 	static const char *const classes[] = {"drm", "accel", "kfd"};
+	const struct profile_native *native = &space->profile->native;
+	bool needed = native->card_count > 0 || native->accelerator_count > 0;
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
 		(void)snprintf(path, sizeof(path), "/sys/class/%s", classes[i]);
 		if (access(path, F_OK) < 0)
 			continue;
+		needed = true;
 		(void)snprintf(path, sizeof(path), SCRATCH "/class/%s", classes[i]);
 		if (hide_inside(path) < 0)
 			return -1;
 	}
-	return native_class(&space->profile->native, SCRATCH "/class") < 0 ? -1 : overlay("class", "/sys/class");
+	if (!needed)
+		return 0;
+	return native_class(native, SCRATCH "/class") < 0 ? -1 : overlay("class", "/sys/class");
 }
 
 /* /proc/driver/nvidia and the line for each driver in /proc/devices. */
