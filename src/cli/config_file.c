@@ -154,6 +154,7 @@ int config_file_write(struct config_file *file, const struct text *text, mode_t 
 	/* The dot keeps it out of sight of those that read every file of a directory. */
 	_cleanup_free_ char *temporary = text_format("%.*s.%s.ctr-gpu", (int)(name - file->path), file->path, name);
 	_cleanup_close_ int fd = -1;
+	struct stat status;
 	int r;
 
 	if (!temporary)
@@ -163,17 +164,19 @@ int config_file_write(struct config_file *file, const struct text *text, mode_t 
 	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return config_file_complain("write", file->path);
-	if (config_file_fill(file, text, mode, fd) < 0)
+	if (config_file_fill(file, text, mode, fd) < 0 || fstat(fd, &status) < 0)
 		r = config_file_complain("write", file->path);
 	else if (config_file_has_changed(file))
 		r = EXIT_STATUS_FAILURE;
 	else
 		r = rename(temporary, file->path) < 0 ? config_file_complain("replace", file->path) : 0;
-	if (r)
+	if (r) {
 		(void)unlink(temporary);
-	else
-		file->exists = fstat(fd, &file->status) == 0;
-	return r;
+		return r;
+	}
+	file->status = status;
+	file->exists = true;
+	return 0;
 }
 
 int config_file_unlink(struct config_file *file)
