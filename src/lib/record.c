@@ -243,12 +243,71 @@ static int record_make_directories(char *path)
 	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Until it is whole, a record has no number. */
+static bool record_is_number(const char *name)
+{
+	size_t length = strspn(name, "0123456789");
+
+	return length > 0 && length <= 3 && !name[length] && (name[0] != '0' || length == 1);
+}
+
+/* Which numbers are taken by records. Return: 0 or negative errno. */
+static int record_list_numbers(int all, bool ret[RECORDS_MAX])
+{
+	_cleanup_strv_ struct strv names = {0};
+	int r = fd_list_names(all, ".", record_is_number, RECORDS_MAX, &names);
+
+	memset(ret, 0, RECORDS_MAX * sizeof(*ret));
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		ret[strtoul(names.items[i], NULL, 10)] = true;
+	return r;
+}
+
+/*
+ * The lowest number that no record has. A root filesystem may be given its GPUs at every boot, so records that are over
+ * go. Return: 0; -EMLINK if there is none; another negative errno.
+ */
+static int record_find_number(int all, const char *boot, char ret[static 16])
+{
+	bool taken[RECORDS_MAX];
+	unsigned lowest = RECORDS_MAX;
+	int r = record_list_numbers(all, taken);
+
+	for (unsigned i = RECORDS_MAX; r == 0 && i-- > 0;) {
+		(void)snprintf(ret, 16, "%u", i);
+		if (taken[i] && !record_is_over(all, ret, boot))
+			continue;
+		if (taken[i])
+			record_remove(all, ret);
+		lowest = i;
+	}
+	(void)snprintf(ret, 16, "%u", lowest);
+	return r == 0 && lowest == RECORDS_MAX ? -EMLINK : r;
+}
+
+/* Until it is whole, a record has no number. When it has one, @all is the deed's, and -1. */
+static int record_give_number(const struct writer *writer, int *all, const char *boot)
+{
+	const struct deed deed = {.undo = record_undo, .fds = {*all, -1, -1}};
+	char name[16];
+	int r = record_find_number(*all, boot, name);
+
+	if (r == 0)
+		r = deeds_add(writer->deeds, &deed, name);
+	if (r < 0)
+		return r;
+	if (renameat(*all, UNFINISHED, *all, name) < 0) {
+		r = -errno;
+		deeds_drop(writer->deeds);
+		return r;
+	}
+	*all = -1;
+	return 0;
+}
+
 static int record_write_all(struct writer *writer, const char *directory)
 {
 	_cleanup_free_ char *path = NULL, *boot = NULL;
 	_cleanup_close_ int all = -1;
-	char name[16] = "";
 	int r;
 
 	if (str_format(&path, "%s/%016" PRIx64, directory, str_hash(writer->root)) < 0)
@@ -266,32 +325,10 @@ static int record_write_all(struct writer *writer, const char *directory)
 	r = writer->home < 0 ? -errno : record_write_deeds(writer);
 	if (r == 0)
 		r = record_read_boot(&boot);
-	/* A root filesystem may be given its GPUs at every boot. */
-	for (unsigned i = RECORDS_MAX; i-- > 0 && r == 0;) {
-		char number[16];
-
-		(void)snprintf(number, sizeof(number), "%u", i);
-		if (faccessat(all, number, F_OK, 0) == 0) {
-			if (!record_is_over(all, number, boot))
-				continue;
-			record_remove(all, number);
-		}
-		memcpy(name, number, sizeof(name));
-	}
 	if (r == 0)
 		r = record_write_list(writer, boot);
-	if (r == 0 && json_array_size(writer->list) > 0) {
-		const struct deed deed = {.undo = record_undo, .fds = {all, -1, -1}};
-
-		r = *name ? deeds_add(writer->deeds, &deed, name) : -EMLINK;
-		if (r == 0 && renameat(all, UNFINISHED, all, name) < 0) {
-			r = -errno;
-			deeds_drop(writer->deeds);
-		} else if (r == 0) {
-			/* The deed's. */
-			all = -1;
-		}
-	}
+	if (r == 0 && json_array_size(writer->list) > 0)
+		r = record_give_number(writer, &all, boot);
 	if (all >= 0)
 		record_remove(all, UNFINISHED);
 	return r;
@@ -435,6 +472,7 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 {
 	_cleanup_free_ char *root = NULL, *path = NULL;
 	_cleanup_close_ int fd = -1, proc_self_fd = -1, all = -1;
+	bool numbers[RECORDS_MAX] = {0};
 	int r, taken = 0;
 
 	proc_self_fd = mount_open_proc_self_fd();
@@ -448,15 +486,19 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 	if (r < 0)
 		return err_set(&context->err, r, "%m");
 	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = all >= 0 || errno == ENOENT ? 0 : -errno;
-	for (unsigned i = RECORDS_MAX; all >= 0 && i-- > 0 && r == 0;) {
+	if (all >= 0)
+		r = record_list_numbers(all, numbers);
+	else
+		r = errno == ENOENT ? 0 : -errno;
+	/* The last first. */
+	for (unsigned i = RECORDS_MAX; i-- > 0 && r == 0;) {
 		char name[16];
 
+		if (!numbers[i])
+			continue;
 		(void)snprintf(name, sizeof(name), "%u", i);
-		if (faccessat(all, name, F_OK, 0) == 0) {
-			r = record_take_back_one(all, name, root, fd);
-			taken++;
-		}
+		r = record_take_back_one(all, name, root, fd);
+		taken++;
 	}
 	if (r == 0 && taken == 0)
 		return err_set(

@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/str.h"
+#include "oci/oci.h"
 
 enum { HOOK_TIMEOUT_S = 120 }; /* above the deadline that the hook has for itself */
 
@@ -160,14 +161,10 @@ static int edit_add_mount(json_t *mounts, json_t *entry, struct err *err)
 static bool edit_may_be_volume(const json_t *mount)
 {
 	static const char *const types[] = {"proc", "sysfs", "tmpfs", "devpts", "mqueue", "cgroup", "cgroup2"};
-	const json_t *option;
-	size_t i;
 
-	json_array_foreach (json_object_get(mount, "options"), i, option)
-		if (json_is_string(option) &&
-		    (streq(json_string_value(option), "bind") || streq(json_string_value(option), "rbind")))
-			return true;
-	for (i = 0; i < ARRAY_SIZE(types); i++)
+	if (oci_is_bind(mount))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		if (edit_has_string(mount, "type", types[i]))
 			return false;
 	return true;

@@ -172,7 +172,7 @@ static int oci_read_device_mounts(const json_t *config, struct strv *ret)
 	return r;
 }
 
-static bool oci_is_bind(const json_t *mount)
+bool oci_is_bind(const json_t *mount)
 {
 	const json_t *option;
 	size_t i;

@@ -82,3 +82,6 @@ int oci_read_config(const json_t *config, struct oci_config *ret, struct err *er
 
 /** Both in one. */
 int oci_parse_config(const char *data, size_t size, struct oci_config *ret, struct err *err);
+
+/** Whether an entry of config.json's mounts binds something of the host. */
+bool oci_is_bind(const json_t *mount);
