@@ -484,7 +484,8 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
  * ctr_gpu_plan_fit_bundle() - add what a container's image needs in addition
  *
  * Programs built by Nix or Guix do not read /etc/ld.so.cache: the plan gets LD_LIBRARY_PATH for them, with the
- * container's own value first. Variables that the container has already are taken out.
+ * container's own value first. Variables that the container has already are taken out. The plan also gets the libraries of
+ * the image that the driver's outrank, as far as the image's loader cache lists them.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1
@@ -495,8 +496,7 @@ int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bund
  * ctr_gpu_plan_fit_container() - the same for a container that exists, whose environment can no longer be changed
  *
  * The plan gets a warning with the value for the variable. ctr_gpu_plan_apply() logs that, and what other variables the
- * container lacks, in any case. The plan also gets the libraries of the image that the driver's outrank, as far as the
- * image's loader cache lists them.
+ * container lacks, in any case.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1

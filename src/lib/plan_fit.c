@@ -227,9 +227,11 @@ int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_c
 int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle)
 {
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+	int r;
 
 	plan_drop_env(&plan->data, &bundle->config.environment);
 	if (rootfs_open(bundle->directory, bundle->config.root, &rootfs) < 0)
 		return 0;
-	return plan_fit_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data);
+	r = plan_fit_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data);
+	return r == 0 ? plan_fit_find_outranked(&plan->data, &rootfs) : r;
 }

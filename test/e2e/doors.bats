@@ -52,6 +52,11 @@ door_configure_cdi_name() {
 		--capabilities="$capabilities" ${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} /nowhere
 }
 
+# For a container that is there, as the doors that engines call have it.
+door_configure_container() {
+	ctr-gpu configure --dry-run --json --device="$devices" --capabilities="$capabilities" "$BATS_TEST_TMPDIR/bundle/rootfs"
+}
+
 door_list() {
 	ctr-gpu list --json --device="$devices" --capabilities="$capabilities" ${requirement:+--require="$requirement"} \
 		${channels:+--imex-channel="$channels"}
@@ -128,7 +133,21 @@ door_container_cli() {
 		read -ra options <<<"--${capabilities//,/ --}"
 	fi
 	nvidia-container-cli configure "${mig[@]}" --dry-run --no-cgroups --ldconfig=@/sbin/ldconfig --device="$devices" \
-		"${options[@]}" ${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} --pid=1 "$BATS_TEST_TMPDIR/bundle/rootfs"
+		"${options[@]}" ${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} --pid="${pid:-1}" \
+		"$BATS_TEST_TMPDIR/bundle/rootfs"
+}
+
+# With a process in a mount namespace of its own, as a container's first one is.
+door_container_cli_container() {
+	local pid status
+
+	unshare --mount sleep 600 &
+	pid=$!
+	while [[ /proc/$pid/ns/mnt -ef /proc/self/ns/mnt ]]; do sleep 0.01; done
+	door_container_cli
+	status=$?
+	kill "$pid"
+	return "$status"
 }
 
 door_container_cli_mig() {
@@ -427,6 +446,18 @@ same_spec() {
 	spec=$(sandbox "$1" ctr-gpu cdi generate --no-hooks --kind=example.com/gpu --output=- |
 		jq -c --arg name "$2" "$spec_edits | sort[]")
 	[[ -n $plan ]] && diff <(echo "$plan") <(echo "$spec")
+}
+
+@test "what the plan outranks in the image, every door names that has one" {
+	local profile=wsl-nvidia devices=all capabilities=compute,utility root=$BATS_TEST_TMPDIR/bundle/rootfs outranked
+
+	mkdir -p "$root/etc" "$root/opt/baked"
+	cp "$CTR_GPU_BUILD/test/hosts/files/lib-nvidia/libcuda.so.1" "$root/opt/baked/"
+	echo /opt/baked >"$root/etc/ld.so.conf"
+	ldconfig -r "$root"
+	outranked=$(on_host door_configure_container | jq -c '.outranked | map([.path, .by])')
+	[[ $outranked == '[["/opt/baked/libcuda.so.1","/usr/lib/wsl/lib/libcuda.so.1"]]' ]]
+	on_host agree configure_container "${environment_doors[@]}" cdi container_cli_container
 }
 
 @test "a CDI spec that needs no hook has the plan's devices and files" {

@@ -130,6 +130,21 @@ static int nvidia_configure_apply(void *user)
 	return session_check(session, ctr_gpu_plan_apply(session->context, session->plan, session->container));
 }
 
+/* A plan can be shown before there is a container. */
+static int nvidia_configure_show(const struct nvidia_configure *configure)
+{
+	struct session *session = configure->session;
+	int r = nvidia_plan(session, &configure->request);
+
+	if (r)
+		return r;
+	if (ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container) == 0)
+		r = ctr_gpu_plan_fit_container(session->plan, session->container);
+	if (!r)
+		r = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);
+	return session_check(session, r);
+}
+
 static int nvidia_configure_prepare(struct nvidia *nvidia, char **ret_log)
 {
 	const char *step;
@@ -185,8 +200,7 @@ static int nvidia_configure_run(struct nvidia *nvidia, struct nvidia_configure *
 	configure->session = &session;
 	if (!configure->dry_run)
 		session_run_in_child(&session, nvidia_configure_apply, configure);
-	r = nvidia_plan(&session, &configure->request);
-	return r ? r : session_check(&session, ctr_gpu_plan_write(session.plan, CTR_GPU_FORMAT_JSON, stdout));
+	return nvidia_configure_show(configure);
 }
 
 int nvidia_configure(struct nvidia *nvidia, int argc, char **argv)
