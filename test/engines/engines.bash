@@ -30,6 +30,14 @@ tree_version() {
 	sed -n "/^Package: $1\$/,/^\$/s/^Version: \([0-9.]*\).*/\1/p" "$engine_tree/var/lib/dpkg/status"
 }
 
+# vendor_image NAME SUITE PACKAGE…: an image of a Debian release with these packages
+vendor_image() {
+	local root
+
+	root=$("$e2e/../engines/tree" "${@:2}") || return
+	tar -C "$root" --exclude=./var/cache --exclude=./usr/share/doc --exclude=./usr/share/locale -c . | docker import - "$1" >/dev/null
+}
+
 # docker_pair [JSON [COMMAND]]: a daemon on a GPU-PV host, wsl, and one on a native host, native
 docker_pair() {
 	docker_use wsl

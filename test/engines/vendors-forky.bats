@@ -7,14 +7,6 @@
 
 load engines
 
-# vendor_image NAME SUITE PACKAGE…: an image of a Debian release with these packages
-vendor_image() {
-	local root
-
-	root=$("$e2e/../engines/tree" "${@:2}") || return
-	tar -C "$root" --exclude=./var/cache --exclude=./usr/share/doc --exclude=./usr/share/locale -c . | docker import - "$1" >/dev/null
-}
-
 setup_file() {
 	require_root
 	use_tree

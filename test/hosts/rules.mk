@@ -62,6 +62,7 @@ hosts_made = $(foreach version,$(hosts_drivers),$(foreach set,$(hosts_native_set
 	$(hosts_lib_nvidia:%=$(hosts_files)/lib-nvidia/%) $(hosts_lib_packaged:%=$(hosts_files)/lib-packaged/%) \
 	$(foreach set,nvidia intel amd npu qualcomm windows microsoft,$(hosts_store_$(set):%=$(hosts_files)/store-$(set)/%)) \
 	$(foreach kind,present no-symbols hangs crashes,$(hosts_files)/dxcore-$(kind)/libdxcore.so)
+include test/hosts/loaders.mk
 hosts_sources = $(wildcard test/hosts/*.c)
 hosts_enter_objects = $(patsubst test/hosts/%.c,$(hosts)/%.o,$(filter-out test/hosts/dxgtest.c,$(hosts_sources)))
 
@@ -123,6 +124,11 @@ $(hosts_files)/native-$(1)/lib/libcuda.so.$(1): test/hosts/lib/cuda-native.c tes
 	$$(hosts_library) $$(hosts_cuda_$(1)) -Wl,-soname,libcuda.so.1 -o $$@ $$(filter %.c %.S,$$^) $$(hosts_link)
 $(hosts_files)/native-$(1)/lib/libnvidia-ml.so.$(1): test/hosts/lib/nvml-native.c test/hosts/lib/nvml.h test/hosts/lib/nodes.h $(hosts_libc)
 	$$(hosts_library) -DDRIVER='"$(1)"' -Wl,-soname,libnvidia-ml.so.1 -o $$@ $$< $$(hosts_link)
+$(hosts_files)/native-$(1)/lib/libnvidia-opencl.so.$(1): test/hosts/lib/opencl-native.c
+$(hosts_files)/native-$(1)/lib/libGLX_nvidia.so.$(1): test/hosts/lib/vulkan-native.c
+$(hosts_files)/native-$(1)/lib/libEGL_nvidia.so.$(1): test/hosts/lib/egl-native.c
+$(patsubst %,$(hosts_files)/native-$(1)/lib/%.so.$(1),libnvidia-opencl libGLX_nvidia libEGL_nvidia): test/hosts/lib/nodes.h $(hosts_libc)
+	$$(hosts_library) -DDRIVER='"$(1)"' -Wl,-soname,$$(hosts_native_soname) -o $$@ $$(filter %.c,$$^) $$(hosts_link)
 $(hosts_files)/native-$(1)/lib/%: test/hosts/lib/driver.c $(hosts_libc)
 	$$(hosts_library) -DNAME='"$$(@F)"' -Wl,-soname,$$(hosts_native_soname) -o $$@ $$< $$(hosts_link)
 $(hosts_files)/native-$(1)/lib32/%: test/hosts/lib/driver.c $(hosts)/libc32/libc.so.6
@@ -133,9 +139,13 @@ $(filter-out %/nvidia-smi,$(call hosts_native_set,$(1),bin)): test/hosts/lib/too
 endef
 $(foreach version,$(hosts_drivers),$(eval $(call hosts_driver_rules,$(version))))
 
-$(filter %.bin %.sys %.dll %.inf %.json %.icd %-rc,$(hosts_made)):
+$(filter %.bin %.sys %.dll %.inf %-rc,$(hosts_made)):
 	@mkdir -p $(@D)
 	@printf 'simulated %s\n' $(@F) > $@
+# What loaders read is as the driver's own.
+$(filter %.json %.icd,$(hosts_made)): test/hosts/loaders.mk
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(hosts_text_$(@F))' > $@
 
 # libfoo.so.1.2 has the SONAME libfoo.so.1.2, and libfoo.so that of libfoo.so.1 where both are there. Two have others, as the
 # real ones.
