@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How the manager starts ctr-gpu-vcuda, one process for each client process. The manager accepts a connection on the
+ * container's socket, reads nothing from it, and runs the server with no arguments, an empty environment and these
+ * descriptors. The server takes from descriptor 4 one datagram, a struct start, before anything else.
+ *
+ * The server ends by itself when its client closes the connection (status 0), when it cannot start (status 1, after a
+ * START_EVENT_FAILED), or when its manager closes descriptor 4 (status 0). What the quota still counts for it then, the
+ * manager takes back: quota->used[start.quota_slot] = 0, once the process has been waited for.
+ */
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Where a client looks for the socket, and the variable that names another. */
+#define START_SOCKET "/run/ctr-gpu/vcuda/socket"
+#define START_SOCKET_VARIABLE "CTR_GPU_VCUDA_SOCKET"
+
+enum {
+	START_CLIENT = 3,  /* the accepted connection, a SOCK_SEQPACKET socket */
+	START_MANAGER = 4, /* a SOCK_SEQPACKET socketpair(2): a struct start comes in, struct start_event go out */
+	START_QUOTA = 5,   /* a memfd of sizeof(struct start_quota), the same one for all servers of a container */
+};
+
+enum {
+	START_MAGIC = 0x76437531, /* changes when a struct below does */
+	START_GPUS = 16,
+	START_QUOTA_SLOTS = 256,
+	START_PATH = 256,
+	START_NAME = 64,
+};
+
+/*
+ * Device memory of a container. A server adds to its own place alone and takes back what makes the sum too large, so
+ * that a server that is killed at any moment leaves nothing behind but its own place.
+ */
+struct start_quota {
+	_Atomic uint64_t limit; /* bytes in all; 0: no device memory at all; UINT64_MAX: what the card has */
+	_Atomic uint64_t used[START_QUOTA_SLOTS];
+};
+
+enum start_flags {
+	START_NO_SPIN = 1,     /* sleep at once where a server else spins for some microseconds */
+	START_NO_FILTER = 2,   /* no seccomp filters: for tests under sanitizers */
+	START_AUDIT_CALLS = 4, /* tell of each refused name, too */
+};
+
+struct start_gpu {
+	int32_t ordinal;  /* as the driver counts on the host, if uuid is all zeros */
+	uint8_t uuid[16]; /* as cuDeviceGetUuid() gives it */
+	uint32_t reserved[3];
+};
+
+struct start {
+	uint32_t magic;    /* START_MAGIC */
+	uint32_t size;     /* sizeof(struct start) */
+	uint32_t flags;    /* enum start_flags */
+	uint32_t uid, gid; /* what the server becomes when it is root; 0: uid and gid 65534 */
+	uint32_t quota_slot;
+	uint64_t host_memory;   /* page-locked host memory that the client may have, in bytes; 0: 1/4 of the host's */
+	uint64_t context_bytes; /* what a context is counted as; 0: nothing */
+	uint32_t gpu_count;     /* those that the client sees, in its order, from 0 */
+	struct start_gpu gpus[START_GPUS];
+	char library[START_PATH]; /* absolute path of the driver's libcuda.so.1; "": as the loader finds it */
+};
+
+/* What a server tells its manager, for the audit and the list. */
+enum start_event_kind {
+	START_EVENT_READY = 1, /* the client has its memory; number: the driver's version */
+	START_EVENT_FAILED,    /* it ends; number: errno or CUresult; text: the step */
+	START_EVENT_REFUSED,   /* text: a function that is not offered, once a name */
+	START_EVENT_TABLE,     /* text: the UUID of a hidden table that was asked for, once a table */
+	START_EVENT_QUOTA,     /* number: bytes that were refused */
+	START_EVENT_HOSTILE,   /* the client broke the protocol, and the server ends; text: how */
+	START_EVENT_STICKY,    /* number: the CUresult that this client's context is lost with */
+};
+
+struct start_event {
+	uint32_t kind;
+	uint32_t reserved;
+	uint64_t number;
+	char text[START_NAME]; /* NUL-terminated */
+};

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The types of the CUDA driver API as its public documentation has them. Handles are numbers here: the client's own,
+ * never the driver's pointers, on one side, and what the driver returned on the other.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int32_t CUresult;
+typedef int CUdevice;
+typedef uint64_t CUdeviceptr;
+typedef uint64_t CUcontext, CUmodule, CUfunction, CUkernel, CUlibrary, CUstream, CUevent, CUgraph, CUgraphNode,
+	CUgraphExec;
+typedef uint64_t CUmemoryPool, CUlinkState, CUarray;
+typedef unsigned long long CUmemGenericAllocationHandle;
+typedef unsigned long long cuuint64_t;
+typedef unsigned int cuuint32_t;
+typedef int CUlimit, CUfunc_cache, CUsharedconfig, CUfunction_attribute, CUdevice_attribute, CUpointer_attribute;
+typedef int CUjit_option, CUjitInputType, CUmodule_loadingMode, CUstreamCaptureMode, CUstreamCaptureStatus;
+typedef int CUarray_format, CUdevice_P2PAttribute, CUexecAffinityType, CUmemPool_attribute, CUlibraryOption;
+typedef int CUmemAllocationGranularity_flags, CUstreamAttrID, CUkernelNodeAttrID, CUdriverProcAddressQueryResult;
+typedef int CUgraphNodeType, CUfunctionLoadingState, CUlaunchAttributeID;
+
+typedef struct {
+	char bytes[16];
+} CUuuid;
+
+typedef struct {
+	int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], sharedMemPerBlock, totalConstantMemory, SIMDWidth,
+		memPitch;
+	int regsPerBlock, clockRate, textureAlign;
+} CUdevprop;
+
+typedef struct {
+	int type, id;
+} CUmemLocation;
+
+typedef struct {
+	CUmemLocation location;
+	int flags;
+} CUmemAccessDesc;
+
+typedef struct {
+	int type, requestedHandleTypes;
+	CUmemLocation location;
+	void *win32HandleMetaData;
+	struct {
+		unsigned char compressionType, gpuDirectRDMACapable;
+		unsigned short usage;
+		unsigned char reserved[4];
+	} allocFlags;
+} CUmemAllocationProp;
+
+typedef struct {
+	int allocType, handleTypes;
+	CUmemLocation location;
+	void *win32SecurityAttributes;
+	size_t maxSize;
+	unsigned short usage;
+	unsigned char reserved[54];
+} CUmemPoolProps;
+
+typedef struct {
+	size_t srcXInBytes, srcY;
+	int srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr srcDevice;
+	CUarray srcArray;
+	size_t srcPitch, dstXInBytes, dstY;
+	int dstMemoryType;
+	void *dstHost;
+	CUdeviceptr dstDevice;
+	CUarray dstArray;
+	size_t dstPitch, WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
+typedef struct {
+	size_t srcXInBytes, srcY, srcZ, srcLOD;
+	int srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr srcDevice;
+	CUarray srcArray;
+	void *reserved0;
+	size_t srcPitch, srcHeight, dstXInBytes, dstY, dstZ, dstLOD;
+	int dstMemoryType;
+	void *dstHost;
+	CUdeviceptr dstDevice;
+	CUarray dstArray;
+	void *reserved1;
+	size_t dstPitch, dstHeight, WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+
+typedef struct {
+	CUlaunchAttributeID id;
+	char pad[4];
+	union {
+		char bytes[64];
+		uint64_t word[8];
+	} value;
+} CUlaunchAttribute;
+
+typedef struct {
+	unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+	CUstream hStream;
+	CUlaunchAttribute *attrs;
+	unsigned int numAttrs;
+} CUlaunchConfig;
+
+typedef union {
+	char bytes[64];
+	uint64_t word[8];
+} CUstreamAttrValue;
+
+typedef CUstreamAttrValue CUkernelNodeAttrValue;
+
+typedef struct {
+	uint64_t opaque[16];
+} CUtensorMap;
+
+typedef void (*CUhostFn)(void *data);
+typedef void (*CUstreamCallback)(CUstream stream, CUresult result, void *data);
+typedef size_t (*CUoccupancyB2DSize)(int block);
+
+/* Results of calls. */
+enum {
+	CUDA_SUCCESS = 0,
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_OUT_OF_MEMORY = 2,
+	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_DEINITIALIZED = 4,
+	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_INVALID_DEVICE = 101,
+	CUDA_ERROR_INVALID_IMAGE = 200,
+	CUDA_ERROR_INVALID_CONTEXT = 201,
+	CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
+	CUDA_ERROR_FILE_NOT_FOUND = 301,
+	CUDA_ERROR_OPERATING_SYSTEM = 304,
+	CUDA_ERROR_INVALID_HANDLE = 400,
+	CUDA_ERROR_NOT_FOUND = 500,
+	CUDA_ERROR_NOT_READY = 600,
+	CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
+	CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
+	CUDA_ERROR_LAUNCH_FAILED = 719,
+	CUDA_ERROR_NOT_PERMITTED = 800,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
+	CUDA_ERROR_SYSTEM_NOT_READY = 802,
+	CUDA_ERROR_UNKNOWN = 999,
+};
