@@ -14,10 +14,13 @@
 #include "ldcache/ldcache.h"
 #include "nvidia/proc.h"
 
-/* Libraries that lead to the driver's directories. Debian, for one, spreads them over two. */
+/* Libraries that lead to the driver's directories. */
 static const char *const anchors[] = {
 	"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1", "libGLX_nvidia.so.0", "libnvcuvid.so.1",
 };
+
+/* Debian spreads the driver over two directories: some libraries whose SONAME has the version in it lie apart. */
+static const char *const versioned_anchors[] = {"libnvidia-tls.so.", "libnvidia-glcore.so."};
 
 /* Where drivers are when no loader cache tells. */
 static const char *const usual_dirs[] = {
@@ -198,19 +201,32 @@ static int install_consider(struct install *install, const char *path)
 
 struct visit {
 	struct install *install;
+	bool versioned; /* which anchors count */
 	int r;
 };
+
+static bool install_is_anchor(const struct visit *visit, const char *name)
+{
+	if (!visit->versioned) {
+		for (size_t i = 0; i < ARRAY_SIZE(anchors); i++)
+			if (streq(anchors[i], name))
+				return true;
+		return false;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(versioned_anchors); i++)
+		if (str_has_prefix(name, versioned_anchors[i]))
+			return streq(name + strlen(versioned_anchors[i]), visit->install->version);
+	return false;
+}
 
 static void install_visit_entry(void *user, const char *name, const char *path)
 {
 	struct visit *visit = user;
 	const char *slash = strrchr(path, '/');
 
-	if (visit->r < 0 || path[0] != '/' || slash == path)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(anchors); i++)
-		if (streq(anchors[i], name) && !install_has_dir(visit->install, path, (size_t)(slash - path), true))
-			visit->r = install_consider(visit->install, path);
+	if (visit->r == 0 && path[0] == '/' && slash != path && install_is_anchor(visit, name) &&
+	    !install_has_dir(visit->install, path, (size_t)(slash - path), true))
+		visit->r = install_consider(visit->install, path);
 }
 
 static int install_search_cache(struct install *install)
@@ -230,7 +246,29 @@ static int install_search_cache(struct install *install)
 		return r == -ENOMEM ? r : 0;
 	cache = (struct span){.data = (const unsigned char *)data, .size = size};
 	ldcache_each(&cache, install_visit_entry, &visit);
+	/* Last, since of a directory that is known the links to another one are not looked at any more. */
+	visit.versioned = true;
+	ldcache_each(&cache, install_visit_entry, &visit);
 	return visit.r;
+}
+
+static int install_search_usual(struct install *install)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(usual_dirs) && r == 0; i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(anchors) + ARRAY_SIZE(versioned_anchors) && r == 0; j++) {
+			bool versioned = j >= ARRAY_SIZE(anchors);
+			_cleanup_free_ char *path = NULL;
+
+			r = str_format(&path, "%s/%s%s", usual_dirs[i],
+				       versioned ? versioned_anchors[j - ARRAY_SIZE(anchors)] : anchors[j],
+				       versioned ? install->version : "");
+			if (r == 0)
+				r = install_consider(install, path);
+		}
+	}
+	return r;
 }
 
 static bool install_has_abi(const struct install *install, bool is_32)
@@ -259,14 +297,7 @@ int install_open(const struct settings *settings, const char *version, struct in
 	if (r == 0)
 		r = install_search_cache(&install);
 	if (r == 0 && !install_has_abi(&install, false))
-		for (size_t i = 0; i < ARRAY_SIZE(usual_dirs) * ARRAY_SIZE(anchors) && r == 0; i++) {
-			_cleanup_free_ char *path = NULL;
-
-			r = str_format(&path, "%s/%s", usual_dirs[i / ARRAY_SIZE(anchors)],
-				       anchors[i % ARRAY_SIZE(anchors)]);
-			if (r == 0)
-				r = install_consider(&install, path);
-		}
+		r = install_search_usual(&install);
 	if (r < 0)
 		return err_set(err, r, "cannot look for the driver's libraries: %m");
 	if (install_has_abi(&install, false)) {

@@ -37,7 +37,7 @@ nvidia_spec='
 			"containerEdits:" "  env:" "  - NVIDIA_VISIBLE_DEVICES=void" "  deviceNodes:" "  - path: /dev/nvidiactl" \
 			"  - path: /dev/nvidia-uvm" "  hooks:"
 		hook() {
-			printf "%s\n" "  - hookName: createContainer" "    path: $hook" "    args:" "    - nvidia-cdi-hook"
+			printf "%s\n" "  - hookName: ${stage:-createContainer}" "    path: $hook" "    args:" "    - nvidia-cdi-hook"
 			printf "    - %s\n" "$@"
 			printf "%s\n" "    env:" "    - NVIDIA_CTK_DEBUG=false" "    - ASAN_OPTIONS=detect_leaks=0"
 		}
@@ -74,6 +74,12 @@ in_image() {
 
 @test "an image with a loader cache" {
 	in_image debian probe
+}
+
+@test "the hooks of a spec may be for the stage createRuntime, which runs in the host's namespaces" {
+	as_root=stage=createRuntime$'\n'$as_root
+	in_image debian probe
+	in_image no-cache probe
 }
 
 @test "an image that looks for libraries elsewhere" {

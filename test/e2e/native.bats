@@ -207,6 +207,32 @@ start() {
 	expect "/etc/OpenCL/vendors/nvidia.icd is not in the spec, since only a hook can make it"
 }
 
+# As Debian's packages have it: what others load by a name without a version is reached through alternatives, and the rest lies
+# where all libraries are.
+debian_driver='
+	cd "/usr/lib/$(gcc -print-multiarch)" && mkdir -p nvidia/current /etc/alternatives
+	for library in *.so.580.159.04; do
+		[[ $library =~ ^libnvidia-(eglcore|glcore|glsi|tls)\. ]] || mv "$library" nvidia/current/
+	done
+	for link in $(find . -maxdepth 1 -type l -lname "*.so.580.159.04" -printf "%f "); do
+		ln -sfn "$PWD/nvidia/current/$link" "/etc/alternatives/$link"
+		ln -sfn "/etc/alternatives/$link" "$link"
+	done
+	ldconfig -n nvidia/current
+	ldconfig
+'
+
+@test "a driver that is spread over two directories is given whole, with the host's loader cache and without" {
+	local filter='[.libraryDirectories[].libraries[]] | sort[]' cache
+
+	run on nvidia bash -c 'ctr-gpu list --json --capabilities=all | jq -r "$0"' "$filter"
+	expect_line libnvidia-glcore.so.580.159.04
+	expect_line libnvidia-encode.so.1
+	for cache in true 'rm /etc/ld.so.cache'; do
+		[[ $(on nvidia bash -c "$debian_driver $cache; "'ctr-gpu list --json --capabilities=all | jq -r "$0"' "$filter") == "$output" ]]
+	done
+}
+
 @test "libraries that the table does not know go with compute, under their SONAMEs" {
 	plan newer '.mounts[] | select(.source | test("tomorrow")) | .target' -c
 	expect_line "/usr/lib/ctr-gpu/libnvidia-tomorrow.so.1"
