@@ -98,8 +98,9 @@ link_map = -Wl,-Map=$(O)/$(@F).map
 # Each room of src/ stands on those before it; test/checks holds that. libctr-gpu is made of them, and the programs
 # link its archive, in which all their functions are to be had; the shared library shows the public ones alone.
 rooms = base model root process devcgroup dxg ldcache wsl nvidia drm oci lib engines cdi
-room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c)
-library_objects = $(room_sources:%.c=$(O)/%.o)
+room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c \
+	$(addprefix src/vcuda/,backend.c control.c grant.c))
+library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/cli/doctor/*.c src/cli/setup/*.c src/cli/nvidia/*.c)))
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
@@ -167,6 +168,18 @@ $(O)/gen/try_program: src/cli/try/inside.c
 $(O)/gen/try_program.h: $(O)/gen/try_program
 	{ echo 'static const unsigned char try_program[] = {' && od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' && echo '};'; } >$@
 $(O)/src/cli/try.o: $(O)/gen/try_program.h
+
+# What vCUDA's manager is asked, in C.
+$(O)/gen/vcuda_rpc.x: src/vcuda/control.x | needs
+	@mkdir -p $(@D)
+	cp $< $@
+$(O)/gen/vcuda_rpc.h $(O)/gen/vcuda_rpc.c: $(O)/gen/vcuda_rpc.x
+	rm -f $@
+	cd $(O)/gen && rpcgen $(if $(filter %.h,$@),-h,-c) -o $(@F) $(<F)
+$(O)/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h
+	$(say) CC $<
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
+$(O)/src/vcuda/control.o $(O)/src/vcuda/grant.o $(O)/test/unit/vcuda/control_test.o: $(O)/gen/vcuda_rpc.h
 
 $(O)/%.o: %.c | needs
 	@mkdir -p $(@D)

@@ -30,6 +30,8 @@
 #include "root/ground.h"
 #include "root/mount.h"
 #include "root/rootfs.h"
+#include "vcuda/backend.h"
+#include "vcuda/grant.h"
 
 enum { ID_MAP_MAX = 1 << 16, KEPT_MAX = 64 };
 
@@ -38,7 +40,7 @@ struct apply {
 	const struct ctr_gpu_container *container;
 	const struct log *log;
 	struct err *err;
-	struct mount_source *sources; /* the plan's mounts, then its devices */
+	struct mount_source *sources; /* the plan's mounts, its devices, then the directory of a grant */
 	size_t source_count;
 	struct rootfs rootfs;
 	struct ground ground;
@@ -48,6 +50,8 @@ struct apply {
 	struct deeds *deeds;
 	struct owner *owner; /* of the deeds */
 	struct root_writer writer;
+	char *grant;  /* directory of the container's socket; NULL: none */
+	int grant_fd; /* of the deeds */
 };
 
 /* ---- what went wrong ---- */
@@ -65,6 +69,55 @@ static int apply_mount_error(const struct apply *apply, const char *source, cons
 		return err_set(apply->err, CTR_GPU_E_KERNEL_TOO_OLD,
 			       "this kernel cannot mount %s: %m\nUpdate the kernel; on WSL: wsl --update.", source);
 	return err_set(apply->err, r, "cannot mount %s on %s in the container: %m", source, target);
+}
+
+/* ---- vCUDA ---- */
+
+/* The manager takes back what was granted when the connection ends, and the deed holds that. */
+static void apply_undo_grant(const struct deeds *deeds, const struct deed *deed)
+{
+	(void)deeds;
+	(void)deed;
+}
+
+static int apply_take_grant(struct apply *apply)
+{
+	const struct ctr_gpu_container *container = apply->container;
+	struct deed deed = {.undo = apply_undo_grant, .fds = {-1, -1, -1}};
+	int r;
+
+	if (apply->plan->grant_count == 0)
+		return 0;
+	if (!container->pid)
+		return err_set(apply->err, CTR_GPU_E_BAD_ARGUMENT,
+			       "vCUDA serves a container as long as its first process lives, and none is named.\n"
+			       "Name it: --pid PID, or start the container by an engine.");
+	deeds_step(apply->deeds, "asking vCUDA's manager for a socket");
+	r = grant_ask(apply->plan, container->id, container->pid, &deed.fds[0], &apply->grant, apply->err);
+	if (r != 0)
+		return r;
+	r = deeds_add(apply->deeds, &deed, "vCUDA's grant");
+	if (r < 0)
+		return err_set(apply->err, r, "%m");
+	apply->grant_fd = deed.fds[0];
+	return 0;
+}
+
+static int apply_open_grant(struct apply *apply)
+{
+	int r = apply->grant
+			? mount_source_open(apply->grant, MOUNT_READ_ONLY, true, &apply->sources[apply->source_count])
+			: 0;
+
+	if (r < 0)
+		return apply_mount_error(apply, apply->grant, VCUDA_SOCKET_DIR, r);
+	apply->source_count += apply->grant != NULL;
+	return 0;
+}
+
+static int apply_keep_grant(struct apply *apply)
+{
+	return apply->grant ? grant_keep(apply->grant_fd, apply->container->id, apply->container->pid, apply->err) : 0;
 }
 
 /* ---- sources ---- */
@@ -95,7 +148,7 @@ static int apply_take_sources(struct apply *apply)
 				"%s is not what it was a moment ago: %m.\nTry again when the driver update is done.",
 				path);
 	}
-	return 0;
+	return apply_open_grant(apply);
 }
 
 /* ---- the container's side ---- */
@@ -346,6 +399,9 @@ static int apply_attach_all(struct apply *apply)
 				 plan->mounts[i].kind == PLAN_PROGRAM);
 	for (size_t i = 0; i < plan->device_count && r == 0 && !apply->container->leave_devices; i++)
 		r = apply_attach(apply, &apply->sources[plan->mount_count + i], plan->devices[i].path, false);
+	if (r == 0 && apply->grant)
+		r = apply_attach(apply, &apply->sources[plan->mount_count + plan->device_count], VCUDA_SOCKET_DIR,
+				 false);
 	return r;
 }
 
@@ -528,9 +584,10 @@ static int apply_write_record(struct apply *apply)
 }
 
 static int (*const steps[])(struct apply *) = {
-	apply_open_mounts,  apply_find_cgroup,   apply_find_owner,         apply_open_fds,     apply_cross,
-	apply_open_rootfs,  apply_settle,        apply_attach_all,         apply_lay_files,    apply_make_symlinks,
-	apply_change_modes, apply_allow_devices, apply_write_loader_files, apply_write_record,
+	apply_open_mounts,   apply_find_cgroup,  apply_find_owner,    apply_open_fds,           apply_take_grant,
+	apply_cross,         apply_open_rootfs,  apply_settle,        apply_attach_all,         apply_lay_files,
+	apply_make_symlinks, apply_change_modes, apply_allow_devices, apply_write_loader_files, apply_write_record,
+	apply_keep_grant,
 };
 
 static int apply_do_all(struct apply *apply)
@@ -540,7 +597,7 @@ static int apply_do_all(struct apply *apply)
 	int r = 0;
 
 	apply->deeds = context_begin_deeds(apply->context);
-	apply->sources = calloc(plan->mount_count + plan->device_count + 1, sizeof(*apply->sources));
+	apply->sources = calloc(plan->mount_count + plan->device_count + 2, sizeof(*apply->sources));
 	if (!apply->deeds || !apply->sources)
 		return err_set(apply->err, -ENOMEM, "%m");
 	apply->owner = &apply->deeds->owner;
@@ -591,6 +648,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 	for (size_t i = 0; i < apply.source_count; i++)
 		mount_source_close(&apply.sources[i]);
 	free(apply.sources);
+	free(apply.grant);
 	devcgroup_free(apply.cgroup);
 	rootfs_close(&apply.rootfs);
 	ground_clear(&apply.ground);

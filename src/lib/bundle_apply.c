@@ -264,6 +264,8 @@ static int bundle_edit_tree(struct bundle_apply *apply)
 
 	if (plan->file_count || plan->hidden_count || plan->mode_count)
 		apply->hook_reason = "there is something to cover in /proc";
+	else if (plan->grant_count)
+		apply->hook_reason = "vCUDA's manager has to be asked for a socket";
 	/* Device rules do not exist in user namespaces. */
 	else if (plan->device_count && !oci_edit_has_device_rules(tree) && devcgroup_is_privileged())
 		apply->hook_reason = "the engine has no device rules to add to";

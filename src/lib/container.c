@@ -31,6 +31,7 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
 	cleanup_closep(&container->process);
 	free(container->rootfs);
 	free(container->record);
+	free(container->id);
 	oci_config_clear(&container->config);
 	free(container);
 	return NULL;
@@ -386,6 +387,7 @@ static int container_new_from_state(struct ctr_gpu_context *context, struct oci_
 	if (r != 0)
 		return r;
 	container->config = steal_struct(&config);
+	container->id = steal_ptr(state->id);
 	*ret_container = container;
 	return 0;
 }

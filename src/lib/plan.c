@@ -11,12 +11,14 @@
 #include "lib/request.h"
 #include "lib/select.h"
 #include "model/requirement.h"
+#include "vcuda/backend.h"
 
 struct planner {
 	struct ctr_gpu_context *context;
 	const struct request *request;
 	const struct ctr_gpu_host *host;
 	struct plan *plan;
+	struct plan *native; /* where backends write to, for vCUDA something that the container does not get */
 };
 
 static int plan_hold_requirement(const struct planner *planner, const char *requirement,
@@ -77,8 +79,42 @@ static int plan_backend(const struct planner *planner, const struct backend *bac
 	r = plan_hold_requirements(planner, backend, selected, count);
 	if (r != 0)
 		return r;
-	return backend->plan(&planner->context->settings, planner->request, selected, count, planner->plan,
+	return backend->plan(&planner->context->settings, planner->request, selected, count, planner->native,
 			     &planner->context->err);
+}
+
+/* Its servers find GPUs by names that only the driver's library may know. */
+static int plan_identify(const struct planner *planner, const struct selection *selection)
+{
+	for (size_t i = 0; i < selection->count; i++)
+		if (!selection->adapters[i]->uuid && selection->adapters[i]->vendor_id == PCI_VENDOR_NVIDIA)
+			return host_identify(planner->host, &planner->context->err);
+	return 0;
+}
+
+static int plan_backends(const struct planner *planner, const struct selection *selection)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < planner->host->present_count && r == 0; i++)
+		r = plan_backend(planner, planner->host->present[i], selection);
+	return r;
+}
+
+static int plan_vcuda(struct planner *planner, const struct selection *selection)
+{
+	const struct ctr_gpu_context *context = planner->context;
+	struct plan native = {0};
+	int r = plan_identify(planner, selection);
+
+	planner->native = &native;
+	if (r == 0)
+		r = plan_backends(planner, selection);
+	if (r == 0)
+		r = vcuda_plan(&context->settings, planner->request, selection->adapters, selection->count, &native,
+			       planner->plan, &planner->context->err);
+	plan_clear(&native);
+	return r;
 }
 
 int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request,
@@ -87,12 +123,12 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 	struct ctr_gpu_plan *plan = calloc(1, sizeof(*plan));
 	struct planner planner = {.context = context, .request = &request->data, .host = host};
 	_cleanup_selection_ struct selection selection = {0};
-	bool asks = request->data.kind != REQUEST_VOID;
+	bool asks = request->data.kind != REQUEST_VOID, vcuda = false;
 	int r = 0;
 
 	if (!plan)
 		return -ENOMEM;
-	planner.plan = &plan->data;
+	planner.plan = planner.native = &plan->data;
 	deeds_step(context->deeds, "reading the drivers of this host");
 	if (asks)
 		r = selection_new(host, planner.request, &selection, &context->err);
@@ -103,8 +139,10 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 		if (r == 0)
 			r = strv_take(&plan->data.adapters, name);
 	}
-	for (size_t i = 0; asks && i < host->present_count && r == 0; i++)
-		r = plan_backend(&planner, host->present[i], &selection);
+	if (r == 0 && asks)
+		r = vcuda_decide(&context->settings, planner.request, &vcuda, &context->err);
+	if (r == 0 && asks)
+		r = vcuda ? plan_vcuda(&planner, &selection) : plan_backends(&planner, &selection);
 	if (r != 0) {
 		ctr_gpu_plan_unref(plan);
 		return r;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
+#include "base/bytes.h"
 #include "base/report.h"
 #include "ctr-gpu.h"
 #include "lib/plan.h"
@@ -48,6 +49,18 @@ static void plan_write_proc_text(const struct plan *plan, FILE *file)
 	}
 }
 
+static void plan_write_grant(const struct plan *plan, const struct plan_grant *grant, FILE *file)
+{
+	char memory[BYTES_TEXT_SIZE] = "all of its memory";
+
+	if (plan->grant_memory)
+		bytes_format(plan->grant_memory, memory);
+	(void)fprintf(file, "vcuda       %s (", grant->uuid);
+	report_write_text(grant->name ? grant->name : "unnamed", file);
+	(void)fprintf(file, "), %s, %u processes; no device node", memory, plan->grant_max_clients);
+	plan_write_reason(file, grant->reason);
+}
+
 static int plan_write_text(const struct plan *plan, FILE *file)
 {
 	for (size_t i = 0; i < plan->adapters.count; i++) {
@@ -65,6 +78,8 @@ static int plan_write_text(const struct plan *plan, FILE *file)
 		(void)fputc(')', file);
 		plan_write_reason(file, device->reason);
 	}
+	for (size_t i = 0; i < plan->grant_count; i++)
+		plan_write_grant(plan, &plan->grants[i], file);
 	for (size_t i = 0; i < plan->mount_count; i++)
 		plan_write_mount(file, &plan->mounts[i]);
 	for (size_t i = 0; i < plan->symlink_count; i++) {
@@ -107,6 +122,10 @@ static int plan_write_json(const struct plan *plan, FILE *file)
 	json_t *devices = LIST_JSON(device, devices, "s:s, s:i, s:i, s:s, s:o", "path", e->path, "major",
 				    (int)major(e->number), "minor", (int)minor(e->number), "access", e->access, "group",
 				    e->group ? json_integer(e->group) : json_null());
+	json_t *grants = LIST_JSON(grant, grants, "s:s, s:s?, s:o, s:o, s:i", "uuid", e->uuid, "pciAddress", e->address,
+				   "name", e->name ? report_string(e->name) : json_null(), "memory",
+				   plan->grant_memory ? json_integer((json_int_t)plan->grant_memory) : json_null(),
+				   "maxClients", (int)plan->grant_max_clients);
 	json_t *mounts = LIST_JSON(mount, mounts, "s:s, s:s, s:b, s:b", "source", e->source, "target", e->target,
 				   "directory", e->directory, "noexec", (e->flags & PLAN_MOUNT_NOEXEC) != 0);
 	json_t *symlinks = LIST_JSON(symlink, symlinks, "s:s, s:s", "path", e->path, "pointsTo", e->points_to);
@@ -119,11 +138,11 @@ static int plan_write_json(const struct plan *plan, FILE *file)
 	json_t *library_dirs = LIST_JSON(library_dir, library_dirs, "s:s, s:b, s:o", "path", e->path, "overridesImage",
 					 e->overrides_image, "libraries", report_strings(&e->libraries));
 
-	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
-					   report_strings(&plan->adapters), "devices", devices, "mounts", mounts,
-					   "symlinks", symlinks, "files", files, "hidden", hidden, "modes", modes,
-					   "environment", env, "libraryDirectories", library_dirs, "outranked",
-					   outranked, "warnings", report_strings(&plan->warnings)),
+	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
+					   report_strings(&plan->adapters), "devices", devices, "vcuda", grants,
+					   "mounts", mounts, "symlinks", symlinks, "files", files, "hidden", hidden,
+					   "modes", modes, "environment", env, "libraryDirectories", library_dirs,
+					   "outranked", outranked, "warnings", report_strings(&plan->warnings)),
 				 file);
 }
 

@@ -42,11 +42,12 @@ struct scope {
 	const struct ctr_gpu_host *host;
 	const char *domain; /* "amd.com", not terminated */
 	size_t length;
+	bool vcuda; /* NVIDIA's own, and no other vendor's that answer to its words */
 };
 
 static bool selection_answers(const struct scope *scope, const struct adapter *adapter)
 {
-	const char *domains[] = {adapter_domain(adapter), adapter->backend->answers_to};
+	const char *domains[] = {adapter_domain(adapter), scope->vcuda ? NULL : adapter->backend->answers_to};
 
 	for (size_t i = 0; scope->domain && i < ARRAY_SIZE(domains); i++)
 		if (domains[i] && strlen(domains[i]) == scope->length &&
@@ -70,7 +71,7 @@ static bool selection_number(const struct scope *scope, size_t position, int nex
 
 static struct scope selection_scope(const struct ctr_gpu_host *host, const struct request *request)
 {
-	struct scope scope = {host, request->domain, request->domain ? strlen(request->domain) : 0};
+	struct scope scope = {host, request->domain, request->domain ? strlen(request->domain) : 0, false};
 
 	/* `docker run --gpus` says it in NVIDIA's words whosever the GPUs are. */
 	for (size_t i = 0; request->by_engine && i < host->inventory.count; i++)
@@ -84,9 +85,11 @@ static struct scope selection_scope_of_name(const struct scope *scope, const cha
 {
 	size_t length = strcspn(device, "/");
 
+	if (str_has_prefix(device, REQUEST_VCUDA_KIND "="))
+		return (struct scope){scope->host, DOMAIN_NVIDIA, strlen(DOMAIN_NVIDIA), .vcuda = true};
 	if (request_name_without_kind(device) == device || !adapter_is_domain(device, length))
 		return *scope;
-	return (struct scope){scope->host, device, length};
+	return (struct scope){.host = scope->host, .domain = device, .length = length};
 }
 
 /* ---- what cannot be ---- */

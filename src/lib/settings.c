@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/fd.h"
 #include "base/json.h"
 
@@ -18,6 +19,8 @@ enum {
 	LONGEST_DRIVER_TIMEOUT_S = 3600,
 	DEFAULT_DEADLINE_S = 60, /* above the driver timeout, below the timeout in ctr-gpu.json */
 	LONGEST_DEADLINE_S = 3600,
+	DEFAULT_VCUDA_CLIENTS = 16,
+	MOST_VCUDA_CLIENTS = 256,
 };
 
 /* PROC_USER_INIT_INO of include/linux/proc_ns.h. */
@@ -30,6 +33,7 @@ void settings_init(struct settings *settings)
 		.deadline_s = DEFAULT_DEADLINE_S,
 		.accept_environment = true,
 		.accept_mounts = true,
+		.vcuda_max_clients = DEFAULT_VCUDA_CLIENTS,
 	};
 }
 
@@ -163,6 +167,37 @@ static int settings_read_runtimes(struct settings *settings, const struct key *k
 	return r;
 }
 
+static int settings_read_bytes(struct settings *settings, const struct key *key, const json_t *value)
+{
+	return json_is_string(value) && bytes_read(json_string_value(value), settings_member(settings, key)) ? 0
+													     : -EINVAL;
+}
+
+static const char *const modes[] = {
+	[VCUDA_OFF] = "off", [VCUDA_ALLOW] = "allow", [VCUDA_DEFAULT] = "default", [VCUDA_FORCE] = "force", NULL};
+static const struct key vcuda_keys[] = {
+	{"mode", settings_read_enum, NULL, .member = offsetof(struct settings, vcuda_mode), .names = modes},
+	{"memory", settings_read_bytes, NULL, .member = offsetof(struct settings, vcuda_memory)},
+	{"max_clients", settings_read_number, NULL, .member = offsetof(struct settings, vcuda_max_clients), .least = 1,
+	 .most = MOST_VCUDA_CLIENTS},
+};
+
+/* An object with some of these members. */
+static int settings_read_vcuda(struct settings *settings, const struct key *key, const json_t *value)
+{
+	size_t known = 0;
+	int r = json_is_object(value) ? 0 : -EINVAL;
+
+	(void)key;
+	for (size_t i = 0; i < ARRAY_SIZE(vcuda_keys) && r == 0; i++) {
+		const json_t *member = json_object_get(value, vcuda_keys[i].name);
+
+		r = member ? vcuda_keys[i].read(settings, &vcuda_keys[i], member) : 0;
+		known += member != NULL;
+	}
+	return r == 0 && known != json_object_size(value) ? -EINVAL : r;
+}
+
 static const char *const sources[] = {
 	[INVENTORY_AUTO] = "auto", [INVENTORY_DXCORE] = "dxcore", [INVENTORY_IOCTL] = "ioctl", NULL};
 static const char *const policies[] = {[ON_MISSING_BY_REQUEST] = "",
@@ -173,8 +208,8 @@ static const char *const policies[] = {[ON_MISSING_BY_REQUEST] = "",
 static const char *const logs[] = {"journal", NULL};
 
 /* An enumeration is read as a number, and so is a user. */
-_Static_assert(sizeof(enum inventory_source) == sizeof(unsigned) && sizeof(enum on_missing) == sizeof(unsigned) &&
-		       sizeof(uid_t) == sizeof(unsigned),
+_Static_assert(sizeof(enum inventory_source) == sizeof(unsigned) && sizeof(enum vcuda_mode) == sizeof(unsigned) &&
+		       sizeof(enum on_missing) == sizeof(unsigned) && sizeof(uid_t) == sizeof(unsigned),
 	       "as wide as a number");
 
 #define MEMBER(name) .member = offsetof(struct settings, name)
@@ -196,6 +231,9 @@ static const struct key keys[] = {
 	{"on-missing", settings_read_on_missing,
 	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\"",
 	 .names = policies},
+	{"vcuda", settings_read_vcuda,
+	 "an object with \"mode\" (\"off\", \"allow\", \"default\", \"force\"), \"memory\" (\"8G\"), \"max_clients\"",
+	 .names = NULL},
 	/* Administrators know these names from NVIDIA's configuration. */
 	{"accept-nvidia-visible-devices-envvar-when-unprivileged", FLAG(accept_environment)},
 	{"accept-nvidia-visible-devices-as-volume-mounts", FLAG(accept_mounts)},

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "base/str.h"
@@ -101,6 +102,13 @@ struct plan_library_dir {
 	struct strv files; /* the names of the libraries' files, one for each; none where that is the same */
 };
 
+/* A GPU that the container uses through vCUDA: it gets a socket, and no device. */
+struct plan_grant {
+	char *uuid;
+	char *address, *name; /* NULL: not known */
+	char *reason;
+};
+
 struct plan {
 	struct plan_device *devices;
 	size_t device_count;
@@ -120,8 +128,13 @@ struct plan {
 	size_t library_dir_count;
 	struct plan_outranked *outranked;
 	size_t outranked_count;
-	struct strv adapters; /* the selected ones, as a user would recognise them */
-	struct strv warnings; /* one sentence each */
+	struct plan_grant *grants;
+	size_t grant_count;
+	uint64_t grant_memory;      /* of these GPUs together; 0: all of it */
+	unsigned grant_max_clients; /* processes at once */
+	char *grant_library;        /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
+	struct strv adapters;       /* the selected ones, as a user would recognise them */
+	struct strv warnings;       /* one sentence each */
 };
 
 void plan_clear(struct plan *plan);
@@ -140,6 +153,7 @@ int plan_add_file(struct plan *plan, struct plan_file *entry);
 int plan_add_hidden(struct plan *plan, struct plan_hidden *entry);
 int plan_add_mode(struct plan *plan, struct plan_mode *entry);
 int plan_add_env(struct plan *plan, struct plan_env *entry);
+int plan_add_grant(struct plan *plan, struct plan_grant *entry);
 int plan_add_library_dir(struct plan *plan, struct plan_library_dir *entry);
 int plan_add_outranked(struct plan *plan, struct plan_outranked *entry);
 

@@ -72,6 +72,15 @@ void request_take_devices(struct request *request, struct strv *list)
 	}
 }
 
+size_t request_count_vcuda(const struct request *request)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < request->devices.count; i++)
+		count += str_has_prefix(request->devices.items[i], REQUEST_VCUDA_KIND "=");
+	return count;
+}
+
 int request_set_devices(struct request *request, const char *devices)
 {
 	_cleanup_strv_ struct strv list = {0};

@@ -28,6 +28,13 @@ enum request_devices {
 	REQUEST_ALL,
 };
 
+/* What it says of vCUDA; the settings decide. */
+enum request_mode {
+	REQUEST_ANY_MODE,
+	REQUEST_VCUDA,
+	REQUEST_DEVICE,
+};
+
 struct request {
 	enum request_devices kind;
 	bool unnamed;             /* in words that an image may have brought along: "all", "none", a CUDA version */
@@ -41,6 +48,8 @@ struct request {
 	bool nodes_only;              /* the device nodes, and nothing of what else a plan has */
 	bool nvswitches;              /* the nodes of NVSwitches, for a fabric manager in the container */
 	bool mig_config, mig_monitor; /* to make parts of GPUs; to see those of everybody */
+	enum request_mode mode;
+	uint64_t vcuda_memory; /* of GPUs; 0: as much as the settings give */
 };
 
 void request_clear(struct request *request);
@@ -71,6 +80,13 @@ int request_add_requirement(struct request *request, const char *requirement, st
 
 /** Appends the names of its driver capabilities, in the order of the alphabet. Return: 0 or -ENOMEM. */
 int request_list_capabilities(const struct request *request, struct strv *ret);
+
+/* The kind of the names by which CDI asks for vCUDA. */
+#define REQUEST_VCUDA_DOMAIN "ctr-gpu.org"
+#define REQUEST_VCUDA_KIND REQUEST_VCUDA_DOMAIN "/vcuda"
+
+/** Return: how many of the devices are named by that kind. */
+size_t request_count_vcuda(const struct request *request);
 
 /** Return: what is behind "nvidia.com/gpu=" or another kind; @device itself if it does not begin with one. */
 const char *request_name_without_kind(const char *device);

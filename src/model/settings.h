@@ -7,6 +7,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/log.h"
@@ -25,6 +26,14 @@ enum on_missing {
 	ON_MISSING_FAIL,
 	ON_MISSING_WARN,
 	ON_MISSING_SKIP,
+};
+
+/* When a container gets its GPUs by vCUDA, which is without any device. */
+enum vcuda_mode {
+	VCUDA_OFF,     /* never */
+	VCUDA_ALLOW,   /* if it asks for that */
+	VCUDA_DEFAULT, /* unless it asks for devices */
+	VCUDA_FORCE,   /* always */
 };
 
 /* The ways to ask for a GPU. */
@@ -47,4 +56,7 @@ struct settings {
 	enum on_missing on_missing[ENTRIES];
 	bool strict_requirements; /* requirements that would only warn stop the start */
 	bool disable_requirements;
+	enum vcuda_mode vcuda_mode;
+	uint64_t vcuda_memory;      /* of GPUs, for a container; 0: all that they have */
+	unsigned vcuda_max_clients; /* processes of a container that use CUDA at once */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/bytes.h"
 #include "base/log.h"
 #include "model/adapter.h"
 #include "model/version.h"
@@ -353,6 +354,23 @@ static int ask_requirements(const struct ask *ask, const struct settings *settin
 	return r < 0 ? r : request_add_requirement(request, text, err);
 }
 
+static int ask_mode(const struct ask *ask, struct request *request, struct err *err)
+{
+	const char *mode = ask_get(ask, "CTR_GPU_MODE"), *memory = ask_get(ask, "CTR_GPU_MEMORY");
+
+	if (mode && streq(mode, "vcuda"))
+		request->mode = REQUEST_VCUDA;
+	else if (mode && streq(mode, "device"))
+		request->mode = REQUEST_DEVICE;
+	else if (mode && *mode)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "CTR_GPU_MODE is \"vcuda\" or \"device\", not \"%.32s\"",
+			       mode);
+	if (memory && *memory && !bytes_read(memory, &request->vcuda_memory))
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "CTR_GPU_MEMORY is a number of bytes such as 4G or 512M, not \"%.32s\"", memory);
+	return 0;
+}
+
 int ask_read_properties(const struct ask *ask, const struct settings *settings, struct request *request,
 			struct err *err)
 {
@@ -361,6 +379,8 @@ int ask_read_properties(const struct ask *ask, const struct settings *settings, 
 
 	request->nvswitches = switches && streq(switches, "enabled") && ask_may_by_variable(ask, settings);
 	r = ask_imex_channels(ask, settings, request);
+	if (r == 0)
+		r = ask_mode(ask, request, err);
 	if (r == 0)
 		r = ask_mig_right(ask, "NVIDIA_MIG_CONFIG_DEVICES", &request->mig_config, err);
 	if (r == 0)

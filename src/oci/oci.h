@@ -23,6 +23,7 @@ enum {
 struct oci_state {
 	pid_t pid;    /* of the container's first process, as the runtime's pid namespace numbers it; greater than 0 */
 	char *bundle; /* absolute */
+	char *id;     /* what the engine calls the container; NULL if it says nothing */
 };
 
 struct oci_config {

@@ -56,6 +56,35 @@ static int select_named(const char *names, struct selection *ret, struct err *er
 	return r;
 }
 
+/* On this host another vendor's GPU answers to NVIDIA's words, and never to vCUDA's. */
+static void numbers_of_vcuda_count_nvidia_alone(void **state)
+{
+	static const struct backend answering = {.name = "gpu-pv", .answers_to = DOMAIN_NVIDIA};
+	struct adapter mixed[] = {adapters[1], adapters[0]};
+	const struct ctr_gpu_host other = {.inventory = {.adapters = mixed, .count = ARRAY_SIZE(mixed)}};
+	struct selection selection = {0};
+	struct request request = {0};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(mixed); i++) {
+		mixed[i].backend = &answering;
+		mixed[i].index = (int)i;
+	}
+	assert_int_equal(request_set_devices(&request, "nvidia.com/gpu=0"), 0);
+	assert_int_equal(selection_new(&other, &request, &selection, &err), 0);
+	assert_string_equal(selection.adapters[0]->name, "Small");
+	selection_clear(&selection);
+	assert_int_equal(request_set_devices(&request, "ctr-gpu.org/vcuda=0"), 0);
+	assert_int_equal(selection_new(&other, &request, &selection, &err), 0);
+	assert_int_equal(selection.count, 1);
+	assert_string_equal(selection.adapters[0]->name, "Big");
+	selection_clear(&selection);
+	assert_int_equal(request_set_devices(&request, "ctr-gpu.org/vcuda=1"), 0);
+	assert_int_equal(selection_new(&other, &request, &selection, &err), CTR_GPU_E_UNKNOWN_DEVICE);
+	request_clear(&request);
+}
+
 static void a_part_is_selected_by_its_own_names_alone(void **state)
 {
 	static const char *const parts[] = {"1:2", "MIG-GPU-11112222-bbbb/3/0", "MIG-GPU-1111"};
@@ -457,6 +486,7 @@ static void all_of_a_kind_means_all_of_its_vendor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_of_vcuda_count_nvidia_alone),
 		cmocka_unit_test(a_part_is_selected_by_its_own_names_alone),
 		cmocka_unit_test(every_name_of_a_device_selects_it),
 		cmocka_unit_test(a_selection_is_in_order_and_without_doubles),

@@ -49,6 +49,26 @@ static void every_key_is_read(void **state)
 	settings_clear(&settings);
 }
 
+static void vcuda_is_off_unless_it_is_switched_on(void **state)
+{
+	struct settings settings;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(parse("{}", &settings, &err), 0);
+	assert_int_equal(settings.vcuda_mode, VCUDA_OFF);
+	assert_int_equal(settings.vcuda_memory, 0);
+	assert_int_equal(settings.vcuda_max_clients, 16);
+	settings_clear(&settings);
+	assert_int_equal(
+		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"max_clients\": 256}}", &settings, &err),
+		0);
+	assert_int_equal(settings.vcuda_mode, VCUDA_FORCE);
+	assert_int_equal(settings.vcuda_memory, 8ULL << 30);
+	assert_int_equal(settings.vcuda_max_clients, 256);
+	settings_clear(&settings);
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
 	static const struct {
@@ -77,6 +97,13 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"on-missing\": true}", "\"on-missing\" must be"},
 		{"{\"on-missing\": {\"hook\": \"\"}}", "\"on-missing\" must be"},
 		{"{\"on-missing\": {\"door\": \"warn\"}}", "\"on-missing\" must be"},
+		{"{\"vcuda\": \"force\"}", "\"vcuda\" must be"},
+		{"{\"vcuda\": {\"mode\": \"on\"}}", "\"vcuda\" must be"},
+		{"{\"vcuda\": {\"memory\": 8}}", "\"vcuda\" must be"},
+		{"{\"vcuda\": {\"memory\": \"much\"}}", "\"vcuda\" must be"},
+		{"{\"vcuda\": {\"max_clients\": 0}}", "\"vcuda\" must be"},
+		{"{\"vcuda\": {\"max_clients\": 257}}", "\"vcuda\" must be"},
+		{"{\"vcuda\": {\"share\": 1}}", "\"vcuda\" must be"},
 		{"{\"colour\": 1}", "unknown key \"colour\""},
 		{"{\"inventory\": \"auto\", \"inventory\": \"auto\"}", "duplicate"},
 	};
@@ -188,9 +215,13 @@ static void a_file_others_can_write_is_not_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_key_is_read),         cmocka_unit_test(what_makes_no_sense_is_refused),
-		cmocka_unit_test(runtimes_are_known_or_not), cmocka_unit_test(what_happens_without_a_gpu),
-		cmocka_unit_test(deep_nesting_is_refused),   cmocka_unit_test(a_file_others_can_write_is_not_read),
+		cmocka_unit_test(every_key_is_read),
+		cmocka_unit_test(vcuda_is_off_unless_it_is_switched_on),
+		cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(runtimes_are_known_or_not),
+		cmocka_unit_test(what_happens_without_a_gpu),
+		cmocka_unit_test(deep_nesting_is_refused),
+		cmocka_unit_test(a_file_others_can_write_is_not_read),
 	};
 
 	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What a container gets by vCUDA: a client library in the place of the driver's, and a socket of the manager. The GPUs
+ * are those of the backends that found them; nothing of their devices and drivers enters the plan.
+ */
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "model/adapter.h"
+#include "model/plan.h"
+#include "model/request.h"
+#include "model/settings.h"
+
+/* Of the container: where the client library looks for the socket. */
+#define VCUDA_SOCKET_DIR "/run/ctr-gpu/vcuda"
+#define VCUDA_LIBRARY_DIR "/usr/lib/ctr-gpu/vcuda"
+
+/**
+ * vcuda_decide() - whether a request is served by vCUDA
+ *
+ * Return: 0; CTR_GPU_E_NO_PERMISSION if the settings forbid what it asks for; CTR_GPU_E_BAD_ARGUMENT; @err is set.
+ */
+int vcuda_decide(const struct settings *settings, const struct request *request, bool *ret, struct err *err);
+
+/**
+ * vcuda_plan() - add the client library and the GPUs that the manager is to be asked for
+ * @selected: of all backends; those that are not NVIDIA's are left out with a warning
+ * @native:   what the container would get for devices: tells where the driver's libraries are
+ *
+ * Return: 0; CTR_GPU_E_NO_ADAPTER if none is NVIDIA's; CTR_GPU_E_BAD_ARGUMENT; negative errno; @err is set.
+ */
+int vcuda_plan(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
+	       size_t count, const struct plan *native, struct plan *plan, struct err *err);
+
+/** Return: the path of the client library's file of this name, owned by the caller; NULL if it is not installed. */
+char *vcuda_find_client(const char *name);

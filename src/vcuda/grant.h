@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a plan has of vCUDA, asked of the manager: it makes a socket for the container, in a directory of its own. */
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "model/plan.h"
+
+/**
+ * grant_ask() - have the container's socket made
+ * @id:     the engine's name for the container; NULL: it has none
+ * @ret_fd: as long as it is open, and for good after grant_keep(), the container has what it was granted
+ *
+ * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_BAD_ARGUMENT; negative errno; @err is set.
+ */
+int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, char **ret_directory, struct err *err);
+
+/** The container is made: the grant ends with it, or when it is revoked. Return: as grant_ask(). */
+int grant_keep(int fd, const char *id, pid_t pid, struct err *err);
