@@ -290,7 +290,7 @@ static int cdi_hook_run_command(struct cdi_hook_call *call, struct ctr_gpu_conta
 	call->plan = &plan.data;
 	deeds_step(call->context->deeds, "reading the container's files");
 	r = container_open_rootfs(container, &call->rootfs, &call->context->err);
-	call->rootfs.proc_self_fd = mount_open_proc_self_fd();
+	call->rootfs.proc_self_fd = mount_open_proc_self_fd(-1);
 	call->rootfs.ground = &call->ground;
 	if (r == 0)
 		r = call->command ? call->command->plan(call) : call->vendor->plan(&call->rootfs, call->plan);

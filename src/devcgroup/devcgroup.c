@@ -26,7 +26,8 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
 	if (cgroup->version)
 		cgroup->version->close(cgroup);
 	for (size_t i = 0; i < cgroup->level_count; i++) {
-		(void)close(cgroup->levels[i].fd);
+		if (!cgroup->levels[i].kept)
+			(void)close(cgroup->levels[i].fd);
 		free(cgroup->levels[i].path);
 	}
 	free(cgroup->unit);
@@ -126,7 +127,7 @@ static int devcgroup_add_level(struct devcgroup *cgroup, const struct cgroup_pla
 		r = mount_fd < 0 ? devcgroup_open_usual(place, path, &fd) : devcgroup_open_below(mount_fd, below, &fd);
 	if (r < 0)
 		return r;
-	cgroup->levels[cgroup->level_count++] = (struct devcgroup_level){steal_fd(&fd), steal_ptr(path)};
+	cgroup->levels[cgroup->level_count++] = (struct devcgroup_level){.fd = steal_fd(&fd), .path = steal_ptr(path)};
 	return 0;
 }
 
@@ -213,21 +214,29 @@ static bool devcgroup_has(const struct devcgroup *cgroup, pid_t pid)
 static int devcgroup_find_usual(const char *membership, pid_t pid, struct devcgroup **ret)
 {
 	static const char *const points[] = {"/sys/fs/cgroup/devices", "/sys/fs/cgroup"};
+	/* A root holds nobody back: what is below the other version's comes first. */
+	static const struct {
+		int version;
+		bool root;
+	} tries[] = {{1, false}, {2, false}, {1, true}, {2, true}};
 
 	*ret = NULL;
-	for (int version = 1; version <= 2; version++) {
+	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
 		_cleanup_(devcgroup_freep) struct devcgroup *cgroup = NULL;
-		_cleanup_free_ char *path = cgroup_membership(membership, version);
+		_cleanup_free_ char *path = cgroup_membership(membership, tries[i].version);
 		const struct cgroup_place place = {
-			.version = version,
-			.point = (char *)(uintptr_t)points[version - 1],
+			.version = tries[i].version,
+			.point = (char *)(uintptr_t)points[tries[i].version - 1],
 			.below = path ? path + 1 : NULL,
 		};
-		int r = path ? devcgroup_open_place(&place, &cgroup) : 0;
+		int r;
 
-		if (r == 0 && cgroup && devcgroup_has(cgroup, pid))
+		if (!path || tries[i].root == (path[1] != '\0'))
+			continue;
+		r = devcgroup_open_place(&place, &cgroup);
+		if (r == 0 && devcgroup_has(cgroup, pid))
 			*ret = steal_ptr(cgroup);
-		if (r == -ENOMEM || *ret || (path && path[1]))
+		if (r == -ENOMEM || *ret || !tries[i].root)
 			return r == -ENOMEM ? r : 0;
 	}
 	return 0;

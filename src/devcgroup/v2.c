@@ -132,25 +132,28 @@ static void v2_undo_exchange(const struct deeds *deeds, const struct deed *deed)
 	(void)v2_exchange(deed->fds[CGROUP], deed->fds[NEW], deed->fds[OLD], deed->number);
 }
 
-/* v2_exchange() that can be taken back. Takes over both programs. */
-static int v2_replace_old(struct devcgroup *cgroup, int cgroup_fd, int *old_fd, int *new_fd, unsigned flags)
+/* v2_exchange() that can be taken back. Takes over both programs; the first deed of a level has its descriptor, too. */
+static int v2_replace_old(struct devcgroup *cgroup, struct devcgroup_level *level, int *old_fd, int *new_fd,
+			  unsigned flags)
 {
 	const struct v2_state *state = cgroup->state;
 	struct deed deed = {
 		.undo = v2_undo_exchange, .fds = {-1, *old_fd, *new_fd}, .number = flags, .capability = state->needed};
 	int r;
 
-	deed.fds[CGROUP] = fcntl(cgroup_fd, F_DUPFD_CLOEXEC, 0);
+	deed.fds[CGROUP] = level->kept ? fcntl(level->fd, F_DUPFD_CLOEXEC, 0) : level->fd;
 	r = deed.fds[CGROUP] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, NULL);
 	if (r == 0) {
-		r = v2_exchange(cgroup_fd, *old_fd, *new_fd, flags);
+		r = v2_exchange(level->fd, *old_fd, *new_fd, flags);
 		if (r == 0) {
 			*old_fd = *new_fd = -1;
+			level->kept = true;
 			return 0;
 		}
 		deeds_drop(cgroup->deeds);
 	}
-	cleanup_closep(&deed.fds[CGROUP]);
+	if (level->kept)
+		cleanup_closep(&deed.fds[CGROUP]);
 	return r;
 }
 
@@ -195,7 +198,7 @@ static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t coun
 }
 
 /* Return: -EAGAIN if the program is gone: an unknown one may be there instead. */
-static int v2_replace(struct devcgroup *cgroup, const struct devcgroup_level *level, __u32 id, unsigned flags,
+static int v2_replace(struct devcgroup *cgroup, struct devcgroup_level *level, __u32 id, unsigned flags,
 		      const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
 	_cleanup_close_ int old_fd = -1, new_fd = -1;
@@ -208,7 +211,7 @@ static int v2_replace(struct devcgroup *cgroup, const struct devcgroup_level *le
 	r = v2_extend(old_fd, rules, count, &new_fd, err);
 	if (r != 0 || new_fd < 0)
 		return r;
-	r = v2_replace_old(cgroup, level->fd, &old_fd, &new_fd, flags);
+	r = v2_replace_old(cgroup, level, &old_fd, &new_fd, flags);
 	if (r == -ENOENT && !v2_is_attached(level->fd, id))
 		return -EAGAIN;
 	/* A program attached by a bpf_link can only be changed by its owner. */

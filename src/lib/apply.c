@@ -27,6 +27,7 @@
 #include "lib/record.h"
 #include "lib/root_writer.h"
 #include "process/phase.h"
+#include "process/sanitise.h"
 #include "root/ground.h"
 #include "root/mount.h"
 #include "root/rootfs.h"
@@ -284,7 +285,7 @@ static int apply_open_fds(struct apply *apply)
 	int fd = apply->deeds->proc_self_fd;
 
 	if (fd < 0)
-		fd = apply->deeds->proc_self_fd = mount_open_proc_self_fd();
+		fd = apply->deeds->proc_self_fd = mount_open_proc_self_fd(apply->container->process);
 	return fd < 0 ? err_set(apply->err, fd, "cannot open /proc/self/fd: %m") : 0;
 }
 
@@ -610,12 +611,12 @@ static int apply_do_all(struct apply *apply)
 		.cover = apply_cover_file,
 		.user = apply,
 	};
-	mask = umask(022);
+	mask = sanitise_has_mask() ? 022 : umask(022);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
 		r = steps[i](apply);
 	if (r != 0)
 		deeds_undo(apply->deeds);
-	if (!apply->context->ends)
+	if (!apply->context->ends && mask != 022)
 		(void)umask(mask);
 	return r;
 }

@@ -236,7 +236,7 @@ static int bundle_change_root(struct bundle_apply *apply)
 	if (rootfs_open(apply->bundle->directory, path, &apply->rootfs) < 0)
 		return 0;
 	apply->rootfs.deeds = apply->deeds;
-	r = container_check_root(apply->rootfs.fd, path, NULL, apply->err);
+	r = container_check_root(&apply->rootfs, path, NULL, apply->err);
 	if (r != 0)
 		return r;
 	apply->hook_reason = bundle_find_obstacle(apply);

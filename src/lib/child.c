@@ -131,7 +131,7 @@ static _Noreturn void child_undo_in_child(struct deeds *deeds)
 	sanitise_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* The dead child's is empty. */
-	deeds->proc_self_fd = mount_open_proc_self_fd();
+	deeds->proc_self_fd = mount_open_proc_self_fd(-1);
 	if (phase_enter(PHASE_GIVE) < 0)
 		entered = false;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)

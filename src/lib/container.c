@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -174,15 +175,19 @@ static int container_check_permission(struct ctr_gpu_container *container, struc
 
 /* ---- the root filesystem ---- */
 
-int container_check_root(int fd, const char *path, const struct stat *own_root, struct err *err)
+int container_check_root(struct rootfs *rootfs, const char *path, const struct stat *own_root, struct err *err)
 {
+	const int flags = AT_EMPTY_PATH | AT_NO_AUTOMOUNT;
 	struct stat st, own;
+	struct statx stx;
 
-	if (fstat(fd, &st) < 0 || (!own_root && stat("/", &own) < 0))
+	if (statx(rootfs->fd, "", flags, STATX_INO | STATX_MNT_ID, &stx) < 0 || (!own_root && stat("/", &own) < 0))
 		return err_set(err, -errno, "cannot stat %s: %m", path);
+	st = (struct stat){.st_dev = makedev(stx.stx_dev_major, stx.stx_dev_minor), .st_ino = stx.stx_ino};
 	if (container_same_file(&st, own_root ? own_root : &own))
 		return err_set(err, CTR_GPU_E_BAD_ROOTFS,
 			       "%s is the root directory of this machine, not of a container", path);
+	rootfs->mount = stx.stx_mask & STATX_MNT_ID ? stx.stx_mnt_id : 0;
 	return 0;
 }
 
@@ -216,7 +221,7 @@ static int container_follow_links(const struct ctr_gpu_container *container, con
  */
 int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err)
 {
-	_cleanup_rootfs_ struct rootfs base = ROOTFS_CLOSED;
+	_cleanup_rootfs_ struct rootfs base = ROOTFS_CLOSED, found = ROOTFS_CLOSED;
 	_cleanup_close_ int fd = -1;
 	int r;
 
@@ -242,11 +247,12 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",
 			       container->rootfs);
 	}
-	r = container_check_root(fd, container->rootfs, container->process < 0 ? NULL : &container->own_root, err);
+	found.fd = steal_fd(&fd);
+	r = container_check_root(&found, container->rootfs, container->process < 0 ? NULL : &container->own_root, err);
 	if (r != 0)
 		return r;
-	*ret = ROOTFS_CLOSED;
-	ret->fd = steal_fd(&fd);
+	*ret = found;
+	found = ROOTFS_CLOSED;
 	return 0;
 }
 

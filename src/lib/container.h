@@ -67,9 +67,10 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 
 /**
  * container_check_root() - refuses the machine's own root directory
- * @path:     what @fd is called in messages
+ * @rootfs:   gets the number of its mount
+ * @path:     what it is called in messages
  * @own_root: the machine's, if it is known; NULL: asked for
  *
  * Return: 0; a result with @err set.
  */
-int container_check_root(int fd, const char *path, const struct stat *own_root, struct err *err);
+int container_check_root(struct rootfs *rootfs, const char *path, const struct stat *own_root, struct err *err);

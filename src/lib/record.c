@@ -441,7 +441,7 @@ static int record_take_back_one(int all, const char *name, const char *root, int
 
 	if (!reader.deeds)
 		return -ENOMEM;
-	reader.deeds->proc_self_fd = mount_open_proc_self_fd();
+	reader.deeds->proc_self_fd = mount_open_proc_self_fd(-1);
 	r = reader.deeds->proc_self_fd < 0 ? reader.deeds->proc_self_fd : rootfs_open(AT_FDCWD, root, &reader.rootfs);
 	/*
 	 * The root's own cover, which was done first, is opened as what lies on top; whoever owns a directory on the
@@ -475,7 +475,7 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 	bool numbers[RECORDS_MAX] = {0};
 	int r, taken = 0;
 
-	proc_self_fd = mount_open_proc_self_fd();
+	proc_self_fd = mount_open_proc_self_fd(-1);
 	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc_self_fd < 0 || fd < 0)
 		return err_set(&context->err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",

@@ -29,6 +29,7 @@ void adapter_clear(struct adapter *adapter)
 	free(adapter->uuid);
 	free(adapter->alias);
 	free(adapter->driver_store);
+	strv_clear(&adapter->store.libraries);
 	free(adapter->reason);
 	*adapter = (struct adapter){.index = -1, .minor = -1, .whole = -1};
 }

@@ -28,6 +28,16 @@ struct luid {
 	int32_t high;
 };
 
+/* A driver store as it was found. */
+struct adapter_store {
+	bool is_read; /* all of it; else nothing is known */
+	struct strv libraries;
+	dev_t device;
+	ino_t inode;
+	bool has_smi;     /* a file "nvidia-smi" */
+	bool has_way_out; /* a symlink to what a container does not get with the directory */
+};
+
 struct adapter {
 	const struct backend *backend; /* who described it and plans for it */
 	int index;                     /* the number users select it by, among its kind; -1 when not usable */
@@ -47,9 +57,10 @@ struct adapter {
 	uint32_t type_bits;    /* D3DKMT_ADAPTERTYPE */
 	bool compute_only;     /* an NPU or an MCDM device, also if its driver claims to render */
 	char *driver_store;    /* directory on this machine; NULL when unknown */
-	size_t sharing;        /* usable GPUs behind the same device node, with this one */
-	size_t store_sharing;  /* usable adapters with the same driver store, with this one */
-	size_t siblings;       /* of those, the ones of the same vendor */
+	struct adapter_store store;
+	size_t sharing;       /* usable GPUs behind the same device node, with this one */
+	size_t store_sharing; /* usable adapters with the same driver store, with this one */
+	size_t siblings;      /* of those, the ones of the same vendor */
 
 	/* native */
 	int minor; /* of /dev/nvidia<minor>, /dev/dri/renderD<minor>, /dev/accel/accel<minor>; -1 when none */

@@ -33,9 +33,17 @@ static int sanitise_close_descriptors(void)
 	return 0;
 }
 
+static bool has_mask;
+
+bool sanitise_has_mask(void)
+{
+	return has_mask;
+}
+
 static int sanitise_leave_directory(void)
 {
 	(void)umask(S_IWGRP | S_IWOTH);
+	has_mask = true;
 	return chdir("/") < 0 ? -errno : 0;
 }
 

@@ -7,6 +7,8 @@
  * directory (CVE-2024-21626).
  */
 
+#include <stdbool.h>
+
 /**
  * sanitise() - make a known place of this process, before anything is read
  *
@@ -16,6 +18,9 @@
  * Return: 0; a negative errno with *ret_step saying what could not be done.
  */
 int sanitise(const char **ret_step);
+
+/** Whether the umask is 022 since sanitise(). */
+bool sanitise_has_mask(void);
 
 /** Ignores the signals that would end the work half done without a handler, in this process and its children. */
 void sanitise_ignore_signals(void);

@@ -60,22 +60,30 @@ static int ground_read_fdinfo(const struct rootfs *rootfs, int fd, uint64_t *ret
 	return 0;
 }
 
-int ground_find_mount(const struct rootfs *rootfs, int fd, uint64_t *ret)
+/* @name: "" or a name in directory @fd. Return: whether the kernel tells a mount's number so (Linux 5.8). */
+static bool ground_ask_mount(int fd, const char *name, uint64_t *ret)
 {
+	const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW;
 	struct statx stx;
 
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
-		return ground_read_fdinfo(rootfs, fd, ret);
+	if (statx(fd, name, flags, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
+		return false;
 	*ret = stx.stx_mnt_id;
-	return 0;
+	return true;
+}
+
+int ground_find_mount(const struct rootfs *rootfs, int fd, uint64_t *ret)
+{
+	return ground_ask_mount(fd, "", ret) ? 0 : ground_read_fdinfo(rootfs, fd, ret);
 }
 
 static int ground_find_root(const struct rootfs *rootfs, uint64_t *ret)
 {
+	const uint64_t known = rootfs->ground && rootfs->ground->root ? rootfs->ground->root : rootfs->mount;
 	int r = 0;
 
-	if (rootfs->ground && rootfs->ground->root) {
-		*ret = rootfs->ground->root;
+	if (known) {
+		*ret = known;
 		return 0;
 	}
 	r = ground_find_mount(rootfs, rootfs->fd, ret);
@@ -219,8 +227,12 @@ static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret
  */
 static bool ground_is_mounted_on_root(const struct rootfs *rootfs, int fd)
 {
-	_cleanup_close_ int above = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int above = -1;
+	uint64_t root, mount;
 
+	if (ground_find_root(rootfs, &root) == 0 && ground_ask_mount(fd, "..", &mount))
+		return mount == root;
+	above = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return above >= 0 && ground_is_root(rootfs, above);
 }
 
@@ -368,7 +380,7 @@ static int ground_cover_root(struct rootfs *rootfs)
 		return fd;
 	old.fd = rootfs->fd;
 	rootfs->fd = fd;
-	ground->root = 0;
+	ground->root = rootfs->mount = 0;
 	r = ground_repeat_all(rootfs, &old);
 	free(steal_ptr(ground->inside));
 	return r;

@@ -8,10 +8,12 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <linux/magic.h>
+#include <linux/openat2.h>
 
 #include "base/fd.h"
 #include "base/str.h"
@@ -60,11 +62,18 @@ void mount_source_close(struct mount_source *source)
 	source->tree = -1;
 }
 
-int mount_open_proc_self_fd(void)
+int mount_open_proc_self_fd(int process)
 {
-	_cleanup_close_ int fd = -1;
+	const struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_close_ int fd = process < 0 ? -1 : (int)syscall(SYS_openat2, process, "../self/fd", &how, sizeof(how));
 	struct statfs fs;
 
+	/* What is reached without coming to another mount is on the same file system. */
+	if (fd >= 0)
+		return steal_fd(&fd);
 	fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fstatfs(fd, &fs) < 0)
 		return -errno;

@@ -47,8 +47,13 @@ void mount_source_close(struct mount_source *source);
  */
 int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struct mount_source *ret);
 
-/** Opens /proc/self/fd; to be done before the mount namespace is changed. Return: descriptor or negative errno. */
-int mount_open_proc_self_fd(void);
+/**
+ * mount_open_proc_self_fd() - opens /proc/self/fd; to be done before the mount namespace is changed
+ * @process: a directory of a process that is known to be on a procfs, in which the way there is looked for; -1: none
+ *
+ * Return: descriptor; -ENOTDIR if it is not a procfs; negative errno.
+ */
+int mount_open_proc_self_fd(int process);
 
 /**
  * mount_is_there() - whether mounting the source on @target is not needed

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -36,6 +37,7 @@ static inline void rootfs_place_close(const struct rootfs_place *place)
 
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
+	uint64_t mount;   /* the kernel's number of what that is on; 0: not asked for yet */
 	int proc_self_fd; /* /proc/self/fd of the caller\'s namespace, borrowed; -1: files are opened again by name */
 	struct ground *ground; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
 	struct deeds *deeds;   /* where what is made and replaced is written down, borrowed; NULL: nothing will be */

@@ -77,7 +77,7 @@ static int adapter_refuse_store(struct adapter *adapter, enum store_content cont
 	return r;
 }
 
-static int adapter_judge_kind(struct adapter *adapter, enum store_content (*look)(const char *path))
+static int adapter_judge_kind(struct adapter *adapter, adapter_look_fn look)
 {
 	const uint32_t works = D3DKMT_TYPE_RENDER | D3DKMT_TYPE_COMPUTE_ONLY;
 	enum store_content content;
@@ -86,7 +86,7 @@ static int adapter_judge_kind(struct adapter *adapter, enum store_content (*look
 		return adapter_refuse_kind(adapter);
 	if (adapter->wddm_version < D3DKMT_WDDM_2_7)
 		return adapter_refuse_version(adapter);
-	content = adapter->driver_store ? look(adapter->driver_store) : STORE_MISSING;
+	content = adapter->driver_store ? look(adapter->driver_store, &adapter->store) : STORE_MISSING;
 	return content == STORE_HAS_LIBRARY ? 0 : adapter_refuse_store(adapter, content);
 }
 
@@ -107,7 +107,7 @@ static int adapter_take_facts(const struct dxg_facts *facts, struct adapter *ada
 	return r == -EINVAL ? 0 : r;
 }
 
-int adapter_judge(const struct dxg_facts *facts, enum store_content (*look)(const char *path), struct adapter *ret)
+int adapter_judge(const struct dxg_facts *facts, adapter_look_fn look, struct adapter *ret)
 {
 	struct adapter adapter = {
 		.index = -1,

@@ -6,6 +6,8 @@
 #include "dxg/d3dkmt.h"
 #include "wsl/store.h"
 
+typedef enum store_content (*adapter_look_fn)(const char *path, struct adapter_store *ret);
+
 /**
  * adapter_judge() - describe one adapter and say whether a container can use it
  * @facts: borrowed, hostile
@@ -14,7 +16,7 @@
  *
  * Return: 0 or -ENOMEM.
  */
-int adapter_judge(const struct dxg_facts *facts, enum store_content (*look)(const char *path), struct adapter *ret);
+int adapter_judge(const struct dxg_facts *facts, adapter_look_fn look, struct adapter *ret);
 
 /**
  * adapter_sort() - the order of adapters for their numbers

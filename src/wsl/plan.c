@@ -25,78 +25,15 @@
 #include "base/hostfile.h"
 #include "dxg/ioctl.h"
 #include "wsl/environment.h"
+#include "wsl/listing.h"
 #include "wsl/paths.h"
 #include "wsl/store.h"
 
 enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };
 
-/* A directory that has been read. */
-struct listing {
-	int fd;
-	struct stat st;
-	struct strv libraries; /* "libcuda.so.1" */
-	bool has_smi;          /* it has a file "nvidia-smi", as far as the directory says */
-	bool has_way_out;      /* it has a symlink to what a container does not get with the directory */
-};
-
-static void wsl_plan_listing_clear(struct listing *listing)
-{
-	cleanup_closep(&listing->fd);
-	strv_clear(&listing->libraries);
-}
-#define _cleanup_listing_ _cleanup_(wsl_plan_listing_clear)
-
 enum { LINKS_MAX = 8 };
 
-#define SMI "nvidia-smi"
-#define SMI_TARGET "/usr/bin/" SMI
-
-static bool wsl_plan_leads_out(int directory, const char *path, const char *name)
-{
-	char points_to[512];
-	ssize_t length = readlinkat(directory, name, points_to, sizeof(points_to) - 1);
-
-	if (length < 0)
-		return false;
-	points_to[length] = '\0';
-	if (strstr(points_to, "..") || length == sizeof(points_to) - 1)
-		return true;
-	return points_to[0] == '/' && !str_is_below(points_to, path) && !str_is_below(points_to, WSL_LIB);
-}
-
-static int wsl_plan_take_entry(struct listing *listing, const char *path, const struct dirent *entry)
-{
-	/* DT_UNKNOWN: a file system that does not tell; the name must do. */
-	bool may_be_link = entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN;
-
-	if (!may_be_link && entry->d_type != DT_REG)
-		return 0;
-	if (may_be_link && wsl_plan_leads_out(listing->fd, path, entry->d_name))
-		listing->has_way_out = true;
-	if (streq(entry->d_name, SMI))
-		listing->has_smi = true;
-	return store_is_library(entry->d_name) ? strv_add(&listing->libraries, entry->d_name) : 0;
-}
-
-/* @ret is released by the caller in any case. */
-static int wsl_plan_read_directory(const char *path, struct listing *ret)
-{
-	const struct dirent *entry;
-	struct fd_entries entries;
-	int r = 0;
-
-	ret->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (ret->fd < 0 || fstat(ret->fd, &ret->st) < 0)
-		return -errno;
-	fd_entries_begin(&entries, ret->fd);
-	while (r == 0 && (entry = fd_entries_next(&entries)))
-		r = wsl_plan_take_entry(ret, path, entry);
-	if (r == 0 && errno != 0)
-		return -errno;
-	/* The order of a directory is the file system's; plans are compared. */
-	strv_sort(&ret->libraries);
-	return r;
-}
+#define SMI_TARGET "/usr/bin/" LISTING_SMI
 
 static int wsl_plan_add_mount(struct plan *plan, const char *path, const char *target, const struct stat *st,
 			      enum plan_mount_kind kind, const char *reason)
@@ -243,10 +180,10 @@ static int wsl_plan_add_smi(struct plan *plan, const char *directory, const stru
 	struct stat st;
 	int r;
 
-	if (!listing->has_smi || wsl_plan_has_target(plan, SMI_TARGET) || fstatat(listing->fd, SMI, &st, 0) < 0 ||
-	    !S_ISREG(st.st_mode))
+	if (!listing->has_smi || wsl_plan_has_target(plan, SMI_TARGET) ||
+	    fstatat(listing->fd, LISTING_SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return 0;
-	if (str_format(&path, "%s/" SMI, directory) < 0)
+	if (str_format(&path, "%s/" LISTING_SMI, directory) < 0)
 		return -ENOMEM;
 	r = listing->has_way_out ? wsl_plan_find_file(path, directory, &real, &st) : 0;
 	if (r < 0 || !S_ISREG(st.st_mode))
@@ -260,7 +197,7 @@ static int wsl_plan_add_lib(const struct request *request, size_t count, struct 
 	_cleanup_listing_ struct listing listing = {.fd = -1};
 	int r;
 
-	r = wsl_plan_read_directory(WSL_LIB, &listing);
+	r = listing_read(WSL_LIB, &listing);
 	/* Whoever asks for the driver without a GPU can do without both; a host without adapters may lack it. */
 	if (count == 0 && (r == -ENOENT || r == -ENOTDIR))
 		return strv_add(&plan->warnings, WSL_LIB " is missing, so the container gets no driver");
@@ -290,16 +227,33 @@ static int wsl_plan_describe_store(const struct adapter *adapter, char **ret)
 	return str_format(ret, "driver store of %s", adapter->name ? adapter->name : adapter_vendor(adapter));
 }
 
+/* What was read when the adapters were looked at is read again only where more is to be known of a file. */
+static int wsl_plan_list_store(const struct plan *plan, const struct adapter *adapter, bool wants_smi,
+			       struct listing *ret)
+{
+	const struct adapter_store *store = &adapter->store;
+	int r = 0;
+
+	if (!store->is_read || store->has_way_out ||
+	    (wants_smi && store->has_smi && !wsl_plan_has_target(plan, SMI_TARGET)))
+		return listing_read(adapter->driver_store, ret);
+	ret->st = (struct stat){.st_mode = S_IFDIR, .st_dev = store->device, .st_ino = store->inode};
+	for (size_t i = 0; i < store->libraries.count && r == 0; i++)
+		r = strv_add(&ret->libraries, store->libraries.items[i]);
+	return r;
+}
+
 static int wsl_plan_add_store(const struct request *request, const struct adapter *adapter, struct plan *plan,
 			      struct err *err)
 {
 	bool nvidia = adapter->vendor_id == PCI_VENDOR_NVIDIA;
+	bool wants_smi = nvidia && (request->capabilities & CAPABILITY_UTILITY);
 	_cleanup_listing_ struct listing listing = {.fd = -1};
 	const char *store = adapter->driver_store;
 	_cleanup_free_ char *reason = NULL;
 	int r;
 
-	r = wsl_plan_read_directory(store, &listing);
+	r = wsl_plan_list_store(plan, adapter, wants_smi, &listing);
 	if (r < 0)
 		return err_set(err, r,
 			       "cannot read the driver store %s: %m\nRun wsl --shutdown in Windows, or copy the "
@@ -308,7 +262,7 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 	r = wsl_plan_describe_store(adapter, &reason);
 	if (r == 0)
 		r = wsl_plan_add_directory(plan, store, &listing, reason);
-	if (r == 0 && nvidia && (request->capabilities & CAPABILITY_UTILITY))
+	if (r == 0 && wants_smi)
 		r = wsl_plan_add_smi(plan, store, &listing);
 	if (r < 0)
 		return r;

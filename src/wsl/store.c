@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "wsl/listing.h"
 #include "wsl/paths.h"
 
 static bool store_is_separator(char c)
@@ -112,11 +113,33 @@ static bool store_has_library(int directory, int depth)
 	return found;
 }
 
-enum store_content store_look(const char *path)
+/* What the list of files has, and what is a directory down. */
+static enum store_content store_judge(const struct listing *listing)
 {
-	_cleanup_close_ int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (listing->libraries.count > 0)
+		return STORE_HAS_LIBRARY;
+	return lseek(listing->fd, 0, SEEK_SET) == 0 && store_has_library(listing->fd, STORE_DEPTH)
+		       ? STORE_HAS_LIBRARY
+		       : STORE_WITHOUT_LIBRARY;
+}
 
-	if (directory < 0)
-		return errno == EACCES || errno == EPERM ? STORE_HAS_LIBRARY : STORE_MISSING;
-	return store_has_library(directory, STORE_DEPTH) ? STORE_HAS_LIBRARY : STORE_WITHOUT_LIBRARY;
+enum store_content store_look(const char *path, struct adapter_store *ret)
+{
+	_cleanup_listing_ struct listing listing = {.fd = -1};
+	int r = listing_read(path, &listing);
+	enum store_content content;
+
+	if (listing.fd < 0)
+		return r == -EACCES || r == -EPERM ? STORE_HAS_LIBRARY : STORE_MISSING;
+	content = store_judge(&listing);
+	if (r == 0)
+		*ret = (struct adapter_store){
+			.is_read = true,
+			.libraries = steal_struct(&listing.libraries),
+			.device = listing.st.st_dev,
+			.inode = listing.st.st_ino,
+			.has_smi = listing.has_smi,
+			.has_way_out = listing.has_way_out,
+		};
+	return content;
 }

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "model/adapter.h"
+
 /**
  * store_directory() - where on this machine a store is
  * @told: what the driver says: a Windows path with a component "FileRepository" in any case, or a path below
@@ -24,5 +26,5 @@ enum store_content {
 	STORE_HAS_LIBRARY,     /* in it, or a directory down; or it cannot be read by us, so that nobody knows */
 };
 
-/** What is at @path. Reads no further than the first library. */
-enum store_content store_look(const char *path);
+/** What is at @path. @ret: untouched unless all of it could be read; released with the adapter. */
+enum store_content store_look(const char *path, struct adapter_store *ret);

@@ -466,7 +466,7 @@ $nvidia_store"
 		ASAN_OPTIONS=detect_leaks=0 host wsl-nvidia strace -f -qq -e trace=%file -o "$BATS_TEST_TMPDIR/trace" ctr-gpu list --inventory=$source >/dev/null
 		calls=$(grep -c '"/usr/lib/wsl' "$BATS_TEST_TMPDIR/trace")
 		echo "$source: $calls"
-		[[ $calls -ge 3 && $calls -le 12 ]]
+		[[ $calls -ge 2 && $calls -le 12 ]]
 	done
 }
 

@@ -57,8 +57,9 @@ static void close_adapter(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapte
 	(void)arguments;
 }
 
-static enum store_content look(const char *path)
+static enum store_content look(const char *path, struct adapter_store *ret)
 {
+	(void)ret;
 	return (enum store_content)((unsigned char)path[strlen(path) - 1] % 3);
 }
 

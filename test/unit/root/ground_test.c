@@ -368,7 +368,7 @@ int main(void)
 	int failed;
 
 	scratch_enter();
-	self_fds = mount_open_proc_self_fd();
+	self_fds = mount_open_proc_self_fd(-1);
 	failed = cmocka_run_group_tests_name("ground", tests, NULL, NULL);
 	forget_calls(number, ARRAY_SIZE(number));
 	failed += cmocka_run_group_tests_name("ground before Linux 5.8", tests, NULL, NULL);

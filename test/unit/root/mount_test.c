@@ -348,7 +348,7 @@ int main(void)
 	int failed;
 
 	scratch_enter();
-	self_fds = mount_open_proc_self_fd();
+	self_fds = mount_open_proc_self_fd(-1);
 	failed = cmocka_run_group_tests_name("mount", tests, NULL, NULL);
 	forget_calls(setattr, ARRAY_SIZE(setattr));
 	failed += cmocka_run_group_tests_name("mount before Linux 5.12", tests, NULL, NULL);

@@ -11,8 +11,9 @@
 
 enum { RENDER = D3DKMT_TYPE_RENDER, COMPUTE = D3DKMT_TYPE_COMPUTE_ONLY, SOFTWARE = D3DKMT_TYPE_SOFTWARE };
 
-static enum store_content look(const char *path)
+static enum store_content look(const char *path, struct adapter_store *ret)
 {
+	(void)ret;
 	if (strcmp(path, STORE "_windows") == 0)
 		return STORE_WITHOUT_LIBRARY;
 	return strcmp(path, STORE) == 0 ? STORE_HAS_LIBRARY : STORE_MISSING;

@@ -71,27 +71,49 @@ static void finds_the_directory(void **state)
 	}
 }
 
+static enum store_content look(const char *path)
+{
+	struct adapter adapter = {0};
+	enum store_content content = store_look(path, &adapter.store);
+
+	adapter_clear(&adapter);
+	return content;
+}
+
 static void looks_for_a_library(void **state)
 {
 	char store[] = "/tmp/store_test-XXXXXX";
+	struct adapter adapter = {0};
+	struct stat st;
 	int fd;
 
 	(void)state;
-	assert_int_equal(store_look("/etc/passwd"), STORE_MISSING);
-	assert_int_equal(store_look("/nonexistent"), STORE_MISSING);
+	assert_int_equal(look("/etc/passwd"), STORE_MISSING);
+	assert_int_equal(look("/nonexistent"), STORE_MISSING);
 	assert_non_null(mkdtemp(store));
 	fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(store_look(store), STORE_WITHOUT_LIBRARY);
+	assert_int_equal(look(store), STORE_WITHOUT_LIBRARY);
 	assert_int_equal(mkdirat(fd, "libx.so", 0700), 0);
 	assert_int_equal(close(openat(fd, "npu.dll", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
-	assert_int_equal(store_look(store), STORE_WITHOUT_LIBRARY);
+	assert_int_equal(look(store), STORE_WITHOUT_LIBRARY);
 	/* As AMD's B025777/amdxc64.so. */
 	assert_int_equal(close(openat(fd, "libx.so/amdxc64.so", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
-	assert_int_equal(store_look(store), STORE_HAS_LIBRARY);
+	assert_int_equal(look(store), STORE_HAS_LIBRARY);
 	assert_int_equal(unlinkat(fd, "libx.so/amdxc64.so", 0), 0);
 	assert_int_equal(symlinkat("nowhere", fd, "libcuda.so.1.1"), 0);
-	assert_int_equal(store_look(store), STORE_HAS_LIBRARY);
+	assert_int_equal(store_look(store, &adapter.store), STORE_HAS_LIBRARY);
+	assert_true(adapter.store.is_read && !adapter.store.has_smi && !adapter.store.has_way_out);
+	assert_int_equal(adapter.store.libraries.count, 1);
+	assert_string_equal(adapter.store.libraries.items[0], "libcuda.so.1.1");
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(adapter.store.inode == st.st_ino && adapter.store.device == st.st_dev);
+	adapter_clear(&adapter);
+	assert_int_equal(symlinkat("../nowhere", fd, "nvidia-smi"), 0);
+	assert_int_equal(store_look(store, &adapter.store), STORE_HAS_LIBRARY);
+	assert_true(adapter.store.is_read && adapter.store.has_smi && adapter.store.has_way_out);
+	adapter_clear(&adapter);
+	assert_int_equal(unlinkat(fd, "nvidia-smi", 0), 0);
 	assert_int_equal(unlinkat(fd, "libcuda.so.1.1", 0), 0);
 	assert_int_equal(unlinkat(fd, "npu.dll", 0), 0);
 	assert_int_equal(unlinkat(fd, "libx.so", AT_REMOVEDIR), 0);
