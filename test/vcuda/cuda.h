@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The driver API as the tests see it: its types, written from the public documentation, and the list of its functions that
+ * the simulated driver has and that the conformance checks call. No toolkit is needed to compile what includes this.
+ */
+
+#ifndef VCUDA_TEST_CUDA_H
+#define VCUDA_TEST_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef uint64_t cuuint64_t;
+typedef uint32_t cuuint32_t;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUlinkState_st *CUlinkState;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef unsigned long long CUmemGenericAllocationHandle;
+typedef void (*CUhostFn)(void *data);
+typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
+typedef size_t (*CUoccupancyB2DSize)(int block);
+
+#define CU_STREAM_LEGACY ((CUstream)0x1)
+#define CU_STREAM_PER_THREAD ((CUstream)0x2)
+#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x1)
+#define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x2)
+
+typedef struct {
+	char bytes[16];
+} CUuuid;
+
+typedef struct {
+	int type;
+	int id;
+} CUmemLocation;
+
+typedef struct {
+	int type;
+	int requested_handle_types;
+	CUmemLocation location;
+	void *win32;
+	unsigned char flags[8];
+} CUmemAllocationProp;
+
+typedef struct {
+	CUmemLocation location;
+	int flags;
+} CUmemAccessDesc;
+
+typedef struct {
+	int alloc_type;
+	int handle_types;
+	CUmemLocation location;
+	void *win32;
+	size_t max_size;
+	unsigned short usage;
+	unsigned char reserved[54];
+} CUmemPoolProps;
+
+/* One side of a copy: a rectangle in host or device memory. */
+typedef struct {
+	size_t src_x, src_y;
+	int src_type;
+	const void *src_host;
+	CUdeviceptr src_device;
+	void *src_array;
+	size_t src_pitch;
+	size_t dst_x, dst_y;
+	int dst_type;
+	void *dst_host;
+	CUdeviceptr dst_device;
+	void *dst_array;
+	size_t dst_pitch;
+	size_t width, height;
+} CUDA_MEMCPY2D;
+
+typedef struct {
+	size_t src_x, src_y, src_z, src_lod;
+	int src_type;
+	const void *src_host;
+	CUdeviceptr src_device;
+	void *src_array;
+	CUcontext src_context; /* reserved where the copy is not one between peers */
+	size_t src_pitch, src_height;
+	size_t dst_x, dst_y, dst_z, dst_lod;
+	int dst_type;
+	void *dst_host;
+	CUdeviceptr dst_device;
+	void *dst_array;
+	CUcontext dst_context;
+	size_t dst_pitch, dst_height;
+	size_t width, height, depth;
+} CUDA_MEMCPY3D;
+
+typedef struct {
+	int id;
+	char pad[4];
+	union {
+		char pad[64];
+		int cooperative;
+		int priority;
+		int sync_policy;
+		struct {
+			unsigned x, y, z;
+		} cluster;
+		int programmatic;
+	} value;
+} CUlaunchAttribute;
+
+typedef struct {
+	unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+	CUstream stream;
+	CUlaunchAttribute *attributes;
+	unsigned attribute_count;
+} CUlaunchConfig;
+
+typedef struct {
+	CUfunction function;
+	unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+	void **parameters;
+	void **extra;
+	CUkernel kernel;
+	CUcontext context;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct {
+	CUdeviceptr to;
+	size_t pitch;
+	unsigned value;
+	unsigned element;
+	size_t width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct {
+	CUhostFn function;
+	void *data;
+} CUDA_HOST_NODE_PARAMS;
+
+typedef struct {
+	int operation;
+	int pad;
+	CUdeviceptr address;
+	uint64_t value;
+	unsigned flags;
+	unsigned pad2;
+	CUdeviceptr alias;
+	uint64_t reserved;
+} CUstreamBatchMemOpParams;
+
+typedef struct {
+	int result;
+	int pad;
+	CUgraphNode error_node, error_from_node;
+} CUgraphExecUpdateResultInfo;
+
+typedef struct {
+	int max_threads_per_block, max_threads_dim[3], max_grid_size[3];
+	int shared_memory_per_block, total_constant_memory, simd_width, memory_pitch, registers_per_block, clock_rate;
+	int texture_align;
+} CUdevprop;
+
+typedef union {
+	char pad[64];
+	int sync_policy;
+	int priority;
+} CUstreamAttrValue;
+
+typedef struct {
+	uint64_t opaque[16];
+} CUtensorMap;
+
+/* What the tests name of the numbers. */
+enum {
+	CUDA_SUCCESS = 0,
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_OUT_OF_MEMORY = 2,
+	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_DEINITIALIZED = 4,
+	CUDA_ERROR_INVALID_DEVICE_FUNCTION = 98,
+	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_INVALID_DEVICE = 101,
+	CUDA_ERROR_INVALID_IMAGE = 200,
+	CUDA_ERROR_INVALID_CONTEXT = 201,
+	CUDA_ERROR_CONTEXT_ALREADY_CURRENT = 202,
+	CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
+	CUDA_ERROR_INVALID_PTX = 218,
+	CUDA_ERROR_FILE_NOT_FOUND = 301,
+	CUDA_ERROR_INVALID_HANDLE = 400,
+	CUDA_ERROR_NOT_FOUND = 500,
+	CUDA_ERROR_NOT_READY = 600,
+	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+	CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
+	CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
+	CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
+	CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
+	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
+	CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
+	CUDA_ERROR_LAUNCH_FAILED = 719,
+	CUDA_ERROR_NOT_PERMITTED = 800,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
+	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+	CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+	CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+	CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+	CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
+	CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
+	CUDA_ERROR_CAPTURED_EVENT = 907,
+	CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
+	CUDA_ERROR_UNKNOWN = 999,
+};
+
+enum { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2, CU_MEMORY_ARRAY = 3, CU_MEMORY_UNIFIED = 4 };
+
+#include "functions.h"
+
+#define CUDA_DECLARE(name, symbol, version, parameters) CUresult symbol parameters;
+#define CUDA_DECLARE_TWIN(name, symbol, version, suffix, parameters, arguments) \
+	CUresult symbol parameters;                                             \
+	CUresult symbol##_##suffix parameters;
+CUDA_FUNCTIONS(CUDA_DECLARE, CUDA_DECLARE_TWIN)
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What the simulated machine is like. A server has an empty environment, so a file beside the library says the same.
+ *
+ *	GPUS=2 MEMORY=24G,8G NAMES=A,B UUIDS=hex,hex VERSION=12040 FAULTS=cuMemAlloc_v2@3=2 HOST_REGISTER=0 CHECKPOINT=0 COPY_RATE=1000000
+ */
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+static char config_text[8192];
+static pthread_once_t config_once = PTHREAD_ONCE_INIT;
+
+static void config_read(void)
+{
+	char path[4096];
+	Dl_info info;
+	FILE *file;
+	char *slash;
+
+	if (!dladdr((void *)config_value, &info) || !info.dli_fname)
+		return;
+	(void)snprintf(path, sizeof(path) - 16, "%s", info.dli_fname);
+	slash = strrchr(path, '/');
+	if (!slash)
+		return;
+	memcpy(slash + 1, "sim.conf", sizeof("sim.conf"));
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	config_text[fread(config_text, 1, sizeof(config_text) - 1, file)] = '\0';
+	(void)fclose(file);
+}
+
+const char *config_value(const char *key)
+{
+	static _Thread_local char value[1024];
+	const char *line = config_text;
+	size_t length = strlen(key);
+
+	(void)snprintf(value, sizeof(value), "CTR_GPU_SIM_%s", key);
+	if (getenv(value))
+		return getenv(value);
+	(void)pthread_once(&config_once, config_read);
+	while (line && *line) {
+		if (strncmp(line, key, length) == 0 && line[length] == '=') {
+			(void)snprintf(value, sizeof(value), "%.*s", (int)strcspn(line + length + 1, "\n"),
+				       line + length + 1);
+			return value;
+		}
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return NULL;
+}
+
+unsigned long long config_number(const char *key, unsigned long long otherwise)
+{
+	const char *value = config_value(key);
+
+	return value && *value ? strtoull(value, NULL, 0) : otherwise;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Copies: all are one of a box with pitches; a line is a box of one row. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+static size_t copy_extent(size_t pitch, size_t slice, size_t width, size_t height, size_t depth)
+{
+	return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+static void copy_slowly(size_t bytes)
+{
+	unsigned long long rate = config_number("COPY_RATE", 0);
+
+	if (rate)
+		(void)usleep((useconds_t)(bytes * 1000000 / rate));
+}
+
+void copy_run(struct work *work, CUcontext context)
+{
+	struct copy *copy = (struct copy *)work;
+
+	(void)context;
+	copy_slowly(copy->width * copy->height * copy->depth);
+	for (size_t z = 0; z < copy->depth; z++)
+		for (size_t y = 0; y < copy->height; y++)
+			memmove((void *)(copy->to + z * copy->to_slice + y * copy->to_pitch),
+				(const void *)(copy->from + z * copy->from_slice + y * copy->from_pitch), copy->width);
+	free(copy->staged);
+}
+
+/* Pageable memory of the host: what is not known. */
+static bool copy_is_pageable(uintptr_t address)
+{
+	return !range_find(address);
+}
+
+static CUresult copy_side(int type, const void *host, CUdeviceptr device, size_t pitch, size_t slice, size_t x,
+			  size_t y, size_t z, const struct copy *copy, uintptr_t *ret)
+{
+	size_t extent = copy_extent(pitch, slice, copy->width, copy->height, copy->depth);
+	uintptr_t base = type == CU_MEMORY_HOST ? (uintptr_t)host : (uintptr_t)device;
+
+	if (type != CU_MEMORY_HOST && type != CU_MEMORY_DEVICE && type != CU_MEMORY_UNIFIED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!base || (pitch < x + copy->width && (pitch || copy->height * copy->depth > 1)))
+		return CUDA_ERROR_INVALID_VALUE;
+	base += z * slice + y * pitch + x;
+	if (type == CU_MEMORY_DEVICE && !range_holds(base, extent))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type == CU_MEMORY_UNIFIED && !copy_is_pageable(base) && !range_holds(base, extent))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = base;
+	return CUDA_SUCCESS;
+}
+
+/* An empty box gives no work at all. */
+CUresult copy_prepare(CUcontext context, const CUDA_MEMCPY3D *what, struct copy **ret)
+{
+	struct copy copy = {.width = what->width, .height = what->height, .depth = what->depth, .context = context};
+	CUresult r;
+
+	*ret = NULL;
+	if (!copy.width || !copy.height || !copy.depth)
+		return CUDA_SUCCESS;
+	copy.from_pitch = what->src_pitch;
+	copy.from_slice = what->src_pitch * what->src_height;
+	copy.to_pitch = what->dst_pitch;
+	copy.to_slice = what->dst_pitch * what->dst_height;
+	r = copy_side(what->src_type, what->src_host, what->src_device, copy.from_pitch, copy.from_slice, what->src_x,
+		      what->src_y, what->src_z, &copy, &copy.from);
+	if (!r)
+		r = copy_side(what->dst_type, what->dst_host, what->dst_device, copy.to_pitch, copy.to_slice,
+			      what->dst_x, what->dst_y, what->dst_z, &copy, &copy.to);
+	if (r)
+		return r;
+	*ret = malloc(sizeof(copy));
+	if (!*ret)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	copy.work.run = copy_run;
+	**ret = copy;
+	return CUDA_SUCCESS;
+}
+
+/* What is read of pageable memory is read before the call returns. */
+static CUresult copy_stage(struct copy *copy)
+{
+	size_t size = copy_extent(copy->from_pitch, copy->from_slice, copy->width, copy->height, copy->depth);
+
+	copy->staged = malloc(size);
+	if (!copy->staged)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy->staged, (const void *)copy->from, size);
+	copy->from = (uintptr_t)copy->staged;
+	return CUDA_SUCCESS;
+}
+
+/* In the stream; a synchronous copy, and one into pageable memory, is done when this returns. */
+static CUresult copy_push(CUcontext context, const CUDA_MEMCPY3D *what, CUstream handle, bool wait)
+{
+	struct copy *copy;
+	CUstream stream;
+	uint64_t sequence;
+	CUresult r;
+
+	if (stream_find(context, handle, &stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (wait) {
+		r = capture_forbids_any();
+		if (r)
+			return r;
+	}
+	r = copy_prepare(context, what, &copy);
+	if (r || !copy)
+		return r;
+	if (capture_takes(stream, NODE_COPY, &copy->work, sizeof(*copy), &r))
+		return r;
+	wait |= copy_is_pageable(copy->to);
+	if (!wait && copy_is_pageable(copy->from)) {
+		r = copy_stage(copy);
+		if (r)
+			return r;
+	}
+	sequence = stream_push(stream, &copy->work);
+	return wait ? stream_wait(stream, sequence) : CUDA_SUCCESS;
+}
+
+static CUDA_MEMCPY3D copy_line(int to_type, uintptr_t to, int from_type, uintptr_t from, size_t bytes)
+{
+	return (CUDA_MEMCPY3D){.src_type = from_type,
+			       .src_host = (const void *)from,
+			       .src_device = from,
+			       .src_pitch = bytes,
+			       .dst_type = to_type,
+			       .dst_host = (void *)to,
+			       .dst_device = to,
+			       .dst_pitch = bytes,
+			       .width = bytes,
+			       .height = 1,
+			       .depth = 1};
+}
+
+static CUDA_MEMCPY3D copy_plane(const CUDA_MEMCPY2D *copy)
+{
+	return (CUDA_MEMCPY3D){.src_x = copy->src_x,
+			       .src_y = copy->src_y,
+			       .src_type = copy->src_type,
+			       .src_host = copy->src_host,
+			       .src_device = copy->src_device,
+			       .src_pitch = copy->src_pitch,
+			       .dst_x = copy->dst_x,
+			       .dst_y = copy->dst_y,
+			       .dst_type = copy->dst_type,
+			       .dst_host = copy->dst_host,
+			       .dst_device = copy->dst_device,
+			       .dst_pitch = copy->dst_pitch,
+			       .width = copy->width,
+			       .height = copy->height,
+			       .depth = 1};
+}
+
+#define COPY(box, stream, wait)                                 \
+	do {                                                    \
+		CUcontext context;                              \
+		CUDA_MEMCPY3D box_;                             \
+		CALL_CONTEXT(context);                          \
+		box_ = box;                                     \
+		LEAVE(copy_push(context, &box_, stream, wait)); \
+	} while (0)
+#define COPY_OF(copy, box, stream, wait)                        \
+	do {                                                    \
+		CUcontext context;                              \
+		CUDA_MEMCPY3D box_;                             \
+		CALL_CONTEXT(context);                          \
+		LEAVE_IF(!(copy), CUDA_ERROR_INVALID_VALUE);    \
+		box_ = box;                                     \
+		LEAVE(copy_push(context, &box_, stream, wait)); \
+	} while (0)
+
+enum { HOST = CU_MEMORY_HOST, DEVICE = CU_MEMORY_DEVICE, UNIFIED = CU_MEMORY_UNIFIED };
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+	COPY(copy_line(UNIFIED, to, UNIFIED, from, bytes), NULL, true);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	COPY(copy_line(UNIFIED, to, UNIFIED, from, bytes), stream, false);
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+{
+	COPY(copy_line(DEVICE, to, HOST, (uintptr_t)from, bytes), NULL, true);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+	COPY(copy_line(DEVICE, to, HOST, (uintptr_t)from, bytes), stream, false);
+}
+
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
+{
+	COPY(copy_line(HOST, (uintptr_t)to, DEVICE, from, bytes), NULL, true);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	COPY(copy_line(HOST, (uintptr_t)to, DEVICE, from, bytes), stream, false);
+}
+
+CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+	COPY(copy_line(DEVICE, to, DEVICE, from, bytes), NULL, true);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	COPY(copy_line(DEVICE, to, DEVICE, from, bytes), stream, false);
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes)
+{
+	if (!to_context || !from_context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	COPY(copy_line(DEVICE, to, DEVICE, from, bytes), NULL, true);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+			   CUstream stream)
+{
+	if (!to_context || !from_context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	COPY(copy_line(DEVICE, to, DEVICE, from, bytes), stream, false);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy)
+{
+	COPY_OF(copy, copy_plane(copy), NULL, true);
+}
+
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy)
+{
+	COPY_OF(copy, copy_plane(copy), NULL, true);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+	COPY_OF(copy, copy_plane(copy), stream, false);
+}
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy)
+{
+	COPY_OF(copy, *copy, NULL, true);
+}
+
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream stream)
+{
+	COPY_OF(copy, *copy, stream, false);
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D *copy)
+{
+	COPY_OF(copy, *copy, NULL, true);
+}
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D *copy, CUstream stream)
+{
+	COPY_OF(copy, *copy, stream, false);
+}

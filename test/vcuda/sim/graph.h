@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Graphs, for those who make them: calls, and the capture of a stream. */
+
+#ifndef VCUDA_TEST_SIM_GRAPH_H
+#define VCUDA_TEST_SIM_GRAPH_H
+
+#include "sim.h"
+
+struct CUgraphNode_st {
+	struct object object;
+	CUgraph graph;
+	enum node_type type;
+	struct work *work;
+	size_t size;
+	CUgraphNode *dependencies;
+	size_t dependency_count;
+	CUgraphNode origin; /* of a clone: what it was made of */
+	CUgraph child;
+	CUevent event;
+	CUDA_KERNEL_NODE_PARAMS kernel;
+	void *pointers[SIM_PARAMETERS_MAX];
+	bool done;
+};
+
+struct CUgraph_st {
+	struct object object;
+	CUgraphNode *nodes;
+	size_t count;
+	bool owned; /* by an executable or a node: no handle of the caller's */
+};
+
+CUgraph graph_new(void);
+/* The graph owns the work from then on. */
+CUgraphNode graph_add(CUgraph graph, enum node_type type, struct work *work, size_t size,
+		      const CUgraphNode *dependencies, size_t count);
+void graph_free(CUgraph graph);
+bool graph_follows(CUgraphNode later, CUgraphNode earlier);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Memory of the device and locked memory of the host: taking it, giving it back, and asking what a pointer is. */
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+enum { ALIGNMENT = 512, PITCH = 512 };
+
+void *memory_map(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+CUresult memory_alloc(CUcontext context, size_t bytes, CUdeviceptr *ret)
+{
+	size_t size = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+	struct range *range;
+	void *memory;
+
+	if (size < bytes || device_charge(context->device, size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memory = memory_map(size);
+	if (!memory) {
+		device_refund(context->device, size);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	range = range_add(RANGE_DEVICE, memory, bytes, context);
+	range->charged = size;
+	*ret = (CUdeviceptr)(uintptr_t)memory;
+	return CUDA_SUCCESS;
+}
+
+static void memory_free(struct range *range)
+{
+	if (range->charged)
+		device_refund(range->device, range->charged);
+	if (range->kind == RANGE_POOL)
+		pool_forget(range);
+	if (range->kind == RANGE_DEVICE || range->kind == RANGE_HOST || range->kind == RANGE_POOL)
+		(void)munmap((void *)range->start, range->size);
+	range_remove(range);
+}
+
+void memory_free_all(CUcontext context)
+{
+	struct range *range;
+
+	while ((range = range_next(NULL, context)))
+		memory_free(range);
+}
+
+CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
+{
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!ret_free || !ret_total, CUDA_ERROR_INVALID_VALUE);
+	*ret_free = context->device->memory - context->device->used;
+	*ret_total = context->device->memory;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t bytes)
+{
+	CUcontext context;
+	CUresult r;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!ret || !bytes, CUDA_ERROR_INVALID_VALUE);
+	r = capture_forbids_any();
+	LEAVE_IF(r, r);
+	LEAVE(memory_alloc(context, bytes, ret));
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *ret, size_t *ret_pitch, size_t width, size_t height, unsigned element)
+{
+	CUcontext context;
+	size_t pitch = (width + PITCH - 1) & ~(size_t)(PITCH - 1);
+	CUresult r;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!ret || !ret_pitch || !width || !height || (element != 4 && element != 8 && element != 16),
+		 CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(pitch < width || height > SIZE_MAX / pitch, CUDA_ERROR_OUT_OF_MEMORY);
+	r = memory_alloc(context, pitch * height, ret);
+	if (!r)
+		*ret_pitch = pitch;
+	LEAVE(r);
+}
+
+/* Work that may use it is done first. */
+CUresult cuMemFree_v2(CUdeviceptr pointer)
+{
+	struct range *range;
+	CUcontext context;
+	CUresult r;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!pointer, CUDA_SUCCESS);
+	r = capture_forbids_any();
+	LEAVE_IF(r, r);
+	range = range_find(pointer);
+	LEAVE_IF(!range || range->start != pointer || (range->kind != RANGE_DEVICE && range->kind != RANGE_POOL),
+		 CUDA_ERROR_INVALID_VALUE);
+	context_drain(range->context ? range->context : context);
+	range = range_find(pointer);
+	LEAVE_IF(!range || range->start != pointer || range->freed, CUDA_ERROR_INVALID_VALUE);
+	memory_free(range);
+	LEAVE(context->sticky);
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *ret, size_t *ret_bytes, CUdeviceptr pointer)
+{
+	struct range *range;
+	CUcontext context;
+	uintptr_t start;
+	size_t size;
+
+	CALL_CONTEXT(context);
+	range = range_find(pointer);
+	start = range ? range->start : 0;
+	size = range ? range->size : 0;
+	if (range && range->kind == RANGE_RESERVED)
+		size = vmm_range(pointer, &start);
+	LEAVE_IF(!size, CUDA_ERROR_NOT_FOUND);
+	if (ret)
+		*ret = start;
+	if (ret_bytes)
+		*ret_bytes = size;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *ret, size_t bytes, unsigned flags)
+{
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!ret || !bytes || (flags != 1 && flags != 2), CUDA_ERROR_INVALID_VALUE);
+	LEAVE(CUDA_ERROR_NOT_SUPPORTED);
+}
+
+/* ---- the host's ---- */
+
+CUresult cuMemHostAlloc(void **ret, size_t bytes, unsigned flags)
+{
+	size_t size = (bytes + 4095) & ~(size_t)4095;
+	struct range *range;
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!ret || !bytes || flags > 7, CUDA_ERROR_INVALID_VALUE);
+	*ret = memory_map(size);
+	LEAVE_IF(!*ret, CUDA_ERROR_OUT_OF_MEMORY);
+	range = range_add(RANGE_HOST, *ret, bytes, context);
+	range->flags = flags | 2;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemAllocHost_v2(void **ret, size_t bytes)
+{
+	CUresult r = call_fault(__func__);
+
+	return r ? r : cuMemHostAlloc(ret, bytes, 0);
+}
+
+CUresult cuMemFreeHost(void *pointer)
+{
+	struct range *range;
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!pointer, CUDA_SUCCESS);
+	range = range_find((uintptr_t)pointer);
+	LEAVE_IF(!range || range->kind != RANGE_HOST || range->start != (uintptr_t)pointer, CUDA_ERROR_INVALID_VALUE);
+	context_drain(range->context);
+	memory_free(range);
+	LEAVE(context->sticky);
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *pointer, unsigned flags)
+{
+	struct range *range;
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	range = range_find((uintptr_t)pointer);
+	LEAVE_IF(!ret || flags || !range || !range_is_host(range), CUDA_ERROR_INVALID_VALUE);
+	*ret = (CUdeviceptr)(uintptr_t)pointer;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemHostGetFlags(unsigned *ret, void *pointer)
+{
+	struct range *range;
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	range = range_find((uintptr_t)pointer);
+	LEAVE_IF(!ret || !range || range->kind != RANGE_HOST, CUDA_ERROR_INVALID_VALUE);
+	*ret = range->flags;
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* Whether all pages of it are there. */
+static bool memory_is_mapped(void *pointer, size_t bytes)
+{
+	uintptr_t start = (uintptr_t)pointer & ~(uintptr_t)4095;
+
+	return msync((void *)start, (uintptr_t)pointer - start + bytes, MS_ASYNC) == 0;
+}
+
+CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
+{
+	struct range *range;
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!pointer || !bytes || flags > 15, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!config_number("HOST_REGISTER", 1), CUDA_ERROR_NOT_SUPPORTED);
+	LEAVE_IF(bytes > config_number("PINNED_MAX", SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+	LEAVE_IF(range_find((uintptr_t)pointer) || range_find((uintptr_t)pointer + bytes - 1),
+		 CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	LEAVE_IF(!memory_is_mapped(pointer, bytes), CUDA_ERROR_INVALID_VALUE);
+	range = range_add(RANGE_REGISTERED, pointer, bytes, context);
+	range->flags = flags;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemHostUnregister(void *pointer)
+{
+	struct range *range;
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!pointer, CUDA_ERROR_INVALID_VALUE);
+	range = range_find((uintptr_t)pointer);
+	LEAVE_IF(!range || range->kind != RANGE_REGISTERED || range->start != (uintptr_t)pointer,
+		 CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	context_drain(range->context);
+	memory_free(range);
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* ---- what a pointer is ---- */
+
+#define PUT(type, value) (*(type *)ret = (type)(value), CUDA_SUCCESS)
+
+static CUresult memory_attribute(const struct range *range, int attribute, CUdeviceptr pointer, void *ret)
+{
+	bool host = range_is_host(range);
+
+	switch (attribute) {
+	case 1:
+		return PUT(CUcontext, range->context);
+	case 2:
+		return PUT(unsigned, host ? CU_MEMORY_HOST : CU_MEMORY_DEVICE);
+	case 3:
+		return PUT(CUdeviceptr, pointer);
+	case 4:
+		return host ? PUT(uintptr_t, pointer) : CUDA_ERROR_INVALID_VALUE;
+	case 6:
+		return PUT(unsigned, range->sync_memops);
+	case 7:
+		return PUT(unsigned long long, range->id);
+	case 8:
+		return PUT(unsigned, 0);
+	case 9:
+		return PUT(int, range->device ? range->device->ordinal : -2);
+	case 10:
+		return PUT(int, range->kind == RANGE_DEVICE);
+	case 11:
+		return PUT(CUdeviceptr, range->start);
+	case 12:
+		return PUT(size_t, range->size);
+	case 13:
+		return PUT(int, 1);
+	case 14:
+		return PUT(unsigned long long, 0);
+	case 15:
+		return PUT(int, 0);
+	case 16:
+		return PUT(int, 3);
+	case 17:
+		return PUT(CUmemoryPool, range->pool);
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+/* Mapped handles look like device memory without a context. */
+static CUresult memory_attribute_of(CUdeviceptr pointer, int attribute, void *ret)
+{
+	struct range mapped = {.kind = RANGE_DEVICE};
+	struct range *range = range_find(pointer);
+
+	if (range && range->kind != RANGE_RESERVED)
+		return memory_attribute(range, attribute, pointer, ret);
+	if (!range || !vmm_holds(pointer, 1, &mapped.device))
+		return CUDA_ERROR_INVALID_VALUE;
+	mapped.size = vmm_range(pointer, &mapped.start);
+	return memory_attribute(&mapped, attribute, pointer, ret);
+}
+
+CUresult cuPointerGetAttribute(void *ret, int attribute, CUdeviceptr pointer)
+{
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!ret || attribute < 1 || attribute > 21, CUDA_ERROR_INVALID_VALUE);
+	LEAVE(memory_attribute_of(pointer, attribute, ret));
+}
+
+static size_t memory_attribute_size(int attribute)
+{
+	switch (attribute) {
+	case 1:
+	case 3:
+	case 4:
+	case 7:
+	case 11:
+	case 12:
+	case 14:
+	case 17:
+		return 8;
+	default:
+		return 4;
+	}
+}
+
+CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr pointer)
+{
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!count || !attributes || !data, CUDA_ERROR_INVALID_VALUE);
+	for (unsigned i = 0; i < count; i++) {
+		LEAVE_IF(!data[i] || attributes[i] < 1 || attributes[i] > 21, CUDA_ERROR_INVALID_VALUE);
+		memset(data[i], 0, memory_attribute_size(attributes[i]));
+		if (attributes[i] == 9)
+			*(int *)data[i] = -2;
+		(void)memory_attribute_of(pointer, attributes[i], data[i]);
+	}
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr pointer)
+{
+	struct range *range;
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	range = range_find(pointer);
+	LEAVE_IF(!value || attribute != 6 || !range || range->kind != RANGE_DEVICE, CUDA_ERROR_INVALID_VALUE);
+	range->sync_memops = *(const unsigned *)value != 0;
+	LEAVE(CUDA_SUCCESS);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which addresses belong to what: device memory, locked memory of the host, pools; mapped handles are in vmm.c. */
+
+#include <stdlib.h>
+
+#include "sim.h"
+
+static struct range *ranges;
+static unsigned long long next_id = 1;
+
+unsigned long long memory_next_id(void)
+{
+	return next_id++;
+}
+
+struct range *range_find(uintptr_t address)
+{
+	for (struct range *range = ranges; range; range = range->next)
+		if (address >= range->start && address - range->start < range->size)
+			return range;
+	return NULL;
+}
+
+struct range *range_add(enum range_kind kind, void *start, size_t size, CUcontext context)
+{
+	struct range *range = calloc(1, sizeof(*range));
+
+	if (!range)
+		abort();
+	range->kind = kind;
+	range->start = (uintptr_t)start;
+	range->size = size;
+	range->context = context;
+	range->device = context ? context->device : NULL;
+	range->id = memory_next_id();
+	range->next = ranges;
+	ranges = range;
+	return range;
+}
+
+void range_remove(struct range *range)
+{
+	for (struct range **place = &ranges; *place; place = &(*place)->next)
+		if (*place == range) {
+			*place = range->next;
+			free(range);
+			return;
+		}
+}
+
+struct range *range_next(struct range *after, CUcontext context)
+{
+	for (struct range *range = after ? after->next : ranges; range; range = range->next)
+		if (range->context == context)
+			return range;
+	return NULL;
+}
+
+bool range_is_host(const struct range *range)
+{
+	return range->kind == RANGE_HOST || range->kind == RANGE_REGISTERED;
+}
+
+static bool range_covers(const struct range *range, uintptr_t address, size_t size)
+{
+	return range->kind != RANGE_RESERVED && !range->freed && size <= range->size - (address - range->start);
+}
+
+bool range_holds(uintptr_t address, size_t size)
+{
+	const struct range *range = range_find(address);
+
+	if (range && range->kind != RANGE_RESERVED)
+		return range_covers(range, address, size);
+	return vmm_holds(address, size, NULL);
+}
+
+bool range_reaches(CUcontext context, uintptr_t address, size_t size, bool write)
+{
+	const struct range *range = range_find(address);
+
+	if (!range || range->kind == RANGE_RESERVED)
+		return vmm_reaches(address, size, write);
+	if (!range_covers(range, address, size))
+		return false;
+	return range_is_host(range) || range->device == context->device || context->peers[range->device->ordinal];
+}
