@@ -97,7 +97,7 @@ link_map = -Wl,-Map=$(O)/$(@F).map
 
 # Each room of src/ stands on those before it; test/checks holds that. libctr-gpu is made of them, and the programs
 # link its archive, in which all their functions are to be had; the shared library shows the public ones alone.
-rooms = base model root process devcgroup dxg ldcache wsl nvidia drm oci lib engines cdi
+rooms = base guard model root process devcgroup dxg ldcache wsl nvidia drm oci lib engines cdi
 room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c \
 	$(addprefix src/vcuda/,backend.c control.c grant.c))
 library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
@@ -105,6 +105,7 @@ driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/cli/doctor/*.c src/cli/setup/*.c src/cli/nvidia/*.c)))
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
+include src/guard/rules.mk
 
 # ASan cannot be linked statically, so a sanitized hook is an ordinary program.
 dynamic = $(SANITIZE)$(filter 0,$(STATIC))

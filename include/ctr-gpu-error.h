@@ -33,7 +33,8 @@ extern "C" {
 	X(BAD_REQUIREMENT, 19, "a requirement cannot be parsed")                                      \
 	X(KERNEL_MODULE, 20, "a kernel module cannot be loaded")                                      \
 	X(WRONG_NODE, 21, "something else is in the place of a device node")                          \
-	X(VOLUME, 22, "a file or directory is needed where a volume is mounted")
+	X(VOLUME, 22, "a file or directory is needed where a volume is mounted")                      \
+	X(GUARD, 23, "a choice among adapters cannot be held here")
 
 enum ctr_gpu_error {
 #define X(name, number, meaning) CTR_GPU_E_##name = (number),

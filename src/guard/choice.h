@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The guard's map of choices, by bpf(2) alone: a static hook writes it, too. The programs that read it are loaded and
+ * pinned by ctr-gpu-guard(8).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "guard/layout.h"
+
+#define GUARD_BPFFS "/sys/fs/bpf"
+#define GUARD_PINS GUARD_BPFFS "/ctr-gpu"
+#define GUARD_CHOICES GUARD_PINS "/choices"
+
+/** Return: a descriptor of the map; -ENOENT if the guard is not loaded; negative errno. */
+int choice_open(void);
+
+/** Sets what a cgroup and those below it may use, at once. Return: 0; -E2BIG; negative errno. */
+int choice_set(int map, const struct guard_key *who, const uint64_t *luids, size_t count);
+
+/** Return: 0, also where there is none; negative errno. */
+int choice_remove(int map, const struct guard_key *who);
+
+/** Return: 0; -ENOENT if the cgroup has none; negative errno. */
+int choice_get(int map, const struct guard_key *who, struct guard_choice *ret);
+
+/** The key behind @last (NULL: the first). Return: 0; -ENOENT behind the last; negative errno. */
+int choice_next(int map, const struct guard_key *last, struct guard_key *ret);
+
+/** The key of the cgroup whose directory is open. Return: 0; -EINVAL for another directory; negative errno. */
+int choice_key(int cgroup, struct guard_key *ret);

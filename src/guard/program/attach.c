@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "guard/program/attach.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "dxg/ioctl.h"
+#include "guard.skel.h"
+#include "guard/choice.h"
+#include "guard/program/shape.h"
+
+/* A symlink of bpffs, which holds links besides pins; no file is behind it. */
+#define VERSION_LINK GUARD_PINS "/version"
+/* No dot: names with one are the file system's own. */
+#define NEXT_PINS GUARD_BPFFS "/ctr-gpu-next"
+
+enum { COMPLAINT_MAX = 512 };
+
+/* What libbpf and the verifier said last that looks like a reason. */
+static char complaint[COMPLAINT_MAX];
+static bool attach_verbose;
+
+__attribute__((format(printf, 2, 0))) static int attach_listen(enum libbpf_print_level level, const char *format,
+							       va_list arguments)
+{
+	char text[4096];
+	const char *line;
+
+	if (level != LIBBPF_WARN)
+		return 0;
+	if (attach_verbose) {
+		(void)vfprintf(stderr, format, arguments);
+		return 0;
+	}
+	(void)vsnprintf(text, sizeof(text), format, arguments);
+	line = str_has_prefix(text, "libbpf: ") ? text + strlen("libbpf: ") : text;
+	if (!complaint[0] && !strstr(line, "BEGIN PROG LOAD LOG"))
+		(void)snprintf(complaint, sizeof(complaint), "%.*s", (int)strcspn(line, "\n"), line);
+	return 0;
+}
+
+/* ---- pins ---- */
+
+static bool attach_is_bpffs(const char *path)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
+}
+
+/* WSL without systemd has nobody who mounts it. */
+static int attach_mount_bpffs(struct err *err)
+{
+	if (attach_is_bpffs(GUARD_BPFFS))
+		return 0;
+	if (mount("bpf", GUARD_BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700") < 0)
+		return err_set(err, -errno, "cannot mount a BPF file system on " GUARD_BPFFS ": %m");
+	return 0;
+}
+
+static int attach_remove(const char *directory)
+{
+	_cleanup_dir_ DIR *dir = opendir(directory);
+	const struct dirent *entry;
+
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && unlinkat(directory_fd(dir), entry->d_name, 0) < 0)
+			return -errno;
+	return rmdir(directory) < 0 ? -errno : 0;
+}
+
+bool attach_is_done(bool *ret_other)
+{
+	_cleanup_free_ char *version = NULL;
+	bool there = fd_read_link_at(AT_FDCWD, VERSION_LINK, &version) == 0;
+	bool ours = there && streq(version, CTR_GPU_VERSION);
+
+	if (ret_other)
+		*ret_other = !ours && access(GUARD_PINS, F_OK) == 0;
+	return ours;
+}
+
+static int attach_pin(struct guard *guard, struct err *err)
+{
+	struct bpf_link **links = (struct bpf_link **)&guard->links;
+	struct bpf_program *program;
+	size_t count = sizeof(guard->links) / sizeof(*links), i = 0;
+	char path[256];
+	int r;
+
+	if (mkdir(NEXT_PINS, 0700) < 0)
+		return err_set(err, -errno, "cannot make " NEXT_PINS ": %m");
+	r = bpf_map__pin(guard->maps.choices, NEXT_PINS "/choices");
+	bpf_object__for_each_program(program, guard->obj)
+	{
+		if (i == count || r < 0)
+			break;
+		(void)snprintf(path, sizeof(path), NEXT_PINS "/%s", bpf_program__name(program));
+		if (links[i])
+			r = bpf_link__pin(links[i], path);
+		i++;
+	}
+	if (r == 0 && symlink(CTR_GPU_VERSION, NEXT_PINS "/version") < 0)
+		r = -errno;
+	return r < 0 ? err_set(err, r, "cannot pin the guard below " GUARD_BPFFS ": %m") : 0;
+}
+
+/* The new ones are attached already, so nobody is unguarded between. */
+static int attach_take_place(struct err *err)
+{
+	int r = attach_remove(GUARD_PINS);
+
+	if (r == 0 && rename(NEXT_PINS, GUARD_PINS) < 0)
+		r = -errno;
+	return r < 0 ? err_set(err, r, "cannot put the guard's programs in the place of others in " GUARD_PINS ": %m")
+		     : 0;
+}
+
+/* ---- loading ---- */
+
+static int attach_explain(int r, const struct strv *missing, struct err *err)
+{
+	return err_set(err, CTR_GPU_E_GUARD, "this kernel or driver cannot be guarded: %.400s%s\n%s",
+		       missing        ? missing->items[0]
+		       : complaint[0] ? complaint
+				      : strerror(-r),
+		       missing && missing->count > 1 ? ", and more" : "",
+		       missing ? "ctr-gpu-guard check lists all of it; see SECURITY.md for the kernels that can."
+			       : "See SECURITY.md for what the kernel needs.");
+}
+
+static int attach_device(unsigned *ret, struct err *err)
+{
+	struct stat st;
+
+	if (stat(DXG_DEVICE, &st) < 0)
+		return err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m");
+	/* MKDEV() of the kernel. */
+	*ret = major(st.st_rdev) << 20 | minor(st.st_rdev);
+	return 0;
+}
+
+static int attach_begin(const struct shape_facts *facts, struct guard *guard, struct err *err)
+{
+	_cleanup_close_ int old = choice_open();
+	unsigned device = 0;
+	int r = attach_device(&device, err);
+
+	if (r < 0)
+		return r;
+	guard->rodata->guard_device = device;
+	(void)bpf_program__set_autoload(guard->progs.guard_ioctl_compat, facts->has_compat_hook);
+	(void)bpf_program__set_autoload(guard->progs.guard_removed, facts->has_rmdir_event);
+	if (old >= 0 && bpf_map__reuse_fd(guard->maps.choices, old) < 0)
+		return err_set(err, -errno, "cannot keep the choices that there are: %m");
+	r = guard__load(guard);
+	if (r == 0)
+		r = guard__attach(guard);
+	if (r == -EPERM && geteuid() != 0)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
+	return r < 0 ? attach_explain(r, NULL, err) : 0;
+}
+
+static int attach_all(const struct shape_facts *facts, struct err *err)
+{
+	struct guard *guard;
+	int r;
+
+	(void)libbpf_set_print(attach_listen);
+	guard = guard__open();
+	if (!guard)
+		return err_set(err, -errno, "cannot read the guard's programs: %m");
+	r = attach_begin(facts, guard, err);
+	if (r == 0)
+		r = attach_remove(NEXT_PINS);
+	if (r == 0)
+		r = attach_pin(guard, err);
+	if (r == 0)
+		r = attach_take_place(err);
+	guard__destroy(guard);
+	return r;
+}
+
+/* One at a time; the others find it done. */
+static int attach_lock(int *ret, struct err *err)
+{
+	_cleanup_close_ int fd = open(GUARD_BPFFS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return err_set(err, -errno, "cannot lock " GUARD_BPFFS ": %m");
+	*ret = steal_fd(&fd);
+	return 0;
+}
+
+int attach_do(bool verbose, struct err *err)
+{
+	_cleanup_strv_ struct strv missing = {0};
+	_cleanup_close_ int lock = -1;
+	struct shape_facts facts;
+	int r;
+
+	attach_verbose = verbose;
+	if (attach_is_done(NULL))
+		return 0;
+	if (geteuid() != 0)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
+	r = shape_check(&facts, &missing);
+	if (r < 0)
+		return r;
+	if (missing.count > 0)
+		return attach_explain(0, &missing, err);
+	r = attach_mount_bpffs(err);
+	if (r == 0)
+		r = attach_lock(&lock, err);
+	return r == 0 && !attach_is_done(NULL) ? attach_all(&facts, err) : r;
+}
+
+int attach_undo(struct err *err)
+{
+	_cleanup_close_ int lock = -1;
+	int r;
+
+	if (access(GUARD_PINS, F_OK) < 0)
+		return 0;
+	r = attach_lock(&lock, err);
+	if (r < 0)
+		return r;
+	r = attach_remove(GUARD_PINS);
+	return r < 0 ? err_set(err, r, "cannot remove " GUARD_PINS ": %m") : 0;
+}

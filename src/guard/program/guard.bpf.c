@@ -1,0 +1,754 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+
+/*
+ * The guard: a container's choice among the adapters behind one /dev/dxg, held in the kernel.
+ *
+ * Before a call, what names another adapter is refused as the driver refuses an unknown one, so that no message
+ * leaves the guest. Behind an enumeration the caller's list is written again with the chosen adapters alone. Who
+ * changes the words between our look and the driver's copy of them reaches another adapter once: the process is
+ * condemned, makes no further call, and is killed when its last call has ended. Never earlier: dxgvmb_send_sync_msg()
+ * waits killably and then frees a packet that the channel's callback may still use.
+ *
+ * The kernel skips a program that already runs on the same CPU, which a kernel that preempts itself can bring about.
+ * So every program does what one before it left undone.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+enum { BPF_ANY, BPF_MAP_TYPE_HASH = 1, BPF_F_NO_PREALLOC = 1 };
+
+/* clang-format off */
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+/* clang-format on */
+
+#include "guard/layout.h"
+
+#define CORE __attribute__((preserve_access_index))
+
+/* Of the kernel and the driver, what is read of them. The loader compares both with the running ones. */
+enum cgroup_subsys_id { devices_cgrp_id = 1 };
+struct kernfs_node {
+	__u64 id;
+} CORE;
+struct cgroup_root {
+	__u32 subsys_mask;
+	int hierarchy_id;
+} CORE;
+struct cgroup {
+	struct cgroup_root *root;
+	int level;
+	struct kernfs_node *kn;
+} CORE;
+struct cgroup___ids { /* before Linux 6.1 */
+	__u64 ancestor_ids[1];
+} CORE;
+struct cgroup___ancestors {
+	struct cgroup *ancestors[1];
+} CORE;
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+} CORE;
+struct css_set {
+	struct cgroup_subsys_state *subsys[1];
+} CORE;
+struct task_struct {
+	struct css_set *cgroups;
+} CORE;
+struct inode {
+	__u16 i_mode;
+	__u32 i_rdev;
+} CORE;
+struct file {
+	struct inode *f_inode;
+	void *private_data;
+} CORE;
+struct winluid {
+	__u32 a, b;
+} CORE;
+struct d3dkmthandle {
+	__u32 v;
+};
+struct dxgadapter {
+	struct winluid luid;
+} CORE;
+struct dxgdevice {
+	struct dxgadapter *adapter;
+} CORE;
+struct hmgrentry {
+	void *object;
+	__u32 type : 5;
+} CORE;
+struct hmgrtable {
+	struct hmgrentry *entry_table;
+	__u32 table_size;
+} CORE;
+struct dxgprocess {
+	struct hmgrtable local_handle_table;
+} CORE;
+
+/* The driver's calls (d3dkmthk.h), by their numbers. */
+enum {
+	TYPE_DXG = 0x47,
+	OPEN_ADAPTER_FROM_LUID = 0x01,
+	CREATE_DEVICE = 0x02,
+	QUERY_VIDEO_MEMORY_INFO = 0x0a,
+	ENUM_ADAPTERS2 = 0x14,
+	QUERY_CLOCK_CALIBRATION_PROCESS = 0x16,
+	ENUM_ADAPTERS3 = 0x3e,
+	QUERY_STATISTICS = 0x43,
+	ENUM_PROCESSES = 0x48,
+};
+struct enum_adapters2 {
+	__u32 count, pad;
+	__u64 adapters;
+};
+struct enum_adapters3 {
+	__u64 filter;
+	__u32 count, pad;
+	__u64 adapters;
+};
+struct adapter_info {
+	__u32 handle;
+	__u32 luid[2];
+	__u32 sources, present;
+};
+
+enum {
+	EPERM = 1,
+	ENOMEM = 12,
+	EFAULT = 14,
+	EINVAL = 22,
+	SIGKILL = 9,
+	S_IFMT = 0170000,
+	S_IFCHR = 0020000,
+	HMGRENTRY_TYPE_DXGADAPTER = 1,
+	CALLS_MAX = 65536,
+	CLEARED_AT_ONCE = 64,
+	CLEARED_MAX = 16, /* times that many entries */
+};
+
+/* A call of a guarded thread, from before the driver has it to its end. */
+struct call {
+	struct guard_key key;
+	__u64 process; /* the driver's object for the caller, struct dxgprocess */
+	__u64 list;    /* of an enumeration: the caller's array, and its room */
+	__u32 room;
+	__u32 number;
+	__u32 found; /* allowed adapters that the driver opened for it */
+	__u32 pad;
+};
+
+struct process {
+	__u32 busy; /* threads that are in a call */
+	__u32 condemned;
+};
+
+struct found {
+	__u32 thread, index;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GUARD_CHOICES_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct guard_key);
+	__type(value, struct guard_choice);
+} choices SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CALLS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CALLS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct process);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CALLS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct found);
+	__type(value, struct adapter_info);
+} lists SEC(".maps");
+
+/* The kernel's number of /dev/dxg, set by the loader. The driver cannot go while programs are attached to it. */
+const volatile __u32 guard_device = 0;
+static const char zeros[CLEARED_AT_ONCE * sizeof(struct adapter_info)] = {0};
+
+char guard_license[] SEC("license") = "GPL";
+
+/* ---- who is guarded ---- */
+
+static __always_inline bool guard_has(struct guard_key *key, __u64 cgroup, __u64 hierarchy)
+{
+	key->cgroup = cgroup;
+	key->hierarchy = hierarchy;
+	return bpf_map_lookup_elem(&choices, key) != NULL;
+}
+
+static __always_inline __u64 guard_ancestor(struct cgroup *cgroup, int level)
+{
+	struct cgroup *ancestor = NULL;
+	__u64 id = 0;
+
+	if (bpf_core_field_exists(struct cgroup___ids, ancestor_ids)) {
+		(void)bpf_probe_read_kernel(&id, sizeof(id),
+					    (void *)cgroup + bpf_core_field_offset(struct cgroup___ids, ancestor_ids) +
+						    level * sizeof(id));
+		return id;
+	}
+	(void)bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
+				    (void *)cgroup + bpf_core_field_offset(struct cgroup___ancestors, ancestors) +
+					    level * sizeof(ancestor));
+	return BPF_CORE_READ(ancestor, kn, id);
+}
+
+/* The cgroup of version 1 that holds the caller's devices; version 2 has its root there. */
+static __always_inline struct cgroup *guard_devices_cgroup(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup_subsys_state *state = NULL;
+
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, devices_cgrp_id))
+		return NULL;
+	(void)bpf_probe_read_kernel(&state, sizeof(state),
+				    (void *)set + bpf_core_field_offset(struct css_set, subsys) +
+					    bpf_core_enum_value(enum cgroup_subsys_id, devices_cgrp_id) *
+						    sizeof(state));
+	return BPF_CORE_READ(state, cgroup);
+}
+
+/* A container's own cgroup is found below the root, so how deep it nests others does not matter. */
+static __noinline bool guard_find(struct guard_key *key)
+{
+	struct cgroup *devices;
+	int depth;
+
+	if (!key)
+		return false;
+	for (int level = 1; level <= GUARD_LEVELS_MAX; level++) {
+		__u64 id = bpf_get_current_ancestor_cgroup_id(level);
+
+		if (!id)
+			break;
+		if (guard_has(key, id, GUARD_CGROUP2))
+			return true;
+	}
+	devices = guard_devices_cgroup();
+	depth = devices ? BPF_CORE_READ(devices, level) : 0;
+	for (int level = 1; level <= GUARD_LEVELS_MAX; level++) {
+		if (level > depth)
+			break;
+		if (guard_has(key, guard_ancestor(devices, level), GUARD_DEVICES))
+			return true;
+	}
+	return false;
+}
+
+/* A choice that went with its cgroup, from which a process was moved just now, has no adapter. */
+static __noinline bool guard_allows(const struct guard_key *who, __u64 luid)
+{
+	struct guard_choice *choice;
+	struct guard_key key;
+
+	if (!who)
+		return false;
+	key = *who;
+	choice = bpf_map_lookup_elem(&choices, &key);
+	for (__u32 i = 0; choice && i < GUARD_ADAPTERS_MAX; i++) {
+		if (i >= choice->count)
+			break;
+		if (choice->luids[i] == luid)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline __u64 guard_luid(struct dxgadapter *adapter)
+{
+	return (__u64)BPF_CORE_READ(adapter, luid.b) << 32 | BPF_CORE_READ(adapter, luid.a);
+}
+
+static __always_inline __u32 guard_thread(void)
+{
+	return (__u32)bpf_get_current_pid_tgid();
+}
+
+/* A choice goes with its cgroup. Every hierarchy has numbers of its own. */
+SEC("tp_btf/cgroup_rmdir")
+int BPF_PROG(guard_removed, struct cgroup *cgroup)
+{
+	struct guard_key key = {.cgroup = BPF_CORE_READ(cgroup, kn, id)};
+	struct cgroup_root *root = BPF_CORE_READ(cgroup, root);
+
+	if (BPF_CORE_READ(root, hierarchy_id) != 0) {
+		if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, devices_cgrp_id) ||
+		    !(BPF_CORE_READ(root, subsys_mask) >> bpf_core_enum_value(enum cgroup_subsys_id, devices_cgrp_id) &
+		      1))
+			return 0;
+		key.hierarchy = GUARD_DEVICES;
+	}
+	(void)bpf_map_delete_elem(&choices, &key);
+	return 0;
+}
+
+/* ---- calls ---- */
+
+/* Adds a caller; a process is forgotten when the driver forgets it. */
+static __always_inline struct process *guard_enter_process(__u64 address)
+{
+	struct process none = {0}, *process;
+
+	process = bpf_map_lookup_elem(&processes, &address);
+	if (process)
+		return process;
+	(void)bpf_map_update_elem(&processes, &address, &none, 1 /* BPF_NOEXIST */);
+	return bpf_map_lookup_elem(&processes, &address);
+}
+
+/* A call that never came to the driver, or whose end was missed, still has its place. */
+static __always_inline int guard_enter(struct call *call)
+{
+	__u32 thread = guard_thread();
+	struct call *old = bpf_map_lookup_elem(&calls, &thread);
+	bool counted = old && old->process == call->process;
+	struct process *process = guard_enter_process(call->process);
+
+	if (!process || bpf_map_update_elem(&calls, &thread, call, BPF_ANY) < 0)
+		return -ENOMEM;
+	if (!counted)
+		__sync_fetch_and_add(&process->busy, 1);
+	return 0;
+}
+
+static __always_inline void guard_leave(__u32 thread, __u64 address)
+{
+	struct process *process = bpf_map_lookup_elem(&processes, &address);
+
+	(void)bpf_map_delete_elem(&calls, &thread);
+	if (!process)
+		return;
+	/* Whoever sees the last one go may end the process: nobody is in the driver, and nobody gets in. */
+	if (__sync_fetch_and_add(&process->busy, -1) == 1 && *(volatile __u32 *)&process->condemned)
+		(void)bpf_send_signal(SIGKILL);
+}
+
+static __always_inline void guard_condemn(const struct call *call)
+{
+	__u64 address = call->process;
+	struct process *process = bpf_map_lookup_elem(&processes, &address);
+
+	if (process)
+		*(volatile __u32 *)&process->condemned = 1;
+}
+
+/* ---- before a call ---- */
+
+static __always_inline bool guard_is_dxg(struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFCHR && BPF_CORE_READ(inode, i_rdev) == guard_device;
+}
+
+/* How far into the arguments a LUID is; -1: the call has none. */
+static __always_inline int guard_luid_place(__u32 number)
+{
+	switch (number) {
+	case OPEN_ADAPTER_FROM_LUID:
+	case ENUM_PROCESSES:
+		return 0;
+	case QUERY_STATISTICS:
+		return 4;
+	default:
+		return -1;
+	}
+}
+
+/* The same of an adapter's handle. */
+static __always_inline int guard_handle_place(__u32 number)
+{
+	switch (number) {
+	case CREATE_DEVICE:
+	case 0x08:
+	case 0x09:
+	case 0x0d:
+	case 0x15:
+	case 0x1f:
+	case 0x20:
+	case 0x3d:
+	case 0x49:
+		return 0;
+	case QUERY_VIDEO_MEMORY_INFO:
+	case QUERY_CLOCK_CALIBRATION_PROCESS:
+		return 8;
+	default:
+		return -1;
+	}
+}
+
+/* Whether a handle of the process means an adapter that is not in the choice. */
+static __always_inline bool guard_hides(const struct guard_key *who, struct dxgprocess *process, __u32 handle)
+{
+	struct hmgrentry *table = BPF_CORE_READ(process, local_handle_table.entry_table);
+	__u32 size = BPF_CORE_READ(process, local_handle_table.table_size), index = handle >> 6 & 0xffffff;
+	struct hmgrentry *entry = (void *)table + (__u64)index * bpf_core_type_size(struct hmgrentry);
+
+	if (index >= size || BPF_CORE_READ_BITFIELD_PROBED(entry, type) != HMGRENTRY_TYPE_DXGADAPTER)
+		return false;
+	return !guard_allows(who, guard_luid(BPF_CORE_READ(entry, object)));
+}
+
+/* What cannot be read now is refused: whoever waits with a page would have the driver read what we did not see. */
+static __always_inline int guard_check(const struct call *call, unsigned long arguments)
+{
+	int luid_place = guard_luid_place(call->number), handle_place = guard_handle_place(call->number);
+	__u32 handle;
+	__u64 luid;
+
+	if (luid_place >= 0) {
+		if (bpf_probe_read_user(&luid, sizeof(luid), (void *)(arguments + luid_place)))
+			return -EFAULT;
+		return guard_allows(&call->key, luid) ? 0 : -EINVAL;
+	}
+	if (handle_place >= 0) {
+		if (bpf_probe_read_user(&handle, sizeof(handle), (void *)(arguments + handle_place)))
+			return -EFAULT;
+		return guard_hides(&call->key, (void *)call->process, handle) ? -EINVAL : 0;
+	}
+	return 0;
+}
+
+static __always_inline int guard_note_list(struct call *call, unsigned long arguments)
+{
+	struct enum_adapters2 two;
+	struct enum_adapters3 three;
+
+	if (call->number == ENUM_ADAPTERS2) {
+		if (bpf_probe_read_user(&two, sizeof(two), (void *)arguments))
+			return -EFAULT;
+		call->room = two.count;
+		call->list = two.adapters;
+	} else if (call->number == ENUM_ADAPTERS3) {
+		if (bpf_probe_read_user(&three, sizeof(three), (void *)arguments))
+			return -EFAULT;
+		call->room = three.count;
+		call->list = three.adapters;
+	}
+	return 0;
+}
+
+static __always_inline int guard_gate(struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	struct call call = {.number = command & 0xff};
+	__u32 thread = guard_thread();
+	struct process *process;
+	int r;
+
+	if (answer || (command >> 8 & 0xff) != TYPE_DXG || !guard_is_dxg(file))
+		return answer;
+	if (!guard_find(&call.key)) {
+		if (bpf_map_lookup_elem(&calls, &thread))
+			(void)bpf_map_delete_elem(&calls, &thread);
+		return 0;
+	}
+	call.process = (__u64)BPF_CORE_READ(file, private_data);
+	r = guard_check(&call, arguments);
+	if (!r)
+		r = guard_note_list(&call, arguments);
+	if (!r)
+		r = guard_enter(&call);
+	if (r)
+		return r;
+	/* Counted first: whoever condemns it later sees us. */
+	process = bpf_map_lookup_elem(&processes, &call.process);
+	if (!process || !*(volatile __u32 *)&process->condemned)
+		return 0;
+	guard_leave(thread, call.process);
+	return -EPERM;
+}
+
+SEC("fmod_ret/security_file_ioctl")
+int BPF_PROG(guard_ioctl, struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	return guard_gate(file, command, arguments, answer);
+}
+
+/* 32-bit callers have a hook of their own since 6.8 and the stable kernels of early 2024; before they had that one. */
+SEC("fmod_ret/security_file_ioctl_compat")
+int BPF_PROG(guard_ioctl_compat, struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	return guard_gate(file, command, arguments, answer);
+}
+
+/* ---- in the driver ---- */
+
+/* The gate has been here, unless it was skipped. */
+static __always_inline void guard_begin(struct file *file, unsigned int command, unsigned long arguments)
+{
+	struct call call = {.number = command & 0xff};
+	__u32 thread = guard_thread();
+
+	if (bpf_map_lookup_elem(&calls, &thread) || !guard_find(&call.key))
+		return;
+	call.process = (__u64)BPF_CORE_READ(file, private_data);
+	(void)guard_note_list(&call, arguments);
+	(void)guard_enter(&call);
+}
+
+static __always_inline void guard_end(void)
+{
+	__u32 thread = guard_thread();
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	if (call)
+		guard_leave(thread, call->process);
+}
+
+SEC("fentry/dxgk_unlocked_ioctl")
+int BPF_PROG(guard_begin_native, struct file *file, unsigned int command, unsigned long arguments)
+{
+	guard_begin(file, command, arguments);
+	return 0;
+}
+
+SEC("fentry/dxgk_compat_ioctl")
+int BPF_PROG(guard_begin_compat, struct file *file, unsigned int command, unsigned long arguments)
+{
+	guard_begin(file, command, arguments);
+	return 0;
+}
+
+SEC("fexit/dxgk_unlocked_ioctl")
+int BPF_PROG(guard_end_native)
+{
+	guard_end();
+	return 0;
+}
+
+SEC("fexit/dxgk_compat_ioctl")
+int BPF_PROG(guard_end_compat)
+{
+	guard_end();
+	return 0;
+}
+
+SEC("fentry/dxgprocess_destroy")
+int BPF_PROG(guard_forget_process, struct dxgprocess *process)
+{
+	__u64 address = (__u64)process;
+
+	(void)bpf_map_delete_elem(&processes, &address);
+	return 0;
+}
+
+static __always_inline void guard_judge(struct dxgadapter *adapter)
+{
+	__u32 thread = guard_thread();
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	if (call && adapter && !guard_allows(&call->key, guard_luid(adapter)))
+		guard_condemn(call);
+}
+
+SEC("fexit/dxgprocess_adapter_by_handle")
+int BPF_PROG(guard_by_handle, struct dxgprocess *process, __u64 handle, struct dxgadapter *result)
+{
+	guard_judge(result);
+	return 0;
+}
+
+/* Devices that were made before the process was guarded. */
+SEC("fexit/dxgprocess_device_by_object_handle")
+int BPF_PROG(guard_by_device, struct dxgprocess *process, int type, __u64 handle, struct dxgdevice *result)
+{
+	if (result)
+		guard_judge(BPF_CORE_READ(result, adapter));
+	return 0;
+}
+
+SEC("fentry/dxgvmb_send_query_statistics")
+int BPF_PROG(guard_statistics, __u64 process, struct dxgadapter *adapter)
+{
+	guard_judge(adapter);
+	return 0;
+}
+
+/* ---- enumerations ---- */
+
+/* What an enumeration opens is what it lists; a LUID that another thread put there after our look is judged. */
+SEC("fexit/dxgprocess_open_adapter")
+int BPF_PROG(guard_opened, struct dxgprocess *process, struct dxgadapter *adapter, struct d3dkmthandle *handle,
+	     int answer)
+{
+	struct adapter_info info = {0};
+	__u32 thread = guard_thread();
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+	struct found place = {.thread = thread};
+	__u64 luid;
+
+	if (!call || answer < 0)
+		return 0;
+	luid = guard_luid(adapter);
+	if (!guard_allows(&call->key, luid)) {
+		if (call->number != ENUM_ADAPTERS2 && call->number != ENUM_ADAPTERS3)
+			guard_condemn(call);
+		return 0;
+	}
+	if (call->found >= GUARD_ADAPTERS_MAX)
+		return 0;
+	place.index = call->found;
+	info.luid[0] = (__u32)luid;
+	info.luid[1] = (__u32)(luid >> 32);
+	(void)bpf_probe_read_kernel(&info.handle, sizeof(info.handle), handle);
+	if (bpf_map_update_elem(&lists, &place, &info, BPF_ANY) == 0)
+		call->found++;
+	return 0;
+}
+
+/* Not static, so that the verifier looks at them once, and not in every round of a loop. */
+int guard_clear_some(__u64 list, __u32 from, __u32 to);
+int guard_write_one(__u64 list, __u32 slot, __u32 index);
+
+/* Return: how many entries; none if there is nothing left. */
+__noinline int guard_clear_some(__u64 list, __u32 from, __u32 to)
+{
+	__u32 others;
+
+	if (from >= to)
+		return 0;
+	/* Besides the first: the verifier then knows that it is not nothing. */
+	others = to - from - 1;
+	if (others >= CLEARED_AT_ONCE)
+		others = CLEARED_AT_ONCE - 1;
+	asm volatile("" : "+r"(others));
+	(void)bpf_probe_write_user((void *)(list + (__u64)from * sizeof(struct adapter_info)), zeros,
+				   (others + 1) * sizeof(struct adapter_info));
+	return (int)others + 1;
+}
+
+/* Forgets an entry of the list, and writes it to the caller's array, unless that is 0. Return: 1 if it did. */
+__noinline int guard_write_one(__u64 list, __u32 slot, __u32 index)
+{
+	struct found place = {.thread = guard_thread(), .index = index};
+	struct adapter_info *info = bpf_map_lookup_elem(&lists, &place), copy;
+
+	if (!info)
+		return 0;
+	copy = *info;
+	(void)bpf_map_delete_elem(&lists, &place);
+	return list && bpf_probe_write_user((void *)(list + (__u64)slot * sizeof(copy)), &copy, sizeof(copy)) == 0;
+}
+
+/* Entries behind the list: the driver wrote hidden adapters there. */
+static __always_inline void guard_clear(__u64 list, __u32 from, __u32 to)
+{
+	for (int i = 0; i < CLEARED_MAX; i++) {
+		int cleared = guard_clear_some(list, from, to);
+
+		if (!cleared)
+			break;
+		from += cleared;
+	}
+}
+
+/* Writes what was found, if there is room for it, and forgets it. Return: how many. */
+static __always_inline __u32 guard_write_list(const struct call *call, bool fits)
+{
+	__u64 list = fits ? call->list : 0;
+	__u32 total = call->found, written = 0;
+
+	for (__u32 i = 0; i < GUARD_ADAPTERS_MAX; i++) {
+		if (i >= total)
+			break;
+		written += guard_write_one(list, written, i);
+	}
+	return written;
+}
+
+/*
+ * @told: the count that the driver wrote
+ * Return: the count to write in its place.
+ */
+static __always_inline __u32 guard_list(const struct call *call, __u32 told)
+{
+	__u32 found = call->found;
+	bool fits = found <= call->room;
+	__u32 written = guard_write_list(call, fits);
+
+	/* More than there is room for is a count of what there is; nothing was written then. */
+	if (told <= call->room)
+		guard_clear(call->list, written, told);
+	return fits ? written : found;
+}
+
+SEC("fexit/dxgkio_enum_adapters3")
+int BPF_PROG(guard_enum3, struct dxgprocess *process, void *arguments, int answer)
+{
+	struct guard_choice *choice;
+	__u32 thread = guard_thread(), told;
+	__u64 place = (__u64)arguments + offsetof(struct enum_adapters3, count);
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	if (!call)
+		return 0;
+	if (answer < 0 || bpf_probe_read_user(&told, sizeof(told), (void *)place)) {
+		(void)guard_write_list(call, false);
+		return 0;
+	}
+	if (call->list && call->room) {
+		told = guard_list(call, told);
+	} else {
+		struct guard_key key = call->key;
+
+		choice = bpf_map_lookup_elem(&choices, &key);
+		if (choice && choice->count < told)
+			told = choice->count;
+	}
+	(void)bpf_probe_write_user((void *)place, &told, sizeof(told));
+	return 0;
+}
+
+/*
+ * Without an array the driver's own count stays: a program that then brings room for just the chosen ones would have
+ * EOVERFLOW of the driver, before it has opened any.
+ */
+SEC("fexit/dxgkio_enum_adapters")
+int BPF_PROG(guard_enum2, struct dxgprocess *process, void *arguments, int answer)
+{
+	__u32 thread = guard_thread(), told;
+	__u64 place = (__u64)arguments + offsetof(struct enum_adapters2, count);
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	if (!call)
+		return 0;
+	if (answer < 0 || !call->list || bpf_probe_read_user(&told, sizeof(told), (void *)place)) {
+		(void)guard_write_list(call, false);
+		return 0;
+	}
+	told = guard_list(call, told);
+	(void)bpf_probe_write_user((void *)place, &told, sizeof(told));
+	return 0;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu-guard: loads the BPF programs that hold a container's choice among the adapters behind /dev/dxg, and writes
+ * choices by hand. A container's start writes its own choice without this program, once the programs are loaded.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/report.h"
+#include "base/str.h"
+#include "guard/choice.h"
+#include "guard/program/attach.h"
+#include "guard/program/shape.h"
+#include "guard/program/sweep.h"
+
+enum { STATUS_USAGE = 2 };
+
+struct command {
+	const char *name, *arguments, *text;
+	int (*run)(char **arguments, struct err *err);
+};
+
+static int main_load(char **arguments, struct err *err)
+{
+	return attach_do(arguments[0] && streq(arguments[0], "--verbose"), err);
+}
+
+static int main_unload(char **arguments, struct err *err)
+{
+	(void)arguments;
+	return attach_undo(err);
+}
+
+static int main_check(char **arguments, struct err *err)
+{
+	_cleanup_strv_ struct strv missing = {0};
+	struct shape_facts facts;
+	int r = shape_check(&facts, &missing);
+
+	(void)arguments;
+	for (size_t i = 0; i < missing.count; i++)
+		(void)printf("%s\n", missing.items[i]);
+	return r == 0 && missing.count > 0 ? err_set(err, CTR_GPU_E_GUARD, "this kernel or driver cannot be guarded")
+					   : r;
+}
+
+static int main_open(int *ret_map, struct err *err)
+{
+	int map = choice_open();
+
+	if (map == -ENOENT)
+		return err_set(err, CTR_GPU_E_GUARD, "the guard is not loaded\nctr-gpu-guard load");
+	if (map < 0)
+		return err_set(err, map, "cannot open " GUARD_CHOICES ": %m");
+	*ret_map = map;
+	return 0;
+}
+
+/* A cgroup by its directory, and the map. */
+static int main_open_cgroup(const char *directory, int *ret_map, struct guard_key *ret, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (!directory)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "which cgroup? name its directory below /sys/fs/cgroup");
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = fd < 0 ? -errno : choice_key(fd, ret);
+	if (r < 0)
+		return err_set(err, r, "%s is not a cgroup's directory: %m", directory);
+	return main_open(ret_map, err);
+}
+
+/* "LUID-" and 16 digits, as ctr-gpu info shows it, or the digits alone; high part first. */
+static bool main_read_luid(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	if (strncasecmp(text, "LUID-", strlen("LUID-")) == 0)
+		text += strlen("LUID-");
+	if (str_has_prefix(text, "0x"))
+		text += 2;
+	*ret = strtoull(text, &end, 16);
+	return end != text && !*end && text[0] != '-' && strlen(text) <= 16;
+}
+
+static int main_allow(char **arguments, struct err *err)
+{
+	uint64_t luids[GUARD_ADAPTERS_MAX];
+	_cleanup_close_ int map = -1;
+	struct guard_key key;
+	size_t count = 0;
+	int r = main_open_cgroup(arguments[0], &map, &key, err);
+
+	for (char **text = arguments + 1; r == 0 && *text; text++) {
+		if (count == GUARD_ADAPTERS_MAX || !main_read_luid(*text, &luids[count++]))
+			r = err_set(err, CTR_GPU_E_BAD_ARGUMENT, "%.64s is not a LUID, or one too many", *text);
+	}
+	if (r != 0)
+		return r;
+	r = choice_set(map, &key, luids, count);
+	return r < 0 ? err_set(err, r, "cannot write the choice: %m") : 0;
+}
+
+static int main_forget(char **arguments, struct err *err)
+{
+	_cleanup_close_ int map = -1;
+	struct guard_key key;
+	int r = main_open_cgroup(arguments[0], &map, &key, err);
+
+	if (r == 0 && (r = choice_remove(map, &key)) < 0)
+		return err_set(err, r, "cannot remove the choice: %m");
+	return r;
+}
+
+static int main_sweep(char **arguments, struct err *err)
+{
+	_cleanup_close_ int map = choice_open();
+	size_t removed, left;
+	int r;
+
+	(void)arguments;
+	if (map == -ENOENT)
+		return 0;
+	if (map < 0)
+		return err_set(err, map, "cannot open " GUARD_CHOICES ": %m");
+	r = sweep(map, &removed, &left, err);
+	if (r == 0)
+		(void)printf("%zu removed, %zu left\n", removed, left);
+	return r;
+}
+
+/* ---- status ---- */
+
+static json_t *main_choice_json(const struct guard_key *key, const struct guard_choice *choice)
+{
+	return json_pack("{s:I, s:s, s:o}", "cgroup", (json_int_t)key->cgroup, "hierarchy",
+			 key->hierarchy == GUARD_CGROUP2 ? "cgroup2" : "devices", "luids",
+			 report_array(i, choice->count, json_sprintf("LUID-%016" PRIx64, (uint64_t)choice->luids[i])));
+}
+
+static json_t *main_choices_json(int map)
+{
+	json_t *list = json_array();
+	struct guard_key key;
+	int r = map < 0 ? map : choice_next(map, NULL, &key);
+
+	while (r == 0) {
+		struct guard_choice choice;
+
+		if (choice_get(map, &key, &choice) == 0 && choice.count <= GUARD_ADAPTERS_MAX)
+			(void)json_array_append_new(list, main_choice_json(&key, &choice));
+		r = choice_next(map, &key, &key);
+	}
+	return list;
+}
+
+static void main_print_status(const json_t *status)
+{
+	const json_t *choices = json_object_get(status, "choices"), *choice, *luid;
+	size_t i, j;
+
+	(void)printf("loaded      %s\n", json_is_true(json_object_get(status, "loaded")) ? "yes" : "no");
+	json_array_foreach ((json_t *)choices, i, choice) {
+		(void)printf("%-11s %" JSON_INTEGER_FORMAT, json_string_value(json_object_get(choice, "hierarchy")),
+			     json_integer_value(json_object_get(choice, "cgroup")));
+		json_array_foreach (json_object_get(choice, "luids"), j, luid)
+			(void)printf(" %s", json_string_value(luid));
+		(void)putchar('\n');
+	}
+}
+
+static int main_status(char **arguments, struct err *err)
+{
+	_cleanup_close_ int map = choice_open();
+	bool other = false, loaded = attach_is_done(&other);
+	json_t *status = json_pack("{s:b, s:b, s:o}", "loaded", loaded || other, "otherVersion", other, "choices",
+				   main_choices_json(map));
+
+	if (map < 0 && map != -ENOENT) {
+		json_decref(status);
+		return err_set(err, map, "cannot open " GUARD_CHOICES ": %m");
+	}
+	if (arguments[0] && streq(arguments[0], "--json"))
+		return report_write_json(status, stdout);
+	main_print_status(status);
+	json_decref(status);
+	return 0;
+}
+
+static const struct command commands[] = {
+	{"load", " [--verbose]", "load and attach the programs, unless they are", main_load},
+	{"unload", "", "take them away: nothing is guarded any more", main_unload},
+	{"check", "", "say what this kernel and driver lack for it", main_check},
+	{"allow", " CGROUP LUID...", "let the processes of a cgroup use these adapters alone", main_allow},
+	{"forget", " CGROUP", "let them use all again", main_forget},
+	{"sweep", "", "forget cgroups that are gone", main_sweep},
+	{"status", " [--json]", "show what is loaded, and every choice", main_status},
+};
+
+static void main_usage(FILE *file)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		(void)fprintf(file, "%s ctr-gpu-guard %s%-*s %s\n", i == 0 ? "usage:" : "      ", commands[i].name,
+			      (int)(24 - strlen(commands[i].name)), commands[i].arguments, commands[i].text);
+}
+
+int main(int argc, char **argv)
+{
+	struct err err = {0};
+
+	if (argc == 2 && streq(argv[1], "--version")) {
+		(void)printf("ctr-gpu-guard " CTR_GPU_VERSION "\n");
+		return EXIT_SUCCESS;
+	}
+	if (argc == 2 && streq(argv[1], "--help")) {
+		main_usage(stdout);
+		return EXIT_SUCCESS;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(commands) && argc > 1; i++) {
+		int r;
+
+		if (!streq(commands[i].name, argv[1]))
+			continue;
+		r = commands[i].run(argv + 2, &err);
+		if (r != 0)
+			(void)fprintf(stderr, "ctr-gpu-guard: [%s] %s\n", err_name(r),
+				      err.text[0] ? err.text : strerror(r < 0 ? -r : 0));
+		return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	}
+	main_usage(stderr);
+	return STATUS_USAGE;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "guard/program/shape.h"
+
+#include <bpf/btf.h>
+#include <errno.h>
+#include <string.h>
+
+#define DRIVER "dxgkrnl"
+#define VMLINUX "/sys/kernel/btf/vmlinux"
+
+/* A function as its types say it; @other: as another version of the driver has it. */
+struct function {
+	const char *name, *type, *other;
+};
+
+/* A member of a structure; "bits" is a bit field, and a type that ends in "[]" any array of it. */
+struct member {
+	const char *structure, *name, *type;
+};
+
+static const struct function kernel_functions[] = {
+	{"security_file_ioctl", "s32(struct file*,u32,u64)", NULL},
+};
+static const struct function compat_hook = {"security_file_ioctl_compat", "s32(struct file*,u32,u64)", NULL};
+
+static const struct function driver_functions[] = {
+	{"dxgk_unlocked_ioctl", "s64(struct file*,u32,u64)", NULL},
+	{"dxgk_compat_ioctl", "s64(struct file*,u32,u64)", NULL},
+	{"dxgkio_enum_adapters", "s32(struct dxgprocess*,void*)", NULL},
+	{"dxgkio_enum_adapters3", "s32(struct dxgprocess*,void*)", NULL},
+	{"dxgprocess_open_adapter", "s32(struct dxgprocess*,struct dxgadapter*,struct d3dkmthandle*)", NULL},
+	{"dxgprocess_adapter_by_handle", "struct dxgadapter*(struct dxgprocess*,struct d3dkmthandle)", NULL},
+	{"dxgprocess_device_by_object_handle",
+	 "struct dxgdevice*(struct dxgprocess*,enum hmgrentry_type,struct d3dkmthandle)", NULL},
+	{"dxgvmb_send_query_statistics", "s32(struct dxgprocess*,struct dxgadapter*,struct d3dkmt_querystatistics*)",
+	 "s32(struct d3dkmthandle,struct dxgadapter*,struct d3dkmt_querystatistics*)"},
+	{"dxgprocess_destroy", "void(struct dxgprocess*)", NULL},
+};
+
+static const struct member kernel_members[] = {
+	{"file", "f_inode", "struct inode*"},
+	{"file", "private_data", "void*"},
+	{"inode", "i_mode", "u16"},
+	{"inode", "i_rdev", "u32"},
+	{"task_struct", "cgroups", "struct css_set*"},
+	{"css_set", "subsys", "struct cgroup_subsys_state*[]"},
+	{"cgroup_subsys_state", "cgroup", "struct cgroup*"},
+	{"cgroup", "level", "s32"},
+	{"cgroup", "kn", "struct kernfs_node*"},
+	{"cgroup", "root", "struct cgroup_root*"},
+	{"kernfs_node", "id", "u64"},
+};
+static const struct member ancestors[] = {
+	{"cgroup", "ancestors", "struct cgroup*[]"},
+	{"cgroup", "ancestor_ids", "u64[]"},
+};
+
+static const struct member driver_members[] = {
+	{"winluid", "a", "u32"},
+	{"winluid", "b", "u32"},
+	{"dxgadapter", "luid", "struct winluid"},
+	{"dxgdevice", "adapter", "struct dxgadapter*"},
+	{"hmgrentry", "object", "void*"},
+	{"hmgrentry", "type", "bits"},
+	{"hmgrtable", "entry_table", "struct hmgrentry*"},
+	{"hmgrtable", "table_size", "u32"},
+	{"dxgprocess", "local_handle_table", "struct hmgrtable"},
+};
+
+/* ---- types as text ---- */
+
+static void shape_write_type(const struct btf *btf, __u32 id, FILE *file);
+
+static void shape_write_function(const struct btf *btf, const struct btf_type *type, FILE *file)
+{
+	shape_write_type(btf, type->type, file);
+	for (__u32 i = 0; i < btf_vlen(type); i++) {
+		(void)fputc(i == 0 ? '(' : ',', file);
+		shape_write_type(btf, btf_params(type)[i].type, file);
+	}
+	(void)fputs(btf_vlen(type) == 0 ? "()" : ")", file);
+}
+
+/* Other names of a type, and what is said of it besides, are left out. */
+static __u32 shape_plain(const struct btf *btf, __u32 id)
+{
+	const struct btf_type *type = btf__type_by_id(btf, id);
+
+	while (type && id && (btf_is_mod(type) || btf_is_typedef(type) || btf_is_type_tag(type))) {
+		id = type->type;
+		type = btf__type_by_id(btf, id);
+	}
+	return id;
+}
+
+static void shape_write_type(const struct btf *btf, __u32 id, FILE *file)
+{
+	const struct btf_type *type;
+
+	id = shape_plain(btf, id);
+	type = id ? btf__type_by_id(btf, id) : NULL;
+	if (!type)
+		(void)fputs("void", file);
+	else if (btf_is_ptr(type)) {
+		shape_write_type(btf, type->type, file);
+		(void)fputc('*', file);
+	} else if (btf_is_array(type)) {
+		shape_write_type(btf, btf_array(type)->type, file);
+		(void)fputs("[]", file);
+	} else if (btf_is_func_proto(type)) {
+		shape_write_function(btf, type, file);
+	} else if (btf_is_int(type)) {
+		/* Compilers have different names for them. */
+		(void)fprintf(file, "%c%u", btf_int_encoding(type) & BTF_INT_SIGNED ? 's' : 'u', type->size * 8);
+	} else {
+		const char *name = btf__name_by_offset(btf, type->name_off);
+
+		(void)fprintf(file, "%s%s",
+			      btf_is_any_enum(type)                        ? "enum "
+			      : btf_is_union(type)                         ? "union "
+			      : btf_is_composite(type) || btf_is_fwd(type) ? "struct "
+									   : "",
+			      name && *name ? name : "(unnamed)");
+	}
+}
+
+/* Return: new text; NULL without memory. */
+static char *shape_of_type(const struct btf *btf, __u32 id)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return NULL;
+	shape_write_type(btf, id, file);
+	return fclose(file) == 0 ? text : NULL;
+}
+
+/* ---- comparisons ---- */
+
+static int shape_compare(const char *what, const char *found, const char *type, const char *other, struct strv *missing)
+{
+	if (!found)
+		return -ENOMEM;
+	if (streq(found, type) || (other && streq(found, other)))
+		return 0;
+	return strv_format(missing, "%s is \"%s\" here, and the guard knows it as \"%s\"", what, found, type);
+}
+
+static bool shape_has_function(const struct btf *btf, const struct function *function)
+{
+	return btf__find_by_name_kind(btf, function->name, BTF_KIND_FUNC) > 0;
+}
+
+static int shape_check_function(const struct btf *btf, const struct function *function, struct strv *missing)
+{
+	_cleanup_free_ char *found = NULL;
+	__s32 id = btf__find_by_name_kind(btf, function->name, BTF_KIND_FUNC);
+
+	if (id <= 0)
+		return strv_format(missing, "the function %s is missing", function->name);
+	found = shape_of_type(btf, btf__type_by_id(btf, (__u32)id)->type);
+	return shape_compare(function->name, found, function->type, function->other, missing);
+}
+
+/* Members of a nameless structure or union in it are its own. @ret: with the bits of a bit field, or 0. */
+static const struct btf_member *shape_find_member(const struct btf *btf, const struct btf_type *type, const char *name,
+						  __u32 *ret_bits)
+{
+	for (__u32 i = 0; i < btf_vlen(type); i++) {
+		const struct btf_member *member = &btf_members(type)[i];
+		const char *own = btf__name_by_offset(btf, member->name_off);
+		const struct btf_type *inner = btf__type_by_id(btf, shape_plain(btf, member->type));
+		const struct btf_member *found;
+
+		if (own && streq(own, name)) {
+			*ret_bits = btf_member_bitfield_size(type, i);
+			return member;
+		}
+		found = own && !*own && inner && btf_is_composite(inner) ? shape_find_member(btf, inner, name, ret_bits)
+									 : NULL;
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+static const struct btf_member *shape_get_member(const struct btf *btf, const struct member *wanted, __u32 *ret_bits)
+{
+	__s32 id = btf__find_by_name_kind(btf, wanted->structure, BTF_KIND_STRUCT);
+
+	return id > 0 ? shape_find_member(btf, btf__type_by_id(btf, (__u32)id), wanted->name, ret_bits) : NULL;
+}
+
+static int shape_check_member(const struct btf *btf, const struct member *wanted, struct strv *missing)
+{
+	_cleanup_free_ char *what = NULL, *found = NULL;
+	const struct btf_member *member;
+	__u32 bits = 0;
+
+	if (str_format(&what, "%s.%s", wanted->structure, wanted->name) < 0)
+		return -ENOMEM;
+	member = shape_get_member(btf, wanted, &bits);
+	if (!member)
+		return strv_format(missing, "the member %s is missing", what);
+	/* How many, the programs find out as they are loaded. */
+	found = bits ? strdup("bits") : shape_of_type(btf, member->type);
+	return shape_compare(what, found, wanted->type, NULL, missing);
+}
+
+static int shape_check_kernel(const struct btf *btf, struct shape_facts *facts, struct strv *missing)
+{
+	__u32 bits;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernel_functions) && r == 0; i++)
+		r = shape_check_function(btf, &kernel_functions[i], missing);
+	for (size_t i = 0; i < ARRAY_SIZE(kernel_members) && r == 0; i++)
+		r = shape_check_member(btf, &kernel_members[i], missing);
+	if (r == 0)
+		r = shape_check_member(btf, &ancestors[shape_get_member(btf, &ancestors[1], &bits) != NULL], missing);
+	facts->has_compat_hook = shape_has_function(btf, &compat_hook);
+	facts->has_rmdir_event = btf__find_by_name_kind(btf, "btf_trace_cgroup_rmdir", BTF_KIND_TYPEDEF) > 0;
+	if (r == 0 && facts->has_compat_hook)
+		r = shape_check_function(btf, &compat_hook, missing);
+	return r;
+}
+
+static int shape_check_driver(const struct btf *btf, struct strv *missing)
+{
+	__s32 handle = btf__find_by_name_kind(btf, "d3dkmthandle", BTF_KIND_STRUCT);
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(driver_functions) && r == 0; i++)
+		r = shape_check_function(btf, &driver_functions[i], missing);
+	for (size_t i = 0; i < ARRAY_SIZE(driver_members) && r == 0; i++)
+		r = shape_check_member(btf, &driver_members[i], missing);
+	if (r == 0 && (handle <= 0 || btf__resolve_size(btf, (__u32)handle) != sizeof(__u32)))
+		r = strv_format(missing, "struct d3dkmthandle is not a word here");
+	return r;
+}
+
+int shape_check(struct shape_facts *ret, struct strv *ret_missing)
+{
+	struct btf *kernel, *module = NULL;
+	int r;
+
+	*ret = (struct shape_facts){0};
+	if (access(VMLINUX, R_OK) < 0)
+		return strv_format(ret_missing, "this kernel brings no types along (CONFIG_DEBUG_INFO_BTF, %s)",
+				   VMLINUX);
+	kernel = btf__parse(VMLINUX, NULL);
+	if (!kernel)
+		return strv_format(ret_missing, "the kernel's types (%s) cannot be read: %s", VMLINUX, strerror(errno));
+	if (access("/sys/kernel/btf/" DRIVER, R_OK) == 0)
+		module = btf__parse_split("/sys/kernel/btf/" DRIVER, kernel);
+	r = shape_check_kernel(kernel, ret, ret_missing);
+	if (r == 0 && !module && btf__find_by_name_kind(kernel, "dxgadapter", BTF_KIND_STRUCT) <= 0)
+		r = strv_format(ret_missing, "the driver " DRIVER " is not loaded, or brings no types along "
+					     "(CONFIG_DEBUG_INFO_BTF_MODULES, /sys/kernel/btf/" DRIVER ")");
+	else if (r == 0)
+		r = shape_check_driver(module ? module : kernel, ret_missing);
+	btf__free(module);
+	btf__free(kernel);
+	return r;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the BPF programs take for granted of the kernel and of the driver, held against the types (BTF) that both bring
+ * along. Names in a driver are its own business, so what differs is refused by its name.
+ */
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+/** What a kernel has that not all have. */
+struct shape_facts {
+	bool has_compat_hook; /* 32-bit callers have a security hook of their own */
+	bool has_rmdir_event; /* the end of a cgroup is announced */
+};
+
+/**
+ * shape_check() - compare the running kernel and driver with what the programs were written for
+ * @ret_missing: a line for each thing that is missing or different; none if all is as it must be
+ *
+ * Return: 0; negative errno.
+ */
+int shape_check(struct shape_facts *ret, struct strv *ret_missing);

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# ctr-gpu-guard: BPF programs for the kernel, and what loads them. It alone takes clang, bpftool and libbpf; a machine without
+# them builds the rest.
+
+guard_lacks := $(shell CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' pkg/needs guard)
+guard_sources = $(sort $(filter-out %.bpf.c,$(wildcard src/guard/program/*.c)))
+guard_objects = $(guard_sources:%.c=$(O)/%.o)
+ifeq ($(guard_lacks),)
+programs += $(O)/bin/ctr-gpu-guard
+endif
+
+# Registers of the machine whose calls are traced.
+guard_machine = $(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),arm64,x86)
+
+$(O)/gen/guard.bpf.o $(O)/gen/guard.skel.h: src/guard/rules.mk
+$(O)/gen/guard.bpf.o: src/guard/program/guard.bpf.c src/guard/layout.h
+	@mkdir -p $(@D)
+	$(say) BPF $<
+	clang -target bpf -mcpu=v3 -D__TARGET_ARCH_$(guard_machine) -O2 -g -ffile-prefix-map='$(CURDIR)'=. -Wall -Wextra -Wno-unused-parameter \
+		$(WERROR) -Isrc -c -o $@.whole $<
+	$(guard_bpftool) gen object $@ $@.whole
+	rm -f $@.whole
+# What bpftool writes is not free of warnings.
+$(O)/gen/guard.skel.h: $(O)/gen/guard.bpf.o
+	{ echo '#pragma GCC system_header' && $(guard_bpftool) gen skeleton $< name guard; } >$@
+$(O)/src/guard/program/attach.o: $(O)/gen/guard.skel.h
+guard_bpftool := $(shell command -v bpftool || echo /usr/sbin/bpftool)
+
+$(O)/bin/ctr-gpu-guard: $(guard_objects) $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed -lbpf $(xdr_inside)
