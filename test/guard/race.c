@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * race KIND PROCESSES [--int80] LUID -- HIDDEN: each process has a thread that changes what names the adapter while another one
+ * makes the call, 200 times. KIND is handle, luid or statistics. Nobody gets more than one answer of the hidden adapter, and who
+ * got one does not live.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dxg.h"
+
+enum { ROUNDS = 200, PROCESSES_MAX = 64 };
+
+static struct arguments arguments;
+static int *answers; /* of each process, of the hidden adapter; shared by all */
+
+/* What the call is given, and the two values of the word that changes: of a LUID whichever differs. */
+static struct {
+	D3DKMT_QUERYADAPTERINFO query;
+	D3DKMT_OPENADAPTERFROMLUID open;
+	D3DKMT_QUERYSTATISTICS statistics;
+	ADAPTERADDRESS address;
+} call;
+static volatile uint32_t *word;
+static uint32_t mine, foreign;
+static volatile bool begun, done;
+static int bus;
+
+/* In an emulator a short loop is one step: nobody would see the word in between. */
+static void hold(uint32_t value)
+{
+	*word = value;
+	for (volatile int i = 0; i < 100 + rand() % 100; i++)
+		;
+}
+
+static void *flip(void *unused)
+{
+	(void)unused;
+	while (!done) {
+		hold(mine);
+		hold(foreign);
+		begun = true;
+	}
+	return NULL;
+}
+
+static void choose_words(volatile LUID *luid)
+{
+	const LUID *seen = &arguments.seen[0], *hidden = &arguments.hidden[0];
+	bool low = seen->LowPart != hidden->LowPart;
+
+	luid->LowPart = seen->LowPart;
+	luid->HighPart = seen->HighPart;
+	word = low ? &luid->LowPart : (volatile uint32_t *)&luid->HighPart;
+	mine = low ? seen->LowPart : (uint32_t)seen->HighPart;
+	foreign = low ? hidden->LowPart : (uint32_t)hidden->HighPart;
+}
+
+static void prepare_handle(int fd)
+{
+	static D3DKMT_ADAPTERINFO infos[64];
+	uint32_t count, handle;
+
+	if (dxg_open_luid(fd, arguments.seen[0], 0, &mine) < 0)
+		exit(3);
+	bus = dxg_bus(fd, mine);
+	/* The enumeration opens the hidden one as well, unless it is refused that: the next handles are candidates. */
+	(void)dxg_enumerate3(fd, infos, 64, &count);
+	for (handle = mine + 0x40; !foreign; handle += 0x40) {
+		uint32_t i = 0;
+
+		while (i < count && infos[i].hAdapter != handle)
+			i++;
+		if (i == count || luid_is(&infos[i].AdapterLuid, &arguments.hidden[0]))
+			foreign = handle;
+	}
+	word = &call.query.hAdapter;
+	call.query.Type = QUERY_ADAPTERADDRESS;
+	call.query.pPrivateDriverData = (uintptr_t)&call.address;
+	call.query.PrivateDriverDataSize = sizeof(call.address);
+}
+
+static void prepare_luid(int fd)
+{
+	uint32_t handle;
+
+	if (dxg_open_luid(fd, arguments.seen[0], 0, &handle) < 0)
+		exit(3);
+	bus = dxg_bus(fd, handle);
+	choose_words(&call.open.AdapterLuid);
+}
+
+static void prepare_statistics(int fd)
+{
+	(void)fd;
+	choose_words(&call.statistics.AdapterLuid);
+}
+
+/* Return: whether the hidden adapter answered. */
+static bool once_handle(int fd)
+{
+	call.address = (ADAPTERADDRESS){0};
+	return dxg_call(fd, LX_DXQUERYADAPTERINFO, &call.query) == 0 && call.address.BusNumber != 0 &&
+	       (int)call.address.BusNumber != bus;
+}
+
+static bool once_luid(int fd)
+{
+	int found;
+
+	call.open.hAdapter = 0;
+	if (dxg_call(fd, LX_DXOPENADAPTERFROMLUID, &call.open) < 0)
+		return false;
+	found = dxg_bus(fd, call.open.hAdapter);
+	(void)dxg_call(fd, LX_DXCLOSEADAPTER, &call.open.hAdapter);
+	return found > 0 && found != bus;
+}
+
+static bool once_statistics(int fd)
+{
+	LUID luid;
+
+	memset(call.statistics.Result, 0, sizeof(call.statistics.Result));
+	if (dxg_call(fd, LX_DXQUERYSTATISTICS, &call.statistics) < 0)
+		return false;
+	memcpy(&luid, call.statistics.Result, sizeof(luid));
+	return luid_is(&luid, &arguments.hidden[0]);
+}
+
+static const struct kind {
+	const char *name;
+	void (*prepare)(int fd);
+	bool (*once)(int fd);
+} kinds[] = {
+	{"handle", prepare_handle, once_handle},
+	{"luid", prepare_luid, once_luid},
+	{"statistics", prepare_statistics, once_statistics},
+};
+
+static void child(const struct kind *kind, int number)
+{
+	pthread_t thread;
+	int fd = dxg_open();
+
+	(void)alarm(120);
+	kind->prepare(fd);
+	if (pthread_create(&thread, NULL, flip, NULL) != 0)
+		exit(3);
+	while (!begun)
+		usleep(1000);
+	for (int i = 0; i < ROUNDS; i++)
+		if (kind->once(fd))
+			answers[number]++;
+	done = true;
+	(void)pthread_join(thread, NULL);
+	_exit(0);
+}
+
+static void sum_up(const struct kind *kind, int processes, const pid_t *pids)
+{
+	int killed = 0, lived_with_one = 0, with_one = 0, most = 0, odd = 0;
+
+	for (int i = 0; i < processes; i++) {
+		int status = 0;
+
+		(void)waitpid(pids[i], &status, 0);
+		killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+		odd += WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : WEXITSTATUS(status) != 0;
+		with_one += answers[i] > 0;
+		lived_with_one += answers[i] > 0 && !WIFSIGNALED(status);
+		most = answers[i] > most ? answers[i] : most;
+	}
+	(void)printf("# %s: %d of %d processes killed, %d had answers, at most %d each\n", kind->name, killed,
+		     processes, with_one, most);
+	tap(odd == 0, "race for the %s: %d processes ended in another way", kind->name, odd);
+	tap(most <= 1, "race for the %s: at most one answer of the hidden adapter, not %d", kind->name, most);
+	tap(lived_with_one == 0, "race for the %s: %d of %d lived on with an answer", kind->name, lived_with_one,
+	    processes);
+}
+
+int main(int argc, char **argv)
+{
+	const struct kind *kind = NULL;
+	pid_t pids[PROCESSES_MAX];
+	int processes;
+
+	if (argc < 6)
+		return 2;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(argv[1], kinds[i].name) == 0)
+			kind = &kinds[i];
+	processes = (int)strtol(argv[2], NULL, 10);
+	arguments_read(argc, argv, 3, &arguments);
+	if (!kind || processes < 1 || processes > PROCESSES_MAX || arguments.seen_count != 1 ||
+	    arguments.hidden_count != 1)
+		return 2;
+	answers = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (answers == MAP_FAILED)
+		return 2;
+	for (int i = 0; i < processes; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0)
+			child(kind, i);
+	}
+	sum_up(kind, processes, pids);
+	return tap_status();
+}
