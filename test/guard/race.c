@@ -2,7 +2,7 @@
 
 /*
  * race KIND PROCESSES [--int80] LUID -- HIDDEN: each process has a thread that changes what names the adapter while another one
- * makes the call, 200 times. KIND is handle, luid or statistics. Nobody gets more than one answer of the hidden adapter, and who
+ * makes the call, 200 times, and a third is in honest calls all the time. KIND is handle, luid or statistics. Nobody gets more than one answer of the hidden adapter, and who
  * got one does not live.
  */
 
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ static struct {
 	ADAPTERADDRESS address;
 } call;
 static volatile uint32_t *word;
-static uint32_t mine, foreign;
+static uint32_t mine, foreign, honest;
 static volatile bool begun, done;
 static int bus;
 
@@ -41,6 +42,22 @@ static void hold(uint32_t value)
 	*word = value;
 	for (volatile int i = 0; i < 100 + rand() % 100; i++)
 		;
+}
+
+/* Who is killed in the middle of one of these leaves a packet behind. */
+static void *call_honestly(void *fd)
+{
+	ADAPTERADDRESS address;
+	D3DKMT_QUERYADAPTERINFO query = {
+		.hAdapter = honest,
+		.Type = QUERY_ADAPTERADDRESS,
+		.pPrivateDriverData = (uintptr_t)&address,
+		.PrivateDriverDataSize = sizeof(address),
+	};
+
+	while (!done)
+		(void)ioctl(*(int *)fd, LX_DXQUERYADAPTERINFO, &query);
+	return NULL;
 }
 
 static void *flip(void *unused)
@@ -149,12 +166,13 @@ static const struct kind {
 
 static void child(const struct kind *kind, int number)
 {
-	pthread_t thread;
+	pthread_t flipping, calling;
 	int fd = dxg_open();
 
 	(void)alarm(120);
 	kind->prepare(fd);
-	if (pthread_create(&thread, NULL, flip, NULL) != 0)
+	if (dxg_open_luid(fd, arguments.seen[0], 0, &honest) < 0 || pthread_create(&flipping, NULL, flip, NULL) != 0 ||
+	    pthread_create(&calling, NULL, call_honestly, &fd) != 0)
 		exit(3);
 	while (!begun)
 		usleep(1000);
@@ -162,7 +180,8 @@ static void child(const struct kind *kind, int number)
 		if (kind->once(fd))
 			answers[number]++;
 	done = true;
-	(void)pthread_join(thread, NULL);
+	(void)pthread_join(flipping, NULL);
+	(void)pthread_join(calling, NULL);
 	_exit(0);
 }
 
