@@ -102,8 +102,8 @@ asked() {
 	expect_line "dri/renderD129 dri/renderD130 dri/renderD132 kfd"
 	asked amd AMD_VISIBLE_DEVICES=0xEF2F7EBA3EC966ED
 	expect_line "dri/renderD129 kfd"
-	asked amd AMD_VISIBLE_DEVICES=7
-	[[ $status -ne 0 && $stderr == *'no device'* ]]
+	asked amd AMD_VISIBLE_DEVICES=0-2
+	[[ $status -ne 0 && $stderr == *'[E_UNKNOWN_DEVICE] AMD_VISIBLE_DEVICES asks for GPU 2 of AMD, which this host does not have'* ]]
 }
 
 @test "each vendor's words are about its own GPUs" {
@@ -114,6 +114,11 @@ asked() {
 	[[ $status -ne 0 && $stderr == *'no device "1"'* ]]
 	asked hybrid AMD_VISIBLE_DEVICES=0
 	expect_line "dri/renderD128 kfd"
+	# In the vendor's own numbers, as they were written.
+	asked hybrid AMD_VISIBLE_DEVICES=1
+	[[ $status -ne 0 && $stderr == *'AMD_VISIBLE_DEVICES asks for GPU 1 of AMD,'*'It has: 0 AMD GPU'* ]]
+	asked intel AMD_VISIBLE_DEVICES=0
+	[[ $status -ne 0 && $stderr == *'[E_NO_ADAPTER] AMD_VISIBLE_DEVICES asks for GPU 0 of AMD,'*'It has: 0 Intel GPU'* ]]
 	asked hybrid NVIDIA_VISIBLE_DEVICES=all AMD_VISIBLE_DEVICES=all
 	expect "dri/renderD128 kfd nvidia-uvm nvidia-uvm-tools nvidia0 nvidiactl"
 	# A laptop's own graphics are no answer to an image for CUDA, but are to a user of `docker run --gpus`.
@@ -185,6 +190,44 @@ asked() {
 	mv "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/bundle/config.json"
 	run sandbox native-amd bash -c 'ctr-gpu-hook --dry-run createRuntime <"$1"' asked "$BATS_TEST_TMPDIR/bundle/state"
 	expect "--group-add 992"
+}
+
+# The user's own groups are what a rootless container's process has, if the engine leaves them to it: crun does.
+in_group='echo render:x:992:ctr-gpu-test >>/etc/group'
+open_nodes='probe open /dev/dri/renderD129; probe open /dev/kfd; probe open /dev/dri/renderD128'
+
+@test "rootless Podman: the hook binds the host's nodes, for who is in their group and keeps it" {
+	CTR_GPU_TEST_AS_ROOT=$in_group run rootless native-amd podman --runtime crun run --rm --group-add keep-groups \
+		-e AMD_VISIBLE_DEVICES=1 debian sh -c "$open_nodes; ls -l /dev/dri/by-path"
+	expect_status 0
+	expect_line "/dev/dri/renderD129=ENXIO"
+	expect_line "/dev/kfd=ENXIO"
+	expect_line "/dev/dri/renderD128=ENOENT"
+	expect "pci-0000:0a:00.0-render -> ../renderD129"
+	# Without the option, or the group, the kernel refuses them; the container starts.
+	CTR_GPU_TEST_AS_ROOT=$in_group run rootless native-amd podman --runtime crun run --rm -e AMD_VISIBLE_DEVICES=1 debian sh -c "$open_nodes"
+	expect_status 0
+	expect_line "/dev/dri/renderD129=EACCES"
+	run rootless native-amd podman --runtime runc run --rm -e AMD_VISIBLE_DEVICES=1 debian sh -c "$open_nodes"
+	expect_status 0
+	expect_line "/dev/kfd=EACCES"
+	expect_line "/dev/dri/renderD128=ENOENT"
+}
+
+@test "rootless Podman with CDI" {
+	local generate='ctr-gpu cdi generate >/dev/null'
+
+	podman_remove_hooks
+	run rootless_cdi native-amd "$in_group; $generate" --runtime crun --group-add keep-groups --device amd.com/gpu=1 debian \
+		sh -c "$open_nodes; ls -l /dev/dri/by-path"
+	expect_status 0
+	expect_line "/dev/dri/renderD129=ENXIO"
+	expect_line "/dev/kfd=ENXIO"
+	expect_line "/dev/dri/renderD128=ENOENT"
+	expect "pci-0000:0a:00.0-render -> ../renderD129"
+	run rootless_cdi native-amd "$generate" --runtime runc --device amd.com/gpu=1 debian sh -c "$open_nodes"
+	expect_status 0
+	expect_line "/dev/dri/renderD129=EACCES"
 }
 
 @test "Podman with CDI" {

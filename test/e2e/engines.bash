@@ -291,7 +291,7 @@ podman_setup() {
 }
 
 podman_remove_hooks() {
-	rm "$(engine_directory podman)"/hooks/* "$(engine_directory rootless)"/hooks/*
+	rm -f "$(engine_directory podman)"/hooks/* "$(engine_directory rootless)"/hooks/*
 }
 
 # The home of the user below. What is below /run is links in the namespaces of a rootless Docker, and no place for its files;
