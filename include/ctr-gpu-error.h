@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define CTR_GPU_ERRORS(X)                                                                             \
-	X(NO_DEVICE, 1, "this machine has neither /dev/dxg nor /dev/nvidiactl")                       \
+	X(NO_DEVICE, 1, "no GPU device: /dev/dxg, /dev/nvidiactl, one in /dev/dri")                   \
 	X(NO_ADAPTER, 2, "the host shows no GPU that a container could use")                          \
 	X(DRIVER_TOO_OLD, 3, "the host driver is older than WDDM 2.7")                                \
 	X(NO_DRIVER_STORE, 4, "the driver store that the driver reports is not on disk")              \

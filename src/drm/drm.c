@@ -141,6 +141,7 @@ static int drm_describe(const struct adapter *adapter, struct strv *ret)
 const struct backend backend_drm = {
 	.name = "drm",
 	.device = "/dev/dri/renderD128",
+	.advice = "AMD, Intel: install the firmware.",
 	.probe = drm_probe,
 	.plan = drm_plan,
 	.describe = drm_describe,

@@ -100,22 +100,19 @@ static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *
 	return host->present_count > 0 ? 0 : failure;
 }
 
+/* Of GPU-PV a line, and one of all kinds of driver for Linux. */
 static int host_complain_of_none(struct err *err)
 {
-	_cleanup_strv_ struct strv devices = {0};
-	_cleanup_free_ char *names = NULL;
+	_cleanup_strv_ struct strv devices = {0}, advice = {0};
+	_cleanup_free_ char *names = NULL, *text = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(backends); i++)
-		if (strv_add(&devices, backends[i]->device) < 0)
+		if (strv_add(&devices, backends[i]->device) < 0 || (i > 0 && strv_add(&advice, backends[i]->advice) < 0))
 			return -ENOMEM;
-	if (strv_join(&devices, " nor ", &names) < 0)
+	if (strv_join(&devices, " nor ", &names) < 0 || strv_join(&advice, " ", &text) < 0)
 		return -ENOMEM;
-	/* From the last line on: an argument's newline would not be one. */
-	err_set(err, CTR_GPU_E_NO_DEVICE, "%s", "");
-	for (size_t i = ARRAY_SIZE(backends); i-- > 0;)
-		if (backends[i]->advice)
-			err_prefix(err, CTR_GPU_E_NO_DEVICE, "\n%s", backends[i]->advice);
-	return err_prefix(err, CTR_GPU_E_NO_DEVICE, "no GPU here: neither %s leads to one", names);
+	return err_set(err, CTR_GPU_E_NO_DEVICE, "no GPU here: neither %s leads to one\n%s\n%s", names,
+		       backends[0]->advice, text);
 }
 
 int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host)

@@ -42,7 +42,8 @@ struct scope {
 	const struct ctr_gpu_host *host;
 	const char *domain; /* "amd.com", not terminated */
 	size_t length;
-	bool vcuda; /* NVIDIA's own, and no other vendor's that answer to its words */
+	const char *variable; /* as in struct request */
+	bool vcuda;           /* NVIDIA's own, and no other vendor's that answer to its words */
 };
 
 static bool selection_answers(const struct scope *scope, const struct adapter *adapter)
@@ -71,7 +72,12 @@ static bool selection_number(const struct scope *scope, size_t position, int nex
 
 static struct scope selection_scope(const struct ctr_gpu_host *host, const struct request *request)
 {
-	struct scope scope = {host, request->domain, request->domain ? strlen(request->domain) : 0, false};
+	struct scope scope = {
+		.host = host,
+		.domain = request->domain,
+		.length = request->domain ? strlen(request->domain) : 0,
+		.variable = request->variable,
+	};
 
 	/* `docker run --gpus` says it in NVIDIA's words whosever the GPUs are. */
 	for (size_t i = 0; request->by_engine && i < host->inventory.count; i++)
@@ -86,13 +92,31 @@ static struct scope selection_scope_of_name(const struct scope *scope, const cha
 	size_t length = strcspn(device, "/");
 
 	if (str_has_prefix(device, REQUEST_VCUDA_KIND "="))
-		return (struct scope){scope->host, DOMAIN_NVIDIA, strlen(DOMAIN_NVIDIA), .vcuda = true};
+		return (struct scope){scope->host, DOMAIN_NVIDIA, strlen(DOMAIN_NVIDIA), NULL, .vcuda = true};
 	if (request_name_without_kind(device) == device || !adapter_is_domain(device, length))
 		return *scope;
-	return (struct scope){.host = scope->host, .domain = device, .length = length};
+	return (struct scope){.host = scope->host, .domain = device, .length = length, .variable = scope->variable};
+}
+
+/* The same for one vendor's, by its name. Without an adapter of that vendor all adapters answer. */
+static struct scope selection_scope_of_vendor(const struct scope *scope, const char *vendor, size_t length)
+{
+	struct scope all = {.host = scope->host};
+
+	for (size_t i = 0; i < scope->host->inventory.count; i++) {
+		const struct adapter *adapter = &scope->host->inventory.adapters[i];
+		const char *name = adapter_vendor(adapter), *domain = adapter_domain(adapter);
+
+		if (domain && strlen(name) == length && strncasecmp(name, vendor, length) == 0)
+			return (struct scope){scope->host, domain, strlen(domain), NULL, false};
+	}
+	return all;
 }
 
 /* ---- what cannot be ---- */
+
+#define NPU "npu:"
+#define VENDOR "vendor:"
 
 /* Of a vendor that has none, everybody's. */
 static int selection_list(const struct scope *scope, const bool *wanted, struct name_list *ret)
@@ -172,12 +196,31 @@ static int selection_check(const struct scope *scope, struct err *err)
 		       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
 }
 
+/* "vendor:AMD" and "vendor:AMD:0", which a variable stands for and nobody has typed. @err is set. */
+static int selection_refuse_variable(const struct scope *scope, int code, const char *device, struct err *err)
+{
+	const char *vendor = device + strlen(VENDOR);
+	size_t length = strcspn(vendor, ":");
+	const struct scope its_own = selection_scope_of_vendor(scope, vendor, length);
+	struct name_list listing = {0};
+
+	if (selection_list(&its_own, NULL, &listing) < 0)
+		return -ENOMEM;
+	return err_set(err, its_own.domain ? code : CTR_GPU_E_NO_ADAPTER,
+		       "%s asks for %s%.16s of %.*s, which this host does not have\nIt has: %s%s\n"
+		       "Run ctr-gpu info to see all names of a device.",
+		       scope->variable, vendor[length] ? "GPU " : "GPUs", vendor[length] ? vendor + length + 1 : "",
+		       (int)length, vendor, listing.text, listing.left_out > 0 ? "; …" : "");
+}
+
 /* Says which devices there are, or which of them @device means where @matches is not NULL. */
 static int selection_refuse(const struct scope *scope, int code, const char *device, const bool *matches,
 			    struct err *err)
 {
 	struct name_list listing = {0};
 
+	if (scope->variable && str_has_prefix(device, VENDOR))
+		return selection_refuse_variable(scope, code, device, err);
 	if (selection_list(scope, matches, &listing) < 0)
 		return -ENOMEM;
 	return err_set(
@@ -229,9 +272,6 @@ static bool selection_same_pci_address(const char *known, const char *asked)
 }
 
 /* ---- what a name may be ---- */
-
-#define NPU "npu:"
-#define VENDOR "vendor:"
 
 static bool selection_is_npu(const char *device)
 {
@@ -451,7 +491,7 @@ static int selection_mark_named(const struct scope *scope, const struct request 
 int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,
 		  struct err *err)
 {
-	const struct scope scope = selection_scope(host, request), all = {.host = host};
+	const struct scope scope = selection_scope(host, request), all = {.host = host, .variable = request->variable};
 	const struct inventory *inventory = &host->inventory;
 	_cleanup_selection_ struct selection selection = {0};
 	_cleanup_free_ bool *wanted = NULL;
@@ -473,9 +513,10 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0 &&
 				  !inventory->adapters[i].is_npu && selection_answers(&scope, &inventory->adapters[i])))
 			selection.adapters[selection.count++] = &inventory->adapters[i];
-	/* All of a vendor's may be none, if there is something else. */
+	/* All of a vendor's may be none, if there is something else. What a variable asks for stands last. */
 	if (selection.count == 0 && request->devices.count > 0)
-		return selection_refuse(&all, CTR_GPU_E_NO_ADAPTER, request->devices.items[0], NULL, err);
+		return selection_refuse(&all, CTR_GPU_E_NO_ADAPTER, request->devices.items[request->devices.count - 1],
+					NULL, err);
 	if (selection.count == 0)
 		return err_set(err, CTR_GPU_E_NO_ADAPTER,
 			       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"

@@ -29,7 +29,7 @@ struct backend_hook {
 struct backend {
 	const char *name;       /* in `info` and in JSON: "gpu-pv", "nvidia" */
 	const char *device;     /* the character device that shows a host of this kind, or the first of several */
-	const char *advice;     /* what to do where it is missing and should not be, a line; NULL */
+	const char *advice;     /* what to do where it is missing and should not be, sentences */
 	const char *answers_to; /* "nvidia.com": its adapters of all vendors also answer to this one's words; NULL */
 	const char *part;       /* what a part of a GPU is called: "MIG"; NULL if they cannot be divided */
 

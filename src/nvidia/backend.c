@@ -260,7 +260,7 @@ static const struct backend_hook hooks[] = {
 
 const struct backend backend_nvidia = {.name = "nvidia",
 				       .device = "/dev/nvidiactl",
-				       .advice = "Elsewhere: install NVIDIA's driver for Linux, then run ctr-gpu load.",
+				       .advice = "NVIDIA on Linux: install the driver, then run ctr-gpu load.",
 				       .part = "MIG",
 				       .probe = backend_probe,
 				       .plan = backend_plan,

@@ -135,7 +135,8 @@ static int ask_resources(const struct ask *ask, struct strv *ret)
 
 /* ---- devices ---- */
 
-#define ASK_AMD "vendor:amd"
+#define ASK_AMD "vendor:AMD"
+#define AMD_VARIABLE "AMD_VISIBLE_DEVICES"
 
 enum { AMD_NUMBERS = 256 };
 
@@ -165,7 +166,7 @@ static int ask_add_amd_device(const char *device, bool *seen, struct strv *ret)
 /* Beside what other variables say: @ret. Each then speaks for its vendor; "void" and "none" are meant for both. */
 static int ask_amd_devices(const struct ask *ask, struct strv *ret, const char **ret_domain)
 {
-	const char *devices = ask_get(ask, "AMD_VISIBLE_DEVICES");
+	const char *devices = ask_get(ask, AMD_VARIABLE);
 	_cleanup_strv_ struct strv list = {0};
 	bool all = request_has_word(ret, "all"), seen[AMD_NUMBERS] = {false};
 	int r;
@@ -185,6 +186,14 @@ static int ask_amd_devices(const struct ask *ask, struct strv *ret, const char *
 	for (size_t i = 0; i < list.count && r == 0; i++)
 		r = ask_add_amd_device(list.items[i], seen, ret);
 	return r;
+}
+
+static bool ask_has_amd_device(const struct strv *devices)
+{
+	for (size_t i = 0; i < devices->count; i++)
+		if (str_has_prefix(devices->items[i], ASK_AMD))
+			return true;
+	return false;
 }
 
 /*
@@ -398,6 +407,7 @@ int ask_read(const struct ask *ask, const struct settings *settings, struct requ
 	if (r < 0)
 		return r;
 	request->by_engine = ask->by_engine;
+	request->variable = ask_has_amd_device(&devices) ? AMD_VARIABLE : NULL;
 	/*
 	 * An image's author cannot know what a host's devices are called, so that names are somebody's who knows the
 	 * host.

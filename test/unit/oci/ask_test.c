@@ -74,21 +74,21 @@ static void variables_of_other_names(void **state)
 		enum request_devices kind;
 		const char *devices;
 	} cases[] = {
-		{ENV("AMD_VISIBLE_DEVICES=all"), REQUEST_SOME, "vendor:amd"},
+		{ENV("AMD_VISIBLE_DEVICES=all"), REQUEST_SOME, "vendor:AMD"},
 		{ENV("AMD_VISIBLE_DEVICES=1,3-5,0x1234"), REQUEST_SOME,
-		 "vendor:amd:1,vendor:amd:3,vendor:amd:4,vendor:amd:5,0x1234"},
+		 "vendor:AMD:1,vendor:AMD:3,vendor:AMD:4,vendor:AMD:5,0x1234"},
 		{ENV("AMD_VISIBLE_DEVICES=-1,5-3,1-,0-9999,1-2-3,-"), REQUEST_SOME, "-1,5-3,1-,0-9999,1-2-3,-"},
 		/* An image of 16 MiB of ranges is to cost no more than one. */
 		{ENV("AMD_VISIBLE_DEVICES=0-2,1,0-2,2-3"), REQUEST_SOME,
-		 "vendor:amd:0,vendor:amd:1,vendor:amd:2,vendor:amd:3"},
-		{ENV("AMD_VISIBLE_DEVICES=255,256,255-256"), REQUEST_SOME, "vendor:amd:255,256,255-256"},
+		 "vendor:AMD:0,vendor:AMD:1,vendor:AMD:2,vendor:AMD:3"},
+		{ENV("AMD_VISIBLE_DEVICES=255,256,255-256"), REQUEST_SOME, "vendor:AMD:255,256,255-256"},
 		{ENV("AMD_VISIBLE_DEVICES=none"), REQUEST_VOID, ""},
 		{ENV("AMD_VISIBLE_DEVICES="), REQUEST_VOID, ""},
 		{ENV("NVIDIA_VISIBLE_DEVICES=all", "AMD_VISIBLE_DEVICES=all"), REQUEST_ALL, ""},
 		{ENV("NVIDIA_VISIBLE_DEVICES=all", "AMD_VISIBLE_DEVICES=none"), REQUEST_ALL, ""},
 		{ENV("NVIDIA_VISIBLE_DEVICES=all", "AMD_VISIBLE_DEVICES=0"), REQUEST_SOME,
-		 "vendor:nvidia,vendor:amd:0"},
-		{ENV("NVIDIA_VISIBLE_DEVICES=2", "AMD_VISIBLE_DEVICES=all"), REQUEST_SOME, "2,vendor:amd"},
+		 "vendor:nvidia,vendor:AMD:0"},
+		{ENV("NVIDIA_VISIBLE_DEVICES=2", "AMD_VISIBLE_DEVICES=all"), REQUEST_SOME, "2,vendor:AMD"},
 		{ENV("NVIDIA_VISIBLE_DEVICES=void", "AMD_VISIBLE_DEVICES=all"), REQUEST_VOID, ""},
 		{ENV("NVIDIA_VISIBLE_DEVICES=", "AMD_VISIBLE_DEVICES=all"), REQUEST_VOID, ""},
 		{ENV("NVIDIA_VISIBLE_DEVICES=none", "AMD_VISIBLE_DEVICES=0"), REQUEST_NONE, ""},
