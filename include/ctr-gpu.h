@@ -484,8 +484,8 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
  * ctr_gpu_plan_fit_bundle() - add what a container's image needs in addition
  *
  * Programs built by Nix or Guix do not read /etc/ld.so.cache: the plan gets LD_LIBRARY_PATH for them, with the
- * container's own value first. Variables that the container has already are taken out. The plan also gets the libraries of
- * the image that the driver's outrank, as far as the image's loader cache lists them.
+ * container's own value first. Variables that the container has already are taken out. The plan also gets the libraries
+ * of the image that the driver's outrank, as far as the image's loader cache lists them.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1

@@ -107,7 +107,8 @@ static int host_complain_of_none(struct err *err)
 	_cleanup_free_ char *names = NULL, *text = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(backends); i++)
-		if (strv_add(&devices, backends[i]->device) < 0 || (i > 0 && strv_add(&advice, backends[i]->advice) < 0))
+		if (strv_add(&devices, backends[i]->device) < 0 ||
+		    (i > 0 && strv_add(&advice, backends[i]->advice) < 0))
 			return -ENOMEM;
 	if (strv_join(&devices, " nor ", &names) < 0 || strv_join(&advice, " ", &text) < 0)
 		return -ENOMEM;
