@@ -42,7 +42,7 @@ int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *e
 
 /**
  * devcgroup_allow() - add rules
- * @deeds: what was changed, also where this fails
+ * @deeds: what was changed, also where this fails; once it is undone, nothing more can be added
  *
  * Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
  */

@@ -213,6 +213,8 @@ static void block_devices_are_not_character_devices(const struct device_world *w
 	FORBIDDEN(world, 'c', 7, 5, O_RDONLY);
 	deeds_undo(deeds);
 	FORBIDDEN(world, 'b', 7, 5, O_RDONLY);
+	devcgroup_free(cgroup);
+	cgroup = open_cgroup(world->member);
 	allow(cgroup, &read_write, 1);
 	ALLOWED(world, 'c', 10, 183, O_RDONLY);
 	FORBIDDEN(world, 'b', 10, 183, O_RDONLY);
