@@ -85,7 +85,12 @@ prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map='$(CURDIR)'=. -f$(k
 # No tables for exceptions that nobody throws.
 CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fno-asynchronous-unwind-tables -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections $(warnings) $(hardening) \
 	$(sanitize_flags) $(CFLAGS)
-LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--gc-sections $(sanitize_flags) $(LDFLAGS)
+comma := ,
+# A relocation is a bit and not 24 bytes where the linker can write that and the C library reads it (glibc 2.36).
+linker_help := $(sort $(shell $(CC) -Wl,--help 2>/dev/null | grep -o pack-relative-relocs))
+new_glibc := $(shell printf '\043include <features.h>\n_Static_assert(__GLIBC_PREREQ(2, 36), "");\n' | $(CC) -fsyntax-only -x c - 2>/dev/null && echo yes)
+relative = $(if $(new_glibc),$(addprefix -Wl$(comma)-z$(comma),$(filter pack-relative-relocs,$(linker_help))))
+LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack $(relative) -Wl,--gc-sections $(sanitize_flags) $(LDFLAGS)
 
 tirpc_cflags := $(shell $(PKG_CONFIG) --cflags libtirpc 2>/dev/null)
 shared_libraries = -ljansson -lyaml -ltirpc
@@ -181,6 +186,9 @@ $(O)/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h
 	$(say) CC $<
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
 $(O)/src/vcuda/control.o $(O)/src/vcuda/grant.o $(O)/test/unit/vcuda/control_test.o: $(O)/gen/vcuda_rpc.h
+
+# Commands for people, who wait for other things: small.
+$(cli_objects): OPTIMIZE := $(if $(filter -O2,$(OPTIMIZE)),-Os,$(OPTIMIZE))
 
 $(O)/%.o: %.c | needs
 	@mkdir -p $(@D)
@@ -289,8 +297,6 @@ man_links = $(foreach page,$(filter %.3,$(man_pages)),$(patsubst %,%.3:$(page),$
 	$(shell sed -n '/^\.Nd/q; s/^\.Nm \([a-z0-9_-]*\).*/\1/p' man/$(page)))))
 library_file = libctr-gpu.so.$(VERSION)
 
-comma := ,
-
 # The client has the way to ctr-gpu-driverd compiled in.
 $(O)/src/driverd/client.o: $(O)/gen/libexecdir
 $(O)/gen/libexecdir: always
@@ -326,13 +332,15 @@ installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libex
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
 	$(foreach link,$(man_links),$(mandir)/man3/$(firstword $(subst :, ,$(link))))
 
-# The static library's own names are no concern of those who link it, as they are none in the shared one.
+# The static library's own names are no concern of those who link it, as they are none in the shared one, and what no public
+# function needs is not in it.
+public_functions = $(shell sed -n 's/^[[:space:]]*\(ctr_gpu_[a-z0-9_]*\);.*/\1/p' src/lib/ctr-gpu.map)
 install-files: all sbom
 	@mkdir -p $(O)/install
 	sed -e 's,@prefix@,$(prefix),; s,@libdir@,$(libdir),; s,@includedir@,$(includedir),; s,@version@,$(VERSION),' \
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
 	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json
-	$(CC) -r -nostdlib -o $(O)/install/libctr-gpu.o -Wl,--whole-archive $(O)/lib/libctr-gpu.a
+	$(CC) -r -nostdlib -o $(O)/install/libctr-gpu.o -Wl,--gc-sections $(public_functions:%=-Wl,-u,%) -Wl,-T,src/lib/archive.ld $(O)/lib/libctr-gpu.a
 	$(OBJCOPY) --wildcard --keep-global-symbol='ctr_gpu_*' --strip-unneeded $(O)/install/libctr-gpu.o
 	rm -f $(O)/install/libctr-gpu.a && $(AR) rcsD $(O)/install/libctr-gpu.a $(O)/install/libctr-gpu.o
 
