@@ -109,7 +109,8 @@ library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
 cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/cli/doctor/*.c src/cli/setup/*.c src/cli/nvidia/*.c)))
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
-programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd
+vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/vcuda/manager/*.c)))
+programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/bin/ctr-gpu-vcudad
 include src/guard/rules.mk
 
 # ASan cannot be linked statically, so a sanitized hook is an ordinary program.
@@ -165,6 +166,11 @@ $(O)/bin/ctr-gpu-driverd: $(driverd_objects) $(O)/lib/libctr-gpu.a
 	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(if $(dynamic),-ltirpc,-l:libtirpc.a) -ldl
 
+$(O)/bin/ctr-gpu-vcudad: $(vcudad_objects) $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(xdr_inside)
+
 # A program without libraries, and its bytes in ours.
 $(O)/gen/try_program: src/cli/try/inside.c
 	@mkdir -p $(@D)
@@ -185,7 +191,7 @@ $(O)/gen/vcuda_rpc.h $(O)/gen/vcuda_rpc.c: $(O)/gen/vcuda_rpc.x
 $(O)/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h
 	$(say) CC $<
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
-$(O)/src/vcuda/control.o $(O)/src/vcuda/grant.o $(O)/test/unit/vcuda/control_test.o: $(O)/gen/vcuda_rpc.h
+$(O)/src/vcuda/control.o $(O)/src/vcuda/grant.o $(O)/test/unit/vcuda/control_test.o $(O)/src/cli/vgpu.o $(vcudad_objects): $(O)/gen/vcuda_rpc.h
 
 # Commands for people, who wait for other things: small.
 $(cli_objects): OPTIMIZE := $(if $(filter -O2,$(OPTIMIZE)),-Os,$(OPTIMIZE))

@@ -23,6 +23,7 @@ const struct verb verbs[] = {
 	{"setup", " ENGINE", "Make a container engine ready", verb_setup},
 	{"refresh", "", "Do what a boot or a change of GPUs makes necessary", verb_refresh},
 	{"doctor", "", "Say whether a GPU container would work here, or why not", verb_doctor},
+	{"vgpu", " COMMAND", "Look after containers that have GPUs by vCUDA", verb_vgpu},
 	{"version", "", "Print the version", verb_version},
 	{"help", " [COMMAND]", "Show the options of a command", verb_help},
 	{0},

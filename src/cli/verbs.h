@@ -52,4 +52,5 @@ int verb_load(struct globals *globals, int argc, char **argv);
 int verb_refresh(struct globals *globals, int argc, char **argv);
 int verb_setup(struct globals *globals, int argc, char **argv);
 int verb_unconfigure(struct globals *globals, int argc, char **argv);
+int verb_vgpu(struct globals *globals, int argc, char **argv);
 int verb_version(struct globals *globals, int argc, char **argv);

@@ -13,6 +13,10 @@ $(O)/test/tools/%: test/e2e/tools/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE $(OPTIMIZE) $(warnings) -o $@ $<
 
+$(O)/test/tools/vcuda-standin: test/e2e/tools/vcuda-standin.c src/vcuda/start.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE -Isrc $(OPTIMIZE) $(warnings) -o $@ $<
+
 $(O)/test/tools/podman: test/e2e/tools/podman.sh
 	@mkdir -p $(@D)
 	$(INSTALL) -m 755 $< $@

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu vgpu: what vCUDA's manager has granted, and changes of it. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vcuda_rpc.h"
+
+#include "base/bytes.h"
+#include "base/report.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "vcuda/control.h"
+
+enum { KEY_JSON = 0x100, KEY_MEMORY, KEY_MAX_CLIENTS };
+
+struct vgpu {
+	bool json;
+	struct vcudad_limit limit; /* its id is of every command's */
+	const char *memory, *max_clients;
+};
+
+/* ---- the manager ---- */
+
+static int vgpu_complain_of_silence(int r)
+{
+	errno = -r;
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		return output_complain("vCUDA's manager ctr-gpu-vcudad does not run\n"
+				       "    Start it: systemctl enable --now ctr-gpu-vcudad");
+	if (r == -EACCES || r == -EPERM || r == -EPIPE || r == -ECONNRESET)
+		return output_complain("vCUDA's manager answers root alone\n    Run this as root.");
+	return output_complain("vCUDA's manager does not answer: %m");
+}
+
+/* Return: 0, or the exit status after a message was printed. */
+static int vgpu_ask(unsigned procedure, const void *arguments, void *ret)
+{
+	_cleanup_close_ int fd = -1;
+	int r = control_open(&fd);
+
+	if (r == 0)
+		r = control_ask(fd, procedure, arguments, ret);
+	return r < 0 ? vgpu_complain_of_silence(r) : 0;
+}
+
+/* For what is answered by whether it was done. */
+static int vgpu_do(unsigned procedure, const void *arguments)
+{
+	struct vcudad_done done = {0};
+	int r = vgpu_ask(procedure, arguments, &done);
+
+	if (r == 0 && done.error != 0)
+		r = output_complain("%.300s\n    ctr-gpu vgpu list shows what is granted.", done.message);
+	control_free_reply(procedure, &done);
+	return r;
+}
+
+/* ---- list ---- */
+
+static void vgpu_print_memory(const struct vcudad_grant *grant)
+{
+	char used[BYTES_TEXT_SIZE], all[BYTES_TEXT_SIZE];
+
+	bytes_format(grant->used, used);
+	bytes_format(grant->memory, all);
+	(void)printf("    memory     %s in use of %s\n", used, grant->memory ? all : "all that there is");
+}
+
+static void vgpu_print_grant(const struct vcudad_grant *grant)
+{
+	(void)printf("%s\n", grant->id);
+	for (u_int i = 0; i < grant->gpus.gpus_len; i++) {
+		(void)printf("    GPU        %s ", grant->gpus.gpus_val[i].uuid);
+		report_write_text(grant->gpus.gpus_val[i].name, stdout);
+		(void)putchar('\n');
+	}
+	vgpu_print_memory(grant);
+	(void)printf("    processes  %u of %u; %llu so far, %llu refused, %llu crashed\n", grant->clients,
+		     grant->max_clients, (unsigned long long)grant->connects, (unsigned long long)grant->denied,
+		     (unsigned long long)grant->crashes);
+	(void)printf("    container  first process %d; its servers are user %u\n", grant->pid, grant->uid);
+}
+
+static json_t *vgpu_pack_grant(const struct vcudad_grant *grant)
+{
+	json_t *gpus = report_array(i, grant->gpus.gpus_len, ({
+					    const struct vcudad_gpu *gpu = &grant->gpus.gpus_val[i];
+
+					    json_pack("{s:s, s:o, s:o}", "uuid", gpu->uuid, "pciAddress",
+						      report_string(*gpu->address ? gpu->address : NULL), "name",
+						      report_string(*gpu->name ? gpu->name : NULL));
+				    }));
+
+	return json_pack("{s:s, s:i, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "container", grant->id, "pid",
+			 grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus, "memory",
+			 grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
+			 (json_int_t)grant->used, "maxClients", (json_int_t)grant->max_clients, "clients",
+			 (json_int_t)grant->clients, "connects", (json_int_t)grant->connects, "denied",
+			 (json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes, "kept", grant->kept);
+}
+
+static int vgpu_print_list(const struct vcudad_grants *list, bool json)
+{
+	int r = 0;
+
+	if (json)
+		r = report_write_json(json_pack("{s:I, s:I, s:o}", "servers", (json_int_t)list->servers, "maxServers",
+						(json_int_t)list->servers_max, "containers",
+						report_array(i, list->grants.grants_len,
+							     vgpu_pack_grant(&list->grants.grants_val[i]))),
+				      stdout);
+	for (u_int i = 0; i < list->grants.grants_len && !json; i++)
+		vgpu_print_grant(&list->grants.grants_val[i]);
+	if (list->grants.grants_len == 0 && !json)
+		(void)puts("No container has GPUs by vCUDA.");
+	return r == -ENOMEM ? output_no_memory() : 0;
+}
+
+/* ---- the commands ---- */
+
+static const struct argp_option list_options[] = {{"json", KEY_JSON, NULL, 0, "Print JSON", 0}, {0}};
+static const struct argp_option limit_options[] = {
+	{"memory", KEY_MEMORY, "AMOUNT", 0, "What its processes may have of the GPUs together: 8G, 512M, or all", 0},
+	{"max-clients", KEY_MAX_CLIENTS, "NUMBER", 0, "How many of its processes may use CUDA at once", 0},
+	{0},
+};
+
+static error_t vgpu_parse_limit(struct vgpu *vgpu, int key, const char *argument)
+{
+	uint64_t number = 0;
+
+	if (key == KEY_MEMORY) {
+		vgpu->limit.has_memory = true;
+		if (strcmp(argument, "all") != 0 && !bytes_read(argument, &number))
+			return EINVAL;
+		vgpu->limit.memory = number;
+		return 0;
+	}
+	if (!bytes_read(argument, &number) || number > UINT32_MAX)
+		return EINVAL;
+	vgpu->limit.has_max_clients = true;
+	vgpu->limit.max_clients = (u_int)number;
+	return 0;
+}
+
+static error_t vgpu_parse(int key, char *argument, struct argp_state *state)
+{
+	struct vgpu *vgpu = state->input;
+
+	switch (key) {
+	case KEY_JSON:
+		vgpu->json = true;
+		return 0;
+	case KEY_MEMORY:
+	case KEY_MAX_CLIENTS:
+		if (vgpu_parse_limit(vgpu, key, argument) != 0)
+			argp_error(state, "\"%s\" is no such number", argument);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Of those that are about one container. */
+static error_t vgpu_parse_container(int key, char *argument, struct argp_state *state)
+{
+	struct vgpu *vgpu = state->input;
+
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (vgpu->limit.id)
+			argp_error(state, "one container at a time");
+		vgpu->limit.id = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (!vgpu->limit.id)
+			argp_error(state, "a container must be named");
+		return 0;
+	default:
+		return vgpu_parse(key, argument, state);
+	}
+}
+
+static int vgpu_list(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = list_options,
+		.parser = vgpu_parse,
+		.children = globals_children,
+		.doc = "List the containers that have GPUs by vCUDA, and what they use of them.",
+	};
+	struct vcudad_grants list = {0};
+	struct vgpu vgpu = {0};
+	char nothing = '\0';
+	int r;
+
+	globals_parse_verb(globals, &argp, argc, argv, &vgpu);
+	r = vgpu_ask(VCUDAD_LIST, &nothing, &list);
+	if (!r)
+		r = vgpu_print_list(&list, vgpu.json);
+	control_free_reply(VCUDAD_LIST, &list);
+	return r;
+}
+
+static int vgpu_limit(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = limit_options,
+		.parser = vgpu_parse_container,
+		.children = globals_children,
+		.args_doc = "CONTAINER",
+		.doc = "Change what a running container may have of its GPUs.",
+	};
+	struct vgpu vgpu = {0};
+
+	globals_parse_verb(globals, &argp, argc, argv, &vgpu);
+	if (!vgpu.limit.has_memory && !vgpu.limit.has_max_clients) {
+		(void)output_complain("nothing to change is given: --memory or --max-clients");
+		return EXIT_STATUS_USAGE;
+	}
+	return vgpu_do(VCUDAD_LIMIT, &vgpu.limit);
+}
+
+static int vgpu_revoke(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = vgpu_parse_container,
+		.children = globals_children,
+		.args_doc = "CONTAINER",
+		.doc = "Take its GPUs away from a running container: what its processes ask for fails from then on.",
+	};
+	struct vgpu vgpu = {0};
+
+	globals_parse_verb(globals, &argp, argc, argv, &vgpu);
+	return vgpu_do(VCUDAD_REVOKE, &vgpu.limit.id);
+}
+
+static const struct verb commands[] = {
+	{"list", "", "List containers that have GPUs by vCUDA", vgpu_list},
+	{"limit", " CONTAINER", "Change what a container may have", vgpu_limit},
+	{"revoke", " CONTAINER", "Take a container's GPUs away", vgpu_revoke},
+	{0},
+};
+
+int verb_vgpu(struct globals *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = verb_parse,
+		.args_doc = "list|limit|revoke [ARGUMENT...]",
+		.children = globals_children,
+		.doc = "Look after containers that have GPUs by vCUDA, without a device.\v"
+		       "'ctr-gpu vgpu COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
+	};
+
+	return verb_run(&argp, commands, "ctr-gpu vgpu", globals, argc, argv);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/alive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+
+enum { STAT_MAX = 4096 };
+
+/* Field 22 of proc_pid_stat(5). The name, which may hold anything, ends with the last parenthesis. */
+static int alive_read_start(pid_t pid, uint64_t *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *rest;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (fd_read_kernels(AT_FDCWD, path, STAT_MAX, &text) < 0 || !(rest = strrchr(text, ')')) ||
+	    sscanf(rest + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+		   ret) != 1)
+		return -ESRCH;
+	return 0;
+}
+
+/* The time is read of a process that is held: it cannot be another's if this one still lives. */
+int alive_open(pid_t pid, uint64_t started, int *ret_pidfd, uint64_t *ret_started)
+{
+	_cleanup_close_ int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	uint64_t now = 0;
+	int r;
+
+	if (pidfd < 0)
+		return pid > 0 ? -errno : -ESRCH;
+	r = alive_read_start(pid, &now);
+	if (r < 0 || alive_has_ended(pidfd) || (started && started != now))
+		return -ESRCH;
+	if (ret_started)
+		*ret_started = now;
+	*ret_pidfd = steal_fd(&pidfd);
+	return 0;
+}
+
+bool alive_has_ended(int pidfd)
+{
+	struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&end, 1, 0) > 0;
+}
+
+void alive_signal(int pidfd, int number)
+{
+	(void)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}

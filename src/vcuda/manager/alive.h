@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Whether a process lives that is somebody else's child. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/**
+ * alive_open() - a descriptor that becomes readable when the process ends
+ * @started: when it was started, as /proc says; 0: whichever process has that number
+ * @ret_started: of that process; may be NULL
+ *
+ * Return: 0; -ESRCH if there is no such process any more; negative errno.
+ */
+int alive_open(pid_t pid, uint64_t started, int *ret_pidfd, uint64_t *ret_started);
+
+bool alive_has_ended(int pidfd);
+
+/** Sends a signal to that process and no later one of its number. */
+void alive_signal(int pidfd, int number);

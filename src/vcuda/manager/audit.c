@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/audit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+
+enum { STAMP_SIZE = 32 };
+
+static void audit_stamp(char ret[static STAMP_SIZE])
+{
+	time_t now = time(NULL);
+	struct tm utc;
+
+	if (!gmtime_r(&now, &utc) || strftime(ret, STAMP_SIZE, "%FT%TZ", &utc) == 0)
+		ret[0] = '\0';
+}
+
+/* One write(2), so that lines stay whole. */
+static void audit_put(const json_t *line)
+{
+	_cleanup_free_ char *text = json_dumps(line, JSON_COMPACT), *whole = NULL;
+
+	if (text && str_format(&whole, "%s\n", text) == 0)
+		(void)!write(STDERR_FILENO, whole, strlen(whole));
+}
+
+void audit_write(const char *event, const struct tenant *tenant, json_t *more)
+{
+	char stamp[STAMP_SIZE];
+	json_t *line;
+
+	audit_stamp(stamp);
+	line = json_pack("{s:s, s:s}", "time", stamp, "event", event);
+	if (line && tenant)
+		(void)json_object_set_new(line, "container", json_string(tenant->id));
+	if (line && more)
+		(void)json_object_update(line, more);
+	audit_put(line);
+	json_decref(line);
+	json_decref(more);
+}
+
+/* Of a word of the server: names of functions and steps, UUIDs. */
+static json_t *audit_word(const char text[START_NAME])
+{
+	char word[START_NAME + 1] = "";
+
+	for (size_t i = 0; i < START_NAME && text[i]; i++)
+		word[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+	return json_string(word);
+}
+
+void audit_server(const struct tenant *tenant, const struct start_event *event)
+{
+	static const struct {
+		const char *name;
+		bool text, number;
+	} kinds[] = {
+		[START_EVENT_READY] = {"ready", false, false},   [START_EVENT_FAILED] = {"start-failed", true, true},
+		[START_EVENT_REFUSED] = {"refused", true, true}, [START_EVENT_TABLE] = {"hidden-table", true, false},
+		[START_EVENT_QUOTA] = {"quota", false, true},    [START_EVENT_HOSTILE] = {"hostile", true, false},
+		[START_EVENT_STICKY] = {"sticky", false, true},
+	};
+	json_t *more;
+
+	if (event->kind >= ARRAY_SIZE(kinds) || !kinds[event->kind].name)
+		return;
+	more = json_object();
+	if (more && kinds[event->kind].text)
+		(void)json_object_set_new(more, "what", audit_word(event->text));
+	if (more && kinds[event->kind].number)
+		(void)json_object_set_new(more, "number", json_integer((json_int_t)event->number));
+	audit_write(kinds[event->kind].name, tenant, more);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "vcuda/manager/alive.h"
+#include "vcuda/manager/audit.h"
+#include "vcuda/manager/tenant.h"
+#include "vcuda/manager/worker.h"
+
+enum { LEDGER_MAX = 4 << 20 };
+
+/* ---- writing ---- */
+
+static json_t *ledger_list_workers(const struct manager *manager, const struct tenant *tenant)
+{
+	json_t *list = json_array();
+
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant)
+			(void)json_array_append_new(list,
+						    json_pack("{s:i, s:I, s:i}", "pid", (int)worker->pid, "started",
+							      (json_int_t)worker->started, "slot", (int)worker->slot));
+	return list;
+}
+
+static json_t *ledger_list_gpus(const struct tenant *tenant)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		(void)json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "uuid", tenant->gpus[i].uuid, "address",
+							    tenant->gpus[i].address, "name", tenant->gpus[i].name));
+	return list;
+}
+
+static json_t *ledger_describe(const struct manager *manager, const struct tenant *tenant)
+{
+	return json_pack("{s:s, s:i, s:I, s:I, s:s, s:I, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "id", tenant->id, "pid",
+			 (int)tenant->pid, "started", (json_int_t)tenant->started, "uid", (json_int_t)tenant->uid,
+			 "library", tenant->library, "memory", (json_int_t)tenant->memory, "maxClients",
+			 (int)tenant->max_clients, "first", (int)tenant->first, "connects",
+			 (json_int_t)tenant->connects, "denied", (json_int_t)tenant->denied, "crashes",
+			 (json_int_t)tenant->crashes, "gpus", ledger_list_gpus(tenant), "servers",
+			 ledger_list_workers(manager, tenant));
+}
+
+/* One that is not kept yet ends with the connection of whoever asked for it, and so with this manager. */
+static json_t *ledger_list(const struct manager *manager)
+{
+	json_t *list = json_array();
+
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (tenant->kept && !tenant->ending)
+			(void)json_array_append_new(list, ledger_describe(manager, tenant));
+	return json_pack("{s:i, s:o}", "version", 1, "containers", list);
+}
+
+int ledger_write(const struct manager *manager)
+{
+	_cleanup_json_ json_t *all = ledger_list(manager);
+	_cleanup_free_ char *text = NULL, *new = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (!all || json_print(all, JSON_COMPACT, &text) < 0 || str_format(&new, "%s.new", manager->ledger) < 0)
+		return -ENOMEM;
+	fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, text, strlen(text));
+	if (r == 0 && rename(new, manager->ledger) < 0)
+		r = -errno;
+	return r;
+}
+
+/* ---- reading ---- */
+
+static const char *ledger_text(const json_t *entry, const char *name)
+{
+	const char *text = json_string_value(json_object_get(entry, name));
+
+	return text ? text : "";
+}
+
+static json_int_t ledger_number(const json_t *entry, const char *name)
+{
+	return json_integer_value(json_object_get(entry, name));
+}
+
+/* Of a server that lives: a descriptor of its own, which the same program opened before the client's first byte. */
+static int ledger_open_quota(const json_t *servers)
+{
+	const json_t *server;
+	size_t i;
+
+	json_array_foreach (servers, i, server) {
+		_cleanup_close_ int pidfd = -1;
+		pid_t pid = (pid_t)ledger_number(server, "pid");
+		char path[48];
+		int fd;
+
+		if (alive_open(pid, (uint64_t)ledger_number(server, "started"), &pidfd, NULL) < 0)
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, START_QUOTA);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+	}
+	return -1;
+}
+
+/* A server whose quota nobody can read is ended. */
+static void ledger_end_servers(const json_t *servers)
+{
+	const json_t *server;
+	size_t i;
+
+	json_array_foreach (servers, i, server) {
+		_cleanup_close_ int pidfd = -1;
+
+		if (alive_open((pid_t)ledger_number(server, "pid"), (uint64_t)ledger_number(server, "started"), &pidfd,
+			       NULL) == 0)
+			alive_signal(pidfd, SIGKILL);
+	}
+}
+
+static int ledger_fill(const json_t *entry, struct tenant *tenant)
+{
+	const json_t *gpu;
+	size_t i;
+	int r = 0;
+
+	tenant->pid = (pid_t)ledger_number(entry, "pid");
+	tenant->started = (uint64_t)ledger_number(entry, "started");
+	tenant->uid = (uid_t)ledger_number(entry, "uid");
+	tenant->memory = (uint64_t)ledger_number(entry, "memory");
+	tenant->max_clients = (unsigned)ledger_number(entry, "maxClients");
+	tenant->connects = (uint64_t)ledger_number(entry, "connects");
+	tenant->denied = (uint64_t)ledger_number(entry, "denied");
+	tenant->crashes = (uint64_t)ledger_number(entry, "crashes");
+	tenant->library = strdup(ledger_text(entry, "library"));
+	tenant->kept = true;
+	json_array_foreach (json_object_get(entry, "gpus"), i, gpu)
+		if (r == 0)
+			r = tenant_add_gpu(tenant, ledger_text(gpu, "uuid"), ledger_text(gpu, "address"),
+					   ledger_text(gpu, "name"));
+	tenant->first = (ssize_t)ledger_number(entry, "first");
+	if (tenant->first >= (ssize_t)tenant->gpu_count || tenant->first < -1)
+		tenant->first = -1;
+	if (r == 0 && (!tenant->library || tenant->gpu_count == 0 || !tenant->started))
+		r = tenant->library ? -EINVAL : -ENOMEM;
+	return r == 0 ? alive_open(tenant->pid, tenant->started, &tenant->pidfd, NULL) : r;
+}
+
+static int ledger_adopt(struct manager *manager, const json_t *entry)
+{
+	const json_t *servers = json_object_get(entry, "servers"), *server;
+	const char *id = ledger_text(entry, "id");
+	_cleanup_tenant_ struct tenant *tenant = tenant_is_name(id) ? tenant_new(id) : NULL;
+	struct tenant *adopted;
+	size_t i;
+	int r;
+
+	if (!tenant)
+		return -EINVAL;
+	r = ledger_fill(entry, tenant);
+	if (r == 0)
+		r = tenant_open(manager, tenant, ledger_open_quota(servers));
+	if (r < 0)
+		return r;
+	adopted = steal_ptr(tenant);
+	json_array_foreach (servers, i, server)
+		(void)worker_adopt(manager, adopted, (pid_t)ledger_number(server, "pid"),
+				   (uint64_t)ledger_number(server, "started"), (unsigned)ledger_number(server, "slot"));
+	audit_write("adopt", adopted, json_pack("{s:i}", "clients", (int)adopted->clients));
+	return 0;
+}
+
+/* Root alone may write there: what it says decides who is killed. */
+static int ledger_load(const struct manager *manager, json_t **ret)
+{
+	_cleanup_close_ int fd = open(manager->ledger, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	struct stat st;
+	size_t size;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return -EPERM;
+	r = fd_read_all(fd, LEDGER_MAX, &text, &size);
+	return r == 0 ? json_parse(text, size, ret, NULL) : r;
+}
+
+int ledger_read(struct manager *manager)
+{
+	_cleanup_json_ json_t *all = NULL;
+	const json_t *entry;
+	size_t i;
+	int r = ledger_load(manager, &all);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (ledger_number(all, "version") != 1)
+		return -EINVAL;
+	json_array_foreach (json_object_get(all, "containers"), i, entry) {
+		r = ledger_adopt(manager, entry);
+		if (r < 0)
+			ledger_end_servers(json_object_get(entry, "servers"));
+	}
+	return 0;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "vcuda/manager/alive.h"
+#include "vcuda/manager/audit.h"
+#include "vcuda/manager/place.h"
+
+enum {
+	TOLD_MAX = 256, /* lines of the audit from one server */
+	HEARD_MAX = 32, /* of its datagrams before others have their turn */
+	ABOVE = 16,     /* no descriptor of the server's is as high */
+	EXIT_NOT_RUN = 127,
+};
+
+static int worker_find_slot(const struct manager *manager, const struct tenant *tenant, unsigned *ret)
+{
+	bool taken[START_QUOTA_SLOTS] = {false};
+
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant)
+			taken[worker->slot] = true;
+	for (unsigned i = 0; i < START_QUOTA_SLOTS; i++)
+		if (!taken[i]) {
+			*ret = i;
+			return 0;
+		}
+	return -EMFILE;
+}
+
+/* ---- the child ---- */
+
+/*
+ * Everything of the manager's is closed, and nothing of it is in the environment. A server that was taken over must not
+ * write to the audit, so its standard error leads nowhere.
+ */
+static _Noreturn void worker_become(const char *program, const int fds[3])
+{
+	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL}, *const environment[] = {NULL};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[3];
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)setsid();
+	for (int i = 0; i < 3; i++)
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE);
+	for (int i = 0; i < 3; i++)
+		if (null < 0 || high[i] < 0 || dup2(null, i) < 0 || dup2(high[i], START_CLIENT + i) < 0)
+			_exit(EXIT_NOT_RUN);
+	if (close_range(START_QUOTA + 1, ~0U, 0) < 0 || chdir("/") < 0)
+		_exit(EXIT_NOT_RUN);
+	(void)execve(program, arguments, environment);
+	_exit(EXIT_NOT_RUN);
+}
+
+static int worker_send_start(const struct tenant *tenant, unsigned slot, int events)
+{
+	struct start start = {
+		.magic = START_MAGIC,
+		.size = sizeof(start),
+		.uid = tenant->uid,
+		.gid = tenant->uid,
+		.quota_slot = slot,
+	};
+
+	if (tenant->library && strlen(tenant->library) < sizeof(start.library))
+		memcpy(start.library, tenant->library, strlen(tenant->library) + 1);
+	place_list(tenant, &start);
+	return send(events, &start, sizeof(start), MSG_NOSIGNAL) == sizeof(start) ? 0 : -EIO;
+}
+
+/* Who is at the other end, so that a server that does not notice its client's end is ended. Return: a pidfd; -1. */
+static int worker_open_client(int client)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int pidfd;
+
+	if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || alive_open(peer.pid, 0, &pidfd, NULL) < 0)
+		return -1;
+	return pidfd;
+}
+
+/* ---- its life ---- */
+
+/* Takes the descriptors. */
+static int worker_add(struct manager *manager, const struct worker *template)
+{
+	struct worker *worker = malloc(sizeof(*worker));
+
+	if (!worker)
+		return -ENOMEM;
+	*worker = *template;
+	worker->next = manager->workers;
+	manager->workers = worker;
+	manager->worker_count++;
+	worker->tenant->clients++;
+	manager->changed = true;
+	return 0;
+}
+
+int worker_start(struct manager *manager, struct tenant *tenant, int client)
+{
+	struct worker worker = {.tenant = tenant, .events = -1, .pidfd = -1, .client = -1};
+	_cleanup_close_ int ours = -1, theirs = -1, watched = -1, pidfd = -1;
+	int pair[2], r;
+
+	r = worker_find_slot(manager, tenant, &worker.slot);
+	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	ours = pair[0];
+	theirs = pair[1];
+	/* Of the server's end alone: it waits for its datagrams. */
+	(void)fcntl(theirs, F_SETFL, 0);
+	r = worker_send_start(tenant, worker.slot, ours);
+	if (r < 0)
+		return r;
+	watched = worker_open_client(client);
+	worker.pid = fork();
+	if (worker.pid < 0)
+		return -errno;
+	if (worker.pid == 0)
+		worker_become(manager->server, (const int[3]){client, theirs, tenant->quota_fd});
+	/* Nobody else reaps it, so the number is its own. */
+	r = alive_open(worker.pid, 0, &pidfd, &worker.started);
+	worker.pidfd = pidfd;
+	worker.client = watched;
+	worker.events = ours;
+	if (r == 0)
+		r = worker_add(manager, &worker);
+	if (r < 0) {
+		(void)kill(worker.pid, SIGKILL);
+		(void)waitpid(worker.pid, NULL, 0);
+		return r;
+	}
+	(void)steal_fd(&pidfd);
+	(void)steal_fd(&watched);
+	(void)steal_fd(&ours);
+	return 0;
+}
+
+int worker_adopt(struct manager *manager, struct tenant *tenant, pid_t pid, uint64_t started, unsigned slot)
+{
+	struct worker worker = {.tenant = tenant,
+				.pid = pid,
+				.started = started,
+				.client = -1,
+				.events = -1,
+				.slot = slot,
+				.adopted = true};
+	_cleanup_close_ int pidfd = -1;
+	int r;
+
+	if (slot >= START_QUOTA_SLOTS || !started)
+		return -EINVAL;
+	r = alive_open(pid, started, &pidfd, NULL);
+	if (r < 0)
+		return r;
+	worker.pidfd = pidfd;
+	r = worker_add(manager, &worker);
+	if (r == 0)
+		(void)steal_fd(&pidfd);
+	return r;
+}
+
+void worker_hear(struct worker *worker)
+{
+	for (int i = 0; i < HEARD_MAX; i++) {
+		struct start_event event;
+		ssize_t size = recv(worker->events, &event, sizeof(event), MSG_DONTWAIT | MSG_TRUNC);
+
+		if (size < 0 && errno == EAGAIN)
+			return;
+		if (size <= 0) {
+			cleanup_closep(&worker->events);
+			worker->events = -1;
+			return;
+		}
+		if (size == sizeof(event) && worker->told < TOLD_MAX) {
+			worker->told++;
+			audit_server(worker->tenant, &event);
+		}
+	}
+}
+
+void worker_stop(struct worker *worker)
+{
+	if (worker->kill_at)
+		return;
+	worker->kill_at = manager_now() + MANAGER_KILL_MS;
+	worker->stopped = true;
+	alive_signal(worker->pidfd, SIGTERM);
+}
+
+static void worker_reap(struct worker *worker)
+{
+	int wait_status;
+
+	if (worker->adopted || waitpid(worker->pid, &wait_status, WNOHANG) != worker->pid)
+		return;
+	if (WIFSIGNALED(wait_status) && !worker->stopped) {
+		worker->tenant->crashes++;
+		audit_write("crash", worker->tenant, json_pack("{s:i}", "signal", WTERMSIG(wait_status)));
+	} else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == EXIT_NOT_RUN) {
+		worker->tenant->crashes++;
+		audit_write("not-started", worker->tenant, NULL);
+	}
+}
+
+void worker_bury(struct manager *manager, struct worker *worker)
+{
+	struct worker **place = &manager->workers;
+
+	while (*place != worker)
+		place = &(*place)->next;
+	*place = worker->next;
+	if (worker->events >= 0)
+		worker_hear(worker);
+	worker_reap(worker);
+	__atomic_store_n((uint64_t *)&worker->tenant->quota->used[worker->slot], 0, __ATOMIC_SEQ_CST);
+	worker->tenant->clients--;
+	manager->worker_count--;
+	manager->changed = true;
+	cleanup_closep(&worker->events);
+	cleanup_closep(&worker->client);
+	cleanup_closep(&worker->pidfd);
+	free(worker);
+}
