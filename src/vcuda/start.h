@@ -6,9 +6,10 @@
  * container's socket, reads nothing from it, and runs the server with no arguments, an empty environment and these
  * descriptors. The server takes from descriptor 4 one datagram, a struct start, before anything else.
  *
- * The server ends by itself when its client closes the connection (status 0), when it cannot start (status 1, after a
- * START_EVENT_FAILED), or when its manager closes descriptor 4 (status 0). What the quota still counts for it then, the
- * manager takes back: quota->used[start.quota_slot] = 0, once the process has been waited for.
+ * The server ends by itself when its client closes the connection (status 0), and when it cannot start (status 1, after
+ * a START_EVENT_FAILED). It goes on when its manager closes descriptor 4: a manager may be started again, and finds its
+ * servers by their process ids. It ends them by SIGTERM, which keeps its default action, or SIGKILL. What the quota
+ * still counts for one then, the manager takes back: quota->used[start.quota_slot] = 0, once the process has ended.
  */
 
 #include <stdatomic.h>
@@ -21,7 +22,11 @@
 enum {
 	START_CLIENT = 3,  /* the accepted connection, a SOCK_SEQPACKET socket */
 	START_MANAGER = 4, /* a SOCK_SEQPACKET socketpair(2): a struct start comes in, struct start_event go out */
-	START_QUOTA = 5,   /* a memfd of sizeof(struct start_quota), the same one for all servers of a container */
+	/*
+	 * A memfd of sizeof(struct start_quota), the same one for all servers of a container. It stays open: a manager
+	 * that is started again takes it from /proc/PID/fd/5.
+	 */
+	START_QUOTA = 5,
 };
 
 enum {
