@@ -7,6 +7,7 @@
 # make check-unit                          the tests that need neither root nor engines
 # make check-engines                       the engines of several Debian releases
 # make check-kernels                       under the kernels of several Debian releases; check-kernel: the quick part
+# make check-guard                         the guard under those kernels, on a stand-in for dxgkrnl; check-guard-quick: a part
 # make check-hostile, check-faults, check-load, check-sanitize             in full, what make check has a part of
 # make check-packages                      the Debian packages on new machines of Debian 12, 13 and sid
 # make check-arm64                         a cross build for arm64, its packages, and its unit tests

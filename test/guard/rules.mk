@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # check-guard: the guard under the kernels of Debian 12, 13 and sid, on a stand-in for dxgkrnl, in virtual machines without hardware
-# acceleration (see test/guard/run). Wants a mirror of Debian.
+# acceleration (see test/guard/run). Wants a mirror of Debian. check-guard-quick: the part that every check runs.
+
+ci_groups += guard-quick
+ci_dependencies += check-guard
 
 guard_clients = $(patsubst test/guard/%.c,$(O)/test/guard/%,$(filter-out test/guard/dxg.c,$(wildcard test/guard/*.c)))
-
-test-programs: $(guard_clients)
+test_programs += $(guard_clients)
 
 # They run in any image. Static data lies below 4 GiB, where 32-bit calls can reach it.
 $(guard_clients): $(O)/test/guard/%: test/guard/%.c test/guard/dxg.c test/guard/dxg.h test/hosts/abi.h
@@ -13,8 +15,8 @@ $(guard_clients): $(O)/test/guard/%: test/guard/%.c test/guard/dxg.c test/guard/
 	$(say) CC $@
 	$(CC) -std=gnu17 $(OPTIMIZE) -g -D_GNU_SOURCE $(warnings) -static -no-pie -fno-pie -pthread -o $@ $< test/guard/dxg.c
 
-check-guard: all test-programs
-	test/install-deps check kernels
-	test/run $(O) guard
+check-guard check-guard-quick: check-%: all test-programs
+	test/install-deps check check-guard
+	test/run $(O) $*
 
-.PHONY: check-guard
+.PHONY: check-guard check-guard-quick

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What the tests of the guard share, in a guest (test/guard/run): the adapters that there are, cgroups with a choice among them, and
+# clients of theirs.
+
+# shellcheck source=test/e2e/engines.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../e2e/engines.bash"
+clients=$CTR_GPU_BUILD/test/guard
+module=/sys/module/dxgkrnl/parameters
+PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH
+
+guest_setup() {
+	[[ -n $CTR_GPU_GUEST ]] || return
+	mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+}
+
+# host PROFILE [VARIANT]: other adapters, and no guard: its programs keep the driver from being unloaded
+host() {
+	ctr-gpu-guard unload >/dev/null 2>&1 || true
+	"$(dirname "${BASH_SOURCE[0]}")/load" "$@"
+}
+
+guarded_host() {
+	host "$@" && ctr-gpu-guard load
+}
+
+# luid HIGH:LOW: as programs of ours print it, without their prefix
+luid() {
+	printf '%08x%08x' "$((16#${1%:*}))" "$((16#${1#*:}))"
+}
+
+# choose CGROUP LUID…: makes a cgroup, and says which adapters its processes may use
+choose() {
+	local directory=/sys/fs/cgroup/$1 luid luids=()
+	shift
+
+	mkdir -p "$directory"
+	for luid in "$@"; do
+		luids+=("$(luid "$luid")")
+	done
+	ctr-gpu-guard allow "$directory" "${luids[@]}"
+}
+
+# in_cgroup CGROUP COMMAND…
+in_cgroup() {
+	# shellcheck disable=SC2016
+	sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "/sys/fs/cgroup/$1" "${@:2}"
+}
+
+# holds COMMAND…: a client, all of whose lines are good
+holds() {
+	run "$@"
+	echo "$*:"
+	grep -v '^ok' <<<"$output" || true
+	expect_status 0
+	grep -q '^ok' <<<"$output"
+	! grep -q '^not ok' <<<"$output"
+}
+
+# fails LINES COMMAND…: a client of whose lines so many, or more, are not
+fails() {
+	run "${@:2}"
+	echo "${*:2}:"
+	grep -v '^ok' <<<"$output" || true
+	[[ $(grep -c '^not ok' <<<"$output") -ge $1 ]]
+}
+
+# messages HIGH:LOW: how many have left the guest for this adapter
+messages() {
+	sed -n "s/^$(printf '%08x:%08x' "$((16#${1%:*}))" "$((16#${1#*:}))") //p" "$module/messages"
+}
+
+# sees_only CGROUP SEEN HIDDEN: in every way of asking, and nothing is sent to the hidden one
+sees_only() {
+	local before mode
+
+	before=$(messages "$3")
+	for mode in "" --int80; do
+		# shellcheck disable=SC2086
+		holds in_cgroup "$1" "$clients/enumerate" $mode "$2" -- "$3"
+		# shellcheck disable=SC2086
+		holds in_cgroup "$1" "$clients/guess" $mode "$2" -- "$3"
+	done
+	[[ $(messages "$3") == "$before" ]]
+}
+
+# The kernel has met nothing that it should not have.
+kernel_is_well() {
+	run dmesg
+	! grep -E 'BUG:|Oops|WARNING:|general protection|refcount_t|KASAN|hung task' <<<"$output"
+}

@@ -1,0 +1,231 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# The guard on the stand-in for dxgkrnl, in a guest (test/guard/run), with cgroups made by hand: what honest, prying and racing programs
+# get. Adapters are 1:a1, 1:a2 and so on.
+
+load guard
+
+setup_file() {
+	guest_setup
+}
+
+@test "without the guard each program sees all adapters, and each hostile one gets what it wants" {
+	host one-store
+	mkdir -p /sys/fs/cgroup/free
+	holds "$clients/enumerate" 1:a1 1:a2
+	holds "$clients/enumerate" --int80 1:a1 1:a2
+	fails 8 "$clients/enumerate" 1:a1 -- 1:a2
+	fails 7 "$clients/guess" 1:a1 -- 1:a2
+	fails 7 "$clients/guess" --int80 1:a1 -- 1:a2
+	fails 6 "$clients/early" /sys/fs/cgroup/free/cgroup.procs 1:a1 -- 1:a2
+	fails 1 "$clients/pass" /sys/fs/cgroup/free/cgroup.procs 1:a1 -- 1:a2
+	echo 200 >"$module/window"
+	for kind in handle luid statistics; do
+		fails 2 "$clients/race" "$kind" 4 1:a1 -- 1:a2
+	done
+	[[ $(messages 1:a2) -gt 100 ]]
+}
+
+@test "without the guard, who is killed in the middle of a call leaves a packet behind" {
+	host one-store
+	[[ $(<"$module/abandoned") == 0 ]]
+	echo 2000 >"$module/host_delay"
+	"$clients/enumerate" 1:a1 1:a2 3>&- >/dev/null &
+	sleep 1
+	kill -KILL $!
+	wait $! || true
+	[[ $(<"$module/abandoned") == 1 ]]
+}
+
+@test "two adapters of one vendor and one store: the chosen one alone, and the other one beside it" {
+	guarded_host one-store
+	choose first 1:a1
+	choose second 1:a2
+	sees_only first 1:a1 1:a2
+	sees_only second 1:a2 1:a1
+	holds "$clients/enumerate" 1:a1 1:a2
+}
+
+@test "a choice of both is no choice; who chose none has none" {
+	guarded_host one-store
+	choose both 1:a1 1:a2
+	holds in_cgroup both "$clients/enumerate" 1:a1 1:a2
+	choose nothing
+	holds in_cgroup nothing "$clients/enumerate" -- 1:a1 1:a2
+	holds in_cgroup nothing "$clients/guess" -- 1:a1 1:a2
+	[[ $(messages 1:a1) == "$(messages 1:a2)" ]]
+}
+
+# bats test_tags=slow
+@test "another choice for the same cgroup holds from then on" {
+	guarded_host one-store
+	choose changing 1:a1
+	sees_only changing 1:a1 1:a2
+	choose changing 1:a2
+	sees_only changing 1:a2 1:a1
+	ctr-gpu-guard forget /sys/fs/cgroup/changing
+	holds in_cgroup changing "$clients/enumerate" 1:a1 1:a2
+}
+
+# bats test_tags=slow
+@test "two stores; Intel's and NVIDIA's; LUIDs that differ in their high words" {
+	guarded_host two-stores
+	choose chosen 1:a2
+	sees_only chosen 1:a2 1:a1
+	guarded_host hybrid
+	choose chosen 1:a2
+	sees_only chosen 1:a2 1:a1
+	guarded_host same-low
+	choose chosen 2:a1
+	sees_only chosen 2:a1 1:a1
+}
+
+# bats test_tags=slow
+@test "three of 16 adapters, one of 72" {
+	local sixteen others
+
+	mapfile -t sixteen < <(printf '1:%x\n' {161..176})
+	mapfile -t others < <(printf '1:%x\n' {161..230})
+	guarded_host many
+	choose chosen 1:a2 1:ad 1:b0
+	holds in_cgroup chosen "$clients/enumerate" 1:a2 1:ad 1:b0 -- 1:a1
+	holds in_cgroup chosen "$clients/guess" 1:a2 1:ad 1:b0 -- 1:a1 1:a3 1:af
+	holds "$clients/enumerate" "${sixteen[@]}"
+	guarded_host crowd
+	choose chosen 1:e7
+	run in_cgroup chosen "$clients/enumerate" 1:e7 -- "${others[@]}"
+	echo "$output"
+	# An array with room for 64 is one that the driver of 72 leaves alone.
+	grep -qx "ok - EnumAdapters3 with room for 128: the 1 adapters that there are to see, not 1" <<<"$output"
+	grep -qx "ok - EnumAdapters3 with room for 128: nothing behind the count" <<<"$output"
+	holds in_cgroup chosen "$clients/guess" 1:e7 -- 1:a1 1:e6 1:e8
+}
+
+@test "what was opened before the process was in the cgroup, and files handed in, are of no use" {
+	guarded_host one-store
+	choose late 1:a1
+	holds "$clients/early" /sys/fs/cgroup/late/cgroup.procs 1:a1 -- 1:a2
+	holds "$clients/early" /sys/fs/cgroup/late/cgroup.procs --int80 1:a1 -- 1:a2
+	holds "$clients/pass" /sys/fs/cgroup/late/cgroup.procs 1:a1 -- 1:a2
+	[[ $(<"$module/abandoned") == 0 ]]
+}
+
+@test "children, and cgroups below: as deep as one likes" {
+	local directory=/sys/fs/cgroup/parent
+
+	guarded_host one-store
+	choose parent 1:a1
+	holds in_cgroup parent sh -c '(exec "$@"); exit $?' fork "$clients/enumerate" 1:a1 -- 1:a2
+	for _ in {1..12}; do
+		directory+=/below
+		mkdir "$directory"
+	done
+	sees_only "${directory#/sys/fs/cgroup/}" 1:a1 1:a2
+	# Who is below cannot choose anew.
+	choose parent/below 1:a1 1:a2
+	holds in_cgroup parent/below "$clients/enumerate" 1:a1 -- 1:a2
+}
+
+@test "threads that change the words get one answer at most, die of it, and nobody in the middle of a call" {
+	local window kind
+
+	guarded_host one-store
+	choose racers 1:a1
+	for window in 0 200; do
+		echo "$window" >"$module/window"
+		for kind in handle luid statistics; do
+			holds in_cgroup racers "$clients/race" "$kind" 8 1:a1 -- 1:a2
+		done
+	done
+	holds in_cgroup racers "$clients/race" handle 4 --int80 1:a1 -- 1:a2
+	[[ $(<"$module/abandoned") == 0 ]]
+	[[ $(messages 1:a2) -le 60 ]]
+	echo 0 >"$module/window"
+	sees_only racers 1:a1 1:a2
+}
+
+# bats test_tags=slow
+@test "with a slow host, too, nobody is killed in the middle of a call" {
+	guarded_host one-store
+	choose slow 1:a1
+	echo 200 >"$module/window"
+	echo 4 >"$module/host_delay"
+	holds in_cgroup slow "$clients/race" handle 6 1:a1 -- 1:a2
+	holds in_cgroup slow "$clients/race" statistics 6 1:a1 -- 1:a2
+	[[ $(<"$module/abandoned") == 0 ]]
+}
+
+@test "a choice ends with its cgroup" {
+	guarded_host one-store
+	choose short 1:a1
+	choose long 1:a2
+	run ctr-gpu-guard status
+	expect "LUID-$(luid 1:a1)"
+	rmdir /sys/fs/cgroup/short
+	ctr-gpu-guard sweep
+	run ctr-gpu-guard status
+	expect_not "LUID-$(luid 1:a1)"
+	expect "LUID-$(luid 1:a2)"
+	mkdir /sys/fs/cgroup/short
+	holds in_cgroup short "$clients/enumerate" 1:a1 1:a2
+}
+
+# bats test_tags=slow
+@test "loading twice changes nothing; unloading frees all" {
+	guarded_host one-store
+	choose stays 1:a1
+	ctr-gpu-guard load
+	sees_only stays 1:a1 1:a2
+	ctr-gpu-guard unload
+	holds in_cgroup stays "$clients/enumerate" 1:a1 1:a2
+}
+
+@test "a cgroup of the devices controller of version 1 holds a choice" {
+	grep -q '^devices' /proc/cgroups || skip "the kernel has no such controller"
+	guarded_host one-store
+	mkdir -p /run/devices
+	mountpoint -q /run/devices || mount -t cgroup -o devices devices /run/devices || skip "the kernel has no cgroups of version 1"
+	mkdir -p /run/devices/first/below
+	ctr-gpu-guard allow /run/devices/first "$(luid 1:a1)"
+	for directory in first first/below; do
+		holds sh -c 'echo 0 >"/run/devices/$0/cgroup.procs" && exec "$@"' "$directory" "$clients/enumerate" 1:a1 -- 1:a2
+		holds sh -c 'echo 0 >"/run/devices/$0/cgroup.procs" && exec "$@"' "$directory" "$clients/guess" 1:a1 -- 1:a2
+	done
+	holds "$clients/enumerate" 1:a1 1:a2
+	[[ $(messages 1:a2) -lt 10 ]]
+	rmdir /run/devices/first/below /run/devices/first
+	run ctr-gpu-guard status
+	expect_not "LUID-$(luid 1:a1)"
+}
+
+@test "a driver whose structs have their fields elsewhere is guarded all the same" {
+	guarded_host one-store moved
+	choose chosen 1:a1
+	sees_only chosen 1:a1 1:a2
+	holds "$clients/early" /sys/fs/cgroup/chosen/cgroup.procs 1:a1 -- 1:a2
+}
+
+@test "a driver that lacks a function, has no types, or is not there is refused with the reason" {
+	host one-store renamed
+	run ctr-gpu-guard load
+	[[ $status -ne 0 ]]
+	expect "E_GUARD"
+	expect "dxgprocess_adapter_by_handle"
+	host one-store untyped
+	run ctr-gpu-guard load
+	[[ $status -ne 0 ]]
+	expect "E_GUARD"
+	expect "types"
+	rmmod dxgkrnl
+	run ctr-gpu-guard load
+	[[ $status -ne 0 ]]
+	expect "E_GUARD"
+	run ctr-gpu-guard status
+	expect "no"
+}
+
+@test "the kernel is well" {
+	kernel_is_well
+}
