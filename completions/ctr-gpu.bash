@@ -38,7 +38,7 @@ __ctr_gpu_values() {
 		printf "$list%s\n" all compat32 compute display graphics ngx utility video
 		;;
 	SOURCE) printf '%s\n' auto dxcore ioctl ;;
-	VENDOR/CLASS) printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu ;;
+	VENDOR/CLASS) printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu ctr-gpu.org/vcuda ;;
 	ENGINE) printf '%s\n' docker podman containerd crio ;;
 	esac
 }

@@ -38,7 +38,7 @@ function __ctr_gpu_values --argument-names program word current
         case SOURCE
             printf '%s\n' auto dxcore ioctl
         case VENDOR/CLASS
-            printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu
+            printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu ctr-gpu.org/vcuda
         case ENGINE
             printf '%s\n' docker podman containerd crio
     end

@@ -36,9 +36,27 @@ static int cdi_generate_append(json_t *array, json_t *item)
 
 /* ---- which adapters ---- */
 
+static bool cdi_generate_is_vcuda(const char *kind)
+{
+	return streq(kind, REQUEST_VCUDA_KIND);
+}
+
+/* By vCUDA, which is for NVIDIA's GPUs. */
+static int cdi_generate_add_vcuda_kind(const struct ctr_gpu_host *host, struct strv *ret)
+{
+	for (size_t i = 0; i < host->inventory.count && host->settings->vcuda_mode != VCUDA_OFF; i++)
+		if (host->inventory.adapters[i].index >= 0 &&
+		    host->inventory.adapters[i].vendor_id == PCI_VENDOR_NVIDIA)
+			return strv_add(ret, REQUEST_VCUDA_KIND);
+	return 0;
+}
+
+/* A specification with device nodes would give what containers here do not get. */
 int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret)
 {
-	for (size_t i = 0; i < host->inventory.count && host->inventory.adapters[i].index >= 0; i++) {
+	bool devices = host->settings->vcuda_mode != VCUDA_FORCE;
+
+	for (size_t i = 0; devices && i < host->inventory.count && host->inventory.adapters[i].index >= 0; i++) {
 		_cleanup_free_ char *kind = NULL;
 		const char *domain = adapter_domain(&host->inventory.adapters[i]);
 
@@ -49,7 +67,7 @@ int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret)
 		if (!strv_contains(ret, kind) && strv_add(ret, kind) < 0)
 			return -ENOMEM;
 	}
-	return 0;
+	return cdi_generate_add_vcuda_kind(host, ret);
 }
 
 /* ---- edits ---- */
@@ -158,6 +176,8 @@ static int cdi_generate_plan(struct generation *generation, const char *devices,
 
 	request.data.devices = (struct strv){0};
 	request.data.nodes_only = generation->wish->hook != NULL;
+	if (cdi_generate_is_vcuda(generation->wish->kind))
+		request.data.mode = REQUEST_VCUDA;
 	r = request_set_devices(&request.data, devices);
 	if (r == 0)
 		r = ctr_gpu_plan_new(generation->context, &request, generation->host, ret);
@@ -300,6 +320,7 @@ static int cdi_generate_select_adapters(const struct generation *generation, str
 	const char *kind = generation->wish->kind;
 	size_t kept = 0, vendor = strcspn(kind, "/");
 	bool all = !adapter_is_domain(kind, vendor), npus = streq(kind + vendor, "/npu");
+	bool vcuda = cdi_generate_is_vcuda(kind);
 	struct request request = *generation->wish->request;
 	char every[] = "npu:all", *items[] = {every};
 	int r;
@@ -314,7 +335,7 @@ static int cdi_generate_select_adapters(const struct generation *generation, str
 	for (size_t i = 0; i < ret->count; i++) {
 		const char *domain = adapter_domain(ret->adapters[i]);
 
-		if (ret->adapters[i]->is_npu == npus &&
+		if (ret->adapters[i]->is_npu == npus && (!vcuda || ret->adapters[i]->vendor_id == PCI_VENDOR_NVIDIA) &&
 		    (all || (domain && strlen(domain) == vendor && strncmp(domain, kind, vendor) == 0)))
 			ret->adapters[kept++] = ret->adapters[i];
 	}
@@ -330,6 +351,7 @@ static int cdi_generate_add_devices(struct generation *generation)
 {
 	const struct inventory *inventory = &generation->host->inventory;
 	_cleanup_selection_ struct selection selection = {0};
+	bool has_parts = !cdi_generate_is_vcuda(generation->wish->kind);
 	int r;
 
 	/* What a driver does not tell is no name of the spec. */
@@ -339,7 +361,7 @@ static int cdi_generate_add_devices(struct generation *generation)
 		r = cdi_generate_add_adapter(generation, selection.adapters[i]);
 	/* The parts of selected GPUs, which "all" does not mean but which have names of their own. */
 	for (size_t i = 0; i < inventory->count && r == 0; i++)
-		for (size_t j = 0; j < selection.count && r == 0 && inventory->adapters[i].is_part; j++)
+		for (size_t j = 0; j < selection.count && r == 0 && has_parts && inventory->adapters[i].is_part; j++)
 			if (selection.adapters[j]->index == inventory->adapters[i].whole &&
 			    inventory->adapters[i].whole >= 0)
 				r = cdi_generate_add_adapter(generation, &inventory->adapters[i]);
@@ -382,6 +404,24 @@ static const char *cdi_generate_lowest_version(const struct generation *generati
 	return cdi_versions[CDI_0_3];
 }
 
+/* Whether there can be such a spec on this host. */
+static int cdi_generate_check_wish(const struct generation *generation)
+{
+	const struct cdi_wish *wish = generation->wish;
+	struct err *err = &generation->context->err;
+
+	if (cdi_generate_is_vcuda(wish->kind) && !wish->hook)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "a spec of " REQUEST_VCUDA_KIND " needs the hook, which asks vCUDA's manager\n"
+			       "Leave --no-hooks out.");
+	if (!cdi_generate_is_vcuda(wish->kind) && generation->context->settings.vcuda_mode == VCUDA_FORCE)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "this host gives GPUs by vCUDA alone, and %.64s is for devices\n"
+			       "Write one with --kind=" REQUEST_VCUDA_KIND ".",
+			       wish->kind);
+	return 0;
+}
+
 int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_wish *wish,
 		 json_t **ret)
 {
@@ -389,7 +429,9 @@ int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *hos
 	json_t *spec = NULL;
 	int r;
 
-	r = generation.devices ? cdi_generate_add_devices(&generation) : -ENOMEM;
+	r = generation.devices ? cdi_generate_check_wish(&generation) : -ENOMEM;
+	if (r == 0)
+		r = cdi_generate_add_devices(&generation);
 	if (r == 0) {
 		spec = json_pack("{s:s, s:s, s:{s:o}, s:O}", "cdiVersion", cdi_generate_lowest_version(&generation),
 				 "kind", wish->kind, "containerEdits", "env", cdi_generate_env(&generation), "devices",

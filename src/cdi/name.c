@@ -7,6 +7,7 @@
 
 #include "cdi/cdi.h"
 #include "model/adapter.h"
+#include "model/request.h"
 
 enum { CLASS_MAX = 63 };
 
@@ -40,11 +41,13 @@ bool cdi_is_device_name(const char *text)
 	return cdi_name_is_made_of(text, strlen(text), LETTERS DIGITS, "_-.:");
 }
 
-/* A known vendor's GPUs by the vendor's short name, everything else by the whole kind. */
+/* A known vendor's GPUs by the vendor's short name, vCUDA by its own, everything else by the whole kind. */
 int cdi_file_name(const char *kind, char **ret)
 {
 	size_t vendor = strcspn(kind, "/");
 
+	if (streq(kind, REQUEST_VCUDA_KIND))
+		return str_format(ret, CDI_FILE_PREFIX "vcuda.json");
 	if (adapter_is_domain(kind, vendor) && streq(kind + vendor, "/gpu"))
 		return str_format(ret, CDI_FILE_PREFIX "%.*s.json", (int)strcspn(kind, "."), kind);
 	return str_format(ret, CDI_FILE_PREFIX "%.*s-%s.json", (int)vendor, kind, kind + vendor + 1);

@@ -162,6 +162,14 @@ static void cdi_save_warn_of_others(struct ctr_gpu_context *context, const char 
 
 /* ---- taking away ---- */
 
+/* A kind for whose adapters this program chooses the name of a file; NPUs come and go with their drivers. */
+static bool cdi_save_is_known_kind(const char *kind)
+{
+	size_t vendor = strcspn(kind, "/");
+
+	return streq(kind, REQUEST_VCUDA_KIND) || (adapter_is_domain(kind, vendor) && streq(kind + vendor, "/gpu"));
+}
+
 /* Only what this program writes under a name that it chooses, of a vendor whose adapters it would list. */
 static bool cdi_save_is_stale(int directory, const char *name, const struct strv *kinds)
 {
@@ -174,11 +182,9 @@ static bool cdi_save_is_stale(int directory, const char *name, const struct strv
 	    !S_ISREG(st.st_mode) || fd_read_file_at(directory, name, CDI_FILE_MAX, &data, &size) < 0 ||
 	    cdi_spec_parse(name, data, size, &spec) < 0)
 		return false;
-	if (!spec.is_ours || !spec.kind || !adapter_is_domain(spec.kind, strcspn(spec.kind, "/")) ||
-	    strv_contains(kinds, spec.kind))
+	if (!spec.is_ours || !spec.kind || !cdi_save_is_known_kind(spec.kind) || strv_contains(kinds, spec.kind))
 		return false;
-	return cdi_file_name(spec.kind, &expected) == 0 && streq(expected, name) &&
-	       streq(strchr(spec.kind, '/'), "/gpu");
+	return cdi_file_name(spec.kind, &expected) == 0 && streq(expected, name);
 }
 
 int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory,

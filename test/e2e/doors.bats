@@ -196,13 +196,21 @@ refuse() {
 	done
 }
 
+# has_only DOOR UUID,…: its plan has the GPUs whose UUIDs begin so, by vCUDA, and nothing of a device
+has_only() {
+	local plan
+
+	plan=$("door_$1") && jq --exit-status '[.devices, .files, .environment] | flatten | length == 0' <<<"$plan" >/dev/null &&
+		[[ $(jq -r '[.vcuda[].uuid[:12]] | join(",")' <<<"$plan") == "$2" ]]
+}
+
 environment_doors=(hook nvidia_hook runtime nvidia_runtime)
 all_doors=(configure list "${environment_doors[@]}" cdi container_cli)
 
 # on_host FUNCTION ARGUMENT…: for the request in $devices, $capabilities and $requirement on a host of $profile
 on_host() (
 	# shellcheck disable=SC2046 # names of functions
-	export -f agree refuse give_nothing prepare prepare_environment with_environment $(compgen -A function door_)
+	export -f agree refuse give_nothing has_only prepare prepare_environment with_environment $(compgen -A function door_)
 	export profile devices capabilities requirement channels variables mounted bounding docker_hook BATS_TEST_TMPDIR
 	sandbox "$profile" bash -c 'mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json && "$@"' "${settings:-{\}}" "$@"
 )
@@ -466,4 +474,64 @@ same_spec() {
 	same_spec wsl-lib-links all
 	same_spec native-four all
 	same_spec native-prefix 0
+}
+
+# The hook of a CDI spec for vCUDA, and `configure` with the same names.
+door_vcuda_cdi() {
+	devices=ctr-gpu.org/vcuda=${devices//,/,ctr-gpu.org/vcuda=} door_cdi
+}
+
+door_vcuda_names() {
+	devices=ctr-gpu.org/vcuda=${devices//,/,ctr-gpu.org/vcuda=} door_configure
+}
+
+door_vcuda_list() {
+	devices=ctr-gpu.org/vcuda=${devices//,/,ctr-gpu.org/vcuda=} door_list
+}
+
+@test "vCUDA, by a variable and by names of CDI: the second of two GPUs, and nothing of a device" {
+	local profile=wsl-two-nvidia capabilities=compute,utility requirement='' devices
+	local settings='{"vcuda": {"mode": "allow", "memory": "8G"}}' variables=CTR_GPU_MODE=vcuda
+
+	for devices in 1 0,1 all; do
+		on_host agree "${environment_doors[@]}" vcuda_cdi
+		variables='' on_host agree vcuda_names vcuda_list vcuda_cdi
+		[[ $(on_host door_hook) == "$(variables='' on_host door_vcuda_list)" ]]
+	done
+	devices=1 on_host has_only hook GPU-7b10aa04
+	devices=1 on_host has_only vcuda_cdi GPU-7b10aa04
+	devices=0,1 on_host has_only runtime GPU-5a3f1c2b,GPU-7b10aa04
+	profile=native-four devices=2 on_host agree "${environment_doors[@]}" vcuda_cdi
+	# Without asking, devices.
+	variables='' devices=1 on_host agree list "${environment_doors[@]}" cdi
+	[[ $(variables='' devices=1 on_host door_hook | jq '.vcuda | length') == 0 ]]
+}
+
+@test "vCUDA by default or by force, and where it is off" {
+	local profile=wsl-two-nvidia capabilities=compute,utility requirement='' devices=1 variables
+	local settings='{"vcuda": {"mode": "default"}}'
+
+	on_host agree list configure "${environment_doors[@]}" vcuda_cdi
+	on_host has_only list GPU-7b10aa04
+	[[ $(variables=CTR_GPU_MODE=device on_host door_hook | jq '.vcuda | length') == 0 ]]
+	settings='{"vcuda": {"mode": "force"}}'
+	variables=CTR_GPU_MODE=device on_host has_only hook GPU-7b10aa04
+	devices=nvidia.com/gpu=1 on_host refuse E_NO_PERMISSION configure hook runtime cdi
+	settings='{}'
+	variables=CTR_GPU_MODE=vcuda on_host refuse E_NO_PERMISSION "${environment_doors[@]}"
+	devices=ctr-gpu.org/vcuda=1 on_host refuse E_NO_PERMISSION configure hook runtime cdi
+	# A container asks for less, and never for more.
+	settings='{"vcuda": {"mode": "force", "memory": "8G"}}'
+	[[ $(variables=CTR_GPU_MEMORY=4G on_host door_hook | jq '.vcuda[0].memory') == $((4 << 30)) ]]
+	[[ $(variables=CTR_GPU_MEMORY=16G on_host door_runtime | jq '.vcuda[0].memory') == $((8 << 30)) ]]
+	variables=CTR_GPU_MEMORY=much on_host refuse E_BAD_ARGUMENT hook runtime
+}
+
+@test "vCUDA leaves other vendors' GPUs out, and does not stand for them" {
+	local profile=wsl-hybrid capabilities=compute,utility requirement='' devices settings='{"vcuda": {"mode": "force"}}'
+
+	devices=all on_host has_only hook GPU-5a3f1c2b
+	devices=0 on_host has_only vcuda_cdi GPU-5a3f1c2b
+	devices=vendor:intel on_host refuse E_NO_ADAPTER configure hook runtime
+	profile=native-mig devices=1:1 on_host refuse E_BAD_ARGUMENT configure hook runtime
 }

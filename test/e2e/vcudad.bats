@@ -199,7 +199,7 @@ on_host() {
 		for i in {1..120}; do [[ $(vgpu list --json | jq .servers) != 0 ]] || break; sleep 0.1; done
 		listed ".servers == 0"
 		audited kill
-		! pgrep -f "^ctr-gpu-vcuda$"
+		[[ -z $(pgrep -f "^ctr-gpu-vcuda$") ]]
 	'
 }
 
@@ -214,7 +214,7 @@ on_host() {
 		pkill -x sleep || true
 		soon said one after
 		grep -q "No such file or directory" "$scratch/one.out"
-		! vgpu revoke one
+		vgpu revoke one && exit 1
 		audited end ".why == \"revoked\""
 	'
 }
@@ -245,7 +245,7 @@ on_host() {
 		wait "$!" || true
 		said one "ctr-gpu-vcudad does not run"
 		said one "systemctl enable --now ctr-gpu-vcudad"
-		! said one "^started"
+		said one "^started" && exit 1
 		manager
 		jq ".mounts += [{destination: \"/etc\", type: \"tmpfs\", source: \"tmpfs\", options: [\"ro\"]}]" "$scratch/bundle/config.json" >"$scratch/new"
 		mv "$scratch/new" "$scratch/bundle/config.json"
