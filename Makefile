@@ -103,7 +103,7 @@ link_map = -Wl,-Map=$(O)/$(@F).map
 
 # Each room of src/ stands on those before it; test/checks holds that. libctr-gpu is made of them, and the programs
 # link its archive, in which all their functions are to be had; the shared library shows the public ones alone.
-rooms = base guard model root process devcgroup dxg ldcache wsl nvidia drm oci lib engines cdi
+rooms = base model guard root process devcgroup dxg ldcache wsl nvidia drm oci lib engines cdi
 room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c \
 	$(addprefix src/vcuda/,backend.c control.c grant.c))
 library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o

@@ -107,6 +107,8 @@ static int hook_give_gpus(void *user)
 				       arguments->cdi ? CTR_GPU_DOOR_CDI : CTR_GPU_DOOR_HOOK, arguments->dry_run, r,
 				       &hook->plan);
 	}
+	if (!r && hook->plan && !arguments->dry_run)
+		r = ctr_gpu_plan_prepare(hook->context, hook->plan);
 	limited = phase_enter(PHASE_GIVE);
 	if (limited)
 		return message_error("give up capabilities", limited);

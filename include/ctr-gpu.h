@@ -658,6 +658,19 @@ void ctr_gpu_container_leave_cgroup(struct ctr_gpu_container *container);
 void ctr_gpu_container_leave_devices(struct ctr_gpu_container *container);
 
 /**
+ * ctr_gpu_plan_prepare() - make this machine ready for the plan
+ * @plan: borrowed
+ *
+ * Loads the guard, if the plan wants it and it is not loaded yet: once after a boot, by a program of its own. Call this
+ * before ctr_gpu_plan_apply(), and before giving up the right to load BPF programs.
+ *
+ * Return: 0; CTR_GPU_E_GUARD if that fails and the choice must be held; negative errno. Where it need not be, a warning
+ * is logged.
+ * Since: 0.1
+ */
+int ctr_gpu_plan_prepare(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan);
+
+/**
  * ctr_gpu_plan_apply() - apply the plan to the container
  * @plan:      borrowed
  * @container: borrowed

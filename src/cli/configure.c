@@ -78,6 +78,8 @@ static int configure_give(void *user)
 
 	exit_status = request_plan(session, &configure->request);
 	if (!exit_status && !configure->dry_run)
+		exit_status = session_check(session, ctr_gpu_plan_prepare(session->context, session->plan));
+	if (!exit_status && !configure->dry_run)
 		exit_status = session_enter(PHASE_GIVE);
 	if (exit_status)
 		return exit_status;

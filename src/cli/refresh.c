@@ -14,6 +14,8 @@
 #include "cli/path.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "lib/context.h"
+#include "lib/host.h"
 
 static int refresh_all(struct session *session)
 {
@@ -25,6 +27,10 @@ static int refresh_all(struct session *session)
 	r = load_run(session, (struct load_options){0}, false, &load);
 	if (!r || r == CTR_GPU_E_NO_DEVICE)
 		r = ctr_gpu_host_new(session->context, &session->host);
+	if (r && r != CTR_GPU_E_NO_DEVICE)
+		return session_check(session, r);
+	if (!r)
+		r = host_load_guard(session->host, &session->context->err);
 	if (r && r != CTR_GPU_E_NO_DEVICE)
 		return session_check(session, r);
 	hook = path_of_program("ctr-gpu-hook");

@@ -288,6 +288,16 @@ int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *e
 	return 0;
 }
 
+int devcgroup_directory(const struct devcgroup *cgroup, size_t *ret_depth)
+{
+	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
+
+	*ret_depth = 0;
+	for (const char *slash = strchr(own->path, '/'); slash; slash = strchr(slash + 1, '/'))
+		++*ret_depth;
+	return own->fd;
+}
+
 static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
 				  struct err *err)
 {

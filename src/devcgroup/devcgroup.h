@@ -40,6 +40,9 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup);
  */
 int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *err);
 
+/** Return: the container's own cgroup, a directory, borrowed; @ret_depth: how far below the root it is, at most. */
+int devcgroup_directory(const struct devcgroup *cgroup, size_t *ret_depth);
+
 /**
  * devcgroup_allow() - add rules
  * @deeds: what was changed, also where this fails; once it is undone, nothing more can be added

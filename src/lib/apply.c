@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "devcgroup/devcgroup.h"
+#include "guard/choice.h"
 #include "lib/container.h"
 #include "lib/context.h"
 #include "lib/plan.h"
@@ -167,6 +168,79 @@ static int apply_open_mounts(struct apply *apply)
 		return 0;
 	apply->ground.outside_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	return apply->ground.outside_fd < 0 ? err_set(apply->err, -errno, "cannot open /proc/self/mountinfo: %m") : 0;
+}
+
+static void apply_undo_choice(const struct deeds *deeds, const struct deed *deed)
+{
+	struct guard_key key;
+
+	(void)deeds;
+	if (choice_key(deed->fds[1], &key) == 0)
+		(void)choice_remove(deed->fds[0], &key);
+}
+
+/* Whether the process that does this is in that cgroup as well: then it is not the container's own. */
+static bool apply_is_own_cgroup(const struct guard_key *key)
+{
+	struct devcgroup *cgroup = NULL;
+	struct guard_key own = {0};
+	size_t depth;
+
+	if (devcgroup_open(getpid(), -1, &cgroup, NULL) == 0 && cgroup)
+		(void)choice_key(devcgroup_directory(cgroup, &depth), &own);
+	devcgroup_free(cgroup);
+	return own.cgroup == key->cgroup && own.hierarchy == key->hierarchy;
+}
+
+/* Return: what is in the way of the guard; NULL: nothing. */
+static const char *apply_find_key(const struct apply *apply, int *ret_fd, struct guard_key *ret)
+{
+	enum { ROOT = 1 }; /* the inode of a hierarchy's root */
+	size_t depth;
+
+	if (!apply->cgroup)
+		return "the container has no cgroup with device rules";
+	*ret_fd = devcgroup_directory(apply->cgroup, &depth);
+	if (choice_key(*ret_fd, ret) < 0 || ret->cgroup == ROOT || apply_is_own_cgroup(ret))
+		return "the container has no cgroup of its own";
+	return depth > GUARD_LEVELS_MAX ? "the container's cgroup is too far below the root" : NULL;
+}
+
+static int apply_explain_choice(const struct apply *apply, const char *obstacle, int r)
+{
+	if (apply->plan->choice.strict)
+		return err_set(apply->err, CTR_GPU_E_GUARD,
+			       "the choice of GPUs cannot be held: %s%s%s\n"
+			       "Choose all GPUs, or set \"choice\" to \"auto\" in ctr-gpu's configuration.",
+			       obstacle, r < 0 ? ": " : "", r < 0 ? err_name(r) : "");
+	log_warning(apply->log, "the choice of GPUs is not held: %s%s%s", obstacle, r < 0 ? ": " : "",
+		    r < 0 ? err_name(r) : "");
+	return 0;
+}
+
+/* Before the container has the device. The cgroup's end takes the choice away. */
+static int apply_hold_choice(struct apply *apply)
+{
+	const struct plan_choice *choice = &apply->plan->choice;
+	struct deed deed = {.undo = apply_undo_choice, .fds = {-1, -1, -1}};
+	const char *obstacle;
+	struct guard_key key;
+	int cgroup = -1, r;
+
+	if (choice->luid_count == 0)
+		return 0;
+	deeds_step(apply->deeds, "telling the guard of the choice");
+	obstacle = apply_find_key(apply, &cgroup, &key);
+	if (obstacle)
+		return apply_explain_choice(apply, obstacle, 0);
+	deed.fds[0] = choice_open();
+	if (deed.fds[0] < 0)
+		return apply_explain_choice(apply, "the guard's map cannot be opened", deed.fds[0]);
+	deed.fds[1] = fcntl(cgroup, F_DUPFD_CLOEXEC, 0);
+	r = deed.fds[1] < 0 ? -errno : deeds_add(apply->deeds, &deed, "the guard's choice");
+	if (r == 0)
+		r = choice_set(deed.fds[0], &key, choice->luids, choice->luid_count);
+	return r < 0 ? apply_explain_choice(apply, "the guard's map cannot be written", r) : 0;
 }
 
 static int apply_find_cgroup(struct apply *apply)
@@ -585,10 +659,10 @@ static int apply_write_record(struct apply *apply)
 }
 
 static int (*const steps[])(struct apply *) = {
-	apply_open_mounts,   apply_find_cgroup,  apply_find_owner,    apply_open_fds,           apply_take_grant,
-	apply_cross,         apply_open_rootfs,  apply_settle,        apply_attach_all,         apply_lay_files,
-	apply_make_symlinks, apply_change_modes, apply_allow_devices, apply_write_loader_files, apply_write_record,
-	apply_keep_grant,
+	apply_open_mounts,  apply_find_cgroup,   apply_hold_choice,  apply_find_owner,    apply_open_fds,
+	apply_take_grant,   apply_cross,         apply_open_rootfs,  apply_settle,        apply_attach_all,
+	apply_lay_files,    apply_make_symlinks, apply_change_modes, apply_allow_devices, apply_write_loader_files,
+	apply_write_record, apply_keep_grant,
 };
 
 static int apply_do_all(struct apply *apply)

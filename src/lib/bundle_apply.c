@@ -264,6 +264,8 @@ static int bundle_edit_tree(struct bundle_apply *apply)
 
 	if (plan->file_count || plan->hidden_count || plan->mode_count)
 		apply->hook_reason = "there is something to cover in /proc";
+	else if (plan->choice.luid_count)
+		apply->hook_reason = "the guard has to be told of the container's cgroup";
 	else if (plan->grant_count)
 		apply->hook_reason = "vCUDA's manager has to be asked for a socket";
 	/* Device rules do not exist in user namespaces. */

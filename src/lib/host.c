@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "ctr-gpu.h"
+#include "guard/helper.h"
 
 #define BACKEND_DECLARE(name) extern const struct backend backend_##name;
 #define BACKEND_ADDRESS(name) &backend_##name,
@@ -230,4 +232,22 @@ void ctr_gpu_driver_clear(struct ctr_gpu_driver *driver)
 	free(driver->architecture);
 	free(driver->brand);
 	*driver = (struct ctr_gpu_driver){0};
+}
+
+int host_load_guard(const struct ctr_gpu_host *host, struct err *err)
+{
+	const enum choice_grade grade = host->settings->choice;
+	bool choosable = false;
+	int r;
+
+	for (size_t i = 0; i < host->inventory.count; i++)
+		choosable =
+			choosable || (host->inventory.adapters[i].has_luid && host->inventory.adapters[i].sharing > 1);
+	if (!choosable || grade == CHOICE_STORE || grade == CHOICE_ENVIRONMENT || geteuid() != 0)
+		return 0;
+	r = helper_refresh(err);
+	if (r == 0 || grade != CHOICE_AUTO)
+		return r;
+	log_debug(&host->settings->log, "%s", err->text);
+	return 0;
 }

@@ -27,5 +27,13 @@ const struct backend *host_backend(size_t number);
  */
 int host_identify(const struct ctr_gpu_host *host, struct err *err);
 
+/**
+ * host_load_guard() - load what holds a choice, where the settings want it and there is something to choose from
+ *
+ * Choices of containers that are gone are removed. Return: 0, also where it cannot be and need not; CTR_GPU_E_GUARD or
+ * negative errno with @err set.
+ */
+int host_load_guard(const struct ctr_gpu_host *host, struct err *err);
+
 /** Facts about the driver behind a backend's usable adapters; what cannot be had is empty (driver_facts_clear()). */
 void host_read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret);

@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "ctr-gpu.h"
+#include "guard/helper.h"
 #include "lib/request.h"
 #include "lib/select.h"
 #include "model/requirement.h"
@@ -148,6 +150,16 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 		return r;
 	}
 	*ret_plan = plan;
+	return 0;
+}
+
+int ctr_gpu_plan_prepare(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan)
+{
+	int r = plan->data.choice.luid_count > 0 ? helper_load(&context->err) : 0;
+
+	if (r == 0 || plan->data.choice.strict)
+		return r;
+	log_warning(&context->settings.log, "%s", context->err.text);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 /* A plan, for people and programs. Entries keep their order of application. */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/sysmacros.h>
 
 #include "base/bytes.h"
@@ -61,6 +62,37 @@ static void plan_write_grant(const struct plan *plan, const struct plan_grant *g
 	plan_write_reason(file, grant->reason);
 }
 
+/* As luid_format() of the adapters has it: the high part first. */
+enum { CHOSEN_SIZE = 24 };
+static const char *plan_write_luid(uint64_t luid, char text[CHOSEN_SIZE])
+{
+	(void)snprintf(text, CHOSEN_SIZE, "LUID-%016" PRIx64, luid);
+	return text;
+}
+
+static void plan_write_choice(const struct plan_choice *choice, FILE *file)
+{
+	char text[CHOSEN_SIZE];
+
+	if (!choice->grade)
+		return;
+	(void)fprintf(file, "choice      %s%s", choice->grade, choice->strict ? ", strict" : "");
+	for (size_t i = 0; i < choice->luid_count; i++)
+		(void)fprintf(file, "%s %s", i == 0 ? ":" : ",", plan_write_luid(choice->luids[i], text));
+	plan_write_reason(file, choice->reason);
+}
+
+static json_t *plan_write_choice_json(const struct plan_choice *choice)
+{
+	char text[CHOSEN_SIZE];
+
+	if (!choice->grade)
+		return json_null();
+	return json_pack("{s:s, s:b, s:o, s:o}", "grade", choice->grade, "strict", choice->strict, "luids",
+			 report_array(i, choice->luid_count, json_string(plan_write_luid(choice->luids[i], text))),
+			 "reason", report_string(choice->reason));
+}
+
 static int plan_write_text(const struct plan *plan, FILE *file)
 {
 	for (size_t i = 0; i < plan->adapters.count; i++) {
@@ -102,6 +134,7 @@ static int plan_write_text(const struct plan *plan, FILE *file)
 		(void)fprintf(file, " by %s", plan->outranked[i].by);
 		plan_write_reason(file, plan->outranked[i].reason);
 	}
+	plan_write_choice(&plan->choice, file);
 	for (size_t i = 0; i < plan->warnings.count; i++) {
 		(void)fputs("warning     ", file);
 		report_write_text(plan->warnings.items[i], file);
@@ -138,12 +171,13 @@ static int plan_write_json(const struct plan *plan, FILE *file)
 	json_t *library_dirs = LIST_JSON(library_dir, library_dirs, "s:s, s:b, s:o", "path", e->path, "overridesImage",
 					 e->overrides_image, "libraries", report_strings(&e->libraries));
 
-	return report_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
-					   report_strings(&plan->adapters), "devices", devices, "vcuda", grants,
-					   "mounts", mounts, "symlinks", symlinks, "files", files, "hidden", hidden,
-					   "modes", modes, "environment", env, "libraryDirectories", library_dirs,
-					   "outranked", outranked, "warnings", report_strings(&plan->warnings)),
-				 file);
+	return report_write_json(
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
+			  report_strings(&plan->adapters), "devices", devices, "vcuda", grants, "mounts", mounts,
+			  "symlinks", symlinks, "files", files, "hidden", hidden, "modes", modes, "environment", env,
+			  "libraryDirectories", library_dirs, "outranked", outranked, "choice",
+			  plan_write_choice_json(&plan->choice), "warnings", report_strings(&plan->warnings)),
+		file);
 }
 
 /* One file may go to several places of a container. */

@@ -205,11 +205,15 @@ static const char *const policies[] = {[ON_MISSING_BY_REQUEST] = "",
 				       [ON_MISSING_WARN] = "warn",
 				       [ON_MISSING_SKIP] = "skip",
 				       NULL};
+static const char *const grades[] = {
+	[CHOICE_AUTO] = "auto",   [CHOICE_STORE] = "store",   [CHOICE_ENVIRONMENT] = "environment",
+	[CHOICE_GUARD] = "guard", [CHOICE_STRICT] = "strict", NULL};
 static const char *const logs[] = {"journal", NULL};
 
 /* An enumeration is read as a number, and so is a user. */
 _Static_assert(sizeof(enum inventory_source) == sizeof(unsigned) && sizeof(enum vcuda_mode) == sizeof(unsigned) &&
-		       sizeof(enum on_missing) == sizeof(unsigned) && sizeof(uid_t) == sizeof(unsigned),
+		       sizeof(enum on_missing) == sizeof(unsigned) && sizeof(enum choice_grade) == sizeof(unsigned) &&
+		       sizeof(uid_t) == sizeof(unsigned),
 	       "as wide as a number");
 
 #define MEMBER(name) .member = offsetof(struct settings, name)
@@ -226,6 +230,8 @@ static const struct key keys[] = {
 	{"mps-user", settings_read_number, "a user's number", MEMBER(mps_user), .most = UINT32_MAX - 1},
 	{"runtimes", settings_read_runtimes, "a list of names or absolute paths of OCI runtimes", MEMBER(runtimes),
 	 .least = 1},
+	{"choice", settings_read_enum, "\"auto\", \"store\", \"environment\", \"guard\" or \"strict\"", MEMBER(choice),
+	 .names = grades},
 	{"strict-requirements", FLAG(strict_requirements)},
 	{"disable-requirements", FLAG(disable_requirements)},
 	{"on-missing", settings_read_on_missing,

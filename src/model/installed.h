@@ -3,8 +3,15 @@
 
 /* Where ctr-gpu's own programs are, and whether they fit each other. */
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "model/settings.h"
+
+struct stat;
+
+/** Whether nobody but the system and the caller decides what the file does. */
+bool installed_is_trusted(const struct stat *file);
 
 /** Return: the path of a program beside the one that runs, owned by the caller; NULL if nobody can tell. */
 char *installed_beside(const char *name);

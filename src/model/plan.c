@@ -94,6 +94,8 @@ void plan_clear(struct plan *plan)
 	plan_outranked_list_clear(plan);
 	plan_grant_list_clear(plan);
 	free(plan->grant_library);
+	free(plan->choice.luids);
+	free(plan->choice.reason);
 	strv_clear(&plan->adapters);
 	strv_clear(&plan->warnings);
 	*plan = (struct plan){0};

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "base/str.h"
@@ -109,6 +110,15 @@ struct plan_grant {
 	char *reason;
 };
 
+/* How a choice among adapters behind one device is held. */
+struct plan_choice {
+	const char *grade; /* "store", "environment", "guard"; NULL: all adapters were asked for */
+	bool strict;       /* no container where it cannot be held */
+	uint64_t *luids;   /* of the chosen adapters, where the guard holds them */
+	size_t luid_count;
+	char *reason; /* what it stops, and what not */
+};
+
 struct plan {
 	struct plan_device *devices;
 	size_t device_count;
@@ -133,6 +143,7 @@ struct plan {
 	uint64_t grant_memory;      /* of these GPUs together; 0: all of it */
 	unsigned grant_max_clients; /* processes at once */
 	char *grant_library;        /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
+	struct plan_choice choice;
 	struct strv adapters;       /* the selected ones, as a user would recognise them */
 	struct strv warnings;       /* one sentence each */
 };

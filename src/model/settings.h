@@ -36,6 +36,15 @@ enum vcuda_mode {
 	VCUDA_FORCE,   /* always */
 };
 
+/* How a choice among the adapters behind one /dev/dxg is held. */
+enum choice_grade {
+	CHOICE_AUTO,        /* by the guard if that can hold here, else by the environment */
+	CHOICE_STORE,       /* the others' driver stores are not mounted */
+	CHOICE_ENVIRONMENT, /* and variables tell programs which adapters are meant */
+	CHOICE_GUARD,       /* and the kernel refuses the others; a warning where it cannot */
+	CHOICE_STRICT,      /* the same, and no container where it cannot */
+};
+
 /* The ways to ask for a GPU. */
 enum entry { ENTRY_HOOK, ENTRY_RUNTIME, ENTRY_CDI, ENTRIES };
 
@@ -54,6 +63,7 @@ struct settings {
 	bool accept_environment; /* of a container that is not privileged may ask for GPUs */
 	bool accept_mounts;      /* below /var/run/nvidia-container-devices name GPUs */
 	enum on_missing on_missing[ENTRIES];
+	enum choice_grade choice;
 	bool strict_requirements; /* requirements that would only warn stop the start */
 	bool disable_requirements;
 	enum vcuda_mode vcuda_mode;

@@ -60,7 +60,8 @@ _Static_assert(1 CALLS(CALLFILTER_FITS, 0), "there is a word for every call");
 
 #define BPF_COMMANDS \
 	(1U << BPF_PROG_LOAD | 1U << BPF_PROG_ATTACH | 1U << BPF_PROG_DETACH | 1U << BPF_PROG_GET_FD_BY_ID | \
-	 1U << BPF_OBJ_GET_INFO_BY_FD | 1U << BPF_PROG_QUERY)
+	 1U << BPF_OBJ_GET_INFO_BY_FD | 1U << BPF_PROG_QUERY | 1U << BPF_OBJ_GET | 1U << BPF_MAP_UPDATE_ELEM | \
+	 1U << BPF_MAP_DELETE_ELEM)
 /* Nothing that has the kernel send signals (F_SETOWN), and no leases. */
 #define FCNTL_COMMANDS \
 	(1U << F_DUPFD | 1U << F_GETFD | 1U << F_SETFD | 1U << F_GETFL | 1U << F_SETFL | 1U << F_GETLK | \

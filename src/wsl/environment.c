@@ -23,6 +23,7 @@ struct choice {
 	const struct adapter *const *adapters;
 	size_t count;
 	bool alone; /* no adapter of another backend is in the plan */
+	bool named; /* variables are to name the chosen adapters */
 };
 
 /* ---- values; NULL: the container is better off without ---- */
@@ -48,7 +49,9 @@ static int environment_adapter_name(const struct choice *choice, char **ret)
 
 	for (size_t i = 0; i < choice->count; i++)
 		gpus += !choice->adapters[i]->is_npu;
-	return adapter && adapter->name && gpus < adapter->sharing ? str_format(ret, "%s", adapter->name) : 0;
+	return choice->named && adapter && adapter->name && gpus < adapter->sharing
+		       ? str_format(ret, "%s", adapter->name)
+		       : 0;
 }
 
 static int environment_dxg_detection(const struct choice *choice, char **ret)
@@ -66,7 +69,7 @@ static bool environment_is_some_of_nvidia(const struct choice *choice)
 		siblings = choice->adapters[i]->siblings;
 		count++;
 	}
-	return count < siblings;
+	return choice->named && count < siblings;
 }
 
 static int environment_cuda_order(const struct choice *choice, char **ret)
@@ -122,7 +125,9 @@ static const struct {
 int environment_plan(const struct request *request, const struct adapter *const *selected, size_t count,
 		     struct plan *plan)
 {
-	const struct choice choice = {selected, count, plan->adapters.count <= count};
+	/* With the guard CUDA counts the chosen ones alone, from 0. */
+	const struct choice choice = {selected, count, plan->adapters.count <= count,
+				      !plan->choice.grade || streq(plan->choice.grade, "environment")};
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(environment_table) && r == 0; i++) {

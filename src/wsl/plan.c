@@ -25,6 +25,7 @@
 #include "base/hostfile.h"
 #include "dxg/ioctl.h"
 #include "wsl/environment.h"
+#include "wsl/hold.h"
 #include "wsl/listing.h"
 #include "wsl/paths.h"
 #include "wsl/store.h"
@@ -314,12 +315,7 @@ static int wsl_plan_add_vgem(struct plan *plan)
 /* A choice is held by what a container does not see; adapters of one driver are seen through one store. */
 static int wsl_plan_warn(const struct adapter *const *selected, size_t count, struct plan *plan)
 {
-	size_t gpus = 0;
-
-	/* Nobody expects an NPU beside the GPUs that he asked for. */
-	for (size_t i = 0; i < count; i++)
-		gpus += !selected[i]->is_npu;
-	if (count == 0 || gpus == selected[0]->sharing)
+	if (!hold_is_choice(selected, count) || plan->choice.luid_count > 0)
 		return 0;
 	for (size_t i = 0; i < count; i++) {
 		size_t with_store = 0;
@@ -348,8 +344,10 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 {
 	int r;
 
-	(void)settings;
-	r = count > 0 ? wsl_plan_add_device(selected[0], plan) : 0;
+	/* A specification of CDI has its hook, which plans anew. */
+	r = request->nodes_only ? 0 : hold_plan(settings, selected, count, plan, err);
+	if (r == 0 && count > 0)
+		r = wsl_plan_add_device(selected[0], plan);
 	if (r == 0)
 		r = environment_plan(request, selected, count, plan);
 	if (r == 0 && count > 0 && (request->capabilities & CAPABILITY_VIDEO))

@@ -229,6 +229,7 @@ int main(int argc, char **argv)
 		if (!streq(commands[i].name, argv[1]))
 			continue;
 		r = commands[i].run(argv + 2, &err);
+		(void)fflush(stdout);
 		if (r != 0)
 			(void)fprintf(stderr, "ctr-gpu-guard: [%s] %s\n", err_name(r),
 				      err.text[0] ? err.text : strerror(r < 0 ? -r : 0));

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "guard/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "guard/choice.h"
+#include "model/installed.h"
+
+enum { ANSWER_MAX = 64 * 1024 };
+
+/* PROC_USER_INIT_INO of include/linux/proc_ns.h. */
+static const ino_t first_user_namespace = 0xEFFFFFFDU;
+
+bool helper_is_loaded(void)
+{
+	return access(GUARD_CHOICES, F_OK) == 0;
+}
+
+char *helper_find(void)
+{
+	static const char *const usual[] = {"ctr-gpu-guard", "../libexec/ctr-gpu/ctr-gpu-guard",
+					    CTR_GPU_LIBEXECDIR "/ctr-gpu-guard"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {
+		_cleanup_free_ char *path = usual[i][0] == '/' ? strdup(usual[i]) : installed_beside(usual[i]);
+		struct stat st;
+
+		if (path && stat(path, &st) == 0 && installed_is_trusted(&st))
+			return steal_ptr(path);
+	}
+	return NULL;
+}
+
+/* Both of its outputs come from the descriptor. Return: 0 or negative errno. */
+static int helper_start(const char *path, const char *command, int output, pid_t *ret)
+{
+	char *const arguments[] = {(char *)"ctr-gpu-guard", (char *)(uintptr_t)command, NULL};
+	char *const environment[] = {NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	int r;
+
+	(void)sigemptyset(&none);
+	(void)posix_spawn_file_actions_init(&actions);
+	(void)posix_spawnattr_init(&attributes);
+	(void)posix_spawnattr_setsigmask(&attributes, &none);
+	(void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+	if (r == 0)
+		r = posix_spawn(ret, path, &actions, &attributes, arguments, environment);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	(void)posix_spawnattr_destroy(&attributes);
+	return -r;
+}
+
+/*
+ * Runs a command of ctr-gpu-guard.
+ * @ret_answer: what it wrote, new
+ * Return: its exit status; negative errno.
+ */
+static int helper_run(const char *path, const char *command, char **ret_answer)
+{
+	_cleanup_close_ int ours = -1, theirs = -1;
+	int pair[2], wait_status, r;
+	pid_t pid = -1;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	r = helper_start(path, command, theirs, &pid);
+	if (r < 0)
+		return r;
+	(void)close(steal_fd(&theirs));
+	r = fd_read_all(ours, ANSWER_MAX, ret_answer, NULL);
+	while (waitpid(pid, &wait_status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (r < 0)
+		return r;
+	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -ECHILD;
+}
+
+/* ---- what speaks against it, before anything is run ---- */
+
+static bool helper_is_locked_down(void)
+{
+	_cleanup_free_ char *state = file_text("/sys/kernel/security/lockdown");
+
+	return state && !strstr(state, "[none]");
+}
+
+static const char *helper_find_obstacle(void)
+{
+	struct stat namespace;
+
+	if (stat("/proc/self/ns/user", &namespace) == 0 && namespace.st_ino != first_user_namespace)
+		return "a user namespace may not load BPF programs";
+	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
+		return "the kernel brings no types along (CONFIG_DEBUG_INFO_BTF, /sys/kernel/btf/vmlinux)";
+	if (helper_is_locked_down())
+		return "the kernel is locked down (/sys/kernel/security/lockdown)";
+	return NULL;
+}
+
+int helper_check(char **ret_obstacle)
+{
+	_cleanup_free_ char *path = NULL, *answer = NULL;
+	const char *obstacle;
+	int r;
+
+	*ret_obstacle = NULL;
+	if (helper_is_loaded())
+		return 0;
+	obstacle = helper_find_obstacle();
+	if (!obstacle && !(path = helper_find()))
+		obstacle = "ctr-gpu-guard is not installed";
+	if (obstacle)
+		return str_format(ret_obstacle, "%s", obstacle);
+	r = helper_run(path, "check", &answer);
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	return str_format(ret_obstacle, "%.*s",
+			  r > 0 && answer[0] ? (int)strcspn(answer, "\n") : (int)strlen("ctr-gpu-guard does not run"),
+			  r > 0 && answer[0] ? answer : "ctr-gpu-guard does not run");
+}
+
+int helper_load(struct err *err)
+{
+	_cleanup_free_ char *path = NULL, *answer = NULL;
+	const char *text;
+	int r;
+
+	if (helper_is_loaded())
+		return 0;
+	path = helper_find();
+	r = path ? helper_run(path, "load", &answer) : -ENOENT;
+	if (r == 0)
+		return 0;
+	if (r < 0)
+		return err_set(err, r, "cannot run ctr-gpu-guard, which loads the guard: %m");
+	/* "ctr-gpu-guard: [E_GUARD] sentence" */
+	text = strstr(answer, "] ");
+	return err_set(err, CTR_GPU_E_GUARD, "%.600s", text ? text + 2 : "ctr-gpu-guard cannot load the guard");
+}
+
+int helper_refresh(struct err *err)
+{
+	_cleanup_free_ char *path = NULL, *answer = NULL;
+	int r = helper_load(err);
+
+	if (r != 0)
+		return r;
+	path = helper_find();
+	r = path ? helper_run(path, "sweep", &answer) : 0;
+	return r < 0 ? err_set(err, r, "cannot run ctr-gpu-guard sweep: %m") : 0;
+}
