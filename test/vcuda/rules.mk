@@ -13,3 +13,19 @@ $(vcuda_sim): $(vcuda_sim_objects) test/vcuda/sim/sim.map
 	$(say) LD $@
 	$(CC) -shared $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-soname,$(@F) -Wl,--version-script=test/vcuda/sim/sim.map -o $@ \
 		$(vcuda_sim_objects) -pthread -ldl
+
+# The checks need libcuda.so.1 and the C library alone, so that they run on any machine with a driver.
+vcuda_conform = $(O)/test/vcuda/conform/conform
+vcuda_conform_objects = $(patsubst %.c,$(O)/%.o,$(wildcard test/vcuda/conform/*.c)) $(O)/test/vcuda/conform/kernels.o
+test_programs += $(vcuda_conform)
+
+$(O)/gen/vcuda/kernels.c: test/vcuda/conform/kernels.ptx
+	@mkdir -p $(@D)
+	{ echo 'extern char kernels_ptx[]; char kernels_ptx[] = {' && od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' && echo '0};'; } >$@
+$(O)/test/vcuda/conform/kernels.o: $(O)/gen/vcuda/kernels.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c -o $@ $<
+$(vcuda_conform): $(vcuda_conform_objects)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread -ldl

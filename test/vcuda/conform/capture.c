@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Graphs made by capturing a stream. */
+
+#include "check.h"
+
+static CUstream capture_stream(void)
+{
+	CUstream stream = NULL;
+
+	check_load();
+	OK(cu.cuStreamCreate(&stream, 1));
+	return stream;
+}
+
+static void capture_simple(void)
+{
+	CUstream stream = capture_stream();
+	CUdeviceptr out = check_alloc(4096);
+	uint32_t value = 8, count = 4;
+	CUgraph graph = NULL;
+	CUgraphExec exec = NULL;
+	size_t nodes = 0;
+
+	OK(cu.cuMemsetD32_v2(out, 0, 1024));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	OK(cu.cuMemsetD32Async(out + 64, 1, 4, stream));
+	OK(check_launch("fill", 32, stream, PARAMETERS(&out, &value, &count)));
+	OK(cu.cuMemcpyDtoDAsync_v2(out + 128, out, 16, stream));
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	IS(0, check_word(out));
+	OK(cu.cuGraphGetNodes(graph, NULL, &nodes));
+	IS(3, (long long)nodes);
+	OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cu.cuGraphLaunch(exec, stream));
+	OK(cu.cuStreamSynchronize(stream));
+	IS(8, check_word(out + 128));
+	IS(1, check_word(out + 64));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+	OK(cu.cuMemFree_v2(out));
+}
+
+static void capture_status(void)
+{
+	CUstream stream = capture_stream();
+	const CUgraphNode *dependencies = NULL;
+	cuuint64_t id = 0;
+	CUgraph graph = NULL, found = NULL;
+	size_t count = 99;
+	int status = 9;
+
+	OK(cu.cuStreamIsCapturing(stream, &status));
+	IS(0, status);
+	OK(cu.cuStreamBeginCapture_v2(stream, 0));
+	OK(cu.cuStreamIsCapturing(stream, &status));
+	IS(1, status);
+	OK(cu.cuStreamGetCaptureInfo_v2(stream, &status, &id, &found, &dependencies, &count));
+	IS(1, status);
+	TRUE(id != 0 && found != NULL);
+	IS(0, (long long)count);
+	OK(check_launch("nop", 1, stream, NULL));
+	OK(cu.cuStreamGetCaptureInfo_v2(stream, &status, &id, &found, &dependencies, &count));
+	IS(1, (long long)count);
+	OK(cu.cuStreamUpdateCaptureDependencies(stream, NULL, 0, 1));
+	OK(cu.cuStreamGetCaptureInfo_v2(stream, &status, &id, &found, &dependencies, &count));
+	IS(0, (long long)count);
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	TRUE(graph == found);
+	OK(cu.cuStreamIsCapturing(NULL, &status));
+	IS(0, status);
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void capture_unmatched(void)
+{
+	CUstream stream = capture_stream();
+	CUgraph graph = NULL;
+
+	IS(401, cu.cuStreamEndCapture(stream, &graph));
+	NOTE(cu.cuStreamBeginCapture_v2(NULL, 0));
+	NOTE(cu.cuStreamBeginCapture_v2(stream, 9));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	IS(401, cu.cuStreamBeginCapture_v2(stream, 2));
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void capture_forbidden(void)
+{
+	CUstream stream = capture_stream();
+	CUgraph graph = (CUgraph)1;
+	int status = 9;
+
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	NOTE(cu.cuStreamSynchronize(stream));
+	OK(cu.cuStreamIsCapturing(stream, &status));
+	NOTE(status);
+	NOTE(check_launch("nop", 1, stream, NULL));
+	IS(901, cu.cuStreamEndCapture(stream, &graph));
+	TRUE(graph == NULL);
+	OK(cu.cuStreamSynchronize(stream));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	NOTE(cu.cuStreamQuery(stream));
+	IS(901, cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
+/* In the global mode, what may wait is forbidden to all. */
+static void capture_global(void)
+{
+	CUstream stream = capture_stream();
+	CUdeviceptr pointer = 0;
+	CUgraph graph = NULL;
+
+	OK(cu.cuStreamBeginCapture_v2(stream, 0));
+	NOTE(cu.cuMemAlloc_v2(&pointer, 4096));
+	NOTE(cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	NOTE(cu.cuMemAlloc_v2(&pointer, 4096));
+	NOTE(cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void capture_mode(void)
+{
+	CUstream stream = capture_stream();
+	CUdeviceptr pointer = 0;
+	CUgraph graph = NULL;
+	int mode = 2;
+
+	OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+	IS(0, mode);
+	OK(cu.cuStreamBeginCapture_v2(stream, 0));
+	NOTE(cu.cuMemAlloc_v2(&pointer, 4096));
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	mode = 0;
+	OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+	IS(2, mode);
+	mode = 77;
+	IS(1, cu.cuThreadExchangeStreamCaptureMode(&mode));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void capture_fork(void)
+{
+	CUstream first = capture_stream(), second = capture_stream();
+	CUevent out = NULL, back = NULL;
+	CUgraph graph = NULL;
+	size_t count = 0;
+	int status = 0;
+
+	OK(cu.cuEventCreate(&out, 2));
+	OK(cu.cuEventCreate(&back, 2));
+	OK(cu.cuStreamBeginCapture_v2(first, 2));
+	OK(check_launch("nop", 1, first, NULL));
+	OK(cu.cuEventRecord(out, first));
+	OK(cu.cuStreamWaitEvent(second, out, 0));
+	OK(cu.cuStreamIsCapturing(second, &status));
+	IS(1, status);
+	OK(check_launch("nop", 1, second, NULL));
+	OK(cu.cuEventRecord(back, second));
+	OK(check_launch("nop", 1, first, NULL));
+	OK(cu.cuStreamWaitEvent(first, back, 0));
+	OK(check_launch("nop", 1, first, NULL));
+	NOTE(cu.cuEventQuery(back));
+	OK(cu.cuStreamIsCapturing(first, &status));
+	NOTE(status);
+	NOTE(cu.cuStreamEndCapture(first, &graph));
+	if (graph) {
+		OK(cu.cuGraphGetNodes(graph, NULL, &count));
+		NOTE(count);
+		OK(cu.cuGraphGetEdges(graph, NULL, NULL, &count));
+		NOTE(count);
+		OK(cu.cuGraphDestroy(graph));
+	}
+	OK(cu.cuStreamDestroy_v2(first));
+	OK(cu.cuStreamDestroy_v2(second));
+}
+
+static void capture_unjoined(void)
+{
+	CUstream first = capture_stream(), second = capture_stream();
+	CUevent out = NULL;
+	CUgraph graph = NULL;
+
+	OK(cu.cuEventCreate(&out, 2));
+	OK(cu.cuStreamBeginCapture_v2(first, 2));
+	OK(cu.cuEventRecord(out, first));
+	OK(cu.cuStreamWaitEvent(second, out, 0));
+	OK(check_launch("nop", 1, second, NULL));
+	IS(903, cu.cuStreamEndCapture(second, &graph));
+	IS(904, cu.cuStreamEndCapture(first, &graph));
+}
+
+static void capture_isolation(void)
+{
+	CUstream stream = capture_stream();
+	CUevent outside = NULL;
+	CUgraph graph = NULL;
+
+	OK(cu.cuEventCreate(&outside, 2));
+	OK(cu.cuEventRecord(outside, NULL));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	NOTE(cu.cuStreamWaitEvent(stream, outside, 0));
+	NOTE(cu.cuStreamEndCapture(stream, &graph));
+}
+
+static void capture_implicit(void)
+{
+	CUstream blocking = NULL;
+	CUgraph graph = NULL;
+
+	check_load();
+	OK(cu.cuStreamCreate(&blocking, 0));
+	OK(cu.cuStreamBeginCapture_v2(blocking, 2));
+	OK(check_launch("nop", 1, blocking, NULL));
+	NOTE(check_launch("nop", 1, NULL, NULL));
+	NOTE(cu.cuStreamEndCapture(blocking, &graph));
+}
+
+static void capture_host(void *data)
+{
+	*(volatile int *)data = 77;
+}
+
+static void capture_host_function(void)
+{
+	CUstream stream = capture_stream();
+	static volatile int called;
+	CUgraph graph = NULL;
+	CUgraphExec exec = NULL;
+
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	OK(cu.cuLaunchHostFunc(stream, capture_host, (void *)&called));
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	IS(0, called);
+	OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cu.cuGraphLaunch(exec, stream));
+	OK(cu.cuStreamSynchronize(stream));
+	IS(77, called);
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
+const struct check capture_checks[] = {
+	{"set, kernel and copy", capture_simple, false},
+	{"status", capture_status, false},
+	{"begun and ended wrongly", capture_unmatched, false},
+	{"waiting for the stream", capture_forbidden, true},
+	{"allocating in two modes", capture_global, true},
+	{"a thread's own mode", capture_mode, true},
+	{"two streams", capture_fork, true},
+	{"a stream that does not come back", capture_unjoined, true},
+	{"an event from outside", capture_isolation, true},
+	{"the legacy stream meanwhile", capture_implicit, true},
+	{"a function of the host", capture_host_function, false},
+	END,
+};

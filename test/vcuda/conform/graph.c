@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Graphs made by calls. */
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "check.h"
+
+static uint32_t graph_value, graph_count;
+static CUdeviceptr graph_out;
+
+static CUDA_KERNEL_NODE_PARAMS graph_fill(uint32_t value)
+{
+	static void *parameters[3];
+
+	graph_value = value;
+	graph_count = 4;
+	parameters[0] = &graph_out;
+	parameters[1] = &graph_value;
+	parameters[2] = &graph_count;
+	return (CUDA_KERNEL_NODE_PARAMS){.function = check_function("fill"),
+					 .grid_x = 1,
+					 .grid_y = 1,
+					 .grid_z = 1,
+					 .block_x = 32,
+					 .block_y = 1,
+					 .block_z = 1,
+					 .parameters = parameters};
+}
+
+static CUgraph graph_make(void)
+{
+	CUgraph graph = NULL;
+
+	OK(cu.cuGraphCreate(&graph, 0));
+	if (!graph_out)
+		graph_out = check_alloc(4096);
+	OK(cu.cuMemsetD32_v2(graph_out, 0, 1024));
+	return graph;
+}
+
+static CUgraphExec graph_instantiate(CUgraph graph)
+{
+	CUgraphExec exec = NULL;
+
+	OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	return exec;
+}
+
+static void graph_run(CUgraph graph)
+{
+	CUgraphExec exec = graph_instantiate(graph);
+
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+}
+
+static void graph_empty(void)
+{
+	CUgraph graph = graph_make();
+	CUgraphNode node = NULL;
+	int type = -1;
+
+	OK(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+	OK(cu.cuGraphNodeGetType(node, &type));
+	NOTE(type);
+	graph_run(graph);
+	IS(1, cu.cuGraphCreate(NULL, 0));
+	IS(1, cu.cuGraphCreate(&graph, 5));
+}
+
+static void graph_kernel(void)
+{
+	CUgraph graph = graph_make();
+	CUDA_KERNEL_NODE_PARAMS parameters = graph_fill(5);
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+	int type = -1;
+
+	OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &parameters));
+	graph_value = 99;
+	OK(cu.cuGraphNodeGetType(node, &type));
+	IS(0, type);
+	exec = graph_instantiate(graph);
+	OK(cu.cuGraphUpload(exec, NULL));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(5, check_word(graph_out + 12));
+	OK(cu.cuMemsetD32_v2(graph_out, 0, 4));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(5, check_word(graph_out));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuMemsetD32_v2(graph_out, 0, 4));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(5, check_word(graph_out));
+	OK(cu.cuGraphExecDestroy(exec));
+}
+
+static void graph_kernel_parameters(void)
+{
+	CUgraph graph = graph_make();
+	CUDA_KERNEL_NODE_PARAMS parameters = graph_fill(5), found;
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+
+	memset(&found, 0, sizeof(found));
+	OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &parameters));
+	OK(cu.cuGraphKernelNodeGetParams_v2(node, &found));
+	IS(32, found.block_x);
+	TRUE(found.function == parameters.function);
+	IS(5, found.parameters ? *(uint32_t *)found.parameters[1] : 0);
+	parameters = graph_fill(6);
+	OK(cu.cuGraphKernelNodeSetParams_v2(node, &parameters));
+	exec = graph_instantiate(graph);
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(6, check_word(graph_out));
+	parameters = graph_fill(7);
+	OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &parameters));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(7, check_word(graph_out));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+}
+
+static _Atomic int graph_called;
+
+static void graph_function(void *data)
+{
+	atomic_fetch_add(&graph_called, *(int *)data);
+}
+
+/* Set, then copy, then a function: in that order. */
+static void graph_chain(void)
+{
+	CUgraph graph = graph_make();
+	CUDA_MEMSET_NODE_PARAMS set = {.to = graph_out, .value = 9, .element = 4, .width = 8, .height = 1};
+	CUDA_MEMCPY3D copy = {.src_type = 2,
+			      .src_device = graph_out,
+			      .src_pitch = 32,
+			      .src_height = 1,
+			      .dst_type = 2,
+			      .dst_device = graph_out + 1024,
+			      .dst_pitch = 32,
+			      .dst_height = 1,
+			      .width = 32,
+			      .height = 1,
+			      .depth = 1};
+	int add = 4;
+	CUDA_HOST_NODE_PARAMS host = {graph_function, &add};
+	CUgraphNode first = NULL, second = NULL, third = NULL;
+	int type = -1;
+
+	atomic_store(&graph_called, 0);
+	OK(cu.cuGraphAddMemsetNode(&first, graph, NULL, 0, &set, context));
+	OK(cu.cuGraphAddMemcpyNode(&second, graph, &first, 1, &copy, context));
+	OK(cu.cuGraphAddHostNode(&third, graph, &second, 1, &host));
+	OK(cu.cuGraphNodeGetType(first, &type));
+	NOTE(type);
+	OK(cu.cuGraphNodeGetType(second, &type));
+	NOTE(type);
+	OK(cu.cuGraphNodeGetType(third, &type));
+	NOTE(type);
+	graph_run(graph);
+	IS(9, check_word(graph_out + 1024 + 28));
+	IS(4, atomic_load(&graph_called));
+}
+
+static void graph_edges(void)
+{
+	CUgraphNode nodes[4] = {NULL}, found[8] = {NULL}, from[8], to[8];
+	CUgraph graph = graph_make();
+	size_t count = 0;
+
+	for (int i = 0; i < 4; i++)
+		OK(cu.cuGraphAddEmptyNode(&nodes[i], graph, i == 1 ? nodes : NULL, i == 1));
+	OK(cu.cuGraphAddDependencies(graph, &nodes[1], &nodes[2], 1));
+	NOTE(cu.cuGraphAddDependencies(graph, &nodes[2], &nodes[0], 1));
+	OK(cu.cuGraphGetNodes(graph, NULL, &count));
+	IS(4, (long long)count);
+	count = 8;
+	OK(cu.cuGraphGetNodes(graph, found, &count));
+	IS(4, (long long)count);
+	OK(cu.cuGraphGetRootNodes(graph, NULL, &count));
+	NOTE(count);
+	OK(cu.cuGraphGetEdges(graph, NULL, NULL, &count));
+	NOTE(count);
+	count = 8;
+	OK(cu.cuGraphGetEdges(graph, from, to, &count));
+	NOTE(count);
+	OK(cu.cuGraphDestroyNode(nodes[3]));
+	OK(cu.cuGraphGetNodes(graph, NULL, &count));
+	IS(3, (long long)count);
+	OK(cu.cuGraphDestroy(graph));
+}
+
+static void graph_clone(void)
+{
+	CUgraph graph = graph_make(), clone = NULL;
+	CUDA_KERNEL_NODE_PARAMS parameters = graph_fill(12);
+	CUgraphNode node = NULL;
+	size_t count = 0;
+
+	OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &parameters));
+	OK(cu.cuGraphClone(&clone, graph));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuGraphGetNodes(clone, NULL, &count));
+	IS(1, (long long)count);
+	graph_run(clone);
+	IS(12, check_word(graph_out));
+}
+
+static void graph_child(void)
+{
+	CUgraph graph = graph_make(), child = graph_make();
+	CUDA_KERNEL_NODE_PARAMS parameters = graph_fill(13);
+	CUgraphNode node = NULL;
+	int type = -1;
+
+	OK(cu.cuGraphAddKernelNode_v2(&node, child, NULL, 0, &parameters));
+	OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	OK(cu.cuGraphNodeGetType(node, &type));
+	NOTE(type);
+	OK(cu.cuGraphDestroy(child));
+	graph_run(graph);
+	IS(13, check_word(graph_out));
+}
+
+static void graph_events(void)
+{
+	CUgraph graph = graph_make();
+	CUgraphNode first = NULL, second = NULL;
+	CUevent event = NULL;
+	int type = -1;
+
+	OK(cu.cuEventCreate(&event, 0));
+	OK(cu.cuGraphAddEventRecordNode(&first, graph, NULL, 0, event));
+	OK(cu.cuGraphAddEventWaitNode(&second, graph, &first, 1, event));
+	OK(cu.cuGraphNodeGetType(first, &type));
+	NOTE(type);
+	OK(cu.cuGraphNodeGetType(second, &type));
+	NOTE(type);
+	graph_run(graph);
+	OK(cu.cuEventQuery(event));
+	OK(cu.cuEventDestroy_v2(event));
+}
+
+static void graph_update(void)
+{
+	CUgraph first = graph_make(), second = graph_make(), third = graph_make();
+	CUDA_KERNEL_NODE_PARAMS parameters = graph_fill(20);
+	CUgraphExecUpdateResultInfo result;
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+
+	OK(cu.cuGraphAddKernelNode_v2(&node, first, NULL, 0, &parameters));
+	exec = graph_instantiate(first);
+	parameters = graph_fill(21);
+	OK(cu.cuGraphAddKernelNode_v2(&node, second, NULL, 0, &parameters));
+	OK(cu.cuGraphExecUpdate_v2(exec, second, &result));
+	IS(0, result.result);
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(21, check_word(graph_out));
+	OK(cu.cuGraphAddEmptyNode(&node, third, NULL, 0));
+	IS(910, cu.cuGraphExecUpdate_v2(exec, third, &result));
+	NOTE(result.result != 0);
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(first));
+	OK(cu.cuGraphDestroy(second));
+	OK(cu.cuGraphDestroy(third));
+}
+
+const struct check graph_checks[] = {
+	{"an empty node", graph_empty, false},
+	{"a kernel, launched three times", graph_kernel, false},
+	{"parameters of a kernel", graph_kernel_parameters, false},
+	{"set, copy and a function, one after the other", graph_chain, false},
+	{"nodes and edges", graph_edges, false},
+	{"a clone", graph_clone, false},
+	{"a graph in a graph", graph_child, false},
+	{"events", graph_events, false},
+	{"an update", graph_update, false},
+	END,
+};
