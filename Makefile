@@ -116,7 +116,9 @@ include src/guard/rules.mk
 
 # ASan cannot be linked statically, so a sanitized hook is an ordinary program.
 dynamic = $(SANITIZE)$(filter 0,$(STATIC))
-hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(static_libraries))
+# hooks/runtime/early.c knows these two.
+early_start = $(if $(filter x86_64-% aarch64-%,$(multiarch)),-Wl$(comma)-e$(comma)early_start)
+hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(early_start) $(static_libraries))
 
 unit_tests = $(patsubst %.c,$(O)/%,$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c))
 
@@ -196,6 +198,12 @@ $(O)/src/vcuda/control.o $(O)/src/vcuda/grant.o $(O)/test/unit/vcuda/control_tes
 
 # Commands for people, who wait for other things: small.
 $(cli_objects): OPTIMIZE := $(if $(filter -O2,$(OPTIMIZE)),-Os,$(OPTIMIZE))
+
+# What runs before the C library does: without its functions, and without what needs them. test/e2e/runtime.bats looks.
+before_libc = $(patsubst %,$(O)/hooks/runtime/%.o,chosen command_line early search)
+ifeq ($(dynamic),)
+$(before_libc): CFLAGS_ALL += -ffreestanding -fno-stack-protector -U_FORTIFY_SOURCE -fno-profile-arcs -fno-lto
+endif
 
 $(O)/%.o: %.c | needs
 	@mkdir -p $(@D)

@@ -487,6 +487,37 @@ life() {
 	both life
 }
 
+# Settings, a line each, with what starts the C library before the runtime is executed: "brk" where the settings must be
+# parsed; and what the runtime was told.
+@test "another command than create is passed on before the C library starts, where the settings are plain" {
+	local build=$CTR_GPU_BUILD object
+	# A sanitized one is not.
+	[[ $(readelf -lW "$build/bin/ctr-gpu-hook") != *INTERP* ]] || skip "the shim is no static program"
+	for object in chosen command_line early search; do
+		[[ -z $(nm -u "$build/hooks/runtime/$object.o" |
+			grep -vwE "_start|chosen_read|command_line_read|search_program") ]]
+	done
+	# shellcheck disable=SC2016
+	run sandbox wsl-nvidia bash -ec '
+		real=/run/real PATH=$PATH:/run/bin
+		mkdir -p /etc/ctr-gpu /run/bin && printf "#!/bin/sh\necho told \"\$0 \$*\"\n" >$real && chmod 755 $real
+		cp $real /run/bin/named
+		for settings in "{\"runtimes\": [\"/run/none\", \"$real\"]}" "{\"runtimes\": [\"named\"]}" \
+			"{\"runtimes\": [\"$real\"], \"nonsense\": {}}" "{\"runtimes\": [\"/run/re\\u0061l\"]}"; do
+			echo "$settings" >/etc/ctr-gpu/config.json
+			strace -f -o /run/trace ctr-gpu-runtime --root /x state ID
+			sed "1d; /execve/,\$d; s/^[0-9]* *//; s/(.*//" /run/trace | grep -c "^brk" || true
+		done
+		chmod o+w /etc/ctr-gpu/config.json
+		ctr-gpu-runtime state ID || true'
+	expect_status 0
+	[[ ${lines[*]} == "told /run/real --root /x state ID 0 told /run/bin/named --root /x state ID 0 \
+told /run/real --root /x state ID "[1-9]*" told /run/real --root /x state ID "[1-9]*" ctr-gpu-runtime: [E_BAD_CONFIG] "* ]] || {
+		echo "$output"
+		false
+	}
+}
+
 # fails ENVIRONMENT LOG-OPTIONS…: creation fails; the log is /run/log
 fails() {
 	local variable=$1

@@ -19,4 +19,7 @@ $(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(shared_libraries)
 
+$(O)/fuzz/chosen_fuzz: $(O)/hooks/runtime/chosen.o
+$(O)/test/fuzz/chosen_fuzz.o: CPPFLAGS += -I.
+
 .PHONY: fuzz fuzzers
