@@ -225,6 +225,8 @@ $(O)/test/lib/%.so: test/unit/driverd/libraries/%.c
 $(O)/test/unit/driverd/driverd_test: $(driverd_test_libraries) $(O)/bin/ctr-gpu-driverd
 $(unit_tests:%=%.o): CPPFLAGS += -Itest/unit -I.
 
+include src/vcuda/rules.mk
+
 # ---- tests ----
 
 include $(wildcard test/*/rules.mk) examples/rules.mk

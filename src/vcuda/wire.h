@@ -107,10 +107,11 @@ enum wire_op {
 	WIRE_UPLOAD,     /* bytes to be appended to the thread's upload; all of 0 bytes: forget it */
 	WIRE_DOWNLOAD,   /* offset; reply: what the thread's last reply had there */
 	WIRE_FUNCTION,   /* function or kernel; reply: struct wire_function */
-	WIRE_COPY_IN,    /* to, stream; bytes */
-	WIRE_STAGE_IN,   /* to, stream, chunk, offset, bytes */
-	WIRE_STAGE_OUT,  /* from, stream, chunk, offset, bytes */
+	WIRE_COPY_IN,    /* to, stream, bytes; bytes */
+	WIRE_STAGE_IN,   /* to, stream, chunk, bytes */
+	WIRE_STAGE_OUT,  /* from, stream, chunk, bytes */
 	WIRE_STAGE_WAIT, /* chunk: until the last copy through it is done */
+	WIRE_PROBE,      /* device memory, bytes: whether the driver would copy them */
 	WIRE_ARENA_ADD,  /* offset, bytes, flags; reply: address on the device; the descriptor comes by the socket */
 	WIRE_ARENA_DROP, /* offset */
 	WIRE_REFUSED,    /* kind, text */

@@ -29,3 +29,12 @@ $(vcuda_conform): $(vcuda_conform_objects)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread -ldl
+
+# A manager without a policy, and the program of the measurements.
+test_programs += $(O)/test/vcuda/launch $(O)/test/vcuda/measure
+$(O)/test/vcuda/launch: test/vcuda/launch.c src/vcuda/start.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) -std=gnu17 -O2 $(warnings) -o $@ $<
+$(O)/test/vcuda/measure: test/vcuda/real/measure.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -ldl

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One ring for all threads of the process: CUDA orders what different threads do by what the program does between the
+ * calls, and two rings could carry out an event's record before the launch that another thread made first.
+ */
+
+#include "vcuda/client/call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "vcuda/ops.h"
+
+static struct lock call_lock;
+static uint32_t call_head;    /* of the ring; the server's memory is only written */
+static uint32_t call_pending; /* where the entry ends that is being written */
+
+static const struct timespec call_patience = {.tv_nsec = 100000000};
+
+static CUresult call_lost(void)
+{
+	const CUresult sticky = client.wire->sticky;
+
+	return sticky ? sticky : CUDA_ERROR_LAUNCH_FAILED;
+}
+
+CUresult call_enter(struct thread **ret)
+{
+	if (!client.life || !client.life->ready)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	*ret = thread_self();
+	if (!*ret)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return (*ret)->calls_back ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+}
+
+CUresult call_fail(CUresult result)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	return r ? r : result;
+}
+
+CUresult call_failure(void)
+{
+	struct wire *wire = client.wire;
+
+	if (atomic_load_explicit(&wire->sticky, memory_order_relaxed))
+		return wire->sticky;
+	if (atomic_load_explicit(&wire->deferred, memory_order_relaxed))
+		return atomic_exchange(&wire->deferred, 0);
+	return CUDA_SUCCESS;
+}
+
+/* Waits until the ring has room for @units. Return: whether the server is still there. */
+static bool call_make_room(uint32_t units)
+{
+	struct bell *tail = &client.wire->ring.tail;
+
+	for (;;) {
+		const uint32_t seen = BELL_LOAD(&tail->value);
+
+		if (RING_UNITS - ring_distance(seen, call_head) >= units)
+			return ring_distance(seen, call_head) <= RING_UNITS;
+		if (bell_spin(tail, seen, (long)client.wire->spin))
+			continue;
+		bell_sleep(tail, seen, &call_patience);
+		if (BELL_LOAD(&tail->value) == seen && client_is_lost())
+			return false;
+	}
+}
+
+static struct wire_entry *call_entry_at(uint32_t head)
+{
+	return (struct wire_entry *)(client.wire->command + (size_t)(head % RING_UNITS) * RING_UNIT);
+}
+
+struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words, size_t bytes, bool waits)
+{
+	const uint32_t units = (uint32_t)(1 + (bytes + RING_UNIT - 1) / RING_UNIT);
+	const struct context *context = thread_context(thread);
+	struct wire_entry *entry;
+	uint32_t rest;
+
+	lock_take(&call_lock);
+	rest = RING_UNITS - call_head % RING_UNITS;
+	if (!call_make_room(units > rest ? units + rest : units)) {
+		lock_release(&call_lock);
+		return NULL;
+	}
+	call_pending = call_head;
+	if (units > rest) {
+		*call_entry_at(call_pending) =
+			(struct wire_entry){.bytes = (rest - 1) * RING_UNIT, .slot = WIRE_SCRATCH};
+		call_pending += rest;
+	}
+	entry = call_entry_at(call_pending);
+	entry->op = (uint16_t)op;
+	entry->words = (uint16_t)words;
+	entry->bytes = (uint32_t)bytes;
+	entry->slot = waits ? thread->slot : WIRE_SCRATCH;
+	entry->sequence = waits ? ++thread->sequence : 0;
+	entry->context = context ? context->handle : 0;
+	entry->thread = thread->slot;
+	call_pending += units;
+	return entry;
+}
+
+void call_end(void)
+{
+	call_head = call_pending;
+	bell_ring(&client.wire->ring.head, call_head);
+	lock_release(&call_lock);
+}
+
+CUresult call_wait(struct thread *thread)
+{
+	struct wire_reply *reply = &client.wire->reply[thread->slot];
+
+	for (;;) {
+		const uint32_t seen = BELL_LOAD(&reply->done.value);
+
+		if (seen == thread->sequence)
+			return reply->result;
+		if (bell_spin(&reply->done, seen, (long)client.wire->spin))
+			continue;
+		bell_sleep(&reply->done, seen, &call_patience);
+		if (BELL_LOAD(&reply->done.value) == seen && client_is_lost())
+			return call_lost();
+	}
+}
+
+static size_t call_round(size_t bytes)
+{
+	return (bytes + 7) & ~(size_t)7;
+}
+
+/* Return: CUDA_SUCCESS once the entry is in the ring. */
+static CUresult call_push(struct thread *thread, unsigned op, const uint64_t *words, unsigned count,
+			  const struct call_part *parts, unsigned part_count, bool waits)
+{
+	size_t bytes = count * sizeof(*words);
+	struct wire_entry *entry;
+	uint8_t *at;
+
+	for (unsigned i = 0; i < part_count; i++) {
+		if (parts[i].bytes > WIRE_INLINE || bytes > WIRE_INLINE)
+			return CUDA_ERROR_INVALID_VALUE;
+		bytes += call_round(parts[i].bytes);
+	}
+	if (bytes > WIRE_INLINE)
+		return CUDA_ERROR_INVALID_VALUE;
+	entry = call_begin(thread, op, count, bytes, waits);
+	if (!entry)
+		return call_lost();
+	for (unsigned i = 0; i < count; i++)
+		entry->argument[i] = words[i];
+	at = (uint8_t *)&entry->argument[count];
+	for (unsigned i = 0; i < part_count; i++) {
+		memcpy(at, parts[i].data, parts[i].bytes);
+		at += call_round(parts[i].bytes);
+	}
+	call_end();
+	return CUDA_SUCCESS;
+}
+
+CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
+		   unsigned part_count, void *out, size_t out_bytes)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	const struct wire_reply *reply;
+
+	if (!r)
+		r = call_push(thread, op, words, count, parts, part_count, true);
+	if (!r)
+		r = call_wait(thread);
+	if (r)
+		return r;
+	reply = &client.wire->reply[thread->slot];
+	if (out_bytes == 0)
+		return call_failure();
+	if (reply->bytes < out_bytes || out_bytes > WIRE_REPLY)
+		return CUDA_ERROR_UNKNOWN;
+	memcpy(out, reply->word, out_bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
+		    unsigned part_count)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (!r)
+		r = call_push(thread, op, words, count, parts, part_count, client.waits);
+	if (!r && client.waits)
+		r = call_wait(thread);
+	return r ? r : call_failure();
+}
+
+size_t call_reply_bytes(void)
+{
+	return client.wire->reply[thread_self()->slot].bytes;
+}
+
+CUresult call_download(size_t offset, void *to, size_t bytes)
+{
+	for (size_t done = 0; done < bytes;) {
+		const size_t piece = bytes - done < WIRE_REPLY ? bytes - done : WIRE_REPLY;
+		const uint64_t words[] = {offset + done, piece};
+		CUresult r = call_sync(WIRE_DOWNLOAD, words, 2, NULL, 0, (char *)to + done, piece);
+
+		if (r)
+			return r;
+		done += piece;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult call_upload(const void *data, size_t bytes)
+{
+	enum { PIECE = WIRE_INLINE - 64 };
+
+	for (size_t done = 0; done < bytes; done += PIECE) {
+		const size_t piece = bytes - done < PIECE ? bytes - done : PIECE;
+		const uint64_t words[] = {done, piece};
+		const struct call_part part = {(const char *)data + done, piece};
+		CUresult r = call_async(WIRE_UPLOAD, words, 2, &part, 1);
+
+		if (r)
+			return r;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Names stay where they are for as long as the process lives, each once. */
+struct text {
+	struct text *next;
+	char bytes[];
+};
+
+static CUresult call_keep_text(const char *bytes, size_t length, const char **ret)
+{
+	static struct lock lock;
+	static struct text *texts;
+	struct text *text;
+
+	LOCK_HOLD(&lock);
+	for (text = texts; text; text = text->next)
+		if (strlen(text->bytes) == length && memcmp(text->bytes, bytes, length) == 0)
+			break;
+	if (!text) {
+		text = malloc(sizeof(*text) + length + 1);
+		if (!text)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		memcpy(text->bytes, bytes, length);
+		text->bytes[length] = '\0';
+		text->next = texts;
+		texts = text;
+	}
+	*ret = text->bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult call_text(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
+		   unsigned part_count, const char **ret)
+{
+	char text[WIRE_REPLY];
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	size_t length;
+
+	if (!r)
+		r = call_push(thread, op, words, count, parts, part_count, true);
+	if (!r)
+		r = call_wait(thread);
+	if (r)
+		return r;
+	length = client.wire->reply[thread->slot].bytes;
+	if (length > sizeof(text))
+		return CUDA_ERROR_UNKNOWN;
+	memcpy(text, client.wire->reply[thread->slot].word, length);
+	return call_keep_text(text, length, ret);
+}
+
+CUresult call_refuse(const char *name)
+{
+	const uint64_t words[] = {START_EVENT_REFUSED, strlen(name)};
+	const struct call_part part = {name, strlen(name)};
+	CUresult r = call_async(WIRE_REFUSED, words, 2, &part, 1);
+
+	return r == CUDA_ERROR_NOT_INITIALIZED || r == CUDA_ERROR_NOT_PERMITTED ? r : CUDA_ERROR_NOT_SUPPORTED;
+}

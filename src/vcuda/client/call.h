@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Calls of the server: an entry in the ring, and for most a reply in the thread's place. */
+
+#include "vcuda/client/thread.h"
+
+struct call_part {
+	const void *data;
+	size_t bytes;
+};
+
+/**
+ * call_enter() - what every function of the API begins with
+ * @ret: the calling thread
+ *
+ * Return: CUDA_SUCCESS; what the function has to return instead.
+ */
+CUresult call_enter(struct thread **ret);
+
+/** call_enter()'s failure, or else @result. */
+CUresult call_fail(CUresult result);
+
+/** The answer of a function that is not offered; the audit gets its name. */
+CUresult call_refuse(const char *name);
+
+/**
+ * call_sync() - have the server do something, and wait
+ * @words: the arguments; @parts: bytes behind them, each from a multiple of 8 on
+ * @out:   gets the first @out_bytes of the reply; @out_bytes is 0 if there is nothing to get
+ *
+ * Return: what the driver returned.
+ */
+CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
+		   unsigned part_count, void *out, size_t out_bytes);
+
+/** The same without waiting. Return: what an earlier one failed with, of which nobody knows yet. */
+CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
+		    unsigned part_count);
+
+/** call_sync() for a reply that is text, which stays for ever. */
+CUresult call_text(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
+		   unsigned part_count, const char **ret);
+
+/** call_sync() with bytes of any number behind its arguments. The server has them as the thread's upload. */
+CUresult call_upload(const void *data, size_t bytes);
+
+/** Return: how many bytes the last reply of the thread had. */
+size_t call_reply_bytes(void);
+
+/** Gets bytes of the thread's last reply, of whatever length it was. */
+CUresult call_download(size_t offset, void *to, size_t bytes);
+
+/**
+ * call_begin() - a place for an entry in the ring, which is locked until call_end()
+ *
+ * Return: NULL if the server is lost; nothing is locked then.
+ */
+struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words, size_t bytes, bool waits);
+
+/** Hands the entry over. */
+void call_end(void);
+
+/** Waits for the reply to the thread's last entry. */
+CUresult call_wait(struct thread *thread);
+
+/** Return: what an earlier command failed with, and that no call has returned yet; CUDA_SUCCESS. */
+CUresult call_failure(void);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Host functions. The server's driver reaches one in a thread of its own, which tells us a number; a thread here, made
+ * when the first is launched, runs what we keep under that number, and the driver's thread goes on.
+ */
+
+#include <pthread.h>
+
+#include "vcuda/client/call.h"
+#include "vcuda/client/context.h"
+#include "vcuda/client_api.h"
+#include "vcuda/ops.h"
+
+enum { CALLBACKS = 4096 };
+
+#pragma weak pthread_create
+
+static struct lock callback_lock;
+static bool callback_thread_is_there;
+static struct {
+	CUhostFn function;
+	void *data;
+} callbacks[CALLBACKS];
+static uint32_t callback_next;
+
+static void callback_run(struct wire_callback *call)
+{
+	const uint64_t cookie = call->cookie;
+	CUhostFn function = NULL;
+	void *data = NULL;
+
+	if (cookie >= CALLBACKS)
+		return;
+	lock_take(&callback_lock);
+	function = callbacks[cookie].function;
+	data = callbacks[cookie].data;
+	callbacks[cookie].function = NULL;
+	lock_release(&callback_lock);
+	if (function)
+		function(data);
+}
+
+static void *callback_serve(void *nothing)
+{
+	struct bell *calls = &client.wire->calls;
+	struct thread *thread = thread_self();
+
+	if (thread)
+		thread->calls_back = true;
+	for (uint32_t done = 0;;) {
+		struct wire_callback *call = &client.wire->callback[done % WIRE_CALLBACKS];
+
+		if (BELL_LOAD(&calls->value) == done) {
+			if (!bell_spin(calls, done, (long)client.wire->spin))
+				bell_sleep(calls, done, NULL);
+			continue;
+		}
+		callback_run(call);
+		done++;
+		bell_ring(&call->done, done);
+	}
+	return nothing;
+}
+
+static CUresult callback_keep(CUhostFn function, void *data, uint64_t *ret)
+{
+	pthread_t thread;
+
+	LOCK_HOLD(&callback_lock);
+	if (!callback_thread_is_there) {
+		if (!pthread_create)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		if (pthread_create(&thread, NULL, callback_serve, NULL) != 0)
+			return CUDA_ERROR_OPERATING_SYSTEM;
+		callback_thread_is_there = true;
+	}
+	for (uint32_t i = 0; i < CALLBACKS; i++) {
+		const uint32_t place = callback_next++ % CALLBACKS;
+
+		if (callbacks[place].function)
+			continue;
+		callbacks[place].function = function;
+		callbacks[place].data = data;
+		*ret = place;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult on_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
+{
+	uint64_t words[] = {stream, 0};
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!function)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = callback_keep(function, data, &words[1]);
+	return r ? r : call_async(OP_cuLaunchHostFunc, words, 2, NULL, 0);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/client/context.h"
+
+#include <stdlib.h>
+
+#include "vcuda/client/call.h"
+#include "vcuda/client/image.h"
+#include "vcuda/client/range.h"
+#include "vcuda/client_api.h"
+#include "vcuda/ops.h"
+
+static struct lock context_lock;
+static struct context *contexts;
+
+static struct {
+	struct context *context; /* NULL: not active */
+	unsigned held, flags;
+} primary[START_GPUS];
+
+struct context *context_find(uint64_t handle)
+{
+	LOCK_HOLD(&context_lock);
+	for (struct context *context = contexts; context; context = context->next)
+		if (context->handle == handle && !context->gone)
+			return context;
+	return NULL;
+}
+
+CUresult context_current(struct context **ret)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	*ret = thread_context(thread);
+	if (!*ret)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return (*ret)->gone ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+
+static struct context *context_add(uint64_t handle, CUdevice device, unsigned flags, bool is_primary)
+{
+	struct context *context = calloc(1, sizeof(*context));
+
+	if (!context)
+		return NULL;
+	context->handle = handle;
+	context->device = device;
+	context->flags = flags;
+	context->primary = is_primary;
+	context->next = contexts;
+	contexts = context;
+	return context;
+}
+
+/* What belongs to a context goes with it. */
+static void context_end(struct context *context)
+{
+	context->gone = true;
+	range_forget_context(context);
+	image_forget(context->handle);
+}
+
+static CUresult context_push(struct thread *thread, struct context *context)
+{
+	if (thread->depth == THREAD_CONTEXTS)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	thread->stack[thread->depth++] = context;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+	const uint64_t word = (uint64_t)device;
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	uint64_t handle;
+
+	if (r)
+		return r;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!client_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	LOCK_HOLD(&context_lock);
+	if (!primary[device].context) {
+		r = call_sync(OP_cuDevicePrimaryCtxRetain, &word, 1, NULL, 0, &handle, sizeof(handle));
+		if (r)
+			return r;
+		primary[device].context = context_add(handle, device, primary[device].flags, true);
+		if (!primary[device].context)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	primary[device].held++;
+	*context = primary[device].context->handle;
+	return CUDA_SUCCESS;
+}
+
+static CUresult context_end_primary(CUdevice device, unsigned op)
+{
+	const uint64_t word = (uint64_t)device;
+	CUresult r = call_sync(op, &word, 1, NULL, 0, NULL, 0);
+
+	if (primary[device].context)
+		context_end(primary[device].context);
+	primary[device].context = NULL;
+	return r;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (!client_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	LOCK_HOLD(&context_lock);
+	if (primary[device].held == 0)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (--primary[device].held > 0)
+		return CUDA_SUCCESS;
+	return context_end_primary(device, OP_cuDevicePrimaryCtxRelease_v2);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (!client_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	LOCK_HOLD(&context_lock);
+	return context_end_primary(device, OP_cuDevicePrimaryCtxReset_v2);
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
+{
+	const uint64_t words[] = {(uint64_t)device, flags};
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (!client_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	LOCK_HOLD(&context_lock);
+	r = call_sync(OP_cuDevicePrimaryCtxSetFlags_v2, words, 2, NULL, 0, NULL, 0);
+	if (r)
+		return r;
+	primary[device].flags = flags;
+	if (primary[device].context)
+		primary[device].context->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (!client_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!flags || !active)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = primary[device].flags;
+	*active = primary[device].context != NULL;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+	const uint64_t words[] = {flags, (uint64_t)device};
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	struct context *new;
+	uint64_t handle;
+
+	if (r)
+		return r;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!client_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	LOCK_HOLD(&context_lock);
+	r = call_sync(OP_cuCtxCreate_v2, words, 2, NULL, 0, &handle, sizeof(handle));
+	if (r)
+		return r;
+	new = context_add(handle, device, flags, false);
+	if (!new)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*context = handle;
+	return context_push(thread, new);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *context, const void *affinity, int count, unsigned flags, CUdevice device)
+{
+	if (affinity || count)
+		return call_refuse("cuCtxCreate_v3");
+	return cuCtxCreate_v2(context, flags, device);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *context, const void *parameters, unsigned flags, CUdevice device)
+{
+	static const uint64_t none[3];
+
+	/* Affinities, how many, and what CUDA 12.5 added. */
+	if (parameters && __builtin_memcmp(parameters, none, sizeof(none)) != 0)
+		return call_refuse("cuCtxCreate_v4");
+	return cuCtxCreate_v2(context, flags, device);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext handle)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	struct context *context;
+
+	if (r)
+		return r;
+	context = context_find(handle);
+	if (!context || context->primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	r = call_sync(OP_cuCtxDestroy_v2, &handle, 1, NULL, 0, NULL, 0);
+	if (thread_context(thread) == context)
+		thread->depth--;
+	context_end(context);
+	return r;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext handle)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	struct context *context;
+
+	if (r)
+		return r;
+	context = context_find(handle);
+	return context ? context_push(thread, context) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (thread->depth == 0)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	thread->depth--;
+	if (context)
+		*context = thread->stack[thread->depth]->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext handle)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	struct context *context = NULL;
+
+	if (r)
+		return r;
+	if (thread_context(thread) && thread_context(thread)->handle == handle)
+		return CUDA_SUCCESS;
+	if (handle) {
+		context = context_find(handle);
+		if (!context)
+			return CUDA_ERROR_INVALID_CONTEXT;
+	}
+	if (thread->depth > 0)
+		thread->depth--;
+	return context ? context_push(thread, context) : CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	*context = thread_context(thread) ? thread_context(thread)->handle : 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = context->device;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	struct context *context;
+
+	if (r)
+		return r;
+	if (handle == 0)
+		return cuCtxGetDevice(device);
+	context = context_find(handle);
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = context->device;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetFlags(unsigned *flags)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = context->flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (least)
+		*least = client.device[context->device].priority_least;
+	if (greatest)
+		*greatest = client.device[context->device].priority_greatest;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext handle)
+{
+	CUresult r, r_pop;
+
+	if (handle == 0)
+		return cuCtxSynchronize();
+	r = cuCtxPushCurrent_v2(handle);
+	if (r)
+		return r;
+	r = cuCtxSynchronize();
+	r_pop = cuCtxPopCurrent_v2(NULL);
+	return r ? r : r_pop;
+}
+
+CUresult on_cuStreamGetCtx(CUstream stream, CUcontext *context)
+{
+	const uint64_t word = stream;
+	struct context *current;
+	CUresult r = context_current(&current);
+
+	if (r)
+		return r;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (stream >= WIRE_STREAM_NAMES)
+		return call_sync(OP_cuStreamGetCtx, &word, 1, NULL, 0, context, sizeof(*context));
+	*context = current->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult on_cuStreamGetDevice(CUstream stream, CUdevice *device)
+{
+	CUcontext context;
+	CUresult r = on_cuStreamGetCtx(stream, &context);
+
+	return r ? r : cuCtxGetDevice_v2(device, context);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	uint64_t word;
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	word = (uint64_t)*mode;
+	r = call_sync(OP_cuThreadExchangeStreamCaptureMode, &word, 1, NULL, 0, &word, sizeof(word));
+	if (!r)
+		*mode = (CUstreamCaptureMode)word;
+	return r;
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Copies. What is small goes with the command; page-locked memory is the server's, too; all else passes through
+ * chunks of the staging memory, where one chunk is filled or emptied while others are on the bus. From COPY_SHARED
+ * bytes on, a second thread copies its half of each chunk: one is slower than the bus.
+ */
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vcuda/client/call.h"
+#include "vcuda/client/context.h"
+#include "vcuda/client/range.h"
+#include "vcuda/client_api.h"
+#include "vcuda/ops.h"
+
+enum {
+	COPY_INLINE = 32768, /* to the device, with the command */
+	COPY_SHARED = 4 << 20,
+	COPY_DEPTH = WIRE_LARGE / 2, /* chunks of one copy that are under way */
+};
+
+/* Older C libraries have it in a library of its own, which a program may not have loaded. */
+#pragma weak pthread_create
+
+/* ---- a second thread for memcpy ---- */
+
+static struct {
+	struct lock lock; /* one large copy at a time has its help */
+	bool there;
+	struct bell begin, end;
+	void *to;
+	const void *from;
+	size_t bytes;
+} helper;
+
+static void *copy_help(void *nothing)
+{
+	uint32_t seen = 0;
+
+	for (;;) {
+		if (!bell_spin(&helper.begin, seen, (long)client.wire->spin)) {
+			bell_sleep(&helper.begin, seen, NULL);
+			continue;
+		}
+		seen++;
+		memcpy(helper.to, helper.from, helper.bytes);
+		bell_ring(&helper.end, seen);
+	}
+	return nothing;
+}
+
+static void copy_get_help(void)
+{
+	pthread_t thread;
+
+	if (!helper.there && pthread_create && client.wire->spin > 0)
+		helper.there = pthread_create(&thread, NULL, copy_help, NULL) == 0;
+}
+
+static void copy_bytes(void *to, const void *from, size_t bytes, bool shared)
+{
+	const size_t half = bytes / 2;
+	uint32_t seen;
+
+	if (!shared || !helper.there) {
+		memcpy(to, from, bytes);
+		return;
+	}
+	seen = BELL_LOAD(&helper.end.value);
+	helper.to = (char *)to + half;
+	helper.from = (const char *)from + half;
+	helper.bytes = bytes - half;
+	bell_ring(&helper.begin, seen + 1);
+	memcpy(to, from, half);
+	while (BELL_LOAD(&helper.end.value) == seen)
+		if (!bell_spin(&helper.end, seen, 1000000))
+			bell_sleep(&helper.end, seen, NULL);
+}
+
+/* ---- chunks ---- */
+
+static struct lock chunk_lock;
+static bool chunk_taken[WIRE_CHUNKS];
+static struct bell chunk_freed;
+
+/* Return: a chunk of the staging memory that nobody uses. */
+static uint32_t copy_take_chunk(bool large)
+{
+	for (;;) {
+		const uint32_t seen = BELL_LOAD(&chunk_freed.value);
+
+		lock_take(&chunk_lock);
+		for (uint32_t i = large ? WIRE_SMALL : 0; i < (large ? (uint32_t)WIRE_CHUNKS : (uint32_t)WIRE_SMALL);
+		     i++)
+			if (!chunk_taken[i]) {
+				chunk_taken[i] = true;
+				lock_release(&chunk_lock);
+				return i;
+			}
+		lock_release(&chunk_lock);
+		bell_sleep(&chunk_freed, seen, &(const struct timespec){.tv_nsec = 1000000});
+	}
+}
+
+static void copy_give_chunk(uint32_t chunk)
+{
+	lock_take(&chunk_lock);
+	chunk_taken[chunk] = false;
+	bell_ring(&chunk_freed, chunk_freed.value + 1);
+	lock_release(&chunk_lock);
+}
+
+static CUresult copy_wait_chunk(uint32_t chunk)
+{
+	const uint64_t word = chunk;
+
+	return call_sync(WIRE_STAGE_WAIT, &word, 1, NULL, 0, NULL, 0);
+}
+
+static CUresult copy_stage(unsigned op, CUdeviceptr device, CUstream stream, uint32_t chunk, size_t bytes)
+{
+	const uint64_t words[] = {device, stream, chunk, bytes};
+
+	return call_async(op, words, 4, NULL, 0);
+}
+
+struct staged {
+	uint32_t chunk[COPY_DEPTH];
+	unsigned depth;
+	size_t piece;
+	bool shared;
+};
+
+static struct staged copy_begin_staged(size_t bytes)
+{
+	const bool large = bytes > WIRE_SMALL_BYTES;
+	struct staged staged = {.piece = large ? WIRE_LARGE_BYTES : WIRE_SMALL_BYTES, .shared = bytes >= COPY_SHARED};
+	const size_t pieces = (bytes + staged.piece - 1) / staged.piece;
+
+	staged.depth = pieces < COPY_DEPTH ? (unsigned)pieces : COPY_DEPTH;
+	/* All large chunks may be wanted twice over at once; two who have half of them each would wait for ever. */
+	static struct lock taking;
+	LOCK_HOLD(&taking);
+	for (unsigned i = 0; i < staged.depth; i++)
+		staged.chunk[i] = copy_take_chunk(large);
+	if (staged.shared) {
+		lock_take(&helper.lock);
+		copy_get_help();
+	}
+	return staged;
+}
+
+static void copy_end_staged(const struct staged *staged)
+{
+	if (staged->shared)
+		lock_release(&helper.lock);
+	for (unsigned i = 0; i < staged->depth; i++)
+		copy_give_chunk(staged->chunk[i]);
+}
+
+static size_t copy_piece(const struct staged *staged, size_t bytes, size_t number)
+{
+	const size_t rest = bytes - number * staged->piece;
+
+	return rest < staged->piece ? rest : staged->piece;
+}
+
+static CUresult copy_in_staged(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+	const struct staged staged = copy_begin_staged(bytes);
+	CUresult r = CUDA_SUCCESS;
+	size_t number = 0;
+
+	for (size_t done = 0; done < bytes && !r; number++) {
+		const uint32_t chunk = staged.chunk[number % staged.depth];
+		const size_t piece = copy_piece(&staged, bytes, number);
+
+		if (number >= staged.depth)
+			r = copy_wait_chunk(chunk);
+		copy_bytes(client.staging + wire_chunk_offset(chunk), (const char *)from + done, piece, staged.shared);
+		if (!r)
+			r = copy_stage(WIRE_STAGE_IN, to + done, stream, chunk, piece);
+		done += piece;
+	}
+	/* The chunks may be filled again once their last copies are done. */
+	for (size_t i = number > staged.depth ? number - staged.depth : 0; i < number; i++) {
+		CUresult waited = copy_wait_chunk(staged.chunk[i % staged.depth]);
+
+		r = r ? r : waited;
+	}
+	copy_end_staged(&staged);
+	return r;
+}
+
+static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	const struct staged staged = copy_begin_staged(bytes);
+	const size_t pieces = (bytes + staged.piece - 1) / staged.piece;
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < pieces + staged.depth && !r; i++) {
+		const uint32_t chunk = staged.chunk[i % staged.depth];
+
+		if (i >= staged.depth) {
+			const size_t ready = i - staged.depth;
+
+			r = copy_wait_chunk(chunk);
+			if (!r)
+				copy_bytes((char *)to + ready * staged.piece, client.staging + wire_chunk_offset(chunk),
+					   copy_piece(&staged, bytes, ready), staged.shared);
+		}
+		if (i < pieces && !r)
+			r = copy_stage(WIRE_STAGE_OUT, from + i * staged.piece, stream, chunk,
+				       copy_piece(&staged, bytes, i));
+	}
+	copy_end_staged(&staged);
+	return r;
+}
+
+/* ---- to and from the device ---- */
+
+static CUresult copy_begin(CUdeviceptr device, const void *host, size_t bytes, bool *ret_known)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (bytes > 0 && (!host || device == 0))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_known = range_is_known(device, bytes, 1);
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_inline(CUdeviceptr to, const void *from, size_t bytes, CUstream stream, bool known)
+{
+	const uint64_t words[] = {to, stream, bytes};
+	const struct call_part part = {from, bytes};
+
+	return known ? call_async(WIRE_COPY_IN, words, 3, &part, 1)
+		     : call_sync(WIRE_COPY_IN, words, 3, &part, 1, NULL, 0);
+}
+
+/* A wrong range is told by the driver itself, of which a copy of nothing more than the last byte is asked. */
+static CUresult copy_probe(CUdeviceptr device, size_t bytes, bool known)
+{
+	const uint64_t words[] = {device, bytes};
+
+	return known ? CUDA_SUCCESS : call_sync(WIRE_PROBE, words, 2, NULL, 0, NULL, 0);
+}
+
+CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+	const uint64_t words[] = {to, (uint64_t)from, bytes, stream};
+	bool known;
+	CUresult r = copy_begin(to, from, bytes, &known);
+
+	if (r || bytes == 0)
+		return r;
+	if (range_is_locked(from, bytes))
+		return known ? call_async(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0)
+			     : call_sync(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0, NULL, 0);
+	if (bytes <= COPY_INLINE)
+		return copy_inline(to, from, bytes, stream, known);
+	r = copy_probe(to, bytes, known);
+	return r ? r : copy_in_staged(to, from, bytes, stream);
+}
+
+CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+	CUresult r = on_cuMemcpyHtoDAsync_v2(to, from, bytes, stream);
+
+	/* From page-locked memory, which may change once the call has returned. */
+	if (!r && bytes > 0 && range_is_locked(from, bytes))
+		r = cuStreamSynchronize(stream);
+	return r;
+}
+
+CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	const uint64_t words[] = {(uint64_t)to, from, bytes, stream};
+	bool known;
+	CUresult r = copy_begin(from, to, bytes, &known);
+
+	if (r || bytes == 0)
+		return r;
+	if (range_is_locked(to, bytes))
+		return known ? call_async(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0)
+			     : call_sync(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0, NULL, 0);
+	r = copy_probe(from, bytes, known);
+	return r ? r : copy_out_staged(to, from, bytes, stream);
+}
+
+CUresult on_cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	CUresult r = on_cuMemcpyDtoHAsync_v2(to, from, bytes, stream);
+
+	if (!r && bytes > 0 && range_is_locked(to, bytes))
+		r = cuStreamSynchronize(stream);
+	return r;
+}
+
+CUresult on_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	return bytes == 0 ? call_fail(CUDA_SUCCESS) : cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
+}
+
+static bool copy_is_device(CUdeviceptr pointer)
+{
+	struct range range;
+
+	return range_find(pointer, &range) && range.kind != RANGE_HOST;
+}
+
+/* What is known to be the device's is; the rest is the host's. */
+static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream, bool waits)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r || bytes == 0)
+		return r;
+	if (copy_is_device(to) && copy_is_device(from))
+		return cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
+	if (copy_is_device(to))
+		return waits ? on_cuMemcpyHtoD_v2(to, (const void *)from, bytes, stream)
+			     : on_cuMemcpyHtoDAsync_v2(to, (const void *)from, bytes, stream);
+	if (copy_is_device(from))
+		return waits ? on_cuMemcpyDtoH_v2((void *)to, from, bytes, stream)
+			     : on_cuMemcpyDtoHAsync_v2((void *)to, from, bytes, stream);
+	r = cuStreamSynchronize(stream);
+	if (!r)
+		memmove((void *)to, (const void *)from, bytes);
+	return r;
+}
+
+CUresult on_cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	return copy_any(to, from, bytes, stream, true);
+}
+
+CUresult on_cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	return copy_any(to, from, bytes, stream, false);
+}
+
+CUresult on_cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+			 CUstream stream)
+{
+	return cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream);
+}
+
+/* ---- in two dimensions ---- */
+
+enum { COPY_HOST = 1, COPY_DEVICE = 2, COPY_ARRAY = 3, COPY_UNIFIED = 4 };
+
+struct plane {
+	uint64_t at;
+	size_t pitch;
+	bool device;
+};
+
+static CUresult copy_plane(int type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t pitch,
+			   size_t width, struct plane *ret)
+{
+	if (type == COPY_ARRAY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (type < COPY_HOST || type > COPY_UNIFIED || (pitch && pitch < width))
+		return CUDA_ERROR_INVALID_VALUE;
+	ret->device = type == COPY_DEVICE || (type == COPY_UNIFIED && copy_is_device(device));
+	ret->pitch = pitch ? pitch : width;
+	ret->at = (type == COPY_HOST ? (uint64_t)host : device) + y * ret->pitch + x;
+	return CUDA_SUCCESS;
+}
+
+/* A row at a time; rows without gaps are one. Between two places of the device the driver copies planes itself. */
+static CUresult copy_rows(const struct plane *to, const struct plane *from, size_t width, size_t height,
+			  CUstream stream, bool waits)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (to->device && from->device) {
+		const uint64_t words[] = {to->at, to->pitch, from->at, from->pitch, width, height, stream};
+
+		return call_sync(OP_cuMemcpy2DAsync_v2, words, 7, NULL, 0, NULL, 0);
+	}
+	if (to->pitch == width && from->pitch == width) {
+		width *= height;
+		height = 1;
+	}
+	for (size_t y = 0; y < height && !r; y++) {
+		const uint64_t target = to->at + y * to->pitch, source = from->at + y * from->pitch;
+
+		if (to->device)
+			r = on_cuMemcpyHtoDAsync_v2(target, (const void *)source, width, stream);
+		else if (from->device)
+			r = on_cuMemcpyDtoHAsync_v2((void *)target, source, width, stream);
+		else
+			memmove((void *)target, (const void *)source, width);
+	}
+	return r || !waits ? r : cuStreamSynchronize(stream);
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits)
+{
+	struct plane to, from;
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!copy)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = copy_plane(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,
+		       copy->dstPitch, copy->WidthInBytes, &to);
+	if (!r)
+		r = copy_plane(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes, copy->srcY,
+			       copy->srcPitch, copy->WidthInBytes, &from);
+	if (r || copy->WidthInBytes == 0 || copy->Height == 0)
+		return r;
+	return copy_rows(&to, &from, copy->WidthInBytes, copy->Height, stream, waits);
+}
+
+CUresult on_cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+	return copy_2d(copy, stream, true);
+}
+
+CUresult on_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+	return copy_2d(copy, stream, true);
+}
+
+CUresult on_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+	return copy_2d(copy, stream, false);
+}
+
+/* ---- filling, which does not wait ---- */
+
+#define COPY_FILL(bits, type)                                                                                     \
+	CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count, CUstream stream)               \
+	{                                                                                                         \
+		return cuMemsetD##bits##Async(to, value, count, stream);                                          \
+	}                                                                                                         \
+	CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, \
+					   CUstream stream)                                                       \
+	{                                                                                                         \
+		return cuMemsetD2D##bits##Async(to, pitch, value, width, height, stream);                         \
+	}
+
+COPY_FILL(8, unsigned char)
+COPY_FILL(16, unsigned short)
+COPY_FILL(32, unsigned)

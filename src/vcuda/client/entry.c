@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The ways into the driver: functions by name and version, and the tables that have no documentation. */
+
+#include <string.h>
+
+#include "vcuda/client/call.h"
+#include "vcuda/client_api.h"
+#include "vcuda/ops.h"
+
+struct entry {
+	const char *name;
+	int version;
+	void *function, *twin; /* of the thread's own stream; NULL: the same */
+};
+
+#include "vcuda/client_entries.h"
+
+enum {
+	ENTRY_FOUND = 0,
+	ENTRY_NO_SYMBOL = 1,
+	ENTRY_NO_VERSION = 2,
+	ENTRY_THREAD_STREAM = 2, /* a flag */
+	ENTRY_NEWEST = 13000,    /* the version of CUDA that cuda.def knows */
+	ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]),
+};
+
+static const struct entry *entry_find(const char *name)
+{
+	size_t low = 0, high = ENTRY_COUNT;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (strcmp(entries[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < ENTRY_COUNT && strcmp(entries[low].name, name) == 0 ? &entries[low] : NULL;
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
+			     CUdriverProcAddressQueryResult *found)
+{
+	const struct entry *entry;
+
+	if (!symbol || !function || flags > ENTRY_THREAD_STREAM)
+		return CUDA_ERROR_INVALID_VALUE;
+	*function = NULL;
+	entry = entry_find(symbol);
+	if (found)
+		*found = entry ? ENTRY_NO_VERSION : ENTRY_NO_SYMBOL;
+	for (; entry && entry < entries + ENTRY_COUNT && strcmp(entry->name, symbol) == 0; entry++) {
+		if (entry->version > version)
+			continue;
+		*function = flags == ENTRY_THREAD_STREAM && entry->twin ? entry->twin : entry->function;
+		if (found)
+			*found = ENTRY_FOUND;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
+{
+	return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	*version = client.life && client.life->ready && client.host.driver_version < ENTRY_NEWEST
+			   ? client.host.driver_version
+			   : ENTRY_NEWEST;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGetExportTable(const void **table, const CUuuid *uuid)
+{
+	static const char digits[] = "0123456789abcdef";
+	char text[33] = {0};
+
+	if (!table || !uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	*table = NULL;
+	for (int i = 0; i < 16; i++) {
+		text[2 * i] = digits[(uint8_t)uuid->bytes[i] >> 4];
+		text[2 * i + 1] = digits[uuid->bytes[i] & 15];
+	}
+	const uint64_t words[] = {START_EVENT_TABLE, 32};
+	const struct call_part part = {text, 32};
+
+	(void)call_async(WIRE_REFUSED, words, 2, &part, 1);
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuProfilerStart(void)
+{
+	return call_fail(CUDA_SUCCESS);
+}
+
+CUresult cuProfilerStop(void)
+{
+	return call_fail(CUDA_SUCCESS);
+}

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The API takes images without their length: an ELF file says in its headers how long it is, a fat binary, too, and all
+ * else is text. The driver in the server judges what they are.
+ */
+
+#include "vcuda/client/image.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vcuda/client/call.h"
+#include "vcuda/client/context.h"
+#include "vcuda/client_api.h"
+#include "vcuda/ops.h"
+
+enum {
+	IMAGE_WRAPPER = 0x466243b1,
+	IMAGE_FAT = (int)0xba55ed50,
+	IMAGE_OPTIONS = 32,
+	IMAGE_LOG = 1900, /* bytes of a log that come back */
+};
+
+struct image_wrapper {
+	int32_t magic, version;
+	const void *data;
+	const void *file;
+};
+
+struct image_fat {
+	int32_t magic;
+	uint16_t version, header;
+	uint64_t bytes;
+};
+
+static size_t image_larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+static size_t image_elf_bytes(const void *image)
+{
+	const Elf64_Ehdr *header = image;
+	const Elf64_Shdr *section = (const Elf64_Shdr *)((const char *)image + header->e_shoff);
+	size_t bytes = sizeof(*header);
+
+	bytes = image_larger(bytes, header->e_phoff + (size_t)header->e_phnum * header->e_phentsize);
+	bytes = image_larger(bytes, header->e_shoff + (size_t)header->e_shnum * header->e_shentsize);
+	for (unsigned i = 0; header->e_shoff && i < header->e_shnum; i++)
+		if (section[i].sh_type != SHT_NOBITS)
+			bytes = image_larger(bytes, section[i].sh_offset + section[i].sh_size);
+	return bytes;
+}
+
+/* Return: where the image itself is. */
+static const void *image_look(const void *image, size_t *ret_bytes)
+{
+	const struct image_wrapper *wrapper = image;
+	const struct image_fat *fat;
+
+	if (memcmp(image, ELFMAG, SELFMAG) == 0) {
+		*ret_bytes = image_elf_bytes(image);
+		return image;
+	}
+	if (wrapper->magic == IMAGE_WRAPPER)
+		image = wrapper->data;
+	fat = image;
+	*ret_bytes = fat->magic == IMAGE_FAT ? fat->header + fat->bytes : strlen(image) + 1;
+	return image;
+}
+
+/* ---- options of the compiler ---- */
+
+enum image_option { OPTION_WALL_TIME = 2, OPTION_INFO, OPTION_INFO_BYTES, OPTION_ERROR, OPTION_ERROR_BYTES };
+
+/* Those whose value is a number, not a pointer; a bit each. */
+#define IMAGE_NUMBERS (1U << 0 | 1U << 1 | 0xffU << 7 | 1U << 20 | 1U << 21 | 1U << 22 | 1U << 23 | 1U << 30)
+
+struct image_options {
+	uint64_t words[3 + 2 * IMAGE_OPTIONS];
+	unsigned count; /* of words */
+	char *info, *error;
+	size_t info_bytes, error_bytes;
+	void **info_told, **error_told; /* where the lengths of the logs are put */
+	float *time;
+};
+
+static CUresult image_read_option(struct image_options *options, CUjit_option option, void **value)
+{
+	if (option == OPTION_INFO) {
+		options->info = *value;
+	} else if (option == OPTION_ERROR) {
+		options->error = *value;
+	} else if (option == OPTION_INFO_BYTES) {
+		options->info_bytes = (uint32_t)(uintptr_t)*value;
+		options->info_told = value;
+	} else if (option == OPTION_ERROR_BYTES) {
+		options->error_bytes = (uint32_t)(uintptr_t)*value;
+		options->error_told = value;
+	} else if (option == OPTION_WALL_TIME) {
+		options->time = (float *)value;
+	} else if (option >= 0 && option < 32 && IMAGE_NUMBERS >> option & 1) {
+		options->words[options->count++] = (uint64_t)option;
+		options->words[options->count++] = (uint64_t)*value;
+	} else {
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* The first three words are for the caller. */
+static CUresult image_read_options(struct image_options *options, unsigned count, const CUjit_option *names,
+				   void **values)
+{
+	options->count = 3;
+	if (count > IMAGE_OPTIONS || (count && (!names || !values)))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		CUresult r = image_read_option(options, names[i], &values[i]);
+
+		if (r)
+			return r;
+	}
+	options->words[2] = (options->count - 3) / 2;
+	return CUDA_SUCCESS;
+}
+
+static void image_copy_log(char *to, size_t room, void **told, const char *from, size_t bytes)
+{
+	const size_t fits = bytes < room ? bytes : room;
+
+	if (to && fits)
+		memcpy(to, from, fits);
+	if (told)
+		*told = (void *)(uintptr_t)fits;
+}
+
+/* What every use of the compiler answers with, whether it succeeded or not. */
+struct image_answer {
+	uint64_t handle;
+	uint32_t info_bytes, error_bytes;
+	char info[IMAGE_LOG], error[IMAGE_LOG];
+	float time;
+};
+_Static_assert(sizeof(struct image_answer) <= WIRE_REPLY, "logs fit");
+
+static CUresult image_send(unsigned op, struct image_options *options, const void *image, size_t bytes, uint64_t *ret)
+{
+	static struct image_answer answers[WIRE_SLOTS];
+	struct thread *thread = thread_self();
+	struct image_answer *answer = &answers[thread->slot];
+	CUresult r = bytes > WIRE_UPLOAD_MAX ? CUDA_ERROR_INVALID_IMAGE : call_upload(image, bytes);
+
+	if (r)
+		return r;
+	options->words[0] = bytes;
+	r = call_sync(op, options->words, options->count, NULL, 0, NULL, 0);
+	if (call_reply_bytes() != sizeof(*answer))
+		return r ? r : CUDA_ERROR_UNKNOWN;
+	memcpy(answer, client.wire->reply[thread->slot].word, sizeof(*answer));
+	if (answer->info_bytes > IMAGE_LOG || answer->error_bytes > IMAGE_LOG)
+		return CUDA_ERROR_UNKNOWN;
+	image_copy_log(options->info, options->info_bytes, options->info_told, answer->info, answer->info_bytes);
+	image_copy_log(options->error, options->error_bytes, options->error_told, answer->error, answer->error_bytes);
+	if (options->time)
+		*options->time = answer->time;
+	if (!r && ret)
+		*ret = answer->handle;
+	return r;
+}
+
+/* ---- modules and libraries ---- */
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *names, void **values)
+{
+	struct image_options options = {0};
+	struct context *context;
+	CUresult r = context_current(&context);
+	size_t bytes;
+
+	if (r)
+		return r;
+	if (!module || !image)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = image_read_options(&options, count, names, values);
+	if (r)
+		return r;
+	image = image_look(image, &bytes);
+	return image_send(OP_cuModuleLoadDataEx, &options, image, bytes, module);
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	return cuModuleLoadDataEx(module, image, 0, NULL, NULL);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+	return cuModuleLoadDataEx(module, image, 0, NULL, NULL);
+}
+
+static CUresult image_read_file(const char *path, char **ret, size_t *ret_bytes)
+{
+	const int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	off_t bytes = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+	ssize_t r = 1;
+	char *data;
+
+	if (fd < 0)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	data = bytes > 0 && (uint64_t)bytes < WIRE_UPLOAD_MAX ? calloc(1, (size_t)bytes + 1) : NULL;
+	for (off_t done = 0; data && done < bytes && r > 0; done += r)
+		r = pread(fd, data + done, (size_t)(bytes - done), done);
+	(void)close(fd);
+	if (!data)
+		return CUDA_ERROR_INVALID_IMAGE;
+	*ret = data;
+	if (ret_bytes)
+		*ret_bytes = (size_t)bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoad(CUmodule *module, const char *path)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+	char *image;
+
+	if (r)
+		return r;
+	if (!module || !path)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = image_read_file(path, &image, NULL);
+	if (r)
+		return r;
+	r = cuModuleLoadData(module, image);
+	free(image);
+	return r;
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+	CUresult r = call_sync(OP_cuModuleUnload, &module, 1, NULL, 0, NULL, 0);
+
+	image_forget(module);
+	return r;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *names, void **values, unsigned count,
+			   CUlibraryOption *library_names, void **library_values, unsigned library_count)
+{
+	struct image_options options = {0};
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	size_t bytes;
+
+	if (r)
+		return r;
+	if (!library || !image || (library_count && !library_names))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = image_read_options(&options, count, names, values);
+	if (r)
+		return r;
+	/*
+	 * The first asks for the host's functions, the second says that the image will stay: it is copied in any case.
+	 */
+	for (unsigned i = 0; i < library_count; i++)
+		if (library_names[i] != 1)
+			return CUDA_ERROR_NOT_SUPPORTED;
+	(void)library_values;
+	image = image_look(image, &bytes);
+	return image_send(OP_cuLibraryLoadData, &options, image, bytes, library);
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *names, void **values, unsigned count,
+			       CUlibraryOption *library_names, void **library_values, unsigned library_count)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	char *image;
+
+	if (r)
+		return r;
+	if (!library || !path)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = image_read_file(path, &image, NULL);
+	if (r)
+		return r;
+	r = cuLibraryLoadData(library, image, names, values, count, library_names, library_values, library_count);
+	free(image);
+	return r;
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+	CUresult r = call_sync(OP_cuLibraryUnload, &library, 1, NULL, 0, NULL, 0);
+
+	image_forget(library);
+	return r;
+}
+
+CUresult cuModuleGetLoadingMode(CUmodule_loadingMode *mode)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	*mode = 2; /* CU_MODULE_LAZY_LOADING, which the driver does unless it is told otherwise */
+	return CUDA_SUCCESS;
+}
+
+/* ---- the linker ---- */
+
+/* A linker writes into the buffers of its creation whenever it is used. */
+struct linker {
+	struct linker *next;
+	uint64_t handle;
+	struct image_options options;
+	void *image;
+	struct {
+		float time;
+		void *info_told, *error_told;
+	} own;
+};
+
+static struct lock linker_lock;
+static struct linker *linkers;
+
+static struct linker *image_find_linker(uint64_t handle)
+{
+	struct linker *linker;
+
+	LOCK_HOLD(&linker_lock);
+	for (linker = linkers; linker && linker->handle != handle; linker = linker->next)
+		;
+	return linker;
+}
+
+CUresult cuLinkCreate_v2(unsigned count, CUjit_option *names, void **values, CUlinkState *state)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+	struct linker *linker;
+
+	if (r)
+		return r;
+	if (!state)
+		return CUDA_ERROR_INVALID_VALUE;
+	linker = calloc(1, sizeof(*linker));
+	if (!linker)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = image_read_options(&linker->options, count, names, values);
+	if (!r)
+		r = image_send(OP_cuLinkCreate_v2, &linker->options, "", 0, &linker->handle);
+	if (r) {
+		free(linker);
+		return r;
+	}
+	LOCK_HOLD(&linker_lock);
+	linker->next = linkers;
+	linkers = linker;
+	*state = linker->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name,
+			  unsigned count, CUjit_option *names, void **values)
+{
+	struct image_options options = {0};
+	struct linker *linker = image_find_linker(state);
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (!linker)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!data || bytes == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = image_read_options(&options, count, names, values);
+	if (r)
+		return r;
+	options.words[options.count++] = state;
+	options.words[options.count++] = (uint64_t)type;
+	options.info = linker->options.info;
+	options.info_bytes = linker->options.info_bytes;
+	options.info_told = linker->options.info_told;
+	options.error = linker->options.error;
+	options.error_bytes = linker->options.error_bytes;
+	options.error_told = linker->options.error_told;
+	(void)name;
+	return image_send(OP_cuLinkAddData_v2, &options, data, bytes, NULL);
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned count, CUjit_option *names,
+			  void **values)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	size_t bytes;
+	char *data;
+
+	if (r)
+		return r;
+	r = image_read_file(path, &data, &bytes);
+	if (r)
+		return r;
+	r = cuLinkAddData_v2(state, type, data, bytes, path, count, names, values);
+	free(data);
+	return r;
+}
+
+CUresult cuLinkComplete(CUlinkState state, void **image, size_t *bytes)
+{
+	struct linker *linker = image_find_linker(state);
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	uint64_t length;
+
+	if (r)
+		return r;
+	if (!linker)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!image)
+		return CUDA_ERROR_INVALID_VALUE;
+	linker->options.words[linker->options.count] = state;
+	linker->options.count++;
+	r = image_send(OP_cuLinkComplete, &linker->options, "", 0, &length);
+	linker->options.count--;
+	if (r)
+		return r;
+	if (length > WIRE_UPLOAD_MAX)
+		return CUDA_ERROR_UNKNOWN;
+	free(linker->image);
+	linker->image = malloc(length);
+	if (!linker->image)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = call_download(0, linker->image, length);
+	if (r)
+		return r;
+	*image = linker->image;
+	if (bytes)
+		*bytes = length;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState state)
+{
+	struct linker **at = &linkers, *linker;
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	LOCK_HOLD(&linker_lock);
+	while (*at && (*at)->handle != state)
+		at = &(*at)->next;
+	if (!*at)
+		return CUDA_ERROR_INVALID_HANDLE;
+	linker = *at;
+	*at = linker->next;
+	free(linker->image);
+	free(linker);
+	return call_sync(OP_cuLinkDestroy, &state, 1, NULL, 0, NULL, 0);
+}
+
+/* ---- functions ---- */
+
+/* By the index of a handle, in two levels; nothing in it is freed, since nobody is kept from reading. */
+enum { FUNCTION_LEVEL = 4096 };
+static struct lock function_lock;
+static _Atomic(struct function *) *_Atomic functions[FUNCTION_LEVEL];
+static _Atomic uint32_t function_epoch = 1;
+
+void image_forget(uint64_t owner)
+{
+	(void)owner;
+	function_epoch++;
+}
+
+static struct function *image_known_function(uint64_t handle)
+{
+	const uint32_t index = wire_handle_index(handle);
+	_Atomic(struct function *) *level = functions[index / FUNCTION_LEVEL];
+	struct function *function = level ? level[index % FUNCTION_LEVEL] : NULL;
+
+	return function && function->handle == handle ? function : NULL;
+}
+
+static CUresult image_keep_function(uint64_t handle, const struct wire_function *info, const struct function **ret)
+{
+	const uint32_t index = wire_handle_index(handle);
+	struct function *function;
+
+	LOCK_HOLD(&function_lock);
+	if (!functions[index / FUNCTION_LEVEL])
+		functions[index / FUNCTION_LEVEL] = calloc(FUNCTION_LEVEL, sizeof(struct function *));
+	function = malloc(sizeof(*function) - sizeof(info->parameter) + info->parameters * sizeof(info->parameter[0]));
+	if (!functions[index / FUNCTION_LEVEL] || !function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	function->handle = handle;
+	function->epoch = function_epoch;
+	memcpy(&function->info, info,
+	       sizeof(*info) - sizeof(info->parameter) + info->parameters * sizeof(info->parameter[0]));
+	functions[index / FUNCTION_LEVEL][index % FUNCTION_LEVEL] = function;
+	*ret = function;
+	return CUDA_SUCCESS;
+}
+
+CUresult image_function(uint64_t handle, const struct function **ret)
+{
+	struct function *function = image_known_function(handle);
+	struct wire_function info;
+	CUresult r;
+
+	if (function && function->epoch == function_epoch) {
+		*ret = function;
+		return CUDA_SUCCESS;
+	}
+	r = call_sync(WIRE_FUNCTION, &handle, 1, NULL, 0, &info, sizeof(info));
+	if (r)
+		return r;
+	if (info.parameters > WIRE_PARAMETERS || info.bytes > WIRE_INLINE / 2)
+		return CUDA_ERROR_UNKNOWN;
+	for (unsigned i = 0; i < info.parameters; i++)
+		if ((uint32_t)info.parameter[i].offset + info.parameter[i].size > info.bytes)
+			return CUDA_ERROR_UNKNOWN;
+	return image_keep_function(handle, &info, ret);
+}
+
+static void image_ask_again(uint64_t handle)
+{
+	struct function *function = image_known_function(handle);
+
+	if (function)
+		function->epoch = 0;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+{
+	const uint64_t words[] = {function, (uint64_t)attribute, (uint64_t)value};
+	CUresult r = call_sync(OP_cuFuncSetAttribute, words, 3, NULL, 0, NULL, 0);
+
+	image_ask_again(function);
+	return r;
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device)
+{
+	const uint64_t words[] = {(uint64_t)attribute, (uint64_t)value, kernel, (uint64_t)device};
+	CUresult r = call_sync(OP_cuKernelSetAttribute, words, 4, NULL, 0, NULL, 0);
+
+	image_ask_again(kernel);
+	return r;
+}

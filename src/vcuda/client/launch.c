@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A launch does not wait if the client can tell that the driver will take it. In all other cases it waits, and the
+ * driver says what is wrong with it.
+ */
+
+#include "vcuda/client/launch.h"
+
+#include <string.h>
+
+#include "vcuda/client/call.h"
+#include "vcuda/client/context.h"
+#include "vcuda/client/device.h"
+#include "vcuda/client/image.h"
+#include "vcuda/client_api.h"
+#include "vcuda/ops.h"
+
+enum {
+	LAUNCH_WORDS = 8,
+	LAUNCH_ATTRIBUTES = 16,
+	LAUNCH_MAX_THREADS = 0, /* numbers of CUfunction_attribute */
+	LAUNCH_MAX_DYNAMIC = 8,
+	/* The words of parameters given as one buffer. */
+	LAUNCH_END = 0,
+	LAUNCH_BUFFER = 1,
+	LAUNCH_BUFFER_BYTES = 2,
+};
+
+struct launch {
+	uint64_t function;
+	unsigned grid[3], block[3], shared;
+	CUstream stream;
+	const CUlaunchAttribute *attributes;
+	unsigned attribute_count;
+	void **parameters;
+	const void *buffer;
+	size_t buffer_bytes;
+};
+
+static CUresult launch_read_extra(struct launch *launch, void **extra)
+{
+	for (; extra && *extra != (void *)LAUNCH_END; extra += 2) {
+		if (*extra == (void *)LAUNCH_BUFFER)
+			launch->buffer = extra[1];
+		else if (*extra == (void *)LAUNCH_BUFFER_BYTES && extra[1])
+			launch->buffer_bytes = *(const size_t *)extra[1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+static bool launch_is_sure(const struct launch *launch, const struct function *function, CUdevice device)
+{
+	const uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+
+	for (int i = 0; i < 3; i++)
+		if (launch->grid[i] == 0 || launch->block[i] == 0 ||
+		    launch->block[i] > (unsigned)device_attribute(device, DEVICE_MAX_BLOCK_X + i) ||
+		    launch->grid[i] > (unsigned)device_attribute(device, DEVICE_MAX_GRID_X + i))
+			return false;
+	return threads <= (uint64_t)function->info.attribute[LAUNCH_MAX_THREADS] &&
+	       launch->shared <= (unsigned)function->info.attribute[LAUNCH_MAX_DYNAMIC];
+}
+
+static void launch_pack(const struct launch *launch, const struct wire_function *info, uint8_t *to)
+{
+	if (launch->buffer) {
+		memcpy(to, launch->buffer, info->bytes < launch->buffer_bytes ? info->bytes : launch->buffer_bytes);
+		return;
+	}
+	for (unsigned i = 0; i < info->parameters; i++) {
+		uint8_t *at = to + info->parameter[i].offset;
+		const void *from = launch->parameters[i];
+
+		/* What most are, without a call. */
+		if (info->parameter[i].size == 8)
+			memcpy(at, from, 8);
+		else if (info->parameter[i].size == 4)
+			memcpy(at, from, 4);
+		else
+			memcpy(at, from, info->parameter[i].size);
+	}
+}
+
+static CUresult launch_push(unsigned op, const struct launch *launch)
+{
+	const struct function *function;
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+	struct context *context;
+	struct wire_entry *entry;
+	size_t attributes;
+	bool waits;
+
+	if (r)
+		return r;
+	context = thread_context(thread);
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!launch->function)
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = image_function(launch->function, &function);
+	if (r)
+		return r;
+	if ((function->info.parameters && !launch->parameters && !launch->buffer) ||
+	    launch->attribute_count > LAUNCH_ATTRIBUTES || (launch->parameters && launch->buffer))
+		return CUDA_ERROR_INVALID_VALUE;
+	attributes = launch->attribute_count * sizeof(CUlaunchAttribute);
+	waits = client.waits || !launch_is_sure(launch, function, context->device);
+	entry = call_begin(thread, op, LAUNCH_WORDS, LAUNCH_WORDS * 8 + attributes + function->info.bytes, waits);
+	if (!entry)
+		return call_failure();
+	entry->argument[0] = launch->function;
+	entry->argument[1] = launch->grid[0] | (uint64_t)launch->grid[1] << 32;
+	entry->argument[2] = launch->grid[2] | (uint64_t)launch->block[0] << 32;
+	entry->argument[3] = launch->block[1] | (uint64_t)launch->block[2] << 32;
+	entry->argument[4] = launch->shared;
+	entry->argument[5] = launch->stream;
+	entry->argument[6] = launch->attribute_count;
+	entry->argument[7] = function->info.bytes;
+	if (attributes)
+		memcpy(&entry->argument[LAUNCH_WORDS], launch->attributes, attributes);
+	launch_pack(launch, &function->info, (uint8_t *)&entry->argument[LAUNCH_WORDS] + attributes);
+	call_end();
+	if (waits)
+		r = call_wait(thread);
+	return r ? r : call_failure();
+}
+
+CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+			   unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters,
+			   void **extra)
+{
+	struct launch launch = {
+		.function = function,
+		.grid = {grid_x, grid_y, grid_z},
+		.block = {block_x, block_y, block_z},
+		.shared = shared,
+		.stream = stream,
+		.parameters = parameters,
+	};
+
+	if (launch_read_extra(&launch, extra))
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	return launch_push(OP_cuLaunchKernel, &launch);
+}
+
+CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+				      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+				      CUstream stream, void **parameters)
+{
+	const struct launch launch = {
+		.function = function,
+		.grid = {grid_x, grid_y, grid_z},
+		.block = {block_x, block_y, block_z},
+		.shared = shared,
+		.stream = stream,
+		.parameters = parameters,
+	};
+
+	return launch_push(OP_cuLaunchCooperativeKernel, &launch);
+}
+
+CUresult on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+{
+	struct launch launch = {.function = function, .parameters = parameters};
+
+	if (!config || (config->numAttrs && !config->attrs) || launch_read_extra(&launch, extra))
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	launch.grid[0] = config->gridDimX;
+	launch.grid[1] = config->gridDimY;
+	launch.grid[2] = config->gridDimZ;
+	launch.block[0] = config->blockDimX;
+	launch.block[1] = config->blockDimY;
+	launch.block[2] = config->blockDimZ;
+	launch.shared = config->sharedMemBytes;
+	launch.stream = config->hStream;
+	launch.attributes = config->attrs;
+	launch.attribute_count = config->numAttrs;
+	return launch_push(OP_cuLaunchKernelEx, &launch);
+}

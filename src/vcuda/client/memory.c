@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Device memory: the server has it, the client knows the addresses. */
+
+#include <string.h>
+
+#include "vcuda/client/call.h"
+#include "vcuda/client/context.h"
+#include "vcuda/client/range.h"
+#include "vcuda/client_api.h"
+#include "vcuda/ops.h"
+
+static CUresult memory_keep(enum range_kind kind, uint64_t at, uint64_t bytes, struct context *context)
+{
+	const struct range range = {.at = at, .bytes = bytes, .kind = kind, .context = context};
+
+	return range_add(&range);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+{
+	const uint64_t word = bytes;
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!pointer || bytes == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = call_sync(OP_cuMemAlloc_v2, &word, 1, NULL, 0, pointer, sizeof(*pointer));
+	return r ? r : memory_keep(RANGE_DEVICE, *pointer, bytes, context);
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	const uint64_t words[] = {width, height, element};
+	struct context *context;
+	CUresult r = context_current(&context);
+	uint64_t out[2];
+
+	if (r)
+		return r;
+	if (!pointer || !pitch)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = call_sync(OP_cuMemAllocPitch_v2, words, 3, NULL, 0, out, sizeof(out));
+	if (r)
+		return r;
+	*pointer = out[0];
+	*pitch = out[1];
+	return memory_keep(RANGE_DEVICE, out[0], out[1] * height, context);
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (pointer == 0)
+		return CUDA_SUCCESS;
+	if (!range_remove(pointer, 1U << RANGE_DEVICE | 1U << RANGE_ASYNC, NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_sync(OP_cuMemFree_v2, &pointer, 1, NULL, 0, NULL, 0);
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+	struct range range;
+
+	if (r)
+		return r;
+	if (!range_find(pointer, &range))
+		return CUDA_ERROR_NOT_FOUND;
+	if (base)
+		*base = range.at;
+	if (bytes)
+		*bytes = range.bytes;
+	return CUDA_SUCCESS;
+}
+
+/* ---- pools ---- */
+
+static CUresult memory_alloc_async(unsigned op, CUdeviceptr *pointer, const uint64_t *words, unsigned count)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!pointer)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = call_sync(op, words, count, NULL, 0, pointer, sizeof(*pointer));
+	return r ? r : memory_keep(RANGE_ASYNC, *pointer, words[0], context);
+}
+
+CUresult on_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+	const uint64_t words[] = {bytes, stream};
+
+	return memory_alloc_async(OP_cuMemAllocAsync, pointer, words, 2);
+}
+
+CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+	const uint64_t words[] = {bytes, pool, stream};
+
+	return memory_alloc_async(OP_cuMemAllocFromPoolAsync, pointer, words, 3);
+}
+
+CUresult on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+	const uint64_t words[] = {pointer, stream};
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!range_remove(pointer, 1U << RANGE_DEVICE | 1U << RANGE_ASYNC, NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_sync(OP_cuMemFreeAsync, words, 2, NULL, 0, NULL, 0);
+}
+
+/* The first three are ints, the others numbers of 8 bytes. */
+static size_t memory_pool_value_bytes(CUmemPool_attribute attribute)
+{
+	return attribute <= 3 ? sizeof(int) : sizeof(uint64_t);
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+	uint64_t words[] = {pool, (uint64_t)attribute, 0};
+
+	if (!value)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	memcpy(&words[2], value, memory_pool_value_bytes(attribute));
+	return call_sync(OP_cuMemPoolSetAttribute, words, 3, NULL, 0, NULL, 0);
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+	const uint64_t words[] = {pool, (uint64_t)attribute};
+	uint64_t out;
+	CUresult r;
+
+	if (!value)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	r = call_sync(OP_cuMemPoolGetAttribute, words, 2, NULL, 0, &out, sizeof(out));
+	if (!r)
+		memcpy(value, &out, memory_pool_value_bytes(attribute));
+	return r;
+}
+
+/* ---- addresses ---- */
+
+CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t bytes, size_t alignment, CUdeviceptr at,
+			     unsigned long long flags)
+{
+	const uint64_t words[] = {bytes, alignment, at, flags};
+	CUresult r;
+
+	if (!pointer)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	r = call_sync(OP_cuMemAddressReserve, words, 4, NULL, 0, pointer, sizeof(*pointer));
+	return r ? r : memory_keep(RANGE_RESERVED, *pointer, bytes, NULL);
+}
+
+CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
+{
+	const uint64_t words[] = {pointer, bytes};
+	CUresult r = call_sync(OP_cuMemAddressFree, words, 2, NULL, 0, NULL, 0);
+
+	if (!r)
+		(void)range_remove(pointer, 1U << RANGE_RESERVED, NULL);
+	return r;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+	const uint64_t words[] = {pointer, bytes, count};
+	const struct call_part part = {access, count * sizeof(*access)};
+
+	if (!access || count == 0 || count > START_GPUS)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	return call_sync(OP_cuMemSetAccess, words, 3, &part, 1, NULL, 0);
+}
+
+/* ---- variables of modules ---- */
+
+static CUresult memory_get_global(unsigned op, CUdeviceptr *pointer, size_t *bytes, uint64_t owner, const char *name)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+	uint64_t out[2];
+
+	if (r)
+		return r;
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	const uint64_t words[] = {owner, strlen(name)};
+	const struct call_part part = {name, strlen(name)};
+
+	r = call_sync(op, words, 2, &part, 1, out, sizeof(out));
+	if (r)
+		return r;
+	if (pointer)
+		*pointer = out[0];
+	if (bytes)
+		*bytes = out[1];
+	return memory_keep(RANGE_GLOBAL, out[0], out[1], context);
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module, const char *name)
+{
+	return memory_get_global(OP_cuModuleGetGlobal_v2, pointer, bytes, module, name);
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name)
+{
+	return memory_get_global(OP_cuLibraryGetGlobal, pointer, bytes, library, name);
+}

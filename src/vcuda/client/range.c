@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/client/range.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct lock range_lock;
+static struct range *ranges; /* by address */
+static size_t range_count, range_room;
+static uint64_t range_number;
+
+/* Return: the place of the first range that begins behind @at. */
+static size_t range_search(uint64_t at)
+{
+	size_t low = 0, high = range_count;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (ranges[middle].at > at)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+CUresult range_add(const struct range *range)
+{
+	struct range *larger;
+	size_t place;
+
+	LOCK_HOLD(&range_lock);
+	if (range_count == range_room) {
+		larger = realloc(ranges, (range_room * 2 + 64) * sizeof(*ranges));
+		if (!larger)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		ranges = larger;
+		range_room = range_room * 2 + 64;
+	}
+	place = range_search(range->at);
+	/* A variable of a module that is asked for again. */
+	if (place > 0 && ranges[place - 1].at == range->at)
+		place--;
+	else
+		memmove(&ranges[place + 1], &ranges[place], (range_count++ - place) * sizeof(*ranges));
+	ranges[place] = *range;
+	ranges[place].number = ++range_number;
+	return CUDA_SUCCESS;
+}
+
+static void range_remove_at(size_t place)
+{
+	memmove(&ranges[place], &ranges[place + 1], (--range_count - place) * sizeof(*ranges));
+}
+
+bool range_remove(uint64_t at, unsigned kinds, struct range *ret)
+{
+	size_t place;
+
+	LOCK_HOLD(&range_lock);
+	place = range_search(at);
+	if (place == 0 || ranges[place - 1].at != at || !(kinds >> ranges[place - 1].kind & 1))
+		return false;
+	if (ret)
+		*ret = ranges[place - 1];
+	range_remove_at(place - 1);
+	return true;
+}
+
+static const struct range *range_look(uint64_t at)
+{
+	const size_t place = range_search(at);
+
+	if (place == 0 || at - ranges[place - 1].at >= ranges[place - 1].bytes)
+		return NULL;
+	return &ranges[place - 1];
+}
+
+bool range_find(uint64_t at, struct range *ret)
+{
+	const struct range *range;
+
+	LOCK_HOLD(&range_lock);
+	range = range_look(at);
+	if (range)
+		*ret = *range;
+	return range;
+}
+
+bool range_is_known(uint64_t at, uint64_t bytes, uint64_t alignment)
+{
+	const struct range *range;
+
+	if (bytes == 0 || at % alignment != 0)
+		return false;
+	LOCK_HOLD(&range_lock);
+	range = range_look(at);
+	return range && range->kind != RANGE_RESERVED && bytes <= range->bytes - (at - range->at);
+}
+
+bool range_is_locked(const void *at, uint64_t bytes)
+{
+	const struct range *range;
+
+	if (client.arena == 0 || (uint64_t)at - client.arena >= WIRE_ARENA_BYTES)
+		return false;
+	LOCK_HOLD(&range_lock);
+	range = range_look((uint64_t)at);
+	return range && range->kind == RANGE_HOST && bytes <= range->bytes - ((uint64_t)at - range->at);
+}
+
+void range_forget_context(const struct context *context)
+{
+	LOCK_HOLD(&range_lock);
+	for (size_t i = range_count; i > 0; i--)
+		if (ranges[i - 1].context == context && ranges[i - 1].kind != RANGE_HOST)
+			range_remove_at(i - 1);
+}

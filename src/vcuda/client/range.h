@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The memory that the process has from the driver, by address: what answers questions about pointers without the
+ * server.
+ */
+
+#include "vcuda/client/thread.h"
+
+enum range_kind {
+	RANGE_DEVICE = 1, /* cuMemAlloc() */
+	RANGE_ASYNC,      /* of a pool */
+	RANGE_GLOBAL,     /* a variable of a module */
+	RANGE_RESERVED,   /* addresses for cuMemMap() */
+	RANGE_HOST,       /* page-locked memory */
+};
+
+struct range {
+	uint64_t at, bytes;
+	enum range_kind kind;
+	unsigned flags;  /* of cuMemHostAlloc() */
+	uint64_t number; /* no other allocation's */
+	struct context *context;
+};
+
+CUresult range_add(const struct range *range);
+
+/** Removes the range that begins at @at. Return: whether there is one of one of these @kinds, a bit each. */
+bool range_remove(uint64_t at, unsigned kinds, struct range *ret);
+
+/** Return: whether @at lies in a range, which is copied to @ret. */
+bool range_find(uint64_t at, struct range *ret);
+
+/** Return: whether a command on this device memory is sure to be well-formed. */
+bool range_is_known(uint64_t at, uint64_t bytes, uint64_t alignment);
+
+/** Return: whether all of this is page-locked memory, at its own address in the server. */
+bool range_is_locked(const void *at, uint64_t bytes);
+
+void range_forget_context(const struct context *context);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Nobody says when a thread ends: what could, pthread_key_create(), is in a library of its own in older C libraries.
+ * So a place is taken over when its thread is found dead, or when a thread comes with the number of one that was.
+ */
+
+#include "vcuda/client/thread.h"
+
+#include <signal.h>
+
+static struct lock thread_lock;
+static struct thread threads[WIRE_SLOTS];
+static __thread struct thread *thread_own;
+
+static bool thread_is_dead(int id)
+{
+	return syscall(SYS_tgkill, syscall(SYS_getpid), id, 0) < 0;
+}
+
+static struct thread *thread_take(int id)
+{
+	struct thread *dead = NULL;
+
+	for (uint32_t i = 0; i < WIRE_SLOTS; i++) {
+		struct thread *thread = &threads[i];
+
+		if (thread->id == 0 || thread->id == id) {
+			thread->slot = i;
+			return thread;
+		}
+	}
+	for (uint32_t i = 0; i < WIRE_SLOTS && !dead; i++)
+		if (thread_is_dead(threads[i].id))
+			dead = &threads[i];
+	return dead;
+}
+
+struct thread *thread_self(void)
+{
+	const int id = thread_own ? 0 : (int)syscall(SYS_gettid);
+
+	if (thread_own)
+		return thread_own;
+	LOCK_HOLD(&thread_lock);
+	thread_own = thread_take(id);
+	if (!thread_own)
+		return NULL;
+	thread_own->id = id;
+	thread_own->depth = 0;
+	thread_own->calls_back = false;
+	return thread_own;
+}

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# vCUDA: the client's libraries and the server. What the generator makes of cuda.def stands in $(O)/gen/vcuda.
+
+vcuda_gen = $(O)/gen/vcuda
+vcuda_headers = $(addprefix $(vcuda_gen)/,ops.h client_api.h client_entries.h driver_api.h)
+vcuda_client_objects = $(patsubst src/%.c,$(O)/vcuda-client/%.o,$(sort $(wildcard src/vcuda/client/*.c))) $(O)/vcuda-client/stubs.o
+vcuda_server_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/vcuda/server/*.c))) $(O)/vcuda-server/cases.o
+vcuda_programs = $(O)/bin/ctr-gpu-vcuda $(O)/lib/vcuda/libcuda.so.1
+
+# On the machine that builds, whatever it builds for.
+HOSTCC = cc
+
+$(vcuda_gen)/generate: src/vcuda/generate.c src/vcuda/cuda.def
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(HOSTCC) -std=gnu17 -D_GNU_SOURCE -Isrc -O1 $(filter-out $(WERROR),$(warnings)) -o $@ $<
+
+vcuda_generated = $(vcuda_gen)/$(1): $(vcuda_gen)/generate; @$$< $(2) >$$@
+$(eval $(call vcuda_generated,ops.h,ops))
+$(eval $(call vcuda_generated,client_api.h,api))
+$(eval $(call vcuda_generated,client_entries.h,entries))
+$(eval $(call vcuda_generated,client_stubs.c,stubs))
+$(eval $(call vcuda_generated,driver_api.h,driver))
+$(eval $(call vcuda_generated,server_cases.c,cases))
+$(eval $(call vcuda_generated,check-cuda-h.c,check))
+
+# It is mapped into foreign images: no library is named, and no symbol asks for a version, so that the C library that the
+# program has serves it, glibc from 2.17 on and musl. What is in glibc only with a version of its own is not used.
+vcuda_client_cflags = $(filter-out $(hardening) -D_FORTIFY_SOURCE=2 -fsanitize=%,$(CFLAGS_ALL)) -U_FORTIFY_SOURCE -fno-stack-protector \
+	$(if $(findstring aarch64,$(shell $(CC) -dumpmachine)),-mno-outline-atomics)
+
+$(O)/vcuda-client/%.o: src/%.c $(vcuda_headers) | needs
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(CC) $(CPPFLAGS_ALL) $(vcuda_client_cflags) -MMD -MP -c -o $@ $<
+
+$(O)/vcuda-client/stubs.o: $(vcuda_gen)/client_stubs.c $(vcuda_headers)
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(CC) $(CPPFLAGS_ALL) $(vcuda_client_cflags) -MMD -MP -c -o $@ $<
+
+$(O)/lib/vcuda/libcuda.so.1: $(vcuda_client_objects)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) -shared -nostdlib $(vcuda_client_cflags) $(filter-out $(relative),$(LDFLAGS_ALL)) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--hash-style=both -o $@ $^
+	ln -sf libcuda.so.1 $(@D)/libcuda.so
+
+$(vcuda_server_objects): $(vcuda_headers)
+
+$(O)/vcuda-server/cases.o: $(vcuda_gen)/server_cases.c $(vcuda_headers)
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# The driver's library is loaded into it, so it is no static program.
+$(O)/bin/ctr-gpu-vcuda: $(vcuda_server_objects) $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -lpthread -ldl
+
+all: $(vcuda_programs)

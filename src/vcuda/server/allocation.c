@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Device memory. All of it is counted before the driver is asked, and what it refuses is taken back. */
+
+#include <string.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
+#include "vcuda/server/quota.h"
+#include "vcuda/server/request.h"
+
+/* Mappings of physical memory, which exists as long as it has one. */
+enum { MAPPINGS = 65536 };
+static struct {
+	uint64_t at, bytes, memory;
+} mappings[MAPPINGS];
+static unsigned mapping_count;
+
+CUresult serve_cuMemGetInfo_v2(struct request *q)
+{
+	CUresult r = request_words(q, 0);
+	size_t free = 0, total = 0;
+
+	if (!r)
+		r = driver.cuMemGetInfo_v2(&free, &total);
+	if (r)
+		return r;
+	if (quota_left() < free)
+		free = quota_left();
+	if (quota_limit() < total)
+		total = quota_limit();
+	request_reply(q, &free, sizeof(free));
+	request_reply(q, &total, sizeof(total));
+	return CUDA_SUCCESS;
+}
+
+/* What was counted becomes the allocation's, or nobody's. */
+static CUresult allocation_end(struct request *q, CUresult r, uint64_t pointer, uint64_t bytes)
+{
+	if (!r && !quota_note(QUOTA_POINTER, pointer, bytes, q->header.context)) {
+		(void)driver.cuMemFree_v2(pointer);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (r) {
+		quota_give(bytes);
+		return r;
+	}
+	request_reply(q, &pointer, sizeof(pointer));
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuMemAlloc_v2(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	CUdeviceptr pointer = 0;
+
+	if (r)
+		return r;
+	if (!quota_take(q->argument[0]))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = driver.cuMemAlloc_v2(&pointer, q->argument[0]);
+	return allocation_end(q, r, pointer, q->argument[0]);
+}
+
+CUresult serve_cuMemAllocPitch_v2(struct request *q)
+{
+	enum { PITCH_MAX = 4096 }; /* what the driver may round a row up by */
+	CUresult r = request_words(q, 3);
+	const uint64_t width = q->argument[0], height = q->argument[1];
+	CUdeviceptr pointer = 0;
+	uint64_t bytes, more;
+	size_t pitch = 0;
+
+	if (r)
+		return r;
+	if (__builtin_add_overflow(width, PITCH_MAX, &more) || __builtin_mul_overflow(more, height, &more))
+		return CUDA_ERROR_INVALID_VALUE;
+	bytes = width * height;
+	if (!quota_take(bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = driver.cuMemAllocPitch_v2(&pointer, &pitch, width, height, (unsigned)q->argument[2]);
+	/* The pitch is known only now. */
+	if (!r && pitch * height > bytes) {
+		if (quota_take(pitch * height - bytes)) {
+			bytes = pitch * height;
+		} else {
+			(void)driver.cuMemFree_v2(pointer);
+			r = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	r = allocation_end(q, r, pointer, bytes);
+	if (!r)
+		request_reply(q, &pitch, sizeof(pitch));
+	return r;
+}
+
+CUresult serve_cuMemFree_v2(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+
+	if (!r)
+		r = driver.cuMemFree_v2(q->argument[0]);
+	if (!r)
+		(void)quota_forget(QUOTA_POINTER, q->argument[0]);
+	return r;
+}
+
+/* ---- pools ---- */
+
+enum { POOL_RESERVED = 5, POOL_USED = 7 };
+
+/* A pool keeps what was freed; it may not keep so what the quota has given to others. */
+static void allocation_trim(uint64_t pool)
+{
+	uint64_t reserved = 0, used = 0;
+
+	if (!pool || !driver.cuMemPoolGetAttribute || !driver.cuMemPoolTrimTo)
+		return;
+	(void)driver.cuMemPoolGetAttribute(pool, POOL_RESERVED, &reserved);
+	(void)driver.cuMemPoolGetAttribute(pool, POOL_USED, &used);
+	if (reserved > used && reserved - used > quota_left())
+		(void)driver.cuMemPoolTrimTo(pool, 0);
+}
+
+static CUresult allocation_from_pool(struct request *q, uint64_t pool, CUstream stream)
+{
+	const uint64_t bytes = q->argument[0];
+	CUdeviceptr pointer = 0;
+	CUresult r;
+
+	if (!quota_take(bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	allocation_trim(pool);
+	r = pool ? driver.cuMemAllocFromPoolAsync(&pointer, bytes, pool, stream)
+		 : driver.cuMemAllocAsync(&pointer, bytes, stream);
+	return allocation_end(q, r, pointer, bytes);
+}
+
+CUresult serve_cuMemAllocAsync(struct request *q)
+{
+	CUresult r = driver.cuMemAllocAsync ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 1, &stream);
+	return r ? r : allocation_from_pool(q, 0, stream);
+}
+
+CUresult serve_cuMemAllocFromPoolAsync(struct request *q)
+{
+	CUresult r = driver.cuMemAllocFromPoolAsync ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t pool = 0;
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_handle(q, 1, WIRE_POOL, &pool);
+	if (!r)
+		r = request_stream(q, 2, &stream);
+	return r ? r : allocation_from_pool(q, pool, stream);
+}
+
+CUresult serve_cuMemFreeAsync(struct request *q)
+{
+	CUresult r = driver.cuMemFreeAsync ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 1, &stream);
+	if (!r)
+		r = driver.cuMemFreeAsync(q->argument[0], stream);
+	if (!r)
+		(void)quota_forget(QUOTA_POINTER, q->argument[0]);
+	return r;
+}
+
+CUresult serve_cuMemPoolSetAttribute(struct request *q)
+{
+	CUresult r = driver.cuMemPoolSetAttribute ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t pool = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_POOL, &pool);
+	return r ? r : driver.cuMemPoolSetAttribute(pool, (CUmemPool_attribute)q->argument[1], &q->argument[2]);
+}
+
+CUresult serve_cuMemPoolGetAttribute(struct request *q)
+{
+	CUresult r = driver.cuMemPoolGetAttribute ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t pool = 0, value = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_POOL, &pool);
+	if (!r)
+		r = driver.cuMemPoolGetAttribute(pool, (CUmemPool_attribute)q->argument[1], &value);
+	request_reply(q, &value, sizeof(value));
+	return r;
+}
+
+/* ---- physical memory and its mappings ---- */
+
+CUresult serve_cuMemCreate(struct request *q)
+{
+	CUresult r = driver.cuMemCreate ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+	const uint64_t bytes = q->argument[0];
+	CUmemGenericAllocationHandle real = 0;
+	CUmemAllocationProp properties = {0};
+
+	if (!r)
+		r = request_struct(q, 1, &properties, sizeof(properties));
+	if (!r)
+		r = request_check_properties(&properties);
+	if (r)
+		return r;
+	if (!quota_take(bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = driver.cuMemCreate(&real, bytes, &properties, q->argument[2]);
+	if (!r && !quota_note(QUOTA_PHYSICAL, real, bytes, 0)) {
+		(void)driver.cuMemRelease(real);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (r)
+		quota_give(bytes);
+	else
+		request_reply_handle(q, WIRE_MEMORY, real, 0);
+	return r;
+}
+
+CUresult serve_cuMemRelease(struct request *q)
+{
+	CUresult r = driver.cuMemRelease ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t real = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_MEMORY, &real);
+	if (!r)
+		r = driver.cuMemRelease(real);
+	if (r)
+		return r;
+	handle_drop(q->argument[0]);
+	(void)quota_forget(QUOTA_PHYSICAL, real);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuMemMap(struct request *q)
+{
+	CUresult r = driver.cuMemMap ? request_words(q, 5) : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t real = 0;
+
+	if (!r)
+		r = request_handle(q, 3, WIRE_MEMORY, &real);
+	if (!r && mapping_count == MAPPINGS)
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r)
+		r = driver.cuMemMap(q->argument[0], q->argument[1], q->argument[2], real, q->argument[4]);
+	if (r)
+		return r;
+	mappings[mapping_count].at = q->argument[0];
+	mappings[mapping_count].bytes = q->argument[1];
+	mappings[mapping_count].memory = real;
+	mapping_count++;
+	quota_hold(QUOTA_PHYSICAL, real, 1);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuMemUnmap(struct request *q)
+{
+	CUresult r = driver.cuMemUnmap ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+
+	if (!r)
+		r = driver.cuMemUnmap(q->argument[0], q->argument[1]);
+	for (unsigned i = mapping_count; i > 0 && !r; i--) {
+		const uint64_t offset = mappings[i - 1].at - q->argument[0];
+
+		if (offset >= q->argument[1] || mappings[i - 1].bytes > q->argument[1] - offset)
+			continue;
+		quota_hold(QUOTA_PHYSICAL, mappings[i - 1].memory, -1);
+		mappings[i - 1] = mappings[--mapping_count];
+	}
+	return r;
+}
+
+CUresult serve_cuMemSetAccess(struct request *q)
+{
+	CUmemAccessDesc access[START_GPUS];
+	CUresult r = driver.cuMemSetAccess ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+	const uint64_t count = q->argument[2];
+
+	if (r || count == 0 || count > START_GPUS || q->header.bytes < 24 + count * sizeof(*access))
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	memcpy(access, &q->argument[3], count * sizeof(*access));
+	for (uint64_t i = 0; i < count && !r; i++)
+		r = request_check_location(&access[i].location);
+	return r ? r : driver.cuMemSetAccess(q->argument[0], q->argument[1], access, count);
+}

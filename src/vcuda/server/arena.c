@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/server/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "vcuda/driver_api.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/serve.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+enum { ARENA_PIECES = 4096, ARENA_STEP = 65536, REGISTER_PORTABLE = 1, REGISTER_MAPPED = 2 };
+
+/* Where neither programs, libraries and stacks nor the driver's own reservations are. */
+static const uint64_t arena_addresses[WIRE_ARENAS] = {
+	0x300000000000,
+	0x280000000000,
+	0x380000000000,
+	0x200000000000,
+};
+
+static struct {
+	uint64_t at, bytes, context;
+	bool registered;
+} pieces[ARENA_PIECES];
+static unsigned piece_count;
+static uint64_t arena_bytes;
+static uint64_t offers[WIRE_ARENAS];
+
+void arena_offer(uint64_t ret_offers[])
+{
+	for (int i = 0; i < WIRE_ARENAS; i++) {
+		void *at = (void *)arena_addresses[i];
+		void *memory = mmap(at, WIRE_ARENA_BYTES, PROT_NONE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+		offers[i] = memory == at ? (uint64_t)at : 0;
+		if (memory != MAP_FAILED && memory != at)
+			(void)munmap(memory, WIRE_ARENA_BYTES);
+		ret_offers[i] = offers[i];
+	}
+}
+
+int32_t arena_choose(int64_t offer)
+{
+	if (server.arena)
+		return -1;
+	for (int i = 0; i < WIRE_ARENAS; i++)
+		if (i != offer && offers[i])
+			(void)munmap((void *)offers[i], WIRE_ARENA_BYTES);
+	server.arena = offer >= 0 && offer < WIRE_ARENAS ? offers[offer] : 0;
+	return server.arena ? (int32_t)offer : -1;
+}
+
+bool arena_has(uint64_t at, uint64_t bytes)
+{
+	for (unsigned i = 0; i < piece_count; i++)
+		if (at >= pieces[i].at && at - pieces[i].at < pieces[i].bytes)
+			return bytes <= pieces[i].bytes - (at - pieces[i].at);
+	return false;
+}
+
+bool arena_register(void *at, uint64_t bytes)
+{
+	return driver.cuMemHostRegister_v2 &&
+	       driver.cuMemHostRegister_v2(at, bytes, REGISTER_PORTABLE | REGISTER_MAPPED) == CUDA_SUCCESS;
+}
+
+static bool arena_is_free(uint64_t at, uint64_t bytes)
+{
+	for (unsigned i = 0; i < piece_count; i++)
+		if (at < pieces[i].at + pieces[i].bytes && pieces[i].at < at + bytes)
+			return false;
+	return true;
+}
+
+static int arena_make(uint64_t bytes)
+{
+	_cleanup_close_ int fd = memfd_create("ctr-gpu-vcuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}
+
+/* One byte, since a message without any may have no descriptor. */
+static int arena_send(int fd)
+{
+	char byte = 0;
+	struct iovec data = {&byte, 1};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	const struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return sendmsg(START_CLIENT, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+static void arena_unmap(uint64_t at, uint64_t bytes)
+{
+	(void)mmap((void *)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+CUresult serve_wire_arena_add(struct request *q)
+{
+	CUresult r = request_words(q, 3);
+	const uint64_t offset = q->argument[0], bytes = q->argument[1], at = server.arena + offset;
+	void *memory;
+
+	if (r || !server.arena || bytes == 0 || bytes % ARENA_STEP || offset % ARENA_STEP || bytes > WIRE_ARENA_BYTES ||
+	    offset > WIRE_ARENA_BYTES - bytes || !arena_is_free(at, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (piece_count == ARENA_PIECES || bytes > server.start.host_memory - arena_bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	_cleanup_close_ int fd = arena_make(bytes);
+
+	if (fd < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memory = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0);
+	if (memory == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pieces[piece_count].registered = arena_register(memory, bytes);
+	if (arena_send(fd) < 0) {
+		arena_unmap(at, bytes);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	pieces[piece_count].at = at;
+	pieces[piece_count].bytes = bytes;
+	pieces[piece_count].context = q->header.context;
+	piece_count++;
+	arena_bytes += bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_wire_arena_drop(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	const uint64_t at = server.arena + q->argument[0];
+	unsigned i = 0;
+
+	if (r)
+		return r;
+	while (i < piece_count && pieces[i].at != at)
+		i++;
+	if (i == piece_count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pieces[i].registered && driver.cuMemHostUnregister)
+		r = driver.cuMemHostUnregister((void *)at);
+	arena_unmap(at, pieces[i].bytes);
+	arena_bytes -= pieces[i].bytes;
+	pieces[i] = pieces[--piece_count];
+	return r;
+}
+
+void arena_forget_context(uint64_t context)
+{
+	for (unsigned i = 0; i < piece_count; i++)
+		if (pieces[i].context == context)
+			pieces[i].registered = false;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Page-locked memory, at the same address in the client. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Reserves the addresses that are offered to the client. */
+void arena_offer(uint64_t ret_offers[]);
+
+/** The client has taken the offer of this number; -1: none. Return: the number. */
+int32_t arena_choose(int64_t offer);
+
+/** Return: whether all of this is in one piece of page-locked memory. */
+bool arena_has(uint64_t at, uint64_t bytes);
+
+/** Registers memory with the driver for all contexts, if the driver can. Return: whether it did. */
+bool arena_register(void *at, uint64_t bytes);
+
+/** A context has ended, and its registrations with it. */
+void arena_forget_context(uint64_t context);

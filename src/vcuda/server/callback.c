@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Host functions: the driver's thread that has reached one tells the client its number, and waits. */
+
+#include <pthread.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/request.h"
+
+static pthread_mutex_t callback_mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t callback_given;
+
+static void callback_reached(void *cookie)
+{
+	struct wire_callback *call;
+	uint32_t number;
+
+	(void)pthread_mutex_lock(&callback_mutex);
+	number = callback_given++;
+	call = &server.wire->callback[number % WIRE_CALLBACKS];
+	call->cookie = (uint64_t)cookie;
+	bell_ring(&server.wire->calls, callback_given);
+	/* One after the other, as the driver has one thread for them. */
+	while (BELL_LOAD(&call->done.value) != number + 1) {
+		const uint32_t seen = BELL_LOAD(&call->done.value);
+
+		if (seen != number + 1 && !bell_spin(&call->done, seen, (long)server.wire->spin))
+			bell_sleep(&call->done, seen, NULL);
+	}
+	(void)pthread_mutex_unlock(&callback_mutex);
+}
+
+CUresult serve_cuLaunchHostFunc(struct request *q)
+{
+	CUresult r = driver.cuLaunchHostFunc ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 0, &stream);
+	return r ? r : driver.cuLaunchHostFunc(stream, callback_reached, (void *)q->argument[1]);
+}

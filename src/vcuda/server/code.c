@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Code: the compiler and linker of the driver, what its functions take, and launches. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
+#include "vcuda/server/serve.h"
+
+enum { CODE_OPTIONS = 32, CODE_LOG = 1900, CODE_LEVEL = 4096 };
+
+/* ---- images ---- */
+
+/* As the client has it in image.c. */
+struct code_answer {
+	uint64_t handle;
+	uint32_t info_bytes, error_bytes;
+	char info[CODE_LOG], error[CODE_LOG];
+	float time;
+};
+
+enum code_option { OPTION_WALL_TIME = 2, OPTION_INFO, OPTION_INFO_BYTES, OPTION_ERROR, OPTION_ERROR_BYTES };
+
+#define CODE_NUMBERS (1U << 0 | 1U << 1 | 0xffU << 7 | 1U << 20 | 1U << 21 | 1U << 22 | 1U << 23 | 1U << 30)
+
+struct code_options {
+	unsigned count;
+	CUjit_option name[CODE_OPTIONS + 5];
+	void *value[CODE_OPTIONS + 5];
+};
+
+/* The client's numbers, and buffers of ours for what the compiler says. */
+static CUresult code_read_options(struct request *q, unsigned more, struct code_options *options,
+				  struct code_answer *answer)
+{
+	const uint64_t count = q->argument[2];
+	CUresult r = count > CODE_OPTIONS ? CUDA_ERROR_INVALID_VALUE : request_words(q, 3 + 2 * (unsigned)count + more);
+
+	if (r)
+		return r;
+	memset(answer, 0, sizeof(*answer));
+	options->count = 0;
+	for (unsigned i = 0; i < count; i++) {
+		const uint64_t name = q->argument[3 + 2 * i];
+
+		if (name >= 32 || !(CODE_NUMBERS >> name & 1))
+			return CUDA_ERROR_INVALID_VALUE;
+		options->name[options->count] = (CUjit_option)name;
+		options->value[options->count++] = (void *)q->argument[4 + 2 * i];
+	}
+	options->name[options->count] = OPTION_INFO;
+	options->value[options->count++] = answer->info;
+	options->name[options->count] = OPTION_INFO_BYTES;
+	options->value[options->count++] = (void *)(uintptr_t)sizeof(answer->info);
+	options->name[options->count] = OPTION_ERROR;
+	options->value[options->count++] = answer->error;
+	options->name[options->count] = OPTION_ERROR_BYTES;
+	options->value[options->count++] = (void *)(uintptr_t)sizeof(answer->error);
+	return CUDA_SUCCESS;
+}
+
+static CUresult code_reply(struct request *q, CUresult r, const struct code_options *options,
+			   struct code_answer *answer)
+{
+	/* Where the lengths went in, those of the logs come out. */
+	answer->info_bytes = (uint32_t)(uintptr_t)options->value[options->count - 3];
+	answer->error_bytes = (uint32_t)(uintptr_t)options->value[options->count - 1];
+	if (answer->info_bytes > sizeof(answer->info))
+		answer->info_bytes = sizeof(answer->info);
+	if (answer->error_bytes > sizeof(answer->error))
+		answer->error_bytes = sizeof(answer->error);
+	q->reply_bytes = 0;
+	request_reply(q, answer, sizeof(*answer));
+	return r;
+}
+
+CUresult serve_cuModuleLoadDataEx(struct request *q)
+{
+	struct code_options options;
+	struct code_answer answer;
+	CUresult r = code_read_options(q, 0, &options, &answer);
+	void *image = r ? NULL : request_take_upload(q, q->argument[0]);
+	CUmodule module = 0;
+
+	if (!image)
+		return r ? r : CUDA_ERROR_INVALID_IMAGE;
+	r = driver.cuModuleLoadDataEx(&module, image, options.count, options.name, options.value);
+	free(image);
+	if (!r)
+		answer.handle = handle_give(WIRE_MODULE, module, 0, q->header.context);
+	return code_reply(q, r, &options, &answer);
+}
+
+CUresult serve_cuLibraryLoadData(struct request *q)
+{
+	struct code_options options;
+	struct code_answer answer;
+	CUresult r = code_read_options(q, 0, &options, &answer);
+	void *image = r || !driver.cuLibraryLoadData ? NULL : request_take_upload(q, q->argument[0]);
+	CUlibrary library = 0;
+
+	if (!image)
+		return r ? r : CUDA_ERROR_INVALID_IMAGE;
+	r = driver.cuLibraryLoadData(&library, image, options.name, options.value, options.count, NULL, NULL, 0);
+	free(image);
+	if (!r)
+		answer.handle = handle_give(WIRE_LIBRARY, library, 0, 0);
+	return code_reply(q, r, &options, &answer);
+}
+
+/* ---- the linker ---- */
+
+/* The driver writes into the buffers of a linker's creation for as long as it exists. */
+struct code_linker {
+	struct code_linker *next;
+	uint64_t state;
+	struct code_options options;
+	struct code_answer answer;
+};
+static struct code_linker *linkers;
+
+static struct code_linker *code_find_linker(uint64_t state)
+{
+	struct code_linker *linker = linkers;
+
+	while (linker && linker->state != state)
+		linker = linker->next;
+	return linker;
+}
+
+CUresult serve_cuLinkCreate_v2(struct request *q)
+{
+	struct code_linker *linker = calloc(1, sizeof(*linker));
+	CUresult r = linker ? code_read_options(q, 0, &linker->options, &linker->answer) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!r)
+		r = driver.cuLinkCreate_v2(linker->options.count, linker->options.name, linker->options.value,
+					   &linker->state);
+	if (r) {
+		free(linker);
+		return r;
+	}
+	linker->next = linkers;
+	linkers = linker;
+	linker->answer.handle = handle_give(WIRE_LINKER, linker->state, 0, q->header.context);
+	return code_reply(q, r, &linker->options, &linker->answer);
+}
+
+/* The words of the options stand before the linker and the kind of input. */
+CUresult serve_cuLinkAddData_v2(struct request *q)
+{
+	struct code_options options;
+	struct code_answer answer;
+	CUresult r = code_read_options(q, 2, &options, &answer);
+	const unsigned word = r ? 0 : q->header.words - 2;
+	struct code_linker *linker;
+	uint64_t state = 0;
+	void *data;
+
+	if (!r)
+		r = request_handle(q, word, WIRE_LINKER, &state);
+	if (r)
+		return r;
+	data = request_take_upload(q, q->argument[0]);
+	linker = code_find_linker(state);
+	if (!data || !linker)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Its logs go where the linker's do. */
+	r = driver.cuLinkAddData_v2(state, (CUjitInputType)q->argument[word + 1], data, q->argument[0], NULL,
+				    options.count - 4, options.name, options.value);
+	free(data);
+	return code_reply(q, r, &linker->options, &linker->answer);
+}
+
+CUresult serve_cuLinkComplete(struct request *q)
+{
+	struct code_options options;
+	struct code_answer answer;
+	CUresult r = code_read_options(q, 1, &options, &answer);
+	struct code_linker *linker;
+	void *image = NULL, *copy;
+	uint64_t state = 0;
+	size_t bytes = 0;
+
+	if (!r)
+		r = request_handle(q, q->header.words - 1U, WIRE_LINKER, &state);
+	if (r)
+		return r;
+	linker = code_find_linker(state);
+	if (!linker)
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = driver.cuLinkComplete(state, &image, &bytes);
+	if (!r) {
+		copy = bytes <= WIRE_UPLOAD_MAX ? malloc(bytes + 1) : NULL;
+		if (!copy)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		memcpy(copy, image, bytes);
+		request_keep_download(q, copy, bytes);
+		linker->answer.handle = bytes;
+	}
+	return code_reply(q, r, &linker->options, &linker->answer);
+}
+
+CUresult serve_cuLinkDestroy(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	struct code_linker **at = &linkers, *linker;
+	uint64_t state = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_LINKER, &state);
+	if (r)
+		return r;
+	r = driver.cuLinkDestroy(state);
+	handle_drop(q->argument[0]);
+	while (*at && (*at)->state != state)
+		at = &(*at)->next;
+	linker = *at;
+	if (linker) {
+		*at = linker->next;
+		free(linker);
+	}
+	return r;
+}
+
+/* ---- functions ---- */
+
+struct code_function {
+	uint64_t handle;
+	struct wire_function info;
+};
+static struct code_function **functions[CODE_LEVEL];
+
+static CUresult code_ask_attribute(uint64_t handle, uint64_t real, int attribute, int *value)
+{
+	CUdevice device = 0;
+
+	if (wire_handle_type(handle) != WIRE_KERNEL)
+		return driver.cuFuncGetAttribute(value, attribute, real);
+	if (driver.cuCtxGetDevice(&device) || !driver.cuKernelGetAttribute)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return driver.cuKernelGetAttribute(value, attribute, real, device);
+}
+
+static CUresult code_ask_parameters(uint64_t handle, uint64_t real, struct wire_function *info)
+{
+	CUresult (*ask)(uint64_t, size_t, size_t *, size_t *) =
+		wire_handle_type(handle) == WIRE_KERNEL ? driver.cuKernelGetParamInfo : driver.cuFuncGetParamInfo;
+	size_t offset, bytes;
+
+	if (!ask)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	/* Past the last one it is an invalid value. */
+	for (; ask(real, info->parameters, &offset, &bytes) == CUDA_SUCCESS; info->parameters++) {
+		if (info->parameters == WIRE_PARAMETERS || offset > UINT16_MAX || bytes > UINT16_MAX)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		info->parameter[info->parameters].offset = (uint16_t)offset;
+		info->parameter[info->parameters].size = (uint16_t)bytes;
+		if (offset + bytes > info->bytes)
+			info->bytes = (uint32_t)(offset + bytes);
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult code_ask(uint64_t handle, uint64_t real, struct wire_function *info)
+{
+	CUresult r = code_ask_parameters(handle, real, info);
+
+	for (int i = 0; i < WIRE_FUNCTION_ATTRIBUTES && !r; i++) {
+		CUresult known = code_ask_attribute(handle, real, i, &info->attribute[i]);
+
+		/* Newer attributes than the driver's. */
+		if (i == 0)
+			r = known;
+	}
+	return r;
+}
+
+static struct code_function **code_place(uint64_t handle)
+{
+	const uint32_t index = wire_handle_index(handle);
+	struct code_function ***level = &functions[index / CODE_LEVEL];
+
+	if (index / CODE_LEVEL >= CODE_LEVEL)
+		return NULL;
+	if (!*level)
+		*level = calloc(CODE_LEVEL, sizeof(**level));
+	return *level ? *level + index % CODE_LEVEL : NULL;
+}
+
+/* Asks the driver, once for each function unless @again. */
+static CUresult code_function(uint64_t handle, uint64_t real, bool again, const struct code_function **ret)
+{
+	struct code_function **place = code_place(handle), *function;
+	CUresult r;
+
+	if (!place)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (*place && (*place)->handle == handle && !again) {
+		*ret = *place;
+		return CUDA_SUCCESS;
+	}
+	function = calloc(1, sizeof(*function));
+	if (!function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = code_ask(handle, real, &function->info);
+	if (r) {
+		free(function);
+		return r;
+	}
+	function->handle = handle;
+	free(*place);
+	*place = function;
+	*ret = function;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_wire_function(struct request *q)
+{
+	const struct code_function *function;
+	CUresult r = request_words(q, 1);
+	uint64_t real = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_FUNC, &real);
+	if (!r)
+		r = code_function(q->argument[0], real, true, &function);
+	if (!r)
+		request_reply(q, &function->info, sizeof(function->info));
+	return r;
+}
+
+/* ---- launches ---- */
+
+enum { LAUNCH_WORDS = 8, LAUNCH_ATTRIBUTES = 16 };
+
+/* Attributes without a pointer or a handle in them, a bit each. */
+#define LAUNCH_ALLOWED \
+	(1U << 0 | 1U << 1 | 1U << 2 | 1U << 3 | 1U << 4 | 1U << 5 | 1U << 6 | 1U << 8 | 1U << 9 | 1U << 10 | 1U << 14)
+
+struct code_launch {
+	uint64_t function;
+	CUlaunchConfig config;
+	CUlaunchAttribute attributes[LAUNCH_ATTRIBUTES];
+	void *parameters[WIRE_PARAMETERS];
+};
+
+static CUresult code_read_attributes(struct request *q, struct code_launch *launch)
+{
+	memcpy(launch->attributes, &q->argument[LAUNCH_WORDS], launch->config.numAttrs * sizeof(CUlaunchAttribute));
+	for (unsigned i = 0; i < launch->config.numAttrs; i++)
+		if (launch->attributes[i].id < 0 || launch->attributes[i].id > 31 ||
+		    !(LAUNCH_ALLOWED >> launch->attributes[i].id & 1))
+			return CUDA_ERROR_NOT_SUPPORTED;
+	return CUDA_SUCCESS;
+}
+
+static CUresult code_read_launch(struct request *q, struct code_launch *launch)
+{
+	const struct code_function *function;
+	CUresult r = request_words(q, LAUNCH_WORDS);
+	const uint64_t *word = q->argument;
+	uint8_t *packed;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_FUNC, &launch->function);
+	launch->config.hStream = 0;
+	if (!r)
+		r = request_stream(q, 5, &launch->config.hStream);
+	if (!r)
+		r = code_function(word[0], launch->function, false, &function);
+	if (r)
+		return r;
+	if (word[6] > LAUNCH_ATTRIBUTES || word[7] != function->info.bytes ||
+	    LAUNCH_WORDS * 8 + word[6] * sizeof(CUlaunchAttribute) + word[7] > q->header.bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	launch->config.gridDimX = (unsigned)word[1];
+	launch->config.gridDimY = (unsigned)(word[1] >> 32);
+	launch->config.gridDimZ = (unsigned)word[2];
+	launch->config.blockDimX = (unsigned)(word[2] >> 32);
+	launch->config.blockDimY = (unsigned)word[3];
+	launch->config.blockDimZ = (unsigned)(word[3] >> 32);
+	launch->config.sharedMemBytes = (unsigned)word[4];
+	launch->config.numAttrs = (unsigned)word[6];
+	launch->config.attrs = launch->attributes;
+	packed = (uint8_t *)&q->argument[LAUNCH_WORDS] + word[6] * sizeof(CUlaunchAttribute);
+	for (unsigned i = 0; i < function->info.parameters; i++)
+		launch->parameters[i] = packed + function->info.parameter[i].offset;
+	return word[6] ? code_read_attributes(q, launch) : CUDA_SUCCESS;
+}
+
+CUresult serve_cuLaunchKernel(struct request *q)
+{
+	static struct code_launch launch;
+	CUresult r = code_read_launch(q, &launch);
+	const CUlaunchConfig *c = &launch.config;
+
+	return r ? r
+		 : driver.cuLaunchKernel(launch.function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
+					 c->blockDimY, c->blockDimZ, c->sharedMemBytes, c->hStream, launch.parameters,
+					 NULL);
+}
+
+CUresult serve_cuLaunchCooperativeKernel(struct request *q)
+{
+	static struct code_launch launch;
+	CUresult r = driver.cuLaunchCooperativeKernel ? code_read_launch(q, &launch) : CUDA_ERROR_NOT_SUPPORTED;
+	const CUlaunchConfig *c = &launch.config;
+
+	return r ? r
+		 : driver.cuLaunchCooperativeKernel(launch.function, c->gridDimX, c->gridDimY, c->gridDimZ,
+						    c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes,
+						    c->hStream, launch.parameters);
+}
+
+CUresult serve_cuLaunchKernelEx(struct request *q)
+{
+	static struct code_launch launch;
+	CUresult r = driver.cuLaunchKernelEx ? code_read_launch(q, &launch) : CUDA_ERROR_NOT_SUPPORTED;
+
+	return r ? r : driver.cuLaunchKernelEx(&launch.config, launch.function, launch.parameters, NULL);
+}

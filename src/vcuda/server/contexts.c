@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Contexts, and waiting for what they do. */
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/arena.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/executor.h"
+#include "vcuda/server/handle.h"
+#include "vcuda/server/quota.h"
+#include "vcuda/server/request.h"
+#include "vcuda/server/stage.h"
+
+enum { CONTEXTS_STREAMS = 8 };
+
+/* The client's handles of primary contexts. */
+static uint64_t primary[START_GPUS];
+
+static void contexts_begin(uint64_t handle, uint64_t real)
+{
+	(void)driver.cuCtxSetCurrent(real);
+	executor_forget_context();
+	stage_register(handle);
+}
+
+static void contexts_end(uint64_t handle)
+{
+	stage_forget_context(handle);
+	arena_forget_context(handle);
+	quota_forget_context(handle);
+	handle_drop(handle);
+	executor_forget_context();
+	server.wire->sticky = 0;
+}
+
+static CUresult contexts_reply(struct request *q, uint64_t real)
+{
+	const uint64_t handle = handle_give(WIRE_CONTEXT, real, 0, 0);
+
+	if (!handle)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(void)quota_note(QUOTA_CONTEXT, handle, server.start.context_bytes, handle);
+	request_reply(q, &handle, sizeof(handle));
+	contexts_begin(handle, real);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	CUcontext real = 0;
+	CUdevice device;
+
+	if (!r)
+		r = request_device(q, 0, &device);
+	if (r)
+		return r;
+	if (primary[q->argument[0]])
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!quota_take(server.start.context_bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = driver.cuDevicePrimaryCtxRetain(&real, device);
+	if (r) {
+		quota_give(server.start.context_bytes);
+		return r;
+	}
+	r = contexts_reply(q, real);
+	primary[q->argument[0]] = r ? 0 : *(uint64_t *)q->reply;
+	return r;
+}
+
+static CUresult contexts_end_primary(struct request *q, CUresult (*end)(CUdevice))
+{
+	CUresult r = request_words(q, 1);
+	CUdevice device;
+
+	if (!r)
+		r = request_device(q, 0, &device);
+	if (!r)
+		r = end(device);
+	if (!r && primary[q->argument[0]]) {
+		contexts_end(primary[q->argument[0]]);
+		primary[q->argument[0]] = 0;
+	}
+	return r;
+}
+
+CUresult serve_cuDevicePrimaryCtxRelease_v2(struct request *q)
+{
+	return contexts_end_primary(q, driver.cuDevicePrimaryCtxRelease_v2);
+}
+
+/* After it, nothing is held: what this process had retained is released, too, so that a later one begins anew. */
+CUresult serve_cuDevicePrimaryCtxReset_v2(struct request *q)
+{
+	const bool was = q->argument[0] < START_GPUS && primary[q->argument[0]];
+	CUresult r = contexts_end_primary(q, driver.cuDevicePrimaryCtxReset_v2);
+
+	if (!r && was)
+		(void)driver.cuDevicePrimaryCtxRelease_v2(server.gpu[q->argument[0]]);
+	return r;
+}
+
+CUresult serve_cuDevicePrimaryCtxSetFlags_v2(struct request *q)
+{
+	CUresult r = request_words(q, 2);
+	CUdevice device;
+
+	if (!r)
+		r = request_device(q, 0, &device);
+	return r ? r : driver.cuDevicePrimaryCtxSetFlags_v2(device, (unsigned)q->argument[1]);
+}
+
+CUresult serve_cuCtxCreate_v2(struct request *q)
+{
+	CUresult r = request_words(q, 2);
+	CUcontext real = 0, popped = 0;
+	CUdevice device;
+
+	if (!r)
+		r = request_device(q, 1, &device);
+	if (r)
+		return r;
+	if (!quota_take(server.start.context_bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = driver.cuCtxCreate_v2(&real, (unsigned)q->argument[0], device);
+	if (r) {
+		quota_give(server.start.context_bytes);
+		return r;
+	}
+	(void)driver.cuCtxPopCurrent_v2(&popped);
+	return contexts_reply(q, real);
+}
+
+CUresult serve_cuCtxDestroy_v2(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	uint64_t real = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_CONTEXT, &real);
+	for (int i = 0; i < START_GPUS && !r; i++)
+		if (primary[i] == q->argument[0])
+			r = CUDA_ERROR_INVALID_CONTEXT;
+	if (r)
+		return r;
+	r = driver.cuCtxDestroy_v2(real);
+	contexts_end(q->argument[0]);
+	return r;
+}
+
+CUresult serve_cuThreadExchangeStreamCaptureMode(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	CUstreamCaptureMode mode = (CUstreamCaptureMode)q->argument[0];
+	uint64_t word;
+
+	if (!r)
+		r = driver.cuThreadExchangeStreamCaptureMode(&mode);
+	word = (uint64_t)mode;
+	request_reply(q, &word, sizeof(word));
+	return r;
+}
+
+/* ---- waiting ---- */
+
+static CUresult contexts_query_stream(uint64_t stream)
+{
+	return driver.cuStreamQuery(stream);
+}
+
+static CUresult contexts_block_stream(uint64_t stream)
+{
+	return driver.cuStreamSynchronize(stream);
+}
+
+CUresult serve_cuStreamSynchronize(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 0, &stream);
+	if (r)
+		return r;
+	q->wait = (struct request_wait){contexts_query_stream, contexts_block_stream, stream};
+	return REQUEST_WAITS;
+}
+
+static CUresult contexts_query_event(uint64_t event)
+{
+	return driver.cuEventQuery(event);
+}
+
+static CUresult contexts_block_event(uint64_t event)
+{
+	return driver.cuEventSynchronize(event);
+}
+
+CUresult serve_cuEventSynchronize(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	uint64_t event = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_EVENT, &event);
+	if (r)
+		return r;
+	q->wait = (struct request_wait){contexts_query_event, contexts_block_event, event};
+	return REQUEST_WAITS;
+}
+
+static CUresult contexts_block_context(uint64_t context)
+{
+	(void)context;
+	return driver.cuCtxSynchronize();
+}
+
+/* Once all its streams are done, the call itself takes no time. */
+static CUresult contexts_query_context(uint64_t context)
+{
+	CUstream streams[CONTEXTS_STREAMS];
+	const unsigned count = handle_list_streams(context, streams, CONTEXTS_STREAMS);
+	CUresult r = count > CONTEXTS_STREAMS ? CUDA_ERROR_NOT_READY : driver.cuStreamQuery(0);
+
+	for (unsigned i = 0; i < count && !r; i++)
+		r = driver.cuStreamQuery(streams[i]);
+	return r == CUDA_ERROR_NOT_READY ? r : driver.cuCtxSynchronize();
+}
+
+CUresult serve_cuCtxSynchronize(struct request *q)
+{
+	CUresult r = request_words(q, 0);
+
+	if (r)
+		return r;
+	q->wait = (struct request_wait){contexts_query_context, contexts_block_context, q->header.context};
+	return REQUEST_WAITS;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The real driver library. A function that it does not have is NULL here. The struct is in vcuda/driver_api.h. */
+
+#include "vcuda/types.h"
+
+struct driver_api;
+extern struct driver_api driver;
+
+/** Loads it. Return: 0; a negative errno. */
+int driver_load(const char *library);

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What may take long must not hold up other threads' launches. So a command that waits for the GPU is asked for again
+ * and again for a while, between the others, which answers short waits without a change of threads; a longer wait, or
+ * what the driver does itself for long, goes to a thread of the slot whose reply is waited for.
+ */
+
+#include "vcuda/server/executor.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/ops.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
+#include "vcuda/server/serve.h"
+
+enum { PENDING = 64 };
+
+static const struct timespec executor_patience = {.tv_sec = 1};
+static long executor_spin;                 /* nanoseconds */
+static __thread uint64_t executor_context; /* the client's handle of what is current */
+static __thread bool executor_knows_context;
+
+static int64_t executor_now(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+void executor_forget_context(void)
+{
+	executor_knows_context = false;
+}
+
+static void executor_set_context(uint64_t handle)
+{
+	uint64_t real = 0;
+
+	if (executor_knows_context && executor_context == handle)
+		return;
+	if (handle && !handle_look(handle, WIRE_CONTEXT, &real))
+		real = 0;
+	(void)driver.cuCtxSetCurrent(real);
+	executor_context = handle;
+	executor_knows_context = true;
+}
+
+/* ---- replies ---- */
+
+/* Failures after which a context is good for nothing. */
+static bool executor_is_sticky(CUresult result)
+{
+	return result == 214 || result == 220 || result == 700 || result == 702 || result == 710 ||
+	       (result >= 714 && result <= 719);
+}
+
+static void executor_note(CUresult result)
+{
+	if (!executor_is_sticky(result) || server.wire->sticky)
+		return;
+	server.wire->sticky = result;
+	server_tell(START_EVENT_STICKY, (uint64_t)result, "");
+}
+
+static void executor_finish(const struct request *q, CUresult result)
+{
+	struct wire_reply *reply;
+	int32_t none = 0;
+
+	executor_note(result);
+	if (q->header.slot == WIRE_SCRATCH) {
+		if (result)
+			(void)atomic_compare_exchange_strong(&server.wire->deferred, &none, result);
+		return;
+	}
+	reply = &server.wire->reply[q->header.slot];
+	reply->result = result;
+	reply->bytes = q->reply_bytes;
+	memcpy(reply->word, q->reply, q->reply_bytes);
+	bell_ring(&reply->done, q->header.sequence);
+}
+
+/* ---- threads that wait ---- */
+
+struct waiter {
+	struct bell bell; /* its value: how many requests it was given */
+	bool there;
+	struct request request;
+};
+
+static struct waiter *waiters[WIRE_SLOTS];
+
+static void executor_copy(struct request *to, const struct request *from)
+{
+	to->wait = from->wait;
+	to->header = from->header;
+	memcpy(to->argument, from->argument, from->header.bytes);
+	to->part_at = from->part_at;
+	to->reply_bytes = 0;
+}
+
+static CUresult executor_serve(struct request *q)
+{
+	const struct request_kind *kind =
+		q->header.op < WIRE_OPS ? &serve_kinds[q->header.op] : &request_kinds[q->header.op];
+
+	executor_set_context(q->header.context);
+	q->reply_bytes = 0;
+	return kind->serve(q);
+}
+
+static void *executor_wait(void *argument)
+{
+	struct waiter *waiter = argument;
+	struct request *q = &waiter->request;
+
+	for (uint32_t seen = 0;;) {
+		if (BELL_LOAD(&waiter->bell.value) == seen) {
+			bell_sleep(&waiter->bell, seen, NULL);
+			continue;
+		}
+		seen++;
+		executor_set_context(q->header.context);
+		executor_finish(q, q->wait.block ? q->wait.block(q->wait.object) : executor_serve(q));
+	}
+	return NULL;
+}
+
+static bool executor_hand_over(const struct request *q)
+{
+	struct waiter **waiter = &waiters[q->header.thread];
+	pthread_t thread;
+
+	if (!*waiter)
+		*waiter = aligned_alloc(64, (sizeof(**waiter) + 63) & ~(size_t)63);
+	if (!*waiter)
+		return false;
+	if (!(*waiter)->there) {
+		memset(&(*waiter)->bell, 0, sizeof((*waiter)->bell));
+		if (pthread_create(&thread, NULL, executor_wait, *waiter) != 0)
+			return false;
+		(*waiter)->there = true;
+	}
+	executor_copy(&(*waiter)->request, q);
+	bell_ring(&(*waiter)->bell, (*waiter)->bell.value + 1);
+	return true;
+}
+
+/* ---- waits that are asked for ---- */
+
+static struct {
+	struct request_wait wait;
+	struct wire_entry header;
+	int64_t until;
+} pending[PENDING];
+static unsigned pending_count;
+
+static void executor_remove_pending(unsigned place)
+{
+	pending[place] = pending[--pending_count];
+}
+
+/* Where there is no thread to be had, the executor itself waits. */
+static void executor_stop_asking(const struct request *q)
+{
+	if (!executor_hand_over(q))
+		executor_finish(q, q->wait.block(q->wait.object));
+}
+
+static void executor_ask(void)
+{
+	static struct request q;
+
+	for (unsigned i = pending_count; i > 0; i--) {
+		CUresult r;
+
+		executor_set_context(pending[i - 1].header.context);
+		r = pending[i - 1].wait.query(pending[i - 1].wait.object);
+		if (r == CUDA_ERROR_NOT_READY && executor_now() < pending[i - 1].until)
+			continue;
+		q.header = pending[i - 1].header;
+		q.header.bytes = 0;
+		q.wait = pending[i - 1].wait;
+		executor_remove_pending(i - 1);
+		if (r == CUDA_ERROR_NOT_READY)
+			executor_stop_asking(&q);
+		else
+			executor_finish(&q, r);
+	}
+}
+
+static void executor_begin_wait(const struct request *q)
+{
+	CUresult r = q->wait.query(q->wait.object);
+
+	if (r != CUDA_ERROR_NOT_READY) {
+		executor_finish(q, r);
+		return;
+	}
+	if (executor_spin == 0 || pending_count == PENDING) {
+		executor_stop_asking(q);
+		return;
+	}
+	pending[pending_count].wait = q->wait;
+	pending[pending_count].header = q->header;
+	pending[pending_count].until = executor_now() + 4 * executor_spin;
+	pending_count++;
+}
+
+/* ---- entries ---- */
+
+static uint32_t executor_units(const struct wire_entry *header)
+{
+	return 1 + (header->bytes + RING_UNIT - 1) / RING_UNIT;
+}
+
+/* Return: how far the entry at @tail reaches. What the client says of it is read once. */
+static uint32_t executor_take(struct request *q, uint32_t tail, uint32_t head)
+{
+	const uint8_t *at = server.wire->command + (size_t)(tail % RING_UNITS) * RING_UNIT;
+	const uint32_t rest = RING_UNITS - tail % RING_UNITS;
+	uint32_t units;
+
+	memcpy(&q->header, at, sizeof(q->header));
+	units = executor_units(&q->header);
+	if (units > ring_distance(tail, head) || units > rest)
+		server_end("an entry reaches beyond what was written");
+	if (q->header.op == WIRE_FILLER)
+		return units;
+	if (q->header.op >= OP_END || q->header.bytes > WIRE_INLINE || q->header.words * 8U > q->header.bytes)
+		server_end("an entry is no operation");
+	if (q->header.thread >= WIRE_SLOTS || (q->header.slot != WIRE_SCRATCH && q->header.slot != q->header.thread))
+		server_end("an entry is of no thread");
+	memcpy(q->argument, at + sizeof(q->header), q->header.bytes);
+	return units;
+}
+
+static void executor_do(struct request *q)
+{
+	const bool waits = q->header.op >= WIRE_OPS && request_kinds[q->header.op].waits;
+	CUresult r;
+
+	q->wait.block = NULL;
+	if (waits && q->header.slot != WIRE_SCRATCH && executor_hand_over(q))
+		return;
+	r = executor_serve(q);
+	if (r == REQUEST_WAITS && q->header.slot == WIRE_SCRATCH)
+		r = q->wait.block(q->wait.object);
+	if (r == REQUEST_WAITS)
+		executor_begin_wait(q);
+	else
+		executor_finish(q, r);
+}
+
+/* Whoever waits for room sleeps until half of the ring is free, or all is done. */
+static void executor_wake_client(uint32_t tail, uint32_t head)
+{
+	if (BELL_LOAD(&server.wire->ring.tail.sleeps) && ring_distance(tail, head) < RING_UNITS / 2)
+		bell_wake(&server.wire->ring.tail);
+}
+
+void executor_run(void)
+{
+	static struct request q;
+	struct ring *ring = &server.wire->ring;
+	uint32_t tail = 0;
+
+	executor_spin = (long)server.wire->spin;
+	for (;;) {
+		const uint32_t head = BELL_LOAD(&ring->head.value);
+
+		if (ring_distance(tail, head) > RING_UNITS)
+			server_end("the ring has more than its size");
+		if (pending_count)
+			executor_ask();
+		if (head == tail) {
+			if (pending_count)
+				continue;
+			bell_wake(&ring->tail);
+			if (!bell_spin(&ring->head, tail, executor_spin))
+				bell_sleep(&ring->head, tail, &executor_patience);
+			continue;
+		}
+		const uint32_t units = executor_take(&q, tail, head);
+
+		if (q.header.op != WIRE_FILLER)
+			executor_do(&q);
+		tail += units;
+		BELL_STORE(&ring->tail.value, tail);
+		executor_wake_client(tail, head);
+	}
+}

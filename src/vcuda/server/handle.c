@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One table for all kinds. A place that is used again has another generation, so a handle that was dropped is never
+ * taken for a later one's. Several threads use it.
+ */
+
+#include "vcuda/server/handle.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/driver.h"
+
+enum { HANDLES = 1 << 20, HANDLE_HASH = 1 << 16 };
+
+struct handle {
+	uint64_t real, handle, parent, context;
+	uint32_t generation, next; /* next: place + 1 of another with the same hash, or of the next free one */
+	uint32_t thread;           /* of a stream of a thread's own: its slot + 1 */
+};
+
+static pthread_mutex_t handle_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct handle *handles;
+static uint32_t handle_count, handle_free; /* free: place + 1 */
+static uint32_t handle_streams;
+static uint32_t handle_hash[HANDLE_HASH];
+
+static void handle_unlock(pthread_mutex_t *const *mutex)
+{
+	(void)pthread_mutex_unlock(*mutex);
+}
+
+#define HANDLE_HOLD()                                                                 \
+	pthread_mutex_t *const held __attribute__((cleanup(handle_unlock), unused)) = \
+		((void)pthread_mutex_lock(&handle_mutex), &handle_mutex)
+
+static uint32_t handle_hash_of(enum wire_type type, uint64_t real)
+{
+	const uint64_t mixed = (real + (uint64_t)type * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
+
+	return (uint32_t)(mixed >> 48);
+}
+
+static struct handle *handle_find(uint64_t handle)
+{
+	const uint32_t index = wire_handle_index(handle);
+
+	return index < handle_count && handle && handles[index].handle == handle ? &handles[index] : NULL;
+}
+
+static struct handle *handle_find_real(enum wire_type type, uint64_t real)
+{
+	for (uint32_t place = handle_hash[handle_hash_of(type, real)]; place; place = handles[place - 1].next)
+		if (handles[place - 1].real == real && wire_handle_type(handles[place - 1].handle) == type)
+			return &handles[place - 1];
+	return NULL;
+}
+
+/* A table that grows moves, so nobody keeps a pointer into it beyond the lock. */
+static struct handle *handle_take_place(void)
+{
+	struct handle *larger, *handle;
+
+	if (handle_free) {
+		handle = &handles[handle_free - 1];
+		handle_free = handle->next;
+		return handle;
+	}
+	if (handle_count % 1024 == 0) {
+		larger = handle_count < HANDLES ? realloc(handles, (handle_count + 1024) * sizeof(*handles)) : NULL;
+		if (!larger)
+			return NULL;
+		handles = larger;
+	}
+	handles[handle_count] = (struct handle){0};
+	return &handles[handle_count++];
+}
+
+static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context)
+{
+	struct handle *handle = handle_take_place();
+	uint32_t *first, index;
+
+	if (!handle)
+		return NULL;
+	index = (uint32_t)(handle - handles);
+	handle->generation = (handle->generation + 1) & 0xffffff;
+	handle->real = real;
+	handle->parent = parent;
+	handle->context = context;
+	handle->thread = 0;
+	handle->handle = wire_handle(type, handle->generation, index);
+	first = &handle_hash[handle_hash_of(type, real)];
+	handle->next = *first;
+	*first = index + 1;
+	handle_streams += type == WIRE_STREAM;
+	return handle;
+}
+
+uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context)
+{
+	struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_find_real(type, real);
+	if (!handle)
+		handle = handle_new(type, real, parent, context);
+	return handle ? handle->handle : 0;
+}
+
+bool handle_look(uint64_t value, enum wire_type type, uint64_t *ret)
+{
+	const enum wire_type is = wire_handle_type(value);
+	const struct handle *handle;
+
+	if (is != type && !(type == WIRE_FUNC && is == WIRE_KERNEL))
+		return false;
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	if (!handle)
+		return false;
+	*ret = handle->real;
+	return true;
+}
+
+static void handle_unlink(struct handle *handle)
+{
+	const uint32_t place = (uint32_t)(handle - handles) + 1;
+	uint32_t *at = &handle_hash[handle_hash_of(wire_handle_type(handle->handle), handle->real)];
+
+	while (*at && *at != place)
+		at = &handles[*at - 1].next;
+	if (*at)
+		*at = handle->next;
+	handle_streams -= wire_handle_type(handle->handle) == WIRE_STREAM;
+	handle->handle = handle->real = handle->parent = 0;
+	handle->next = handle_free;
+	handle_free = place;
+}
+
+void handle_drop(uint64_t value)
+{
+	struct handle *handle;
+	enum wire_type type;
+
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	if (!handle)
+		return;
+	type = wire_handle_type(value);
+	handle_unlink(handle);
+	/* Streams and events have nothing below them. */
+	if (type == WIRE_STREAM || type == WIRE_EVENT || type == WIRE_EXEC || type == WIRE_MEMORY)
+		return;
+	for (uint32_t i = 0; i < handle_count; i++)
+		if (handles[i].handle &&
+		    (handles[i].parent == value || (type == WIRE_CONTEXT && handles[i].context == value)))
+			handle_unlink(&handles[i]);
+}
+
+CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
+{
+	struct handle *handle;
+	uint64_t stream = 0;
+	CUresult r;
+
+	HANDLE_HOLD();
+	for (uint32_t i = 0; i < handle_count; i++)
+		if (handles[i].handle && handles[i].thread == thread + 1 && handles[i].context == context) {
+			*ret = handles[i].real;
+			return CUDA_SUCCESS;
+		}
+	r = driver.cuStreamCreate(&stream, 0);
+	if (r)
+		return r;
+	handle = handle_new(WIRE_STREAM, stream, 0, context);
+	if (!handle)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	handle->thread = thread + 1;
+	*ret = stream;
+	return CUDA_SUCCESS;
+}
+
+unsigned handle_list_streams(uint64_t context, CUstream *ret, unsigned most)
+{
+	unsigned count = 0;
+
+	HANDLE_HOLD();
+	for (uint32_t i = 0; handle_streams && i < handle_count && count <= most; i++)
+		if (handles[i].handle && wire_handle_type(handles[i].handle) == WIRE_STREAM &&
+		    handles[i].context == context) {
+			if (count < most)
+				ret[count] = handles[i].real;
+			count++;
+		}
+	return count;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Each server adds to its own number in the shared page, looks at the sum, and takes its own back if that is too
+ * large. Of two that do so at once both may be refused what one could have had, so a refusal is tried again some times.
+ */
+
+#include "vcuda/server/quota.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "vcuda/server/server.h"
+
+enum { QUOTA_HASH = 4096, QUOTA_TRIES = 16 };
+
+struct quota_note {
+	struct quota_note *next;
+	uint64_t key, bytes, context;
+	enum quota_kind kind;
+	int holders;
+	bool forgotten;
+};
+
+static pthread_mutex_t quota_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct quota_note *quota_notes[QUOTA_HASH];
+
+static uint64_t quota_sum(void)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < START_QUOTA_SLOTS; i++)
+		sum += server.quota->used[i];
+	return sum;
+}
+
+uint64_t quota_limit(void)
+{
+	return server.quota->limit;
+}
+
+uint64_t quota_left(void)
+{
+	const uint64_t sum = quota_sum(), limit = quota_limit();
+
+	return sum < limit ? limit - sum : 0;
+}
+
+bool quota_take(uint64_t bytes)
+{
+	_Atomic uint64_t *own = &server.quota->used[server.start.quota_slot];
+
+	for (int i = 0; i < QUOTA_TRIES; i++) {
+		if (bytes > UINT64_MAX / 2)
+			break;
+		*own += bytes;
+		if (quota_sum() <= quota_limit())
+			return true;
+		*own -= bytes;
+	}
+	server_tell(START_EVENT_QUOTA, bytes, "");
+	return false;
+}
+
+void quota_give(uint64_t bytes)
+{
+	server.quota->used[server.start.quota_slot] -= bytes;
+}
+
+static struct quota_note **quota_find(enum quota_kind kind, uint64_t key)
+{
+	struct quota_note **at = &quota_notes[(key >> 9 ^ key >> 21 ^ key) % QUOTA_HASH];
+
+	while (*at && ((*at)->key != key || (*at)->kind != kind || (*at)->forgotten))
+		at = &(*at)->next;
+	return at;
+}
+
+bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t context)
+{
+	struct quota_note *note = calloc(1, sizeof(*note)), **at;
+
+	if (!note)
+		return false;
+	note->kind = kind;
+	note->key = key;
+	note->bytes = bytes;
+	note->context = context;
+	(void)pthread_mutex_lock(&quota_mutex);
+	at = quota_find(kind, key);
+	note->next = *at;
+	*at = note;
+	(void)pthread_mutex_unlock(&quota_mutex);
+	return true;
+}
+
+static void quota_end(struct quota_note **at)
+{
+	struct quota_note *note = *at;
+
+	quota_give(note->bytes);
+	*at = note->next;
+	free(note);
+}
+
+bool quota_forget(enum quota_kind kind, uint64_t key)
+{
+	struct quota_note **at;
+	bool found;
+
+	(void)pthread_mutex_lock(&quota_mutex);
+	at = quota_find(kind, key);
+	found = *at;
+	if (found && (*at)->holders > 0)
+		(*at)->forgotten = true;
+	else if (found)
+		quota_end(at);
+	(void)pthread_mutex_unlock(&quota_mutex);
+	return found;
+}
+
+void quota_forget_context(uint64_t context)
+{
+	(void)pthread_mutex_lock(&quota_mutex);
+	for (int i = 0; i < QUOTA_HASH; i++)
+		for (struct quota_note **at = &quota_notes[i]; *at;)
+			if ((*at)->context == context)
+				quota_end(at);
+			else
+				at = &(*at)->next;
+	(void)pthread_mutex_unlock(&quota_mutex);
+}
+
+void quota_hold(enum quota_kind kind, uint64_t key, int holders)
+{
+	(void)pthread_mutex_lock(&quota_mutex);
+	for (int i = 0; i < QUOTA_HASH; i++)
+		for (struct quota_note **at = &quota_notes[i]; *at; at = &(*at)->next) {
+			if ((*at)->key != key || (*at)->kind != kind)
+				continue;
+			(*at)->holders += holders;
+			if ((*at)->holders <= 0 && (*at)->forgotten)
+				quota_end(at);
+			(void)pthread_mutex_unlock(&quota_mutex);
+			return;
+		}
+	(void)pthread_mutex_unlock(&quota_mutex);
+}

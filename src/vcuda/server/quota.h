@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* How much device memory the container may have, and what this process has of it. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum quota_kind { QUOTA_POINTER, QUOTA_PHYSICAL, QUOTA_CONTEXT };
+
+uint64_t quota_limit(void);
+
+/** Return: how much is left. */
+uint64_t quota_left(void);
+
+/** Counts @bytes. Return: false if they are too many; nothing is counted then. */
+bool quota_take(uint64_t bytes);
+
+/** Takes back what was counted. */
+void quota_give(uint64_t bytes);
+
+/** Notes that what was counted is for @key, which is of @context. Return: false if memory is short. */
+bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t context);
+
+/** Takes back what was counted for @key. Return: whether there was such a note. */
+bool quota_forget(enum quota_kind kind, uint64_t key);
+
+/** One more, or one less, who keeps the memory of @key from being given back after quota_forget(). */
+void quota_hold(enum quota_kind kind, uint64_t key, int holders);
+
+/** Takes back all that was counted for a context's memory. */
+void quota_forget_context(uint64_t context);

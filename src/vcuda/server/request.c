@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/server/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "vcuda/server/handle.h"
+#include "vcuda/server/serve.h"
+
+static size_t request_round(size_t bytes)
+{
+	return (bytes + 7) & ~(size_t)7;
+}
+
+CUresult request_words(struct request *q, unsigned count)
+{
+	q->part_at = count * 8;
+	q->reply_bytes = 0;
+	return q->header.words == count && q->header.bytes >= q->part_at ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+const void *request_part(struct request *q, unsigned word)
+{
+	const uint64_t bytes = q->argument[word];
+	const uint8_t *part = (const uint8_t *)q->argument + q->part_at;
+
+	if (bytes > WIRE_INLINE || request_round(bytes) > q->header.bytes - q->part_at)
+		return NULL;
+	q->part_at += (uint32_t)request_round(bytes);
+	return part;
+}
+
+CUresult request_handle(struct request *q, unsigned word, enum wire_type type, uint64_t *ret)
+{
+	return handle_look(q->argument[word], type, ret) ? CUDA_SUCCESS
+	       : type == WIRE_CONTEXT                    ? CUDA_ERROR_INVALID_CONTEXT
+							 : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult request_stream(struct request *q, unsigned word, CUstream *ret)
+{
+	const uint64_t stream = q->argument[word];
+
+	if (stream == WIRE_STREAM_THREAD)
+		return handle_thread_stream(q->header.thread, q->header.context, ret);
+	if (stream >= WIRE_STREAM_NAMES)
+		return request_handle(q, word, WIRE_STREAM, ret);
+	*ret = stream;
+	return CUDA_SUCCESS;
+}
+
+CUresult request_device(struct request *q, unsigned word, CUdevice *ret)
+{
+	if (q->argument[word] >= server.start.gpu_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*ret = server.gpu[q->argument[word]];
+	return CUDA_SUCCESS;
+}
+
+/* The client writes no NUL; there is room for one behind every part, which ends at a multiple of 8 or gets moved. */
+CUresult request_string(struct request *q, unsigned word, size_t most, const char **ret)
+{
+	static __thread char text[WIRE_INLINE + 1];
+	const char *part = request_part(q, word);
+	const size_t bytes = part ? q->argument[word] : 0;
+
+	if (!part || bytes > most)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(text, part, bytes);
+	text[bytes] = '\0';
+	*ret = text;
+	return CUDA_SUCCESS;
+}
+
+CUresult request_struct(struct request *q, unsigned word, void *to, size_t bytes)
+{
+	const void *part = q->argument[word] == bytes ? request_part(q, word) : NULL;
+
+	if (!part)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(to, part, bytes);
+	return CUDA_SUCCESS;
+}
+
+void request_reply(struct request *q, const void *data, size_t bytes)
+{
+	if (bytes > sizeof(q->reply) - q->reply_bytes)
+		return;
+	memcpy(q->reply + q->reply_bytes, data, bytes);
+	q->reply_bytes += (uint32_t)request_round(bytes);
+}
+
+void request_reply_text(struct request *q, const char *text)
+{
+	const size_t bytes = text ? strlen(text) : 0;
+
+	if (bytes > sizeof(q->reply))
+		return;
+	memcpy(q->reply, text ? text : "", bytes);
+	q->reply_bytes = (uint32_t)bytes;
+}
+
+void request_reply_handle(struct request *q, enum wire_type type, uint64_t real, uint64_t parent)
+{
+	const uint64_t handle = real ? handle_give(type, real, parent, q->header.context) : 0;
+
+	request_reply(q, &handle, sizeof(handle));
+}
+
+/* ---- what is larger than an entry or a reply ---- */
+
+static struct {
+	uint8_t *data;
+	uint64_t bytes, room;
+	void *download;
+	uint64_t download_bytes;
+} transfers[WIRE_SLOTS];
+static _Atomic uint64_t request_uploaded; /* all together */
+
+static CUresult request_append(struct request *q, const void *part, uint64_t bytes)
+{
+	__typeof__(transfers[0]) *transfer = &transfers[q->header.thread];
+
+	if (bytes > WIRE_UPLOAD_MAX - request_uploaded)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (transfer->bytes + bytes + 1 > transfer->room) {
+		const uint64_t room = (transfer->bytes + bytes + 1) * 2;
+		uint8_t *larger = realloc(transfer->data, room);
+
+		if (!larger)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		transfer->data = larger;
+		transfer->room = room;
+	}
+	memcpy(transfer->data + transfer->bytes, part, bytes);
+	transfer->bytes += bytes;
+	transfer->data[transfer->bytes] = '\0';
+	request_uploaded += bytes;
+	return CUDA_SUCCESS;
+}
+
+static void request_forget_upload(uint32_t thread)
+{
+	request_uploaded -= transfers[thread].bytes;
+	free(transfers[thread].data);
+	transfers[thread].data = NULL;
+	transfers[thread].bytes = transfers[thread].room = 0;
+}
+
+/* Each says where its bytes belong, so that what a failed call left behind does not get into the next one's. */
+CUresult serve_wire_upload(struct request *q)
+{
+	CUresult r = request_words(q, 2);
+	const void *part = r ? NULL : request_part(q, 1);
+
+	if (!part)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (q->argument[0] == 0)
+		request_forget_upload(q->header.thread);
+	if (q->argument[0] != transfers[q->header.thread].bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	return request_append(q, part, q->argument[1]);
+}
+
+void *request_take_upload(struct request *q, uint64_t bytes)
+{
+	__typeof__(transfers[0]) *transfer = &transfers[q->header.thread];
+	void *data;
+
+	if (transfer->bytes != bytes || bytes == 0)
+		return NULL;
+	data = transfer->data;
+	transfer->data = NULL;
+	request_forget_upload(q->header.thread);
+	return data;
+}
+
+void request_keep_download(struct request *q, void *data, size_t bytes)
+{
+	free(transfers[q->header.thread].download);
+	transfers[q->header.thread].download = data;
+	transfers[q->header.thread].download_bytes = bytes;
+}
+
+CUresult serve_wire_download(struct request *q)
+{
+	const __typeof__(transfers[0]) *transfer = &transfers[q->header.thread];
+	CUresult r = request_words(q, 2);
+
+	if (r || q->argument[1] > WIRE_REPLY || q->argument[0] > transfer->download_bytes ||
+	    q->argument[1] > transfer->download_bytes - q->argument[0])
+		return CUDA_ERROR_INVALID_VALUE;
+	request_reply(q, (const uint8_t *)transfer->download + q->argument[0], q->argument[1]);
+	return CUDA_SUCCESS;
+}
+
+/* ---- structs ---- */
+
+enum { LOCATION_DEVICE = 1 };
+
+CUresult request_check_location(CUmemLocation *location)
+{
+	if (location->type != LOCATION_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (location->id < 0 || (unsigned)location->id >= server.start.gpu_count)
+		return CUDA_ERROR_INVALID_DEVICE;
+	location->id = server.gpu[location->id];
+	return CUDA_SUCCESS;
+}
+
+CUresult request_check_properties(CUmemAllocationProp *properties)
+{
+	properties->win32HandleMetaData = NULL;
+	if (properties->requestedHandleTypes)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return request_check_location(&properties->location);
+}
+
+CUresult request_check_pool(CUmemPoolProps *properties)
+{
+	properties->win32SecurityAttributes = NULL;
+	if (properties->handleTypes)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return request_check_location(&properties->location);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One entry of the client's, copied out of the shared memory before anything looks at it, and the reply to it. Whatever
+ * a function takes out of it has been checked: its length, its kind, whose it is.
+ */
+
+#include "vcuda/server/server.h"
+
+/* What a request waits for after it has been served: asked again and again for a while, then waited for by a thread. */
+struct request_wait {
+	CUresult (*query)(uint64_t object), (*block)(uint64_t object);
+	uint64_t object;
+};
+
+enum { REQUEST_WAITS = -1 }; /* what a function returns that has filled the struct above */
+
+struct request {
+	struct request_wait wait;
+	_Alignas(64) struct wire_entry header; /* with the arguments right behind it */
+	uint64_t argument[WIRE_INLINE / 8];
+	uint32_t part_at; /* bytes of @argument that were taken */
+	uint32_t reply_bytes;
+	_Alignas(8) uint8_t reply[WIRE_REPLY];
+};
+_Static_assert(offsetof(struct request, argument) == offsetof(struct request, header) + sizeof(struct wire_entry),
+	       "an entry is copied in one piece");
+
+struct request_kind {
+	CUresult (*serve)(struct request *q);
+	const char *name;
+	bool waits; /* on a thread of its own */
+};
+
+extern const struct request_kind request_kinds[];
+
+/** Whether there are @count arguments; begins with the parts behind them. */
+CUresult request_words(struct request *q, unsigned count);
+
+/** The next part, whose length is argument @word. Return: NULL if it is not there. */
+const void *request_part(struct request *q, unsigned word);
+
+/** The driver's handle for argument @word. */
+CUresult request_handle(struct request *q, unsigned word, enum wire_type type, uint64_t *ret);
+CUresult request_stream(struct request *q, unsigned word, CUstream *ret);
+CUresult request_device(struct request *q, unsigned word, CUdevice *ret);
+CUresult request_string(struct request *q, unsigned word, size_t most, const char **ret);
+CUresult request_struct(struct request *q, unsigned word, void *to, size_t bytes);
+
+void request_reply(struct request *q, const void *data, size_t bytes);
+void request_reply_text(struct request *q, const char *text);
+
+/** A handle for what the driver has made, or has named before. @parent: with whose end it ends; 0: the context's. */
+void request_reply_handle(struct request *q, enum wire_type type, uint64_t real, uint64_t parent);
+
+/** Return: where a thread's upload is, and takes it from there; the caller frees it. NULL if it has not @bytes. */
+void *request_take_upload(struct request *q, uint64_t bytes);
+
+/** Keeps bytes for the thread to fetch. They are the request's from now on. */
+void request_keep_download(struct request *q, void *data, size_t bytes);
+
+/* Places in structs, whose devices are the client's numbers. */
+CUresult request_check_location(CUmemLocation *location);
+CUresult request_check_properties(CUmemAllocationProp *properties);
+CUresult request_check_pool(CUmemPoolProps *properties);
+
+static inline CUresult request_check_nothing(const void *any)
+{
+	(void)any;
+	return CUDA_SUCCESS;
+}
+
+#define STRUCT_CHECK(pointer)                                    \
+	_Generic((pointer), CUmemLocation *                      \
+		 : request_check_location, CUmemAllocationProp * \
+		 : request_check_properties, CUmemPoolProps *    \
+		 : request_check_pool, default                   \
+		 : request_check_nothing)(pointer)

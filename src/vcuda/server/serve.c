@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a client asks first: the driver's version and the devices, of which only those granted exist for it. */
+
+#include "vcuda/server/serve.h"
+
+#include <string.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/arena.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/quota.h"
+
+/* Attributes that say what is not offered: managed memory, registered memory, sharing between processes, arrays. */
+static const struct {
+	int attribute, value;
+} serve_attributes[] = {
+	{83, 0},  /* MANAGED_MEMORY */
+	{88, 0},  /* PAGEABLE_MEMORY_ACCESS */
+	{89, 0},  /* CONCURRENT_MANAGED_ACCESS */
+	{99, 0},  /* HOST_REGISTER_SUPPORTED */
+	{100, 0}, /* PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES */
+	{101, 0}, /* DIRECT_MANAGED_MEM_ACCESS_FROM_HOST */
+	{103, 0}, /* HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED */
+	{110, 0}, /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
+	{116, 0}, /* GPU_DIRECT_RDMA_SUPPORTED */
+	{119, 0}, /* MEMPOOL_SUPPORTED_HANDLE_TYPES */
+	{125, 0}, /* IPC_EVENT_SUPPORTED */
+	{128, 0}, /* HANDLE_TYPE_FABRIC_SUPPORTED */
+	{132, 0}, /* MULTICAST_SUPPORTED */
+};
+
+static CUresult serve_hello(struct request *q)
+{
+	struct wire_host host = {.driver_version = server.driver_version, .device_count = (int)server.start.gpu_count};
+	CUresult r = request_words(q, 2);
+
+	if (r)
+		return r;
+	host.arena = arena_choose((int64_t)q->argument[0]);
+	request_reply(q, &host, sizeof(host));
+	return CUDA_SUCCESS;
+}
+
+static void serve_fill_attributes(struct wire_device *to, CUdevice device)
+{
+	for (int i = 1; i < WIRE_ATTRIBUTES; i++)
+		to->known[i] = driver.cuDeviceGetAttribute(&to->attribute[i], i, device) == CUDA_SUCCESS;
+	for (size_t i = 0; i < sizeof(serve_attributes) / sizeof(serve_attributes[0]); i++)
+		to->attribute[serve_attributes[i].attribute] = serve_attributes[i].value;
+}
+
+static CUresult serve_device(struct request *q)
+{
+	struct wire_device reply = {.priority_least = 0, .priority_greatest = -5};
+	CUresult r = request_words(q, 1);
+	size_t total = 0;
+	CUdevice device;
+	CUuuid uuid = {{0}};
+
+	if (!r)
+		r = request_device(q, 0, &device);
+	if (!r)
+		r = driver.cuDeviceGetName(reply.name, sizeof(reply.name), device);
+	if (!r)
+		r = driver.cuDeviceTotalMem_v2(&total, device);
+	if (r)
+		return r;
+	(void)(driver.cuDeviceGetUuid_v2 ? driver.cuDeviceGetUuid_v2 : driver.cuDeviceGetUuid)(&uuid, device);
+	(void)driver.cuDeviceGetPCIBusId(reply.bus, sizeof(reply.bus), device);
+	memcpy(reply.uuid, uuid.bytes, sizeof(reply.uuid));
+	reply.total = quota_limit() < total ? quota_limit() : total;
+	serve_fill_attributes(&reply, device);
+	request_reply(q, &reply, sizeof(reply));
+	return CUDA_SUCCESS;
+}
+
+static CUresult serve_refused(struct request *q)
+{
+	char text[START_NAME] = {0};
+	CUresult r = request_words(q, 2);
+	const char *part = r ? NULL : request_part(q, 1);
+
+	if (!part || (q->argument[0] != START_EVENT_REFUSED && q->argument[0] != START_EVENT_TABLE))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint64_t i = 0; i < q->argument[1] && i < sizeof(text) - 1; i++)
+		text[i] = part[i] > ' ' && part[i] <= '~' ? part[i] : '?';
+	server_tell_once((enum start_event_kind)q->argument[0], text);
+	return CUDA_SUCCESS;
+}
+
+const struct request_kind serve_kinds[WIRE_OPS] = {
+	[WIRE_HELLO] = {serve_hello, "hello", false},
+	[WIRE_DEVICE] = {serve_device, "device", false},
+	[WIRE_UPLOAD] = {serve_wire_upload, "upload", false},
+	[WIRE_DOWNLOAD] = {serve_wire_download, "download", false},
+	[WIRE_FUNCTION] = {serve_wire_function, "function", false},
+	[WIRE_COPY_IN] = {serve_wire_copy_in, "copy in", false},
+	[WIRE_STAGE_IN] = {serve_wire_stage_in, "stage in", false},
+	[WIRE_STAGE_OUT] = {serve_wire_stage_out, "stage out", false},
+	[WIRE_STAGE_WAIT] = {serve_wire_stage_wait, "stage wait", false},
+	[WIRE_PROBE] = {serve_wire_probe, "probe", false},
+	[WIRE_ARENA_ADD] = {serve_wire_arena_add, "arena add", false},
+	[WIRE_ARENA_DROP] = {serve_wire_arena_drop, "arena drop", false},
+	[WIRE_REFUSED] = {serve_refused, "refused", false},
+};

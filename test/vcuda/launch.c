@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * launch [-q BYTES] [-c BYTES] [-g COUNT] [-f FLAGS] [-u UID] [-s SERVER] [-l LIBRARY] SOCKET [COMMAND…]: a manager without a
+ * policy. Listens on SOCKET, runs a ctr-gpu-vcuda for each client, prints what they tell, and ends when COMMAND does.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vcuda/start.h"
+
+enum { SERVERS_MAX = 250 };
+
+static struct start start = {.magic = START_MAGIC, .size = sizeof(start), .gpu_count = 1, .gpus = {{.ordinal = 0}}};
+static const char *server = "build/bin/ctr-gpu-vcuda";
+static struct pollfd sockets[SERVERS_MAX + 1];
+static pid_t pids[SERVERS_MAX + 1];
+static struct start_quota *quota;
+static int quota_fd, count = 1;
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	(void)unlink(path);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 64) < 0) {
+		perror(path);
+		exit(2);
+	}
+	return fd;
+}
+
+static void become_server(int client, int manager)
+{
+	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL}, *const nothing[] = {NULL};
+	/* Out of the way of the numbers that they get. */
+	int from[] = {fcntl(client, F_DUPFD, 10), fcntl(manager, F_DUPFD, 10), fcntl(quota_fd, F_DUPFD, 10)};
+
+	for (int i = 0; i < 3; i++)
+		(void)dup2(from[i], START_CLIENT + i);
+	(void)close_range(START_QUOTA + 1, ~0U, 0);
+	execve(server, arguments, nothing);
+	perror(server);
+	_exit(127);
+}
+
+static void run_server(int client)
+{
+	int pair[2], slot;
+
+	for (slot = 1; slot < count && sockets[slot].fd >= 0; slot++)
+		;
+	if (slot > SERVERS_MAX || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return;
+	start.quota_slot = (uint32_t)slot;
+	pids[slot] = fork();
+	if (pids[slot] == 0)
+		become_server(client, pair[1]);
+	(void)close(pair[1]);
+	(void)send(pair[0], &start, sizeof(start), MSG_NOSIGNAL);
+	sockets[slot].fd = pair[0];
+	sockets[slot].events = POLLIN;
+	if (slot == count)
+		count++;
+}
+
+static void read_server(int slot)
+{
+	static const char *const names[] = {"", "ready", "failed", "refused", "table", "quota", "hostile", "sticky"};
+	struct start_event event;
+	int status = 0;
+
+	if (recv(sockets[slot].fd, &event, sizeof(event), 0) == sizeof(event)) {
+		event.text[sizeof(event.text) - 1] = '\0';
+		if (getenv("LAUNCH_VERBOSE"))
+			fprintf(stderr, "launch: server %d: %s %llu %s\n", slot, names[event.kind & 7],
+				(unsigned long long)event.number, event.text);
+		return;
+	}
+	(void)close(sockets[slot].fd);
+	sockets[slot].fd = -1;
+	(void)waitpid(pids[slot], &status, 0);
+	if (status && getenv("LAUNCH_VERBOSE"))
+		fprintf(stderr, "launch: server %d ended with status %#x\n", slot, (unsigned)status);
+	quota->used[slot] = 0;
+}
+
+static void serve(pid_t command)
+{
+	int status;
+
+	for (;;) {
+		if (poll(sockets, (nfds_t)count, 10) < 0 && errno != EINTR)
+			exit(2);
+		if (sockets[0].revents & POLLIN) {
+			int client = accept4(sockets[0].fd, NULL, NULL, SOCK_CLOEXEC);
+
+			if (client >= 0) {
+				run_server(client);
+				(void)close(client);
+			}
+		}
+		for (int i = 1; i < count; i++)
+			if (sockets[i].fd >= 0 && sockets[i].revents)
+				read_server(i);
+		if (command && waitpid(command, &status, WNOHANG) == command)
+			exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	}
+}
+
+static void read_options(int argc, char **argv, uint64_t *limit)
+{
+	int option;
+
+	while ((option = getopt(argc, argv, "+q:c:g:f:u:s:l:")) != -1) {
+		if (option == 'q')
+			*limit = strtoull(optarg, NULL, 0);
+		else if (option == 'c')
+			start.context_bytes = strtoull(optarg, NULL, 0);
+		else if (option == 'g')
+			start.gpu_count = (uint32_t)atoi(optarg);
+		else if (option == 'f')
+			start.flags = (uint32_t)atoi(optarg);
+		else if (option == 'u')
+			start.uid = start.gid = (uint32_t)atoi(optarg);
+		else if (option == 's')
+			server = optarg;
+		else if (option == 'l')
+			(void)snprintf(start.library, sizeof(start.library), "%s", optarg);
+		else
+			exit(2);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t limit = UINT64_MAX;
+	pid_t command = 0;
+
+	read_options(argc, argv, &limit);
+	if (optind == argc)
+		return 2;
+	for (int i = 0; i < START_GPUS; i++)
+		start.gpus[i].ordinal = i;
+	quota_fd = memfd_create("quota", MFD_CLOEXEC);
+	if (ftruncate(quota_fd, sizeof(*quota)) < 0)
+		return 2;
+	quota = mmap(NULL, sizeof(*quota), PROT_READ | PROT_WRITE, MAP_SHARED, quota_fd, 0);
+	quota->limit = limit;
+	sockets[0].fd = listen_at(argv[optind]);
+	sockets[0].events = POLLIN;
+	if (optind + 1 < argc) {
+		(void)setenv(START_SOCKET_VARIABLE, argv[optind], 1);
+		command = fork();
+		if (command == 0) {
+			(void)execvp(argv[optind + 1], &argv[optind + 1]);
+			perror(argv[optind + 1]);
+			_exit(127);
+		}
+	}
+	serve(command);
+}
