@@ -52,7 +52,7 @@ ifneq ($(and $(owner),$(shell setpriv $(as_owner) 'echo yes' 2>/dev/null)),)
 SHELL = setpriv
 .SHELLFLAGS = $(as_owner)
 endif
-for_root = install uninstall install-compat uninstall-compat dependencies-% check check-% demo demo-only bench bench-only real-gpu coverage \
+for_root = install install-vcuda uninstall install-compat uninstall-compat dependencies-% check check-% demo demo-only bench bench-only real-gpu coverage \
 	engines-root recordings
 $(for_root): private SHELL = /bin/sh
 $(for_root): private .SHELLFLAGS = -c
@@ -387,11 +387,24 @@ install: install-files
 	$(foreach page,$(man_pages),$(INSTALL) -m 644 man/$(page) $(DESTDIR)$(mandir)/man$(call man_section,$(page))/$(page) &&) true
 	$(foreach link,$(man_links),ln -sf $(lastword $(subst :, ,$(link))) $(DESTDIR)$(mandir)/man3/$(firstword $(subst :, ,$(link))) &&) true
 
+# GPUs without a device: the client library that containers get, its server, and their manager.
+vcudadir = $(prefix)/lib/ctr-gpu/vcuda
+vcuda_libraries = libcuda.so.1 libnvidia-ml.so.1
+vcuda_installed = $(addprefix $(libexecdir)/ctr-gpu/,ctr-gpu-vcuda ctr-gpu-vcudad) $(addprefix $(vcudadir)/,$(vcuda_libraries)) \
+	$(addprefix $(unitdir)/ctr-gpu-vcudad.,service socket) $(openrcdir)/ctr-gpu-vcudad
+install-vcuda: install
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(vcuda_installed))))
+	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-vcuda $(O)/bin/ctr-gpu-vcudad $(DESTDIR)$(libexecdir)/ctr-gpu
+	$(INSTALL) -m 644 $(wildcard $(addprefix $(O)/lib/vcuda/,$(vcuda_libraries))) $(DESTDIR)$(vcudadir)
+	$(STRIP) $(DESTDIR)$(libexecdir)/ctr-gpu/ctr-gpu-vcuda $(DESTDIR)$(libexecdir)/ctr-gpu/ctr-gpu-vcudad
+	$(foreach file,$(filter $(unitdir)/% $(openrcdir)/%,$(vcuda_installed)),sed 's,/usr/libexec,$(libexecdir),' pkg/*/$(notdir $(file)) >$(DESTDIR)$(file) && \
+		chmod $(if $(filter $(openrcdir)/%,$(file)),755,644) $(DESTDIR)$(file) &&) true
+
 # Nothing that was installed for somebody else to pack is anybody's to run.
 uninstall:
 	$(if $(DESTDIR),,test ! -x $(unregister) || $(unregister))
-	rm -f $(addprefix $(DESTDIR),$(installed))
-	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(nvidia_names) $(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
+	rm -f $(addprefix $(DESTDIR),$(installed) $(vcuda_installed))
+	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(vcudadir) $(dir $(vcudadir))) $(nvidia_names) $(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
 # only when asked for, and never from a file that is not ours.
@@ -424,7 +437,7 @@ clean:
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
 .PHONY: all help needs needs-check clean test-programs check check-only check-hostile check-sanitize check-unit dependencies-ci abi-dump lint \
-	coverage always install-files install uninstall \
+	coverage always install-files install install-vcuda uninstall \
 	install-compat uninstall-compat
 .SECONDARY:
 # A file that was not finished is not there.

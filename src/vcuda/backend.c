@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "model/installed.h"
+#include "model/version.h"
 
 enum { MOST_GPUS = 16 };
 
@@ -120,6 +121,13 @@ static int vcuda_add_client(struct plan *plan, struct err *err)
 						.reason = strdup("the GPUs of the host are not the container's"),
 					})
 		      : r;
+}
+
+bool vcuda_knows_driver(const char *text)
+{
+	struct version version;
+
+	return !version_read(text, strlen(text), &version) || version.parts[0] >= VCUDA_OLDEST_DRIVER;
 }
 
 /* Where a plan for devices has the driver's libcuda.so.1 from; NULL in @ret if it has none. Return: 0 or -ENOMEM. */

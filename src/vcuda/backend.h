@@ -35,5 +35,11 @@ int vcuda_decide(const struct settings *settings, const struct request *request,
 int vcuda_plan(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
 	       size_t count, const struct plan *native, struct plan *plan, struct err *err);
 
+/* The first major version whose functions tell what parameters a kernel has. */
+enum { VCUDA_OLDEST_DRIVER = 550 };
+
+/** Whether servers work with a driver of this version; one that is no version counts as new. */
+bool vcuda_knows_driver(const char *version);
+
 /** Return: the path of the client library's file of this name, owned by the caller; NULL if it is not installed. */
 char *vcuda_find_client(const char *name);

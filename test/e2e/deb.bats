@@ -125,6 +125,15 @@ nvidia_package() {
 		usr/share/lintian/overrides/ctr-gpu
 		usr/share/zsh/vendor-completions/_ctr-gpu
 	END
+	diff <(contents ctr-gpu-vcuda | grep -v '^usr/share/doc/') - <<-END
+		usr/lib/ctr-gpu/vcuda/libcuda.so.1
+		usr/lib/systemd/system/ctr-gpu-vcudad.service
+		usr/lib/systemd/system/ctr-gpu-vcudad.socket
+		usr/libexec/ctr-gpu/ctr-gpu-vcuda
+		usr/libexec/ctr-gpu/ctr-gpu-vcudad
+		usr/share/ctr-gpu/openrc/ctr-gpu-vcudad
+		usr/share/lintian/overrides/ctr-gpu-vcuda
+	END
 	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' ctr-gpu*.[!3] | sort)
 	diff <(pages libctr-gpu-dev) <({ functions && cd "$e2e/../../man" && printf '%s\n' *.3; } | sort -u)
 	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END

@@ -746,3 +746,28 @@ END
 	expect_status 1
 	expect "does not answer"
 }
+
+@test "vCUDA: its manager and its client library, where the configuration wants them" {
+	local program=$BATS_TEST_TMPDIR/bin/ctr-gpu
+
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	cp "$CTR_GPU_BUILD"/bin/ctr-gpu{,-driverd,-vcudad} "$BATS_TEST_TMPDIR/bin/"
+	chmod -R go+rX "$BATS_FILE_TMPDIR"
+	export program
+	run on wsl-nvidia 'wire; ids'
+	expect_not "vcuda."
+	run on wsl-nvidia 'wire; mkdir -p /etc/ctr-gpu; PATH=${program%/*}:$PATH
+		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
+		ids; remedy vcuda.no-manager
+		"${program%/*}/ctr-gpu-vcudad" 2>/dev/null & until ctr-gpu vgpu list >/dev/null 2>&1; do sleep 0.05; done
+		mkdir -p "${program%/*}/../lib/vcuda" && touch "${program%/*}/../lib/vcuda/libcuda.so.1"
+		echo "with both:"; ids; echo "as nobody:"; nobody ctr-gpu doctor --json | jq -r ".findings[].id"; kill %1'
+	expect_line "warning vcuda.no-client"
+	expect_line "warning vcuda.no-manager"
+	expect "systemctl enable --now ctr-gpu-vcudad"
+	[[ $output == *"with both:"*"ok vcuda.manager"*"vcuda.unknown"* ]]
+	output=${output#*with both:}
+	[[ ${output%as nobody:*} != *no-client* ]]
+	run on native-old 'wire; mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json; ids'
+	expect_line "problem vcuda.no-manager"
+}

@@ -11,6 +11,7 @@ void check_machine(struct examination *examination);
 void check_adapters(struct examination *examination);
 void check_adapter_notes(struct examination *examination);
 void check_driver(struct examination *examination);
+void check_vcuda(struct examination *examination);
 void check_kernel(struct examination *examination);
 void check_cdi(struct examination *examination);
 void check_engines(struct examination *examination);

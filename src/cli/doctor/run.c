@@ -37,6 +37,7 @@ static const struct check checks[] = {
 	{CHECK_ADAPTERS, "the adapters", check_adapters},
 	{CHECK_DRIVER, "the adapters", check_adapter_notes},
 	{CHECK_DRIVER, "the driver", check_driver},
+	{CHECK_DRIVER, "vCUDA", check_vcuda},
 	{CHECK_MACHINE, "the kernel", check_kernel},
 	{CHECK_MACHINE, "CDI specs", check_cdi},
 	{CHECK_MACHINE, "container engines", check_engines},

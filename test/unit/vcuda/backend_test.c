@@ -186,6 +186,16 @@ static void the_drivers_library_is_where_a_plan_for_devices_has_it(void **state)
 	}
 }
 
+static void old_drivers_are_known_by_their_version(void **state)
+{
+	(void)state;
+	assert_false(vcuda_knows_driver("535.54.03"));
+	assert_false(vcuda_knows_driver("549.99"));
+	assert_true(vcuda_knows_driver("550.54.14"));
+	assert_true(vcuda_knows_driver("580.159.04"));
+	assert_true(vcuda_knows_driver("next"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +204,7 @@ int main(void)
 		cmocka_unit_test(gpus_of_other_vendors_are_left_out),
 		cmocka_unit_test(what_servers_cannot_find_is_refused),
 		cmocka_unit_test(a_container_may_ask_for_less_memory_and_never_for_more),
+		cmocka_unit_test(old_drivers_are_known_by_their_version),
 		cmocka_unit_test(the_drivers_library_is_where_a_plan_for_devices_has_it),
 	};
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whether containers would get GPUs by vCUDA, where the configuration has them get these so. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/doctor/doctor.h"
+#include "vcuda/backend.h"
+#include "vcuda/control.h"
+
+static void vcuda_check_client(struct findings *findings, enum severity severity)
+{
+	_cleanup_free_ char *client = vcuda_find_client("libcuda.so.1");
+
+	if (!client)
+		findings_add(findings, "vcuda.no-client", severity,
+			     "vCUDA's client library, which containers get, is missing\n"
+			     "Install the package ctr-gpu-vcuda.");
+}
+
+/* Its socket is root's. */
+static void vcuda_check_manager(struct findings *findings, enum severity severity)
+{
+	_cleanup_close_ int fd = -1;
+	int r = control_open(&fd);
+
+	if (r == 0)
+		findings_add(findings, "vcuda.manager", SEVERITY_OK, "vCUDA's manager ctr-gpu-vcudad runs");
+	else if (r == -ENOENT || r == -ECONNREFUSED)
+		findings_add(findings, "vcuda.no-manager", severity,
+			     "vCUDA's manager ctr-gpu-vcudad does not run\nsudo systemctl enable --now ctr-gpu-vcudad");
+	else
+		findings_add(findings, "vcuda.unknown", SEVERITY_NOTE,
+			     "whether vCUDA's manager runs, root alone can see: %s\nsudo ctr-gpu doctor", strerror(-r));
+}
+
+static void vcuda_check_driver(const struct examination *examination, struct findings *findings, enum severity severity)
+{
+	for (size_t i = 0; examination->host && examination->here[i]; i++) {
+		struct driver_facts facts;
+
+		host_read_facts(examination->host, examination->here[i]->backend, &facts);
+		if (facts.driver_version && !vcuda_knows_driver(facts.driver_version))
+			findings_add(findings, "vcuda.old-driver", severity,
+				     "%s %s is too old for vCUDA, which needs %d or newer\nUpdate the driver.",
+				     examination->here[i]->driver, facts.driver_version, VCUDA_OLDEST_DRIVER);
+		driver_facts_clear(&facts);
+	}
+}
+
+/* Where a container has to ask for it, others get their GPUs all the same. */
+void check_vcuda(struct examination *examination)
+{
+	enum vcuda_mode mode = examination->settings->vcuda_mode;
+	enum severity severity = mode == VCUDA_ALLOW ? SEVERITY_WARNING : SEVERITY_PROBLEM;
+
+	if (mode == VCUDA_OFF || examination->usable == 0)
+		return;
+	vcuda_check_client(&examination->findings, severity);
+	vcuda_check_manager(&examination->findings, severity);
+	vcuda_check_driver(examination, &examination->findings, severity);
+}
