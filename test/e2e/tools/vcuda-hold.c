@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A CUDA program that takes memory of its first GPU: `vcuda-hold BYTES…` prints "devices=N", "total=BYTES", and the driver's
+ * error for each amount that it asks for; then it reads lines of standard input, more amounts, until that ends.
+ */
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct CUctx_st *CUcontext;
+typedef unsigned long long CUdeviceptr;
+
+static void *function(const char *name)
+{
+	static void *library;
+	void *found;
+
+	library = library ? library : dlopen("libcuda.so.1", RTLD_NOW);
+	found = library ? dlsym(library, name) : NULL;
+	if (!found) {
+		printf("%s\n", dlerror());
+		exit(EXIT_FAILURE);
+	}
+	return found;
+}
+
+static void take(const char *amount)
+{
+	int (*allocate)(CUdeviceptr * ret, size_t bytes) = function("cuMemAlloc_v2");
+	CUdeviceptr pointer = 0;
+
+	printf("%s: %d\n", amount, allocate(&pointer, strtoull(amount, NULL, 10)));
+	(void)fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	int (*init)(unsigned) = function("cuInit"), (*count)(int *) = function("cuDeviceGetCount");
+	int (*total)(size_t *, int) = function("cuDeviceTotalMem_v2");
+	int (*make)(CUcontext *, unsigned, int) = function("cuCtxCreate_v2");
+	CUcontext context = NULL;
+	char line[64];
+	size_t bytes = 0;
+	int r = init(0), devices = 0;
+
+	if (r != 0) {
+		printf("cuInit=%d\n", r);
+		return EXIT_FAILURE;
+	}
+	(void)count(&devices);
+	(void)total(&bytes, 0);
+	printf("devices=%d\ntotal=%zu\n", devices, bytes);
+	r = make(&context, 0, 0);
+	if (r != 0)
+		printf("cuCtxCreate=%d\n", r);
+	for (int i = 1; i < argc; i++)
+		take(argv[i]);
+	(void)puts("ready");
+	(void)fflush(stdout);
+	while (fgets(line, sizeof(line), stdin))
+		take(strtok(line, "\n") ? line : "0");
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,231 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# CUDA in containers that hold no device: real engines, our client library, servers and manager. The driver of the simulated
+# host is test/vcuda/sim's, which servers alone load.
+
+load engines
+
+setup_file() {
+	local name
+
+	require_root
+	require_program runc
+	require_program crun
+	image debian >/dev/null
+	for name in bin/ctr-gpu-vcuda lib/vcuda/libcuda.so.1 test/vcuda/sim/libcuda.so.1 test/real/cuda-add; do
+		[[ -e $CTR_GPU_BUILD/$name ]] || { echo "$CTR_GPU_BUILD/$name is missing" && return 1; }
+	done
+}
+
+# ---- on the simulated host ----
+
+# driver: the host's libcuda becomes the simulated one, with the GPUs of wsl-two-nvidia
+driver() {
+	mkdir /run/driver && cp -a /usr/lib/wsl/lib/. /run/driver && rm /run/driver/libcuda.so.1 &&
+		cp "$CTR_GPU_BUILD/test/vcuda/sim/libcuda.so.1" /run/driver/ && printf '%s\n' GPUS=2 MEMORY=24G,8G \
+		UUIDS=5a3f1c2b0001000000000000a5c0e3d4,7b10aa04004100000000000084ef55fb NAMES=Big,Small >/run/driver/sim.conf &&
+		mount --bind /run/driver /usr/lib/wsl/lib
+}
+
+# manager: starts one, and waits until it answers
+manager() {
+	ctr-gpu-vcudad 2>>"$scratch/audit" &
+	manager=$!
+	until ctr-gpu vgpu list >/dev/null 2>&1; do sleep 0.02; done
+}
+
+# container NAME SCRIPT [VARIABLE…]: one of $runtime whose program is a shell's, in the background; what it prints is in NAME.out
+container() {
+	local name=$1 script=$2
+	shift 2
+
+	mkdir "$scratch/$name" || return
+	jq --arg script "$script" --arg name "$CTR_GPU_TEST_CGROUP/$name" --arg root "$scratch/bundle/rootfs" \
+		'.process.args = ["/bin/sh", "-c", $script] | .root.path = $root | .linux.cgroupsPath = $name
+		| .process.env += $ARGS.positional' "$scratch/bundle/config.json" --args -- "$@" >"$scratch/$name/config.json" || return
+	(cd "$scratch/$name" && exec memlock "${runtime:-runc}" --root /run/runtime run "$name") >"$scratch/$name.out" 2>&1 </dev/null &
+	container=$!
+}
+
+# soon COMMAND…: within four seconds it succeeds
+soon() {
+	local i
+
+	for ((i = 0; i < 200; i++)); do
+		"$@" && return
+		sleep 0.02
+	done
+	echo "not within four seconds: $*"
+	return 1
+}
+
+said() {
+	grep -qx -- "$2" "$scratch/$1.out"
+}
+
+listed() {
+	ctr-gpu vgpu list --json | jq -e "$1" >/dev/null
+}
+
+# on_host SCRIPT: with these functions, where vCUDA is allowed and a bundle for $devices is ready
+on_host() {
+	local scratch=$BATS_TEST_TMPDIR settings='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16}}'
+
+	bundle debian "$scratch/bundle" ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=${devices:-all}\", \"CTR_GPU_MODE=vcuda\"]
+		| .mounts += [[\"cuda-add\", \"test/real/cuda-add\"], [\"hold\", \"test/tools/vcuda-hold\"] | {destination: (\"/usr/bin/\" + .[0]),
+			type: \"bind\", source: (\"$CTR_GPU_BUILD/\" + .[1]), options: [\"bind\", \"ro\"]}]
+		| ${filter:-.}"
+	export scratch runtime
+	export -f driver manager container soon said listed
+	run sandbox "${profile:-wsl-two-nvidia}" timeout --kill-after=1 60 bash -euc '
+		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
+		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
+		'"$1" "$settings"
+	expect_status 0
+}
+
+# ---- by the hook ----
+
+add_on_both() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle" "$BATS_TEST_TMPDIR/one"
+	runtime=$1 on_host '
+		driver && manager
+		container one "ls /dev/dxg /dev/nvidia*; ls /usr/lib/wsl; ls /proc/driver/nvidia; cuda-add"
+		wait "$container"
+		said one "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4: Big: 1048576 sums are right"
+		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+		[[ $(grep -c "No such file" "$scratch/one.out") -ge 3 ]]
+	'
+}
+
+@test "a container without a device adds vectors on both GPUs" {
+	both add_on_both
+}
+
+@test "the second of two GPUs behind one device, and nothing else" {
+	devices=1 on_host '
+		driver && manager
+		container one "hold </dev/null; cuda-add"
+		wait "$container"
+		said one "devices=1"
+		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+		grep -q GPU-5a3f1c2b "$scratch/one.out" && exit 1
+		said one "total=1073741824"
+	'
+}
+
+@test "the quota is refused at the byte, by the driver's own error, across the processes of a container" {
+	on_host '
+		driver && manager
+		container one "sleep 60 | hold 536870912 & sleep 1; sleep 60 | hold 402653184 268435456 134217728 1 &
+			until [ -e /tmp/more ]; do sleep 0.1; done; hold 1048576 </dev/null"
+		soon said one "1: 2"
+		said one "536870912: 0" && said one "402653184: 0" && said one "268435456: 2" && said one "134217728: 0"
+		listed ".containers[0].used == 1073741824"
+		[[ $(jq -s "map(select(.event == \"quota\")) | length" "$scratch/audit") -ge 1 ]]
+		ctr-gpu vgpu limit one --memory=2G
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one "1048576: 0"
+	'
+}
+
+@test "a container may ask for less memory than it is given" {
+	filter='.process.env += ["CTR_GPU_MEMORY=64M"]' on_host '
+		driver && manager
+		container one "hold 67108864 1 </dev/null"
+		wait "$container"
+		said one "total=67108864" && said one "67108864: 0" && said one "1: 2"
+	'
+}
+
+@test "programs that are killed leave nothing, and other programs alone" {
+	on_host '
+		driver && manager
+		container one "for i in 1 2 3 4 5 6 7 8; do sleep 60 | hold 1048576 & done; sleep 60"
+		container two "while sleep 0.2; do cuda-add; done"
+		soon listed "[.containers[] | select(.container == \"one\")][0] | .clients == 8 and .used == 8388608"
+		pkill -KILL -x vcuda-hold || pkill -KILL -f "^hold 1048576"
+		soon listed "[.containers[] | select(.container == \"one\")][0] | .clients == 0 and .used == 0"
+		soon grep -q "sums are right" "$scratch/two.out"
+		grep -q "wrong\|error" "$scratch/two.out" && exit 1
+		runc --root /run/runtime kill one KILL; runc --root /run/runtime kill two KILL
+		soon listed ".servers == 0 and .containers == []"
+	'
+}
+
+@test "a manager that is started again: programs go on, and what they have is still counted" {
+	on_host '
+		driver && manager
+		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 60) | hold 1072693248"
+		soon said one ready
+		kill -KILL "$manager" && wait "$manager" || true
+		manager
+		listed ".containers[0] | .clients == 1 and .used == 1072693248"
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one "1048576: 0"
+		soon listed ".containers[0].used == 1073741824"
+	'
+}
+
+@test "revoked: a program's next call fails, and so does cuInit of others" {
+	on_host '
+		driver && manager
+		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 1) | hold 4096; hold </dev/null; echo end"
+		soon said one ready
+		ctr-gpu vgpu revoke one
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one end
+		said one "1048576: 0" && exit 1
+		grep -q "^cuInit=" "$scratch/one.out"
+	'
+}
+
+# ---- by other doors ----
+
+@test "ctr-gpu-runtime" {
+	filter='del(.hooks)' runtime=ctr-gpu-runtime devices=1 on_host '
+		driver && manager
+		container one "ls /dev/dxg; cuda-add"
+		wait "$container"
+		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+	'
+}
+
+@test "Podman, by CDI" {
+	require_program podman
+	podman_setup
+	run podman_in wsl-two-nvidia version --format '{{.Client.Version}}'
+	echo "Podman $output"
+	export -f driver manager
+	export scratch=$BATS_TEST_TMPDIR
+	run sandbox wsl-two-nvidia env CONTAINERS_CONF="$(engine_directory podman)/containers.conf" \
+		CONTAINERS_STORAGE_CONF="$(engine_directory podman)/storage.conf" bash -ec '
+			mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json
+			driver && manager && ctr-gpu cdi generate && ls /etc/cdi
+			memlock podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --rm --device ctr-gpu.org/vcuda=1 \
+				-v "$CTR_GPU_BUILD/test/real/cuda-add:/usr/bin/cuda-add:ro" debian sh -c "ls /dev/dxg; cuda-add"'
+	expect_status 0
+	expect_line "ctr-gpu-vcuda.json"
+	expect_line "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+	expect "/dev/dxg: No such file"
+	expect_not "GPU-5a3f1c2b"
+}
+
+@test "docker run --gpus device=1" {
+	require_program dockerd
+	require_program docker
+	export -f driver manager
+	export scratch=$BATS_TEST_TMPDIR
+	docker_start wsl-two-nvidia '{}' 'mkdir -p /etc/ctr-gpu
+		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json; driver && manager'
+	docker_image debian
+	run docker run --rm --gpus '"device=1"' -e CTR_GPU_MODE=vcuda -v "$CTR_GPU_BUILD/test/real/cuda-add:/usr/bin/cuda-add:ro" \
+		debian sh -c "ls /dev/dxg; cuda-add"
+	docker_stop
+	expect_status 0
+	expect_line "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+	expect "/dev/dxg: No such file"
+	expect_not "GPU-5a3f1c2b"
+}
