@@ -129,7 +129,6 @@ struct wire_device {
 	char bus[32];
 	int32_t attribute[WIRE_ATTRIBUTES]; /* those that the driver does not know, are */
 	uint8_t known[WIRE_ATTRIBUTES];     /* not known */
-	int32_t priority_least, priority_greatest;
 };
 
 /* Places and sizes of parameters, and attributes from number 0. */

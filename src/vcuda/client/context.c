@@ -340,20 +340,6 @@ CUresult cuCtxGetFlags(unsigned *flags)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-	struct context *context;
-	CUresult r = context_current(&context);
-
-	if (r)
-		return r;
-	if (least)
-		*least = client.device[context->device].priority_least;
-	if (greatest)
-		*greatest = client.device[context->device].priority_greatest;
-	return CUDA_SUCCESS;
-}
-
 CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
 	CUresult r, r_pop;

@@ -302,19 +302,6 @@ CUresult cuLibraryUnload(CUlibrary library)
 	return r;
 }
 
-CUresult cuModuleGetLoadingMode(CUmodule_loadingMode *mode)
-{
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-
-	if (r)
-		return r;
-	if (!mode)
-		return CUDA_ERROR_INVALID_VALUE;
-	*mode = 2; /* CU_MODULE_LAZY_LOADING, which the driver does unless it is told otherwise */
-	return CUDA_SUCCESS;
-}
-
 /* ---- the linker ---- */
 
 /* A linker writes into the buffers of its creation whenever it is used. */

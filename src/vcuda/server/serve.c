@@ -52,7 +52,7 @@ static void serve_fill_attributes(struct wire_device *to, CUdevice device)
 
 static CUresult serve_device(struct request *q)
 {
-	struct wire_device reply = {.priority_least = 0, .priority_greatest = -5};
+	struct wire_device reply = {0};
 	CUresult r = request_words(q, 1);
 	size_t total = 0;
 	CUdevice device;

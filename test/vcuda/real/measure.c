@@ -61,7 +61,7 @@ static void check(int result, const char *what)
 
 static const char ptx[] =
 	".version 7.0\n.target sm_70\n.address_size 64\n"
-	".visible .entry nothing(.param .u64 a)\n{\n\tret;\n}\n"
+	".visible .entry nop(.param .u64 a)\n{\n\tret;\n}\n"
 	/* c[i] = a[i] + b[i], i < n */
 	".visible .entry vectorAdd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{\n"
 	"\t.reg .pred %p<2>;\n\t.reg .f32 %f<4>;\n\t.reg .b32 %r<6>;\n\t.reg .b64 %rd<11>;\n"
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 	CHECK(cuCtxSetCurrent(context));
 	printf("start %.1f ms\n", (now() - begin) / 1e3);
 	CHECK(cuModuleLoadData(&module, ptx));
-	CHECK(cuModuleGetFunction(&nothing, module, "nothing"));
+	CHECK(cuModuleGetFunction(&nothing, module, "nop"));
 	CHECK(cuModuleGetFunction(&add, module, "vectorAdd"));
 	CHECK(cuModuleGetFunction(&matmul, module, "matmul"));
 	check_addition();
