@@ -343,7 +343,7 @@ udevdir = $(prefix)/lib/udev/rules.d
 openrcdir = $(prefix)/share/ctr-gpu/openrc
 unregister = $(prefix)/share/ctr-gpu/unregister
 refresh_files = $(unitdir)/ctr-gpu-refresh.service $(unitdir)/ctr-gpu-refresh.path $(udevdir)/61-ctr-gpu.rules $(openrcdir)/ctr-gpu-refresh
-installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(nvidia_names)/nvidia-container-runtime \
+installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(guard_installed) $(nvidia_names)/nvidia-container-runtime \
 	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
 	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json $(unregister) $(refresh_files) $(completions) \
 	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
@@ -366,6 +366,7 @@ install: install-files
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
 	ln -sf ctr-gpu-hook $(DESTDIR)$(bindir)/ctr-gpu-runtime
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-driverd $(DESTDIR)$(libexecdir)/ctr-gpu
+	$(foreach program,$(guard_installed),$(INSTALL) -m 755 -s --strip-program=$(STRIP) $(O)/bin/$(notdir $(program)) $(DESTDIR)$(program))
 	ln -sf $(shell realpath -m --relative-to=$(nvidia_names) $(bindir))/ctr-gpu-runtime $(DESTDIR)$(nvidia_names)/nvidia-container-runtime
 	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/$(library_file)
 	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))

@@ -8,6 +8,12 @@ guard_sources = $(sort $(filter-out %.bpf.c,$(wildcard src/guard/program/*.c)))
 guard_objects = $(guard_sources:%.c=$(O)/%.o)
 ifeq ($(guard_lacks),)
 programs += $(O)/bin/ctr-gpu-guard
+guard_installed = $(libexecdir)/ctr-gpu/ctr-gpu-guard
+else
+all: guard-left-out
+guard-left-out:
+	@echo "ctr-gpu-guard is left out, as this machine lacks: $(guard_lacks)"
+.PHONY: guard-left-out
 endif
 
 # Registers of the machine whose calls are traced.

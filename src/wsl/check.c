@@ -213,6 +213,7 @@ static const struct check checks[] = {
 	{CHECK_ADAPTERS, "the adapters", check_dxcore},
 	{CHECK_ADAPTERS, "the adapters", check_vendors},
 	{CHECK_ADAPTERS, "the driver stores", check_stores},
+	{CHECK_ADAPTERS, "the choice of GPUs", check_guard},
 	{CHECK_DRIVER, "the driver", check_foreign},
 	{0},
 };

@@ -9,3 +9,4 @@
 bool check_is_wsl(void);
 
 void check_stores(struct examination *examination);
+void check_guard(struct examination *examination);

@@ -52,7 +52,7 @@ setup_file() {
 	expect "Docker 20.10.24, not running: yes by --gpus all; by --runtime=nvidia no, because"
 	expect_not "problem "
 	expect_not "warning "
-	[[ ${#lines[@]} -le 24 ]]
+	[[ ${#lines[@]} -le 25 ]]
 	for line in "${lines[@]}"; do [[ ${#line} -le 100 ]]; done
 }
 
@@ -90,10 +90,10 @@ setup_file() {
 	expect "A GPU container would work here"
 }
 
-@test "nothing is executed but ctr-gpu-driverd" {
+@test "nothing is executed but ctr-gpu-driverd and ctr-gpu-guard" {
 	run on wsl-hybrid 'wire; strace -f -qq -e trace=execve,execveat -o /run/trace ctr-gpu doctor >/dev/null; grep -o "execve[a-z]*(\"[^\"]*" /run/trace | sort -u'
 	expect ctr-gpu-driverd
-	[[ $(grep -c execve <<<"$output") -eq 2 ]]
+	[[ $(grep -c execve <<<"$output") -eq $((2 + $(grep -c ctr-gpu-guard <<<"$output"))) ]]
 }
 
 # ---- no adapter, for every one of the reasons ----

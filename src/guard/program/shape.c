@@ -258,8 +258,7 @@ int shape_check(struct shape_facts *ret, struct strv *ret_missing)
 		module = btf__parse_split("/sys/kernel/btf/" DRIVER, kernel);
 	r = shape_check_kernel(kernel, ret, ret_missing);
 	if (r == 0 && !module && btf__find_by_name_kind(kernel, "dxgadapter", BTF_KIND_STRUCT) <= 0)
-		r = strv_format(ret_missing, "the driver " DRIVER " is not loaded, or brings no types along "
-					     "(CONFIG_DEBUG_INFO_BTF_MODULES, /sys/kernel/btf/" DRIVER ")");
+		r = strv_format(ret_missing, "the driver " DRIVER " brings no types along (BTF)");
 	else if (r == 0)
 		r = shape_check_driver(module ? module : kernel, ret_missing);
 	btf__free(module);

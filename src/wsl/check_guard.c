@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whether a choice among the GPUs of this host would be held. */
+
+#include "guard/helper.h"
+#include "wsl/check.h"
+
+/* A container that gets all of them works in any case. */
+static enum severity check_guard_severity(enum choice_grade grade)
+{
+	return grade == CHOICE_STRICT || grade == CHOICE_GUARD ? SEVERITY_WARNING : SEVERITY_NOTE;
+}
+
+static void check_guard_report(struct examination *examination, const char *obstacle)
+{
+	const enum choice_grade grade = examination->settings->choice;
+
+	findings_add(&examination->findings, "choice.not-held", check_guard_severity(grade),
+		     "%s: %s\n"
+		     "%s",
+		     grade == CHOICE_STRICT ? "a container that chooses a GPU does not start"
+					    : "a choice of GPUs is not held",
+		     obstacle,
+		     grade == CHOICE_STRICT
+			     ? "Mend it, or set \"choice\" to \"auto\" in /etc/ctr-gpu/config.json."
+			     : "Install ctr-gpu-guard on a kernel that can hold it (SECURITY.md), or choose all GPUs.");
+}
+
+void check_guard(struct examination *examination)
+{
+	const struct inventory *inventory = examination->inventory;
+	const enum choice_grade grade = examination->settings->choice;
+	_cleanup_free_ char *obstacle = NULL;
+	bool choosable = false;
+
+	for (size_t i = 0; inventory && i < inventory->count; i++)
+		choosable = choosable || inventory->adapters[i].sharing > 1;
+	if (!choosable)
+		return;
+	if (grade == CHOICE_STORE || grade == CHOICE_ENVIRONMENT)
+		check_guard_report(examination, "the configuration's \"choice\" wants no guard");
+	else if (helper_check(&obstacle) == 0 && obstacle)
+		check_guard_report(examination, obstacle);
+	else
+		findings_add(&examination->findings, "choice.held", SEVERITY_OK,
+			     "a choice among the GPUs is held by the guard, which %s",
+			     helper_is_loaded() ? "is loaded" : "the first container that chooses loads");
+}
