@@ -130,3 +130,6 @@ enum { CALLFILTER_MAX = 512 };
  * It cannot be undone. Return: 0; negative errno, of which -EACCES asks for no_new_privs.
  */
 int callfilter_install(const struct sock_filter *table, size_t count);
+
+/** The same for all threads of the process, those that a library has started among them. */
+int callfilter_install_everywhere(const struct sock_filter *table, size_t count);

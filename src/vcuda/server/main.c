@@ -20,6 +20,7 @@
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/executor.h"
+#include "vcuda/server/jail.h"
 #include "vcuda/server/server.h"
 
 enum {
@@ -170,6 +171,9 @@ int main(void)
 
 	if (r < 0)
 		return server_fail("reading the start parameters", -r, CUDA_ERROR_SYSTEM_NOT_READY);
+	r = jail_enter(&server.start, &step);
+	if (r < 0)
+		return server_fail(step, -r, CUDA_ERROR_SYSTEM_NOT_READY);
 	r = driver_load(server.start.library[0] ? server.start.library : "libcuda.so.1");
 	if (r < 0)
 		return server_fail("loading the driver", -r, CUDA_ERROR_SYSTEM_NOT_READY);
@@ -193,6 +197,9 @@ int main(void)
 	server.wire->state = WIRE_READY;
 	if (pthread_create(&thread, NULL, server_watch, NULL) != 0)
 		step = "starting a thread";
+	/* From here on, the client is heard. */
+	if (!step && jail_close(&server.start) < 0)
+		step = "loading the system call filter";
 	if (!step && server_greet(descriptors) < 0)
 		step = "greeting the client";
 	if (step)
