@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# The guard with real engines, in a guest (test/guard/run): a choice of GPU that a container asks for as users do, on a machine with
+# two adapters of one vendor and one store. The hook loads the guard itself.
+
+load guard
+
+setup_file() {
+	guest_setup
+	docker_use docker
+	PATH=$CTR_GPU_BUILD/bin:$PATH dockerd --host "$DOCKER_HOST" --pidfile "$BATS_FILE_TMPDIR/pid" --iptables=false --ip6tables=false \
+		--bridge=none >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
+	image_copy debian "$BATS_FILE_TMPDIR/rootfs"
+	cp "$clients"/{enumerate,guess,race} "$BATS_FILE_TMPDIR/rootfs/usr/bin/"
+	for _ in {1..600}; do
+		! docker version >/dev/null 2>&1 || break
+		sleep 0.2
+	done
+	tar -C "$BATS_FILE_TMPDIR/rootfs" -c . | docker import - clients >/dev/null || tail -n 20 "$BATS_FILE_TMPDIR/log"
+}
+
+teardown_file() {
+	docker_use docker
+	docker_remove_containers
+	kill "$(<"$BATS_FILE_TMPDIR/pid")"
+}
+
+setup() {
+	docker_use docker
+}
+
+teardown() {
+	docker_remove_containers
+	runc --root /run/runtime list --quiet | while read -r container; do
+		runc --root /run/runtime delete --force "$container"
+	done
+}
+
+# grade WORD: how the machine's configuration has a choice held
+grade() {
+	mkdir -p /etc/ctr-gpu
+	printf '{"choice": "%s"}\n' "$1" >/etc/ctr-gpu/config.json
+}
+
+# container NAME DEVICES [JQ-FILTER]: starts one that sleeps
+container() {
+	local directory=$BATS_TEST_TMPDIR/$1
+
+	bundle debian "$directory" "$(visible "$2") | .process.args = [\"/bin/sleep\", \"600\"] | .linux.cgroupsPath = \"/$1\" | ${3:-.}"
+	cp "$clients"/{enumerate,guess,race} "$directory/rootfs/usr/bin/"
+	runc --root /run/runtime run --detach --bundle "$directory" "$1" >"$directory/log" 2>&1 </dev/null 3>&- || {
+		cat "$directory/log"
+		return 1
+	}
+}
+
+# holds_only RUN… -- SEEN HIDDEN: what programs in a container, which are started so, see and get
+holds_only() {
+	local run=()
+
+	while [[ $1 != -- ]]; do
+		run+=("$1")
+		shift
+	done
+	holds "${run[@]}" enumerate "$2" -- "$3"
+	holds "${run[@]}" enumerate --int80 "$2" -- "$3"
+	holds "${run[@]}" guess "$2" -- "$3"
+}
+
+@test "runc: two containers, each with one of two adapters, are each other's mirror image; a third has both" {
+	host one-store
+	grade guard
+	container first 0
+	container second 1
+	container third all
+	holds_only runc --root /run/runtime exec first -- 1:a1 1:a2
+	holds_only runc --root /run/runtime exec second -- 1:a2 1:a1
+	holds runc --root /run/runtime exec third enumerate 1:a1 1:a2
+	holds "$clients/enumerate" 1:a1 1:a2
+	run ctr-gpu-guard status
+	expect "LUID-$(luid 1:a1)"
+	expect "LUID-$(luid 1:a2)"
+	runc --root /run/runtime delete --force first
+	run ctr-gpu-guard status
+	expect_not "LUID-$(luid 1:a1)"
+	holds_only runc --root /run/runtime exec second -- 1:a2 1:a1
+}
+
+@test "runc: the same name again with another choice; a privileged container; racers" {
+	host one-store
+	grade guard
+	container again 0
+	runc --root /run/runtime delete --force again
+	rm -rf "$BATS_TEST_TMPDIR/again"
+	container again 1
+	holds_only runc --root /run/runtime exec again -- 1:a2 1:a1
+	container privileged 1 '.process.capabilities |= map_values(["CAP_SYS_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"])
+		| .linux.resources.devices = [{"allow": true, "access": "rwm"}] | .linux.namespaces |= map(select(.type != "cgroup"))'
+	holds_only runc --root /run/runtime exec privileged -- 1:a2 1:a1
+	echo 200 >"$module/window"
+	holds runc --root /run/runtime exec again race handle 6 1:a2 -- 1:a1
+	[[ $(<"$module/abandoned") == 0 ]]
+}
+
+@test "strict: a choice is refused where it cannot be held, and says why; a container that asks for all starts" {
+	host one-store untyped
+	grade strict
+	run container refused 1
+	[[ $status -ne 0 ]]
+	expect "E_GUARD"
+	expect "types"
+	container all all
+	holds runc --root /run/runtime exec all enumerate 1:a1 1:a2
+}
+
+@test "auto: the hardest grade that works, and the plan says which" {
+	host one-store
+	grade auto
+	run ctr-gpu list --device 1
+	expect_status 0
+	run ctr-gpu configure --dry-run --device 1 "$BATS_FILE_TMPDIR/rootfs"
+	expect "choice"
+	container chosen 1
+	holds_only runc --root /run/runtime exec chosen -- 1:a2 1:a1
+	runc --root /run/runtime delete --force chosen
+	host one-store untyped
+	container soft 1
+	# Nothing holds it: programs that ask the driver find both.
+	holds runc --root /run/runtime exec soft enumerate 1:a1 1:a2
+}
+
+@test "docker run --gpus '\"device=1\"': one adapter, and the mirror image beside it" {
+	host one-store
+	grade guard
+	first=$(docker run --detach --gpus '"device=0"' clients sleep 600)
+	second=$(docker run --detach --gpus '"device=1"' clients sleep 600)
+	holds_only docker exec "$first" -- 1:a1 1:a2
+	holds_only docker exec "$second" -- 1:a2 1:a1
+	holds docker run --rm --gpus '"device=1"' clients guess 1:a2 -- 1:a1
+	holds docker run --rm --gpus all clients enumerate 1:a1 1:a2
+	docker restart --time 0 "$second"
+	holds_only docker exec "$second" -- 1:a2 1:a1
+	docker rm --force "$first" "$second"
+	run ctr-gpu-guard status
+	expect_not "LUID-"
+}
+
+@test "docker run --privileged: an honest program sees the chosen one" {
+	host one-store
+	grade guard
+	holds docker run --rm --privileged --gpus '"device=1"' clients enumerate 1:a2 -- 1:a1
+}
+
+@test "the kernel is well" {
+	kernel_is_well
+}
