@@ -243,6 +243,7 @@
 	F(cuGraphGetEdges, cuGraphGetEdges, 10000, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count)) \
 	F(cuGraphDestroyNode, cuGraphDestroyNode, 10000, (CUgraphNode node)) \
 	F(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040, (CUgraphExec *ret, CUgraph graph, unsigned long long flags)) \
+	F(cuGraphExecGetFlags, cuGraphExecGetFlags, 12000, (CUgraphExec exec, cuuint64_t *ret)) \
 	F(cuGraphExecUpdate, cuGraphExecUpdate_v2, 12000, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *ret)) \
 	F(cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams_v2, 12000, (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters)) \
 	T(cuGraphUpload, cuGraphUpload, 11010, ptsz, (CUgraphExec exec, CUstream stream), (exec, stream)) \

@@ -38,3 +38,23 @@ $(O)/test/vcuda/launch: test/vcuda/launch.c src/vcuda/start.h
 $(O)/test/vcuda/measure: test/vcuda/real/measure.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -ldl
+
+# A client that keeps to no rule.
+vcuda_hostile = $(O)/test/vcuda/hostile/frames
+test_programs += $(vcuda_hostile)
+$(vcuda_hostile): $(patsubst %,$(O)/test/vcuda/hostile/%.o,frames wire)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread
+$(O)/test/vcuda/hostile/%.o: $(vcuda_headers)
+
+# Clients and servers that are killed.
+vcuda_chaos = $(O)/test/vcuda/chaos/chaos
+test_programs += $(vcuda_chaos)
+$(vcuda_chaos): $(O)/test/vcuda/chaos/chaos.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
+
+# Part of continuous integration.
+ci_groups += vcuda

@@ -78,6 +78,7 @@ static void graph_kernel(void)
 	CUDA_KERNEL_NODE_PARAMS parameters = graph_fill(5);
 	CUgraphNode node = NULL;
 	CUgraphExec exec;
+	cuuint64_t flags = 9;
 	int type = -1;
 
 	OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &parameters));
@@ -85,6 +86,8 @@ static void graph_kernel(void)
 	OK(cu.cuGraphNodeGetType(node, &type));
 	IS(0, type);
 	exec = graph_instantiate(graph);
+	OK(cu.cuGraphExecGetFlags(exec, &flags));
+	IS(0, (long long)flags);
 	OK(cu.cuGraphUpload(exec, NULL));
 	OK(cu.cuGraphLaunch(exec, NULL));
 	IS(5, check_word(graph_out + 12));

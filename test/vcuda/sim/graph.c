@@ -10,6 +10,7 @@
 struct CUgraphExec_st {
 	struct object object;
 	CUgraph graph;
+	unsigned long long flags;
 };
 
 CUgraph graph_new(void)
@@ -465,6 +466,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *ret, CUgraph graph, unsigned l
 	*ret = object_new(OBJECT_EXEC, sizeof(**ret), NULL);
 	(*ret)->graph = graph_copy(graph);
 	object_unlink((*ret)->graph);
+	(*ret)->flags = flags;
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -538,6 +540,14 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
 	CALL_CONTEXT(context);
 	LEAVE_IF(!object_is(exec, OBJECT_EXEC), CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(stream_find(context, handle, &stream), CUDA_ERROR_INVALID_HANDLE);
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *ret)
+{
+	CALL(__func__);
+	LEAVE_IF(!ret || !object_is(exec, OBJECT_EXEC), CUDA_ERROR_INVALID_VALUE);
+	*ret = exec->flags;
 	LEAVE(CUDA_SUCCESS);
 }
 

@@ -1,0 +1,821 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * frames: a client that keeps to no rule, against a real server on the simulated driver, as TAP. Each case has a server of
+ * its own, which either refuses what it gets or ends; a neighbour with another server is asked after each whether its memory
+ * is as it was. What a server ends with, test/vcuda/tap reads off its manager's words.
+ */
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "wire.h"
+
+enum verdict { SERVES, ENDS, EITHER };
+
+static struct peer neighbour;
+static uint64_t neighbour_context, neighbour_memory;
+static const char kernels[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nop()\n{\n\tret;\n}\n";
+
+/* ---- short forms ---- */
+
+static int frames_call(struct peer *peer, unsigned op, uint64_t context, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+		       unsigned count)
+{
+	const uint64_t words[] = {a, b, c, d};
+
+	return peer_call(peer, 0, op, context, words, count, NULL, 0);
+}
+
+static uint64_t frames_alloc(struct peer *peer, uint64_t context, uint64_t bytes)
+{
+	return frames_call(peer, OP_cuMemAlloc_v2, context, bytes, 0, 0, 0, 1) == 0 ? peer_word(peer, 0) : 0;
+}
+
+static uint64_t frames_stream(struct peer *peer, uint64_t context)
+{
+	return frames_call(peer, OP_cuStreamCreate, context, 1, 0, 0, 0, 1) == 0 ? peer_word(peer, 0) : 0;
+}
+
+static void frames_random(void *to, size_t bytes)
+{
+	if (getrandom(to, bytes, 0) < 0)
+		abort();
+}
+
+/* An entry as it stands, and how many units the head goes on. */
+static void frames_raw(struct peer *peer, struct wire_entry entry, uint32_t units)
+{
+	static const uint8_t nothing[4096];
+
+	peer_put(peer, &entry, nothing, sizeof(nothing));
+	peer_push(peer, units);
+}
+
+static struct wire_entry frames_entry(unsigned op, uint32_t words, uint32_t bytes)
+{
+	return (struct wire_entry){.op = (uint16_t)op, .words = (uint16_t)words, .bytes = bytes, .sequence = 77};
+}
+
+/* ---- entries that are none ---- */
+
+static int frames_op(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	frames_raw(peer, frames_entry(OP_END, 0, 0), 1);
+	return 0;
+}
+
+static int frames_op_last(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	frames_raw(peer, frames_entry(0xffff, 0, 0), 1);
+	return 0;
+}
+
+static int frames_long(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	frames_raw(peer, frames_entry(OP_cuMemAlloc_v2, 1, WIRE_INLINE + 64), 2 + WIRE_INLINE / RING_UNIT);
+	return 0;
+}
+
+static int frames_overflow(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	frames_raw(peer, frames_entry(OP_cuMemAlloc_v2, 1, 0xffffffff), 1);
+	return 0;
+}
+
+static int frames_overflow_filler(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	frames_raw(peer, frames_entry(WIRE_FILLER, 1, 0xffffffc1), 1);
+	return peer_hello(peer) == 0 ? 0 : 0;
+}
+
+static int frames_words(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	frames_raw(peer, frames_entry(OP_cuMemAlloc_v2, 0xffff, 64), 2);
+	return 0;
+}
+
+static int frames_beyond_head(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	frames_raw(peer, frames_entry(OP_cuMemAlloc_v2, 1, 4096), 1);
+	return 0;
+}
+
+static int frames_wrap(struct peer *peer, uint64_t context)
+{
+	uint32_t rest = RING_UNITS - peer->head % RING_UNITS;
+	struct wire_entry filler = {.slot = WIRE_SCRATCH, .bytes = (rest - 2) * RING_UNIT};
+
+	(void)context;
+	frames_raw(peer, filler, rest - 1);
+	frames_raw(peer, frames_entry(OP_cuMemAlloc_v2, 1, 4096), 65);
+	return 0;
+}
+
+static int frames_head_far(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	peer_push(peer, RING_UNITS + 1);
+	return 0;
+}
+
+static int frames_head_back(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	peer_push(peer, (uint32_t)-1);
+	return 0;
+}
+
+static int frames_slot(struct peer *peer, uint64_t context)
+{
+	struct wire_entry entry = frames_entry(OP_cuMemAlloc_v2, 1, 8);
+
+	(void)context;
+	entry.thread = entry.slot = WIRE_SLOTS;
+	frames_raw(peer, entry, 2);
+	return 0;
+}
+
+static int frames_slot_of_another(struct peer *peer, uint64_t context)
+{
+	struct wire_entry entry = frames_entry(OP_cuMemAlloc_v2, 1, 8);
+
+	(void)context;
+	entry.thread = 3;
+	entry.slot = 4;
+	frames_raw(peer, entry, 2);
+	return 0;
+}
+
+static int frames_slot_huge(struct peer *peer, uint64_t context)
+{
+	struct wire_entry entry = frames_entry(OP_cuMemAlloc_v2, 1, 8);
+
+	(void)context;
+	entry.thread = 0x80000000;
+	entry.slot = WIRE_SCRATCH;
+	frames_raw(peer, entry, 2);
+	return 0;
+}
+
+static int frames_fillers(struct peer *peer, uint64_t context)
+{
+	struct wire_entry filler = {.slot = WIRE_SCRATCH};
+
+	for (int i = 0; i < 3 * RING_UNITS; i++) {
+		while (ring_distance(atomic_load(&peer->wire->ring.tail.value), peer->head) > RING_UNITS - 8)
+			(void)usleep(10);
+		peer_put(peer, &filler, NULL, 0);
+		peer_push(peer, 1);
+	}
+	return frames_alloc(peer, context, 4096) ? 0 : 1;
+}
+
+/* ---- arguments that are wrong ---- */
+
+static int frames_is(int got, int wanted)
+{
+	if (got != wanted)
+		printf("# got %d, not %d\n", got, wanted);
+	return got != wanted;
+}
+
+static int frames_few_words(struct peer *peer, uint64_t context)
+{
+	int r = 0;
+
+	r |= frames_is(frames_call(peer, OP_cuMemAlloc_v2, context, 0, 0, 0, 0, 0), 1);
+	r |= frames_is(frames_call(peer, OP_cuMemAlloc_v2, context, 4096, 0, 0, 0, 2), 1);
+	r |= frames_is(frames_call(peer, OP_cuStreamCreate, context, 0, 0, 0, 0, 0), 1);
+	r |= frames_is(frames_call(peer, WIRE_HELLO, context, 0, 0, 0, 0, 1), 1);
+	r |= frames_is(frames_call(peer, OP_cuLaunchKernel, context, 0, 0, 0, 0, 0), 1);
+	r |= frames_is(frames_call(peer, OP_cuModuleLoadDataEx, context, 0, 0, 0, 0, 0), 1);
+	return r;
+}
+
+static int frames_part(struct peer *peer, uint64_t context)
+{
+	static const uint64_t lengths[] = {
+		9, 60000, WIRE_INLINE + 1, (uint64_t)1 << 32, (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX - 7};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		const uint64_t words[] = {0, lengths[i]};
+
+		r |= frames_is(peer_call(peer, 0, WIRE_UPLOAD, context, words, 2, "12345678", 8), 1);
+		const uint64_t copy[] = {frames_alloc(peer, context, 64), 0, lengths[i]};
+
+		r |= frames_is(peer_call(peer, 0, WIRE_COPY_IN, context, copy, 3, "12345678", 8), 1);
+	}
+	return r;
+}
+
+static int frames_handles(struct peer *peer, uint64_t context)
+{
+	uint64_t stream = frames_stream(peer, context), event;
+	int r = frames_is(frames_call(peer, OP_cuStreamSynchronize, context, stream, 0, 0, 0, 1), 0);
+
+	r |= frames_is(frames_call(peer, OP_cuEventCreate, context, 0, 0, 0, 0, 1), 0);
+	event = peer_word(peer, 0);
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, event, 0, 0, 0, 1), 400);
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, context, 0, 0, 0, 1), 400);
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, stream + ((uint64_t)1 << 32), 0, 0, 0, 1),
+		       400);
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, stream | 0xffffff0, 0, 0, 0, 1), 400);
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, UINT64_MAX, 0, 0, 0, 1), 400);
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, stream + 1, 0, 0, 0, 1), 400);
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, 0x4141414141414141, 0, 0, 0, 1), 400);
+	r |= frames_is(frames_call(peer, OP_cuModuleUnload, context, event, 0, 0, 0, 1), 400);
+	r |= frames_is(frames_call(peer, OP_cuStreamDestroy_v2, context, stream, 0, 0, 0, 1), 0);
+	r |= frames_is(frames_call(peer, OP_cuStreamDestroy_v2, context, stream, 0, 0, 0, 1), 400);
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, stream, 0, 0, 0, 1), 400);
+	/* The next stream may get its place, but not its handle. */
+	event = frames_stream(peer, context);
+	r |= event == stream;
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, stream, 0, 0, 0, 1), 400);
+	return r;
+}
+
+static int frames_contexts(struct peer *peer, uint64_t context)
+{
+	uint64_t stream = frames_stream(peer, context);
+	int r = 0;
+
+	r |= frames_is(frames_call(peer, OP_cuMemAlloc_v2, 0, 4096, 0, 0, 0, 1), 201);
+	r |= frames_is(frames_call(peer, OP_cuMemAlloc_v2, stream, 4096, 0, 0, 0, 1), 201);
+	r |= frames_is(frames_call(peer, OP_cuMemAlloc_v2, UINT64_MAX, 4096, 0, 0, 0, 1), 201);
+	r |= frames_is(frames_call(peer, OP_cuMemAlloc_v2, context + 16, 4096, 0, 0, 0, 1), 201);
+	r |= frames_is(frames_call(peer, OP_cuMemAlloc_v2, context, 4096, 0, 0, 0, 1), 0);
+	return r;
+}
+
+static int frames_devices(struct peer *peer, uint64_t context)
+{
+	int r = 0;
+
+	r |= frames_is(frames_call(peer, WIRE_DEVICE, context, 1, 0, 0, 0, 1), 101);
+	r |= frames_is(frames_call(peer, WIRE_DEVICE, context, UINT64_MAX, 0, 0, 0, 1), 101);
+	r |= frames_is(frames_call(peer, OP_cuDevicePrimaryCtxRetain, context, (uint64_t)1 << 32, 0, 0, 0, 1), 101);
+	r |= frames_is(frames_call(peer, OP_cuDevicePrimaryCtxRetain, context, 16, 0, 0, 0, 1), 101);
+	r |= frames_is(frames_call(peer, OP_cuDeviceCanAccessPeer, context, 0, 1, 0, 0, 2), 101);
+	return r;
+}
+
+/* ---- memory of the host ---- */
+
+static int frames_host_ranges(struct peer *peer, uint64_t context)
+{
+	uint64_t memory = frames_alloc(peer, context, 1 << 20);
+	const uint64_t places[] = {
+		0,     16, 0x400000, (uint64_t)(uintptr_t)&context, 0x7fffffffe000, 0x300000000000, UINT64_MAX - 4096,
+		memory};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		r |= frames_is(frames_call(peer, OP_cuMemcpyHtoDAsync_v2, context, memory, places[i], 4096, 0, 4), 1);
+		r |= frames_is(frames_call(peer, OP_cuMemcpyDtoHAsync_v2, context, places[i], memory, 4096, 0, 4), 1);
+	}
+	return r;
+}
+
+static int frames_arena(struct peer *peer, uint64_t context)
+{
+	const uint64_t choose[] = {0, (uint64_t)getpid()};
+	uint64_t base = peer->wire->arena[0], memory;
+	int r = 0;
+
+	r |= frames_is(peer_call(peer, 0, WIRE_HELLO, context, choose, 2, NULL, 0), 0);
+	memory = frames_alloc(peer, context, 1 << 20);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 4096, 65536, 0, 0, 3), 1);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 0, 4096, 0, 0, 3), 1);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 0, 0, 0, 0, 3), 1);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, WIRE_ARENA_BYTES, 65536, 0, 0, 3), 1);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, WIRE_ARENA_BYTES - 65536, 131072, 0, 0, 3), 1);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, -(uint64_t)65536, 65536, 0, 0, 3), 1);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 0, -(uint64_t)65536, 0, 0, 3), 1);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 0, WIRE_ARENA_BYTES, 0, 0, 3), 2);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 0, 131072, 0, 0, 3), 0);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 65536, 65536, 0, 0, 3), 1);
+	r |= frames_is(frames_call(peer, OP_cuMemcpyHtoDAsync_v2, context, memory, base, 131072, 0, 4), 0);
+	r |= frames_is(frames_call(peer, OP_cuMemcpyHtoDAsync_v2, context, memory, base + 65536, 65537, 0, 4), 1);
+	r |= frames_is(frames_call(peer, OP_cuMemcpyHtoDAsync_v2, context, memory, base, UINT64_MAX, 0, 4), 1);
+	r |= frames_is(frames_call(peer, OP_cuMemcpyDtoHAsync_v2, context, base + 131072, memory, 1, 0, 4), 1);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_DROP, context, 65536, 0, 0, 0, 1), 1);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1), 0);
+	r |= frames_is(frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1), 1);
+	r |= frames_is(frames_call(peer, OP_cuMemcpyHtoDAsync_v2, context, memory, base, 4096, 0, 4), 1);
+	return r;
+}
+
+/* Thousands of pieces whose descriptors nobody takes from the socket. */
+static int frames_arena_unread(struct peer *peer, uint64_t context)
+{
+	const uint64_t choose[] = {0, (uint64_t)getpid()};
+	int refused = 0;
+
+	(void)peer_call(peer, 0, WIRE_HELLO, context, choose, 2, NULL, 0);
+	for (uint64_t i = 0; i < 600; i++)
+		refused += frames_call(peer, WIRE_ARENA_ADD, context, i * 65536, 65536, 0, 0, 3) != 0;
+	for (uint64_t i = 0; i < 600; i++)
+		(void)frames_call(peer, WIRE_ARENA_DROP, context, i * 65536, 0, 0, 0, 1);
+	return frames_alloc(peer, context, 4096) ? 0 : 1 + refused;
+}
+
+static int frames_chunks(struct peer *peer, uint64_t context)
+{
+	uint64_t memory = frames_alloc(peer, context, 16 << 20);
+	int r = 0;
+
+	for (unsigned op = WIRE_STAGE_IN; op <= WIRE_STAGE_OUT; op++) {
+		r |= frames_is(frames_call(peer, op, context, memory, 0, WIRE_CHUNKS, 64, 4), 1);
+		r |= frames_is(frames_call(peer, op, context, memory, 0, (uint64_t)1 << 32, 64, 4), 1);
+		r |= frames_is(frames_call(peer, op, context, memory, 0, UINT64_MAX, 64, 4), 1);
+		r |= frames_is(frames_call(peer, op, context, memory, 0, 0, WIRE_SMALL_BYTES + 1, 4), 1);
+		r |= frames_is(frames_call(peer, op, context, memory, 0, WIRE_CHUNKS - 1, WIRE_LARGE_BYTES + 1, 4), 1);
+		r |= frames_is(frames_call(peer, op, context, memory, 0, 0, UINT64_MAX, 4), 1);
+		r |= frames_is(frames_call(peer, op, context, memory, 0, 0, 0, 4), 1);
+		r |= frames_is(frames_call(peer, op, context, 16, 0, 0, 64, 4), 1);
+		r |= frames_is(frames_call(peer, op, context, memory, UINT64_MAX, 0, 64, 4), 400);
+		r |= frames_is(frames_call(peer, op, context, memory, 0, WIRE_CHUNKS - 1, WIRE_LARGE_BYTES, 4), 0);
+	}
+	r |= frames_is(frames_call(peer, WIRE_STAGE_WAIT, context, WIRE_CHUNKS, 0, 0, 0, 1), 1);
+	r |= frames_is(frames_call(peer, WIRE_STAGE_WAIT, context, UINT64_MAX, 0, 0, 0, 1), 1);
+	r |= frames_is(frames_call(peer, WIRE_STAGE_WAIT, context, 5, 0, 0, 0, 1), 0);
+	return r;
+}
+
+/* ---- images and texts ---- */
+
+static int frames_upload(struct peer *peer, uint64_t context, const void *data, size_t bytes)
+{
+	const uint64_t words[] = {0, bytes};
+
+	return peer_call(peer, 0, WIRE_UPLOAD, context, words, 2, data, bytes);
+}
+
+static int frames_load(struct peer *peer, uint64_t context, uint64_t bytes)
+{
+	return frames_call(peer, OP_cuModuleLoadDataEx, context, bytes, 0, 0, 0, 3);
+}
+
+static int frames_downloads(struct peer *peer, uint64_t context)
+{
+	int r = 0;
+
+	r |= frames_is(frames_call(peer, WIRE_DOWNLOAD, context, 0, 64, 0, 0, 2), 1);
+	r |= frames_is(frames_call(peer, WIRE_DOWNLOAD, context, UINT64_MAX, 64, 0, 0, 2), 1);
+	r |= frames_is(frames_call(peer, WIRE_DOWNLOAD, context, 0, UINT64_MAX, 0, 0, 2), 1);
+	r |= frames_is(frames_call(peer, WIRE_DOWNLOAD, context, 64, UINT64_MAX - 32, 0, 0, 2), 1);
+	return r;
+}
+
+static int frames_uploads(struct peer *peer, uint64_t context)
+{
+	const uint64_t wrong[] = {100, 8}, huge[] = {UINT64_MAX, 8};
+	int r = 0;
+
+	r |= frames_is(peer_call(peer, 0, WIRE_UPLOAD, context, wrong, 2, "12345678", 8), 1);
+	r |= frames_is(peer_call(peer, 0, WIRE_UPLOAD, context, huge, 2, "12345678", 8), 1);
+	/* An upload of another thread, or of another length, is no image. */
+	r |= frames_is(frames_upload(peer, context, kernels, sizeof(kernels)), 0);
+	r |= frames_load(peer, context, sizeof(kernels) + 1) == 0;
+	r |= frames_load(peer, context, 0) == 0;
+	r |= frames_load(peer, context, UINT64_MAX) == 0;
+	return r;
+}
+
+static int frames_images(struct peer *peer, uint64_t context)
+{
+	uint8_t noise[4096];
+	int r = 0;
+
+	frames_random(noise, sizeof(noise));
+	memcpy(noise, "\177ELF\2\1\1", 7);
+	r |= frames_is(frames_upload(peer, context, noise, sizeof(noise)), 0);
+	r |= frames_load(peer, context, sizeof(noise)) == 0;
+	memcpy(noise, "\xb1\x43\x62\x46", 4);
+	r |= frames_is(frames_upload(peer, context, noise, sizeof(noise)), 0);
+	r |= frames_load(peer, context, sizeof(noise)) == 0;
+	r |= frames_is(frames_upload(peer, context, kernels, 1), 0);
+	r |= frames_load(peer, context, 1) == 0;
+	return r;
+}
+
+static int frames_options(struct peer *peer, uint64_t context)
+{
+	/* The log's buffer as an option: its value would be an address. */
+	const uint64_t words[] = {sizeof(kernels), 0, 1, 5, 0x4141414141414141},
+		       many[] = {sizeof(kernels), 0, UINT64_MAX};
+	int r = 0;
+
+	r |= frames_is(frames_upload(peer, context, kernels, sizeof(kernels)), 0);
+	r |= peer_call(peer, 0, OP_cuModuleLoadDataEx, context, words, 5, NULL, 0) == 0;
+	r |= peer_call(peer, 0, OP_cuModuleLoadDataEx, context, many, 3, NULL, 0) == 0;
+	return r;
+}
+
+static int frames_names(struct peer *peer, uint64_t context)
+{
+	char name[70000];
+	uint64_t module;
+	int r = frames_is(frames_upload(peer, context, kernels, sizeof(kernels)), 0);
+
+	r |= frames_is(frames_load(peer, context, sizeof(kernels)), 0);
+	module = peer_word(peer, 0);
+	memset(name, 'a', sizeof(name));
+	for (uint64_t length = 1; length <= 65000; length = length * 4 + 1) {
+		const uint64_t words[] = {module, length};
+
+		r |= frames_is(peer_call(peer, 0, OP_cuModuleGetFunction, context, words, 2, name, length), 500);
+	}
+	const uint64_t beyond[] = {module, 64}, good[] = {module, 3};
+
+	r |= frames_is(peer_call(peer, 0, OP_cuModuleGetFunction, context, beyond, 2, name, 8), 1);
+	r |= frames_is(peer_call(peer, 0, OP_cuModuleGetFunction, context, good, 2, "nop", 3), 0);
+	return r;
+}
+
+static int frames_launches(struct peer *peer, uint64_t context)
+{
+	uint64_t module, function, good[3];
+	int r = frames_is(frames_upload(peer, context, kernels, sizeof(kernels)), 0);
+
+	r |= frames_is(frames_load(peer, context, sizeof(kernels)), 0);
+	module = peer_word(peer, 0);
+	good[0] = module;
+	good[1] = 3;
+	r |= frames_is(peer_call(peer, 0, OP_cuModuleGetFunction, context, good, 2, "nop", 3), 0);
+	function = peer_word(peer, 0);
+	const uint64_t launch[] = {
+		function, 1 | (uint64_t)1 << 32, 1 | (uint64_t)1 << 32, 1 | (uint64_t)1 << 32, 0, 0, 0, 0};
+	uint64_t wrong[8];
+
+	r |= frames_is(peer_call(peer, 0, OP_cuLaunchKernel, context, launch, 8, NULL, 0), 0);
+	static const struct {
+		int word;
+		uint64_t value;
+	} changes[] = {{0, 0}, {0, 0x4141414141414141}, {1, 0},      {5, UINT64_MAX}, {6, 17}, {6, UINT64_MAX},
+		       {6, 1}, {7, UINT64_MAX},         {7, 1 << 20}};
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		memcpy(wrong, launch, sizeof(wrong));
+		wrong[changes[i].word] = changes[i].value;
+		r |= peer_call(peer, 0, OP_cuLaunchKernel, context, wrong, 8, NULL, 0) == 0;
+		wrong[changes[i].word] = changes[i].value;
+		r |= peer_call(peer, 0, OP_cuLaunchKernelEx, context, wrong, 8, NULL, 0) == 0;
+	}
+	wrong[0] = module;
+	r |= peer_call(peer, 0, OP_cuLaunchKernel, context, wrong, 8, NULL, 0) == 0;
+	return r;
+}
+
+static int frames_texts(struct peer *peer, uint64_t context)
+{
+	char text[200];
+	const uint64_t words[] = {START_EVENT_REFUSED, sizeof(text)}, kind[] = {START_EVENT_READY, 4};
+	int r = 0;
+
+	memset(text, '\n', sizeof(text));
+	r |= frames_is(peer_call(peer, 0, WIRE_REFUSED, context, words, 2, text, sizeof(text)), 0);
+	r |= frames_is(peer_call(peer, 0, WIRE_REFUSED, context, kind, 2, "text", 4), 1);
+	return r;
+}
+
+/* ---- what happens at the same time ---- */
+
+struct flipper {
+	volatile uint32_t *word;
+	volatile bool stop;
+};
+
+static void *frames_flip(void *argument)
+{
+	struct flipper *flipper = argument;
+	static const uint32_t values[] = {0x00010008, 0xffffffff, 0, 65536, 0x00ff0009, 8};
+
+	for (unsigned i = 0; !flipper->stop; i++)
+		*flipper->word = values[i % 6];
+	return NULL;
+}
+
+/* Bytes of an entry change while the server looks at it. */
+static int frames_changing(struct peer *peer, uint64_t context)
+{
+	for (unsigned round = 0; round < 400 && !peer_is_gone(peer, 0); round++) {
+		struct flipper flipper = {
+			.word = (volatile uint32_t *)(void *)(peer->wire->command +
+							      (size_t)((peer->head + 1) % RING_UNITS) * RING_UNIT +
+							      4 * (round % 2))};
+		struct wire_entry filler = {.slot = WIRE_SCRATCH};
+		pthread_t thread;
+
+		(void)pthread_create(&thread, NULL, frames_flip, &flipper);
+		peer_put(peer, &filler, NULL, 0);
+		peer_push(peer, 1);
+		peer_put(peer,
+			 &(struct wire_entry){.op = OP_cuMemAlloc_v2,
+					      .words = 1,
+					      .bytes = 8,
+					      .slot = WIRE_SCRATCH,
+					      .context = context},
+			 NULL, 0);
+		peer_push(peer, 2);
+		(void)usleep(200);
+		flipper.stop = true;
+		(void)pthread_join(thread, NULL);
+	}
+	return 0;
+}
+
+/* A thread that waits already sends more: another wait, and an image while one is compiled. */
+static int frames_two_waits(struct peer *peer, uint64_t context)
+{
+	uint64_t stream = frames_stream(peer, context), memory = frames_alloc(peer, context, 4096);
+	const uint64_t zero[] = {memory, 0, 1, 0}, wait[] = {stream, memory, 1, 1}, synchronize[] = {stream};
+
+	peer_send(peer, 0, OP_cuMemsetD32Async, context, zero, 4, NULL, 0, false);
+	(void)frames_call(peer, OP_cuCtxSynchronize, context, 0, 0, 0, 0, 0);
+	peer_send(peer, 0, OP_cuStreamWaitValue32_v2, context, wait, 4, NULL, 0, false);
+	for (int i = 0; i < 50; i++) {
+		peer_send(peer, 0, OP_cuStreamSynchronize, context, synchronize, 1, NULL, 0, true);
+		peer_send(peer, 0, OP_cuCtxSynchronize, context, NULL, 0, NULL, 0, true);
+		(void)frames_upload(peer, context, kernels, sizeof(kernels));
+		peer_send(peer, 0, OP_cuModuleLoadDataEx, context, (const uint64_t[]){sizeof(kernels), 0, 0}, 3, NULL,
+			  0, true);
+		if (peer_is_gone(peer, 0))
+			return 0;
+	}
+	return 0;
+}
+
+static int frames_upload_while_compiling(struct peer *peer, uint64_t context)
+{
+	static char text[60000];
+
+	memset(text, ' ', sizeof(text) - 1);
+	memcpy(text, kernels, sizeof(kernels) - 1);
+	for (int i = 0; i < 200 && !peer_is_gone(peer, 0); i++) {
+		const uint64_t words[] = {0, sizeof(text)}, load[] = {sizeof(text), 0, 0};
+
+		peer_send(peer, 0, WIRE_UPLOAD, context, words, 2, text, sizeof(text), false);
+		peer_send(peer, 0, OP_cuModuleLoadDataEx, context, load, 3, NULL, 0, true);
+		peer_send(peer, 0, WIRE_UPLOAD, context, words, 2, text, sizeof(text), false);
+		peer_send(peer, 0, WIRE_DOWNLOAD, context, (const uint64_t[]){0, 64}, 2, NULL, 0, false);
+		(void)usleep(500);
+	}
+	return 0;
+}
+
+/* All threads wait at once; then all are answered. */
+static int frames_all_slots(struct peer *peer, uint64_t context)
+{
+	uint64_t stream = frames_stream(peer, context), memory = frames_alloc(peer, context, 4096);
+	const uint64_t zero[] = {memory, 0, 1, 0}, wait[] = {stream, memory, 1, 1},
+		       write[] = {WIRE_STREAM_LEGACY, memory, 1, 0};
+	uint32_t first = peer->sequence + 4;
+	int r = 0;
+
+	(void)peer_call(peer, 0, OP_cuMemsetD32Async, context, zero, 4, NULL, 0);
+	(void)frames_call(peer, OP_cuCtxSynchronize, context, 0, 0, 0, 0, 0);
+	(void)peer_call(peer, 0, OP_cuStreamWaitValue32_v2, context, wait, 4, NULL, 0);
+	first = peer->sequence + 1;
+	for (uint32_t i = 1; i < WIRE_SLOTS; i++)
+		peer_send(peer, i, OP_cuStreamSynchronize, context, &stream, 1, NULL, 0, true);
+	(void)usleep(20000);
+	r |= frames_is(peer_call(peer, 0, OP_cuStreamWriteValue32_v2, context, write, 4, NULL, 0), 0);
+	for (uint32_t i = 1; i < WIRE_SLOTS; i++)
+		r |= peer_wait(peer, i, first + i - 1, 5000) != 0;
+	return r;
+}
+
+/* The page of the server's own words is the client's to write, too. */
+static int frames_scribble(struct peer *peer, uint64_t context)
+{
+	(void)context;
+	for (unsigned round = 0; round < 50 && !peer_is_gone(peer, 0); round++) {
+		frames_random((uint8_t *)peer->wire + 8, offsetof(struct wire, command) - 8);
+		frames_random(peer->wire->reply, sizeof(peer->wire->reply) / 8);
+		peer->wire->spin = 0;
+		bell_ring(&peer->wire->ring.head, peer->head);
+		(void)peer_hello(peer);
+	}
+	return 0;
+}
+
+static int frames_shrink(struct peer *peer, uint64_t context)
+{
+	int r = 0;
+
+	for (int i = 0; i < 2; i++) {
+		r |= ftruncate(peer->descriptors[i], 4096) == 0;
+		r |= ftruncate(peer->descriptors[i], (off_t)1 << 40) == 0;
+	}
+	return r | (frames_alloc(peer, context, 4096) == 0);
+}
+
+static int frames_leave_waiting(struct peer *peer, uint64_t context)
+{
+	uint64_t stream = frames_stream(peer, context), memory = frames_alloc(peer, context, 4096);
+	const uint64_t zero[] = {memory, 0, 1, 0}, wait[] = {stream, memory, 1, 1};
+
+	(void)peer_call(peer, 0, OP_cuMemsetD32Async, context, zero, 4, NULL, 0);
+	(void)peer_call(peer, 0, OP_cuStreamWaitValue32_v2, context, wait, 4, NULL, 0);
+	peer_send(peer, 1, OP_cuStreamSynchronize, context, &stream, 1, NULL, 0, true);
+	peer_send(peer, 2, OP_cuCtxSynchronize, context, NULL, 0, NULL, 0, true);
+	return 0;
+}
+
+/* Freed twice, and freed what is another's. */
+static int frames_frees(struct peer *peer, uint64_t context)
+{
+	uint64_t memory = frames_alloc(peer, context, 1 << 20);
+	int r = 0;
+
+	r |= frames_is(frames_call(peer, OP_cuMemFree_v2, context, memory, 0, 0, 0, 1), 0);
+	r |= frames_is(frames_call(peer, OP_cuMemFree_v2, context, memory, 0, 0, 0, 1), 1);
+	r |= frames_call(peer, OP_cuMemFree_v2, context, neighbour_memory, 0, 0, 0, 1) == 0 &&
+	     neighbour_memory != memory;
+	r |= frames_is(frames_call(peer, OP_cuMemAlloc_v2, context, UINT64_MAX, 0, 0, 0, 1), 2);
+	r |= frames_is(frames_call(peer, OP_cuMemAlloc_v2, context, (uint64_t)1 << 63, 0, 0, 0, 1), 2);
+	return r;
+}
+
+/* Any operation with any words, some of them handles that there are. */
+static void frames_noise(struct peer *peer, uint64_t context, unsigned seed)
+{
+	uint64_t known[] = {context, frames_stream(peer, context), frames_alloc(peer, context, 4096), 0, 1, UINT64_MAX};
+	uint64_t words[12];
+	uint8_t part[256];
+
+	for (int i = 0; i < 3000 && !peer_is_gone(peer, 0); i++) {
+		unsigned op = (unsigned)rand_r(&seed) % OP_END, count = (unsigned)rand_r(&seed) % 12;
+		uint32_t slot = (uint32_t)rand_r(&seed) % 4;
+
+		/* What waits for ever, or ends all. */
+		if (op == WIRE_FILLER || op == OP_cuStreamWaitValue32_v2 || op == OP_cuStreamWaitValue64_v2 ||
+		    op == OP_cuLaunchHostFunc)
+			continue;
+		for (unsigned k = 0; k < 12; k++)
+			words[k] =
+				rand_r(&seed) % 3 ? known[(unsigned)rand_r(&seed) % 6] : (uint64_t)rand_r(&seed) % 5000;
+		memset(part, rand_r(&seed), sizeof(part));
+		/* One of another thread while it waits ends the server, rightly; so each is waited for. */
+		(void)peer_call(peer, slot, op, rand_r(&seed) % 8 ? context : words[0], words, count, part,
+				(size_t)rand_r(&seed) % sizeof(part));
+	}
+}
+
+static int frames_noise_1(struct peer *peer, uint64_t context)
+{
+	frames_noise(peer, context, 1);
+	return 0;
+}
+
+static int frames_noise_2(struct peer *peer, uint64_t context)
+{
+	frames_noise(peer, context, 20261122);
+	return 0;
+}
+
+static int frames_noise_new(struct peer *peer, uint64_t context)
+{
+	unsigned seed;
+
+	frames_random(&seed, sizeof(seed));
+	printf("# seed %u\n", seed);
+	frames_noise(peer, context, seed);
+	return 0;
+}
+
+static const struct {
+	const char *title;
+	int (*run)(struct peer *peer, uint64_t context);
+	enum verdict verdict;
+} cases[] = {
+	{"an operation behind the last", frames_op, ENDS},
+	{"operation 65535", frames_op_last, ENDS},
+	{"an entry that is too long", frames_long, ENDS},
+	{"a length that overflows", frames_overflow, ENDS},
+	{"a filler whose length overflows", frames_overflow_filler, EITHER},
+	{"more words than bytes", frames_words, ENDS},
+	{"an entry beyond what was written", frames_beyond_head, ENDS},
+	{"an entry beyond the end of the ring", frames_wrap, ENDS},
+	{"a head too far ahead", frames_head_far, ENDS},
+	{"a head that goes back", frames_head_back, ENDS},
+	{"a thread too many", frames_slot, ENDS},
+	{"the reply of another thread", frames_slot_of_another, ENDS},
+	{"a thread far beyond", frames_slot_huge, ENDS},
+	{"50,000 fillers", frames_fillers, SERVES},
+	{"too few and too many words", frames_few_words, SERVES},
+	{"parts longer than the entry", frames_part, SERVES},
+	{"handles: another type, stale, guessed", frames_handles, SERVES},
+	{"contexts that are none", frames_contexts, SERVES},
+	{"devices that are not granted", frames_devices, SERVES},
+	{"addresses of the host outside of the arena", frames_host_ranges, SERVES},
+	{"pieces of the arena", frames_arena, SERVES},
+	{"pieces of the arena that nobody takes", frames_arena_unread, SERVES},
+	{"chunks of the staging memory", frames_chunks, SERVES},
+	{"downloads of nothing", frames_downloads, SERVES},
+	{"uploads at the wrong place", frames_uploads, SERVES},
+	{"images of noise", frames_images, SERVES},
+	{"options that are addresses", frames_options, SERVES},
+	{"names too long", frames_names, SERVES},
+	{"launches", frames_launches, SERVES},
+	{"texts for the audit", frames_texts, SERVES},
+	{"entries that change", frames_changing, EITHER},
+	{"two waits of one thread", frames_two_waits, ENDS},
+	{"an upload while the thread compiles", frames_upload_while_compiling, EITHER},
+	{"all threads wait", frames_all_slots, SERVES},
+	{"noise over the server's words", frames_scribble, EITHER},
+	{"descriptors made smaller and larger", frames_shrink, SERVES},
+	{"gone while two threads wait", frames_leave_waiting, EITHER},
+	{"freed twice, and what is another's", frames_frees, SERVES},
+	{"noise, seed 1", frames_noise_1, EITHER},
+	{"noise, seed 20261122", frames_noise_2, EITHER},
+	{"noise, a new seed", frames_noise_new, EITHER},
+};
+
+static int frames_neighbour_is_well(void)
+{
+	const uint64_t out[] = {neighbour_memory, 0, 0, 4}, wait[] = {0};
+
+	neighbour.staging[0] = 0;
+	if (peer_call(&neighbour, 0, WIRE_STAGE_OUT, neighbour_context, out, 4, NULL, 0) ||
+	    peer_call(&neighbour, 0, WIRE_STAGE_WAIT, neighbour_context, wait, 1, NULL, 0))
+		return 0;
+	return memcmp(neighbour.staging, "NEXT", 4) == 0;
+}
+
+static int frames_open_neighbour(void)
+{
+	const uint64_t in[] = {0, 0, 4};
+	uint64_t words[3];
+
+	if (!peer_open(&neighbour) || peer_hello(&neighbour))
+		return -1;
+	neighbour_context = peer_context(&neighbour);
+	neighbour_memory = frames_alloc(&neighbour, neighbour_context, 4096);
+	memcpy(words, in, sizeof(words));
+	words[0] = neighbour_memory;
+	return peer_call(&neighbour, 0, WIRE_COPY_IN, neighbour_context, words, 3, "NEXT", 4);
+}
+
+static bool frames_verdict_holds(struct peer *peer, enum verdict verdict, int r)
+{
+	if (verdict == ENDS)
+		return peer_is_gone(peer, 3000);
+	if (verdict == EITHER)
+		return true;
+	return r == 0 && !peer_is_gone(peer, 0) && peer_hello(peer) == 0;
+}
+
+static int frames_run(size_t index)
+{
+	struct peer peer;
+	uint64_t context;
+	bool passed;
+	int r;
+
+	if (!peer_open(&peer) || peer_hello(&peer)) {
+		printf("not ok %zu - hostile: %s: no server\n", index + 1, cases[index].title);
+		return 1;
+	}
+	context = peer_context(&peer);
+	r = cases[index].run(&peer, context);
+	passed = context && frames_verdict_holds(&peer, cases[index].verdict, r);
+	peer_close(&peer);
+	if (!frames_neighbour_is_well()) {
+		printf("# the neighbour is not well\n");
+		passed = false;
+	}
+	printf("%s %zu - hostile: %s\n", passed ? "ok" : "not ok", index + 1, cases[index].title);
+	(void)fflush(stdout);
+	return !passed;
+}
+
+int main(int argc, char **argv)
+{
+	int failures = 0;
+
+	if (frames_open_neighbour()) {
+		printf("Bail out! no neighbour\n");
+		return 2;
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (argc < 2 || strstr(cases[i].title, argv[1]))
+			failures += frames_run(i);
+	printf("1..%zu\n", sizeof(cases) / sizeof(cases[0]));
+	return failures > 0;
+}

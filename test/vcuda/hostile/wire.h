@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One side of a connection, written by hand: what a client that keeps to no rule sends. */
+
+#ifndef VCUDA_HOSTILE_WIRE_H
+#define VCUDA_HOSTILE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vcuda/ops.h"
+#include "vcuda/start.h"
+#include "vcuda/wire.h"
+
+struct peer {
+	int socket;
+	struct wire *wire;
+	uint8_t *staging;
+	uint32_t head, sequence;
+	int descriptors[2];
+};
+
+/* Connects to $CTR_GPU_VCUDA_SOCKET and maps what the server sends. */
+bool peer_open(struct peer *peer);
+void peer_close(struct peer *peer);
+/* Puts an entry into the ring, as it is; how far it moves the head is the caller's business. */
+void peer_put(struct peer *peer, const struct wire_entry *entry, const void *behind, size_t bytes);
+void peer_push(struct peer *peer, uint32_t units);
+/* A well-formed call of thread @slot that is waited for. */
+#define PEER_GONE (-1000)
+#define PEER_SILENT (-1001)
+int peer_call(struct peer *peer, uint32_t slot, unsigned op, uint64_t context, const uint64_t *words, unsigned count,
+	      const void *part, size_t bytes);
+/* The same, not waited for. */
+void peer_send(struct peer *peer, uint32_t slot, unsigned op, uint64_t context, const uint64_t *words, unsigned count,
+	       const void *part, size_t bytes, bool reply);
+int peer_wait(struct peer *peer, uint32_t slot, uint32_t sequence, int milliseconds);
+bool peer_is_gone(struct peer *peer, int milliseconds);
+uint64_t peer_word(const struct peer *peer, uint32_t slot);
+int peer_hello(struct peer *peer);
+/* The primary context of device 0, current nowhere. */
+uint64_t peer_context(struct peer *peer);
+
+#endif
