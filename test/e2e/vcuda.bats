@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck disable=SC2016,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 #
 # CUDA in containers that hold no device: real engines, our client library, servers and manager. The driver of the simulated
 # host is test/vcuda/sim's, which servers alone load.

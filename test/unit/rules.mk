@@ -5,6 +5,8 @@ $(O)/test/unit/devcgroup/devcgroup_test: $(device_world) $(O)/test/unit/devcgrou
 $(O)/test/unit/devcgroup/bpf_device_test: $(device_world)
 $(device_world): CPPFLAGS += -Itest/unit
 
+$(O)/test/unit/vcuda/manager_test: $(filter-out %/main.o,$(vcudad_objects))
+
 # Nouns of the commands are in no library.
 $(filter $(O)/test/unit/cli/%,$(unit_tests)): $(O)/test/lib/cli.a
 $(filter $(O)/test/unit/hooks/%,$(unit_tests)): $(O)/test/lib/hooks.a

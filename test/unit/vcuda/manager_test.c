@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What vCUDA's manager decides: which GPU is first, who may connect, what is counted, and what its ledger says. */
+
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "vcuda/manager/alive.h"
+#include "vcuda/manager/ledger.h"
+#include "vcuda/manager/place.h"
+#include "vcuda/manager/tenant.h"
+#include "vcuda/manager/worker.h"
+
+#define UUID_A "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
+#define UUID_B "GPU-7b10aa04-0041-0000-0000-000084ef55fb"
+
+struct world {
+	char directory[64], ledger[80], server[80];
+	struct manager manager;
+};
+
+static int world_open(void **state)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	assert_non_null(world);
+	(void)strcpy(world->directory, "/tmp/ctr-gpu-manager-XXXXXX");
+	assert_non_null(mkdtemp(world->directory));
+	(void)snprintf(world->ledger, sizeof(world->ledger), "%s.json", world->directory);
+	(void)snprintf(world->server, sizeof(world->server), "%s/none", world->directory);
+	world->manager =
+		(struct manager){.directory = world->directory, .ledger = world->ledger, .server = world->server};
+	*state = world;
+	return 0;
+}
+
+static void world_end(struct manager *manager)
+{
+	while (manager->tenants) {
+		tenant_end(manager, manager->tenants, "test");
+		while (manager->workers)
+			worker_bury(manager, manager->workers);
+		tenant_bury(manager, manager->tenants);
+	}
+}
+
+static int world_close(void **state)
+{
+	struct world *world = *state;
+
+	world_end(&world->manager);
+	(void)unlink(world->ledger);
+	(void)rmdir(world->directory);
+	free(world);
+	return 0;
+}
+
+static struct tenant *add_tenant(struct manager *manager, const char *id, const char *const *uuids, uint64_t memory)
+{
+	struct tenant *tenant = tenant_new(id);
+
+	assert_non_null(tenant);
+	tenant->memory = memory;
+	tenant->max_clients = 4;
+	tenant->library = strdup("");
+	tenant->pid = getpid();
+	tenant->kept = true;
+	assert_int_equal(alive_open(getpid(), 0, &tenant->pidfd, &tenant->started), 0);
+	for (; *uuids; uuids++)
+		assert_int_equal(tenant_add_gpu(tenant, *uuids, "", "name"), 0);
+	assert_int_equal(tenant_open(manager, tenant, -1), 0);
+	return tenant;
+}
+
+static const char *const both_gpus[] = {UUID_A, UUID_B, NULL}, *const second_gpu[] = {UUID_B, NULL};
+
+static void uuids_are_read_or_refused(void **state)
+{
+	static const char *const none[] = {"",
+					   "GPU-",
+					   "MIG-5a3f1c2b-0001-0000-0000-0000a5c0e3d4",
+					   "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d",
+					   UUID_A "0",
+					   "GPU-5a3f1c2b00001-0000-0000-0000a5c0e3d4",
+					   "GPU-5a3f1c2g-0001-0000-0000-0000a5c0e3d4"};
+	uint8_t bytes[16] = {0};
+
+	(void)state;
+	assert_true(place_read_uuid(UUID_A, bytes));
+	assert_memory_equal(bytes, "\x5a\x3f\x1c\x2b\x00\x01\x00\x00\x00\x00\x00\x00\xa5\xc0\xe3\xd4", 16);
+	assert_true(place_read_uuid("GPU-ABCDEF01-0001-0000-0000-0000a5c0e3d4", bytes));
+	assert_int_equal(bytes[0], 0xab);
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+		if (place_read_uuid(none[i], bytes))
+			fail_msg("%s", none[i]);
+}
+
+static void the_least_loaded_gpu_is_first(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", both_gpus, 8), *two, *three;
+	struct start start = {0};
+
+	assert_int_equal(place_choose(&world->manager, one), 0);
+	one->first = 0;
+	two = add_tenant(&world->manager, "two", both_gpus, 4);
+	assert_int_equal(place_choose(&world->manager, two), 1);
+	two->first = 1;
+	/* Less memory was granted on the second. */
+	three = add_tenant(&world->manager, "three", both_gpus, 8);
+	assert_int_equal(place_choose(&world->manager, three), 1);
+	three->first = 1;
+	place_list(three, &start);
+	assert_int_equal(start.gpu_count, 2);
+	assert_int_equal(start.gpus[0].uuid[0], 0x7b);
+	assert_int_equal(start.gpus[1].uuid[0], 0x5a);
+	/* Of the same memory, the one with fewer programs; whoever may take all counts most. */
+	one->memory = 12;
+	one->clients = 2;
+	two->clients = three->clients = 0;
+	assert_int_equal(place_choose(&world->manager, one), 1);
+	one->clients = 0;
+	assert_int_equal(place_choose(&world->manager, one), 0);
+	three->memory = 0;
+	assert_int_equal(place_choose(&world->manager, one), 0);
+	one->memory = 0;
+	two->memory = 0;
+	assert_int_equal(place_choose(&world->manager, one), 0);
+}
+
+static void connections_wait_above_a_rate(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	int64_t now = one->filled;
+	int wait_ms;
+
+	for (int i = 0; i < MANAGER_BURST; i++) {
+		assert_true(tenant_may_connect(one, now, &wait_ms));
+		one->tokens--;
+	}
+	assert_false(tenant_may_connect(one, now, &wait_ms));
+	assert_in_range(wait_ms, 1, 1000 / MANAGER_RATE);
+	assert_false(tenant_may_connect(one, now + wait_ms - 1, &wait_ms));
+	assert_true(tenant_may_connect(one, now + 1000 / MANAGER_RATE, &wait_ms));
+	one->tokens = 0;
+	assert_true(tenant_may_connect(one, now + 1000, &wait_ms));
+	assert_in_range(one->tokens, MANAGER_RATE - 2, MANAGER_RATE);
+	assert_true(tenant_may_connect(one, now + 3600 * 1000LL, &wait_ms));
+	assert_int_equal(one->tokens, MANAGER_BURST);
+}
+
+static void what_servers_have_is_added_up(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 4096);
+
+	assert_int_equal(one->quota->limit, 4096);
+	assert_int_equal(tenant_sum_memory(one), 0);
+	one->quota->used[0] = 1000;
+	one->quota->used[START_QUOTA_SLOTS - 1] = 24;
+	assert_int_equal(tenant_sum_memory(one), 1024);
+	/* Whatever a server writes there. */
+	one->quota->used[1] = UINT64_MAX;
+	assert_true(tenant_sum_memory(one) == UINT64_MAX);
+	tenant_set_memory(one, 0);
+	assert_true(one->quota->limit == UINT64_MAX);
+}
+
+static void names_are_those_of_directories(void **state)
+{
+	static const char *const good[] = {"a", "box_1.2-3+x", "0123456789abcdef"};
+	static const char *const bad[] = {"", ".", "..", ".x", "a/b", "a b", "a\n", "\xc3\xa4", "a\"b"};
+	char longest[MANAGER_ID_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		assert_true(tenant_is_name(good[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_false(tenant_is_name(bad[i]));
+	memset(longest, 'a', sizeof(longest));
+	longest[MANAGER_ID_MAX + 1] = '\0';
+	assert_false(tenant_is_name(longest));
+	longest[MANAGER_ID_MAX] = '\0';
+	assert_true(tenant_is_name(longest));
+}
+
+static void each_container_has_a_user_and_a_socket_of_its_own(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0),
+		      *two = add_tenant(&world->manager, "two", second_gpu, 0);
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	assert_int_equal(one->uid, MANAGER_UID_FIRST);
+	assert_int_equal(two->uid, MANAGER_UID_FIRST + 1);
+	assert_int_equal(str_format(&path, "%s/one/socket", world->directory), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISSOCK(st.st_mode) && (st.st_mode & 0777) == 0666);
+	tenant_end(&world->manager, one, "test");
+	assert_int_equal(stat(path, &st), -1);
+	/* Its servers may still run as that user. */
+	assert_null(tenant_find(&world->manager, "one"));
+	assert_int_equal(add_tenant(&world->manager, "three", second_gpu, 0)->uid, MANAGER_UID_FIRST + 2);
+	tenant_bury(&world->manager, one);
+	assert_int_equal(add_tenant(&world->manager, "four", second_gpu, 0)->uid, MANAGER_UID_FIRST);
+}
+
+static void a_ledger_brings_back_what_lives(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", both_gpus, 8192), *gone, *loose;
+	struct manager next = {.directory = world->directory, .ledger = world->ledger, .server = world->server};
+
+	one->first = 1;
+	one->connects = 7;
+	gone = add_tenant(&world->manager, "gone", second_gpu, 1);
+	gone->started++;
+	loose = add_tenant(&world->manager, "loose", second_gpu, 1);
+	loose->kept = false;
+	assert_int_equal(ledger_write(&world->manager), 0);
+	assert_int_equal(ledger_read(&next), 0);
+	assert_int_equal(next.tenant_count, 1);
+	assert_string_equal(next.tenants->id, "one");
+	assert_int_equal(next.tenants->memory, 8192);
+	assert_int_equal(next.tenants->quota->limit, 8192);
+	assert_int_equal(next.tenants->first, 1);
+	assert_int_equal(next.tenants->uid, one->uid);
+	assert_int_equal(next.tenants->connects, 7);
+	assert_string_equal(next.tenants->gpus[0].uuid, UUID_A);
+	tenant_sweep(&next);
+	assert_int_equal(access(world->directory, F_OK), 0);
+	world_end(&next);
+}
+
+static void write_ledger(const struct world *world, const char *text, mode_t mode)
+{
+	_cleanup_close_ int fd = open(world->ledger, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
+	assert_int_equal(fchmod(fd, mode), 0);
+}
+
+static void a_damaged_ledger_brings_nothing(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"{",
+		"[]",
+		"{\"version\": 2, \"containers\": []}",
+		"{\"version\": 1}",
+		"{\"version\": 1, \"containers\": [1, {}, {\"id\": \"../x\"}, {\"id\": \"a\", \"pid\": 1}]}",
+		"{\"version\": 1, \"containers\": [{\"id\": \"a\", \"pid\": 1, \"started\": 1, \"gpus\": [{\"uuid\": \"" UUID_A
+		"\"}]}]}",
+	};
+	struct world *world = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		write_ledger(world, texts[i], 0600);
+		(void)ledger_read(&world->manager);
+		if (world->manager.tenant_count > 0)
+			fail_msg("%s", texts[i]);
+	}
+	/* Others could have written it. */
+	write_ledger(world, "{\"version\": 1, \"containers\": []}", 0622);
+	assert_int_equal(ledger_read(&world->manager), -EPERM);
+}
+
+int main(void)
+{
+#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(uuids_are_read_or_refused),
+		cmocka_unit_test(names_are_those_of_directories),
+		WITH_WORLD(the_least_loaded_gpu_is_first),
+		WITH_WORLD(connections_wait_above_a_rate),
+		WITH_WORLD(what_servers_have_is_added_up),
+		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
+		WITH_WORLD(a_ledger_brings_back_what_lives),
+		WITH_WORLD(a_damaged_ledger_brings_nothing),
+	};
+
+	return cmocka_run_group_tests_name("manager", tests, NULL, NULL);
+}
