@@ -182,6 +182,28 @@ add_on_both() {
 	'
 }
 
+# What a start costs that does not ask for it: `make bench` measures; here nothing of it is even looked for.
+@test "a start that does not ask for vCUDA looks for nothing of it" {
+	require_program strace
+	printf '#!/bin/sh\nexec strace -f -o "%s/trace" "%s/bin/ctr-gpu-hook" "$@"\n' "$BATS_TEST_TMPDIR" "$CTR_GPU_BUILD" >"$BATS_TEST_TMPDIR/hook"
+	chmod 755 "$BATS_TEST_TMPDIR/hook"
+	filter=".mounts |= map(select(.destination | startswith(\"/usr/bin\") | not)) | .process.env -= [\"CTR_GPU_MODE=vcuda\"] | .hooks.prestart[0].path = \"$BATS_TEST_TMPDIR/hook\"" on_host '
+		manager
+		container one "ls /dev/dxg"
+		wait "$container"
+		said one /dev/dxg
+		grep -q /usr/lib/wsl "$scratch/trace"
+		[[ $(grep -c "vcudad\|/vcuda" "$scratch/trace") == 0 ]]
+	'
+	rm -rf "$BATS_TEST_TMPDIR"/{bundle,one}
+	filter=".hooks.prestart[0].path = \"$BATS_TEST_TMPDIR/hook\"" on_host '
+		manager
+		container one "ls /dev/dxg"
+		wait "$container"
+		grep -q "connect(.*vcudad.sock" "$scratch/trace"
+	'
+}
+
 # ---- by other doors ----
 
 @test "ctr-gpu-runtime" {

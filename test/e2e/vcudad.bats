@@ -101,13 +101,14 @@ on_host() {
 @test "a container has a socket and no device; the server is a user of its own, with the container's GPUs and quota" {
 	on_host '
 		manager
-		container one "ls /dev/dxg; ls -l /run/ctr-gpu/vcuda; ls /usr/lib/ctr-gpu/vcuda; client /run/ctr-gpu/vcuda/socket descriptors environment"
+		container one "ls /dev/dxg; ls -l /run/ctr-gpu/vcuda; ls /usr/lib/ctr-gpu/vcuda; client /run/ctr-gpu/vcuda/socket descriptors rights environment"
 		soon said one "variables="
 		grep -qx "server pid=[0-9]* slot=0 uid=2000000000 limit=1073741824 gpus=5a3f1c2b,7b10aa04" "$scratch/one.out"
 		grep -q "No such file or directory" "$scratch/one.out"
 		grep -qx "libcuda.so.1" "$scratch/one.out"
 		grep -qx "highest=6" "$scratch/one.out"
 		grep -qx "variables=" "$scratch/one.out"
+		grep -qx "uid=2000000000 gid=2000000000 groups=0 gain=0" "$scratch/one.out"
 		[[ $(stat -c %a /run/ctr-gpu/vcuda) == 700 && $(stat -c %a /run/ctr-gpu/vcudad.sock) == 600 ]]
 		wait "$!"
 		soon gone one

@@ -98,10 +98,13 @@ static int vcudad_open_control(int *ret)
 static void vcudad_prepare(void)
 {
 	const struct rlimit descriptors = {DESCRIPTORS, DESCRIPTORS}, none = {0, 0};
+	const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
 	struct sigaction end = {.sa_handler = vcudad_end};
 
 	(void)setrlimit(RLIMIT_NOFILE, &descriptors);
 	(void)setrlimit(RLIMIT_CORE, &none);
+	/* Of servers: memory that the GPU copies from and to. */
+	(void)setrlimit(RLIMIT_MEMLOCK, &all);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigaction(SIGTERM, &end, NULL);

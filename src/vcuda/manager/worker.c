@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,11 +44,20 @@ static int worker_find_slot(const struct manager *manager, const struct tenant *
 
 /* ---- the child ---- */
 
+/* Nothing that it executes or loads is run as root. */
+static int worker_become_user(uid_t uid)
+{
+	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
 /*
  * Everything of the manager's is closed, and nothing of it is in the environment. A server that was taken over must not
- * write to the audit, so its standard error leads nowhere.
+ * write to the audit, so its standard error leads nowhere. @program: open, since its user need not reach its path
  */
-static _Noreturn void worker_become(const char *program, const int fds[3])
+static _Noreturn void worker_become(int program, const int fds[3], uid_t uid)
 {
 	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL}, *const environment[] = {NULL};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[3];
@@ -55,14 +67,15 @@ static _Noreturn void worker_become(const char *program, const int fds[3])
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setsid();
+	program = fcntl(program, F_DUPFD_CLOEXEC, ABOVE);
 	for (int i = 0; i < 3; i++)
 		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE);
 	for (int i = 0; i < 3; i++)
 		if (null < 0 || high[i] < 0 || dup2(null, i) < 0 || dup2(high[i], START_CLIENT + i) < 0)
 			_exit(EXIT_NOT_RUN);
-	if (close_range(START_QUOTA + 1, ~0U, 0) < 0 || chdir("/") < 0)
+	if (close_range(START_QUOTA + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0 || worker_become_user(uid) < 0)
 		_exit(EXIT_NOT_RUN);
-	(void)execve(program, arguments, environment);
+	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
 	_exit(EXIT_NOT_RUN);
 }
 
@@ -115,10 +128,11 @@ static int worker_add(struct manager *manager, const struct worker *template)
 int worker_start(struct manager *manager, struct tenant *tenant, int client)
 {
 	struct worker worker = {.tenant = tenant, .events = -1, .pidfd = -1, .client = -1};
+	_cleanup_close_ int program = open(manager->server, O_PATH | O_CLOEXEC);
 	_cleanup_close_ int ours = -1, theirs = -1, watched = -1, pidfd = -1;
 	int pair[2], r;
 
-	r = worker_find_slot(manager, tenant, &worker.slot);
+	r = program < 0 ? -errno : worker_find_slot(manager, tenant, &worker.slot);
 	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		r = -errno;
 	if (r < 0)
@@ -135,7 +149,7 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 	if (worker.pid < 0)
 		return -errno;
 	if (worker.pid == 0)
-		worker_become(manager->server, (const int[3]){client, theirs, tenant->quota_fd});
+		worker_become(program, (const int[3]){client, theirs, tenant->quota_fd}, tenant->uid);
 	/* Nobody else reaps it, so the number is its own. */
 	r = alive_open(worker.pid, 0, &pidfd, &worker.started);
 	worker.pidfd = pidfd;

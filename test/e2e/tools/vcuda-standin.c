@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -67,6 +68,9 @@ static void obey(const char *word)
 			tell_manager(START_EVENT_TABLE, "x");
 	else if (strcmp(word, "descriptors") == 0)
 		(void)snprintf(text, sizeof(text), "highest=%d", dup(START_CLIENT));
+	else if (strcmp(word, "rights") == 0)
+		(void)snprintf(text, sizeof(text), "uid=%d gid=%d groups=%d gain=%d", (int)getuid(), (int)getgid(),
+			       getgroups(0, NULL), !prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 	else if (strcmp(word, "environment") == 0)
 		(void)snprintf(text, sizeof(text), "variables=%s", environ[0] ? environ[0] : "");
 	else if (strcmp(word, "stay") == 0) {
