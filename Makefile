@@ -366,7 +366,7 @@ install: install-files
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
 	ln -sf ctr-gpu-hook $(DESTDIR)$(bindir)/ctr-gpu-runtime
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-driverd $(DESTDIR)$(libexecdir)/ctr-gpu
-	$(foreach program,$(guard_installed),$(INSTALL) -m 755 -s --strip-program=$(STRIP) $(O)/bin/$(notdir $(program)) $(DESTDIR)$(program))
+	$(foreach program,$(guard_installed),$(INSTALL) -m 755 $(O)/bin/$(notdir $(program)) $(DESTDIR)$(program) && $(STRIP) $(DESTDIR)$(program))
 	ln -sf $(shell realpath -m --relative-to=$(nvidia_names) $(bindir))/ctr-gpu-runtime $(DESTDIR)$(nvidia_names)/nvidia-container-runtime
 	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/$(library_file)
 	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))

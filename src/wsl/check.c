@@ -208,14 +208,10 @@ static void check_foreign(struct examination *examination)
 }
 
 static const struct check checks[] = {
-	{CHECK_DEVICES, "the kind of host", check_turned_off},
-	{CHECK_DEVICES, "the device nodes", check_dxg},
-	{CHECK_ADAPTERS, "the adapters", check_dxcore},
-	{CHECK_ADAPTERS, "the adapters", check_vendors},
-	{CHECK_ADAPTERS, "the driver stores", check_stores},
-	{CHECK_ADAPTERS, "the choice of GPUs", check_guard},
-	{CHECK_DRIVER, "the driver", check_foreign},
-	{0},
+	{CHECK_DEVICES, "the kind of host", check_turned_off}, {CHECK_DEVICES, "the device nodes", check_dxg},
+	{CHECK_ADAPTERS, "the adapters", check_dxcore},        {CHECK_ADAPTERS, "the adapters", check_vendors},
+	{CHECK_ADAPTERS, "the driver stores", check_stores},   {CHECK_ADAPTERS, "the choice of GPUs", check_guard},
+	{CHECK_DRIVER, "the driver", check_foreign},           {0},
 };
 
 const struct checks checks_gpu_pv = {

@@ -26,6 +26,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(
 		parse("{\"inventory\": \"ioctl\", \"driver-timeout\": 2.5, \"library-directories\": [\"/a\", \"/b\"],"
 		      "\"driver-root\": \"/run/driver\", \"mps-user\": 1001, \"runtimes\": [\"youki\", \"/opt/runc\"], \"strict-requirements\": true, \"disable-requirements\": true,"
+		      "\"choice\": \"strict\","
 		      "\"accept-nvidia-visible-devices-envvar-when-unprivileged\": false,"
 		      "\"accept-nvidia-visible-devices-as-volume-mounts\": false}",
 		      &settings, &err),
@@ -38,6 +39,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(settings.mps_user, 1001);
 	assert_int_equal(settings.runtimes.count, 2);
 	assert_string_equal(settings.runtimes.items[1], "/opt/runc");
+	assert_int_equal(settings.choice, CHOICE_STRICT);
 	assert_true(settings.strict_requirements);
 	assert_true(settings.disable_requirements);
 	assert_false(settings.accept_environment);
@@ -92,6 +94,8 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"runtimes\": \"runc\"}", "\"runtimes\" must be"},
 		{"{\"runtimes\": [\"bin/runc\"]}", "\"runtimes\" must be"},
 		{"{\"runtimes\": [\"\"]}", "\"runtimes\" must be"},
+		{"{\"choice\": \"hard\"}", "\"choice\" must be"},
+		{"{\"choice\": true}", "\"choice\" must be"},
 		{"{\"strict-requirements\": 1}", "\"strict-requirements\" must be"},
 		{"{\"on-missing\": \"never\"}", "\"on-missing\" must be"},
 		{"{\"on-missing\": true}", "\"on-missing\" must be"},

@@ -126,11 +126,34 @@ static void own_values_stay(void **unused)
 	}
 }
 
+/* With the guard CUDA counts the chosen GPUs from 0; and who wants the stores alone wants no variable. */
+static void only_its_own_grade_names_gpus(void **unused)
+{
+	static const struct {
+		const char *grade;
+		size_t count;
+	} grades[] = {{"environment", 2}, {"guard", 0}, {"store", 0}};
+	const struct request request = {.capabilities = COMPUTE};
+	struct adapter adapter = nvidia1;
+	const struct adapter *selected[] = {&adapter};
+
+	(void)unused;
+	adapter.siblings = adapter.sharing = 2;
+	for (size_t i = 0; i < ARRAY_SIZE(grades); i++) {
+		struct plan plan = {.choice.grade = grades[i].grade};
+
+		assert_int_equal(environment_plan(&request, selected, 1, &plan), 0);
+		assert_int_equal(plan.env_count, grades[i].count);
+		plan_clear(&plan);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plans),
 		cmocka_unit_test(own_values_stay),
+		cmocka_unit_test(only_its_own_grade_names_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
