@@ -255,6 +255,15 @@ open_nodes='probe open /dev/dri/renderD129; probe open /dev/kfd; probe open /dev
 	expect "/dev/kfd is missing"
 }
 
+@test "ctr-gpu load has nothing to do for these GPUs, and says so" {
+	run sandbox native-amd ctr-gpu load
+	expect_status 0
+	expect "nothing to load for AMD's and Intel's GPUs: udev loads their drivers"
+	# Without one, what is missing is NVIDIA's.
+	run sandbox plain ctr-gpu load
+	expect_not "AMD's"
+}
+
 @test "doctor knows these GPUs, and what is missing" {
 	run sandbox native-amd ctr-gpu doctor --json
 	run jq -r '.findings[].id' <<<"$output"
