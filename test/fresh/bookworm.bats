@@ -31,6 +31,7 @@ typed() {
 @test "$suite: make deb says what it installs, and how far it is" {
 	typed "sudo make deb"
 	# docs/first-minutes has it as it is today.
+	grep -q "^Installing from the distribution: ." "$e2e/../../docs/first-minutes/$suite.txt"
 	expect_line "$(grep --max-count=1 "^Installing from the distribution: " "$e2e/../../docs/first-minutes/$suite.txt")"
 	expect_line "  DEB  compiling"
 	expect_line "  DEB  testing"
