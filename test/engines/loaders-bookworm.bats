@@ -3,18 +3,27 @@
 # shellcheck disable=SC2154
 #
 # The files that tell the loaders of OpenCL, Vulkan and EGL of the driver, where the host has none: Debian's own loaders read
-# those that the container was given, open the library that is named there, and list the GPU.
+# those that the container was given, open the library that is named there, and list the GPU. And what opens the driver's
+# libraries by their names alone, on a GPU-PV host.
 
 load engines
 
 setup_file() {
 	require_root
+	docker_use wsl
+	docker_start wsl-nvidia
+	vendor_image ffmpeg bookworm ffmpeg
+	docker_use native
 	docker_start native-no-configs "{\"runtimes\": {\"nvidia\": {\"path\": \"$CTR_GPU_BUILD/bin/nvidia-container-runtime\"}}}"
 	vendor_image loaders bookworm ocl-icd-libopencl1 clinfo libvulkan1 vulkan-tools libegl1 mesa-utils-bin
 }
 
 teardown_file() {
-	docker_stop
+	docker_stop_pair
+}
+
+setup() {
+	docker_use native
 }
 
 # both_doors EXPECTATION COMMAND: in a container that the hook gave the GPU, and in one of the runtime's
@@ -75,4 +84,24 @@ has_no_driver() {
 	# shellcheck disable=SC2016 # for the container's shell
 	capabilities=utility both_doors has_no_driver \
 		'clinfo -l 2>&1; VK_LOADER_DEBUG=all vulkaninfo --summary 2>&1; eglinfo.$(uname -m)-linux-gnu 2>&1'
+}
+
+@test "Debian's FFmpeg opens libcuda; the libraries for video and OptiX are found by their names" {
+	local library libraries="libnvidia-encode.so.1 libnvcuvid.so.1 libnvidia-opticalflow.so.1 libnvoptix.so.1"
+
+	docker_use wsl
+	run docker run --rm --gpus all -e NVIDIA_DRIVER_CAPABILITIES=all -e LD_DEBUG=files ffmpeg ffmpeg -init_hw_device cuda
+	expect "file=libcuda.so.1 [0];  dynamically loaded by /lib/"
+	expect "calling init: /usr/lib/wsl/lib/libcuda.so.1"
+	# The simulated one ends there.
+	expect "Could not dynamically load CUDA"
+	# shellcheck disable=SC2086 # several words
+	run docker run --rm --gpus all -e NVIDIA_DRIVER_CAPABILITIES=all -v "$tools_directory/dlopen-where:/usr/bin/dlopen-where" ffmpeg \
+		dlopen-where $libraries
+	expect_status 0
+	for library in $libraries; do
+		expect_line "$library => /usr/lib/wsl/lib/$library"
+	done
+	run docker run --rm -e LD_DEBUG=files ffmpeg ffmpeg -init_hw_device cuda
+	expect_not "calling init: /usr/lib/wsl/lib/libcuda.so.1"
 }
