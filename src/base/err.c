@@ -96,12 +96,12 @@ static void err_add_remedy(char *text, const char *remedy)
 		(void)snprintf(text + length, ERR_TEXT_MAX - length, "\n%s", remedy);
 }
 
-int err_set(struct err *err, int code, const char *format, ...)
+void err_write(struct err *err, int code, const char *format, ...)
 {
 	va_list arguments;
 
 	if (!err)
-		return code;
+		return;
 	if (code < 0)
 		errno = -code;
 	va_start(arguments, format);
@@ -109,23 +109,21 @@ int err_set(struct err *err, int code, const char *format, ...)
 	va_end(arguments);
 	if (code < 0)
 		err_add_remedy(err->text, remedy_of(-code));
-	return code;
 }
 
-int err_prefix(struct err *err, int code, const char *format, ...)
+void err_write_before(struct err *err, const char *format, ...)
 {
 	char tail[ERR_TEXT_MAX];
 	va_list arguments;
 	size_t length;
 
 	if (!err)
-		return code;
+		return;
 	memcpy(tail, err->text, sizeof(tail));
 	va_start(arguments, format);
 	length = err_write_text(err->text, format, arguments);
 	va_end(arguments);
 	(void)snprintf(err->text + length, sizeof(err->text) - length, "%s", tail);
-	return code;
 }
 
 const char *err_name(int code)

@@ -25,12 +25,26 @@ struct err {
  * `%m` in @format is the text of @code where that is a negative errno. Where @format is one line and remedy_of() has a
  * sentence for that errno, it follows. Control characters become '?'.
  *
- * Return: @code, so that a failing function ends in `return err_set(err, -errno, …)`.
+ * Return: @code, so that a failing function ends in `return err_set(err, -errno, …)`. It is a macro for the reader that
+ * follows one function at a time, compiler or analyser: an error is not taken for 0.
  */
-int err_set(struct err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define err_set(err, code, ...)                          \
+	({                                               \
+		const int err_code = (code);             \
+		err_write((err), err_code, __VA_ARGS__); \
+		err_code;                                \
+	})
 
 /** Puts words in front of the sentence that is there. Return: @code. */
-int err_prefix(struct err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define err_prefix(err, code, ...)                                   \
+	({                                                           \
+		const int err_code __attribute__((unused)) = (code); \
+		err_write_before((err), __VA_ARGS__);                \
+		err_code;                                            \
+	})
+
+void err_write(struct err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void err_write_before(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Return: the stable name of a code, such as "E_NO_ADAPTER" or "EACCES"; never NULL. */
 const char *err_name(int code);

@@ -121,14 +121,14 @@ static const char *const directories[] = {"dev", "etc", "proc", "sys", "tmp"};
 static int try_make_archive(void)
 {
 	static const char zeros[2 * TAR_BLOCK];
-	int fd = memfd_create("image", MFD_CLOEXEC);
-	FILE *file = fd < 0 ? NULL : fdopen(dup(fd), "w");
+	_cleanup_close_ int fd = memfd_create("image", MFD_CLOEXEC);
+	_cleanup_close_ int copy = fd < 0 ? -1 : dup(fd);
+	FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
 	char name[16];
 
-	if (!file) {
-		cleanup_closep(&fd);
+	if (!file)
 		return -1;
-	}
+	copy = -1; /* the stream's */
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
 		(void)snprintf(name, sizeof(name), "%s/", directories[i]);
 		try_write_header(file, name, '5', 0755, 0);
@@ -137,10 +137,7 @@ static int try_make_archive(void)
 	(void)fwrite(try_program, sizeof(try_program), 1, file);
 	(void)fwrite(zeros, (TAR_BLOCK - sizeof(try_program) % TAR_BLOCK) % TAR_BLOCK, 1, file);
 	(void)fwrite(zeros, sizeof(zeros), 1, file);
-	if (fclose(file) == 0)
-		return fd;
-	(void)close(fd);
-	return -1;
+	return fclose(file) == 0 ? steal_fd(&fd) : -1;
 }
 
 /* Return: 0 or -1 with errno set. */

@@ -246,7 +246,7 @@ int client_ask(const struct settings *settings, const struct question *question,
 	       struct err *err)
 {
 	_cleanup_driverd_answer_ struct driverd_answer answer = {0};
-	struct child child;
+	struct child child = {.socket = -1};
 	int r, wait_status;
 
 	r = driverd_start(settings, question, &child, err);

@@ -112,5 +112,5 @@ int json_text_write(struct text *text, const json_t *wanted)
 	if (r == 0)
 		r = str_format(&put, "%.*s%s%s", (int)before, before ? text->data : "", laid_out,
 			       close ? close + 1 : text_newline(text));
-	return r < 0 ? r : text_splice(text, 0, text->size, put, strlen(put));
+	return r != 0 ? r : text_splice(text, 0, text->size, put, strlen(put));
 }

@@ -47,7 +47,7 @@ static int bundle_explain(const struct ctr_gpu_bundle *bundle, int r, struct err
 int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, const char *config,
 		       struct ctr_gpu_bundle **ret_bundle)
 {
-	_cleanup_bundle_ struct ctr_gpu_bundle *bundle = calloc(1, sizeof(*bundle));
+	_cleanup_bundle_ struct ctr_gpu_bundle *bundle = NULL;
 	const char *name = config ? config : "config.json", *slash = strrchr(name, '/');
 	_cleanup_free_ char *above = NULL, *data = NULL;
 	bool absolute = name[0] == '/';
@@ -56,7 +56,9 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 
 	/* The path may be of its own: a directory, and a name in it. */
 	above = slash ? strndup(name, (size_t)(slash - name) + 1) : strdup(".");
-	if (!bundle || !above)
+	if (above)
+		bundle = malloc(sizeof(*bundle));
+	if (!bundle)
 		return err_set(&context->err, -ENOMEM, "%m");
 	*bundle = (struct ctr_gpu_bundle){.directory = -1, .config_home = ROOTFS_CLOSED};
 	if (str_format(&bundle->config_path, "%s%s%s", absolute ? "" : directory, absolute ? "" : "/", name) < 0 ||
@@ -66,7 +68,7 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 	r = bundle->directory < 0 ? -errno : rootfs_open(bundle->directory, above, &bundle->config_home);
 	if (r == 0)
 		r = fd_read_file_at(bundle->config_home.fd, bundle->config_name + 1, OCI_CONFIG_MAX, &data, &size);
-	if (r < 0)
+	if (r != 0)
 		return bundle_explain(bundle, r, &context->err);
 	r = oci_load_config(data, size, &bundle->tree, &context->err);
 	if (r == 0)

@@ -468,29 +468,12 @@ static int record_take_back_one(int all, const char *name, const char *root, int
 	return r;
 }
 
-int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const char *directory)
+/* The last first. Return: how many there were; negative errno. */
+static int record_take_back_each(int all, const char *root, int fd)
 {
-	_cleanup_free_ char *root = NULL, *path = NULL;
-	_cleanup_close_ int fd = -1, proc_self_fd = -1, all = -1;
 	bool numbers[RECORDS_MAX] = {0};
-	int r, taken = 0;
+	int r = record_list_numbers(all, numbers), taken = 0;
 
-	proc_self_fd = mount_open_proc_self_fd(-1);
-	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (proc_self_fd < 0 || fd < 0)
-		return err_set(&context->err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",
-			       rootfs);
-	r = record_read_path(proc_self_fd, fd, &root);
-	if (r == 0)
-		r = str_format(&path, "%s/%016" PRIx64, directory, str_hash(root));
-	if (r < 0)
-		return err_set(&context->err, r, "%m");
-	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (all >= 0)
-		r = record_list_numbers(all, numbers);
-	else
-		r = errno == ENOENT ? 0 : -errno;
-	/* The last first. */
 	for (unsigned i = RECORDS_MAX; i-- > 0 && r == 0;) {
 		char name[16];
 
@@ -500,7 +483,30 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 		r = record_take_back_one(all, name, root, fd);
 		taken++;
 	}
-	if (r == 0 && taken == 0)
+	return r < 0 ? r : taken;
+}
+
+int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const char *directory)
+{
+	_cleanup_free_ char *root = NULL, *path = NULL;
+	_cleanup_close_ int fd = -1, proc_self_fd = -1, all = -1;
+	int r;
+
+	proc_self_fd = mount_open_proc_self_fd(-1);
+	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc_self_fd < 0 || fd < 0)
+		return err_set(&context->err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",
+			       rootfs);
+	r = record_read_path(proc_self_fd, fd, &root);
+	if (r == 0)
+		r = str_format(&path, "%s/%016" PRIx64, directory, str_hash(root));
+	if (r != 0)
+		return err_set(&context->err, r, "%m");
+	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (all < 0 && errno != ENOENT)
+		return err_set(&context->err, -errno, "cannot open %s: %m", path);
+	r = all < 0 ? 0 : record_take_back_each(all, root, fd);
+	if (r == 0)
 		return err_set(
 			&context->err, CTR_GPU_E_BAD_ARGUMENT,
 			"nothing is written down in %s of what was done to %s.\n"

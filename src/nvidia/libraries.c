@@ -97,8 +97,10 @@ static int libraries_add_versioned(const struct install *install, const struct i
 	_cleanup_dir_ DIR *directory = fd_open_directory(dir->fd, ".", 0);
 	_cleanup_strv_ struct strv names = {0};
 	const struct dirent *entry;
-	int r = directory ? 0 : -errno;
+	int r = 0;
 
+	if (!directory)
+		return -errno;
 	while (r == 0 && names.count < LIBRARIES_MAX && (entry = readdir(directory)))
 		if (install_stem_length(install, entry->d_name) > 0)
 			r = strv_add(&names, entry->d_name);

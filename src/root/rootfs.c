@@ -115,7 +115,7 @@ static int rootfs_find_real_path(const struct rootfs *rootfs, const char *path, 
 	r = rootfs_read_path(rootfs->fd, &root);
 	if (r == 0)
 		r = rootfs_read_path(fd, &real);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (!str_is_below(real, root))
 		return -ESTALE;

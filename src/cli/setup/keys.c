@@ -174,8 +174,11 @@ int keys_put_runtime(const struct setup *setup, json_t *file, const char *sectio
 	const struct engine *engine = setup->engine->facts;
 	_cleanup_free_ char *path = keys_runtime_path(engine, "");
 	_cleanup_json_ json_t *stolen = value;
-	int r = path ? keys_check_owner(setup, file, section) : output_no_memory();
+	int r;
 
+	if (!path)
+		return output_no_memory();
+	r = keys_check_owner(setup, file, section);
 	if (!r)
 		r = keys_put(setup, file, section, path, steal_ptr(stolen));
 	if (!r && setup->set_default)

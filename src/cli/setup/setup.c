@@ -434,7 +434,7 @@ static int setup_remove(struct setup *setup)
 /* The file as it would be after --remove is remembered, and that of an entry whose file is as we left it stays. */
 static int setup_make_entry(const struct setup *setup, json_t **ret)
 {
-	bool goes_on = setup->entry && setup->file.exists, gone;
+	bool goes_on = setup->entry && setup->file.exists, gone = false;
 	_cleanup_json_ json_t *directories = NULL, *entry = NULL;
 	_cleanup_text_ struct text before = {0};
 	int r = setup_take_out(setup, &before, &gone);
