@@ -120,40 +120,52 @@ static bool cdi_generate_is_directory(const char *output)
 	return output[strlen(output) - 1] == '/' || (stat(output, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-static int cdi_generate_run(struct session *session, const struct generate *generate)
+/* Return: 0, with NULL for standard output; the exit status. */
+static int cdi_generate_find_output(const struct generate *generate, char **ret)
 {
-	_cleanup_free_ char *output = NULL, *kinds = NULL, *removed = NULL;
-	bool directory;
-	int r, exit_status;
-
 	/* A slash at its end means a directory, and stays. */
-	if (!generate->output && asprintf(&output, "%s/", cdi_directory()) < 0)
-		return output_no_memory();
-	if (generate->output && strcmp(generate->output, "-") != 0 && !(output = path_absolute(generate->output)))
-		return output_complain("cannot find out where to write: %m");
-	directory = output && cdi_generate_is_directory(output);
-	r = cdi_generate_make_request(session, generate);
-	if (!r)
-		r = ctr_gpu_host_new(session->context, &session->host);
-	exit_status = session_check(session, r);
-	/* What a vendor's adapters have left behind goes with them. */
-	if ((!r || r == CTR_GPU_E_NO_DEVICE) && !generate->kind && directory) {
-		r = ctr_gpu_cdi_remove_stale(session->context, session->host, output, &removed);
-		for (char *end = removed; !r && (end = strchr(end, '\n'));)
-			*end = ' ';
-		if (!r && *removed)
-			(void)printf("removed from %s, since these adapters are gone: %s\n", output, removed);
-		if (!exit_status)
-			exit_status = session_check(session, r);
-	}
-	if (exit_status)
-		return exit_status;
-	/* Without a usable adapter, ctr_gpu_cdi_write() knows why there is none. */
+	if (!generate->output)
+		return asprintf(ret, "%s/", cdi_directory()) < 0 ? output_no_memory() : 0;
+	if (strcmp(generate->output, "-") == 0)
+		return 0;
+	*ret = path_absolute(generate->output);
+	return *ret ? 0 : output_complain("cannot find out where to write: %m");
+}
+
+/* What a vendor's adapters have left behind goes with them. */
+static int cdi_generate_remove_stale(const struct session *session, const char *directory)
+{
+	_cleanup_free_ char *removed = NULL;
+	int r = ctr_gpu_cdi_remove_stale(session->context, session->host, directory, &removed);
+
+	if (r || !*removed)
+		return r;
+	for (char *end = removed; (end = strchr(end, '\n'));)
+		*end = ' ';
+	(void)printf("removed from %s, since these adapters are gone: %s\n", directory, removed);
+	return 0;
+}
+
+/* Return: "nvidia.com/gpu,amd.com/gpu"; NULL if there is no memory. */
+static char *cdi_generate_list_kinds(const struct session *session, const struct generate *generate)
+{
+	_cleanup_free_ char *kinds = NULL;
+
 	if (generate->kind)
-		kinds = strdup(generate->kind);
-	else if (ctr_gpu_cdi_kinds(session->host, &kinds) == 0 && !*kinds)
-		r = str_replace(&kinds, "nvidia.com/gpu");
-	if (!kinds || r < 0)
+		return strdup(generate->kind);
+	if (ctr_gpu_cdi_kinds(session->host, &kinds) != 0)
+		return NULL;
+	/* Without a usable adapter, ctr_gpu_cdi_write() knows why there is none. */
+	return *kinds ? steal_ptr(kinds) : strdup("nvidia.com/gpu");
+}
+
+static int cdi_generate_write_specs(struct session *session, const struct generate *generate, const char *output,
+				    bool directory)
+{
+	_cleanup_free_ char *kinds = cdi_generate_list_kinds(session, generate);
+	int r = 0;
+
+	if (!kinds)
 		return output_no_memory();
 	if (strchr(kinds, ',') && !directory)
 		return output_complain("this host has adapters of several vendors, and a file holds one spec: %s\n"
@@ -162,6 +174,26 @@ static int cdi_generate_run(struct session *session, const struct generate *gene
 	for (char *rest = kinds, *kind; !r && (kind = strsep(&rest, ","));)
 		r = cdi_generate_write_spec(session, generate, kind, output);
 	return session_check(session, r);
+}
+
+static int cdi_generate_run(struct session *session, const struct generate *generate)
+{
+	_cleanup_free_ char *output = NULL;
+	bool directory;
+	int r, exit_status = cdi_generate_find_output(generate, &output);
+
+	if (exit_status)
+		return exit_status;
+	directory = output && cdi_generate_is_directory(output);
+	r = cdi_generate_make_request(session, generate);
+	if (!r)
+		r = ctr_gpu_host_new(session->context, &session->host);
+	exit_status = session_check(session, r);
+	if ((!r || r == CTR_GPU_E_NO_DEVICE) && !generate->kind && directory) {
+		r = cdi_generate_remove_stale(session, output);
+		exit_status = exit_status ? exit_status : session_check(session, r);
+	}
+	return exit_status ? exit_status : cdi_generate_write_specs(session, generate, output, directory);
 }
 
 int cdi_verb_generate(struct globals *globals, int argc, char **argv)

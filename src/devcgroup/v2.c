@@ -227,38 +227,36 @@ static int v2_replace(struct devcgroup *cgroup, struct devcgroup_level *level, _
 	return 0;
 }
 
-static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+/*
+ * Several hooks, and engines, may change a cgroup at once: then what is there now is looked at again.
+ * @ret: how many programs it has
+ */
+static int v2_allow_level(struct devcgroup *cgroup, struct devcgroup_level *level, const struct devcgroup_rule *rules,
+			  size_t count, size_t *ret, struct err *err)
 {
-	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
-	const struct v2_state *state = cgroup->state;
-	_cleanup_capability_ int raised = capability_raise(state->needed);
 	struct attached attached = {0};
-	size_t ours = 0;
+	int r = -EAGAIN;
 
-	for (size_t i = 0; i < cgroup->level_count; i++) {
-		int r = -EAGAIN;
-
-		/*
-		 * Several hooks, and engines, may change a cgroup at once: then what is there now is looked at again.
-		 */
-		for (unsigned tries = 0; r == -EAGAIN && tries < TRIES_MAX; tries++) {
-			r = v2_query(cgroup->levels[i].fd, 0, &attached);
-			if (r < 0)
-				return err_set(err, r, "cannot ask for the device programs of %s: %m",
-					       cgroup->levels[i].path);
-			for (size_t j = 0; r == 0 && j < attached.count; j++)
-				r = v2_replace(cgroup, &cgroup->levels[i], attached.ids[j], attached.flags, rules,
-					       count, err);
-		}
-		if (r == -EAGAIN)
-			return err_set(err, -EBUSY, "the device programs of %s do not stop changing: %m",
-				       cgroup->levels[i].path);
-		if (r != 0)
-			return r;
-		ours += attached.count;
+	for (unsigned tries = 0; r == -EAGAIN && tries < TRIES_MAX; tries++) {
+		r = v2_query(level->fd, 0, &attached);
+		if (r < 0)
+			return err_set(err, r, "cannot ask for the device programs of %s: %m", level->path);
+		for (size_t i = 0; r == 0 && i < attached.count; i++)
+			r = v2_replace(cgroup, level, attached.ids[i], attached.flags, rules, count, err);
 	}
-	/* A container cannot have a device that a program further up still forbids, whatever its own says. */
-	if (ours >= state->effective || v2_query(own->fd, BPF_F_QUERY_EFFECTIVE, &attached) < 0)
+	if (r == -EAGAIN)
+		return err_set(err, -EBUSY, "the device programs of %s do not stop changing: %m", level->path);
+	*ret = attached.count;
+	return r;
+}
+
+/* A container cannot have a device that a program further up still forbids, whatever its own says. */
+static int v2_check_above(const struct devcgroup_level *own, const struct devcgroup_rule *rules, size_t count,
+			  struct err *err)
+{
+	struct attached attached = {0};
+
+	if (v2_query(own->fd, BPF_F_QUERY_EFFECTIVE, &attached) < 0)
 		return 0;
 	for (size_t i = 0; i < attached.count; i++) {
 		_cleanup_bpf_program_ struct bpf_program program = {0};
@@ -274,6 +272,24 @@ static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 					       own->path, rules[j].type, rules[j].major, rules[j].minor);
 	}
 	return 0;
+}
+
+static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err)
+{
+	const struct v2_state *state = cgroup->state;
+	_cleanup_capability_ int raised = capability_raise(state->needed);
+	size_t ours = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < cgroup->level_count && r == 0; i++) {
+		size_t programs = 0;
+
+		r = v2_allow_level(cgroup, &cgroup->levels[i], rules, count, &programs, err);
+		ours += programs;
+	}
+	if (r != 0 || ours >= state->effective)
+		return r;
+	return v2_check_above(&cgroup->levels[cgroup->level_count - 1], rules, count, err);
 }
 
 static int v2_open(struct devcgroup *cgroup, struct err *err)

@@ -48,38 +48,63 @@ static void check_explain_no_nvidia(struct findings *findings)
 
 /* ---- device nodes ---- */
 
-static void check_add_nodes(const struct load *load, struct findings *findings)
+/* Nodes of capabilities are for root, and for programs that manage parts of GPUs. */
+static bool check_is_for_all(const struct load_step *step)
 {
-	size_t nodes = 0, missing = 0, length = 0;
-	bool lacks_module = false;
-	const char *closed = NULL;
-	char names[256];
+	return step->kind == LOAD_NODE && (step->mode & MODE_FOR_ALL) == MODE_FOR_ALL;
+}
+
+/* "module nvidia-uvm, /dev/nvidia0, …". Return: how many are missing. */
+static size_t check_list_missing(const struct load *load, char *names, size_t size, bool *ret_module)
+{
+	size_t missing = 0, length = 0;
 
 	for (size_t i = 0; i < load->count; i++) {
 		const struct load_step *step = &load->steps[i];
-		/* Nodes of capabilities are for root, and for programs that manage parts of GPUs. */
-		bool is_for_all = step->kind == LOAD_NODE && (step->mode & MODE_FOR_ALL) == MODE_FOR_ALL;
+		bool module = step->kind == LOAD_MODULE;
 
-		nodes += step->kind == LOAD_NODE && step->state == LOAD_THERE;
-		if (!closed && is_for_all && !file_may_open(step->name))
-			closed = step->name;
-		if (step->state != LOAD_MISSING || (step->kind != LOAD_MODULE && !is_for_all))
+		if (step->state != LOAD_MISSING || (!module && !check_is_for_all(step)))
 			continue;
-		lacks_module |= step->kind == LOAD_MODULE;
-		/* "module nvidia-uvm, /dev/nvidia0, …" */
-		if (missing++ <= NAMES_MAX && length < sizeof(names))
-			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s%s",
-						   missing > 1 ? ", " : "",
-						   missing <= NAMES_MAX && step->kind == LOAD_MODULE ? "module " : "",
-						   missing <= NAMES_MAX ? step->name : "…");
+		*ret_module |= module;
+		if (missing++ > NAMES_MAX || length >= size)
+			continue;
+		length += (size_t)snprintf(names + length, size - length, "%s%s%s", missing > 1 ? ", " : "",
+					   missing <= NAMES_MAX && module ? "module " : "",
+					   missing <= NAMES_MAX ? step->name : "…");
 	}
+	return missing;
+}
+
+static const char *check_find_closed(const struct load *load)
+{
+	for (size_t i = 0; i < load->count; i++)
+		if (check_is_for_all(&load->steps[i]) && !file_may_open(load->steps[i].name))
+			return load->steps[i].name;
+	return NULL;
+}
+
+static size_t check_count_nodes(const struct load *load)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < load->count; i++)
+		count += load->steps[i].kind == LOAD_NODE && load->steps[i].state == LOAD_THERE;
+	return count;
+}
+
+static void check_add_nodes(const struct load *load, struct findings *findings)
+{
+	bool lacks_module = false;
+	const char *closed;
+	char names[256];
+
 	/* Without the module for unified memory CUDA does not start; what else is missing, only some programs need. */
-	if (missing > 0)
+	if (check_list_missing(load, names, sizeof(names), &lacks_module) > 0)
 		findings_add(findings, "device.missing", lacks_module ? SEVERITY_PROBLEM : SEVERITY_WARNING,
 			     "not there yet: %s\n"
 			     "sudo ctr-gpu load",
 			     names);
-	else if (closed)
+	else if ((closed = check_find_closed(load)))
 		findings_add(findings, "device.permission", SEVERITY_PROBLEM,
 			     "you may not open %s\n"
 			     "Give it the mode that the driver asks for: sudo chmod 0666 %s, or join the group that "
@@ -87,7 +112,7 @@ static void check_add_nodes(const struct load *load, struct findings *findings)
 			     closed, closed);
 	else
 		findings_add(findings, "device.nvidia", SEVERITY_OK, "NVIDIA's modules and %zu device nodes are there",
-			     nodes);
+			     check_count_nodes(load));
 }
 
 static void check_nodes(struct examination *examination)

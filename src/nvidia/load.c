@@ -82,12 +82,37 @@ static int load_find_second_dev(const struct load_host *host, const char *driver
 
 /* ---- all of it ---- */
 
+static int load_add_all_nodes(const struct load_host *host, const struct load_options *options, const char *devices,
+			      struct load *load, struct err *err)
+{
+	_cleanup_free_ char *second = NULL;
+	int r = load_add_nodes(host, options, devices, host->dev, load, err);
+
+	if (r == 0)
+		r = load_find_second_dev(host, options->driver_root, &second);
+	return r == 0 && second ? load_add_nodes(host, options, devices, second, load, err) : r;
+}
+
+/* Nothing is done where something else is in a node's place. */
+static int load_refuse_wrong(const struct load *load, struct err *err)
+{
+	for (size_t i = 0; i < load->count; i++)
+		if (load->steps[i].state == LOAD_WRONG)
+			return err_set(
+				err, CTR_GPU_E_WRONG_NODE,
+				"%s should be %s, and is %s\nLook at what made it; ctr-gpu load --replace puts the "
+				"right one in its place.",
+				load->steps[i].name,
+				load->steps[i].kind == LOAD_NODE ? "a node of NVIDIA's driver" : "a directory",
+				load->steps[i].found);
+	return 0;
+}
+
 int load_decide(const struct load_host *host, const struct load_options *options, struct load *ret, struct err *err)
 {
 	_cleanup_load_ struct load load = {0};
-	_cleanup_free_ char *path = NULL, *devices = NULL, *second = NULL;
+	_cleanup_free_ char *path = NULL, *devices = NULL;
 	struct pci_function gpu;
-	bool loaded;
 	int r;
 
 	if (str_format(&path, "%s/devices", host->proc) < 0)
@@ -99,33 +124,20 @@ int load_decide(const struct load_host *host, const struct load_options *options
 	if (r < 0)
 		return r;
 	/* The first is the driver itself. */
-	loaded = load.steps[0].state == LOAD_THERE;
-	if (!loaded && !pci_find(host->sys, module_is_gpu, &gpu))
-		return err_set(
+	if (load.steps[0].state == LOAD_THERE)
+		r = load_add_all_nodes(host, options, devices, &load, err);
+	else if (pci_find(host->sys, module_is_gpu, &gpu))
+		r = strv_format(&load.remarks, "which device nodes are missing shows when the module nvidia is loaded");
+	else
+		r = err_set(
 			err, CTR_GPU_E_NO_DEVICE,
 			"this machine has no GPU of NVIDIA: none in %s/bus/pci/devices, and no module of its driver "
 			"is loaded\n"
 			"In a virtual machine, the GPU must be passed through to it first.",
 			host->sys);
-	if (!loaded)
-		r = strv_format(&load.remarks, "which device nodes are missing shows when the module nvidia is loaded");
-	else
-		r = load_add_nodes(host, options, devices, host->dev, &load, err);
-	if (r == 0 && loaded)
-		r = load_find_second_dev(host, options->driver_root, &second);
-	if (r == 0 && second)
-		r = load_add_nodes(host, options, devices, second, &load, err);
-	if (r != 0)
-		return r;
-	for (size_t i = 0; i < load.count && !options->replace; i++)
-		if (load.steps[i].state == LOAD_WRONG)
-			return err_set(
-				err, CTR_GPU_E_WRONG_NODE,
-				"%s should be %s, and is %s\nLook at what made it; ctr-gpu load --replace puts the "
-				"right one in its place.",
-				load.steps[i].name,
-				load.steps[i].kind == LOAD_NODE ? "a node of NVIDIA's driver" : "a directory",
-				load.steps[i].found);
-	*ret = steal_struct(&load);
-	return 0;
+	if (r == 0 && !options->replace)
+		r = load_refuse_wrong(&load, err);
+	if (r == 0)
+		*ret = steal_struct(&load);
+	return r;
 }

@@ -57,6 +57,27 @@ static bool wsl_plan_is_entry(const char *path, const char *directory)
 	return str_is_below(path, directory) && strrchr(path, '/') == path + strlen(directory);
 }
 
+/* From one entry of the directory to the next. Return: what the last link points to, or @entry, for free(); NULL. */
+static char *wsl_plan_follow_links(const char *entry, const char *directory)
+{
+	char *path = strdup(entry);
+
+	for (int links = 0; path && links < LINKS_MAX && wsl_plan_is_entry(path, directory); links++) {
+		char points_to[512];
+		ssize_t length = readlink(path, points_to, sizeof(points_to) - 1);
+		bool absolute;
+
+		if (length < 0)
+			return path;
+		points_to[length] = '\0';
+		absolute = points_to[0] == '/';
+		free(path);
+		path = NULL;
+		(void)str_format(&path, "%s%s%s", absolute ? "" : directory, absolute ? "" : "/", points_to);
+	}
+	return path;
+}
+
 /*
  * Where an entry of a driver's directory leads. Symlinks in that directory are root's, and so is the choice of a place
  * outside. Another link at that place must be root's, too: whoever makes it could have any file of the host mounted.
@@ -66,27 +87,16 @@ static bool wsl_plan_is_entry(const char *path, const char *directory)
  */
 static int wsl_plan_find_file(const char *entry, const char *directory, char **ret, struct stat *ret_st)
 {
-	_cleanup_free_ char *path = strdup(entry), *real = NULL;
+	_cleanup_free_ char *path = wsl_plan_follow_links(entry, directory), *real = NULL;
 	_cleanup_close_ int fd = -1, trusted = -1;
 	char number[32];
 	int r;
 
-	for (int links = 0; path && links < LINKS_MAX && wsl_plan_is_entry(path, directory); links++) {
-		char points_to[512];
-		ssize_t length = readlink(path, points_to, sizeof(points_to) - 1);
-
-		if (length < 0)
-			break;
-		points_to[length] = '\0';
-		free(path);
-		path = NULL;
-		if (str_format(&path, "%s%s%s", points_to[0] == '/' ? "" : directory, points_to[0] == '/' ? "" : "/",
-			       points_to) < 0)
-			return -ENOMEM;
-	}
-	fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+	if (!path)
+		return -ENOMEM;
+	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
-		return path ? -ENOENT : -ENOMEM;
+		return -ENOENT;
 	(void)snprintf(number, sizeof(number), "/proc/self/fd/%d", fd);
 	r = fd_read_link_at(AT_FDCWD, number, &real);
 	if (r < 0 || fstat(fd, ret_st) < 0)

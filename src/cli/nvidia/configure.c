@@ -56,6 +56,16 @@ static const struct argp_option options[] = {
 	{0},
 };
 
+static void nvidia_configure_take_rootfs(struct nvidia_configure *configure, const char *argument)
+{
+	if (configure->rootfs)
+		nvidia_input_error("'%s' is one argument too many", argument);
+	if (argument[0] != '/' || strcmp(argument, "/") == 0)
+		nvidia_input_error("invalid rootfs directory: it is the absolute path of a container's, not '%s'",
+				   argument);
+	configure->rootfs = argument;
+}
+
 static error_t nvidia_configure_parse(int key, char *argument, struct argp_state *state)
 {
 	struct nvidia_configure *configure = state->input;
@@ -92,13 +102,7 @@ static error_t nvidia_configure_parse(int key, char *argument, struct argp_state
 	case KEY_IGNORED:
 		return 0;
 	case ARGP_KEY_ARG:
-		if (configure->rootfs)
-			nvidia_input_error("'%s' is one argument too many", argument);
-		if (argument[0] != '/' || strcmp(argument, "/") == 0)
-			nvidia_input_error(
-				"invalid rootfs directory: it is the absolute path of a container's, not '%s'",
-				argument);
-		configure->rootfs = argument;
+		nvidia_configure_take_rootfs(configure, argument);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		nvidia_input_error("ROOTFS is missing: the absolute path of the container's root directory");

@@ -118,8 +118,12 @@ static int keys_set(json_t *file, const char *path, json_t *value)
 int keys_put(const struct setup *setup, json_t *file, const char *section, const char *key, json_t *value)
 {
 	_cleanup_free_ char *path = keys_join(section, key, strlen(key));
-	int r = keys_set(file, path ? path : "", path ? value : NULL);
+	_cleanup_json_ json_t *stolen = value;
+	int r;
 
+	if (!path)
+		return output_no_memory();
+	r = keys_set(file, path, steal_ptr(stolen));
 	if (r == -ENOTDIR)
 		return output_complain("%s: \"%.*s\" is not an object, and %s would refuse it too\n"
 				       "    Mend that, and try again.",
