@@ -39,15 +39,15 @@
 	X(W, newfstatat) X(W, statx) X(W, access) X(W, faccessat) X(W, faccessat2) X(W, readlink) \
 	X(W, readlinkat) X(W, getdents64) X(W, statfs) X(W, fstatfs) X(W, getcwd) X(W, chdir) X(W, fchdir) \
 	X(W, umask) X(W, dup) X(W, dup2) X(W, dup3) X(W, flock) X(W, fsync) \
-	/* and what is made and replaced */ \
+	/* creating and replacing them */ \
 	X(W, mkdir) X(W, mkdirat) X(W, rmdir) X(W, unlink) X(W, unlinkat) X(W, symlinkat) X(W, rename) \
 	X(W, renameat) X(W, renameat2) X(W, linkat) X(W, ftruncate) X(W, fchmod) X(W, fchown) \
 	/* mounts; mount itself stands below */ \
 	X(W, open_tree) X(W, move_mount) X(W, fsopen) X(W, fsconfig) X(W, fsmount) X(W, mount_setattr) \
 	X(W, umount2) \
-	/* rights, which only become less */ \
+	/* rights, which can only be given up */ \
 	X(W, setfsuid) X(W, setfsgid) X(W, capget) X(W, capset) \
-	/* remarks; sockets can only be of this machine, below */ \
+	/* log messages; below, sockets are limited to this machine's */ \
 	X(W, connect) X(W, sendto) X(W, poll) X(W, ppoll) \
 	/* itself */ \
 	X(W, mmap) X(W, munmap) X(W, mprotect) X(W, mremap) X(W, madvise) X(W, brk) X(W, getpid) X(W, gettid) \
@@ -62,7 +62,7 @@ _Static_assert(1 CALLS(CALLFILTER_FITS, 0), "there is a word for every call");
 	(1U << BPF_PROG_LOAD | 1U << BPF_PROG_ATTACH | 1U << BPF_PROG_DETACH | 1U << BPF_PROG_GET_FD_BY_ID | \
 	 1U << BPF_OBJ_GET_INFO_BY_FD | 1U << BPF_PROG_QUERY | 1U << BPF_OBJ_GET | 1U << BPF_MAP_UPDATE_ELEM | \
 	 1U << BPF_MAP_DELETE_ELEM)
-/* Nothing that has the kernel send signals (F_SETOWN), and no leases. */
+/* Not F_SETOWN, by which the kernel sends signals, and no leases. */
 #define FCNTL_COMMANDS \
 	(1U << F_DUPFD | 1U << F_GETFD | 1U << F_SETFD | 1U << F_GETFL | 1U << F_SETFL | 1U << F_GETLK | \
 	 1U << F_SETLK | 1U << F_SETLKW)
@@ -95,7 +95,7 @@ int callfilter_load(void)
 	if (loaded)
 		return 0;
 	r = callfilter_install(table, ARRAY_SIZE(table));
-	/* Who may not administrate has to give up what set-user-ID programs would give. */
+	/* Without CAP_SYS_ADMIN, a filter needs no_new_privs (seccomp(2)). */
 	if (r == -EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
 		r = callfilter_install(table, ARRAY_SIZE(table));
 	loaded = r == 0;

@@ -29,7 +29,7 @@ const struct __user_cap_data_struct *capability_own(void)
 	return known || syscall(SYS_capget, &header, own) == 0 ? own : NULL;
 }
 
-/* Turns one effective flag over. Return: whether the kernel did. */
+/* Sets or clears one effective flag. Return: whether the kernel did. */
 static bool capability_turn(int value)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -13,13 +13,13 @@
 
 enum { CAPABILITY_NONE = -1 };
 
-/** What this process was given a moment ago: the kernel need not be asked. */
+/** Remembers what this process has just been given, so that the kernel need not be asked. */
 void capability_know(const struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3]);
 
-/** They are others now, such as in another user namespace. */
+/** Forgets it: capabilities have changed, as on entering another user namespace. */
 void capability_forget(void);
 
-/** Return: what this process has, as far as known without asking; NULL with errno set. */
+/** Return: the capabilities of this process, asked for only if they are not known; NULL with errno set. */
 const struct __user_cap_data_struct *capability_own(void);
 
 /** Makes @value effective if it is only permitted. Return: @value if it was made so; CAPABILITY_NONE if not. */

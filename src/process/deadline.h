@@ -3,14 +3,14 @@
 
 /*
  * Bounds on a hook's life. An engine waits for its hooks, some without any limit of their own, and a container whose
- * start hangs can often not even be removed. Here is the bound on waiting for the engine; the work itself may wait
- * where no handler runs, and is done in a child (ctr_gpu_run_in_child()).
+ * start hangs can often not even be removed. This bounds the wait for the engine. The work itself may wait where no
+ * signal handler runs, so it is done in a child (ctr_gpu_run_in_child()).
  */
 
 /**
- * deadline_set() - from now on, a process that is not done in time says so and exits with status 1
+ * deadline_set() - if this process is not done in time, print a sentence and exit with status 1
  * @seconds:  replaces an earlier deadline; 0: there is none
- * @sentence: what it says, the program's name included and without a last newline; a constant
+ * @sentence: to print, with the program's name and without a newline at its end; a constant
  */
 void deadline_set(unsigned seconds, const char *sentence);
 

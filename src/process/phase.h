@@ -15,12 +15,12 @@ enum phase {
 /**
  * phase_enter() - begin a phase: the capabilities of the table, as far as they are permitted, and no others
  *
- * In PHASE_GIVE and PHASE_EDIT only the system calls of callfilter.c are possible. A kernel without seccomp filters is
- * no failure, nor is a filter of the engine's that allows no others.
+ * In PHASE_GIVE and PHASE_EDIT only the system calls of callfilter.c are possible. It does not fail on kernels without
+ * seccomp filters, nor where the engine's filter forbids another.
  *
  * Return: 0; negative errno.
  */
 int phase_enter(enum phase phase);
 
-/** The same for capabilities alone, as in a process of somebody else's or after entering a user namespace. */
+/** The same for capabilities alone: in another program's process, or after entering a user namespace. */
 int phase_limit(enum phase phase);

@@ -53,19 +53,19 @@ void sanitise_ignore_signals(void)
 
 	if (ignored)
 		return;
-	/* An engine that is gone, with the other end of standard error, must not end the work half done. */
+	/* SIGPIPE: writing to the standard error of an engine that has ended must not stop us halfway. */
 	(void)signal(SIGPIPE, SIG_IGN);
-	/* Nor a limit on the size of files (RLIMIT_FSIZE), which is an error of the writing then. */
+	/* SIGXFSZ: exceeding RLIMIT_FSIZE is an error of write(2) instead. */
 	(void)signal(SIGXFSZ, SIG_IGN);
 	ignored = true;
 }
 
-/* An exec leaves no handlers, but what the caller ignored stays ignored; these would be missed. */
+/* exec(2) resets handlers, but signals that the caller ignored stay ignored; these are needed. */
 static int sanitise_reset_signals(void)
 {
 	sigset_t none;
 
-	/* Of SIGCHLD ctr_gpu_run_in_child() sees to it itself. */
+	/* ctr_gpu_run_in_child() resets SIGCHLD itself. */
 	(void)signal(SIGTERM, SIG_DFL);
 	sanitise_ignore_signals();
 	(void)sigemptyset(&none);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /**
- * sanitise() - make a known place of this process, before anything is read
+ * sanitise() - bring this process into a known state, before anything is read
  *
  * An empty environment; descriptors 0 to 2 and no others; the root directory as working directory; no handlers, masks
  * or privileges beyond those that the work needs; no core file, no debugger.
@@ -22,5 +22,5 @@ int sanitise(const char **ret_step);
 /** Whether the umask is 022 since sanitise(). */
 bool sanitise_has_mask(void);
 
-/** Ignores the signals that would end the work half done without a handler, in this process and its children. */
+/** Ignores signals that would stop this process or its children halfway. */
 void sanitise_ignore_signals(void);

@@ -19,7 +19,7 @@ static void deeds_close_fds(const int *fds, size_t count)
 			(void)close(fds[i]);
 }
 
-/* Pages that no deed reaches are never touched. */
+/* Pages without a deed are never touched. */
 struct deeds *deeds_new(bool shared)
 {
 	struct deeds *deeds = mmap(NULL, sizeof(*deeds), PROT_READ | PROT_WRITE,
@@ -37,7 +37,7 @@ static int deeds_compare_fds(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* They were opened one after the other, so that a call or two closes them all. */
+/* Opened one after the other, their numbers are adjacent: one or two calls close them all. */
 static void deeds_close_all(const struct deeds *deeds)
 {
 	int fds[DEED_FDS * DEEDS_MAX + ARRAY_SIZE(deeds->namespaces)];
@@ -80,7 +80,7 @@ int deeds_add(struct deeds *deeds, const struct deed *deed, const char *name)
 	deeds->items[deeds->count] = *deed;
 	if (name)
 		memcpy(deeds->items[deeds->count].name, name, length + 1);
-	/* Whoever reads the list may do so at any time, in a handler or after this process's end. */
+	/* The list may be read at any time: in a signal handler, or after this process has ended. */
 	__atomic_store_n(&deeds->count, deeds->count + 1, __ATOMIC_RELEASE);
 	return 0;
 }

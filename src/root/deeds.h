@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * What is being done to a container, oldest first, so that all of it can be taken back. A deed is written down before
- * it is done: at whatever point the process that does it is stopped, the list tells whoever takes it back where to
- * look. The list may lie in memory that a child shares with its parent, as their descriptors then are, too; the parent
- * takes back what a child had done that it had to kill.
+ * The changes made to a container, oldest first, so that all of them can be undone. A deed is written down before it is
+ * done: wherever the process is stopped, the list says where to look. The list may lie in memory that a child shares
+ * with its parent, and then they share descriptors, too: the parent undoes what a child did that it had to kill.
  */
 
 #include <stdbool.h>
@@ -22,25 +21,25 @@ enum {
 struct deeds;
 
 struct deed {
-	/* Finds out whether it was done, and takes it back; calls only what signal-safety(7) allows. */
+	/* Finds out whether it was done, and undoes it; calls only what signal-safety(7) allows. */
 	void (*undo)(const struct deeds *deeds, const struct deed *deed);
 	int fds[DEED_FDS]; /* owned by the list as long as the deed is in it; -1: none */
 	unsigned number;   /* for undo() */
 	int capability;    /* for undo() */
-	bool as_owner;     /* to be taken back with no more rights than deeds->owner has */
+	bool as_owner;     /* undone with the rights of deeds->owner */
 	char name[DEED_NAME_SIZE];
 };
 
 struct deeds {
-	int proc_self_fd;  /* /proc/self/fd of who takes deeds back, borrowed */
-	int namespaces[2]; /* of users and of mounts, to be entered first; owned; -1: stay */
+	int proc_self_fd;  /* /proc/self/fd of the process that undoes, borrowed */
+	int namespaces[2]; /* user and mount namespace, to be entered first; owned; -1: stay */
 	struct owner owner;
-	char step[128]; /* what is being done, for a message of the parent */
+	char step[128]; /* for a message of the parent */
 	size_t count;
 	struct deed items[DEEDS_MAX];
 };
 
-/** Return: an empty list; @shared: with the children that are started from now on; NULL without memory. */
+/** @shared: with children that are started from now on. Return: an empty list; NULL without memory. */
 struct deeds *deeds_new(bool shared);
 
 /** Closes what the list holds; what was done stays. Return: NULL. */
@@ -60,8 +59,8 @@ void deeds_drop(struct deeds *deeds);
 /** Changes the number of the newest, for one that is done in several steps. */
 void deeds_mark(struct deeds *deeds, unsigned number);
 
-/** What is being done now, for whoever waits. @deeds may be NULL. */
+/** Sets what the parent says if it stops waiting. @deeds may be NULL. */
 void deeds_step(struct deeds *deeds, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Takes everything back, newest first; may be called in a signal handler. Never fails. */
+/** Undoes everything, newest first; may be called in a signal handler. Never fails. */
 void deeds_undo(struct deeds *deeds);

@@ -31,7 +31,7 @@ void ground_clear(struct ground *ground)
 
 /* ---- which mount ---- */
 
-/* A path below /proc/self, reached through a descriptor of a directory in it once the mount namespace is another. */
+/* A path below /proc/self, by a descriptor of a directory in it once another mount namespace is entered. */
 static int ground_read_proc_self(const struct rootfs *rootfs, const char *path, size_t max, char **ret)
 {
 	_cleanup_free_ char *from = NULL;
@@ -41,7 +41,7 @@ static int ground_read_proc_self(const struct rootfs *rootfs, const char *path, 
 	return fd_read_file_at(rootfs->proc_self_fd < 0 ? AT_FDCWD : rootfs->proc_self_fd, from, max, ret, NULL);
 }
 
-/* Kernels before 5.8 number a mount only here. */
+/* Before Linux 5.8 the number of a mount is only here. */
 static int ground_read_fdinfo(const struct rootfs *rootfs, int fd, uint64_t *ret)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
@@ -115,7 +115,7 @@ bool ground_is_root(const struct rootfs *rootfs, int fd)
 
 /* ---- what else is mounted ---- */
 
-/* What is laid on a mount is looked for among those of the namespace we are in. */
+/* Mounts on top of a mount are looked for in the current namespace. */
 static int ground_read_inside(const struct rootfs *rootfs)
 {
 	struct ground *ground = rootfs->ground;
@@ -123,7 +123,7 @@ static int ground_read_inside(const struct rootfs *rootfs)
 	return ground->inside ? 0 : ground_read_proc_self(rootfs, "mountinfo", MOUNTINFO_MAX, &ground->inside);
 }
 
-/* What was opened before another namespace was entered tells of the old one. */
+/* A file opened before another namespace was entered shows the old one. */
 static int ground_read_outside(struct ground *ground)
 {
 	return ground->outside || ground->outside_fd < 0
@@ -162,7 +162,7 @@ static int ground_read_root_path(const struct rootfs *rootfs)
 	return fd_read_link_at(rootfs->proc_self_fd, number, &rootfs->ground->root_path);
 }
 
-/* Whether the first process has a filesystem nowhere. Who may not know that has no more rights than a user there. */
+/* Whether the first process has a filesystem mounted nowhere. Without the right to look, we have a user's rights. */
 static bool ground_is_hidden(const struct rootfs *rootfs, dev_t dev)
 {
 	_cleanup_free_ char *text = NULL;
@@ -270,7 +270,7 @@ static bool ground_is_kernels(const struct statfs *fs)
 	       fs->f_type == CGROUP2_SUPER_MAGIC;
 }
 
-/* A descriptor that is on another mount than the root. */
+/* A descriptor on another mount than the root's. */
 static int ground_judge(const struct rootfs *rootfs, int fd, uint64_t mount, enum ground_kind *ret)
 {
 	bool elsewhere = true, shared;
@@ -330,7 +330,7 @@ int ground_check_make(const struct rootfs *rootfs, int fd)
 
 /* ---- the root ---- */
 
-/* What is mounted at @point, below the root directory @old, is mounted there on the new root as well. */
+/* Repeats the mount at @point, below the root directory @old, on the new root. */
 static int ground_repeat(const struct rootfs *rootfs, const struct rootfs *old, const char *point)
 {
 	const char *path = point + strlen(rootfs->ground->root_path);

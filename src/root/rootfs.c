@@ -94,7 +94,7 @@ int rootfs_open_unlinked(const struct rootfs *rootfs, const char *path, int flag
 	return fd == -ENOSYS || fd == -EPERM ? -ELOOP : fd;
 }
 
-/* A path of ours, which /proc tells of what is open there. */
+/* The path of an open file, as /proc shows it in our namespace. */
 static int rootfs_read_path(int fd, char **ret)
 {
 	char link[32];
@@ -199,7 +199,7 @@ static int rootfs_open_child(int parent, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Where a symlink that led nowhere leads, as a path from the root. Return: -ENOTDIR if it is not a symlink any more. */
+/* The target of a dangling symlink, as a path from the root. Return: -ENOTDIR if it is no longer a symlink. */
 static int rootfs_follow(int parent, const char *above, const char *name, int *links, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
@@ -217,7 +217,7 @@ static int rootfs_follow(int parent, const char *above, const char *name, int *l
 static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links,
 				     struct rootfs_place *ret);
 
-/* Whether it may be a symlink that is there, or that leads to where something can be made. */
+/* Whether the cause may be a symlink there, or one that leads where something can be made. */
 static bool rootfs_is_obstacle(int r)
 {
 	return r == -EEXIST || r == -EXDEV || r == -EROFS;
@@ -235,7 +235,7 @@ int rootfs_take_place(const struct rootfs *rootfs, int fd, struct rootfs_place *
 	return 0;
 }
 
-/* What is reached without coming to another mount is on the root's: the kernel need not be asked once more. */
+/* A path without another mount on the way is on the root's, so the kernel need not be asked again. */
 static int rootfs_open_place(const struct rootfs *rootfs, const char *path, int flags, struct rootfs_place *ret)
 {
 	/* Runtimes mount a /dev for each container. */
@@ -251,7 +251,7 @@ static int rootfs_open_place(const struct rootfs *rootfs, const char *path, int 
 	return 0;
 }
 
-/* The directory that was made in @parent. Who can move a mount to its name is stopped by the kernel here. */
+/* The directory just made in @parent. If somebody mounts on its name meanwhile, the kernel refuses here. */
 static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_place *parent, const char *name,
 			    struct rootfs_place *ret)
 {
@@ -269,7 +269,7 @@ static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_pla
 	return 0;
 }
 
-/* Whoever has it written down owns the parent's descriptor from then on. */
+/* The list of deeds owns the parent's descriptor from then on. */
 static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_place *parent, const char *name, mode_t mode)
 {
 	int r = ground_may_make(parent->ground) ? rootfs_announce(rootfs, rootfs_undo_directory, parent->fd, name)
@@ -282,7 +282,7 @@ static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_place
 	return r;
 }
 
-/* The same for a file. What is mounted on is the file itself, whatever has its name a moment later. */
+/* The same for a file. The mount goes onto this file, even if its name is another's a moment later. */
 static int rootfs_try_file(struct rootfs *rootfs, const struct rootfs_place *parent, const char *name, mode_t mode,
 			   struct rootfs_place *ret)
 {
@@ -319,13 +319,13 @@ static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_plac
 	r_open = rootfs_take_place(rootfs, rootfs_open_child(parent->fd, name, O_DIRECTORY), ret);
 	if (r_open == 0)
 		return 0;
-	/* A symlink may lead from where nothing can be made to where it can. */
+	/* Nothing can be made here, but a symlink may lead to where it can. */
 	if (rootfs_follow(parent->fd, above, name, links, &other) < 0)
 		return r == -EEXIST ? -ENOTDIR : r;
 	return rootfs_make_one_directory(rootfs, other, mode, links, ret);
 }
 
-/* Trying to make it tells whether somebody was faster. Names with a dot in front are left to the kernel. */
+/* Making it shows whether somebody was faster. Names that begin with a dot are left to the kernel. */
 static bool rootfs_is_below_made(const struct rootfs *rootfs, const char *path)
 {
 	return rootfs->made && str_has_prefix(path, rootfs->made) && path[strlen(rootfs->made)] && !strstr(path, "/.");
@@ -416,7 +416,7 @@ static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t 
 	_cleanup_free_ char *above = NULL, *name = NULL, *other = NULL;
 	int r, r_open;
 
-	/* Few images have it, so making it comes before looking for it. */
+	/* Few images have it, so it is made before it is looked for. */
 	r = rootfs_open_parent(rootfs, path, links, &parent, &above, &name);
 	if (r == 0)
 		r = rootfs_try_file(rootfs, &parent, name, mode, ret);
@@ -463,9 +463,8 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 /* ---- reading and writing ---- */
 
 /*
- * A readable descriptor of what @handle (O_PATH) is. The image may hold device nodes, and opening one may start a
- * watchdog; so nothing is opened before its type is known, and then by its descriptor rather than by a path that may
- * have changed.
+ * Opens the file of @handle (O_PATH) for reading. The image may hold device nodes, and opening one may start a
+ * watchdog; so its type is checked first, and it is opened by its descriptor, since the path may have changed.
  */
 static int rootfs_reopen(const struct rootfs *rootfs, const char *path, int handle)
 {
@@ -492,7 +491,7 @@ static int rootfs_open_told(const struct rootfs *rootfs, const char *path, int h
 		return -EINVAL;
 	fd = rootfs_reopen(rootfs, path, handle);
 	*ret_size = expected.st_size;
-	/* What is opened by its descriptor cannot be another. */
+	/* A file opened by its descriptor cannot be another. */
 	if (fd < 0 || rootfs->proc_self_fd >= 0)
 		return steal_fd(&fd);
 	if (fstat(fd, &st) < 0)
@@ -524,7 +523,7 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 	return handle < 0 ? handle : rootfs_read_handle(rootfs, path, handle, max, ret_data, ret_size);
 }
 
-/* What stands at @name: a file to read, else a handle. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
+/* Opens @name: a file for reading, else a handle. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
 static int rootfs_open_old(int parent, const char *name)
 {
 	struct stat st;
@@ -539,7 +538,7 @@ static int rootfs_open_old(int parent, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* What is put in a file's place. */
+/* The replacement for a file. */
 struct replacement {
 	const char *points_to; /* a symlink; NULL: a file of the parts */
 	const struct span *parts;
@@ -607,7 +606,7 @@ static bool rootfs_restore(int parent, const char *name, int old, const struct s
 	if (fd < 0)
 		return false;
 	r = fd_copy(old, fd);
-	/* Who may not give files away leaves the caller's, with the right content. */
+	/* Without the right to give files away it stays the caller's, with the right content. */
 	if (fchown(fd, st->st_uid, st->st_gid) < 0 && errno != EPERM)
 		r = -errno;
 	if (r == 0 && fchmod(fd, st->st_mode & 07777) == 0 && renameat(parent, temporary, parent, name) == 0)

@@ -21,7 +21,7 @@
 #include "root/deeds.h"
 #include "root/ground.h"
 
-/* What was found or made: a descriptor, what that stands on, and whether it was made just now. */
+/* A place found or made: its descriptor, the ground it stands on, and whether it was just made. */
 struct rootfs_place {
 	int fd;
 	enum ground_kind ground;
@@ -37,17 +37,17 @@ static inline void rootfs_place_close(const struct rootfs_place *place)
 
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
-	uint64_t mount;   /* the kernel's number of what that is on; 0: not asked for yet */
-	int proc_self_fd; /* /proc/self/fd of the caller\'s namespace, borrowed; -1: files are opened again by name */
+	uint64_t mount;   /* the kernel's number of its mount; 0: not asked for yet */
+	int proc_self_fd; /* /proc/self/fd of the caller's namespace, borrowed; -1: files are opened again by name */
 	struct ground *ground; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
-	struct deeds *deeds;   /* where what is made and replaced is written down, borrowed; NULL: nothing will be */
-	char *made;            /* a directory that was made, with "/" at its end: what is below it was not there */
+	struct deeds *deeds;   /* the list of changes, borrowed; NULL: they are not written down */
+	char *made;            /* a directory that was made, with "/" at its end: nothing below it existed */
 	bool owned;            /* made and replaced as deeds->owner */
 };
 
 void rootfs_close(struct rootfs *rootfs);
 #define _cleanup_rootfs_ _cleanup_(rootfs_close)
-/* What a rootfs is before it is opened, so that it may be closed. */
+/* A rootfs that is not open; closing it does nothing. */
 #define ROOTFS_CLOSED ((struct rootfs){.fd = -1, .proc_self_fd = -1})
 
 /** Opens @path below @dirfd, a path of the caller and not of the container, as a root. Return: 0 or negative errno. */
@@ -68,7 +68,7 @@ int rootfs_open_unlinked(const struct rootfs *rootfs, const char *path, int flag
  * rootfs_real_path() - where a path leads, as far as that exists, with no symlink in it
  * @path: absolute, without "//", "." and ".."
  *
- * What does not exist is behind it as it was given. Return: 0; -ELOOP also for a symlink that leads nowhere; negative
+ * Components that do not exist are appended as given. Return: 0; -ELOOP also for a symlink that leads nowhere; negative
  * errno.
  */
 int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
@@ -77,13 +77,13 @@ int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
 int rootfs_take_place(const struct rootfs *rootfs, int fd, struct rootfs_place *ret);
 
 /*
- * Whatever is made is made on ground of the container's own (ground.h): elsewhere it is -EXDEV. A symlink that leads
- * nowhere is not an obstacle: its target is made, inside the root, as container runtimes do it.
+ * Things are made on the container's own ground only (ground.h); elsewhere the result is -EXDEV. The target of a
+ * dangling symlink is made, inside the root, as container runtimes do.
  */
 
 /**
  * rootfs_make_directory() - a directory, with its parents, created where missing
- * @mode: of what is created
+ * @mode: of the directories that are created
  * @ret:  its descriptor is owned by the caller; of O_PATH unless a file was made
  *
  * Return: 0; -EROFS if something is missing and cannot be created; -EXDEV if that is on a volume; -ENOTDIR; negative
@@ -113,7 +113,7 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
 
 /**
- * Opens what @handle (O_PATH) is for reading, without its path, once it is known to be a regular file.
+ * Opens the file of @handle (O_PATH) for reading, not by its path, after checking that it is a regular file.
  * Return: descriptor; -EINVAL; negative errno.
  */
 int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle);
@@ -134,7 +134,7 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
  * rootfs_replace_file() - write a file through a temporary one and a rename, in a directory created where missing
  * @parts: its content, one behind the other
  *
- * What stands at @path, a symlink too, is replaced. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there;
+ * Whatever is at @path is replaced, also a symlink. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there;
  * -EXDEV; negative errno.
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);

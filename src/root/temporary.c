@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 
-/* With a number in the place of the question mark. */
+/* A number takes the place of the question mark. */
 #define TEMPORARY ".ctr-gpu-?"
 #define LINK TEMPORARY "l"
 enum { NUMBER_AT = sizeof(TEMPORARY) - 2 };
@@ -24,7 +24,7 @@ static bool temporary_is_type(int parent, const char *name, mode_t type)
 	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && (st.st_mode & S_IFMT) == type;
 }
 
-/* A symlink cannot be locked. It belongs to who has the file of the same number, and goes with it. */
+/* A symlink cannot be locked: it belongs to the owner of the file with the same number, and goes with it. */
 static void temporary_remove_link(int parent, char number)
 {
 	char name[] = LINK;
@@ -41,9 +41,9 @@ static int temporary_remove_both(int parent, const char *name)
 }
 
 /*
- * Temporary files have names that come back, so that one whose writer was killed is found by the next. As long as it is
- * written, a file is locked. @name must be a regular file: an image may have anything else there. Return: whether it is
- * gone.
+ * Names of temporary files are used again, so that the next writer finds a file whose writer was killed. A file is
+ * locked while it is written. @name must be a regular file: an image may have anything else there. Return: whether it
+ * is gone.
  */
 static bool temporary_sweep(int parent, const char *name)
 {
@@ -56,8 +56,8 @@ static bool temporary_sweep(int parent, const char *name)
 }
 
 /*
- * Whether nobody took a file that was just made for an old one; filesystems without locks have nobody who could. The
- * mode becomes @mode, whatever the umask is.
+ * Whether nobody removed the file just made as an old one; on filesystems without locks nobody can. Sets the mode to
+ * @mode, whatever the umask is.
  */
 static bool temporary_lock(int fd, mode_t mode)
 {

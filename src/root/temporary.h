@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Files that get their names when they are complete. */
+/* Files that get their names once they are complete. */
 
 #include <sys/types.h>
 
@@ -10,7 +10,7 @@
 enum { TEMPORARY_SIZE = sizeof(".ctr-gpu-0") };
 
 /**
- * temporary_open() - a new file to write, whose name is out of sight
+ * temporary_open() - create a file to write, under a temporary name
  * @parent:   directory
  * @ret_name: in it, to be renamed or unlinked
  * @deeds:    where the file becomes the newest deed; its parent is that of the deed below; NULL: nowhere
@@ -22,11 +22,11 @@ int temporary_open(int parent, mode_t mode, char ret_name[TEMPORARY_SIZE], struc
 
 /**
  * temporary_link() - a symlink that becomes @name, through a name of its own beside that of a temporary file
- * @file: of temporary_open(), which is open and is removed by the caller, whatever comes of this
+ * @file: of temporary_open(), still open; the caller removes it in any case
  *
  * Return: 0; negative errno.
  */
 int temporary_link(int parent, const char *file, const char *points_to, const char *name);
 
-/** For a deed of what has such a name, above another with the same parent; its number says whether it was made. */
+/** Undoes a deed with such a name, above another with the same parent; its number says whether the file was made. */
 void temporary_undo(const struct deeds *deeds, const struct deed *deed);
