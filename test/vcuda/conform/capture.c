@@ -142,7 +142,7 @@ static void capture_mode(void)
 	OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
 	IS(2, mode);
 	mode = 77;
-	IS(1, cu.cuThreadExchangeStreamCaptureMode(&mode));
+	NOTE(cu.cuThreadExchangeStreamCaptureMode(&mode));
 	OK(cu.cuGraphDestroy(graph));
 	OK(cu.cuStreamDestroy_v2(stream));
 }
@@ -168,9 +168,6 @@ static void capture_fork(void)
 	OK(check_launch("nop", 1, first, NULL));
 	OK(cu.cuStreamWaitEvent(first, back, 0));
 	OK(check_launch("nop", 1, first, NULL));
-	NOTE(cu.cuEventQuery(back));
-	OK(cu.cuStreamIsCapturing(first, &status));
-	NOTE(status);
 	NOTE(cu.cuStreamEndCapture(first, &graph));
 	if (graph) {
 		OK(cu.cuGraphGetNodes(graph, NULL, &count));
@@ -195,7 +192,29 @@ static void capture_unjoined(void)
 	OK(cu.cuStreamWaitEvent(second, out, 0));
 	OK(check_launch("nop", 1, second, NULL));
 	IS(903, cu.cuStreamEndCapture(second, &graph));
+	IS(901, cu.cuStreamEndCapture(first, &graph));
+	OK(cu.cuStreamBeginCapture_v2(first, 2));
+	OK(cu.cuEventRecord(out, first));
+	OK(cu.cuStreamWaitEvent(second, out, 0));
+	OK(check_launch("nop", 1, second, NULL));
 	IS(904, cu.cuStreamEndCapture(first, &graph));
+}
+
+/* An event of a capture is asked for. */
+static void capture_event_query(void)
+{
+	CUstream stream = capture_stream();
+	CUevent event = NULL;
+	CUgraph graph = NULL;
+	int status = 9;
+
+	OK(cu.cuEventCreate(&event, 2));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	OK(cu.cuEventRecord(event, stream));
+	NOTE(cu.cuEventQuery(event));
+	OK(cu.cuStreamIsCapturing(stream, &status));
+	NOTE(status);
+	NOTE(cu.cuStreamEndCapture(stream, &graph));
 }
 
 static void capture_isolation(void)
@@ -258,6 +277,7 @@ const struct check capture_checks[] = {
 	{"a thread's own mode", capture_mode, true},
 	{"two streams", capture_fork, true},
 	{"a stream that does not come back", capture_unjoined, true},
+	{"an event of it is asked for", capture_event_query, true},
 	{"an event from outside", capture_isolation, true},
 	{"the legacy stream meanwhile", capture_implicit, true},
 	{"a function of the host", capture_host_function, false},

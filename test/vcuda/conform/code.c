@@ -58,7 +58,7 @@ static void code_missing(void)
 	check_load();
 	IS(500, cu.cuModuleGetFunction(&function, module, "missing"));
 	IS(500, cu.cuModuleGetGlobal_v2(&pointer, &size, module, "missing"));
-	IS(500, cu.cuModuleGetFunction(&function, module, ""));
+	IS(1, cu.cuModuleGetFunction(&function, module, ""));
 	IS(1, cu.cuModuleGetFunction(NULL, module, "nop"));
 	IS(1, cu.cuModuleGetFunction(&function, module, NULL));
 	NOTE(cu.cuModuleGetFunction(&function, NULL, "nop"));
@@ -159,7 +159,7 @@ struct code_fatbin {
 	uint32_t compressed, unknown;
 	uint16_t minor, major;
 	uint32_t architecture, name, name_length;
-	uint64_t flags, zero, decompressed;
+	uint64_t flags, zero, decompressed, options;
 	char text[1024];
 };
 
@@ -170,13 +170,14 @@ static void code_fatbin(void)
 	static struct code_fatbin fatbin = {.magic = 0xba55ed50,
 					    .version = 1,
 					    .header_size = 16,
-					    .size = 64 + 1024,
+					    .size = 72 + 1024,
 					    .kind = 1,
 					    .entry_version = 0x101,
-					    .entry_size = 64,
+					    .entry_size = 72,
 					    .payload = 1024,
 					    .minor = 0,
 					    .major = 6,
+					    .unknown = 64,
 					    .architecture = 50,
 					    .flags = 0x11};
 	struct {
@@ -310,7 +311,7 @@ const struct check code_checks[] = {
 	{"unloading after a launch", code_unload, true},
 	{"loaded twice", code_twice, false},
 	{"from a file", code_file, false},
-	{"from a fatbin", code_fatbin, false},
+	{"from a fatbin", code_fatbin, true},
 	{"parameters", code_parameters, false},
 	{"attributes of a function", code_attributes, false},
 	{"setting attributes", code_set_attributes, true},

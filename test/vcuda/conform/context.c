@@ -306,9 +306,11 @@ static void context_limits(void)
 	size_t value = 0;
 
 	(void)context_primary();
+	/* How large the buffer of printf is, is the GPU's business; the third is for GPUs of another time. */
 	for (int i = 0; i < 5; i++) {
 		NOTE(cu.cuCtxGetLimit(&value, i));
-		NOTE(value);
+		if (i != 1 && i != 3)
+			NOTE(value);
 	}
 	OK(cu.cuCtxSetLimit(0, 4096));
 	OK(cu.cuCtxGetLimit(&value, 0));

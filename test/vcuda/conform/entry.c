@@ -56,16 +56,16 @@ static const struct {
 	int version;
 } twins[] = {CUDA_FUNCTIONS(ENTRY_NONE, ENTRY_TWIN)};
 
-/* With flag 2 there is another function than without, where there are twins. */
+/* With flag 2 there is another function than without, where there are twins, which came with CUDA 7. */
 static void entry_twins(void)
 {
 	int status, missing = 0;
 
 	for (size_t i = 0; i < sizeof(twins) / sizeof(twins[0]); i++) {
-		void *twin = entry_of(twins[i].name, twins[i].version, 2, &status);
+		int version = twins[i].version < 7000 ? 7000 : twins[i].version;
+		void *twin = entry_of(twins[i].name, version, 2, &status);
 
-		if (twin && check_symbol(twins[i].symbol) &&
-		    twin != entry_of(twins[i].name, twins[i].version, 1, &status))
+		if (twin && check_symbol(twins[i].symbol) && twin != entry_of(twins[i].name, version, 1, &status))
 			continue;
 		got_text(twins[i].symbol);
 		missing++;
@@ -108,7 +108,7 @@ static void entry_unknown(void)
 	TRUE(entry_of("", 13000, 0, &status) == NULL);
 	NOTE(status);
 	NOTE(cu.cuGetProcAddress("cuNoSuchFunction", &function, 12000, 0));
-	TRUE(function == NULL);
+	TRUE(function == (void *)entry_unknown);
 	NOTE(cu.cuGetProcAddress_v2("cuInit", &function, 13000, 9, &status));
 }
 
@@ -120,8 +120,6 @@ static void entry_first(void)
 	IS(0, cu.cuGetProcAddress("cuInit", &function, 12000, 0));
 	memcpy(&init, &function, sizeof(init));
 	OK(init ? init(0) : -1);
-	NOTE(cu.cuGetProcAddress_v2(NULL, &function, 12000, 0, NULL));
-	NOTE(cu.cuGetProcAddress_v2("cuInit", NULL, 12000, 0, NULL));
 }
 
 static void entry_tables(void)

@@ -48,7 +48,7 @@ static void occupancy_shared(void)
 	size_t size = 0, less = 0;
 
 	OK(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, function, 1, 128));
-	OK(cu.cuOccupancyAvailableDynamicSMemPerBlock(&less, function, 4, 128));
+	OK(cu.cuOccupancyAvailableDynamicSMemPerBlock(&less, function, 8, 128));
 	TRUE(size >= 48 << 10 && less < size && less > 0);
 	NOTE(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, function, 0, 128));
 }

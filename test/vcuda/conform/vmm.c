@@ -139,8 +139,8 @@ static void vmm_map_errors(void)
 
 	OK(cu.cuMemAddressReserve(&address, 2 * PIECE, 0, 0, 0));
 	OK(cu.cuMemCreate(&handle, PIECE, &properties, 0));
-	IS(1, cu.cuMemMap(address, 2 * PIECE, 0, handle, 0));
-	IS(1, cu.cuMemMap(address, PIECE, PIECE, handle, 0));
+	IS(801, cu.cuMemMap(address, 2 * PIECE, 0, handle, 0));
+	IS(801, cu.cuMemMap(address, PIECE, PIECE, handle, 0));
 	IS(1, cu.cuMemMap(address + 4096, PIECE, 0, handle, 0));
 	IS(1, cu.cuMemMap(address, PIECE, 0, handle, 1));
 	NOTE(cu.cuMemSetAccess(address, PIECE, &access, 1));

@@ -118,6 +118,13 @@ CUresult capture_record(CUevent event, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
+bool capture_asked(CUevent event)
+{
+	if (event->capture)
+		event->capture->invalidated = true;
+	return event->capture;
+}
+
 bool capture_concerns(CUevent event, CUstream stream)
 {
 	return event->capture || stream->capture;
@@ -220,6 +227,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret)
 	LEAVE_IF(!ret, CUDA_ERROR_INVALID_VALUE);
 	capture = stream->capture;
 	LEAVE_IF(!capture, 401);
+	capture->invalidated |= capture->origin != stream;
 	LEAVE_IF(capture->origin != stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
 	LEAVE_IF(capture->mode != MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()),
 		 CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
@@ -294,7 +302,7 @@ CUresult cuThreadExchangeStreamCaptureMode(int *mode)
 	int before = thread_mode;
 
 	CALL(__func__);
-	LEAVE_IF(!mode || *mode < 0 || *mode > 2, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!mode, CUDA_ERROR_INVALID_VALUE);
 	thread_mode = *mode;
 	*mode = before;
 	LEAVE(CUDA_SUCCESS);

@@ -208,7 +208,8 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
 	CALL(__func__);
-	LEAVE_IF(!context || !object_is(context, OBJECT_CONTEXT), CUDA_ERROR_INVALID_CONTEXT);
+	LEAVE_IF(!context, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!object_is(context, OBJECT_CONTEXT), CUDA_ERROR_INVALID_CONTEXT);
 	LEAVE_IF(depth == STACK_MAX, CUDA_ERROR_OUT_OF_MEMORY);
 	stack[depth++] = context;
 	LEAVE(CUDA_SUCCESS);
@@ -366,6 +367,7 @@ CUresult cuCtxGetLimit(size_t *ret, int limit)
 
 	CALL_CONTEXT(context);
 	LEAVE_IF(!ret || limit < 0 || limit >= SIM_LIMITS, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(limit == 3, 215);
 	*ret = context->limits[limit];
 	LEAVE(CUDA_SUCCESS);
 }
@@ -434,7 +436,8 @@ CUresult cuCtxGetExecAffinity(void *ret, int type)
 	CUcontext context;
 
 	CALL_CONTEXT(context);
-	LEAVE(ret && type == 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!ret, CUDA_ERROR_INVALID_VALUE);
+	LEAVE(type == 0 ? CUDA_SUCCESS : 224);
 }
 
 CUresult cuCtxAttach(CUcontext *ret, unsigned flags)
@@ -466,8 +469,8 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 
 	CALL_CONTEXT(context);
 	LEAVE_IF(flags, CUDA_ERROR_INVALID_VALUE);
-	LEAVE_IF(!peer || !object_is(peer, OBJECT_CONTEXT) || peer->device == context->device,
-		 CUDA_ERROR_INVALID_CONTEXT);
+	LEAVE_IF(!peer || !object_is(peer, OBJECT_CONTEXT), CUDA_ERROR_INVALID_CONTEXT);
+	LEAVE_IF(peer->device == context->device, 217);
 	LEAVE_IF(context->peers[peer->device->ordinal] == peer, 704);
 	context->peers[peer->device->ordinal] = peer;
 	LEAVE(CUDA_SUCCESS);

@@ -261,7 +261,8 @@ CUresult cuDeviceGetP2PAttribute(int *ret, int attribute, CUdevice from, CUdevic
 CUresult cuDeviceGetExecAffinitySupport(int *ret, int type, CUdevice device)
 {
 	DEVICE(device);
-	LEAVE_IF(!ret || type != 0, CUDA_ERROR_INVALID_VALUE);
+	(void)type;
+	LEAVE_IF(!ret, CUDA_ERROR_INVALID_VALUE);
 	*ret = 0;
 	LEAVE(CUDA_SUCCESS);
 }

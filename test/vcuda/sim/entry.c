@@ -39,7 +39,8 @@ CUresult cuGetProcAddress_v2(const char *name, void **ret, int version, cuuint64
 	if (!name || !ret || flags > 2)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)cuDriverGetVersion(&driver);
-	*ret = NULL;
+	if (ret_status)
+		*ret = NULL;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		if (strcmp(entries[i].name, name) != 0 || entries[i].version > driver)
 			continue;
@@ -51,7 +52,7 @@ CUresult cuGetProcAddress_v2(const char *name, void **ret, int version, cuuint64
 			status = FOUND;
 	}
 	if (best)
-		*ret = flags == FLAG_OWN_DEFAULT && best->twin ? best->twin : best->function;
+		*ret = flags == FLAG_OWN_DEFAULT && best->twin && version >= 7000 ? best->twin : best->function;
 	if (ret_status)
 		*ret_status = status;
 	return best || ret_status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;

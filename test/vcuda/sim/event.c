@@ -96,7 +96,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 CUresult cuEventQuery(CUevent event)
 {
 	EVENT(event);
-	LEAVE_IF(event->capture, CUDA_ERROR_CAPTURED_EVENT);
+	LEAVE_IF(capture_asked(event), CUDA_ERROR_CAPTURED_EVENT);
 	LEAVE_IF(event->recorded && !stream_is_done(event->stream, event->sequence), CUDA_ERROR_NOT_READY);
 	LEAVE(context->sticky);
 }
@@ -104,7 +104,7 @@ CUresult cuEventQuery(CUevent event)
 CUresult cuEventSynchronize(CUevent event)
 {
 	EVENT(event);
-	LEAVE_IF(event->capture, CUDA_ERROR_CAPTURED_EVENT);
+	LEAVE_IF(capture_asked(event), CUDA_ERROR_CAPTURED_EVENT);
 	LEAVE_IF(!event->recorded, CUDA_SUCCESS);
 	LEAVE(stream_wait(event->stream, event->sequence));
 }
@@ -119,11 +119,9 @@ CUresult cuEventDestroy_v2(CUevent event)
 
 static CUresult event_elapsed(float *ret, CUevent from, CUevent to)
 {
-	if (!object_is(from, OBJECT_EVENT) || !object_is(to, OBJECT_EVENT) || !from->recorded || !to->recorded ||
-	    (from->flags | to->flags) & EVENT_NO_TIMING)
+	if (!ret || !object_is(from, OBJECT_EVENT) || !object_is(to, OBJECT_EVENT) || !from->recorded ||
+	    !to->recorded || (from->flags | to->flags) & EVENT_NO_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_is_done(from->stream, from->sequence) || !stream_is_done(to->stream, to->sequence))
 		return CUDA_ERROR_NOT_READY;
 	*ret = (float)((double)(int64_t)(to->nanoseconds - from->nanoseconds) / 1e6);

@@ -228,7 +228,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *ret, CUfunction functio
 	LEAVE_IF(!ret || blocks <= 0 || block <= 0, CUDA_ERROR_INVALID_VALUE);
 	size = SHARED_PER_SM / (size_t)blocks;
 	size = size > 1024 + of->declared_shared ? size - 1024 - of->declared_shared : 0;
-	*ret = size < MAX_SHARED ? size : MAX_SHARED;
+	*ret = size < (size_t)of->max_dynamic_shared ? size : (size_t)of->max_dynamic_shared;
 	LEAVE(CUDA_SUCCESS);
 }
 

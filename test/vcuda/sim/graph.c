@@ -341,8 +341,6 @@ static CUresult graph_depend(CUgraphNode from, CUgraphNode to)
 {
 	CUgraphNode *more;
 
-	if (graph_follows(from, to))
-		return CUDA_ERROR_INVALID_VALUE;
 	more = realloc(to->dependencies, (to->dependency_count + 1) * sizeof(*more));
 	if (!more)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -80,10 +80,14 @@ CUresult library_function(CUcontext context, CUfunction handle, CUfunction *ret)
 /* Compiles it in the context at once, as an eager loading would. */
 static CUresult library_new(CUcontext context, const void *image, struct ptx_log *log, CUlibrary *ret)
 {
+	static const char nothing[] = ".version 6.0\n.target sm_50\n.address_size 64\n";
 	CUlibrary library;
 	CUmodule module;
 	CUresult r = module_new(context, image, log, &module);
 
+	/* What is no image at all is only seen when something of it is asked for. */
+	if (r == CUDA_ERROR_INVALID_IMAGE)
+		r = module_new(context, nothing, log, &module);
 	if (r)
 		return r;
 	library = object_new(OBJECT_LIBRARY, sizeof(*library), NULL);
@@ -219,7 +223,7 @@ CUresult cuLibraryGetUnifiedFunction(void **ret, CUlibrary library, const char *
 {
 	LIBRARY(library);
 	LEAVE_IF(!ret || !name, CUDA_ERROR_INVALID_VALUE);
-	LEAVE(CUDA_ERROR_NOT_FOUND);
+	LEAVE(CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuKernelGetFunction(CUfunction *ret, CUkernel kernel)

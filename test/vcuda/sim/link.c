@@ -79,6 +79,14 @@ CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkStat
 	LEAVE(CUDA_SUCCESS);
 }
 
+static void link_explain(CUlinkState state, const char *text)
+{
+	CUmodule module = object_new(OBJECT_MODULE, sizeof(*module), state->object.context);
+
+	(void)ptx_parse(text, module, &state->error);
+	module_free(module);
+}
+
 /* Of each text but the first, only what follows the line with the address size. */
 static CUresult link_append(CUlinkState state, const char *text)
 {
@@ -87,10 +95,13 @@ static CUresult link_append(CUlinkState state, const char *text)
 	CUmodule module = object_new(OBJECT_MODULE, sizeof(*module), state->object.context);
 	struct ptx_log quiet = {0};
 	CUresult r = ptx_parse(text, module, &quiet);
+	bool wrong = r && r != PTX_UNRESOLVED;
 	char *all;
 
 	module_free(module);
-	if (r == CUDA_ERROR_INVALID_IMAGE)
+	if (r == CUDA_ERROR_INVALID_PTX)
+		link_explain(state, text);
+	if (wrong)
 		return r;
 	all = realloc(state->text, state->length + strlen(rest) + 2);
 	if (!all)
@@ -135,7 +146,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, int type, const char *path, unsigne
 	CUresult r = module_read_file(path, &text, &size);
 
 	if (r)
-		return r;
+		return CUDA_ERROR_INVALID_VALUE;
 	r = cuLinkAddData_v2(state, type, text, size, path, count, options, values);
 	free(text);
 	return r;

@@ -60,9 +60,10 @@ CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 	CUcontext context;
 
 	CALL_CONTEXT(context);
-	LEAVE_IF(!ret_free || !ret_total, CUDA_ERROR_INVALID_VALUE);
-	*ret_free = context->device->memory - context->device->used;
-	*ret_total = context->device->memory;
+	if (ret_free)
+		*ret_free = context->device->memory - context->device->used;
+	if (ret_total)
+		*ret_total = context->device->memory;
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -142,7 +143,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *ret, size_t bytes, unsigned flags)
 
 	CALL_CONTEXT(context);
 	LEAVE_IF(!ret || !bytes || (flags != 1 && flags != 2), CUDA_ERROR_INVALID_VALUE);
-	LEAVE(CUDA_ERROR_NOT_SUPPORTED);
+	LEAVE_IF(!config_number("MANAGED", 1), CUDA_ERROR_NOT_SUPPORTED);
+	LEAVE(memory_alloc(context, bytes, ret));
 }
 
 /* ---- the host's ---- */
@@ -154,7 +156,9 @@ CUresult cuMemHostAlloc(void **ret, size_t bytes, unsigned flags)
 	CUcontext context;
 
 	CALL_CONTEXT(context);
-	LEAVE_IF(!ret || !bytes || flags > 7, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!ret || flags > 7, CUDA_ERROR_INVALID_VALUE);
+	*ret = NULL;
+	LEAVE_IF(!bytes, CUDA_SUCCESS);
 	*ret = memory_map(size);
 	LEAVE_IF(!*ret, CUDA_ERROR_OUT_OF_MEMORY);
 	range = range_add(RANGE_HOST, *ret, bytes, context);
@@ -202,7 +206,7 @@ CUresult cuMemHostGetFlags(unsigned *ret, void *pointer)
 
 	CALL_CONTEXT(context);
 	range = range_find((uintptr_t)pointer);
-	LEAVE_IF(!ret || !range || range->kind != RANGE_HOST, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!ret || !range || !range_is_host(range), CUDA_ERROR_INVALID_VALUE);
 	*ret = range->flags;
 	LEAVE(CUDA_SUCCESS);
 }

@@ -86,7 +86,7 @@ CUresult module_new(CUcontext context, const void *image, struct ptx_log *log, C
 		module_free(module);
 	else
 		*ret = module;
-	return r;
+	return r == PTX_UNRESOLVED ? CUDA_ERROR_INVALID_PTX : r;
 }
 
 void module_free(CUmodule module)
@@ -239,7 +239,7 @@ CUresult cuModuleGetFunction(CUfunction *ret, CUmodule module, const char *name)
 
 	CALL_CONTEXT(context);
 	LEAVE_IF(!object_is(module, OBJECT_MODULE), CUDA_ERROR_INVALID_HANDLE);
-	LEAVE_IF(!ret || !name, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!ret || !name || !*name, CUDA_ERROR_INVALID_VALUE);
 	for (unsigned i = 0; i < module->function_count; i++)
 		if (strcmp(module->functions[i]->name, name) == 0) {
 			*ret = module->functions[i];

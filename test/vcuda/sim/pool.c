@@ -146,8 +146,12 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
 	LEAVE_IF(!pointer, CUDA_SUCCESS);
 	LEAVE_IF(stream_find(context, handle, &stream), CUDA_ERROR_INVALID_HANDLE);
 	range = range_find(pointer);
-	LEAVE_IF(!range || range->kind != RANGE_POOL || range->start != pointer || range->freed,
-		 CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!range || range->start != pointer || range->freed, CUDA_ERROR_INVALID_VALUE);
+	if (range->kind == RANGE_DEVICE) {
+		(void)call_leave(CUDA_SUCCESS);
+		return cuMemFree_v2(pointer);
+	}
+	LEAVE_IF(range->kind != RANGE_POOL, CUDA_ERROR_INVALID_VALUE);
 	LEAVE(pool_free(context, range, stream));
 }
 
@@ -166,8 +170,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *ret, CUdevice device)
 
 	CALL(__func__);
 	of = device_get(device);
-	LEAVE_IF(!of, CUDA_ERROR_INVALID_DEVICE);
-	LEAVE_IF(!ret, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!of || !ret, CUDA_ERROR_INVALID_VALUE);
 	*ret = of->pool ? of->pool : pool_default(of);
 	LEAVE(CUDA_SUCCESS);
 }
@@ -186,7 +189,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *properties)
 	CALL(__func__);
 	LEAVE_IF(!ret || !properties || properties->alloc_type != 1 || properties->location.type != 1,
 		 CUDA_ERROR_INVALID_VALUE);
-	LEAVE_IF(!device_get(properties->location.id), CUDA_ERROR_INVALID_DEVICE);
+	LEAVE_IF(!device_get(properties->location.id), CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(properties->handle_types, CUDA_ERROR_NOT_SUPPORTED);
 	*ret = pool_new(device_get(properties->location.id));
 	LEAVE(CUDA_SUCCESS);

@@ -350,7 +350,7 @@ static CUresult ptx_unresolved(const struct reader *reader)
 		if (found)
 			continue;
 		ptx_say(reader->log, "ptxas fatal   : Unresolved extern function '%s'\n", reader->called[i]);
-		return CUDA_ERROR_INVALID_PTX;
+		return PTX_UNRESOLVED;
 	}
 	return CUDA_SUCCESS;
 }

@@ -266,6 +266,7 @@ struct ptx_log {
 };
 
 /* Reads PTX text, or what cuLinkComplete() made of several. */
+enum { PTX_UNRESOLVED = 300 }; /* all is well but for functions that are nowhere */
 CUresult ptx_parse(const char *text, CUmodule module, struct ptx_log *log);
 void ptx_say(struct ptx_log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Text that several make together, as a file that looks like an ELF of a GPU; and the text in one. */
@@ -340,6 +341,8 @@ CUresult capture_forbids(CUstream stream);
 CUresult capture_forbids_any(void);
 CUresult capture_record(CUevent event, CUstream stream);
 CUresult capture_wait(CUevent event, CUstream stream);
+/* Whether the event is one of a capture, which asking for it invalidates. */
+bool capture_asked(CUevent event);
 bool capture_concerns(CUevent event, CUstream stream);
 
 #define CALL(name)                              \

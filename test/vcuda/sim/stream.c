@@ -313,7 +313,7 @@ CUresult cuStreamGetAttribute(CUstream handle, int attribute, CUstreamAttrValue 
 	else
 		*ret = stream->attributes[attribute];
 	if (attribute == 3 && !ret->sync_policy)
-		ret->sync_policy = 1;
+		ret->sync_policy = -1;
 	LEAVE(CUDA_SUCCESS);
 }
 

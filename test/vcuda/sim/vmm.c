@@ -108,7 +108,7 @@ CUresult cuMemGetAllocationGranularity(size_t *ret, const CUmemAllocationProp *p
 
 	CALL(__func__);
 	r = vmm_check(properties);
-	LEAVE_IF(r, r);
+	LEAVE_IF(r && r != CUDA_ERROR_INVALID_DEVICE, r);
 	LEAVE_IF(!ret || option < 0 || option > 1, CUDA_ERROR_INVALID_VALUE);
 	*ret = GRANULARITY;
 	LEAVE(CUDA_SUCCESS);
@@ -212,7 +212,8 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
 	CALL(__func__);
 	allocation = vmm_allocation(handle);
 	range = range_find(pointer);
-	LEAVE_IF(!allocation || flags || offset || !bytes || bytes % GRANULARITY || pointer % GRANULARITY ||
+	LEAVE_IF(allocation && !flags && (offset || bytes > allocation->size), CUDA_ERROR_NOT_SUPPORTED);
+	LEAVE_IF(!allocation || flags || !bytes || bytes % GRANULARITY || pointer % GRANULARITY ||
 			 bytes > allocation->size,
 		 CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(!range || range->kind != RANGE_RESERVED || bytes > range->size - (pointer - range->start) ||
@@ -240,7 +241,14 @@ static bool vmm_is_whole(uintptr_t start, size_t size)
 
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 {
+	struct range *range;
+
 	CALL(__func__);
+	range = range_find(pointer);
+	/* Where nothing is, there is nothing to be done. */
+	LEAVE_IF(range && range->kind == RANGE_RESERVED && bytes && bytes <= range->size - (pointer - range->start) &&
+			 pointer % GRANULARITY == 0 && !vmm_overlaps(pointer, bytes),
+		 CUDA_SUCCESS);
 	LEAVE_IF(!vmm_is_whole(pointer, bytes), CUDA_ERROR_INVALID_VALUE);
 	for (struct mapping **place = &mappings; *place;) {
 		struct mapping *mapping = *place;
