@@ -73,7 +73,7 @@ struct start {
 
 /* What a server tells its manager, for the audit and the list. */
 enum start_event_kind {
-	START_EVENT_READY = 1, /* the client has its memory; number: the driver's version */
+	START_EVENT_READY = 1, /* the client has its memory; number: the driver's version; text: how long that took */
 	START_EVENT_FAILED,    /* it ends; number: errno or CUresult; text: the step */
 	START_EVENT_REFUSED,   /* text: a function that is not offered, once a name */
 	START_EVENT_TABLE,     /* text: the UUID of a hidden table that was asked for, once a table */

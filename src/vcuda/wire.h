@@ -83,6 +83,8 @@ struct wire {
 	uint32_t magic, ops;
 	uint64_t arena[WIRE_ARENAS];         /* addresses where it has WIRE_ARENA_BYTES free; 0: none */
 	uint32_t spin;                       /* nanoseconds that the client may spin; 0: it sleeps at once */
+	uint32_t wait_spin;                  /* the same where it waits for the GPU: there, the driver itself spins */
+	uint32_t copy_threads;               /* that may help with large copies */
 	_Alignas(64) _Atomic uint32_t state; /* enum wire_state */
 	_Atomic int32_t sticky;              /* what every call fails with from now on; 0: nothing */
 	_Atomic int32_t deferred; /* what a command failed with that nobody waited for; who reports it, clears it */

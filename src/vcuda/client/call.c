@@ -15,6 +15,7 @@
 static struct lock call_lock;
 static uint32_t call_head;    /* of the ring; the server's memory is only written */
 static uint32_t call_pending; /* where the entry ends that is being written */
+static uint32_t call_tail;    /* as it was last looked at, which costs the server a line of its cache */
 
 static const struct timespec call_patience = {.tv_nsec = 100000000};
 
@@ -59,17 +60,19 @@ static bool call_make_room(uint32_t units)
 {
 	struct bell *tail = &client.wire->ring.tail;
 
-	for (;;) {
+	while (RING_UNITS - ring_distance(call_tail, call_head) < units) {
 		const uint32_t seen = BELL_LOAD(&tail->value);
 
-		if (RING_UNITS - ring_distance(seen, call_head) >= units)
-			return ring_distance(seen, call_head) <= RING_UNITS;
-		if (bell_spin(tail, seen, (long)client.wire->spin))
-			continue;
-		bell_sleep(tail, seen, &call_patience);
-		if (BELL_LOAD(&tail->value) == seen && client_is_lost())
+		if (ring_distance(seen, call_head) > RING_UNITS)
 			return false;
+		/* The server wakes us when half of it is free. */
+		if (seen == call_tail)
+			bell_sleep(tail, seen, &call_patience);
+		if (seen == call_tail && BELL_LOAD(&tail->value) == seen && client_is_lost())
+			return false;
+		call_tail = BELL_LOAD(&tail->value);
 	}
+	return true;
 }
 
 static struct wire_entry *call_entry_at(uint32_t head)
@@ -115,8 +118,9 @@ void call_end(void)
 	lock_release(&call_lock);
 }
 
-CUresult call_wait(struct thread *thread)
+CUresult call_wait(struct thread *thread, bool long_wait)
 {
+	const long spin = (long)(long_wait ? client.wire->wait_spin : client.wire->spin);
 	struct wire_reply *reply = &client.wire->reply[thread->slot];
 
 	for (;;) {
@@ -124,7 +128,7 @@ CUresult call_wait(struct thread *thread)
 
 		if (seen == thread->sequence)
 			return reply->result;
-		if (bell_spin(&reply->done, seen, (long)client.wire->spin))
+		if (bell_spin(&reply->done, seen, spin))
 			continue;
 		bell_sleep(&reply->done, seen, &call_patience);
 		if (BELL_LOAD(&reply->done.value) == seen && client_is_lost())
@@ -176,7 +180,8 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 	if (!r)
 		r = call_push(thread, op, words, count, parts, part_count, true);
 	if (!r)
-		r = call_wait(thread);
+		r = call_wait(thread, op == WIRE_STAGE_WAIT || op == OP_cuStreamSynchronize ||
+					      op == OP_cuCtxSynchronize || op == OP_cuEventSynchronize);
 	if (r)
 		return r;
 	reply = &client.wire->reply[thread->slot];
@@ -197,7 +202,7 @@ CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const st
 	if (!r)
 		r = call_push(thread, op, words, count, parts, part_count, client.waits);
 	if (!r && client.waits)
-		r = call_wait(thread);
+		r = call_wait(thread, false);
 	return r ? r : call_failure();
 }
 
@@ -276,7 +281,7 @@ CUresult call_text(unsigned op, const uint64_t *words, unsigned count, const str
 	if (!r)
 		r = call_push(thread, op, words, count, parts, part_count, true);
 	if (!r)
-		r = call_wait(thread);
+		r = call_wait(thread, false);
 	if (r)
 		return r;
 	length = client.wire->reply[thread->slot].bytes;

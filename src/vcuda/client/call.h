@@ -61,8 +61,8 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 /** Hands the entry over. */
 void call_end(void);
 
-/** Waits for the reply to the thread's last entry. */
-CUresult call_wait(struct thread *thread);
+/** Waits for the reply to the thread's last entry. @long_wait: it is the GPU that is waited for. */
+CUresult call_wait(struct thread *thread, bool long_wait);
 
 /** Return: what an earlier command failed with, and that no call has returned yet; CUDA_SUCCESS. */
 CUresult call_failure(void);

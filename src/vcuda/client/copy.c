@@ -3,7 +3,7 @@
 /*
  * Copies. What is small goes with the command; page-locked memory is the server's, too; all else passes through
  * chunks of the staging memory, where one chunk is filled or emptied while others are on the bus. From COPY_SHARED
- * bytes on, a second thread copies its half of each chunk: one is slower than the bus.
+ * bytes on, other threads copy their share of each chunk: one is slower than the bus.
  */
 
 #include <pthread.h>
@@ -18,66 +18,74 @@
 
 enum {
 	COPY_INLINE = 32768, /* to the device, with the command */
-	COPY_SHARED = 4 << 20,
+	COPY_SHARED = 1 << 20,
+	COPY_HELPERS = 3,
 	COPY_DEPTH = WIRE_LARGE / 2, /* chunks of one copy that are under way */
 };
 
 /* Older C libraries have it in a library of its own, which a program may not have loaded. */
 #pragma weak pthread_create
 
-/* ---- a second thread for memcpy ---- */
+/* ---- threads that help with memcpy ---- */
 
-static struct {
-	struct lock lock; /* one large copy at a time has its help */
-	bool there;
+static struct lock helper_lock; /* one large copy at a time has their help */
+static unsigned helper_count;
+static struct helper {
 	struct bell begin, end;
 	void *to;
 	const void *from;
 	size_t bytes;
-} helper;
+} helpers[COPY_HELPERS];
 
-static void *copy_help(void *nothing)
+static void *copy_help(void *argument)
 {
+	struct helper *helper = argument;
 	uint32_t seen = 0;
 
 	for (;;) {
-		if (!bell_spin(&helper.begin, seen, (long)client.wire->spin)) {
-			bell_sleep(&helper.begin, seen, NULL);
+		if (!bell_spin(&helper->begin, seen, 4 * (long)client.wire->spin)) {
+			bell_sleep(&helper->begin, seen, NULL);
 			continue;
 		}
 		seen++;
-		memcpy(helper.to, helper.from, helper.bytes);
-		bell_ring(&helper.end, seen);
+		memcpy(helper->to, helper->from, helper->bytes);
+		bell_ring(&helper->end, seen);
 	}
-	return nothing;
+	return NULL;
 }
 
 static void copy_get_help(void)
 {
 	pthread_t thread;
 
-	if (!helper.there && pthread_create && client.wire->spin > 0)
-		helper.there = pthread_create(&thread, NULL, copy_help, NULL) == 0;
+	while (helper_count < COPY_HELPERS && helper_count < client.wire->copy_threads && pthread_create) {
+		if (pthread_create(&thread, NULL, copy_help, &helpers[helper_count]) != 0)
+			return;
+		helper_count++;
+	}
+}
+
+static void copy_wait_for_help(struct helper *helper, uint32_t seen)
+{
+	while (BELL_LOAD(&helper->end.value) == seen)
+		if (!bell_spin(&helper->end, seen, 1000000))
+			bell_sleep(&helper->end, seen, NULL);
 }
 
 static void copy_bytes(void *to, const void *from, size_t bytes, bool shared)
 {
-	const size_t half = bytes / 2;
-	uint32_t seen;
+	const size_t share = shared ? (bytes / (helper_count + 1)) & ~(size_t)63 : 0;
 
-	if (!shared || !helper.there) {
-		memcpy(to, from, bytes);
-		return;
+	for (unsigned i = 0; shared && i < helper_count; i++) {
+		helpers[i].to = (char *)to + i * share;
+		helpers[i].from = (const char *)from + i * share;
+		helpers[i].bytes = share;
+		bell_ring(&helpers[i].begin, helpers[i].begin.value + 1);
 	}
-	seen = BELL_LOAD(&helper.end.value);
-	helper.to = (char *)to + half;
-	helper.from = (const char *)from + half;
-	helper.bytes = bytes - half;
-	bell_ring(&helper.begin, seen + 1);
-	memcpy(to, from, half);
-	while (BELL_LOAD(&helper.end.value) == seen)
-		if (!bell_spin(&helper.end, seen, 1000000))
-			bell_sleep(&helper.end, seen, NULL);
+	memcpy((char *)to + helper_count * share, (const char *)from + helper_count * share,
+	       bytes - helper_count * share);
+	for (unsigned i = 0; shared && i < helper_count; i++)
+		copy_wait_for_help(&helpers[i], helpers[i].begin.value - 1);
 }
 
 /* ---- chunks ---- */
@@ -147,7 +155,7 @@ static struct staged copy_begin_staged(size_t bytes)
 	for (unsigned i = 0; i < staged.depth; i++)
 		staged.chunk[i] = copy_take_chunk(large);
 	if (staged.shared) {
-		lock_take(&helper.lock);
+		lock_take(&helper_lock);
 		copy_get_help();
 	}
 	return staged;
@@ -156,7 +164,7 @@ static struct staged copy_begin_staged(size_t bytes)
 static void copy_end_staged(const struct staged *staged)
 {
 	if (staged->shared)
-		lock_release(&helper.lock);
+		lock_release(&helper_lock);
 	for (unsigned i = 0; i < staged->depth; i++)
 		copy_give_chunk(staged->chunk[i]);
 }

@@ -17,7 +17,7 @@
 #include "vcuda/ops.h"
 
 enum {
-	LAUNCH_WORDS = 8,
+	LAUNCH_WORDS = 7,
 	LAUNCH_ATTRIBUTES = 16,
 	LAUNCH_MAX_THREADS = 0, /* numbers of CUfunction_attribute */
 	LAUNCH_MAX_DYNAMIC = 8,
@@ -118,14 +118,13 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 	entry->argument[3] = launch->block[1] | (uint64_t)launch->block[2] << 32;
 	entry->argument[4] = launch->shared;
 	entry->argument[5] = launch->stream;
-	entry->argument[6] = launch->attribute_count;
-	entry->argument[7] = function->info.bytes;
+	entry->argument[6] = launch->attribute_count | (uint64_t)function->info.bytes << 32;
 	if (attributes)
 		memcpy(&entry->argument[LAUNCH_WORDS], launch->attributes, attributes);
 	launch_pack(launch, &function->info, (uint8_t *)&entry->argument[LAUNCH_WORDS] + attributes);
 	call_end();
 	if (waits)
-		r = call_wait(thread);
+		r = call_wait(thread, false);
 	return r ? r : call_failure();
 }
 

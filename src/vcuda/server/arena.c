@@ -133,6 +133,8 @@ CUresult serve_wire_arena_add(struct request *q)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pieces[piece_count].registered = arena_register(memory, bytes);
 	if (arena_send(fd) < 0) {
+		if (pieces[piece_count].registered && driver.cuMemHostUnregister)
+			(void)driver.cuMemHostUnregister(memory);
 		arena_unmap(at, bytes);
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}

@@ -2,6 +2,8 @@
 
 /* Code: the compiler and linker of the driver, what its functions take, and launches. */
 
+#include <elf.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,12 +79,74 @@ static CUresult code_reply(struct request *q, CUresult r, const struct code_opti
 	return r;
 }
 
+static bool code_has(uint64_t offset, uint64_t count, uint64_t size, uint64_t bytes)
+{
+	return offset <= bytes && (count == 0 || (size <= bytes && count <= (bytes - offset) / (size ? size : 1)));
+}
+
+static bool code_elf_is_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes)
+{
+	if (!code_has(header->e_phoff, header->e_phnum, header->e_phentsize, bytes) ||
+	    !code_has(header->e_shoff, header->e_shnum, header->e_shentsize, bytes) ||
+	    (header->e_shnum && header->e_shentsize != sizeof(Elf64_Shdr)))
+		return false;
+	for (unsigned i = 0; i < header->e_shnum; i++) {
+		Elf64_Shdr section;
+
+		memcpy(&section, image + header->e_shoff + i * sizeof(section), sizeof(section));
+		if (section.sh_type != SHT_NOBITS && !code_has(section.sh_offset, section.sh_size, 1, bytes))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The driver takes images without their length, so what an image says of it is held against what there is. A wrapper
+ * has an address in it, and an honest client sends what it wraps; text ends where the upload does, behind which there
+ * is a NUL.
+ */
+static bool code_is_whole(const uint8_t *image, uint64_t bytes)
+{
+	static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46}, fat[] = {0x50, 0xed, 0x55, 0xba};
+	Elf64_Ehdr header;
+	uint16_t begin;
+	uint64_t rest;
+
+	if (bytes < 16)
+		return memcmp(image, wrapper, bytes < 4 ? bytes : 4) != 0 &&
+		       memcmp(image, fat, bytes < 4 ? bytes : 4) != 0 &&
+		       memcmp(image, ELFMAG, bytes < 4 ? bytes : 4) != 0;
+	if (memcmp(image, wrapper, sizeof(wrapper)) == 0)
+		return false;
+	memcpy(&begin, image + 6, sizeof(begin));
+	memcpy(&rest, image + 8, sizeof(rest));
+	if (memcmp(image, fat, sizeof(fat)) == 0)
+		return begin >= 16 && begin <= bytes && rest == bytes - begin;
+	if (memcmp(image, ELFMAG, SELFMAG) != 0)
+		return true;
+	if (bytes < sizeof(header))
+		return false;
+	memcpy(&header, image, sizeof(header));
+	return code_elf_is_whole(&header, image, bytes);
+}
+
+/* The thread's upload, if it is an image that is all there. */
+static void *code_take_image(struct request *q)
+{
+	void *image = request_take_upload(q, q->argument[0]);
+
+	if (image && code_is_whole(image, q->argument[0]))
+		return image;
+	free(image);
+	return NULL;
+}
+
 CUresult serve_cuModuleLoadDataEx(struct request *q)
 {
 	struct code_options options;
 	struct code_answer answer;
 	CUresult r = code_read_options(q, 0, &options, &answer);
-	void *image = r ? NULL : request_take_upload(q, q->argument[0]);
+	void *image = r ? NULL : code_take_image(q);
 	CUmodule module = 0;
 
 	if (!image)
@@ -99,7 +163,7 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	struct code_options options;
 	struct code_answer answer;
 	CUresult r = code_read_options(q, 0, &options, &answer);
-	void *image = r || !driver.cuLibraryLoadData ? NULL : request_take_upload(q, q->argument[0]);
+	void *image = r || !driver.cuLibraryLoadData ? NULL : code_take_image(q);
 	CUlibrary library = 0;
 
 	if (!image)
@@ -164,7 +228,7 @@ CUresult serve_cuLinkAddData_v2(struct request *q)
 		r = request_handle(q, word, WIRE_LINKER, &state);
 	if (r)
 		return r;
-	data = request_take_upload(q, q->argument[0]);
+	data = code_take_image(q);
 	linker = code_find_linker(state);
 	if (!data || !linker)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -335,7 +399,7 @@ CUresult serve_wire_function(struct request *q)
 
 /* ---- launches ---- */
 
-enum { LAUNCH_WORDS = 8, LAUNCH_ATTRIBUTES = 16 };
+enum { LAUNCH_WORDS = 7, LAUNCH_ATTRIBUTES = 16 };
 
 /* Attributes without a pointer or a handle in them, a bit each. */
 #define LAUNCH_ALLOWED \
@@ -363,6 +427,7 @@ static CUresult code_read_launch(struct request *q, struct code_launch *launch)
 	const struct code_function *function;
 	CUresult r = request_words(q, LAUNCH_WORDS);
 	const uint64_t *word = q->argument;
+	unsigned attributes;
 	uint8_t *packed;
 
 	if (!r)
@@ -374,8 +439,9 @@ static CUresult code_read_launch(struct request *q, struct code_launch *launch)
 		r = code_function(word[0], launch->function, false, &function);
 	if (r)
 		return r;
-	if (word[6] > LAUNCH_ATTRIBUTES || word[7] != function->info.bytes ||
-	    LAUNCH_WORDS * 8 + word[6] * sizeof(CUlaunchAttribute) + word[7] > q->header.bytes)
+	attributes = (uint32_t)word[6];
+	if (attributes > LAUNCH_ATTRIBUTES || word[6] >> 32 != function->info.bytes ||
+	    LAUNCH_WORDS * 8 + attributes * sizeof(CUlaunchAttribute) + function->info.bytes > q->header.bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	launch->config.gridDimX = (unsigned)word[1];
 	launch->config.gridDimY = (unsigned)(word[1] >> 32);
@@ -384,12 +450,12 @@ static CUresult code_read_launch(struct request *q, struct code_launch *launch)
 	launch->config.blockDimY = (unsigned)word[3];
 	launch->config.blockDimZ = (unsigned)(word[3] >> 32);
 	launch->config.sharedMemBytes = (unsigned)word[4];
-	launch->config.numAttrs = (unsigned)word[6];
+	launch->config.numAttrs = attributes;
 	launch->config.attrs = launch->attributes;
-	packed = (uint8_t *)&q->argument[LAUNCH_WORDS] + word[6] * sizeof(CUlaunchAttribute);
+	packed = (uint8_t *)&q->argument[LAUNCH_WORDS] + attributes * sizeof(CUlaunchAttribute);
 	for (unsigned i = 0; i < function->info.parameters; i++)
 		launch->parameters[i] = packed + function->info.parameter[i].offset;
-	return word[6] ? code_read_attributes(q, launch) : CUDA_SUCCESS;
+	return attributes ? code_read_attributes(q, launch) : CUDA_SUCCESS;
 }
 
 CUresult serve_cuLaunchKernel(struct request *q)

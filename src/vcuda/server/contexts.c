@@ -16,13 +16,6 @@ enum { CONTEXTS_STREAMS = 8 };
 /* The client's handles of primary contexts. */
 static uint64_t primary[START_GPUS];
 
-static void contexts_begin(uint64_t handle, uint64_t real)
-{
-	(void)driver.cuCtxSetCurrent(real);
-	executor_forget_context();
-	stage_register(handle);
-}
-
 static void contexts_end(uint64_t handle)
 {
 	stage_forget_context(handle);
@@ -41,7 +34,8 @@ static CUresult contexts_reply(struct request *q, uint64_t real)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	(void)quota_note(QUOTA_CONTEXT, handle, server.start.context_bytes, handle);
 	request_reply(q, &handle, sizeof(handle));
-	contexts_begin(handle, real);
+	(void)driver.cuCtxSetCurrent(real);
+	executor_forget_context();
 	return CUDA_SUCCESS;
 }
 
@@ -216,7 +210,7 @@ static CUresult contexts_block_context(uint64_t context)
 	return driver.cuCtxSynchronize();
 }
 
-/* Once all its streams are done, the call itself takes no time. */
+/* A context is done when all its streams are. */
 static CUresult contexts_query_context(uint64_t context)
 {
 	CUstream streams[CONTEXTS_STREAMS];
@@ -225,7 +219,7 @@ static CUresult contexts_query_context(uint64_t context)
 
 	for (unsigned i = 0; i < count && !r; i++)
 		r = driver.cuStreamQuery(streams[i]);
-	return r == CUDA_ERROR_NOT_READY ? r : driver.cuCtxSynchronize();
+	return r;
 }
 
 CUresult serve_cuCtxSynchronize(struct request *q)

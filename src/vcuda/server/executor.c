@@ -18,11 +18,13 @@
 #include "vcuda/server/handle.h"
 #include "vcuda/server/serve.h"
 
-enum { PENDING = 64 };
+enum { PENDING = 64, EXECUTOR_TRIES = 64 };
+
+static uint32_t executor_seen; /* how much the client has written, when it was last looked at */
 
 static const struct timespec executor_patience = {.tv_sec = 1};
-static long executor_spin;                 /* nanoseconds */
-static __thread uint64_t executor_context; /* the client's handle of what is current */
+static long executor_spin, executor_wait_spin; /* nanoseconds */
+static __thread uint64_t executor_context;     /* the client's handle of what is current */
 static __thread bool executor_knows_context;
 
 static int64_t executor_now(void)
@@ -68,7 +70,8 @@ static void executor_note(CUresult result)
 	server_tell(START_EVENT_STICKY, (uint64_t)result, "");
 }
 
-static void executor_finish(const struct request *q, CUresult result)
+/* @busy: cleared before the client can know that it may go on. */
+static void executor_reply(const struct request *q, CUresult result, _Atomic bool *busy)
 {
 	struct wire_reply *reply;
 	int32_t none = 0;
@@ -83,7 +86,14 @@ static void executor_finish(const struct request *q, CUresult result)
 	reply->result = result;
 	reply->bytes = q->reply_bytes;
 	memcpy(reply->word, q->reply, q->reply_bytes);
+	if (busy)
+		*busy = false;
 	bell_ring(&reply->done, q->header.sequence);
+}
+
+static void executor_finish(const struct request *q, CUresult result)
+{
+	executor_reply(q, result, NULL);
 }
 
 /* ---- threads that wait ---- */
@@ -91,6 +101,7 @@ static void executor_finish(const struct request *q, CUresult result)
 struct waiter {
 	struct bell bell; /* its value: how many requests it was given */
 	bool there;
+	_Atomic bool busy; /* its thread of the client waits, and can send nothing */
 	struct request request;
 };
 
@@ -127,7 +138,7 @@ static void *executor_wait(void *argument)
 		}
 		seen++;
 		executor_set_context(q->header.context);
-		executor_finish(q, q->wait.block ? q->wait.block(q->wait.object) : executor_serve(q));
+		executor_reply(q, q->wait.block ? q->wait.block(q->wait.object) : executor_serve(q), &waiter->busy);
 	}
 	return NULL;
 }
@@ -137,17 +148,21 @@ static bool executor_hand_over(const struct request *q)
 	struct waiter **waiter = &waiters[q->header.thread];
 	pthread_t thread;
 
-	if (!*waiter)
+	if (!*waiter) {
 		*waiter = aligned_alloc(64, (sizeof(**waiter) + 63) & ~(size_t)63);
-	if (!*waiter)
-		return false;
+		if (!*waiter)
+			return false;
+		(*waiter)->there = false;
+	}
 	if (!(*waiter)->there) {
 		memset(&(*waiter)->bell, 0, sizeof((*waiter)->bell));
+		(*waiter)->busy = false;
 		if (pthread_create(&thread, NULL, executor_wait, *waiter) != 0)
 			return false;
 		(*waiter)->there = true;
 	}
 	executor_copy(&(*waiter)->request, q);
+	(*waiter)->busy = true;
 	bell_ring(&(*waiter)->bell, (*waiter)->bell.value + 1);
 	return true;
 }
@@ -197,8 +212,13 @@ static void executor_ask(void)
 
 static void executor_begin_wait(const struct request *q)
 {
-	CUresult r = q->wait.query(q->wait.object);
+	CUresult r;
+	int tries = 0;
 
+	do
+		r = q->wait.query(q->wait.object);
+	while (r == CUDA_ERROR_NOT_READY && ++tries < EXECUTOR_TRIES && executor_wait_spin > 0 &&
+	       BELL_LOAD(&server.wire->ring.head.value) == executor_seen);
 	if (r != CUDA_ERROR_NOT_READY) {
 		executor_finish(q, r);
 		return;
@@ -209,7 +229,7 @@ static void executor_begin_wait(const struct request *q)
 	}
 	pending[pending_count].wait = q->wait;
 	pending[pending_count].header = q->header;
-	pending[pending_count].until = executor_now() + 4 * executor_spin;
+	pending[pending_count].until = executor_now() + executor_wait_spin;
 	pending_count++;
 }
 
@@ -218,6 +238,14 @@ static void executor_begin_wait(const struct request *q)
 static uint32_t executor_units(const struct wire_entry *header)
 {
 	return 1 + (header->bytes + RING_UNIT - 1) / RING_UNIT;
+}
+
+static bool executor_is_waiting(uint32_t thread)
+{
+	for (unsigned i = 0; i < pending_count; i++)
+		if (pending[i].header.thread == thread)
+			return true;
+	return waiters[thread] && waiters[thread]->there && waiters[thread]->busy;
 }
 
 /* Return: how far the entry at @tail reaches. What the client says of it is read once. */
@@ -237,8 +265,17 @@ static uint32_t executor_take(struct request *q, uint32_t tail, uint32_t head)
 		server_end("an entry is no operation");
 	if (q->header.thread >= WIRE_SLOTS || (q->header.slot != WIRE_SCRATCH && q->header.slot != q->header.thread))
 		server_end("an entry is of no thread");
+	if (executor_is_waiting(q->header.thread))
+		server_end("an entry of a thread that waits");
 	memcpy(q->argument, at + sizeof(q->header), q->header.bytes);
 	return units;
+}
+
+/* The next entry comes while the driver works. */
+static void executor_prefetch(uint32_t tail)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		__builtin_prefetch(server.wire->command + (size_t)((tail + i) % RING_UNITS) * RING_UNIT);
 }
 
 static void executor_do(struct request *q)
@@ -272,8 +309,12 @@ void executor_run(void)
 	uint32_t tail = 0;
 
 	executor_spin = (long)server.wire->spin;
+	executor_wait_spin = (long)server.wire->wait_spin;
 	for (;;) {
-		const uint32_t head = BELL_LOAD(&ring->head.value);
+		/* Each look takes a line of the client's cache. */
+		if (executor_seen == tail)
+			executor_seen = BELL_LOAD(&ring->head.value);
+		const uint32_t head = executor_seen;
 
 		if (ring_distance(tail, head) > RING_UNITS)
 			server_end("the ring has more than its size");
@@ -289,6 +330,7 @@ void executor_run(void)
 		}
 		const uint32_t units = executor_take(&q, tail, head);
 
+		executor_prefetch(tail + units);
 		if (q.header.op != WIRE_FILLER)
 			executor_do(&q);
 		tail += units;

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "vcuda/driver_api.h"
@@ -26,6 +27,8 @@
 enum {
 	SERVER_SPIN = 50000, /* nanoseconds */
 	SERVER_SPIN_CORES = 3,
+	SERVER_WAIT_SPIN = 20000000,
+	SERVER_WAIT_CORES = 8,
 	SERVER_NAMES = 512, /* that are told of once each */
 };
 
@@ -100,12 +103,17 @@ static int server_share(uint64_t bytes, void **ret)
 	return *ret == MAP_FAILED ? -errno : steal_fd(&fd);
 }
 
-static bool server_may_spin(void)
+/* Who spins takes a core from somebody, so it depends on how many there are. */
+static void server_set_spin(void)
 {
-	cpu_set_t cores;
+	cpu_set_t set;
+	const int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 
-	return !(server.start.flags & START_NO_SPIN) && sched_getaffinity(0, sizeof(cores), &cores) == 0 &&
-	       CPU_COUNT(&cores) >= SERVER_SPIN_CORES;
+	if (server.start.flags & START_NO_SPIN || cores < SERVER_SPIN_CORES)
+		return;
+	server.wire->spin = SERVER_SPIN;
+	server.wire->wait_spin = cores >= SERVER_WAIT_CORES ? SERVER_WAIT_SPIN : 4 * SERVER_SPIN;
+	server.wire->copy_threads = cores >= SERVER_WAIT_CORES ? 3 : 1;
 }
 
 static int server_greet(const int descriptors[2])
@@ -150,6 +158,15 @@ static CUresult server_find_gpus(void)
 	return r;
 }
 
+/* Milliseconds. */
+static long server_now(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* Sees the client go, whatever the executor is waiting for. */
 static void *server_watch(void *nothing)
 {
@@ -164,6 +181,8 @@ static void *server_watch(void *nothing)
 int main(void)
 {
 	int descriptors[2], r = server_read_start();
+	long began = server_now(), loaded, inited;
+	char took[START_NAME];
 	const char *step = NULL;
 	CUresult result;
 	pthread_t thread;
@@ -177,6 +196,7 @@ int main(void)
 	r = driver_load(server.start.library[0] ? server.start.library : "libcuda.so.1");
 	if (r < 0)
 		return server_fail("loading the driver", -r, CUDA_ERROR_SYSTEM_NOT_READY);
+	loaded = server_now();
 	descriptors[0] = server_share(sizeof(*server.wire), &memory);
 	server.wire = memory;
 	descriptors[1] = server_share(WIRE_STAGING_BYTES, &memory);
@@ -191,9 +211,10 @@ int main(void)
 		result = server_find_gpus();
 	if (result)
 		return server_fail("initializing the driver", result, result);
+	inited = server_now();
 	server.wire->magic = WIRE_MAGIC;
 	server.wire->ops = OP_END;
-	server.wire->spin = server_may_spin() ? SERVER_SPIN : 0;
+	server_set_spin();
 	server.wire->state = WIRE_READY;
 	if (pthread_create(&thread, NULL, server_watch, NULL) != 0)
 		step = "starting a thread";
@@ -206,6 +227,7 @@ int main(void)
 		return server_fail(step, EIO, CUDA_ERROR_SYSTEM_NOT_READY);
 	(void)close(descriptors[0]);
 	(void)close(descriptors[1]);
-	server_tell(START_EVENT_READY, (uint64_t)server.driver_version, "");
+	(void)snprintf(took, sizeof(took), "load %ld ms, init %ld ms", loaded - began, inited - loaded);
+	server_tell(START_EVENT_READY, (uint64_t)server.driver_version, took);
 	executor_run();
 }

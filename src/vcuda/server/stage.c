@@ -18,10 +18,17 @@ static struct {
 
 static uint64_t stage_context; /* that the memory is registered in; 0: none */
 
-void stage_register(uint64_t context)
+/* Not before it is needed: it takes milliseconds. Where the driver cannot, copies are slower. */
+static void stage_register(uint64_t context)
 {
-	if (!stage_context && arena_register(server.staging, WIRE_STAGING_BYTES))
+	static bool cannot;
+
+	if (stage_context || cannot)
+		return;
+	if (arena_register(server.staging, WIRE_STAGING_BYTES))
 		stage_context = context;
+	else
+		cannot = true;
 }
 
 void stage_forget_context(uint64_t context)
@@ -42,6 +49,7 @@ static CUresult stage_begin(struct request *q, CUstream *stream)
 
 	if (r || chunk >= WIRE_CHUNKS || bytes == 0 || bytes > wire_chunk_bytes((uint32_t)chunk))
 		return CUDA_ERROR_INVALID_VALUE;
+	stage_register(q->header.context);
 	r = request_stream(q, 1, stream);
 	if (r || (chunks[chunk].event && chunks[chunk].context == q->header.context))
 		return r;
@@ -106,6 +114,16 @@ CUresult serve_wire_stage_wait(struct request *q)
 	return REQUEST_WAITS;
 }
 
+/* A graph would keep the address of what is here now, and copy what is there when it runs. */
+static CUresult stage_check_capture(CUstream stream)
+{
+	CUstreamCaptureStatus status = 0;
+
+	if (!driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return status ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
 CUresult serve_wire_copy_in(struct request *q)
 {
 	CUresult r = request_words(q, 3);
@@ -115,6 +133,8 @@ CUresult serve_wire_copy_in(struct request *q)
 	if (!part)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = request_stream(q, 1, &stream);
+	if (!r)
+		r = stage_check_capture(stream);
 	/* Up to 64 KiB of ordinary memory are taken before the driver returns. */
 	return r ? r : driver.cuMemcpyHtoDAsync_v2(q->argument[0], part, q->argument[2], stream);
 }

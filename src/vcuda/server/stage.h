@@ -5,8 +5,5 @@
 
 #include <stdint.h>
 
-/** A context is there in which it can be registered. */
-void stage_register(uint64_t context);
-
 /** A context has ended. */
 void stage_forget_context(uint64_t context);
