@@ -153,6 +153,22 @@ holds_only() {
 	holds docker run --rm --privileged --gpus '"device=1"' clients enumerate 1:a2 -- 1:a1
 }
 
+@test "runc on a machine of cgroup version 1" {
+	local directory=$BATS_TEST_TMPDIR/bundle
+
+	grep -q '^devices' /proc/cgroups || skip "the kernel has no such controller"
+	host one-store
+	grade guard
+	bundle debian "$directory" "$(visible 1) | .process.args = [\"enumerate\", \"1:a2\", \"--\", \"1:a1\"] | .linux.cgroupsPath = \"/version1\"
+		| .mounts |= map(select(.type != \"cgroup\"))"
+	cp "$clients/enumerate" "$directory/rootfs/usr/bin/"
+	holds unshare --mount bash -ec '
+		umount --recursive /sys/fs/cgroup
+		mount -t tmpfs tmpfs /sys/fs/cgroup && mkdir /sys/fs/cgroup/devices
+		mount -t cgroup -o devices devices /sys/fs/cgroup/devices
+		cd "$1" && exec runc --root /run/runtime run version1' version1 "$directory"
+}
+
 @test "the kernel is well" {
 	kernel_is_well
 }
