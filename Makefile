@@ -88,7 +88,7 @@ CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fno-asynchronous-unwind-ta
 	$(sanitize_flags) $(CFLAGS)
 comma := ,
 # A relocation is a bit and not 24 bytes where the linker can write that and the C library reads it (glibc 2.36).
-linker_help := $(sort $(shell $(CC) -Wl,--help 2>/dev/null | grep -o pack-relative-relocs))
+linker_help := $(sort $(shell $(CC) -Wl,--help 2>/dev/null | grep -o -e pack-relative-relocs -e emulations))
 new_glibc := $(shell printf '\043include <features.h>\n_Static_assert(__GLIBC_PREREQ(2, 36), "");\n' | $(CC) -fsyntax-only -x c - 2>/dev/null && echo yes)
 relative = $(if $(new_glibc),$(addprefix -Wl$(comma)-z$(comma),$(filter pack-relative-relocs,$(linker_help))))
 LDFLAGS_ALL = -Wl,-z,relro,-z,now,-z,noexecstack $(relative) -Wl,--gc-sections $(sanitize_flags) $(LDFLAGS)
@@ -118,7 +118,9 @@ include src/guard/rules.mk
 dynamic = $(SANITIZE)$(filter 0,$(STATIC))
 # hooks/runtime/early.c knows these two.
 early_start = $(if $(filter x86_64-% aarch64-%,$(multiarch)),-Wl$(comma)-e$(comma)early_start)
-hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(early_start) $(static_libraries))
+# Of linkers GNU's names emulations, and takes a script beside its own.
+hook_script = $(if $(filter emulations,$(linker_help)),-Wl$(comma)-T$(comma)hooks/hook.ld)
+hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(early_start) $(hook_script) $(static_libraries))
 
 unit_tests = $(patsubst %.c,$(O)/%,$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c))
 
@@ -155,10 +157,10 @@ $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.a
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(xdr_inside)
 	ln -sf $(@F) $(@D)/nvidia-container-cli
 
-$(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a
+$(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a hooks/hook.ld
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ $(hook_link)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $(filter-out %.ld,$^) $(hook_link)
 	ln -sf $(@F) $(@D)/ctr-gpu-runtime
 	ln -sf ctr-gpu-runtime $(@D)/nvidia-container-runtime
 	ln -sf $(@F) $(@D)/nvidia-container-runtime-hook
@@ -196,8 +198,9 @@ $(O)/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
 $(O)/src/vcuda/control.o $(O)/src/vcuda/grant.o $(O)/test/unit/vcuda/control_test.o $(O)/src/cli/vgpu.o $(vcudad_objects): $(O)/gen/vcuda_rpc.h
 
-# Commands for people, who wait for other things: small.
-$(cli_objects): OPTIMIZE := $(if $(filter -O2,$(OPTIMIZE)),-Os,$(OPTIMIZE))
+# What no start of a container on GPU-PV waits for: small.
+small = $(cli_objects) $(foreach room,cdi drm driverd engines nvidia,$(filter $(O)/src/$(room)/%,$(library_objects)))
+$(small): OPTIMIZE := $(if $(filter -O2,$(OPTIMIZE)),-Os,$(OPTIMIZE))
 
 # What runs before the C library does: without its functions, and without what needs them. test/e2e/runtime.bats looks.
 before_libc = $(patsubst %,$(O)/hooks/runtime/%.o,chosen command_line early search)
