@@ -168,6 +168,20 @@ static json_t *cdi_generate_device_env(const struct plan *plan)
 
 /* ---- devices ---- */
 
+/* The guard is told of a container's cgroup by the hook. */
+static int cdi_generate_check_choice(const struct generation *generation, const struct plan *plan)
+{
+	if (generation->wish->hook || plan->choice.luid_count == 0)
+		return 0;
+	if (plan->choice.strict)
+		return err_set(&generation->context->err, CTR_GPU_E_GUARD,
+			       "a specification without hooks cannot hold the choice of a GPU\n"
+			       "Leave out --no-hooks, or set \"choice\" to \"auto\" (ctr-gpu-config(5)).");
+	log_warning(&generation->context->settings.log,
+		    "without hooks a container that chooses a GPU can reach the others");
+	return 0;
+}
+
 /* The plan for some adapters, whose library directories are remembered. A spec without hooks needs all of it. */
 static int cdi_generate_plan(struct generation *generation, const char *devices, struct ctr_gpu_plan **ret)
 {
@@ -182,6 +196,8 @@ static int cdi_generate_plan(struct generation *generation, const char *devices,
 	if (r == 0)
 		r = ctr_gpu_plan_new(generation->context, &request, generation->host, ret);
 	strv_clear(&request.data.devices);
+	if (r == 0)
+		r = cdi_generate_check_choice(generation, &(*ret)->data);
 	for (size_t i = 0; r == 0 && i < (*ret)->data.library_dir_count; i++)
 		if (!strv_contains(&generation->library_dirs, (*ret)->data.library_dirs[i].path))
 			r = strv_add(&generation->library_dirs, (*ret)->data.library_dirs[i].path);
