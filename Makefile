@@ -202,10 +202,11 @@ $(O)/src/vcuda/control.o $(O)/src/vcuda/grant.o $(O)/test/unit/vcuda/control_tes
 small = $(cli_objects) $(foreach room,cdi drm driverd engines nvidia,$(filter $(O)/src/$(room)/%,$(library_objects)))
 $(small): OPTIMIZE := $(if $(filter -O2,$(OPTIMIZE)),-Os,$(OPTIMIZE))
 
-# What runs before the C library does: without its functions, and without what needs them. test/e2e/runtime.bats looks.
+# What runs before the C library does: without its functions, and without what needs them, which clang does without
+# optimization. test/e2e/runtime.bats looks.
 before_libc = $(patsubst %,$(O)/hooks/runtime/%.o,chosen command_line early search)
 ifeq ($(dynamic),)
-$(before_libc): CFLAGS_ALL += -ffreestanding -fno-stack-protector -U_FORTIFY_SOURCE -fno-profile-arcs -fno-lto
+$(before_libc): CFLAGS_ALL += -ffreestanding -fno-stack-protector -U_FORTIFY_SOURCE -fno-profile-arcs -fno-lto -O2
 endif
 
 $(O)/%.o: %.c | needs
