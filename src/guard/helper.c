@@ -141,14 +141,13 @@ int helper_check(char **ret_obstacle)
 			  r > 0 && answer[0] ? answer : "ctr-gpu-guard does not run");
 }
 
-int helper_load(struct err *err)
+/* One of another version, which an update has left, is replaced. */
+static int helper_load_newest(struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *answer = NULL;
 	const char *text;
 	int r;
 
-	if (helper_is_loaded())
-		return 0;
 	path = helper_find();
 	r = path ? helper_run(path, "load", &answer) : -ENOENT;
 	if (r == 0)
@@ -160,10 +159,15 @@ int helper_load(struct err *err)
 	return err_set(err, CTR_GPU_E_GUARD, "%.600s", text ? text + 2 : "ctr-gpu-guard cannot load the guard");
 }
 
+int helper_load(struct err *err)
+{
+	return helper_is_loaded() ? 0 : helper_load_newest(err);
+}
+
 int helper_refresh(struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *answer = NULL;
-	int r = helper_load(err);
+	int r = helper_load_newest(err);
 
 	if (r != 0)
 		return r;
