@@ -458,26 +458,33 @@ static int frames_launches(struct peer *peer, uint64_t context)
 	good[1] = 3;
 	r |= frames_is(peer_call(peer, 0, OP_cuModuleGetFunction, context, good, 2, "nop", 3), 0);
 	function = peer_word(peer, 0);
-	const uint64_t launch[] = {
-		function, 1 | (uint64_t)1 << 32, 1 | (uint64_t)1 << 32, 1 | (uint64_t)1 << 32, 0, 0, 0, 0};
-	uint64_t wrong[8];
+	const uint64_t launch[7] = {function, 1 | (uint64_t)1 << 32, 1 | (uint64_t)1 << 32, 1 | (uint64_t)1 << 32};
+	uint64_t wrong[7];
 
-	r |= frames_is(peer_call(peer, 0, OP_cuLaunchKernel, context, launch, 8, NULL, 0), 0);
+	r |= frames_is(peer_call(peer, 0, OP_cuLaunchKernel, context, launch, 7, NULL, 0), 0);
+	/* The last word: attributes, and bytes of parameters in the upper half. */
 	static const struct {
 		int word;
 		uint64_t value;
-	} changes[] = {{0, 0}, {0, 0x4141414141414141}, {1, 0},      {5, UINT64_MAX}, {6, 17}, {6, UINT64_MAX},
-		       {6, 1}, {7, UINT64_MAX},         {7, 1 << 20}};
+	} changes[] = {{0, 0},
+		       {0, 0x4141414141414141},
+		       {1, 0},
+		       {5, UINT64_MAX},
+		       {6, 17},
+		       {6, UINT64_MAX},
+		       {6, 1},
+		       {6, (uint64_t)8 << 32},
+		       {6, (uint64_t)1 << 63}};
 
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		memcpy(wrong, launch, sizeof(wrong));
 		wrong[changes[i].word] = changes[i].value;
-		r |= peer_call(peer, 0, OP_cuLaunchKernel, context, wrong, 8, NULL, 0) == 0;
-		wrong[changes[i].word] = changes[i].value;
-		r |= peer_call(peer, 0, OP_cuLaunchKernelEx, context, wrong, 8, NULL, 0) == 0;
+		r |= peer_call(peer, 0, OP_cuLaunchKernel, context, wrong, 7, NULL, 0) == 0;
+		r |= peer_call(peer, 0, OP_cuLaunchKernelEx, context, wrong, 7, NULL, 0) == 0;
 	}
+	memcpy(wrong, launch, sizeof(wrong));
 	wrong[0] = module;
-	r |= peer_call(peer, 0, OP_cuLaunchKernel, context, wrong, 8, NULL, 0) == 0;
+	r |= peer_call(peer, 0, OP_cuLaunchKernel, context, wrong, 7, NULL, 0) == 0;
 	return r;
 }
 
