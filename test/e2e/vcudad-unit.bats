@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2016,SC2154
+#
+# vCUDA's manager as systemd starts it, shut off as its unit says: real systemd, real servers, the simulated driver.
+
+load engines
+
+directory=$BATS_FILE_TMPDIR/systemd
+units=$e2e/../../pkg/systemd
+
+inside() {
+	"$e2e/systemd-world" run "$directory" "$@" 3>&-
+}
+
+setup_file() {
+	require_root
+	mkdir -p "$directory"
+	"$e2e/systemd-world" start "$directory" 2
+	inside bash -ec 'mkdir -p /usr/libexec/ctr-gpu /run/driver /run/client
+		cp "$0"/bin/ctr-gpu /usr/bin; cp "$0"/bin/ctr-gpu-vcuda "$0"/bin/ctr-gpu-vcudad /usr/libexec/ctr-gpu
+		cp "$0"/test/vcuda/sim/libcuda.so.1 /run/driver; printf "GPUS=1\nUUIDS=5a3f1c2b0001000000000000a5c0e3d4\n" >/run/driver/sim.conf
+		cp "$0"/lib/vcuda/libcuda.so.1 "$0"/test/real/cuda-add "$0"/test/tools/vcuda-hold /run/client
+		cp "$1"/ctr-gpu-vcudad.* /usr/lib/systemd/system; rm -rf /etc/ctr-gpu; mknod -m 666 /dev/dxg c 10 183
+		mkdir /run/systemd/system/ctr-gpu-vcudad.service.d
+		printf "[Service]\nStandardError=append:/run/audit\n" >/run/systemd/system/ctr-gpu-vcudad.service.d/output.conf
+		printf "[Unit]\nDefaultDependencies=no\n" | tee /run/systemd/system/ctr-gpu-vcudad.service.d/alone.conf >/dev/null
+		mkdir /run/systemd/system/ctr-gpu-vcudad.socket.d
+		printf "[Unit]\nDefaultDependencies=no\n" >/run/systemd/system/ctr-gpu-vcudad.socket.d/alone.conf
+		systemctl daemon-reload; systemctl start ctr-gpu-vcudad.socket' "$CTR_GPU_BUILD" "$units"
+}
+
+teardown_file() {
+	"$e2e/systemd-world" stop "$directory"
+}
+
+# grant NAME: as the hook asks for it, for a process that sleeps; there is no GPU here for a plan
+grant() {
+	inside python3 -c '
+import socket, struct, subprocess, sys
+def text(value):
+    return struct.pack(">I", len(value)) + value + b"\0" * (-len(value) % 4)
+def call(s, procedure, arguments):
+    message = struct.pack(">6I4I", 1, 0, 2, 0x20435447, 1, procedure, 0, 0, 0, 0) + arguments
+    s.sendall(struct.pack(">I", 0x80000000 | len(message)) + message)
+    size = struct.unpack(">I", s.recv(4, socket.MSG_WAITALL))[0] & 0x7fffffff
+    return s.recv(size, socket.MSG_WAITALL)[24:]
+name = sys.argv[1].encode()
+container = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    start_new_session=True)
+s = socket.socket(socket.AF_UNIX)
+s.connect("/run/ctr-gpu/vcudad.sock")
+gpu = text(b"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4") + text(b"") + text(b"")
+granted = call(s, 1, text(name) + struct.pack(">iI", container.pid, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QI", 1 << 30, 4))
+assert granted[:4] == b"\0\0\0\0", granted
+assert call(s, 2, text(name))[:4] == b"\0\0\0\0"
+print(container.pid)
+' "$1"
+}
+
+# client NAME PROGRAM…: with the socket of that container
+client() {
+	inside env LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET="/run/ctr-gpu/vcuda/$1/socket" "${@:2}"
+}
+
+@test "systemd has nothing against the units, and the manager is shut off from what it does not need" {
+	run inside systemd-analyze verify --man=no /usr/lib/systemd/system/ctr-gpu-vcudad.service /usr/lib/systemd/system/ctr-gpu-vcudad.socket
+	expect_status 0
+	[[ -z $output ]]
+	run inside systemd-analyze security --offline=true --threshold=35 /usr/lib/systemd/system/ctr-gpu-vcudad.service
+	expect_status 0
+}
+
+@test "whoever asks starts it, and it is root's alone" {
+	run inside systemctl is-active ctr-gpu-vcudad.service
+	expect_line inactive
+	run inside ctr-gpu vgpu list
+	expect_status 0
+	expect_line "No container has GPUs by vCUDA."
+	run inside systemctl is-active ctr-gpu-vcudad.service
+	expect_line active
+	run inside stat -c '%n %a %U' /run/ctr-gpu /run/ctr-gpu/vcudad.sock /run/ctr-gpu/vcuda
+	expect_line "/run/ctr-gpu 700 root"
+	expect_line "/run/ctr-gpu/vcudad.sock 600 root"
+	expect_line "/run/ctr-gpu/vcuda 700 root"
+}
+
+@test "servers work under the unit's restrictions" {
+	grant one
+	run client one /run/client/cuda-add
+	expect_status 0
+	expect "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
+	expect "1048576 sums are right"
+}
+
+@test "a restart and a stop of the manager leave programs alone" {
+	grant two
+	inside bash -c 'mkfifo /run/more && (exec 4<>/run/more; LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET=/run/ctr-gpu/vcuda/two/socket \
+		/run/client/vcuda-hold 4096 <&4 >/run/held 2>&1 &) ; for i in {1..40}; do grep -q ready /run/held && break; sleep 0.1; done'
+	inside systemctl restart ctr-gpu-vcudad.service
+	run inside sh -c 'ctr-gpu vgpu list --json | jq ".containers[] | select(.container == \"two\") | .clients, .used"'
+	expect_line 1
+	expect_line 4096
+	inside systemctl stop ctr-gpu-vcudad.service
+	inside sh -c 'echo 8192 >/run/more; for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; done'
+	run inside cat /run/held
+	expect_line "8192: 0"
+	run inside sh -c 'ctr-gpu vgpu list --json | jq ".containers[] | select(.container == \"two\") | .used"'
+	expect_line 12288
+	inside ctr-gpu vgpu revoke two
+	run inside sh -c 'sleep 0.5; pgrep -c -x ctr-gpu-vcuda; tail -n 1 /run/audit'
+	expect_line 0
+	expect '"event":"end","container":"two","why":"revoked"'
+}
