@@ -99,8 +99,9 @@ holds_only() {
 	container privileged 1 '.process.capabilities |= map_values(["CAP_SYS_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"])
 		| .linux.resources.devices = [{"allow": true, "access": "rwm"}] | .linux.namespaces |= map(select(.type != "cgroup"))'
 	holds_only runc --root /run/runtime exec privileged -- 1:a2 1:a1
+	mapfile -t more < <(race_options)
 	echo 200 >"$module/window"
-	holds runc --root /run/runtime exec again race handle 6 1:a2 -- 1:a1
+	holds runc --root /run/runtime exec again race "${more[@]}" handle 6 1:a2 -- 1:a1
 	[[ $(<"$module/abandoned") == 0 ]]
 }
 

