@@ -177,6 +177,8 @@ static void argument_print(FILE *to, const struct argument *a)
 		fprintf(to, "const char **%s", name);
 	else if (argument_is(a, "H H0 DROP"))
 		fprintf(to, "%s %s", argument_handle_type(a, 0), name);
+	else if (argument_is(a, "HS"))
+		fprintf(to, "const %s *%s", argument_handle_type(a, 0), name);
 	else if (argument_is(a, "NEW"))
 		fprintf(to, "%s *%s", argument_handle_type(a, 0), name);
 	else if (argument_is(a, "IN"))
@@ -298,20 +300,27 @@ static void stub_print_words(const struct function *f)
 			printf("strlen(%s), ", name);
 		else if (argument_is(a, "IN"))
 			printf("sizeof(*%s), ", name);
+		else if (argument_is(a, "HS"))
+			printf("%s * sizeof(*%s), ", a->field[2], name);
 		else if (argument_is(a, "V DEVICE H H0 DROP STREAM AT"))
 			printf("(uint64_t)%s, ", name);
 		else if (argument_is(a, "P"))
 			generate_stop("P in a function that is generated", f->name);
 	}
 	printf("0};\n");
-	if (function_count_kind(f, "STRING IN") == 0)
+	if (function_count_kind(f, "STRING IN HS") == 0)
 		return;
 	printf("\tconst struct call_part parts[] = {");
-	for (int i = 0; i < f->count; i++)
-		if (argument_is(&f->argument[i], "STRING IN"))
-			printf("{%s, %s(%s%s)}, ", argument_name(&f->argument[i]),
-			       argument_is(&f->argument[i], "IN") ? "sizeof" : "strlen",
-			       argument_is(&f->argument[i], "IN") ? "*" : "", argument_name(&f->argument[i]));
+	for (int i = 0; i < f->count; i++) {
+		const char *name = argument_name(&f->argument[i]);
+
+		if (argument_is(&f->argument[i], "STRING"))
+			printf("{%s, strlen(%s)}, ", name, name);
+		else if (argument_is(&f->argument[i], "IN"))
+			printf("{%s, sizeof(*%s)}, ", name, name);
+		else if (argument_is(&f->argument[i], "HS"))
+			printf("{%s, %s * sizeof(*%s)}, ", name, f->argument[i].field[2], name);
+	}
 	printf("};\n");
 }
 
@@ -323,6 +332,10 @@ static void stub_print_checks(const struct function *f)
 
 		if (argument_is(a, "OUT NEW STRING IN NAME"))
 			printf("\tif (!%s)\n\t\treturn call_fail(CUDA_ERROR_INVALID_VALUE);\n", argument_name(a));
+		if (argument_is(a, "HS"))
+			printf("\tif ((%s && !%s) || %s > CALL_HANDLES)\n"
+			       "\t\treturn call_fail(CUDA_ERROR_INVALID_VALUE);\n",
+			       a->field[2], argument_name(a), a->field[2]);
 		if (argument_is(a, "H") && function_is(f, "async"))
 			printf("\tif (wire_handle_type(%s) != WIRE_%s)\n"
 			       "\t\treturn call_fail(CUDA_ERROR_INVALID_HANDLE);\n",
@@ -359,8 +372,8 @@ static void stub_print_results(const struct function *f)
 
 static void stub_print_body(const struct function *f)
 {
-	const int words = function_count_kind(f, "V DEVICE H H0 DROP STREAM AT STRING IN");
-	const int parts = function_count_kind(f, "STRING IN");
+	const int words = function_count_kind(f, "V DEVICE H H0 DROP STREAM AT STRING IN HS");
+	const int parts = function_count_kind(f, "STRING IN HS");
 	const int outs = function_count_kind(f, "OUT OUT0 NEW");
 	char arguments[TEXT_MAX * 2];
 
@@ -544,7 +557,8 @@ static int case_parent(const struct function *f)
 	int word = 0;
 
 	for (int i = 0; i < f->count; i++) {
-		if (argument_is(&f->argument[i], "H"))
+		if (argument_is(&f->argument[i], "H") && !(strcmp(f->argument[i].field[0], "NODE") == 0 &&
+							   i + 1 < f->count && argument_is(&f->argument[i + 1], "H")))
 			return word;
 		word += !argument_is(&f->argument[i], "OUT OUT0 NEW NAME");
 	}
@@ -563,6 +577,8 @@ static void case_print_argument(const struct argument *a, int word)
 		printf("\tconst CUdeviceptr %s = q->argument[%d];\n", name, word);
 	else if (argument_is(a, "H H0 DROP"))
 		printf("\tuint64_t %s = 0;\n", name);
+	else if (argument_is(a, "HS"))
+		printf("\tuint64_t %s[REQUEST_HANDLES];\n", name);
 	else if (argument_is(a, "STREAM"))
 		printf("\tCUstream %s = 0;\n", name);
 	else if (argument_is(a, "DEVICE"))
@@ -586,6 +602,9 @@ static void case_print_check(const struct argument *a, int word)
 	else if (argument_is(a, "H0"))
 		printf("\tif (!r && q->argument[%d])\n\t\tr = request_handle(q, %d, WIRE_%s, &%s);\n", word, word,
 		       a->field[0], name);
+	else if (argument_is(a, "HS"))
+		printf("\tif (!r)\n\t\tr = request_handles(q, %d, WIRE_%s, %s, %s);\n", word, a->field[0], a->field[2],
+		       name);
 	else if (argument_is(a, "STREAM"))
 		printf("\tif (!r)\n\t\tr = request_stream(q, %d, &%s);\n", word, name);
 	else if (argument_is(a, "DEVICE"))

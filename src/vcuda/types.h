@@ -117,7 +117,32 @@ typedef union {
 typedef CUstreamAttrValue CUkernelNodeAttrValue;
 
 typedef struct {
-	uint64_t opaque[16];
+	CUdeviceptr dst;
+	size_t pitch;
+	unsigned int value, elementSize;
+	size_t width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct {
+	CUfunction func;
+	unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+	void **kernelParams, **extra;
+	CUkernel kern;
+	CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct {
+	CUresult result;
+	CUgraphNode errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
+
+typedef union {
+	int operation;
+	uint64_t pad[6];
+} CUstreamBatchMemOpParams;
+
+typedef struct {
+	_Alignas(64) uint64_t opaque[16];
 } CUtensorMap;
 
 typedef void (*CUhostFn)(void *data);
@@ -139,6 +164,7 @@ enum {
 	CUDA_ERROR_FILE_NOT_FOUND = 301,
 	CUDA_ERROR_OPERATING_SYSTEM = 304,
 	CUDA_ERROR_INVALID_HANDLE = 400,
+	CUDA_ERROR_ILLEGAL_STATE = 401,
 	CUDA_ERROR_NOT_FOUND = 500,
 	CUDA_ERROR_NOT_READY = 600,
 	CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,

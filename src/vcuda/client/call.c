@@ -196,12 +196,13 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		    unsigned part_count)
 {
+	const bool waits = client.waits || client.captures;
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 
 	if (!r)
-		r = call_push(thread, op, words, count, parts, part_count, client.waits);
-	if (!r && client.waits)
+		r = call_push(thread, op, words, count, parts, part_count, waits);
+	if (!r && waits)
 		r = call_wait(thread, false);
 	return r ? r : call_failure();
 }

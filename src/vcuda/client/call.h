@@ -5,6 +5,8 @@
 
 #include "vcuda/client/thread.h"
 
+enum { CALL_HANDLES = 512 }; /* of one array */
+
 struct call_part {
 	const void *data;
 	size_t bytes;

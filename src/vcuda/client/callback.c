@@ -6,6 +6,7 @@
  */
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
@@ -100,4 +101,39 @@ CUresult on_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = callback_keep(function, data, &words[1]);
 	return r ? r : call_async(OP_cuLaunchHostFunc, words, 2, NULL, 0);
+}
+
+/* What the older kind of callback gets besides its data. */
+struct callback_status {
+	CUstreamCallback function;
+	CUstream stream;
+	void *data;
+};
+
+static void callback_run_older(void *argument)
+{
+	const struct callback_status call = *(const struct callback_status *)argument;
+
+	free(argument);
+	call.function(call.stream, CUDA_SUCCESS, call.data);
+}
+
+CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *data, unsigned flags)
+{
+	struct callback_status *call;
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!function || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	call = malloc(sizeof(*call));
+	if (!call)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*call = (struct callback_status){function, stream, data};
+	r = on_cuLaunchHostFunc(stream, callback_run_older, call);
+	if (r)
+		free(call);
+	return r;
 }

@@ -20,8 +20,9 @@ struct client {
 	struct wire *wire;
 	uint8_t *staging;
 	int socket;
-	uint64_t arena; /* address of the page-locked memory; 0: it is not at the same address in the server */
-	bool waits;     /* for every answer: CTR_GPU_VCUDA_SYNC=1 */
+	uint64_t arena;       /* address of the page-locked memory; 0: it is not at the same address in the server */
+	_Atomic int captures; /* that have begun and not ended: nothing is deferred then */
+	bool waits;           /* for every answer: CTR_GPU_VCUDA_SYNC=1 */
 	struct wire_host host;
 	struct wire_device device[START_GPUS];
 };

@@ -340,6 +340,19 @@ CUresult cuCtxGetFlags(unsigned *flags)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuCtxSetFlags(unsigned flags)
+{
+	const uint64_t word = flags;
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (!r)
+		r = call_sync(OP_cuCtxSetFlags, &word, 1, NULL, 0, NULL, 0);
+	if (!r)
+		context->flags = flags;
+	return r;
+}
+
 CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
 	CUresult r, r_pop;

@@ -447,6 +447,44 @@ CUresult on_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
 	return copy_2d(copy, stream, false);
 }
 
+/* A plane at a time. */
+static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits)
+{
+	struct plane to, from;
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!copy || copy->srcLOD || copy->dstLOD)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = copy_plane(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,
+		       copy->dstPitch, copy->WidthInBytes, &to);
+	if (!r)
+		r = copy_plane(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes, copy->srcY,
+			       copy->srcPitch, copy->WidthInBytes, &from);
+	if (r || copy->WidthInBytes == 0 || copy->Height == 0)
+		return r;
+	to.at += copy->dstZ * copy->dstHeight * to.pitch;
+	from.at += copy->srcZ * copy->srcHeight * from.pitch;
+	for (size_t z = 0; z < copy->Depth && !r; z++) {
+		r = copy_rows(&to, &from, copy->WidthInBytes, copy->Height, stream, waits && z + 1 == copy->Depth);
+		to.at += copy->dstHeight * to.pitch;
+		from.at += copy->srcHeight * from.pitch;
+	}
+	return r;
+}
+
+CUresult on_cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy, CUstream stream)
+{
+	return copy_3d(copy, stream, true);
+}
+
+CUresult on_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream stream)
+{
+	return copy_3d(copy, stream, false);
+}
+
 /* ---- filling, which does not wait ---- */
 
 #define COPY_FILL(bits, type)                                                                                     \

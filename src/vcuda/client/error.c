@@ -23,6 +23,7 @@ static const struct {
 	{8, "CUDA_ERROR_PROFILER_ALREADY_STOPPED", "profiler already stopped"},
 	{34, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"},
 	{46, "CUDA_ERROR_DEVICE_UNAVAILABLE", "CUDA-capable device(s) is/are busy or unavailable"},
+	{98, "CUDA_ERROR_INVALID_DEVICE_FUNCTION", "invalid device function"},
 	{100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
 	{101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
 	{102, "CUDA_ERROR_DEVICE_NOT_LICENSED", "device doesn't have valid Grid license"},

@@ -7,6 +7,7 @@
 
 #include "vcuda/client/launch.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "vcuda/client/call.h"
@@ -108,7 +109,7 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 	    launch->attribute_count > LAUNCH_ATTRIBUTES || (launch->parameters && launch->buffer))
 		return CUDA_ERROR_INVALID_VALUE;
 	attributes = launch->attribute_count * sizeof(CUlaunchAttribute);
-	waits = client.waits || !launch_is_sure(launch, function, context->device);
+	waits = client.waits || client.captures || !launch_is_sure(launch, function, context->device);
 	entry = call_begin(thread, op, LAUNCH_WORDS, LAUNCH_WORDS * 8 + attributes + function->info.bytes, waits);
 	if (!entry)
 		return call_failure();
@@ -179,4 +180,119 @@ CUresult on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, 
 	launch.attributes = config->attrs;
 	launch.attribute_count = config->numAttrs;
 	return launch_push(OP_cuLaunchKernelEx, &launch);
+}
+
+/* ---- kernels in graphs ---- */
+
+/* The same words and bytes as of a launch, behind the handles that the operation takes first. */
+static CUresult launch_send_node(unsigned op, const uint64_t *first, unsigned first_count,
+				 const CUDA_KERNEL_NODE_PARAMS *parameters, uint64_t *ret)
+{
+	uint64_t words[CALL_HANDLES + 16];
+	struct launch launch = {.parameters = parameters->kernelParams};
+	const struct function *function;
+	struct call_part part;
+	uint8_t *packed;
+	CUresult r;
+
+	launch.function = parameters->func ? parameters->func : parameters->kern;
+	r = launch.function ? image_function(launch.function, &function) : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = launch_read_extra(&launch, parameters->extra);
+	if (!r && function->info.parameters && !launch.parameters && !launch.buffer)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (r)
+		return call_fail(r);
+	packed = calloc(1, function->info.bytes + 8);
+	if (!packed)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	launch_pack(&launch, &function->info, packed);
+	words[0] = launch.function;
+	words[1] = parameters->gridDimX | (uint64_t)parameters->gridDimY << 32;
+	words[2] = parameters->gridDimZ | (uint64_t)parameters->blockDimX << 32;
+	words[3] = parameters->blockDimY | (uint64_t)parameters->blockDimZ << 32;
+	words[4] = parameters->sharedMemBytes;
+	words[5] = function->info.bytes;
+	memcpy(&words[6], first, first_count * sizeof(*first));
+	part = (struct call_part){packed, function->info.bytes};
+	r = call_sync(op, words, 6 + first_count, &part, 1, ret, ret ? sizeof(*ret) : 0);
+	free(packed);
+	return r;
+}
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count,
+				 const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+	uint64_t first[1 + CALL_HANDLES] = {graph};
+
+	if (!node || !parameters || (count && !before) || count > CALL_HANDLES)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	if (count)
+		memcpy(&first[1], before, count * sizeof(*before));
+	return launch_send_node(OP_cuGraphAddKernelNode_v2, first, 1 + (unsigned)count, parameters, node);
+}
+
+CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+	return parameters ? launch_send_node(OP_cuGraphKernelNodeSetParams_v2, &node, 1, parameters, NULL)
+			  : call_fail(CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+					   const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+	const uint64_t first[] = {exec, node};
+
+	return parameters ? launch_send_node(OP_cuGraphExecKernelNodeSetParams_v2, first, 2, parameters, NULL)
+			  : call_fail(CUDA_ERROR_INVALID_VALUE);
+}
+
+/* ---- how large a block may be ---- */
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
+						   CUoccupancyB2DSize dynamic, size_t shared, int limit, unsigned flags)
+{
+	const uint64_t words[] = {function, shared, (uint64_t)limit, flags};
+	uint64_t out[2];
+	CUresult r;
+
+	if (!grid || !block)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	/* The server cannot ask how much shared memory a block of some size takes. */
+	if (dynamic)
+		return call_refuse("cuOccupancyMaxPotentialBlockSize");
+	r = call_sync(OP_cuOccupancyMaxPotentialBlockSizeWithFlags, words, 4, NULL, 0, out, sizeof(out));
+	if (r)
+		return r;
+	*grid = (int)out[0];
+	*block = (int)out[1];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, CUoccupancyB2DSize dynamic,
+					  size_t shared, int limit)
+{
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, dynamic, shared, limit, 0);
+}
+
+/* ---- maps of tensors ---- */
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, cuuint32_t rank, void *address,
+				const cuuint64_t *dimensions, const cuuint64_t *strides, const cuuint32_t *box,
+				const cuuint32_t *element, int interleave, int swizzle, int promotion, int fill)
+{
+	enum { RANKS = 5 };
+	uint64_t words[7 + 4 * RANKS] = {
+		(uint64_t)type,      rank,          (uint64_t)address, (uint64_t)interleave, (uint64_t)swizzle,
+		(uint64_t)promotion, (uint64_t)fill};
+
+	if (!map || !dimensions || !box || !element || rank == 0 || rank > RANKS || (rank > 1 && !strides))
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	for (unsigned i = 0; i < rank; i++) {
+		words[7 + i] = dimensions[i];
+		words[7 + RANKS + i] = i + 1 < rank ? strides[i] : 0;
+		words[7 + 2 * RANKS + i] = box[i];
+		words[7 + 3 * RANKS + i] = element[i];
+	}
+	return call_sync(OP_cuTensorMapEncodeTiled, words, 7 + 4 * RANKS, NULL, 0, map, sizeof(*map));
 }

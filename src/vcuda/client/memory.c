@@ -153,6 +153,36 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 	return r;
 }
 
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count)
+{
+	const uint64_t words[] = {pool, count};
+	const struct call_part part = {access, count * sizeof(*access)};
+
+	if (!access || count == 0 || count > START_GPUS)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	return call_sync(OP_cuMemPoolSetAccess, words, 2, &part, 1, NULL, 0);
+}
+
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+	uint64_t words[] = {(uint64_t)attribute, pointer, 0};
+
+	if (!value)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	memcpy(&words[2], value, sizeof(unsigned));
+	return call_sync(OP_cuPointerSetAttribute, words, 3, NULL, 0, NULL, 0);
+}
+
+CUresult on_cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags)
+{
+	const uint64_t words[] = {stream, count, flags};
+	const struct call_part part = {operations, count * sizeof(*operations)};
+
+	if (!operations || count == 0 || count > 256)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	return call_sync(OP_cuStreamBatchMemOp_v2, words, 3, &part, 1, NULL, 0);
+}
+
 /* ---- addresses ---- */
 
 CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t bytes, size_t alignment, CUdeviceptr at,

@@ -293,3 +293,50 @@ CUresult serve_cuMemSetAccess(struct request *q)
 		r = request_check_location(&access[i].location);
 	return r ? r : driver.cuMemSetAccess(q->argument[0], q->argument[1], access, count);
 }
+
+CUresult serve_cuMemPoolSetAccess(struct request *q)
+{
+	CUmemAccessDesc access[START_GPUS];
+	CUresult r = driver.cuMemPoolSetAccess ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	const uint64_t count = q->argument[1];
+	uint64_t pool = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_POOL, &pool);
+	if (r || count == 0 || count > START_GPUS || q->header.bytes < 16 + count * sizeof(*access))
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	memcpy(access, &q->argument[2], count * sizeof(*access));
+	for (uint64_t i = 0; i < count && !r; i++)
+		r = request_check_location(&access[i].location);
+	return r ? r : driver.cuMemPoolSetAccess(pool, access, count);
+}
+
+CUresult serve_cuPointerSetAttribute(struct request *q)
+{
+	enum { SYNC_MEMOPS = 6 };
+	CUresult r = driver.cuPointerSetAttribute ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+
+	if (r || q->argument[0] != SYNC_MEMOPS)
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	return driver.cuPointerSetAttribute(&q->argument[2], SYNC_MEMOPS, q->argument[1]);
+}
+
+/* Operations on words: their addresses are the GPU's to judge. */
+CUresult serve_cuStreamBatchMemOp_v2(struct request *q)
+{
+	enum { OPERATIONS = 256, OPERATION_LAST = 6 };
+	CUstreamBatchMemOpParams operations[OPERATIONS];
+	CUresult r = driver.cuStreamBatchMemOp_v2 ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+	const uint64_t count = q->argument[1];
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 0, &stream);
+	if (r || count == 0 || count > OPERATIONS || q->header.bytes < 24 + count * sizeof(*operations))
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	memcpy(operations, &q->argument[3], count * sizeof(*operations));
+	for (uint64_t i = 0; i < count; i++)
+		if (operations[i].operation < 1 || operations[i].operation > OPERATION_LAST)
+			return CUDA_ERROR_INVALID_VALUE;
+	return driver.cuStreamBatchMemOp_v2(stream, (unsigned)count, operations, (unsigned)q->argument[2]);
+}

@@ -489,3 +489,133 @@ CUresult serve_cuLaunchKernelEx(struct request *q)
 
 	return r ? r : driver.cuLaunchKernelEx(&launch.config, launch.function, launch.parameters, NULL);
 }
+
+/* ---- kernels in graphs ---- */
+
+enum { NODE_WORDS = 6 };
+
+/* As a launch, with @handles words behind it. */
+static CUresult code_read_node(struct request *q, unsigned handles, CUDA_KERNEL_NODE_PARAMS *node,
+			       struct code_launch *launch)
+{
+	const struct code_function *function;
+	CUresult r = request_words(q, NODE_WORDS + handles);
+	const uint64_t *word = q->argument;
+	uint8_t *packed;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_FUNC, &launch->function);
+	if (!r)
+		r = code_function(word[0], launch->function, false, &function);
+	if (r)
+		return r;
+	if (word[5] != function->info.bytes || (NODE_WORDS + handles) * 8 + word[5] > q->header.bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	packed = (uint8_t *)&q->argument[NODE_WORDS + handles];
+	for (unsigned i = 0; i < function->info.parameters; i++)
+		launch->parameters[i] = packed + function->info.parameter[i].offset;
+	*node = (CUDA_KERNEL_NODE_PARAMS){
+		.gridDimX = (unsigned)word[1],
+		.gridDimY = (unsigned)(word[1] >> 32),
+		.gridDimZ = (unsigned)word[2],
+		.blockDimX = (unsigned)(word[2] >> 32),
+		.blockDimY = (unsigned)word[3],
+		.blockDimZ = (unsigned)(word[3] >> 32),
+		.sharedMemBytes = (unsigned)word[4],
+		.kernelParams = launch->parameters,
+	};
+	if (wire_handle_type(word[0]) == WIRE_KERNEL)
+		node->kern = launch->function;
+	else
+		node->func = launch->function;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuGraphAddKernelNode_v2(struct request *q)
+{
+	static struct code_launch launch;
+	const unsigned handles = q->header.words > NODE_WORDS ? q->header.words - NODE_WORDS : 1;
+	CUDA_KERNEL_NODE_PARAMS parameters;
+	uint64_t graph = 0, node = 0, before[REQUEST_HANDLES];
+	CUresult r =
+		handles > REQUEST_HANDLES ? CUDA_ERROR_INVALID_VALUE : code_read_node(q, handles, &parameters, &launch);
+
+	if (!r)
+		r = request_handle(q, NODE_WORDS, WIRE_GRAPH, &graph);
+	for (unsigned i = 1; i < handles && !r; i++)
+		r = request_handle(q, NODE_WORDS + i, WIRE_NODE, &before[i - 1]) ? CUDA_ERROR_INVALID_VALUE
+										 : CUDA_SUCCESS;
+	if (!r)
+		r = driver.cuGraphAddKernelNode_v2
+			    ? driver.cuGraphAddKernelNode_v2(&node, graph, before, handles - 1, &parameters)
+			    : CUDA_ERROR_NOT_SUPPORTED;
+	if (!r)
+		request_reply_handle(q, WIRE_NODE, node, q->argument[NODE_WORDS]);
+	return r;
+}
+
+CUresult serve_cuGraphKernelNodeSetParams_v2(struct request *q)
+{
+	static struct code_launch launch;
+	CUDA_KERNEL_NODE_PARAMS parameters;
+	CUresult r = driver.cuGraphKernelNodeSetParams_v2 ? code_read_node(q, 1, &parameters, &launch)
+							  : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t node = 0;
+
+	if (!r)
+		r = request_handle(q, NODE_WORDS, WIRE_NODE, &node);
+	return r ? r : driver.cuGraphKernelNodeSetParams_v2(node, &parameters);
+}
+
+CUresult serve_cuGraphExecKernelNodeSetParams_v2(struct request *q)
+{
+	static struct code_launch launch;
+	CUDA_KERNEL_NODE_PARAMS parameters;
+	CUresult r = driver.cuGraphExecKernelNodeSetParams_v2 ? code_read_node(q, 2, &parameters, &launch)
+							      : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t exec = 0, node = 0;
+
+	if (!r)
+		r = request_handle(q, NODE_WORDS, WIRE_EXEC, &exec);
+	if (!r)
+		r = request_handle(q, NODE_WORDS + 1, WIRE_NODE, &node);
+	return r ? r : driver.cuGraphExecKernelNodeSetParams_v2(exec, node, &parameters);
+}
+
+CUresult serve_cuOccupancyMaxPotentialBlockSizeWithFlags(struct request *q)
+{
+	CUresult r = driver.cuOccupancyMaxPotentialBlockSizeWithFlags ? request_words(q, 4) : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t function = 0, out[2];
+	int grid = 0, block = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_FUNC, &function);
+	if (!r)
+		r = driver.cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, function, NULL, q->argument[1],
+								     (int)q->argument[2], (unsigned)q->argument[3]);
+	out[0] = (uint64_t)grid;
+	out[1] = (uint64_t)block;
+	request_reply(q, out, sizeof(out));
+	return r;
+}
+
+CUresult serve_cuTensorMapEncodeTiled(struct request *q)
+{
+	enum { RANKS = 5 };
+	CUresult r = driver.cuTensorMapEncodeTiled ? request_words(q, 7 + 4 * RANKS) : CUDA_ERROR_NOT_SUPPORTED;
+	const uint64_t *word = q->argument;
+	cuuint32_t box[RANKS], element[RANKS];
+	CUtensorMap map = {0};
+
+	if (r || word[1] == 0 || word[1] > RANKS)
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < RANKS; i++) {
+		box[i] = (cuuint32_t)word[7 + 2 * RANKS + i];
+		element[i] = (cuuint32_t)word[7 + 3 * RANKS + i];
+	}
+	r = driver.cuTensorMapEncodeTiled(&map, (int)word[0], (cuuint32_t)word[1], (void *)word[2],
+					  (const cuuint64_t *)&word[7], (const cuuint64_t *)&word[7 + RANKS], box,
+					  element, (int)word[3], (int)word[4], (int)word[5], (int)word[6]);
+	request_reply(q, &map, sizeof(map));
+	return r;
+}

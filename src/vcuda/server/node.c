@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Nodes of graphs, and host functions. */
+/* Graphs, and other lists of handles. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 enum { NODES_MAX = WIRE_REPLY / 8 - 1 };
 
 /* Asked for with room for @argument[1] of them; the answer has how many there are, and as many as fit. */
-static CUresult node_list(struct request *q, CUresult (*list)(CUgraph, CUgraphNode *, size_t *))
+static CUresult node_list(struct request *q, enum wire_type of, enum wire_type type,
+			  CUresult (*list)(uint64_t, uint64_t *, size_t *))
 {
 	CUresult r = list ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
 	CUgraphNode nodes[NODES_MAX] = {0};
@@ -21,7 +22,7 @@ static CUresult node_list(struct request *q, CUresult (*list)(CUgraph, CUgraphNo
 	size_t count = 0, room;
 
 	if (!r)
-		r = request_handle(q, 0, WIRE_GRAPH, &graph);
+		r = request_handle(q, 0, of, &graph);
 	if (!r)
 		r = list(graph, NULL, &count);
 	if (r)
@@ -32,36 +33,137 @@ static CUresult node_list(struct request *q, CUresult (*list)(CUgraph, CUgraphNo
 		return CUDA_SUCCESS;
 	r = list(graph, nodes, &room);
 	for (size_t i = 0; i < room && !r; i++)
-		request_reply_handle(q, WIRE_NODE, nodes[i], q->argument[0]);
+		request_reply_handle(q, type, nodes[i], q->argument[0]);
 	return r;
 }
 
 CUresult serve_cuGraphGetNodes(struct request *q)
 {
-	return node_list(q, driver.cuGraphGetNodes);
+	return node_list(q, WIRE_GRAPH, WIRE_NODE, driver.cuGraphGetNodes);
 }
 
 CUresult serve_cuGraphGetRootNodes(struct request *q)
 {
-	return node_list(q, driver.cuGraphGetRootNodes);
+	return node_list(q, WIRE_GRAPH, WIRE_NODE, driver.cuGraphGetRootNodes);
 }
 
-CUresult serve_cuGraphAddEmptyNode(struct request *q)
+CUresult serve_cuGraphNodeGetDependencies(struct request *q)
 {
-	CUgraphNode before[NODES_MAX], node = 0;
-	CUresult r = driver.cuGraphAddEmptyNode ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-	const unsigned count = q->header.words > 1 ? q->header.words - 1U : 0;
-	uint64_t graph = 0;
+	return node_list(q, WIRE_NODE, WIRE_NODE, driver.cuGraphNodeGetDependencies);
+}
+
+CUresult serve_cuGraphNodeGetDependentNodes(struct request *q)
+{
+	return node_list(q, WIRE_NODE, WIRE_NODE, driver.cuGraphNodeGetDependentNodes);
+}
+
+/* Edges as a list of their ends. */
+static CUresult node_list_ends(CUgraph graph, CUgraphNode *nodes, size_t *count)
+{
+	CUgraphNode from[NODES_MAX / 2 + 1] = {0}, to[NODES_MAX / 2 + 1] = {0};
+	size_t edges = nodes ? *count / 2 : 0;
+	CUresult r = driver.cuGraphGetEdges(graph, nodes ? from : NULL, nodes ? to : NULL, &edges);
+
+	for (size_t i = 0; nodes && i < edges && !r; i++) {
+		nodes[2 * i] = from[i];
+		nodes[2 * i + 1] = to[i];
+	}
+	*count = 2 * edges;
+	return r;
+}
+
+CUresult serve_cuGraphGetEdges(struct request *q)
+{
+	return node_list(q, WIRE_GRAPH, WIRE_NODE, driver.cuGraphGetEdges ? node_list_ends : NULL);
+}
+
+static CUresult node_list_functions(uint64_t module, uint64_t *functions, size_t *count)
+{
+	unsigned total = 0;
+	CUresult r = driver.cuModuleGetFunctionCount(&total, module);
+
+	if (r)
+		return r;
+	if (functions)
+		r = driver.cuModuleEnumerateFunctions(functions, total < *count ? total : (unsigned)*count, module);
+	if (!functions || total < *count)
+		*count = total;
+	return r;
+}
+
+CUresult serve_cuModuleEnumerateFunctions(struct request *q)
+{
+	return node_list(q, WIRE_MODULE, WIRE_FUNC,
+			 driver.cuModuleEnumerateFunctions && driver.cuModuleGetFunctionCount ? node_list_functions
+											      : NULL);
+}
+
+static CUresult node_list_kernels(uint64_t library, uint64_t *kernels, size_t *count)
+{
+	unsigned total = 0;
+	CUresult r = driver.cuLibraryGetKernelCount(&total, library);
+
+	if (r)
+		return r;
+	if (kernels)
+		r = driver.cuLibraryEnumerateKernels(kernels, total < *count ? total : (unsigned)*count, library);
+	if (!kernels || total < *count)
+		*count = total;
+	return r;
+}
+
+CUresult serve_cuLibraryEnumerateKernels(struct request *q)
+{
+	return node_list(q, WIRE_LIBRARY, WIRE_KERNEL,
+			 driver.cuLibraryEnumerateKernels && driver.cuLibraryGetKernelCount ? node_list_kernels : NULL);
+}
+
+CUresult serve_cuGraphExecUpdate_v2(struct request *q)
+{
+	CUresult r = driver.cuGraphExecUpdate_v2 ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	CUgraphExecUpdateResultInfo info = {0};
+	uint64_t exec = 0, graph = 0;
 
 	if (!r)
-		r = count > NODES_MAX ? CUDA_ERROR_INVALID_VALUE : request_words(q, count + 1);
+		r = request_handle(q, 0, WIRE_EXEC, &exec);
 	if (!r)
-		r = request_handle(q, 0, WIRE_GRAPH, &graph);
-	for (unsigned i = 0; i < count && !r; i++)
-		r = request_handle(q, i + 1, WIRE_NODE, &before[i]);
-	if (!r)
-		r = driver.cuGraphAddEmptyNode(&node, graph, before, count);
-	if (!r)
-		request_reply_handle(q, WIRE_NODE, node, q->argument[0]);
+		r = request_handle(q, 1, WIRE_GRAPH, &graph);
+	if (r)
+		return r;
+	r = driver.cuGraphExecUpdate_v2(exec, graph, &info);
+	/* Nodes of the graph are the client's to know, those of the executable are nobody's. */
+	info.errorNode = info.errorNode ? handle_give(WIRE_NODE, info.errorNode, q->argument[1], q->header.context) : 0;
+	info.errorFromNode =
+		info.errorFromNode ? handle_give(WIRE_NODE, info.errorFromNode, q->argument[1], q->header.context) : 0;
+	request_reply(q, &info, sizeof(info));
 	return r;
+}
+
+CUresult serve_cuStreamGetCaptureInfo_v2(struct request *q)
+{
+	CUresult r = driver.cuStreamGetCaptureInfo_v2 ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	CUstreamCaptureStatus status = 0;
+	const CUgraphNode *nodes = NULL;
+	cuuint64_t id = 0;
+	CUstream stream = 0;
+	CUgraph graph = 0;
+	size_t count = 0;
+	uint64_t handle;
+
+	if (!r)
+		r = request_stream(q, 0, &stream);
+	if (!r)
+		r = driver.cuStreamGetCaptureInfo_v2(stream, &status, &id, &graph, &nodes, &count);
+	if (r)
+		return r;
+	if (status != 1 || count > NODES_MAX - 4)
+		count = 0;
+	request_reply(q, &status, sizeof(status));
+	request_reply(q, &id, sizeof(id));
+	handle = status == 1 ? handle_give(WIRE_GRAPH, graph, 0, q->header.context) : 0;
+	request_reply(q, &handle, sizeof(handle));
+	request_reply(q, &count, sizeof(count));
+	for (size_t i = 0; i < count; i++)
+		request_reply_handle(q, WIRE_NODE, nodes[i], handle);
+	return CUDA_SUCCESS;
 }

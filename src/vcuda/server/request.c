@@ -39,6 +39,21 @@ CUresult request_handle(struct request *q, unsigned word, enum wire_type type, u
 							 : CUDA_ERROR_INVALID_HANDLE;
 }
 
+CUresult request_handles(struct request *q, unsigned word, enum wire_type type, uint64_t count, uint64_t *ret)
+{
+	const uint64_t *part;
+
+	if (count > REQUEST_HANDLES || q->argument[word] != count * sizeof(*part))
+		return CUDA_ERROR_INVALID_VALUE;
+	part = request_part(q, word);
+	if (!part)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint64_t i = 0; i < count; i++)
+		if (!handle_look(part[i], type, &ret[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
 CUresult request_stream(struct request *q, unsigned word, CUstream *ret)
 {
 	const uint64_t stream = q->argument[word];

@@ -43,6 +43,10 @@ const void *request_part(struct request *q, unsigned word);
 
 /** The driver's handle for argument @word. */
 CUresult request_handle(struct request *q, unsigned word, enum wire_type type, uint64_t *ret);
+enum { REQUEST_HANDLES = 512 };
+
+/** The driver's handles for the @count in a part, at most REQUEST_HANDLES. */
+CUresult request_handles(struct request *q, unsigned word, enum wire_type type, uint64_t count, uint64_t *ret);
 CUresult request_stream(struct request *q, unsigned word, CUstream *ret);
 CUresult request_device(struct request *q, unsigned word, CUdevice *ret);
 CUresult request_string(struct request *q, unsigned word, size_t most, const char **ret);
