@@ -401,7 +401,7 @@ install-vcuda: install
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(vcuda_installed))))
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-vcuda $(O)/bin/ctr-gpu-vcudad $(DESTDIR)$(libexecdir)/ctr-gpu
 	$(INSTALL) -m 644 $(wildcard $(addprefix $(O)/lib/vcuda/,$(vcuda_libraries))) $(DESTDIR)$(vcudadir)
-	$(STRIP) $(DESTDIR)$(libexecdir)/ctr-gpu/ctr-gpu-vcuda $(DESTDIR)$(libexecdir)/ctr-gpu/ctr-gpu-vcudad
+	$(STRIP) $(addprefix $(DESTDIR),$(libexecdir)/ctr-gpu/ctr-gpu-vcuda $(libexecdir)/ctr-gpu/ctr-gpu-vcudad) $(DESTDIR)$(vcudadir)/*
 	$(foreach file,$(filter $(unitdir)/% $(openrcdir)/%,$(vcuda_installed)),sed 's,/usr/libexec,$(libexecdir),' pkg/*/$(notdir $(file)) >$(DESTDIR)$(file) && \
 		chmod $(if $(filter $(openrcdir)/%,$(file)),755,644) $(DESTDIR)$(file) &&) true
 
