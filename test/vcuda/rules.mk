@@ -42,11 +42,12 @@ $(O)/test/vcuda/measure: test/vcuda/real/measure.c
 # A client that keeps to no rule.
 vcuda_hostile = $(O)/test/vcuda/hostile/frames
 test_programs += $(vcuda_hostile)
-$(vcuda_hostile): $(patsubst %,$(O)/test/vcuda/hostile/%.o,frames wire)
+vcuda_hostile_objects = $(patsubst %,$(O)/test/vcuda/hostile/%.o,frames wire)
+$(vcuda_hostile): $(vcuda_hostile_objects)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread
-$(O)/test/vcuda/hostile/%.o: $(vcuda_headers)
+$(vcuda_hostile_objects): $(O)/gen/vcuda/ops.h
 
 # Clients and servers that are killed.
 vcuda_chaos = $(O)/test/vcuda/chaos/chaos

@@ -28,7 +28,7 @@ static int function_attribute(CUfunction function, int attribute)
 	case 4:
 		return (int)function->registers;
 	case 5:
-		return 60;
+		return function->target;
 	case 6:
 		return 90;
 	case 8:

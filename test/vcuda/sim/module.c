@@ -10,12 +10,6 @@
 
 enum { JIT_INFO = 3, JIT_INFO_SIZE, JIT_ERROR, JIT_ERROR_SIZE, FATBIN_PTX = 1 };
 
-struct fatbin_wrapper {
-	uint32_t magic, version;
-	const void *data;
-	const void *more;
-};
-
 struct fatbin_header {
 	uint32_t magic;
 	uint16_t version, size;
@@ -44,13 +38,10 @@ static const char *module_fatbin_text(const struct fatbin_header *header)
 
 static const char *module_text(const void *image)
 {
-	const struct fatbin_wrapper *wrapper = image;
 	const struct fatbin_header *header = image;
 
 	if (memcmp(image, "\177ELF", 4) == 0)
 		return link_text(image);
-	if (wrapper->magic == 0x466243b1)
-		header = wrapper->data;
 	if (header->magic == 0xba55ed50)
 		return module_fatbin_text(header);
 	return image;

@@ -21,6 +21,7 @@ struct reader {
 	CUmodule module;
 	struct ptx_log *log;
 	bool external;
+	int target;
 	char defined[FUNCTIONS_MAX][TOKEN_MAX], called[FUNCTIONS_MAX][TOKEN_MAX];
 	unsigned defined_count, called_count;
 };
@@ -269,6 +270,7 @@ static CUresult ptx_entry(struct reader *reader)
 	function->registers = 16;
 	function->max_dynamic_shared = 49152;
 	function->carveout = -1;
+	function->target = reader->target;
 	(void)snprintf(function->name, sizeof(function->name), "%.127s", ptx_next(reader));
 	function->run = kernel_find(function->name);
 	r = ptx_parameters(reader, function);
@@ -355,6 +357,14 @@ static CUresult ptx_unresolved(const struct reader *reader)
 	return CUDA_SUCCESS;
 }
 
+/* sm_50, as the attribute for the version of the PTX has it: 50. */
+static CUresult ptx_header(struct reader *reader)
+{
+	if (strncmp(ptx_next(reader), "sm_", 3) == 0)
+		reader->target = (int)strtol(reader->token + 3, NULL, 10);
+	return CUDA_SUCCESS;
+}
+
 static CUresult ptx_top(struct reader *reader)
 {
 	if (strcmp(reader->token, ".entry") == 0)
@@ -376,7 +386,7 @@ static CUresult ptx_top(struct reader *reader)
 	}
 	if (strcmp(reader->token, ".version") == 0 || strcmp(reader->token, ".target") == 0 ||
 	    strcmp(reader->token, ".address_size") == 0)
-		return ptx_next(reader), CUDA_SUCCESS;
+		return ptx_header(reader);
 	return ptx_error(reader, "Parsing error near");
 }
 

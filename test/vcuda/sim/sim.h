@@ -232,7 +232,7 @@ struct CUfunc_st {
 	unsigned registers, max_threads;
 	struct parameter parameters[SIM_PARAMETERS_MAX];
 	size_t arguments_size;
-	int max_dynamic_shared, carveout, cache_config;
+	int max_dynamic_shared, carveout, cache_config, target;
 };
 
 struct global {

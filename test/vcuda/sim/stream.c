@@ -51,10 +51,13 @@ static void *stream_main(void *argument)
 
 	(void)pthread_mutex_lock(&sim_lock);
 	while (stream->first || !stream->ending) {
-		if (stream->first)
+		if (stream->first) {
 			stream_do(stream, stream->first);
-		else
+			if (stream->ending && !stream->first)
+				object_unlink(stream);
+		} else {
 			(void)pthread_cond_wait(&sim_changed, &sim_lock);
+		}
 	}
 	(void)pthread_mutex_unlock(&sim_lock);
 	return NULL;
@@ -71,11 +74,12 @@ CUstream stream_new(CUcontext context, unsigned flags, int priority)
 	return stream;
 }
 
-/* Work that it has is still done; others may wait for it by then, so it is kept. */
+/* Work that it has is still done, and its context waits for that. Others may have its address, so it is kept. */
 void stream_destroy(CUstream stream)
 {
 	stream->ending = true;
-	object_unlink(stream);
+	if (!stream->first)
+		object_unlink(stream);
 	(void)pthread_cond_broadcast(&sim_changed);
 }
 
@@ -156,7 +160,7 @@ CUresult stream_find(CUcontext context, CUstream handle, CUstream *ret)
 		*ret = context->legacy;
 	else if (handle == CU_STREAM_PER_THREAD || !handle)
 		*ret = stream_of_thread(context);
-	else if (object_is(handle, OBJECT_STREAM))
+	else if (object_is(handle, OBJECT_STREAM) && !handle->ending)
 		*ret = handle;
 	else
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -195,7 +199,7 @@ CUresult cuStreamDestroy_v2(CUstream handle)
 	CUcontext context;
 
 	CALL_CONTEXT(context);
-	LEAVE_IF(!object_is(handle, OBJECT_STREAM), CUDA_ERROR_INVALID_HANDLE);
+	LEAVE_IF(!object_is(handle, OBJECT_STREAM) || handle->ending, CUDA_ERROR_INVALID_HANDLE);
 	stream_destroy(handle);
 	LEAVE(CUDA_SUCCESS);
 }
