@@ -237,6 +237,23 @@
 	F(cuGraphAddEventWaitNode, cuGraphAddEventWaitNode, 11010, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUevent event)) \
 	F(cuGraphAddDependencies, cuGraphAddDependencies, 10000, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)) \
 	F(cuGraphClone, cuGraphClone, 10000, (CUgraph *ret, CUgraph graph)) \
+	F(cuGraphChildGraphNodeGetGraph, cuGraphChildGraphNodeGetGraph, 10000, (CUgraphNode node, CUgraph *ret)) \
+	F(cuGraphEventRecordNodeGetEvent, cuGraphEventRecordNodeGetEvent, 11010, (CUgraphNode node, CUevent *ret)) \
+	F(cuGraphEventRecordNodeSetEvent, cuGraphEventRecordNodeSetEvent, 11010, (CUgraphNode node, CUevent event)) \
+	F(cuGraphEventWaitNodeGetEvent, cuGraphEventWaitNodeGetEvent, 11010, (CUgraphNode node, CUevent *ret)) \
+	F(cuGraphEventWaitNodeSetEvent, cuGraphEventWaitNodeSetEvent, 11010, (CUgraphNode node, CUevent event)) \
+	F(cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams, 11010, (CUgraphExec exec, CUgraphNode node, CUgraph child)) \
+	F(cuGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent, 11010, (CUgraphExec exec, CUgraphNode node, CUevent event)) \
+	F(cuGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent, 11010, (CUgraphExec exec, CUgraphNode node, CUevent event)) \
+	F(cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, 10020, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context)) \
+	F(cuGraphMemsetNodeGetParams, cuGraphMemsetNodeGetParams, 10000, (CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *ret)) \
+	F(cuGraphMemsetNodeSetParams, cuGraphMemsetNodeSetParams, 10000, (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters)) \
+	F(cuGraphNodeFindInClone, cuGraphNodeFindInClone, 10000, (CUgraphNode *ret, CUgraphNode node, CUgraph clone)) \
+	F(cuGraphNodeGetDependencies, cuGraphNodeGetDependencies, 10000, (CUgraphNode node, CUgraphNode *nodes, size_t *count)) \
+	F(cuGraphNodeGetDependentNodes, cuGraphNodeGetDependentNodes, 10000, (CUgraphNode node, CUgraphNode *nodes, size_t *count)) \
+	F(cuGraphNodeGetEnabled, cuGraphNodeGetEnabled, 11060, (CUgraphExec exec, CUgraphNode node, unsigned *ret)) \
+	F(cuGraphNodeSetEnabled, cuGraphNodeSetEnabled, 11060, (CUgraphExec exec, CUgraphNode node, unsigned enabled)) \
+	F(cuGraphRemoveDependencies, cuGraphRemoveDependencies, 10000, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)) \
 	F(cuGraphNodeGetType, cuGraphNodeGetType, 10000, (CUgraphNode node, int *ret)) \
 	F(cuGraphGetNodes, cuGraphGetNodes, 10000, (CUgraph graph, CUgraphNode *nodes, size_t *count)) \
 	F(cuGraphGetRootNodes, cuGraphGetRootNodes, 10000, (CUgraph graph, CUgraphNode *nodes, size_t *count)) \

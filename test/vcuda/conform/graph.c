@@ -274,6 +274,110 @@ static void graph_update(void)
 	OK(cu.cuGraphDestroy(third));
 }
 
+static void graph_neighbours(void)
+{
+	CUgraphNode nodes[3] = {NULL}, found[4] = {NULL};
+	CUgraph graph = graph_make(), clone = NULL;
+	size_t count = 4;
+
+	for (int i = 0; i < 3; i++)
+		OK(cu.cuGraphAddEmptyNode(&nodes[i], graph, nodes, (size_t)i));
+	OK(cu.cuGraphNodeGetDependencies(nodes[2], found, &count));
+	IS(2, (long long)count);
+	count = 4;
+	OK(cu.cuGraphNodeGetDependentNodes(nodes[0], found, &count));
+	IS(2, (long long)count);
+	OK(cu.cuGraphRemoveDependencies(graph, &nodes[0], &nodes[2], 1));
+	OK(cu.cuGraphNodeGetDependentNodes(nodes[0], NULL, &count));
+	IS(1, (long long)count);
+	OK(cu.cuGraphClone(&clone, graph));
+	OK(cu.cuGraphNodeFindInClone(&found[0], nodes[1], clone));
+	TRUE(found[0] != NULL && found[0] != nodes[1]);
+	OK(cu.cuGraphDestroy(clone));
+	OK(cu.cuGraphDestroy(graph));
+}
+
+static void graph_set(void)
+{
+	CUgraph graph = graph_make();
+	CUDA_MEMSET_NODE_PARAMS set = {.to = graph_out, .value = 9, .element = 4, .width = 8, .height = 1}, found = {0};
+	CUgraphNode node = NULL;
+	unsigned enabled = 9;
+	CUgraphExec exec;
+
+	OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, context));
+	OK(cu.cuGraphMemsetNodeGetParams(node, &found));
+	IS(9, found.value);
+	set.value = 10;
+	OK(cu.cuGraphMemsetNodeSetParams(node, &set));
+	exec = graph_instantiate(graph);
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(10, check_word(graph_out));
+	set.value = 11;
+	OK(cu.cuGraphExecMemsetNodeSetParams(exec, node, &set, context));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(11, check_word(graph_out));
+	OK(cu.cuGraphNodeSetEnabled(exec, node, 0));
+	OK(cu.cuGraphNodeGetEnabled(exec, node, &enabled));
+	IS(0, enabled);
+	OK(cu.cuMemsetD32_v2(graph_out, 0, 1));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(0, check_word(graph_out));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+}
+
+static void graph_other_events(void)
+{
+	CUgraph graph = graph_make();
+	CUgraphNode record = NULL, wait = NULL;
+	CUevent first = NULL, second = NULL, found = NULL;
+	CUgraphExec exec;
+
+	OK(cu.cuEventCreate(&first, 0));
+	OK(cu.cuEventCreate(&second, 0));
+	OK(cu.cuGraphAddEventRecordNode(&record, graph, NULL, 0, first));
+	OK(cu.cuGraphAddEventWaitNode(&wait, graph, &record, 1, first));
+	OK(cu.cuGraphEventRecordNodeGetEvent(record, &found));
+	TRUE(found == first);
+	OK(cu.cuGraphEventRecordNodeSetEvent(record, second));
+	OK(cu.cuGraphEventWaitNodeSetEvent(wait, second));
+	OK(cu.cuGraphEventWaitNodeGetEvent(wait, &found));
+	TRUE(found == second);
+	exec = graph_instantiate(graph);
+	OK(cu.cuGraphExecEventRecordNodeSetEvent(exec, record, first));
+	OK(cu.cuGraphExecEventWaitNodeSetEvent(exec, wait, first));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	OK(cu.cuEventQuery(first));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuEventDestroy_v2(first));
+	OK(cu.cuEventDestroy_v2(second));
+}
+
+static void graph_other_child(void)
+{
+	CUgraph graph = graph_make(), child = graph_make(), inner = NULL;
+	CUDA_KERNEL_NODE_PARAMS parameters = graph_fill(13);
+	CUgraphNode node = NULL, fill = NULL;
+	CUgraphExec exec;
+
+	OK(cu.cuGraphAddKernelNode_v2(&fill, child, NULL, 0, &parameters));
+	OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+	OK(cu.cuGraphChildGraphNodeGetGraph(node, &inner));
+	TRUE(inner != NULL && inner != child);
+	exec = graph_instantiate(graph);
+	parameters = graph_fill(14);
+	OK(cu.cuGraphKernelNodeSetParams_v2(fill, &parameters));
+	OK(cu.cuGraphExecChildGraphNodeSetParams(exec, node, child));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(14, check_word(graph_out));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(child));
+	OK(cu.cuGraphDestroy(graph));
+}
+
 const struct check graph_checks[] = {
 	{"an empty node", graph_empty, false},
 	{"a kernel, launched three times", graph_kernel, false},
@@ -284,5 +388,9 @@ const struct check graph_checks[] = {
 	{"a graph in a graph", graph_child, false},
 	{"events", graph_events, false},
 	{"an update", graph_update, false},
+	{"neighbours of a node", graph_neighbours, false},
+	{"a set, changed and switched off", graph_set, false},
+	{"other events", graph_other_events, false},
+	{"another graph in a graph", graph_other_child, true},
 	END,
 };

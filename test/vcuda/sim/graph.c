@@ -104,6 +104,7 @@ static CUgraph graph_copy(CUgraph graph)
 		twin->origin = node;
 		twin->event = node->event;
 		twin->kernel = node->kernel;
+		twin->fill = node->fill;
 		if (node->child)
 			twin->child = graph_copy(node->child);
 	}
@@ -263,6 +264,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode
 	r = fill_prepare(context, parameters, &fill);
 	LEAVE_IF(r || !fill, r ? r : CUDA_ERROR_INVALID_VALUE);
 	*ret = graph_add(graph, NODE_FILL, &fill->work, sizeof(*fill), dependencies, count);
+	(*ret)->fill = *parameters;
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -472,7 +474,9 @@ static void graph_push(CUgraph graph, CUstream stream);
 
 static void graph_push_node(CUgraphNode node, CUstream stream)
 {
-	if (node->type == NODE_CHILD)
+	if (node->disabled)
+		;
+	else if (node->type == NODE_CHILD)
 		graph_push(node->child, stream);
 	else if (node->type == NODE_RECORD)
 		event_record(node->event, stream);
@@ -595,4 +599,214 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 		exec->graph->nodes[i]->size = graph->nodes[i]->size;
 	}
 	LEAVE(CUDA_SUCCESS);
+}
+
+/* ---- nodes changed, and asked for what they are ---- */
+
+static bool graph_is_node(CUgraphNode node, enum node_type type)
+{
+	return object_is(node, OBJECT_NODE) && node->type == type;
+}
+
+/* What a node of the graph became in an executable one, if it is of that type. */
+static CUgraphNode graph_in_exec(CUgraphExec exec, CUgraphNode node, enum node_type type)
+{
+	CUgraphNode twin = object_is(exec, OBJECT_EXEC) ? graph_twin(exec->graph, node) : NULL;
+
+	return twin && twin->type == type ? twin : NULL;
+}
+
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *ret)
+{
+	CALL(__func__);
+	LEAVE_IF(!ret || !graph_is_node(node, NODE_CHILD), CUDA_ERROR_INVALID_VALUE);
+	*ret = node->child;
+	LEAVE(CUDA_SUCCESS);
+}
+
+static CUresult graph_get_event(CUgraphNode node, CUevent *ret, enum node_type type)
+{
+	if (!ret || !graph_is_node(node, type))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = node->event;
+	return CUDA_SUCCESS;
+}
+
+static CUresult graph_set_event(CUgraphNode node, CUevent event)
+{
+	if (!node || !object_is(event, OBJECT_EVENT))
+		return CUDA_ERROR_INVALID_VALUE;
+	node->event = event;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *ret)
+{
+	CALL(__func__);
+	LEAVE(graph_get_event(node, ret, NODE_RECORD));
+}
+
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *ret)
+{
+	CALL(__func__);
+	LEAVE(graph_get_event(node, ret, NODE_WAIT));
+}
+
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
+{
+	CALL(__func__);
+	LEAVE(graph_set_event(graph_is_node(node, NODE_RECORD) ? node : NULL, event));
+}
+
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event)
+{
+	CALL(__func__);
+	LEAVE(graph_set_event(graph_is_node(node, NODE_WAIT) ? node : NULL, event));
+}
+
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
+{
+	CALL(__func__);
+	LEAVE(graph_set_event(graph_in_exec(exec, node, NODE_RECORD), event));
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
+{
+	CALL(__func__);
+	LEAVE(graph_set_event(graph_in_exec(exec, node, NODE_WAIT), event));
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child)
+{
+	CUgraphNode twin;
+
+	CALL(__func__);
+	twin = graph_in_exec(exec, node, NODE_CHILD);
+	LEAVE_IF(!twin || !object_is(child, OBJECT_GRAPH) || child->count != twin->child->count,
+		 CUDA_ERROR_INVALID_VALUE);
+	graph_free(twin->child);
+	twin->child = graph_copy(child);
+	LEAVE(CUDA_SUCCESS);
+}
+
+static CUresult graph_set_fill(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context)
+{
+	struct fill *fill;
+	CUresult r = !node || !parameters ? CUDA_ERROR_INVALID_VALUE : fill_prepare(context, parameters, &fill);
+
+	if (r || !fill)
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	graph_free_work(node);
+	node->work = &fill->work;
+	node->size = sizeof(*fill);
+	node->fill = *parameters;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *ret)
+{
+	CALL(__func__);
+	LEAVE_IF(!ret || !graph_is_node(node, NODE_FILL), CUDA_ERROR_INVALID_VALUE);
+	*ret = node->fill;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters)
+{
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE(graph_set_fill(graph_is_node(node, NODE_FILL) ? node : NULL, parameters, context));
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *parameters,
+					CUcontext where)
+{
+	CUcontext context;
+
+	CALL_CONTEXT(context);
+	LEAVE_IF(!where, CUDA_ERROR_INVALID_VALUE);
+	LEAVE(graph_set_fill(graph_in_exec(exec, node, NODE_FILL), parameters, context));
+}
+
+CUresult cuGraphNodeFindInClone(CUgraphNode *ret, CUgraphNode node, CUgraph clone)
+{
+	CALL(__func__);
+	LEAVE_IF(!ret || !object_is(node, OBJECT_NODE) || !object_is(clone, OBJECT_GRAPH), CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!graph_twin(clone, node), CUDA_ERROR_INVALID_VALUE);
+	*ret = graph_twin(clone, node);
+	LEAVE(CUDA_SUCCESS);
+}
+
+static CUresult graph_list_found(const CUgraphNode *found, size_t found_count, CUgraphNode *nodes, size_t *count)
+{
+	for (size_t i = 0; nodes && i < *count; i++)
+		nodes[i] = i < found_count ? found[i] : NULL;
+	if (!nodes || *count > found_count)
+		*count = found_count;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *nodes, size_t *count)
+{
+	CALL(__func__);
+	LEAVE_IF(!count || !object_is(node, OBJECT_NODE), CUDA_ERROR_INVALID_VALUE);
+	LEAVE(graph_list_found(node->dependencies, node->dependency_count, nodes, count));
+}
+
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *nodes, size_t *count)
+{
+	CUgraphNode found[256];
+	size_t found_count = 0;
+
+	CALL(__func__);
+	LEAVE_IF(!count || !object_is(node, OBJECT_NODE), CUDA_ERROR_INVALID_VALUE);
+	for (size_t i = 0; i < node->graph->count; i++)
+		for (size_t j = 0; j < node->graph->nodes[i]->dependency_count && found_count < 256; j++)
+			if (node->graph->nodes[i]->dependencies[j] == node)
+				found[found_count++] = node->graph->nodes[i];
+	LEAVE(graph_list_found(found, found_count, nodes, count));
+}
+
+static CUgraphNode graph_switchable(CUgraphExec exec, CUgraphNode node)
+{
+	CUgraphNode twin = object_is(exec, OBJECT_EXEC) ? graph_twin(exec->graph, node) : NULL;
+
+	return twin && twin->type <= NODE_FILL ? twin : NULL;
+}
+
+CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned *ret)
+{
+	CALL(__func__);
+	LEAVE_IF(!ret || !graph_switchable(exec, node), CUDA_ERROR_INVALID_VALUE);
+	*ret = !graph_switchable(exec, node)->disabled;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned enabled)
+{
+	CALL(__func__);
+	LEAVE_IF(!graph_switchable(exec, node), CUDA_ERROR_INVALID_VALUE);
+	graph_switchable(exec, node)->disabled = !enabled;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)
+{
+	CUresult r;
+
+	CALL(__func__);
+	r = graph_check(graph, from, count);
+	if (!r)
+		r = graph_check(graph, to, count);
+	for (size_t i = 0; !r && i < count; i++) {
+		size_t left = 0;
+
+		for (size_t j = 0; j < to[i]->dependency_count; j++)
+			if (to[i]->dependencies[j] != from[i])
+				to[i]->dependencies[left++] = to[i]->dependencies[j];
+		r = left == to[i]->dependency_count ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+		to[i]->dependency_count = left;
+	}
+	LEAVE(r);
 }

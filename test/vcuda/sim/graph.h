@@ -20,7 +20,8 @@ struct CUgraphNode_st {
 	CUevent event;
 	CUDA_KERNEL_NODE_PARAMS kernel;
 	void *pointers[SIM_PARAMETERS_MAX];
-	bool done;
+	CUDA_MEMSET_NODE_PARAMS fill;
+	bool done, disabled;
 };
 
 struct CUgraph_st {
