@@ -177,6 +177,10 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 	CUresult r = call_enter(&thread);
 	const struct wire_reply *reply;
 
+	/* Devices and contexts can be asked for without one. */
+	if (!r && op > OP_cuCtxDestroy_v2 && thread_context(thread) && thread_context(thread)->gone)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+
 	if (!r)
 		r = call_push(thread, op, words, count, parts, part_count, true);
 	if (!r)

@@ -225,6 +225,8 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 
 	if (r)
 		return r;
+	if (handle == 0)
+		return CUDA_ERROR_INVALID_VALUE;
 	context = context_find(handle);
 	if (!context || context->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -243,6 +245,8 @@ CUresult cuCtxPushCurrent_v2(CUcontext handle)
 
 	if (r)
 		return r;
+	if (handle == 0)
+		return CUDA_ERROR_INVALID_VALUE;
 	context = context_find(handle);
 	return context ? context_push(thread, context) : CUDA_ERROR_INVALID_CONTEXT;
 }

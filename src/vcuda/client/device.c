@@ -79,7 +79,8 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus)
 
 	if (r)
 		return r;
-	if (!device || !bus)
+	/* DOMAIN:BUS:DEVICE.FUNCTION, of which the first and the last may be missing. */
+	if (!device || !bus || bus[strspn(bus, "0123456789abcdefABCDEF:.")] || !strchr(bus, ':'))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (int i = 0; i < client.host.device_count; i++)
 		if (strcmp(client.device[i].bus, bus) == 0) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "vcuda/client/call.h"
+#include "vcuda/client/context.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -62,9 +63,15 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
 	return CUDA_ERROR_NOT_FOUND;
 }
 
+/* The older one leaves @function as it was where it finds nothing. */
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
 {
-	return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+	void *found;
+	CUresult r = cuGetProcAddress_v2(symbol, function ? &found : NULL, version, flags, NULL);
+
+	if (!r)
+		*function = found;
+	return r;
 }
 
 CUresult cuDriverGetVersion(int *version)
@@ -98,7 +105,9 @@ CUresult cuGetExportTable(const void **table, const CUuuid *uuid)
 
 CUresult cuProfilerStart(void)
 {
-	return call_fail(CUDA_SUCCESS);
+	struct context *context;
+
+	return context_current(&context);
 }
 
 CUresult cuProfilerStop(void)

@@ -45,16 +45,6 @@ CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 	return graph_list(OP_cuGraphGetRootNodes, graph, nodes, count);
 }
 
-CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *nodes, size_t *count)
-{
-	return graph_list(OP_cuGraphNodeGetDependencies, node, nodes, count);
-}
-
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *nodes, size_t *count)
-{
-	return graph_list(OP_cuGraphNodeGetDependentNodes, node, nodes, count);
-}
-
 /* Both ends of each edge, one behind the other. */
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count)
 {
@@ -107,6 +97,17 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 }
 
 /* ---- captures ---- */
+
+/* Flags that the driver may not know are its to judge. */
+CUresult on_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+	const uint64_t words[] = {stream, event, flags};
+
+	if (wire_handle_type(event) != WIRE_EVENT)
+		return call_fail(CUDA_ERROR_INVALID_HANDLE);
+	return flags ? call_sync(OP_cuStreamWaitEvent, words, 3, NULL, 0, NULL, 0)
+		     : call_async(OP_cuStreamWaitEvent, words, 3, NULL, 0);
+}
 
 CUresult on_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {

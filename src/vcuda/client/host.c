@@ -92,7 +92,11 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 
 	if (r)
 		return r;
-	if (!pointer || bytes == 0 || flags & ~(unsigned)HOST_FLAGS || whole < bytes)
+	if (pointer && bytes == 0) {
+		*pointer = NULL;
+		return CUDA_SUCCESS;
+	}
+	if (!pointer || flags & ~(unsigned)HOST_FLAGS || whole < bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_HOLD(&host_lock);
 	r = client.arena ? host_alloc_shared(pointer, whole, flags) : host_alloc_plain(pointer, whole);
@@ -117,6 +121,8 @@ CUresult cuMemFreeHost(void *pointer)
 
 	if (r)
 		return r;
+	if (!pointer)
+		return CUDA_SUCCESS;
 	if (!range_remove((uint64_t)pointer, 1U << RANGE_HOST, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	whole = (range.bytes + HOST_STEP - 1) & ~(size_t)(HOST_STEP - 1);

@@ -101,7 +101,7 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!launch->function)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return client.wire->sticky ? client.wire->sticky : CUDA_ERROR_INVALID_HANDLE;
 	r = image_function(launch->function, &function);
 	if (r)
 		return r;
@@ -109,7 +109,8 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 	    launch->attribute_count > LAUNCH_ATTRIBUTES || (launch->parameters && launch->buffer))
 		return CUDA_ERROR_INVALID_VALUE;
 	attributes = launch->attribute_count * sizeof(CUlaunchAttribute);
-	waits = client.waits || client.captures || !launch_is_sure(launch, function, context->device);
+	waits = client.waits || client.captures || op == OP_cuLaunchCooperativeKernel ||
+		!launch_is_sure(launch, function, context->device);
 	entry = call_begin(thread, op, LAUNCH_WORDS, LAUNCH_WORDS * 8 + attributes + function->info.bytes, waits);
 	if (!entry)
 		return call_failure();

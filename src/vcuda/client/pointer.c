@@ -29,10 +29,10 @@ static size_t pointer_value(CUpointer_attribute attribute, const struct range *r
 	case 6:  /* SYNC_MEMOPS */
 	case 8:  /* IS_MANAGED */
 	case 10: /* IS_LEGACY_CUDA_IPC_CAPABLE */
-	case 13: /* ALLOWED_HANDLE_TYPES: an int, as the others */
-	case 14: /* IS_GPU_DIRECT_RDMA_CAPABLE */
+	case 14: /* ALLOWED_HANDLE_TYPES */
+	case 15: /* IS_GPU_DIRECT_RDMA_CAPABLE */
 		*value = 0;
-		return attribute == 13 ? sizeof(uint64_t) : sizeof(char);
+		return attribute == 14 ? sizeof(uint64_t) : sizeof(char);
 	case 7: /* BUFFER_ID */
 		*value = range->number;
 		return sizeof(uint64_t);
@@ -45,13 +45,13 @@ static size_t pointer_value(CUpointer_attribute attribute, const struct range *r
 	case 12: /* RANGE_SIZE */
 		*value = range->bytes;
 		return sizeof(uint64_t);
-	case 15: /* ACCESS_FLAGS: read and write */
+	case 16: /* ACCESS_FLAGS: read and write */
 		*value = 3;
 		return sizeof(int);
-	case 16: /* MEMPOOL_HANDLE */
+	case 17: /* MEMPOOL_HANDLE */
 		*value = 0;
 		return sizeof(CUmemoryPool);
-	case 17: /* MAPPED */
+	case 13: /* MAPPED */
 		*value = range->kind != RANGE_RESERVED;
 		return sizeof(char);
 	default:

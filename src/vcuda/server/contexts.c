@@ -79,8 +79,11 @@ static CUresult contexts_end_primary(struct request *q, CUresult (*end)(CUdevice
 	return r;
 }
 
+/* After a reset there is nothing to release. */
 CUresult serve_cuDevicePrimaryCtxRelease_v2(struct request *q)
 {
+	if (q->argument[0] < START_GPUS && !primary[q->argument[0]])
+		return request_words(q, 1);
 	return contexts_end_primary(q, driver.cuDevicePrimaryCtxRelease_v2);
 }
 
@@ -219,7 +222,8 @@ static CUresult contexts_query_context(uint64_t context)
 
 	for (unsigned i = 0; i < count && !r; i++)
 		r = driver.cuStreamQuery(streams[i]);
-	return r;
+	/* A stream that was destroyed may still have work. Where there never was one, the null stream's is all. */
+	return r || !handle_had_streams() ? r : driver.cuCtxSynchronize();
 }
 
 CUresult serve_cuCtxSynchronize(struct request *q)

@@ -18,7 +18,7 @@
 #include "vcuda/server/handle.h"
 #include "vcuda/server/serve.h"
 
-enum { PENDING = 64, EXECUTOR_TRIES = 64 };
+enum { PENDING = 64, EXECUTOR_TRIES = 64, WAITER_STACK = 64 << 20 };
 
 static uint32_t executor_seen; /* how much the client has written, when it was last looked at */
 
@@ -143,21 +143,35 @@ static void *executor_wait(void *argument)
 	return NULL;
 }
 
+/* With room for a compiler, whatever the limit of stacks is here. */
+static bool executor_start_waiter(struct waiter *waiter)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int r;
+
+	if (pthread_attr_init(&attributes) != 0)
+		return false;
+	(void)pthread_attr_setstacksize(&attributes, WAITER_STACK);
+	r = pthread_create(&thread, &attributes, executor_wait, waiter);
+	(void)pthread_attr_destroy(&attributes);
+	return r == 0;
+}
+
 static bool executor_hand_over(const struct request *q)
 {
 	struct waiter **waiter = &waiters[q->header.thread];
-	pthread_t thread;
 
 	if (!*waiter) {
 		*waiter = aligned_alloc(64, (sizeof(**waiter) + 63) & ~(size_t)63);
 		if (!*waiter)
 			return false;
-		(*waiter)->there = false;
+		memset(*waiter, 0, sizeof(**waiter));
 	}
 	if (!(*waiter)->there) {
 		memset(&(*waiter)->bell, 0, sizeof((*waiter)->bell));
 		(*waiter)->busy = false;
-		if (pthread_create(&thread, NULL, executor_wait, *waiter) != 0)
+		if (!executor_start_waiter(*waiter))
 			return false;
 		(*waiter)->there = true;
 	}
@@ -330,7 +344,9 @@ void executor_run(void)
 		}
 		const uint32_t units = executor_take(&q, tail, head);
 
-		executor_prefetch(tail + units);
+		/* Not what the client has still to write, which would have to wait for it. */
+		if (tail + units != head)
+			executor_prefetch(tail + units);
 		if (q.header.op != WIRE_FILLER)
 			executor_do(&q);
 		tail += units;

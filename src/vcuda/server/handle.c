@@ -8,7 +8,7 @@
 #include "vcuda/server/handle.h"
 
 #include <pthread.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
@@ -16,15 +16,18 @@
 enum { HANDLES = 1 << 20, HANDLE_HASH = 1 << 16 };
 
 struct handle {
-	uint64_t real, handle, parent, context;
+	_Atomic uint64_t handle; /* 0: free; written last when it is given, first when it is taken */
+	_Atomic uint64_t real;
+	uint64_t parent, context;
 	uint32_t generation, next; /* next: place + 1 of another with the same hash, or of the next free one */
 	uint32_t thread;           /* of a stream of a thread's own: its slot + 1 */
 };
 
 static pthread_mutex_t handle_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle *handles;
-static uint32_t handle_count, handle_free; /* free: place + 1 */
-static uint32_t handle_streams;
+static _Atomic uint32_t handle_count;
+static uint32_t handle_free; /* free: place + 1 */
+static uint32_t handle_streams, handle_streams_given;
 static uint32_t handle_hash[HANDLE_HASH];
 
 static void handle_unlock(pthread_mutex_t *const *mutex)
@@ -58,23 +61,24 @@ static struct handle *handle_find_real(enum wire_type type, uint64_t real)
 	return NULL;
 }
 
-/* A table that grows moves, so nobody keeps a pointer into it beyond the lock. */
+/* The table never moves, so that looking needs no lock. */
 static struct handle *handle_take_place(void)
 {
-	struct handle *larger, *handle;
+	struct handle *handle;
 
 	if (handle_free) {
 		handle = &handles[handle_free - 1];
 		handle_free = handle->next;
 		return handle;
 	}
-	if (handle_count % 1024 == 0) {
-		larger = handle_count < HANDLES ? realloc(handles, (handle_count + 1024) * sizeof(*handles)) : NULL;
-		if (!larger)
-			return NULL;
-		handles = larger;
+	if (!handles) {
+		handles = mmap(NULL, HANDLES * sizeof(*handles), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (handles == MAP_FAILED)
+			handles = NULL;
 	}
-	handles[handle_count] = (struct handle){0};
+	if (!handles || handle_count == HANDLES)
+		return NULL;
 	return &handles[handle_count++];
 }
 
@@ -96,6 +100,7 @@ static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t pa
 	handle->next = *first;
 	*first = index + 1;
 	handle_streams += type == WIRE_STREAM;
+	handle_streams_given += type == WIRE_STREAM;
 	return handle;
 }
 
@@ -117,12 +122,11 @@ bool handle_look(uint64_t value, enum wire_type type, uint64_t *ret)
 
 	if (is != type && !(type == WIRE_FUNC && is == WIRE_KERNEL))
 		return false;
-	HANDLE_HOLD();
 	handle = handle_find(value);
 	if (!handle)
 		return false;
 	*ret = handle->real;
-	return true;
+	return handle->handle == value;
 }
 
 static void handle_unlink(struct handle *handle)
@@ -135,7 +139,8 @@ static void handle_unlink(struct handle *handle)
 	if (*at)
 		*at = handle->next;
 	handle_streams -= wire_handle_type(handle->handle) == WIRE_STREAM;
-	handle->handle = handle->real = handle->parent = 0;
+	handle->handle = 0;
+	handle->real = handle->parent = 0;
 	handle->next = handle_free;
 	handle_free = place;
 }
@@ -181,6 +186,11 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 	handle->thread = thread + 1;
 	*ret = stream;
 	return CUDA_SUCCESS;
+}
+
+bool handle_had_streams(void)
+{
+	return handle_streams_given > 0;
 }
 
 unsigned handle_list_streams(uint64_t context, CUstream *ret, unsigned most)

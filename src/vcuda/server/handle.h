@@ -20,5 +20,8 @@ void handle_drop(uint64_t handle);
 /** Return: the stream that stands for the null stream of a thread's own, made when it is first used. */
 CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret);
 
-/** Calls for each stream of the context. Return: how many there are, those of threads among them. */
+/** Return: whether there ever was a stream besides the null stream. */
+bool handle_had_streams(void);
+
+/** Lists the streams of the context. Return: how many there are, those of threads among them. */
 unsigned handle_list_streams(uint64_t context, CUstream *ret, unsigned most);
