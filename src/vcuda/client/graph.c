@@ -45,6 +45,16 @@ CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 	return graph_list(OP_cuGraphGetRootNodes, graph, nodes, count);
 }
 
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *nodes, size_t *count)
+{
+	return graph_list(OP_cuGraphNodeGetDependencies, node, nodes, count);
+}
+
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *nodes, size_t *count)
+{
+	return graph_list(OP_cuGraphNodeGetDependentNodes, node, nodes, count);
+}
+
 /* Both ends of each edge, one behind the other. */
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count)
 {

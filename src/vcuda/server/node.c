@@ -47,6 +47,16 @@ CUresult serve_cuGraphGetRootNodes(struct request *q)
 	return node_list(q, WIRE_GRAPH, WIRE_NODE, driver.cuGraphGetRootNodes);
 }
 
+CUresult serve_cuGraphNodeGetDependencies(struct request *q)
+{
+	return node_list(q, WIRE_NODE, WIRE_NODE, driver.cuGraphNodeGetDependencies);
+}
+
+CUresult serve_cuGraphNodeGetDependentNodes(struct request *q)
+{
+	return node_list(q, WIRE_NODE, WIRE_NODE, driver.cuGraphNodeGetDependentNodes);
+}
+
 /* Edges as a list of their ends. */
 static CUresult node_list_ends(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
