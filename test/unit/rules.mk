@@ -6,6 +6,7 @@ $(O)/test/unit/devcgroup/bpf_device_test: $(device_world)
 $(device_world): CPPFLAGS += -Itest/unit
 
 $(O)/test/unit/vcuda/manager_test: $(filter-out %/main.o,$(vcudad_objects))
+$(O)/test/unit/vcuda/quota_test: $(O)/src/vcuda/server/quota.o
 
 # Nouns of the commands are in no library.
 $(filter $(O)/test/unit/cli/%,$(unit_tests)): $(O)/test/lib/cli.a

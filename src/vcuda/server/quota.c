@@ -25,12 +25,14 @@ struct quota_note {
 static pthread_mutex_t quota_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct quota_note *quota_notes[QUOTA_HASH];
 
+/* What a server has added and not taken back yet may be anything, so the sum of several could wrap and be small. */
 static uint64_t quota_sum(void)
 {
 	uint64_t sum = 0;
 
 	for (int i = 0; i < START_QUOTA_SLOTS; i++)
-		sum += server.quota->used[i];
+		if (__builtin_add_overflow(sum, server.quota->used[i], &sum))
+			return UINT64_MAX;
 	return sum;
 }
 
@@ -51,7 +53,7 @@ bool quota_take(uint64_t bytes)
 	_Atomic uint64_t *own = &server.quota->used[server.start.quota_slot];
 
 	for (int i = 0; i < QUOTA_TRIES; i++) {
-		if (bytes > UINT64_MAX / 2)
+		if (bytes > UINT64_MAX / 2 || bytes > quota_limit())
 			break;
 		*own += bytes;
 		if (quota_sum() <= quota_limit())

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit.h"
+
+#include "vcuda/server/quota.h"
+#include "vcuda/server/server.h"
+
+enum { LIMIT = 1 << 20 };
+
+struct server server;
+static uint64_t refused;
+
+void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
+{
+	(void)text;
+	assert_int_equal(kind, START_EVENT_QUOTA);
+	refused += number;
+}
+
+static int begin(void **state)
+{
+	static struct start_quota quota;
+
+	(void)state;
+	quota = (struct start_quota){.limit = LIMIT};
+	server = (struct server){.quota = &quota};
+	refused = 0;
+	return 0;
+}
+
+static void no_more_than_the_limit_is_taken(void **state)
+{
+	(void)state;
+	assert_true(quota_take(LIMIT - 1));
+	assert_int_equal(quota_left(), 1);
+	assert_false(quota_take(2));
+	assert_int_equal(refused, 2);
+	assert_true(quota_take(1));
+	assert_int_equal(quota_left(), 0);
+	quota_give(LIMIT);
+	assert_true(quota_take(LIMIT));
+}
+
+/* What three servers add for a moment comes to 2^64 and a little. */
+static void a_sum_that_wraps_is_too_large(void **state)
+{
+	(void)state;
+	server.quota->used[1] = LIMIT;
+	server.quota->used[2] = UINT64_MAX / 2;
+	server.quota->used[3] = UINT64_MAX / 2 - LIMIT / 2;
+	assert_false(quota_take(LIMIT / 2 + 2));
+	assert_int_equal(server.quota->used[0], 0);
+	assert_int_equal(quota_left(), 0);
+}
+
+/* Nor does anything more than the limit get into the sum, where it would be refused others. */
+static void what_is_more_than_the_limit_is_not_added(void **state)
+{
+	(void)state;
+	server.quota->used[0] = LIMIT;
+	assert_false(quota_take(LIMIT + 1));
+	assert_false(quota_take(UINT64_MAX));
+	assert_int_equal(server.quota->used[0], LIMIT);
+	server.quota->limit = UINT64_MAX;
+	assert_true(quota_take((uint64_t)1 << 50));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(no_more_than_the_limit_is_taken, begin),
+		cmocka_unit_test_setup(a_sum_that_wraps_is_too_large, begin),
+		cmocka_unit_test_setup(what_is_more_than_the_limit_is_not_added, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
