@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "vcuda/driver_api.h"
@@ -33,6 +35,7 @@ static struct {
 } pieces[ARENA_PIECES];
 static unsigned piece_count;
 static uint64_t arena_bytes;
+static pthread_mutex_t arena_mutex = PTHREAD_MUTEX_INITIALIZER; /* of what the client was sent */
 static uint64_t offers[WIRE_ARENAS];
 
 void arena_offer(uint64_t ret_offers[])
@@ -108,9 +111,30 @@ static int arena_send(int fd)
 	return sendmsg(START_CLIENT, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
+/* A client that keeps the descriptor would keep the pages, too, which count as the server's. */
+static void arena_free(void *at, uint64_t bytes)
+{
+	if (at)
+		(void)madvise(at, bytes, MADV_REMOVE);
+}
+
 static void arena_unmap(uint64_t at, uint64_t bytes)
 {
+	arena_free((void *)at, bytes);
 	(void)mmap((void *)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+/* The client has no piece that arena_exit() does not see. */
+static int arena_give(int fd)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&arena_mutex);
+	r = arena_send(fd);
+	if (r == 0)
+		piece_count++;
+	(void)pthread_mutex_unlock(&arena_mutex);
+	return r;
 }
 
 CUresult serve_wire_arena_add(struct request *q)
@@ -132,16 +156,15 @@ CUresult serve_wire_arena_add(struct request *q)
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pieces[piece_count].registered = arena_register(memory, bytes);
-	if (arena_send(fd) < 0) {
+	pieces[piece_count].at = at;
+	pieces[piece_count].bytes = bytes;
+	pieces[piece_count].context = q->header.context;
+	if (arena_give(fd) < 0) {
 		if (pieces[piece_count].registered && driver.cuMemHostUnregister)
 			(void)driver.cuMemHostUnregister(memory);
 		arena_unmap(at, bytes);
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
-	pieces[piece_count].at = at;
-	pieces[piece_count].bytes = bytes;
-	pieces[piece_count].context = q->header.context;
-	piece_count++;
 	arena_bytes += bytes;
 	return CUDA_SUCCESS;
 }
@@ -162,7 +185,9 @@ CUresult serve_wire_arena_drop(struct request *q)
 		r = driver.cuMemHostUnregister((void *)at);
 	arena_unmap(at, pieces[i].bytes);
 	arena_bytes -= pieces[i].bytes;
+	(void)pthread_mutex_lock(&arena_mutex);
 	pieces[i] = pieces[--piece_count];
+	(void)pthread_mutex_unlock(&arena_mutex);
 	return r;
 }
 
@@ -171,4 +196,15 @@ void arena_forget_context(uint64_t context)
 	for (unsigned i = 0; i < piece_count; i++)
 		if (pieces[i].context == context)
 			pieces[i].registered = false;
+}
+
+/* Not unlocked, so that nothing is sent any more. */
+_Noreturn void arena_exit(int exit_status)
+{
+	(void)pthread_mutex_lock(&arena_mutex);
+	for (unsigned i = 0; i < piece_count; i++)
+		arena_free((void *)pieces[i].at, pieces[i].bytes);
+	arena_free(server.staging, WIRE_STAGING_BYTES);
+	arena_free(server.wire, sizeof(*server.wire));
+	_exit(exit_status);
 }

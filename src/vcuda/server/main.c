@@ -60,7 +60,7 @@ void server_end(const char *why)
 {
 	server_tell(START_EVENT_HOSTILE, 0, why);
 	server.wire->state = WIRE_DEAD;
-	_exit(1);
+	arena_exit(1);
 }
 
 /* Tells manager and client why there will be no service. */
@@ -174,7 +174,7 @@ static void *server_watch(void *nothing)
 
 	for (;;)
 		if (poll(&socket, 1, -1) > 0)
-			_exit(0);
+			arena_exit(0);
 	return nothing;
 }
 

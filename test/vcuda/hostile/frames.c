@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "wire.h"
@@ -316,6 +318,60 @@ static int frames_arena(struct peer *peer, uint64_t context)
 	r |= frames_is(frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1), 0);
 	r |= frames_is(frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1), 1);
 	r |= frames_is(frames_call(peer, OP_cuMemcpyHtoDAsync_v2, context, memory, base, 4096, 0, 4), 1);
+	return r;
+}
+
+/* The descriptor of a new piece; -1: none. */
+static int frames_take_piece(struct peer *peer, uint64_t context, uint64_t offset, uint64_t bytes)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	char byte;
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	int fd;
+
+	if (frames_call(peer, WIRE_ARENA_ADD, context, offset, bytes, 0, 0, 3) ||
+	    recvmsg(peer->socket, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message))
+		return -1;
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
+}
+
+/* Return: how much memory a descriptor keeps; -1: it is none. */
+static long frames_kept(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? -1 : (long)st.st_blocks;
+}
+
+/* Memory that was dropped, and that of servers whose clients went, with descriptors of it that are kept. */
+static int frames_arena_kept(struct peer *peer, uint64_t context)
+{
+	const uint64_t choose[] = {0, (uint64_t)getpid()};
+	struct peer other;
+	int dropped, left, r;
+
+	(void)peer_call(peer, 0, WIRE_HELLO, context, choose, 2, NULL, 0);
+	dropped = frames_take_piece(peer, context, 0, 1 << 20);
+	if (frames_kept(dropped) < 2048 || frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1))
+		return 1;
+	r = frames_is(frames_kept(dropped) != 0, 0);
+	if (!peer_open(&other) || peer_call(&other, 0, WIRE_HELLO, 0, choose, 2, NULL, 0))
+		return 1;
+	left = frames_take_piece(&other, peer_context(&other), 0, 1 << 20);
+	if (frames_kept(left) < 2048 || shutdown(other.socket, SHUT_WR) < 0)
+		return 1;
+	for (int i = 0; i < 3000 && frames_kept(left) != 0; i++)
+		(void)usleep(1000);
+	r |= frames_is(frames_kept(left) != 0, 0);
+	(void)close(dropped);
+	(void)close(left);
+	peer_close(&other);
 	return r;
 }
 
@@ -732,6 +788,7 @@ static const struct {
 	{"devices that are not granted", frames_devices, SERVES},
 	{"addresses of the host outside of the arena", frames_host_ranges, SERVES},
 	{"pieces of the arena", frames_arena, SERVES},
+	{"pieces of the arena whose descriptors are kept", frames_arena_kept, SERVES},
 	{"pieces of the arena that nobody takes", frames_arena_unread, SERVES},
 	{"chunks of the staging memory", frames_chunks, SERVES},
 	{"downloads of nothing", frames_downloads, SERVES},
