@@ -164,12 +164,19 @@ static int tenant_bind(int directory, int *ret)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	mode_t old;
+	int r;
 
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" SOCKET_NAME, directory);
 	(void)unlinkat(directory, SOCKET_NAME, 0);
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    fchmodat(directory, SOCKET_NAME, 0666, 0) < 0 || listen(fd, BACKLOG) < 0)
+	if (fd < 0)
 		return -errno;
+	/* Its mode from the start on: who can write there could put a link in its place before a chmod(2). */
+	old = umask(0111);
+	r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+	(void)umask(old);
+	if (r < 0 || listen(fd, BACKLOG) < 0)
+		return r < 0 ? r : -errno;
 	*ret = steal_fd(&fd);
 	return 0;
 }
