@@ -565,6 +565,13 @@ static int case_parent(const struct function *f)
 	return -1;
 }
 
+/* What is made of a graph is there when the graph is gone. */
+static bool case_outlives(const struct function *f, const struct argument *made)
+{
+	return strcmp(made->field[0], "EXEC") == 0 ||
+	       (strcmp(made->field[0], "GRAPH") == 0 && strstr(f->name, "Clone"));
+}
+
 static void case_print_argument(const struct argument *a, int word)
 {
 	const char *name = argument_name(a);
@@ -645,7 +652,7 @@ static void case_print(const struct function *f)
 
 		if (argument_is(a, "OUT OUT0"))
 			printf("\trequest_reply(q, &%s, sizeof(%s));\n", a->field[1], a->field[1]);
-		else if (argument_is(a, "NEW") && parent >= 0)
+		else if (argument_is(a, "NEW") && parent >= 0 && !case_outlives(f, a))
 			printf("\trequest_reply_handle(q, WIRE_%s, %s, q->argument[%d]);\n", a->field[0], a->field[1],
 			       parent);
 		else if (argument_is(a, "NEW"))
