@@ -9,7 +9,8 @@
  * The server ends by itself when its client closes the connection (status 0), and when it cannot start (status 1, after
  * a START_EVENT_FAILED). It goes on when its manager closes descriptor 4: a manager may be started again, and finds its
  * servers by their process ids. It ends them by SIGTERM, which keeps its default action, or SIGKILL. What the quota
- * still counts for one then, the manager takes back: quota->used[start.quota_slot] = 0, once the process has ended.
+ * still counts for one then, the manager takes back: used[start.quota_slot] and locked[start.quota_slot] are 0 again,
+ * once the process has ended.
  */
 
 #include <stdatomic.h>
@@ -30,7 +31,7 @@ enum {
 };
 
 enum {
-	START_MAGIC = 0x76437531, /* changes when a struct below does */
+	START_MAGIC = 0x76437532, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,
@@ -38,12 +39,13 @@ enum {
 };
 
 /*
- * Device memory of a container. A server adds to its own place alone and takes back what makes the sum too large, so
- * that a server that is killed at any moment leaves nothing behind but its own place.
+ * Device memory of a container, and page-locked memory of the host. A server adds to its own place alone and takes back
+ * what makes the sum too large, so that a server that is killed at any moment leaves nothing behind but its own place.
  */
 struct start_quota {
 	_Atomic uint64_t limit; /* bytes in all; 0: no device memory at all; UINT64_MAX: what the card has */
 	_Atomic uint64_t used[START_QUOTA_SLOTS];
+	_Atomic uint64_t locked[START_QUOTA_SLOTS]; /* page-locked; its limit is start.host_memory */
 };
 
 enum start_flags {
@@ -64,7 +66,7 @@ struct start {
 	uint32_t flags;    /* enum start_flags */
 	uint32_t uid, gid; /* what the server becomes when it is root; 0: uid and gid 65534 */
 	uint32_t quota_slot;
-	uint64_t host_memory;   /* page-locked host memory that the client may have, in bytes; 0: 1/4 of the host's */
+	uint64_t host_memory;   /* page-locked host memory of the container, in bytes; 0: 1/4 of the host's */
 	uint64_t context_bytes; /* what a context is counted as; 0: nothing */
 	uint32_t gpu_count;     /* those that the client sees, in its order, from 0 */
 	struct start_gpu gpus[START_GPUS];

@@ -247,6 +247,7 @@ void worker_bury(struct manager *manager, struct worker *worker)
 		worker_hear(worker);
 	worker_reap(worker);
 	__atomic_store_n((uint64_t *)&worker->tenant->quota->used[worker->slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint64_t *)&worker->tenant->quota->locked[worker->slot], 0, __ATOMIC_SEQ_CST);
 	worker->tenant->clients--;
 	manager->worker_count--;
 	manager->changed = true;

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -34,7 +35,6 @@ static struct {
 	bool registered;
 } pieces[ARENA_PIECES];
 static unsigned piece_count;
-static uint64_t arena_bytes;
 static pthread_mutex_t arena_mutex = PTHREAD_MUTEX_INITIALIZER; /* of what the client was sent */
 static uint64_t offers[WIRE_ARENAS];
 
@@ -137,18 +137,11 @@ static int arena_give(int fd)
 	return r;
 }
 
-CUresult serve_wire_arena_add(struct request *q)
+/* A piece of what was counted. */
+static CUresult arena_fill(struct request *q, uint64_t at, uint64_t bytes)
 {
-	CUresult r = request_words(q, 3);
-	const uint64_t offset = q->argument[0], bytes = q->argument[1], at = server.arena + offset;
-	void *memory;
-
-	if (r || !server.arena || bytes == 0 || bytes % ARENA_STEP || offset % ARENA_STEP || bytes > WIRE_ARENA_BYTES ||
-	    offset > WIRE_ARENA_BYTES - bytes || !arena_is_free(at, bytes))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (piece_count == ARENA_PIECES || bytes > server.start.host_memory - arena_bytes)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	_cleanup_close_ int fd = arena_make(bytes);
+	void *memory;
 
 	if (fd < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -165,8 +158,23 @@ CUresult serve_wire_arena_add(struct request *q)
 		arena_unmap(at, bytes);
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
-	arena_bytes += bytes;
 	return CUDA_SUCCESS;
+}
+
+CUresult serve_wire_arena_add(struct request *q)
+{
+	CUresult r = request_words(q, 3);
+	const uint64_t offset = q->argument[0], bytes = q->argument[1], at = server.arena + offset;
+
+	if (r || !server.arena || bytes == 0 || bytes % ARENA_STEP || offset % ARENA_STEP || bytes > WIRE_ARENA_BYTES ||
+	    offset > WIRE_ARENA_BYTES - bytes || !arena_is_free(at, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (piece_count == ARENA_PIECES || !quota_lock(bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = arena_fill(q, at, bytes);
+	if (r)
+		quota_unlock(bytes);
+	return r;
 }
 
 CUresult serve_wire_arena_drop(struct request *q)
@@ -184,7 +192,7 @@ CUresult serve_wire_arena_drop(struct request *q)
 	if (pieces[i].registered && driver.cuMemHostUnregister)
 		r = driver.cuMemHostUnregister((void *)at);
 	arena_unmap(at, pieces[i].bytes);
-	arena_bytes -= pieces[i].bytes;
+	quota_unlock(pieces[i].bytes);
 	(void)pthread_mutex_lock(&arena_mutex);
 	pieces[i] = pieces[--piece_count];
 	(void)pthread_mutex_unlock(&arena_mutex);

@@ -26,12 +26,12 @@ static pthread_mutex_t quota_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct quota_note *quota_notes[QUOTA_HASH];
 
 /* What a server has added and not taken back yet may be anything, so the sum of several could wrap and be small. */
-static uint64_t quota_sum(void)
+static uint64_t quota_sum(const _Atomic uint64_t numbers[START_QUOTA_SLOTS])
 {
 	uint64_t sum = 0;
 
 	for (int i = 0; i < START_QUOTA_SLOTS; i++)
-		if (__builtin_add_overflow(sum, server.quota->used[i], &sum))
+		if (__builtin_add_overflow(sum, numbers[i], &sum))
 			return UINT64_MAX;
 	return sum;
 }
@@ -43,23 +43,40 @@ uint64_t quota_limit(void)
 
 uint64_t quota_left(void)
 {
-	const uint64_t sum = quota_sum(), limit = quota_limit();
+	const uint64_t sum = quota_sum(server.quota->used), limit = quota_limit();
 
 	return sum < limit ? limit - sum : 0;
 }
 
-bool quota_take(uint64_t bytes)
+static bool quota_add(_Atomic uint64_t numbers[START_QUOTA_SLOTS], uint64_t bytes, uint64_t limit)
 {
-	_Atomic uint64_t *own = &server.quota->used[server.start.quota_slot];
+	_Atomic uint64_t *own = &numbers[server.start.quota_slot];
 
 	for (int i = 0; i < QUOTA_TRIES; i++) {
-		if (bytes > UINT64_MAX / 2 || bytes > quota_limit())
+		if (bytes > UINT64_MAX / 2 || bytes > limit)
 			break;
 		*own += bytes;
-		if (quota_sum() <= quota_limit())
+		if (quota_sum(numbers) <= limit)
 			return true;
 		*own -= bytes;
 	}
+	return false;
+}
+
+bool quota_lock(uint64_t bytes)
+{
+	return quota_add(server.quota->locked, bytes, server.start.host_memory);
+}
+
+void quota_unlock(uint64_t bytes)
+{
+	server.quota->locked[server.start.quota_slot] -= bytes;
+}
+
+bool quota_take(uint64_t bytes)
+{
+	if (quota_add(server.quota->used, bytes, quota_limit()))
+		return true;
 	server_tell(START_EVENT_QUOTA, bytes, "");
 	return false;
 }

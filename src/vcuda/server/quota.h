@@ -16,6 +16,10 @@ uint64_t quota_left(void);
 /** Counts @bytes. Return: false if they are too many; nothing is counted then. */
 bool quota_take(uint64_t bytes);
 
+/** The same for page-locked memory of the host, whose limit the start parameters say. */
+bool quota_lock(uint64_t bytes);
+void quota_unlock(uint64_t bytes);
+
 /** Takes back what was counted. */
 void quota_give(uint64_t bytes);
 

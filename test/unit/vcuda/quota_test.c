@@ -65,12 +65,28 @@ static void what_is_more_than_the_limit_is_not_added(void **state)
 	assert_true(quota_take((uint64_t)1 << 50));
 }
 
+/* One number for all servers of the container: each of its processes would have the whole otherwise. */
+static void page_locked_memory_is_the_containers(void **state)
+{
+	(void)state;
+	server.start.host_memory = LIMIT;
+	server.quota->locked[1] = LIMIT - 1;
+	assert_false(quota_lock(2));
+	assert_int_equal(refused, 0);
+	assert_true(quota_lock(1));
+	assert_false(quota_lock(1));
+	quota_unlock(1);
+	assert_int_equal(server.quota->locked[0], 0);
+	assert_int_equal(quota_left(), LIMIT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(no_more_than_the_limit_is_taken, begin),
 		cmocka_unit_test_setup(a_sum_that_wraps_is_too_large, begin),
 		cmocka_unit_test_setup(what_is_more_than_the_limit_is_not_added, begin),
+		cmocka_unit_test_setup(page_locked_memory_is_the_containers, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
