@@ -2,6 +2,7 @@
 
 /* Device memory. All of it is counted before the driver is asked, and what it refuses is taken back. */
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "vcuda/driver_api.h"
@@ -35,6 +36,19 @@ CUresult serve_cuMemGetInfo_v2(struct request *q)
 	return CUDA_SUCCESS;
 }
 
+static bool allocation_trim(void);
+
+/* Counts what is not a pool's, which gives back for it what it keeps. */
+static bool allocation_take(uint64_t bytes)
+{
+	if (!quota_take(bytes))
+		return false;
+	if (allocation_trim())
+		return true;
+	quota_give(bytes);
+	return false;
+}
+
 /* What was counted becomes the allocation's, or nobody's. */
 static CUresult allocation_end(struct request *q, CUresult r, uint64_t pointer, uint64_t bytes)
 {
@@ -57,7 +71,7 @@ CUresult serve_cuMemAlloc_v2(struct request *q)
 
 	if (r)
 		return r;
-	if (!quota_take(q->argument[0]))
+	if (!allocation_take(q->argument[0]))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuMemAlloc_v2(&pointer, q->argument[0]);
 	return allocation_end(q, r, pointer, q->argument[0]);
@@ -77,7 +91,7 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 	if (__builtin_add_overflow(width, PITCH_MAX, &more) || __builtin_mul_overflow(more, height, &more))
 		return CUDA_ERROR_INVALID_VALUE;
 	bytes = width * height;
-	if (!quota_take(bytes))
+	if (!allocation_take(bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuMemAllocPitch_v2(&pointer, &pitch, width, height, (unsigned)q->argument[2]);
 	/* The pitch is known only now. */
@@ -108,33 +122,106 @@ CUresult serve_cuMemFree_v2(struct request *q)
 
 /* ---- pools ---- */
 
-enum { POOL_RESERVED = 5, POOL_USED = 7 };
+enum { POOL_RESERVED = 5, POOL_USED = 7, POOLS = 64 };
 
-/* A pool keeps what was freed; it may not keep so what the quota has given to others. */
-static void allocation_trim(uint64_t pool)
+/* Those that memory came from. They keep what was freed, or is freed when a stream comes there. */
+static uint64_t pools[POOLS];
+static unsigned pool_count;
+static uint64_t pool_lost; /* what was freed to pools that were destroyed before */
+
+static bool allocation_is_limited(void)
+{
+	return quota_limit() != UINT64_MAX && driver.cuMemPoolGetAttribute && driver.cuMemPoolTrimTo;
+}
+
+static uint64_t allocation_idle(uint64_t pool)
 {
 	uint64_t reserved = 0, used = 0;
 
-	if (!pool || !driver.cuMemPoolGetAttribute || !driver.cuMemPoolTrimTo)
-		return;
 	(void)driver.cuMemPoolGetAttribute(pool, POOL_RESERVED, &reserved);
 	(void)driver.cuMemPoolGetAttribute(pool, POOL_USED, &used);
-	if (reserved > used && reserved - used > quota_left())
-		(void)driver.cuMemPoolTrimTo(pool, 0);
+	return reserved > used ? reserved - used : 0;
 }
 
+static uint64_t allocation_idle_of_all(void)
+{
+	uint64_t idle = pool_lost;
+
+	for (unsigned i = 0; i < pool_count; i++)
+		idle += allocation_idle(pools[i]);
+	return idle;
+}
+
+/* Pools may not keep what the quota has given to others. Return: whether they do not. */
+static bool allocation_trim(void)
+{
+	if (!allocation_is_limited() || allocation_idle_of_all() <= quota_left())
+		return true;
+	for (unsigned i = 0; i < pool_count; i++)
+		(void)driver.cuMemPoolTrimTo(pools[i], 0);
+	return allocation_idle_of_all() <= quota_left();
+}
+
+static bool allocation_add_pool(uint64_t pool)
+{
+	CUdevice device = 0;
+
+	if (!pool && (!driver.cuDeviceGetMemPool || driver.cuCtxGetDevice(&device) ||
+		      driver.cuDeviceGetMemPool(&pool, device)))
+		return true;
+	for (unsigned i = 0; i < pool_count; i++)
+		if (pools[i] == pool)
+			return true;
+	if (pool_count == POOLS)
+		return !allocation_is_limited();
+	pools[pool_count++] = pool;
+	return true;
+}
+
+/* Memory that was freed on the same stream may be what the driver gives, so it is asked before it is refused. */
 static CUresult allocation_from_pool(struct request *q, uint64_t pool, CUstream stream)
 {
 	const uint64_t bytes = q->argument[0];
 	CUdeviceptr pointer = 0;
 	CUresult r;
 
-	if (!quota_take(bytes))
+	if (!allocation_add_pool(pool) || !quota_take(bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	allocation_trim(pool);
+	if (!allocation_trim() && bytes > allocation_idle_of_all()) {
+		quota_give(bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	r = pool ? driver.cuMemAllocFromPoolAsync(&pointer, bytes, pool, stream)
 		 : driver.cuMemAllocAsync(&pointer, bytes, stream);
+	if (!r && !allocation_trim()) {
+		(void)driver.cuMemFree_v2(pointer);
+		(void)allocation_trim();
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	return allocation_end(q, r, pointer, bytes);
+}
+
+CUresult serve_cuMemPoolDestroy(struct request *q)
+{
+	CUresult r = driver.cuMemPoolDestroy ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t pool = 0, idle = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_POOL, &pool);
+	if (!r && allocation_is_limited()) {
+		(void)driver.cuMemPoolTrimTo(pool, 0);
+		idle = allocation_idle(pool);
+	}
+	if (!r)
+		r = driver.cuMemPoolDestroy(pool);
+	if (r)
+		return r;
+	pool_lost += idle;
+	for (unsigned i = 0; i < pool_count; i++)
+		if (pools[i] == pool)
+			pools[i--] = pools[--pool_count];
+	handle_drop(q->argument[0]);
+	return CUDA_SUCCESS;
 }
 
 CUresult serve_cuMemAllocAsync(struct request *q)
@@ -212,7 +299,7 @@ CUresult serve_cuMemCreate(struct request *q)
 		r = request_check_properties(&properties);
 	if (r)
 		return r;
-	if (!quota_take(bytes))
+	if (!allocation_take(bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuMemCreate(&real, bytes, &properties, q->argument[2]);
 	if (!r && !quota_note(QUOTA_PHYSICAL, real, bytes, 0)) {

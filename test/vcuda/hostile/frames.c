@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vcuda/types.h"
 #include "wire.h"
 
 enum verdict { SERVES, ENDS, EITHER };
@@ -373,6 +374,35 @@ static int frames_arena_kept(struct peer *peer, uint64_t context)
 	(void)close(left);
 	peer_close(&other);
 	return r;
+}
+
+/* Pools that keep what was freed to them come to no more than the limit; without one, nothing is asked. */
+static int frames_pools(struct peer *peer, uint64_t context)
+{
+	enum { THRESHOLD = 4, RESERVED = 5, POOLS = 4 };
+	const uint64_t properties[] = {sizeof(CUmemPoolProps)};
+	const CUmemPoolProps any = {.allocType = 1, .location = {1, 0}};
+	uint64_t pools[POOLS] = {0}, limit, kept = 0;
+
+	if (frames_call(peer, OP_cuMemGetInfo_v2, context, 0, 0, 0, 0, 0))
+		return 1;
+	limit = peer->wire->reply[0].word[1];
+	if (limit > 1 << 30)
+		return 0;
+	for (int i = 0; i < POOLS; i++) {
+		if (peer_call(peer, 0, OP_cuMemPoolCreate, context, properties, 1, &any, sizeof(any)))
+			return 2;
+		pools[i] = peer_word(peer, 0);
+		(void)frames_call(peer, OP_cuMemPoolSetAttribute, context, pools[i], THRESHOLD, UINT64_MAX, 0, 3);
+		if (frames_call(peer, OP_cuMemAllocFromPoolAsync, context, limit / 2, pools[i], 0, 0, 3) == 0)
+			(void)frames_call(peer, OP_cuMemFreeAsync, context, peer_word(peer, 0), 0, 0, 0, 2);
+	}
+	for (int i = 0; i < POOLS; i++)
+		if (frames_call(peer, OP_cuMemPoolGetAttribute, context, pools[i], RESERVED, 0, 0, 2) == 0)
+			kept += peer_word(peer, 0);
+	printf("# pools keep %lu of %lu\n", (unsigned long)kept, (unsigned long)limit);
+	/* The neighbour has a page. */
+	return kept > limit || !frames_alloc(peer, context, limit - 65536);
 }
 
 /* Thousands of pieces whose descriptors nobody takes from the socket. */
@@ -790,6 +820,7 @@ static const struct {
 	{"pieces of the arena", frames_arena, SERVES},
 	{"pieces of the arena whose descriptors are kept", frames_arena_kept, SERVES},
 	{"pieces of the arena that nobody takes", frames_arena_unread, SERVES},
+	{"pools that keep what was freed", frames_pools, SERVES},
 	{"chunks of the staging memory", frames_chunks, SERVES},
 	{"downloads of nothing", frames_downloads, SERVES},
 	{"uploads at the wrong place", frames_uploads, SERVES},
