@@ -11,6 +11,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 static int choice_call(enum bpf_cmd command, union bpf_attr *attr)
 {
 	long r = syscall(SYS_bpf, command, attr, sizeof(*attr));
@@ -18,9 +20,8 @@ static int choice_call(enum bpf_cmd command, union bpf_attr *attr)
 	return r < 0 ? -errno : (int)r;
 }
 
-int choice_open(void)
+static int choice_open_pin(const char *path)
 {
-	static const char path[] = GUARD_CHOICES;
 	union bpf_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
@@ -28,8 +29,13 @@ int choice_open(void)
 	return choice_call(BPF_OBJ_GET, &attr);
 }
 
+int choice_open(void)
+{
+	return choice_open_pin(GUARD_CHOICES);
+}
+
 /* A command on one entry; @other is its value, or the key behind it. */
-static int choice_do(enum bpf_cmd command, int map, const struct guard_key *key, const void *other)
+static int choice_do(enum bpf_cmd command, int map, const void *key, const void *other)
 {
 	union bpf_attr attr;
 
@@ -40,15 +46,34 @@ static int choice_do(enum bpf_cmd command, int map, const struct guard_key *key,
 	return choice_call(command, &attr);
 }
 
+int choice_announce(int map, unsigned hierarchy)
+{
+	const uint32_t yes = 1;
+
+	return choice_do(BPF_MAP_UPDATE_ELEM, map, &hierarchy, &yes);
+}
+
+/* Programs of an earlier version look for choices without it. */
+static int choice_announce_pinned(unsigned hierarchy)
+{
+	_cleanup_close_ int map = choice_open_pin(GUARD_PRESENT);
+
+	if (map < 0)
+		return map == -ENOENT ? 0 : map;
+	return choice_announce(map, hierarchy);
+}
+
 int choice_set(int map, const struct guard_key *who, const uint64_t *luids, size_t count)
 {
 	struct guard_choice choice = {.count = (unsigned)count};
+	int r;
 
 	if (count > GUARD_ADAPTERS_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < count; i++)
 		choice.luids[i] = luids[i];
-	return choice_do(BPF_MAP_UPDATE_ELEM, map, who, &choice);
+	r = choice_announce_pinned((unsigned)who->hierarchy);
+	return r < 0 ? r : choice_do(BPF_MAP_UPDATE_ELEM, map, who, &choice);
 }
 
 int choice_remove(int map, const struct guard_key *who)

@@ -15,12 +15,21 @@
 #define GUARD_BPFFS "/sys/fs/bpf"
 #define GUARD_PINS GUARD_BPFFS "/ctr-gpu"
 #define GUARD_CHOICES GUARD_PINS "/choices"
+#define GUARD_PRESENT GUARD_PINS "/present"
 
 /** Return: a descriptor of the map; -ENOENT if the guard is not loaded; negative errno. */
 int choice_open(void);
 
 /** Sets what a cgroup and those below it may use, at once. Return: 0; -E2BIG; negative errno. */
 int choice_set(int map, const struct guard_key *who, const uint64_t *luids, size_t count);
+
+/**
+ * choice_announce() - have the programs look for choices of this hierarchy, for good
+ * @map: of flags, not of choices
+ *
+ * Until then a call costs next to nothing. choice_set() does it. Return: 0 or negative errno.
+ */
+int choice_announce(int map, unsigned hierarchy);
 
 /** Return: 0, also where there is none; negative errno. */
 int choice_remove(int map, const struct guard_key *who);

@@ -14,6 +14,7 @@ enum guard_hierarchy {
 	 * it. A pid namespace is the host's under --pid=host, and so may the others be.
 	 */
 	GUARD_DEVICES,
+	GUARD_HIERARCHIES,
 };
 
 enum {

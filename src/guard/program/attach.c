@@ -108,6 +108,8 @@ static int attach_pin(struct guard *guard, struct err *err)
 	if (mkdir(NEXT_PINS, 0700) < 0)
 		return err_set(err, -errno, "cannot make " NEXT_PINS ": %m");
 	r = bpf_map__pin(guard->maps.choices, NEXT_PINS "/choices");
+	if (r == 0)
+		r = bpf_map__pin(guard->maps.present, NEXT_PINS "/present");
 	bpf_object__for_each_program(program, guard->obj)
 	{
 		if (i == count || r < 0)
@@ -171,6 +173,8 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 	if (old >= 0 && bpf_map__reuse_fd(guard->maps.choices, old) < 0)
 		return err_set(err, -errno, "cannot keep the choices that there are: %m");
 	r = guard__load(guard);
+	for (unsigned i = 0; r == 0 && old >= 0 && i < GUARD_HIERARCHIES; i++)
+		r = choice_announce(bpf_map__fd(guard->maps.present), i);
 	if (r == 0)
 		r = guard__attach(guard);
 	if (r == -EPERM && geteuid() != 0)

@@ -26,7 +26,7 @@ typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
 
-enum { BPF_ANY, BPF_MAP_TYPE_HASH = 1, BPF_F_NO_PREALLOC = 1 };
+enum { BPF_ANY, BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_F_NO_PREALLOC = 1 };
 
 /* clang-format off */
 #include <bpf/bpf_helpers.h>
@@ -192,6 +192,22 @@ struct {
 	__type(value, struct adapter_info);
 } lists SEC(".maps");
 
+/* By enum guard_hierarchy: whether there ever was a choice. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GUARD_HIERARCHIES);
+	__type(key, __u32);
+	__type(value, __u32);
+} present SEC(".maps");
+
+/* The thread that the gate found without a choice, until it is in the driver. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} marks SEC(".maps");
+
 /* The kernel's number of /dev/dxg, set by the loader. The driver cannot go while programs are attached to it. */
 const volatile __u32 guard_device = 0;
 static const char zeros[CLEARED_AT_ONCE * sizeof(struct adapter_info)] = {0};
@@ -199,6 +215,18 @@ static const char zeros[CLEARED_AT_ONCE * sizeof(struct adapter_info)] = {0};
 char guard_license[] SEC("license") = "GPL";
 
 /* ---- who is guarded ---- */
+
+static __always_inline bool guard_is_present(__u32 hierarchy)
+{
+	__u32 *ever = bpf_map_lookup_elem(&present, &hierarchy);
+
+	return ever && *(volatile __u32 *)ever;
+}
+
+static __always_inline bool guard_is_idle(void)
+{
+	return !guard_is_present(GUARD_CGROUP2) && !guard_is_present(GUARD_DEVICES);
+}
 
 static __always_inline bool guard_has(struct guard_key *key, __u64 cgroup, __u64 hierarchy)
 {
@@ -248,7 +276,7 @@ static __noinline bool guard_find(struct guard_key *key)
 
 	if (!key)
 		return false;
-	for (int level = 1; level <= GUARD_LEVELS_MAX; level++) {
+	for (int level = 1; level <= GUARD_LEVELS_MAX && guard_is_present(GUARD_CGROUP2); level++) {
 		__u64 id = bpf_get_current_ancestor_cgroup_id(level);
 
 		if (!id)
@@ -256,6 +284,8 @@ static __noinline bool guard_find(struct guard_key *key)
 		if (guard_has(key, id, GUARD_CGROUP2))
 			return true;
 	}
+	if (!guard_is_present(GUARD_DEVICES))
+		return false;
 	devices = guard_devices_cgroup();
 	depth = devices ? BPF_CORE_READ(devices, level) : 0;
 	for (int level = 1; level <= GUARD_LEVELS_MAX; level++) {
@@ -368,9 +398,28 @@ static __always_inline void guard_condemn(const struct call *call)
 
 static __always_inline bool guard_is_dxg(struct file *file)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct inode *inode = file->f_inode;
 
-	return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFCHR && BPF_CORE_READ(inode, i_rdev) == guard_device;
+	return inode->i_rdev == guard_device && (inode->i_mode & S_IFMT) == S_IFCHR;
+}
+
+static __always_inline void guard_mark(__u32 thread)
+{
+	__u32 zero = 0, *mark = bpf_map_lookup_elem(&marks, &zero);
+
+	if (mark)
+		*mark = thread;
+}
+
+/* Return: whether the mark was there. It holds for one call. */
+static __always_inline bool guard_take_mark(__u32 thread)
+{
+	__u32 zero = 0, *mark = bpf_map_lookup_elem(&marks, &zero);
+
+	if (!mark || *mark != thread)
+		return false;
+	*mark = 0;
+	return true;
 }
 
 /* How far into the arguments a LUID is; -1: the call has none. */
@@ -467,14 +516,15 @@ static __always_inline int guard_gate(struct file *file, unsigned int command, u
 	struct process *process;
 	int r;
 
-	if (answer || (command >> 8 & 0xff) != TYPE_DXG || !guard_is_dxg(file))
+	if (answer || (command >> 8 & 0xff) != TYPE_DXG || guard_is_idle() || !guard_is_dxg(file))
 		return answer;
 	if (!guard_find(&call.key)) {
 		if (bpf_map_lookup_elem(&calls, &thread))
 			(void)bpf_map_delete_elem(&calls, &thread);
+		guard_mark(thread);
 		return 0;
 	}
-	call.process = (__u64)BPF_CORE_READ(file, private_data);
+	call.process = (__u64)file->private_data;
 	r = guard_check(&call, arguments);
 	if (!r)
 		r = guard_note_list(&call, arguments);
@@ -511,9 +561,10 @@ static __always_inline void guard_begin(struct file *file, unsigned int command,
 	struct call call = {.number = command & 0xff};
 	__u32 thread = guard_thread();
 
-	if (bpf_map_lookup_elem(&calls, &thread) || !guard_find(&call.key))
+	if (guard_is_idle() || guard_take_mark(thread) || bpf_map_lookup_elem(&calls, &thread) ||
+	    !guard_find(&call.key))
 		return;
-	call.process = (__u64)BPF_CORE_READ(file, private_data);
+	call.process = (__u64)file->private_data;
 	(void)guard_note_list(&call, arguments);
 	(void)guard_enter(&call);
 }
@@ -521,7 +572,7 @@ static __always_inline void guard_begin(struct file *file, unsigned int command,
 static __always_inline void guard_end(void)
 {
 	__u32 thread = guard_thread();
-	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+	struct call *call = guard_is_idle() ? NULL : bpf_map_lookup_elem(&calls, &thread);
 
 	if (call)
 		guard_leave(thread, call->process);
@@ -567,7 +618,7 @@ int BPF_PROG(guard_forget_process, struct dxgprocess *process)
 static __always_inline void guard_judge(struct dxgadapter *adapter)
 {
 	__u32 thread = guard_thread();
-	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+	struct call *call = guard_is_idle() ? NULL : bpf_map_lookup_elem(&calls, &thread);
 
 	if (call && adapter && !guard_allows(&call->key, guard_luid(adapter)))
 		guard_condemn(call);
