@@ -3,6 +3,7 @@
 /* Whether a choice among the GPUs of this host would be held. */
 
 #include "guard/helper.h"
+#include "guard/preempt.h"
 #include "wsl/check.h"
 
 /* A container that gets all of them works in any case. */
@@ -26,11 +27,28 @@ static void check_guard_report(struct examination *examination, const char *obst
 			     : "Install ctr-gpu-guard on a kernel that can hold it (SECURITY.md), or choose all GPUs.");
 }
 
+static void check_guard_add(struct examination *examination, const char *weakness)
+{
+	const bool refused = weakness && examination->settings->choice == CHOICE_STRICT;
+
+	if (!weakness)
+		findings_add(&examination->findings, "choice.held", SEVERITY_OK,
+			     "a choice among the GPUs is held by the guard, which %s",
+			     helper_is_loaded() ? "is loaded" : "the first container that chooses loads");
+	else
+		findings_add(&examination->findings, "choice.held-weakly", refused ? SEVERITY_WARNING : SEVERITY_NOTE,
+			     "%s: %s, and " PREEMPT_EFFECT "\n"
+			     "Boot a kernel that does not (with preempt=voluntary, if it takes that)%s.",
+			     refused ? "a container that chooses a GPU does not start"
+				     : "a choice among the GPUs is held by the guard against honest programs",
+			     weakness, refused ? ", or set \"choice\" to \"guard\" in /etc/ctr-gpu/config.json" : "");
+}
+
 void check_guard(struct examination *examination)
 {
 	const struct inventory *inventory = examination->inventory;
 	const enum choice_grade grade = examination->settings->choice;
-	_cleanup_free_ char *obstacle = NULL;
+	_cleanup_free_ char *obstacle = NULL, *weakness = NULL;
 	bool choosable = false;
 
 	for (size_t i = 0; inventory && i < inventory->count; i++)
@@ -41,8 +59,6 @@ void check_guard(struct examination *examination)
 		check_guard_report(examination, "the configuration's \"choice\" wants no guard");
 	else if (helper_check(&obstacle) == 0 && obstacle)
 		check_guard_report(examination, obstacle);
-	else
-		findings_add(&examination->findings, "choice.held", SEVERITY_OK,
-			     "a choice among the GPUs is held by the guard, which %s",
-			     helper_is_loaded() ? "is loaded" : "the first container that chooses loads");
+	else if (preempt_check(&weakness) == 0)
+		check_guard_add(examination, weakness);
 }

@@ -7,6 +7,7 @@
 
 #include "guard/helper.h"
 #include "guard/layout.h"
+#include "guard/preempt.h"
 #include "model/adapter.h"
 
 #define ASKS_ITSELF "a program that asks /dev/dxg itself reaches every adapter"
@@ -20,7 +21,9 @@ bool hold_is_choice(const struct adapter *const *selected, size_t count)
 	return count > 0 && gpus != selected[0]->sharing;
 }
 
-static int hold_by_guard(const struct adapter *const *selected, size_t count, struct plan_choice *choice)
+/* @weakness: why it holds against honest programs alone; NULL: it holds against all */
+static int hold_by_guard(const struct adapter *const *selected, size_t count, const char *weakness,
+			 struct plan_choice *choice)
 {
 	choice->luids = calloc(count, sizeof(*choice->luids));
 	if (!choice->luids)
@@ -29,7 +32,9 @@ static int hold_by_guard(const struct adapter *const *selected, size_t count, st
 		choice->luids[i] = (uint64_t)(uint32_t)selected[i]->luid.high << 32 | selected[i]->luid.low;
 	choice->luid_count = count;
 	choice->grade = "guard";
-	return str_format(&choice->reason, "the kernel refuses the other adapters to every program of the container");
+	return str_format(&choice->reason,
+			  "the kernel refuses the other adapters to every program of the container%s%s%s",
+			  weakness ? "; but " : "", weakness ? weakness : "", weakness ? ": " PREEMPT_EFFECT : "");
 }
 
 /* @obstacle: why the guard is not the grade; NULL: nobody wants it */
@@ -66,11 +71,21 @@ static int hold_refuse(const char *obstacle, struct err *err)
 		       obstacle);
 }
 
+static int hold_refuse_weak(const char *weakness, struct err *err)
+{
+	return err_set(err, CTR_GPU_E_GUARD,
+		       "the choice of GPUs cannot be held on this host: %.200s\n"
+		       "There, " PREEMPT_EFFECT ".\n"
+		       "Boot with preempt=voluntary, if the kernel takes that, choose all GPUs, or set \"choice\" to "
+		       "\"guard\".",
+		       weakness);
+}
+
 int hold_plan(const struct settings *settings, const struct adapter *const *selected, size_t count, struct plan *plan,
 	      struct err *err)
 {
 	struct plan_choice *choice = &plan->choice;
-	_cleanup_free_ char *obstacle = NULL;
+	_cleanup_free_ char *obstacle = NULL, *weakness = NULL;
 	int r;
 
 	if (!hold_is_choice(selected, count))
@@ -83,8 +98,13 @@ int hold_plan(const struct settings *settings, const struct adapter *const *sele
 	if (r < 0)
 		return r;
 	choice->strict = settings->choice == CHOICE_STRICT;
+	r = obstacle ? 0 : preempt_check(&weakness);
+	if (r < 0)
+		return r;
+	if (weakness && choice->strict)
+		return hold_refuse_weak(weakness, err);
 	if (!obstacle)
-		return hold_by_guard(selected, count, choice);
+		return hold_by_guard(selected, count, weakness, choice);
 	if (choice->strict)
 		return hold_refuse(obstacle, err);
 	if (settings->choice == CHOICE_GUARD)

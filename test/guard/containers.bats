@@ -116,6 +116,44 @@ holds_only() {
 	holds runc --root /run/runtime exec all enumerate 1:a1 1:a2
 }
 
+# /sys/kernel/debug is mounted by race_options alone.
+@test "a kernel that preempts itself: strict refuses it, the other grades say what holds; one that does not is none of this" {
+	local more
+
+	host one-store
+	! mountpoint -q /sys/kernel/debug || umount /sys/kernel/debug
+	grade strict
+	run container refused 1
+	echo "$output"
+	! mountpoint -q /sys/kernel/debug
+	mapfile -t more < <(race_options)
+	if [[ ${#more[@]} -eq 0 ]]; then
+		expect_status 0
+		run ctr-gpu-guard check
+		expect_status 0
+		expect_not "preempts"
+		run ctr-gpu-guard status
+		expect_not "weakness"
+		return
+	fi
+	[[ $status -ne 0 ]]
+	expect "E_GUARD"
+	expect "the kernel preempts itself"
+	expect "preempt=voluntary"
+	run ctr-gpu doctor
+	expect "choice.held-weakly"
+	grade auto
+	run ctr-gpu configure --dry-run --device 1 "$BATS_FILE_TMPDIR/rootfs"
+	expect "but the kernel preempts itself"
+	container weak 1
+	holds_only runc --root /run/runtime exec weak -- 1:a2 1:a1
+	run ctr-gpu-guard check
+	expect_status 0
+	expect "preempts itself"
+	run ctr-gpu-guard status --json
+	[[ $(jq -r .weakness <<<"$output") == *"preempts itself"* ]]
+}
+
 @test "auto: the hardest grade that works, and the plan says which" {
 	host one-store
 	grade auto

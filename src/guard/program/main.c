@@ -15,6 +15,7 @@
 #include "base/report.h"
 #include "base/str.h"
 #include "guard/choice.h"
+#include "guard/preempt.h"
 #include "guard/program/attach.h"
 #include "guard/program/shape.h"
 #include "guard/program/sweep.h"
@@ -40,12 +41,17 @@ static int main_unload(char **arguments, struct err *err)
 static int main_check(char **arguments, struct err *err)
 {
 	_cleanup_strv_ struct strv missing = {0};
+	_cleanup_free_ char *weakness = NULL;
 	struct shape_facts facts;
 	int r = shape_check(&facts, &missing);
 
 	(void)arguments;
 	for (size_t i = 0; i < missing.count; i++)
 		(void)printf("%s\n", missing.items[i]);
+	if (r == 0)
+		r = preempt_check(&weakness);
+	if (weakness)
+		(void)printf("%s: " PREEMPT_EFFECT "\n", weakness);
 	return r == 0 && missing.count > 0 ? err_set(err, CTR_GPU_E_GUARD, "this kernel or driver cannot be guarded")
 					   : r;
 }
@@ -164,9 +170,12 @@ static json_t *main_choices_json(int map)
 static void main_print_status(const json_t *status)
 {
 	const json_t *choices = json_object_get(status, "choices"), *choice, *luid;
+	const char *weakness = json_string_value(json_object_get(status, "weakness"));
 	size_t i, j;
 
 	(void)printf("loaded      %s\n", json_is_true(json_object_get(status, "loaded")) ? "yes" : "no");
+	if (weakness)
+		(void)printf("weakness    %s: " PREEMPT_EFFECT "\n", weakness);
 	json_array_foreach ((json_t *)choices, i, choice) {
 		(void)printf("%-11s %" JSON_INTEGER_FORMAT, json_string_value(json_object_get(choice, "hierarchy")),
 			     json_integer_value(json_object_get(choice, "cgroup")));
@@ -179,9 +188,14 @@ static void main_print_status(const json_t *status)
 static int main_status(char **arguments, struct err *err)
 {
 	_cleanup_close_ int map = choice_open();
+	_cleanup_free_ char *weakness = NULL;
 	bool other = false, loaded = attach_is_done(&other);
-	json_t *status = json_pack("{s:b, s:b, s:o}", "loaded", loaded || other, "otherVersion", other, "choices",
-				   main_choices_json(map));
+	json_t *status;
+
+	if ((loaded || other) && preempt_check(&weakness) < 0)
+		return -ENOMEM;
+	status = json_pack("{s:b, s:b, s:s?, s:o}", "loaded", loaded || other, "otherVersion", other, "weakness",
+			   weakness, "choices", main_choices_json(map));
 
 	if (map < 0 && map != -ENOENT) {
 		json_decref(status);
