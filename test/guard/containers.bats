@@ -141,7 +141,7 @@ holds_only() {
 	expect "the kernel preempts itself"
 	expect "preempt=voluntary"
 	run ctr-gpu doctor
-	expect "choice.held-weakly"
+	expect "a container that chooses a GPU does not start: the kernel preempts"
 	grade auto
 	run ctr-gpu configure --dry-run --device 1 "$BATS_FILE_TMPDIR/rootfs"
 	expect "but the kernel preempts itself"
