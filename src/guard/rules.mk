@@ -20,7 +20,7 @@ endif
 guard_machine = $(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),arm64,x86)
 
 $(O)/gen/guard.bpf.o $(O)/gen/guard.skel.h: src/guard/rules.mk
-$(O)/gen/guard.bpf.o: src/guard/program/guard.bpf.c src/guard/layout.h
+$(O)/gen/guard.bpf.o: src/guard/program/guard.bpf.c src/guard/layout.h | needs
 	@mkdir -p $(@D)
 	$(say) BPF $<
 	clang -target bpf -mcpu=v3 -D__TARGET_ARCH_$(guard_machine) -O2 -g -ffile-prefix-map='$(CURDIR)'=. -Wall -Wextra -Wno-unused-parameter \

@@ -9,9 +9,9 @@ vcuda_server_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/vcuda/serve
 vcuda_programs = $(O)/bin/ctr-gpu-vcuda $(O)/lib/vcuda/libcuda.so.1
 
 # On the machine that builds, whatever it builds for.
-HOSTCC = cc
+HOSTCC = $(if $(CROSS_COMPILE),cc,$(CC))
 
-$(vcuda_gen)/generate: src/vcuda/generate.c src/vcuda/cuda.def
+$(vcuda_gen)/generate: src/vcuda/generate.c src/vcuda/cuda.def | needs
 	@mkdir -p $(@D)
 	$(say) CC $@
 	$(HOSTCC) -std=gnu17 -D_GNU_SOURCE -Isrc -O1 $(filter-out $(WERROR),$(warnings)) -o $@ $<

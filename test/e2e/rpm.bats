@@ -164,7 +164,8 @@ distribution() {
 	[[ -x $root/usr/bin/ctr-gpu ]]
 	echo '}' >>"$root/etc/docker.json"
 	# Erased, only what was there before is left.
-	in_root "$root" --erase ctr-gpu "$(library_package)" ctr-gpu-devel ctr-gpu-static ctr-gpu-nvidia-compat ctr-gpu-debuginfo
+	in_root "$root" --erase ctr-gpu "$(library_package)" ctr-gpu-devel ctr-gpu-static ctr-gpu-nvidia-compat ctr-gpu-guard ctr-gpu-vcuda \
+		ctr-gpu-debuginfo
 	run find "$root/usr" -name '*ctr-gpu*' -o -name 'nvidia*'
 	expect_not "ctr-gpu"
 	expect_not "nvidia"
