@@ -15,6 +15,7 @@
 # make check-reproducible                  builds twice and compares
 # make abi-dump                            the library's interface, which later builds are compared with
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
+# make fuzzers    the programs that make fuzz runs, into build/libfuzzer
 #
 # CC=clang and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands;
 # STATIC=0 is for distributions without static libraries.
