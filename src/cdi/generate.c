@@ -168,17 +168,26 @@ static json_t *cdi_generate_device_env(const struct plan *plan)
 
 /* ---- devices ---- */
 
-/* The guard is told of a container's cgroup by the hook. */
-static int cdi_generate_check_choice(const struct generation *generation, const struct plan *plan)
+/* Without a hook nobody tells the guard of a container's cgroup, so the guard need not be asked whether it can hold. */
+static int cdi_generate_plan_unhooked(struct generation *generation, struct ctr_gpu_request *request,
+				      struct ctr_gpu_plan **ret)
 {
-	if (generation->wish->hook || plan->choice.luid_count == 0)
-		return 0;
-	if (plan->choice.strict)
+	struct settings *settings = &generation->context->settings;
+	const enum choice_grade wanted = settings->choice;
+	int r;
+
+	if (wanted != CHOICE_STORE)
+		settings->choice = CHOICE_ENVIRONMENT;
+	r = ctr_gpu_plan_new(generation->context, request, generation->host, ret);
+	settings->choice = wanted;
+	if (r < 0 || !(*ret)->data.choice.grade)
+		return r;
+	if (wanted == CHOICE_STRICT)
 		return err_set(&generation->context->err, CTR_GPU_E_GUARD,
 			       "a specification without hooks cannot hold the choice of a GPU\n"
 			       "Leave out --no-hooks, or set \"choice\" to \"auto\" (ctr-gpu-config(5)).");
-	log_warning(&generation->context->settings.log,
-		    "without hooks a container that chooses a GPU can reach the others");
+	if (wanted == CHOICE_GUARD)
+		log_warning(&settings->log, "without hooks a container that chooses a GPU can reach the others");
 	return 0;
 }
 
@@ -194,10 +203,9 @@ static int cdi_generate_plan(struct generation *generation, const char *devices,
 		request.data.mode = REQUEST_VCUDA;
 	r = request_set_devices(&request.data, devices);
 	if (r == 0)
-		r = ctr_gpu_plan_new(generation->context, &request, generation->host, ret);
+		r = generation->wish->hook ? ctr_gpu_plan_new(generation->context, &request, generation->host, ret)
+					   : cdi_generate_plan_unhooked(generation, &request, ret);
 	strv_clear(&request.data.devices);
-	if (r == 0)
-		r = cdi_generate_check_choice(generation, &(*ret)->data);
 	for (size_t i = 0; r == 0 && i < (*ret)->data.library_dir_count; i++)
 		if (!strv_contains(&generation->library_dirs, (*ret)->data.library_dirs[i].path))
 			r = strv_add(&generation->library_dirs, (*ret)->data.library_dirs[i].path);

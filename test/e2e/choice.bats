@@ -59,6 +59,24 @@ plan() {
 	[[ $output == *"or set \"choice\" to \"auto\""* ]]
 }
 
+# specification POLICY: what is written for a host with two GPUs, without hooks
+specification() {
+	echo "{\"choice\": \"$1\"}" >"$BATS_TEST_TMPDIR/config.json"
+	O=$build PATH=$PATH "$here/../hosts/enter" wsl-two-nvidia -- strace -f -qq -e trace=execve -e signal=none -o "$BATS_TEST_TMPDIR/calls" \
+		ctr-gpu --config "$BATS_TEST_TMPDIR/config.json" cdi generate --no-hooks --output=- 2>&1
+}
+
+@test "a specification without hooks: strict refuses it, guard warns, and the guard is not asked" {
+	run specification auto
+	[[ $status -eq 0 && $output != *"without hooks"* && $output == *'"name": "1"'* ]]
+	run specification guard
+	[[ $status -eq 0 && $output == *"without hooks a container that chooses a GPU can reach the others"* ]]
+	run specification strict
+	[[ $status -ne 0 && $output == *"[E_GUARD] a specification without hooks cannot hold the choice of a GPU"* ]]
+	run grep -c ctr-gpu-guard "$BATS_TEST_TMPDIR/calls"
+	[[ $output == 0 && -s $BATS_TEST_TMPDIR/calls ]]
+}
+
 @test "the guard's program says what this machine lacks, and needs no rights for it" {
 	[[ -x $build/bin/ctr-gpu-guard ]] || skip "this build has no ctr-gpu-guard"
 	[[ ! -e /sys/module/dxgkrnl ]] || skip "this machine has the driver"
