@@ -76,7 +76,7 @@ lines() {
 	commands=$(ctr-gpu --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
 	[[ $commands == *info*unconfigure*help ]]
 	for command in $commands; do
-		grep -qx "\.Cm $command" <<<"$synopsis" || {
+		grep -qE "^\.Cm $command( |\$)" <<<"$synopsis" || {
 			echo "$command"
 			return 1
 		}
