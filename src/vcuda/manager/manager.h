@@ -26,8 +26,11 @@ enum {
 	MANAGER_RATE = 16,           /* and in each second afterwards */
 };
 
-/* Each container's servers are a user of their own; neither systemd nor useradd(8) gives such numbers away. */
-#define MANAGER_UID_FIRST 2000000000U
+/*
+ * Each container's servers are a user of their own. Nobody gives such numbers away by default: not useradd(8), not
+ * systemd, not SSSD, which maps domains' users to 200000 up to 2000200000.
+ */
+#define MANAGER_UID_FIRST 2100000000U
 
 struct gpu {
 	char *uuid, *address, *name;
