@@ -3,8 +3,9 @@
 
 /*
  * How the manager starts ctr-gpu-vcuda, one process for each client process. The manager accepts a connection on the
- * container's socket, reads nothing from it, and runs the server with no arguments, an empty environment and these
- * descriptors. The server takes from descriptor 4 one datagram, a struct start, before anything else.
+ * container's socket, reads nothing from it, and runs the server with no arguments, nothing in its environment but a
+ * directory without an MPS daemon, and these descriptors. The server takes from descriptor 4 one datagram, a struct
+ * start, before anything else.
  *
  * The server ends by itself when its client closes the connection (status 0), and when it cannot start (status 1, after
  * a START_EVENT_FAILED). It goes on when its manager closes descriptor 4: a manager may be started again, and finds its

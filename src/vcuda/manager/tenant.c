@@ -272,6 +272,17 @@ static void tenant_deny(struct tenant *tenant)
 	tenant_tell_denied(tenant, manager_now());
 }
 
+bool tenant_has_place(const struct manager *manager, const struct tenant *tenant)
+{
+	size_t kept = 0;
+
+	for (const struct tenant *other = manager->tenants; other; other = other->next)
+		if (other != tenant && !other->ending && other->clients == 0)
+			kept++;
+	return tenant->clients < tenant->max_clients &&
+	       manager->worker_count + (tenant->clients > 0 ? kept : 0) < MANAGER_WORKERS_MAX;
+}
+
 /* Whoever is refused reads the end of the connection. */
 void tenant_accept(struct manager *manager, struct tenant *tenant)
 {
@@ -282,7 +293,7 @@ void tenant_accept(struct manager *manager, struct tenant *tenant)
 		return;
 	if (tenant->tokens > 0)
 		tenant->tokens--;
-	if (tenant->clients >= tenant->max_clients || manager->worker_count >= MANAGER_WORKERS_MAX) {
+	if (!tenant_has_place(manager, tenant)) {
 		tenant_deny(tenant);
 		return;
 	}

@@ -42,6 +42,9 @@ uint64_t tenant_sum_memory(const struct tenant *tenant);
 /** Whether it may connect now, by the rate. @ret_wait_ms: until it may */
 bool tenant_may_connect(struct tenant *tenant, int64_t now, int *ret_wait_ms);
 
+/** Whether it may have another server: of all places, one is kept for each container that has none. */
+bool tenant_has_place(const struct manager *manager, const struct tenant *tenant);
+
 /** Accepts a connection, and has it served or refuses it. */
 void tenant_accept(struct manager *manager, struct tenant *tenant);
 

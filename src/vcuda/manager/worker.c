@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@ enum {
 	TOLD_MAX = 256, /* lines of the audit from one server */
 	HEARD_MAX = 32, /* of its datagrams before others have their turn */
 	ABOVE = 16,     /* no descriptor of the server's is as high */
+	THREADS = 4096, /* of all servers of a container, which are a user of their own */
 	EXIT_NOT_RUN = 127,
 };
 
@@ -44,22 +46,38 @@ static int worker_find_slot(const struct manager *manager, const struct tenant *
 
 /* ---- the child ---- */
 
+/* A hard limit that is lower already is not ours to raise. */
+static int worker_limit_threads(void)
+{
+	struct rlimit threads;
+
+	if (getrlimit(RLIMIT_NPROC, &threads) < 0)
+		return -errno;
+	if (threads.rlim_max > THREADS)
+		threads.rlim_max = THREADS;
+	threads.rlim_cur = threads.rlim_max;
+	return setrlimit(RLIMIT_NPROC, &threads) < 0 ? -errno : 0;
+}
+
 /* Nothing that it executes or loads is run as root. */
 static int worker_become_user(uid_t uid)
 {
-	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (worker_limit_threads() < 0 || setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 ||
+	    setresuid(uid, uid, uid) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return 0;
 }
 
 /*
  * Everything of the manager's is closed, and nothing of it is in the environment. A server that was taken over must not
- * write to the audit, so its standard error leads nowhere. @program: open, since its user need not reach its path
+ * write to the audit, so its standard error leads nowhere. The driver asks a daemon (MPS) whose sockets are in /tmp
+ * unless the environment says otherwise: any user of the host could be that daemon, so they are looked for where nothing
+ * is. @program: open, since its user need not reach its path
  */
 static _Noreturn void worker_become(int program, const int fds[3], uid_t uid)
 {
-	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL}, *const environment[] = {NULL};
+	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL};
+	char *const environment[] = {(char *)"CUDA_MPS_PIPE_DIRECTORY=/nonexistent", NULL};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[3];
 	sigset_t none;
 

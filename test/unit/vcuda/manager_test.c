@@ -6,7 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,6 +160,43 @@ static void connections_wait_above_a_rate(void **state)
 	assert_int_equal(one->tokens, MANAGER_BURST);
 }
 
+static void a_place_is_kept_for_each_container_without_a_server(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0),
+		      *two = add_tenant(&world->manager, "two", second_gpu, 0),
+		      *three = add_tenant(&world->manager, "three", second_gpu, 0);
+
+	one->max_clients = MANAGER_CLIENTS_MAX;
+	one->clients = MANAGER_WORKERS_MAX - 3;
+	world->manager.worker_count = MANAGER_WORKERS_MAX - 3;
+	assert_true(tenant_has_place(&world->manager, one));
+	world->manager.worker_count = ++one->clients;
+	assert_false(tenant_has_place(&world->manager, one));
+	assert_true(tenant_has_place(&world->manager, two));
+	two->clients = 1;
+	world->manager.worker_count++;
+	assert_false(tenant_has_place(&world->manager, two));
+	assert_true(tenant_has_place(&world->manager, three));
+	/* One that has ended needs none. */
+	three->ending = true;
+	assert_true(tenant_has_place(&world->manager, one));
+	world->manager.worker_count++;
+	assert_false(tenant_has_place(&world->manager, one));
+	three->ending = false;
+	two->max_clients = 1;
+	world->manager.worker_count = 2;
+	assert_false(tenant_has_place(&world->manager, two));
+	/* Containers that came when one place was left: the first that asks has it. */
+	two->clients = 0;
+	world->manager.worker_count = MANAGER_WORKERS_MAX - 1;
+	assert_true(tenant_has_place(&world->manager, two));
+	world->manager.worker_count = MANAGER_WORKERS_MAX;
+	assert_false(tenant_has_place(&world->manager, two));
+	one->clients = two->clients = 0;
+	world->manager.worker_count = 0;
+}
+
 static void what_servers_have_is_added_up(void **state)
 {
 	struct world *world = *state;
@@ -275,7 +315,61 @@ static void a_damaged_ledger_brings_nothing(void **state)
 	assert_int_equal(ledger_read(&world->manager), -EPERM);
 }
 
-int main(void)
+/* ---- what a server finds ---- */
+
+struct found {
+	uid_t uid;
+	rlim_t threads;
+	int variables;
+	char mps[64];
+};
+
+/* This program is the server, too. */
+static int be_server(void)
+{
+	struct found found = {.uid = getuid()};
+	const char *mps = getenv("CUDA_MPS_PIPE_DIRECTORY");
+	struct rlimit threads = {0};
+
+	(void)getrlimit(RLIMIT_NPROC, &threads);
+	found.threads = threads.rlim_max;
+	while (environ[found.variables])
+		found.variables++;
+	(void)snprintf(found.mps, sizeof(found.mps), "%s", mps ? mps : "");
+	return send(START_CLIENT, &found, sizeof(found), 0) == sizeof(found) ? 0 : 1;
+}
+
+static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one;
+	struct found found = {0};
+	struct pollfd answer;
+	int pair[2];
+
+	if (geteuid() != 0)
+		skip();
+	one = add_tenant(&world->manager, "one", second_gpu, 0);
+	one->first = 0;
+	world->manager.server = "/proc/self/exe";
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(worker_start(&world->manager, one, pair[1]), 0);
+	(void)close(pair[1]);
+	answer = (struct pollfd){.fd = pair[0], .events = POLLIN};
+	assert_int_equal(poll(&answer, 1, 30000), 1);
+	assert_int_equal(recv(pair[0], &found, sizeof(found), 0), sizeof(found));
+	(void)close(pair[0]);
+	assert_int_equal(found.uid, MANAGER_UID_FIRST);
+	assert_in_range(found.threads, 1, 4096);
+	assert_int_equal(found.variables, 1);
+	assert_string_equal(found.mps, "/nonexistent");
+	answer = (struct pollfd){.fd = world->manager.workers->pidfd, .events = POLLIN};
+	assert_int_equal(poll(&answer, 1, 30000), 1);
+	worker_bury(&world->manager, world->manager.workers);
+	assert_int_equal(one->crashes, 0);
+}
+
+int main(int argc, char **argv)
 {
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
 	const struct CMUnitTest tests[] = {
@@ -283,11 +377,15 @@ int main(void)
 		cmocka_unit_test(names_are_those_of_directories),
 		WITH_WORLD(the_least_loaded_gpu_is_first),
 		WITH_WORLD(connections_wait_above_a_rate),
+		WITH_WORLD(a_place_is_kept_for_each_container_without_a_server),
 		WITH_WORLD(what_servers_have_is_added_up),
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
 		WITH_WORLD(a_damaged_ledger_brings_nothing),
+		WITH_WORLD(a_server_is_a_limited_user_that_asks_no_mps_daemon),
 	};
 
+	if (argc == 1 && streq(argv[0], "ctr-gpu-vcuda"))
+		return be_server();
 	return cmocka_run_group_tests_name("manager", tests, NULL, NULL);
 }
