@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "guard/pins.h"
 
 static int choice_call(enum bpf_cmd command, union bpf_attr *attr)
 {
@@ -31,7 +32,7 @@ static int choice_open_pin(const char *path)
 
 int choice_open(void)
 {
-	return choice_open_pin(GUARD_CHOICES);
+	return pins_are_roots() ? choice_open_pin(GUARD_CHOICES) : -ENOENT;
 }
 
 /* A command on one entry; @other is its value, or the key behind it. */

@@ -14,10 +14,11 @@
 
 #define GUARD_BPFFS "/sys/fs/bpf"
 #define GUARD_PINS GUARD_BPFFS "/ctr-gpu"
-#define GUARD_CHOICES GUARD_PINS "/choices"
+#define GUARD_CHOICES_NAME "choices"
+#define GUARD_CHOICES GUARD_PINS "/" GUARD_CHOICES_NAME
 #define GUARD_PRESENT GUARD_PINS "/present"
 
-/** Return: a descriptor of the map; -ENOENT if the guard is not loaded; negative errno. */
+/** Return: a descriptor of the map; -ENOENT if the guard is not loaded, by root; negative errno. */
 int choice_open(void);
 
 /** Sets what a cgroup and those below it may use, at once. Return: 0; -E2BIG; negative errno. */

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "guard/choice.h"
+#include "guard/pins.h"
 #include "model/installed.h"
 
 enum { ANSWER_MAX = 64 * 1024 };
@@ -24,7 +25,7 @@ static const ino_t first_user_namespace = 0xEFFFFFFDU;
 
 bool helper_is_loaded(void)
 {
-	return access(GUARD_CHOICES, F_OK) == 0;
+	return pins_are_roots() && access(GUARD_CHOICES, F_OK) == 0;
 }
 
 char *helper_find(void)

@@ -4,7 +4,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -22,6 +21,7 @@
 #include "dxg/ioctl.h"
 #include "guard.skel.h"
 #include "guard/choice.h"
+#include "guard/pins.h"
 #include "guard/program/shape.h"
 
 /* A symlink of bpffs, which holds links besides pins; no file is behind it. */
@@ -73,23 +73,10 @@ static int attach_mount_bpffs(struct err *err)
 	return 0;
 }
 
-static int attach_remove(const char *directory)
-{
-	_cleanup_dir_ DIR *dir = opendir(directory);
-	const struct dirent *entry;
-
-	if (!dir)
-		return errno == ENOENT ? 0 : -errno;
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.' && unlinkat(directory_fd(dir), entry->d_name, 0) < 0)
-			return -errno;
-	return rmdir(directory) < 0 ? -errno : 0;
-}
-
 bool attach_is_done(bool *ret_other)
 {
 	_cleanup_free_ char *version = NULL;
-	bool there = fd_read_link_at(AT_FDCWD, VERSION_LINK, &version) == 0;
+	bool there = pins_are_roots() && fd_read_link_at(AT_FDCWD, VERSION_LINK, &version) == 0;
 	bool ours = there && streq(version, CTR_GPU_VERSION);
 
 	if (ret_other)
@@ -127,7 +114,7 @@ static int attach_pin(struct guard *guard, struct err *err)
 /* The new ones are attached already, so nobody is unguarded between. */
 static int attach_take_place(struct err *err)
 {
-	int r = attach_remove(GUARD_PINS);
+	int r = pins_remove(GUARD_PINS);
 
 	if (r == 0 && rename(NEXT_PINS, GUARD_PINS) < 0)
 		r = -errno;
@@ -193,7 +180,7 @@ static int attach_all(const struct shape_facts *facts, struct err *err)
 		return err_set(err, -errno, "cannot read the guard's programs: %m");
 	r = attach_begin(facts, guard, err);
 	if (r == 0)
-		r = attach_remove(NEXT_PINS);
+		r = pins_remove(NEXT_PINS);
 	if (r == 0)
 		r = attach_pin(guard, err);
 	if (r == 0)
@@ -246,6 +233,6 @@ int attach_undo(struct err *err)
 	r = attach_lock(&lock, err);
 	if (r < 0)
 		return r;
-	r = attach_remove(GUARD_PINS);
+	r = pins_remove(GUARD_PINS);
 	return r < 0 ? err_set(err, r, "cannot remove " GUARD_PINS ": %m") : 0;
 }
