@@ -11,6 +11,8 @@
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 
+enum { DEVICE_PROCESSORS = 16, DEVICE_PROCESSOR_THREADS = 39 };
+
 /* Mappings of physical memory, which exists as long as it has one. */
 enum { MAPPINGS = 65536 };
 static struct {
@@ -426,4 +428,51 @@ CUresult serve_cuStreamBatchMemOp_v2(struct request *q)
 		if (operations[i].operation < 1 || operations[i].operation > OPERATION_LAST)
 			return CUDA_ERROR_INVALID_VALUE;
 	return driver.cuStreamBatchMemOp_v2(stream, (unsigned)count, operations, (unsigned)q->argument[2]);
+}
+
+/* ---- what kernels have of a context besides ---- */
+
+enum limit { LIMIT_STACK, LIMIT_PRINT, LIMIT_HEAP, LIMITS };
+
+/* What the driver takes for a limit of that size: a stack for each thread that can be there at once. */
+static CUresult allocation_of_limit(uint32_t limit, uint64_t value, uint64_t *ret)
+{
+	int processors = 0, threads = 0;
+	CUdevice device = 0;
+	CUresult r;
+
+	*ret = limit < LIMITS ? value : 0;
+	if (limit != LIMIT_STACK)
+		return CUDA_SUCCESS;
+	r = driver.cuCtxGetDevice(&device);
+	if (!r)
+		r = driver.cuDeviceGetAttribute(&processors, DEVICE_PROCESSORS, device);
+	if (!r)
+		r = driver.cuDeviceGetAttribute(&threads, DEVICE_PROCESSOR_THREADS, device);
+	if (__builtin_mul_overflow(value, (uint64_t)processors * (uint64_t)threads, ret))
+		*ret = UINT64_MAX;
+	return r;
+}
+
+/* The driver makes some of these smaller only later or never, so what was counted for a context stays until its end. */
+CUresult serve_cuCtxSetLimit(struct request *q)
+{
+	static const enum quota_kind kinds[LIMITS] = {QUOTA_STACKS, QUOTA_PRINTS, QUOTA_HEAP};
+	CUresult r = driver.cuCtxSetLimit ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	const uint32_t limit = (uint32_t)q->argument[0];
+	const uint64_t context = q->header.context;
+	uint64_t bytes = 0, had;
+
+	if (!r)
+		r = allocation_of_limit(limit, q->argument[1], &bytes);
+	if (r)
+		return r;
+	had = bytes ? quota_noted(kinds[limit], context) : 0;
+	bytes = bytes > had ? bytes - had : 0;
+	if (bytes && !allocation_take(bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = driver.cuCtxSetLimit((CUlimit)limit, q->argument[1]);
+	if (bytes && (r || !quota_note(kinds[limit], context, bytes, context)))
+		quota_give(bytes);
+	return r;
 }

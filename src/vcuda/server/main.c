@@ -30,6 +30,7 @@ enum {
 	SERVER_WAIT_SPIN = 20000000,
 	SERVER_WAIT_CORES = 8,
 	SERVER_NAMES = 512, /* that are told of once each */
+	SERVER_PATIENCE_MS = 30000,
 };
 
 struct server server;
@@ -167,14 +168,23 @@ static long server_now(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Sees the client go, whatever the executor is waiting for. */
+/*
+ * Sees the client go, whatever the executor is waiting for. A client library says hello at once: whoever connects and
+ * says nothing has a place that others of its container, or other containers, could have.
+ */
 static void *server_watch(void *nothing)
 {
 	struct pollfd socket = {.fd = START_CLIENT, .events = POLLRDHUP};
+	int patience_ms = SERVER_PATIENCE_MS;
 
-	for (;;)
-		if (poll(&socket, 1, -1) > 0)
+	for (;; patience_ms = -1) {
+		const int r = poll(&socket, 1, patience_ms);
+
+		if (r > 0)
 			arena_exit(0);
+		if (r == 0 && BELL_LOAD(&server.wire->ring.head.value) == 0)
+			server_end("it said nothing for 30 seconds");
+	}
 	return nothing;
 }
 

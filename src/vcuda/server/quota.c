@@ -86,9 +86,14 @@ void quota_give(uint64_t bytes)
 	server.quota->used[server.start.quota_slot] -= bytes;
 }
 
+static uint64_t quota_hash(uint64_t key)
+{
+	return (key >> 9 ^ key >> 21 ^ key) % QUOTA_HASH;
+}
+
 static struct quota_note **quota_find(enum quota_kind kind, uint64_t key)
 {
-	struct quota_note **at = &quota_notes[(key >> 9 ^ key >> 21 ^ key) % QUOTA_HASH];
+	struct quota_note **at = &quota_notes[quota_hash(key)];
 
 	while (*at && ((*at)->key != key || (*at)->kind != kind || (*at)->forgotten))
 		at = &(*at)->next;
@@ -111,6 +116,18 @@ bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t con
 	*at = note;
 	(void)pthread_mutex_unlock(&quota_mutex);
 	return true;
+}
+
+uint64_t quota_noted(enum quota_kind kind, uint64_t key)
+{
+	uint64_t sum = 0;
+
+	(void)pthread_mutex_lock(&quota_mutex);
+	for (const struct quota_note *note = quota_notes[quota_hash(key)]; note; note = note->next)
+		if (note->key == key && note->kind == kind && !note->forgotten)
+			sum += note->bytes;
+	(void)pthread_mutex_unlock(&quota_mutex);
+	return sum;
 }
 
 static void quota_end(struct quota_note **at)

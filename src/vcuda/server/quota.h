@@ -6,7 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum quota_kind { QUOTA_POINTER, QUOTA_PHYSICAL, QUOTA_CONTEXT };
+enum quota_kind {
+	QUOTA_POINTER,
+	QUOTA_PHYSICAL,
+	QUOTA_CONTEXT,
+	/* What kernels have of a context besides, by its handle; a note for each time that it became more. */
+	QUOTA_STACKS,
+	QUOTA_PRINTS,
+	QUOTA_HEAP,
+};
 
 uint64_t quota_limit(void);
 
@@ -19,6 +27,9 @@ bool quota_take(uint64_t bytes);
 /** The same for page-locked memory of the host, whose limit the start parameters say. */
 bool quota_lock(uint64_t bytes);
 void quota_unlock(uint64_t bytes);
+
+/** Return: the sum of what was noted for @key. */
+uint64_t quota_noted(enum quota_kind kind, uint64_t key);
 
 /** Takes back what was counted. */
 void quota_give(uint64_t bytes);

@@ -80,6 +80,25 @@ static void page_locked_memory_is_the_containers(void **state)
 	assert_int_equal(quota_left(), LIMIT);
 }
 
+static void what_was_noted_for_one_key_is_added_up(void **state)
+{
+	(void)state;
+	assert_int_equal(quota_noted(QUOTA_HEAP, 7), 0);
+	assert_true(quota_take(600));
+	assert_true(quota_note(QUOTA_HEAP, 7, 500, 7));
+	assert_true(quota_note(QUOTA_HEAP, 7, 40, 7));
+	assert_true(quota_note(QUOTA_STACKS, 7, 50, 7));
+	/* In the same place of the table. */
+	assert_true(quota_note(QUOTA_HEAP, 7 + 4096ULL * 4096 * 4096, 10, 8));
+	assert_int_equal(quota_noted(QUOTA_HEAP, 7), 540);
+	quota_forget_context(7);
+	assert_int_equal(quota_noted(QUOTA_HEAP, 7), 0);
+	assert_int_equal(quota_noted(QUOTA_STACKS, 7), 0);
+	assert_int_equal(quota_left(), LIMIT - 10);
+	quota_forget_context(8);
+	assert_int_equal(quota_left(), LIMIT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -87,6 +106,7 @@ int main(void)
 		cmocka_unit_test_setup(a_sum_that_wraps_is_too_large, begin),
 		cmocka_unit_test_setup(what_is_more_than_the_limit_is_not_added, begin),
 		cmocka_unit_test_setup(page_locked_memory_is_the_containers, begin),
+		cmocka_unit_test_setup(what_was_noted_for_one_key_is_added_up, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -405,6 +405,32 @@ static int frames_pools(struct peer *peer, uint64_t context)
 	return kept > limit || !frames_alloc(peer, context, limit - 65536);
 }
 
+/* Heap, stacks and the buffer of printf: together with what was allocated, no more than the limit. */
+static int frames_limits(struct peer *peer, uint64_t context)
+{
+	enum { STACK, PRINT, HEAP, OUT_OF_MEMORY = 2 };
+	uint64_t limit;
+
+	if (frames_call(peer, OP_cuMemGetInfo_v2, context, 0, 0, 0, 0, 0))
+		return 1;
+	limit = peer->wire->reply[0].word[1];
+	if (limit > 1 << 30)
+		return 0;
+	printf("# heap and stacks of %lu\n", (unsigned long)limit);
+	if (frames_call(peer, OP_cuCtxSetLimit, context, HEAP, limit / 2, 0, 0, 2) ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, HEAP, limit / 4, 0, 0, 2) ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, HEAP, limit / 2, 0, 0, 2) ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, PRINT, limit / 4, 0, 0, 2))
+		return 2;
+	/* On a GPU that has 4096 threads at once and more. */
+	if (frames_call(peer, OP_cuCtxSetLimit, context, STACK, limit / 4096, 0, 0, 2) != OUT_OF_MEMORY ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, STACK, UINT64_MAX, 0, 0, 2) != OUT_OF_MEMORY ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, PRINT, limit, 0, 0, 2) != OUT_OF_MEMORY ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, 1ULL << 32 | HEAP, limit, 0, 0, 2) != OUT_OF_MEMORY)
+		return 3;
+	return frames_alloc(peer, context, limit / 2) || !frames_alloc(peer, context, limit / 8);
+}
+
 /* Thousands of pieces whose descriptors nobody takes from the socket. */
 static int frames_arena_unread(struct peer *peer, uint64_t context)
 {
@@ -821,6 +847,7 @@ static const struct {
 	{"pieces of the arena whose descriptors are kept", frames_arena_kept, SERVES},
 	{"pieces of the arena that nobody takes", frames_arena_unread, SERVES},
 	{"pools that keep what was freed", frames_pools, SERVES},
+	{"limits of a context", frames_limits, SERVES},
 	{"chunks of the staging memory", frames_chunks, SERVES},
 	{"downloads of nothing", frames_downloads, SERVES},
 	{"uploads at the wrong place", frames_uploads, SERVES},
@@ -900,17 +927,31 @@ static int frames_run(size_t index)
 	return !passed;
 }
 
+/* It was opened before all others, and is the only one that never said hello: the neighbour's server stays. */
+static int frames_is_ended_for_silence(struct peer *silent, size_t number)
+{
+	const bool passed = peer_is_gone(silent, 40000) && frames_neighbour_is_well();
+
+	printf("%s %zu - hostile: a client that says nothing\n", passed ? "ok" : "not ok", number);
+	peer_close(silent);
+	return !passed;
+}
+
 int main(int argc, char **argv)
 {
+	const size_t count = sizeof(cases) / sizeof(cases[0]);
+	struct peer silent;
 	int failures = 0;
 
-	if (frames_open_neighbour()) {
+	if (!peer_open(&silent) || frames_open_neighbour()) {
 		printf("Bail out! no neighbour\n");
 		return 2;
 	}
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < count; i++)
 		if (argc < 2 || strstr(cases[i].title, argv[1]))
 			failures += frames_run(i);
-	printf("1..%zu\n", sizeof(cases) / sizeof(cases[0]));
+	if (argc < 2 || strcmp(argv[1], "says nothing") == 0)
+		failures += frames_is_ended_for_silence(&silent, count + 1);
+	printf("1..%zu\n", count + 1);
 	return failures > 0;
 }
