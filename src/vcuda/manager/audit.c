@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
-enum { STAMP_SIZE = 32 };
+enum { STAMP_SIZE = 32, SECOND_MS = 1000 };
 
 static void audit_stamp(char ret[static STAMP_SIZE])
 {
@@ -56,7 +56,30 @@ static json_t *audit_word(const char text[START_NAME])
 	return json_string(word);
 }
 
-void audit_server(const struct tenant *tenant, const struct start_event *event)
+void audit_tell_omitted(struct tenant *tenant)
+{
+	if (tenant->omitted > 0)
+		audit_write("omitted", tenant, json_pack("{s:I}", "lines", (json_int_t)tenant->omitted));
+	tenant->omitted = 0;
+}
+
+/* Servers are as many as connections, and each may tell much. */
+static bool audit_may_write(struct tenant *tenant, int64_t now)
+{
+	if (now - tenant->written >= SECOND_MS) {
+		audit_tell_omitted(tenant);
+		tenant->written = now;
+		tenant->lines = 0;
+	}
+	if (tenant->lines == MANAGER_LINES) {
+		tenant->omitted++;
+		return false;
+	}
+	tenant->lines++;
+	return true;
+}
+
+void audit_server(struct tenant *tenant, const struct start_event *event, int64_t now)
 {
 	static const struct {
 		const char *name;
@@ -69,7 +92,7 @@ void audit_server(const struct tenant *tenant, const struct start_event *event)
 	};
 	json_t *more;
 
-	if (event->kind >= ARRAY_SIZE(kinds) || !kinds[event->kind].name)
+	if (event->kind >= ARRAY_SIZE(kinds) || !kinds[event->kind].name || !audit_may_write(tenant, now))
 		return;
 	more = json_object();
 	if (more && kinds[event->kind].text)

@@ -13,5 +13,13 @@
 /** Writes a line about a container; takes @more, an object or NULL. @tenant may be NULL. */
 void audit_write(const char *event, const struct tenant *tenant, json_t *more);
 
-/** Writes down what a server tells. Nothing in it is trusted. */
-void audit_server(const struct tenant *tenant, const struct start_event *event);
+/**
+ * audit_server() - write down what a server tells
+ * @now: milliseconds
+ *
+ * Nothing in it is trusted. Of lines above MANAGER_LINES in a second, there is only their number, before the next one.
+ */
+void audit_server(struct tenant *tenant, const struct start_event *event, int64_t now);
+
+/** Writes down how many lines were left out since this was said last, if any. */
+void audit_tell_omitted(struct tenant *tenant);

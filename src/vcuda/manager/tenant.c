@@ -317,6 +317,7 @@ void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
 		return;
 	tenant->told = 0;
 	tenant_tell_denied(tenant, manager_now());
+	audit_tell_omitted(tenant);
 	tenant->ending = true;
 	manager->changed = true;
 	cleanup_closep(&tenant->listener);

@@ -225,7 +225,7 @@ void worker_hear(struct worker *worker)
 		}
 		if (size == sizeof(event) && worker->told < TOLD_MAX) {
 			worker->told++;
-			audit_server(worker->tenant, &event);
+			audit_server(worker->tenant, &event, manager_now());
 		}
 	}
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "vcuda/manager/alive.h"
+#include "vcuda/manager/audit.h"
 #include "vcuda/manager/ledger.h"
 #include "vcuda/manager/place.h"
 #include "vcuda/manager/tenant.h"
@@ -315,6 +317,44 @@ static void a_damaged_ledger_brings_nothing(void **state)
 	assert_int_equal(ledger_read(&world->manager), -EPERM);
 }
 
+/* Return: how often the audit, which was written to @file, has @word. */
+static size_t count_in_file(int file, const char *word)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t count = 0;
+
+	assert_true(lseek(file, 0, SEEK_SET) == 0);
+	assert_int_equal(fd_read_all(file, 1 << 20, &text, NULL), 0);
+	for (const char *at = text; (at = strstr(at, word)); at++)
+		count++;
+	return count;
+}
+
+static void servers_write_so_many_lines_in_a_second(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	const struct start_event event = {.kind = START_EVENT_TABLE, .text = "word"};
+	_cleanup_close_ int file = memfd_create("audit", MFD_CLOEXEC), old = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	const int64_t now = 5000;
+
+	assert_true(file >= 0 && old >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
+	for (int i = 0; i < MANAGER_LINES + 7; i++)
+		audit_server(one, &event, now + i % 1000);
+	assert_int_equal(one->omitted, 7);
+	audit_server(one, &event, now + 999);
+	audit_server(one, &event, now + 1000);
+	audit_server(one, &event, now + 2000);
+	for (int i = 0; i < MANAGER_LINES; i++)
+		audit_server(one, &event, now + 2001);
+	tenant_end(&world->manager, one, "test");
+	assert_true(dup2(old, STDERR_FILENO) == STDERR_FILENO);
+	assert_int_equal(count_in_file(file, "hidden-table"), 2 * MANAGER_LINES + 1);
+	assert_int_equal(count_in_file(file, "\"omitted\""), 2);
+	assert_int_equal(count_in_file(file, "\"lines\":8}"), 1);
+	assert_int_equal(count_in_file(file, "\"lines\":1}"), 1);
+}
+
 /* ---- what a server finds ---- */
 
 struct found {
@@ -382,6 +422,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
 		WITH_WORLD(a_damaged_ledger_brings_nothing),
+		WITH_WORLD(servers_write_so_many_lines_in_a_second),
 		WITH_WORLD(a_server_is_a_limited_user_that_asks_no_mps_daemon),
 	};
 
