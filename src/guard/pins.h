@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The directories of the guard's pins. Where the BPF file system was mounted without a mode, everybody may make files and
- * directories in it, so what is there is believed only if root made it.
+ * The directories of the guard's pins. Where the BPF file system was mounted without a mode, everybody may make files
+ * and directories in it, so what is there is believed only if root made it.
  */
 
 #include <stdbool.h>

@@ -71,8 +71,8 @@ static int worker_become_user(uid_t uid)
 /*
  * Everything of the manager's is closed, and nothing of it is in the environment. A server that was taken over must not
  * write to the audit, so its standard error leads nowhere. The driver asks a daemon (MPS) whose sockets are in /tmp
- * unless the environment says otherwise: any user of the host could be that daemon, so they are looked for where nothing
- * is. @program: open, since its user need not reach its path
+ * unless the environment says otherwise: any user of the host could be that daemon, so they are looked for where
+ * nothing is. @program: open, since its user need not reach its path
  */
 static _Noreturn void worker_become(int program, const int fds[3], uid_t uid)
 {
