@@ -282,7 +282,7 @@ check-unit: needs-check $(unit_tests)
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
-formatted = $(wildcard include/*.h src/*/*.[ch] src/cli/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
+formatted = $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
 	test/*/*/*/*.[ch])
 lint: dependencies-lint $(O)/gen/try_program.h
 	test/checks
@@ -291,7 +291,7 @@ lint: dependencies-lint $(O)/gen/try_program.h
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
 	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -DCTR_GPU_COMMIT='""' -- \
-		$(wildcard src/*/*.c src/cli/*/*.c hooks/*.c hooks/runtime/*.c) $(wildcard test/hosts/*.c test/fuzz/*.c)
+		$(filter-out %.bpf.c,$(wildcard src/*/*.c src/*/*/*.c hooks/*.c hooks/runtime/*.c)) $(wildcard test/hosts/*.c test/fuzz/*.c)
 
 # Tests run as other users, too, whose counts belong into the same files.
 coverage: dependencies-coverage

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdint.h>
 #include <sys/stat.h>
 
 #include "base/str.h"
@@ -144,8 +143,8 @@ struct plan {
 	unsigned grant_max_clients; /* processes at once */
 	char *grant_library;        /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
 	struct plan_choice choice;
-	struct strv adapters;       /* the selected ones, as a user would recognise them */
-	struct strv warnings;       /* one sentence each */
+	struct strv adapters; /* the selected ones, as a user would recognise them */
+	struct strv warnings; /* one sentence each */
 };
 
 void plan_clear(struct plan *plan);

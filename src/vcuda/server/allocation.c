@@ -168,8 +168,8 @@ static bool allocation_add_pool(uint64_t pool)
 {
 	CUdevice device = 0;
 
-	if (!pool && (!driver.cuDeviceGetMemPool || driver.cuCtxGetDevice(&device) ||
-		      driver.cuDeviceGetMemPool(&pool, device)))
+	if (!pool &&
+	    (!driver.cuDeviceGetMemPool || driver.cuCtxGetDevice(&device) || driver.cuDeviceGetMemPool(&pool, device)))
 		return true;
 	for (unsigned i = 0; i < pool_count; i++)
 		if (pools[i] == pool)

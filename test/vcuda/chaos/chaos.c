@@ -26,16 +26,13 @@ enum { CLIENTS = 1000, AT_ONCE = 8, SECRET_BYTES = 16 << 20, EXIT_LOST = 7, LATE
 
 /* ---- a client ---- */
 
-#define CHAOS_FUNCTIONS(X)                                                                              \
-	X(cuInit)                                                                                       \
-	X(cuDevicePrimaryCtxRetain)                                                                     \
-	X(cuCtxSetCurrent)                                                                              \
-	X(cuMemAlloc_v2)                                                                                \
-	X(cuMemFree_v2)                                                                                 \
+/* clang-format off */
+#define CHAOS_FUNCTIONS(X) \
+	X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuMemAlloc_v2) X(cuMemFree_v2) \
 	X(cuMemcpyHtoD_v2) X(cuMemcpyDtoH_v2) X(cuMemsetD32Async) X(cuModuleLoadData) X(cuModuleUnload) \
-		X(cuModuleGetFunction) X(cuLaunchKernel) X(cuStreamCreate) X(cuStreamDestroy_v2)        \
-			X(cuStreamSynchronize) X(cuCtxSynchronize) X(cuMemHostAlloc) X(cuMemFreeHost)   \
-				X(cuMemAllocAsync) X(cuMemFreeAsync)
+	X(cuModuleGetFunction) X(cuLaunchKernel) X(cuStreamCreate) X(cuStreamDestroy_v2) X(cuStreamSynchronize) \
+	X(cuCtxSynchronize) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemAllocAsync) X(cuMemFreeAsync)
+/* clang-format on */
 
 static struct {
 #define X(name) __typeof__(&name) name;
