@@ -57,9 +57,14 @@ struct wire_entry {
 	uint64_t context;  /* the calling thread's; 0: none */
 	uint32_t thread;   /* the calling thread's slot */
 	uint32_t reserved[9];
-	uint64_t argument[];
 };
 _Static_assert(sizeof(struct wire_entry) == RING_UNIT, "a header is a unit");
+
+/* The arguments, right behind it. */
+static inline uint64_t *wire_arguments(struct wire_entry *entry)
+{
+	return (uint64_t *)(entry + 1);
+}
 
 struct wire_reply {
 	struct bell done; /* its value: the sequence that was answered */

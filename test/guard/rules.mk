@@ -13,7 +13,7 @@ test_programs += $(guard_clients)
 $(guard_clients): $(O)/test/guard/%: test/guard/%.c test/guard/dxg.c test/guard/dxg.h test/hosts/abi.h
 	@mkdir -p $(@D)
 	$(say) CC $@
-	$(CC) -std=gnu17 $(OPTIMIZE) -g -D_GNU_SOURCE $(warnings) -static -no-pie -fno-pie -pthread -o $@ $< test/guard/dxg.c
+	$(CC) -std=gnu17 $(OPTIMIZE) -g -D_GNU_SOURCE $(warnings) -static -fno-pie -pthread -o $@ $< test/guard/dxg.c
 
 check-guard check-guard-quick: check-%: all test-programs
 	test/install-deps check check-guard

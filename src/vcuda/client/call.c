@@ -160,8 +160,8 @@ static CUresult call_push(struct thread *thread, unsigned op, const uint64_t *wo
 	if (!entry)
 		return call_lost();
 	for (unsigned i = 0; i < count; i++)
-		entry->argument[i] = words[i];
-	at = (uint8_t *)&entry->argument[count];
+		wire_arguments(entry)[i] = words[i];
+	at = (uint8_t *)(wire_arguments(entry) + count);
 	for (unsigned i = 0; i < part_count; i++) {
 		memcpy(at, parts[i].data, parts[i].bytes);
 		at += call_round(parts[i].bytes);

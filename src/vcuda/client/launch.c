@@ -92,6 +92,7 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 	CUresult r = call_enter(&thread);
 	struct context *context;
 	struct wire_entry *entry;
+	uint64_t *argument;
 	size_t attributes;
 	bool waits;
 
@@ -114,16 +115,17 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 	entry = call_begin(thread, op, LAUNCH_WORDS, LAUNCH_WORDS * 8 + attributes + function->info.bytes, waits);
 	if (!entry)
 		return call_failure();
-	entry->argument[0] = launch->function;
-	entry->argument[1] = launch->grid[0] | (uint64_t)launch->grid[1] << 32;
-	entry->argument[2] = launch->grid[2] | (uint64_t)launch->block[0] << 32;
-	entry->argument[3] = launch->block[1] | (uint64_t)launch->block[2] << 32;
-	entry->argument[4] = launch->shared;
-	entry->argument[5] = launch->stream;
-	entry->argument[6] = launch->attribute_count | (uint64_t)function->info.bytes << 32;
+	argument = wire_arguments(entry);
+	argument[0] = launch->function;
+	argument[1] = launch->grid[0] | (uint64_t)launch->grid[1] << 32;
+	argument[2] = launch->grid[2] | (uint64_t)launch->block[0] << 32;
+	argument[3] = launch->block[1] | (uint64_t)launch->block[2] << 32;
+	argument[4] = launch->shared;
+	argument[5] = launch->stream;
+	argument[6] = launch->attribute_count | (uint64_t)function->info.bytes << 32;
 	if (attributes)
-		memcpy(&entry->argument[LAUNCH_WORDS], launch->attributes, attributes);
-	launch_pack(launch, &function->info, (uint8_t *)&entry->argument[LAUNCH_WORDS] + attributes);
+		memcpy(argument + LAUNCH_WORDS, launch->attributes, attributes);
+	launch_pack(launch, &function->info, (uint8_t *)(argument + LAUNCH_WORDS) + attributes);
 	call_end();
 	if (waits)
 		r = call_wait(thread, false);

@@ -208,7 +208,7 @@ static void stream_wait_never_recorded(void)
 /* ---- functions of the host ---- */
 
 static _Atomic int stream_called;
-static volatile CUresult stream_inside, stream_inside_init;
+static volatile CUresult stream_inside;
 static CUdeviceptr stream_out;
 
 static void stream_function(void *data)
