@@ -59,6 +59,9 @@ static inline int plain_open(int directory, const char *path, int flags)
 static inline bool plain_stat(int directory, const char *path, int flags, struct stat *ret)
 {
 #ifdef SYS_newfstatat /* where struct stat is the kernel's */
+#ifdef __clang_analyzer__
+	*ret = (struct stat){0}; /* it does not see that the kernel writes */
+#endif
 	return plain_call(SYS_newfstatat, directory, (intptr_t)path, (intptr_t)ret, flags) == 0;
 #else
 	return fstatat(directory, path, ret, flags) == 0;
