@@ -9,7 +9,7 @@ vcuda_server_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/vcuda/serve
 vcuda_programs = $(O)/bin/ctr-gpu-vcuda $(O)/lib/vcuda/libcuda.so.1
 
 # On the machine that builds, whatever it builds for.
-HOSTCC = $(if $(CROSS_COMPILE),cc,$(CC))
+HOSTCC = $(if $(shell command -v cc),cc,$(CC))
 
 $(vcuda_gen)/generate: src/vcuda/generate.c src/vcuda/cuda.def | needs
 	@mkdir -p $(@D)
