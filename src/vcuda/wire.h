@@ -25,10 +25,12 @@ enum {
 	WIRE_LARGE_BYTES = 4 << 20,
 	WIRE_CHUNKS = WIRE_SMALL + WIRE_LARGE,
 	WIRE_CALLBACKS = 256,
-	WIRE_ATTRIBUTES = 256,     /* of a device, from number 0 */
-	WIRE_ARENAS = 4,           /* addresses that the server offers for page-locked memory */
-	WIRE_SCRATCH = 0xffffffff, /* no slot: nobody waits for a reply */
+	WIRE_ATTRIBUTES = 256, /* of a device, from number 0 */
+	WIRE_ARENAS = 4,       /* addresses that the server offers for page-locked memory */
 };
+
+/* No slot: nobody waits for a reply. Not above, where it would make all of them unsigned for gcc 13 and later. */
+#define WIRE_SCRATCH UINT32_MAX
 
 #define WIRE_STAGING_BYTES ((uint64_t)WIRE_SMALL * WIRE_SMALL_BYTES + (uint64_t)WIRE_LARGE * WIRE_LARGE_BYTES)
 #define WIRE_ARENA_BYTES ((uint64_t)1 << 40)
