@@ -39,3 +39,11 @@ void kept_write(const char *name, const char *text)
 	if (fd_write_all(fd, text, strlen(text)) < 0 || renameat(folder, written, folder, name) < 0)
 		(void)unlinkat(folder, written, 0);
 }
+
+void kept_remove(const char *name)
+{
+	_cleanup_close_ int folder = geteuid() == 0 ? hostfile_open(FOLDER, S_IFDIR, HOSTFILE_ROOT_ONLY, O_RDONLY) : -1;
+
+	if (folder >= 0)
+		(void)unlinkat(folder, name, 0);
+}

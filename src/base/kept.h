@@ -14,3 +14,6 @@ int kept_read(const char *name, size_t max, char **ret_data, size_t *ret_size);
 
 /** Keeps a text, whole or not at all, if the caller is root. */
 void kept_write(const char *name, const char *text);
+
+/** Removes it, if the caller is root. */
+void kept_remove(const char *name);

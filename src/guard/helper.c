@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "guard/choice.h"
 #include "guard/pins.h"
+#include "guard/verdict.h"
 #include "model/installed.h"
 
 enum { ANSWER_MAX = 64 * 1024 };
@@ -120,11 +121,26 @@ static const char *helper_find_obstacle(void)
 	return NULL;
 }
 
+/* Of the program itself; what it says against it is kept. */
+static int helper_ask(const char *path, char **ret_obstacle)
+{
+	_cleanup_free_ char *answer = NULL;
+	int r = helper_run(path, "check", &answer);
+
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	if (r < 0 || !answer[0])
+		return str_format(ret_obstacle, "ctr-gpu-guard does not run");
+	r = str_format(ret_obstacle, "%.*s", (int)strcspn(answer, "\n"), answer);
+	if (r == 0)
+		verdict_keep(path, *ret_obstacle);
+	return r;
+}
+
 int helper_check(char **ret_obstacle)
 {
-	_cleanup_free_ char *path = NULL, *answer = NULL;
+	_cleanup_free_ char *path = NULL;
 	const char *obstacle;
-	int r;
 
 	*ret_obstacle = NULL;
 	if (helper_is_loaded())
@@ -134,12 +150,16 @@ int helper_check(char **ret_obstacle)
 		obstacle = "ctr-gpu-guard is not installed";
 	if (obstacle)
 		return str_format(ret_obstacle, "%s", obstacle);
-	r = helper_run(path, "check", &answer);
-	if (r == 0 || r == -ENOMEM)
-		return r;
-	return str_format(ret_obstacle, "%.*s",
-			  r > 0 && answer[0] ? (int)strcspn(answer, "\n") : (int)strlen("ctr-gpu-guard does not run"),
-			  r > 0 && answer[0] ? answer : "ctr-gpu-guard does not run");
+	*ret_obstacle = verdict_recall(path);
+	return *ret_obstacle ? 0 : helper_ask(path, ret_obstacle);
+}
+
+/* What "ctr-gpu-guard: [E_GUARD] sentence" says besides the sentence's own beginning. */
+static const char *helper_find_reason(const char *sentence)
+{
+	const char *reason = strstr(sentence, ": ");
+
+	return reason ? reason + strlen(": ") : sentence;
 }
 
 /* One of another version, which an update has left, is replaced. */
@@ -151,13 +171,18 @@ static int helper_load_newest(struct err *err)
 
 	path = helper_find();
 	r = path ? helper_run(path, "load", &answer) : -ENOENT;
-	if (r == 0)
+	if (r == 0) {
+		verdict_forget();
 		return 0;
+	}
 	if (r < 0)
 		return err_set(err, r, "cannot run ctr-gpu-guard, which loads the guard: %m");
 	/* "ctr-gpu-guard: [E_GUARD] sentence" */
 	text = strstr(answer, "] ");
-	return err_set(err, CTR_GPU_E_GUARD, "%.600s", text ? text + 2 : "ctr-gpu-guard cannot load the guard");
+	if (text && strstr(answer, "[E_GUARD] "))
+		verdict_keep(path, helper_find_reason(text + strlen("] ")));
+	return err_set(err, CTR_GPU_E_GUARD, "%.600s",
+		       text ? text + strlen("] ") : "ctr-gpu-guard cannot load the guard");
 }
 
 int helper_load(struct err *err)

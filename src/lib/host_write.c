@@ -102,6 +102,49 @@ static json_t *host_driver_json(const struct ctr_gpu_host *host, const struct ba
 	return json;
 }
 
+/* ---- how a choice is held ---- */
+
+/* Only one backend has several GPUs behind one node. Return: 1; 0 if there is nothing to say; -ENOMEM. */
+static int host_ask_hold(const struct ctr_gpu_host *host, struct held *ret)
+{
+	for (size_t i = 0; i < host->present_count; i++)
+		if (host->present[i]->hold)
+			return host->present[i]->hold(host->settings, host->inventory.adapters, host->inventory.count,
+						      ret);
+	return 0;
+}
+
+static int host_write_hold(const struct ctr_gpu_host *host, FILE *file)
+{
+	struct held held = {0};
+	int r = host_ask_hold(host, &held);
+
+	if (r <= 0)
+		return r;
+	(void)fprintf(file, "choice  %s%s", held.grade ? held.grade : "refused", held.strict ? ", strict" : "");
+	if (held.why) {
+		(void)fputs(!held.grade || streq(held.grade, "guard") ? "; " : "; no guard: ", file);
+		report_write_text(held.why, file);
+	}
+	(void)fputc('\n', file);
+	free(held.why);
+	return 0;
+}
+
+/* Return: NULL without memory. */
+static json_t *host_hold_json(const struct ctr_gpu_host *host)
+{
+	struct held held = {0};
+	int r = host_ask_hold(host, &held);
+	json_t *json = r < 0    ? NULL
+		       : r == 0 ? json_null()
+				: json_pack("{s:o, s:b, s:o}", "grade", report_string(held.grade), "strict",
+					    held.strict, "why", report_string(held.why));
+
+	free(held.why);
+	return json;
+}
+
 /* What was found on the way, and what backends remark when they are asked. */
 static int host_list_notes(const struct ctr_gpu_host *host, struct strv *ret)
 {
@@ -143,7 +186,7 @@ static int host_write_text(const struct ctr_gpu_host *host, FILE *file)
 			return -ENOMEM;
 	for (size_t i = 0; i < host->present_count; i++)
 		host_write_driver(host, host->present[i], file);
-	if (host_list_notes(host, &notes) < 0)
+	if (host_write_hold(host, file) < 0 || host_list_notes(host, &notes) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < notes.count; i++)
 		host_write_note(notes.items[i], file);
@@ -178,10 +221,10 @@ static int host_write_json(const struct ctr_gpu_host *host, FILE *file)
 	if (host_list_notes(host, &notes) < 0)
 		return -ENOMEM;
 	return report_write_json(
-		json_pack("{s:s, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "adapters",
+		json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "adapters",
 			  report_array(i, host->inventory.count, host_adapter_json(&host->inventory.adapters[i])),
 			  "drivers", report_array(i, host->present_count, host_driver_json(host, host->present[i])),
-			  "notes", report_strings(&notes)),
+			  "choice", host_hold_json(host), "notes", report_strings(&notes)),
 		file);
 }
 

@@ -18,6 +18,13 @@ struct driver_facts {
 	char *brand;
 };
 
+/* How a choice among the GPUs of a host is held, by this machine's settings. */
+struct held {
+	const char *grade; /* "store", "environment", "guard"; NULL: a container that chooses is refused */
+	bool strict;
+	char *why; /* why it is not a harder one, or holds against honest programs alone; NULL: it holds */
+};
+
 struct rootfs;
 
 /* What a hook of a CDI spec asks for by a vendor's command. @rootfs: the container's. Return: 0 or -ENOMEM. */
@@ -85,6 +92,15 @@ struct backend {
 	 * Appends a label and its value by turns. Return: 0 or -ENOMEM.
 	 */
 	int (*describe)(const struct adapter *adapter, struct strv *ret);
+
+	/**
+	 * hold() - how a choice among the adapters would be held; NULL where each has a node of its own
+	 * @adapters: of the inventory, also other backends'
+	 *
+	 * Asked when the inventory is written. Return: 1 with @ret, whose @why is owned by the caller; 0 if there is
+	 * nothing to choose from; -ENOMEM.
+	 */
+	int (*hold)(const struct settings *settings, const struct adapter *adapters, size_t count, struct held *ret);
 
 	const struct backend_hook *hooks; /* the last is {0}; NULL: none */
 };

@@ -24,7 +24,8 @@ static void check_guard_report(struct examination *examination, const char *obst
 		     obstacle,
 		     grade == CHOICE_STRICT
 			     ? "Mend it, or set \"choice\" to \"auto\" in /etc/ctr-gpu/config.json."
-			     : "Install ctr-gpu-guard on a kernel that can hold it (SECURITY.md), or choose all GPUs.");
+			     : "Install ctr-gpu-guard on a kernel that can hold it (SECURITY.md) and run ctr-gpu "
+			       "refresh, or choose all GPUs.");
 }
 
 static void check_guard_add(struct examination *examination, const char *weakness)

@@ -12,6 +12,7 @@
 #include "wsl/adapter.h"
 #include "wsl/dxcore.h"
 #include "wsl/facts.h"
+#include "wsl/hold.h"
 #include "wsl/identify.h"
 #include "wsl/paths.h"
 #include "wsl/plan.h"
@@ -225,4 +226,5 @@ const struct backend backend_gpu_pv = {
 	.facts = gpu_pv_facts,
 	.identify = gpu_pv_identify,
 	.describe = gpu_pv_describe,
+	.hold = hold_tell,
 };

@@ -81,33 +81,87 @@ static int hold_refuse_weak(const char *weakness, struct err *err)
 		       weakness);
 }
 
+/* ---- what this host can do ---- */
+
+struct judgement {
+	const char *grade; /* NULL: refused */
+	char *obstacle;    /* why the guard is not the grade; NULL: it could be, or nobody wants it */
+	char *weakness;    /* why it holds against honest programs alone; NULL: it holds against all */
+};
+
+static void hold_clear(struct judgement *judgement)
+{
+	free(judgement->obstacle);
+	free(judgement->weakness);
+}
+
+static int hold_judge(const struct settings *settings, const struct adapter *const *selected, size_t count,
+		      struct judgement *ret)
+{
+	int r;
+
+	if (settings->choice == CHOICE_STORE || settings->choice == CHOICE_ENVIRONMENT) {
+		ret->grade = settings->choice == CHOICE_STORE ? "store" : "environment";
+		return 0;
+	}
+	r = hold_find_obstacle(selected, count, &ret->obstacle);
+	if (r == 0 && !ret->obstacle)
+		r = preempt_check(&ret->weakness);
+	if (r == 0 && (settings->choice != CHOICE_STRICT || (!ret->obstacle && !ret->weakness)))
+		ret->grade = ret->obstacle ? "environment" : "guard";
+	return r;
+}
+
 int hold_plan(const struct settings *settings, const struct adapter *const *selected, size_t count, struct plan *plan,
 	      struct err *err)
 {
+	_cleanup_(hold_clear) struct judgement judgement = {0};
 	struct plan_choice *choice = &plan->choice;
-	_cleanup_free_ char *obstacle = NULL, *weakness = NULL;
 	int r;
 
 	if (!hold_is_choice(selected, count))
 		return 0;
-	if (settings->choice == CHOICE_STORE)
-		return hold_by_store(choice);
-	if (settings->choice == CHOICE_ENVIRONMENT)
-		return hold_by_environment(NULL, choice);
-	r = hold_find_obstacle(selected, count, &obstacle);
+	r = hold_judge(settings, selected, count, &judgement);
 	if (r < 0)
 		return r;
 	choice->strict = settings->choice == CHOICE_STRICT;
-	r = obstacle ? 0 : preempt_check(&weakness);
-	if (r < 0)
-		return r;
-	if (weakness && choice->strict)
-		return hold_refuse_weak(weakness, err);
-	if (!obstacle)
-		return hold_by_guard(selected, count, weakness, choice);
-	if (choice->strict)
-		return hold_refuse(obstacle, err);
+	if (!judgement.grade)
+		return judgement.obstacle ? hold_refuse(judgement.obstacle, err)
+					  : hold_refuse_weak(judgement.weakness, err);
+	if (streq(judgement.grade, "guard"))
+		return hold_by_guard(selected, count, judgement.weakness, choice);
+	if (streq(judgement.grade, "store"))
+		return hold_by_store(choice);
 	if (settings->choice == CHOICE_GUARD)
-		r = strv_format(&plan->warnings, "the guard cannot hold the choice of GPUs here: %s", obstacle);
-	return r == 0 ? hold_by_environment(obstacle, choice) : r;
+		r = strv_format(&plan->warnings, "the guard cannot hold the choice of GPUs here: %s",
+				judgement.obstacle);
+	return r == 0 ? hold_by_environment(judgement.obstacle, choice) : r;
+}
+
+/* One among others; of all of them the one that is hardest to hold. */
+static const struct adapter *hold_find_choosable(const struct adapter *adapters, size_t count)
+{
+	const struct adapter *found = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (adapters[i].sharing > 1 && (!found || found->has_luid))
+			found = &adapters[i];
+	return found;
+}
+
+int hold_tell(const struct settings *settings, const struct adapter *adapters, size_t count, struct held *ret)
+{
+	_cleanup_(hold_clear) struct judgement judgement = {0};
+	const struct adapter *chosen = hold_find_choosable(adapters, count);
+	int r = chosen ? hold_judge(settings, &chosen, 1, &judgement) : 0;
+
+	if (r < 0 || !chosen)
+		return r;
+	*ret = (struct held){.grade = judgement.grade, .strict = settings->choice == CHOICE_STRICT};
+	if (judgement.obstacle || judgement.weakness)
+		r = str_format(&ret->why, "%s%s", judgement.obstacle ? judgement.obstacle : judgement.weakness,
+			       judgement.obstacle ? "" : ": " PREEMPT_EFFECT);
+	else if (!streq(judgement.grade, "guard"))
+		r = str_format(&ret->why, "\"choice\" in the configuration");
+	return r < 0 ? r : 1;
 }

@@ -4,10 +4,9 @@
 /* How a choice among the adapters of a GPU-PV host is held, by the administrator's wish and what this host can do. */
 
 #include "base/err.h"
+#include "model/backend.h"
 #include "model/plan.h"
 #include "model/settings.h"
-
-struct adapter;
 
 /**
  * hold_plan() - fill in the plan's choice; nothing for all GPUs, which is what most containers ask for
@@ -20,3 +19,6 @@ int hold_plan(const struct settings *settings, const struct adapter *const *sele
 
 /** Whether these are not all GPUs of the host. NPUs are not counted: nobody expects one beside the GPUs. */
 bool hold_is_choice(const struct adapter *const *selected, size_t count);
+
+/** The same for whichever adapter is chosen: hold() of struct backend. */
+int hold_tell(const struct settings *settings, const struct adapter *adapters, size_t count, struct held *ret);

@@ -59,6 +59,69 @@ plan() {
 	[[ $output == *"or set \"choice\" to \"auto\""* ]]
 }
 
+# in_info POLICY HOST WORDS: whether ctr-gpu info ends with a line of them
+in_info() {
+	echo "{\"choice\": \"$1\"}" >"$BATS_TEST_TMPDIR/config.json"
+	run "$here/../hosts/enter" "$2" -- ctr-gpu --config "$BATS_TEST_TMPDIR/config.json" info
+	echo "$output"
+	[[ $(grep '^choice' <<<"$output") == $3 ]]
+}
+
+@test "info says which grade this host holds, and why not a harder one" {
+	in_info store wsl-two-nvidia 'choice  store; no guard: "choice" in the configuration'
+	in_info environment wsl-two-nvidia 'choice  environment; no guard: "choice" in the configuration'
+	in_info guard wsl-two-nvidia 'choice  environment; no guard: *[a-z]*'
+	in_info auto wsl-two-nvidia 'choice  environment; no guard: *[a-z]*'
+	in_info strict wsl-two-nvidia 'choice  refused, strict; *[a-z]*'
+	in_info strict wsl-nvidia ''
+	in_info strict native-nvidia ''
+	echo '{"choice": "strict"}' >"$BATS_TEST_TMPDIR/config.json"
+	run "$here/../hosts/enter" wsl-two-nvidia -- ctr-gpu --config "$BATS_TEST_TMPDIR/config.json" info --json
+	[[ $(jq -c '.choice | [.grade, .strict, (.why | length > 9)]' <<<"$output") == '[null,true,true]' ]]
+	run "$here/../hosts/enter" wsl-nvidia -- ctr-gpu info --json
+	[[ $(jq -c '[has("choice"), .choice]' <<<"$output") == '[true,null]' ]]
+}
+
+@test "the guard's program is asked once a boot; what is kept is root's, and for this program and driver alone" {
+	[[ -e /sys/kernel/btf/vmlinux ]] || skip "without the kernel's types nobody is asked"
+	[[ -x $build/bin/ctr-gpu-guard ]] || skip "this build has no ctr-gpu-guard"
+	run "$here/../hosts/enter" wsl-two-nvidia -- bash -c '
+		kept=/run/ctr-gpu/guard
+		asks() {
+			strace -f -qq -e trace=execve -o /run/ctr-gpu/trace ctr-gpu "$@" >/run/ctr-gpu/said 2>&1
+			echo "$(grep -c ctr-gpu-guard /run/ctr-gpu/trace) $(grep -c "no guard: the kernel is odd" /run/ctr-gpu/said)"
+		}
+		plan() { asks configure --dry-run --device 1 "$1"; }
+		mkdir -p -m 700 /run/ctr-gpu && rm -f $kept
+		echo "first $(plan "$0")"
+		echo "again $(plan "$0")"
+		echo "info $(asks info)"
+		stat -c "kept %a %U" $kept
+		sed -i "2s/.*/the kernel is odd/" $kept; cp $kept /run/ctr-gpu/odd; echo "believed $(plan "$0")"
+		other() { cp /run/ctr-gpu/odd $kept; "$@"; plan "$0"; }
+		echo "boot $(other sed -i "1s/^..../0000/" $kept)"
+		echo "driver $(other sed -i "1s/.$/7/" $kept)"
+		echo "program $(other sed -i "1s/ [0-9]*:/ 1:/" $kept)"
+		echo "cut $(other truncate -s 20 $kept)"
+		echo "writable $(other chmod o+w $kept)"; chmod o-w $kept
+		echo "owner $(other chown 1000 $kept)"; chown 0 $kept
+		cp /run/ctr-gpu/odd $kept; ctr-gpu --debug refresh >/dev/null 2>&1; echo "refreshed $(plan "$0")"
+	' "$BATS_TEST_TMPDIR/rootfs"
+	echo "$output"
+	[[ $output == "first 1 0
+again 0 0
+info 0 0
+kept 600 root
+believed 0 1
+boot 1 0
+driver 1 0
+program 1 0
+cut 1 0
+writable 1 0
+owner 1 0
+refreshed 0 0" ]]
+}
+
 # specification POLICY: what is written for a host with two GPUs, without hooks
 specification() {
 	echo "{\"choice\": \"$1\"}" >"$BATS_TEST_TMPDIR/config.json"

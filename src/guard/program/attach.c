@@ -164,6 +164,9 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 		r = choice_announce(bpf_map__fd(guard->maps.present), i);
 	if (r == 0)
 		r = guard__attach(guard);
+	/* What is so now, and need not be so at the next start. */
+	if (r == -ENOMEM || r == -EAGAIN || r == -EINTR)
+		return err_set(err, r, "cannot load the guard's programs: %m");
 	if (r == -EPERM && geteuid() != 0)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
 	return r < 0 ? attach_explain(r, NULL, err) : 0;

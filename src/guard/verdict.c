@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "guard/verdict.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/kept.h"
+#include "base/str.h"
+
+#define KEPT "guard"
+#define BOOT "/proc/sys/kernel/random/boot_id"
+
+enum { VERDICT_MAX = 4096 };
+
+/* Of a driver that was loaded anew these are other inodes; of one that is part of the kernel the second is missing. */
+static uint64_t verdict_inode(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+/* The line that what is kept begins with: /run outlives a boot where it is no tmpfs. */
+static char *verdict_key(const char *program)
+{
+	_cleanup_free_ char *boot = file_text(BOOT);
+	struct stat st;
+	char *key;
+
+	if (!boot || stat(program, &st) < 0)
+		return NULL;
+	return str_format(&key, "%.*s %s %ju:%ju:%jd.%09ld %" PRIu64 " %" PRIu64 "\n", (int)strcspn(boot, "\n"), boot,
+			  program, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, (intmax_t)st.st_ctim.tv_sec,
+			  st.st_ctim.tv_nsec, verdict_inode("/sys/module/dxgkrnl"),
+			  verdict_inode("/sys/kernel/btf/dxgkrnl")) < 0
+		       ? NULL
+		       : key;
+}
+
+char *verdict_recall(const char *program)
+{
+	_cleanup_free_ char *key = NULL, *text = NULL;
+	const char *reason;
+	size_t size;
+
+	if (kept_read(KEPT, VERDICT_MAX, &text, &size) < 0 || !(key = verdict_key(program)) ||
+	    !str_has_prefix(text, key))
+		return NULL;
+	reason = text + strlen(key);
+	return *reason ? strndup(reason, strcspn(reason, "\n")) : NULL;
+}
+
+void verdict_keep(const char *program, const char *reason)
+{
+	_cleanup_free_ char *key = verdict_key(program), *text = NULL;
+
+	if (key && str_format(&text, "%s%.*s\n", key, (int)strcspn(reason, "\n"), reason) == 0)
+		kept_write(KEPT, text);
+}
+
+void verdict_forget(void)
+{
+	kept_remove(KEPT);
+}
