@@ -3,9 +3,9 @@
 
 /*
  * How the manager starts ctr-gpu-vcuda, one process for each client process. The manager accepts a connection on the
- * container's socket, reads nothing from it, and runs the server with no arguments, nothing in its environment but a
- * directory without an MPS daemon, and these descriptors. The server takes from descriptor 4 one datagram, a struct
- * start, before anything else.
+ * container's socket, reads nothing from it, and runs the server with no arguments, nothing in its environment but what
+ * keeps the driver from an MPS daemon and from files, and these descriptors. The server takes from descriptor 4 one
+ * datagram, a struct start, before anything else.
  *
  * The server ends by itself when its client closes the connection (status 0), and when it cannot start (status 1, after
  * a START_EVENT_FAILED). It goes on when its manager closes descriptor 4: a manager may be started again, and finds its
@@ -32,7 +32,7 @@ enum {
 };
 
 enum {
-	START_MAGIC = 0x76437532, /* changes when a struct below does */
+	START_MAGIC = 0x76437533, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,
@@ -53,12 +53,14 @@ enum start_flags {
 	START_NO_SPIN = 1,     /* sleep at once where a server else spins for some microseconds */
 	START_NO_FILTER = 2,   /* no seccomp filters: for tests under sanitizers */
 	START_AUDIT_CALLS = 4, /* tell of each refused name, too */
+	START_NO_PATHS = 8,    /* open what everybody may open, should a driver need more than paths.c knows */
 };
 
 struct start_gpu {
 	int32_t ordinal;  /* as the driver counts on the host, if uuid is all zeros */
 	uint8_t uuid[16]; /* as cuDeviceGetUuid() gives it */
-	uint32_t reserved[3];
+	uint32_t place;   /* domain, bus, device and function in 16, 8, 5 and 3 bits; 0: not known */
+	uint32_t reserved[2];
 };
 
 struct start {

@@ -768,6 +768,11 @@ END
 	[[ $output == *"with both:"*"ok vcuda.manager"*"vcuda.unknown"* ]]
 	output=${output#*with both:}
 	[[ ${output%as nobody:*} != *no-client* ]]
+	run on wsl-nvidia 'wire; mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
+		ids; echo "without Landlock:"; remedy vcuda.paths
+		strace -f -qq -o /dev/null -e trace=landlock_create_ruleset -e inject=landlock_create_ruleset:error=ENOSYS \
+			ctr-gpu doctor --json | jq -r ".findings[] | .severity + \" \" + .id"'
+	[[ $output == *"ok vcuda.paths"*"without Landlock:"*"warning vcuda.paths"* ]]
 	run on native-old 'wire; mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json; ids'
 	expect_line "problem vcuda.no-manager"
 }

@@ -107,7 +107,7 @@ on_host() {
 		grep -q "No such file or directory" "$scratch/one.out"
 		grep -qx "libcuda.so.1" "$scratch/one.out"
 		grep -qx "highest=6" "$scratch/one.out"
-		grep -qx "variables=CUDA_MPS_PIPE_DIRECTORY=/nonexistent" "$scratch/one.out"
+		grep -qx "variables=CUDA_MPS_PIPE_DIRECTORY=/nonexistent CUDA_CACHE_DISABLE=1" "$scratch/one.out"
 		grep -qx "uid=2100000000 gid=2100000000 groups=0 gain=0" "$scratch/one.out"
 		[[ $(stat -c %a /run/ctr-gpu/vcuda) == 700 && $(stat -c %a /run/ctr-gpu/vcudad.sock) == 600 ]]
 		wait "$!"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * launch [-q BYTES] [-c BYTES] [-g COUNT] [-f FLAGS] [-u UID] [-s SERVER] [-l LIBRARY] SOCKET [COMMAND…]: a manager without a
- * policy. Listens on SOCKET, runs a ctr-gpu-vcuda for each client, prints what they tell, and ends when COMMAND does.
+ * launch [-q BYTES] [-c BYTES] [-g COUNT] [-p PLACE] [-f FLAGS] [-u UID] [-s SERVER] [-l LIBRARY] SOCKET [COMMAND…]: a manager
+ * without a policy. PLACE is the first GPU's on the bus, as a number. Listens on SOCKET, runs a ctr-gpu-vcuda for each client, prints what they tell, and ends when COMMAND does.
  */
 
 #include <errno.h>
@@ -125,13 +125,15 @@ static void read_options(int argc, char **argv, uint64_t *limit)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "+q:c:g:f:u:s:l:")) != -1) {
+	while ((option = getopt(argc, argv, "+q:c:g:p:f:u:s:l:")) != -1) {
 		if (option == 'q')
 			*limit = strtoull(optarg, NULL, 0);
 		else if (option == 'c')
 			start.context_bytes = strtoull(optarg, NULL, 0);
 		else if (option == 'g')
 			start.gpu_count = (uint32_t)atoi(optarg);
+		else if (option == 'p')
+			start.gpus[0].place = (uint32_t)strtoul(optarg, NULL, 0);
 		else if (option == 'f')
 			start.flags = (uint32_t)atoi(optarg);
 		else if (option == 'u')

@@ -31,11 +31,11 @@ $(vcuda_conform): $(vcuda_conform_objects)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread -ldl
 
 # A manager without a policy, and the program of the measurements.
-test_programs += $(O)/test/vcuda/launch $(O)/test/vcuda/measure
+test_programs += $(O)/test/vcuda/launch $(O)/test/vcuda/measure $(O)/test/vcuda/scrub
 $(O)/test/vcuda/launch: test/vcuda/launch.c src/vcuda/start.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -std=gnu17 -O2 $(warnings) -o $@ $<
-$(O)/test/vcuda/measure: test/vcuda/real/measure.c
+$(O)/test/vcuda/measure $(O)/test/vcuda/scrub: $(O)/test/vcuda/%: test/vcuda/real/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -ldl
 
@@ -48,6 +48,13 @@ $(vcuda_hostile): $(vcuda_hostile_objects)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread
 $(vcuda_hostile_objects): $(O)/gen/vcuda/ops.h
+
+# What a server that was taken over tries.
+vcuda_taken = $(O)/test/vcuda/hostile/taken.so
+test_programs += $(vcuda_taken)
+$(vcuda_taken): test/vcuda/hostile/taken.c
+	@mkdir -p $(@D)
+	$(CC) -shared -fPIC -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $<
 
 # Clients and servers that are killed.
 vcuda_chaos = $(O)/test/vcuda/chaos/chaos

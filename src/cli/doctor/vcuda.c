@@ -10,6 +10,7 @@
 #include "cli/doctor/doctor.h"
 #include "vcuda/backend.h"
 #include "vcuda/control.h"
+#include "vcuda/landlock.h"
 
 static void vcuda_check_client(struct findings *findings, enum severity severity)
 {
@@ -51,6 +52,18 @@ static void vcuda_check_driver(const struct examination *examination, struct fin
 	}
 }
 
+/* Without Landlock a server that a container takes over opens what everybody on the host may open. */
+static void vcuda_check_paths(struct findings *findings)
+{
+	if (landlock_version() > 0)
+		findings_add(findings, "vcuda.paths", SEVERITY_OK,
+			     "vCUDA's servers can open the driver's files and their GPUs alone");
+	else
+		findings_add(findings, "vcuda.paths", SEVERITY_WARNING,
+			     "this kernel does not limit the files that vCUDA's servers can open\n"
+			     "A kernel with Landlock (5.13 or newer) does, unless lsm= leaves it out.");
+}
+
 /* Where a container has to ask for it, others get their GPUs all the same. */
 void check_vcuda(struct examination *examination)
 {
@@ -61,5 +74,6 @@ void check_vcuda(struct examination *examination)
 		return;
 	vcuda_check_client(&examination->findings, severity);
 	vcuda_check_manager(&examination->findings, severity);
+	vcuda_check_paths(&examination->findings);
 	vcuda_check_driver(examination, &examination->findings, severity);
 }

@@ -72,12 +72,14 @@ static int worker_become_user(uid_t uid)
  * Everything of the manager's is closed, and nothing of it is in the environment. A server that was taken over must not
  * write to the audit, so its standard error leads nowhere. The driver asks a daemon (MPS) whose sockets are in /tmp
  * unless the environment says otherwise: any user of the host could be that daemon, so they are looked for where
- * nothing is. @program: open, since its user need not reach its path
+ * nothing is. It may write no file, so it looks for no cache of compiled code. @program: open, since its user need not
+ * reach its path
  */
 static _Noreturn void worker_become(int program, const int fds[3], uid_t uid)
 {
 	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL};
-	char *const environment[] = {(char *)"CUDA_MPS_PIPE_DIRECTORY=/nonexistent", NULL};
+	char *const environment[] = {(char *)"CUDA_MPS_PIPE_DIRECTORY=/nonexistent", (char *)"CUDA_CACHE_DISABLE=1",
+				     NULL};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[3];
 	sigset_t none;
 
@@ -97,11 +99,20 @@ static _Noreturn void worker_become(int program, const int fds[3], uid_t uid)
 	_exit(EXIT_NOT_RUN);
 }
 
+/* The administrator's switch, should a driver need files that its server does not know. */
+static uint32_t worker_flags(void)
+{
+	const char *paths = getenv("CTR_GPU_VCUDA_PATHS");
+
+	return paths && streq(paths, "all") ? START_NO_PATHS : 0;
+}
+
 static int worker_send_start(const struct tenant *tenant, unsigned slot, int events)
 {
 	struct start start = {
 		.magic = START_MAGIC,
 		.size = sizeof(start),
+		.flags = worker_flags(),
 		.uid = tenant->uid,
 		.gid = tenant->uid,
 		.quota_slot = slot,

@@ -24,6 +24,7 @@
 
 #include "base/callfilter.h"
 #include "base/cleanup.h"
+#include "vcuda/server/paths.h"
 
 enum { NOBODY = 65534, DESCRIPTORS = 4096 };
 
@@ -134,6 +135,11 @@ static int jail_forbid_new_rights(const struct start *start)
 	return 0;
 }
 
+static int jail_close_paths(const struct start *start)
+{
+	return start->flags & START_NO_PATHS ? 0 : paths_close(start);
+}
+
 static int jail_filter(const struct start *start)
 {
 	return start->flags & START_NO_FILTER ? 0 : callfilter_install(beginning, ARRAY_SIZE(beginning));
@@ -150,6 +156,7 @@ int jail_enter(const struct start *start, const char **ret_step)
 		{jail_become, "becoming another user"},
 		{jail_drop_capabilities, "dropping capabilities"},
 		{jail_forbid_new_rights, "forbidding new rights"},
+		{jail_close_paths, "limiting the files that can be opened"},
 		{jail_filter, "loading the first filter"},
 	};
 	int r = 0;

@@ -72,7 +72,8 @@ static void obey(const char *word)
 		(void)snprintf(text, sizeof(text), "uid=%d gid=%d groups=%d gain=%d", (int)getuid(), (int)getgid(),
 			       getgroups(0, NULL), !prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 	else if (strcmp(word, "environment") == 0)
-		(void)snprintf(text, sizeof(text), "variables=%s", environ[0] ? environ[0] : "");
+		(void)snprintf(text, sizeof(text), "variables=%s %s", environ[0] ? environ[0] : "",
+			       environ[0] && environ[1] ? environ[1] : "");
 	else if (strcmp(word, "stay") == 0) {
 		(void)signal(SIGTERM, SIG_IGN);
 		tell(text);

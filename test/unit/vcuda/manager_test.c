@@ -401,7 +401,7 @@ static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
 	(void)close(pair[0]);
 	assert_int_equal(found.uid, MANAGER_UID_FIRST);
 	assert_in_range(found.threads, 1, 4096);
-	assert_int_equal(found.variables, 1);
+	assert_int_equal(found.variables, 2);
 	assert_string_equal(found.mps, "/nonexistent");
 	answer = (struct pollfd){.fd = world->manager.workers->pidfd, .events = POLLIN};
 	assert_int_equal(poll(&answer, 1, 30000), 1);
