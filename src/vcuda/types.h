@@ -19,10 +19,12 @@ typedef unsigned long long CUmemGenericAllocationHandle;
 typedef unsigned long long cuuint64_t;
 typedef unsigned int cuuint32_t;
 typedef int CUlimit, CUfunc_cache, CUsharedconfig, CUfunction_attribute, CUdevice_attribute, CUpointer_attribute;
-typedef int CUjit_option, CUjitInputType, CUmodule_loadingMode, CUstreamCaptureMode, CUstreamCaptureStatus;
+typedef int CUjit_option, CUjitInputType, CUmoduleLoadingMode, CUstreamCaptureMode, CUstreamCaptureStatus;
 typedef int CUarray_format, CUdevice_P2PAttribute, CUexecAffinityType, CUmemPool_attribute, CUlibraryOption;
 typedef int CUmemAllocationGranularity_flags, CUstreamAttrID, CUkernelNodeAttrID, CUdriverProcAddressQueryResult;
-typedef int CUgraphNodeType, CUfunctionLoadingState, CUlaunchAttributeID;
+typedef int CUgraphNodeType, CUfunctionLoadingState, CUlaunchAttributeID, CUmemAccess_flags;
+typedef int CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+	CUtensorMapFloatOOBfill;
 
 typedef struct {
 	char bytes[16];
@@ -146,6 +148,18 @@ typedef struct {
 } CUtensorMap;
 
 typedef void (*CUhostFn)(void *data);
+
+typedef struct {
+	CUexecAffinityType type;
+	unsigned int count;
+} CUexecAffinityParam;
+
+typedef struct {
+	CUexecAffinityParam *execAffinityParams;
+	int numExecAffinityParams;
+	void *cigParams;
+} CUctxCreateParams;
+
 typedef void (*CUstreamCallback)(CUstream stream, CUresult result, void *data);
 typedef size_t (*CUoccupancyB2DSize)(int block);
 

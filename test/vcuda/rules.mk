@@ -64,5 +64,8 @@ $(vcuda_chaos): $(O)/test/vcuda/chaos/chaos.o
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
 
+# What is held against NVIDIA's cuda.h where that is.
+test_programs += $(vcuda_gen)/check-cuda-h.c
+
 # Part of continuous integration.
-ci_groups += vcuda
+ci_groups += vcuda vcuda/header

@@ -200,19 +200,17 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 	return context_push(thread, new);
 }
 
-CUresult cuCtxCreate_v3(CUcontext *context, const void *affinity, int count, unsigned flags, CUdevice device)
+CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags, CUdevice device)
 {
 	if (affinity || count)
 		return call_refuse("cuCtxCreate_v3");
 	return cuCtxCreate_v2(context, flags, device);
 }
 
-CUresult cuCtxCreate_v4(CUcontext *context, const void *parameters, unsigned flags, CUdevice device)
+CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device)
 {
-	static const uint64_t none[3];
-
-	/* Affinities, how many, and what CUDA 12.5 added. */
-	if (parameters && __builtin_memcmp(parameters, none, sizeof(none)) != 0)
+	if (parameters &&
+	    (parameters->execAffinityParams || parameters->numExecAffinityParams || parameters->cigParams))
 		return call_refuse("cuCtxCreate_v4");
 	return cuCtxCreate_v2(context, flags, device);
 }

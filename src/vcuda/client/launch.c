@@ -280,9 +280,10 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction func
 
 /* ---- maps of tensors ---- */
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, cuuint32_t rank, void *address,
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address,
 				const cuuint64_t *dimensions, const cuuint64_t *strides, const cuuint32_t *box,
-				const cuuint32_t *element, int interleave, int swizzle, int promotion, int fill)
+				const cuuint32_t *element, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+				CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
 	enum { RANKS = 5 };
 	uint64_t words[7 + 4 * RANKS] = {

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Members of src/vcuda/types.h, within the program that is made of cuda.def: where they lie must be as in NVIDIA's header. */
+MEMBER(CUuuid, bytes);
+MEMBER(CUdevprop, maxThreadsPerBlock);
+MEMBER(CUdevprop, maxThreadsDim);
+MEMBER(CUdevprop, maxGridSize);
+MEMBER(CUdevprop, sharedMemPerBlock);
+MEMBER(CUdevprop, totalConstantMemory);
+MEMBER(CUdevprop, SIMDWidth);
+MEMBER(CUdevprop, memPitch);
+MEMBER(CUdevprop, regsPerBlock);
+MEMBER(CUdevprop, clockRate);
+MEMBER(CUdevprop, textureAlign);
+MEMBER(CUmemLocation, type);
+MEMBER(CUmemLocation, id);
+MEMBER(CUmemAccessDesc, location);
+MEMBER(CUmemAccessDesc, flags);
+MEMBER(CUmemAllocationProp, type);
+MEMBER(CUmemAllocationProp, requestedHandleTypes);
+MEMBER(CUmemAllocationProp, location);
+MEMBER(CUmemAllocationProp, win32HandleMetaData);
+MEMBER(CUmemAllocationProp, allocFlags.compressionType);
+MEMBER(CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
+MEMBER(CUmemAllocationProp, allocFlags.usage);
+MEMBER(CUmemAllocationProp, allocFlags.reserved);
+MEMBER(CUmemPoolProps, allocType);
+MEMBER(CUmemPoolProps, handleTypes);
+MEMBER(CUmemPoolProps, location);
+MEMBER(CUmemPoolProps, win32SecurityAttributes);
+#if CUDA_VERSION >= 12020
+MEMBER(CUmemPoolProps, maxSize);
+#endif
+#if CUDA_VERSION >= 12050
+MEMBER(CUmemPoolProps, usage);
+#endif
+MEMBER(CUDA_MEMCPY2D, srcXInBytes);
+MEMBER(CUDA_MEMCPY2D, srcY);
+MEMBER(CUDA_MEMCPY2D, srcMemoryType);
+MEMBER(CUDA_MEMCPY2D, srcHost);
+MEMBER(CUDA_MEMCPY2D, srcDevice);
+MEMBER(CUDA_MEMCPY2D, srcArray);
+MEMBER(CUDA_MEMCPY2D, srcPitch);
+MEMBER(CUDA_MEMCPY2D, dstXInBytes);
+MEMBER(CUDA_MEMCPY2D, dstY);
+MEMBER(CUDA_MEMCPY2D, dstMemoryType);
+MEMBER(CUDA_MEMCPY2D, dstHost);
+MEMBER(CUDA_MEMCPY2D, dstDevice);
+MEMBER(CUDA_MEMCPY2D, dstArray);
+MEMBER(CUDA_MEMCPY2D, dstPitch);
+MEMBER(CUDA_MEMCPY2D, WidthInBytes);
+MEMBER(CUDA_MEMCPY2D, Height);
+MEMBER(CUDA_MEMCPY3D, srcXInBytes);
+MEMBER(CUDA_MEMCPY3D, srcY);
+MEMBER(CUDA_MEMCPY3D, srcZ);
+MEMBER(CUDA_MEMCPY3D, srcLOD);
+MEMBER(CUDA_MEMCPY3D, srcMemoryType);
+MEMBER(CUDA_MEMCPY3D, srcHost);
+MEMBER(CUDA_MEMCPY3D, srcDevice);
+MEMBER(CUDA_MEMCPY3D, srcArray);
+MEMBER(CUDA_MEMCPY3D, reserved0);
+MEMBER(CUDA_MEMCPY3D, srcPitch);
+MEMBER(CUDA_MEMCPY3D, srcHeight);
+MEMBER(CUDA_MEMCPY3D, dstXInBytes);
+MEMBER(CUDA_MEMCPY3D, dstY);
+MEMBER(CUDA_MEMCPY3D, dstZ);
+MEMBER(CUDA_MEMCPY3D, dstLOD);
+MEMBER(CUDA_MEMCPY3D, dstMemoryType);
+MEMBER(CUDA_MEMCPY3D, dstHost);
+MEMBER(CUDA_MEMCPY3D, dstDevice);
+MEMBER(CUDA_MEMCPY3D, dstArray);
+MEMBER(CUDA_MEMCPY3D, reserved1);
+MEMBER(CUDA_MEMCPY3D, dstPitch);
+MEMBER(CUDA_MEMCPY3D, dstHeight);
+MEMBER(CUDA_MEMCPY3D, WidthInBytes);
+MEMBER(CUDA_MEMCPY3D, Height);
+MEMBER(CUDA_MEMCPY3D, Depth);
+MEMBER(CUlaunchAttribute, id);
+MEMBER(CUlaunchAttribute, pad);
+MEMBER(CUlaunchAttribute, value);
+MEMBER(CUlaunchConfig, gridDimX);
+MEMBER(CUlaunchConfig, gridDimY);
+MEMBER(CUlaunchConfig, gridDimZ);
+MEMBER(CUlaunchConfig, blockDimX);
+MEMBER(CUlaunchConfig, blockDimY);
+MEMBER(CUlaunchConfig, blockDimZ);
+MEMBER(CUlaunchConfig, sharedMemBytes);
+MEMBER(CUlaunchConfig, hStream);
+MEMBER(CUlaunchConfig, attrs);
+MEMBER(CUlaunchConfig, numAttrs);
+MEMBER(CUDA_MEMSET_NODE_PARAMS, dst);
+MEMBER(CUDA_MEMSET_NODE_PARAMS, pitch);
+MEMBER(CUDA_MEMSET_NODE_PARAMS, value);
+MEMBER(CUDA_MEMSET_NODE_PARAMS, elementSize);
+MEMBER(CUDA_MEMSET_NODE_PARAMS, width);
+MEMBER(CUDA_MEMSET_NODE_PARAMS, height);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, func);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, gridDimX);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, gridDimY);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, gridDimZ);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, blockDimX);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, blockDimY);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, blockDimZ);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, kernelParams);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, extra);
+#if CUDA_VERSION >= 12000
+MEMBER(CUDA_KERNEL_NODE_PARAMS, kern);
+MEMBER(CUDA_KERNEL_NODE_PARAMS, ctx);
+MEMBER(CUgraphExecUpdateResultInfo, result);
+MEMBER(CUgraphExecUpdateResultInfo, errorNode);
+MEMBER(CUgraphExecUpdateResultInfo, errorFromNode);
+#endif
+MEMBER(CUstreamBatchMemOpParams, operation);
+MEMBER(CUexecAffinityParam, type);
+#if CUDA_VERSION >= 12050
+MEMBER(CUctxCreateParams, execAffinityParams);
+MEMBER(CUctxCreateParams, numExecAffinityParams);
+MEMBER(CUctxCreateParams, cigParams);
+#endif
