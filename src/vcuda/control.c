@@ -213,8 +213,9 @@ int control_ask(int fd, unsigned procedure, const void *arguments, void *ret)
 	if (size == 0)
 		return -E2BIG;
 	r = control_transfer(fd, buffer, size, true, end);
-	if (r == 0)
-		r = control_transfer(fd, (char *)mark, sizeof(mark), false, end);
+	if (r < 0)
+		return r;
+	r = control_transfer(fd, (char *)mark, sizeof(mark), false, end);
 	if (r < 0)
 		return r;
 	size = control_read_mark(mark, CONTROL_REPLY_MAX);

@@ -80,7 +80,7 @@ int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, c
 	r = control_open(&fd);
 	if (r == 0)
 		r = control_ask(fd, VCUDAD_GRANT, &wish, &granted);
-	if (r < 0)
+	if (r != 0)
 		r = grant_explain_silence(r, err);
 	else if (granted.error != 0)
 		r = grant_refuse(granted.error, granted.message, err);

@@ -137,13 +137,14 @@ static int tenant_map_quota(struct tenant *tenant)
 	return -errno;
 }
 
-static int tenant_make_quota(struct tenant *tenant)
+/* Return: a descriptor; -1 and errno. */
+static int tenant_make_quota(void)
 {
-	tenant->quota_fd = memfd_create("ctr-gpu-vcuda-quota", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (tenant->quota_fd < 0 || ftruncate(tenant->quota_fd, sizeof(*tenant->quota)) < 0 ||
-	    fcntl(tenant->quota_fd, F_ADD_SEALS, QUOTA_SEALS) < 0)
-		return -errno;
-	return 0;
+	_cleanup_close_ int fd = memfd_create("ctr-gpu-vcuda-quota", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, sizeof(struct start_quota)) < 0 || fcntl(fd, F_ADD_SEALS, QUOTA_SEALS) < 0)
+		return -1;
+	return steal_fd(&fd);
 }
 
 /* ---- its socket ---- */
@@ -215,7 +216,7 @@ static uid_t tenant_find_uid(const struct manager *manager)
 
 int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
 {
-	int r = 0;
+	int r;
 
 	tenant->quota_fd = quota;
 	if (manager->tenant_count == MANAGER_TENANTS_MAX)
@@ -223,9 +224,10 @@ int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
 	if (!tenant->uid)
 		tenant->uid = tenant_find_uid(manager);
 	if (quota < 0)
-		r = tenant_make_quota(tenant);
-	if (r == 0)
-		r = tenant_map_quota(tenant);
+		tenant->quota_fd = tenant_make_quota();
+	if (tenant->quota_fd < 0)
+		return -errno;
+	r = tenant_map_quota(tenant);
 	if (r == 0)
 		r = tenant_make_socket(manager, tenant);
 	if (r < 0)

@@ -161,11 +161,13 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 	_cleanup_close_ int ours = -1, theirs = -1, watched = -1, pidfd = -1;
 	int pair[2], r;
 
-	r = program < 0 ? -errno : worker_find_slot(manager, tenant, &worker.slot);
-	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		r = -errno;
+	if (program < 0)
+		return -errno;
+	r = worker_find_slot(manager, tenant, &worker.slot);
 	if (r < 0)
 		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
 	ours = pair[0];
 	theirs = pair[1];
 	/* Of the server's end alone: it waits for its datagrams. */
