@@ -109,7 +109,7 @@ room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/cl
 	$(addprefix src/vcuda/,backend.c control.c grant.c))
 library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
-cli_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/cli/*.c src/cli/doctor/*.c src/cli/setup/*.c src/cli/nvidia/*.c)))
+cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/inside.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c))))
 hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/vcuda/manager/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/bin/ctr-gpu-vcudad
@@ -185,7 +185,7 @@ $(O)/gen/try_program: src/cli/try/inside.c
 		-nostdlib -static -Wl,-z,noexecstack,-z,norelro,-z,max-page-size=4096,--build-id=none,-s -o $@ $<
 $(O)/gen/try_program.h: $(O)/gen/try_program
 	{ echo 'static const unsigned char try_program[] = {' && od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' && echo '};'; } >$@
-$(O)/src/cli/try.o: $(O)/gen/try_program.h
+$(O)/src/cli/try/try.o: $(O)/gen/try_program.h
 
 # What vCUDA's manager is asked, in C.
 $(O)/gen/vcuda_rpc.x: src/vcuda/control.x | needs

@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "cli/report.h"
 #include "cli/session.h"
-#include "cli/try.h"
+#include "cli/try/try.h"
 #include "cli/verbs.h"
 
 enum {

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "cli/cdi.h"
+#include "cli/cdi/cdi.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/path.h"

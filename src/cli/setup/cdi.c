@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cdi.h"
+#include "cli/cdi/cdi.h"
 #include "cli/output.h"
 #include "cli/path.h"
 #include "cli/session.h"

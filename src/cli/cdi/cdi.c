@@ -2,7 +2,7 @@
 
 /* ctr-gpu cdi: the table of its commands. */
 
-#include "cli/cdi.h"
+#include "cli/cdi/cdi.h"
 
 #include "cli/verbs.h"
 #include <errno.h>
@@ -26,8 +26,8 @@ const char *cdi_directory(void)
 
 static const struct verb commands[] = {
 	{"generate", "", "Write specs of the GPUs of this host", cdi_verb_generate},
-	{"list", "", "List specs, and which device comes from which", cdi_verb_list},
-	{"check", " [FILE...]", "Find out whether specs would work", cdi_verb_check},
+	{"list", "", "List specs, and which device comes from which", cdi_report_verb_list},
+	{"check", " [FILE...]", "Find out whether specs would work", cdi_report_verb_check},
 	{0},
 };
 

@@ -5,7 +5,7 @@
  * here, of one static program (try/inside.c), and goes with the container, whatever happens.
  */
 
-#include "cli/try.h"
+#include "cli/try/try.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "cli/client.h"
+#include "cli/try/client.h"
 #include "cli/output.h"
 #include "engines/text.h"
 #include "try_program.h"

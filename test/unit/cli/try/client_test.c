@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/client.h"
+#include "cli/try/client.h"
 
 static struct client_result result;
 

@@ -17,5 +17,5 @@ const char *cdi_directory(void);
 bool cdi_is_volatile(void);
 
 int cdi_verb_generate(struct globals *globals, int argc, char **argv);
-int cdi_verb_list(struct globals *globals, int argc, char **argv);
-int cdi_verb_check(struct globals *globals, int argc, char **argv);
+int cdi_report_verb_list(struct globals *globals, int argc, char **argv);
+int cdi_report_verb_check(struct globals *globals, int argc, char **argv);

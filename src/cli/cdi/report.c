@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cli/cdi.h"
+#include "cli/cdi/cdi.h"
 #include "cli/output.h"
 #include "cli/session.h"
 
@@ -113,7 +113,7 @@ static int cdi_report_on_specs(const struct argp *argp, bool check_them, struct 
 	return r ? r : cdi_report_run(&session, &report);
 }
 
-int cdi_verb_list(struct globals *globals, int argc, char **argv)
+int cdi_report_verb_list(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = list_options,
@@ -125,7 +125,7 @@ int cdi_verb_list(struct globals *globals, int argc, char **argv)
 	return cdi_report_on_specs(&argp, false, globals, argc, argv);
 }
 
-int cdi_verb_check(struct globals *globals, int argc, char **argv)
+int cdi_report_verb_check(struct globals *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = check_options,

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "cli/cdi.h"
+#include "cli/cdi/cdi.h"
 #include "cli/output.h"
 #include "cli/path.h"
 #include "cli/session.h"
