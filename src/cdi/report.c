@@ -102,6 +102,7 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 	_cleanup_strv_ struct strv names = {0};
 	_cleanup_dir_ DIR *stream = opendir(path);
 	const struct dirent *entry;
+	bool is_yaml;
 	int r = 0;
 
 	report->priority++;
@@ -110,13 +111,9 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 	if (!stream)
 		return err_set(&report->context->err, -errno,
 			       "cannot read the directory %s: %m\nCheck its permissions.", path);
-	while (r == 0 && names.count < CDI_FILES_MAX && (entry = readdir(stream))) {
-		const char *ending = strrchr(entry->d_name, '.');
-
-		if (ending && ending != entry->d_name && entry->d_type != DT_DIR &&
-		    (streq(ending, ".json") || streq(ending, ".yaml")))
+	while (r == 0 && names.count < CDI_FILES_MAX && (entry = readdir(stream)))
+		if (entry->d_type != DT_DIR && cdi_spec_has_name(entry->d_name, &is_yaml))
 			r = strv_add(&names, entry->d_name);
-	}
 	strv_sort(&names);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		char *file = NULL;

@@ -135,33 +135,57 @@ static bool cdi_spec_is_ours(const struct cdi_spec *spec)
 	return spec->device_count > 0;
 }
 
-int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_spec *ret)
+static int cdi_spec_judge_kind(struct cdi_spec *spec)
+{
+	if (!spec->kind)
+		return 0;
+	if (!cdi_is_kind(spec->kind))
+		return cdi_spec_problem(spec, "\"%.128s\" is not a kind: a kind is VENDOR/CLASS", spec->kind);
+	return strchr(strchr(spec->kind, '/'), '.') ? cdi_spec_need(spec, CDI_0_6, "a dot in its class") : 0;
+}
+
+bool cdi_spec_has_name(const char *name, bool *ret_is_yaml)
+{
+	const char *ending = strrchr(name, '.');
+
+	*ret_is_yaml = ending && ending != name && streq(ending, ".yaml");
+	return *ret_is_yaml || (ending && ending != name && streq(ending, ".json"));
+}
+
+/* Return: 0, without an object if the file has none. */
+static int cdi_spec_read_object(struct cdi_spec *spec, const char *data, size_t size, json_t **ret)
 {
 	char reason[JSON_ERROR_TEXT_LENGTH];
-	const char *ending = strrchr(name, '.');
 	_cleanup_json_ json_t *json = NULL;
-	int r = 0;
+	int r;
 
-	ret->is_yaml = ending && ending != name && streq(ending, ".yaml");
-	if (!ret->is_yaml && (!ending || ending == name || !streq(ending, ".json")))
-		r = cdi_spec_problem(ret, "its name ends neither in .json nor in .yaml, so engines do not read it");
-	if (r < 0)
-		return r;
-	r = ret->is_yaml ? cdi_yaml_parse(data, size, &json, reason) : json_parse(data, size, &json, reason);
+	r = spec->is_yaml ? cdi_yaml_parse(data, size, &json, reason) : json_parse(data, size, &json, reason);
 	if (r == -EINVAL)
-		return cdi_spec_problem(ret, "it is not %s: %s", ret->is_yaml ? "good YAML" : "JSON", reason);
+		return cdi_spec_problem(spec, "it is not %s: %s", spec->is_yaml ? "good YAML" : "JSON", reason);
 	if (r < 0)
 		return r;
 	if (!json_is_object(json))
-		return cdi_spec_problem(ret, "it is not %s", ret->is_yaml ? "a mapping in YAML" : "a JSON object");
+		return cdi_spec_problem(spec, "it is not %s", spec->is_yaml ? "a mapping in YAML" : "a JSON object");
+	*ret = steal_ptr(json);
+	return 0;
+}
+
+int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_spec *ret)
+{
+	_cleanup_json_ json_t *json = NULL;
+	int r = 0;
+
+	if (!cdi_spec_has_name(name, &ret->is_yaml))
+		r = cdi_spec_problem(ret, "its name ends neither in .json nor in .yaml, so engines do not read it");
+	if (r == 0)
+		r = cdi_spec_read_object(ret, data, size, &json);
+	if (r < 0 || !json)
+		return r;
 	r = cdi_schema_read(json, ret);
 	/* One finding is enough for a file that is not a spec. */
 	if (r != 0 || (ret->problems.count > 0 && !ret->version && !ret->kind && ret->device_count == 0))
 		return r;
-	if (ret->kind && !cdi_is_kind(ret->kind))
-		r = cdi_spec_problem(ret, "\"%.128s\" is not a kind: a kind is VENDOR/CLASS", ret->kind);
-	else if (ret->kind && strchr(strchr(ret->kind, '/'), '.'))
-		r = cdi_spec_need(ret, CDI_0_6, "a dot in its class");
+	r = cdi_spec_judge_kind(ret);
 	if (r == 0)
 		r = cdi_spec_judge_devices(ret);
 	if (r == 0)

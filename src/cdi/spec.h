@@ -61,6 +61,9 @@ struct cdi_spec {
 
 void cdi_spec_clear(struct cdi_spec *spec);
 
+/** Whether engines read a file of this name, and as YAML. */
+bool cdi_spec_has_name(const char *name, bool *ret_is_yaml);
+
 /**
  * cdi_spec_parse() - read a spec
  * @name: of its file, whose ending tells JSON from YAML

@@ -70,6 +70,23 @@ static error_t configure_parse(int key, char *argument, struct argp_state *state
 	}
 }
 
+static int configure_show(const struct configure *configure)
+{
+	struct session *session = configure->session;
+	int r, exit_status;
+
+	exit_status = request_plan(session, &configure->request);
+	if (exit_status)
+		return exit_status;
+	/* A plan can be shown before there is a container. */
+	r = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
+	r = r ? 0 : ctr_gpu_plan_fit_container(session->plan, session->container);
+	if (!r)
+		r = ctr_gpu_plan_write(session->plan, configure->json ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_TEXT,
+				       stdout);
+	return session_check(session, r);
+}
+
 static int configure_give(void *user)
 {
 	const struct configure *configure = user;
@@ -77,26 +94,22 @@ static int configure_give(void *user)
 	int r, exit_status;
 
 	exit_status = request_plan(session, &configure->request);
-	if (!exit_status && !configure->dry_run)
+	if (!exit_status)
 		exit_status = session_check(session, ctr_gpu_plan_prepare(session->context, session->plan));
-	if (!exit_status && !configure->dry_run)
+	if (!exit_status)
 		exit_status = session_enter(PHASE_GIVE);
 	if (exit_status)
 		return exit_status;
 	r = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
-	/* A plan can be shown before there is a container. */
-	if (configure->dry_run)
-		r = r ? 0 : ctr_gpu_plan_fit_container(session->plan, session->container);
 	/* In a container's own namespace the record ends with the container. */
-	else if (!r && !configure->pid && geteuid() == 0)
+	if (!r && !configure->pid && geteuid() == 0)
 		r = ctr_gpu_container_set_record(session->container, CONFIGURED_DIRECTORY);
-	if (!r && configure->no_cgroups && !configure->dry_run)
+	if (!r && configure->no_cgroups)
 		ctr_gpu_container_leave_cgroup(session->container);
-	if (!r && !configure->dry_run)
+	if (!r)
 		r = ctr_gpu_plan_apply(session->context, session->plan, session->container);
-	if (!r && (configure->json || configure->dry_run))
-		r = ctr_gpu_plan_write(session->plan, configure->json ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_TEXT,
-				       stdout);
+	if (!r && configure->json)
+		r = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);
 	return session_check(session, r);
 }
 
@@ -119,7 +132,7 @@ int verb_configure(struct globals *globals, int argc, char **argv)
 	if (!r && !configure.dry_run)
 		session_run_in_child(&session, configure_give, &configure);
 	if (!r)
-		r = configure_give(&configure);
+		r = configure.dry_run ? configure_show(&configure) : configure_give(&configure);
 	request_options_clear(&configure.request);
 	return r;
 }

@@ -126,13 +126,18 @@ struct toml_file_block {
 	const char *newline;
 };
 
-/* Adds what @now, which may be NULL, lacks. Return: 0 or -ENOMEM. */
-static int toml_file_add(const struct toml_file_block *block, const json_t *now, json_t *wanted, const char *header)
+static void toml_file_print_header(const struct toml_file_block *block, const char *header)
+{
+	(void)fprintf(block->out, "%s[%s]%s", ftell(block->out) > 0 ? block->newline : "", header, block->newline);
+}
+
+/* Adds what @now lacks and is no table. Return: 0 or -ENOMEM. */
+static int toml_file_add_values(const struct toml_file_block *block, const json_t *now, json_t *wanted,
+				const char *header)
 {
 	bool begun = !*header;
 	const char *name;
 	json_t *value;
-	int r = 0;
 
 	json_object_foreach (wanted, name, value) {
 		_cleanup_free_ char *key = toml_file_quote(name), *printed = toml_file_print(value);
@@ -142,14 +147,23 @@ static int toml_file_add(const struct toml_file_block *block, const json_t *now,
 		if (!key || !printed)
 			return -ENOMEM;
 		if (!begun)
-			(void)fprintf(block->out, "%s[%s]%s", ftell(block->out) > 0 ? block->newline : "", header,
-				      block->newline);
+			toml_file_print_header(block, header);
 		(void)fprintf(block->out, "%s%s = %s%s", *header ? "  " : "", key, printed, block->newline);
 		begun = true;
 	}
 	if (!begun && !now && !json_object_size(wanted))
-		(void)fprintf(block->out, "%s[%s]%s", ftell(block->out) > 0 ? block->newline : "", header,
-			      block->newline);
+		toml_file_print_header(block, header);
+	return 0;
+}
+
+/* Adds what @now, which may be NULL, lacks. Return: 0 or -ENOMEM. */
+static int toml_file_add(const struct toml_file_block *block, const json_t *now, json_t *wanted, const char *header)
+{
+	const char *name;
+	json_t *value;
+	int r;
+
+	r = toml_file_add_values(block, now, wanted, header);
 	json_object_foreach (wanted, name, value) {
 		_cleanup_free_ char *key = toml_file_quote(name), *below = NULL;
 

@@ -126,25 +126,38 @@ static bool toml_is_long_string(const struct scanner *s)
 	return toml_is_next(s, "\"\"\"") || toml_is_next(s, "'''");
 }
 
-static int toml_scan_string(struct scanner *s, json_t **ret)
+/* To the @length quotes that end a string, from those that begin it. */
+static int toml_skip_string(struct scanner *s, size_t length)
 {
-	bool lines = toml_is_long_string(s), escapes = toml_peek(s) == '"';
-	const char *quotes = s->text->data + s->at, *first = quotes + (lines ? 3 : 1);
-	size_t length = lines ? 3 : 1, size;
+	const char *quotes = s->text->data + s->at;
+	bool lines = length > 1;
 
 	for (s->at += length; !toml_at_end(s) && !text_is_at(s->text, s->at, quotes, length); s->at++) {
-		if (toml_peek(s) == '\\' && escapes)
+		if (toml_peek(s) == '\\' && *quotes == '"')
 			s->at++;
 		else if ((unsigned char)toml_peek(s) < ' ' && toml_peek(s) != '\t' && !(lines && toml_newline_size(s)))
 			return toml_refuse(s, s->at, "a string that does not end on its line");
 	}
 	if (toml_at_end(s))
 		return toml_refuse(s, s->text->size, "a string that does not end");
-	/* Quotes may stand in front of those that end a text of several lines. */
+	/* Two quotes may precede those that end a string of several lines. */
 	for (int extra = 0;
 	     lines && extra < 2 && s->at + length < s->text->size && s->text->data[s->at + length] == *quotes; extra++)
 		s->at++;
-	/* A newline at the start of such a text is none of it. */
+	return 0;
+}
+
+static int toml_scan_string(struct scanner *s, json_t **ret)
+{
+	bool lines = toml_is_long_string(s), escapes = toml_peek(s) == '"';
+	size_t length = lines ? 3 : 1, size;
+	const char *first = s->text->data + s->at + length;
+	int r;
+
+	r = toml_skip_string(s, length);
+	if (r < 0)
+		return r;
+	/* A newline at its start is not part of a string of several lines. */
 	if (lines)
 		first += *first == '\n' ? 1 : strncmp(first, "\r\n", 2) == 0 ? 2 : 0;
 	size = (size_t)(s->text->data + s->at - first);
@@ -339,12 +352,23 @@ static json_t *toml_decode_number(const char *word, size_t length)
 	return *end && !*real_end && isfinite(real) ? json_real(real) : json_null();
 }
 
-/* Numbers, dates, times and words. */
-static int toml_scan_scalar(struct scanner *s, json_t **ret)
+/* Return: NULL for what is no value. */
+static json_t *toml_decode_word(const char *word, size_t length)
 {
 	static const char *const words[] = {"true", "false", "inf", "nan"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (length == strlen(words[i]) && memcmp(word, words[i], length) == 0)
+			return i < 2 ? json_boolean(i == 0) : json_null();
+	if (length && (isdigit((unsigned char)*word) || ((*word == '+' || *word == '-') && length > 1)))
+		return toml_decode_number(word, length);
+	return NULL;
+}
+
+static void toml_skip_scalar(struct scanner *s)
+{
 	const char *word = s->text->data + s->at;
-	size_t start = s->at, length;
+	size_t start = s->at;
 
 	while (toml_is_bare(toml_peek(s)) || (toml_peek(s) && strchr("+.:", toml_peek(s))))
 		s->at++;
@@ -353,13 +377,15 @@ static int toml_scan_scalar(struct scanner *s, json_t **ret)
 	    isdigit((unsigned char)word[11]))
 		for (s->at++; isdigit((unsigned char)toml_peek(s)) || (toml_peek(s) && strchr("+-.:Z", toml_peek(s)));)
 			s->at++;
-	length = s->at - start;
-	*ret = NULL;
-	if (length && (isdigit((unsigned char)*word) || ((*word == '+' || *word == '-') && length > 1)))
-		*ret = toml_decode_number(word, length);
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (length == strlen(words[i]) && memcmp(word, words[i], length) == 0)
-			*ret = i < 2 ? json_boolean(i == 0) : json_null();
+}
+
+/* Numbers, dates, times and words. */
+static int toml_scan_scalar(struct scanner *s, json_t **ret)
+{
+	size_t start = s->at;
+
+	toml_skip_scalar(s);
+	*ret = toml_decode_word(s->text->data + start, s->at - start);
 	return *ret ? 0 : toml_refuse(s, start, "a value is expected");
 }
 

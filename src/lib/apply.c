@@ -125,6 +125,13 @@ static int apply_keep_grant(struct apply *apply)
 /* ---- sources ---- */
 
 /* What is opened must be what the plan was made of. */
+static bool apply_is_planned(const struct stat *st, const struct plan_mount *mount, const struct plan_device *device)
+{
+	if (!mount)
+		return S_ISCHR(st->st_mode) && st->st_rdev == device->number;
+	return st->st_dev == mount->device && st->st_ino == mount->inode && S_ISDIR(st->st_mode) == mount->directory;
+}
+
 static int apply_take_sources(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
@@ -133,7 +140,6 @@ static int apply_take_sources(struct apply *apply)
 		const struct plan_mount *mount = i < plan->mount_count ? &plan->mounts[i] : NULL;
 		const struct plan_device *device = mount ? NULL : &plan->devices[i - plan->mount_count];
 		const char *path = mount ? mount->source : device->path;
-		const struct stat *st = &apply->sources[i].st;
 		int r;
 
 		deeds_step(apply->deeds, "reading %s of this host", path);
@@ -142,9 +148,7 @@ static int apply_take_sources(struct apply *apply)
 		if (r < 0 && r != -ENOENT && r != -ESTALE)
 			return apply_mount_error(apply, path, path, r);
 		apply->source_count += r == 0;
-		if (r < 0 || (mount ? st->st_dev != mount->device || st->st_ino != mount->inode ||
-					      S_ISDIR(st->st_mode) != mount->directory
-				    : !S_ISCHR(st->st_mode) || st->st_rdev != device->number))
+		if (r < 0 || !apply_is_planned(&apply->sources[i].st, mount, device))
 			return err_set(
 				apply->err, r < 0 ? r : -ESTALE,
 				"%s is not what it was a moment ago: %m.\nTry again when the driver update is done.",

@@ -250,6 +250,25 @@ static int bundle_change_root(struct bundle_apply *apply)
 
 /* ---- config.json ---- */
 
+/* Return: why the hook has to run in this container, too; NULL if it has not. */
+static const char *bundle_explain_hook(const struct bundle_apply *apply)
+{
+	const struct plan *plan = apply->plan;
+
+	if (plan->file_count || plan->hidden_count || plan->mode_count)
+		return "there is something to cover in /proc";
+	if (plan->choice.luid_count)
+		return "the guard has to be told of the container's cgroup";
+	if (plan->grant_count)
+		return "vCUDA's manager has to be asked for a socket";
+	/* Device rules do not exist in user namespaces. */
+	if (plan->device_count && !oci_edit_has_device_rules(apply->bundle->tree) && devcgroup_is_privileged())
+		return "the engine has no device rules to add to";
+	if (bundle_is_hidden_from_systemd(apply) && devcgroup_is_privileged())
+		return "systemd does not know the devices";
+	return apply->hook_reason;
+}
+
 /*
  * crun 1.8 cannot bind "linux.devices" for a user who has no user namespace yet; and where the image's /dev is not
  * covered, runtimes leave a file of the image in a device's place, and follow a symlink in the place of /dev to
@@ -257,22 +276,11 @@ static int bundle_change_root(struct bundle_apply *apply)
  */
 static int bundle_edit_tree(struct bundle_apply *apply)
 {
-	const struct plan *plan = apply->plan;
 	json_t *tree = apply->bundle->tree;
 	const struct stat *nodes = geteuid() == 0 && oci_edit_has_own_dev(tree) ? apply->nodes : NULL;
 	int r;
 
-	if (plan->file_count || plan->hidden_count || plan->mode_count)
-		apply->hook_reason = "there is something to cover in /proc";
-	else if (plan->choice.luid_count)
-		apply->hook_reason = "the guard has to be told of the container's cgroup";
-	else if (plan->grant_count)
-		apply->hook_reason = "vCUDA's manager has to be asked for a socket";
-	/* Device rules do not exist in user namespaces. */
-	else if (plan->device_count && !oci_edit_has_device_rules(tree) && devcgroup_is_privileged())
-		apply->hook_reason = "the engine has no device rules to add to";
-	else if (bundle_is_hidden_from_systemd(apply) && devcgroup_is_privileged())
-		apply->hook_reason = "systemd does not know the devices";
+	apply->hook_reason = bundle_explain_hook(apply);
 	if (apply->hook_reason)
 		log_debug(apply->log, "ctr-gpu-hook does the rest: %s", apply->hook_reason);
 	if (apply->hook_reason && !apply->bundle->hook)

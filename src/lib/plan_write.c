@@ -93,23 +93,45 @@ static json_t *plan_write_choice_json(const struct plan_choice *choice)
 			 "reason", report_string(choice->reason));
 }
 
+static void plan_write_device(const struct plan_device *device, FILE *file)
+{
+	(void)fprintf(file, "device      %s (c %u:%u %s", device->path, major(device->number), minor(device->number),
+		      device->access);
+	if (device->group)
+		(void)fprintf(file, ", for root and group %u", device->group);
+	(void)fputc(')', file);
+	plan_write_reason(file, device->reason);
+}
+
+static void plan_write_env(const struct plan_env *env, FILE *file)
+{
+	(void)fprintf(file, "environment %s=", env->name);
+	report_write_text(env->value, file);
+	(void)fprintf(file, " (by ctr-gpu-runtime%s; with the hook, by you: -e)", env->combines ? " or CDI" : "");
+	plan_write_reason(file, env->reason);
+}
+
+static void plan_write_outranked(const struct plan_outranked *outranked, FILE *file)
+{
+	(void)fputs("outranked   ", file);
+	report_write_text(outranked->path, file);
+	(void)fprintf(file, " by %s", outranked->by);
+	plan_write_reason(file, outranked->reason);
+}
+
+static void plan_write_line(const char *noun, const char *text, FILE *file)
+{
+	(void)fprintf(file, "%-11s ", noun);
+	report_write_text(text, file);
+	(void)fputc('\n', file);
+}
+
 static int plan_write_text(const struct plan *plan, FILE *file)
 {
-	for (size_t i = 0; i < plan->adapters.count; i++) {
-		(void)fputs("GPU         ", file);
-		report_write_text(plan->adapters.items[i], file);
-		(void)fputc('\n', file);
-	}
-	for (size_t i = 0; i < plan->device_count; i++) {
-		const struct plan_device *device = &plan->devices[i];
-
-		(void)fprintf(file, "device      %s (c %u:%u %s", device->path, major(device->number),
-			      minor(device->number), device->access);
-		if (device->group)
-			(void)fprintf(file, ", for root and group %u", device->group);
-		(void)fputc(')', file);
-		plan_write_reason(file, device->reason);
-	}
+	for (size_t i = 0; i < plan->adapters.count; i++)
+		plan_write_line("GPU", plan->adapters.items[i], file);
+	for (size_t i = 0; i < plan->device_count; i++)
+		plan_write_device(&plan->devices[i], file);
 	for (size_t i = 0; i < plan->grant_count; i++)
 		plan_write_grant(plan, &plan->grants[i], file);
 	for (size_t i = 0; i < plan->mount_count; i++)
@@ -119,27 +141,15 @@ static int plan_write_text(const struct plan *plan, FILE *file)
 		plan_write_reason(file, plan->symlinks[i].reason);
 	}
 	plan_write_proc_text(plan, file);
-	for (size_t i = 0; i < plan->env_count; i++) {
-		(void)fprintf(file, "environment %s=", plan->env[i].name);
-		report_write_text(plan->env[i].value, file);
-		(void)fprintf(file, " (by ctr-gpu-runtime%s; with the hook, by you: -e)",
-			      plan->env[i].combines ? " or CDI" : "");
-		plan_write_reason(file, plan->env[i].reason);
-	}
+	for (size_t i = 0; i < plan->env_count; i++)
+		plan_write_env(&plan->env[i], file);
 	for (size_t i = 0; i < plan->library_dir_count; i++)
 		plan_write_library_dir(file, &plan->library_dirs[i]);
-	for (size_t i = 0; i < plan->outranked_count; i++) {
-		(void)fputs("outranked   ", file);
-		report_write_text(plan->outranked[i].path, file);
-		(void)fprintf(file, " by %s", plan->outranked[i].by);
-		plan_write_reason(file, plan->outranked[i].reason);
-	}
+	for (size_t i = 0; i < plan->outranked_count; i++)
+		plan_write_outranked(&plan->outranked[i], file);
 	plan_write_choice(&plan->choice, file);
-	for (size_t i = 0; i < plan->warnings.count; i++) {
-		(void)fputs("warning     ", file);
-		report_write_text(plan->warnings.items[i], file);
-		(void)fputc('\n', file);
-	}
+	for (size_t i = 0; i < plan->warnings.count; i++)
+		plan_write_line("warning", plan->warnings.items[i], file);
 	return report_finish(file);
 }
 

@@ -379,6 +379,14 @@ static bool record_is_same(const struct reader *reader, const json_t *entry, siz
 	       streq(changed, record_text(entry, "changed"));
 }
 
+/* Return: what was replaced; -1 without it. */
+static int record_open_old(const struct reader *reader, const char *old)
+{
+	int fd = *old ? openat(reader->home, old, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	return *old && fd < 0 ? openat(reader->home, old, O_PATH | O_NOFOLLOW | O_CLOEXEC) : fd;
+}
+
 /* The deed again, if what it was done on is still there. Our names have no slash, but a file may be damaged. */
 static int record_read_deed(struct reader *reader, const json_t *entry)
 {
@@ -396,10 +404,7 @@ static int record_read_deed(struct reader *reader, const json_t *entry)
 	deed.fds[0] = rootfs_open_path(&reader->rootfs, *path ? path : "/", O_PATH);
 	if (deed.fds[0] < 0)
 		return 0;
-	if (*old)
-		deed.fds[1] = openat(reader->home, old, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (*old && deed.fds[1] < 0)
-		deed.fds[1] = openat(reader->home, old, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	deed.fds[1] = record_open_old(reader, old);
 	r = record_is_same(reader, entry, kind, deed.fds[0]) ? deeds_add(reader->deeds, &deed, *name ? name : NULL) : 1;
 	for (size_t i = 0; r != 0 && i < DEED_FDS; i++)
 		cleanup_closep(&deed.fds[i]);

@@ -103,24 +103,26 @@ static int backend_read_cuda_version(const struct settings *settings, const stru
 	return 0;
 }
 
+/* What all say alike; NULL if they differ. */
+static const char *backend_agree(const char *first, const char *other)
+{
+	return first && other && streq(first, other) ? first : NULL;
+}
+
 /* Requirements are held against every GPU at once, so what differs between those selected is not known. */
 static int backend_facts(const struct settings *settings, const struct adapter *const *selected, size_t count,
 			 struct driver_facts *ret)
 {
 	_cleanup_native_ struct native native = NATIVE_NONE;
-	const char *brand = NULL, *architecture = NULL;
+	const char *brand = count ? brand_of(selected[0]->name) : NULL;
+	const char *architecture = count ? architecture_of(selected[0]->device_id) : NULL;
 	struct driver_facts known = {0};
 	struct err ignored;
 	int r;
 
-	for (size_t i = 0; i < count; i++) {
-		const char *its_brand = brand_of(selected[i]->name),
-			   *its_architecture = architecture_of(selected[i]->device_id);
-
-		brand = i == 0 || (brand && its_brand && streq(brand, its_brand)) ? its_brand : NULL;
-		architecture = i == 0 || (architecture && its_architecture && streq(architecture, its_architecture))
-				       ? its_architecture
-				       : NULL;
+	for (size_t i = 1; i < count; i++) {
+		brand = backend_agree(brand, brand_of(selected[i]->name));
+		architecture = backend_agree(architecture, architecture_of(selected[i]->device_id));
 	}
 	r = backend_open(settings, &native, &ignored);
 	if (r == 0)

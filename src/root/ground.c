@@ -181,6 +181,28 @@ static bool ground_is_hidden(const struct rootfs *rootfs, dev_t dev)
 	return true;
 }
 
+/* Adds to both: whether lines of a filesystem are beside @root, NULL where none can be below it, and above it. */
+static int ground_place_mounts(struct word text, dev_t dev, const char *root, bool *beside, bool *above)
+{
+	struct mountinfo_line line;
+	dev_t other;
+
+	while (mountinfo_next(&text, &line)) {
+		_cleanup_free_ char *point = NULL;
+
+		if (!mountinfo_dev(&line, &other) || other != dev)
+			continue;
+		point = root ? mountinfo_unescape(line.point) : NULL;
+		if (root && !point)
+			return -ENOMEM;
+		if (root && str_is_below(point, root))
+			continue;
+		*beside = true;
+		*above |= root && str_is_below(root, point);
+	}
+	return 0;
+}
+
 /*
  * Whether a filesystem is mounted anywhere but in this container. That it is would not show where the volumes'
  * namespace is ours and the container's mounts are among them, so those are left out, by their paths. What an engine
@@ -189,32 +211,19 @@ static bool ground_is_hidden(const struct rootfs *rootfs, dev_t dev)
  */
 static int ground_is_elsewhere(const struct rootfs *rootfs, dev_t dev, bool *ret)
 {
-	bool own = !rootfs->ground->outside && rootfs->ground->outside_fd < 0, above = false, beside = false;
-	struct mountinfo_line line;
-	struct word text;
+	const struct ground *ground = rootfs->ground;
+	bool own = !ground->outside && ground->outside_fd < 0, above = false, beside = false;
 	struct stat root;
-	dev_t other;
 	int r;
 
 	r = own ? ground_read_inside(rootfs) : ground_read_outside(rootfs->ground);
 	if (r == 0 && own)
 		r = ground_read_root_path(rootfs);
+	if (r == 0)
+		r = ground_place_mounts(mountinfo_word_of(own ? ground->inside : ground->outside), dev,
+					own ? ground->root_path : NULL, &beside, &above);
 	if (r < 0)
 		return r;
-	text = mountinfo_word_of(own ? rootfs->ground->inside : rootfs->ground->outside);
-	while (mountinfo_next(&text, &line)) {
-		_cleanup_free_ char *point = NULL;
-
-		if (!mountinfo_dev(&line, &other) || other != dev)
-			continue;
-		point = own ? mountinfo_unescape(line.point) : NULL;
-		if (own && !point)
-			return -ENOMEM;
-		if (own && str_is_below(point, rootfs->ground->root_path))
-			continue;
-		beside = true;
-		above |= own && str_is_below(rootfs->ground->root_path, point);
-	}
 	*ret = beside;
 	if (above && fstat(rootfs->fd, &root) == 0 && root.st_dev != dev && ground_is_hidden(rootfs, dev))
 		*ret = false;

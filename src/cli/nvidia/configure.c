@@ -35,7 +35,7 @@ struct nvidia_configure {
 	struct request_options request;
 	pid_t pid;
 	const char *rootfs, *ldconfig, *cuda_compat;
-	bool no_cgroups, no_devbind, dry_run;
+	bool no_cgroups, no_devbind, dry_run, ignored;
 };
 
 static const struct argp_option options[] = {
@@ -66,10 +66,25 @@ static void nvidia_configure_take_rootfs(struct nvidia_configure *configure, con
 	configure->rootfs = argument;
 }
 
+/* What an option without a value sets; NULL for other keys. */
+static bool *nvidia_configure_find_flag(struct nvidia_configure *configure, int key)
+{
+	return key == KEY_NO_CGROUPS   ? &configure->no_cgroups
+	       : key == KEY_NO_DEVBIND ? &configure->no_devbind
+	       : key == KEY_DRY_RUN    ? &configure->dry_run
+	       : key == KEY_IGNORED    ? &configure->ignored
+				       : NULL;
+}
+
 static error_t nvidia_configure_parse(int key, char *argument, struct argp_state *state)
 {
 	struct nvidia_configure *configure = state->input;
+	bool *flag = nvidia_configure_find_flag(configure, key);
 
+	if (flag) {
+		*flag = true;
+		return 0;
+	}
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &configure->request;
@@ -87,19 +102,8 @@ static error_t nvidia_configure_parse(int key, char *argument, struct argp_state
 	case KEY_MIG_MONITOR:
 		nvidia_take_mig("mig-monitor", argument, CTR_GPU_MIG_MONITOR, &configure->request.mig);
 		return 0;
-	case KEY_NO_CGROUPS:
-		configure->no_cgroups = true;
-		return 0;
-	case KEY_NO_DEVBIND:
-		configure->no_devbind = true;
-		return 0;
-	case KEY_DRY_RUN:
-		configure->dry_run = true;
-		return 0;
 	case KEY_CUDA_COMPAT_MODE:
 		configure->cuda_compat = argument;
-		return 0;
-	case KEY_IGNORED:
 		return 0;
 	case ARGP_KEY_ARG:
 		nvidia_configure_take_rootfs(configure, argument);
