@@ -29,10 +29,13 @@ static int vgpu_complain_of_silence(int r)
 	errno = -r;
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		return output_complain("vCUDA's manager ctr-gpu-vcudad does not run\n"
-				       "    Start it: systemctl enable --now ctr-gpu-vcudad");
+				       "    Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service "
+				       "ctr-gpu-vcudad start);\n"
+				       "    the package ctr-gpu-vcuda has it.");
 	if (r == -EACCES || r == -EPERM || r == -EPIPE || r == -ECONNRESET)
 		return output_complain("vCUDA's manager answers root alone\n    Run this as root.");
-	return output_complain("vCUDA's manager does not answer: %m");
+	return output_complain("vCUDA's manager ctr-gpu-vcudad does not answer: %m\n"
+			       "    What it said last: journalctl -u ctr-gpu-vcudad");
 }
 
 /* Return: 0, or the exit status after a message was printed. */

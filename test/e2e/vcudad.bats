@@ -240,6 +240,59 @@ on_host() {
 	'
 }
 
+@test "a manager that was killed: what ended meanwhile is given back, what it had no time to write down is ended" {
+	on_host '
+		manager
+		container one "sleep 61 | client /run/ctr-gpu/vcuda/socket take=4096 & sleep 0.2; sleep 62 | client /run/ctr-gpu/vcuda/socket take=8192 & sleep 0.2
+			sleep 63 | client /run/ctr-gpu/vcuda/socket take=16384 & sleep 60"
+		soon listed ".containers[0].used == 28672"
+		kill -KILL "$manager"; wait "$manager" || true
+		pkill -KILL -f "^sleep 61"
+		soon eval "[[ \$(pgrep -c -f ^ctr-gpu-vcuda\$) == 2 ]]"
+		jq -c "del(.containers[0].servers[] | select(.slot == 1))" /run/ctr-gpu/vcudad.json >"$scratch/ledger"
+		cat "$scratch/ledger" >/run/ctr-gpu/vcudad.json
+		manager
+		listed ".containers[0] | .used == 16384 and .clients == 1"
+		[[ $(pgrep -c -f "^ctr-gpu-vcuda\$") == 1 ]]
+		audited sweep ".servers == 1"
+	'
+}
+
+@test "a server that outlives its client is killed by a manager that was started again, too" {
+	on_host '
+		manager
+		container one "sleep 61 | client /run/ctr-gpu/vcuda/socket stay & sleep 60"
+		soon said one done
+		kill -KILL "$manager"; wait "$manager" || true
+		pkill -KILL -f "^client /run"
+		manager
+		listed ".servers == 1"
+		for i in {1..120}; do [[ $(vgpu list --json | jq .servers) != 0 ]] || break; sleep 0.1; done
+		listed ".servers == 0 and (.containers | length == 1)"
+		audited kill
+	'
+}
+
+@test "a container is named by how its name begins, and two of one name are not confused" {
+	on_host '
+		manager
+		container 4f2a90 "client; sleep 60"
+		container 4f2b17 "client; sleep 60"
+		soon said 4f2a90 gpus= && soon said 4f2b17 gpus=
+		vgpu limit 4f2a --memory=2G --max-clients=1
+		listed "[.containers[] | select(.memory == 2147483648)] | length == 1 and .[0].container == \"4f2a90\""
+		vgpu revoke 4f2 2>"$scratch/error" && exit 1
+		grep -q "several containers" "$scratch/error"
+		vgpu limit "" --memory=1G && exit 1
+		mkdir "$scratch/again" && sed "s,$CTR_GPU_TEST_CGROUP/4f2a90,$CTR_GPU_TEST_CGROUP/again," "$scratch/4f2a90/config.json" >"$scratch/again/config.json"
+		(cd "$scratch/again" && memlock runc --root /run/other run 4f2a90 >"$scratch/again.out" 2>&1 </dev/null) && exit 1
+		said again "another container of its name, which still runs"
+		listed ".containers | length == 2"
+		vgpu revoke 4f2a
+		listed ".containers | length == 1"
+	'
+}
+
 @test "without a manager a start fails and says how to start it; with one, a start that fails leaves nothing" {
 	on_host '
 		container one "echo started"

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -59,4 +60,14 @@ bool alive_has_ended(int pidfd)
 void alive_signal(int pidfd, int number)
 {
 	(void)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}
+
+bool alive_is_of_this_namespace(pid_t pid)
+{
+	struct stat own, its;
+	char path[48];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return stat("/proc/self/ns/pid", &own) == 0 && stat(path, &its) == 0 && own.st_dev == its.st_dev &&
+	       own.st_ino == its.st_ino;
 }

@@ -20,3 +20,6 @@ bool alive_has_ended(int pidfd);
 
 /** Sends a signal to that process and no later one of its number. */
 void alive_signal(int pidfd, int number);
+
+/** Whether it is in this program's pid namespace, where alone its number means something. */
+bool alive_is_of_this_namespace(pid_t pid);

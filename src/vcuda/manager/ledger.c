@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +30,10 @@ static json_t *ledger_list_workers(const struct manager *manager, const struct t
 	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
 		if (worker->tenant == tenant)
 			(void)json_array_append_new(list,
-						    json_pack("{s:i, s:I, s:i}", "pid", (int)worker->pid, "started",
-							      (json_int_t)worker->started, "slot", (int)worker->slot));
+						    json_pack("{s:i, s:I, s:i, s:i, s:I}", "pid", (int)worker->pid,
+							      "started", (json_int_t)worker->started, "slot",
+							      (int)worker->slot, "client", (int)worker->client_pid,
+							      "clientStarted", (json_int_t)worker->client_started));
 	return list;
 }
 
@@ -122,21 +123,6 @@ static int ledger_open_quota(const json_t *servers)
 	return -1;
 }
 
-/* A server whose quota nobody can read is ended. */
-static void ledger_end_servers(const json_t *servers)
-{
-	const json_t *server;
-	size_t i;
-
-	json_array_foreach (servers, i, server) {
-		_cleanup_close_ int pidfd = -1;
-
-		if (alive_open((pid_t)ledger_number(server, "pid"), (uint64_t)ledger_number(server, "started"), &pidfd,
-			       NULL) == 0)
-			alive_signal(pidfd, SIGKILL);
-	}
-}
-
 static int ledger_fill(const json_t *entry, struct tenant *tenant)
 {
 	const json_t *gpu;
@@ -182,9 +168,17 @@ static int ledger_adopt(struct manager *manager, const json_t *entry)
 	if (r < 0)
 		return r;
 	adopted = steal_ptr(tenant);
-	json_array_foreach (servers, i, server)
-		(void)worker_adopt(manager, adopted, (pid_t)ledger_number(server, "pid"),
-				   (uint64_t)ledger_number(server, "started"), (unsigned)ledger_number(server, "slot"));
+	json_array_foreach (servers, i, server) {
+		const struct worker known = {
+			.pid = (pid_t)ledger_number(server, "pid"),
+			.started = (uint64_t)ledger_number(server, "started"),
+			.slot = (unsigned)ledger_number(server, "slot"),
+			.client_pid = (pid_t)ledger_number(server, "client"),
+			.client_started = (uint64_t)ledger_number(server, "clientStarted"),
+		};
+
+		(void)worker_adopt(manager, adopted, &known);
+	}
 	audit_write("adopt", adopted, json_pack("{s:i}", "clients", (int)adopted->clients));
 	return 0;
 }
@@ -220,7 +214,9 @@ int ledger_read(struct manager *manager)
 	json_array_foreach (json_object_get(all, "containers"), i, entry) {
 		r = ledger_adopt(manager, entry);
 		if (r < 0)
-			ledger_end_servers(json_object_get(entry, "servers"));
+			audit_write("not-adopted", NULL,
+				    json_pack("{s:s, s:s}", "container", ledger_text(entry, "id"), "error",
+					      r == -ESRCH ? "container ended" : strerror(-r)));
 	}
 	return 0;
 }

@@ -11,5 +11,11 @@
 /** Writes it, whole or not at all. Return: 0 or negative errno. */
 int ledger_write(const struct manager *manager);
 
-/** Takes over what an earlier manager has written, as far as it still lives. Return: 0; negative errno. */
+/**
+ * ledger_read() - take over what an earlier manager has written, as far as it still lives
+ *
+ * worker_sweep() ends the servers that are not taken over.
+ *
+ * Return: 0; negative errno.
+ */
 int ledger_read(struct manager *manager);

@@ -320,6 +320,7 @@ int main(int argc, char **argv)
 	r = ledger_read(&loop.manager);
 	if (r < 0)
 		audit_write("ledger-not-read", NULL, json_pack("{s:s}", "error", strerror(-r)));
+	worker_sweep(&loop.manager);
 	tenant_sweep(&loop.manager);
 	audit_write("start", NULL, json_pack("{s:s}", "version", CTR_GPU_VERSION));
 	vcudad_run(&loop);

@@ -72,7 +72,9 @@ struct worker {
 	pid_t pid;
 	uint64_t started;
 	int pidfd, client; /* a pidfd, too; -1: not known */
-	int events;        /* -1: closed */
+	pid_t client_pid;
+	uint64_t client_started;
+	int events; /* -1: closed */
 	unsigned slot;
 	unsigned told;   /* lines of the audit */
 	int64_t kill_at; /* 0: it may live */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vcuda_rpc.h"
@@ -27,24 +26,13 @@ static char nothing[] = "";
 
 /* ---- who ---- */
 
-/* A process's number means something in its own pid namespace alone. */
-static bool peer_is_of_this_namespace(pid_t pid)
-{
-	struct stat own, its;
-	char path[48];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
-	return stat("/proc/self/ns/pid", &own) == 0 && stat(path, &its) == 0 && own.st_dev == its.st_dev &&
-	       own.st_ino == its.st_ino;
-}
-
 static bool peer_is_root(int fd)
 {
 	struct ucred who;
 	socklen_t size = sizeof(who);
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == 0 &&
-	       peer_is_of_this_namespace(who.pid);
+	       alive_is_of_this_namespace(who.pid);
 }
 
 void peer_accept(struct peer **peers, int listener)
@@ -158,7 +146,7 @@ static struct tenant *peer_grant_tenant(struct manager *manager, const struct vc
 	int r;
 
 	if (!tenant_is_name(wish->id) || wish->gpus.gpus_len == 0 || wish->max_clients == 0) {
-		peer_refuse(ret, EINVAL, "its name, or its list of GPUs, is none");
+		peer_refuse(ret, EINVAL, "its name is not made of letters, digits and _.+-, or no GPU is asked for");
 		return NULL;
 	}
 	if (old && alive_has_ended(old->pidfd))
@@ -166,7 +154,7 @@ static struct tenant *peer_grant_tenant(struct manager *manager, const struct vc
 	else if (old && peer_is_same_wish(old, wish))
 		return old;
 	else if (old) {
-		peer_refuse(ret, EEXIST, "another container of that name has GPUs");
+		peer_refuse(ret, EEXIST, "another container of its name, which still runs, has GPUs already");
 		return NULL;
 	}
 	tenant = tenant_new(wish->id);
@@ -212,24 +200,33 @@ static void peer_keep(struct manager *manager, const char *id, struct vcudad_don
 	manager->changed = true;
 }
 
-static void peer_revoke(struct manager *manager, const char *id, struct vcudad_done *ret)
+/* Return: the container that is meant; NULL with @ret filled. */
+static struct tenant *peer_find_tenant(const struct manager *manager, const char *text, struct vcudad_done *ret)
 {
-	struct tenant *tenant = tenant_find(manager, id);
+	bool several;
+	struct tenant *tenant = tenant_match(manager, text, &several);
+
+	if (!tenant)
+		peer_refuse(ret, several ? ENOTUNIQ : ENOENT,
+			    several ? "the names of several containers with GPUs by vCUDA begin so"
+				    : "no container of that name has GPUs by vCUDA");
+	return tenant;
+}
+
+static void peer_revoke(struct manager *manager, const char *text, struct vcudad_done *ret)
+{
+	struct tenant *tenant = peer_find_tenant(manager, text, ret);
 
 	if (tenant)
 		tenant_end(manager, tenant, "revoked");
-	else
-		peer_refuse(ret, ENOENT, "no container of that name has GPUs by vCUDA");
 }
 
 static void peer_limit(struct manager *manager, const struct vcudad_limit *limit, struct vcudad_done *ret)
 {
-	struct tenant *tenant = tenant_find(manager, limit->id);
+	struct tenant *tenant = peer_find_tenant(manager, limit->id, ret);
 
-	if (!tenant) {
-		peer_refuse(ret, ENOENT, "no container of that name has GPUs by vCUDA");
+	if (!tenant)
 		return;
-	}
 	if (limit->has_max_clients && (limit->max_clients == 0 || limit->max_clients > MANAGER_CLIENTS_MAX)) {
 		peer_refuse(ret, EINVAL, "a container has from 1 to 256 processes with CUDA");
 		return;

@@ -41,6 +41,24 @@ struct tenant *tenant_find(const struct manager *manager, const char *id)
 	return NULL;
 }
 
+/* Engines make names of 64 digits and show the first twelve. */
+struct tenant *tenant_match(const struct manager *manager, const char *text, bool *ret_several)
+{
+	struct tenant *found = tenant_find(manager, text);
+	size_t count = 0;
+
+	*ret_several = false;
+	if (found || !*text)
+		return found;
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (!tenant->ending && str_has_prefix(tenant->id, text)) {
+			found = tenant;
+			count++;
+		}
+	*ret_several = count > 1;
+	return count == 1 ? found : NULL;
+}
+
 struct tenant *tenant_new(const char *id)
 {
 	struct tenant *tenant = calloc(1, sizeof(*tenant));

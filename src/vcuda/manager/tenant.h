@@ -11,6 +11,14 @@
 /** Return: the container of that name which has not ended; NULL. */
 struct tenant *tenant_find(const struct manager *manager, const char *id);
 
+/**
+ * tenant_match() - as an administrator names it
+ * @ret_several: whether none is returned since the text is the beginning of several names
+ *
+ * Return: the container of that name, or the only one whose name begins so and which has not ended; NULL.
+ */
+struct tenant *tenant_match(const struct manager *manager, const char *text, bool *ret_several);
+
 /** Whether a name may be that of a directory of ours. */
 bool tenant_is_name(const char *id);
 

@@ -6,16 +6,19 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "vcuda/manager/alive.h"
 #include "vcuda/manager/audit.h"
@@ -27,21 +30,36 @@ enum {
 	ABOVE = 16,     /* no descriptor of the server's is as high */
 	THREADS = 4096, /* of all servers of a container, which are a user of their own */
 	EXIT_NOT_RUN = 127,
+	SWEEP_MS = 1000,         /* a process that is killed has so long */
+	PROCESSES_MAX = 4 << 20, /* as many as Linux can have */
 };
+
+static void worker_mark_slots(const struct manager *manager, const struct tenant *tenant,
+			      bool ret_taken[static START_QUOTA_SLOTS])
+{
+	memset(ret_taken, 0, START_QUOTA_SLOTS * sizeof(*ret_taken));
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant)
+			ret_taken[worker->slot] = true;
+}
 
 static int worker_find_slot(const struct manager *manager, const struct tenant *tenant, unsigned *ret)
 {
-	bool taken[START_QUOTA_SLOTS] = {false};
+	bool taken[START_QUOTA_SLOTS];
 
-	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
-		if (worker->tenant == tenant)
-			taken[worker->slot] = true;
+	worker_mark_slots(manager, tenant, taken);
 	for (unsigned i = 0; i < START_QUOTA_SLOTS; i++)
 		if (!taken[i]) {
 			*ret = i;
 			return 0;
 		}
 	return -EMFILE;
+}
+
+static void worker_empty_slot(const struct tenant *tenant, unsigned slot)
+{
+	__atomic_store_n((uint64_t *)&tenant->quota->used[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint64_t *)&tenant->quota->locked[slot], 0, __ATOMIC_SEQ_CST);
 }
 
 /* ---- the child ---- */
@@ -124,16 +142,16 @@ static int worker_send_start(const struct tenant *tenant, unsigned slot, int eve
 	return send(events, &start, sizeof(start), MSG_NOSIGNAL) == sizeof(start) ? 0 : -EIO;
 }
 
-/* Who is at the other end, so that a server that does not notice its client's end is ended. Return: a pidfd; -1. */
-static int worker_open_client(int client)
+/* Who is at the other end, so that a server that does not notice its client's end is ended. */
+static void worker_find_client(int client, struct worker *ret)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
-	int pidfd;
 
-	if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || alive_open(peer.pid, 0, &pidfd, NULL) < 0)
-		return -1;
-	return pidfd;
+	if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+	    alive_open(peer.pid, 0, &ret->client, &ret->client_started) < 0)
+		return;
+	ret->client_pid = peer.pid;
 }
 
 /* ---- its life ---- */
@@ -175,7 +193,8 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 	r = worker_send_start(tenant, worker.slot, ours);
 	if (r < 0)
 		return r;
-	watched = worker_open_client(client);
+	worker_find_client(client, &worker);
+	watched = worker.client;
 	worker.pid = fork();
 	if (worker.pid < 0)
 		return -errno;
@@ -184,7 +203,6 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 	/* Nobody else reaps it, so the number is its own. */
 	r = alive_open(worker.pid, 0, &pidfd, &worker.started);
 	worker.pidfd = pidfd;
-	worker.client = watched;
 	worker.events = ours;
 	if (r == 0)
 		r = worker_add(manager, &worker);
@@ -199,28 +217,93 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 	return 0;
 }
 
-int worker_adopt(struct manager *manager, struct tenant *tenant, pid_t pid, uint64_t started, unsigned slot)
+int worker_adopt(struct manager *manager, struct tenant *tenant, const struct worker *known)
 {
-	struct worker worker = {.tenant = tenant,
-				.pid = pid,
-				.started = started,
-				.client = -1,
-				.events = -1,
-				.slot = slot,
-				.adopted = true};
-	_cleanup_close_ int pidfd = -1;
+	_cleanup_close_ int pidfd = -1, client = -1;
+	struct worker worker = *known;
 	int r;
 
-	if (slot >= START_QUOTA_SLOTS || !started)
+	if (known->slot >= START_QUOTA_SLOTS || !known->started)
 		return -EINVAL;
-	r = alive_open(pid, started, &pidfd, NULL);
+	r = alive_open(known->pid, known->started, &pidfd, NULL);
 	if (r < 0)
 		return r;
+	worker.tenant = tenant;
+	worker.adopted = true;
+	worker.events = -1;
 	worker.pidfd = pidfd;
+	/* One whose client has ended meanwhile may hang. */
+	if (known->client_started && alive_open(known->client_pid, known->client_started, &client, NULL) < 0)
+		worker.kill_at = manager_now() + MANAGER_KILL_MS;
+	worker.client = client;
 	r = worker_add(manager, &worker);
-	if (r == 0)
-		(void)steal_fd(&pidfd);
-	return r;
+	if (r < 0)
+		return r;
+	(void)steal_fd(&pidfd);
+	(void)steal_fd(&client);
+	return 0;
+}
+
+static bool worker_is_number(const char *name)
+{
+	return name[0] && !name[strspn(name, "0123456789")];
+}
+
+static bool worker_is_known(const struct manager *manager, pid_t pid)
+{
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->pid == pid)
+			return true;
+	return false;
+}
+
+/* Nobody else's processes have such users. */
+static bool worker_is_servers_user(pid_t pid)
+{
+	struct stat st;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return stat(path, &st) == 0 && st.st_uid >= MANAGER_UID_FIRST &&
+	       st.st_uid < MANAGER_UID_FIRST + 2 * MANAGER_TENANTS_MAX;
+}
+
+/* It is held while it is looked at, so that no other is killed. Return: whether it is one. */
+static bool worker_end_unknown(const struct manager *manager, pid_t pid)
+{
+	_cleanup_close_ int pidfd = -1;
+
+	if (!worker_is_servers_user(pid) || worker_is_known(manager, pid) || alive_open(pid, 0, &pidfd, NULL) < 0 ||
+	    !worker_is_servers_user(pid) || !alive_is_of_this_namespace(pid))
+		return false;
+	alive_signal(pidfd, SIGKILL);
+	(void)poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, SWEEP_MS);
+	return true;
+}
+
+/* Of servers that have ended while no manager ran. */
+static void worker_empty_free_slots(const struct manager *manager, const struct tenant *tenant)
+{
+	bool taken[START_QUOTA_SLOTS];
+
+	worker_mark_slots(manager, tenant, taken);
+	for (unsigned i = 0; i < START_QUOTA_SLOTS; i++)
+		if (!taken[i])
+			worker_empty_slot(tenant, i);
+}
+
+void worker_sweep(const struct manager *manager)
+{
+	_cleanup_strv_ struct strv names = {0};
+	json_int_t ended = 0;
+
+	(void)fd_list_names(AT_FDCWD, "/proc", worker_is_number, PROCESSES_MAX, &names);
+	for (size_t i = 0; i < names.count; i++)
+		ended += worker_end_unknown(manager, (pid_t)atoi(names.items[i]));
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		worker_empty_free_slots(manager, tenant);
+	if (ended > 0)
+		audit_write("sweep", NULL, json_pack("{s:I}", "servers", ended));
 }
 
 void worker_hear(struct worker *worker)
@@ -277,8 +360,7 @@ void worker_bury(struct manager *manager, struct worker *worker)
 	if (worker->events >= 0)
 		worker_hear(worker);
 	worker_reap(worker);
-	__atomic_store_n((uint64_t *)&worker->tenant->quota->used[worker->slot], 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n((uint64_t *)&worker->tenant->quota->locked[worker->slot], 0, __ATOMIC_SEQ_CST);
+	worker_empty_slot(worker->tenant, worker->slot);
 	worker->tenant->clients--;
 	manager->worker_count--;
 	manager->changed = true;

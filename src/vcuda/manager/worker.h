@@ -13,8 +13,21 @@
  */
 int worker_start(struct manager *manager, struct tenant *tenant, int client);
 
-/** One that an earlier manager has started. Return: 0; -ESRCH if it is gone; negative errno. */
-int worker_adopt(struct manager *manager, struct tenant *tenant, pid_t pid, uint64_t started, unsigned slot);
+/**
+ * worker_adopt() - one that an earlier manager has started
+ * @known: of it: numbers and start times of server and client, and the slot
+ *
+ * Return: 0; -ESRCH if it is gone; negative errno.
+ */
+int worker_adopt(struct manager *manager, struct tenant *tenant, const struct worker *known);
+
+/**
+ * worker_sweep() - kill servers of which the manager knows nothing, and take back what they and others had
+ *
+ * For a manager that was started again, behind ledger_read(). One before it may have been killed before it wrote down
+ * what it had just started, and servers may have ended since then. They are known by their users.
+ */
+void worker_sweep(const struct manager *manager);
 
 /** Reads what it tells. */
 void worker_hear(struct worker *worker);

@@ -283,6 +283,28 @@ static void a_ledger_brings_back_what_lives(void **state)
 	world_end(&next);
 }
 
+static void containers_are_named_by_how_their_names_begin(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "4f2a90", second_gpu, 1);
+	struct tenant *two = add_tenant(&world->manager, "4f2b17", second_gpu, 1);
+	struct tenant *whole = add_tenant(&world->manager, "4f2", second_gpu, 1);
+	bool several;
+
+	assert_ptr_equal(tenant_match(&world->manager, "4f2a", &several), one);
+	assert_ptr_equal(tenant_match(&world->manager, "4f2b17", &several), two);
+	assert_ptr_equal(tenant_match(&world->manager, "4f2", &several), whole);
+	assert_false(several);
+	assert_null(tenant_match(&world->manager, "4f", &several));
+	assert_true(several);
+	assert_null(tenant_match(&world->manager, "", &several));
+	assert_null(tenant_match(&world->manager, "4f2a901", &several));
+	assert_false(several);
+	tenant_end(&world->manager, two, "test");
+	tenant_end(&world->manager, whole, "test");
+	assert_ptr_equal(tenant_match(&world->manager, "4", &several), one);
+}
+
 static void write_ledger(const struct world *world, const char *text, mode_t mode)
 {
 	_cleanup_close_ int fd = open(world->ledger, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -421,6 +443,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(what_servers_have_is_added_up),
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
+		WITH_WORLD(containers_are_named_by_how_their_names_begin),
 		WITH_WORLD(a_damaged_ledger_brings_nothing),
 		WITH_WORLD(servers_write_so_many_lines_in_a_second),
 		WITH_WORLD(a_server_is_a_limited_user_that_asks_no_mps_daemon),
