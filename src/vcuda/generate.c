@@ -397,6 +397,8 @@ static void stub_print_body(const struct function *f)
 			if (argument_is(&f->argument[i], "AT"))
 				printf(" && range_is_known(%s, %s, %s)", f->argument[i].field[0],
 				       f->argument[i].field[1], f->argument[i].field[2]);
+			else if (argument_is(&f->argument[i], "H") && strcmp(f->argument[i].field[0], "EVENT") == 0)
+				printf(" && call_fits_stream(%s, stream)", argument_name(&f->argument[i]));
 		printf(")\n\t\treturn call_async(%s);\n\treturn call_sync(%s, NULL, 0);\n\t}\n", arguments, arguments);
 		return;
 	}

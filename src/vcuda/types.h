@@ -24,7 +24,7 @@ typedef int CUarray_format, CUdevice_P2PAttribute, CUexecAffinityType, CUmemPool
 typedef int CUmemAllocationGranularity_flags, CUstreamAttrID, CUkernelNodeAttrID, CUdriverProcAddressQueryResult;
 typedef int CUgraphNodeType, CUfunctionLoadingState, CUlaunchAttributeID, CUmemAccess_flags;
 typedef int CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
-	CUtensorMapFloatOOBfill;
+	CUtensorMapFloatOOBfill, CUtensorMapIm2ColWideMode;
 
 typedef struct {
 	char bytes[16];
@@ -95,6 +95,25 @@ typedef struct {
 	size_t dstPitch, dstHeight, WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
 
+/* The same, with contexts where the other has what is reserved. */
+typedef struct {
+	size_t srcXInBytes, srcY, srcZ, srcLOD;
+	int srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr srcDevice;
+	CUarray srcArray;
+	CUcontext srcContext;
+	size_t srcPitch, srcHeight, dstXInBytes, dstY, dstZ, dstLOD;
+	int dstMemoryType;
+	void *dstHost;
+	CUdeviceptr dstDevice;
+	CUarray dstArray;
+	CUcontext dstContext;
+	size_t dstPitch, dstHeight, WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D_PEER;
+
+_Static_assert(sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER), "one is read as the other");
+
 typedef struct {
 	CUlaunchAttributeID id;
 	char pad[4];
@@ -150,6 +169,11 @@ typedef struct {
 typedef void (*CUhostFn)(void *data);
 
 typedef struct {
+	CUhostFn fn;
+	void *userData;
+} CUDA_HOST_NODE_PARAMS;
+
+typedef struct {
 	CUexecAffinityType type;
 	unsigned int count;
 } CUexecAffinityParam;
@@ -187,5 +211,6 @@ enum {
 	CUDA_ERROR_NOT_PERMITTED = 800,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_ERROR_SYSTEM_NOT_READY = 802,
+	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
 	CUDA_ERROR_UNKNOWN = 999,
 };

@@ -177,11 +177,13 @@ enum wire_type {
 /* Streams without a handle: the null stream, the same by name, and the calling thread's. */
 enum { WIRE_STREAM_NULL, WIRE_STREAM_LEGACY, WIRE_STREAM_THREAD, WIRE_STREAM_NAMES };
 
-enum { WIRE_INDEX_BITS = 24, WIRE_GENERATION_BITS = 24 };
+/* From the left: type, generation, tag, index, 0. The tag is one of 16, of the context that the object belongs to. */
+enum { WIRE_TAGS = 16 };
 
-static inline uint64_t wire_handle(enum wire_type type, uint32_t generation, uint32_t index)
+static inline uint64_t wire_handle(enum wire_type type, uint32_t generation, uint32_t index, uint32_t tag)
 {
-	return (uint64_t)type << 56 | (uint64_t)(generation & 0xffffff) << 32 | (uint64_t)(index & 0xffffff) << 4;
+	return (uint64_t)type << 56 | (uint64_t)(generation & 0xffffff) << 32 | (uint64_t)(tag % WIRE_TAGS) << 28 |
+	       (uint64_t)(index & 0xffffff) << 4;
 }
 
 static inline enum wire_type wire_handle_type(uint64_t handle)
@@ -192,4 +194,15 @@ static inline enum wire_type wire_handle_type(uint64_t handle)
 static inline uint32_t wire_handle_index(uint64_t handle)
 {
 	return (uint32_t)(handle >> 4) & 0xffffff;
+}
+
+/* Two objects with different tags are of different contexts. */
+static inline uint32_t wire_handle_tag(uint64_t handle)
+{
+	return (uint32_t)(handle >> 28) % WIRE_TAGS;
+}
+
+static inline uint32_t wire_handle_tag_of(uint64_t context)
+{
+	return wire_handle_index(context) % WIRE_TAGS;
 }

@@ -230,6 +230,12 @@
 	F(cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams_v2, 12000, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters)) \
 	F(cuGraphAddMemcpyNode, cuGraphAddMemcpyNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_MEMCPY3D *copy, CUcontext context)) \
 	F(cuGraphAddMemsetNode, cuGraphAddMemsetNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context)) \
+	F(cuGraphMemcpyNodeGetParams, cuGraphMemcpyNodeGetParams, 10000, (CUgraphNode node, CUDA_MEMCPY3D *ret)) \
+	F(cuGraphMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams, 10000, (CUgraphNode node, const CUDA_MEMCPY3D *copy)) \
+	F(cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, 10020, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext context)) \
+	F(cuGraphHostNodeGetParams, cuGraphHostNodeGetParams, 10000, (CUgraphNode node, CUDA_HOST_NODE_PARAMS *ret)) \
+	F(cuGraphHostNodeSetParams, cuGraphHostNodeSetParams, 10000, (CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)) \
+	F(cuGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams, 10020, (CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)) \
 	F(cuGraphAddHostNode, cuGraphAddHostNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_HOST_NODE_PARAMS *parameters)) \
 	F(cuGraphAddEmptyNode, cuGraphAddEmptyNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count)) \
 	F(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUgraph child)) \
@@ -268,6 +274,8 @@
 	F(cuGraphExecDestroy, cuGraphExecDestroy, 10000, (CUgraphExec exec)) \
 	F(cuGraphDestroy, cuGraphDestroy, 10000, (CUgraph graph)) \
 	F(cuTensorMapEncodeTiled, cuTensorMapEncodeTiled, 12000, (CUtensorMap *ret, int type, cuuint32_t rank, void *address, const cuuint64_t *dimensions, const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *element_strides, int interleave, int swizzle, int promotion, int fill)) \
+	F(cuTensorMapEncodeIm2col, cuTensorMapEncodeIm2col, 12000, (CUtensorMap *ret, int type, cuuint32_t rank, void *address, const cuuint64_t *dimensions, const cuuint64_t *strides, const int *lower, const int *upper, cuuint32_t channels, cuuint32_t pixels, const cuuint32_t *steps, int interleave, int swizzle, int promotion, int fill)) \
+	F(cuTensorMapEncodeIm2colWide, cuTensorMapEncodeIm2colWide, 12080, (CUtensorMap *ret, int type, cuuint32_t rank, void *address, const cuuint64_t *dimensions, const cuuint64_t *strides, int lower, int upper, cuuint32_t channels, cuuint32_t pixels, const cuuint32_t *steps, int interleave, int mode, int swizzle, int promotion, int fill)) \
 	F(cuTensorMapReplaceAddress, cuTensorMapReplaceAddress, 12000, (CUtensorMap *map, void *address)) \
 	F(cuProfilerStart, cuProfilerStart, 4000, (void)) \
 	F(cuProfilerStop, cuProfilerStop, 4000, (void))

@@ -170,6 +170,16 @@ static CUresult call_push(struct thread *thread, unsigned op, const uint64_t *wo
 	return CUDA_SUCCESS;
 }
 
+bool call_fits_stream(uint64_t event, uint64_t stream)
+{
+	const struct thread *thread = thread_self();
+	const struct context *context = thread ? thread_context(thread) : NULL;
+
+	if (stream >= WIRE_STREAM_NAMES)
+		return wire_handle_tag(event) == wire_handle_tag(stream);
+	return context && wire_handle_tag(event) == wire_handle_tag_of(context->handle);
+}
+
 CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		   unsigned part_count, void *out, size_t out_bytes)
 {

@@ -40,6 +40,9 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		    unsigned part_count);
 
+/** Whether an event may be of the stream's context; if it is not, the driver has to say so. */
+bool call_fits_stream(uint64_t event, uint64_t stream);
+
 /** call_sync() for a reply that is text, which stays for ever. */
 CUresult call_text(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		   unsigned part_count, const char **ret);

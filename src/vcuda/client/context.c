@@ -235,6 +235,38 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 	return r;
 }
 
+/* These count who uses a context, as was done before CUDA 4. */
+CUresult cuCtxAttach(CUcontext *handle, unsigned flags)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!handle || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	LOCK_HOLD(&context_lock);
+	context->attached++;
+	*handle = context->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext handle)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (context->handle != handle)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (context->attached == 0)
+		return cuCtxDestroy_v2(handle);
+	LOCK_HOLD(&context_lock);
+	context->attached--;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuCtxPushCurrent_v2(CUcontext handle)
 {
 	struct thread *thread;
@@ -391,6 +423,16 @@ CUresult on_cuStreamGetDevice(CUstream stream, CUdevice *device)
 	CUresult r = on_cuStreamGetCtx(stream, &context);
 
 	return r ? r : cuCtxGetDevice_v2(device, context);
+}
+
+/* Managed memory alone is attached, and there is none. */
+CUresult on_cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t bytes, unsigned flags)
+{
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	(void)stream, (void)pointer, (void)bytes, (void)flags;
+	return r ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)

@@ -485,6 +485,39 @@ CUresult on_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream stream)
 	return copy_3d(copy, stream, false);
 }
 
+static bool copy_side_is_device(int type, CUdeviceptr device)
+{
+	return type == COPY_DEVICE || (type == COPY_UNIFIED && copy_is_device(device));
+}
+
+/* What is the host's has no context, so it is as any other copy. */
+static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bool waits)
+{
+	const uint64_t words[] = {sizeof(*copy), stream};
+	CUDA_MEMCPY3D_PEER ready;
+	struct call_part part;
+
+	if (!copy)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	ready = *copy;
+	if (!copy_side_is_device(ready.srcMemoryType, ready.srcDevice) ||
+	    !copy_side_is_device(ready.dstMemoryType, ready.dstDevice))
+		return copy_3d((const CUDA_MEMCPY3D *)copy, stream, waits);
+	ready.srcMemoryType = ready.dstMemoryType = COPY_DEVICE;
+	part = (struct call_part){&ready, sizeof(ready)};
+	return call_sync(OP_cuMemcpy3DPeerAsync, words, 2, &part, 1, NULL, 0);
+}
+
+CUresult on_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
+{
+	return copy_3d_peer(copy, stream, true);
+}
+
+CUresult on_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
+{
+	return copy_3d_peer(copy, stream, false);
+}
+
 /* ---- filling, which does not wait ---- */
 
 #define COPY_FILL(bits, type)                                                                                     \

@@ -2,9 +2,12 @@
 
 /* Graphs, where lists of nodes are passed. */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "vcuda/client/call.h"
+#include "vcuda/client/image.h"
+#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -104,6 +107,152 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 	if (call_reply_bytes() == sizeof(*info))
 		memcpy(info, client.wire->reply[thread_self()->slot].word, sizeof(*info));
 	return r;
+}
+
+/* ---- copies ---- */
+
+/* A graph may run at any time, so the memory of the host must be what the server shares. */
+static CUresult graph_read_side(int *type, const void **host, CUdeviceptr device)
+{
+	enum { HOST = 1, DEVICE = 2, UNIFIED = 4 };
+	struct range range;
+
+	if (*type == UNIFIED) {
+		*type = range_find(device, &range) && range.kind == RANGE_HOST ? HOST : DEVICE;
+		*host = (const void *)device;
+	}
+	return *type == HOST && !range_is_locked(*host, 1) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+static CUresult graph_read_copy(const CUDA_MEMCPY3D *copy, CUDA_MEMCPY3D *ret)
+{
+	const void *to;
+	CUresult r;
+
+	if (!copy)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	*ret = *copy;
+	to = ret->dstHost;
+	r = graph_read_side(&ret->srcMemoryType, &ret->srcHost, ret->srcDevice);
+	if (!r)
+		r = graph_read_side(&ret->dstMemoryType, &to, ret->dstDevice);
+	ret->dstHost = (void *)(uintptr_t)to;
+	return r;
+}
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count,
+			      const CUDA_MEMCPY3D *copy, CUcontext context)
+{
+	const uint64_t words[] = {graph, count * sizeof(*before), count, sizeof(*copy), context};
+	CUDA_MEMCPY3D ready;
+	const struct call_part parts[] = {{before, count * sizeof(*before)}, {&ready, sizeof(ready)}};
+	CUresult r;
+
+	if (!node || (count && !before) || count > CALL_HANDLES)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	r = graph_read_copy(copy, &ready);
+	return r ? r : call_sync(OP_cuGraphAddMemcpyNode, words, 5, parts, 2, node, sizeof(*node));
+}
+
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *copy)
+{
+	const uint64_t words[] = {node, sizeof(*copy)};
+	CUDA_MEMCPY3D ready;
+	const struct call_part part = {&ready, sizeof(ready)};
+	CUresult r = graph_read_copy(copy, &ready);
+
+	return r ? r : call_sync(OP_cuGraphMemcpyNodeSetParams, words, 2, &part, 1, NULL, 0);
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy,
+					CUcontext context)
+{
+	const uint64_t words[] = {exec, node, sizeof(*copy), context};
+	CUDA_MEMCPY3D ready;
+	const struct call_part part = {&ready, sizeof(ready)};
+	CUresult r = graph_read_copy(copy, &ready);
+
+	return r ? r : call_sync(OP_cuGraphExecMemcpyNodeSetParams, words, 4, &part, 1, NULL, 0);
+}
+
+/* ---- what a kernel was given ---- */
+
+/* The driver's copies are valid until the node's parameters change; these, until the next question about the node. */
+enum { GRAPH_SHOWN = 1024, GRAPH_SHOWN_WORDS = 6 };
+
+struct shown {
+	struct shown *next;
+	uint32_t index; /* of the node's handle */
+	void *parameters[WIRE_PARAMETERS];
+	uint8_t bytes[];
+};
+
+static struct lock shown_lock;
+static struct shown *shown_nodes[GRAPH_SHOWN];
+
+static void graph_keep_shown(uint64_t node, struct shown *shown)
+{
+	struct shown **at = &shown_nodes[wire_handle_index(node) % GRAPH_SHOWN], *old;
+
+	LOCK_HOLD(&shown_lock);
+	shown->index = wire_handle_index(node);
+	while (*at && (*at)->index != shown->index)
+		at = &(*at)->next;
+	old = *at;
+	shown->next = old ? old->next : NULL;
+	*at = shown;
+	free(old);
+}
+
+static CUresult graph_show_values(uint64_t node, const struct function *function, void ***ret)
+{
+	struct shown *shown = malloc(sizeof(*shown) + function->info.bytes);
+	CUresult r = shown ? call_download(0, shown->bytes, function->info.bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (r) {
+		free(shown);
+		return r;
+	}
+	for (unsigned i = 0; i < function->info.parameters; i++)
+		shown->parameters[i] = shown->bytes + function->info.parameter[i].offset;
+	graph_keep_shown(node, shown);
+	*ret = function->info.parameters ? shown->parameters : NULL;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+	const struct function *function;
+	uint64_t words[GRAPH_SHOWN_WORDS];
+	void **values = NULL;
+	CUresult r;
+
+	if (!parameters)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	r = call_sync(OP_cuGraphKernelNodeGetParams_v2, &node, 1, NULL, 0, words, sizeof(words));
+	if (!r)
+		r = image_function(words[0], &function);
+	if (!r && words[5] != function->info.bytes)
+		r = CUDA_ERROR_UNKNOWN;
+	if (!r)
+		r = graph_show_values(node, function, &values);
+	if (r)
+		return r;
+	*parameters = (CUDA_KERNEL_NODE_PARAMS){
+		.gridDimX = (unsigned)words[1],
+		.gridDimY = (unsigned)(words[1] >> 32),
+		.gridDimZ = (unsigned)words[2],
+		.blockDimX = (unsigned)(words[2] >> 32),
+		.blockDimY = (unsigned)words[3],
+		.blockDimZ = (unsigned)(words[3] >> 32),
+		.sharedMemBytes = (unsigned)words[4],
+		.kernelParams = values,
+	};
+	if (wire_handle_type(words[0]) == WIRE_KERNEL)
+		parameters->kern = words[0];
+	else
+		parameters->func = words[0];
+	return CUDA_SUCCESS;
 }
 
 /* ---- captures ---- */

@@ -310,10 +310,7 @@ struct linker {
 	uint64_t handle;
 	struct image_options options;
 	void *image;
-	struct {
-		float time;
-		void *info_told, *error_told;
-	} own;
+	bool completed;
 };
 
 static struct lock linker_lock;
@@ -388,6 +385,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned count, CUjit_option *names,
 			  void **values)
 {
+	const struct linker *linker = image_find_linker(state);
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 	size_t bytes;
@@ -395,6 +393,9 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *pa
 
 	if (r)
 		return r;
+	/* Nothing is added any more, whether there is such a file or not. */
+	if (!linker || linker->completed)
+		return linker ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 	r = image_read_file(path, &data, &bytes);
 	if (r)
 		return r;
@@ -422,6 +423,7 @@ CUresult cuLinkComplete(CUlinkState state, void **image, size_t *bytes)
 	linker->options.count--;
 	if (r)
 		return r;
+	linker->completed = true;
 	if (length > WIRE_UPLOAD_MAX)
 		return CUDA_ERROR_UNKNOWN;
 	free(linker->image);

@@ -123,6 +123,16 @@ CUresult on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 	return call_sync(OP_cuMemFreeAsync, words, 2, NULL, 0, NULL, 0);
 }
 
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+	const uint64_t word = (uint64_t)device;
+
+	/* Not the error of other functions for a device that is none. */
+	if (!pool || !client_device(device))
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	return call_sync(OP_cuDeviceGetMemPool, &word, 1, NULL, 0, pool, sizeof(*pool));
+}
+
 /* The first three are ints, the others numbers of 8 bytes. */
 static size_t memory_pool_value_bytes(CUmemPool_attribute attribute)
 {
@@ -166,11 +176,16 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, si
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
 	uint64_t words[] = {(uint64_t)attribute, pointer, 0};
+	CUresult r;
 
 	if (!value)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
 	memcpy(&words[2], value, sizeof(unsigned));
-	return call_sync(OP_cuPointerSetAttribute, words, 3, NULL, 0, NULL, 0);
+	r = call_sync(OP_cuPointerSetAttribute, words, 3, NULL, 0, NULL, 0);
+	/* There is but one that can be set. */
+	if (!r)
+		range_set_waits(pointer, (uint32_t)words[2] != 0);
+	return r;
 }
 
 CUresult on_cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags)
@@ -204,6 +219,20 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
 
 	if (!r)
 		(void)range_remove(pointer, 1U << RANGE_RESERVED, NULL);
+	return r;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *memory, void *at)
+{
+	const uint64_t word = (uint64_t)at;
+	uint64_t handle;
+	CUresult r;
+
+	if (!memory)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	r = call_sync(OP_cuMemRetainAllocationHandle, &word, 1, NULL, 0, &handle, sizeof(handle));
+	if (!r)
+		*memory = handle;
 	return r;
 }
 

@@ -8,61 +8,114 @@
 #include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 
-enum { POINTER_HOST = 1, POINTER_DEVICE = 2 };
+enum { POINTER_HOST = 1, POINTER_DEVICE = 2, POINTER_OF_HOST = 4, POINTER_ORDINAL = 9 };
 
+static uint64_t pointer_context(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->context ? range->context->handle : 0;
+}
+
+static uint64_t pointer_memory_type(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->kind == RANGE_HOST ? POINTER_HOST : POINTER_DEVICE;
+}
+
+static uint64_t pointer_itself(const struct range *range, CUdeviceptr pointer)
+{
+	(void)range;
+	return pointer;
+}
+
+static uint64_t pointer_nothing(const struct range *range, CUdeviceptr pointer)
+{
+	(void)range, (void)pointer;
+	return 0;
+}
+
+static uint64_t pointer_waits(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->waits;
+}
+
+static uint64_t pointer_number(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->number;
+}
+
+static uint64_t pointer_device(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->context ? (uint64_t)range->context->device : 0;
+}
+
+static uint64_t pointer_start(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->at;
+}
+
+static uint64_t pointer_bytes(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->bytes;
+}
+
+static uint64_t pointer_mapped(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->kind != RANGE_RESERVED;
+}
+
+static uint64_t pointer_access(const struct range *range, CUdeviceptr pointer)
+{
+	enum { READ_AND_WRITE = 3 };
+
+	(void)range, (void)pointer;
+	return READ_AND_WRITE;
+}
+
+/* By the numbers of CUpointer_attribute: how large the value is, and what. */
+static const struct {
+	size_t bytes;
+	uint64_t (*value)(const struct range *range, CUdeviceptr pointer);
+} pointer_attributes[] = {
+	[1] = {sizeof(CUcontext), pointer_context},
+	[2] = {sizeof(int), pointer_memory_type},
+	[3] = {sizeof(CUdeviceptr), pointer_itself},
+	[POINTER_OF_HOST] = {sizeof(void *), pointer_itself},
+	[6] = {sizeof(char), pointer_waits},      /* SYNC_MEMOPS */
+	[7] = {sizeof(uint64_t), pointer_number}, /* BUFFER_ID */
+	[8] = {sizeof(char), pointer_nothing},    /* IS_MANAGED */
+	[POINTER_ORDINAL] = {sizeof(int), pointer_device},
+	[10] = {sizeof(char), pointer_nothing}, /* IS_LEGACY_CUDA_IPC_CAPABLE */
+	[11] = {sizeof(uint64_t), pointer_start},
+	[12] = {sizeof(uint64_t), pointer_bytes},
+	[13] = {sizeof(char), pointer_mapped},
+	[14] = {sizeof(uint64_t), pointer_nothing}, /* ALLOWED_HANDLE_TYPES */
+	[15] = {sizeof(char), pointer_nothing},     /* IS_GPU_DIRECT_RDMA_CAPABLE */
+	[16] = {sizeof(int), pointer_access},
+	[17] = {sizeof(CUmemoryPool), pointer_nothing}, /* MEMPOOL_HANDLE */
+};
+
+/* Return: the size of the value; 0 if there is no such attribute. */
 static size_t pointer_value(CUpointer_attribute attribute, const struct range *range, CUdeviceptr pointer,
 			    uint64_t *value)
 {
-	const bool host = range->kind == RANGE_HOST;
-
-	switch (attribute) {
-	case 1: /* CONTEXT */
-		*value = range->context ? range->context->handle : 0;
-		return sizeof(CUcontext);
-	case 2: /* MEMORY_TYPE */
-		*value = host ? POINTER_HOST : POINTER_DEVICE;
-		return sizeof(int);
-	case 3: /* DEVICE_POINTER */
-	case 4: /* HOST_POINTER */
-		*value = pointer;
-		return sizeof(uint64_t);
-	case 6:  /* SYNC_MEMOPS */
-	case 8:  /* IS_MANAGED */
-	case 10: /* IS_LEGACY_CUDA_IPC_CAPABLE */
-	case 14: /* ALLOWED_HANDLE_TYPES */
-	case 15: /* IS_GPU_DIRECT_RDMA_CAPABLE */
-		*value = 0;
-		return attribute == 14 ? sizeof(uint64_t) : sizeof(char);
-	case 7: /* BUFFER_ID */
-		*value = range->number;
-		return sizeof(uint64_t);
-	case 9: /* DEVICE_ORDINAL */
-		*value = range->context ? (uint64_t)range->context->device : 0;
-		return sizeof(int);
-	case 11: /* RANGE_START_ADDR */
-		*value = range->at;
-		return sizeof(uint64_t);
-	case 12: /* RANGE_SIZE */
-		*value = range->bytes;
-		return sizeof(uint64_t);
-	case 16: /* ACCESS_FLAGS: read and write */
-		*value = 3;
-		return sizeof(int);
-	case 17: /* MEMPOOL_HANDLE */
-		*value = 0;
-		return sizeof(CUmemoryPool);
-	case 13: /* MAPPED */
-		*value = range->kind != RANGE_RESERVED;
-		return sizeof(char);
-	default:
+	if (attribute < 0 || (size_t)attribute >= sizeof(pointer_attributes) / sizeof(pointer_attributes[0]) ||
+	    !pointer_attributes[attribute].value)
 		return 0;
-	}
+	*value = pointer_attributes[attribute].value(range, pointer);
+	return pointer_attributes[attribute].bytes;
 }
 
 /* Whether this is of the kind that the attribute is about. */
 static bool pointer_has(CUpointer_attribute attribute, const struct range *range)
 {
-	return attribute != 4 || range->kind == RANGE_HOST;
+	return attribute != POINTER_OF_HOST || range->kind == RANGE_HOST;
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
@@ -104,7 +157,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
 		if (bytes == 0)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (!known || !pointer_has(attributes[i], &range))
-			answer = !known && attributes[i] == 9 ? UINT64_MAX - 1 : 0;
+			answer = !known && attributes[i] == POINTER_ORDINAL ? UINT64_MAX - 1 : 0;
 		memcpy(values[i], &answer, bytes);
 	}
 	return CUDA_SUCCESS;

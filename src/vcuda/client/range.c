@@ -69,7 +69,7 @@ bool range_remove(uint64_t at, unsigned kinds, struct range *ret)
 	return true;
 }
 
-static const struct range *range_look(uint64_t at)
+static struct range *range_look(uint64_t at)
 {
 	const size_t place = range_search(at);
 
@@ -87,6 +87,16 @@ bool range_find(uint64_t at, struct range *ret)
 	if (range)
 		*ret = *range;
 	return range;
+}
+
+void range_set_waits(uint64_t at, bool waits)
+{
+	struct range *range;
+
+	LOCK_HOLD(&range_lock);
+	range = range_look(at);
+	if (range)
+		range->waits = waits;
 }
 
 bool range_is_known(uint64_t at, uint64_t bytes, uint64_t alignment)

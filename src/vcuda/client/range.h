@@ -21,6 +21,7 @@ struct range {
 	enum range_kind kind;
 	unsigned flags;  /* of cuMemHostAlloc() */
 	uint64_t number; /* no other allocation's */
+	bool waits;      /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 	struct context *context;
 };
 
@@ -31,6 +32,9 @@ bool range_remove(uint64_t at, unsigned kinds, struct range *ret);
 
 /** Return: whether @at lies in a range, which is copied to @ret. */
 bool range_find(uint64_t at, struct range *ret);
+
+/** Notes what the attribute SYNC_MEMOPS of the range at @at is. */
+void range_set_waits(uint64_t at, bool waits);
 
 /** Return: whether a command on this device memory is sure to be well-formed. */
 bool range_is_known(uint64_t at, uint64_t bytes, uint64_t alignment);

@@ -9,6 +9,7 @@ struct context {
 	uint64_t handle;
 	CUdevice device;
 	unsigned flags;
+	unsigned attached; /* by cuCtxAttach() */
 	bool primary;
 	_Atomic bool gone;
 	struct context *next;

@@ -2,7 +2,8 @@
 
 /* Device memory. All of it is counted before the driver is asked, and what it refuses is taken back. */
 
-#include <stdbool.h>
+#include "vcuda/server/allocation.h"
+
 #include <string.h>
 
 #include "vcuda/driver_api.h"
@@ -129,7 +130,13 @@ enum { POOL_RESERVED = 5, POOL_USED = 7, POOLS = 64 };
 /* Those that memory came from. They keep what was freed, or is freed when a stream comes there. */
 static uint64_t pools[POOLS];
 static unsigned pool_count;
+static bool pool_was_given_back;
 static uint64_t pool_lost; /* what was freed to pools that were destroyed before */
+
+bool allocation_was_freed_in_streams(void)
+{
+	return pool_was_given_back;
+}
 
 static bool allocation_is_limited(void)
 {
@@ -258,6 +265,7 @@ CUresult serve_cuMemFreeAsync(struct request *q)
 		r = request_stream(q, 1, &stream);
 	if (!r)
 		r = driver.cuMemFreeAsync(q->argument[0], stream);
+	pool_was_given_back = true;
 	if (!r)
 		(void)quota_forget(QUOTA_POINTER, q->argument[0]);
 	return r;
@@ -288,6 +296,42 @@ CUresult serve_cuMemPoolGetAttribute(struct request *q)
 
 /* ---- physical memory and its mappings ---- */
 
+/* The driver does not look at which device is meant. */
+CUresult serve_cuMemGetAllocationGranularity(struct request *q)
+{
+	CUresult r = driver.cuMemGetAllocationGranularity ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	CUmemAllocationProp properties = {0};
+	size_t bytes = 0;
+
+	if (!r)
+		r = request_struct(q, 0, &properties, sizeof(properties));
+	if (!r && (unsigned)properties.location.id >= server.start.gpu_count)
+		properties.location.id = 0;
+	if (!r)
+		r = request_check_properties(&properties);
+	if (!r)
+		r = driver.cuMemGetAllocationGranularity(&bytes, &properties,
+							 (CUmemAllocationGranularity_flags)q->argument[1]);
+	if (!r)
+		request_reply(q, &bytes, sizeof(bytes));
+	return r;
+}
+
+/* What is counted for it is taken back when neither handles nor mappings hold it. */
+static CUresult allocation_hold(struct request *q, uint64_t real)
+{
+	const uint64_t handle = handle_give(WIRE_MEMORY, real, 0, 0);
+
+	if (!handle) {
+		(void)driver.cuMemRelease(real);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	handle_hold(handle);
+	quota_hold(QUOTA_PHYSICAL, real, 1);
+	request_reply(q, &handle, sizeof(handle));
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_cuMemCreate(struct request *q)
 {
 	CUresult r = driver.cuMemCreate ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
@@ -308,11 +352,23 @@ CUresult serve_cuMemCreate(struct request *q)
 		(void)driver.cuMemRelease(real);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (r)
+	if (r) {
 		quota_give(bytes);
-	else
-		request_reply_handle(q, WIRE_MEMORY, real, 0);
+		return r;
+	}
+	r = allocation_hold(q, real);
+	(void)quota_forget(QUOTA_PHYSICAL, real);
 	return r;
+}
+
+CUresult serve_cuMemRetainAllocationHandle(struct request *q)
+{
+	CUresult r = driver.cuMemRetainAllocationHandle ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	CUmemGenericAllocationHandle real = 0;
+
+	if (!r)
+		r = driver.cuMemRetainAllocationHandle(&real, (void *)q->argument[0]);
+	return r ? r : allocation_hold(q, real);
 }
 
 CUresult serve_cuMemRelease(struct request *q)
@@ -326,8 +382,8 @@ CUresult serve_cuMemRelease(struct request *q)
 		r = driver.cuMemRelease(real);
 	if (r)
 		return r;
-	handle_drop(q->argument[0]);
-	(void)quota_forget(QUOTA_PHYSICAL, real);
+	(void)handle_let_go(q->argument[0]);
+	quota_hold(QUOTA_PHYSICAL, real, -1);
 	return CUDA_SUCCESS;
 }
 

@@ -11,7 +11,7 @@
 static pthread_mutex_t callback_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t callback_given;
 
-static void callback_reached(void *cookie)
+void callback_reached(void *cookie)
 {
 	struct wire_callback *call;
 	uint32_t number;
@@ -29,6 +29,25 @@ static void callback_reached(void *cookie)
 			bell_sleep(&call->done, seen, NULL);
 	}
 	(void)pthread_mutex_unlock(&callback_mutex);
+}
+
+/* Of a node that the client made, whose data is the number; one of another's making has none. */
+CUresult serve_cuGraphHostNodeGetParams(struct request *q)
+{
+	CUresult r = driver.cuGraphHostNodeGetParams ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	CUDA_HOST_NODE_PARAMS parameters = {0};
+	uint64_t node = 0, cookie;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_NODE, &node);
+	if (!r)
+		r = driver.cuGraphHostNodeGetParams(node, &parameters);
+	if (!r && parameters.fn != callback_reached)
+		r = CUDA_ERROR_NOT_SUPPORTED;
+	cookie = (uint64_t)parameters.userData;
+	if (!r)
+		request_reply(q, &cookie, sizeof(cookie));
+	return r;
 }
 
 CUresult serve_cuLaunchHostFunc(struct request *q)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Code: the compiler and linker of the driver, what its functions take, and launches. */
+/* Code: the compiler of the driver, what its functions take, and launches. */
+
+#include "vcuda/server/code.h"
 
 #include <elf.h>
 #include <stdbool.h>
@@ -12,31 +14,15 @@
 #include "vcuda/server/handle.h"
 #include "vcuda/server/serve.h"
 
-enum { CODE_OPTIONS = 32, CODE_LOG = 1900, CODE_LEVEL = 4096 };
+enum { CODE_LEVEL = 4096 };
 
 /* ---- images ---- */
-
-/* As the client has it in image.c. */
-struct code_answer {
-	uint64_t handle;
-	uint32_t info_bytes, error_bytes;
-	char info[CODE_LOG], error[CODE_LOG];
-	float time;
-};
 
 enum code_option { OPTION_WALL_TIME = 2, OPTION_INFO, OPTION_INFO_BYTES, OPTION_ERROR, OPTION_ERROR_BYTES };
 
 #define CODE_NUMBERS (1U << 0 | 1U << 1 | 0xffU << 7 | 1U << 20 | 1U << 21 | 1U << 22 | 1U << 23 | 1U << 30)
 
-struct code_options {
-	unsigned count;
-	CUjit_option name[CODE_OPTIONS + 5];
-	void *value[CODE_OPTIONS + 5];
-};
-
-/* The client's numbers, and buffers of ours for what the compiler says. */
-static CUresult code_read_options(struct request *q, unsigned more, struct code_options *options,
-				  struct code_answer *answer)
+CUresult code_read_options(struct request *q, unsigned more, struct code_options *options, struct code_answer *answer)
 {
 	const uint64_t count = q->argument[2];
 	CUresult r = count > CODE_OPTIONS ? CUDA_ERROR_INVALID_VALUE : request_words(q, 3 + 2 * (unsigned)count + more);
@@ -64,8 +50,7 @@ static CUresult code_read_options(struct request *q, unsigned more, struct code_
 	return CUDA_SUCCESS;
 }
 
-static CUresult code_reply(struct request *q, CUresult r, const struct code_options *options,
-			   struct code_answer *answer)
+CUresult code_reply(struct request *q, CUresult r, const struct code_options *options, struct code_answer *answer)
 {
 	/* Where the lengths went in, those of the logs come out. */
 	answer->info_bytes = (uint32_t)(uintptr_t)options->value[options->count - 3];
@@ -130,8 +115,7 @@ static bool code_is_whole(const uint8_t *image, uint64_t bytes)
 	return code_elf_is_whole(&header, image, bytes);
 }
 
-/* The thread's upload, if it is an image that is all there. */
-static void *code_take_image(struct request *q)
+void *code_take_image(struct request *q)
 {
 	void *image = request_take_upload(q, q->argument[0]);
 
@@ -173,121 +157,6 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	if (!r)
 		answer.handle = handle_give(WIRE_LIBRARY, library, 0, 0);
 	return code_reply(q, r, &options, &answer);
-}
-
-/* ---- the linker ---- */
-
-/* The driver writes into the buffers of a linker's creation for as long as it exists. */
-struct code_linker {
-	struct code_linker *next;
-	uint64_t state;
-	struct code_options options;
-	struct code_answer answer;
-};
-static struct code_linker *linkers;
-
-static struct code_linker *code_find_linker(uint64_t state)
-{
-	struct code_linker *linker = linkers;
-
-	while (linker && linker->state != state)
-		linker = linker->next;
-	return linker;
-}
-
-CUresult serve_cuLinkCreate_v2(struct request *q)
-{
-	struct code_linker *linker = calloc(1, sizeof(*linker));
-	CUresult r = linker ? code_read_options(q, 0, &linker->options, &linker->answer) : CUDA_ERROR_OUT_OF_MEMORY;
-
-	if (!r)
-		r = driver.cuLinkCreate_v2(linker->options.count, linker->options.name, linker->options.value,
-					   &linker->state);
-	if (r) {
-		free(linker);
-		return r;
-	}
-	linker->next = linkers;
-	linkers = linker;
-	linker->answer.handle = handle_give(WIRE_LINKER, linker->state, 0, q->header.context);
-	return code_reply(q, r, &linker->options, &linker->answer);
-}
-
-/* The words of the options stand before the linker and the kind of input. */
-CUresult serve_cuLinkAddData_v2(struct request *q)
-{
-	struct code_options options;
-	struct code_answer answer;
-	CUresult r = code_read_options(q, 2, &options, &answer);
-	const unsigned word = r ? 0 : q->header.words - 2;
-	struct code_linker *linker;
-	uint64_t state = 0;
-	void *data;
-
-	if (!r)
-		r = request_handle(q, word, WIRE_LINKER, &state);
-	if (r)
-		return r;
-	data = code_take_image(q);
-	linker = code_find_linker(state);
-	if (!data || !linker)
-		return CUDA_ERROR_INVALID_VALUE;
-	/* Its logs go where the linker's do. */
-	r = driver.cuLinkAddData_v2(state, (CUjitInputType)q->argument[word + 1], data, q->argument[0], NULL,
-				    options.count - 4, options.name, options.value);
-	free(data);
-	return code_reply(q, r, &linker->options, &linker->answer);
-}
-
-CUresult serve_cuLinkComplete(struct request *q)
-{
-	struct code_options options;
-	struct code_answer answer;
-	CUresult r = code_read_options(q, 1, &options, &answer);
-	struct code_linker *linker;
-	void *image = NULL, *copy;
-	uint64_t state = 0;
-	size_t bytes = 0;
-
-	if (!r)
-		r = request_handle(q, q->header.words - 1U, WIRE_LINKER, &state);
-	if (r)
-		return r;
-	linker = code_find_linker(state);
-	if (!linker)
-		return CUDA_ERROR_INVALID_HANDLE;
-	r = driver.cuLinkComplete(state, &image, &bytes);
-	if (!r) {
-		copy = bytes <= WIRE_UPLOAD_MAX ? malloc(bytes + 1) : NULL;
-		if (!copy)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		memcpy(copy, image, bytes);
-		request_keep_download(q, copy, bytes);
-		linker->answer.handle = bytes;
-	}
-	return code_reply(q, r, &linker->options, &linker->answer);
-}
-
-CUresult serve_cuLinkDestroy(struct request *q)
-{
-	CUresult r = request_words(q, 1);
-	struct code_linker **at = &linkers, *linker;
-	uint64_t state = 0;
-
-	if (!r)
-		r = request_handle(q, 0, WIRE_LINKER, &state);
-	if (r)
-		return r;
-	r = driver.cuLinkDestroy(state);
-	handle_drop(q->argument[0]);
-	while (*at && (*at)->state != state)
-		at = &(*at)->next;
-	linker = *at;
-	if (linker) {
-		*at = linker->next;
-		free(linker);
-	}
-	return r;
 }
 
 /* ---- functions ---- */
@@ -422,26 +291,22 @@ static CUresult code_read_attributes(struct request *q, struct code_launch *laun
 	return CUDA_SUCCESS;
 }
 
-static CUresult code_read_launch(struct request *q, struct code_launch *launch)
+/* All but the parameters. Word 6 has the number of attributes, which stand behind the words. */
+static CUresult code_read_config(struct request *q, struct code_launch *launch)
 {
-	const struct code_function *function;
 	CUresult r = request_words(q, LAUNCH_WORDS);
 	const uint64_t *word = q->argument;
-	unsigned attributes;
-	uint8_t *packed;
+	const unsigned attributes = (uint32_t)word[6];
 
 	if (!r)
 		r = request_handle(q, 0, WIRE_FUNC, &launch->function);
 	launch->config.hStream = 0;
 	if (!r)
 		r = request_stream(q, 5, &launch->config.hStream);
-	if (!r)
-		r = code_function(word[0], launch->function, false, &function);
 	if (r)
 		return r;
-	attributes = (uint32_t)word[6];
-	if (attributes > LAUNCH_ATTRIBUTES || word[6] >> 32 != function->info.bytes ||
-	    LAUNCH_WORDS * 8 + attributes * sizeof(CUlaunchAttribute) + function->info.bytes > q->header.bytes)
+	if (attributes > LAUNCH_ATTRIBUTES ||
+	    LAUNCH_WORDS * 8 + attributes * sizeof(CUlaunchAttribute) > q->header.bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	launch->config.gridDimX = (unsigned)word[1];
 	launch->config.gridDimY = (unsigned)(word[1] >> 32);
@@ -452,10 +317,28 @@ static CUresult code_read_launch(struct request *q, struct code_launch *launch)
 	launch->config.sharedMemBytes = (unsigned)word[4];
 	launch->config.numAttrs = attributes;
 	launch->config.attrs = launch->attributes;
-	packed = (uint8_t *)&q->argument[LAUNCH_WORDS] + attributes * sizeof(CUlaunchAttribute);
+	return attributes ? code_read_attributes(q, launch) : CUDA_SUCCESS;
+}
+
+static CUresult code_read_launch(struct request *q, struct code_launch *launch)
+{
+	const struct code_function *function;
+	CUresult r = code_read_config(q, launch);
+	uint64_t attributes;
+	uint8_t *packed;
+
+	if (!r)
+		r = code_function(q->argument[0], launch->function, false, &function);
+	if (r)
+		return r;
+	attributes = launch->config.numAttrs * sizeof(CUlaunchAttribute);
+	if (q->argument[6] >> 32 != function->info.bytes ||
+	    LAUNCH_WORDS * 8 + attributes + function->info.bytes > q->header.bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	packed = (uint8_t *)&q->argument[LAUNCH_WORDS] + attributes;
 	for (unsigned i = 0; i < function->info.parameters; i++)
 		launch->parameters[i] = packed + function->info.parameter[i].offset;
-	return attributes ? code_read_attributes(q, launch) : CUDA_SUCCESS;
+	return CUDA_SUCCESS;
 }
 
 CUresult serve_cuLaunchKernel(struct request *q)
@@ -554,6 +437,59 @@ CUresult serve_cuGraphAddKernelNode_v2(struct request *q)
 	return r;
 }
 
+/* The values as one piece, as launches send them. */
+static CUresult code_pack(const struct wire_function *info, const CUDA_KERNEL_NODE_PARAMS *node, uint8_t *to)
+{
+	if (info->parameters && !node->kernelParams)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	for (unsigned i = 0; i < info->parameters; i++)
+		memcpy(to + info->parameter[i].offset, node->kernelParams[i], info->parameter[i].size);
+	return CUDA_SUCCESS;
+}
+
+static CUresult code_reply_node(struct request *q, const CUDA_KERNEL_NODE_PARAMS *node)
+{
+	const uint64_t real = node->func ? node->func : node->kern;
+	const uint64_t handle =
+		handle_give(node->func ? WIRE_FUNC : WIRE_KERNEL, real, 0, node->func ? q->header.context : 0);
+	const struct code_function *function;
+	CUresult r = handle ? code_function(handle, real, false, &function) : CUDA_ERROR_OUT_OF_MEMORY;
+	uint8_t *packed = r ? NULL : calloc(1, function->info.bytes + 1);
+
+	if (!packed)
+		return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
+	const uint64_t words[NODE_WORDS] = {
+		handle,
+		node->gridDimX | (uint64_t)node->gridDimY << 32,
+		node->gridDimZ | (uint64_t)node->blockDimX << 32,
+		node->blockDimY | (uint64_t)node->blockDimZ << 32,
+		node->sharedMemBytes,
+		function->info.bytes,
+	};
+
+	r = code_pack(&function->info, node, packed);
+	if (r) {
+		free(packed);
+		return r;
+	}
+	request_reply(q, words, sizeof(words));
+	request_keep_download(q, packed, function->info.bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuGraphKernelNodeGetParams_v2(struct request *q)
+{
+	CUresult r = driver.cuGraphKernelNodeGetParams_v2 ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	CUDA_KERNEL_NODE_PARAMS parameters = {0};
+	uint64_t node = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_NODE, &node);
+	if (!r)
+		r = driver.cuGraphKernelNodeGetParams_v2(node, &parameters);
+	return r ? r : code_reply_node(q, &parameters);
+}
+
 CUresult serve_cuGraphKernelNodeSetParams_v2(struct request *q)
 {
 	static struct code_launch launch;
@@ -582,6 +518,8 @@ CUresult serve_cuGraphExecKernelNodeSetParams_v2(struct request *q)
 	return r ? r : driver.cuGraphExecKernelNodeSetParams_v2(exec, node, &parameters);
 }
 
+/* ---- how many fit ---- */
+
 CUresult serve_cuOccupancyMaxPotentialBlockSizeWithFlags(struct request *q)
 {
 	CUresult r = driver.cuOccupancyMaxPotentialBlockSizeWithFlags ? request_words(q, 4) : CUDA_ERROR_NOT_SUPPORTED;
@@ -599,23 +537,61 @@ CUresult serve_cuOccupancyMaxPotentialBlockSizeWithFlags(struct request *q)
 	return r;
 }
 
-CUresult serve_cuTensorMapEncodeTiled(struct request *q)
+/* A launch without its parameters, and one number for an answer. */
+static CUresult code_count_clusters(struct request *q, CUresult (*count)(int *, CUfunction, const CUlaunchConfig *))
 {
-	enum { RANKS = 5 };
-	CUresult r = driver.cuTensorMapEncodeTiled ? request_words(q, 7 + 4 * RANKS) : CUDA_ERROR_NOT_SUPPORTED;
-	const uint64_t *word = q->argument;
-	cuuint32_t box[RANKS], element[RANKS];
-	CUtensorMap map = {0};
+	static struct code_launch launch;
+	CUresult r = count ? code_read_config(q, &launch) : CUDA_ERROR_NOT_SUPPORTED;
+	int value = 0;
 
-	if (r || word[1] == 0 || word[1] > RANKS)
-		return r ? r : CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < RANKS; i++) {
-		box[i] = (cuuint32_t)word[7 + 2 * RANKS + i];
-		element[i] = (cuuint32_t)word[7 + 3 * RANKS + i];
-	}
-	r = driver.cuTensorMapEncodeTiled(&map, (int)word[0], (cuuint32_t)word[1], (void *)word[2],
-					  (const cuuint64_t *)&word[7], (const cuuint64_t *)&word[7 + RANKS], box,
-					  element, (int)word[3], (int)word[4], (int)word[5], (int)word[6]);
-	request_reply(q, &map, sizeof(map));
+	if (!r)
+		r = count(&value, launch.function, &launch.config);
+	if (!r)
+		request_reply(q, &value, sizeof(value));
 	return r;
+}
+
+CUresult serve_cuOccupancyMaxPotentialClusterSize(struct request *q)
+{
+	return code_count_clusters(q, driver.cuOccupancyMaxPotentialClusterSize);
+}
+
+CUresult serve_cuOccupancyMaxActiveClusters(struct request *q)
+{
+	return code_count_clusters(q, driver.cuOccupancyMaxActiveClusters);
+}
+
+/* ---- what is not offered, if it is there ---- */
+
+CUresult serve_cuLibraryGetManaged(struct request *q)
+{
+	CUresult r = driver.cuLibraryGetManaged ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	const char *name = NULL;
+	uint64_t library = 0;
+	CUdeviceptr pointer;
+	size_t bytes;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_LIBRARY, &library);
+	if (!r)
+		r = request_string(q, 1, WIRE_INLINE, &name);
+	if (!r)
+		r = driver.cuLibraryGetManaged(&pointer, &bytes, library, name);
+	return r ? r : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult serve_cuLibraryGetUnifiedFunction(struct request *q)
+{
+	CUresult r = driver.cuLibraryGetUnifiedFunction ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	const char *name = NULL;
+	uint64_t library = 0;
+	void *function;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_LIBRARY, &library);
+	if (!r)
+		r = request_string(q, 1, WIRE_INLINE, &name);
+	if (!r)
+		r = driver.cuLibraryGetUnifiedFunction(&function, library, name);
+	return r ? r : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -3,6 +3,7 @@
 /* Contexts, and waiting for what they do. */
 
 #include "vcuda/driver_api.h"
+#include "vcuda/server/allocation.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/executor.h"
@@ -11,14 +12,48 @@
 #include "vcuda/server/request.h"
 #include "vcuda/server/stage.h"
 
-enum { CONTEXTS_STREAMS = 8 };
-
 /* The client's handles of primary contexts. */
 static uint64_t primary[START_GPUS];
+
+/* Work of streams that were destroyed: an event behind the last of each. */
+enum { ORPHANS = 4096 };
+static struct {
+	uint64_t event, context;
+} orphans[ORPHANS];
+static unsigned orphan_count;
+
+static void contexts_end_orphan(unsigned place)
+{
+	(void)driver.cuEventDestroy_v2(orphans[place].event);
+	orphans[place] = orphans[--orphan_count];
+}
+
+/* Return: CUDA_SUCCESS if all that was left behind in the context is done. */
+static CUresult contexts_query_orphans(uint64_t context)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (unsigned i = orphan_count; i > 0 && !r; i--) {
+		if (orphans[i - 1].context != context)
+			continue;
+		r = driver.cuEventQuery(orphans[i - 1].event);
+		if (r != CUDA_ERROR_NOT_READY)
+			contexts_end_orphan(i - 1);
+	}
+	return r;
+}
+
+static void contexts_forget_orphans(uint64_t context)
+{
+	for (unsigned i = orphan_count; i > 0; i--)
+		if (orphans[i - 1].context == context)
+			orphans[i - 1] = orphans[--orphan_count];
+}
 
 static void contexts_end(uint64_t handle)
 {
 	stage_forget_context(handle);
+	contexts_forget_orphans(handle);
 	arena_forget_context(handle);
 	quota_forget_context(handle);
 	handle_drop(handle);
@@ -161,9 +196,55 @@ CUresult serve_cuThreadExchangeStreamCaptureMode(struct request *q)
 
 /* ---- waiting ---- */
 
+/* What a destroyed stream has still to do, cuCtxSynchronize() waits for, too. */
+static void contexts_leave_behind(CUstream stream, uint64_t context)
+{
+	enum { EVENT_WITHOUT_TIME = 2 };
+	CUcontext real = 0, popped;
+	uint64_t event = 0;
+
+	if (orphan_count == ORPHANS)
+		(void)contexts_query_orphans(context);
+	/* With so many it is better to wait. */
+	if (orphan_count == ORPHANS) {
+		(void)driver.cuStreamSynchronize(stream);
+		return;
+	}
+	/* It may be another than the thread's. */
+	if (!handle_look(context, WIRE_CONTEXT, &real) || driver.cuCtxPushCurrent_v2(real))
+		return;
+	if (!driver.cuEventCreate(&event, EVENT_WITHOUT_TIME) && !driver.cuEventRecord(event, stream)) {
+		orphans[orphan_count].event = event;
+		orphans[orphan_count++].context = context;
+	}
+	(void)driver.cuCtxPopCurrent_v2(&popped);
+}
+
+CUresult serve_cuStreamDestroy_v2(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_STREAM, &stream);
+	if (!r && driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+		contexts_leave_behind(stream, handle_context(q->argument[0]));
+	if (!r)
+		r = driver.cuStreamDestroy_v2(stream);
+	if (!r)
+		handle_drop(q->argument[0]);
+	return r;
+}
+
+/* Memory that was freed in a stream is its pool's again when somebody has waited, for which asking is not enough. */
+static CUresult contexts_end_wait(CUresult r, CUresult (*wait)(uint64_t), uint64_t object)
+{
+	return r || !allocation_was_freed_in_streams() ? r : wait(object);
+}
+
 static CUresult contexts_query_stream(uint64_t stream)
 {
-	return driver.cuStreamQuery(stream);
+	return contexts_end_wait(driver.cuStreamQuery(stream), driver.cuStreamSynchronize, stream);
 }
 
 static CUresult contexts_block_stream(uint64_t stream)
@@ -186,7 +267,7 @@ CUresult serve_cuStreamSynchronize(struct request *q)
 
 static CUresult contexts_query_event(uint64_t event)
 {
-	return driver.cuEventQuery(event);
+	return contexts_end_wait(driver.cuEventQuery(event), driver.cuEventSynchronize, event);
 }
 
 static CUresult contexts_block_event(uint64_t event)
@@ -216,13 +297,15 @@ static CUresult contexts_block_context(uint64_t context)
 /* A context is done when all its streams are. */
 static CUresult contexts_query_context(uint64_t context)
 {
-	CUstream streams[CONTEXTS_STREAMS];
-	const unsigned count = handle_list_streams(context, streams, CONTEXTS_STREAMS);
-	CUresult r = count > CONTEXTS_STREAMS ? CUDA_ERROR_NOT_READY : driver.cuStreamQuery(0);
+	CUresult r = driver.cuStreamQuery(0);
+	uint32_t place = 0;
+	CUstream stream;
 
-	for (unsigned i = 0; i < count && !r; i++)
-		r = driver.cuStreamQuery(streams[i]);
-	/* A stream that was destroyed may still have work. Where there never was one, the null stream's is all. */
+	while (!r && handle_next_stream(context, &place, &stream))
+		r = driver.cuStreamQuery(stream);
+	if (!r)
+		r = contexts_query_orphans(context);
+	/* Nothing is left that it could wait for. Where there never was a stream, the null stream's work was all. */
 	return r || !handle_had_streams() ? r : driver.cuCtxSynchronize();
 }
 

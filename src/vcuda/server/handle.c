@@ -21,6 +21,7 @@ struct handle {
 	uint64_t parent, context;
 	uint32_t generation, next; /* next: place + 1 of another with the same hash, or of the next free one */
 	uint32_t thread;           /* of a stream of a thread's own: its slot + 1 */
+	uint32_t holders;
 };
 
 static pthread_mutex_t handle_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -94,8 +95,8 @@ static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t pa
 	handle->real = real;
 	handle->parent = parent;
 	handle->context = context;
-	handle->thread = 0;
-	handle->handle = wire_handle(type, handle->generation, index);
+	handle->thread = handle->holders = 0;
+	handle->handle = wire_handle(type, handle->generation, index, wire_handle_tag_of(context));
 	first = &handle_hash[handle_hash_of(type, real)];
 	handle->next = *first;
 	*first = index + 1;
@@ -129,6 +130,24 @@ bool handle_look(uint64_t value, enum wire_type type, uint64_t *ret)
 	return handle->handle == value;
 }
 
+uint64_t handle_context(uint64_t value)
+{
+	const struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	return handle ? handle->context : 0;
+}
+
+uint64_t handle_parent(uint64_t value)
+{
+	const struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	return handle ? handle->parent : 0;
+}
+
 static void handle_unlink(struct handle *handle)
 {
 	const uint32_t place = (uint32_t)(handle - handles) + 1;
@@ -145,6 +164,19 @@ static void handle_unlink(struct handle *handle)
 	handle_free = place;
 }
 
+/* A handle that was dropped is never found again, so those below it are known by what they name. */
+static bool handle_drop_orphans(void)
+{
+	bool dropped = false;
+
+	for (uint32_t i = 0; i < handle_count; i++)
+		if (handles[i].handle && handles[i].parent && !handle_find(handles[i].parent)) {
+			handle_unlink(&handles[i]);
+			dropped = true;
+		}
+	return dropped;
+}
+
 void handle_drop(uint64_t value)
 {
 	struct handle *handle;
@@ -159,10 +191,33 @@ void handle_drop(uint64_t value)
 	/* Streams and events have nothing below them. */
 	if (type == WIRE_STREAM || type == WIRE_EVENT || type == WIRE_EXEC || type == WIRE_MEMORY)
 		return;
-	for (uint32_t i = 0; i < handle_count; i++)
-		if (handles[i].handle &&
-		    (handles[i].parent == value || (type == WIRE_CONTEXT && handles[i].context == value)))
+	for (uint32_t i = 0; type == WIRE_CONTEXT && i < handle_count; i++)
+		if (handles[i].handle && handles[i].context == value)
 			handle_unlink(&handles[i]);
+	while (handle_drop_orphans())
+		;
+}
+
+void handle_hold(uint64_t value)
+{
+	struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	if (handle)
+		handle->holders++;
+}
+
+bool handle_let_go(uint64_t value)
+{
+	struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	if (!handle || --handle->holders > 0)
+		return false;
+	handle_unlink(handle);
+	return true;
 }
 
 CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
@@ -193,17 +248,14 @@ bool handle_had_streams(void)
 	return handle_streams_given > 0;
 }
 
-unsigned handle_list_streams(uint64_t context, CUstream *ret, unsigned most)
+bool handle_next_stream(uint64_t context, uint32_t *place, CUstream *ret)
 {
-	unsigned count = 0;
-
 	HANDLE_HOLD();
-	for (uint32_t i = 0; handle_streams && i < handle_count && count <= most; i++)
-		if (handles[i].handle && wire_handle_type(handles[i].handle) == WIRE_STREAM &&
-		    handles[i].context == context) {
-			if (count < most)
-				ret[count] = handles[i].real;
-			count++;
+	for (; handle_streams && *place < handle_count; (*place)++)
+		if (handles[*place].handle && wire_handle_type(handles[*place].handle) == WIRE_STREAM &&
+		    handles[*place].context == context) {
+			*ret = handles[(*place)++].real;
+			return true;
 		}
-	return count;
+	return false;
 }

@@ -14,8 +14,18 @@ uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64
  */
 bool handle_look(uint64_t handle, enum wire_type type, uint64_t *ret);
 
+/** Return: the context that a handle was given in; 0: none. */
+uint64_t handle_context(uint64_t handle);
+
+/** Return: what a handle ends with; 0: nothing but itself, or there is no such handle. */
+uint64_t handle_parent(uint64_t handle);
+
 /** Takes a handle from the client, and those that end with it. */
 void handle_drop(uint64_t handle);
+
+/** One more who has the handle, and one less. Return of the second: whether that was the last; it is dropped then. */
+void handle_hold(uint64_t handle);
+bool handle_let_go(uint64_t handle);
 
 /** Return: the stream that stands for the null stream of a thread's own, made when it is first used. */
 CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret);
@@ -23,5 +33,5 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret);
 /** Return: whether there ever was a stream besides the null stream. */
 bool handle_had_streams(void);
 
-/** Lists the streams of the context. Return: how many there are, those of threads among them. */
-unsigned handle_list_streams(uint64_t context, CUstream *ret, unsigned most);
+/** Goes through the streams of a context, those of threads among them; *place is 0 first. Return: if there is one. */
+bool handle_next_stream(uint64_t context, uint32_t *place, CUstream *ret);

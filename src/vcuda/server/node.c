@@ -18,7 +18,7 @@ static CUresult node_list(struct request *q, enum wire_type of, enum wire_type t
 {
 	CUresult r = list ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
 	CUgraphNode nodes[NODES_MAX] = {0};
-	uint64_t graph = 0;
+	uint64_t graph = 0, owner;
 	size_t count = 0, room;
 
 	if (!r)
@@ -32,8 +32,10 @@ static CUresult node_list(struct request *q, enum wire_type of, enum wire_type t
 	if (room == 0)
 		return CUDA_SUCCESS;
 	r = list(graph, nodes, &room);
+	/* The neighbours of a node are its graph's. */
+	owner = of == WIRE_NODE ? handle_parent(q->argument[0]) : q->argument[0];
 	for (size_t i = 0; i < room && !r; i++)
-		request_reply_handle(q, type, nodes[i], q->argument[0]);
+		request_reply_handle(q, type, nodes[i], owner);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "vcuda/server/arena.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/serve.h"
 
@@ -117,9 +118,16 @@ void request_reply_text(struct request *q, const char *text)
 	q->reply_bytes = (uint32_t)bytes;
 }
 
+/* Pools, physical memory and libraries are a device's or the process's. */
+static bool request_is_of_context(enum wire_type type)
+{
+	return type != WIRE_POOL && type != WIRE_MEMORY && type != WIRE_LIBRARY && type != WIRE_KERNEL;
+}
+
 void request_reply_handle(struct request *q, enum wire_type type, uint64_t real, uint64_t parent)
 {
-	const uint64_t handle = real ? handle_give(type, real, parent, q->header.context) : 0;
+	const uint64_t context = request_is_of_context(type) ? q->header.context : 0;
+	const uint64_t handle = real ? handle_give(type, real, parent, context) : 0;
 
 	request_reply(q, &handle, sizeof(handle));
 }
@@ -213,7 +221,7 @@ CUresult serve_wire_download(struct request *q)
 
 /* ---- structs ---- */
 
-enum { LOCATION_DEVICE = 1 };
+enum { LOCATION_DEVICE = 1, SIDE_HOST = 1, SIDE_DEVICE = 2 };
 
 CUresult request_check_location(CUmemLocation *location)
 {
@@ -238,5 +246,63 @@ CUresult request_check_pool(CUmemPoolProps *properties)
 	properties->win32SecurityAttributes = NULL;
 	if (properties->handleTypes)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return request_check_location(&properties->location);
+	return request_check_location(&properties->location) == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Memory of the host that the GPU may read and write is what the client shares. */
+static bool request_has_box(uint64_t at, size_t pitch, size_t height, const size_t corner[3], const CUDA_MEMCPY3D *copy)
+{
+	uint64_t plane, last, row, rows;
+
+	if (copy->Depth == 0 || copy->Height == 0 || copy->WidthInBytes == 0)
+		return true;
+	if (__builtin_mul_overflow(pitch, height, &plane) ||
+	    __builtin_mul_overflow(plane, corner[2] + copy->Depth - 1, &last) ||
+	    __builtin_add_overflow(corner[1], copy->Height - 1, &rows) || __builtin_mul_overflow(pitch, rows, &row) ||
+	    __builtin_add_overflow(last, row, &last) || __builtin_add_overflow(last, corner[0], &last) ||
+	    __builtin_add_overflow(last, copy->WidthInBytes, &last))
+		return false;
+	return arena_has(at, last);
+}
+
+static CUresult request_check_side(int type, uint64_t host, size_t pitch, size_t height, const size_t corner[3],
+				   const CUDA_MEMCPY3D *copy)
+{
+	if (type == SIDE_DEVICE)
+		return CUDA_SUCCESS;
+	if (type != SIDE_HOST)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return request_has_box(host, pitch, height, corner, copy) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult request_check_copy(CUDA_MEMCPY3D *copy)
+{
+	const size_t from[] = {copy->srcXInBytes, copy->srcY, copy->srcZ};
+	const size_t to[] = {copy->dstXInBytes, copy->dstY, copy->dstZ};
+	CUresult r = request_check_side(copy->srcMemoryType, (uint64_t)copy->srcHost, copy->srcPitch, copy->srcHeight,
+					from, copy);
+
+	copy->srcArray = copy->dstArray = 0;
+	copy->reserved0 = copy->reserved1 = NULL;
+	return r ? r
+		 : request_check_side(copy->dstMemoryType, (uint64_t)copy->dstHost, copy->dstPitch, copy->dstHeight, to,
+				      copy);
+}
+
+CUresult request_check_peer_copy(CUDA_MEMCPY3D_PEER *copy)
+{
+	copy->srcArray = copy->dstArray = 0;
+	if (copy->srcMemoryType != SIDE_DEVICE || copy->dstMemoryType != SIDE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!handle_look(copy->srcContext, WIRE_CONTEXT, &copy->srcContext) ||
+	    !handle_look(copy->dstContext, WIRE_CONTEXT, &copy->dstContext))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return CUDA_SUCCESS;
+}
+
+/* What the client sent in place of the function is not looked at. */
+CUresult request_check_host(CUDA_HOST_NODE_PARAMS *parameters)
+{
+	parameters->fn = callback_reached;
+	return CUDA_SUCCESS;
 }

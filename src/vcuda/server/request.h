@@ -69,6 +69,14 @@ CUresult request_check_location(CUmemLocation *location);
 CUresult request_check_properties(CUmemAllocationProp *properties);
 CUresult request_check_pool(CUmemPoolProps *properties);
 
+/* Copies between what is the device's and, but for peers, the client's page-locked memory. */
+CUresult request_check_copy(CUDA_MEMCPY3D *copy);
+CUresult request_check_peer_copy(CUDA_MEMCPY3D_PEER *copy);
+
+/* A function of the host: ours, which tells the client the number that it was sent. */
+CUresult request_check_host(CUDA_HOST_NODE_PARAMS *parameters);
+void callback_reached(void *cookie);
+
 static inline CUresult request_check_nothing(const void *any)
 {
 	(void)any;
@@ -79,5 +87,8 @@ static inline CUresult request_check_nothing(const void *any)
 	_Generic((pointer), CUmemLocation *                      \
 		 : request_check_location, CUmemAllocationProp * \
 		 : request_check_properties, CUmemPoolProps *    \
-		 : request_check_pool, default                   \
+		 : request_check_pool, CUDA_MEMCPY3D *           \
+		 : request_check_copy, CUDA_MEMCPY3D_PEER *      \
+		 : request_check_peer_copy, CUDA_HOST_NODE_PARAMS * \
+		 : request_check_host, default                   \
 		 : request_check_nothing)(pointer)

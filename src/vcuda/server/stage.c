@@ -42,6 +42,16 @@ void stage_forget_context(uint64_t context)
 		}
 }
 
+/* A graph would keep the address of what is here now, and copy what is there when it runs. */
+static CUresult stage_check_capture(CUstream stream)
+{
+	CUstreamCaptureStatus status = 0;
+
+	if (!driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return status ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
 static CUresult stage_begin(struct request *q, CUstream *stream)
 {
 	CUresult r = request_words(q, 4);
@@ -51,6 +61,8 @@ static CUresult stage_begin(struct request *q, CUstream *stream)
 		return CUDA_ERROR_INVALID_VALUE;
 	stage_register(q->header.context);
 	r = request_stream(q, 1, stream);
+	if (!r)
+		r = stage_check_capture(*stream);
 	if (r || (chunks[chunk].event && chunks[chunk].context == q->header.context))
 		return r;
 	if (chunks[chunk].event)
@@ -112,16 +124,6 @@ CUresult serve_wire_stage_wait(struct request *q)
 	chunks[q->argument[0]].busy = false;
 	q->wait = (struct request_wait){stage_query, stage_block, chunks[q->argument[0]].event};
 	return REQUEST_WAITS;
-}
-
-/* A graph would keep the address of what is here now, and copy what is there when it runs. */
-static CUresult stage_check_capture(CUstream stream)
-{
-	CUstreamCaptureStatus status = 0;
-
-	if (!driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	return status ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
 CUresult serve_wire_copy_in(struct request *q)

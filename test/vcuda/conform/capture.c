@@ -268,6 +268,84 @@ static void capture_host_function(void)
 	OK(cu.cuStreamDestroy_v2(stream));
 }
 
+static void capture_host_twice(void)
+{
+	CUstream stream = capture_stream();
+	static volatile int called;
+	CUgraph graph = NULL;
+	CUgraphExec exec = NULL;
+
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	OK(cu.cuLaunchHostFunc(stream, capture_host, (void *)&called));
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int i = 0; i < 3; i++) {
+		called = 0;
+		OK(cu.cuGraphLaunch(exec, stream));
+		OK(cu.cuStreamSynchronize(stream));
+		IS(77, called);
+	}
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void capture_older(CUstream stream, CUresult status, void *data)
+{
+	(void)stream, (void)status, (void)data;
+}
+
+static void capture_callback(void)
+{
+	CUstream stream = capture_stream();
+	CUgraph graph = NULL;
+
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	NOTE(cu.cuStreamAddCallback(stream, capture_older, NULL, 0));
+	NOTE(cu.cuStreamEndCapture(stream, &graph));
+}
+
+/* Memory that the graph has while it runs. */
+static void capture_memory(void)
+{
+	CUstream stream = capture_stream();
+	CUdeviceptr pointer = 0, out = check_alloc(4096);
+	CUgraphExec exec = NULL;
+	CUgraph graph = NULL;
+	size_t nodes = 0;
+
+	OK(cu.cuMemsetD32_v2(out, 0, 1024));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	NOTE(cu.cuMemAllocAsync(&pointer, 1 << 20, stream));
+	NOTE(cu.cuMemsetD32Async(pointer, 7, 1024, stream));
+	NOTE(cu.cuMemcpyDtoDAsync_v2(out, pointer, 4096, stream));
+	NOTE(cu.cuMemFreeAsync(pointer, stream));
+	NOTE(cu.cuStreamEndCapture(stream, &graph));
+	NOTE(cu.cuGraphGetNodes(graph, NULL, &nodes));
+	NOTE(nodes);
+	NOTE(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	NOTE(cu.cuGraphLaunch(exec, stream));
+	NOTE(cu.cuStreamSynchronize(stream));
+	NOTE(check_word(out));
+}
+
+/* Memory of the host that is not page-locked, and its copies of a graph's later runs. */
+static void capture_ordinary(void)
+{
+	static uint32_t from[65536 / 4], large[262144 / 4];
+	CUstream stream = capture_stream();
+	CUdeviceptr out = check_alloc(sizeof(large));
+	CUgraphExec exec = NULL;
+	CUgraph graph = NULL;
+
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	NOTE(cu.cuMemcpyHtoDAsync_v2(out, from, 4096, stream));
+	NOTE(cu.cuMemcpyHtoDAsync_v2(out, large, sizeof(large), stream));
+	NOTE(cu.cuMemcpyDtoHAsync_v2(from, out, 4096, stream));
+	NOTE(cu.cuStreamEndCapture(stream, &graph));
+	NOTE(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+}
+
 const struct check capture_checks[] = {
 	{"set, kernel and copy", capture_simple, false},
 	{"status", capture_status, false},
@@ -281,5 +359,9 @@ const struct check capture_checks[] = {
 	{"an event from outside", capture_isolation, true},
 	{"the legacy stream meanwhile", capture_implicit, true},
 	{"a function of the host", capture_host_function, false},
+	{"a function of the host, three times", capture_host_twice, false},
+	{"a callback", capture_callback, true},
+	{"memory of the graph's own", capture_memory, true},
+	{"memory that is not page-locked", capture_ordinary, true},
 	END,
 };

@@ -378,6 +378,111 @@ static void graph_other_child(void)
 	OK(cu.cuGraphDestroy(graph));
 }
 
+static void graph_other_copy(void)
+{
+	CUgraph graph = graph_make();
+	CUDA_MEMCPY3D copy = {.src_type = 2,
+			      .src_device = graph_out,
+			      .src_pitch = 32,
+			      .src_height = 1,
+			      .dst_type = 2,
+			      .dst_device = graph_out + 1024,
+			      .dst_pitch = 32,
+			      .dst_height = 1,
+			      .width = 32,
+			      .height = 1,
+			      .depth = 1},
+		      found;
+	uint32_t *pinned = check_pinned(4096);
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+
+	memset(&found, 0, sizeof(found));
+	OK(cu.cuMemsetD32_v2(graph_out, 5, 8));
+	OK(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context));
+	OK(cu.cuGraphMemcpyNodeGetParams(node, &found));
+	TRUE(found.dst_device == graph_out + 1024 && found.width == 32);
+	copy.dst_device = graph_out + 2048;
+	OK(cu.cuGraphMemcpyNodeSetParams(node, &copy));
+	exec = graph_instantiate(graph);
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(0, check_word(graph_out + 1024));
+	IS(5, check_word(graph_out + 2048));
+	copy.dst_type = 1;
+	copy.dst_host = pinned;
+	copy.dst_device = 0;
+	NOTE(cu.cuGraphExecMemcpyNodeSetParams(exec, node, &copy, context));
+	copy.dst_type = 2;
+	copy.dst_device = graph_out + 3072;
+	OK(cu.cuGraphExecMemcpyNodeSetParams(exec, node, &copy, context));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(5, check_word(graph_out + 3072));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuMemFreeHost(pinned));
+}
+
+/* From memory of the host, twice with other contents. */
+static void graph_copy_host(void)
+{
+	CUgraph graph = graph_make();
+	uint32_t *pinned = check_pinned(4096);
+	CUDA_MEMCPY3D copy = {.src_type = 1,
+			      .src_host = pinned,
+			      .src_pitch = 64,
+			      .src_height = 2,
+			      .dst_type = 2,
+			      .dst_device = graph_out,
+			      .dst_pitch = 64,
+			      .dst_height = 2,
+			      .width = 32,
+			      .height = 2,
+			      .depth = 1};
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+
+	OK(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context));
+	exec = graph_instantiate(graph);
+	for (uint32_t i = 1; i < 3; i++) {
+		pinned[16] = i;
+		OK(cu.cuGraphLaunch(exec, NULL));
+		OK(cu.cuStreamSynchronize(NULL));
+		IS(i, check_word(graph_out + 64));
+	}
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuMemFreeHost(pinned));
+}
+
+static void graph_other_function(void)
+{
+	CUgraph graph = graph_make();
+	int one = 1, ten = 10;
+	CUDA_HOST_NODE_PARAMS host = {graph_function, &one}, found = {NULL, NULL};
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+
+	atomic_store(&graph_called, 0);
+	OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &host));
+	OK(cu.cuGraphHostNodeGetParams(node, &found));
+	TRUE(found.function == graph_function && found.data == &one);
+	exec = graph_instantiate(graph);
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	IS(2, atomic_load(&graph_called));
+	host.data = &ten;
+	OK(cu.cuGraphHostNodeSetParams(node, &host));
+	OK(cu.cuGraphExecHostNodeSetParams(exec, node, &host));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	IS(12, atomic_load(&graph_called));
+	host.function = NULL;
+	IS(1, cu.cuGraphHostNodeSetParams(node, &host));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+}
+
 const struct check graph_checks[] = {
 	{"an empty node", graph_empty, false},
 	{"a kernel, launched three times", graph_kernel, false},
@@ -392,5 +497,8 @@ const struct check graph_checks[] = {
 	{"a set, changed and switched off", graph_set, false},
 	{"other events", graph_other_events, false},
 	{"another graph in a graph", graph_other_child, true},
+	{"another copy", graph_other_copy, true},
+	{"a copy from memory of the host", graph_copy_host, true},
+	{"another function", graph_other_function, true},
 	END,
 };

@@ -2,6 +2,7 @@
 
 /* The linker: a function of one text calls one of another. */
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -133,11 +134,89 @@ static void link_errors(void)
 	OK(cu.cuLinkDestroy(state));
 }
 
+static void *link_wrong_elsewhere(void *state)
+{
+	void *image = NULL;
+	size_t size = 0;
+	long results;
+
+	(void)cu.cuCtxSetCurrent(context);
+	results = link_add(state, wrong);
+	(void)cu.cuLinkComplete(state, &image, &size);
+	return (void *)results;
+}
+
+/* Made and ended in one thread, used in another, and an error there. */
+static void link_in_two_threads(void)
+{
+	CUlinkState state = NULL;
+	void *result = NULL;
+	pthread_t thread;
+
+	for (int i = 0; i < 3; i++) {
+		OK(cu.cuLinkCreate_v2(0, NULL, NULL, &state));
+		(void)pthread_create(&thread, NULL, link_wrong_elsewhere, state);
+		(void)pthread_join(thread, &result);
+		NOTE((long)result);
+		OK(cu.cuLinkDestroy(state));
+	}
+	link_two();
+}
+
+static void link_no_file(void)
+{
+	CUlinkState state = NULL;
+
+	OK(cu.cuLinkCreate_v2(0, NULL, NULL, &state));
+	NOTE(cu.cuLinkAddFile_v2(state, PTX, "/nonexistent/file.ptx", 0, NULL, NULL));
+	NOTE(cu.cuLinkAddFile_v2(state, PTX, NULL, 0, NULL, NULL));
+	OK(cu.cuLinkDestroy(state));
+}
+
+static void *link_many(void *argument)
+{
+	long failed = 0;
+
+	(void)argument;
+	(void)cu.cuCtxSetCurrent(context);
+	for (int i = 0; i < 20; i++) {
+		CUlinkState state = NULL;
+		void *image = NULL;
+		size_t size = 0;
+
+		failed += cu.cuLinkCreate_v2(0, NULL, NULL, &state) != 0;
+		failed += link_add(state, caller) != 0;
+		failed += link_add(state, callee) != 0;
+		failed += cu.cuLinkComplete(state, &image, &size) != 0;
+		failed += cu.cuLinkDestroy(state) != 0;
+	}
+	return (void *)failed;
+}
+
+static void link_threads(void)
+{
+	enum { THREADS = 6 };
+	pthread_t threads[THREADS];
+	long failed = 0;
+	void *more;
+
+	for (int i = 0; i < THREADS; i++)
+		(void)pthread_create(&threads[i], NULL, link_many, NULL);
+	for (int i = 0; i < THREADS; i++) {
+		(void)pthread_join(threads[i], &more);
+		failed += (long)more;
+	}
+	IS(0, failed);
+}
+
 const struct check link_checks[] = {
 	{"two texts", link_two, false},
 	{"a function that is nowhere", link_unresolved, false},
 	{"a text with an error", link_wrong, false},
 	{"a file", link_file, false},
 	{"nonsense", link_errors, true},
+	{"a file that is not there", link_no_file, true},
+	{"an error in another thread", link_in_two_threads, true},
+	{"in six threads at once", link_threads, true},
 	END,
 };

@@ -196,6 +196,30 @@ static void pool_errors(void)
 	IS(1, cu.cuMemPoolCreate(&pool, NULL));
 }
 
+/* What a context has from the device's pool, when the context is no more. */
+static void pool_outlives(void)
+{
+	CUdeviceptr pointer = 0;
+	CUmemoryPool pool = NULL;
+	CUcontext other = NULL;
+	uint32_t word = 0;
+
+	OK(cu.cuDeviceGetMemPool(&pool, 0));
+	OK(cu.cuCtxCreate_v2(&other, 0, 0));
+	OK(cu.cuMemAllocAsync(&pointer, 64 << 20, NULL));
+	OK(cu.cuMemsetD32Async(pointer, 42, 1024, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	NOTE(pool_value(pool, USED) >> 20);
+	OK(cu.cuCtxDestroy_v2(other));
+	OK(cu.cuCtxSetCurrent(context));
+	NOTE(pool_value(pool, USED) >> 20);
+	NOTE(cu.cuMemcpyDtoH_v2(&word, pointer, 4));
+	NOTE(word);
+	NOTE(cu.cuMemFreeAsync(pointer, NULL));
+	NOTE(cu.cuCtxSynchronize());
+	NOTE(pool_value(pool, USED) >> 20);
+}
+
 const struct check pool_checks[] = {
 	{"memory in the order of a stream", pool_async, false},
 	{"none at all", pool_async_zero, true},
@@ -209,5 +233,6 @@ const struct check pool_checks[] = {
 	{"counts and trimming", pool_counts, false},
 	{"access", pool_access, false},
 	{"nonsense", pool_errors, false},
+	{"memory that outlives its context", pool_outlives, true},
 	END,
 };

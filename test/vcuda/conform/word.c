@@ -85,10 +85,34 @@ static void word_tensor_map(void)
 	OK(cu.cuMemFree_v2(pointer));
 }
 
+/* Of images, of which a kernel wants columns. */
+static void word_tensor_columns(void)
+{
+	static const cuuint64_t dimensions[4] = {64, 32, 32, 8}, strides[3] = {128, 4096, 131072};
+	static const cuuint32_t steps[4] = {1, 1, 1, 1};
+	static const int lower[2] = {0, 0}, upper[2] = {0, 0};
+	_Alignas(64) CUtensorMap map;
+	CUdeviceptr pointer = check_alloc(1 << 20);
+	void *address = (void *)(uintptr_t)pointer;
+
+	memset(&map, 0, sizeof(map));
+	NOTE(cu.cuTensorMapEncodeIm2col(&map, 6, 4, address, dimensions, strides, lower, upper, 64, 64, steps, 0, 0, 0,
+					0));
+	NOTE(map.opaque[0] != 0);
+	NOTE(cu.cuTensorMapEncodeIm2col(&map, 6, 2, address, dimensions, strides, lower, upper, 64, 64, steps, 0, 0, 0,
+					0));
+	NOTE(cu.cuTensorMapEncodeIm2col(&map, 6, 4, address, dimensions, strides, NULL, upper, 64, 64, steps, 0, 0, 0,
+					0));
+	NOTE(cu.cuTensorMapEncodeIm2colWide(&map, 6, 4, address, dimensions, strides, 0, 0, 64, 64, steps, 0, 0, 1, 0,
+					    0));
+	OK(cu.cuMemFree_v2(pointer));
+}
+
 const struct check word_checks[] = {
 	{"written", word_write, false},
 	{"waited for", word_wait, false},
 	{"several operations at once", word_batch, true},
 	{"tensor maps", word_tensor_map, false},
+	{"tensor maps of columns", word_tensor_columns, false},
 	END,
 };

@@ -38,7 +38,7 @@ CUgraphNode graph_add(CUgraph graph, enum node_type type, struct work *work, siz
 	return node;
 }
 
-static void graph_free_work(CUgraphNode node)
+void graph_free_work(CUgraphNode node)
 {
 	if (node->work && node->type == NODE_KERNEL)
 		free(((struct launch *)node->work)->function);
@@ -105,6 +105,7 @@ static CUgraph graph_copy(CUgraph graph)
 		twin->event = node->event;
 		twin->kernel = node->kernel;
 		twin->fill = node->fill;
+		twin->copy = node->copy;
 		if (node->child)
 			twin->child = graph_copy(node->child);
 	}
@@ -246,6 +247,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode
 	r = copy_prepare(context, what, &copy);
 	LEAVE_IF(r || !copy, r ? r : CUDA_ERROR_INVALID_VALUE);
 	*ret = graph_add(graph, NODE_COPY, &copy->work, sizeof(*copy), dependencies, count);
+	(*ret)->copy = *what;
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -603,13 +605,12 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 
 /* ---- nodes changed, and asked for what they are ---- */
 
-static bool graph_is_node(CUgraphNode node, enum node_type type)
+bool graph_is_node(CUgraphNode node, enum node_type type)
 {
 	return object_is(node, OBJECT_NODE) && node->type == type;
 }
 
-/* What a node of the graph became in an executable one, if it is of that type. */
-static CUgraphNode graph_in_exec(CUgraphExec exec, CUgraphNode node, enum node_type type)
+CUgraphNode graph_in_exec(CUgraphExec exec, CUgraphNode node, enum node_type type)
 {
 	CUgraphNode twin = object_is(exec, OBJECT_EXEC) ? graph_twin(exec->graph, node) : NULL;
 

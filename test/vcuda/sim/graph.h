@@ -21,6 +21,7 @@ struct CUgraphNode_st {
 	CUDA_KERNEL_NODE_PARAMS kernel;
 	void *pointers[SIM_PARAMETERS_MAX];
 	CUDA_MEMSET_NODE_PARAMS fill;
+	CUDA_MEMCPY3D copy;
 	bool done, disabled;
 };
 
@@ -36,6 +37,10 @@ CUgraph graph_new(void);
 CUgraphNode graph_add(CUgraph graph, enum node_type type, struct work *work, size_t size,
 		      const CUgraphNode *dependencies, size_t count);
 void graph_free(CUgraph graph);
+void graph_free_work(CUgraphNode node);
+bool graph_is_node(CUgraphNode node, enum node_type type);
+/* What a node of the graph became in an executable one, if it is of that type. */
+CUgraphNode graph_in_exec(CUgraphExec exec, CUgraphNode node, enum node_type type);
 bool graph_follows(CUgraphNode later, CUgraphNode earlier);
 
 #endif

@@ -124,6 +124,45 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *ret, int type, cuuint32_t rank, voi
 	LEAVE(CUDA_SUCCESS);
 }
 
+static CUresult word_encode_columns(CUtensorMap *ret, int type, cuuint32_t rank, void *address,
+				    const cuuint64_t *dimensions, const cuuint64_t *strides, cuuint32_t channels,
+				    cuuint32_t pixels, const cuuint32_t *steps)
+{
+	if (!ret || type < 0 || type > 15 || rank < 3 || rank > 5 || !address || (uintptr_t)address % 16 ||
+	    !dimensions || !strides || !steps || !channels || channels > 256 || !pixels || pixels > 1024)
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(ret, 0, sizeof(*ret));
+	ret->opaque[0] = (uintptr_t)address;
+	ret->opaque[1] = rank;
+	ret->opaque[2] = (uint64_t)channels << 32 | pixels;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap *ret, int type, cuuint32_t rank, void *address,
+				 const cuuint64_t *dimensions, const cuuint64_t *strides, const int *lower,
+				 const int *upper, cuuint32_t channels, cuuint32_t pixels, const cuuint32_t *steps,
+				 int interleave, int swizzle, int promotion, int fill)
+{
+	CALL(__func__);
+	LEAVE_IF(!lower || !upper || interleave < 0 || swizzle < 0 || promotion < 0 || fill < 0,
+		 CUDA_ERROR_INVALID_VALUE);
+	LEAVE(word_encode_columns(ret, type, rank, address, dimensions, strides, channels, pixels, steps));
+}
+
+CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *ret, int type, cuuint32_t rank, void *address,
+				     const cuuint64_t *dimensions, const cuuint64_t *strides, int lower, int upper,
+				     cuuint32_t channels, cuuint32_t pixels, const cuuint32_t *steps, int interleave,
+				     int mode, int swizzle, int promotion, int fill)
+{
+	CALL(__func__);
+	(void)lower, (void)upper;
+	LEAVE_IF(interleave < 0 || mode < 0 || swizzle < 0 || promotion < 0 || fill < 0, CUDA_ERROR_INVALID_VALUE);
+	/* Of a newer GPU. */
+	LEAVE(ret && address
+		      ? CUDA_ERROR_NOT_SUPPORTED
+		      : word_encode_columns(ret, type, rank, address, dimensions, strides, channels, pixels, steps));
+}
+
 CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
 {
 	CALL(__func__);

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Device memory. */
+
+#include <stdbool.h>
+
+/** Return: whether memory was ever given back in the order of a stream. */
+bool allocation_was_freed_in_streams(void);

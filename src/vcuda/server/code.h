@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What modules, libraries and linkers share: the compiler's options and logs, and the images that it is given. */
+
+#include "vcuda/server/request.h"
+
+enum { CODE_OPTIONS = 32, CODE_LOG = 1900 };
+
+/* As the client has it in image.c. */
+struct code_answer {
+	uint64_t handle;
+	uint32_t info_bytes, error_bytes;
+	char info[CODE_LOG], error[CODE_LOG];
+	float time;
+};
+
+struct code_options {
+	unsigned count;
+	CUjit_option name[CODE_OPTIONS + 5];
+	void *value[CODE_OPTIONS + 5];
+};
+
+/* Options of ours, the last in a list: where the logs go, and how long they may be. */
+enum { CODE_OWN_OPTIONS = 4 };
+
+/**
+ * The client's options, which are numbers, and buffers of ours for what the compiler says. @more: how many arguments
+ * stand behind them.
+ */
+CUresult code_read_options(struct request *q, unsigned more, struct code_options *options, struct code_answer *answer);
+
+/** Replies with the logs. Return: @r. */
+CUresult code_reply(struct request *q, CUresult r, const struct code_options *options, struct code_answer *answer);
+
+/** Return: the thread's upload, which the caller frees; NULL if it is no image that is all there. */
+void *code_take_image(struct request *q);

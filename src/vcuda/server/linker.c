@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The linker of the driver, which calls of the client's thread that use it reach on one thread here, too, as natively:
+ * what the compiler keeps for a thread after an error is of no use to another.
+ */
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/code.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
+
+/* The driver writes into the buffers of a linker's creation for as long as it exists. */
+struct linker {
+	struct linker *next;
+	uint64_t state;
+	struct code_options options;
+	struct code_answer answer;
+};
+
+static pthread_mutex_t linker_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct linker *linkers; /* that no thread uses now */
+
+static void linker_keep(struct linker *linker)
+{
+	(void)pthread_mutex_lock(&linker_mutex);
+	linker->next = linkers;
+	linkers = linker;
+	(void)pthread_mutex_unlock(&linker_mutex);
+}
+
+/* Until linker_keep() nobody else finds it, so that no thread ends what another uses. */
+static CUresult linker_take(struct request *q, unsigned word, struct linker **ret)
+{
+	struct linker **at = &linkers, *linker;
+	uint64_t state = 0;
+	CUresult r = request_handle(q, word, WIRE_LINKER, &state);
+
+	if (r)
+		return r;
+	(void)pthread_mutex_lock(&linker_mutex);
+	while (*at && (*at)->state != state)
+		at = &(*at)->next;
+	linker = *at;
+	if (linker)
+		*at = linker->next;
+	(void)pthread_mutex_unlock(&linker_mutex);
+	*ret = linker;
+	return linker ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* The logs of each use are those of the linker's creation. */
+static CUresult linker_reply(struct request *q, CUresult r, struct linker *linker)
+{
+	r = code_reply(q, r, &linker->options, &linker->answer);
+	linker_keep(linker);
+	return r;
+}
+
+CUresult serve_cuLinkCreate_v2(struct request *q)
+{
+	struct linker *linker = calloc(1, sizeof(*linker));
+	CUresult r = linker ? code_read_options(q, 0, &linker->options, &linker->answer) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!r)
+		r = driver.cuLinkCreate_v2(linker->options.count, linker->options.name, linker->options.value,
+					   &linker->state);
+	if (r) {
+		free(linker);
+		return r;
+	}
+	linker->answer.handle = handle_give(WIRE_LINKER, linker->state, 0, q->header.context);
+	return linker_reply(q, CUDA_SUCCESS, linker);
+}
+
+/* The words of the options stand before the linker and the kind of input. */
+CUresult serve_cuLinkAddData_v2(struct request *q)
+{
+	struct code_options options;
+	struct code_answer answer;
+	CUresult r = code_read_options(q, 2, &options, &answer);
+	const unsigned word = r ? 0 : q->header.words - 2;
+	struct linker *linker;
+	void *data;
+
+	if (!r)
+		r = linker_take(q, word, &linker);
+	if (r)
+		return r;
+	data = code_take_image(q);
+	/* Its logs go where the linker's do. */
+	r = data ? driver.cuLinkAddData_v2(linker->state, (CUjitInputType)q->argument[word + 1], data, q->argument[0],
+					   NULL, options.count - CODE_OWN_OPTIONS, options.name, options.value)
+		 : CUDA_ERROR_INVALID_VALUE;
+	free(data);
+	return linker_reply(q, r, linker);
+}
+
+/* What was linked is the linker's, so the client fetches a copy. */
+static CUresult linker_keep_image(struct request *q, struct linker *linker, const void *image, size_t bytes)
+{
+	void *copy = bytes <= WIRE_UPLOAD_MAX ? malloc(bytes + 1) : NULL;
+
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy, image, bytes);
+	request_keep_download(q, copy, bytes);
+	linker->answer.handle = bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuLinkComplete(struct request *q)
+{
+	struct code_options options;
+	struct code_answer answer;
+	CUresult r = code_read_options(q, 1, &options, &answer);
+	struct linker *linker;
+	void *image = NULL;
+	size_t bytes = 0;
+
+	if (!r)
+		r = linker_take(q, q->header.words - 1U, &linker);
+	if (r)
+		return r;
+	r = driver.cuLinkComplete(linker->state, &image, &bytes);
+	if (!r)
+		r = linker_keep_image(q, linker, image, bytes);
+	return linker_reply(q, r, linker);
+}
+
+CUresult serve_cuLinkDestroy(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	struct linker *linker;
+
+	if (!r)
+		r = linker_take(q, 0, &linker);
+	if (r)
+		return r;
+	r = driver.cuLinkDestroy(linker->state);
+	handle_drop(q->argument[0]);
+	free(linker);
+	return r;
+}
