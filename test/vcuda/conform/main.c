@@ -5,6 +5,7 @@
  *
  *	conform [GROUP…]        all checks, or those of groups
  *	conform --attributes    every attribute of every device, for comparison on one machine
+ *	conform --entries       of each name that is read, from which versions on cuGetProcAddress() gives which of its functions
  *
  * Each group runs in a process of its own, and so does each check that breaks its context. A line ends with what the calls
  * returned, so that the outputs of two drivers can be compared line by line.
@@ -314,6 +315,43 @@ static int main_attributes(void)
 	return 0;
 }
 
+/* A letter for each function that a name has had, in the order of versions; "-" where there is none. */
+static void main_print_entry(const char *name, cuuint64_t flags)
+{
+	static const int versions[] = {2000,  2010,  2020,  3000,  3010,  3020,  4000,  4010,  4020,  5000,  5050,
+				       6000,  6050,  7000,  7050,  8000,  9000,  9010,  9020,  10000, 10010, 10020,
+				       11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080, 12000, 12010,
+				       12020, 12030, 12040, 12050, 12060, 12080, 12090, 13000};
+	void *before = NULL;
+	char letter = 'a';
+
+	printf("%s %d:", name, (int)flags);
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		void *function = NULL;
+		int status = 0;
+
+		if (cu.cuGetProcAddress_v2(name, &function, versions[i], flags, &status) != CUDA_SUCCESS)
+			function = NULL;
+		if (function != before)
+			printf(" %d=%c", versions[i], function ? letter++ : '-');
+		before = function;
+	}
+	printf("\n");
+}
+
+static int main_entries(void)
+{
+	char name[128];
+
+	if (main_load() || cu.cuInit(0))
+		return 1;
+	while (scanf("%127s", name) == 1) {
+		main_print_entry(name, 0);
+		main_print_entry(name, 2);
+	}
+	return 0;
+}
+
 static const struct group *main_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
@@ -327,6 +365,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "--attributes") == 0)
 		return main_attributes();
+	if (argc == 2 && strcmp(argv[1], "--entries") == 0)
+		return main_entries();
 	if (argc == 5 && strcmp(argv[1], "--run") == 0) {
 		results = atoi(argv[4]);
 		(void)fcntl(results, F_SETFD, FD_CLOEXEC);

@@ -2,6 +2,7 @@
 
 /* Streams: their order, what is known of them, and functions of the host in them. */
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -341,6 +342,33 @@ static void stream_many(void)
 	IS(0, failed);
 }
 
+static void *stream_open(void *pinned)
+{
+	CUstream stream = NULL;
+
+	(void)cu.cuCtxSetCurrent(context);
+	(void)usleep(20000);
+	(void)cu.cuStreamCreate(&stream, 1);
+	(void)cu.cuMemsetD32Async((uintptr_t)pinned, 1, 1, stream);
+	return NULL;
+}
+
+/* What the one waits for is done by a call of another. */
+static void stream_destroyed_elsewhere(void)
+{
+	uint32_t *pinned = check_pinned(4096);
+	CUstream stream = stream_make(1);
+	pthread_t thread;
+
+	check_gate(pinned, stream);
+	OK(cu.cuStreamDestroy_v2(stream));
+	(void)pthread_create(&thread, NULL, stream_open, pinned);
+	OK(cu.cuCtxSynchronize());
+	IS(1, *(volatile uint32_t *)pinned);
+	(void)pthread_join(thread, NULL);
+	OK(cu.cuMemFreeHost(pinned));
+}
+
 const struct check stream_checks[] = {
 	{"made and destroyed", stream_create, false},
 	{"priorities", stream_priorities, false},
@@ -359,6 +387,7 @@ const struct check stream_checks[] = {
 	{"attributes", stream_attributes, false},
 	{"attaching what is not managed", stream_attach, false},
 	{"2000 launches", stream_long, false},
+	{"destroyed with work that another thread ends", stream_destroyed_elsewhere, true},
 	{"100 of them", stream_many, false},
 	END,
 };
