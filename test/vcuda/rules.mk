@@ -49,6 +49,14 @@ $(vcuda_hostile): $(vcuda_hostile_objects)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread
 $(vcuda_hostile_objects): $(O)/gen/vcuda/ops.h
 
+# A server that keeps to no rule.
+test_programs += $(O)/test/vcuda/hostile/server
+$(O)/test/vcuda/hostile/server: $(O)/test/vcuda/hostile/server.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
+$(O)/test/vcuda/hostile/server.o: $(O)/gen/vcuda/ops.h
+
 # What a server that was taken over tries.
 vcuda_taken = $(O)/test/vcuda/hostile/taken.so
 test_programs += $(vcuda_taken)

@@ -19,11 +19,11 @@ static uint32_t call_tail;    /* as it was last looked at, which costs the serve
 
 static const struct timespec call_patience = {.tv_nsec = 100000000};
 
-static CUresult call_lost(void)
+CUresult call_lost(void)
 {
-	const CUresult sticky = client.wire->sticky;
+	const int32_t sticky = client.wire->sticky;
 
-	return sticky ? sticky : CUDA_ERROR_LAUNCH_FAILED;
+	return sticky ? client_result(sticky) : CUDA_ERROR_LAUNCH_FAILED;
 }
 
 CUresult call_enter(struct thread **ret)
@@ -48,10 +48,12 @@ CUresult call_failure(void)
 {
 	struct wire *wire = client.wire;
 
-	if (atomic_load_explicit(&wire->sticky, memory_order_relaxed))
-		return wire->sticky;
+	const int32_t sticky = atomic_load_explicit(&wire->sticky, memory_order_relaxed);
+
+	if (sticky)
+		return client_result(sticky);
 	if (atomic_load_explicit(&wire->deferred, memory_order_relaxed))
-		return atomic_exchange(&wire->deferred, 0);
+		return client_result(atomic_exchange(&wire->deferred, 0));
 	return CUDA_SUCCESS;
 }
 
@@ -70,7 +72,7 @@ static bool call_make_room(uint32_t units)
 			bell_sleep(tail, seen, &call_patience);
 		if (seen == call_tail && BELL_LOAD(&tail->value) == seen && client_is_lost())
 			return false;
-		call_tail = BELL_LOAD(&tail->value);
+		call_tail = seen;
 	}
 	return true;
 }
@@ -120,14 +122,16 @@ void call_end(void)
 
 CUresult call_wait(struct thread *thread, bool long_wait)
 {
-	const long spin = (long)(long_wait ? client.wire->wait_spin : client.wire->spin);
+	const long spin = long_wait ? client.wait_spin : client.spin;
 	struct wire_reply *reply = &client.wire->reply[thread->slot];
 
 	for (;;) {
 		const uint32_t seen = BELL_LOAD(&reply->done.value);
 
 		if (seen == thread->sequence)
-			return reply->result;
+			return client_result(CLIENT_READ(reply->result));
+		if (client.patience && client_is_lost())
+			return call_lost();
 		if (bell_spin(&reply->done, seen, spin))
 			continue;
 		bell_sleep(&reply->done, seen, &call_patience);
@@ -201,7 +205,7 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 	reply = &client.wire->reply[thread->slot];
 	if (out_bytes == 0)
 		return call_failure();
-	if (reply->bytes < out_bytes || out_bytes > WIRE_REPLY)
+	if (CLIENT_READ(reply->bytes) < out_bytes || out_bytes > WIRE_REPLY)
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(out, reply->word, out_bytes);
 	return CUDA_SUCCESS;
@@ -223,7 +227,7 @@ CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const st
 
 size_t call_reply_bytes(void)
 {
-	return client.wire->reply[thread_self()->slot].bytes;
+	return CLIENT_READ(client.wire->reply[thread_self()->slot].bytes);
 }
 
 CUresult call_download(size_t offset, void *to, size_t bytes)
@@ -299,7 +303,7 @@ CUresult call_text(unsigned op, const uint64_t *words, unsigned count, const str
 		r = call_wait(thread, false);
 	if (r)
 		return r;
-	length = client.wire->reply[thread->slot].bytes;
+	length = CLIENT_READ(client.wire->reply[thread->slot].bytes);
 	if (length > sizeof(text))
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(text, client.wire->reply[thread->slot].word, length);

@@ -69,5 +69,8 @@ void call_end(void);
 /** Waits for the reply to the thread's last entry. @long_wait: it is the GPU that is waited for. */
 CUresult call_wait(struct thread *thread, bool long_wait);
 
+/** Return: what every call fails with once the server is lost. */
+CUresult call_lost(void);
+
 /** Return: what an earlier command failed with, and that no call has returned yet; CUDA_SUCCESS. */
 CUresult call_failure(void);

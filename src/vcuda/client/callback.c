@@ -28,7 +28,7 @@ static uint32_t callback_next;
 
 static void callback_run(struct wire_callback *call)
 {
-	const uint64_t cookie = call->cookie;
+	const uint64_t cookie = CLIENT_READ(call->cookie);
 	CUhostFn function = NULL;
 	void *data = NULL;
 
@@ -55,10 +55,13 @@ static void *callback_serve(void *nothing)
 		struct wire_callback *call = &client.wire->callback[done % WIRE_CALLBACKS];
 
 		if (BELL_LOAD(&calls->value) == done) {
-			if (!bell_spin(calls, done, (long)client.wire->spin))
+			if (!bell_spin(calls, done, client.spin))
 				bell_sleep(calls, done, NULL);
 			continue;
 		}
+		/* No server has more under way: what it says means nothing any more. */
+		if (BELL_LOAD(&calls->value) - done > WIRE_CALLBACKS)
+			return NULL;
 		callback_run(call);
 		done++;
 		bell_ring(&call->done, done);

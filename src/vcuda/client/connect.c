@@ -6,11 +6,14 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include "vcuda/client/call.h"
@@ -24,16 +27,30 @@
 struct client client = {.socket = -1};
 static struct lock connect_lock;
 
+/* A driver may take seconds for each GPU when it starts. */
+enum { CONNECT_PATIENCE_MS = 60000, CONNECT_DESCRIPTORS = 16, CONNECT_SPIN = 200000, CONNECT_WAIT_SPIN = 50000000 };
+
+static int64_t connect_now(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 bool client_is_lost(void)
 {
 	struct pollfd socket = {.fd = client.socket, .events = POLLRDHUP};
 
+	if (client.patience && connect_now() > client.patience)
+		return true;
 	return client.wire->state == WIRE_DEAD || (poll(&socket, 1, 0) > 0 && socket.revents != 0);
 }
 
 static CUresult connect_socket(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = START_SOCKET};
+	const struct timeval patience = {.tv_sec = CONNECT_PATIENCE_MS / 1000};
 	const char *other = getenv(START_SOCKET_VARIABLE);
 
 	if (other && strlen(other) >= sizeof(address.sun_path))
@@ -43,45 +60,105 @@ static CUresult connect_socket(void)
 	client.socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (client.socket < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
+	/* A manager that does not accept lets connect(2) wait, too. */
+	(void)setsockopt(client.socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(client.socket, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return errno == ENOENT ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_SYSTEM_NOT_READY;
 	return CUDA_SUCCESS;
+}
+
+static bool connect_wait(void)
+{
+	struct pollfd socket = {.fd = client.socket, .events = POLLIN};
+
+	for (;;) {
+		const int64_t left = client.patience - connect_now();
+		const int r = left > 0 ? poll(&socket, 1, (int)left) : 0;
+
+		if (r >= 0 || errno != EINTR)
+			return r > 0;
+	}
+}
+
+/* Return: how many descriptors a message has; those above @count are closed. */
+static unsigned connect_take(const struct cmsghdr *header, int ret[], unsigned count)
+{
+	const unsigned char *at = CMSG_DATA(header);
+	unsigned all = 0;
+
+	if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+		return 0;
+	for (size_t bytes = header->cmsg_len - CMSG_LEN(0); (all + 1) * sizeof(int) <= bytes; all++) {
+		int fd;
+
+		memcpy(&fd, at + all * sizeof(fd), sizeof(fd));
+		if (all < count)
+			ret[all] = fd;
+		else
+			(void)close(fd);
+	}
+	return all;
+}
+
+bool client_receive(void *data, size_t bytes, int ret[], unsigned count, bool wait)
+{
+	struct iovec vector = {data, bytes};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(CONNECT_DESCRIPTORS * sizeof(int))];
+	} control = {0};
+	struct msghdr message = {
+		.msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	const struct cmsghdr *header;
+	unsigned all = 0;
+	ssize_t r = -1;
+
+	for (unsigned i = 0; i < count; i++)
+		ret[i] = -1;
+	if (!wait || connect_wait())
+		r = recvmsg(client.socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	header = r < 0 ? NULL : CMSG_FIRSTHDR(&message);
+	if (header)
+		all = connect_take(header, ret, count);
+	if (r == (ssize_t)bytes && (all == count || all == 0))
+		return true;
+	for (unsigned i = 0; i < count; i++)
+		if (ret[i] >= 0)
+			(void)close(ret[i]);
+	return false;
 }
 
 /* The descriptors of ring and staging. */
 static CUresult connect_receive(int descriptors[2])
 {
 	struct wire_greeting greeting = {0};
-	struct iovec data = {&greeting, sizeof(greeting)};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control = {0};
-	struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	const struct cmsghdr *header;
-	ssize_t r;
 
-	do
-		r = recvmsg(client.socket, &message, MSG_CMSG_CLOEXEC);
-	while (r < 0 && errno == EINTR);
-	if (r != sizeof(greeting) || greeting.magic != WIRE_MAGIC)
+	if (!client_receive(&greeting, sizeof(greeting), descriptors, 2, true))
 		return CUDA_ERROR_SYSTEM_NOT_READY;
-	if (greeting.result)
-		return greeting.result;
-	header = CMSG_FIRSTHDR(&message);
-	if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(2 * sizeof(int)))
-		return CUDA_ERROR_SYSTEM_NOT_READY;
-	memcpy(descriptors, CMSG_DATA(header), 2 * sizeof(int));
-	return CUDA_SUCCESS;
+	if (greeting.magic == WIRE_MAGIC && !greeting.result && descriptors[0] >= 0)
+		return CUDA_SUCCESS;
+	for (int i = 0; i < 2; i++)
+		if (descriptors[i] >= 0)
+			(void)close(descriptors[i]);
+	return greeting.magic == WIRE_MAGIC && greeting.result ? client_result(greeting.result)
+							       : CUDA_ERROR_SYSTEM_NOT_READY;
 }
 
-static void *connect_map(int fd, size_t bytes)
+void *client_map(int fd, void *at, size_t bytes)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	const int seals = fcntl(fd, F_GET_SEALS), fixed = at ? MAP_FIXED : 0;
+	void *memory = MAP_FAILED;
+	struct stat st;
 
+	if (seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &st) == 0 && (uint64_t)st.st_size >= bytes)
+		memory = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd, 0);
 	(void)close(fd);
 	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static long connect_bound(uint32_t nanoseconds, long most)
+{
+	return nanoseconds < most ? (long)nanoseconds : most;
 }
 
 /* Address space for page-locked memory, where the server has the same free. */
@@ -134,12 +211,15 @@ static CUresult connect_open(void)
 		r = connect_receive(descriptors);
 	if (r)
 		return r;
-	client.wire = connect_map(descriptors[0], sizeof(*client.wire));
-	client.staging = connect_map(descriptors[1], WIRE_STAGING_BYTES);
+	client.wire = client_map(descriptors[0], NULL, sizeof(*client.wire));
+	client.staging = client_map(descriptors[1], NULL, WIRE_STAGING_BYTES);
 	if (!client.wire || !client.staging)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return CUDA_ERROR_SYSTEM_NOT_READY;
 	if (client.wire->magic != WIRE_MAGIC || client.wire->ops != OP_END)
 		return CUDA_ERROR_SYSTEM_NOT_READY;
+	client.spin = connect_bound(CLIENT_READ(client.wire->spin), CONNECT_SPIN);
+	client.wait_spin = connect_bound(CLIENT_READ(client.wire->wait_spin), CONNECT_WAIT_SPIN);
+	client.copy_threads = CLIENT_READ(client.wire->copy_threads);
 	client.waits = waits && strcmp(waits, "1") == 0;
 	client.life->ready = 1;
 	r = connect_ask();
@@ -163,7 +243,9 @@ CUresult cuInit(unsigned flags)
 	if (life == MAP_FAILED || madvise(life, 4096, MADV_WIPEONFORK) < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	client.life = life;
+	client.patience = connect_now() + CONNECT_PATIENCE_MS;
 	r = tried ? CUDA_ERROR_SYSTEM_NOT_READY : connect_open();
+	client.patience = 0;
 	if (r) {
 		if (client.socket >= 0)
 			(void)close(client.socket);

@@ -43,7 +43,7 @@ static void *copy_help(void *argument)
 	uint32_t seen = 0;
 
 	for (;;) {
-		if (!bell_spin(&helper->begin, seen, 4 * (long)client.wire->spin)) {
+		if (!bell_spin(&helper->begin, seen, 4 * client.spin)) {
 			bell_sleep(&helper->begin, seen, NULL);
 			continue;
 		}
@@ -58,7 +58,7 @@ static void copy_get_help(void)
 {
 	pthread_t thread;
 
-	while (helper_count < COPY_HELPERS && helper_count < client.wire->copy_threads && pthread_create) {
+	while (helper_count < COPY_HELPERS && helper_count < client.copy_threads && pthread_create) {
 		if (pthread_create(&thread, NULL, copy_help, &helpers[helper_count]) != 0)
 			return;
 		helper_count++;

@@ -5,10 +5,8 @@
  * so that a kernel can use the pointers as it does natively and copies go at the speed of the bus.
  */
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
@@ -20,40 +18,16 @@ enum { HOST_STEP = 65536, HOST_FLAGS = 7 };
 static struct lock host_lock;
 static uint64_t host_next; /* offset in the arena; what was given back is not given out again, 1 TiB lasts */
 
-static int host_receive(void)
-{
-	char byte;
-	struct iovec data = {&byte, 1};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	const struct cmsghdr *header;
-	ssize_t r;
-	int fd;
-
-	do
-		r = recvmsg(client.socket, &message, MSG_CMSG_CLOEXEC);
-	while (r < 0 && errno == EINTR);
-	header = r == 1 ? CMSG_FIRSTHDR(&message) : NULL;
-	if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
-		return -1;
-	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	return fd;
-}
-
+/* The server has sent it before it answered. */
 static CUresult host_map(uint64_t offset, size_t bytes)
 {
-	const int fd = host_receive();
-	void *memory;
+	char byte;
+	int fd;
 
-	if (fd < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	memory = mmap((void *)(client.arena + offset), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-	(void)close(fd);
-	return memory == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	if (!client_receive(&byte, sizeof(byte), &fd, 1, false) || fd < 0 ||
+	    !client_map(fd, (void *)(client.arena + offset), bytes))
+		return CUDA_ERROR_UNKNOWN;
+	return CUDA_SUCCESS;
 }
 
 /* Without a place in both address spaces it is ordinary memory, which copies stage. */
@@ -79,7 +53,9 @@ static CUresult host_alloc_shared(void **pointer, size_t bytes, unsigned flags)
 		return r;
 	host_next += bytes;
 	r = host_map(offset, bytes);
-	if (!r)
+	if (r)
+		(void)call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0);
+	else
 		*pointer = (void *)(client.arena + offset);
 	return r;
 }

@@ -102,7 +102,7 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!launch->function)
-		return client.wire->sticky ? client.wire->sticky : CUDA_ERROR_INVALID_HANDLE;
+		return client.wire->sticky ? call_lost() : CUDA_ERROR_INVALID_HANDLE;
 	r = image_function(launch->function, &function);
 	if (r)
 		return r;
@@ -114,7 +114,7 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 		!launch_is_sure(launch, function, context->device);
 	entry = call_begin(thread, op, LAUNCH_WORDS, LAUNCH_WORDS * 8 + attributes + function->info.bytes, waits);
 	if (!entry)
-		return call_failure();
+		return call_lost();
 	argument = wire_arguments(entry);
 	argument[0] = launch->function;
 	argument[1] = launch->grid[0] | (uint64_t)launch->grid[1] << 32;

@@ -1,0 +1,1074 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * server LIBRARY: what an honest client gets from a server that keeps to no rule, as TAP. Each case is a process with our
+ * libcuda.so.1 (LIBRARY), whose server is this program: it answers like a real one except in what the case is about. The
+ * client has to end with one of the driver's errors, in time, with no signal, and with nothing written beyond its buffers,
+ * which end where memory ends.
+ */
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vcuda/ops.h"
+#include "vcuda/start.h"
+#include "vcuda/types.h"
+#include "vcuda/wire.h"
+
+enum {
+	CONTEXT = 1, /* indexes of handles */
+	FUNCTION,
+	LOG = 1900,
+	SOON = 20, /* seconds that a client has */
+	LATE = 80, /* the same where it is the client that has to give up */
+};
+
+/* ---- the client's side ---- */
+
+#define FUNCTIONS(X)                                                                                                 \
+	X(cuInit, (unsigned))                                                                                        \
+	X(cuDeviceGetCount, (int *))                                                                                 \
+	X(cuDeviceGetName, (char *, int, int))                                                                       \
+	X(cuDevicePrimaryCtxRetain, (uint64_t *, int))                                                               \
+	X(cuCtxSetCurrent, (uint64_t))                                                                               \
+	X(cuCtxSynchronize, (void))                                                                                  \
+	X(cuMemAlloc_v2, (uint64_t *, size_t))                                                                       \
+	X(cuMemGetInfo_v2, (size_t *, size_t *))                                                                     \
+	X(cuMemHostAlloc, (void **, size_t, unsigned))                                                               \
+	X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                               \
+	X(cuModuleLoadDataEx, (uint64_t *, const void *, unsigned, int *, void **))                                  \
+	X(cuModuleGetFunction, (uint64_t *, uint64_t, const char *))                                                 \
+	X(cuFuncGetName, (const char **, uint64_t))                                                                  \
+	X(cuFuncGetAttribute, (int *, int, uint64_t))                                                                \
+	X(cuLaunchKernel, (uint64_t, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, uint64_t, \
+			   void **, void **))                                                                        \
+	X(cuLaunchHostFunc, (uint64_t, void (*)(void *), void *))                                                    \
+	X(cuLinkCreate_v2, (unsigned, int *, void **, uint64_t *))                                                   \
+	X(cuLinkComplete, (uint64_t, void **, size_t *))                                                             \
+	X(cuGraphGetNodes, (uint64_t, uint64_t *, size_t *))                                                         \
+	X(cuGraphGetEdges, (uint64_t, uint64_t *, uint64_t *, size_t *))                                             \
+	X(cuStreamGetCaptureInfo_v2, (uint64_t, int *, uint64_t *, uint64_t *, const uint64_t **, size_t *))         \
+	X(cuTensorMapEncodeTiled, (void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,                \
+				   const uint32_t *, const uint32_t *, int, int, int, int))
+
+#define X(name, arguments) static int(*name) arguments;
+FUNCTIONS(X)
+#undef X
+
+static const char *library;
+
+static void fail(const char *what, long long got)
+{
+	printf("# %s: %lld\n", what, got);
+	(void)fflush(stdout);
+	_exit(1);
+}
+
+static void is_failure(const char *what, int result)
+{
+	if (result <= 0 || result > 999)
+		fail(what, result);
+}
+
+/* Memory that ends where no memory is, so that a byte too much is a signal. */
+static void *guarded(size_t bytes)
+{
+	const size_t page = 4096, all = (bytes + page - 1) / page * page;
+	char *memory = mmap(NULL, all + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED || mprotect(memory + all, page, PROT_NONE) < 0)
+		fail("memory", 0);
+	return memory + all - bytes;
+}
+
+static int descriptors_open(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (directory && readdir(directory))
+		count++;
+	if (directory)
+		(void)closedir(directory);
+	return count;
+}
+
+static uint64_t begin(void)
+{
+	uint64_t context = 0;
+
+	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
+		fail("an honest beginning", 0);
+	return context;
+}
+
+static uint64_t begin_with_module(void)
+{
+	uint64_t module = 0, function = 0;
+
+	(void)begin();
+	if (cuModuleLoadDataEx(&module, ".version 6.0", 0, NULL, NULL) || cuModuleGetFunction(&function, module, "nop"))
+		fail("an honest module", 0);
+	return function;
+}
+
+/* ---- what clients do ---- */
+
+static void client_inits(void)
+{
+	is_failure("cuInit", cuInit(0));
+}
+
+static void client_inits_and_keeps_no_descriptor(void)
+{
+	const int before = descriptors_open();
+
+	is_failure("cuInit", cuInit(0));
+	if (descriptors_open() > before)
+		fail("descriptors more than before", descriptors_open() - before);
+}
+
+static void client_begins(void)
+{
+	(void)begin();
+}
+
+static void client_asks_name(void)
+{
+	char *name = guarded(300);
+
+	(void)begin();
+	if (cuDeviceGetName(name, 300, 0) || strlen(name) > 255)
+		fail("the name's length", (long long)strlen(name));
+	if (cuDeviceGetName(guarded(7), 7, 0))
+		fail("a name that is cut", 0);
+}
+
+static void client_allocates(void)
+{
+	uint64_t pointer;
+
+	(void)begin();
+	is_failure("cuMemAlloc", cuMemAlloc_v2(&pointer, 4096));
+}
+
+/* The server says of a call without a result of its own what is no result. */
+static void client_synchronizes(void)
+{
+	(void)begin();
+	is_failure("cuCtxSynchronize", cuCtxSynchronize());
+}
+
+static void client_asks_memory(void)
+{
+	size_t *numbers = guarded(2 * sizeof(size_t));
+
+	(void)begin();
+	is_failure("cuMemGetInfo", cuMemGetInfo_v2(&numbers[0], &numbers[1]));
+}
+
+/* More than the ring has room for. */
+static void client_launches_for_ever(void)
+{
+	const uint64_t function = begin_with_module();
+	void *parameters[] = {guarded(8)};
+	int r = 0;
+
+	for (int i = 0; i < 200000 && !r; i++)
+		r = cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, parameters, NULL);
+	is_failure("launches", r);
+}
+
+static void client_asks_text(void)
+{
+	const char *name = NULL;
+	const uint64_t function = begin_with_module();
+
+	is_failure("cuFuncGetName", cuFuncGetName(&name, function));
+}
+
+static void client_asks_function(void)
+{
+	const uint64_t function = begin_with_module();
+	void *parameters[] = {guarded(8)};
+
+	is_failure("cuLaunchKernel", cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, parameters, NULL));
+}
+
+static void client_loads(void)
+{
+	uint64_t module = 0;
+	int names[] = {5, 6};
+	void *values[] = {guarded(16), (void *)16};
+
+	(void)begin();
+	is_failure("cuModuleLoadDataEx", cuModuleLoadDataEx(&module, ".version 6.0", 2, names, values));
+}
+
+/* Logs of a length that the answer can have, and the caller has no room for. */
+static void client_loads_with_small_log(void)
+{
+	uint64_t module = 0;
+	int names[] = {5, 6};
+	void *values[] = {guarded(16), (void *)16};
+
+	(void)begin();
+	if (cuModuleLoadDataEx(&module, ".version 6.0", 2, names, values) || (size_t)values[1] > 16)
+		fail("the log's length", (long long)(size_t)values[1]);
+}
+
+static void client_links(void)
+{
+	uint64_t state = 0;
+	void *image;
+	size_t bytes;
+
+	(void)begin();
+	if (cuLinkCreate_v2(0, NULL, NULL, &state))
+		fail("cuLinkCreate", 0);
+	is_failure("cuLinkComplete", cuLinkComplete(state, &image, &bytes));
+}
+
+static void client_lists(void)
+{
+	uint64_t *nodes = guarded(4 * sizeof(uint64_t));
+	size_t count = 4;
+	int r;
+
+	(void)begin();
+	r = cuGraphGetNodes(1, nodes, &count);
+	if (r == 0 && count > 4)
+		fail("nodes that were told", (long long)count);
+	/* More than one answer may hold. */
+	count = 100000;
+	is_failure("cuGraphGetNodes", cuGraphGetNodes(1, guarded(count * sizeof(uint64_t)), &count));
+}
+
+static void client_lists_edges(void)
+{
+	uint64_t *from = guarded(3 * sizeof(uint64_t)), *to = guarded(3 * sizeof(uint64_t));
+	size_t count = 3;
+
+	(void)begin();
+	if (cuGraphGetEdges(1, from, to, &count) == 0 && count > 3)
+		fail("edges that were told", (long long)count);
+}
+
+static void client_asks_capture(void)
+{
+	int state;
+	size_t count = 0;
+	const uint64_t *nodes = NULL;
+	uint64_t id, graph;
+
+	(void)begin();
+	is_failure("cuStreamGetCaptureInfo", cuStreamGetCaptureInfo_v2(0, &state, &id, &graph, &nodes, &count));
+}
+
+static void client_gets_host_memory(void)
+{
+	const int before = (begin(), descriptors_open());
+	void *memory = NULL;
+
+	is_failure("cuMemHostAlloc", cuMemHostAlloc(&memory, 65536, 0));
+	if (descriptors_open() > before)
+		fail("descriptors more than before", descriptors_open() - before);
+}
+
+static int called;
+
+static void client_is_called(void *nothing)
+{
+	(void)nothing;
+	called++;
+}
+
+/* A flood of calls runs what was asked for once, and takes no time. */
+static void client_is_called_back(void)
+{
+	struct rusage usage;
+
+	(void)begin();
+	for (int i = 0; i < 3; i++)
+		if (cuLaunchHostFunc(0, client_is_called, NULL))
+			fail("cuLaunchHostFunc", 0);
+	(void)sleep(3);
+	(void)getrusage(RUSAGE_SELF, &usage);
+	if (called > 3)
+		fail("calls", called);
+	if (usage.ru_utime.tv_sec >= 1)
+		fail("seconds of work", usage.ru_utime.tv_sec);
+}
+
+/* A server that takes a second, and says that one should spin for four. */
+static void client_waits_without_work(void)
+{
+	struct rusage usage;
+
+	(void)begin();
+	(void)cuCtxSynchronize();
+	(void)getrusage(RUSAGE_SELF, &usage);
+	if (usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000 > 500)
+		fail("milliseconds of work", usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000);
+}
+
+static void client_copies(void)
+{
+	uint64_t pointer = 0;
+
+	(void)begin();
+	if (cuMemAlloc_v2(&pointer, 1 << 20))
+		fail("cuMemAlloc", 0);
+	is_failure("cuMemcpyDtoH", cuMemcpyDtoH_v2(guarded(1 << 20), pointer, 1 << 20));
+}
+
+/* ---- the server's side ---- */
+
+struct answer {
+	int32_t result;
+	uint32_t bytes;
+	bool silent;
+	uint64_t word[WIRE_REPLY / 8];
+};
+
+struct host {
+	int socket, descriptors[2];
+	struct wire *wire;
+	uint32_t tail, sequence;
+};
+
+/* As image.c of the client has it. */
+struct logs {
+	uint64_t handle;
+	uint32_t info_bytes, error_bytes;
+	char info[LOG], error[LOG];
+	float time;
+};
+
+static int make_memory(size_t bytes, int seals)
+{
+	const int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
+		abort();
+	return fd;
+}
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+static void send_with(int socket, const void *data, size_t bytes, const int descriptors[], size_t count)
+{
+	struct iovec vector = {(void *)data, bytes};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(64 * sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS,
+				.cmsg_len = CMSG_LEN(count * sizeof(int))}};
+	const struct msghdr message = {.msg_iov = &vector,
+				       .msg_iovlen = 1,
+				       .msg_control = count ? &control : NULL,
+				       .msg_controllen = count ? CMSG_SPACE(count * sizeof(int)) : 0};
+
+	memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
+	(void)sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+static void greet(struct host *host, size_t ring, size_t staging, int seals)
+{
+	const struct wire_greeting greeting = {.magic = WIRE_MAGIC};
+
+	host->descriptors[0] = make_memory(ring, seals);
+	host->descriptors[1] = make_memory(staging, seals);
+	host->wire = mmap(NULL, ring, PROT_READ | PROT_WRITE, MAP_SHARED, host->descriptors[0], 0);
+	if (host->wire == MAP_FAILED)
+		abort();
+	host->wire->magic = WIRE_MAGIC;
+	host->wire->ops = OP_END;
+	host->wire->state = WIRE_READY;
+	host->wire->arena[0] = 0x300000000000;
+	send_with(host->socket, &greeting, sizeof(greeting), host->descriptors, 2);
+}
+
+static void answer_device(struct wire_device *device)
+{
+	device->total = 1 << 30;
+	for (int i = 1; i < WIRE_ATTRIBUTES; i++) {
+		device->attribute[i] = 1024;
+		device->known[i] = 1;
+	}
+	(void)snprintf(device->name, sizeof(device->name), "hostile");
+}
+
+static void answer_arena(struct host *host, uint64_t bytes)
+{
+	const int fd = make_memory(bytes, SEALS);
+	const char byte = 0;
+
+	send_with(host->socket, &byte, 1, &fd, 1);
+	(void)close(fd);
+}
+
+/* As a real server answers. */
+static void answer_honestly(struct host *host, const struct wire_entry *entry, const uint64_t *words, struct answer *a)
+{
+	struct wire_function *function = (struct wire_function *)a->word;
+	struct wire_host hello = {13000, 1, 0, 1};
+
+	memset(a, 0, sizeof(*a));
+	a->bytes = WIRE_REPLY;
+	if (entry->op == WIRE_HELLO)
+		memcpy(a->word, &hello, sizeof(hello));
+	else if (entry->op == WIRE_DEVICE)
+		answer_device((struct wire_device *)a->word);
+	else if (entry->op == WIRE_ARENA_ADD)
+		answer_arena(host, words[1]);
+	else if (entry->op == OP_cuDevicePrimaryCtxRetain)
+		a->word[0] = wire_handle(WIRE_CONTEXT, 1, CONTEXT);
+	else if (entry->op == OP_cuMemAlloc_v2)
+		a->word[0] = 0x7f0000000000;
+	else if (entry->op == OP_cuModuleLoadDataEx || entry->op == OP_cuLinkCreate_v2 ||
+		 entry->op == OP_cuLinkComplete)
+		a->bytes = sizeof(struct logs);
+	else if (entry->op == OP_cuModuleGetFunction)
+		a->word[0] = wire_handle(WIRE_FUNC, 1, FUNCTION);
+	if (entry->op == WIRE_FUNCTION) {
+		function->attribute[0] = function->attribute[8] = 1024;
+		function->parameters = 1;
+		function->bytes = 8;
+		function->parameter[0].size = 8;
+	}
+	if (entry->op == OP_cuModuleLoadDataEx || entry->op == OP_cuLinkCreate_v2)
+		a->word[0] = 1;
+}
+
+typedef void twist(struct host *host, const struct wire_entry *entry, struct answer *answer);
+
+static void answer_entry(struct host *host, const struct wire_entry *entry, const uint64_t *words, twist *changes)
+{
+	static struct answer answer;
+	struct wire_reply *reply;
+
+	answer_honestly(host, entry, words, &answer);
+	if (changes)
+		changes(host, entry, &answer);
+	if (entry->slot >= WIRE_SLOTS || answer.silent)
+		return;
+	reply = &host->wire->reply[entry->slot];
+	reply->result = answer.result;
+	reply->bytes = answer.bytes;
+	memcpy(reply->word, answer.word, sizeof(answer.word));
+	bell_ring(&reply->done, entry->sequence);
+}
+
+static bool client_has_left(const struct host *host, int milliseconds)
+{
+	struct pollfd socket = {.fd = host->socket, .events = POLLRDHUP};
+
+	return poll(&socket, 1, milliseconds) > 0;
+}
+
+static void serve(struct host *host, twist *changes)
+{
+	struct ring *ring = &host->wire->ring;
+
+	while (!client_has_left(host, 0)) {
+		const uint8_t *at = host->wire->command + (size_t)(host->tail % RING_UNITS) * RING_UNIT;
+		struct wire_entry entry;
+		uint64_t words[8] = {0};
+
+		if (BELL_LOAD(&ring->head.value) == host->tail) {
+			bell_sleep(&ring->head, host->tail, &(const struct timespec){.tv_nsec = 20000000});
+			continue;
+		}
+		memcpy(&entry, at, sizeof(entry));
+		memcpy(words, at + sizeof(entry), sizeof(words));
+		host->tail += 1 + (entry.bytes + RING_UNIT - 1) / RING_UNIT;
+		if (entry.op != WIRE_FILLER)
+			answer_entry(host, &entry, words, changes);
+		bell_ring(&ring->tail, host->tail);
+	}
+}
+
+/* ---- greetings ---- */
+
+static void host_says_nothing(struct host *host)
+{
+	(void)client_has_left(host, LATE * 1000);
+}
+
+static void host_closes(struct host *host)
+{
+	(void)close(host->socket);
+}
+
+static void host_greets_short(struct host *host)
+{
+	send_with(host->socket, "x", 1, NULL, 0);
+	(void)client_has_left(host, SOON * 1000);
+}
+
+static void host_greets_with_another_magic(struct host *host)
+{
+	const struct wire_greeting greeting = {.magic = 1};
+	const int none[2] = {make_memory(4096, 0), make_memory(4096, 0)};
+
+	send_with(host->socket, &greeting, sizeof(greeting), none, 2);
+	(void)client_has_left(host, SOON * 1000);
+}
+
+static void host_greets_with(struct host *host, int32_t result, size_t count)
+{
+	const struct wire_greeting greeting = {.magic = WIRE_MAGIC, .result = result};
+	int fds[64];
+
+	for (size_t i = 0; i < count; i++)
+		fds[i] = make_memory(4096, SEALS);
+	send_with(host->socket, &greeting, sizeof(greeting), fds, count);
+	(void)client_has_left(host, SOON * 1000);
+}
+
+static void host_fails_with_a_number_of_its_own(struct host *host)
+{
+	host_greets_with(host, -5, 0);
+}
+
+static void host_sends_no_descriptor(struct host *host)
+{
+	host_greets_with(host, 0, 0);
+}
+
+static void host_sends_one_descriptor(struct host *host)
+{
+	host_greets_with(host, 0, 1);
+}
+
+static void host_sends_many_descriptors(struct host *host)
+{
+	host_greets_with(host, 0, 40);
+}
+
+static void host_sends_failure_and_descriptors(struct host *host)
+{
+	host_greets_with(host, 2, 3);
+}
+
+static void host_shares_small_ring(struct host *host)
+{
+	greet(host, 4096, WIRE_STAGING_BYTES, SEALS);
+	(void)client_has_left(host, SOON * 1000);
+}
+
+static void host_shares_small_staging(struct host *host)
+{
+	greet(host, sizeof(*host->wire), 4096, SEALS);
+	(void)client_has_left(host, SOON * 1000);
+}
+
+/* It could be cut off at any moment, which would be a signal for the client. */
+static void host_shares_unsealed(struct host *host)
+{
+	greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, 0);
+	(void)client_has_left(host, SOON * 1000);
+}
+
+static void host_shares_devices(struct host *host)
+{
+	const struct wire_greeting greeting = {.magic = WIRE_MAGIC};
+	int fds[2];
+
+	if (pipe(fds) < 0)
+		abort();
+	(void)close(fds[1]);
+	fds[1] = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	send_with(host->socket, &greeting, sizeof(greeting), fds, 2);
+	(void)client_has_left(host, SOON * 1000);
+}
+
+/* ---- servers that greet well ---- */
+
+#define TWIST(name) static void name(struct host *host, const struct wire_entry *entry, struct answer *a)
+#define HOST(name, twists)                                                   \
+	TWIST(twists);                                                       \
+	static void name(struct host *host)                                  \
+	{                                                                    \
+		greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, SEALS); \
+		serve(host, twists);                                         \
+	}                                                                    \
+	TWIST(twists)
+
+HOST(host_is_silent_to_hello, twist_hello_silent)
+{
+	(void)host;
+	a->silent = entry->op == WIRE_HELLO;
+}
+
+HOST(host_rings_for_ever, twist_rings)
+{
+	a->silent = entry->op == WIRE_HELLO;
+	/* Values that are none of the client's, one after the other. */
+	while (a->silent && !client_has_left(host, 0))
+		for (int i = 0; i < 100; i++)
+			bell_ring(&host->wire->reply[entry->slot].done, 0x80000000U + (uint32_t)i);
+}
+
+HOST(host_has_minus_one_device, twist_minus_one)
+{
+	struct wire_host *hello = (struct wire_host *)a->word;
+
+	(void)host;
+	if (entry->op == WIRE_HELLO)
+		hello->device_count = -1;
+}
+
+HOST(host_has_many_devices, twist_many)
+{
+	struct wire_host *hello = (struct wire_host *)a->word;
+
+	(void)host;
+	if (entry->op == WIRE_HELLO)
+		hello->device_count = 0x7fffffff;
+}
+
+HOST(host_answers_hello_short, twist_hello_short)
+{
+	(void)host;
+	if (entry->op == WIRE_HELLO)
+		a->bytes = 3;
+}
+
+HOST(host_has_a_name_without_end, twist_name)
+{
+	struct wire_device *device = (struct wire_device *)a->word;
+
+	(void)host;
+	if (entry->op == WIRE_DEVICE) {
+		memset(device->name, 'x', sizeof(device->name));
+		memset(device->bus, 'x', sizeof(device->bus));
+	}
+}
+
+HOST(host_offers_any_address, twist_nothing)
+{
+	(void)host;
+	(void)entry;
+	(void)a;
+}
+
+static void host_has_addresses_of_others(struct host *host)
+{
+	greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, SEALS);
+	host->wire->arena[0] = 0x1000;
+	host->wire->arena[1] = UINT64_MAX - 4095;
+	host->wire->arena[2] = 0xffff800000000000;
+	host->wire->arena[3] = (uint64_t)(uintptr_t)environ | 1;
+	serve(host, twist_nothing);
+}
+
+HOST(host_results_are_negative, twist_negative)
+{
+	(void)host;
+	if (entry->op == OP_cuMemAlloc_v2)
+		a->result = -7;
+}
+
+HOST(host_results_are_no_numbers, twist_large)
+{
+	(void)host;
+	if (entry->op == OP_cuMemAlloc_v2)
+		a->result = 0x7fffffff;
+}
+
+HOST(host_is_sticky_with_nonsense, twist_sticky)
+{
+	(void)entry;
+	(void)a;
+	host->wire->sticky = -9;
+}
+
+HOST(host_defers_nonsense, twist_deferred)
+{
+	(void)a;
+	if (entry->op == OP_cuCtxSynchronize)
+		host->wire->deferred = 123456;
+}
+
+HOST(host_answers_short, twist_short)
+{
+	(void)host;
+	if (entry->op == OP_cuMemGetInfo_v2)
+		a->bytes = 8;
+}
+
+HOST(host_dies_while_it_is_waited_for, twist_dies)
+{
+	(void)a;
+	(void)host;
+	if (entry->op == OP_cuCtxSynchronize)
+		_exit(0);
+}
+
+HOST(host_dies_amid_a_copy, twist_dies_in_copy)
+{
+	(void)a;
+	(void)host;
+	if (entry->op == WIRE_STAGE_WAIT)
+		_exit(0);
+}
+
+HOST(host_dies_before_launches, twist_dies_at_function)
+{
+	(void)a;
+	if (entry->op == OP_cuLaunchKernel)
+		_exit(0);
+	(void)host;
+}
+
+HOST(host_tells_a_long_text, twist_text)
+{
+	(void)host;
+	if (entry->op == OP_cuFuncGetName)
+		a->bytes = 0xffffffff;
+}
+
+HOST(host_has_too_many_parameters, twist_parameters)
+{
+	struct wire_function *function = (struct wire_function *)a->word;
+
+	(void)host;
+	if (entry->op == WIRE_FUNCTION)
+		function->parameters = 0x10000000;
+}
+
+HOST(host_has_parameters_beyond, twist_beyond)
+{
+	struct wire_function *function = (struct wire_function *)a->word;
+
+	(void)host;
+	if (entry->op == WIRE_FUNCTION) {
+		function->bytes = 8;
+		function->parameter[0].offset = 60000;
+	}
+}
+
+HOST(host_has_large_parameters, twist_larger)
+{
+	struct wire_function *function = (struct wire_function *)a->word;
+
+	(void)host;
+	if (entry->op == WIRE_FUNCTION) {
+		function->bytes = 0xfffffff0;
+		function->parameter[0].offset = 0;
+	}
+}
+
+HOST(host_logs_too_much, twist_logs)
+{
+	struct logs *logs = (struct logs *)a->word;
+
+	(void)host;
+	if (entry->op == OP_cuModuleLoadDataEx)
+		logs->error_bytes = 0xfffffff0;
+}
+
+HOST(host_logs_more_than_asked, twist_logs_more)
+{
+	struct logs *logs = (struct logs *)a->word;
+
+	(void)host;
+	if (entry->op == OP_cuModuleLoadDataEx) {
+		logs->error_bytes = LOG;
+		memset(logs->error, 'x', LOG);
+	}
+}
+
+HOST(host_links_too_much, twist_links)
+{
+	struct logs *logs = (struct logs *)a->word;
+
+	(void)host;
+	if (entry->op == OP_cuLinkComplete)
+		logs->handle = (uint64_t)1 << 60;
+}
+
+/* And what was linked is not to be had. */
+HOST(host_links_and_keeps, twist_keeps)
+{
+	struct logs *logs = (struct logs *)a->word;
+
+	(void)host;
+	if (entry->op == OP_cuLinkComplete)
+		logs->handle = 1 << 20;
+	if (entry->op == WIRE_DOWNLOAD)
+		a->bytes = 0;
+}
+
+HOST(host_has_many_nodes, twist_nodes)
+{
+	(void)host;
+	if (entry->op == OP_cuGraphGetNodes || entry->op == OP_cuGraphGetEdges)
+		a->word[0] = 0x1fffffffffffffff;
+}
+
+HOST(host_has_an_odd_edge, twist_edges)
+{
+	(void)host;
+	if (entry->op == OP_cuGraphGetEdges)
+		a->word[0] = 5;
+}
+
+HOST(host_captures_much, twist_captures)
+{
+	(void)host;
+	if (entry->op == OP_cuStreamGetCaptureInfo_v2) {
+		a->word[0] = 1;
+		a->word[3] = 0x10000000;
+	}
+}
+
+/* An arena of the case's own: @bytes, @seals, and how many descriptors. */
+static void serve_arena(struct host *host, size_t bytes, int seals, size_t count)
+{
+	struct ring *ring;
+
+	greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, SEALS);
+	ring = &host->wire->ring;
+	while (!client_has_left(host, 0)) {
+		const uint8_t *at = host->wire->command + (size_t)(host->tail % RING_UNITS) * RING_UNIT;
+		struct wire_entry entry;
+		uint64_t words[8];
+		int fds[64];
+
+		if (BELL_LOAD(&ring->head.value) == host->tail) {
+			bell_sleep(&ring->head, host->tail, &(const struct timespec){.tv_nsec = 20000000});
+			continue;
+		}
+		memcpy(&entry, at, sizeof(entry));
+		memcpy(words, at + sizeof(entry), sizeof(words));
+		host->tail += 1 + (entry.bytes + RING_UNIT - 1) / RING_UNIT;
+		if (entry.op == WIRE_ARENA_ADD) {
+			for (size_t i = 0; i < count; i++)
+				fds[i] = make_memory(bytes, seals);
+			if (count)
+				send_with(host->socket, "", 1, fds, count);
+			entry.op = OP_cuCtxSynchronize;
+		}
+		answer_entry(host, &entry, words, twist_nothing);
+		bell_ring(&ring->tail, host->tail);
+	}
+}
+
+static void host_sends_no_arena(struct host *host)
+{
+	serve_arena(host, 0, 0, 0);
+}
+
+static void host_sends_small_arena(struct host *host)
+{
+	serve_arena(host, 4096, SEALS, 1);
+}
+
+static void host_sends_unsealed_arena(struct host *host)
+{
+	serve_arena(host, 65536, 0, 1);
+}
+
+static void host_sends_many_arenas(struct host *host)
+{
+	serve_arena(host, 65536, SEALS, 7);
+}
+
+HOST(host_calls_back_for_ever, twist_calls)
+{
+	(void)a;
+	if (entry->op != OP_cuLaunchHostFunc)
+		return;
+	for (int i = 0; i < WIRE_CALLBACKS; i++)
+		host->wire->callback[i].cookie = (uint64_t)i * 0x100000001;
+	bell_ring(&host->wire->calls, 0xfffffff0);
+}
+
+TWIST(twist_spins)
+{
+	(void)host;
+	(void)a;
+	if (entry->op == OP_cuCtxSynchronize)
+		(void)usleep(1500000);
+}
+
+static void host_wants_spinning(struct host *host)
+{
+	greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, SEALS);
+	/* Read after the greeting at the earliest. */
+	host->wire->spin = host->wire->wait_spin = host->wire->copy_threads = UINT32_MAX;
+	serve(host, twist_spins);
+}
+
+HOST(host_has_done_too_much, twist_tail)
+{
+	(void)a;
+	if (entry->op != OP_cuLaunchKernel)
+		return;
+	bell_ring(&host->wire->ring.tail, host->tail + 0x40000000);
+	(void)client_has_left(host, SOON * 1000);
+}
+
+/* ---- cases ---- */
+
+static const struct {
+	const char *title;
+	void (*host)(struct host *host);
+	void (*client)(void);
+	int seconds;
+} cases[] = {
+	{"no greeting, for ever", host_says_nothing, client_inits, LATE},
+	{"no answer to hello, for ever", host_is_silent_to_hello, client_inits, LATE},
+	{"answers to hello that are none, for ever", host_rings_for_ever, client_inits, LATE},
+	{"closed at once", host_closes, client_inits, SOON},
+	{"a greeting too short", host_greets_short, client_inits, SOON},
+	{"a greeting of another protocol", host_greets_with_another_magic, client_inits_and_keeps_no_descriptor, SOON},
+	{"a failure that is no number of the driver's", host_fails_with_a_number_of_its_own, client_inits, SOON},
+	{"no descriptor", host_sends_no_descriptor, client_inits, SOON},
+	{"one descriptor", host_sends_one_descriptor, client_inits_and_keeps_no_descriptor, SOON},
+	{"forty descriptors", host_sends_many_descriptors, client_inits_and_keeps_no_descriptor, SOON},
+	{"a failure with descriptors", host_sends_failure_and_descriptors, client_inits_and_keeps_no_descriptor, SOON},
+	{"a ring of one page", host_shares_small_ring, client_inits, SOON},
+	{"staging memory of one page", host_shares_small_staging, client_inits, SOON},
+	{"memory that can be cut off", host_shares_unsealed, client_inits, SOON},
+	{"a pipe and a device as memory", host_shares_devices, client_inits, SOON},
+	{"fewer devices than none", host_has_minus_one_device, client_inits, SOON},
+	{"more devices than there can be", host_has_many_devices, client_inits, SOON},
+	{"an answer to hello that is too short", host_answers_hello_short, client_inits, SOON},
+	{"a name without end", host_has_a_name_without_end, client_asks_name, SOON},
+	{"addresses that are in use, or none", host_has_addresses_of_others, client_begins, SOON},
+	{"an honest server", host_offers_any_address, client_begins, SOON},
+	{"a negative result", host_results_are_negative, client_allocates, SOON},
+	{"a result that is no number of the driver's", host_results_are_no_numbers, client_allocates, SOON},
+	{"a lasting failure that is none", host_is_sticky_with_nonsense, client_synchronizes, SOON},
+	{"an earlier failure that is none", host_defers_nonsense, client_synchronizes, SOON},
+	{"an answer that is too short", host_answers_short, client_asks_memory, SOON},
+	{"dead while a call waits", host_dies_while_it_is_waited_for, client_synchronizes, SOON},
+	{"dead amid a copy", host_dies_amid_a_copy, client_copies, SOON},
+	{"dead before launches", host_dies_before_launches, client_launches_for_ever, SOON},
+	{"more done than was asked for", host_has_done_too_much, client_launches_for_ever, SOON},
+	{"a text of 4 GiB", host_tells_a_long_text, client_asks_text, SOON},
+	{"a function of too many parameters", host_has_too_many_parameters, client_asks_function, SOON},
+	{"a parameter beyond all", host_has_parameters_beyond, client_asks_function, SOON},
+	{"parameters of 4 GiB", host_has_large_parameters, client_asks_function, SOON},
+	{"a log of 4 GiB", host_logs_too_much, client_loads, SOON},
+	{"a log larger than asked for", host_logs_more_than_asked, client_loads_with_small_log, SOON},
+	{"a linked image of an exbibyte", host_links_too_much, client_links, SOON},
+	{"a linked image that is not to be had", host_links_and_keeps, client_links, SOON},
+	{"more nodes than there can be", host_has_many_nodes, client_lists, SOON},
+	{"more edges than there can be", host_has_many_nodes, client_lists_edges, SOON},
+	{"half an edge", host_has_an_odd_edge, client_lists_edges, SOON},
+	{"more that is captured than there can be", host_captures_much, client_asks_capture, SOON},
+	{"no page-locked memory", host_sends_no_arena, client_gets_host_memory, SOON},
+	{"page-locked memory that is too small", host_sends_small_arena, client_gets_host_memory, SOON},
+	{"page-locked memory that can be cut off", host_sends_unsealed_arena, client_gets_host_memory, SOON},
+	{"page-locked memory sevenfold", host_sends_many_arenas, client_gets_host_memory, SOON},
+	{"host functions without number", host_calls_back_for_ever, client_is_called_back, SOON},
+	{"a wish that one spins for seconds", host_wants_spinning, client_waits_without_work, SOON},
+};
+enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+
+static _Noreturn void run_client(size_t index, const char *path)
+{
+	void *handle;
+
+	(void)setenv(START_SOCKET_VARIABLE, path, 1);
+	(void)alarm((unsigned)cases[index].seconds);
+	handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+#define X(name, arguments)                                        \
+	if (!handle || !(*(void **)&name = dlsym(handle, #name))) \
+		fail(#name, 0);
+	FUNCTIONS(X)
+#undef X
+	cases[index].client();
+	_exit(0);
+}
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	(void)unlink(path);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 4) < 0)
+		abort();
+	return fd;
+}
+
+/* The server is a process, too, so that it can die. */
+static int run_case(size_t index)
+{
+	char path[64];
+	struct host host = {0};
+	int listener, ended = 0;
+	pid_t client, server;
+
+	(void)snprintf(path, sizeof(path), "/tmp/vcuda-hostile-%d-%zu", (int)getpid(), index);
+	listener = listen_at(path);
+	server = fork();
+	if (server == 0) {
+		host.socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		(void)close(listener);
+		cases[index].host(&host);
+		_exit(0);
+	}
+	(void)close(listener);
+	client = fork();
+	if (client == 0)
+		run_client(index, path);
+	(void)waitpid(client, &ended, 0);
+	(void)kill(server, SIGKILL);
+	(void)waitpid(server, NULL, 0);
+	(void)unlink(path);
+	if (ended)
+		printf("# ended with %#x\n", (unsigned)ended);
+	return ended != 0;
+}
+
+static int tell(size_t index, bool failed)
+{
+	printf("%s %zu - hostile server: %s\n", failed ? "not ok" : "ok", index + 1, cases[index].title);
+	(void)fflush(stdout);
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	pid_t late[CASES] = {0};
+	int failures = 0, ended = 0;
+
+	if (argc < 2)
+		return 2;
+	library = argv[1];
+	(void)signal(SIGPIPE, SIG_IGN);
+	/* Those in which somebody has to lose patience wait beside the others. */
+	for (size_t i = 0; i < CASES; i++)
+		if (cases[i].seconds == LATE && (argc < 3 || strstr(cases[i].title, argv[2])) &&
+		    (late[i] = fork()) == 0)
+			_exit(run_case(i));
+	for (size_t i = 0; i < CASES; i++)
+		if (cases[i].seconds != LATE && (argc < 3 || strstr(cases[i].title, argv[2])))
+			failures += tell(i, run_case(i));
+	for (size_t i = 0; i < CASES; i++)
+		if (late[i] && waitpid(late[i], &ended, 0) == late[i])
+			failures += tell(i, ended != 0);
+	printf("1..%d\n", CASES);
+	return failures > 0;
+}
