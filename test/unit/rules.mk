@@ -7,6 +7,8 @@ $(device_world): CPPFLAGS += -Itest/unit
 
 $(O)/test/unit/vcuda/manager_test: $(filter-out %/main.o,$(vcudad_objects))
 $(O)/test/unit/vcuda/quota_test: $(O)/src/vcuda/server/quota.o
+$(O)/test/unit/vcuda/handle_test: $(O)/src/vcuda/server/handle.o
+$(O)/test/unit/vcuda/handle_test.o: $(vcuda_headers)
 
 # Nouns of the commands are in no library.
 $(filter $(O)/test/unit/cli/%,$(unit_tests)): $(O)/test/lib/cli.a

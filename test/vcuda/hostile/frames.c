@@ -600,6 +600,31 @@ static int frames_launches(struct peer *peer, uint64_t context)
 	return r;
 }
 
+/* A library's kernel, the kernel's function, the library's module and the module's: nothing is left of any. */
+static int frames_unloaded(struct peer *peer, uint64_t context)
+{
+	uint64_t library, names[2], function[3];
+	int value, r = frames_is(frames_upload(peer, context, kernels, sizeof(kernels)), 0);
+
+	r |= frames_is(frames_call(peer, OP_cuLibraryLoadData, context, sizeof(kernels), 0, 0, 0, 3), 0);
+	library = names[0] = peer_word(peer, 0);
+	names[1] = 3;
+	r |= frames_is(peer_call(peer, 0, OP_cuLibraryGetKernel, context, names, 2, "nop", 3), 0);
+	function[0] = peer_word(peer, 0);
+	r |= frames_is(frames_call(peer, OP_cuKernelGetFunction, context, function[0], 0, 0, 0, 1), 0);
+	function[1] = peer_word(peer, 0);
+	r |= frames_is(frames_call(peer, OP_cuLibraryGetModule, context, library, 0, 0, 0, 1), 0);
+	names[0] = peer_word(peer, 0);
+	r |= frames_is(peer_call(peer, 0, OP_cuModuleGetFunction, context, names, 2, "nop", 3), 0);
+	function[2] = peer_word(peer, 0);
+	r |= frames_is(frames_call(peer, OP_cuLibraryUnload, context, library, 0, 0, 0, 1), 0);
+	for (int i = 0; i < 3; i++) {
+		value = frames_call(peer, OP_cuFuncGetAttribute, context, 0, function[i], 0, 0, 2);
+		r |= frames_is(value, CUDA_ERROR_INVALID_HANDLE);
+	}
+	return r;
+}
+
 static int frames_texts(struct peer *peer, uint64_t context)
 {
 	char text[200];
@@ -693,6 +718,31 @@ static int frames_upload_while_compiling(struct peer *peer, uint64_t context)
 		peer_send(peer, 0, WIRE_UPLOAD, context, words, 2, text, sizeof(text), false);
 		peer_send(peer, 0, WIRE_DOWNLOAD, context, (const uint64_t[]){0, 64}, 2, NULL, 0, false);
 		(void)usleep(500);
+	}
+	return 0;
+}
+
+/* One thread ends a linker while another uses it, and makes the next. */
+static int frames_linkers(struct peer *peer, uint64_t context)
+{
+	const uint64_t upload[] = {0, sizeof(kernels)};
+
+	for (int i = 0; i < 300; i++) {
+		if (frames_call(peer, OP_cuLinkCreate_v2, context, 0, 0, 0, 0, 3))
+			return 1;
+		const uint64_t linker = peer_word(peer, 0);
+		const uint64_t add[] = {sizeof(kernels), 0, 0, linker, 1}, complete[] = {0, 0, 0, linker};
+		uint32_t sequence;
+
+		peer_send(peer, 1, WIRE_UPLOAD, context, upload, 2, kernels, sizeof(kernels), false);
+		peer_send(peer, 1, OP_cuLinkAddData_v2, context, add, 5, NULL, 0, true);
+		sequence = peer->sequence;
+		peer_send(peer, 3, OP_cuLinkComplete, context, complete, 4, NULL, 0, true);
+		peer_send(peer, 2, OP_cuLinkDestroy, context, &linker, 1, NULL, 0, true);
+		if (peer_wait(peer, 2, sequence + 2, 5000) < 0 || peer_wait(peer, 3, sequence + 1, 5000) < 0 ||
+		    peer_wait(peer, 1, sequence, 5000) < 0)
+			return 2;
+		(void)frames_call(peer, OP_cuLinkDestroy, context, linker, 0, 0, 0, 1);
 	}
 	return 0;
 }
@@ -855,10 +905,12 @@ static const struct {
 	{"options that are addresses", frames_options, SERVES},
 	{"names too long", frames_names, SERVES},
 	{"launches", frames_launches, SERVES},
+	{"what was below a library", frames_unloaded, SERVES},
 	{"texts for the audit", frames_texts, SERVES},
 	{"entries that change", frames_changing, EITHER},
 	{"two waits of one thread", frames_two_waits, ENDS},
 	{"an upload while the thread compiles", frames_upload_while_compiling, EITHER},
+	{"linkers that others use", frames_linkers, SERVES},
 	{"all threads wait", frames_all_slots, SERVES},
 	{"noise over the server's words", frames_scribble, EITHER},
 	{"descriptors made smaller and larger", frames_shrink, SERVES},

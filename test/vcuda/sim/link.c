@@ -3,8 +3,10 @@
 /* The linker: texts of PTX become one, in a file that looks like an ELF of a GPU, so that its length can be read off it. */
 
 #include <elf.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim.h"
 
@@ -61,6 +63,35 @@ const char *link_text(const void *image)
 		       ? linked->text
 		       : NULL;
 }
+
+/* A real driver does not survive it that two threads use a linker at once. */
+enum { LINK_USERS = 64 };
+static _Atomic uintptr_t link_users[LINK_USERS];
+
+static void link_begin(CUlinkState state)
+{
+	for (int i = 0; i < LINK_USERS; i++)
+		if (state && link_users[i] == (uintptr_t)state)
+			abort();
+	for (int i = 0; i < LINK_USERS; i++) {
+		uintptr_t nobody = 0;
+
+		if (atomic_compare_exchange_strong(&link_users[i], &nobody, (uintptr_t)state))
+			break;
+	}
+	(void)usleep(100);
+}
+
+static void link_end(const CUlinkState *state)
+{
+	for (int i = 0; i < LINK_USERS; i++)
+		if (link_users[i] == (uintptr_t)*state)
+			link_users[i] = 0;
+}
+
+#define LINK_USE(state)                                                              \
+	const CUlinkState used __attribute__((cleanup(link_end), unused)) = (state); \
+	link_begin(used)
 
 CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkState *ret)
 {
@@ -125,6 +156,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, 
 	(void)options;
 	(void)values;
 	(void)count;
+	LINK_USE(state);
 	CALL_CONTEXT(context);
 	LEAVE_IF(!object_is(state, OBJECT_LINK), CUDA_ERROR_INVALID_HANDLE);
 	LEAVE_IF(!data || !size || type < 0 || type > 5, CUDA_ERROR_INVALID_VALUE);
@@ -158,6 +190,7 @@ CUresult cuLinkComplete(CUlinkState state, void **ret, size_t *ret_size)
 	CUmodule module;
 	CUresult r;
 
+	LINK_USE(state);
 	CALL_CONTEXT(context);
 	LEAVE_IF(!object_is(state, OBJECT_LINK), CUDA_ERROR_INVALID_HANDLE);
 	LEAVE_IF(!ret || !ret_size || !state->text, CUDA_ERROR_INVALID_VALUE);
@@ -176,6 +209,7 @@ CUresult cuLinkDestroy(CUlinkState state)
 {
 	CUcontext context;
 
+	LINK_USE(state);
 	CALL_CONTEXT(context);
 	LEAVE_IF(!object_is(state, OBJECT_LINK), CUDA_ERROR_INVALID_HANDLE);
 	free(state->text);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit.h"
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/handle.h"
+
+struct server server;
+struct driver_api driver;
+
+static bool there(uint64_t handle, enum wire_type type)
+{
+	uint64_t real = 0;
+
+	return handle_look(handle, type, &real);
+}
+
+static void what_is_known_keeps_its_handle(void **state)
+{
+	const uint64_t event = handle_give(WIRE_EVENT, 0x1000, 0, 0);
+	uint64_t real = 0;
+
+	(void)state;
+	assert_int_equal(handle_give(WIRE_EVENT, 0x1000, 0, 0), event);
+	assert_int_not_equal(handle_give(WIRE_STREAM, 0x1000, 0, 0), event);
+	assert_true(handle_look(event, WIRE_EVENT, &real));
+	assert_int_equal(real, 0x1000);
+	assert_false(there(event, WIRE_STREAM));
+	handle_drop(event);
+	assert_false(there(event, WIRE_EVENT));
+	/* In the same place, and another. */
+	assert_int_not_equal(handle_give(WIRE_EVENT, 0x1000, 0, 0), event);
+	assert_false(there(event, WIRE_EVENT));
+}
+
+/* Library, kernel, function: given in an order in which the table is not gone through once only. */
+static void all_below_a_handle_goes_with_it(void **state)
+{
+	const uint64_t holes[] = {handle_give(WIRE_EVENT, 0x2000, 0, 0), handle_give(WIRE_EVENT, 0x2010, 0, 0)};
+	const uint64_t library = handle_give(WIRE_LIBRARY, 0x2100, 0, 0);
+	uint64_t kernel, function;
+
+	(void)state;
+	handle_drop(holes[0]);
+	handle_drop(holes[1]);
+	kernel = handle_give(WIRE_KERNEL, 0x2200, library, 0);
+	function = handle_give(WIRE_FUNC, 0x2300, kernel, 0);
+	assert_true(wire_handle_index(function) < wire_handle_index(kernel));
+	assert_int_equal(handle_parent(function), kernel);
+	handle_drop(library);
+	assert_false(there(kernel, WIRE_KERNEL));
+	assert_false(there(function, WIRE_FUNC));
+}
+
+static void a_context_takes_what_was_given_in_it(void **state)
+{
+	const uint64_t context = handle_give(WIRE_CONTEXT, 0x3000, 0, 0);
+	const uint64_t graph = handle_give(WIRE_GRAPH, 0x3100, 0, context);
+	const uint64_t node = handle_give(WIRE_NODE, 0x3200, graph, 0);
+	const uint64_t pool = handle_give(WIRE_POOL, 0x3300, 0, 0);
+	uint64_t stream;
+	uint32_t place = 0;
+
+	(void)state;
+	assert_int_equal(handle_context(graph), context);
+	assert_false(handle_next_stream(context, &place, &stream));
+	(void)handle_give(WIRE_STREAM, 0x3400, 0, context);
+	place = 0;
+	assert_true(handle_next_stream(context, &place, &stream));
+	assert_int_equal(stream, 0x3400);
+	assert_false(handle_next_stream(context, &place, &stream));
+	handle_drop(context);
+	assert_false(there(graph, WIRE_GRAPH));
+	assert_false(there(node, WIRE_NODE));
+	assert_true(there(pool, WIRE_POOL));
+}
+
+static void handles_of_two_contexts_differ_by_their_tags(void **state)
+{
+	const uint64_t one = handle_give(WIRE_CONTEXT, 0x4000, 0, 0), other = handle_give(WIRE_CONTEXT, 0x4010, 0, 0);
+	const uint64_t event = handle_give(WIRE_EVENT, 0x4100, 0, one),
+		       stream = handle_give(WIRE_STREAM, 0x4200, 0, other);
+
+	(void)state;
+	assert_int_equal(wire_handle_tag(event), wire_handle_tag_of(one));
+	assert_int_not_equal(wire_handle_tag(event), wire_handle_tag(stream));
+	assert_true(there(event, WIRE_EVENT));
+	assert_false(there(event ^ (uint64_t)1 << 28, WIRE_EVENT));
+}
+
+static void the_last_of_several_holders_ends_a_handle(void **state)
+{
+	const uint64_t memory = handle_give(WIRE_MEMORY, 0x5000, 0, 0);
+
+	(void)state;
+	handle_hold(memory);
+	handle_hold(memory);
+	assert_false(handle_let_go(memory));
+	assert_true(there(memory, WIRE_MEMORY));
+	assert_true(handle_let_go(memory));
+	assert_false(there(memory, WIRE_MEMORY));
+	assert_false(handle_let_go(memory));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_known_keeps_its_handle),
+		cmocka_unit_test(all_below_a_handle_goes_with_it),
+		cmocka_unit_test(a_context_takes_what_was_given_in_it),
+		cmocka_unit_test(handles_of_two_contexts_differ_by_their_tags),
+		cmocka_unit_test(the_last_of_several_holders_ends_a_handle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
