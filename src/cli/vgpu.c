@@ -131,22 +131,24 @@ static const struct argp_option limit_options[] = {
 	{0},
 };
 
-static error_t vgpu_parse_limit(struct vgpu *vgpu, int key, const char *argument)
+static void vgpu_parse_memory(struct vgpu *vgpu, const char *argument, const struct argp_state *state)
 {
-	uint64_t number = 0;
+	uint64_t bytes = 0;
 
-	if (key == KEY_MEMORY) {
-		vgpu->limit.has_memory = true;
-		if (strcmp(argument, "all") != 0 && !bytes_read(argument, &number))
-			return EINVAL;
-		vgpu->limit.memory = number;
-		return 0;
-	}
-	if (!bytes_read(argument, &number) || number > UINT32_MAX)
-		return EINVAL;
+	if (!streq(argument, "all") && !bytes_read(argument, &bytes))
+		argp_error(state, "--memory is an amount such as 8G or 512M, or all, not \"%s\"", argument);
+	vgpu->limit.has_memory = true;
+	vgpu->limit.memory = bytes;
+}
+
+static void vgpu_parse_max_clients(struct vgpu *vgpu, const char *argument, const struct argp_state *state)
+{
+	uint64_t number;
+
+	if (!bytes_read(argument, &number) || number > UINT8_MAX + 1)
+		argp_error(state, "--max-clients is a number from 1 to 256, not \"%s\"", argument);
 	vgpu->limit.has_max_clients = true;
 	vgpu->limit.max_clients = (u_int)number;
-	return 0;
 }
 
 static error_t vgpu_parse(int key, char *argument, struct argp_state *state)
@@ -158,9 +160,10 @@ static error_t vgpu_parse(int key, char *argument, struct argp_state *state)
 		vgpu->json = true;
 		return 0;
 	case KEY_MEMORY:
+		vgpu_parse_memory(vgpu, argument, state);
+		return 0;
 	case KEY_MAX_CLIENTS:
-		if (vgpu_parse_limit(vgpu, key, argument) != 0)
-			argp_error(state, "\"%s\" is no such number", argument);
+		vgpu_parse_max_clients(vgpu, argument, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -180,7 +183,8 @@ static error_t vgpu_parse_container(int key, char *argument, struct argp_state *
 		return 0;
 	case ARGP_KEY_END:
 		if (!vgpu->limit.id)
-			argp_error(state, "a container must be named");
+			argp_error(state,
+				   "a container must be named, as ctr-gpu vgpu list does, or by how its name begins");
 		return 0;
 	default:
 		return vgpu_parse(key, argument, state);
@@ -221,7 +225,9 @@ static int vgpu_limit(struct globals *globals, int argc, char **argv)
 
 	globals_parse_verb(globals, &argp, argc, argv, &vgpu);
 	if (!vgpu.limit.has_memory && !vgpu.limit.has_max_clients) {
-		(void)output_complain("nothing to change is given: --memory or --max-clients");
+		(void)output_complain("nothing to change is given\n"
+				      "    Try: ctr-gpu vgpu limit %.128s --memory=2G --max-clients=4",
+				      vgpu.limit.id);
 		return EXIT_STATUS_USAGE;
 	}
 	return vgpu_do(VCUDAD_LIMIT, &vgpu.limit);

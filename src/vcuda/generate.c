@@ -2,17 +2,18 @@
 
 /*
  * Makes of cuda.def what would be written a hundred times by hand: `generate
- * ops|api|stubs|entries|driver|cases|check` prints one file. It runs on the machine that builds, from the definitions
- * as the preprocessor sees them, and stops at the first one that it does not understand.
+ * ops|api|stubs|entries|driver|cases|check|refused` prints one file. It runs on the machine that builds, from the
+ * definitions as the preprocessor sees them, and stops at the first one that it does not understand.
  */
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGUMENTS_MAX = 16, FIELDS_MAX = 3, TEXT_MAX = 96, FUNCTIONS_MAX = 1024 };
+enum { ARGUMENTS_MAX = 16, FIELDS_MAX = 3, TEXT_MAX = 96, FUNCTIONS_MAX = 1024, DOCS_COLUMNS = 116 };
 
 struct argument {
 	char kind[16];
@@ -220,13 +221,53 @@ static bool function_has_op(const struct function *function)
 	return !function_is(function, "local alias refused needed");
 }
 
+/* Of all that client and server must have from the same definitions: FNV-1a. */
+static uint32_t function_digest(void)
+{
+	uint32_t digest = 2166136261U;
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		const char *const texts[] = {lines[i].name, lines[i].class, lines[i].arguments};
+
+		for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++)
+			for (size_t at = 0; at <= strlen(texts[k]); at++)
+				digest = (digest ^ (unsigned char)texts[k][at]) * 16777619U;
+	}
+	return digest;
+}
+
 static void generate_ops(void)
 {
 	printf("enum op {\n\tOP_BEGIN = WIRE_OPS - 1,\n");
 	for (int i = 0; i < function_count; i++)
 		if (function_has_op(&functions[i]))
 			printf("\tOP_%s,\n", functions[i].name);
-	printf("\tOP_END,\n};\n");
+	printf("\tOP_END,\n};\n#define OP_DIGEST 0x%08xU\n", function_digest());
+}
+
+static int generate_compare(const void *a, const void *b)
+{
+	return strcmp(((const struct function *)a)->name, ((const struct function *)b)->name);
+}
+
+/* For docs/vcuda.md, in lines of its width. */
+static void generate_refused(void)
+{
+	size_t column = 0;
+
+	qsort(functions, (size_t)function_count, sizeof(*functions), generate_compare);
+	for (int i = 0; i < function_count; i++) {
+		const char *name = functions[i].name;
+
+		if (!function_is(&functions[i], "refused"))
+			continue;
+		if (column > 0 && column + 1 + strlen(name) > DOCS_COLUMNS) {
+			printf("\n");
+			column = 0;
+		}
+		column += (size_t)printf("%s%s", column ? " " : "", name);
+	}
+	printf("\n");
 }
 
 static const struct function *generate_find(const char *name)
@@ -813,9 +854,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*print)(void);
 	} outputs[] = {
-		{"ops", generate_ops},        {"api", generate_api},       {"stubs", generate_stubs},
-		{"entries", entry_print_all}, {"driver", generate_driver}, {"cases", generate_cases},
-		{"check", generate_check},
+		{"ops", generate_ops},        {"api", generate_api},         {"stubs", generate_stubs},
+		{"entries", entry_print_all}, {"driver", generate_driver},   {"cases", generate_cases},
+		{"check", generate_check},    {"refused", generate_refused},
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -823,13 +864,14 @@ int main(int argc, char **argv)
 			generate_parse(&lines[i], name, strcspn(name, " "));
 			name += strcspn(name, " ");
 		}
-	printf("/* Made by src/vcuda/generate.c of src/vcuda/cuda.def. */\n");
+	if (argc == 2 && !generate_is(argv[1], "refused"))
+		printf("/* Made by src/vcuda/generate.c of src/vcuda/cuda.def. */\n");
 	generate_includes(argc == 2 ? argv[1] : "");
 	for (size_t i = 0; argc == 2 && i < sizeof(outputs) / sizeof(outputs[0]); i++)
 		if (strcmp(outputs[i].name, argv[1]) == 0) {
 			outputs[i].print();
 			return ferror(stdout) || fflush(stdout) ? 1 : 0;
 		}
-	fprintf(stderr, "usage: generate ops|api|stubs|entries|driver|cases|check\n");
+	fprintf(stderr, "usage: generate ops|api|stubs|entries|driver|cases|check|refused\n");
 	return 1;
 }

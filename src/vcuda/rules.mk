@@ -44,6 +44,7 @@ $(O)/lib/vcuda/libcuda.so.1: $(vcuda_client_objects)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) -shared -nostdlib $(vcuda_client_cflags) $(filter-out $(relative),$(LDFLAGS_ALL)) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--hash-style=both -o $@ $^
+	@! nm -u $@ | grep ' cu[A-Z]' || { echo "cuda.def says that these are written by hand"; rm $@; exit 1; }
 	ln -sf libcuda.so.1 $(@D)/libcuda.so
 
 $(vcuda_server_objects): $(vcuda_headers)

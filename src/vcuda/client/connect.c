@@ -215,7 +215,7 @@ static CUresult connect_open(void)
 	client.staging = client_map(descriptors[1], NULL, WIRE_STAGING_BYTES);
 	if (!client.wire || !client.staging)
 		return CUDA_ERROR_SYSTEM_NOT_READY;
-	if (client.wire->magic != WIRE_MAGIC || client.wire->ops != OP_END)
+	if (client.wire->magic != WIRE_MAGIC || client.wire->ops != OP_DIGEST)
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	client.spin = connect_bound(CLIENT_READ(client.wire->spin), CONNECT_SPIN);
 	client.wait_spin = connect_bound(CLIENT_READ(client.wire->wait_spin), CONNECT_WAIT_SPIN);

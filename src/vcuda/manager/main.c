@@ -283,7 +283,13 @@ static void vcudad_run(struct loop *loop)
 
 static int vcudad_complain(const char *what, int r)
 {
+	const char *next = r == -EADDRINUSE ? "Another manager answers there: systemctl status ctr-gpu-vcudad"
+			   : geteuid() != 0 ? "Start it as root: systemctl start ctr-gpu-vcudad"
+					    : NULL;
+
 	(void)fprintf(stderr, "ctr-gpu-vcudad: %s: %s\n", what, strerror(-r));
+	if (next)
+		(void)fprintf(stderr, "    %s\n", next);
 	return EXIT_FAILURE;
 }
 

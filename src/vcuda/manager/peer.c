@@ -3,6 +3,7 @@
 #include "vcuda/manager/peer.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,26 +27,32 @@ static char nothing[] = "";
 
 /* ---- who ---- */
 
-static bool peer_is_root(int fd)
+/* Return: 0 for root of this pid namespace; -EPERM for others; -ESRCH for one that has given up and ended. */
+static int peer_judge(int fd)
 {
 	struct ucred who;
 	socklen_t size = sizeof(who);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == 0 &&
-	       alive_is_of_this_namespace(who.pid);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != 0)
+		return -EPERM;
+	if (alive_is_of_this_namespace(who.pid))
+		return 0;
+	return kill(who.pid, 0) < 0 && errno == ESRCH ? -ESRCH : -EPERM;
 }
 
 void peer_accept(struct peer **peers, int listener)
 {
 	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct peer *peer;
+	int r;
 
 	if (fd < 0)
 		return;
-	if (!peer_is_root(fd)) {
+	r = peer_judge(fd);
+	if (r == -EPERM)
 		audit_write("not-root", NULL, NULL);
+	if (r < 0)
 		return;
-	}
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
 		return;

@@ -198,6 +198,8 @@ int main(void)
 	pthread_t thread;
 	void *memory;
 
+	if (r == -EPROTO)
+		(void)fputs("ctr-gpu-vcuda: started by ctr-gpu-vcudad, not by hand; see ctr-gpu-vcuda(8)\n", stderr);
 	if (r < 0)
 		return server_fail("reading the start parameters", -r, CUDA_ERROR_SYSTEM_NOT_READY);
 	r = jail_enter(&server.start, &step);
@@ -223,7 +225,7 @@ int main(void)
 		return server_fail("initializing the driver", result, result);
 	inited = server_now();
 	server.wire->magic = WIRE_MAGIC;
-	server.wire->ops = OP_END;
+	server.wire->ops = OP_DIGEST;
 	server_set_spin();
 	server.wire->state = WIRE_READY;
 	if (pthread_create(&thread, NULL, server_watch, NULL) != 0)
