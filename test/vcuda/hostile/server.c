@@ -396,7 +396,7 @@ static void greet(struct host *host, size_t ring, size_t staging, int seals)
 	if (host->wire == MAP_FAILED)
 		abort();
 	host->wire->magic = WIRE_MAGIC;
-	host->wire->ops = OP_END;
+	host->wire->ops = OP_DIGEST;
 	host->wire->state = WIRE_READY;
 	host->wire->arena[0] = 0x300000000000;
 	send_with(host->socket, &greeting, sizeof(greeting), host->descriptors, 2);
