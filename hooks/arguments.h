@@ -28,7 +28,7 @@ struct arguments {
 /** Writes the usage. */
 void arguments_usage(FILE *file);
 
-/** What is wrong is said on standard error. Return: whether the arguments make sense. */
+/* Mistakes are explained on standard error. Return: whether there are none. */
 bool arguments_parse(int argc, char **argv, struct arguments *ret);
 
 /** Whether @program, an argv[0], is called @name, wherever it is. */

@@ -57,10 +57,7 @@ static int hook_open(struct hook *hook)
 		return message_error("begin", -ENOMEM);
 	if (arguments->debug_file && !(hook->log = fopen(arguments->debug_file, "ae")))
 		return message_error("write the log", -errno);
-	/*
-	 * Not even warnings reach standard error unasked: some engines let it appear between the container's own
-	 * output.
-	 */
+	/* Warnings reach standard error only if asked for: some engines show it between the container's own output. */
 	hook->echo.file = hook->log ? hook->log : arguments->debug ? stderr : NULL;
 	if (hook->echo.file)
 		ctr_gpu_context_set_log(hook->context, trace_remark, &hook->echo);
@@ -164,7 +161,7 @@ static int hook_run_stage(const struct arguments *arguments)
 		STATE_DEADLINE_S,
 		"ctr-gpu-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container engines "
 		"write it there");
-	/* Also where there is nothing to do: an engine may take a pipe that nobody reads for a hook that crashed. */
+	/* Even if there is nothing to do: if a hook does not read its pipe, the engine may believe that it crashed. */
 	r = state_read(&state, &size);
 	if (r && !hook_is_for_gpus(arguments) && !ctr_gpu_state_may_ask("", 0))
 		return 0;

@@ -378,7 +378,7 @@ static int cdi_generate_add_devices(struct generation *generation)
 	bool has_parts = !cdi_generate_is_vcuda(generation->wish->kind);
 	int r;
 
-	/* What a driver does not tell is no name of the spec. */
+	/* A name that the driver does not tell is left out. */
 	r = host_identify(generation->host, &generation->context->err);
 	r = r == -ENOMEM ? r : cdi_generate_select_adapters(generation, &selection);
 	for (size_t i = 0; i < selection.count && r == 0; i++)

@@ -138,7 +138,7 @@ static int cdi_schema_check_object(struct schema_reader *reader, const json_t *j
 
 	if (!json_is_object(json))
 		return cdi_spec_problem(reader->spec, "%s is not an object", reader->where);
-	/* To engines, null is as good as nothing. */
+	/* Engines take null for a missing value. */
 	json_object_foreach ((json_t *)json, name, value)
 		if (r == 0 && !json_is_null(value))
 			r = cdi_schema_check_field(reader, fields, name, value);

@@ -92,7 +92,7 @@ int config_file_read(const char *path, struct config_file *ret)
 
 /* ---- writing ---- */
 
-/* Access lists and security labels. Those that this file system or this user cannot set stay away, as with cp -a. */
+/* Access lists and security labels. Those that this file system or this user cannot set are left out, as by cp -a. */
 static void config_file_copy_labels(int from, int to)
 {
 	_cleanup_free_ char *names = malloc(LABEL_MAX), *value = malloc(LABEL_MAX);

@@ -30,7 +30,7 @@ static void check_output(void)
 		lost_by = errno;
 	else if (!lost)
 		return;
-	/* Who closes a pipe has seen enough and wants no message; the status still tells a script. */
+	/* A user who closes a pipe early wants no message; a script sees the status. */
 	if (lost_by != EPIPE) {
 		errno = lost_by;
 		(void)output_complain(lost_by ? "cannot write standard output: %m"

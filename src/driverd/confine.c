@@ -34,7 +34,7 @@ enum {
 /* Address space: libdxcore takes a few MiB, NVML some hundred; what a leak or an absurd count may cost the host. */
 #define ADDRESS_SPACE ((rlim_t)2 << 30)
 
-/* What the caller left open, or closed, is none of the library's business; its standard streams lead nowhere. */
+/* The library gets none of the caller's descriptors; its standard streams lead to /dev/null. */
 static int confine_close_descriptors(void)
 {
 	int null;
@@ -52,7 +52,7 @@ static int confine_close_descriptors(void)
 	return 0;
 }
 
-/* Without a controlling terminal, /dev/tty is nobody's. Fails only for the leader of a group, which has none. */
+/* Then /dev/tty cannot be opened. setsid(2) fails only for the leader of a group, which has no terminal. */
 static int confine_leave_terminal(void)
 {
 	return setsid() < 0 && errno != EPERM ? -errno : 0;

@@ -129,7 +129,7 @@ static void dxcore_ask(struct driverd_answer *answer)
 			       (unsigned)last_failure);
 }
 
-/* The library stays loaded: its destructors are nothing that an answer has to wait for. */
+/* The library stays loaded, so that the answer does not wait for its destructors. */
 void dxcore_describe_adapters(const char *path, struct driverd_answer *answer)
 {
 	const char *missing;

@@ -60,10 +60,10 @@ enum {
 #define OPEN_FLAGS (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 
 /*
- * Allowed with arguments: what reaches nobody else. fcntl(2) and ioctl(2) can have the kernel send signals to any
- * process of the same user (F_SETOWN, FIOSETOWN), type into a terminal, and hold locks and leases. The C library
- * asks for clone3 and openat2 first and has an older way, whose arguments can be seen, when there are none. Signals are
- * for itself, abort(3)'s among them.
+ * Allowed with some arguments, by which no other process is reached. fcntl(2) and ioctl(2) can have the kernel send
+ * signals to any process of the same user (F_SETOWN, FIOSETOWN), type into a terminal, and hold locks and leases. The C
+ * library tries clone3 and openat2 first; if they are missing, it uses the older calls, whose arguments a filter can
+ * read. It may send signals to itself, as abort(3) does.
  */
 #define RULES \
 	WITH_MASKED(openat, 2, OPEN_FLAGS, O_RDONLY), \
@@ -88,8 +88,8 @@ enum {
 static const struct sock_filter for_reading[] = {CALLFILTER_BEGIN(CALLS), RULES};
 
 /*
- * For libraries that talk to a device node, which they open for both. The process is nobody, and nothing is created,
- * made longer (RLIMIT_FSIZE) or cut off, so this reaches nodes that are everybody's and little else.
+ * For libraries that open a device node to read and write. The process runs as user nobody, and nothing is created,
+ * made longer (RLIMIT_FSIZE) or cut off, so it can write to nodes that anyone may open and to little else.
  */
 static const struct sock_filter for_devices[] = {
 	CALLFILTER_BEGIN(CALLS),

@@ -9,7 +9,7 @@
 #include "engines/daemon.h"
 #include "model/finding.h"
 
-/* A version's numbers, for comparison; 0 is none. */
+/* A version's numbers, for comparison; 0 if it is not known. */
 #define ENGINE_VERSION(major, minor) (1 + 1000L * ((minor) + 1000L * (major)))
 
 /* A version of an engine, and what it knows of CDI; a later one knows the same until the next. */

@@ -131,7 +131,7 @@ static void toml_file_print_header(const struct toml_file_block *block, const ch
 	(void)fprintf(block->out, "%s[%s]%s", ftell(block->out) > 0 ? block->newline : "", header, block->newline);
 }
 
-/* Adds what @now lacks and is no table. Return: 0 or -ENOMEM. */
+/* Adds the values, not the tables, that @now lacks. Return: 0 or -ENOMEM. */
 static int toml_file_add_values(const struct toml_file_block *block, const json_t *now, json_t *wanted,
 				const char *header)
 {

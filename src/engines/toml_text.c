@@ -352,7 +352,7 @@ static json_t *toml_decode_number(const char *word, size_t length)
 	return *end && !*real_end && isfinite(real) ? json_real(real) : json_null();
 }
 
-/* Return: NULL for what is no value. */
+/* Return: NULL if it is not a value. */
 static json_t *toml_decode_word(const char *word, size_t length)
 {
 	static const char *const words[] = {"true", "false", "inf", "nan"};

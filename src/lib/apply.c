@@ -381,8 +381,8 @@ static int apply_target_make(struct apply *apply, const char *path, bool directo
 }
 
 /*
- * A file or directory of the kernel's own in the container. A volume over /proc may hold anything; what is not procfs
- * is left alone, as is what is missing there. Return: as apply_target_make(); -ENOENT.
+ * A file or directory of procfs in the container. A volume over /proc may contain anything: what is not procfs, or is
+ * missing, is left alone. Return: as apply_target_make(); -ENOENT.
  */
 static int apply_target_find_procfs(const struct apply *apply, const char *path, struct rootfs_place *ret)
 {

@@ -214,7 +214,7 @@ static int bundle_leave_to_hook(void *user, const struct loader_file *file, int 
 	return 0;
 }
 
-/* One that cannot be opened is the runtime's to complain about. */
+/* If it cannot be opened, the runtime complains about it. */
 static int bundle_change_root(struct bundle_apply *apply)
 {
 	const struct root_writer writer = {

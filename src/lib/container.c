@@ -45,7 +45,7 @@ static bool container_same_file(const struct stat *a, const struct stat *b)
 
 /* ---- the process ---- */
 
-/* What access to the process means when it fails with @error. */
+/* Explains why the process could not be examined: @error. */
 static int container_process_error(const struct ctr_gpu_container *container, int error, struct err *err)
 {
 	if (error == ENOENT || error == ESRCH)

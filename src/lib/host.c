@@ -212,7 +212,7 @@ int ctr_gpu_host_driver(const struct ctr_gpu_host *host, size_t number, struct c
 	if (number >= host->inventory.count)
 		return -ERANGE;
 	adapter = &host->inventory.adapters[number];
-	/* What a driver's unreadable files would say is not known. */
+	/* If the driver's files cannot be read, its facts stay unknown. */
 	if (adapter->backend->facts && adapter->backend->facts(host->settings, &adapter, 1, &facts) == -ENOMEM)
 		return -ENOMEM;
 	*ret_driver = (struct ctr_gpu_driver){

@@ -215,7 +215,7 @@ int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_c
 	int r;
 
 	plan_drop_env(&plan->data, &container->config.environment);
-	/* Whether there is one, applying the plan finds out. */
+	/* Applying the plan finds out whether it exists. */
 	if (container_open_rootfs(container, &rootfs, NULL) != 0)
 		return 0;
 	r = plan_fit_warn_of_path(&plan->data, &rootfs, &container->config.environment);

@@ -37,7 +37,7 @@ static void selection_listing_add(struct name_list *listing, const char *item)
 
 /* ---- whose words ---- */
 
-/* The adapters that words are about: those of a vendor, in whose words they are; without one all. */
+/* The adapters that a request is about: those of the vendor whose variable or kind it uses; all if it uses none. */
 struct scope {
 	const struct ctr_gpu_host *host;
 	const char *domain; /* "amd.com", not terminated */
@@ -79,14 +79,14 @@ static struct scope selection_scope(const struct ctr_gpu_host *host, const struc
 		.variable = request->variable,
 	};
 
-	/* `docker run --gpus` says it in NVIDIA's words whosever the GPUs are. */
+	/* `docker run --gpus` sets NVIDIA's variable for GPUs of any vendor. */
 	for (size_t i = 0; request->by_engine && i < host->inventory.count; i++)
 		if (selection_answers(&scope, &host->inventory.adapters[i]))
 			return scope;
 	return request->by_engine ? (struct scope){.host = host} : scope;
 }
 
-/* The same for one name, which may say whose it is: "amd.com/gpu=0". */
+/* The same for one name, which may have a vendor: "amd.com/gpu=0". */
 static struct scope selection_scope_of_name(const struct scope *scope, const char *device)
 {
 	size_t length = strcspn(device, "/");
@@ -196,7 +196,7 @@ static int selection_check(const struct scope *scope, struct err *err)
 		       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
 }
 
-/* "vendor:AMD" and "vendor:AMD:0", which a variable stands for and nobody has typed. @err is set. */
+/* "vendor:AMD" and "vendor:AMD:0", which stand for a variable; users did not type them. @err is set. */
 static int selection_refuse_variable(const struct scope *scope, int code, const char *device, struct err *err)
 {
 	const char *vendor = device + strlen(VENDOR);
@@ -396,8 +396,8 @@ static bool selection_is_uuid(const char *device)
 }
 
 /*
- * What nobody is called so far may be a name that only a vendor's library knows.
- * Return: 0, with how many adapters were marked in @ret; CTR_GPU_E_* or negative errno with @err set.
+ * A name that matches no adapter yet may be one that only a vendor's library knows. Return: 0, with how many adapters
+ * were marked in @ret; CTR_GPU_E_* or negative errno with @err set.
  */
 static int selection_identify(const struct scope *scope, const char *device, bool *matches, size_t *ret,
 			      struct err *err)

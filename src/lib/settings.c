@@ -79,7 +79,7 @@ static int settings_read_number(struct settings *settings, const struct key *key
 	return 0;
 }
 
-/* Which of some names that end with a NULL it is; those that are "" are none's. */
+/* The index of a name in a list that ends with NULL; "" in the list matches nothing. */
 static int settings_read_name(const char *const *names, const json_t *value, unsigned *ret)
 {
 	for (unsigned i = 0; json_is_string(value) && names[i]; i++) {
@@ -281,7 +281,7 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 	if (r < 0)
 		return r;
 	settings->unread = false;
-	/* What a mistake in one key means for another is its reader's business, so all are read. */
+	/* Behind a mistake the other keys are read, too; the caller decides what to do with them. */
 	json_object_foreach (json, name, value) {
 		int r_key = settings_read_key(settings, path, name, value, r == 0 ? err : NULL);
 

@@ -141,7 +141,7 @@ static int ask_resources(const struct ask *ask, struct strv *ret)
 enum { AMD_NUMBERS = 256 };
 
 /*
- * "0", "0-2", as AMD's tools count: their GPUs alone. What is no number is a name as any other. @seen: each number is
+ * "0", "0-2", as AMD's tools count: their GPUs alone. Anything else is an ordinary name. @seen: each number is
  * added once, since an image could repeat a range a million times.
  */
 static int ask_add_amd_device(const char *device, bool *seen, struct strv *ret)
@@ -163,7 +163,7 @@ static int ask_add_amd_device(const char *device, bool *seen, struct strv *ret)
 	return r;
 }
 
-/* Beside what other variables say: @ret. Each then speaks for its vendor; "void" and "none" are meant for both. */
+/* Adds to what NVIDIA's variable names, @ret, whose "all" then means NVIDIA's; its "void" and "none" count for both. */
 static int ask_amd_devices(const struct ask *ask, struct strv *ret, const char **ret_domain)
 {
 	const char *devices = ask_get(ask, AMD_VARIABLE);
@@ -295,7 +295,7 @@ static int ask_imex_channels(const struct ask *ask, const struct settings *setti
 	return r == 0 ? request_take_imex_channels(request, &list) : r;
 }
 
-/* Over the parts of GPUs that others use: not for everybody. */
+/* These rights reach parts of GPUs that others use, so only privileged containers get them. */
 static int ask_mig_right(const struct ask *ask, const char *name, bool *ret, struct err *err)
 {
 	const char *value = ask_get(ask, name);
@@ -409,7 +409,7 @@ int ask_read(const struct ask *ask, const struct settings *settings, struct requ
 	request->by_engine = ask->by_engine;
 	request->variable = ask_has_amd_device(&devices) ? AMD_VARIABLE : NULL;
 	/*
-	 * An image's author cannot know what a host's devices are called, so that names are somebody's who knows the
+	 * An image's author cannot know the names of a host's devices, so a name comes from somebody who knows the
 	 * host.
 	 */
 	request->unnamed = !ask->by_engine && !(settings->accept_mounts && ask->mounts && ask->mounts->count > 0) &&

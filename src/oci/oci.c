@@ -77,7 +77,7 @@ static int oci_check_status(const json_t *state, struct err *err)
 			       "Run the hook at the stage createRuntime or prestart.",
 			       status);
 	if (!streq(status, "creating") && !streq(status, "created"))
-		return oci_bad(err, "state", "the status is none of a container that is being created");
+		return oci_bad(err, "state", "the status is not that of a container that is being created");
 	return 0;
 }
 
@@ -143,7 +143,7 @@ static int oci_read_environment(const json_t *config, struct strv *ret, struct e
 	return strv_terminate(ret) < 0 ? err_set(err, -ENOMEM, "%m") : 0;
 }
 
-/* process.user; what is no number is not there. */
+/* process.user; what is not a number counts as missing. */
 static int oci_read_user(const json_t *config, struct oci_config *ret)
 {
 	const json_t *user = json_object_get(json_object_get(config, "process"), "user"), *item;
@@ -157,7 +157,7 @@ static int oci_read_user(const json_t *config, struct oci_config *ret)
 	return r;
 }
 
-/* No image can have these: what it declares as a volume has a source of the engine's. */
+/* An image cannot bring such mounts: for a volume that it declares, the engine chooses the source. */
 static int oci_read_device_mounts(const json_t *config, struct strv *ret)
 {
 	static const char root[] = "/var/run/nvidia-container-devices/";

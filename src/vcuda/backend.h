@@ -38,7 +38,7 @@ int vcuda_plan(const struct settings *settings, const struct request *request, c
 /* The first major version whose functions tell what parameters a kernel has. */
 enum { VCUDA_OLDEST_DRIVER = 550 };
 
-/** Whether servers work with a driver of this version; one that is no version counts as new. */
+/** Whether servers work with a driver of this version; what cannot be read as a version counts as new. */
 bool vcuda_knows_driver(const char *version);
 
 /** Return: the path of the client library's file of this name, owned by the caller; NULL if it is not installed. */

@@ -30,7 +30,7 @@ static const struct {
 	{VCUDAD_LIST, (xdrproc_t)(void (*)(void))xdr_void, (xdrproc_t)xdr_vcudad_grants, 1},
 };
 
-/* Return: the place of a procedure in the table; behind its end, if it is none of ours. */
+/* Return: the place of a procedure in the table; behind its end if it is not one of ours. */
 static size_t control_find(unsigned procedure)
 {
 	size_t i = 0;

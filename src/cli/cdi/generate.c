@@ -132,7 +132,7 @@ static int cdi_generate_find_output(const struct generate *generate, char **ret)
 	return *ret ? 0 : output_complain("cannot find out where to write: %m");
 }
 
-/* What a vendor's adapters have left behind goes with them. */
+/* Removes the spec of a vendor whose adapters are gone. */
 static int cdi_generate_remove_stale(const struct session *session, const char *directory)
 {
 	_cleanup_free_ char *removed = NULL;

@@ -90,7 +90,7 @@ static int cdi_report_run(struct session *session, const struct spec_report *rep
 	for (size_t i = 0; i < count && !r; i++)
 		r = ctr_gpu_cdi_report_read_directory(session->cdi, directories[i]);
 	if (!r && report->check) {
-		/* A host without a GPU is one that specs of ours do not match. */
+		/* On a host without a GPU our specs do not match; that is a finding, not an error. */
 		r = ctr_gpu_host_new(session->context, &session->host);
 		if (!r || r == CTR_GPU_E_NO_DEVICE)
 			r = ctr_gpu_cdi_report_check(session->cdi, session->host, report->engine);

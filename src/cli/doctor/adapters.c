@@ -63,7 +63,7 @@ void check_adapter_notes(struct examination *examination)
 
 	if (!inventory)
 		return;
-	/* What is a problem already is not said in other words. */
+	/* A problem that was reported already is not reported again. */
 	for (size_t i = 0; i < inventory->notes.count && !findings_block(&examination->findings); i++)
 		findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_WARNING,
 				     inventory->notes.items[i]);

@@ -73,6 +73,6 @@ void check_cdi(struct examination *examination)
 		findings_add(&examination->findings, "cdi.none", SEVERITY_NOTE,
 			     "there is no CDI spec of GPUs\n"
 			     "sudo ctr-gpu cdi generate");
-	/* That one, or what is wrong with the last of those that there are. */
+	/* Closed by this finding, or by the last one about a file. */
 	findings_close(&examination->findings, ANY_ENGINE, DOOR(CDI));
 }

@@ -42,8 +42,8 @@ static const json_t *dockerd_runtime(const struct docker *docker, const char *na
 }
 
 /*
- * What it says of itself goes before what its file says. Asking starts a daemon that a service manager would start on
- * demand, so only one that runs already is asked.
+ * The daemon's answer counts before its file. To ask would start a daemon that systemd starts on demand, so only one
+ * that runs already is asked.
  */
 static void dockerd_ask(struct docker *docker)
 {
@@ -77,7 +77,7 @@ static void dockerd_ask(struct docker *docker)
 	look->config.default_runtime = text ? strdup(text) : NULL;
 }
 
-/* If it does not answer for another reason than these, it listens where we do not look, as on TCP. */
+/* If it fails to answer for another reason, it listens elsewhere, for example on TCP. */
 static void dockerd_judge_socket(struct docker *docker)
 {
 	const char *name = getenv("USER");
@@ -156,7 +156,8 @@ static void dockerd_judge_gpus(struct docker *docker)
 
 	if (!has && !dockerd_judge_path(look))
 		look_add(look, "no-hook", SEVERITY_NOTE, DOOR(GPUS),
-			 "there is no " HOOK " on the daemon's PATH\n"
+			 HOOK
+			 " is missing from the daemon's PATH\n"
 			 "Install ctr-gpu-nvidia-compat (or: sudo make install-compat) and restart Docker; without it, "
 			 "for --runtime=nvidia: sudo ctr-gpu setup docker");
 	else if (has && dockerd_is_older(docker, hook))
@@ -187,7 +188,7 @@ static void dockerd_judge_runtime(struct docker *docker)
 			 look->config.path, look_restart(look, ENGINE_RELOAD));
 }
 
-/* Where containers are made by a runtime that is gone, whatever door they ask by. */
+/* No container starts, by whichever door, if the program of the default runtime is gone. */
 static void dockerd_judge_default(struct docker *docker)
 {
 	struct look *look = &docker->look;
@@ -205,11 +206,10 @@ static void dockerd_judge_default(struct docker *docker)
 	if (path ? look_find_program(look, path, &program) : json_object_get(runtime, "runtimeType") != NULL)
 		return;
 	look_add(look, "default-runtime", SEVERITY_PROBLEM, ALL_DOORS,
-		 "its default runtime is %s, and %s%s\n"
+		 "its default runtime is %s, and %s is missing: no container starts\n"
 		 "Correct \"default-runtime\" in %s, and restart Docker; what ctr-gpu wrote goes with: sudo ctr-gpu "
 		 "setup --remove all",
-		 name, path ? path : "there is no such runtime", path ? " is not there: no container starts" : "",
-		 look->config.path);
+		 name, path ? path : "that runtime", look->config.path);
 }
 
 /* ---- all of it ---- */
@@ -236,7 +236,7 @@ void check_docker(struct examination *examination)
 	look_judge_cdi(look);
 }
 
-/* It shares its client and socket with a distribution, and has its daemon and its toolkit in one of its own. */
+/* Docker Desktop brings its client and socket into a distribution; its daemon and toolkit are in another. */
 void check_docker_desktop(struct examination *examination)
 {
 	struct findings *findings = &examination->findings;

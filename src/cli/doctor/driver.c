@@ -26,7 +26,7 @@ static bool driver_check_plan(struct examination *examination)
 	if (r != 0)
 		findings_add_message(findings, "driver.files", SEVERITY_PROBLEM,
 				     ctr_gpu_context_message(examination->context));
-	/* What it lacks by a problem that was found already is said already. */
+	/* What is missing because of a problem found earlier was reported with that. */
 	for (size_t i = 0; r == 0 && i < plan->data.warnings.count && i < REMARKS_MAX && !explained; i++)
 		findings_add_message(findings, "driver.plan", SEVERITY_WARNING, plan->data.warnings.items[i]);
 	ctr_gpu_plan_unref(plan);

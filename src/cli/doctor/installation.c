@@ -64,7 +64,9 @@ static bool installation_check_driverd(struct examination *examination)
 
 	if (installed_find_driverd(examination->settings, NULL, &program, &err) == 0)
 		return installation_check_version(&examination->findings, program);
-	/* Without it /dev/dxg itself is asked, and on native hosts only the names of MIG devices are missing. */
+	/*
+	 * Without ctr-gpu-driverd the kernel is asked, and on native hosts only the names of MIG devices are missing.
+	 */
 	findings_add_message(&examination->findings, "ctr-gpu.driverd", SEVERITY_WARNING, err.text);
 	return false;
 }

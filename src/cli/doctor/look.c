@@ -52,7 +52,7 @@ bool look_begin(struct examination *examination, const struct engine *engine, st
 	if (look_find_daemon(engine, engine->is_wanted, ret) < 0)
 		return false;
 	installed = ret->daemon.pid > 0 || engine_is_installed(engine);
-	/* One that does not run does not say that it is the snap's. */
+	/* A daemon that does not run does not show whether it is the snap's; the program does. */
 	ret->daemon.snap |= !installed && engine->snap && file_exists(engine->snap);
 	if ((!installed && !ret->daemon.snap) || look_is_docker_s(ret))
 		return false;
@@ -126,7 +126,7 @@ void look_add_door(struct look *look, enum door door)
 
 /* ---- what closes doors ---- */
 
-/* Docker is asked, and goes on with what it has read. */
+/* A running Docker keeps what it has read, and is asked instead. */
 void look_judge_config(struct look *look)
 {
 	bool goes_on = look->engine == &engine_docker && look->daemon.pid > 0;
@@ -191,7 +191,7 @@ static void look_judge_cli(struct look *look)
 
 	if (!look_find_program(look, "nvidia-container-cli", &program))
 		look_add(look, "no-cli", SEVERITY_NOTE, DOOR(CLI),
-			 "there is no nvidia-container-cli\n"
+			 "nvidia-container-cli is missing\n"
 			 "Install ctr-gpu-nvidia-compat, which has the name nvidia-container-cli.");
 	else if (!program.ours)
 		look_add(look, "other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's", program.path);

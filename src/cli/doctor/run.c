@@ -153,7 +153,7 @@ static int doctor_examine(struct doctor *doctor)
 	if (r < 0)
 		return r;
 	if (doctor->subject) {
-		/* What it said of its last check may be half a word. */
+		/* The name of the last check may be incomplete. */
 		findings->count = doctor->count;
 		findings->engine_count = doctor->engine_count;
 		findings_add(findings, "doctor.stuck", SEVERITY_PROBLEM,

@@ -87,7 +87,7 @@ static void screen_write_findings(const struct screen *screen, const struct find
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
 
-		/* That a door is not set up is of no interest where another reason is. */
+		/* If a door is closed for another reason, it is not said that it is not set up. */
 		if (finding->severity != severity || (finding->engine && severity <= SEVERITY_NOTE) ||
 		    screen_is_told(findings, finding))
 			continue;
@@ -145,7 +145,7 @@ int screen_write(const struct findings *findings, FILE *file)
 
 	screen_write_headline(&screen, findings);
 	(void)fputc('\n', file);
-	/* What is in every engine's way goes before them. */
+	/* Problems that concern every engine come first. */
 	screen_write_findings(&screen, findings, SEVERITY_PROBLEM);
 	for (enum severity severity = SEVERITIES; severity-- > 0;) {
 		screen_write_verdicts(&screen, findings, severity);

@@ -10,7 +10,7 @@
 
 /* ---- what follows ---- */
 
-/* Of two that say no, the worse one is the reason; of equals the engine's own. */
+/* Of two findings that close a door the worse is the reason; of equals, the engine's own. */
 static const struct finding *verdict_closer(const struct findings *findings, const struct host_engine *engine,
 					    enum door door)
 {
@@ -58,7 +58,7 @@ struct verdict verdict_make(const struct findings *findings, const struct host_e
 	return verdict;
 }
 
-/* One that is broken goes before those that nobody has set up. */
+/* A broken door comes before doors that are not set up. */
 const struct finding *verdict_first(const struct findings *findings)
 {
 	const struct finding *first = findings_block(findings);

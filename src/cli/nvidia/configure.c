@@ -66,7 +66,7 @@ static void nvidia_configure_take_rootfs(struct nvidia_configure *configure, con
 	configure->rootfs = argument;
 }
 
-/* What an option without a value sets; NULL for other keys. */
+/* The member that an option without a value sets; NULL for other keys. */
 static bool *nvidia_configure_find_flag(struct nvidia_configure *configure, int key)
 {
 	return key == KEY_NO_CGROUPS   ? &configure->no_cgroups

@@ -11,7 +11,7 @@
 #include "cli/path.h"
 #include "cli/session.h"
 
-/* Devices of the same name in two files are nobody's. Whether some file has the kind. */
+/* Whether some file has the kind. Engines ignore devices that two files have. */
 static bool setup_cdi_has_spec(const char *kind)
 {
 	bool found = false;
@@ -94,7 +94,7 @@ int setup_cdi_put(struct setup *setup)
 		const char *reason =
 			r ? ctr_gpu_context_message(session.context) : "this host has no GPU that can be used";
 
-		/* The file is right for the day on which there will be one. */
+		/* The engine's file is right even if the host gets a GPU only later. */
 		setup_say(setup, "no CDI spec is written, for --device nvidia.com/gpu=all: %.*s",
 			  (int)strcspn(reason, "\n"), reason);
 		return 0;

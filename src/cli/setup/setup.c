@@ -122,9 +122,10 @@ int setup_find_daemon(struct setup *setup, uid_t uid)
 	int r = daemon_find(facts->daemon, uid, facts->is_wanted, &setup->daemon);
 
 	if (r == 0 && !setup->daemon.pid && setup->daemon.stranger)
-		setup_say(setup,
-			  "process %d is called %s, but is none of this host's (a container's?), and is left alone",
-			  setup->daemon.stranger, facts->daemon);
+		setup_say(
+			setup,
+			"process %d is called %s, but does not belong to this host (a container's?), and is left alone",
+			setup->daemon.stranger, facts->daemon);
 	if (r == 0)
 		return 0;
 	errno = -r;
@@ -263,7 +264,7 @@ static int setup_read_other(struct setup *setup, const char *path)
 	struct text_error error;
 	int r = config_file_read(path, &file);
 
-	/* One that is not valid is the engine's to complain of. */
+	/* The engine itself complains about an invalid one. */
 	if (r || streq(file.path, setup->file.path) ||
 	    engine_config_parse(setup->engine->facts, &file.text, &content, &error) < 0)
 		return r;
@@ -307,7 +308,7 @@ static bool setup_is_blank(const struct text *text)
 	return strspn(text->size ? text->data : "", " \t\r\n{}") == text->size;
 }
 
-/* The text that is remembered as this. Without it there was no file. */
+/* A text in the state. Without it, the file did not exist. */
 static struct text setup_remembered(const struct setup *setup, const char *name)
 {
 	json_t *string = json_object_get(setup->entry, name);
@@ -507,7 +508,7 @@ static int setup_put(struct setup *setup)
 	return r;
 }
 
-/* Whether nobody reads yet what was written. A user's own engine may be anywhere. */
+/* Whether the engine is not installed. A user's own one may be anywhere. */
 static bool setup_is_early(const struct setup *setup)
 {
 	return !setup->remove && !setup->config && !setup->rootless && !setup->daemon.pid &&
@@ -586,7 +587,7 @@ static int setup_remove_one(const struct setup *all, const struct setup_engine *
 	return path && str_replace(&setup.path, path) < 0 ? output_no_memory() : setup_do_file(&setup);
 }
 
-/* One that cannot be undone does not keep the others. */
+/* If one setup cannot be undone, the others still are. */
 static int setup_remove_all(struct setup *setup)
 {
 	int r, worst = state_open(&setup->state, false);

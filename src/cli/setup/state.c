@@ -14,7 +14,7 @@
 
 void state_close(struct state *state)
 {
-	/* Without an entry it is as if we had never been here. */
+	/* Without an entry nothing was written. */
 	if (state->lock >= 0)
 		(void)rmdir(state->directory);
 	config_file_remove_directories(state->made);

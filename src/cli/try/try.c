@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "cli/try/client.h"
 #include "cli/output.h"
+#include "cli/try/client.h"
 #include "engines/text.h"
 #include "try_program.h"
 
@@ -257,7 +257,7 @@ static void try_show_line(char *line, struct arrival *arrival)
 	}
 }
 
-/* Whoever prints into a container's output, an engine with a warning, is not to be taken for it. */
+/* An engine may print a warning into a container's output: such a line is not the program's. */
 static int try_show_arrival(struct try *try)
 {
 	struct arrival arrival = {0};

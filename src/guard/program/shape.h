@@ -3,7 +3,7 @@
 
 /*
  * What the BPF programs take for granted of the kernel and of the driver, held against the types (BTF) that both bring
- * along. Names in a driver are its own business, so what differs is refused by its name.
+ * along. Another release of the driver may use other names, so what differs is refused and named.
  */
 
 #include <stdbool.h>
