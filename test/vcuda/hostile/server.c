@@ -436,14 +436,14 @@ static void answer_honestly(struct host *host, const struct wire_entry *entry, c
 	else if (entry->op == WIRE_ARENA_ADD)
 		answer_arena(host, words[1]);
 	else if (entry->op == OP_cuDevicePrimaryCtxRetain)
-		a->word[0] = wire_handle(WIRE_CONTEXT, 1, CONTEXT);
+		a->word[0] = wire_handle(WIRE_CONTEXT, 1, CONTEXT, 0);
 	else if (entry->op == OP_cuMemAlloc_v2)
 		a->word[0] = 0x7f0000000000;
 	else if (entry->op == OP_cuModuleLoadDataEx || entry->op == OP_cuLinkCreate_v2 ||
 		 entry->op == OP_cuLinkComplete)
 		a->bytes = sizeof(struct logs);
 	else if (entry->op == OP_cuModuleGetFunction)
-		a->word[0] = wire_handle(WIRE_FUNC, 1, FUNCTION);
+		a->word[0] = wire_handle(WIRE_FUNC, 1, FUNCTION, 0);
 	if (entry->op == WIRE_FUNCTION) {
 		function->attribute[0] = function->attribute[8] = 1024;
 		function->parameters = 1;
