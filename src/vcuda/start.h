@@ -32,7 +32,7 @@ enum {
 };
 
 enum {
-	START_MAGIC = 0x76437533, /* changes when a struct below does */
+	START_MAGIC = 0x76437534, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,
@@ -40,13 +40,15 @@ enum {
 };
 
 /*
- * Device memory of a container, and page-locked memory of the host. A server adds to its own place alone and takes back
+ * Device memory of a container, and its memory on the host. A server adds to its own place alone and takes back
  * what makes the sum too large, so that a server that is killed at any moment leaves nothing behind but its own place.
  */
 struct start_quota {
 	_Atomic uint64_t limit; /* bytes in all; 0: no device memory at all; UINT64_MAX: what the card has */
 	_Atomic uint64_t used[START_QUOTA_SLOTS];
-	_Atomic uint64_t locked[START_QUOTA_SLOTS]; /* page-locked; its limit is start.host_memory */
+	/* Of the host: page-locked, and sent by clients and not used yet. */
+	_Atomic uint64_t locked_limit; /* in all; start.host_memory is one, too. 0: that alone */
+	_Atomic uint64_t locked[START_QUOTA_SLOTS];
 };
 
 enum start_flags {
@@ -69,7 +71,7 @@ struct start {
 	uint32_t flags;    /* enum start_flags */
 	uint32_t uid, gid; /* what the server becomes when it is root; 0: uid and gid 65534 */
 	uint32_t quota_slot;
-	uint64_t host_memory;   /* page-locked host memory of the container, in bytes; 0: 1/4 of the host's */
+	uint64_t host_memory;   /* memory of the host that the container may have, in bytes; 0: 1/4 of it */
 	uint64_t context_bytes; /* what a context is counted as; 0: nothing */
 	uint32_t gpu_count;     /* those that the client sees, in its order, from 0 */
 	struct start_gpu gpus[START_GPUS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * launch [-q BYTES] [-c BYTES] [-g COUNT] [-p PLACE] [-f FLAGS] [-u UID] [-s SERVER] [-l LIBRARY] SOCKET [COMMAND…]: a manager
- * without a policy. PLACE is the first GPU's on the bus, as a number. Listens on SOCKET, runs a ctr-gpu-vcuda for each client, prints what they tell, and ends when COMMAND does.
+ * launch [-q BYTES] [-m BYTES] [-c BYTES] [-g COUNT] [-p PLACE] [-f FLAGS] [-u UID] [-s SERVER] [-l LIBRARY] SOCKET
+ * [COMMAND…]: a manager without a policy. -m: memory of the host. PLACE is the first GPU's on the bus, as a number. Listens on SOCKET, runs a ctr-gpu-vcuda for each client, prints what they tell, and ends when COMMAND does.
  */
 
 #include <errno.h>
@@ -125,9 +125,11 @@ static void read_options(int argc, char **argv, uint64_t *limit)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "+q:c:g:p:f:u:s:l:")) != -1) {
+	while ((option = getopt(argc, argv, "+q:m:c:g:p:f:u:s:l:")) != -1) {
 		if (option == 'q')
 			*limit = strtoull(optarg, NULL, 0);
+		else if (option == 'm')
+			start.host_memory = strtoull(optarg, NULL, 0);
 		else if (option == 'c')
 			start.context_bytes = strtoull(optarg, NULL, 0);
 		else if (option == 'g')

@@ -28,6 +28,7 @@
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/ledger.h"
 #include "vcuda/manager/peer.h"
+#include "vcuda/manager/share.h"
 #include "vcuda/manager/tenant.h"
 #include "vcuda/manager/worker.h"
 
@@ -317,6 +318,7 @@ int main(int argc, char **argv)
 		return vcudad_print_text(argv[1]);
 	vcudad_prepare();
 	loop.manager.server = vcudad_find_server();
+	loop.manager.host_memory = share_measure_host();
 	r = loop.manager.server ? vcudad_make_folders(loop.manager.directory) : -ENOMEM;
 	if (r < 0)
 		return vcudad_complain("cannot make " HOME "/vcuda", r);

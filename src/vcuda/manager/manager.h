@@ -49,7 +49,9 @@ struct tenant {
 	size_t gpu_count;
 	ssize_t first; /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
-	uint64_t memory; /* 0: what the GPUs have */
+	uint64_t memory;     /* 0: what the GPUs have */
+	uint64_t host_limit; /* of the host's memory */
+	bool settled;        /* while that is shared out */
 	unsigned max_clients;
 	int listener; /* -1: none any more */
 	int quota_fd;
@@ -90,6 +92,7 @@ struct manager {
 	const char *ledger;    /* path */
 	const char *server;    /* path of ctr-gpu-vcuda */
 	bool changed;          /* since the ledger was written */
+	uint64_t host_memory;  /* of the host, for all containers; 0: as much as each may have */
 };
 
 /** Milliseconds of the monotonic clock. */

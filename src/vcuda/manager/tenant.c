@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +19,7 @@
 #include "base/str.h"
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/place.h"
+#include "vcuda/manager/share.h"
 #include "vcuda/manager/worker.h"
 
 enum { SWEPT_MAX = 4096, BACKLOG = 64, SECOND_MS = 1000 };
@@ -220,6 +222,13 @@ static int tenant_make_socket(const struct manager *manager, struct tenant *tena
 	return r;
 }
 
+/* A server that nobody knows any more could reach those of the next container. */
+static bool tenant_uid_is_free(uid_t uid)
+{
+	errno = 0;
+	return getpriority(PRIO_USER, uid) == -1 && errno == ESRCH;
+}
+
 static uid_t tenant_find_uid(const struct manager *manager)
 {
 	for (uid_t uid = MANAGER_UID_FIRST;; uid++) {
@@ -227,7 +236,7 @@ static uid_t tenant_find_uid(const struct manager *manager)
 
 		while (other && other->uid != uid)
 			other = other->next;
-		if (!other)
+		if (!other && tenant_uid_is_free(uid))
 			return uid;
 	}
 }
@@ -255,6 +264,7 @@ int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
 	manager->tenants = tenant;
 	manager->tenant_count++;
 	manager->changed = true;
+	share_host_memory(manager);
 	return 0;
 }
 
@@ -358,6 +368,7 @@ void tenant_bury(struct manager *manager, struct tenant *tenant)
 	*place = tenant->next;
 	manager->tenant_count--;
 	manager->changed = true;
+	share_host_memory(manager);
 	tenant_free(tenant);
 }
 

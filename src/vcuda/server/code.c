@@ -473,8 +473,7 @@ static CUresult code_reply_node(struct request *q, const CUDA_KERNEL_NODE_PARAMS
 		return r;
 	}
 	request_reply(q, words, sizeof(words));
-	request_keep_download(q, packed, function->info.bytes);
-	return CUDA_SUCCESS;
+	return request_keep_download(q, packed, function->info.bytes);
 }
 
 CUresult serve_cuGraphKernelNodeGetParams_v2(struct request *q)

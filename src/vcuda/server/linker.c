@@ -108,9 +108,8 @@ static CUresult linker_keep_image(struct request *q, struct linker *linker, cons
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(copy, image, bytes);
-	request_keep_download(q, copy, bytes);
 	linker->answer.handle = bytes;
-	return CUDA_SUCCESS;
+	return request_keep_download(q, copy, bytes);
 }
 
 CUresult serve_cuLinkComplete(struct request *q)

@@ -65,7 +65,9 @@ static bool quota_add(_Atomic uint64_t numbers[START_QUOTA_SLOTS], uint64_t byte
 
 bool quota_lock(uint64_t bytes)
 {
-	return quota_add(server.quota->locked, bytes, server.start.host_memory);
+	const uint64_t most = server.start.host_memory, limit = server.quota->locked_limit;
+
+	return quota_add(server.quota->locked, bytes, limit && limit < most ? limit : most);
 }
 
 void quota_unlock(uint64_t bytes)

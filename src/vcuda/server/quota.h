@@ -24,7 +24,7 @@ uint64_t quota_left(void);
 /** Counts @bytes. Return: false if they are too many; nothing is counted then. */
 bool quota_take(uint64_t bytes);
 
-/** The same for page-locked memory of the host, whose limit the start parameters say. */
+/** The same for memory of the host, whose limits the manager and the start parameters say. */
 bool quota_lock(uint64_t bytes);
 void quota_unlock(uint64_t bytes);
 

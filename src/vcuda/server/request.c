@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
 static size_t request_round(size_t bytes)
@@ -150,7 +151,8 @@ static CUresult request_append(struct request *q, const void *part, uint64_t byt
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (transfer->bytes + bytes + 1 > transfer->room) {
 		const uint64_t room = (transfer->bytes + bytes + 1) * 2;
-		uint8_t *larger = realloc(transfer->data, room);
+		const uint64_t more = room - transfer->room;
+		uint8_t *larger = quota_lock(more) ? realloc(transfer->data, room) : NULL;
 
 		if (!larger)
 			return CUDA_ERROR_OUT_OF_MEMORY;
@@ -167,6 +169,7 @@ static CUresult request_append(struct request *q, const void *part, uint64_t byt
 static void request_forget_upload(uint32_t thread)
 {
 	request_uploaded -= transfers[thread].bytes;
+	quota_unlock(transfers[thread].room);
 	free(transfers[thread].data);
 	transfers[thread].data = NULL;
 	transfers[thread].bytes = transfers[thread].room = 0;
@@ -200,11 +203,21 @@ void *request_take_upload(struct request *q, uint64_t bytes)
 	return data;
 }
 
-void request_keep_download(struct request *q, void *data, size_t bytes)
+CUresult request_keep_download(struct request *q, void *data, size_t bytes)
 {
-	free(transfers[q->header.thread].download);
-	transfers[q->header.thread].download = data;
-	transfers[q->header.thread].download_bytes = bytes;
+	__typeof__(transfers[0]) *transfer = &transfers[q->header.thread];
+
+	quota_unlock(transfer->download_bytes);
+	free(transfer->download);
+	transfer->download = NULL;
+	transfer->download_bytes = 0;
+	if (!quota_lock(bytes)) {
+		free(data);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	transfer->download = data;
+	transfer->download_bytes = bytes;
+	return CUDA_SUCCESS;
 }
 
 CUresult serve_wire_download(struct request *q)

@@ -61,8 +61,8 @@ void request_reply_handle(struct request *q, enum wire_type type, uint64_t real,
 /** Return: where a thread's upload is, and takes it from there; the caller frees it. NULL if it has not @bytes. */
 void *request_take_upload(struct request *q, uint64_t bytes);
 
-/** Keeps bytes for the thread to fetch. They are the request's from now on. */
-void request_keep_download(struct request *q, void *data, size_t bytes);
+/** Keeps bytes for the thread to fetch, which are the request's from now on. Return: CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult request_keep_download(struct request *q, void *data, size_t bytes);
 
 /* Places in structs, whose devices are the client's numbers. */
 CUresult request_check_location(CUmemLocation *location);

@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -377,6 +379,61 @@ static void servers_write_so_many_lines_in_a_second(void **state)
 	assert_int_equal(count_in_file(file, "\"lines\":1}"), 1);
 }
 
+/* ---- the host's memory ---- */
+
+static void containers_share_the_hosts_memory(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one, *two, *three;
+
+	world->manager.host_memory = 1200;
+	one = add_tenant(&world->manager, "one", second_gpu, 0);
+	assert_int_equal(one->quota->locked_limit, 1200);
+	one->quota->locked[3] = 700;
+	two = add_tenant(&world->manager, "two", second_gpu, 0);
+	/* Who has more than its share keeps that, and no more. */
+	assert_int_equal(one->quota->locked_limit, 700);
+	assert_int_equal(two->quota->locked_limit, 500);
+	/* Who says that it has more than it may have, does not make others have less. */
+	two->quota->locked[0] = two->quota->locked[1] = UINT64_MAX - 5;
+	three = add_tenant(&world->manager, "three", second_gpu, 0);
+	assert_int_equal(two->quota->locked_limit, 500);
+	assert_int_equal(one->quota->locked_limit, 700);
+	assert_int_equal(three->quota->locked_limit, 1);
+	two->quota->locked[0] = two->quota->locked[1] = one->quota->locked[3] = 0;
+	tenant_end(&world->manager, two, "test");
+	tenant_bury(&world->manager, two);
+	assert_int_equal(one->quota->locked_limit, 600);
+	assert_int_equal(three->quota->locked_limit, 600);
+}
+
+/* A process that nobody knows is left of an earlier manager. */
+static void a_user_with_a_process_is_nobodys(void **state)
+{
+	struct world *world = *state;
+	pid_t left;
+	int pair[2];
+	char byte;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(pipe(pair), 0);
+	left = fork();
+	if (left == 0) {
+		if (setresuid(MANAGER_UID_FIRST, MANAGER_UID_FIRST, MANAGER_UID_FIRST) == 0)
+			(void)!write(pair[1], "", 1);
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	assert_int_equal(add_tenant(&world->manager, "one", second_gpu, 0)->uid, MANAGER_UID_FIRST + 1);
+	(void)kill(left, SIGKILL);
+	(void)waitpid(left, NULL, 0);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	assert_int_equal(add_tenant(&world->manager, "two", second_gpu, 0)->uid, MANAGER_UID_FIRST);
+}
+
 /* ---- what a server finds ---- */
 
 struct found {
@@ -446,6 +503,8 @@ int main(int argc, char **argv)
 		WITH_WORLD(containers_are_named_by_how_their_names_begin),
 		WITH_WORLD(a_damaged_ledger_brings_nothing),
 		WITH_WORLD(servers_write_so_many_lines_in_a_second),
+		WITH_WORLD(containers_share_the_hosts_memory),
+		WITH_WORLD(a_user_with_a_process_is_nobodys),
 		WITH_WORLD(a_server_is_a_limited_user_that_asks_no_mps_daemon),
 	};
 

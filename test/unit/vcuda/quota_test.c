@@ -99,6 +99,23 @@ static void what_was_noted_for_one_key_is_added_up(void **state)
 	assert_int_equal(quota_left(), LIMIT);
 }
 
+/* The lower one of both limits holds. */
+static void the_hosts_memory_has_two_limits(void **state)
+{
+	(void)state;
+	server.start.host_memory = 100;
+	assert_true(quota_lock(60));
+	assert_false(quota_lock(41));
+	server.quota->locked_limit = 70;
+	assert_true(quota_lock(10));
+	assert_false(quota_lock(1));
+	server.quota->locked_limit = 1000;
+	assert_true(quota_lock(30));
+	assert_false(quota_lock(1));
+	quota_unlock(100);
+	assert_int_equal(server.quota->locked[0], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +123,7 @@ int main(void)
 		cmocka_unit_test_setup(a_sum_that_wraps_is_too_large, begin),
 		cmocka_unit_test_setup(what_is_more_than_the_limit_is_not_added, begin),
 		cmocka_unit_test_setup(page_locked_memory_is_the_containers, begin),
+		cmocka_unit_test_setup(the_hosts_memory_has_two_limits, begin),
 		cmocka_unit_test_setup(what_was_noted_for_one_key_is_added_up, begin),
 	};
 

@@ -376,6 +376,26 @@ static int frames_arena_kept(struct peer *peer, uint64_t context)
 	return r;
 }
 
+/* What is sent and never used, by many threads: it counts as the container's memory on the host. */
+static int frames_unused_uploads(struct peer *peer, uint64_t context)
+{
+	enum { THREADS = 48, PIECE = 32768, PIECES = 32 };
+	static uint8_t piece[PIECE];
+	uint64_t kept = 0;
+
+	(void)context;
+	for (uint32_t thread = 1; thread <= THREADS; thread++)
+		for (uint64_t i = 0; i < PIECES; i++) {
+			const uint64_t words[] = {i * PIECE, PIECE};
+
+			if (peer_call(peer, thread, WIRE_UPLOAD, 0, words, 2, piece, PIECE))
+				break;
+			kept += PIECE;
+		}
+	printf("# uploads keep %lu\n", (unsigned long)kept);
+	return kept == 0;
+}
+
 /* Pools that keep what was freed to them come to no more than the limit; without one, nothing is asked. */
 static int frames_pools(struct peer *peer, uint64_t context)
 {
@@ -906,6 +926,7 @@ static const struct {
 	{"names too long", frames_names, SERVES},
 	{"launches", frames_launches, SERVES},
 	{"what was below a library", frames_unloaded, SERVES},
+	{"uploads of many threads", frames_unused_uploads, SERVES},
 	{"texts for the audit", frames_texts, SERVES},
 	{"entries that change", frames_changing, EITHER},
 	{"two waits of one thread", frames_two_waits, ENDS},

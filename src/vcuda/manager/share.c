@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/share.h"
+
+#include <stddef.h>
+#include <sys/sysinfo.h>
+
+uint64_t share_measure_host(void)
+{
+	struct sysinfo host;
+
+	return sysinfo(&host) < 0 ? 0 : (uint64_t)host.totalram * host.mem_unit / 2;
+}
+
+/* Servers write there, so it is not more than the container was allowed. */
+static uint64_t share_had(const struct tenant *tenant)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < START_QUOTA_SLOTS; i++)
+		if (__builtin_add_overflow(sum, tenant->quota->locked[i], &sum))
+			return tenant->host_limit;
+	return sum < tenant->host_limit ? sum : tenant->host_limit;
+}
+
+static void share_set(struct tenant *tenant, uint64_t limit)
+{
+	tenant->host_limit = limit;
+	/* 0 would be no limit of ours. */
+	tenant->quota->locked_limit = limit ? limit : 1;
+}
+
+/* Return: a container that has more than @share, or of those that have ended; NULL: none that is not settled. */
+static struct tenant *share_find_settled(struct manager *manager, uint64_t share)
+{
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (!tenant->settled && (tenant->ending || share_had(tenant) > share))
+			return tenant;
+	return NULL;
+}
+
+void share_host_memory(struct manager *manager)
+{
+	uint64_t left = manager->host_memory, open = manager->tenant_count;
+	struct tenant *settled;
+
+	if (left == 0)
+		return;
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		tenant->settled = false;
+	while (open > 0 && (settled = share_find_settled(manager, left / open))) {
+		settled->settled = true;
+		share_set(settled, share_had(settled));
+		left -= settled->host_limit < left ? settled->host_limit : left;
+		open--;
+	}
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (!tenant->settled)
+			share_set(tenant, left / open);
+}
