@@ -22,9 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A line of the cache each, so that the waiting do not slow the writing. */
+/*
+ * Where both sides write often, their words are two lines of the cache apart: processors fetch lines by pairs, so
+ * whoever writes the one would take the other from who writes that.
+ */
+enum { BELL_APART = 128 };
+
 struct bell {
-	_Alignas(64) _Atomic uint32_t value;
+	_Atomic uint32_t value;
 	_Atomic uint32_t sleeps;
 };
 
@@ -95,12 +100,23 @@ static inline bool bell_spin(struct bell *bell, uint32_t seen, long nanoseconds)
 	return false;
 }
 
+/**
+ * How long to spin the next time, after a wait of @waited nanoseconds that ended in sleep. Who is asked soon after it
+ * fell asleep is likely to be asked so again, and whoever sleeps wakes late: @most, if that would have sufficed, or
+ * @least.
+ */
+static inline long bell_learn(long waited, long least, long most)
+{
+	return waited < most ? most : least;
+}
+
 /* Counts and lengths of the command area are in units of this many bytes, and wrap. */
 enum { RING_UNIT = 64, RING_UNITS = 16384 };
 
 /* head: how much the client has written; tail: how much the server has done. */
 struct ring {
-	struct bell head, tail;
+	_Alignas(BELL_APART) struct bell head;
+	_Alignas(BELL_APART) struct bell tail;
 };
 
 /** Return: how many units lie between two counts. */

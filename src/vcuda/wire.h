@@ -58,9 +58,16 @@ struct wire_entry {
 	uint32_t sequence; /* what the slot's bell is set to */
 	uint64_t context;  /* the calling thread's; 0: none */
 	uint32_t thread;   /* the calling thread's slot */
-	uint32_t reserved[9];
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct wire_entry) == RING_UNIT, "a header is a unit");
+/* So that a call with up to four arguments moves one line of the cache from the client to the server. */
+_Static_assert(sizeof(struct wire_entry) == RING_UNIT / 2, "half of a unit is left for arguments");
+
+/* How many units an entry with so many bytes behind its header takes. */
+static inline uint64_t wire_units(uint64_t bytes)
+{
+	return (sizeof(struct wire_entry) + bytes + RING_UNIT - 1) / RING_UNIT;
+}
 
 /* The arguments, right behind it. */
 static inline uint64_t *wire_arguments(struct wire_entry *entry)
@@ -68,16 +75,17 @@ static inline uint64_t *wire_arguments(struct wire_entry *entry)
 	return (uint64_t *)(entry + 1);
 }
 
+/* What most replies are, result and a word or two, is in the line of the bell. */
 struct wire_reply {
-	struct bell done; /* its value: the sequence that was answered */
+	_Alignas(64) struct bell done; /* its value: the sequence that was answered */
 	int32_t result;
 	uint32_t bytes; /* of the reply; what is beyond WIRE_REPLY waits to be fetched */
-	_Alignas(64) uint64_t word[WIRE_REPLY / 8];
+	uint64_t word[WIRE_REPLY / 8];
 };
 
 /* A host function that a stream has reached. Its bell is rung by the client when it has run. */
 struct wire_callback {
-	struct bell done;
+	_Alignas(64) struct bell done;
 	uint64_t cookie;
 	int32_t status;
 	uint32_t kind;
@@ -92,11 +100,11 @@ struct wire {
 	uint32_t spin;                       /* nanoseconds that the client may spin; 0: it sleeps at once */
 	uint32_t wait_spin;                  /* the same where it waits for the GPU: there, the driver itself spins */
 	uint32_t copy_threads;               /* that may help with large copies */
-	_Alignas(64) _Atomic uint32_t state; /* enum wire_state */
+	_Alignas(BELL_APART) _Atomic uint32_t state; /* enum wire_state */
 	_Atomic int32_t sticky;              /* what every call fails with from now on; 0: nothing */
 	_Atomic int32_t deferred; /* what a command failed with that nobody waited for; who reports it, clears it */
 	struct ring ring;
-	struct bell calls; /* its value: how many callbacks were given out */
+	_Alignas(BELL_APART) struct bell calls; /* its value: how many callbacks were given out */
 	struct wire_callback callback[WIRE_CALLBACKS];
 	_Alignas(4096) uint8_t command[RING_UNITS * RING_UNIT];
 	struct wire_reply reply[WIRE_SLOTS];

@@ -37,7 +37,7 @@ $(O)/test/vcuda/launch: test/vcuda/launch.c src/vcuda/start.h
 	$(CC) $(CPPFLAGS_ALL) -std=gnu17 -O2 $(warnings) -o $@ $<
 $(O)/test/vcuda/measure $(O)/test/vcuda/scrub: $(O)/test/vcuda/%: test/vcuda/real/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -ldl
+	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -pthread -ldl
 
 # A client that keeps to no rule.
 vcuda_hostile = $(O)/test/vcuda/hostile/frames

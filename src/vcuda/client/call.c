@@ -84,7 +84,7 @@ static struct wire_entry *call_entry_at(uint32_t head)
 
 struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words, size_t bytes, bool waits)
 {
-	const uint32_t units = (uint32_t)(1 + (bytes + RING_UNIT - 1) / RING_UNIT);
+	const uint32_t units = (uint32_t)wire_units(bytes);
 	const struct context *context = thread_context(thread);
 	struct wire_entry *entry;
 	uint32_t rest;
@@ -98,7 +98,7 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 	call_pending = call_head;
 	if (units > rest) {
 		*call_entry_at(call_pending) =
-			(struct wire_entry){.bytes = (rest - 1) * RING_UNIT, .slot = WIRE_SCRATCH};
+			(struct wire_entry){.bytes = rest * RING_UNIT - (uint32_t)sizeof(*entry), .slot = WIRE_SCRATCH};
 		call_pending += rest;
 	}
 	entry = call_entry_at(call_pending);

@@ -85,47 +85,61 @@ static void launch_pack(const struct launch *launch, const struct wire_function 
 	}
 }
 
-static CUresult launch_push(unsigned op, const struct launch *launch)
+/* What the client itself can tell to be wrong; else the thread that launches, and what is known of the function. */
+static CUresult launch_check(const struct launch *launch, struct thread **ret_thread,
+			     const struct function **ret_function)
 {
-	const struct function *function;
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-	struct context *context;
-	struct wire_entry *entry;
-	uint64_t *argument;
-	size_t attributes;
-	bool waits;
+	CUresult r = call_enter(ret_thread);
 
 	if (r)
 		return r;
-	context = thread_context(thread);
-	if (!context)
+	if (!thread_context(*ret_thread))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!launch->function)
 		return client.wire->sticky ? call_lost() : CUDA_ERROR_INVALID_HANDLE;
-	r = image_function(launch->function, &function);
+	r = image_function(launch->function, ret_function);
 	if (r)
 		return r;
-	if ((function->info.parameters && !launch->parameters && !launch->buffer) ||
-	    launch->attribute_count > LAUNCH_ATTRIBUTES || (launch->parameters && launch->buffer))
+	if (launch->attribute_count > LAUNCH_ATTRIBUTES || (launch->parameters && launch->buffer))
 		return CUDA_ERROR_INVALID_VALUE;
-	attributes = launch->attribute_count * sizeof(CUlaunchAttribute);
-	waits = client.waits || client.captures || op == OP_cuLaunchCooperativeKernel ||
-		!launch_is_sure(launch, function, context->device);
-	entry = call_begin(thread, op, LAUNCH_WORDS, LAUNCH_WORDS * 8 + attributes + function->info.bytes, waits);
-	if (!entry)
-		return call_lost();
-	argument = wire_arguments(entry);
+	return (*ret_function)->info.parameters == 0 || launch->parameters || launch->buffer ? CUDA_SUCCESS
+											     : CUDA_ERROR_INVALID_VALUE;
+}
+
+static void launch_write(const struct launch *launch, const struct wire_function *info, uint64_t *argument)
+{
+	const size_t attributes = launch->attribute_count * sizeof(CUlaunchAttribute);
+
 	argument[0] = launch->function;
 	argument[1] = launch->grid[0] | (uint64_t)launch->grid[1] << 32;
 	argument[2] = launch->grid[2] | (uint64_t)launch->block[0] << 32;
 	argument[3] = launch->block[1] | (uint64_t)launch->block[2] << 32;
 	argument[4] = launch->shared;
 	argument[5] = launch->stream;
-	argument[6] = launch->attribute_count | (uint64_t)function->info.bytes << 32;
+	argument[6] = launch->attribute_count | (uint64_t)info->bytes << 32;
 	if (attributes)
 		memcpy(argument + LAUNCH_WORDS, launch->attributes, attributes);
-	launch_pack(launch, &function->info, (uint8_t *)(argument + LAUNCH_WORDS) + attributes);
+	launch_pack(launch, info, (uint8_t *)(argument + LAUNCH_WORDS) + attributes);
+}
+
+static CUresult launch_push(unsigned op, const struct launch *launch)
+{
+	const struct function *function;
+	struct thread *thread;
+	struct wire_entry *entry;
+	CUresult r = launch_check(launch, &thread, &function);
+	size_t bytes;
+	bool waits;
+
+	if (r)
+		return r;
+	waits = client.waits || client.captures || op == OP_cuLaunchCooperativeKernel ||
+		!launch_is_sure(launch, function, thread_context(thread)->device);
+	bytes = LAUNCH_WORDS * 8 + launch->attribute_count * sizeof(CUlaunchAttribute) + function->info.bytes;
+	entry = call_begin(thread, op, LAUNCH_WORDS, bytes, waits);
+	if (!entry)
+		return call_lost();
+	launch_write(launch, &function->info, wire_arguments(entry));
 	call_end();
 	if (waits)
 		r = call_wait(thread, false);

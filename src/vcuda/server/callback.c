@@ -25,7 +25,7 @@ void callback_reached(void *cookie)
 	while (BELL_LOAD(&call->done.value) != number + 1) {
 		const uint32_t seen = BELL_LOAD(&call->done.value);
 
-		if (seen != number + 1 && !bell_spin(&call->done, seen, (long)server.wire->spin))
+		if (seen != number + 1 && !bell_spin(&call->done, seen, server.spin))
 			bell_sleep(&call->done, seen, NULL);
 	}
 	(void)pthread_mutex_unlock(&callback_mutex);

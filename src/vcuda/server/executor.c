@@ -18,13 +18,17 @@
 #include "vcuda/server/handle.h"
 #include "vcuda/server/serve.h"
 
-enum { PENDING = 64, EXECUTOR_TRIES = 64, WAITER_STACK = 64 << 20 };
+enum {
+	PENDING = 64,
+	EXECUTOR_TRIES = 64,
+	WAITER_STACK = 64 << 20,
+	EXECUTOR_FIRST = RING_UNIT - sizeof(struct wire_entry), /* bytes of arguments in an entry's first unit */
+};
 
 static uint32_t executor_seen; /* how much the client has written, when it was last looked at */
 
 static const struct timespec executor_patience = {.tv_sec = 1};
-static long executor_spin, executor_wait_spin; /* nanoseconds */
-static __thread uint64_t executor_context;     /* the client's handle of what is current */
+static __thread uint64_t executor_context; /* the client's handle of what is current */
 static __thread bool executor_knows_context;
 
 static int64_t executor_now(void)
@@ -99,7 +103,7 @@ static void executor_finish(const struct request *q, CUresult result)
 /* ---- threads that wait ---- */
 
 struct waiter {
-	struct bell bell; /* its value: how many requests it was given */
+	_Alignas(64) struct bell bell; /* its value: how many requests it was given */
 	bool there;
 	_Atomic bool busy; /* its thread of the client waits, and can send nothing */
 	struct request request;
@@ -231,28 +235,23 @@ static void executor_begin_wait(const struct request *q)
 
 	do
 		r = q->wait.query(q->wait.object);
-	while (r == CUDA_ERROR_NOT_READY && ++tries < EXECUTOR_TRIES && executor_wait_spin > 0 &&
+	while (r == CUDA_ERROR_NOT_READY && ++tries < EXECUTOR_TRIES && server.wait_spin > 0 &&
 	       BELL_LOAD(&server.wire->ring.head.value) == executor_seen);
 	if (r != CUDA_ERROR_NOT_READY) {
 		executor_finish(q, r);
 		return;
 	}
-	if (executor_spin == 0 || pending_count == PENDING) {
+	if (server.spin == 0 || pending_count == PENDING) {
 		executor_stop_asking(q);
 		return;
 	}
 	pending[pending_count].wait = q->wait;
 	pending[pending_count].header = q->header;
-	pending[pending_count].until = executor_now() + executor_wait_spin;
+	pending[pending_count].until = executor_now() + server.wait_spin;
 	pending_count++;
 }
 
 /* ---- entries ---- */
-
-static uint32_t executor_units(const struct wire_entry *header)
-{
-	return 1 + (header->bytes + RING_UNIT - 1) / RING_UNIT;
-}
 
 static bool executor_is_waiting(uint32_t thread)
 {
@@ -267,22 +266,24 @@ static uint32_t executor_take(struct request *q, uint32_t tail, uint32_t head)
 {
 	const uint8_t *at = server.wire->command + (size_t)(tail % RING_UNITS) * RING_UNIT;
 	const uint32_t rest = RING_UNITS - tail % RING_UNITS;
-	uint32_t units;
+	uint64_t units;
 
-	memcpy(&q->header, at, sizeof(q->header));
-	units = executor_units(&q->header);
+	/* The first unit whole, with the arguments: all that most entries have. */
+	memcpy((uint8_t *)q + offsetof(struct request, header), at, RING_UNIT);
+	units = wire_units(q->header.bytes);
 	if (units > ring_distance(tail, head) || units > rest)
 		server_end("an entry reaches beyond what was written");
 	if (q->header.op == WIRE_FILLER)
-		return units;
+		return (uint32_t)units;
 	if (q->header.op >= OP_END || q->header.bytes > WIRE_INLINE || q->header.words * 8U > q->header.bytes)
 		server_end("an entry is no operation");
 	if (q->header.thread >= WIRE_SLOTS || (q->header.slot != WIRE_SCRATCH && q->header.slot != q->header.thread))
 		server_end("an entry is of no thread");
 	if (executor_is_waiting(q->header.thread))
 		server_end("an entry of a thread that waits");
-	memcpy(q->argument, at + sizeof(q->header), q->header.bytes);
-	return units;
+	if (q->header.bytes > EXECUTOR_FIRST)
+		memcpy((uint8_t *)q->argument + EXECUTOR_FIRST, at + RING_UNIT, q->header.bytes - EXECUTOR_FIRST);
+	return (uint32_t)units;
 }
 
 /* The next entry comes while the driver works. */
@@ -316,14 +317,27 @@ static void executor_wake_client(uint32_t tail, uint32_t head)
 		bell_wake(&server.wire->ring.tail);
 }
 
+/* Waits for an entry. */
+static void executor_idle(struct bell *head, uint32_t tail)
+{
+	static long spin;
+	int64_t began;
+
+	if (spin < server.spin)
+		spin = server.spin;
+	if (bell_spin(head, tail, spin))
+		return;
+	began = executor_now();
+	bell_sleep(head, tail, &executor_patience);
+	spin = bell_learn(spin + (long)(executor_now() - began), server.spin, server.long_spin);
+}
+
 void executor_run(void)
 {
 	static struct request q;
 	struct ring *ring = &server.wire->ring;
 	uint32_t tail = 0;
 
-	executor_spin = (long)server.wire->spin;
-	executor_wait_spin = (long)server.wire->wait_spin;
 	for (;;) {
 		/* Each look takes a line of the client's cache. */
 		if (executor_seen == tail)
@@ -338,8 +352,7 @@ void executor_run(void)
 			if (pending_count)
 				continue;
 			bell_wake(&ring->tail);
-			if (!bell_spin(&ring->head, tail, executor_spin))
-				bell_sleep(&ring->head, tail, &executor_patience);
+			executor_idle(&ring->head, tail);
 			continue;
 		}
 		const uint32_t units = executor_take(&q, tail, head);

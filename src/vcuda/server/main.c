@@ -27,6 +27,7 @@
 enum {
 	SERVER_SPIN = 50000, /* nanoseconds */
 	SERVER_SPIN_CORES = 3,
+	SERVER_LONG_SPIN = 500000,
 	SERVER_WAIT_SPIN = 20000000,
 	SERVER_WAIT_CORES = 8,
 	SERVER_NAMES = 512, /* that are told of once each */
@@ -112,8 +113,11 @@ static void server_set_spin(void)
 
 	if (server.start.flags & START_NO_SPIN || cores < SERVER_SPIN_CORES)
 		return;
-	server.wire->spin = SERVER_SPIN;
-	server.wire->wait_spin = cores >= SERVER_WAIT_CORES ? SERVER_WAIT_SPIN : 4 * SERVER_SPIN;
+	server.spin = SERVER_SPIN;
+	server.long_spin = cores >= SERVER_WAIT_CORES ? SERVER_LONG_SPIN : SERVER_SPIN;
+	server.wait_spin = cores >= SERVER_WAIT_CORES ? SERVER_WAIT_SPIN : 4 * SERVER_SPIN;
+	server.wire->spin = (uint32_t)server.spin;
+	server.wire->wait_spin = (uint32_t)server.wait_spin;
 	server.wire->copy_threads = cores >= SERVER_WAIT_CORES ? 3 : 1;
 }
 

@@ -261,9 +261,21 @@ static void test_without_fences_one_is(void **state)
 	assert_int_equal(model_explore(false, &runs), 1);
 }
 
+/* Whoever may not spin never does; others spin for longer only while that would have spared them the sleep. */
+static void test_spinning_adapts(void **state)
+{
+	(void)state;
+	assert_int_equal(bell_learn(1, 0, 0), 0);
+	assert_int_equal(bell_learn(60000, 50000, 50000), 50000);
+	assert_int_equal(bell_learn(60000, 50000, 500000), 500000);
+	assert_int_equal(bell_learn(500000, 50000, 500000), 50000);
+	assert_int_equal(bell_learn(5000000, 50000, 500000), 50000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_spinning_adapts),
 		cmocka_unit_test(test_no_wake_up_is_lost),
 		cmocka_unit_test(test_without_fences_one_is),
 	};

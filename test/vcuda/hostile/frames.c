@@ -681,7 +681,7 @@ static int frames_changing(struct peer *peer, uint64_t context)
 		struct flipper flipper = {
 			.word = (volatile uint32_t *)(void *)(peer->wire->command +
 							      (size_t)((peer->head + 1) % RING_UNITS) * RING_UNIT +
-							      4 * (round % 2))};
+							      sizeof(struct wire_entry) + 4 * (round % 2))};
 		struct wire_entry filler = {.slot = WIRE_SCRATCH};
 		pthread_t thread;
 
@@ -695,7 +695,7 @@ static int frames_changing(struct peer *peer, uint64_t context)
 					      .slot = WIRE_SCRATCH,
 					      .context = context},
 			 NULL, 0);
-		peer_push(peer, 2);
+		peer_push(peer, 1);
 		(void)usleep(200);
 		flipper.stop = true;
 		(void)pthread_join(thread, NULL);

@@ -495,7 +495,7 @@ static void serve(struct host *host, twist *changes)
 		}
 		memcpy(&entry, at, sizeof(entry));
 		memcpy(words, at + sizeof(entry), sizeof(words));
-		host->tail += 1 + (entry.bytes + RING_UNIT - 1) / RING_UNIT;
+		host->tail += (uint32_t)wire_units(entry.bytes);
 		if (entry.op != WIRE_FILLER)
 			answer_entry(host, &entry, words, changes);
 		bell_ring(&ring->tail, host->tail);
@@ -857,7 +857,7 @@ static void serve_arena(struct host *host, size_t bytes, int seals, size_t count
 		}
 		memcpy(&entry, at, sizeof(entry));
 		memcpy(words, at + sizeof(entry), sizeof(words));
-		host->tail += 1 + (entry.bytes + RING_UNIT - 1) / RING_UNIT;
+		host->tail += (uint32_t)wire_units(entry.bytes);
 		if (entry.op == WIRE_ARENA_ADD) {
 			for (size_t i = 0; i < count; i++)
 				fds[i] = make_memory(bytes, seals);

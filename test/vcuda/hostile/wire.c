@@ -75,16 +75,11 @@ void peer_push(struct peer *peer, uint32_t units)
 	bell_ring(&peer->wire->ring.head, peer->head);
 }
 
-static uint32_t peer_units(size_t bytes)
-{
-	return (uint32_t)(1 + (bytes + RING_UNIT - 1) / RING_UNIT);
-}
-
 /* An entry may not wrap: a filler goes before it where it would. */
 static void peer_fill(struct peer *peer, uint32_t units)
 {
 	uint32_t rest = RING_UNITS - peer->head % RING_UNITS;
-	struct wire_entry filler = {.slot = WIRE_SCRATCH, .bytes = (rest - 1) * RING_UNIT};
+	struct wire_entry filler = {.slot = WIRE_SCRATCH, .bytes = rest * RING_UNIT - (uint32_t)sizeof(filler)};
 
 	if (units <= rest)
 		return;
@@ -110,9 +105,9 @@ void peer_send(struct peer *peer, uint32_t slot, unsigned op, uint64_t context, 
 		memcpy(behind + count * 8, part, bytes);
 	entry.slot = reply ? slot : WIRE_SCRATCH;
 	entry.sequence = reply ? ++peer->sequence : 0;
-	peer_fill(peer, peer_units(all));
+	peer_fill(peer, (uint32_t)wire_units(all));
 	peer_put(peer, &entry, behind, all);
-	peer_push(peer, peer_units(all));
+	peer_push(peer, (uint32_t)wire_units(all));
 }
 
 bool peer_is_gone(struct peer *peer, int milliseconds)

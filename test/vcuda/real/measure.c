@@ -7,12 +7,16 @@
  */
 
 #include <dlfcn.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef uint64_t handle;
 
@@ -141,6 +145,65 @@ static void check_addition(void)
 		printf("%s %.4f us\n", name, (now() - begin_) / (count)); \
 	} while (0)
 
+/* Something that somebody asks for: by then, who serves it may be asleep, this processor is not. */
+static double after(double gap, int count, void (*ask)(void))
+{
+	double sum = 0;
+
+	for (int i = 0; i < count; i++) {
+		double at = now();
+
+		while (now() - at < gap)
+			;
+		at = now();
+		ask();
+		sum += now() - at;
+	}
+	return sum / count;
+}
+
+static void ask_stream(void)
+{
+	(void)cuStreamQuery(0);
+}
+
+static void measure_late_call(const char *name, double gap, int count)
+{
+	printf("call-after-%s %.4f us\n", name, after(gap, count, ask_stream));
+}
+
+/* What this machine itself takes to wake a thread that sleeps on a futex, and to hear of it. */
+static _Atomic uint32_t floor_asked, floor_answered;
+
+static void *floor_thread(void *argument)
+{
+	for (uint32_t seen = 0;; seen++) {
+		while (floor_asked == seen)
+			(void)syscall(SYS_futex, &floor_asked, FUTEX_WAIT, seen, NULL, NULL, 0);
+		floor_answered = seen + 1;
+	}
+	return argument;
+}
+
+static void ask_floor(void)
+{
+	const uint32_t number = ++floor_asked;
+
+	(void)syscall(SYS_futex, &floor_asked, FUTEX_WAKE, 1, NULL, NULL, 0);
+	while (floor_answered != number)
+		;
+}
+
+static void measure_floor(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, floor_thread, NULL) != 0)
+		return;
+	printf("wake-up-after-300us %.4f us\n", after(300, 500, ask_floor));
+	printf("wake-up-after-5ms %.4f us\n", after(5000, 200, ask_floor));
+}
+
 static void measure_calls(void)
 {
 	handle address = 0, buffer, event;
@@ -162,18 +225,8 @@ static void measure_calls(void)
 	TIME("launch-and-wait", 20000, (launch(nothing, 1, 32, 0, parameters), CHECK(cuStreamSynchronize(0))));
 	TIME("launch-and-wait-context", 20000, (launch(nothing, 1, 32, 0, parameters), CHECK(cuCtxSynchronize())));
 	TIME("call", 200000, (void)cuStreamQuery(0));
-	/* The server sleeps by then, this processor does not. */
-	begin = 0;
-	for (int i = 0; i < 500; i++) {
-		double at = now();
-
-		while (now() - at < 300)
-			;
-		at = now();
-		(void)cuStreamQuery(0);
-		begin += now() - at;
-	}
-	printf("call-asleep %.4f us\n", begin / 500);
+	measure_late_call("300us", 300, 500);
+	measure_late_call("5ms", 5000, 200);
 	TIME("context-get-device", 1000000, (void)cuCtxGetDevice(&device));
 	TIME("pointer-get-attribute", 200000, (void)cuPointerGetAttribute(&device, 2, buffer));
 	TIME("event-record", 100000, CHECK(cuEventRecord(event, 0)));
@@ -280,6 +333,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "check") == 0)
 		return 0;
 	measure_calls();
+	measure_floor();
 	measure_copies(argc > 1 ? strtoull(argv[1], NULL, 0) : 1 << 30);
 	measure_matmul(argc > 2 ? (unsigned)atoi(argv[2]) : 4096);
 	return 0;
