@@ -8,6 +8,7 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/executor.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/mark.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 #include "vcuda/server/stage.h"
@@ -55,6 +56,7 @@ static void contexts_end(uint64_t handle)
 	stage_forget_context(handle);
 	contexts_forget_orphans(handle);
 	arena_forget_context(handle);
+	mark_forget_context(handle);
 	quota_forget_context(handle);
 	handle_drop(handle);
 	executor_forget_context();
@@ -242,14 +244,14 @@ static CUresult contexts_end_wait(CUresult r, CUresult (*wait)(uint64_t), uint64
 	return r || !allocation_was_freed_in_streams() ? r : wait(object);
 }
 
-static CUresult contexts_query_stream(uint64_t stream)
+static CUresult contexts_query_stream(uint64_t slot)
 {
-	return contexts_end_wait(driver.cuStreamQuery(stream), driver.cuStreamSynchronize, stream);
+	return contexts_end_wait(mark_query(slot), driver.cuStreamSynchronize, mark_of(slot)->stream);
 }
 
-static CUresult contexts_block_stream(uint64_t stream)
+static CUresult contexts_block_stream(uint64_t slot)
 {
-	return driver.cuStreamSynchronize(stream);
+	return driver.cuStreamSynchronize(mark_of(slot)->stream);
 }
 
 CUresult serve_cuStreamSynchronize(struct request *q)
@@ -261,7 +263,7 @@ CUresult serve_cuStreamSynchronize(struct request *q)
 		r = request_stream(q, 0, &stream);
 	if (r)
 		return r;
-	q->wait = (struct request_wait){contexts_query_stream, contexts_block_stream, stream};
+	q->wait = (struct request_wait){contexts_query_stream, contexts_block_stream, mark_begin(q, stream)};
 	return REQUEST_WAITS;
 }
 
@@ -288,16 +290,17 @@ CUresult serve_cuEventSynchronize(struct request *q)
 	return REQUEST_WAITS;
 }
 
-static CUresult contexts_block_context(uint64_t context)
+static CUresult contexts_block_context(uint64_t slot)
 {
-	(void)context;
+	(void)slot;
 	return driver.cuCtxSynchronize();
 }
 
 /* A context is done when all its streams are. */
-static CUresult contexts_query_context(uint64_t context)
+static CUresult contexts_query_context(uint64_t slot)
 {
-	CUresult r = driver.cuStreamQuery(0);
+	const uint64_t context = mark_of(slot)->context;
+	CUresult r = mark_query(slot);
 	uint32_t place = 0;
 	CUstream stream;
 
@@ -315,6 +318,6 @@ CUresult serve_cuCtxSynchronize(struct request *q)
 
 	if (r)
 		return r;
-	q->wait = (struct request_wait){contexts_query_context, contexts_block_context, q->header.context};
+	q->wait = (struct request_wait){contexts_query_context, contexts_block_context, mark_begin(q, 0)};
 	return REQUEST_WAITS;
 }

@@ -109,7 +109,8 @@ static int server_share(uint64_t bytes, void **ret)
 static void server_set_spin(void)
 {
 	cpu_set_t set;
-	const int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	const int here = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	const int cores = server.start.flags & START_SPIN ? SERVER_WAIT_CORES : here;
 
 	if (server.start.flags & START_NO_SPIN || cores < SERVER_SPIN_CORES)
 		return;

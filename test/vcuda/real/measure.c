@@ -41,6 +41,7 @@ typedef uint64_t handle;
 	X(cuMemsetD8Async, (handle, unsigned char, size_t, handle))     \
 	X(cuStreamCreate, (handle *, unsigned))                         \
 	X(cuStreamQuery, (handle))                                      \
+	X(cuStreamGetFlags, (handle, unsigned *))                       \
 	X(cuStreamSynchronize, (handle))                                \
 	X(cuEventCreate, (handle *, unsigned))                          \
 	X(cuEventRecord, (handle, handle))                              \
@@ -209,6 +210,7 @@ static void measure_calls(void)
 	handle address = 0, buffer, event;
 	void *parameters[] = {&address};
 	char bytes[65536] = {0};
+	unsigned flags;
 	double begin;
 	int device;
 
@@ -225,6 +227,7 @@ static void measure_calls(void)
 	TIME("launch-and-wait", 20000, (launch(nothing, 1, 32, 0, parameters), CHECK(cuStreamSynchronize(0))));
 	TIME("launch-and-wait-context", 20000, (launch(nothing, 1, 32, 0, parameters), CHECK(cuCtxSynchronize())));
 	TIME("call", 200000, (void)cuStreamQuery(0));
+	TIME("call-of-nothing", 200000, (void)cuStreamGetFlags(0, &flags));
 	measure_late_call("300us", 300, 500);
 	measure_late_call("5ms", 5000, 200);
 	TIME("context-get-device", 1000000, (void)cuCtxGetDevice(&device));

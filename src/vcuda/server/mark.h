@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Marks behind what a stream has to do. */
+
+#include "vcuda/server/request.h"
+
+/* What a thread of the client waits for; each waits for one thing at a time, so its slot names it. */
+struct mark {
+	uint64_t stream, context;
+	uint32_t number;
+	unsigned looks;
+	bool written;
+};
+
+/** A thread begins to wait for a stream. Return: its slot. */
+uint64_t mark_begin(const struct request *q, CUstream stream);
+
+/** Return: what cuStreamQuery() would. */
+CUresult mark_query(uint64_t slot);
+
+/** Return: what the thread waits for. */
+const struct mark *mark_of(uint64_t slot);
+
+/** A context has ended. */
+void mark_forget_context(uint64_t context);
