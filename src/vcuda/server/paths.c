@@ -44,9 +44,12 @@ static const struct {
 	{"/usr/local/lib", PATHS_READ},
 	{"/usr/share/nvidia", PATHS_READ},
 	{"/etc/ld.so.cache", PATHS_READ},
+	{"/etc/localtime", PATHS_READ},
 	{"/etc/nvidia", PATHS_READ},
 	/* What the kernel says of the machine. Of processes, itself alone. */
 	{"/proc/self", PATHS_READ},
+	/* The driver names its threads, and takes that for a failure of its start if it cannot. */
+	{"/proc/self/task", PATHS_READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE},
 	{"/proc/driver", PATHS_READ},
 	{"/proc/sys/vm", PATHS_READ},
 	{"/proc/cpuinfo", PATHS_READ},
@@ -82,7 +85,7 @@ static int paths_allow(int rules, const char *path, uint64_t rights)
 		rule.allowed &= ~(uint64_t)LANDLOCK_READ_DIR;
 	if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_BENEATH, &rule, 0) < 0)
 		return -errno;
-	if (strncmp(path, "/proc/self", sizeof("/proc/self")) == 0)
+	if (strncmp(path, "/proc/self", strlen("/proc/self")) == 0)
 		(void)steal_fd(&fd);
 	return 0;
 }
