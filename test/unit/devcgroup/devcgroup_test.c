@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -419,18 +420,41 @@ static void v2_no_mount_shows_the_cgroup(void **state)
 	device_world_stop(&world);
 }
 
-/* Hardening changes what the kernel shows of a program. The machine's setting is put back. */
+/*
+ * Hardening changes what the kernel shows of a program. The machine's setting is put back, after a failure too; two of
+ * these tests at once would each take the other's for it.
+ */
+static struct {
+	int fd;
+	char before;
+} hardening = {.fd = -1};
+
+static bool harden(void)
+{
+	hardening.fd = open("/proc/sys/net/core/bpf_jit_harden", O_RDWR | O_CLOEXEC);
+	return hardening.fd >= 0 && flock(hardening.fd, LOCK_EX) == 0 &&
+	       read(hardening.fd, &hardening.before, 1) == 1 && pwrite(hardening.fd, "2", 1, 0) == 1;
+}
+
+static int put_hardening_back(void **state)
+{
+	int r = hardening.fd < 0 || !hardening.before || pwrite(hardening.fd, &hardening.before, 1, 0) == 1 ? 0 : -1;
+
+	(void)state;
+	if (hardening.fd >= 0)
+		(void)close(hardening.fd);
+	hardening.fd = -1;
+	return r;
+}
+
 static void v2_hardened_program_is_restored(void **state)
 {
-	static const char *const path = "/proc/sys/net/core/bpf_jit_harden";
 	struct device_world world;
 	unsigned insns;
-	char before = '0';
-	int fd = open(path, O_RDWR | O_CLOEXEC);
 
 	(void)state;
 	must_be_possible(2);
-	if (fd < 0 || read(fd, &before, 1) != 1 || pwrite(fd, "2", 1, 0) != 1) {
+	if (!harden()) {
 		print_message("# SKIP cannot set net.core.bpf_jit_harden\n");
 		skip();
 	}
@@ -438,8 +462,7 @@ static void v2_hardened_program_is_restored(void **state)
 	attach(&world, &engine);
 	attach(&world, &by_systemd);
 	(void)device_world_programs(&world, &insns);
-	assert_int_equal(pwrite(fd, &before, 1, 0), 1);
-	(void)close(fd);
+	assert_int_equal(put_hardening_back(NULL), 0);
 	assert_true(insns > 2 * ARRAY_SIZE(engine_program));
 	device_comes_and_goes(&world);
 	reading_is_not_writing(&world);
@@ -693,7 +716,7 @@ int main(void)
 		cmocka_unit_test(v2_outer_cgroup_is_named),
 		cmocka_unit_test(v2_old_kernel),
 		cmocka_unit_test(v2_no_mount_shows_the_cgroup),
-		cmocka_unit_test(v2_hardened_program_is_restored),
+		cmocka_unit_test_teardown(v2_hardened_program_is_restored, put_hardening_back),
 		cmocka_unit_test(v2_linked_program_is_refused),
 		cmocka_unit_test(v2_program_with_calls_is_refused),
 		cmocka_unit_test(v2_user_namespace),
