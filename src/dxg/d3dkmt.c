@@ -249,7 +249,8 @@ int d3dkmt_describe_adapters(const struct d3dkmt *d3dkmt, struct dxg_facts **ret
 
 		if (r == 0)
 			r = d3dkmt_describe(d3dkmt, &list.adapters[i], &facts[i]);
-		d3dkmt->close(d3dkmt, &handle);
+		if (d3dkmt->close)
+			d3dkmt->close(d3dkmt, &handle);
 	}
 	if (r < 0) {
 		dxg_facts_free(facts, list.count);

@@ -2,7 +2,8 @@
 
 /*
  * Every call is a synchronous question to the host. The kernel ties an open /dev/dxg to the process that opened it and
- * answers others with ENOTTY (dxgkrnl ioctl.c), so the descriptor is opened here, used and closed. Strings are UTF-16.
+ * answers others with ENOTTY (dxgkrnl ioctl.c), so the descriptor is opened here, used and closed. That closes the
+ * adapters, too (dxgkrnl dxgprocess.c), and saves a call for each. Strings are UTF-16.
  */
 
 #include "dxg/ioctl.h"
@@ -17,7 +18,6 @@
 /* Linux uapi misc/d3dkmthk.h. */
 #define LX_DXQUERYADAPTERINFO _IOWR(0x47, 0x09, struct d3dkmt_queryadapterinfo)
 #define LX_DXENUMADAPTERS2 _IOWR(0x47, 0x14, struct d3dkmt_enumadapters2)
-#define LX_DXCLOSEADAPTER _IOWR(0x47, 0x15, struct d3dkmt_closeadapter)
 #define LX_DXENUMADAPTERS3 _IOWR(0x47, 0x3e, struct d3dkmt_enumadapters3)
 
 /* A process that opens the device is made known to the host, which refuses where it has no adapter for this machine. */
@@ -60,11 +60,6 @@ static int ioctl_call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadap
 	return ioctl_query(d3dkmt->fd, arguments);
 }
 
-static void ioctl_call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments)
-{
-	(void)ioctl_call(d3dkmt->fd, LX_DXCLOSEADAPTER, arguments);
-}
-
 int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
 {
 	_cleanup_close_ int fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC);
@@ -72,7 +67,6 @@ int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
 		.enumerate3 = ioctl_call_enumerate3,
 		.enumerate2 = ioctl_call_enumerate2,
 		.query = ioctl_call_query,
-		.close = ioctl_call_close,
 		.char_size = sizeof(uint16_t),
 		.fd = fd,
 	};
