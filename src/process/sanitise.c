@@ -19,14 +19,23 @@ static int sanitise_clear_environment(void)
 	return clearenv() ? -ENOMEM : 0;
 }
 
+/* The lowest free number tells, without a path to look up. */
+static bool sanitise_has_standard_descriptors(void)
+{
+	int fd = fcntl(STDIN_FILENO, F_DUPFD, 0);
+
+	if (fd >= 0 && fd <= STDERR_FILENO)
+		(void)close(fd);
+	return fd > STDERR_FILENO;
+}
+
 static int sanitise_close_descriptors(void)
 {
-	int fd;
+	int fd = STDERR_FILENO + sanitise_has_standard_descriptors();
 
 	/* open(2) takes the lowest free number, so this ends once 0, 1 and 2 are there. */
-	do
+	while (fd >= 0 && fd <= STDERR_FILENO)
 		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd < 0)
 		return -errno;
 	closefrom(STDERR_FILENO + 1);
