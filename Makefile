@@ -110,18 +110,20 @@ room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/cl
 library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
 cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/inside.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c))))
-hook_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
+hook_objects = $(patsubst %.c,$(O)/%.o,$(filter-out hooks/memory.c,$(sort $(wildcard hooks/*.c hooks/runtime/*.c))))
 vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/vcuda/manager/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/bin/ctr-gpu-vcudad
 include src/guard/rules.mk
 
 # ASan cannot be linked statically, so a sanitized hook is an ordinary program.
 dynamic = $(SANITIZE)$(filter 0,$(STATIC))
+# Apart from the other objects of the hook, which tests are linked with: nothing that is linked dynamically may have it.
+hook_memory = $(if $(dynamic),,$(O)/hooks/memory.o)
 # hooks/runtime/early.c knows these two.
 early_start = $(if $(filter x86_64-% aarch64-%,$(multiarch)),-Wl$(comma)-e$(comma)early_start)
-# Of linkers GNU's names emulations, and takes a script beside its own.
-hook_script = $(if $(filter emulations,$(linker_help)),-Wl$(comma)-T$(comma)hooks/hook.ld)
-hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(early_start) $(hook_script) $(static_libraries))
+# Of linkers GNU's names emulations, and takes scripts beside its own.
+hook_scripts = $(if $(filter emulations,$(linker_help)),$(addprefix -Wl$(comma)-T$(comma),hooks/hook.ld hooks/order.ld))
+hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(early_start) $(hook_scripts) $(static_libraries))
 
 unit_tests = $(patsubst %.c,$(O)/%,$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c))
 
@@ -158,7 +160,7 @@ $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.a
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(xdr_inside)
 	ln -sf $(@F) $(@D)/nvidia-container-cli
 
-$(O)/bin/ctr-gpu-hook: $(hook_objects) $(O)/lib/libctr-gpu.a hooks/hook.ld
+$(O)/bin/ctr-gpu-hook: $(hook_objects) $(hook_memory) $(O)/lib/libctr-gpu.a hooks/hook.ld hooks/order.ld
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $(filter-out %.ld,$^) $(hook_link)

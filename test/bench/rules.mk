@@ -2,9 +2,9 @@
 #
 # Static programs: what a benchmark starts should not wait for a loader.
 
-bench_programs = $(O)/test/bench/floor $(O)/test/bench/measure $(O)/test/bench/nothing
+bench_programs = $(addprefix $(O)/test/bench/,floor measure nothing step)
 
-$(O)/test/bench/floor $(O)/test/bench/nothing: $(O)/test/bench/%: test/bench/%.c
+$(addprefix $(O)/test/bench/,floor nothing step): $(O)/test/bench/%: test/bench/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -static -o $@ $<
 
