@@ -21,11 +21,14 @@ setup_file() {
 
 # ---- on the simulated host ----
 
-# driver: the host's libcuda becomes the simulated one, with the GPUs of wsl-two-nvidia
+# driver: the host's libcuda becomes the simulated one, with the GPUs of the host
 driver() {
+	local uuids
+
+	uuids=$(ctr-gpu info --json | jq -r '[.adapters[].uuid | sub("GPU-"; "") | gsub("-"; "")] | join(",")') || return
 	mkdir /run/driver && cp -a /usr/lib/wsl/lib/. /run/driver && rm /run/driver/libcuda.so.1 &&
 		cp "$CTR_GPU_BUILD/test/vcuda/sim/libcuda.so.1" /run/driver/ && printf '%s\n' GPUS=2 MEMORY=24G,8G \
-		UUIDS=5a3f1c2b0001000000000000a5c0e3d4,7b10aa04004100000000000084ef55fb NAMES=Big,Small >/run/driver/sim.conf &&
+		"UUIDS=$uuids" NAMES=Big,Small >/run/driver/sim.conf &&
 		mount --bind /run/driver /usr/lib/wsl/lib
 }
 
@@ -235,14 +238,19 @@ add_on_both() {
 	expect_not "GPU-5a3f1c2b"
 }
 
+# docker_on PROFILE [JSON [COMMAND]]
+docker_on() {
+	export -f driver manager
+	export scratch=$BATS_TEST_TMPDIR
+	docker_start "$1" "${2-}" 'mkdir -p /etc/ctr-gpu
+		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json; driver && manager'"${3-}"
+	docker_image debian
+}
+
 @test "docker run --gpus device=1" {
 	require_program dockerd
 	require_program docker
-	export -f driver manager
-	export scratch=$BATS_TEST_TMPDIR
-	docker_start wsl-two-nvidia '{}' 'mkdir -p /etc/ctr-gpu
-		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json; driver && manager'
-	docker_image debian
+	docker_on wsl-two-nvidia
 	run docker run --rm --gpus '"device=1"' -e CTR_GPU_MODE=vcuda -v "$CTR_GPU_BUILD/test/real/cuda-add:/usr/bin/cuda-add:ro" \
 		debian sh -c "ls /dev/dxg; cuda-add"
 	docker_stop
@@ -250,4 +258,67 @@ add_on_both() {
 	expect_line "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
 	expect "/dev/dxg: No such file"
 	expect_not "GPU-5a3f1c2b"
+}
+
+# With a device, the choice of one of them hides nothing: both GPUs are behind one node, and their drivers in one store.
+@test "docker run --gpus device=1, with two GPUs on one store: the second and nothing else" {
+	require_program dockerd
+	require_program docker
+	docker_on wsl-two-same-store
+	run docker run --rm --gpus '"device=1"' -e CTR_GPU_MODE=vcuda -v "$CTR_GPU_BUILD/test/real/cuda-add:/usr/bin/cuda-add:ro" \
+		-v "$CTR_GPU_BUILD/test/tools/vcuda-hold:/usr/bin/hold:ro" -v "$CTR_GPU_BUILD/test/tools/probe:/usr/bin/try:ro" debian \
+		sh -c "ls /dev /usr/lib/wsl; try node 10 183 /tmp/node; find / -xdev -name 'libcuda.so*' -o -xdev -name 'libdxcore*'; hold </dev/null; cuda-add"
+	docker run --detach --name first --gpus '"device=0"' -e CTR_GPU_MODE=vcuda debian sleep 60
+	inside=$(docker run --rm --gpus '"device=1"' -e CTR_GPU_MODE=vcuda debian ls -R /run/ctr-gpu)
+	docker_stop
+	expect_status 0
+	expect_line "devices=1"
+	expect_line "GPU-5a3f9d11-0002-0000-0000-0000a5c062ee: Small: 1048576 sums are right"
+	expect_not "GPU-5a3f1c2b"
+	expect_no_line dxg
+	expect_line "/tmp/node=EPERM"
+	expect "/usr/lib/wsl: No such file"
+	# One container's socket is nowhere in another.
+	[[ $inside == $'/run/ctr-gpu:\nvcuda\n\n/run/ctr-gpu/vcuda:\nsocket' ]]
+	[[ $(grep -c libcuda.so <<<"$output") == 2 ]]
+}
+
+@test "Docker's daemon is killed and started again: what containers have goes on, and their end is seen" {
+	require_program dockerd
+	require_program docker
+	export -f driver manager soon listed
+	export scratch=$BATS_TEST_TMPDIR
+	image=$(image debian)
+	export image
+	run sandbox wsl-two-nvidia timeout --kill-after=1 60 bash -euc '
+		engine() {
+			dockerd --containerd /run/containerd.sock --data-root "$scratch/data" --exec-root /run/docker --pidfile /run/docker.pid --iptables=false --ip6tables=false \
+				--bridge=none --live-restore --cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs \
+				>>"$scratch/docker.log" 2>&1 &
+			for i in {1..150}; do docker version >/dev/null 2>&1 && return || sleep 0.1; done
+			tail -n 20 "$scratch/docker.log" && return 1
+		}
+		mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
+		containerd --address /run/containerd.sock --root "$scratch/containerd" --state /run/containerd-state >"$scratch/containerd.log" 2>&1 &
+		soon test -S /run/containerd.sock
+		driver && manager && engine
+		tar -C "$image" -c . | docker import - debian >/dev/null
+		id=$(docker run --detach --name held --gpus all -e CTR_GPU_MODE=vcuda -v "$CTR_GPU_BUILD/test/tools/vcuda-hold:/usr/bin/hold:ro" \
+			debian sh -c "sleep 60 | hold 4096")
+		soon listed ".containers[0].used == 4096"
+		kill -KILL "$(</run/docker.pid)"
+		sleep 0.5
+		rm -f /run/docker.pid
+		listed ".containers[0].used == 4096"
+		engine
+		soon listed ".containers[0].used == 4096"
+		[[ $(docker exec held hold </dev/null) == *devices=2* ]]
+		docker restart --time 0 held >/dev/null
+		soon listed ".containers | length == 1 and .[0].used == 4096"
+		[[ $(jq -s "map(select(.event == \"grant\")) | length" "$scratch/audit") == 2 ]]
+		docker kill held >/dev/null
+		soon listed ".servers == 0 and .containers == []"
+		! ls /run/ctr-gpu/vcuda/*
+	'
+	expect_status 0
 }

@@ -22,7 +22,7 @@
 #include "../cuda.h"
 #include "vcuda/start.h"
 
-enum { CLIENTS = 1000, AT_ONCE = 8, SECRET_BYTES = 16 << 20, EXIT_LOST = 7, LATEST = 15000 };
+enum { CLIENTS = 1000, AT_ONCE = 8, SECRET_BYTES = 16 << 20, EXIT_LOST = 7, EXIT_FOREIGN = 8, LATEST = 15000 };
 
 /* ---- a client ---- */
 
@@ -31,7 +31,7 @@ enum { CLIENTS = 1000, AT_ONCE = 8, SECRET_BYTES = 16 << 20, EXIT_LOST = 7, LATE
 	X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuMemAlloc_v2) X(cuMemFree_v2) \
 	X(cuMemcpyHtoD_v2) X(cuMemcpyDtoH_v2) X(cuMemsetD32Async) X(cuModuleLoadData) X(cuModuleUnload) \
 	X(cuModuleGetFunction) X(cuLaunchKernel) X(cuStreamCreate) X(cuStreamDestroy_v2) X(cuStreamSynchronize) \
-	X(cuCtxSynchronize) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemAllocAsync) X(cuMemFreeAsync)
+	X(cuDeviceGetCount) X(cuDeviceGetUuid_v2) X(cuDeviceTotalMem_v2) X(cuCtxSynchronize) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemAllocAsync) X(cuMemFreeAsync)
 /* clang-format on */
 
 static struct {
@@ -117,11 +117,41 @@ static CUresult chaos_other(unsigned *seed)
 	return r ? r : cu.cuStreamDestroy_v2(stream);
 }
 
+/* "5a3f1c2b,7b10aa04 1073741824": the GPUs that it was granted, in any order, and its memory. */
+static bool chaos_is_granted(const char *granted)
+{
+	const char *total = strchr(granted, ' ');
+	size_t bytes = 0;
+	int count = 0;
+
+	if (cu.cuDeviceGetCount(&count) || cu.cuDeviceTotalMem_v2(&bytes, 0) || !total ||
+	    bytes != strtoull(total, NULL, 10) || (size_t)count != (size_t)(total - granted + 1) / 9)
+		return false;
+	for (int i = 0; i < count; i++) {
+		char begin[9], *at;
+		CUuuid uuid;
+
+		if (cu.cuDeviceGetUuid_v2(&uuid, i))
+			return false;
+		for (int k = 0; k < 4; k++)
+			(void)snprintf(begin + 2 * k, 3, "%02x", (unsigned char)uuid.bytes[k]);
+		at = strstr(granted, begin);
+		if (!at || at > total)
+			return false;
+	}
+	return true;
+}
+
 /* Works until it is killed or something fails. */
 static int chaos_client(unsigned seed)
 {
+	const char *granted = getenv("CHAOS_GRANTED");
 	CUresult r = chaos_begin();
 
+	if (!r && granted && !chaos_is_granted(granted)) {
+		printf("foreign\n");
+		return EXIT_FOREIGN;
+	}
 	for (int i = 0; !r && i < 100000; i++)
 		r = rand_r(&seed) % 2 ? chaos_memory(&seed) : chaos_other(&seed);
 	return r ? EXIT_LOST : 0;
