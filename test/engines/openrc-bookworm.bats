@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2016,SC2154
 #
-# The script for ctr-gpu refresh, with the real OpenRC.
+# The scripts for ctr-gpu refresh and vCUDA's manager, with the real OpenRC.
 
 load engines
 
@@ -13,7 +13,7 @@ setup_file() {
 @test "OpenRC starts it, in the order that it has to" {
 	local tree
 
-	tree=$("$e2e/../engines/tree" "$suite" openrc libcap2 libseccomp2 libtirpc3 libyaml-0-2)
+	tree=$("$e2e/../engines/tree" "$suite" openrc libcap2 libjansson4 libseccomp2 libtirpc3 libyaml-0-2 procps)
 	run "$e2e/../engines/enter" native-nvidia "$tree" -- bash -ec '
 		cp "$0"/bin/ctr-gpu* /usr/bin; cp -a "$0"/lib/*.so* /usr/lib
 		install -m 755 "$1" /etc/init.d/ctr-gpu-refresh
@@ -32,4 +32,41 @@ setup_file() {
 	expect_line "/dev/nvidia0 666"
 	expect "status: started"
 	expect "iafter"
+}
+
+@test "OpenRC starts and stops vCUDA's manager, before the engines, and servers go on meanwhile" {
+	local tree
+
+	tree=$("$e2e/../engines/tree" "$suite" openrc libcap2 libjansson4 libseccomp2 libtirpc3 libyaml-0-2 procps)
+	run "$e2e/../engines/enter" native-nvidia "$tree" -- bash -ec '
+		mkdir -p /usr/libexec/ctr-gpu; cp "$0"/bin/ctr-gpu /usr/bin; cp -a "$0"/lib/*.so* /usr/lib
+		cp "$0"/bin/ctr-gpu-vcuda "$0"/bin/ctr-gpu-vcudad /usr/libexec/ctr-gpu
+		install -m 755 "$1" /etc/init.d/ctr-gpu-vcudad
+		mkdir -p /run/openrc; touch /run/openrc/softlevel
+		echo "rc_cgroup_mode=legacy" >>/etc/rc.conf
+		rc-update add ctr-gpu-vcudad default
+		rc-status >/dev/null
+		ctr-gpu vgpu list 2>&1 || true
+		rc-service ctr-gpu-vcudad start
+		sleep 0.5
+		ctr-gpu vgpu list
+		rc-service ctr-gpu-vcudad status
+		first=$(pgrep -x ctr-gpu-vcudad)
+		rc-service ctr-gpu-vcudad restart
+		sleep 0.5
+		[[ $(pgrep -x ctr-gpu-vcudad) != "$first" && $(pgrep -c -x ctr-gpu-vcudad) == 1 ]]
+		grep -c "\"event\":\"start\"" /var/log/ctr-gpu-vcudad.log
+		rc-service ctr-gpu-vcudad stop
+		! pgrep -x ctr-gpu-vcudad
+		stat -c "%n %a" /run/ctr-gpu /run/ctr-gpu/vcuda
+		printf "#!/sbin/openrc-run\ndepend() { :; }\nstart() { :; }\n" >/etc/init.d/docker; chmod 755 /etc/init.d/docker; rc-update add docker default
+		rc-update -u; grep -A9 "=.docker" /run/openrc/deptree | grep ctr-gpu-vcudad
+	' "$CTR_GPU_BUILD" "$e2e/../../pkg/openrc/ctr-gpu-vcudad"
+	expect_status 0
+	expect "OpenRC: rc-service ctr-gpu-vcudad start"
+	expect_line "No container has GPUs by vCUDA."
+	expect "status: started"
+	expect_line 2
+	expect_line "/run/ctr-gpu 700"
+	expect_line "/run/ctr-gpu/vcuda 700"
 }
