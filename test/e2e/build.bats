@@ -230,3 +230,23 @@ on() {
 	[[ ${lines[-1]} == "1 passed, 1 failed, 0 skipped" ]]
 	rm -r "$tree/test/failing"
 }
+
+@test "fuzzers run beside other groups, with what these leave of the processors" {
+	local fuzzers=$tree/build/libfuzzer/fuzz begun=$BATS_TEST_TMPDIR/begun
+
+	mkfifo "$begun"
+	mkdir -p "$tree/test/quick" "$fuzzers"
+	printf '@test "one is one" {\n\tread -r nice <%s\n\t[[ $nice == 19 ]]\n}\n' "$begun" >"$tree/test/quick/sums.bats"
+	printf '#!/bin/sh\ntimeout 20 sh -c "nice >%s"\n' "$begun" >"$fuzzers/span_fuzz"
+	chmod +x "$fuzzers/span_fuzz"
+	in_tree timeout 60 test/run build fuzz quick
+	expect_status 0
+	expect "== fuzz  "
+	[[ ${lines[-1]} == "2 passed, 0 failed, 0 skipped" ]]
+	printf '#!/bin/sh\ntimeout 20 sh -c "nice >%s"\nexit 77\n' "$begun" >"$fuzzers/span_fuzz"
+	in_tree test/run build fuzz quick
+	expect_status 1
+	expect "not ok 1 - span_fuzz: see below"
+	[[ ${lines[-1]} == "1 passed, 1 failed, 0 skipped" ]]
+	rm -r "$tree/test/quick" "$fuzzers"
+}
