@@ -96,12 +96,12 @@ enum wire_state { WIRE_STARTING, WIRE_READY, WIRE_SUSPENDED, WIRE_DEAD };
 struct wire {
 	/* Written by the server before it greets. */
 	uint32_t magic, ops;
-	uint64_t arena[WIRE_ARENAS];         /* addresses where it has WIRE_ARENA_BYTES free; 0: none */
-	uint32_t spin;                       /* nanoseconds that the client may spin; 0: it sleeps at once */
-	uint32_t wait_spin;                  /* the same where it waits for the GPU: there, the driver itself spins */
-	uint32_t copy_threads;               /* that may help with large copies */
+	uint64_t arena[WIRE_ARENAS]; /* addresses where it has WIRE_ARENA_BYTES free; 0: none */
+	uint32_t spin;               /* nanoseconds that the client may spin; 0: it sleeps at once */
+	uint32_t wait_spin;          /* the same where it waits for the GPU: there, the driver itself spins */
+	uint32_t copy_threads;       /* that may help with large copies */
 	_Alignas(BELL_APART) _Atomic uint32_t state; /* enum wire_state */
-	_Atomic int32_t sticky;              /* what every call fails with from now on; 0: nothing */
+	_Atomic int32_t sticky;                      /* what every call fails with from now on; 0: nothing */
 	_Atomic int32_t deferred; /* what a command failed with that nobody waited for; who reports it, clears it */
 	struct ring ring;
 	_Alignas(BELL_APART) struct bell calls; /* its value: how many callbacks were given out */

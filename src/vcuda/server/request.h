@@ -83,12 +83,12 @@ static inline CUresult request_check_nothing(const void *any)
 	return CUDA_SUCCESS;
 }
 
-#define STRUCT_CHECK(pointer)                                    \
-	_Generic((pointer), CUmemLocation *                      \
-		 : request_check_location, CUmemAllocationProp * \
-		 : request_check_properties, CUmemPoolProps *    \
-		 : request_check_pool, CUDA_MEMCPY3D *           \
-		 : request_check_copy, CUDA_MEMCPY3D_PEER *      \
+#define STRUCT_CHECK(pointer)                                       \
+	_Generic((pointer), CUmemLocation *                         \
+		 : request_check_location, CUmemAllocationProp *    \
+		 : request_check_properties, CUmemPoolProps *       \
+		 : request_check_pool, CUDA_MEMCPY3D *              \
+		 : request_check_copy, CUDA_MEMCPY3D_PEER *         \
 		 : request_check_peer_copy, CUDA_HOST_NODE_PARAMS * \
-		 : request_check_host, default                   \
+		 : request_check_host, default                      \
 		 : request_check_nothing)(pointer)
