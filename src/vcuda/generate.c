@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Makes of cuda.def what would be written a hundred times by hand: `generate
- * ops|api|stubs|entries|driver|cases|check|refused` prints one file. It runs on the machine that builds, from the
- * definitions as the preprocessor sees them, and stops at the first one that it does not understand.
+ * Makes of cuda.def and nvml.def what would be written a hundred times by hand: `generate ops` and the other names of
+ * outputs at the end of this file print one file each. It runs on the machine that builds, from the definitions
+ * as the preprocessor sees them, and stops at the first one that it does not understand.
  */
 
 #include <stdarg.h>
@@ -44,12 +44,24 @@ static const struct line {
 #undef S
 };
 
+static const struct line nvml_lines[] = {
+#define N(name_, ...) {#name_, "-", "local", NULL, #__VA_ARGS__, 0},
+#define T(name_, ...) {#name_, "-", "text", NULL, #__VA_ARGS__, 0},
+#define A(name_, same_) {#name_, "-", "alias", #same_, "", 0},
+#define R(...) {#__VA_ARGS__, "-", "refused", NULL, "", 0},
+#include "vcuda/nvml.def"
+#undef N
+#undef T
+#undef A
+#undef R
+};
+
 static struct function functions[FUNCTIONS_MAX];
 static int function_count;
 
 static void generate_stop(const char *what, const char *where)
 {
-	fprintf(stderr, "generate: cuda.def: %s: %s\n", what, where);
+	fprintf(stderr, "generate: %s: %s\n", what, where);
 	exit(1);
 }
 
@@ -190,10 +202,22 @@ static void argument_print(FILE *to, const struct argument *a)
 		generate_stop("no such kind of argument", a->kind);
 }
 
+static bool function_is_nvml(const struct function *function)
+{
+	return strncmp(function->name, "nvml", 4) == 0;
+}
+
+static const char *function_result(const struct function *function)
+{
+	if (function_is(function, "text"))
+		return "const char *";
+	return function_is_nvml(function) ? "nvmlReturn_t " : "CUresult ";
+}
+
 /* With another name and, for copies, with the stream that those without one use. */
 static void function_print_head(const char *prefix, const struct function *function, const char *suffix, bool stream)
 {
-	printf("CUresult %s%s%s(", prefix, function->name, suffix);
+	printf("%s%s%s%s(", function_result(function), prefix, function->name, suffix);
 	for (int i = 0; i < function->count; i++) {
 		printf("%s", i ? ", " : "");
 		argument_print(stdout, &function->argument[i]);
@@ -288,7 +312,7 @@ static void generate_api(void)
 		if (function_is(f, "needed"))
 			continue;
 		if (function_is(f, "refused")) {
-			printf("CUresult %s(void);\n", f->name);
+			printf("%s%s(void);\n", function_result(f), f->name);
 			continue;
 		}
 		if (function_is(f, "alias")) {
@@ -507,7 +531,8 @@ static void generate_stubs(void)
 		if (function_is(f, "needed"))
 			continue;
 		if (function_is(f, "refused")) {
-			printf("CUresult %s(void)\n{\n\treturn call_refuse(\"%s\");\n}\n", f->name, f->name);
+			printf("%s%s(void)\n{\n\treturn %s(\"%s\");\n}\n", function_result(f), f->name,
+			       function_is_nvml(f) ? "inquiry_refuse" : "call_refuse", f->name);
 		} else if (function_is(f, "alias")) {
 			struct function other = *generate_find(f->same);
 			struct function target = other;
@@ -740,14 +765,17 @@ static void check_print_type(const struct function *f, bool is_const)
 	for (int i = 0; i < f->count && !is_const; i++)
 		while (argument_is(&f->argument[i], "IN HS") && (at = strstr(text, "const ")))
 			memmove(at, at + 6, strlen(at + 6) + 1);
-	printf("CUresult (*)(%s)", f->count ? text : "void");
+	printf("%s(*)(%s)", function_result(f), f->count ? text : "void");
 	free(text);
 }
 
 /* As the header declares it: its types are its own there, so that each name must be of the right kind. */
 static void check_print_function(const struct function *f, const char *name, const char *suffix)
 {
-	printf("#if CUDA_VERSION >= %d\n", f->version);
+	if (function_is_nvml(f))
+		printf("#ifdef CHECK_%s\n", name);
+	else
+		printf("#if CUDA_VERSION >= %d\n", f->version);
 	printf("_Static_assert(__builtin_types_compatible_p(__typeof__(&%s%s),\n\t", name, suffix);
 	check_print_type(f, true);
 	printf(") ||\n\t__builtin_types_compatible_p(__typeof__(&%s%s), ", name, suffix);
@@ -790,7 +818,7 @@ static bool check_find_type(const struct argument *a, char to[TEXT_MAX])
 	if (strncmp(type, "const ", 6) == 0)
 		type += 6;
 	(void)snprintf(to, TEXT_MAX, "%.*s", (int)strcspn(type, " *"), type);
-	return strncmp(to, "CU", 2) == 0 || strncmp(to, "cuuint", 6) == 0;
+	return strncmp(to, "CU", 2) == 0 || strncmp(to, "cuuint", 6) == 0 || strncmp(to, "nvml", 4) == 0;
 }
 
 static void check_print_sizes(void)
@@ -806,10 +834,22 @@ static void check_print_sizes(void)
 				known = strcmp(seen[j], seen[count]) == 0;
 			if (known)
 				continue;
-			printf("#if CUDA_VERSION >= %d\n\tprintf(\"%s has %%zu bytes\\n\", sizeof(%s));\n#endif\n",
-			       functions[i].version, seen[count], seen[count]);
+			if (function_is_nvml(&functions[i]))
+				printf("#if defined CHECK_OURS || defined CHECK_%s\n", functions[i].name);
+			else
+				printf("#if CUDA_VERSION >= %d\n", functions[i].version);
+			printf("\tprintf(\"%s has %%zu bytes\\n\", sizeof(%s));\n#endif\n", seen[count], seen[count]);
 			count++;
 		}
+}
+
+static void check_print_main(const char *members)
+{
+	printf("#endif\n#define MEMBER(type, member) \\\n"
+	       "\tprintf(#type \".\" #member \" is at %%zu\\n\", offsetof(type, member));\n"
+	       "int main(void)\n{\n");
+	check_print_sizes();
+	printf("#include \"%s\"\n\treturn 0;\n}\n", members);
 }
 
 /* With CHECK_OURS, a program that says how large our types are; else the same of the header's, and all functions. */
@@ -819,11 +859,16 @@ static void generate_check(void)
 	       "#define CUDA_VERSION 99999\n#else\n#define __CUDA_API_VERSION_INTERNAL 1\n#include <cuda.h>\n"
 	       "#include <cudaProfiler.h>\n");
 	check_print_functions();
-	printf("#endif\n#define MEMBER(type, member) \\\n"
-	       "\tprintf(#type \".\" #member \" is at %%zu\\n\", offsetof(type, member));\n"
-	       "int main(void)\n{\n");
-	check_print_sizes();
-	printf("#include \"members.h\"\n\treturn 0;\n}\n");
+	check_print_main("members.h");
+}
+
+/* The same of NVML. It has no versions, so CHECK_NAME says that the header has a function. */
+static void check_print_nvml(void)
+{
+	printf("#include <stddef.h>\n#include <stdio.h>\n#define CUDA_VERSION 0\n#ifdef CHECK_OURS\n"
+	       "#include \"vcuda/nvml/types.h\"\n#else\n#define NVML_NO_UNVERSIONED_FUNC_DEFS 1\n#include <nvml.h>\n");
+	check_print_functions();
+	check_print_main("nvml_members.h");
 }
 
 /* What the file that is made stands on. */
@@ -831,6 +876,8 @@ static void generate_includes(const char *output)
 {
 	static const char *const lists[][2] = {
 		{"ops", "\"vcuda/wire.h\""},
+		{"nvml-api", "\"vcuda/nvml/types.h\""},
+		{"nvml-stubs", "\"vcuda/nvml/inquiry.h\" \"vcuda/nvml_api.h\""},
 		{"api driver", "\"vcuda/types.h\""},
 		{"stubs", "<string.h> \"vcuda/client/call.h\" \"vcuda/client/launch.h\" \"vcuda/client/range.h\" "
 			  "\"vcuda/client_api.h\" "
@@ -844,7 +891,7 @@ static void generate_includes(const char *output)
 			printf("#include %.*s\n", (int)strcspn(at, " "), at);
 			at += strcspn(at, " ");
 		}
-	if (generate_is(output, "ops api driver"))
+	if (generate_is(output, "ops api driver nvml-api"))
 		printf("#pragma once\n");
 }
 
@@ -854,24 +901,36 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*print)(void);
 	} outputs[] = {
-		{"ops", generate_ops},        {"api", generate_api},         {"stubs", generate_stubs},
-		{"entries", entry_print_all}, {"driver", generate_driver},   {"cases", generate_cases},
-		{"check", generate_check},    {"refused", generate_refused},
+		{"ops", generate_ops},
+		{"api", generate_api},
+		{"stubs", generate_stubs},
+		{"entries", entry_print_all},
+		{"driver", generate_driver},
+		{"cases", generate_cases},
+		{"check", generate_check},
+		{"nvml-api", generate_api},
+		{"refused", generate_refused},
+		{"nvml-stubs", generate_stubs},
+		{"nvml-check", check_print_nvml},
 	};
+	const bool nvml = argc == 2 && strncmp(argv[1], "nvml", 4) == 0;
+	const struct line *const list = nvml ? nvml_lines : lines;
+	const size_t count = nvml ? sizeof(nvml_lines) / sizeof(*list) : sizeof(lines) / sizeof(*list);
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		for (const char *name = lines[i].name; *name; name += strspn(name, " ")) {
-			generate_parse(&lines[i], name, strcspn(name, " "));
+	for (size_t i = 0; i < count; i++)
+		for (const char *name = list[i].name; *name; name += strspn(name, " ")) {
+			generate_parse(&list[i], name, strcspn(name, " "));
 			name += strcspn(name, " ");
 		}
 	if (argc == 2 && !generate_is(argv[1], "refused"))
-		printf("/* Made by src/vcuda/generate.c of src/vcuda/cuda.def. */\n");
+		printf("/* Made by src/vcuda/generate.c of src/vcuda/%s.def. */\n", nvml ? "nvml" : "cuda");
 	generate_includes(argc == 2 ? argv[1] : "");
 	for (size_t i = 0; argc == 2 && i < sizeof(outputs) / sizeof(outputs[0]); i++)
 		if (strcmp(outputs[i].name, argv[1]) == 0) {
 			outputs[i].print();
 			return ferror(stdout) || fflush(stdout) ? 1 : 0;
 		}
-	fprintf(stderr, "usage: generate ops|api|stubs|entries|driver|cases|check|refused\n");
+	fprintf(stderr,
+		"usage: generate ops|api|stubs|entries|driver|cases|check|refused|nvml-api|nvml-stubs|nvml-check\n");
 	return 1;
 }

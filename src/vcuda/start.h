@@ -10,7 +10,7 @@
  * The server ends by itself when its client closes the connection (status 0), and when it cannot start (status 1, after
  * a START_EVENT_FAILED). It goes on when its manager closes descriptor 4: a manager may be started again, and finds its
  * servers by their process ids. It ends them by SIGTERM, which keeps its default action, or SIGKILL. What the quota
- * still counts for one then, the manager takes back: used[start.quota_slot] and locked[start.quota_slot] are 0 again,
+ * still counts for one then, the manager takes back: used, locked and client[start.quota_slot] are 0 again,
  * once the process has ended.
  */
 
@@ -49,6 +49,8 @@ struct start_quota {
 	/* Of the host: page-locked, and sent by clients and not used yet. */
 	_Atomic uint64_t locked_limit; /* in all; start.host_memory is one, too. 0: that alone */
 	_Atomic uint64_t locked[START_QUOTA_SLOTS];
+	/* Whose place it is, for who asks NVML: the client's process id as it says, above it a bit for each GPU. */
+	_Atomic uint64_t client[START_QUOTA_SLOTS];
 };
 
 enum start_flags {

@@ -15,7 +15,7 @@
 #include "vcuda/ring.h"
 
 enum {
-	WIRE_MAGIC = 0x76437701,
+	WIRE_MAGIC = 0x76437702,
 	WIRE_SLOTS = 1024,   /* threads of a client */
 	WIRE_REPLY = 4032,   /* bytes of a reply; more is fetched by WIRE_DOWNLOAD */
 	WIRE_INLINE = 65536, /* bytes of an entry behind its header */
@@ -132,6 +132,7 @@ enum wire_op {
 	WIRE_ARENA_ADD,  /* offset, bytes, flags; reply: address on the device; the descriptor comes by the socket */
 	WIRE_ARENA_DROP, /* offset */
 	WIRE_REFUSED,    /* kind, text */
+	WIRE_USAGE,      /* ordinal; reply: struct wire_usage */
 	WIRE_OPS,
 };
 
@@ -158,6 +159,20 @@ struct wire_function {
 	} parameter[WIRE_PARAMETERS];
 };
 
+/* What a container has of a GPU, for NVML. */
+enum { WIRE_PROCESSES = 240 };
+struct wire_usage {
+	uint64_t total, used; /* by the container's quota */
+	char driver[32];      /* its version; "": not known */
+	uint32_t count, reserved;
+	struct wire_process {
+		uint32_t id;   /* as the process itself said */
+		uint32_t gpus; /* a bit for each of the container's on which it has had a context */
+		uint64_t used; /* on all of them */
+	} process[WIRE_PROCESSES];
+};
+
+_Static_assert(sizeof(struct wire_usage) <= WIRE_REPLY, "replies fit");
 _Static_assert(sizeof(struct wire_device) <= WIRE_REPLY && sizeof(struct wire_function) <= WIRE_REPLY, "replies fit");
 
 /*

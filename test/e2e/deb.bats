@@ -127,6 +127,7 @@ nvidia_package() {
 	END
 	diff <(contents ctr-gpu-vcuda | grep -v '^usr/share/doc/') - <<-END
 		usr/lib/ctr-gpu/vcuda/libcuda.so.1
+		usr/lib/ctr-gpu/vcuda/libnvidia-ml.so.1
 		usr/lib/systemd/system/ctr-gpu-vcudad.service
 		usr/lib/systemd/system/ctr-gpu-vcudad.socket
 		usr/libexec/ctr-gpu/ctr-gpu-vcuda

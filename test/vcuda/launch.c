@@ -95,7 +95,7 @@ static void read_server(int slot)
 	(void)waitpid(pids[slot], &status, 0);
 	if (status && getenv("LAUNCH_VERBOSE"))
 		fprintf(stderr, "launch: server %d ended with status %#x\n", slot, (unsigned)status);
-	quota->used[slot] = quota->locked[slot] = 0;
+	quota->used[slot] = quota->locked[slot] = quota->client[slot] = 0;
 }
 
 static void serve(pid_t command)

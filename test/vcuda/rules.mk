@@ -72,8 +72,14 @@ $(vcuda_chaos): $(O)/test/vcuda/chaos/chaos.o
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
 
-# What is held against NVIDIA's cuda.h where that is.
-test_programs += $(vcuda_gen)/check-cuda-h.c
+# What is held against NVIDIA's cuda.h and nvml.h where they are.
+test_programs += $(vcuda_gen)/check-cuda-h.c $(vcuda_gen)/check-nvml-h.c
+
+# Who asks NVML.
+test_programs += $(O)/test/vcuda/nvml/ask
+$(O)/test/vcuda/nvml/ask: $(O)/test/vcuda/nvml/ask.o
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl -pthread
 
 # Part of continuous integration.
-ci_groups += vcuda vcuda/header
+ci_groups += vcuda vcuda/header vcuda/nvml

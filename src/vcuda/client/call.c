@@ -113,6 +113,11 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 	return entry;
 }
 
+void call_forget(void)
+{
+	call_head = call_pending = call_tail = 0;
+}
+
 void call_end(void)
 {
 	call_head = call_pending;

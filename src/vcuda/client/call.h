@@ -66,6 +66,9 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 /** Hands the entry over. */
 void call_end(void);
 
+/** Begins at the start of a ring that is new. */
+void call_forget(void);
+
 /** Waits for the reply to the thread's last entry. @long_wait: it is the GPU that is waited for. */
 CUresult call_wait(struct thread *thread, bool long_wait);
 

@@ -26,6 +26,7 @@ struct client {
 	int64_t patience;     /* when cuInit() gives up waiting, in milliseconds; 0: never, since work may take long */
 	long spin, wait_spin; /* nanoseconds, as in struct wire; what the server said, within bounds */
 	unsigned copy_threads;
+	bool looks;           /* and does nothing else, as NVML does: it needs no page-locked memory */
 	struct wire_host host;
 	struct wire_device device[START_GPUS];
 };
@@ -66,3 +67,5 @@ static inline CUresult client_result(int32_t result)
 {
 	return result >= 0 && result <= (int32_t)CUDA_ERROR_UNKNOWN ? (CUresult)result : CUDA_ERROR_UNKNOWN;
 }
+/** Ends the connection and forgets it, so that cuInit() makes another one. No other thread is in a call. */
+void client_close(void);

@@ -164,7 +164,7 @@ static long connect_bound(uint32_t nanoseconds, long most)
 /* Address space for page-locked memory, where the server has the same free. */
 static int connect_reserve(void)
 {
-	for (int i = 0; i < WIRE_ARENAS; i++) {
+	for (int i = 0; i < WIRE_ARENAS && !client.looks; i++) {
 		void *at = (void *)client.wire->arena[i], *memory;
 
 		if (!at)
@@ -227,9 +227,25 @@ static CUresult connect_open(void)
 	return r;
 }
 
+void client_close(void)
+{
+	LOCK_HOLD(&connect_lock);
+	if (client.socket >= 0)
+		(void)close(client.socket);
+	if (client.wire)
+		(void)munmap(client.wire, sizeof(*client.wire));
+	if (client.staging)
+		(void)munmap(client.staging, WIRE_STAGING_BYTES);
+	if (client.arena)
+		(void)munmap((void *)client.arena, WIRE_ARENA_BYTES);
+	if (client.life)
+		(void)munmap(client.life, 4096);
+	client = (struct client){.socket = -1, .looks = client.looks};
+	call_forget();
+}
+
 CUresult cuInit(unsigned flags)
 {
-	static bool tried;
 	struct client_life *life;
 	CUresult r;
 
@@ -244,7 +260,8 @@ CUresult cuInit(unsigned flags)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	client.life = life;
 	client.patience = connect_now() + CONNECT_PATIENCE_MS;
-	r = tried ? CUDA_ERROR_SYSTEM_NOT_READY : connect_open();
+	/* After a failure the memory is still there, and it is not tried again. */
+	r = client.wire ? CUDA_ERROR_SYSTEM_NOT_READY : connect_open();
 	client.patience = 0;
 	if (r) {
 		if (client.socket >= 0)
@@ -252,7 +269,6 @@ CUresult cuInit(unsigned flags)
 		client.socket = -1;
 		client.life = NULL;
 		(void)munmap(life, 4096);
-		tried = client.wire != NULL;
 	}
 	return r;
 }

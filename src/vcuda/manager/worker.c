@@ -59,6 +59,7 @@ static int worker_find_slot(const struct manager *manager, const struct tenant *
 static void worker_empty_slot(const struct tenant *tenant, unsigned slot)
 {
 	__atomic_store_n((uint64_t *)&tenant->quota->used[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint64_t *)&tenant->quota->client[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->locked[slot], 0, __ATOMIC_SEQ_CST);
 }
 

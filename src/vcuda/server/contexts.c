@@ -95,6 +95,7 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 		quota_give(server.start.context_bytes);
 		return r;
 	}
+	quota_use_gpu(q->argument[0]);
 	r = contexts_reply(q, real);
 	primary[q->argument[0]] = r ? 0 : *(uint64_t *)q->reply;
 	return r;
@@ -163,6 +164,7 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 		return r;
 	}
 	(void)driver.cuCtxPopCurrent_v2(&popped);
+	quota_use_gpu(q->argument[1]);
 	return contexts_reply(q, real);
 }
 

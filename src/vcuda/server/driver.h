@@ -8,5 +8,10 @@
 struct driver_api;
 extern struct driver_api driver;
 
+enum { DRIVER_VERSION = 32 };
+
+/** Return: its version, as its file's name says it ("580.159.04"), in DRIVER_VERSION bytes; "" if that says none. */
+const char *driver_name(void);
+
 /** Loads it. Return: 0; a negative errno. */
 int driver_load(const char *library);

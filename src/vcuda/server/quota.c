@@ -48,6 +48,32 @@ uint64_t quota_left(void)
 	return sum < limit ? limit - sum : 0;
 }
 
+void quota_name_client(uint32_t process)
+{
+	_Atomic uint64_t *own = &server.quota->client[server.start.quota_slot];
+
+	*own = (*own & ~(uint64_t)UINT32_MAX) | process;
+}
+
+void quota_use_gpu(uint64_t ordinal)
+{
+	server.quota->client[server.start.quota_slot] |= (uint64_t)1 << (32 + ordinal % START_GPUS);
+}
+
+void quota_report(uint64_t ordinal, struct wire_usage *to)
+{
+	to->used = quota_sum(server.quota->used);
+	for (int i = 0; i < START_QUOTA_SLOTS && to->count < WIRE_PROCESSES; i++) {
+		const uint64_t client = server.quota->client[i];
+		struct wire_process *process = &to->process[to->count];
+
+		if (!(client >> 32 & (uint64_t)1 << ordinal % START_GPUS))
+			continue;
+		*process = (struct wire_process){(uint32_t)client, (uint32_t)(client >> 32), server.quota->used[i]};
+		to->count++;
+	}
+}
+
 static bool quota_add(_Atomic uint64_t numbers[START_QUOTA_SLOTS], uint64_t bytes, uint64_t limit)
 {
 	_Atomic uint64_t *own = &numbers[server.start.quota_slot];

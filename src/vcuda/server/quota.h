@@ -21,6 +21,15 @@ uint64_t quota_limit(void);
 /** Return: how much is left. */
 uint64_t quota_left(void);
 
+/** Says which process the client is, and that it uses a GPU of its numbering, for those of its container that ask. */
+void quota_name_client(uint32_t process);
+void quota_use_gpu(uint64_t ordinal);
+
+struct wire_usage;
+
+/** Fills in what the container has, and the processes that use the GPU. */
+void quota_report(uint64_t ordinal, struct wire_usage *to);
+
 /** Counts @bytes. Return: false if they are too many; nothing is counted then. */
 bool quota_take(uint64_t bytes);
 

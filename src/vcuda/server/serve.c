@@ -38,6 +38,7 @@ static CUresult serve_hello(struct request *q)
 	if (r)
 		return r;
 	host.arena = arena_choose((int64_t)q->argument[0]);
+	quota_name_client((uint32_t)q->argument[1]);
 	request_reply(q, &host, sizeof(host));
 	return CUDA_SUCCESS;
 }
@@ -50,11 +51,20 @@ static void serve_fill_attributes(struct wire_device *to, CUdevice device)
 		to->attribute[serve_attributes[i].attribute] = serve_attributes[i].value;
 }
 
+/* What the device has, or what the container may have of it if that is less. */
+static CUresult serve_total(CUdevice device, uint64_t *ret)
+{
+	size_t total = 0;
+	CUresult r = driver.cuDeviceTotalMem_v2(&total, device);
+
+	*ret = quota_limit() < total ? quota_limit() : total;
+	return r;
+}
+
 static CUresult serve_device(struct request *q)
 {
 	struct wire_device reply = {0};
 	CUresult r = request_words(q, 1);
-	size_t total = 0;
 	CUdevice device;
 	CUuuid uuid = {{0}};
 
@@ -63,14 +73,31 @@ static CUresult serve_device(struct request *q)
 	if (!r)
 		r = driver.cuDeviceGetName(reply.name, sizeof(reply.name), device);
 	if (!r)
-		r = driver.cuDeviceTotalMem_v2(&total, device);
+		r = serve_total(device, &reply.total);
 	if (r)
 		return r;
 	(void)(driver.cuDeviceGetUuid_v2 ? driver.cuDeviceGetUuid_v2 : driver.cuDeviceGetUuid)(&uuid, device);
 	(void)driver.cuDeviceGetPCIBusId(reply.bus, sizeof(reply.bus), device);
 	memcpy(reply.uuid, uuid.bytes, sizeof(reply.uuid));
-	reply.total = quota_limit() < total ? quota_limit() : total;
 	serve_fill_attributes(&reply, device);
+	request_reply(q, &reply, sizeof(reply));
+	return CUDA_SUCCESS;
+}
+
+static CUresult serve_usage(struct request *q)
+{
+	struct wire_usage reply = {0};
+	CUresult r = request_words(q, 1);
+	CUdevice device;
+
+	if (!r)
+		r = request_device(q, 0, &device);
+	if (!r)
+		r = serve_total(device, &reply.total);
+	if (r)
+		return r;
+	quota_report(q->argument[0], &reply);
+	memcpy(reply.driver, driver_name(), sizeof(reply.driver));
 	request_reply(q, &reply, sizeof(reply));
 	return CUDA_SUCCESS;
 }
@@ -103,4 +130,5 @@ const struct request_kind serve_kinds[WIRE_OPS] = {
 	[WIRE_ARENA_ADD] = {serve_wire_arena_add, "arena add", false},
 	[WIRE_ARENA_DROP] = {serve_wire_arena_drop, "arena drop", false},
 	[WIRE_REFUSED] = {serve_refused, "refused", false},
+	[WIRE_USAGE] = {serve_usage, "usage", false},
 };

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/nvml/inquiry.h"
+
+#include <string.h>
+
+#include "vcuda/client/call.h"
+#include "vcuda/client_api.h"
+#include "vcuda/nvml_api.h"
+
+struct lock inquiry_lock;
+static unsigned inquiry_count; /* of nvmlInit() without nvmlShutdown() */
+
+static nvmlReturn_t inquiry_translate(CUresult result)
+{
+	static const struct {
+		CUresult cuda;
+		nvmlReturn_t nvml;
+	} results[] = {
+		{CUDA_SUCCESS, NVML_SUCCESS},
+		{CUDA_ERROR_NO_DEVICE, NVML_ERROR_DRIVER_NOT_LOADED},
+		{CUDA_ERROR_OUT_OF_MEMORY, NVML_ERROR_MEMORY},
+		{CUDA_ERROR_OPERATING_SYSTEM, NVML_ERROR_OPERATING_SYSTEM},
+		{CUDA_ERROR_LAUNCH_FAILED, NVML_ERROR_GPU_IS_LOST},
+	};
+
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
+		if (results[i].cuda == result)
+			return results[i].nvml;
+	return NVML_ERROR_UNKNOWN;
+}
+
+static nvmlReturn_t inquiry_connect(void)
+{
+	client.looks = true;
+	return inquiry_translate(cuInit(0));
+}
+
+nvmlReturn_t inquiry_enter(void)
+{
+	if (inquiry_count == 0)
+		return NVML_ERROR_UNINITIALIZED;
+	if (client.life && client.life->ready)
+		return NVML_SUCCESS;
+	client_close();
+	return inquiry_connect();
+}
+
+nvmlReturn_t inquiry_enter_device(nvmlDevice_t device, CUdevice *ret)
+{
+	nvmlReturn_t r = inquiry_enter();
+
+	for (CUdevice i = 0; i < client.host.device_count && !r; i++)
+		if (inquiry_handle(i) == device) {
+			*ret = i;
+			return NVML_SUCCESS;
+		}
+	return r ? r : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t inquiry_read_usage(CUdevice device, struct wire_usage *ret)
+{
+	const uint64_t ordinal = (uint64_t)device;
+	CUresult r = call_sync(WIRE_USAGE, &ordinal, 1, NULL, 0, ret, sizeof(*ret));
+
+	if (r)
+		return inquiry_translate(r);
+	/* The server's word. */
+	ret->driver[sizeof(ret->driver) - 1] = '\0';
+	if (ret->count > WIRE_PROCESSES)
+		return NVML_ERROR_UNKNOWN;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t inquiry_refuse(const char *name)
+{
+	(void)name;
+	LOCK_HOLD(&inquiry_lock);
+	return inquiry_count == 0 ? NVML_ERROR_UNINITIALIZED : NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlDevice_t inquiry_handle(CUdevice device)
+{
+	return (nvmlDevice_t)&client.device[device];
+}
+
+nvmlReturn_t inquiry_copy_text(char *to, unsigned length, const char *from)
+{
+	const size_t bytes = strlen(from) + 1;
+
+	if (!to)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (length < bytes)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	memcpy(to, from, bytes);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlInitWithFlags(unsigned flags)
+{
+	(void)flags;
+	return nvmlInit_v2();
+}
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+	nvmlReturn_t r;
+
+	LOCK_HOLD(&inquiry_lock);
+	inquiry_count++;
+	r = inquiry_enter();
+	if (r) {
+		inquiry_count--;
+		client_close();
+	}
+	return r;
+}
+
+nvmlReturn_t nvmlShutdown(void)
+{
+	LOCK_HOLD(&inquiry_lock);
+	if (inquiry_count == 0)
+		return NVML_ERROR_UNINITIALIZED;
+	if (--inquiry_count == 0)
+		client_close();
+	return NVML_SUCCESS;
+}
