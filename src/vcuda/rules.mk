@@ -25,10 +25,8 @@ $(eval $(call vcuda_generated,client_entries.h,entries))
 $(eval $(call vcuda_generated,client_stubs.c,stubs))
 $(eval $(call vcuda_generated,driver_api.h,driver))
 $(eval $(call vcuda_generated,server_cases.c,cases))
-$(eval $(call vcuda_generated,check-cuda-h.c,check))
 $(eval $(call vcuda_generated,nvml_api.h,nvml-api))
 $(eval $(call vcuda_generated,nvml_stubs.c,nvml-stubs))
-$(eval $(call vcuda_generated,check-nvml-h.c,nvml-check))
 
 # It is mapped into foreign images: no library is named, and no symbol asks for a version, so that the C library that the
 # program has serves it, glibc from 2.17 on and musl. What is in glibc only with a version of its own is not used.

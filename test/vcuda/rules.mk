@@ -73,7 +73,11 @@ $(vcuda_chaos): $(O)/test/vcuda/chaos/chaos.o
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
 
 # What is held against NVIDIA's cuda.h and nvml.h where they are.
-test_programs += $(vcuda_gen)/check-cuda-h.c $(vcuda_gen)/check-nvml-h.c
+vcuda_header = $(O)/test/vcuda/header/check-$(1)-h.c
+test_programs += $(call vcuda_header,cuda) $(call vcuda_header,nvml)
+$(call vcuda_header,cuda) $(call vcuda_header,nvml): $(vcuda_gen)/generate
+	@mkdir -p $(@D)
+	$< $(if $(findstring nvml,$@),nvml-)check >$@
 
 # Who asks NVML.
 test_programs += $(O)/test/vcuda/nvml/ask
