@@ -6,6 +6,7 @@
 #include <linux/bpf.h>
 #include <linux/magic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -35,6 +36,23 @@ int choice_open(void)
 	return pins_are_roots() ? choice_open_pin(GUARD_CHOICES) : -ENOENT;
 }
 
+int choice_open_counts(void)
+{
+	return pins_are_roots() ? choice_open_pin(GUARD_PRESENT) : -ENOENT;
+}
+
+static int choice_update(int map, const struct guard_key *key, const struct guard_choice *choice, uint64_t flags)
+{
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = (uint32_t)map;
+	attr.key = (uint64_t)(uintptr_t)key;
+	attr.value = (uint64_t)(uintptr_t)choice;
+	attr.flags = flags;
+	return choice_call(BPF_MAP_UPDATE_ELEM, &attr);
+}
+
 /* A command on one entry; @other is its value, or the key behind it. */
 static int choice_do(enum bpf_cmd command, int map, const void *key, const void *other)
 {
@@ -47,40 +65,67 @@ static int choice_do(enum bpf_cmd command, int map, const void *key, const void 
 	return choice_call(command, &attr);
 }
 
-int choice_announce(int map, unsigned hierarchy)
+/* The programs count as well, so this is memory that both have. */
+int choice_count(int map, unsigned hierarchy, int by)
 {
-	const uint32_t yes = 1;
+	struct guard_counts *counts;
 
-	return choice_do(BPF_MAP_UPDATE_ELEM, map, &hierarchy, &yes);
+	if (hierarchy >= GUARD_HIERARCHIES)
+		return -EINVAL;
+	counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED, map, 0);
+	if (counts == MAP_FAILED)
+		return -errno;
+	(void)__atomic_fetch_add(&counts->choices[hierarchy], (unsigned)by, __ATOMIC_SEQ_CST);
+	return munmap(counts, sizeof(*counts)) < 0 ? -errno : 0;
 }
 
-/* Programs of an earlier version look for choices without it. */
-static int choice_announce_pinned(unsigned hierarchy)
+int choice_read_count(int map, unsigned hierarchy, unsigned *ret)
 {
-	_cleanup_close_ int map = choice_open_pin(GUARD_PRESENT);
+	const uint32_t zero = 0;
+	struct guard_counts counts;
+	int r = hierarchy < GUARD_HIERARCHIES ? choice_do(BPF_MAP_LOOKUP_ELEM, map, &zero, &counts) : -EINVAL;
 
-	if (map < 0)
-		return map == -ENOENT ? 0 : map;
-	return choice_announce(map, hierarchy);
+	if (r == 0)
+		*ret = counts.choices[hierarchy];
+	return r;
+}
+
+/* One that the cgroup had is counted already. */
+static int choice_write(int map, int counts, const struct guard_key *who, const struct guard_choice *choice)
+{
+	int r = choice_count(counts, (unsigned)who->hierarchy, 1);
+
+	if (r < 0)
+		return r;
+	r = choice_update(map, who, choice, BPF_NOEXIST);
+	if (r == 0)
+		return 0;
+	if (r == -EEXIST)
+		r = choice_update(map, who, choice, BPF_EXIST);
+	(void)choice_count(counts, (unsigned)who->hierarchy, -1);
+	return r;
 }
 
 int choice_set(int map, const struct guard_key *who, const uint64_t *luids, size_t count)
 {
 	struct guard_choice choice = {.count = (unsigned)count};
-	int r;
+	_cleanup_close_ int counts = -1;
 
 	if (count > GUARD_ADAPTERS_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < count; i++)
 		choice.luids[i] = luids[i];
-	r = choice_announce_pinned((unsigned)who->hierarchy);
-	return r < 0 ? r : choice_do(BPF_MAP_UPDATE_ELEM, map, who, &choice);
+	counts = choice_open_counts();
+	return counts < 0 ? counts : choice_write(map, counts, who, &choice);
 }
 
 int choice_remove(int map, const struct guard_key *who)
 {
+	_cleanup_close_ int counts = choice_open_counts();
 	int r = choice_do(BPF_MAP_DELETE_ELEM, map, who, NULL);
 
+	if (r == 0 && counts >= 0)
+		(void)choice_count(counts, (unsigned)who->hierarchy, -1);
 	return r == -ENOENT ? 0 : r;
 }
 

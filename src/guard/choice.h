@@ -21,16 +21,22 @@
 /** Return: a descriptor of the map; -ENOENT if the guard is not loaded, by root; negative errno. */
 int choice_open(void);
 
+/** The same of the map of counts. */
+int choice_open_counts(void);
+
 /** Sets what a cgroup and those below it may use, at once. Return: 0; -E2BIG; negative errno. */
 int choice_set(int map, const struct guard_key *who, const uint64_t *luids, size_t count);
 
 /**
- * choice_announce() - have the programs look for choices of this hierarchy, for good
- * @map: of flags, not of choices
+ * choice_count() - change how many choices the programs take for granted
+ * @map: of struct guard_counts, at GUARD_PRESENT, not of choices
  *
- * Until then a call costs next to nothing. choice_set() does it. Return: 0 or negative errno.
+ * choice_set() and choice_remove() do it. Return: 0 or negative errno.
  */
-int choice_announce(int map, unsigned hierarchy);
+int choice_count(int map, unsigned hierarchy, int by);
+
+/** How many they take for granted. Return: 0 or negative errno. */
+int choice_read_count(int map, unsigned hierarchy, unsigned *ret);
 
 /** Return: 0, also where there is none; negative errno. */
 int choice_remove(int map, const struct guard_key *who);

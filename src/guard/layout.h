@@ -32,3 +32,11 @@ struct guard_choice {
 	unsigned count, zero;
 	unsigned long long luids[GUARD_ADAPTERS_MAX]; /* low part in the low word */
 };
+
+/*
+ * How many choices there are, at least: without any, the programs look no further. Whoever adds one counts it first,
+ * and who removes one counts it afterwards, so who is killed amid that leaves one too many.
+ */
+struct guard_counts {
+	unsigned choices[GUARD_HIERARCHIES];
+};

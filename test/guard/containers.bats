@@ -7,11 +7,16 @@
 
 load guard
 
+# Under systemd, containers are units of its own.
+cgroup_driver() {
+	[[ -d /run/systemd/system ]] && echo systemd || echo cgroupfs
+}
+
 setup_file() {
 	guest_setup
 	docker_use docker
 	PATH=$CTR_GPU_BUILD/bin:$PATH dockerd --host "$DOCKER_HOST" --pidfile "$BATS_FILE_TMPDIR/pid" --iptables=false --ip6tables=false \
-		--bridge=none >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
+		--exec-opt "native.cgroupdriver=$(cgroup_driver)" --bridge=none >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
 	image_copy debian "$BATS_FILE_TMPDIR/rootfs"
 	cp "$clients"/{enumerate,guess,race} "$BATS_FILE_TMPDIR/rootfs/usr/bin/"
 	for _ in {1..600}; do
@@ -69,6 +74,16 @@ holds_only() {
 	holds "${run[@]}" guess "$2" -- "$3"
 }
 
+# bats test_tags=boot
+@test "the guest is what it was booted for" {
+	docker_use docker
+	[[ $(docker info --format '{{.CgroupDriver}}') == "$(cgroup_driver)" ]]
+	[[ $(docker info --format '{{.CgroupVersion}}') == "$(cgroup_version)" ]]
+	[[ -z ${CTR_GPU_GUARD_CGROUP-} || $(cgroup_version) == "$CTR_GPU_GUARD_CGROUP" ]]
+	[[ $(cgroup_version) == 2 || $(</proc/self/cgroup) != *0::/* ]]
+}
+
+# bats test_tags=boot
 @test "runc: two containers, each with one of two adapters, are each other's mirror image; a third has both" {
 	host one-store
 	grade guard
@@ -88,6 +103,7 @@ holds_only() {
 	holds_only runc --root /run/runtime exec second -- 1:a2 1:a1
 }
 
+# bats test_tags=boot
 @test "runc: the same name again with another choice; a privileged container; racers" {
 	host one-store
 	grade guard
@@ -103,6 +119,38 @@ holds_only() {
 	echo 200 >"$module/window"
 	holds runc --root /run/runtime exec again race "${more[@]}" handle 6 1:a2 -- 1:a1
 	[[ $(<"$module/abandoned") == 0 ]]
+}
+
+# nest NAME: puts runc and a container, which has a guarded container's device, into the root directory of that one
+nest() {
+	local root=$BATS_TEST_TMPDIR/$1/rootfs inner=$BATS_TEST_TMPDIR/$1/rootfs/inner library
+
+	cp "$(command -v runc)" "$root/usr/bin/runc"
+	for library in $(ldd "$(command -v runc)" | grep -o '/[^ ]*'); do
+		cp -nL --parents "$library" "$root/"
+	done
+	bundle debian "$inner" '.process.args = ["enumerate", "1:a2", "--", "1:a1"] | .linux.cgroupsPath = "/inner" | del(.hooks)
+		| .linux.devices = [{"path": "/dev/dxg", "type": "c", "major": '$((0x$(stat -c %t /dev/dxg)))', "minor": '$((0x$(stat -c %T /dev/dxg)))'}]
+		| .linux.resources = {"devices": [{"allow": true, "access": "rwm"}]} | .mounts |= map(select(.type != "cgroup"))'
+	cp "$clients"/{enumerate,guess} "$inner/rootfs/usr/bin/"
+}
+
+# bats test_tags=boot
+@test "a container that a guarded container makes sees no more than that" {
+	host one-store
+	grade guard
+	# Who may make containers may write its cgroups, and so that is mounted for it alone.
+	container outer 1 '.process.capabilities |= map_values(["CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETFCAP", "CAP_MKNOD",
+			"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SYS_CHROOT", "CAP_SYS_RESOURCE", "CAP_BPF",
+			"CAP_PERFMON", "CAP_NET_ADMIN", "CAP_SYS_PTRACE", "CAP_AUDIT_WRITE", "CAP_NET_BIND_SERVICE"])
+		| .process.noNewPrivileges = false | .linux.maskedPaths = [] | .linux.readonlyPaths = []
+		| .linux.resources.devices = [{"allow": true, "access": "rwm"}]
+		| .mounts |= map(if .type == "cgroup" then .options |= map(select(. != "ro")) else . end)'
+	nest outer
+	holds_only runc --root /run/runtime exec outer -- 1:a2 1:a1
+	holds runc --root /run/runtime exec outer runc --root /run/inner run --bundle /inner inner
+	sed -i 's/"enumerate"/"guess"/' "$BATS_TEST_TMPDIR/outer/rootfs/inner/config.json"
+	holds runc --root /run/runtime exec outer runc --root /run/inner run --bundle /inner inner2
 }
 
 @test "strict: a choice is refused where it cannot be held, and says why; a container that asks for all starts" {
@@ -125,7 +173,7 @@ holds_only() {
 	grade strict
 	run container refused 1
 	echo "$output"
-	! mountpoint -q /sys/kernel/debug
+	mountpoint -q /sys/kernel/debug && return 1
 	mapfile -t more < <(race_options)
 	if [[ ${#more[@]} -eq 0 ]]; then
 		expect_status 0
@@ -170,6 +218,7 @@ holds_only() {
 	holds runc --root /run/runtime exec soft enumerate 1:a1 1:a2
 }
 
+# bats test_tags=boot
 @test "docker run --gpus '\"device=1\"': one adapter, and the mirror image beside it" {
 	host one-store
 	grade guard
@@ -181,11 +230,17 @@ holds_only() {
 	holds docker run --rm --gpus all clients enumerate 1:a1 1:a2
 	docker restart --time 0 "$second"
 	holds_only docker exec "$second" -- 1:a2 1:a1
+	if [[ $(cgroup_driver) == systemd ]]; then
+		systemctl daemon-reload
+		holds_only docker exec "$second" -- 1:a2 1:a1
+		docker exec "$first" cat /proc/self/cgroup | grep -q "docker-$first.scope"
+	fi
 	docker rm --force "$first" "$second"
 	run ctr-gpu-guard status
 	expect_not "LUID-"
 }
 
+# bats test_tags=boot
 @test "docker run --privileged: an honest program sees the chosen one" {
 	host one-store
 	grade guard
@@ -208,6 +263,7 @@ holds_only() {
 		cd "$1" && exec runc --root /run/runtime run version1' version1 "$directory"
 }
 
+# bats test_tags=boot
 @test "the kernel is well" {
 	kernel_is_well
 }

@@ -149,6 +149,43 @@ setup_file() {
 	sees_only racers 1:a1 1:a2
 }
 
+@test "threads that have forbidden themselves the device (Landlock) do not keep a racing process alive" {
+	local kind more
+
+	[[ $(uname -r) != 6.1.* ]] || skip "Landlock knows calls of devices since Linux 6.10"
+	mapfile -t more < <(race_options)
+	guarded_host one-store
+	choose landlocked 1:a1
+	echo 200 >"$module/window"
+	for kind in handle luid statistics; do
+		holds in_cgroup landlocked "$clients/race" "${more[@]}" --landlocked "$kind" 8 1:a1 -- 1:a2
+	done
+	[[ $(<"$module/abandoned") == 0 ]]
+}
+
+# $CTR_GPU_GUARD_HOARD is how many: more than 65,536, which take three minutes, would fill a table that the kernel makes for them.
+@test "what a container hoards takes no place that others need" {
+	guarded_host one-store
+	# As systemd sets it. The driver knows processes by their numbers.
+	echo 4194304 >/proc/sys/kernel/pid_max
+	choose hoarder 1:a1
+	choose other 1:a2
+	mkfifo "$BATS_TEST_TMPDIR/in"
+	in_cgroup hoarder "$clients/hoard" "${CTR_GPU_GUARD_HOARD:-500}" 1:a1 <"$BATS_TEST_TMPDIR/in" >"$BATS_TEST_TMPDIR/out" 3>&- &
+	exec 9>"$BATS_TEST_TMPDIR/in"
+	while kill -0 $! && [[ ! -s $BATS_TEST_TMPDIR/out ]]; do
+		sleep 0.2
+	done
+	[[ $(<"$BATS_TEST_TMPDIR/out") == ready ]]
+	holds in_cgroup other "$clients/enumerate" 1:a2 -- 1:a1
+	holds in_cgroup hoarder "$clients/enumerate" 1:a1 -- 1:a2
+	exec 9>&-
+	wait
+	# Containers have one table in common, which they do not write.
+	run bpftool map list
+	[[ $(grep -E '(hash|array) .*name (choices|calls|processes|lists)' <<<"$output") == *": hash  name choices"* ]]
+}
+
 # bats test_tags=slow
 @test "with a slow host, too, nobody is killed in the middle of a call" {
 	local more
@@ -161,6 +198,38 @@ setup_file() {
 	holds in_cgroup slow "$clients/race" "${more[@]}" handle 6 1:a1 -- 1:a2
 	holds in_cgroup slow "$clients/race" "${more[@]}" statistics 6 1:a1 -- 1:a2
 	[[ $(<"$module/abandoned") == 0 ]]
+}
+
+# idle: whether the guard's programs look for choices
+idle() {
+	[[ $(ctr-gpu-guard status --json | jq .idle) == "$1" ]]
+}
+
+@test "without a choice in force the programs look for none" {
+	guarded_host one-store
+	idle true
+	choose first 1:a1
+	choose first 1:a2
+	choose second 1:a1
+	idle false
+	rmdir /sys/fs/cgroup/first
+	idle false
+	# By the programs of another load, choices are still known.
+	ctr-gpu-guard unload
+	ctr-gpu-guard load
+	idle true
+	choose second 1:a1
+	ln -sfn other /sys/fs/bpf/ctr-gpu/version
+	ctr-gpu-guard load
+	idle false
+	sees_only second 1:a1 1:a2
+	ctr-gpu-guard forget /sys/fs/cgroup/second
+	ctr-gpu-guard forget /sys/fs/cgroup/second
+	idle true
+	choose third 1:a2
+	sees_only third 1:a2 1:a1
+	rmdir /sys/fs/cgroup/third
+	idle true
 }
 
 @test "a choice ends with its cgroup" {

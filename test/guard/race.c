@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * race [--more] KIND PROCESSES [--int80] LUID -- HIDDEN: each process has a thread that changes what names the adapter while another one
+ * race [--more] [--landlocked] KIND PROCESSES [--int80] LUID -- HIDDEN: each process has a thread that changes what names the adapter while another one
  * makes the call, 200 times, and a third is in honest calls all the time. KIND is handle, luid or statistics. Nobody gets more than one answer of the hidden adapter, and who
  * got one does not live.
+ * With --landlocked each process has a thread that has forbidden itself calls of devices, and has tried one: the kernel refuses it behind
+ * the guard's look.
  * With --more, one may get several: where the kernel preempts itself, it at times skips a BPF program that another task is in.
  */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +19,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +42,7 @@ static volatile uint32_t *word;
 static uint32_t mine, foreign, honest;
 static volatile bool begun, done;
 static int bus;
-static bool more;
+static bool more, landlocked;
 
 /* In an emulator a short loop is one step: nobody would see the word in between. */
 static void hold(uint32_t value)
@@ -59,6 +65,22 @@ static void *call_honestly(void *fd)
 
 	while (!done)
 		(void)ioctl(*(int *)fd, LX_DXQUERYADAPTERINFO, &query);
+	return NULL;
+}
+
+/* LANDLOCK_ACCESS_FS_IOCTL_DEV of Linux 6.10: it holds for files that are opened from then on. */
+static void *forbid_itself(void *refused)
+{
+	const struct landlock_ruleset_attr rules = {.handled_access_fs = 1ULL << 15};
+	int set = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0), fd;
+	D3DKMT_QUERYADAPTERINFO query = {.hAdapter = honest};
+
+	if (set < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_landlock_restrict_self, set, 0) < 0)
+		return NULL;
+	fd = open("/dev/dxg", O_RDONLY | O_CLOEXEC);
+	*(bool *)refused = fd >= 0 && ioctl(fd, LX_DXQUERYADAPTERINFO, &query) < 0 && errno == EACCES;
+	while (!done)
+		usleep(10000);
 	return NULL;
 }
 
@@ -176,6 +198,17 @@ static void child(const struct kind *kind, int number)
 	if (dxg_open_luid(fd, arguments.seen[0], 0, &honest) < 0 || pthread_create(&flipping, NULL, flip, NULL) != 0 ||
 	    pthread_create(&calling, NULL, call_honestly, &fd) != 0)
 		exit(3);
+	if (landlocked) {
+		static volatile bool refused;
+		pthread_t forbidden;
+
+		if (pthread_create(&forbidden, NULL, forbid_itself, (void *)&refused) != 0)
+			exit(3);
+		for (int i = 0; i < 1000 && !refused; i++)
+			usleep(10000);
+		if (!refused)
+			exit(4);
+	}
 	while (!begun)
 		usleep(1000);
 	for (int i = 0; i < ROUNDS; i++)
@@ -215,10 +248,9 @@ int main(int argc, char **argv)
 	pid_t pids[PROCESSES_MAX];
 	int processes;
 
-	if (argc > 1 && strcmp(argv[1], "--more") == 0) {
-		more = true;
-		argc--;
-		argv++;
+	for (; argc > 1 && strncmp(argv[1], "--", 2) == 0; argc--, argv++) {
+		more |= strcmp(argv[1], "--more") == 0;
+		landlocked |= strcmp(argv[1], "--landlocked") == 0;
 	}
 	if (argc < 6)
 		return 2;

@@ -22,6 +22,7 @@
 #include "guard.skel.h"
 #include "guard/choice.h"
 #include "guard/pins.h"
+#include "guard/program/running.h"
 #include "guard/program/shape.h"
 
 /* A symlink of bpffs, which holds links besides pins; no file is behind it. */
@@ -29,7 +30,10 @@
 /* No dot: names with one are the file system's own. */
 #define NEXT_PINS GUARD_BPFFS "/ctr-gpu-next"
 
-enum { COMPLAINT_MAX = 512 };
+enum {
+	COMPLAINT_MAX = 512,
+	NOT_COUNTED = 1 << 30, /* choices that another version of the guard has not counted, more than there can be */
+};
 
 /* What libbpf and the verifier said last that looks like a reason. */
 static char complaint[COMPLAINT_MAX];
@@ -146,10 +150,45 @@ static int attach_device(unsigned *ret, struct err *err)
 	return 0;
 }
 
+/* Return: whether the programs of this version can count in it. */
+static bool attach_can_count(int map)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+
+	return map >= 0 && bpf_obj_get_info_by_fd(map, &info, &size) == 0 && info.type == BPF_MAP_TYPE_ARRAY &&
+	       info.value_size == sizeof(struct guard_counts) && info.map_flags & BPF_F_MMAPABLE;
+}
+
+/*
+ * The choices that there are, and how many.
+ * @ret_counted: whether that is known
+ * Return: 0 or negative errno.
+ */
+static int attach_keep_choices(struct guard *guard, bool *ret_counted)
+{
+	_cleanup_close_ int choices = choice_open(), counts = choices < 0 ? -1 : choice_open_counts();
+	int r = choices < 0 ? 0 : bpf_map__reuse_fd(guard->maps.choices, choices);
+
+	*ret_counted = choices < 0 || attach_can_count(counts);
+	if (r == 0 && choices >= 0 && *ret_counted)
+		r = bpf_map__reuse_fd(guard->maps.present, counts);
+	return r;
+}
+
+static int attach_load(struct guard *guard, bool counted)
+{
+	int r = guard__load(guard);
+
+	for (unsigned i = 0; r == 0 && !counted && i < GUARD_HIERARCHIES; i++)
+		r = choice_count(bpf_map__fd(guard->maps.present), i, NOT_COUNTED);
+	return r == 0 ? guard__attach(guard) : r;
+}
+
 static int attach_begin(const struct shape_facts *facts, struct guard *guard, struct err *err)
 {
-	_cleanup_close_ int old = choice_open();
 	unsigned device = 0;
+	bool counted;
 	int r = attach_device(&device, err);
 
 	if (r < 0)
@@ -157,13 +196,11 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 	guard->rodata->guard_device = device;
 	(void)bpf_program__set_autoload(guard->progs.guard_ioctl_compat, facts->has_compat_hook);
 	(void)bpf_program__set_autoload(guard->progs.guard_removed, facts->has_rmdir_event);
-	if (old >= 0 && bpf_map__reuse_fd(guard->maps.choices, old) < 0)
-		return err_set(err, -errno, "cannot keep the choices that there are: %m");
-	r = guard__load(guard);
-	for (unsigned i = 0; r == 0 && old >= 0 && i < GUARD_HIERARCHIES; i++)
-		r = choice_announce(bpf_map__fd(guard->maps.present), i);
-	if (r == 0)
-		r = guard__attach(guard);
+	(void)bpf_program__set_autoload(guard->progs.guard_refused_compat, facts->has_compat_hook);
+	r = attach_keep_choices(guard, &counted);
+	if (r < 0)
+		return err_set(err, r, "cannot keep the choices that there are: %m");
+	r = attach_load(guard, counted);
 	/* What is so now, and need not be so at the next start. */
 	if (r == -ENOMEM || r == -EAGAIN || r == -EINTR)
 		return err_set(err, r, "cannot load the guard's programs: %m");
@@ -229,6 +266,7 @@ int attach_do(bool verbose, struct err *err)
 int attach_undo(struct err *err)
 {
 	_cleanup_close_ int lock = -1;
+	struct running running;
 	int r;
 
 	if (access(GUARD_PINS, F_OK) < 0)
@@ -236,6 +274,10 @@ int attach_undo(struct err *err)
 	r = attach_lock(&lock, err);
 	if (r < 0)
 		return r;
+	running_read(GUARD_PINS, &running);
 	r = pins_remove(GUARD_PINS);
-	return r < 0 ? err_set(err, r, "cannot remove " GUARD_PINS ": %m") : 0;
+	if (r < 0)
+		return err_set(err, r, "cannot remove " GUARD_PINS ": %m");
+	running_wait(&running);
+	return 0;
 }

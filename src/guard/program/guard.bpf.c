@@ -26,7 +26,15 @@ typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
 
-enum { BPF_ANY, BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_F_NO_PREALLOC = 1 };
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_F_NO_PREALLOC = 1 << 0,
+	BPF_F_MMAPABLE = 1 << 10,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+};
 
 /* clang-format off */
 #include <bpf/bpf_helpers.h>
@@ -66,6 +74,7 @@ struct css_set {
 } CORE;
 struct task_struct {
 	struct css_set *cgroups;
+	struct task_struct *group_leader;
 } CORE;
 struct inode {
 	__u16 i_mode;
@@ -135,29 +144,30 @@ enum {
 	S_IFMT = 0170000,
 	S_IFCHR = 0020000,
 	HMGRENTRY_TYPE_DXGADAPTER = 1,
-	CALLS_MAX = 65536,
 	CLEARED_AT_ONCE = 64,
 	CLEARED_MAX = 16, /* times that many entries */
 };
 
-/* A call of a guarded thread, from before the driver has it to its end. */
-struct call {
+/* What a guarded thread asks the driver. */
+struct request {
 	struct guard_key key;
 	__u64 process; /* the driver's object for the caller, struct dxgprocess */
 	__u64 list;    /* of an enumeration: the caller's array, and its room */
 	__u32 room;
 	__u32 number;
+};
+
+/* A guarded thread, and its call from before the driver has it to its end. */
+struct call {
+	struct request request;
+	__u32 begun;
 	__u32 found; /* allowed adapters that the driver opened for it */
-	__u32 pad;
+	struct adapter_info infos[GUARD_ADAPTERS_MAX];
 };
 
 struct process {
 	__u32 busy; /* threads that are in a call */
 	__u32 condemned;
-};
-
-struct found {
-	__u32 thread, index;
 };
 
 struct {
@@ -168,36 +178,30 @@ struct {
 	__type(value, struct guard_choice);
 } choices SEC(".maps");
 
+/*
+ * What is known of a thread and, with its group's leader, of a process is the task's own and ends with it: nobody can
+ * fill a table that others need.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, CALLS_MAX);
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32);
+	__type(key, int);
 	__type(value, struct call);
 } calls SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, CALLS_MAX);
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u64);
+	__type(key, int);
 	__type(value, struct process);
 } processes SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, CALLS_MAX);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct found);
-	__type(value, struct adapter_info);
-} lists SEC(".maps");
-
-/* By enum guard_hierarchy: whether there ever was a choice. */
-struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, GUARD_HIERARCHIES);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct guard_counts);
 } present SEC(".maps");
 
 /* The thread that the gate found without a choice, until it is in the driver. */
@@ -216,16 +220,27 @@ char guard_license[] SEC("license") = "GPL";
 
 /* ---- who is guarded ---- */
 
-static __always_inline bool guard_is_present(__u32 hierarchy)
+static __always_inline struct guard_counts *guard_get_counts(void)
 {
-	__u32 *ever = bpf_map_lookup_elem(&present, &hierarchy);
+	__u32 zero = 0;
 
-	return ever && *(volatile __u32 *)ever;
+	return bpf_map_lookup_elem(&present, &zero);
 }
 
+static __always_inline bool guard_is_present(__u32 hierarchy)
+{
+	struct guard_counts *counts = guard_get_counts();
+
+	return counts && *(volatile __u32 *)&counts->choices[hierarchy];
+}
+
+/* Whether nobody has a choice. */
 static __always_inline bool guard_is_idle(void)
 {
-	return !guard_is_present(GUARD_CGROUP2) && !guard_is_present(GUARD_DEVICES);
+	struct guard_counts *counts = guard_get_counts();
+
+	return counts && !(*(volatile __u32 *)&counts->choices[GUARD_CGROUP2] |
+			   *(volatile __u32 *)&counts->choices[GUARD_DEVICES]);
 }
 
 static __always_inline bool guard_has(struct guard_key *key, __u64 cgroup, __u64 hierarchy)
@@ -332,6 +347,7 @@ int BPF_PROG(guard_removed, struct cgroup *cgroup)
 {
 	struct guard_key key = {.cgroup = BPF_CORE_READ(cgroup, kn, id)};
 	struct cgroup_root *root = BPF_CORE_READ(cgroup, root);
+	struct guard_counts *counts = guard_get_counts();
 
 	if (BPF_CORE_READ(root, hierarchy_id) != 0) {
 		if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, devices_cgrp_id) ||
@@ -340,44 +356,56 @@ int BPF_PROG(guard_removed, struct cgroup *cgroup)
 			return 0;
 		key.hierarchy = GUARD_DEVICES;
 	}
-	(void)bpf_map_delete_elem(&choices, &key);
+	if (bpf_map_delete_elem(&choices, &key) == 0 && counts)
+		(void)__sync_fetch_and_add(&counts->choices[key.hierarchy == GUARD_DEVICES], -1);
 	return 0;
 }
 
 /* ---- calls ---- */
 
-/* Adds a caller; a process is forgotten when the driver forgets it. */
-static __always_inline struct process *guard_enter_process(__u64 address)
+/* Return: NULL if it never made a guarded call. */
+static __always_inline struct call *guard_get_call(void)
 {
-	struct process none = {0}, *process;
-
-	process = bpf_map_lookup_elem(&processes, &address);
-	if (process)
-		return process;
-	(void)bpf_map_update_elem(&processes, &address, &none, 1 /* BPF_NOEXIST */);
-	return bpf_map_lookup_elem(&processes, &address);
+	return bpf_task_storage_get(&calls, bpf_get_current_task_btf(), NULL, 0);
 }
 
-/* A call that never came to the driver, or whose end was missed, still has its place. */
-static __always_inline int guard_enter(struct call *call)
+/* Return: NULL if the thread is not in one. */
+static __always_inline struct call *guard_get_begun(void)
 {
-	__u32 thread = guard_thread();
-	struct call *old = bpf_map_lookup_elem(&calls, &thread);
-	bool counted = old && old->process == call->process;
-	struct process *process = guard_enter_process(call->process);
+	struct call *call = guard_get_call();
 
-	if (!process || bpf_map_update_elem(&calls, &thread, call, BPF_ANY) < 0)
+	return call && call->begun ? call : NULL;
+}
+
+static __always_inline struct process *guard_get_process(__u64 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return bpf_task_storage_get(&processes, task->group_leader, NULL, flags);
+}
+
+/* A thread whose call's end was missed is still counted. */
+static __always_inline int guard_enter(const struct request *request)
+{
+	struct call *call =
+		bpf_task_storage_get(&calls, bpf_get_current_task_btf(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct process *process = guard_get_process(BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!call || !process)
 		return -ENOMEM;
-	if (!counted)
-		__sync_fetch_and_add(&process->busy, 1);
+	call->request = *request;
+	call->found = 0;
+	if (!call->begun)
+		(void)__sync_fetch_and_add(&process->busy, 1);
+	call->begun = 1;
 	return 0;
 }
 
-static __always_inline void guard_leave(__u32 thread, __u64 address)
+static __always_inline void guard_leave(struct call *call)
 {
-	struct process *process = bpf_map_lookup_elem(&processes, &address);
+	struct process *process = guard_get_process(0);
 
-	(void)bpf_map_delete_elem(&calls, &thread);
+	call->begun = 0;
 	if (!process)
 		return;
 	/* Whoever sees the last one go may end the process: nobody is in the driver, and nobody gets in. */
@@ -385,13 +413,19 @@ static __always_inline void guard_leave(__u32 thread, __u64 address)
 		(void)bpf_send_signal(SIGKILL);
 }
 
-static __always_inline void guard_condemn(const struct call *call)
+static __always_inline void guard_condemn(void)
 {
-	__u64 address = call->process;
-	struct process *process = bpf_map_lookup_elem(&processes, &address);
+	struct process *process = guard_get_process(0);
 
 	if (process)
 		*(volatile __u32 *)&process->condemned = 1;
+}
+
+static __always_inline bool guard_is_condemned(void)
+{
+	struct process *process = guard_get_process(0);
+
+	return process && *(volatile __u32 *)&process->condemned;
 }
 
 /* ---- before a call ---- */
@@ -471,72 +505,71 @@ static __always_inline bool guard_hides(const struct guard_key *who, struct dxgp
 }
 
 /* What cannot be read now is refused: whoever waits with a page would have the driver read what we did not see. */
-static __always_inline int guard_check(const struct call *call, unsigned long arguments)
+static __always_inline int guard_check(const struct request *request, unsigned long arguments)
 {
-	int luid_place = guard_luid_place(call->number), handle_place = guard_handle_place(call->number);
+	int luid_place = guard_luid_place(request->number), handle_place = guard_handle_place(request->number);
 	__u32 handle;
 	__u64 luid;
 
 	if (luid_place >= 0) {
 		if (bpf_probe_read_user(&luid, sizeof(luid), (void *)(arguments + luid_place)))
 			return -EFAULT;
-		return guard_allows(&call->key, luid) ? 0 : -EINVAL;
+		return guard_allows(&request->key, luid) ? 0 : -EINVAL;
 	}
 	if (handle_place >= 0) {
 		if (bpf_probe_read_user(&handle, sizeof(handle), (void *)(arguments + handle_place)))
 			return -EFAULT;
-		return guard_hides(&call->key, (void *)call->process, handle) ? -EINVAL : 0;
+		return guard_hides(&request->key, (void *)request->process, handle) ? -EINVAL : 0;
 	}
 	return 0;
 }
 
-static __always_inline int guard_note_list(struct call *call, unsigned long arguments)
+static __always_inline int guard_note_list(struct request *request, unsigned long arguments)
 {
 	struct enum_adapters2 two;
 	struct enum_adapters3 three;
 
-	if (call->number == ENUM_ADAPTERS2) {
+	if (request->number == ENUM_ADAPTERS2) {
 		if (bpf_probe_read_user(&two, sizeof(two), (void *)arguments))
 			return -EFAULT;
-		call->room = two.count;
-		call->list = two.adapters;
-	} else if (call->number == ENUM_ADAPTERS3) {
+		request->room = two.count;
+		request->list = two.adapters;
+	} else if (request->number == ENUM_ADAPTERS3) {
 		if (bpf_probe_read_user(&three, sizeof(three), (void *)arguments))
 			return -EFAULT;
-		call->room = three.count;
-		call->list = three.adapters;
+		request->room = three.count;
+		request->list = three.adapters;
 	}
 	return 0;
 }
 
 static __always_inline int guard_gate(struct file *file, unsigned int command, unsigned long arguments, int answer)
 {
-	struct call call = {.number = command & 0xff};
-	__u32 thread = guard_thread();
-	struct process *process;
+	struct request request = {.number = command & 0xff};
+	struct call *call;
 	int r;
 
 	if (answer || (command >> 8 & 0xff) != TYPE_DXG || guard_is_idle() || !guard_is_dxg(file))
 		return answer;
-	if (!guard_find(&call.key)) {
-		if (bpf_map_lookup_elem(&calls, &thread))
-			(void)bpf_map_delete_elem(&calls, &thread);
-		guard_mark(thread);
+	if (!guard_find(&request.key)) {
+		call = guard_get_begun();
+		if (call)
+			guard_leave(call);
+		guard_mark(guard_thread());
 		return 0;
 	}
-	call.process = (__u64)file->private_data;
-	r = guard_check(&call, arguments);
+	request.process = (__u64)file->private_data;
+	r = guard_check(&request, arguments);
 	if (!r)
-		r = guard_note_list(&call, arguments);
+		r = guard_note_list(&request, arguments);
 	if (!r)
-		r = guard_enter(&call);
-	if (r)
+		r = guard_enter(&request);
+	/* Counted first: whoever condemns the process later sees us. */
+	if (r || !guard_is_condemned())
 		return r;
-	/* Counted first: whoever condemns it later sees us. */
-	process = bpf_map_lookup_elem(&processes, &call.process);
-	if (!process || !*(volatile __u32 *)&process->condemned)
-		return 0;
-	guard_leave(thread, call.process);
+	call = guard_get_begun();
+	if (call)
+		guard_leave(call);
 	return -EPERM;
 }
 
@@ -553,29 +586,49 @@ int BPF_PROG(guard_ioctl_compat, struct file *file, unsigned int command, unsign
 	return guard_gate(file, command, arguments, answer);
 }
 
+/* Another security module may refuse what the gate let pass, at the caller's own wish (Landlock): then it is over. */
+static __always_inline void guard_end_refused(unsigned int command, int answer)
+{
+	struct call *call = answer && (command >> 8 & 0xff) == TYPE_DXG ? guard_get_begun() : NULL;
+
+	if (call)
+		guard_leave(call);
+}
+
+SEC("fexit/security_file_ioctl")
+int BPF_PROG(guard_refused, struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	guard_end_refused(command, answer);
+	return 0;
+}
+
+SEC("fexit/security_file_ioctl_compat")
+int BPF_PROG(guard_refused_compat, struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	guard_end_refused(command, answer);
+	return 0;
+}
+
 /* ---- in the driver ---- */
 
 /* The gate has been here, unless it was skipped. */
 static __always_inline void guard_begin(struct file *file, unsigned int command, unsigned long arguments)
 {
-	struct call call = {.number = command & 0xff};
-	__u32 thread = guard_thread();
+	struct request request = {.number = command & 0xff};
 
-	if (guard_is_idle() || guard_take_mark(thread) || bpf_map_lookup_elem(&calls, &thread) ||
-	    !guard_find(&call.key))
+	if (guard_is_idle() || guard_take_mark(guard_thread()) || guard_get_begun() || !guard_find(&request.key))
 		return;
-	call.process = (__u64)file->private_data;
-	(void)guard_note_list(&call, arguments);
-	(void)guard_enter(&call);
+	request.process = (__u64)file->private_data;
+	(void)guard_note_list(&request, arguments);
+	(void)guard_enter(&request);
 }
 
 static __always_inline void guard_end(void)
 {
-	__u32 thread = guard_thread();
-	struct call *call = guard_is_idle() ? NULL : bpf_map_lookup_elem(&calls, &thread);
+	struct call *call = guard_is_idle() ? NULL : guard_get_begun();
 
 	if (call)
-		guard_leave(thread, call->process);
+		guard_leave(call);
 }
 
 SEC("fentry/dxgk_unlocked_ioctl")
@@ -606,22 +659,12 @@ int BPF_PROG(guard_end_compat)
 	return 0;
 }
 
-SEC("fentry/dxgprocess_destroy")
-int BPF_PROG(guard_forget_process, struct dxgprocess *process)
-{
-	__u64 address = (__u64)process;
-
-	(void)bpf_map_delete_elem(&processes, &address);
-	return 0;
-}
-
 static __always_inline void guard_judge(struct dxgadapter *adapter)
 {
-	__u32 thread = guard_thread();
-	struct call *call = guard_is_idle() ? NULL : bpf_map_lookup_elem(&calls, &thread);
+	struct call *call = guard_is_idle() ? NULL : guard_get_begun();
 
-	if (call && adapter && !guard_allows(&call->key, guard_luid(adapter)))
-		guard_condemn(call);
+	if (call && adapter && !guard_allows(&call->request.key, guard_luid(adapter)))
+		guard_condemn();
 }
 
 SEC("fexit/dxgprocess_adapter_by_handle")
@@ -654,34 +697,33 @@ SEC("fexit/dxgprocess_open_adapter")
 int BPF_PROG(guard_opened, struct dxgprocess *process, struct dxgadapter *adapter, struct d3dkmthandle *handle,
 	     int answer)
 {
-	struct adapter_info info = {0};
-	__u32 thread = guard_thread();
-	struct call *call = bpf_map_lookup_elem(&calls, &thread);
-	struct found place = {.thread = thread};
+	struct call *call = guard_get_begun();
+	struct adapter_info *info;
+	__u32 index;
 	__u64 luid;
 
 	if (!call || answer < 0)
 		return 0;
 	luid = guard_luid(adapter);
-	if (!guard_allows(&call->key, luid)) {
-		if (call->number != ENUM_ADAPTERS2 && call->number != ENUM_ADAPTERS3)
-			guard_condemn(call);
+	if (!guard_allows(&call->request.key, luid)) {
+		if (call->request.number != ENUM_ADAPTERS2 && call->request.number != ENUM_ADAPTERS3)
+			guard_condemn();
 		return 0;
 	}
-	if (call->found >= GUARD_ADAPTERS_MAX)
+	index = call->found;
+	if (index >= GUARD_ADAPTERS_MAX)
 		return 0;
-	place.index = call->found;
-	info.luid[0] = (__u32)luid;
-	info.luid[1] = (__u32)(luid >> 32);
-	(void)bpf_probe_read_kernel(&info.handle, sizeof(info.handle), handle);
-	if (bpf_map_update_elem(&lists, &place, &info, BPF_ANY) == 0)
-		call->found++;
+	asm volatile("" : "+r"(index));
+	info = &call->infos[index & (GUARD_ADAPTERS_MAX - 1)];
+	info->luid[0] = (__u32)luid;
+	info->luid[1] = (__u32)(luid >> 32);
+	(void)bpf_probe_read_kernel(&info->handle, sizeof(info->handle), handle);
+	call->found = index + 1;
 	return 0;
 }
 
-/* Not static, so that the verifier looks at them once, and not in every round of a loop. */
+/* Not static, so that the verifier looks at it once, and not in every round of a loop. */
 int guard_clear_some(__u64 list, __u32 from, __u32 to);
-int guard_write_one(__u64 list, __u32 slot, __u32 index);
 
 /* Return: how many entries; none if there is nothing left. */
 __noinline int guard_clear_some(__u64 list, __u32 from, __u32 to)
@@ -700,19 +742,6 @@ __noinline int guard_clear_some(__u64 list, __u32 from, __u32 to)
 	return (int)others + 1;
 }
 
-/* Forgets an entry of the list, and writes it to the caller's array, unless that is 0. Return: 1 if it did. */
-__noinline int guard_write_one(__u64 list, __u32 slot, __u32 index)
-{
-	struct found place = {.thread = guard_thread(), .index = index};
-	struct adapter_info *info = bpf_map_lookup_elem(&lists, &place), copy;
-
-	if (!info)
-		return 0;
-	copy = *info;
-	(void)bpf_map_delete_elem(&lists, &place);
-	return list && bpf_probe_write_user((void *)(list + (__u64)slot * sizeof(copy)), &copy, sizeof(copy)) == 0;
-}
-
 /* Entries behind the list: the driver wrote hidden adapters there. */
 static __always_inline void guard_clear(__u64 list, __u32 from, __u32 to)
 {
@@ -725,54 +754,50 @@ static __always_inline void guard_clear(__u64 list, __u32 from, __u32 to)
 	}
 }
 
-/* Writes what was found, if there is room for it, and forgets it. Return: how many. */
-static __always_inline __u32 guard_write_list(const struct call *call, bool fits)
+/* Writes what was found. Return: how many; none if that cannot be. */
+static __always_inline __u32 guard_write_list(struct call *call)
 {
-	__u64 list = fits ? call->list : 0;
-	__u32 total = call->found, written = 0;
+	__u32 found = call->found, others = found - 1;
 
-	for (__u32 i = 0; i < GUARD_ADAPTERS_MAX; i++) {
-		if (i >= total)
-			break;
-		written += guard_write_one(list, written, i);
-	}
-	return written;
+	if (!found || found > GUARD_ADAPTERS_MAX)
+		return 0;
+	asm volatile("" : "+r"(others));
+	others &= GUARD_ADAPTERS_MAX - 1;
+	return bpf_probe_write_user((void *)call->request.list, call->infos,
+				    (others + 1) * sizeof(struct adapter_info)) == 0
+		       ? found
+		       : 0;
 }
 
 /*
  * @told: the count that the driver wrote
  * Return: the count to write in its place.
  */
-static __always_inline __u32 guard_list(const struct call *call, __u32 told)
+static __always_inline __u32 guard_list(struct call *call, __u32 told)
 {
-	__u32 found = call->found;
-	bool fits = found <= call->room;
-	__u32 written = guard_write_list(call, fits);
+	bool fits = call->found <= call->request.room;
+	__u32 written = fits ? guard_write_list(call) : 0;
 
 	/* More than there is room for is a count of what there is; nothing was written then. */
-	if (told <= call->room)
-		guard_clear(call->list, written, told);
-	return fits ? written : found;
+	if (told <= call->request.room)
+		guard_clear(call->request.list, written, told);
+	return fits ? written : call->found;
 }
 
 SEC("fexit/dxgkio_enum_adapters3")
 int BPF_PROG(guard_enum3, struct dxgprocess *process, void *arguments, int answer)
 {
 	struct guard_choice *choice;
-	__u32 thread = guard_thread(), told;
 	__u64 place = (__u64)arguments + offsetof(struct enum_adapters3, count);
-	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+	struct call *call = guard_get_begun();
+	__u32 told;
 
-	if (!call)
+	if (!call || answer < 0 || bpf_probe_read_user(&told, sizeof(told), (void *)place))
 		return 0;
-	if (answer < 0 || bpf_probe_read_user(&told, sizeof(told), (void *)place)) {
-		(void)guard_write_list(call, false);
-		return 0;
-	}
-	if (call->list && call->room) {
+	if (call->request.list && call->request.room) {
 		told = guard_list(call, told);
 	} else {
-		struct guard_key key = call->key;
+		struct guard_key key = call->request.key;
 
 		choice = bpf_map_lookup_elem(&choices, &key);
 		if (choice && choice->count < told)
@@ -789,16 +814,12 @@ int BPF_PROG(guard_enum3, struct dxgprocess *process, void *arguments, int answe
 SEC("fexit/dxgkio_enum_adapters")
 int BPF_PROG(guard_enum2, struct dxgprocess *process, void *arguments, int answer)
 {
-	__u32 thread = guard_thread(), told;
 	__u64 place = (__u64)arguments + offsetof(struct enum_adapters2, count);
-	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+	struct call *call = guard_get_begun();
+	__u32 told;
 
-	if (!call)
+	if (!call || answer < 0 || !call->request.list || bpf_probe_read_user(&told, sizeof(told), (void *)place))
 		return 0;
-	if (answer < 0 || !call->list || bpf_probe_read_user(&told, sizeof(told), (void *)place)) {
-		(void)guard_write_list(call, false);
-		return 0;
-	}
 	told = guard_list(call, told);
 	(void)bpf_probe_write_user((void *)place, &told, sizeof(told));
 	return 0;

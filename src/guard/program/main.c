@@ -185,6 +185,21 @@ static void main_print_status(const json_t *status)
 	}
 }
 
+/* Whether there is no choice that the programs would have to look for. */
+static bool main_is_idle(void)
+{
+	_cleanup_close_ int counts = choice_open_counts();
+	unsigned total = 0;
+
+	for (unsigned i = 0; counts >= 0 && i < GUARD_HIERARCHIES; i++) {
+		unsigned count = 1;
+
+		(void)choice_read_count(counts, i, &count);
+		total |= count;
+	}
+	return counts >= 0 && total == 0;
+}
+
 static int main_status(char **arguments, struct err *err)
 {
 	_cleanup_close_ int map = choice_open();
@@ -194,8 +209,8 @@ static int main_status(char **arguments, struct err *err)
 
 	if ((loaded || other) && preempt_check(&weakness) < 0)
 		return -ENOMEM;
-	status = json_pack("{s:b, s:b, s:s?, s:o}", "loaded", loaded || other, "otherVersion", other, "weakness",
-			   weakness, "choices", main_choices_json(map));
+	status = json_pack("{s:b, s:b, s:b, s:s?, s:o}", "loaded", loaded || other, "otherVersion", other, "idle",
+			   main_is_idle(), "weakness", weakness, "choices", main_choices_json(map));
 
 	if (map < 0 && map != -ENOENT) {
 		json_decref(status);

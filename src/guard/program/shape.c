@@ -35,7 +35,6 @@ static const struct function driver_functions[] = {
 	 "struct dxgdevice*(struct dxgprocess*,enum hmgrentry_type,struct d3dkmthandle)", NULL},
 	{"dxgvmb_send_query_statistics", "s32(struct dxgprocess*,struct dxgadapter*,struct d3dkmt_querystatistics*)",
 	 "s32(struct d3dkmthandle,struct dxgadapter*,struct d3dkmt_querystatistics*)"},
-	{"dxgprocess_destroy", "void(struct dxgprocess*)", NULL},
 };
 
 static const struct member kernel_members[] = {
@@ -44,6 +43,7 @@ static const struct member kernel_members[] = {
 	{"inode", "i_mode", "u16"},
 	{"inode", "i_rdev", "u32"},
 	{"task_struct", "cgroups", "struct css_set*"},
+	{"task_struct", "group_leader", "struct task_struct*"},
 	{"css_set", "subsys", "struct cgroup_subsys_state*[]"},
 	{"cgroup_subsys_state", "cgroup", "struct cgroup*"},
 	{"cgroup", "level", "s32"},
