@@ -146,6 +146,7 @@ enum {
 	HMGRENTRY_TYPE_DXGADAPTER = 1,
 	CLEARED_AT_ONCE = 64,
 	CLEARED_MAX = 16, /* times that many entries */
+	MAKE_TRIES = 4,
 };
 
 /* What a guarded thread asks the driver. */
@@ -377,19 +378,29 @@ static __always_inline struct call *guard_get_begun(void)
 	return call && call->begun ? call : NULL;
 }
 
-static __always_inline struct process *guard_get_process(__u64 flags)
+static __always_inline struct process *guard_get_process(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	return bpf_task_storage_get(&processes, task->group_leader, NULL, flags);
+	return bpf_task_storage_get(&processes, task->group_leader, NULL, 0);
+}
+
+/* Newer kernels make it without waiting for a lock that another processor has: one failure is no lack of memory. */
+static __always_inline void *guard_make(void *map, struct task_struct *task)
+{
+	void *storage = NULL;
+
+	for (int i = 0; i < MAKE_TRIES && !storage; i++)
+		storage = bpf_task_storage_get(map, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return storage;
 }
 
 /* A thread whose call's end was missed is still counted. */
 static __always_inline int guard_enter(const struct request *request)
 {
-	struct call *call =
-		bpf_task_storage_get(&calls, bpf_get_current_task_btf(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	struct process *process = guard_get_process(BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct process *process = guard_make(&processes, task->group_leader);
+	struct call *call = guard_make(&calls, task);
 
 	if (!call || !process)
 		return -ENOMEM;
@@ -403,7 +414,7 @@ static __always_inline int guard_enter(const struct request *request)
 
 static __always_inline void guard_leave(struct call *call)
 {
-	struct process *process = guard_get_process(0);
+	struct process *process = guard_get_process();
 
 	call->begun = 0;
 	if (!process)
@@ -415,7 +426,7 @@ static __always_inline void guard_leave(struct call *call)
 
 static __always_inline void guard_condemn(void)
 {
-	struct process *process = guard_get_process(0);
+	struct process *process = guard_get_process();
 
 	if (process)
 		*(volatile __u32 *)&process->condemned = 1;
@@ -423,7 +434,7 @@ static __always_inline void guard_condemn(void)
 
 static __always_inline bool guard_is_condemned(void)
 {
-	struct process *process = guard_get_process(0);
+	struct process *process = guard_get_process();
 
 	return process && *(volatile __u32 *)&process->condemned;
 }
