@@ -14,7 +14,7 @@ setup_file() {
 	require_program runc
 	require_program crun
 	image debian >/dev/null
-	for name in bin/ctr-gpu-vcuda lib/vcuda/libcuda.so.1 test/vcuda/sim/libcuda.so.1 test/real/cuda-add; do
+	for name in bin/ctr-gpu-vcuda lib/vcuda/libcuda.so.1 lib/vcuda/libnvidia-ml.so.1 test/vcuda/nvml/ask test/vcuda/sim/libcuda.so.1 test/real/cuda-add; do
 		[[ -e $CTR_GPU_BUILD/$name ]] || { echo "$CTR_GPU_BUILD/$name is missing" && return 1; }
 	done
 }
@@ -77,7 +77,7 @@ on_host() {
 	local scratch=$BATS_TEST_TMPDIR settings='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16}}'
 
 	bundle debian "$scratch/bundle" ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=${devices:-all}\", \"CTR_GPU_MODE=vcuda\"]
-		| .mounts += [[\"cuda-add\", \"test/real/cuda-add\"], [\"hold\", \"test/tools/vcuda-hold\"] | {destination: (\"/usr/bin/\" + .[0]),
+		| .mounts += [[\"cuda-add\", \"test/real/cuda-add\"], [\"hold\", \"test/tools/vcuda-hold\"], [\"ask\", \"test/vcuda/nvml/ask\"] | {destination: (\"/usr/bin/\" + .[0]),
 			type: \"bind\", source: (\"$CTR_GPU_BUILD/\" + .[1]), options: [\"bind\", \"ro\"]}]
 		| ${filter:-.}"
 	export scratch runtime
@@ -116,6 +116,17 @@ add_on_both() {
 		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
 		grep -q GPU-5a3f1c2b "$scratch/one.out" && exit 1
 		said one "total=1073741824"
+	'
+}
+
+@test "NVML lists the granted GPU, and what the container has of its memory" {
+	devices=1 on_host '
+		driver && manager
+		container one "ask list; sleep 3 | hold 1048576 & sleep 1; ask list; wait; echo end"
+		soon said one end
+		said one "GPU 0: Small (UUID: GPU-7b10aa04-0041-0000-0000-000084ef55fb): 0 of 1073741824"
+		said one "GPU 0: Small (UUID: GPU-7b10aa04-0041-0000-0000-000084ef55fb): 1048576 of 1073741824"
+		[[ $(grep -c "GPU 1\|Big" "$scratch/one.out") == 0 ]]
 	'
 }
 

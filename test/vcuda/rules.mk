@@ -86,4 +86,4 @@ $(O)/test/vcuda/nvml/ask: $(O)/test/vcuda/nvml/ask.o
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl -pthread
 
 # Part of continuous integration.
-ci_groups += vcuda vcuda/header vcuda/nvml
+ci_groups += vcuda vcuda/header vcuda/linkage vcuda/nvml

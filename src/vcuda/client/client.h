@@ -26,7 +26,7 @@ struct client {
 	int64_t patience;     /* when cuInit() gives up waiting, in milliseconds; 0: never, since work may take long */
 	long spin, wait_spin; /* nanoseconds, as in struct wire; what the server said, within bounds */
 	unsigned copy_threads;
-	bool looks;           /* and does nothing else, as NVML does: it needs no page-locked memory */
+	bool looks; /* and does nothing else, as NVML does: it needs no page-locked memory */
 	struct wire_host host;
 	struct wire_device device[START_GPUS];
 };

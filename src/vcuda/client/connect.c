@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -147,10 +146,10 @@ static CUresult connect_receive(int descriptors[2])
 void *client_map(int fd, void *at, size_t bytes)
 {
 	const int seals = fcntl(fd, F_GET_SEALS), fixed = at ? MAP_FIXED : 0;
+	const off_t size = lseek(fd, 0, SEEK_END); /* fstat(2) is no function of a glibc before 2.33 */
 	void *memory = MAP_FAILED;
-	struct stat st;
 
-	if (seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &st) == 0 && (uint64_t)st.st_size >= bytes)
+	if (seals >= 0 && seals & F_SEAL_SHRINK && size >= 0 && (uint64_t)size >= bytes)
 		memory = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd, 0);
 	(void)close(fd);
 	return memory == MAP_FAILED ? NULL : memory;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ask init: what nvmlInit() answers. ask GPUS BYTES DRIVER: what a container's NVML answers, as TAP: GPUS devices, BYTES of memory at most, a driver of that version.
+ * ask init: what nvmlInit() answers. ask list: a line a GPU. ask GPUS BYTES DRIVER: what a container's NVML answers, as TAP: GPUS devices, BYTES of memory at most, a driver of that version.
  * What it says is held against what CUDA says in the same process.
  */
 
@@ -283,12 +283,35 @@ static void ask_at_once(void)
 	check(!wrong[0] && !wrong[1] && !wrong[2] && !wrong[3], "four threads can ask at once");
 }
 
+static int ask_list(void)
+{
+	unsigned count = 0;
+
+	if (api.nvmlInit_v2() != 0 || api.nvmlDeviceGetCount_v2(&count) != 0)
+		return 1;
+	for (unsigned i = 0; i < count; i++) {
+		char name[96] = "", uuid[96] = "";
+		nvmlMemory_t memory = {0};
+		nvmlDevice_t device;
+
+		if (api.nvmlDeviceGetHandleByIndex_v2(i, &device) != 0 ||
+		    api.nvmlDeviceGetName(device, name, sizeof(name)) != 0 ||
+		    api.nvmlDeviceGetUUID(device, uuid, sizeof(uuid)) != 0 ||
+		    api.nvmlDeviceGetMemoryInfo(device, &memory) != 0)
+			return 1;
+		printf("GPU %u: %s (UUID: %s): %llu of %llu\n", i, name, uuid, memory.used, memory.total);
+	}
+	return api.nvmlShutdown();
+}
+
 int main(int argc, char **argv)
 {
 	unsigned count = 0;
 
 	if (argc < 2 || !load())
 		return 1;
+	if (argc == 2 && strcmp(argv[1], "list") == 0)
+		return ask_list();
 	if (argc == 2) {
 		const int r = api.nvmlInit_v2();
 
