@@ -14,8 +14,9 @@
  * CASE is "AT-ONCE IMAGE PROGRAM [ARGUMENT…]": so many processes at once, each in a container of its own. PATHs must be in
  * the container afterwards. Prints for every case, separated by tabs: the median and the median absolute deviation of
  * the time one process takes of one processor, the least of them (all in microseconds), the most memory in KiB that
- * the program or a child of it had; and the median of what it took more than the case before it, in microseconds, each round
- * compared with itself: what the machine did in a round it did to both.
+ * the program or a child of it had; the median of what it took more than the case before it, in microseconds, each round
+ * compared with itself: what the machine did in a round it did to both; and the fewest page faults that no disk was read for,
+ * of the program and its children.
  */
 
 #include <err.h>
@@ -41,7 +42,7 @@ struct bench_case {
 	const char *image;
 	char **argv; /* with placeholders */
 	double *times;
-	long memory;
+	long memory, faults;
 };
 
 struct bench {
@@ -151,7 +152,7 @@ static void launch(struct start *start)
 		err(1, "vfork");
 }
 
-static long await(const struct start *start)
+static void await(const struct start *start, struct bench_case *bench_case)
 {
 	struct rusage usage;
 	int status;
@@ -160,7 +161,10 @@ static long await(const struct start *start)
 		err(1, "wait4");
 	if (status != 0)
 		errx(1, "%s: status %#x", start->argv[0], status);
-	return usage.ru_maxrss;
+	if (usage.ru_maxrss > bench_case->memory)
+		bench_case->memory = usage.ru_maxrss;
+	if (!bench_case->faults || usage.ru_minflt < bench_case->faults)
+		bench_case->faults = usage.ru_minflt;
 }
 
 static void check_result(const struct bench *bench, const struct start *start)
@@ -193,7 +197,6 @@ static double run_once(struct bench *bench, struct bench_case *bench_case)
 	static struct start starts[AT_ONCE_MAX];
 	unsigned count = bench_case->at_once, share = count < processors() ? count : processors();
 	double begin, end;
-	long memory;
 
 	for (unsigned i = 0; i < count; i++)
 		prepare(bench, bench_case, &starts[i]);
@@ -202,10 +205,8 @@ static double run_once(struct bench *bench, struct bench_case *bench_case)
 	begin = now();
 	for (unsigned i = 0; i < count; i++)
 		launch(&starts[i]);
-	for (unsigned i = 0; i < count; i++) {
-		memory = await(&starts[i]);
-		bench_case->memory = memory > bench_case->memory ? memory : bench_case->memory;
-	}
+	for (unsigned i = 0; i < count; i++)
+		await(&starts[i], bench_case);
 	end = now();
 	for (unsigned i = 0; i < count; i++) {
 		check_result(bench, &starts[i]);
@@ -252,7 +253,8 @@ static void report(struct bench_case *bench_case, unsigned rounds, double more)
 		bench_case->times[i] =
 			bench_case->times[i] > middle ? bench_case->times[i] - middle : middle - bench_case->times[i];
 	deviation = median(bench_case->times, rounds);
-	printf("%.1f\t%.1f\t%.1f\t%ld\t%.1f\n", middle, deviation, least, bench_case->memory, more);
+	printf("%.1f\t%.1f\t%.1f\t%ld\t%.1f\t%ld\n", middle, deviation, least, bench_case->memory, more,
+	       bench_case->faults);
 }
 
 static void add_case(struct bench *bench, char **words)
