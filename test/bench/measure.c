@@ -15,8 +15,9 @@
  * the container afterwards. Prints for every case, separated by tabs: the median and the median absolute deviation of
  * the time one process takes of one processor, the least of them (all in microseconds), the most memory in KiB that
  * the program or a child of it had; the median of what it took more than the case before it, in microseconds, each round
- * compared with itself: what the machine did in a round it did to both; and the fewest page faults that no disk was read for,
- * of the program and its children.
+ * compared with itself: what the machine did in a round it did to both; the fewest page faults that no disk was read for,
+ * of the program and its children; and the median of the processor time of these, in microseconds. A busy machine, on which
+ * everybody waits, changes the last two little.
  */
 
 #include <err.h>
@@ -41,7 +42,7 @@ struct bench_case {
 	unsigned at_once;
 	const char *image;
 	char **argv; /* with placeholders */
-	double *times;
+	double *times, *used;
 	long memory, faults;
 };
 
@@ -152,7 +153,13 @@ static void launch(struct start *start)
 		err(1, "vfork");
 }
 
-static void await(const struct start *start, struct bench_case *bench_case)
+static double microseconds(struct timeval time)
+{
+	return (double)time.tv_sec * 1e6 + (double)time.tv_usec;
+}
+
+/* Return: the processor time that it took, its children's too. */
+static double await(const struct start *start, struct bench_case *bench_case)
 {
 	struct rusage usage;
 	int status;
@@ -165,6 +172,7 @@ static void await(const struct start *start, struct bench_case *bench_case)
 		bench_case->memory = usage.ru_maxrss;
 	if (!bench_case->faults || usage.ru_minflt < bench_case->faults)
 		bench_case->faults = usage.ru_minflt;
+	return microseconds(usage.ru_utime) + microseconds(usage.ru_stime);
 }
 
 static void check_result(const struct bench *bench, const struct start *start)
@@ -192,11 +200,12 @@ static void clean_up(const struct bench *bench, const struct start *start)
 		waitpid(pid, NULL, 0);
 }
 
-static double run_once(struct bench *bench, struct bench_case *bench_case)
+/* Return: what one process took of one processor, waiting included. */
+static double run_once(struct bench *bench, struct bench_case *bench_case, double *ret_used)
 {
 	static struct start starts[AT_ONCE_MAX];
 	unsigned count = bench_case->at_once, share = count < processors() ? count : processors();
-	double begin, end;
+	double begin, end, used = 0;
 
 	for (unsigned i = 0; i < count; i++)
 		prepare(bench, bench_case, &starts[i]);
@@ -206,7 +215,7 @@ static double run_once(struct bench *bench, struct bench_case *bench_case)
 	for (unsigned i = 0; i < count; i++)
 		launch(&starts[i]);
 	for (unsigned i = 0; i < count; i++)
-		await(&starts[i], bench_case);
+		used += await(&starts[i], bench_case);
 	end = now();
 	for (unsigned i = 0; i < count; i++) {
 		check_result(bench, &starts[i]);
@@ -214,6 +223,7 @@ static double run_once(struct bench *bench, struct bench_case *bench_case)
 		close(starts[i].state);
 		target_stop(&starts[i].target);
 	}
+	*ret_used = used / count;
 	return (end - begin) * share / count;
 }
 
@@ -253,8 +263,8 @@ static void report(struct bench_case *bench_case, unsigned rounds, double more)
 		bench_case->times[i] =
 			bench_case->times[i] > middle ? bench_case->times[i] - middle : middle - bench_case->times[i];
 	deviation = median(bench_case->times, rounds);
-	printf("%.1f\t%.1f\t%.1f\t%ld\t%.1f\t%ld\n", middle, deviation, least, bench_case->memory, more,
-	       bench_case->faults);
+	printf("%.1f\t%.1f\t%.1f\t%ld\t%.1f\t%ld\t%.1f\n", middle, deviation, least, bench_case->memory, more,
+	       bench_case->faults, median(bench_case->used, rounds));
 }
 
 static void add_case(struct bench *bench, char **words)
@@ -269,7 +279,8 @@ static void add_case(struct bench *bench, char **words)
 	bench_case->image = words[1];
 	bench_case->argv = words + 2;
 	bench_case->times = calloc(bench->rounds, sizeof(double));
-	if (!bench_case->times)
+	bench_case->used = calloc(bench->rounds, sizeof(double));
+	if (!bench_case->times || !bench_case->used)
 		err(1, "calloc");
 }
 
@@ -319,10 +330,12 @@ int main(int argc, char **argv)
 	warm_up = bench.rounds > WARM_UP_ROUNDS ? WARM_UP_ROUNDS : 0;
 	for (unsigned round = 0; round < bench.rounds + warm_up; round++) {
 		for (size_t i = 0; i < bench.case_count; i++) {
-			double time = run_once(&bench, &bench.cases[i]);
+			double used, time = run_once(&bench, &bench.cases[i], &used);
 
-			if (round >= warm_up)
-				bench.cases[i].times[round - warm_up] = time;
+			if (round < warm_up)
+				continue;
+			bench.cases[i].times[round - warm_up] = time;
+			bench.cases[i].used[round - warm_up] = used;
 		}
 	}
 	/* All of them first: reporting a case spoils its times, with which the next one is compared. */
