@@ -25,6 +25,7 @@ struct function {
 	const char *twins, *class;
 	int version;
 	const char *same; /* the function that this is another name of */
+	struct argument enters; /* what the client's function begins with, if it is not of its own writing */
 	int count;
 	struct argument argument[ARGUMENTS_MAX];
 };
@@ -82,6 +83,7 @@ static const char *generate_parse_argument(const char *text, struct argument *re
 	if (!open || (size_t)(open - text) >= sizeof(ret->kind))
 		generate_stop("an argument without parentheses", where);
 	memcpy(ret->kind, text, (size_t)(open - text));
+	ret->kind[open - text] = '\0';
 	begin = open + 1;
 	for (text = begin; depth > 0; text++) {
 		depth += (*text == '(') - (*text == ')');
@@ -97,6 +99,21 @@ static const char *generate_parse_argument(const char *text, struct argument *re
 		begin = text + 1;
 	}
 	return text;
+}
+
+static bool generate_is(const char *text, const char *list)
+{
+	const size_t length = strlen(text);
+
+	for (const char *at = list; length && (at = strstr(at, text)); at += length)
+		if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+static bool argument_is(const struct argument *argument, const char *kinds)
+{
+	return generate_is(argument->kind, kinds);
 }
 
 static void generate_parse(const struct line *line, const char *name, size_t length)
@@ -115,30 +132,18 @@ static void generate_parse(const struct line *line, const char *name, size_t len
 		if (function->count == ARGUMENTS_MAX)
 			generate_stop("too many arguments", function->name);
 		text = generate_parse_argument(text, &function->argument[function->count++], function->name);
+		/* No argument of the API's. */
+		if (argument_is(&function->argument[function->count - 1], "SELF CURRENT"))
+			function->enters = function->argument[--function->count];
 	}
 	for (int i = 0; i < function_count - 1; i++)
 		if (strcmp(functions[i].name, function->name) == 0 && strcmp(functions[i].class, "needed") != 0)
 			generate_stop("twice", function->name);
 }
 
-static bool generate_is(const char *text, const char *list)
-{
-	const size_t length = strlen(text);
-
-	for (const char *at = list; (at = strstr(at, text)); at += length)
-		if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
-			return true;
-	return false;
-}
-
 static bool function_is(const struct function *function, const char *classes)
 {
 	return generate_is(function->class, classes);
-}
-
-static bool argument_is(const struct argument *argument, const char *kinds)
-{
-	return generate_is(argument->kind, kinds);
 }
 
 static bool function_has_twin(const struct function *function)
@@ -214,17 +219,27 @@ static const char *function_result(const struct function *function)
 	return function_is_nvml(function) ? "nvmlReturn_t " : "CUresult ";
 }
 
+/* What the rest of a function is given of its beginning: nothing, the thread or the current context. */
+static const char *function_entered(const struct function *function)
+{
+	return function->enters.field[0];
+}
+
 /* With another name and, for copies, with the stream that those without one use. */
 static void function_print_head(const char *prefix, const struct function *function, const char *suffix, bool stream)
 {
+	const char *entered = strcmp(prefix, "on_") == 0 ? function_entered(function) : "";
+
 	printf("%s%s%s%s(", function_result(function), prefix, function->name, suffix);
+	if (*entered)
+		printf("struct %s *%s", argument_is(&function->enters, "SELF") ? "thread" : "context", entered);
 	for (int i = 0; i < function->count; i++) {
-		printf("%s", i ? ", " : "");
+		printf("%s", i || *entered ? ", " : "");
 		argument_print(stdout, &function->argument[i]);
 	}
 	if (stream)
 		printf("%sCUstream stream", function->count ? ", " : "");
-	else if (function->count == 0)
+	else if (function->count == 0 && !*entered)
 		printf("void");
 	printf(")");
 }
@@ -237,7 +252,8 @@ static bool function_takes_stream(const struct function *function)
 /* Whether a person wrote it, for the generated names with and without an ending to call. */
 static bool function_is_on(const struct function *function)
 {
-	return function_has_twin(function) && function_is(function, "hand compile local client");
+	return function->enters.kind[0] ||
+	       (function_has_twin(function) && function_is(function, "hand compile local client"));
 }
 
 static bool function_has_op(const struct function *function)
@@ -305,7 +321,7 @@ static const struct function *generate_find(const char *name)
 
 static void generate_api(void)
 {
-	printf("#pragma GCC visibility push(default)\n");
+	printf("struct thread;\nstruct context;\n#pragma GCC visibility push(default)\n");
 	for (int i = 0; i < function_count; i++) {
 		const struct function *f = &functions[i];
 
@@ -476,14 +492,34 @@ static void stub_print_body(const struct function *f)
 	printf("\t(void)next;\n\treturn CUDA_SUCCESS;\n");
 }
 
+/* The beginning that many functions share: who calls, in which context, and what may not be passed to any of them. */
+static void stub_print_entry(const struct function *f)
+{
+	const bool self = argument_is(&f->enters, "SELF");
+	const char *name = *function_entered(f) ? function_entered(f) : "entered";
+
+	if (!f->enters.kind[0])
+		return;
+	printf("\tstruct %s *%s;\n\tCUresult r = %s(&%s);\n\n\tif (r)\n\t\treturn r;\n", self ? "thread" : "context",
+	       name, self ? "call_enter" : "context_current", name);
+	for (int i = 0; i < f->count; i++)
+		if (argument_is(&f->argument[i], "OUT NEW STRING IN"))
+			printf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", argument_name(&f->argument[i]));
+		else if (argument_is(&f->argument[i], "DEVICE"))
+			printf("\tif (!client_device(%s))\n\t\treturn CUDA_ERROR_INVALID_DEVICE;\n",
+			       argument_name(&f->argument[i]));
+}
+
 /* A call of the function with the twin's stream: the null stream is the thread's own. */
 static void stub_print_twin(const struct function *f, const char *prefix, const char *suffix, bool own)
 {
-	printf("\treturn %s%s%s(", prefix, f->name, suffix);
+	const char *entered = strcmp(prefix, "on_") == 0 ? function_entered(f) : "";
+
+	printf("\treturn %s%s%s(%s", prefix, f->name, suffix, entered);
 	for (int i = 0; i < f->count; i++) {
 		const struct argument *a = &f->argument[i];
 
-		printf("%s", i ? ", " : "");
+		printf("%s", i || *entered ? ", " : "");
 		if (own && argument_is(a, "STREAM"))
 			printf("%s ? %s : WIRE_STREAM_THREAD", argument_name(a), argument_name(a));
 		else if (own && strcmp(a->field[0], "const CUlaunchConfig *") == 0)
@@ -501,6 +537,7 @@ static void stub_print(const struct function *f)
 	if (function_is_on(f)) {
 		function_print_head("", f, "", false);
 		printf("\n{\n");
+		stub_print_entry(f);
 		stub_print_twin(f, "on_", "", false);
 		printf("}\n");
 	} else if (function_is(f, "sync async wait server")) {
@@ -519,6 +556,7 @@ static void stub_print(const struct function *f)
 	printf(")\n{\n");
 	if (strstr(f->name, "cuLaunchKernelEx"))
 		printf("\tCUlaunchConfig copy;\n\n");
+	stub_print_entry(f);
 	stub_print_twin(f, function_is_on(f) ? "on_" : "", "", true);
 	printf("}\n");
 }
@@ -879,7 +917,7 @@ static void generate_includes(const char *output)
 		{"nvml-api", "\"vcuda/nvml/types.h\""},
 		{"nvml-stubs", "\"vcuda/nvml/inquiry.h\" \"vcuda/nvml_api.h\""},
 		{"api driver", "\"vcuda/types.h\""},
-		{"stubs", "<string.h> \"vcuda/client/call.h\" \"vcuda/client/launch.h\" \"vcuda/client/range.h\" "
+		{"stubs", "<string.h> \"vcuda/client/call.h\" \"vcuda/client/context.h\" \"vcuda/client/launch.h\" \"vcuda/client/range.h\" "
 			  "\"vcuda/client_api.h\" "
 			  "\"vcuda/ops.h\""},
 		{"cases", "\"vcuda/driver_api.h\" \"vcuda/ops.h\" \"vcuda/server/driver.h\" \"vcuda/server/handle.h\" "

@@ -71,19 +71,12 @@ static CUresult context_push(struct thread *thread, struct context *context)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+CUresult on_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	const uint64_t word = (uint64_t)device;
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
 	uint64_t handle;
+	CUresult r;
 
-	if (r)
-		return r;
-	if (!context)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!client_device(device))
-		return CUDA_ERROR_INVALID_DEVICE;
 	LOCK_HOLD(&context_lock);
 	if (!primary[device].context) {
 		r = call_sync(OP_cuDevicePrimaryCtxRetain, &word, 1, NULL, 0, &handle, sizeof(handle));
@@ -109,15 +102,8 @@ static CUresult context_end_primary(CUdevice device, unsigned op)
 	return r;
 }
 
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+CUresult on_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-
-	if (r)
-		return r;
-	if (!client_device(device))
-		return CUDA_ERROR_INVALID_DEVICE;
 	LOCK_HOLD(&context_lock);
 	if (primary[device].held == 0)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -126,29 +112,17 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	return context_end_primary(device, OP_cuDevicePrimaryCtxRelease_v2);
 }
 
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-
-	if (r)
-		return r;
-	if (!client_device(device))
-		return CUDA_ERROR_INVALID_DEVICE;
 	LOCK_HOLD(&context_lock);
 	return context_end_primary(device, OP_cuDevicePrimaryCtxReset_v2);
 }
 
-CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
+CUresult on_cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 {
 	const uint64_t words[] = {(uint64_t)device, flags};
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
+	CUresult r;
 
-	if (r)
-		return r;
-	if (!client_device(device))
-		return CUDA_ERROR_INVALID_DEVICE;
 	LOCK_HOLD(&context_lock);
 	r = call_sync(OP_cuDevicePrimaryCtxSetFlags_v2, words, 2, NULL, 0, NULL, 0);
 	if (r)
@@ -159,36 +133,20 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+CUresult on_cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-
-	if (r)
-		return r;
-	if (!client_device(device))
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!flags || !active)
-		return CUDA_ERROR_INVALID_VALUE;
 	*flags = primary[device].flags;
 	*active = primary[device].context != NULL;
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+CUresult on_cuCtxCreate_v2(struct thread *thread, CUcontext *context, unsigned flags, CUdevice device)
 {
 	const uint64_t words[] = {flags, (uint64_t)device};
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
 	struct context *new;
 	uint64_t handle;
+	CUresult r;
 
-	if (r)
-		return r;
-	if (!context)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!client_device(device))
-		return CUDA_ERROR_INVALID_DEVICE;
 	LOCK_HOLD(&context_lock);
 	r = call_sync(OP_cuCtxCreate_v2, words, 2, NULL, 0, &handle, sizeof(handle));
 	if (r)
@@ -215,17 +173,13 @@ CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsig
 	return cuCtxCreate_v2(context, flags, device);
 }
 
-CUresult cuCtxDestroy_v2(CUcontext handle)
+CUresult on_cuCtxDestroy_v2(struct thread *thread, CUcontext handle)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-	struct context *context;
+	struct context *context = context_find(handle);
+	CUresult r;
 
-	if (r)
-		return r;
 	if (handle == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	context = context_find(handle);
 	if (!context || context->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	r = call_sync(OP_cuCtxDestroy_v2, &handle, 1, NULL, 0, NULL, 0);
@@ -236,58 +190,38 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
 }
 
 /* These count who uses a context, as was done before CUDA 4. */
-CUresult cuCtxAttach(CUcontext *handle, unsigned flags)
+CUresult on_cuCtxAttach(struct context *current, CUcontext *context, unsigned flags)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
-
-	if (r)
-		return r;
-	if (!handle || flags)
+	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_HOLD(&context_lock);
-	context->attached++;
-	*handle = context->handle;
+	current->attached++;
+	*context = current->handle;
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxDetach(CUcontext handle)
+CUresult on_cuCtxDetach(struct context *current, CUcontext context)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
-
-	if (r)
-		return r;
-	if (context->handle != handle)
+	if (current->handle != context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (context->attached == 0)
-		return cuCtxDestroy_v2(handle);
+	if (current->attached == 0)
+		return cuCtxDestroy_v2(context);
 	LOCK_HOLD(&context_lock);
-	context->attached--;
+	current->attached--;
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxPushCurrent_v2(CUcontext handle)
+CUresult on_cuCtxPushCurrent_v2(struct thread *thread, CUcontext handle)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-	struct context *context;
+	struct context *context = context_find(handle);
 
-	if (r)
-		return r;
 	if (handle == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	context = context_find(handle);
 	return context ? context_push(thread, context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult cuCtxPopCurrent_v2(CUcontext *context)
+CUresult on_cuCtxPopCurrent_v2(struct thread *thread, CUcontext *context)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-
-	if (r)
-		return r;
 	if (thread->depth == 0)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	thread->depth--;
@@ -296,94 +230,58 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetCurrent(CUcontext handle)
+CUresult on_cuCtxSetCurrent(struct thread *thread, CUcontext handle)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-	struct context *context = NULL;
+	struct context *context;
 
-	if (r)
-		return r;
 	if (thread_context(thread) && thread_context(thread)->handle == handle)
 		return CUDA_SUCCESS;
-	if (handle) {
-		context = context_find(handle);
-		if (!context)
-			return CUDA_ERROR_INVALID_CONTEXT;
-	}
+	context = handle ? context_find(handle) : NULL;
+	if (handle && !context)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (thread->depth > 0)
 		thread->depth--;
 	return context ? context_push(thread, context) : CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetCurrent(CUcontext *context)
+CUresult on_cuCtxGetCurrent(struct thread *thread, CUcontext *context)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-
-	if (r)
-		return r;
-	if (!context)
-		return CUDA_ERROR_INVALID_VALUE;
 	*context = thread_context(thread) ? thread_context(thread)->handle : 0;
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetDevice(CUdevice *device)
+CUresult on_cuCtxGetDevice(struct context *current, CUdevice *device)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
-
-	if (r)
-		return r;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = context->device;
+	*device = current->device;
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
+CUresult on_cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-	struct context *context;
+	const struct context *context;
 
-	if (r)
-		return r;
 	if (handle == 0)
 		return cuCtxGetDevice(device);
 	context = context_find(handle);
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device;
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetFlags(unsigned *flags)
+CUresult on_cuCtxGetFlags(struct context *current, unsigned *flags)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
-
-	if (r)
-		return r;
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	*flags = context->flags;
+	*flags = current->flags;
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetFlags(unsigned flags)
+CUresult on_cuCtxSetFlags(struct context *current, unsigned flags)
 {
 	const uint64_t word = flags;
-	struct context *context;
-	CUresult r = context_current(&context);
+	CUresult r = call_sync(OP_cuCtxSetFlags, &word, 1, NULL, 0, NULL, 0);
 
 	if (!r)
-		r = call_sync(OP_cuCtxSetFlags, &word, 1, NULL, 0, NULL, 0);
-	if (!r)
-		context->flags = flags;
+		current->flags = flags;
 	return r;
 }
 
@@ -401,16 +299,10 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 	return r ? r : r_pop;
 }
 
-CUresult on_cuStreamGetCtx(CUstream stream, CUcontext *context)
+CUresult on_cuStreamGetCtx(struct context *current, CUstream stream, CUcontext *context)
 {
 	const uint64_t word = stream;
-	struct context *current;
-	CUresult r = context_current(&current);
 
-	if (r)
-		return r;
-	if (!context)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (stream >= WIRE_STREAM_NAMES)
 		return call_sync(OP_cuStreamGetCtx, &word, 1, NULL, 0, context, sizeof(*context));
 	*context = current->handle;
@@ -420,7 +312,7 @@ CUresult on_cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUresult on_cuStreamGetDevice(CUstream stream, CUdevice *device)
 {
 	CUcontext context;
-	CUresult r = on_cuStreamGetCtx(stream, &context);
+	CUresult r = cuStreamGetCtx(stream, &context);
 
 	return r ? r : cuCtxGetDevice_v2(device, context);
 }
@@ -428,25 +320,15 @@ CUresult on_cuStreamGetDevice(CUstream stream, CUdevice *device)
 /* Managed memory alone is attached, and there is none. */
 CUresult on_cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t bytes, unsigned flags)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
-
 	(void)stream, (void)pointer, (void)bytes, (void)flags;
-	return r ? r : CUDA_ERROR_INVALID_VALUE;
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+CUresult on_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	uint64_t word;
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
+	uint64_t word = (uint64_t)*mode;
+	CUresult r = call_sync(OP_cuThreadExchangeStreamCaptureMode, &word, 1, NULL, 0, &word, sizeof(word));
 
-	if (r)
-		return r;
-	if (!mode)
-		return CUDA_ERROR_INVALID_VALUE;
-	word = (uint64_t)*mode;
-	r = call_sync(OP_cuThreadExchangeStreamCaptureMode, &word, 1, NULL, 0, &word, sizeof(word));
 	if (!r)
 		*mode = (CUstreamCaptureMode)word;
 	return r;

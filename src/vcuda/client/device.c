@@ -21,15 +21,8 @@ static CUresult device_of(CUdevice device, const void *place, const struct wire_
 	return place ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuDeviceGetCount(int *count)
+CUresult on_cuDeviceGetCount(int *count)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-
-	if (r)
-		return r;
-	if (!count)
-		return CUDA_ERROR_INVALID_VALUE;
 	*count = client.host.device_count;
 	return CUDA_SUCCESS;
 }

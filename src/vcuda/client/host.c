@@ -60,19 +60,17 @@ static CUresult host_alloc_shared(void **pointer, size_t bytes, unsigned flags)
 	return r;
 }
 
-CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
+CUresult on_cuMemHostAlloc(struct context *context, void **pointer, size_t bytes, unsigned flags)
 {
 	const size_t whole = (bytes + HOST_STEP - 1) & ~(size_t)(HOST_STEP - 1);
-	struct range range = {.bytes = bytes, .kind = RANGE_HOST, .flags = flags};
-	CUresult r = context_current(&range.context);
+	struct range range = {.bytes = bytes, .kind = RANGE_HOST, .flags = flags, .context = context};
+	CUresult r;
 
-	if (r)
-		return r;
-	if (pointer && bytes == 0) {
+	if (bytes == 0) {
 		*pointer = NULL;
 		return CUDA_SUCCESS;
 	}
-	if (!pointer || flags & ~(unsigned)HOST_FLAGS || whole < bytes)
+	if (flags & ~(unsigned)HOST_FLAGS || whole < bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_HOLD(&host_lock);
 	r = client.arena ? host_alloc_shared(pointer, whole, flags) : host_alloc_plain(pointer, whole);
@@ -87,16 +85,13 @@ CUresult cuMemAllocHost_v2(void **pointer, size_t bytes)
 	return cuMemHostAlloc(pointer, bytes, 0);
 }
 
-CUresult cuMemFreeHost(void *pointer)
+CUresult on_cuMemFreeHost(void *pointer)
 {
 	uint64_t offset = (uint64_t)pointer - client.arena;
-	struct context *context;
-	CUresult r = context_current(&context);
 	struct range range;
 	size_t whole;
+	CUresult r;
 
-	if (r)
-		return r;
 	if (!pointer)
 		return CUDA_SUCCESS;
 	if (!range_remove((uint64_t)pointer, 1U << RANGE_HOST, &range))
@@ -112,15 +107,11 @@ CUresult cuMemFreeHost(void *pointer)
 	return r;
 }
 
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned flags)
+CUresult on_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned flags)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
 	struct range range;
 
-	if (r)
-		return r;
-	if (!device || flags || !range_find((uint64_t)host, &range) || range.kind != RANGE_HOST)
+	if (flags || !range_find((uint64_t)host, &range) || range.kind != RANGE_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!client.arena)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -128,15 +119,11 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned 
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostGetFlags(unsigned *flags, void *host)
+CUresult on_cuMemHostGetFlags(unsigned *flags, void *host)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
 	struct range range;
 
-	if (r)
-		return r;
-	if (!flags || !range_find((uint64_t)host, &range) || range.kind != RANGE_HOST)
+	if (!range_find((uint64_t)host, &range) || range.kind != RANGE_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* CU_MEMHOSTALLOC_DEVICEMAP: with one address space for all, everything is. */
 	*flags = range.flags | 2;

@@ -17,32 +17,24 @@ static CUresult memory_keep(enum range_kind kind, uint64_t at, uint64_t bytes, s
 	return range_add(&range);
 }
 
-CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+CUresult on_cuMemAlloc_v2(struct context *context, CUdeviceptr *pointer, size_t bytes)
 {
 	const uint64_t word = bytes;
-	struct context *context;
-	CUresult r = context_current(&context);
+	CUresult r;
 
-	if (r)
-		return r;
-	if (!pointer || bytes == 0)
+	if (bytes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = call_sync(OP_cuMemAlloc_v2, &word, 1, NULL, 0, pointer, sizeof(*pointer));
 	return r ? r : memory_keep(RANGE_DEVICE, *pointer, bytes, context);
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+CUresult on_cuMemAllocPitch_v2(struct context *context, CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height,
+			       unsigned element)
 {
 	const uint64_t words[] = {width, height, element};
-	struct context *context;
-	CUresult r = context_current(&context);
 	uint64_t out[2];
+	CUresult r = call_sync(OP_cuMemAllocPitch_v2, words, 3, NULL, 0, out, sizeof(out));
 
-	if (r)
-		return r;
-	if (!pointer || !pitch)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = call_sync(OP_cuMemAllocPitch_v2, words, 3, NULL, 0, out, sizeof(out));
 	if (r)
 		return r;
 	*pointer = out[0];
@@ -50,13 +42,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
 	return memory_keep(RANGE_DEVICE, out[0], out[1] * height, context);
 }
 
-CUresult cuMemFree_v2(CUdeviceptr pointer)
+CUresult on_cuMemFree_v2(CUdeviceptr pointer)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
-
-	if (r)
-		return r;
 	if (pointer == 0)
 		return CUDA_SUCCESS;
 	if (!range_remove(pointer, 1U << RANGE_DEVICE | 1U << RANGE_ASYNC, NULL))
@@ -64,14 +51,10 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 	return call_sync(OP_cuMemFree_v2, &pointer, 1, NULL, 0, NULL, 0);
 }
 
-CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)
+CUresult on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
 	struct range range;
 
-	if (r)
-		return r;
 	if (!range_find(pointer, &range))
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
@@ -83,41 +66,33 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
 
 /* ---- pools ---- */
 
-static CUresult memory_alloc_async(unsigned op, CUdeviceptr *pointer, const uint64_t *words, unsigned count)
+static CUresult memory_alloc_async(struct context *context, unsigned op, CUdeviceptr *pointer, const uint64_t *words,
+				   unsigned count)
 {
-	struct context *context;
-	CUresult r = context_current(&context);
+	CUresult r = call_sync(op, words, count, NULL, 0, pointer, sizeof(*pointer));
 
-	if (r)
-		return r;
-	if (!pointer)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = call_sync(op, words, count, NULL, 0, pointer, sizeof(*pointer));
 	return r ? r : memory_keep(RANGE_ASYNC, *pointer, words[0], context);
 }
 
-CUresult on_cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+CUresult on_cuMemAllocAsync(struct context *context, CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
 	const uint64_t words[] = {bytes, stream};
 
-	return memory_alloc_async(OP_cuMemAllocAsync, pointer, words, 2);
+	return memory_alloc_async(context, OP_cuMemAllocAsync, pointer, words, 2);
 }
 
-CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+CUresult on_cuMemAllocFromPoolAsync(struct context *context, CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
+				    CUstream stream)
 {
 	const uint64_t words[] = {bytes, pool, stream};
 
-	return memory_alloc_async(OP_cuMemAllocFromPoolAsync, pointer, words, 3);
+	return memory_alloc_async(context, OP_cuMemAllocFromPoolAsync, pointer, words, 3);
 }
 
 CUresult on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
 	const uint64_t words[] = {pointer, stream};
-	struct context *context;
-	CUresult r = context_current(&context);
 
-	if (r)
-		return r;
 	if (!range_remove(pointer, 1U << RANGE_DEVICE | 1U << RANGE_ASYNC, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	return call_sync(OP_cuMemFreeAsync, words, 2, NULL, 0, NULL, 0);
