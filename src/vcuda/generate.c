@@ -24,7 +24,7 @@ struct function {
 	char name[TEXT_MAX];
 	const char *twins, *class;
 	int version;
-	const char *same; /* the function that this is another name of */
+	const char *same;       /* the function that this is another name of */
 	struct argument enters; /* what the client's function begins with, if it is not of its own writing */
 	int count;
 	struct argument argument[ARGUMENTS_MAX];
@@ -917,7 +917,8 @@ static void generate_includes(const char *output)
 		{"nvml-api", "\"vcuda/nvml/types.h\""},
 		{"nvml-stubs", "\"vcuda/nvml/inquiry.h\" \"vcuda/nvml_api.h\""},
 		{"api driver", "\"vcuda/types.h\""},
-		{"stubs", "<string.h> \"vcuda/client/call.h\" \"vcuda/client/context.h\" \"vcuda/client/launch.h\" \"vcuda/client/range.h\" "
+		{"stubs", "<string.h> \"vcuda/client/call.h\" \"vcuda/client/context.h\" "
+			  "\"vcuda/client/launch.h\" \"vcuda/client/range.h\" "
 			  "\"vcuda/client_api.h\" "
 			  "\"vcuda/ops.h\""},
 		{"cases", "\"vcuda/driver_api.h\" \"vcuda/ops.h\" \"vcuda/server/driver.h\" \"vcuda/server/handle.h\" "

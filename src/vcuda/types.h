@@ -13,7 +13,7 @@ typedef int32_t CUresult;
 typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
 typedef uint64_t CUcontext, CUmodule, CUfunction, CUkernel, CUlibrary, CUstream, CUevent, CUgraph, CUgraphNode,
-	CUgraphExec;
+	CUgraphExec, CUgreenCtx;
 typedef uint64_t CUmemoryPool, CUlinkState, CUarray;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef unsigned long long cuuint64_t;
@@ -166,6 +166,10 @@ typedef struct {
 	_Alignas(64) uint64_t opaque[16];
 } CUtensorMap;
 
+typedef struct {
+	unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+
 typedef void (*CUhostFn)(void *data);
 
 typedef struct {
@@ -211,6 +215,5 @@ enum {
 	CUDA_ERROR_NOT_PERMITTED = 800,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_ERROR_SYSTEM_NOT_READY = 802,
-	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
 	CUDA_ERROR_UNKNOWN = 999,
 };

@@ -145,6 +145,10 @@ typedef struct {
 } CUDA_MEMSET_NODE_PARAMS;
 
 typedef struct {
+	unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+
+typedef struct {
 	CUhostFn function;
 	void *data;
 } CUDA_HOST_NODE_PARAMS;

@@ -237,6 +237,14 @@
 	F(cuGraphHostNodeSetParams, cuGraphHostNodeSetParams, 10000, (CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)) \
 	F(cuGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams, 10020, (CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)) \
 	F(cuGraphAddHostNode, cuGraphAddHostNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_HOST_NODE_PARAMS *parameters)) \
+	F(cuGraphGetEdges, cuGraphGetEdges_v2, 12030, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)) \
+	F(cuGraphNodeGetDependencies, cuGraphNodeGetDependencies_v2, 12030, (CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)) \
+	F(cuGraphNodeGetDependentNodes, cuGraphNodeGetDependentNodes_v2, 12030, (CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)) \
+	F(cuGraphAddDependencies, cuGraphAddDependencies_v2, 12030, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t count)) \
+	F(cuGraphRemoveDependencies, cuGraphRemoveDependencies_v2, 12030, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t count)) \
+	T(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3, 12030, ptsz, (CUstream stream, int *ret, cuuint64_t *ret_id, CUgraph *ret_graph, const CUgraphNode **ret_nodes, const CUgraphEdgeData **ret_data, size_t *ret_count), (stream, ret, ret_id, ret_graph, ret_nodes, ret_data, ret_count)) \
+	T(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2, 12030, ptsz, (CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count, unsigned flags), (stream, nodes, data, count, flags)) \
+	T(cuStreamGetCtx, cuStreamGetCtx_v2, 12050, ptsz, (CUstream stream, CUcontext *ret, void **ret_green), (stream, ret, ret_green)) \
 	F(cuGraphAddEmptyNode, cuGraphAddEmptyNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count)) \
 	F(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUgraph child)) \
 	F(cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, 11010, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUevent event)) \

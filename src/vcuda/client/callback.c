@@ -148,8 +148,9 @@ CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback function, void
 	if (!function || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = callback_look(stream, &captured);
+	/* The question ends the capture, as the driver does here. */
 	if (r || captured)
-		return r ? r : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		return r ? r : cuStreamQuery(stream);
 	call = malloc(sizeof(*call));
 	if (!call)
 		return CUDA_ERROR_OUT_OF_MEMORY;

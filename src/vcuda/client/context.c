@@ -309,6 +309,13 @@ CUresult on_cuStreamGetCtx(struct context *current, CUstream stream, CUcontext *
 	return CUDA_SUCCESS;
 }
 
+CUresult on_cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
+{
+	if (green)
+		*green = 0;
+	return cuStreamGetCtx(stream, context);
+}
+
 CUresult on_cuStreamGetDevice(CUstream stream, CUdevice *device)
 {
 	CUcontext context;

@@ -22,6 +22,7 @@ enum {
 	ENTRY_NO_SYMBOL = 1,
 	ENTRY_NO_VERSION = 2,
 	ENTRY_THREAD_STREAM = 2, /* a flag */
+	ENTRY_TWINS = 7000,      /* the version that brought them */
 	ENTRY_NEWEST = 13000,    /* the version of CUDA that cuda.def knows */
 	ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]),
 };
@@ -53,7 +54,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
 	if (found)
 		*found = entry ? ENTRY_NO_VERSION : ENTRY_NO_SYMBOL;
 	for (; entry && entry < entries + ENTRY_COUNT && strcmp(entry->name, symbol) == 0; entry++) {
-		if (entry->version > version)
+		if (entry->version > version || (flags == ENTRY_THREAD_STREAM && entry->twin && version < ENTRY_TWINS))
 			continue;
 		*function = flags == ENTRY_THREAD_STREAM && entry->twin ? entry->twin : entry->function;
 		if (found)

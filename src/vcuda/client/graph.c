@@ -80,6 +80,69 @@ CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size
 	return CUDA_SUCCESS;
 }
 
+/* ---- the same with data of edges, which are none: the driver itself refuses to list others without them ---- */
+
+static CUresult graph_clear_data(CUresult r, CUgraphEdgeData *data, const size_t *count)
+{
+	if (!r && data && count)
+		memset(data, 0, *count * sizeof(*data));
+	return r;
+}
+
+CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)
+{
+	return graph_clear_data(cuGraphGetEdges(graph, from, to, count), data, count);
+}
+
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
+{
+	return graph_clear_data(cuGraphNodeGetDependencies(node, nodes, count), data, count);
+}
+
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
+{
+	return graph_clear_data(cuGraphNodeGetDependentNodes(node, nodes, count), data, count);
+}
+
+static bool graph_has_data(const CUgraphEdgeData *data, size_t count)
+{
+	static const CUgraphEdgeData none;
+
+	for (size_t i = 0; data && i < count; i++)
+		if (memcmp(&data[i], &none, sizeof(none)) != 0)
+			return true;
+	return false;
+}
+
+CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+				   const CUgraphEdgeData *data, size_t count)
+{
+	return graph_has_data(data, count) ? call_refuse("cuGraphAddDependencies_v2")
+					   : cuGraphAddDependencies(graph, from, to, count);
+}
+
+CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+				      const CUgraphEdgeData *data, size_t count)
+{
+	return graph_has_data(data, count) ? call_refuse("cuGraphRemoveDependencies_v2")
+					   : cuGraphRemoveDependencies(graph, from, to, count);
+}
+
+CUresult on_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+				      const CUgraphNode **nodes, const CUgraphEdgeData **data, size_t *count)
+{
+	if (data)
+		*data = NULL;
+	return on_cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, count);
+}
+
+CUresult on_cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data,
+						 size_t count, unsigned flags)
+{
+	return graph_has_data(data, count) ? call_refuse("cuStreamUpdateCaptureDependencies_v2")
+					   : cuStreamUpdateCaptureDependencies(stream, nodes, count, flags);
+}
+
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmodule module)
 {
 	size_t total = count;

@@ -394,7 +394,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *pa
 	if (r)
 		return r;
 	/* Nothing is added any more, whether there is such a file or not. */
-	if (!linker || linker->completed)
+	if (!linker || linker->completed || !path)
 		return linker ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 	r = image_read_file(path, &data, &bytes);
 	if (r)

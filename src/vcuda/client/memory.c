@@ -28,8 +28,8 @@ CUresult on_cuMemAlloc_v2(struct context *context, CUdeviceptr *pointer, size_t 
 	return r ? r : memory_keep(RANGE_DEVICE, *pointer, bytes, context);
 }
 
-CUresult on_cuMemAllocPitch_v2(struct context *context, CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height,
-			       unsigned element)
+CUresult on_cuMemAllocPitch_v2(struct context *context, CUdeviceptr *pointer, size_t *pitch, size_t width,
+			       size_t height, unsigned element)
 {
 	const uint64_t words[] = {width, height, element};
 	uint64_t out[2];

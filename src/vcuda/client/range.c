@@ -121,10 +121,12 @@ bool range_is_locked(const void *at, uint64_t bytes)
 	return range && range->kind == RANGE_HOST && bytes <= range->bytes - ((uint64_t)at - range->at);
 }
 
+/* Memory of the host is the process's, and that of pools is the device's. */
 void range_forget_context(const struct context *context)
 {
 	LOCK_HOLD(&range_lock);
 	for (size_t i = range_count; i > 0; i--)
-		if (ranges[i - 1].context == context && ranges[i - 1].kind != RANGE_HOST)
+		if (ranges[i - 1].context == context && ranges[i - 1].kind != RANGE_HOST &&
+		    ranges[i - 1].kind != RANGE_ASYNC)
 			range_remove_at(i - 1);
 }

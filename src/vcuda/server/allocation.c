@@ -53,9 +53,10 @@ static bool allocation_take(uint64_t bytes)
 }
 
 /* What was counted becomes the allocation's, or nobody's. */
-static CUresult allocation_end(struct request *q, CUresult r, uint64_t pointer, uint64_t bytes)
+static CUresult allocation_end(struct request *q, CUresult r, enum quota_kind kind, uint64_t pointer, uint64_t bytes,
+			       uint64_t context)
 {
-	if (!r && !quota_note(QUOTA_POINTER, pointer, bytes, q->header.context)) {
+	if (!r && !quota_note(kind, pointer, bytes, context)) {
 		(void)driver.cuMemFree_v2(pointer);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -77,7 +78,7 @@ CUresult serve_cuMemAlloc_v2(struct request *q)
 	if (!allocation_take(q->argument[0]))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuMemAlloc_v2(&pointer, q->argument[0]);
-	return allocation_end(q, r, pointer, q->argument[0]);
+	return allocation_end(q, r, QUOTA_POINTER, pointer, q->argument[0], q->header.context);
 }
 
 CUresult serve_cuMemAllocPitch_v2(struct request *q)
@@ -106,7 +107,7 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 			r = CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
-	r = allocation_end(q, r, pointer, bytes);
+	r = allocation_end(q, r, QUOTA_POINTER, pointer, bytes, q->header.context);
 	if (!r)
 		request_reply(q, &pitch, sizeof(pitch));
 	return r;
@@ -187,10 +188,22 @@ static bool allocation_add_pool(uint64_t pool)
 	return true;
 }
 
+/*
+ * What is captured is taken whenever the graph runs, and given back by nobody that could be seen: a captured call that
+ * frees it does so in the graph's next run, too. So it counts until the process ends.
+ */
+static bool allocation_is_captured(CUstream stream)
+{
+	CUstreamCaptureStatus status = 0;
+
+	return driver.cuStreamIsCapturing && !driver.cuStreamIsCapturing(stream, &status) && status;
+}
+
 /* Memory that was freed on the same stream may be what the driver gives, so it is asked before it is refused. */
 static CUresult allocation_from_pool(struct request *q, uint64_t pool, CUstream stream)
 {
 	const uint64_t bytes = q->argument[0];
+	const bool captured = allocation_is_captured(stream);
 	CUdeviceptr pointer = 0;
 	CUresult r;
 
@@ -202,12 +215,13 @@ static CUresult allocation_from_pool(struct request *q, uint64_t pool, CUstream 
 	}
 	r = pool ? driver.cuMemAllocFromPoolAsync(&pointer, bytes, pool, stream)
 		 : driver.cuMemAllocAsync(&pointer, bytes, stream);
-	if (!r && !allocation_trim()) {
+	if (!r && !captured && !allocation_trim()) {
 		(void)driver.cuMemFree_v2(pointer);
 		(void)allocation_trim();
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return allocation_end(q, r, pointer, bytes);
+	/* It is the device's, and outlives the context. */
+	return allocation_end(q, r, captured ? QUOTA_GRAPH : QUOTA_POINTER, pointer, bytes, 0);
 }
 
 CUresult serve_cuMemPoolDestroy(struct request *q)
@@ -260,13 +274,15 @@ CUresult serve_cuMemFreeAsync(struct request *q)
 {
 	CUresult r = driver.cuMemFreeAsync ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
 	CUstream stream = 0;
+	bool captured;
 
 	if (!r)
 		r = request_stream(q, 1, &stream);
+	captured = !r && allocation_is_captured(stream);
 	if (!r)
 		r = driver.cuMemFreeAsync(q->argument[0], stream);
 	pool_was_given_back = true;
-	if (!r)
+	if (!r && !captured)
 		(void)quota_forget(QUOTA_POINTER, q->argument[0]);
 	return r;
 }

@@ -8,6 +8,7 @@
 
 enum quota_kind {
 	QUOTA_POINTER,
+	QUOTA_GRAPH, /* of a graph's own */
 	QUOTA_PHYSICAL,
 	QUOTA_CONTEXT,
 	/* What kernels have of a context besides, by its handle; a note for each time that it became more. */

@@ -315,6 +315,7 @@ static void capture_memory(void)
 	size_t nodes = 0;
 
 	OK(cu.cuMemsetD32_v2(out, 0, 1024));
+	(void)cu.cuCtxSynchronize();
 	OK(cu.cuStreamBeginCapture_v2(stream, 2));
 	NOTE(cu.cuMemAllocAsync(&pointer, 1 << 20, stream));
 	NOTE(cu.cuMemsetD32Async(pointer, 7, 1024, stream));
@@ -346,6 +347,31 @@ static void capture_ordinary(void)
 	NOTE(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
 }
 
+static void capture_status_data(void)
+{
+	CUstream stream = capture_stream();
+	const CUgraphEdgeData *data = (const CUgraphEdgeData *)1;
+	const CUgraphNode *nodes = NULL;
+	CUgraph graph = NULL;
+	CUcontext found = NULL;
+	void *green = (void *)1;
+	cuuint64_t id = 0;
+	size_t count = 99;
+	int status = 9;
+
+	OK(cu.cuStreamGetCtx_v2(stream, &found, &green));
+	TRUE(found == context && !green);
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	OK(check_launch("nop", 1, stream, NULL));
+	OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, &id, &graph, &nodes, &data, &count));
+	IS(1, (long long)count);
+	NOTE(data == NULL);
+	OK(cu.cuStreamUpdateCaptureDependencies_v2(stream, NULL, NULL, 0, 1));
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
 const struct check capture_checks[] = {
 	{"set, kernel and copy", capture_simple, false},
 	{"status", capture_status, false},
@@ -360,6 +386,7 @@ const struct check capture_checks[] = {
 	{"the legacy stream meanwhile", capture_implicit, true},
 	{"a function of the host", capture_host_function, false},
 	{"a function of the host, three times", capture_host_twice, false},
+	{"status, and data of edges", capture_status_data, true},
 	{"a callback", capture_callback, true},
 	{"memory of the graph's own", capture_memory, true},
 	{"memory that is not page-locked", capture_ordinary, true},

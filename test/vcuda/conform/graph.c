@@ -483,6 +483,33 @@ static void graph_other_function(void)
 	OK(cu.cuGraphDestroy(graph));
 }
 
+static void graph_edge_data(void)
+{
+	CUgraphNode nodes[3] = {NULL}, found[4] = {NULL}, from[4], to[4];
+	CUgraph graph = graph_make();
+	CUgraphEdgeData data[4];
+	size_t count = 4;
+
+	for (int i = 0; i < 3; i++)
+		OK(cu.cuGraphAddEmptyNode(&nodes[i], graph, NULL, 0));
+	memset(data, 0, sizeof(data));
+	OK(cu.cuGraphAddDependencies_v2(graph, nodes, nodes + 1, NULL, 1));
+	OK(cu.cuGraphAddDependencies_v2(graph, nodes, nodes + 2, data, 1));
+	memset(data, 255, sizeof(data));
+	OK(cu.cuGraphGetEdges_v2(graph, from, to, data, &count));
+	IS(2, (long long)count);
+	IS(0, data[0].type + data[1].to_port);
+	count = 4;
+	OK(cu.cuGraphNodeGetDependentNodes_v2(nodes[0], found, data, &count));
+	IS(2, (long long)count);
+	count = 4;
+	OK(cu.cuGraphNodeGetDependencies_v2(nodes[2], found, data, &count));
+	IS(1, (long long)count);
+	TRUE(found[0] == nodes[0]);
+	OK(cu.cuGraphRemoveDependencies_v2(graph, nodes, nodes + 2, data, 1));
+	OK(cu.cuGraphDestroy(graph));
+}
+
 const struct check graph_checks[] = {
 	{"an empty node", graph_empty, false},
 	{"a kernel, launched three times", graph_kernel, false},
@@ -500,5 +527,6 @@ const struct check graph_checks[] = {
 	{"another copy", graph_other_copy, true},
 	{"a copy from memory of the host", graph_copy_host, true},
 	{"another function", graph_other_function, true},
+	{"data of edges", graph_edge_data, true},
 	END,
 };

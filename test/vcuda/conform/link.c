@@ -134,35 +134,6 @@ static void link_errors(void)
 	OK(cu.cuLinkDestroy(state));
 }
 
-static void *link_wrong_elsewhere(void *state)
-{
-	void *image = NULL;
-	size_t size = 0;
-	long results;
-
-	(void)cu.cuCtxSetCurrent(context);
-	results = link_add(state, wrong);
-	(void)cu.cuLinkComplete(state, &image, &size);
-	return (void *)results;
-}
-
-/* Made and ended in one thread, used in another, and an error there. */
-static void link_in_two_threads(void)
-{
-	CUlinkState state = NULL;
-	void *result = NULL;
-	pthread_t thread;
-
-	for (int i = 0; i < 3; i++) {
-		OK(cu.cuLinkCreate_v2(0, NULL, NULL, &state));
-		(void)pthread_create(&thread, NULL, link_wrong_elsewhere, state);
-		(void)pthread_join(thread, &result);
-		NOTE((long)result);
-		OK(cu.cuLinkDestroy(state));
-	}
-	link_two();
-}
-
 static void link_no_file(void)
 {
 	CUlinkState state = NULL;
@@ -216,7 +187,6 @@ const struct check link_checks[] = {
 	{"a file", link_file, false},
 	{"nonsense", link_errors, true},
 	{"a file that is not there", link_no_file, true},
-	{"an error in another thread", link_in_two_threads, true},
 	{"in six threads at once", link_threads, true},
 	END,
 };

@@ -101,8 +101,6 @@ static void word_tensor_columns(void)
 	NOTE(map.opaque[0] != 0);
 	NOTE(cu.cuTensorMapEncodeIm2col(&map, 6, 2, address, dimensions, strides, lower, upper, 64, 64, steps, 0, 0, 0,
 					0));
-	NOTE(cu.cuTensorMapEncodeIm2col(&map, 6, 4, address, dimensions, strides, NULL, upper, 64, 64, steps, 0, 0, 0,
-					0));
 	NOTE(cu.cuTensorMapEncodeIm2colWide(&map, 6, 4, address, dimensions, strides, 0, 0, 64, 64, steps, 0, 0, 1, 0,
 					    0));
 	OK(cu.cuMemFree_v2(pointer));

@@ -178,7 +178,8 @@ CUresult cuLinkAddFile_v2(CUlinkState state, int type, const char *path, unsigne
 	CUresult r = module_read_file(path, &text, &size);
 
 	if (r)
-		return CUDA_ERROR_INVALID_VALUE;
+		return path && object_is(state, OBJECT_LINK) && !state->image ? CUDA_ERROR_FILE_NOT_FOUND
+									      : CUDA_ERROR_INVALID_VALUE;
 	r = cuLinkAddData_v2(state, type, text, size, path, count, options, values);
 	free(text);
 	return r;

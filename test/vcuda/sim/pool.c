@@ -103,6 +103,7 @@ CUresult pool_free(CUcontext context, struct range *range, CUstream stream)
 static CUresult pool_alloc_async(CUdeviceptr *ret, size_t bytes, CUmemoryPool pool, CUstream handle, CUcontext context)
 {
 	CUstream stream;
+	CUresult r;
 
 	if (stream_find(context, handle, &stream))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -112,9 +113,11 @@ static CUresult pool_alloc_async(CUdeviceptr *ret, size_t bytes, CUmemoryPool po
 		*ret = 0;
 		return CUDA_SUCCESS;
 	}
-	if (capture_forbids(stream))
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	return pool_alloc(context, pool, bytes, stream, ret);
+	r = pool_alloc(context, pool, bytes, stream, ret);
+	/* The memory is there from now on, and stays. */
+	if (!r)
+		(void)capture_takes(stream, NODE_EMPTY, NULL, 0, &r);
+	return r;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *ret, size_t bytes, CUstream stream)
@@ -141,6 +144,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
 	struct range *range;
 	CUcontext context;
 	CUstream stream;
+	CUresult r;
 
 	CALL_CONTEXT(context);
 	LEAVE_IF(!pointer, CUDA_SUCCESS);
@@ -152,6 +156,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
 		return cuMemFree_v2(pointer);
 	}
 	LEAVE_IF(range->kind != RANGE_POOL, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(capture_takes(stream, NODE_EMPTY, NULL, 0, &r), r);
 	LEAVE(pool_free(context, range, stream));
 }
 
