@@ -7,6 +7,7 @@ $(device_world): CPPFLAGS += -Itest/unit
 
 $(O)/test/unit/vcuda/manager_test: $(filter-out %/main.o,$(vcudad_objects))
 $(O)/test/unit/vcuda/quota_test: $(O)/src/vcuda/server/quota.o
+$(O)/test/unit/vcuda/image_test: $(O)/src/vcuda/server/image.o
 $(O)/test/unit/vcuda/handle_test: $(O)/src/vcuda/server/handle.o
 $(O)/test/unit/vcuda/handle_test.o: $(vcuda_headers)
 

@@ -4,7 +4,6 @@
 
 #include "vcuda/server/code.h"
 
-#include <elf.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/image.h"
 #include "vcuda/server/serve.h"
 
 enum { CODE_LEVEL = 4096 };
@@ -64,62 +64,11 @@ CUresult code_reply(struct request *q, CUresult r, const struct code_options *op
 	return r;
 }
 
-static bool code_has(uint64_t offset, uint64_t count, uint64_t size, uint64_t bytes)
-{
-	return offset <= bytes && (count == 0 || (size <= bytes && count <= (bytes - offset) / (size ? size : 1)));
-}
-
-static bool code_elf_is_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes)
-{
-	if (!code_has(header->e_phoff, header->e_phnum, header->e_phentsize, bytes) ||
-	    !code_has(header->e_shoff, header->e_shnum, header->e_shentsize, bytes) ||
-	    (header->e_shnum && header->e_shentsize != sizeof(Elf64_Shdr)))
-		return false;
-	for (unsigned i = 0; i < header->e_shnum; i++) {
-		Elf64_Shdr section;
-
-		memcpy(&section, image + header->e_shoff + i * sizeof(section), sizeof(section));
-		if (section.sh_type != SHT_NOBITS && !code_has(section.sh_offset, section.sh_size, 1, bytes))
-			return false;
-	}
-	return true;
-}
-
-/*
- * The driver takes images without their length, so what an image says of it is held against what there is. A wrapper
- * has an address in it, and an honest client sends what it wraps; text ends where the upload does, behind which there
- * is a NUL.
- */
-static bool code_is_whole(const uint8_t *image, uint64_t bytes)
-{
-	static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46}, fat[] = {0x50, 0xed, 0x55, 0xba};
-	Elf64_Ehdr header;
-	uint16_t begin;
-	uint64_t rest;
-
-	if (bytes < 16)
-		return memcmp(image, wrapper, bytes < 4 ? bytes : 4) != 0 &&
-		       memcmp(image, fat, bytes < 4 ? bytes : 4) != 0 &&
-		       memcmp(image, ELFMAG, bytes < 4 ? bytes : 4) != 0;
-	if (memcmp(image, wrapper, sizeof(wrapper)) == 0)
-		return false;
-	memcpy(&begin, image + 6, sizeof(begin));
-	memcpy(&rest, image + 8, sizeof(rest));
-	if (memcmp(image, fat, sizeof(fat)) == 0)
-		return begin >= 16 && begin <= bytes && rest == bytes - begin;
-	if (memcmp(image, ELFMAG, SELFMAG) != 0)
-		return true;
-	if (bytes < sizeof(header))
-		return false;
-	memcpy(&header, image, sizeof(header));
-	return code_elf_is_whole(&header, image, bytes);
-}
-
 void *code_take_image(struct request *q)
 {
 	void *image = request_take_upload(q, q->argument[0]);
 
-	if (image && code_is_whole(image, q->argument[0]))
+	if (image && image_is_whole(image, q->argument[0]))
 		return image;
 	free(image);
 	return NULL;

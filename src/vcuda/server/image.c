@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is looked at is what every reader of such a file has to believe before it understands any of it: the tables of
+ * an ELF file, its texts, which have to end, and the chain of parts in a fat binary. What a compressed part becomes,
+ * the driver alone knows.
+ */
+
+#include "vcuda/server/image.h"
+
+#include <elf.h>
+#include <string.h>
+
+/* A part of a fat binary begins with its kind, its version, how long this header is, and the part behind it. */
+enum { FAT_HEADER = 16, PART_HEADER = 16 };
+
+static bool image_has(uint64_t offset, uint64_t count, uint64_t size, uint64_t bytes)
+{
+	return offset <= bytes && (count == 0 || (size <= bytes && count <= (bytes - offset) / (size ? size : 1)));
+}
+
+static Elf64_Shdr image_section(const Elf64_Ehdr *header, const uint8_t *image, unsigned number)
+{
+	Elf64_Shdr section;
+
+	memcpy(&section, image + header->e_shoff + number * sizeof(section), sizeof(section));
+	return section;
+}
+
+static bool image_segments_are_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes)
+{
+	if (header->e_phnum && header->e_phentsize != sizeof(Elf64_Phdr))
+		return false;
+	if (!image_has(header->e_phoff, header->e_phnum, sizeof(Elf64_Phdr), bytes))
+		return false;
+	for (unsigned i = 0; i < header->e_phnum; i++) {
+		Elf64_Phdr segment;
+
+		memcpy(&segment, image + header->e_phoff + i * sizeof(segment), sizeof(segment));
+		if (!image_has(segment.p_offset, segment.p_filesz, 1, bytes))
+			return false;
+	}
+	return true;
+}
+
+/* A text ends before its table does. Symbols have the size that is known, and name a table of texts. */
+static bool image_section_is_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes, unsigned i)
+{
+	const Elf64_Shdr section = image_section(header, image, i);
+
+	if (section.sh_type == SHT_NOBITS)
+		return true;
+	if (!image_has(section.sh_offset, section.sh_size, 1, bytes) || section.sh_link >= header->e_shnum)
+		return false;
+	if (section.sh_type == SHT_STRTAB && section.sh_size > 0)
+		return image[section.sh_offset + section.sh_size - 1] == '\0';
+	if (section.sh_type == SHT_SYMTAB)
+		return section.sh_entsize == sizeof(Elf64_Sym) && section.sh_size % sizeof(Elf64_Sym) == 0 &&
+		       image_section(header, image, section.sh_link).sh_type == SHT_STRTAB;
+	return true;
+}
+
+static bool image_elf_is_whole(const uint8_t *image, uint64_t bytes)
+{
+	Elf64_Ehdr header;
+
+	if (bytes < sizeof(header) || image[EI_CLASS] != ELFCLASS64 || image[EI_DATA] != ELFDATA2LSB)
+		return false;
+	memcpy(&header, image, sizeof(header));
+	if (!image_segments_are_whole(&header, image, bytes) ||
+	    (header.e_shnum && header.e_shentsize != sizeof(Elf64_Shdr)) ||
+	    !image_has(header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr), bytes) ||
+	    (header.e_shnum && header.e_shstrndx >= header.e_shnum))
+		return false;
+	for (unsigned i = 0; i < header.e_shnum; i++)
+		if (!image_section_is_whole(&header, image, bytes, i))
+			return false;
+	return true;
+}
+
+static bool image_parts_are_whole(const uint8_t *part, uint64_t bytes)
+{
+	while (bytes >= PART_HEADER) {
+		uint32_t header, length;
+
+		memcpy(&header, part + 4, sizeof(header));
+		memcpy(&length, part + 8, sizeof(length));
+		if (header < PART_HEADER || header > bytes || length > bytes - header)
+			return false;
+		if (length >= SELFMAG && memcmp(part + header, ELFMAG, SELFMAG) == 0 &&
+		    !image_elf_is_whole(part + header, length))
+			return false;
+		part += (uint64_t)header + length;
+		bytes -= (uint64_t)header + length;
+	}
+	return true;
+}
+
+static bool image_fat_is_whole(const uint8_t *image, uint64_t bytes)
+{
+	uint16_t begin;
+	uint64_t rest;
+
+	if (bytes < FAT_HEADER)
+		return false;
+	memcpy(&begin, image + 6, sizeof(begin));
+	memcpy(&rest, image + 8, sizeof(rest));
+	return begin >= FAT_HEADER && begin <= bytes && rest == bytes - begin &&
+	       image_parts_are_whole(image + begin, rest);
+}
+
+/* A wrapper has an address in it, and an honest client sends what it wraps. Text ends where the upload does. */
+bool image_is_whole(const uint8_t *image, uint64_t bytes)
+{
+	static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46}, fat[] = {0x50, 0xed, 0x55, 0xba};
+	const size_t known = bytes < sizeof(fat) ? (size_t)bytes : sizeof(fat);
+
+	if (memcmp(image, wrapper, known) == 0)
+		return false;
+	if (memcmp(image, fat, known) == 0)
+		return image_fat_is_whole(image, bytes);
+	return memcmp(image, ELFMAG, known) != 0 || image_elf_is_whole(image, bytes);
+}

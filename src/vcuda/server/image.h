@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Images of code, as far as one can tell that the driver finds no more in them than there is. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * image_is_whole() - whether all that an image says of places and lengths in it is within it
+ *
+ * The driver takes images without their length. Behind @bytes there has to be a NUL.
+ */
+bool image_is_whole(const uint8_t *image, uint64_t bytes);

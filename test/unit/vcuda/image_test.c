@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Images of code that say more of themselves than there is. */
+
+#include "unit.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "vcuda/server/image.h"
+
+enum { SECTIONS = 3, PARTS = 2 };
+
+/* An ELF file with a segment, names and symbols. */
+struct file {
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+	Elf64_Shdr section[SECTIONS];
+	Elf64_Sym symbol;
+	char text[8];
+};
+
+static struct file make_file(void)
+{
+	struct file file = {
+		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+			   .e_phoff = offsetof(struct file, segment),
+			   .e_phentsize = sizeof(Elf64_Phdr),
+			   .e_phnum = 1,
+			   .e_shoff = offsetof(struct file, section),
+			   .e_shentsize = sizeof(Elf64_Shdr),
+			   .e_shnum = SECTIONS,
+			   .e_shstrndx = 1},
+		.segment = {.p_offset = 0, .p_filesz = sizeof(struct file)},
+		.text = "\0.text",
+	};
+
+	file.section[1] = (Elf64_Shdr){
+		.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct file, text), .sh_size = sizeof(file.text)};
+	file.section[2] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
+				       .sh_offset = offsetof(struct file, symbol),
+				       .sh_size = sizeof(Elf64_Sym),
+				       .sh_entsize = sizeof(Elf64_Sym),
+				       .sh_link = 1};
+	return file;
+}
+
+static bool is_whole(const struct file *file)
+{
+	return image_is_whole((const uint8_t *)file, sizeof(*file));
+}
+
+static void a_file_within_its_bounds_is_whole(void **state)
+{
+	const struct file file = make_file();
+
+	(void)state;
+	assert_true(is_whole(&file));
+	for (size_t i = 1; i < sizeof(file); i++)
+		assert_false(image_is_whole((const uint8_t *)&file, i));
+}
+
+#define REFUSED(change)                         \
+	do {                                    \
+		struct file file = make_file(); \
+		change;                         \
+		assert_false(is_whole(&file));  \
+	} while (0)
+
+static void a_file_that_reaches_beyond_is_not(void **state)
+{
+	(void)state;
+	REFUSED(file.header.e_shoff = UINT64_MAX - 8);
+	REFUSED(file.header.e_shnum = 100);
+	REFUSED(file.header.e_shentsize = 8);
+	REFUSED(file.header.e_shstrndx = SECTIONS);
+	REFUSED(file.header.e_phoff = sizeof(file));
+	REFUSED(file.header.e_phentsize = 1);
+	REFUSED(file.header.e_ident[EI_CLASS] = ELFCLASS32);
+	REFUSED(file.header.e_ident[EI_DATA] = ELFDATA2MSB);
+	REFUSED(file.segment.p_filesz = sizeof(file) + 1);
+	REFUSED(file.segment.p_offset = UINT64_MAX);
+	REFUSED(file.section[1].sh_size = sizeof(file));
+	REFUSED(file.section[1].sh_offset = UINT64_MAX);
+	REFUSED(file.section[2].sh_link = SECTIONS);
+	REFUSED(file.section[2].sh_link = 2);
+	REFUSED(file.section[2].sh_entsize = 1);
+	REFUSED(file.section[2].sh_size = 23);
+	/* A name without an end. */
+	REFUSED(file.text[7] = 'x');
+}
+
+static size_t make_fat(uint8_t *to, uint32_t length)
+{
+	const uint32_t magic = 0xba55ed50;
+	const uint16_t begin = 16;
+	const uint32_t header = 64;
+	const uint64_t rest = PARTS * (header + 64);
+
+	memset(to, 0, begin + rest);
+	memcpy(to, &magic, 4);
+	memcpy(to + 6, &begin, 2);
+	memcpy(to + 8, &rest, 8);
+	for (int i = 0; i < PARTS; i++) {
+		uint8_t *part = to + begin + (size_t)i * (header + 64);
+		const uint32_t its = i ? length : 64;
+
+		memcpy(part + 4, &header, 4);
+		memcpy(part + 8, &its, 4);
+	}
+	return begin + rest;
+}
+
+static void the_parts_of_a_fat_binary_are_within_it(void **state)
+{
+	uint8_t fat[512], *last = fat + 16 + 128;
+	const uint32_t none = 0;
+	size_t bytes = make_fat(fat, 64);
+
+	(void)state;
+	assert_true(image_is_whole(fat, bytes));
+	assert_false(image_is_whole(fat, bytes - 1));
+	assert_false(image_is_whole(fat, 15));
+	(void)make_fat(fat, 65);
+	assert_false(image_is_whole(fat, bytes));
+	(void)make_fat(fat, UINT32_MAX);
+	assert_false(image_is_whole(fat, bytes));
+	/* A part without a header would be followed by itself for ever. */
+	(void)make_fat(fat, 0);
+	memcpy(last + 4, &none, 4);
+	assert_false(image_is_whole(fat, bytes));
+	/* An ELF file in it is looked at, too. */
+	(void)make_fat(fat, 64);
+	memcpy(last + 64, ELFMAG, SELFMAG);
+	assert_false(image_is_whole(fat, bytes));
+}
+
+static void texts_are_whole_and_addresses_are_not(void **state)
+{
+	static const uint8_t wrapper[24] = {0xb1, 0x43, 0x62, 0x46, 1};
+
+	(void)state;
+	assert_true(image_is_whole((const uint8_t *)".version 8.0", 12));
+	assert_false(image_is_whole(wrapper, sizeof(wrapper)));
+	assert_false(image_is_whole(wrapper, 3));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_within_its_bounds_is_whole),
+		cmocka_unit_test(a_file_that_reaches_beyond_is_not),
+		cmocka_unit_test(the_parts_of_a_fat_binary_are_within_it),
+		cmocka_unit_test(texts_are_whole_and_addresses_are_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
