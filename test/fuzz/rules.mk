@@ -22,4 +22,24 @@ $(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
 $(O)/fuzz/chosen_fuzz: $(O)/hooks/runtime/chosen.o
 $(O)/test/fuzz/chosen_fuzz.o: CPPFLAGS += -I.
 
+# vCUDA's server, on the simulated driver, without the main() that would not return; and its client, for which the fuzzer is
+# the server.
+vcuda_frames = $(filter-out %/server/main.o %/server/executor.o,$(vcuda_server_objects))
+$(O)/fuzz/vcuda_frames_fuzz: $(vcuda_frames) $(O)/test/vcuda/sim/libcuda.so.1
+$(O)/fuzz/vcuda_frames_fuzz: $(O)/test/fuzz/vcuda_frames_fuzz.o $(vcuda_frames) $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $(filter-out %.so.1,$^) $(shared_libraries) -lpthread -ldl
+$(O)/fuzz/vcuda_image_fuzz: $(O)/src/vcuda/server/image.o
+vcuda_replies = $(vcuda_client_objects:$(O)/vcuda-client/%=$(O)/fuzz-client/%)
+$(O)/fuzz/vcuda_replies_fuzz: $(O)/test/fuzz/vcuda_replies_fuzz.o $(vcuda_replies)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ -lpthread
+$(O)/fuzz-client/%.o: src/%.c $(vcuda_headers)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -include test/fuzz/vcuda_bell.h -MMD -MP -c -o $@ $<
+$(O)/fuzz-client/stubs.o: $(vcuda_gen)/client_stubs.c $(vcuda_headers)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -include test/fuzz/vcuda_bell.h -MMD -MP -c -o $@ $<
+$(O)/test/fuzz/vcuda_frames_fuzz.o $(O)/test/fuzz/vcuda_replies_fuzz.o: $(vcuda_headers)
+
 .PHONY: fuzz fuzzers

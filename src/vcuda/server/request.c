@@ -228,7 +228,8 @@ CUresult serve_wire_download(struct request *q)
 	if (r || q->argument[1] > WIRE_REPLY || q->argument[0] > transfer->download_bytes ||
 	    q->argument[1] > transfer->download_bytes - q->argument[0])
 		return CUDA_ERROR_INVALID_VALUE;
-	request_reply(q, (const uint8_t *)transfer->download + q->argument[0], q->argument[1]);
+	if (q->argument[1] > 0)
+		request_reply(q, (const uint8_t *)transfer->download + q->argument[0], q->argument[1]);
 	return CUDA_SUCCESS;
 }
 
