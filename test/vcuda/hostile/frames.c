@@ -396,6 +396,40 @@ static int frames_unused_uploads(struct peer *peer, uint64_t context)
 	return kept == 0;
 }
 
+/* Each call that allocates gets what is left, and with a byte more, or its granularity, nothing. */
+static int frames_every_allocation(struct peer *peer, uint64_t context)
+{
+	enum { OUT_OF_MEMORY = 2, LIMIT_HEAP = 2, GRANULARITY = 2 << 20 };
+	const CUmemAllocationProp physical = {.type = 1, .location = {1, 0}};
+	const CUmemPoolProps any = {.allocType = 1, .location = {1, 0}};
+	uint64_t left, pool, words[3];
+	int r = 0;
+
+	if (frames_call(peer, OP_cuMemGetInfo_v2, context, 0, 0, 0, 0, 0))
+		return 1;
+	left = peer_word(peer, 0);
+	if (peer->wire->reply[0].word[1] > 1 << 30)
+		return 0;
+	words[0] = sizeof(any);
+	if (peer_call(peer, 0, OP_cuMemPoolCreate, context, words, 1, &any, sizeof(any)))
+		return 2;
+	pool = peer_word(peer, 0);
+	r |= frames_call(peer, OP_cuMemAlloc_v2, context, left + 1, 0, 0, 0, 1) != OUT_OF_MEMORY;
+	r |= (frames_call(peer, OP_cuMemAllocPitch_v2, context, 512, left / 512 + 1, 4, 0, 3) != OUT_OF_MEMORY) << 1;
+	r |= (frames_call(peer, OP_cuMemAllocAsync, context, left + 1, 0, 0, 0, 2) != OUT_OF_MEMORY) << 2;
+	r |= (frames_call(peer, OP_cuMemAllocFromPoolAsync, context, left + 1, pool, 0, 0, 3) != OUT_OF_MEMORY) << 3;
+	words[0] = (left / GRANULARITY + 1) * GRANULARITY;
+	words[1] = sizeof(physical);
+	words[2] = 0;
+	r |= (peer_call(peer, 0, OP_cuMemCreate, context, words, 3, &physical, sizeof(physical)) != OUT_OF_MEMORY) << 4;
+	r |= (frames_call(peer, OP_cuCtxSetLimit, context, LIMIT_HEAP, left + 1, 0, 0, 2) != OUT_OF_MEMORY) << 5;
+	r |= (frames_call(peer, OP_cuMemAlloc_v2, context, left, 0, 0, 0, 1) != 0) << 6;
+	/* Now nothing is left, to any of them. */
+	r |= (frames_call(peer, OP_cuMemAllocAsync, context, 1, 0, 0, 0, 2) != OUT_OF_MEMORY) << 7;
+	printf("# refused at the byte: %#x of %lu\n", (unsigned)r, (unsigned long)left);
+	return r;
+}
+
 /* Pools that keep what was freed to them come to no more than the limit; without one, nothing is asked. */
 static int frames_pools(struct peer *peer, uint64_t context)
 {
@@ -918,6 +952,7 @@ static const struct {
 	{"pieces of the arena that nobody takes", frames_arena_unread, SERVES},
 	{"pools that keep what was freed", frames_pools, SERVES},
 	{"limits of a context", frames_limits, SERVES},
+	{"every call that allocates", frames_every_allocation, SERVES},
 	{"chunks of the staging memory", frames_chunks, SERVES},
 	{"downloads of nothing", frames_downloads, SERVES},
 	{"uploads at the wrong place", frames_uploads, SERVES},
