@@ -14,7 +14,7 @@
 /* A part of a fat binary begins with its kind, its version, how long this header is, and the part behind it. */
 enum { FAT_HEADER = 16, PART_HEADER = 16 };
 
-static bool image_has(uint64_t offset, uint64_t count, uint64_t size, uint64_t bytes)
+static bool image_reaches(uint64_t offset, uint64_t count, uint64_t size, uint64_t bytes)
 {
 	return offset <= bytes && (count == 0 || (size <= bytes && count <= (bytes - offset) / (size ? size : 1)));
 }
@@ -31,13 +31,13 @@ static bool image_segments_are_whole(const Elf64_Ehdr *header, const uint8_t *im
 {
 	if (header->e_phnum && header->e_phentsize != sizeof(Elf64_Phdr))
 		return false;
-	if (!image_has(header->e_phoff, header->e_phnum, sizeof(Elf64_Phdr), bytes))
+	if (!image_reaches(header->e_phoff, header->e_phnum, sizeof(Elf64_Phdr), bytes))
 		return false;
 	for (unsigned i = 0; i < header->e_phnum; i++) {
 		Elf64_Phdr segment;
 
 		memcpy(&segment, image + header->e_phoff + i * sizeof(segment), sizeof(segment));
-		if (!image_has(segment.p_offset, segment.p_filesz, 1, bytes))
+		if (!image_reaches(segment.p_offset, segment.p_filesz, 1, bytes))
 			return false;
 	}
 	return true;
@@ -50,7 +50,7 @@ static bool image_section_is_whole(const Elf64_Ehdr *header, const uint8_t *imag
 
 	if (section.sh_type == SHT_NOBITS)
 		return true;
-	if (!image_has(section.sh_offset, section.sh_size, 1, bytes) || section.sh_link >= header->e_shnum)
+	if (!image_reaches(section.sh_offset, section.sh_size, 1, bytes) || section.sh_link >= header->e_shnum)
 		return false;
 	if (section.sh_type == SHT_STRTAB && section.sh_size > 0)
 		return image[section.sh_offset + section.sh_size - 1] == '\0';
@@ -69,7 +69,7 @@ static bool image_elf_is_whole(const uint8_t *image, uint64_t bytes)
 	memcpy(&header, image, sizeof(header));
 	if (!image_segments_are_whole(&header, image, bytes) ||
 	    (header.e_shnum && header.e_shentsize != sizeof(Elf64_Shdr)) ||
-	    !image_has(header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr), bytes) ||
+	    !image_reaches(header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr), bytes) ||
 	    (header.e_shnum && header.e_shstrndx >= header.e_shnum))
 		return false;
 	for (unsigned i = 0; i < header.e_shnum; i++)
