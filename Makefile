@@ -286,7 +286,7 @@ check-unit: needs-check $(unit_tests)
 LINT_CLANG =
 formatted = $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
 	test/*/*/*/*.[ch])
-lint: dependencies-lint $(O)/gen/try_program.h
+lint: dependencies-lint $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(O)/gen/guard.skel.h $(vcuda_headers)
 	test/checks
 	clang-format --dry-run -Werror $(formatted)
 	$(MAKE) O=$(O)-clang CC=clang all test-programs
