@@ -131,9 +131,13 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, co
 CUresult on_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
 				      const CUgraphNode **nodes, const CUgraphEdgeData **data, size_t *count)
 {
-	if (data)
-		*data = NULL;
-	return on_cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, count);
+	static CUgraphEdgeData none[GRAPH_NODES];
+	CUresult r = on_cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, count);
+
+	/* As many as there are nodes, like the driver; the server is told of no others. */
+	if (!r && *status == 1 && data)
+		*data = none;
+	return r;
 }
 
 CUresult on_cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data,

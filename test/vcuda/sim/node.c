@@ -127,9 +127,12 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, co
 CUresult cuStreamGetCaptureInfo_v3(CUstream stream, int *ret, cuuint64_t *ret_id, CUgraph *ret_graph,
 				   const CUgraphNode **ret_nodes, const CUgraphEdgeData **ret_data, size_t *ret_count)
 {
-	if (ret_data)
-		*ret_data = NULL;
-	return cuStreamGetCaptureInfo_v2(stream, ret, ret_id, ret_graph, ret_nodes, ret_count);
+	static CUgraphEdgeData none[64];
+	CUresult r = cuStreamGetCaptureInfo_v2(stream, ret, ret_id, ret_graph, ret_nodes, ret_count);
+
+	if (!r && *ret == 1 && ret_data)
+		*ret_data = none;
+	return r;
 }
 
 CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data,
