@@ -47,12 +47,16 @@ static void memory_free(struct range *range)
 	range_remove(range);
 }
 
+/* What a pool has given out is the device's, and outlives the context in which it was asked for. */
 void memory_free_all(CUcontext context)
 {
 	struct range *range;
 
 	while ((range = range_next(NULL, context)))
-		memory_free(range);
+		if (range->kind == RANGE_POOL && !range->freed)
+			range->context = NULL;
+		else
+			memory_free(range);
 }
 
 CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)

@@ -92,7 +92,9 @@ static CUresult pool_alloc(CUcontext context, CUmemoryPool pool, size_t bytes, C
 
 CUresult pool_free(CUcontext context, struct range *range, CUstream stream)
 {
-	(void)context;
+	/* One that has outlived its context. */
+	if (!range->context)
+		range->context = context;
 	range->freed = true;
 	range->freed_on = stream;
 	range->freed_at = stream->queued;
