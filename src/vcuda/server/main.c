@@ -207,6 +207,9 @@ int main(void)
 		(void)fputs("ctr-gpu-vcuda: started by ctr-gpu-vcudad, not by hand; see ctr-gpu-vcuda(8)\n", stderr);
 	if (r < 0)
 		return server_fail("reading the start parameters", -r, CUDA_ERROR_SYSTEM_NOT_READY);
+	/* What may be opened is said by whole paths, too. */
+	if (server.start.library[0] != '\0' && server.start.library[0] != '/')
+		return server_fail("loading a driver whose path is not absolute", EINVAL, CUDA_ERROR_SYSTEM_NOT_READY);
 	r = jail_enter(&server.start, &step);
 	if (r < 0)
 		return server_fail(step, -r, CUDA_ERROR_SYSTEM_NOT_READY);
