@@ -5,11 +5,11 @@ $(O)/test/unit/devcgroup/devcgroup_test: $(device_world) $(O)/test/unit/devcgrou
 $(O)/test/unit/devcgroup/bpf_device_test: $(device_world)
 $(device_world): CPPFLAGS += -Itest/unit
 
-$(O)/test/unit/vcuda/manager_test: $(filter-out %/main.o,$(vcudad_objects))
-$(O)/test/unit/vcuda/quota_test: $(O)/src/vcuda/server/quota.o
-$(O)/test/unit/vcuda/image_test: $(O)/src/vcuda/server/image.o
-$(O)/test/unit/vcuda/handle_test: $(O)/src/vcuda/server/handle.o
-$(O)/test/unit/vcuda/handle_test.o: $(vcuda_headers)
+$(O)/test/unit/vcuda/manager/manager_test: $(filter-out %/main.o,$(vcudad_objects))
+$(O)/test/unit/vcuda/server/quota_test: $(O)/src/vcuda/server/quota.o
+$(O)/test/unit/vcuda/server/image_test: $(O)/src/vcuda/server/image.o
+$(O)/test/unit/vcuda/server/handle_test: $(O)/src/vcuda/server/handle.o
+$(O)/test/unit/vcuda/server/handle_test.o: $(vcuda_headers)
 
 # Nouns of the commands are in no library.
 $(filter $(O)/test/unit/cli/%,$(unit_tests)): $(O)/test/lib/cli.a
