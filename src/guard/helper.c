@@ -121,6 +121,12 @@ static const char *helper_find_obstacle(void)
 	return NULL;
 }
 
+/* Whether it is the program's word on kernel and driver; a missing library or memory may be there the next time. */
+static bool helper_is_verdict(const char *answer)
+{
+	return strstr(answer, "[E_GUARD] ");
+}
+
 /* Of the program itself; what it says against it is kept. */
 static int helper_ask(const char *path, char **ret_obstacle)
 {
@@ -132,7 +138,7 @@ static int helper_ask(const char *path, char **ret_obstacle)
 	if (r < 0 || !answer[0])
 		return str_format(ret_obstacle, "ctr-gpu-guard does not run");
 	r = str_format(ret_obstacle, "%.*s", (int)strcspn(answer, "\n"), answer);
-	if (r == 0)
+	if (r == 0 && helper_is_verdict(answer))
 		verdict_keep(path, *ret_obstacle);
 	return r;
 }
@@ -179,7 +185,7 @@ static int helper_load_newest(struct err *err)
 		return err_set(err, r, "cannot run ctr-gpu-guard, which loads the guard: %m");
 	/* "ctr-gpu-guard: [E_GUARD] sentence" */
 	text = strstr(answer, "] ");
-	if (text && strstr(answer, "[E_GUARD] "))
+	if (text && helper_is_verdict(answer))
 		verdict_keep(path, helper_find_reason(text + strlen("] ")));
 	return err_set(err, CTR_GPU_E_GUARD, "%.600s",
 		       text ? text + strlen("] ") : "ctr-gpu-guard cannot load the guard");

@@ -122,6 +122,28 @@ owner 1 0
 refreshed 0 0" ]]
 }
 
+@test "what keeps the guard's program from answering is not kept: it may be mended before the next boot" {
+	[[ -e /sys/kernel/btf/vmlinux ]] || skip "without the kernel's types nobody is asked"
+	[[ -x $build/bin/ctr-gpu-guard ]] || skip "this build has no ctr-gpu-guard"
+	run "$here/../hosts/enter" wsl-two-nvidia -- bash -c '
+		mkdir -p -m 700 /run/ctr-gpu && rm -f /run/ctr-gpu/guard
+		printf "#!/bin/sh\necho \"ctr-gpu-guard: \$(cat /run/ctr-gpu/says)\" >&2\nexit 1\n" >/run/ctr-gpu/program
+		chmod 755 /run/ctr-gpu/program && mount --bind /run/ctr-gpu/program "$1/ctr-gpu-guard"
+		for says in "error while loading shared libraries: libbpf.so.1" "[ENOMEM] Cannot allocate memory" "[E_GUARD] the kernel is odd"; do
+			echo "$says" >/run/ctr-gpu/says
+			ctr-gpu configure --dry-run --device 1 "$0" | grep -cF "no guard: ctr-gpu-guard: $says"
+			ls /run/ctr-gpu/guard 2>/dev/null || echo none
+		done
+	' "$BATS_TEST_TMPDIR/rootfs" "$build/bin"
+	echo "$output"
+	[[ $output == "1
+none
+1
+none
+1
+/run/ctr-gpu/guard" ]]
+}
+
 # specification POLICY: what is written for a host with two GPUs, without hooks
 specification() {
 	echo "{\"choice\": \"$1\"}" >"$BATS_TEST_TMPDIR/config.json"

@@ -252,6 +252,8 @@ int shape_check(struct shape_facts *ret, struct strv *ret_missing)
 		return strv_format(ret_missing, "this kernel brings no types along (CONFIG_DEBUG_INFO_BTF, %s)",
 				   VMLINUX);
 	kernel = btf__parse(VMLINUX, NULL);
+	if (!kernel && errno == ENOMEM)
+		return -ENOMEM;
 	if (!kernel)
 		return strv_format(ret_missing, "the kernel's types (%s) cannot be read: %s", VMLINUX, strerror(errno));
 	if (access("/sys/kernel/btf/" DRIVER, R_OK) == 0)
