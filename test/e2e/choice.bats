@@ -178,3 +178,19 @@ specification() {
 	run "$build/bin/ctr-gpu-guard" nothing
 	[[ $status -eq 2 ]]
 }
+
+@test "the guard's program does nothing with arguments that it does not know" {
+	local words
+
+	[[ -x $build/bin/ctr-gpu-guard ]] || skip "this build has no ctr-gpu-guard"
+	for words in "unload --help" "--help"; do
+		# shellcheck disable=SC2086
+		run "$build/bin/ctr-gpu-guard" $words
+		[[ $status -eq 0 && ${lines[0]} == "usage: ctr-gpu-guard load "* ]]
+	done
+	for words in "unload --dry-run" "unload now" "load --json" "status --jsn" "check all" "forget /tmp /tmp" "allow /tmp --verbose 1"; do
+		# shellcheck disable=SC2086
+		run "$build/bin/ctr-gpu-guard" $words
+		[[ $status -eq 2 && $output == "ctr-gpu-guard ${words%% *}: '"*"' is unknown, or one argument too many" ]]
+	done
+}

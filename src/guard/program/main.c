@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,8 @@ enum { STATUS_USAGE = 2 };
 struct command {
 	const char *name, *arguments, *text;
 	int (*run)(char **arguments, struct err *err);
+	const char *option; /* the only one that it has, or NULL */
+	int operands;       /* how many at most */
 };
 
 static int main_load(char **arguments, struct err *err)
@@ -224,13 +227,14 @@ static int main_status(char **arguments, struct err *err)
 }
 
 static const struct command commands[] = {
-	{"load", " [--verbose]", "load and attach the programs, unless they are", main_load},
-	{"unload", "", "take them away: nothing is guarded any more", main_unload},
-	{"check", "", "say what this kernel and driver lack for it", main_check},
-	{"allow", " CGROUP LUID...", "let the processes of a cgroup use these adapters alone", main_allow},
-	{"forget", " CGROUP", "let them use all again", main_forget},
-	{"sweep", "", "forget cgroups that are gone", main_sweep},
-	{"status", " [--json]", "show what is loaded, and every choice", main_status},
+	{"load", " [--verbose]", "load and attach the programs, unless they are", main_load, "--verbose", 0},
+	{"unload", "", "take them away: nothing is guarded any more", main_unload, NULL, 0},
+	{"check", "", "say what this kernel and driver lack for it", main_check, NULL, 0},
+	{"allow", " CGROUP LUID...", "let the processes of a cgroup use these adapters alone", main_allow, NULL,
+	 INT_MAX},
+	{"forget", " CGROUP", "let them use all again", main_forget, NULL, 1},
+	{"sweep", "", "forget cgroups that are gone", main_sweep, NULL, 0},
+	{"status", " [--json]", "show what is loaded, and every choice", main_status, "--json", 0},
 };
 
 static void main_usage(FILE *file)
@@ -240,30 +244,49 @@ static void main_usage(FILE *file)
 			      (int)(24 - strlen(commands[i].name)), commands[i].arguments, commands[i].text);
 }
 
+/* Return: an argument that the command does not know; NULL if there is none. */
+static const char *main_find_unknown(const struct command *command, char **arguments)
+{
+	for (int i = 0; arguments[i]; i++)
+		if (arguments[i][0] == '-' ? !command->option || !streq(arguments[i], command->option)
+					   : i >= command->operands)
+			return arguments[i];
+	return NULL;
+}
+
+static int main_run(const struct command *command, char **arguments)
+{
+	const char *unknown = main_find_unknown(command, arguments);
+	struct err err = {0};
+	int r;
+
+	if (unknown) {
+		(void)fprintf(stderr, "ctr-gpu-guard %s: '%s' is unknown, or one argument too many\n", command->name,
+			      unknown);
+		return STATUS_USAGE;
+	}
+	r = command->run(arguments, &err);
+	(void)fflush(stdout);
+	if (r != 0)
+		(void)fprintf(stderr, "ctr-gpu-guard: [%s] %s\n", err_name(r),
+			      err.text[0] ? err.text : strerror(r < 0 ? -r : 0));
+	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
-	struct err err = {0};
 
 	if (argc == 2 && streq(argv[1], "--version")) {
 		(void)printf("ctr-gpu-guard " CTR_GPU_VERSION "\n");
 		return EXIT_SUCCESS;
 	}
-	if (argc == 2 && streq(argv[1], "--help")) {
+	if (argc > 1 && streq(argv[argc - 1], "--help")) {
 		main_usage(stdout);
 		return EXIT_SUCCESS;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(commands) && argc > 1; i++) {
-		int r;
-
-		if (!streq(commands[i].name, argv[1]))
-			continue;
-		r = commands[i].run(argv + 2, &err);
-		(void)fflush(stdout);
-		if (r != 0)
-			(void)fprintf(stderr, "ctr-gpu-guard: [%s] %s\n", err_name(r),
-				      err.text[0] ? err.text : strerror(r < 0 ? -r : 0));
-		return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(commands) && argc > 1; i++)
+		if (streq(commands[i].name, argv[1]))
+			return main_run(&commands[i], argv + 2);
 	main_usage(stderr);
 	return STATUS_USAGE;
 }
