@@ -17,7 +17,7 @@ bool helper_is_loaded(void);
  * helper_check() - whether the guard is loaded, or could be
  * @ret_obstacle: why it cannot be, a clause, owned by the caller; NULL if it can
  *
- * Looks, and changes nothing. Return: 0 or -ENOMEM.
+ * Loads nothing; root's answer is kept (verdict.h). Return: 0 or -ENOMEM.
  */
 int helper_check(char **ret_obstacle);
 
