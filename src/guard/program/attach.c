@@ -170,6 +170,9 @@ static int attach_keep_choices(struct guard *guard, bool *ret_counted)
 	_cleanup_close_ int choices = choice_open(), counts = choices < 0 ? -1 : choice_open_counts();
 	int r = choices < 0 ? 0 : bpf_map__reuse_fd(guard->maps.choices, choices);
 
+	/* Choices that cannot be opened must not be lost. */
+	if (choices < 0 && choices != -ENOENT)
+		return choices;
 	*ret_counted = choices < 0 || attach_can_count(counts);
 	if (r == 0 && choices >= 0 && *ret_counted)
 		r = bpf_map__reuse_fd(guard->maps.present, counts);
