@@ -101,7 +101,7 @@ static json_int_t ledger_number(const json_t *entry, const char *name)
 	return json_integer_value(json_object_get(entry, name));
 }
 
-/* Of a server that lives: a descriptor of its own, which the same program opened before the client's first byte. */
+/* Of the first server that lives and has it. */
 static int ledger_open_quota(const json_t *servers)
 {
 	const json_t *server;
@@ -110,13 +110,11 @@ static int ledger_open_quota(const json_t *servers)
 	json_array_foreach (servers, i, server) {
 		_cleanup_close_ int pidfd = -1;
 		pid_t pid = (pid_t)ledger_number(server, "pid");
-		char path[48];
 		int fd;
 
 		if (alive_open(pid, (uint64_t)ledger_number(server, "started"), &pidfd, NULL) < 0)
 			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, START_QUOTA);
-		fd = open(path, O_RDWR | O_CLOEXEC);
+		fd = tenant_open_quota(pid);
 		if (fd >= 0)
 			return fd;
 	}

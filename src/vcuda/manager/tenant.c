@@ -142,13 +142,51 @@ uint64_t tenant_sum_memory(const struct tenant *tenant)
 	return sum;
 }
 
-/* One that a server has had in its hands may be anything; sealed, nothing can be cut off from below our mapping. */
-static int tenant_map_quota(struct tenant *tenant)
+/* All that memfd_create(2) makes is on one device, where no other file is. */
+static bool tenant_is_memory(int fd)
 {
+	_cleanup_close_ int own = memfd_create("ctr-gpu-vcuda-quota", MFD_CLOEXEC);
+	struct stat ours, its;
+
+	return own >= 0 && fstat(own, &ours) == 0 && fstat(fd, &its) == 0 && S_ISREG(its.st_mode) &&
+	       its.st_dev == ours.st_dev;
+}
+
+/* Sealed, nothing can be cut off from below our mapping. */
+static bool tenant_is_quota(int fd)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
 
-	if (fstat(tenant->quota_fd, &st) < 0 || st.st_size != sizeof(*tenant->quota) ||
-	    (fcntl(tenant->quota_fd, F_GET_SEALS) & QUOTA_SEALS) != QUOTA_SEALS)
+	return seals >= 0 && (seals & QUOTA_SEALS) == QUOTA_SEALS && fstat(fd, &st) == 0 &&
+	       st.st_size == sizeof(struct start_quota);
+}
+
+/*
+ * What a server has there may be anything, a file or a device that it could not open itself. So it is not opened, to
+ * which drivers and file systems do something, before it is known to be memory.
+ */
+int tenant_open_quota(pid_t server)
+{
+	_cleanup_close_ int held = -1, fd = -1;
+	char path[48];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)server, START_QUOTA);
+	held = open(path, O_PATH | O_CLOEXEC);
+	if (held < 0)
+		return -errno;
+	if (!tenant_is_memory(held))
+		return -EBADF;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", held);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return tenant_is_quota(fd) ? steal_fd(&fd) : -EBADF;
+}
+
+static int tenant_map_quota(struct tenant *tenant)
+{
+	if (!tenant_is_quota(tenant->quota_fd))
 		return -EBADF;
 	tenant->quota = mmap(NULL, sizeof(*tenant->quota), PROT_READ | PROT_WRITE, MAP_SHARED, tenant->quota_fd, 0);
 	if (tenant->quota != MAP_FAILED)

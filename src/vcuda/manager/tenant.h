@@ -36,6 +36,13 @@ int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address,
  */
 int tenant_open(struct manager *manager, struct tenant *tenant, int quota);
 
+/**
+ * tenant_open_quota() - the quota that a server has, which lives
+ *
+ * Return: a descriptor; -EBADF if it has something else in that place; negative errno.
+ */
+int tenant_open_quota(pid_t server);
+
 /** Releases one that is not the manager's. */
 void tenant_free(struct tenant *tenant);
 void tenant_freep(struct tenant **tenant);

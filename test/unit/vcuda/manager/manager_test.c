@@ -285,6 +285,88 @@ static void a_ledger_brings_back_what_lives(void **state)
 	world_end(&next);
 }
 
+/* A process that has this in the place of a server's quota. */
+static pid_t start_server_with(int fd)
+{
+	pid_t server;
+	int pair[2];
+	char byte;
+
+	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+	server = fork();
+	if (server == 0) {
+		const int high = fcntl(pair[1], F_DUPFD, 64);
+
+		if (dup2(fd, START_QUOTA) == START_QUOTA)
+			(void)!write(high, "", 1);
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	return server;
+}
+
+/* Return: what the next manager believes that the server's place has, of a container whose server has @fd. */
+static uint64_t take_over_with(struct world *world, struct tenant *tenant, int fd)
+{
+	struct manager next = {.directory = world->directory, .ledger = world->ledger, .server = world->server};
+	struct worker server = {.slot = 3, .pid = start_server_with(fd)};
+	_cleanup_close_ int pidfd = -1;
+	uint64_t used;
+
+	assert_int_equal(alive_open(server.pid, 0, &pidfd, &server.started), 0);
+	assert_int_equal(worker_adopt(&world->manager, tenant, &server), 0);
+	assert_int_equal(ledger_write(&world->manager), 0);
+	worker_bury(&world->manager, world->manager.workers);
+	tenant->quota->used[3] = 777;
+	assert_int_equal(ledger_read(&next), 0);
+	assert_int_equal(next.tenant_count, 1);
+	assert_int_equal(next.worker_count, 1);
+	assert_int_equal(next.tenants->quota->limit, 8192);
+	used = next.tenants->quota->used[3];
+	world_end(&next);
+	(void)kill(server.pid, SIGKILL);
+	(void)waitpid(server.pid, NULL, 0);
+	return used;
+}
+
+static int make_memory(size_t bytes, int seals)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+/* The manager is root, and the descriptor may be of what the server itself could not open. */
+static void a_servers_quota_is_taken_over_and_nothing_else(void **state)
+{
+	enum { ALL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 8192);
+	_cleanup_close_ int file = -1, path = -1, device = open("/dev/zero", O_PATH | O_CLOEXEC);
+	_cleanup_close_ int loose = make_memory(sizeof(struct start_quota), F_SEAL_SHRINK);
+	_cleanup_close_ int shorter = make_memory(sizeof(struct start_quota) - 8, ALL);
+	char content[sizeof(struct start_quota)], now[sizeof(content)];
+
+	assert_int_equal(take_over_with(world, one, one->quota_fd), 777);
+	memset(content, 'x', sizeof(content));
+	file = open(world->server, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(write(file, content, sizeof(content)), sizeof(content));
+	path = open(world->server, O_PATH | O_CLOEXEC);
+	assert_int_equal(take_over_with(world, one, path), 0);
+	assert_int_equal(pread(file, now, sizeof(now), 0), sizeof(now));
+	assert_memory_equal(now, content, sizeof(now));
+	assert_int_equal(unlink(world->server), 0);
+	assert_int_equal(take_over_with(world, one, device), 0);
+	assert_int_equal(take_over_with(world, one, loose), 0);
+	assert_int_equal(take_over_with(world, one, shorter), 0);
+}
+
 static void containers_are_named_by_how_their_names_begin(void **state)
 {
 	struct world *world = *state;
@@ -500,6 +582,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(what_servers_have_is_added_up),
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
+		WITH_WORLD(a_servers_quota_is_taken_over_and_nothing_else),
 		WITH_WORLD(containers_are_named_by_how_their_names_begin),
 		WITH_WORLD(a_damaged_ledger_brings_nothing),
 		WITH_WORLD(servers_write_so_many_lines_in_a_second),
