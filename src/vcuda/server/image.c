@@ -81,7 +81,8 @@ static bool image_elf_is_whole(const uint8_t *image, uint64_t bytes)
 static bool image_parts_are_whole(const uint8_t *part, uint64_t bytes)
 {
 	while (bytes >= PART_HEADER) {
-		uint32_t header, length;
+		uint32_t header;
+		uint64_t length;
 
 		memcpy(&header, part + 4, sizeof(header));
 		memcpy(&length, part + 8, sizeof(length));

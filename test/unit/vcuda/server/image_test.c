@@ -125,6 +125,10 @@ static void the_parts_of_a_fat_binary_are_within_it(void **state)
 	assert_false(image_is_whole(fat, bytes));
 	(void)make_fat(fat, UINT32_MAX);
 	assert_false(image_is_whole(fat, bytes));
+	/* The upper half of a length that is right below it. */
+	(void)make_fat(fat, 64);
+	last[15] = 1;
+	assert_false(image_is_whole(fat, bytes));
 	/* A part without a header would be followed by itself for ever. */
 	(void)make_fat(fat, 0);
 	memcpy(last + 4, &none, 4);
