@@ -19,7 +19,7 @@ static bool image_reaches(uint64_t offset, uint64_t count, uint64_t size, uint64
 	return offset <= bytes && (count == 0 || (size <= bytes && count <= (bytes - offset) / (size ? size : 1)));
 }
 
-static Elf64_Shdr image_section(const Elf64_Ehdr *header, const uint8_t *image, unsigned number)
+static Elf64_Shdr image_section(const Elf64_Ehdr *header, const uint8_t *image, uint64_t number)
 {
 	Elf64_Shdr section;
 
@@ -29,7 +29,7 @@ static Elf64_Shdr image_section(const Elf64_Ehdr *header, const uint8_t *image, 
 
 static bool image_segments_are_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes)
 {
-	if (header->e_phnum && header->e_phentsize != sizeof(Elf64_Phdr))
+	if (header->e_phnum == PN_XNUM || (header->e_phnum && header->e_phentsize != sizeof(Elf64_Phdr)))
 		return false;
 	if (!image_reaches(header->e_phoff, header->e_phnum, sizeof(Elf64_Phdr), bytes))
 		return false;
@@ -44,19 +44,42 @@ static bool image_segments_are_whole(const Elf64_Ehdr *header, const uint8_t *im
 }
 
 /* A text ends before its table does. Symbols have the size that is known, and name a table of texts. */
-static bool image_section_is_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes, unsigned i)
+static bool image_section_is_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes, uint64_t count,
+				   uint64_t i)
 {
 	const Elf64_Shdr section = image_section(header, image, i);
 
 	if (section.sh_type == SHT_NOBITS)
 		return true;
-	if (!image_reaches(section.sh_offset, section.sh_size, 1, bytes) || section.sh_link >= header->e_shnum)
+	if (!image_reaches(section.sh_offset, section.sh_size, 1, bytes) || section.sh_link >= count)
 		return false;
 	if (section.sh_type == SHT_STRTAB && section.sh_size > 0)
 		return image[section.sh_offset + section.sh_size - 1] == '\0';
 	if (section.sh_type == SHT_SYMTAB)
 		return section.sh_entsize == sizeof(Elf64_Sym) && section.sh_size % sizeof(Elf64_Sym) == 0 &&
 		       image_section(header, image, section.sh_link).sh_type == SHT_STRTAB;
+	return true;
+}
+
+/* How many sections there are, and which one has their names: numbers above a field are in the first section. */
+static bool image_sections_are_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes)
+{
+	uint64_t count = header->e_shnum, names = header->e_shstrndx;
+
+	if (header->e_shoff == 0 && count == 0)
+		return true;
+	if ((count && header->e_shentsize != sizeof(Elf64_Shdr)) ||
+	    !image_reaches(header->e_shoff, 1, sizeof(Elf64_Shdr), bytes))
+		return false;
+	if (count == 0)
+		count = image_section(header, image, 0).sh_size;
+	if (names == SHN_XINDEX)
+		names = image_section(header, image, 0).sh_link;
+	if (!image_reaches(header->e_shoff, count, sizeof(Elf64_Shdr), bytes) || (count && names >= count))
+		return false;
+	for (uint64_t i = 0; i < count; i++)
+		if (!image_section_is_whole(header, image, bytes, count, i))
+			return false;
 	return true;
 }
 
@@ -67,15 +90,7 @@ static bool image_elf_is_whole(const uint8_t *image, uint64_t bytes)
 	if (bytes < sizeof(header) || image[EI_CLASS] != ELFCLASS64 || image[EI_DATA] != ELFDATA2LSB)
 		return false;
 	memcpy(&header, image, sizeof(header));
-	if (!image_segments_are_whole(&header, image, bytes) ||
-	    (header.e_shnum && header.e_shentsize != sizeof(Elf64_Shdr)) ||
-	    !image_reaches(header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr), bytes) ||
-	    (header.e_shnum && header.e_shstrndx >= header.e_shnum))
-		return false;
-	for (unsigned i = 0; i < header.e_shnum; i++)
-		if (!image_section_is_whole(&header, image, bytes, i))
-			return false;
-	return true;
+	return image_segments_are_whole(&header, image, bytes) && image_sections_are_whole(&header, image, bytes);
 }
 
 static bool image_parts_are_whole(const uint8_t *part, uint64_t bytes)

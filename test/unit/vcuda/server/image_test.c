@@ -60,6 +60,18 @@ static void a_file_within_its_bounds_is_whole(void **state)
 		assert_false(image_is_whole((const uint8_t *)&file, i));
 }
 
+static void a_number_may_be_in_the_first_section(void **state)
+{
+	struct file file = make_file();
+
+	(void)state;
+	file.header.e_shnum = 0;
+	file.section[0].sh_size = SECTIONS;
+	file.header.e_shstrndx = SHN_XINDEX;
+	file.section[0].sh_link = 1;
+	assert_true(is_whole(&file));
+}
+
 #define REFUSED(change)                         \
 	do {                                    \
 		struct file file = make_file(); \
@@ -86,6 +98,12 @@ static void a_file_that_reaches_beyond_is_not(void **state)
 	REFUSED(file.section[2].sh_link = 2);
 	REFUSED(file.section[2].sh_entsize = 1);
 	REFUSED(file.section[2].sh_size = 23);
+	/* The numbers are in the first section. */
+	REFUSED((file.header.e_shnum = 0, file.section[0].sh_size = 100));
+	REFUSED((file.header.e_shnum = 0, file.section[0].sh_size = UINT64_MAX / 32));
+	REFUSED((file.header.e_shnum = 0, file.section[0].sh_size = SECTIONS, file.text[7] = 'x'));
+	REFUSED((file.header.e_shstrndx = SHN_XINDEX, file.section[0].sh_link = SECTIONS));
+	REFUSED(file.header.e_phnum = PN_XNUM);
 	/* A name without an end. */
 	REFUSED(file.text[7] = 'x');
 }
@@ -153,6 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_within_its_bounds_is_whole),
+		cmocka_unit_test(a_number_may_be_in_the_first_section),
 		cmocka_unit_test(a_file_that_reaches_beyond_is_not),
 		cmocka_unit_test(the_parts_of_a_fat_binary_are_within_it),
 		cmocka_unit_test(texts_are_whole_and_addresses_are_not),
