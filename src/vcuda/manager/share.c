@@ -12,15 +12,19 @@ uint64_t share_measure_host(void)
 	return sysinfo(&host) < 0 ? 0 : (uint64_t)host.totalram * host.mem_unit / 2;
 }
 
-/* Servers write there, so it is not more than the container was allowed. */
-static uint64_t share_had(const struct tenant *tenant)
+/*
+ * Servers write there, so it is not more than the container was allowed, nor than half of all: a server that was not
+ * taken over keeps to that by itself (start.host_memory).
+ */
+static uint64_t share_had(const struct manager *manager, const struct tenant *tenant)
 {
+	const uint64_t half = manager->host_memory / 2, most = tenant->host_limit < half ? tenant->host_limit : half;
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < START_QUOTA_SLOTS; i++)
 		if (__builtin_add_overflow(sum, tenant->quota->locked[i], &sum))
-			return tenant->host_limit;
-	return sum < tenant->host_limit ? sum : tenant->host_limit;
+			return most;
+	return sum < most ? sum : most;
 }
 
 static void share_set(struct tenant *tenant, uint64_t limit)
@@ -34,7 +38,7 @@ static void share_set(struct tenant *tenant, uint64_t limit)
 static struct tenant *share_find_settled(struct manager *manager, uint64_t share)
 {
 	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
-		if (!tenant->settled && (tenant->ending || share_had(tenant) > share))
+		if (!tenant->settled && (tenant->ending || share_had(manager, tenant) > share))
 			return tenant;
 	return NULL;
 }
@@ -50,7 +54,7 @@ void share_host_memory(struct manager *manager)
 		tenant->settled = false;
 	while (open > 0 && (settled = share_find_settled(manager, left / open))) {
 		settled->settled = true;
-		share_set(settled, share_had(settled));
+		share_set(settled, share_had(manager, settled));
 		left -= settled->host_limit < left ? settled->host_limit : left;
 		open--;
 	}

@@ -22,6 +22,7 @@
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/ledger.h"
 #include "vcuda/manager/place.h"
+#include "vcuda/manager/share.h"
 #include "vcuda/manager/tenant.h"
 #include "vcuda/manager/worker.h"
 
@@ -471,17 +472,22 @@ static void containers_share_the_hosts_memory(void **state)
 	world->manager.host_memory = 1200;
 	one = add_tenant(&world->manager, "one", second_gpu, 0);
 	assert_int_equal(one->quota->locked_limit, 1200);
-	one->quota->locked[3] = 700;
+	/* Who says that it has more than servers take, does not make others have less. */
+	one->quota->locked[3] = 1000;
 	two = add_tenant(&world->manager, "two", second_gpu, 0);
-	/* Who has more than its share keeps that, and no more. */
-	assert_int_equal(one->quota->locked_limit, 700);
-	assert_int_equal(two->quota->locked_limit, 500);
-	/* Who says that it has more than it may have, does not make others have less. */
-	two->quota->locked[0] = two->quota->locked[1] = UINT64_MAX - 5;
+	assert_int_equal(one->quota->locked_limit, 600);
+	assert_int_equal(two->quota->locked_limit, 600);
+	one->quota->locked[3] = 550;
 	three = add_tenant(&world->manager, "three", second_gpu, 0);
-	assert_int_equal(two->quota->locked_limit, 500);
-	assert_int_equal(one->quota->locked_limit, 700);
-	assert_int_equal(three->quota->locked_limit, 1);
+	/* Who has more than its share keeps that, and no more. */
+	assert_int_equal(one->quota->locked_limit, 550);
+	assert_int_equal(two->quota->locked_limit, 325);
+	assert_int_equal(three->quota->locked_limit, 325);
+	/* Nor who says that it has more than it may have. */
+	two->quota->locked[0] = two->quota->locked[1] = UINT64_MAX - 5;
+	share_host_memory(&world->manager);
+	assert_int_equal(two->quota->locked_limit, 325);
+	assert_int_equal(three->quota->locked_limit, 325);
 	two->quota->locked[0] = two->quota->locked[1] = one->quota->locked[3] = 0;
 	tenant_end(&world->manager, two, "test");
 	tenant_bury(&world->manager, two);
