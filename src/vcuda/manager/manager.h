@@ -78,7 +78,7 @@ struct worker {
 	uint64_t client_started;
 	int events; /* -1: closed */
 	unsigned slot;
-	unsigned told;   /* lines of the audit */
+	unsigned told;   /* datagrams that were read */
 	int64_t kill_at; /* 0: it may live */
 	bool adopted;    /* of a manager before this one */
 	bool stopped;    /* by us */

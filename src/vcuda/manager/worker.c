@@ -25,7 +25,7 @@
 #include "vcuda/manager/place.h"
 
 enum {
-	TOLD_MAX = 256, /* lines of the audit from one server */
+	TOLD_MAX = 256, /* datagrams of one server that are read */
 	HEARD_MAX = 32, /* of its datagrams before others have their turn */
 	ABOVE = 16,     /* no descriptor of the server's is as high */
 	THREADS = 4096, /* of all servers of a container, which are a user of their own */
@@ -307,23 +307,25 @@ void worker_sweep(const struct manager *manager)
 		audit_write("sweep", NULL, json_pack("{s:I}", "servers", ended));
 }
 
+static void worker_hear_no_more(struct worker *worker)
+{
+	cleanup_closep(&worker->events);
+	worker->events = -1;
+}
+
 void worker_hear(struct worker *worker)
 {
-	for (int i = 0; i < HEARD_MAX; i++) {
+	for (int i = 0; i < HEARD_MAX && worker->events >= 0; i++) {
 		struct start_event event;
 		ssize_t size = recv(worker->events, &event, sizeof(event), MSG_DONTWAIT | MSG_TRUNC);
 
 		if (size < 0 && errno == EAGAIN)
 			return;
-		if (size <= 0) {
-			cleanup_closep(&worker->events);
-			worker->events = -1;
-			return;
-		}
-		if (size == sizeof(event) && worker->told < TOLD_MAX) {
-			worker->told++;
+		if (size == sizeof(event))
 			audit_server(worker->tenant, &event, manager_now());
-		}
+		/* Whoever goes on would keep us at work, and an honest server notices nothing. */
+		if (size <= 0 || ++worker->told == TOLD_MAX)
+			worker_hear_no_more(worker);
 	}
 }
 

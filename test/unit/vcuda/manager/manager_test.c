@@ -495,6 +495,25 @@ static void containers_share_the_hosts_memory(void **state)
 	assert_int_equal(three->quota->locked_limit, 600);
 }
 
+/* Of whatever size its datagrams are, so that it cannot keep the manager from others. */
+static void a_server_is_heard_so_often(void **state)
+{
+	struct world *world = *state;
+	struct worker worker = {.tenant = add_tenant(&world->manager, "one", second_gpu, 0)};
+	int pair[2], sent = 0;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	worker.events = pair[0];
+	while (worker.events >= 0 && sent < 1000) {
+		assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), 1);
+		sent++;
+		worker_hear(&worker);
+	}
+	assert_int_equal(sent, 256);
+	assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), -1);
+	(void)close(pair[1]);
+}
+
 /* A process that nobody knows is left of an earlier manager. */
 static void a_user_with_a_process_is_nobodys(void **state)
 {
@@ -593,6 +612,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_damaged_ledger_brings_nothing),
 		WITH_WORLD(servers_write_so_many_lines_in_a_second),
 		WITH_WORLD(containers_share_the_hosts_memory),
+		WITH_WORLD(a_server_is_heard_so_often),
 		WITH_WORLD(a_user_with_a_process_is_nobodys),
 		WITH_WORLD(a_server_is_a_limited_user_that_asks_no_mps_daemon),
 	};
