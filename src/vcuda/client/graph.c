@@ -82,26 +82,27 @@ CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size
 
 /* ---- the same with data of edges, which are none: the driver itself refuses to list others without them ---- */
 
-static CUresult graph_clear_data(CUresult r, CUgraphEdgeData *data, const size_t *count)
+/* Without @nodes the number is not how many there is room for. */
+static CUresult graph_clear_data(CUresult r, const CUgraphNode *nodes, CUgraphEdgeData *data, const size_t *count)
 {
-	if (!r && data && count)
+	if (!r && nodes && data && count)
 		memset(data, 0, *count * sizeof(*data));
 	return r;
 }
 
 CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)
 {
-	return graph_clear_data(cuGraphGetEdges(graph, from, to, count), data, count);
+	return graph_clear_data(cuGraphGetEdges(graph, from, to, count), from, data, count);
 }
 
 CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
 {
-	return graph_clear_data(cuGraphNodeGetDependencies(node, nodes, count), data, count);
+	return graph_clear_data(cuGraphNodeGetDependencies(node, nodes, count), nodes, data, count);
 }
 
 CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
 {
-	return graph_clear_data(cuGraphNodeGetDependentNodes(node, nodes, count), data, count);
+	return graph_clear_data(cuGraphNodeGetDependentNodes(node, nodes, count), nodes, data, count);
 }
 
 static bool graph_has_data(const CUgraphEdgeData *data, size_t count)
@@ -166,10 +167,11 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary 
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
 	const uint64_t words[] = {exec, graph};
-	CUresult r;
+	/* The answer is looked at after a failure, too, so there has to be a server. */
+	CUresult r = call_fail(info ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 
-	if (!info)
-		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	if (r)
+		return r;
 	r = call_sync(OP_cuGraphExecUpdate_v2, words, 2, NULL, 0, NULL, 0);
 	if (call_reply_bytes() == sizeof(*info))
 		memcpy(info, client.wire->reply[thread_self()->slot].word, sizeof(*info));

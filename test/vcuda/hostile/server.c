@@ -59,6 +59,8 @@ enum {
 	X(cuLinkComplete, (uint64_t, void **, size_t *))                                                             \
 	X(cuGraphGetNodes, (uint64_t, uint64_t *, size_t *))                                                         \
 	X(cuGraphGetEdges, (uint64_t, uint64_t *, uint64_t *, size_t *))                                             \
+	X(cuGraphGetEdges_v2, (uint64_t, uint64_t *, uint64_t *, void *, size_t *))                                  \
+	X(cuGraphExecUpdate_v2, (uint64_t, uint64_t, void *))                                                        \
 	X(cuStreamGetCaptureInfo_v2, (uint64_t, int *, uint64_t *, uint64_t *, const uint64_t **, size_t *))         \
 	X(cuTensorMapEncodeTiled, (void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,                \
 				   const uint32_t *, const uint32_t *, int, int, int, int))
@@ -264,6 +266,75 @@ static void client_lists_edges(void)
 	(void)begin();
 	if (cuGraphGetEdges(1, from, to, &count) == 0 && count > 3)
 		fail("edges that were told", (long long)count);
+}
+
+/* Whoever asks how many there are says of no room. */
+static void client_counts_edges(void)
+{
+	size_t count = 1;
+
+	(void)begin();
+	(void)cuGraphGetEdges_v2(1, NULL, NULL, guarded(8), &count);
+}
+
+/* What the driver says then. */
+static void client_has_no_server(void)
+{
+	enum { NOT_INITIALIZED = 3 };
+
+	if (cuGraphExecUpdate_v2(1, 1, guarded(24)) != NOT_INITIALIZED)
+		fail("cuGraphExecUpdate", 0);
+}
+
+/* ---- NVML's library, which is beside the other ---- */
+
+#define NVML_FUNCTIONS(X)                                          \
+	X(nvmlInit_v2, (void))                                     \
+	X(nvmlDeviceGetHandleByIndex_v2, (unsigned, void **))      \
+	X(nvmlDeviceGetMemoryInfo, (void *, unsigned long long *)) \
+	X(nvmlSystemGetDriverVersion, (char *, unsigned))          \
+	X(nvmlDeviceGetComputeRunningProcesses_v3, (void *, unsigned *, void *))
+
+#define X(name, arguments) static int(*name) arguments;
+NVML_FUNCTIONS(X)
+#undef X
+
+static void *begin_with_nvml(void)
+{
+	char path[4096];
+	void *handle, *device = NULL;
+
+	(void)snprintf(path, sizeof(path), "%.*s/libnvidia-ml.so.1", (int)(strrchr(library, '/') - library), library);
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+#define X(name, arguments)                                        \
+	if (!handle || !(*(void **)&name = dlsym(handle, #name))) \
+		fail(#name, 0);
+	NVML_FUNCTIONS(X)
+#undef X
+	if (nvmlInit_v2() || nvmlDeviceGetHandleByIndex_v2(0, &device))
+		fail("an honest beginning", 0);
+	return device;
+}
+
+static void client_lists_processes(void)
+{
+	enum { INFO = 24, ROOM = 1000 };
+	void *device = begin_with_nvml();
+	unsigned count = ROOM;
+
+	is_failure("processes", nvmlDeviceGetComputeRunningProcesses_v3(device, &count, guarded(ROOM * INFO)));
+}
+
+static void client_asks_usage(void)
+{
+	unsigned long long *memory = guarded(3 * sizeof(*memory));
+	char *version = guarded(80);
+	void *device = begin_with_nvml();
+
+	if (nvmlDeviceGetMemoryInfo(device, memory) || memory[1] > memory[0] || memory[2] > memory[0])
+		fail("what is free", (long long)memory[1]);
+	if (nvmlSystemGetDriverVersion(version, 80) || strlen(version) > 31)
+		fail("the version's length", (long long)strlen(version));
 }
 
 static void client_asks_capture(void)
@@ -925,6 +996,24 @@ HOST(host_has_done_too_much, twist_tail)
 	(void)client_has_left(host, SOON * 1000);
 }
 
+HOST(host_has_many_processes, twist_processes)
+{
+	(void)host;
+	if (entry->op == WIRE_USAGE)
+		((struct wire_usage *)a->word)->count = WIRE_PROCESSES + 1;
+}
+
+HOST(host_uses_more_than_there_is, twist_usage)
+{
+	struct wire_usage *usage = (struct wire_usage *)a->word;
+
+	(void)host;
+	if (entry->op != WIRE_USAGE)
+		return;
+	*usage = (struct wire_usage){.total = 1 << 20, .used = UINT64_MAX};
+	memset(usage->driver, '5', sizeof(usage->driver));
+}
+
 /* ---- cases ---- */
 
 static const struct {
@@ -973,6 +1062,10 @@ static const struct {
 	{"a linked image that is not to be had", host_links_and_keeps, client_links, SOON},
 	{"more nodes than there can be", host_has_many_nodes, client_lists, SOON},
 	{"more edges than there can be", host_has_many_nodes, client_lists_edges, SOON},
+	{"a number of edges that were not asked for", host_has_many_nodes, client_counts_edges, SOON},
+	{"nobody there", host_closes, client_has_no_server, SOON},
+	{"more processes than there can be", host_has_many_processes, client_lists_processes, SOON},
+	{"more used than there is, by a driver without end", host_uses_more_than_there_is, client_asks_usage, SOON},
 	{"half an edge", host_has_an_odd_edge, client_lists_edges, SOON},
 	{"more that is captured than there can be", host_captures_much, client_asks_capture, SOON},
 	{"no page-locked memory", host_sends_no_arena, client_gets_host_memory, SOON},
