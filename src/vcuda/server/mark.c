@@ -8,16 +8,21 @@
 
 #include "vcuda/server/mark.h"
 
+#include <sys/mman.h>
+
 #include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
 
-enum { MARK_LOOKS = 256 }; /* at the memory, for one question to the driver */
+enum {
+	MARK_LOOKS = 256, /* at the memory, for one question to the driver */
+	MARK_BYTES = WIRE_SLOTS * sizeof(uint32_t),
+};
 
 static struct mark marks[WIRE_SLOTS];
 
-/* A page of its own; it is registered with the driver when it is needed. */
-static _Alignas(4096) _Atomic uint32_t numbers[WIRE_SLOTS];
+/* The client's kernels can write wherever this is, so nothing else is in its pages, however large they are. */
+static _Atomic uint32_t *numbers;
 static uint64_t mark_context; /* that the page is registered in, for all contexts; 0: none */
 static CUdeviceptr mark_address;
 static bool mark_cannot;
@@ -28,12 +33,22 @@ void mark_forget_context(uint64_t context)
 		mark_context = 0;
 }
 
+/* When it is needed. */
+static bool mark_make(void)
+{
+	void *memory = mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory != MAP_FAILED)
+		numbers = memory;
+	return numbers;
+}
+
 static bool mark_register(uint64_t context)
 {
 	if (mark_context || mark_cannot)
 		return !mark_cannot;
 	mark_cannot = !driver.cuStreamWriteValue32_v2 || !driver.cuMemHostGetDevicePointer_v2 ||
-		      !arena_register(numbers, sizeof(numbers)) ||
+		      (!numbers && !mark_make()) || !arena_register(numbers, MARK_BYTES) ||
 		      driver.cuMemHostGetDevicePointer_v2(&mark_address, numbers, 0) != CUDA_SUCCESS;
 	if (!mark_cannot)
 		mark_context = context;
