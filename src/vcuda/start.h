@@ -26,7 +26,8 @@ enum {
 	START_MANAGER = 4, /* a SOCK_SEQPACKET socketpair(2): a struct start comes in, struct start_event go out */
 	/*
 	 * A memfd of sizeof(struct start_quota), the same one for all servers of a container. It stays open: a manager
-	 * that is started again takes it from /proc/PID/fd/5.
+	 * that is started again takes it from /proc/PID/fd/5. If it is of another size, that of an older version, the
+	 * servers go on, and what they have is not counted any more.
 	 */
 	START_QUOTA = 5,
 };
