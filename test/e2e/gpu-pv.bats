@@ -472,7 +472,8 @@ $nvidia_store"
 
 @test "a user without rights, and root of a user namespace, see the same" {
 	local all
-	all=$(info wsl-hybrid .)
+	# Why a choice cannot be held is another thing for who may not load the guard.
+	all=$(info wsl-hybrid "del(.choice.why)")
 	chmod o+x "$build" "$build/bin" "$build/lib"
 	for source in dxcore ioctl; do
 		for namespace in env "unshare -Ur"; do
@@ -480,7 +481,7 @@ $nvidia_store"
 			run host wsl-hybrid setpriv --reuid 1000 --regid 1000 --clear-groups $namespace \
 				ctr-gpu info --json --inventory=$source
 			[[ $status -eq 0 ]]
-			same "$(jq -c . <<<"$output")" "$all"
+			same "$(jq -c "del(.choice.why)" <<<"$output")" "$all"
 		done
 	done
 }

@@ -2,17 +2,19 @@
 
 /*
  * Runs a command, one of whose system calls fails: fault NUMBER FAULT COMMAND…. NUMBER counts the calls of the command and its
- * children, from the first that is the program's own (it opens /dev/null or /etc/ctr-gpu) to the execution of another program. FAULT
- * is the name of an error, which the call returns without having been made; "kill", which kills the process instead of the call,
+ * children, from the first that is the program's own (it looks for the lowest free descriptor, or opens /dev/null or /etc/ctr-gpu) to
+ * the execution of another program. FAULT is the name of an error, which the call returns without having been made; "kill", which kills the process instead of the call,
  * "kill-first", which kills the command, whoever calls, "kill-all", which kills both and all, or "killed", which kills the process when
  * the call is over. Nothing else of the calls changes.
  *
  * Ends when all of them have. Writes to descriptor 9, if that is open, what happened: "CALL in parent" (or child), or "none" if there
- * were fewer calls. The exit status is the command's; 128 and the signal's number; 125 for a mistake of its own.
+ * were fewer calls. The exit status is the command's; 128 and the signal's number; 125 for a mistake of its own, and, with nothing
+ * written to descriptor 9, for a command that makes no call of its own.
  */
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,11 +49,16 @@ static int fail(const char *what)
 	exit(125);
 }
 
-static bool begins(pid_t pid, uint64_t address)
+static bool begins(pid_t pid, const struct __ptrace_syscall_info *info)
 {
 	char path[16] = "";
-	struct iovec here = {path, sizeof(path) - 1}, there = {(void *)(uintptr_t)address, sizeof(path) - 1};
+	struct iovec here = {path, sizeof(path) - 1};
+	struct iovec there = {(void *)(uintptr_t)info->entry.args[1], sizeof(path) - 1};
 
+	if (info->entry.nr == SYS_fcntl)
+		return info->entry.args[0] == STDIN_FILENO && info->entry.args[1] == F_DUPFD;
+	if (info->entry.nr != SYS_openat)
+		return false;
 	if (process_vm_readv(pid, &here, 1, &there, 1, 0) <= 0)
 		return false;
 	return strncmp(path, "/dev/null", 9) == 0 || strncmp(path, "/etc/ctr-gpu", 12) == 0;
@@ -111,7 +118,7 @@ static bool is_exempt(uint64_t number)
 
 static void enter(pid_t pid, const struct __ptrace_syscall_info *info)
 {
-	if (!counting && info->entry.nr == SYS_openat && begins(pid, info->entry.args[1]))
+	if (!counting && begins(pid, info))
 		counting = true;
 	if (!counting || is_exempt(info->entry.nr) || ++seen != wanted)
 		return;
@@ -209,6 +216,10 @@ int main(int argc, char **argv)
 			(void)stopped(pid, status);
 		else if (pid == first)
 			result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	}
+	if (!counting) {
+		(void)fprintf(stderr, "fault: %s made no call of its own\n", argv[3]);
+		return 125;
 	}
 	if (seen < wanted)
 		(void)dprintf(REPORT_FD, "none\n");
