@@ -444,7 +444,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		unshare --mount --propagation private bash -c "mount -t tmpfs tmpfs /run/bin; exec /run/fake/dockerd" <>/run/fake/wait &
 		until [[ $(cat "/proc/$!/comm") == dockerd ]]; do sleep 0.01; done
 		setup docker --dry-run >out 2>&1
-		grep -q "process $! is called dockerd, but is none of this host.s" out
+		grep -q "process $! is called dockerd, but does not belong to this host" out
 		grep -q "no dockerd is running" out
 		ends
 		# In a container, which has to be set up from inside.

@@ -33,7 +33,7 @@ host() {
 # What the attack wants to have written is not there, what was asked for is, and it was said before.
 untouched() {
 	expect_status 0
-	expect "is called $1, but is none of this host's"
+	expect "is called $1, but does not belong to this host"
 	[[ ${output%%is called*} != *written* ]]
 	expect "written"
 	expect_line "preload: no"
