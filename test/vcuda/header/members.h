@@ -136,6 +136,12 @@ MEMBER(CUgraphExecUpdateResultInfo, result);
 MEMBER(CUgraphExecUpdateResultInfo, errorNode);
 MEMBER(CUgraphExecUpdateResultInfo, errorFromNode);
 #endif
+#if CUDA_VERSION >= 12030
+MEMBER(CUgraphEdgeData, from_port);
+MEMBER(CUgraphEdgeData, to_port);
+MEMBER(CUgraphEdgeData, type);
+MEMBER(CUgraphEdgeData, reserved);
+#endif
 MEMBER(CUstreamBatchMemOpParams, operation);
 MEMBER(CUexecAffinityParam, type);
 #if CUDA_VERSION >= 12050
