@@ -193,15 +193,11 @@ static void *server_watch(void *nothing)
 	return nothing;
 }
 
-int main(void)
+/* Reads what the manager wants, and gives up what the driver does not need. Return: 0, or the exit status. */
+static int server_prepare(void)
 {
-	int descriptors[2], r = server_read_start();
-	long began = server_now(), loaded, inited;
-	char took[START_NAME];
 	const char *step = NULL;
-	CUresult result;
-	pthread_t thread;
-	void *memory;
+	int r = server_read_start();
 
 	if (r == -EPROTO)
 		(void)fputs("ctr-gpu-vcuda: started by ctr-gpu-vcudad, not by hand; see ctr-gpu-vcuda(8)\n", stderr);
@@ -216,38 +212,74 @@ int main(void)
 	r = driver_load(server.start.library[0] ? server.start.library : "libcuda.so.1");
 	if (r < 0)
 		return server_fail("loading the driver", -r, CUDA_ERROR_SYSTEM_NOT_READY);
-	loaded = server_now();
-	descriptors[0] = server_share(sizeof(*server.wire), &memory);
+	return 0;
+}
+
+/* Return: 0, or the exit status. */
+static int server_make_memory(int ret_descriptors[2])
+{
+	void *memory;
+
+	ret_descriptors[0] = server_share(sizeof(*server.wire), &memory);
 	server.wire = memory;
-	descriptors[1] = server_share(WIRE_STAGING_BYTES, &memory);
+	ret_descriptors[1] = server_share(WIRE_STAGING_BYTES, &memory);
 	server.staging = memory;
-	if (descriptors[0] < 0 || descriptors[1] < 0)
+	if (ret_descriptors[0] < 0 || ret_descriptors[1] < 0)
 		return server_fail("making shared memory", ENOMEM, CUDA_ERROR_OUT_OF_MEMORY);
 	arena_offer(server.wire->arena);
-	result = driver.cuInit(0);
-	if (!result)
-		result = driver.cuDriverGetVersion(&server.driver_version);
-	if (!result)
-		result = server_find_gpus();
-	if (result)
-		return server_fail("initializing the driver", result, result);
-	inited = server_now();
+	return 0;
+}
+
+/* Return: 0, or the exit status. */
+static int server_init_driver(void)
+{
+	CUresult r = driver.cuInit(0);
+
+	if (!r)
+		r = driver.cuDriverGetVersion(&server.driver_version);
+	if (!r)
+		r = server_find_gpus();
+	return r ? server_fail("initializing the driver", r, r) : 0;
+}
+
+/* From here on, the client is heard. Return: 0, or the exit status. */
+static int server_open(const int descriptors[2])
+{
+	const char *step = NULL;
+	pthread_t thread;
+
 	server.wire->magic = WIRE_MAGIC;
 	server.wire->ops = OP_DIGEST;
 	server_set_spin();
 	server.wire->state = WIRE_READY;
 	if (pthread_create(&thread, NULL, server_watch, NULL) != 0)
 		step = "starting a thread";
-	/* From here on, the client is heard. */
 	if (!step && jail_close(&server.start) < 0)
 		step = "loading the system call filter";
 	if (!step && server_greet(descriptors) < 0)
 		step = "greeting the client";
-	if (step)
-		return server_fail(step, EIO, CUDA_ERROR_SYSTEM_NOT_READY);
+	return step ? server_fail(step, EIO, CUDA_ERROR_SYSTEM_NOT_READY) : 0;
+}
+
+int main(void)
+{
+	const long began = server_now();
+	int descriptors[2], r = server_prepare();
+	char took[START_NAME];
+	long loaded;
+
+	loaded = server_now();
+	if (!r)
+		r = server_make_memory(descriptors);
+	if (!r)
+		r = server_init_driver();
+	(void)snprintf(took, sizeof(took), "load %ld ms, init %ld ms", loaded - began, server_now() - loaded);
+	if (!r)
+		r = server_open(descriptors);
+	if (r)
+		return r;
 	(void)close(descriptors[0]);
 	(void)close(descriptors[1]);
-	(void)snprintf(took, sizeof(took), "load %ld ms, init %ld ms", loaded - began, inited - loaded);
 	server_tell(START_EVENT_READY, (uint64_t)server.driver_version, took);
 	executor_run();
 }

@@ -127,7 +127,9 @@ static bool paths_is_granted(const struct start *start, const char *address)
 {
 	unsigned domain, bus, device, function;
 
-	if (sscanf(address, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
+	/* A larger number would be another GPU's place once it is shifted. */
+	if (sscanf(address, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4 || domain > UINT16_MAX ||
+	    bus > UINT8_MAX || device >= 32 || function >= 8)
 		return false;
 	for (uint32_t i = 0; i < start->gpu_count; i++)
 		if (start->gpus[i].place == (domain << 16 | bus << 8 | device << 3 | function))
