@@ -186,7 +186,7 @@ void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu
 
 /**
  * ctr_gpu_context_set_driver_timeout() - set the longest time for an answer of a vendor's library
- * @milliseconds: 10,000 unless set; not 0
+ * @milliseconds: 10,000 unless set; 0 changes nothing
  *
  * Since: 0.1
  */
@@ -243,15 +243,15 @@ size_t ctr_gpu_host_adapter_count(const struct ctr_gpu_host *host);
  * Since: 0.1
  */
 struct ctr_gpu_adapter {
-	int index;                     /* selects it; -1 if it cannot be used, and for an NPU */
-	int npu;                       /* selects an NPU, as "npu:0"; -1 for what is none */
-	const char *backend;           /* "gpu-pv" or "nvidia" */
+	int index;                     /* selects a GPU; -1 for one that cannot be used, an NPU or a part (MIG) */
+	int npu;                       /* selects an NPU, as "npu:0"; -1 for other adapters */
+	const char *backend;           /* "gpu-pv", "nvidia" or "drm" */
 	const char *name;              /* the driver's */
 	const char *vendor;            /* "NVIDIA", "AMD", "Intel", … */
 	uint32_t vendor_id, device_id; /* PCI */
 	const char *pci_address;       /* on the machine that owns it, "0000:01:00.0" */
 	const char *uuid;              /* on GPU-PV after ctr_gpu_host_identify() */
-	uint64_t luid;                 /* high part in the upper half */
+	uint64_t luid;                 /* GPU-PV; high part in the upper half */
 	unsigned wddm_version;         /* 2700 is 2.7 */
 	const char *driver_store;
 	int unusable;       /* CTR_GPU_E_*; 0 if it can be used */
@@ -260,7 +260,7 @@ struct ctr_gpu_adapter {
 
 /**
  * ctr_gpu_host_adapter() - describe an adapter
- * @number: position, from 0 to ctr_gpu_host_adapter_count() - 1; usable GPUs come first, so it is their index
+ * @number: position, from 0 to ctr_gpu_host_adapter_count() - 1. Usable GPUs come first: their position is their index
  *
  * Return: 0 or -ERANGE.
  * Since: 0.1
@@ -268,13 +268,14 @@ struct ctr_gpu_adapter {
 int ctr_gpu_host_adapter(const struct ctr_gpu_host *host, size_t number, struct ctr_gpu_adapter *ret_adapter);
 
 /**
- * ctr_gpu_host_identify() - ask the drivers for UUIDs that nothing else knows
+ * ctr_gpu_host_identify() - ask NVIDIA's NVML for the UUIDs that nothing else knows
  *
- * On GPU-PV only NVIDIA's NVML knows them. It is loaded in a process of its own; what it says is kept in /run/ctr-gpu
- * for later, if root asks. Plans need no call of it: a request that has a UUID makes one.
+ * These are the UUIDs of GPUs on GPU-PV, and of parts of GPUs (MIG), which only ctr_gpu_host_write() shows. NVML is
+ * loaded in a process of its own. If root asks, the answer for GPU-PV is kept in /run/ctr-gpu until the next boot. Call
+ * this to show UUIDs; ctr_gpu_plan_new() does so by itself if a request has one.
  *
- * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno if a driver cannot be asked, whose
- * adapters then have none.
+ * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno if a driver cannot be asked. Its
+ * UUIDs stay unknown then.
  * Since: 0.1
  */
 int ctr_gpu_host_identify(struct ctr_gpu_context *context, struct ctr_gpu_host *host);
@@ -287,7 +288,7 @@ int ctr_gpu_host_identify(struct ctr_gpu_context *context, struct ctr_gpu_host *
  * Since: 0.1
  */
 struct ctr_gpu_driver {
-	int minor;     /* of /dev/nvidia<minor>; -1 if the adapter has no such node */
+	int minor; /* of /dev/nvidia<minor>, /dev/dri/renderD<minor> or /dev/accel/accel<minor>; -1 if it has none */
 	char *version; /* "580.95.05" */
 	int cuda_major, cuda_minor;
 	char *architecture; /* the GPU's compute capability, "9.0" */
@@ -343,9 +344,9 @@ struct ctr_gpu_request *ctr_gpu_request_unref(struct ctr_gpu_request *request);
 
 /**
  * ctr_gpu_request_set_devices() - which devices
- * @devices: "all", "none" (driver libraries only), "void" or "" (nothing), or a list of indexes, LUIDs, PCI addresses
- *           and UUIDs, separated by commas; "1:0" is the first part (MIG) of GPU 1. Each may have the form of a CDI
- *           device, "nvidia.com/gpu=0"; "all" then means those of that vendor.
+ * @devices: "all", "none" (driver libraries only), "void" or "" (nothing), or a list, separated by commas, of indexes,
+ *           LUIDs, PCI addresses, UUIDs and other names that ctr-gpu(1) lists; "1:0" is the first part (MIG) of GPU 1.
+ *           Each may have the form of a CDI device, "nvidia.com/gpu=0"; "nvidia.com/gpu=all" means all of that vendor
  *
  * ctr_gpu_plan_new() checks whether the host has them.
  *
@@ -374,8 +375,8 @@ int ctr_gpu_request_set_capabilities(struct ctr_gpu_request *request, const char
 int ctr_gpu_request_add_requirement(struct ctr_gpu_request *request, const char *requirement);
 
 /**
- * ctr_gpu_request_set_imex_channels() - memory that GPUs of several machines share
- * @channels: numbers of channels, separated by commas; "all" whose nodes this host has; "none" or ""
+ * ctr_gpu_request_set_imex_channels() - channels by which GPUs of several machines share memory
+ * @channels: their numbers, separated by commas; "all" of which this host has a node; "none" or ""
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1
@@ -389,7 +390,7 @@ enum ctr_gpu_mig {
 };
 
 /**
- * ctr_gpu_request_set_mig() - rights over the parts of GPUs, for programs that administrate them
+ * ctr_gpu_request_set_mig() - rights over the parts of GPUs, for programs that manage them
  * @rights: of enum ctr_gpu_mig; 0 unless set
  *
  * Since: 0.1
@@ -400,11 +401,11 @@ void ctr_gpu_request_set_mig(struct ctr_gpu_request *request, unsigned rights);
  * ctr_gpu_request_read_environment() - fill the request from a container's environment
  * @environment: "NAME=value", NULL-terminated; if a name occurs twice, the last value is used
  *
- * NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_REQUIRE_*, NVIDIA_DISABLE_REQUIRE, NVIDIA_IMEX_CHANNELS,
- * NVIDIA_NVSWITCH, DOCKER_RESOURCE_* of a Docker Swarm, and CUDA_VERSION of older images. The environment may come from
+ * Reads the variables that ctr-gpu-hook(8) explains, NVIDIA_VISIBLE_DEVICES among them. The environment may come from
  * an untrusted image: it is treated as that of an unprivileged container, within the settings of the context.
  *
- * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; CTR_GPU_E_NO_PERMISSION; -ENOMEM.
+ * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; CTR_GPU_E_BAD_ARGUMENT for another wrong value;
+ * CTR_GPU_E_NO_PERMISSION for what only privileged containers may have; -ENOMEM.
  * Since: 0.1
  */
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment);
@@ -414,8 +415,7 @@ int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char
  * @container: of ctr_gpu_container_new_from_state(); otherwise it asks for nothing
  * @devices:   from the container's engine; NULL for those that the file asks for
  *
- * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; CTR_GPU_E_BAD_ARGUMENT; CTR_GPU_E_NO_PERMISSION
- * for what only privileged containers may have; -ENOMEM.
+ * Return: as ctr_gpu_request_read_environment().
  * Since: 0.1
  */
 int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct ctr_gpu_container *container,
@@ -447,9 +447,9 @@ enum ctr_gpu_on_missing {
  * ctr_gpu_request_on_missing() - whether a container starts without the GPUs that it asks for
  * @result: of ctr_gpu_host_new() or ctr_gpu_plan_new()
  *
- * The settings of the context decide; by default, a container starts if its request may come from the image.
+ * The setting "on-missing" decides; by default, a container starts if its request may come from the image.
  *
- * Return: CTR_GPU_ON_MISSING_FAIL unless @result is CTR_GPU_E_NO_DEVICE or CTR_GPU_E_NO_ADAPTER.
+ * Return: one of the above; CTR_GPU_ON_MISSING_FAIL unless @result is CTR_GPU_E_NO_DEVICE or CTR_GPU_E_NO_ADAPTER.
  * Since: 0.1
  */
 enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door,
@@ -474,7 +474,9 @@ bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request);
  *
  * Return: 0; CTR_GPU_E_NO_ADAPTER, CTR_GPU_E_DRIVER_TOO_OLD or CTR_GPU_E_NO_DRIVER_STORE if no adapter, or not the
  * requested one, can be used; CTR_GPU_E_UNKNOWN_DEVICE; CTR_GPU_E_REQUIREMENT; CTR_GPU_E_DRIVER_LIBRARY if libraries of
- * the driver are missing or do not match its kernel module; negative errno.
+ * the driver are missing or do not match its kernel module; CTR_GPU_E_DRIVER_TIMEOUT; CTR_GPU_E_GUARD if the settings
+ * want a choice among adapters held, and it cannot be; CTR_GPU_E_NO_PERMISSION if the settings do not permit the request;
+ * CTR_GPU_E_BAD_ARGUMENT if it contradicts itself; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request,
@@ -679,8 +681,9 @@ int ctr_gpu_plan_prepare(struct ctr_gpu_context *context, const struct ctr_gpu_p
  * has its own. So a process must have a single thread and can apply one plan, as the last thing it does.
  *
  * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_BAD_ROOTFS if the image leads a path into /proc or /sys;
- * CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_KERNEL_TOO_OLD; negative errno; for a container made from
- * a state, what ctr_gpu_container_new() returns.
+ * CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_VOLUME; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_GUARD; CTR_GPU_E_KERNEL_TOO_OLD;
+ * CTR_GPU_E_BAD_ARGUMENT for a plan with vCUDA and a container without a process; negative errno; for a container made
+ * from a state, what ctr_gpu_container_new() returns.
  * Since: 0.1
  */
 int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan,
@@ -735,8 +738,8 @@ int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path);
  * container is created, such as covering files in /proc; for these ctr-gpu-hook is added to the configuration. If a
  * step fails, the steps before it are undone. A second call changes nothing.
  *
- * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_BAD_ROOTFS; -ENOENT if ctr-gpu-hook is needed and its path was not set;
- * negative errno.
+ * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_BAD_ROOTFS; CTR_GPU_E_ROOTFS_READ_ONLY; -ENOENT if ctr-gpu-hook is needed
+ * and its path was not set; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan,
@@ -756,7 +759,7 @@ int ctr_gpu_cdi_kinds(const struct ctr_gpu_host *host, char **ret_kinds);
 /**
  * ctr_gpu_cdi_write() - write a CDI spec of the host's adapters
  * @request: the adapters, driver capabilities and IMEX channels; its requirements are compared with the present driver
- * @kind:    "nvidia.com/gpu"; if the vendor makes adapters, that vendor's; otherwise all of them
+ * @kind:    "nvidia.com/gpu" for that vendor's adapters; the kind of a vendor that makes none for all adapters
  * @hook:    absolute path of ctr-gpu-hook, for what an engine cannot do; NULL for a spec without a hook, which is valid
  *           for the present driver only
  *
@@ -799,7 +802,9 @@ int ctr_gpu_cdi_save(struct ctr_gpu_context *context, const struct ctr_gpu_host 
  * @directory:   need not exist
  * @ret_removed: names of files, a line each, to be released with free()
  *
- * Recognises these files by name and contents; other files are left alone. Return: 0; negative errno.
+ * Recognises these files by name and contents; other files are left alone.
+ *
+ * Return: 0; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *directory,
