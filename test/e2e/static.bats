@@ -141,7 +141,7 @@ on_alpine() {
 	run on_alpine "$root" rw '
 		PATH=/usr/local/bin:/usr/bin:/bin:/sbin
 		find / -xdev -name "libc.so.6" ! -path "/opt/runc/*" ! -path "/var/bundle/*"
-		! ls /lib64 /lib/*-linux-gnu 2>/dev/null
+		[ -z "$(ls /lib64 /lib/*-linux-gnu 2>/dev/null)" ]
 		ctr-gpu --inventory=ioctl info | grep "^GPU"
 		cd /var/bundle
 		sed -i "s,\"linux\": {,\"linux\": {\"cgroupsPath\": \"$CTR_GPU_TEST_CGROUP/container\"\,," config.json
@@ -164,7 +164,7 @@ on_alpine() {
 	cp "$BATS_FILE_TMPDIR"/build/static/ctr-gpu-*.tar.gz "$root/opt/ctr-gpu.tar.gz"
 	run on_alpine "$root" ro '
 		PATH=/usr/bin:/bin:/sbin
-		! mkdir /usr/local/bin 2>/dev/null
+		if mkdir /usr/local/bin 2>/dev/null; then false; fi
 		mkdir /run/ctr-gpu
 		tar -xzf /opt/ctr-gpu.tar.gz -C /run/ctr-gpu --strip-components=1
 		cp -a /mnt/bundle /run/bundle

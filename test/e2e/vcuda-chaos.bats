@@ -124,12 +124,12 @@ servers() {
 		[[ -z $(ls /run/ctr-gpu/vcuda) ]]
 		[[ $(ls "/proc/$manager/fd" | wc -l) -le $descriptors ]]
 		[[ $(ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c memfd:ctr-gpu-vcuda) == 0 ]]
-		! find /sys/fs/cgroup -path "*$CTR_GPU_TEST_CGROUP/c[012]*" | grep .
-		! grep -h foreign "$scratch"/*.out
-		! grep hostile "$scratch/audit"
+		[[ -z $(find /sys/fs/cgroup -path "*$CTR_GPU_TEST_CGROUP/c[012]*") ]]
+		[[ -z $(grep foreign "$scratch"/*.out | tee /dev/stderr) ]]
+		[[ -z $(grep hostile "$scratch/audit" | tee /dev/stderr) ]]
 		jq -es "all(.time and .event)" "$scratch/audit" >/dev/null
 	'
 	echo "seed $seed: $output"
 	expect_status 0
-	[[ -z ${CTR_GPU_CHAOS-} ]] || echo "# seed $seed: ${lines[0]}" >&3
+	[[ -z ${CTR_GPU_CHAOS-} ]] || echo "# seed $seed: $(grep "managers$" <<<"$output")" >&3
 }

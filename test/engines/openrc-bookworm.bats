@@ -57,7 +57,7 @@ setup_file() {
 		[[ $(pgrep -x ctr-gpu-vcudad) != "$first" && $(pgrep -c -x ctr-gpu-vcudad) == 1 ]]
 		grep -c "\"event\":\"start\"" /var/log/ctr-gpu-vcudad.log
 		rc-service ctr-gpu-vcudad stop
-		! pgrep -x ctr-gpu-vcudad
+		[[ -z $(pgrep -x ctr-gpu-vcudad) ]]
 		stat -c "%n %a" /run/ctr-gpu /run/ctr-gpu/vcuda
 		printf "#!/sbin/openrc-run\ndepend() { :; }\nstart() { :; }\n" >/etc/init.d/docker; chmod 755 /etc/init.d/docker; rc-update add docker default
 		rc-update -u; grep -A9 "=.docker" /run/openrc/deptree | grep ctr-gpu-vcudad

@@ -206,10 +206,14 @@ void arena_forget_context(uint64_t context)
 			pieces[i].registered = false;
 }
 
-/* Not unlocked, so that nothing is sent any more. */
-_Noreturn void arena_exit(int exit_status)
+/* Not unlocked, so that nothing is sent any more, and whoever comes second waits for the first's end. */
+void arena_stop(void)
 {
 	(void)pthread_mutex_lock(&arena_mutex);
+}
+
+_Noreturn void arena_exit(int exit_status)
+{
 	for (unsigned i = 0; i < piece_count; i++)
 		arena_free((void *)pieces[i].at, pieces[i].bytes);
 	arena_free(server.staging, WIRE_STAGING_BYTES);

@@ -21,5 +21,8 @@ bool arena_register(void *at, uint64_t bytes);
 /** A context has ended, and its registrations with it. */
 void arena_forget_context(uint64_t context);
 
-/** Frees the pages of all shared memory, whoever keeps descriptors of it, and ends the process. */
+/** Sends nothing from now on. Does not return while another thread ends the process. */
+void arena_stop(void);
+
+/** Frees the pages of all shared memory, whoever keeps descriptors of it, and ends the process. Behind arena_stop(). */
 _Noreturn void arena_exit(int exit_status);

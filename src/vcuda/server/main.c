@@ -60,6 +60,8 @@ void server_tell_once(enum start_event_kind kind, const char *text)
 
 void server_end(const char *why)
 {
+	/* Shared memory that is freed at the end reads as zeros, of which no client is accused that was killed. */
+	arena_stop();
 	server_tell(START_EVENT_HOSTILE, 0, why);
 	server.wire->state = WIRE_DEAD;
 	arena_exit(1);
@@ -185,8 +187,10 @@ static void *server_watch(void *nothing)
 	for (;; patience_ms = -1) {
 		const int r = poll(&socket, 1, patience_ms);
 
-		if (r > 0)
+		if (r > 0) {
+			arena_stop();
 			arena_exit(0);
+		}
 		if (r == 0 && BELL_LOAD(&server.wire->ring.head.value) == 0)
 			server_end("it said nothing for 30 seconds");
 	}

@@ -22,7 +22,15 @@
 #include "../cuda.h"
 #include "vcuda/start.h"
 
-enum { CLIENTS = 1000, AT_ONCE = 8, SECRET_BYTES = 16 << 20, EXIT_LOST = 7, EXIT_FOREIGN = 8, LATEST = 15000 };
+enum {
+	CLIENTS = 1000,
+	AT_ONCE = 8,
+	SECRET_BYTES = 16 << 20,
+	EXIT_LOST = 7,
+	EXIT_FOREIGN = 8,
+	LATEST = 15000,
+	PAUSE = 20000
+};
 
 /* ---- a client ---- */
 
@@ -142,18 +150,29 @@ static bool chaos_is_granted(const char *granted)
 	return true;
 }
 
-/* Works until it is killed or something fails. */
+static void chaos_sleep(unsigned microseconds)
+{
+	(void)nanosleep(
+		&(struct timespec){.tv_sec = microseconds / 1000000, .tv_nsec = (microseconds % 1000000) * 1000L},
+		NULL);
+}
+
+/* Works until it is killed or something fails. Most of a manager's sleep now and then, so that others begin soon. */
 static int chaos_client(unsigned seed)
 {
 	const char *granted = getenv("CHAOS_GRANTED");
+	const bool sleeps = granted && seed % 4 != 0;
 	CUresult r = chaos_begin();
 
 	if (!r && granted && !chaos_is_granted(granted)) {
 		printf("foreign\n");
 		return EXIT_FOREIGN;
 	}
-	for (int i = 0; !r && i < 100000; i++)
+	for (int i = 0; !r && i < 100000; i++) {
+		if (sleeps)
+			chaos_sleep((unsigned)rand_r(&seed) % PAUSE);
 		r = rand_r(&seed) % 2 ? chaos_memory(&seed) : chaos_other(&seed);
+	}
 	return r ? EXIT_LOST : 0;
 }
 
@@ -280,13 +299,6 @@ static int chaos_run(const char *what)
 
 	(void)waitpid(chaos_start(what, 0), &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static void chaos_sleep(unsigned microseconds)
-{
-	(void)nanosleep(
-		&(struct timespec){.tv_sec = microseconds / 1000000, .tv_nsec = (microseconds % 1000000) * 1000L},
-		NULL);
 }
 
 /* Return: how many of those killed ended in another way than by that. */
