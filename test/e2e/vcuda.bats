@@ -77,7 +77,8 @@ on_host() {
 	local scratch=$BATS_TEST_TMPDIR settings='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16}}'
 
 	bundle debian "$scratch/bundle" ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=${devices:-all}\", \"CTR_GPU_MODE=vcuda\"]
-		| .mounts += [[\"cuda-add\", \"test/real/cuda-add\"], [\"hold\", \"test/tools/vcuda-hold\"], [\"ask\", \"test/vcuda/nvml/ask\"] | {destination: (\"/usr/bin/\" + .[0]),
+		| .mounts += [[\"cuda-add\", \"test/real/cuda-add\"], [\"hold\", \"test/tools/vcuda-hold\"], [\"ask\", \"test/vcuda/nvml/ask\"],
+			[\"occupy\", \"test/tools/vcuda-occupy\"] | {destination: (\"/usr/bin/\" + .[0]),
 			type: \"bind\", source: (\"$CTR_GPU_BUILD/\" + .[1]), options: [\"bind\", \"ro\"]}]
 		| ${filter:-.}"
 	export scratch runtime
@@ -184,6 +185,23 @@ add_on_both() {
 		grep -q "wrong\|error" "$scratch/two.out" && exit 1
 		runc --root /run/runtime kill one KILL; runc --root /run/runtime kill two KILL
 		soon listed ".servers == 0 and .containers == []"
+	'
+}
+
+# Docker's containers have CAP_SETUID and no user namespace unless they are told otherwise.
+@test "root of a container that becomes its neighbours' users takes nothing from servers of another container" {
+	filter='.process.capabilities |= map_values(. + ["CAP_SETUID"] | unique)
+		| .process.rlimits = [{type: "RLIMIT_NOFILE", hard: 16384, soft: 1024}]' on_host '
+		driver && manager
+		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo h1048576; sleep 60) | hold 4096"
+		soon said one ready
+		container two "sleep 60 | occupy 128"
+		soon grep -q "occupied 256 around" "$scratch/two.out"
+		container three "hold h1048576 </dev/null"
+		wait "$container"
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon grep -q "h1048576: " "$scratch/one.out"
+		said one "h1048576: 0" && said three "h1048576: 0"
 	'
 }
 

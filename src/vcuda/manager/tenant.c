@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -267,27 +268,37 @@ static bool tenant_uid_is_free(uid_t uid)
 	return getpriority(PRIO_USER, uid) == -1 && errno == ESRCH;
 }
 
-static uid_t tenant_find_uid(const struct manager *manager)
+bool tenant_may_use_uid(const struct manager *manager, uid_t uid)
 {
-	for (uid_t uid = MANAGER_UID_FIRST;; uid++) {
-		const struct tenant *other = manager->tenants;
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (tenant->uid == uid)
+			return false;
+	return tenant_uid_is_free(uid);
+}
 
-		while (other && other->uid != uid)
-			other = other->next;
-		if (!other && tenant_uid_is_free(uid))
-			return uid;
-	}
+static int tenant_draw_uid(const struct manager *manager, uid_t *ret)
+{
+	uint32_t drawn;
+
+	do {
+		if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn))
+			return -EIO;
+		*ret = MANAGER_UID_FIRST + drawn % MANAGER_UIDS;
+	} while (!tenant_may_use_uid(manager, *ret));
+	return 0;
 }
 
 int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
 {
-	int r;
+	int r = 0;
 
 	tenant->quota_fd = quota;
 	if (manager->tenant_count == MANAGER_TENANTS_MAX)
 		return -ENOSPC;
 	if (!tenant->uid)
-		tenant->uid = tenant_find_uid(manager);
+		r = tenant_draw_uid(manager, &tenant->uid);
+	if (r < 0)
+		return r;
 	if (quota < 0)
 		tenant->quota_fd = tenant_make_quota();
 	if (tenant->quota_fd < 0)

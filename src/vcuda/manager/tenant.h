@@ -43,6 +43,9 @@ int tenant_open(struct manager *manager, struct tenant *tenant, int quota);
  */
 int tenant_open_quota(pid_t server);
 
+/** Whether no container has servers of that user, and no process is left that is that user. */
+bool tenant_may_use_uid(const struct manager *manager, uid_t uid);
+
 /** Releases one that is not the manager's. */
 void tenant_free(struct tenant *tenant);
 void tenant_freep(struct tenant **tenant);

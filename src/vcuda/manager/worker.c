@@ -258,15 +258,29 @@ static bool worker_is_known(const struct manager *manager, pid_t pid)
 	return false;
 }
 
-/* Nobody else's processes have such users. */
-static bool worker_is_servers_user(pid_t pid)
+/* Of a server, or one that is about to become it; an update of the package may have removed its file. */
+static bool worker_runs_ours(pid_t pid)
+{
+	_cleanup_free_ char *program = NULL;
+	const char *name;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (fd_read_link_at(AT_FDCWD, path, &program) < 0)
+		return false;
+	name = strrchr(program, '/');
+	return name && str_has_prefix(name, "/ctr-gpu-vcuda");
+}
+
+/* Such users are hardly anybody else's, and a server cannot become another program. */
+static bool worker_is_server(pid_t pid)
 {
 	struct stat st;
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	return stat(path, &st) == 0 && st.st_uid >= MANAGER_UID_FIRST &&
-	       st.st_uid < MANAGER_UID_FIRST + 2 * MANAGER_TENANTS_MAX;
+	       st.st_uid < MANAGER_UID_FIRST + MANAGER_UIDS && worker_runs_ours(pid);
 }
 
 /* It is held while it is looked at, so that no other is killed. Return: whether it is one. */
@@ -274,8 +288,8 @@ static bool worker_end_unknown(const struct manager *manager, pid_t pid)
 {
 	_cleanup_close_ int pidfd = -1;
 
-	if (!worker_is_servers_user(pid) || worker_is_known(manager, pid) || alive_open(pid, 0, &pidfd, NULL) < 0 ||
-	    !worker_is_servers_user(pid) || !alive_is_of_this_namespace(pid))
+	if (!worker_is_server(pid) || worker_is_known(manager, pid) || alive_open(pid, 0, &pidfd, NULL) < 0 ||
+	    !worker_is_server(pid) || !alive_is_of_this_namespace(pid))
 		return false;
 	alive_signal(pidfd, SIGKILL);
 	(void)poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, SWEEP_MS);

@@ -2,7 +2,8 @@
 
 /*
  * A CUDA program that takes memory of its first GPU: `vcuda-hold BYTES…` prints "devices=N", "total=BYTES", and the driver's
- * error for each amount that it asks for; then it reads lines of standard input, more amounts, until that ends.
+ * error for each amount that it asks for; then it reads lines of standard input, more amounts, until that ends. An amount
+ * behind an h is page-locked memory of the host.
  */
 
 #include <dlfcn.h>
@@ -30,9 +31,13 @@ static void *function(const char *name)
 static void take(const char *amount)
 {
 	int (*allocate)(CUdeviceptr * ret, size_t bytes) = function("cuMemAlloc_v2");
+	int (*lock)(void **ret, size_t bytes, unsigned flags) = function("cuMemHostAlloc");
 	CUdeviceptr pointer = 0;
+	void *locked = NULL;
 
-	printf("%s: %d\n", amount, allocate(&pointer, strtoull(amount, NULL, 10)));
+	printf("%s: %d\n", amount,
+	       amount[0] == 'h' ? lock(&locked, strtoull(amount + 1, NULL, 10), 0)
+				: allocate(&pointer, strtoull(amount, NULL, 10)));
 	(void)fflush(stdout);
 }
 
