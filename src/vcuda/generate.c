@@ -751,7 +751,9 @@ static void case_print(const struct function *f)
 	for (int i = 0; i < f->count; i++)
 		printf("%s%s%s", i ? ", " : "", argument_is(&f->argument[i], "IN OUT OUT0 NEW NAME") ? "&" : "",
 		       argument_name(&f->argument[i]));
-	printf(");\n\tif (r)\n\t\treturn r;\n");
+	printf(");\n");
+	if (function_count_kind(f, "OUT OUT0 NEW NAME"))
+		printf("\tif (r)\n\t\treturn r;\n");
 	word = 0;
 	for (int i = 0; i < f->count; i++) {
 		const struct argument *a = &f->argument[i];
@@ -759,24 +761,34 @@ static void case_print(const struct function *f)
 		if (argument_is(a, "OUT OUT0"))
 			printf("\trequest_reply(q, &%s, sizeof(%s));\n", a->field[1], a->field[1]);
 		else if (argument_is(a, "NEW") && parent >= 0 && !case_outlives(f, a))
-			printf("\trequest_reply_handle(q, WIRE_%s, %s, q->argument[%d]);\n", a->field[0], a->field[1],
-			       parent);
+			printf("\tr = request_reply_handle(q, WIRE_%s, %s, q->argument[%d]);\n", a->field[0],
+			       a->field[1], parent);
 		else if (argument_is(a, "NEW"))
-			printf("\trequest_reply_handle(q, WIRE_%s, %s, 0);\n", a->field[0], a->field[1]);
+			printf("\tr = request_reply_handle(q, WIRE_%s, %s, 0);\n", a->field[0], a->field[1]);
 		else if (argument_is(a, "NAME"))
 			printf("\trequest_reply_text(q, %s);\n", a->field[0]);
-		else if (argument_is(a, "DROP"))
-			printf("\thandle_drop(q->argument[%d]);\n", word);
-		word += !argument_is(a, "OUT OUT0 NEW NAME");
 	}
-	printf("\treturn CUDA_SUCCESS;\n}\n\n");
+	printf("\treturn r;\n}\n\n");
+}
+
+/* What ends an object has nothing but its handle. */
+static void case_print_end(const struct function *f)
+{
+	const struct argument *a = &f->argument[0];
+
+	if (f->count != 1 || !argument_is(a, "DROP"))
+		generate_stop("more than a handle that is dropped", f->name);
+	printf("static CUresult serve_%s(struct request *q)\n{\n"
+	       "\tCUresult r = driver.%s ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;\n\n"
+	       "\treturn r ? r : request_end(q, 0, WIRE_%s, driver.%s);\n}\n\n",
+	       f->name, f->name, a->field[0], f->name);
 }
 
 static void generate_cases(void)
 {
 	for (int i = 0; i < function_count; i++)
 		if (function_is(&functions[i], "sync async wait client"))
-			case_print(&functions[i]);
+			(function_count_kind(&functions[i], "DROP") ? case_print_end : case_print)(&functions[i]);
 	printf("const struct request_kind request_kinds[] = {\n");
 	for (int i = 0; i < function_count; i++)
 		if (function_has_op(&functions[i]))

@@ -42,7 +42,7 @@ $(O)/test/vcuda/measure $(O)/test/vcuda/scrub: $(O)/test/vcuda/%: test/vcuda/rea
 # A client that keeps to no rule.
 vcuda_hostile = $(O)/test/vcuda/hostile/frames
 test_programs += $(vcuda_hostile)
-vcuda_hostile_objects = $(patsubst %,$(O)/test/vcuda/hostile/%.o,frames wire)
+vcuda_hostile_objects = $(patsubst %,$(O)/test/vcuda/hostile/%.o,frames waits wire)
 $(vcuda_hostile): $(vcuda_hostile_objects)
 	@mkdir -p $(@D)
 	$(say) LD $@

@@ -236,14 +236,13 @@ CUresult serve_cuMemPoolDestroy(struct request *q)
 		idle = allocation_idle(pool);
 	}
 	if (!r)
-		r = driver.cuMemPoolDestroy(pool);
+		r = request_end(q, 0, WIRE_POOL, driver.cuMemPoolDestroy);
 	if (r)
 		return r;
 	pool_lost += idle;
 	for (unsigned i = 0; i < pool_count; i++)
 		if (pools[i] == pool)
 			pools[i--] = pools[--pool_count];
-	handle_drop(q->argument[0]);
 	return CUDA_SUCCESS;
 }
 

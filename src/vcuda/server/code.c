@@ -381,9 +381,7 @@ CUresult serve_cuGraphAddKernelNode_v2(struct request *q)
 		r = driver.cuGraphAddKernelNode_v2
 			    ? driver.cuGraphAddKernelNode_v2(&node, graph, before, handles - 1, &parameters)
 			    : CUDA_ERROR_NOT_SUPPORTED;
-	if (!r)
-		request_reply_handle(q, WIRE_NODE, node, q->argument[NODE_WORDS]);
-	return r;
+	return r ? r : request_reply_handle(q, WIRE_NODE, node, q->argument[NODE_WORDS]);
 }
 
 /* The values as one piece, as launches send them. */
@@ -396,11 +394,33 @@ static CUresult code_pack(const struct wire_function *info, const CUDA_KERNEL_NO
 	return CUDA_SUCCESS;
 }
 
+/* A function that the client has no handle of is what a kernel of a library became, and ends with it. */
+static uint64_t code_owner(uint64_t function, uint64_t node)
+{
+	CUfunction became = 0;
+	uint32_t place = 0;
+	uint64_t kernel, real;
+
+	while ((kernel = handle_next(WIRE_KERNEL, 0, &place, &real)))
+		if (driver.cuKernelGetFunction && !driver.cuKernelGetFunction(&became, real) && became == function)
+			return kernel;
+	return node;
+}
+
+static uint64_t code_handle(struct request *q, const CUDA_KERNEL_NODE_PARAMS *node)
+{
+	const uint64_t handle =
+		handle_known(node->func ? WIRE_FUNC : WIRE_KERNEL, node->func ? node->func : node->kern);
+
+	if (handle || !node->func)
+		return handle;
+	return handle_give(WIRE_FUNC, node->func, code_owner(node->func, q->argument[0]), q->header.context);
+}
+
 static CUresult code_reply_node(struct request *q, const CUDA_KERNEL_NODE_PARAMS *node)
 {
 	const uint64_t real = node->func ? node->func : node->kern;
-	const uint64_t handle =
-		handle_give(node->func ? WIRE_FUNC : WIRE_KERNEL, real, 0, node->func ? q->header.context : 0);
+	const uint64_t handle = code_handle(q, node);
 	const struct code_function *function;
 	CUresult r = handle ? code_function(handle, real, false, &function) : CUDA_ERROR_OUT_OF_MEMORY;
 	uint8_t *packed = r ? NULL : calloc(1, function->info.bytes + 1);

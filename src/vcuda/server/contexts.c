@@ -8,6 +8,7 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/executor.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/linker.h"
 #include "vcuda/server/mark.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
@@ -53,6 +54,7 @@ static void contexts_forget_orphans(uint64_t context)
 
 static void contexts_end(uint64_t handle)
 {
+	linker_forget_context(handle);
 	stage_forget_context(handle);
 	contexts_forget_orphans(handle);
 	arena_forget_context(handle);
@@ -104,16 +106,23 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 static CUresult contexts_end_primary(struct request *q, CUresult (*end)(CUdevice))
 {
 	CUresult r = request_words(q, 1);
+	uint64_t handle, real = 0;
 	CUdevice device;
 
 	if (!r)
 		r = request_device(q, 0, &device);
-	if (!r)
-		r = end(device);
-	if (!r && primary[q->argument[0]]) {
-		contexts_end(primary[q->argument[0]]);
+	if (r)
+		return r;
+	handle = primary[q->argument[0]];
+	if (!handle_look(handle, WIRE_CONTEXT, &real))
+		return end(device);
+	executor_await(real);
+	r = end(device);
+	if (!r) {
+		contexts_end(handle);
 		primary[q->argument[0]] = 0;
 	}
+	hold_forget((struct hold){WIRE_CONTEXT, real});
 	return r;
 }
 
@@ -180,8 +189,10 @@ CUresult serve_cuCtxDestroy_v2(struct request *q)
 			r = CUDA_ERROR_INVALID_CONTEXT;
 	if (r)
 		return r;
+	executor_await(real);
 	r = driver.cuCtxDestroy_v2(real);
 	contexts_end(q->argument[0]);
+	hold_forget((struct hold){WIRE_CONTEXT, real});
 	return r;
 }
 
@@ -233,11 +244,9 @@ CUresult serve_cuStreamDestroy_v2(struct request *q)
 		r = request_handle(q, 0, WIRE_STREAM, &stream);
 	if (!r && driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
 		contexts_leave_behind(stream, handle_context(q->argument[0]));
-	if (!r)
-		r = driver.cuStreamDestroy_v2(stream);
-	if (!r)
-		handle_drop(q->argument[0]);
-	return r;
+	if (!r && stage_check_capture(stream))
+		handle_drop_captures();
+	return r ? r : request_end(q, 0, WIRE_STREAM, driver.cuStreamDestroy_v2);
 }
 
 /* Memory that was freed in a stream is its pool's again when somebody has waited, for which asking is not enough. */
@@ -259,14 +268,18 @@ static CUresult contexts_block_stream(uint64_t slot)
 CUresult serve_cuStreamSynchronize(struct request *q)
 {
 	CUresult r = request_words(q, 1);
+	struct hold hold = {WIRE_NULL, 0};
 	CUstream stream = 0;
 
 	if (!r)
 		r = request_stream(q, 0, &stream);
 	if (r)
 		return r;
-	q->wait = (struct request_wait){contexts_query_stream, contexts_block_stream, mark_begin(q, stream)};
-	return REQUEST_WAITS;
+	if (stream >= WIRE_STREAM_NAMES)
+		hold.type = WIRE_STREAM;
+	hold.real = stream;
+	return request_wait(q, hold, handle_context(q->argument[0]), contexts_query_stream, contexts_block_stream,
+			    mark_begin(q, stream));
 }
 
 static CUresult contexts_query_event(uint64_t event)
@@ -288,8 +301,8 @@ CUresult serve_cuEventSynchronize(struct request *q)
 		r = request_handle(q, 0, WIRE_EVENT, &event);
 	if (r)
 		return r;
-	q->wait = (struct request_wait){contexts_query_event, contexts_block_event, event};
-	return REQUEST_WAITS;
+	return request_wait(q, (struct hold){WIRE_EVENT, event}, handle_context(q->argument[0]), contexts_query_event,
+			    contexts_block_event, event);
 }
 
 static CUresult contexts_block_context(uint64_t slot)
@@ -306,7 +319,7 @@ static CUresult contexts_query_context(uint64_t slot)
 	uint32_t place = 0;
 	CUstream stream;
 
-	while (!r && handle_next_stream(context, &place, &stream))
+	while (!r && handle_next(WIRE_STREAM, context, &place, &stream))
 		r = driver.cuStreamQuery(stream);
 	if (!r)
 		r = contexts_query_orphans(context);
@@ -320,6 +333,6 @@ CUresult serve_cuCtxSynchronize(struct request *q)
 
 	if (r)
 		return r;
-	q->wait = (struct request_wait){contexts_query_context, contexts_block_context, mark_begin(q, 0)};
-	return REQUEST_WAITS;
+	return request_wait(q, (struct hold){WIRE_NULL, 0}, 0, contexts_query_context, contexts_block_context,
+			    mark_begin(q, 0));
 }

@@ -29,7 +29,8 @@ static uint32_t executor_seen; /* how much the client has written, when it was l
 
 static const struct timespec executor_patience = {.tv_sec = 1};
 static __thread uint64_t executor_context; /* the client's handle of what is current */
-static __thread bool executor_knows_context;
+static __thread uint32_t executor_known;   /* the era in which it was made current; 0: not known */
+static _Atomic uint32_t executor_era = 1;  /* each ends with a context, or what it had to do with one */
 
 static int64_t executor_now(void)
 {
@@ -41,20 +42,21 @@ static int64_t executor_now(void)
 
 void executor_forget_context(void)
 {
-	executor_knows_context = false;
+	executor_era++;
 }
 
 static void executor_set_context(uint64_t handle)
 {
+	const uint32_t era = atomic_load_explicit(&executor_era, memory_order_relaxed);
 	uint64_t real = 0;
 
-	if (executor_knows_context && executor_context == handle)
+	if (executor_known == era && executor_context == handle)
 		return;
 	if (handle && !handle_look(handle, WIRE_CONTEXT, &real))
 		real = 0;
 	(void)driver.cuCtxSetCurrent(real);
 	executor_context = handle;
-	executor_knows_context = true;
+	executor_known = era;
 }
 
 /* ---- replies ---- */
@@ -136,13 +138,17 @@ static void *executor_wait(void *argument)
 	struct request *q = &waiter->request;
 
 	for (uint32_t seen = 0;;) {
+		CUresult r;
+
 		if (BELL_LOAD(&waiter->bell.value) == seen) {
 			bell_sleep(&waiter->bell, seen, NULL);
 			continue;
 		}
 		seen++;
 		executor_set_context(q->header.context);
-		executor_reply(q, q->wait.block ? q->wait.block(q->wait.object) : executor_serve(q), &waiter->busy);
+		r = q->wait.block ? q->wait.block(q->wait.object) : executor_serve(q);
+		request_let_go(q);
+		executor_reply(q, r, &waiter->busy);
 	}
 	return NULL;
 }
@@ -162,6 +168,7 @@ static bool executor_start_waiter(struct waiter *waiter)
 	return r == 0;
 }
 
+/* What it waits for or works in is held. */
 static bool executor_hand_over(const struct request *q)
 {
 	struct waiter **waiter = &waiters[q->header.thread];
@@ -199,11 +206,39 @@ static void executor_remove_pending(unsigned place)
 	pending[place] = pending[--pending_count];
 }
 
-/* Where there is no thread to be had, the executor itself waits. */
-static void executor_stop_asking(const struct request *q)
+/* The executor itself, during which nobody ends anything. */
+static void executor_block(struct request *q)
 {
-	if (!executor_hand_over(q))
-		executor_finish(q, q->wait.block(q->wait.object));
+	executor_set_context(q->header.context);
+	executor_finish(q, q->wait.block(q->wait.object));
+}
+
+/* Where there is no thread to be had, the executor itself waits. */
+static void executor_stop_asking(struct request *q)
+{
+	if (executor_hand_over(q))
+		return;
+	request_let_go(q);
+	executor_block(q);
+}
+
+static void executor_take_pending(unsigned place, struct request *to)
+{
+	to->header = pending[place].header;
+	to->header.bytes = 0;
+	to->wait = pending[place].wait;
+	executor_remove_pending(place);
+}
+
+void executor_await(uint64_t context)
+{
+	static struct request q;
+
+	while (pending_count) {
+		executor_take_pending(pending_count - 1, &q);
+		executor_stop_asking(&q);
+	}
+	hold_await((struct hold){WIRE_CONTEXT, context});
 }
 
 static void executor_ask(void)
@@ -217,18 +252,17 @@ static void executor_ask(void)
 		r = pending[i - 1].wait.query(pending[i - 1].wait.object);
 		if (r == CUDA_ERROR_NOT_READY && executor_now() < pending[i - 1].until)
 			continue;
-		q.header = pending[i - 1].header;
-		q.header.bytes = 0;
-		q.wait = pending[i - 1].wait;
-		executor_remove_pending(i - 1);
-		if (r == CUDA_ERROR_NOT_READY)
+		executor_take_pending(i - 1, &q);
+		if (r == CUDA_ERROR_NOT_READY) {
 			executor_stop_asking(&q);
-		else
-			executor_finish(&q, r);
+			continue;
+		}
+		request_let_go(&q);
+		executor_finish(&q, r);
 	}
 }
 
-static void executor_begin_wait(const struct request *q)
+static void executor_begin_wait(struct request *q)
 {
 	CUresult r;
 	int tries = 0;
@@ -239,6 +273,10 @@ static void executor_begin_wait(const struct request *q)
 	       BELL_LOAD(&server.wire->ring.head.value) == executor_seen);
 	if (r != CUDA_ERROR_NOT_READY) {
 		executor_finish(q, r);
+		return;
+	}
+	if (!request_hold(q)) {
+		executor_block(q);
 		return;
 	}
 	if (server.spin == 0 || pending_count == PENDING) {
@@ -298,9 +336,14 @@ static void executor_do(struct request *q)
 	const bool waits = q->header.op >= WIRE_OPS && request_kinds[q->header.op].waits;
 	CUresult r;
 
-	q->wait.block = NULL;
-	if (waits && q->header.slot != WIRE_SCRATCH && executor_hand_over(q))
-		return;
+	if (waits && q->header.slot != WIRE_SCRATCH) {
+		request_begin_work(q);
+		if (request_hold(q)) {
+			if (executor_hand_over(q))
+				return;
+			request_let_go(q);
+		}
+	}
 	r = executor_serve(q);
 	if (r == REQUEST_WAITS && q->header.slot == WIRE_SCRATCH)
 		r = q->wait.block(q->wait.object);

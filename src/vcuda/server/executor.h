@@ -3,8 +3,13 @@
 
 /* The thread that carries out the client's commands, in their order, and those that wait for it. */
 
+#include <stdint.h>
+
 /** Serves the client until it goes. */
 void executor_run(void) __attribute__((noreturn));
 
-/** The thread has another current context than it knows, or none. */
+/** Waits until no thread waits or works in a context of the driver's, which ends; hold_forget() is called behind it. */
+void executor_await(uint64_t context);
+
+/** Threads have another current context than they know, or none. */
 void executor_forget_context(void);

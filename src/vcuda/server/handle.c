@@ -83,9 +83,11 @@ static struct handle *handle_take_place(void)
 	return &handles[handle_count++];
 }
 
+/* What a thread has made may belong to what another has ended meanwhile. */
 static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context)
 {
-	struct handle *handle = handle_take_place();
+	const bool ended = (parent && !handle_find(parent)) || (context && !handle_find(context));
+	struct handle *handle = ended ? NULL : handle_take_place();
 	uint32_t *first, index;
 
 	if (!handle)
@@ -113,6 +115,15 @@ uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64
 	handle = handle_find_real(type, real);
 	if (!handle)
 		handle = handle_new(type, real, parent, context);
+	return handle ? handle->handle : 0;
+}
+
+uint64_t handle_known(enum wire_type type, uint64_t real)
+{
+	const struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_find_real(type, real);
 	return handle ? handle->handle : 0;
 }
 
@@ -188,11 +199,32 @@ void handle_drop(uint64_t value)
 		return;
 	type = wire_handle_type(value);
 	handle_unlink(handle);
-	/* Streams and events have nothing below them. */
+	/* These have nothing below them; of streams see handle_drop_captures(). */
 	if (type == WIRE_STREAM || type == WIRE_EVENT || type == WIRE_EXEC || type == WIRE_MEMORY)
 		return;
 	for (uint32_t i = 0; type == WIRE_CONTEXT && i < handle_count; i++)
 		if (handles[i].handle && handles[i].context == value)
+			handle_unlink(&handles[i]);
+	while (handle_drop_orphans())
+		;
+}
+
+void handle_own(uint64_t value)
+{
+	struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	if (handle)
+		handle->parent = 0;
+}
+
+void handle_drop_captures(void)
+{
+	HANDLE_HOLD();
+	for (uint32_t i = 0; i < handle_count; i++)
+		if (wire_handle_type(handles[i].handle) == WIRE_GRAPH &&
+		    wire_handle_type(handles[i].parent) == WIRE_STREAM)
 			handle_unlink(&handles[i]);
 	while (handle_drop_orphans())
 		;
@@ -248,14 +280,15 @@ bool handle_had_streams(void)
 	return handle_streams_given > 0;
 }
 
-bool handle_next_stream(uint64_t context, uint32_t *place, CUstream *ret)
+uint64_t handle_next(enum wire_type type, uint64_t context, uint32_t *place, uint64_t *ret)
 {
 	HANDLE_HOLD();
-	for (; handle_streams && *place < handle_count; (*place)++)
-		if (handles[*place].handle && wire_handle_type(handles[*place].handle) == WIRE_STREAM &&
-		    handles[*place].context == context) {
-			*ret = handles[(*place)++].real;
-			return true;
+	if (type == WIRE_STREAM && !handle_streams)
+		return 0;
+	for (; *place < handle_count; (*place)++)
+		if (wire_handle_type(handles[*place].handle) == type && handles[*place].context == context) {
+			*ret = handles[*place].real;
+			return handles[(*place)++].handle;
 		}
-	return false;
+	return 0;
 }

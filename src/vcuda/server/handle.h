@@ -8,6 +8,9 @@
 /** Return: the handle of @real, a new one if it has none; 0 if there are too many. */
 uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context);
 
+/** Return: the handle of @real, which the client has; 0 if it has none. */
+uint64_t handle_known(enum wire_type type, uint64_t real);
+
 /**
  * Return: whether @handle is the client's, of this type, and @ret what the driver calls it. A kernel is a function,
  * too.
@@ -19,6 +22,12 @@ uint64_t handle_context(uint64_t handle);
 
 /** Return: what a handle ends with; 0: nothing but itself, or there is no such handle. */
 uint64_t handle_parent(uint64_t handle);
+
+/** The handle ends with nothing but itself and its context from now on. */
+void handle_own(uint64_t handle);
+
+/** Takes the graphs of captures, of which one has failed, from the client. */
+void handle_drop_captures(void);
 
 /** Takes a handle from the client, and those that end with it. */
 void handle_drop(uint64_t handle);
@@ -33,5 +42,8 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret);
 /** Return: whether there ever was a stream besides the null stream. */
 bool handle_had_streams(void);
 
-/** Goes through the streams of a context, those of threads among them; *place is 0 first. Return: if there is one. */
-bool handle_next_stream(uint64_t context, uint32_t *place, CUstream *ret);
+/**
+ * Goes through the objects of a type that belong to a context, streams of threads among them; *place is 0 first.
+ * Return: the handle of the next; 0: that was all.
+ */
+uint64_t handle_next(enum wire_type type, uint64_t context, uint32_t *place, uint64_t *ret);

@@ -5,6 +5,8 @@
  * what the compiler keeps for a thread after an error is of no use to another.
  */
 
+#include "vcuda/server/linker.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,8 @@
 /* The driver writes into the buffers of a linker's creation for as long as it exists. */
 struct linker {
 	struct linker *next;
-	uint64_t state;
+	uint64_t state, context; /* the context's handle */
+	struct hold hold;        /* the context, while a thread uses it */
 	struct code_options options;
 	struct code_answer answer;
 };
@@ -27,13 +30,30 @@ static struct linker *linkers; /* that no thread uses now */
 
 static void linker_keep(struct linker *linker)
 {
+	const struct hold hold = linker->hold;
+
 	(void)pthread_mutex_lock(&linker_mutex);
 	linker->next = linkers;
 	linkers = linker;
 	(void)pthread_mutex_unlock(&linker_mutex);
+	hold_let_go(hold);
 }
 
-/* Until linker_keep() nobody else finds it, so that no thread ends what another uses. */
+/* They have ended with it. */
+void linker_forget_context(uint64_t context)
+{
+	(void)pthread_mutex_lock(&linker_mutex);
+	for (struct linker **at = &linkers, *linker = *at; linker; linker = *at)
+		if (linker->context == context) {
+			*at = linker->next;
+			free(linker);
+		} else {
+			at = &linker->next;
+		}
+	(void)pthread_mutex_unlock(&linker_mutex);
+}
+
+/* Until linker_keep() nobody else finds it, and its context does not end: no thread ends what another uses. */
 static CUresult linker_take(struct request *q, unsigned word, struct linker **ret)
 {
 	struct linker **at = &linkers, *linker;
@@ -45,7 +65,7 @@ static CUresult linker_take(struct request *q, unsigned word, struct linker **re
 	(void)pthread_mutex_lock(&linker_mutex);
 	while (*at && (*at)->state != state)
 		at = &(*at)->next;
-	linker = *at;
+	linker = *at && hold_take((*at)->hold) ? *at : NULL;
 	if (linker)
 		*at = linker->next;
 	(void)pthread_mutex_unlock(&linker_mutex);
@@ -73,7 +93,13 @@ CUresult serve_cuLinkCreate_v2(struct request *q)
 		free(linker);
 		return r;
 	}
-	linker->answer.handle = handle_give(WIRE_LINKER, linker->state, 0, q->header.context);
+	linker->context = q->header.context;
+	linker->hold.type = WIRE_CONTEXT;
+	if (!handle_look(linker->context, WIRE_CONTEXT, &linker->hold.real) || !hold_take(linker->hold)) {
+		free(linker);
+		return CUDA_ERROR_INVALID_CONTEXT;
+	}
+	linker->answer.handle = handle_give(WIRE_LINKER, linker->state, 0, linker->context);
 	return linker_reply(q, CUDA_SUCCESS, linker);
 }
 
@@ -142,6 +168,7 @@ CUresult serve_cuLinkDestroy(struct request *q)
 		return r;
 	r = driver.cuLinkDestroy(linker->state);
 	handle_drop(q->argument[0]);
+	hold_let_go(linker->hold);
 	free(linker);
 	return r;
 }

@@ -35,7 +35,7 @@ static CUresult node_list(struct request *q, enum wire_type of, enum wire_type t
 	/* The neighbours of a node are its graph's. */
 	owner = of == WIRE_NODE ? handle_parent(q->argument[0]) : q->argument[0];
 	for (size_t i = 0; i < room && !r; i++)
-		request_reply_handle(q, type, nodes[i], owner);
+		r = request_reply_handle(q, type, nodes[i], owner);
 	return r;
 }
 
@@ -162,10 +162,31 @@ CUresult serve_cuStreamGetCaptureInfo_v2(struct request *q)
 		count = 0;
 	request_reply(q, &status, sizeof(status));
 	request_reply(q, &id, sizeof(id));
-	handle = status == 1 ? handle_give(WIRE_GRAPH, graph, 0, q->header.context) : 0;
+	/* Until the capture ends well, it is the stream's, as which a thread's own is known, too. */
+	handle = handle_known(WIRE_STREAM, stream);
+	handle = status == 1 ? handle_give(WIRE_GRAPH, graph, handle, q->header.context) : 0;
 	request_reply(q, &handle, sizeof(handle));
 	request_reply(q, &count, sizeof(count));
-	for (size_t i = 0; i < count; i++)
-		request_reply_handle(q, WIRE_NODE, nodes[i], handle);
-	return CUDA_SUCCESS;
+	for (size_t i = 0; i < count && !r; i++)
+		r = request_reply_handle(q, WIRE_NODE, nodes[i], handle);
+	return r;
+}
+
+/* Whatever it fails with, of several captures at once it is not known which graph is gone. */
+CUresult serve_cuStreamEndCapture(struct request *q)
+{
+	CUresult r = driver.cuStreamEndCapture ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	CUstream stream = 0;
+	CUgraph graph = 0;
+
+	if (!r)
+		r = request_stream(q, 0, &stream);
+	if (r)
+		return r;
+	r = driver.cuStreamEndCapture(stream, &graph);
+	if (!r)
+		handle_own(handle_known(WIRE_GRAPH, graph));
+	else
+		handle_drop_captures();
+	return r ? r : request_reply_handle(q, WIRE_GRAPH, graph, 0);
 }

@@ -125,12 +125,75 @@ static bool request_is_of_context(enum wire_type type)
 	return type != WIRE_POOL && type != WIRE_MEMORY && type != WIRE_LIBRARY && type != WIRE_KERNEL;
 }
 
-void request_reply_handle(struct request *q, enum wire_type type, uint64_t real, uint64_t parent)
+CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t real, uint64_t parent)
 {
 	const uint64_t context = request_is_of_context(type) ? q->header.context : 0;
-	const uint64_t handle = real ? handle_give(type, real, parent, context) : 0;
+	const bool made_by_client = type == WIRE_EVENT && parent;
+	const uint64_t handle = !real            ? 0
+				: made_by_client ? handle_known(type, real)
+						 : handle_give(type, real, parent, context);
 
 	request_reply(q, &handle, sizeof(handle));
+	return handle || !real ? CUDA_SUCCESS : made_by_client ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static struct hold request_hold_context(uint64_t handle)
+{
+	uint64_t real = 0;
+
+	if (!handle || !handle_look(handle, WIRE_CONTEXT, &real))
+		return (struct hold){WIRE_NULL, 0};
+	return (struct hold){WIRE_CONTEXT, real};
+}
+
+CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUresult (*end)(uint64_t real))
+{
+	const uint64_t handle = q->argument[word];
+	struct hold hold = {type, 0};
+	CUresult r = request_handle(q, word, type, &hold.real);
+
+	/* The graph of a node or of a capture is not the client's to end. */
+	if (!r && type == WIRE_GRAPH && handle_parent(handle))
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = hold_end(hold, request_hold_context(handle_context(handle)).real, end);
+	if (!r)
+		handle_drop(handle);
+	return r;
+}
+
+CUresult request_wait(struct request *q, struct hold hold, uint64_t context, CUresult (*query)(uint64_t object),
+		      CUresult (*block)(uint64_t object), uint64_t object)
+{
+	q->wait = (struct request_wait){
+		query, block, object, {hold, request_hold_context(context), request_hold_context(q->header.context)}};
+	return REQUEST_WAITS;
+}
+
+bool request_hold(struct request *q)
+{
+	unsigned held = 0;
+
+	while (held < REQUEST_HOLDS && hold_take(q->wait.hold[held]))
+		held++;
+	if (held == REQUEST_HOLDS)
+		return true;
+	while (held > 0)
+		hold_let_go(q->wait.hold[--held]);
+	return false;
+}
+
+/* What belongs to a context before the context. */
+void request_let_go(struct request *q)
+{
+	for (unsigned i = 0; i < REQUEST_HOLDS; i++)
+		hold_let_go(q->wait.hold[i]);
+	q->wait = (struct request_wait){0};
+}
+
+void request_begin_work(struct request *q)
+{
+	q->wait = (struct request_wait){.hold = {request_hold_context(q->header.context)}};
 }
 
 /* ---- what is larger than an entry or a reply ---- */

@@ -6,12 +6,16 @@
  * a function takes out of it has been checked: its length, its kind, whose it is.
  */
 
-#include "vcuda/server/server.h"
+#include "vcuda/server/hold.h"
+
+/* The object, its context and the current one. */
+enum { REQUEST_HOLDS = 3 };
 
 /* What a request waits for after it has been served: asked again and again for a while, then waited for by a thread. */
 struct request_wait {
 	CUresult (*query)(uint64_t object), (*block)(uint64_t object);
 	uint64_t object;
+	struct hold hold[REQUEST_HOLDS];
 };
 
 enum { REQUEST_WAITS = -1 }; /* what a function returns that has filled the struct above */
@@ -41,6 +45,13 @@ CUresult request_words(struct request *q, unsigned count);
 /** The next part, whose length is argument @word. Return: NULL if it is not there. */
 const void *request_part(struct request *q, unsigned word);
 
+/** The request is about to be carried out on a thread of its own, in its context. */
+void request_begin_work(struct request *q);
+
+/** Holds what it waits for or works in. Return: false if that cannot be. */
+bool request_hold(struct request *q);
+void request_let_go(struct request *q);
+
 /** The driver's handle for argument @word. */
 CUresult request_handle(struct request *q, unsigned word, enum wire_type type, uint64_t *ret);
 enum { REQUEST_HANDLES = 512 };
@@ -55,8 +66,28 @@ CUresult request_struct(struct request *q, unsigned word, void *to, size_t bytes
 void request_reply(struct request *q, const void *data, size_t bytes);
 void request_reply_text(struct request *q, const char *text);
 
-/** A handle for what the driver has made, or has named before. @parent: with whose end it ends; 0: the context's. */
-void request_reply_handle(struct request *q, enum wire_type type, uint64_t real, uint64_t parent);
+/**
+ * request_reply_handle() - a handle for what the driver has made, or has named before
+ * @parent: with whose end it ends; 0: the context's
+ *
+ * Return: CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if there are too many; CUDA_ERROR_INVALID_VALUE for an event that is
+ * another object's and that the client does not have any more: it may be gone.
+ */
+CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t real, uint64_t parent);
+
+/** Ends the object of argument @word, whose handle is nobody's from now on. */
+CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUresult (*end)(uint64_t real));
+
+/**
+ * request_wait() - have the request wait
+ * @hold:    what it waits for
+ * @context: the handle of the object's context; 0: it has none of its own
+ * @object:  what @query and @block are called with
+ *
+ * Return: REQUEST_WAITS.
+ */
+CUresult request_wait(struct request *q, struct hold hold, uint64_t context, CUresult (*query)(uint64_t object),
+		      CUresult (*block)(uint64_t object), uint64_t object);
 
 /** Return: where a thread's upload is, and takes it from there; the caller frees it. NULL if it has not @bytes. */
 void *request_take_upload(struct request *q, uint64_t bytes);

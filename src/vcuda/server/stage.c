@@ -6,6 +6,7 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
 #include "vcuda/server/serve.h"
 
 enum { EVENT_WITHOUT_TIME = 2 };
@@ -43,13 +44,22 @@ void stage_forget_context(uint64_t context)
 }
 
 /* A graph would keep the address of what is here now, and copy what is there when it runs. */
-static CUresult stage_check_capture(CUstream stream)
+CUresult stage_check_capture(CUstream stream)
 {
 	CUstreamCaptureStatus status = 0;
 
 	if (!driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
 		return CUDA_SUCCESS;
 	return status ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+/* Somebody may wait for it. */
+static void stage_end_event(uint64_t event, uint64_t context)
+{
+	uint64_t real = 0;
+
+	(void)handle_look(context, WIRE_CONTEXT, &real);
+	(void)hold_end((struct hold){WIRE_EVENT, event}, real, driver.cuEventDestroy_v2);
 }
 
 static CUresult stage_begin(struct request *q, CUstream *stream)
@@ -66,7 +76,7 @@ static CUresult stage_begin(struct request *q, CUstream *stream)
 	if (r || (chunks[chunk].event && chunks[chunk].context == q->header.context))
 		return r;
 	if (chunks[chunk].event)
-		(void)driver.cuEventDestroy_v2(chunks[chunk].event);
+		stage_end_event(chunks[chunk].event, chunks[chunk].context);
 	chunks[chunk].event = 0;
 	chunks[chunk].context = q->header.context;
 	return driver.cuEventCreate(&chunks[chunk].event, EVENT_WITHOUT_TIME);
@@ -122,8 +132,8 @@ CUresult serve_wire_stage_wait(struct request *q)
 	if (!chunks[q->argument[0]].busy)
 		return CUDA_SUCCESS;
 	chunks[q->argument[0]].busy = false;
-	q->wait = (struct request_wait){stage_query, stage_block, chunks[q->argument[0]].event};
-	return REQUEST_WAITS;
+	return request_wait(q, (struct hold){WIRE_EVENT, chunks[q->argument[0]].event}, chunks[q->argument[0]].context,
+			    stage_query, stage_block, chunks[q->argument[0]].event);
 }
 
 CUresult serve_wire_copy_in(struct request *q)

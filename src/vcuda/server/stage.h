@@ -3,7 +3,10 @@
 
 /* The staging memory, which copies from and to ordinary memory pass through. */
 
-#include <stdint.h>
+#include "vcuda/server/server.h"
+
+/** Return: CUDA_SUCCESS if the stream captures nothing. */
+CUresult stage_check_capture(CUstream stream);
 
 /** A context has ended. */
 void stage_forget_context(uint64_t context);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "vcuda/types.h"
+#include "waits.h"
 #include "wire.h"
 
 enum verdict { SERVES, ENDS, EITHER };
@@ -972,6 +973,15 @@ static const struct {
 	{"descriptors made smaller and larger", frames_shrink, SERVES},
 	{"gone while two threads wait", frames_leave_waiting, EITHER},
 	{"freed twice, and what is another's", frames_frees, SERVES},
+	{"events that others wait for", waits_events, SERVES},
+	{"streams that others wait for", waits_streams, SERVES},
+	{"contexts that others wait in", waits_contexts, SERVES},
+	{"a primary context that others wait in", waits_primary, SERVES},
+	{"chunks that others wait for", waits_chunks, SERVES},
+	{"contexts that others compile in", waits_compilers, SERVES},
+	{"graphs of captures that failed", waits_captures, SERVES},
+	{"what nodes name is gone", waits_nodes, SERVES},
+	{"everything that others wait for", waits_everything, SERVES},
 	{"noise, seed 1", frames_noise_1, EITHER},
 	{"noise, seed 20261122", frames_noise_2, EITHER},
 	{"noise, a new seed", frames_noise_new, EITHER},

@@ -56,6 +56,7 @@ static void context_free(CUcontext context)
 	static const enum object_kind kinds[] = {OBJECT_EVENT, OBJECT_LINK};
 	void *object;
 
+	object_ends(context);
 	context_drain(context);
 	while ((object = object_of(OBJECT_MODULE, context)))
 		module_free(object);
@@ -330,7 +331,9 @@ static CUresult context_synchronize(CUcontext context)
 
 	if (r)
 		return r;
+	object_enter(context);
 	context_drain(context);
+	object_leave(context);
 	return context->sticky;
 }
 

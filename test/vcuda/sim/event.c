@@ -23,7 +23,7 @@ static void event_stamp(struct work *work, CUcontext context)
 	(void)context;
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	(void)pthread_mutex_lock(&sim_lock);
-	if (object_is(stamp->event, OBJECT_EVENT) && stamp->event->sequence == work->sequence)
+	if (object_lives(stamp->event, OBJECT_EVENT) && stamp->event->sequence == work->sequence)
 		stamp->event->nanoseconds = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	(void)pthread_mutex_unlock(&sim_lock);
 }
@@ -103,10 +103,17 @@ CUresult cuEventQuery(CUevent event)
 
 CUresult cuEventSynchronize(CUevent event)
 {
+	CUresult r;
+
 	EVENT(event);
 	LEAVE_IF(capture_asked(event), CUDA_ERROR_CAPTURED_EVENT);
 	LEAVE_IF(!event->recorded, CUDA_SUCCESS);
-	LEAVE(stream_wait(event->stream, event->sequence));
+	object_enter(event);
+	object_enter(context);
+	r = stream_wait(event->stream, event->sequence);
+	object_leave(context);
+	object_leave(event);
+	LEAVE(r);
 }
 
 CUresult cuEventDestroy_v2(CUevent event)

@@ -36,7 +36,7 @@ static CUresult library_module(CUlibrary library, CUcontext context, CUmodule *r
 	CUresult r;
 
 	for (unsigned i = 0; i < library->module_count; i++)
-		if (library->modules[i].context == context && object_is(library->modules[i].module, OBJECT_MODULE) &&
+		if (library->modules[i].context == context && object_lives(library->modules[i].module, OBJECT_MODULE) &&
 		    library->modules[i].id == context->id) {
 			*ret = library->modules[i].module;
 			return CUDA_SUCCESS;
@@ -145,7 +145,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 	CALL_CONTEXT(context);
 	LEAVE_IF(!object_is(library, OBJECT_LIBRARY), CUDA_ERROR_INVALID_HANDLE);
 	for (unsigned i = 0; i < library->module_count; i++)
-		if (object_is(library->modules[i].module, OBJECT_MODULE)) {
+		if (object_lives(library->modules[i].module, OBJECT_MODULE)) {
 			context_drain(library->modules[i].context);
 			module_free(library->modules[i].module);
 		}

@@ -164,6 +164,9 @@ CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, 
 	if (type == LINK_CUBIN)
 		LEAVE(memcmp(data, "\177ELF", 4) == 0 && link_text(data) ? link_append(state, link_text(data))
 									 : CUDA_ERROR_INVALID_IMAGE);
+	object_enter(state);
+	module_compile(state->object.context);
+	object_leave(state);
 	text = strndup(data, size);
 	LEAVE_IF(!text, CUDA_ERROR_OUT_OF_MEMORY);
 	r = link_append(state, text);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim.h"
 
@@ -59,6 +60,20 @@ static CUresult module_place_globals(CUcontext context, CUmodule module)
 		       global->size < sizeof(global->initial) ? global->size : sizeof(global->initial));
 	}
 	return CUDA_SUCCESS;
+}
+
+/* A compiler takes its time, in which other threads do what they will. */
+void module_compile(CUcontext context)
+{
+	const unsigned long long time = config_number("COMPILE_US", 0);
+
+	if (!time)
+		return;
+	object_enter(context);
+	(void)pthread_mutex_unlock(&sim_lock);
+	(void)usleep((useconds_t)time);
+	(void)pthread_mutex_lock(&sim_lock);
+	object_leave(context);
 }
 
 CUresult module_new(CUcontext context, const void *image, struct ptx_log *log, CUmodule *ret)
@@ -171,6 +186,7 @@ CUresult cuModuleLoadDataEx(CUmodule *ret, const void *image, unsigned count, in
 	CALL_CONTEXT(context);
 	LEAVE_IF(!ret || !image || (count && (!options || !values)), CUDA_ERROR_INVALID_VALUE);
 	jit_options(count, options, values, &info, &error);
+	module_compile(context);
 	r = module_new(context, image, &error, ret);
 	jit_report(count, options, values, &info, &error);
 	LEAVE(r);

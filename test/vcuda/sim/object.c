@@ -2,13 +2,46 @@
 
 /* What handles point to: one list for each kind, so that a handle that is none is told from one. */
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim.h"
 
-enum { KINDS = OBJECT_ALLOCATION + 1 };
+enum { KINDS = OBJECT_ALLOCATION + 1, POISON = 0xdb };
 
 static struct object *objects[KINDS];
+
+/*
+ * With STRICT=1 in the configuration, as a server is tested: what is gone is filled with POISON and never given out again, and
+ * whoever uses it, or takes away what another thread is in, ends the process.
+ */
+static struct dead {
+	struct dead *next;
+	const void *handle;
+} * dead[KINDS];
+
+static bool object_strict(void)
+{
+	static int strict = -1;
+
+	if (strict < 0) {
+		strict = config_number("STRICT", 0) != 0;
+		if (strict)
+			(void)fputs("sim: strict\n", stderr);
+	}
+	return strict;
+}
+
+static void object_die(const char *what, const void *handle, enum object_kind kind)
+{
+	static const char *const names[KINDS] = {"?",      "context", "module", "function",  "library",
+						 "kernel", "stream",  "event",  "graph",     "node",
+						 "exec",   "linker",  "pool",   "allocation"};
+
+	(void)fprintf(stderr, "sim: %s: %s %p\n", what, names[kind], handle);
+	abort();
+}
 
 void *object_new(enum object_kind kind, size_t size, CUcontext context)
 {
@@ -18,6 +51,7 @@ void *object_new(enum object_kind kind, size_t size, CUcontext context)
 		abort();
 	object->kind = kind;
 	object->context = context;
+	object->size = size;
 	object->next = objects[kind];
 	if (object->next)
 		object->next->previous = object;
@@ -26,7 +60,7 @@ void *object_new(enum object_kind kind, size_t size, CUcontext context)
 }
 
 /* Never looks behind the handle before it is known to be one. */
-bool object_is(const void *handle, enum object_kind kind)
+bool object_lives(const void *handle, enum object_kind kind)
 {
 	for (const struct object *object = objects[kind]; object; object = object->next)
 		if (object == handle)
@@ -34,10 +68,58 @@ bool object_is(const void *handle, enum object_kind kind)
 	return false;
 }
 
+bool object_is(const void *handle, enum object_kind kind)
+{
+	if (object_lives(handle, kind))
+		return true;
+	for (const struct dead *gone = dead[kind]; gone; gone = gone->next)
+		if (gone->handle == handle)
+			object_die("used after its end", handle, kind);
+	return false;
+}
+
+void object_enter(void *handle)
+{
+	((struct object *)handle)->users++;
+}
+
+void object_leave(void *handle)
+{
+	((struct object *)handle)->users--;
+}
+
+void object_was_used(const void *handle)
+{
+	if (object_strict())
+		object_die("used after its end", handle, ((const struct object *)handle)->kind);
+}
+
+void object_ends(const void *handle)
+{
+	const struct object *object = handle;
+
+	if (object_strict() && object->users > 0)
+		object_die("ended while a thread is in it", handle, object->kind);
+}
+
+static void object_bury(const struct object *object)
+{
+	struct dead *gone = malloc(sizeof(*gone));
+
+	if (!gone)
+		abort();
+	object_ends(object);
+	gone->handle = object;
+	gone->next = dead[object->kind];
+	dead[object->kind] = gone;
+}
+
 void object_unlink(void *handle)
 {
 	struct object *object = handle;
 
+	if (object_strict())
+		object_bury(object);
 	if (object->previous)
 		object->previous->next = object->next;
 	else
@@ -48,8 +130,13 @@ void object_unlink(void *handle)
 
 void object_free(void *handle)
 {
+	const size_t size = ((struct object *)handle)->size;
+
 	object_unlink(handle);
-	free(handle);
+	if (object_strict())
+		memset(handle, POISON, size);
+	else
+		free(handle);
 }
 
 void *object_of(enum object_kind kind, CUcontext context)

@@ -81,10 +81,19 @@ struct object {
 	enum object_kind kind;
 	struct object *next, *previous;
 	CUcontext context;
+	size_t size;
+	unsigned users; /* threads that wait for it, or work in it */
 };
 
 void *object_new(enum object_kind kind, size_t size, CUcontext context);
+/* Of a handle that a call was given: it may not be of what is gone, if the configuration is strict. */
 bool object_is(const void *handle, enum object_kind kind);
+bool object_lives(const void *handle, enum object_kind kind);
+/* While the lock is given up, nobody may end it. */
+void object_enter(void *handle);
+void object_leave(void *handle);
+void object_ends(const void *handle);
+void object_was_used(const void *handle);
 void object_free(void *handle);
 /* No handle any more, but kept: others still point to it. */
 void object_unlink(void *handle);
@@ -276,6 +285,7 @@ void jit_options(unsigned count, const int *options, void **values, struct ptx_l
 void jit_report(unsigned count, const int *options, void **values, const struct ptx_log *info,
 		const struct ptx_log *error);
 kernel_fn *kernel_find(const char *name);
+void module_compile(CUcontext context);
 CUresult module_new(CUcontext context, const void *image, struct ptx_log *log, CUmodule *ret);
 void module_free(CUmodule module);
 CUresult module_global(CUmodule module, const char *name, CUdeviceptr *ret, size_t *ret_bytes);

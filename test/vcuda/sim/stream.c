@@ -77,6 +77,7 @@ CUstream stream_new(CUcontext context, unsigned flags, int priority)
 /* Work that it has is still done, and its context waits for that. Others may have its address, so it is kept. */
 void stream_destroy(CUstream stream)
 {
+	object_ends(stream);
 	stream->ending = true;
 	if (!stream->first)
 		object_unlink(stream);
@@ -154,13 +155,21 @@ static CUstream stream_of_thread(CUcontext context)
 	return stream;
 }
 
+/* It has work to do still, but is nobody's any more. */
+static bool stream_ends(CUstream stream)
+{
+	if (stream->ending)
+		object_was_used(stream);
+	return stream->ending;
+}
+
 CUresult stream_find(CUcontext context, CUstream handle, CUstream *ret)
 {
 	if (handle == CU_STREAM_LEGACY || (!handle && !sim_own_default))
 		*ret = context->legacy;
 	else if (handle == CU_STREAM_PER_THREAD || !handle)
 		*ret = stream_of_thread(context);
-	else if (object_is(handle, OBJECT_STREAM) && !handle->ending)
+	else if (object_is(handle, OBJECT_STREAM) && !stream_ends(handle))
 		*ret = handle;
 	else
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -199,7 +208,7 @@ CUresult cuStreamDestroy_v2(CUstream handle)
 	CUcontext context;
 
 	CALL_CONTEXT(context);
-	LEAVE_IF(!object_is(handle, OBJECT_STREAM) || handle->ending, CUDA_ERROR_INVALID_HANDLE);
+	LEAVE_IF(!object_is(handle, OBJECT_STREAM) || stream_ends(handle), CUDA_ERROR_INVALID_HANDLE);
 	stream_destroy(handle);
 	LEAVE(CUDA_SUCCESS);
 }
@@ -268,7 +277,12 @@ CUresult cuStreamSynchronize(CUstream handle)
 		LEAVE_IF(!work, CUDA_ERROR_OUT_OF_MEMORY);
 		(void)stream_push(stream, work);
 	}
-	LEAVE(stream_wait(stream, stream->queued));
+	object_enter(stream);
+	object_enter(context);
+	r = stream_wait(stream, stream->queued);
+	object_leave(context);
+	object_leave(stream);
+	LEAVE(r);
 }
 
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)

@@ -63,16 +63,45 @@ static void a_context_takes_what_was_given_in_it(void **state)
 
 	(void)state;
 	assert_int_equal(handle_context(graph), context);
-	assert_false(handle_next_stream(context, &place, &stream));
+	assert_false(handle_next(WIRE_STREAM, context, &place, &stream));
 	(void)handle_give(WIRE_STREAM, 0x3400, 0, context);
 	place = 0;
-	assert_true(handle_next_stream(context, &place, &stream));
+	assert_true(handle_next(WIRE_STREAM, context, &place, &stream));
 	assert_int_equal(stream, 0x3400);
-	assert_false(handle_next_stream(context, &place, &stream));
+	assert_false(handle_next(WIRE_STREAM, context, &place, &stream));
 	handle_drop(context);
 	assert_false(there(graph, WIRE_GRAPH));
 	assert_false(there(node, WIRE_NODE));
 	assert_true(there(pool, WIRE_POOL));
+}
+
+static void nothing_is_given_below_what_has_ended(void **state)
+{
+	const uint64_t context = handle_give(WIRE_CONTEXT, 0x6000, 0, 0);
+	const uint64_t library = handle_give(WIRE_LIBRARY, 0x6100, 0, 0);
+
+	(void)state;
+	handle_drop(context);
+	handle_drop(library);
+	assert_int_equal(handle_give(WIRE_MODULE, 0x6200, 0, context), 0);
+	assert_int_equal(handle_give(WIRE_KERNEL, 0x6300, library, 0), 0);
+	assert_int_equal(handle_known(WIRE_MODULE, 0x6200), 0);
+}
+
+static void graphs_of_captures_go_together_and_one_that_ended_well_stays(void **state)
+{
+	const uint64_t stream = handle_give(WIRE_STREAM, 0x7000, 0, 0);
+	const uint64_t lost = handle_give(WIRE_GRAPH, 0x7100, stream, 0),
+		       kept = handle_give(WIRE_GRAPH, 0x7200, stream, 0);
+	const uint64_t node = handle_give(WIRE_NODE, 0x7300, lost, 0);
+
+	(void)state;
+	handle_own(kept);
+	handle_drop_captures();
+	assert_false(there(lost, WIRE_GRAPH));
+	assert_false(there(node, WIRE_NODE));
+	assert_true(there(kept, WIRE_GRAPH));
+	assert_true(there(stream, WIRE_STREAM));
 }
 
 static void handles_of_two_contexts_differ_by_their_tags(void **state)
@@ -108,6 +137,8 @@ int main(void)
 		cmocka_unit_test(what_is_known_keeps_its_handle),
 		cmocka_unit_test(all_below_a_handle_goes_with_it),
 		cmocka_unit_test(a_context_takes_what_was_given_in_it),
+		cmocka_unit_test(nothing_is_given_below_what_has_ended),
+		cmocka_unit_test(graphs_of_captures_go_together_and_one_that_ended_well_stays),
 		cmocka_unit_test(handles_of_two_contexts_differ_by_their_tags),
 		cmocka_unit_test(the_last_of_several_holders_ends_a_handle),
 	};

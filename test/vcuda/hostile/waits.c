@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What one thread of a client waits for or works in, another takes away. A simulated driver with STRICT=1 ends a server that
+ * uses what is gone, or takes away what one of its threads is in. A gate is a function of the host that has not returned.
+ */
+
+#include "waits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "vcuda/types.h"
+
+enum { MOMENT = 30000, PATIENCE = 5000 };
+
+static const char kernels[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nop()\n{\n\tret;\n}\n";
+
+/* ---- short forms ---- */
+
+static int waits_call(struct peer *peer, uint32_t thread, unsigned op, uint64_t context, uint64_t a, uint64_t b,
+		      unsigned count)
+{
+	const uint64_t words[] = {a, b};
+
+	return peer_call(peer, thread, op, context, words, count, NULL, 0);
+}
+
+static uint64_t waits_new(struct peer *peer, unsigned op, uint64_t context, uint64_t a, uint64_t b, unsigned count)
+{
+	return waits_call(peer, 0, op, context, a, b, count) == 0 ? peer_word(peer, 0) : 0;
+}
+
+/* Return: the number of the call, whose answer is not waited for. */
+static uint32_t waits_begin(struct peer *peer, uint32_t thread, unsigned op, uint64_t context, uint64_t a,
+			    unsigned count)
+{
+	peer_send(peer, thread, op, context, &a, count, NULL, 0, true);
+	return peer->sequence;
+}
+
+static bool waits_is_answered(const struct peer *peer, uint32_t thread, uint32_t sequence)
+{
+	return atomic_load(&peer->wire->reply[thread].done.value) == sequence;
+}
+
+static int waits_are(const char *what, int got, int wanted)
+{
+	if (got != wanted)
+		printf("# %s: %d, not %d\n", what, got, wanted);
+	return got != wanted;
+}
+
+/* Host functions are numbered in the order in which streams reach them, and one gate is shut at a time. */
+static void waits_shut(struct peer *peer, uint64_t context, uint64_t stream)
+{
+	(void)waits_call(peer, 0, OP_cuLaunchHostFunc, context, stream, 7, 2);
+}
+
+static void waits_open(struct peer *peer)
+{
+	uint32_t reached = 0;
+
+	for (int i = 0; i < 100 && reached == 0; i++) {
+		reached = atomic_load(&peer->wire->calls.value);
+		(void)usleep(1000);
+	}
+	bell_ring(&peer->wire->callback[(reached - 1) % WIRE_CALLBACKS].done, reached);
+}
+
+static int waits_load(struct peer *peer, uint32_t thread, uint64_t context, uint32_t *ret_sequence)
+{
+	const uint64_t upload[] = {0, sizeof(kernels)}, load[] = {sizeof(kernels), 0, 0};
+	int r = peer_call(peer, thread, WIRE_UPLOAD, context, upload, 2, kernels, sizeof(kernels));
+
+	peer_send(peer, thread, OP_cuModuleLoadDataEx, context, load, 3, NULL, 0, true);
+	*ret_sequence = peer->sequence;
+	return r;
+}
+
+/* ---- the cases ---- */
+
+int waits_events(struct peer *peer, uint64_t context)
+{
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+	const uint64_t event = waits_new(peer, OP_cuEventCreate, context, 0, 0, 1);
+	uint32_t one, other;
+	int r = !stream || !event;
+
+	waits_shut(peer, context, stream);
+	r |= waits_call(peer, 0, OP_cuEventRecord, context, event, stream, 2);
+	one = waits_begin(peer, 1, OP_cuEventSynchronize, context, event, 1);
+	other = waits_begin(peer, 2, OP_cuEventSynchronize, context, event, 1);
+	(void)usleep(MOMENT);
+	r |= waits_are("it ends at once", waits_call(peer, 0, OP_cuEventDestroy_v2, context, event, 0, 1), 0);
+	r |= waits_are("once", waits_call(peer, 0, OP_cuEventDestroy_v2, context, event, 0, 1), 400);
+	r |= waits_are("and is nobody's", waits_call(peer, 0, OP_cuEventQuery, context, event, 0, 1), 400);
+	(void)usleep(MOMENT);
+	r |= waits_is_answered(peer, 1, one) || waits_is_answered(peer, 2, other);
+	waits_open(peer);
+	r |= waits_are("the wait", peer_wait(peer, 1, one, PATIENCE), 0);
+	return r | waits_are("the other", peer_wait(peer, 2, other, PATIENCE), 0);
+}
+
+int waits_streams(struct peer *peer, uint64_t context)
+{
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+	uint32_t one, all;
+	int r = !stream;
+
+	waits_shut(peer, context, stream);
+	one = waits_begin(peer, 1, OP_cuStreamSynchronize, context, stream, 1);
+	(void)usleep(MOMENT);
+	r |= waits_are("it ends at once", waits_call(peer, 0, OP_cuStreamDestroy_v2, context, stream, 0, 1), 0);
+	r |= waits_are("once", waits_call(peer, 0, OP_cuStreamDestroy_v2, context, stream, 0, 1), 400);
+	all = waits_begin(peer, 2, OP_cuCtxSynchronize, context, 0, 0);
+	(void)usleep(MOMENT);
+	r |= waits_is_answered(peer, 1, one) || waits_is_answered(peer, 2, all);
+	waits_open(peer);
+	r |= waits_are("the wait", peer_wait(peer, 1, one, PATIENCE), 0);
+	return r | waits_are("of the context", peer_wait(peer, 2, all, PATIENCE), 0);
+}
+
+int waits_contexts(struct peer *peer, uint64_t context)
+{
+	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, other, 1, 0, 1);
+	const uint64_t event = waits_new(peer, OP_cuEventCreate, other, 0, 0, 1);
+	uint32_t one, all, from, end, load;
+	int r = !other || !stream || !event;
+
+	waits_shut(peer, other, stream);
+	r |= waits_call(peer, 0, OP_cuEventRecord, other, event, stream, 2);
+	one = waits_begin(peer, 1, OP_cuStreamSynchronize, other, stream, 1);
+	all = waits_begin(peer, 2, OP_cuCtxSynchronize, other, 0, 0);
+	/* With another context current than the event's. */
+	from = waits_begin(peer, 3, OP_cuEventSynchronize, context, event, 1);
+	(void)usleep(MOMENT);
+	end = waits_begin(peer, 4, OP_cuCtxDestroy_v2, context, other, 1);
+	(void)usleep(MOMENT);
+	waits_open(peer);
+	r |= waits_are("a stream's", peer_wait(peer, 1, one, PATIENCE), 0);
+	r |= waits_are("the context's", peer_wait(peer, 2, all, PATIENCE), 0);
+	r |= waits_are("an event's", peer_wait(peer, 3, from, PATIENCE), 0);
+	r |= waits_are("the end", peer_wait(peer, 4, end, PATIENCE), 0);
+	r |= waits_are("a stream of it", waits_call(peer, 1, OP_cuStreamSynchronize, context, stream, 0, 1), 400);
+	r |= waits_are("in it", waits_call(peer, 1, OP_cuCtxSynchronize, other, 0, 0, 0), 201);
+	/* On the thread of the server that last waited in it. */
+	(void)waits_load(peer, 1, other, &load);
+	return r | waits_are("a module in it", peer_wait(peer, 1, load, PATIENCE), 201);
+}
+
+int waits_primary(struct peer *peer, uint64_t context)
+{
+	static const unsigned ends[] = {OP_cuDevicePrimaryCtxReset_v2, OP_cuDevicePrimaryCtxRelease_v2};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+		uint32_t one, end;
+
+		waits_shut(peer, context, stream);
+		one = waits_begin(peer, 1, OP_cuStreamSynchronize, context, stream, 1);
+		(void)usleep(MOMENT);
+		end = waits_begin(peer, 2, ends[i], context, 0, 1);
+		(void)usleep(MOMENT);
+		waits_open(peer);
+		r |= waits_are("the wait", peer_wait(peer, 1, one, PATIENCE), 0);
+		r |= waits_are("the end", peer_wait(peer, 2, end, PATIENCE), 0);
+		context = peer_context(peer);
+		r |= !context;
+	}
+	return r;
+}
+
+/* The event behind a copy belongs to a context, and the next copy through the chunk has another. */
+int waits_chunks(struct peer *peer, uint64_t context)
+{
+	enum { CHUNK = 3 };
+	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+	const uint64_t memory = waits_new(peer, OP_cuMemAlloc_v2, context, 4096, 0, 1);
+	const uint64_t in[] = {memory, stream, CHUNK, 64}, next[] = {memory, 0, CHUNK, 64};
+	uint32_t one;
+	int r = !other || !stream || !memory;
+
+	waits_shut(peer, context, stream);
+	r |= peer_call(peer, 1, WIRE_STAGE_IN, context, in, 4, NULL, 0);
+	one = waits_begin(peer, 1, WIRE_STAGE_WAIT, context, CHUNK, 1);
+	(void)usleep(MOMENT);
+	r |= waits_are("the next copy", peer_call(peer, 0, WIRE_STAGE_IN, other, next, 4, NULL, 0), 0);
+	(void)usleep(MOMENT);
+	waits_open(peer);
+	r |= waits_are("the wait", peer_wait(peer, 1, one, PATIENCE), 0);
+	return r | waits_are("its own", waits_call(peer, 0, WIRE_STAGE_WAIT, other, CHUNK, 0, 1), 0);
+}
+
+/* Threads that compile in a context, and one that links there with another context current, while it ends. */
+int waits_compilers(struct peer *peer, uint64_t context)
+{
+	const uint64_t upload[] = {0, sizeof(kernels)}, none[] = {0, 0, 0};
+	int r = 0;
+
+	for (int i = 0; i < 20 && !r; i++) {
+		const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
+		uint64_t linker, name[2] = {0, 3};
+		uint32_t load, link;
+
+		r |= peer_call(peer, 2, OP_cuLinkCreate_v2, other, none, 3, NULL, 0);
+		linker = peer_word(peer, 2);
+		r |= peer_call(peer, 2, WIRE_UPLOAD, context, upload, 2, kernels, sizeof(kernels));
+		r |= waits_load(peer, 1, other, &load);
+		peer_send(peer, 2, OP_cuLinkAddData_v2, context, (const uint64_t[]){sizeof(kernels), 0, 0, linker, 1},
+			  5, NULL, 0, true);
+		link = peer->sequence;
+		(void)usleep((useconds_t)(i * 100));
+		r |= waits_are("the end", waits_call(peer, 0, OP_cuCtxDestroy_v2, context, other, 0, 1), 0);
+		r |= peer_wait(peer, 1, load, PATIENCE) < 0 || peer_wait(peer, 2, link, PATIENCE) < 0;
+		name[0] = peer_word(peer, 1);
+		r |= waits_are("what was loaded",
+			       peer_call(peer, 1, OP_cuModuleGetFunction, context, name, 2, "nop", 3), 400);
+		r |= waits_are("what was linked", waits_call(peer, 2, OP_cuLinkDestroy, context, linker, 0, 1), 400);
+	}
+	return r;
+}
+
+/* The graph of a capture that fails is gone with it, and is its stream's until then. */
+int waits_captures(struct peer *peer, uint64_t context)
+{
+	enum { RELAXED = 2 };
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+	uint64_t graph;
+	int r = waits_call(peer, 0, OP_cuStreamBeginCapture_v2, context, stream, RELAXED, 2);
+
+	r |= waits_call(peer, 0, OP_cuStreamGetCaptureInfo_v2, context, stream, 0, 1);
+	graph = peer->wire->reply[0].word[2];
+	r |= waits_are("its graph", waits_call(peer, 0, OP_cuGraphGetNodes, context, graph, 0, 2), 0);
+	r |= waits_call(peer, 0, OP_cuGraphDestroy, context, graph, 0, 1) == 0;
+	(void)waits_call(peer, 0, OP_cuStreamQuery, context, stream, 0, 1);
+	r |= waits_are("a capture that fails", waits_call(peer, 0, OP_cuStreamEndCapture, context, stream, 0, 1), 901);
+	r |= waits_are("its graph", waits_call(peer, 0, OP_cuGraphGetNodes, context, graph, 0, 2), 400);
+	/* One that does not fail is the client's. */
+	r |= waits_call(peer, 0, OP_cuStreamBeginCapture_v2, context, stream, RELAXED, 2);
+	r |= waits_call(peer, 0, OP_cuStreamGetCaptureInfo_v2, context, stream, 0, 1);
+	graph = peer->wire->reply[0].word[2];
+	r |= waits_are("the next", waits_call(peer, 0, OP_cuStreamEndCapture, context, stream, 0, 1), 0);
+	r |= peer_word(peer, 0) != graph;
+	r |= waits_are("its stream", waits_call(peer, 0, OP_cuStreamDestroy_v2, context, stream, 0, 1), 0);
+	return r | waits_are("its graph", waits_call(peer, 0, OP_cuGraphDestroy, context, graph, 0, 1), 0);
+}
+
+/* What nodes name may be gone: the event of one, the function that a library's kernel became in another. */
+int waits_nodes(struct peer *peer, uint64_t context)
+{
+	const uint64_t upload[] = {0, sizeof(kernels)}, load[] = {sizeof(kernels), 0, 0};
+	const uint64_t graph = waits_new(peer, OP_cuGraphCreate, context, 0, 0, 1);
+	const uint64_t event = waits_new(peer, OP_cuEventCreate, context, 0, 0, 1);
+	const uint64_t wait[] = {graph, 0, 0, event};
+	uint64_t node, function, name[2] = {0, 3},
+				 add[7] = {0, 1 | 1ULL << 32, 1 | 1ULL << 32, 1 | 1ULL << 32, 0, 0, graph};
+	int r = peer_call(peer, 0, OP_cuGraphAddEventWaitNode, context, wait, 4, NULL, 0);
+
+	node = peer_word(peer, 0);
+	r |= waits_are("its event", waits_call(peer, 0, OP_cuGraphEventWaitNodeGetEvent, context, node, 0, 1), 0);
+	r |= peer_word(peer, 0) != event;
+	r |= waits_are("that ends", waits_call(peer, 0, OP_cuEventDestroy_v2, context, event, 0, 1), 0);
+	r |= waits_call(peer, 0, OP_cuGraphEventWaitNodeGetEvent, context, node, 0, 1) == 0;
+	r |= peer_call(peer, 0, WIRE_UPLOAD, context, upload, 2, kernels, sizeof(kernels));
+	r |= peer_call(peer, 0, OP_cuLibraryLoadData, context, load, 3, NULL, 0);
+	name[0] = peer_word(peer, 0);
+	r |= peer_call(peer, 0, OP_cuLibraryGetKernel, context, name, 2, "nop", 3);
+	add[0] = peer_word(peer, 0);
+	r |= peer_call(peer, 0, OP_cuGraphAddKernelNode_v2, context, add, 7, NULL, 0);
+	node = peer_word(peer, 0);
+	r |= waits_are("its function", waits_call(peer, 0, OP_cuGraphKernelNodeGetParams_v2, context, node, 0, 1), 0);
+	function = peer_word(peer, 0);
+	r |= waits_are("of a library", waits_call(peer, 0, OP_cuLibraryUnload, context, name[0], 0, 1), 0);
+	return r | waits_are("that ends", waits_call(peer, 0, OP_cuFuncGetAttribute, context, 0, function, 2), 400);
+}
+
+/* ---- all at once ---- */
+
+enum { THREADS = 12, OBJECTS = 8, ROUNDS = 4000 };
+
+struct chaos {
+	struct peer *peer;
+	uint64_t context[2], stream[OBJECTS], event[OBJECTS], memory;
+	uint32_t waits[THREADS]; /* the number of the call; 0: it waits for nothing */
+	unsigned seed;
+};
+
+static unsigned chaos_random(struct chaos *chaos, unsigned below)
+{
+	return (unsigned)rand_r(&chaos->seed) % below;
+}
+
+/* A thread that does not wait; 0 is never one. */
+static uint32_t chaos_thread(struct chaos *chaos)
+{
+	const uint32_t thread = 1 + chaos_random(chaos, THREADS - 1);
+
+	if (chaos->waits[thread] && !waits_is_answered(chaos->peer, thread, chaos->waits[thread]))
+		return 0;
+	chaos->waits[thread] = 0;
+	return thread;
+}
+
+static void chaos_wait(struct chaos *chaos)
+{
+	static const unsigned ops[] = {OP_cuEventSynchronize, OP_cuStreamSynchronize, OP_cuCtxSynchronize,
+				       WIRE_STAGE_WAIT};
+	const unsigned kind = chaos_random(chaos, 4), which = chaos_random(chaos, OBJECTS);
+	const uint64_t of[] = {chaos->event[which], chaos->stream[which], 0, which};
+	const uint32_t thread = chaos_thread(chaos);
+
+	if (thread)
+		chaos->waits[thread] = waits_begin(chaos->peer, thread, ops[kind],
+						   chaos->context[chaos_random(chaos, 2)], of[kind], kind != 2);
+}
+
+/* Work of a quarter of a millisecond and more, from @context, and the event behind it. */
+static void chaos_work(struct chaos *chaos, uint64_t context)
+{
+	const unsigned which = chaos_random(chaos, OBJECTS);
+	const uint64_t copy[] = {chaos->memory, chaos->stream[which], WIRE_SMALL + which, 1 << 16};
+	const uint64_t record[] = {chaos->event[which], chaos->stream[which]};
+
+	peer_send(chaos->peer, 0, WIRE_STAGE_IN, context, copy, 4, NULL, 0, false);
+	peer_send(chaos->peer, 0, OP_cuEventRecord, context, record, 2, NULL, 0, false);
+}
+
+static void chaos_renew(struct chaos *chaos, uint64_t context)
+{
+	const unsigned which = chaos_random(chaos, OBJECTS);
+
+	if (chaos_random(chaos, 2)) {
+		(void)waits_call(chaos->peer, 0, OP_cuStreamDestroy_v2, context, chaos->stream[which], 0, 1);
+		chaos->stream[which] = waits_new(chaos->peer, OP_cuStreamCreate, context, 1, 0, 1);
+	} else {
+		(void)waits_call(chaos->peer, 0, OP_cuEventDestroy_v2, context, chaos->event[which], 0, 1);
+		chaos->event[which] = waits_new(chaos->peer, OP_cuEventCreate, context, 0, 0, 1);
+	}
+}
+
+int waits_everything(struct peer *peer, uint64_t context)
+{
+	struct chaos chaos = {.peer = peer, .context = {context}};
+
+	if (getrandom(&chaos.seed, sizeof(chaos.seed), 0) < 0)
+		return 1;
+	printf("# seed %u\n", chaos.seed);
+	chaos.memory = waits_new(peer, OP_cuMemAlloc_v2, context, 1 << 16, 0, 1);
+	for (int i = 0; i < ROUNDS && !peer_is_gone(peer, 0); i++) {
+		if (i % 400 == 0) {
+			(void)waits_call(peer, 0, OP_cuCtxDestroy_v2, context, chaos.context[1], 0, 1);
+			chaos.context[1] = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
+		}
+		const uint64_t where = chaos.context[chaos_random(&chaos, 2)];
+
+		if (chaos_random(&chaos, 3) == 0)
+			chaos_wait(&chaos);
+		else if (chaos_random(&chaos, 2))
+			chaos_work(&chaos, where);
+		else
+			chaos_renew(&chaos, where);
+	}
+	for (uint32_t i = 1; i < THREADS; i++)
+		if (chaos.waits[i] && peer_wait(peer, i, chaos.waits[i], PATIENCE) < 0)
+			return 1;
+	return 0;
+}
