@@ -29,8 +29,10 @@ O ?= build
 ifneq ($(words $(O)),1)
 $(error make: O= takes one directory without spaces in its name)
 endif
-# CROSS_COMPILE=aarch64-linux-gnu- builds for another architecture.
+# CROSS_COMPILE=aarch64-linux-gnu- builds for another architecture, which a compiler in the environment is not for.
+ifneq ($(CROSS_COMPILE)$(origin CC),environment)
 CC = $(CROSS_COMPILE)gcc
+endif
 CXX = $(CROSS_COMPILE)g++
 AR = $(CROSS_COMPILE)ar
 OBJCOPY = $(CROSS_COMPILE)objcopy
@@ -286,14 +288,25 @@ check-unit: needs-check $(unit_tests)
 LINT_CLANG =
 formatted = $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
 	test/*/*/*/*.[ch])
-lint: dependencies-lint $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(O)/gen/guard.skel.h $(vcuda_headers)
+lint: dependencies-lint
 	test/checks
 	clang-format --dry-run -Werror $(formatted)
 	$(MAKE) O=$(O)-clang CC=clang all test-programs
 	$(MAKE) O=$(O)-o0 OPTIMIZE=-O0 all
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
-	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -DCTR_GPU_COMMIT='""' -- \
-		$(filter-out %.bpf.c,$(wildcard src/*/*.c src/*/*/*.c hooks/*.c hooks/runtime/*.c)) $(wildcard test/hosts/*.c test/fuzz/*.c)
+	$(MAKE) -k analyse
+
+analysed = $(patsubst %.c,$(O)/analysed/%,$(filter-out %.bpf.c,$(wildcard src/*/*.c src/*/*/*.c hooks/*.c hooks/runtime/*.c)) \
+	$(wildcard test/hosts/*.c test/fuzz/*.c))
+analyse: $(analysed)
+	@echo "The analyser finds nothing in $(words $(analysed)) files."
+# After any change of a header, all of them.
+$(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(O)/gen/guard.skel.h $(vcuda_headers) test/analyse \
+	$(wildcard include/*.h src/*/*.h src/*/*/*.h src/*/*.def hooks/*.h hooks/*/*.h test/*/*.h)
+$(analysed): $(O)/analysed/%: %.c
+	@mkdir -p $(@D)
+	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -DCTR_GPU_COMMIT='""' $<
+	touch $@
 
 # Tests run as other users, too, whose counts belong into the same files.
 coverage: dependencies-coverage
@@ -444,7 +457,7 @@ clean:
 	rm -rf $(O) $(O)-arm64 $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
-.PHONY: all help needs needs-check clean test-programs check check-only check-hostile check-sanitize check-unit dependencies-ci abi-dump lint \
+.PHONY: all help needs needs-check clean test-programs check check-only check-hostile check-sanitize check-unit dependencies-ci abi-dump lint analyse \
 	coverage always install-files install install-vcuda uninstall \
 	install-compat uninstall-compat
 .SECONDARY:
