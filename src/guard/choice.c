@@ -82,7 +82,7 @@ int choice_count(int map, unsigned hierarchy, int by)
 int choice_read_count(int map, unsigned hierarchy, unsigned *ret)
 {
 	const uint32_t zero = 0;
-	struct guard_counts counts;
+	struct guard_counts counts = {0};
 	int r = hierarchy < GUARD_HIERARCHIES ? choice_do(BPF_MAP_LOOKUP_ELEM, map, &zero, &counts) : -EINVAL;
 
 	if (r == 0)

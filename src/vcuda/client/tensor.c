@@ -10,14 +10,16 @@
 
 enum { TENSOR_OWN_MAX = 2 + 2 * TENSOR_RANKS };
 
+/* What all kinds have in the order of the API, and then what the kind has of its own. */
 struct tensor {
-	int type, interleave, swizzle, promotion, fill;
+	int type;
 	cuuint32_t rank;
 	const void *address;
 	const cuuint64_t *dimensions, *strides;
 	const cuuint32_t *element;
-	uint64_t own[TENSOR_OWN_MAX];
+	int interleave, swizzle, promotion, fill;
 	unsigned own_count;
+	uint64_t own[TENSOR_OWN_MAX];
 };
 
 static CUresult tensor_encode(unsigned op, const struct tensor *tensor, CUtensorMap *map)
@@ -48,17 +50,8 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
 				const cuuint32_t *element, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
 				CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
-	struct tensor tensor = {.type = type,
-				.interleave = interleave,
-				.swizzle = swizzle,
-				.promotion = promotion,
-				.fill = fill,
-				.rank = rank,
-				.address = address,
-				.dimensions = dimensions,
-				.strides = strides,
-				.element = element,
-				.own_count = TENSOR_RANKS};
+	struct tensor tensor = {type,       rank,    address,   dimensions, strides,      element,
+				interleave, swizzle, promotion, fill,       TENSOR_RANKS, {0}};
 
 	if (!box)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
@@ -74,18 +67,8 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuu
 				 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
 				 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
-	struct tensor tensor = {.type = type,
-				.interleave = interleave,
-				.swizzle = swizzle,
-				.promotion = promotion,
-				.fill = fill,
-				.rank = rank,
-				.address = address,
-				.dimensions = dimensions,
-				.strides = strides,
-				.element = element,
-				.own = {channels, pixels},
-				.own_count = TENSOR_OWN_MAX};
+	struct tensor tensor = {type,       rank,    address,   dimensions, strides,        element,
+				interleave, swizzle, promotion, fill,       TENSOR_OWN_MAX, {channels, pixels}};
 
 	if (!lower || !upper)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
@@ -103,18 +86,10 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *map, CUtensorMapDataType type,
 				     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
 				     CUtensorMapFloatOOBfill fill)
 {
-	const struct tensor tensor = {.type = type,
-				      .interleave = interleave,
-				      .swizzle = swizzle,
-				      .promotion = promotion,
-				      .fill = fill,
-				      .rank = rank,
-				      .address = address,
-				      .dimensions = dimensions,
-				      .strides = strides,
-				      .element = element,
-				      .own = {channels, pixels, (uint64_t)lower, (uint64_t)upper, (uint64_t)mode},
-				      .own_count = 5};
+	const struct tensor tensor = {
+		type,      rank,    address,    dimensions,
+		strides,   element, interleave, swizzle,
+		promotion, fill,    5,          {channels, pixels, (uint64_t)lower, (uint64_t)upper, (uint64_t)mode}};
 
 	return tensor_encode(OP_cuTensorMapEncodeIm2colWide, &tensor, map);
 }

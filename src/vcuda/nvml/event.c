@@ -17,11 +17,8 @@ struct nvmlEventSet_st {
 
 static nvmlReturn_t event_enter(const void *place)
 {
-	nvmlReturn_t r;
-
 	LOCK_HOLD(&inquiry_lock);
-	r = inquiry_enter();
-	return r || place ? r : NVML_ERROR_INVALID_ARGUMENT;
+	return inquiry_enter_for(place);
 }
 
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)

@@ -107,9 +107,7 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
 	nvmlReturn_t r;
 
 	LOCK_HOLD(&inquiry_lock);
-	r = inquiry_enter();
-	if (!r && !count)
-		r = NVML_ERROR_INVALID_ARGUMENT;
+	r = inquiry_enter_for(count);
 	if (!r)
 		*count = (unsigned)client.host.device_count;
 	return r;
@@ -120,8 +118,8 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
 	nvmlReturn_t r;
 
 	LOCK_HOLD(&inquiry_lock);
-	r = inquiry_enter();
-	if (!r && (!device || index >= (unsigned)client.host.device_count))
+	r = inquiry_enter_for(device);
+	if (!r && index >= (unsigned)client.host.device_count)
 		r = NVML_ERROR_INVALID_ARGUMENT;
 	if (!r)
 		*device = inquiry_handle((CUdevice)index);

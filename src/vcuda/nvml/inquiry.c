@@ -46,6 +46,13 @@ nvmlReturn_t inquiry_enter(void)
 	return inquiry_connect();
 }
 
+nvmlReturn_t inquiry_enter_for(const void *place)
+{
+	nvmlReturn_t r = inquiry_enter();
+
+	return r || place ? r : NVML_ERROR_INVALID_ARGUMENT;
+}
+
 nvmlReturn_t inquiry_enter_device(nvmlDevice_t device, CUdevice *ret)
 {
 	nvmlReturn_t r = inquiry_enter();

@@ -21,6 +21,9 @@ extern struct lock inquiry_lock;
  */
 nvmlReturn_t inquiry_enter(void);
 
+/** The same of a function that needs @place, a pointer its caller gives. */
+nvmlReturn_t inquiry_enter_for(const void *place);
+
 /** The same, and the device that a handle stands for. */
 nvmlReturn_t inquiry_enter_device(nvmlDevice_t device, CUdevice *ret);
 

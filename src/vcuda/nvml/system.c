@@ -61,9 +61,7 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 	nvmlReturn_t r;
 
 	LOCK_HOLD(&inquiry_lock);
-	r = inquiry_enter();
-	if (!r && !version)
-		r = NVML_ERROR_INVALID_ARGUMENT;
+	r = inquiry_enter_for(version);
 	if (!r)
 		*version = system_cuda();
 	return r;
@@ -102,9 +100,7 @@ nvmlReturn_t nvmlUnitGetCount(unsigned *count)
 	nvmlReturn_t r;
 
 	LOCK_HOLD(&inquiry_lock);
-	r = inquiry_enter();
-	if (!r && !count)
-		r = NVML_ERROR_INVALID_ARGUMENT;
+	r = inquiry_enter_for(count);
 	if (!r)
 		*count = 0;
 	return r;
