@@ -7,13 +7,12 @@
 
 #include "driverd/dxcore.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <wchar.h>
 
 #include "base/cleanup.h"
+#include "driverd/library.h"
 #include "driverd/message.h"
 #include "dxg/ioctl.h"
 
@@ -31,15 +30,12 @@ static struct {
 	ntstatus (*close)(struct d3dkmt_closeadapter *);
 } dxcore;
 
-static const struct {
-	const char *name;
-	void *function;
-	bool optional;
-} symbols[] = {
+static const struct library_symbol symbols[] = {
 	{"D3DKMTEnumAdapters3", &dxcore.enumerate3, true},
 	{"D3DKMTEnumAdapters2", &dxcore.enumerate2, false},
 	{"D3DKMTQueryAdapterInfo", &dxcore.query, false},
 	{"D3DKMTCloseAdapter", &dxcore.close, false},
+	{0},
 };
 
 static ntstatus last_failure;
@@ -95,19 +91,6 @@ static void dxcore_call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closead
 	(void)dxcore.close(arguments);
 }
 
-/* Return: the name of a function that is missing; NULL if all are there. */
-static const char *dxcore_find_symbols(void *library)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
-		void *function = dlsym(library, symbols[i].name);
-
-		if (!function && !symbols[i].optional)
-			return symbols[i].name;
-		memcpy(symbols[i].function, &function, sizeof(function));
-	}
-	return NULL;
-}
-
 static void dxcore_ask(struct driverd_answer *answer)
 {
 	const struct d3dkmt calls = {
@@ -129,18 +112,8 @@ static void dxcore_ask(struct driverd_answer *answer)
 			       (unsigned)last_failure);
 }
 
-/* The library stays loaded, so that the answer does not wait for its destructors. */
 void dxcore_describe_adapters(const char *path, struct driverd_answer *answer)
 {
-	const char *missing;
-	void *library;
-
-	library = path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
-	if (!library)
-		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s",
-				      path[0] == '/' ? dlerror() : "its path is not absolute");
-	missing = dxcore_find_symbols(library);
-	if (missing)
-		return answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no %s", missing);
-	dxcore_ask(answer);
+	if (library_load(path, symbols, answer))
+		dxcore_ask(answer);
 }

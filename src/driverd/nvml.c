@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "driverd/library.h"
 #include "driverd/message.h"
 
 typedef struct nvmlDevice_st *nvml_device;
@@ -37,11 +38,8 @@ static struct {
 	int (*compute_instance)(nvml_device part, unsigned *id);
 } nvml;
 
-static const struct {
-	const char *name;
-	void *function;
-	bool optional; /* of GPUs whose parts have no names, and of drivers for Windows */
-} symbols[] = {
+/* Optional: of GPUs whose parts have no names, and of drivers for Windows. */
+static const struct library_symbol symbols[] = {
 	{"nvmlInit_v2", &nvml.init, false},
 	{"nvmlDeviceGetCount_v2", &nvml.count, false},
 	{"nvmlDeviceGetHandleByIndex_v2", &nvml.device, false},
@@ -51,30 +49,8 @@ static const struct {
 	{"nvmlDeviceGetMigDeviceHandleByIndex", &nvml.part, true},
 	{"nvmlDeviceGetGpuInstanceId", &nvml.gpu_instance, true},
 	{"nvmlDeviceGetComputeInstanceId", &nvml.compute_instance, true},
+	{0},
 };
-
-static void *nvml_load(const char *path)
-{
-	return path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
-}
-
-static const char *nvml_why_not_loaded(const char *path)
-{
-	return path[0] == '/' ? dlerror() : "its path is not absolute";
-}
-
-/* Return: the name of a function that is missing; NULL if all are there. */
-static const char *nvml_find_symbols(void *library)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
-		void *function = dlsym(library, symbols[i].name);
-
-		if (!function && !symbols[i].optional)
-			return symbols[i].name;
-		memcpy(symbols[i].function, &function, sizeof(function));
-	}
-	return NULL;
-}
 
 static char *nvml_read_uuid(nvml_device device)
 {
@@ -164,33 +140,20 @@ static void nvml_load_dxcore(const char *path)
 
 void nvml_list_names(const char *path, struct driverd_answer *answer)
 {
-	const char *missing;
-	void *library;
-
 	nvml_load_dxcore(path);
-	library = nvml_load(path);
-	if (!library)
-		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", nvml_why_not_loaded(path));
-	missing = nvml_find_symbols(library);
-	if (missing)
-		return answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no %s", missing);
-	nvml_ask(answer);
+	if (library_load(path, symbols, answer))
+		nvml_ask(answer);
 }
 
 /* This function alone needs neither cuInit() nor a device. */
 void cuda_read_version(const char *path, struct driverd_answer *answer)
 {
 	int (*get_version)(int *version);
-	void *library, *function;
+	const struct library_symbol functions[] = {{"cuDriverGetVersion", &get_version, false}, {0}};
 	int r;
 
-	library = nvml_load(path);
-	if (!library)
-		return answer_failure(answer, DRIVERD_NOT_LOADED, "%s", nvml_why_not_loaded(path));
-	function = dlsym(library, "cuDriverGetVersion");
-	if (!function)
-		return answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no cuDriverGetVersion");
-	memcpy(&get_version, &function, sizeof(function));
+	if (!library_load(path, functions, answer))
+		return;
 	r = get_version(&answer->version);
 	if (r != 0)
 		answer_failure(answer, DRIVERD_REFUSED, "cuDriverGetVersion returned %d", r);

@@ -27,6 +27,8 @@
 #include "vcuda/types.h"
 #include "vcuda/wire.h"
 
+#define EVERY UINT32_MAX /* of the operations */
+
 enum {
 	CONTEXT = 1, /* indexes of handles */
 	FUNCTION,
@@ -670,23 +672,31 @@ static void host_shares_devices(struct host *host)
 
 /* ---- servers that greet well ---- */
 
-#define TWIST(name) static void name(struct host *host, const struct wire_entry *entry, struct answer *a)
-#define HOST(name, twists)                                                   \
-	TWIST(twists);                                                       \
+#define TWIST(name)                                                              \
+	static void name(struct host *host __attribute__((unused)),              \
+			 const struct wire_entry *entry __attribute__((unused)), \
+			 struct answer *a __attribute__((unused)))
+/* A server whose answers to @of, or to EVERY call, are as the body behind it makes them. */
+#define HOST(name, twists, of)                                               \
+	TWIST(twists##_answer);                                              \
+	TWIST(twists)                                                        \
+	{                                                                    \
+		if ((of) == EVERY || entry->op == (of))                      \
+			twists##_answer(host, entry, a);                     \
+	}                                                                    \
 	static void name(struct host *host)                                  \
 	{                                                                    \
 		greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, SEALS); \
 		serve(host, twists);                                         \
 	}                                                                    \
-	TWIST(twists)
+	TWIST(twists##_answer)
 
-HOST(host_is_silent_to_hello, twist_hello_silent)
+HOST(host_is_silent_to_hello, twist_hello_silent, EVERY)
 {
-	(void)host;
 	a->silent = entry->op == WIRE_HELLO;
 }
 
-HOST(host_rings_for_ever, twist_rings)
+HOST(host_rings_for_ever, twist_rings, EVERY)
 {
 	a->silent = entry->op == WIRE_HELLO;
 	/* Values that are none of the client's, one after the other. */
@@ -695,47 +705,35 @@ HOST(host_rings_for_ever, twist_rings)
 			bell_ring(&host->wire->reply[entry->slot].done, 0x80000000U + (uint32_t)i);
 }
 
-HOST(host_has_minus_one_device, twist_minus_one)
+HOST(host_has_minus_one_device, twist_minus_one, WIRE_HELLO)
 {
 	struct wire_host *hello = (struct wire_host *)a->word;
 
-	(void)host;
-	if (entry->op == WIRE_HELLO)
-		hello->device_count = -1;
+	hello->device_count = -1;
 }
 
-HOST(host_has_many_devices, twist_many)
+HOST(host_has_many_devices, twist_many, WIRE_HELLO)
 {
 	struct wire_host *hello = (struct wire_host *)a->word;
 
-	(void)host;
-	if (entry->op == WIRE_HELLO)
-		hello->device_count = 0x7fffffff;
+	hello->device_count = 0x7fffffff;
 }
 
-HOST(host_answers_hello_short, twist_hello_short)
+HOST(host_answers_hello_short, twist_hello_short, WIRE_HELLO)
 {
-	(void)host;
-	if (entry->op == WIRE_HELLO)
-		a->bytes = 3;
+	a->bytes = 3;
 }
 
-HOST(host_has_a_name_without_end, twist_name)
+HOST(host_has_a_name_without_end, twist_name, WIRE_DEVICE)
 {
 	struct wire_device *device = (struct wire_device *)a->word;
 
-	(void)host;
-	if (entry->op == WIRE_DEVICE) {
-		memset(device->name, 'x', sizeof(device->name));
-		memset(device->bus, 'x', sizeof(device->bus));
-	}
+	memset(device->name, 'x', sizeof(device->name));
+	memset(device->bus, 'x', sizeof(device->bus));
 }
 
-HOST(host_offers_any_address, twist_nothing)
+HOST(host_offers_any_address, twist_nothing, EVERY)
 {
-	(void)host;
-	(void)entry;
-	(void)a;
 }
 
 static void host_has_addresses_of_others(struct host *host)
@@ -748,165 +746,122 @@ static void host_has_addresses_of_others(struct host *host)
 	serve(host, twist_nothing);
 }
 
-HOST(host_results_are_negative, twist_negative)
+HOST(host_results_are_negative, twist_negative, OP_cuMemAlloc_v2)
 {
-	(void)host;
-	if (entry->op == OP_cuMemAlloc_v2)
-		a->result = -7;
+	a->result = -7;
 }
 
-HOST(host_results_are_no_numbers, twist_large)
+HOST(host_results_are_no_numbers, twist_large, OP_cuMemAlloc_v2)
 {
-	(void)host;
-	if (entry->op == OP_cuMemAlloc_v2)
-		a->result = 0x7fffffff;
+	a->result = 0x7fffffff;
 }
 
-HOST(host_is_sticky_with_nonsense, twist_sticky)
+HOST(host_is_sticky_with_nonsense, twist_sticky, EVERY)
 {
-	(void)entry;
-	(void)a;
 	host->wire->sticky = -9;
 }
 
-HOST(host_defers_nonsense, twist_deferred)
+HOST(host_defers_nonsense, twist_deferred, OP_cuCtxSynchronize)
 {
-	(void)a;
-	if (entry->op == OP_cuCtxSynchronize)
-		host->wire->deferred = 123456;
+	host->wire->deferred = 123456;
 }
 
-HOST(host_answers_short, twist_short)
+HOST(host_answers_short, twist_short, OP_cuMemGetInfo_v2)
 {
-	(void)host;
-	if (entry->op == OP_cuMemGetInfo_v2)
-		a->bytes = 8;
+	a->bytes = 8;
 }
 
-HOST(host_dies_while_it_is_waited_for, twist_dies)
+HOST(host_dies_while_it_is_waited_for, twist_dies, OP_cuCtxSynchronize)
 {
-	(void)a;
-	(void)host;
-	if (entry->op == OP_cuCtxSynchronize)
-		_exit(0);
+	_exit(0);
 }
 
-HOST(host_dies_amid_a_copy, twist_dies_in_copy)
+HOST(host_dies_amid_a_copy, twist_dies_in_copy, WIRE_STAGE_WAIT)
 {
-	(void)a;
-	(void)host;
-	if (entry->op == WIRE_STAGE_WAIT)
-		_exit(0);
+	_exit(0);
 }
 
-HOST(host_dies_before_launches, twist_dies_at_function)
+HOST(host_dies_before_launches, twist_dies_at_function, OP_cuLaunchKernel)
 {
-	(void)a;
-	if (entry->op == OP_cuLaunchKernel)
-		_exit(0);
-	(void)host;
+	_exit(0);
 }
 
-HOST(host_tells_a_long_text, twist_text)
+HOST(host_tells_a_long_text, twist_text, OP_cuFuncGetName)
 {
-	(void)host;
-	if (entry->op == OP_cuFuncGetName)
-		a->bytes = 0xffffffff;
+	a->bytes = 0xffffffff;
 }
 
-HOST(host_has_too_many_parameters, twist_parameters)
+HOST(host_has_too_many_parameters, twist_parameters, WIRE_FUNCTION)
 {
 	struct wire_function *function = (struct wire_function *)a->word;
 
-	(void)host;
-	if (entry->op == WIRE_FUNCTION)
-		function->parameters = 0x10000000;
+	function->parameters = 0x10000000;
 }
 
-HOST(host_has_parameters_beyond, twist_beyond)
+HOST(host_has_parameters_beyond, twist_beyond, WIRE_FUNCTION)
 {
 	struct wire_function *function = (struct wire_function *)a->word;
 
-	(void)host;
-	if (entry->op == WIRE_FUNCTION) {
-		function->bytes = 8;
-		function->parameter[0].offset = 60000;
-	}
+	function->bytes = 8;
+	function->parameter[0].offset = 60000;
 }
 
-HOST(host_has_large_parameters, twist_larger)
+HOST(host_has_large_parameters, twist_larger, WIRE_FUNCTION)
 {
 	struct wire_function *function = (struct wire_function *)a->word;
 
-	(void)host;
-	if (entry->op == WIRE_FUNCTION) {
-		function->bytes = 0xfffffff0;
-		function->parameter[0].offset = 0;
-	}
+	function->bytes = 0xfffffff0;
+	function->parameter[0].offset = 0;
 }
 
-HOST(host_logs_too_much, twist_logs)
+HOST(host_logs_too_much, twist_logs, OP_cuModuleLoadDataEx)
 {
 	struct logs *logs = (struct logs *)a->word;
 
-	(void)host;
-	if (entry->op == OP_cuModuleLoadDataEx)
-		logs->error_bytes = 0xfffffff0;
+	logs->error_bytes = 0xfffffff0;
 }
 
-HOST(host_logs_more_than_asked, twist_logs_more)
+HOST(host_logs_more_than_asked, twist_logs_more, OP_cuModuleLoadDataEx)
 {
 	struct logs *logs = (struct logs *)a->word;
 
-	(void)host;
-	if (entry->op == OP_cuModuleLoadDataEx) {
-		logs->error_bytes = LOG;
-		memset(logs->error, 'x', LOG);
-	}
+	logs->error_bytes = LOG;
+	memset(logs->error, 'x', LOG);
 }
 
-HOST(host_links_too_much, twist_links)
+HOST(host_links_too_much, twist_links, OP_cuLinkComplete)
 {
 	struct logs *logs = (struct logs *)a->word;
 
-	(void)host;
-	if (entry->op == OP_cuLinkComplete)
-		logs->handle = (uint64_t)1 << 60;
+	logs->handle = (uint64_t)1 << 60;
 }
 
 /* And what was linked is not to be had. */
-HOST(host_links_and_keeps, twist_keeps)
+HOST(host_links_and_keeps, twist_keeps, EVERY)
 {
 	struct logs *logs = (struct logs *)a->word;
 
-	(void)host;
 	if (entry->op == OP_cuLinkComplete)
 		logs->handle = 1 << 20;
 	if (entry->op == WIRE_DOWNLOAD)
 		a->bytes = 0;
 }
 
-HOST(host_has_many_nodes, twist_nodes)
+HOST(host_has_many_nodes, twist_nodes, EVERY)
 {
-	(void)host;
 	if (entry->op == OP_cuGraphGetNodes || entry->op == OP_cuGraphGetEdges)
 		a->word[0] = 0x1fffffffffffffff;
 }
 
-HOST(host_has_an_odd_edge, twist_edges)
+HOST(host_has_an_odd_edge, twist_edges, OP_cuGraphGetEdges)
 {
-	(void)host;
-	if (entry->op == OP_cuGraphGetEdges)
-		a->word[0] = 5;
+	a->word[0] = 5;
 }
 
-HOST(host_captures_much, twist_captures)
+HOST(host_captures_much, twist_captures, OP_cuStreamGetCaptureInfo_v2)
 {
-	(void)host;
-	if (entry->op == OP_cuStreamGetCaptureInfo_v2) {
-		a->word[0] = 1;
-		a->word[3] = 0x10000000;
-	}
+	a->word[0] = 1;
+	a->word[3] = 0x10000000;
 }
 
 /* An arena of the case's own: @bytes, @seals, and how many descriptors. */
@@ -961,11 +916,8 @@ static void host_sends_many_arenas(struct host *host)
 	serve_arena(host, 65536, SEALS, 7);
 }
 
-HOST(host_calls_back_for_ever, twist_calls)
+HOST(host_calls_back_for_ever, twist_calls, OP_cuLaunchHostFunc)
 {
-	(void)a;
-	if (entry->op != OP_cuLaunchHostFunc)
-		return;
 	for (int i = 0; i < WIRE_CALLBACKS; i++)
 		host->wire->callback[i].cookie = (uint64_t)i * 0x100000001;
 	bell_ring(&host->wire->calls, 0xfffffff0);
@@ -973,8 +925,6 @@ HOST(host_calls_back_for_ever, twist_calls)
 
 TWIST(twist_spins)
 {
-	(void)host;
-	(void)a;
 	if (entry->op == OP_cuCtxSynchronize)
 		(void)usleep(1500000);
 }
@@ -987,29 +937,21 @@ static void host_wants_spinning(struct host *host)
 	serve(host, twist_spins);
 }
 
-HOST(host_has_done_too_much, twist_tail)
+HOST(host_has_done_too_much, twist_tail, OP_cuLaunchKernel)
 {
-	(void)a;
-	if (entry->op != OP_cuLaunchKernel)
-		return;
 	bell_ring(&host->wire->ring.tail, host->tail + 0x40000000);
 	(void)client_has_left(host, SOON * 1000);
 }
 
-HOST(host_has_many_processes, twist_processes)
+HOST(host_has_many_processes, twist_processes, WIRE_USAGE)
 {
-	(void)host;
-	if (entry->op == WIRE_USAGE)
-		((struct wire_usage *)a->word)->count = WIRE_PROCESSES + 1;
+	((struct wire_usage *)a->word)->count = WIRE_PROCESSES + 1;
 }
 
-HOST(host_uses_more_than_there_is, twist_usage)
+HOST(host_uses_more_than_there_is, twist_usage, WIRE_USAGE)
 {
 	struct wire_usage *usage = (struct wire_usage *)a->word;
 
-	(void)host;
-	if (entry->op != WIRE_USAGE)
-		return;
 	*usage = (struct wire_usage){.total = 1 << 20, .used = UINT64_MAX};
 	memset(usage->driver, '5', sizeof(usage->driver));
 }
