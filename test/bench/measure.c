@@ -16,13 +16,15 @@
  * the time one process takes of one processor, the least of them (all in microseconds), the most memory in KiB that
  * the program or a child of it had; the median of what it took more than the case before it, in microseconds, each round
  * compared with itself: what the machine did in a round it did to both; the fewest page faults that no disk was read for,
- * of the program and its children; and the median of the processor time of these, in microseconds. A busy machine, on which
- * everybody waits, changes the last two little.
+ * of the program and its children; the median of the processor time of these, in microseconds; the standard error of the
+ * fifth; and the fifth and its error of processor time. A busy machine, on which everybody waits, changes faults and
+ * processor time little.
  */
 
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -43,6 +45,9 @@ struct bench_case {
 	const char *image;
 	char **argv; /* with placeholders */
 	double *times, *used;
+	struct more {
+		double middle, error;
+	} more, more_used; /* than the case before */
 	long memory, faults;
 };
 
@@ -240,31 +245,41 @@ static double median(double *values, unsigned count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* Of the first case, what it took. */
-static double median_more(const struct bench *bench, const struct bench_case *bench_case)
+/* Turns values into what each is away from the middle, and returns the median of that. */
+static double deviation(double *values, unsigned count, double middle)
 {
-	const struct bench_case *before = bench_case == bench->cases ? NULL : bench_case - 1;
-	double *more = calloc(bench->rounds, sizeof(*more)), middle;
+	for (unsigned i = 0; i < count; i++)
+		values[i] = values[i] > middle ? values[i] - middle : middle - values[i];
+	return median(values, count);
+}
+
+/*
+ * Of the first case, what it took. The standard error of a median is sqrt(pi / 2) that of a mean; a median absolute
+ * deviation is 0.6745 standard deviations (both of a normal distribution).
+ */
+static struct more median_more(const double *values, const double *before, unsigned rounds)
+{
+	double *more = calloc(rounds, sizeof(*more));
+	struct more ret;
 
 	if (!more)
 		err(1, "calloc");
-	for (unsigned i = 0; i < bench->rounds; i++)
-		more[i] = bench_case->times[i] - (before ? before->times[i] : 0);
-	middle = median(more, bench->rounds);
+	for (unsigned i = 0; i < rounds; i++)
+		more[i] = values[i] - (before ? before[i] : 0);
+	ret.middle = median(more, rounds);
+	ret.error = 1.2533 / 0.6745 * deviation(more, rounds, ret.middle) / sqrt(rounds);
 	free(more);
-	return middle;
+	return ret;
 }
 
-static void report(struct bench_case *bench_case, unsigned rounds, double more)
+static void report(struct bench_case *bench_case, unsigned rounds)
 {
-	double middle = median(bench_case->times, rounds), least = bench_case->times[0], deviation;
+	double middle = median(bench_case->times, rounds), least = bench_case->times[0];
 
-	for (unsigned i = 0; i < rounds; i++)
-		bench_case->times[i] =
-			bench_case->times[i] > middle ? bench_case->times[i] - middle : middle - bench_case->times[i];
-	deviation = median(bench_case->times, rounds);
-	printf("%.1f\t%.1f\t%.1f\t%ld\t%.1f\t%ld\t%.1f\n", middle, deviation, least, bench_case->memory, more,
-	       bench_case->faults, median(bench_case->used, rounds));
+	printf("%.1f\t%.1f\t%.1f\t%ld\t%.1f\t%ld\t%.1f\t%.1f\t%.1f\t%.1f\n", middle,
+	       deviation(bench_case->times, rounds, middle), least, bench_case->memory, bench_case->more.middle,
+	       bench_case->faults, median(bench_case->used, rounds), bench_case->more.error,
+	       bench_case->more_used.middle, bench_case->more_used.error);
 }
 
 static void add_case(struct bench *bench, char **words)
@@ -314,7 +329,6 @@ static void read_options(struct bench *bench, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	static struct bench bench;
-	double more[CASES_MAX];
 	unsigned warm_up;
 	char **words;
 
@@ -339,9 +353,13 @@ int main(int argc, char **argv)
 		}
 	}
 	/* All of them first: reporting a case spoils its times, with which the next one is compared. */
+	for (size_t i = 0; i < bench.case_count; i++) {
+		struct bench_case *this = &bench.cases[i];
+
+		this->more = median_more(this->times, i ? this[-1].times : NULL, bench.rounds);
+		this->more_used = median_more(this->used, i ? this[-1].used : NULL, bench.rounds);
+	}
 	for (size_t i = 0; i < bench.case_count; i++)
-		more[i] = median_more(&bench, &bench.cases[i]);
-	for (size_t i = 0; i < bench.case_count; i++)
-		report(&bench.cases[i], bench.rounds, more[i]);
+		report(&bench.cases[i], bench.rounds);
 	return 0;
 }

@@ -10,7 +10,7 @@ $(addprefix $(O)/test/bench/,floor nothing step): $(O)/test/bench/%: test/bench/
 
 $(O)/test/bench/measure: test/bench/measure.c test/bench/target.c test/bench/target.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -static -o $@ $(filter %.c,$^)
+	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -static -o $@ $(filter %.c,$^) -lm
 
 bench: dependencies-bench
 	$(MAKE) bench-only
