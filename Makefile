@@ -296,14 +296,14 @@ lint: dependencies-lint
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
 	$(MAKE) -k analyse
 
-analysed = $(patsubst %.c,$(O)/analysed/%,$(filter-out %.bpf.c,$(wildcard src/*/*.c src/*/*/*.c hooks/*.c hooks/runtime/*.c)) \
+analysed = $(addprefix $(O)/analysed/,$(filter-out %.bpf.c,$(wildcard src/*/*.c src/*/*/*.c hooks/*.c hooks/runtime/*.c)) \
 	$(wildcard test/hosts/*.c test/fuzz/*.c))
 analyse: $(analysed)
 	@echo "The analyser finds nothing in $(words $(analysed)) files."
 # After any change of a header, all of them.
 $(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(O)/gen/guard.skel.h $(vcuda_headers) test/analyse \
 	$(wildcard include/*.h src/*/*.h src/*/*/*.h src/*/*.def hooks/*.h hooks/*/*.h test/*/*.h)
-$(analysed): $(O)/analysed/%: %.c
+$(analysed): $(O)/analysed/%: %
 	@mkdir -p $(@D)
 	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -DCTR_GPU_COMMIT='""' $<
 	touch $@

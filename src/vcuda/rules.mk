@@ -13,10 +13,10 @@ vcuda_programs = $(O)/bin/ctr-gpu-vcuda $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcu
 # On the machine that builds, whatever it builds for.
 HOSTCC = $(if $(shell command -v cc),cc,$(CC))
 
-$(vcuda_gen)/generate: src/vcuda/generate.c src/vcuda/cuda.def src/vcuda/nvml.def | needs
+$(vcuda_gen)/generate: $(sort $(wildcard src/vcuda/generate/*)) src/vcuda/cuda.def src/vcuda/nvml.def | needs
 	@mkdir -p $(@D)
 	$(say) CC $@
-	$(HOSTCC) -std=gnu17 -D_GNU_SOURCE -Isrc -O1 $(filter-out $(WERROR),$(warnings)) -o $@ $<
+	$(HOSTCC) -std=gnu17 -D_GNU_SOURCE -Isrc -O1 $(filter-out $(WERROR),$(warnings)) -o $@ $(filter %.c,$^)
 
 vcuda_generated = $(vcuda_gen)/$(1): $(vcuda_gen)/generate; @$$< $(2) >$$@
 $(eval $(call vcuda_generated,ops.h,ops))

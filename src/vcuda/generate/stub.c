@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The client's functions that are nothing but a call of the server. */
+
+#include <string.h>
+
+#include "vcuda/generate/definition.h"
+#include "vcuda/generate/outputs.h"
+
+static void stub_print_words(const struct function *f)
+{
+	printf("\tconst uint64_t words[] = {");
+	for (int i = 0; i < f->count; i++) {
+		const struct argument *a = &f->argument[i];
+		const char *name = argument_name(a);
+
+		if (argument_is(a, "STRING"))
+			printf("strlen(%s), ", name);
+		else if (argument_is(a, "IN"))
+			printf("sizeof(*%s), ", name);
+		else if (argument_is(a, "HS"))
+			printf("%s * sizeof(*%s), ", a->field[2], name);
+		else if (argument_is(a, "V DEVICE H H0 DROP STREAM AT"))
+			printf("(uint64_t)%s, ", name);
+		else if (argument_is(a, "P"))
+			definition_stop("P in a function that is generated", f->name);
+	}
+	printf("0};\n");
+	if (function_count_kind(f, "STRING IN HS") == 0)
+		return;
+	printf("\tconst struct call_part parts[] = {");
+	for (int i = 0; i < f->count; i++) {
+		const char *name = argument_name(&f->argument[i]);
+
+		if (argument_is(&f->argument[i], "STRING"))
+			printf("{%s, strlen(%s)}, ", name, name);
+		else if (argument_is(&f->argument[i], "IN"))
+			printf("{%s, sizeof(*%s)}, ", name, name);
+		else if (argument_is(&f->argument[i], "HS"))
+			printf("{%s, %s * sizeof(*%s)}, ", name, f->argument[i].field[2], name);
+	}
+	printf("};\n");
+}
+
+/* What a caller may not pass: no place for a result, a handle of another kind where nobody waits for the answer. */
+static void stub_print_checks(const struct function *f)
+{
+	for (int i = 0; i < f->count; i++) {
+		const struct argument *a = &f->argument[i];
+
+		if (argument_is(a, "OUT NEW STRING IN NAME"))
+			printf("\tif (!%s)\n\t\treturn call_fail(CUDA_ERROR_INVALID_VALUE);\n", argument_name(a));
+		if (argument_is(a, "HS"))
+			printf("\tif ((%s && !%s) || %s > CALL_HANDLES)\n"
+			       "\t\treturn call_fail(CUDA_ERROR_INVALID_VALUE);\n",
+			       a->field[2], argument_name(a), a->field[2]);
+		if (argument_is(a, "H") && function_is(f, "async"))
+			printf("\tif (wire_handle_type(%s) != WIRE_%s)\n"
+			       "\t\treturn call_fail(CUDA_ERROR_INVALID_HANDLE);\n",
+			       argument_name(a), a->field[0]);
+	}
+}
+
+/* Results lie one behind the other, each at a multiple of 8. */
+static void stub_print_outs(const struct function *f)
+{
+	for (int i = 0; i < f->count; i++)
+		if (argument_is(&f->argument[i], "OUT OUT0 NEW"))
+			printf("\tstruct {\n\t\t_Alignas(8) %s value;\n\t} out_%s;\n",
+			       argument_is(&f->argument[i], "NEW") ? "uint64_t" : f->argument[i].field[0],
+			       argument_name(&f->argument[i]));
+	printf("\tuint64_t out[0");
+	for (int i = 0; i < f->count; i++)
+		if (argument_is(&f->argument[i], "OUT OUT0 NEW"))
+			printf(" + sizeof(out_%s) / 8", argument_name(&f->argument[i]));
+	printf("], *next = out;\n");
+}
+
+static void stub_print_results(const struct function *f)
+{
+	for (int i = 0; i < f->count; i++) {
+		const char *name = argument_name(&f->argument[i]);
+
+		if (argument_is(&f->argument[i], "OUT OUT0 NEW"))
+			printf("\tmemcpy(&out_%s, next, sizeof(out_%s));\n\tnext += sizeof(out_%s) / 8;\n"
+			       "\tif (%s)\n\t\t*%s = out_%s.value;\n",
+			       name, name, name, name, name, name);
+	}
+}
+
+static void stub_print_body(const struct function *f)
+{
+	const int words = function_count_kind(f, "V DEVICE H H0 DROP STREAM AT STRING IN HS");
+	const int parts = function_count_kind(f, "STRING IN HS");
+	const int outs = function_count_kind(f, "OUT OUT0 NEW");
+	char arguments[TEXT_MAX * 2];
+
+	(void)snprintf(arguments, sizeof(arguments), "OP_%s, words, %d, %s, %d", f->name, words,
+		       parts ? "parts" : "NULL", parts);
+	if (outs)
+		stub_print_outs(f);
+	stub_print_checks(f);
+	printf("\tif (true) {\n");
+	stub_print_words(f);
+	if (function_count_kind(f, "NAME")) {
+		for (int i = 0; i < f->count; i++)
+			if (argument_is(&f->argument[i], "NAME"))
+				printf("\treturn call_text(%s, %s);\n", arguments, argument_name(&f->argument[i]));
+		printf("\t}\n");
+		return;
+	}
+	if (function_is(f, "async")) {
+		printf("\tif (true");
+		for (int i = 0; i < f->count; i++)
+			if (argument_is(&f->argument[i], "AT"))
+				printf(" && range_is_known(%s, %s, %s)", f->argument[i].field[0],
+				       f->argument[i].field[1], f->argument[i].field[2]);
+			else if (argument_is(&f->argument[i], "H") && strcmp(f->argument[i].field[0], "EVENT") == 0)
+				printf(" && call_fits_stream(%s, stream)", argument_name(&f->argument[i]));
+		printf(")\n\t\treturn call_async(%s);\n\treturn call_sync(%s, NULL, 0);\n\t}\n", arguments, arguments);
+		return;
+	}
+	if (!outs) {
+		printf("\treturn call_sync(%s, NULL, 0);\n\t}\n", arguments);
+		return;
+	}
+	printf("\tCUresult r = call_sync(%s, out, sizeof(out));\n\tif (r)\n\t\treturn r;\n\t}\n", arguments);
+	stub_print_results(f);
+	printf("\t(void)next;\n\treturn CUDA_SUCCESS;\n");
+}
+
+/* The beginning that many functions share: who calls, in which context, and what may not be passed to any of them. */
+static void stub_print_entry(const struct function *f)
+{
+	const bool self = argument_is(&f->enters, "SELF");
+	const char *name = *function_entered(f) ? function_entered(f) : "entered";
+
+	if (!f->enters.kind[0])
+		return;
+	printf("\tstruct %s *%s;\n\tCUresult r = %s(&%s);\n\n\tif (r)\n\t\treturn r;\n", self ? "thread" : "context",
+	       name, self ? "call_enter" : "context_current", name);
+	for (int i = 0; i < f->count; i++)
+		if (argument_is(&f->argument[i], "OUT NEW STRING IN"))
+			printf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", argument_name(&f->argument[i]));
+		else if (argument_is(&f->argument[i], "DEVICE"))
+			printf("\tif (!client_device(%s))\n\t\treturn CUDA_ERROR_INVALID_DEVICE;\n",
+			       argument_name(&f->argument[i]));
+}
+
+/* A call of the function with the twin's stream: the null stream is the thread's own. */
+static void stub_print_twin(const struct function *f, const char *prefix, const char *suffix, bool own)
+{
+	const char *entered = strcmp(prefix, "on_") == 0 ? function_entered(f) : "";
+
+	printf("\treturn %s%s%s(%s", prefix, f->name, suffix, entered);
+	for (int i = 0; i < f->count; i++) {
+		const struct argument *a = &f->argument[i];
+
+		printf("%s", i || *entered ? ", " : "");
+		if (own && argument_is(a, "STREAM"))
+			printf("%s ? %s : WIRE_STREAM_THREAD", argument_name(a), argument_name(a));
+		else if (own && strcmp(a->field[0], "const CUlaunchConfig *") == 0)
+			printf("launch_config_of_thread(%s, &copy)", argument_name(a));
+		else
+			printf("%s", argument_name(a));
+	}
+	if (function_takes_stream(f))
+		printf("%s%s", f->count ? ", " : "", own ? "WIRE_STREAM_THREAD" : "WIRE_STREAM_NULL");
+	printf(");\n");
+}
+
+static void stub_print(const struct function *f)
+{
+	if (function_is_on(f)) {
+		function_print_head("", f, "", false);
+		printf("\n{\n");
+		stub_print_entry(f);
+		stub_print_twin(f, "on_", "", false);
+		printf("}\n");
+	} else if (function_is(f, "sync async wait server")) {
+		function_print_head("", f, "", false);
+		printf("\n{\n");
+		stub_print_body(f);
+		printf("}\n");
+	}
+	if (!function_has_twin(f))
+		return;
+	function_print_twin_head(f);
+	printf("\n{\n");
+	if (strstr(f->name, "cuLaunchKernelEx"))
+		printf("\tCUlaunchConfig copy;\n\n");
+	stub_print_entry(f);
+	stub_print_twin(f, function_is_on(f) ? "on_" : "", "", true);
+	printf("}\n");
+}
+
+void stub_print_all(void)
+{
+	for (int i = 0; i < function_count; i++) {
+		const struct function *f = &functions[i];
+
+		if (function_is(f, "needed"))
+			continue;
+		if (function_is(f, "refused")) {
+			printf("%s%s(void)\n{\n\treturn %s(\"%s\");\n}\n", function_result(f), f->name,
+			       function_is_nvml(f) ? "inquiry_refuse" : "call_refuse", f->name);
+		} else if (function_is(f, "alias")) {
+			struct function other = *definition_find(f->same);
+			struct function target = other;
+
+			memcpy(other.name, f->name, TEXT_MAX);
+			target.twins = "-";
+			function_print_head("", &other, "", false);
+			printf("\n{\n");
+			stub_print_twin(&target, "", "", false);
+			printf("}\n");
+		} else {
+			stub_print(f);
+		}
+	}
+}
