@@ -305,7 +305,7 @@ $(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(O)/gen/guard.skel.h $
 	$(wildcard include/*.h src/*/*.h src/*/*/*.h src/*/*.def hooks/*.h hooks/*/*.h test/*/*.h)
 $(analysed): $(O)/analysed/%: %
 	@mkdir -p $(@D)
-	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -DCTR_GPU_COMMIT='""' $<
+	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -I. -DCTR_GPU_COMMIT='""' $<
 	touch $@
 
 # Tests run as other users, too, whose counts belong into the same files.

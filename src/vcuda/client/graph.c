@@ -170,7 +170,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 	/* The answer is looked at after a failure, too, so there has to be a server. */
 	CUresult r = call_fail(info ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 
-	if (r)
+	if (r || !info)
 		return r;
 	r = call_sync(OP_cuGraphExecUpdate_v2, words, 2, NULL, 0, NULL, 0);
 	if (call_reply_bytes() == sizeof(*info))

@@ -95,8 +95,10 @@ static CUresult launch_check(const struct launch *launch, struct thread **ret_th
 		return r;
 	if (!thread_context(*ret_thread))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!launch->function)
-		return client.wire->sticky ? call_lost() : CUDA_ERROR_INVALID_HANDLE;
+	if (!launch->function) {
+		r = client.wire->sticky ? call_lost() : CUDA_SUCCESS;
+		return r ? r : CUDA_ERROR_INVALID_HANDLE;
+	}
 	r = image_function(launch->function, ret_function);
 	if (r)
 		return r;

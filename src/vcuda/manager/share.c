@@ -58,7 +58,7 @@ void share_host_memory(struct manager *manager)
 		left -= settled->host_limit < left ? settled->host_limit : left;
 		open--;
 	}
-	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+	for (struct tenant *tenant = manager->tenants; tenant && open > 0; tenant = tenant->next)
 		if (!tenant->settled)
 			share_set(tenant, left / open);
 }

@@ -59,7 +59,7 @@ nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long
 	unsigned none = 0;
 	nvmlReturn_t r = nvmlDeviceIsMigDeviceHandle(device, types ? &none : NULL);
 
-	if (!r)
-		*types = 0;
+	if (!r && types)
+		*types = none;
 	return r;
 }
