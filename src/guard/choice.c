@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -22,23 +23,43 @@ static int choice_call(enum bpf_cmd command, union bpf_attr *attr)
 	return r < 0 ? -errno : (int)r;
 }
 
-static int choice_open_pin(const char *path)
+/* Only Linux 6.5 takes a descriptor for a path to begin at. */
+static int choices_open_pin(int pins, const char *name)
 {
 	union bpf_attr attr;
+	char path[64];
 
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", pins, name);
 	memset(&attr, 0, sizeof(attr));
 	attr.pathname = (uint64_t)(uintptr_t)path;
 	return choice_call(BPF_OBJ_GET, &attr);
 }
 
-int choice_open(void)
+/* Another load has another directory, so both are of one. */
+int choices_open(struct choices *ret)
 {
-	return pins_are_roots() ? choice_open_pin(GUARD_CHOICES) : -ENOENT;
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
+	_cleanup_close_ int pins = pins_open();
+
+	if (pins < 0)
+		return pins;
+	choices.map = choices_open_pin(pins, GUARD_CHOICES_NAME);
+	if (choices.map < 0)
+		return choices.map;
+	choices.counts = choices_open_pin(pins, GUARD_PRESENT_NAME);
+	if (choices.counts == -ENOENT)
+		choices.counts = -1;
+	else if (choices.counts < 0)
+		return choices.counts;
+	*ret = choices;
+	choices = CHOICES_NONE;
+	return 0;
 }
 
-int choice_open_counts(void)
+void choices_close(struct choices *choices)
 {
-	return pins_are_roots() ? choice_open_pin(GUARD_PRESENT) : -ENOENT;
+	cleanup_closep(&choices->map);
+	cleanup_closep(&choices->counts);
 }
 
 static int choice_update(int map, const struct guard_key *key, const struct guard_choice *choice, uint64_t flags)
@@ -66,77 +87,74 @@ static int choice_do(enum bpf_cmd command, int map, const void *key, const void 
 }
 
 /* The programs count as well, so this is memory that both have. */
-int choice_count(int map, unsigned hierarchy, int by)
+int choice_count(int counts, unsigned hierarchy, int by)
 {
-	struct guard_counts *counts;
+	struct guard_counts *memory;
 
 	if (hierarchy >= GUARD_HIERARCHIES)
 		return -EINVAL;
-	counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED, map, 0);
-	if (counts == MAP_FAILED)
+	memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED, counts, 0);
+	if (memory == MAP_FAILED)
 		return -errno;
-	(void)__atomic_fetch_add(&counts->choices[hierarchy], (unsigned)by, __ATOMIC_SEQ_CST);
-	return munmap(counts, sizeof(*counts)) < 0 ? -errno : 0;
+	(void)__atomic_fetch_add(&memory->choices[hierarchy], (unsigned)by, __ATOMIC_SEQ_CST);
+	return munmap(memory, sizeof(*memory)) < 0 ? -errno : 0;
 }
 
-int choice_read_count(int map, unsigned hierarchy, unsigned *ret)
+int choice_read_count(int counts, unsigned hierarchy, unsigned *ret)
 {
 	const uint32_t zero = 0;
-	struct guard_counts counts = {0};
-	int r = hierarchy < GUARD_HIERARCHIES ? choice_do(BPF_MAP_LOOKUP_ELEM, map, &zero, &counts) : -EINVAL;
+	struct guard_counts found = {0};
+	int r = hierarchy < GUARD_HIERARCHIES ? choice_do(BPF_MAP_LOOKUP_ELEM, counts, &zero, &found) : -EINVAL;
 
 	if (r == 0)
-		*ret = counts.choices[hierarchy];
+		*ret = found.choices[hierarchy];
 	return r;
 }
 
 /* One that the cgroup had is counted already. */
-static int choice_write(int map, int counts, const struct guard_key *who, const struct guard_choice *choice)
+static int choice_write(const struct choices *choices, const struct guard_key *who, const struct guard_choice *choice)
 {
-	int r = choice_count(counts, (unsigned)who->hierarchy, 1);
+	int r = choice_count(choices->counts, (unsigned)who->hierarchy, 1);
 
 	if (r < 0)
 		return r;
-	r = choice_update(map, who, choice, BPF_NOEXIST);
+	r = choice_update(choices->map, who, choice, BPF_NOEXIST);
 	if (r == 0)
 		return 0;
 	if (r == -EEXIST)
-		r = choice_update(map, who, choice, BPF_EXIST);
-	(void)choice_count(counts, (unsigned)who->hierarchy, -1);
+		r = choice_update(choices->map, who, choice, BPF_EXIST);
+	(void)choice_count(choices->counts, (unsigned)who->hierarchy, -1);
 	return r;
 }
 
-int choice_set(int map, const struct guard_key *who, const uint64_t *luids, size_t count)
+int choice_set(const struct choices *choices, const struct guard_key *who, const uint64_t *luids, size_t count)
 {
 	struct guard_choice choice = {.count = (unsigned)count};
-	_cleanup_close_ int counts = -1;
 
 	if (count > GUARD_ADAPTERS_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < count; i++)
 		choice.luids[i] = luids[i];
-	counts = choice_open_counts();
-	return counts < 0 ? counts : choice_write(map, counts, who, &choice);
+	return choice_write(choices, who, &choice);
 }
 
-int choice_remove(int map, const struct guard_key *who)
+int choice_remove(const struct choices *choices, const struct guard_key *who)
 {
-	_cleanup_close_ int counts = choice_open_counts();
-	int r = choice_do(BPF_MAP_DELETE_ELEM, map, who, NULL);
+	int r = choice_do(BPF_MAP_DELETE_ELEM, choices->map, who, NULL);
 
-	if (r == 0 && counts >= 0)
-		(void)choice_count(counts, (unsigned)who->hierarchy, -1);
+	if (r == 0 && choices->counts >= 0)
+		(void)choice_count(choices->counts, (unsigned)who->hierarchy, -1);
 	return r == -ENOENT ? 0 : r;
 }
 
-int choice_get(int map, const struct guard_key *who, struct guard_choice *ret)
+int choice_get(const struct choices *choices, const struct guard_key *who, struct guard_choice *ret)
 {
-	return choice_do(BPF_MAP_LOOKUP_ELEM, map, who, ret);
+	return choice_do(BPF_MAP_LOOKUP_ELEM, choices->map, who, ret);
 }
 
-int choice_next(int map, const struct guard_key *last, struct guard_key *ret)
+int choice_next(const struct choices *choices, const struct guard_key *last, struct guard_key *ret)
 {
-	return choice_do(BPF_MAP_GET_NEXT_KEY, map, last, ret);
+	return choice_do(BPF_MAP_GET_NEXT_KEY, choices->map, last, ret);
 }
 
 int choice_key(int cgroup, struct guard_key *ret)

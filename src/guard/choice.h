@@ -16,36 +16,44 @@
 #define GUARD_PINS GUARD_BPFFS "/ctr-gpu"
 #define GUARD_CHOICES_NAME "choices"
 #define GUARD_CHOICES GUARD_PINS "/" GUARD_CHOICES_NAME
-#define GUARD_PRESENT GUARD_PINS "/present"
+#define GUARD_PRESENT_NAME "present"
+#define GUARD_PRESENT GUARD_PINS "/" GUARD_PRESENT_NAME
 
-/** Return: a descriptor of the map; -ENOENT if the guard is not loaded, by root; negative errno. */
-int choice_open(void);
+/* The maps of one load of the programs: a choice in one that another counts would not be looked for. */
+struct choices {
+	int map;    /* of choices; -1: none */
+	int counts; /* struct guard_counts; -1 if an older version of the programs has none */
+};
 
-/** The same of the map of counts. */
-int choice_open_counts(void);
+#define CHOICES_NONE ((struct choices){-1, -1})
+
+/** Return: 0; -ENOENT if the guard is not loaded, by root; negative errno. */
+int choices_open(struct choices *ret);
+void choices_close(struct choices *choices);
+#define _cleanup_choices_ __attribute__((cleanup(choices_close)))
 
 /** Sets what a cgroup and those below it may use, at once. Return: 0; -E2BIG; negative errno. */
-int choice_set(int map, const struct guard_key *who, const uint64_t *luids, size_t count);
+int choice_set(const struct choices *choices, const struct guard_key *who, const uint64_t *luids, size_t count);
 
 /**
  * choice_count() - change how many choices the programs take for granted
- * @map: of struct guard_counts, at GUARD_PRESENT, not of choices
+ * @counts: a descriptor of that map
  *
  * choice_set() and choice_remove() do it. Return: 0 or negative errno.
  */
-int choice_count(int map, unsigned hierarchy, int by);
+int choice_count(int counts, unsigned hierarchy, int by);
 
 /** How many they take for granted. Return: 0 or negative errno. */
-int choice_read_count(int map, unsigned hierarchy, unsigned *ret);
+int choice_read_count(int counts, unsigned hierarchy, unsigned *ret);
 
 /** Return: 0, also where there is none; negative errno. */
-int choice_remove(int map, const struct guard_key *who);
+int choice_remove(const struct choices *choices, const struct guard_key *who);
 
 /** Return: 0; -ENOENT if the cgroup has none; negative errno. */
-int choice_get(int map, const struct guard_key *who, struct guard_choice *ret);
+int choice_get(const struct choices *choices, const struct guard_key *who, struct guard_choice *ret);
 
 /** The key behind @last (NULL: the first). Return: 0; -ENOENT behind the last; negative errno. */
-int choice_next(int map, const struct guard_key *last, struct guard_key *ret);
+int choice_next(const struct choices *choices, const struct guard_key *last, struct guard_key *ret);
 
 /** The key of the cgroup whose directory is open. Return: 0; -EINVAL for another directory; negative errno. */
 int choice_key(int cgroup, struct guard_key *ret);

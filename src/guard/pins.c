@@ -15,6 +15,18 @@ static bool pins_is_roots(const struct stat *st)
 	return S_ISDIR(st->st_mode) && st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
+int pins_open(void)
+{
+	_cleanup_close_ int fd = open(GUARD_PINS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOTDIR || errno == ELOOP ? -ENOENT : -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return pins_is_roots(&st) ? steal_fd(&fd) : -ENOENT;
+}
+
 bool pins_are_roots(void)
 {
 	struct stat st;

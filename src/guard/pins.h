@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 
+/** Return: a descriptor of the guard's directory, to begin paths at; -ENOENT if root put none there; -errno. */
+int pins_open(void);
+
 /** Whether root has put the guard's directory there, and nobody else may write to it. It need not have pins. */
 bool pins_are_roots(void);
 

@@ -176,11 +176,12 @@ static int apply_open_mounts(struct apply *apply)
 
 static void apply_undo_choice(const struct deeds *deeds, const struct deed *deed)
 {
+	const struct choices choices = {deed->fds[0], deed->fds[1]};
 	struct guard_key key;
 
 	(void)deeds;
-	if (choice_key(deed->fds[1], &key) == 0)
-		(void)choice_remove(deed->fds[0], &key);
+	if (choice_key(deed->fds[2], &key) == 0)
+		(void)choice_remove(&choices, &key);
 }
 
 /* Whether the process that does this is in that cgroup as well: then it is not the container's own. */
@@ -227,6 +228,7 @@ static int apply_hold_choice(struct apply *apply)
 {
 	const struct plan_choice *choice = &apply->plan->choice;
 	struct deed deed = {.undo = apply_undo_choice, .fds = {-1, -1, -1}};
+	struct choices choices;
 	const char *obstacle;
 	struct guard_key key;
 	int cgroup = -1, r;
@@ -237,13 +239,15 @@ static int apply_hold_choice(struct apply *apply)
 	obstacle = apply_find_key(apply, &cgroup, &key);
 	if (obstacle)
 		return apply_explain_choice(apply, obstacle, 0);
-	deed.fds[0] = choice_open();
-	if (deed.fds[0] < 0)
-		return apply_explain_choice(apply, "the guard's map cannot be opened", deed.fds[0]);
-	deed.fds[1] = fcntl(cgroup, F_DUPFD_CLOEXEC, 0);
-	r = deed.fds[1] < 0 ? -errno : deeds_add(apply->deeds, &deed, "the guard's choice");
+	r = choices_open(&choices);
+	if (r < 0)
+		return apply_explain_choice(apply, "the guard's map cannot be opened", r);
+	deed.fds[0] = choices.map;
+	deed.fds[1] = choices.counts;
+	deed.fds[2] = fcntl(cgroup, F_DUPFD_CLOEXEC, 0);
+	r = deed.fds[2] < 0 ? -errno : deeds_add(apply->deeds, &deed, "the guard's choice");
 	if (r == 0)
-		r = choice_set(deed.fds[0], &key, choice->luids, choice->luid_count);
+		r = choice_set(&choices, &key, choice->luids, choice->luid_count);
 	return r < 0 ? apply_explain_choice(apply, "the guard's map cannot be written", r) : 0;
 }
 

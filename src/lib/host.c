@@ -241,8 +241,8 @@ int host_load_guard(const struct ctr_gpu_host *host, struct err *err)
 	int r;
 
 	for (size_t i = 0; i < host->inventory.count; i++)
-		choosable =
-			choosable || (host->inventory.adapters[i].has_luid && host->inventory.adapters[i].sharing > 1);
+		choosable = choosable || (host->inventory.adapters[i].has_luid &&
+					  adapter_is_choosable(&host->inventory.adapters[i]));
 	if (!choosable || grade == CHOICE_STORE || grade == CHOICE_ENVIRONMENT || geteuid() != 0)
 		return 0;
 	r = helper_refresh(err);

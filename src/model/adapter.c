@@ -81,6 +81,11 @@ int adapter_describe(const struct adapter *adapter, char **ret)
 	return str_format(ret, "%s%s%s", number, number[0] ? " " : "", name);
 }
 
+bool adapter_is_choosable(const struct adapter *adapter)
+{
+	return adapter->unusable == 0 && adapter->sharing > (adapter->is_npu ? 0 : 1);
+}
+
 void inventory_clear(struct inventory *inventory)
 {
 	for (size_t i = 0; i < inventory->count; i++)

@@ -58,7 +58,7 @@ struct adapter {
 	bool compute_only;     /* an NPU or an MCDM device, also if its driver claims to render */
 	char *driver_store;    /* directory on this machine; NULL when unknown */
 	struct adapter_store store;
-	size_t sharing;       /* usable GPUs behind the same device node, with this one */
+	size_t sharing;       /* usable GPUs behind the same device node, with this one if it is a GPU */
 	size_t store_sharing; /* usable adapters with the same driver store, with this one */
 	size_t siblings;      /* of those, the ones of the same vendor */
 
@@ -88,6 +88,9 @@ struct adapter {
 
 /** Releases what the adapter owns, not the adapter itself. */
 void adapter_clear(struct adapter *adapter);
+
+/** Whether a container that gets this one alone gets another set than all GPUs behind the same device node. */
+bool adapter_is_choosable(const struct adapter *adapter);
 
 /** Return: "NVIDIA", "AMD", "Intel", "Microsoft", "Qualcomm", or "unknown vendor". */
 const char *adapter_vendor(const struct adapter *adapter);

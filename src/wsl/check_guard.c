@@ -53,7 +53,7 @@ void check_guard(struct examination *examination)
 	bool choosable = false;
 
 	for (size_t i = 0; inventory && i < inventory->count; i++)
-		choosable = choosable || inventory->adapters[i].sharing > 1;
+		choosable = choosable || adapter_is_choosable(&inventory->adapters[i]);
 	if (!choosable)
 		return;
 	if (grade == CHOICE_STORE || grade == CHOICE_ENVIRONMENT)

@@ -144,7 +144,7 @@ static const struct adapter *hold_find_choosable(const struct adapter *adapters,
 	const struct adapter *found = NULL;
 
 	for (size_t i = 0; i < count; i++)
-		if (adapters[i].sharing > 1 && (!found || found->has_luid))
+		if (adapter_is_choosable(&adapters[i]) && (!found || found->has_luid))
 			found = &adapters[i];
 	return found;
 }

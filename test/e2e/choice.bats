@@ -75,6 +75,14 @@ in_info() {
 	in_info strict wsl-two-nvidia 'choice  refused, strict; *[a-z]*'
 	in_info strict wsl-nvidia ''
 	in_info strict native-nvidia ''
+	# The NPU is a choice, the only GPU is not.
+	in_info auto wsl-amd-npu 'choice  environment; no guard: *[a-z]*'
+	in_info strict wsl-amd-npu 'choice  refused, strict; *[a-z]*'
+	in_info strict wsl-qualcomm ''
+	run "$here/../hosts/enter" wsl-amd-npu -- ctr-gpu doctor
+	[[ $output == *"a choice of GPUs is not held: "* ]]
+	run "$here/../hosts/enter" wsl-nvidia -- ctr-gpu doctor
+	[[ $output != *"a choice of GPUs"* ]]
 	echo '{"choice": "strict"}' >"$BATS_TEST_TMPDIR/config.json"
 	run "$here/../hosts/enter" wsl-two-nvidia -- ctr-gpu --config "$BATS_TEST_TMPDIR/config.json" info --json
 	[[ $(jq -c '.choice | [.grade, .strict, (.why | length > 9)]' <<<"$output") == '[null,true,true]' ]]
@@ -144,6 +152,23 @@ none
 /run/ctr-gpu/guard" ]]
 }
 
+@test "that files or memory are short says nothing of the kernel, and is not kept" {
+	local error
+
+	[[ -e /sys/kernel/btf/vmlinux ]] || skip "without the kernel's types nobody is asked"
+	[[ -x $build/bin/ctr-gpu-guard ]] || skip "this build has no ctr-gpu-guard"
+	for error in EMFILE ENFILE ENOMEM; do
+		run "$here/../hosts/enter" wsl-two-nvidia -- bash -c '
+			mkdir -p -m 700 /run/ctr-gpu && rm -f /run/ctr-gpu/guard
+			strace -f -qq -o /dev/null -P /sys/kernel/btf/vmlinux -e trace=openat -e inject=openat:error="$1" \
+				ctr-gpu configure --dry-run --device 1 "$0"
+			ls /run/ctr-gpu/guard 2>/dev/null || echo none
+		' "$BATS_TEST_TMPDIR/rootfs" "$error"
+		echo "$output"
+		[[ $output == *"no guard: ctr-gpu-guard: [$error] "* && ${lines[-1]} == none ]]
+	done
+}
+
 # specification POLICY: what is written for a host with two GPUs, without hooks
 specification() {
 	echo "{\"choice\": \"$1\"}" >"$BATS_TEST_TMPDIR/config.json"
@@ -175,6 +200,12 @@ specification() {
 	[[ $status -eq 1 && $output == *"which cgroup?"* ]]
 	run "$build/bin/ctr-gpu-guard" allow /tmp 1
 	[[ $status -eq 1 && $output == *"/tmp is not a cgroup's directory"* ]]
+	run "$build/bin/ctr-gpu-guard" allow /tmp none
+	[[ $status -eq 1 && $output == *"/tmp is not a cgroup's directory"* ]]
+	run "$build/bin/ctr-gpu-guard" allow /tmp
+	[[ $status -eq 1 && $output == "ctr-gpu-guard: [E_BAD_ARGUMENT] which adapters? "* ]]
+	run "$build/bin/ctr-gpu-guard" allow /tmp none 1
+	[[ $status -eq 1 && $output == *"none is not a LUID"* ]]
 	run "$build/bin/ctr-gpu-guard" nothing
 	[[ $status -eq 2 ]]
 }

@@ -30,14 +30,15 @@ luid() {
 	printf '%08x%08x' "$((16#${1%:*}))" "$((16#${1#*:}))"
 }
 
-# choose CGROUP LUID…: makes a cgroup, and says which adapters its processes may use
+# choose CGROUP LUID…|none: makes a cgroup, and says which adapters its processes may use
 choose() {
 	local directory=/sys/fs/cgroup/$1 luid luids=()
 	shift
 
 	mkdir -p "$directory"
 	for luid in "$@"; do
-		luids+=("$(luid "$luid")")
+		[[ $luid == none ]] || luid=$(luid "$luid")
+		luids+=("$luid")
 	done
 	ctr-gpu-guard allow "$directory" "${luids[@]}"
 }

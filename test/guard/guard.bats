@@ -52,7 +52,7 @@ setup_file() {
 	guarded_host one-store
 	choose both 1:a1 1:a2
 	holds in_cgroup both "$clients/enumerate" 1:a1 1:a2
-	choose nothing
+	choose nothing none
 	holds in_cgroup nothing "$clients/enumerate" -- 1:a1 1:a2
 	holds in_cgroup nothing "$clients/guess" -- 1:a1 1:a2
 	[[ $(messages 1:a1) == "$(messages 1:a2)" ]]
@@ -300,6 +300,37 @@ idle() {
 	expect "E_GUARD"
 	run ctr-gpu-guard status
 	expect "no"
+}
+
+# loaded_with ERROR WHEN: the guard, where the kernel answers so to that one of the calls that load it
+loaded_with() {
+	run strace -o /dev/null -qq -e trace=bpf -e inject=bpf:error="$1":when="$2" ctr-gpu-guard load
+}
+
+@test "a load that fails for now alone says so, leaves nothing, and the next one works" {
+	local last error
+
+	host one-store
+	strace -o "$BATS_TEST_TMPDIR/calls" -qq -e trace=bpf ctr-gpu-guard load
+	last=$(grep -nE 'BPF_(LINK_CREATE|RAW_TRACEPOINT_OPEN)' "$BATS_TEST_TMPDIR/calls" | tail -n 1 | cut -d : -f 1)
+	ctr-gpu-guard unload
+	# Of one function there may be so many programs, and a live patch keeps others away.
+	for error in E2BIG EBUSY ENFILE; do
+		loaded_with "$error" "$last"
+		[[ $status -ne 0 ]]
+		expect "[$error] cannot load the guard's programs: "
+		run ctr-gpu-guard status
+		expect "loaded      no"
+	done
+	loaded_with EINVAL "$last"
+	[[ $status -ne 0 ]]
+	expect "[E_GUARD] this kernel or driver cannot be guarded: "
+	run bash -c 'ulimit -n 12; ctr-gpu-guard load'
+	[[ $status -ne 0 ]]
+	expect "[EMFILE] "
+	ctr-gpu-guard load
+	choose chosen 1:a1
+	holds in_cgroup chosen "$clients/enumerate" 1:a1 -- 1:a2
 }
 
 @test "the kernel is well" {

@@ -22,6 +22,7 @@
 #include "guard.skel.h"
 #include "guard/choice.h"
 #include "guard/pins.h"
+#include "guard/program/failure.h"
 #include "guard/program/running.h"
 #include "guard/program/shape.h"
 
@@ -167,16 +168,15 @@ static bool attach_can_count(int map)
  */
 static int attach_keep_choices(struct guard *guard, bool *ret_counted)
 {
-	_cleanup_close_ int choices = choice_open(), counts = choices < 0 ? -1 : choice_open_counts();
-	int r = choices < 0 ? 0 : bpf_map__reuse_fd(guard->maps.choices, choices);
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
+	int r = choices_open(&choices);
 
+	*ret_counted = r == -ENOENT || attach_can_count(choices.counts);
 	/* Choices that cannot be opened must not be lost. */
-	if (choices < 0 && choices != -ENOENT)
-		return choices;
-	*ret_counted = choices < 0 || attach_can_count(counts);
-	if (r == 0 && choices >= 0 && *ret_counted)
-		r = bpf_map__reuse_fd(guard->maps.present, counts);
-	return r;
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = bpf_map__reuse_fd(guard->maps.choices, choices.map);
+	return r == 0 && *ret_counted ? bpf_map__reuse_fd(guard->maps.present, choices.counts) : r;
 }
 
 static int attach_load(struct guard *guard, bool counted)
@@ -185,7 +185,24 @@ static int attach_load(struct guard *guard, bool counted)
 
 	for (unsigned i = 0; r == 0 && !counted && i < GUARD_HIERARCHIES; i++)
 		r = choice_count(bpf_map__fd(guard->maps.present), i, NOT_COUNTED);
-	return r == 0 ? guard__attach(guard) : r;
+	return r;
+}
+
+static int attach_load_and_attach(struct guard *guard, bool counted, struct err *err)
+{
+	int r = attach_load(guard, counted);
+	bool may_pass = failure_may_pass(r);
+
+	if (r == 0) {
+		r = guard__attach(guard);
+		/* Others' programs may be as many as a function can have. */
+		may_pass = failure_may_pass(r) || r == -E2BIG;
+	}
+	if (may_pass)
+		return err_set(err, r, "cannot load the guard's programs: %s%s%m", complaint, complaint[0] ? ": " : "");
+	if (r == -EPERM && geteuid() != 0)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
+	return r < 0 ? attach_explain(r, NULL, err) : 0;
 }
 
 static int attach_begin(const struct shape_facts *facts, struct guard *guard, struct err *err)
@@ -203,13 +220,7 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 	r = attach_keep_choices(guard, &counted);
 	if (r < 0)
 		return err_set(err, r, "cannot keep the choices that there are: %m");
-	r = attach_load(guard, counted);
-	/* What is so now, and need not be so at the next start. */
-	if (r == -ENOMEM || r == -EAGAIN || r == -EINTR)
-		return err_set(err, r, "cannot load the guard's programs: %m");
-	if (r == -EPERM && geteuid() != 0)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
-	return r < 0 ? attach_explain(r, NULL, err) : 0;
+	return attach_load_and_attach(guard, counted, err);
 }
 
 static int attach_all(const struct shape_facts *facts, struct err *err)

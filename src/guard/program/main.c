@@ -59,20 +59,17 @@ static int main_check(char **arguments, struct err *err)
 					   : r;
 }
 
-static int main_open(int *ret_map, struct err *err)
+static int main_open(struct choices *ret, struct err *err)
 {
-	int map = choice_open();
+	int r = choices_open(ret);
 
-	if (map == -ENOENT)
+	if (r == -ENOENT)
 		return err_set(err, CTR_GPU_E_GUARD, "the guard is not loaded\nctr-gpu-guard load");
-	if (map < 0)
-		return err_set(err, map, "cannot open " GUARD_CHOICES ": %m");
-	*ret_map = map;
-	return 0;
+	return r < 0 ? err_set(err, r, "cannot open " GUARD_CHOICES ": %m") : 0;
 }
 
-/* A cgroup by its directory, and the map. */
-static int main_open_cgroup(const char *directory, int *ret_map, struct guard_key *ret, struct err *err)
+/* A cgroup by its directory, and the maps. */
+static int main_open_cgroup(const char *directory, struct choices *ret_choices, struct guard_key *ret, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
 	int r;
@@ -83,7 +80,7 @@ static int main_open_cgroup(const char *directory, int *ret_map, struct guard_ke
 	r = fd < 0 ? -errno : choice_key(fd, ret);
 	if (r < 0)
 		return err_set(err, r, "%s is not a cgroup's directory: %m", directory);
-	return main_open(ret_map, err);
+	return main_open(ret_choices, err);
 }
 
 /* "LUID-" and 16 digits, as ctr-gpu info shows it, or the digits alone; high part first. */
@@ -99,47 +96,61 @@ static bool main_read_luid(const char *text, uint64_t *ret)
 	return end != text && !*end && text[0] != '-' && strlen(text) <= 16;
 }
 
+static int main_read_luids(char **texts, uint64_t luids[GUARD_ADAPTERS_MAX], size_t *ret_count, struct err *err)
+{
+	bool none = texts[0] && streq(texts[0], "none") && !texts[1];
+	size_t count = 0;
+
+	if (!texts[0])
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "which adapters? name their LUIDs, as ctr-gpu info shows them, or none for no adapter");
+	for (; texts[count] && !none; count++)
+		if (count == GUARD_ADAPTERS_MAX || !main_read_luid(texts[count], &luids[count]))
+			return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "%.64s is not a LUID, or one too many",
+				       texts[count]);
+	*ret_count = count;
+	return 0;
+}
+
 static int main_allow(char **arguments, struct err *err)
 {
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
 	uint64_t luids[GUARD_ADAPTERS_MAX];
-	_cleanup_close_ int map = -1;
 	struct guard_key key;
 	size_t count = 0;
-	int r = main_open_cgroup(arguments[0], &map, &key, err);
+	int r = arguments[0] ? main_read_luids(arguments + 1, luids, &count, err) : 0;
 
-	for (char **text = arguments + 1; r == 0 && *text; text++) {
-		if (count == GUARD_ADAPTERS_MAX || !main_read_luid(*text, &luids[count++]))
-			r = err_set(err, CTR_GPU_E_BAD_ARGUMENT, "%.64s is not a LUID, or one too many", *text);
-	}
+	if (r == 0)
+		r = main_open_cgroup(arguments[0], &choices, &key, err);
 	if (r != 0)
 		return r;
-	r = choice_set(map, &key, luids, count);
+	r = choice_set(&choices, &key, luids, count);
 	return r < 0 ? err_set(err, r, "cannot write the choice: %m") : 0;
 }
 
 static int main_forget(char **arguments, struct err *err)
 {
-	_cleanup_close_ int map = -1;
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
 	struct guard_key key;
-	int r = main_open_cgroup(arguments[0], &map, &key, err);
+	int r = main_open_cgroup(arguments[0], &choices, &key, err);
 
-	if (r == 0 && (r = choice_remove(map, &key)) < 0)
+	if (r == 0 && (r = choice_remove(&choices, &key)) < 0)
 		return err_set(err, r, "cannot remove the choice: %m");
 	return r;
 }
 
 static int main_sweep(char **arguments, struct err *err)
 {
-	_cleanup_close_ int map = choice_open();
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
 	size_t removed, left;
-	int r;
+	int r = choices_open(&choices);
 
 	(void)arguments;
-	if (map == -ENOENT)
+	if (r == -ENOENT)
 		return 0;
-	if (map < 0)
-		return err_set(err, map, "cannot open " GUARD_CHOICES ": %m");
-	r = sweep(map, &removed, &left, err);
+	if (r < 0)
+		return err_set(err, r, "cannot open " GUARD_CHOICES ": %m");
+	r = sweep(&choices, &removed, &left, err);
 	if (r == 0)
 		(void)printf("%zu removed, %zu left\n", removed, left);
 	return r;
@@ -154,18 +165,18 @@ static json_t *main_choice_json(const struct guard_key *key, const struct guard_
 			 report_array(i, choice->count, json_sprintf("LUID-%016" PRIx64, (uint64_t)choice->luids[i])));
 }
 
-static json_t *main_choices_json(int map)
+static json_t *main_choices_json(const struct choices *choices)
 {
 	json_t *list = json_array();
 	struct guard_key key;
-	int r = map < 0 ? map : choice_next(map, NULL, &key);
+	int r = choice_next(choices, NULL, &key);
 
 	while (r == 0) {
 		struct guard_choice choice;
 
-		if (choice_get(map, &key, &choice) == 0 && choice.count <= GUARD_ADAPTERS_MAX)
+		if (choice_get(choices, &key, &choice) == 0 && choice.count <= GUARD_ADAPTERS_MAX)
 			(void)json_array_append_new(list, main_choice_json(&key, &choice));
-		r = choice_next(map, &key, &key);
+		r = choice_next(choices, &key, &key);
 	}
 	return list;
 }
@@ -189,9 +200,8 @@ static void main_print_status(const json_t *status)
 }
 
 /* Whether there is no choice that the programs would have to look for. */
-static bool main_is_idle(void)
+static bool main_is_idle(int counts)
 {
-	_cleanup_close_ int counts = choice_open_counts();
 	unsigned total = 0;
 
 	for (unsigned i = 0; counts >= 0 && i < GUARD_HIERARCHIES; i++) {
@@ -205,19 +215,20 @@ static bool main_is_idle(void)
 
 static int main_status(char **arguments, struct err *err)
 {
-	_cleanup_close_ int map = choice_open();
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
 	_cleanup_free_ char *weakness = NULL;
 	bool other = false, loaded = attach_is_done(&other);
+	int r = choices_open(&choices);
 	json_t *status;
 
 	if ((loaded || other) && preempt_check(&weakness) < 0)
 		return -ENOMEM;
 	status = json_pack("{s:b, s:b, s:b, s:s?, s:o}", "loaded", loaded || other, "otherVersion", other, "idle",
-			   main_is_idle(), "weakness", weakness, "choices", main_choices_json(map));
+			   main_is_idle(choices.counts), "weakness", weakness, "choices", main_choices_json(&choices));
 
-	if (map < 0 && map != -ENOENT) {
+	if (r < 0 && r != -ENOENT) {
 		json_decref(status);
-		return err_set(err, map, "cannot open " GUARD_CHOICES ": %m");
+		return err_set(err, r, "cannot open " GUARD_CHOICES ": %m");
 	}
 	if (arguments[0] && streq(arguments[0], "--json"))
 		return report_write_json(status, stdout);
@@ -230,7 +241,7 @@ static const struct command commands[] = {
 	{"load", " [--verbose]", "load and attach the programs, unless they are", main_load, "--verbose", 0},
 	{"unload", "", "take them away: nothing is guarded any more", main_unload, NULL, 0},
 	{"check", "", "say what this kernel and driver lack for it", main_check, NULL, 0},
-	{"allow", " CGROUP LUID...", "let the processes of a cgroup use these adapters alone", main_allow, NULL,
+	{"allow", " CGROUP LUID...|none", "let the processes of a cgroup use these adapters alone", main_allow, NULL,
 	 INT_MAX},
 	{"forget", " CGROUP", "let them use all again", main_forget, NULL, 1},
 	{"sweep", "", "forget cgroups that are gone", main_sweep, NULL, 0},

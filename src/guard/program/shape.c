@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "guard/program/failure.h"
+
 #define DRIVER "dxgkrnl"
 #define VMLINUX "/sys/kernel/btf/vmlinux"
+#define DRIVER_TYPES "/sys/kernel/btf/" DRIVER
 
 /* A function as its types say it; @other: as another version of the driver has it. */
 struct function {
@@ -242,9 +245,24 @@ static int shape_check_driver(const struct btf *btf, struct strv *missing)
 	return r;
 }
 
+/* The types of the driver as a module, if it is one that has them. */
+static int shape_check_types(struct btf *kernel, struct shape_facts *facts, struct strv *missing)
+{
+	bool is_module = access(DRIVER_TYPES, R_OK) == 0;
+	struct btf *module = is_module ? btf__parse_split(DRIVER_TYPES, kernel) : NULL;
+	int r = is_module && !module && failure_may_pass(-errno) ? -errno : shape_check_kernel(kernel, facts, missing);
+
+	if (r == 0 && !module && btf__find_by_name_kind(kernel, "dxgadapter", BTF_KIND_STRUCT) <= 0)
+		r = strv_format(missing, "the driver " DRIVER " brings no types along (BTF)");
+	else if (r == 0)
+		r = shape_check_driver(module ? module : kernel, missing);
+	btf__free(module);
+	return r;
+}
+
 int shape_check(struct shape_facts *ret, struct strv *ret_missing)
 {
-	struct btf *kernel, *module = NULL;
+	struct btf *kernel;
 	int r;
 
 	*ret = (struct shape_facts){0};
@@ -252,18 +270,11 @@ int shape_check(struct shape_facts *ret, struct strv *ret_missing)
 		return strv_format(ret_missing, "this kernel brings no types along (CONFIG_DEBUG_INFO_BTF, %s)",
 				   VMLINUX);
 	kernel = btf__parse(VMLINUX, NULL);
-	if (!kernel && errno == ENOMEM)
-		return -ENOMEM;
+	if (!kernel && failure_may_pass(-errno))
+		return -errno;
 	if (!kernel)
 		return strv_format(ret_missing, "the kernel's types (%s) cannot be read: %s", VMLINUX, strerror(errno));
-	if (access("/sys/kernel/btf/" DRIVER, R_OK) == 0)
-		module = btf__parse_split("/sys/kernel/btf/" DRIVER, kernel);
-	r = shape_check_kernel(kernel, ret, ret_missing);
-	if (r == 0 && !module && btf__find_by_name_kind(kernel, "dxgadapter", BTF_KIND_STRUCT) <= 0)
-		r = strv_format(ret_missing, "the driver " DRIVER " brings no types along (BTF)");
-	else if (r == 0)
-		r = shape_check_driver(module ? module : kernel, ret_missing);
-	btf__free(module);
+	r = shape_check_types(kernel, ret, ret_missing);
 	btf__free(kernel);
 	return r;
 }

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "guard/choice.h"
 
 enum { FILEID_KERNFS = 0xfe }; /* include/linux/exportfs.h: a handle that is the inode's number */
 
@@ -59,7 +58,7 @@ static bool sweep_is_gone(const struct mounts *mounts, const struct guard_key *k
 	return false;
 }
 
-int sweep(int map, size_t *ret_removed, size_t *ret_left, struct err *err)
+int sweep(const struct choices *choices, size_t *ret_removed, size_t *ret_left, struct err *err)
 {
 	_cleanup_(sweep_close) struct mounts mounts = {{-1, -1}};
 	struct guard_key key, next;
@@ -67,12 +66,12 @@ int sweep(int map, size_t *ret_removed, size_t *ret_left, struct err *err)
 	int r;
 
 	sweep_open(&mounts);
-	r = choice_next(map, NULL, &next);
+	r = choice_next(choices, NULL, &next);
 	while (r == 0) {
 		key = next;
 		/* Before it is removed, or the map would begin anew. */
-		r = choice_next(map, &key, &next);
-		if (sweep_is_gone(&mounts, &key) && choice_remove(map, &key) == 0)
+		r = choice_next(choices, &key, &next);
+		if (sweep_is_gone(&mounts, &key) && choice_remove(choices, &key) == 0)
 			removed++;
 		else
 			left++;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "guard/choice.h"
 
 /** Removes them. Return: 0, with how many there were and are; negative errno with @err set. */
-int sweep(int map, size_t *ret_removed, size_t *ret_left, struct err *err);
+int sweep(const struct choices *choices, size_t *ret_removed, size_t *ret_left, struct err *err);

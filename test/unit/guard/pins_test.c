@@ -44,9 +44,11 @@ static void make_pins(void)
 
 static void expect_unbelieved(void)
 {
+	struct choices choices;
+
 	assert_false(pins_are_roots());
 	assert_false(helper_is_loaded());
-	assert_int_equal(choice_open(), -ENOENT);
+	assert_int_equal(choices_open(&choices), -ENOENT);
 }
 
 static void pins_of_root_alone_are_believed(void **state)
