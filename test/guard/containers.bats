@@ -233,7 +233,7 @@ nest() {
 	if [[ $(cgroup_driver) == systemd ]]; then
 		systemctl daemon-reload
 		holds_only docker exec "$second" -- 1:a2 1:a1
-		docker exec "$first" cat /proc/self/cgroup | grep -q "docker-$first.scope"
+		grep -q "docker-$first.scope" "/proc/$(docker inspect --format '{{.State.Pid}}' "$first")/cgroup"
 	fi
 	docker rm --force "$first" "$second"
 	run ctr-gpu-guard status

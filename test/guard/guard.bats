@@ -302,6 +302,35 @@ idle() {
 	expect "no"
 }
 
+# bats test_tags=refused
+@test "a kernel whose modules have no types is refused with the reason, by strict too, and other grades go on" {
+	local root=$BATS_TEST_TMPDIR/rootfs config=$BATS_TEST_TMPDIR/config.json
+
+	[[ $(uname -r) == 5.10.* ]] || skip "this kernel's modules have types"
+	host one-store
+	mkdir -p "$root"
+	run ctr-gpu-guard load
+	[[ $status -ne 0 ]]
+	expect "[E_GUARD] this kernel or driver cannot be guarded: "
+	expect "the driver dxgkrnl brings no types along"
+	run ctr-gpu-guard status
+	expect "loaded      no"
+	echo '{"choice": "strict"}' >"$config"
+	run ctr-gpu --config "$config" configure --dry-run --device 1 "$root"
+	[[ $status -ne 0 ]]
+	expect "[E_GUARD] the choice of GPUs cannot be held on this host: "
+	expect "the driver dxgkrnl brings no types along"
+	run ctr-gpu --config "$config" doctor
+	expect "a container that chooses a GPU does not start: "
+	run ctr-gpu --config "$config" configure --dry-run "$root"
+	expect_status 0
+	echo '{"choice": "auto"}' >"$config"
+	run ctr-gpu --config "$config" configure --dry-run --device 1 "$root"
+	expect_status 0
+	expect "choice      environment"
+	expect "no guard: "
+}
+
 # loaded_with ERROR WHEN: the guard, where the kernel answers so to that one of the calls that load it
 loaded_with() {
 	run strace -o /dev/null -qq -e trace=bpf -e inject=bpf:error="$1":when="$2" ctr-gpu-guard load
