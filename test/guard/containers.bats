@@ -12,17 +12,25 @@ cgroup_driver() {
 	[[ -d /run/systemd/system ]] && echo systemd || echo cgroupfs
 }
 
-setup_file() {
-	guest_setup
-	docker_use docker
+start_engine() {
 	PATH=$CTR_GPU_BUILD/bin:$PATH dockerd --host "$DOCKER_HOST" --pidfile "$BATS_FILE_TMPDIR/pid" --iptables=false --ip6tables=false \
-		--exec-opt "native.cgroupdriver=$(cgroup_driver)" --bridge=none >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
-	image_copy debian "$BATS_FILE_TMPDIR/rootfs"
-	cp "$clients"/{enumerate,guess,race} "$BATS_FILE_TMPDIR/rootfs/usr/bin/"
+		--exec-opt "native.cgroupdriver=$(cgroup_driver)" --bridge=none >>"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
+}
+
+await_engine() {
 	for _ in {1..600}; do
 		! docker version >/dev/null 2>&1 || break
 		sleep 0.2
 	done
+}
+
+setup_file() {
+	guest_setup
+	docker_use docker
+	start_engine
+	image_copy debian "$BATS_FILE_TMPDIR/rootfs"
+	cp "$clients"/{enumerate,guess,race} "$BATS_FILE_TMPDIR/rootfs/usr/bin/"
+	await_engine
 	tar -C "$BATS_FILE_TMPDIR/rootfs" -c . | docker import - clients >/dev/null || tail -n 20 "$BATS_FILE_TMPDIR/log"
 }
 
@@ -238,6 +246,43 @@ nest() {
 	docker rm --force "$first" "$second"
 	run ctr-gpu-guard status
 	expect_not "LUID-"
+}
+
+@test "an engine that is killed leaves a container its choice, and takes it away when it is back" {
+	local container
+
+	host one-store
+	grade guard
+	container=$(docker run --detach --gpus '"device=1"' clients sleep 600)
+	kill -KILL "$(<"$BATS_FILE_TMPDIR/pid")"
+	holds_only runc --root /run/docker/runtime-runc/moby exec "$container" -- 1:a2 1:a1
+	rm -f "$BATS_FILE_TMPDIR/pid"
+	start_engine
+	await_engine
+	docker rm --force "$container"
+	run ctr-gpu-guard status
+	expect "loaded      yes"
+	expect_not "LUID-"
+	holds docker run --rm --gpus '"device=0"' clients enumerate 1:a1 -- 1:a2
+}
+
+@test "a hook that is killed after it has written the choice leaves none behind" {
+	local directory=$BATS_TEST_TMPDIR/killed hook=$BATS_TEST_TMPDIR/hook
+
+	host one-store
+	grade guard
+	ctr-gpu-guard load
+	# The first mount comes later.
+	printf '#!/bin/bash\nexec strace -f -qq -o %s/calls -e trace=bpf,move_mount -e inject=move_mount:signal=KILL %s prestart\n' \
+		"$BATS_TEST_TMPDIR" "$CTR_GPU_BUILD/bin/ctr-gpu-hook" >"$hook"
+	chmod +x "$hook"
+	bundle debian "$directory" "$(visible 1) | .linux.cgroupsPath = \"/killed\" | .hooks.prestart |= map(.path = \"$hook\")"
+	run runc --root /run/runtime run --bundle "$directory" killed
+	[[ $status -ne 0 ]]
+	grep -q BPF_MAP_UPDATE_ELEM "$BATS_TEST_TMPDIR/calls"
+	grep -q 'killed by SIGKILL' "$BATS_TEST_TMPDIR/calls"
+	run ctr-gpu-guard status --json
+	[[ $(jq -c '[.choices, .idle]' <<<"$output") == '[[],true]' ]]
 }
 
 # bats test_tags=boot

@@ -351,7 +351,7 @@ loaded_with() {
 		run ctr-gpu-guard status
 		expect "loaded      no"
 	done
-	loaded_with EINVAL "$last"
+	loaded_with EOPNOTSUPP "$last"
 	[[ $status -ne 0 ]]
 	expect "[E_GUARD] this kernel or driver cannot be guarded: "
 	run bash -c 'ulimit -n 12; ctr-gpu-guard load'
