@@ -43,14 +43,14 @@ static int cdi_hook_run(void *user)
 
 static int cdi_hook_serve(struct call *call)
 {
-	/* Engines show a hook's standard error only where it fails, and there a warning may be the reason. */
+	/* Engines show a hook's standard error only if the hook fails; then a warning may be the reason. */
 	struct trace_echo echo = {.file = stderr, .warnings_only = true};
 	int r, exit_status;
 
 	if (ctr_gpu_context_new(&call->context) < 0)
 		return message_error("begin", -ENOMEM);
 	ctr_gpu_context_set_log(call->context, trace_remark, &echo);
-	/* Nothing that a spec asks for depends on it. */
+	/* No command of these specs depends on the settings. */
 	(void)ctr_gpu_context_load_config(call->context, NULL);
 	trace_open(ctr_gpu_context_log(call->context));
 	r = ctr_gpu_run_in_child(call->context, cdi_hook_run, call, &exit_status);

@@ -74,7 +74,7 @@ static int hook_read_request(struct hook *hook)
 	char *devices = NULL;
 
 	trace_open(ctr_gpu_context_log(hook->context));
-	/* A remark that nobody reads is not made. */
+	/* Without a log, remarks are not written at all. */
 	if (ctr_gpu_context_log(hook->context))
 		ctr_gpu_context_set_log(hook->context, trace_remark, &hook->echo);
 	if (!r)

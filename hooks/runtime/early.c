@@ -73,7 +73,7 @@ static const char *early_find_path(char *const *environment)
 	return NULL;
 }
 
-/* As settings.c has it, but for users other than root. */
+/* As settings_check_owner(), but trusts root's files alone. */
 static bool early_is_trusted(int fd, off_t *ret_size)
 {
 	struct stat st;
@@ -124,7 +124,7 @@ static bool early_find(const struct chosen *chosen, const char *places, char pat
 	return false;
 }
 
-/* Apart, so that only who is the runtime needs so much stack. Returns if it is not to become another program here. */
+/* A function of its own, so that the hook does not need this much stack. Returns if main() is to do the work. */
 static __attribute__((noinline)) void early_become(char **argv, char *const *environment)
 {
 	char settings[SETTINGS_MAX], path[SEARCH_PATH_MAX];

@@ -103,8 +103,8 @@ static int runtime_give_gpus(struct shim *shim)
 }
 
 /*
- * With a mistake in our settings a container must still stop, so only its creation depends on all of them. But the
- * runtime must be the one that created the container: another would not find it.
+ * A mistake in our settings must not keep a container from being stopped, so only its creation needs all of them. But
+ * the runtime must be the one that created the container: another does not find it.
  */
 static int runtime_serve(struct shim *shim, char **argv)
 {

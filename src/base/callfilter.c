@@ -38,6 +38,6 @@ int callfilter_install(const struct sock_filter *table, size_t count)
 
 	if (r < 0)
 		return r;
-	/* What is the same, seccomp(2), is not in @system-service, all that a unit of systemd may have to call. */
+	/* Not seccomp(2): systemd's list @system-service lacks it, and a unit may be limited to that list. */
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
 }

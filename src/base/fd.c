@@ -39,7 +39,7 @@ int fd_read_told(int fd, off_t told, size_t max, char **ret_data, size_t *ret_si
 
 	if (!data)
 		return -ENOMEM;
-	/* Whoever tells a size has no more than that when it has been read. */
+	/* A file that reports a size ends there, so the read for its end is saved. */
 	while (told <= 0 || size < (size_t)told) {
 		ssize_t got = read(fd, data + size, capacity - size);
 

@@ -129,7 +129,7 @@ static int hostfile_check(const struct hostfile_walk *walk, mode_t type)
 		return -EINVAL;
 	if (type != S_IFSOCK && (walk->st.st_mode & OTHERS_MAY_WRITE))
 		return -EPERM;
-	/* Of a socket hostfile_is_placed() has seen whose it is. */
+	/* hostfile_is_placed() has checked the owner of a socket. */
 	return hostfile_is_theirs(walk, &walk->st) || type == S_IFSOCK ? 0 : -EPERM;
 }
 

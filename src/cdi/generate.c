@@ -338,7 +338,7 @@ static int cdi_generate_add_all(struct generation *generation, const struct sele
 	return r == 0 ? cdi_generate_add_device(generation, "all", device, &plan->data) : r;
 }
 
-/* Those of the kind among those that are wanted, in their own array. */
+/* The wanted adapters that are of the spec's kind, in an array of its own. */
 static int cdi_generate_select_adapters(const struct generation *generation, struct selection *ret)
 {
 	const char *kind = generation->wish->kind;
@@ -407,7 +407,7 @@ static json_t *cdi_generate_env(const struct generation *generation)
 		return json_decref(env), NULL;
 	if (!env || generation->wish->hook)
 		return env;
-	/* Of a driver whose libraries are the image's, neither says anything. */
+	/* Without libraries of the host, neither variable means anything. */
 	if (generation->library_dirs.count > 0 &&
 	    (cdi_generate_add_capabilities(generation, env) < 0 ||
 	     cdi_generate_add_variable(env, "LD_LIBRARY_PATH", &generation->library_dirs, ":") < 0))

@@ -38,7 +38,7 @@ static int cdi_refresh_all(struct ctr_gpu_context *context, const struct ctr_gpu
 		r = ctr_gpu_cdi_report_read_file(report, path);
 	if (r == 0)
 		r = ctr_gpu_cdi_report_check(report, host, NULL);
-	/* Somebody else's, under our name, stays. */
+	/* A file of another program under our name stays. */
 	if (r == 0 && !ctr_gpu_cdi_report_is_fine(report) &&
 	    (report->file_count == 0 || report->files[0].spec.is_ours)) {
 		r = cdi_refresh_generate(context, host, report, kind, hook, &spec);

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "ctr-gpu.h"
 
-/* More is not read by anybody. */
+/* Nobody reads more. */
 enum { FINDINGS_MAX = 64 };
 
 int ctr_gpu_cdi_report_new(struct ctr_gpu_context *context, struct ctr_gpu_cdi_report **ret_report)

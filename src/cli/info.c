@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ctr-gpu info: the adapters of this host, and why an unusable one is. */
+/* ctr-gpu info: the adapters of this host, and why one cannot be used. */
 
 #include <errno.h>
 

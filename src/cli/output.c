@@ -17,7 +17,7 @@
 static const char *program = "ctr-gpu";
 static const char *(*error_class)(int r);
 
-/* Why standard output lost something, where the library met it first. */
+/* Why writing to standard output failed, if the library noticed it first. */
 static int lost_by;
 
 static void check_output(void)
@@ -43,13 +43,13 @@ void output_guard(void)
 {
 	int fd;
 
-	/* The wrong way round: what the caller closed stays unusable. open(2) takes the lowest free number. */
+	/* Read-only, so that a stream that the caller closed stays unusable. open(2) takes the lowest free number. */
 	do
 		fd = open("/dev/null", O_RDONLY);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		(void)close(fd);
-	/* A reader that has gone is an error here too, and no silent end: check_output(). */
+	/* If the reader has gone, the write fails and check_output() says so; the program is not killed. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	(void)atexit(check_output);

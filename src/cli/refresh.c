@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ctr-gpu refresh: what a boot, a driver that was loaded and an adapter that came or went make necessary. Services call
- * it, on machines of every kind, so one without a GPU is a success; and often, so it writes nothing where nothing
- * changed.
+ * ctr-gpu refresh: bring device nodes and CDI specs up to date after a boot, or when a driver was loaded or an adapter
+ * came or went. Services call it on machines of every kind, so it succeeds without a GPU; and often, so it writes
+ * nothing if nothing has changed.
  */
 
 #include <stdlib.h>

@@ -47,7 +47,7 @@ static void report_put_text(FILE *file, const char *text)
 
 /* ---- the machine ---- */
 
-/* Lines of a file that begin so. */
+/* Writes the lines of a file that begin with one of @beginnings. */
 static void report_put_lines(FILE *file, const char *path, const char *const *beginnings)
 {
 	FILE *from = fopen(path, "re");
@@ -291,7 +291,7 @@ int report_write(struct session *session, const struct doctor *doctor, const cha
 
 	if (strcmp(path, "-") == 0)
 		return report_fill(session, doctor, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
-	/* It may be written by root in a directory of anybody's. */
+	/* Root may write it into another user's directory. */
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	file = fd < 0 ? NULL : fdopen(fd, "a");
 	if (!file)

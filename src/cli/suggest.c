@@ -44,7 +44,7 @@ void suggest_verb(const struct verb *table, const char *program, const char *nam
 	for (const struct verb *verb = table; verb->name && strlen(name) <= LENGTH_MAX; verb++) {
 		size_t letters = suggest_distance(name, verb->name);
 
-		/* The beginning of a name is as near as can be; but of two letters everything is near everything. */
+		/* The beginning of a name is an exact match. A word is not near if all its letters must change. */
 		if (*name && strncmp(verb->name, name, strlen(name)) == 0)
 			letters = 0;
 		if (letters < least && letters < strlen(name)) {

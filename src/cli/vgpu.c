@@ -49,7 +49,7 @@ static int vgpu_ask(unsigned procedure, const void *arguments, void *ret)
 	return r < 0 ? vgpu_complain_of_silence(r) : 0;
 }
 
-/* For what is answered by whether it was done. */
+/* For procedures that answer only whether it was done. */
 static int vgpu_do(unsigned procedure, const void *arguments)
 {
 	struct vcudad_done done = {0};
@@ -170,7 +170,7 @@ static error_t vgpu_parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-/* Of those that are about one container. */
+/* For commands about one container. */
 static error_t vgpu_parse_container(int key, char *argument, struct argp_state *state)
 {
 	struct vgpu *vgpu = state->input;

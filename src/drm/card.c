@@ -74,7 +74,7 @@ static unsigned card_read_id(int device, const char *name)
 									 : 0;
 }
 
-/* What the GPU's own memory says it is sold as, which only AMD's for servers do. */
+/* The product name in the GPU's own memory, which only AMD's GPUs for servers have. */
 static void card_read_product(int device, char **ret)
 {
 	_cleanup_free_ char *text = NULL;

@@ -49,7 +49,7 @@ static void check_explain_no_drm(struct findings *findings)
 						    : "sudo modprobe xe or i915; dmesg says why, if it fails.");
 }
 
-/* By a group. A daemon of root's opens what a user may not; the user's own Podman does not. */
+/* The nodes belong to a group. Root's daemons open them for any user, a user's own Podman does not. */
 static void check_drm_nodes(struct examination *examination)
 {
 	const struct inventory *inventory = examination->inventory;

@@ -57,7 +57,7 @@ static bool drm_is_screen(const char *name)
 	return str_has_prefix(name, card_screen.prefix);
 }
 
-/* What screens hang on; who computes, renders or decodes needs none. */
+/* The nodes for screens; computing, rendering and decoding need none. */
 static int drm_add_screen(const struct adapter *adapter, const char *reason, struct plan *plan)
 {
 	_cleanup_strv_ struct strv names = {0};

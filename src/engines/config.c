@@ -184,7 +184,7 @@ int engine_config_files(const struct engine *engine, const struct daemon *daemon
 
 	for (size_t i = 0; r == 0 && !told && !rootless && engine->files && engine->files[i]; i++)
 		r = engine_config_expand(engine->files[i], ret);
-	/* Those without a daemon are whoever's asks. */
+	/* Without a daemon the files are the caller's. */
 	for (size_t i = 0;
 	     r == 0 && !told && (rootless || !engine->daemon) && engine->user_files && engine->user_files[i]; i++) {
 		_cleanup_free_ char *pattern = engine_config_user_file(daemon, engine->user_files[i]);

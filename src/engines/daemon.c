@@ -148,8 +148,8 @@ static bool daemon_counts(struct daemon *daemon, int process)
 	_cleanup_free_ char *program = NULL;
 
 	/*
-	 * Who is not root may not look at root's; what is concluded from its arguments is then done with no more than
-	 * his rights.
+	 * A user may not look at root's process; what follows from its arguments is done with no more than the user's
+	 * rights.
 	 */
 	if (root < 0 || mounts < 0 || users < 0)
 		return geteuid() != 0 && daemon->uid == 0;

@@ -29,7 +29,7 @@ struct daemon {
 	struct timespec started; /* 0: not known */
 };
 
-/* What a daemon is before it is found, so that it may be closed. */
+/* A daemon that was not found; it may be closed. */
 #define DAEMON_NONE ((struct daemon){.root = -1})
 
 void daemon_close(struct daemon *daemon);

@@ -93,7 +93,7 @@ enum engine_cdi_state engine_cdi_state(const struct engine *engine, long version
 
 	if (!engine->releases || (version > 0 && !release))
 		return ENGINE_CDI_NONE;
-	/* Of one that has had it on in all releases, or is told, the version does not matter. */
+	/* The version does not matter if CDI is on in all releases, or if the configuration says. */
 	if (setting >= 0 || !engine->releases->remark)
 		return setting == 0 ? ENGINE_CDI_OFF : ENGINE_CDI_ON;
 	if (version == 0)

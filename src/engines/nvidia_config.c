@@ -18,7 +18,7 @@ enum { CONFIG_MAX = 256 * 1024 };
 #define HOOK "nvidia-container-cli/"
 #define RUNTIME "nvidia-container-runtime/"
 
-/* What is not here is found out, or of no consequence; docs/moving-from-nvidia.md has all of them. */
+/* Keys that need no successor are left out; docs/moving-from-nvidia.md lists all. */
 static const struct {
 	const char *path;      /* of json_at() */
 	const char *default_;  /* NVIDIA's, at which nothing is to be said; NULL: any value is somebody's wish */

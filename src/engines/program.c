@@ -42,7 +42,7 @@ bool program_look(const struct rootfs *root, const char *path, struct program *r
 		return false;
 	program.st = st;
 	program.ours = program_is_ours(fd);
-	/* When the name came to be, for who looked before. */
+	/* The time of the link, if the name is one: a daemon may have looked for the name before it was made. */
 	entry = rootfs_open_path(root, path, O_PATH | O_NOFOLLOW);
 	if (entry >= 0)
 		(void)fstat(entry, &program.st);

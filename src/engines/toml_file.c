@@ -49,7 +49,7 @@ static int toml_file_remove(struct text *text, const struct toml *toml, const js
 	json_t *value = json_object_get(table, name);
 	int r = 0, done = 0;
 
-	/* From the last one on, so that the places of those before it stay right. */
+	/* From the last to the first, so that the places of earlier ones stay valid. */
 	for (size_t i = toml->count; r == 0 && i-- > 0;) {
 		const struct toml_entry *entry = &toml->entries[i];
 		bool itself = entry->table == table && entry->key && streq(entry->key, name);

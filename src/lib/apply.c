@@ -293,7 +293,7 @@ static int apply_find_owner(struct apply *apply)
 	return 0;
 }
 
-/* @ret_fd: of the namespace, for who takes deeds back */
+/* @ret_fd: the namespace, for the process that undoes deeds */
 static int apply_join(const struct apply *apply, const char *name, int type, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
@@ -323,13 +323,15 @@ static int apply_enter(struct apply *apply)
 		return 0;
 	if (apply->container->enter_user_namespace)
 		r = apply_join(apply, "ns/user", CLONE_NEWUSER, &apply->deeds->namespaces[0]);
-	/* It gives all capabilities. */
+	/* A process that enters a user namespace gets all capabilities. */
 	if (r == 0 && apply->container->enter_user_namespace)
 		r = phase_limit(PHASE_GIVE);
 	return r == 0 ? apply_join(apply, "ns/mnt", CLONE_NEWNS, &apply->deeds->namespaces[1]) : r;
 }
 
-/* The host's side is copied before the container's is entered, unless only there is anything permitted. */
+/*
+ * The host's files are cloned before the container's namespaces are entered, unless mounting is permitted only there.
+ */
 static int apply_cross(struct apply *apply)
 {
 	int (*const steps[2])(struct apply *) = {apply_take_sources, apply_enter};
@@ -341,7 +343,7 @@ static int apply_cross(struct apply *apply)
 
 static int apply_settle(struct apply *apply)
 {
-	/* By hand in its own namespace, a user's mount is not to be changed for good. */
+	/* A mount of the caller's own namespace is not to be changed for good. */
 	int r = ground_settle(&apply->rootfs, apply->container->process < 0 && !apply->container->inside);
 
 	apply->stage = (struct mount_stage){.deeds = apply->deeds, .root = apply->rootfs.fd, .tmpfs = -1};
@@ -438,7 +440,9 @@ static int apply_attach_to(struct apply *apply, struct mount_source *source, con
 	return r < 0 ? apply_mount_error(apply, source->path ? source->path : "what ctr-gpu made", path, r) : 0;
 }
 
-/* Of what a container works without: whether the engine's mounts leave no room for it. @r is of making @target. */
+/*
+ * Something that the container works without: whether the engine's mounts leave no place for it. @r: of making @target
+ */
 static bool apply_leave_out(const struct apply *apply, const char *path, int r, const struct rootfs_place *target)
 {
 	if (r != -EROFS && r != -EXDEV && !(r == 0 && apply_target_is_forbidden(target, path)))
@@ -459,7 +463,7 @@ static int apply_attach(struct apply *apply, struct mount_source *source, const 
 		return 0;
 	if (r < 0)
 		return root_writer_error(apply->err, path, r);
-	/* In a volume that the user gave for it, it is as the user gave it. */
+	/* A volume that the user gave for this stays as it is. */
 	if (!target.made && mount_is_there(source, target.fd, target.ground == GROUND_SHARED)) {
 		log_debug(apply->log, "%s is there already", path);
 		return 0;

@@ -98,7 +98,7 @@ static bool bundle_read_root_id(const json_t *linux_part, const char *name, unsi
 	return false;
 }
 
-/* Return: whether it is known. It is not where the container joins a user namespace that somebody else has made. */
+/* Return: whether the owner is known. It is not known if the container joins an existing user namespace. */
 static bool bundle_find_owner(struct bundle_apply *apply)
 {
 	const json_t *linux_part = json_object_get(apply->bundle->tree, "linux"), *item;
@@ -120,7 +120,7 @@ static bool bundle_find_owner(struct bundle_apply *apply)
 	return true;
 }
 
-/* Paths that runtimes may take for others, and whatever lies over them. */
+/* Runtimes may resolve any other spelling of a path differently. */
 static bool bundle_is_plain_path(const char *path)
 {
 	return path && path[0] == '/' && !strstr(path, "//") && !strstr(path, "/.");

@@ -34,14 +34,14 @@ enum {
 	DESCRIPTORS = 1024,
 };
 
-/* These end the work early. The parent gets them all, and has what was done taken back. */
+/* Signals that end the work early. The parent receives them, and has the changes undone. */
 static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
 /* ---- the child's side ---- */
 
 static struct deeds *own_deeds;
 
-/* The parent is gone; or somebody means the child alone. */
+/* The parent has died, or somebody sent the signal to the child alone. */
 static void child_take_back(int number)
 {
 	deeds_undo(own_deeds);
@@ -57,7 +57,7 @@ static void child_prepare(struct deeds *deeds, pid_t parent, const sigset_t *mas
 	sanitise_ignore_signals();
 	(void)signal(SIGTERM, child_take_back);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-	/* From a terminal they come to both. */
+	/* A terminal sends them to parent and child. */
 	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
 		(void)sigaddset(&own, stops[i]);
 	(void)sigdelset(&own, SIGTERM);
@@ -130,7 +130,7 @@ static _Noreturn void child_undo_in_child(struct deeds *deeds)
 
 	sanitise_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* The dead child's is empty. */
+	/* That of the dead child is empty. */
 	deeds->proc_self_fd = mount_open_proc_self_fd(-1);
 	if (phase_enter(PHASE_GIVE) < 0)
 		entered = false;
@@ -164,7 +164,7 @@ static void child_undo(struct deeds *deeds)
 
 /* ---- what went wrong ---- */
 
-/* The remark on what could not be taken back; the newest deed is the first of it. */
+/* What to say of deeds that could not be undone. The one that failed is the last on the list. */
 static const char *child_leftovers(const struct deeds *deeds, char text[256])
 {
 	if (deeds->count == 0)
@@ -190,7 +190,7 @@ static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struc
 	if (r == 0 && WIFEXITED(wait_status)) {
 		if (WEXITSTATUS(wait_status) != 0)
 			child_undo(deeds);
-		/* With the program everything goes that is open. */
+		/* The end of the program releases everything. */
 		if (context->ends)
 			exit(WEXITSTATUS(wait_status));
 		*ret_status = WEXITSTATUS(wait_status);
@@ -259,7 +259,7 @@ int ctr_gpu_run_in_child(struct ctr_gpu_context *context, int (*work)(void *user
 	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
 		(void)sigaddset(&signals, stops[i]);
 	(void)sigprocmask(SIG_BLOCK, &signals, &mask);
-	/* Children of who ignores it leave no status. */
+	/* If SIGCHLD is ignored, children leave no status. */
 	(void)sigaction(SIGCHLD, &children, &old);
 	r = child_run(context, work, user, &signals, &mask, ret_status);
 	(void)sigaction(SIGCHLD, &old, NULL);

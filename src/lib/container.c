@@ -91,7 +91,7 @@ static int container_open_process(struct ctr_gpu_container *container, struct er
 	container->process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (container->process >= 0)
 		return container_check_proc(container->process, err);
-	/* In another's procfs the process is missing for that reason. */
+	/* In the procfs of another pid namespace /proc/self is missing, too. */
 	return errno == ENOENT && access("/proc/self", F_OK) < 0 ? container_no_procfs(err)
 								 : container_process_error(container, errno, err);
 }
@@ -142,7 +142,7 @@ static int container_check_own_mounts(const struct ctr_gpu_container *container,
 
 bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
 {
-	/* Of the first of all (include/linux/proc_ns.h), which nobody in another can look at. */
+	/* The initial user namespace (include/linux/proc_ns.h), which a process in another cannot look at. */
 	static const ino_t initial = 0xEFFFFFFDU;
 	struct stat own, its;
 
@@ -304,7 +304,7 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
 	r = container_new(context, pid, rootfs, &container);
 	if (r == 0)
 		r = container_check(container, &context->err);
-	/* One that was made from a state is opened when it is changed, and before it is. */
+	/* Finds faults now; a container made from a state is opened when a plan is applied. */
 	if (r == 0)
 		r = container_open_rootfs(container, &root, &context->err);
 	if (r == 0)
@@ -356,7 +356,7 @@ bool ctr_gpu_state_may_ask(const char *state, size_t size)
 	       ask_is_likely(data, data_size);
 }
 
-/* @pid counts instead of the state's. */
+/* @pid: used instead of the state's */
 static int container_new_from_state(struct ctr_gpu_context *context, struct oci_state *state, pid_t pid,
 				    struct ctr_gpu_container **ret_container)
 {
@@ -434,7 +434,7 @@ bool ctr_gpu_container_asks(const struct ctr_gpu_container *container)
 	return ask_is_something(&ask);
 }
 
-/* One that config.json does not know, as when somebody tries it by hand, acts as the first. */
+/* A hook that config.json does not list, as when it is run by hand, acts as the first. */
 static bool container_is_first_hook(const struct ctr_gpu_container *container, const char *const *arguments)
 {
 	for (size_t i = 0; i < container->config.hook_count; i++) {

@@ -71,7 +71,7 @@ const char *ctr_gpu_context_message(const struct ctr_gpu_context *context)
 	return context->err.text;
 }
 
-/* The sink of the inner layers has the library's own enum; a shim keeps both types honest. */
+/* Inner layers have an enum of log levels of their own, with the same values. */
 static void context_forward(void *user, enum log_level level, const char *text)
 {
 	const struct ctr_gpu_log_target *target = user;
@@ -95,7 +95,7 @@ const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_
 	static const char *const usual[] = {"runc", "crun"};
 	const struct strv *chosen = &context->settings.runtimes;
 
-	/* The runtime that is meant may be in it. Its containers do not exist for another. */
+	/* The file may name another runtime, and a container exists only for the runtime that created it. */
 	if (context->settings.unread)
 		return NULL;
 	if (chosen->count)

@@ -102,7 +102,7 @@ static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *
 	return host->present_count > 0 ? 0 : failure;
 }
 
-/* Of GPU-PV a line, and one of all kinds of driver for Linux. */
+/* One line of advice for GPU-PV, and one for all drivers for Linux. */
 static int host_complain_of_none(struct err *err)
 {
 	_cleanup_strv_ struct strv devices = {0}, advice = {0};

@@ -160,7 +160,7 @@ static int host_list_notes(const struct ctr_gpu_host *host, struct strv *ret)
 
 /* ---- formats ---- */
 
-/* Of an error's sentence, what to do is on lines of its own. */
+/* The remedies in an error's sentence are lines of their own. */
 static void host_write_note(char *note, FILE *file)
 {
 	const char *head = "note: ";

@@ -85,7 +85,7 @@ static int plan_backend(const struct planner *planner, const struct backend *bac
 			     &planner->context->err);
 }
 
-/* Its servers find GPUs by names that only the driver's library may know. */
+/* vCUDA's servers find GPUs by their UUIDs, which only the driver's library may know. */
 static int plan_identify(const struct planner *planner, const struct selection *selection)
 {
 	for (size_t i = 0; i < selection->count; i++)

@@ -175,7 +175,7 @@ static int plan_fit_add_outranked(struct plan *plan, const struct span *cache, c
 	return r;
 }
 
-/* Of an image without a loader cache nothing is known. */
+/* Without a loader cache, the image's libraries are not known. */
 static int plan_fit_find_outranked(struct plan *plan, const struct rootfs *rootfs)
 {
 	_cleanup_free_ char *data = NULL;
@@ -194,7 +194,7 @@ static int plan_fit_find_outranked(struct plan *plan, const struct rootfs *rootf
 
 /* ---- the plan ---- */
 
-/* The path depends on this container; the other variables are in everybody's plan. */
+/* The path depends on this container; the other variables are in every plan. */
 static int plan_fit_warn_of_path(struct plan *plan, const struct rootfs *rootfs, const struct strv *environment)
 {
 	struct plan path = {0};

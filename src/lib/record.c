@@ -68,7 +68,7 @@ static int record_find_mount(const struct rootfs *rootfs, int fd, json_int_t *re
 	return r;
 }
 
-/* Mounts and their numbers end with it. */
+/* Mounts and their numbers end with the boot. */
 static int record_read_boot(char **ret)
 {
 	return fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_MAX, ret, NULL);

@@ -58,8 +58,8 @@ static bool selection_answers(const struct scope *scope, const struct adapter *a
 }
 
 /*
- * Numbers count the adapters that answer. @next: of GPUs and of NPUs. Return: whether this one does; with the number
- * that it then has in @ret.
+ * Numbers count the adapters in the scope. @next: the next number of GPUs and of NPUs. @ret: the adapter, with its
+ * number. Return: whether it is in the scope.
  */
 static bool selection_number(const struct scope *scope, size_t position, int next[2], struct adapter *ret)
 {
@@ -118,7 +118,7 @@ static struct scope selection_scope_of_vendor(const struct scope *scope, const c
 #define NPU "npu:"
 #define VENDOR "vendor:"
 
-/* Of a vendor that has none, everybody's. */
+/* If the vendor has no adapter here, lists all adapters. */
 static int selection_list(const struct scope *scope, const bool *wanted, struct name_list *ret)
 {
 	const struct scope all = {.host = scope->host};

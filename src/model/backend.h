@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a kind of host (GPU-PV, native NVIDIA) can do. Nothing outside a backend asks which kind a host is. */
+/*
+ * What a kind of host (GPU-PV, NVIDIA's driver, the kernel's own drivers) can do. Nothing outside a backend asks which
+ * kind a host is.
+ */
 
 #include "base/err.h"
 #include "model/adapter.h"
@@ -34,7 +37,7 @@ struct backend_hook {
 };
 
 struct backend {
-	const char *name;       /* in `info` and in JSON: "gpu-pv", "nvidia" */
+	const char *name;       /* in `info` and in JSON: "gpu-pv", "nvidia", "drm" */
 	const char *device;     /* the character device that shows a host of this kind, or the first of several */
 	const char *advice;     /* what to do where it is missing and should not be, sentences */
 	const char *answers_to; /* "nvidia.com": its adapters of all vendors also answer to this one's words; NULL */

@@ -21,7 +21,7 @@ const char *const severity_names[SEVERITIES] = {
 	[SEVERITY_PROBLEM] = "problem",
 };
 
-/* Compilers have checked the whole, of which this is a part. */
+/* A part of a format that compilers have checked as a whole. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
@@ -48,7 +48,7 @@ void findings_add_list(struct findings *findings, const char *id, enum severity 
 		return;
 	}
 	finding = &findings->items[findings->count++];
-	/* Another may have stood here, of a check that did not come to an end. */
+	/* A check that was cut off may have left another one here. */
 	finding->severity = severity;
 	finding->remedy = NULL;
 	finding->engine = NULL;

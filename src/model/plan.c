@@ -72,7 +72,7 @@ void plan_drop_env(struct plan *plan, const struct strv *environment)
 
 gid_t plan_device_group(const struct stat *node)
 {
-	/* One that a user namespace has no number for is not anybody's there (overflowgid of proc_sys_kernel(5)). */
+	/* A group without a number in this user namespace is nobody's here (overflowgid of proc_sys_kernel(5)). */
 	enum { FOR_OTHERS = S_IROTH | S_IWOTH, FOR_GROUP = S_IRGRP | S_IWGRP, NO_GROUP = 65534 };
 
 	return (node->st_mode & FOR_OTHERS) != FOR_OTHERS && (node->st_mode & FOR_GROUP) == FOR_GROUP &&

@@ -169,7 +169,7 @@ static int backend_ask_names(const struct settings *settings, struct driverd_nam
 	r = backend_open(settings, &native, err);
 	if (r == 0)
 		r = backend_find_nvml(&native.install, &library);
-	/* Then the driver cannot do it, and no name is one of its. */
+	/* Without NVML the driver has no such names. */
 	if (r == -ENOENT)
 		return 0;
 	return r == 0 ? driverd_nvml_names(settings, library, true,

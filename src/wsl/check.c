@@ -48,7 +48,7 @@ static bool check_conf_disables(void)
 	return false;
 }
 
-/* Without the mounts of its driver, a kernel of the user's own does not tell. */
+/* A kernel that the user built may not have WSL in its name; then WSL's mounts tell, or /etc/wsl.conf. */
 bool check_is_wsl(void)
 {
 	return wsl_kind() != WSL_NONE || check_conf_disables();
@@ -192,7 +192,7 @@ static char *check_find_foreign(void)
 	return check_is_foreign(real) ? steal_ptr(real) : NULL;
 }
 
-/* Where it has GPUs of its own as well, it has a right to their driver. */
+/* A host that also has GPUs of its own needs their driver. */
 static void check_foreign(struct examination *examination)
 {
 	_cleanup_free_ char *real = examination->here[1] ? NULL : check_find_foreign(), *package = NULL;

@@ -53,7 +53,7 @@ static int hold_by_store(struct plan_choice *choice)
 	return str_format(&choice->reason, "the others' driver stores are not mounted; " ASKS_ITSELF);
 }
 
-/* What the caller cannot be told by the adapters themselves. */
+/* Why the guard cannot hold this choice; NULL if it can. */
 static int hold_find_obstacle(const struct adapter *const *selected, size_t count, char **ret)
 {
 	bool named = count <= GUARD_ADAPTERS_MAX;

@@ -18,7 +18,7 @@ static void adapter_finding(struct examination *examination, const struct adapte
 	const char *store = adapter->driver_store ? strrchr(adapter->driver_store, '/') : NULL;
 	enum severity severity = SEVERITY_WARNING;
 
-	/* It matters as much as there is nothing beside it; a software device and an NPU are never missed. */
+	/* A problem if no other adapter can be used. Nobody misses a software device or an NPU. */
 	if (examination->usable == 0)
 		severity = SEVERITY_PROBLEM;
 	else if (adapter->is_npu || (adapter->unusable == CTR_GPU_E_NO_ADAPTER && adapter->has_luid))

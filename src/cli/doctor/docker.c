@@ -114,7 +114,7 @@ static bool dockerd_has_gpus_by_cdi(const struct docker *docker)
 	       (!docker->hook.path && version >= look->engine->gpus_amd && strv_contains(kinds, "amd.com/gpu"));
 }
 
-/* By when the name came to be. An upgrade of our package makes its links anew, but not the package's own directory. */
+/* Compares when the name was made. An upgrade makes our package's links anew, but not its own directory. */
 static bool dockerd_is_older(const struct docker *docker, const struct program *program)
 {
 	struct timespec birth = program->st.st_ctim;

@@ -21,7 +21,7 @@ void look_clear(struct look *look)
 	engine_config_clear(&look->config);
 }
 
-/* Of root, or else of whoever asks; others' count not at all. */
+/* Root's daemon, or else the caller's own. Those of other users do not count. */
 static int look_find_daemon(const struct engine *engine, bool (*wanted)(const struct daemon *daemon), struct look *look)
 {
 	if (engine->daemon && daemon_find(engine->daemon, 0, wanted, &look->daemon) == 0 && look->daemon.pid == 0 &&
@@ -111,7 +111,7 @@ const char *look_restart(struct look *look, enum engine_step step)
 	return look->command ? look->command : "Restart it.";
 }
 
-/* CDI's with a kind of device that specs describe: the one that most images are made for. */
+/* For CDI with a kind that specs have: nvidia.com/gpu if it is among them, since most images are made for that. */
 void look_add_door(struct look *look, enum door door)
 {
 	const struct strv *kinds = &look->examination->cdi_kinds;
@@ -197,7 +197,7 @@ static void look_judge_cli(struct look *look)
 		look_add(look, "other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's", program.path);
 }
 
-/* --gpus as a name of a CDI device, which is for NVIDIA's kind alone. */
+/* Where --gpus stands for CDI devices, it means those of nvidia.com/gpu alone. */
 static void look_judge_gpus(struct look *look)
 {
 	if (!strv_contains(&look->examination->cdi_kinds, "nvidia.com/gpu"))

@@ -72,7 +72,7 @@ static void rootless_check_user(struct findings *findings, uid_t uid)
 void check_rootless(struct examination *examination)
 {
 	const char *caller = getenv("SUDO_UID");
-	/* The user who called sudo, if any, and not root, is who would make rootless containers. */
+	/* The user who called sudo, if any, makes rootless containers; root does not. */
 	uid_t uid = geteuid() == 0 && caller ? (uid_t)strtoul(caller, NULL, 10) : geteuid();
 	bool clone = file_number("/proc/sys/kernel/unprivileged_userns_clone", 1) != 0;
 

@@ -2,8 +2,8 @@
 
 /*
  * Runs the checks, in a child: a network filesystem or a driver that does not answer holds a process in the kernel
- * where no signal reaches it. Whoever asks gets the findings there are by then, and the name of the check that did not
- * end. The findings are in memory that both have.
+ * where no signal reaches it. The parent then has the findings so far, which are in shared memory, and the name of the
+ * check that hangs.
  */
 
 #include "cli/doctor/run.h"
@@ -76,7 +76,7 @@ static _Noreturn void doctor_check(struct doctor *doctor, int fd)
 {
 	struct examination *examination = &doctor->examination;
 
-	/* A user who gives up must not leave us behind; a parent that has gone already cannot be told. */
+	/* If the user ends the parent, this process ends, too. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (enum check_stage stage = 0; stage < CHECK_STAGES; stage++) {
 		doctor_run_stage(doctor, checks, stage, fd);
@@ -84,7 +84,7 @@ static _Noreturn void doctor_check(struct doctor *doctor, int fd)
 			doctor_run_stage(doctor, examination->here[i]->checks, stage, fd);
 	}
 	doctor->subject = NULL;
-	/* For who looks for what is left behind. */
+	/* For leak checkers. */
 	(void)ctr_gpu_host_unref(examination->host);
 	strv_clear(&examination->cdi_kinds);
 	_exit(EXIT_SUCCESS);
@@ -121,7 +121,7 @@ static int doctor_wait(const struct doctor *doctor, int fd, long long end_ms)
 	return 0;
 }
 
-/* One that the kernel holds is left behind. */
+/* A child that waits in the kernel is left behind. */
 static void doctor_end_child(pid_t pid)
 {
 	(void)kill(pid, SIGKILL);

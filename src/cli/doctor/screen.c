@@ -26,7 +26,7 @@ struct screen {
 	bool colour;
 };
 
-/* @sgr: "" ends what another began. */
+/* @sgr: "" ends a colour */
 static void screen_set_colour(const struct screen *screen, const char *sgr)
 {
 	if (screen->colour)

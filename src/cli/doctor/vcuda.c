@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whether containers would get GPUs by vCUDA, where the configuration has them get these so. */
+/* Whether containers would get GPUs by vCUDA, if the configuration allows it. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void vcuda_check_paths(struct findings *findings)
 			     "A kernel with Landlock (5.13 or newer) does, unless lsm= leaves it out.");
 }
 
-/* Where a container has to ask for it, others get their GPUs all the same. */
+/* If containers must ask for vCUDA, the others get their GPUs all the same. */
 void check_vcuda(struct examination *examination)
 {
 	enum vcuda_mode mode = examination->settings->vcuda_mode;

@@ -92,7 +92,7 @@ static void verdict_say_doors(FILE *sentence, const struct verdict *verdict, con
 	}
 }
 
-/* Of an engine that nobody has set up, or that has a way to go before that matters, only the first reason counts. */
+/* Doors that are merely not set up: of an engine that does not work, only the first is told. */
 static bool verdict_is_worth_telling(const struct verdict *verdict, enum door door)
 {
 	const struct finding *finding = verdict->closed_by[door];

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Whether an engine gives a container a GPU that works, by which door, and why not by the others. Nobody says so: it
- * follows from the doors that an engine has and from the findings that close them.
+ * Whether an engine gives a container a GPU that works, by which door, and why not by the others. It follows from the
+ * engine's doors and from the findings that close them, and from nothing else.
  */
 
 #include "base/str.h"

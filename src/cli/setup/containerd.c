@@ -62,7 +62,7 @@ static json_t *containerd_make_runtime(const struct setup *setup, const json_t *
 	return NULL;
 }
 
-/* What is right, and yet not enough. */
+/* Warns of settings that are valid but keep ours from working. */
 static void containerd_warn(const struct setup *setup, const json_t *file, json_int_t version)
 {
 	_cleanup_free_ char *disabled = json_dumps(json_object_get(file, "disabled_plugins"), 0);

@@ -34,7 +34,7 @@ static bool docker_has(const char *path)
 	return path && stat(path, &status) == 0;
 }
 
-/* A normal user's Docker is rootless where there is one; else what they want is root's. */
+/* A user means their own rootless Docker, if there is one; otherwise root's. */
 static int docker_decide_user(struct setup *setup)
 {
 	_cleanup_free_ char *own = engine_user_file(engine_docker.user_files[0]);
@@ -193,7 +193,7 @@ static bool docker_runs_by_ours(const struct setup *setup)
 	return docker_is_ours(runtime);
 }
 
-/* It does take a default that the file has, so it gets to read runc there before the file becomes what it is to be. */
+/* It takes a default that the file names, so it reads runc there before the file gets its final contents. */
 static int docker_release(struct setup *setup)
 {
 	_cleanup_text_ struct text meanwhile = {0};

@@ -135,7 +135,7 @@ int keys_put(const struct setup *setup, json_t *file, const char *section, const
 static int keys_refuse_other(const struct setup *setup, const char *other)
 {
 	const char *file = strrchr(other, '/'), *own = strrchr(setup->path, '/');
-	/* Of one directory, engines read what is sorted behind ours later; an import counts more than its importer. */
+	/* Engines read the files of a directory in sorted order; an imported file counts more than its importer. */
 	bool later = setup->engine->facts->imported ||
 		     (own && file - other == own - setup->path &&
 		      strncmp(other, setup->path, (size_t)(file - other)) == 0 && strcmp(file, own) > 0);

@@ -481,8 +481,8 @@ static void setup_say_setting(const struct nvidia_setting *setting, void *user)
 }
 
 /*
- * The file is the last that is written: without the CDI spec it stays as it is, and a spec goes again without the
- * file.
+ * The engine's file is written last. It stays as it is if a CDI spec cannot be written; if it cannot be written, new
+ * specs are removed.
  */
 static int setup_put(struct setup *setup)
 {
@@ -562,7 +562,7 @@ static void setup_close(struct setup *setup)
 
 /* ---- every engine ---- */
 
-/* Whether a file that nobody remembers names us; others' files are not even read as what they are. */
+/* Whether a file that is not in the state names our programs. Its text is searched, not parsed. */
 static bool setup_is_named(const char *path)
 {
 	_cleanup_config_file_ struct config_file file = {0};
