@@ -33,7 +33,7 @@ void toml_text_clear(struct toml *toml);
 /** Return: 0; -EINVAL with @ret_error filled in; -ENOMEM. */
 int toml_text_scan(const struct text *text, struct toml *ret, struct text_error *ret_error);
 
-/** The same without the places of the error. */
+/** The same as JSON alone, without the places in the text. */
 int toml_text_read(const struct text *text, json_t **ret, struct text_error *ret_error);
 
 /** Return: a key of a table or, if it is NULL, the table's header, which may be missing; NULL. */
