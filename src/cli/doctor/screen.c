@@ -109,23 +109,38 @@ static void screen_write_verdicts(const struct screen *screen, const struct find
 	}
 }
 
+/* " with Docker, Podman and containerd", or ", not with LXC". */
+static void screen_write_engines(const struct screen *screen, const struct findings *findings, bool works)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < findings->engine_count; i++)
+		left += verdict_make(findings, &findings->engines[i]).works == works;
+	if (left > 0)
+		(void)fputs(works ? " with " : ", not with ", screen->file);
+	for (size_t i = 0; i < findings->engine_count; i++) {
+		if (verdict_make(findings, &findings->engines[i]).works != works)
+			continue;
+		left--;
+		(void)fprintf(screen->file, "%s%s", findings->engines[i].label,
+			      left > 1    ? ", "
+			      : left == 0 ? ""
+			      : works     ? " and "
+					  : " or ");
+	}
+}
+
 /* "A GPU container would work here with Docker, not with Podman." */
 static void screen_write_headline(const struct screen *screen, const struct findings *findings)
 {
 	static const char no[] = "A GPU container would not work here. First: ";
 	const struct finding *first = verdict_first(findings);
-	const char *separator = " with ";
 
 	screen_set_colour(screen, colours[first ? SEVERITY_PROBLEM : SEVERITY_OK]);
 	(void)fputs(first ? no : "A GPU container would work here", screen->file);
-	for (int wanted = 1; !first && wanted >= 0; wanted--) {
-		for (size_t i = 0; i < findings->engine_count; i++) {
-			if (verdict_make(findings, &findings->engines[i]).works != wanted)
-				continue;
-			(void)fprintf(screen->file, "%s%s", separator, findings->engines[i].label);
-			separator = wanted ? " and " : " or ";
-		}
-		separator = ", not with ";
+	if (!first) {
+		screen_write_engines(screen, findings, true);
+		screen_write_engines(screen, findings, false);
 	}
 	(void)fputs(first ? "" : ".", screen->file);
 	screen_set_colour(screen, "");
