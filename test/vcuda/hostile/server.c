@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vcuda/nvml/types.h"
 #include "vcuda/ops.h"
 #include "vcuda/start.h"
 #include "vcuda/types.h"
@@ -337,6 +338,122 @@ static void client_asks_usage(void)
 		fail("what is free", (long long)memory[1]);
 	if (nvmlSystemGetDriverVersion(version, 80) || strlen(version) > 31)
 		fail("the version's length", (long long)strlen(version));
+}
+
+/* ---- all of NVML, as nvml.def has it ---- */
+
+enum { TEXT = 80, ROUNDS = 40 };
+
+static struct {
+	const char *type;
+	size_t size;
+	unsigned version;
+	char *end; /* where no memory is */
+} places[] = {
+	{"char *", 1, 0, NULL},
+	{"const char *", 1, 0, NULL},
+	{"unsigned *", sizeof(unsigned), 0, NULL},
+	{"int *", sizeof(int), 0, NULL},
+	{"unsigned long long *", sizeof(unsigned long long), 0, NULL},
+	{"nvmlDevice_t *", sizeof(nvmlDevice_t), 0, NULL},
+	{"nvmlPciInfo_t *", sizeof(nvmlPciInfo_t), 0, NULL},
+	{"nvmlPciInfoExt_t *", sizeof(nvmlPciInfoExt_t), NVML_VERSION(nvmlPciInfoExt_t, 1), NULL},
+	{"nvmlMemory_t *", sizeof(nvmlMemory_t), 0, NULL},
+	{"nvmlMemory_v2_t *", sizeof(nvmlMemory_v2_t), NVML_VERSION(nvmlMemory_v2_t, 2), NULL},
+	{"nvmlDeviceArchitecture_t *", sizeof(nvmlDeviceArchitecture_t), 0, NULL},
+	{"nvmlComputeMode_t *", sizeof(nvmlComputeMode_t), 0, NULL},
+	{"nvmlEnableState_t *", sizeof(nvmlEnableState_t), 0, NULL},
+	{"nvmlProcessInfo_v1_t *", sizeof(nvmlProcessInfo_v1_t), 0, NULL},
+	{"nvmlProcessInfo_v2_t *", sizeof(nvmlProcessInfo_v2_t), 0, NULL},
+	{"nvmlProcessInfo_t *", sizeof(nvmlProcessInfo_t), 0, NULL},
+	{"const void **", sizeof(void *), 0, NULL},
+	{"const void *", 16, 0, NULL},
+};
+
+/* Return: room for @room of the type at @text and no byte more; texts and processes are several. */
+static uintptr_t make_place(const char *text, unsigned room)
+{
+	static const char bus[] = "0000:80:00.0";
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		const bool several = places[i].size == 1 || strncmp(text, "nvmlProcessInfo", 15) == 0;
+		char *at;
+
+		if (strncmp(text, places[i].type, strlen(places[i].type)) != 0 || text[strlen(places[i].type)] != ',')
+			continue;
+		if (!places[i].end)
+			places[i].end = (char *)guarded(8192) + 8192;
+		at = places[i].end - (several ? room : 1) * places[i].size;
+		if (strncmp(text, "const char", 10) == 0)
+			return (uintptr_t)memcpy(places[i].end - sizeof(bus), bus, sizeof(bus));
+		if (places[i].version || strcmp(places[i].type, "unsigned *") == 0)
+			memcpy(at, places[i].version ? &places[i].version : &room, sizeof(room));
+		return (uintptr_t)at;
+	}
+	fail(text, 0);
+	return 0;
+}
+
+/* The arguments of "V(nvmlDevice_t, device) P(char *, name) V(unsigned, length)". */
+static void make_arguments(const char *text, void *device, unsigned room, uintptr_t ret[static 4])
+{
+	for (int i = 0; i < 4 && *text; i++) {
+		if (*text == 'P')
+			ret[i] = make_place(text + 2, room);
+		else
+			ret[i] = strncmp(text + 2, "nvmlDevice_t", 12) == 0 ? (uintptr_t)device : room;
+		text = strchr(text, ')') + 1;
+		text += strspn(text, " ");
+	}
+}
+
+static void ask_nvml(void *handle, void *device, unsigned room)
+{
+	static const struct {
+		const char *name, *arguments;
+	} functions[] = {
+#define N(name, arguments) {#name, #arguments},
+#define T(name, arguments)
+#define A(name, function)
+#define R(names)
+#include "vcuda/nvml.def"
+	};
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		int (*function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+		uintptr_t a[4] = {0};
+		int r;
+
+		/* Of its own making, and of no server's. */
+		if (strstr(functions[i].name, "Init") || strstr(functions[i].name, "EventSet") ||
+		    strcmp(functions[i].name, "nvmlShutdown") == 0)
+			continue;
+		*(void **)&function = dlsym(handle, functions[i].name);
+		make_arguments(functions[i].arguments, device, room, a);
+		r = function(a[0], a[1], a[2], a[3]);
+		if (r < 0 || r > NVML_ERROR_UNKNOWN)
+			fail(functions[i].name, r);
+		if (r == 0 && strstr(functions[i].arguments, "P(char *") &&
+		    strnlen((char *)a[functions[i].arguments[0] == 'V'], room) == room)
+			fail(functions[i].name, room);
+		if (r == 0 && strstr(functions[i].arguments, ", processes)") && *(unsigned *)a[1] > WIRE_PROCESSES)
+			fail(functions[i].name, *(unsigned *)a[1]);
+		/* No text of a server is as long. */
+		if (r == NVML_ERROR_INSUFFICIENT_SIZE && strstr(functions[i].arguments, "P(char *") && room > 256)
+			fail(functions[i].name, r);
+	}
+}
+
+static void client_asks_all_of_nvml(void)
+{
+	void *device = begin_with_nvml(), *handle = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_NOLOAD);
+	int answered = 0;
+
+	for (unsigned round = 0; round < ROUNDS; round++)
+		for (unsigned i = 0; i < 2 && nvmlDeviceGetHandleByIndex_v2(i, &device) == 0; i++, answered++)
+			ask_nvml(handle, device, round % 3 == 2 ? 250 + round % 8 : round * 2 % TEXT);
+	if (answered < ROUNDS)
+		fail("devices that answered", answered);
 }
 
 static void client_asks_capture(void)
@@ -853,6 +970,37 @@ HOST(host_has_many_nodes, twist_nodes, EVERY)
 		a->word[0] = 0x1fffffffffffffff;
 }
 
+/* Everything but how many devices there are. */
+static void twist_bytes(const struct wire_entry *entry, struct answer *a, unsigned *seed)
+{
+	struct wire_host *hello = (struct wire_host *)a->word;
+	const bool begins = entry->op == WIRE_HELLO || entry->op == WIRE_DEVICE;
+
+	for (size_t i = 0; i < sizeof(a->word); i++)
+		((uint8_t *)a->word)[i] = seed ? (uint8_t)rand_r(seed) : 0xff;
+	if (entry->op == WIRE_HELLO)
+		hello->device_count = START_GPUS;
+	if (!begins && seed && rand_r(seed) % 4 == 0)
+		a->result = rand_r(seed) - RAND_MAX / 2;
+	if (!begins && seed && rand_r(seed) % 4 == 0)
+		a->bytes = (uint32_t)rand_r(seed) * 2;
+	/* A count that is believed now and then. */
+	if (entry->op == WIRE_USAGE && (!seed || rand_r(seed) % 2))
+		((struct wire_usage *)a->word)->count = seed ? (uint32_t)rand_r(seed) % (WIRE_PROCESSES + 10) : 1;
+}
+
+HOST(host_answers_by_chance, twist_by_chance, EVERY)
+{
+	static unsigned seed = 20;
+
+	twist_bytes(entry, a, &seed);
+}
+
+HOST(host_answers_ones, twist_ones, EVERY)
+{
+	twist_bytes(entry, a, NULL);
+}
+
 HOST(host_has_an_odd_edge, twist_edges, OP_cuGraphGetEdges)
 {
 	a->word[0] = 5;
@@ -1008,6 +1156,8 @@ static const struct {
 	{"nobody there", host_closes, client_has_no_server, SOON},
 	{"more processes than there can be", host_has_many_processes, client_lists_processes, SOON},
 	{"more used than there is, by a driver without end", host_uses_more_than_there_is, client_asks_usage, SOON},
+	{"NVML's answers by chance", host_answers_by_chance, client_asks_all_of_nvml, SOON},
+	{"NVML's answers of ones", host_answers_ones, client_asks_all_of_nvml, SOON},
 	{"half an edge", host_has_an_odd_edge, client_lists_edges, SOON},
 	{"more that is captured than there can be", host_captures_much, client_asks_capture, SOON},
 	{"no page-locked memory", host_sends_no_arena, client_gets_host_memory, SOON},
