@@ -24,7 +24,8 @@ enum {
 	MANAGER_KILL_MS = 10 * 1000, /* from the end of a client, or of its container, to SIGKILL */
 	MANAGER_BURST = 32,          /* connections of a container at once */
 	MANAGER_RATE = 16,           /* and in each second afterwards */
-	MANAGER_LINES = 512,         /* of the audit, from all servers of a container in a second */
+	MANAGER_LINES = 512,         /* of the audit, from all servers of a container at once */
+	MANAGER_LINES_RATE = 16,     /* and in each second afterwards */
 };
 
 /*
@@ -68,7 +69,7 @@ struct tenant {
 	uint64_t untold; /* of denied */
 	int64_t told;    /* when the last were */
 	int64_t filled;  /* when tokens were counted last */
-	int64_t written; /* the begin of the second in which lines were written */
+	int64_t written; /* when lines were counted last */
 	unsigned lines, omitted;
 	unsigned tokens;
 };

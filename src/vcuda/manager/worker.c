@@ -24,6 +24,10 @@
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/place.h"
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* since Linux 6.16 */
+#endif
+
 enum {
 	TOLD_MAX = 256, /* datagrams of one server that are read */
 	HEARD_MAX = 32, /* of its datagrams before others have their turn */
@@ -189,6 +193,8 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 		return -errno;
 	ours = pair[0];
 	theirs = pair[1];
+	/* Whoever closes a descriptor of the driver's last waits for the GPU, so none comes with what a server tells. */
+	(void)setsockopt(ours, SOL_SOCKET, SO_PASSRIGHTS, &(int){0}, sizeof(int));
 	/* Of the server's end alone: it waits for its datagrams. */
 	(void)fcntl(theirs, F_SETFL, 0);
 	r = worker_send_start(tenant, worker.slot, ours);
