@@ -56,7 +56,9 @@ static int vgpu_do(unsigned procedure, const void *arguments)
 	int r = vgpu_ask(procedure, arguments, &done);
 
 	if (r == 0 && done.error != 0)
-		r = output_complain("%.300s\n    ctr-gpu vgpu list shows what is granted.", done.message);
+		r = output_complain("%.300s\n"
+				    "    ctr-gpu vgpu list shows what is granted, by the ids that docker ps shows.",
+				    done.message);
 	control_free_reply(procedure, &done);
 	return r;
 }

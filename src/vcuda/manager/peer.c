@@ -216,7 +216,7 @@ static struct tenant *peer_find_tenant(const struct manager *manager, const char
 	if (!tenant)
 		peer_refuse(ret, several ? ENOTUNIQ : ENOENT,
 			    several ? "the names of several containers with GPUs by vCUDA begin so"
-				    : "no container of that name has GPUs by vCUDA");
+				    : "no container has GPUs by vCUDA whose id is that or begins so");
 	return tenant;
 }
 

@@ -193,7 +193,7 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 		return -errno;
 	ours = pair[0];
 	theirs = pair[1];
-	/* Whoever closes a descriptor of the driver's last waits for the GPU, so none comes with what a server tells. */
+	/* Who is the last to close a descriptor of the driver's waits for the GPU, so none comes with what it tells. */
 	(void)setsockopt(ours, SOL_SOCKET, SO_PASSRIGHTS, &(int){0}, sizeof(int));
 	/* Of the server's end alone: it waits for its datagrams. */
 	(void)fcntl(theirs, F_SETFL, 0);
