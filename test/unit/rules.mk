@@ -10,7 +10,9 @@ $(O)/test/unit/vcuda/server/quota_test: $(O)/src/vcuda/server/quota.o
 $(O)/test/unit/vcuda/server/image_test: $(O)/src/vcuda/server/image.o
 $(O)/test/unit/vcuda/server/handle_test: $(O)/src/vcuda/server/handle.o
 $(O)/test/unit/vcuda/server/hold_test: $(O)/src/vcuda/server/hold.o
-$(O)/test/unit/vcuda/server/handle_test.o $(O)/test/unit/vcuda/server/hold_test.o: $(vcuda_headers)
+$(O)/test/unit/vcuda/server/request_test: $(patsubst %,$(O)/src/vcuda/server/%.o,request handle hold quota)
+$(O)/test/unit/vcuda/server/request_test: LDFLAGS += -Wl,--wrap=realloc
+$(patsubst %,$(O)/test/unit/vcuda/server/%_test.o,handle hold request): $(vcuda_headers)
 
 # Nouns of the commands are in no library.
 $(filter $(O)/test/unit/cli/%,$(unit_tests)): $(O)/test/lib/cli.a

@@ -13,6 +13,7 @@
 
 enum {
 	OCCUPANCY_WARP = 32,
+	OCCUPANCY_BLOCK = 1024,    /* threads: more has no GPU, whatever the server says */
 	OCCUPANCY_ATTRIBUTES = 16, /* of a launch */
 	OCCUPANCY_MAX_THREADS = 0, /* number of a CUfunction_attribute */
 };
@@ -31,6 +32,8 @@ static CUresult occupancy_try(struct occupancy *best, int block)
 	CUresult r = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, best->function, block,
 									  best->dynamic(block), best->flags);
 
+	if (!r && (blocks < 0 || blocks > OCCUPANCY_BLOCK))
+		return CUDA_ERROR_UNKNOWN;
 	if (!r && block * blocks > best->threads) {
 		best->block = block;
 		best->blocks = blocks;
@@ -55,6 +58,8 @@ static CUresult occupancy_search(struct occupancy *best, int limit, int *ret_pro
 	if (r)
 		return r;
 	most = function->info.attribute[OCCUPANCY_MAX_THREADS];
+	if (most > OCCUPANCY_BLOCK)
+		most = OCCUPANCY_BLOCK;
 	if (limit > 0 && limit < most)
 		most = limit;
 	threads = device_attribute(context->device, DEVICE_PROCESSOR_THREADS);

@@ -64,14 +64,11 @@ CUresult code_reply(struct request *q, CUresult r, const struct code_options *op
 	return r;
 }
 
-void *code_take_image(struct request *q)
+const void *code_image(const struct request *q)
 {
-	void *image = request_take_upload(q, q->argument[0]);
+	const void *image = request_upload(q, q->argument[0]);
 
-	if (image && image_is_whole(image, q->argument[0]))
-		return image;
-	free(image);
-	return NULL;
+	return image && image_is_whole(image, q->argument[0]) ? image : NULL;
 }
 
 CUresult serve_cuModuleLoadDataEx(struct request *q)
@@ -79,13 +76,14 @@ CUresult serve_cuModuleLoadDataEx(struct request *q)
 	struct code_options options;
 	struct code_answer answer;
 	CUresult r = code_read_options(q, 0, &options, &answer);
-	void *image = r ? NULL : code_take_image(q);
+	const void *image = r ? NULL : code_image(q);
 	CUmodule module = 0;
 
+	if (image)
+		r = driver.cuModuleLoadDataEx(&module, image, options.count, options.name, options.value);
+	request_end_upload(q);
 	if (!image)
 		return r ? r : CUDA_ERROR_INVALID_IMAGE;
-	r = driver.cuModuleLoadDataEx(&module, image, options.count, options.name, options.value);
-	free(image);
 	if (!r)
 		answer.handle = handle_give(WIRE_MODULE, module, 0, q->header.context);
 	return code_reply(q, r, &options, &answer);
@@ -96,13 +94,15 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	struct code_options options;
 	struct code_answer answer;
 	CUresult r = code_read_options(q, 0, &options, &answer);
-	void *image = r || !driver.cuLibraryLoadData ? NULL : code_take_image(q);
+	const void *image = r || !driver.cuLibraryLoadData ? NULL : code_image(q);
 	CUlibrary library = 0;
 
+	if (image)
+		r = driver.cuLibraryLoadData(&library, image, options.name, options.value, options.count, NULL, NULL,
+					     0);
+	request_end_upload(q);
 	if (!image)
 		return r ? r : CUDA_ERROR_INVALID_IMAGE;
-	r = driver.cuLibraryLoadData(&library, image, options.name, options.value, options.count, NULL, NULL, 0);
-	free(image);
 	if (!r)
 		answer.handle = handle_give(WIRE_LIBRARY, library, 0, 0);
 	return code_reply(q, r, &options, &answer);

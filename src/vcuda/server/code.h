@@ -33,5 +33,5 @@ CUresult code_read_options(struct request *q, unsigned more, struct code_options
 /** Replies with the logs. Return: @r. */
 CUresult code_reply(struct request *q, CUresult r, const struct code_options *options, struct code_answer *answer);
 
-/** Return: the thread's upload, which the caller frees; NULL if it is no image that is all there. */
-void *code_take_image(struct request *q);
+/** Return: the thread's upload, until request_end_upload(); NULL if it is no image that is all there. */
+const void *code_image(const struct request *q);

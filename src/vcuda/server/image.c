@@ -3,7 +3,7 @@
 /*
  * What is looked at is what every reader of such a file has to believe before it understands any of it: the tables of
  * an ELF file, its texts, which have to end, and the chain of parts in a fat binary. What a compressed part becomes,
- * the driver alone knows.
+ * the driver alone knows, but how long it says that will be is memory that the driver takes for it.
  */
 
 #include "vcuda/server/image.h"
@@ -11,8 +11,13 @@
 #include <elf.h>
 #include <string.h>
 
+#include "vcuda/wire.h"
+
 /* A part of a fat binary begins with its kind, its version, how long this header is, and the part behind it. */
 enum { FAT_HEADER = 16, PART_HEADER = 16 };
+
+/* A longer header also says where in it a name is, and how long a compressed part is and becomes. */
+enum { PART_LONG_HEADER = 64, PART_COMPRESSED = 16, PART_NAME = 32, PART_NAME_BYTES = 36, PART_BECOMES = 56 };
 
 static bool image_reaches(uint64_t offset, uint64_t count, uint64_t size, uint64_t bytes)
 {
@@ -43,6 +48,17 @@ static bool image_segments_are_whole(const Elf64_Ehdr *header, const uint8_t *im
 	return true;
 }
 
+/* No longer than what is sent as it is. */
+static bool image_fits_uncompressed(const uint8_t *section, uint64_t bytes)
+{
+	Elf64_Chdr header;
+
+	if (bytes < sizeof(header))
+		return false;
+	memcpy(&header, section, sizeof(header));
+	return header.ch_size <= WIRE_UPLOAD_MAX;
+}
+
 /* A text ends before its table does. Symbols have the size that is known, and name a table of texts. */
 static bool image_section_is_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes, uint64_t count,
 				   uint64_t i)
@@ -52,6 +68,8 @@ static bool image_section_is_whole(const Elf64_Ehdr *header, const uint8_t *imag
 	if (section.sh_type == SHT_NOBITS)
 		return true;
 	if (!image_reaches(section.sh_offset, section.sh_size, 1, bytes) || section.sh_link >= count)
+		return false;
+	if (section.sh_flags & SHF_COMPRESSED && !image_fits_uncompressed(image + section.sh_offset, section.sh_size))
 		return false;
 	if (section.sh_type == SHT_STRTAB && section.sh_size > 0)
 		return image[section.sh_offset + section.sh_size - 1] == '\0';
@@ -93,6 +111,25 @@ static bool image_elf_is_whole(const uint8_t *image, uint64_t bytes)
 	return image_segments_are_whole(&header, image, bytes) && image_sections_are_whole(&header, image, bytes);
 }
 
+/* The part of @bytes behind a header of @header bytes. */
+static bool image_part_is_whole(const uint8_t *part, uint32_t header, uint64_t bytes)
+{
+	uint32_t compressed, name, name_bytes;
+	uint64_t becomes;
+
+	if (bytes >= SELFMAG && memcmp(part + header, ELFMAG, SELFMAG) == 0 &&
+	    !image_elf_is_whole(part + header, bytes))
+		return false;
+	if (header < PART_LONG_HEADER)
+		return true;
+	memcpy(&compressed, part + PART_COMPRESSED, sizeof(compressed));
+	memcpy(&name, part + PART_NAME, sizeof(name));
+	memcpy(&name_bytes, part + PART_NAME_BYTES, sizeof(name_bytes));
+	memcpy(&becomes, part + PART_BECOMES, sizeof(becomes));
+	return compressed <= bytes && becomes <= WIRE_UPLOAD_MAX &&
+	       (name_bytes == 0 || image_reaches(name, name_bytes, 1, header + bytes));
+}
+
 static bool image_parts_are_whole(const uint8_t *part, uint64_t bytes)
 {
 	while (bytes >= PART_HEADER) {
@@ -103,8 +140,7 @@ static bool image_parts_are_whole(const uint8_t *part, uint64_t bytes)
 		memcpy(&length, part + 8, sizeof(length));
 		if (header < PART_HEADER || header > bytes || length > bytes - header)
 			return false;
-		if (length >= SELFMAG && memcmp(part + header, ELFMAG, SELFMAG) == 0 &&
-		    !image_elf_is_whole(part + header, length))
+		if (!image_part_is_whole(part, header, length))
 			return false;
 		part += (uint64_t)header + length;
 		bytes -= (uint64_t)header + length;

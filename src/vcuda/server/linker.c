@@ -111,18 +111,19 @@ CUresult serve_cuLinkAddData_v2(struct request *q)
 	CUresult r = code_read_options(q, 2, &options, &answer);
 	const unsigned word = r ? 0 : q->header.words - 2;
 	struct linker *linker;
-	void *data;
+	const void *data;
 
 	if (!r)
 		r = linker_take(q, word, &linker);
 	if (r)
 		return r;
-	data = code_take_image(q);
+	data = code_image(q);
 	/* Its logs go where the linker's do. */
-	r = data ? driver.cuLinkAddData_v2(linker->state, (CUjitInputType)q->argument[word + 1], data, q->argument[0],
-					   NULL, options.count - CODE_OWN_OPTIONS, options.name, options.value)
+	r = data ? driver.cuLinkAddData_v2(linker->state, (CUjitInputType)q->argument[word + 1], (void *)data,
+					   q->argument[0], NULL, options.count - CODE_OWN_OPTIONS, options.name,
+					   options.value)
 		 : CUDA_ERROR_INVALID_VALUE;
-	free(data);
+	request_end_upload(q);
 	return linker_reply(q, r, linker);
 }
 

@@ -215,10 +215,15 @@ static CUresult request_append(struct request *q, const void *part, uint64_t byt
 	if (transfer->bytes + bytes + 1 > transfer->room) {
 		const uint64_t room = (transfer->bytes + bytes + 1) * 2;
 		const uint64_t more = room - transfer->room;
-		uint8_t *larger = quota_lock(more) ? realloc(transfer->data, room) : NULL;
+		uint8_t *larger;
 
-		if (!larger)
+		if (!quota_lock(more))
 			return CUDA_ERROR_OUT_OF_MEMORY;
+		larger = realloc(transfer->data, room);
+		if (!larger) {
+			quota_unlock(more);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
 		transfer->data = larger;
 		transfer->room = room;
 	}
@@ -253,17 +258,16 @@ CUresult serve_wire_upload(struct request *q)
 	return request_append(q, part, q->argument[1]);
 }
 
-void *request_take_upload(struct request *q, uint64_t bytes)
+const void *request_upload(const struct request *q, uint64_t bytes)
 {
-	__typeof__(transfers[0]) *transfer = &transfers[q->header.thread];
-	void *data;
+	const __typeof__(transfers[0]) *transfer = &transfers[q->header.thread];
 
-	if (transfer->bytes != bytes || bytes == 0)
-		return NULL;
-	data = transfer->data;
-	transfer->data = NULL;
+	return transfer->bytes == bytes && bytes > 0 ? transfer->data : NULL;
+}
+
+void request_end_upload(const struct request *q)
+{
 	request_forget_upload(q->header.thread);
-	return data;
 }
 
 CUresult request_keep_download(struct request *q, void *data, size_t bytes)

@@ -89,8 +89,9 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 CUresult request_wait(struct request *q, struct hold hold, uint64_t context, CUresult (*query)(uint64_t object),
 		      CUresult (*block)(uint64_t object), uint64_t object);
 
-/** Return: where a thread's upload is, and takes it from there; the caller frees it. NULL if it has not @bytes. */
-void *request_take_upload(struct request *q, uint64_t bytes);
+/** Return: a thread's upload, which counts until request_end_upload(); NULL if it has not @bytes. */
+const void *request_upload(const struct request *q, uint64_t bytes);
+void request_end_upload(const struct request *q);
 
 /** Keeps bytes for the thread to fetch, which are the request's from now on. Return: CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult request_keep_download(struct request *q, void *data, size_t bytes);

@@ -65,6 +65,7 @@ enum {
 	X(cuGraphGetEdges_v2, (uint64_t, uint64_t *, uint64_t *, void *, size_t *))                                  \
 	X(cuGraphExecUpdate_v2, (uint64_t, uint64_t, void *))                                                        \
 	X(cuStreamGetCaptureInfo_v2, (uint64_t, int *, uint64_t *, uint64_t *, const uint64_t **, size_t *))         \
+	X(cuOccupancyMaxPotentialBlockSize, (int *, int *, uint64_t, size_t (*)(int), size_t, int))                  \
 	X(cuTensorMapEncodeTiled, (void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,                \
 				   const uint32_t *, const uint32_t *, int, int, int, int))
 
@@ -210,6 +211,20 @@ static void client_asks_function(void)
 	void *parameters[] = {guarded(8)};
 
 	is_failure("cuLaunchKernel", cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, parameters, NULL));
+}
+
+static size_t no_shared_memory(int block)
+{
+	if (block < 1 || block > 1024)
+		fail("a block of so many threads", block);
+	return 0;
+}
+
+static void client_asks_for_block(void)
+{
+	int grid = 0, block = 0;
+
+	(void)cuOccupancyMaxPotentialBlockSize(&grid, &block, begin_with_module(), no_shared_memory, 0, 0);
 }
 
 static void client_loads(void)
@@ -931,6 +946,14 @@ HOST(host_has_large_parameters, twist_larger, WIRE_FUNCTION)
 	function->parameter[0].offset = 0;
 }
 
+HOST(host_has_blocks_without_end, twist_attributes, WIRE_FUNCTION)
+{
+	enum { MOST_THREADS = 0 };
+	struct wire_function *function = (struct wire_function *)a->word;
+
+	function->attribute[MOST_THREADS] = INT32_MAX;
+}
+
 HOST(host_logs_too_much, twist_logs, OP_cuModuleLoadDataEx)
 {
 	struct logs *logs = (struct logs *)a->word;
@@ -1146,6 +1169,7 @@ static const struct {
 	{"a function of too many parameters", host_has_too_many_parameters, client_asks_function, SOON},
 	{"a parameter beyond all", host_has_parameters_beyond, client_asks_function, SOON},
 	{"parameters of 4 GiB", host_has_large_parameters, client_asks_function, SOON},
+	{"blocks of 2,147,483,647 threads", host_has_blocks_without_end, client_asks_for_block, SOON},
 	{"a log of 4 GiB", host_logs_too_much, client_loads, SOON},
 	{"a log larger than asked for", host_logs_more_than_asked, client_loads_with_small_log, SOON},
 	{"a linked image of an exbibyte", host_links_too_much, client_links, SOON},

@@ -98,6 +98,9 @@ static void a_file_that_reaches_beyond_is_not(void **state)
 	REFUSED(file.section[2].sh_link = 2);
 	REFUSED(file.section[2].sh_entsize = 1);
 	REFUSED(file.section[2].sh_size = 23);
+	/* What is compressed begins with how long it becomes. */
+	REFUSED((file.section[1].sh_flags = SHF_COMPRESSED));
+	REFUSED((file.section[2].sh_flags = SHF_COMPRESSED, ((Elf64_Chdr *)&file.symbol)->ch_size = (1 << 30) + 1));
 	/* The numbers are in the first section. */
 	REFUSED((file.header.e_shnum = 0, file.section[0].sh_size = 100));
 	REFUSED((file.header.e_shnum = 0, file.section[0].sh_size = UINT64_MAX / 32));
@@ -157,6 +160,33 @@ static void the_parts_of_a_fat_binary_are_within_it(void **state)
 	assert_false(image_is_whole(fat, bytes));
 }
 
+/* Of the last part, a number of a long header. */
+static bool is_whole_with(size_t at, uint64_t value, size_t size)
+{
+	uint8_t fat[512];
+	const size_t bytes = make_fat(fat, 64);
+
+	memcpy(fat + 16 + 128 + at, &value, size);
+	return image_is_whole(fat, bytes);
+}
+
+static void what_is_compressed_says_how_long_it_becomes(void **state)
+{
+	enum { COMPRESSED = 16, NAME = 32, NAME_BYTES = 36, BECOMES = 56 };
+
+	(void)state;
+	assert_true(is_whole_with(COMPRESSED, 64, 4));
+	assert_false(is_whole_with(COMPRESSED, 65, 4));
+	assert_true(is_whole_with(BECOMES, 1 << 30, 8));
+	assert_false(is_whole_with(BECOMES, (1 << 30) + 1, 8));
+	assert_false(is_whole_with(BECOMES, UINT64_MAX, 8));
+	/* Where the name is counts if it has any bytes. */
+	assert_true(is_whole_with(NAME, UINT32_MAX, 4));
+	assert_true(is_whole_with(NAME_BYTES, 128, 4));
+	assert_false(is_whole_with(NAME_BYTES, 129, 4));
+	assert_false(is_whole_with(NAME, (uint64_t)8 << 32 | 121, 8));
+}
+
 static void texts_are_whole_and_addresses_are_not(void **state)
 {
 	static const uint8_t wrapper[24] = {0xb1, 0x43, 0x62, 0x46, 1};
@@ -174,6 +204,7 @@ int main(void)
 		cmocka_unit_test(a_number_may_be_in_the_first_section),
 		cmocka_unit_test(a_file_that_reaches_beyond_is_not),
 		cmocka_unit_test(the_parts_of_a_fat_binary_are_within_it),
+		cmocka_unit_test(what_is_compressed_says_how_long_it_becomes),
 		cmocka_unit_test(texts_are_whole_and_addresses_are_not),
 	};
 
