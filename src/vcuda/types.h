@@ -152,6 +152,15 @@ typedef struct {
 	CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 
+/* As it was before CUDA 12: it begins as the other one does. */
+typedef struct {
+	CUfunction func;
+	unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+	void **kernelParams, **extra;
+} CUDA_KERNEL_NODE_PARAMS_v1;
+_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v1) == offsetof(CUDA_KERNEL_NODE_PARAMS, kern),
+	       "one is copied to the other");
+
 typedef struct {
 	CUresult result;
 	CUgraphNode errorNode, errorFromNode;

@@ -136,6 +136,14 @@ typedef struct {
 	CUcontext context;
 } CUDA_KERNEL_NODE_PARAMS;
 
+/* Before CUDA 12: the same without what is behind @extra. */
+typedef struct {
+	CUfunction function;
+	unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+	void **parameters;
+	void **extra;
+} CUDA_KERNEL_NODE_PARAMS_v1;
+
 typedef struct {
 	CUdeviceptr to;
 	size_t pitch;

@@ -211,9 +211,13 @@
 	T(cuStreamCopyAttributes, cuStreamCopyAttributes, 11000, ptsz, (CUstream to, CUstream from), (to, from)) \
 	T(cuStreamGetAttribute, cuStreamGetAttribute, 11000, ptsz, (CUstream stream, int attribute, CUstreamAttrValue *ret), (stream, attribute, ret)) \
 	T(cuStreamSetAttribute, cuStreamSetAttribute, 11000, ptsz, (CUstream stream, int attribute, const CUstreamAttrValue *value), (stream, attribute, value)) \
+	T(cuStreamWaitValue32, cuStreamWaitValue32, 8000, ptsz, (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags), (stream, address, value, flags)) \
 	T(cuStreamWaitValue32, cuStreamWaitValue32_v2, 11070, ptsz, (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags), (stream, address, value, flags)) \
+	T(cuStreamWaitValue64, cuStreamWaitValue64, 9000, ptsz, (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags), (stream, address, value, flags)) \
 	T(cuStreamWaitValue64, cuStreamWaitValue64_v2, 11070, ptsz, (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags), (stream, address, value, flags)) \
+	T(cuStreamWriteValue32, cuStreamWriteValue32, 8000, ptsz, (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags), (stream, address, value, flags)) \
 	T(cuStreamWriteValue32, cuStreamWriteValue32_v2, 11070, ptsz, (CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags), (stream, address, value, flags)) \
+	T(cuStreamWriteValue64, cuStreamWriteValue64, 9000, ptsz, (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags), (stream, address, value, flags)) \
 	T(cuStreamWriteValue64, cuStreamWriteValue64_v2, 11070, ptsz, (CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags), (stream, address, value, flags)) \
 	T(cuStreamBatchMemOp, cuStreamBatchMemOp_v2, 11070, ptsz, (CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags), (stream, count, operations, flags)) \
 	F(cuEventCreate, cuEventCreate, 2000, (CUevent *ret, unsigned flags)) \
@@ -225,8 +229,11 @@
 	F(cuEventElapsedTime, cuEventElapsedTime, 2000, (float *ret, CUevent from, CUevent to)) \
 	F(cuEventElapsedTime, cuEventElapsedTime_v2, 12080, (float *ret, CUevent from, CUevent to)) \
 	F(cuGraphCreate, cuGraphCreate, 10000, (CUgraph *ret, unsigned flags)) \
+	F(cuGraphAddKernelNode, cuGraphAddKernelNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)) \
 	F(cuGraphAddKernelNode, cuGraphAddKernelNode_v2, 12000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_KERNEL_NODE_PARAMS *parameters)) \
+	F(cuGraphKernelNodeGetParams, cuGraphKernelNodeGetParams, 10000, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *ret)) \
 	F(cuGraphKernelNodeGetParams, cuGraphKernelNodeGetParams_v2, 12000, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *ret)) \
+	F(cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, 10000, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)) \
 	F(cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams_v2, 12000, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters)) \
 	F(cuGraphAddMemcpyNode, cuGraphAddMemcpyNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_MEMCPY3D *copy, CUcontext context)) \
 	F(cuGraphAddMemsetNode, cuGraphAddMemsetNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context)) \
@@ -276,6 +283,7 @@
 	F(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040, (CUgraphExec *ret, CUgraph graph, unsigned long long flags)) \
 	F(cuGraphExecGetFlags, cuGraphExecGetFlags, 12000, (CUgraphExec exec, cuuint64_t *ret)) \
 	F(cuGraphExecUpdate, cuGraphExecUpdate_v2, 12000, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *ret)) \
+	F(cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, 10010, (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)) \
 	F(cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams_v2, 12000, (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters)) \
 	T(cuGraphUpload, cuGraphUpload, 11010, ptsz, (CUgraphExec exec, CUstream stream), (exec, stream)) \
 	T(cuGraphLaunch, cuGraphLaunch, 10000, ptsz, (CUgraphExec exec, CUstream stream), (exec, stream)) \

@@ -324,6 +324,19 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS
 	return CUDA_SUCCESS;
 }
 
+/* As before CUDA 12: a kernel of a library is shown as the function that it became. */
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	CUDA_KERNEL_NODE_PARAMS wide;
+	CUresult r = cuGraphKernelNodeGetParams_v2(node, parameters ? &wide : NULL);
+
+	if (!r && !wide.func)
+		r = cuKernelGetFunction(&wide.func, wide.kern);
+	if (!r)
+		memcpy(parameters, &wide, sizeof(*parameters));
+	return r;
+}
+
 /* ---- captures ---- */
 
 /* Flags that the driver may not know are its to judge. */

@@ -265,3 +265,37 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
 	return parameters ? launch_send_node(OP_cuGraphExecKernelNodeSetParams_v2, first, 2, parameters, NULL)
 			  : call_fail(CUDA_ERROR_INVALID_VALUE);
 }
+
+/* ---- the same as before CUDA 12, without kernels of libraries ---- */
+
+static const CUDA_KERNEL_NODE_PARAMS *launch_widen(const CUDA_KERNEL_NODE_PARAMS_v1 *old, CUDA_KERNEL_NODE_PARAMS *to)
+{
+	if (!old)
+		return NULL;
+	memset(to, 0, sizeof(*to));
+	memcpy(to, old, sizeof(*old));
+	return to;
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count,
+			      const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	CUDA_KERNEL_NODE_PARAMS wide;
+
+	return cuGraphAddKernelNode_v2(node, graph, before, count, launch_widen(parameters, &wide));
+}
+
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	CUDA_KERNEL_NODE_PARAMS wide;
+
+	return cuGraphKernelNodeSetParams_v2(node, launch_widen(parameters, &wide));
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+					const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	CUDA_KERNEL_NODE_PARAMS wide;
+
+	return cuGraphExecKernelNodeSetParams_v2(exec, node, launch_widen(parameters, &wide));
+}

@@ -11,7 +11,7 @@ static const struct line {
 } lines[] = {
 #define F(name_, version_, twins_, class_, ...) {#name_, #twins_, #class_, NULL, #__VA_ARGS__, version_},
 #define A(name_, version_, same_) {#name_, "-", "alias", #same_, "", version_},
-#define R(...) {#__VA_ARGS__, "-", "refused", NULL, "", 0},
+#define R(version_, ...) {#__VA_ARGS__, "-", "refused", NULL, "", version_},
 #define S(name_, ...) {#name_, "-", "needed", NULL, #__VA_ARGS__, 0},
 #include "vcuda/cuda.def"
 #undef F

@@ -98,6 +98,24 @@ static void entry_too_new(void)
 	IS(2, status);
 }
 
+/* Whoever asks with an older version gets the first form, or none, of what is offered and of what is refused. */
+static void entry_first_forms(void)
+{
+	int status;
+
+	TRUE(entry_of("cuGraphAddKernelNode", 11000, 0, &status) !=
+	     entry_of("cuGraphAddKernelNode", 12000, 0, &status));
+	IS(0, status);
+	TRUE(entry_of("cuStreamWaitValue32", 8000, 0, &status) != entry_of("cuStreamWaitValue32", 11070, 0, &status));
+	TRUE(entry_of("cuStreamWaitValue32", 8000, 2, &status) != entry_of("cuStreamWaitValue32", 8000, 1, &status));
+	TRUE(entry_of("cuStreamWaitValue32", 7000, 0, &status) == NULL);
+	IS(2, status);
+	TRUE(entry_of("cuMemAllocManaged", 5050, 0, &status) == NULL);
+	IS(2, status);
+	TRUE(entry_of("cuMemAllocManaged", 6000, 0, &status) != NULL);
+	IS(0, status);
+}
+
 static void entry_unknown(void)
 {
 	void *function = (void *)entry_unknown;
@@ -138,6 +156,7 @@ const struct check entry_checks[] = {
 	{"every twin is found", entry_twins, true},
 	{"versions of one name differ", entry_versions, true},
 	{"newer than was asked for", entry_too_new, true},
+	{"first forms", entry_first_forms, true},
 	{"unknown names", entry_unknown, true},
 	{"cuInit by it", entry_first, true},
 	{"a table that is none", entry_tables, true},

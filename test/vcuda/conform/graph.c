@@ -127,6 +127,44 @@ static void graph_kernel_parameters(void)
 	OK(cu.cuGraphDestroy(graph));
 }
 
+static CUDA_KERNEL_NODE_PARAMS_v1 graph_fill_v1(uint32_t value)
+{
+	const CUDA_KERNEL_NODE_PARAMS wide = graph_fill(value);
+	CUDA_KERNEL_NODE_PARAMS_v1 narrow;
+
+	memcpy(&narrow, &wide, sizeof(narrow));
+	return narrow;
+}
+
+/* Before CUDA 12, whose forms have a kernel of a library and a context, too. */
+static void graph_kernel_before_12(void)
+{
+	CUgraph graph = graph_make();
+	CUDA_KERNEL_NODE_PARAMS_v1 parameters = graph_fill_v1(5), found;
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+
+	memset(&found, 0, sizeof(found));
+	OK(cu.cuGraphAddKernelNode(&node, graph, NULL, 0, &parameters));
+	OK(cu.cuGraphKernelNodeGetParams(node, &found));
+	TRUE(found.function == parameters.function);
+	IS(5, found.parameters ? *(uint32_t *)found.parameters[1] : 0);
+	parameters = graph_fill_v1(6);
+	OK(cu.cuGraphKernelNodeSetParams(node, &parameters));
+	exec = graph_instantiate(graph);
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(6, check_word(graph_out));
+	parameters = graph_fill_v1(7);
+	OK(cu.cuGraphExecKernelNodeSetParams(exec, node, &parameters));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(7, check_word(graph_out));
+	IS(1, cu.cuGraphAddKernelNode(&node, graph, NULL, 0, NULL));
+	IS(1, cu.cuGraphKernelNodeGetParams(node, NULL));
+	IS(1, cu.cuGraphKernelNodeSetParams(node, NULL));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+}
+
 static _Atomic int graph_called;
 
 static void graph_function(void *data)
@@ -514,6 +552,7 @@ const struct check graph_checks[] = {
 	{"an empty node", graph_empty, false},
 	{"a kernel, launched three times", graph_kernel, false},
 	{"parameters of a kernel", graph_kernel_parameters, false},
+	{"a kernel before CUDA 12", graph_kernel_before_12, false},
 	{"set, copy and a function, one after the other", graph_chain, false},
 	{"nodes and edges", graph_edges, false},
 	{"a clone", graph_clone, false},

@@ -22,6 +22,23 @@ static void word_write(void)
 	OK(cu.cuMemFree_v2(pointer));
 }
 
+/* Where the driver has the first forms, they do the same. */
+static void word_first_forms(void)
+{
+	CUdeviceptr pointer = check_alloc(64);
+	int r;
+
+	OK(cu.cuMemsetD8_v2(pointer, 0, 64));
+	r = cu.cuStreamWriteValue32(NULL, pointer, 4711, 0);
+	NOTE(r);
+	IS(r, cu.cuStreamWriteValue64(NULL, pointer + 8, 0x500000007, 0));
+	IS(r, cu.cuStreamWaitValue32(NULL, pointer, r ? 0 : 4711, 1));
+	IS(r, cu.cuStreamWaitValue64(NULL, pointer + 8, r ? 0 : 0x500000007, 1));
+	IS(r ? 0 : 4711, check_word(pointer));
+	IS(r ? 0 : 5, check_word(pointer + 12));
+	OK(cu.cuMemFree_v2(pointer));
+}
+
 static void word_wait(void)
 {
 	CUdeviceptr pointer = check_alloc(64);
@@ -108,6 +125,7 @@ static void word_tensor_columns(void)
 
 const struct check word_checks[] = {
 	{"written", word_write, false},
+	{"the first forms of both", word_first_forms, false},
 	{"waited for", word_wait, false},
 	{"several operations at once", word_batch, true},
 	{"tensor maps", word_tensor_map, false},

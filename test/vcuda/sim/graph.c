@@ -811,3 +811,49 @@ CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const
 	}
 	LEAVE(r);
 }
+
+/* ---- kernels before CUDA 12 ---- */
+
+static CUDA_KERNEL_NODE_PARAMS graph_widen(const CUDA_KERNEL_NODE_PARAMS_v1 *old)
+{
+	CUDA_KERNEL_NODE_PARAMS wide = {0};
+
+	if (old)
+		memcpy(&wide, old, sizeof(*old));
+	return wide;
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+			      const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	const CUDA_KERNEL_NODE_PARAMS wide = graph_widen(parameters);
+
+	return cuGraphAddKernelNode_v2(ret, graph, dependencies, count, parameters ? &wide : NULL);
+}
+
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *ret)
+{
+	CUDA_KERNEL_NODE_PARAMS wide;
+	CUresult r = cuGraphKernelNodeGetParams_v2(node, ret ? &wide : NULL);
+
+	if (!r && !wide.function)
+		r = cuKernelGetFunction(&wide.function, wide.kernel);
+	if (!r)
+		memcpy(ret, &wide, sizeof(*ret));
+	return r;
+}
+
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	const CUDA_KERNEL_NODE_PARAMS wide = graph_widen(parameters);
+
+	return cuGraphKernelNodeSetParams_v2(node, parameters ? &wide : NULL);
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+					const CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
+{
+	const CUDA_KERNEL_NODE_PARAMS wide = graph_widen(parameters);
+
+	return cuGraphExecKernelNodeSetParams_v2(exec, node, parameters ? &wide : NULL);
+}

@@ -85,6 +85,22 @@ WORD(cuStreamWaitValue64_v2, WAIT_64, cuuint64_t)
 WORD(cuStreamWriteValue32_v2, WRITE_32, cuuint32_t)
 WORD(cuStreamWriteValue64_v2, WRITE_64, cuuint64_t)
 
+/* A driver from CUDA 12 on has the first forms only if its kernel module was told so, as attribute 92 says. */
+#define WORD_V1(name, type)                                                             \
+	CUresult name(CUstream stream, CUdeviceptr address, type value, unsigned flags) \
+	{                                                                               \
+		CUresult r = call_fault(#name);                                         \
+                                                                                        \
+		if (r || !config_number("STREAM_MEM_OPS_V1", 0))                        \
+			return r ? r : CUDA_ERROR_NOT_SUPPORTED;                        \
+		return name##_v2(stream, address, value, flags);                        \
+	}
+
+WORD_V1(cuStreamWaitValue32, cuuint32_t)
+WORD_V1(cuStreamWaitValue64, cuuint64_t)
+WORD_V1(cuStreamWriteValue32, cuuint32_t)
+WORD_V1(cuStreamWriteValue64, cuuint64_t)
+
 CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags)
 {
 	CUcontext context;
