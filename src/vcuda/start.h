@@ -91,6 +91,7 @@ enum start_event_kind {
 	START_EVENT_QUOTA,     /* number: bytes that were refused */
 	START_EVENT_HOSTILE,   /* the client broke the protocol, and the server ends; text: how */
 	START_EVENT_STICKY,    /* number: the CUresult that this client's context is lost with */
+	START_EVENT_REACHED,   /* the client's kernels reach all of its memory; number: on which GPU; text: by what */
 };
 
 struct start_event {

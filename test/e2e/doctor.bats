@@ -775,4 +775,10 @@ END
 	[[ $output == *"ok vcuda.paths"*"without Landlock:"*"warning vcuda.paths"* ]]
 	run on native-old 'wire; mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json; ids'
 	expect_line "problem vcuda.no-manager"
+	expect_not "vcuda.memory"
+	run on native-old 'wire; mkdir -p /etc/ctr-gpu /run/module/nvidia_uvm/parameters; mount --bind /run/module /sys/module
+		echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json
+		echo N >/run/module/nvidia_uvm/parameters/uvm_disable_hmm; ids; remedy vcuda.memory
+		echo Y >/run/module/nvidia_uvm/parameters/uvm_disable_hmm; echo "switched off:"; ids'
+	[[ $output == *"warning vcuda.memory"*"options nvidia_uvm uvm_disable_hmm=1"*"switched off:"*"ok vcuda.memory"* ]]
 }

@@ -79,14 +79,14 @@ static void run_server(int client)
 
 static void read_server(int slot)
 {
-	static const char *const names[] = {"", "ready", "failed", "refused", "table", "quota", "hostile", "sticky"};
+	static const char *const names[] = {"", "ready", "failed", "refused", "table", "quota", "hostile", "sticky", "reached"};
 	struct start_event event;
 	int status = 0;
 
 	if (recv(sockets[slot].fd, &event, sizeof(event), 0) == sizeof(event)) {
 		event.text[sizeof(event.text) - 1] = '\0';
 		if (getenv("LAUNCH_VERBOSE"))
-			fprintf(stderr, "launch: server %d: %s %llu %s\n", slot, names[event.kind & 7],
+			fprintf(stderr, "launch: server %d: %s %llu %s\n", slot, names[event.kind & 15],
 				(unsigned long long)event.number, event.text);
 		return;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/doctor/doctor.h"
 #include "vcuda/backend.h"
 #include "vcuda/control.h"
@@ -64,6 +65,22 @@ static void vcuda_check_paths(struct findings *findings)
 			     "A kernel with Landlock (5.13 or newer) does, unless lsm= leaves it out.");
 }
 
+/* The driver says so to programs alone, so the module's option is looked at: "Y" where it is off. */
+static void vcuda_check_memory(struct findings *findings)
+{
+	_cleanup_free_ char *disabled = file_text("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm");
+
+	if (disabled && disabled[0] == 'N')
+		findings_add(
+			findings, "vcuda.memory", SEVERITY_WARNING,
+			"where the driver uses HMM, a container's programs reach all memory of their vCUDA server\n"
+			"echo options nvidia_uvm uvm_disable_hmm=1 | sudo tee /etc/modprobe.d/ctr-gpu-vcuda.conf\n"
+			"This holds when the module is loaded again.");
+	else if (disabled)
+		findings_add(findings, "vcuda.memory", SEVERITY_OK,
+			     "programs reach no memory of vCUDA's servers by HMM, which is off");
+}
+
 /* If containers must ask for vCUDA, the others get their GPUs all the same. */
 void check_vcuda(struct examination *examination)
 {
@@ -75,5 +92,6 @@ void check_vcuda(struct examination *examination)
 	vcuda_check_client(&examination->findings, severity);
 	vcuda_check_manager(&examination->findings, severity);
 	vcuda_check_paths(&examination->findings);
+	vcuda_check_memory(&examination->findings);
 	vcuda_check_driver(examination, &examination->findings, severity);
 }

@@ -246,6 +246,21 @@ static int server_init_driver(void)
 	return r ? server_fail("initializing the driver", r, r) : 0;
 }
 
+/* Kernels can read and write whatever the server has where the driver maps a process's memory for them. */
+static void server_tell_reached(void)
+{
+	enum { PAGEABLE_MEMORY_ACCESS = 88, USES_HOST_PAGE_TABLES = 100 };
+
+	for (unsigned i = 0; i < server.start.gpu_count; i++) {
+		int reached = 0, by_tables = 0;
+
+		(void)driver.cuDeviceGetAttribute(&reached, PAGEABLE_MEMORY_ACCESS, server.gpu[i]);
+		(void)driver.cuDeviceGetAttribute(&by_tables, USES_HOST_PAGE_TABLES, server.gpu[i]);
+		if (reached)
+			server_tell(START_EVENT_REACHED, i, by_tables ? "ATS" : "HMM");
+	}
+}
+
 /* From here on, the client is heard. Return: 0, or the exit status. */
 static int server_open(const int descriptors[2])
 {
@@ -285,5 +300,6 @@ int main(void)
 	(void)close(descriptors[0]);
 	(void)close(descriptors[1]);
 	server_tell(START_EVENT_READY, (uint64_t)server.driver_version, took);
+	server_tell_reached();
 	executor_run();
 }

@@ -104,6 +104,8 @@ int device_attribute(const struct device *device, int attribute)
 {
 	if (attribute == 33)
 		return 0x10 + device->ordinal; /* PCI bus */
+	if (attribute == 88 || attribute == 100)
+		return (int)config_number(attribute == 88 ? "PAGEABLE" : "HOST_PAGE_TABLES", 0);
 	if (attribute == 99 || attribute == 91)
 		return attribute == 99 ? (int)config_number("HOST_REGISTER", 1)
 				       : (int)config_number("HOST_IDENTITY", 1);

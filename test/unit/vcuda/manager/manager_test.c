@@ -468,6 +468,21 @@ static void servers_write_so_many_lines(void **state)
 	assert_int_equal(count_in_file(file, "\"lines\":1}"), 2);
 }
 
+static void memory_that_kernels_reach_is_written_down(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	const struct start_event event = {.kind = START_EVENT_REACHED, .number = 3, .text = "HMM"};
+	_cleanup_close_ int file = memfd_create("audit", MFD_CLOEXEC), old = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	assert_true(file >= 0 && old >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
+	audit_server(one, &event, 5000);
+	assert_true(dup2(old, STDERR_FILENO) == STDERR_FILENO);
+	assert_int_equal(
+		count_in_file(file, "\"event\":\"reached\",\"container\":\"one\",\"what\":\"HMM\",\"number\":3}"), 1);
+	tenant_end(&world->manager, one, "test");
+}
+
 /* ---- the host's memory ---- */
 
 static void containers_share_the_hosts_memory(void **state)
@@ -640,6 +655,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(containers_are_named_by_how_their_names_begin),
 		WITH_WORLD(a_damaged_ledger_brings_nothing),
 		WITH_WORLD(servers_write_so_many_lines),
+		WITH_WORLD(memory_that_kernels_reach_is_written_down),
 		WITH_WORLD(containers_share_the_hosts_memory),
 		WITH_WORLD(a_server_is_heard_so_often),
 		WITH_WORLD(a_user_with_a_process_is_nobodys),
