@@ -51,7 +51,7 @@ static int cdi_generate_add_vcuda_kind(const struct ctr_gpu_host *host, struct s
 	return 0;
 }
 
-/* A specification with device nodes would give what containers here do not get. */
+/* Where vCUDA is forced, no specification may have device nodes. */
 int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret)
 {
 	bool devices = host->settings->vcuda_mode != VCUDA_FORCE;
@@ -276,7 +276,7 @@ static int cdi_generate_add_adapter(struct generation *generation, const struct 
 		(void)snprintf(number, sizeof(number), "%d", selection_number_of(generation->host, kind, adapter));
 	if (r == 0)
 		r = cdi_generate_add_name(generation, number, &plan->data);
-	/* What is called the same as other partitions is all of them. */
+	/* A name that several partitions have means all of them. */
 	if (r == 0 && adapter->partitions) {
 		r = cdi_generate_plan(generation, adapter->pci_address, &gpu);
 		if (r == 0)

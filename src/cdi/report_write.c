@@ -10,7 +10,7 @@
 
 static const char *const severities[] = {[CDI_ERROR] = "error", [CDI_WARNING] = "warning", [CDI_NOTE] = "note"};
 
-/* Where a device comes from, as far as that is not this file. */
+/* Which other file a device comes from, if any. */
 static const char *cdi_report_describe(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file,
 				       const char *name, const struct cdi_file **ret_other)
 {

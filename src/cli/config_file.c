@@ -24,7 +24,7 @@ void config_file_close(struct config_file *file)
 	*file = (struct config_file){0};
 }
 
-/* Who may not read or write is told who may. */
+/* Tells a user who lacks the permission how to get it. */
 static int config_file_complain(const char *what, const char *path)
 {
 	if ((errno == EACCES || errno == EPERM) && geteuid() != 0)
@@ -131,7 +131,7 @@ static int config_file_fill(const struct config_file *file, const struct text *t
 	return r < 0 ? -1 : fsync(fd);
 }
 
-/* Whether somebody else has changed the file meanwhile, who is then told so. */
+/* Whether somebody else has changed the file meanwhile; if so, says it. */
 static bool config_file_has_changed(const struct config_file *file)
 {
 	struct stat now;

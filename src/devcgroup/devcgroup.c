@@ -67,7 +67,7 @@ static bool devcgroup_is_of_version(int fd, int version)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == (version == 1 ? CGROUP_SUPER_MAGIC : CGROUP2_SUPER_MAGIC);
 }
 
-/* By its whole path, where nothing is known of the mount. Who is in it, devcgroup_has() has to see. */
+/* Opens the cgroup by its whole path, without knowing its mount. devcgroup_has() checks who is in it. */
 static int devcgroup_open_usual(const struct cgroup_place *place, const char *path, int *ret_fd)
 {
 	const struct open_how how = {
@@ -214,7 +214,7 @@ static bool devcgroup_has(const struct devcgroup *cgroup, pid_t pid)
 static int devcgroup_find_usual(const char *membership, pid_t pid, struct devcgroup **ret)
 {
 	static const char *const points[] = {"/sys/fs/cgroup/devices", "/sys/fs/cgroup"};
-	/* A root holds nobody back: what is below the other version's comes first. */
+	/* A root cgroup restricts nobody, so what is below the other version's root comes first. */
 	static const struct {
 		int version;
 		bool root;

@@ -22,7 +22,10 @@ struct devcgroup_rule {
 	const char *path;   /* of the node; for systemd's DeviceAllow= */
 };
 
-/** True for root of the first user namespace: what is refused to it is an error, and to others a "not yours to say". */
+/**
+ * True for root of the initial user namespace. For it a refusal is an error; for others, device rules are not theirs to
+ * change.
+ */
 bool devcgroup_is_privileged(void);
 
 struct devcgroup; /* what was found */

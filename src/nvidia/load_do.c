@@ -88,7 +88,7 @@ static int load_do_step(const struct load_step *step)
 
 	if (!directory)
 		return -ENOMEM;
-	/* No symlink in the directory's place leads elsewhere. */
+	/* A symlink in the directory's place must not lead elsewhere: O_NOFOLLOW. */
 	if (name - step->name > 1)
 		directory[name - step->name - 1] = '\0';
 	parent = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The host's modprobe(8) loads modules with what they need and as /etc/modprobe.d says. Besides ctr-gpu-driverd the
- * library starts no other program, and this one only for who asks for modules by name.
+ * The host's modprobe(8) loads modules with what they need and as /etc/modprobe.d says. Besides it, ctr-gpu-driverd and
+ * ctr-gpu-guard the library starts no program, and it only for a caller that asks for modules.
  */
 
 #include "base/err.h"

@@ -236,7 +236,7 @@ bool oci_edit_is_volume(const json_t *mount, const struct plan *plan)
 
 /* ---- process.env ---- */
 
-/* Of the plan's variables, those that the container does not have are set, and those that replace its own. */
+/* Sets the plan's variables that the container lacks, and those that replace its own. */
 static int edit_add_environment(json_t *config, const struct plan *plan, struct err *err)
 {
 	json_t *process, *environment = NULL, *item;

@@ -105,7 +105,7 @@ static int oci_parse_bounded_state(const char *data, size_t size, json_int_t lea
 	if (!ret->bundle)
 		return err_set(err, -ENOMEM, "%m");
 	ret->pid = (pid_t)pid;
-	/* For a manager's list alone; it is looked at there. */
+	/* For the list of vCUDA's manager alone, which checks it. */
 	if (json_is_string(json_object_get(state, "id")))
 		ret->id = strdup(json_string_value(json_object_get(state, "id")));
 	return 0;

@@ -106,7 +106,7 @@ static int mount_clone_tree(struct mount_source *source, int dirfd, const char *
 	return 0;
 }
 
-/* What is looked at is what was cloned; without a clone, what mount(2) will find at the path is compared again then. */
+/* Looks at the clone. Without one, what mount(2) finds at the path later is compared with this. */
 static int mount_look_at(struct mount_source *source)
 {
 	if (source->tree >= 0)
@@ -299,7 +299,7 @@ static int mount_make_tmpfs(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* With mount(2). Whether it is the new tmpfs that was found tells its number. */
+/* With mount(2). The device number tells whether the new tmpfs was found. */
 static int mount_cover_root(const struct mount_stage *stage)
 {
 	_cleanup_close_ int fd = -1;
@@ -436,7 +436,7 @@ static int mount_bind_itself(struct deeds *deeds, int directory)
 	return r < 0 ? r : steal_fd(&fd);
 }
 
-/* A clone needs no name to be found again, which who owns the directory above could give to another. */
+/* A clone is not found again by its name, which the owner of the directory above could give to another file. */
 int mount_cover_with_itself(struct deeds *deeds, int directory)
 {
 	_cleanup_close_ int tree = -1, fd = -1;
@@ -462,7 +462,7 @@ int mount_repeat(int proc_self_fd, int from, int to)
 	r = tree < 0 ? -errno : mount_set_propagation(proc_self_fd, tree, MS_PRIVATE | MS_REC);
 	if (r == 0)
 		return mount_move_fds(tree, to);
-	/* Of a shared one this is a peer until the root's mounts, all of them, are made private. */
+	/* If the mount is shared, this one is its peer until all mounts of the root are made private. */
 	return mount_lacks_call(-r) || r == -EINVAL ? mount_fds(proc_self_fd, from, to, NULL, MS_BIND | MS_REC) : r;
 }
 

@@ -595,7 +595,7 @@ static bool rootfs_is_link_to(int link, const char *points_to)
 	       streq(text, points_to);
 }
 
-/* The old file, as far as a descriptor of it tells. Return: whether @name is the old one again. */
+/* Restores a file from a descriptor of the old one: contents, owner, mode. Return: whether @name has them again. */
 static bool rootfs_restore(int parent, const char *name, int old, const struct stat *st)
 {
 	char temporary[TEMPORARY_SIZE];

@@ -41,7 +41,7 @@ static int environment_d3d12(const struct choice *choice, char **ret)
 	return choice->alone && environment_first(choice, 0) ? str_format(ret, "d3d12") : 0;
 }
 
-/* Of all GPUs, Mesa may choose. */
+/* If all GPUs are selected, Mesa may choose. */
 static int environment_adapter_name(const struct choice *choice, char **ret)
 {
 	const struct adapter *adapter = environment_first(choice, 0);

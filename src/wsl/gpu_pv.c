@@ -58,7 +58,7 @@ static int gpu_pv_ask_dxcore(const struct settings *settings, const char *librar
 	return driverd_dxcore_adapters(settings, library, &ret->facts, &ret->count, err);
 }
 
-/* One device node serves them all, and one store those of one driver; a plan for some of them says so. */
+/* All adapters share a device node, those of one driver a store; a plan for some of them says so. */
 static void gpu_pv_count_sharing(struct adapter *adapters, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -148,7 +148,7 @@ static int gpu_pv_probe_either(const struct settings *settings, struct inventory
 	int kernel, r;
 
 	kernel = gpu_pv_probe_kernel(settings, inventory, err);
-	/* A device that lists nothing lists nothing to libdxcore either. */
+	/* If the device lists no adapter, libdxcore finds none either. */
 	if (kernel == -ENOMEM || (kernel == 0 && (inventory->count == first || gpu_pv_has_usable(inventory, first))))
 		return kernel;
 	r = dxcore_find(settings, &library);

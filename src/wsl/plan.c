@@ -129,7 +129,7 @@ static int wsl_plan_add_file(struct plan *plan, const char *directory, const cha
 	return r < 0 ? r : 1;
 }
 
-/* Libraries that are not in the plan in the end are no longer in @listing. */
+/* Leaves in @listing only the libraries that are in the plan. */
 static int wsl_plan_add_each(struct plan *plan, const char *directory, struct listing *listing, const char *reason)
 {
 	_cleanup_strv_ struct strv names = {0}, libraries = steal_struct(&listing->libraries), missing = {0};
@@ -296,7 +296,7 @@ static bool wsl_plan_is_dri_name(const char *name)
 	return str_has_prefix(name, "card") || str_has_prefix(name, "renderD");
 }
 
-/* By the nodes of the module vgem libva finds d3d12, and programs share its pictures; no GPU is behind them. */
+/* libva finds d3d12 by the nodes of the module vgem, and programs share its pictures; no GPU is behind them. */
 static int wsl_plan_add_vgem(struct plan *plan)
 {
 	_cleanup_strv_ struct strv names = {0};
@@ -354,7 +354,7 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 {
 	int r;
 
-	/* A specification of CDI has its hook, which plans anew. */
+	/* A CDI specification has a hook, which makes a plan of its own. */
 	r = request->nodes_only ? 0 : hold_plan(settings, selected, count, plan, err);
 	if (r == 0 && count > 0)
 		r = wsl_plan_add_device(selected[0], plan);

@@ -19,7 +19,7 @@ static bool store_is_separator(char c)
 	return c == '\\' || c == '/';
 }
 
-/* Behind "\FileRepository\", before which the host's and a container's names differ. NULL if it is not there. */
+/* What follows "\FileRepository\"; what precedes it differs between host and container. NULL if it is missing. */
 static const char *store_after_repository(const char *told)
 {
 	static const char name[] = "FileRepository";
@@ -113,7 +113,7 @@ static bool store_has_library(int directory, int depth)
 	return found;
 }
 
-/* What the list of files has, and what is a directory down. */
+/* Looks at the list of files, then a directory down. */
 static enum store_content store_judge(const struct listing *listing)
 {
 	if (listing->libraries.count > 0)
