@@ -44,6 +44,10 @@ setup_file() {
 		install -m 755 "$1" /etc/init.d/ctr-gpu-vcudad
 		mkdir -p /run/openrc; touch /run/openrc/softlevel
 		echo "rc_cgroup_mode=legacy" >>/etc/rc.conf
+		# OpenRC makes its groups beside that of the first process.
+		for controller in memory pids; do
+			mkdir "/sys/fs/cgroup/$controller$CTR_GPU_TEST_CGROUP" && echo 1 >"/sys/fs/cgroup/$controller$CTR_GPU_TEST_CGROUP/cgroup.procs"
+		done
 		rc-update add ctr-gpu-vcudad default
 		rc-status >/dev/null
 		ctr-gpu vgpu list 2>&1 || true
@@ -51,6 +55,11 @@ setup_file() {
 		sleep 0.5
 		ctr-gpu vgpu list
 		rc-service ctr-gpu-vcudad status
+		for limit in memory.limit_in_bytes pids.max; do
+			group=/sys/fs/cgroup/${limit%%.*}${CTR_GPU_TEST_CGROUP}openrc_ctr-gpu-vcudad
+			grep -qx "$(pgrep -x ctr-gpu-vcudad)" "$group/cgroup.procs"
+			cat "$group/$limit"
+		done
 		first=$(pgrep -x ctr-gpu-vcudad)
 		rc-service ctr-gpu-vcudad restart
 		sleep 0.5
@@ -66,6 +75,8 @@ setup_file() {
 	expect "OpenRC: rc-service ctr-gpu-vcudad start"
 	expect_line "No container has GPUs by vCUDA."
 	expect "status: started"
+	expect_line "$(awk '/^MemTotal:/ { printf "%.0f", int($2 * 768 / 4096) * 4096 }' /proc/meminfo)"
+	expect_line 16384
 	expect_line 2
 	expect_line "/run/ctr-gpu 700"
 	expect_line "/run/ctr-gpu/vcuda 700"
