@@ -18,3 +18,11 @@ struct ctr_gpu_bundle {
 	struct oci_config config;
 	char *hook; /* path of ctr-gpu-hook; NULL: it is missing */
 };
+
+/**
+ * bundle_open_root() - its root directory, as container_find_root() opens it
+ * @ret: released with rootfs_close()
+ *
+ * Return: 0; a result with @err set; negative errno if it cannot be opened.
+ */
+int bundle_open_root(const struct ctr_gpu_bundle *bundle, struct rootfs *ret, struct err *err);

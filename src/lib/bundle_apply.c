@@ -233,10 +233,12 @@ static int bundle_change_root(struct bundle_apply *apply)
 	    !apply->plan->device_count)
 		return 0;
 	deeds_step(apply->deeds, "writing the loader's files in the root filesystem %s", path);
-	if (rootfs_open(apply->bundle->directory, path, &apply->rootfs) < 0)
+	r = bundle_open_root(apply->bundle, &apply->rootfs, apply->err);
+	if (r < 0)
 		return 0;
 	apply->rootfs.deeds = apply->deeds;
-	r = container_check_root(&apply->rootfs, path, NULL, apply->err);
+	if (r == 0)
+		r = container_check_root(&apply->rootfs, path, NULL, apply->err);
 	if (r != 0)
 		return r;
 	apply->hook_reason = bundle_find_obstacle(apply);

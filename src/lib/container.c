@@ -195,9 +195,9 @@ int container_check_root(struct rootfs *rootfs, const char *path, const struct s
  * The owner of a directory above may replace it by a link to a directory of the host at any time. So links count only
  * where root alone, or who runs this, could have made them.
  */
-static int container_follow_links(const struct ctr_gpu_container *container, const struct rootfs *base)
+static int container_follow_links(const struct rootfs *base, const char *root)
 {
-	_cleanup_free_ char *path = strdup(container->rootfs);
+	_cleanup_free_ char *path = strdup(root);
 	_cleanup_close_ int trusted = -1, fd = -1;
 	char *end;
 
@@ -215,6 +215,26 @@ static int container_follow_links(const struct ctr_gpu_container *container, con
 	return trusted < 0 ? (trusted == -EPERM ? -ELOOP : trusted) : steal_fd(&fd);
 }
 
+int container_find_root(const struct rootfs *base, const char *path, struct rootfs *ret, struct err *err)
+{
+	int fd = rootfs_open_unlinked(base, path, O_PATH | O_DIRECTORY), r;
+
+	if (fd == -ELOOP && (r = container_check_openat2(err)) != 0)
+		return r;
+	if (fd == -ELOOP)
+		fd = container_follow_links(base, path);
+	if (fd == -ELOOP)
+		return err_set(err, CTR_GPU_E_BAD_ROOTFS,
+			       "the root filesystem %s is reached by a symlink that others than root could have made.\n"
+			       "Name the directory itself, without links.",
+			       path);
+	if (fd < 0)
+		return fd;
+	*ret = ROOTFS_CLOSED;
+	ret->fd = fd;
+	return 0;
+}
+
 /*
  * The path counts from the root of the process, not of its mount namespace: a runtime in a chroot gives paths of the
  * chroot.
@@ -222,7 +242,6 @@ static int container_follow_links(const struct ctr_gpu_container *container, con
 int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err)
 {
 	_cleanup_rootfs_ struct rootfs base = ROOTFS_CLOSED, found = ROOTFS_CLOSED;
-	_cleanup_close_ int fd = -1;
 	int r;
 
 	if (container->rootfs[0] != '/')
@@ -232,23 +251,15 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 				   : rootfs_open(container->process, "root/", &base);
 	if (r < 0)
 		return container_process_error(container, -r, err);
-	fd = rootfs_open_unlinked(&base, container->rootfs, O_PATH | O_DIRECTORY);
-	if (fd == -ELOOP && (r = container_check_openat2(err)) != 0)
-		return r;
-	if (fd == -ELOOP)
-		fd = container_follow_links(container, &base);
-	if (fd == -ELOOP)
-		return err_set(err, CTR_GPU_E_BAD_ROOTFS,
-			       "the root filesystem %s is reached by a symlink that others than root could have made.\n"
-			       "Name the directory itself, without links.",
-			       container->rootfs);
-	if (fd < 0) {
-		errno = -fd;
+	r = container_find_root(&base, container->rootfs, &found, err);
+	if (r < 0) {
+		errno = -r;
 		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",
 			       container->rootfs);
 	}
-	found.fd = steal_fd(&fd);
-	r = container_check_root(&found, container->rootfs, container->process < 0 ? NULL : &container->own_root, err);
+	if (r == 0)
+		r = container_check_root(&found, container->rootfs,
+					 container->process < 0 ? NULL : &container->own_root, err);
 	if (r != 0)
 		return r;
 	*ret = found;

@@ -66,6 +66,16 @@ bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
 int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err);
 
 /**
+ * container_find_root() - opens a root directory, on no way that others than root could lead elsewhere
+ * @base: what the path counts from
+ * @path: absolute
+ * @ret:  released with rootfs_close()
+ *
+ * Return: 0; CTR_GPU_E_BAD_ROOTFS or CTR_GPU_E_KERNEL_TOO_OLD with @err set; negative errno if it cannot be opened.
+ */
+int container_find_root(const struct rootfs *base, const char *path, struct rootfs *ret, struct err *err);
+
+/**
  * container_check_root() - refuses the machine's own root directory
  * @rootfs:   gets the number of its mount
  * @path:     what it is called in messages

@@ -230,7 +230,8 @@ int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bund
 	int r;
 
 	plan_drop_env(&plan->data, &bundle->config.environment);
-	if (rootfs_open(bundle->directory, bundle->config.root, &rootfs) < 0)
+	/* Applying the plan says why. */
+	if (bundle_open_root(bundle, &rootfs, NULL) != 0)
 		return 0;
 	r = plan_fit_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data);
 	return r == 0 ? plan_fit_find_outranked(&plan->data, &rootfs) : r;

@@ -100,6 +100,12 @@ refused() {
 	[[ $runtime == crun ]] || expect "$1"
 }
 
+# The root directory was reached by a link that others than root could have made.
+linked() {
+	[[ $status -ne 0 ]]
+	expect "is reached by a symlink"
+}
+
 # Whether it starts is the runtime's business; only what is outside matters, there and by hand.
 whatever() {
 	:
@@ -379,5 +385,13 @@ unchanged() {
 	for link in "$outside" "/proc/self/cwd" "../outside"; do
 		shape refused "is reached by a symlink" -- 'chown 12345 "$here"' ".hooks.prestart |= [{path: \"/bin/sh\", args: [\"sh\", \"-c\",
 			\"cd $here && mv rootfs away && ln -s $link rootfs\"]}] + ."
+	done
+}
+
+# The shim acts before a runtime has looked at the root.
+@test "the root directory is a link to a directory of the host that others than root could have made" {
+	with_shim || skip "hooks run when the runtime has refused such a link (runc) or made its own files behind it (crun)"
+	for link in "$outside" "../outside" "/proc/self/root$outside"; do
+		shape linked -- 'mkdir "$outside/etc" && chown -h 12345 "$here" && cd "$here" && mv rootfs away && ln -s "$link" rootfs'
 	done
 }
