@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "guard/choice.h"
 #include "guard/pins.h"
+#include "guard/tracing.h"
 #include "guard/verdict.h"
 #include "model/installed.h"
 
@@ -149,6 +150,8 @@ int helper_check(char **ret_obstacle)
 	const char *obstacle;
 
 	*ret_obstacle = NULL;
+	if (tracing_is_off())
+		return str_format(ret_obstacle, TRACING_OFF);
 	if (helper_is_loaded())
 		return 0;
 	obstacle = helper_find_obstacle();

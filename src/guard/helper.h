@@ -14,8 +14,8 @@
 bool helper_is_loaded(void);
 
 /**
- * helper_check() - whether the guard is loaded, or could be
- * @ret_obstacle: why it cannot be, a clause, owned by the caller; NULL if it can
+ * helper_check() - whether the guard is loaded, or could be, and would hold
+ * @ret_obstacle: why not, a clause, owned by the caller; NULL if so
  *
  * Loads nothing; root's answer is kept (verdict.h). Return: 0 or -ENOMEM.
  */

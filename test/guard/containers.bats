@@ -15,6 +15,8 @@ cgroup_driver() {
 start_engine() {
 	PATH=$CTR_GPU_BUILD/bin:$PATH dockerd --host "$DOCKER_HOST" --pidfile "$BATS_FILE_TMPDIR/pid" --iptables=false --ip6tables=false \
 		--exec-opt "native.cgroupdriver=$(cgroup_driver)" --bridge=none >>"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
+	# Nobody is to be told that it was killed.
+	disown
 }
 
 await_engine() {

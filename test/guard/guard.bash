@@ -15,8 +15,14 @@ guest_setup() {
 	mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
 }
 
+# trace_functions 0|1: whether the kernel lets functions be traced
+trace_functions() {
+	sysctl --quiet --write "kernel.ftrace_enabled=$1"
+}
+
 # host PROFILE [VARIANT]: other adapters, and no guard: its programs keep the driver from being unloaded
 host() {
+	trace_functions 1
 	ctr-gpu-guard unload >/dev/null 2>&1 || true
 	"$(dirname "${BASH_SOURCE[0]}")/load" "$@"
 }

@@ -362,6 +362,47 @@ loaded_with() {
 	holds in_cgroup chosen "$clients/enumerate" 1:a1 -- 1:a2
 }
 
+# strict: what a plan for one adapter is by it, in $output and $status
+strict() {
+	mkdir -p "$BATS_TEST_TMPDIR/rootfs"
+	echo '{"choice": "strict"}' >"$BATS_TEST_TMPDIR/config.json"
+	run ctr-gpu --config "$BATS_TEST_TMPDIR/config.json" configure --dry-run --device 1 "$BATS_TEST_TMPDIR/rootfs"
+}
+
+@test "where the tracing of functions is switched off nothing is held, which load, check, status and strict say; only for now" {
+	local off="the tracing of functions is switched off (sysctl kernel.ftrace_enabled)"
+
+	host one-store
+	rm -f /run/ctr-gpu/guard
+	trace_functions 0
+	for command in load check; do
+		run ctr-gpu-guard "$command"
+		[[ $status -ne 0 ]]
+		expect "$off"
+	done
+	strict
+	[[ $status -ne 0 ]]
+	expect "[E_GUARD] the choice of GPUs cannot be held on this host: $off"
+	[[ ! -e /run/ctr-gpu/guard ]]
+	trace_functions 1
+	ctr-gpu-guard load
+	choose chosen 1:a1
+	holds in_cgroup chosen "$clients/enumerate" 1:a1 -- 1:a2
+	# Some kernels do not switch it off while programs are attached.
+	if trace_functions 0; then
+		fails 1 in_cgroup chosen "$clients/enumerate" 1:a1 -- 1:a2
+		run ctr-gpu-guard status
+		expect "weakness    $off: nothing is held"
+		strict
+		[[ $status -ne 0 ]]
+		expect "$off"
+	fi
+	trace_functions 1
+	holds in_cgroup chosen "$clients/enumerate" 1:a1 -- 1:a2
+	run ctr-gpu-guard status
+	expect_not "switched off"
+}
+
 @test "the kernel is well" {
 	kernel_is_well
 }

@@ -25,6 +25,7 @@
 #include "guard/program/failure.h"
 #include "guard/program/running.h"
 #include "guard/program/shape.h"
+#include "guard/tracing.h"
 
 /* A symlink of bpffs, which holds links besides pins; no file is behind it. */
 #define VERSION_LINK GUARD_PINS "/version"
@@ -266,6 +267,8 @@ int attach_do(bool verbose, struct err *err)
 		return 0;
 	if (geteuid() != 0)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
+	if (tracing_is_off())
+		return err_set(err, -EOPNOTSUPP, TRACING_OFF);
 	r = shape_check(&facts, &missing);
 	if (r < 0)
 		return r;

@@ -20,6 +20,7 @@
 #include "guard/program/attach.h"
 #include "guard/program/shape.h"
 #include "guard/program/sweep.h"
+#include "guard/tracing.h"
 
 enum { STATUS_USAGE = 2 };
 
@@ -51,6 +52,8 @@ static int main_check(char **arguments, struct err *err)
 	(void)arguments;
 	for (size_t i = 0; i < missing.count; i++)
 		(void)printf("%s\n", missing.items[i]);
+	if (r == 0 && missing.count == 0 && tracing_is_off())
+		return err_set(err, -EOPNOTSUPP, TRACING_OFF);
 	if (r == 0)
 		r = preempt_check(&weakness);
 	if (weakness)
@@ -189,7 +192,7 @@ static void main_print_status(const json_t *status)
 
 	(void)printf("loaded      %s\n", json_is_true(json_object_get(status, "loaded")) ? "yes" : "no");
 	if (weakness)
-		(void)printf("weakness    %s: " PREEMPT_EFFECT "\n", weakness);
+		(void)printf("weakness    %s\n", weakness);
 	json_array_foreach ((json_t *)choices, i, choice) {
 		(void)printf("%-11s %" JSON_INTEGER_FORMAT, json_string_value(json_object_get(choice, "hierarchy")),
 			     json_integer_value(json_object_get(choice, "cgroup")));
@@ -213,6 +216,18 @@ static bool main_is_idle(int counts)
 	return counts >= 0 && total == 0;
 }
 
+/* Why the programs that are loaded do not hold against all. */
+static int main_find_weakness(char **ret)
+{
+	_cleanup_free_ char *why = NULL;
+	int r;
+
+	if (tracing_is_off())
+		return str_format(ret, TRACING_OFF ": nothing is held");
+	r = preempt_check(&why);
+	return r == 0 && why ? str_format(ret, "%s: " PREEMPT_EFFECT, why) : r;
+}
+
 static int main_status(char **arguments, struct err *err)
 {
 	_cleanup_choices_ struct choices choices = CHOICES_NONE;
@@ -221,7 +236,7 @@ static int main_status(char **arguments, struct err *err)
 	int r = choices_open(&choices);
 	json_t *status;
 
-	if ((loaded || other) && preempt_check(&weakness) < 0)
+	if ((loaded || other) && main_find_weakness(&weakness) < 0)
 		return -ENOMEM;
 	status = json_pack("{s:b, s:b, s:b, s:s?, s:o}", "loaded", loaded || other, "otherVersion", other, "idle",
 			   main_is_idle(choices.counts), "weakness", weakness, "choices", main_choices_json(&choices));
