@@ -285,8 +285,8 @@ static bool worker_is_server(pid_t pid)
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	return stat(path, &st) == 0 && st.st_uid >= MANAGER_UID_FIRST &&
-	       st.st_uid < MANAGER_UID_FIRST + MANAGER_UIDS && worker_runs_ours(pid);
+	return stat(path, &st) == 0 && st.st_uid >= MANAGER_UID_FIRST && st.st_uid < MANAGER_UID_FIRST + MANAGER_UIDS &&
+	       worker_runs_ours(pid);
 }
 
 /* It is held while it is looked at, so that no other is killed. Return: whether it is one. */
