@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "base/cleanup.h"
-#include "base/str.h"
 
 static const char units[] = "KMGT";
 

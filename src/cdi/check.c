@@ -14,7 +14,6 @@
 #include "cdi/report.h"
 #include "ctr-gpu.h"
 #include "lib/host.h"
-#include "lib/request.h"
 
 enum { NAMED_MAX = 6, MISSING_MAX = 1024 };
 

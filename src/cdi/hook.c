@@ -5,7 +5,6 @@
  * They run at the stage createContainer, in the container's namespaces, before its root is changed to.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

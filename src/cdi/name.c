@@ -2,7 +2,6 @@
 
 /* Names of kinds, devices and files. */
 
-#include <errno.h>
 #include <string.h>
 
 #include "cdi/cdi.h"

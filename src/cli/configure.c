@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/output.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
 

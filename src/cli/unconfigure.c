@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 

@@ -2,7 +2,6 @@
 
 #include "engines/nvidia_config.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

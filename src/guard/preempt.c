@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"

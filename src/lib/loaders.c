@@ -2,7 +2,6 @@
 
 #include "lib/loaders.h"
 
-#include <errno.h>
 
 #include "lib/backends.h"
 

@@ -19,7 +19,6 @@
 #include "ldcache/loader.h"
 #include "lib/bundle.h"
 #include "lib/container.h"
-#include "lib/context.h"
 #include "lib/plan.h"
 
 #define VARIABLE "LD_LIBRARY_PATH"

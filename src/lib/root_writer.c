@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "ctr-gpu.h"
 
 /* ---- what went wrong ---- */
 

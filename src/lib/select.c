@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "lib/request.h"
 
 void selection_clear(struct selection *selection)
 {

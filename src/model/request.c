@@ -2,7 +2,6 @@
 
 #include "model/request.h"
 
-#include <errno.h>
 #include <string.h>
 #include <strings.h>
 

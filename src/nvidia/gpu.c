@@ -3,7 +3,6 @@
 #include "nvidia/gpu.h"
 #include "model/pci.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/elf_file.h"
 #include "base/fd.h"
 #include "ldcache/ldcache.h"
 #include "nvidia/proc.h"

@@ -4,7 +4,6 @@
 
 #include "nvidia/load.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +13,6 @@
 
 #include "base/fd.h"
 #include "nvidia/module.h"
-#include "nvidia/proc.h"
 #include "root/rootfs.h"
 
 static const struct {

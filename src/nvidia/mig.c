@@ -2,7 +2,6 @@
 
 #include "nvidia/mig.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "nvidia/mig.h"
 #include "nvidia/plan.h"
-#include "nvidia/proc.h"
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY, DRI_NODES_MAX = 64 };
 

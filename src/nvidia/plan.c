@@ -2,9 +2,7 @@
 
 #include "nvidia/plan.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target,

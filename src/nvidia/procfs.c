@@ -6,14 +6,12 @@
  * device nodes themselves; in a container they must not.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "base/fd.h"
 #include "model/pci.h"
-#include "nvidia/mig.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/plan.h"
 #include "nvidia/proc.h"

@@ -14,7 +14,6 @@
 
 #include "wsl/environment.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "model/adapter.h"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/stat.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 

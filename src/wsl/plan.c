@@ -28,7 +28,6 @@
 #include "wsl/hold.h"
 #include "wsl/listing.h"
 #include "wsl/paths.h"
-#include "wsl/store.h"
 
 enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };
 

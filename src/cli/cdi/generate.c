@@ -2,7 +2,6 @@
 
 /* ctr-gpu cdi generate: a spec for each vendor of the host's adapters. */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

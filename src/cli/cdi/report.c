@@ -2,7 +2,6 @@
 
 /* ctr-gpu cdi list and check: the specs there are, and whether they would work. */
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "cli/cdi/cdi.h"

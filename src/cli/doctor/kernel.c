@@ -3,7 +3,6 @@
 /* What the kernel can do for the hook. */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 /* nvidia-container-cli info: the driver and its GPUs, in the layout of NVIDIA's program, as scripts expect it. */
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"

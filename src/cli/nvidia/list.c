@@ -4,7 +4,6 @@
  * nvidia-container-cli list: the devices and files that a container would get, by kind, one path of the host per line.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

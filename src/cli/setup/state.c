@@ -2,7 +2,6 @@
 
 #include "cli/setup/state.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
