@@ -13,6 +13,13 @@ bool str_has_prefix(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+void str_make_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 bool str_is_below(const char *path, const char *directory)
 {
 	size_t size = strlen(directory);

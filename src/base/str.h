@@ -15,6 +15,8 @@ static inline bool streq(const char *a, const char *b)
 }
 
 bool str_has_prefix(const char *text, const char *prefix);
+/** Puts a question mark in the place of what is no printable ASCII. */
+void str_make_printable(char *text);
 /** Whether an absolute path is @directory, or below it. */
 bool str_is_below(const char *path, const char *directory);
 

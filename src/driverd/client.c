@@ -225,19 +225,12 @@ static const char *driverd_step(enum driverd_status status)
 	}
 }
 
-/* The child's words are as hostile as the library in it. */
-static void driverd_make_printable(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 static int driverd_explain_status(const struct question *question, const struct driverd_answer *answer, struct err *err)
 {
 	char none[] = "it does not say why", *message = answer->message ? answer->message : none;
 
-	driverd_make_printable(message);
+	/* The child's words are as hostile as the library in it. */
+	str_make_printable(message);
 	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s %s: %s\n%s", question->library,
 		       driverd_step(answer->status), message, question->advice);
 }

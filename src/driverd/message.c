@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/str.h"
+
 void answer_failure(struct driverd_answer *answer, enum driverd_status status, const char *format, ...)
 {
 	char *message = calloc(1, DRIVERD_MESSAGE_MAX + 1);
@@ -16,8 +18,6 @@ void answer_failure(struct driverd_answer *answer, enum driverd_status status, c
 	va_start(arguments, format);
 	(void)vsnprintf(message, DRIVERD_MESSAGE_MAX + 1, format, arguments);
 	va_end(arguments);
-	for (char *c = message; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = ' ';
+	str_make_printable(message);
 	*answer = (struct driverd_answer){.status = status, .message = message};
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-
 void selection_clear(struct selection *selection)
 {
 	free(selection->adapters);
@@ -487,10 +486,23 @@ static int selection_mark_named(const struct scope *scope, const struct request 
 	return r;
 }
 
+/* All of a vendor's may be none, if there is something else. What a variable asks for stands last. */
+static int selection_refuse_all(const struct ctr_gpu_host *host, const struct request *request, struct err *err)
+{
+	const struct scope all = {.host = host, .variable = request->variable};
+
+	if (request->devices.count > 0)
+		return selection_refuse(&all, CTR_GPU_E_NO_ADAPTER, request->devices.items[request->devices.count - 1],
+					NULL, err);
+	return err_set(err, CTR_GPU_E_NO_ADAPTER,
+		       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"
+		       "\"all\" does not mean NPUs: ask for npu:all or npu:0.");
+}
+
 int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,
 		  struct err *err)
 {
-	const struct scope scope = selection_scope(host, request), all = {.host = host, .variable = request->variable};
+	const struct scope scope = selection_scope(host, request);
 	const struct inventory *inventory = &host->inventory;
 	_cleanup_selection_ struct selection selection = {0};
 	_cleanup_free_ bool *wanted = NULL;
@@ -512,14 +524,8 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0 &&
 				  !inventory->adapters[i].is_npu && selection_answers(&scope, &inventory->adapters[i])))
 			selection.adapters[selection.count++] = &inventory->adapters[i];
-	/* All of a vendor's may be none, if there is something else. What a variable asks for stands last. */
-	if (selection.count == 0 && request->devices.count > 0)
-		return selection_refuse(&all, CTR_GPU_E_NO_ADAPTER, request->devices.items[request->devices.count - 1],
-					NULL, err);
 	if (selection.count == 0)
-		return err_set(err, CTR_GPU_E_NO_ADAPTER,
-			       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"
-			       "\"all\" does not mean NPUs: ask for npu:all or npu:0.");
+		return selection_refuse_all(host, request, err);
 	*ret = steal_struct(&selection);
 	return 0;
 }

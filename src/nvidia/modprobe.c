@@ -70,6 +70,20 @@ static int modprobe_spawn(const char *path, char *const *arguments, int errors, 
 	return -r;
 }
 
+/* Return: 0 if it did what it was told, or if nobody can know; 1 if not; -errno. */
+static int modprobe_wait(pid_t pid)
+{
+	int wait_status, r;
+
+	do
+		r = waitpid(pid, &wait_status, 0) < 0 ? -errno : 0;
+	while (r == -EINTR);
+	/* A caller that ignores SIGCHLD gets no status; /proc shows whether the module is loaded. */
+	if (r < 0)
+		return r == -ECHILD ? 0 : r;
+	return !WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0;
+}
+
 /* @errors: what modprobe wrote; its first line is the reason, and what follows repeats it for each dependency. */
 static int modprobe_complain(const char *module, const char *release, int errors, struct err *err)
 {
@@ -78,9 +92,7 @@ static int modprobe_complain(const char *module, const char *release, int errors
 
 	message[size > 0 ? size : 0] = '\0';
 	message[strcspn(message, "\n")] = '\0';
-	for (char *c = message; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
+	str_make_printable(message);
 	if (strstr(message, "not found"))
 		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
 			       "cannot load the module %s: %s\nInstall NVIDIA's driver for kernel %s.", module, message,
@@ -105,8 +117,8 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 	const char *from_root[] = {path, "-d", driver_root, "--", module, NULL}, *plain[] = {path, "--", module, NULL};
 	bool in_root = driver_root && !streq(driver_root, "/");
 	struct utsname name = {0};
-	int wait_status, r;
 	pid_t pid = -1;
+	int r;
 
 	if (errors < 0)
 		return err_set(err, -errno, "cannot make a file for what modprobe says: %m");
@@ -122,13 +134,8 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 			   &pid);
 	if (r < 0)
 		return err_set(err, r, "cannot run %s: %m", path);
-	do
-		r = waitpid(pid, &wait_status, 0) < 0 ? -errno : 0;
-	while (r == -EINTR);
-	/* A caller that ignores SIGCHLD gets no status; /proc shows whether the module is loaded. */
-	if (r == -ECHILD || (r == 0 && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
-		return 0;
+	r = modprobe_wait(pid);
 	if (r < 0)
 		return err_set(err, r, "cannot wait for %s: %m", path);
-	return modprobe_complain(module, name.release, errors, err);
+	return r == 0 ? 0 : modprobe_complain(module, name.release, errors, err);
 }

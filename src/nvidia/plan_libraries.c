@@ -60,6 +60,11 @@ int plan_libraries(const struct planning *planning)
 {
 	_cleanup_libraries_ struct install_libraries libraries = {0};
 	_cleanup_strv_ struct strv names = {0}, names_32 = {0};
+	const struct {
+		const char *path, *reason;
+		struct strv *names;
+	} dirs[] = {{LIBRARY_DIR, "the driver's libraries", &names},
+		    {LIBRARY_DIR_32, "the driver's 32-bit libraries", &names_32}};
 	int r;
 
 	r = install_libraries(planning->install, planning->capabilities, &libraries);
@@ -76,19 +81,13 @@ int plan_libraries(const struct planning *planning)
 		r = strv_format(&planning->plan->warnings,
 				"32-bit libraries are asked for, and the host has none of driver %s",
 				planning->module->version);
-	if (r == 0 && names.count > 0)
-		r = plan_add_library_dir(planning->plan, &(struct plan_library_dir){
-								 .path = strdup(LIBRARY_DIR),
-								 .overrides_image = true,
-								 .libraries = steal_struct(&names),
-								 .reason = strdup("the driver's libraries"),
-							 });
-	if (r == 0 && names_32.count > 0)
-		r = plan_add_library_dir(planning->plan, &(struct plan_library_dir){
-								 .path = strdup(LIBRARY_DIR_32),
-								 .overrides_image = true,
-								 .libraries = steal_struct(&names_32),
-								 .reason = strdup("the driver's 32-bit libraries"),
-							 });
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++)
+		if (dirs[i].names->count > 0)
+			r = plan_add_library_dir(planning->plan, &(struct plan_library_dir){
+									 .path = strdup(dirs[i].path),
+									 .overrides_image = true,
+									 .libraries = steal_struct(dirs[i].names),
+									 .reason = strdup(dirs[i].reason),
+								 });
 	return r;
 }

@@ -196,6 +196,17 @@ static bool ask_has_amd_device(const struct strv *devices)
 	return false;
 }
 
+static const char *ask_nvidia_devices(const struct ask *ask)
+{
+	const char *devices = ask_get(ask, "NVIDIA_VISIBLE_DEVICES");
+	struct version version;
+
+	/* A legacy image asks by its version alone; another's variable of that name ("cu118") asks for nothing. */
+	if (!devices && ask_is_legacy(ask) && ask_read_cuda_version(ask_get(ask, "CUDA_VERSION"), &version))
+		return "all";
+	return devices;
+}
+
 /*
  * An image can have any of these variables, too. So a resource's, and the one without a vendor's name, count only where
  * no devices were chosen, or to narrow "all", and never against devices that were named when the container was started.
@@ -204,17 +215,14 @@ static bool ask_has_amd_device(const struct strv *devices)
 static int ask_variable_devices(const struct ask *ask, struct strv *ret, const char **ret_domain)
 {
 	const char *neutral = ask->by_engine ? NULL : ask_get(ask, "CTR_GPU_VISIBLE_DEVICES");
-	const char *devices = ask_get(ask, "NVIDIA_VISIBLE_DEVICES");
-	struct version version;
+	const char *devices = ask_nvidia_devices(ask);
+	const bool open = !devices || strcasecmp(devices, "all") == 0; /* to more exact words */
 	int r = 0;
 
 	*ret_domain = NULL;
-	/* A legacy image asks by its version alone; another's variable of that name ("cu118") asks for nothing. */
-	if (!devices && ask_is_legacy(ask) && ask_read_cuda_version(ask_get(ask, "CUDA_VERSION"), &version))
-		devices = "all";
-	if (neutral && (!devices || strcasecmp(devices, "all") == 0))
+	if (neutral && open)
 		return strv_split(neutral, ",", ret);
-	if (!devices || strcasecmp(devices, "all") == 0)
+	if (open)
 		r = ask_resources(ask, ret);
 	if (r == 0 && ret->count == 0 && devices) {
 		*ret_domain = DOMAIN_NVIDIA;

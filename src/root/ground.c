@@ -245,6 +245,17 @@ static bool ground_is_mounted_on_root(const struct rootfs *rootfs, int fd)
 	return above >= 0 && ground_is_root(rootfs, above);
 }
 
+/* Whether the kernel's own path of a directory is one where the runtime was told to mount a tmpfs. */
+static bool ground_is_named_tmpfs(const struct rootfs *rootfs, int fd)
+{
+	const struct ground *ground = rootfs->ground;
+	_cleanup_free_ char *number = NULL, *path = NULL;
+
+	return ground_read_root_path(rootfs) >= 0 && str_format(&number, "%d", fd) == 0 &&
+	       fd_read_link_at(rootfs->proc_self_fd, number, &path) >= 0 && str_is_below(path, ground->root_path) &&
+	       strv_contains(ground->tmpfs, path + strlen(ground->root_path));
+}
+
 /*
  * Whether a directory on a tmpfs is where the runtime was told to make one, by the kernel's own path of it, and no
  * other mount that it was told of brings this tmpfs: an image's symlink may have led one of those there. The runtime
@@ -253,15 +264,12 @@ static bool ground_is_mounted_on_root(const struct rootfs *rootfs, int fd)
 static bool ground_is_runtimes(const struct rootfs *rootfs, int fd)
 {
 	const struct ground *ground = rootfs->ground;
-	_cleanup_free_ char *number = NULL, *path = NULL;
 	struct statx stx;
 	struct statfs fs;
 	struct stat st;
 
 	if (!ground->tmpfs || ground->tmpfs->count == 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC ||
-	    ground_read_root_path(rootfs) < 0 || str_format(&number, "%d", fd) < 0 ||
-	    fd_read_link_at(rootfs->proc_self_fd, number, &path) < 0 || !str_is_below(path, ground->root_path) ||
-	    !strv_contains(ground->tmpfs, path + strlen(ground->root_path)) || !ground_is_mounted_on_root(rootfs, fd))
+	    !ground_is_named_tmpfs(rootfs, fd) || !ground_is_mounted_on_root(rootfs, fd))
 		return false;
 	if (ground->binds->count && fstat(fd, &st) < 0)
 		return false;

@@ -77,6 +77,14 @@ static error_t cdi_report_parse(int key, char *argument, struct argp_state *stat
 	}
 }
 
+static int cdi_report_check_specs(struct session *session, const char *engine)
+{
+	int r = ctr_gpu_host_new(session->context, &session->host);
+
+	/* On a host without a GPU our specs do not match; that is a finding, not an error. */
+	return r && r != CTR_GPU_E_NO_DEVICE ? r : ctr_gpu_cdi_report_check(session->cdi, session->host, engine);
+}
+
 static int cdi_report_run(struct session *session, const struct spec_report *report)
 {
 	const char *const *directories = report->directory_count > 0 ? report->directories : cdi_directories;
@@ -88,12 +96,8 @@ static int cdi_report_run(struct session *session, const struct spec_report *rep
 		r = ctr_gpu_cdi_report_read_file(session->cdi, report->files[i]);
 	for (size_t i = 0; i < count && !r; i++)
 		r = ctr_gpu_cdi_report_read_directory(session->cdi, directories[i]);
-	if (!r && report->check) {
-		/* On a host without a GPU our specs do not match; that is a finding, not an error. */
-		r = ctr_gpu_host_new(session->context, &session->host);
-		if (!r || r == CTR_GPU_E_NO_DEVICE)
-			r = ctr_gpu_cdi_report_check(session->cdi, session->host, report->engine);
-	}
+	if (!r && report->check)
+		r = cdi_report_check_specs(session, report->engine);
 	if (!r)
 		r = ctr_gpu_cdi_report_write(session->cdi, report->format, stdout);
 	exit_status = session_check(session, r);

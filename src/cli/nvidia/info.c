@@ -39,6 +39,13 @@ static error_t nvidia_info_parse(int key, char *argument, struct argp_state *sta
 	}
 }
 
+/* Names are the driver's, and not to be trusted with a terminal. */
+static void nvidia_info_print_value(const char *value)
+{
+	for (const char *c = value ? value : unknown; *c; c++)
+		(void)fputc(iscntrl((unsigned char)*c) ? '?' : *c, stdout);
+}
+
 static void nvidia_info_print_gpu(const struct ctr_gpu_adapter *adapter, const struct ctr_gpu_driver *driver, bool csv)
 {
 	const char *address = adapter->pci_address ? adapter->pci_address : "";
@@ -67,9 +74,7 @@ static void nvidia_info_print_gpu(const struct ctr_gpu_adapter *adapter, const s
 			(void)fputs(i > 0 ? "," : "", stdout);
 		else
 			(void)printf("%-15s ", fields[i].label);
-		/* Names are the driver's, and not to be trusted with a terminal. */
-		for (const char *c = fields[i].value ? fields[i].value : unknown; *c; c++)
-			(void)fputc(iscntrl((unsigned char)*c) ? '?' : *c, stdout);
+		nvidia_info_print_value(fields[i].value);
 		(void)fputs(csv ? "" : "\n", stdout);
 	}
 	(void)fputs(csv ? "\n" : "", stdout);

@@ -43,7 +43,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-/* Which option lists what. */
+/* Which option lists what; of the last two, what they leave out is never listed. */
 static const struct {
 	int key;
 	unsigned kind;
@@ -56,15 +56,20 @@ static const struct {
 	{KEY_IMEX_CHANNEL, CTR_GPU_FILES_DEVICES},
 	{KEY_MIG_CONFIG, CTR_GPU_FILES_DEVICES},
 	{KEY_MIG_MONITOR, CTR_GPU_FILES_DEVICES},
+	{KEY_NO_PERSISTENCED, 0},
+	{KEY_NO_FABRICMANAGER, 0},
 };
 
 static error_t nvidia_list_parse(int key, char *argument, struct argp_state *state)
 {
 	struct nvidia_list *list = state->input;
+	error_t r = ARGP_ERR_UNKNOWN;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (kinds[i].key == key)
+		if (kinds[i].key == key) {
 			list->kinds |= kinds[i].kind;
+			r = 0;
+		}
 	switch (key) {
 	case 'd':
 		return request_list_append(&list->request.devices, argument);
@@ -82,17 +87,10 @@ static error_t nvidia_list_parse(int key, char *argument, struct argp_state *sta
 	case KEY_NO_GSP_FIRMWARE:
 		list->no_firmware = true;
 		return 0;
-	case 'l':
-	case 'b':
-	case 'i':
-	case 'f':
-	case KEY_NO_PERSISTENCED:
-	case KEY_NO_FABRICMANAGER:
-		return 0;
 	case ARGP_KEY_ARG:
 		nvidia_input_error("'%s' is one argument too many", argument);
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return r;
 	}
 }
 
