@@ -104,7 +104,6 @@ static void case_print(const struct function *f)
 	printf(");\n");
 	if (function_count_kind(f, "OUT OUT0 NEW NAME"))
 		printf("\tif (r)\n\t\treturn r;\n");
-	word = 0;
 	for (int i = 0; i < f->count; i++) {
 		const struct argument *a = &f->argument[i];
 
