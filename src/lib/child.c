@@ -121,6 +121,23 @@ static int child_wait(pid_t pid, const sigset_t *signals, unsigned milliseconds,
 	}
 }
 
+/* The same, whatever signals come. */
+static int child_wait_only(pid_t pid, unsigned milliseconds)
+{
+	sigset_t children;
+	int ignored;
+
+	(void)sigemptyset(&children);
+	(void)sigaddset(&children, SIGCHLD);
+	return child_wait(pid, &children, milliseconds, &ignored);
+}
+
+static void child_kill(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	(void)child_wait_only(pid, END_MS);
+}
+
 /* ---- taking back ---- */
 
 static _Noreturn void child_undo_in_child(struct deeds *deeds)
@@ -145,21 +162,15 @@ static _Noreturn void child_undo_in_child(struct deeds *deeds)
 
 static void child_undo(struct deeds *deeds)
 {
-	sigset_t children;
 	pid_t pid;
-	int wait_status;
 
 	if (deeds->count == 0)
 		return;
-	(void)sigemptyset(&children);
-	(void)sigaddset(&children, SIGCHLD);
 	pid = child_start();
 	if (pid == 0)
 		child_undo_in_child(deeds);
-	if (pid > 0 && child_wait(pid, &children, UNDO_MS, &wait_status) < 0) {
-		(void)kill(pid, SIGKILL);
-		(void)child_wait(pid, &children, END_MS, &wait_status);
-	}
+	if (pid > 0 && child_wait_only(pid, UNDO_MS) < 0)
+		child_kill(pid);
 }
 
 /* ---- what went wrong ---- */
@@ -176,33 +187,12 @@ static const char *child_leftovers(const struct deeds *deeds, char text[256])
 	return text;
 }
 
-/* ---- all of it ---- */
-
-static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct deeds *deeds, const sigset_t *signals,
-			       int *ret_status)
+/* @r and @wait_status: what child_wait() returned. */
+static int child_explain(struct ctr_gpu_context *context, const struct deeds *deeds, int r, int wait_status)
 {
 	struct err *err = &context->err;
-	int wait_status, ignored, r;
-	sigset_t children;
 	char text[256];
 
-	r = child_wait(pid, signals, context->settings.deadline_s * 1000, &wait_status);
-	if (r == 0 && WIFEXITED(wait_status)) {
-		if (WEXITSTATUS(wait_status) != 0)
-			child_undo(deeds);
-		/* The end of the program releases everything. */
-		if (context->ends)
-			exit(WEXITSTATUS(wait_status));
-		*ret_status = WEXITSTATUS(wait_status);
-		return 0;
-	}
-	if (r < 0) {
-		(void)sigemptyset(&children);
-		(void)sigaddset(&children, SIGCHLD);
-		(void)kill(pid, SIGKILL);
-		(void)child_wait(pid, &children, END_MS, &ignored);
-	}
-	child_undo(deeds);
 	switch (r) {
 	case 0:
 		return err_set(err, -ECHILD, "the process that did the work was ended by signal %d (%s) while %s.\n%s",
@@ -221,6 +211,28 @@ static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struc
 	default:
 		return err_set(err, r, "cannot wait for the process that does the work: %m");
 	}
+}
+
+/* ---- all of it ---- */
+
+static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct deeds *deeds, const sigset_t *signals,
+			       int *ret_status)
+{
+	int wait_status = 0, r = child_wait(pid, signals, context->settings.deadline_s * 1000, &wait_status);
+
+	if (r == 0 && WIFEXITED(wait_status)) {
+		if (WEXITSTATUS(wait_status) != 0)
+			child_undo(deeds);
+		/* The end of the program releases everything. */
+		if (context->ends)
+			exit(WEXITSTATUS(wait_status));
+		*ret_status = WEXITSTATUS(wait_status);
+		return 0;
+	}
+	if (r < 0)
+		child_kill(pid);
+	child_undo(deeds);
+	return child_explain(context, deeds, r, wait_status);
 }
 
 static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), void *user, const sigset_t *signals,
