@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <strings.h>
 
-
 static const char units[] = "KMGT";
 
 static bool bytes_is_unit(const char *text, size_t *ret_shift)

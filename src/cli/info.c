@@ -2,7 +2,6 @@
 
 /* ctr-gpu info: the adapters of this host, and why one cannot be used. */
 
-
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"

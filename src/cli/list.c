@@ -2,7 +2,6 @@
 
 /* ctr-gpu list: what a container would get, one path of the host per line. */
 
-
 #include "cli/output.h"
 #include "cli/request.h"
 #include "cli/verbs.h"

@@ -2,7 +2,6 @@
 
 #include "lib/loaders.h"
 
-
 #include "lib/backends.h"
 
 #define LOADER_DECLARE(name) extern const struct loader loader_##name;

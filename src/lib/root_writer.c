@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-
 /* ---- what went wrong ---- */
 
 static const struct {

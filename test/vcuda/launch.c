@@ -79,7 +79,8 @@ static void run_server(int client)
 
 static void read_server(int slot)
 {
-	static const char *const names[] = {"", "ready", "failed", "refused", "table", "quota", "hostile", "sticky", "reached"};
+	static const char *const names[] = {"",      "ready",   "failed", "refused", "table",
+					    "quota", "hostile", "sticky", "reached"};
 	struct start_event event;
 	int status = 0;
 
