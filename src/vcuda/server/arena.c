@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
@@ -75,6 +76,18 @@ bool arena_register(void *at, uint64_t bytes)
 {
 	return driver.cuMemHostRegister_v2 &&
 	       driver.cuMemHostRegister_v2(at, bytes, REGISTER_PORTABLE | REGISTER_MAPPED) == CUDA_SUCCESS;
+}
+
+bool arena_register_in(uint64_t context, void *at, uint64_t bytes)
+{
+	CUcontext real = 0, popped;
+	bool registered;
+
+	if (!handle_look(context, WIRE_CONTEXT, &real) || driver.cuCtxPushCurrent_v2(real))
+		return false;
+	registered = arena_register(at, bytes);
+	(void)driver.cuCtxPopCurrent_v2(&popped);
+	return registered;
 }
 
 static bool arena_is_free(uint64_t at, uint64_t bytes)

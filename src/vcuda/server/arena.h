@@ -18,6 +18,9 @@ bool arena_has(uint64_t at, uint64_t bytes);
 /** Registers memory with the driver for all contexts, if the driver can. Return: whether it did. */
 bool arena_register(void *at, uint64_t bytes);
 
+/** The same in another context than the current one: its end is the end of that. */
+bool arena_register_in(uint64_t context, void *at, uint64_t bytes);
+
 /** A context has ended, and its registrations with it. */
 void arena_forget_context(uint64_t context);
 

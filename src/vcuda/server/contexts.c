@@ -278,8 +278,8 @@ CUresult serve_cuStreamSynchronize(struct request *q)
 	if (stream >= WIRE_STREAM_NAMES)
 		hold.type = WIRE_STREAM;
 	hold.real = stream;
-	return request_wait(q, hold, handle_context(q->argument[0]), contexts_query_stream, contexts_block_stream,
-			    mark_begin(q, stream));
+	return request_wait(q, hold, request_stream_context(q, 0), contexts_query_stream, contexts_block_stream,
+			    mark_begin(q, stream, request_stream_context(q, 0)));
 }
 
 static CUresult contexts_query_event(uint64_t event)
@@ -334,5 +334,5 @@ CUresult serve_cuCtxSynchronize(struct request *q)
 	if (r)
 		return r;
 	return request_wait(q, (struct hold){WIRE_NULL, 0}, 0, contexts_query_context, contexts_block_context,
-			    mark_begin(q, 0));
+			    mark_begin(q, 0, q->header.context));
 }

@@ -8,6 +8,7 @@
 
 #include "vcuda/server/mark.h"
 
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "vcuda/driver_api.h"
@@ -21,50 +22,79 @@ enum {
 
 static struct mark marks[WIRE_SLOTS];
 
-/* The client's kernels can write wherever this is, so nothing else is in its pages, however large they are. */
-static _Atomic uint32_t *numbers;
-static uint64_t mark_context; /* that the page is registered in, for all contexts; 0: none */
-static CUdeviceptr mark_address;
+/* A context's, registered in it. The client's kernels can write wherever this is, so nothing else is in its pages. */
+struct mark_page {
+	struct mark_page *next;
+	uint64_t context;
+	_Atomic uint32_t *numbers;
+	CUdeviceptr address;
+};
+
+static struct mark_page *mark_pages;
 static bool mark_cannot;
 
+/* Nobody waits in it any more. */
 void mark_forget_context(uint64_t context)
 {
-	if (mark_context == context)
-		mark_context = 0;
+	struct mark_page **at = &mark_pages, *page;
+
+	while (*at && (*at)->context != context)
+		at = &(*at)->next;
+	page = *at;
+	if (!page)
+		return;
+	*at = page->next;
+	(void)munmap(page->numbers, MARK_BYTES);
+	free(page);
 }
 
-/* When it is needed. */
-static bool mark_make(void)
+static bool mark_register(struct mark_page *page)
 {
+	return arena_register_in(page->context, page->numbers, MARK_BYTES) &&
+	       driver.cuMemHostGetDevicePointer_v2(&page->address, page->numbers, 0) == CUDA_SUCCESS;
+}
+
+/* When it is needed. Return: NULL if there is none. */
+static struct mark_page *mark_make_page(uint64_t context)
+{
+	struct mark_page *page = calloc(1, sizeof(*page));
 	void *memory = mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (memory != MAP_FAILED)
-		numbers = memory;
-	return numbers;
+	if (!page || memory == MAP_FAILED) {
+		free(page);
+		return NULL;
+	}
+	page->context = context;
+	page->numbers = memory;
+	page->next = mark_pages;
+	mark_pages = page;
+	mark_cannot = !mark_register(page);
+	return page;
 }
 
-static bool mark_register(uint64_t context)
+static struct mark_page *mark_page_of(uint64_t context)
 {
-	if (mark_context || mark_cannot)
-		return !mark_cannot;
-	mark_cannot = !driver.cuStreamWriteValue32_v2 || !driver.cuMemHostGetDevicePointer_v2 ||
-		      (!numbers && !mark_make()) || !arena_register(numbers, MARK_BYTES) ||
-		      driver.cuMemHostGetDevicePointer_v2(&mark_address, numbers, 0) != CUDA_SUCCESS;
-	if (!mark_cannot)
-		mark_context = context;
-	return !mark_cannot;
+	struct mark_page *page = mark_pages;
+
+	mark_cannot = mark_cannot || !driver.cuStreamWriteValue32_v2 || !driver.cuMemHostGetDevicePointer_v2;
+	while (page && page->context != context)
+		page = page->next;
+	if (!page && !mark_cannot)
+		page = mark_make_page(context);
+	return mark_cannot ? NULL : page;
 }
 
 static bool mark_write(uint64_t slot)
 {
-	CUresult r;
+	struct mark *mark = &marks[slot];
+	struct mark_page *page = server.wait_spin == 0 ? NULL : mark_page_of(mark->context);
 
-	if (server.wait_spin == 0 || !mark_register(marks[slot].context))
+	if (!page)
 		return false;
-	marks[slot].number++;
-	r = driver.cuStreamWriteValue32_v2(marks[slot].stream, mark_address + slot * sizeof(numbers[0]),
-					   marks[slot].number, 0);
-	return r == CUDA_SUCCESS;
+	mark->number++;
+	mark->numbers = page->numbers;
+	return driver.cuStreamWriteValue32_v2(mark->stream, page->address + slot * sizeof(page->numbers[0]),
+					      mark->number, 0) == CUDA_SUCCESS;
 }
 
 CUresult mark_query(uint64_t slot)
@@ -73,7 +103,7 @@ CUresult mark_query(uint64_t slot)
 	const bool first = mark->looks++ == 0;
 	CUresult r;
 
-	if (mark->written && numbers[slot] == mark->number)
+	if (mark->written && mark->numbers[slot] == mark->number)
 		return CUDA_SUCCESS;
 	if (mark->written && mark->looks % MARK_LOOKS != 0)
 		return CUDA_ERROR_NOT_READY;
@@ -88,12 +118,12 @@ const struct mark *mark_of(uint64_t slot)
 	return &marks[slot];
 }
 
-uint64_t mark_begin(const struct request *q, CUstream stream)
+uint64_t mark_begin(const struct request *q, CUstream stream, uint64_t context)
 {
 	struct mark *mark = &marks[q->header.thread];
 
 	mark->stream = stream;
-	mark->context = q->header.context;
+	mark->context = context;
 	mark->looks = 0;
 	mark->written = false;
 	return q->header.thread;

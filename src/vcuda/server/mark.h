@@ -8,13 +8,14 @@
 /* What a thread of the client waits for; each waits for one thing at a time, so its slot names it. */
 struct mark {
 	uint64_t stream, context;
+	_Atomic uint32_t *numbers; /* where it is written, once it is */
 	uint32_t number;
 	unsigned looks;
 	bool written;
 };
 
-/** A thread begins to wait for a stream. Return: its slot. */
-uint64_t mark_begin(const struct request *q, CUstream stream);
+/** A thread begins to wait for a stream of a context. Return: its slot. */
+uint64_t mark_begin(const struct request *q, CUstream stream, uint64_t context);
 
 /** Return: what cuStreamQuery() would. */
 CUresult mark_query(uint64_t slot);

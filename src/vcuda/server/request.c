@@ -68,6 +68,11 @@ CUresult request_stream(struct request *q, unsigned word, CUstream *ret)
 	return CUDA_SUCCESS;
 }
 
+uint64_t request_stream_context(const struct request *q, unsigned word)
+{
+	return q->argument[word] >= WIRE_STREAM_NAMES ? handle_context(q->argument[word]) : q->header.context;
+}
+
 CUresult request_device(struct request *q, unsigned word, CUdevice *ret)
 {
 	if (q->argument[word] >= server.start.gpu_count)

@@ -59,6 +59,9 @@ enum { REQUEST_HANDLES = 512 };
 /** The driver's handles for the @count in a part, at most REQUEST_HANDLES. */
 CUresult request_handles(struct request *q, unsigned word, enum wire_type type, uint64_t count, uint64_t *ret);
 CUresult request_stream(struct request *q, unsigned word, CUstream *ret);
+
+/** Return: the handle of the context that the stream of argument @word belongs to. */
+uint64_t request_stream_context(const struct request *q, unsigned word);
 CUresult request_device(struct request *q, unsigned word, CUdevice *ret);
 CUresult request_string(struct request *q, unsigned word, size_t most, const char **ret);
 CUresult request_struct(struct request *q, unsigned word, void *to, size_t bytes);

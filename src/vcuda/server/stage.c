@@ -3,6 +3,10 @@
 /* Copies: through the staging memory, with the command, and from and to page-locked memory. */
 
 #include "vcuda/server/stage.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
 #include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
@@ -11,36 +15,87 @@
 
 enum { EVENT_WITHOUT_TIME = 2 };
 
-/* The last copy through a chunk. An event belongs to a context. */
-static struct {
-	uint64_t event, context;
-	bool busy;
-} chunks[WIRE_CHUNKS];
+/*
+ * A context's view of the staging memory, registered in it, and the event behind its last copy through each chunk. All
+ * of it ends with the context, and nothing else does: what copies of others are at is theirs.
+ */
+struct stage {
+	struct stage *next;
+	uint64_t context;
+	uint8_t *memory;
+	uint64_t event[WIRE_CHUNKS];
+};
 
-static uint64_t stage_context; /* that the memory is registered in; 0: none */
+static struct stage *stages;
+
+/* Whose the last copy through a chunk was; NULL: nobody waits for one. */
+static struct stage *chunks[WIRE_CHUNKS];
+
+static bool stage_has(const uint8_t *memory)
+{
+	for (const struct stage *stage = stages; stage; stage = stage->next)
+		if (stage->memory == memory)
+			return true;
+	return false;
+}
+
+/* The same pages once more, which the driver then takes for others. Return: NULL if they are not to be had. */
+static uint8_t *stage_map(void)
+{
+	void *memory;
+
+	if (!stage_has(server.staging))
+		return server.staging;
+	memory = mremap(server.staging, 0, WIRE_STAGING_BYTES, MREMAP_MAYMOVE);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void stage_unmap(uint8_t *memory)
+{
+	if (memory != server.staging)
+		(void)munmap(memory, WIRE_STAGING_BYTES);
+}
 
 /* Not before it is needed: it takes milliseconds. Where the driver cannot, copies are slower. */
-static void stage_register(uint64_t context)
+static struct stage *stage_of(uint64_t context)
 {
 	static bool cannot;
+	struct stage *stage = stages;
+	uint64_t real = 0;
 
-	if (stage_context || cannot)
-		return;
-	if (arena_register(server.staging, WIRE_STAGING_BYTES))
-		stage_context = context;
-	else
-		cannot = true;
+	while (stage && stage->context != context)
+		stage = stage->next;
+	if (stage || !handle_look(context, WIRE_CONTEXT, &real))
+		return stage;
+	stage = calloc(1, sizeof(*stage));
+	if (stage)
+		stage->memory = stage_map();
+	if (!stage || !stage->memory) {
+		free(stage);
+		return NULL;
+	}
+	stage->context = context;
+	stage->next = stages;
+	stages = stage;
+	cannot = cannot || !arena_register_in(context, stage->memory, WIRE_STAGING_BYTES);
+	return stage;
 }
 
 void stage_forget_context(uint64_t context)
 {
-	if (stage_context == context)
-		stage_context = 0;
+	struct stage **at = &stages, *stage;
+
+	while (*at && (*at)->context != context)
+		at = &(*at)->next;
+	stage = *at;
+	if (!stage)
+		return;
 	for (int i = 0; i < WIRE_CHUNKS; i++)
-		if (chunks[i].context == context) {
-			chunks[i].event = chunks[i].context = 0;
-			chunks[i].busy = false;
-		}
+		if (chunks[i] == stage)
+			chunks[i] = NULL;
+	*at = stage->next;
+	stage_unmap(stage->memory);
+	free(stage);
 }
 
 /* A graph would keep the address of what is here now, and copy what is there when it runs. */
@@ -53,64 +108,75 @@ CUresult stage_check_capture(CUstream stream)
 	return status ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
-/* Somebody may wait for it. */
-static void stage_end_event(uint64_t event, uint64_t context)
+static CUresult stage_make_event(struct stage *stage, uint64_t chunk)
 {
-	uint64_t real = 0;
+	CUcontext real = 0, popped;
+	CUresult r;
 
-	(void)handle_look(context, WIRE_CONTEXT, &real);
-	(void)hold_end((struct hold){WIRE_EVENT, event}, real, driver.cuEventDestroy_v2);
+	if (!handle_look(stage->context, WIRE_CONTEXT, &real))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	r = driver.cuCtxPushCurrent_v2(real);
+	if (r)
+		return r;
+	r = driver.cuEventCreate(&stage->event[chunk], EVENT_WITHOUT_TIME);
+	(void)driver.cuCtxPopCurrent_v2(&popped);
+	return r;
 }
 
-static CUresult stage_begin(struct request *q, CUstream *stream)
+static CUresult stage_begin(struct request *q, CUstream *stream, struct stage **ret)
 {
 	CUresult r = request_words(q, 4);
 	const uint64_t chunk = q->argument[2], bytes = q->argument[3];
+	struct stage *stage;
 
 	if (r || chunk >= WIRE_CHUNKS || bytes == 0 || bytes > wire_chunk_bytes((uint32_t)chunk))
 		return CUDA_ERROR_INVALID_VALUE;
-	stage_register(q->header.context);
 	r = request_stream(q, 1, stream);
 	if (!r)
 		r = stage_check_capture(*stream);
-	if (r || (chunks[chunk].event && chunks[chunk].context == q->header.context))
+	if (r)
 		return r;
-	if (chunks[chunk].event)
-		stage_end_event(chunks[chunk].event, chunks[chunk].context);
-	chunks[chunk].event = 0;
-	chunks[chunk].context = q->header.context;
-	return driver.cuEventCreate(&chunks[chunk].event, EVENT_WITHOUT_TIME);
+	/* The stream's, whichever is current. */
+	stage = stage_of(request_stream_context(q, 1));
+	if (!stage)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*ret = stage;
+	return stage->event[chunk] ? CUDA_SUCCESS : stage_make_event(stage, chunk);
 }
 
-static CUresult stage_end(struct request *q, CUstream stream)
+static uint8_t *stage_chunk(const struct request *q, const struct stage *stage)
+{
+	return stage->memory + wire_chunk_offset((uint32_t)q->argument[2]);
+}
+
+static CUresult stage_end(struct request *q, CUstream stream, struct stage *stage)
 {
 	const uint64_t chunk = q->argument[2];
 
-	chunks[chunk].busy = true;
-	return driver.cuEventRecord(chunks[chunk].event, stream);
+	chunks[chunk] = stage;
+	return driver.cuEventRecord(stage->event[chunk], stream);
 }
 
 CUresult serve_wire_stage_in(struct request *q)
 {
+	struct stage *stage = NULL;
 	CUstream stream = 0;
-	CUresult r = stage_begin(q, &stream);
+	CUresult r = stage_begin(q, &stream, &stage);
 
 	if (!r)
-		r = driver.cuMemcpyHtoDAsync_v2(q->argument[0],
-						server.staging + wire_chunk_offset((uint32_t)q->argument[2]),
-						q->argument[3], stream);
-	return r ? r : stage_end(q, stream);
+		r = driver.cuMemcpyHtoDAsync_v2(q->argument[0], stage_chunk(q, stage), q->argument[3], stream);
+	return r ? r : stage_end(q, stream, stage);
 }
 
 CUresult serve_wire_stage_out(struct request *q)
 {
+	struct stage *stage = NULL;
 	CUstream stream = 0;
-	CUresult r = stage_begin(q, &stream);
+	CUresult r = stage_begin(q, &stream, &stage);
 
 	if (!r)
-		r = driver.cuMemcpyDtoHAsync_v2(server.staging + wire_chunk_offset((uint32_t)q->argument[2]),
-						q->argument[0], q->argument[3], stream);
-	return r ? r : stage_end(q, stream);
+		r = driver.cuMemcpyDtoHAsync_v2(stage_chunk(q, stage), q->argument[0], q->argument[3], stream);
+	return r ? r : stage_end(q, stream, stage);
 }
 
 static CUresult stage_query(uint64_t event)
@@ -126,14 +192,17 @@ static CUresult stage_block(uint64_t event)
 CUresult serve_wire_stage_wait(struct request *q)
 {
 	CUresult r = request_words(q, 1);
+	const struct stage *stage;
+	uint64_t event;
 
 	if (r || q->argument[0] >= WIRE_CHUNKS)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!chunks[q->argument[0]].busy)
+	stage = chunks[q->argument[0]];
+	if (!stage)
 		return CUDA_SUCCESS;
-	chunks[q->argument[0]].busy = false;
-	return request_wait(q, (struct hold){WIRE_EVENT, chunks[q->argument[0]].event}, chunks[q->argument[0]].context,
-			    stage_query, stage_block, chunks[q->argument[0]].event);
+	chunks[q->argument[0]] = NULL;
+	event = stage->event[q->argument[0]];
+	return request_wait(q, (struct hold){WIRE_EVENT, event}, stage->context, stage_query, stage_block, event);
 }
 
 CUresult serve_wire_copy_in(struct request *q)

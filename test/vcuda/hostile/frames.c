@@ -978,6 +978,7 @@ static const struct {
 	{"contexts that others wait in", waits_contexts, SERVES},
 	{"a primary context that others wait in", waits_primary, SERVES},
 	{"chunks that others wait for", waits_chunks, SERVES},
+	{"contexts that others began with", waits_memory, SERVES},
 	{"contexts that others compile in", waits_compilers, SERVES},
 	{"graphs of captures that failed", waits_captures, SERVES},
 	{"what nodes name is gone", waits_nodes, SERVES},

@@ -60,15 +60,12 @@ static void waits_shut(struct peer *peer, uint64_t context, uint64_t stream)
 	(void)waits_call(peer, 0, OP_cuLaunchHostFunc, context, stream, 7, 2);
 }
 
-static void waits_open(struct peer *peer)
+/* The gate of that number, from 1 on. */
+static void waits_open(struct peer *peer, uint32_t number)
 {
-	uint32_t reached = 0;
-
-	for (int i = 0; i < 100 && reached == 0; i++) {
-		reached = atomic_load(&peer->wire->calls.value);
+	for (int i = 0; i < 1000 && atomic_load(&peer->wire->calls.value) < number; i++)
 		(void)usleep(1000);
-	}
-	bell_ring(&peer->wire->callback[(reached - 1) % WIRE_CALLBACKS].done, reached);
+	bell_ring(&peer->wire->callback[(number - 1) % WIRE_CALLBACKS].done, number);
 }
 
 static int waits_load(struct peer *peer, uint32_t thread, uint64_t context, uint32_t *ret_sequence)
@@ -100,7 +97,7 @@ int waits_events(struct peer *peer, uint64_t context)
 	r |= waits_are("and is nobody's", waits_call(peer, 0, OP_cuEventQuery, context, event, 0, 1), 400);
 	(void)usleep(MOMENT);
 	r |= waits_is_answered(peer, 1, one) || waits_is_answered(peer, 2, other);
-	waits_open(peer);
+	waits_open(peer, 1);
 	r |= waits_are("the wait", peer_wait(peer, 1, one, PATIENCE), 0);
 	return r | waits_are("the other", peer_wait(peer, 2, other, PATIENCE), 0);
 }
@@ -119,7 +116,7 @@ int waits_streams(struct peer *peer, uint64_t context)
 	all = waits_begin(peer, 2, OP_cuCtxSynchronize, context, 0, 0);
 	(void)usleep(MOMENT);
 	r |= waits_is_answered(peer, 1, one) || waits_is_answered(peer, 2, all);
-	waits_open(peer);
+	waits_open(peer, 1);
 	r |= waits_are("the wait", peer_wait(peer, 1, one, PATIENCE), 0);
 	return r | waits_are("of the context", peer_wait(peer, 2, all, PATIENCE), 0);
 }
@@ -141,7 +138,7 @@ int waits_contexts(struct peer *peer, uint64_t context)
 	(void)usleep(MOMENT);
 	end = waits_begin(peer, 4, OP_cuCtxDestroy_v2, context, other, 1);
 	(void)usleep(MOMENT);
-	waits_open(peer);
+	waits_open(peer, 1);
 	r |= waits_are("a stream's", peer_wait(peer, 1, one, PATIENCE), 0);
 	r |= waits_are("the context's", peer_wait(peer, 2, all, PATIENCE), 0);
 	r |= waits_are("an event's", peer_wait(peer, 3, from, PATIENCE), 0);
@@ -167,7 +164,7 @@ int waits_primary(struct peer *peer, uint64_t context)
 		(void)usleep(MOMENT);
 		end = waits_begin(peer, 2, ends[i], context, 0, 1);
 		(void)usleep(MOMENT);
-		waits_open(peer);
+		waits_open(peer, (uint32_t)i + 1);
 		r |= waits_are("the wait", peer_wait(peer, 1, one, PATIENCE), 0);
 		r |= waits_are("the end", peer_wait(peer, 2, end, PATIENCE), 0);
 		context = peer_context(peer);
@@ -193,9 +190,38 @@ int waits_chunks(struct peer *peer, uint64_t context)
 	(void)usleep(MOMENT);
 	r |= waits_are("the next copy", peer_call(peer, 0, WIRE_STAGE_IN, other, next, 4, NULL, 0), 0);
 	(void)usleep(MOMENT);
-	waits_open(peer);
+	waits_open(peer, 1);
 	r |= waits_are("the wait", peer_wait(peer, 1, one, PATIENCE), 0);
 	return r | waits_are("its own", waits_call(peer, 0, WIRE_STAGE_WAIT, other, CHUNK, 0, 1), 0);
+}
+
+/* Copies and marks of one context go on when the one that was there before them has ended. */
+int waits_memory(struct peer *peer, uint64_t context)
+{
+	const uint64_t first = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
+	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
+	const uint64_t memory = waits_new(peer, OP_cuMemAlloc_v2, other, 4096, 0, 1);
+	const uint64_t contexts[] = {first, other};
+	uint32_t copy = 0, stream = 0;
+	int r = !first || !other || !memory;
+
+	for (uint64_t i = 0; i < 2; i++) {
+		const uint64_t gated = waits_new(peer, OP_cuStreamCreate, contexts[i], 1, 0, 1);
+		const uint64_t in[] = {memory, gated, i, 64};
+
+		waits_shut(peer, contexts[i], gated);
+		r |= peer_call(peer, 1, WIRE_STAGE_IN, contexts[i], in, 4, NULL, 0);
+		copy = waits_begin(peer, 1, WIRE_STAGE_WAIT, contexts[i], i, 1);
+		stream = waits_begin(peer, 2, OP_cuStreamSynchronize, contexts[i], gated, 1);
+		(void)usleep(MOMENT);
+		if (i == 1)
+			r |= waits_are("the end", waits_call(peer, 0, OP_cuCtxDestroy_v2, context, first, 0, 1), 0);
+		r |= waits_is_answered(peer, 1, copy) || waits_is_answered(peer, 2, stream);
+		waits_open(peer, (uint32_t)i + 1);
+		r |= waits_are("the copy", peer_wait(peer, 1, copy, PATIENCE), 0);
+		r |= waits_are("the stream", peer_wait(peer, 2, stream, PATIENCE), 0);
+	}
+	return r | waits_are("the context", waits_call(peer, 0, OP_cuCtxSynchronize, other, 0, 0, 0), 0);
 }
 
 /* Threads that compile in a context, and one that links there with another context current, while it ends. */

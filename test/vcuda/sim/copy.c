@@ -27,6 +27,10 @@ void copy_run(struct work *work, CUcontext context)
 
 	(void)context;
 	copy_slowly(copy->width * copy->height * copy->depth);
+	if (copy->locked_from)
+		range_must_stay(copy->from);
+	if (copy->locked_to)
+		range_must_stay(copy->to);
 	for (size_t z = 0; z < copy->depth; z++)
 		for (size_t y = 0; y < copy->height; y++)
 			memmove((void *)(copy->to + z * copy->to_slice + y * copy->to_pitch),
@@ -83,6 +87,8 @@ CUresult copy_prepare(CUcontext context, const CUDA_MEMCPY3D *what, struct copy 
 	if (!*ret)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	copy.work.run = copy_run;
+	copy.locked_from = range_is_registered(copy.from);
+	copy.locked_to = range_is_registered(copy.to);
 	**ret = copy;
 	return CUDA_SUCCESS;
 }

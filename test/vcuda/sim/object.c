@@ -21,7 +21,7 @@ static struct dead {
 	const void *handle;
 } * dead[KINDS];
 
-static bool object_strict(void)
+bool object_strict(void)
 {
 	static int strict = -1;
 

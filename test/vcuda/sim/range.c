@@ -2,6 +2,7 @@
 
 /* Which addresses belong to what: device memory, locked memory of the host, pools; mapped handles are in vmm.c. */
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "sim.h"
@@ -85,4 +86,26 @@ bool range_reaches(CUcontext context, uintptr_t address, size_t size, bool write
 	if (!range_covers(range, address, size))
 		return false;
 	return range_is_host(range) || range->device == context->device || context->peers[range->device->ordinal];
+}
+
+bool range_is_registered(uintptr_t address)
+{
+	const struct range *range = range_find(address);
+
+	return range && range->kind == RANGE_REGISTERED;
+}
+
+void range_must_stay(uintptr_t address)
+{
+	bool registered;
+
+	if (!object_strict())
+		return;
+	(void)pthread_mutex_lock(&sim_lock);
+	registered = range_is_registered(address);
+	(void)pthread_mutex_unlock(&sim_lock);
+	if (registered)
+		return;
+	(void)fprintf(stderr, "sim: used after it was registered: memory %#lx\n", (unsigned long)address);
+	abort();
 }

@@ -94,6 +94,7 @@ void object_enter(void *handle);
 void object_leave(void *handle);
 void object_ends(const void *handle);
 void object_was_used(const void *handle);
+bool object_strict(void);
 void object_free(void *handle);
 /* No handle any more, but kept: others still point to it. */
 void object_unlink(void *handle);
@@ -211,6 +212,9 @@ bool range_reaches(CUcontext context, uintptr_t address, size_t size, bool write
 /* What a copy may use: in one range of the device's, of locked memory or of mapped handles. */
 bool range_holds(uintptr_t address, size_t size);
 bool range_is_host(const struct range *range);
+bool range_is_registered(uintptr_t address);
+/* What the GPU writes or reads must still be registered then, if the configuration is strict. */
+void range_must_stay(uintptr_t address);
 void *memory_map(size_t size);
 CUresult memory_alloc(CUcontext context, size_t bytes, CUdeviceptr *ret);
 void memory_free_all(CUcontext context);
@@ -305,7 +309,8 @@ struct copy {
 	uintptr_t to, from;
 	size_t to_pitch, to_slice, from_pitch, from_slice;
 	size_t width, height, depth;
-	void *staged; /* freed after it */
+	void *staged;                /* freed after it */
+	bool locked_from, locked_to; /* memory of the host that is registered */
 	CUcontext context;
 };
 

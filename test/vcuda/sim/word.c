@@ -17,6 +17,7 @@ struct word_work {
 	uintptr_t address;
 	uint64_t value;
 	unsigned flags;
+	bool locked; /* the word is memory of the host that is registered */
 };
 
 static bool word_holds(uint64_t found, const struct word_work *word)
@@ -41,6 +42,8 @@ static void word_run(struct work *work, CUcontext context)
 	_Atomic uint64_t *wide = (void *)word->address;
 
 	(void)context;
+	if (word->locked)
+		range_must_stay(word->address);
 	if (word->operation == WRITE_32)
 		atomic_store(narrow, (uint32_t)word->value);
 	else if (word->operation == WRITE_64)
@@ -65,6 +68,7 @@ static CUresult word_push(CUstream stream, int operation, CUdeviceptr address, u
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*word = (struct word_work){
 		.work = {.run = word_run}, .operation = operation, .address = address, .value = value, .flags = flags};
+	word->locked = range_is_registered(address);
 	(void)stream_push(stream, &word->work);
 	return CUDA_SUCCESS;
 }
