@@ -311,20 +311,26 @@ static CUresult contexts_block_context(uint64_t slot)
 	return driver.cuCtxSynchronize();
 }
 
-/* A context is done when all its streams are. */
+/*
+ * A context is done when all its streams are. Those that nothing was asked of since they were done are not asked again,
+ * nor is the driver at the end: there is nothing left that it could wait for, and what has failed says so.
+ */
 static CUresult contexts_query_context(uint64_t slot)
 {
 	const uint64_t context = mark_of(slot)->context;
 	CUresult r = mark_query(slot);
 	uint32_t place = 0;
 	CUstream stream;
+	uint64_t handle;
 
-	while (!r && handle_next(WIRE_STREAM, context, &place, &stream))
+	while (!r && (handle = handle_next_busy(context, &place, &stream))) {
 		r = driver.cuStreamQuery(stream);
+		if (!r)
+			handle_rest(handle);
+	}
 	if (!r)
 		r = contexts_query_orphans(context);
-	/* Nothing is left that it could wait for. Where there never was a stream, the null stream's work was all. */
-	return r || !handle_had_streams() ? r : driver.cuCtxSynchronize();
+	return r || !allocation_was_freed_in_streams() ? r : driver.cuCtxSynchronize();
 }
 
 CUresult serve_cuCtxSynchronize(struct request *q)

@@ -22,13 +22,14 @@ struct handle {
 	uint32_t generation, next; /* next: place + 1 of another with the same hash, or of the next free one */
 	uint32_t thread;           /* of a stream of a thread's own: its slot + 1 */
 	uint32_t holders;
+	bool busy; /* of a stream: something was asked of it since it was last seen to have no work */
 };
 
 static pthread_mutex_t handle_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle *handles;
 static _Atomic uint32_t handle_count;
 static uint32_t handle_free; /* free: place + 1 */
-static uint32_t handle_streams, handle_streams_given;
+static uint32_t handle_busy; /* how many streams are */
 static uint32_t handle_hash[HANDLE_HASH];
 
 static void handle_unlock(pthread_mutex_t *const *mutex)
@@ -98,12 +99,11 @@ static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t pa
 	handle->parent = parent;
 	handle->context = context;
 	handle->thread = handle->holders = 0;
+	handle->busy = false;
 	handle->handle = wire_handle(type, handle->generation, index, wire_handle_tag_of(context));
 	first = &handle_hash[handle_hash_of(type, real)];
 	handle->next = *first;
 	*first = index + 1;
-	handle_streams += type == WIRE_STREAM;
-	handle_streams_given += type == WIRE_STREAM;
 	return handle;
 }
 
@@ -168,7 +168,7 @@ static void handle_unlink(struct handle *handle)
 		at = &handles[*at - 1].next;
 	if (*at)
 		*at = handle->next;
-	handle_streams -= wire_handle_type(handle->handle) == WIRE_STREAM;
+	handle_busy -= handle->busy;
 	handle->handle = 0;
 	handle->real = handle->parent = 0;
 	handle->next = handle_free;
@@ -261,6 +261,8 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 	HANDLE_HOLD();
 	for (uint32_t i = 0; i < handle_count; i++)
 		if (handles[i].handle && handles[i].thread == thread + 1 && handles[i].context == context) {
+			handle_busy += !handles[i].busy;
+			handles[i].busy = true;
 			*ret = handles[i].real;
 			return CUDA_SUCCESS;
 		}
@@ -271,24 +273,61 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	handle->thread = thread + 1;
+	handle->busy = true;
+	handle_busy++;
 	*ret = stream;
 	return CUDA_SUCCESS;
 }
 
-bool handle_had_streams(void)
+bool handle_look_stream(uint64_t value, CUstream *ret)
 {
-	return handle_streams_given > 0;
+	struct handle *handle;
+
+	if (!handle_look(value, WIRE_STREAM, ret))
+		return false;
+	if (handles[wire_handle_index(value)].busy)
+		return true;
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	if (handle && !handle->busy) {
+		handle->busy = true;
+		handle_busy++;
+	}
+	return handle;
 }
 
-uint64_t handle_next(enum wire_type type, uint64_t context, uint32_t *place, uint64_t *ret)
+void handle_rest(uint64_t value)
+{
+	struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	if (!handle || !handle->busy)
+		return;
+	handle->busy = false;
+	handle_busy--;
+}
+
+static uint64_t handle_find_next(enum wire_type type, bool busy, uint64_t context, uint32_t *place, uint64_t *ret)
 {
 	HANDLE_HOLD();
-	if (type == WIRE_STREAM && !handle_streams)
+	if (busy && !handle_busy)
 		return 0;
 	for (; *place < handle_count; (*place)++)
-		if (wire_handle_type(handles[*place].handle) == type && handles[*place].context == context) {
+		if (wire_handle_type(handles[*place].handle) == type && handles[*place].context == context &&
+		    handles[*place].busy >= busy) {
 			*ret = handles[*place].real;
 			return handles[(*place)++].handle;
 		}
 	return 0;
+}
+
+uint64_t handle_next(enum wire_type type, uint64_t context, uint32_t *place, uint64_t *ret)
+{
+	return handle_find_next(type, false, context, place, ret);
+}
+
+uint64_t handle_next_busy(uint64_t context, uint32_t *place, CUstream *ret)
+{
+	return handle_find_next(WIRE_STREAM, true, context, place, ret);
 }

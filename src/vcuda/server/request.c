@@ -63,7 +63,7 @@ CUresult request_stream(struct request *q, unsigned word, CUstream *ret)
 	if (stream == WIRE_STREAM_THREAD)
 		return handle_thread_stream(q->header.thread, q->header.context, ret);
 	if (stream >= WIRE_STREAM_NAMES)
-		return request_handle(q, word, WIRE_STREAM, ret);
+		return handle_look_stream(stream, ret) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 	*ret = stream;
 	return CUDA_SUCCESS;
 }

@@ -979,6 +979,7 @@ static const struct {
 	{"a primary context that others wait in", waits_primary, SERVES},
 	{"chunks that others wait for", waits_chunks, SERVES},
 	{"contexts that others began with", waits_memory, SERVES},
+	{"a context that is done", waits_done, SERVES},
 	{"contexts that others compile in", waits_compilers, SERVES},
 	{"graphs of captures that failed", waits_captures, SERVES},
 	{"what nodes name is gone", waits_nodes, SERVES},

@@ -224,6 +224,22 @@ int waits_memory(struct peer *peer, uint64_t context)
 	return r | waits_are("the context", waits_call(peer, 0, OP_cuCtxSynchronize, other, 0, 0, 0), 0);
 }
 
+/* Nothing is left to wait for: test/vcuda/tap runs this on a driver whose cuCtxSynchronize() fails, which nobody asks. */
+int waits_done(struct peer *peer, uint64_t context)
+{
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+	const uint64_t memory = waits_new(peer, OP_cuMemAlloc_v2, context, 4096, 0, 1);
+	const uint64_t in[] = {memory, stream, 4};
+	int r = !stream || !memory;
+
+	for (int i = 0; i < 3; i++) {
+		r |= peer_call(peer, 0, WIRE_COPY_IN, context, in, 3, "text", 4);
+		r |= waits_are("the stream", waits_call(peer, 0, OP_cuStreamSynchronize, context, stream, 0, 1), 0);
+		r |= waits_are("the context", waits_call(peer, 0, OP_cuCtxSynchronize, context, 0, 0, 0), 0);
+	}
+	return r;
+}
+
 /* Threads that compile in a context, and one that links there with another context current, while it ends. */
 int waits_compilers(struct peer *peer, uint64_t context)
 {

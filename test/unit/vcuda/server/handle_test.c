@@ -75,6 +75,33 @@ static void a_context_takes_what_was_given_in_it(void **state)
 	assert_true(there(pool, WIRE_POOL));
 }
 
+static void streams_are_busy_from_what_is_asked_of_them_on(void **state)
+{
+	const uint64_t context = handle_give(WIRE_CONTEXT, 0x8000, 0, 0);
+	const uint64_t one = handle_give(WIRE_STREAM, 0x8100, 0, context),
+		       other = handle_give(WIRE_STREAM, 0x8200, 0, context);
+	uint32_t place = 0;
+	uint64_t stream;
+
+	(void)state;
+	assert_int_equal(handle_next_busy(context, &place, &stream), 0);
+	assert_true(handle_look_stream(other, &stream));
+	assert_true(handle_look_stream(other, &stream));
+	assert_int_equal(stream, 0x8200);
+	place = 0;
+	assert_int_equal(handle_next_busy(context, &place, &stream), other);
+	assert_int_equal(handle_next_busy(context, &place, &stream), 0);
+	handle_rest(other);
+	handle_rest(one);
+	place = 0;
+	assert_int_equal(handle_next_busy(context, &place, &stream), 0);
+	assert_true(handle_look_stream(one, &stream));
+	handle_drop(one);
+	assert_false(handle_look_stream(one, &stream));
+	place = 0;
+	assert_int_equal(handle_next_busy(context, &place, &stream), 0);
+}
+
 static void nothing_is_given_below_what_has_ended(void **state)
 {
 	const uint64_t context = handle_give(WIRE_CONTEXT, 0x6000, 0, 0);
@@ -137,6 +164,7 @@ int main(void)
 		cmocka_unit_test(what_is_known_keeps_its_handle),
 		cmocka_unit_test(all_below_a_handle_goes_with_it),
 		cmocka_unit_test(a_context_takes_what_was_given_in_it),
+		cmocka_unit_test(streams_are_busy_from_what_is_asked_of_them_on),
 		cmocka_unit_test(nothing_is_given_below_what_has_ended),
 		cmocka_unit_test(graphs_of_captures_go_together_and_one_that_ended_well_stays),
 		cmocka_unit_test(handles_of_two_contexts_differ_by_their_tags),
