@@ -738,8 +738,9 @@ int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path);
  * container is created, such as covering files in /proc; for these ctr-gpu-hook is added to the configuration. If a
  * step fails, the steps before it are undone. A second call changes nothing.
  *
- * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_BAD_ROOTFS; CTR_GPU_E_ROOTFS_READ_ONLY; -ENOENT if ctr-gpu-hook is needed
- * and its path was not set; negative errno.
+ * Return: 0; CTR_GPU_E_BAD_STATE; CTR_GPU_E_BAD_ROOTFS if its root filesystem is the machine's own, or reached by a
+ * symlink that another user could have made; CTR_GPU_E_ROOTFS_READ_ONLY; -ENOENT if ctr-gpu-hook is needed and its path
+ * was not set; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan,
