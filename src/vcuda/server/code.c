@@ -85,7 +85,7 @@ CUresult serve_cuModuleLoadDataEx(struct request *q)
 	if (!image)
 		return r ? r : CUDA_ERROR_INVALID_IMAGE;
 	if (!r)
-		answer.handle = handle_give(WIRE_MODULE, module, 0, q->header.context);
+		answer.handle = handle_make(WIRE_MODULE, module, 0, q->header.context);
 	return code_reply(q, r, &options, &answer);
 }
 
@@ -104,7 +104,7 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	if (!image)
 		return r ? r : CUDA_ERROR_INVALID_IMAGE;
 	if (!r)
-		answer.handle = handle_give(WIRE_LIBRARY, library, 0, 0);
+		answer.handle = handle_make(WIRE_LIBRARY, library, 0, 0);
 	return code_reply(q, r, &options, &answer);
 }
 

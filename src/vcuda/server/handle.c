@@ -118,6 +118,16 @@ uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64
 	return handle ? handle->handle : 0;
 }
 
+/* It comes before the older one in its list, so that it is found from now on. */
+uint64_t handle_make(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context)
+{
+	const struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_new(type, real, parent, context);
+	return handle ? handle->handle : 0;
+}
+
 uint64_t handle_known(enum wire_type type, uint64_t real)
 {
 	const struct handle *handle;

@@ -8,6 +8,12 @@
 /** Return: the handle of @real, a new one if it has none; 0 if there are too many. */
 uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context);
 
+/**
+ * The same for what a thread besides the executor has just had made. A handle that stands for that name is of something
+ * that another thread has ended meanwhile and has not taken from the client yet.
+ */
+uint64_t handle_make(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context);
+
 /** Return: the handle of @real, which the client has; 0 if it has none. */
 uint64_t handle_known(enum wire_type type, uint64_t real);
 

@@ -99,7 +99,7 @@ CUresult serve_cuLinkCreate_v2(struct request *q)
 		free(linker);
 		return CUDA_ERROR_INVALID_CONTEXT;
 	}
-	linker->answer.handle = handle_give(WIRE_LINKER, linker->state, 0, linker->context);
+	linker->answer.handle = handle_make(WIRE_LINKER, linker->state, 0, linker->context);
 	return linker_reply(q, CUDA_SUCCESS, linker);
 }
 

@@ -983,6 +983,7 @@ static const struct {
 	{"contexts that others compile in", waits_compilers, SERVES},
 	{"graphs of captures that failed", waits_captures, SERVES},
 	{"what nodes name is gone", waits_nodes, SERVES},
+	{"names that the driver gives again", waits_names, SERVES},
 	{"everything that others wait for", waits_everything, SERVES},
 	{"noise, seed 1", frames_noise_1, EITHER},
 	{"noise, seed 20261122", frames_noise_2, EITHER},

@@ -323,6 +323,69 @@ int waits_nodes(struct peer *peer, uint64_t context)
 	return r | waits_are("that ends", waits_call(peer, 0, OP_cuFuncGetAttribute, context, 0, function, 2), 400);
 }
 
+/* ---- names ---- */
+
+/* One thread makes what another ends meanwhile, whose name the driver gives to what is made. Return: the answer, and the new one. */
+static int waits_pass_on(struct peer *peer, uint64_t context, unsigned load, unsigned end, uint64_t old, uint64_t *ret)
+{
+	const uint64_t upload[] = {0, sizeof(kernels)}, words[] = {sizeof(kernels), 0, 0};
+	uint32_t sequence;
+	int r = peer_call(peer, 1, WIRE_UPLOAD, context, upload, 2, kernels, sizeof(kernels));
+
+	peer_send(peer, 1, load, context, words, 3, NULL, 0, true);
+	sequence = peer->sequence;
+	if (old)
+		r |= waits_are("the end", waits_call(peer, 0, end, context, old, 0, 1), 0);
+	r |= waits_are("what is made", peer_wait(peer, 1, sequence, PATIENCE), 0);
+	*ret = peer_word(peer, 1);
+	return r;
+}
+
+static int waits_named_code(struct peer *peer, uint64_t context, const unsigned ops[3])
+{
+	uint64_t old, name[2] = {0, 3};
+	int r = waits_pass_on(peer, context, ops[0], ops[1], 0, &old);
+
+	r |= waits_pass_on(peer, context, ops[0], ops[1], old, &name[0]);
+	return r | waits_are("what was made", peer_call(peer, 0, ops[2], context, name, 2, "nop", 3), 0);
+}
+
+static int waits_named_module(struct peer *peer, uint64_t context)
+{
+	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
+	uint64_t old, name[2] = {0, 3};
+	int r = waits_pass_on(peer, other, OP_cuModuleLoadDataEx, 0, 0, &old);
+
+	r |= waits_pass_on(peer, context, OP_cuModuleLoadDataEx, OP_cuCtxDestroy_v2, other, &name[0]);
+	return r | waits_are("a module", peer_call(peer, 0, OP_cuModuleGetFunction, context, name, 2, "nop", 3), 0);
+}
+
+static int waits_named_linker(struct peer *peer, uint64_t context)
+{
+	const uint64_t none[] = {0, 0, 0};
+	uint64_t linker;
+	uint32_t end;
+	int r = peer_call(peer, 2, OP_cuLinkCreate_v2, context, none, 3, NULL, 0);
+
+	end = waits_begin(peer, 1, OP_cuLinkDestroy, context, peer_word(peer, 2), 1);
+	(void)usleep(MOMENT / 3);
+	r |= waits_are("a linker", peer_call(peer, 2, OP_cuLinkCreate_v2, context, none, 3, NULL, 0), 0);
+	linker = peer_word(peer, 2);
+	r |= waits_are("the end", peer_wait(peer, 1, end, PATIENCE), 0);
+	return r | waits_are("its end", waits_call(peer, 2, OP_cuLinkDestroy, context, linker, 0, 1), 0);
+}
+
+int waits_names(struct peer *peer, uint64_t context)
+{
+	static const unsigned module[] = {OP_cuModuleLoadDataEx, OP_cuModuleUnload, OP_cuModuleGetFunction};
+	static const unsigned library[] = {OP_cuLibraryLoadData, OP_cuLibraryUnload, OP_cuLibraryGetKernel};
+	int r = waits_named_code(peer, context, module);
+
+	r |= waits_named_code(peer, context, library);
+	r |= waits_named_module(peer, context);
+	return r | waits_named_linker(peer, context);
+}
+
 /* ---- all at once ---- */
 
 enum { THREADS = 12, OBJECTS = 8, ROUNDS = 4000 };

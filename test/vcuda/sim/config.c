@@ -4,7 +4,7 @@
  * What the simulated machine is like. A server is told nothing by its environment, so a file beside the library says the same.
  *
  *	GPUS=2 MEMORY=24G,8G NAMES=A,B UUIDS=hex,hex VERSION=12040 FAULTS=cuMemAlloc_v2@3=2 HOST_REGISTER=0 CHECKPOINT=0 COPY_RATE=1000000
- *	STRICT=1 COMPILE_US=20000 STREAM_MEM_OPS_V1=1 PAGEABLE=1 HOST_PAGE_TABLES=1
+ *	STRICT=1 COMPILE_US=20000 AGAIN_US=30000 STREAM_MEM_OPS_V1=1 PAGEABLE=1 HOST_PAGE_TABLES=1
  */
 
 #include <dlfcn.h>

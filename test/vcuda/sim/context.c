@@ -203,6 +203,7 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 	context_free(context);
 	if (context_current() == context)
 		depth--;
+	object_tell_late();
 	LEAVE(CUDA_SUCCESS);
 }
 

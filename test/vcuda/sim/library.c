@@ -153,6 +153,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 		object_free(library->kernels[i]);
 	free(library->text);
 	object_free(library);
+	object_tell_late();
 	LEAVE(CUDA_SUCCESS);
 }
 

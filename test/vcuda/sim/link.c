@@ -219,5 +219,6 @@ CUresult cuLinkDestroy(CUlinkState state)
 	free(state->text);
 	free(state->image);
 	object_free(state);
+	object_tell_late();
 	LEAVE(CUDA_SUCCESS);
 }

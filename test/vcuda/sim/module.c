@@ -229,6 +229,7 @@ CUresult cuModuleUnload(CUmodule module)
 	LEAVE_IF(!object_is(module, OBJECT_MODULE) || module->library, CUDA_ERROR_INVALID_HANDLE);
 	context_drain(module->object.context);
 	module_free(module);
+	object_tell_late();
 	LEAVE(CUDA_SUCCESS);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim.h"
 
@@ -20,6 +21,12 @@ static struct dead {
 	struct dead *next;
 	const void *handle;
 } * dead[KINDS];
+
+/*
+ * With AGAIN_US=… what has ended is the next one's name at once, and whoever ends something is told so as many microseconds
+ * later, while other threads make what they will.
+ */
+static struct object *ended[KINDS];
 
 bool object_strict(void)
 {
@@ -43,9 +50,32 @@ static void object_die(const char *what, const void *handle, enum object_kind ki
 	abort();
 }
 
+void object_tell_late(void)
+{
+	const unsigned long long time = config_number("AGAIN_US", 0);
+
+	if (!time)
+		return;
+	(void)pthread_mutex_unlock(&sim_lock);
+	(void)usleep((useconds_t)time);
+	(void)pthread_mutex_lock(&sim_lock);
+}
+
+/* Return: zeroed. */
+static struct object *object_allocate(enum object_kind kind, size_t size)
+{
+	struct object *object = ended[kind];
+
+	if (!object || object->size != size)
+		return calloc(1, size);
+	ended[kind] = object->next;
+	memset(object, 0, size);
+	return object;
+}
+
 void *object_new(enum object_kind kind, size_t size, CUcontext context)
 {
-	struct object *object = calloc(1, size);
+	struct object *object = object_allocate(kind, size);
 
 	if (!object)
 		abort();
@@ -130,13 +160,17 @@ void object_unlink(void *handle)
 
 void object_free(void *handle)
 {
-	const size_t size = ((struct object *)handle)->size;
+	struct object *object = handle;
 
 	object_unlink(handle);
-	if (object_strict())
-		memset(handle, POISON, size);
-	else
+	if (object_strict()) {
+		memset(handle, POISON, object->size);
+	} else if (config_number("AGAIN_US", 0)) {
+		object->next = ended[object->kind];
+		ended[object->kind] = object;
+	} else {
 		free(handle);
+	}
 }
 
 void *object_of(enum object_kind kind, CUcontext context)

@@ -96,6 +96,8 @@ void object_ends(const void *handle);
 void object_was_used(const void *handle);
 bool object_strict(void);
 void object_free(void *handle);
+/* Whoever has ended something gives up the lock for a while. */
+void object_tell_late(void);
 /* No handle any more, but kept: others still point to it. */
 void object_unlink(void *handle);
 /* The first of a kind that belongs to a context, or NULL. */
