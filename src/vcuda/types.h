@@ -22,7 +22,7 @@ typedef int CUlimit, CUfunc_cache, CUsharedconfig, CUfunction_attribute, CUdevic
 typedef int CUjit_option, CUjitInputType, CUmoduleLoadingMode, CUstreamCaptureMode, CUstreamCaptureStatus;
 typedef int CUarray_format, CUdevice_P2PAttribute, CUexecAffinityType, CUmemPool_attribute, CUlibraryOption;
 typedef int CUmemAllocationGranularity_flags, CUstreamAttrID, CUkernelNodeAttrID, CUdriverProcAddressQueryResult;
-typedef int CUgraphNodeType, CUfunctionLoadingState, CUlaunchAttributeID, CUmemAccess_flags;
+typedef int CUgraphNodeType, CUfunctionLoadingState, CUlaunchAttributeID, CUmemAccess_flags, CUgraphExecUpdateResult;
 typedef int CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
 	CUtensorMapFloatOOBfill, CUtensorMapIm2ColWideMode;
 

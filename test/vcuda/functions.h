@@ -199,6 +199,11 @@
 	T(cuStreamGetDevice, cuStreamGetDevice, 12080, ptsz, (CUstream stream, CUdevice *ret), (stream, ret)) \
 	T(cuStreamWaitEvent, cuStreamWaitEvent, 3020, ptsz, (CUstream stream, CUevent event, unsigned flags), (stream, event, flags)) \
 	T(cuStreamAddCallback, cuStreamAddCallback, 5000, ptsz, (CUstream stream, CUstreamCallback function, void *data, unsigned flags), (stream, function, data, flags)) \
+	T(cuStreamBeginCapture, cuStreamBeginCapture, 10000, ptsz, (CUstream stream), (stream)) \
+	T(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo, 10010, ptsz, (CUstream stream, int *ret, cuuint64_t *ret_id), (stream, ret, ret_id)) \
+	F(cuGraphExecUpdate, cuGraphExecUpdate, 10020, (CUgraphExec exec, CUgraph graph, CUgraphNode *ret_node, int *ret)) \
+	F(cuGraphInstantiate, cuGraphInstantiate, 10000, (CUgraphExec *ret, CUgraph graph, CUgraphNode *ret_node, char *log, size_t size)) \
+	F(cuGraphInstantiate, cuGraphInstantiate_v2, 11000, (CUgraphExec *ret, CUgraph graph, CUgraphNode *ret_node, char *log, size_t size)) \
 	T(cuStreamBeginCapture, cuStreamBeginCapture_v2, 10010, ptsz, (CUstream stream, int mode), (stream, mode)) \
 	T(cuStreamEndCapture, cuStreamEndCapture, 10000, ptsz, (CUstream stream, CUgraph *ret), (stream, ret)) \
 	T(cuStreamIsCapturing, cuStreamIsCapturing, 10000, ptsz, (CUstream stream, int *ret), (stream, ret)) \

@@ -409,3 +409,46 @@ CUresult on_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *st
 		*count = out[3];
 	return CUDA_SUCCESS;
 }
+
+/* ---- the first forms ---- */
+
+CUresult on_cuStreamBeginCapture(CUstream stream)
+{
+	enum { CAPTURE_GLOBAL = 0 };
+
+	return on_cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL);
+}
+
+CUresult on_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id)
+{
+	return on_cuStreamGetCaptureInfo_v2(stream, status, id, NULL, NULL, NULL);
+}
+
+CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *node, CUgraphExecUpdateResult *result)
+{
+	CUgraphExecUpdateResultInfo info = {0};
+	CUresult r = cuGraphExecUpdate_v2(exec, graph, &info);
+
+	if (node)
+		*node = info.errorNode;
+	if (result)
+		*result = info.result;
+	return r;
+}
+
+/* The log is what a graph fails with, of which the newer form says the result alone. */
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t bytes)
+{
+	CUresult r = cuGraphInstantiateWithFlags(exec, graph, 0);
+
+	if (node)
+		*node = 0;
+	if (log && bytes)
+		log[0] = '\0';
+	return r;
+}
+
+CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log, size_t bytes)
+{
+	return cuGraphInstantiate_v2(exec, graph, node, log, bytes);
+}

@@ -372,7 +372,41 @@ static void capture_status_data(void)
 	OK(cu.cuStreamDestroy_v2(stream));
 }
 
+/* As before CUDA 11 and 12: without a mode, with the status alone, with a log. */
+static void capture_first_forms(void)
+{
+	CUstream stream = capture_stream();
+	CUgraphExec exec = NULL, other = NULL;
+	CUgraphNode node = (CUgraphNode)1;
+	CUgraph graph = NULL;
+	char log[64] = "log";
+	cuuint64_t id = 0;
+	int status = 9, result = 9;
+
+	OK(cu.cuStreamBeginCapture(stream));
+	OK(check_launch("nop", 1, stream, NULL));
+	OK(cu.cuStreamGetCaptureInfo(stream, &status, &id));
+	IS(1, status);
+	TRUE(id != 0);
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuStreamGetCaptureInfo(stream, &status, &id));
+	IS(0, status);
+	OK(cu.cuGraphInstantiate(&exec, graph, &node, log, sizeof(log)));
+	OK(cu.cuGraphInstantiate_v2(&other, graph, NULL, NULL, 0));
+	OK(cu.cuGraphExecUpdate(exec, graph, &node, &result));
+	IS(0, result);
+	TRUE(!node);
+	OK(cu.cuGraphLaunch(exec, stream));
+	OK(cu.cuGraphLaunch(other, stream));
+	OK(cu.cuStreamSynchronize(stream));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphExecDestroy(other));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
 const struct check capture_checks[] = {
+	{"first forms", capture_first_forms, true},
 	{"set, kernel and copy", capture_simple, false},
 	{"status", capture_status, false},
 	{"begun and ended wrongly", capture_unmatched, false},

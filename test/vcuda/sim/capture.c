@@ -307,3 +307,13 @@ CUresult cuThreadExchangeStreamCaptureMode(int *mode)
 	*mode = before;
 	LEAVE(CUDA_SUCCESS);
 }
+
+CUresult cuStreamBeginCapture(CUstream handle)
+{
+	return cuStreamBeginCapture_v2(handle, 0);
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream handle, int *ret, cuuint64_t *ret_id)
+{
+	return cuStreamGetCaptureInfo_v2(handle, ret, ret_id, NULL, NULL, NULL);
+}

@@ -857,3 +857,31 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
 
 	return cuGraphExecKernelNodeSetParams_v2(exec, node, parameters ? &wide : NULL);
 }
+
+/* ---- the first forms of others ---- */
+
+CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *ret_node, int *ret)
+{
+	CUgraphExecUpdateResultInfo info = {0};
+	CUresult r = cuGraphExecUpdate_v2(exec, graph, &info);
+
+	if (ret_node)
+		*ret_node = info.error_node;
+	if (ret)
+		*ret = info.result;
+	return r;
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec *ret, CUgraph graph, CUgraphNode *ret_node, char *log, size_t size)
+{
+	if (ret_node)
+		*ret_node = NULL;
+	if (log && size)
+		log[0] = '\0';
+	return cuGraphInstantiateWithFlags(ret, graph, 0);
+}
+
+CUresult cuGraphInstantiate(CUgraphExec *ret, CUgraph graph, CUgraphNode *ret_node, char *log, size_t size)
+{
+	return cuGraphInstantiate_v2(ret, graph, ret_node, log, size);
+}
