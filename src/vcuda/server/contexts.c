@@ -270,6 +270,7 @@ CUresult serve_cuStreamSynchronize(struct request *q)
 	CUresult r = request_words(q, 1);
 	struct hold hold = {WIRE_NULL, 0};
 	CUstream stream = 0;
+	uint64_t context;
 
 	if (!r)
 		r = request_stream(q, 0, &stream);
@@ -278,8 +279,9 @@ CUresult serve_cuStreamSynchronize(struct request *q)
 	if (stream >= WIRE_STREAM_NAMES)
 		hold.type = WIRE_STREAM;
 	hold.real = stream;
-	return request_wait(q, hold, request_stream_context(q, 0), contexts_query_stream, contexts_block_stream,
-			    mark_begin(q, stream, request_stream_context(q, 0)));
+	context = request_stream_context(q, 0);
+	return request_wait(q, hold, context, contexts_query_stream, contexts_block_stream,
+			    mark_begin(q, stream, context));
 }
 
 static CUresult contexts_query_event(uint64_t event)

@@ -96,6 +96,7 @@ CUresult serve_cuLinkCreate_v2(struct request *q)
 	linker->context = q->header.context;
 	linker->hold.type = WIRE_CONTEXT;
 	if (!handle_look(linker->context, WIRE_CONTEXT, &linker->hold.real) || !hold_take(linker->hold)) {
+		(void)driver.cuLinkDestroy(linker->state);
 		free(linker);
 		return CUDA_ERROR_INVALID_CONTEXT;
 	}
