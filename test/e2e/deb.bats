@@ -183,6 +183,12 @@ nvidia_package() {
 	for name in docker podman containerd crio; do
 		expect_not "$name"
 	done
+	# A manager that runs is the new one after an update, and does not run any more when the package is gone.
+	dpkg-deb -e "$(deb ctr-gpu-vcuda)" "$BATS_TEST_TMPDIR/vcuda"
+	run cat "$BATS_TEST_TMPDIR"/vcuda/{postinst,prerm}
+	expect "_dh_action=restart"
+	expect "deb-systemd-invoke \$_dh_action 'ctr-gpu-vcudad.service' 'ctr-gpu-vcudad.socket'"
+	expect "deb-systemd-invoke stop 'ctr-gpu-vcudad.service' 'ctr-gpu-vcudad.socket'"
 	# Each of them runs where there is neither systemd nor what it comes with.
 	for name in "postinst configure" "prerm remove" "postrm remove" "postrm purge"; do
 		run sandbox plain unshare --mount --propagation private -- bash -c '
