@@ -278,6 +278,23 @@ static bool install_has_abi(const struct install *install, bool is_32)
 	return false;
 }
 
+static int install_explain_missing(const struct install *install, const char *root, struct err *err)
+{
+	if (install->other_version)
+		return err_set(
+			err, CTR_GPU_E_DRIVER_LIBRARY,
+			"the driver was updated halfway: kernel module %s, libraries %s\n"
+			"Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm "
+			"nvidia; modprobe "
+			"nvidia",
+			install->version, install->other_version);
+	return err_set(
+		err, CTR_GPU_E_DRIVER_LIBRARY,
+		"NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s\n"
+		"Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, --root.",
+		install->version, root);
+}
+
 int install_open(const struct settings *settings, const char *version, struct install *ret, struct err *err)
 {
 	_cleanup_install_ struct install install = {.version = version, .root = ROOTFS_CLOSED};
@@ -304,17 +321,5 @@ int install_open(const struct settings *settings, const char *version, struct in
 		install = (struct install){.root = ROOTFS_CLOSED};
 		return 0;
 	}
-	if (install.other_version)
-		return err_set(
-			err, CTR_GPU_E_DRIVER_LIBRARY,
-			"the driver was updated halfway: kernel module %s, libraries %s\n"
-			"Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm "
-			"nvidia; modprobe "
-			"nvidia",
-			version, install.other_version);
-	return err_set(
-		err, CTR_GPU_E_DRIVER_LIBRARY,
-		"NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s\n"
-		"Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, --root.",
-		version, root);
+	return install_explain_missing(&install, root, err);
 }

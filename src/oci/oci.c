@@ -272,12 +272,41 @@ int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err
 	return oci_parse_object("config.json", data, size, OCI_CONFIG_MAX, ret, err);
 }
 
-int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
+/*
+ * The bounding set is what tells: of an ordinary user in a privileged container all others are empty. Before 1.0.0-rc5
+ * of the specification there was one set.
+ */
+static bool oci_is_privileged(const json_t *json)
 {
 	const json_t *sets = json_object_get(json_object_get(json, "process"), "capabilities"), *item;
+	size_t i;
+
+	json_array_foreach (json_is_array(sets) ? sets : json_object_get(sets, "bounding"), i, item)
+		if (json_is_string(item) && streq(json_string_value(item), "CAP_SYS_ADMIN"))
+			return true;
+	return false;
+}
+
+/* dockerd adds this for --gpus and nothing else. What Podman and CRI-O add for every container has another name. */
+static bool oci_is_by_engine(const json_t *json)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (json_object_get(json_object_get(json, "hooks"), "prestart"), i, item) {
+		const char *path = json_string_value(json_object_get(item, "path"));
+		const char *slash = path ? strrchr(path, '/') : NULL;
+
+		if (slash && streq(slash, "/nvidia-container-runtime-hook"))
+			return true;
+	}
+	return false;
+}
+
+int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
+{
 	_cleanup_(oci_config_clear) struct oci_config config = {0};
 	const char *root;
-	size_t i;
 	int r;
 
 	root = json_string_value(json_object_get(json_object_get(json, "root"), "path"));
@@ -286,22 +315,8 @@ int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 	r = oci_read_environment(json, &config.environment, err);
 	if (r != 0)
 		return r;
-	/*
-	 * The bounding set is what tells: of an ordinary user in a privileged container all others are empty. Before
-	 * 1.0.0-rc5 of the specification there was one set.
-	 */
-	json_array_foreach (json_is_array(sets) ? sets : json_object_get(sets, "bounding"), i, item)
-		config.privileged |= json_is_string(item) && streq(json_string_value(item), "CAP_SYS_ADMIN");
-	/*
-	 * dockerd adds this for --gpus and nothing else. What Podman and CRI-O add for every container has another
-	 * name.
-	 */
-	json_array_foreach (json_object_get(json_object_get(json, "hooks"), "prestart"), i, item) {
-		const char *path = json_string_value(json_object_get(item, "path"));
-		const char *slash = path ? strrchr(path, '/') : NULL;
-
-		config.by_engine |= slash && streq(slash, "/nvidia-container-runtime-hook");
-	}
+	config.privileged = oci_is_privileged(json);
+	config.by_engine = oci_is_by_engine(json);
 	config.root = strdup(root);
 	if (!config.root || oci_read_user(json, &config) < 0 ||
 	    oci_read_device_mounts(json, &config.device_mounts) < 0 || oci_read_mounts(json, &config) < 0 ||
