@@ -17,7 +17,7 @@
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
 # make fuzzers    the programs that make fuzz runs, into build/libfuzzer
 #
-# CC=clang and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands;
+# CC=clang (also in the environment) and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands;
 # STATIC=0 is for distributions without static libraries.
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory

@@ -174,7 +174,10 @@ on() {
 	on debian make CC=no-such-compiler
 	expect_line "This machine lacks what the build needs: compiler"
 	expect_line "To install it: sudo apt-get install gcc libc6-dev"
-	on debian make CROSS_COMPILE=aarch64-linux-none-
+	CC=no-such-compiler on debian make
+	expect_line "This machine lacks what the build needs: compiler"
+	# A compiler in the environment is for this machine.
+	CC=gcc on debian make CROSS_COMPILE=aarch64-linux-none-
 	expect_line "To install it: sudo dpkg --add-architecture arm64"
 	expect "sudo apt-get install crossbuild-essential-arm64 pkg-config:arm64 libjansson-dev:arm64"
 	expect_not "gcc libc6-dev"
