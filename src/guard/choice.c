@@ -38,21 +38,18 @@ static int choices_open_pin(int pins, const char *name)
 /* Another load has another directory, so both are of one. */
 int choices_open(struct choices *ret)
 {
-	_cleanup_choices_ struct choices choices = CHOICES_NONE;
-	_cleanup_close_ int pins = pins_open();
+	_cleanup_close_ int pins = pins_open(), map = -1;
+	int counts;
 
 	if (pins < 0)
 		return pins;
-	choices.map = choices_open_pin(pins, GUARD_CHOICES_NAME);
-	if (choices.map < 0)
-		return choices.map;
-	choices.counts = choices_open_pin(pins, GUARD_PRESENT_NAME);
-	if (choices.counts == -ENOENT)
-		choices.counts = -1;
-	else if (choices.counts < 0)
-		return choices.counts;
-	*ret = choices;
-	choices = CHOICES_NONE;
+	map = choices_open_pin(pins, GUARD_CHOICES_NAME);
+	if (map < 0)
+		return map;
+	counts = choices_open_pin(pins, GUARD_PRESENT_NAME);
+	if (counts < 0 && counts != -ENOENT)
+		return counts;
+	*ret = (struct choices){.map = steal_fd(&map), .counts = counts < 0 ? -1 : counts};
 	return 0;
 }
 

@@ -323,7 +323,7 @@ int ground_of(const struct rootfs *rootfs, int fd, enum ground_kind *ret)
 		return 0;
 	}
 	r = ground_compare_to_root(rootfs, fd, &mount, &same);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (same || !rootfs->ground) {
 		*ret = same ? GROUND_ROOT : GROUND_VOLUME;
@@ -339,7 +339,7 @@ bool ground_may_make(enum ground_kind kind)
 
 int ground_check_make(const struct rootfs *rootfs, int fd)
 {
-	enum ground_kind kind;
+	enum ground_kind kind = GROUND_VOLUME;
 	int r = ground_of(rootfs, fd, &kind);
 
 	return r < 0 || ground_may_make(kind) ? r : -EXDEV;

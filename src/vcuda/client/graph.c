@@ -328,8 +328,11 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS
 CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *parameters)
 {
 	CUDA_KERNEL_NODE_PARAMS wide;
-	CUresult r = cuGraphKernelNodeGetParams_v2(node, parameters ? &wide : NULL);
+	CUresult r;
 
+	if (!parameters)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	r = cuGraphKernelNodeGetParams_v2(node, &wide);
 	if (!r && !wide.func)
 		r = cuKernelGetFunction(&wide.func, wide.kern);
 	if (!r)
