@@ -74,18 +74,44 @@ struct loader_file *loader_files_free(struct loader_file *files, size_t count)
 	return NULL;
 }
 
-static int loader_open_content(const struct loader_work *loader, const char *path, size_t max, struct content *ret)
+/*
+ * We may read what the container's user may not: files in its volumes, and the kernel's in /proc and /sys, some of which
+ * are gone when they were read. What is read gets into a file that everybody may read, so no link of the image says what
+ * that is: one that leads out of the root filesystem leads, for us, to nothing.
+ *
+ * Return: 0; -ENOENT also for such a link; as rootfs_read_file(). There is a handle if something is there.
+ */
+static int loader_open_content(const struct rootfs *rootfs, const char *path, size_t max, struct content *ret)
 {
-	ret->handle = rootfs_open_path(loader->rootfs, path, O_PATH);
+	bool linked;
+
+	ret->handle = rootfs_open_unlinked(rootfs, path, O_PATH);
+	linked = ret->handle == -ELOOP;
+	if (linked)
+		ret->handle = rootfs_open_path(rootfs, path, O_PATH);
 	if (ret->handle < 0)
 		return ret->handle;
-	return rootfs_read_handle(loader->rootfs, path, ret->handle, max, &ret->data, &ret->size);
+	if (linked && !ground_is_root(rootfs, ret->handle))
+		return -ENOENT;
+	return rootfs_read_handle(rootfs, path, ret->handle, max, &ret->data, &ret->size);
+}
+
+int loader_read_cache(const struct rootfs *rootfs, char **ret_data, size_t *ret_size)
+{
+	_cleanup_content_ struct content content = CONTENT_NONE;
+	int r = loader_open_content(rootfs, CACHE_PATH, LDCACHE_MAX_SIZE, &content);
+
+	if (r < 0)
+		return r;
+	*ret_data = steal_ptr(content.data);
+	*ret_size = content.size;
+	return 0;
 }
 
 /* A link to nowhere, a loop, a pipe or a directory in place of a file is for the loader as if there were none. */
 static int loader_read_file(const struct loader_work *loader, const char *path, size_t max, struct content *ret)
 {
-	int r = loader_open_content(loader, path, max, ret);
+	int r = loader_open_content(loader->rootfs, path, max, ret);
 
 	switch (r) {
 	case -ENOENT:
@@ -152,7 +178,7 @@ static int loader_add_conf(struct loader_work *loader, bool first)
 	int r;
 
 	/* One of unlikely size is written again like any that differs; its contents are not worth an error. */
-	r = loader_open_content(loader, path, LOADER_CONF_MAX_SIZE, &old);
+	r = loader_open_content(loader->rootfs, path, LOADER_CONF_MAX_SIZE, &old);
 	if (r == -ENOMEM)
 		return r;
 	if (old.data) {

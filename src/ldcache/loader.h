@@ -33,6 +33,9 @@ struct loader_file {
 int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct loader_file **ret, size_t *ret_count,
 		 struct err *err);
 
+/** The image's cache, as far as it is the image's own. Return: as rootfs_read_file(). */
+int loader_read_cache(const struct rootfs *rootfs, char **ret_data, size_t *ret_size);
+
 /** Return: who built programs of the image whose loader reads a cache of its own, "Nix"; NULL: nobody. */
 const char *loader_with_own_cache(const struct rootfs *rootfs);
 

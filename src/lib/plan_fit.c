@@ -182,7 +182,7 @@ static int plan_fit_find_outranked(struct plan *plan, const struct rootfs *rootf
 	size_t size;
 	int r = 0;
 
-	if (rootfs_read_file(rootfs, "/etc/ld.so.cache", LDCACHE_MAX_SIZE, &data, &size) < 0)
+	if (loader_read_cache(rootfs, &data, &size) < 0)
 		return 0;
 	cache = (struct span){(const unsigned char *)data, size};
 	for (size_t i = 0; i < plan->library_dir_count && r == 0; i++)

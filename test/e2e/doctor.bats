@@ -684,6 +684,21 @@ END
 	expect_line "note image.no-cache"
 }
 
+# To open a device may be to do something; a FIFO tells that it was opened.
+@test "nothing of an image is opened but files and directories" {
+	local root=$BATS_TEST_TMPDIR/root opened=$BATS_TEST_TMPDIR/opened writer
+
+	mkdir -p "$root/bin" "$root/etc"
+	mkfifo "$root/bin/sh"
+	ln "$root/bin/sh" "$root/etc/ld.so.cache"
+	timeout 60 sh -c ': >"$1" && touch "$2"' writer "$root/bin/sh" "$opened" 3>&- &
+	writer=$!
+	run on wsl-nvidia "ids --rootfs=$root"
+	kill "$writer"
+	expect_no_line "problem image.architecture"
+	[[ ! -e $opened ]]
+}
+
 # ---- ourselves ----
 
 @test "our own installation: a configuration that is wrong, a hook of another version, none, a driver process others may change" {

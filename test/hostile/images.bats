@@ -284,6 +284,23 @@ cache_is_ours() {
 	shape starts -- 'rm -r etc/ld.so.conf.d && ln -s "$outside" etc/ld.so.conf.d'
 }
 
+# We may read what the container may not, and what we read gets into a file for everybody.
+not_read() {
+	starts
+	[[ $(sed 1d "$here/rootfs/$musl_path") == /lib:/usr/local/lib:/usr/lib ]]
+}
+
+@test "the loader's configuration leads to files of a volume or the kernel's that only root may read" {
+	local musl_path target
+	musl_path=etc/ld-musl-$(uname -m).path
+
+	for target in /volume/secret /proc/iomem /proc/kmsg /sys/kernel/notes; do
+		shape not_read -- 'chmod 600 "$outside/secret" && mkdir volume && touch "lib/ld-musl-$(uname -m).so.1" && ln -s "$target" "$musl_path"' \
+			".mounts += [$(volume)]"
+	done
+	shape starts -- 'rm etc/ld.so.cache && ln -s /proc/kmsg etc/ld.so.cache'
+}
+
 # ---- nothing of the image is run, loaded or mounted ----
 
 # CVE-2024-0136, CVE-2024-0137

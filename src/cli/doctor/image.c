@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "cli/doctor/doctor.h"
 #include "ldcache/ldcache.h"
+#include "ldcache/loader.h"
 #include "root/rootfs.h"
 
 enum { ENTRIES_MAX = 1024, NAME_SIZE = 128 };
@@ -87,8 +88,11 @@ static unsigned image_find_machine(const struct rootfs *root)
 					    "/lib/ld-linux.so.2"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		_cleanup_close_ int fd = rootfs_open_path(root, paths[i], O_RDONLY | O_NONBLOCK | O_NOCTTY);
+		_cleanup_close_ int handle = rootfs_open_path(root, paths[i], O_PATH), fd = -1;
 		Elf64_Ehdr header;
+
+		if (handle >= 0)
+			fd = rootfs_open_regular(root, paths[i], handle);
 
 		/* Up to e_machine both classes are alike. */
 		if (fd >= 0 && read(fd, &header, sizeof(header)) >= (ssize_t)sizeof(Elf32_Ehdr) &&
@@ -145,7 +149,7 @@ static void image_check_baked(struct findings *findings, const struct rootfs *ro
 	char path[NAME_SIZE] = "";
 	size_t size;
 
-	if (rootfs_read_file(root, "/etc/ld.so.cache", LDCACHE_MAX_SIZE, &data, &size) == 0)
+	if (loader_read_cache(root, &data, &size) == 0)
 		ldcache_each(&(struct span){(const unsigned char *)data, size}, image_visit, path);
 	image_search_directories(root, path);
 	/* Those that ctr-gpu itself put there do not belong to the image. */
