@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #include "base/remedy.h"
+#include "base/shown.h"
 
 static const struct {
 	int code;
@@ -57,13 +58,18 @@ static bool err_mark_lines(const char *format, const char *mark, char ret[ERR_TE
  */
 static void err_disarm(char *text, const char *mark)
 {
+	const char *from = text;
 	char *to = text;
 
-	for (const char *from = text; *from; to++) {
+	while (*from) {
 		bool ours = strncmp(from, mark, MARK_SIZE) == 0;
+		size_t length = ours ? 0 : shown_length(from);
 
-		*to = ours ? '\n' : (unsigned char)*from < ' ' || *from == 0x7f ? '?' : *from;
-		from += ours ? MARK_SIZE : 1;
+		if (length == 0)
+			*to++ = ours ? '\n' : '?';
+		memmove(to, from, length);
+		to += length;
+		from += ours ? MARK_SIZE : length > 0 ? length : 1;
 	}
 	*to = '\0';
 }

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 
 #include "base/json_large.h"
+#include "base/shown.h"
 
 /*
  * jansson recurses into what it parses. Its own limit (2048) is deeper than any file of ours needs, so the depth is
@@ -37,13 +39,10 @@ static bool json_is_too_deep(const char *data, size_t size)
 /* The parser quotes what it read, and that may be anything: a terminal gets text only. */
 static void json_tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
 {
-	size_t i;
-
 	if (!reason)
 		return;
-	for (i = 0; text[i] && i < JSON_ERROR_TEXT_LENGTH - 1; i++)
-		reason[i] = (unsigned char)text[i] < ' ' || text[i] == '\177' ? '?' : text[i];
-	reason[i] = '\0';
+	(void)snprintf(reason, JSON_ERROR_TEXT_LENGTH, "%s", text);
+	shown_only(reason);
 }
 
 /*

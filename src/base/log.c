@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/shown.h"
+
 enum { LINE_MAX_SIZE = 2048 };
 
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
@@ -18,8 +20,6 @@ void log_write(const struct log *log, enum log_level level, const char *format, 
 	(void)vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	/* What others wrote begins no line in a log. */
-	for (unsigned char *c = (unsigned char *)text; *c; c++)
-		if (*c < ' ' || *c == 0x7f)
-			*c = '?';
+	shown_only(text);
 	log->sink(log->user, level, text);
 }

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/shown.h"
+
 json_t *report_string(const char *text)
 {
 	json_t *string = text ? json_string(text) : NULL;
@@ -35,10 +37,21 @@ int report_write_json(json_t *json, FILE *file)
 	return r == 0 ? report_finish(file) : -EIO;
 }
 
+/* Return: how many bytes of @text it has. */
+static size_t report_write_character(const char *text, FILE *file)
+{
+	size_t length = shown_length(text);
+
+	if (length == 0)
+		(void)fputc('?', file);
+	(void)fwrite(text, 1, length, file);
+	return length > 0 ? length : 1;
+}
+
 void report_write_text(const char *text, FILE *file)
 {
-	for (; *text; text++)
-		(void)fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, file);
+	while (*text)
+		text += report_write_character(text, file);
 }
 
 void report_write_csv_field(const char *text, FILE *file)
@@ -50,10 +63,10 @@ void report_write_csv_field(const char *text, FILE *file)
 		return;
 	}
 	(void)fputc('"', file);
-	for (; *text; text++) {
+	while (*text) {
 		if (*text == '"')
 			(void)fputc('"', file);
-		(void)fputc(*text, file);
+		text += report_write_character(text, file);
 	}
 	(void)fputc('"', file);
 }

@@ -30,7 +30,7 @@ int report_write_json(json_t *json, FILE *file);
 /** Writes a CSV field, quoted where it must be; NULL is empty. */
 void report_write_csv_field(const char *text, FILE *file);
 
-/** Writes text in which control characters are replaced by '?', since drivers and images choose some names we print. */
+/** Writes text; what a terminal would act on becomes "?", since drivers and images choose some names that we print. */
 void report_write_text(const char *text, FILE *file);
 
 /** Return: -EIO if writing failed so far or what is buffered cannot be written, else 0. */

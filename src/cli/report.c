@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/shown.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
 #include "engines/config.h"
@@ -38,10 +39,14 @@ static void report_title(FILE *file, const char *text)
 /* Text of a file or a library, without control characters; it must not look like a title. */
 static void report_put_text(FILE *file, const char *text)
 {
-	for (; *text; text++)
-		(void)fputc(((unsigned char)*text < ' ' && *text != '\n' && *text != '\t') || *text == '\177' ? '?'
-													      : *text,
-			    file);
+	while (*text) {
+		size_t length = *text == '\n' || *text == '\t' ? 1 : shown_length(text);
+
+		if (length == 0)
+			(void)fputc('?', file);
+		(void)fwrite(text, 1, length, file);
+		text += length > 0 ? length : 1;
+	}
 }
 
 /* ---- the machine ---- */

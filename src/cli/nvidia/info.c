@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/report.h"
 #include "cli/nvidia/nvidia.h"
 #include "model/adapter.h"
 
@@ -42,8 +43,7 @@ static error_t nvidia_info_parse(int key, char *argument, struct argp_state *sta
 /* Names are the driver's, and not to be trusted with a terminal. */
 static void nvidia_info_print_value(const char *value)
 {
-	for (const char *c = value ? value : unknown; *c; c++)
-		(void)fputc(iscntrl((unsigned char)*c) ? '?' : *c, stdout);
+	report_write_text(value ? value : unknown, stdout);
 }
 
 static void nvidia_info_print_gpu(const struct ctr_gpu_adapter *adapter, const struct ctr_gpu_driver *driver, bool csv)

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/report.h"
 #include "cli/output.h"
 #include "cli/try/client.h"
 #include "engines/text.h"
@@ -207,10 +208,10 @@ static int try_complain(const struct try *try, const char *words)
 	/* The first lines of what it said, without what a terminal would take for orders. */
 	for (int i = 0; i < LINES_SHOWN && *output; i++) {
 		size_t length = strcspn(output, "\r\n");
+		_cleanup_free_ char *line = strndup(output, length);
 
 		(void)fputs("    ", stdout);
-		for (size_t j = 0; j < length; j++)
-			(void)fputc((unsigned char)output[j] < ' ' || output[j] == '\177' ? '?' : output[j], stdout);
+		report_write_text(line ? line : "", stdout);
 		(void)fputc('\n', stdout);
 		output += length + strspn(output + length, "\r\n");
 	}

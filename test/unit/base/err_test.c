@@ -31,6 +31,8 @@ static void lets_no_escape_sequence_through(void **state)
 	err_set(&err, -ENOENT, "x");
 	err_prefix(&err, -ENOENT, "%s: ", "A\033B");
 	assert_string_equal(err.text, "A?B: x");
+	err_set(&err, -ENOENT, "naïve %s\n%s", "\302\2332J", "\342\200\256fdp.x");
+	assert_string_equal(err.text, "naïve ??2J\n???fdp.x");
 	err_set(&err, -ENOENT, "the variable %s\nis not known", "A\nroot: all is well\n");
 	assert_string_equal(err.text, "the variable A?root: all is well?\nis not known");
 	err_prefix(&err, -ENOENT, "%s: ", "A\nB");

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/shown.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+/* Bytes of a character, and the first that needs so many (RFC 3629). */
+static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+
+/* Surrogates and what is beyond the last character are none; the rest is Unicode's Cc, Zl, Zp and what sets a direction. */
+static const struct {
+	uint32_t first, last;
+} hidden[] = {
+	{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},   {0x200e, 0x200f},       {0x2028, 0x202e},
+	{0x2066, 0x2069}, {0xd800, 0xdfff}, {0xfeff, 0xfeff}, {0x110000, UINT32_MAX},
+};
+
+static size_t shown_count(unsigned char first)
+{
+	if (first < 0x80)
+		return 1;
+	return first >= 0xf8 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
+}
+
+size_t shown_length(const char *text)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+	size_t count = shown_count(bytes[0]);
+	uint32_t c = count > 1 ? bytes[0] & (0x7fU >> count) : bytes[0];
+
+	for (size_t i = 1; i < count; i++) {
+		if ((bytes[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (bytes[i] & 0x3f);
+	}
+	if (count == 0 || c < least[count])
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++)
+		if (c >= hidden[i].first && c <= hidden[i].last)
+			return 0;
+	return count;
+}
+
+void shown_only(char *text)
+{
+	while (*text) {
+		size_t length = shown_length(text);
+
+		if (length == 0)
+			*text = '?';
+		text += length + (length == 0);
+	}
+}

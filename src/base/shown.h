@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What others wrote, on a terminal or in a log: text and nothing else. An escape sequence begins with a control
+ * character, of which UTF-8 has a second set; and some characters turn the order in which others are shown.
+ */
+
+#include <stddef.h>
+
+/** How many bytes at @text are one character that is shown as it is; 0: there is none, or its UTF-8 is wrong. */
+size_t shown_length(const char *text);
+
+/** Replaces every byte of all else by a question mark. */
+void shown_only(char *text);
