@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -177,6 +178,21 @@ int fd_copy(int from, int to)
 	if (got < 0 || (at < 0 && errno != ENXIO))
 		return -errno;
 	return ftruncate(to, st.st_size) < 0 ? -errno : 0;
+}
+
+int fd_reopen(int proc_self_fd, int handle)
+{
+	char number[16];
+	struct stat st;
+	int fd;
+
+	if (fstat(handle, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	(void)snprintf(number, sizeof(number), "%d", handle);
+	fd = openat(proc_self_fd, number, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 int fd_read_link_at(int dirfd, const char *name, char **ret)

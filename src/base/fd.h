@@ -48,6 +48,14 @@ int fd_write_parts(int fd, const struct span *parts, size_t count);
 int fd_copy(int from, int to);
 
 /**
+ * fd_reopen() - opens the regular file of a handle (O_PATH) for reading; its name may be a device's by now
+ * @proc_self_fd: of /proc/self/fd
+ *
+ * Return: descriptor; -EINVAL if it is no regular file; negative errno.
+ */
+int fd_reopen(int proc_self_fd, int handle);
+
+/**
  * fd_read_link_at() - where a symlink points
  * @name: "" for the symlink that @dirfd itself is
  *

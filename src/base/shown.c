@@ -10,7 +10,7 @@
 /* Bytes of a character, and the first that needs so many (RFC 3629). */
 static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 
-/* Surrogates and what is beyond the last are no characters; the rest is Unicode's Cc, Zl, Zp and what sets a direction. */
+/* Surrogates, what is beyond the last character, and Unicode's Cc, Zl, Zp and what sets a direction. */
 static const struct {
 	uint32_t first, last;
 } hidden[] = {

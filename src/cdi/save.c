@@ -69,7 +69,7 @@ static bool cdi_save_is_there(const char *path, const char *text, size_t size)
 static int cdi_save_write(int directory, const char *name, const char *text, size_t size)
 {
 	char temporary[TEMPORARY_SIZE];
-	_cleanup_close_ int fd = temporary_open(directory, 0600, temporary, NULL);
+	_cleanup_close_ int fd = temporary_open(-1, directory, 0600, temporary, NULL);
 	int r;
 
 	if (fd < 0)

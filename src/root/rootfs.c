@@ -469,15 +469,9 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 static int rootfs_reopen(const struct rootfs *rootfs, const char *path, int handle)
 {
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	_cleanup_free_ char *number = NULL;
-	int fd;
 
-	if (rootfs->proc_self_fd < 0)
-		return rootfs_open_path(rootfs, path, flags);
-	if (str_format(&number, "%d", handle) < 0)
-		return -ENOMEM;
-	fd = openat(rootfs->proc_self_fd, number, flags);
-	return fd < 0 ? -errno : fd;
+	return rootfs->proc_self_fd < 0 ? rootfs_open_path(rootfs, path, flags)
+					: fd_reopen(rootfs->proc_self_fd, handle);
 }
 
 static int rootfs_open_told(const struct rootfs *rootfs, const char *path, int handle, off_t *ret_size)
@@ -524,17 +518,23 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 }
 
 /* Opens @name: a file for reading, else a handle. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
-static int rootfs_open_old(int parent, const char *name)
+static int rootfs_open_old(const struct rootfs *rootfs, int parent, const char *name)
 {
+	_cleanup_close_ int handle = rootfs_open_child(parent, name, 0);
 	struct stat st;
 	int fd;
 
-	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (handle < 0)
+		return steal_fd(&handle);
+	if (fstat(handle, &st) < 0)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	fd = openat(parent, name,
-		    (S_ISREG(st.st_mode) ? O_RDONLY : O_PATH) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (!S_ISREG(st.st_mode))
+		return steal_fd(&handle);
+	if (rootfs->proc_self_fd >= 0)
+		return fd_reopen(rootfs->proc_self_fd, handle);
+	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -570,7 +570,7 @@ static int rootfs_write_and_rename(struct deeds *deeds, int parent, const char *
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	fd = temporary_open(parent, new->mode, temporary, deeds);
+	fd = temporary_open(deeds ? deeds->proc_self_fd : -1, parent, new->mode, temporary, deeds);
 	if (fd < 0)
 		return fd;
 	if (new->points_to) {
@@ -596,13 +596,13 @@ static bool rootfs_is_link_to(int link, const char *points_to)
 }
 
 /* Restores a file from a descriptor of the old one: contents, owner, mode. Return: whether @name has them again. */
-static bool rootfs_restore(int parent, const char *name, int old, const struct stat *st)
+static bool rootfs_restore(int proc_self_fd, int parent, const char *name, int old, const struct stat *st)
 {
 	char temporary[TEMPORARY_SIZE];
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	fd = temporary_open(parent, 0600, temporary, NULL);
+	fd = temporary_open(proc_self_fd, parent, 0600, temporary, NULL);
 	if (fd < 0)
 		return false;
 	r = fd_copy(old, fd);
@@ -622,11 +622,10 @@ void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed)
 	char link[4096];
 	ssize_t length;
 
-	(void)deeds;
 	if (old >= 0 && fstat(old, &before) == 0 && fstatat(parent, deed->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    now.st_dev == before.st_dev && now.st_ino == before.st_ino)
 		return; /* it had not come to that */
-	if (S_ISREG(before.st_mode) && rootfs_restore(parent, deed->name, old, &before))
+	if (S_ISREG(before.st_mode) && rootfs_restore(deeds->proc_self_fd, parent, deed->name, old, &before))
 		return;
 	(void)unlinkat(parent, deed->name, 0);
 	length = S_ISLNK(before.st_mode) ? readlinkat(old, "", link, sizeof(link) - 1) : -1;
@@ -653,7 +652,7 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 	r = rootfs_make_parent(rootfs, path, &parent, &name);
 	if (r < 0)
 		return r;
-	old = rootfs_open_old(parent, name);
+	old = rootfs_open_old(rootfs, parent, name);
 	if (old < 0 && (old != -ENOENT || new->keeps))
 		return old;
 	if (new->keeps && !rootfs_is_file(old))

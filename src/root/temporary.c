@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 
 /* A number takes the place of the question mark. */
 #define TEMPORARY ".ctr-gpu-?"
@@ -45,13 +46,16 @@ static int temporary_remove_both(int parent, const char *name)
  * locked while it is written. @name must be a regular file: an image may have anything else there. Return: whether it
  * is gone.
  */
-static bool temporary_sweep(int parent, const char *name)
+static bool temporary_sweep(int proc_self_fd, int parent, const char *name)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int handle = -1, fd = -1;
 
 	if (!temporary_is_type(parent, name, S_IFREG))
 		return false;
-	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (proc_self_fd >= 0)
+		handle = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	fd = handle >= 0 ? fd_reopen(proc_self_fd, handle)
+			 : openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && temporary_remove_both(parent, name) == 0;
 }
 
@@ -75,14 +79,13 @@ void temporary_undo(const struct deeds *deeds, const struct deed *deed)
 {
 	int parent = deed[-1].fds[0];
 
-	(void)deeds;
 	if (deed->number)
 		(void)temporary_remove_both(parent, deed->name);
 	else
-		(void)temporary_sweep(parent, deed->name);
+		(void)temporary_sweep(deeds->proc_self_fd, parent, deed->name);
 }
 
-static int temporary_make(int parent, const char *name, mode_t mode)
+static int temporary_make(int proc_self_fd, int parent, const char *name, mode_t mode)
 {
 	int fd;
 
@@ -90,12 +93,13 @@ static int temporary_make(int parent, const char *name, mode_t mode)
 		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 		if (fd >= 0 || errno != EEXIST)
 			return fd < 0 ? -errno : fd;
-	} while (temporary_sweep(parent, name));
+	} while (temporary_sweep(proc_self_fd, parent, name));
 	return -EEXIST;
 }
 
 /* @name: a buffer that has the name without its number. Return: a descriptor of a new file; -EEXIST; negative errno. */
-static int temporary_try(int parent, mode_t mode, char name[TEMPORARY_SIZE], char number, struct deeds *deeds)
+static int temporary_try(int proc_self_fd, int parent, mode_t mode, char name[TEMPORARY_SIZE], char number,
+			 struct deeds *deeds)
 {
 	static const struct deed temporary = {.undo = temporary_undo, .fds = {-1, -1, -1}};
 	_cleanup_close_ int fd = -1;
@@ -106,7 +110,7 @@ static int temporary_try(int parent, mode_t mode, char name[TEMPORARY_SIZE], cha
 		r = deeds_add(deeds, &temporary, name);
 	if (r < 0)
 		return r;
-	fd = temporary_make(parent, name, mode);
+	fd = temporary_make(proc_self_fd, parent, name, mode);
 	if (deeds && fd >= 0)
 		deeds_mark(deeds, true);
 	if (fd >= 0 && temporary_lock(fd, mode))
@@ -116,13 +120,13 @@ static int temporary_try(int parent, mode_t mode, char name[TEMPORARY_SIZE], cha
 	return fd < 0 ? steal_fd(&fd) : -EEXIST;
 }
 
-int temporary_open(int parent, mode_t mode, char ret_name[TEMPORARY_SIZE], struct deeds *deeds)
+int temporary_open(int proc_self_fd, int parent, mode_t mode, char ret_name[TEMPORARY_SIZE], struct deeds *deeds)
 {
 	int r = -EEXIST;
 
 	memcpy(ret_name, TEMPORARY, TEMPORARY_SIZE);
 	for (char number = '0'; r == -EEXIST && number <= '9'; number++)
-		r = temporary_try(parent, mode, ret_name, number, deeds);
+		r = temporary_try(proc_self_fd, parent, mode, ret_name, number, deeds);
 	return r;
 }
 

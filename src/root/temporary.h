@@ -11,14 +11,15 @@ enum { TEMPORARY_SIZE = sizeof(".ctr-gpu-0") };
 
 /**
  * temporary_open() - create a file to write, under a temporary name
- * @parent:   directory
- * @ret_name: in it, to be renamed or unlinked
- * @deeds:    where the file becomes the newest deed; its parent is that of the deed below; NULL: nowhere
+ * @proc_self_fd: of /proc/self/fd; -1: nobody else writes in @parent
+ * @parent:       directory
+ * @ret_name:     in it, to be renamed or unlinked
+ * @deeds:        where the file becomes the newest deed; its parent is that of the deed below; NULL: nowhere
  *
  * Removes what a killed run left there. May be called in a signal handler without @deeds. Return: descriptor; negative
  * errno.
  */
-int temporary_open(int parent, mode_t mode, char ret_name[TEMPORARY_SIZE], struct deeds *deeds);
+int temporary_open(int proc_self_fd, int parent, mode_t mode, char ret_name[TEMPORARY_SIZE], struct deeds *deeds);
 
 /**
  * temporary_link() - a symlink that becomes @name, through a name of its own beside that of a temporary file

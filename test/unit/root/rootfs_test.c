@@ -32,7 +32,10 @@ static int setup(void **state)
 		return -1;
 	rootfs.proc_self_fd = self_fds;
 	rootfs.deeds = deeds = deeds_new(false);
-	return deeds ? 0 : -1;
+	if (!deeds)
+		return -1;
+	deeds->proc_self_fd = self_fds;
+	return 0;
 }
 
 static int teardown(void **state)
@@ -620,6 +623,57 @@ static void test_race_relative(void **state)
 	race("../out");
 }
 
+/* What has the file's name is a pipe at times, which tells whoever waits for a reader that it was opened. */
+static void *swap_with_pipe(void *unused)
+{
+	int root = open(scratch_path("/root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	(void)unused;
+	while (!stop) {
+		int fd = openat(root, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+		if (fd >= 0)
+			close(fd);
+		(void)!renameat(root, "new", root, "file");
+		(void)!linkat(root, "pipe", root, "name", 0);
+		(void)!renameat(root, "name", root, "file");
+	}
+	close(root);
+	return NULL;
+}
+
+static atomic_bool opened;
+
+static void *wait_for_reader(void *unused)
+{
+	int fd = open(scratch_path("/root/pipe"), O_WRONLY | O_CLOEXEC);
+
+	(void)unused;
+	opened = true;
+	close(fd);
+	return NULL;
+}
+
+static void test_race_of_types(void **state)
+{
+	pthread_t swapper, waiter;
+
+	(void)state;
+	assert_int_equal(mkfifo(scratch_path("/root/pipe"), 0600), 0);
+	stop = opened = false;
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_reader, NULL), 0);
+	assert_int_equal(pthread_create(&swapper, NULL, swap_with_pipe, NULL), 0);
+	for (int round = 0; round < 10 * scratch_rounds() && !opened; round++) {
+		(void)replace("/file", "container");
+		deeds_undo(deeds);
+	}
+	stop = true;
+	assert_int_equal(pthread_join(swapper, NULL), 0);
+	assert_false(opened);
+	assert_true(open(scratch_path("/root/pipe"), O_RDONLY | O_NONBLOCK | O_CLOEXEC) >= 0);
+	assert_int_equal(pthread_join(waiter, NULL), 0);
+}
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -645,6 +699,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_mounted_files_are_not_replaced),
 	CASE(test_race_absolute),
 	CASE(test_race_relative),
+	CASE(test_race_of_types),
 };
 
 int main(void)
