@@ -133,6 +133,23 @@ static void case_print_end(const struct function *f)
 	       f->name, f->name, a->field[0], f->name);
 }
 
+/* Whether what it gives has handles. */
+static bool case_makes(const struct function *f)
+{
+	static const char types[] = " CUcontext  CUmodule *  CUlibrary *  CUlinkState *  CUgraph *  CUgraphNode * "
+				    " CUfunction *  CUkernel * ";
+
+	for (int i = 0; i < f->count; i++) {
+		char type[96];
+
+		(void)snprintf(type, sizeof(type), " %s ", f->argument[i].field[0]);
+		if (argument_is(&f->argument[i], "NEW") ||
+		    (argument_is(&f->argument[i], "OUT P") && strstr(types, type)))
+			return true;
+	}
+	return false;
+}
+
 void case_print_all(void)
 {
 	for (int i = 0; i < function_count; i++)
@@ -141,7 +158,8 @@ void case_print_all(void)
 	printf("const struct request_kind request_kinds[] = {\n");
 	for (int i = 0; i < function_count; i++)
 		if (function_has_op(&functions[i]))
-			printf("\t[OP_%s] = {serve_%s, \"%s\", %s},\n", functions[i].name, functions[i].name,
-			       functions[i].name, function_is(&functions[i], "wait compile") ? "true" : "false");
+			printf("\t[OP_%s] = {serve_%s, \"%s\", %s, %s},\n", functions[i].name, functions[i].name,
+			       functions[i].name, function_is(&functions[i], "wait compile") ? "true" : "false",
+			       case_makes(&functions[i]) ? "true" : "false");
 	printf("};\n");
 }

@@ -54,7 +54,9 @@ static void executor_set_context(uint64_t handle)
 		return;
 	if (handle && !handle_look(handle, WIRE_CONTEXT, &real))
 		real = 0;
-	(void)driver.cuCtxSetCurrent(real);
+	/* Not in another's, in which nothing is counted for this one. */
+	if (driver.cuCtxSetCurrent(real))
+		(void)driver.cuCtxSetCurrent(0);
 	executor_context = handle;
 	executor_known = era;
 }
@@ -79,6 +81,7 @@ static void executor_note(CUresult result)
 /* @busy: cleared before the client can know that it may go on. */
 static void executor_reply(const struct request *q, CUresult result, _Atomic bool *busy)
 {
+	const uint32_t sequence = q->header.sequence; /* read before the next request can be here */
 	struct wire_reply *reply;
 	int32_t none = 0;
 
@@ -94,7 +97,7 @@ static void executor_reply(const struct request *q, CUresult result, _Atomic boo
 	memcpy(reply->word, q->reply, q->reply_bytes);
 	if (busy)
 		*busy = false;
-	bell_ring(&reply->done, q->header.sequence);
+	bell_ring(&reply->done, sequence);
 }
 
 static void executor_finish(const struct request *q, CUresult result)
@@ -127,8 +130,10 @@ static CUresult executor_serve(struct request *q)
 	const struct request_kind *kind =
 		q->header.op < WIRE_OPS ? &serve_kinds[q->header.op] : &request_kinds[q->header.op];
 
-	executor_set_context(q->header.context);
 	q->reply_bytes = 0;
+	if (kind->makes && !handle_has_room())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	executor_set_context(q->header.context);
 	return kind->serve(q);
 }
 

@@ -13,7 +13,7 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
 
-enum { HANDLES = 1 << 20, HANDLE_HASH = 1 << 16 };
+enum { HANDLES = 1 << 20, HANDLE_HASH = 1 << 16, HANDLE_ROOM = 2 * WIRE_SLOTS };
 
 struct handle {
 	_Atomic uint64_t handle; /* 0: free; written last when it is given, first when it is taken */
@@ -27,7 +27,7 @@ struct handle {
 
 static pthread_mutex_t handle_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle *handles;
-static _Atomic uint32_t handle_count;
+static _Atomic uint32_t handle_count, handle_used; /* places that were ever used, and those that are */
 static uint32_t handle_free; /* free: place + 1 */
 static uint32_t handle_busy; /* how many streams are */
 static uint32_t handle_hash[HANDLE_HASH];
@@ -93,6 +93,7 @@ static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t pa
 
 	if (!handle)
 		return NULL;
+	handle_used++;
 	index = (uint32_t)(handle - handles);
 	handle->generation = (handle->generation + 1) & 0xffffff;
 	handle->real = real;
@@ -105,6 +106,11 @@ static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t pa
 	handle->next = *first;
 	*first = index + 1;
 	return handle;
+}
+
+bool handle_has_room(void)
+{
+	return handle_used <= HANDLES - HANDLE_ROOM;
 }
 
 uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context)
@@ -179,6 +185,7 @@ static void handle_unlink(struct handle *handle)
 	if (*at)
 		*at = handle->next;
 	handle_busy -= handle->busy;
+	handle_used--;
 	handle->handle = 0;
 	handle->real = handle->parent = 0;
 	handle->next = handle_free;
@@ -280,8 +287,10 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 	if (r)
 		return r;
 	handle = handle_new(WIRE_STREAM, stream, 0, context);
-	if (!handle)
+	if (!handle) {
+		(void)driver.cuStreamDestroy_v2(stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	handle->thread = thread + 1;
 	handle->busy = true;
 	handle_busy++;

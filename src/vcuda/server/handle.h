@@ -5,6 +5,12 @@
 
 #include "vcuda/server/server.h"
 
+/**
+ * Return: whether there is room for what every thread and one more entry can make. Otherwise nothing is made: the
+ * driver would have it, and nobody could end it.
+ */
+bool handle_has_room(void);
+
 /** Return: the handle of @real, a new one if it has none; 0 if there are too many. */
 uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context);
 

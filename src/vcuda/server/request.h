@@ -35,6 +35,7 @@ struct request_kind {
 	CUresult (*serve)(struct request *q);
 	const char *name;
 	bool waits; /* on a thread of its own */
+	bool makes; /* what gets a handle */
 };
 
 extern const struct request_kind request_kinds[];

@@ -252,6 +252,42 @@ static int frames_handles(struct peer *peer, uint64_t context)
 	return r;
 }
 
+/* As many events as there may be handles, each in one unit of the ring; after every 8192 an answer is waited for. */
+static void frames_make_events(struct peer *peer, uint64_t context, unsigned count)
+{
+	enum { BATCH = 8192 };
+	struct wire_entry entry = {
+		.op = OP_cuEventCreate, .words = 1, .bytes = 8, .slot = WIRE_SCRATCH, .context = context};
+	const uint64_t flags = 0;
+
+	for (unsigned i = 1; i <= count; i++) {
+		peer_put(peer, &entry, &flags, sizeof(flags));
+		peer_push(peer, 1);
+		if (i % BATCH == 0)
+			(void)peer_hello(peer);
+	}
+}
+
+static int frames_full(struct peer *peer, uint64_t context)
+{
+	static const char text[] =
+		".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nop()\n{\n\tret;\n}\n";
+	const uint64_t upload[] = {0, sizeof(text)}, load[] = {sizeof(text), 0, 0};
+	const uint64_t stream = frames_stream(peer, context);
+	int r = 0;
+
+	frames_make_events(peer, context, 1 << 20);
+	r |= frames_is(peer_call(peer, 0, WIRE_UPLOAD, context, upload, 2, text, sizeof(text)), 0);
+	r |= frames_is(peer_call(peer, 0, OP_cuModuleLoadDataEx, context, load, 3, NULL, 0), 2);
+	r |= frames_is(frames_call(peer, OP_cuCtxCreate_v2, context, 0, 0, 0, 0, 2), 2);
+	r |= frames_is(frames_call(peer, OP_cuStreamCreate, context, 0, 0, 0, 0, 1), 2);
+	/* What is there can be used and ended. */
+	r |= frames_is(frames_call(peer, OP_cuStreamSynchronize, context, stream, 0, 0, 0, 1), 0);
+	r |= frames_is(frames_call(peer, OP_cuDevicePrimaryCtxReset_v2, 0, 0, 0, 0, 0, 1), 0);
+	context = peer_context(peer);
+	return r | !context | frames_is(frames_call(peer, OP_cuStreamCreate, context, 0, 0, 0, 0, 1), 0);
+}
+
 static int frames_contexts(struct peer *peer, uint64_t context)
 {
 	uint64_t stream = frames_stream(peer, context);
@@ -945,6 +981,7 @@ static const struct {
 	{"too few and too many words", frames_few_words, SERVES},
 	{"parts longer than the entry", frames_part, SERVES},
 	{"handles: another type, stale, guessed", frames_handles, SERVES},
+	{"handles: as many as there may be", frames_full, SERVES},
 	{"contexts that are none", frames_contexts, SERVES},
 	{"devices that are not granted", frames_devices, SERVES},
 	{"addresses of the host outside of the arena", frames_host_ranges, SERVES},
