@@ -912,6 +912,33 @@ static int frames_frees(struct peer *peer, uint64_t context)
 	return r;
 }
 
+static uint64_t frames_new_context(struct peer *peer)
+{
+	return frames_call(peer, OP_cuCtxCreate_v2, 0, 0, 0, 0, 0, 2) == 0 ? peer_word(peer, 0) : 0;
+}
+
+/* One after the other is current, of which the driver refuses one: what is asked then is not answered for another. */
+static int frames_not_current(struct peer *peer, uint64_t context)
+{
+	const uint64_t contexts[] = {context, frames_new_context(peer)};
+	uint64_t id[2] = {0, 0};
+	int r = !contexts[1], refused = 0;
+
+	for (unsigned i = 0; i < 16; i++) {
+		const int answer = frames_call(peer, OP_cuCtxGetId, contexts[i % 2], 0, 0, 0, 0, 1);
+
+		if (answer) {
+			r |= frames_is(answer, 201);
+			refused++;
+		} else if (!id[i % 2]) {
+			id[i % 2] = peer_word(peer, 0);
+		}
+		r |= !answer && id[i % 2] != peer_word(peer, 0);
+	}
+	printf("# contexts refused: %d\n", refused);
+	return r | (id[0] == id[1]);
+}
+
 /* Any operation with any words, some of them handles that there are. */
 static void frames_noise(struct peer *peer, uint64_t context, unsigned seed)
 {
@@ -982,6 +1009,7 @@ static const struct {
 	{"parts longer than the entry", frames_part, SERVES},
 	{"handles: another type, stale, guessed", frames_handles, SERVES},
 	{"handles: as many as there may be", frames_full, SERVES},
+	{"contexts that the driver refuses", frames_not_current, SERVES},
 	{"contexts that are none", frames_contexts, SERVES},
 	{"devices that are not granted", frames_devices, SERVES},
 	{"addresses of the host outside of the arena", frames_host_ranges, SERVES},
