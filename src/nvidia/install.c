@@ -155,6 +155,19 @@ static bool install_has_dir(const struct install *install, const char *path, siz
 	return false;
 }
 
+/* What a container has of an earlier one, as after docker commit, are empty files and no libraries: their ABI tells. */
+static bool install_is_ours(const struct install *install, const char *path, size_t length)
+{
+	static const char *const ours[] = {LIBRARY_DIR, LIBRARY_DIR_32};
+	const char *inside = install_path_inside(install, path);
+
+	length -= inside ? (size_t)(inside - path) : 0;
+	for (size_t i = 0; inside && i < ARRAY_SIZE(ours); i++)
+		if (strlen(ours[i]) == length && strncmp(ours[i], inside, length) == 0)
+			return true;
+	return false;
+}
+
 /*
  * Follows what has the name of a driver's library to its file, and takes its directory if the version is right. A
  * libcuda of another version than the kernel module's is for the message.
@@ -176,7 +189,8 @@ static int install_consider(struct install *install, const char *path)
 	length = (size_t)(name - 1 - real);
 	if (!S_ISREG(file.st.st_mode))
 		return 0;
-	if (install_stem_length(install, name) == 0) {
+	dir.is_ours = install_is_ours(install, real, length);
+	if (!dir.is_ours && install_stem_length(install, name) == 0) {
 		version = str_has_prefix(name, "libcuda.so.") ? name + strlen("libcuda.so.") : "";
 		if (install->other_version || !proc_is_version(version) || streq(version, install->version))
 			return 0;

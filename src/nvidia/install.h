@@ -4,7 +4,8 @@
 /*
  * The driver's files on this machine, wherever its packager put them. The kernel module's version is the key: a
  * directory with a library of exactly that version belongs to the driver. Such directories are found through
- * the host's loader cache, and failing that in well-known places; all below the driver root, if there is one.
+ * the host's loader cache, and failing that in well-known places; all below the driver root, if there is one. Inside a
+ * container of ours, which may start containers itself, they are where we put them.
  */
 
 #include <stdbool.h>
@@ -17,12 +18,21 @@
 #include "nvidia/table.h"
 #include "root/rootfs.h"
 
+/*
+ * Where the driver's libraries are in a container: one directory of ours, since a plan does not know the image's layout
+ * and the loader cache finds them in any. Each library has its SONAME there: programs ask for it, and unlike the file's
+ * own name it does not change with the driver. So a container that is started again keeps nothing stale.
+ */
+#define LIBRARY_DIR "/usr/lib/ctr-gpu"
+#define LIBRARY_DIR_32 LIBRARY_DIR "/32"
+
 enum { INSTALL_DIRS_MAX = 8 };
 
 struct install_dir {
 	int fd;
 	char *path; /* without symlinks, as this machine has it: with the driver root in front */
 	bool is_32; /* of the 32-bit ABI beside the machine's own */
+	bool is_ours; /* LIBRARY_DIR of the container that this is: SONAMEs tell its libraries, not the version */
 };
 
 struct install {

@@ -90,6 +90,20 @@ static bool libraries_is_wanted(const struct driver_library *known, uint32_t cap
 	return (known ? known->capabilities : CAPABILITY_COMPUTE) & capabilities;
 }
 
+/* The length of a library's stem; 0 for what is none. What docker commit has left of a mount is an empty file. */
+static size_t libraries_stem_length(const struct install *install, const struct install_dir *dir, const char *name)
+{
+	const char *end;
+	struct stat st;
+
+	if (!dir->is_ours)
+		return install_stem_length(install, name);
+	end = strstr(name, ".so.");
+	if (!end || fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return 0;
+	return (size_t)(end - name);
+}
+
 static int libraries_add_versioned(const struct install *install, const struct install_dir *dir, uint32_t capabilities,
 				   struct install_libraries *libraries)
 {
@@ -102,12 +116,13 @@ static int libraries_add_versioned(const struct install *install, const struct i
 	if (!directory)
 		return -errno;
 	while (r == 0 && names.count < LIBRARIES_MAX && (entry = readdir(directory)))
-		if (install_stem_length(install, entry->d_name) > 0)
+		if (libraries_stem_length(install, dir, entry->d_name) > 0)
 			r = strv_add(&names, entry->d_name);
 	strv_sort(&names);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		const char *name = names.items[i];
-		const struct driver_library *known = driver_library_find(name, install_stem_length(install, name));
+		size_t stem = libraries_stem_length(install, dir, name);
+		const struct driver_library *known = driver_library_find(name, stem);
 
 		if (libraries_is_wanted(known, capabilities))
 			r = libraries_append(install, dir, name, known, libraries);

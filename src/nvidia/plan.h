@@ -7,14 +7,6 @@
 #include "nvidia/install.h"
 #include "nvidia/module.h"
 
-/*
- * Where the driver's libraries are in a container: one directory of ours, since a plan does not know the image's layout
- * and the loader cache finds them in any. Each library has its SONAME there: programs ask for it, and unlike the file's
- * own name it does not change with the driver. So a container that is started again keeps nothing stale.
- */
-#define LIBRARY_DIR "/usr/lib/ctr-gpu"
-#define LIBRARY_DIR_32 LIBRARY_DIR "/32"
-
 struct planning {
 	const struct settings *settings;
 	const struct module *module;

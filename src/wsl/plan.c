@@ -202,7 +202,18 @@ static int wsl_plan_add_smi(struct plan *plan, const char *directory, const stru
 				  "the host's nvidia-smi, in the search path (capability utility)");
 }
 
-static int wsl_plan_add_lib(const struct request *request, size_t count, struct plan *plan, struct err *err)
+/* NVIDIA's driver brings its loaders into the directory for all drivers; a driver of another vendor has none there. */
+static bool wsl_plan_lacks_cuda(const struct request *request, const struct adapter *const *selected, size_t count,
+				const struct listing *listing)
+{
+	for (size_t i = 0; i < count && (request->capabilities & CAPABILITY_COMPUTE); i++)
+		if (selected[i]->vendor_id == PCI_VENDOR_NVIDIA)
+			return !strv_contains(&listing->libraries, "libcuda.so.1");
+	return false;
+}
+
+static int wsl_plan_add_lib(const struct request *request, const struct adapter *const *selected, size_t count,
+			    struct plan *plan, struct err *err)
 {
 	_cleanup_listing_ struct listing listing = {.fd = -1};
 	int r;
@@ -226,6 +237,10 @@ static int wsl_plan_add_lib(const struct request *request, size_t count, struct 
 		r = wsl_plan_add_smi(plan, WSL_LIB, &listing);
 	if (r == 0 && listing.libraries.count == 0)
 		r = strv_add(&plan->warnings, WSL_LIB " holds no library, so programs will find no driver");
+	else if (r == 0 && wsl_plan_lacks_cuda(request, selected, count, &listing))
+		r = strv_add(&plan->warnings,
+			     WSL_LIB " has no libcuda.so.1, so CUDA programs will find no driver; run wsl --shutdown "
+				     "in Windows, and install NVIDIA's driver there again if that does not help");
 	if (r == 0)
 		r = wsl_plan_add_libraries(plan, WSL_LIB, &listing, true,
 					   "programs must load these and not what an image brings of the same name");
@@ -364,7 +379,7 @@ int gpu_pv_plan(const struct settings *settings, const struct request *request, 
 	if (request->nodes_only)
 		return r;
 	if (r == 0)
-		r = wsl_plan_add_lib(request, count, plan, err);
+		r = wsl_plan_add_lib(request, selected, count, plan, err);
 	for (size_t i = 0; i < count && r == 0; i++)
 		if (!wsl_plan_has_target(plan, selected[i]->driver_store))
 			r = wsl_plan_add_store(request, selected[i], plan, err);

@@ -351,6 +351,15 @@ $nvidia_store"
 	says "holds no library"
 }
 
+@test "a driver without its loader for CUDA is a warning, where CUDA is asked for and NVIDIA's adapter chosen" {
+	run -0 host wsl-hybrid sh -c "rm $lib/libcuda.so.1 && ctr-gpu list --json"
+	says "$lib has no libcuda.so.1"
+	for options in --utility "--device=1 --compute"; do
+		run -0 host wsl-hybrid sh -c "rm $lib/libcuda.so.1 && ctr-gpu configure --dry-run --json $options /nowhere"
+		[[ $output != *"has no libcuda"* ]]
+	done
+}
+
 @test "symlinks out of the directory of libraries: what they lead to comes, each file by itself" {
 	same "$(plan wsl-lib-links '.mounts[] | select(.target | startswith("'$lib/'")) | select(.target | test("libcuda.so.1$|nvoptix")) | [.source, .target]')" \
 		'["/usr/lib/wsl/lib2/libcuda.so.1.1","/usr/lib/wsl/lib/libcuda.so.1"]

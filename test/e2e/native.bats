@@ -178,6 +178,30 @@ start() {
 	expect "ctr-gpu load"
 }
 
+# As in a container of ours: the driver's libraries are in one directory, by their SONAMEs. What is empty was left by docker commit.
+inside_ours='
+	libraries=".mounts[] | select(.target | startswith(\"/usr/lib/ctr-gpu/\"))"
+	mkdir -p /usr/lib/ctr-gpu
+	plan=$(ctr-gpu list --json)
+	jq -r "$libraries | [.source, .target] | @tsv" <<<"$plan" | while read -r source target; do
+		if [[ $1 == empty ]]; then touch "$target"; else cp "$source" "$target"; fi
+	done
+	rm "$2"/lib*.so.580.159.04
+	touch /usr/lib/ctr-gpu/libnvidia-glcore.so.535.1
+	echo /usr/lib/ctr-gpu >/etc/ld.so.conf.d/00-ctr-gpu.conf
+	ldconfig 2>/dev/null
+	ctr-gpu list --json >/run/inside || exit
+	cmp <(jq "$libraries | .target" <<<"$plan") <(jq "$libraries | .target" /run/inside) &&
+		[[ $(jq "$libraries | select(.source != .target)" /run/inside) == "" ]] && echo "the same libraries"
+'
+
+@test "a container of ours gives its GPUs to containers of its own: libraries are found by their SONAMEs" {
+	run on four bash -ec "$inside_ours" inside files "$(multiarch_directory)"
+	expect_line "the same libraries"
+	run on four bash -ec "$inside_ours" inside empty "$(multiarch_directory)"
+	expect "no libraries of that version are below /"
+}
+
 @test "a capability brings its libraries and no others" {
 	plan prefix '[.libraryDirectories[].libraries[] | select(test("cuda|encode|ml|GLX|ngx"))] | sort | join(" ")' -c
 	expect_line "libcuda.so libcuda.so.1 libcudadebugger.so.1"
