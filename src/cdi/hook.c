@@ -165,18 +165,15 @@ static int cdi_hook_add_entry(const struct cdi_hook_call *call, struct plan_libr
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int handle = -1, fd = -1;
-	enum ground_kind ground;
 
 	if (str_format(&path, "%s/%s", dir->path, name) < 0)
 		return -ENOMEM;
 	handle = rootfs_open_path(&call->rootfs, path, O_PATH);
 	if (handle < 0)
 		return 0;
-	if (ground_of(&call->rootfs, handle, &ground) < 0 || ground == GROUND_KERNEL)
-		return 0;
-	if (ground == GROUND_ROOT)
+	if (ground_is_root(&call->rootfs, handle))
 		return all ? cdi_hook_add_library(dir, name, name) : 0;
-	fd = rootfs_open_regular(&call->rootfs, path, handle);
+	fd = ground_is_kernel(handle) ? -1 : rootfs_open_regular(&call->rootfs, path, handle);
 	return fd < 0 ? 0 : cdi_hook_add_mounted(call, dir, name, fd);
 }
 

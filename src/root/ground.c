@@ -287,6 +287,13 @@ static bool ground_is_kernels(const struct statfs *fs)
 	       fs->f_type == CGROUP2_SUPER_MAGIC;
 }
 
+bool ground_is_kernel(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && ground_is_kernels(&fs);
+}
+
 /* A descriptor on another mount than the root's. */
 static int ground_judge(const struct rootfs *rootfs, int fd, uint64_t mount, enum ground_kind *ret)
 {

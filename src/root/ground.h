@@ -59,6 +59,9 @@ int ground_find_mount(const struct rootfs *rootfs, int fd, uint64_t *ret);
 /** Whether a descriptor is of the root's own mount. Any root filesystem will do, with a ground or without. */
 bool ground_is_root(const struct rootfs *rootfs, int fd);
 
+/** Whether it is of /proc, /sys or a cgroup, where a file may be gone when it was read. */
+bool ground_is_kernel(int fd);
+
 /**
  * ground_of() - what a descriptor stands on
  *
