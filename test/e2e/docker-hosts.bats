@@ -137,3 +137,49 @@ stores_seen() {
 		expect_line works
 	done
 }
+
+@test "a driver update in Windows: a container of before, started again, has the new store and nothing of the old one" {
+	local old new=nv_dispi.inf_amd64_ffffffffc1b3b3ab
+
+	old=$(basename "$(store wsl-nvidia 0)")
+	mkdir "$BATS_TEST_TMPDIR/profiles"
+	sed "s/$old/$new/g" "$e2e/../hosts/profiles/wsl-nvidia.json" >"$BATS_TEST_TMPDIR/profiles/wsl-updated.json"
+	host wsl-nvidia
+	docker create --name hook --gpus all debian probe
+	docker create --name shim --runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all debian probe
+	for name in hook shim; do
+		run docker start --attach "$name"
+		expect_line "library=/usr/lib/wsl/drivers/$old/libcuda.so.1.1"
+	done
+	docker_stop
+	export CTR_GPU_TEST_PROFILES=$BATS_TEST_TMPDIR/profiles
+	host wsl-updated
+	for name in hook shim; do
+		run docker start --attach "$name"
+		expect_line "cuInit=0"
+		expect_line "library=/usr/lib/wsl/drivers/$new/libcuda.so.1.1"
+		docker cp "$name:/etc/ld.so.cache" "$BATS_TEST_TMPDIR/cache"
+		run strings "$BATS_TEST_TMPDIR/cache"
+		expect "$new"
+		expect_not "$old"
+	done
+	docker rm hook shim
+}
+
+@test "a daemon with a user namespace for its containers" {
+	local directory
+
+	directory=$(engine_directory docker)
+	chmod o+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/file" "$BATS_FILE_TMPDIR" "$directory"
+	docker_start wsl-nvidia "{\"userns-remap\": \"default\",
+		\"runtimes\": {\"nvidia\": {\"path\": \"$CTR_GPU_BUILD/bin/nvidia-container-runtime\"}}}" '
+		echo dockremap:x:777:777::/:/bin/false >>/etc/passwd && echo dockremap:x:777: >>/etc/group &&
+			echo dockremap:700000:65536 | tee /etc/subuid >/etc/subgid'
+	docker_image debian
+	for options in "--gpus all" "--gpus all --read-only" "--runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all"; do
+		# shellcheck disable=SC2086 # several words
+		run docker run --rm $options debian sh -c 'cat /proc/self/uid_map && probe'
+		expect "700000"
+		expect_gpu
+	done
+}
