@@ -30,8 +30,8 @@ enum { INSTALL_DIRS_MAX = 8 };
 
 struct install_dir {
 	int fd;
-	char *path; /* without symlinks, as this machine has it: with the driver root in front */
-	bool is_32; /* of the 32-bit ABI beside the machine's own */
+	char *path;   /* without symlinks, as this machine has it: with the driver root in front */
+	bool is_32;   /* of the 32-bit ABI beside the machine's own */
 	bool is_ours; /* LIBRARY_DIR of the container that this is: SONAMEs tell its libraries, not the version */
 };
 

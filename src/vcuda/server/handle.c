@@ -28,8 +28,8 @@ struct handle {
 static pthread_mutex_t handle_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle *handles;
 static _Atomic uint32_t handle_count, handle_used; /* places that were ever used, and those that are */
-static uint32_t handle_free; /* free: place + 1 */
-static uint32_t handle_busy; /* how many streams are */
+static uint32_t handle_free;                       /* free: place + 1 */
+static uint32_t handle_busy;                       /* how many streams are */
 static uint32_t handle_hash[HANDLE_HASH];
 
 static void handle_unlock(pthread_mutex_t *const *mutex)
