@@ -148,6 +148,7 @@ static _Noreturn void child_undo_in_child(struct deeds *deeds)
 	sanitise_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* That of the dead child is empty. */
+	cleanup_closep(&deeds->proc_self_fd);
 	deeds->proc_self_fd = mount_open_proc_self_fd(-1);
 	if (phase_enter(PHASE_GIVE) < 0)
 		entered = false;

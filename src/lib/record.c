@@ -463,7 +463,6 @@ static int record_take_back_one(int all, const char *name, const char *root, int
 		r = reader.home < 0 ? -errno : record_read(&reader, root);
 	if (r == 0)
 		deeds_undo(reader.deeds);
-	cleanup_closep(&reader.deeds->proc_self_fd);
 	(void)deeds_free(reader.deeds);
 	rootfs_close(&reader.rootfs);
 	ground_clear(&reader.ground);

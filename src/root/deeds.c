@@ -40,7 +40,7 @@ static int deeds_compare_fds(const void *a, const void *b)
 /* Opened one after the other, their numbers are adjacent: one or two calls close them all. */
 static void deeds_close_all(const struct deeds *deeds)
 {
-	int fds[DEED_FDS * DEEDS_MAX + ARRAY_SIZE(deeds->namespaces)];
+	int fds[DEED_FDS * DEEDS_MAX + ARRAY_SIZE(deeds->namespaces) + 1];
 	size_t count = 0, end;
 
 	for (size_t i = 0; i < deeds->count; i++)
@@ -50,6 +50,8 @@ static void deeds_close_all(const struct deeds *deeds)
 	for (size_t i = 0; i < ARRAY_SIZE(deeds->namespaces); i++)
 		if (deeds->namespaces[i] >= 0)
 			fds[count++] = deeds->namespaces[i];
+	if (deeds->proc_self_fd >= 0)
+		fds[count++] = deeds->proc_self_fd;
 	qsort(fds, count, sizeof(*fds), deeds_compare_fds);
 	for (size_t start = 0; start < count; start = end) {
 		for (end = start + 1; end < count && fds[end] == fds[end - 1] + 1;)

@@ -31,7 +31,7 @@ struct deed {
 };
 
 struct deeds {
-	int proc_self_fd;  /* /proc/self/fd of the process that undoes, borrowed */
+	int proc_self_fd;  /* /proc/self/fd of the process that undoes; owned; -1: none */
 	int namespaces[2]; /* user and mount namespace, to be entered first; owned; -1: stay */
 	struct owner owner;
 	char step[128]; /* for a message of the parent */

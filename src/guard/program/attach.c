@@ -137,7 +137,8 @@ static int attach_explain(int r, const struct strv *missing, struct err *err)
 		       : complaint[0] ? complaint
 				      : strerror(-r),
 		       missing && missing->count > 1 ? ", and more" : "",
-		       missing ? "ctr-gpu-guard check lists all of it; see SECURITY.md for the kernels that can."
+		       missing ? CTR_GPU_LIBEXECDIR
+			       "/ctr-gpu-guard check lists all of it; see SECURITY.md for the kernels that can."
 			       : "See SECURITY.md for what the kernel needs.");
 }
 

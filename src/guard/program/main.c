@@ -67,7 +67,8 @@ static int main_open(struct choices *ret, struct err *err)
 	int r = choices_open(ret);
 
 	if (r == -ENOENT)
-		return err_set(err, CTR_GPU_E_GUARD, "the guard is not loaded\nctr-gpu-guard load");
+		return err_set(err, CTR_GPU_E_GUARD,
+			       "the guard is not loaded\nsudo " CTR_GPU_LIBEXECDIR "/ctr-gpu-guard load");
 	return r < 0 ? err_set(err, r, "cannot open " GUARD_CHOICES ": %m") : 0;
 }
 

@@ -85,15 +85,30 @@ static int teardown(void **state)
 	return scratch_unmount(state);
 }
 
+static unsigned open_fds(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(directory);
+	while (readdir(directory))
+		count++;
+	(void)closedir(directory);
+	return count;
+}
+
+/* In a program that goes on no descriptor is left, whatever became of it. */
 static int apply(void)
 {
 	struct ctr_gpu_container *container = NULL;
+	unsigned before = open_fds();
 	int r;
 
 	r = ctr_gpu_container_new(context, 0, scratch_path("/root"), &container);
 	assert_int_equal(r, 0);
 	r = ctr_gpu_plan_apply(context, &plan, container);
 	ctr_gpu_container_unref(container);
+	assert_int_equal(open_fds(), before);
 	return r;
 }
 

@@ -37,7 +37,7 @@ static int setup(void **state)
 	rootfs.deeds = deeds = deeds_new(false);
 	if (!deeds)
 		return -1;
-	deeds->proc_self_fd = self_fds;
+	deeds->proc_self_fd = dup(self_fds);
 	stage = (struct mount_stage){.deeds = deeds, .root = rootfs.fd, .tmpfs = -1};
 	return 0;
 }

@@ -34,7 +34,7 @@ static int setup(void **state)
 	rootfs.deeds = deeds = deeds_new(false);
 	if (!deeds)
 		return -1;
-	deeds->proc_self_fd = self_fds;
+	deeds->proc_self_fd = dup(self_fds);
 	return 0;
 }
 
