@@ -22,6 +22,7 @@
 #include "lib/plan.h"
 #include "lib/root_writer.h"
 #include "oci/edit.h"
+#include "root/mount.h"
 
 struct bundle_apply {
 	struct ctr_gpu_bundle *bundle;
@@ -214,6 +215,17 @@ static int bundle_leave_to_hook(void *user, const struct loader_file *file, int 
 	return 0;
 }
 
+/* By it a file of the image is opened as what was looked at, whatever is in its place by then. */
+static int bundle_open_fds(struct bundle_apply *apply)
+{
+	int *fd = &apply->deeds->proc_self_fd;
+
+	if (*fd < 0)
+		*fd = mount_open_proc_self_fd(-1);
+	apply->rootfs.proc_self_fd = *fd;
+	return *fd < 0 ? err_set(apply->err, *fd, "cannot open /proc/self/fd: %m") : 0;
+}
+
 /* If it cannot be opened, the runtime complains about it. */
 static int bundle_change_root(struct bundle_apply *apply)
 {
@@ -237,6 +249,8 @@ static int bundle_change_root(struct bundle_apply *apply)
 	if (r < 0)
 		return 0;
 	apply->rootfs.deeds = apply->deeds;
+	if (r == 0)
+		r = bundle_open_fds(apply);
 	if (r == 0)
 		r = container_check_root(&apply->rootfs, path, NULL, apply->err);
 	if (r != 0)

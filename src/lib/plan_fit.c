@@ -20,6 +20,7 @@
 #include "lib/bundle.h"
 #include "lib/container.h"
 #include "lib/plan.h"
+#include "root/mount.h"
 
 #define VARIABLE "LD_LIBRARY_PATH"
 
@@ -210,6 +211,7 @@ static int plan_fit_warn_of_path(struct plan *plan, const struct rootfs *rootfs,
 
 int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_container *container)
 {
+	_cleanup_close_ int fds = mount_open_proc_self_fd(-1);
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
 	int r;
 
@@ -217,6 +219,7 @@ int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_c
 	/* Applying the plan finds out whether it exists. */
 	if (container_open_rootfs(container, &rootfs, NULL) != 0)
 		return 0;
+	rootfs.proc_self_fd = fds;
 	r = plan_fit_warn_of_path(&plan->data, &rootfs, &container->config.environment);
 	if (r == 0)
 		r = plan_fit_list_groups(&plan->data, &container->config, &plan->data.warnings);
@@ -225,6 +228,7 @@ int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_c
 
 int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle)
 {
+	_cleanup_close_ int fds = mount_open_proc_self_fd(-1);
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
 	int r;
 
@@ -232,6 +236,7 @@ int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bund
 	/* Applying the plan says why. */
 	if (bundle_open_root(bundle, &rootfs, NULL) != 0)
 		return 0;
+	rootfs.proc_self_fd = fds;
 	r = plan_fit_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data);
 	return r == 0 ? plan_fit_find_outranked(&plan->data, &rootfs) : r;
 }

@@ -207,6 +207,19 @@ again() {
 	both native_again
 }
 
+# Who shares the root could have put a device there, and to open one may be to do something.
+@test "a file of the image is opened as what was looked at, whatever is in its place by then" {
+	prepare .
+	# shellcheck disable=SC2016
+	run sandbox wsl-nvidia bash -ec '
+		mkdir -p /etc/ctr-gpu
+		echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+		strace -f -qq -e trace=openat,openat2 -e signal=none -o /run/trace ctr-gpu-runtime create --bundle "$1" container
+		grep "[(][0-9]*, .*ld.so.cache" /run/trace' - "$(directory)"
+	expect_status 0
+	[[ -z $(grep -v O_PATH <<<"$output") ]] || { echo "$output"; false; }
+}
+
 @test "twice leaves the same bytes" {
 	prepare
 	run sandbox wsl-nvidia bash -c '
