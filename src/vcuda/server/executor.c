@@ -358,11 +358,14 @@ static void executor_do(struct request *q)
 		executor_finish(q, r);
 }
 
-/* Whoever waits for room sleeps until half of the ring is free, or all is done. */
-static void executor_wake_client(uint32_t tail, uint32_t head)
+/*
+ * Whoever waits for room sleeps until half of the ring is free, or all is done. What was written since the head was
+ * last looked at counts, too: else a client would be woken for each entry that is done, fill its place and sleep again.
+ */
+static void executor_wake_client(struct ring *ring, uint32_t tail)
 {
-	if (BELL_LOAD(&server.wire->ring.tail.sleeps) && ring_distance(tail, head) < RING_UNITS / 2)
-		bell_wake(&server.wire->ring.tail);
+	if (BELL_LOAD(&ring->tail.sleeps) && ring_distance(tail, BELL_LOAD(&ring->head.value)) < RING_UNITS / 2)
+		bell_wake(&ring->tail);
 }
 
 /* Waits for an entry. */
@@ -412,6 +415,6 @@ void executor_run(void)
 			executor_do(&q);
 		tail += units;
 		BELL_STORE(&ring->tail.value, tail);
-		executor_wake_client(tail, head);
+		executor_wake_client(ring, tail);
 	}
 }

@@ -1045,6 +1045,7 @@ static const struct {
 	{"chunks that others wait for", waits_chunks, SERVES},
 	{"contexts that others began with", waits_memory, SERVES},
 	{"a context that is done", waits_done, SERVES},
+	{"room in a ring that is full", waits_room, SERVES},
 	{"contexts that others compile in", waits_compilers, SERVES},
 	{"graphs of captures that failed", waits_captures, SERVES},
 	{"what nodes name is gone", waits_nodes, SERVES},

@@ -240,6 +240,63 @@ int waits_done(struct peer *peer, uint64_t context)
 	return r;
 }
 
+/* Commands that do nothing, written but not yet told of, up to @units of the ring. */
+static void waits_fill(struct peer *peer, uint32_t units)
+{
+	const struct wire_entry filler = {.slot = WIRE_SCRATCH};
+
+	for (const uint32_t tail = atomic_load(&peer->wire->ring.tail.value); ring_distance(tail, peer->head) < units;
+	     peer->head++)
+		peer_put(peer, &filler, NULL, 0);
+}
+
+/* The server itself waits, since nobody waits for the answer. */
+static void waits_stop(struct peer *peer, uint64_t context, uint64_t stream)
+{
+	const struct wire_entry entry = {
+		.op = OP_cuStreamSynchronize, .words = 1, .bytes = 8, .slot = WIRE_SCRATCH, .context = context};
+
+	peer_put(peer, &entry, &stream, sizeof(stream));
+	peer->head++;
+}
+
+/*
+ * Of a ring that is full half has to be free before a client is woken that waits for room, also of what it wrote after
+ * the server had looked. The server stops at its first command, and again at the hundredth or so.
+ */
+int waits_room(struct peer *peer, uint64_t context)
+{
+	const uint64_t first = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+	const uint64_t second = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+	struct ring *ring = &peer->wire->ring;
+	const uint32_t begin = peer->head + 2;
+	int r = !first || !second;
+
+	peer_send(peer, 0, OP_cuLaunchHostFunc, context, (const uint64_t[]){first, 7}, 2, NULL, 0, false);
+	for (int i = 0; i < 1000 && atomic_load(&peer->wire->calls.value) < 1; i++)
+		(void)usleep(1000);
+	peer_send(peer, 0, OP_cuLaunchHostFunc, context, (const uint64_t[]){second, 7}, 2, NULL, 0, false);
+	(void)usleep(MOMENT);
+	waits_stop(peer, context, first);
+	waits_fill(peer, 100);
+	waits_stop(peer, context, second);
+	waits_fill(peer, RING_UNITS / 2 - 8);
+	peer_push(peer, 0);
+	(void)usleep(MOMENT);
+	waits_fill(peer, RING_UNITS);
+	peer_push(peer, 0);
+	atomic_store(&ring->tail.sleeps, 1);
+	waits_open(peer, 1);
+	(void)usleep(MOMENT);
+	r |= waits_are("done before the second", (int)(atomic_load(&ring->tail.value) - begin), 100);
+	r |= waits_are("asleep with little room", (int)atomic_load(&ring->tail.sleeps), 1);
+	waits_open(peer, 2);
+	for (int i = 0; i < 1000 && atomic_load(&ring->tail.sleeps); i++)
+		(void)usleep(1000);
+	r |= waits_are("asleep with room", (int)atomic_load(&ring->tail.sleeps), 0);
+	return r | waits_are("a call", waits_call(peer, 0, OP_cuCtxSynchronize, context, 0, 0, 0), 0);
+}
+
 /* Threads that compile in a context, and one that links there with another context current, while it ends. */
 int waits_compilers(struct peer *peer, uint64_t context)
 {

@@ -14,6 +14,7 @@ int waits_primary(struct peer *peer, uint64_t context);
 int waits_chunks(struct peer *peer, uint64_t context);
 int waits_memory(struct peer *peer, uint64_t context);
 int waits_done(struct peer *peer, uint64_t context);
+int waits_room(struct peer *peer, uint64_t context);
 int waits_compilers(struct peer *peer, uint64_t context);
 int waits_captures(struct peer *peer, uint64_t context);
 int waits_nodes(struct peer *peer, uint64_t context);
