@@ -255,9 +255,29 @@ static CUresult contexts_end_wait(CUresult r, CUresult (*wait)(uint64_t), uint64
 	return r || !allocation_was_freed_in_streams() ? r : wait(object);
 }
 
+/* Which request found the null stream of a context done: there is nothing to ask for the next one. */
+static struct {
+	uint64_t context, request;
+} contexts_done;
+
+/* Return: what cuStreamQuery() would. The null stream has two names. */
+static CUresult contexts_ask(uint64_t slot)
+{
+	const struct mark *mark = mark_of(slot);
+	const bool null = mark->context && (mark->stream == WIRE_STREAM_NULL || mark->stream == WIRE_STREAM_LEGACY);
+	const bool done = null && mark->context == contexts_done.context && mark->request == contexts_done.request + 1;
+	CUresult r = done ? CUDA_SUCCESS : mark_query(slot);
+
+	if (!r && null) {
+		contexts_done.context = mark->context;
+		contexts_done.request = mark->request;
+	}
+	return r;
+}
+
 static CUresult contexts_query_stream(uint64_t slot)
 {
-	return contexts_end_wait(mark_query(slot), driver.cuStreamSynchronize, mark_of(slot)->stream);
+	return contexts_end_wait(contexts_ask(slot), driver.cuStreamSynchronize, mark_of(slot)->stream);
 }
 
 static CUresult contexts_block_stream(uint64_t slot)
@@ -320,7 +340,7 @@ static CUresult contexts_block_context(uint64_t slot)
 static CUresult contexts_query_context(uint64_t slot)
 {
 	const uint64_t context = mark_of(slot)->context;
-	CUresult r = mark_query(slot);
+	CUresult r = contexts_ask(slot);
 	uint32_t place = 0;
 	CUstream stream;
 	uint64_t handle;

@@ -123,6 +123,7 @@ static void executor_copy(struct request *to, const struct request *from)
 	memcpy(to->argument, from->argument, from->header.bytes);
 	to->part_at = from->part_at;
 	to->reply_bytes = 0;
+	to->number = from->number;
 }
 
 static CUresult executor_serve(struct request *q)
@@ -408,6 +409,7 @@ void executor_run(void)
 		}
 		const uint32_t units = executor_take(&q, tail, head);
 
+		q.number++;
 		/* Not what the client has still to write, which would have to wait for it. */
 		if (tail + units != head)
 			executor_prefetch(tail + units);

@@ -124,6 +124,7 @@ uint64_t mark_begin(const struct request *q, CUstream stream, uint64_t context)
 
 	mark->stream = stream;
 	mark->context = context;
+	mark->request = q->number;
 	mark->looks = 0;
 	mark->written = false;
 	return q->header.thread;

@@ -26,6 +26,7 @@ struct request {
 	uint64_t argument[WIRE_INLINE / 8];
 	uint32_t part_at; /* bytes of @argument that were taken */
 	uint32_t reply_bytes;
+	uint64_t number; /* which of all that the client has sent it is */
 	_Alignas(8) uint8_t reply[WIRE_REPLY];
 };
 _Static_assert(offsetof(struct request, argument) == offsetof(struct request, header) + sizeof(struct wire_entry),

@@ -1046,6 +1046,7 @@ static const struct {
 	{"contexts that others began with", waits_memory, SERVES},
 	{"a context that is done", waits_done, SERVES},
 	{"room in a ring that is full", waits_room, SERVES},
+	{"waits one behind the other", waits_twice, SERVES},
 	{"contexts that others compile in", waits_compilers, SERVES},
 	{"graphs of captures that failed", waits_captures, SERVES},
 	{"what nodes name is gone", waits_nodes, SERVES},

@@ -240,6 +240,18 @@ int waits_done(struct peer *peer, uint64_t context)
 	return r;
 }
 
+/* Waits with nothing between them, and one behind something else: test/vcuda/tap has a driver that refuses the second question. */
+int waits_twice(struct peer *peer, uint64_t context)
+{
+	int r = waits_are("the context", waits_call(peer, 0, OP_cuCtxSynchronize, context, 0, 0, 0), 0);
+
+	r |= waits_are("the null stream", waits_call(peer, 0, OP_cuStreamSynchronize, context, 0, 0, 1), 0);
+	r |= waits_are("the context again", waits_call(peer, 1, OP_cuCtxSynchronize, context, 0, 0, 0), 0);
+	(void)waits_call(peer, 0, OP_cuStreamGetFlags, context, 0, 0, 1);
+	printf("# waits behind something else: %d\n", waits_call(peer, 0, OP_cuCtxSynchronize, context, 0, 0, 0));
+	return r;
+}
+
 /* Commands that do nothing, written but not yet told of, up to @units of the ring. */
 static void waits_fill(struct peer *peer, uint32_t units)
 {

@@ -15,6 +15,7 @@ int waits_chunks(struct peer *peer, uint64_t context);
 int waits_memory(struct peer *peer, uint64_t context);
 int waits_done(struct peer *peer, uint64_t context);
 int waits_room(struct peer *peer, uint64_t context);
+int waits_twice(struct peer *peer, uint64_t context);
 int waits_compilers(struct peer *peer, uint64_t context);
 int waits_captures(struct peer *peer, uint64_t context);
 int waits_nodes(struct peer *peer, uint64_t context);
