@@ -19,6 +19,7 @@
 
 #include "base/callfilter.h"
 #include "base/cleanup.h"
+#include "base/statmount.h"
 
 /* Sanitizers make calls of their own. */
 #if defined(__has_feature)
@@ -44,7 +45,7 @@
 	X(W, renameat) X(W, renameat2) X(W, linkat) X(W, ftruncate) X(W, fchmod) X(W, fchown) \
 	/* mounts; mount itself stands below */ \
 	X(W, open_tree) X(W, move_mount) X(W, fsopen) X(W, fsconfig) X(W, fsmount) X(W, mount_setattr) \
-	X(W, umount2) \
+	X(W, umount2) X(W, statmount) \
 	/* rights, which can only be given up */ \
 	X(W, setfsuid) X(W, setfsgid) X(W, capget) X(W, capset) \
 	/* log messages; below, sockets are limited to this machine's */ \

@@ -13,6 +13,7 @@
 #include <sys/vfs.h>
 
 #include "base/fd.h"
+#include "base/statmount.h"
 #include "base/str.h"
 #include "root/mount.h"
 #include "root/mountinfo.h"
@@ -131,13 +132,16 @@ static int ground_read_outside(struct ground *ground)
 		       : fd_read_all(ground->outside_fd, MOUNTINFO_MAX, &ground->outside, NULL);
 }
 
-static int ground_is_shared(const struct rootfs *rootfs, uint64_t mount, bool *ret)
+/* @mount: what @fd is on */
+static int ground_is_shared(const struct rootfs *rootfs, int fd, uint64_t mount, bool *ret)
 {
 	struct mountinfo_line line;
 	struct word text;
 	uint64_t id;
 	int r;
 
+	if (statmount_is_shared(fd, ret))
+		return 0;
 	r = ground_read_inside(rootfs);
 	if (r < 0)
 		return r;
@@ -307,7 +311,7 @@ static int ground_judge(const struct rootfs *rootfs, int fd, uint64_t mount, enu
 	if (fs.f_type == TMPFS_MAGIC)
 		r = ground_is_elsewhere(rootfs, st.st_dev, &elsewhere);
 	if (r == 0 && elsewhere)
-		r = ground_is_shared(rootfs, mount, &shared);
+		r = ground_is_shared(rootfs, fd, mount, &shared);
 	if (r < 0)
 		return r;
 	if (!elsewhere)
@@ -421,6 +425,6 @@ int ground_settle(struct rootfs *rootfs, bool keep)
 		return 0;
 	r = ground_find_root(rootfs, &root);
 	if (r == 0)
-		r = ground_is_shared(rootfs, root, &shared);
+		r = ground_is_shared(rootfs, rootfs->fd, root, &shared);
 	return r < 0 || !shared ? r : ground_cover_root(rootfs);
 }

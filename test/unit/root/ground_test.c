@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What things in a container stand on, with the kernel's numbers of mounts as statx(2) gives them, as /proc gives them before
- * Linux 5.8, and without the calls on descriptors. Everything is on one filesystem, so that its number tells nothing.
+ * What things in a container stand on, with what statmount(2) tells, with mountinfo instead before Linux 6.8, with numbers of mounts
+ * from /proc before 5.8, and without the calls on descriptors. Everything is on one filesystem, so that its number tells nothing.
  */
 
 #include "scratch.h"
 
 #include <linux/capability.h>
 
+#include "base/statmount.h"
 #include "root/ground.h"
 #include "root/mount.h"
 #include "root/rootfs.h"
@@ -88,6 +89,23 @@ static void test_shared_volume(void **state)
 	mount_at("/out", "/root/volume", NULL, MS_BIND);
 	assert_int_equal(ground_at("/volume"), GROUND_SHARED);
 	assert_int_equal(ground_at("/volume/sub"), GROUND_SHARED);
+}
+
+/* One mount is asked about by itself where the kernel can: a host may have thousands of others. */
+static void test_shared_without_mountinfo(void **state)
+{
+	bool shared = false;
+
+	(void)state;
+	mount_at("", "/root/proc", "proc", 0);
+	mount_at("", "/root/proc", NULL, MS_SHARED);
+	if (!statmount_is_shared(self_fds, &shared))
+		skip();
+	assert_int_equal(ground_at("/proc/self"), GROUND_SHARED);
+	assert_null(ground.inside);
+	mount_at("", "/root/proc", NULL, MS_PRIVATE);
+	assert_int_equal(ground_at("/proc/self"), GROUND_KERNEL);
+	assert_null(ground.inside);
 }
 
 static void test_slave_volume(void **state)
@@ -347,6 +365,7 @@ static void test_settle_by_hand_on_a_mount(void **state)
 static const struct CMUnitTest tests[] = {
 	CASE(test_kinds),
 	CASE(test_shared_volume),
+	CASE(test_shared_without_mountinfo),
 	CASE(test_slave_volume),
 	CASE(test_engines_tmpfs),
 	CASE(test_engines_tmpfs_without_first_process),
@@ -363,6 +382,7 @@ static const struct CMUnitTest tests[] = {
 
 int main(void)
 {
+	static const int one[] = {SYS_statmount};
 	static const int number[] = {SYS_statx};
 	static const int others[] = {SYS_mount_setattr, SYS_open_tree, SYS_move_mount, SYS_fsopen, SYS_openat2};
 	int failed;
@@ -370,6 +390,8 @@ int main(void)
 	scratch_enter();
 	self_fds = mount_open_proc_self_fd(-1);
 	failed = cmocka_run_group_tests_name("ground", tests, NULL, NULL);
+	forget_calls(one, ARRAY_SIZE(one));
+	failed += cmocka_run_group_tests_name("ground before Linux 6.8", tests, NULL, NULL);
 	forget_calls(number, ARRAY_SIZE(number));
 	failed += cmocka_run_group_tests_name("ground before Linux 5.8", tests, NULL, NULL);
 	forget_calls(others, ARRAY_SIZE(others));
