@@ -486,8 +486,7 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
  * ctr_gpu_plan_fit_bundle() - add what a container's image needs in addition
  *
  * Programs built by Nix or Guix do not read /etc/ld.so.cache: the plan gets LD_LIBRARY_PATH for them, with the
- * container's own value first. Variables that the container has already are taken out. The plan also gets the libraries
- * of the image that the driver's outrank, as far as the image's loader cache lists them.
+ * container's own value first. Variables that the container has already are taken out.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1
@@ -495,10 +494,21 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle);
 
 /**
- * ctr_gpu_plan_fit_container() - the same for a container that exists, whose environment can no longer be changed
+ * ctr_gpu_plan_find_outranked() - add the libraries of a bundle's image that the driver's outrank
  *
- * The plan gets a warning with the value for the variable. ctr_gpu_plan_apply() logs that, and what other variables the
- * container lacks, in any case.
+ * As far as the image's loader cache lists them. It is for a plan that is shown: applying does not need them, and
+ * reading the cache takes time.
+ *
+ * Return: 0 or -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_plan_find_outranked(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle);
+
+/**
+ * ctr_gpu_plan_fit_container() - both for a container that exists, whose environment can no longer be changed
+ *
+ * It is for a plan that is shown, which gets a warning with the value for the variable. ctr_gpu_plan_apply() logs that,
+ * and what other variables the container lacks, in any case.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1

@@ -67,6 +67,8 @@ static int runtime_change_bundle(void *user)
 		r = phase_enter(PHASE_EDIT);
 	if (!r)
 		r = ctr_gpu_plan_fit_bundle(shim->plan, shim->bundle);
+	if (!r && shim->dry_run)
+		r = ctr_gpu_plan_find_outranked(shim->plan, shim->bundle);
 	if (r)
 		r = message_go_without(shim->context, shim->request, CTR_GPU_DOOR_RUNTIME, shim->dry_run, r,
 				       &shim->plan);

@@ -176,7 +176,7 @@ static int plan_fit_add_outranked(struct plan *plan, const struct span *cache, c
 }
 
 /* Without a loader cache, the image's libraries are not known. */
-static int plan_fit_find_outranked(struct plan *plan, const struct rootfs *rootfs)
+static int plan_fit_read_outranked(struct plan *plan, const struct rootfs *rootfs)
 {
 	_cleanup_free_ char *data = NULL;
 	struct span cache;
@@ -223,20 +223,33 @@ int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_c
 	r = plan_fit_warn_of_path(&plan->data, &rootfs, &container->config.environment);
 	if (r == 0)
 		r = plan_fit_list_groups(&plan->data, &container->config, &plan->data.warnings);
-	return r == 0 ? plan_fit_find_outranked(&plan->data, &rootfs) : r;
+	return r == 0 ? plan_fit_read_outranked(&plan->data, &rootfs) : r;
+}
+
+/* Return: whether there is a root; applying the plan says why there is none. */
+static bool plan_fit_open_bundle(const struct ctr_gpu_bundle *bundle, int fds, struct rootfs *ret)
+{
+	if (bundle_open_root(bundle, ret, NULL) != 0)
+		return false;
+	ret->proc_self_fd = fds;
+	return true;
 }
 
 int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle)
 {
 	_cleanup_close_ int fds = mount_open_proc_self_fd(-1);
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
-	int r;
 
 	plan_drop_env(&plan->data, &bundle->config.environment);
-	/* Applying the plan says why. */
-	if (bundle_open_root(bundle, &rootfs, NULL) != 0)
-		return 0;
-	rootfs.proc_self_fd = fds;
-	r = plan_fit_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data);
-	return r == 0 ? plan_fit_find_outranked(&plan->data, &rootfs) : r;
+	return plan_fit_open_bundle(bundle, fds, &rootfs)
+		       ? plan_fit_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data)
+		       : 0;
+}
+
+int ctr_gpu_plan_find_outranked(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle)
+{
+	_cleanup_close_ int fds = mount_open_proc_self_fd(-1);
+	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+
+	return plan_fit_open_bundle(bundle, fds, &rootfs) ? plan_fit_read_outranked(&plan->data, &rootfs) : 0;
 }
