@@ -256,11 +256,13 @@ const struct dirent *fd_entries_next(struct fd_entries *entries)
 
 int fd_list_names(int dirfd, const char *path, bool (*wanted)(const char *name), size_t max, struct strv *ret)
 {
-	_cleanup_dir_ DIR *directory = fd_open_directory(dirfd, path, 0);
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct dirent *entry;
-	int r = directory ? 0 : -errno;
+	struct fd_entries entries;
+	int r = fd < 0 ? -errno : 0;
 
-	while (r == 0 && ret->count < max && (entry = readdir(directory)))
+	fd_entries_begin(&entries, fd);
+	while (r == 0 && ret->count < max && (entry = fd_entries_next(&entries)))
 		if (wanted(entry->d_name))
 			r = strv_add(ret, entry->d_name);
 	strv_sort(ret);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/elf_file.h"
 #include "base/fd.h"
@@ -107,15 +108,16 @@ static size_t libraries_stem_length(const struct install *install, const struct 
 static int libraries_add_versioned(const struct install *install, const struct install_dir *dir, uint32_t capabilities,
 				   struct install_libraries *libraries)
 {
-	/* A descriptor of its own, so that reading starts at the beginning each time. */
-	_cleanup_dir_ DIR *directory = fd_open_directory(dir->fd, ".", 0);
 	_cleanup_strv_ struct strv names = {0};
 	const struct dirent *entry;
+	struct fd_entries entries;
 	int r = 0;
 
-	if (!directory)
+	/* Somebody may have read it before. */
+	if (lseek(dir->fd, 0, SEEK_SET) < 0)
 		return -errno;
-	while (r == 0 && names.count < LIBRARIES_MAX && (entry = readdir(directory)))
+	fd_entries_begin(&entries, dir->fd);
+	while (r == 0 && names.count < LIBRARIES_MAX && (entry = fd_entries_next(&entries)))
 		if (libraries_stem_length(install, dir, entry->d_name) > 0)
 			r = strv_add(&names, entry->d_name);
 	strv_sort(&names);
