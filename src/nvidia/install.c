@@ -75,13 +75,13 @@ static int install_path(int fd, char **ret)
 	return 0;
 }
 
-int install_find(const struct install *install, const char *path, struct install_file *ret)
+/* A path with a symlink in it, most likely. */
+static int install_resolve(const struct install *install, const char *path, struct install_file *ret)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = rootfs_open_path(&install->root, path, O_PATH);
 	struct install_file file;
 	int r;
 
-	fd = rootfs_open_path(&install->root, path, O_PATH);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &file.st) < 0)
@@ -90,6 +90,23 @@ int install_find(const struct install *install, const char *path, struct install
 	if (r == 0)
 		*ret = file;
 	return r;
+}
+
+int install_find(const struct install *install, const char *path, struct install_file *ret)
+{
+	_cleanup_close_ int fd = rootfs_open_unlinked(&install->root, path, O_PATH);
+	struct install_file file;
+
+	if (fd == -ELOOP)
+		return install_resolve(install, path, ret);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &file.st) < 0)
+		return -errno;
+	if (str_format(&file.path, "%s%s", install->root_path, path) < 0)
+		return -ENOMEM;
+	*ret = file;
+	return 0;
 }
 
 const char *install_path_inside(const struct install *install, const char *path)
@@ -181,7 +198,7 @@ static int install_consider(struct install *install, const char *path)
 	size_t length;
 	int r;
 
-	r = install_find(install, path, &file);
+	r = install_resolve(install, path, &file);
 	if (r != 0)
 		return r == -ENOMEM ? r : 0;
 	real = file.path;
@@ -212,34 +229,54 @@ static int install_consider(struct install *install, const char *path)
 	return 0;
 }
 
+/* What the loader cache has of the driver. */
 struct visit {
 	struct install *install;
-	bool versioned; /* which anchors count */
+	struct strv later; /* paths of libraries whose names have the version in them */
 	int r;
 };
 
-static bool install_is_anchor(const struct visit *visit, const char *name)
+/* A machine has thousands of libraries. Nearly all differ from an anchor in what is behind "lib". */
+static bool install_begins_as(const char *name, const char *anchor)
 {
-	if (!visit->versioned) {
-		for (size_t i = 0; i < ARRAY_SIZE(anchors); i++)
-			if (streq(anchors[i], name))
-				return true;
-		return false;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(versioned_anchors); i++)
-		if (str_has_prefix(name, versioned_anchors[i]))
-			return streq(name + strlen(versioned_anchors[i]), visit->install->version);
+	return name[3] == anchor[3] && name[4] == anchor[4];
+}
+
+static bool install_is_anchor(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(anchors); i++)
+		if (install_begins_as(name, anchors[i]) && streq(anchors[i], name))
+			return true;
 	return false;
+}
+
+static bool install_is_versioned_anchor(const struct install *install, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(versioned_anchors); i++)
+		if (install_begins_as(name, versioned_anchors[i]) && str_has_prefix(name, versioned_anchors[i]))
+			return streq(name + strlen(versioned_anchors[i]), install->version);
+	return false;
+}
+
+static int install_follow(struct install *install, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (path[0] != '/' || slash == path || install_has_dir(install, path, (size_t)(slash - path), true))
+		return 0;
+	return install_consider(install, path);
 }
 
 static void install_visit_entry(void *user, const char *name, const char *path)
 {
 	struct visit *visit = user;
-	const char *slash = strrchr(path, '/');
 
-	if (visit->r == 0 && path[0] == '/' && slash != path && install_is_anchor(visit, name) &&
-	    !install_has_dir(visit->install, path, (size_t)(slash - path), true))
-		visit->r = install_consider(visit->install, path);
+	if (visit->r != 0 || strncmp(name, "lib", 3) != 0 || !name[3])
+		return;
+	if (install_is_anchor(name))
+		visit->r = install_follow(visit->install, path);
+	else if (install_is_versioned_anchor(visit->install, name))
+		visit->r = strv_add(&visit->later, path);
 }
 
 static int install_search_cache(struct install *install)
@@ -247,7 +284,6 @@ static int install_search_cache(struct install *install)
 	struct visit visit = {.install = install};
 	_cleanup_free_ char *data = NULL;
 	_cleanup_close_ int fd = -1;
-	struct span cache;
 	size_t size;
 	int r;
 
@@ -257,11 +293,11 @@ static int install_search_cache(struct install *install)
 	r = fd_read_all(fd, LDCACHE_MAX_SIZE, &data, &size);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	cache = (struct span){.data = (const unsigned char *)data, .size = size};
-	ldcache_each(&cache, install_visit_entry, &visit);
+	ldcache_each(&(struct span){(const unsigned char *)data, size}, install_visit_entry, &visit);
 	/* Last, since of a directory that is known the links to another one are not looked at any more. */
-	visit.versioned = true;
-	ldcache_each(&cache, install_visit_entry, &visit);
+	for (size_t i = 0; i < visit.later.count && visit.r == 0; i++)
+		visit.r = install_follow(install, visit.later.items[i]);
+	strv_clear(&visit.later);
 	return visit.r;
 }
 

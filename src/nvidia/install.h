@@ -63,6 +63,7 @@ struct install_file {
 
 /**
  * install_find() - a file or directory by its path below the driver root
+ * @path: absolute, each name behind one slash, none of them "." or ".."
  *
  * Return: 0; -ENOENT and other negative errno.
  */
