@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Where the driver's files are found: in a driver root that is a directory of the test's, through caches of every layout. */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+#include <elf.h>
+#include <errno.h>
+
+#include "base/fd.h"
+#include "ldcache/cache-builder.h"
+#include "nvidia/install.h"
+
+#define VERSION "580.159.04"
+
+/* A machine with the driver spread over two directories, and links to it in a third. */
+struct world {
+	char root[64];
+	struct settings settings;
+};
+
+static const char *inside(const struct world *world, const char *path)
+{
+	static char text[256];
+
+	(void)snprintf(text, sizeof(text), "%s%s", world->root, path);
+	return text;
+}
+
+static void directory(const struct world *world, const char *path)
+{
+	assert_int_equal(mkdir(inside(world, path), 0755), 0);
+}
+
+static void write_at(const struct world *world, const char *path, const void *data, size_t size)
+{
+	_cleanup_close_ int fd = open(inside(world, path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, data, size), 0);
+}
+
+static void library(const struct world *world, const char *path)
+{
+	Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+			     .e_type = ET_DYN};
+
+#if defined(__aarch64__)
+	header.e_machine = EM_AARCH64;
+#else
+	header.e_machine = EM_X86_64;
+#endif
+	write_at(world, path, &header, sizeof(header));
+}
+
+static void link_at(const struct world *world, const char *path, const char *points_to)
+{
+	assert_int_equal(symlink(points_to, inside(world, path)), 0);
+}
+
+static int set_up(void **state)
+{
+	static const char *const directories[] = {"/etc", "/usr", "/usr/lib", "/drv", "/apart", "/bin", "/links"};
+	struct world *world = calloc(1, sizeof(*world));
+
+	assert_non_null(world);
+	(void)strcpy(world->root, "/tmp/ctr-gpu-install.XXXXXX");
+	assert_non_null(mkdtemp(world->root));
+	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
+		directory(world, directories[i]);
+	library(world, "/drv/libcuda.so." VERSION);
+	library(world, "/drv/libnvidia-ml.so." VERSION);
+	library(world, "/apart/libnvidia-tls.so." VERSION);
+	link_at(world, "/drv/libcuda.so.1", "libcuda.so." VERSION);
+	link_at(world, "/links/libcuda.so.1", "/drv/libcuda.so.1");
+	link_at(world, "/links/libnvidia-ml.so.1", "../drv/libnvidia-ml.so." VERSION);
+	library(world, "/links/libnvcuvid.so.1");
+	write_at(world, "/bin/nvidia-smi", "x", 1);
+	link_at(world, "/sbin", "bin");
+	world->settings.driver_root = world->root;
+	*state = world;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct world *world = *state;
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", world->root);
+	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
+	free(world);
+	return 0;
+}
+
+static const struct built_entry sorted[] = {
+	{"libzzz.so.1", "/usr/lib/libzzz.so.1", ABI_HERE, 0},
+	{"libnvidia-tls.so." VERSION, "/apart/libnvidia-tls.so." VERSION, ABI_HERE, 0},
+	{"libnvidia-ml.so.1", "/links/libnvidia-ml.so.1", ABI_HERE, 0},
+	{"libnvcuvid.so.1", "/links/libnvcuvid.so.1", ABI_HERE, 0},
+	{"libcuda.so.1", "/links/libcuda.so.1", ABI_HERE, HWCAP_NAMED(0)},
+	{"libcuda.so", "/links/libcuda.so.1", ABI_HERE, 0},
+	{"libcu", "/usr/lib/libcu", ABI_HERE, 0},
+	{"lib", "/usr/lib/lib", ABI_HERE, 0},
+	{"li", "relative", ABI_HERE, 0},
+};
+
+/* Every order of the entries but the first is one that ldconfig(8) does not write. */
+static void caches_of_every_layout(void **state)
+{
+	static const char *const hwcaps[] = {"x86-64-v3"};
+	const struct world *world = *state;
+	struct built_entry entries[ARRAY_SIZE(sorted)];
+
+	for (size_t turn = 0; turn < ARRAY_SIZE(sorted); turn++)
+		for (enum cache_format format = FORMAT_NEW; format <= FORMAT_OLD; format++) {
+			_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+			struct built_cache cache;
+			struct err err = {0};
+
+			for (size_t i = 0; i < ARRAY_SIZE(sorted); i++)
+				entries[i] = sorted[(i + turn) % ARRAY_SIZE(sorted)];
+			cache = build_cache(format, entries, ARRAY_SIZE(entries), hwcaps, 1);
+			write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
+			free(cache.data);
+			assert_int_equal(install_open(&world->settings, VERSION, &install, &err), 0);
+			assert_int_equal(install.dir_count, 2);
+			/* Versioned names come last, wherever they are. */
+			assert_string_equal(install.dirs[0].path, inside(world, "/drv"));
+			assert_string_equal(install.dirs[1].path, inside(world, "/apart"));
+		}
+}
+
+static void names_that_only_begin_alike(void **state)
+{
+	static const struct built_entry others[] = {
+		{"libnvidia-tls.so.1", "/apart/libnvidia-tls.so." VERSION, ABI_HERE, 0},
+		{"libnvidia-mlx.so.1", "/links/libnvidia-ml.so.1", ABI_HERE, 0},
+		{"libcuda.so.10", "/links/libcuda.so.1", ABI_HERE, 0},
+		{"xxxcuda.so.1", "/links/libcuda.so.1", ABI_HERE, 0},
+		{"", "/links/libcuda.so.1", ABI_HERE, 0},
+		{"libcuda.so.1", "links/libcuda.so.1", ABI_HERE, 0},
+		{"libcuda.so.1", "/libcuda.so.1", ABI_HERE, 0},
+	};
+	const struct world *world = *state;
+	struct built_cache cache = build_cache(FORMAT_NEW, others, ARRAY_SIZE(others), NULL, 0);
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	struct err err = {0};
+
+	link_at(world, "/libcuda.so.1", "drv/libcuda.so.1");
+	write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
+	free(cache.data);
+	assert_int_equal(install_open(&world->settings, VERSION, &install, &err), CTR_GPU_E_DRIVER_LIBRARY);
+}
+
+static void files_below_the_root(void **state)
+{
+	static const struct {
+		const char *path, *real; /* NULL: it is missing */
+	} files[] = {
+		{"/bin/nvidia-smi", "/bin/nvidia-smi"},
+		{"/sbin/nvidia-smi", "/bin/nvidia-smi"},
+		{"/links/libcuda.so.1", "/drv/libcuda.so." VERSION},
+		{"/bin", "/bin"},
+		{"/bin/nvidia-debugdump", NULL},
+		{"/sbin/nvidia-debugdump", NULL},
+		{"/bin/nvidia-smi/x", NULL},
+	};
+	const struct world *world = *state;
+	struct built_cache cache = build_cache(FORMAT_NEW, sorted, ARRAY_SIZE(sorted), NULL, 0);
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	struct err err = {0};
+
+	write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
+	free(cache.data);
+	assert_int_equal(install_open(&world->settings, VERSION, &install, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		struct install_file file = {0};
+		int r = install_find(&install, files[i].path, &file);
+
+		assert_true(files[i].real ? r == 0 : r < 0);
+		if (files[i].real)
+			assert_string_equal(file.path, inside(world, files[i].real));
+		free(file.path);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(caches_of_every_layout, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_that_only_begin_alike, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(files_below_the_root, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
