@@ -11,12 +11,12 @@
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY, NAMES_MAX = 64 };
 
-static int drm_probe(const struct settings *settings, struct inventory *inventory, struct err *err)
+static int drm_probe(const struct settings *settings, struct inventory *inventory, void **ret_seen, struct err *err)
 {
 	size_t before = inventory->count;
 	int r = cards_read(&backend_drm, inventory);
 
-	(void)settings;
+	(void)settings, (void)ret_seen;
 	if (r < 0)
 		return err_set(err, r, "%m");
 	return inventory->count > before ? 0 : CTR_GPU_E_NO_DEVICE;
@@ -111,12 +111,12 @@ static int drm_add_adapter(const struct adapter *adapter, uint32_t capabilities,
 	return r;
 }
 
-static int drm_plan(const struct settings *settings, const struct request *request,
+static int drm_plan(const struct settings *settings, void *seen, const struct request *request,
 		    const struct adapter *const *selected, size_t count, struct plan *plan, struct err *err)
 {
 	int r = 0;
 
-	(void)settings;
+	(void)settings, (void)seen;
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = drm_add_adapter(selected[i], request->capabilities, plan, err);
 	return r == -ENOMEM ? err_set(err, r, "%m") : r;

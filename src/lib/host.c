@@ -84,12 +84,15 @@ static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(backends); i++) {
-		r = backends[i]->probe(&context->settings, &host->inventory, &err);
+		void *seen = NULL;
+
+		r = backends[i]->probe(&context->settings, &host->inventory, &seen, &err);
 		if (r == CTR_GPU_E_NO_DEVICE)
 			continue;
 		if (r == -ENOMEM)
 			return r;
 		if (r == 0) {
+			host->seen[host->present_count] = seen;
 			host->present[host->present_count++] = backends[i];
 			continue;
 		}
@@ -146,8 +149,19 @@ struct ctr_gpu_host *ctr_gpu_host_unref(struct ctr_gpu_host *host)
 {
 	if (!host)
 		return NULL;
+	for (size_t i = 0; i < host->present_count; i++)
+		if (host->present[i]->forget)
+			host->present[i]->forget(host->seen[i]);
 	inventory_clear(&host->inventory);
 	free(host);
+	return NULL;
+}
+
+void *host_seen(const struct ctr_gpu_host *host, const struct backend *backend)
+{
+	for (size_t i = 0; i < host->present_count; i++)
+		if (host->present[i] == backend)
+			return host->seen[i];
 	return NULL;
 }
 
@@ -213,7 +227,8 @@ int ctr_gpu_host_driver(const struct ctr_gpu_host *host, size_t number, struct c
 		return -ERANGE;
 	adapter = &host->inventory.adapters[number];
 	/* If the driver's files cannot be read, its facts stay unknown. */
-	if (adapter->backend->facts && adapter->backend->facts(host->settings, &adapter, 1, &facts) == -ENOMEM)
+	if (adapter->backend->facts &&
+	    adapter->backend->facts(host->settings, host_seen(host, adapter->backend), &adapter, 1, &facts) == -ENOMEM)
 		return -ENOMEM;
 	*ret_driver = (struct ctr_gpu_driver){
 		.minor = adapter->minor,

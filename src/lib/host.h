@@ -14,8 +14,12 @@ struct ctr_gpu_host {
 	const struct settings *settings; /* of the context, borrowed */
 	struct inventory inventory;      /* usable adapters first, each at the position that is its index */
 	const struct backend *present[HOST_BACKENDS_MAX]; /* those whose device the host has */
+	void *seen[HOST_BACKENDS_MAX];                    /* by each of them, for itself */
 	size_t present_count;
 };
+
+/** What a backend's probe() has seen, for its other members. */
+void *host_seen(const struct ctr_gpu_host *host, const struct backend *backend);
 
 /** Every kind of host that there is. Return: NULL behind the last. */
 const struct backend *host_backend(size_t number);

@@ -69,7 +69,7 @@ void host_read_facts(const struct ctr_gpu_host *host, const struct backend *back
 			adapters[count++] = &host->inventory.adapters[i];
 	*ret = (struct driver_facts){0};
 	if (adapters && backend->facts)
-		(void)backend->facts(host->settings, adapters, count, ret);
+		(void)backend->facts(host->settings, host_seen(host, backend), adapters, count, ret);
 }
 
 static void host_write_driver(const struct ctr_gpu_host *host, const struct backend *backend, FILE *file)

@@ -56,7 +56,7 @@ static int plan_hold_requirements(const struct planner *planner, const struct ba
 	if (planner->request->requirements.count == 0 || count == 0 || planner->request->requirements_disabled ||
 	    planner->context->settings.disable_requirements || !backend->facts)
 		return 0;
-	r = backend->facts(&planner->context->settings, selected, count, &facts);
+	r = backend->facts(&planner->context->settings, host_seen(planner->host, backend), selected, count, &facts);
 	for (size_t i = 0; i < planner->request->requirements.count && r == 0; i++)
 		r = plan_hold_requirement(planner, planner->request->requirements.items[i], &facts);
 	driver_facts_clear(&facts);
@@ -81,8 +81,8 @@ static int plan_backend(const struct planner *planner, const struct backend *bac
 	r = plan_hold_requirements(planner, backend, selected, count);
 	if (r != 0)
 		return r;
-	return backend->plan(&planner->context->settings, planner->request, selected, count, planner->native,
-			     &planner->context->err);
+	return backend->plan(&planner->context->settings, host_seen(planner->host, backend), planner->request, selected,
+			     count, planner->native, &planner->context->err);
 }
 
 /* vCUDA's servers find GPUs by their UUIDs, which only the driver's library may know. */

@@ -47,11 +47,15 @@ struct backend {
 	 * probe() - describe every adapter behind this kind of device, usable or not
 	 *
 	 * Appends to @inventory, in the order of the numbers that users see.
+	 * @ret_seen: what plan() and facts() would have to ask again, for them; owned by the caller (forget())
 	 *
 	 * Return: 0; CTR_GPU_E_NO_DEVICE if the host has no device of this kind; another CTR_GPU_E_* or negative errno,
 	 * with @err set, if it has one that cannot be asked.
 	 */
-	int (*probe)(const struct settings *settings, struct inventory *inventory, struct err *err);
+	int (*probe)(const struct settings *settings, struct inventory *inventory, void **ret_seen, struct err *err);
+
+	/** forget() - release what probe() has seen; NULL if it gives nothing */
+	void (*forget)(void *seen);
 
 	/**
 	 * plan() - add what a container needs for these adapters
@@ -59,7 +63,7 @@ struct backend {
 	 *
 	 * Return: 0; CTR_GPU_E_* or negative errno with @err set.
 	 */
-	int (*plan)(const struct settings *settings, const struct request *request,
+	int (*plan)(const struct settings *settings, void *seen, const struct request *request,
 		    const struct adapter *const *selected, size_t count, struct plan *plan, struct err *err);
 
 	/**
@@ -67,7 +71,7 @@ struct backend {
 	 *
 	 * Return: 0 or negative errno. Strings in @ret are owned by the caller (driver_facts_clear()).
 	 */
-	int (*facts)(const struct settings *settings, const struct adapter *const *selected, size_t count,
+	int (*facts)(const struct settings *settings, void *seen, const struct adapter *const *selected, size_t count,
 		     struct driver_facts *ret);
 
 	/**

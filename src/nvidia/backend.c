@@ -16,7 +16,7 @@
 #include "nvidia/plan.h"
 #include "root/rootfs.h"
 
-/* A driver: its module and, unless only that is wanted, its files. */
+/* A driver as it is now: its module and its files. */
 struct native {
 	struct module module;
 	struct install install;
@@ -39,25 +39,40 @@ static int backend_open(const struct settings *settings, struct native *ret, str
 	return r == 0 ? install_open(settings, ret->module.version, &ret->install, err) : r;
 }
 
-static int backend_probe(const struct settings *settings, struct inventory *inventory, struct err *err)
+static int backend_probe(const struct settings *settings, struct inventory *inventory, void **ret_seen, struct err *err)
 {
-	_cleanup_module_ struct module module = {0};
+	struct seen *seen = calloc(1, sizeof(*seen));
 	int r;
 
 	(void)settings;
-	r = module_read(&module, err);
-	return r != 0 ? r : gpus_read(&module, inventory, err);
+	if (!seen)
+		return -ENOMEM;
+	r = module_read(&seen->module, err);
+	if (r == 0)
+		r = gpus_read(seen, inventory, err);
+	if (r == 0)
+		*ret_seen = seen;
+	else
+		seen_free(seen);
+	return r;
 }
 
-static int backend_plan(const struct settings *settings, const struct request *request,
+static void backend_forget(void *seen)
+{
+	seen_free(seen);
+}
+
+static int backend_plan(const struct settings *settings, void *seen, const struct request *request,
 			const struct adapter *const *selected, size_t count, struct plan *ret, struct err *err)
 {
 	static int (*const parts[])(const struct planning *planning) = {plan_libraries, plan_files, plan_procfs};
-	_cleanup_native_ struct native native = NATIVE_NONE;
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	const struct module *module = &((struct seen *)seen)->module;
 	struct planning planning = {
 		.settings = settings,
-		.module = &native.module,
-		.install = &native.install,
+		.seen = seen,
+		.module = module,
+		.install = &install,
 		.capabilities = request->capabilities,
 		.selected = selected,
 		.selected_count = count,
@@ -66,7 +81,7 @@ static int backend_plan(const struct settings *settings, const struct request *r
 	};
 	int r;
 
-	r = request->nodes_only ? module_read(&native.module, err) : backend_open(settings, &native, err);
+	r = request->nodes_only ? 0 : install_open(settings, module->version, &install, err);
 	if (r == 0)
 		r = plan_nodes(&planning, request);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0 && !request->nodes_only; i++)
@@ -109,10 +124,11 @@ static const char *backend_agree(const char *first, const char *other)
 }
 
 /* Requirements are held against every GPU at once, so what differs between those selected is not known. */
-static int backend_facts(const struct settings *settings, const struct adapter *const *selected, size_t count,
-			 struct driver_facts *ret)
+static int backend_facts(const struct settings *settings, void *seen, const struct adapter *const *selected,
+			 size_t count, struct driver_facts *ret)
 {
-	_cleanup_native_ struct native native = NATIVE_NONE;
+	const char *version = ((struct seen *)seen)->module.version;
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
 	const char *brand = count ? brand_of(selected[0]->name) : NULL;
 	const char *architecture = count ? architecture_of(selected[0]->device_id) : NULL;
 	struct driver_facts known = {0};
@@ -123,13 +139,13 @@ static int backend_facts(const struct settings *settings, const struct adapter *
 		brand = backend_agree(brand, brand_of(selected[i]->name));
 		architecture = backend_agree(architecture, architecture_of(selected[i]->device_id));
 	}
-	r = backend_open(settings, &native, &ignored);
+	r = install_open(settings, version, &install, &ignored);
 	if (r == 0)
-		r = backend_read_cuda_version(settings, &native.install, &known);
+		r = backend_read_cuda_version(settings, &install, &known);
 	known.brand = brand ? strdup(brand) : NULL;
 	known.architecture = architecture ? strdup(architecture) : NULL;
-	known.driver_version = steal_ptr(native.module.version);
-	if (r == -ENOMEM || (brand && !known.brand) || (architecture && !known.architecture)) {
+	known.driver_version = strdup(version);
+	if (r == -ENOMEM || !known.driver_version || (brand && !known.brand) || (architecture && !known.architecture)) {
 		driver_facts_clear(&known);
 		return -ENOMEM;
 	}
@@ -264,6 +280,7 @@ const struct backend backend_nvidia = {.name = "nvidia",
 				       .advice = "NVIDIA on Linux: install the driver, then run ctr-gpu load.",
 				       .part = "MIG",
 				       .probe = backend_probe,
+				       .forget = backend_forget,
 				       .plan = backend_plan,
 				       .facts = backend_facts,
 				       .identify = backend_identify,

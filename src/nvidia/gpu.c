@@ -79,9 +79,9 @@ static int gpu_describe(const struct module *module, const char *address, struct
 	    str_format(&id_path, "/sys/bus/pci/devices/%s/device", address) < 0)
 		return -ENOMEM;
 	adapter->vendor_id = PCI_VENDOR_NVIDIA;
-	if (module_read_file(id_path, &id) == 0)
+	if (module_read_small(id_path, &id) == 0)
 		adapter->device_id = (unsigned)strtoul(id, NULL, 16) & 0xffff;
-	r = module_read_file(path, &text);
+	r = module_read_small(path, &text);
 	if (r == 0)
 		r = gpu_parse_information(text, adapter, &excluded);
 	if (r == -ENOMEM)
@@ -104,27 +104,27 @@ static int gpu_compare_addresses(const void *a, const void *b)
 	return x_length != y_length ? (x_length < y_length ? -1 : 1) : strcmp(x, y);
 }
 
-int gpus_read(const struct module *module, struct inventory *inventory, struct err *err)
+int gpus_read(struct seen *seen, struct inventory *inventory, struct err *err)
 {
-	_cleanup_strv_ struct strv addresses = {0};
+	struct strv *gpus = &seen->gpus;
 	int r;
 
-	r = fd_list_names(AT_FDCWD, NVIDIA_PROC "/gpus", pci_is_address, GPUS_MAX, &addresses);
+	r = fd_list_names(AT_FDCWD, NVIDIA_PROC "/gpus", pci_is_address, GPUS_MAX, gpus);
 	if (r == -ENOENT)
 		r = 0;
-	if (addresses.count > 1)
-		qsort(addresses.items, addresses.count, sizeof(*addresses.items), gpu_compare_addresses);
-	for (size_t i = 0; i < addresses.count && r == 0; i++) {
+	if (gpus->count > 1)
+		qsort(gpus->items, gpus->count, sizeof(*gpus->items), gpu_compare_addresses);
+	for (size_t i = 0; i < gpus->count && r == 0; i++) {
 		struct adapter adapter = {.backend = &backend_nvidia, .index = -1, .minor = -1};
 		size_t position = inventory->count;
 
-		r = gpu_describe(module, addresses.items[i], &adapter);
+		r = gpu_describe(&seen->module, gpus->items[i], &adapter);
 		if (r < 0)
 			adapter_clear(&adapter);
 		else
 			r = inventory_take(inventory, &adapter);
 		if (r == 0 && !inventory->adapters[position].unusable)
-			r = mig_read_parts(inventory, position);
+			r = mig_read_parts(inventory, position, &seen->parts);
 	}
 	return r < 0 ? err_set(err, r, "cannot read " NVIDIA_PROC "/gpus: %m") : 0;
 }

@@ -53,8 +53,19 @@ static int mig_list_instances(const char *path, bool (*is_wanted)(const char *na
 	return r == -ENOMEM ? r : 0;
 }
 
+static int mig_note(struct mig_parts *parts, const struct adapter *part)
+{
+	struct mig_part *items = array_grow(parts->items, parts->count, sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	parts->items = items;
+	items[parts->count++] = (struct mig_part){part->minor, part->gpu_instance, part->compute_instance};
+	return 0;
+}
+
 static int mig_add_part(struct inventory *inventory, size_t position, int number, int gpu_instance,
-			int compute_instance)
+			int compute_instance, struct mig_parts *parts)
 {
 	const struct adapter *whole = &inventory->adapters[position];
 	struct adapter part = {
@@ -75,14 +86,15 @@ static int mig_add_part(struct inventory *inventory, size_t position, int number
 		(void)str_format(&part.uuid, "MIG-%s/%d/%d", whole->uuid, gpu_instance, compute_instance);
 	part.pci_address = whole->pci_address ? strdup(whole->pci_address) : NULL;
 	(void)str_format(&part.name, "%s MIG %d/%d", whole->name ? whole->name : "GPU", gpu_instance, compute_instance);
-	if (!part.name || (whole->uuid && !part.uuid) || (whole->pci_address && !part.pci_address)) {
+	if (!part.name || (whole->uuid && !part.uuid) || (whole->pci_address && !part.pci_address) ||
+	    mig_note(parts, &part) < 0) {
 		adapter_clear(&part);
 		return -ENOMEM;
 	}
 	return inventory_take(inventory, &part);
 }
 
-int mig_read_parts(struct inventory *inventory, size_t position)
+int mig_read_parts(struct inventory *inventory, size_t position, struct mig_parts *parts)
 {
 	_cleanup_strv_ struct strv gpu_instances = {0};
 	_cleanup_free_ char *path = NULL;
@@ -100,7 +112,7 @@ int mig_read_parts(struct inventory *inventory, size_t position)
 		r = mig_list_instances(instance, mig_is_compute_instance, &compute_instances);
 		for (size_t j = 0; j < compute_instances.count && r == 0; j++)
 			r = mig_add_part(inventory, position, number++, mig_parse_id(gpu_instances.items[i]),
-					 mig_parse_id(compute_instances.items[j]));
+					 mig_parse_id(compute_instances.items[j]), parts);
 	}
 	return r;
 }
@@ -121,7 +133,7 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 		return 0;
 	if (str_format(&file, CAPABILITIES "/%s", name) < 0)
 		return -ENOMEM;
-	r = module_read_file(file, &text);
+	r = module_read_small(file, &text);
 	if (r == 0)
 		r = proc_number(text, "DeviceFileMinor", CAPABILITY_MINOR_MAX, &number);
 	if (r < 0)
@@ -139,8 +151,7 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 	return plan_add_device(plan, &device);
 }
 
-static int mig_plan_compute_instance(const struct module *module, const struct adapter *part, struct plan *plan,
-				     struct err *err)
+static int mig_plan_part(const struct module *module, const struct mig_part *part, struct plan *plan, struct err *err)
 {
 	_cleanup_free_ char *gpu_name = NULL, *gpu_reason = NULL, *name = NULL, *reason = NULL;
 	int r;
@@ -156,19 +167,20 @@ static int mig_plan_compute_instance(const struct module *module, const struct a
 	return r == 0 ? mig_plan_capability(module, name, reason, plan, err) : r;
 }
 
-int mig_plan(const struct module *module, const struct adapter *adapter, struct plan *plan, struct err *err)
+static bool mig_is_of(const struct mig_part *part, const struct adapter *adapter)
 {
-	struct inventory parts = {0};
-	struct adapter whole = {.backend = adapter->backend, .minor = adapter->minor};
-	int r;
+	return part->minor == adapter->minor &&
+	       (!adapter->is_part ||
+		(part->gpu_instance == adapter->gpu_instance && part->compute_instance == adapter->compute_instance));
+}
 
-	if (adapter->is_part)
-		return mig_plan_compute_instance(module, adapter, plan, err);
-	r = inventory_take(&parts, &whole);
-	if (r == 0)
-		r = mig_read_parts(&parts, 0);
-	for (size_t i = 1; i < parts.count && r == 0; i++)
-		r = mig_plan_compute_instance(module, &parts.adapters[i], plan, err);
-	inventory_clear(&parts);
+int mig_plan(const struct module *module, const struct mig_parts *parts, const struct adapter *adapter,
+	     struct plan *plan, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < parts->count && r == 0; i++)
+		if (mig_is_of(&parts->items[i], adapter))
+			r = mig_plan_part(module, &parts->items[i], plan, err);
 	return r;
 }

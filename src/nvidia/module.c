@@ -12,13 +12,22 @@
 #include "model/adapter.h"
 #include "nvidia/proc.h"
 
-enum { PROC_FILE_MAX = 256 * 1024 };
+enum {
+	SMALL_FILE_MAX = 4095,
+	PROC_FILE_MAX = 256 * 1024,
+};
 
 void module_clear(struct module *module)
 {
 	free(module->version);
 	free(module->devices);
 	*module = (struct module){0};
+}
+
+/* Below /proc it is one record of the kernel's, which one read gives whole. */
+int module_read_small(const char *path, char **ret)
+{
+	return fd_read_kernels(AT_FDCWD, path, SMALL_FILE_MAX, ret);
 }
 
 int module_read_file(const char *path, char **ret)
@@ -36,21 +45,28 @@ int module_major(const char *devices, const char *driver, unsigned *ret)
 	return r;
 }
 
-int module_node(const struct module *module, const char *path, const char *driver, struct stat *ret)
+static int module_judge_node(const struct module *module, const struct stat *st, const char *driver)
 {
 	unsigned number;
-	struct stat st;
 
-	if (stat(path, &st) < 0)
-		return -errno;
-	if (!S_ISCHR(st.st_mode))
+	if (!S_ISCHR(st->st_mode))
 		return -ENODEV;
 	if (module_major(module->devices, driver, &number) < 0)
 		return -ENXIO;
-	if (major(st.st_rdev) != number)
-		return -ENODEV;
-	*ret = st;
-	return 0;
+	return major(st->st_rdev) == number ? 0 : -ENODEV;
+}
+
+int module_node(const struct module *module, const char *path, const char *driver, struct stat *ret)
+{
+	struct stat st;
+	int r;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	r = module_judge_node(module, &st, driver);
+	if (r == 0)
+		*ret = st;
+	return r;
 }
 
 static int module_read_version(char **ret)
@@ -58,14 +74,14 @@ static int module_read_version(char **ret)
 	_cleanup_free_ char *text = NULL;
 	int r;
 
-	r = module_read_file(NVIDIA_PROC "/version", &text);
+	r = module_read_small(NVIDIA_PROC "/version", &text);
 	return r < 0 ? r : proc_driver_version(text, ret);
 }
 
 int module_read(struct module *ret, struct err *err)
 {
 	_cleanup_module_ struct module module = {0};
-	struct stat st, node;
+	struct stat st;
 	int r;
 
 	/* Nothing else decides whether this kind of device is here. */
@@ -83,7 +99,7 @@ int module_read(struct module *ret, struct err *err)
 	r = module_read_file("/proc/devices", &module.devices);
 	if (r < 0)
 		return err_set(err, r, "cannot read /proc/devices: %m");
-	if (module_node(&module, "/dev/nvidiactl", "nvidia", &node) < 0)
+	if (module_judge_node(&module, &st, "nvidia") < 0)
 		return err_set(err, CTR_GPU_E_NO_ADAPTER,
 			       "/dev/nvidiactl is device %u:%u, and /proc/devices gives that number to another driver\n"
 			       "Put the right one there: ctr-gpu load --replace",

@@ -44,5 +44,8 @@ int module_node(const struct module *module, const char *path, const char *drive
 /** Whether it is for the module to drive. */
 bool module_is_gpu(const struct pci_function *function);
 
-/** A small file below /proc or /sys. Return: 0; negative errno. */
+/** A file below /proc or /sys that has less than a page, in one read. Return: 0; negative errno. */
+int module_read_small(const char *path, char **ret);
+
+/** The same, however long it is. */
 int module_read_file(const char *path, char **ret);

@@ -138,7 +138,7 @@ static int nodes_add_gpu(const struct planning *planning, const struct adapter *
 		return r;
 	if (r < 0)
 		return nodes_refuse(planning, path, r);
-	r = mig_plan(planning->module, adapter, planning->plan, planning->err);
+	r = mig_plan(planning->module, &planning->seen->parts, adapter, planning->plan, planning->err);
 	return r != 0 ? r : nodes_add_dri(planning, adapter);
 }
 

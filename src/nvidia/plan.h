@@ -5,11 +5,12 @@
 
 #include "model/backend.h"
 #include "nvidia/install.h"
-#include "nvidia/module.h"
+#include "nvidia/seen.h"
 
 struct planning {
 	const struct settings *settings;
-	const struct module *module;
+	const struct seen *seen;
+	const struct module *module; /* in that */
 	const struct install *install;
 	uint32_t capabilities;
 	const struct adapter *const *selected;

@@ -46,9 +46,27 @@ static int procfs_hide(const struct planning *planning, const char *directory, c
 }
 
 /*
- * Covers the entries of a directory that are of a kind, and not wanted by a selected adapter.
+ * Covers the entries of a directory that are not wanted by a selected adapter.
  * @gpu: the minor of the GPU that the directory is of; -1: it has entries of all
  */
+static int procfs_hide_names(const struct planning *planning, const char *directory, const struct strv *names,
+			     bool (*is_wanted)(const struct adapter *adapter, const char *name, int gpu), int gpu,
+			     const char *reason)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < names->count && r == 0; i++) {
+		bool wanted = false;
+
+		for (size_t j = 0; j < planning->selected_count && !wanted; j++)
+			wanted = is_wanted(planning->selected[j], names->items[i], gpu);
+		if (!wanted)
+			r = procfs_hide(planning, directory, names->items[i], reason);
+	}
+	return r;
+}
+
+/* The same for those that are of a kind. */
 static int procfs_hide_entries(const struct planning *planning, const char *directory,
 			       bool (*is_kind)(const char *name),
 			       bool (*is_wanted)(const struct adapter *adapter, const char *name, int gpu), int gpu,
@@ -60,15 +78,7 @@ static int procfs_hide_entries(const struct planning *planning, const char *dire
 	r = fd_list_names(AT_FDCWD, directory, is_kind, ENTRIES_MAX, &names);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		bool wanted = false;
-
-		for (size_t j = 0; j < planning->selected_count && !wanted; j++)
-			wanted = is_wanted(planning->selected[j], names.items[i], gpu);
-		if (!wanted)
-			r = procfs_hide(planning, directory, names.items[i], reason);
-	}
-	return r;
+	return procfs_hide_names(planning, directory, &names, is_wanted, gpu, reason);
 }
 
 static bool procfs_is_number_behind(const char *name, const char *prefix)
@@ -148,8 +158,8 @@ int plan_procfs(const struct planning *planning)
 
 	r = nvidia_plan_params(planning->plan);
 	if (r == 0)
-		r = procfs_hide_entries(planning, NVIDIA_PROC "/gpus", pci_is_address, procfs_has_address, -1,
-					"a GPU that was not selected");
+		r = procfs_hide_names(planning, NVIDIA_PROC "/gpus", &planning->seen->gpus, procfs_has_address, -1,
+				      "a GPU that was not selected");
 	if (r == 0)
 		r = procfs_hide_entries(planning, NVIDIA_PROC "/capabilities", procfs_is_gpu, procfs_has_minor, -1,
 					"parts of a GPU that was not selected");

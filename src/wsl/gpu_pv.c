@@ -185,12 +185,13 @@ static int gpu_pv_probe_chosen(const struct settings *settings, struct inventory
 	return r == 0 || r == -ENOMEM || !ioctl_has_no_adapters() ? r : 0;
 }
 
-static int gpu_pv_probe(const struct settings *settings, struct inventory *inventory, struct err *err)
+static int gpu_pv_probe(const struct settings *settings, struct inventory *inventory, void **ret_seen, struct err *err)
 {
 	size_t first = inventory->count;
 	dev_t node = 0;
 	int r = gpu_pv_find_device(&node, err);
 
+	(void)ret_seen;
 	if (r <= 0)
 		return r < 0 ? r : CTR_GPU_E_NO_DEVICE;
 	r = gpu_pv_probe_chosen(settings, inventory, err);

@@ -363,11 +363,12 @@ static int wsl_plan_warn(const struct adapter *const *selected, size_t count, st
 /*
  * Library directories stand in the order of precedence: the loaders in WSL_LIB before what they load from the stores.
  */
-int gpu_pv_plan(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
-		size_t count, struct plan *plan, struct err *err)
+int gpu_pv_plan(const struct settings *settings, void *seen, const struct request *request,
+		const struct adapter *const *selected, size_t count, struct plan *plan, struct err *err)
 {
 	int r;
 
+	(void)seen;
 	/* A CDI specification has a hook, which makes a plan of its own. */
 	r = request->nodes_only ? 0 : hold_plan(settings, selected, count, plan, err);
 	if (r == 0 && count > 0)

@@ -6,5 +6,5 @@
 #include "model/backend.h"
 
 /** As struct backend's plan(). */
-int gpu_pv_plan(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
-		size_t count, struct plan *plan, struct err *err);
+int gpu_pv_plan(const struct settings *settings, void *seen, const struct request *request,
+		const struct adapter *const *selected, size_t count, struct plan *plan, struct err *err);

@@ -9,6 +9,7 @@ load engines
 setup_file() {
 	require_root
 	require_program runc
+	require_program strace
 	require_program jq
 }
 
@@ -92,6 +93,18 @@ start() {
 	expect "/dev/nvidia0 is not a node of NVIDIA's driver"
 	run on prefix bash -c 'rm /dev/nvidia-uvm && mknod /dev/nvidia-uvm c 1 3 && ctr-gpu list'
 	expect_no_line "/dev/nvidia-uvm"
+}
+
+@test "a plan asks the kernel once for each thing" {
+	local opened
+	run on mig bash -c 'strace -f -qq -e trace=open,openat,openat2 -o /run/ctr-gpu/trace ctr-gpu list >/dev/null && cat /run/ctr-gpu/trace'
+	expect_status 0
+	opened=$output
+	for path in /proc/devices /proc/driver/nvidia/version /proc/driver/nvidia/gpus /proc/driver/nvidia/gpus/0000:00:06.0/information \
+		/proc/driver/nvidia/capabilities/gpu1/mig /proc/driver/nvidia/capabilities/gpu1/mig/gi2; do
+		run grep -cF "\"$path\"" <<<"$opened"
+		expect_line 1
+	done
 }
 
 # ---- selection ----

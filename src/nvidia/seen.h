@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a native host showed when its GPUs were listed: a plan and the driver's facts follow from it, so that a start asks once. */
+
+#include "base/str.h"
+#include "nvidia/mig.h"
+#include "nvidia/module.h"
+
+struct seen {
+	struct module module;
+	struct strv gpus; /* PCI addresses of all that the module drives, usable or not */
+	struct mig_parts parts;
+};
+
+/** Return: NULL. */
+struct seen *seen_free(struct seen *seen);
