@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a native host showed when its GPUs were listed: a plan and the driver's facts follow from it, so that a start asks once. */
+/* What a native host showed when its GPUs were listed. A plan and facts follow from it, so that a start asks once. */
 
 #include "base/str.h"
 #include "nvidia/mig.h"

@@ -59,10 +59,11 @@ static void a_spec_s_path_is_known_before_it_is_written(void **state)
 
 /* ---- what is written ---- */
 
-static int plan_nothing(const struct settings *settings, const struct request *request,
+static int plan_nothing(const struct settings *settings, void *seen, const struct request *request,
 			const struct adapter *const *selected, size_t count, struct plan *plan, struct err *err)
 {
 	(void)settings;
+	(void)seen;
 	(void)err;
 	for (size_t i = 0; i < count; i++) {
 		struct plan_device device = {.access = "rw", .reason = strdup("test")};
