@@ -173,22 +173,11 @@ static struct code_function **code_place(uint64_t handle)
 	return *level ? *level + index % CODE_LEVEL : NULL;
 }
 
-/* Asks the driver, once for each function unless @again. */
-static CUresult code_function(uint64_t handle, uint64_t real, bool again, const struct code_function **ret)
+static CUresult code_learn(uint64_t handle, uint64_t real, struct code_function **place)
 {
-	struct code_function **place = code_place(handle), *function;
-	CUresult r;
+	struct code_function *function = calloc(1, sizeof(*function));
+	CUresult r = function ? code_ask(handle, real, &function->info) : CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (!place)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (*place && (*place)->handle == handle && !again) {
-		*ret = *place;
-		return CUDA_SUCCESS;
-	}
-	function = calloc(1, sizeof(*function));
-	if (!function)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = code_ask(handle, real, &function->info);
 	if (r) {
 		free(function);
 		return r;
@@ -196,8 +185,21 @@ static CUresult code_function(uint64_t handle, uint64_t real, bool again, const 
 	function->handle = handle;
 	free(*place);
 	*place = function;
-	*ret = function;
 	return CUDA_SUCCESS;
+}
+
+/* Asks the driver, once for each function unless @again. */
+static CUresult code_function(uint64_t handle, uint64_t real, bool again, const struct code_function **ret)
+{
+	struct code_function **place = code_place(handle);
+	CUresult r = CUDA_SUCCESS;
+
+	if (!place)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!*place || (*place)->handle != handle || again)
+		r = code_learn(handle, real, place);
+	*ret = *place;
+	return r;
 }
 
 CUresult serve_wire_function(struct request *q)

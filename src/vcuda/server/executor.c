@@ -45,13 +45,17 @@ void executor_forget_context(void)
 	executor_era++;
 }
 
-static void executor_set_context(uint64_t handle)
+static bool executor_has_context(uint64_t handle)
+{
+	return executor_context == handle &&
+	       executor_known == atomic_load_explicit(&executor_era, memory_order_relaxed);
+}
+
+static void executor_change_context(uint64_t handle)
 {
 	const uint32_t era = atomic_load_explicit(&executor_era, memory_order_relaxed);
 	uint64_t real = 0;
 
-	if (executor_known == era && executor_context == handle)
-		return;
 	if (handle && !handle_look(handle, WIRE_CONTEXT, &real))
 		real = 0;
 	/* Not in another's, in which nothing is counted for this one. */
@@ -59,6 +63,12 @@ static void executor_set_context(uint64_t handle)
 		(void)driver.cuCtxSetCurrent(0);
 	executor_context = handle;
 	executor_known = era;
+}
+
+static inline void executor_set_context(uint64_t handle)
+{
+	if (!executor_has_context(handle))
+		executor_change_context(handle);
 }
 
 /* ---- replies ---- */
@@ -355,7 +365,7 @@ static void executor_do(struct request *q)
 		r = q->wait.block(q->wait.object);
 	if (r == REQUEST_WAITS)
 		executor_begin_wait(q);
-	else
+	else if (r != CUDA_SUCCESS || q->header.slot != WIRE_SCRATCH)
 		executor_finish(q, r);
 }
 

@@ -16,13 +16,6 @@ static size_t request_round(size_t bytes)
 	return (bytes + 7) & ~(size_t)7;
 }
 
-CUresult request_words(struct request *q, unsigned count)
-{
-	q->part_at = count * 8;
-	q->reply_bytes = 0;
-	return q->header.words == count && q->header.bytes >= q->part_at ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 const void *request_part(struct request *q, unsigned word)
 {
 	const uint64_t bytes = q->argument[word];

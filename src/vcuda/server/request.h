@@ -42,7 +42,12 @@ struct request_kind {
 extern const struct request_kind request_kinds[];
 
 /** Whether there are @count arguments; begins with the parts behind them. */
-CUresult request_words(struct request *q, unsigned count);
+static inline CUresult request_words(struct request *q, unsigned count)
+{
+	q->part_at = count * 8;
+	q->reply_bytes = 0;
+	return q->header.words == count && q->header.bytes >= q->part_at ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 /** The next part, whose length is argument @word. Return: NULL if it is not there. */
 const void *request_part(struct request *q, unsigned word);
