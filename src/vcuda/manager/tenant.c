@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "vcuda/manager/audit.h"
+#include "vcuda/manager/closer.h"
 #include "vcuda/manager/place.h"
 #include "vcuda/manager/share.h"
 #include "vcuda/manager/worker.h"
@@ -93,7 +94,7 @@ void tenant_free(struct tenant *tenant)
 	if (tenant->quota)
 		(void)munmap(tenant->quota, sizeof(*tenant->quota));
 	cleanup_closep(&tenant->quota_fd);
-	cleanup_closep(&tenant->listener);
+	closer_close(&tenant->listener, 1);
 	cleanup_closep(&tenant->pidfd);
 	free(tenant->library);
 	free(tenant);
@@ -235,6 +236,7 @@ static int tenant_bind(int directory, int *ret)
 	old = umask(0111);
 	r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	(void)umask(old);
+	closer_refuse(fd);
 	if (r < 0 || listen(fd, BACKLOG) < 0)
 		return r < 0 ? r : -errno;
 	*ret = steal_fd(&fd);
@@ -362,16 +364,10 @@ bool tenant_has_place(const struct manager *manager, const struct tenant *tenant
 	       manager->worker_count + (tenant->clients > 0 ? kept : 0) < MANAGER_WORKERS_MAX;
 }
 
-/* Whoever is refused reads the end of the connection. */
-void tenant_accept(struct manager *manager, struct tenant *tenant)
+static void tenant_serve(struct manager *manager, struct tenant *tenant, int client)
 {
-	_cleanup_close_ int client = accept4(tenant->listener, NULL, NULL, SOCK_CLOEXEC);
 	int r;
 
-	if (client < 0)
-		return;
-	if (tenant->tokens > 0)
-		tenant->tokens--;
 	if (!tenant_has_place(manager, tenant)) {
 		tenant_deny(tenant);
 		return;
@@ -388,6 +384,19 @@ void tenant_accept(struct manager *manager, struct tenant *tenant)
 		    json_pack("{s:s, s:i}", "gpu", tenant->gpus[tenant->first].uuid, "clients", (int)tenant->clients));
 }
 
+/* Whoever is refused reads the end of the connection. A server that has ended already has left us the last there. */
+void tenant_accept(struct manager *manager, struct tenant *tenant)
+{
+	const int client = accept4(tenant->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (client < 0)
+		return;
+	if (tenant->tokens > 0)
+		tenant->tokens--;
+	tenant_serve(manager, tenant, client);
+	closer_close(&client, 1);
+}
+
 /* ---- its end ---- */
 
 void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
@@ -399,7 +408,7 @@ void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
 	audit_tell_omitted(tenant);
 	tenant->ending = true;
 	manager->changed = true;
-	cleanup_closep(&tenant->listener);
+	closer_close(&tenant->listener, 1);
 	tenant->listener = -1;
 	tenant_remove_directory(manager, tenant->id);
 	for (struct worker *worker = manager->workers; worker; worker = worker->next)

@@ -22,15 +22,13 @@
 #include "base/str.h"
 #include "vcuda/manager/alive.h"
 #include "vcuda/manager/audit.h"
+#include "vcuda/manager/closer.h"
 #include "vcuda/manager/place.h"
-
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83 /* since Linux 6.16 */
-#endif
 
 enum {
 	TOLD_MAX = 256, /* datagrams of one server that are read */
 	HEARD_MAX = 32, /* of its datagrams before others have their turn */
+	SENT_MAX = 253, /* descriptors with one datagram */
 	ABOVE = 16,     /* no descriptor of the server's is as high */
 	THREADS = 4096, /* of all servers of a container, which are a user of their own */
 	EXIT_NOT_RUN = 127,
@@ -193,8 +191,7 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 		return -errno;
 	ours = pair[0];
 	theirs = pair[1];
-	/* Who is the last to close a descriptor of the driver's waits for the GPU, so none comes with what it tells. */
-	(void)setsockopt(ours, SOL_SOCKET, SO_PASSRIGHTS, &(int){0}, sizeof(int));
+	closer_refuse(ours);
 	/* Of the server's end alone: it waits for its datagrams. */
 	(void)fcntl(theirs, F_SETFL, 0);
 	r = worker_send_start(tenant, worker.slot, ours);
@@ -329,15 +326,35 @@ void worker_sweep(const struct manager *manager)
 
 static void worker_hear_no_more(struct worker *worker)
 {
-	cleanup_closep(&worker->events);
+	closer_close(&worker->events, 1);
 	worker->events = -1;
+}
+
+/* Return: as recvmsg(2). What comes with it is closed, and nothing more is taken from who sends such. */
+static ssize_t worker_receive(struct worker *worker, struct start_event *ret)
+{
+	struct iovec data = {ret, sizeof(*ret)};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(SENT_MAX * sizeof(int))];
+	} control;
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	ssize_t size = recvmsg(worker->events, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	int fds[SENT_MAX];
+
+	if (size < 0 || message.msg_controllen < sizeof(control.header) || control.header.cmsg_type != SCM_RIGHTS)
+		return size;
+	memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
+	closer_close(fds, (control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	return 0;
 }
 
 void worker_hear(struct worker *worker)
 {
 	for (int i = 0; i < HEARD_MAX && worker->events >= 0; i++) {
 		struct start_event event;
-		ssize_t size = recv(worker->events, &event, sizeof(event), MSG_DONTWAIT | MSG_TRUNC);
+		ssize_t size = worker_receive(worker, &event);
 
 		if (size < 0 && errno == EAGAIN)
 			return;
@@ -387,7 +404,7 @@ void worker_bury(struct manager *manager, struct worker *worker)
 	worker->tenant->clients--;
 	manager->worker_count--;
 	manager->changed = true;
-	cleanup_closep(&worker->events);
+	closer_close(&worker->events, 1);
 	cleanup_closep(&worker->client);
 	cleanup_closep(&worker->pidfd);
 	free(worker);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -516,6 +518,8 @@ static void containers_share_the_hosts_memory(void **state)
 	assert_int_equal(three->quota->locked_limit, 600);
 }
 
+enum { LINGERS = 20, AT_ONCE_MS = 8000 };
+
 /* Of whatever size its datagrams are, so that it cannot keep the manager from others. */
 static void a_server_is_heard_so_often(void **state)
 {
@@ -531,8 +535,127 @@ static void a_server_is_heard_so_often(void **state)
 		worker_hear(&worker);
 	}
 	assert_int_equal(sent, 256);
+	/* Another process closes it, where the kernel cannot refuse descriptors. */
+	assert_int_equal(poll(&(struct pollfd){.fd = pair[1]}, 1, AT_ONCE_MS), 1);
 	assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), -1);
 	(void)close(pair[1]);
+}
+
+/* ---- what nobody reads ---- */
+
+int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
+static bool before_6_16;
+
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+	enum { PASSRIGHTS = 83 };
+
+	if (before_6_16 && level == SOL_SOCKET && name == PASSRIGHTS) {
+		errno = ENOPROTOOPT;
+		return -1;
+	}
+	return __real_setsockopt(fd, level, name, value, size);
+}
+
+/* Whoever closes this last, waits for the other end, which reads nothing. */
+static int open_lingering(int *ret_other)
+{
+	static const char data[65536];
+	const struct linger linger = {.l_onoff = 1, .l_linger = LINGERS};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	_cleanup_close_ int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t size = sizeof(address);
+
+	assert_int_equal(bind(listener, (const struct sockaddr *)&address, size), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&address, size), 0);
+	*ret_other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(*ret_other >= 0);
+	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	return fd;
+}
+
+/* Sends such a descriptor, which nobody else has then, if the kernel lets it. Return: its other end. */
+static int send_lingering(int to)
+{
+	struct start_event event = {.kind = START_EVENT_READY};
+	struct iovec data = {&event, sizeof(event)};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	const struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	const struct linger none = {.l_onoff = 1};
+	int other, fd = open_lingering(&other);
+	ssize_t sent;
+
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	sent = sendmsg(to, &message, MSG_NOSIGNAL);
+	assert_true(sent > 0 || (!before_6_16 && errno == EPERM));
+	if (sent < 0)
+		assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)), 0);
+	(void)close(fd);
+	return other;
+}
+
+static int connect_to(const struct world *world, const char *id)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s/socket", world->directory, id);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static void let_container_send(struct world *world)
+{
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	struct worker server = {.tenant = one};
+	int fds[5], others[5], pair[2];
+	const int64_t began = manager_now();
+
+	/* Refused; accepted for a server that does not start; never accepted. */
+	for (int i = 0; i < 3; i++) {
+		fds[i] = connect_to(world, "one");
+		others[i] = send_lingering(fds[i]);
+	}
+	one->max_clients = 0;
+	tenant_accept(&world->manager, one);
+	assert_int_equal(one->denied, 1);
+	one->max_clients = 4;
+	tenant_accept(&world->manager, one);
+	assert_int_equal(one->connects, 1);
+	tenant_end(&world->manager, one, "test");
+	/* A server that was taken over: read, and not read. */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	server.events = pair[0];
+	for (int i = 3; i < 5; i++) {
+		fds[i] = i == 3 ? pair[1] : -1;
+		others[i] = send_lingering(pair[1]);
+	}
+	worker_hear(&server);
+	assert_int_equal(server.events, -1);
+	assert_in_range(manager_now() - began, 0, AT_ONCE_MS);
+	for (int i = 0; i < 5; i++) {
+		(void)close(others[i]);
+		cleanup_closep(&fds[i]);
+	}
+	world_end(&world->manager);
+}
+
+static void what_a_container_sends_keeps_nobody_waiting(void **state)
+{
+	before_6_16 = true;
+	let_container_send(*state);
+	before_6_16 = false;
+	let_container_send(*state);
 }
 
 /* A process that nobody knows is left of an earlier manager. */
@@ -658,6 +781,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(memory_that_kernels_reach_is_written_down),
 		WITH_WORLD(containers_share_the_hosts_memory),
 		WITH_WORLD(a_server_is_heard_so_often),
+		WITH_WORLD(what_a_container_sends_keeps_nobody_waiting),
 		WITH_WORLD(a_user_with_a_process_is_nobodys),
 		WITH_WORLD(a_server_is_a_limited_user_that_asks_no_mps_daemon),
 	};
