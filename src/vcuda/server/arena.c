@@ -57,10 +57,13 @@ int32_t arena_choose(int64_t offer)
 {
 	if (server.arena)
 		return -1;
-	for (int i = 0; i < WIRE_ARENAS; i++)
+	server.arena = offer >= 0 && offer < WIRE_ARENAS ? offers[offer] : 0;
+	for (int i = 0; i < WIRE_ARENAS; i++) {
 		if (i != offer && offers[i])
 			(void)munmap((void *)offers[i], WIRE_ARENA_BYTES);
-	server.arena = offer >= 0 && offer < WIRE_ARENAS ? offers[offer] : 0;
+		/* What is there from now on is not ours to take. */
+		offers[i] = 0;
+	}
 	return server.arena ? (int32_t)offer : -1;
 }
 

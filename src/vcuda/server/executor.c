@@ -223,19 +223,22 @@ static void executor_remove_pending(unsigned place)
 }
 
 /* The executor itself, during which nobody ends anything. */
-static void executor_block(struct request *q)
+static CUresult executor_block(const struct request *q)
 {
 	executor_set_context(q->header.context);
-	executor_finish(q, q->wait.block(q->wait.object));
+	return q->wait.block(q->wait.object);
 }
 
 /* Where there is no thread to be had, the executor itself waits. */
 static void executor_stop_asking(struct request *q)
 {
+	CUresult r;
+
 	if (executor_hand_over(q))
 		return;
+	r = executor_block(q);
 	request_let_go(q);
-	executor_block(q);
+	executor_finish(q, r);
 }
 
 static void executor_take_pending(unsigned place, struct request *to)
@@ -292,7 +295,7 @@ static void executor_begin_wait(struct request *q)
 		return;
 	}
 	if (!request_hold(q)) {
-		executor_block(q);
+		executor_finish(q, executor_block(q));
 		return;
 	}
 	if (server.spin == 0 || pending_count == PENDING) {

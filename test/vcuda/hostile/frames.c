@@ -332,11 +332,9 @@ static int frames_host_ranges(struct peer *peer, uint64_t context)
 
 static int frames_arena(struct peer *peer, uint64_t context)
 {
-	const uint64_t choose[] = {0, (uint64_t)getpid()};
 	uint64_t base = peer->wire->arena[0], memory;
 	int r = 0;
 
-	r |= frames_is(peer_call(peer, 0, WIRE_HELLO, context, choose, 2, NULL, 0), 0);
 	memory = frames_alloc(peer, context, 1 << 20);
 	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 4096, 65536, 0, 0, 3), 1);
 	r |= frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 0, 4096, 0, 0, 3), 1);
@@ -356,6 +354,24 @@ static int frames_arena(struct peer *peer, uint64_t context)
 	r |= frames_is(frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1), 0);
 	r |= frames_is(frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1), 1);
 	r |= frames_is(frames_call(peer, OP_cuMemcpyHtoDAsync_v2, context, memory, base, 4096, 0, 4), 1);
+	return r;
+}
+
+/* Who wanted none gets none: what was there may be something else by now. */
+static int frames_arena_later(struct peer *peer, uint64_t context)
+{
+	const uint64_t none[] = {(uint64_t)-1, (uint64_t)getpid()}, first[] = {0, (uint64_t)getpid()};
+	struct peer other;
+	int r;
+
+	(void)peer;
+	if (!peer_open(&other) || peer_call(&other, 0, WIRE_HELLO, 0, none, 2, NULL, 0))
+		return 1;
+	context = peer_context(&other);
+	r = frames_is(peer_call(&other, 0, WIRE_HELLO, context, first, 2, NULL, 0), 0);
+	r |= frames_is((int32_t)other.wire->reply[0].word[1], -1);
+	r |= frames_is(frames_call(&other, WIRE_ARENA_ADD, context, 0, 131072, 0, 0, 3), 1);
+	peer_close(&other);
 	return r;
 }
 
@@ -394,7 +410,6 @@ static int frames_arena_kept(struct peer *peer, uint64_t context)
 	struct peer other;
 	int dropped, left, r;
 
-	(void)peer_call(peer, 0, WIRE_HELLO, context, choose, 2, NULL, 0);
 	dropped = frames_take_piece(peer, context, 0, 1 << 20);
 	if (frames_kept(dropped) < 2048 || frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1))
 		return 1;
@@ -525,10 +540,8 @@ static int frames_limits(struct peer *peer, uint64_t context)
 /* Thousands of pieces whose descriptors nobody takes from the socket. */
 static int frames_arena_unread(struct peer *peer, uint64_t context)
 {
-	const uint64_t choose[] = {0, (uint64_t)getpid()};
 	int refused = 0;
 
-	(void)peer_call(peer, 0, WIRE_HELLO, context, choose, 2, NULL, 0);
 	for (uint64_t i = 0; i < 600; i++)
 		refused += frames_call(peer, WIRE_ARENA_ADD, context, i * 65536, 65536, 0, 0, 3) != 0;
 	for (uint64_t i = 0; i < 600; i++)
@@ -1013,6 +1026,7 @@ static const struct {
 	{"contexts that are none", frames_contexts, SERVES},
 	{"devices that are not granted", frames_devices, SERVES},
 	{"addresses of the host outside of the arena", frames_host_ranges, SERVES},
+	{"an address for the arena, chosen later", frames_arena_later, SERVES},
 	{"pieces of the arena", frames_arena, SERVES},
 	{"pieces of the arena whose descriptors are kept", frames_arena_kept, SERVES},
 	{"pieces of the arena that nobody takes", frames_arena_unread, SERVES},
@@ -1050,6 +1064,7 @@ static const struct {
 	{"contexts that others compile in", waits_compilers, SERVES},
 	{"graphs of captures that failed", waits_captures, SERVES},
 	{"what nodes name is gone", waits_nodes, SERVES},
+	{"more waits than threads", waits_threads, SERVES},
 	{"names that the driver gives again", waits_names, SERVES},
 	{"everything that others wait for", waits_everything, SERVES},
 	{"noise, seed 1", frames_noise_1, EITHER},

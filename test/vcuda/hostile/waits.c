@@ -455,6 +455,24 @@ int waits_names(struct peer *peer, uint64_t context)
 	return r | waits_named_linker(peer, context);
 }
 
+/* More than a server may have threads, where it may have few. */
+int waits_threads(struct peer *peer, uint64_t context)
+{
+	enum { WAITING = 100 };
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+	uint32_t sequences[WAITING];
+	int r = !stream;
+
+	waits_shut(peer, context, stream);
+	for (uint32_t i = 0; i < WAITING; i++)
+		sequences[i] = waits_begin(peer, i + 1, OP_cuStreamSynchronize, context, stream, 1);
+	(void)usleep(10 * MOMENT);
+	waits_open(peer, 1);
+	for (uint32_t i = 0; i < WAITING; i++)
+		r |= waits_are("a wait", peer_wait(peer, i + 1, sequences[i], PATIENCE), 0);
+	return r | waits_are("what comes then", waits_call(peer, 0, OP_cuStreamDestroy_v2, context, stream, 0, 1), 0);
+}
+
 /* ---- all at once ---- */
 
 enum { THREADS = 12, OBJECTS = 8, ROUNDS = 4000 };

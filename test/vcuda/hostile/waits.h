@@ -19,6 +19,7 @@ int waits_twice(struct peer *peer, uint64_t context);
 int waits_compilers(struct peer *peer, uint64_t context);
 int waits_captures(struct peer *peer, uint64_t context);
 int waits_nodes(struct peer *peer, uint64_t context);
+int waits_threads(struct peer *peer, uint64_t context);
 int waits_names(struct peer *peer, uint64_t context);
 int waits_everything(struct peer *peer, uint64_t context);
 

@@ -145,7 +145,7 @@ uint64_t peer_word(const struct peer *peer, uint32_t slot)
 
 int peer_hello(struct peer *peer)
 {
-	const uint64_t words[] = {(uint64_t)-1, (uint64_t)getpid()};
+	const uint64_t words[] = {0, (uint64_t)getpid()};
 
 	return peer_call(peer, 0, WIRE_HELLO, 0, words, 2, NULL, 0);
 }

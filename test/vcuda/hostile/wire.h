@@ -38,6 +38,7 @@ void peer_send(struct peer *peer, uint32_t slot, unsigned op, uint64_t context, 
 int peer_wait(struct peer *peer, uint32_t slot, uint32_t sequence, int milliseconds);
 bool peer_is_gone(struct peer *peer, int milliseconds);
 uint64_t peer_word(const struct peer *peer, uint32_t slot);
+/* Takes the first address for the arena. */
 int peer_hello(struct peer *peer);
 /* The primary context of device 0, current nowhere. */
 uint64_t peer_context(struct peer *peer);
