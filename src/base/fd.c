@@ -180,9 +180,10 @@ int fd_copy(int from, int to)
 	return ftruncate(to, st.st_size) < 0 ? -errno : 0;
 }
 
-int fd_reopen(int proc_self_fd, int handle)
+int fd_reopen(int proc_self_fd, int handle, off_t *ret_size)
 {
-	char number[16];
+	static const char folder[] = "/proc/self/fd/";
+	char path[sizeof(folder) + 16];
 	struct stat st;
 	int fd;
 
@@ -190,8 +191,10 @@ int fd_reopen(int proc_self_fd, int handle)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	(void)snprintf(number, sizeof(number), "%d", handle);
-	fd = openat(proc_self_fd, number, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "%s%d", proc_self_fd < 0 ? folder : "", handle);
+	fd = openat(proc_self_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (ret_size)
+		*ret_size = st.st_size;
 	return fd < 0 ? -errno : fd;
 }
 

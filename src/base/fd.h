@@ -49,11 +49,12 @@ int fd_copy(int from, int to);
 
 /**
  * fd_reopen() - opens the regular file of a handle (O_PATH) for reading; its name may be a device's by now
- * @proc_self_fd: of /proc/self/fd
+ * @proc_self_fd: of /proc/self/fd; -1: by its path
+ * @ret_size:     of the file; may be NULL
  *
  * Return: descriptor; -EINVAL if it is no regular file; negative errno.
  */
-int fd_reopen(int proc_self_fd, int handle);
+int fd_reopen(int proc_self_fd, int handle, off_t *ret_size);
 
 /**
  * fd_read_link_at() - where a symlink points

@@ -173,7 +173,7 @@ static int cdi_hook_add_entry(const struct cdi_hook_call *call, struct plan_libr
 		return 0;
 	if (ground_is_root(&call->rootfs, handle))
 		return all ? cdi_hook_add_library(dir, name, name) : 0;
-	fd = ground_is_kernel(handle) ? -1 : rootfs_open_regular(&call->rootfs, path, handle);
+	fd = ground_is_kernel(handle) ? -1 : rootfs_open_regular(&call->rootfs, handle);
 	return fd < 0 ? 0 : cdi_hook_add_mounted(call, dir, name, fd);
 }
 

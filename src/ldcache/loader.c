@@ -93,7 +93,7 @@ static int loader_open_content(const struct rootfs *rootfs, const char *path, si
 		return ret->handle;
 	if (linked && !ground_is_root(rootfs, ret->handle))
 		return -ENOENT;
-	return rootfs_read_handle(rootfs, path, ret->handle, max, &ret->data, &ret->size);
+	return rootfs_read_handle(rootfs, ret->handle, max, &ret->data, &ret->size);
 }
 
 int loader_read_cache(const struct rootfs *rootfs, char **ret_data, size_t *ret_size)

@@ -463,49 +463,18 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 /* ---- reading and writing ---- */
 
 /*
- * Opens the file of @handle (O_PATH) for reading. The image may hold device nodes, and opening one may start a
- * watchdog; so its type is checked first, and it is opened by its descriptor, since the path may have changed.
+ * The image may hold device nodes, and opening one may start a watchdog; so the type is looked at first, and then the
+ * file is opened by its descriptor, since the path may have changed.
  */
-static int rootfs_reopen(const struct rootfs *rootfs, const char *path, int handle)
+int rootfs_open_regular(const struct rootfs *rootfs, int handle)
 {
-	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-
-	return rootfs->proc_self_fd < 0 ? rootfs_open_path(rootfs, path, flags)
-					: fd_reopen(rootfs->proc_self_fd, handle);
+	return fd_reopen(rootfs->proc_self_fd, handle, NULL);
 }
 
-static int rootfs_open_told(const struct rootfs *rootfs, const char *path, int handle, off_t *ret_size)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat expected, st;
-
-	if (fstat(handle, &expected) < 0)
-		return -errno;
-	if (!S_ISREG(expected.st_mode))
-		return -EINVAL;
-	fd = rootfs_reopen(rootfs, path, handle);
-	*ret_size = expected.st_size;
-	/* A file opened by its descriptor cannot be another. */
-	if (fd < 0 || rootfs->proc_self_fd >= 0)
-		return steal_fd(&fd);
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	*ret_size = st.st_size;
-	return st.st_dev == expected.st_dev && st.st_ino == expected.st_ino ? steal_fd(&fd) : -EAGAIN;
-}
-
-int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle)
-{
-	off_t size;
-
-	return rootfs_open_told(rootfs, path, handle, &size);
-}
-
-int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data,
-		       size_t *ret_size)
+int rootfs_read_handle(const struct rootfs *rootfs, int handle, size_t max, char **ret_data, size_t *ret_size)
 {
 	off_t size = 0;
-	_cleanup_close_ int fd = rootfs_open_told(rootfs, path, handle, &size);
+	_cleanup_close_ int fd = fd_reopen(rootfs->proc_self_fd, handle, &size);
 
 	return fd < 0 ? fd : fd_read_told(fd, size, max, ret_data, ret_size);
 }
@@ -514,7 +483,7 @@ int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, 
 {
 	_cleanup_close_ int handle = rootfs_open_path(rootfs, path, O_PATH);
 
-	return handle < 0 ? handle : rootfs_read_handle(rootfs, path, handle, max, ret_data, ret_size);
+	return handle < 0 ? handle : rootfs_read_handle(rootfs, handle, max, ret_data, ret_size);
 }
 
 /* Opens @name: a file for reading, else a handle. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
@@ -522,7 +491,6 @@ static int rootfs_open_old(const struct rootfs *rootfs, int parent, const char *
 {
 	_cleanup_close_ int handle = rootfs_open_child(parent, name, 0);
 	struct stat st;
-	int fd;
 
 	if (handle < 0)
 		return steal_fd(&handle);
@@ -530,12 +498,7 @@ static int rootfs_open_old(const struct rootfs *rootfs, int parent, const char *
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	if (!S_ISREG(st.st_mode))
-		return steal_fd(&handle);
-	if (rootfs->proc_self_fd >= 0)
-		return fd_reopen(rootfs->proc_self_fd, handle);
-	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return S_ISREG(st.st_mode) ? fd_reopen(rootfs->proc_self_fd, handle, NULL) : steal_fd(&handle);
 }
 
 /* The replacement for a file. */

@@ -38,7 +38,7 @@ static inline void rootfs_place_close(const struct rootfs_place *place)
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
 	uint64_t mount;   /* the kernel's number of its mount; 0: not asked for yet */
-	int proc_self_fd; /* /proc/self/fd of the caller's namespace, borrowed; -1: files are opened again by name */
+	int proc_self_fd; /* /proc/self/fd of the caller's namespace, borrowed; -1: that of this process's own /proc */
 	struct ground *ground; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
 	struct deeds *deeds;   /* the list of changes, borrowed; NULL: they are not written down */
 	char *made;            /* a directory that was made, with "/" at its end: nothing below it existed */
@@ -116,11 +116,10 @@ int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *
  * Opens the file of @handle (O_PATH) for reading, not by its path, after checking that it is a regular file.
  * Return: descriptor; -EINVAL; negative errno.
  */
-int rootfs_open_regular(const struct rootfs *rootfs, const char *path, int handle);
+int rootfs_open_regular(const struct rootfs *rootfs, int handle);
 
 /** The content of a regular file that is held by an O_PATH descriptor. Return: as rootfs_read_file(). */
-int rootfs_read_handle(const struct rootfs *rootfs, const char *path, int handle, size_t max, char **ret_data,
-		       size_t *ret_size);
+int rootfs_read_handle(const struct rootfs *rootfs, int handle, size_t max, char **ret_data, size_t *ret_size);
 
 /**
  * rootfs_read_file() - the content of a regular file of the image

@@ -48,14 +48,9 @@ static int temporary_remove_both(int parent, const char *name)
  */
 static bool temporary_sweep(int proc_self_fd, int parent, const char *name)
 {
-	_cleanup_close_ int handle = -1, fd = -1;
+	_cleanup_close_ int handle = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fd = handle < 0 ? -1 : fd_reopen(proc_self_fd, handle, NULL);
 
-	if (!temporary_is_type(parent, name, S_IFREG))
-		return false;
-	if (proc_self_fd >= 0)
-		handle = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	fd = handle >= 0 ? fd_reopen(proc_self_fd, handle)
-			 : openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && temporary_remove_both(parent, name) == 0;
 }
 

@@ -55,12 +55,15 @@ static bool hooks_is_for_gpus(const char *path)
 /* As a program, or as a script whose interpreter, "#!/bin/sh", can be executed. */
 static bool hooks_can_execute(const struct rootfs *root, const char *file, struct program *ret)
 {
-	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_close_ int handle = -1, fd = -1;
 	_cleanup_program_ struct program program = {0};
 	char line[256] = "", *start;
 
 	if (!program_look(root, file, ret))
 		return false;
+	handle = rootfs_open_path(root, file, O_PATH);
+	if (handle >= 0)
+		fd = rootfs_open_regular(root, handle);
 	if (fd < 0 || read(fd, line, sizeof(line) - 1) < 3 || line[0] != '#' || line[1] != '!')
 		return true;
 	start = line + 2 + strspn(line + 2, " \t");

@@ -303,7 +303,7 @@ static void test_reading_what_is_no_file(void **state)
 	assert_int_equal(rootfs_read_file(&rootfs, "/file", 5, &text, NULL), 0);
 	assert_string_equal(text, "12345");
 	free(text);
-	/* Without /proc the name is opened again. */
+	/* By the path of /proc. */
 	rootfs.proc_self_fd = -1;
 	assert_int_equal(rootfs_read_file(&rootfs, "/file", 5, &text, NULL), 0);
 	free(text);
@@ -654,24 +654,49 @@ static void *wait_for_reader(void *unused)
 	return NULL;
 }
 
-static void test_race_of_types(void **state)
+static void read_file(void)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+
+	(void)rootfs_read_file(&rootfs, "/file", 100, &text, &size);
+}
+
+static void replace_file(void)
+{
+	(void)replace("/file", "container");
+	deeds_undo(deeds);
+}
+
+static void race_of_types(void (*act)(void))
 {
 	pthread_t swapper, waiter;
 
-	(void)state;
 	assert_int_equal(mkfifo(scratch_path("/root/pipe"), 0600), 0);
 	stop = opened = false;
 	assert_int_equal(pthread_create(&waiter, NULL, wait_for_reader, NULL), 0);
 	assert_int_equal(pthread_create(&swapper, NULL, swap_with_pipe, NULL), 0);
-	for (int round = 0; round < 10 * scratch_rounds() && !opened; round++) {
-		(void)replace("/file", "container");
-		deeds_undo(deeds);
-	}
+	for (int round = 0; round < 10 * scratch_rounds() && !opened; round++)
+		act();
 	stop = true;
 	assert_int_equal(pthread_join(swapper, NULL), 0);
 	assert_false(opened);
 	assert_true(open(scratch_path("/root/pipe"), O_RDONLY | O_NONBLOCK | O_CLOEXEC) >= 0);
 	assert_int_equal(pthread_join(waiter, NULL), 0);
+}
+
+static void test_race_of_types(void **state)
+{
+	(void)state;
+	race_of_types(replace_file);
+}
+
+/* As the doctor reads an image. */
+static void test_race_of_types_of_readers(void **state)
+{
+	(void)state;
+	rootfs.proc_self_fd = -1;
+	race_of_types(read_file);
 }
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -700,6 +725,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_race_absolute),
 	CASE(test_race_relative),
 	CASE(test_race_of_types),
+	CASE(test_race_of_types_of_readers),
 };
 
 int main(void)
