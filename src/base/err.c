@@ -74,6 +74,17 @@ static void err_disarm(char *text, const char *mark)
 	*to = '\0';
 }
 
+/* A character of which only a part was left is none, and no JSON takes it. */
+static void err_end_whole(char *text)
+{
+	size_t start = strlen(text);
+
+	while (start > 0 && (text[start - 1] & 0xc0) == 0x80)
+		start--;
+	if (start > 0 && (text[start - 1] & 0x80) && shown_length(text + start - 1) == 0)
+		text[start - 1] = '\0';
+}
+
 static size_t err_write_text(char ret[ERR_TEXT_MAX], const char *format, va_list arguments)
 	__attribute__((format(printf, 2, 0)));
 
@@ -91,6 +102,7 @@ static size_t err_write_text(char ret[ERR_TEXT_MAX], const char *format, va_list
 #pragma GCC diagnostic pop
 	err_disarm(text, mark);
 	(void)snprintf(ret, ERR_TEXT_MAX, "%.*s", ERR_TEXT_MAX - 1, text);
+	err_end_whole(ret);
 	return strlen(ret);
 }
 
@@ -102,19 +114,24 @@ static void err_add_remedy(char *text, const char *remedy)
 		(void)snprintf(text + length, ERR_TEXT_MAX - length, "\n%s", remedy);
 }
 
-void err_write(struct err *err, int code, const char *format, ...)
+void err_write_list(struct err *err, int code, const char *format, va_list arguments)
 {
-	va_list arguments;
-
 	if (!err)
 		return;
 	if (code < 0)
 		errno = -code;
-	va_start(arguments, format);
 	(void)err_write_text(err->text, format, arguments);
-	va_end(arguments);
 	if (code < 0)
 		err_add_remedy(err->text, remedy_of(-code));
+}
+
+void err_write(struct err *err, int code, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	err_write_list(err, code, format, arguments);
+	va_end(arguments);
 }
 
 void err_write_before(struct err *err, const char *format, ...)
@@ -130,6 +147,7 @@ void err_write_before(struct err *err, const char *format, ...)
 	length = err_write_text(err->text, format, arguments);
 	va_end(arguments);
 	(void)snprintf(err->text + length, sizeof(err->text) - length, "%s", tail);
+	err_end_whole(err->text);
 }
 
 const char *err_name(int code)

@@ -9,6 +9,8 @@
  * put a few words in front with err_prefix().
  */
 
+#include <stdarg.h>
+
 #include "ctr-gpu-error.h"
 
 enum { ERR_TEXT_MAX = 1024 };
@@ -44,6 +46,8 @@ struct err {
 	})
 
 void err_write(struct err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void err_write_list(struct err *err, int code, const char *format, va_list arguments)
+	__attribute__((format(printf, 3, 0)));
 void err_write_before(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Return: the stable name of a code, such as "E_NO_ADAPTER" or "EACCES"; never NULL. */

@@ -3,14 +3,21 @@
 #include "base/report.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/shown.h"
 
+/* Of what is not UTF-8, such as a file's name, what can be shown. */
 json_t *report_string(const char *text)
 {
 	json_t *string = text ? json_string(text) : NULL;
+	_cleanup_free_ char *shown = text && !string ? strdup(text) : NULL;
 
+	if (shown) {
+		shown_only(shown);
+		string = json_string(shown);
+	}
 	return string ? string : json_null();
 }
 
@@ -24,17 +31,35 @@ int report_finish(FILE *file)
 	return fflush(file) != 0 || ferror(file) ? -EIO : 0;
 }
 
+/*
+ * JSON need not escape what a terminal obeys: 0x7f, UTF-8's own control characters, what sets a direction. All of these
+ * have 16 bits.
+ */
+static void report_write_document(const char *text, FILE *file)
+{
+	while (*text) {
+		size_t length = *text == '\n' ? 1 : shown_length(text);
+		uint32_t c = 0;
+
+		(void)fwrite(text, 1, length, file);
+		if (length == 0) {
+			length = shown_read(text, &c);
+			(void)fprintf(file, "\\u%04x", (unsigned)c);
+		}
+		text += length > 0 ? length : 1;
+	}
+	(void)fputc('\n', file);
+}
+
 int report_write_json(json_t *json, FILE *file)
 {
-	int r;
+	_cleanup_free_ char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
 
-	if (!json)
-		return -ENOMEM;
-	r = json_dumpf(json, file, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 	json_decref(json);
-	if (r == 0)
-		(void)fputc('\n', file);
-	return r == 0 ? report_finish(file) : -EIO;
+	if (!text)
+		return -ENOMEM;
+	report_write_document(text, file);
+	return report_finish(file);
 }
 
 /* Return: how many bytes of @text it has. */

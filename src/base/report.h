@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-/** A JSON string, or null for NULL. Text that is not UTF-8 becomes null too: jansson holds nothing else. */
+/** A JSON string, or null for NULL. What is not UTF-8, as names of files may be, has question marks in its place. */
 json_t *report_string(const char *text);
 
 /** An array of them; NULL without memory, which json_pack(3) refuses in turn. */
@@ -24,7 +24,10 @@ json_t *report_strings(const struct strv *list);
 		array_;                                                       \
 	})
 
-/** Writes @json, indented, with a newline behind it, and releases it. Return: 0; -ENOMEM if @json is NULL; -EIO. */
+/**
+ * Writes @json, indented, with a newline behind it, and releases it; what a terminal would act on is escaped.
+ * Return: 0; -ENOMEM, also if @json is NULL; -EIO.
+ */
 int report_write_json(json_t *json, FILE *file);
 
 /** Writes a CSV field, quoted where it must be; NULL is empty. */

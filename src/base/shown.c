@@ -25,7 +25,7 @@ static size_t shown_count(unsigned char first)
 	return first >= 0xf8 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
 }
 
-size_t shown_length(const char *text)
+size_t shown_read(const char *text, uint32_t *ret)
 {
 	const unsigned char *bytes = (const unsigned char *)text;
 	size_t count = shown_count(bytes[0]);
@@ -36,9 +36,16 @@ size_t shown_length(const char *text)
 			return 0;
 		c = c << 6 | (bytes[i] & 0x3f);
 	}
-	if (count == 0 || c < least[count])
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++)
+	*ret = c;
+	return count > 0 && c >= least[count] ? count : 0;
+}
+
+size_t shown_length(const char *text)
+{
+	uint32_t c;
+	size_t count = shown_read(text, &c);
+
+	for (size_t i = 0; i < ARRAY_SIZE(hidden) && count > 0; i++)
 		if (c >= hidden[i].first && c <= hidden[i].last)
 			return 0;
 	return count;

@@ -7,6 +7,10 @@
  */
 
 #include <stddef.h>
+#include <stdint.h>
+
+/** The character at @text, shown or not. Return: how many bytes it has; 0: its UTF-8 is wrong. */
+size_t shown_read(const char *text, uint32_t *ret);
 
 /** How many bytes at @text are one character that is shown as it is; 0: there is none, or its UTF-8 is wrong. */
 size_t shown_length(const char *text);

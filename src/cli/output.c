@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/remedy.h"
 
 static const char *program = "ctr-gpu";
@@ -68,16 +69,15 @@ const char *output_name(void)
 
 int output_complain(const char *format, ...)
 {
-	int error = errno;
-	const char *remedy = strstr(format, "%m") && !strchr(format, '\n') ? remedy_of(error) : NULL;
+	/* About an error of the operating system. */
+	const char *remedy = strstr(format, "%m") && !strchr(format, '\n') ? remedy_of(errno) : NULL;
+	struct err message = {0};
 	va_list arguments;
 
-	(void)fprintf(stderr, "%s: ", program);
-	errno = error;
 	va_start(arguments, format);
-	(void)vfprintf(stderr, format, arguments);
+	err_write_list(&message, 0, format, arguments);
 	va_end(arguments);
-	/* About an error of the operating system. */
+	(void)fprintf(stderr, "%s: %s", program, message.text);
 	(void)fprintf(stderr, remedy ? "\n    %s\n" : "\n", remedy);
 	return EXIT_STATUS_FAILURE;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shown.h"
 #include "base/str.h"
 #include "ctr-gpu-error.h"
 #include "wsl/paths.h"
@@ -97,6 +98,9 @@ static int adapter_take_facts(const struct dxg_facts *facts, struct adapter *ada
 	if (facts->name) {
 		adapter->name = strdup(facts->name);
 		r = adapter->name ? 0 : -ENOMEM;
+		/* It gets into sentences, which JSON takes only if they are UTF-8. */
+		if (r == 0)
+			shown_only(adapter->name);
 	}
 	/* Windows does not tell the PCI domain; GPU-PV hosts have had only one so far. */
 	if (r == 0 && facts->has_address)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/shown.h"
 #include "base/str.h"
 #include "wsl/listing.h"
 #include "wsl/paths.h"
@@ -39,13 +40,13 @@ static const char *store_name(const char *told)
 	return store_after_repository(told);
 }
 
-/* What the path is made of goes into mounts, a loader cache and lists with colons. */
+/* What the path is made of goes into mounts, a loader cache, lists with colons, and onto terminals. */
 static bool store_is_component(const char *text, size_t length)
 {
 	if (length == 0 || (length <= 2 && strncmp(text, "..", length) == 0))
 		return false;
-	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f || strchr(":*?\"<>|", text[i]))
+	for (size_t i = 0; i < length; i += shown_length(text + i))
+		if (shown_length(text + i) == 0 || strchr(":*?\"<>|", text[i]))
 			return false;
 	return true;
 }

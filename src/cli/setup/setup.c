@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
@@ -53,13 +54,13 @@ void setup_say(const struct setup *setup, const char *format, ...)
 {
 	/* With --dry-run standard output is the file. */
 	FILE *file = setup->dry_run ? stderr : stdout;
+	struct err line = {0};
 	va_list arguments;
 
-	(void)fprintf(file, "%s: ", setup->engine ? setup->engine->facts->name : "all");
 	va_start(arguments, format);
-	(void)vfprintf(file, format, arguments);
+	err_write_list(&line, 0, format, arguments);
 	va_end(arguments);
-	(void)fputc('\n', file);
+	(void)fprintf(file, "%s: %s\n", setup->engine ? setup->engine->facts->name : "all", line.text);
 }
 
 /* ---- the command line ---- */

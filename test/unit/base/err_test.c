@@ -68,6 +68,15 @@ static void cuts_what_is_too_long(void **state)
 	err_prefix(&err, -EIO, "in front: ");
 	assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 1);
 	assert_memory_equal(err.text, "in front: aaa", 13);
+	/* Between characters: the end must not be half a one, which no JSON takes. */
+	for (size_t i = 0; i + 2 < sizeof(path); i += 2)
+		memcpy(path + i, "\303\251", 2);
+	for (size_t shift = 0; shift < 2; shift++) {
+		err_set(&err, -EIO, "%.*s%s", (int)shift, "a", path);
+		assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 2 + shift);
+		err_prefix(&err, -EIO, "b");
+		assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 1 - shift);
+	}
 }
 
 static void names_every_code(void **state)

@@ -54,11 +54,44 @@ static void writes_text_alone(void **state)
 	free(text);
 }
 
+/* The same document to a program, and nothing to a terminal. */
+static void writes_json_that_a_terminal_does_not_obey(void **state)
+{
+	static const char foreign[] = "caf\303\251 \302\23331m \177 \342\200\256 \357\273\277 \360\237\230\200";
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+	json_t *json;
+
+	(void)state;
+	assert_non_null(file);
+	assert_int_equal(report_write_json(json_pack("{s:s}", "name", foreign), file), 0);
+	assert_int_equal(fclose(file), 0);
+	assert_string_equal(text,
+			    "{\n  \"name\": \"caf\303\251 \\u009b31m \\u007f \\u202e \\ufeff \360\237\230\200\"\n}\n");
+	json = json_loads(text, 0, NULL);
+	assert_string_equal(json_string_value(json_object_get(json, "name")), foreign);
+	json_decref(json);
+	free(text);
+}
+
+/* A file's name may be any bytes. */
+static void what_is_not_utf8_is_told_all_the_same(void **state)
+{
+	json_t *json = report_string("a\377b\303\251\033");
+
+	(void)state;
+	assert_string_equal(json_string_value(json), "a?b\303\251?");
+	json_decref(json);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shows_text_alone),
 		cmocka_unit_test(writes_text_alone),
+		cmocka_unit_test(writes_json_that_a_terminal_does_not_obey),
+		cmocka_unit_test(what_is_not_utf8_is_told_all_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

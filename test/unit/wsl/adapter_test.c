@@ -113,8 +113,10 @@ static void describes(void **state)
 	adapter_clear(&adapter);
 	facts.vendor_id = PCI_VENDOR_INTEL;
 	facts.type_bits = COMPUTE | RENDER;
+	facts.name = (char *)"N\377\302\233m\303\251";
 	assert_int_equal(adapter_judge(&facts, look, &adapter), 0);
 	assert_true(adapter.is_npu);
+	assert_string_equal(adapter.name, "N???m\303\251");
 	adapter_clear(&adapter);
 }
 

@@ -52,6 +52,9 @@ static const struct {
 	{"\\FileRepository\\x:/etc", NULL},
 	{"\\FileRepository\\x\ny", NULL},
 	{"\\FileRepository\\x\033[2Jy", NULL},
+	{"\\FileRepository\\x\302\2332Jy", NULL},
+	{"\\FileRepository\\x\342\200\256y", NULL},
+	{"\\FileRepository\\x\377y", NULL},
 };
 
 static void finds_the_directory(void **state)
