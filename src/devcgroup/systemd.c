@@ -209,13 +209,33 @@ static int systemd_write_into(const char *folder, const char *name, const char *
 	return r;
 }
 
+/*
+ * Containers of one unit that were given the same devices share a file. Whoever relies on another one's makes a link to
+ * it, which systemd does not read: then the file stays until the unit ends.
+ */
+static int systemd_share(const char *path)
+{
+	_cleanup_free_ char *link = NULL;
+
+	if (str_format(&link, "%s.shared", path) < 0)
+		return -ENOMEM;
+	return linkat(AT_FDCWD, path, AT_FDCWD, link, 0) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* Taken out of the way first: whoever looks for it meanwhile finds none, and writes it anew. */
 static void systemd_undo_drop_in(const struct deeds *deeds, const struct deed *deed)
 {
-	char folder[DEED_NAME_SIZE];
+	char folder[DEED_NAME_SIZE], aside[DEED_NAME_SIZE + 1];
 	size_t length = (size_t)(strrchr(deed->name, '/') - deed->name);
+	struct stat st;
 
 	(void)deeds;
-	(void)unlink(deed->name);
+	(void)snprintf(aside, sizeof(aside), "%s~", deed->name);
+	if (rename(deed->name, aside) < 0)
+		return;
+	if (stat(aside, &st) == 0 && st.st_nlink > 1)
+		(void)!linkat(AT_FDCWD, aside, AT_FDCWD, deed->name, 0);
+	(void)unlink(aside);
 	memcpy(folder, deed->name, length);
 	folder[length] = '\0';
 	(void)rmdir(folder);
@@ -234,16 +254,18 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 		r = str_format(&name, DROP_IN "%016" PRIx64 ".conf", str_hash(text));
 	if (r == 0)
 		r = str_format(&path, "%s/%s", folder, name);
-	/* Another container of the unit has written the same, and takes it back itself. */
-	if (r == 0 && faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;
-	if (r == 0)
+	/* Another container of the unit may have written the same, or be about to. */
+	for (int race = 0; r == 0 && race < RACES_MAX; race++) {
+		r = systemd_share(path);
+		if (r != -ENOENT)
+			break;
 		r = deeds_add(deeds, &deed, path);
-	if (r == 0)
-		r = systemd_write_into(folder, name, text);
-	if (r == -EEXIST) {
+		if (r == 0)
+			r = systemd_write_into(folder, name, text);
+		if (r != -EEXIST)
+			break;
 		deeds_drop(deeds);
-		return 0;
+		r = 0;
 	}
 	if (r < 0)
 		return err_set(err, r, "cannot write %s, for systemd to leave the container its GPU: %m",

@@ -156,6 +156,38 @@ static void drop_in_is_written_and_removed(void **state)
 	assert_false(exists("a.scope.d"));
 }
 
+static void give(const struct devcgroup_rule *rule, struct deeds *to)
+{
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rule, 1, to, NULL), 0);
+}
+
+/* A start that fails takes back nothing that another container of the unit relies on. */
+static void a_file_stays_while_another_container_relies_on_it(void **state)
+{
+	static const struct devcgroup_rule rule = {'c', 10, 183, "rw", "/dev/dxg"};
+	struct deeds *others = deeds_new(false);
+	_cleanup_free_ char *one = NULL, *left = NULL, *command = NULL;
+
+	(void)state;
+	assert_non_null(others);
+	put("a.scope", "");
+	give(&rule, deeds);
+	one = drop_in("a.scope");
+	give(&rule, others);
+	give(&rule, others);
+	deeds_undo(deeds);
+	left = drop_in("a.scope");
+	assert_non_null(left);
+	assert_string_equal(left, one);
+	assert_int_equal(access(left, R_OK), 0);
+	/* With the unit, all of it goes. */
+	assert_int_equal(str_format(&command, "rm %s/a.scope", folder), 0);
+	assert_int_equal(system(command), 0);
+	devcgroup_remove_stale_drop_ins(folder);
+	assert_false(exists("a.scope.d"));
+	deeds_free(others);
+}
+
 /* Each takes back what it has written, and no more. */
 static void containers_of_one_unit_have_files_of_their_own(void **state)
 {
@@ -167,10 +199,9 @@ static void containers_of_one_unit_have_files_of_their_own(void **state)
 	(void)state;
 	assert_non_null(others);
 	put("a.scope", "");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", &first, 1, deeds, NULL), 0);
+	give(&first, deeds);
 	one = drop_in("a.scope");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", &second, 1, others, NULL), 0);
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", &first, 1, others, NULL), 0);
+	give(&second, others);
 	deeds_undo(others);
 	left = drop_in("a.scope");
 	assert_string_equal(left, one);
@@ -271,6 +302,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(units_are_found_in_paths, start, stop),
 		cmocka_unit_test_setup_teardown(drop_in_is_written_and_removed, start, stop),
+		cmocka_unit_test_setup_teardown(a_file_stays_while_another_container_relies_on_it, start, stop),
 		cmocka_unit_test_setup_teardown(containers_of_one_unit_have_files_of_their_own, start, stop),
 		cmocka_unit_test_setup_teardown(others_files_stay, start, stop),
 		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop),
