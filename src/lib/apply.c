@@ -223,17 +223,29 @@ static int apply_explain_choice(const struct apply *apply, const char *obstacle,
 	return 0;
 }
 
+/* The list of deeds owns the maps' descriptors, or they are closed. */
+static int apply_write_choice(struct apply *apply, int cgroup, const struct guard_key *key,
+			      const struct choices *choices)
+{
+	const struct plan_choice *choice = &apply->plan->choice;
+	const struct deed deed = {.undo = apply_undo_choice,
+				  .fds = {choices->map, choices->counts, fcntl(cgroup, F_DUPFD_CLOEXEC, 0)}};
+	int r = deed.fds[2] < 0 ? -errno : deeds_add(apply->deeds, &deed, "the guard's choice");
+
+	for (size_t i = 0; i < DEED_FDS && r < 0; i++)
+		cleanup_closep(&deed.fds[i]);
+	return r < 0 ? r : choice_set(choices, key, choice->luids, choice->luid_count);
+}
+
 /* Before the container has the device. The cgroup's end takes the choice away. */
 static int apply_hold_choice(struct apply *apply)
 {
-	const struct plan_choice *choice = &apply->plan->choice;
-	struct deed deed = {.undo = apply_undo_choice, .fds = {-1, -1, -1}};
 	struct choices choices;
 	const char *obstacle;
 	struct guard_key key;
 	int cgroup = -1, r;
 
-	if (choice->luid_count == 0)
+	if (apply->plan->choice.luid_count == 0)
 		return 0;
 	deeds_step(apply->deeds, "telling the guard of the choice");
 	obstacle = apply_find_key(apply, &cgroup, &key);
@@ -242,12 +254,7 @@ static int apply_hold_choice(struct apply *apply)
 	r = choices_open(&choices);
 	if (r < 0)
 		return apply_explain_choice(apply, "the guard's map cannot be opened", r);
-	deed.fds[0] = choices.map;
-	deed.fds[1] = choices.counts;
-	deed.fds[2] = fcntl(cgroup, F_DUPFD_CLOEXEC, 0);
-	r = deed.fds[2] < 0 ? -errno : deeds_add(apply->deeds, &deed, "the guard's choice");
-	if (r == 0)
-		r = choice_set(&choices, &key, choice->luids, choice->luid_count);
+	r = apply_write_choice(apply, cgroup, &key, &choices);
 	return r < 0 ? apply_explain_choice(apply, "the guard's map cannot be written", r) : 0;
 }
 
@@ -529,7 +536,7 @@ static int apply_lay_file(struct apply *apply, const struct plan_file *file)
 	if (r < 0)
 		return r == -ENOENT && file->on_procfs ? 0 : root_writer_error(apply->err, file->target, r);
 	/* The file says so already when a plan is applied twice. */
-	if (rootfs_read_handle(&apply->rootfs, file->target, target.fd, content.size, &old, NULL) == 0 &&
+	if (rootfs_read_handle(&apply->rootfs, target.fd, content.size, &old, NULL) == 0 &&
 	    streq(old, file->content))
 		return 0;
 	return apply_cover(apply, &content, 1, &target, file->target);
