@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "cli/output.h"
 #include "cli/path.h"
 
@@ -32,21 +33,24 @@ static int config_file_complain(const char *what, const char *path)
 	return output_complain("cannot %s %s: %m", what, path);
 }
 
-/* The path of a file that does not exist, below directories that may be symlinks, or may not exist either. */
+/*
+ * The path of a file that does not exist, below directories that may be symlinks, or may not exist either: that which
+ * realpath(3) will give once they are made.
+ */
 static char *config_file_make_absolute(const char *path)
 {
-	_cleanup_free_ char *copy = strdup(path), *above = NULL;
-	char *slash = copy ? strrchr(copy, '/') : NULL;
-	const char *name = slash ? slash + 1 : path;
+	_cleanup_free_ char *absolute = path_absolute(path), *above = absolute ? strdup(absolute) : NULL, *real = NULL;
+	char *slash = above;
 
-	if (!copy)
-		return NULL;
-	if (slash)
+	while (slash && !real && (slash = strrchr(above, '/'))) {
 		*slash = '\0';
-	above = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (above)
-		return text_format("%s/%s", strcmp(above, "/") == 0 ? "" : above, name);
-	return path_absolute(path);
+		real = realpath(slash == above ? "/" : above, NULL);
+		if (slash == above || (!real && errno != ENOENT))
+			break;
+	}
+	if (!real)
+		return absolute ? strdup(absolute) : NULL;
+	return text_format("%s%s", streq(real, "/") ? "" : real, absolute + (slash - above));
 }
 
 static int config_file_read_existing(struct config_file *file)
@@ -58,9 +62,9 @@ static int config_file_read_existing(struct config_file *file)
 	/* Opening a device may already do something: a watchdog then restarts the machine. */
 	if (stat(file->path, status) < 0)
 		return config_file_complain("read", file->path);
-	/* O_NONBLOCK: a FIFO that has come into its place must not make us wait for a writer. */
+	/* Since then: a FIFO must not make us wait for a writer, a link not lead to a device. */
 	if (S_ISREG(status->st_mode))
-		fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 	if (S_ISREG(status->st_mode) && (fd < 0 || fstat(fd, status) < 0))
 		return config_file_complain("read", file->path);
 	if (!S_ISREG(status->st_mode))
@@ -108,7 +112,25 @@ static void config_file_copy_labels(int from, int to)
 	}
 }
 
-static int config_file_fill(const struct config_file *file, const struct text *text, mode_t mode, int fd)
+/*
+ * Its directory. Who owns one on the way may have put a link there since the path was found.
+ * Return: descriptor; -1 with errno set.
+ */
+static int config_file_open_directory(const struct config_file *file)
+{
+	_cleanup_free_ char *path = strndup(file->path, (size_t)(strrchr(file->path, '/') - file->path)), *real = NULL;
+	_cleanup_close_ int fd = path ? open(*path ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	char link[32];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	/* Where there is no /proc, a package is installed or removed, in a tree that nobody else changes. */
+	if (fd < 0 || fd_read_link_at(AT_FDCWD, link, &real) < 0 || streq(real, *path ? path : "/"))
+		return steal_fd(&fd);
+	errno = ELOOP;
+	return -1;
+}
+
+static int config_file_fill(const struct config_file *file, const struct text *text, mode_t mode, int directory, int fd)
 {
 	_cleanup_close_ int old = -1;
 	struct stat status;
@@ -116,7 +138,8 @@ static int config_file_fill(const struct config_file *file, const struct text *t
 
 	if (file->exists) {
 		mode = file->status.st_mode & ALLPERMS;
-		old = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		old = openat(directory, strrchr(file->path, '/') + 1,
+			     O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 		if (old < 0 || fstat(fd, &status) < 0)
 			return -1;
 		if ((status.st_uid != file->status.st_uid || status.st_gid != file->status.st_gid) &&
@@ -132,11 +155,11 @@ static int config_file_fill(const struct config_file *file, const struct text *t
 }
 
 /* Whether somebody else has changed the file meanwhile; if so, says it. */
-static bool config_file_has_changed(const struct config_file *file)
+static bool config_file_has_changed(const struct config_file *file, int directory)
 {
 	struct stat now;
 
-	if (lstat(file->path, &now) < 0
+	if (fstatat(directory, strrchr(file->path, '/') + 1, &now, AT_SYMLINK_NOFOLLOW) < 0
 		    ? !file->exists
 		    : file->exists && now.st_ino == file->status.st_ino && now.st_dev == file->status.st_dev &&
 			      now.st_size == file->status.st_size &&
@@ -152,26 +175,30 @@ int config_file_write(struct config_file *file, const struct text *text, mode_t 
 {
 	const char *name = strrchr(file->path, '/') + 1;
 	/* The dot keeps it out of sight of those that read every file of a directory. */
-	_cleanup_free_ char *temporary = text_format("%.*s.%s.ctr-gpu", (int)(name - file->path), file->path, name);
-	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *temporary = text_format(".%s.ctr-gpu", name);
+	_cleanup_close_ int directory = -1, fd = -1;
 	struct stat status;
 	int r;
 
 	if (!temporary)
 		return output_no_memory();
+	directory = config_file_open_directory(file);
+	if (directory < 0)
+		return config_file_complain("write", file->path);
 	/* One that is there was left by a run that was killed: the state is locked. */
-	(void)unlink(temporary);
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	(void)unlinkat(directory, temporary, 0);
+	fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return config_file_complain("write", file->path);
-	if (config_file_fill(file, text, mode, fd) < 0 || fstat(fd, &status) < 0)
+	if (config_file_fill(file, text, mode, directory, fd) < 0 || fstat(fd, &status) < 0)
 		r = config_file_complain("write", file->path);
-	else if (config_file_has_changed(file))
+	else if (config_file_has_changed(file, directory))
 		r = EXIT_STATUS_FAILURE;
 	else
-		r = rename(temporary, file->path) < 0 ? config_file_complain("replace", file->path) : 0;
+		r = renameat(directory, temporary, directory, name) < 0 ? config_file_complain("replace", file->path)
+									: 0;
 	if (r) {
-		(void)unlink(temporary);
+		(void)unlinkat(directory, temporary, 0);
 		return r;
 	}
 	file->status = status;
@@ -181,9 +208,13 @@ int config_file_write(struct config_file *file, const struct text *text, mode_t 
 
 int config_file_unlink(struct config_file *file)
 {
-	if (config_file_has_changed(file))
+	_cleanup_close_ int directory = config_file_open_directory(file);
+
+	if (directory < 0)
+		return config_file_complain("remove", file->path);
+	if (config_file_has_changed(file, directory))
 		return EXIT_STATUS_FAILURE;
-	if (unlink(file->path) < 0)
+	if (unlinkat(directory, strrchr(file->path, '/') + 1, 0) < 0)
 		return config_file_complain("remove", file->path);
 	file->exists = false;
 	return 0;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/output.h"
@@ -49,6 +50,18 @@ void session_remark(const struct session *session, const char *format, ...)
 	free(text);
 }
 
+/* In a directory of everybody's a link may be anybody's, and not every kernel (fs.protected_symlinks) minds. */
+static FILE *session_open_log(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid != 0 && st.st_uid != geteuid()) {
+		errno = EPERM;
+		return NULL;
+	}
+	return fopen(path, "ae");
+}
+
 int session_open(struct session *session, const struct globals *globals)
 {
 	int r;
@@ -56,7 +69,7 @@ int session_open(struct session *session, const struct globals *globals)
 	if (ctr_gpu_context_new(&session->context) < 0)
 		return output_no_memory();
 	session->debug = globals->debug;
-	if (globals->debug_file && !(session->log = fopen(globals->debug_file, "ae")))
+	if (globals->debug_file && !(session->log = session_open_log(globals->debug_file)))
 		return output_complain("cannot write the log to %s: %m", globals->debug_file);
 	ctr_gpu_context_set_log(session->context, session_write_remark, session);
 	r = ctr_gpu_context_load_config(session->context, globals->config);

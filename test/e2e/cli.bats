@@ -200,6 +200,13 @@ lines() {
 	[[ $status -eq 0 && -z $output ]]
 	grep -q '^ctr-gpu: debug: ' "$log"
 	refused 1 "cannot write the log to /none/log" ctr-gpu --debug=/none/log info
+	# A link that another user has put there.
+	if [[ $EUID -eq 0 ]]; then
+		ln -s "$BATS_TEST_TMPDIR/target" "$BATS_TEST_TMPDIR/link"
+		chown -h 12345 "$BATS_TEST_TMPDIR/link"
+		refused 1 "cannot write the log to $BATS_TEST_TMPDIR/link: Operation not permitted" ctr-gpu --debug="$BATS_TEST_TMPDIR/link" info
+		[[ ! -e $BATS_TEST_TMPDIR/target ]]
+	fi
 	# What was asked for is done all the same.
 	run host wsl-nvidia bash -c 'ctr-gpu info --debug=/dev/full 2>&1 >/dev/null'
 	[[ $status -eq 0 && ${lines[0]} == "ctr-gpu: the log is not complete: No space left on device" && ${lines[1]} == *"make room"* ]]

@@ -143,6 +143,50 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ -d /etc/docker && -z $(ls -A /etc/docker) ]]'
 }
 
+@test "a directory that is a link: what was written is found again, whether or not it was there at first" {
+	in_machine '
+		mkdir /run/elsewhere
+		ln -s /run/elsewhere /etc/containers
+		setup podman >/dev/null
+		[[ -f /run/elsewhere/containers.conf.d/99-ctr-gpu.conf ]]
+		setup podman | grep -q "everything is there"
+		setup podman --remove >/dev/null
+		[[ -z $(ls -A /run/elsewhere) && -L /etc/containers && ! -e /var/lib/ctr-gpu ]]'
+}
+
+# Its owner has put a link there since the file was read.
+@test "a directory that becomes another meanwhile: nothing is made there" {
+	in_machine '
+		for file in "{}" ""; do
+			mkdir theirs others
+			[[ -z $file ]] || echo "$file" >theirs/daemon.json
+			mkdir -p /var/lib/ctr-gpu
+			exec 9</var/lib/ctr-gpu
+			flock 9
+			ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=theirs/daemon.json 2>message 9<&- &
+			for _ in {1..500}; do
+				! grep -q -- "-> FLOCK" /proc/locks || break
+				sleep 0.01
+			done
+			mv theirs before
+			ln -s others theirs
+			exec 9<&-
+			if wait $!; then exit 1; fi
+			grep -q "cannot write .*/theirs/daemon.json: Too many levels of symbolic links" message
+			[[ -z $(ls -A others) && ! -e /var/lib/ctr-gpu/setup.json ]]
+			rm -rf /var/lib/ctr-gpu theirs before others
+		done'
+}
+
+@test "no control character of a file's name gets on the terminal" {
+	in_machine '
+		mkdir -p /etc/containers/containers.conf.d
+		ln -s /none "/etc/containers/containers.conf.d/$(printf "\033]0;owned\007\302\2332J").conf"
+		refused setup podman
+		grep -q "?\]0;owned???2J.conf is a symbolic link" message
+		! grep -q "[[:cntrl:]]" <(tr -d "\n" <message) || exit 1'
+}
+
 @test "what others change in between stays" {
 	in_machine '
 		echo "{\"debug\": true}" >daemon.json

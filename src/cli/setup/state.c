@@ -51,6 +51,7 @@ static int state_lock(struct state *state, const char *path)
 
 	do {
 		cleanup_closep(&state->lock);
+		state->lock = -1;
 		json_decref(state->made);
 		state->made = config_file_missing_directories(path);
 		r = config_file_make_directories(state->made);
