@@ -6,11 +6,13 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/hostfile.h"
 #include "cdi/report.h"
 #include "ctr-gpu.h"
 #include "lib/host.h"
@@ -40,6 +42,7 @@ static int cdi_check_join_some(const struct strv *list, char **ret)
 static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 {
 	const char *path = hook->path, *stage = hook->stage ? hook->stage : "?";
+	_cleanup_close_ int fd = path ? hostfile_open(path, S_IFREG, HOSTFILE_ROOT_ONLY, O_PATH) : -1;
 	struct stat st;
 	int r = 0;
 
@@ -54,6 +57,9 @@ static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 				    st.st_uid);
 	else if (st.st_mode & (S_IWGRP | S_IWOTH))
 		r = cdi_report_find(file, CDI_ERROR, "engines run the hook %s as root, but others can write it", path);
+	else if (fd == -EPERM)
+		r = cdi_report_find(file, CDI_ERROR,
+				    "engines run the hook %s as root, but others can put another file there", path);
 	if (r == 0 && !hook->has_environment)
 		r = cdi_report_find(
 			file, CDI_ERROR,

@@ -13,11 +13,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/shown.h"
 #include "cli/config_file.h"
@@ -288,24 +291,41 @@ static int report_fill(struct session *session, const struct doctor *doctor, FIL
 	return fflush(file) != 0 || ferror(file) ? -1 : 0;
 }
 
-int report_write(struct session *session, const struct doctor *doctor, const char *path)
+/* Who waits for a driver that does not answer may give up: there is a file only when all is in it. */
+static int report_put_in_file(int memory, const char *path)
 {
-	FILE *file;
-	int fd, r;
-
-	if (strcmp(path, "-") == 0)
-		return report_fill(session, doctor, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
 	/* Root may write it into another user's directory. */
-	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	file = fd < 0 ? NULL : fdopen(fd, "a");
-	if (!file)
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r;
+
+	if (fd < 0)
 		return output_complain(
 			"cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);
-	r = report_fill(session, doctor, file);
-	if (fclose(file) != 0 || r < 0) {
+	r = fd_copy(memory, fd);
+	if (r < 0) {
 		(void)unlink(path);
+		errno = -r;
 		return output_complain("cannot write %s: %m", path);
 	}
 	(void)printf("%s has the report; read it before you publish it\n", path);
 	return 0;
+}
+
+int report_write(struct session *session, const struct doctor *doctor, const char *path)
+{
+	_cleanup_close_ int memory = -1;
+	_cleanup_fclose_ FILE *file = NULL;
+	struct stat st;
+
+	if (strcmp(path, "-") == 0)
+		return report_fill(session, doctor, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
+	if (lstat(path, &st) == 0)
+		return output_complain("%s is there already\n    Name another file: --report=FILE, or - for standard "
+				       "output.",
+				       path);
+	memory = memfd_create("report", MFD_CLOEXEC);
+	file = memory < 0 ? NULL : fdopen(dup(memory), "a");
+	if (!file || report_fill(session, doctor, file) < 0)
+		return output_complain("cannot write the report: %m");
+	return report_put_in_file(memory, path);
 }

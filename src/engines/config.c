@@ -12,7 +12,7 @@
 #include "engines/toml_file.h"
 #include "engines/toml_text.h"
 
-enum { CONFIG_MAX = 256 * 1024 };
+enum { CONFIG_MAX = 4 * 1024 * 1024 }; /* as setup reads */
 
 /* A file that was read, and what it says. */
 struct engine_config_file {
@@ -24,6 +24,7 @@ void engine_config_clear(struct engine_config *config)
 {
 	free(config->path);
 	free(config->invalid);
+	free(config->unread);
 	free(config->runtime);
 	free(config->default_runtime);
 	strv_clear(&config->hook_directories);
@@ -114,6 +115,20 @@ int engine_config_write(const struct engine *engine, struct text *text, json_t *
 	return engine->format == ENGINE_JSON ? json_text_write(text, wanted) : toml_file_write(text, wanted);
 }
 
+/* Engines that read every file of a directory pass over what is none. */
+static int engine_config_explain(const struct engine *engine, const char *path, int r, struct engine_config *config)
+{
+	bool alone = engine->files && !engine->files[1];
+
+	if (r == -ENOMEM)
+		return r;
+	if (r == -ENOENT || r == -ENOTDIR || (r == -EINVAL && !alone))
+		return 0;
+	free(steal_ptr(config->unread));
+	return r == -EINVAL ? str_format(&config->unread, "%s is not a regular file", path)
+			    : str_format(&config->unread, "%s cannot be read: %s", path, strerror(-r));
+}
+
 static int engine_config_read_file(const struct engine *engine, const struct rootfs *root, const char *path,
 				   struct engine_config *config)
 {
@@ -122,8 +137,9 @@ static int engine_config_read_file(const struct engine *engine, const struct roo
 	struct text_error error;
 	int r;
 
-	if (rootfs_read_file(root, path, CONFIG_MAX, &text.data, &text.size) < 0)
-		return 0;
+	r = rootfs_read_file(root, path, CONFIG_MAX, &text.data, &text.size);
+	if (r < 0)
+		return engine_config_explain(engine, path, r, config);
 	r = engine_config_parse(engine, &text, &json, &error);
 	if (r == 0)
 		r = engine_config_take(&(struct engine_config_file){engine, json}, config);

@@ -13,6 +13,7 @@
 struct engine_config {
 	char *path;            /* the file, where the engine reads only one; else NULL */
 	char *invalid;         /* a file that the engine cannot read, and why; NULL: none */
+	char *unread;          /* a file that we could not read, and why; NULL: none */
 	char *runtime;         /* the program of the runtime "nvidia"; NULL: the runtime is missing */
 	char *default_runtime; /* NULL: the engine's own */
 	int cdi;               /* 0: off, 1: on, -1: not said */
@@ -28,7 +29,7 @@ void engine_config_clear(struct engine_config *config);
  * @daemon: of the engine, or what daemon_find() says of none
  * @root:   the files that it sees
  *
- * What is missing, or not to be read by whoever asks, says nothing.
+ * What is missing, or not to be read by whoever asks, says nothing but that.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -35,6 +35,21 @@ static int findings_first_length(const char *format, va_list arguments)
 
 #pragma GCC diagnostic pop
 
+/* The last place tells that there was more, as what did not fit may close a door. */
+static void findings_end(struct findings *findings)
+{
+	struct finding *last = &findings->items[FINDINGS_MAX - 1];
+
+	if (findings->count == FINDINGS_MAX)
+		return;
+	findings->count = FINDINGS_MAX;
+	*last = (struct finding){.id = "doctor.full", .severity = SEVERITY_PROBLEM};
+	(void)snprintf(last->text, sizeof(last->text), "more was found than can be told");
+	last->remedy = last->text + strlen(last->text) + 1;
+	(void)snprintf(last->remedy, sizeof(last->text) - strlen(last->text) - 1,
+		       "Mend what is told first, such as broken files of hooks and CDI, and look again.");
+}
+
 void findings_add_list(struct findings *findings, const char *id, enum severity severity, const char *format,
 		       va_list arguments)
 {
@@ -43,8 +58,8 @@ void findings_add_list(struct findings *findings, const char *id, enum severity 
 	va_list again;
 	int first;
 
-	if (findings->count == FINDINGS_MAX) {
-		findings->incomplete = true;
+	if (findings->count >= FINDINGS_MAX - 1) {
+		findings_end(findings);
 		return;
 	}
 	finding = &findings->items[findings->count++];
@@ -79,7 +94,7 @@ void findings_add(struct findings *findings, const char *id, enum severity sever
 
 void findings_close(struct findings *findings, const char *engine, unsigned doors)
 {
-	if (findings->count == 0)
+	if (findings->count == 0 || findings->count == FINDINGS_MAX)
 		return;
 	findings->items[findings->count - 1].engine = engine;
 	findings->items[findings->count - 1].doors = doors;

@@ -210,6 +210,11 @@ setup() {
 	expect "belongs to uid 12345"
 	chown 0 "$hook"
 	spec "$specs" a.json '.devices[0].containerEdits = {hooks: [{hookName: "createContainer", path: "'"$hook"'", env: ["A=b"], timeout: 5}]}'
+	chown 12345 "${hook%/*}"
+	check "$specs/a.json"
+	expect_status 1
+	expect "others can put another file there"
+	chown 0 "${hook%/*}"
 	check "$specs/a.json"
 	expect_status 0
 	expect_not "warning"

@@ -659,7 +659,10 @@ END
 	run on wsl-nvidia "wire; first --rootfs=$BATS_TEST_TMPDIR/foreign; doctor --rootfs=$BATS_TEST_TMPDIR/foreign"
 	expect_line image.architecture
 	expect_status 1
-	expect "the image is for 64-bit ARM, and the driver's libraries are for x86-64"
+	expect "the image is for 64-bit ARM, and the driver's libraries are for x86-64: its programs do not run here"
+	run on wsl-nvidia "mkdir /run/formats; echo enabled >/run/formats/qemu-aarch64; mount --bind /run/formats /proc/sys/fs/binfmt_misc; doctor --rootfs=$BATS_TEST_TMPDIR/foreign"
+	expect_status 1
+	expect "its programs run here, and cannot load them"
 	mkdir -p "$root/usr/local/cuda-12.4/compat" "$root/usr/local/cuda-12.4/targets/lib/stubs"
 	cp "$CTR_GPU_BUILD/test/stale/libcuda.so.1" "$root/usr/local/cuda-12.4/compat/libcuda.so.1"
 	run on wsl-nvidia "ids --rootfs=$root"
@@ -684,19 +687,39 @@ END
 	expect_line "note image.no-cache"
 }
 
-# To open a device may be to do something; a FIFO tells that it was opened.
+# opens_no FIFO SCRIPT: to open a device may be to do something; a FIFO tells that it was opened
+opens_no() {
+	local fifo=$1 opened=$BATS_TEST_TMPDIR/opened writer
+
+	mkfifo "$fifo"
+	chmod 755 "$fifo"
+	timeout 60 sh -c ': >"$1" && touch "$2"' writer "$fifo" "$opened" 3>&- &
+	writer=$!
+	run on wsl-nvidia "$2"
+	kill "$writer"
+	[[ ! -e $opened ]]
+}
+
 @test "nothing of an image is opened but files and directories" {
-	local root=$BATS_TEST_TMPDIR/root opened=$BATS_TEST_TMPDIR/opened writer
+	local root=$BATS_TEST_TMPDIR/root
 
 	mkdir -p "$root/bin" "$root/etc"
-	mkfifo "$root/bin/sh"
-	ln "$root/bin/sh" "$root/etc/ld.so.cache"
-	timeout 60 sh -c ': >"$1" && touch "$2"' writer "$root/bin/sh" "$opened" 3>&- &
-	writer=$!
-	run on wsl-nvidia "ids --rootfs=$root"
-	kill "$writer"
+	opens_no "$root/bin/sh" "ln $root/bin/sh $root/etc/ld.so.cache; ids --rootfs=$root"
 	expect_no_line "problem image.architecture"
-	[[ ! -e $opened ]]
+}
+
+# As an administrator's sudo reads a user's configuration.
+@test "no program of a hook is opened before its type is known" {
+	opens_no "$BATS_TEST_TMPDIR/pipe" "hooks_d_file a.json $BATS_TEST_TMPDIR/pipe; ids"
+	expect "hooks.broken"
+}
+
+@test "an engine's file that cannot be read is said to be so" {
+	run on wsl-nvidia 'wire; mkdir -p /etc/docker; echo "{\"runtimes\": {\"nvidia\": {\"path\": \"/run/runtime\"}}}" >/etc/docker/daemon.json; chmod 600 /etc/docker/daemon.json
+		nobody ctr-gpu doctor | sed "s/^ *//"; rm /etc/docker/daemon.json; mkdir /etc/docker/daemon.json; echo "as a directory:"; doctor'
+	expect "/etc/docker/daemon.json cannot be read: Permission denied"
+	expect "sudo ctr-gpu doctor"
+	[[ $output == *"as a directory:"*"/etc/docker/daemon.json is not a regular file"* ]]
 }
 
 # ---- ourselves ----
@@ -743,6 +766,10 @@ END
 	expect_line "not again"
 	expect_line "not through a link"
 	expect_not SECRET
+	# Who gives up waiting for a driver finds no half of one.
+	run on wsl-dxcore-hangs 'cd /run; timeout --preserve-status --signal=INT 3 ctr-gpu --inventory=dxcore --timeout 30 doctor --report; ls; echo "status $?"'
+	expect_line "status 0"
+	expect_not ctr-gpu-report.txt
 }
 
 @test "what hangs is left behind, and named" {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "cli/doctor/doctor.h"
 #include "ldcache/ldcache.h"
 #include "ldcache/loader.h"
@@ -63,17 +64,19 @@ static void image_check_loader(struct findings *findings, const struct rootfs *r
 
 static const struct machine {
 	unsigned number;
-	const char *name, *platform;
+	const char *name, *platform, *emulator; /* NULL: a processor may run both */
 } machines[] = {
 #if defined(__aarch64__)
-	{EM_AARCH64, "64-bit ARM", "arm64"},
-	{EM_X86_64, "x86-64", "amd64"},
+	{EM_AARCH64, "64-bit ARM", "arm64", NULL},
+	{EM_X86_64, "x86-64", "amd64", "qemu-x86_64"},
+	{EM_386, "32-bit x86", NULL, "qemu-i386"},
+	{EM_ARM, "32-bit ARM", NULL, NULL},
 #else
-	{EM_X86_64, "x86-64", "amd64"}, /* ours is the first */
-	{EM_AARCH64, "64-bit ARM", "arm64"},
+	{EM_X86_64, "x86-64", "amd64", NULL}, /* ours is the first */
+	{EM_AARCH64, "64-bit ARM", "arm64", "qemu-aarch64"},
+	{EM_386, "32-bit x86", NULL, NULL},
+	{EM_ARM, "32-bit ARM", NULL, "qemu-arm"},
 #endif
-	{EM_386, "32-bit x86", NULL},
-	{EM_ARM, "32-bit ARM", NULL},
 };
 
 /* That of the first ELF file of some that most images have; EM_NONE if there is none. */
@@ -92,7 +95,7 @@ static unsigned image_find_machine(const struct rootfs *root)
 		Elf64_Ehdr header;
 
 		if (handle >= 0)
-			fd = rootfs_open_regular(root, paths[i], handle);
+			fd = rootfs_open_regular(root, handle);
 
 		/* Up to e_machine both classes are alike. */
 		if (fd >= 0 && read(fd, &header, sizeof(header)) >= (ssize_t)sizeof(Elf32_Ehdr) &&
@@ -102,21 +105,37 @@ static unsigned image_find_machine(const struct rootfs *root)
 	return EM_NONE;
 }
 
+/* Whether the kernel starts an emulator for such programs. It is registered by this name (qemu's binfmt files). */
+static bool image_is_emulated(const struct machine *machine)
+{
+	_cleanup_free_ char *path = NULL, *state = NULL;
+
+	if (!machine->emulator)
+		return true;
+	if (str_format(&path, "/proc/sys/fs/binfmt_misc/%s", machine->emulator) == 0)
+		state = file_text(path);
+	return state && str_has_prefix(state, "enabled");
+}
+
 /* Emulated or not, its programs cannot load the host's driver. */
 static void image_check_architecture(struct findings *findings, const struct rootfs *root)
 {
-	unsigned machine = image_find_machine(root);
-	const char *name = "another architecture";
+	static const struct machine unknown = {.name = "another architecture", .emulator = "qemu"};
+	const struct machine *machine = &unknown;
+	unsigned number = image_find_machine(root);
 
-	if (machine == EM_NONE || machine == machines[0].number)
+	if (number == EM_NONE || number == machines[0].number)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
-		if (machines[i].number == machine)
-			name = machines[i].name;
+		if (machines[i].number == number)
+			machine = &machines[i];
 	findings_add(findings, "image.architecture", SEVERITY_PROBLEM,
-		     "the image is for %s, and the driver's libraries are for %s\n"
+		     "the image is for %s, and the driver's libraries are for %s: its programs %s\n"
 		     "Use the image for this machine: docker pull --platform linux/%s",
-		     name, machines[0].name, machines[0].platform);
+		     machine->name, machines[0].name,
+		     image_is_emulated(machine) ? "run here, and cannot load them"
+						: "do not run here (\"exec format error\")",
+		     machines[0].platform);
 }
 
 /* ---- libraries of a driver ---- */

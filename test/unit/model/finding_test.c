@@ -84,12 +84,19 @@ static void more_than_there_is_room_for(void **state)
 	static char text[FINDING_TEXT_MAX];
 
 	(void)state;
-	for (int i = 0; i < FINDINGS_MAX; i++)
+	for (int i = 1; i < FINDINGS_MAX; i++)
 		findings_add(&findings, "a", SEVERITY_NOTE, "b");
+	assert_null(findings_block(&findings));
+	/* What does not fit may be a problem. */
+	for (int i = 0; i < 2; i++) {
+		findings_add(&findings, "a", SEVERITY_NOTE, "b");
+		findings_close(&findings, "c", 1);
+		assert_int_equal(findings.count, FINDINGS_MAX);
+		assert_non_null(findings_block(&findings));
+		assert_string_equal(findings_block(&findings)->id, "doctor.full");
+		assert_non_null(findings_block(&findings)->remedy);
+	}
 	assert_false(findings.incomplete);
-	findings_add(&findings, "a", SEVERITY_NOTE, "b");
-	assert_true(findings.incomplete);
-	assert_int_equal(findings.count, FINDINGS_MAX);
 
 	findings = (struct findings){0};
 	memset(text, 'x', sizeof(text) - 1);
