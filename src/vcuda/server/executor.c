@@ -21,11 +21,13 @@
 enum {
 	PENDING = 64,
 	EXECUTOR_TRIES = 64,
+	EXECUTOR_TRIES_ALONE = 512,
 	WAITER_STACK = 64 << 20,
 	EXECUTOR_FIRST = RING_UNIT - sizeof(struct wire_entry), /* bytes of arguments in an entry's first unit */
 };
 
 static uint32_t executor_seen; /* how much the client has written, when it was last looked at */
+static uint32_t executor_next; /* where what is served now ends */
 
 static const struct timespec executor_patience = {.tv_sec = 1};
 static __thread uint64_t executor_context; /* the client's handle of what is current */
@@ -283,13 +285,15 @@ static void executor_ask(void)
 
 static void executor_begin_wait(struct request *q)
 {
+	/* Where nobody else waits, nobody is held up: what has come, or comes meanwhile, is seen. */
+	const int most = pending_count ? EXECUTOR_TRIES : EXECUTOR_TRIES_ALONE;
 	CUresult r;
 	int tries = 0;
 
 	do
 		r = q->wait.query(q->wait.object);
-	while (r == CUDA_ERROR_NOT_READY && ++tries < EXECUTOR_TRIES && server.wait_spin > 0 &&
-	       BELL_LOAD(&server.wire->ring.head.value) == executor_seen);
+	while (r == CUDA_ERROR_NOT_READY && ++tries < most && server.wait_spin > 0 &&
+	       BELL_LOAD(&server.wire->ring.head.value) == executor_next);
 	if (r != CUDA_ERROR_NOT_READY) {
 		executor_finish(q, r);
 		return;
@@ -424,11 +428,12 @@ void executor_run(void)
 
 		q.number++;
 		/* Not what the client has still to write, which would have to wait for it. */
-		if (tail + units != head)
-			executor_prefetch(tail + units);
+		executor_next = tail + units;
+		if (executor_next != head)
+			executor_prefetch(executor_next);
 		if (q.header.op != WIRE_FILLER)
 			executor_do(&q);
-		tail += units;
+		tail = executor_next;
 		BELL_STORE(&ring->tail.value, tail);
 		executor_wake_client(ring, tail);
 	}
