@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Device memory. All of it is counted before the driver is asked, and what it refuses is taken back. */
+/*
+ * Device memory. All of it is counted before the driver is asked, and what it refuses is taken back. What pools keep
+ * counts, too.
+ */
 
 #include "vcuda/server/allocation.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "vcuda/driver_api.h"
@@ -39,17 +43,30 @@ CUresult serve_cuMemGetInfo_v2(struct request *q)
 	return CUDA_SUCCESS;
 }
 
-static bool allocation_trim(void);
+static void allocation_trim(void);
+static void allocation_forget(CUdeviceptr pointer);
 
-/* Counts what is not a pool's, which gives back for it what it keeps. */
+/* Pools give back for it what they keep. */
 static bool allocation_take(uint64_t bytes)
 {
-	if (!quota_take(bytes))
-		return false;
-	if (allocation_trim())
+	if (quota_try(bytes))
 		return true;
-	quota_give(bytes);
-	return false;
+	allocation_trim();
+	return quota_take(bytes);
+}
+
+/*
+ * The driver gives memory in pieces, and rows that begin with one. Counted by its bytes, what is asked for in small
+ * ones would take as much as there is.
+ */
+static bool allocation_round(uint64_t bytes, uint64_t *ret)
+{
+	enum { PIECE = 512 };
+
+	if (__builtin_add_overflow(bytes, PIECE - 1, ret))
+		return false;
+	*ret &= ~(uint64_t)(PIECE - 1);
+	return true;
 }
 
 /* What was counted becomes the allocation's, or nobody's. */
@@ -72,13 +89,14 @@ CUresult serve_cuMemAlloc_v2(struct request *q)
 {
 	CUresult r = request_words(q, 1);
 	CUdeviceptr pointer = 0;
+	uint64_t bytes;
 
 	if (r)
 		return r;
-	if (!allocation_take(q->argument[0]))
+	if (!allocation_round(q->argument[0], &bytes) || !allocation_take(bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuMemAlloc_v2(&pointer, q->argument[0]);
-	return allocation_end(q, r, QUOTA_POINTER, pointer, q->argument[0], q->header.context);
+	return allocation_end(q, r, QUOTA_POINTER, pointer, bytes, q->header.context);
 }
 
 CUresult serve_cuMemAllocPitch_v2(struct request *q)
@@ -92,13 +110,14 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 
 	if (r)
 		return r;
-	if (__builtin_add_overflow(width, PITCH_MAX, &more) || __builtin_mul_overflow(more, height, &more))
+	if (__builtin_add_overflow(width, PITCH_MAX, &more) || __builtin_mul_overflow(more, height, &more) ||
+	    !allocation_round(width, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	bytes = width * height;
+	bytes *= height;
 	if (!allocation_take(bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuMemAllocPitch_v2(&pointer, &pitch, width, height, (unsigned)q->argument[2]);
-	/* The pitch is known only now. */
+	/* Some other pitch is known only now. */
 	if (!r && pitch * height > bytes) {
 		if (quota_take(pitch * height - bytes)) {
 			bytes = pitch * height;
@@ -120,7 +139,7 @@ CUresult serve_cuMemFree_v2(struct request *q)
 	if (!r)
 		r = driver.cuMemFree_v2(q->argument[0]);
 	if (!r)
-		(void)quota_forget(QUOTA_POINTER, q->argument[0]);
+		allocation_forget(q->argument[0]);
 	return r;
 }
 
@@ -128,11 +147,19 @@ CUresult serve_cuMemFree_v2(struct request *q)
 
 enum { POOL_RESERVED = 5, POOL_USED = 7, POOLS = 64 };
 
-/* Those that memory came from. They keep what was freed, or is freed when a stream comes there. */
-static uint64_t pools[POOLS];
+/*
+ * Those that memory came from. They keep what was freed, or is freed when a stream comes there, and other processes of
+ * the container have to know. One that the client has destroyed would keep it where nobody could ask for it, as long as
+ * any of it is in use, so that it is the driver's until then.
+ */
+static pthread_mutex_t allocation_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	uint64_t pool;
+	bool ended;
+} pools[POOLS];
 static unsigned pool_count;
-static bool pool_was_given_back;
-static uint64_t pool_lost; /* what was freed to pools that were destroyed before */
+static _Atomic uint64_t pools_keep; /* as it is counted */
+static _Atomic bool pool_was_given_back;
 
 bool allocation_was_freed_in_streams(void)
 {
@@ -144,48 +171,86 @@ static bool allocation_is_limited(void)
 	return quota_limit() != UINT64_MAX && driver.cuMemPoolGetAttribute && driver.cuMemPoolTrimTo;
 }
 
-static uint64_t allocation_idle(uint64_t pool)
+static uint64_t allocation_ask_pool(uint64_t pool, CUmemPool_attribute attribute)
 {
-	uint64_t reserved = 0, used = 0;
+	uint64_t value = 0;
 
-	(void)driver.cuMemPoolGetAttribute(pool, POOL_RESERVED, &reserved);
-	(void)driver.cuMemPoolGetAttribute(pool, POOL_USED, &used);
-	return reserved > used ? reserved - used : 0;
+	(void)driver.cuMemPoolGetAttribute(pool, attribute, &value);
+	return value;
 }
 
-static uint64_t allocation_idle_of_all(void)
+static void allocation_settle_pools(void)
 {
-	uint64_t idle = pool_lost;
+	uint64_t keep = 0;
 
-	for (unsigned i = 0; i < pool_count; i++)
-		idle += allocation_idle(pools[i]);
-	return idle;
+	for (unsigned i = pool_count; i > 0; i--) {
+		const uint64_t reserved = allocation_ask_pool(pools[i - 1].pool, POOL_RESERVED);
+		const uint64_t used = allocation_ask_pool(pools[i - 1].pool, POOL_USED);
+
+		if (pools[i - 1].ended && used == 0 && !driver.cuMemPoolDestroy(pools[i - 1].pool))
+			pools[i - 1] = pools[--pool_count];
+		else
+			keep += reserved > used ? reserved - used : 0;
+	}
+	if (keep > pools_keep)
+		quota_count(keep - pools_keep);
+	else
+		quota_give(pools_keep - keep);
+	pools_keep = keep;
 }
 
-/* Pools may not keep what the quota has given to others. Return: whether they do not. */
-static bool allocation_trim(void)
+void allocation_settle(void)
 {
-	if (!allocation_is_limited() || allocation_idle_of_all() <= quota_left())
-		return true;
-	for (unsigned i = 0; i < pool_count; i++)
-		(void)driver.cuMemPoolTrimTo(pools[i], 0);
-	return allocation_idle_of_all() <= quota_left();
+	(void)pthread_mutex_lock(&allocation_mutex);
+	if (pool_count > 0 && allocation_is_limited())
+		allocation_settle_pools();
+	(void)pthread_mutex_unlock(&allocation_mutex);
+}
+
+static void allocation_trim(void)
+{
+	(void)pthread_mutex_lock(&allocation_mutex);
+	for (unsigned i = 0; i < pool_count && allocation_is_limited(); i++)
+		(void)driver.cuMemPoolTrimTo(pools[i].pool, 0);
+	if (pool_count > 0 && allocation_is_limited())
+		allocation_settle_pools();
+	(void)pthread_mutex_unlock(&allocation_mutex);
+}
+
+/* What was freed to a pool counts as the pool's before it counts as nobody's. */
+static void allocation_forget(CUdeviceptr pointer)
+{
+	allocation_settle();
+	(void)quota_forget(QUOTA_POINTER, pointer);
 }
 
 static bool allocation_add_pool(uint64_t pool)
 {
-	CUdevice device = 0;
+	bool added = true;
 
-	if (!pool &&
-	    (!driver.cuDeviceGetMemPool || driver.cuCtxGetDevice(&device) || driver.cuDeviceGetMemPool(&pool, device)))
-		return true;
-	for (unsigned i = 0; i < pool_count; i++)
-		if (pools[i] == pool)
-			return true;
-	if (pool_count == POOLS)
-		return !allocation_is_limited();
-	pools[pool_count++] = pool;
-	return true;
+	(void)pthread_mutex_lock(&allocation_mutex);
+	for (unsigned i = 0; i < pool_count && added; i++)
+		added = pools[i].pool != pool;
+	if (added && pool_count < POOLS) {
+		pools[pool_count].pool = pool;
+		pools[pool_count++].ended = false;
+	} else {
+		added = !added || !allocation_is_limited();
+	}
+	(void)pthread_mutex_unlock(&allocation_mutex);
+	return added;
+}
+
+/* It is of the device that the stream is of, whichever is current. */
+static bool allocation_add_pools(uint64_t pool)
+{
+	bool added = true;
+
+	if (pool || !driver.cuDeviceGetMemPool)
+		return !pool || allocation_add_pool(pool);
+	for (uint32_t i = 0; i < server.start.gpu_count && added; i++)
+		added = driver.cuDeviceGetMemPool(&pool, server.gpu[i]) || allocation_add_pool(pool);
+	return added;
 }
 
 /*
@@ -199,51 +264,109 @@ static bool allocation_is_captured(CUstream stream)
 	return driver.cuStreamIsCapturing && !driver.cuStreamIsCapturing(stream, &status) && status;
 }
 
-/* Memory that was freed on the same stream may be what the driver gives, so it is asked before it is refused. */
+/*
+ * Counts what is to come from a pool. Memory that was freed on the same stream may be what the driver gives, and that
+ * is counted already. Return: whether the driver may be asked; how much was counted for it.
+ */
+static bool allocation_take_from_pool(uint64_t bytes, bool captured, uint64_t *ret)
+{
+	uint64_t again;
+
+	*ret = bytes;
+	if (quota_try(bytes))
+		return true;
+	allocation_trim();
+	again = captured || pools_keep == 0 ? 0 : bytes < pools_keep ? bytes : pools_keep;
+	*ret = bytes - again;
+	return quota_take(*ret);
+}
+
+/* What the driver has given from a pool. Return: whether that is not too much. */
+static bool allocation_fits(void)
+{
+	allocation_settle();
+	if (!quota_is_exceeded())
+		return true;
+	allocation_trim();
+	return !quota_is_exceeded();
+}
+
 static CUresult allocation_from_pool(struct request *q, uint64_t pool, CUstream stream)
 {
-	const uint64_t bytes = q->argument[0];
 	const bool captured = allocation_is_captured(stream);
+	uint64_t bytes, counted;
 	CUdeviceptr pointer = 0;
 	CUresult r;
 
-	if (!allocation_add_pool(pool) || !quota_take(bytes))
+	if (!allocation_round(q->argument[0], &bytes) || !allocation_add_pools(pool) ||
+	    !allocation_take_from_pool(bytes, captured, &counted))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!allocation_trim() && bytes > allocation_idle_of_all()) {
-		quota_give(bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = pool ? driver.cuMemAllocFromPoolAsync(&pointer, q->argument[0], pool, stream)
+		 : driver.cuMemAllocAsync(&pointer, q->argument[0], stream);
+	if (r) {
+		quota_give(counted);
+		return r;
 	}
-	r = pool ? driver.cuMemAllocFromPoolAsync(&pointer, bytes, pool, stream)
-		 : driver.cuMemAllocAsync(&pointer, bytes, stream);
-	if (!r && !captured && !allocation_trim()) {
+	quota_count(bytes - counted);
+	if (!captured && !allocation_fits()) {
 		(void)driver.cuMemFree_v2(pointer);
-		(void)allocation_trim();
+		allocation_trim();
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	/* It is the device's, and outlives the context. */
 	return allocation_end(q, r, captured ? QUOTA_GRAPH : QUOTA_POINTER, pointer, bytes, 0);
 }
 
+/* Of a device, which the driver refuses to destroy. */
+static bool allocation_is_default_pool(uint64_t pool)
+{
+	uint64_t own = 0;
+
+	for (uint32_t i = 0; i < server.start.gpu_count; i++)
+		if (!driver.cuDeviceGetDefaultMemPool || driver.cuDeviceGetDefaultMemPool(&own, server.gpu[i]) ||
+		    own == pool)
+			return true;
+	return false;
+}
+
+/* No device takes memory from it any more. */
+static void allocation_leave_pool(uint64_t pool)
+{
+	uint64_t current = 0, own = 0;
+
+	for (uint32_t i = 0; i < server.start.gpu_count; i++)
+		if (driver.cuDeviceGetMemPool && driver.cuDeviceSetMemPool &&
+		    !driver.cuDeviceGetMemPool(&current, server.gpu[i]) && current == pool &&
+		    !driver.cuDeviceGetDefaultMemPool(&own, server.gpu[i]))
+			(void)driver.cuDeviceSetMemPool(server.gpu[i], own);
+}
+
+static CUresult allocation_end_pool(uint64_t pool)
+{
+	CUresult r = CUDA_SUCCESS;
+	unsigned i = 0;
+
+	(void)pthread_mutex_lock(&allocation_mutex);
+	while (i < pool_count && pools[i].pool != pool)
+		i++;
+	if (i < pool_count && allocation_is_limited() && !allocation_is_default_pool(pool)) {
+		allocation_leave_pool(pool);
+		pools[i].ended = true;
+		allocation_settle_pools();
+	} else {
+		r = driver.cuMemPoolDestroy(pool);
+		if (!r && i < pool_count)
+			pools[i] = pools[--pool_count];
+	}
+	(void)pthread_mutex_unlock(&allocation_mutex);
+	return r;
+}
+
 CUresult serve_cuMemPoolDestroy(struct request *q)
 {
 	CUresult r = driver.cuMemPoolDestroy ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
-	uint64_t pool = 0, idle = 0;
 
-	if (!r)
-		r = request_handle(q, 0, WIRE_POOL, &pool);
-	if (!r && allocation_is_limited()) {
-		(void)driver.cuMemPoolTrimTo(pool, 0);
-		idle = allocation_idle(pool);
-	}
-	if (!r)
-		r = request_end(q, 0, WIRE_POOL, driver.cuMemPoolDestroy);
-	if (r)
-		return r;
-	pool_lost += idle;
-	for (unsigned i = 0; i < pool_count; i++)
-		if (pools[i] == pool)
-			pools[i--] = pools[--pool_count];
-	return CUDA_SUCCESS;
+	return r ? r : request_end(q, 0, WIRE_POOL, allocation_end_pool);
 }
 
 CUresult serve_cuMemAllocAsync(struct request *q)
@@ -282,7 +405,7 @@ CUresult serve_cuMemFreeAsync(struct request *q)
 		r = driver.cuMemFreeAsync(q->argument[0], stream);
 	pool_was_given_back = true;
 	if (!r && !captured)
-		(void)quota_forget(QUOTA_POINTER, q->argument[0]);
+		allocation_forget(q->argument[0]);
 	return r;
 }
 

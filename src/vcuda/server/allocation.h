@@ -7,3 +7,6 @@
 
 /** Return: whether memory was ever given back in the order of a stream. */
 bool allocation_was_freed_in_streams(void);
+
+/** Counts what pools keep by now, which they may give back when somebody has waited. Any thread may. */
+void allocation_settle(void);

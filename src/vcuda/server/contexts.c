@@ -249,10 +249,20 @@ CUresult serve_cuStreamDestroy_v2(struct request *q)
 	return r ? r : request_end(q, 0, WIRE_STREAM, driver.cuStreamDestroy_v2);
 }
 
+/* After it, pools may keep less. */
+static CUresult contexts_wait(CUresult (*wait)(uint64_t), uint64_t object)
+{
+	const CUresult r = wait(object);
+
+	if (allocation_was_freed_in_streams())
+		allocation_settle();
+	return r;
+}
+
 /* Memory that was freed in a stream is its pool's again when somebody has waited, for which asking is not enough. */
 static CUresult contexts_end_wait(CUresult r, CUresult (*wait)(uint64_t), uint64_t object)
 {
-	return r || !allocation_was_freed_in_streams() ? r : wait(object);
+	return r || !allocation_was_freed_in_streams() ? r : contexts_wait(wait, object);
 }
 
 /* Which request found the null stream of a context done: there is nothing to ask for the next one. */
@@ -282,7 +292,7 @@ static CUresult contexts_query_stream(uint64_t slot)
 
 static CUresult contexts_block_stream(uint64_t slot)
 {
-	return driver.cuStreamSynchronize(mark_of(slot)->stream);
+	return contexts_wait(driver.cuStreamSynchronize, mark_of(slot)->stream);
 }
 
 CUresult serve_cuStreamSynchronize(struct request *q)
@@ -311,7 +321,7 @@ static CUresult contexts_query_event(uint64_t event)
 
 static CUresult contexts_block_event(uint64_t event)
 {
-	return driver.cuEventSynchronize(event);
+	return contexts_wait(driver.cuEventSynchronize, event);
 }
 
 CUresult serve_cuEventSynchronize(struct request *q)
@@ -327,10 +337,15 @@ CUresult serve_cuEventSynchronize(struct request *q)
 			    contexts_block_event, event);
 }
 
+static CUresult contexts_synchronize(uint64_t nothing)
+{
+	(void)nothing;
+	return driver.cuCtxSynchronize();
+}
+
 static CUresult contexts_block_context(uint64_t slot)
 {
-	(void)slot;
-	return driver.cuCtxSynchronize();
+	return contexts_wait(contexts_synchronize, slot);
 }
 
 /*
@@ -352,7 +367,7 @@ static CUresult contexts_query_context(uint64_t slot)
 	}
 	if (!r)
 		r = contexts_query_orphans(context);
-	return r || !allocation_was_freed_in_streams() ? r : driver.cuCtxSynchronize();
+	return contexts_end_wait(r, contexts_synchronize, 0);
 }
 
 CUresult serve_cuCtxSynchronize(struct request *q)

@@ -101,9 +101,24 @@ void quota_unlock(uint64_t bytes)
 	server.quota->locked[server.start.quota_slot] -= bytes;
 }
 
+bool quota_try(uint64_t bytes)
+{
+	return quota_add(server.quota->used, bytes, quota_limit());
+}
+
+void quota_count(uint64_t bytes)
+{
+	server.quota->used[server.start.quota_slot] += bytes;
+}
+
+bool quota_is_exceeded(void)
+{
+	return quota_sum(server.quota->used) > quota_limit();
+}
+
 bool quota_take(uint64_t bytes)
 {
-	if (quota_add(server.quota->used, bytes, quota_limit()))
+	if (quota_try(bytes))
 		return true;
 	server_tell(START_EVENT_QUOTA, bytes, "");
 	return false;

@@ -34,7 +34,16 @@ void quota_report(uint64_t ordinal, struct wire_usage *to);
 /** Counts @bytes. Return: false if they are too many; nothing is counted then. */
 bool quota_take(uint64_t bytes);
 
-/** The same for memory of the host, whose limits the manager and the start parameters say. */
+/** The same, of which nobody is told if they are too many. */
+bool quota_try(uint64_t bytes);
+
+/** Counts what is had already, however much that is. */
+void quota_count(uint64_t bytes);
+
+/** Whether more is counted than may be. */
+bool quota_is_exceeded(void);
+
+/** As quota_try() for memory of the host, whose limits the manager and the start parameters say. */
 bool quota_lock(uint64_t bytes);
 void quota_unlock(uint64_t bytes);
 

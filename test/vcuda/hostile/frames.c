@@ -511,6 +511,109 @@ static int frames_pools(struct peer *peer, uint64_t context)
 	return kept > limit || !frames_alloc(peer, context, limit - 65536);
 }
 
+/* Return: how much is left of a limit; 0: there is none. */
+static uint64_t frames_left(struct peer *peer, uint64_t context)
+{
+	if (frames_call(peer, OP_cuMemGetInfo_v2, context, 0, 0, 0, 0, 0) || peer->wire->reply[0].word[1] > 1 << 30)
+		return 0;
+	return peer_word(peer, 0);
+}
+
+/* A pool that gives nothing back by itself. */
+static uint64_t frames_pool(struct peer *peer, uint64_t context)
+{
+	enum { THRESHOLD = 4 };
+	const uint64_t properties[] = {sizeof(CUmemPoolProps)};
+	const CUmemPoolProps any = {.allocType = 1, .location = {1, 0}};
+	uint64_t pool;
+
+	if (peer_call(peer, 0, OP_cuMemPoolCreate, context, properties, 1, &any, sizeof(any)))
+		return 0;
+	pool = peer_word(peer, 0);
+	(void)frames_call(peer, OP_cuMemPoolSetAttribute, context, pool, THRESHOLD, UINT64_MAX, 0, 3);
+	return pool;
+}
+
+static uint64_t frames_alloc_from(struct peer *peer, uint64_t context, uint64_t pool, uint64_t bytes)
+{
+	return frames_call(peer, OP_cuMemAllocFromPoolAsync, context, bytes, pool, 0, 0, 3) == 0 ? peer_word(peer, 0)
+												 : 0;
+}
+
+/* Processes of a container, each of which lets a pool keep half of what there is and frees it. */
+static int frames_pools_of_others(struct peer *peer, uint64_t context)
+{
+	enum { RESERVED = 5, OTHERS = 3 };
+	const uint64_t limit = frames_left(peer, context);
+	uint64_t kept = 0, pools[OTHERS], contexts[OTHERS];
+	struct peer others[OTHERS];
+
+	if (limit == 0)
+		return 0;
+	for (int i = 0; i < OTHERS; i++) {
+		if (!peer_open(&others[i]) || peer_hello(&others[i]))
+			return 1;
+		contexts[i] = peer_context(&others[i]);
+		pools[i] = frames_pool(&others[i], contexts[i]);
+		const uint64_t memory = frames_alloc_from(&others[i], contexts[i], pools[i], limit / 2);
+
+		if (memory)
+			(void)frames_call(&others[i], OP_cuMemFreeAsync, contexts[i], memory, 0, 0, 0, 2);
+	}
+	for (int i = 0; i < OTHERS; i++)
+		if (frames_call(&others[i], OP_cuMemPoolGetAttribute, contexts[i], pools[i], RESERVED, 0, 0, 2) == 0)
+			kept += peer_word(&others[i], 0);
+	printf("# pools of others keep %lu of %lu\n", (unsigned long)kept, (unsigned long)limit);
+	/* The first has memory that it keeps, and gives it back for what it asks itself. */
+	if (!frames_alloc(&others[0], contexts[0], limit / 2))
+		kept = UINT64_MAX;
+	for (int i = 0; i < OTHERS; i++)
+		peer_close(&others[i]);
+	return kept == 0 || kept > limit;
+}
+
+/* Pools that are destroyed while a little of them is in use: what was freed to them is there again. */
+static int frames_pools_destroyed(struct peer *peer, uint64_t context)
+{
+	enum { POOLS = 12 };
+	const uint64_t limit = frames_left(peer, context);
+	int r = 0;
+
+	if (limit == 0)
+		return 0;
+	for (int i = 0; i < POOLS; i++) {
+		const uint64_t pool = frames_pool(peer, context),
+			       large = frames_alloc_from(peer, context, pool, limit / 4);
+
+		r |= !large || !frames_alloc_from(peer, context, pool, 512);
+		r |= frames_is(frames_call(peer, OP_cuDeviceSetMemPool, context, 0, pool, 0, 0, 2), 0);
+		r |= frames_is(frames_call(peer, OP_cuMemPoolDestroy, context, pool, 0, 0, 0, 1), 0);
+		r |= frames_is(frames_call(peer, OP_cuMemPoolDestroy, context, pool, 0, 0, 0, 1), 400);
+		r |= frames_is(frames_call(peer, OP_cuMemFreeAsync, context, large, 0, 0, 0, 2), 0);
+	}
+	printf("# %d pools destroyed of %lu\n", POOLS, (unsigned long)limit);
+	/* The default one again. */
+	r |= frames_is(frames_call(peer, OP_cuMemAllocAsync, context, 512, 0, 0, 0, 2), 0);
+	return r | !frames_alloc(peer, context, limit / 2);
+}
+
+/* What takes more of the GPU than it has bytes. */
+static int frames_small(struct peer *peer, uint64_t context)
+{
+	enum { PIECES = 1000, PIECE = 512, OUT_OF_MEMORY = 2 };
+	const uint64_t left = frames_left(peer, context);
+	int r = 0;
+
+	if (left == 0)
+		return 0;
+	r |= frames_is(frames_call(peer, OP_cuMemAllocPitch_v2, context, 1, left / PIECE + 1, 4, 0, 3), OUT_OF_MEMORY);
+	for (int i = 0; i < PIECES; i++)
+		r |= !frames_alloc(peer, context, 1);
+	r |= left - frames_left(peer, context) < PIECES * PIECE;
+	printf("# %d small pieces of %lu\n", PIECES, (unsigned long)left);
+	return r;
+}
+
 /* Heap, stacks and the buffer of printf: together with what was allocated, no more than the limit. */
 static int frames_limits(struct peer *peer, uint64_t context)
 {
@@ -1031,6 +1134,9 @@ static const struct {
 	{"pieces of the arena whose descriptors are kept", frames_arena_kept, SERVES},
 	{"pieces of the arena that nobody takes", frames_arena_unread, SERVES},
 	{"pools that keep what was freed", frames_pools, SERVES},
+	{"pools of other processes", frames_pools_of_others, SERVES},
+	{"pools that are destroyed", frames_pools_destroyed, SERVES},
+	{"memory in small pieces", frames_small, SERVES},
 	{"limits of a context", frames_limits, SERVES},
 	{"every call that allocates", frames_every_allocation, SERVES},
 	{"chunks of the staging memory", frames_chunks, SERVES},
