@@ -12,6 +12,7 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/image.h"
+#include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
 enum { CODE_LEVEL = 4096 };
@@ -173,12 +174,19 @@ static struct code_function **code_place(uint64_t handle)
 	return *level ? *level + index % CODE_LEVEL : NULL;
 }
 
+/* Where there was none, it counts as the container's memory on the host, as long as the process is there. */
 static CUresult code_learn(uint64_t handle, uint64_t real, struct code_function **place)
 {
-	struct code_function *function = calloc(1, sizeof(*function));
-	CUresult r = function ? code_ask(handle, real, &function->info) : CUDA_ERROR_OUT_OF_MEMORY;
+	struct code_function *function;
+	CUresult r;
 
+	if (!*place && !quota_lock(sizeof(*function)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	function = calloc(1, sizeof(*function));
+	r = function ? code_ask(handle, real, &function->info) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (r) {
+		if (!*place)
+			quota_unlock(sizeof(*function));
 		free(function);
 		return r;
 	}
@@ -439,12 +447,12 @@ static CUresult code_reply_node(struct request *q, const CUDA_KERNEL_NODE_PARAMS
 	};
 
 	r = code_pack(&function->info, node, packed);
-	if (r) {
-		free(packed);
-		return r;
-	}
-	request_reply(q, words, sizeof(words));
-	return request_keep_download(q, packed, function->info.bytes);
+	if (!r)
+		r = request_keep_download(q, packed, function->info.bytes);
+	if (!r)
+		request_reply(q, words, sizeof(words));
+	free(packed);
+	return r;
 }
 
 CUresult serve_cuGraphKernelNodeGetParams_v2(struct request *q)

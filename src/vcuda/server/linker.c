@@ -15,11 +15,13 @@
 #include "vcuda/server/code.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/quota.h"
 
 /* The driver writes into the buffers of a linker's creation for as long as it exists. */
 struct linker {
 	struct linker *next;
 	uint64_t state, context; /* the context's handle */
+	uint64_t locked;         /* what it was given, which the driver keeps */
 	struct hold hold;        /* the context, while a thread uses it */
 	struct code_options options;
 	struct code_answer answer;
@@ -27,6 +29,12 @@ struct linker {
 
 static pthread_mutex_t linker_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct linker *linkers; /* that no thread uses now */
+
+static void linker_release(struct linker *linker)
+{
+	quota_unlock(linker->locked);
+	free(linker);
+}
 
 static void linker_keep(struct linker *linker)
 {
@@ -46,7 +54,7 @@ void linker_forget_context(uint64_t context)
 	for (struct linker **at = &linkers, *linker = *at; linker; linker = *at)
 		if (linker->context == context) {
 			*at = linker->next;
-			free(linker);
+			linker_release(linker);
 		} else {
 			at = &linker->next;
 		}
@@ -104,6 +112,26 @@ CUresult serve_cuLinkCreate_v2(struct request *q)
 	return linker_reply(q, CUDA_SUCCESS, linker);
 }
 
+/* The upload. Its logs go where the linker's do. */
+static CUresult linker_add(struct request *q, struct linker *linker, int type, struct code_options *options)
+{
+	const void *data = code_image(q);
+	const uint64_t bytes = q->argument[0];
+	CUresult r;
+
+	if (!data)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!quota_lock(bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = driver.cuLinkAddData_v2(linker->state, (CUjitInputType)type, (void *)data, bytes, NULL,
+				    options->count - CODE_OWN_OPTIONS, options->name, options->value);
+	if (r)
+		quota_unlock(bytes);
+	else
+		linker->locked += bytes;
+	return r;
+}
+
 /* The words of the options stand before the linker and the kind of input. */
 CUresult serve_cuLinkAddData_v2(struct request *q)
 {
@@ -112,18 +140,12 @@ CUresult serve_cuLinkAddData_v2(struct request *q)
 	CUresult r = code_read_options(q, 2, &options, &answer);
 	const unsigned word = r ? 0 : q->header.words - 2;
 	struct linker *linker;
-	const void *data;
 
 	if (!r)
 		r = linker_take(q, word, &linker);
 	if (r)
 		return r;
-	data = code_image(q);
-	/* Its logs go where the linker's do. */
-	r = data ? driver.cuLinkAddData_v2(linker->state, (CUjitInputType)q->argument[word + 1], (void *)data,
-					   q->argument[0], NULL, options.count - CODE_OWN_OPTIONS, options.name,
-					   options.value)
-		 : CUDA_ERROR_INVALID_VALUE;
+	r = linker_add(q, linker, (int)q->argument[word + 1], &options);
 	request_end_upload(q);
 	return linker_reply(q, r, linker);
 }
@@ -131,13 +153,10 @@ CUresult serve_cuLinkAddData_v2(struct request *q)
 /* What was linked is the linker's, so the client fetches a copy. */
 static CUresult linker_keep_image(struct request *q, struct linker *linker, const void *image, size_t bytes)
 {
-	void *copy = bytes <= WIRE_UPLOAD_MAX ? malloc(bytes + 1) : NULL;
-
-	if (!copy)
+	if (bytes > WIRE_UPLOAD_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(copy, image, bytes);
 	linker->answer.handle = bytes;
-	return request_keep_download(q, copy, bytes);
+	return request_keep_download(q, image, bytes);
 }
 
 CUresult serve_cuLinkComplete(struct request *q)
@@ -171,6 +190,6 @@ CUresult serve_cuLinkDestroy(struct request *q)
 	r = driver.cuLinkDestroy(linker->state);
 	handle_drop(q->argument[0]);
 	hold_let_go(linker->hold);
-	free(linker);
+	linker_release(linker);
 	return r;
 }

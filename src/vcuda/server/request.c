@@ -268,7 +268,7 @@ void request_end_upload(const struct request *q)
 	request_forget_upload(q->header.thread);
 }
 
-CUresult request_keep_download(struct request *q, void *data, size_t bytes)
+CUresult request_keep_download(struct request *q, const void *data, size_t bytes)
 {
 	__typeof__(transfers[0]) *transfer = &transfers[q->header.thread];
 
@@ -276,11 +276,14 @@ CUresult request_keep_download(struct request *q, void *data, size_t bytes)
 	free(transfer->download);
 	transfer->download = NULL;
 	transfer->download_bytes = 0;
-	if (!quota_lock(bytes)) {
-		free(data);
+	if (!quota_lock(bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	transfer->download = malloc(bytes + 1);
+	if (!transfer->download) {
+		quota_unlock(bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	transfer->download = data;
+	memcpy(transfer->download, data, bytes);
 	transfer->download_bytes = bytes;
 	return CUDA_SUCCESS;
 }
@@ -328,20 +331,32 @@ CUresult request_check_pool(CUmemPoolProps *properties)
 	return request_check_location(&properties->location) == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Rows and planes that lie in one another the driver may place otherwise. */
+static bool request_lies_apart(size_t pitch, size_t height, const size_t corner[3], const CUDA_MEMCPY3D *copy)
+{
+	uint64_t width, rows;
+
+	if (__builtin_add_overflow(corner[0], copy->WidthInBytes, &width) ||
+	    __builtin_add_overflow(corner[1], copy->Height, &rows))
+		return false;
+	return (pitch >= width || (copy->Height == 1 && copy->Depth == 1)) && (height >= rows || copy->Depth == 1);
+}
+
 /* Memory of the host that the GPU may read and write is what the client shares. */
 static bool request_has_box(uint64_t at, size_t pitch, size_t height, const size_t corner[3], const CUDA_MEMCPY3D *copy)
 {
-	uint64_t plane, last, row, rows;
+	uint64_t plane, planes, last, row, rows;
 
 	if (copy->Depth == 0 || copy->Height == 0 || copy->WidthInBytes == 0)
 		return true;
 	if (__builtin_mul_overflow(pitch, height, &plane) ||
-	    __builtin_mul_overflow(plane, corner[2] + copy->Depth - 1, &last) ||
+	    __builtin_add_overflow(corner[2], copy->Depth - 1, &planes) ||
+	    __builtin_mul_overflow(plane, planes, &last) ||
 	    __builtin_add_overflow(corner[1], copy->Height - 1, &rows) || __builtin_mul_overflow(pitch, rows, &row) ||
 	    __builtin_add_overflow(last, row, &last) || __builtin_add_overflow(last, corner[0], &last) ||
 	    __builtin_add_overflow(last, copy->WidthInBytes, &last))
 		return false;
-	return arena_has(at, last);
+	return request_lies_apart(pitch, height, corner, copy) && arena_has(at, last);
 }
 
 static CUresult request_check_side(int type, uint64_t host, size_t pitch, size_t height, const size_t corner[3],

@@ -103,8 +103,8 @@ CUresult request_wait(struct request *q, struct hold hold, uint64_t context, CUr
 const void *request_upload(const struct request *q, uint64_t bytes);
 void request_end_upload(const struct request *q);
 
-/** Keeps bytes for the thread to fetch, which are the request's from now on. Return: CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult request_keep_download(struct request *q, void *data, size_t bytes);
+/** Keeps a copy for the thread to fetch. Return: CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult request_keep_download(struct request *q, const void *data, size_t bytes);
 
 /* Places in structs, whose devices are the client's numbers. */
 CUresult request_check_location(CUmemLocation *location);

@@ -357,6 +357,52 @@ static int frames_arena(struct peer *peer, uint64_t context)
 	return r;
 }
 
+static int frames_add_copy(struct peer *peer, uint64_t context, uint64_t graph, const CUDA_MEMCPY3D *copy)
+{
+	const uint64_t words[] = {graph, 0, 0, sizeof(*copy), context};
+
+	return peer_call(peer, 0, OP_cuGraphAddMemcpyNode, context, words, 5, copy, sizeof(*copy));
+}
+
+/* Boxes in page-locked memory, and such as reach out of it in ways that come to 0, or that are flat. */
+static int frames_boxes(struct peer *peer, uint64_t context)
+{
+	enum { HOST = 1, DEVICE = 2, PIECE = 131072, ROW = 4096 };
+	const uint64_t base = peer->wire->arena[0], memory = frames_alloc(peer, context, PIECE);
+	const CUDA_MEMCPY3D good = {.srcMemoryType = HOST,
+				    .srcHost = (const void *)(base + PIECE / 2),
+				    .srcPitch = ROW,
+				    .srcHeight = 2,
+				    .dstMemoryType = DEVICE,
+				    .dstDevice = memory,
+				    .dstPitch = ROW,
+				    .dstHeight = 2,
+				    .WidthInBytes = ROW,
+				    .Height = 2,
+				    .Depth = 2};
+	CUDA_MEMCPY3D copy[6];
+	uint64_t graph;
+	int r = frames_is(frames_call(peer, WIRE_ARENA_ADD, context, 0, PIECE, 0, 0, 3), 0);
+
+	r |= frames_is(frames_call(peer, OP_cuGraphCreate, context, 0, 0, 0, 0, 1), 0);
+	graph = peer_word(peer, 0);
+	r |= frames_is(frames_add_copy(peer, context, graph, &good), 0);
+	for (int i = 0; i < 6; i++)
+		copy[i] = good;
+	copy[0].srcZ = UINT64_MAX;
+	copy[1].srcY = UINT64_MAX;
+	copy[2].srcXInBytes = UINT64_MAX;
+	copy[3].srcPitch = 0;
+	copy[4].srcHeight = 0;
+	copy[5].srcPitch = (size_t)1 << 63;
+	for (int i = 0; i < 6; i++)
+		r |= frames_is(frames_add_copy(peer, context, graph, &copy[i]), 1);
+	/* A row has neither. */
+	copy[3].Height = copy[3].Depth = 1;
+	copy[3].srcHeight = 0;
+	return r | frames_is(frames_add_copy(peer, context, graph, &copy[3]), 0);
+}
+
 /* Who wanted none gets none: what was there may be something else by now. */
 static int frames_arena_later(struct peer *peer, uint64_t context)
 {
@@ -446,6 +492,32 @@ static int frames_unused_uploads(struct peer *peer, uint64_t context)
 		}
 	printf("# uploads keep %lu\n", (unsigned long)kept);
 	return kept == 0;
+}
+
+/* What linkers are given and never link. */
+static int frames_unlinked(struct peer *peer, uint64_t context)
+{
+	enum { ADDED = 300, BYTES = 60000 };
+	static char text[BYTES];
+	const uint64_t upload[] = {0, sizeof(text)};
+	uint64_t kept = 0;
+	int r = frames_is(frames_call(peer, OP_cuLinkCreate_v2, context, 0, 0, 0, 0, 3), 0);
+	const uint64_t linker = peer_word(peer, 0), add[] = {sizeof(text), 0, 0, linker, 1};
+
+	memset(text, ' ', sizeof(text) - 1);
+	memcpy(text, kernels, sizeof(kernels) - 1);
+	for (int i = 0; i < ADDED; i++)
+		if (peer_call(peer, 0, WIRE_UPLOAD, context, upload, 2, text, sizeof(text)) == 0 &&
+		    peer_call(peer, 0, OP_cuLinkAddData_v2, context, add, 5, NULL, 0) == 0)
+			kept += sizeof(text);
+	printf("# linkers keep %lu\n", (unsigned long)kept);
+	/* It is nobody's when they end. */
+	r |= frames_is(frames_call(peer, OP_cuLinkDestroy, context, linker, 0, 0, 0, 1), 0);
+	r |= frames_is(frames_call(peer, OP_cuLinkCreate_v2, context, 0, 0, 0, 0, 3), 0);
+	const uint64_t again[] = {sizeof(text), 0, 0, peer_word(peer, 0), 1};
+
+	r |= frames_is(peer_call(peer, 0, WIRE_UPLOAD, context, upload, 2, text, sizeof(text)), 0);
+	return r | frames_is(peer_call(peer, 0, OP_cuLinkAddData_v2, context, again, 5, NULL, 0), 0) | (kept == 0);
 }
 
 /* Each call that allocates gets what is left, and with a byte more, or its granularity, nothing. */
@@ -687,6 +759,42 @@ static int frames_upload(struct peer *peer, uint64_t context, const void *data, 
 static int frames_load(struct peer *peer, uint64_t context, uint64_t bytes)
 {
 	return frames_call(peer, OP_cuModuleLoadDataEx, context, bytes, 0, 0, 0, 3);
+}
+
+enum { MODULES = 100, FUNCTIONS = 30 };
+
+/* A module of so many functions, called k00 and so on. */
+static uint64_t frames_load_functions(struct peer *peer, uint64_t context)
+{
+	static char text[64 + FUNCTIONS * 48];
+	size_t bytes = (size_t)snprintf(text, sizeof(text), ".version 6.0\n.target sm_50\n.address_size 64\n");
+
+	for (int i = 0; i < FUNCTIONS; i++)
+		bytes += (size_t)snprintf(text + bytes, sizeof(text) - bytes, ".visible .entry k%02d()\n{\n\tret;\n}\n",
+					  i);
+	if (frames_upload(peer, context, text, bytes + 1) || frames_load(peer, context, bytes + 1))
+		return 0;
+	return peer_word(peer, 0);
+}
+
+/* What the server knows of many functions. */
+static int frames_functions(struct peer *peer, uint64_t context)
+{
+	unsigned known = 0;
+	char name[16];
+
+	for (int i = 0; i < MODULES * FUNCTIONS; i++) {
+		static uint64_t words[2];
+
+		if (i % FUNCTIONS == 0)
+			words[0] = frames_load_functions(peer, context);
+		words[1] = (uint64_t)snprintf(name, sizeof(name), "k%02d", i % FUNCTIONS);
+		if (peer_call(peer, 0, OP_cuModuleGetFunction, context, words, 2, name, 3))
+			return 1;
+		known += frames_call(peer, WIRE_FUNCTION, context, peer_word(peer, 0), 0, 0, 0, 1) == 0;
+	}
+	printf("# functions known: %u\n", known);
+	return known == 0;
 }
 
 static int frames_downloads(struct peer *peer, uint64_t context)
@@ -1130,6 +1238,7 @@ static const struct {
 	{"devices that are not granted", frames_devices, SERVES},
 	{"addresses of the host outside of the arena", frames_host_ranges, SERVES},
 	{"an address for the arena, chosen later", frames_arena_later, SERVES},
+	{"boxes in the arena", frames_boxes, SERVES},
 	{"pieces of the arena", frames_arena, SERVES},
 	{"pieces of the arena whose descriptors are kept", frames_arena_kept, SERVES},
 	{"pieces of the arena that nobody takes", frames_arena_unread, SERVES},
@@ -1148,6 +1257,8 @@ static const struct {
 	{"launches", frames_launches, SERVES},
 	{"what was below a library", frames_unloaded, SERVES},
 	{"uploads of many threads", frames_unused_uploads, SERVES},
+	{"inputs of linkers", frames_unlinked, SERVES},
+	{"many functions", frames_functions, SERVES},
 	{"texts for the audit", frames_texts, SERVES},
 	{"entries that change", frames_changing, EITHER},
 	{"two waits of one thread", frames_two_waits, ENDS},
