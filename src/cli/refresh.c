@@ -23,6 +23,7 @@ static int refresh_all(struct session *session)
 	_cleanup_free_ char *hook = NULL;
 	int r;
 
+	host_forget_kept();
 	/* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
 	r = load_run(session, (struct load_options){0}, false, &load);
 	if (!r || r == CTR_GPU_E_NO_DEVICE)

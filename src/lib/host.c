@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/kept.h"
 #include "base/log.h"
 #include "ctr-gpu.h"
 #include "guard/helper.h"
@@ -155,6 +156,13 @@ struct ctr_gpu_host *ctr_gpu_host_unref(struct ctr_gpu_host *host)
 	inventory_clear(&host->inventory);
 	free(host);
 	return NULL;
+}
+
+void host_forget_kept(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(backends); i++)
+		if (backends[i]->kept)
+			kept_remove(backends[i]->kept);
 }
 
 void *host_seen(const struct ctr_gpu_host *host, const struct backend *backend)

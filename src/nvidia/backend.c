@@ -36,7 +36,7 @@ static int backend_open(const struct settings *settings, struct native *ret, str
 {
 	int r = module_read(&ret->module, err);
 
-	return r == 0 ? install_open(settings, ret->module.version, &ret->install, err) : r;
+	return r == 0 ? install_open(settings, ret->module.version, NULL, &ret->install, err) : r;
 }
 
 static int backend_probe(const struct settings *settings, struct inventory *inventory, void **ret_seen, struct err *err)
@@ -48,6 +48,8 @@ static int backend_probe(const struct settings *settings, struct inventory *inve
 	if (!seen)
 		return -ENOMEM;
 	r = module_read(&seen->module, err);
+	if (r == 0)
+		r = known_open(&seen->known);
 	if (r == 0)
 		r = gpus_read(seen, inventory, err);
 	if (r == 0)
@@ -81,11 +83,15 @@ static int backend_plan(const struct settings *settings, void *seen, const struc
 	};
 	int r;
 
-	r = request->nodes_only ? 0 : install_open(settings, module->version, &install, err);
+	r = request->nodes_only ? 0 : install_open(settings, module->version, &planning.seen->known, &install, err);
 	if (r == 0)
 		r = plan_nodes(&planning, request);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0 && !request->nodes_only; i++)
 		r = parts[i](&planning);
+	if (r == 0 && !request->nodes_only)
+		r = install_keep(&install, &planning.seen->known);
+	if (r == 0)
+		known_write(&planning.seen->known);
 	return r == -ENOMEM ? err_set(err, r, "%m") : r;
 }
 
@@ -139,7 +145,7 @@ static int backend_facts(const struct settings *settings, void *seen, const stru
 		brand = backend_agree(brand, brand_of(selected[i]->name));
 		architecture = backend_agree(architecture, architecture_of(selected[i]->device_id));
 	}
-	r = install_open(settings, version, &install, &ignored);
+	r = install_open(settings, version, &((struct seen *)seen)->known, &install, &ignored);
 	if (r == 0)
 		r = backend_read_cuda_version(settings, &install, &known);
 	known.brand = brand ? strdup(brand) : NULL;
@@ -278,6 +284,7 @@ static const struct backend_hook hooks[] = {
 const struct backend backend_nvidia = {.name = "nvidia",
 				       .device = "/dev/nvidiactl",
 				       .advice = "NVIDIA on Linux: install the driver, then run ctr-gpu load.",
+				       .kept = KNOWN_KEPT,
 				       .part = "MIG",
 				       .probe = backend_probe,
 				       .forget = backend_forget,

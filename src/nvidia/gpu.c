@@ -68,22 +68,67 @@ static int gpu_check_node(const struct module *module, struct adapter *adapter)
 	return str_format(&adapter->reason, "%s is not a node of NVIDIA's driver", node);
 }
 
-static int gpu_describe(const struct module *module, const char *address, struct adapter *adapter)
+/* As sysfs and the driver tell it now. @ret: what the driver wrote */
+static int gpu_ask(const char *address, struct adapter *adapter, bool *ret_excluded, char **ret)
 {
-	_cleanup_free_ char *path = NULL, *text = NULL, *id_path = NULL, *id = NULL;
+	_cleanup_free_ char *path = NULL, *id_path = NULL, *id = NULL;
+	int r;
+
+	if (str_format(&path, NVIDIA_PROC "/gpus/%s/information", address) < 0 ||
+	    str_format(&id_path, "/sys/bus/pci/devices/%s/device", address) < 0)
+		return -ENOMEM;
+	if (module_read_small(id_path, &id) == 0)
+		adapter->device_id = (unsigned)strtoul(id, NULL, 16) & 0xffff;
+	r = module_read_small(path, ret);
+	return r == 0 ? gpu_parse_information(*ret, adapter, ret_excluded) : r;
+}
+
+/* As it was told earlier. Return: false if that is nothing to go by; @adapter is as it was, then. */
+static bool gpu_recall(struct known_gpu *gpu, struct adapter *adapter, bool *ret_excluded)
+{
+	struct adapter told = {.minor = -1};
+	bool believed = gpu_parse_information(gpu->information, &told, ret_excluded) == 0 && told.uuid;
+
+	if (believed) {
+		adapter->minor = told.minor;
+		adapter->name = steal_ptr(told.name);
+		adapter->uuid = steal_ptr(told.uuid);
+		adapter->device_id = gpu->device_id;
+		gpu->is_here = true;
+	}
+	adapter_clear(&told);
+	return believed;
+}
+
+/* To write of a GPU, the driver reads its PCI configuration, which takes a guest 0.2 ms. */
+static int gpu_read(struct known *known, const char *address, struct adapter *adapter, bool *ret_excluded)
+{
+	_cleanup_free_ char *binding = NULL, *text = NULL;
+	struct known_gpu *gpu = NULL;
+	int r;
+
+	if (known_binding(address, &binding) == -ENOMEM)
+		return -ENOMEM;
+	if (binding)
+		gpu = known_find_gpu(known, address, binding);
+	if (gpu && gpu_recall(gpu, adapter, ret_excluded))
+		return 0;
+	r = gpu_ask(address, adapter, ret_excluded, &text);
+	/* One that nobody has opened yet gets its UUID later. */
+	return r == 0 && binding && adapter->uuid ? known_keep_gpu(known, address, binding, adapter->device_id, text)
+						  : r;
+}
+
+static int gpu_describe(struct seen *seen, const char *address, struct adapter *adapter)
+{
 	bool excluded = false;
 	int r;
 
 	adapter->pci_address = strdup(address);
-	if (!adapter->pci_address || str_format(&path, NVIDIA_PROC "/gpus/%s/information", address) < 0 ||
-	    str_format(&id_path, "/sys/bus/pci/devices/%s/device", address) < 0)
+	if (!adapter->pci_address)
 		return -ENOMEM;
 	adapter->vendor_id = PCI_VENDOR_NVIDIA;
-	if (module_read_small(id_path, &id) == 0)
-		adapter->device_id = (unsigned)strtoul(id, NULL, 16) & 0xffff;
-	r = module_read_small(path, &text);
-	if (r == 0)
-		r = gpu_parse_information(text, adapter, &excluded);
+	r = gpu_read(&seen->known, address, adapter, &excluded);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
@@ -92,7 +137,7 @@ static int gpu_describe(const struct module *module, const char *address, struct
 	if (excluded)
 		return gpu_refuse(adapter, "the driver was told to leave it alone (NVreg_ExcludedGpus)",
 				  "Take it out of that option in /etc/modprobe.d, and load the module again.");
-	return gpu_check_node(module, adapter);
+	return gpu_check_node(&seen->module, adapter);
 }
 
 /* Only the length of the domain differs between addresses, from four digits on; all digits have one case. */
@@ -118,7 +163,7 @@ int gpus_read(struct seen *seen, struct inventory *inventory, struct err *err)
 		struct adapter adapter = {.backend = &backend_nvidia, .index = -1, .minor = -1};
 		size_t position = inventory->count;
 
-		r = gpu_describe(&seen->module, gpus->items[i], &adapter);
+		r = gpu_describe(seen, gpus->items[i], &adapter);
 		if (r < 0)
 			adapter_clear(&adapter);
 		else

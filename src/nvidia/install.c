@@ -44,17 +44,24 @@ static const char *const usual_dirs[] = {
 	"/home/kubernetes/bin/nvidia/lib64",
 };
 
-void install_close(struct install *install)
+static void install_drop_dirs(struct install *install)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
 		cleanup_closep(&install->dirs[i].fd);
 		free(install->dirs[i].path);
+		strv_clear(&install->dirs[i].names);
 	}
+	install->dir_count = 0;
+}
+
+void install_close(struct install *install)
+{
+	install_drop_dirs(install);
+	strv_clear(&install->places);
 	free(install->other_version);
 	free(install->root_path);
 	rootfs_close(&install->root);
 	install->root_path = NULL;
-	install->dir_count = 0;
 	install->other_version = NULL;
 }
 
@@ -220,7 +227,8 @@ static int install_consider(struct install *install, const char *path)
 	if (!dir.path)
 		return -ENOMEM;
 	dir.fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir.fd >= 0 && install_read_abi(dir.fd, name, &dir.is_32) == 0) {
+	if (dir.fd >= 0 && install_read_abi(dir.fd, name, &dir.is_32) == 0 && fstat(dir.fd, &dir.st) == 0) {
+		install->is_new = true;
 		install->dirs[install->dir_count++] = dir;
 		return 0;
 	}
@@ -258,13 +266,24 @@ static bool install_is_versioned_anchor(const struct install *install, const cha
 	return false;
 }
 
+/* The link at @path may lead elsewhere one day; that changes the directory it is in. */
+static int install_note_place(struct install *install, const char *path, size_t length)
+{
+	_cleanup_free_ char *place = strndup(path, length);
+
+	if (!place)
+		return -ENOMEM;
+	return strv_contains(&install->places, place) ? 0 : strv_add(&install->places, place);
+}
+
 static int install_follow(struct install *install, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	if (path[0] != '/' || slash == path || install_has_dir(install, path, (size_t)(slash - path), true))
 		return 0;
-	return install_consider(install, path);
+	return install_note_place(install, path, (size_t)(slash - path)) < 0 ? -ENOMEM
+									     : install_consider(install, path);
 }
 
 static void install_visit_entry(void *user, const char *name, const char *path)
@@ -290,6 +309,7 @@ static int install_search_cache(struct install *install)
 	fd = rootfs_open_path(&install->root, "/etc/ld.so.cache", O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return 0;
+	install->has_cache = fstat(fd, &install->cache) == 0;
 	r = fd_read_all(fd, LDCACHE_MAX_SIZE, &data, &size);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
@@ -305,6 +325,7 @@ static int install_search_usual(struct install *install)
 {
 	int r = 0;
 
+	install->has_cache = false;
 	for (size_t i = 0; i < ARRAY_SIZE(usual_dirs) && r == 0; i++) {
 		for (size_t j = 0; j < ARRAY_SIZE(anchors) + ARRAY_SIZE(versioned_anchors) && r == 0; j++) {
 			bool versioned = j >= ARRAY_SIZE(anchors);
@@ -345,7 +366,135 @@ static int install_explain_missing(const struct install *install, const char *ro
 		install->version, root);
 }
 
-int install_open(const struct settings *settings, const char *version, struct install *ret, struct err *err)
+/* ---- what an earlier start found ---- */
+
+/* Return: 1 if the place is what it was; 0; -ENOMEM. */
+static int install_recall_place(struct install *install, const struct known_place *known)
+{
+	const char *inside = install_path_inside(install, known->path);
+	struct stat st;
+
+	if (!inside || stat(known->path, &st) < 0 || !known_is_stamp(known->stamp, &st))
+		return 0;
+	return strv_add(&install->places, inside) < 0 ? -ENOMEM : 1;
+}
+
+static int install_recall_dir(struct install *install, const struct known_libraries *known)
+{
+	struct install_dir *dir = &install->dirs[install->dir_count++];
+	int r = 0;
+
+	*dir = (struct install_dir){
+		.fd = open(known->place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.path = strdup(known->place.path),
+		.is_32 = known->is_32,
+		.is_listed = known->is_listed,
+	};
+	if (!dir->path)
+		return -ENOMEM;
+	if (!install_path_inside(install, dir->path) || dir->fd < 0 || fstat(dir->fd, &dir->st) < 0 ||
+	    !known_is_stamp(known->place.stamp, &dir->st))
+		return 0;
+	for (size_t i = 0; i < known->names.count && r == 0; i++)
+		if (install_stem_length(install, known->names.items[i]) > 0)
+			r = strv_add(&dir->names, known->names.items[i]);
+	return r < 0 ? r : 1;
+}
+
+/* Return: 1 if all is as it was; 0 if it must be looked for; -ENOMEM. */
+static int install_recall(struct install *install, const struct known_driver *known)
+{
+	int r = 1;
+
+	if (!known->version || !streq(known->version, install->version) || !streq(known->root, install->root_path) ||
+	    fstatat(install->root.fd, "etc/ld.so.cache", &install->cache, 0) < 0 ||
+	    !known_is_stamp(known->cache, &install->cache))
+		return 0;
+	for (size_t i = 0; i < known->place_count && r == 1; i++)
+		r = install_recall_place(install, &known->places[i]);
+	for (size_t i = 0; i < known->dir_count && r == 1; i++)
+		r = install_recall_dir(install, &known->dirs[i]);
+	install->has_cache = r == 1;
+	if (r == 1)
+		return 1;
+	install_drop_dirs(install);
+	strv_clear(&install->places);
+	return r;
+}
+
+/* A line of a file has no room for some names. Return: 0; -ESTALE if it cannot be kept; -ENOMEM. */
+static int install_keep_place(const char *path, const struct stat *st, struct known_place *ret)
+{
+	int r = known_is_settled(st) && !strchr(path, '\n') ? known_stamp(st, &ret->stamp) : -ESTALE;
+
+	if (r < 0)
+		return r;
+	ret->path = strdup(path);
+	return ret->path ? 0 : -ENOMEM;
+}
+
+static int install_keep_dir(const struct install_dir *dir, struct known_driver *driver)
+{
+	struct known_libraries *known = &driver->dirs[driver->dir_count++];
+	int r = dir->is_ours ? -ESTALE : install_keep_place(dir->path, &dir->st, &known->place);
+
+	known->is_32 = dir->is_32;
+	known->is_listed = dir->is_listed;
+	for (size_t i = 0; i < dir->names.count && r == 0; i++)
+		r = strchr(dir->names.items[i], '\n') ? -ESTALE : strv_add(&known->names, dir->names.items[i]);
+	return r;
+}
+
+/* Where the loader cache has links to the driver, apart from the driver's own directories. */
+static int install_keep_link_place(const struct install *install, const char *path, struct known_driver *driver)
+{
+	_cleanup_free_ char *real = NULL;
+	struct install_file file;
+	int r = driver->place_count < KNOWN_PLACES_MAX ? install_find(install, path, &file) : -ESTALE;
+
+	if (r < 0)
+		return r == -ENOMEM ? r : -ESTALE;
+	real = file.path;
+	if (install_has_dir(install, real, strlen(real), false))
+		return 0;
+	return install_keep_place(real, &file.st, &driver->places[driver->place_count++]);
+}
+
+static int install_describe(const struct install *install, struct known_driver *driver)
+{
+	int r = install->has_cache && known_is_settled(&install->cache) && !strchr(install->root_path, '\n') ? 0
+													     : -ESTALE;
+
+	if (r == 0)
+		r = known_stamp(&install->cache, &driver->cache);
+	driver->version = strdup(install->version);
+	driver->root = strdup(install->root_path);
+	if (!driver->version || !driver->root)
+		return -ENOMEM;
+	for (size_t i = 0; i < install->places.count && r == 0; i++)
+		r = install_keep_link_place(install, install->places.items[i], driver);
+	for (size_t i = 0; i < install->dir_count && r == 0; i++)
+		r = install_keep_dir(&install->dirs[i], driver);
+	return r;
+}
+
+int install_keep(const struct install *install, struct known *known)
+{
+	struct known_driver driver = {0};
+	int r = install->is_new ? install_describe(install, &driver) : -ESTALE;
+
+	if (r < 0) {
+		known_forget_driver(&driver);
+		return r == -ENOMEM ? r : 0;
+	}
+	known_forget_driver(&known->driver);
+	known->driver = driver;
+	known->is_new = true;
+	return 0;
+}
+
+int install_open(const struct settings *settings, const char *version, const struct known *known, struct install *ret,
+		 struct err *err)
 {
 	_cleanup_install_ struct install install = {.version = version, .root = ROOTFS_CLOSED};
 	const char *root = settings->driver_root ? settings->driver_root : "/";
@@ -360,8 +509,12 @@ int install_open(const struct settings *settings, const char *version, struct in
 	r = install_path(install.root.fd, &install.root_path);
 	if (r == 0 && streq(install.root_path, "/"))
 		install.root_path[0] = '\0';
+	if (r == 0 && known)
+		r = install_recall(&install, &known->driver);
 	if (r == 0)
 		r = install_search_cache(&install);
+	if (r == 1)
+		r = 0;
 	if (r == 0 && !install_has_abi(&install, false))
 		r = install_search_usual(&install);
 	if (r < 0)

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "model/settings.h"
+#include "nvidia/known.h"
 #include "nvidia/table.h"
 #include "root/rootfs.h"
 
@@ -26,13 +27,16 @@
 #define LIBRARY_DIR "/usr/lib/ctr-gpu"
 #define LIBRARY_DIR_32 LIBRARY_DIR "/32"
 
-enum { INSTALL_DIRS_MAX = 8 };
+enum { INSTALL_DIRS_MAX = KNOWN_DIRS_MAX };
 
 struct install_dir {
 	int fd;
 	char *path;   /* without symlinks, as this machine has it: with the driver root in front */
 	bool is_32;   /* of the 32-bit ABI beside the machine's own */
 	bool is_ours; /* LIBRARY_DIR of the container that this is: SONAMEs tell its libraries, not the version */
+	struct stat st;
+	bool is_listed;
+	struct strv names; /* of the driver's libraries in it, ordered, once it is listed */
 };
 
 struct install {
@@ -42,6 +46,12 @@ struct install {
 	struct install_dir dirs[INSTALL_DIRS_MAX];
 	size_t dir_count;
 	char *other_version; /* of a libcuda that does not belong to the kernel module; NULL: none was found */
+
+	/* How the directories were found, if the loader cache alone led there. */
+	bool has_cache;
+	struct stat cache;
+	struct strv places; /* directories that it names, below the driver root */
+	bool is_new;        /* something of that is not known from an earlier time */
 };
 
 void install_close(struct install *install);
@@ -50,10 +60,19 @@ void install_close(struct install *install);
 /**
  * install_open() - find the driver's directories
  * @version: of the kernel module; must outlive the installation
+ * @known:   what an earlier start found counts if nothing has changed since; NULL: look
  *
  * Return: 0; CTR_GPU_E_DRIVER_LIBRARY if the libraries are nowhere or of another version; negative errno. @err is set.
  */
-int install_open(const struct settings *settings, const char *version, struct install *ret, struct err *err);
+int install_open(const struct settings *settings, const char *version, const struct known *known, struct install *ret,
+		 struct err *err);
+
+/**
+ * install_keep() - have the next start know what was found
+ *
+ * Nothing is kept that changed so lately that its times may not show the next change. Return: 0 or -ENOMEM.
+ */
+int install_keep(const struct install *install, struct known *known);
 
 /* A file of the driver. */
 struct install_file {
@@ -98,4 +117,4 @@ void install_libraries_clear(struct install_libraries *libraries);
  *
  * Return: 0 or negative errno.
  */
-int install_libraries(const struct install *install, uint32_t capabilities, struct install_libraries *ret);
+int install_libraries(struct install *install, uint32_t capabilities, struct install_libraries *ret);

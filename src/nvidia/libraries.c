@@ -9,13 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/elf_file.h"
 #include "base/fd.h"
 #include "nvidia/install.h"
-
-enum { LIBRARIES_MAX = 256 };
 
 static void libraries_clear_one(struct install_library *library)
 {
@@ -105,24 +102,32 @@ static size_t libraries_stem_length(const struct install *install, const struct 
 	return (size_t)(end - name);
 }
 
-static int libraries_add_versioned(const struct install *install, const struct install_dir *dir, uint32_t capabilities,
-				   struct install_libraries *libraries)
+static int libraries_list(struct install *install, struct install_dir *dir)
 {
-	_cleanup_strv_ struct strv names = {0};
 	const struct dirent *entry;
 	struct fd_entries entries;
 	int r = 0;
 
-	/* Somebody may have read it before. */
-	if (lseek(dir->fd, 0, SEEK_SET) < 0)
-		return -errno;
+	if (dir->is_listed)
+		return 0;
 	fd_entries_begin(&entries, dir->fd);
-	while (r == 0 && names.count < LIBRARIES_MAX && (entry = fd_entries_next(&entries)))
+	while (r == 0 && dir->names.count < KNOWN_NAMES_MAX && (entry = fd_entries_next(&entries)))
 		if (libraries_stem_length(install, dir, entry->d_name) > 0)
-			r = strv_add(&names, entry->d_name);
-	strv_sort(&names);
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		const char *name = names.items[i];
+			r = strv_add(&dir->names, entry->d_name);
+	strv_sort(&dir->names);
+	if (r < 0)
+		return r;
+	dir->is_listed = install->is_new = true;
+	return 0;
+}
+
+static int libraries_add_versioned(struct install *install, struct install_dir *dir, uint32_t capabilities,
+				   struct install_libraries *libraries)
+{
+	int r = libraries_list(install, dir);
+
+	for (size_t i = 0; i < dir->names.count && r == 0; i++) {
+		const char *name = dir->names.items[i];
 		size_t stem = libraries_stem_length(install, dir, name);
 		const struct driver_library *known = driver_library_find(name, stem);
 
@@ -132,13 +137,13 @@ static int libraries_add_versioned(const struct install *install, const struct i
 	return r;
 }
 
-int install_libraries(const struct install *install, uint32_t capabilities, struct install_libraries *ret)
+int install_libraries(struct install *install, uint32_t capabilities, struct install_libraries *ret)
 {
 	_cleanup_libraries_ struct install_libraries libraries = {0};
 	int r = 0;
 
 	for (size_t i = 0; i < install->dir_count && r == 0; i++) {
-		const struct install_dir *dir = &install->dirs[i];
+		struct install_dir *dir = &install->dirs[i];
 
 		if (dir->is_32 && !(capabilities & CAPABILITY_COMPAT32))
 			continue;

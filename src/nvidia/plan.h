@@ -9,9 +9,9 @@
 
 struct planning {
 	const struct settings *settings;
-	const struct seen *seen;
+	struct seen *seen;
 	const struct module *module; /* in that */
-	const struct install *install;
+	struct install *install;
 	uint32_t capabilities;
 	const struct adapter *const *selected;
 	size_t selected_count;

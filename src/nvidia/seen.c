@@ -11,6 +11,7 @@ struct seen *seen_free(struct seen *seen)
 	module_clear(&seen->module);
 	strv_clear(&seen->gpus);
 	free(seen->parts.items);
+	known_close(&seen->known);
 	free(seen);
 	return NULL;
 }

@@ -107,6 +107,77 @@ start() {
 	done
 }
 
+@test "what is known of a native host is believed until something changes" {
+	require_pci
+	run on nvidia bash -c '
+		kept=/run/ctr-gpu/nvidia link=/sys/bus/pci/devices/0000:00:06.0/driver nvidia=/proc/driver/nvidia lib=/usr/lib/x86_64-linux-gnu
+		work=/run/ctr-gpu/work; mkdir -p -m 777 $work/build && mount --bind "$CTR_GPU_BUILD" $work/build
+		list() { # WHAT PROGRAM…: whom a plan asked, and what is in it
+			strace -f -qq -e trace=open,openat,openat2 -o "$work/trace" "${@:2}" list >"$work/plan" 2>&1
+			echo "$1:$(grep -q "gpus/0000:00:06.0/information" "$work/trace" && echo " gpu")$(grep -q "openat2.*ld.so.cache" "$work/trace" && echo " files")" \
+				"$(grep -cE "gnu/lib.*[.]so|^/dev/nvidia0$" "$work/plan")"
+		}
+		uuid() { ctr-gpu info --json | jq -r ".adapters[0].uuid"; }
+		new() { rm $link && ln -s ../../../../bus/pci/drivers/nvidia $link; }
+		ls $kept 2>/dev/null
+		list first ctr-gpu; sleep 4; list settled ctr-gpu; list again ctr-gpu; stat -c "%a %U" $kept
+		sed -i "s/GPU-b703df58/GPU-00000000/" $nvidia/gpus/*/information; uuid; new; uuid; list bound ctr-gpu; list again ctr-gpu; uuid
+		rm $link; list unbound ctr-gpu; ln -s ../../../../bus/pci/drivers/nvidia $link; list bound ctr-gpu
+		sed -i "s/580.159.04/580.159.05/" $nvidia/version; list version ctr-gpu; sed -i "s/580.159.05/580.159.04/" $nvidia/version; list again ctr-gpu
+		rm $lib/libnvidia-cfg.so.580.159.04; list library ctr-gpu; sleep 4; list settled ctr-gpu; list again ctr-gpu
+		ldconfig; list ldconfig ctr-gpu; sleep 4; list settled ctr-gpu; list again ctr-gpu
+		chown 65534 $kept; list owner ctr-gpu; list again ctr-gpu; chmod o+w $kept; list mode ctr-gpu; list again ctr-gpu
+		chmod o+w /run/ctr-gpu; list folder ctr-gpu; list again ctr-gpu; chmod o-w /run/ctr-gpu; list closed ctr-gpu
+		echo x >>$kept; list trailing ctr-gpu; list again ctr-gpu
+		sed -i "s/^end$/x/" $kept; list malformed ctr-gpu; list again ctr-gpu
+		sed -i "s/Minor: \t 0/Minor: \t x/" $kept; list minor ctr-gpu; list again ctr-gpu
+		sed -i "1s/.$/x/" $kept; list boot ctr-gpu; list again ctr-gpu
+		cp $kept $work/theirs; ln -sf work/theirs $kept; chown 65534 $work/theirs; list linked ctr-gpu; list again ctr-gpu
+		ctr-gpu refresh >/dev/null 2>&1; list refreshed ctr-gpu; list again ctr-gpu
+		chmod 666 $work/trace $work/plan; list user setpriv --reuid 65534 --regid 65534 --clear-groups $work/build/bin/ctr-gpu; list again ctr-gpu'
+	expect_status 0
+	diff - <(echo "$output") <<<"first: gpu files 11
+settled: files 11
+again: 11
+600 root
+GPU-b703df58-2273-35fb-29be-3f6c49b83a95
+GPU-00000000-2273-35fb-29be-3f6c49b83a95
+bound: gpu 11
+again: 11
+GPU-00000000-2273-35fb-29be-3f6c49b83a95
+unbound: gpu 11
+bound: gpu 11
+version: files 0
+again: 11
+library: files 10
+settled: files 10
+again: 10
+ldconfig: files 10
+settled: files 10
+again: 10
+owner: gpu files 10
+again: 10
+mode: gpu files 10
+again: 10
+folder: gpu files 10
+again: gpu files 10
+closed: 10
+trailing: gpu files 10
+again: 10
+malformed: gpu files 10
+again: 10
+minor: gpu 10
+again: 10
+boot: gpu files 10
+again: 10
+linked: gpu files 10
+again: 10
+refreshed: files 10
+again: 10
+user: gpu files 10
+again: 10"
+}
+
 # ---- selection ----
 
 @test "GPUs are selected by index, UUID, its beginning, and PCI address" {

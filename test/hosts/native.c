@@ -343,6 +343,16 @@ static int write_card(const struct profile_card *card, const char *directory)
 	return write_at(number, "%s/%s/drm/renderD%u/dev", directory, card->pci, card->render);
 }
 
+/* Made whenever a driver takes the device. */
+static int link_driver(const struct profile_gpu *gpu, const char *directory)
+{
+	_cleanup_free_ char *link = NULL;
+
+	if (asprintf(&link, "%s/%s/driver", directory, gpu->pci) < 0)
+		return -1;
+	return tree_symlink("../../../../bus/pci/drivers/nvidia", link);
+}
+
 int native_sys(const struct profile_native *native, const char *directory)
 {
 	for (size_t i = 0; i < native->gpu_count; i++) {
@@ -353,7 +363,7 @@ int native_sys(const struct profile_native *native, const char *directory)
 		if (write_at("0x10de\n", "%s/%s/vendor", directory, gpu->pci) < 0 ||
 		    write_at(device, "%s/%s/device", directory, gpu->pci) < 0 ||
 		    write_at("0x030200\n", "%s/%s/class", directory, gpu->pci) < 0 ||
-		    write_at("0\n", "%s/%s/numa_node", directory, gpu->pci) < 0)
+		    write_at("0\n", "%s/%s/numa_node", directory, gpu->pci) < 0 || link_driver(gpu, directory) < 0)
 			return -1;
 	}
 	for (size_t i = 0; i < native->card_count; i++)

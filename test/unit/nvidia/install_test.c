@@ -128,7 +128,7 @@ static void caches_of_every_layout(void **state)
 			cache = build_cache(format, entries, ARRAY_SIZE(entries), hwcaps, 1);
 			write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
 			free(cache.data);
-			assert_int_equal(install_open(&world->settings, VERSION, &install, &err), 0);
+			assert_int_equal(install_open(&world->settings, VERSION, NULL, &install, &err), 0);
 			assert_int_equal(install.dir_count, 2);
 			/* Versioned names come last, wherever they are. */
 			assert_string_equal(install.dirs[0].path, inside(world, "/drv"));
@@ -155,7 +155,7 @@ static void names_that_only_begin_alike(void **state)
 	link_at(world, "/libcuda.so.1", "drv/libcuda.so.1");
 	write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
 	free(cache.data);
-	assert_int_equal(install_open(&world->settings, VERSION, &install, &err), CTR_GPU_E_DRIVER_LIBRARY);
+	assert_int_equal(install_open(&world->settings, VERSION, NULL, &install, &err), CTR_GPU_E_DRIVER_LIBRARY);
 }
 
 static void files_below_the_root(void **state)
@@ -178,7 +178,7 @@ static void files_below_the_root(void **state)
 
 	write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
 	free(cache.data);
-	assert_int_equal(install_open(&world->settings, VERSION, &install, &err), 0);
+	assert_int_equal(install_open(&world->settings, VERSION, NULL, &install, &err), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		struct install_file file = {0};
 		int r = install_find(&install, files[i].path, &file);
@@ -190,12 +190,166 @@ static void files_below_the_root(void **state)
 	}
 }
 
+/* ---- what is known from an earlier time ---- */
+
+static void install_cache(const struct world *world)
+{
+	struct built_cache cache = build_cache(FORMAT_NEW, sorted, ARRAY_SIZE(sorted), NULL, 0);
+
+	write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
+	free(cache.data);
+}
+
+/* What a start keeps. Return: whether that is where the driver is. */
+static bool keep(const struct world *world, struct known *known)
+{
+	_cleanup_libraries_ struct install_libraries libraries = {0};
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	struct err err = {0};
+
+	assert_int_equal(install_open(&world->settings, VERSION, known, &install, &err), 0);
+	assert_int_equal(install_libraries(&install, CAPABILITY_ALL, &libraries), 0);
+	assert_int_equal(libraries.count, 3);
+	assert_int_equal(install_keep(&install, known), 0);
+	return known->driver.version;
+}
+
+/* Whether the next start believes it. It finds the same, or fails, whatever it believes. */
+static bool believed(const struct world *world, const struct known *known, const char *version, size_t count)
+{
+	_cleanup_libraries_ struct install_libraries libraries = {0};
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	struct err err = {0};
+	int r = install_open(&world->settings, version, known, &install, &err);
+
+	if (r != 0) {
+		assert_int_equal(count, 0);
+		return false;
+	}
+	assert_int_equal(install_libraries(&install, CAPABILITY_ALL, &libraries), 0);
+	assert_int_equal(libraries.count, count);
+	return !install.is_new;
+}
+
+static void change_nothing(const struct world *world)
+{
+	(void)world;
+}
+
+static void change_cache(const struct world *world)
+{
+	install_cache(world);
+}
+
+static void add_library(const struct world *world)
+{
+	library(world, "/drv/libnvcuvid.so." VERSION);
+}
+
+static void take_library(const struct world *world)
+{
+	assert_int_equal(unlink(inside(world, "/drv/libnvidia-ml.so." VERSION)), 0);
+}
+
+static void change_link(const struct world *world)
+{
+	assert_int_equal(unlink(inside(world, "/links/libcuda.so.1")), 0);
+	link_at(world, "/links/libcuda.so.1", "../drv/libcuda.so.1");
+}
+
+static void change_mode(const struct world *world)
+{
+	assert_int_equal(chmod(inside(world, "/apart"), 0700), 0);
+}
+
+/* The same names and times, and another directory. */
+static void replace_directory(const struct world *world)
+{
+	char from[128], to[128];
+	struct timespec times[2];
+	struct stat st;
+
+	(void)snprintf(from, sizeof(from), "%s/apart", world->root);
+	(void)snprintf(to, sizeof(to), "%s/before", world->root);
+	assert_int_equal(stat(from, &st), 0);
+	assert_int_equal(rename(from, to), 0);
+	directory(world, "/apart");
+	library(world, "/apart/libnvidia-tls.so." VERSION);
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	assert_int_equal(utimensat(AT_FDCWD, from, times, 0), 0);
+}
+
+static const struct {
+	void (*change)(const struct world *world);
+	const char *version;
+	size_t count; /* of libraries then; 0: no driver is found */
+	bool believed;
+} changes[] = {
+	{change_nothing, VERSION, 3, true}, {change_nothing, "570.86.10", 0, false}, {change_cache, VERSION, 3, false},
+	{add_library, VERSION, 4, false},   {take_library, VERSION, 2, false},       {change_link, VERSION, 3, false},
+	{change_mode, VERSION, 3, false},   {replace_directory, VERSION, 3, false},
+};
+
+/* Each in a world of its own, as each would have to wait until its directories are settled. */
+static void what_is_kept_is_believed_until_something_changes(void **state)
+{
+	struct world *worlds[ARRAY_SIZE(changes)];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct known known = {0};
+
+		assert_int_equal(set_up((void **)&worlds[i]), 0);
+		install_cache(worlds[i]);
+		/* A directory that has just changed may change again without other times. */
+		assert_false(keep(worlds[i], &known));
+		known_close(&known);
+	}
+	(void)sleep(4);
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct known known = {.head = strdup("head")}, read = {.head = strdup("head")};
+		_cleanup_free_ char *text = NULL;
+
+		assert_true(keep(worlds[i], &known));
+		assert_int_equal(known_print(&known, &text), 0);
+		assert_int_equal(known_parse(text, strlen(text), &read), 0);
+		known_close(&known);
+		changes[i].change(worlds[i]);
+		if (believed(worlds[i], &read, changes[i].version, changes[i].count) != changes[i].believed)
+			fail_msg("change %zu", i);
+		/* Somebody may have written anything, and it leads nowhere outside the driver root. */
+		assert_int_equal(str_replace(&read.driver.dirs[0].place.path, "/usr/lib"), 0);
+		assert_false(believed(worlds[i], &read, changes[i].version, changes[i].count));
+		known_close(&read);
+		(void)tear_down((void **)&worlds[i]);
+	}
+}
+
+static void another_root_is_another_driver(void **state)
+{
+	struct world *other = NULL;
+	struct known known = {0};
+
+	install_cache(*state);
+	assert_int_equal(set_up((void **)&other), 0);
+	install_cache(other);
+	(void)sleep(4);
+	assert_true(keep(*state, &known));
+	assert_true(believed(*state, &known, VERSION, 3));
+	assert_false(believed(other, &known, VERSION, 3));
+	known_close(&known);
+	(void)tear_down((void **)&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(caches_of_every_layout, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_that_only_begin_alike, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_below_the_root, set_up, tear_down),
+		cmocka_unit_test(what_is_kept_is_believed_until_something_changes),
+		cmocka_unit_test_setup_teardown(another_root_is_another_driver, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
