@@ -105,7 +105,7 @@ static int cdi_save_replace(const char *path, const char *text, size_t size)
 
 int cdi_save(struct err *err, const char *path, json_t *spec)
 {
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = NULL, *directory = NULL;
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 	int r;
@@ -122,8 +122,15 @@ int cdi_save(struct err *err, const char *path, json_t *spec)
 	r = cdi_save_replace(path, text, size);
 	if (r == -EACCES || r == -EPERM)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "user %d may not write %s\nRun this as root, or say where with --output.",
+			       "user %d may not write %s\n"
+			       "Run this as root; ctr-gpu cdi generate can write elsewhere (--output).",
 			       (int)geteuid(), path);
+	directory = strndup(path, (size_t)(strrchr(path, '/') + 1 - path));
+	if (r == -ENOENT && directory && access(directory, F_OK) < 0)
+		return err_set(err, r,
+			       "cannot write %s: the directory above it is missing\n"
+			       "Make it first: mkdir -p %s",
+			       path, directory);
 	return r < 0 ? err_set(err, r, "cannot write %s, which stays as it was: %m", path) : 0;
 }
 

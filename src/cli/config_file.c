@@ -68,10 +68,10 @@ static int config_file_read_existing(struct config_file *file)
 	if (S_ISREG(status->st_mode) && (fd < 0 || fstat(fd, status) < 0))
 		return config_file_complain("read", file->path);
 	if (!S_ISREG(status->st_mode))
-		return output_complain("%s is not a regular file", file->path);
+		return output_complain("%s is not a regular file\n    Move it away, and try again.", file->path);
 	r = fd_read_all(fd, SIZE_MAX_READ, &file->text.data, &file->text.size);
 	if (r == -EFBIG)
-		return output_complain("%s is too large for a configuration file", file->path);
+		return output_complain("%s is too large for a configuration file\n    See what is in it.", file->path);
 	file->exists = true;
 	errno = -r;
 	return r < 0 ? config_file_complain("read", file->path) : 0;

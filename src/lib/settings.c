@@ -276,8 +276,9 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 	r = json_parse(data, size, &json, reason);
 	if (r == -EINVAL || (r == 0 && !json_is_object(json)))
 		return err_set(err, CTR_GPU_E_BAD_CONFIG,
-			       "%s is not a JSON object: %s\nMend it or move it away; see ctr-gpu-config(5).", path,
-			       r < 0 ? reason : "something else stands there");
+			       "%s is not a JSON object: %s\n"
+			       "Mend %s or move it away; see ctr-gpu-config(5).",
+			       path, r < 0 ? reason : "something else stands there", path);
 	if (r < 0)
 		return r;
 	settings->unread = false;
@@ -360,7 +361,7 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	if (r == 0)
 		r = fd_read_all(fd, CONFIG_MAX_SIZE, &data, &size);
 	if (r < 0)
-		return err_set(err, r, "cannot read the configuration %s: %m\nCheck the path and its permissions.",
-			       file);
+		return err_set(err, r, "cannot read the configuration %s: %m\nCheck the path and the permissions of %s.",
+			       file, file);
 	return settings_parse(settings, file, data, size, err);
 }

@@ -98,6 +98,12 @@ setup() {
 	host wsl-hybrid 'ctr-gpu cdi generate --output=/proc/x.json --kind=nvidia.com/gpu'
 	expect_status 1
 	expect "which stays as it was: No such file"
+	host wsl-nvidia 'ctr-gpu cdi generate --output=/run/none/of/x.json'
+	expect_status 1
+	expect "Make it first: mkdir -p /run/none/of/"
+	host wsl-nvidia 'cd /run; ctr-gpu cdi generate --output='
+	expect_status 2
+	expect "it is empty"
 	host wsl-hybrid 'cp "$(command -v ctr-gpu)" /run/ctr-gpu; LD_LIBRARY_PATH=$CTR_GPU_BUILD/lib /run/ctr-gpu cdi generate'
 	expect_status 1
 	expect "the hook /run/ctr-gpu-hook is missing"

@@ -187,6 +187,26 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		! grep -q "[[:cntrl:]]" <(tr -d "\n" <message) || exit 1'
 }
 
+@test "a user is told that containerd'\''s and CRI-O'\''s files are root'\''s; of a user'\''s own nothing is left" {
+	in_machine '
+		user() { setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_CONFIG_HOME -u XDG_STATE_HOME HOME=/run/home "$@"; }
+		mkdir /run/home
+		chown 54321 /run/home
+		chmod 755 /run
+		for engine in containerd crio; do
+			refused user ctr-gpu setup $engine --runtime=/run/bin/ctr-gpu-runtime
+			grep -q "belongs to root: sudo ctr-gpu setup $engine" message
+		done
+		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime >/dev/null
+		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime >/dev/null
+		user ctr-gpu setup podman --remove >/dev/null
+		[[ -z $(ls -A /run/home) ]]
+		for file in "" none/; do
+			refused setup docker --engine-config=$file
+			grep -q -- "--engine-config is a file" message
+		done'
+}
+
 @test "what others change in between stays" {
 	in_machine '
 		echo "{\"debug\": true}" >daemon.json

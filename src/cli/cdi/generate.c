@@ -54,6 +54,9 @@ static error_t cdi_generate_parse(int key, char *argument, struct argp_state *st
 
 	switch (key) {
 	case KEY_OUTPUT:
+		/* A script's variable that is not set. */
+		if (!*argument)
+			argp_error(state, "--output is a file, a directory, or - for standard output; it is empty");
 		generate->output = argument;
 		return 0;
 	case KEY_KIND:

@@ -21,7 +21,7 @@ static int containerd_look(struct setup *setup)
 	const char *used = daemon_option(&setup->daemon, engine_containerd.option, engine_containerd.letter);
 
 	if (setup->remove || setup->config || !used || !strstr(used, "/rancher/"))
-		return 0;
+		return setup_refuse_user(setup);
 	return output_complain(
 		"the containerd that runs (process %d) reads %s, which k3s or RKE2 writes again at every start\n"
 		"    They find nvidia-container-runtime by themselves: install the package ctr-gpu-nvidia-compat and "

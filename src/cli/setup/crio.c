@@ -13,7 +13,7 @@ static int crio_look(struct setup *setup)
 {
 	if (setup->rootless)
 		return output_complain("CRI-O runs as root only\n    Run this without --rootless.");
-	return 0;
+	return setup_refuse_user(setup);
 }
 
 /* In the last of CRI-O's other files that says something about @path. Return: borrowed; NULL. */

@@ -43,12 +43,7 @@ static int docker_decide_user(struct setup *setup)
 		return 0;
 	if (setup->daemon.pid || docker_has(own))
 		setup->rootless = true;
-	if (setup->rootless || setup->dry_run)
-		return 0;
-	return output_complain(
-		"Docker's configuration belongs to root: sudo ctr-gpu setup docker\n    For a Docker that runs as "
-		"you: ctr-gpu setup "
-		"docker --rootless");
+	return setup_refuse_user(setup);
 }
 
 /* A directive that is both an option and in the file keeps dockerd from starting; of runtimes it takes either's. */

@@ -85,6 +85,8 @@ static void setup_check_line(const struct setup *setup, const struct argp_state 
 		argp_error(state, "'all' goes with --remove, and without --engine-config");
 	if (setup->remove && (setup->set_default || setup->replace))
 		argp_error(state, "--remove undoes --set-as-default and --replace; it does not go with them");
+	if (setup->config && (!*setup->config || setup->config[strlen(setup->config) - 1] == '/'))
+		argp_error(state, "--engine-config is a file, not '%s'", setup->config);
 	if (setup->runtime_given && setup->runtime_given[0] != '/')
 		argp_error(state, "--runtime must be an absolute path, not '%s'", setup->runtime_given);
 }
@@ -116,6 +118,20 @@ static error_t setup_parse(int key, char *argument, struct argp_state *state)
 }
 
 /* ---- which daemon, which file ---- */
+
+int setup_refuse_user(const struct setup *setup)
+{
+	const struct engine *facts = setup->engine->facts;
+
+	if (geteuid() == 0 || setup->config || setup->rootless || setup->dry_run)
+		return 0;
+	if (!facts->user_files)
+		return output_complain("%s's configuration belongs to root: sudo ctr-gpu setup %s", facts->label,
+				       facts->name);
+	return output_complain("%s's configuration belongs to root: sudo ctr-gpu setup %s\n"
+			       "    For one that runs as you: ctr-gpu setup %s --rootless",
+			       facts->label, facts->name, facts->name);
+}
 
 int setup_find_daemon(struct setup *setup, uid_t uid)
 {

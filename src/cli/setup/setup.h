@@ -67,6 +67,9 @@ extern const struct setup_engine setup_containerd, setup_crio, setup_docker, set
 /** A remark for the user, indented behind the name of the engine. */
 void setup_say(const struct setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/** Whether a user means an engine whose files are root's. Return: 0; the exit status after a message was printed. */
+int setup_refuse_user(const struct setup *setup);
+
 /** Finds setup->daemon, as daemon_find() does. */
 int setup_find_daemon(struct setup *setup, uid_t uid);
 

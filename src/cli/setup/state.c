@@ -74,6 +74,11 @@ static int state_parse(struct state *state)
 	if (json_parse(text->data, text->size, &document, NULL) == 0 &&
 	    json_integer_value(json_object_get(document, "version")) == 1)
 		state->entries = json_incref(json_object_get(document, "files"));
+	/* Of the run that made them. */
+	if (json_is_array(json_object_get(document, "directories"))) {
+		json_decref(state->made);
+		state->made = json_incref(json_object_get(document, "directories"));
+	}
 	if (json_is_object(state->entries))
 		return 0;
 	return output_complain(
@@ -108,7 +113,7 @@ int state_set(struct state *state, const char *path, json_t *entry)
 		return output_no_memory();
 	if (!json_object_size(state->entries))
 		return state->file.exists ? config_file_unlink(&state->file) : 0;
-	document = json_pack("{s:i, s:O}", "version", 1, "files", state->entries);
+	document = json_pack("{s:i, s:O, s:O}", "version", 1, "directories", state->made, "files", state->entries);
 	if (!document || json_print(document, JSON_INDENT(1), &text) < 0)
 		return output_no_memory();
 	return config_file_write(&state->file, &(struct text){text, strlen(text)}, 0600);

@@ -8,6 +8,7 @@
  *
  *	{"engine": "docker", "before": "…", "after": "…", "directories": ["/etc/docker"]}
  *
+ * Beside these, "directories" are those that were made for this file itself.
  * It is written before the file is, and removed after the file is as it was. Functions that fail have said why on
  * standard error.
  */
