@@ -361,7 +361,9 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	if (r == 0)
 		r = fd_read_all(fd, CONFIG_MAX_SIZE, &data, &size);
 	if (r < 0)
-		return err_set(err, r, "cannot read the configuration %s: %m\nCheck the path and the permissions of %s.",
+		return err_set(err, r,
+			       "cannot read the configuration %s: %m\n"
+			       "Check the path and the permissions of %s.",
 			       file, file);
 	return settings_parse(settings, file, data, size, err);
 }
