@@ -14,7 +14,7 @@
 #include "cli/verbs.h"
 #include "vcuda/control.h"
 
-enum { KEY_JSON = 0x100, KEY_MEMORY, KEY_MAX_CLIENTS };
+enum { KEY_JSON = 0x100, KEY_MEMORY, KEY_HOST_MEMORY, KEY_MAX_CLIENTS };
 
 struct vgpu {
 	bool json;
@@ -74,7 +74,20 @@ static void vgpu_print_memory(const struct vcudad_grant *grant)
 	(void)printf("    memory     %s in use of %s\n", used, grant->memory ? all : "all that there is");
 }
 
-static void vgpu_print_grant(const struct vcudad_grant *grant)
+/* @unlimited: why that is not limited; "": it is */
+static void vgpu_print_host_memory(const struct vcudad_grant *grant, const char *unlimited)
+{
+	char used[BYTES_TEXT_SIZE], all[BYTES_TEXT_SIZE];
+
+	bytes_format(grant->host_used, used);
+	bytes_format(grant->host_memory, all);
+	if (*unlimited)
+		(void)printf("    host       no limit for its servers: %s\n", unlimited);
+	else
+		(void)printf("    host       %s in use of %s, by its servers\n", used, all);
+}
+
+static void vgpu_print_grant(const struct vcudad_grant *grant, const char *unlimited)
 {
 	(void)printf("%s\n", grant->id);
 	for (u_int i = 0; i < grant->gpus.gpus_len; i++) {
@@ -83,13 +96,14 @@ static void vgpu_print_grant(const struct vcudad_grant *grant)
 		(void)putchar('\n');
 	}
 	vgpu_print_memory(grant);
+	vgpu_print_host_memory(grant, unlimited);
 	(void)printf("    processes  %u of %u; %llu so far, %llu refused, %llu crashed\n", grant->clients,
 		     grant->max_clients, (unsigned long long)grant->connects, (unsigned long long)grant->denied,
 		     (unsigned long long)grant->crashes);
 	(void)printf("    container  first process %d; its servers are user %u\n", grant->pid, grant->uid);
 }
 
-static json_t *vgpu_pack_grant(const struct vcudad_grant *grant)
+static json_t *vgpu_pack_grant(const struct vcudad_grant *grant, bool limited)
 {
 	json_t *gpus = report_array(i, grant->gpus.gpus_len, ({
 					    const struct vcudad_gpu *gpu = &grant->gpus.gpus_val[i];
@@ -99,26 +113,30 @@ static json_t *vgpu_pack_grant(const struct vcudad_grant *grant)
 						      report_string(*gpu->name ? gpu->name : NULL));
 				    }));
 
-	return json_pack("{s:s, s:i, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "container", grant->id, "pid",
-			 grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus, "memory",
+	return json_pack("{s:s, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "container",
+			 grant->id, "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus, "memory",
 			 grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
-			 (json_int_t)grant->used, "maxClients", (json_int_t)grant->max_clients, "clients",
-			 (json_int_t)grant->clients, "connects", (json_int_t)grant->connects, "denied",
-			 (json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes, "kept", grant->kept);
+			 (json_int_t)grant->used, "hostMemory",
+			 limited ? json_integer((json_int_t)grant->host_memory) : json_null(), "hostUsed",
+			 limited ? json_integer((json_int_t)grant->host_used) : json_null(), "maxClients",
+			 (json_int_t)grant->max_clients, "clients", (json_int_t)grant->clients, "connects",
+			 (json_int_t)grant->connects, "denied", (json_int_t)grant->denied, "crashes",
+			 (json_int_t)grant->crashes, "kept", grant->kept);
 }
 
 static int vgpu_print_list(const struct vcudad_grants *list, bool json)
 {
+	const bool limited = !*list->unlimited;
 	int r = 0;
 
 	if (json)
 		r = report_write_json(json_pack("{s:I, s:I, s:o}", "servers", (json_int_t)list->servers, "maxServers",
 						(json_int_t)list->servers_max, "containers",
 						report_array(i, list->grants.grants_len,
-							     vgpu_pack_grant(&list->grants.grants_val[i]))),
+							     vgpu_pack_grant(&list->grants.grants_val[i], limited))),
 				      stdout);
 	for (u_int i = 0; i < list->grants.grants_len && !json; i++)
-		vgpu_print_grant(&list->grants.grants_val[i]);
+		vgpu_print_grant(&list->grants.grants_val[i], list->unlimited);
 	if (list->grants.grants_len == 0 && !json)
 		(void)puts("No container has GPUs by vCUDA.");
 	return r == -ENOMEM ? output_no_memory() : 0;
@@ -129,6 +147,7 @@ static int vgpu_print_list(const struct vcudad_grants *list, bool json)
 static const struct argp_option list_options[] = {{"json", KEY_JSON, NULL, 0, "Print JSON", 0}, {0}};
 static const struct argp_option limit_options[] = {
 	{"memory", KEY_MEMORY, "AMOUNT", 0, "What its processes may have of the GPUs together: 8G, 512M, or all", 0},
+	{"host-memory", KEY_HOST_MEMORY, "AMOUNT", 0, "What its servers may have of the host's memory together: 8G", 0},
 	{"max-clients", KEY_MAX_CLIENTS, "NUMBER", 0, "How many of its processes may use CUDA at once", 0},
 	{0},
 };
@@ -141,6 +160,16 @@ static void vgpu_parse_memory(struct vgpu *vgpu, const char *argument, const str
 		argp_error(state, "--memory is an amount such as 8G or 512M, or all, not \"%s\"", argument);
 	vgpu->limit.has_memory = true;
 	vgpu->limit.memory = bytes;
+}
+
+static void vgpu_parse_host_memory(struct vgpu *vgpu, const char *argument, const struct argp_state *state)
+{
+	uint64_t bytes = 0;
+
+	if (!bytes_read(argument, &bytes))
+		argp_error(state, "--host-memory is an amount such as 8G or 512M, not \"%s\"", argument);
+	vgpu->limit.has_host_memory = true;
+	vgpu->limit.host_memory = bytes;
 }
 
 static void vgpu_parse_max_clients(struct vgpu *vgpu, const char *argument, const struct argp_state *state)
@@ -163,6 +192,9 @@ static error_t vgpu_parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_MEMORY:
 		vgpu_parse_memory(vgpu, argument, state);
+		return 0;
+	case KEY_HOST_MEMORY:
+		vgpu_parse_host_memory(vgpu, argument, state);
 		return 0;
 	case KEY_MAX_CLIENTS:
 		vgpu_parse_max_clients(vgpu, argument, state);
@@ -226,7 +258,7 @@ static int vgpu_limit(struct globals *globals, int argc, char **argv)
 	struct vgpu vgpu = {0};
 
 	globals_parse_verb(globals, &argp, argc, argv, &vgpu);
-	if (!vgpu.limit.has_memory && !vgpu.limit.has_max_clients) {
+	if (!vgpu.limit.has_memory && !vgpu.limit.has_host_memory && !vgpu.limit.has_max_clients) {
 		(void)output_complain("nothing to change is given\n"
 				      "    Try: ctr-gpu vgpu limit %.128s --memory=2G --max-clients=4",
 				      vgpu.limit.id);

@@ -165,10 +165,12 @@ static int plan_write_json(const struct plan *plan, FILE *file)
 	json_t *devices = LIST_JSON(device, devices, "s:s, s:i, s:i, s:s, s:o", "path", e->path, "major",
 				    (int)major(e->number), "minor", (int)minor(e->number), "access", e->access, "group",
 				    e->group ? json_integer(e->group) : json_null());
-	json_t *grants = LIST_JSON(grant, grants, "s:s, s:s?, s:o, s:o, s:i", "uuid", e->uuid, "pciAddress", e->address,
-				   "name", e->name ? report_string(e->name) : json_null(), "memory",
-				   plan->grant_memory ? json_integer((json_int_t)plan->grant_memory) : json_null(),
-				   "maxClients", (int)plan->grant_max_clients);
+	json_t *grants =
+		LIST_JSON(grant, grants, "s:s, s:s?, s:o, s:o, s:o, s:i", "uuid", e->uuid, "pciAddress", e->address,
+			  "name", e->name ? report_string(e->name) : json_null(), "memory",
+			  plan->grant_memory ? json_integer((json_int_t)plan->grant_memory) : json_null(), "hostMemory",
+			  plan->grant_host_memory ? json_integer((json_int_t)plan->grant_host_memory) : json_null(),
+			  "maxClients", (int)plan->grant_max_clients);
 	json_t *mounts = LIST_JSON(mount, mounts, "s:s, s:s, s:b, s:b", "source", e->source, "target", e->target,
 				   "directory", e->directory, "noexec", (e->flags & PLAN_MOUNT_NOEXEC) != 0);
 	json_t *symlinks = LIST_JSON(symlink, symlinks, "s:s, s:s", "path", e->path, "pointsTo", e->points_to);

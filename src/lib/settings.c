@@ -178,6 +178,7 @@ static const char *const modes[] = {
 static const struct key vcuda_keys[] = {
 	{"mode", settings_read_enum, NULL, .member = offsetof(struct settings, vcuda_mode), .names = modes},
 	{"memory", settings_read_bytes, NULL, .member = offsetof(struct settings, vcuda_memory)},
+	{"host_memory", settings_read_bytes, NULL, .member = offsetof(struct settings, vcuda_host_memory)},
 	{"max_clients", settings_read_number, NULL, .member = offsetof(struct settings, vcuda_max_clients), .least = 1,
 	 .most = MOST_VCUDA_CLIENTS},
 };
@@ -238,7 +239,8 @@ static const struct key keys[] = {
 	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\"",
 	 .names = policies},
 	{"vcuda", settings_read_vcuda,
-	 "an object with \"mode\" (\"off\", \"allow\", \"default\", \"force\"), \"memory\" (\"8G\"), \"max_clients\"",
+	 "an object with \"mode\" (\"off\", \"allow\", \"default\", \"force\"), \"memory\" (\"8G\"), "
+	 "\"host_memory\", \"max_clients\"",
 	 .names = NULL},
 	/* Administrators know these names from NVIDIA's configuration. */
 	{"accept-nvidia-visible-devices-envvar-when-unprivileged", FLAG(accept_environment)},

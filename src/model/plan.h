@@ -140,6 +140,7 @@ struct plan {
 	struct plan_grant *grants;
 	size_t grant_count;
 	uint64_t grant_memory;      /* of these GPUs together; 0: all of it */
+	uint64_t grant_host_memory; /* of the host, for its servers; 0: half of it */
 	unsigned grant_max_clients; /* processes at once */
 	char *grant_library;        /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
 	struct plan_choice choice;

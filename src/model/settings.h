@@ -68,5 +68,6 @@ struct settings {
 	bool disable_requirements;
 	enum vcuda_mode vcuda_mode;
 	uint64_t vcuda_memory;      /* of GPUs, for a container; 0: all that they have */
+	uint64_t vcuda_host_memory; /* of the host, for a container's servers; 0: half of it */
 	unsigned vcuda_max_clients; /* processes of a container that use CUDA at once */
 };

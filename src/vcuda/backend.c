@@ -184,6 +184,7 @@ static int vcuda_set_memory(const struct settings *settings, const struct reques
 {
 	plan->grant_max_clients = settings->vcuda_max_clients;
 	plan->grant_memory = settings->vcuda_memory;
+	plan->grant_host_memory = settings->vcuda_host_memory;
 	if (!request->vcuda_memory)
 		return 0;
 	if (!settings->vcuda_memory || request->vcuda_memory <= settings->vcuda_memory) {

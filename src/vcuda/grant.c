@@ -65,6 +65,7 @@ static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, str
 	ret->library = grant_text(plan->grant_library);
 	ret->memory = plan->grant_memory;
 	ret->max_clients = plan->grant_max_clients;
+	ret->host_memory = plan->grant_host_memory;
 }
 
 int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, char **ret_directory, struct err *err)

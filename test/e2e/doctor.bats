@@ -807,7 +807,7 @@ opens_no() {
 	expect_line "warning vcuda.no-client"
 	expect_line "warning vcuda.no-manager"
 	expect "systemctl enable --now ctr-gpu-vcudad"
-	[[ $output == *"with both:"*"ok vcuda.manager"*"vcuda.unknown"* ]]
+	[[ $output == *"with both:"*"ok vcuda.manager"*"note vcuda.host-memory"*"vcuda.unknown"* ]]
 	output=${output#*with both:}
 	[[ ${output%as nobody:*} != *no-client* ]]
 	run on wsl-nvidia 'wire; mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2016,SC2154
 #
-# vCUDA's manager as systemd starts it, shut off as its unit says: real systemd, real servers, the simulated driver.
+# vCUDA's manager as systemd starts it, shut off as its unit says: real systemd, real servers, the simulated driver. What the
+# controllers of cgroup version 2 do is seen in a guest (test/kernels/run), unless this machine has them.
 
 load engines
 
@@ -34,7 +35,7 @@ teardown_file() {
 	"$e2e/systemd-world" stop "$directory"
 }
 
-# grant NAME: as the hook asks for it, for a process that sleeps; there is no GPU here for a plan
+# grant NAME [HOST-MEMORY]: as the hook asks for it, for a process that sleeps; there is no GPU here for a plan
 grant() {
 	inside python3 -c '
 import socket, struct, subprocess, sys
@@ -51,11 +52,11 @@ container = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout
 s = socket.socket(socket.AF_UNIX)
 s.connect("/run/ctr-gpu/vcudad.sock")
 gpu = text(b"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4") + text(b"") + text(b"")
-granted = call(s, 1, text(name) + struct.pack(">iI", container.pid, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QI", 1 << 30, 4))
+granted = call(s, 1, text(name) + struct.pack(">iI", container.pid, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QIQ", 1 << 30, 4, int(sys.argv[2])))
 assert granted[:4] == b"\0\0\0\0", granted
 assert call(s, 2, text(name))[:4] == b"\0\0\0\0"
 print(container.pid)
-' "$1"
+' "$1" "${2:-0}"
 }
 
 # client NAME PROGRAM…: with the socket of that container
@@ -111,4 +112,109 @@ client() {
 	run inside sh -c 'sleep 0.5; pgrep -c -x ctr-gpu-vcuda; tail -n 1 /run/audit'
 	expect_line 0
 	expect '"event":"end","container":"two","why":"revoked"'
+}
+
+# ---- what servers have of the host ----
+
+group=/sys/fs/cgroup/system.slice/ctr-gpu-vcudad.service
+
+has_controllers() {
+	[[ " $(inside cat /sys/fs/cgroup/cgroup.controllers) " == *" memory "* ]]
+}
+
+# hold NAME AMOUNT…: a program of that container which takes these amounts, and what comes from /run/more-TAG, in the background
+hold() {
+	local tag=$1
+	shift
+
+	inside bash -c 'tag=$1; shift; rm -f /run/more-$tag; mkfifo /run/more-$tag; (exec 4<>/run/more-$tag
+		LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET=/run/ctr-gpu/vcuda/${tag%-*}/socket /run/client/vcuda-hold "$@" \
+			<&4 >/run/held-$tag 2>&1 &)
+		for i in {1..300}; do grep -q ready /run/held-$tag && exit; sleep 0.1; done; cat /run/held-$tag; exit 1' hold "$tag" "$@"
+}
+
+# more TAG AMOUNT: prints what that program got then
+more() {
+	inside bash -c 'echo "$2" >/run/more-$1; for i in {1..300}; do grep "^$2: " /run/held-$1 && exit; sleep 0.1; done; exit 1' more "$@"
+}
+
+listed() {
+	inside ctr-gpu vgpu list --json | jq -e "$1" >/dev/null
+}
+
+audited() {
+	inside cat /run/audit | jq -es "map(select($1)) | length > 0" >/dev/null
+}
+
+@test "a host without the controllers: the audit and the list say that servers have no limit" {
+	! has_controllers || skip "this host has them"
+	grant free
+	audited '.event == "unlimited" and (.why | test("no controllers for memory and tasks"))'
+	listed '.containers[] | select(.container == "free") | .hostMemory == null'
+	run inside ctr-gpu vgpu list
+	expect "host       no limit for its servers: the manager's control group of version 2 has no controllers for memory and tasks"
+	run inside ctr-gpu vgpu limit free --host-memory=1G
+	expect_status 1
+	expect "no controllers for memory and tasks"
+	inside ctr-gpu vgpu revoke free
+}
+
+# bats test_tags=kernel
+@test "servers of a container have so much of the host's memory together, and no other container's are ended for it" {
+	has_controllers || skip "this kernel has no controller of version 2 for memory"
+	grant small $((128 << 20))
+	grant other
+	run inside bash -c 'cat "$1"/cgroup.subtree_control "$1"/container-small/{memory.max,memory.swap.max,pids.max}; cat "$1"/cgroup.procs' \
+		cat "$group"
+	expect_status 0
+	[[ $output == *memory*pids*$'\n'134217728$'\n'0$'\n'4096 ]]
+	hold other f1048576
+	hold small-one f62914560
+	hold small-two 4096
+	listed '.containers[] | select(.container == "small") | .hostMemory == 134217728 and .hostUsed > 62914560'
+	# Of page-locked memory the half, by an error of the driver's.
+	run more small-two h83886080
+	expect_line "h83886080: 2"
+	[[ $(inside wc -l <"$group/container-small/cgroup.procs") == 2 ]]
+	# The other half is too much: the kernel ends the larger one.
+	more small-two f73400320
+	for _ in {1..100}; do
+		! audited '.event == "out-of-memory" and .container == "small" and .hostMemory == 134217728' || break
+		sleep 0.1
+	done
+	audited '.event == "out-of-memory" and .container == "small"'
+	run more other f2097152
+	expect_line "f2097152: 0"
+	# A limit that is raised.
+	inside ctr-gpu vgpu limit small --host-memory=512M
+	hold small-three f209715200
+	run inside cat /run/held-small-three
+	expect_line "f209715200: 0"
+}
+
+# bats test_tags=kernel
+@test "a restart of the manager keeps limits, and groups of containers end with them" {
+	has_controllers || skip "this kernel has no controller of version 2 for memory"
+	grant kept $((96 << 20))
+	hold kept 4096
+	inside systemctl restart ctr-gpu-vcudad.service
+	listed '.containers[] | select(.container == "kept") | .hostMemory == 100663296 and .clients == 1'
+	run inside cat "$group"/container-kept/{memory.max,memory.swap.max,pids.max}
+	[[ $output == 100663296$'\n'0$'\n'4096 ]]
+	[[ $(inside cat "$group/container-kept/cgroup.procs" | wc -l) == 1 ]]
+	[[ $(inside cat "$group/manager/cgroup.procs") == "$(inside systemctl show --property=MainPID --value ctr-gpu-vcudad.service)" ]]
+	run more kept f157286400
+	expect_no_line "f157286400: 0"
+	for _ in {1..100}; do
+		! listed '.containers[] | select(.container == "kept") | .clients == 0' || break
+		sleep 0.1
+	done
+	audited '.event == "out-of-memory" and .container == "kept"'
+	inside ctr-gpu vgpu revoke kept
+	for _ in {1..100}; do
+		inside test -e "$group/container-kept" || break
+		sleep 0.1
+	done
+	run inside test -e "$group/container-kept"
+	expect_status 1
 }

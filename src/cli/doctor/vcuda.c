@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vcuda_rpc.h"
+
 #include "base/file.h"
 #include "cli/doctor/doctor.h"
 #include "vcuda/backend.h"
@@ -23,15 +25,34 @@ static void vcuda_check_client(struct findings *findings, enum severity severity
 			     "Install the package ctr-gpu-vcuda.");
 }
 
+/* Only a manager that runs can tell. */
+static void vcuda_check_host_memory(int fd, struct findings *findings)
+{
+	struct vcudad_grants list = {0};
+	char nothing = '\0';
+	int r = control_ask(fd, VCUDAD_LIST, &nothing, &list);
+
+	if (r == 0 && *list.unlimited)
+		findings_add(findings, "vcuda.host-memory", SEVERITY_NOTE,
+			     "a container's vCUDA servers have no limit of the host's memory: %s\n"
+			     "A host that systemd starts with cgroup version 2 has one (ctr-gpu-vcudad(8)).",
+			     list.unlimited);
+	else if (r == 0)
+		findings_add(findings, "vcuda.host-memory", SEVERITY_OK,
+			     "a container's vCUDA servers have a limit of the host's memory");
+	control_free_reply(VCUDAD_LIST, &list);
+}
+
 /* Its socket is root's. */
 static void vcuda_check_manager(struct findings *findings, enum severity severity)
 {
 	_cleanup_close_ int fd = -1;
 	int r = control_open(&fd);
 
-	if (r == 0)
+	if (r == 0) {
 		findings_add(findings, "vcuda.manager", SEVERITY_OK, "vCUDA's manager ctr-gpu-vcudad runs");
-	else if (r == -ENOENT || r == -ECONNREFUSED)
+		vcuda_check_host_memory(fd, findings);
+	} else if (r == -ENOENT || r == -ECONNREFUSED)
 		findings_add(findings, "vcuda.no-manager", severity,
 			     "vCUDA's manager ctr-gpu-vcudad does not run\nsudo systemctl enable --now ctr-gpu-vcudad");
 	else

@@ -49,13 +49,13 @@ static json_t *ledger_list_gpus(const struct tenant *tenant)
 
 static json_t *ledger_describe(const struct manager *manager, const struct tenant *tenant)
 {
-	return json_pack("{s:s, s:i, s:I, s:I, s:s, s:I, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "id", tenant->id, "pid",
-			 (int)tenant->pid, "started", (json_int_t)tenant->started, "uid", (json_int_t)tenant->uid,
-			 "library", tenant->library, "memory", (json_int_t)tenant->memory, "maxClients",
-			 (int)tenant->max_clients, "first", (int)tenant->first, "connects",
-			 (json_int_t)tenant->connects, "denied", (json_int_t)tenant->denied, "crashes",
-			 (json_int_t)tenant->crashes, "gpus", ledger_list_gpus(tenant), "servers",
-			 ledger_list_workers(manager, tenant));
+	return json_pack("{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "id", tenant->id,
+			 "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
+			 (json_int_t)tenant->uid, "library", tenant->library, "memory", (json_int_t)tenant->memory,
+			 "hostMemory", (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "first",
+			 (int)tenant->first, "connects", (json_int_t)tenant->connects, "denied",
+			 (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "gpus",
+			 ledger_list_gpus(tenant), "servers", ledger_list_workers(manager, tenant));
 }
 
 /* One that is not kept yet ends with the connection of whoever asked for it, and so with this manager. */
@@ -131,6 +131,7 @@ static int ledger_fill(const json_t *entry, struct tenant *tenant)
 	tenant->started = (uint64_t)ledger_number(entry, "started");
 	tenant->uid = (uid_t)ledger_number(entry, "uid");
 	tenant->memory = (uint64_t)ledger_number(entry, "memory");
+	tenant->host_memory = (uint64_t)ledger_number(entry, "hostMemory");
 	tenant->max_clients = (unsigned)ledger_number(entry, "maxClients");
 	tenant->connects = (uint64_t)ledger_number(entry, "connects");
 	tenant->denied = (uint64_t)ledger_number(entry, "denied");

@@ -26,6 +26,7 @@
 #include "vcuda/control.h"
 #include "vcuda/manager/alive.h"
 #include "vcuda/manager/audit.h"
+#include "vcuda/manager/group.h"
 #include "vcuda/manager/ledger.h"
 #include "vcuda/manager/peer.h"
 #include "vcuda/manager/share.h"
@@ -311,7 +312,8 @@ static int vcudad_print_text(const char *argument)
 
 int main(int argc, char **argv)
 {
-	static struct loop loop = {.manager = {.directory = HOME "/vcuda", .ledger = HOME "/vcudad.json"}};
+	static struct loop loop = {
+		.manager = {.directory = HOME "/vcuda", .ledger = HOME "/vcudad.json", .groups = -1}};
 	int r;
 
 	if (argc > 1)
@@ -325,12 +327,16 @@ int main(int argc, char **argv)
 	r = vcudad_open_control(&loop.control);
 	if (r < 0)
 		return vcudad_complain("cannot listen on " CONTROL_SOCKET, r);
+	group_find(&loop.manager);
 	r = ledger_read(&loop.manager);
 	if (r < 0)
 		audit_write("ledger-not-read", NULL, json_pack("{s:s}", "error", strerror(-r)));
 	worker_sweep(&loop.manager);
 	tenant_sweep(&loop.manager);
+	group_sweep(&loop.manager);
 	audit_write("start", NULL, json_pack("{s:s}", "version", CTR_GPU_VERSION));
+	if (loop.manager.groups < 0)
+		audit_write("unlimited", NULL, json_pack("{s:s}", "why", loop.manager.unlimited));
 	vcudad_run(&loop);
 	audit_write("stop", NULL, NULL);
 	return EXIT_SUCCESS;

@@ -26,6 +26,7 @@ enum {
 	MANAGER_RATE = 16,           /* and in each second afterwards */
 	MANAGER_LINES = 512,         /* of the audit, from all servers of a container at once */
 	MANAGER_LINES_RATE = 16,     /* and in each second afterwards */
+	MANAGER_THREADS = 4096,      /* of all servers of a container */
 };
 
 /*
@@ -55,9 +56,12 @@ struct tenant {
 	size_t gpu_count;
 	ssize_t first; /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
-	uint64_t memory;     /* 0: what the GPUs have */
-	uint64_t host_limit; /* of the host's memory */
-	bool settled;        /* while that is shared out */
+	uint64_t memory;      /* 0: what the GPUs have */
+	uint64_t host_limit;  /* of the host's memory that is page-locked */
+	uint64_t host_memory; /* of the host's in all */
+	int group;            /* directory of the servers' control group; -1: none */
+	uint64_t kills;       /* in it, for want of memory */
+	bool settled;         /* while that is shared out */
 	unsigned max_clients;
 	int listener; /* -1: none any more */
 	int quota_fd;
@@ -99,6 +103,8 @@ struct manager {
 	const char *server;    /* path of ctr-gpu-vcuda */
 	bool changed;          /* since the ledger was written */
 	uint64_t host_memory;  /* of the host, for all containers; 0: as much as each may have */
+	int groups;            /* directory of the manager's control group; -1: none */
+	char unlimited[128];   /* why there is none */
 };
 
 /** Milliseconds of the monotonic clock. */

@@ -16,6 +16,7 @@
 #include "vcuda/control.h"
 #include "vcuda/manager/alive.h"
 #include "vcuda/manager/audit.h"
+#include "vcuda/manager/group.h"
 #include "vcuda/manager/tenant.h"
 
 enum {
@@ -93,7 +94,7 @@ static void peer_refuse(struct vcudad_done *ret, int error, const char *why)
 static bool peer_is_same_wish(const struct tenant *tenant, const struct vcudad_wish *wish)
 {
 	if (tenant->pid != wish->pid || tenant->gpu_count != wish->gpus.gpus_len || tenant->memory != wish->memory ||
-	    tenant->max_clients != wish->max_clients)
+	    tenant->max_clients != wish->max_clients || (wish->host_memory && tenant->host_memory != wish->host_memory))
 		return false;
 	for (size_t i = 0; i < tenant->gpu_count; i++)
 		if (!streq(tenant->gpus[i].uuid, wish->gpus.gpus_val[i].uuid))
@@ -108,6 +109,7 @@ static int peer_make_tenant(const struct vcudad_wish *wish, struct tenant *tenan
 
 	tenant->pid = wish->pid;
 	tenant->memory = wish->memory;
+	tenant->host_memory = wish->host_memory;
 	tenant->max_clients = wish->max_clients < MANAGER_CLIENTS_MAX ? wish->max_clients : MANAGER_CLIENTS_MAX;
 	tenant->library = strdup(wish->library);
 	if (r == 0 && !tenant->library)
@@ -139,9 +141,10 @@ static void peer_describe_grant(const struct tenant *tenant)
 	for (size_t i = 0; i < tenant->gpu_count; i++)
 		(void)json_array_append_new(gpus, json_string(tenant->gpus[i].uuid));
 	audit_write("grant", tenant,
-		    json_pack("{s:i, s:i, s:o, s:o, s:i}", "pid", (int)tenant->pid, "uid", (int)tenant->uid, "gpus",
-			      gpus, "memory", tenant->memory ? json_integer((json_int_t)tenant->memory) : json_null(),
-			      "maxClients", (int)tenant->max_clients));
+		    json_pack("{s:i, s:i, s:o, s:o, s:I, s:i}", "pid", (int)tenant->pid, "uid", (int)tenant->uid,
+			      "gpus", gpus, "memory",
+			      tenant->memory ? json_integer((json_int_t)tenant->memory) : json_null(), "hostMemory",
+			      (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients));
 }
 
 /* Return: the container that is meant, new or the same once more; NULL with @ret filled. */
@@ -228,6 +231,17 @@ static void peer_revoke(struct manager *manager, const char *text, struct vcudad
 		tenant_end(manager, tenant, "revoked");
 }
 
+/* The kernel ends servers at once that have more. Return: whether it is done; otherwise @ret is filled. */
+static bool peer_limit_host_memory(const struct manager *manager, struct tenant *tenant, uint64_t bytes,
+				   struct vcudad_done *ret)
+{
+	int r = manager->groups < 0 ? -EOPNOTSUPP : bytes ? group_limit_memory(tenant, bytes) : -EINVAL;
+
+	if (r < 0)
+		peer_refuse(ret, -r, manager->groups < 0 ? manager->unlimited : strerror(-r));
+	return r == 0;
+}
+
 static void peer_limit(struct manager *manager, const struct vcudad_limit *limit, struct vcudad_done *ret)
 {
 	struct tenant *tenant = peer_find_tenant(manager, limit->id, ret);
@@ -238,14 +252,16 @@ static void peer_limit(struct manager *manager, const struct vcudad_limit *limit
 		peer_refuse(ret, EINVAL, "a container has from 1 to 256 processes with CUDA");
 		return;
 	}
+	if (limit->has_host_memory && !peer_limit_host_memory(manager, tenant, limit->host_memory, ret))
+		return;
 	if (limit->has_memory)
 		tenant_set_memory(tenant, limit->memory);
 	if (limit->has_max_clients)
 		tenant->max_clients = limit->max_clients;
 	manager->changed = true;
-	audit_write(
-		"limit", tenant,
-		json_pack("{s:I, s:i}", "memory", (json_int_t)tenant->memory, "maxClients", (int)tenant->max_clients));
+	audit_write("limit", tenant,
+		    json_pack("{s:I, s:I, s:i}", "memory", (json_int_t)tenant->memory, "hostMemory",
+			      (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients));
 }
 
 static void peer_list_tenant(const struct tenant *tenant, struct vcudad_gpu *gpus, struct vcudad_grant *ret)
@@ -259,6 +275,8 @@ static void peer_list_tenant(const struct tenant *tenant, struct vcudad_gpu *gpu
 		.gpus = {(u_int)tenant->gpu_count, gpus},
 		.memory = tenant->memory,
 		.used = tenant_sum_memory(tenant),
+		.host_memory = tenant->host_memory,
+		.host_used = group_measure_memory(tenant),
 		.max_clients = tenant->max_clients,
 		.clients = tenant->clients,
 		.connects = tenant->connects,
@@ -283,6 +301,7 @@ static size_t peer_answer_list(const struct manager *manager, const struct contr
 			reply.grants.grants_len++;
 		}
 	reply.grants.grants_val = grants;
+	reply.unlimited = (char *)(uintptr_t)manager->unlimited;
 	return control_write_reply(call, &reply, ret, max);
 }
 

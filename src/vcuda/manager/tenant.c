@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/closer.h"
+#include "vcuda/manager/group.h"
 #include "vcuda/manager/place.h"
 #include "vcuda/manager/share.h"
 #include "vcuda/manager/worker.h"
@@ -70,7 +71,7 @@ struct tenant *tenant_new(const char *id)
 	if (!tenant)
 		return NULL;
 	(void)snprintf(tenant->id, sizeof(tenant->id), "%s", id);
-	tenant->pidfd = tenant->listener = tenant->quota_fd = -1;
+	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->group = -1;
 	tenant->first = -1;
 	tenant->tokens = MANAGER_BURST;
 	tenant->filled = manager_now();
@@ -95,6 +96,7 @@ void tenant_free(struct tenant *tenant)
 		(void)munmap(tenant->quota, sizeof(*tenant->quota));
 	cleanup_closep(&tenant->quota_fd);
 	closer_close(&tenant->listener, 1);
+	cleanup_closep(&tenant->group);
 	cleanup_closep(&tenant->pidfd);
 	free(tenant->library);
 	free(tenant);
@@ -306,6 +308,10 @@ int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
 	if (tenant->quota_fd < 0)
 		return -errno;
 	r = tenant_map_quota(tenant);
+	if (!tenant->host_memory)
+		tenant->host_memory = manager->host_memory;
+	if (r == 0)
+		r = group_make(manager, tenant);
 	if (r == 0)
 		r = tenant_make_socket(manager, tenant);
 	if (r < 0)
@@ -428,6 +434,7 @@ void tenant_bury(struct manager *manager, struct tenant *tenant)
 	manager->changed = true;
 	share_host_memory(manager);
 	tenant_free(tenant);
+	group_sweep(manager);
 }
 
 void tenant_sweep(const struct manager *manager)

@@ -23,14 +23,15 @@
 #include "vcuda/manager/alive.h"
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/closer.h"
+#include "vcuda/manager/group.h"
 #include "vcuda/manager/place.h"
+#include "vcuda/manager/share.h"
 
 enum {
 	TOLD_MAX = 256, /* datagrams of one server that are read */
 	HEARD_MAX = 32, /* of its datagrams before others have their turn */
 	SENT_MAX = 253, /* descriptors with one datagram */
 	ABOVE = 16,     /* no descriptor of the server's is as high */
-	THREADS = 4096, /* of all servers of a container, which are a user of their own */
 	EXIT_NOT_RUN = 127,
 	SWEEP_MS = 1000,         /* a process that is killed has so long */
 	PROCESSES_MAX = 4 << 20, /* as many as Linux can have */
@@ -67,15 +68,15 @@ static void worker_empty_slot(const struct tenant *tenant, unsigned slot)
 
 /* ---- the child ---- */
 
-/* A hard limit that is lower already is not ours to raise. */
+/* Of all that are its user. A hard limit that is lower already is not ours to raise. */
 static int worker_limit_threads(void)
 {
 	struct rlimit threads;
 
 	if (getrlimit(RLIMIT_NPROC, &threads) < 0)
 		return -errno;
-	if (threads.rlim_max > THREADS)
-		threads.rlim_max = THREADS;
+	if (threads.rlim_max > MANAGER_THREADS)
+		threads.rlim_max = MANAGER_THREADS;
 	threads.rlim_cur = threads.rlim_max;
 	return setrlimit(RLIMIT_NPROC, &threads) < 0 ? -errno : 0;
 }
@@ -96,7 +97,7 @@ static int worker_become_user(uid_t uid)
  * nothing is. It may write no file, so it looks for no cache of compiled code. @program: open, since its user need not
  * reach its path
  */
-static _Noreturn void worker_become(int program, const int fds[3], uid_t uid)
+static _Noreturn void worker_become(int program, const int fds[3], const struct tenant *tenant)
 {
 	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL};
 	char *const environment[] = {(char *)"CUDA_MPS_PIPE_DIRECTORY=/nonexistent", (char *)"CUDA_CACHE_DISABLE=1",
@@ -108,13 +109,17 @@ static _Noreturn void worker_become(int program, const int fds[3], uid_t uid)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setsid();
+	/* Root's to do, and before descriptors have other numbers. */
+	if (group_enter(tenant->group) < 0)
+		_exit(EXIT_NOT_RUN);
 	program = fcntl(program, F_DUPFD_CLOEXEC, ABOVE);
 	for (int i = 0; i < 3; i++)
 		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE);
 	for (int i = 0; i < 3; i++)
 		if (null < 0 || high[i] < 0 || dup2(null, i) < 0 || dup2(high[i], START_CLIENT + i) < 0)
 			_exit(EXIT_NOT_RUN);
-	if (close_range(START_QUOTA + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0 || worker_become_user(uid) < 0)
+	if (close_range(START_QUOTA + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0 ||
+	    worker_become_user(tenant->uid) < 0)
 		_exit(EXIT_NOT_RUN);
 	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
 	_exit(EXIT_NOT_RUN);
@@ -128,6 +133,17 @@ static uint32_t worker_flags(void)
 	return paths && streq(paths, "all") ? START_NO_PATHS : 0;
 }
 
+/*
+ * Page-locked memory is a part of what the container's servers may have of the host's: they are told that there is no
+ * more before the kernel ends them. Return: bytes; 0: a quarter of the host's memory.
+ */
+static uint64_t worker_may_lock(const struct tenant *tenant)
+{
+	const uint64_t half = tenant->host_memory / 2, quarter = share_measure_host() / 2;
+
+	return half < quarter ? half : quarter;
+}
+
 static int worker_send_start(const struct tenant *tenant, unsigned slot, int events)
 {
 	struct start start = {
@@ -139,6 +155,7 @@ static int worker_send_start(const struct tenant *tenant, unsigned slot, int eve
 		.quota_slot = slot,
 	};
 
+	start.host_memory = worker_may_lock(tenant);
 	if (tenant->library && strlen(tenant->library) < sizeof(start.library))
 		memcpy(start.library, tenant->library, strlen(tenant->library) + 1);
 	place_list(tenant, &start);
@@ -203,7 +220,7 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 	if (worker.pid < 0)
 		return -errno;
 	if (worker.pid == 0)
-		worker_become(program, (const int[3]){client, theirs, tenant->quota_fd}, tenant->uid);
+		worker_become(program, (const int[3]){client, theirs, tenant->quota_fd}, tenant);
 	/* Nobody else reaps it, so the number is its own. */
 	r = alive_open(worker.pid, 0, &pidfd, &worker.started);
 	worker.pidfd = pidfd;
@@ -262,7 +279,7 @@ static bool worker_is_known(const struct manager *manager, pid_t pid)
 }
 
 /* Of a server, or one that is about to become it; an update of the package may have removed its file. */
-static bool worker_runs_ours(pid_t pid)
+bool worker_runs_ours(pid_t pid)
 {
 	_cleanup_free_ char *program = NULL;
 	const char *name;
@@ -377,11 +394,15 @@ void worker_stop(struct worker *worker)
 
 static void worker_reap(struct worker *worker)
 {
-	int wait_status;
+	int wait_status = SIGKILL; /* of one that is not ours to wait for, it is not known */
 
-	if (worker->adopted || waitpid(worker->pid, &wait_status, WNOHANG) != worker->pid)
+	if (!worker->adopted && waitpid(worker->pid, &wait_status, WNOHANG) != worker->pid)
 		return;
-	if (WIFSIGNALED(wait_status) && !worker->stopped) {
+	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL && group_has_killed(worker->tenant)) {
+		worker->tenant->crashes++;
+		audit_write("out-of-memory", worker->tenant,
+			    json_pack("{s:I}", "hostMemory", (json_int_t)worker->tenant->host_memory));
+	} else if (WIFSIGNALED(wait_status) && !worker->stopped && !worker->adopted) {
 		worker->tenant->crashes++;
 		audit_write("crash", worker->tenant, json_pack("{s:i}", "signal", WTERMSIG(wait_status)));
 	} else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == EXIT_NOT_RUN) {

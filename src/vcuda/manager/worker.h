@@ -29,6 +29,9 @@ int worker_adopt(struct manager *manager, struct tenant *tenant, const struct wo
  */
 void worker_sweep(const struct manager *manager);
 
+/** Whether a process is a server, or one that is about to become it, or a manager: what the package's programs are. */
+bool worker_runs_ours(pid_t pid);
+
 /** Reads what it tells. */
 void worker_hear(struct worker *worker);
 

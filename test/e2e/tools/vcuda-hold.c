@@ -3,7 +3,7 @@
 /*
  * A CUDA program that takes memory of its first GPU: `vcuda-hold BYTES…` prints "devices=N", "total=BYTES", and the driver's
  * error for each amount that it asks for; then it reads lines of standard input, more amounts, until that ends. An amount
- * behind an h is page-locked memory of the host.
+ * behind an h is page-locked memory of the host, one behind an f is written to.
  */
 
 #include <dlfcn.h>
@@ -28,6 +28,20 @@ static void *function(const char *name)
 	return found;
 }
 
+static int fill(const char *amount)
+{
+	int (*allocate)(CUdeviceptr * ret, size_t bytes) = function("cuMemAlloc_v2");
+	int (*set)(CUdeviceptr, unsigned char, size_t) = function("cuMemsetD8_v2");
+	int (*wait)(void) = function("cuCtxSynchronize");
+	const size_t bytes = strtoull(amount, NULL, 10);
+	CUdeviceptr pointer = 0;
+	int r = allocate(&pointer, bytes);
+
+	if (r == 0)
+		r = set(pointer, 1, bytes);
+	return r == 0 ? wait() : r;
+}
+
 static void take(const char *amount)
 {
 	int (*allocate)(CUdeviceptr * ret, size_t bytes) = function("cuMemAlloc_v2");
@@ -36,8 +50,9 @@ static void take(const char *amount)
 	void *locked = NULL;
 
 	printf("%s: %d\n", amount,
-	       amount[0] == 'h' ? lock(&locked, strtoull(amount + 1, NULL, 10), 0)
-				: allocate(&pointer, strtoull(amount, NULL, 10)));
+	       amount[0] == 'h'   ? lock(&locked, strtoull(amount + 1, NULL, 10), 0)
+	       : amount[0] == 'f' ? fill(amount + 1)
+				  : allocate(&pointer, strtoull(amount, NULL, 10)));
 	(void)fflush(stdout);
 }
 

@@ -60,13 +60,16 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	assert_int_equal(parse("{}", &settings, &err), 0);
 	assert_int_equal(settings.vcuda_mode, VCUDA_OFF);
 	assert_int_equal(settings.vcuda_memory, 0);
+	assert_int_equal(settings.vcuda_host_memory, 0);
 	assert_int_equal(settings.vcuda_max_clients, 16);
 	settings_clear(&settings);
 	assert_int_equal(
-		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"max_clients\": 256}}", &settings, &err),
+		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"host_memory\": \"3G\", \"max_clients\": 256}}",
+		      &settings, &err),
 		0);
 	assert_int_equal(settings.vcuda_mode, VCUDA_FORCE);
 	assert_int_equal(settings.vcuda_memory, 8ULL << 30);
+	assert_int_equal(settings.vcuda_host_memory, 3ULL << 30);
 	assert_int_equal(settings.vcuda_max_clients, 256);
 	settings_clear(&settings);
 }
@@ -105,6 +108,7 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"vcuda\": {\"mode\": \"on\"}}", "\"vcuda\" must be"},
 		{"{\"vcuda\": {\"memory\": 8}}", "\"vcuda\" must be"},
 		{"{\"vcuda\": {\"memory\": \"much\"}}", "\"vcuda\" must be"},
+		{"{\"vcuda\": {\"host_memory\": 8}}", "\"vcuda\" must be"},
 		{"{\"vcuda\": {\"max_clients\": 0}}", "\"vcuda\" must be"},
 		{"{\"vcuda\": {\"max_clients\": 257}}", "\"vcuda\" must be"},
 		{"{\"vcuda\": {\"share\": 1}}", "\"vcuda\" must be"},

@@ -88,7 +88,7 @@ static int make(const struct settings *settings, struct request request, const s
 static void gpus_of_other_vendors_are_left_out(void **state)
 {
 	const struct adapter *const some[] = {&other, &second, &first}, *const none[] = {&other};
-	const struct settings settings = {.vcuda_max_clients = 3};
+	const struct settings settings = {.vcuda_max_clients = 3, .vcuda_host_memory = 5};
 	struct plan plan = {0};
 	struct err err = {0};
 
@@ -99,6 +99,7 @@ static void gpus_of_other_vendors_are_left_out(void **state)
 	assert_string_equal(plan.grants[0].address, "0:1:0.0");
 	assert_string_equal(plan.grants[1].name, "One");
 	assert_int_equal(plan.grant_max_clients, 3);
+	assert_int_equal(plan.grant_host_memory, 5);
 	assert_int_equal(plan.warnings.count, 1);
 	assert_int_equal(plan.device_count, 0);
 	plan_clear(&plan);

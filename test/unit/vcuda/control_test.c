@@ -18,7 +18,8 @@ static const struct vcudad_wish wish = {.id = (char *)"box",
 					.gpus = {ARRAY_SIZE(gpus), gpus},
 					.library = (char *)"/lib/libcuda.so.1",
 					.memory = 8ULL << 30,
-					.max_clients = 16};
+					.max_clients = 16,
+					.host_memory = 4ULL << 30};
 
 struct peers {
 	int ours, theirs;
@@ -73,6 +74,7 @@ static void a_call_arrives_as_it_was_sent(void **state)
 	assert_string_equal(got->gpus.gpus_val[1].uuid, "GPU-2");
 	assert_string_equal(got->library, "/lib/libcuda.so.1");
 	assert_int_equal(got->memory, 8ULL << 30);
+	assert_int_equal(got->host_memory, 4ULL << 30);
 	control_call_clear(&call);
 }
 

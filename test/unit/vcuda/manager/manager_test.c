@@ -45,8 +45,8 @@ static int world_open(void **state)
 	assert_non_null(mkdtemp(world->directory));
 	(void)snprintf(world->ledger, sizeof(world->ledger), "%s.json", world->directory);
 	(void)snprintf(world->server, sizeof(world->server), "%s/none", world->directory);
-	world->manager =
-		(struct manager){.directory = world->directory, .ledger = world->ledger, .server = world->server};
+	world->manager = (struct manager){
+		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
 	*state = world;
 	return 0;
 }
@@ -269,10 +269,12 @@ static void a_ledger_brings_back_what_lives(void **state)
 {
 	struct world *world = *state;
 	struct tenant *one = add_tenant(&world->manager, "one", both_gpus, 8192), *gone, *loose;
-	struct manager next = {.directory = world->directory, .ledger = world->ledger, .server = world->server};
+	struct manager next = {
+		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
 
 	one->first = 1;
 	one->connects = 7;
+	one->host_memory = 1 << 20;
 	gone = add_tenant(&world->manager, "gone", second_gpu, 1);
 	gone->started++;
 	loose = add_tenant(&world->manager, "loose", second_gpu, 1);
@@ -282,6 +284,7 @@ static void a_ledger_brings_back_what_lives(void **state)
 	assert_int_equal(next.tenant_count, 1);
 	assert_string_equal(next.tenants->id, "one");
 	assert_int_equal(next.tenants->memory, 8192);
+	assert_int_equal(next.tenants->host_memory, 1 << 20);
 	assert_int_equal(next.tenants->quota->limit, 8192);
 	assert_int_equal(next.tenants->first, 1);
 	assert_int_equal(next.tenants->uid, one->uid);
@@ -318,7 +321,8 @@ static pid_t start_server_with(int fd)
 /* Return: what the next manager believes that the server's place has, of a container whose server has @fd. */
 static uint64_t take_over_with(struct world *world, struct tenant *tenant, int fd)
 {
-	struct manager next = {.directory = world->directory, .ledger = world->ledger, .server = world->server};
+	struct manager next = {
+		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
 	struct worker server = {.slot = 3, .pid = start_server_with(fd)};
 	_cleanup_close_ int pidfd = -1;
 	uint64_t used;

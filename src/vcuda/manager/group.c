@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/group.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "vcuda/manager/worker.h"
+
+#define HIERARCHY "/sys/fs/cgroup"
+#define OWN "manager"
+#define PREFIX "container-"
+
+enum {
+	TEXT_MAX = 64 * 1024,
+	ROUNDS = 16, /* what is started while others are moved */
+	SWEPT_MAX = 4096,
+};
+
+static int group_write(int group, const char *name, const char *text)
+{
+	_cleanup_close_ int fd = openat(group, name, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return fd_write_all(fd, text, strlen(text));
+}
+
+static int group_write_number(int group, const char *name, uint64_t number)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, number);
+	return group_write(group, name, text);
+}
+
+/* ---- the manager's ---- */
+
+__attribute__((format(printf, 2, 3))) static void group_do_without(struct manager *manager, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(manager->unlimited, sizeof(manager->unlimited), format, arguments);
+	va_end(arguments);
+}
+
+/* Of lines such as "0::/system.slice/ctr-gpu-vcudad.service". Return: "/system.slice…"; NULL; to be freed. */
+static char *group_read_own(const char *text)
+{
+	const char *line = str_has_prefix(text, "0::/") ? text : strstr(text, "\n0::/");
+	const char *path = line ? strstr(line, "::/") + 2 : NULL;
+	char *own = path ? strndup(path, strcspn(path, "\n")) : NULL;
+	char *last = own ? strrchr(own, '/') : NULL;
+
+	/* It was moved there by this or by whoever started it. */
+	if (last && streq(last, "/" OWN))
+		*last = '\0';
+	return own;
+}
+
+static bool group_has_word(const char *text, const char *word)
+{
+	const size_t length = strlen(word);
+
+	for (const char *at = text; (at = strstr(at, word)); at += length)
+		if ((at == text || at[-1] == ' ') && strchr(" \n", at[length]))
+			return true;
+	return false;
+}
+
+/* Those of another manager, or a shell, must not be moved. Return: whether all processes there are the manager's. */
+static bool group_is_alone(const char *processes)
+{
+	for (const char *line = processes; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const pid_t pid = (pid_t)atoi(line);
+
+		if (pid != getpid() && !worker_runs_ours(pid))
+			return false;
+	}
+	return true;
+}
+
+/* Servers of a manager before this one may be there, which made no groups. */
+static void group_move_processes(int to, const char *processes)
+{
+	_cleanup_free_ char *copy = strdup(processes);
+	char *rest = copy;
+
+	for (char *pid = strsep(&rest, "\n"); pid; pid = strsep(&rest, "\n"))
+		if (*pid)
+			(void)group_write(to, "cgroup.procs", pid);
+}
+
+/* Return: 0; -EBUSY if there are processes of others; negative errno. */
+static int group_prepare(int group)
+{
+	int r = -EBUSY;
+
+	for (int i = 0; i < ROUNDS && r == -EBUSY; i++) {
+		_cleanup_close_ int own = -1;
+		_cleanup_free_ char *processes = NULL;
+
+		r = fd_read_kernels(group, "cgroup.procs", TEXT_MAX, &processes);
+		if (r < 0)
+			return r;
+		if (!group_is_alone(processes))
+			return -EBUSY;
+		if (mkdirat(group, OWN, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		own = openat(group, OWN, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (own < 0)
+			return -errno;
+		group_move_processes(own, processes);
+		r = group_write(group, "cgroup.subtree_control", "+memory +pids");
+	}
+	return r;
+}
+
+void group_take(struct manager *manager, int hierarchy, const char *text)
+{
+	_cleanup_free_ char *own = group_read_own(text), *controllers = NULL;
+	_cleanup_close_ int group = -1;
+	int r;
+
+	if (!own || !own[0] || !own[1]) {
+		group_do_without(manager, "the manager has no control group of version 2 of its own");
+		return;
+	}
+	group = openat(hierarchy, own + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = group < 0 ? -errno : fd_read_kernels(group, "cgroup.controllers", TEXT_MAX, &controllers);
+	if (r == 0 && (!group_has_word(controllers, "memory") || !group_has_word(controllers, "pids"))) {
+		group_do_without(manager, "the manager's control group of version 2 has no controllers for memory and tasks");
+		return;
+	}
+	if (r == 0)
+		r = group_prepare(group);
+	if (r == 0)
+		manager->groups = steal_fd(&group);
+	else if (r == -EBUSY)
+		group_do_without(manager, "the manager shares its control group with other programs");
+	else
+		group_do_without(manager, "the manager's control group cannot be changed: %s", strerror(-r));
+}
+
+void group_find(struct manager *manager)
+{
+	_cleanup_close_ int hierarchy = open(HIERARCHY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *own = NULL;
+	struct statfs st;
+
+	if (hierarchy < 0 || fstatfs(hierarchy, &st) < 0 || st.f_type != CGROUP2_SUPER_MAGIC)
+		group_do_without(manager, "this host uses cgroup version 1");
+	else if (fd_read_kernels(AT_FDCWD, "/proc/self/cgroup", TEXT_MAX, &own) < 0)
+		group_do_without(manager, "the manager's control group is not known");
+	else
+		group_take(manager, hierarchy, own);
+}
+
+/* ---- containers' ---- */
+
+int group_limit_memory(struct tenant *tenant, uint64_t bytes)
+{
+	int r = 0;
+
+	if (tenant->group >= 0)
+		r = bytes ? group_write_number(tenant->group, "memory.max", bytes)
+			  : group_write(tenant->group, "memory.max", "max");
+	if (r == 0)
+		tenant->host_memory = bytes;
+	return r;
+}
+
+/* What is swapped out would come on top of what is limited. A kernel without swap has no such file. */
+static int group_forbid_swap(int group)
+{
+	int r = group_write(group, "memory.swap.max", "0");
+
+	return r == -ENOENT ? 0 : r;
+}
+
+static bool group_read_kills(const struct tenant *tenant, uint64_t *ret)
+{
+	_cleanup_free_ char *events = NULL;
+	const char *line;
+
+	if (tenant->group < 0 || fd_read_kernels(tenant->group, "memory.events", TEXT_MAX, &events) < 0)
+		return false;
+	line = strstr(events, "oom_kill ");
+	return line && sscanf(line, "oom_kill %" SCNu64, ret) == 1;
+}
+
+int group_make(const struct manager *manager, struct tenant *tenant)
+{
+	char name[sizeof(PREFIX) + MANAGER_ID_MAX];
+	int r;
+
+	if (manager->groups < 0)
+		return 0;
+	(void)snprintf(name, sizeof(name), PREFIX "%s", tenant->id);
+	if (mkdirat(manager->groups, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	tenant->group = openat(manager->groups, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (tenant->group < 0)
+		return -errno;
+	r = group_limit_memory(tenant, tenant->host_memory);
+	if (r == 0)
+		r = group_forbid_swap(tenant->group);
+	if (r == 0)
+		r = group_write_number(tenant->group, "pids.max", MANAGER_THREADS);
+	(void)group_read_kills(tenant, &tenant->kills);
+	return r;
+}
+
+uint64_t group_measure_memory(const struct tenant *tenant)
+{
+	_cleanup_free_ char *current = NULL;
+
+	if (tenant->group < 0 || fd_read_kernels(tenant->group, "memory.current", TEXT_MAX, &current) < 0)
+		return 0;
+	return strtoull(current, NULL, 10);
+}
+
+bool group_has_killed(struct tenant *tenant)
+{
+	const uint64_t before = tenant->kills;
+
+	return group_read_kills(tenant, &tenant->kills) && tenant->kills > before;
+}
+
+int group_enter(int group)
+{
+	return group < 0 ? 0 : group_write(group, "cgroup.procs", "0");
+}
+
+/* ---- what is left ---- */
+
+static bool group_is_containers(const char *name)
+{
+	return str_has_prefix(name, PREFIX);
+}
+
+/* One that has ended has servers for a while, and its name may be another's already. */
+static bool group_is_needed(const struct manager *manager, const char *name)
+{
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (streq(tenant->id, name + strlen(PREFIX)))
+			return true;
+	return false;
+}
+
+void group_sweep(const struct manager *manager)
+{
+	_cleanup_strv_ struct strv names = {0};
+
+	if (manager->groups < 0 || fd_list_names(manager->groups, ".", group_is_containers, SWEPT_MAX, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++)
+		if (!group_is_needed(manager, names.items[i]))
+			(void)unlinkat(manager->groups, names.items[i], AT_REMOVEDIR);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Control groups: what the servers of one container have of the host together, memory and tasks. They are made in the
+ * manager's own group of cgroup version 2, if that is its alone, as systemd's Delegate= and OpenRC promise:
+ *
+ *	manager         this program: a group whose own groups have limits may not have processes, too
+ *	container-ID    a container's servers
+ *
+ * Where there is no such group, nothing of this is limited, and manager->unlimited says why.
+ */
+
+#include "vcuda/manager/manager.h"
+
+/** Takes the manager's group for this, or sets why not. */
+void group_find(struct manager *manager);
+
+/**
+ * group_take() - the same in a hierarchy
+ * @hierarchy: of cgroup version 2, where it is mounted
+ * @own: of the manager, as /proc/self/cgroup has it
+ */
+void group_take(struct manager *manager, int hierarchy, const char *own);
+
+/** A group for a container that is about to be the manager's; one of its name is used again. Return: 0; negative errno. */
+int group_make(const struct manager *manager, struct tenant *tenant);
+
+/** Sets how much of the host's memory a container's servers may have; 0: all. Return: 0; negative errno. */
+int group_limit_memory(struct tenant *tenant, uint64_t bytes);
+
+/** Return: how much they have; 0 if that is not counted. */
+uint64_t group_measure_memory(const struct tenant *tenant);
+
+/** Whether the kernel has killed one of them for want of memory since this was asked last. */
+bool group_has_killed(struct tenant *tenant);
+
+/** Of a process that becomes one of them: goes there. @group: of a container; -1: none. Return: 0; negative errno. */
+int group_enter(int group);
+
+/** Removes the groups of containers that are not the manager's any more, as far as they are empty. */
+void group_sweep(const struct manager *manager);

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Control groups of containers' servers, on files that are called as the kernel's. What the kernel makes of them,
+ * test/e2e/vcudad-unit.bats sees in a guest.
+ */
+
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "vcuda/manager/group.h"
+#include "vcuda/manager/tenant.h"
+#include "vcuda/manager/worker.h"
+
+#define OWN "slice/vcudad.service"
+#define UUID "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
+
+struct tree {
+	char directory[64], sockets[80];
+	int hierarchy;
+	struct manager manager;
+};
+
+static void tree_write(const struct tree *tree, const char *path, const char *text)
+{
+	_cleanup_close_ int fd = openat(tree->hierarchy, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
+}
+
+static void tree_make(const struct tree *tree, const char *path)
+{
+	assert_int_equal(mkdirat(tree->hierarchy, path, 0700), 0);
+}
+
+static void tree_expect(const struct tree *tree, const char *path, const char *text)
+{
+	_cleanup_free_ char *found = NULL;
+
+	assert_int_equal(fd_read_kernels(tree->hierarchy, path, 4096, &found), 0);
+	assert_string_equal(found, text);
+}
+
+static bool tree_has(const struct tree *tree, const char *path)
+{
+	return faccessat(tree->hierarchy, path, F_OK, 0) == 0;
+}
+
+/* With a group for the manager in which it is alone, and one that a container will have. */
+static int tree_open(void **state)
+{
+	struct tree *tree = calloc(1, sizeof(*tree));
+	char pid[16];
+
+	assert_non_null(tree);
+	(void)strcpy(tree->directory, "/tmp/ctr-gpu-group-XXXXXX");
+	assert_non_null(mkdtemp(tree->directory));
+	tree->hierarchy = open(tree->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(tree->hierarchy >= 0);
+	(void)snprintf(tree->sockets, sizeof(tree->sockets), "%s/sockets", tree->directory);
+	tree->manager =
+		(struct manager){.directory = tree->sockets, .server = "/bin/true", .host_memory = 4096, .groups = -1};
+	tree_make(tree, "sockets");
+	tree_make(tree, "slice");
+	tree_make(tree, OWN);
+	tree_make(tree, OWN "/manager");
+	tree_make(tree, OWN "/container-one");
+	(void)snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+	tree_write(tree, OWN "/cgroup.procs", pid);
+	tree_write(tree, OWN "/cgroup.controllers", "cpu memory pids\n");
+	tree_write(tree, OWN "/cgroup.subtree_control", "");
+	tree_write(tree, OWN "/manager/cgroup.procs", "");
+	tree_write(tree, OWN "/container-one/cgroup.procs", "");
+	tree_write(tree, OWN "/container-one/memory.max", "");
+	tree_write(tree, OWN "/container-one/memory.swap.max", "");
+	tree_write(tree, OWN "/container-one/memory.current", "123456\n");
+	tree_write(tree, OWN "/container-one/memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 0\n");
+	tree_write(tree, OWN "/container-one/pids.max", "");
+	*state = tree;
+	return 0;
+}
+
+static void tree_end_containers(struct tree *tree)
+{
+	while (tree->manager.tenants) {
+		tenant_end(&tree->manager, tree->manager.tenants, "test");
+		tenant_bury(&tree->manager, tree->manager.tenants);
+	}
+}
+
+static int tree_close(void **state)
+{
+	struct tree *tree = *state;
+	_cleanup_free_ char *command = NULL;
+
+	tree_end_containers(tree);
+	if (tree->manager.groups >= 0)
+		(void)close(tree->manager.groups);
+	(void)close(tree->hierarchy);
+	assert_int_equal(str_format(&command, "rm -r %s", tree->directory), 0);
+	assert_int_equal(system(command), 0);
+	free(tree);
+	return 0;
+}
+
+/* Return: 0 or what tenant_open() said. */
+static int tree_add(struct tree *tree, uint64_t host_memory, struct tenant **ret)
+{
+	struct tenant *tenant = tenant_new("one");
+	int r;
+
+	assert_non_null(tenant);
+	tenant->library = strdup("");
+	tenant->host_memory = host_memory;
+	tenant->max_clients = 4;
+	tenant->first = 0;
+	assert_int_equal(tenant_add_gpu(tenant, UUID, "", ""), 0);
+	r = tenant_open(&tree->manager, tenant, -1);
+	if (r < 0)
+		tenant_free(tenant);
+	else
+		*ret = tenant;
+	return r;
+}
+
+static void the_managers_own_group_is_taken(void **state)
+{
+	struct tree *tree = *state;
+	char pid[16];
+
+	group_take(&tree->manager, tree->hierarchy, "12:pids:/x\n0::/" OWN "\n");
+	assert_true(tree->manager.groups >= 0);
+	assert_string_equal(tree->manager.unlimited, "");
+	(void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	tree_expect(tree, OWN "/manager/cgroup.procs", pid);
+	tree_expect(tree, OWN "/cgroup.subtree_control", "+memory +pids");
+}
+
+static void so_it_is_by_a_manager_that_was_started_in_its_part(void **state)
+{
+	struct tree *tree = *state;
+
+	tree_write(tree, OWN "/cgroup.procs", "");
+	group_take(&tree->manager, tree->hierarchy, "0::/" OWN "/manager\n");
+	assert_true(tree->manager.groups >= 0);
+	tree_expect(tree, OWN "/cgroup.subtree_control", "+memory +pids");
+}
+
+static void one_that_is_not_its_alone_is_left(void **state)
+{
+	static const struct {
+		const char *own, *controllers, *why;
+	} cases[] = {
+		{"0::/\n", "memory pids\n", "of its own"},
+		{"0::/manager\n", "memory pids\n", "of its own"},
+		{"4:memory:/" OWN "\n", "memory pids\n", "of its own"},
+		{"", "memory pids\n", "of its own"},
+		{"0::/" OWN "\n", "", "no controllers"},
+		{"0::/" OWN "\n", "cpu memory\n", "no controllers"},
+		{"0::/" OWN "\n", "memory2 xmemory pids\n", "no controllers"},
+		{"0::/" OWN "/gone\n", "memory pids\n", "No such file"},
+		{"0::/" OWN "\n", "pids memory\n", "shares"},
+	};
+	struct tree *tree = *state;
+	char pids[32];
+
+	(void)snprintf(pids, sizeof(pids), "%d\n%d\n", (int)getpid(), (int)getppid());
+	tree_write(tree, OWN "/cgroup.procs", pids);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		tree_write(tree, OWN "/cgroup.controllers", cases[i].controllers);
+		tree->manager.unlimited[0] = '\0';
+		group_take(&tree->manager, tree->hierarchy, cases[i].own);
+		assert_int_equal(tree->manager.groups, -1);
+		assert_non_null(strstr(tree->manager.unlimited, cases[i].why));
+	}
+	tree_expect(tree, OWN "/cgroup.subtree_control", "");
+	tree_expect(tree, OWN "/manager/cgroup.procs", "");
+}
+
+static void a_containers_servers_have_a_limit(void **state)
+{
+	struct tree *tree = *state;
+	struct tenant *one;
+
+	group_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
+	assert_int_equal(tree_add(tree, 8192, &one), 0);
+	tree_expect(tree, OWN "/container-one/memory.max", "8192");
+	tree_expect(tree, OWN "/container-one/memory.swap.max", "0");
+	tree_expect(tree, OWN "/container-one/pids.max", "4096");
+	assert_int_equal(group_measure_memory(one), 123456);
+	assert_int_equal(group_limit_memory(one, 16384), 0);
+	tree_expect(tree, OWN "/container-one/memory.max", "16384");
+	/* What was before it is not its. */
+	assert_false(group_has_killed(one));
+	tree_write(tree, OWN "/container-one/memory.events", "low 0\noom_kill 3\n");
+	assert_true(group_has_killed(one));
+	assert_false(group_has_killed(one));
+	assert_int_equal(group_enter(one->group), 0);
+	tree_expect(tree, OWN "/container-one/cgroup.procs", "0");
+	tree_end_containers(tree);
+	/* Half of the host's memory, if nobody says otherwise. */
+	assert_int_equal(tree_add(tree, 0, &one), 0);
+	tree_expect(tree, OWN "/container-one/memory.max", "40964");
+	assert_int_equal(one->host_memory, 4096);
+}
+
+static void a_limit_that_cannot_be_set_is_no_grant(void **state)
+{
+	struct tree *tree = *state;
+	struct tenant *one;
+
+	group_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
+	assert_int_equal(unlinkat(tree->hierarchy, OWN "/container-one/memory.swap.max", 0), 0);
+	assert_int_equal(tree_add(tree, 8192, &one), 0);
+	tree_end_containers(tree);
+	assert_int_equal(unlinkat(tree->hierarchy, OWN "/container-one/memory.max", 0), 0);
+	assert_int_equal(tree_add(tree, 8192, &one), -ENOENT);
+}
+
+static void without_groups_nothing_is_limited(void **state)
+{
+	struct tree *tree = *state;
+	struct tenant *one;
+
+	assert_int_equal(tree_add(tree, 8192, &one), 0);
+	assert_int_equal(one->group, -1);
+	assert_int_equal(group_enter(one->group), 0);
+	assert_int_equal(group_measure_memory(one), 0);
+	assert_false(group_has_killed(one));
+	tree_expect(tree, OWN "/container-one/memory.max", "");
+}
+
+static void groups_of_containers_that_are_gone_are_removed(void **state)
+{
+	static const char *const files[] = {"cgroup.procs", "memory.max",    "memory.swap.max",
+					    "pids.max",     "memory.events", "memory.current"};
+	struct tree *tree = *state;
+	struct tenant *one;
+
+	group_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
+	tree_make(tree, OWN "/container-gone");
+	tree_make(tree, OWN "/other");
+	assert_int_equal(tree_add(tree, 0, &one), 0);
+	/* Where the kernel's are, nothing has to be removed first. */
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		char path[128];
+
+		(void)snprintf(path, sizeof(path), OWN "/container-one/%s", files[i]);
+		assert_int_equal(unlinkat(tree->hierarchy, path, 0), 0);
+	}
+	group_sweep(&tree->manager);
+	assert_false(tree_has(tree, OWN "/container-gone"));
+	assert_true(tree_has(tree, OWN "/container-one"));
+	assert_true(tree_has(tree, OWN "/other"));
+	tree_end_containers(tree);
+	assert_false(tree_has(tree, OWN "/container-one"));
+	assert_true(tree_has(tree, OWN "/manager"));
+}
+
+/* Return: how often a server of that container could not be started. */
+static uint64_t tree_start_server(struct tree *tree, struct tenant *tenant)
+{
+	struct pollfd end = {.events = POLLIN};
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(worker_start(&tree->manager, tenant, pair[1]), 0);
+	end.fd = tree->manager.workers->pidfd;
+	assert_int_equal(poll(&end, 1, 30000), 1);
+	worker_bury(&tree->manager, tree->manager.workers);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	return tenant->crashes;
+}
+
+static void a_server_that_cannot_go_there_does_not_start(void **state)
+{
+	struct tree *tree = *state;
+	struct tenant *one;
+
+	if (geteuid() != 0)
+		skip();
+	group_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
+	assert_int_equal(tree_add(tree, 0, &one), 0);
+	assert_int_equal(tree_start_server(tree, one), 0);
+	tree_expect(tree, OWN "/container-one/cgroup.procs", "0");
+	assert_int_equal(unlinkat(tree->hierarchy, OWN "/container-one/cgroup.procs", 0), 0);
+	assert_int_equal(tree_start_server(tree, one), 1);
+}
+
+int main(void)
+{
+#define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, tree_open, tree_close)
+	const struct CMUnitTest tests[] = {
+		WITH_TREE(the_managers_own_group_is_taken),
+		WITH_TREE(so_it_is_by_a_manager_that_was_started_in_its_part),
+		WITH_TREE(one_that_is_not_its_alone_is_left),
+		WITH_TREE(a_containers_servers_have_a_limit),
+		WITH_TREE(a_limit_that_cannot_be_set_is_no_grant),
+		WITH_TREE(without_groups_nothing_is_limited),
+		WITH_TREE(groups_of_containers_that_are_gone_are_removed),
+		WITH_TREE(a_server_that_cannot_go_there_does_not_start),
+	};
+
+	return cmocka_run_group_tests_name("group", tests, NULL, NULL);
+}
