@@ -5,7 +5,7 @@ $(O)/test/unit/devcgroup/devcgroup_test: $(device_world) $(O)/test/unit/devcgrou
 $(O)/test/unit/devcgroup/bpf_device_test: $(device_world)
 $(device_world): CPPFLAGS += -Itest/unit
 
-$(O)/test/unit/vcuda/manager/group_test $(O)/test/unit/vcuda/manager/manager_test: $(filter-out %/main.o,$(vcudad_objects))
+$(patsubst %,$(O)/test/unit/vcuda/manager/%_test,alive group manager): $(filter-out %/main.o,$(vcudad_objects))
 $(O)/test/unit/vcuda/manager/manager_test: LDFLAGS += -Wl,--wrap=setsockopt
 $(O)/test/unit/vcuda/server/quota_test: $(O)/src/vcuda/server/quota.o
 $(O)/test/unit/vcuda/server/image_test: $(O)/src/vcuda/server/image.o

@@ -15,6 +15,10 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
+#endif
+
 enum { STAT_MAX = 4096 };
 
 /* Field 22 of proc_pid_stat(5). The name, which may hold anything, ends with the last parenthesis. */
@@ -33,21 +37,45 @@ static int alive_read_start(pid_t pid, uint64_t *ret)
 }
 
 /* The time is read of a process that is held: it cannot be another's if this one still lives. */
-int alive_open(pid_t pid, uint64_t started, int *ret_pidfd, uint64_t *ret_started)
+static int alive_identify(int pidfd, pid_t pid, uint64_t started, uint64_t *ret_started)
 {
-	_cleanup_close_ int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	uint64_t now = 0;
-	int r;
+	int r = alive_read_start(pid, &now);
 
-	if (pidfd < 0)
-		return pid > 0 ? -errno : -ESRCH;
-	r = alive_read_start(pid, &now);
 	if (r < 0 || alive_has_ended(pidfd) || (started && started != now))
 		return -ESRCH;
 	if (ret_started)
 		*ret_started = now;
-	*ret_pidfd = steal_fd(&pidfd);
 	return 0;
+}
+
+int alive_open(pid_t pid, uint64_t started, int *ret_pidfd, uint64_t *ret_started)
+{
+	_cleanup_close_ int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	int r = pidfd >= 0 ? alive_identify(pidfd, pid, started, ret_started) : pid > 0 ? -errno : -ESRCH;
+
+	if (r == 0)
+		*ret_pidfd = steal_fd(&pidfd);
+	return r;
+}
+
+int alive_open_peer(int socket_fd, int *ret_pidfd, uint64_t *ret_started, struct ucred *ret_who)
+{
+	_cleanup_close_ int pidfd = -1;
+	socklen_t who_size = sizeof(*ret_who), size = sizeof(pidfd);
+	int r;
+
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, ret_who, &who_size) < 0)
+		return -errno;
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0) {
+		pidfd = -1;
+		/* Until Linux 6.15 there is none of a process that is gone. */
+		return errno == ENOPROTOOPT ? alive_open(ret_who->pid, 0, ret_pidfd, ret_started) : -ESRCH;
+	}
+	r = alive_identify(pidfd, ret_who->pid, 0, ret_started);
+	if (r == 0)
+		*ret_pidfd = steal_fd(&pidfd);
+	return r;
 }
 
 bool alive_has_ended(int pidfd)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 /**
@@ -15,6 +16,16 @@
  * Return: 0; -ESRCH if there is no such process any more; negative errno.
  */
 int alive_open(pid_t pid, uint64_t started, int *ret_pidfd, uint64_t *ret_started);
+
+/**
+ * alive_open_peer() - alive_open() for whoever connected to a socket
+ * @ret_who: as the kernel noted it then, also if that process has ended
+ *
+ * Linux before 6.5 has nothing but its number, which may be another's by now if it has ended.
+ *
+ * Return: 0; -ESRCH if it has ended; negative errno.
+ */
+int alive_open_peer(int socket_fd, int *ret_pidfd, uint64_t *ret_started, struct ucred *ret_who);
 
 bool alive_has_ended(int pidfd);
 

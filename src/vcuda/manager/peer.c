@@ -3,7 +3,6 @@
 #include "vcuda/manager/peer.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,14 +30,21 @@ static char nothing[] = "";
 /* Return: 0 for root of this pid namespace; -EPERM for others; -ESRCH for one that has given up and ended. */
 static int peer_judge(int fd)
 {
-	struct ucred who;
-	socklen_t size = sizeof(who);
+	_cleanup_close_ int pidfd = -1;
+	struct ucred who = {.uid = (uid_t)-1};
+	int r = alive_open_peer(fd, &pidfd, NULL, &who);
+	bool ours;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.uid != 0)
+	if (who.uid != 0)
 		return -EPERM;
-	if (alive_is_of_this_namespace(who.pid))
-		return 0;
-	return kill(who.pid, 0) < 0 && errno == ESRCH ? -ESRCH : -EPERM;
+	/* One of another pid namespace has no number here. */
+	if (r < 0)
+		return r == -ESRCH && who.pid > 0 ? -ESRCH : -EPERM;
+	ours = alive_is_of_this_namespace(who.pid);
+	/* If it has ended meanwhile, another of its number may have been looked at. */
+	if (alive_has_ended(pidfd))
+		return -ESRCH;
+	return ours ? 0 : -EPERM;
 }
 
 void peer_accept(struct peer **peers, int listener)

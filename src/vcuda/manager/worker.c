@@ -166,12 +166,9 @@ static int worker_send_start(const struct tenant *tenant, unsigned slot, int eve
 static void worker_find_client(int client, struct worker *ret)
 {
 	struct ucred peer;
-	socklen_t size = sizeof(peer);
 
-	if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	    alive_open(peer.pid, 0, &ret->client, &ret->client_started) < 0)
-		return;
-	ret->client_pid = peer.pid;
+	if (alive_open_peer(client, &ret->client, &ret->client_started, &peer) == 0)
+		ret->client_pid = peer.pid;
 }
 
 /* ---- its life ---- */
