@@ -23,7 +23,7 @@ void group_find(struct manager *manager);
  */
 void group_take(struct manager *manager, int hierarchy, const char *own);
 
-/** A group for a container that is about to be the manager's; one of its name is used again. Return: 0; negative errno. */
+/** Makes a group for a container, or takes the one of its name that is there. Return: 0; negative errno. */
 int group_make(const struct manager *manager, struct tenant *tenant);
 
 /** Sets how much of the host's memory a container's servers may have; 0: all. Return: 0; negative errno. */

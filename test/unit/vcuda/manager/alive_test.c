@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Processes that are somebody else's children, and whoever connected to a socket: also one that ends, and whose number another gets. */
+/* Processes that are somebody else's children, and who connected to a socket: also one whose number another gets. */
 
 #include "unit.h"
 
