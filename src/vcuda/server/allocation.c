@@ -626,7 +626,7 @@ CUresult serve_cuStreamBatchMemOp_v2(struct request *q)
 
 /* ---- what kernels have of a context besides ---- */
 
-enum limit { LIMIT_STACK, LIMIT_PRINT, LIMIT_HEAP, LIMITS };
+enum limit { LIMIT_STACK, LIMIT_PRINT, LIMIT_HEAP, LIMITS, LIMIT_DEPTH = LIMITS, LIMIT_LAUNCHES, LIMIT_PERSISTING = 6 };
 
 /* What the driver takes for a limit of that size: a stack for each thread that can be there at once. */
 static CUresult allocation_of_limit(uint32_t limit, uint64_t value, uint64_t *ret)
@@ -648,6 +648,27 @@ static CUresult allocation_of_limit(uint32_t limit, uint64_t value, uint64_t *re
 	return r;
 }
 
+/*
+ * For kernels that launch kernels, the driver takes memory that nobody documents the size of. With a quota, more than
+ * what it has of these by default is refused as it would refuse it: less can be asked for then. Limits of newer
+ * drivers may be of memory, too.
+ */
+static CUresult allocation_judge_limit(uint32_t limit, uint64_t value)
+{
+	enum { DEFAULT_DEPTH = 2, DEFAULT_LAUNCHES = 2048 };
+	size_t now;
+	CUresult r;
+
+	if (quota_limit() == UINT64_MAX)
+		return CUDA_SUCCESS;
+	if ((limit == LIMIT_DEPTH && value > DEFAULT_DEPTH) || (limit == LIMIT_LAUNCHES && value > DEFAULT_LAUNCHES))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (limit <= LIMIT_PERSISTING || !driver.cuCtxGetLimit)
+		return CUDA_SUCCESS;
+	r = driver.cuCtxGetLimit(&now, (CUlimit)limit);
+	return r ? r : CUDA_ERROR_UNSUPPORTED_LIMIT;
+}
+
 /* The driver makes some of these smaller only later or never, so what was counted for a context stays until its end. */
 CUresult serve_cuCtxSetLimit(struct request *q)
 {
@@ -657,6 +678,8 @@ CUresult serve_cuCtxSetLimit(struct request *q)
 	const uint64_t context = q->header.context;
 	uint64_t bytes = 0, had;
 
+	if (!r)
+		r = allocation_judge_limit(limit, q->argument[1]);
 	if (!r)
 		r = allocation_of_limit(limit, q->argument[1], &bytes);
 	if (r)

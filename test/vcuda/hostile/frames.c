@@ -686,10 +686,13 @@ static int frames_small(struct peer *peer, uint64_t context)
 	return r;
 }
 
-/* Heap, stacks and the buffer of printf: together with what was allocated, no more than the limit. */
+/*
+ * Heap, stacks and the buffer of printf: together with what was allocated, no more than the limit. What nobody can
+ * count is refused above the driver's default.
+ */
 static int frames_limits(struct peer *peer, uint64_t context)
 {
-	enum { STACK, PRINT, HEAP, OUT_OF_MEMORY = 2 };
+	enum { STACK, PRINT, HEAP, DEPTH, LAUNCHES, OUT_OF_MEMORY = 2 };
 	uint64_t limit;
 
 	if (frames_call(peer, OP_cuMemGetInfo_v2, context, 0, 0, 0, 0, 0))
@@ -709,6 +712,11 @@ static int frames_limits(struct peer *peer, uint64_t context)
 	    frames_call(peer, OP_cuCtxSetLimit, context, PRINT, limit, 0, 0, 2) != OUT_OF_MEMORY ||
 	    frames_call(peer, OP_cuCtxSetLimit, context, 1ULL << 32 | HEAP, limit, 0, 0, 2) != OUT_OF_MEMORY)
 		return 3;
+	if (frames_call(peer, OP_cuCtxSetLimit, context, DEPTH, 3, 0, 0, 2) != OUT_OF_MEMORY ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, DEPTH, 2, 0, 0, 2) == OUT_OF_MEMORY ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, LAUNCHES, 2049, 0, 0, 2) != OUT_OF_MEMORY ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, LAUNCHES, 2048, 0, 0, 2))
+		return 4;
 	return frames_alloc(peer, context, limit / 2) || !frames_alloc(peer, context, limit / 8);
 }
 
