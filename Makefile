@@ -412,14 +412,14 @@ install: install-files
 vcudadir = $(prefix)/lib/ctr-gpu/vcuda
 vcuda_libraries = libcuda.so.1 libnvidia-ml.so.1
 vcuda_installed = $(addprefix $(libexecdir)/ctr-gpu/,ctr-gpu-vcuda ctr-gpu-vcudad) $(addprefix $(vcudadir)/,$(vcuda_libraries)) \
-	$(addprefix $(unitdir)/ctr-gpu-vcudad.,service socket) $(openrcdir)/ctr-gpu-vcudad
+	$(addprefix $(unitdir)/ctr-gpu-vcudad.,service socket) $(openrcdir)/ctr-gpu-vcudad $(openrcdir)/ctr-gpu-vcudad.logrotate
 install-vcuda: install
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(vcuda_installed))))
 	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-vcuda $(O)/bin/ctr-gpu-vcudad $(DESTDIR)$(libexecdir)/ctr-gpu
 	$(INSTALL) -m 644 $(wildcard $(addprefix $(O)/lib/vcuda/,$(vcuda_libraries))) $(DESTDIR)$(vcudadir)
 	$(STRIP) $(addprefix $(DESTDIR),$(libexecdir)/ctr-gpu/ctr-gpu-vcuda $(libexecdir)/ctr-gpu/ctr-gpu-vcudad) $(DESTDIR)$(vcudadir)/*
 	$(foreach file,$(filter $(unitdir)/% $(openrcdir)/%,$(vcuda_installed)),sed 's,/usr/libexec,$(libexecdir),' pkg/*/$(notdir $(file)) >$(DESTDIR)$(file) && \
-		chmod $(if $(filter $(openrcdir)/%,$(file)),755,644) $(DESTDIR)$(file) &&) true
+		chmod $(if $(filter $(openrcdir)/ctr-gpu-vcudad,$(file)),755,644) $(DESTDIR)$(file) &&) true
 
 # Nothing that was installed for somebody else to pack is anybody's to run.
 uninstall:

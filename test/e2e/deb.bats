@@ -133,6 +133,7 @@ nvidia_package() {
 		usr/libexec/ctr-gpu/ctr-gpu-vcuda
 		usr/libexec/ctr-gpu/ctr-gpu-vcudad
 		usr/share/ctr-gpu/openrc/ctr-gpu-vcudad
+		usr/share/ctr-gpu/openrc/ctr-gpu-vcudad.logrotate
 		usr/share/lintian/overrides/ctr-gpu-vcuda
 	END
 	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' ctr-gpu*.[!3] | sort)

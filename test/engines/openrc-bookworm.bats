@@ -37,7 +37,7 @@ setup_file() {
 @test "OpenRC starts and stops vCUDA's manager, before the engines, and servers go on meanwhile" {
 	local tree
 
-	tree=$("$e2e/../engines/tree" "$suite" openrc libcap2 libjansson4 libseccomp2 libtirpc3 libyaml-0-2 procps)
+	tree=$("$e2e/../engines/tree" "$suite" logrotate openrc libcap2 libjansson4 libseccomp2 libtirpc3 libyaml-0-2 procps)
 	run "$e2e/../engines/enter" native-nvidia "$tree" -- bash -ec '
 		mkdir -p /usr/libexec/ctr-gpu; cp "$0"/bin/ctr-gpu /usr/bin; cp -a "$0"/lib/*.so* /usr/lib
 		cp "$0"/bin/ctr-gpu-vcuda "$0"/bin/ctr-gpu-vcudad /usr/libexec/ctr-gpu
@@ -65,8 +65,14 @@ setup_file() {
 		sleep 0.5
 		[[ $(pgrep -x ctr-gpu-vcudad) != "$first" && $(pgrep -c -x ctr-gpu-vcudad) == 1 ]]
 		grep -c "\"event\":\"start\"" /var/log/ctr-gpu-vcudad.log
+		cp "$1".logrotate /etc/logrotate.d/ctr-gpu-vcudad
+		logrotate --force /etc/logrotate.conf
+		[[ $(stat -c "%s %a" /var/log/ctr-gpu-vcudad.log) == "0 640" ]]
 		rc-service ctr-gpu-vcudad stop
 		[[ -z $(pgrep -x ctr-gpu-vcudad) ]]
+		# What was written since then stands at the beginning of the file, and what was before it is kept.
+		[[ $(head -c 1 /var/log/ctr-gpu-vcudad.log) == "{" ]]
+		grep -c "\"event\":\"stop\"" /var/log/ctr-gpu-vcudad.log{,.1}
 		stat -c "%n %a" /run/ctr-gpu /run/ctr-gpu/vcuda
 		printf "#!/sbin/openrc-run\ndepend() { :; }\nstart() { :; }\n" >/etc/init.d/docker; chmod 755 /etc/init.d/docker; rc-update add docker default
 		rc-update -u; grep -A9 "=.docker" /run/openrc/deptree | grep ctr-gpu-vcudad
