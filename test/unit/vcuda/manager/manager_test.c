@@ -724,6 +724,7 @@ static int be_server(void)
 	struct found found = {.uid = getuid()};
 	const char *mps = getenv("CUDA_MPS_PIPE_DIRECTORY");
 	struct rlimit threads = {0};
+	char byte;
 
 	(void)getrlimit(RLIMIT_NPROC, &threads);
 	found.threads = threads.rlim_max;
@@ -731,7 +732,10 @@ static int be_server(void)
 	while (environ[found.variables])
 		found.variables++;
 	(void)snprintf(found.mps, sizeof(found.mps), "%s", mps ? mps : "");
-	return send(START_CLIENT, &found, sizeof(found), 0) == sizeof(found) ? 0 : 1;
+	/* It lives until its client ends: the manager looks for it when it has started it. */
+	return send(START_CLIENT, &found, sizeof(found), 0) == sizeof(found) && recv(START_CLIENT, &byte, 1, 0) == 0
+		       ? 0
+		       : 1;
 }
 
 static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
