@@ -265,19 +265,24 @@ static CUresult contexts_end_wait(CUresult r, CUresult (*wait)(uint64_t), uint64
 	return r || !allocation_was_freed_in_streams() ? r : contexts_wait(wait, object);
 }
 
-/* Which request found the null stream of a context done: there is nothing to ask for the next one. */
+/* Which request heard that the null stream of a context is done: there is nothing to ask for the next one. */
 static struct {
 	uint64_t context, request;
 } contexts_done;
 
-/* Return: what cuStreamQuery() would. The null stream has two names. */
+/*
+ * Return: what cuStreamQuery() would. The null stream has two names. Who waits over and over asks every other time:
+ * work elsewhere may fail meanwhile.
+ */
 static CUresult contexts_ask(uint64_t slot)
 {
 	const struct mark *mark = mark_of(slot);
 	const bool null = mark->context && (mark->stream == WIRE_STREAM_NULL || mark->stream == WIRE_STREAM_LEGACY);
-	const bool done = null && mark->context == contexts_done.context && mark->request == contexts_done.request + 1;
-	CUresult r = done ? CUDA_SUCCESS : mark_query(slot);
+	CUresult r;
 
+	if (null && mark->context == contexts_done.context && mark->request == contexts_done.request + 1)
+		return CUDA_SUCCESS;
+	r = mark_query(slot);
 	if (!r && null) {
 		contexts_done.context = mark->context;
 		contexts_done.request = mark->request;
