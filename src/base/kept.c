@@ -14,6 +14,8 @@
 
 #define FOLDER "/run/ctr-gpu"
 
+enum { BOOT_MAX = 64 };
+
 int kept_read(const char *name, size_t max, char **ret_data, size_t *ret_size)
 {
 	char path[64];
@@ -38,6 +40,16 @@ void kept_write(const char *name, const char *text)
 		return;
 	if (fd_write_all(fd, text, strlen(text)) < 0 || renameat(folder, written, folder, name) < 0)
 		(void)unlinkat(folder, written, 0);
+}
+
+char *kept_boot(void)
+{
+	char *boot;
+
+	if (fd_read_kernels(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_MAX, &boot) < 0)
+		return NULL;
+	boot[strcspn(boot, "\n")] = '\0';
+	return boot;
 }
 
 void kept_remove(const char *name)

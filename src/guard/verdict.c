@@ -6,12 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
 #include "base/kept.h"
 #include "base/str.h"
 
 #define KEPT "guard"
-#define BOOT "/proc/sys/kernel/random/boot_id"
 
 enum { VERDICT_MAX = 4096 };
 
@@ -23,19 +21,18 @@ static uint64_t verdict_inode(const char *path)
 	return stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* The line that what is kept begins with: /run outlives a boot where it is no tmpfs. */
+/* The line that what is kept begins with. */
 static char *verdict_key(const char *program)
 {
-	_cleanup_free_ char *boot = file_text(BOOT);
+	_cleanup_free_ char *boot = kept_boot();
 	struct stat st;
 	char *key;
 
 	if (!boot || stat(program, &st) < 0)
 		return NULL;
-	return str_format(&key, "%.*s %s %ju:%ju:%jd.%09ld %" PRIu64 " %" PRIu64 "\n", (int)strcspn(boot, "\n"), boot,
-			  program, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, (intmax_t)st.st_ctim.tv_sec,
-			  st.st_ctim.tv_nsec, verdict_inode("/sys/module/dxgkrnl"),
-			  verdict_inode("/sys/kernel/btf/dxgkrnl")) < 0
+	return str_format(&key, "%s %s %ju:%ju:%jd.%09ld %" PRIu64 " %" PRIu64 "\n", boot, program,
+			  (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec,
+			  verdict_inode("/sys/module/dxgkrnl"), verdict_inode("/sys/kernel/btf/dxgkrnl")) < 0
 		       ? NULL
 		       : key;
 }

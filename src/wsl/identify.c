@@ -16,6 +16,7 @@
 #include "wsl/gpu_pv.h"
 
 #define KNOWN "uuids.json"
+#define BOOT "boot" /* no LUID is called so */
 
 enum { KNOWN_MAX = 64 * 1024 };
 
@@ -50,12 +51,17 @@ static bool identify_is_uuid(const char *text)
 
 static int identify_recall(struct adapter *adapters, size_t count)
 {
+	_cleanup_free_ char *text = NULL, *boot = NULL;
 	_cleanup_json_ json_t *known = NULL;
-	_cleanup_free_ char *text = NULL;
+	const char *known_boot;
 	size_t size;
 	int r = 0;
 
 	if (kept_read(KNOWN, KNOWN_MAX, &text, &size) < 0 || json_parse(text, size, &known, NULL) < 0)
+		return 0;
+	boot = kept_boot();
+	known_boot = json_string_value(json_object_get(known, BOOT));
+	if (!boot || !known_boot || !streq(boot, known_boot))
 		return 0;
 	for (size_t i = 0; i < count && r == 0; i++) {
 		char luid[LUID_TEXT_SIZE];
@@ -72,8 +78,8 @@ static int identify_recall(struct adapter *adapters, size_t count)
 /* Nobody's plan fails because it cannot be kept. Users other than root ask each time. */
 static void identify_keep(const struct adapter *adapters, size_t count)
 {
-	_cleanup_json_ json_t *known = json_object();
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = NULL, *boot = kept_boot();
+	_cleanup_json_ json_t *known = boot ? json_pack("{s:s}", BOOT, boot) : NULL;
 
 	for (size_t i = 0; known && i < count; i++) {
 		char luid[LUID_TEXT_SIZE];
