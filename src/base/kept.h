@@ -15,7 +15,7 @@ int kept_read(const char *name, size_t max, char **ret_data, size_t *ret_size);
 /** Keeps a text, whole or not at all, if the caller is root. */
 void kept_write(const char *name, const char *text);
 
-/** What is another one after the next boot, since /run outlives a boot where it is no tmpfs. NULL if it cannot be read. */
+/** What is another one after a boot, which /run outlives where it is no tmpfs. NULL if it cannot be read. */
 char *kept_boot(void);
 
 /** Removes it, if the caller is root. */

@@ -58,8 +58,8 @@ static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 	else if (st.st_mode & (S_IWGRP | S_IWOTH))
 		r = cdi_report_find(file, CDI_ERROR, "engines run the hook %s as root, but others can write it", path);
 	else if (fd == -EPERM)
-		r = cdi_report_find(file, CDI_ERROR,
-				    "engines run the hook %s as root, but others can put another file there", path);
+		r = cdi_report_find(file, CDI_WARNING,
+				    "engines run the hook %s as root, and others can put another file there", path);
 	if (r == 0 && !hook->has_environment)
 		r = cdi_report_find(
 			file, CDI_ERROR,
