@@ -499,11 +499,22 @@ CUresult serve_cuMemCreate(struct request *q)
 	return r;
 }
 
+static bool allocation_is_mapped(CUdeviceptr at)
+{
+	for (unsigned i = 0; i < mapping_count; i++)
+		if (at >= mappings[i].at && at - mappings[i].at < mappings[i].bytes)
+			return true;
+	return false;
+}
+
+/* Of what the client has mapped: a pool's own, or others', would be held without being counted. */
 CUresult serve_cuMemRetainAllocationHandle(struct request *q)
 {
 	CUresult r = driver.cuMemRetainAllocationHandle ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
 	CUmemGenericAllocationHandle real = 0;
 
+	if (!r && !allocation_is_mapped(q->argument[0]))
+		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		r = driver.cuMemRetainAllocationHandle(&real, (void *)q->argument[0]);
 	return r ? r : allocation_hold(q, real);

@@ -240,14 +240,35 @@ struct code_launch {
 	void *parameters[WIRE_PARAMETERS];
 };
 
+static bool code_knows_attribute(int attribute)
+{
+	return attribute >= 0 && attribute < 32 && (LAUNCH_ALLOWED >> attribute & 1);
+}
+
 static CUresult code_read_attributes(struct request *q, struct code_launch *launch)
 {
 	memcpy(launch->attributes, &q->argument[LAUNCH_WORDS], launch->config.numAttrs * sizeof(CUlaunchAttribute));
 	for (unsigned i = 0; i < launch->config.numAttrs; i++)
-		if (launch->attributes[i].id < 0 || launch->attributes[i].id > 31 ||
-		    !(LAUNCH_ALLOWED >> launch->attributes[i].id & 1))
+		if (!code_knows_attribute(launch->attributes[i].id))
 			return CUDA_ERROR_NOT_SUPPORTED;
 	return CUDA_SUCCESS;
+}
+
+/* The values are those of launches, addresses and handles among them. */
+CUresult serve_cuStreamSetAttribute(struct request *q)
+{
+	CUresult r = driver.cuStreamSetAttribute ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+	const CUstreamAttrID attribute = (CUstreamAttrID)q->argument[1];
+	CUstreamAttrValue value;
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 0, &stream);
+	if (!r)
+		r = request_struct(q, 2, &value, sizeof(value));
+	if (!r && !code_knows_attribute(attribute))
+		r = CUDA_ERROR_INVALID_VALUE;
+	return r ? r : driver.cuStreamSetAttribute(stream, attribute, &value);
 }
 
 /* All but the parameters. Word 6 has the number of attributes, which stand behind the words. */

@@ -948,6 +948,27 @@ static int frames_unloaded(struct peer *peer, uint64_t context)
 	return r;
 }
 
+/* Attributes of streams and memory that is held: what is not the client's to name does not get to the driver. */
+static int frames_attributes(struct peer *peer, uint64_t context)
+{
+	enum { EVENT = 7, COMPLETION = 12, NODE = 13, BEYOND = 64, INVALID = 1 };
+	static const int attributes[] = {EVENT, COMPLETION, NODE, BEYOND, -1};
+	const uint64_t stream = frames_stream(peer, context);
+	CUstreamAttrValue value;
+	int r = 0;
+
+	memset(&value, 0x41, sizeof(value));
+	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
+		const uint64_t words[] = {stream, (uint64_t)attributes[i], sizeof(value)};
+
+		r |= frames_is(peer_call(peer, 0, OP_cuStreamSetAttribute, context, words, 3, &value, sizeof(value)),
+			       INVALID);
+	}
+	return r | frames_is(frames_call(peer, OP_cuMemRetainAllocationHandle, context,
+					 frames_alloc(peer, context, 4096), 0, 0, 0, 1),
+			     INVALID);
+}
+
 static int frames_texts(struct peer *peer, uint64_t context)
 {
 	char text[200];
@@ -1267,6 +1288,7 @@ static const struct {
 	{"uploads of many threads", frames_unused_uploads, SERVES},
 	{"inputs of linkers", frames_unlinked, SERVES},
 	{"many functions", frames_functions, SERVES},
+	{"attributes with addresses, memory that is none's", frames_attributes, SERVES},
 	{"texts for the audit", frames_texts, SERVES},
 	{"entries that change", frames_changing, EITHER},
 	{"two waits of one thread", frames_two_waits, ENDS},
