@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!image)
 		return 0;
 	memcpy(image, data, size);
-	(void)image_is_whole(image, size);
+	if (image_is_whole(image, size))
+		(void)image_count_globals(image, size);
 	free(image);
 	return 0;
 }

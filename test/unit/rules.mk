@@ -8,7 +8,7 @@ $(device_world): CPPFLAGS += -Itest/unit
 $(patsubst %,$(O)/test/unit/vcuda/manager/%_test,alive group manager): $(filter-out %/main.o,$(vcudad_objects))
 $(O)/test/unit/vcuda/manager/manager_test: LDFLAGS += -Wl,--wrap=setsockopt
 $(O)/test/unit/vcuda/server/quota_test: $(O)/src/vcuda/server/quota.o
-$(O)/test/unit/vcuda/server/image_test: $(O)/src/vcuda/server/image.o
+$(O)/test/unit/vcuda/server/image_test: $(patsubst %,$(O)/src/vcuda/server/%.o,image declared)
 $(O)/test/unit/vcuda/server/handle_test: $(O)/src/vcuda/server/handle.o
 $(O)/test/unit/vcuda/server/hold_test: $(O)/src/vcuda/server/hold.o
 $(O)/test/unit/vcuda/server/request_test: $(patsubst %,$(O)/src/vcuda/server/%.o,request handle hold quota)

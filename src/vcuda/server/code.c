@@ -72,21 +72,43 @@ const void *code_image(const struct request *q)
 	return image && image_is_whole(image, q->argument[0]) ? image : NULL;
 }
 
+/* What the driver takes of the device for an image besides its code. */
+static CUresult code_take_globals(const struct request *q, const void *image, uint64_t *ret)
+{
+	const uint64_t bytes = image_count_globals(image, q->argument[0]);
+
+	if (bytes && !quota_take(bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*ret = bytes;
+	return CUDA_SUCCESS;
+}
+
+/* @handle: 0 if the image was not loaded */
+static void code_note_globals(uint64_t handle, uint64_t bytes, uint64_t context)
+{
+	if (bytes && (!handle || !quota_note(QUOTA_GLOBALS, handle, bytes, context)))
+		quota_give(bytes);
+}
+
 CUresult serve_cuModuleLoadDataEx(struct request *q)
 {
 	struct code_options options;
 	struct code_answer answer;
 	CUresult r = code_read_options(q, 0, &options, &answer);
 	const void *image = r ? NULL : code_image(q);
+	uint64_t globals = 0;
 	CUmodule module = 0;
 
 	if (image)
+		r = code_take_globals(q, image, &globals);
+	if (image && !r)
 		r = driver.cuModuleLoadDataEx(&module, image, options.count, options.name, options.value);
 	request_end_upload(q);
 	if (!image)
 		return r ? r : CUDA_ERROR_INVALID_IMAGE;
 	if (!r)
 		answer.handle = handle_make(WIRE_MODULE, module, 0, q->header.context);
+	code_note_globals(answer.handle, globals, q->header.context);
 	return code_reply(q, r, &options, &answer);
 }
 
@@ -96,9 +118,12 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	struct code_answer answer;
 	CUresult r = code_read_options(q, 0, &options, &answer);
 	const void *image = r || !driver.cuLibraryLoadData ? NULL : code_image(q);
+	uint64_t globals = 0;
 	CUlibrary library = 0;
 
 	if (image)
+		r = code_take_globals(q, image, &globals);
+	if (image && !r)
 		r = driver.cuLibraryLoadData(&library, image, options.name, options.value, options.count, NULL, NULL,
 					     0);
 	request_end_upload(q);
@@ -106,6 +131,7 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 		return r ? r : CUDA_ERROR_INVALID_IMAGE;
 	if (!r)
 		answer.handle = handle_make(WIRE_LIBRARY, library, 0, 0);
+	code_note_globals(answer.handle, globals, 0);
 	return code_reply(q, r, &options, &answer);
 }
 

@@ -11,6 +11,8 @@
 #include <elf.h>
 #include <string.h>
 
+#include "base/str.h"
+#include "vcuda/server/declared.h"
 #include "vcuda/wire.h"
 
 /* A part of a fat binary begins with its kind, its version, how long this header is, and the part behind it. */
@@ -161,10 +163,12 @@ static bool image_fat_is_whole(const uint8_t *image, uint64_t bytes)
 	       image_parts_are_whole(image + begin, rest);
 }
 
+static const uint8_t fat[] = {0x50, 0xed, 0x55, 0xba};
+
 /* A wrapper has an address in it, and an honest client sends what it wraps. Text ends where the upload does. */
 bool image_is_whole(const uint8_t *image, uint64_t bytes)
 {
-	static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46}, fat[] = {0x50, 0xed, 0x55, 0xba};
+	static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46};
 	const size_t known = bytes < sizeof(fat) ? (size_t)bytes : sizeof(fat);
 
 	if (memcmp(image, wrapper, known) == 0)
@@ -172,4 +176,73 @@ bool image_is_whole(const uint8_t *image, uint64_t bytes)
 	if (memcmp(image, fat, known) == 0)
 		return image_fat_is_whole(image, bytes);
 	return memcmp(image, ELFMAG, known) != 0 || image_elf_is_whole(image, bytes);
+}
+
+/* ---- global arrays ---- */
+
+/* Of a file that is whole, so that names end. */
+static bool image_is_of_globals(const Elf64_Shdr *names, const Elf64_Shdr *section, const uint8_t *image)
+{
+	return names->sh_type == SHT_STRTAB && section->sh_name < names->sh_size &&
+	       str_has_prefix((const char *)image + names->sh_offset + section->sh_name, ".nv.global");
+}
+
+static uint64_t image_count_of_elf(const uint8_t *image)
+{
+	uint64_t count, place, sum = 0;
+	Elf64_Ehdr header;
+	Elf64_Shdr names;
+
+	memcpy(&header, image, sizeof(header));
+	if (header.e_shoff == 0)
+		return 0;
+	count = header.e_shnum ? header.e_shnum : image_section(&header, image, 0).sh_size;
+	place = header.e_shstrndx == SHN_XINDEX ? image_section(&header, image, 0).sh_link : header.e_shstrndx;
+	if (count == 0)
+		return 0;
+	names = image_section(&header, image, place);
+	for (uint64_t i = 0; i < count; i++) {
+		const Elf64_Shdr section = image_section(&header, image, i);
+
+		if (image_is_of_globals(&names, &section, image) && __builtin_add_overflow(sum, section.sh_size, &sum))
+			return UINT64_MAX;
+	}
+	return sum;
+}
+
+/* Of an ELF file or a text. */
+static uint64_t image_count_of_code(const uint8_t *image, uint64_t bytes)
+{
+	return bytes >= SELFMAG && memcmp(image, ELFMAG, SELFMAG) == 0 ? image_count_of_elf(image)
+								       : declared_count_globals(image, bytes);
+}
+
+static uint64_t image_count_of_parts(const uint8_t *part, uint64_t bytes)
+{
+	uint64_t most = 0;
+
+	while (bytes >= PART_HEADER) {
+		uint32_t header, compressed = 0;
+		uint64_t length, count;
+
+		memcpy(&header, part + 4, sizeof(header));
+		memcpy(&length, part + 8, sizeof(length));
+		if (header >= PART_LONG_HEADER)
+			memcpy(&compressed, part + PART_COMPRESSED, sizeof(compressed));
+		count = compressed ? 0 : image_count_of_code(part + header, length);
+		most = count > most ? count : most;
+		part += (uint64_t)header + length;
+		bytes -= (uint64_t)header + length;
+	}
+	return most;
+}
+
+uint64_t image_count_globals(const uint8_t *image, uint64_t bytes)
+{
+	uint16_t begin;
+
+	if (bytes < FAT_HEADER || memcmp(image, fat, sizeof(fat)) != 0)
+		return image_count_of_code(image, bytes);
+	memcpy(&begin, image + 6, sizeof(begin));
+	return image_count_of_parts(image + begin, bytes - begin);
 }

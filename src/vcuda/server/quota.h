@@ -15,6 +15,7 @@ enum quota_kind {
 	QUOTA_STACKS,
 	QUOTA_PRINTS,
 	QUOTA_HEAP,
+	QUOTA_GLOBALS, /* of a module or library, by its handle */
 };
 
 uint64_t quota_limit(void);

@@ -155,6 +155,8 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		r = hold_end(hold, request_hold_context(handle_context(handle)).real, end);
+	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY))
+		(void)quota_forget(QUOTA_GLOBALS, handle);
 	if (!r)
 		handle_drop(handle);
 	return r;

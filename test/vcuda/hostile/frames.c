@@ -785,6 +785,41 @@ static uint64_t frames_load_functions(struct peer *peer, uint64_t context)
 	return peer_word(peer, 0);
 }
 
+/* A module with an array of so many bytes on the GPU. */
+static int frames_load_array(struct peer *peer, uint64_t context, uint64_t bytes)
+{
+	char text[128];
+	const int length = snprintf(text, sizeof(text),
+				    ".version 6.0\n.target sm_50\n.address_size 64\n.global .align 4 .b8 array[%lu];\n",
+				    (unsigned long)bytes);
+
+	if (frames_upload(peer, context, text, (size_t)length + 1))
+		return -1;
+	return frames_load(peer, context, (uint64_t)length + 1);
+}
+
+/* Arrays of modules count until these are unloaded, and so do those of modules that are not loaded in the end. */
+static int frames_arrays(struct peer *peer, uint64_t context)
+{
+	enum { OUT_OF_MEMORY = 2 };
+	const uint64_t left = frames_left(peer, context);
+	uint64_t module;
+	int r = 0;
+
+	if (left == 0)
+		return 0;
+	r |= frames_is(frames_load_array(peer, context, left + 1), OUT_OF_MEMORY);
+	r |= frames_left(peer, context) != left;
+	r |= frames_is(frames_load_array(peer, context, left - 1024), 0);
+	module = peer_word(peer, 0);
+	r |= frames_left(peer, context) != 1024;
+	r |= frames_is(frames_load_array(peer, context, 1025), OUT_OF_MEMORY);
+	r |= frames_is(frames_call(peer, OP_cuModuleUnload, context, module, 0, 0, 0, 1), 0);
+	r |= frames_left(peer, context) != left;
+	printf("# arrays of modules of %lu\n", (unsigned long)left);
+	return r;
+}
+
 /* What the server knows of many functions. */
 static int frames_functions(struct peer *peer, uint64_t context)
 {
@@ -1276,6 +1311,7 @@ static const struct {
 	{"pools that are destroyed", frames_pools_destroyed, SERVES},
 	{"memory in small pieces", frames_small, SERVES},
 	{"limits of a context", frames_limits, SERVES},
+	{"global arrays of modules", frames_arrays, SERVES},
 	{"every call that allocates", frames_every_allocation, SERVES},
 	{"chunks of the staging memory", frames_chunks, SERVES},
 	{"downloads of nothing", frames_downloads, SERVES},

@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "vcuda/server/image.h"
 
 enum { SECTIONS = 3, PARTS = 2 };
@@ -197,6 +198,72 @@ static void texts_are_whole_and_addresses_are_not(void **state)
 	assert_false(image_is_whole(wrapper, 3));
 }
 
+static void a_text_declares_global_arrays(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} cases[] = {
+		{"", 0},
+		{".version 8.0\n.target sm_80\n.visible .entry k() { ld.global.u32 %r1, [x]; ret; }", 0},
+		{".global .align 4 .b8 table[4096];", 4096},
+		{".visible .global .align 16 .v2 .f32 a[0x10][4], b;\n.global .u64 c = 5;", 8 * 64 + 8 + 8},
+		{".global .u32 a[4] = {1, 2, 3, 4}, b[2];", 24},
+		{".extern .global .u32 a[4], c;.global .u16 b[3];", 6},
+		{".global .b8 /* ; */ a // [2]\n[1024 * 1024];", 1 << 20},
+		{".file 1 \"; .global .b8 a[9];\"\n.global .b8 b[7];", 7},
+		{".global .b8 a[4294967296][4294967296];", UINT64_MAX},
+		{".global .b8 a[18446744073709551615];.global .b8 b[2];", UINT64_MAX},
+		{".weak .global .attribute(.managed) .f64 x[3];", 24},
+		{".global .b8 a[", 0},
+		{".global .align", 0},
+		{".global .b8 a = {1, 2", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(image_count_globals((const uint8_t *)cases[i].text, strlen(cases[i].text)),
+				 cases[i].bytes);
+}
+
+static void a_file_has_global_arrays_in_sections(void **state)
+{
+	struct {
+		uint8_t begin[16];
+		uint8_t part[16];
+		struct file file;
+		uint8_t text[16];
+		char ptx[24];
+	} fat = {.ptx = ".global .b64 a[1024];"};
+	struct {
+		struct file file;
+		char names[16];
+	} file = {.file = make_file(), .names = "\0.nv.global.in\0"};
+	const uint64_t rest = sizeof(fat) - 16, first = sizeof(fat.file), second = sizeof(fat.ptx);
+	const uint32_t magic = 0xba55ed50, begin = 16 << 16 | 1, header = 16;
+
+	(void)state;
+	assert_int_equal(image_count_globals((const uint8_t *)&file, sizeof(file)), 0);
+	file.file.section[1].sh_offset = offsetof(__typeof__(file), names);
+	file.file.section[1].sh_size = sizeof(file.names);
+	file.file.section[2] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_NOBITS, .sh_size = 1ULL << 40};
+	assert_true(image_is_whole((const uint8_t *)&file, sizeof(file)));
+	assert_int_equal(image_count_globals((const uint8_t *)&file, sizeof(file)), 1ULL << 40);
+	file.file.section[2].sh_name = 16;
+	assert_int_equal(image_count_globals((const uint8_t *)&file, sizeof(file)), 0);
+	/* Of the parts of a fat binary, the largest. */
+	memcpy(fat.begin, &magic, 4);
+	memcpy(fat.begin + 4, &begin, 4);
+	memcpy(fat.begin + 8, &rest, 8);
+	memcpy(fat.part + 4, &header, 4);
+	memcpy(fat.part + 8, &first, 8);
+	memcpy(fat.text + 4, &header, 4);
+	memcpy(fat.text + 8, &second, 8);
+	fat.file = make_file();
+	assert_true(image_is_whole((const uint8_t *)&fat, sizeof(fat)));
+	assert_int_equal(image_count_globals((const uint8_t *)&fat, sizeof(fat)), 8192);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +273,8 @@ int main(void)
 		cmocka_unit_test(the_parts_of_a_fat_binary_are_within_it),
 		cmocka_unit_test(what_is_compressed_says_how_long_it_becomes),
 		cmocka_unit_test(texts_are_whole_and_addresses_are_not),
+		cmocka_unit_test(a_text_declares_global_arrays),
+		cmocka_unit_test(a_file_has_global_arrays_in_sections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
