@@ -201,10 +201,22 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime >/dev/null
 		user ctr-gpu setup podman --remove >/dev/null
 		[[ -z $(ls -A /run/home) ]]
+		refused user env -u HOME ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime
+		grep -q "HOME is not set" message
 		for file in "" none/; do
 			refused setup docker --engine-config=$file
 			grep -q -- "--engine-config is a file" message
 		done'
+}
+
+@test "a program that others can change is written all the same, and that is said" {
+	in_machine '
+		setup docker >said
+		! grep -q "by others than root" said || exit 1
+		chown 12345 /run/bin
+		setup docker | grep -q "/run/bin/ctr-gpu-runtime, which Docker runs as root, can be changed by others than root"
+		setup docker --remove >said
+		! grep -q "by others than root" said || exit 1'
 }
 
 @test "what others change in between stays" {

@@ -8,11 +8,13 @@
 #include "cli/setup/setup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/hostfile.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
@@ -532,6 +534,16 @@ static bool setup_is_early(const struct setup *setup)
 	       !engine_is_installed(setup->engine->facts);
 }
 
+/* A tree that was built in a home works, until its owner puts another program there. */
+static void setup_warn_of_others(const struct setup *setup)
+{
+	_cleanup_close_ int fd = hostfile_open(setup->runtime, S_IFREG, HOSTFILE_ROOT_ONLY, O_PATH);
+
+	if (fd == -EPERM)
+		setup_say(setup, "%s, which %s runs as root, can be changed by others than root", setup->runtime,
+			  setup->engine->facts->label);
+}
+
 static int setup_do_file(struct setup *setup)
 {
 	int r = config_file_read(setup->path, &setup->file);
@@ -556,6 +568,8 @@ static int setup_do_file(struct setup *setup)
 		return r;
 	if (!setup->remove)
 		nvidia_config_each(setup_say_setting, setup);
+	if (!setup->remove && geteuid() == 0)
+		setup_warn_of_others(setup);
 	if (setup_is_early(setup))
 		setup_say(setup, "%s is not installed here; it reads the file when it is", setup->engine->facts->label);
 	else

@@ -36,6 +36,18 @@ static char *state_find_directory(void)
 	return text_format("%s/.local/state/ctr-gpu", home ? home : "");
 }
 
+/* A service or a cron job may lack it. Root's files do not depend on it. */
+static bool state_has_home(void)
+{
+	static const char *const names[] = {"XDG_STATE_HOME", "XDG_CONFIG_HOME"};
+	const char *home = getenv("HOME");
+	bool others = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		others = others && getenv(names[i]) && getenv(names[i])[0] == '/';
+	return geteuid() == 0 || (home && home[0] == '/') || others;
+}
+
 /* Who held the lock may have removed the directory. */
 static bool state_is_there(int fd, const char *directory)
 {
@@ -91,6 +103,9 @@ int state_open(struct state *state, bool change)
 	_cleanup_free_ char *path = NULL;
 	int r = 0;
 
+	if (!state_has_home())
+		return output_complain(
+			"HOME is not set, so where your files are is not known\n    Try again with HOME=…");
 	state->directory = state_find_directory();
 	path = state->directory ? text_format("%s/setup.json", state->directory) : NULL;
 	if (!path)
