@@ -3,12 +3,13 @@
 
 /*
  * Whether the kernel preempts itself. The guard's programs may then be skipped: while a task is preempted inside one,
- * the kernel does not run that one for other tasks on the same CPU. Honest programs lose nothing; racing ones get
- * answers. A task without a share of the CPU stays there as long as others like, so copies would not help.
+ * the kernel does not run that one for other tasks on the same CPU. A task without a share of the CPU stays there as
+ * long as others like, so copies would not help. Probes, which are not skipped so, do the same once more
+ * (guard/program/probes.h), but cannot refuse a call. So honest programs lose nothing, and racing ones may get answers.
  */
 
 /** What a racing program gets on such a kernel; for sentences. */
-#define PREEMPT_EFFECT "a program that changes its arguments amid calls may get some answers of another adapter"
+#define PREEMPT_EFFECT "a program that races with the guard may get some answers of another adapter"
 
 /**
  * preempt_judge() - the same by what the kernel says of itself

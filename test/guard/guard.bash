@@ -92,10 +92,20 @@ sees_only() {
 	[[ $(messages "$3") == "$before" ]]
 }
 
+# preemption: how the kernel preempts itself; nothing if it does not say
+preemption() {
+	mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+	[[ ! -e /sys/kernel/debug/sched/preempt ]] || sed 's/.*(\(.*\)).*/\1/' /sys/kernel/debug/sched/preempt
+}
+
+# preempt MODE: it does so that way from now on
+preempt() {
+	[[ $(preemption) == "$1" ]] || echo "$1" >/sys/kernel/debug/sched/preempt
+}
+
 # Of a kernel that preempts itself: --more, for race.
 race_options() {
-	mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
-	! grep -qE '\((lazy|full)\)' /sys/kernel/debug/sched/preempt || echo --more
+	[[ $(preemption) != @(lazy|full) ]] || echo --more
 }
 
 # The kernel has met nothing that it should not have.

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * race [--more] [--landlocked] KIND PROCESSES [--int80] LUID -- HIDDEN: each process has a thread that changes what names the adapter while another one
+ * race [--more] [--landlocked] [--starved] KIND PROCESSES [--int80] LUID -- HIDDEN: each process has a thread that changes what names the adapter while another one
  * makes the call, 200 times, and a third is in honest calls all the time. KIND is handle, luid or statistics. Nobody gets more than one answer of the hidden adapter, and who
  * got one does not live.
  * With --landlocked each process has a thread that has forbidden itself calls of devices, and has tried one: the kernel refuses it behind
  * the guard's look.
  * With --more, one may get several: where the kernel preempts itself, it at times skips a BPF program that another task is in.
+ * With --starved each process has threads that are in calls as well and get time when nobody else wants it, so that they stay in the
+ * guard's programs, on the processor of the thread that races.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +29,7 @@
 
 #include "dxg.h"
 
-enum { ROUNDS = 200, PROCESSES_MAX = 64 };
+enum { ROUNDS = 200, PROCESSES_MAX = 64, STARVED = 3 };
 
 static struct arguments arguments;
 static int *answers; /* of each process, of the hidden adapter; shared by all */
@@ -42,7 +45,7 @@ static volatile uint32_t *word;
 static uint32_t mine, foreign, honest;
 static volatile bool begun, done;
 static int bus;
-static bool more, landlocked;
+static bool more, landlocked, starved;
 
 /* In an emulator a short loop is one step: nobody would see the word in between. */
 static void hold(uint32_t value)
@@ -66,6 +69,29 @@ static void *call_honestly(void *fd)
 	while (!done)
 		(void)ioctl(*(int *)fd, LX_DXQUERYADAPTERINFO, &query);
 	return NULL;
+}
+
+static void *call_starved(void *fd)
+{
+	const struct sched_param parameters = {0};
+
+	if (sched_setscheduler(0, SCHED_IDLE, &parameters) < 0)
+		exit(5);
+	return call_honestly(fd);
+}
+
+/* The threads that there will be inherit the processor. */
+static void starve(int number, int *fd, pthread_t threads[STARVED])
+{
+	cpu_set_t processors;
+
+	CPU_ZERO(&processors);
+	CPU_SET((size_t)number % (size_t)sysconf(_SC_NPROCESSORS_ONLN), &processors);
+	if (sched_setaffinity(0, sizeof(processors), &processors) < 0)
+		exit(5);
+	for (int i = 0; i < STARVED; i++)
+		if (pthread_create(&threads[i], NULL, call_starved, fd) != 0)
+			exit(3);
 }
 
 /* LANDLOCK_ACCESS_FS_IOCTL_DEV of Linux 6.10: it holds for files that are opened from then on. */
@@ -190,7 +216,7 @@ static const struct kind {
 
 static void child(const struct kind *kind, int number)
 {
-	pthread_t flipping, calling;
+	pthread_t flipping, calling, starving[STARVED];
 	int fd = dxg_open();
 
 	(void)alarm(120);
@@ -209,6 +235,8 @@ static void child(const struct kind *kind, int number)
 		if (!refused)
 			exit(4);
 	}
+	if (starved)
+		starve(number, &fd, starving);
 	while (!begun)
 		usleep(1000);
 	for (int i = 0; i < ROUNDS; i++)
@@ -217,6 +245,8 @@ static void child(const struct kind *kind, int number)
 	done = true;
 	(void)pthread_join(flipping, NULL);
 	(void)pthread_join(calling, NULL);
+	for (int i = 0; starved && i < STARVED; i++)
+		(void)pthread_join(starving[i], NULL);
 	_exit(0);
 }
 
@@ -251,6 +281,7 @@ int main(int argc, char **argv)
 	for (; argc > 1 && strncmp(argv[1], "--", 2) == 0; argc--, argv++) {
 		more |= strcmp(argv[1], "--more") == 0;
 		landlocked |= strcmp(argv[1], "--landlocked") == 0;
+		starved |= strcmp(argv[1], "--starved") == 0;
 	}
 	if (argc < 6)
 		return 2;

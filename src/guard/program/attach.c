@@ -23,6 +23,7 @@
 #include "guard/choice.h"
 #include "guard/pins.h"
 #include "guard/program/failure.h"
+#include "guard/program/probes.h"
 #include "guard/program/running.h"
 #include "guard/program/shape.h"
 #include "guard/tracing.h"
@@ -219,6 +220,7 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 	(void)bpf_program__set_autoload(guard->progs.guard_ioctl_compat, facts->has_compat_hook);
 	(void)bpf_program__set_autoload(guard->progs.guard_removed, facts->has_rmdir_event);
 	(void)bpf_program__set_autoload(guard->progs.guard_refused_compat, facts->has_compat_hook);
+	probes_choose(guard->obj);
 	r = attach_keep_choices(guard, &counted);
 	if (r < 0)
 		return err_set(err, r, "cannot keep the choices that there are: %m");

@@ -10,7 +10,7 @@
  * waits killably and then frees a packet that the channel's callback may still use.
  *
  * The kernel skips a program that already runs on the same CPU, which a kernel that preempts itself can bring about.
- * So every program does what one before it left undone.
+ * So every program does what one before it left undone, and such a kernel has probes besides, which are not skipped.
  */
 
 #include <stdbool.h>
@@ -35,6 +35,19 @@ enum {
 	BPF_F_MMAPABLE = 1 << 10,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 };
+
+/* What a probe is given, by the names that libbpf knows: uapi/asm/ptrace.h. */
+#ifdef __TARGET_ARCH_arm64
+struct pt_regs;
+struct user_pt_regs {
+	__u64 regs[31], sp, pc, pstate;
+};
+#else
+struct pt_regs {
+	__u64 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
+	__u64 orig_rax, rip, cs, eflags, rsp, ss;
+};
+#endif
 
 /* clang-format off */
 #include <bpf/bpf_helpers.h>
@@ -144,6 +157,7 @@ enum {
 	S_IFMT = 0170000,
 	S_IFCHR = 0020000,
 	HMGRENTRY_TYPE_DXGADAPTER = 1,
+	ARGUMENTS_MAX = 64, /* bytes of them that are cleared */
 	CLEARED_AT_ONCE = 64,
 	CLEARED_MAX = 16, /* times that many entries */
 	MAKE_TRIES = 4,
@@ -152,16 +166,25 @@ enum {
 /* What a guarded thread asks the driver. */
 struct request {
 	struct guard_key key;
-	__u64 process; /* the driver's object for the caller, struct dxgprocess */
-	__u64 list;    /* of an enumeration: the caller's array, and its room */
+	__u64 process;   /* the driver's object for the caller, struct dxgprocess */
+	__u64 arguments; /* the caller's */
+	__u64 list;      /* of an enumeration: the caller's array, and its room */
 	__u32 room;
 	__u32 number;
+};
+
+enum progress {
+	NOT_BEGUN,
+	GATED,  /* the gate has let the call pass */
+	DRIVEN, /* and a probe has seen it in the driver */
 };
 
 /* A guarded thread, and its call from before the driver has it to its end. */
 struct call {
 	struct request request;
-	__u32 begun;
+	__u64 opening; /* the adapter that the driver opens just now, and where its handle will be; for probes */
+	__u64 opening_handle;
+	__u32 begun; /* enum progress */
 	__u32 found; /* allowed adapters that the driver opened for it */
 	struct adapter_info infos[GUARD_ADAPTERS_MAX];
 };
@@ -405,10 +428,11 @@ static __always_inline int guard_enter(const struct request *request)
 	if (!call || !process)
 		return -ENOMEM;
 	call->request = *request;
+	call->opening = 0;
 	call->found = 0;
 	if (!call->begun)
 		(void)__sync_fetch_and_add(&process->busy, 1);
-	call->begun = 1;
+	call->begun = GATED;
 	return 0;
 }
 
@@ -416,7 +440,7 @@ static __always_inline void guard_leave(struct call *call)
 {
 	struct process *process = guard_get_process();
 
-	call->begun = 0;
+	call->begun = NOT_BEGUN;
 	if (!process)
 		return;
 	/* Whoever sees the last one go may end the process: nobody is in the driver, and nobody gets in. */
@@ -556,7 +580,7 @@ static __always_inline int guard_note_list(struct request *request, unsigned lon
 
 static __always_inline int guard_gate(struct file *file, unsigned int command, unsigned long arguments, int answer)
 {
-	struct request request = {.number = command & 0xff};
+	struct request request = {.number = command & 0xff, .arguments = arguments};
 	struct call *call;
 	int r;
 
@@ -622,16 +646,45 @@ int BPF_PROG(guard_refused_compat, struct file *file, unsigned int command, unsi
 
 /* ---- in the driver ---- */
 
-/* The gate has been here, unless it was skipped. */
+/* What the driver will find is nothing that it knows. */
+static __always_inline void guard_spoil(unsigned int command, unsigned long arguments)
+{
+	__u32 size = command >> 16 & 0x3fff, others = size - 1; /* _IOC_SIZE */
+
+	if (!size)
+		return;
+	if (others >= ARGUMENTS_MAX)
+		others = ARGUMENTS_MAX - 1;
+	asm volatile("" : "+r"(others));
+	others &= ARGUMENTS_MAX - 1;
+	(void)bpf_probe_write_user((void *)arguments, zeros, others + 1);
+}
+
+/* The gate was skipped. What it would have refused can be made useless only. */
+static __always_inline void guard_pass_late(struct request *request, unsigned int command, unsigned long arguments)
+{
+	int r = guard_check(request, arguments);
+
+	if (!r)
+		r = guard_note_list(request, arguments);
+	if (guard_enter(request) || r || guard_is_condemned())
+		guard_spoil(command, arguments);
+}
+
+static __always_inline void guard_begin_late(struct file *file, unsigned int command, unsigned long arguments)
+{
+	struct request request = {.number = command & 0xff, .arguments = arguments};
+
+	if (guard_take_mark(guard_thread()) || !guard_find(&request.key))
+		return;
+	request.process = (__u64)BPF_CORE_READ(file, private_data);
+	guard_pass_late(&request, command, arguments);
+}
+
 static __always_inline void guard_begin(struct file *file, unsigned int command, unsigned long arguments)
 {
-	struct request request = {.number = command & 0xff};
-
-	if (guard_is_idle() || guard_take_mark(guard_thread()) || guard_get_begun() || !guard_find(&request.key))
-		return;
-	request.process = (__u64)file->private_data;
-	(void)guard_note_list(&request, arguments);
-	(void)guard_enter(&request);
+	if (!guard_is_idle() && !guard_get_begun())
+		guard_begin_late(file, command, arguments);
 }
 
 static __always_inline void guard_end(void)
@@ -703,33 +756,44 @@ int BPF_PROG(guard_statistics, __u64 process, struct dxgadapter *adapter)
 
 /* ---- enumerations ---- */
 
-/* What an enumeration opens is what it lists; a LUID that another thread put there after our look is judged. */
-SEC("fexit/dxgprocess_open_adapter")
-int BPF_PROG(guard_opened, struct dxgprocess *process, struct dxgadapter *adapter, struct d3dkmthandle *handle,
-	     int answer)
+static __always_inline bool guard_is_enumeration(const struct call *call)
 {
-	struct call *call = guard_get_begun();
-	struct adapter_info *info;
-	__u32 index;
-	__u64 luid;
+	return call->request.number == ENUM_ADAPTERS2 || call->request.number == ENUM_ADAPTERS3;
+}
 
-	if (!call || answer < 0)
-		return 0;
-	luid = guard_luid(adapter);
+/* What an enumeration opens is what it lists; a LUID that another thread put there after our look is judged. */
+static __always_inline void guard_note_opened(struct call *call, struct dxgadapter *adapter, const void *handle)
+{
+	__u64 luid = guard_luid(adapter);
+	struct adapter_info *info;
+	__u32 index = call->found;
+
 	if (!guard_allows(&call->request.key, luid)) {
-		if (call->request.number != ENUM_ADAPTERS2 && call->request.number != ENUM_ADAPTERS3)
+		if (!guard_is_enumeration(call))
 			guard_condemn();
-		return 0;
+		return;
 	}
-	index = call->found;
 	if (index >= GUARD_ADAPTERS_MAX)
-		return 0;
+		return;
 	asm volatile("" : "+r"(index));
 	info = &call->infos[index & (GUARD_ADAPTERS_MAX - 1)];
 	info->luid[0] = (__u32)luid;
 	info->luid[1] = (__u32)(luid >> 32);
 	(void)bpf_probe_read_kernel(&info->handle, sizeof(info->handle), handle);
 	call->found = index + 1;
+}
+
+SEC("fexit/dxgprocess_open_adapter")
+int BPF_PROG(guard_opened, struct dxgprocess *process, struct dxgadapter *adapter, struct d3dkmthandle *handle,
+	     int answer)
+{
+	struct call *call = guard_get_begun();
+
+	if (!call)
+		return 0;
+	call->opening = 0;
+	if (answer >= 0)
+		guard_note_opened(call, adapter, handle);
 	return 0;
 }
 
@@ -795,16 +859,15 @@ static __always_inline __u32 guard_list(struct call *call, __u32 told)
 	return fits ? written : call->found;
 }
 
-SEC("fexit/dxgkio_enum_adapters3")
-int BPF_PROG(guard_enum3, struct dxgprocess *process, void *arguments, int answer)
+/* The driver has answered an enumeration with room for a list, or one that asks how many there are. */
+static __always_inline void guard_end_enum3(struct call *call, __u64 arguments)
 {
+	__u64 place = arguments + offsetof(struct enum_adapters3, count);
 	struct guard_choice *choice;
-	__u64 place = (__u64)arguments + offsetof(struct enum_adapters3, count);
-	struct call *call = guard_get_begun();
 	__u32 told;
 
-	if (!call || answer < 0 || bpf_probe_read_user(&told, sizeof(told), (void *)place))
-		return 0;
+	if (bpf_probe_read_user(&told, sizeof(told), (void *)place))
+		return;
 	if (call->request.list && call->request.room) {
 		told = guard_list(call, told);
 	} else {
@@ -815,23 +878,167 @@ int BPF_PROG(guard_enum3, struct dxgprocess *process, void *arguments, int answe
 			told = choice->count;
 	}
 	(void)bpf_probe_write_user((void *)place, &told, sizeof(told));
-	return 0;
 }
 
 /*
  * Without an array the driver's own count stays: a program that then brings room for just the chosen ones would have
  * EOVERFLOW of the driver, before it has opened any.
  */
+static __always_inline void guard_end_enum2(struct call *call, __u64 arguments)
+{
+	__u64 place = arguments + offsetof(struct enum_adapters2, count);
+	__u32 told;
+
+	if (!call->request.list || bpf_probe_read_user(&told, sizeof(told), (void *)place))
+		return;
+	told = guard_list(call, told);
+	(void)bpf_probe_write_user((void *)place, &told, sizeof(told));
+}
+
+SEC("fexit/dxgkio_enum_adapters3")
+int BPF_PROG(guard_enum3, struct dxgprocess *process, void *arguments, int answer)
+{
+	struct call *call = guard_get_begun();
+
+	if (call && answer >= 0)
+		guard_end_enum3(call, (__u64)arguments);
+	return 0;
+}
+
 SEC("fexit/dxgkio_enum_adapters")
 int BPF_PROG(guard_enum2, struct dxgprocess *process, void *arguments, int answer)
 {
-	__u64 place = (__u64)arguments + offsetof(struct enum_adapters2, count);
 	struct call *call = guard_get_begun();
-	__u32 told;
 
-	if (!call || answer < 0 || !call->request.list || bpf_probe_read_user(&told, sizeof(told), (void *)place))
+	if (call && answer >= 0)
+		guard_end_enum2(call, (__u64)arguments);
+	return 0;
+}
+
+/* ---- probes ---- */
+
+/*
+ * For kernels that preempt themselves: a probe runs without preemption, so no task stays in one, and it is not skipped.
+ * So each of these does again what a program above does in the driver, which changes nothing if that one ran.
+ */
+
+/* It comes before the program at the same place. A call that it has seen already is one whose end was missed. */
+static __always_inline void guard_probe_call(struct file *file, unsigned int command, unsigned long arguments)
+{
+	struct call *call;
+
+	if (guard_is_idle())
+		return;
+	call = guard_get_begun();
+	if (!call || call->begun == DRIVEN)
+		guard_begin_late(file, command, arguments);
+	call = guard_get_begun();
+	if (call)
+		call->begun = DRIVEN;
+}
+
+SEC("kprobe/dxgk_unlocked_ioctl")
+int BPF_KPROBE(guard_probe_begin, struct file *file, unsigned int command, unsigned long arguments)
+{
+	guard_probe_call(file, command, arguments);
+	return 0;
+}
+
+SEC("kprobe/dxgk_compat_ioctl")
+int BPF_KPROBE(guard_probe_begin32, struct file *file, unsigned int command, unsigned long arguments)
+{
+	guard_probe_call(file, command, arguments);
+	return 0;
+}
+
+SEC("kretprobe/dxgk_unlocked_ioctl")
+int BPF_KRETPROBE(guard_probe_end)
+{
+	guard_end();
+	return 0;
+}
+
+SEC("kretprobe/dxgk_compat_ioctl")
+int BPF_KRETPROBE(guard_probe_end32)
+{
+	guard_end();
+	return 0;
+}
+
+/* The kernel follows only so many callers at once to a function's end: of others the last end may be missed. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(guard_probe_exit)
+{
+	guard_end();
+	return 0;
+}
+
+SEC("kretprobe/dxgprocess_adapter_by_handle")
+int BPF_KRETPROBE(guard_probe_handle, struct dxgadapter *result)
+{
+	guard_judge(result);
+	return 0;
+}
+
+SEC("kretprobe/dxgprocess_device_by_object_handle")
+int BPF_KRETPROBE(guard_probe_device, struct dxgdevice *result)
+{
+	if (result)
+		guard_judge(BPF_CORE_READ(result, adapter));
+	return 0;
+}
+
+SEC("kprobe/dxgvmb_send_query_statistics")
+int BPF_KPROBE(guard_probe_query, __u64 process, struct dxgadapter *adapter)
+{
+	guard_judge(adapter);
+	return 0;
+}
+
+SEC("kprobe/dxgprocess_open_adapter")
+int BPF_KPROBE(guard_probe_open, struct dxgprocess *process, struct dxgadapter *adapter, void *handle)
+{
+	struct call *call = guard_get_begun();
+
+	if (!call)
 		return 0;
-	told = guard_list(call, told);
-	(void)bpf_probe_write_user((void *)place, &told, sizeof(told));
+	call->opening = (__u64)adapter;
+	call->opening_handle = (__u64)handle;
+	if (!guard_is_enumeration(call))
+		guard_judge(adapter);
+	return 0;
+}
+
+/* What is still being opened, no other program has noted. */
+SEC("kretprobe/dxgprocess_open_adapter")
+int BPF_KRETPROBE(guard_probe_opened, int answer)
+{
+	struct call *call = guard_get_begun();
+
+	if (!call || !call->opening)
+		return 0;
+	if (answer >= 0)
+		guard_note_opened(call, (void *)call->opening, (void *)call->opening_handle);
+	call->opening = 0;
+	return 0;
+}
+
+SEC("kretprobe/dxgkio_enum_adapters3")
+int BPF_KRETPROBE(guard_probe_enum3, int answer)
+{
+	struct call *call = guard_get_begun();
+
+	if (call && answer >= 0)
+		guard_end_enum3(call, call->request.arguments);
+	return 0;
+}
+
+SEC("kretprobe/dxgkio_enum_adapters")
+int BPF_KRETPROBE(guard_probe_enum2, int answer)
+{
+	struct call *call = guard_get_begun();
+
+	if (call && answer >= 0)
+		guard_end_enum2(call, call->request.arguments);
 	return 0;
 }

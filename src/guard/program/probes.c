@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "guard/program/probes.h"
+
+#include <bpf/libbpf.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "guard/preempt.h"
+
+/* With PREEMPT_RT a probe may not take the locks that a task's storage and a signal take. */
+static bool probes_are_possible(void)
+{
+	struct utsname names;
+
+	return uname(&names) == 0 && !strstr(names.version, "PREEMPT_RT") &&
+	       access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
+}
+
+static bool probes_are_wanted(void)
+{
+	_cleanup_free_ char *why = NULL;
+
+	return preempt_check(&why) == 0 && why && probes_are_possible();
+}
+
+void probes_choose(struct bpf_object *programs)
+{
+	const bool wanted = probes_are_wanted();
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, programs)
+	{
+		if (str_has_prefix(bpf_program__name(program), "guard_probe_"))
+			(void)bpf_program__set_autoload(program, wanted);
+	}
+}
