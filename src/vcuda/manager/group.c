@@ -140,7 +140,7 @@ void group_take(struct manager *manager, int hierarchy, const char *text)
 	}
 	group = openat(hierarchy, own + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = group < 0 ? -errno : fd_read_kernels(group, "cgroup.controllers", TEXT_MAX, &controllers);
-	if (r == 0 && (!group_has_word(controllers, "memory") || !group_has_word(controllers, "pids"))) {
+	if (controllers && (!group_has_word(controllers, "memory") || !group_has_word(controllers, "pids"))) {
 		group_do_without(manager,
 				 "the manager's control group of version 2 has no controllers for memory and tasks");
 		return;

@@ -11,7 +11,6 @@
 #include <elf.h>
 #include <string.h>
 
-#include "base/str.h"
 #include "vcuda/server/declared.h"
 #include "vcuda/wire.h"
 
@@ -183,8 +182,10 @@ bool image_is_whole(const uint8_t *image, uint64_t bytes)
 /* Of a file that is whole, so that names end. */
 static bool image_is_of_globals(const Elf64_Shdr *names, const Elf64_Shdr *section, const uint8_t *image)
 {
+	static const char globals[] = ".nv.global";
+
 	return names->sh_type == SHT_STRTAB && section->sh_name < names->sh_size &&
-	       str_has_prefix((const char *)image + names->sh_offset + section->sh_name, ".nv.global");
+	       strncmp((const char *)image + names->sh_offset + section->sh_name, globals, strlen(globals)) == 0;
 }
 
 static uint64_t image_count_of_elf(const uint8_t *image)
