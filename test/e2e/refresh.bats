@@ -113,6 +113,16 @@ nvidia_host() {
 	[[ $(inside sh -c "$specs") == /run/cdi/ctr-gpu-nvidia.json ]]
 }
 
+@test "what was known of a driver is forgotten" {
+	nvidia_host
+	inside sh -c 'mkdir -p -m 700 /run/ctr-gpu; echo old >/run/ctr-gpu/nvidia'
+	run refresh
+	expect_line "Result=success"
+	expect_line "ConditionResult=yes"
+	run inside sh -c 'cat /run/ctr-gpu/nvidia 2>&1; rm -rf /run/ctr-gpu /run/systemd/system/ctr-gpu-refresh.service.d/nvidia.conf; rm -f /dev/nvidia*; systemctl daemon-reload'
+	expect_not old
+}
+
 @test "it may load modules: the kernel, and not systemd, refuses one that is none" {
 	nvidia_host
 	inside bash -ec 'grep -v uvm /run/work/devices >/run/work/fewer; cat /run/work/fewer >/run/work/devices; rm -f /dev/nvidia-uvm
