@@ -201,7 +201,9 @@ $(O)/gen/vcuda_rpc.h $(O)/gen/vcuda_rpc.c: $(O)/gen/vcuda_rpc.x
 $(O)/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h
 	$(say) CC $<
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
-$(O)/src/vcuda/control.o $(O)/src/vcuda/grant.o $(O)/test/unit/vcuda/control_test.o $(O)/src/cli/vgpu.o $(O)/src/cli/doctor/vcuda.o $(vcudad_objects): $(O)/gen/vcuda_rpc.h
+# Whoever includes it, so that no list of them falls behind.
+rpc_users := $(shell grep -rlE '"(vcuda_rpc|vcuda/control)\.h"' --include='*.c' src test)
+$(rpc_users:%.c=$(O)/%.o): $(O)/gen/vcuda_rpc.h
 
 # What no start of a container on GPU-PV waits for: small.
 small = $(cli_objects) $(foreach room,cdi drm driverd engines nvidia,$(filter $(O)/src/$(room)/%,$(library_objects)))
