@@ -6,7 +6,7 @@ $(O)/test/unit/devcgroup/bpf_device_test: $(device_world)
 $(device_world): CPPFLAGS += -Itest/unit
 
 $(patsubst %,$(O)/test/unit/vcuda/manager/%_test,alive group manager): $(filter-out %/main.o,$(vcudad_objects))
-$(O)/test/unit/vcuda/manager/manager_test: LDFLAGS += -Wl,--wrap=setsockopt
+$(O)/test/unit/vcuda/manager/manager_test: LDFLAGS += -Wl,--wrap=setsockopt,--wrap=fork
 $(O)/test/unit/vcuda/server/quota_test: $(O)/src/vcuda/server/quota.o
 $(O)/test/unit/vcuda/server/image_test: $(patsubst %,$(O)/src/vcuda/server/%.o,image declared)
 $(O)/test/unit/vcuda/server/handle_test: $(O)/src/vcuda/server/handle.o

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,8 @@
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83 /* since Linux 6.16 */
 #endif
+
+enum { INTERVAL_US = 10000 };
 
 void closer_refuse(int fd)
 {
@@ -54,20 +58,60 @@ static bool closer_needs_another(const int *fds, size_t count)
 	return false;
 }
 
-void closer_close(const int *fds, size_t count)
+/* Return: whether another process has them, too, until the pipe is closed. */
+static bool closer_share(int ret_until[2])
 {
-	_cleanup_close_ int hears = -1, says = -1;
-	int until[2];
-	pid_t pid = -1;
+	pid_t pid;
 
-	closer_reap();
-	if (closer_needs_another(fds, count) && pipe2(until, O_CLOEXEC) == 0) {
-		hears = until[0];
-		says = until[1];
-		pid = fork();
-	}
+	if (pipe2(ret_until, O_CLOEXEC) < 0)
+		return false;
+	pid = fork();
 	if (pid == 0)
-		closer_be_last(until);
+		closer_be_last(ret_until);
+	if (pid > 0)
+		return true;
+	(void)close(ret_until[0]);
+	(void)close(ret_until[1]);
+	return false;
+}
+
+static void closer_close_all(const int *fds, size_t count)
+{
 	for (size_t i = 0; i < count; i++)
 		cleanup_closep(&fds[i]);
+}
+
+static void closer_go_on(int number)
+{
+	(void)number;
+}
+
+/* Where there is no other process to be had. A signal ends what SO_LINGER waits for, if nothing else. */
+static void closer_close_interrupted(const int *fds, size_t count)
+{
+	const struct itimerval soon = {{0, INTERVAL_US}, {0, INTERVAL_US}}, never = {0};
+	const struct sigaction go_on = {.sa_handler = closer_go_on};
+
+	(void)sigaction(SIGALRM, &go_on, NULL);
+	(void)setitimer(ITIMER_REAL, &soon, NULL);
+	closer_close_all(fds, count);
+	(void)setitimer(ITIMER_REAL, &never, NULL);
+}
+
+void closer_close(const int *fds, size_t count)
+{
+	int until[2];
+
+	closer_reap();
+	if (!closer_needs_another(fds, count)) {
+		closer_close_all(fds, count);
+		return;
+	}
+	if (!closer_share(until)) {
+		closer_close_interrupted(fds, count);
+		return;
+	}
+	closer_close_all(fds, count);
+	(void)close(until[0]);
+	(void)close(until[1]);
 }

@@ -36,11 +36,14 @@ struct world {
 	struct manager manager;
 };
 
+static bool before_6_16, no_process;
+
 static int world_open(void **state)
 {
 	struct world *world = calloc(1, sizeof(*world));
 
 	assert_non_null(world);
+	before_6_16 = no_process = false;
 	(void)strcpy(world->directory, "/tmp/ctr-gpu-manager-XXXXXX");
 	assert_non_null(mkdtemp(world->directory));
 	(void)snprintf(world->ledger, sizeof(world->ledger), "%s.json", world->directory);
@@ -549,7 +552,15 @@ static void a_server_is_heard_so_often(void **state)
 
 int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
-static bool before_6_16;
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+pid_t __wrap_fork(void)
+{
+	if (!no_process)
+		return __real_fork();
+	errno = EAGAIN;
+	return -1;
+}
 
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 {
@@ -658,7 +669,9 @@ static void what_a_container_sends_keeps_nobody_waiting(void **state)
 {
 	before_6_16 = true;
 	let_container_send(*state);
-	before_6_16 = false;
+	no_process = true;
+	let_container_send(*state);
+	before_6_16 = no_process = false;
 	let_container_send(*state);
 }
 
