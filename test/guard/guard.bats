@@ -163,7 +163,7 @@ skipped() {
 }
 
 @test "where the kernel preempts itself and leaves programs out, honest ones see the same, and who gets an answer dies of it" {
-	local kind
+	local kind rounds=0
 
 	[[ $(uname -r) != 6.1.* ]] || skip "before Linux 6.2 a task's storage cannot be read where another task is preempted amid that"
 	preempt full || skip "this kernel cannot preempt itself"
@@ -172,7 +172,10 @@ skipped() {
 	run bpftool prog list
 	expect "name guard_probe_end "
 	# The kernel follows ten threads at once to a function's end.
-	for kind in handle luid statistics handle luid statistics; do
+	for kind in {1..5}{handle,luid,statistics}; do
+		kind=${kind#[1-5]}
+		# Once more as long as the kernel has left nothing out.
+		[[ $kind != handle || $((rounds++)) -lt 2 || $(skipped) == 0 ]] || break
 		(holds in_cgroup starved "$clients/race" --more --starved "$kind" 2 1:a1 -- 1:a2) &
 		for _ in {1..5}; do
 			holds in_cgroup starved "$clients/enumerate" 1:a1 -- 1:a2

@@ -71,6 +71,13 @@ static void *call_honestly(void *fd)
 	return NULL;
 }
 
+/* What has to work before there is a race does not. */
+static _Noreturn void give_up(const char *what)
+{
+	(void)dprintf(STDOUT_FILENO, "# %s: %s\n", what, strerror(errno));
+	exit(3);
+}
+
 static void *call_starved(void *fd)
 {
 	const struct sched_param parameters = {0};
@@ -91,7 +98,7 @@ static void starve(int number, int *fd, pthread_t threads[STARVED])
 		exit(5);
 	for (int i = 0; i < STARVED; i++)
 		if (pthread_create(&threads[i], NULL, call_starved, fd) != 0)
-			exit(3);
+			give_up("a starved thread");
 }
 
 /* LANDLOCK_ACCESS_FS_IOCTL_DEV of Linux 6.10: it holds for files that are opened from then on. */
@@ -139,7 +146,7 @@ static void prepare_handle(int fd)
 	uint32_t count, handle;
 
 	if (dxg_open_luid(fd, arguments.seen[0], 0, &mine) < 0)
-		exit(3);
+		give_up("opening the adapter that is seen");
 	bus = dxg_bus(fd, mine);
 	/* The enumeration opens the hidden one as well, unless it is refused that: the next handles are candidates. */
 	(void)dxg_enumerate3(fd, infos, 64, &count);
@@ -162,7 +169,7 @@ static void prepare_luid(int fd)
 	uint32_t handle;
 
 	if (dxg_open_luid(fd, arguments.seen[0], 0, &handle) < 0)
-		exit(3);
+		give_up("opening the adapter that is seen");
 	bus = dxg_bus(fd, handle);
 	choose_words(&call.open.AdapterLuid);
 }
@@ -221,15 +228,16 @@ static void child(const struct kind *kind, int number)
 
 	(void)alarm(120);
 	kind->prepare(fd);
-	if (dxg_open_luid(fd, arguments.seen[0], 0, &honest) < 0 || pthread_create(&flipping, NULL, flip, NULL) != 0 ||
-	    pthread_create(&calling, NULL, call_honestly, &fd) != 0)
-		exit(3);
+	if (dxg_open_luid(fd, arguments.seen[0], 0, &honest) < 0)
+		give_up("opening the adapter that is seen, again");
+	if (pthread_create(&flipping, NULL, flip, NULL) != 0 || pthread_create(&calling, NULL, call_honestly, &fd) != 0)
+		give_up("a thread");
 	if (landlocked) {
 		static volatile bool refused;
 		pthread_t forbidden;
 
 		if (pthread_create(&forbidden, NULL, forbid_itself, (void *)&refused) != 0)
-			exit(3);
+			give_up("a thread");
 		for (int i = 0; i < 1000 && !refused; i++)
 			usleep(10000);
 		if (!refused)
@@ -259,7 +267,10 @@ static void sum_up(const struct kind *kind, int processes, const pid_t *pids)
 
 		(void)waitpid(pids[i], &status, 0);
 		killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-		odd += WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : WEXITSTATUS(status) != 0;
+		if (WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : WEXITSTATUS(status) != 0) {
+			(void)printf("# wait status 0x%x\n", (unsigned)status);
+			odd++;
+		}
 		with_one += answers[i] > 0;
 		lived_with_one += answers[i] > 0 && !WIFSIGNALED(status);
 		most = answers[i] > most ? answers[i] : most;
