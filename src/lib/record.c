@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/kept.h"
 #include "lib/context.h"
 #include "root/ground.h"
 #include "root/mount.h"
@@ -27,7 +28,6 @@
 enum {
 	RECORD_MAX = 16 << 20,
 	RECORDS_MAX = 1000, /* of one root filesystem */
-	BOOT_MAX = 64,
 };
 
 #define LIST "deeds.json"
@@ -71,7 +71,8 @@ static int record_find_mount(const struct rootfs *rootfs, int fd, json_int_t *re
 /* Mounts and their numbers end with the boot. */
 static int record_read_boot(char **ret)
 {
-	return fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_MAX, ret, NULL);
+	*ret = kept_boot();
+	return *ret ? 0 : -ENOENT;
 }
 
 static int record_read_path(int proc_self_fd, int fd, char **ret)

@@ -192,38 +192,22 @@ static bool install_is_ours(const struct install *install, const char *path, siz
 	return false;
 }
 
-/*
- * Follows what has the name of a driver's library to its file, and takes its directory if the version is right. A
- * libcuda of another version than the kernel module's is for the message.
- */
-static int install_consider(struct install *install, const char *path)
+/* For the message: a libcuda of another version than the kernel module's. Return: 0 or -ENOMEM. */
+static int install_note_other(struct install *install, const char *name)
 {
-	_cleanup_free_ char *real = NULL;
-	struct install_file file = {0};
-	struct install_dir dir = {.fd = -1};
-	const char *name, *version;
-	size_t length;
-	int r;
+	const char *version = str_has_prefix(name, "libcuda.so.") ? name + strlen("libcuda.so.") : "";
 
-	r = install_resolve(install, path, &file);
-	if (r != 0)
-		return r == -ENOMEM ? r : 0;
-	real = file.path;
-	name = strrchr(real, '/') + 1;
-	length = (size_t)(name - 1 - real);
-	if (!S_ISREG(file.st.st_mode))
+	if (install->other_version || !proc_is_version(version) || streq(version, install->version))
 		return 0;
-	dir.is_ours = install_is_ours(install, real, length);
-	if (!dir.is_ours && install_stem_length(install, name) == 0) {
-		version = str_has_prefix(name, "libcuda.so.") ? name + strlen("libcuda.so.") : "";
-		if (install->other_version || !proc_is_version(version) || streq(version, install->version))
-			return 0;
-		install->other_version = strdup(version);
-		return install->other_version ? 0 : -ENOMEM;
-	}
-	if (install_has_dir(install, real, length, false) || install->dir_count == INSTALL_DIRS_MAX)
-		return 0;
-	dir.path = strndup(real, length);
+	install->other_version = strdup(version);
+	return install->other_version ? 0 : -ENOMEM;
+}
+
+/* The directory of a library of the driver: @path's first @length characters, and @name. Return: 0 or -ENOMEM. */
+static int install_take_dir(struct install *install, const char *path, size_t length, const char *name, bool is_ours)
+{
+	struct install_dir dir = {.path = strndup(path, length), .is_ours = is_ours};
+
 	if (!dir.path)
 		return -ENOMEM;
 	dir.fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -235,6 +219,32 @@ static int install_consider(struct install *install, const char *path)
 	cleanup_closep(&dir.fd);
 	free(dir.path);
 	return 0;
+}
+
+/* Follows what has the name of a driver's library to its file, and takes its directory if the version is right. */
+static int install_consider(struct install *install, const char *path)
+{
+	_cleanup_free_ char *real = NULL;
+	struct install_file file = {0};
+	const char *name;
+	size_t length;
+	bool is_ours;
+	int r;
+
+	r = install_resolve(install, path, &file);
+	if (r != 0)
+		return r == -ENOMEM ? r : 0;
+	real = file.path;
+	name = strrchr(real, '/') + 1;
+	length = (size_t)(name - 1 - real);
+	if (!S_ISREG(file.st.st_mode))
+		return 0;
+	is_ours = install_is_ours(install, real, length);
+	if (!is_ours && install_stem_length(install, name) == 0)
+		return install_note_other(install, name);
+	if (install_has_dir(install, real, length, false) || install->dir_count == INSTALL_DIRS_MAX)
+		return 0;
+	return install_take_dir(install, real, length, name, is_ours);
 }
 
 /* What the loader cache has of the driver. */

@@ -16,7 +16,6 @@
 
 enum {
 	KEPT_MAX = 256 * 1024,
-	BOOT_ID_MAX = 64,
 	SETTLED_AFTER = 2, /* seconds; file systems keep times in steps of up to so many */
 	STAMP_SIZE = 6 * 17 + 1,
 	INFORMATION_MAX = 4096,
@@ -227,10 +226,9 @@ int known_print(const struct known *known, char **ret)
 /* Numbers of sysfs are another boot's where /run is not emptied. */
 static int known_make_head(char **ret)
 {
-	_cleanup_free_ char *boot = NULL;
-	int r = fd_read_kernels(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_ID_MAX, &boot);
+	_cleanup_free_ char *boot = kept_boot();
 
-	return r < 0 ? r : str_format(ret, "ctr-gpu nvidia 1 %.*s", (int)strcspn(boot, "\n"), boot);
+	return boot ? str_format(ret, "ctr-gpu nvidia 1 %s", boot) : -ENOENT;
 }
 
 int known_open(struct known *ret)

@@ -78,6 +78,20 @@ static _Noreturn void give_up(const char *what)
 	exit(3);
 }
 
+/* Beside tasks that get no time the guard may find no place to note a call, and refuses it: then once more. */
+static void open_seen(int fd, uint32_t *ret)
+{
+	int refused = 0;
+
+	while (dxg_open_luid(fd, arguments.seen[0], 0, ret) < 0) {
+		if (!starved || ++refused == 200)
+			give_up("opening the adapter that is seen");
+		usleep(10000);
+	}
+	if (refused)
+		(void)dprintf(STDOUT_FILENO, "# the adapter that is seen was refused %d times\n", refused);
+}
+
 static void *call_starved(void *fd)
 {
 	const struct sched_param parameters = {0};
@@ -145,8 +159,7 @@ static void prepare_handle(int fd)
 	static D3DKMT_ADAPTERINFO infos[64];
 	uint32_t count, handle;
 
-	if (dxg_open_luid(fd, arguments.seen[0], 0, &mine) < 0)
-		give_up("opening the adapter that is seen");
+	open_seen(fd, &mine);
 	bus = dxg_bus(fd, mine);
 	/* The enumeration opens the hidden one as well, unless it is refused that: the next handles are candidates. */
 	(void)dxg_enumerate3(fd, infos, 64, &count);
@@ -168,8 +181,7 @@ static void prepare_luid(int fd)
 {
 	uint32_t handle;
 
-	if (dxg_open_luid(fd, arguments.seen[0], 0, &handle) < 0)
-		give_up("opening the adapter that is seen");
+	open_seen(fd, &handle);
 	bus = dxg_bus(fd, handle);
 	choose_words(&call.open.AdapterLuid);
 }
@@ -228,8 +240,7 @@ static void child(const struct kind *kind, int number)
 
 	(void)alarm(120);
 	kind->prepare(fd);
-	if (dxg_open_luid(fd, arguments.seen[0], 0, &honest) < 0)
-		give_up("opening the adapter that is seen, again");
+	open_seen(fd, &honest);
 	if (pthread_create(&flipping, NULL, flip, NULL) != 0 || pthread_create(&calling, NULL, call_honestly, &fd) != 0)
 		give_up("a thread");
 	if (landlocked) {
