@@ -220,7 +220,7 @@ int strv_split(const char *text, const char *separators, struct strv *ret)
 		while (length > 0 && str_is_blank(text[length - 1]))
 			length--;
 		if (length > 0) {
-			r = strv_take(ret, strndup(text, length));
+			r = ret->count < STRV_SPLIT_MAX ? strv_take(ret, strndup(text, length)) : -E2BIG;
 			if (r < 0)
 				return r;
 		}

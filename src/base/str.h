@@ -53,13 +53,19 @@ void strv_sort(struct strv *list);
 /** Of a list of "NAME=value", the value of the last that is called @name; NULL if there is none. */
 const char *strv_variable(const struct strv *list, const char *name);
 
+/*
+ * The longest variable that a program can be started with, 128 KiB (MAX_ARG_STRLEN of execve(2)), has no more. An image
+ * may have longer ones, in which each character would take a hundred bytes.
+ */
+enum { STRV_SPLIT_MAX = 64 * 1024 };
+
 /**
  * strv_split() - the items of a list such as "0, 1,all"
  * @text:       what to split
  * @separators: any of these characters ends an item
  * @ret:        list to append to; blanks around items and empty items are dropped
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0; -E2BIG if @ret would have more than STRV_SPLIT_MAX; -ENOMEM.
  */
 int strv_split(const char *text, const char *separators, struct strv *ret);
 

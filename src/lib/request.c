@@ -44,11 +44,24 @@ int ctr_gpu_request_add_requirement(struct ctr_gpu_request *request, const char 
 	return request_add_requirement(&request->data, requirement, &request->context->err);
 }
 
+/* @r: of reading what an environment asks for */
+static int request_explain(struct ctr_gpu_context *context, int r)
+{
+	return r != -E2BIG
+		       ? r
+		       : err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
+				 "a list in the container's environment has more than %d items\n"
+				 "Look at the variables by which GPUs are asked for; no program can be started with "
+				 "so long a one.",
+				 STRV_SPLIT_MAX);
+}
+
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment)
 {
 	const struct ask ask = {.environment = environment};
 
-	return ask_read(&ask, &request->context->settings, &request->data, &request->context->err);
+	return request_explain(request->context,
+			       ask_read(&ask, &request->context->settings, &request->data, &request->context->err));
 }
 
 int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct ctr_gpu_container *container,
@@ -58,17 +71,19 @@ int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct
 	struct ctr_gpu_context *context = request->context;
 	int r;
 
-	if (!devices)
-		return ask_read(&ask, &context->settings, &request->data, &context->err);
-	r = request_set_devices(&request->data, devices);
-	return r == 0 ? ask_read_properties(&ask, &context->settings, &request->data, &context->err) : r;
+	r = devices ? request_set_devices(&request->data, devices)
+		    : ask_read(&ask, &context->settings, &request->data, &context->err);
+	if (r == 0 && devices)
+		r = ask_read_properties(&ask, &context->settings, &request->data, &context->err);
+	return request_explain(context, r);
 }
 
 int ctr_gpu_request_read_bundle(struct ctr_gpu_request *request, const struct ctr_gpu_bundle *bundle)
 {
 	const struct ask ask = ask_of_config(&bundle->config);
 
-	return ask_read(&ask, &request->context->settings, &request->data, &request->context->err);
+	return request_explain(request->context,
+			       ask_read(&ask, &request->context->settings, &request->data, &request->context->err));
 }
 
 int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const char *channels)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "unit.h"
 
 #include "base/str.h"
@@ -12,10 +15,47 @@ static void test_below(void **state)
 	assert_false(str_is_below("/a/bc", "/a/b") || str_is_below("/a", "/a/b") || str_is_below("/a/bc/d", "/a/b"));
 }
 
+static void test_split(void **state)
+{
+	struct strv list = {0};
+
+	(void)state;
+	assert_int_equal(strv_split(" 0, 1\t,,a b ,", ",", &list), 0);
+	assert_int_equal(list.count, 3);
+	assert_string_equal(list.items[0], "0");
+	assert_string_equal(list.items[1], "1");
+	assert_string_equal(list.items[2], "a b");
+	strv_clear(&list);
+}
+
+/* Of an image's variable of 16 MiB no more is made than of the longest that a program can have. */
+static void test_split_is_bounded(void **state)
+{
+	enum { ITEMS = 8 << 20 };
+	_cleanup_free_ char *text = malloc(2 * ITEMS + 1);
+	struct strv list = {0};
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t i = 0; i < ITEMS; i++)
+		memcpy(text + 2 * i, "0,", 2);
+	text[2 * ITEMS] = '\0';
+	assert_int_equal(strv_split(text, ",", &list), -E2BIG);
+	assert_int_equal(list.count, STRV_SPLIT_MAX);
+	assert_int_equal(strv_split("1", ",", &list), -E2BIG);
+	strv_clear(&list);
+	text[2 * STRV_SPLIT_MAX] = '\0';
+	assert_int_equal(strv_split(text, ",", &list), 0);
+	assert_int_equal(list.count, STRV_SPLIT_MAX);
+	strv_clear(&list);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_below),
+		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_split_is_bounded),
 	};
 
 	return cmocka_run_group_tests_name("str", tests, NULL, NULL);
