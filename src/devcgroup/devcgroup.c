@@ -51,13 +51,22 @@ bool devcgroup_is_privileged(void)
 	       count == UINT32_MAX;
 }
 
+/* Return: as fd_read_file_at(). Part of a path is another cgroup's. */
 static int devcgroup_read_membership(pid_t pid, int process, char **ret)
 {
+	_cleanup_free_ char *text = NULL;
 	char path[32];
+	int r;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	return process < 0 ? fd_read_file_at(AT_FDCWD, path, MEMBERSHIP_MAX, ret, NULL)
-			   : fd_read_kernels(process, "cgroup", MEMBERSHIP_MAX, ret);
+	if (process < 0)
+		return fd_read_file_at(AT_FDCWD, path, MEMBERSHIP_MAX, ret, NULL);
+	r = fd_read_kernels(process, "cgroup", MEMBERSHIP_MAX, &text);
+	if (r == 0 && strlen(text) == MEMBERSHIP_MAX)
+		r = -EFBIG;
+	if (r == 0)
+		*ret = steal_ptr(text);
+	return r;
 }
 
 static bool devcgroup_is_of_version(int fd, int version)

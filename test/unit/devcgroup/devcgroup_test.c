@@ -687,6 +687,30 @@ static void a_process_that_is_gone_is_an_error(void **state)
 	assert_non_null(strstr(err.text, "process 2147483632"));
 }
 
+/* Part of the path of a cgroup is the path of one above it. */
+static void a_list_of_cgroups_that_is_too_long_is_an_error(void **state)
+{
+	char directory[] = "/tmp/ctr-gpu-devcgroup.XXXXXX";
+	struct devcgroup *cgroup = NULL;
+	struct err err = {0};
+	int process, file;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	process = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	file = openat(process, "cgroup", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(file >= 0);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(dprintf(file, "%04d:c%04d:/a/cgroup\n", i + 10, i), 21);
+	assert_true(dprintf(file, "5:devices:/docker/x\n") > 0);
+	close(file);
+	assert_int_equal(devcgroup_open(getpid(), process, &cgroup, &err), -EFBIG);
+	assert_null(cgroup);
+	assert_int_equal(unlinkat(process, "cgroup", 0), 0);
+	close(process);
+	assert_int_equal(rmdir(directory), 0);
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -708,6 +732,7 @@ int main(void)
 		cmocka_unit_test(v1_outer_cgroup_is_named),
 		cmocka_unit_test(v1_user_namespace),
 		cmocka_unit_test(a_process_that_is_gone_is_an_error),
+		cmocka_unit_test(a_list_of_cgroups_that_is_too_long_is_an_error),
 		cmocka_unit_test(v2_programs),
 		cmocka_unit_test(v2_two_programs),
 		cmocka_unit_test(v2_no_program_is_nothing_to_do),
