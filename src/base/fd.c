@@ -245,7 +245,8 @@ const struct dirent *fd_entries_next(struct fd_entries *entries)
 	if (entries->at == entries->end) {
 		ssize_t got = getdents64(entries->fd, entries->buffer, sizeof(entries->buffer));
 
-		if (got == 0)
+		/* ENOENT: it was removed, and has no entry any more. */
+		if (got == 0 || (got < 0 && errno == ENOENT))
 			errno = 0;
 		if (got <= 0)
 			return NULL;
@@ -260,7 +261,7 @@ const struct dirent *fd_entries_next(struct fd_entries *entries)
 int fd_list_names(int dirfd, const char *path, bool (*wanted)(const char *name), size_t max, struct strv *ret)
 {
 	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct dirent *entry;
+	const struct dirent *entry = NULL;
 	struct fd_entries entries;
 	int r = fd < 0 ? -errno : 0;
 
@@ -268,6 +269,8 @@ int fd_list_names(int dirfd, const char *path, bool (*wanted)(const char *name),
 	while (r == 0 && ret->count < max && (entry = fd_entries_next(&entries)))
 		if (wanted(entry->d_name))
 			r = strv_add(ret, entry->d_name);
+	if (r == 0 && ret->count < max)
+		r = -errno;
 	strv_sort(ret);
 	return r;
 }

@@ -80,7 +80,7 @@ struct fd_entries {
 
 void fd_entries_begin(struct fd_entries *entries, int fd);
 
-/** Return: the next one, until the next call; NULL behind the last, with errno 0 there. */
+/** Return: the next one, until the next call; NULL behind the last, with errno 0 there and an error otherwise. */
 const struct dirent *fd_entries_next(struct fd_entries *entries);
 
 /** Appends at most @max names of a directory, those that are wanted, sorted. Return: 0; negative errno. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,10 +12,11 @@
 
 #include "base/fd.h"
 #include "base/hostfile.h"
+#include "base/str.h"
 
 #define FOLDER "/run/ctr-gpu"
 
-enum { BOOT_MAX = 64 };
+enum { BOOT_MAX = 64, SWEPT_MAX = 1000 };
 
 int kept_read(const char *name, size_t max, char **ret_data, size_t *ret_size)
 {
@@ -26,6 +28,28 @@ int kept_read(const char *name, size_t max, char **ret_data, size_t *ret_size)
 	return fd < 0 ? fd : fd_read_all(fd, max, ret_data, ret_size);
 }
 
+/* Of a name and the number of the process that writes it. */
+static bool kept_is_unfinished(const char *name)
+{
+	const char *number = strrchr(name, '.');
+
+	return number && number[1] && !number[1 + strspn(number + 1, "0123456789")];
+}
+
+/*
+ * What processes that were killed have left. One that is at it meanwhile finds its file gone, and keeps nothing this
+ * time.
+ */
+static void kept_sweep(int folder, const char *name)
+{
+	_cleanup_strv_ struct strv names = {0};
+
+	(void)fd_list_names(folder, ".", kept_is_unfinished, SWEPT_MAX, &names);
+	for (size_t i = 0; i < names.count; i++)
+		if (strncmp(names.items[i], name, strlen(name)) == 0 && names.items[i][strlen(name)] == '.')
+			(void)unlinkat(folder, names.items[i], 0);
+}
+
 void kept_write(const char *name, const char *text)
 {
 	_cleanup_close_ int folder = -1, fd = -1;
@@ -34,8 +58,12 @@ void kept_write(const char *name, const char *text)
 	if (geteuid() != 0 || (mkdir(FOLDER, 0700) < 0 && errno != EEXIST))
 		return;
 	folder = hostfile_open(FOLDER, S_IFDIR, HOSTFILE_ROOT_ONLY, O_RDONLY);
+	if (folder < 0)
+		return;
+	kept_sweep(folder, name);
+	/* In another pid namespace another process may have our number. */
 	(void)snprintf(written, sizeof(written), "%s.%d", name, (int)getpid());
-	fd = folder < 0 ? -1 : openat(folder, written, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(folder, written, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
 	if (fd_write_all(fd, text, strlen(text)) < 0 || renameat(folder, written, folder, name) < 0)
@@ -56,6 +84,8 @@ void kept_remove(const char *name)
 {
 	_cleanup_close_ int folder = geteuid() == 0 ? hostfile_open(FOLDER, S_IFDIR, HOSTFILE_ROOT_ONLY, O_RDONLY) : -1;
 
-	if (folder >= 0)
-		(void)unlinkat(folder, name, 0);
+	if (folder < 0)
+		return;
+	kept_sweep(folder, name);
+	(void)unlinkat(folder, name, 0);
 }

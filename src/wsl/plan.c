@@ -140,6 +140,8 @@ static int wsl_plan_add_each(struct plan *plan, const char *directory, struct li
 	while (r == 0 && (entry = fd_entries_next(&entries)))
 		if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
 			r = strv_add(&names, entry->d_name);
+	if (r == 0)
+		r = -errno;
 	strv_sort(&names);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		r = wsl_plan_add_file(plan, directory, names.items[i], reason);
@@ -229,11 +231,13 @@ static int wsl_plan_add_lib(const struct request *request, const struct adapter 
 			", the directory of the host's driver libraries, is missing\n"
 			"WSL2: run wsl --update in Windows and keep gpuSupport on in .wslconfig.\n"
 			"Hyper-V: copy C:\\Windows\\System32\\lxss\\lib and libdxcore.so, libd3d12*.so of WSL to it.");
+	if (r == 0)
+		r = wsl_plan_add_directory(plan, WSL_LIB, &listing,
+					   "libraries of the host that find the driver stores");
 	if (r < 0)
 		return err_set(err, r,
 			       "cannot read " WSL_LIB ": %m\nCheck its permissions and that its mount still works.");
-	r = wsl_plan_add_directory(plan, WSL_LIB, &listing, "libraries of the host that find the driver stores");
-	if (r == 0 && (request->capabilities & CAPABILITY_UTILITY))
+	if (request->capabilities & CAPABILITY_UTILITY)
 		r = wsl_plan_add_smi(plan, WSL_LIB, &listing);
 	if (r == 0 && listing.libraries.count == 0)
 		r = strv_add(&plan->warnings, WSL_LIB " holds no library, so programs will find no driver");
@@ -278,16 +282,17 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 	_cleanup_free_ char *reason = NULL;
 	int r;
 
-	r = wsl_plan_list_store(plan, adapter, wants_smi, &listing);
+	r = wsl_plan_describe_store(adapter, &reason);
+	if (r == 0)
+		r = wsl_plan_list_store(plan, adapter, wants_smi, &listing);
+	if (r == 0)
+		r = wsl_plan_add_directory(plan, store, &listing, reason);
 	if (r < 0)
 		return err_set(err, r,
 			       "cannot read the driver store %s: %m\nRun wsl --shutdown in Windows, or copy the "
 			       "directory again.",
 			       store);
-	r = wsl_plan_describe_store(adapter, &reason);
-	if (r == 0)
-		r = wsl_plan_add_directory(plan, store, &listing, reason);
-	if (r == 0 && wants_smi)
+	if (wants_smi)
 		r = wsl_plan_add_smi(plan, store, &listing);
 	if (r < 0)
 		return r;

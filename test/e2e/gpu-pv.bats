@@ -383,6 +383,14 @@ $nvidia_store"
 	done
 }
 
+# The directory is read twice; each time a second read tells that there is no more.
+@test "a directory of libraries that cannot be read to its end is an error" {
+	for which in 2 3 4; do
+		run -1 host wsl-lib-links strace -f -qq -o /dev/null -P "$lib" -e trace=getdents64 -e inject=getdents64:error=EIO:when=$which ctr-gpu list
+		says "[EIO] cannot read $lib: Input/output error"
+	done
+}
+
 @test "a symlink that leads nowhere, or to anything but a file, is left out and named" {
 	run -0 host wsl-lib-links sh -c 'cd /usr/lib/wsl/lib2 && rm libnvcuvid.so libnvoptix.so.1 && ln -s /etc ../lib/libetc.so &&
 		ctr-gpu list --json | jq -c ".warnings[], ([.libraryDirectories[].libraries[], .mounts[].target | select(test(\"cuvid.so$|etc\"))])"'

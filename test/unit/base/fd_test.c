@@ -9,11 +9,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/callfilter.h"
 #include "base/fd.h"
+#include "base/str.h"
 
 enum { SIZE = 300 * 1000 };
 
@@ -120,6 +124,60 @@ static void test_nothing_but_a_file_is_opened(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
+static bool any(const char *name)
+{
+	return name[0] != '.';
+}
+
+/* In a child, whose reads of directories fail. Return: what fd_list_names() returns there. */
+static int list_with_error(const char *directory, int error)
+{
+	const struct sock_filter filter[] = {LOAD(nr), JUMP(BPF_JEQ, SYS_getdents64, 0, 1),
+					     REFUSE((unsigned)error & SECCOMP_RET_DATA), ALLOW};
+	int wait_status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct strv names = {0};
+
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || callfilter_install(filter, ARRAY_SIZE(filter)) < 0)
+			_exit(255);
+		_exit(-fd_list_names(AT_FDCWD, directory, any, 10, &names));
+	}
+	assert_int_equal(waitpid(pid, &wait_status, 0), pid);
+	assert_true(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) != 255);
+	return -WEXITSTATUS(wait_status);
+}
+
+/* What is left out of a list of GPUs or libraries would be missing in the container, or not be hidden. */
+static void test_part_of_a_list_is_none(void **state)
+{
+	char directory[] = "/tmp/ctr-gpu-fd.XXXXXX", path[64];
+	struct strv names = {0};
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	for (int i = 0; i < 3; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%d", directory, i);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	assert_int_equal(fd_list_names(AT_FDCWD, directory, any, 3, &names), 0);
+	assert_int_equal(names.count, 3);
+	strv_clear(&names);
+	assert_int_equal(fd_list_names(AT_FDCWD, directory, any, 2, &names), 0);
+	assert_int_equal(names.count, 2);
+	strv_clear(&names);
+	assert_int_equal(list_with_error(directory, EIO), -EIO);
+	/* Somebody has removed it. */
+	assert_int_equal(list_with_error(directory, ENOENT), 0);
+	for (int i = 0; i < 3; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%d", directory, i);
+		assert_int_equal(rmdir(path), 0);
+	}
+	assert_int_equal(rmdir(directory), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +185,7 @@ int main(void)
 		cmocka_unit_test(test_interrupted),
 		cmocka_unit_test(test_error),
 		cmocka_unit_test(test_nothing_but_a_file_is_opened),
+		cmocka_unit_test(test_part_of_a_list_is_none),
 	};
 
 	for (size_t i = 0; i < SIZE; i++)
