@@ -45,13 +45,12 @@ static int procfs_hide(const struct planning *planning, const char *directory, c
 	return plan_add_hidden(planning->plan, &hidden);
 }
 
-/*
- * Covers the entries of a directory that are not wanted by a selected adapter.
- * @gpu: the minor of the GPU that the directory is of; -1: it has entries of all
- */
+/* @part: that the directory belongs to the GPU of, or to the GPU instance; NULL: it has entries of all GPUs */
+typedef bool (*procfs_wanted_fn)(const struct adapter *adapter, const char *name, const struct adapter *part);
+
+/* Covers the entries of a directory that are not wanted by a selected adapter. */
 static int procfs_hide_names(const struct planning *planning, const char *directory, const struct strv *names,
-			     bool (*is_wanted)(const struct adapter *adapter, const char *name, int gpu), int gpu,
-			     const char *reason)
+			     procfs_wanted_fn is_wanted, const struct adapter *part, const char *reason)
 {
 	int r = 0;
 
@@ -59,7 +58,7 @@ static int procfs_hide_names(const struct planning *planning, const char *direct
 		bool wanted = false;
 
 		for (size_t j = 0; j < planning->selected_count && !wanted; j++)
-			wanted = is_wanted(planning->selected[j], names->items[i], gpu);
+			wanted = is_wanted(planning->selected[j], names->items[i], part);
 		if (!wanted)
 			r = procfs_hide(planning, directory, names->items[i], reason);
 	}
@@ -68,17 +67,19 @@ static int procfs_hide_names(const struct planning *planning, const char *direct
 
 /* The same for those that are of a kind. */
 static int procfs_hide_entries(const struct planning *planning, const char *directory,
-			       bool (*is_kind)(const char *name),
-			       bool (*is_wanted)(const struct adapter *adapter, const char *name, int gpu), int gpu,
-			       const char *reason)
+			       bool (*is_kind)(const char *name), procfs_wanted_fn is_wanted,
+			       const struct adapter *part, const char *reason)
 {
 	_cleanup_strv_ struct strv names = {0};
 	int r;
 
 	r = fd_list_names(AT_FDCWD, directory, is_kind, ENTRIES_MAX, &names);
+	/* Drivers without parts, and containers that do not see them, lack it. */
+	if (r == -ENOENT || r == -EACCES || r == -EPERM)
+		return 0;
 	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	return procfs_hide_names(planning, directory, &names, is_wanted, gpu, reason);
+		return err_set(planning->err, r, "cannot read %s: %m", directory);
+	return procfs_hide_names(planning, directory, &names, is_wanted, part, reason);
 }
 
 static bool procfs_is_number_behind(const char *name, const char *prefix)
@@ -89,9 +90,9 @@ static bool procfs_is_number_behind(const char *name, const char *prefix)
 	       strspn(name + length, "0123456789") == strlen(name + length);
 }
 
-static bool procfs_has_address(const struct adapter *adapter, const char *name, int gpu)
+static bool procfs_has_address(const struct adapter *adapter, const char *name, const struct adapter *part)
 {
-	(void)gpu;
+	(void)part;
 	return adapter->pci_address && streq(adapter->pci_address, name);
 }
 
@@ -100,9 +101,9 @@ static bool procfs_is_gpu(const char *name)
 	return procfs_is_number_behind(name, "gpu");
 }
 
-static bool procfs_has_minor(const struct adapter *adapter, const char *name, int gpu)
+static bool procfs_has_minor(const struct adapter *adapter, const char *name, const struct adapter *part)
 {
-	(void)gpu;
+	(void)part;
 	return adapter->minor == atoi(name + strlen("gpu"));
 }
 
@@ -111,20 +112,38 @@ static bool procfs_is_instance(const char *name)
 	return procfs_is_number_behind(name, "gi");
 }
 
-static bool procfs_has_instance(const struct adapter *adapter, const char *name, int gpu)
+static bool procfs_has_instance(const struct adapter *adapter, const char *name, const struct adapter *part)
 {
-	return adapter->minor == gpu && (!adapter->is_part || adapter->gpu_instance == atoi(name + strlen("gi")));
+	return adapter->minor == part->minor &&
+	       (!adapter->is_part || adapter->gpu_instance == atoi(name + strlen("gi")));
 }
 
-/* Beside a selected part of a GPU, the GPU's other parts. */
+static bool procfs_is_compute_instance(const char *name)
+{
+	return procfs_is_number_behind(name, "ci");
+}
+
+static bool procfs_has_compute_instance(const struct adapter *adapter, const char *name, const struct adapter *part)
+{
+	return adapter->minor == part->minor &&
+	       (!adapter->is_part || (adapter->gpu_instance == part->gpu_instance &&
+				      adapter->compute_instance == atoi(name + strlen("ci"))));
+}
+
+/* Beside a selected part of a GPU, the GPU's other parts, and those of its own GPU instance. */
 static int procfs_hide_other_parts(const struct planning *planning, const struct adapter *part)
 {
-	_cleanup_free_ char *directory = NULL;
+	static const char reason[] = "a part of the GPU that was not selected";
+	_cleanup_free_ char *directory = NULL, *instance = NULL;
+	int r;
 
-	if (str_format(&directory, NVIDIA_PROC "/capabilities/gpu%d/mig", part->minor) < 0)
+	if (str_format(&directory, NVIDIA_PROC "/capabilities/gpu%d/mig", part->minor) < 0 ||
+	    str_format(&instance, "%s/gi%d", directory, part->gpu_instance) < 0)
 		return -ENOMEM;
-	return procfs_hide_entries(planning, directory, procfs_is_instance, procfs_has_instance, part->minor,
-				   "a part of the GPU that was not selected");
+	r = procfs_hide_entries(planning, directory, procfs_is_instance, procfs_has_instance, part, reason);
+	return r == 0 ? procfs_hide_entries(planning, instance, procfs_is_compute_instance,
+					    procfs_has_compute_instance, part, reason)
+		      : r;
 }
 
 static int procfs_add_application_profile(const struct planning *planning)
@@ -158,10 +177,10 @@ int plan_procfs(const struct planning *planning)
 
 	r = nvidia_plan_params(planning->plan);
 	if (r == 0)
-		r = procfs_hide_names(planning, NVIDIA_PROC "/gpus", &planning->seen->gpus, procfs_has_address, -1,
+		r = procfs_hide_names(planning, NVIDIA_PROC "/gpus", &planning->seen->gpus, procfs_has_address, NULL,
 				      "a GPU that was not selected");
 	if (r == 0)
-		r = procfs_hide_entries(planning, NVIDIA_PROC "/capabilities", procfs_is_gpu, procfs_has_minor, -1,
+		r = procfs_hide_entries(planning, NVIDIA_PROC "/capabilities", procfs_is_gpu, procfs_has_minor, NULL,
 					"parts of a GPU that was not selected");
 	for (size_t i = 0; i < planning->selected_count && r == 0; i++)
 		if (planning->selected[i]->is_part)

@@ -205,6 +205,13 @@ again: 10"
 	expect_line 7
 	plan mig '[.hidden[].path] | sort | join(" ")' --device 1:0
 	expect_line "/proc/driver/nvidia/capabilities/gpu0 /proc/driver/nvidia/capabilities/gpu1/mig/gi2 /proc/driver/nvidia/capabilities/gpu1/mig/gi5 /proc/driver/nvidia/gpus/0000:00:06.0"
+	# Where a driver has no nodes of capabilities, the files are the capabilities.
+	plan mig '[.hidden[].path | select(test("gi2"))] | join(" ")' --device 1:2
+	expect_line /proc/driver/nvidia/capabilities/gpu1/mig/gi2/ci0
+	plan mig '[.hidden[].path | select(test("gi2"))] | join(" ")' --device 1:1,1:2
+	expect_line ""
+	plan mig '[.hidden[].path | select(test("gpu1"))] | join(" ")' --device 1,1:2
+	expect_line ""
 }
 
 @test "the procfs of a container says that nobody makes device nodes" {
