@@ -433,9 +433,10 @@ static int install_recall(struct install *install, const struct known_driver *kn
 }
 
 /* A line of a file has no room for some names. Return: 0; -ESTALE if it cannot be kept; -ENOMEM. */
-static int install_keep_place(const char *path, const struct stat *st, struct known_place *ret)
+static int install_keep_place(const struct install *install, const char *path, const struct stat *st,
+			      struct known_place *ret)
 {
-	int r = known_is_settled(st) && !strchr(path, '\n') ? known_stamp(st, &ret->stamp) : -ESTALE;
+	int r = known_is_settled(st, install->since) && !strchr(path, '\n') ? known_stamp(st, &ret->stamp) : -ESTALE;
 
 	if (r < 0)
 		return r;
@@ -443,10 +444,10 @@ static int install_keep_place(const char *path, const struct stat *st, struct kn
 	return ret->path ? 0 : -ENOMEM;
 }
 
-static int install_keep_dir(const struct install_dir *dir, struct known_driver *driver)
+static int install_keep_dir(const struct install *install, const struct install_dir *dir, struct known_driver *driver)
 {
 	struct known_libraries *known = &driver->dirs[driver->dir_count++];
-	int r = dir->is_ours ? -ESTALE : install_keep_place(dir->path, &dir->st, &known->place);
+	int r = dir->is_ours ? -ESTALE : install_keep_place(install, dir->path, &dir->st, &known->place);
 
 	known->is_32 = dir->is_32;
 	known->is_listed = dir->is_listed;
@@ -467,13 +468,13 @@ static int install_keep_link_place(const struct install *install, const char *pa
 	real = file.path;
 	if (install_has_dir(install, real, strlen(real), false))
 		return 0;
-	return install_keep_place(real, &file.st, &driver->places[driver->place_count++]);
+	return install_keep_place(install, real, &file.st, &driver->places[driver->place_count++]);
 }
 
 static int install_describe(const struct install *install, struct known_driver *driver)
 {
-	int r = install->has_cache && known_is_settled(&install->cache) && !strchr(install->root_path, '\n') ? 0
-													     : -ESTALE;
+	bool settled = install->has_cache && known_is_settled(&install->cache, install->since);
+	int r = settled && !strchr(install->root_path, '\n') ? 0 : -ESTALE;
 
 	if (r == 0)
 		r = known_stamp(&install->cache, &driver->cache);
@@ -484,7 +485,7 @@ static int install_describe(const struct install *install, struct known_driver *
 	for (size_t i = 0; i < install->places.count && r == 0; i++)
 		r = install_keep_link_place(install, install->places.items[i], driver);
 	for (size_t i = 0; i < install->dir_count && r == 0; i++)
-		r = install_keep_dir(&install->dirs[i], driver);
+		r = install_keep_dir(install, &install->dirs[i], driver);
 	return r;
 }
 
@@ -506,7 +507,8 @@ int install_keep(const struct install *install, struct known *known)
 int install_open(const struct settings *settings, const char *version, const struct known *known, struct install *ret,
 		 struct err *err)
 {
-	_cleanup_install_ struct install install = {.version = version, .root = ROOTFS_CLOSED};
+	_cleanup_install_ struct install install = {
+		.version = version, .root = ROOTFS_CLOSED, .since = time(NULL)};
 	const char *root = settings->driver_root ? settings->driver_root : "/";
 	int r;
 

@@ -48,6 +48,7 @@ struct install {
 	char *other_version; /* of a libcuda that does not belong to the kernel module; NULL: none was found */
 
 	/* How the directories were found, if the loader cache alone led there. */
+	time_t since; /* nothing was looked at before; the process may have been held up after that */
 	bool has_cache;
 	struct stat cache;
 	struct strv places; /* directories that it names, below the driver root */

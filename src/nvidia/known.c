@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -318,11 +317,9 @@ int known_keep_gpu(struct known *known, const char *address, const char *binding
 
 /* ---- directories ---- */
 
-bool known_is_settled(const struct stat *st)
+bool known_is_settled(const struct stat *st, time_t since)
 {
-	time_t now = time(NULL);
-
-	return st->st_mtim.tv_sec < now - SETTLED_AFTER && st->st_ctim.tv_sec < now - SETTLED_AFTER;
+	return st->st_mtim.tv_sec < since - SETTLED_AFTER && st->st_ctim.tv_sec < since - SETTLED_AFTER;
 }
 
 static void known_format_stamp(const struct stat *st, char text[STAMP_SIZE])

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/str.h"
 
@@ -107,8 +108,8 @@ int known_keep_gpu(struct known *known, const char *address, const char *binding
 
 /* ---- directories ---- */
 
-/** Whether what was looked at just now is as long unchanged as it takes to see the next change by its times. */
-bool known_is_settled(const struct stat *st);
+/** Whether what was looked at from @since on was unchanged as long as it takes to see the next change by its times. */
+bool known_is_settled(const struct stat *st, time_t since);
 
 /** Identity and times of a file or directory. Return: 0 or -ENOMEM. */
 int known_stamp(const struct stat *st, char **ret);

@@ -66,7 +66,7 @@ static int libraries_append(const struct install *install, const struct install_
 	} else if (r == 0 && known) {
 		library.soname = strdup(name);
 	} else if (r == 0) {
-		_cleanup_close_ int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		_cleanup_close_ int fd = open(library.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 		r = fd < 0 ? -ENOENT : elf_file_read_soname(fd, &library.soname);
 		if (r == 0 && (!str_has_prefix(library.soname, "lib") || strchr(library.soname, '/')))
@@ -114,9 +114,14 @@ static int libraries_list(struct install *install, struct install_dir *dir)
 	while (r == 0 && dir->names.count < KNOWN_NAMES_MAX && (entry = fd_entries_next(&entries)))
 		if (libraries_stem_length(install, dir, entry->d_name) > 0)
 			r = strv_add(&dir->names, entry->d_name);
-	strv_sort(&dir->names);
-	if (r < 0)
+	/* Part of a list would be believed until the directory changes. */
+	if (r == 0 && dir->names.count < KNOWN_NAMES_MAX)
+		r = -errno;
+	if (r < 0) {
+		strv_clear(&dir->names);
 		return r;
+	}
+	strv_sort(&dir->names);
 	dir->is_listed = install->is_new = true;
 	return 0;
 }

@@ -2,9 +2,13 @@
 
 /* Where the driver's files are found: in a driver root that is a directory of the test's, through caches of every layout. */
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -12,11 +16,25 @@
 #include <elf.h>
 #include <errno.h>
 
+#include "base/callfilter.h"
 #include "base/fd.h"
 #include "ldcache/cache-builder.h"
 #include "nvidia/install.h"
 
 #define VERSION "580.159.04"
+
+/* How much later it is for what is tested. */
+static time_t ahead;
+
+time_t time(time_t *ret)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	if (ret)
+		*ret = now.tv_sec + ahead;
+	return now.tv_sec + ahead;
+}
 
 /* A machine with the driver spread over two directories, and links to it in a third. */
 struct world {
@@ -342,6 +360,76 @@ static void another_root_is_another_driver(void **state)
 	(void)tear_down((void **)&other);
 }
 
+/* Part of a directory's list would be believed until the directory changes. */
+static void part_of_a_directory_is_an_error(void **state)
+{
+	static const struct sock_filter filter[] = {LOAD(nr), JUMP(BPF_JEQ, SYS_getdents64, 0, 1), REFUSE(EIO), ALLOW};
+	const struct world *world = *state;
+	int wait_status;
+	pid_t pid;
+
+	install_cache(world);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct install_libraries libraries = {0};
+		struct install install = {.root = ROOTFS_CLOSED};
+		struct err err = {0};
+
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || callfilter_install(filter, ARRAY_SIZE(filter)) < 0 ||
+		    install_open(&world->settings, VERSION, NULL, &install, &err) != 0)
+			_exit(255);
+		_exit(-install_libraries(&install, CAPABILITY_ALL, &libraries));
+	}
+	assert_int_equal(waitpid(pid, &wait_status, 0), pid);
+	assert_true(WIFEXITED(wait_status));
+	assert_int_equal(WEXITSTATUS(wait_status), EIO);
+}
+
+/* A process that was held up for long behind its look, while something changed, must not take that for settled. */
+static void what_changed_during_a_long_look_is_not_kept(void **state)
+{
+	_cleanup_libraries_ struct install_libraries libraries = {0};
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	const struct world *world = *state;
+	struct known known = {0};
+	struct err err = {0};
+
+	install_cache(world);
+	assert_int_equal(install_open(&world->settings, VERSION, NULL, &install, &err), 0);
+	assert_int_equal(install_libraries(&install, CAPABILITY_ALL, &libraries), 0);
+	ahead = 60;
+	assert_int_equal(install_keep(&install, &known), 0);
+	ahead = 0;
+	assert_null(known.driver.version);
+	known_close(&known);
+}
+
+/* A driver root's links are about the root, and what they lead to is read there. */
+static void unknown_libraries_behind_links(void **state)
+{
+	_cleanup_libraries_ struct install_libraries libraries = {0};
+	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	const struct world *world = *state;
+	_cleanup_free_ char *data = NULL;
+	struct err err = {0};
+	size_t size, found = 0;
+	Dl_info libc;
+
+	/* Any library with a SONAME. */
+	assert_true(dladdr(dlsym(RTLD_DEFAULT, "dladdr"), &libc) != 0);
+	assert_int_equal(fd_read_file_at(AT_FDCWD, libc.dli_fname, 64 << 20, &data, &size), 0);
+	write_at(world, "/apart/real.so", data, size);
+	link_at(world, "/drv/libnvidia-unheard-of.so." VERSION, "/apart/real.so");
+	install_cache(world);
+	assert_int_equal(install_open(&world->settings, VERSION, NULL, &install, &err), 0);
+	assert_int_equal(install_libraries(&install, CAPABILITY_ALL, &libraries), 0);
+	for (size_t i = 0; i < libraries.count; i++)
+		found += !libraries.items[i].known &&
+			 strcmp(libraries.items[i].path, inside(world, "/apart/real.so")) == 0;
+	assert_int_equal(found, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +438,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(files_below_the_root, set_up, tear_down),
 		cmocka_unit_test(what_is_kept_is_believed_until_something_changes),
 		cmocka_unit_test_setup_teardown(another_root_is_another_driver, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(part_of_a_directory_is_an_error, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_changed_during_a_long_look_is_not_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(unknown_libraries_behind_links, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
