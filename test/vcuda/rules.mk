@@ -39,6 +39,15 @@ $(O)/test/vcuda/measure $(O)/test/vcuda/scrub: $(O)/test/vcuda/%: test/vcuda/rea
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -pthread -ldl
 
+# What only a real driver can say.
+vcuda_question = $(O)/test/vcuda/question
+test_programs += $(vcuda_question)
+vcuda_question_objects = $(patsubst %.c,$(O)/%.o,$(wildcard test/vcuda/real/question/*.c)) $(O)/test/vcuda/conform/kernels.o
+$(vcuda_question): $(vcuda_question_objects)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
+
 # A client that keeps to no rule.
 vcuda_hostile = $(O)/test/vcuda/hostile/frames
 test_programs += $(vcuda_hostile)
