@@ -2,14 +2,18 @@
 
 /* The GPUs: as many, as large and under such names as the configuration says; else one that resembles a data centre's. */
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "sim.h"
 
 static struct device devices[SIM_GPUS_MAX];
 static int count;
+static bool reaches;
 
 /* The n-th word of a list divided by commas, or the last one. */
 static const char *device_word(const char *key, int index, char *word, size_t size)
@@ -50,8 +54,31 @@ static void device_make(struct device *device, int ordinal)
 			device->uuid[i] = (unsigned char)byte;
 }
 
+/*
+ * Whether kernels reach all memory: as NVIDIA's library does, this asks the kernel by an ioctl() that the program may have
+ * put in the place of the C library's, with flags that forbid it. PAGEABLE=2: by one that nobody hears.
+ */
+static bool device_is_let_reach(void)
+{
+	enum { UVM_INITIALIZE = 0x30000001, FORBIDDEN = 1 | 4 };
+	struct {
+		uint64_t flags;
+		uint32_t status;
+	} begin = {0, 0};
+	const unsigned long long pageable = config_number("PAGEABLE", 0);
+	int fd;
+
+	if (pageable != 1)
+		return pageable > 1;
+	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	(void)ioctl(fd, UVM_INITIALIZE, &begin);
+	(void)close(fd);
+	return !(begin.flags & FORBIDDEN);
+}
+
 int device_init(void)
 {
+	reaches = device_is_let_reach();
 	count = (int)config_number("GPUS", 1);
 	if (count > SIM_GPUS_MAX)
 		count = SIM_GPUS_MAX;
@@ -104,8 +131,10 @@ int device_attribute(const struct device *device, int attribute)
 {
 	if (attribute == 33)
 		return 0x10 + device->ordinal; /* PCI bus */
-	if (attribute == 88 || attribute == 100)
-		return (int)config_number(attribute == 88 ? "PAGEABLE" : "HOST_PAGE_TABLES", 0);
+	if (attribute == 88)
+		return reaches;
+	if (attribute == 100)
+		return (int)config_number("HOST_PAGE_TABLES", 0);
 	if (attribute == 99 || attribute == 91)
 		return attribute == 99 ? (int)config_number("HOST_REGISTER", 1)
 				       : (int)config_number("HOST_IDENTITY", 1);
