@@ -2,7 +2,6 @@
 
 #include "base/shown.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -49,6 +48,15 @@ size_t shown_length(const char *text)
 		if (c >= hidden[i].first && c <= hidden[i].last)
 			return 0;
 	return count;
+}
+
+bool shown_is_all(const char *text)
+{
+	size_t length;
+
+	while (*text && (length = shown_length(text)) > 0)
+		text += length;
+	return !*text;
 }
 
 void shown_only(char *text)

@@ -6,6 +6,7 @@
  * character, of which UTF-8 has a second set; and some characters turn the order in which others are shown.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,9 @@ size_t shown_read(const char *text, uint32_t *ret);
 
 /** How many bytes at @text are one character that is shown as it is; 0: there is none, or its UTF-8 is wrong. */
 size_t shown_length(const char *text);
+
+/** Whether all of it is shown as it is. JSON takes nothing whose UTF-8 is wrong. */
+bool shown_is_all(const char *text);
 
 /** Replaces every byte of all else by a question mark. */
 void shown_only(char *text);

@@ -12,6 +12,7 @@
 
 #include "base/elf_file.h"
 #include "base/fd.h"
+#include "base/shown.h"
 #include "nvidia/install.h"
 
 static void libraries_clear_one(struct install_library *library)
@@ -72,6 +73,9 @@ static int libraries_append(const struct install *install, const struct install_
 		if (r == 0 && (!str_has_prefix(library.soname, "lib") || strchr(library.soname, '/')))
 			r = -ENOENT;
 	}
+	/* They are written into a container's config.json, and into plans. */
+	if (r == 0 && library.soname && (!shown_is_all(library.path) || !shown_is_all(library.soname)))
+		r = -ENOENT;
 	if (r == 0 && library.soname)
 		items = array_grow(libraries->items, libraries->count, sizeof(*items));
 	if (!items) {

@@ -23,6 +23,7 @@
 
 #include "base/fd.h"
 #include "base/hostfile.h"
+#include "base/shown.h"
 #include "dxg/ioctl.h"
 #include "wsl/environment.h"
 #include "wsl/hold.h"
@@ -82,7 +83,7 @@ static char *wsl_plan_follow_links(const char *entry, const char *directory)
  * outside. Another link at that place must be root's, too: whoever makes it could have any file of the host mounted.
  * What the link led to when its path was looked at is described, and nothing else is mounted later.
  *
- * Return: 0; -ENOENT if it leads to no file; -EPERM; -ENOMEM.
+ * Return: 0; -ENOENT if it leads to no file; -EPERM, also where a path is not text; -ENOMEM.
  */
 static int wsl_plan_find_file(const char *entry, const char *directory, char **ret, struct stat *ret_st)
 {
@@ -100,6 +101,9 @@ static int wsl_plan_find_file(const char *entry, const char *directory, char **r
 	r = fd_read_link_at(AT_FDCWD, number, &real);
 	if (r < 0 || fstat(fd, ret_st) < 0)
 		return r == -ENOMEM ? r : -ENOENT;
+	/* Paths of mounts are written into a container's config.json, and into plans. */
+	if (!shown_is_all(entry) || !shown_is_all(real))
+		return -EPERM;
 	if (!streq(real, path)) {
 		trusted = hostfile_open(path, S_IFREG, HOSTFILE_ROOT_ONLY, O_PATH);
 		if (trusted < 0)
@@ -154,7 +158,8 @@ static int wsl_plan_add_each(struct plan *plan, const char *directory, struct li
 	if (r < 0 || missing.count == 0)
 		return r;
 	return strv_format(&plan->warnings,
-			   "%s/%s is left out%s: it leads to no file, or over a link that others than root could make",
+			   "%s/%s is left out%s: it leads to no file, over a link that others than root could make, or "
+			   "has a name that is not text",
 			   directory, missing.items[0], missing.count > 1 ? ", as others are" : "");
 }
 

@@ -394,15 +394,18 @@ $nvidia_store"
 @test "a symlink that leads nowhere, or to anything but a file, is left out and named" {
 	run -0 host wsl-lib-links sh -c 'cd /usr/lib/wsl/lib2 && rm libnvcuvid.so libnvoptix.so.1 && ln -s /etc ../lib/libetc.so &&
 		ctr-gpu list --json | jq -c ".warnings[], ([.libraryDirectories[].libraries[], .mounts[].target | select(test(\"cuvid.so$|etc\"))])"'
-	same "$output" '"/usr/lib/wsl/lib/libetc.so is left out, as others are: it leads to no file, or over a link that others than root could make"
+	same "$output" '"/usr/lib/wsl/lib/libetc.so is left out, as others are: it leads to no file, over a link that others than root could make, or has a name that is not text"
 []'
 }
 
 @test "a place outside where others than root may make links: files come, what links lead to does not" {
 	run -0 host wsl-nvidia sh -c "mkdir -m 777 /usr/lib/wsl/open && mv $lib/libdxcore.so /usr/lib/wsl/open && ln -s /etc/shadow /usr/lib/wsl/open/libsecret.so &&
 		ln -s /usr/lib/wsl/open/*.so $lib && ctr-gpu list --json --inventory=ioctl | jq -c '.mounts[].source, .warnings[]'"
-	says '"/usr/lib/wsl/open/libdxcore.so"' "$lib/libsecret.so is left out: it leads to no file, or over a link that others than root could make"
+	says '"/usr/lib/wsl/open/libdxcore.so"' "$lib/libsecret.so is left out: it leads to no file, over a link that others than root could make, or has a name that is not text"
 	[[ $output != *shadow* ]]
+	# JSON, and so a container's config.json, takes no such name.
+	run -0 host wsl-lib-links sh -c "cp $lib/libdxcore.so $lib/libx\$(printf '\\377').so && ctr-gpu list --json | jq -r '.warnings[], .mounts[].target'"
+	says "$lib/libx?.so is left out: it leads to no file, over" "$lib/libdxcore.so"
 	# The program by the same rule, at both of its places.
 	run -0 host wsl-nvidia sh -c "mkdir -m 777 /usr/lib/wsl/open && rm $lib/nvidia-smi && ln -s /etc/shadow /usr/lib/wsl/open/nvidia-smi &&
 		ln -s /usr/lib/wsl/open/nvidia-smi $lib && ctr-gpu list --json | jq -c '.mounts[] | select(.target | endswith(\"smi\")) | .source'"

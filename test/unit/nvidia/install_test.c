@@ -405,29 +405,69 @@ static void what_changed_during_a_long_look_is_not_kept(void **state)
 	known_close(&known);
 }
 
-/* A driver root's links are about the root, and what they lead to is read there. */
-static void unknown_libraries_behind_links(void **state)
+/* Any library with a SONAME; for free(). */
+static char *read_library(size_t *ret_size)
+{
+	char *data = NULL;
+	Dl_info libc;
+
+	assert_true(dladdr(dlsym(RTLD_DEFAULT, "dladdr"), &libc) != 0);
+	assert_int_equal(fd_read_file_at(AT_FDCWD, libc.dli_fname, 64 << 20, &data, ret_size), 0);
+	return data;
+}
+
+/* The libraries of a world that the table does not know. */
+static size_t count_unknown(const struct world *world, const char *path)
 {
 	_cleanup_libraries_ struct install_libraries libraries = {0};
 	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
-	const struct world *world = *state;
-	_cleanup_free_ char *data = NULL;
 	struct err err = {0};
-	size_t size, found = 0;
-	Dl_info libc;
+	size_t found = 0;
 
-	/* Any library with a SONAME. */
-	assert_true(dladdr(dlsym(RTLD_DEFAULT, "dladdr"), &libc) != 0);
-	assert_int_equal(fd_read_file_at(AT_FDCWD, libc.dli_fname, 64 << 20, &data, &size), 0);
-	write_at(world, "/apart/real.so", data, size);
-	link_at(world, "/drv/libnvidia-unheard-of.so." VERSION, "/apart/real.so");
-	install_cache(world);
 	assert_int_equal(install_open(&world->settings, VERSION, NULL, &install, &err), 0);
 	assert_int_equal(install_libraries(&install, CAPABILITY_ALL, &libraries), 0);
 	for (size_t i = 0; i < libraries.count; i++)
-		found += !libraries.items[i].known &&
-			 strcmp(libraries.items[i].path, inside(world, "/apart/real.so")) == 0;
-	assert_int_equal(found, 1);
+		found += !libraries.items[i].known && strcmp(libraries.items[i].path, inside(world, path)) == 0;
+	return found;
+}
+
+/* A driver root's links are about the root, and what they lead to is read there. */
+static void unknown_libraries_behind_links(void **state)
+{
+	const struct world *world = *state;
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+
+	data = read_library(&size);
+	write_at(world, "/apart/real.so", data, size);
+	link_at(world, "/drv/libnvidia-unheard-of.so." VERSION, "/apart/real.so");
+	install_cache(world);
+	assert_int_equal(count_unknown(world, "/apart/real.so"), 1);
+}
+
+/* Names become paths in config.json, which is JSON, and lines on terminals. */
+static void names_that_are_not_text(void **state)
+{
+	static const char *const names[] = {"lib\377c", "lib\033c", "lib\nc"};
+	const struct world *world = *state;
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+
+	install_cache(world);
+	data = read_library(&size);
+	write_at(world, "/drv/libnvidia-unheard-of.so." VERSION, data, size);
+	assert_int_equal(count_unknown(world, "/drv/libnvidia-unheard-of.so." VERSION), 1);
+	write_at(world, "/drv/libnvidia\377.so." VERSION, data, size);
+	assert_int_equal(count_unknown(world, "/drv/libnvidia\377.so." VERSION), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		/* Its SONAME is libc.so.6, or that of another libc. */
+		for (char *name = data; (name = memmem(name, size - (size_t)(name - data), "libc.", 5));)
+			memcpy(name, names[i], 5);
+		write_at(world, "/drv/libnvidia-unheard-of.so." VERSION, data, size);
+		assert_int_equal(count_unknown(world, "/drv/libnvidia-unheard-of.so." VERSION), 0);
+		free(steal_ptr(data));
+		data = read_library(&size);
+	}
 }
 
 int main(void)
@@ -441,6 +481,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(part_of_a_directory_is_an_error, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_changed_during_a_long_look_is_not_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(unknown_libraries_behind_links, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_that_are_not_text, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
