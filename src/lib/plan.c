@@ -20,11 +20,26 @@ struct planner {
 	const struct request *request;
 	const struct ctr_gpu_host *host;
 	struct plan *plan;
+	size_t unsure;       /* requirements that a warning tells of */
 	struct plan *native; /* where backends write to, for vCUDA something that the container does not get */
 };
 
-static int plan_hold_requirement(const struct planner *planner, const char *requirement,
-				 const struct driver_facts *facts)
+/* An image may have half a million of them, and warnings get into logs of the host. */
+static int plan_warn_of_requirement(struct planner *planner, const char *requirement, enum requirement_verdict verdict)
+{
+	enum { WARNINGS_MAX = 16 };
+
+	if (planner->unsure++ > WARNINGS_MAX)
+		return 0;
+	if (planner->unsure > WARNINGS_MAX)
+		return strv_add(&planner->plan->warnings, "the image has more such requirements, which are not told");
+	return strv_format(&planner->plan->warnings, "the image requires %.200s: %s", requirement,
+			   verdict == REQUIREMENT_UNKNOWN
+				   ? "this host does not tell whether it is so"
+				   : "the driver is older, but of the same CUDA major version, which works");
+}
+
+static int plan_hold_requirement(struct planner *planner, const char *requirement, const struct driver_facts *facts)
 {
 	enum requirement_verdict verdict = requirement_judge(requirement, facts);
 	bool strict = planner->context->settings.strict_requirements;
@@ -41,13 +56,10 @@ static int plan_hold_requirement(const struct planner *planner, const char *requ
 			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
 			       requirement, have, facts->driver_version ? ", driver " : "",
 			       facts->driver_version ? facts->driver_version : "");
-	return strv_format(&planner->plan->warnings, "the image requires %.200s: %s", requirement,
-			   verdict == REQUIREMENT_UNKNOWN
-				   ? "this host does not tell whether it is so"
-				   : "the driver is older, but of the same CUDA major version, which works");
+	return plan_warn_of_requirement(planner, requirement, verdict);
 }
 
-static int plan_hold_requirements(const struct planner *planner, const struct backend *backend,
+static int plan_hold_requirements(struct planner *planner, const struct backend *backend,
 				  const struct adapter *const *selected, size_t count)
 {
 	struct driver_facts facts = {0};
@@ -63,7 +75,7 @@ static int plan_hold_requirements(const struct planner *planner, const struct ba
 	return r;
 }
 
-static int plan_backend(const struct planner *planner, const struct backend *backend, const struct selection *selection)
+static int plan_backend(struct planner *planner, const struct backend *backend, const struct selection *selection)
 {
 	const struct adapter *const *selected = selection->adapters;
 	size_t first = 0, count = 0;
@@ -94,7 +106,7 @@ static int plan_identify(const struct planner *planner, const struct selection *
 	return 0;
 }
 
-static int plan_backends(const struct planner *planner, const struct selection *selection)
+static int plan_backends(struct planner *planner, const struct selection *selection)
 {
 	int r = 0;
 

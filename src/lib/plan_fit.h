@@ -8,6 +8,6 @@
 #include "oci/oci.h"
 #include "root/rootfs.h"
 
-/** For a container whose process cannot be changed any more: says what it should have. Return: 0 or -ENOMEM. */
+/** For a container whose process cannot be changed any more: says what it should have. Return: 0; negative errno. */
 int plan_fit_warn(const struct plan *plan, const struct rootfs *rootfs, const struct oci_config *config,
 		  const struct log *log);

@@ -433,6 +433,23 @@ debian_driver='
 	expect "CUDA 12.8, driver 570.86.10"
 }
 
+@test "an image with many requirements does not fill the log" {
+	local many=()
+	for i in {1..1000}; do
+		many+=(--require "x=$i,cuda>=12")
+	done
+	plan prefix '.warnings | length, .[0], .[15:][]' "${many[@]}"
+	expect_line 17
+	expect_line "the image requires x=1,cuda>=12: this host does not tell whether it is so"
+	expect_line "the image requires x=16,cuda>=12: this host does not tell whether it is so"
+	expect_line "the image has more such requirements, which are not told"
+	plan prefix '.warnings | length' "${many[@]:0:32}"
+	expect_line 16
+	# One that does not hold counts wherever it is.
+	plan prefix . "${many[@]}" --require 'cuda>=14'
+	expect E_REQUIREMENT
+}
+
 # ---- containers ----
 
 works_in() {
