@@ -46,7 +46,7 @@ static bool nvml_open(void)
 	NVML(nvmlDeviceGetHandleByIndex_v2)
 	NVML(nvmlDeviceGetMemoryInfo)
 	NVML(nvmlDeviceGetComputeRunningProcesses_v3)
-	return nvml.nvmlInit_v2() == 0 && nvml.nvmlDeviceGetHandleByIndex_v2(0, &nvml_device) == 0;
+	return true;
 }
 
 static double now(void)
@@ -55,6 +55,20 @@ static double now(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &time);
 	return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
+}
+
+static bool nvml_begin(void)
+{
+	const double began = now();
+	int r;
+
+	if (!nvml_open())
+		return false;
+	r = nvml.nvmlInit_v2();
+	if (!r)
+		r = nvml.nvmlDeviceGetHandleByIndex_v2(0, &nvml_device);
+	remark("NVML begins with %d in %.1f ms", r, (now() - began) / 1e3);
+	return r == 0;
 }
 
 static const char *const steps[] = {
@@ -168,7 +182,7 @@ void ask_contexts(int argc, char **argv)
 	}
 	(void)close(there[0]);
 	(void)close(back[1]);
-	if (!nvml_open())
+	if (!nvml_begin())
 		answer(false, "NVML is not to be had");
 	for (int step = 0; nvml_device && step < STEPS; step++) {
 		if (write(there[1], "", 1) != 1 || read(back[0], &result, sizeof(result)) != sizeof(result))
