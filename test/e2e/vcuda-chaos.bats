@@ -15,8 +15,8 @@ setup_file() {
 }
 
 driver() {
-	mkdir /run/driver && cp -a /usr/lib/wsl/lib/. /run/driver && rm /run/driver/libcuda.so.1 &&
-		cp "$CTR_GPU_BUILD/test/vcuda/sim/libcuda.so.1" /run/driver/ && printf '%s\n' GPUS=2 MEMORY=24G,8G \
+	mkdir /run/driver && cp -a /usr/lib/wsl/lib/. /run/driver && rm -f /run/driver/lib{cuda,nvidia-ml}.so.1 &&
+		cp "$CTR_GPU_BUILD"/test/vcuda/sim/lib{cuda,nvidia-ml}.so.1 /run/driver/ && printf '%s\n' GPUS=2 MEMORY=24G,8G \
 		UUIDS=5a3f1c2b0001000000000000a5c0e3d4,7b10aa04004100000000000084ef55fb >/run/driver/sim.conf &&
 		mount --bind /run/driver /usr/lib/wsl/lib
 }

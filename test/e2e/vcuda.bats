@@ -14,7 +14,7 @@ setup_file() {
 	require_program runc
 	require_program crun
 	image debian >/dev/null
-	for name in bin/ctr-gpu-vcuda lib/vcuda/libcuda.so.1 lib/vcuda/libnvidia-ml.so.1 test/vcuda/nvml/ask test/vcuda/sim/libcuda.so.1 test/real/cuda-add; do
+	for name in bin/ctr-gpu-vcuda lib/vcuda/libcuda.so.1 lib/vcuda/libnvidia-ml.so.1 test/vcuda/nvml/ask test/vcuda/sim/lib{cuda,nvidia-ml}.so.1 test/real/cuda-add; do
 		[[ -e $CTR_GPU_BUILD/$name ]] || { echo "$CTR_GPU_BUILD/$name is missing" && return 1; }
 	done
 }
@@ -26,8 +26,8 @@ driver() {
 	local uuids
 
 	uuids=$(ctr-gpu info --json | jq -r '[.adapters[].uuid | sub("GPU-"; "") | gsub("-"; "")] | join(",")') || return
-	mkdir /run/driver && cp -a /usr/lib/wsl/lib/. /run/driver && rm /run/driver/libcuda.so.1 &&
-		cp "$CTR_GPU_BUILD/test/vcuda/sim/libcuda.so.1" /run/driver/ && printf '%s\n' GPUS=2 MEMORY=24G,8G \
+	mkdir /run/driver && cp -a /usr/lib/wsl/lib/. /run/driver && rm -f /run/driver/lib{cuda,nvidia-ml}.so.1 &&
+		cp "$CTR_GPU_BUILD"/test/vcuda/sim/lib{cuda,nvidia-ml}.so.1 /run/driver/ && printf '%s\n' GPUS=2 MEMORY=24G,8G \
 		"UUIDS=$uuids" NAMES=Big,Small >/run/driver/sim.conf &&
 		mount --bind /run/driver /usr/lib/wsl/lib
 }

@@ -20,7 +20,7 @@ setup_file() {
 	"$e2e/systemd-world" start "$directory" 2
 	inside bash -ec 'mkdir -p /usr/libexec/ctr-gpu /run/driver /run/client
 		cp "$0"/bin/ctr-gpu /usr/bin; cp "$0"/bin/ctr-gpu-vcuda "$0"/bin/ctr-gpu-vcudad /usr/libexec/ctr-gpu
-		cp "$0"/test/vcuda/sim/libcuda.so.1 /run/driver; printf "GPUS=1\nUUIDS=5a3f1c2b0001000000000000a5c0e3d4\n" >/run/driver/sim.conf
+		cp "$0"/test/vcuda/sim/lib{cuda,nvidia-ml}.so.1 /run/driver; printf "GPUS=1\nUUIDS=5a3f1c2b0001000000000000a5c0e3d4\n" >/run/driver/sim.conf
 		cp "$0"/lib/vcuda/libcuda.so.1 "$0"/test/real/cuda-add "$0"/test/tools/vcuda-hold /run/client
 		cp "$1"/ctr-gpu-vcudad.* /usr/lib/systemd/system; rm -rf /etc/ctr-gpu; mknod -m 666 /dev/dxg c 10 183
 		mkdir /run/systemd/system/ctr-gpu-vcudad.service.d

@@ -14,6 +14,14 @@ $(vcuda_sim): $(vcuda_sim_objects) test/vcuda/sim/sim.map
 	$(CC) -shared $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-soname,$(@F) -Wl,--version-script=test/vcuda/sim/sim.map -o $@ \
 		$(vcuda_sim_objects) -pthread -ldl
 
+# Beside it, what of NVML servers ask.
+vcuda_sim_nvml = $(O)/test/vcuda/sim/libnvidia-ml.so.1
+test_programs += $(vcuda_sim_nvml)
+$(vcuda_sim_nvml): test/vcuda/sim/nvml.c
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) -shared -fPIC -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -Wl,-soname,$(@F) -o $@ $< -ldl
+
 # The checks need libcuda.so.1 and the C library alone, so that they run on any machine with a driver.
 vcuda_conform = $(O)/test/vcuda/conform/conform
 vcuda_conform_objects = $(patsubst %.c,$(O)/%.o,$(wildcard test/vcuda/conform/*.c)) $(O)/test/vcuda/conform/kernels.o
@@ -31,11 +39,11 @@ $(vcuda_conform): $(vcuda_conform_objects)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread -ldl
 
 # A manager without a policy, and the program of the measurements.
-test_programs += $(O)/test/vcuda/launch $(O)/test/vcuda/measure $(O)/test/vcuda/scrub
+test_programs += $(O)/test/vcuda/launch $(O)/test/vcuda/measure $(O)/test/vcuda/scrub $(O)/test/vcuda/takes
 $(O)/test/vcuda/launch: test/vcuda/launch.c src/vcuda/start.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -std=gnu17 -O2 $(warnings) -o $@ $<
-$(O)/test/vcuda/measure $(O)/test/vcuda/scrub: $(O)/test/vcuda/%: test/vcuda/real/%.c
+$(O)/test/vcuda/measure $(O)/test/vcuda/scrub $(O)/test/vcuda/takes: $(O)/test/vcuda/%: test/vcuda/real/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -pthread -ldl
 
@@ -44,6 +52,13 @@ vcuda_question = $(O)/test/vcuda/question
 test_programs += $(vcuda_question)
 vcuda_question_objects = $(patsubst %.c,$(O)/%.o,$(wildcard test/vcuda/real/question/*.c)) $(O)/test/vcuda/conform/kernels.o
 $(vcuda_question): $(vcuda_question_objects)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
+
+# What has the driver take memory that nobody asks it for.
+test_programs += $(O)/test/vcuda/unasked
+$(O)/test/vcuda/unasked: $(O)/test/vcuda/unasked.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl

@@ -13,10 +13,9 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
-
-enum { DEVICE_PROCESSORS = 16, DEVICE_PROCESSOR_THREADS = 39 };
 
 /* Mappings of physical memory, which exists as long as it has one. */
 enum { MAPPINGS = 65536 };
@@ -34,6 +33,7 @@ CUresult serve_cuMemGetInfo_v2(struct request *q)
 		r = driver.cuMemGetInfo_v2(&free, &total);
 	if (r)
 		return r;
+	overhead_settle();
 	if (quota_left() < free)
 		free = quota_left();
 	if (quota_limit() < total)
@@ -46,12 +46,13 @@ CUresult serve_cuMemGetInfo_v2(struct request *q)
 static void allocation_trim(void);
 static void allocation_forget(CUdeviceptr pointer);
 
-/* Pools give back for it what they keep. */
-static bool allocation_take(uint64_t bytes)
+bool allocation_take(uint64_t bytes)
 {
+	overhead_settle();
 	if (quota_try(bytes))
 		return true;
 	allocation_trim();
+	(void)overhead_count();
 	return quota_take(bytes);
 }
 
@@ -90,6 +91,7 @@ CUresult serve_cuMemAlloc_v2(struct request *q)
 	CUresult r = request_words(q, 1);
 	CUdeviceptr pointer = 0;
 	uint64_t bytes;
+	OVERHEAD_HOLD;
 
 	if (r)
 		return r;
@@ -107,6 +109,7 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 	CUdeviceptr pointer = 0;
 	uint64_t bytes, more;
 	size_t pitch = 0;
+	OVERHEAD_HOLD;
 
 	if (r)
 		return r;
@@ -135,6 +138,7 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 CUresult serve_cuMemFree_v2(struct request *q)
 {
 	CUresult r = request_words(q, 1);
+	OVERHEAD_HOLD;
 
 	if (!r)
 		r = driver.cuMemFree_v2(q->argument[0]);
@@ -168,7 +172,7 @@ bool allocation_was_freed_in_streams(void)
 
 static bool allocation_is_limited(void)
 {
-	return quota_limit() != UINT64_MAX && driver.cuMemPoolGetAttribute && driver.cuMemPoolTrimTo;
+	return quota_is_limited() && driver.cuMemPoolGetAttribute && driver.cuMemPoolTrimTo;
 }
 
 static uint64_t allocation_ask_pool(uint64_t pool, CUmemPool_attribute attribute)
@@ -273,9 +277,11 @@ static bool allocation_take_from_pool(uint64_t bytes, bool captured, uint64_t *r
 	uint64_t again;
 
 	*ret = bytes;
+	overhead_settle();
 	if (quota_try(bytes))
 		return true;
 	allocation_trim();
+	(void)overhead_count();
 	again = captured || pools_keep == 0 ? 0 : bytes < pools_keep ? bytes : pools_keep;
 	*ret = bytes - again;
 	return quota_take(*ret);
@@ -373,6 +379,7 @@ CUresult serve_cuMemAllocAsync(struct request *q)
 {
 	CUresult r = driver.cuMemAllocAsync ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
 	CUstream stream = 0;
+	OVERHEAD_HOLD;
 
 	if (!r)
 		r = request_stream(q, 1, &stream);
@@ -384,6 +391,7 @@ CUresult serve_cuMemAllocFromPoolAsync(struct request *q)
 	CUresult r = driver.cuMemAllocFromPoolAsync ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t pool = 0;
 	CUstream stream = 0;
+	OVERHEAD_HOLD;
 
 	if (!r)
 		r = request_handle(q, 1, WIRE_POOL, &pool);
@@ -397,6 +405,7 @@ CUresult serve_cuMemFreeAsync(struct request *q)
 	CUresult r = driver.cuMemFreeAsync ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
 	CUstream stream = 0;
 	bool captured;
+	OVERHEAD_HOLD;
 
 	if (!r)
 		r = request_stream(q, 1, &stream);
@@ -476,6 +485,7 @@ CUresult serve_cuMemCreate(struct request *q)
 	const uint64_t bytes = q->argument[0];
 	CUmemGenericAllocationHandle real = 0;
 	CUmemAllocationProp properties = {0};
+	OVERHEAD_HOLD;
 
 	if (!r)
 		r = request_struct(q, 1, &properties, sizeof(properties));
@@ -524,6 +534,7 @@ CUresult serve_cuMemRelease(struct request *q)
 {
 	CUresult r = driver.cuMemRelease ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t real = 0;
+	OVERHEAD_HOLD;
 
 	if (!r)
 		r = request_handle(q, 0, WIRE_MEMORY, &real);
@@ -560,6 +571,7 @@ CUresult serve_cuMemMap(struct request *q)
 CUresult serve_cuMemUnmap(struct request *q)
 {
 	CUresult r = driver.cuMemUnmap ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	OVERHEAD_HOLD;
 
 	if (!r)
 		r = driver.cuMemUnmap(q->argument[0], q->argument[1]);
@@ -633,74 +645,4 @@ CUresult serve_cuStreamBatchMemOp_v2(struct request *q)
 		if (operations[i].operation < 1 || operations[i].operation > OPERATION_LAST)
 			return CUDA_ERROR_INVALID_VALUE;
 	return driver.cuStreamBatchMemOp_v2(stream, (unsigned)count, operations, (unsigned)q->argument[2]);
-}
-
-/* ---- what kernels have of a context besides ---- */
-
-enum limit { LIMIT_STACK, LIMIT_PRINT, LIMIT_HEAP, LIMITS, LIMIT_DEPTH = LIMITS, LIMIT_LAUNCHES, LIMIT_PERSISTING = 6 };
-
-/* What the driver takes for a limit of that size: a stack for each thread that can be there at once. */
-static CUresult allocation_of_limit(uint32_t limit, uint64_t value, uint64_t *ret)
-{
-	int processors = 0, threads = 0;
-	CUdevice device = 0;
-	CUresult r;
-
-	*ret = limit < LIMITS ? value : 0;
-	if (limit != LIMIT_STACK)
-		return CUDA_SUCCESS;
-	r = driver.cuCtxGetDevice(&device);
-	if (!r)
-		r = driver.cuDeviceGetAttribute(&processors, DEVICE_PROCESSORS, device);
-	if (!r)
-		r = driver.cuDeviceGetAttribute(&threads, DEVICE_PROCESSOR_THREADS, device);
-	if (__builtin_mul_overflow(value, (uint64_t)processors * (uint64_t)threads, ret))
-		*ret = UINT64_MAX;
-	return r;
-}
-
-/*
- * For kernels that launch kernels, the driver takes memory that nobody documents the size of. With a quota, more than
- * what it has of these by default is refused as it would refuse it: less can be asked for then. Limits of newer
- * drivers may be of memory, too.
- */
-static CUresult allocation_judge_limit(uint32_t limit, uint64_t value)
-{
-	enum { DEFAULT_DEPTH = 2, DEFAULT_LAUNCHES = 2048 };
-	size_t now;
-	CUresult r;
-
-	if (quota_limit() == UINT64_MAX)
-		return CUDA_SUCCESS;
-	if ((limit == LIMIT_DEPTH && value > DEFAULT_DEPTH) || (limit == LIMIT_LAUNCHES && value > DEFAULT_LAUNCHES))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (limit <= LIMIT_PERSISTING || !driver.cuCtxGetLimit)
-		return CUDA_SUCCESS;
-	r = driver.cuCtxGetLimit(&now, (CUlimit)limit);
-	return r ? r : CUDA_ERROR_UNSUPPORTED_LIMIT;
-}
-
-/* The driver makes some of these smaller only later or never, so what was counted for a context stays until its end. */
-CUresult serve_cuCtxSetLimit(struct request *q)
-{
-	static const enum quota_kind kinds[LIMITS] = {QUOTA_STACKS, QUOTA_PRINTS, QUOTA_HEAP};
-	CUresult r = driver.cuCtxSetLimit ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
-	const uint32_t limit = (uint32_t)q->argument[0];
-	const uint64_t context = q->header.context;
-	uint64_t bytes = 0, had;
-
-	if (!r)
-		r = allocation_judge_limit(limit, q->argument[1]);
-	if (!r)
-		r = allocation_of_limit(limit, q->argument[1], &bytes);
-	if (r)
-		return r;
-	had = bytes ? quota_noted(kinds[limit], context) : 0;
-	bytes = bytes > had ? bytes - had : 0;
-	if (bytes && !allocation_take(bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = driver.cuCtxSetLimit((CUlimit)limit, q->argument[1]);
-	if (bytes && (r || !quota_note(kinds[limit], context, bytes, context)))
-		quota_give(bytes);
-	return r;
 }

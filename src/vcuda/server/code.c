@@ -9,9 +9,12 @@
 #include <string.h>
 
 #include "vcuda/driver_api.h"
+#include "vcuda/server/allocation.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/image.h"
+#include "vcuda/server/limit.h"
+#include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
@@ -72,15 +75,25 @@ const void *code_image(const struct request *q)
 	return image && image_is_whole(image, q->argument[0]) ? image : NULL;
 }
 
-/* What the driver takes of the device for an image besides its code. */
+/* What the driver takes of the device for an image besides its code, as far as that can be read. */
 static CUresult code_take_globals(const struct request *q, const void *image, uint64_t *ret)
 {
 	const uint64_t bytes = image_count_globals(image, q->argument[0]);
 
-	if (bytes && !quota_take(bytes))
+	if (bytes && !allocation_take(bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*ret = bytes;
 	return CUDA_SUCCESS;
+}
+
+/* What was in an image that cannot be read, the driver has taken by now, too. Return: CUDA_ERROR_OUT_OF_MEMORY. */
+static CUresult code_count_loaded(uint64_t real, CUresult (*unload)(uint64_t real))
+{
+	if (overhead_fits())
+		return CUDA_SUCCESS;
+	(void)unload(real);
+	(void)overhead_count();
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* @handle: 0 if the image was not loaded */
@@ -88,6 +101,8 @@ static void code_note_globals(uint64_t handle, uint64_t bytes, uint64_t context)
 {
 	if (bytes && (!handle || !quota_note(QUOTA_GLOBALS, handle, bytes, context)))
 		quota_give(bytes);
+	if (handle)
+		overhead_note(QUOTA_GLOBALS, handle, UINT64_MAX, context);
 }
 
 CUresult serve_cuModuleLoadDataEx(struct request *q)
@@ -106,6 +121,8 @@ CUresult serve_cuModuleLoadDataEx(struct request *q)
 	request_end_upload(q);
 	if (!image)
 		return r ? r : CUDA_ERROR_INVALID_IMAGE;
+	if (!r)
+		r = code_count_loaded(module, driver.cuModuleUnload);
 	if (!r)
 		answer.handle = handle_make(WIRE_MODULE, module, 0, q->header.context);
 	code_note_globals(answer.handle, globals, q->header.context);
@@ -130,6 +147,8 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	if (!image)
 		return r ? r : CUDA_ERROR_INVALID_IMAGE;
 	if (!r)
+		r = code_count_loaded(library, driver.cuLibraryUnload);
+	if (!r)
 		answer.handle = handle_make(WIRE_LIBRARY, library, 0, 0);
 	code_note_globals(answer.handle, globals, 0);
 	return code_reply(q, r, &options, &answer);
@@ -138,7 +157,7 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 /* ---- functions ---- */
 
 struct code_function {
-	uint64_t handle;
+	uint64_t handle, context; /* in which its local memory is counted */
 	struct wire_function info;
 };
 static struct code_function **functions[CODE_LEVEL];
@@ -219,11 +238,25 @@ static CUresult code_learn(uint64_t handle, uint64_t real, struct code_function 
 	function->handle = handle;
 	free(*place);
 	*place = function;
+	/* What has to do with it is loaded by now, or will be when it runs. */
+	overhead_stir();
 	return CUDA_SUCCESS;
 }
 
+/* The driver takes local memory for all threads that can be there at once when a kernel first needs it. */
+static CUresult code_take_local(struct code_function *function, uint64_t context)
+{
+	enum { LOCAL_BYTES = 3 };
+	const int each = function->info.attribute[LOCAL_BYTES];
+	CUresult r = limit_take_stacks(each > 0 ? (uint64_t)each : 0, context);
+
+	if (!r)
+		function->context = context;
+	return r;
+}
+
 /* Asks the driver, once for each function unless @again. */
-static CUresult code_function(uint64_t handle, uint64_t real, bool again, const struct code_function **ret)
+static CUresult code_function(uint64_t handle, uint64_t real, bool again, struct code_function **ret)
 {
 	struct code_function **place = code_place(handle);
 	CUresult r = CUDA_SUCCESS;
@@ -236,9 +269,21 @@ static CUresult code_function(uint64_t handle, uint64_t real, bool again, const 
 	return r;
 }
 
+/* For a kernel that is to run. */
+static CUresult code_runs(struct request *q, uint64_t handle, uint64_t real, const struct code_function **ret)
+{
+	struct code_function *function;
+	CUresult r = code_function(handle, real, false, &function);
+
+	if (!r && function->context != q->header.context)
+		r = code_take_local(function, q->header.context);
+	*ret = function;
+	return r;
+}
+
 CUresult serve_wire_function(struct request *q)
 {
-	const struct code_function *function;
+	struct code_function *function;
 	CUresult r = request_words(q, 1);
 	uint64_t real = 0;
 
@@ -334,7 +379,7 @@ static CUresult code_read_launch(struct request *q, struct code_launch *launch)
 	uint8_t *packed;
 
 	if (!r)
-		r = code_function(q->argument[0], launch->function, false, &function);
+		r = code_runs(q, q->argument[0], launch->function, &function);
 	if (r)
 		return r;
 	attributes = launch->config.numAttrs * sizeof(CUlaunchAttribute);
@@ -395,7 +440,7 @@ static CUresult code_read_node(struct request *q, unsigned handles, CUDA_KERNEL_
 	if (!r)
 		r = request_handle(q, 0, WIRE_FUNC, &launch->function);
 	if (!r)
-		r = code_function(word[0], launch->function, false, &function);
+		r = code_runs(q, word[0], launch->function, &function);
 	if (r)
 		return r;
 	if (word[5] != function->info.bytes || (NODE_WORDS + handles) * 8 + word[5] > q->header.bytes)
@@ -478,7 +523,7 @@ static CUresult code_reply_node(struct request *q, const CUDA_KERNEL_NODE_PARAMS
 {
 	const uint64_t real = node->func ? node->func : node->kern;
 	const uint64_t handle = code_handle(q, node);
-	const struct code_function *function;
+	struct code_function *function;
 	CUresult r = handle ? code_function(handle, real, false, &function) : CUDA_ERROR_OUT_OF_MEMORY;
 	uint8_t *packed = r ? NULL : calloc(1, function->info.bytes + 1);
 

@@ -8,8 +8,10 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/executor.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/limit.h"
 #include "vcuda/server/linker.h"
 #include "vcuda/server/mark.h"
+#include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 #include "vcuda/server/stage.h"
@@ -52,7 +54,7 @@ static void contexts_forget_orphans(uint64_t context)
 			orphans[i - 1] = orphans[--orphan_count];
 }
 
-static void contexts_end(uint64_t handle)
+static void contexts_forget(uint64_t handle)
 {
 	linker_forget_context(handle);
 	stage_forget_context(handle);
@@ -60,21 +62,52 @@ static void contexts_end(uint64_t handle)
 	arena_forget_context(handle);
 	mark_forget_context(handle);
 	quota_forget_context(handle);
+	overhead_stir();
 	handle_drop(handle);
 	executor_forget_context();
+}
+
+static void contexts_end(uint64_t handle)
+{
+	contexts_forget(handle);
 	server.wire->sticky = 0;
 }
 
+/*
+ * What the driver has taken for a context, which is current, is known now, and stands beside what was expected.
+ * Stacks are a part of it. Where the driver does not say, they are all of it that is known. Return: whether it fits.
+ */
+static bool contexts_count(uint64_t handle)
+{
+	const uint64_t stack = quota_is_limited() ? limit_ask_stack() : 0;
+	bool fits;
+	OVERHEAD_HOLD;
+
+	fits = overhead_fits();
+	if (!overhead_is_known())
+		return !limit_take_stacks(stack, handle);
+	overhead_note(QUOTA_STACKS, handle, limit_of_stacks(stack), handle);
+	overhead_note(QUOTA_CONTEXT, handle, UINT64_MAX, handle);
+	return fits;
+}
+
+/* Return: CUDA_SUCCESS; whatever else, and the context is to be ended. */
 static CUresult contexts_reply(struct request *q, uint64_t real)
 {
 	const uint64_t handle = handle_give(WIRE_CONTEXT, real, 0, 0);
 
-	if (!handle)
+	if (!handle) {
+		quota_give(server.start.context_bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	(void)quota_note(QUOTA_CONTEXT, handle, server.start.context_bytes, handle);
-	request_reply(q, &handle, sizeof(handle));
 	(void)driver.cuCtxSetCurrent(real);
 	executor_forget_context();
+	if (!contexts_count(handle)) {
+		contexts_forget(handle);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	request_reply(q, &handle, sizeof(handle));
 	return CUDA_SUCCESS;
 }
 
@@ -90,7 +123,7 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 		return r;
 	if (primary[q->argument[0]])
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!quota_take(server.start.context_bytes))
+	if (!allocation_take(server.start.context_bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuDevicePrimaryCtxRetain(&real, device);
 	if (r) {
@@ -99,7 +132,10 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 	}
 	quota_use_gpu(q->argument[0]);
 	r = contexts_reply(q, real);
-	primary[q->argument[0]] = r ? 0 : *(uint64_t *)q->reply;
+	if (r)
+		(void)driver.cuDevicePrimaryCtxRelease_v2(device);
+	else
+		primary[q->argument[0]] = *(uint64_t *)q->reply;
 	return r;
 }
 
@@ -165,7 +201,7 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 		r = request_device(q, 1, &device);
 	if (r)
 		return r;
-	if (!quota_take(server.start.context_bytes))
+	if (!allocation_take(server.start.context_bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuCtxCreate_v2(&real, (unsigned)q->argument[0], device);
 	if (r) {
@@ -174,7 +210,10 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 	}
 	(void)driver.cuCtxPopCurrent_v2(&popped);
 	quota_use_gpu(q->argument[1]);
-	return contexts_reply(q, real);
+	r = contexts_reply(q, real);
+	if (r)
+		(void)driver.cuCtxDestroy_v2(real);
+	return r;
 }
 
 CUresult serve_cuCtxDestroy_v2(struct request *q)

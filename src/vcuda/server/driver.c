@@ -6,14 +6,17 @@
 #include <errno.h>
 #include <link.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vcuda/driver_api.h"
+#include "vcuda/start.h"
 
 struct driver_api driver;
 
 static char driver_version[DRIVER_VERSION];
+static void *driver_handle;
 
 const char *driver_name(void)
 {
@@ -37,12 +40,27 @@ static void driver_read_version(void *handle)
 	free(path);
 }
 
+void *driver_load_beside(const char *name)
+{
+	const struct link_map *map = NULL;
+	char path[START_PATH];
+	const char *end;
+	int length;
+
+	if (dlinfo(driver_handle, RTLD_DI_LINKMAP, (void *)&map) != 0)
+		return NULL;
+	end = strrchr(map->l_name, '/');
+	length = snprintf(path, sizeof(path), "%.*s%s", end ? (int)(end + 1 - map->l_name) : 0, map->l_name, name);
+	return length > 0 && (size_t)length < sizeof(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
 int driver_load(const char *library)
 {
 	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 
 	if (!handle)
 		return -ENOENT;
+	driver_handle = handle;
 #define X(name) *(void **)&driver.name = dlsym(handle, #name);
 	DRIVER_API(X)
 #undef X

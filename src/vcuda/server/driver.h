@@ -13,5 +13,8 @@ enum { DRIVER_VERSION = 32 };
 /** Return: its version, as its file's name says it ("580.159.04"), in DRIVER_VERSION bytes; "" if that says none. */
 const char *driver_name(void);
 
+/** Return: another library of the driver's, from where its first one is; NULL if it has none of that name. */
+void *driver_load_beside(const char *name);
+
 /** Loads it. Return: 0; a negative errno. */
 int driver_load(const char *library);

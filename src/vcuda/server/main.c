@@ -22,6 +22,8 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/executor.h"
 #include "vcuda/server/jail.h"
+#include "vcuda/server/overhead.h"
+#include "vcuda/server/quota.h"
 #include "vcuda/server/server.h"
 
 enum {
@@ -213,6 +215,9 @@ static int server_prepare(void)
 	r = jail_enter(&server.start, &step);
 	if (r < 0)
 		return server_fail(step, -r, CUDA_ERROR_SYSTEM_NOT_READY);
+	/* Arrays of libraries come when they are loaded, as those of modules do, and not when a kernel first runs. */
+	if (quota_is_limited())
+		(void)setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
 	r = driver_load(server.start.library[0] ? server.start.library : "libcuda.so.1");
 	if (r < 0)
 		return server_fail("loading the driver", -r, CUDA_ERROR_SYSTEM_NOT_READY);
@@ -243,6 +248,8 @@ static int server_init_driver(void)
 		r = driver.cuDriverGetVersion(&server.driver_version);
 	if (!r)
 		r = server_find_gpus();
+	if (!r)
+		overhead_open();
 	return r ? server_fail("initializing the driver", r, r) : 0;
 }
 

@@ -24,6 +24,7 @@ struct quota_note {
 
 static pthread_mutex_t quota_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct quota_note *quota_notes[QUOTA_HASH];
+static _Atomic uint64_t quota_of_driver;
 
 /* What a server has added and not taken back yet may be anything, so the sum of several could wrap and be small. */
 static uint64_t quota_sum(const _Atomic uint64_t numbers[START_QUOTA_SLOTS])
@@ -39,6 +40,21 @@ static uint64_t quota_sum(const _Atomic uint64_t numbers[START_QUOTA_SLOTS])
 uint64_t quota_limit(void)
 {
 	return server.quota->limit;
+}
+
+bool quota_is_limited(void)
+{
+	return quota_limit() != UINT64_MAX;
+}
+
+uint64_t quota_counted(void)
+{
+	return server.quota->used[server.start.quota_slot];
+}
+
+uint64_t quota_reserved(void)
+{
+	return quota_of_driver;
 }
 
 uint64_t quota_left(void)
@@ -143,12 +159,30 @@ static struct quota_note **quota_find(enum quota_kind kind, uint64_t key)
 	return at;
 }
 
+/* Return: whether there was such a note. */
+static bool quota_add_to_note(enum quota_kind kind, uint64_t key, uint64_t bytes)
+{
+	struct quota_note *note;
+
+	if (kind < QUOTA_CONTEXT)
+		return false;
+	(void)pthread_mutex_lock(&quota_mutex);
+	note = *quota_find(kind, key);
+	if (note)
+		note->bytes += bytes;
+	(void)pthread_mutex_unlock(&quota_mutex);
+	return note;
+}
+
 bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t context)
 {
-	struct quota_note *note = calloc(1, sizeof(*note)), **at;
+	const bool there = quota_add_to_note(kind, key, bytes);
+	struct quota_note *note = there ? NULL : calloc(1, sizeof(*note)), **at;
 
+	if (kind >= QUOTA_CONTEXT && (there || note))
+		quota_of_driver += bytes;
 	if (!note)
-		return false;
+		return there;
 	note->kind = kind;
 	note->key = key;
 	note->bytes = bytes;
@@ -177,6 +211,8 @@ static void quota_end(struct quota_note **at)
 {
 	struct quota_note *note = *at;
 
+	if (note->kind >= QUOTA_CONTEXT)
+		quota_of_driver -= note->bytes;
 	quota_give(note->bytes);
 	*at = note->next;
 	free(note);

@@ -10,15 +10,19 @@ enum quota_kind {
 	QUOTA_POINTER,
 	QUOTA_GRAPH, /* of a graph's own */
 	QUOTA_PHYSICAL,
+	/* From here on, what the driver takes without being asked for so and so many bytes. */
 	QUOTA_CONTEXT,
-	/* What kernels have of a context besides, by its handle; a note for each time that it became more. */
+	/* What kernels have of a context besides, by its handle. */
 	QUOTA_STACKS,
 	QUOTA_PRINTS,
 	QUOTA_HEAP,
-	QUOTA_GLOBALS, /* of a module or library, by its handle */
+	QUOTA_GLOBALS, /* of a module or library, by its handle: what came with it */
 };
 
 uint64_t quota_limit(void);
+
+/** Whether there is one at all. */
+bool quota_is_limited(void);
 
 /** Return: how much is left. */
 uint64_t quota_left(void);
@@ -48,13 +52,20 @@ bool quota_is_exceeded(void);
 bool quota_lock(uint64_t bytes);
 void quota_unlock(uint64_t bytes);
 
+/** Return: how much is counted for this process, and how much of it is noted for what the driver takes by itself. */
+uint64_t quota_counted(void);
+uint64_t quota_reserved(void);
+
 /** Return: the sum of what was noted for @key. */
 uint64_t quota_noted(enum quota_kind kind, uint64_t key);
 
 /** Takes back what was counted. */
 void quota_give(uint64_t bytes);
 
-/** Notes that what was counted is for @key, which is of @context. Return: false if memory is short. */
+/**
+ * Notes that what was counted is for @key, which is of @context. What the driver takes by itself is added to what was
+ * noted for it before. Return: false if memory is short.
+ */
 bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t context);
 
 /** Takes back what was counted for @key. Return: whether there was such a note. */

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
@@ -131,6 +132,9 @@ CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t r
 				: made_by_client ? handle_known(type, real)
 						 : handle_give(type, real, parent, context);
 
+	/* The driver loads code when it first has to. */
+	if (type == WIRE_FUNC || type == WIRE_MODULE || type == WIRE_EXEC)
+		overhead_stir();
 	request_reply(q, &handle, sizeof(handle));
 	return handle || !real ? CUDA_SUCCESS : made_by_client ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -155,8 +159,10 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		r = hold_end(hold, request_hold_context(handle_context(handle)).real, end);
-	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY))
+	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY)) {
 		(void)quota_forget(QUOTA_GLOBALS, handle);
+		overhead_stir();
+	}
 	if (!r)
 		handle_drop(handle);
 	return r;

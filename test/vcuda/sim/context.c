@@ -18,10 +18,18 @@ CUcontext context_current(void)
 	return depth ? stack[depth - 1] : NULL;
 }
 
+enum { STACK_OF_CONTEXT = 1024, PROCESSORS = 16, PROCESSOR_THREADS = 39 };
+
+/* Stacks of the size that is set at first are among what it takes. Return: NULL without memory. */
 static CUcontext context_new(struct device *device, unsigned flags)
 {
-	CUcontext context = object_new(OBJECT_CONTEXT, sizeof(*context), NULL);
+	const size_t takes = config_number("CONTEXT_BYTES", 0);
+	CUcontext context = device_charge(device, takes) ? NULL : object_new(OBJECT_CONTEXT, sizeof(*context), NULL);
 
+	if (!context)
+		return NULL;
+	context->taken = takes;
+	context->local = takes ? STACK_OF_CONTEXT : 0;
 	context->device = device;
 	context->flags = flags;
 	context->api_version = 3020;
@@ -66,14 +74,49 @@ static void context_free(CUcontext context)
 		while ((object = object_of(kinds[i], context)))
 			object_free(object);
 	memory_free_all(context);
+	device_refund(context->device, context->taken);
 	object_unlink(context);
+}
+
+CUresult context_take_local(CUcontext context, unsigned bytes)
+{
+	const int processors = device_attribute(context->device, PROCESSORS);
+	const int threads = device_attribute(context->device, PROCESSOR_THREADS);
+	const size_t more =
+		bytes > context->local ? (size_t)(bytes - context->local) * (size_t)(processors * threads) : 0;
+
+	if (more && device_charge(context->device, more))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	context->taken += more;
+	if (more)
+		context->local = bytes;
+	return CUDA_SUCCESS;
+}
+
+/* For NVML: whether the process has contexts, and what it has of the device. */
+int cuSimulationUses(int ordinal, unsigned long long *ret);
+
+int cuSimulationUses(int ordinal, unsigned long long *ret)
+{
+	struct device *device;
+	bool found = false;
+
+	(void)pthread_mutex_lock(&sim_lock);
+	device = device_get(ordinal);
+	for (CUcontext context = object_after(NULL, OBJECT_CONTEXT); context && device;
+	     context = object_after(context, OBJECT_CONTEXT))
+		found |= context->device == device;
+	*ret = device ? device->used : 0;
+	(void)pthread_mutex_unlock(&sim_lock);
+	return found;
 }
 
 CUcontext context_primary(struct device *device)
 {
 	if (!device->primary) {
 		device->primary = context_new(device, device->primary_flags);
-		device->primary->primary = true;
+		if (device->primary)
+			device->primary->primary = true;
 	}
 	return device->primary;
 }
@@ -87,6 +130,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device)
 	LEAVE_IF(!of, CUDA_ERROR_INVALID_DEVICE);
 	LEAVE_IF(!ret, CUDA_ERROR_INVALID_VALUE);
 	*ret = context_primary(of);
+	LEAVE_IF(!*ret, CUDA_ERROR_OUT_OF_MEMORY);
 	of->primary_count++;
 	LEAVE(CUDA_SUCCESS);
 }
@@ -171,7 +215,10 @@ static CUresult context_create(CUcontext *ret, unsigned flags, CUdevice device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (depth == STACK_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	stack[depth++] = *ret = context_new(of, flags);
+	*ret = context_new(of, flags);
+	if (!*ret)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stack[depth++] = *ret;
 	return CUDA_SUCCESS;
 }
 

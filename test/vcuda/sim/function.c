@@ -25,6 +25,8 @@ static int function_attribute(CUfunction function, int attribute)
 		return (int)function->max_threads;
 	case 1:
 		return (int)function->declared_shared;
+	case 3:
+		return (int)function->declared_local;
 	case 4:
 		return (int)function->registers;
 	case 5:

@@ -82,6 +82,9 @@ CUresult launch_prepare(CUcontext context, const CUlaunchConfig *config, CUfunct
 		return r;
 	if (!launch_fits(config, function))
 		return CUDA_ERROR_INVALID_VALUE;
+	r = context_take_local(context, function->declared_local);
+	if (r)
+		return r;
 	launch = calloc(1, sizeof(*launch));
 	if (!launch)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -95,7 +95,7 @@ static CUresult library_new(CUcontext context, const void *image, struct ptx_log
 	library->modules[0].context = context;
 	library->modules[0].id = context->id;
 	library->modules[library->module_count++].module = module;
-	library->text = strdup(memcmp(image, "\177ELF", 4) == 0 ? link_text(image) : image);
+	library->text = strdup(module_text(image) ? module_text(image) : nothing);
 	for (unsigned i = 0; i < module->function_count; i++) {
 		CUkernel kernel = object_new(OBJECT_KERNEL, sizeof(*kernel), NULL);
 

@@ -2,6 +2,7 @@
 
 /* Modules: what an image has in it (PTX text, a fatbin with PTX, what the linker made), their functions and variables. */
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 #include "sim.h"
 
-enum { JIT_INFO = 3, JIT_INFO_SIZE, JIT_ERROR, JIT_ERROR_SIZE, FATBIN_PTX = 1 };
+enum { JIT_INFO = 3, JIT_INFO_SIZE, JIT_ERROR, JIT_ERROR_SIZE, FATBIN_PTX = 1, MODULE_PACKED = 0x5a };
 
 struct fatbin_header {
 	uint32_t magic;
@@ -17,19 +18,35 @@ struct fatbin_header {
 	uint64_t payload;
 };
 
+/* A longer one has 64 bytes. */
 struct fatbin_entry {
 	uint16_t kind, version;
 	uint32_t size;
 	uint64_t payload;
+	uint32_t compressed;
 };
+
+/* What nobody but the simulation can read: each byte is another one. */
+static const char *module_unpack(const char *packed, size_t length)
+{
+	char *text = calloc(1, length + 1);
+
+	if (!text)
+		abort();
+	for (size_t i = 0; i < length; i++)
+		text[i] = (char)(packed[i] ^ MODULE_PACKED);
+	return text;
+}
 
 static const char *module_fatbin_text(const struct fatbin_header *header)
 {
 	const char *at = (const char *)header + header->size, *end = at + header->payload;
 
-	while (at + sizeof(struct fatbin_entry) <= end) {
+	while (at + offsetof(struct fatbin_entry, compressed) <= end) {
 		const struct fatbin_entry *entry = (const void *)at;
 
+		if (entry->kind == FATBIN_PTX && entry->size >= 64 && entry->compressed)
+			return module_unpack(at + entry->size, entry->compressed);
 		if (entry->kind == FATBIN_PTX)
 			return at + entry->size;
 		at += entry->size + entry->payload;
@@ -37,7 +54,7 @@ static const char *module_fatbin_text(const struct fatbin_header *header)
 	return NULL;
 }
 
-static const char *module_text(const void *image)
+const char *module_text(const void *image)
 {
 	const struct fatbin_header *header = image;
 

@@ -200,10 +200,14 @@ static CUresult ptx_statement(struct reader *reader, CUfunction function)
 			(void)ptx_next(reader);
 		(void)ptx_next(reader);
 	}
-	if (strcmp(reader->token, ".shared") == 0) {
+	if (strcmp(reader->token, ".shared") == 0 || strcmp(reader->token, ".local") == 0) {
+		const bool local = reader->token[1] == 'l';
+
 		if (ptx_declared(reader, &declared))
 			return CUDA_ERROR_INVALID_PTX;
-		if (function)
+		if (function && local)
+			function->declared_local += (unsigned)declared.size;
+		else if (function)
 			function->declared_shared += (unsigned)declared.size;
 		return CUDA_SUCCESS;
 	}

@@ -117,11 +117,15 @@ struct CUctx_st {
 	size_t limits[SIM_LIMITS];
 	int cache_config, shared_config;
 	unsigned attached;
+	size_t taken;   /* of the device, for itself and for local memory of kernels */
+	unsigned local; /* bytes of a thread */
 	CUcontext peers[SIM_GPUS_MAX];
 };
 
 CUcontext context_current(void);
 void context_drain(CUcontext context);
+/* What a kernel needs of local memory is taken for all threads that can be there, and kept. */
+CUresult context_take_local(CUcontext context, unsigned bytes);
 CUcontext context_primary(struct device *device);
 
 /* ---- streams ---- */
@@ -243,7 +247,7 @@ struct CUfunc_st {
 	CUkernel kernel;
 	char name[128];
 	kernel_fn *run;
-	unsigned parameter_count, declared_shared;
+	unsigned parameter_count, declared_shared, declared_local;
 	unsigned registers, max_threads;
 	struct parameter parameters[SIM_PARAMETERS_MAX];
 	size_t arguments_size;
@@ -292,6 +296,8 @@ void jit_report(unsigned count, const int *options, void **values, const struct 
 		const struct ptx_log *error);
 kernel_fn *kernel_find(const char *name);
 void module_compile(CUcontext context);
+/* The text in an image; NULL: there is none. */
+const char *module_text(const void *image);
 CUresult module_new(CUcontext context, const void *image, struct ptx_log *log, CUmodule *ret);
 void module_free(CUmodule module);
 CUresult module_global(CUmodule module, const char *name, CUdeviceptr *ret, size_t *ret_bytes);

@@ -65,6 +65,27 @@ static void what_is_more_than_the_limit_is_not_added(void **state)
 	assert_true(quota_take((uint64_t)1 << 50));
 }
 
+/* What the driver takes by itself is known apart, and one note of it becomes larger. */
+static void what_the_driver_takes_is_known_apart(void **state)
+{
+	(void)state;
+	assert_true(quota_take(4096));
+	assert_true(quota_note(QUOTA_POINTER, 1, 4096, 7));
+	assert_true(quota_take(512));
+	assert_true(quota_note(QUOTA_CONTEXT, 7, 512, 7));
+	quota_count(1024);
+	assert_true(quota_note(QUOTA_CONTEXT, 7, 1024, 7));
+	assert_int_equal(quota_reserved(), 1536);
+	assert_int_equal(quota_noted(QUOTA_CONTEXT, 7), 1536);
+	assert_int_equal(quota_counted(), 4096 + 1536);
+	assert_true(quota_forget(QUOTA_CONTEXT, 7));
+	assert_false(quota_forget(QUOTA_CONTEXT, 7));
+	assert_int_equal(quota_reserved(), 0);
+	assert_int_equal(quota_counted(), 4096);
+	quota_forget_context(7);
+	assert_int_equal(quota_counted(), 0);
+}
+
 /* One number for all servers of the container: each of its processes would have the whole otherwise. */
 static void page_locked_memory_is_the_containers(void **state)
 {
@@ -122,6 +143,7 @@ int main(void)
 		cmocka_unit_test_setup(no_more_than_the_limit_is_taken, begin),
 		cmocka_unit_test_setup(a_sum_that_wraps_is_too_large, begin),
 		cmocka_unit_test_setup(what_is_more_than_the_limit_is_not_added, begin),
+		cmocka_unit_test_setup(what_the_driver_takes_is_known_apart, begin),
 		cmocka_unit_test_setup(page_locked_memory_is_the_containers, begin),
 		cmocka_unit_test_setup(the_hosts_memory_has_two_limits, begin),
 		cmocka_unit_test_setup(what_was_noted_for_one_key_is_added_up, begin),
