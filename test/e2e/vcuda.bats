@@ -164,6 +164,19 @@ add_on_both() {
 	'
 }
 
+@test "what the driver takes for a process counts until the process ends" {
+	on_host '
+		driver && echo CONTEXT_BYTES=549453824 >>/run/driver/sim.conf && manager
+		container one "sleep 60 | hold 1048576 & until [ -e /tmp/more ]; do sleep 0.1; done; hold 1 </dev/null; sleep 60"
+		soon listed ".containers[0].used == 550502400"
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one "cuCtxCreate=2"
+		jq -es "map(select(.event == \"quota\")) | length == 1 and .[0].number == 549453824" "$scratch/audit"
+		pkill -KILL -f "^hold 1048576"
+		soon listed ".containers[0].used == 0"
+	'
+}
+
 @test "a container may ask for less memory than it is given" {
 	filter='.process.env += ["CTR_GPU_MEMORY=64M"]' on_host '
 		driver && manager
