@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,6 +31,7 @@ enum {
 struct hook {
 	const struct arguments *arguments;
 	FILE *log;              /* of --debug=FILE; NULL: none */
+	int log_error;          /* why it cannot be written */
 	struct trace_echo echo; /* of remarks */
 	struct ctr_gpu_context *context;
 	struct ctr_gpu_container *container;
@@ -49,14 +51,22 @@ static void hook_close(struct hook *hook)
 		(void)fclose(hook->log);
 }
 
+/* O_NONBLOCK: nobody may read a FIFO, and a container waits. */
+static FILE *hook_open_log(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+
+	return fd < 0 ? NULL : fdopen(fd, "a");
+}
+
 static int hook_open(struct hook *hook)
 {
 	const struct arguments *arguments = hook->arguments;
 
 	if (ctr_gpu_context_new(&hook->context) < 0)
 		return message_error("begin", -ENOMEM);
-	if (arguments->debug_file && !(hook->log = fopen(arguments->debug_file, "ae")))
-		return message_error("write the log", -errno);
+	if (arguments->debug_file && !(hook->log = hook_open_log(arguments->debug_file)))
+		hook->log_error = -errno;
 	/* Warnings reach standard error only if asked for: some engines show it between the container's own output. */
 	hook->echo.file = hook->log ? hook->log : arguments->debug ? stderr : NULL;
 	if (hook->echo.file)
@@ -138,6 +148,8 @@ static int hook_serve(const struct arguments *arguments, const char *state, size
 	if (!hook_is_for_gpus(arguments) &&
 	    (r ? !ctr_gpu_state_may_ask(state, size) : !ctr_gpu_container_asks(hook.container)))
 		return 0;
+	if (hook.log_error)
+		return message_error("write the log of --debug", hook.log_error);
 	if (!r)
 		r = hook_read_request(&hook);
 	if (r)

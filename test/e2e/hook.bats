@@ -133,6 +133,17 @@ annotated() {
 	refused 1 "[E_BAD_CONFIG]" "$hook" -config "$BATS_TEST_TMPDIR/config.json" prestart < <(state NVIDIA_VISIBLE_DEVICES=all)
 }
 
+@test "a log that cannot be written is no reason for a container that asks for nothing to fail" {
+	local log
+
+	mkfifo "$BATS_TEST_TMPDIR/fifo"
+	for log in /none/log "$BATS_TEST_TMPDIR/fifo"; do
+		run timeout 5 "$hook" -debug="$log" prestart < <(state)
+		[[ $status -eq 0 && -z $output ]]
+		refused 1 "cannot write the log of --debug: No such" timeout 5 "$hook" -debug="$log" prestart < <(state NVIDIA_VISIBLE_DEVICES=all)
+	done
+}
+
 @test "what a container asks for wrongly is said" {
 	refused 1 "[E_UNKNOWN_CAPABILITY]" "$hook" prestart < <(state NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=nonsense)
 	refused 1 "[E_BAD_REQUIREMENT]" "$hook" prestart < <(state NVIDIA_VISIBLE_DEVICES=all 'NVIDIA_REQUIRE_CUDA=cuda=>1')
