@@ -79,10 +79,22 @@ static int runtime_change_bundle(void *user)
 	return r ? failure_tell(&shim->line, r, ctr_gpu_context_message(shim->context)) : 0;
 }
 
+static const char *runtime_find_bundle(const struct shim *shim)
+{
+	return shim->line.bundle ? shim->line.bundle : ".";
+}
+
+/* Whether it is about a container that is to be, and that may want a GPU. */
+static bool runtime_is_for_gpus(const struct shim *shim)
+{
+	return shim->line.creates &&
+	       (shim->dry_run || ctr_gpu_bundle_may_ask(runtime_find_bundle(shim), shim->line.config));
+}
+
 /* The host is looked at only for a container that asks for something. Return: the exit status of a failure; 0. */
 static int runtime_give_gpus(struct shim *shim)
 {
-	const char *path = shim->line.bundle ? shim->line.bundle : ".";
+	const char *path = runtime_find_bundle(shim);
 	int r, exit_status;
 
 	r = ctr_gpu_bundle_new(shim->context, path, shim->line.config, &shim->bundle);
@@ -105,11 +117,12 @@ static int runtime_give_gpus(struct shim *shim)
 }
 
 /*
- * A mistake in our settings must not keep a container from being stopped, so only its creation needs all of them. But
- * the runtime must be the one that created the container: another does not find it.
+ * A mistake in our settings must not keep a container from being stopped, nor one from being created that wants no GPU.
+ * But the runtime must be the one that created the container: another does not find it.
  */
 static int runtime_serve(struct shim *shim, char **argv)
 {
+	bool mistaken;
 	int r, exit_status;
 
 	r = ctr_gpu_context_new(&shim->context);
@@ -119,7 +132,8 @@ static int runtime_serve(struct shim *shim, char **argv)
 	r = ctr_gpu_context_load_config(shim->context, NULL);
 	if (shim->line.creates)
 		trace_open(ctr_gpu_context_log(shim->context));
-	if (r && (shim->line.creates || !ctr_gpu_context_runtime(shim->context, 0)))
+	mistaken = r != 0;
+	if (r && (!ctr_gpu_context_runtime(shim->context, 0) || runtime_is_for_gpus(shim)))
 		return failure_tell(&shim->line, r, ctr_gpu_context_message(shim->context));
 	r = shim->dry_run ? 0 : real_find(shim->context, &shim->runtime);
 	if (r)
@@ -127,7 +141,7 @@ static int runtime_serve(struct shim *shim, char **argv)
 			&shim->line, r,
 			"no OCI runtime was found to start the container with.\n"
 			"Install runc or crun, or name yours under \"runtimes\" in /etc/ctr-gpu/config.json.");
-	exit_status = shim->line.creates ? runtime_give_gpus(shim) : 0;
+	exit_status = shim->line.creates && !mistaken ? runtime_give_gpus(shim) : 0;
 	if (exit_status || shim->dry_run)
 		return exit_status;
 	argv[0] = shim->runtime;

@@ -500,6 +500,22 @@ life() {
 	both life
 }
 
+@test "a mistake in the settings keeps no container from being created that wants no GPU" {
+	local variable
+
+	for variable in A=b NVIDIA_VISIBLE_DEVICES=all; do
+		prepare ".process.env = [\"$variable\"]"
+		run sandbox wsl-nvidia bash -c 'mkdir -p /etc/ctr-gpu && echo "{\"nonsense\": 1, \"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+			ctr-gpu-runtime create --bundle "$1" container; echo "status $?"' create "$(directory)"
+		echo "$output"
+		if [[ $variable == A=b ]]; then
+			[[ $output == "status 0" ]]
+		else
+			[[ $output == *"[E_BAD_CONFIG]"*"status 1" ]]
+		fi
+	done
+}
+
 # Settings, a line each, with what starts the C library before the runtime is executed: "brk" where the settings must be
 # parsed; and what the runtime was told.
 @test "another command than create is passed on before the C library starts, where the settings are plain" {
