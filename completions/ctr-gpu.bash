@@ -20,6 +20,21 @@ __ctr_gpu_options() {
 		-e '/^Usage:/{s/[][|]/\n/g;p}' | sed -n -E 's/^(--[a-z][a-z0-9-]*=?)([A-Z]*)$/\1 \2/p; /^--[a-z].* /p' | sort -u
 }
 
+# __ctr_gpu_behind TEXT: the lines of standard input with a text before each
+__ctr_gpu_behind() {
+	local line
+
+	while IFS= read -r line; do
+		printf '%s%s\n' "$1" "$line"
+	done
+}
+
+# __ctr_gpu_devices PROGRAM: what the GPUs that can be used are called. Their models' names may have commas, and what a shell acts on.
+__ctr_gpu_devices() {
+	"$1" info --timeout=1 --csv 2>/dev/null | grep -E '^(npu:)?[0-9]' |
+		grep -oE '^[a-z0-9:]+|(GPU|MIG|LUID)-[0-9A-Za-z/-]+|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]'
+}
+
 # __ctr_gpu_values WORD CURRENT: values of what --help calls WORD
 __ctr_gpu_values() {
 	local list=
@@ -30,12 +45,11 @@ __ctr_gpu_values() {
 	IDS)
 		# A list: the last item is what is being typed.
 		[[ $2 != *,* ]] || list=${2%,*},
-		{ printf 'all\nnone\n' && "${program[0]}" info --timeout=1 --csv 2>/dev/null | awk -F, 'NR > 1 && $1 != "" { print $1; print $5; print $6; print $7 }'; } |
-			sed "/^\$/d; s|^|$list|" | sort -u
+		{ printf 'all\nnone\n' && __ctr_gpu_devices "${program[0]}"; } | __ctr_gpu_behind "$list" | sort -u
 		;;
 	LIST)
 		[[ $2 != *,* ]] || list=${2%,*},
-		printf "$list%s\n" all compat32 compute display graphics ngx utility video
+		printf '%s\n' all compat32 compute display graphics ngx utility video | __ctr_gpu_behind "$list"
 		;;
 	SOURCE) printf '%s\n' auto dxcore ioctl ;;
 	VENDOR/CLASS) printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu ctr-gpu.org/vcuda ;;
@@ -50,7 +64,7 @@ __ctr_gpu_candidates() {
 	if [[ $current == --*=* ]]; then
 		while read -r option word _; do
 			[[ ${option%%[[=]*} != "${current%%=*}" ]] ||
-				__ctr_gpu_values "$word" "${current#*=}" | sed "s|^|${current%%=*}=|"
+				__ctr_gpu_values "$word" "${current#*=}" | __ctr_gpu_behind "${current%%=*}="
 		done < <(__ctr_gpu_options <<<"$help")
 		return
 	fi

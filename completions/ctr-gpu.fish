@@ -21,6 +21,12 @@ function __ctr_gpu_options
     end
 end
 
+# What the GPUs that can be used are called. Their models' names may have commas, and what a shell acts on.
+function __ctr_gpu_devices
+    $argv info --timeout=1 --csv 2>/dev/null | grep -E '^(npu:)?[0-9]' |
+        grep -oE '^[a-z0-9:]+|(GPU|MIG|LUID)-[0-9A-Za-z/-]+|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]'
+end
+
 function __ctr_gpu_values --argument-names program word current
     # A list: the last item is what is being typed.
     set -l list (string match -r '.*,' -- $current)
@@ -30,11 +36,9 @@ function __ctr_gpu_values --argument-names program word current
         case '*DIR*' ROOTFS
             __fish_complete_directories $current
         case IDS
-            printf "$list%s\n" all none
-            $program info --timeout=1 --csv 2>/dev/null | awk -F, -v "list=$list" 'NR > 1 && $1 != "" {
-                print list $1 "\t" $4; for (i = 5; i <= 7; i++) if ($i != "") print list $i "\t" $4 }'
+            printf '%s\n' "$list"{all,none} "$list"(__ctr_gpu_devices $program)
         case LIST
-            printf "$list%s\n" all compat32 compute display graphics ngx utility video
+            printf '%s\n' "$list"{all,compat32,compute,display,graphics,ngx,utility,video}
         case SOURCE
             printf '%s\n' auto dxcore ioctl
         case VENDOR/CLASS

@@ -104,6 +104,23 @@ offers_everything() {
 	[[ $output == "00.0" ]]
 }
 
+@test "a model'\''s name may have commas, and what a shell acts on" {
+	local shell
+
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	printf '%s\n' '#!/bin/sh' "[ \"\$1\" = info ] || exec $CTR_GPU_BUILD/bin/ctr-gpu \"\$@\"" "printf '%s\\n' index,backend,vendor,name,pci_address,uuid,luid,driver_store,unusable,reason \\" \
+		"	'0,drm,AMD,\"Advanced Micro Devices, Inc., \$(reboot), \\`id\\`\",0000:0a:00.0,GPU-1b,,,,' 'npu:0,wsl,AMD,x,,,LUID-000000005a3f1c2b,,,' ',wsl,Intel,0000:07:00.0,,,,,E_NONE,no'" >"$BATS_TEST_TMPDIR/bin/ctr-gpu"
+	chmod +x "$BATS_TEST_TMPDIR/bin/ctr-gpu"
+	PATH=$BATS_TEST_TMPDIR/bin:$PATH
+	for shell in bash zsh fish; do
+		command -v "$shell" >/dev/null || continue
+		run offered "$shell" "ctr-gpu list -d "
+		[[ $output == $'0\n0000:0a:00.0\nGPU-1b\nLUID-000000005a3f1c2b\nall\nnone\nnpu:0' ]] || { echo "$shell: $output"; return 1; }
+	done
+	run offered bash "ctr-gpu list -d a|b&c,n"
+	[[ $output == $'a|b&c,none\na|b&c,npu:0' ]]
+}
+
 @test "names of devices are offered within seconds, and silently where there is no GPU" {
 	local shell began=$SECONDS
 
