@@ -10,8 +10,9 @@ setup_file() {
 	[[ $(file -L "$CTR_GPU_BUILD/bin/ctr-gpu-hook") != *interpreter* ]] || skip "a sanitizer makes calls of its own"
 }
 
+# each_call PROGRAM [FAULT…]
 each_call() {
-	run env "PATH=$tools_directory:$CTR_GPU_BUILD/bin:$PATH" "$e2e/sandbox" wsl-nvidia -- "$e2e/../faults/each-call" "$1" 1 "${CTR_GPU_FAULTS_STEP:-8}"
+	run env "PATH=$tools_directory:$CTR_GPU_BUILD/bin:$PATH" "$e2e/sandbox" wsl-nvidia -- "$e2e/../faults/each-call" "$1" 1 "${CTR_GPU_FAULTS_STEP:-8}" "${@:2}"
 	echo "$output"
 	[[ ${#lines[@]} -eq 1 ]]
 	[[ $output =~ ^$1:\ ([0-9]+)\ calls$ && ${BASH_REMATCH[1]} -gt 15 ]]
@@ -31,6 +32,10 @@ each_call() {
 
 @test "setup" {
 	each_call setup
+}
+
+@test "setup, given up by ^C" {
+	each_call setup interrupt
 }
 
 # on_bundle SCRIPT: on a host with a bundle for all GPUs; `container` gives it a process, and the hook's $state

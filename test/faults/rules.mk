@@ -8,5 +8,8 @@ check-faults: all test-programs
 			test/e2e/sandbox wsl-nvidia -- test/faults/each-call $$program 1 1 $$fault | tee $(O)/faults; \
 		test $$(wc -l <$(O)/faults) -eq 1; \
 	done; done
+	PATH=$(abspath $(O))/bin:$(abspath $(O))/test/tools:$$PATH CTR_GPU_BUILD=$(abspath $(O)) \
+		test/e2e/sandbox wsl-nvidia -- test/faults/each-call setup 1 1 interrupt | tee $(O)/faults
+	test $$(wc -l <$(O)/faults) -eq 1
 
 .PHONY: check-faults

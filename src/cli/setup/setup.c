@@ -20,6 +20,7 @@
 #include "cli/output.h"
 #include "cli/path.h"
 #include "cli/setup/cdi.h"
+#include "cli/setup/interrupt.h"
 #include "cli/setup/keys.h"
 #include "cli/setup/state.h"
 #include "cli/verbs.h"
@@ -516,6 +517,8 @@ static int setup_put(struct setup *setup)
 		setup_show(setup);
 	if (setup->dry_run)
 		return r;
+	if (!r && interrupt_came())
+		r = output_complain("given up; %s stays as it is", setup->file.path);
 	if (!r && (changed || !setup->entry))
 		r = setup_make_entry(setup, &entry);
 	if (!r && entry)

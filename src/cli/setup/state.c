@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "cli/output.h"
+#include "cli/setup/interrupt.h"
 
 void state_close(struct state *state)
 {
@@ -23,6 +24,7 @@ void state_close(struct state *state)
 	free(state->directory);
 	cleanup_closep(&state->lock);
 	*state = STATE_CLOSED;
+	interrupt_let_go();
 }
 
 static char *state_find_directory(void)
@@ -110,6 +112,8 @@ int state_open(struct state *state, bool change)
 	path = state->directory ? text_format("%s/setup.json", state->directory) : NULL;
 	if (!path)
 		return output_no_memory();
+	if (change)
+		interrupt_hold();
 	if (change)
 		r = state_lock(state, path);
 	if (!r)

@@ -30,7 +30,7 @@ void state_close(struct state *state);
 
 /**
  * state_open() - read it
- * @change: it is to be written, too; others wait meanwhile
+ * @change: it is to be written, too; others wait meanwhile, and so does a user's ^C until it is closed
  *
  * Return: 0 or the exit status.
  */

@@ -3,7 +3,7 @@
 /*
  * Runs a command, one of whose system calls fails: fault NUMBER FAULT COMMAND…. NUMBER counts the calls of the command and its
  * children, from the first that is the program's own (it looks for the lowest free descriptor, or opens /dev/null or /etc/ctr-gpu) to
- * the execution of another program. FAULT is the name of an error, which the call returns without having been made; "kill", which kills the process instead of the call,
+ * the execution of another program. FAULT is the name of an error, which the call returns without having been made; "interrupt": a ^C; "kill", which kills the process instead of the call,
  * "kill-first", which kills the command, whoever calls, "kill-all", which kills both and all, or "killed", which kills the process when
  * the call is over. Nothing else of the calls changes.
  *
@@ -29,14 +29,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { REPORT_FD = 9, KILL_ALL = -2, KILL_FIRST = -3 };
+enum { REPORT_FD = 9, KILL_ALL = -2, KILL_FIRST = -3, INTERRUPT = -4 };
 
 static const struct {
 	const char *name;
 	int error;
-} errors[] = {{"ENOMEM", ENOMEM}, {"EPERM", EPERM},       {"ENOSYS", ENOSYS},
-	      {"EIO", EIO},       {"EINTR", EINTR},       {"kill", 0},
-	      {"killed", -1},     {"kill-all", KILL_ALL}, {"kill-first", KILL_FIRST}};
+} errors[] = {{"ENOMEM", ENOMEM},
+	      {"EPERM", EPERM},
+	      {"ENOSYS", ENOSYS},
+	      {"EIO", EIO},
+	      {"EINTR", EINTR},
+	      {"kill", 0},
+	      {"killed", -1},
+	      {"kill-all", KILL_ALL},
+	      {"kill-first", KILL_FIRST},
+	      {"interrupt", INTERRUPT}};
 
 static unsigned long wanted, seen;
 static int error;
@@ -124,6 +131,10 @@ static void enter(pid_t pid, const struct __ptrace_syscall_info *info)
 		return;
 	(void)dprintf(REPORT_FD, "call %llu in %s\n", (unsigned long long)info->entry.nr,
 		      pid == first ? "parent" : "child");
+	if (error == INTERRUPT) {
+		(void)kill(-first, SIGINT);
+		return;
+	}
 	if (error == 0 || error == KILL_ALL || error == KILL_FIRST) {
 		(void)kill(error == KILL_ALL ? -first : error == KILL_FIRST ? first : pid, SIGKILL);
 		return;
@@ -184,6 +195,8 @@ static void start(char **command)
 	first = fork();
 	if (first == 0) {
 		(void)setpgid(0, 0);
+		/* A shell has its jobs ignore it. */
+		(void)signal(SIGINT, SIG_DFL);
 		(void)raise(SIGSTOP);
 		(void)execvp(*command, command);
 		_exit(127);
@@ -204,7 +217,7 @@ int main(int argc, char **argv)
 	while (argc > 3 && i < sizeof(errors) / sizeof(errors[0]) && strcmp(errors[i].name, argv[2]) != 0)
 		i++;
 	if (argc <= 3 || i == sizeof(errors) / sizeof(errors[0])) {
-		(void)fprintf(stderr, "usage: fault NUMBER ERROR|kill|killed|kill-first|kill-all COMMAND…\n");
+		(void)fprintf(stderr, "usage: fault NUMBER ERROR|interrupt|kill|killed|kill-first|kill-all COMMAND…\n");
 		return 125;
 	}
 	wanted = strtoul(argv[1], NULL, 10);
