@@ -99,6 +99,58 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 	return fd_read_told(fd, st.st_size, max, ret_data, ret_size);
 }
 
+int fd_open_file_at(int dirfd, const char *path, int flags)
+{
+	_cleanup_close_ int handle = openat(dirfd, path, flags | O_PATH | O_CLOEXEC);
+	int fd = handle < 0 ? -errno : fd_reopen(-1, handle, NULL);
+
+	if (handle < 0 || fd != -ENOENT)
+		return fd;
+	/* Without /proc a package is installed or removed, in a tree that nobody else changes; it is regular. */
+	fd = openat(dirfd, path, flags | O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+static int fd_reopen_log(int handle, const char *path)
+{
+	const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	_cleanup_close_ int fd = -1;
+	char own[32];
+	struct stat st;
+
+	if (fstat(handle, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) && st.st_uid != 0 && st.st_uid != geteuid())
+		return -EPERM;
+	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", handle);
+	fd = S_ISLNK(st.st_mode) ? open(path, flags | O_CREAT, 0666) : open(own, flags);
+	return fd < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0 ? -errno : steal_fd(&fd);
+}
+
+int fd_open_log(const char *path)
+{
+	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC;
+
+	/* Two may make it at once; the next time it is there. */
+	for (int tries = 0;; tries++) {
+		_cleanup_close_ int handle = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		int fd;
+
+		if (handle >= 0)
+			return fd_reopen_log(handle, path);
+		fd = errno == ENOENT ? open(path, flags, 0666) : -1;
+		if (fd >= 0 || errno != EEXIST || tries > 0)
+			return fd < 0 ? -errno : fd;
+	}
+}
+
+int fd_read_handed_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_close_ int fd = fd_open_file_at(dirfd, path, 0);
+
+	return fd < 0 ? fd : fd_read_all(fd, max, ret_data, ret_size);
+}
+
 int fd_read_kernels(int dirfd, const char *name, size_t max, char **ret)
 {
 	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

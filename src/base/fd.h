@@ -35,8 +35,35 @@ int fd_read_kernels(int dirfd, const char *name, size_t max, char **ret);
 /** The same where fstat(2) has told @size, which is right for all but procfs, sysfs and pipes: they tell 0. */
 int fd_read_told(int fd, off_t size, size_t max, char **ret_data, size_t *ret_size);
 
-/** fd_read_all() for a file at @path below @dirfd; unless it is regular, it is not opened, and -EINVAL returned. */
+/**
+ * fd_read_file_at() - fd_read_all() for a file at @path below @dirfd; unless it is regular, it is not opened
+ *
+ * Who owns the directory can exchange the file between the look and the opening: see fd_read_handed_at().
+ *
+ * Return: as fd_read_all(); -EINVAL if it is no regular file.
+ */
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
+
+/**
+ * fd_open_file_at() - opens a regular file for reading, and nothing else that comes into its place meanwhile
+ * @flags: O_NOFOLLOW or 0
+ *
+ * Return: descriptor; -EINVAL if it is no regular file; negative errno.
+ */
+int fd_open_file_at(int dirfd, const char *path, int flags);
+
+/**
+ * fd_open_log() - a file to append to, which is made if it is missing
+ *
+ * In a directory of everybody's a link may be anybody's, and not every kernel minds (fs.protected_symlinks and
+ * protected_fifos): a link, a FIFO or a device counts only if it belongs to root or to whoever runs us.
+ *
+ * Return: descriptor; -EPERM; negative errno.
+ */
+int fd_open_log(const char *path);
+
+/** fd_read_file_at() for a file whose name somebody else hands over, or can exchange. */
+int fd_read_handed_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
 
 /** Writes all of @data or fails. Return: 0 or negative errno. */
 int fd_write_all(int fd, const void *data, size_t size);

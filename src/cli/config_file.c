@@ -25,12 +25,33 @@ void config_file_close(struct config_file *file)
 	*file = (struct config_file){0};
 }
 
-/* Tells a user who lacks the permission how to get it. */
+/* Whether it, or the directory that it is in, is as chattr(1) makes what root alone is to change, and on purpose. */
+static bool config_file_is_immutable(const char *path)
+{
+	_cleanup_free_ char *above = strdup(path);
+	struct statx own = {0}, its = {0};
+
+	if (above && strrchr(above, '/') > above)
+		*strrchr(above, '/') = '\0';
+	(void)statx(AT_FDCWD, path, 0, STATX_TYPE, &own);
+	(void)statx(AT_FDCWD, above ? above : "/", 0, STATX_TYPE, &its);
+	return (own.stx_attributes | its.stx_attributes) & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND);
+}
+
+/* Tells whoever lacks the permission how to get it. */
 static int config_file_complain(const char *what, const char *path)
 {
-	if ((errno == EACCES || errno == EPERM) && geteuid() != 0)
-		return output_complain("cannot %s %s: %m\n    It is not yours; try it as root, with sudo.", what, path);
-	return output_complain("cannot %s %s: %m", what, path);
+	int error = errno;
+	const char *next = error == EBUSY ? "Something is mounted on it; change what is mounted there, and where."
+			   : error != EACCES && error != EPERM ? NULL
+			   : geteuid() != 0                    ? "It is not yours; try it as root, with sudo."
+			   : config_file_is_immutable(path)
+				   ? "It was made immutable (see lsattr); chattr -ia allows it to be changed."
+				   : NULL;
+
+	errno = error;
+	return next ? output_complain("cannot %s %s: %m\n    %s", what, path, next)
+		    : output_complain("cannot %s %s: %m", what, path);
 }
 
 /*
@@ -59,16 +80,12 @@ static int config_file_read_existing(struct config_file *file)
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	/* Opening a device may already do something: a watchdog then restarts the machine. */
-	if (stat(file->path, status) < 0)
-		return config_file_complain("read", file->path);
-	/* Since then: a FIFO must not make us wait for a writer, a link not lead to a device. */
-	if (S_ISREG(status->st_mode))
-		fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-	if (S_ISREG(status->st_mode) && (fd < 0 || fstat(fd, status) < 0))
-		return config_file_complain("read", file->path);
-	if (!S_ISREG(status->st_mode))
+	fd = fd_open_file_at(AT_FDCWD, file->path, O_NOFOLLOW);
+	if (fd == -EINVAL)
 		return output_complain("%s is not a regular file\n    Move it away, and try again.", file->path);
+	errno = -fd;
+	if (fd < 0 || fstat(fd, status) < 0)
+		return config_file_complain("read", file->path);
 	r = fd_read_all(fd, SIZE_MAX_READ, &file->text.data, &file->text.size);
 	if (r == -EFBIG)
 		return output_complain("%s is too large for a configuration file\n    See what is in it.", file->path);
@@ -138,8 +155,8 @@ static int config_file_fill(const struct config_file *file, const struct text *t
 
 	if (file->exists) {
 		mode = file->status.st_mode & ALLPERMS;
-		old = openat(directory, strrchr(file->path, '/') + 1,
-			     O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+		old = fd_open_file_at(directory, strrchr(file->path, '/') + 1, O_NOFOLLOW);
+		errno = -old;
 		if (old < 0 || fstat(fd, &status) < 0)
 			return -1;
 		if ((status.st_uid != file->status.st_uid || status.st_gid != file->status.st_gid) &&

@@ -328,7 +328,7 @@ static int container_read_config_text(const char *bundle, char **ret_path, char 
 {
 	int r = str_format(ret_path, "%s/config.json", bundle);
 
-	return r < 0 ? r : fd_read_file_at(AT_FDCWD, *ret_path, OCI_CONFIG_MAX, ret_data, ret_size);
+	return r < 0 ? r : fd_read_handed_at(AT_FDCWD, *ret_path, OCI_CONFIG_MAX, ret_data, ret_size);
 }
 
 /*

@@ -333,9 +333,11 @@ static int settings_open_checked(const char *path, int *ret_fd, struct err *err)
 	dir = open(slash ? directory : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	fd = openat(dir, slash ? path + (slash - directory) + 1 : path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	fd = fd_open_file_at(dir, slash ? path + (slash - directory) + 1 : path, 0);
+	if (fd == -EINVAL)
+		return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s is not a regular file\nSee ctr-gpu-config(5).", path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = settings_check_owner(dir, slash ? directory : ".", err);
 	if (r == 0)
 		r = settings_check_owner(fd, path, err);

@@ -188,6 +188,10 @@ lines() {
 	grep -qF 'ctr-gpu: [E_BAD_CONFIG]' "$BATS_TEST_TMPDIR/stderr"
 	lines 3
 	refused 1 'unknown key "driver-timout"' ctr-gpu list --config="$BATS_TEST_TMPDIR/config.json"
+	mkfifo "$BATS_TEST_TMPDIR/fifo"
+	refused 1 "[E_BAD_CONFIG] $BATS_TEST_TMPDIR/fifo is not a regular file" timeout 5 ctr-gpu --config="$BATS_TEST_TMPDIR/fifo" info
+	refused 1 '[E_BAD_CONFIG] /dev/null is not a regular file' ctr-gpu --config=/dev/null info
+	refused 1 '[E_BAD_CONFIG] /etc is not a regular file' ctr-gpu --config=/etc info
 }
 
 @test "--debug says what is done, on standard error or in a file" {
@@ -206,6 +210,9 @@ lines() {
 		chown -h 12345 "$BATS_TEST_TMPDIR/link"
 		refused 1 "cannot write the log to $BATS_TEST_TMPDIR/link: Operation not permitted" ctr-gpu --debug="$BATS_TEST_TMPDIR/link" info
 		[[ ! -e $BATS_TEST_TMPDIR/target ]]
+		mkfifo "$BATS_TEST_TMPDIR/fifo"
+		chown 12345 "$BATS_TEST_TMPDIR/fifo"
+		refused 1 "cannot write the log to $BATS_TEST_TMPDIR/fifo: Operation not permitted" timeout 5 ctr-gpu --debug="$BATS_TEST_TMPDIR/fifo" info
 	fi
 	# What was asked for is done all the same.
 	run host wsl-nvidia bash -c 'ctr-gpu info --debug=/dev/full 2>&1 >/dev/null'

@@ -391,6 +391,23 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		grep -q "not a regular file" message'
 }
 
+@test "a file that cannot be replaced: why, and what can be done" {
+	in_machine '
+		echo "{}" >/run/source; echo "{}" >daemon.json
+		mount --bind /run/source daemon.json
+		refused setup docker --engine-config=daemon.json
+		grep "cannot replace .*daemon.json: Device or resource busy" message
+		grep "^    Something is mounted on it" message
+		umount daemon.json
+		if chattr +i daemon.json 2>/dev/null; then
+			refused setup docker --engine-config=daemon.json
+			chattr -i daemon.json
+			grep "cannot replace .*daemon.json: Operation not permitted" message && grep "chattr -ia" message
+		fi
+		[[ $(cat daemon.json) == "{}" && $(ls -A) == $(printf "daemon.json\nmessage") ]]'
+	expect_status 0
+}
+
 @test "a file that somebody else changes meanwhile is theirs" {
 	in_machine '
 		for way in "" --remove; do

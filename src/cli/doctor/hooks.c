@@ -103,7 +103,7 @@ static void hooks_look(struct hooks *hooks, const char *directory, const char *n
 	size_t size;
 
 	if (str_format(&path, "%s/%s", directory, name) < 0 ||
-	    fd_read_file_at(AT_FDCWD, path, HOOK_FILE_MAX, &data, &size) < 0)
+	    fd_read_handed_at(AT_FDCWD, path, HOOK_FILE_MAX, &data, &size) < 0)
 		return;
 	file = json_parse(data, size, &json, NULL) == 0 ? hooks_program(json) : NULL;
 	if (file && *file)

@@ -117,6 +117,8 @@ static void test_nothing_but_a_file_is_opened(void **state)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
 	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 100, &data, NULL), -EINVAL);
+	assert_int_equal(fd_read_handed_at(AT_FDCWD, path, 100, &data, NULL), -EINVAL);
+	assert_int_equal(fd_open_file_at(AT_FDCWD, path, 0), -EINVAL);
 	assert_true(read(watch, event, sizeof(event)) < 0);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	assert_true(read(watch, event, sizeof(event)) > 0);
@@ -178,6 +180,92 @@ static void test_part_of_a_list_is_none(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
+/* Its name is a FIFO's in between, which would make us wait for a writer; a device may do something. */
+static void test_nothing_that_comes_into_its_place_is_opened(void **state)
+{
+	char directory[] = "/tmp/ctr-gpu-fd.XXXXXX", file[64], fifo[64], event[512], *data;
+	_cleanup_close_ int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), fd = -1;
+	unsigned files = 0, others = 0;
+	pid_t swapper;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	(void)snprintf(file, sizeof(file), "%s/file", directory);
+	(void)snprintf(fifo, sizeof(fifo), "%s/fifo", directory);
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(fd_write_all(fd, "text", 4), 0);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_true(inotify_add_watch(watch, fifo, IN_OPEN) >= 0);
+	swapper = fork();
+	if (swapper == 0)
+		for (;;)
+			(void)renameat2(AT_FDCWD, file, AT_FDCWD, fifo, RENAME_EXCHANGE);
+	while (files + others < 50000 || files == 0 || others == 0) {
+		int r = fd_read_handed_at(AT_FDCWD, file, 100, &data, NULL);
+
+		assert_true(r == 0 || r == -EINVAL);
+		files += r == 0;
+		others += r != 0;
+		if (r == 0)
+			free(data);
+	}
+	assert_int_equal(kill(swapper, SIGKILL), 0);
+	assert_int_equal(waitpid(swapper, NULL, 0), swapper);
+	assert_true(read(watch, event, sizeof(event)) < 0);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(unlink(fifo), 0);
+	assert_int_equal(rmdir(directory), 0);
+}
+
+static void expect_log(const char *path, int wanted)
+{
+	int fd = fd_open_log(path);
+
+	if (wanted < 0) {
+		assert_int_equal(fd, wanted);
+		return;
+	}
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, "text", 4), 0);
+	assert_int_equal(close(fd), 0);
+}
+
+/* What another user has put there is no log, unless it is a file. */
+static void test_log(void **state)
+{
+	char directory[] = "/tmp/ctr-gpu-fd.XXXXXX", path[64], target[64];
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	(void)snprintf(path, sizeof(path), "%s/log", directory);
+	(void)snprintf(target, sizeof(target), "%s/target", directory);
+	expect_log(path, 0);
+	expect_log(path, 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 8);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(target, path), 0);
+	expect_log(path, 0);
+	assert_int_equal(unlink(target), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(lchown(path, 12345, 0), 0);
+		expect_log(path, -EPERM);
+		assert_int_equal(access(target, F_OK), -1);
+	}
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	expect_log(path, -ENXIO);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 12345, 0), 0);
+		expect_log(path, -EPERM);
+	}
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(directory), 0);
+	expect_log(path, -ENOENT);
+	expect_log("/dev/null", 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +274,8 @@ int main(void)
 		cmocka_unit_test(test_error),
 		cmocka_unit_test(test_nothing_but_a_file_is_opened),
 		cmocka_unit_test(test_part_of_a_list_is_none),
+		cmocka_unit_test(test_nothing_that_comes_into_its_place_is_opened),
+		cmocka_unit_test(test_log),
 	};
 
 	for (size_t i = 0; i < SIZE; i++)
