@@ -3,6 +3,7 @@
 #include "base/report.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,24 @@ void report_write_text(const char *text, FILE *file)
 {
 	while (*text)
 		text += report_write_character(text, file);
+}
+
+void report_print(FILE *file, const char *format, ...)
+{
+	bool ends = *format && format[strlen(format) - 1] == '\n';
+	char text[REPORT_LINE_MAX];
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	/* The line break is written below; of what is too long it is missing. */
+	if (ends && length > 0 && length < REPORT_LINE_MAX)
+		text[length - 1] = '\0';
+	report_write_text(length < 0 ? "" : text, file);
+	if (ends)
+		(void)fputc('\n', file);
 }
 
 void report_write_csv_field(const char *text, FILE *file)

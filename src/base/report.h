@@ -36,5 +36,9 @@ void report_write_csv_field(const char *text, FILE *file);
 /** Writes text; what a terminal would act on becomes "?", since drivers and images choose some names that we print. */
 void report_write_text(const char *text, FILE *file);
 
+/** The same for what is formatted: at most REPORT_LINE_MAX bytes, and no line break but one at the end of @format. */
+enum { REPORT_LINE_MAX = 16 * 1024 }; /* three paths, as long as the kernel takes them */
+void report_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /** Return: -EIO if writing failed so far or what is buffered cannot be written, else 0. */
 int report_finish(FILE *file);

@@ -23,12 +23,12 @@ static const char *const load_kinds[] = {
 
 static void load_write_step(const struct load_step *step, FILE *file)
 {
-	(void)fprintf(file, "%-11s %s %s", load_states[step->state].text, load_kinds[step->kind], step->name);
+	report_print(file, "%-11s %s %s", load_states[step->state].text, load_kinds[step->kind], step->name);
 	if (step->kind == LOAD_NODE)
 		(void)fprintf(file, " (c %u:%u, mode %04o, owner %u:%u)", major(step->number), minor(step->number),
 			      step->mode, step->uid, step->gid);
 	if (step->found)
-		(void)fprintf(file, ", which was %s", step->found);
+		report_print(file, ", which was %s", step->found);
 	(void)fputs("\n            ", file);
 	report_write_text(step->reason, file);
 	(void)fputc('\n', file);
@@ -36,8 +36,8 @@ static void load_write_step(const struct load_step *step, FILE *file)
 
 static json_t *load_step_json(const struct load_step *step)
 {
-	json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", load_kinds[step->kind], "state",
-				 load_states[step->state].json, "name", step->name, "reason",
+	json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o}", "kind", load_kinds[step->kind], "state",
+				 load_states[step->state].json, "name", report_string(step->name), "reason",
 				 report_string(step->reason), "found", report_string(step->found));
 	char mode[16];
 

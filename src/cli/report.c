@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/report.h"
 #include "base/shown.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
@@ -36,7 +37,8 @@ enum {
 
 static void report_title(FILE *file, const char *text)
 {
-	(void)fprintf(file, "\n==== %s\n", text);
+	(void)fputc('\n', file);
+	report_print(file, "==== %s\n", text);
 }
 
 /* Text of a file or a library, without control characters; it must not look like a title. */
@@ -77,8 +79,8 @@ static void report_put_machine(FILE *file)
 
 	report_title(file, "machine");
 	(void)uname(&name);
-	(void)fprintf(file, "ctr-gpu %s\n%s %s %s %s\n", ctr_gpu_version(), name.sysname, name.release, name.version,
-		      name.machine);
+	report_print(file, "ctr-gpu %s\n", ctr_gpu_version());
+	report_print(file, "%s %s %s %s\n", name.sysname, name.release, name.version, name.machine);
 	report_put_lines(file, "/etc/os-release", release);
 	report_put_lines(file, "/proc/modules", modules);
 }
@@ -281,7 +283,7 @@ static int report_fill(struct session *session, const struct doctor *doctor, FIL
 
 		report_title(file, own[i].title);
 		if (access(own[i].path, R_OK) < 0 || config_file_read(own[i].path, &content) != 0)
-			(void)fprintf(file, "%s: %s\n", own[i].path, strerror(errno));
+			report_print(file, "%s: %s\n", own[i].path, strerror(errno));
 		else if (content.text.size)
 			report_put_text(file, content.text.data);
 	}
@@ -307,7 +309,7 @@ static int report_put_in_file(int memory, const char *path)
 		errno = -r;
 		return output_complain("cannot write %s: %m", path);
 	}
-	(void)printf("%s has the report; read it before you publish it\n", path);
+	report_print(stdout, "%s has the report; read it before you publish it\n", path);
 	return 0;
 }
 

@@ -4,11 +4,12 @@
 
 #include <stdio.h>
 
+#include "base/report.h"
 #include "cli/verbs.h"
 
 void version_print(FILE *file)
 {
-	(void)fprintf(file, "ctr-gpu %s%s\n", ctr_gpu_version(), *CTR_GPU_COMMIT ? " (" CTR_GPU_COMMIT ")" : "");
+	report_print(file, "ctr-gpu %s%s\n", ctr_gpu_version(), *CTR_GPU_COMMIT ? " (" CTR_GPU_COMMIT ")" : "");
 }
 
 int verb_version(struct globals *globals, int argc, char **argv)

@@ -71,7 +71,7 @@ static void vgpu_print_memory(const struct vcudad_grant *grant)
 
 	bytes_format(grant->used, used);
 	bytes_format(grant->memory, all);
-	(void)printf("    memory     %s in use of %s\n", used, grant->memory ? all : "all that there is");
+	report_print(stdout, "    memory     %s in use of %s\n", used, grant->memory ? all : "all that there is");
 }
 
 /* @unlimited: why that is not limited; "": it is */
@@ -82,16 +82,16 @@ static void vgpu_print_host_memory(const struct vcudad_grant *grant, const char 
 	bytes_format(grant->host_used, used);
 	bytes_format(grant->host_memory, all);
 	if (*unlimited)
-		(void)printf("    host       no limit for its servers: %s\n", unlimited);
+		report_print(stdout, "    host       no limit for its servers: %s\n", unlimited);
 	else
-		(void)printf("    host       %s in use of %s, by its servers\n", used, all);
+		report_print(stdout, "    host       %s in use of %s, by its servers\n", used, all);
 }
 
 static void vgpu_print_grant(const struct vcudad_grant *grant, const char *unlimited)
 {
-	(void)printf("%s\n", grant->id);
+	report_print(stdout, "%s\n", grant->id);
 	for (u_int i = 0; i < grant->gpus.gpus_len; i++) {
-		(void)printf("    GPU        %s ", grant->gpus.gpus_val[i].uuid);
+		report_print(stdout, "    GPU        %s ", grant->gpus.gpus_val[i].uuid);
 		report_write_text(grant->gpus.gpus_val[i].name, stdout);
 		(void)putchar('\n');
 	}
@@ -108,14 +108,14 @@ static json_t *vgpu_pack_grant(const struct vcudad_grant *grant, bool limited)
 	json_t *gpus = report_array(i, grant->gpus.gpus_len, ({
 					    const struct vcudad_gpu *gpu = &grant->gpus.gpus_val[i];
 
-					    json_pack("{s:s, s:o, s:o}", "uuid", gpu->uuid, "pciAddress",
+					    json_pack("{s:o, s:o, s:o}", "uuid", report_string(gpu->uuid), "pciAddress",
 						      report_string(*gpu->address ? gpu->address : NULL), "name",
 						      report_string(*gpu->name ? gpu->name : NULL));
 				    }));
 
-	return json_pack("{s:s, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "container",
-			 grant->id, "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus, "memory",
-			 grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
+	return json_pack("{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "container",
+			 report_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus,
+			 "memory", grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
 			 (json_int_t)grant->used, "hostMemory",
 			 limited ? json_integer((json_int_t)grant->host_memory) : json_null(), "hostUsed",
 			 limited ? json_integer((json_int_t)grant->host_used) : json_null(), "maxClients",

@@ -13,7 +13,7 @@
 
 static void host_write_line(FILE *file, const char *label, const char *value)
 {
-	(void)fprintf(file, "    %-14s", label);
+	report_print(file, "    %-14s", label);
 	report_write_text(value ? value : "unknown", file);
 	(void)fputc('\n', file);
 }
@@ -21,11 +21,11 @@ static void host_write_line(FILE *file, const char *label, const char *value)
 static void host_write_heading(FILE *file, const struct adapter *adapter)
 {
 	if (adapter->is_part)
-		(void)fprintf(file, "%s %d:%d ", adapter->backend->part, adapter->whole, adapter->part);
+		report_print(file, "%s %d:%d ", adapter->backend->part, adapter->whole, adapter->part);
 	else if (adapter->index >= 0)
-		(void)fprintf(file, "%s %-3d ", adapter->is_npu ? "NPU" : "GPU", adapter->index);
+		report_print(file, "%s %-3d ", adapter->is_npu ? "NPU" : "GPU", adapter->index);
 	else
-		(void)fprintf(file, "%s -   ", adapter->is_npu ? "NPU" : "GPU");
+		report_print(file, "%s -   ", adapter->is_npu ? "NPU" : "GPU");
 	report_write_text(adapter->name ? adapter->name : "(the driver gives no name)", file);
 	(void)fputc('\n', file);
 }
@@ -49,9 +49,10 @@ static int host_write_adapter(FILE *file, const struct adapter *adapter)
 		host_write_line(file, lines.items[i], lines.items[i + 1]);
 	host_write_line(file, "backend", adapter->backend->name);
 	if (adapter->unusable) {
-		(void)fprintf(file, "    %-14s[%s] ", "not usable:", err_name(adapter->unusable));
+		report_print(file, "    %-14s[%s] ", "not usable:", err_name(adapter->unusable));
 		report_write_text(adapter->reason, file);
-		(void)fprintf(file, "\n    %-14s%s\n", "", adapter->remedy);
+		report_print(file, "\n");
+		host_write_line(file, "", adapter->remedy);
 	}
 	return 0;
 }
@@ -78,9 +79,9 @@ static void host_write_driver(const struct ctr_gpu_host *host, const struct back
 
 	host_read_facts(host, backend, &facts);
 	if (facts.driver_version || facts.cuda_major > 0) {
-		(void)fprintf(file, "driver  %s", backend->name);
+		report_print(file, "driver  %s", backend->name);
 		if (facts.driver_version)
-			(void)fprintf(file, " %s", facts.driver_version);
+			report_print(file, " %s", facts.driver_version);
 		if (facts.cuda_major > 0)
 			(void)fprintf(file, ", CUDA %d.%d", facts.cuda_major, facts.cuda_minor);
 		(void)fputc('\n', file);
@@ -121,7 +122,7 @@ static int host_write_hold(const struct ctr_gpu_host *host, FILE *file)
 
 	if (r <= 0)
 		return r;
-	(void)fprintf(file, "choice  %s%s", held.grade ? held.grade : "refused", held.strict ? ", strict" : "");
+	report_print(file, "choice  %s%s", held.grade ? held.grade : "refused", held.strict ? ", strict" : "");
 	if (held.why) {
 		(void)fputs(!held.grade || streq(held.grade, "guard") ? "; " : "; no guard: ", file);
 		report_write_text(held.why, file);

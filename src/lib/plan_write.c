@@ -20,32 +20,32 @@ static void plan_write_reason(FILE *file, const char *reason)
 
 static void plan_write_mount(FILE *file, const struct plan_mount *mount)
 {
-	(void)fprintf(file, "mount       %s", mount->source);
+	report_print(file, "mount       %s", mount->source);
 	if (!streq(mount->source, mount->target))
-		(void)fprintf(file, " on %s", mount->target);
-	(void)fprintf(file, " (read-only%s)", mount->flags & PLAN_MOUNT_NOEXEC ? ", noexec" : "");
+		report_print(file, " on %s", mount->target);
+	report_print(file, " (read-only%s)", mount->flags & PLAN_MOUNT_NOEXEC ? ", noexec" : "");
 	plan_write_reason(file, mount->reason);
 }
 
 static void plan_write_library_dir(FILE *file, const struct plan_library_dir *dir)
 {
-	(void)fprintf(file, "libraries   %s (%zu, %s the image's own)", dir->path, dir->libraries.count,
-		      dir->overrides_image ? "before" : "behind");
+	report_print(file, "libraries   %s (%zu, %s the image's own)", dir->path, dir->libraries.count,
+		     dir->overrides_image ? "before" : "behind");
 	plan_write_reason(file, dir->reason);
 }
 
 static void plan_write_proc_text(const struct plan *plan, FILE *file)
 {
 	for (size_t i = 0; i < plan->file_count; i++) {
-		(void)fprintf(file, "file        %s", plan->files[i].target);
+		report_print(file, "file        %s", plan->files[i].target);
 		plan_write_reason(file, plan->files[i].reason);
 	}
 	for (size_t i = 0; i < plan->hidden_count; i++) {
-		(void)fprintf(file, "hidden      %s", plan->hidden[i].path);
+		report_print(file, "hidden      %s", plan->hidden[i].path);
 		plan_write_reason(file, plan->hidden[i].reason);
 	}
 	for (size_t i = 0; i < plan->mode_count; i++) {
-		(void)fprintf(file, "mode        %s %04o", plan->modes[i].path, plan->modes[i].mode);
+		report_print(file, "mode        %s %04o", plan->modes[i].path, plan->modes[i].mode);
 		plan_write_reason(file, plan->modes[i].reason);
 	}
 }
@@ -56,9 +56,9 @@ static void plan_write_grant(const struct plan *plan, const struct plan_grant *g
 
 	if (plan->grant_memory)
 		bytes_format(plan->grant_memory, memory);
-	(void)fprintf(file, "vcuda       %s (", grant->uuid);
+	report_print(file, "vcuda       %s (", grant->uuid);
 	report_write_text(grant->name ? grant->name : "unnamed", file);
-	(void)fprintf(file, "), %s, %u processes; no device node", memory, plan->grant_max_clients);
+	report_print(file, "), %s, %u processes; no device node", memory, plan->grant_max_clients);
 	plan_write_reason(file, grant->reason);
 }
 
@@ -76,9 +76,9 @@ static void plan_write_choice(const struct plan_choice *choice, FILE *file)
 
 	if (!choice->grade)
 		return;
-	(void)fprintf(file, "choice      %s%s", choice->grade, choice->strict ? ", strict" : "");
+	report_print(file, "choice      %s%s", choice->grade, choice->strict ? ", strict" : "");
 	for (size_t i = 0; i < choice->luid_count; i++)
-		(void)fprintf(file, "%s %s", i == 0 ? ":" : ",", plan_write_luid(choice->luids[i], text));
+		report_print(file, "%s %s", i == 0 ? ":" : ",", plan_write_luid(choice->luids[i], text));
 	plan_write_reason(file, choice->reason);
 }
 
@@ -95,8 +95,8 @@ static json_t *plan_write_choice_json(const struct plan_choice *choice)
 
 static void plan_write_device(const struct plan_device *device, FILE *file)
 {
-	(void)fprintf(file, "device      %s (c %u:%u %s", device->path, major(device->number), minor(device->number),
-		      device->access);
+	report_print(file, "device      %s (c %u:%u %s", device->path, major(device->number), minor(device->number),
+		     device->access);
 	if (device->group)
 		(void)fprintf(file, ", for root and group %u", device->group);
 	(void)fputc(')', file);
@@ -105,9 +105,9 @@ static void plan_write_device(const struct plan_device *device, FILE *file)
 
 static void plan_write_env(const struct plan_env *env, FILE *file)
 {
-	(void)fprintf(file, "environment %s=", env->name);
+	report_print(file, "environment %s=", env->name);
 	report_write_text(env->value, file);
-	(void)fprintf(file, " (by ctr-gpu-runtime%s; with the hook, by you: -e)", env->combines ? " or CDI" : "");
+	report_print(file, " (by ctr-gpu-runtime%s; with the hook, by you: -e)", env->combines ? " or CDI" : "");
 	plan_write_reason(file, env->reason);
 }
 
@@ -115,13 +115,13 @@ static void plan_write_outranked(const struct plan_outranked *outranked, FILE *f
 {
 	(void)fputs("outranked   ", file);
 	report_write_text(outranked->path, file);
-	(void)fprintf(file, " by %s", outranked->by);
+	report_print(file, " by %s", outranked->by);
 	plan_write_reason(file, outranked->reason);
 }
 
 static void plan_write_line(const char *noun, const char *text, FILE *file)
 {
-	(void)fprintf(file, "%-11s ", noun);
+	report_print(file, "%-11s ", noun);
 	report_write_text(text, file);
 	(void)fputc('\n', file);
 }
@@ -137,7 +137,7 @@ static int plan_write_text(const struct plan *plan, FILE *file)
 	for (size_t i = 0; i < plan->mount_count; i++)
 		plan_write_mount(file, &plan->mounts[i]);
 	for (size_t i = 0; i < plan->symlink_count; i++) {
-		(void)fprintf(file, "symlink     %s -> %s", plan->symlinks[i].path, plan->symlinks[i].points_to);
+		report_print(file, "symlink     %s -> %s", plan->symlinks[i].path, plan->symlinks[i].points_to);
 		plan_write_reason(file, plan->symlinks[i].reason);
 	}
 	plan_write_proc_text(plan, file);
@@ -154,34 +154,41 @@ static int plan_write_text(const struct plan *plan, FILE *file)
 }
 
 /* An array with the members that follow, of each `e` of a list, and its reason. */
-#define LIST_JSON(noun, list, members, ...)                                                     \
-	report_array(i, plan->noun##_count, ({                                                  \
-			     const struct plan_##noun *e = &plan->list[i];                      \
-			     json_pack("{" members ", s:s}", __VA_ARGS__, "reason", e->reason); \
+#define LIST_JSON(noun, list, members, ...)                                                                    \
+	report_array(i, plan->noun##_count, ({                                                                 \
+			     const struct plan_##noun *e = &plan->list[i];                                     \
+			     json_pack("{" members ", s:o}", __VA_ARGS__, "reason", report_string(e->reason)); \
 		     }))
 
 static int plan_write_json(const struct plan *plan, FILE *file)
 {
-	json_t *devices = LIST_JSON(device, devices, "s:s, s:i, s:i, s:s, s:o", "path", e->path, "major",
+	json_t *devices = LIST_JSON(device, devices, "s:o, s:i, s:i, s:s, s:o", "path", report_string(e->path), "major",
 				    (int)major(e->number), "minor", (int)minor(e->number), "access", e->access, "group",
 				    e->group ? json_integer(e->group) : json_null());
 	json_t *grants =
-		LIST_JSON(grant, grants, "s:s, s:s?, s:o, s:o, s:o, s:i", "uuid", e->uuid, "pciAddress", e->address,
-			  "name", e->name ? report_string(e->name) : json_null(), "memory",
+		LIST_JSON(grant, grants, "s:o, s:o, s:o, s:o, s:o, s:i", "uuid", report_string(e->uuid), "pciAddress",
+			  report_string(e->address), "name", report_string(e->name), "memory",
 			  plan->grant_memory ? json_integer((json_int_t)plan->grant_memory) : json_null(), "hostMemory",
 			  plan->grant_host_memory ? json_integer((json_int_t)plan->grant_host_memory) : json_null(),
 			  "maxClients", (int)plan->grant_max_clients);
-	json_t *mounts = LIST_JSON(mount, mounts, "s:s, s:s, s:b, s:b", "source", e->source, "target", e->target,
-				   "directory", e->directory, "noexec", (e->flags & PLAN_MOUNT_NOEXEC) != 0);
-	json_t *symlinks = LIST_JSON(symlink, symlinks, "s:s, s:s", "path", e->path, "pointsTo", e->points_to);
-	json_t *files = LIST_JSON(file, files, "s:s, s:o", "target", e->target, "content", report_string(e->content));
-	json_t *hidden = LIST_JSON(hidden, hidden, "s:s", "path", e->path);
-	json_t *modes = LIST_JSON(mode, modes, "s:s, s:o", "path", e->path, "mode", json_sprintf("%04o", e->mode));
-	json_t *env = LIST_JSON(env, env, "s:s, s:o, s:o", "name", e->name, "value", report_string(e->value), "setBy",
-				e->combines ? json_pack("[s, s]", "runtime", "cdi") : json_pack("[s]", "runtime"));
-	json_t *outranked = LIST_JSON(outranked, outranked, "s:o, s:s", "path", report_string(e->path), "by", e->by);
-	json_t *library_dirs = LIST_JSON(library_dir, library_dirs, "s:s, s:b, s:o", "path", e->path, "overridesImage",
-					 e->overrides_image, "libraries", report_strings(&e->libraries));
+	json_t *mounts = LIST_JSON(mount, mounts, "s:o, s:o, s:b, s:b", "source", report_string(e->source), "target",
+				   report_string(e->target), "directory", e->directory, "noexec",
+				   (e->flags & PLAN_MOUNT_NOEXEC) != 0);
+	json_t *symlinks = LIST_JSON(symlink, symlinks, "s:o, s:o", "path", report_string(e->path), "pointsTo",
+				     report_string(e->points_to));
+	json_t *files = LIST_JSON(file, files, "s:o, s:o", "target", report_string(e->target), "content",
+				  report_string(e->content));
+	json_t *hidden = LIST_JSON(hidden, hidden, "s:o", "path", report_string(e->path));
+	json_t *modes = LIST_JSON(mode, modes, "s:o, s:o", "path", report_string(e->path), "mode",
+				  json_sprintf("%04o", e->mode));
+	json_t *env =
+		LIST_JSON(env, env, "s:o, s:o, s:o", "name", report_string(e->name), "value", report_string(e->value),
+			  "setBy", e->combines ? json_pack("[s, s]", "runtime", "cdi") : json_pack("[s]", "runtime"));
+	json_t *outranked =
+		LIST_JSON(outranked, outranked, "s:o, s:o", "path", report_string(e->path), "by", report_string(e->by));
+	json_t *library_dirs =
+		LIST_JSON(library_dir, library_dirs, "s:o, s:b, s:o", "path", report_string(e->path), "overridesImage",
+			  e->overrides_image, "libraries", report_strings(&e->libraries));
 
 	return report_write_json(
 		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
@@ -204,10 +211,10 @@ static bool plan_write_is_listed(const struct plan *plan, size_t number)
 static int plan_write_paths(const struct plan *plan, FILE *file)
 {
 	for (size_t i = 0; i < plan->device_count; i++)
-		(void)fprintf(file, "%s\n", plan->devices[i].path);
+		report_print(file, "%s\n", plan->devices[i].path);
 	for (size_t i = 0; i < plan->mount_count; i++)
 		if (!plan_write_is_listed(plan, i))
-			(void)fprintf(file, "%s\n", plan->mounts[i].source);
+			report_print(file, "%s\n", plan->mounts[i].source);
 	return report_finish(file);
 }
 
@@ -227,9 +234,9 @@ static void plan_write_files(const struct plan *plan, const struct plan_mount *m
 	const struct strv *libraries = plan_write_libraries(plan, mount);
 
 	if (!libraries)
-		(void)fprintf(file, "%s\n", mount->source);
+		report_print(file, "%s\n", mount->source);
 	for (size_t i = 0; libraries && i < libraries->count; i++)
-		(void)fprintf(file, "%s/%s\n", mount->source, libraries->items[i]);
+		report_print(file, "%s/%s\n", mount->source, libraries->items[i]);
 }
 
 int ctr_gpu_plan_write_files(const struct ctr_gpu_plan *plan, unsigned kinds, FILE *file)
@@ -241,7 +248,7 @@ int ctr_gpu_plan_write_files(const struct ctr_gpu_plan *plan, unsigned kinds, FI
 	};
 
 	for (size_t i = 0; (kinds & CTR_GPU_FILES_DEVICES) && i < plan->data.device_count; i++)
-		(void)fprintf(file, "%s\n", plan->data.devices[i].path);
+		report_print(file, "%s\n", plan->data.devices[i].path);
 	for (size_t i = 0; i < plan->data.mount_count; i++)
 		if ((kinds & kind_of[plan->data.mounts[i].kind]) && !plan_write_is_listed(&plan->data, i))
 			plan_write_files(&plan->data, &plan->data.mounts[i], file);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/report.h"
 #include "base/str.h"
 #include "cli/cdi/cdi.h"
 #include "cli/output.h"
@@ -109,7 +110,7 @@ static int cdi_generate_write_spec(struct session *session, const struct generat
 					 stdout);
 	r = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, generate->hook, output, &path);
 	if (!r)
-		(void)printf("%s: %s%s\n", kind, path,
+		report_print(stdout, "%s: %s%s\n", kind, path,
 			     !generate->output && cdi_is_volatile() ? ", until the next boot, since /etc is read-only"
 								    : "");
 	return r;
@@ -144,7 +145,7 @@ static int cdi_generate_remove_stale(const struct session *session, const char *
 		return r;
 	for (char *end = removed; (end = strchr(end, '\n'));)
 		*end = ' ';
-	(void)printf("removed from %s, since these adapters are gone: %s\n", directory, removed);
+	report_print(stdout, "removed from %s, since these adapters are gone: %s\n", directory, removed);
 	return 0;
 }
 

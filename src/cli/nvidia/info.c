@@ -73,11 +73,23 @@ static void nvidia_info_print_gpu(const struct ctr_gpu_adapter *adapter, const s
 		if (csv)
 			(void)fputs(i > 0 ? "," : "", stdout);
 		else
-			(void)printf("%-15s ", fields[i].label);
+			report_print(stdout, "%-15s ", fields[i].label);
 		nvidia_info_print_value(fields[i].value);
 		(void)fputs(csv ? "" : "\n", stdout);
 	}
 	(void)fputs(csv ? "\n" : "", stdout);
+}
+
+static void nvidia_info_print_driver(const char *version, const char *cuda, bool csv)
+{
+	if (csv) {
+		(void)fputs("NVRM version,CUDA version\n", stdout);
+		report_print(stdout, "%s,%s\n", version, cuda);
+		(void)fputs("\nDevice Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture\n", stdout);
+		return;
+	}
+	report_print(stdout, "NVRM version:   %s\n", version);
+	report_print(stdout, "CUDA version:   %s\n", cuda);
 }
 
 /*
@@ -101,10 +113,8 @@ static int nvidia_info_print_host(const struct ctr_gpu_host *host, bool csv)
 			return r;
 		(void)snprintf(cuda, sizeof(cuda), "%d.%d", driver.cuda_major, driver.cuda_minor);
 		if (i == 0)
-			(void)printf(csv ? "NVRM version,CUDA version\n%s,%s\n\n"
-					   "Device Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture\n"
-					 : "NVRM version:   %s\nCUDA version:   %s\n",
-				     driver.version ? driver.version : unknown, driver.cuda_major ? cuda : unknown);
+			nvidia_info_print_driver(driver.version ? driver.version : unknown,
+						 driver.cuda_major ? cuda : unknown, csv);
 		nvidia_info_print_gpu(&adapter, &driver, csv);
 		ctr_gpu_driver_clear(&driver);
 	}

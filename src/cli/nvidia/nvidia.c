@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/report.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "model/adapter.h"
@@ -188,7 +189,8 @@ int nvidia_plan(struct session *session, const struct request_options *request)
 static void nvidia_print_version(FILE *file, struct argp_state *state)
 {
 	(void)state;
-	(void)fprintf(file, "cli-version: %s\nlib-version: %s\n", ctr_gpu_version(), ctr_gpu_version());
+	report_print(file, "cli-version: %s\n", ctr_gpu_version());
+	report_print(file, "lib-version: %s\n", ctr_gpu_version());
 }
 
 int nvidia_main(int argc, char **argv)

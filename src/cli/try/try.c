@@ -204,7 +204,7 @@ static int try_complain(const struct try *try, const char *words)
 	default:
 		break;
 	}
-	(void)printf("%s: no\n", try->way->shown);
+	report_print(stdout, "%s: no\n", try->way->shown);
 	/* The first lines of what it said, without what a terminal would take for orders. */
 	for (int i = 0; i < LINES_SHOWN && *output; i++) {
 		size_t length = strcspn(output, "\r\n");
@@ -249,12 +249,13 @@ static void try_show_line(char *line, struct arrival *arrival)
 	if (strcmp(what, "device") == 0) {
 		arrival->devices += error == 0;
 		arrival->closed += error != 0;
-		(void)printf("    %-20s %s\n", name, error ? strerror(error) : "opened");
+		report_print(stdout, "    %-20s %s\n", name, error ? strerror(error) : "opened");
 	} else if (path && try_is_driver(name)) {
 		arrival->libraries += error == 0;
 		arrival->missing += error != 0;
 		if (arrival->libraries + arrival->missing <= LIBRARIES_SHOWN)
-			(void)printf("    %-20s %s%s%s\n", name, path, error ? ": " : "", error ? strerror(error) : "");
+			report_print(stdout, "    %-20s %s%s%s\n", name, path, error ? ": " : "",
+				     error ? strerror(error) : "");
 	}
 }
 
@@ -267,7 +268,7 @@ static int try_show_arrival(struct try *try)
 	for (char *rest = try->result.output, *line; (line = strsep(&rest, "\r\n"));)
 		try_show_line(line, &arrival);
 	works = arrival.devices > 0 && arrival.closed == 0 && arrival.libraries > 0 && arrival.missing == 0;
-	(void)printf("%s: %s\n", try->way->shown,
+	report_print(stdout, "%s: %s\n", try->way->shown,
 		     works                                         ? "yes, the container has a GPU and its driver"
 		     : arrival.devices == 0 && arrival.closed == 0 ? "no, the container started without any GPU device"
 		     : arrival.closed > 0                          ? "no, a device cannot be opened"

@@ -54,6 +54,31 @@ static void writes_text_alone(void **state)
 	free(text);
 }
 
+/* The only line break is the one at the end of the format, whatever is longer than a line. */
+static void prints_one_line(void **state)
+{
+	_cleanup_free_ char *text = NULL, *paths = malloc(2 * REPORT_LINE_MAX);
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	(void)state;
+	assert_non_null(file);
+	assert_non_null(paths);
+	report_print(file, "%s is %d\n", "/a\n/b\033[1m", 7);
+	report_print(file, "%s", "\n");
+	report_print(file, "\n");
+	assert_int_equal(fflush(file), 0);
+	assert_string_equal(text, "/a?/b?[1m is 7\n?\n");
+	memset(paths, '\n', 2 * REPORT_LINE_MAX);
+	paths[2 * REPORT_LINE_MAX - 1] = '\0';
+	rewind(file);
+	report_print(file, "%s\n", paths);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(size, REPORT_LINE_MAX);
+	assert_int_equal(strspn(text, "?"), REPORT_LINE_MAX - 1);
+	assert_int_equal(text[size - 1], '\n');
+}
+
 /* The same document to a program, and nothing to a terminal. */
 static void writes_json_that_a_terminal_does_not_obey(void **state)
 {
@@ -90,6 +115,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shows_text_alone),
 		cmocka_unit_test(writes_text_alone),
+		cmocka_unit_test(prints_one_line),
 		cmocka_unit_test(writes_json_that_a_terminal_does_not_obey),
 		cmocka_unit_test(what_is_not_utf8_is_told_all_the_same),
 	};
