@@ -41,6 +41,7 @@ struct ctr_gpu_cdi_report *ctr_gpu_cdi_report_unref(struct ctr_gpu_cdi_report *r
 		cdi_spec_clear(&file->spec);
 	}
 	free(report->files);
+	strv_clear(&report->directories);
 	free(report);
 	return NULL;
 }
@@ -100,12 +101,15 @@ int ctr_gpu_cdi_report_read_file(struct ctr_gpu_cdi_report *report, const char *
 int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const char *path)
 {
 	_cleanup_strv_ struct strv names = {0};
-	_cleanup_dir_ DIR *stream = opendir(path);
+	_cleanup_dir_ DIR *stream = NULL;
 	const struct dirent *entry;
 	bool is_yaml;
-	int r = 0;
+	int r = strv_add(&report->directories, path);
 
 	report->priority++;
+	if (r < 0)
+		return r;
+	stream = opendir(path);
 	if (!stream && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (!stream)

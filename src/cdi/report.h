@@ -29,6 +29,7 @@ struct ctr_gpu_cdi_report {
 	struct ctr_gpu_context *context;
 	struct cdi_file *files;
 	size_t file_count;
+	struct strv directories;
 	int priority; /* of the directory read last */
 	bool checked;
 };

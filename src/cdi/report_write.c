@@ -38,8 +38,8 @@ static void cdi_report_write_device(const struct ctr_gpu_cdi_report *report, con
 	(void)fputc('=', out);
 	report_write_text(name, out);
 	if (!streq(status, "used"))
-		(void)fprintf(out, "  %s",
-			      streq(status, "conflict") ? "in conflict, so that engines do not know it, with" : status);
+		report_print(out, "  %s",
+			     streq(status, "conflict") ? "in conflict, so that engines do not know it, with" : status);
 	if (streq(status, "hidden"))
 		(void)fputs(" by", out);
 	if (other) {
@@ -51,7 +51,7 @@ static void cdi_report_write_device(const struct ctr_gpu_cdi_report *report, con
 
 static void cdi_report_write_finding(enum cdi_severity severity, const char *text, FILE *out)
 {
-	(void)fprintf(out, "    %s: ", severities[severity]);
+	report_print(out, "    %s: ", severities[severity]);
 	report_write_text(text, out);
 	(void)fputc('\n', out);
 }
@@ -63,8 +63,8 @@ static void cdi_report_write_file(const struct ctr_gpu_cdi_report *report, const
 		(void)fputs("  CDI ", out);
 		report_write_text(file->spec.version, out);
 	}
-	(void)fprintf(out, "%s%s\n", file->spec.is_yaml ? ", YAML" : "",
-		      file->spec.is_ours ? ", written by ctr-gpu" : "");
+	report_print(out, "%s%s\n", file->spec.is_yaml ? ", YAML" : "",
+		     file->spec.is_ours ? ", written by ctr-gpu" : "");
 	for (size_t i = 0; i < file->spec.device_count; i++)
 		if (file->spec.devices[i].name)
 			cdi_report_write_device(report, file, file->spec.devices[i].name, out);
@@ -105,6 +105,14 @@ static json_t *cdi_report_findings_json(const struct cdi_file *file)
 								 : file->findings[i - problems].text)));
 }
 
+static void cdi_report_write_none(const struct ctr_gpu_cdi_report *report, FILE *file)
+{
+	(void)fputs("No CDI spec found", file);
+	for (size_t i = 0; i < report->directories.count; i++)
+		report_print(file, " %s %s", i > 0 ? "or" : "in", report->directories.items[i]);
+	(void)fputs(".\n", file);
+}
+
 int ctr_gpu_cdi_report_write(const struct ctr_gpu_cdi_report *report, enum ctr_gpu_format format, FILE *file)
 {
 	json_t *files;
@@ -114,7 +122,7 @@ int ctr_gpu_cdi_report_write(const struct ctr_gpu_cdi_report *report, enum ctr_g
 		for (size_t i = 0; i < report->file_count; i++)
 			cdi_report_write_file(report, &report->files[i], file);
 		if (report->file_count == 0)
-			(void)fputs("No CDI spec found.\n", file);
+			cdi_report_write_none(report, file);
 		else if (report->checked && ctr_gpu_cdi_report_is_fine(report))
 			(void)fputs("No error was found.\n", file);
 		return report_finish(file);

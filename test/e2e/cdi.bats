@@ -169,7 +169,8 @@ setup() {
 	[[ $(jq -c '[.files[] | .devices[] | [.name, .status, .by]]' <<<"$output") == "[[\"one\",\"hidden\",\"$specs/run/c.json\"],[\"one\",\"hidden\",\"$specs/run/c.json\"],[\"two\",\"used\",null],[\"one\",\"used\",null]]" ]]
 	run ctr-gpu cdi list --spec-dir="$specs/none"
 	expect_status 0
-	expect_line "No CDI spec found."
+	expect_line "No CDI spec found in $specs/none."
+	expect_line "ctr-gpu: warning: cannot read the directory $specs/none: No such file or directory"
 }
 
 @test "check finds files that two specs share, and is content with one" {
@@ -184,8 +185,13 @@ setup() {
 	expect "engines know neither: one"
 	check "$specs/a.json"
 	expect_status 0
-	check --spec-dir="$specs/none"
+	mkdir "$specs/empty"
+	check --spec-dir="$specs/none" --spec-dir="$specs/empty" --spec-dir="$specs/a.json"
 	expect_status 1
+	expect_line "No CDI spec found in $specs/none or $specs/empty or $specs/a.json."
+	expect_line "ctr-gpu: warning: cannot read the directory $specs/none: No such file or directory"
+	expect_not "directory $specs/empty:"
+	expect_line "ctr-gpu: warning: cannot read the directory $specs/a.json: Not a directory"
 	check --json "$specs/a.json"
 	[[ $(jq .fine <<<"$output") == true ]]
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/fd.h"
 #include "cli/cdi/cdi.h"
 #include "cli/output.h"
 #include "cli/session.h"
@@ -85,12 +86,24 @@ static int cdi_report_check_specs(struct session *session, const char *engine)
 	return r && r != CTR_GPU_E_NO_DEVICE ? r : ctr_gpu_cdi_report_check(session->cdi, session->host, engine);
 }
 
+/* The usual ones may be missing; one that somebody names is there. */
+static void cdi_report_warn_of_directories(const struct spec_report *report)
+{
+	for (size_t i = 0; i < report->directory_count; i++) {
+		_cleanup_dir_ DIR *stream = opendir(report->directories[i]);
+
+		if (!stream)
+			(void)output_complain("warning: cannot read the directory %s: %m", report->directories[i]);
+	}
+}
+
 static int cdi_report_run(struct session *session, const struct spec_report *report)
 {
 	const char *const *directories = report->directory_count > 0 ? report->directories : cdi_directories;
 	size_t count = report->file_count > 0 ? 0 : report->directory_count > 0 ? report->directory_count : 2;
 	int r, exit_status;
 
+	cdi_report_warn_of_directories(report);
 	r = ctr_gpu_cdi_report_new(session->context, &session->cdi);
 	for (size_t i = 0; i < report->file_count && !r; i++)
 		r = ctr_gpu_cdi_report_read_file(session->cdi, report->files[i]);
