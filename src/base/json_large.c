@@ -4,30 +4,15 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/cleanup.h"
+#include "base/json_mark.h"
 #include "base/str.h"
 
-/* A control character, which JSON can write in one way only, and the random number. */
-enum { MARK_SIZE = sizeof("\"\\u0001") - 1 + 16 };
-
-static char mark[MARK_SIZE + 1];
-
-static int json_large_make_mark(void)
-{
-	uint64_t number;
-
-	if (mark[0])
-		return 0;
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
-		return -EAGAIN;
-	(void)snprintf(mark, sizeof(mark), "\"\\u0001%016llx", (unsigned long long)number);
-	return 0;
-}
+static char mark[JSON_MARK_SIZE + 1];
 
 static size_t json_large_string_length(const char *text, size_t size)
 {
@@ -102,7 +87,7 @@ int json_large_mark(const char *data, size_t size, char **ret, size_t *ret_size)
 	FILE *file;
 	int r;
 
-	r = json_large_make_mark();
+	r = json_mark_write('1', mark);
 	if (r < 0)
 		return r;
 	file = open_memstream(&text, &text_size);
@@ -123,12 +108,12 @@ void json_large_unmark(char *text)
 	if (!mark[0])
 		return;
 	while ((found = strstr(from, mark))) {
-		size_t before = (size_t)(found - from), digits = strcspn(found + MARK_SIZE, "\"");
+		size_t before = (size_t)(found - from), digits = strcspn(found + JSON_MARK_SIZE, "\"");
 
 		memmove(to, from, before);
-		memmove(to + before, found + MARK_SIZE, digits);
+		memmove(to + before, found + JSON_MARK_SIZE, digits);
 		to += before + digits;
-		from = found + MARK_SIZE + digits + (found[MARK_SIZE + digits] == '"');
+		from = found + JSON_MARK_SIZE + digits + (found[JSON_MARK_SIZE + digits] == '"');
 	}
 	memmove(to, from, strlen(from) + 1);
 }

@@ -24,6 +24,7 @@ struct ctr_gpu_bundle *ctr_gpu_bundle_unref(struct ctr_gpu_bundle *bundle)
 	rootfs_close(&bundle->config_home);
 	free(bundle->config_name);
 	free(bundle->config_path);
+	free(bundle->data);
 	json_decref(bundle->tree);
 	oci_config_clear(&bundle->config);
 	free(bundle->hook);
@@ -50,7 +51,7 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 {
 	_cleanup_bundle_ struct ctr_gpu_bundle *bundle = NULL;
 	const char *name = config ? config : "config.json", *slash = strrchr(name, '/');
-	_cleanup_free_ char *above = NULL, *data = NULL;
+	_cleanup_free_ char *above = NULL;
 	bool absolute = name[0] == '/';
 	size_t size;
 	int r;
@@ -68,10 +69,11 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 	bundle->directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	r = bundle->directory < 0 ? -errno : rootfs_open(bundle->directory, above, &bundle->config_home);
 	if (r == 0)
-		r = fd_read_handed_at(bundle->config_home.fd, bundle->config_name + 1, OCI_CONFIG_MAX, &data, &size);
+		r = fd_read_handed_at(bundle->config_home.fd, bundle->config_name + 1, OCI_CONFIG_MAX, &bundle->data,
+				      &size);
 	if (r != 0)
 		return bundle_explain(bundle, r, &context->err);
-	r = oci_load_config(data, size, &bundle->tree, &context->err);
+	r = oci_load_config(bundle->data, size, &bundle->tree, &context->err);
 	if (r == 0)
 		r = oci_read_config(bundle->tree, &bundle->config, &context->err);
 	if (r != 0)

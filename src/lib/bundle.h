@@ -14,6 +14,7 @@ struct ctr_gpu_bundle {
 	struct rootfs config_home; /* where config.json is; it is written by the rules for an image's files */
 	char *config_name;         /* "/config.json" */
 	char *config_path;         /* for messages */
+	char *data;                /* of config.json, as it was */
 	json_t *tree;
 	struct oci_config config;
 	char *hook; /* path of ctr-gpu-hook; NULL: it is missing */

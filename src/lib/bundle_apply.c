@@ -315,7 +315,7 @@ static int bundle_write_tree(struct bundle_apply *apply)
 	int r;
 
 	deeds_step(apply->deeds, "writing %s", apply->bundle->config_path);
-	r = json_print(apply->bundle->tree, JSON_COMPACT, &text);
+	r = oci_print_config(apply->bundle->tree, apply->bundle->data, &text);
 	if (r < 0)
 		return err_set(apply->err, r, "%m");
 	part = span_text(text);

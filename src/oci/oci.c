@@ -39,7 +39,8 @@ static int oci_bad(struct err *err, const char *file, const char *what)
 	return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: %s", file, what);
 }
 
-static int oci_parse_object(const char *file, const char *data, size_t size, size_t max, json_t **ret, struct err *err)
+static int oci_parse_object(const char *file, const char *data, size_t size, size_t max,
+			    const struct json_aside *asides, json_t **ret, struct err *err)
 {
 	char reason[JSON_ERROR_TEXT_LENGTH] = "";
 	_cleanup_json_ json_t *json = NULL;
@@ -48,7 +49,7 @@ static int oci_parse_object(const char *file, const char *data, size_t size, siz
 	if (size > max)
 		return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: it is larger than %zu MiB",
 			       file, max >> 20);
-	r = json_parse(data, size, &json, reason);
+	r = json_parse_but(data, size, asides, &json, reason);
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r < 0)
@@ -60,6 +61,8 @@ static int oci_parse_object(const char *file, const char *data, size_t size, siz
 }
 
 /* ---- state ---- */
+
+static const struct json_aside state_asides[] = {{"annotations", NULL}, {NULL, NULL}};
 
 /*
  * At the stages before the start the specification says "creating" or "created", and runtimes say either; what they say
@@ -89,7 +92,7 @@ static int oci_parse_bounded_state(const char *data, size_t size, json_int_t lea
 	json_int_t pid;
 	int r;
 
-	r = oci_parse_object("state", data, size, OCI_STATE_MAX, &state, err);
+	r = oci_parse_object("state", data, size, OCI_STATE_MAX, state_asides, &state, err);
 	if (r == 0)
 		r = oci_check_status(state, err);
 	if (r != 0)
@@ -122,6 +125,16 @@ int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret,
 }
 
 /* ---- config.json ---- */
+
+/* What neither oci_read_config() nor an edit looks at and engines fill. */
+static const struct json_aside capability_asides[] = {
+	{"effective", NULL}, {"permitted", NULL}, {"inheritable", NULL}, {"ambient", NULL}, {NULL, NULL}};
+static const struct json_aside process_asides[] = {
+	{"capabilities", capability_asides}, {"rlimits", NULL}, {NULL, NULL}};
+static const struct json_aside linux_asides[] = {
+	{"seccomp", NULL}, {"maskedPaths", NULL}, {"readonlyPaths", NULL}, {"sysctl", NULL}, {NULL, NULL}};
+static const struct json_aside config_asides[] = {
+	{"annotations", NULL}, {"process", process_asides}, {"linux", linux_asides}, {NULL, NULL}};
 
 /* process.env; without a process, or without variables, it is empty. */
 static int oci_read_environment(const json_t *config, struct strv *ret, struct err *err)
@@ -269,7 +282,12 @@ static int oci_read_hooks(const json_t *json, struct oci_config *config)
 
 int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err)
 {
-	return oci_parse_object("config.json", data, size, OCI_CONFIG_MAX, ret, err);
+	return oci_parse_object("config.json", data, size, OCI_CONFIG_MAX, config_asides, ret, err);
+}
+
+int oci_print_config(const json_t *config, const char *data, char **ret)
+{
+	return json_print_whole(config, JSON_COMPACT, data, ret);
 }
 
 /*

@@ -66,11 +66,20 @@ int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret,
 
 /**
  * oci_load_config() - config.json as a tree
- * @ret: new reference to an object
+ * @ret: new reference to an object; what nobody looks at is in it as text (base/json_aside.h)
  *
  * Return: 0; CTR_GPU_E_BAD_STATE; -ENOMEM. @err is set.
  */
 int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err);
+
+/**
+ * oci_print_config() - the tree as text
+ * @data: that oci_load_config() made it of
+ * @ret:  owned by the caller
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int oci_print_config(const json_t *config, const char *data, char **ret);
 
 /**
  * oci_read_config() - what is needed of config.json
