@@ -499,34 +499,47 @@ static int apply_attach_all(struct apply *apply)
 	return r;
 }
 
-/* Attaches a source that was made just now; @r is of making it. */
-static int apply_attach_made(struct apply *apply, int r, struct mount_source *source, const struct rootfs_place *target,
-			     const char *path)
-{
-	r = r < 0 ? apply_mount_error(apply, "what ctr-gpu made", path, r)
-		  : apply_attach_to(apply, source, target, path);
-	mount_source_close(source);
-	if (r == 0)
-		log_debug(apply->log, "mounted over %s", path);
-	return r;
-}
-
 /* Lays bytes of ours over a target. */
 static int apply_cover(struct apply *apply, const struct span *parts, size_t count, const struct rootfs_place *target,
 		       const char *path)
 {
 	struct mount_source source = MOUNT_NONE;
+	int r;
 
 	if (apply_target_is_forbidden(target, path))
 		return apply_target_refuse(apply, target, path);
-	return apply_attach_made(apply, mount_make_data(&apply->stage, parts, count, &source), &source, target, path);
+	r = mount_make_data(&apply->stage, parts, count, &source);
+	r = r < 0 ? apply_mount_error(apply, "what ctr-gpu made", path, r)
+		  : apply_attach_to(apply, &source, target, path);
+	mount_source_close(&source);
+	if (r == 0)
+		log_debug(apply->log, "mounted over %s", path);
+	return r;
 }
 
-static int apply_lay_file(struct apply *apply, const struct plan_file *file)
+/*
+ * What the plan lays over files and directories of the container. Paths are looked up first, since the stage covers the
+ * root and an image's ".." would lead into it; then all is made in one stage; then, without the stage, it is attached.
+ */
+struct apply_lay {
+	const char *path;
+	const struct plan_file *file; /* NULL: the path is a directory, which is to be empty */
+	struct rootfs_place target;   /* nowhere: nothing is to be done */
+	struct mount_source source;
+};
+
+/* The file says so already when a plan is applied twice. */
+static bool apply_says_so(const struct apply *apply, const struct rootfs_place *target, const struct plan_file *file)
+{
+	_cleanup_free_ char *old = NULL;
+
+	return rootfs_read_handle(&apply->rootfs, target->fd, strlen(file->content), &old, NULL) == 0 &&
+	       streq(old, file->content);
+}
+
+static int apply_find_file(struct apply *apply, const struct plan_file *file, struct apply_lay *ret)
 {
 	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
-	struct span content = span_text(file->content);
-	_cleanup_free_ char *old = NULL;
 	int r;
 
 	r = file->on_procfs ? apply_target_find_procfs(apply, file->target, &target)
@@ -535,34 +548,91 @@ static int apply_lay_file(struct apply *apply, const struct plan_file *file)
 		return 0;
 	if (r < 0)
 		return r == -ENOENT && file->on_procfs ? 0 : root_writer_error(apply->err, file->target, r);
-	/* The file says so already when a plan is applied twice. */
-	if (rootfs_read_handle(&apply->rootfs, target.fd, content.size, &old, NULL) == 0 &&
-	    streq(old, file->content))
+	if (apply_says_so(apply, &target, file))
 		return 0;
-	return apply_cover(apply, &content, 1, &target, file->target);
+	if (apply_target_is_forbidden(&target, file->target))
+		return apply_target_refuse(apply, &target, file->target);
+	*ret = (struct apply_lay){file->target, file, target, MOUNT_NONE};
+	target = ROOTFS_NOWHERE;
+	return 0;
 }
 
-static int apply_hide(struct apply *apply, const struct plan_hidden *hidden)
+static int apply_find_hidden(struct apply *apply, const struct plan_hidden *hidden, struct apply_lay *ret)
 {
 	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
-	struct mount_source source = MOUNT_NONE;
 	int r;
 
 	r = apply_target_find_procfs(apply, hidden->path, &target);
 	if (r < 0)
 		return r == -ENOENT ? 0 : root_writer_error(apply->err, hidden->path, r);
-	return apply_attach_made(apply, mount_make_empty(&apply->stage, &source), &source, &target, hidden->path);
+	*ret = (struct apply_lay){hidden->path, NULL, target, MOUNT_NONE};
+	target = ROOTFS_NOWHERE;
+	return 0;
 }
 
-static int apply_lay_files(struct apply *apply)
+static int apply_find_lays(struct apply *apply, struct apply_lay *lays)
 {
 	const struct plan *plan = apply->plan;
 	int r = 0;
 
 	for (size_t i = 0; i < plan->file_count && r == 0; i++)
-		r = apply_lay_file(apply, &plan->files[i]);
+		r = apply_find_file(apply, &plan->files[i], lays++);
 	for (size_t i = 0; i < plan->hidden_count && r == 0; i++)
-		r = apply_hide(apply, &plan->hidden[i]);
+		r = apply_find_hidden(apply, &plan->hidden[i], lays++);
+	return r;
+}
+
+static int apply_attach_lay(struct apply *apply, struct apply_lay *lay)
+{
+	int r = apply_attach_to(apply, &lay->source, &lay->target, lay->path);
+
+	mount_source_close(&lay->source);
+	if (r == 0)
+		log_debug(apply->log, "mounted over %s", lay->path);
+	return r;
+}
+
+/* Without open_tree(2) the source is a mount in the stage, and leaves it at once. */
+static int apply_make_lay(struct apply *apply, struct apply_lay *lay)
+{
+	struct span content = span_text(lay->file ? lay->file->content : "");
+	int r = lay->file ? mount_make_data(&apply->stage, &content, 1, &lay->source)
+			  : mount_make_empty(&apply->stage, &lay->source);
+
+	if (r < 0)
+		return apply_mount_error(apply, "what ctr-gpu made", lay->path, r);
+	return lay->source.staged ? apply_attach_lay(apply, lay) : 0;
+}
+
+static int apply_lay_all(struct apply *apply, struct apply_lay *lays, size_t count)
+{
+	int r = apply_find_lays(apply, lays);
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (lays[i].target.fd >= 0)
+			r = apply_make_lay(apply, &lays[i]);
+	mount_stage_close(&apply->stage);
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (lays[i].source.tree >= 0)
+			r = apply_attach_lay(apply, &lays[i]);
+	return r;
+}
+
+static int apply_lay_files(struct apply *apply)
+{
+	const size_t count = apply->plan->file_count + apply->plan->hidden_count;
+	_cleanup_free_ struct apply_lay *lays = calloc(count + 1, sizeof(*lays));
+	int r;
+
+	if (!lays)
+		return err_set(apply->err, -ENOMEM, "%m");
+	for (size_t i = 0; i < count; i++)
+		lays[i] = (struct apply_lay){NULL, NULL, ROOTFS_NOWHERE, MOUNT_NONE};
+	r = apply_lay_all(apply, lays, count);
+	for (size_t i = 0; i < count; i++) {
+		rootfs_place_close(&lays[i].target);
+		mount_source_close(&lays[i].source);
+	}
 	return r;
 }
 
