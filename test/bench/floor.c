@@ -10,7 +10,8 @@
  * CGROUP is a version 1 devices.allow file, or a version 2 directory with one device program. CACHE and DROP-IN are files
  * with the future contents of /etc/ld.so.cache and of /etc/ld.so.conf.d/ctr-gpu.conf. KIND is "device", "directory" or
  * "file", which are mounted, or "link", for which SOURCE is what it points to, or "ask": device SOURCE is asked TARGET
- * times, as often as the hook has to, for what a simulated device takes is not to be counted against the hook.
+ * times, as often as the hook has to, for what a simulated device takes is not to be counted against the hook. Or it is
+ * "made", a file that gets the contents of SOURCE, or "hidden", a directory that becomes empty; SOURCE is nothing then.
  */
 
 #include <err.h>
@@ -25,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -32,18 +34,17 @@
 
 enum { ENTRIES_MAX = 128, DEVICES_MAX = 32, CONTENT_MAX = 4 << 20 };
 
-enum kind { DEVICE, DIRECTORY, REGULAR, LINK, ASK };
+enum kind { DEVICE, DIRECTORY, REGULAR, LINK, ASK, MADE, HIDDEN };
 
 struct entry {
 	enum kind kind;
 	const char *source;
 	char *target;
 	int tree;
-};
-
-struct content {
-	char *data;
-	size_t size;
+	struct content {
+		char *data;
+		size_t size;
+	} content;
 };
 
 static int check(const char *what, long result)
@@ -125,10 +126,60 @@ static int make_file(int root, const char *directory, const char *name)
 	return target;
 }
 
+/* A clone needs a mount that is attached (open_tree(2), until 6.15): for a moment, on the root. */
+static int open_stage(int root)
+{
+	int stage, context = check("fsopen", syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC));
+
+	check("fsconfig", syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
+	stage = check("fsmount", syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+	check("move_mount",
+	      syscall(SYS_move_mount, stage, "", root, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+	close(context);
+	return stage;
+}
+
+static void take_made(int stage, struct entry *entry)
+{
+	const char *name = strrchr(entry->target, '/') + 1;
+	int file;
+
+	if (entry->kind == MADE) {
+		file = check(name, openat(stage, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+		check(name, write(file, entry->content.data, entry->content.size));
+		close(file);
+	} else {
+		check(name, mkdirat(stage, name, 0755));
+	}
+	entry->tree = check(name, syscall(SYS_open_tree, stage, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+}
+
+static void take_all_made(int root, struct entry *entries, int count)
+{
+	int stage = -1;
+
+	for (int i = 0; i < count; i++) {
+		if (entries[i].kind != MADE && entries[i].kind != HIDDEN)
+			continue;
+		if (stage < 0)
+			stage = open_stage(root);
+		take_made(stage, &entries[i]);
+	}
+	if (stage < 0)
+		return;
+	check("fchdir", fchdir(stage));
+	check("umount2", umount2(".", MNT_DETACH));
+	close(stage);
+}
+
 static void make_entry(int root, struct entry *entry)
 {
 	char *slash = strrchr(entry->target, '/');
 
+	if (entry->kind == HIDDEN || (entry->kind == MADE && strncmp(entry->target, "/proc/", 6) == 0)) {
+		attach(entry->tree, check(entry->target, open_in_root(root, entry->target, O_PATH)));
+		return;
+	}
 	if (entry->kind == DIRECTORY) {
 		attach(entry->tree, make_directory(root, entry->target));
 		return;
@@ -251,7 +302,8 @@ static void enter_mount_namespace(const char *pid)
 static enum kind parse_kind(const char *word)
 {
 	static const char *const words[] = {
-		[DEVICE] = "device", [DIRECTORY] = "directory", [REGULAR] = "file", [LINK] = "link", [ASK] = "ask"};
+		[DEVICE] = "device", [DIRECTORY] = "directory", [REGULAR] = "file", [LINK] = "link",
+		[ASK] = "ask",       [MADE] = "made",           [HIDDEN] = "hidden"};
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(words[i], word) == 0)
@@ -278,7 +330,9 @@ static void take_entry(char **words, struct entry *ret)
 	*ret = (struct entry){.kind = parse_kind(words[0]), .source = words[1], .target = words[2], .tree = -1};
 	if (ret->kind == ASK)
 		ask(words[1], atoi(words[2]));
-	else if (ret->kind != LINK)
+	else if (ret->kind == MADE)
+		ret->content = read_content(ret->source);
+	else if (ret->kind != LINK && ret->kind != HIDDEN)
 		ret->tree = take_tree(ret->source, ret->kind == DEVICE ? MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC : files);
 }
 
@@ -297,6 +351,7 @@ int main(int argc, char **argv)
 	allow_devices(argv[3], entries, count);
 	enter_mount_namespace(argv[1]);
 	root = check(argv[2], open(argv[2], O_PATH | O_DIRECTORY | O_CLOEXEC));
+	take_all_made(root, entries, count);
 	for (int i = 0; i < count; i++)
 		if (entries[i].kind != ASK)
 			make_entry(root, &entries[i]);
