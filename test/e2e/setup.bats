@@ -368,6 +368,25 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ ! -e /var/lib/ctr-gpu ]]'
 }
 
+@test "a file whose name could not be remembered, or of which something else is remembered, is not touched" {
+	in_machine '
+		name=$(printf "a\xff.json")
+		echo "{}" >"$name"
+		refused setup docker --engine-config="$name"
+		grep "a?.json is not UTF-8" message
+		[[ $(cat "$name") == "{}" && ! -e /var/lib/ctr-gpu ]]
+		mkdir /var/lib/ctr-gpu
+		echo "{}" >daemon.json
+		for files in "\"/etc/passwd\": 1" "\"daemon.json\": {}" "\"$PWD/daemon.json\": {\"engine\": \"docker\", \"after\": [], \"before\": 7}"; do
+			echo "{\"version\": 1, \"files\": {$files}}" >/var/lib/ctr-gpu/setup.json
+			for arguments in "docker --engine-config=daemon.json" "docker --engine-config=daemon.json --remove" "all --remove"; do
+				refused setup $arguments
+				grep "setup.json is damaged" message
+			done
+		done
+		[[ -e /etc/passwd && $(cat daemon.json) == "{}" ]]'
+}
+
 @test "mode, owner, labels and links of the file stay" {
 	in_machine '
 		mkdir real
@@ -405,7 +424,6 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			grep "cannot replace .*daemon.json: Operation not permitted" message && grep "chattr -ia" message
 		fi
 		[[ $(cat daemon.json) == "{}" && $(ls -A) == $(printf "daemon.json\nmessage") ]]'
-	expect_status 0
 }
 
 @test "a file that somebody else changes meanwhile is theirs" {
@@ -980,6 +998,9 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		refuses "$nvidia" --replace
 		refuses "version = 2\n[plugins\n" "config.toml:2:9: "
 		refuses "version = 2\na = 1\na = 2\n" "config.toml:3:1: "
+		refuses "version = \"2\"\n" "\"version\" is not a whole number"
+		refuses "version = 2\n[[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes]]\n" \
+			"\"plugins/io.containerd.grpc.v1.cri/containerd/runtimes\" is not an object"
 		refuses "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\ncontainerd = {}\n" "inline table"
 		printf "$nvidia" >config.toml
 		cp config.toml before

@@ -83,12 +83,16 @@ static int containerd_edit(struct setup *setup, json_t *file)
 	const struct engine *facts = &engine_containerd;
 	bool empty = !json_object_size(file), only;
 	json_int_t version = empty ? 2 : 1;
-	const json_t *plugin;
+	const json_t *plugin, *written = json_object_get(file, "version");
 	const char *section;
 	int r = 0;
 
-	if (json_object_get(file, "version"))
-		version = json_integer_value(json_object_get(file, "version"));
+	if (written && !json_is_integer(written))
+		return output_complain("%s: \"version\" is not a whole number, and containerd would refuse it too\n"
+				       "    Correct that, and try again.",
+				       setup->path);
+	if (written)
+		version = json_integer_value(written);
 	if (version < 1 || version > 3)
 		return output_complain("%s has version %d, which is not known\n    Versions 1, 2 and 3 are.",
 				       setup->path, (int)version);

@@ -115,6 +115,21 @@ static int keys_set(json_t *file, const char *path, json_t *value)
 	return json_is_object(below) ? keys_set(below, path + length + 1, steal_ptr(stolen)) : -ENOTDIR;
 }
 
+/* How much of a path leads to what is there and has no members. */
+static size_t keys_find_obstacle(const json_t *file, const char *path)
+{
+	size_t length = 0;
+
+	do {
+		_cleanup_free_ char *above = strndup(path, length += strcspn(path + length, "/"));
+		const json_t *there = above ? json_at(file, above) : NULL;
+
+		if (there && !json_is_object(there) && !json_is_null(there))
+			break;
+	} while (path[length] && path[++length]);
+	return length;
+}
+
 int keys_put(const struct setup *setup, json_t *file, const char *section, const char *key, json_t *value)
 {
 	_cleanup_free_ char *path = keys_join(section, key, strlen(key));
@@ -127,7 +142,8 @@ int keys_put(const struct setup *setup, json_t *file, const char *section, const
 	if (r == -ENOTDIR)
 		return output_complain("%s: \"%.*s\" is not an object, and %s would refuse it too\n"
 				       "    Mend that, and try again.",
-				       setup->path, (int)strcspn(path, "/"), path, setup->engine->facts->label);
+				       setup->path, (int)keys_find_obstacle(file, path), path,
+				       setup->engine->facts->label);
 	return r < 0 ? output_no_memory() : 0;
 }
 

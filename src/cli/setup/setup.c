@@ -251,9 +251,8 @@ int setup_read(const struct setup *setup, const struct text *text, const char *p
 	int r = engine_config_parse(setup->engine->facts, text, ret, &error);
 
 	if (r == -EINVAL)
-		return output_complain(
-			"%s:%zu:%zu: %s\n    The file is not valid, and %s would not read it; nothing was changed.",
-			path, error.line, error.column, error.reason, setup->engine->facts->name);
+		return output_complain("%s:%zu:%zu: %s\n    Nothing was changed. Correct that, and try again.", path,
+				       error.line, error.column, error.reason);
 	return r < 0 ? output_no_memory() : 0;
 }
 

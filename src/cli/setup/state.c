@@ -78,6 +78,23 @@ static int state_lock(struct state *state, const char *path)
 	return 0;
 }
 
+/* As it was written: an entry that it does not understand might have --remove take away somebody's file. */
+static bool state_has_entries(const json_t *entries)
+{
+	static const char *const texts[] = {"engine", "before", "after"};
+	const char *path;
+	json_t *entry;
+
+	json_object_foreach ((json_t *)entries, path, entry) {
+		if (path[0] != '/' || !json_is_object(entry))
+			return false;
+		for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+			if (json_object_get(entry, texts[i]) && !json_is_string(json_object_get(entry, texts[i])))
+				return false;
+	}
+	return json_is_object(entries);
+}
+
 static int state_parse(struct state *state)
 {
 	const struct text *text = &state->file.text;
@@ -93,7 +110,7 @@ static int state_parse(struct state *state)
 		json_decref(state->made);
 		state->made = json_incref(json_object_get(document, "directories"));
 	}
-	if (json_is_object(state->entries))
+	if (state_has_entries(state->entries))
 		return 0;
 	return output_complain(
 		"%s is damaged\n    Restore it, or remove it and see to what \"ctr-gpu setup\" wrote yourself.",
@@ -121,6 +138,18 @@ int state_open(struct state *state, bool change)
 	return r ? r : state_parse(state);
 }
 
+/* JSON takes no other text. */
+static int state_complain_of_path(const char *path)
+{
+	_cleanup_json_ json_t *text = json_string(path);
+
+	if (text)
+		return output_no_memory();
+	return output_complain("the name of %s is not UTF-8, so --remove could not find it again\n"
+			       "    Give it another name, or move it to a directory that has one.",
+			       path);
+}
+
 int state_set(struct state *state, const char *path, json_t *entry)
 {
 	_cleanup_json_ json_t *document = NULL;
@@ -129,7 +158,7 @@ int state_set(struct state *state, const char *path, json_t *entry)
 	if (!entry)
 		(void)json_object_del(state->entries, path);
 	else if (json_object_set(state->entries, path, entry) < 0)
-		return output_no_memory();
+		return state_complain_of_path(path);
 	if (!json_object_size(state->entries))
 		return state->file.exists ? config_file_unlink(&state->file) : 0;
 	document = json_pack("{s:i, s:O, s:O}", "version", 1, "directories", state->made, "files", state->entries);
