@@ -48,6 +48,9 @@ static error_t globals_take(struct globals *globals, int key, char *argument, co
 
 	switch (key) {
 	case 'c':
+		/* A script's variable that is not set. */
+		if (!*argument)
+			argp_error(state, "--config is a file; it is empty");
 		globals->config = argument;
 		return 0;
 	case 'd':

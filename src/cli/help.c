@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ctr-gpu help [COMMAND]: the same as --help, for those who type it that way. */
+/* ctr-gpu help [COMMAND...]: the same as --help, for those who type it that way. */
 
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ int verb_help(struct globals *globals, int argc, char **argv)
 {
 	const struct verb *verb;
 	char name[64], option[] = "--help";
-	char *arguments[] = {name, option, NULL};
+	char *arguments[] = {name, argc > 2 ? argv[2] : option, argc > 2 ? option : NULL, NULL};
 
 	if (argc < 2 || argv[1][0] == '-')
 		return main_help(globals);
@@ -24,5 +24,6 @@ int verb_help(struct globals *globals, int argc, char **argv)
 	if (verb->run == verb_help)
 		return main_help(globals);
 	(void)snprintf(name, sizeof(name), "ctr-gpu %s", verb->name);
-	return verb->run(globals, 2, arguments);
+	/* Of a command that has commands, the second word is one. */
+	return verb->run(globals, argc > 2 ? 3 : 2, arguments);
 }

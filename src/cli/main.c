@@ -25,7 +25,7 @@ const struct verb verbs[] = {
 	{"doctor", "", "Say whether a GPU container would work here, or why not", verb_doctor},
 	{"vgpu", " COMMAND", "Look after containers that have GPUs by vCUDA", verb_vgpu},
 	{"version", "", "Print the version", verb_version},
-	{"help", " [COMMAND]", "Show the options of a command", verb_help},
+	{"help", " [COMMAND...]", "Show the options of a command", verb_help},
 	{0},
 };
 

@@ -67,6 +67,13 @@ lines() {
 		run ctr-gpu help "$command"
 		[[ $status -eq 0 && $output == "$own" ]]
 	done
+	for command in "cdi generate" "cdi check" "vgpu limit"; do
+		# shellcheck disable=SC2086
+		run ctr-gpu help $command
+		[[ $status -eq 0 && $output == "Usage: ctr-gpu $command "* && $output == "$(ctr-gpu $command --help)" ]]
+	done
+	run ctr-gpu help cdi nonsense
+	[[ $status -eq 2 && $output == *"unknown command 'nonsense'"* ]]
 	run ctr-gpu-hook --help
 	[[ $status -eq 0 && $output == *createRuntime* ]]
 }
@@ -183,6 +190,8 @@ lines() {
 
 @test "a configuration that cannot be used is an error that names it" {
 	refused 1 'cannot read the configuration /none/config.json' ctr-gpu --config=/none/config.json info
+	refused 2 '--config is a file; it is empty' ctr-gpu --config= info
+	refused 2 '--spec-dir is a directory; it is empty' ctr-gpu cdi check --spec-dir=
 	echo '{"driver-timout": 1}' >"$BATS_TEST_TMPDIR/config.json"
 	refused 1 'unknown key "driver-timout"' ctr-gpu --config="$BATS_TEST_TMPDIR/config.json" info
 	grep -qF 'ctr-gpu: [E_BAD_CONFIG]' "$BATS_TEST_TMPDIR/stderr"

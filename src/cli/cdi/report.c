@@ -55,6 +55,9 @@ static error_t cdi_report_parse(int key, char *argument, struct argp_state *stat
 		report->format = CTR_GPU_FORMAT_JSON;
 		return 0;
 	case KEY_SPEC_DIR:
+		/* A script's variable that is not set. */
+		if (!*argument)
+			argp_error(state, "--spec-dir is a directory; it is empty");
 		if (report->directory_count == DIRECTORIES_MAX)
 			argp_error(state, "--spec-dir is given too often");
 		report->directories[report->directory_count++] = argument;
