@@ -78,18 +78,10 @@ static _Noreturn void give_up(const char *what)
 	exit(3);
 }
 
-/* Beside tasks that get no time the guard may find no place to note a call, and refuses it: then once more. */
 static void open_seen(int fd, uint32_t *ret)
 {
-	int refused = 0;
-
-	while (dxg_open_luid(fd, arguments.seen[0], 0, ret) < 0) {
-		if (!starved || ++refused == 200)
-			give_up("opening the adapter that is seen");
-		usleep(10000);
-	}
-	if (refused)
-		(void)dprintf(STDOUT_FILENO, "# the adapter that is seen was refused %d times\n", refused);
+	if (dxg_open_luid(fd, arguments.seen[0], 0, ret) < 0)
+		give_up("opening the adapter that is seen");
 }
 
 static void *call_starved(void *fd)

@@ -217,6 +217,7 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 	if (r < 0)
 		return r;
 	guard->rodata->guard_device = device;
+	guard->rodata->guard_can_stay = facts->has_preempt_calls;
 	(void)bpf_program__set_autoload(guard->progs.guard_ioctl_compat, facts->has_compat_hook);
 	(void)bpf_program__set_autoload(guard->progs.guard_removed, facts->has_rmdir_event);
 	(void)bpf_program__set_autoload(guard->progs.guard_refused_compat, facts->has_compat_hook);

@@ -238,6 +238,10 @@ struct {
 
 /* The kernel's number of /dev/dxg, set by the loader. The driver cannot go while programs are attached to it. */
 const volatile __u32 guard_device = 0;
+/* Whether the kernel has these functions (Linux 6.10), set by the loader. */
+const volatile bool guard_can_stay = false;
+extern void bpf_preempt_disable(void) __weak __ksym;
+extern void bpf_preempt_enable(void) __weak __ksym;
 static const char zeros[CLEARED_AT_ONCE * sizeof(struct adapter_info)] = {0};
 
 char guard_license[] SEC("license") = "GPL";
@@ -387,10 +391,26 @@ int BPF_PROG(guard_removed, struct cgroup *cgroup)
 
 /* ---- calls ---- */
 
+/*
+ * Before Linux 7.1 nobody makes storage on a processor where another task is preempted while it looks at its own, and
+ * a task without a share of the processor stays so for seconds.
+ */
+static __always_inline void *guard_get_storage(void *map, struct task_struct *task, __u64 flags)
+{
+	void *storage;
+
+	if (guard_can_stay)
+		bpf_preempt_disable();
+	storage = bpf_task_storage_get(map, task, NULL, flags);
+	if (guard_can_stay)
+		bpf_preempt_enable();
+	return storage;
+}
+
 /* Return: NULL if it never made a guarded call. */
 static __always_inline struct call *guard_get_call(void)
 {
-	return bpf_task_storage_get(&calls, bpf_get_current_task_btf(), NULL, 0);
+	return guard_get_storage(&calls, bpf_get_current_task_btf(), 0);
 }
 
 /* Return: NULL if the thread is not in one. */
@@ -405,7 +425,7 @@ static __always_inline struct process *guard_get_process(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	return bpf_task_storage_get(&processes, task->group_leader, NULL, 0);
+	return guard_get_storage(&processes, task->group_leader, 0);
 }
 
 /* Newer kernels make it without waiting for a lock that another processor has: one failure is no lack of memory. */
@@ -414,7 +434,7 @@ static __always_inline void *guard_make(void *map, struct task_struct *task)
 	void *storage = NULL;
 
 	for (int i = 0; i < MAKE_TRIES && !storage; i++)
-		storage = bpf_task_storage_get(map, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		storage = guard_get_storage(map, task, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	return storage;
 }
 
