@@ -298,7 +298,7 @@ lint: dependencies-lint
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
 	$(MAKE) -k analyse
 
-analysed = $(addprefix $(O)/analysed/,$(filter-out %.bpf.c,$(wildcard src/*/*.c src/*/*/*.c hooks/*.c hooks/runtime/*.c)) \
+analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/%,$(wildcard src/*/*.c src/*/*/*.c hooks/*.c hooks/runtime/*.c)) \
 	$(wildcard test/hosts/*.c test/fuzz/*.c))
 analyse: $(analysed)
 	@echo "The analyser finds nothing in $(words $(analysed)) files."

@@ -4,7 +4,7 @@
 # them builds the rest.
 
 guard_lacks := $(shell CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' pkg/needs guard)
-guard_sources = $(sort $(filter-out %.bpf.c,$(wildcard src/guard/program/*.c)))
+guard_sources = $(sort $(wildcard src/guard/program/*.c))
 guard_objects = $(guard_sources:%.c=$(O)/%.o)
 ifeq ($(guard_lacks),)
 programs += $(O)/bin/ctr-gpu-guard
@@ -19,14 +19,16 @@ endif
 # Registers of the machine whose calls are traced.
 guard_machine = $(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),arm64,x86)
 
-$(O)/gen/guard.bpf.o $(O)/gen/guard.skel.h: src/guard/rules.mk
-$(O)/gen/guard.bpf.o: src/guard/program/guard.bpf.c src/guard/layout.h | needs
+guard_bpf_objects = $(patsubst src/guard/bpf/%.c,$(O)/gen/guard/%.o,$(sort $(wildcard src/guard/bpf/*.c)))
+
+$(guard_bpf_objects) $(O)/gen/guard.bpf.o $(O)/gen/guard.skel.h: src/guard/rules.mk
+$(guard_bpf_objects): $(O)/gen/guard/%.o: src/guard/bpf/%.c $(wildcard src/guard/bpf/*.h) src/guard/layout.h | needs
 	@mkdir -p $(@D)
 	$(say) BPF $<
 	clang -target bpf -mcpu=v3 -D__TARGET_ARCH_$(guard_machine) -O2 -g -ffile-prefix-map='$(CURDIR)'=. -Wall -Wextra -Wno-unused-parameter \
-		$(WERROR) -Isrc -c -o $@.whole $<
-	$(guard_bpftool) gen object $@ $@.whole
-	rm -f $@.whole
+		$(WERROR) -Isrc -c -o $@ $<
+$(O)/gen/guard.bpf.o: $(guard_bpf_objects)
+	$(guard_bpftool) gen object $@ $(guard_bpf_objects)
 # What bpftool writes is not free of warnings.
 $(O)/gen/guard.skel.h: $(O)/gen/guard.bpf.o
 	{ echo '#pragma GCC system_header' && $(guard_bpftool) gen skeleton $< name guard; } >$@

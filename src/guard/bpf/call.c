@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+
+#include "guard/bpf/call.h"
+
+enum { MAKE_TRIES = 4 };
+
+struct process {
+	__u32 busy; /* threads that are in a call */
+	__u32 condemned;
+};
+
+/*
+ * What is known of a thread and, with its group's leader, of a process is the task's own and ends with it: nobody can
+ * fill a table that others need.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct process);
+} processes SEC(".maps");
+
+/* Whether the kernel has these functions (Linux 6.10), set by the loader. */
+const volatile bool guard_can_stay = false;
+extern void bpf_preempt_disable(void) __weak __ksym;
+extern void bpf_preempt_enable(void) __weak __ksym;
+
+/*
+ * Before Linux 7.1 nobody makes storage on a processor where another task is preempted while it looks at its own, and
+ * a task without a share of the processor stays so for seconds.
+ */
+static __always_inline void *call_get_storage(void *map, struct task_struct *task, __u64 flags)
+{
+	void *storage;
+
+	if (guard_can_stay)
+		bpf_preempt_disable();
+	storage = bpf_task_storage_get(map, task, NULL, flags);
+	if (guard_can_stay)
+		bpf_preempt_enable();
+	return storage;
+}
+
+/* Return: NULL if it never made a guarded call. */
+static __always_inline struct call *call_get(void)
+{
+	return call_get_storage(&calls, bpf_get_current_task_btf(), 0);
+}
+
+__hidden struct call *call_get_begun(void)
+{
+	struct call *call = call_get();
+
+	return call && call->begun ? call : NULL;
+}
+
+static __always_inline struct process *call_get_process(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return call_get_storage(&processes, task->group_leader, 0);
+}
+
+/* Newer kernels make it without waiting for a lock that another processor has: one failure is no lack of memory. */
+static __always_inline void *call_make(void *map, struct task_struct *task)
+{
+	void *storage = NULL;
+
+	for (int i = 0; i < MAKE_TRIES && !storage; i++)
+		storage = call_get_storage(map, task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return storage;
+}
+
+__hidden int call_note(const struct request *request)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct process *process = call_make(&processes, task->group_leader);
+	struct call *call = call_make(&calls, task);
+
+	if (!call || !process)
+		return -ENOMEM;
+	call->request = *request;
+	call->opening = 0;
+	call->found = 0;
+	if (!call->begun)
+		(void)__sync_fetch_and_add(&process->busy, 1);
+	call->begun = GATED;
+	return 0;
+}
+
+__hidden void call_leave(struct call *call)
+{
+	struct process *process = call_get_process();
+
+	call->begun = NOT_BEGUN;
+	if (!process)
+		return;
+	/* Whoever sees the last one go may end the process: nobody is in the driver, and nobody gets in. */
+	if (__sync_fetch_and_add(&process->busy, -1) == 1 && *(volatile __u32 *)&process->condemned)
+		(void)bpf_send_signal(SIGKILL);
+}
+
+__hidden void call_condemn(void)
+{
+	struct process *process = call_get_process();
+
+	if (process)
+		*(volatile __u32 *)&process->condemned = 1;
+}
+
+__hidden bool call_is_condemned(void)
+{
+	struct process *process = call_get_process();
+
+	return process && *(volatile __u32 *)&process->condemned;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+
+#include "guard/bpf/driver.h"
+
+#include "guard/bpf/call.h"
+#include "guard/bpf/scope.h"
+
+enum { ARGUMENTS_MAX = 64 }; /* bytes of them that are cleared */
+
+static const char nothing[ARGUMENTS_MAX] = {0};
+
+/* What the driver will find is nothing that it knows. */
+static __always_inline void driver_spoil(unsigned int command, unsigned long arguments)
+{
+	__u32 size = command >> 16 & 0x3fff, others = size - 1; /* _IOC_SIZE */
+
+	if (!size)
+		return;
+	if (others >= ARGUMENTS_MAX)
+		others = ARGUMENTS_MAX - 1;
+	asm volatile("" : "+r"(others));
+	others &= ARGUMENTS_MAX - 1;
+	(void)bpf_probe_write_user((void *)arguments, nothing, others + 1);
+}
+
+/* The gate was skipped. What it would have refused can be made useless only. */
+static __always_inline void driver_pass_late(struct request *request, unsigned int command)
+{
+	int r = request_look(request);
+
+	if (call_note(request) || r || call_is_condemned())
+		driver_spoil(command, request->arguments);
+}
+
+__hidden void driver_begin_late(struct file *file, unsigned int command, unsigned long arguments)
+{
+	struct request request = {.number = command & 0xff, .arguments = arguments};
+
+	if (scope_take_mark() || !scope_find(&request.key))
+		return;
+	request.process = (__u64)BPF_CORE_READ(file, private_data);
+	driver_pass_late(&request, command);
+}
+
+static __always_inline void driver_begin(struct file *file, unsigned int command, unsigned long arguments)
+{
+	if (!scope_is_idle() && !call_get_begun())
+		driver_begin_late(file, command, arguments);
+}
+
+__hidden void driver_end(void)
+{
+	struct call *call = scope_is_idle() ? NULL : call_get_begun();
+
+	if (call)
+		call_leave(call);
+}
+
+SEC("fentry/dxgk_unlocked_ioctl")
+int BPF_PROG(guard_begin_native, struct file *file, unsigned int command, unsigned long arguments)
+{
+	driver_begin(file, command, arguments);
+	return 0;
+}
+
+SEC("fentry/dxgk_compat_ioctl")
+int BPF_PROG(guard_begin_compat, struct file *file, unsigned int command, unsigned long arguments)
+{
+	driver_begin(file, command, arguments);
+	return 0;
+}
+
+SEC("fexit/dxgk_unlocked_ioctl")
+int BPF_PROG(guard_end_native)
+{
+	driver_end();
+	return 0;
+}
+
+SEC("fexit/dxgk_compat_ioctl")
+int BPF_PROG(guard_end_compat)
+{
+	driver_end();
+	return 0;
+}
+
+__hidden void driver_judge(struct dxgadapter *adapter)
+{
+	struct call *call = scope_is_idle() ? NULL : call_get_begun();
+
+	if (call && adapter && !scope_allows(&call->request.key, scope_luid(adapter)))
+		call_condemn();
+}
+
+SEC("fexit/dxgprocess_adapter_by_handle")
+int BPF_PROG(guard_by_handle, struct dxgprocess *process, __u64 handle, struct dxgadapter *result)
+{
+	driver_judge(result);
+	return 0;
+}
+
+/* Devices that were made before the process was guarded. */
+SEC("fexit/dxgprocess_device_by_object_handle")
+int BPF_PROG(guard_by_device, struct dxgprocess *process, int type, __u64 handle, struct dxgdevice *result)
+{
+	if (result)
+		driver_judge(BPF_CORE_READ(result, adapter));
+	return 0;
+}
+
+SEC("fentry/dxgvmb_send_query_statistics")
+int BPF_PROG(guard_statistics, __u64 process, struct dxgadapter *adapter)
+{
+	driver_judge(adapter);
+	return 0;
+}

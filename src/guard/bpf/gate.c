@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+
+/*
+ * The guard: a container's choice among the adapters behind one /dev/dxg, held in the kernel.
+ *
+ * Before a call, what names another adapter is refused as the driver refuses an unknown one, so that no message
+ * leaves the guest. Behind an enumeration the caller's list is written again with the chosen adapters alone. Who
+ * changes the words between our look and the driver's copy of them reaches another adapter once: the process is
+ * condemned, makes no further call, and is killed when its last call has ended. Never earlier: dxgvmb_send_sync_msg()
+ * waits killably and then frees a packet that the channel's callback may still use.
+ *
+ * The kernel skips a program that already runs on the same CPU, which a kernel that preempts itself can bring about.
+ * So every program does what one before it left undone, and such a kernel has probes besides, which are not skipped.
+ */
+
+#include "guard/bpf/call.h"
+#include "guard/bpf/scope.h"
+
+/* The kernel's number of /dev/dxg, set by the loader. The driver cannot go while programs are attached to it. */
+const volatile __u32 guard_device = 0;
+
+static __always_inline bool gate_is_dxg(struct file *file)
+{
+	struct inode *inode = file->f_inode;
+
+	return inode->i_rdev == guard_device && (inode->i_mode & S_IFMT) == S_IFCHR;
+}
+
+static __always_inline int gate_judge(struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	struct request request = {.number = command & 0xff, .arguments = arguments};
+	struct call *call;
+	int r;
+
+	if (answer || (command >> 8 & 0xff) != TYPE_DXG || scope_is_idle() || !gate_is_dxg(file))
+		return answer;
+	if (!scope_find(&request.key)) {
+		call = call_get_begun();
+		if (call)
+			call_leave(call);
+		scope_mark();
+		return 0;
+	}
+	request.process = (__u64)file->private_data;
+	r = request_look(&request);
+	if (!r)
+		r = call_note(&request);
+	/* Counted first: whoever condemns the process later sees us. */
+	if (r || !call_is_condemned())
+		return r;
+	call = call_get_begun();
+	if (call)
+		call_leave(call);
+	return -EPERM;
+}
+
+SEC("fmod_ret/security_file_ioctl")
+int BPF_PROG(guard_ioctl, struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	return gate_judge(file, command, arguments, answer);
+}
+
+/* 32-bit callers have a hook of their own since 6.8 and the stable kernels of early 2024; before they had that one. */
+SEC("fmod_ret/security_file_ioctl_compat")
+int BPF_PROG(guard_ioctl_compat, struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	return gate_judge(file, command, arguments, answer);
+}
+
+/* Another security module may refuse what the gate let pass, at the caller's own wish (Landlock): then it is over. */
+static __always_inline void gate_end_refused(unsigned int command, int answer)
+{
+	struct call *call = answer && (command >> 8 & 0xff) == TYPE_DXG ? call_get_begun() : NULL;
+
+	if (call)
+		call_leave(call);
+}
+
+SEC("fexit/security_file_ioctl")
+int BPF_PROG(guard_refused, struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	gate_end_refused(command, answer);
+	return 0;
+}
+
+SEC("fexit/security_file_ioctl_compat")
+int BPF_PROG(guard_refused_compat, struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	gate_end_refused(command, answer);
+	return 0;
+}
