@@ -12,6 +12,8 @@
  *	unload                             of the last module or library
  *	local:BYTES                        a kernel with so much local memory runs
  *	stack:BYTES, heap:BYTES            a limit is set
+ *	streams:COUNT, graphs:COUNT        so many, as far as they can be had, and what refused the next one; drop: all are ended
+ *	pieces:BYTES                       allocated in 4 KiB, of which all but every hundredth are freed
  */
 
 #include <dlfcn.h>
@@ -34,6 +36,12 @@ typedef uint64_t handle;
 	X(cuCtxSynchronize, (void))                                                                        \
 	X(cuMemGetInfo_v2, (size_t *, size_t *))                                                           \
 	X(cuMemAlloc_v2, (handle *, size_t))                                                               \
+	X(cuMemFree_v2, (handle))                                                                          \
+	X(cuStreamCreate, (handle *, unsigned))                                                            \
+	X(cuStreamDestroy_v2, (handle))                                                                    \
+	X(cuGraphCreate, (handle *, unsigned))                                                             \
+	X(cuGraphInstantiateWithFlags, (handle *, handle, unsigned long long))                             \
+	X(cuGraphExecDestroy, (handle))                                                                    \
 	X(cuModuleLoadData, (handle *, const void *))                                                      \
 	X(cuModuleUnload, (handle))                                                                        \
 	X(cuModuleGetFunction, (handle *, handle, const char *))                                           \
@@ -46,7 +54,7 @@ typedef uint64_t handle;
 FUNCTIONS(X)
 #undef X
 
-enum { TEXT_MAX = 512, PART = 64, PACKED = 0x5a };
+enum { TEXT_MAX = 1024, PART = 64, PACKED = 0x5a };
 
 static handle primary, second, loaded;
 static int is_library;
@@ -65,6 +73,13 @@ struct fat {
 };
 _Static_assert(offsetof(struct fat, text) == 16 + PART, "two headers without gaps");
 
+/* Local memory is used by what the compiler cannot know to be never true. */
+static const char body[] =
+	".reg .pred %p;\n.reg .b32 %r<4>;\n.reg .b64 %d<4>;\nmov.u32 %r1, %ctaid.x;\ncvt.u64.u32 %d1, %r1;\n"
+	"mov.u64 %d2, room;\nadd.u64 %d3, %d2, %d1;\nst.local.u32 [%d3], %r1;\nxor.b32 %r2, %r1, 64;\n"
+	"cvt.u64.u32 %d3, %r2;\nadd.u64 %d3, %d2, %d3;\nld.local.u32 %r3, [%d3];\nsetp.ne.u32 %p, %r1, 77777;\n"
+	"@%p bra done;\nst.global.u32 [%d1], %r3;\ndone:\n";
+
 static void write_text(char text[TEXT_MAX], unsigned long array, unsigned long local)
 {
 	char line[2][64] = {"", ""};
@@ -74,8 +89,8 @@ static void write_text(char text[TEXT_MAX], unsigned long array, unsigned long l
 	if (local)
 		(void)snprintf(line[1], sizeof(line[1]), ".local .align 4 .b8 room[%lu];\n", local);
 	(void)snprintf(text, TEXT_MAX,
-		       ".version 6.0\n.target sm_50\n.address_size 64\n%s.visible .entry nop()\n{\n%sret;\n}\n",
-		       line[0], line[1]);
+		       ".version 6.0\n.target sm_50\n.address_size 64\n%s.visible .entry nop()\n{\n%s%sret;\n}\n",
+		       line[0], line[1], local ? body : "");
 }
 
 static const struct fat *write_fat(unsigned long array)
@@ -131,6 +146,49 @@ static int run_local(unsigned long bytes)
 	return r ? r : cuCtxSynchronize();
 }
 
+/* ---- many ---- */
+
+static handle many[1 << 14];
+static unsigned many_count;
+static int are_streams;
+
+static int make_many(unsigned long count, int streams)
+{
+	handle graph = 0;
+	int r = streams ? 0 : cuGraphCreate(&graph, 0);
+
+	are_streams = streams;
+	for (many_count = 0; many_count < count && r == 0; many_count += r == 0)
+		r = streams ? cuStreamCreate(&many[many_count], 1)
+			    : cuGraphInstantiateWithFlags(&many[many_count], graph, 0);
+	printf("# %u of them\n", many_count);
+	return r;
+}
+
+static int drop_many(void)
+{
+	int r = 0;
+
+	while (many_count > 0 && r == 0) {
+		const handle last = many[--many_count];
+
+		r = are_streams ? cuStreamDestroy_v2(last) : cuGraphExecDestroy(last);
+	}
+	return r;
+}
+
+static int scatter(unsigned long bytes)
+{
+	int r = 0;
+
+	for (unsigned long i = 0; i < bytes / 4096 && r == 0; i++)
+		r = cuMemAlloc_v2(&many[i], 4096);
+	for (unsigned long i = 0; i < bytes / 4096 && r == 0; i++)
+		if (i % 100)
+			r = cuMemFree_v2(many[i]);
+	return r;
+}
+
 static int begin_second(void)
 {
 	const int r = cuCtxCreate_v2(&second, 0, 0);
@@ -172,6 +230,12 @@ static int take(const char *step)
 		return is_library ? cuLibraryUnload(loaded) : cuModuleUnload(loaded);
 	if (strncmp(step, "local:", 6) == 0)
 		return run_local(bytes);
+	if (strncmp(step, "streams:", 8) == 0 || strncmp(step, "graphs:", 7) == 0)
+		return make_many(bytes, step[0] == 's');
+	if (strcmp(step, "drop") == 0)
+		return drop_many();
+	if (strncmp(step, "pieces:", 7) == 0)
+		return scatter(bytes);
 	if (strncmp(step, "stack:", 6) == 0 || strncmp(step, "heap:", 5) == 0)
 		return cuCtxSetLimit(step[0] == 's' ? 0 : 2, bytes);
 	return -1;

@@ -17,8 +17,8 @@
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 
-/* Mappings of physical memory, which exists as long as it has one. */
-enum { MAPPINGS = 65536 };
+/* Mappings of physical memory, which exists as long as it has one. One may take a table of its own. */
+enum { MAPPINGS = 65536, TABLE = 4096 };
 static struct {
 	uint64_t at, bytes, memory;
 } mappings[MAPPINGS];
@@ -56,18 +56,25 @@ bool allocation_take(uint64_t bytes)
 	return quota_take(bytes);
 }
 
+/* Pieces of up to half a page share pages; what is larger has pages of its own. */
+enum { PIECE = 512, PIECE_MAX = OVERHEAD_PAGE / 2 };
+
 /*
  * The driver gives memory in pieces, and rows that begin with one. Counted by its bytes, what is asked for in small
  * ones would take as much as there is.
  */
-static bool allocation_round(uint64_t bytes, uint64_t *ret)
+static bool allocation_round(uint64_t bytes, uint64_t to, uint64_t *ret)
 {
-	enum { PIECE = 512 };
-
-	if (__builtin_add_overflow(bytes, PIECE - 1, ret))
+	if (__builtin_add_overflow(bytes, to - 1, ret))
 		return false;
-	*ret &= ~(uint64_t)(PIECE - 1);
+	*ret &= ~(to - 1);
 	return true;
+}
+
+/* Memory that is not of a pool. */
+static bool allocation_take_pages(uint64_t bytes, uint64_t *ret)
+{
+	return allocation_round(bytes, bytes > PIECE_MAX ? OVERHEAD_PAGE : PIECE, ret) && allocation_take(*ret);
 }
 
 /* What was counted becomes the allocation's, or nobody's. */
@@ -95,7 +102,7 @@ CUresult serve_cuMemAlloc_v2(struct request *q)
 
 	if (r)
 		return r;
-	if (!allocation_round(q->argument[0], &bytes) || !allocation_take(bytes))
+	if (!allocation_take_pages(q->argument[0], &bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuMemAlloc_v2(&pointer, q->argument[0]);
 	return allocation_end(q, r, QUOTA_POINTER, pointer, bytes, q->header.context);
@@ -114,10 +121,9 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 	if (r)
 		return r;
 	if (__builtin_add_overflow(width, PITCH_MAX, &more) || __builtin_mul_overflow(more, height, &more) ||
-	    !allocation_round(width, &bytes))
+	    !allocation_round(width, PIECE, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	bytes *= height;
-	if (!allocation_take(bytes))
+	if (!allocation_take_pages(bytes * height, &bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuMemAllocPitch_v2(&pointer, &pitch, width, height, (unsigned)q->argument[2]);
 	/* Some other pitch is known only now. */
@@ -221,10 +227,14 @@ static void allocation_trim(void)
 	(void)pthread_mutex_unlock(&allocation_mutex);
 }
 
-/* What was freed to a pool counts as the pool's before it counts as nobody's. */
+/* What was freed to a pool counts as the pool's before it counts as nobody's. A page that others share is not free. */
 static void allocation_forget(CUdeviceptr pointer)
 {
+	const uint64_t bytes = quota_noted(QUOTA_POINTER, pointer);
+
 	allocation_settle();
+	if (bytes <= PIECE_MAX)
+		overhead_stir_by(bytes);
 	(void)quota_forget(QUOTA_POINTER, pointer);
 }
 
@@ -304,7 +314,7 @@ static CUresult allocation_from_pool(struct request *q, uint64_t pool, CUstream 
 	CUdeviceptr pointer = 0;
 	CUresult r;
 
-	if (!allocation_round(q->argument[0], &bytes) || !allocation_add_pools(pool) ||
+	if (!allocation_round(q->argument[0], PIECE, &bytes) || !allocation_add_pools(pool) ||
 	    !allocation_take_from_pool(bytes, captured, &counted))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = pool ? driver.cuMemAllocFromPoolAsync(&pointer, q->argument[0], pool, stream)
@@ -565,6 +575,7 @@ CUresult serve_cuMemMap(struct request *q)
 	mappings[mapping_count].memory = real;
 	mapping_count++;
 	quota_hold(QUOTA_PHYSICAL, real, 1);
+	overhead_stir_by(TABLE);
 	return CUDA_SUCCESS;
 }
 

@@ -105,6 +105,46 @@ static void code_note_globals(uint64_t handle, uint64_t bytes, uint64_t context)
 		overhead_note(QUOTA_GLOBALS, handle, UINT64_MAX, context);
 }
 
+/*
+ * The driver takes the arrays of a library in a context when something of it is first used there: when it runs, nobody
+ * can be refused any more. So that is done at once, wherever the library and the context are. What cannot be loaded
+ * there says so to who uses it.
+ */
+static void code_load_library(uint64_t real)
+{
+	CUmodule module;
+
+	if (driver.cuLibraryGetModule)
+		(void)driver.cuLibraryGetModule(&module, real);
+}
+
+void code_load_libraries(void)
+{
+	uint32_t place = 0;
+	uint64_t real;
+
+	while (quota_is_limited() && handle_next(WIRE_LIBRARY, 0, &place, &real))
+		code_load_library(real);
+}
+
+/* On a thread besides the executor, which may end contexts meanwhile. */
+static void code_load_in_contexts(uint64_t library)
+{
+	struct hold hold = {WIRE_CONTEXT, 0};
+	uint32_t place = 0;
+	CUcontext popped;
+
+	while (quota_is_limited() && handle_next(WIRE_CONTEXT, 0, &place, &hold.real)) {
+		if (!hold_take(hold))
+			continue;
+		if (!driver.cuCtxPushCurrent_v2(hold.real)) {
+			code_load_library(library);
+			(void)driver.cuCtxPopCurrent_v2(&popped);
+		}
+		hold_let_go(hold);
+	}
+}
+
 CUresult serve_cuModuleLoadDataEx(struct request *q)
 {
 	struct code_options options;
@@ -146,8 +186,10 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	request_end_upload(q);
 	if (!image)
 		return r ? r : CUDA_ERROR_INVALID_IMAGE;
-	if (!r)
+	if (!r) {
+		code_load_in_contexts(library);
 		r = code_count_loaded(library, driver.cuLibraryUnload);
+	}
 	if (!r)
 		answer.handle = handle_make(WIRE_LIBRARY, library, 0, 0);
 	code_note_globals(answer.handle, globals, 0);

@@ -35,3 +35,6 @@ CUresult code_reply(struct request *q, CUresult r, const struct code_options *op
 
 /** Return: the thread's upload, until request_end_upload(); NULL if it is no image that is all there. */
 const void *code_image(const struct request *q);
+
+/** Loads every library in the current context, where that takes memory of a limit. */
+void code_load_libraries(void);

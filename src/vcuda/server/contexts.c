@@ -5,6 +5,7 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/allocation.h"
 #include "vcuda/server/arena.h"
+#include "vcuda/server/code.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/executor.h"
 #include "vcuda/server/handle.h"
@@ -81,8 +82,9 @@ static bool contexts_count(uint64_t handle)
 {
 	const uint64_t stack = quota_is_limited() ? limit_ask_stack() : 0;
 	bool fits;
-	OVERHEAD_HOLD;
 
+	code_load_libraries();
+	OVERHEAD_HOLD;
 	fits = overhead_fits();
 	if (!overhead_is_known())
 		return !limit_take_stacks(stack, handle);

@@ -23,7 +23,6 @@
 #include "vcuda/server/executor.h"
 #include "vcuda/server/jail.h"
 #include "vcuda/server/overhead.h"
-#include "vcuda/server/quota.h"
 #include "vcuda/server/server.h"
 
 enum {
@@ -215,9 +214,6 @@ static int server_prepare(void)
 	r = jail_enter(&server.start, &step);
 	if (r < 0)
 		return server_fail(step, -r, CUDA_ERROR_SYSTEM_NOT_READY);
-	/* Arrays of libraries come when they are loaded, as those of modules do, and not when a kernel first runs. */
-	if (quota_is_limited())
-		(void)setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
 	r = driver_load(server.start.library[0] ? server.start.library : "libcuda.so.1");
 	if (r < 0)
 		return server_fail("loading the driver", -r, CUDA_ERROR_SYSTEM_NOT_READY);
@@ -242,8 +238,10 @@ static int server_make_memory(int ret_descriptors[2])
 /* Return: 0, or the exit status. */
 static int server_init_driver(void)
 {
-	CUresult r = driver.cuInit(0);
+	CUresult r;
 
+	overhead_begin();
+	r = driver.cuInit(0);
 	if (!r)
 		r = driver.cuDriverGetVersion(&server.driver_version);
 	if (!r)

@@ -31,12 +31,16 @@ struct overhead_process {
 };
 _Static_assert(sizeof(struct overhead_process) == 24, "as nvml.h has it");
 
+static void *overhead_nvml;
+static pthread_t overhead_loader;
+static bool overhead_loads;
 static int (*overhead_ask)(void *gpu, unsigned *count, struct overhead_process *list);
 static void *overhead_gpus[START_GPUS];
 static unsigned overhead_gpu_count;
 
 static pthread_mutex_t overhead_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static _Atomic bool overhead_stirred;
+static _Atomic uint64_t overhead_little; /* since it was asked last */
 static bool overhead_seen;  /* this process was among those that it counts */
 static bool overhead_known; /* it said how much that is, when it was asked last */
 static uint64_t overhead_surplus; /* counted, and noted for nobody */
@@ -100,21 +104,42 @@ static bool overhead_find_gpus(int (*find)(const char *address, void **ret))
 	return true;
 }
 
+/* It takes 16 ms, most of them waiting. */
+static void *overhead_load(void *nothing)
+{
+	int (*init)(void) = NULL;
+
+	overhead_nvml = driver_load_beside("libnvidia-ml.so.1");
+	if (overhead_nvml)
+		*(void **)&init = dlsym(overhead_nvml, "nvmlInit_v2");
+	if (!init || init() != 0)
+		overhead_nvml = NULL;
+	return nothing;
+}
+
+void overhead_begin(void)
+{
+	if (!quota_is_limited())
+		return;
+	overhead_loads = pthread_create(&overhead_loader, NULL, overhead_load, NULL) == 0;
+	if (!overhead_loads)
+		(void)overhead_load(NULL);
+}
+
 void overhead_open(void)
 {
-	void *nvml = quota_is_limited() ? driver_load_beside("libnvidia-ml.so.1") : NULL;
-	int (*init)(void) = NULL, (*find)(const char *, void **) = NULL;
+	int (*find)(const char *, void **) = NULL;
 	bool there = true;
 	uint64_t bytes;
 
-	if (!nvml)
+	if (overhead_loads)
+		(void)pthread_join(overhead_loader, NULL);
+	if (!overhead_nvml)
 		return;
-	*(void **)&init = dlsym(nvml, "nvmlInit_v2");
-	*(void **)&find = dlsym(nvml, "nvmlDeviceGetHandleByPciBusId_v2");
-	*(void **)&overhead_ask = dlsym(nvml, "nvmlDeviceGetComputeRunningProcesses_v3");
+	*(void **)&find = dlsym(overhead_nvml, "nvmlDeviceGetHandleByPciBusId_v2");
+	*(void **)&overhead_ask = dlsym(overhead_nvml, "nvmlDeviceGetComputeRunningProcesses_v3");
 	/* Without a context it has nothing: who has this number there is another, of another pid namespace. */
-	if (!init || !find || !overhead_ask || init() != 0 || !overhead_find_gpus(find) ||
-	    !overhead_measure(&bytes, &there) || there)
+	if (!find || !overhead_ask || !overhead_find_gpus(find) || !overhead_measure(&bytes, &there) || there)
 		overhead_ask = NULL;
 }
 
@@ -150,6 +175,7 @@ bool overhead_count(void)
 	if (!quota_is_limited())
 		return true;
 	overhead_stirred = false;
+	overhead_little = 0;
 	overhead_known = overhead_ask && overhead_measure(&has, &there);
 	overhead_seen |= overhead_known && there;
 	/* There is a context now, or was: it does not count this one. */
@@ -175,6 +201,13 @@ bool overhead_fits(void)
 void overhead_stir(void)
 {
 	overhead_stirred = true;
+}
+
+void overhead_stir_by(uint64_t bytes)
+{
+	overhead_little += bytes;
+	if (overhead_little >= OVERHEAD_PAGE)
+		overhead_stir();
 }
 
 void overhead_settle(void)

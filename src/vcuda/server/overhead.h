@@ -13,7 +13,8 @@
 
 #include "vcuda/server/quota.h"
 
-/** Loads NVML, before there is a context. */
+/** Begins to load NVML, beside the driver's own start, and ends that, before there is a context. */
+void overhead_begin(void);
 void overhead_open(void);
 
 /** Whether the driver said how much this process has, when it was counted last. */
@@ -22,6 +23,10 @@ bool overhead_is_known(void);
 /** What was done may have made it more or less: whoever next wants memory has it counted first. */
 void overhead_stir(void);
 void overhead_settle(void);
+
+/** The same, of so little that it does not matter before it has come to a page of the GPU. */
+enum { OVERHEAD_PAGE = 2 << 20 };
+void overhead_stir_by(uint64_t bytes);
 
 /** Counts it, on any thread, once there was a context. Return: false if all that is counted is now more than may be. */
 bool overhead_count(void);

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
+#include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
@@ -124,17 +126,37 @@ static bool request_is_of_context(enum wire_type type)
 	return type != WIRE_POOL && type != WIRE_MEMORY && type != WIRE_LIBRARY && type != WIRE_KERNEL;
 }
 
+/*
+ * What the driver takes for streams and for graphs that can run is known once they are there. What it takes for code,
+ * when that is first used, is little. Return: CUDA_ERROR_OUT_OF_MEMORY, and it is gone.
+ */
+static CUresult request_count_made(enum wire_type type, uint64_t real)
+{
+	CUresult (*const end)(uint64_t) = type == WIRE_STREAM ? driver.cuStreamDestroy_v2
+					  : type == WIRE_EXEC ? driver.cuGraphExecDestroy
+							      : NULL;
+
+	if (type == WIRE_FUNC || type == WIRE_MODULE)
+		overhead_stir();
+	if (!end || overhead_fits())
+		return CUDA_SUCCESS;
+	(void)end(real);
+	(void)overhead_count();
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t real, uint64_t parent)
 {
 	const uint64_t context = request_is_of_context(type) ? q->header.context : 0;
 	const bool made_by_client = type == WIRE_EVENT && parent;
-	const uint64_t handle = !real            ? 0
-				: made_by_client ? handle_known(type, real)
-						 : handle_give(type, real, parent, context);
+	CUresult r = real ? request_count_made(type, real) : CUDA_SUCCESS;
+	uint64_t handle;
 
-	/* The driver loads code when it first has to. */
-	if (type == WIRE_FUNC || type == WIRE_MODULE || type == WIRE_EXEC)
-		overhead_stir();
+	if (r)
+		return r;
+	handle = !real            ? 0
+		 : made_by_client ? handle_known(type, real)
+				  : handle_give(type, real, parent, context);
 	request_reply(q, &handle, sizeof(handle));
 	return handle || !real ? CUDA_SUCCESS : made_by_client ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -159,10 +181,10 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		r = hold_end(hold, request_hold_context(handle_context(handle)).real, end);
-	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY)) {
+	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY))
 		(void)quota_forget(QUOTA_GLOBALS, handle);
+	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY || type == WIRE_STREAM || type == WIRE_EXEC))
 		overhead_stir();
-	}
 	if (!r)
 		handle_drop(handle);
 	return r;

@@ -22,6 +22,9 @@
 
 enum verdict { SERVES, ENDS, EITHER };
 
+/* Of the GPU: what is larger than half of one has pages of its own. */
+enum { PAGE = 2 << 20 };
+
 static struct peer neighbour;
 static uint64_t neighbour_context, neighbour_memory;
 static const char kernels[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nop()\n{\n\tret;\n}\n";
@@ -547,7 +550,11 @@ static int frames_every_allocation(struct peer *peer, uint64_t context)
 	words[2] = 0;
 	r |= (peer_call(peer, 0, OP_cuMemCreate, context, words, 3, &physical, sizeof(physical)) != OUT_OF_MEMORY) << 4;
 	r |= (frames_call(peer, OP_cuCtxSetLimit, context, LIMIT_HEAP, left + 1, 0, 0, 2) != OUT_OF_MEMORY) << 5;
-	r |= (frames_call(peer, OP_cuMemAlloc_v2, context, left, 0, 0, 0, 1) != 0) << 6;
+	r |= (frames_call(peer, OP_cuMemAlloc_v2, context, left / PAGE * PAGE, 0, 0, 0, 1) != 0) << 6;
+	for (left %= PAGE; left > 0; left -= words[0]) {
+		words[0] = left < PAGE / 2 ? left : PAGE / 2;
+		r |= (frames_call(peer, OP_cuMemAlloc_v2, context, words[0], 0, 0, 0, 1) != 0) << 6;
+	}
 	/* Now nothing is left, to any of them. */
 	r |= (frames_call(peer, OP_cuMemAllocAsync, context, 1, 0, 0, 0, 2) != OUT_OF_MEMORY) << 7;
 	printf("# refused at the byte: %#x of %lu\n", (unsigned)r, (unsigned long)left);
@@ -580,7 +587,7 @@ static int frames_pools(struct peer *peer, uint64_t context)
 			kept += peer_word(peer, 0);
 	printf("# pools keep %lu of %lu\n", (unsigned long)kept, (unsigned long)limit);
 	/* The neighbour has a page. */
-	return kept > limit || !frames_alloc(peer, context, limit - 65536);
+	return kept > limit || !frames_alloc(peer, context, limit - PAGE);
 }
 
 /* Return: how much is left of a limit; 0: there is none. */
@@ -637,7 +644,7 @@ static int frames_pools_of_others(struct peer *peer, uint64_t context)
 			kept += peer_word(&others[i], 0);
 	printf("# pools of others keep %lu of %lu\n", (unsigned long)kept, (unsigned long)limit);
 	/* The first has memory that it keeps, and gives it back for what it asks itself. */
-	if (!frames_alloc(&others[0], contexts[0], limit / 2))
+	if (!frames_alloc(&others[0], contexts[0], limit / 2 / PAGE * PAGE))
 		kept = UINT64_MAX;
 	for (int i = 0; i < OTHERS; i++)
 		peer_close(&others[i]);
@@ -802,7 +809,7 @@ static int frames_load_array(struct peer *peer, uint64_t context, uint64_t bytes
 static int frames_arrays(struct peer *peer, uint64_t context)
 {
 	enum { OUT_OF_MEMORY = 2 };
-	const uint64_t left = frames_left(peer, context);
+	const uint64_t left = frames_left(peer, context), rest = left % PAGE;
 	uint64_t module;
 	int r = 0;
 
@@ -810,10 +817,10 @@ static int frames_arrays(struct peer *peer, uint64_t context)
 		return 0;
 	r |= frames_is(frames_load_array(peer, context, left + 1), OUT_OF_MEMORY);
 	r |= frames_left(peer, context) != left;
-	r |= frames_is(frames_load_array(peer, context, left - 1024), 0);
+	r |= frames_is(frames_load_array(peer, context, left - rest), 0);
 	module = peer_word(peer, 0);
-	r |= frames_left(peer, context) != 1024;
-	r |= frames_is(frames_load_array(peer, context, 1025), OUT_OF_MEMORY);
+	r |= frames_left(peer, context) != rest;
+	r |= frames_is(frames_load_array(peer, context, rest + 1), OUT_OF_MEMORY);
 	r |= frames_is(frames_call(peer, OP_cuModuleUnload, context, module, 0, 0, 0, 1), 0);
 	r |= frames_left(peer, context) != left;
 	printf("# arrays of modules of %lu\n", (unsigned long)left);

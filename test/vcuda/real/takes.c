@@ -37,8 +37,18 @@ typedef uint64_t handle;
 	X(cuModuleGetFunction, (handle *, handle, const char *))                                           \
 	X(cuLibraryLoadData, (handle *, const void *, void *, void *, unsigned, void *, void *, unsigned)) \
 	X(cuLibraryUnload, (handle))                                                                       \
+	X(cuLibraryGetModule, (handle *, handle))                                                          \
 	X(cuLibraryGetKernel, (handle *, handle, const char *))                                            \
 	X(cuFuncGetAttribute, (int *, int, handle))                                                        \
+	X(cuKernelGetFunction, (handle *, handle))                                                         \
+	X(cuStreamCreate, (handle *, unsigned))                                                            \
+	X(cuStreamDestroy_v2, (handle))                                                                    \
+	X(cuGraphCreate, (handle *, unsigned))                                                             \
+	X(cuGraphAddKernelNode_v2, (handle *, handle, const handle *, size_t, const void *))               \
+	X(cuGraphInstantiateWithFlags, (handle *, handle, unsigned long long))                             \
+	X(cuGraphUpload, (handle, handle))                                                                 \
+	X(cuGraphLaunch, (handle, handle))                                                                 \
+	X(cuGraphExecDestroy, (handle))                                                                    \
 	X(cuLaunchKernel,                                                                                  \
 	  (handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **))
 
@@ -128,6 +138,7 @@ static void say(const char *step, double expected)
 #define NUMBER(number) TEXT(number)
 
 static const char simple[] = HEAD ARRAY ".visible .entry simple() { ret; }\n";
+static const char empty[] = HEAD ".visible .entry empty() { ret; }\n";
 static const char local[] =
 	HEAD ".visible .entry local(.param .u64 to, .param .u32 at)\n{\n"
 	     ".reg .u64 %d<6>;\n.reg .u32 %r<6>;\n.local .align 4 .b8 room[" NUMBER(
@@ -191,6 +202,16 @@ static void try_arrays(void)
 	say("unloaded", 0);
 	CHECK(cuLibraryLoadData(&library, simple, NULL, NULL, 0, NULL, NULL, 0));
 	say("library with an array of 256 MiB", 256 << 20);
+	CHECK(cuLibraryGetModule(&module, library));
+	say("its module was asked for", 0);
+	CHECK(cuLibraryUnload(library));
+	CHECK(cuLibraryLoadData(&library, simple, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(cuLibraryGetKernel(&kernel, library, "simple"));
+	CHECK(cuKernelGetFunction(&function, kernel));
+	say("another, and a function of its kernel", 256 << 20);
+	CHECK(cuLibraryUnload(library));
+	CHECK(cuLibraryLoadData(&library, simple, NULL, NULL, 0, NULL, NULL, 0));
+	say("a third", 256 << 20);
 	CHECK(cuLibraryGetKernel(&kernel, library, "simple"));
 	say("its kernel was asked for", 0);
 	CHECK(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, 0, NULL, NULL));
@@ -220,6 +241,55 @@ static void try_local(void)
 	CHECK(cuModuleUnload(module));
 	CHECK(cuMemFree_v2(to));
 	say("unloaded", 0);
+}
+
+static void try_streams(void)
+{
+	handle streams[100];
+
+	for (int i = 0; i < 100; i++)
+		CHECK(cuStreamCreate(&streams[i], 1));
+	say("100 streams", -1);
+	for (int i = 0; i < 100; i++)
+		CHECK(cuStreamDestroy_v2(streams[i]));
+	say("destroyed", 0);
+}
+
+/* As cuda.h has it. */
+struct node {
+	handle function;
+	unsigned grid[3], block[3], shared;
+	void **arguments, **extra;
+	handle kernel, context;
+};
+
+static void try_graphs(void)
+{
+	handle module, graph, node, exec[2];
+	struct node parameters = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+
+	CHECK(cuModuleLoadData(&module, empty));
+	CHECK(cuModuleGetFunction(&parameters.function, module, "empty"));
+	CHECK(cuGraphCreate(&graph, 0));
+	for (int i = 0; i < 1000; i++)
+		CHECK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &parameters));
+	say("graph of 1000 kernels", -1);
+	for (int i = 0; i < 2; i++) {
+		CHECK(cuGraphInstantiateWithFlags(&exec[i], graph, 0));
+		say("instantiated", -1);
+	}
+	CHECK(cuGraphUpload(exec[0], 0));
+	CHECK(cuCtxSynchronize());
+	say("the first one is uploaded", -1);
+	for (int i = 0; i < 2; i++) {
+		CHECK(cuGraphLaunch(exec[i], 0));
+		CHECK(cuCtxSynchronize());
+		say("one has run", -1);
+	}
+	for (int i = 0; i < 2; i++)
+		CHECK(cuGraphExecDestroy(exec[i]));
+	say("both are destroyed", 0);
+	CHECK(cuModuleUnload(module));
 }
 
 static void try_limits(void)
@@ -253,6 +323,8 @@ int main(int argc, char **argv)
 	try_contexts();
 	try_memory();
 	try_arrays();
+	try_streams();
+	try_graphs();
 	try_local();
 	try_limits();
 	CHECK(cuDevicePrimaryCtxRelease_v2(0));

@@ -24,11 +24,12 @@ enum { STACK_OF_CONTEXT = 1024, PROCESSORS = 16, PROCESSOR_THREADS = 39 };
 static CUcontext context_new(struct device *device, unsigned flags)
 {
 	const size_t takes = config_number("CONTEXT_BYTES", 0);
-	CUcontext context = device_charge(device, takes) ? NULL : object_new(OBJECT_CONTEXT, sizeof(*context), NULL);
+	CUcontext context = object_new(OBJECT_CONTEXT, sizeof(*context), NULL);
 
-	if (!context)
+	if (!object_take(context, device, takes)) {
+		object_free(context);
 		return NULL;
-	context->taken = takes;
+	}
 	context->local = takes ? STACK_OF_CONTEXT : 0;
 	context->device = device;
 	context->flags = flags;
@@ -74,7 +75,6 @@ static void context_free(CUcontext context)
 		while ((object = object_of(kinds[i], context)))
 			object_free(object);
 	memory_free_all(context);
-	device_refund(context->device, context->taken);
 	object_unlink(context);
 }
 
@@ -85,9 +85,8 @@ CUresult context_take_local(CUcontext context, unsigned bytes)
 	const size_t more =
 		bytes > context->local ? (size_t)(bytes - context->local) * (size_t)(processors * threads) : 0;
 
-	if (more && device_charge(context->device, more))
+	if (more && !object_take(context, context->device, more))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	context->taken += more;
 	if (more)
 		context->local = bytes;
 	return CUDA_SUCCESS;

@@ -469,6 +469,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *ret, CUgraph graph, unsigned l
 	(*ret)->graph = graph_copy(graph);
 	object_unlink((*ret)->graph);
 	(*ret)->flags = flags;
+	(void)object_take(*ret, context->device, config_number("EXEC_BYTES", 0));
 	LEAVE(CUDA_SUCCESS);
 }
 

@@ -77,7 +77,7 @@ CUresult library_function(CUcontext context, CUfunction handle, CUfunction *ret)
 	return handle->object.context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Compiles it in the context at once, as an eager loading would. */
+/* What is in it is known at once; it is loaded in a context when that first needs it. */
 static CUresult library_new(CUcontext context, const void *image, struct ptx_log *log, CUlibrary *ret)
 {
 	static const char nothing[] = ".version 6.0\n.target sm_50\n.address_size 64\n";
@@ -91,10 +91,6 @@ static CUresult library_new(CUcontext context, const void *image, struct ptx_log
 	if (r)
 		return r;
 	library = object_new(OBJECT_LIBRARY, sizeof(*library), NULL);
-	module->library = library;
-	library->modules[0].context = context;
-	library->modules[0].id = context->id;
-	library->modules[library->module_count++].module = module;
 	library->text = strdup(module_text(image) ? module_text(image) : nothing);
 	for (unsigned i = 0; i < module->function_count; i++) {
 		CUkernel kernel = object_new(OBJECT_KERNEL, sizeof(*kernel), NULL);
@@ -103,6 +99,7 @@ static CUresult library_new(CUcontext context, const void *image, struct ptx_log
 		memcpy(kernel->name, module->functions[i]->name, sizeof(kernel->name));
 		library->kernels[library->kernel_count++] = kernel;
 	}
+	module_free(module);
 	*ret = library;
 	return CUDA_SUCCESS;
 }

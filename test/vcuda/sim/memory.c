@@ -2,13 +2,14 @@
 
 /* Memory of the device and locked memory of the host: taking it, giving it back, and asking what a pointer is. */
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "sim.h"
 
-enum { ALIGNMENT = 512, PITCH = 512 };
+enum { ALIGNMENT = 512, PITCH = 512, PAGE = 2 << 20 };
 
 void *memory_map(size_t size)
 {
@@ -17,21 +18,56 @@ void *memory_map(size_t size)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* ---- pages that small pieces share, with PAGES=1 ---- */
+
+enum { PAGES_MAX = 1024 };
+static struct {
+	unsigned pieces;
+	size_t filled;
+} pages[SIM_GPUS_MAX][PAGES_MAX];
+static unsigned page_last[SIM_GPUS_MAX];
+
+/* A device has a page as long as a piece of it is in use. Return: its number, from 1 on; 0: there is none. */
+static unsigned memory_share_page(struct device *device, size_t size)
+{
+	unsigned *last = &page_last[device->ordinal];
+
+	if (pages[device->ordinal][*last].filled + size > PAGE && ++*last == PAGES_MAX)
+		abort();
+	if (pages[device->ordinal][*last].pieces == 0 && device_charge(device, PAGE))
+		return 0;
+	pages[device->ordinal][*last].pieces++;
+	pages[device->ordinal][*last].filled += size;
+	return *last + 1;
+}
+
+static void memory_leave_page(struct device *device, unsigned page)
+{
+	if (--pages[device->ordinal][page - 1].pieces == 0)
+		device_refund(device, PAGE);
+}
+
+/* What is larger than half a page has pages of its own. */
 CUresult memory_alloc(CUcontext context, size_t bytes, CUdeviceptr *ret)
 {
-	size_t size = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+	const size_t piece = bytes > PAGE / 2 ? PAGE : ALIGNMENT;
+	const bool shares = piece < PAGE && config_number("PAGES", 0);
+	size_t size = (bytes + piece - 1) & ~(piece - 1);
+	unsigned page = 0;
 	struct range *range;
 	void *memory;
 
-	if (size < bytes || device_charge(context->device, size))
+	if (size < bytes ||
+	    (shares ? !(page = memory_share_page(context->device, size)) : device_charge(context->device, size)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memory = memory_map(size);
 	if (!memory) {
-		device_refund(context->device, size);
+		device_refund(context->device, shares ? 0 : size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	range = range_add(RANGE_DEVICE, memory, bytes, context);
-	range->charged = size;
+	range->charged = shares ? 0 : size;
+	range->page = page;
 	*ret = (CUdeviceptr)(uintptr_t)memory;
 	return CUDA_SUCCESS;
 }
@@ -40,6 +76,8 @@ static void memory_free(struct range *range)
 {
 	if (range->charged)
 		device_refund(range->device, range->charged);
+	if (range->page)
+		memory_leave_page(range->device, range->page);
 	if (range->kind == RANGE_POOL)
 		pool_forget(range);
 	if (range->kind == RANGE_DEVICE || range->kind == RANGE_HOST || range->kind == RANGE_POOL)

@@ -144,10 +144,24 @@ static void object_bury(const struct object *object)
 	dead[object->kind] = gone;
 }
 
+bool object_take(void *handle, struct device *device, size_t bytes)
+{
+	struct object *object = handle;
+
+	if (device_charge(device, bytes))
+		return false;
+	object->device = device;
+	object->taken += bytes;
+	return true;
+}
+
 void object_unlink(void *handle)
 {
 	struct object *object = handle;
 
+	if (object->taken)
+		device_refund(object->device, object->taken);
+	object->taken = 0;
 	if (object_strict())
 		object_bury(object);
 	if (object->previous)

@@ -83,6 +83,8 @@ struct object {
 	CUcontext context;
 	size_t size;
 	unsigned users; /* threads that wait for it, or work in it */
+	struct device *device;
+	size_t taken; /* of the device */
 };
 
 void *object_new(enum object_kind kind, size_t size, CUcontext context);
@@ -98,6 +100,8 @@ bool object_strict(void);
 void object_free(void *handle);
 /* Whoever has ended something gives up the lock for a while. */
 void object_tell_late(void);
+/* It has so much of a device until its end. Return: whether there was as much. */
+bool object_take(void *handle, struct device *device, size_t bytes);
 /* No handle any more, but kept: others still point to it. */
 void object_unlink(void *handle);
 /* The first of a kind that belongs to a context, or NULL. */
@@ -200,7 +204,7 @@ struct range {
 	size_t size, charged;
 	CUcontext context;
 	struct device *device;
-	unsigned flags;
+	unsigned flags, page;
 	unsigned long long id;
 	bool freed; /* by cuMemFreeAsync */
 	bool sync_memops;

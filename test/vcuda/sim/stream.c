@@ -71,6 +71,7 @@ CUstream stream_new(CUcontext context, unsigned flags, int priority)
 	stream->priority = priority;
 	stream->id = next_id++;
 	stream->last = &stream->first;
+	(void)object_take(stream, context->device, config_number("STREAM_BYTES", 0));
 	return stream;
 }
 
