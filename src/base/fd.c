@@ -297,8 +297,7 @@ const struct dirent *fd_entries_next(struct fd_entries *entries)
 	if (entries->at == entries->end) {
 		ssize_t got = getdents64(entries->fd, entries->buffer, sizeof(entries->buffer));
 
-		/* ENOENT: it was removed, and has no entry any more. */
-		if (got == 0 || (got < 0 && errno == ENOENT))
+		if (got == 0)
 			errno = 0;
 		if (got <= 0)
 			return NULL;
