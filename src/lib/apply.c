@@ -736,6 +736,8 @@ static int apply_write_record(struct apply *apply)
 	const char *directory = apply->container->record;
 	int r;
 
+	if (directory)
+		deeds_step(apply->deeds, "writing down in %s what was done", directory);
 	r = directory ? record_write(directory, &apply->rootfs, apply->deeds) : 0;
 	errno = -r;
 	if (r == -EACCES || r == -EPERM || r == -EROFS)

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -305,6 +306,44 @@ static int record_give_number(const struct writer *writer, int *all, const char 
 	return 0;
 }
 
+/*
+ * The records of a root filesystem, for one process at a time: another would take an unfinished record for its own.
+ * Return: a descriptor that holds the lock; -errno.
+ */
+static int record_open_all(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	/* Some file systems have no locks. */
+	while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
+		;
+	return fd;
+}
+
+/* The same where it may be missing, and where whoever had the lock may have removed it. */
+static int record_make_all(char *path)
+{
+	enum { TRIES_MAX = 100 };
+
+	for (int tries = 0; tries < TRIES_MAX; tries++) {
+		_cleanup_close_ int fd = -1;
+		struct stat st;
+		int r;
+
+		r = record_make_directories(path);
+		if (r < 0)
+			return r;
+		fd = record_open_all(path);
+		if (fd < 0 && fd != -ENOENT)
+			return steal_fd(&fd);
+		if (fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
+			return steal_fd(&fd);
+	}
+	return -EBUSY;
+}
+
 static int record_write_all(struct writer *writer, const char *directory)
 {
 	_cleanup_free_ char *path = NULL, *boot = NULL;
@@ -313,12 +352,9 @@ static int record_write_all(struct writer *writer, const char *directory)
 
 	if (str_format(&path, "%s/%016" PRIx64, directory, str_hash(writer->root)) < 0)
 		return -ENOMEM;
-	r = record_make_directories(path);
-	if (r < 0)
-		return r;
-	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	all = record_make_all(path);
 	if (all < 0)
-		return -errno;
+		return steal_fd(&all);
 	record_remove(all, UNFINISHED);
 	if (mkdirat(all, UNFINISHED, 0700) < 0)
 		return -errno;
@@ -507,9 +543,9 @@ int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const
 		r = str_format(&path, "%s/%016" PRIx64, directory, str_hash(root));
 	if (r != 0)
 		return err_set(&context->err, r, "%m");
-	all = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (all < 0 && errno != ENOENT)
-		return err_set(&context->err, -errno, "cannot open %s: %m", path);
+	all = record_open_all(path);
+	if (all < 0 && all != -ENOENT)
+		return err_set(&context->err, all, "cannot open %s: %m", path);
 	r = all < 0 ? 0 : record_take_back_each(all, root, fd);
 	if (r == 0)
 		return err_set(

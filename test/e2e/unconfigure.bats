@@ -123,6 +123,38 @@ by_hand() {
 	expect "[E_BAD_ROOTFS]"
 }
 
+@test "records are written and taken back by one process at a time" {
+	by_hand 'ctr-gpu configure --capabilities=compute "$root"
+		records=$(echo "$configured"/*)
+		mkdir "$records/new"
+		touch "$records/new/of-another"
+		timeout 20 flock "$records" sh -c "sleep 2; ls $records/new" &
+		sleep 0.5
+		ctr-gpu configure "$root"
+		wait $!
+		ls "$records" | tr "\n" " "
+		timeout 20 flock "$records" sh -c "sleep 2; ls $records/1" &
+		sleep 0.5
+		ctr-gpu unconfigure "$root"
+		wait $!
+		unchanged'
+	expect_line of-another
+	expect "0 1 "
+	expect deeds.json
+}
+
+@test "whoever waited for records that were removed meanwhile makes them anew" {
+	by_hand 'ctr-gpu configure "$root"
+		records=$(echo "$configured"/*)
+		umount -R "$root"
+		timeout 20 flock "$records" sh -c "sleep 2; rm -r $records" &
+		sleep 0.5
+		ctr-gpu configure "$root"
+		wait $!
+		ls "$records"/0'
+	expect deeds.json
+}
+
 @test "a record that is damaged is not believed" {
 	by_hand 'ctr-gpu configure "$root" && touch /run/victim
 		for list in "$configured"/*/0/deeds.json; do
