@@ -92,6 +92,7 @@ enum start_event_kind {
 	START_EVENT_HOSTILE,   /* the client broke the protocol, and the server ends; text: how */
 	START_EVENT_STICKY,    /* number: the CUresult that this client's context is lost with */
 	START_EVENT_REACHED,   /* the client's kernels reach all of its memory; number: on which GPU; text: by what */
+	START_EVENT_ESTIMATED, /* it cannot ask how much the driver has taken by itself; text: why */
 };
 
 struct start_event {

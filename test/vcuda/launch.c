@@ -80,7 +80,7 @@ static void run_server(int client)
 static void read_server(int slot)
 {
 	static const char *const names[] = {"",      "ready",   "failed", "refused", "table",
-					    "quota", "hostile", "sticky", "reached"};
+					    "quota", "hostile", "sticky", "reached", "estimated"};
 	struct start_event event;
 	int status = 0;
 

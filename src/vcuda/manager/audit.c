@@ -94,6 +94,7 @@ void audit_server(struct tenant *tenant, const struct start_event *event, int64_
 		[START_EVENT_REFUSED] = {"refused", true, true}, [START_EVENT_TABLE] = {"hidden-table", true, false},
 		[START_EVENT_QUOTA] = {"quota", false, true},    [START_EVENT_HOSTILE] = {"hostile", true, false},
 		[START_EVENT_STICKY] = {"sticky", false, true},  [START_EVENT_REACHED] = {"reached", true, true},
+		[START_EVENT_ESTIMATED] = {"estimated", true, false},
 	};
 	json_t *more;
 

@@ -32,6 +32,7 @@ struct overhead_process {
 _Static_assert(sizeof(struct overhead_process) == 24, "as nvml.h has it");
 
 static void *overhead_nvml;
+static const char *overhead_missing = "there was no limit when the server began"; /* while nobody can be asked */
 static pthread_t overhead_loader;
 static bool overhead_loads;
 static int (*overhead_ask)(void *gpu, unsigned *count, struct overhead_process *list);
@@ -110,6 +111,7 @@ static void *overhead_load(void *nothing)
 	int (*init)(void) = NULL;
 
 	overhead_nvml = driver_load_beside("libnvidia-ml.so.1");
+	overhead_missing = overhead_nvml ? "NVML does not begin" : "there is no libnvidia-ml.so.1 beside libcuda.so.1";
 	if (overhead_nvml)
 		*(void **)&init = dlsym(overhead_nvml, "nvmlInit_v2");
 	if (!init || init() != 0)
@@ -138,13 +140,20 @@ void overhead_open(void)
 		return;
 	*(void **)&find = dlsym(overhead_nvml, "nvmlDeviceGetHandleByPciBusId_v2");
 	*(void **)&overhead_ask = dlsym(overhead_nvml, "nvmlDeviceGetComputeRunningProcesses_v3");
-	/* Without a context it has nothing: who has this number there is another, of another pid namespace. */
-	if (!find || !overhead_ask || !overhead_find_gpus(find) || !overhead_measure(&bytes, &there) || there)
+	overhead_missing = "NVML does not say it of the GPU";
+	if (!find || !overhead_ask || !overhead_find_gpus(find) || !overhead_measure(&bytes, &there)) {
 		overhead_ask = NULL;
+	} else if (there) {
+		/* Without a context it has nothing: who has this number there is another. */
+		overhead_missing = "NVML knows processes by numbers of another pid namespace";
+		overhead_ask = NULL;
+	}
 }
 
 bool overhead_is_known(void)
 {
+	if (!overhead_known && quota_is_limited())
+		server_tell_once(START_EVENT_ESTIMATED, overhead_missing);
 	return overhead_known;
 }
 
@@ -178,8 +187,10 @@ bool overhead_count(void)
 	overhead_little = 0;
 	overhead_known = overhead_ask && overhead_measure(&has, &there);
 	overhead_seen |= overhead_known && there;
-	/* There is a context now, or was: it does not count this one. */
+	/* There is a context now, or was. */
 	if (!overhead_seen) {
+		if (overhead_ask)
+			overhead_missing = "NVML does not count this process";
 		overhead_ask = NULL;
 		overhead_known = false;
 	}

@@ -17,7 +17,7 @@
 void overhead_begin(void);
 void overhead_open(void);
 
-/** Whether the driver said how much this process has, when it was counted last. */
+/** Whether the driver said how much this process has, when it was counted last. The manager is told once if not. */
 bool overhead_is_known(void);
 
 /** What was done may have made it more or less: whoever next wants memory has it counted first. */
