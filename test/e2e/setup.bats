@@ -752,6 +752,33 @@ gpu_machine() {
 	[[ ${lines[-1]} == *"next: "* && ${lines[-1]} != *HUP* ]]
 }
 
+@test "Docker: what a daemon that answers no more has by default is not claimed" {
+	require_program python3
+	in_machine '
+		mkdir -p /etc/docker
+		setup docker --set-as-default >/dev/null
+		# It says once that its default runtime is ours, and then nothing.
+		python3 -c "
+import socket
+s = socket.socket(socket.AF_UNIX)
+s.bind(\"/run/api\")
+s.listen()
+while True:
+    c = s.accept()[0]
+    c.recv(9999)
+    c.send(b\"HTTP/1.0 200 OK\r\n\r\n{\\\"DefaultRuntime\\\": \\\"nvidia\\\"}\")
+    c.close()
+    kept = [s.accept() for i in range(99)]
+" &
+		until [[ -S /run/api ]]; do sleep 0.01; done
+		fake dockerd --host=unix:///run/api
+		setup all --remove >said
+		cat said
+		[[ $(<said) != *"by default again"* ]]
+		grep "next: " said
+		[[ ! -e /etc/docker/daemon.json ]]'
+}
+
 @test "Podman: what was written makes --runtime=nvidia and --device nvidia.com/gpu=all work" {
 	podman_configure "$(engine_directory gpu-machine)"
 	run gpu_machine '

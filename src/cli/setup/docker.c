@@ -180,12 +180,14 @@ static bool docker_is_ours(const json_t *runtime)
 	return json_is_string(runtime) && streq(json_string_value(runtime), "nvidia");
 }
 
-/* Whether the daemon says that our runtime is its default one. */
-static bool docker_runs_by_ours(const struct setup *setup)
+/* Which runtime the daemon has by default. */
+enum docker_default { DOCKER_UNKNOWN, DOCKER_OURS, DOCKER_OTHER };
+
+static enum docker_default docker_find_default(const struct setup *setup)
 {
 	_cleanup_json_ json_t *runtime = docker_ask(setup, "/info", "DefaultRuntime");
 
-	return docker_is_ours(runtime);
+	return !runtime ? DOCKER_UNKNOWN : docker_is_ours(runtime) ? DOCKER_OURS : DOCKER_OTHER;
 }
 
 /* It takes a default that the file names, so it reads runc there before the file gets its final contents. */
@@ -193,9 +195,11 @@ static int docker_release(struct setup *setup)
 {
 	_cleanup_text_ struct text meanwhile = {0};
 	_cleanup_json_ json_t *content = json_deep_copy(setup->then);
+	enum docker_default now = DOCKER_OURS;
 	int r = 0;
 
-	if (!docker_is_ours(json_at(setup->now, engine_docker.default_runtime)) || !docker_runs_by_ours(setup))
+	if (!docker_is_ours(json_at(setup->now, engine_docker.default_runtime)) ||
+	    docker_find_default(setup) != DOCKER_OURS)
 		return 0;
 	if (!content || text_set(&meanwhile, setup->to.data, setup->to.size) < 0)
 		return output_no_memory();
@@ -208,9 +212,9 @@ static int docker_release(struct setup *setup)
 	if (r)
 		return r;
 	(void)kill(setup->daemon.pid, SIGHUP);
-	for (int i = 0; i < RELOAD_TRIES && docker_runs_by_ours(setup); i++)
+	for (int i = 0; i < RELOAD_TRIES && (now = docker_find_default(setup)) == DOCKER_OURS; i++)
 		(void)poll(NULL, 0, RELOAD_WAIT_MS);
-	setup->released = !docker_runs_by_ours(setup);
+	setup->released = now == DOCKER_OTHER;
 	if (setup->released)
 		setup_say(setup,
 			  "the daemon that runs uses its other runtime by default again; containers made before have "
