@@ -1062,6 +1062,15 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		file="version = 2\n[$cri]\n"
 		edited "s/cdi = true/cdi = true # yes/" "" 0
 		edited "s/^version/# mine\nversion/" "s/^version/# mine\nversion/" 0
+		# The version goes with the rest, unless there is something that may need it.
+		file="# mine\n"
+		edited "1i # two" "1i # two" 0
+		printf "$file" >config.toml
+		setup containerd --engine-config=config.toml >/dev/null
+		echo "[timeouts]" >>config.toml
+		setup containerd --engine-config=config.toml --remove >/dev/null
+		[[ $(grep -v "^#" config.toml | tr -d "\n") == "version = 2[timeouts]" ]]
+		file="version = 2\n[$cri]\n"
 		# Between the marked lines.
 		printf "$file" >config.toml
 		setup containerd --engine-config=config.toml >/dev/null

@@ -221,6 +221,13 @@ static void keys_cut(json_t *file, const char *path, const json_t *keep)
 		(void)json_object_del(file, first);
 }
 
+/* That of an empty file, which containerd's were before: what others have put there since may need it. */
+static void keys_cut_version(json_t *file, const json_t *before)
+{
+	if (json_object_size(file) == 1 && !json_object_get(before, "version"))
+		(void)json_object_del(file, "version");
+}
+
 int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *before, const json_t *after)
 {
 	size_t beside = engine->beside ? strlen(engine->beside) : 0;
@@ -244,6 +251,7 @@ int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *bef
 		else
 			keys_cut(file, key, before);
 	}
+	keys_cut_version(file, before);
 	return r < 0 ? r : stays;
 }
 
