@@ -34,8 +34,9 @@ each_call() {
 	each_call setup
 }
 
-@test "setup, given up by ^C" {
+@test "setup and configure, given up by ^C" {
 	each_call setup interrupt
+	each_call configure interrupt
 }
 
 # on_bundle SCRIPT: on a host with a bundle for all GPUs; `container` gives it a process, and the hook's $state
