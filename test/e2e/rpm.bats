@@ -213,3 +213,13 @@ distribution() {
 	expect_status 0
 	expect "0 errors, 0 warnings"
 }
+
+@test "the units of a package that stays, since an engine could not be set back, are not stopped" {
+	local distribution script
+
+	for distribution in "fedora 40" "suse_version 1500"; do
+		script=$(rpmspec --parse --define "$distribution" --define "systemd_preun echo STOP" --define "service_del_preun echo STOP" \
+			"$e2e/../../pkg/rpm/ctr-gpu.spec" 2>/dev/null | sed -n '/^%preun$/,/^%postun$/p')
+		[[ $script == *unregister*"exit 1"*STOP* && $script != *STOP*unregister* ]] || { echo "$distribution: $script"; return 1; }
+	done
+}
