@@ -52,11 +52,12 @@ size_t shown_length(const char *text)
 
 bool shown_is_all(const char *text)
 {
-	size_t length;
+	size_t length = 1;
 
-	while (*text && (length = shown_length(text)) > 0)
-		text += length;
-	return !*text;
+	/* Nearly all is ASCII, for which no table is needed. */
+	for (; *text && length > 0; text += length)
+		length = *text >= ' ' && *text <= '~' ? 1 : shown_length(text);
+	return length > 0;
 }
 
 void shown_only(char *text)

@@ -212,6 +212,12 @@ again: 10"
 	expect_line ""
 	plan mig '[.hidden[].path | select(test("gpu1"))] | join(" ")' --device 1,1:2
 	expect_line ""
+	# Else nothing would be hidden.
+	for below in "" /gpu1/mig/gi2; do
+		run on mig strace -f -qq -o /dev/null -P "/proc/driver/nvidia/capabilities$below" -e trace=getdents64 \
+			-e inject=getdents64:error=EIO:when=2+ ctr-gpu list --device 1:2
+		expect "[EIO] cannot read /proc/driver/nvidia/capabilities$below: Input/output error"
+	done
 }
 
 @test "the procfs of a container says that nobody makes device nodes" {

@@ -38,6 +38,18 @@ static void shows_text_alone(void **state)
 	}
 }
 
+static void tells_text_from_all_else(void **state)
+{
+	static const char *const shown[] = {"", " ~", "/usr/lib/lib\303\251.so", "\360\237\246\200"};
+	static const char *const hidden[] = {"\n", "a\033[0m", "a\177", "\302\205", "a\377b", "a\303", "\342\200\256x"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
+		assert_true(shown_is_all(shown[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++)
+		assert_false(shown_is_all(hidden[i]));
+}
+
 static void writes_text_alone(void **state)
 {
 	char *text = NULL;
@@ -114,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shows_text_alone),
+		cmocka_unit_test(tells_text_from_all_else),
 		cmocka_unit_test(writes_text_alone),
 		cmocka_unit_test(prints_one_line),
 		cmocka_unit_test(writes_json_that_a_terminal_does_not_obey),
