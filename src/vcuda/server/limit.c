@@ -10,10 +10,11 @@
 #include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
+#include "vcuda/server/server.h"
 
 enum { DEVICE_PROCESSORS = 16, DEVICE_PROCESSOR_THREADS = 39 };
 
-enum limit { LIMIT_STACK, LIMIT_PRINT, LIMIT_HEAP, LIMITS, LIMIT_DEPTH = LIMITS, LIMIT_LAUNCHES, LIMIT_PERSISTING = 6 };
+enum limit { LIMIT_STACK, LIMIT_PRINT, LIMIT_HEAP, LIMITS, LIMIT_DEPTH = LIMITS, LIMIT_LAUNCHES, LIMIT_KNOWN = 9 };
 
 /* What the driver takes for a limit of that size: a stack for each thread that can be there at once. */
 static CUresult limit_measure(uint32_t limit, uint64_t value, uint64_t *ret)
@@ -35,22 +36,46 @@ static CUresult limit_measure(uint32_t limit, uint64_t value, uint64_t *ret)
 	return r;
 }
 
+/* What a new context of the current one's GPU has of it: what the first had, before it was set. Executor's thread. */
+static CUresult limit_ask_default(uint32_t limit, uint64_t *ret)
+{
+	static struct {
+		bool known;
+		uint64_t value;
+	} defaults[START_GPUS][LIMIT_LAUNCHES + 1], *kept;
+	CUdevice device = 0;
+	size_t now = 0;
+	unsigned i = 0;
+	CUresult r = driver.cuCtxGetLimit ? driver.cuCtxGetDevice(&device) : CUDA_ERROR_NOT_SUPPORTED;
+
+	while (i < START_GPUS - 1 && server.gpu[i] != device)
+		i++;
+	kept = &defaults[i][limit];
+	if (!r && !kept->known) {
+		r = driver.cuCtxGetLimit(&now, (CUlimit)limit);
+		kept->known = !r;
+		kept->value = now;
+	}
+	*ret = kept->value;
+	return r;
+}
+
 /*
  * For kernels that launch kernels, the driver takes memory that nobody documents the size of. With a quota, more than
- * what it has of these by default is refused as it would refuse it: less can be asked for then. Limits of newer
- * drivers may be of memory, too.
+ * what a new context has of these is refused as it would refuse it: less can be asked for then. Limits of newer
+ * drivers may be of memory, too; those that are known besides are not.
  */
 static CUresult limit_judge(uint32_t limit, uint64_t value)
 {
-	enum { DEFAULT_DEPTH = 2, DEFAULT_LAUNCHES = 2048 };
+	uint64_t most = 0;
 	size_t now;
 	CUresult r;
 
-	if (!quota_is_limited())
-		return CUDA_SUCCESS;
-	if ((limit == LIMIT_DEPTH && value > DEFAULT_DEPTH) || (limit == LIMIT_LAUNCHES && value > DEFAULT_LAUNCHES))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (limit <= LIMIT_PERSISTING || !driver.cuCtxGetLimit)
+	if (limit == LIMIT_DEPTH || limit == LIMIT_LAUNCHES) {
+		r = limit_ask_default(limit, &most);
+		return !r && quota_is_limited() && value > most ? CUDA_ERROR_OUT_OF_MEMORY : r;
+	}
+	if (!quota_is_limited() || limit <= LIMIT_KNOWN || !driver.cuCtxGetLimit)
 		return CUDA_SUCCESS;
 	r = driver.cuCtxGetLimit(&now, (CUlimit)limit);
 	return r ? r : CUDA_ERROR_UNSUPPORTED_LIMIT;

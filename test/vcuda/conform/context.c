@@ -323,6 +323,28 @@ static void context_limits(void)
 	IS(1, cu.cuCtxGetLimit(NULL, 0));
 }
 
+/* What a limit has when it was set to more or less than it can have, or when nobody can set it. */
+static void context_limits_set(void)
+{
+	static const struct {
+		int limit;
+		size_t value;
+	} sets[] = {{0, 4096}, {0, 1 << 20}, {1, 0}, {2, 0},    {3, 0}, {3, 3}, {3, 4096},
+		    {4, 0},    {4, 4096},    {5, 3}, {5, 4096}, {6, 0}, {7, 0}, {7, 1 << 20},
+		    {8, 0},    {8, 1},       {9, 0}, {10, 0},   {11, 0}};
+
+	(void)context_primary();
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		size_t value = 0;
+
+		NOTE(cu.cuCtxSetLimit(sets[i].limit, sets[i].value));
+		NOTE(cu.cuCtxGetLimit(&value, sets[i].limit));
+		/* How much shared memory there is, is the GPU's business. */
+		if (sets[i].limit != 7)
+			NOTE(value);
+	}
+}
+
 static void context_caches(void)
 {
 	int config = 9;
@@ -416,6 +438,7 @@ const struct check context_checks[] = {
 	{"flags", context_flags, true},
 	{"identity", context_id, true},
 	{"limits", context_limits, true},
+	{"limits as they are set", context_limits_set, true},
 	{"cache configuration", context_caches, true},
 	{"range of priorities", context_priorities, true},
 	{"execution affinity", context_affinity, true},

@@ -695,12 +695,12 @@ static int frames_small(struct peer *peer, uint64_t context)
 
 /*
  * Heap, stacks and the buffer of printf: together with what was allocated, no more than the limit. What nobody can
- * count is refused above the driver's default.
+ * count is refused above what the driver has of it at first.
  */
 static int frames_limits(struct peer *peer, uint64_t context)
 {
-	enum { STACK, PRINT, HEAP, DEPTH, LAUNCHES, OUT_OF_MEMORY = 2 };
-	uint64_t limit;
+	enum { STACK, PRINT, HEAP, DEPTH, LAUNCHES, OUT_OF_MEMORY = 2, UNSUPPORTED_LIMIT = 215 };
+	uint64_t limit, launches;
 
 	if (frames_call(peer, OP_cuMemGetInfo_v2, context, 0, 0, 0, 0, 0))
 		return 1;
@@ -719,11 +719,16 @@ static int frames_limits(struct peer *peer, uint64_t context)
 	    frames_call(peer, OP_cuCtxSetLimit, context, PRINT, limit, 0, 0, 2) != OUT_OF_MEMORY ||
 	    frames_call(peer, OP_cuCtxSetLimit, context, 1ULL << 32 | HEAP, limit, 0, 0, 2) != OUT_OF_MEMORY)
 		return 3;
-	if (frames_call(peer, OP_cuCtxSetLimit, context, DEPTH, 3, 0, 0, 2) != OUT_OF_MEMORY ||
-	    frames_call(peer, OP_cuCtxSetLimit, context, DEPTH, 2, 0, 0, 2) == OUT_OF_MEMORY ||
-	    frames_call(peer, OP_cuCtxSetLimit, context, LAUNCHES, 2049, 0, 0, 2) != OUT_OF_MEMORY ||
-	    frames_call(peer, OP_cuCtxSetLimit, context, LAUNCHES, 2048, 0, 0, 2))
+	if (frames_call(peer, OP_cuCtxGetLimit, context, LAUNCHES, 0, 0, 0, 1))
 		return 4;
+	launches = peer_word(peer, 0);
+	printf("# launches by kernels: %lu\n", (unsigned long)launches);
+	if (frames_call(peer, OP_cuCtxSetLimit, context, DEPTH, 3, 0, 0, 2) != UNSUPPORTED_LIMIT ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, LAUNCHES, launches + 1, 0, 0, 2) != OUT_OF_MEMORY ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, LAUNCHES, launches / 2, 0, 0, 2) ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, LAUNCHES, launches, 0, 0, 2) ||
+	    frames_call(peer, OP_cuCtxSetLimit, context, LAUNCHES, launches + 1, 0, 0, 2) != OUT_OF_MEMORY)
+		return 5;
 	return frames_alloc(peer, context, limit / 2) || !frames_alloc(peer, context, limit / 8);
 }
 

@@ -11,7 +11,24 @@ enum { STACK_MAX = 64, FLAGS_KNOWN = 0xff };
 static _Thread_local CUcontext stack[STACK_MAX];
 static _Thread_local int depth;
 static unsigned long long next_id = 1;
-static const size_t default_limits[SIM_LIMITS] = {1024, 1048576, 8388608, 2, 2048, 64, 0, 0};
+
+/* Limits as a driver 580 has them on an H100. */
+static const struct {
+	size_t value, least, most;
+	CUresult get, set;
+} limits[SIM_LIMITS] = {
+	{1024, 0, 512 << 10, 0, 0},
+	{8650752, 524288, SIZE_MAX, 0, 0},
+	{8388608, 4194304, SIZE_MAX, 0, 0},
+	{0, 0, 0, CUDA_ERROR_UNSUPPORTED_LIMIT, CUDA_ERROR_UNSUPPORTED_LIMIT},
+	{2048, 32, SIZE_MAX, 0, 0},
+	{64, 0, 128, 0, 0},
+	{9830400, 0, SIZE_MAX, 0, 0},
+	{232448, 0, 0, 0, CUDA_ERROR_NOT_PERMITTED},
+	{0, 0, 0, 0, CUDA_ERROR_NOT_PERMITTED},
+	{0, 0, 0, CUDA_ERROR_UNSUPPORTED_LIMIT, CUDA_ERROR_UNSUPPORTED_LIMIT},
+};
+enum { LIMIT_LAUNCHES = 4 };
 
 CUcontext context_current(void)
 {
@@ -37,7 +54,9 @@ static CUcontext context_new(struct device *device, unsigned flags)
 	context->id = next_id++;
 	context->shared_config = 1;
 	context->attached = 1;
-	memcpy(context->limits, default_limits, sizeof(default_limits));
+	for (int i = 0; i < SIM_LIMITS; i++)
+		context->limits[i] = limits[i].value;
+	context->limits[LIMIT_LAUNCHES] = config_number("LAUNCHES", limits[LIMIT_LAUNCHES].value);
 	context->legacy = stream_new(context, 0, 0);
 	context->legacy->legacy = true;
 	return context;
@@ -406,8 +425,9 @@ CUresult cuCtxSetLimit(int limit, size_t value)
 
 	CALL_CONTEXT(context);
 	LEAVE_IF(limit < 0 || limit >= SIM_LIMITS, CUDA_ERROR_INVALID_VALUE);
-	LEAVE_IF(limit == 3, CUDA_ERROR_NOT_SUPPORTED);
-	context->limits[limit] = value;
+	LEAVE_IF(limits[limit].set, limits[limit].set);
+	LEAVE_IF(value > limits[limit].most, CUDA_ERROR_INVALID_VALUE);
+	context->limits[limit] = value > limits[limit].least ? value : limits[limit].least;
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -417,7 +437,7 @@ CUresult cuCtxGetLimit(size_t *ret, int limit)
 
 	CALL_CONTEXT(context);
 	LEAVE_IF(!ret || limit < 0 || limit >= SIM_LIMITS, CUDA_ERROR_INVALID_VALUE);
-	LEAVE_IF(limit == 3, 215);
+	LEAVE_IF(limits[limit].get, limits[limit].get);
 	*ret = context->limits[limit];
 	LEAVE(CUDA_SUCCESS);
 }

@@ -16,7 +16,7 @@
 
 #include "../cuda.h"
 
-enum { SIM_GPUS_MAX = 8, SIM_ARGS_MAX = 4096, SIM_LIMITS = 8, SIM_PARAMETERS_MAX = 512 };
+enum { SIM_GPUS_MAX = 8, SIM_ARGS_MAX = 4096, SIM_LIMITS = 10, SIM_PARAMETERS_MAX = 512 };
 
 /* ---- configuration: environment CTR_GPU_SIM_X, else line X=… of sim.conf beside the library ---- */
 
