@@ -67,6 +67,22 @@ int BPF_PROG(guard_ioctl_compat, struct file *file, unsigned int command, unsign
 	return gate_judge(file, command, arguments, answer);
 }
 
+/*
+ * Again, as a security module, for kernels that preempt themselves: these programs the kernel never skips, but runs
+ * only where "bpf" is in its list of security modules.
+ */
+SEC("lsm/file_ioctl")
+int BPF_PROG(guard_lsm, struct file *file, unsigned int command, unsigned long arguments)
+{
+	return gate_judge(file, command, arguments, 0);
+}
+
+SEC("lsm/file_ioctl_compat")
+int BPF_PROG(guard_lsm32, struct file *file, unsigned int command, unsigned long arguments)
+{
+	return gate_judge(file, command, arguments, 0);
+}
+
 /* Another security module may refuse what the gate let pass, at the caller's own wish (Landlock): then it is over. */
 static __always_inline void gate_end_refused(unsigned int command, int answer)
 {

@@ -60,6 +60,17 @@ int BPF_PROG(guard_probe_exit)
 	return 0;
 }
 
+/* Of however many threads; what another thread puts behind the handle after this look, the next one sees. */
+SEC("kprobe/dxgprocess_adapter_by_handle")
+int BPF_KPROBE(guard_probe_look, struct dxgprocess *process, __u32 handle)
+{
+	struct call *call = scope_is_idle() ? NULL : call_get_begun();
+
+	if (call && request_hides(&call->request.key, process, handle))
+		call_condemn();
+	return 0;
+}
+
 SEC("kretprobe/dxgprocess_adapter_by_handle")
 int BPF_KRETPROBE(guard_probe_handle, struct dxgadapter *result)
 {

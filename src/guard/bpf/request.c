@@ -40,8 +40,7 @@ static __always_inline int request_handle_place(__u32 number)
 	}
 }
 
-/* Whether a handle of the process means an adapter that is not in the choice. */
-static __always_inline bool request_hides(const struct guard_key *who, struct dxgprocess *process, __u32 handle)
+__hidden bool request_hides(const struct guard_key *who, struct dxgprocess *process, __u32 handle)
 {
 	struct hmgrentry *table = BPF_CORE_READ(process, local_handle_table.entry_table);
 	__u32 size = BPF_CORE_READ(process, local_handle_table.table_size), index = handle >> 6 & 0xffffff;

@@ -23,3 +23,6 @@ struct request {
  * Return: 0 or negative errno.
  */
 int request_look(struct request *request);
+
+/** Whether a handle of the process means an adapter that is not in the choice. */
+bool request_hides(const struct guard_key *who, struct dxgprocess *process, __u32 handle);

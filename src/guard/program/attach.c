@@ -221,7 +221,7 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 	(void)bpf_program__set_autoload(guard->progs.guard_ioctl_compat, facts->has_compat_hook);
 	(void)bpf_program__set_autoload(guard->progs.guard_removed, facts->has_rmdir_event);
 	(void)bpf_program__set_autoload(guard->progs.guard_refused_compat, facts->has_compat_hook);
-	probes_choose(guard->obj);
+	probes_choose(guard->obj, facts);
 	r = attach_keep_choices(guard, &counted);
 	if (r < 0)
 		return err_set(err, r, "cannot keep the choices that there are: %m");

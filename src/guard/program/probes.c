@@ -24,17 +24,24 @@ static bool probes_are_wanted(void)
 {
 	_cleanup_free_ char *why = NULL;
 
-	return preempt_check(&why) == 0 && why && probes_are_possible();
+	return preempt_check(&why) == 0 && why;
 }
 
-void probes_choose(struct bpf_object *programs)
+void probes_choose(struct bpf_object *programs, const struct shape_facts *facts)
 {
-	const bool wanted = probes_are_wanted();
+	const bool wanted = probes_are_wanted(), possible = probes_are_possible();
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, programs)
 	{
-		if (str_has_prefix(bpf_program__name(program), "guard_probe_"))
-			(void)bpf_program__set_autoload(program, wanted);
+		const char *name = bpf_program__name(program);
+
+		if (str_has_prefix(name, "guard_probe_"))
+			(void)bpf_program__set_autoload(program, wanted && possible);
+		else if (streq(name, "guard_lsm"))
+			(void)bpf_program__set_autoload(program, wanted && facts->has_bpf_lsm);
+		else if (streq(name, "guard_lsm32"))
+			(void)bpf_program__set_autoload(program,
+							wanted && facts->has_bpf_lsm && facts->has_compat_hook);
 	}
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The programs that are probes. They do again, where nothing can interrupt them, what others may be left out of on a
- * kernel that preempts itself (guard/preempt.h); elsewhere they would only take time.
+ * The programs that do again what others may be left out of on a kernel that preempts itself (guard/preempt.h):
+ * probes, where nothing can interrupt them, and the gate as a security module. Elsewhere they would only take time.
  */
 
-#include <stdbool.h>
+#include "guard/program/shape.h"
 
 struct bpf_object;
 
-/** Leaves them out of what is loaded, unless this kernel preempts itself and has probes. */
-void probes_choose(struct bpf_object *programs);
+/** Leaves them out of what is loaded, unless this kernel preempts itself and has what they need. */
+void probes_choose(struct bpf_object *programs, const struct shape_facts *facts);

@@ -225,6 +225,7 @@ static int shape_check_kernel(const struct btf *btf, struct shape_facts *facts, 
 	if (r == 0)
 		r = shape_check_member(btf, &ancestors[shape_get_member(btf, &ancestors[1], &bits) != NULL], missing);
 	facts->has_compat_hook = shape_has_function(btf, &compat_hook);
+	facts->has_bpf_lsm = btf__find_by_name_kind(btf, "bpf_lsm_file_ioctl", BTF_KIND_FUNC) > 0;
 	facts->has_preempt_calls = btf__find_by_name_kind(btf, "bpf_preempt_disable", BTF_KIND_FUNC) > 0 &&
 				   btf__find_by_name_kind(btf, "bpf_preempt_enable", BTF_KIND_FUNC) > 0;
 	facts->has_rmdir_event = btf__find_by_name_kind(btf, "btf_trace_cgroup_rmdir", BTF_KIND_TYPEDEF) > 0;

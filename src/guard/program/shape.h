@@ -15,6 +15,7 @@ struct shape_facts {
 	bool has_compat_hook;   /* 32-bit callers have a security hook of their own */
 	bool has_rmdir_event;   /* the end of a cgroup is announced */
 	bool has_preempt_calls; /* BPF programs can forbid that they are preempted */
+	bool has_bpf_lsm;       /* BPF programs can be a security module */
 };
 
 /**
