@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/callfilter.h"
 #include "base/str.h"
 #include "driverd/attempts.h"
 #include "driverd/driverd.h"
@@ -193,6 +195,37 @@ static void keeps_a_library_from_everything_else(void **state)
 	assert_int_equal(answer.facts->luid.low, 0);
 	assert_int_equal(answer.facts->luid.high, 1);
 	dxg_facts_free(answer.facts, answer.count);
+}
+
+/* Kernels before 5.9, and containers whose filter does not know the call. */
+static void keeps_descriptors_from_a_library_without_close_range(void **state)
+{
+	static const unsigned refusals[] = {ENOSYS, EPERM};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+		const struct sock_filter filter[] = {LOAD(nr), JUMP(BPF_JEQ, SYS_close_range, 0, 1),
+						     REFUSE(refusals[i]), ALLOW};
+		int wait_status;
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			struct answer answer;
+
+			if (callfilter_install(filter, ARRAY_SIZE(filter)) < 0 &&
+			    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+			     callfilter_install(filter, ARRAY_SIZE(filter)) < 0))
+				_exit(255);
+			if (open("/etc/passwd", O_RDONLY) < 0) /* not O_CLOEXEC */
+				_exit(254);
+			answer = ask("escapes");
+			_exit(answer.result != 0 ? 253 : (answer.facts->luid.low & ATTEMPT_DESCRIPTORS) != 0);
+		}
+		assert_int_equal(waitpid(pid, &wait_status, 0), pid);
+		assert_true(WIFEXITED(wait_status));
+		assert_int_equal(WEXITSTATUS(wait_status), 0);
+	}
 }
 
 /*
@@ -515,6 +548,7 @@ int main(void)
 		cmocka_unit_test(passes_on_a_refusal),
 		cmocka_unit_test(ends_strings_where_the_buffer_ends),
 		cmocka_unit_test(keeps_a_library_from_everything_else),
+		cmocka_unit_test(keeps_descriptors_from_a_library_without_close_range),
 		cmocka_unit_test(bounds_what_a_library_answers),
 		cmocka_unit_test(starts_no_program_that_others_may_change),
 		cmocka_unit_test(survives_a_program_that_ends_at_once),
