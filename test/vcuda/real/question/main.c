@@ -9,6 +9,7 @@
  *	contexts         what NVML says that a process has, of which memory contexts are a part
  *	taken [IMAGE…]   a line for each way to take memory: its name, what cuMemGetInfo() has less, what the calls returned
  *	images IMAGE…    of what parts an image is
+ *	linkers          whether a linker can be used by several threads, one after the other
  */
 
 #include <dlfcn.h>
@@ -28,8 +29,8 @@ static const struct {
 	const char *name;
 	void (*ask)(int argc, char **argv);
 } groups[] = {
-	{"addresses", ask_addresses}, {"unified", ask_unified},   {"taken", ask_taken},
-	{"limits", ask_limits},       {"contexts", ask_contexts}, {"images", ask_images},
+	{"addresses", ask_addresses}, {"unified", ask_unified}, {"taken", ask_taken},     {"limits", ask_limits},
+	{"contexts", ask_contexts},   {"images", ask_images},   {"linkers", ask_linkers},
 };
 
 struct driver cu;

@@ -48,5 +48,6 @@ void ask_taken(int argc, char **argv);
 void ask_limits(int argc, char **argv);
 void ask_contexts(int argc, char **argv);
 void ask_images(int argc, char **argv);
+void ask_linkers(int argc, char **argv);
 
 #endif

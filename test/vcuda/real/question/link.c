@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Whether a linker that one thread made can be used by others, one after the other, also after a call that failed: the
+ * server has a thread for each of the client's, and which of them uses a linker is the client's to say.
+ */
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "question.h"
+
+enum { WORKERS = 3, ROUNDS = 300, INPUT_PTX = 1 };
+enum { INFO_BUFFER = 3, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES };
+
+enum { ADD, COMPLETE, DESTROY };
+
+struct about {
+	const char *name;
+	int order[WORKERS];
+	bool shared; /* by a thread for each of its calls */
+};
+
+static struct worker {
+	sem_t begins, ends;
+	int call;
+	CUresult result;
+} workers[WORKERS];
+
+static CUcontext context;
+static CUlinkState linker;
+
+static CUresult link_call(int call)
+{
+	size_t bytes;
+	void *image;
+
+	switch (call) {
+	case ADD:
+		return cu.cuLinkAddData_v2(linker, INPUT_PTX, kernels_ptx, strlen(kernels_ptx) + 1, NULL, 0, NULL,
+					   NULL);
+	case COMPLETE:
+		return cu.cuLinkComplete(linker, &image, &bytes);
+	default:
+		return cu.cuLinkDestroy(linker);
+	}
+}
+
+static void *link_work(void *argument)
+{
+	struct worker *worker = argument;
+
+	for (;;) {
+		(void)sem_wait(&worker->begins);
+		(void)cu.cuCtxSetCurrent(context);
+		worker->result = link_call(worker->call);
+		(void)sem_post(&worker->ends);
+	}
+	return NULL;
+}
+
+static CUresult link_have(struct worker *worker, int call)
+{
+	worker->call = call;
+	(void)sem_post(&worker->begins);
+	(void)sem_wait(&worker->ends);
+	return worker->result;
+}
+
+/* Nothing is called behind the end. */
+static void link_try(const void *argument, void *ret)
+{
+	const struct about *about = argument;
+	CUresult *results = ret;
+
+	static char info[2048], error[2048];
+	int names[] = {INFO_BUFFER, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES};
+	void *values[] = {info, (void *)sizeof(info), error, (void *)sizeof(error)};
+
+	context = driver_begin();
+	for (int i = 0; i < WORKERS; i++) {
+		pthread_t thread;
+
+		(void)sem_init(&workers[i].begins, 0, 0);
+		(void)sem_init(&workers[i].ends, 0, 0);
+		(void)pthread_create(&thread, NULL, link_work, &workers[i]);
+	}
+	for (int round = 0; round < ROUNDS; round++) {
+		if (cu.cuLinkCreate_v2(4, names, values, &linker))
+			return;
+		for (int i = 0; i < WORKERS; i++) {
+			results[i] = link_have(&workers[about->shared ? about->order[i] : 0], about->order[i]);
+			if (about->order[i] == DESTROY)
+				break;
+		}
+	}
+}
+
+void ask_linkers(int argc, char **argv)
+{
+	static const struct about abouts[] = {
+		{"added, completed, destroyed", {ADD, COMPLETE, DESTROY}, false},
+		{"added, completed, destroyed", {ADD, COMPLETE, DESTROY}, true},
+		{"added, destroyed", {ADD, DESTROY}, false},
+		{"added, destroyed", {ADD, DESTROY}, true},
+		{"completed with nothing, added, destroyed", {COMPLETE, ADD, DESTROY}, false},
+		{"completed with nothing, added, destroyed", {COMPLETE, ADD, DESTROY}, true},
+		{"completed with nothing, destroyed", {COMPLETE, DESTROY}, false},
+		{"completed with nothing, destroyed", {COMPLETE, DESTROY}, true},
+	};
+
+	(void)argc;
+	(void)argv;
+	for (size_t i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++) {
+		CUresult results[WORKERS] = {-1, -1, -1};
+		const int r = alone(link_try, &abouts[i], results, sizeof(results));
+
+		answer(r == 0, "%s by %s: signal %d, the calls %d %d %d", abouts[i].name,
+		       abouts[i].shared ? "a thread each" : "one thread", r, results[0], results[1], results[2]);
+	}
+}
