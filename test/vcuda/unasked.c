@@ -5,7 +5,7 @@
  * for each step what it returned, and how much memory is left then: "step=result left". Steps:
  *
  *	left, wait                         nothing; nothing for two seconds
- *	context, end                       another context, and its end
+ *	context, context:GPU, end          another context, on the first GPU or that one, and its end
  *	alloc:BYTES                        what everybody does
  *	plain:BYTES, packed:BYTES          a module with an array, as text, and in a fat binary, compressed as the simulated driver reads it
  *	library:BYTES                      the same as a library
@@ -189,9 +189,9 @@ static int scatter(unsigned long bytes)
 	return r;
 }
 
-static int begin_second(void)
+static int begin_second(unsigned long device)
 {
-	const int r = cuCtxCreate_v2(&second, 0, 0);
+	const int r = cuCtxCreate_v2(&second, 0, (int)device);
 
 	(void)cuCtxSetCurrent(primary);
 	return r;
@@ -214,8 +214,8 @@ static int take(const char *step)
 		return 0;
 	if (strcmp(step, "wait") == 0)
 		return (int)sleep(2);
-	if (strcmp(step, "context") == 0)
-		return begin_second();
+	if (strcmp(step, "context") == 0 || strncmp(step, "context:", 8) == 0)
+		return begin_second(bytes);
 	if (strcmp(step, "end") == 0)
 		return end_second();
 	if (strncmp(step, "alloc:", 6) == 0)

@@ -93,15 +93,24 @@ static bool overhead_measure(uint64_t *ret, bool *ret_there)
 	return true;
 }
 
+/* One that was granted twice counts once. */
+static bool overhead_is_another(unsigned gpu)
+{
+	for (unsigned i = 0; i < gpu; i++)
+		if (server.gpu[i] == server.gpu[gpu])
+			return false;
+	return true;
+}
+
 static bool overhead_find_gpus(int (*find)(const char *address, void **ret))
 {
 	char address[OVERHEAD_ADDRESS];
 
 	for (unsigned i = 0; i < server.start.gpu_count; i++)
-		if (driver.cuDeviceGetPCIBusId(address, sizeof(address), server.gpu[i]) ||
-		    find(address, &overhead_gpus[i]) != 0)
+		if (overhead_is_another(i) &&
+		    (driver.cuDeviceGetPCIBusId(address, sizeof(address), server.gpu[i]) ||
+		     find(address, &overhead_gpus[overhead_gpu_count++]) != 0))
 			return false;
-	overhead_gpu_count = server.start.gpu_count;
 	return true;
 }
 
