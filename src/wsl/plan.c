@@ -63,13 +63,11 @@ static char *wsl_plan_follow_links(const char *entry, const char *directory)
 	char *path = strdup(entry);
 
 	for (int links = 0; path && links < LINKS_MAX && wsl_plan_is_entry(path, directory); links++) {
-		char points_to[512];
-		ssize_t length = readlink(path, points_to, sizeof(points_to) - 1);
+		_cleanup_free_ char *points_to = NULL;
 		bool absolute;
 
-		if (length < 0)
+		if (fd_read_link_at(AT_FDCWD, path, &points_to) < 0)
 			return path;
-		points_to[length] = '\0';
 		absolute = points_to[0] == '/';
 		free(path);
 		path = NULL;

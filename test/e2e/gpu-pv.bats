@@ -371,7 +371,7 @@ $nvidia_store"
 	same "$(plan wsl-lib-links '.warnings, [.mounts[].target | select(. == "'$lib'")]')" $'[]\n[]'
 	same "$(plan wsl-lib-links '.libraryDirectories[0].libraries')" "$(plan wsl-nvidia '.libraryDirectories[0].libraries')"
 	# One will do, also with "..", and one that stays inside will not.
-	for points_to in /usr/lib/wsl/elsewhere/libdxcore.so ../elsewhere/libdxcore.so; do
+	for points_to in /usr/lib/wsl/elsewhere/libdxcore.so ../elsewhere/libdxcore.so "/usr/lib/wsl/$(printf './%.0s' {1..1000})elsewhere/libdxcore.so"; do
 		run -0 host wsl-nvidia sh -c "mkdir $lib/../elsewhere && mv $lib/libdxcore.so $lib/../elsewhere &&
 			ln -s $points_to $lib/libdxcore.so && ctr-gpu list --json | jq -c '.mounts[] | [.source, .target]'"
 		says '["/usr/lib/wsl/elsewhere/libdxcore.so","/usr/lib/wsl/lib/libdxcore.so"]' '["/usr/lib/wsl/lib/libcuda.so.1","/usr/lib/wsl/lib/libcuda.so.1"]'
