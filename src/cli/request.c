@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/output.h"
 #include "lib/request.h"
 
 enum {
@@ -117,6 +118,11 @@ int request_plan(struct session *session, const struct request_options *request)
 {
 	int r;
 
+	/* A script's variable that is not set; programs that call NVIDIA's mean nothing by it. */
+	if (request->devices && !*request->devices && !request->domain) {
+		(void)output_complain("--device is empty\n    It is all, none, or names of devices: see ctr-gpu info.");
+		return EXIT_STATUS_USAGE;
+	}
 	r = ctr_gpu_request_new(session->context, &session->request);
 	if (!r)
 		r = ctr_gpu_request_set_devices(session->request, request->devices ? request->devices : "all");

@@ -192,6 +192,10 @@ lines() {
 	refused 1 'cannot read the configuration /none/config.json' ctr-gpu --config=/none/config.json info
 	refused 2 '--config is a file; it is empty' ctr-gpu --config= info
 	refused 2 '--spec-dir is a directory; it is empty' ctr-gpu cdi check --spec-dir=
+	refused 2 '--device is empty' host wsl-nvidia ctr-gpu list --device=
+	refused 2 '--device is empty' host wsl-nvidia ctr-gpu configure --device= --dry-run /none
+	run host wsl-nvidia nvidia-container-cli list --device=
+	[[ $status -eq 0 && -z $output ]]
 	echo '{"driver-timout": 1}' >"$BATS_TEST_TMPDIR/config.json"
 	refused 1 'unknown key "driver-timout"' ctr-gpu --config="$BATS_TEST_TMPDIR/config.json" info
 	grep -qF 'ctr-gpu: [E_BAD_CONFIG]' "$BATS_TEST_TMPDIR/stderr"
