@@ -45,6 +45,14 @@ in_machine() {
 			until [[ $(cat "/proc/$!/comm") == "${daemon##*/}" ]]; do sleep 0.01; done
 		}
 		ends() { kill -KILL %% && wait %% || true; }
+		# pauses COMMAND…: in the background; it has read the file daemon.json, and waits a second before it writes
+		pauses() {
+			strace -qq -o /dev/null -e trace=fsync -e inject=fsync:delay_enter=1000000:when=1 "$@" &
+			for _ in {1..500}; do
+				[[ ! -s /var/lib/ctr-gpu/.setup.json.ctr-gpu && ! -s .daemon.json.ctr-gpu ]] || break
+				sleep 0.01
+			done
+		}
 		'"$script" script "$@"
 }
 
@@ -156,21 +164,14 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 
 # Its owner has put a link there since the file was read.
 @test "a directory that becomes another meanwhile: nothing is made there" {
+	require_program strace
 	in_machine '
 		for file in "{}" ""; do
 			mkdir theirs others
 			[[ -z $file ]] || echo "$file" >theirs/daemon.json
-			mkdir -p /var/lib/ctr-gpu
-			exec 9</var/lib/ctr-gpu
-			flock 9
-			ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=theirs/daemon.json 2>message 9<&- &
-			for _ in {1..500}; do
-				! grep -q -- "-> FLOCK" /proc/locks || break
-				sleep 0.01
-			done
+			pauses ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=theirs/daemon.json 2>message
 			mv theirs before
 			ln -s others theirs
-			exec 9<&-
 			if wait $!; then exit 1; fi
 			grep -q "cannot write .*/theirs/daemon.json: Too many levels of symbolic links" message
 			[[ -z $(ls -A others) && ! -e /var/lib/ctr-gpu/setup.json ]]
@@ -427,26 +428,40 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 }
 
 @test "a file that somebody else changes meanwhile is theirs" {
+	require_program strace
 	in_machine '
 		for way in "" --remove; do
 			echo "{}" >daemon.json
 			[[ -z $way ]] || setup docker --engine-config=daemon.json >/dev/null
-			# The file has been read when the lock is waited for.
-			mkdir -p /var/lib/ctr-gpu
-			exec 9</var/lib/ctr-gpu
-			flock 9
-			ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json $way 2>message 9<&- &
-			for _ in {1..500}; do
-				! grep -q -- "-> FLOCK" /proc/locks || break
-				sleep 0.01
-			done
+			pauses ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json $way 2>message
 			echo "{\"debug\": true}" >daemon.json
-			exec 9<&-
 			if wait $!; then exit 1; fi
 			grep -q "changed meanwhile" message
 			[[ $(cat daemon.json) == "{\"debug\": true}" && $(ls) == $(printf "daemon.json\nmessage") ]]
 			rm -rf /var/lib/ctr-gpu
 		done'
+}
+
+@test "two that change the same file at once: the second waits, and is told so" {
+	in_machine '
+		echo "{\"debug\": true}" >daemon.json
+		mkdir -p /var/lib/ctr-gpu
+		exec 9</var/lib/ctr-gpu
+		flock 9
+		for i in 1 2; do
+			ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json >out$i 2>message$i 9<&- &
+		done
+		for _ in {1..500}; do
+			[[ $(grep -c -- "-> FLOCK" /proc/locks) -lt 2 ]] || break
+			sleep 0.01
+		done
+		exec 9<&-
+		wait %1 && wait %2
+		cat message1 message2
+		[[ $(cat message1 message2) == "$(printf "ctr-gpu: waiting for another \"ctr-gpu setup\" to end\n%.0s" 1 2)" ]]
+		[[ $(cat out1 out2 | grep -c "runtimes/nvidia written") == 1 && $(cat out1 out2 | grep -c "everything is there") == 1 ]]
+		setup docker --engine-config=daemon.json --remove >/dev/null
+		[[ $(cat daemon.json) == "{\"debug\": true}" ]]'
 }
 
 @test "two that run at once do not forget what the other did" {

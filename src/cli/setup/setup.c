@@ -548,13 +548,14 @@ static void setup_warn_of_others(const struct setup *setup)
 
 static int setup_do_file(struct setup *setup)
 {
-	int r = config_file_read(setup->path, &setup->file);
+	int r = state_open(&setup->state, !setup->dry_run);
 	bool changed;
 
+	/* As another one left it, if there was one to wait for. */
+	if (!r)
+		r = config_file_read(setup->path, &setup->file);
 	if (!r)
 		r = setup_read(setup, &setup->file.text, setup->file.path, &setup->now);
-	if (!r)
-		r = state_open(&setup->state, !setup->dry_run);
 	if (r)
 		return r;
 	setup->entry = json_object_get(setup->state.entries, setup->file.path);

@@ -2,6 +2,7 @@
 
 #include "cli/setup/state.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -59,6 +60,17 @@ static bool state_is_there(int fd, const char *directory)
 	       held.st_ino == named.st_ino;
 }
 
+/* Whoever waits is told so. Return: 0; -1 with errno set. */
+static int state_wait(int fd)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return -1;
+	(void)output_complain("waiting for another \"ctr-gpu setup\" to end");
+	return flock(fd, LOCK_EX);
+}
+
 static int state_lock(struct state *state, const char *path)
 {
 	int r;
@@ -72,7 +84,7 @@ static int state_lock(struct state *state, const char *path)
 		if (r)
 			return r;
 		state->lock = open(state->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (state->lock < 0 || flock(state->lock, LOCK_EX) < 0)
+		if (state->lock < 0 || state_wait(state->lock) < 0)
 			return output_complain("cannot lock %s: %m", state->directory);
 	} while (!state_is_there(state->lock, state->directory));
 	return 0;
