@@ -310,12 +310,13 @@ $(analysed): $(O)/analysed/%: %
 	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -I. -DCTR_GPU_COMMIT='""' $<
 	touch $@
 
-# Tests run as other users, too, whose counts belong into the same files.
+# Tests run as other users, too, whose counts belong into the same files. _exit(2) writes no counts.
+coverage: coverage_flags = --coverage -D_exit=exit
 coverage: dependencies-coverage
-	$(MAKE) O=$(O)-coverage OPTIMIZE=-O0 CFLAGS=--coverage all test-programs
+	$(MAKE) O=$(O)-coverage OPTIMIZE=-O0 CFLAGS='$(coverage_flags)' all test-programs
 	find $(O)-coverage -name '*.gcno' | sed 's/gcno$$/gcda/' | xargs touch
 	find $(O)-coverage -name '*.gcda' -exec chmod a+rw {} +
-	$(MAKE) O=$(O)-coverage OPTIMIZE=-O0 CFLAGS=--coverage check-only
+	$(MAKE) O=$(O)-coverage OPTIMIZE=-O0 CFLAGS='$(coverage_flags)' check-only
 	find $(O)-coverage -name '*.gcda' -empty -delete
 	lcov --quiet --capture --directory $(O)-coverage --output-file $(O)-coverage/all.info --rc lcov_branch_coverage=1
 	lcov --quiet --extract $(O)-coverage/all.info '*/src/*' '*/hooks/*' --output-file $(O)-coverage/ours.info --rc lcov_branch_coverage=1

@@ -139,8 +139,8 @@ void ctr_gpu_context_set_log(struct ctr_gpu_context *context, ctr_gpu_log_fn log
  * ctr_gpu_plan_apply(), ctr_gpu_plan_apply_to_bundle(), ctr_gpu_cdi_run_hook(). A child that does not finish in time is
  * killed, and its changes to a container are undone. SIGTERM, SIGINT, SIGHUP and SIGQUIT do the same at once.
  *
- * The child has a copy of the memory, and shares the caller's descriptors: what it closes is closed in both. The
- * program must have a single thread.
+ * The child has a copy of the memory, and shares the caller's descriptors: what it closes is closed in both. It ends
+ * with _exit(2); what atexit(3) was told is done by the parent alone. The program must have a single thread.
  *
  * Return: 0; -ETIMEDOUT; -EINTR after a signal; -ECHILD if another process killed the child; negative errno. After
  * -ETIMEDOUT and -EINTR a child may be left, with the caller's descriptors, until its file system answers.

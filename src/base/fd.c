@@ -99,16 +99,28 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 	return fd_read_told(fd, st.st_size, max, ret_data, ret_size);
 }
 
-int fd_open_file_at(int dirfd, const char *path, int flags)
+/* @ret_size: what fstat(2) tells of it */
+static int fd_open_handed(int dirfd, const char *path, int flags, off_t *ret_size)
 {
 	_cleanup_close_ int handle = openat(dirfd, path, flags | O_PATH | O_CLOEXEC);
-	int fd = handle < 0 ? -errno : fd_reopen(-1, handle, NULL);
+	int fd = handle < 0 ? -errno : fd_reopen(-1, handle, ret_size);
+	struct stat st;
 
 	if (handle < 0 || fd != -ENOENT)
 		return fd;
 	/* Without /proc a package is installed or removed, in a tree that nobody else changes; it is regular. */
 	fd = openat(dirfd, path, flags | O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fd < 0 ? -errno : fd;
+	*ret_size = st.st_size;
+	return fd;
+}
+
+int fd_open_file_at(int dirfd, const char *path, int flags)
+{
+	off_t ignored;
+
+	return fd_open_handed(dirfd, path, flags, &ignored);
 }
 
 static int fd_reopen_log(int handle, const char *path)
@@ -146,9 +158,10 @@ int fd_open_log(const char *path)
 
 int fd_read_handed_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size)
 {
-	_cleanup_close_ int fd = fd_open_file_at(dirfd, path, 0);
+	off_t size = 0;
+	_cleanup_close_ int fd = fd_open_handed(dirfd, path, 0, &size);
 
-	return fd < 0 ? fd : fd_read_all(fd, max, ret_data, ret_size);
+	return fd < 0 ? fd : fd_read_told(fd, size, max, ret_data, ret_size);
 }
 
 int fd_read_kernels(int dirfd, const char *name, size_t max, char **ret)

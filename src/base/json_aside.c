@@ -31,15 +31,12 @@ static void aside_skip_blanks(struct aside_text *text)
 /* A string, or whatever ends with its closing quote. Return: whether it ends. */
 static bool aside_skip_string(struct aside_text *text)
 {
-	for (text->at++; text->at < text->end; text->at++) {
-		if (*text->at == '"') {
-			text->at++;
-			return true;
-		}
-		if (*text->at == '\\')
-			text->at++;
-	}
-	return false;
+	const char *at = text->at + 1, *end = text->end;
+
+	while (at < end && *at != '"')
+		at += *at == '\\' && at + 1 < end ? 2 : 1;
+	text->at = at < end ? at + 1 : end;
+	return at < end;
 }
 
 /* Return: how much deeper it is behind the next character, string or word of a value. */

@@ -42,8 +42,12 @@ size_t shown_read(const char *text, uint32_t *ret)
 size_t shown_length(const char *text)
 {
 	uint32_t c;
-	size_t count = shown_read(text, &c);
+	size_t count;
 
+	/* Nearly all is ASCII, for which no table is needed. */
+	if (*text >= ' ' && *text <= '~')
+		return 1;
+	count = shown_read(text, &c);
 	for (size_t i = 0; i < ARRAY_SIZE(hidden) && count > 0; i++)
 		if (c >= hidden[i].first && c <= hidden[i].last)
 			return 0;
@@ -54,9 +58,8 @@ bool shown_is_all(const char *text)
 {
 	size_t length = 1;
 
-	/* Nearly all is ASCII, for which no table is needed. */
 	for (; *text && length > 0; text += length)
-		length = *text >= ' ' && *text <= '~' ? 1 : shown_length(text);
+		length = shown_length(text);
 	return length > 0;
 }
 

@@ -287,7 +287,7 @@ static int cdi_hook_run_command(struct cdi_hook_call *call, struct ctr_gpu_conta
 	int r;
 
 	call->plan = &plan.data;
-	deeds_step(call->context->deeds, "reading the container's files");
+	deeds_step(call->context->deeds, "reading the container's files", NULL);
 	r = container_open_rootfs(container, &call->rootfs, &call->context->err);
 	call->rootfs.proc_self_fd = mount_open_proc_self_fd(-1);
 	call->rootfs.ground = &call->ground;

@@ -94,7 +94,7 @@ static int apply_take_grant(struct apply *apply)
 		return err_set(apply->err, CTR_GPU_E_BAD_ARGUMENT,
 			       "vCUDA serves a container as long as its first process lives, and none is named.\n"
 			       "Name it: --pid PID, or start the container by an engine.");
-	deeds_step(apply->deeds, "asking vCUDA's manager for a socket");
+	deeds_step(apply->deeds, "asking vCUDA's manager for a socket", NULL);
 	r = grant_ask(apply->plan, container->id, container->pid, &deed.fds[0], &apply->grant, apply->err);
 	if (r != 0)
 		return r;
@@ -247,7 +247,7 @@ static int apply_hold_choice(struct apply *apply)
 
 	if (apply->plan->choice.luid_count == 0)
 		return 0;
-	deeds_step(apply->deeds, "telling the guard of the choice");
+	deeds_step(apply->deeds, "telling the guard of the choice", NULL);
 	obstacle = apply_find_key(apply, &cgroup, &key);
 	if (obstacle)
 		return apply_explain_choice(apply, obstacle, 0);
@@ -718,13 +718,13 @@ static int apply_cover_file(void *user, const struct loader_file *file, int r)
 
 static int apply_make_symlinks(struct apply *apply)
 {
-	deeds_step(apply->deeds, "making symlinks in the container");
+	deeds_step(apply->deeds, "making symlinks in the container", NULL);
 	return root_writer_make_symlinks(&apply->writer);
 }
 
 static int apply_write_loader_files(struct apply *apply)
 {
-	deeds_step(apply->deeds, "writing the loader's files in the container's /etc");
+	deeds_step(apply->deeds, "writing the loader's files in the container's /etc", NULL);
 	return root_writer_make_loader_files(&apply->writer);
 }
 
@@ -801,7 +801,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 	};
 	int r;
 
-	deeds_step(context->deeds, "looking at the container");
+	deeds_step(context->deeds, "looking at the container", NULL);
 	r = container_check(container, &context->err);
 	if (r != 0)
 		return r;

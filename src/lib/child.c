@@ -265,6 +265,13 @@ static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struc
 	return child_explain(context, deeds, r, wait_status);
 }
 
+/* What the caller has registered with atexit(3) is the parent's to do. */
+static _Noreturn void child_end(int r)
+{
+	(void)fflush(NULL);
+	_exit(r);
+}
+
 static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), void *user, const sigset_t *signals,
 		     const sigset_t *mask, int *ret_status)
 {
@@ -275,7 +282,7 @@ static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), v
 
 	if (!deeds)
 		return err_set(&context->err, -ENOMEM, "%m");
-	deeds_step(deeds, "beginning");
+	deeds_step(deeds, "beginning", NULL);
 	context->ends = !ret_status;
 	child_grow_descriptors(context);
 	child_keep_cpu(&cpus);
@@ -285,7 +292,7 @@ static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), v
 		child_prepare(deeds, parent, mask);
 		context->deeds = deeds;
 		context->caller = caller;
-		exit(work(user));
+		child_end(work(user));
 	}
 	r = pid < 0 ? err_set(&context->err, -errno, "cannot start a child process: %m")
 		    : child_wait_for_work(context, pid, deeds, signals, ret_status);

@@ -130,7 +130,7 @@ int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_
 	if (!host)
 		return -ENOMEM;
 	host->settings = &context->settings;
-	deeds_step(context->deeds, "looking for GPUs and drivers on this host");
+	deeds_step(context->deeds, "looking for GPUs and drivers on this host", NULL);
 	r = host_probe_all(context, host);
 	if (r == 0)
 		r = host_number_adapters(&host->inventory);

@@ -144,7 +144,7 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 	if (!plan)
 		return -ENOMEM;
 	planner.plan = planner.native = &plan->data;
-	deeds_step(context->deeds, "reading the drivers of this host");
+	deeds_step(context->deeds, "reading the drivers of this host", NULL);
 	if (asks)
 		r = selection_new(host, planner.request, &selection, &context->err);
 	for (size_t i = 0; i < selection.count && r == 0; i++) {

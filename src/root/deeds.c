@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -97,15 +96,29 @@ void deeds_mark(struct deeds *deeds, unsigned number)
 	__atomic_store_n(&deeds->items[deeds->count - 1].number, number, __ATOMIC_RELEASE);
 }
 
-void deeds_step(struct deeds *deeds, const char *format, ...)
+/* Appends what there is room for. Return: where it ends. */
+static size_t deeds_step_append(struct deeds *deeds, size_t at, const char *text, size_t length)
 {
-	va_list arguments;
+	const size_t room = sizeof(deeds->step) - 1 - at;
+
+	length = length < room ? length : room;
+	memcpy(deeds->step + at, text, length);
+	return at + length;
+}
+
+void deeds_step(struct deeds *deeds, const char *text, const char *name)
+{
+	const char *gap = name ? strstr(text, "%s") : NULL;
+	size_t at;
 
 	if (!deeds)
 		return;
-	va_start(arguments, format);
-	(void)vsnprintf(deeds->step, sizeof(deeds->step), format, arguments);
-	va_end(arguments);
+	at = deeds_step_append(deeds, 0, text, gap ? (size_t)(gap - text) : strlen(text));
+	if (gap) {
+		at = deeds_step_append(deeds, at, name, strlen(name));
+		at = deeds_step_append(deeds, at, gap + 2, strlen(gap + 2));
+	}
+	deeds->step[at] = '\0';
 }
 
 /* A deed stays on the list until it has been taken back. */

@@ -59,8 +59,15 @@ void deeds_drop(struct deeds *deeds);
 /** Changes the number of the newest, for one that is done in several steps. */
 void deeds_mark(struct deeds *deeds, unsigned number);
 
-/** Sets what the parent says if it stops waiting. @deeds may be NULL. */
-void deeds_step(struct deeds *deeds, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/**
+ * deeds_step() - sets what the parent says if it stops waiting
+ * @deeds: may be NULL
+ * @text:  with "%s" where the name stands
+ * @name:  NULL: there is none
+ *
+ * Said for each mount and nearly never read, so it takes no time.
+ */
+void deeds_step(struct deeds *deeds, const char *text, const char *name);
 
 /** Undoes everything, newest first; may be called in a signal handler. Never fails. */
 void deeds_undo(struct deeds *deeds);

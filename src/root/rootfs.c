@@ -491,14 +491,17 @@ static int rootfs_open_old(const struct rootfs *rootfs, int parent, const char *
 {
 	_cleanup_close_ int handle = rootfs_open_child(parent, name, 0);
 	struct stat st;
+	int fd;
 
 	if (handle < 0)
 		return steal_fd(&handle);
+	fd = fd_reopen(rootfs->proc_self_fd, handle, NULL);
+	if (fd != -EINVAL)
+		return fd;
+	/* It is not regular. */
 	if (fstat(handle, &st) < 0)
 		return -errno;
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
-	return S_ISREG(st.st_mode) ? fd_reopen(rootfs->proc_self_fd, handle, NULL) : steal_fd(&handle);
+	return S_ISDIR(st.st_mode) ? -EISDIR : steal_fd(&handle);
 }
 
 /* The replacement for a file. */
