@@ -27,7 +27,7 @@ struct {
 	__type(value, struct process);
 } processes SEC(".maps");
 
-/* Whether the kernel has these functions (Linux 6.10), set by the loader. */
+/* Whether the kernel preempts itself and has these functions (Linux 6.10), set by the loader. */
 const volatile bool guard_can_stay = false;
 extern void bpf_preempt_disable(void) __weak __ksym;
 extern void bpf_preempt_enable(void) __weak __ksym;

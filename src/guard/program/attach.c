@@ -210,6 +210,7 @@ static int attach_load_and_attach(struct guard *guard, bool counted, struct err 
 
 static int attach_begin(const struct shape_facts *facts, struct guard *guard, struct err *err)
 {
+	const bool preempts = probes_are_wanted();
 	unsigned device = 0;
 	bool counted;
 	int r = attach_device(&device, err);
@@ -217,11 +218,11 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 	if (r < 0)
 		return r;
 	guard->rodata->guard_device = device;
-	guard->rodata->guard_can_stay = facts->has_preempt_calls;
+	guard->rodata->guard_can_stay = preempts && facts->has_preempt_calls;
 	(void)bpf_program__set_autoload(guard->progs.guard_ioctl_compat, facts->has_compat_hook);
 	(void)bpf_program__set_autoload(guard->progs.guard_removed, facts->has_rmdir_event);
 	(void)bpf_program__set_autoload(guard->progs.guard_refused_compat, facts->has_compat_hook);
-	probes_choose(guard->obj, facts);
+	probes_choose(guard->obj, facts, preempts);
 	r = attach_keep_choices(guard, &counted);
 	if (r < 0)
 		return err_set(err, r, "cannot keep the choices that there are: %m");

@@ -20,16 +20,16 @@ static bool probes_are_possible(void)
 	       access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
 }
 
-static bool probes_are_wanted(void)
+bool probes_are_wanted(void)
 {
 	_cleanup_free_ char *why = NULL;
 
 	return preempt_check(&why) == 0 && why;
 }
 
-void probes_choose(struct bpf_object *programs, const struct shape_facts *facts)
+void probes_choose(struct bpf_object *programs, const struct shape_facts *facts, bool wanted)
 {
-	const bool wanted = probes_are_wanted(), possible = probes_are_possible();
+	const bool possible = probes_are_possible();
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, programs)

@@ -10,5 +10,8 @@
 
 struct bpf_object;
 
-/** Leaves them out of what is loaded, unless this kernel preempts itself and has what they need. */
-void probes_choose(struct bpf_object *programs, const struct shape_facts *facts);
+/** Whether this kernel preempts itself. */
+bool probes_are_wanted(void);
+
+/** Leaves them out of what is loaded, unless they are wanted and the kernel has what they need. */
+void probes_choose(struct bpf_object *programs, const struct shape_facts *facts, bool wanted);
