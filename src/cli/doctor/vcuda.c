@@ -86,17 +86,18 @@ static void vcuda_check_paths(struct findings *findings)
 			     "A kernel with Landlock (5.13 or newer) does, unless lsm= leaves it out.");
 }
 
-/* The driver says so to programs alone, so the module's option is looked at: "Y" where it is off. */
+/*
+ * The driver says so to programs alone, so the module's option is looked at: "Y" where it is off. Where it is on, each
+ * server says for itself that it shall not be reached, and tells the manager if it is.
+ */
 static void vcuda_check_memory(struct findings *findings)
 {
 	_cleanup_free_ char *disabled = file_text("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm");
 
 	if (disabled && disabled[0] == 'N')
 		findings_add(
-			findings, "vcuda.memory", SEVERITY_WARNING,
-			"where the driver uses HMM, a container's programs reach all memory of their vCUDA server\n"
-			"echo options nvidia_uvm uvm_disable_hmm=1 | sudo tee /etc/modprobe.d/ctr-gpu-vcuda.conf\n"
-			"This holds when the module is loaded again.");
+			findings, "vcuda.memory", SEVERITY_NOTE,
+			"vCUDA's servers switch HMM off for themselves; where that fails, the audit has \"reached\"");
 	else if (disabled)
 		findings_add(findings, "vcuda.memory", SEVERITY_OK,
 			     "programs reach no memory of vCUDA's servers by HMM, which is off");
