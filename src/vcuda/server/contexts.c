@@ -74,38 +74,60 @@ static void contexts_end(uint64_t handle)
 	server.wire->sticky = 0;
 }
 
+/* What contexts of each GPU have taken at least. One that would be too large is not tried again and again. */
+static uint64_t contexts_costs[START_GPUS];
+
+static uint64_t contexts_expect(uint64_t gpu)
+{
+	const uint64_t cost = contexts_costs[gpu % START_GPUS];
+
+	return cost > server.start.context_bytes ? cost : server.start.context_bytes;
+}
+
+static void contexts_learn(uint64_t handle, uint64_t gpu)
+{
+	uint64_t *cost = &contexts_costs[gpu % START_GPUS];
+	const uint64_t bytes = quota_noted(QUOTA_STACKS, handle) + quota_noted(QUOTA_CONTEXT, handle);
+
+	if (*cost == 0 || bytes < *cost)
+		*cost = bytes;
+}
+
 /*
  * What the driver has taken for a context, which is current, is known now, and stands beside what was expected.
  * Stacks are a part of it. Where the driver does not say, they are all of it that is known. Return: whether it fits.
  */
-static bool contexts_count(uint64_t handle)
+static bool contexts_count(uint64_t handle, uint64_t gpu, uint64_t expected)
 {
-	const uint64_t stack = quota_is_limited() ? limit_ask_stack() : 0;
+	const uint64_t stack = quota_is_limited() ? limit_ask_stack() : 0, stacks = limit_of_stacks(stack);
+	const uint64_t among = stacks < expected ? stacks : expected;
 	bool fits;
 
 	code_load_libraries();
 	OVERHEAD_HOLD;
+	(void)quota_note(QUOTA_STACKS, handle, among, handle);
+	(void)quota_note(QUOTA_CONTEXT, handle, expected - among, handle);
 	fits = overhead_fits();
 	if (!overhead_is_known())
 		return !limit_take_stacks(stack, handle);
-	overhead_note(QUOTA_STACKS, handle, limit_of_stacks(stack), handle);
+	overhead_note(QUOTA_STACKS, handle, stacks - among, handle);
 	overhead_note(QUOTA_CONTEXT, handle, UINT64_MAX, handle);
+	contexts_learn(handle, gpu);
 	return fits;
 }
 
-/* Return: CUDA_SUCCESS; whatever else, and the context is to be ended. */
-static CUresult contexts_reply(struct request *q, uint64_t real)
+/* What was expected is counted. Return: CUDA_SUCCESS; whatever else, and the context is to be ended. */
+static CUresult contexts_reply(struct request *q, uint64_t real, uint64_t gpu, uint64_t expected)
 {
 	const uint64_t handle = handle_give(WIRE_CONTEXT, real, 0, 0);
 
 	if (!handle) {
-		quota_give(server.start.context_bytes);
+		quota_give(expected);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	(void)quota_note(QUOTA_CONTEXT, handle, server.start.context_bytes, handle);
 	(void)driver.cuCtxSetCurrent(real);
 	executor_forget_context();
-	if (!contexts_count(handle)) {
+	if (!contexts_count(handle, gpu, expected)) {
 		contexts_forget(handle);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -116,6 +138,7 @@ static CUresult contexts_reply(struct request *q, uint64_t real)
 CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 {
 	CUresult r = request_words(q, 1);
+	const uint64_t expected = contexts_expect(q->argument[0]);
 	CUcontext real = 0;
 	CUdevice device;
 
@@ -125,15 +148,15 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 		return r;
 	if (primary[q->argument[0]])
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!allocation_take(server.start.context_bytes))
+	if (!allocation_take(expected))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuDevicePrimaryCtxRetain(&real, device);
 	if (r) {
-		quota_give(server.start.context_bytes);
+		quota_give(expected);
 		return r;
 	}
 	quota_use_gpu(q->argument[0]);
-	r = contexts_reply(q, real);
+	r = contexts_reply(q, real, q->argument[0], expected);
 	if (r)
 		(void)driver.cuDevicePrimaryCtxRelease_v2(device);
 	else
@@ -196,6 +219,7 @@ CUresult serve_cuDevicePrimaryCtxSetFlags_v2(struct request *q)
 CUresult serve_cuCtxCreate_v2(struct request *q)
 {
 	CUresult r = request_words(q, 2);
+	const uint64_t expected = contexts_expect(q->argument[1]);
 	CUcontext real = 0, popped = 0;
 	CUdevice device;
 
@@ -203,16 +227,16 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 		r = request_device(q, 1, &device);
 	if (r)
 		return r;
-	if (!allocation_take(server.start.context_bytes))
+	if (!allocation_take(expected))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuCtxCreate_v2(&real, (unsigned)q->argument[0], device);
 	if (r) {
-		quota_give(server.start.context_bytes);
+		quota_give(expected);
 		return r;
 	}
 	(void)driver.cuCtxPopCurrent_v2(&popped);
 	quota_use_gpu(q->argument[1]);
-	r = contexts_reply(q, real);
+	r = contexts_reply(q, real, q->argument[1], expected);
 	if (r)
 		(void)driver.cuCtxDestroy_v2(real);
 	return r;
