@@ -528,12 +528,13 @@ struct apply_lay {
 	struct mount_source source;
 };
 
-/* The file says so already when a plan is applied twice. */
+/* The file says so already when a plan is applied twice; then procfs is not found, as it is covered. */
 static bool apply_says_so(const struct apply *apply, const struct rootfs_place *target, const struct plan_file *file)
 {
 	_cleanup_free_ char *old = NULL;
 
-	return rootfs_read_handle(&apply->rootfs, target->fd, strlen(file->content), &old, NULL) == 0 &&
+	return !file->on_procfs && !target->made &&
+	       rootfs_read_handle(&apply->rootfs, target->fd, strlen(file->content), &old, NULL) == 0 &&
 	       streq(old, file->content);
 }
 
