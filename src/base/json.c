@@ -37,11 +37,16 @@ static bool json_is_too_deep(const char *data, size_t size)
 }
 
 /* The parser quotes what it read, and that may be anything: a terminal gets text only. */
-static void json_tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text)
+static void json_tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text, int line)
 {
+	char where[32] = "";
+
 	if (!reason)
 		return;
-	(void)snprintf(reason, JSON_ERROR_TEXT_LENGTH, "%s", text);
+	if (line > 1)
+		(void)snprintf(where, sizeof(where), JSON_LINE "%d", line);
+	(void)snprintf(reason, JSON_ERROR_TEXT_LENGTH, "%.*s%s", JSON_ERROR_TEXT_LENGTH - (int)sizeof(where), text,
+		       where);
 	shown_only(reason);
 }
 
@@ -78,7 +83,7 @@ int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERR
 	json_t *json;
 
 	if (json_is_too_deep(data, size)) {
-		json_tell(reason, "nested too deeply");
+		json_tell(reason, "nested too deeply", 0);
 		return -EINVAL;
 	}
 	json_seed_hashes();
@@ -86,7 +91,7 @@ int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERR
 	if (!json && json_error_code(&error) == json_error_numeric_overflow)
 		json = json_load_large(data, size, &error);
 	if (!json) {
-		json_tell(reason, error.text);
+		json_tell(reason, error.text, error.line);
 		return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
 	}
 	*ret = json;

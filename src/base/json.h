@@ -16,11 +16,12 @@ static inline void json_unrefp(json_t **json)
 #define _cleanup_json_ _cleanup_(json_unrefp)
 
 enum { JSON_MAX_DEPTH = 64 };
+#define JSON_LINE " in line "
 
 /**
  * json_parse() - parse bytes
  * @ret:    new reference
- * @reason: of a failure, in the parser's words; may be NULL
+ * @reason: of a failure, in the parser's words, and behind the first line JSON_LINE and the line; may be NULL
  *
  * An integer too large for json_int_t does not read as an integer, and is itself again when json_print()
  * writes it.

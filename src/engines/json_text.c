@@ -16,10 +16,12 @@ static int json_text_refuse(const struct text *text, size_t start, char *reason,
 	json_t *json = json_loadb(text->data + start, text->size - start,
 				  JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &where);
 	/* "… near 'TOKEN'" quotes the file, which may contain secrets. */
-	char *quote = strstr(reason, " near ");
+	char *quote = strstr(reason, " near "), *line = strstr(reason, JSON_LINE);
 
 	if (quote)
 		*quote = '\0';
+	else if (line)
+		*line = '\0';
 	(void)text_refuse(text, start, reason, ret_error);
 	if (!json && where.line > 0 && where.column > 0) {
 		ret_error->line = (size_t)where.line;

@@ -269,13 +269,18 @@ static int settings_read_key(struct settings *settings, const char *path, const 
 
 int settings_parse(struct settings *settings, const char *path, const char *data, size_t size, struct err *err)
 {
+	static const char bom[] = "\xef\xbb\xbf";
 	char reason[JSON_ERROR_TEXT_LENGTH];
 	_cleanup_json_ json_t *json = NULL;
+	size_t start = 0;
 	const char *name;
 	json_t *value;
 	int r;
 
-	r = json_parse(data, size, &json, reason);
+	/* As some editors of Windows begin a text. */
+	if (size >= strlen(bom) && memcmp(data, bom, strlen(bom)) == 0)
+		start = strlen(bom);
+	r = json_parse(data + start, size - start, &json, reason);
 	if (r == -EINVAL || (r == 0 && !json_is_object(json)))
 		return err_set(err, CTR_GPU_E_BAD_CONFIG,
 			       "%s is not a JSON object: %s\n"

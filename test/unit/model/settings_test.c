@@ -57,6 +57,10 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	struct err err = {0};
 
 	(void)state;
+	/* As an editor of Windows may have written it. */
+	assert_int_equal(parse("\xef\xbb\xbf{\"deadline\": 7}\r\n", &settings, &err), 0);
+	assert_int_equal(settings.deadline_s, 7);
+	settings_clear(&settings);
 	assert_int_equal(parse("{}", &settings, &err), 0);
 	assert_int_equal(settings.vcuda_mode, VCUDA_OFF);
 	assert_int_equal(settings.vcuda_memory, 0);
@@ -81,6 +85,8 @@ static void what_makes_no_sense_is_refused(void **state)
 	} cases[] = {
 		{"", "not a JSON object"},
 		{"[]", "not a JSON object"},
+		{"\xef\xbb\xbf\xef\xbb\xbf{}", "not a JSON object"},
+		{"{\n\t\"deadline\": 10,\n}\n", "expected near '}' in line 3"},
 		{"{\"inventory\": \"wmi\"}", "\"inventory\" must be"},
 		{"{\"inventory\": 1}", "\"inventory\" must be"},
 		{"{\"mps-user\": \"mps\"}", "\"mps-user\" must be"},
