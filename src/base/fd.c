@@ -106,7 +106,8 @@ static int fd_open_handed(int dirfd, const char *path, int flags, off_t *ret_siz
 	int fd = handle < 0 ? -errno : fd_reopen(-1, handle, ret_size);
 	struct stat st;
 
-	if (handle < 0 || fd != -ENOENT)
+	/* A user's file system may answer ENOENT, too, and have something else there the next time. */
+	if (handle < 0 || fd != -ENOENT || access("/proc/self/fd", F_OK) == 0)
 		return fd;
 	/* Without /proc a package is installed or removed, in a tree that nobody else changes; it is regular. */
 	fd = openat(dirfd, path, flags | O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

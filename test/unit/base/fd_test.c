@@ -126,6 +126,29 @@ static void test_nothing_but_a_file_is_opened(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
+/* A user's file system answers ENOENT, and has a device at the path the next time. */
+static void test_nothing_is_opened_by_its_path_again(void **state)
+{
+	const uint32_t again = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	const struct sock_filter filter[] = {LOAD(nr),         JUMP(BPF_JEQ, SYS_openat, 0, 3),
+					     LOAD_ARGUMENT(2), JUMP(BPF_JEQ, again, 0, 1),
+					     REFUSE(ENOENT),   ALLOW};
+	int wait_status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || callfilter_install(filter, ARRAY_SIZE(filter)) < 0)
+			_exit(255);
+		/* Not followed, the path would be opened with other flags than the descriptor. */
+		_exit(fd_open_file_at(AT_FDCWD, "/etc/passwd", O_NOFOLLOW) == -ENOENT ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &wait_status, 0), pid);
+	assert_true(WIFEXITED(wait_status));
+	assert_int_equal(WEXITSTATUS(wait_status), 0);
+}
+
 static bool any(const char *name)
 {
 	return name[0] != '.';
@@ -273,6 +296,7 @@ int main(void)
 		cmocka_unit_test(test_interrupted),
 		cmocka_unit_test(test_error),
 		cmocka_unit_test(test_nothing_but_a_file_is_opened),
+		cmocka_unit_test(test_nothing_is_opened_by_its_path_again),
 		cmocka_unit_test(test_part_of_a_list_is_none),
 		cmocka_unit_test(test_nothing_that_comes_into_its_place_is_opened),
 		cmocka_unit_test(test_log),
