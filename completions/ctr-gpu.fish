@@ -21,10 +21,14 @@ function __ctr_gpu_options
     end
 end
 
-# What the GPUs that can be used are called. Their models' names may have commas, and what a shell acts on.
+# "name<TAB>model" of the GPUs that can be used. A model may have commas in its name, and what a shell acts on.
 function __ctr_gpu_devices
-    $argv info --timeout=1 --csv 2>/dev/null | grep -E '^(npu:)?[0-9]' |
-        grep -oE '^[a-z0-9:]+|(GPU|MIG|LUID)-[0-9A-Za-z/-]+|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]'
+    for line in ($argv info --timeout=1 --csv 2>/dev/null | grep -E '^(npu:)?[0-9]')
+        set -l model (string replace -r '^[^,]*,[^,]*,[^,]*,(?:"([^"]*)"|([^,]*)),.*' '$1$2' -- $line)
+        for name in (printf '%s\n' $line | grep -oE '^[a-z0-9:]+|(GPU|MIG|LUID)-[0-9A-Za-z/-]+|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]')
+            printf '%s\t%s\n' $name $model
+        end
+    end
 end
 
 function __ctr_gpu_values --argument-names program word current

@@ -109,7 +109,7 @@ offers_everything() {
 
 	mkdir "$BATS_TEST_TMPDIR/bin"
 	printf '%s\n' '#!/bin/sh' "[ \"\$1\" = info ] || exec $CTR_GPU_BUILD/bin/ctr-gpu \"\$@\"" "printf '%s\\n' index,backend,vendor,name,pci_address,uuid,luid,driver_store,unusable,reason \\" \
-		"	'0,drm,AMD,\"Advanced Micro Devices, Inc., \$(reboot), \\`id\\`\",0000:0a:00.0,GPU-1b,,,,' 'npu:0,wsl,AMD,x,,,LUID-000000005a3f1c2b,,,' ',wsl,Intel,0000:07:00.0,,,,,E_NONE,no'" >"$BATS_TEST_TMPDIR/bin/ctr-gpu"
+		"	'0,drm,AMD,\"Advanced Micro Devices, Inc., \$(reboot), \`id\`\",0000:0a:00.0,GPU-1b,,,,' 'npu:0,wsl,AMD,x,,,LUID-000000005a3f1c2b,,,' ',wsl,Intel,0000:07:00.0,,,,,E_NONE,no'" >"$BATS_TEST_TMPDIR/bin/ctr-gpu"
 	chmod +x "$BATS_TEST_TMPDIR/bin/ctr-gpu"
 	PATH=$BATS_TEST_TMPDIR/bin:$PATH
 	for shell in bash zsh fish; do
@@ -117,6 +117,11 @@ offers_everything() {
 		run offered "$shell" "ctr-gpu list -d "
 		[[ $output == $'0\n0000:0a:00.0\nGPU-1b\nLUID-000000005a3f1c2b\nall\nnone\nnpu:0' ]] || { echo "$shell: $output"; return 1; }
 	done
+	if command -v fish; then
+		run fish --no-config -c 'source $argv[1]/ctr-gpu.fish; complete -C "ctr-gpu list -d "' "$completions"
+		expect_line $'0\tAdvanced Micro Devices, Inc., $(reboot), `id`'
+		expect_line $'npu:0\tx'
+	fi
 	run offered bash "ctr-gpu list -d a|b&c,n"
 	[[ $output == $'a|b&c,none\na|b&c,npu:0' ]]
 }
