@@ -167,6 +167,9 @@ int json_aside_take(const char *data, size_t size, const struct json_aside *asid
 	r = json_mark_write('2', text.mark);
 	if (r < 0)
 		return r;
+	/* Behind one, what is given back would be missing. */
+	if (memchr(data, '\0', size))
+		return -EINVAL;
 	if (!aside_take_object(&text, asides) || text.at != text.end)
 		return -EINVAL;
 	*ret_size = (size_t)(text.to - shorter);

@@ -111,8 +111,11 @@ static void test_refused(void **unused)
 		"{part:{\"calls\":[" LONG "]}}",
 		"",
 	};
+	static const char with_nul[] = "{\"part\":{\"calls\":[" LONG "\0]}}";
 	static const char good[] =
 		"{\"part\":{\"calls\":{\"a\\\"\":[" LONG ",1.5,{}],\"b\":[]},\"c\":true},\"notes\":[-1]}";
+
+	json_t *none = NULL;
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -123,6 +126,7 @@ static void test_refused(void **unused)
 		assert_int_equal(json_parse(texts[i], strlen(texts[i]), &json, whole), -EINVAL);
 		assert_string_equal(partly, whole);
 	}
+	assert_int_equal(json_parse_but(with_nul, sizeof(with_nul) - 1, asides, &none, NULL), -EINVAL);
 	for (size_t length = 0; length < strlen(good); length++) {
 		_cleanup_free_ char *exact = malloc(length + 1); /* a sanitizer sees what is read behind it */
 		json_t *json = NULL;
