@@ -170,6 +170,7 @@ preempting() {
 	choose starved 1:a1
 }
 
+# bats test_tags=preempting
 @test "where the kernel preempts itself, no thread's first call is refused because others were interrupted in theirs" {
 	local version
 
@@ -181,6 +182,7 @@ preempting() {
 	[[ $(skipped) -gt 0 ]]
 }
 
+# bats test_tags=preempting
 @test "where the kernel preempts itself and BPF is a security module, no call passes the guard unseen" {
 	grep -qw bpf /sys/kernel/security/lsm || skip "this kernel does not have it among its security modules"
 	preempting
@@ -191,6 +193,7 @@ preempting() {
 	[[ $(messages 1:a2) == 0 ]]
 }
 
+# bats test_tags=preempting
 @test "where the kernel preempts itself and leaves programs out, honest ones see the same, and who gets an answer dies of it" {
 	local kind round
 
