@@ -218,7 +218,7 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 	if (r < 0)
 		return r;
 	guard->rodata->guard_device = device;
-	guard->rodata->guard_can_stay = preempts && facts->has_preempt_calls;
+	guard->rodata->guard_can_stay = preempts && facts->has_preempt_calls && probes_may_stay();
 	(void)bpf_program__set_autoload(guard->progs.guard_ioctl_compat, facts->has_compat_hook);
 	(void)bpf_program__set_autoload(guard->progs.guard_removed, facts->has_rmdir_event);
 	(void)bpf_program__set_autoload(guard->progs.guard_refused_compat, facts->has_compat_hook);

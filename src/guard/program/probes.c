@@ -11,13 +11,16 @@
 #include "base/str.h"
 #include "guard/preempt.h"
 
-/* With PREEMPT_RT a probe may not take the locks that a task's storage and a signal take. */
-static bool probes_are_possible(void)
+bool probes_may_stay(void)
 {
 	struct utsname names;
 
-	return uname(&names) == 0 && !strstr(names.version, "PREEMPT_RT") &&
-	       access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
+	return uname(&names) == 0 && !strstr(names.version, "PREEMPT_RT");
+}
+
+static bool probes_are_possible(void)
+{
+	return probes_may_stay() && access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
 }
 
 bool probes_are_wanted(void)

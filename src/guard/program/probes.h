@@ -13,5 +13,11 @@ struct bpf_object;
 /** Whether this kernel preempts itself. */
 bool probes_are_wanted(void);
 
+/**
+ * Whether a program may take the locks that a task's storage and a signal take where nothing can interrupt it: not
+ * with PREEMPT_RT.
+ */
+bool probes_may_stay(void);
+
 /** Leaves them out of what is loaded, unless they are wanted and the kernel has what they need. */
 void probes_choose(struct bpf_object *programs, const struct shape_facts *facts, bool wanted);
