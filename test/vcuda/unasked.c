@@ -14,6 +14,7 @@
  *	stack:BYTES, heap:BYTES            a limit is set
  *	streams:COUNT, graphs:COUNT        so many, as far as they can be had, and what refused the next one; drop: all are ended
  *	pieces:BYTES                       allocated in 4 KiB, of which all but every hundredth are freed
+ *	thirds:COUNT                       so many allocations of a third of 2 MiB and a little, as far as they can be had
  */
 
 #include <dlfcn.h>
@@ -189,6 +190,18 @@ static int scatter(unsigned long bytes)
 	return r;
 }
 
+/* Of these, two fit into a page. */
+static int allocate_thirds(unsigned long count)
+{
+	unsigned long i = 0;
+	int r = 0;
+
+	for (; i < count && r == 0; i += r == 0)
+		r = cuMemAlloc_v2(&many[i], (2 << 20) / 3 + 1);
+	printf("# %lu of them\n", i);
+	return r;
+}
+
 static int begin_second(unsigned long device)
 {
 	const int r = cuCtxCreate_v2(&second, 0, (int)device);
@@ -236,6 +249,8 @@ static int take(const char *step)
 		return drop_many();
 	if (strncmp(step, "pieces:", 7) == 0)
 		return scatter(bytes);
+	if (strncmp(step, "thirds:", 7) == 0)
+		return allocate_thirds(bytes);
 	if (strncmp(step, "stack:", 6) == 0 || strncmp(step, "heap:", 5) == 0)
 		return cuCtxSetLimit(step[0] == 's' ? 0 : 2, bytes);
 	return -1;

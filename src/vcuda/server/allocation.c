@@ -71,10 +71,17 @@ static bool allocation_round(uint64_t bytes, uint64_t to, uint64_t *ret)
 	return true;
 }
 
-/* Memory that is not of a pool. */
+/*
+ * Memory that is not of a pool. How much of a page the pieces leave that no other fits into, is known afterwards: of
+ * those that are little more than a third of a page, it has two.
+ */
 static bool allocation_take_pages(uint64_t bytes, uint64_t *ret)
 {
-	return allocation_round(bytes, bytes > PIECE_MAX ? OVERHEAD_PAGE : PIECE, ret) && allocation_take(*ret);
+	if (!allocation_round(bytes, bytes > PIECE_MAX ? OVERHEAD_PAGE : PIECE, ret) || !allocation_take(*ret))
+		return false;
+	if (*ret <= PIECE_MAX)
+		overhead_stir_by(*ret);
+	return true;
 }
 
 /* What was counted becomes the allocation's, or nobody's. */
@@ -93,6 +100,16 @@ static CUresult allocation_end(struct request *q, CUresult r, enum quota_kind ki
 	return CUDA_SUCCESS;
 }
 
+/* Near the limit, the page that a piece has begun may be more than was left. */
+static CUresult allocation_end_pages(struct request *q, CUresult r, uint64_t pointer, uint64_t bytes)
+{
+	if (!r && bytes <= PIECE_MAX && quota_left() < OVERHEAD_PAGE && !overhead_fits()) {
+		(void)driver.cuMemFree_v2(pointer);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return allocation_end(q, r, QUOTA_POINTER, pointer, bytes, q->header.context);
+}
+
 CUresult serve_cuMemAlloc_v2(struct request *q)
 {
 	CUresult r = request_words(q, 1);
@@ -105,7 +122,7 @@ CUresult serve_cuMemAlloc_v2(struct request *q)
 	if (!allocation_take_pages(q->argument[0], &bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = driver.cuMemAlloc_v2(&pointer, q->argument[0]);
-	return allocation_end(q, r, QUOTA_POINTER, pointer, bytes, q->header.context);
+	return allocation_end_pages(q, r, pointer, bytes);
 }
 
 CUresult serve_cuMemAllocPitch_v2(struct request *q)
@@ -135,7 +152,7 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 			r = CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
-	r = allocation_end(q, r, QUOTA_POINTER, pointer, bytes, q->header.context);
+	r = allocation_end_pages(q, r, pointer, bytes);
 	if (!r)
 		request_reply(q, &pitch, sizeof(pitch));
 	return r;

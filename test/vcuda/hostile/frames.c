@@ -1420,6 +1420,8 @@ static int frames_run(size_t index)
 		printf("# the neighbour is not well\n");
 		passed = false;
 	}
+	if (!passed)
+		printf("# it returned %d\n", r);
 	printf("%s %zu - hostile: %s\n", passed ? "ok" : "not ok", index + 1, cases[index].title);
 	(void)fflush(stdout);
 	return !passed;

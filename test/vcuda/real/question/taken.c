@@ -277,6 +277,8 @@ static const struct way ways[] = {
 	{"16384 of 512 bytes", take_pieces, 512, 16384, 0, NULL},
 	{"16384 of 513 bytes", take_pieces, 513, 16384, 0, NULL},
 	{"4096 of 65537 bytes", take_pieces, 65537, 4096, 0, NULL},
+	{"256 of a third of 2 MiB and a byte", take_pieces, (2 * MIB) / 3 + 1, 256, 0, NULL},
+	{"256 of a fifth of 2 MiB and a byte", take_pieces, (2 * MIB) / 5 + 1, 256, 0, NULL},
 	{"64 of 1 MiB - 1", take_pieces, MIB - 1, MANY, 0, NULL},
 	{"64 of 1 MiB", take_pieces, MIB, MANY, 0, NULL},
 	{"64 of 1 MiB + 1", take_pieces, MIB + 1, MANY, 0, NULL},
