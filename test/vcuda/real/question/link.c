@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "question.h"
 
@@ -29,6 +28,9 @@ static struct worker {
 	CUresult result;
 } workers[WORKERS];
 
+/* As hostile clients have it: hardly anything to compile. */
+static char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nop()\n{\n\tret;\n}\n";
+
 static CUcontext context;
 static CUlinkState linker;
 
@@ -39,8 +41,7 @@ static CUresult link_call(int call)
 
 	switch (call) {
 	case ADD:
-		return cu.cuLinkAddData_v2(linker, INPUT_PTX, kernels_ptx, strlen(kernels_ptx) + 1, NULL, 0, NULL,
-					   NULL);
+		return cu.cuLinkAddData_v2(linker, INPUT_PTX, text, sizeof(text), NULL, 0, NULL, NULL);
 	case COMPLETE:
 		return cu.cuLinkComplete(linker, &image, &bytes);
 	default:

@@ -303,6 +303,7 @@ static const struct way ways[] = {
 	{"one in 1024 places, 1 GiB apart", take_mappings, 1024 * MIB, 1024, 0, NULL},
 	{"100 streams", take_streams, 0, 100, 0, NULL},
 	{"10000 events", take_events, 0, 10000, 0, NULL},
+	{"400000 events", take_events, 0, 400000, 0, NULL},
 	{"100 modules", take_modules, 0, 100, 0, NULL},
 	{"100 graphs of 100 kernels", take_graphs, 0, 100, 0, NULL},
 	{"a context", take_context, 0, 1, 0, NULL},
