@@ -41,21 +41,27 @@ enum {
 /* What libbpf and the verifier said last that looks like a reason. */
 static char complaint[COMPLAINT_MAX];
 static bool attach_verbose;
+/* Why libbpf could not open a module's types; its own answer is EINVAL whatever the reason. */
+static int types_error;
 
 __attribute__((format(printf, 2, 0))) static int attach_listen(enum libbpf_print_level level, const char *format,
 							       va_list arguments)
 {
 	char text[4096];
 	const char *line;
+	va_list again;
 
 	if (level != LIBBPF_WARN)
 		return 0;
+	va_copy(again, arguments);
+	(void)vsnprintf(text, sizeof(text), format, again);
+	va_end(again);
+	line = str_has_prefix(text, "libbpf: ") ? text + strlen("libbpf: ") : text;
+	(void)sscanf(line, "failed to get BTF object #%*d FD: %d", &types_error);
 	if (attach_verbose) {
 		(void)vfprintf(stderr, format, arguments);
 		return 0;
 	}
-	(void)vsnprintf(text, sizeof(text), format, arguments);
-	line = str_has_prefix(text, "libbpf: ") ? text + strlen("libbpf: ") : text;
 	if (!complaint[0] && !strstr(line, "BEGIN PROG LOAD LOG"))
 		(void)snprintf(complaint, sizeof(complaint), "%.*s", (int)strcspn(line, "\n"), line);
 	return 0;
@@ -186,6 +192,8 @@ static int attach_load(struct guard *guard, bool counted)
 {
 	int r = guard__load(guard);
 
+	if (r == -EINVAL && types_error < 0)
+		r = types_error;
 	for (unsigned i = 0; r == 0 && !counted && i < GUARD_HIERARCHIES; i++)
 		r = choice_count(bpf_map__fd(guard->maps.present), i, NOT_COUNTED);
 	return r;
