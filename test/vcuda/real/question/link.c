@@ -8,10 +8,11 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "question.h"
 
-enum { WORKERS = 3, ROUNDS = 300, INPUT_PTX = 1 };
+enum { WORKERS = 3, ROUNDS = 300, INPUT_PTX = 1, LOG = 2048 };
 enum { INFO_BUFFER = 3, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES };
 
 enum { ADD, COMPLETE, DESTROY };
@@ -20,6 +21,7 @@ struct about {
 	const char *name;
 	int order[WORKERS];
 	bool shared; /* by a thread for each of its calls */
+	bool logs;   /* with buffers for what the compiler says */
 };
 
 static struct worker {
@@ -33,6 +35,7 @@ static char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .e
 
 static CUcontext context;
 static CUlinkState linker;
+static int *rounds; /* shared with the process that does them */
 
 static CUresult link_call(int call)
 {
@@ -70,15 +73,25 @@ static CUresult link_have(struct worker *worker, int call)
 	return worker->result;
 }
 
+/* The driver writes into the sizes what it has used, so that each linker gets its own. */
+static CUresult link_create(bool logs)
+{
+	static int names[] = {INFO_BUFFER, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES};
+	static char info[ROUNDS][LOG], error[ROUNDS][LOG];
+	static void *values[ROUNDS][4];
+	void **own = values[*rounds];
+
+	own[0] = info[*rounds];
+	own[2] = error[*rounds];
+	own[1] = own[3] = (void *)LOG;
+	return cu.cuLinkCreate_v2(logs ? 4 : 0, names, own, &linker);
+}
+
 /* Nothing is called behind the end. */
 static void link_try(const void *argument, void *ret)
 {
 	const struct about *about = argument;
 	CUresult *results = ret;
-
-	static char info[2048], error[2048];
-	int names[] = {INFO_BUFFER, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES};
-	void *values[] = {info, (void *)sizeof(info), error, (void *)sizeof(error)};
 
 	context = driver_begin();
 	for (int i = 0; i < WORKERS; i++) {
@@ -88,8 +101,8 @@ static void link_try(const void *argument, void *ret)
 		(void)sem_init(&workers[i].ends, 0, 0);
 		(void)pthread_create(&thread, NULL, link_work, &workers[i]);
 	}
-	for (int round = 0; round < ROUNDS; round++) {
-		if (cu.cuLinkCreate_v2(4, names, values, &linker))
+	for (*rounds = 0; *rounds < ROUNDS; ++*rounds) {
+		if (link_create(about->logs))
 			return;
 		for (int i = 0; i < WORKERS; i++) {
 			results[i] = link_have(&workers[about->shared ? about->order[i] : 0], about->order[i]);
@@ -102,23 +115,25 @@ static void link_try(const void *argument, void *ret)
 void ask_linkers(int argc, char **argv)
 {
 	static const struct about abouts[] = {
-		{"added, completed, destroyed", {ADD, COMPLETE, DESTROY}, false},
-		{"added, completed, destroyed", {ADD, COMPLETE, DESTROY}, true},
-		{"added, destroyed", {ADD, DESTROY}, false},
-		{"added, destroyed", {ADD, DESTROY}, true},
-		{"completed with nothing, added, destroyed", {COMPLETE, ADD, DESTROY}, false},
-		{"completed with nothing, added, destroyed", {COMPLETE, ADD, DESTROY}, true},
-		{"completed with nothing, destroyed", {COMPLETE, DESTROY}, false},
-		{"completed with nothing, destroyed", {COMPLETE, DESTROY}, true},
+		{"added, completed, destroyed", {ADD, COMPLETE, DESTROY}, false, false},
+		{"added, destroyed", {ADD, DESTROY}, false, false},
+		{"completed with nothing, added, destroyed", {COMPLETE, ADD, DESTROY}, false, false},
+		{"completed with nothing, destroyed", {COMPLETE, DESTROY}, false, false},
 	};
 
 	(void)argc;
 	(void)argv;
-	for (size_t i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++) {
+	rounds = mmap(NULL, sizeof(*rounds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (size_t i = 0; rounds != MAP_FAILED && i < 4 * sizeof(abouts) / sizeof(abouts[0]); i++) {
 		CUresult results[WORKERS] = {-1, -1, -1};
-		const int r = alone(link_try, &abouts[i], results, sizeof(results));
+		struct about about = abouts[i / 4];
+		int r;
 
-		answer(r == 0, "%s by %s: signal %d, the calls %d %d %d", abouts[i].name,
-		       abouts[i].shared ? "a thread each" : "one thread", r, results[0], results[1], results[2]);
+		about.shared = i & 1;
+		about.logs = i & 2;
+		r = alone(link_try, &about, results, sizeof(results));
+		answer(r == 0 && *rounds == ROUNDS, "%s by %s, %s logs: signal %d after %d rounds, the calls %d %d %d",
+		       about.name, about.shared ? "a thread each" : "one thread", about.logs ? "with" : "without", r,
+		       *rounds, results[0], results[1], results[2]);
 	}
 }
