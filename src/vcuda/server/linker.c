@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * The linker of the driver, which calls of the client's thread that use it reach on one thread here, too, as natively:
- * what the compiler keeps for a thread after an error is of no use to another.
- */
+/* The linkers of the driver. All calls that use one are made on one thread (compiler.h). */
 
 #include "vcuda/server/linker.h"
 
@@ -13,6 +10,7 @@
 
 #include "vcuda/driver_api.h"
 #include "vcuda/server/code.h"
+#include "vcuda/server/compiler.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
@@ -29,6 +27,60 @@ struct linker {
 
 static pthread_mutex_t linker_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct linker *linkers; /* that no thread uses now */
+
+/* ---- calls of the driver ---- */
+
+/* What the driver is asked, on the compiler's thread. */
+struct linker_call {
+	struct linker *linker;
+	struct code_options *options;
+	CUjitInputType type;
+	void *data; /* the input, or what was linked */
+	size_t bytes;
+};
+
+static CUresult linker_call_create(void *user)
+{
+	struct linker *linker = ((struct linker_call *)user)->linker;
+
+	return driver.cuLinkCreate_v2(linker->options.count, linker->options.name, linker->options.value,
+				      &linker->state);
+}
+
+static CUresult linker_call_add(void *user)
+{
+	const struct linker_call *call = user;
+
+	return driver.cuLinkAddData_v2(call->linker->state, call->type, call->data, call->bytes, NULL,
+				       call->options->count - CODE_OWN_OPTIONS, call->options->name,
+				       call->options->value);
+}
+
+static CUresult linker_call_complete(void *user)
+{
+	struct linker_call *call = user;
+
+	return driver.cuLinkComplete(call->linker->state, &call->data, &call->bytes);
+}
+
+static CUresult linker_call_destroy(void *user)
+{
+	return driver.cuLinkDestroy(((struct linker_call *)user)->linker->state);
+}
+
+static CUresult linker_do(CUresult (*work)(void *user), struct linker_call *call)
+{
+	return compiler_do(work, call, call->linker->hold.real);
+}
+
+static CUresult linker_end(struct linker *linker)
+{
+	struct linker_call call = {.linker = linker};
+
+	return linker_do(linker_call_destroy, &call);
+}
+
+/* ---- those that there are ---- */
 
 static void linker_release(struct linker *linker)
 {
@@ -89,24 +141,32 @@ static CUresult linker_reply(struct request *q, CUresult r, struct linker *linke
 	return r;
 }
 
+static CUresult linker_hold_context(struct linker *linker, uint64_t context)
+{
+	linker->context = context;
+	linker->hold.type = WIRE_CONTEXT;
+	return handle_look(context, WIRE_CONTEXT, &linker->hold.real) && hold_take(linker->hold)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 CUresult serve_cuLinkCreate_v2(struct request *q)
 {
 	struct linker *linker = calloc(1, sizeof(*linker));
+	struct linker_call call = {.linker = linker};
 	CUresult r = linker ? code_read_options(q, 0, &linker->options, &linker->answer) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (!r)
-		r = driver.cuLinkCreate_v2(linker->options.count, linker->options.name, linker->options.value,
-					   &linker->state);
+		r = linker_hold_context(linker, q->header.context);
 	if (r) {
 		free(linker);
 		return r;
 	}
-	linker->context = q->header.context;
-	linker->hold.type = WIRE_CONTEXT;
-	if (!handle_look(linker->context, WIRE_CONTEXT, &linker->hold.real) || !hold_take(linker->hold)) {
-		(void)driver.cuLinkDestroy(linker->state);
+	r = linker_do(linker_call_create, &call);
+	if (r) {
+		hold_let_go(linker->hold);
 		free(linker);
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return r;
 	}
 	linker->answer.handle = handle_make(WIRE_LINKER, linker->state, 0, linker->context);
 	return linker_reply(q, CUDA_SUCCESS, linker);
@@ -115,16 +175,21 @@ CUresult serve_cuLinkCreate_v2(struct request *q)
 /* The upload. Its logs go where the linker's do. */
 static CUresult linker_add(struct request *q, struct linker *linker, int type, struct code_options *options)
 {
-	const void *data = code_image(q);
 	const uint64_t bytes = q->argument[0];
+	struct linker_call call = {
+		.linker = linker,
+		.options = options,
+		.type = (CUjitInputType)type,
+		.data = (void *)code_image(q),
+		.bytes = bytes,
+	};
 	CUresult r;
 
-	if (!data)
+	if (!call.data)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!quota_lock(bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = driver.cuLinkAddData_v2(linker->state, (CUjitInputType)type, (void *)data, bytes, NULL,
-				    options->count - CODE_OWN_OPTIONS, options->name, options->value);
+	r = linker_do(linker_call_add, &call);
 	if (r)
 		quota_unlock(bytes);
 	else
@@ -164,18 +229,16 @@ CUresult serve_cuLinkComplete(struct request *q)
 	struct code_options options;
 	struct code_answer answer;
 	CUresult r = code_read_options(q, 1, &options, &answer);
-	struct linker *linker;
-	void *image = NULL;
-	size_t bytes = 0;
+	struct linker_call call = {0};
 
 	if (!r)
-		r = linker_take(q, q->header.words - 1U, &linker);
+		r = linker_take(q, q->header.words - 1U, &call.linker);
 	if (r)
 		return r;
-	r = driver.cuLinkComplete(linker->state, &image, &bytes);
+	r = linker_do(linker_call_complete, &call);
 	if (!r)
-		r = linker_keep_image(q, linker, image, bytes);
-	return linker_reply(q, r, linker);
+		r = linker_keep_image(q, call.linker, call.data, call.bytes);
+	return linker_reply(q, r, call.linker);
 }
 
 CUresult serve_cuLinkDestroy(struct request *q)
@@ -187,7 +250,7 @@ CUresult serve_cuLinkDestroy(struct request *q)
 		r = linker_take(q, 0, &linker);
 	if (r)
 		return r;
-	r = driver.cuLinkDestroy(linker->state);
+	r = linker_end(linker);
 	handle_drop(q->argument[0]);
 	hold_let_go(linker->hold);
 	linker_release(linker);

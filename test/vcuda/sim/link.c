@@ -3,6 +3,7 @@
 /* The linker: texts of PTX become one, in a file that looks like an ELF of a GPU, so that its length can be read off it. */
 
 #include <elf.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct CUlinkState_st {
 	int options[16];
 	void **values;
 	struct ptx_log info, error;
+	pthread_t maker;
 };
 
 struct linked {
@@ -64,7 +66,7 @@ const char *link_text(const void *image)
 		       : NULL;
 }
 
-/* A real driver does not survive it that two threads use a linker at once. */
+/* A real driver does not survive it that two threads use a linker at once, or that another than its maker does. */
 enum { LINK_USERS = 64 };
 static _Atomic uintptr_t link_users[LINK_USERS];
 
@@ -73,6 +75,8 @@ static void link_begin(CUlinkState state)
 	for (int i = 0; i < LINK_USERS; i++)
 		if (state && link_users[i] == (uintptr_t)state)
 			abort();
+	if (object_is(state, OBJECT_LINK) && !pthread_equal(state->maker, pthread_self()))
+		abort();
 	for (int i = 0; i < LINK_USERS; i++) {
 		uintptr_t nobody = 0;
 
@@ -101,6 +105,7 @@ CUresult cuLinkCreate_v2(unsigned count, int *options, void **values, CUlinkStat
 	CALL_CONTEXT(context);
 	LEAVE_IF(!ret || (count && (!options || !values)) || count > 16, CUDA_ERROR_INVALID_VALUE);
 	state = object_new(OBJECT_LINK, sizeof(*state), context);
+	state->maker = pthread_self();
 	state->option_count = count;
 	state->values = values;
 	if (count)

@@ -12,15 +12,15 @@
 
 #include "question.h"
 
-enum { WORKERS = 3, ROUNDS = 300, INPUT_PTX = 1, LOG = 2048 };
+enum { WORKERS = 4, ROUNDS = 300, INPUT_PTX = 1, LOG = 2048 };
 enum { INFO_BUFFER = 3, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES };
 
-enum { ADD, COMPLETE, DESTROY };
+enum { CREATE, ADD, COMPLETE, DESTROY };
 
 struct about {
 	const char *name;
-	int order[WORKERS];
-	bool shared; /* by a thread for each of its calls */
+	int order[WORKERS - 1];
+	bool shared; /* by a thread for each of its calls; otherwise by the one that made it */
 	bool logs;   /* with buffers for what the compiler says */
 };
 
@@ -37,12 +37,30 @@ static CUcontext context;
 static CUlinkState linker;
 static int *rounds; /* shared with the process that does them */
 
+static bool with_logs;
+
+/* The driver writes into the sizes what it has used, so that each linker gets its own. */
+static CUresult link_create(void)
+{
+	static int names[] = {INFO_BUFFER, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES};
+	static char info[ROUNDS][LOG], error[ROUNDS][LOG];
+	static void *values[ROUNDS][4];
+	void **own = values[*rounds];
+
+	own[0] = info[*rounds];
+	own[2] = error[*rounds];
+	own[1] = own[3] = (void *)LOG;
+	return cu.cuLinkCreate_v2(with_logs ? 4 : 0, names, own, &linker);
+}
+
 static CUresult link_call(int call)
 {
 	size_t bytes;
 	void *image;
 
 	switch (call) {
+	case CREATE:
+		return link_create();
 	case ADD:
 		return cu.cuLinkAddData_v2(linker, INPUT_PTX, text, sizeof(text), NULL, 0, NULL, NULL);
 	case COMPLETE:
@@ -73,20 +91,6 @@ static CUresult link_have(struct worker *worker, int call)
 	return worker->result;
 }
 
-/* The driver writes into the sizes what it has used, so that each linker gets its own. */
-static CUresult link_create(bool logs)
-{
-	static int names[] = {INFO_BUFFER, INFO_BYTES, ERROR_BUFFER, ERROR_BYTES};
-	static char info[ROUNDS][LOG], error[ROUNDS][LOG];
-	static void *values[ROUNDS][4];
-	void **own = values[*rounds];
-
-	own[0] = info[*rounds];
-	own[2] = error[*rounds];
-	own[1] = own[3] = (void *)LOG;
-	return cu.cuLinkCreate_v2(logs ? 4 : 0, names, own, &linker);
-}
-
 /* Nothing is called behind the end. */
 static void link_try(const void *argument, void *ret)
 {
@@ -101,10 +105,11 @@ static void link_try(const void *argument, void *ret)
 		(void)sem_init(&workers[i].ends, 0, 0);
 		(void)pthread_create(&thread, NULL, link_work, &workers[i]);
 	}
+	with_logs = about->logs;
 	for (*rounds = 0; *rounds < ROUNDS; ++*rounds) {
-		if (link_create(about->logs))
+		if (link_have(&workers[0], CREATE))
 			return;
-		for (int i = 0; i < WORKERS; i++) {
+		for (int i = 0; i < WORKERS - 1; i++) {
 			results[i] = link_have(&workers[about->shared ? about->order[i] : 0], about->order[i]);
 			if (about->order[i] == DESTROY)
 				break;
@@ -125,7 +130,7 @@ void ask_linkers(int argc, char **argv)
 	(void)argv;
 	rounds = mmap(NULL, sizeof(*rounds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (size_t i = 0; rounds != MAP_FAILED && i < 4 * sizeof(abouts) / sizeof(abouts[0]); i++) {
-		CUresult results[WORKERS] = {-1, -1, -1};
+		CUresult results[WORKERS - 1] = {-1, -1, -1};
 		struct about about = abouts[i / 4];
 		int r;
 
