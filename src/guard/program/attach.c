@@ -41,8 +41,24 @@ enum {
 /* What libbpf and the verifier said last that looks like a reason. */
 static char complaint[COMPLAINT_MAX];
 static bool attach_verbose;
-/* Why libbpf could not open a module's types; its own answer is EINVAL whatever the reason. */
-static int types_error;
+/* What was out while libbpf tried something. Its own answer may be another error then,. */
+static int shortage;
+
+/* libbpf writes such an error as a number where it opens a module's types, elsewhere in words or by its name. */
+static void attach_note_shortage(const char *line)
+{
+	static const struct {
+		int error;
+		const char *name;
+	} shortages[] = {{EMFILE, "EMFILE"}, {ENFILE, "ENFILE"}, {ENOMEM, "ENOMEM"}};
+	int types_error = 0;
+
+	(void)sscanf(line, "failed to get BTF object #%*d FD: %d", &types_error);
+	for (size_t i = 0; i < ARRAY_SIZE(shortages); i++)
+		if (types_error == -shortages[i].error || strstr(line, strerror(shortages[i].error)) ||
+		    strstr(line, shortages[i].name))
+			shortage = -shortages[i].error;
+}
 
 __attribute__((format(printf, 2, 0))) static int attach_listen(enum libbpf_print_level level, const char *format,
 							       va_list arguments)
@@ -57,7 +73,7 @@ __attribute__((format(printf, 2, 0))) static int attach_listen(enum libbpf_print
 	(void)vsnprintf(text, sizeof(text), format, again);
 	va_end(again);
 	line = str_has_prefix(text, "libbpf: ") ? text + strlen("libbpf: ") : text;
-	(void)sscanf(line, "failed to get BTF object #%*d FD: %d", &types_error);
+	attach_note_shortage(line);
 	if (attach_verbose) {
 		(void)vfprintf(stderr, format, arguments);
 		return 0;
@@ -192,8 +208,8 @@ static int attach_load(struct guard *guard, bool counted)
 {
 	int r = guard__load(guard);
 
-	if (r == -EINVAL && types_error < 0)
-		r = types_error;
+	if (r < 0 && shortage < 0)
+		r = shortage;
 	for (unsigned i = 0; r == 0 && !counted && i < GUARD_HIERARCHIES; i++)
 		r = choice_count(bpf_map__fd(guard->maps.present), i, NOT_COUNTED);
 	return r;
