@@ -41,7 +41,7 @@ enum {
 /* What libbpf and the verifier said last that looks like a reason. */
 static char complaint[COMPLAINT_MAX];
 static bool attach_verbose;
-/* What was out while libbpf tried something. Its own answer may be another error then,. */
+/* What was out while libbpf tried something. Its own answer may be another error then. */
 static int shortage;
 
 /* libbpf writes such an error as a number where it opens a module's types, elsewhere in words or by its name. */
