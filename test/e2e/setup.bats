@@ -450,13 +450,14 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		flock 9
 		for i in 1 2; do
 			ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json >out$i 2>message$i 9<&- &
+			started[i]=$!
 		done
 		for _ in {1..500}; do
 			[[ $(grep -c -- "-> FLOCK" /proc/locks) -lt 2 ]] || break
 			sleep 0.01
 		done
 		exec 9<&-
-		wait %1 && wait %2
+		wait "${started[1]}" && wait "${started[2]}"
 		cat message1 message2
 		[[ $(cat message1 message2) == "$(printf "ctr-gpu: waiting for another \"ctr-gpu setup\" to end\n%.0s" 1 2)" ]]
 		[[ $(cat out1 out2 | grep -c "runtimes/nvidia written") == 1 && $(cat out1 out2 | grep -c "everything is there") == 1 ]]
