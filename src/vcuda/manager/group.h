@@ -32,7 +32,7 @@ int group_limit_memory(struct tenant *tenant, uint64_t bytes);
 /** Return: how much they have; 0 if that is not counted. */
 uint64_t group_measure_memory(const struct tenant *tenant);
 
-/** Whether the kernel has killed one of them for want of memory since this was asked last. */
+/** Whether the kernel has killed one of them for want of memory for whom this was not answered yet. */
 bool group_has_killed(struct tenant *tenant);
 
 /** Of a process that becomes one of them: goes there. @group: of a container; -1: none. Return: 0; negative errno. */

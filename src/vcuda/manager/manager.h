@@ -60,7 +60,7 @@ struct tenant {
 	uint64_t host_limit;  /* of the host's memory that is page-locked */
 	uint64_t host_memory; /* of the host's in all */
 	int group;            /* directory of the servers' control group; -1: none */
-	uint64_t kills;       /* in it, for want of memory */
+	uint64_t kills;       /* in it, for want of memory, that are told */
 	bool settled;         /* while that is shared out */
 	unsigned max_clients;
 	int listener; /* -1: none any more */

@@ -73,6 +73,8 @@ struct tenant *tenant_new(const char *id)
 	(void)snprintf(tenant->id, sizeof(tenant->id), "%s", id);
 	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->group = -1;
 	tenant->first = -1;
+	/* Of one that is taken over, what was shared out is not known; of another, servers have nothing. */
+	tenant->host_limit = UINT64_MAX;
 	tenant->tokens = MANAGER_BURST;
 	tenant->filled = manager_now();
 	return tenant;

@@ -205,6 +205,11 @@ static void a_containers_servers_have_a_limit(void **state)
 	tree_write(tree, OWN "/container-one/memory.events", "low 0\noom_kill 3\n");
 	assert_true(group_has_killed(one));
 	assert_false(group_has_killed(one));
+	/* Two at once. */
+	tree_write(tree, OWN "/container-one/memory.events", "low 0\noom_kill 5\n");
+	assert_true(group_has_killed(one));
+	assert_true(group_has_killed(one));
+	assert_false(group_has_killed(one));
 	assert_int_equal(group_enter(one->group), 0);
 	tree_expect(tree, OWN "/container-one/cgroup.procs", "0");
 	tree_end_containers(tree);

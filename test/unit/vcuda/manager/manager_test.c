@@ -525,6 +525,28 @@ static void containers_share_the_hosts_memory(void **state)
 	assert_int_equal(three->quota->locked_limit, 600);
 }
 
+/* Whichever comes first, nobody is given what another's servers have already. */
+static void a_new_manager_shares_what_is_left(void **state)
+{
+	struct world *world = *state;
+	struct manager next = {
+		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0), *two = tenant_new("two"), *three;
+
+	next.host_memory = 1200;
+	one->quota->locked[3] = 500;
+	assert_non_null(two);
+	two->library = strdup("");
+	two->pidfd = fcntl(one->pidfd, F_DUPFD_CLOEXEC, 0);
+	assert_int_equal(tenant_add_gpu(two, UUID_B, "", ""), 0);
+	three = add_tenant(&next, "three", second_gpu, 0);
+	add_tenant(&next, "four", second_gpu, 0);
+	assert_int_equal(tenant_open(&next, two, fcntl(one->quota_fd, F_DUPFD_CLOEXEC, 0)), 0);
+	assert_int_equal(two->quota->locked_limit, 500);
+	assert_int_equal(three->quota->locked_limit, 350);
+	world_end(&next);
+}
+
 enum { LINGERS = 20, AT_ONCE_MS = 8000 };
 
 /* Of whatever size its datagrams are, so that it cannot keep the manager from others. */
@@ -801,6 +823,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(servers_write_so_many_lines),
 		WITH_WORLD(memory_that_kernels_reach_is_written_down),
 		WITH_WORLD(containers_share_the_hosts_memory),
+		WITH_WORLD(a_new_manager_shares_what_is_left),
 		WITH_WORLD(a_server_is_heard_so_often),
 		WITH_WORLD(what_a_container_sends_keeps_nobody_waiting),
 		WITH_WORLD(a_user_with_a_process_is_nobodys),
