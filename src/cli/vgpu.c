@@ -27,6 +27,9 @@ struct vgpu {
 static int vgpu_complain_of_silence(int r)
 {
 	errno = -r;
+	if (r == -E2BIG)
+		return output_complain("no container has GPUs by vCUDA whose id is so long\n"
+				       "    ctr-gpu vgpu list shows what is granted.");
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		return output_complain("vCUDA's manager ctr-gpu-vcudad does not run\n"
 				       "    Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service "

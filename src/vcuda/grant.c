@@ -29,6 +29,11 @@ static int grant_explain_silence(int r, struct err *err)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "vCUDA's manager ctr-gpu-vcudad answers root of this machine alone.\n"
 			       "Start the container as root, without a user namespace around its engine.");
+	if (r == -E2BIG)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "the container's id, or the path of the driver's libcuda, is longer than vCUDA takes\n"
+			       "Give the container an id of at most %d characters, and the driver a path of %d.",
+			       VCUDAD_ID_MAX, VCUDAD_PATH_MAX);
 	return err_set(err, r,
 		       "vCUDA's manager ctr-gpu-vcudad does not answer: %m\nLook at: journalctl -u ctr-gpu-vcudad");
 }

@@ -295,6 +295,21 @@ on_host() {
 	'
 }
 
+@test "an id that is longer than the manager takes is not taken for a manager that does not answer" {
+	on_host '
+		manager
+		long=$(printf "a%.0s" {1..129})
+		container "$long" "echo started"
+		wait "$!" || true
+		said "$long" "an id of at most 128 characters"
+		vgpu revoke "$long" 2>"$scratch/error" && exit 1
+		grep -q "no container has GPUs by vCUDA whose id is so long" "$scratch/error"
+		container "${long:1}" "client; sleep 60"
+		soon said "${long:1}" gpus=
+		vgpu revoke "${long:1}"
+	'
+}
+
 @test "without a manager a start fails and says how to start it; with one, a start that fails leaves nothing" {
 	on_host '
 		container one "echo started"
