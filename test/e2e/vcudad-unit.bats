@@ -35,7 +35,7 @@ teardown_file() {
 	"$e2e/systemd-world" stop "$directory"
 }
 
-# grant NAME [HOST-MEMORY]: as the hook asks for it, for a process that sleeps; there is no GPU here for a plan
+# grant NAME [HOST-MEMORY [PID]]: as the hook asks for it, for that process or one that sleeps; there is no GPU here for a plan
 grant() {
 	inside python3 -c '
 import socket, struct, subprocess, sys
@@ -47,16 +47,16 @@ def call(s, procedure, arguments):
     size = struct.unpack(">I", s.recv(4, socket.MSG_WAITALL))[0] & 0x7fffffff
     return s.recv(size, socket.MSG_WAITALL)[24:]
 name = sys.argv[1].encode()
-container = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    start_new_session=True)
+container = int(sys.argv[3]) or subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    stderr=subprocess.DEVNULL, start_new_session=True).pid
 s = socket.socket(socket.AF_UNIX)
 s.connect("/run/ctr-gpu/vcudad.sock")
 gpu = text(b"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4") + text(b"") + text(b"")
-granted = call(s, 1, text(name) + struct.pack(">iI", container.pid, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QIQ", 1 << 30, 4, int(sys.argv[2])))
+granted = call(s, 1, text(name) + struct.pack(">iI", container, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QIQ", 1 << 30, 4, int(sys.argv[2])))
 assert granted[:4] == b"\0\0\0\0", granted
 assert call(s, 2, text(name))[:4] == b"\0\0\0\0"
-print(container.pid)
-' "$1" "${2:-0}"
+print(container)
+' "$1" "${2:-0}" "${3:-0}"
 }
 
 # client NAME PROGRAM…: with the socket of that container
@@ -167,7 +167,7 @@ audited() {
 	run inside bash -c 'cat "$1"/cgroup.subtree_control "$1"/container-small/{memory.max,memory.swap.max,pids.max}; cat "$1"/cgroup.procs' \
 		cat "$group"
 	expect_status 0
-	[[ $output == *memory*pids*$'\n'134217728$'\n'0$'\n'4096 ]]
+	[[ $output == cpu*memory*pids*$'\n'134217728$'\n'0$'\n'4096 ]]
 	hold other f1048576
 	hold small-one f62914560
 	hold small-two 4096
@@ -190,6 +190,37 @@ audited() {
 	hold small-three f209715200
 	run inside cat /run/held-small-three
 	expect_line "f209715200: 0"
+}
+
+# bats test_tags=kernel
+@test "servers of a container have together as much of the processors as the container may have" {
+	has_controllers || skip "this kernel has no controller of version 2 for memory"
+	inside systemd-run --quiet --slice=few.slice --unit=few -p CPUQuota=40% -p Delegate=yes sh -c \
+		'cd /sys/fs/cgroup/few.slice/few.service && mkdir inner && echo 0 >inner/cgroup.procs && exec sleep 1000'
+	for _ in {1..100}; do
+		! inside grep -q . "/sys/fs/cgroup/few.slice/few.service/inner/cgroup.procs" || break
+		sleep 0.1
+	done
+	grant free
+	grant few 0 "$(inside cat /sys/fs/cgroup/few.slice/few.service/inner/cgroup.procs)"
+	[[ $(inside cat "$group"/container-{few,free}/cpu.max) == "40000 100000"$'\n'"max 100000" ]]
+	audited '.event == "grant" and .container == "few" and .processors == 0.4'
+	audited '.event == "grant" and .container == "free" and .processors == null'
+	run client few /run/client/cuda-add
+	expect_status 0
+	expect "1048576 sums are right"
+	[[ $(inside awk '$1 == "nr_throttled" {print $2}' "$group/container-few/cpu.stat") -gt 0 ]]
+	# As docker update does it, at once for the container and from the next program on for servers; and a new manager reads it.
+	inside systemctl set-property --runtime few.service CPUQuota=250%
+	run client few /run/client/cuda-add
+	expect_status 0
+	[[ $(inside cat "$group/container-few/cpu.max") == "250000 100000" ]]
+	inside systemctl set-property --runtime few.slice CPUQuota=150%
+	inside systemctl restart ctr-gpu-vcudad.service
+	inside ctr-gpu vgpu list
+	[[ $(inside cat "$group/container-few/cpu.max") == "150000 100000" ]]
+	inside systemctl stop few.service
+	inside ctr-gpu vgpu revoke free
 }
 
 # bats test_tags=kernel

@@ -16,6 +16,8 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "vcuda/manager/alive.h"
+#include "vcuda/manager/processor.h"
 #include "vcuda/manager/worker.h"
 
 #define HIERARCHY "/sys/fs/cgroup"
@@ -57,11 +59,17 @@ __attribute__((format(printf, 2, 3))) static void group_do_without(struct manage
 }
 
 /* Of lines such as "0::/system.slice/ctr-gpu-vcudad.service". Return: "/system.slice…"; NULL; to be freed. */
-static char *group_read_own(const char *text)
+static char *group_read_path(const char *text)
 {
 	const char *line = str_has_prefix(text, "0::/") ? text : strstr(text, "\n0::/");
 	const char *path = line ? strstr(line, "::/") + 2 : NULL;
-	char *own = path ? strndup(path, strcspn(path, "\n")) : NULL;
+
+	return path ? strndup(path, strcspn(path, "\n")) : NULL;
+}
+
+static char *group_read_own(const char *text)
+{
+	char *own = group_read_path(text);
 	char *last = own ? strrchr(own, '/') : NULL;
 
 	/* It was moved there by this or by whoever started it. */
@@ -103,8 +111,8 @@ static void group_move_processes(int to, const char *processes)
 			(void)group_write(to, "cgroup.procs", pid);
 }
 
-/* Return: 0; -EBUSY if there are processes of others; negative errno. */
-static int group_prepare(int group)
+/* @controllers: to be switched on. Return: 0; -EBUSY if there are processes of others; negative errno. */
+static int group_prepare(int group, const char *controllers)
 {
 	int r = -EBUSY;
 
@@ -123,9 +131,27 @@ static int group_prepare(int group)
 		if (own < 0)
 			return -errno;
 		group_move_processes(own, processes);
-		r = group_write(group, "cgroup.subtree_control", "+memory +pids");
+		r = group_write(group, "cgroup.subtree_control", controllers);
 	}
 	return r;
+}
+
+/* A kernel may have one for processors that this group cannot have, as where a process of it is a real-time one. */
+static int group_prepare_most(int group, bool *processors)
+{
+	int r = *processors ? group_prepare(group, "+cpu +memory +pids") : -ENOENT;
+
+	if (r == 0 || r == -EBUSY)
+		return r;
+	*processors = false;
+	return group_prepare(group, "+memory +pids");
+}
+
+static void group_keep(struct manager *manager, int hierarchy, int *group)
+{
+	manager->groups = steal_fd(group);
+	manager->hierarchy = manager->has_processors ? fcntl(hierarchy, F_DUPFD_CLOEXEC, 0) : -1;
+	manager->has_processors = manager->hierarchy >= 0;
 }
 
 void group_take(struct manager *manager, int hierarchy, const char *text)
@@ -145,10 +171,12 @@ void group_take(struct manager *manager, int hierarchy, const char *text)
 				 "the manager's control group of version 2 has no controllers for memory and tasks");
 		return;
 	}
+	if (r == 0) {
+		manager->has_processors = group_has_word(controllers, "cpu");
+		r = group_prepare_most(group, &manager->has_processors);
+	}
 	if (r == 0)
-		r = group_prepare(group);
-	if (r == 0)
-		manager->groups = steal_fd(&group);
+		group_keep(manager, hierarchy, &group);
 	else if (r == -EBUSY)
 		group_do_without(manager, "the manager shares its control group with other programs");
 	else
@@ -181,6 +209,50 @@ int group_limit_memory(struct tenant *tenant, uint64_t bytes)
 	if (r == 0)
 		tenant->host_memory = bytes;
 	return r;
+}
+
+static int group_set_processors(struct tenant *tenant, struct processor processor)
+{
+	char text[PROCESSOR_TEXT_SIZE];
+	int r;
+
+	if (processor.time == tenant->processor.time && processor.of == tenant->processor.of)
+		return 0;
+	processor_print(processor, text);
+	r = group_write(tenant->group, "cpu.max", text);
+	if (r == 0)
+		tenant->processor = processor;
+	return r;
+}
+
+/* Of the same name there may be one with a limit. A kernel that limits nobody so has no such file. */
+static int group_free_processors(const struct manager *manager, struct tenant *tenant)
+{
+	int r = manager->has_processors ? group_write(tenant->group, "cpu.max", "max") : 0;
+
+	tenant->processor = (struct processor){0};
+	return r == -ENOENT ? 0 : r;
+}
+
+int group_follow_processors(const struct manager *manager, struct tenant *tenant, const char *text)
+{
+	_cleanup_free_ char *group = group_read_path(text);
+
+	if (!group || tenant->group < 0 || !manager->has_processors)
+		return 0;
+	return group_set_processors(tenant, processor_read(manager->hierarchy, group));
+}
+
+/* Of a process that has ended, the number may be another's by now, whose group was read. */
+int group_limit_processors(const struct manager *manager, struct tenant *tenant)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)tenant->pid);
+	if (fd_read_kernels(AT_FDCWD, path, TEXT_MAX, &text) < 0 || alive_has_ended(tenant->pidfd))
+		return 0;
+	return group_follow_processors(manager, tenant, text);
 }
 
 /* What is swapped out would come on top of what is limited. A kernel without swap has no such file. */
@@ -220,6 +292,10 @@ int group_make(const struct manager *manager, struct tenant *tenant)
 		r = group_forbid_swap(tenant->group);
 	if (r == 0)
 		r = group_write_number(tenant->group, "pids.max", MANAGER_THREADS);
+	if (r == 0)
+		r = group_free_processors(manager, tenant);
+	if (r == 0)
+		r = group_limit_processors(manager, tenant);
 	(void)group_read_kills(tenant, &tenant->kills);
 	return r;
 }

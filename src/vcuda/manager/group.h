@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Control groups: what the servers of one container have of the host together, memory and tasks. They are made in the
- * manager's own group of cgroup version 2, if that is its alone, as systemd's Delegate= and OpenRC promise:
+ * Control groups: what the servers of one container have of the host together, memory, tasks and processors. They are
+ * made in the manager's own group of cgroup version 2, if that is its alone, as systemd's Delegate= and OpenRC promise:
  *
  *	manager         this program: a group whose own groups have limits may not have processes, too
  *	container-ID    a container's servers
@@ -29,7 +29,17 @@ int group_make(const struct manager *manager, struct tenant *tenant);
 /** Sets how much of the host's memory a container's servers may have; 0: all. Return: 0; negative errno. */
 int group_limit_memory(struct tenant *tenant, uint64_t bytes);
 
-/** Return: how much they have; 0 if that is not counted. */
+/**
+ * group_limit_processors() - let servers have as much of the host's processors as their container may have now
+ *
+ * Return: 0, also where nothing limits that; negative errno.
+ */
+int group_limit_processors(const struct manager *manager, struct tenant *tenant);
+
+/** The same of a container whose process has @text in /proc/PID/cgroup. */
+int group_follow_processors(const struct manager *manager, struct tenant *tenant, const char *text);
+
+/** Return: how much memory they have; 0 if that is not counted. */
 uint64_t group_measure_memory(const struct tenant *tenant);
 
 /** Whether the kernel has killed one of them for want of memory for whom this was not answered yet. */

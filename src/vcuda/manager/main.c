@@ -337,6 +337,9 @@ int main(int argc, char **argv)
 	audit_write("start", NULL, json_pack("{s:s}", "version", CTR_GPU_VERSION));
 	if (loop.manager.groups < 0)
 		audit_write("unlimited", NULL, json_pack("{s:s}", "why", loop.manager.unlimited));
+	else if (!loop.manager.has_processors)
+		audit_write("unlimited", NULL,
+			    json_pack("{s:s}", "why", "the manager's control group has no controller for processors"));
 	vcudad_run(&loop);
 	audit_write("stop", NULL, NULL);
 	return EXIT_SUCCESS;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "vcuda/manager/processor.h"
 #include "vcuda/start.h"
 
 enum {
@@ -62,6 +63,7 @@ struct tenant {
 	int group;            /* directory of the servers' control group; -1: none */
 	uint64_t kills;       /* in it, for want of memory, that are told */
 	bool settled;         /* while that is shared out */
+	struct processor processor; /* what its servers may have of the host's, as it was set last */
 	unsigned max_clients;
 	int listener; /* -1: none any more */
 	int quota_fd;
@@ -105,6 +107,8 @@ struct manager {
 	uint64_t host_memory;  /* of the host, for all containers; 0: as much as each may have */
 	int groups;            /* directory of the manager's control group; -1: none */
 	char unlimited[128];   /* why there is none */
+	bool has_processors;   /* containers' groups limit these, too */
+	int hierarchy;         /* where cgroup version 2 is mounted, if so */
 };
 
 /** Milliseconds of the monotonic clock. */

@@ -142,15 +142,18 @@ static const char *peer_explain(int r)
 
 static void peer_describe_grant(const struct tenant *tenant)
 {
+	const double processors = processor_count(tenant->processor);
 	json_t *gpus = json_array();
 
 	for (size_t i = 0; i < tenant->gpu_count; i++)
 		(void)json_array_append_new(gpus, json_string(tenant->gpus[i].uuid));
 	audit_write("grant", tenant,
-		    json_pack("{s:i, s:i, s:o, s:o, s:I, s:i}", "pid", (int)tenant->pid, "uid", (int)tenant->uid,
+		    json_pack("{s:i, s:i, s:o, s:o, s:I, s:o, s:i}", "pid", (int)tenant->pid, "uid", (int)tenant->uid,
 			      "gpus", gpus, "memory",
 			      tenant->memory ? json_integer((json_int_t)tenant->memory) : json_null(), "hostMemory",
-			      (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients));
+			      (json_int_t)tenant->host_memory, "processors",
+			      processors > 0 ? json_real(processors) : json_null(), "maxClients",
+			      (int)tenant->max_clients));
 }
 
 /* Return: the container that is meant, new or the same once more; NULL with @ret filled. */

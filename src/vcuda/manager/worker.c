@@ -33,6 +33,7 @@ enum {
 	SENT_MAX = 253, /* descriptors with one datagram */
 	ABOVE = 16,     /* no descriptor of the server's is as high */
 	EXIT_NOT_RUN = 127,
+	SPINNERS_LEAST = 2,      /* processors */
 	SWEEP_MS = 1000,         /* a process that is killed has so long */
 	PROCESSES_MAX = 4 << 20, /* as many as Linux can have */
 };
@@ -125,12 +126,16 @@ static _Noreturn void worker_become(int program, const int fds[3], const struct 
 	_exit(EXIT_NOT_RUN);
 }
 
-/* The administrator's switch, should a driver need files that its server does not know. */
-static uint32_t worker_flags(void)
+/*
+ * The administrator's switch, should a driver need files that its server does not know. Who has little of the host's
+ * processors loses by spinning: the kernel stops it for what is left of the time.
+ */
+static uint32_t worker_flags(const struct tenant *tenant)
 {
 	const char *paths = getenv("CTR_GPU_VCUDA_PATHS");
+	const bool little = tenant->processor.time && processor_count(tenant->processor) < SPINNERS_LEAST;
 
-	return paths && streq(paths, "all") ? START_NO_PATHS : 0;
+	return (paths && streq(paths, "all") ? START_NO_PATHS : 0U) | (little ? START_NO_SPIN : 0U);
 }
 
 /*
@@ -149,7 +154,7 @@ static int worker_send_start(const struct tenant *tenant, unsigned slot, int eve
 	struct start start = {
 		.magic = START_MAGIC,
 		.size = sizeof(start),
-		.flags = worker_flags(),
+		.flags = worker_flags(tenant),
 		.uid = tenant->uid,
 		.gid = tenant->uid,
 		.quota_slot = slot,
@@ -198,7 +203,10 @@ int worker_start(struct manager *manager, struct tenant *tenant, int client)
 
 	if (program < 0)
 		return -errno;
-	r = worker_find_slot(manager, tenant, &worker.slot);
+	/* It may have been changed since the last one was started. */
+	r = group_limit_processors(manager, tenant);
+	if (r == 0)
+		r = worker_find_slot(manager, tenant, &worker.slot);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)

@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "vcuda/manager/group.h"
+#include "vcuda/manager/processor.h"
 #include "vcuda/manager/tenant.h"
 #include "vcuda/manager/worker.h"
 
@@ -86,6 +87,7 @@ static int tree_open(void **state)
 	tree_write(tree, OWN "/container-one/memory.current", "123456\n");
 	tree_write(tree, OWN "/container-one/memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 0\n");
 	tree_write(tree, OWN "/container-one/pids.max", "");
+	tree_write(tree, OWN "/container-one/cpu.max", "");
 	*state = tree;
 	return 0;
 }
@@ -106,6 +108,8 @@ static int tree_close(void **state)
 	tree_end_containers(tree);
 	if (tree->manager.groups >= 0)
 		(void)close(tree->manager.groups);
+	if (tree->manager.has_processors)
+		(void)close(tree->manager.hierarchy);
 	(void)close(tree->hierarchy);
 	assert_int_equal(str_format(&command, "rm -r %s", tree->directory), 0);
 	assert_int_equal(system(command), 0);
@@ -143,7 +147,7 @@ static void the_managers_own_group_is_taken(void **state)
 	assert_string_equal(tree->manager.unlimited, "");
 	(void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	tree_expect(tree, OWN "/manager/cgroup.procs", pid);
-	tree_expect(tree, OWN "/cgroup.subtree_control", "+memory +pids");
+	tree_expect(tree, OWN "/cgroup.subtree_control", "+cpu +memory +pids");
 }
 
 static void so_it_is_by_a_manager_that_was_started_in_its_part(void **state)
@@ -153,7 +157,7 @@ static void so_it_is_by_a_manager_that_was_started_in_its_part(void **state)
 	tree_write(tree, OWN "/cgroup.procs", "");
 	group_take(&tree->manager, tree->hierarchy, "0::/" OWN "/manager\n");
 	assert_true(tree->manager.groups >= 0);
-	tree_expect(tree, OWN "/cgroup.subtree_control", "+memory +pids");
+	tree_expect(tree, OWN "/cgroup.subtree_control", "+cpu +memory +pids");
 }
 
 static void one_that_is_not_its_alone_is_left(void **state)
@@ -232,6 +236,91 @@ static void a_limit_that_cannot_be_set_is_no_grant(void **state)
 	assert_int_equal(tree_add(tree, 8192, &one), -ENOENT);
 }
 
+/* ---- processors ---- */
+
+static void the_least_of_a_group_and_those_above_is_what_it_may_have(void **state)
+{
+	static const struct {
+		const char *group, *most;
+	} cases[] = {
+		{"/", "max"},
+		{"/slice", "max"},
+		{"/slice/half", "50000 100000"},
+		/* Of a longer period, more time may be less. */
+		{"/slice/half/fifth", "100000 500000"},
+		{"/slice/half/two", "50000 100000"},
+		{"/slice/half/free/inner", "50000 100000"},
+		{"/slice/half/nonsense", "50000 100000"},
+		{"/slice/none", "max"},
+		{"/../slice/half", "max"},
+	};
+	struct tree *tree = *state;
+	char text[PROCESSOR_TEXT_SIZE];
+
+	tree_make(tree, "slice/half");
+	tree_make(tree, "slice/half/fifth");
+	tree_make(tree, "slice/half/two");
+	tree_make(tree, "slice/half/free");
+	tree_make(tree, "slice/half/nonsense");
+	tree_write(tree, "slice/cpu.max", "max 100000\n");
+	tree_write(tree, "slice/half/cpu.max", "50000 100000\n");
+	tree_write(tree, "slice/half/fifth/cpu.max", "100000 500000\n");
+	tree_write(tree, "slice/half/two/cpu.max", "200000 100000\n");
+	tree_write(tree, "slice/half/free/cpu.max", "max 100000\n");
+	tree_write(tree, "slice/half/nonsense/cpu.max", "1 0\n");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		processor_print(processor_read(tree->hierarchy, cases[i].group), text);
+		if (!streq(text, cases[i].most))
+			fail_msg("%s: %s", cases[i].group, text);
+	}
+}
+
+static void servers_have_as_much_of_processors_as_their_container(void **state)
+{
+	static const char group[] = "3:pids:/x\n0::/slice/one\n";
+	struct tree *tree = *state;
+	struct tenant *one;
+
+	tree_make(tree, "slice/one");
+	tree_write(tree, "slice/one/cpu.max", "150000 100000\n");
+	group_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
+	assert_true(tree->manager.has_processors);
+	assert_int_equal(tree_add(tree, 0, &one), 0);
+	tree_expect(tree, OWN "/container-one/cpu.max", "max");
+	assert_int_equal(group_follow_processors(&tree->manager, one, group), 0);
+	tree_expect(tree, OWN "/container-one/cpu.max", "150000 100000");
+	assert_true(processor_count(one->processor) == 1.5);
+	/* It is not written again and again. */
+	tree_write(tree, OWN "/container-one/cpu.max", "");
+	assert_int_equal(group_follow_processors(&tree->manager, one, group), 0);
+	tree_expect(tree, OWN "/container-one/cpu.max", "");
+	/* Who is in no group of version 2 any more, changes nothing. */
+	assert_int_equal(group_follow_processors(&tree->manager, one, "3:pids:/x\n"), 0);
+	assert_true(processor_count(one->processor) == 1.5);
+	tree_write(tree, "slice/one/cpu.max", "max 100000\n");
+	assert_int_equal(group_follow_processors(&tree->manager, one, group), 0);
+	tree_expect(tree, OWN "/container-one/cpu.max", "max");
+	/* A kernel that limits nobody. */
+	assert_int_equal(unlinkat(tree->hierarchy, OWN "/container-one/cpu.max", 0), 0);
+	tree_end_containers(tree);
+	assert_int_equal(tree_add(tree, 0, &one), 0);
+}
+
+static void without_a_controller_of_processors_the_rest_is_limited(void **state)
+{
+	struct tree *tree = *state;
+	struct tenant *one;
+
+	tree_write(tree, OWN "/cgroup.controllers", "memory pids\n");
+	group_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
+	assert_true(tree->manager.groups >= 0);
+	assert_false(tree->manager.has_processors);
+	tree_expect(tree, OWN "/cgroup.subtree_control", "+memory +pids");
+	assert_int_equal(tree_add(tree, 8192, &one), 0);
+	tree_expect(tree, OWN "/container-one/memory.max", "8192");
+	tree_expect(tree, OWN "/container-one/cpu.max", "");
+}
+
 static void without_groups_nothing_is_limited(void **state)
 {
 	struct tree *tree = *state;
@@ -247,8 +336,8 @@ static void without_groups_nothing_is_limited(void **state)
 
 static void groups_of_containers_that_are_gone_are_removed(void **state)
 {
-	static const char *const files[] = {"cgroup.procs", "memory.max",    "memory.swap.max",
-					    "pids.max",     "memory.events", "memory.current"};
+	static const char *const files[] = {"cgroup.procs",  "memory.max",     "memory.swap.max", "pids.max",
+					    "memory.events", "memory.current", "cpu.max"};
 	struct tree *tree = *state;
 	struct tenant *one;
 
@@ -324,6 +413,9 @@ int main(int argc, char **argv)
 		WITH_TREE(one_that_is_not_its_alone_is_left),
 		WITH_TREE(a_containers_servers_have_a_limit),
 		WITH_TREE(a_limit_that_cannot_be_set_is_no_grant),
+		WITH_TREE(the_least_of_a_group_and_those_above_is_what_it_may_have),
+		WITH_TREE(servers_have_as_much_of_processors_as_their_container),
+		WITH_TREE(without_a_controller_of_processors_the_rest_is_limited),
 		WITH_TREE(without_groups_nothing_is_limited),
 		WITH_TREE(groups_of_containers_that_are_gone_are_removed),
 		WITH_TREE(a_server_that_cannot_go_there_does_not_start),
