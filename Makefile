@@ -2,6 +2,7 @@
 #
 # make            build into build/        make check     tests (as root: the end-to-end part too)
 # make install    DESTDIR= prefix=/usr     make demo      a container with a GPU, start to end
+# make install-compat, install-vcuda       make install and more   make uninstall   undoes all three
 # make bench      measure                  make lint      analysers    make fuzz    make coverage
 # make deb        Debian packages          make rpm       RPM packages
 # make check-unit                          the tests that need neither root nor engines
@@ -11,7 +12,7 @@
 # make check-hostile, check-faults, check-load, check-sanitize             in full, what make check has a part of
 # make check-packages                      the Debian packages on new machines of Debian 12, 13 and sid
 # make check-arm64                         a cross build for arm64, its packages, and its unit tests
-# make check-fresh                         this README's commands on new machines of Debian 12, 13 and sid
+# make check-fresh                         the README's commands on new machines of Debian 12, 13 and sid
 # make check-reproducible                  builds twice and compares
 # make abi-dump                            the library's interface, which later builds are compared with
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
@@ -424,9 +425,12 @@ install-vcuda: install
 	$(foreach file,$(filter $(unitdir)/% $(openrcdir)/%,$(vcuda_installed)),sed 's,/usr/libexec,$(libexecdir),' pkg/*/$(notdir $(file)) >$(DESTDIR)$(file) && \
 		chmod $(if $(filter $(openrcdir)/ctr-gpu-vcudad,$(file)),755,644) $(DESTDIR)$(file) &&) true
 
-# Nothing that was installed for somebody else to pack is anybody's to run.
+# Nothing that was installed for somebody else to pack is anybody's to run. CDI specs name the hook, and engines start no container
+# that asks for their devices without it.
 uninstall:
 	$(if $(DESTDIR),,test ! -x $(unregister) || $(unregister))
+	$(call compat_each,compat_unlink)
+	$(if $(DESTDIR),,grep -lsF '"$(bindir)/ctr-gpu-hook"' /etc/cdi/ctr-gpu-*.json /var/run/cdi/ctr-gpu-*.json | xargs -r rm -f)
 	rm -f $(addprefix $(DESTDIR),$(installed) $(vcuda_installed))
 	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(vcudadir) $(dir $(vcudadir))) $(nvidia_names) $(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
 

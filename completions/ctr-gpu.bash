@@ -52,7 +52,8 @@ __ctr_gpu_values() {
 		printf '%s\n' all compat32 compute display graphics ngx utility video | __ctr_gpu_behind "$list"
 		;;
 	SOURCE) printf '%s\n' auto dxcore ioctl ;;
-	VENDOR/CLASS) printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu ctr-gpu.org/vcuda ;;
+	VENDOR/CLASS) printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu amd.com/npu intel.com/npu ctr-gpu.org/vcuda ;;
+	ENGINE\[:DOOR) printf '%s\n' docker{,:gpus,:runtime,:cdi} podman{,:hook,:gpus,:runtime,:cdi} containerd ;;
 	ENGINE) printf '%s\n' docker podman containerd crio ;;
 	esac
 }
@@ -83,7 +84,10 @@ __ctr_gpu_candidates() {
 	__ctr_gpu_commands <<<"$help"
 	case ${help%%$'\n'*} in
 	*ROOTFS*) compgen -d -- "$current" ;;
-	*ENGINE*) __ctr_gpu_values ENGINE "$current" ;;
+	*ENGINE*)
+		__ctr_gpu_values ENGINE "$current"
+		[[ " ${words[*]} " != *" --remove "* ]] || echo all
+		;;
 	*' FILE'* | *'[FILE'*) compgen -f -- "$current" ;;
 	*'|prestart'*) printf '%s\n' createRuntime prestart ;;
 	esac

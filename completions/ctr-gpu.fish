@@ -46,7 +46,9 @@ function __ctr_gpu_values --argument-names program word current
         case SOURCE
             printf '%s\n' auto dxcore ioctl
         case VENDOR/CLASS
-            printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu ctr-gpu.org/vcuda
+            printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu amd.com/npu intel.com/npu ctr-gpu.org/vcuda
+        case 'ENGINE[:DOOR'
+            printf '%s\n' docker{,:gpus,:runtime,:cdi} podman{,:hook,:gpus,:runtime,:cdi} containerd
         case ENGINE
             printf '%s\n' docker podman containerd crio
     end
@@ -94,7 +96,8 @@ function __ctr_gpu_complete
             __fish_complete_directories $current
         case '*ENGINE*'
             __ctr_gpu_values $words[1] ENGINE $current
-        case '* FILE*' '*[[]FILE*'
+            contains -- --remove $words; and echo all
+        case '* FILE*' '*[FILE*'
             __fish_complete_path $current
         case '*|prestart*'
             printf '%s\n' createRuntime prestart

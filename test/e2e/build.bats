@@ -120,12 +120,31 @@ expect_before() {
 	expect_status 0
 	in_tree make demo
 	expect_status 0
+	in_tree make install-compat install-vcuda DESTDIR="$BATS_TEST_TMPDIR/all"
+	expect_status 0
+	[[ -L $BATS_TEST_TMPDIR/all/usr/bin/nvidia-cdi-hook && -x $BATS_TEST_TMPDIR/all/usr/libexec/ctr-gpu/ctr-gpu-vcudad ]]
+	in_tree make uninstall DESTDIR="$BATS_TEST_TMPDIR/all"
+	expect_status 0
+	run find "$BATS_TEST_TMPDIR/all" ! -type d
+	[[ -z $output ]]
 	[[ -x $BATS_TEST_TMPDIR/root/usr/bin/ctr-gpu-hook && -O $BATS_TEST_TMPDIR/root/usr/bin/ctr-gpu-hook ]]
 	run find "$tree" -user 0
 	[[ -z $output ]]
 	in_tree setpriv --reuid 1234 --regid 1234 --clear-groups make clean
 	expect_status 0
 	[[ ! -e $tree/build ]]
+}
+
+@test "make uninstall takes CDI specs along that name what it removes, and no others" {
+	run sandbox wsl-hybrid env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS sh -ec 'rm -rf /etc/cdi
+		ctr-gpu cdi generate --kind=nvidia.com/gpu --hook=/opt/ctr-gpu/bin/ctr-gpu-hook
+		ctr-gpu cdi generate --kind=intel.com/gpu --hook=/usr/bin/ctr-gpu-hook
+		ls /etc/cdi
+		make -C "$0" uninstall prefix=/opt/ctr-gpu
+		echo left: $(ls /etc/cdi)' "$tree"
+	expect_status 0
+	expect_line ctr-gpu-nvidia.json
+	expect_line "left: ctr-gpu-intel.json"
 }
 
 @test "a build directory of root's is not written to in vain" {

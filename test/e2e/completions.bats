@@ -155,6 +155,14 @@ offered_on_host() {
 		run offered "$shell" "ctr-gpu setup "
 		[[ $output == $'containerd\ncrio\ndocker\npodman' ]] || { echo "$shell: $output"; return 1; }
 	done
+	for shell in bash zsh fish; do
+		command -v "$shell" >/dev/null || continue
+		run offered "$shell" "ctr-gpu setup --remove "
+		[[ $output == $'all\ncontainerd\ncrio\ndocker\npodman' ]] || { echo "$shell: $output"; return 1; }
+		run offered "$shell" "ctr-gpu doctor --try="
+		[[ ${output//--try=/} == $'containerd\ndocker\ndocker:cdi\ndocker:gpus\ndocker:runtime\npodman\npodman:cdi\npodman:gpus\npodman:hook\npodman:runtime' ]] ||
+			{ echo "$shell: $output"; return 1; }
+	done
 	ctr-gpu setup --help | tr '\n' ' ' | grep 'docker, podman, containerd or crio'
 
 	for shell in bash zsh fish; do
@@ -178,4 +186,9 @@ offered_on_host() {
 	touch "$BATS_TEST_TMPDIR/config.json"
 	run offered bash "ctr-gpu --config=$BATS_TEST_TMPDIR/conf"
 	[[ $output == *"config.json" ]]
+	! command -v fish || {
+		cd "$BATS_TEST_TMPDIR"
+		run offered fish "ctr-gpu cdi check conf"
+		expect_line config.json
+	}
 }

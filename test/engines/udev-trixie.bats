@@ -40,6 +40,11 @@ setup_file() {
 		starts changed change "$device"
 		rmdir /run/systemd/system
 		starts "no systemd" add "$device"
+		mkdir /run/systemd/system
+		sed "s/\"drm\", KERNEL==\"renderD\*\"/\"mem\", KERNEL==\"null\"/; s/\"accel\", KERNEL==\"accel\*\"/\"mem\", KERNEL==\"zero\"/" "$0" >"/run/udev/rules.d/${0##*/}"
+		starts "GPU" add /sys/devices/virtual/mem/null
+		starts "NPU" remove /sys/devices/virtual/mem/zero
+		starts "other node" add /sys/devices/virtual/mem/full
 	' "$e2e/../../pkg/udev/61-ctr-gpu.rules"
 	expect_line "other module: 0"
 	expect_line "other device: 0"
@@ -47,5 +52,8 @@ setup_file() {
 	expect_line "gone: 1"
 	expect_line "device: 1"
 	expect_line "changed: 0"
+	expect_line "GPU: 1"
+	expect_line "NPU: 1"
+	expect_line "other node: 0"
 	expect_line "no systemd: 0"
 }
