@@ -203,7 +203,7 @@ int strv_join(const struct strv *list, const char *separator, char **ret)
 
 static bool str_is_blank(char c)
 {
-	return c == ' ' || c == '\t';
+	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 int strv_split(const char *text, const char *separators, struct strv *ret)

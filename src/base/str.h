@@ -63,7 +63,7 @@ enum { STRV_SPLIT_MAX = 64 * 1024 };
  * strv_split() - the items of a list such as "0, 1,all"
  * @text:       what to split
  * @separators: any of these characters ends an item
- * @ret:        list to append to; blanks around items and empty items are dropped
+ * @ret:        list to append to; blanks and line ends around items, and empty items, are dropped
  *
  * Return: 0; -E2BIG if @ret would have more than STRV_SPLIT_MAX; -ENOMEM.
  */

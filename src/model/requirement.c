@@ -37,7 +37,12 @@ struct condition {
 	struct version version; /* the value, unless the key is brand or unknown */
 };
 
-/* Spaces separate alternatives, commas their conditions. What is empty between two of either does not count. */
+/*
+ * Blanks separate alternatives, commas their conditions. What is empty between two of either does not count. YAML's
+ * texts of several lines end with a line end, and may have others.
+ */
+#define BLANKS " \t\n\v\f\r"
+
 struct requirement_reader {
 	const char *next;
 	const char *text; /* of the condition */
@@ -47,11 +52,11 @@ struct requirement_reader {
 
 static bool requirement_next(struct requirement_reader *reader)
 {
-	size_t skipped = strspn(reader->next, " ,");
+	size_t skipped = strspn(reader->next, BLANKS ",");
 
-	reader->new_alternative = memchr(reader->next, ' ', skipped);
+	reader->new_alternative = strcspn(reader->next, BLANKS) < skipped;
 	reader->text = reader->next + skipped;
-	reader->length = strcspn(reader->text, " ,");
+	reader->length = strcspn(reader->text, BLANKS ",");
 	reader->next = reader->text + reader->length;
 	return reader->length > 0;
 }

@@ -216,20 +216,22 @@ static int ask_variable_devices(const struct ask *ask, struct strv *ret, const c
 {
 	const char *neutral = ask->by_engine ? NULL : ask_get(ask, "CTR_GPU_VISIBLE_DEVICES");
 	const char *devices = ask_nvidia_devices(ask);
-	const bool open = !devices || strcasecmp(devices, "all") == 0; /* to more exact words */
-	int r = 0;
+	_cleanup_strv_ struct strv chosen = {0};
+	int r = devices ? strv_split(devices, ",", &chosen) : 0;
+	/* To more exact words. */
+	const bool open = !devices || (chosen.count == 1 && request_has_word(&chosen, "all"));
 
 	*ret_domain = NULL;
-	if (neutral && open)
+	if (r == 0 && neutral && open)
 		return strv_split(neutral, ",", ret);
-	if (open)
+	if (r == 0 && open)
 		r = ask_resources(ask, ret);
 	if (r == 0 && ret->count == 0 && devices) {
 		*ret_domain = DOMAIN_NVIDIA;
-		r = strv_split(devices, ",", ret);
+		*ret = steal_struct(&chosen);
 	}
 	/* "" is a choice, too. */
-	return r == 0 && !ask->by_engine && (!devices || *devices) ? ask_amd_devices(ask, ret, ret_domain) : r;
+	return r == 0 && !ask->by_engine && (!devices || ret->count > 0) ? ask_amd_devices(ask, ret, ret_domain) : r;
 }
 
 #define IMEX_PREFIX "imex/"
@@ -429,6 +431,16 @@ int ask_read(const struct ask *ask, const struct settings *settings, struct requ
 
 /* ---- a file that cannot be understood ---- */
 
+/* Return: what is behind the last @name; NULL if there is none. */
+static const char *ask_find_last(const char *text, const char *end, const char *name)
+{
+	const char *last = NULL;
+
+	while ((text = memmem(text, (size_t)(end - text), name, strlen(name))))
+		last = text += strlen(name);
+	return last;
+}
+
 bool ask_is_likely(const char *text, size_t size)
 {
 	/* What stands behind a value that asks for nothing is the end of the string. */
@@ -439,10 +451,9 @@ bool ask_is_likely(const char *text, size_t size)
 	const char *end = text + size;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const char *found = memmem(text, size, names[i], strlen(names[i])), *value;
-		bool asks = found;
+		const char *value = ask_find_last(text, end, names[i]);
+		bool asks = value;
 
-		value = found ? found + strlen(names[i]) : end;
 		for (size_t j = 0; i < 3 && asks && j < ARRAY_SIZE(nothing); j++)
 			asks = (size_t)(end - value) < strlen(nothing[j]) ||
 			       memcmp(value, nothing[j], strlen(nothing[j])) != 0;

@@ -20,7 +20,7 @@ static void test_split(void **state)
 	struct strv list = {0};
 
 	(void)state;
-	assert_int_equal(strv_split(" 0, 1\t,,a b ,", ",", &list), 0);
+	assert_int_equal(strv_split(" 0, 1\t,,a b ,\r\n", ",", &list), 0);
 	assert_int_equal(list.count, 3);
 	assert_string_equal(list.items[0], "0");
 	assert_string_equal(list.items[1], "1");

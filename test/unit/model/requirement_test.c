@@ -49,6 +49,10 @@ static void verdicts(void **state)
 		{"CUDA>=12,Brand!=tesla", REQUIREMENT_MET},
 		{"cuda>=v12.8", REQUIREMENT_MET},
 		{"driver>=570.86.10.0", REQUIREMENT_MET},
+		/* As YAML writes texts of several lines. */
+		{"cuda>=12.8\n", REQUIREMENT_MET},
+		{"cuda>=13,\n", REQUIREMENT_UNMET},
+		{"cuda>=13\r\nbrand=geforce\n", REQUIREMENT_MET},
 		{"cuda>=4294967295", REQUIREMENT_UNMET},
 		/* No host tells of a property that nobody knows. */
 		{"cuda>=12 colour=red", REQUIREMENT_MET},

@@ -41,6 +41,11 @@ static void devices_of_the_environment(void **state)
 		{ENV("NVIDIA_VISIBLE_DEVICES=all"), REQUEST_ALL, 0},
 		{ENV("NVIDIA_VISIBLE_DEVICES= 0 , 2,,"), REQUEST_SOME, 2},
 		{ENV("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES=1"), REQUEST_SOME, 1},
+		/* A text of several lines in YAML ends with a line end. */
+		{ENV("NVIDIA_VISIBLE_DEVICES=all\n"), REQUEST_ALL, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=none\r\n"), REQUEST_NONE, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0,\n1,\n"), REQUEST_SOME, 2},
+		{ENV("NVIDIA_VISIBLE_DEVICES= \n"), REQUEST_VOID, 0},
 		{ENV("NVIDIA_VISIBLE_DEVICESX=all"), REQUEST_VOID, 0},
 		{ENV("CUDA_VERSION=11.2"), REQUEST_ALL, 0},
 		{ENV("CUDA_VERSION=11.2", "NVIDIA_REQUIRE_CUDA=cuda>=11.2"), REQUEST_VOID, 0},
@@ -94,6 +99,9 @@ static void variables_of_other_names(void **state)
 		{ENV("NVIDIA_VISIBLE_DEVICES=none", "AMD_VISIBLE_DEVICES=0"), REQUEST_NONE, ""},
 		{ENV("CTR_GPU_VISIBLE_DEVICES=1", "AMD_VISIBLE_DEVICES=0"), REQUEST_SOME, "1"},
 		{ENV("CTR_GPU_VISIBLE_DEVICES=1", "NVIDIA_VISIBLE_DEVICES=all"), REQUEST_SOME, "1"},
+		{ENV("CTR_GPU_VISIBLE_DEVICES=1", "NVIDIA_VISIBLE_DEVICES= all\n"), REQUEST_SOME, "1"},
+		{ENV("CTR_GPU_VISIBLE_DEVICES=1", "NVIDIA_VISIBLE_DEVICES=0,all"), REQUEST_ALL, ""},
+		{ENV("NVIDIA_VISIBLE_DEVICES= ", "AMD_VISIBLE_DEVICES=all"), REQUEST_VOID, ""},
 		{ENV("CTR_GPU_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES=1"), REQUEST_SOME, "1"},
 		{ENV("CTR_GPU_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES=void"), REQUEST_VOID, ""},
 		{ENV("CTR_GPU_VISIBLE_DEVICES=", "NVIDIA_VISIBLE_DEVICES=all"), REQUEST_VOID, ""},
@@ -135,6 +143,9 @@ static void variables_of_other_names(void **state)
 	assert_true(ask_is_likely("\"AMD_VISIBLE_DEVICES=all\"", 25));
 	assert_true(ask_is_likely("\"CTR_GPU_VISIBLE_DEVICES=0\"", 27));
 	assert_false(ask_is_likely("\"AMD_VISIBLE_DEVICES=void\"", 26));
+	/* The engine's is behind the image's. */
+	assert_true(ask_is_likely("\"AMD_VISIBLE_DEVICES=void\",\"AMD_VISIBLE_DEVICES=0\"", 50));
+	assert_false(ask_is_likely("\"AMD_VISIBLE_DEVICES=0\",\"AMD_VISIBLE_DEVICES=\"", 46));
 }
 
 /* Native GPUs of other vendors do not answer to NVIDIA's words. */
@@ -178,6 +189,7 @@ static void resources_of_a_swarm(void **state)
 		{ENV("DOCKER_RESOURCE_A-GPU=GPU-1", "DOCKER_RESOURCE_B-GPU=GPU-2"), REQUEST_SOME, "GPU-1", "GPU-2"},
 		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "DOCKER_RESOURCE_GPU=GPU-2"), REQUEST_SOME, "GPU-2", "GPU-2"},
 		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES=all"), REQUEST_SOME, "GPU-1", "GPU-1"},
+		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "NVIDIA_VISIBLE_DEVICES=all\n"), REQUEST_SOME, "GPU-1", "GPU-1"},
 		{ENV("DOCKER_RESOURCE_GPU=GPU-1", "CUDA_VERSION=11.2"), REQUEST_SOME, "GPU-1", "GPU-1"},
 		/* What somebody chose stays chosen: an image can carry the variable. */
 		{ENV("DOCKER_RESOURCE_GPU=all", "NVIDIA_VISIBLE_DEVICES=1"), REQUEST_SOME, "1", "1"},
