@@ -67,17 +67,18 @@ static void json_seed_hashes(void)
 	seeded = true;
 }
 
-static json_t *json_load_large(const char *data, size_t size, json_error_t *error)
+static json_t *json_load_large(const char *data, size_t size, bool keep, json_error_t *error)
 {
 	_cleanup_free_ char *marked = NULL;
 	size_t marked_size;
 
-	if (json_large_mark(data, size, &marked, &marked_size) < 0)
+	if (json_large_mark(data, size, keep, &marked, &marked_size) < 0)
 		return NULL;
 	return json_loadb(marked, marked_size, JSON_REJECT_DUPLICATES, error);
 }
 
-int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH])
+/* @keep: as of json_large_mark() */
+static int json_load(const char *data, size_t size, bool keep, json_t **ret, char *reason)
 {
 	json_error_t error;
 	json_t *json;
@@ -89,13 +90,23 @@ int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERR
 	json_seed_hashes();
 	json = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
 	if (!json && json_error_code(&error) == json_error_numeric_overflow)
-		json = json_load_large(data, size, &error);
+		json = json_load_large(data, size, keep, &error);
 	if (!json) {
 		json_tell(reason, error.text, error.line);
 		return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
 	}
 	*ret = json;
 	return 0;
+}
+
+int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH])
+{
+	return json_load(data, size, false, ret, reason);
+}
+
+int json_parse_to_print(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH])
+{
+	return json_load(data, size, true, ret, reason);
 }
 
 /* What is wrong is said of the whole text. */
@@ -105,9 +116,10 @@ int json_parse_but(const char *data, size_t size, const struct json_aside *aside
 	_cleanup_free_ char *shorter = NULL;
 	size_t length;
 
-	if (json_aside_take(data, size, asides, &shorter, &length) == 0 && json_parse(shorter, length, ret, NULL) == 0)
+	if (json_aside_take(data, size, asides, &shorter, &length) == 0 &&
+	    json_load(shorter, length, true, ret, NULL) == 0)
 		return 0;
-	return json_parse(data, size, ret, reason);
+	return json_load(data, size, true, ret, reason);
 }
 
 int json_print_whole(const json_t *json, size_t flags, const char *data, char **ret)

@@ -23,12 +23,14 @@ enum { JSON_MAX_DEPTH = 64 };
  * @ret:    new reference
  * @reason: of a failure, in the parser's words, and behind the first line JSON_LINE and the line; may be NULL
  *
- * An integer too large for json_int_t does not read as an integer, and is itself again when json_print()
- * writes it.
+ * An integer too large for json_int_t is a real number.
  *
  * Return: 0; -EINVAL; -ENOMEM.
  */
 int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH]);
+
+/** The same for what json_print() is to write again: such an integer reads as a string, and is itself again then. */
+int json_parse_to_print(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH]);
 
 /**
  * json_parse_but() - the same for a text of which not all is looked at
@@ -38,7 +40,7 @@ int json_parse_but(const char *data, size_t size, const struct json_aside *aside
 		   char reason[JSON_ERROR_TEXT_LENGTH]);
 
 /**
- * json_print() - write what was parsed
+ * json_print() - write what json_parse_to_print() made
  * @flags: of json_dumps(3)
  * @ret:   text, owned by the caller
  *

@@ -64,7 +64,7 @@ static bool json_large_is_name(const char *behind, size_t size)
 	return blanks < size && behind[blanks] == ':';
 }
 
-static void json_large_write(FILE *file, const char *data, size_t size)
+static void json_large_write(FILE *file, const char *data, size_t size, bool keep)
 {
 	for (size_t i = 0, length; i < size; i += length) {
 		bool number = data[i] == '-' || (data[i] >= '0' && data[i] <= '9');
@@ -74,13 +74,13 @@ static void json_large_write(FILE *file, const char *data, size_t size)
 					  : 1;
 		if (number && json_large_needs_mark(data + i, length) &&
 		    !json_large_is_name(data + i + length, size - i - length))
-			(void)fprintf(file, "%s%.*s\"", mark, (int)length, data + i);
+			(void)fprintf(file, "%s%.*s%s", keep ? mark : "", (int)length, data + i, keep ? "\"" : ".0");
 		else
 			(void)fwrite(data + i, 1, length, file);
 	}
 }
 
-int json_large_mark(const char *data, size_t size, char **ret, size_t *ret_size)
+int json_large_mark(const char *data, size_t size, bool keep, char **ret, size_t *ret_size)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t text_size;
@@ -93,7 +93,7 @@ int json_large_mark(const char *data, size_t size, char **ret, size_t *ret_size)
 	file = open_memstream(&text, &text_size);
 	if (!file)
 		return -ENOMEM;
-	json_large_write(file, data, size);
+	json_large_write(file, data, size, keep);
 	if (fclose(file) != 0)
 		return -ENOMEM;
 	*ret = steal_ptr(text);

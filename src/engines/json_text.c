@@ -46,7 +46,7 @@ int json_text_read(const struct text *text, json_t **ret, struct text_error *ret
 		*ret = json_object();
 		return *ret ? 0 : -ENOMEM;
 	}
-	r = json_parse(text->data + bom, text->size - bom, &json, reason);
+	r = json_parse_to_print(text->data + bom, text->size - bom, &json, reason);
 	if (r == -EINVAL)
 		return json_text_refuse(text, bom, reason, ret_error);
 	if (r == 0 && !json_is_object(json))

@@ -14,7 +14,7 @@ static char *round_trip(const char *text)
 	_cleanup_json_ json_t *json = NULL;
 	char *result = NULL;
 
-	assert_int_equal(json_parse(text, strlen(text), &json, NULL), 0);
+	assert_int_equal(json_parse_to_print(text, strlen(text), &json, NULL), 0);
 	assert_int_equal(json_print(json, JSON_COMPACT | JSON_ENCODE_ANY, &result), 0);
 	return result;
 }
@@ -46,7 +46,7 @@ static void test_large_is_no_integer(void **unused)
 
 	(void)unused;
 	assert_int_equal(json_parse(text, strlen(text), &json, NULL), 0);
-	assert_false(json_is_integer(json_object_get(json, "a")));
+	assert_true(json_is_real(json_object_get(json, "a")));
 	assert_int_equal(json_integer_value(json_object_get(json, "b")), 2);
 }
 

@@ -103,6 +103,7 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"runtimes\": \"runc\"}", "\"runtimes\" must be"},
 		{"{\"runtimes\": [\"bin/runc\"]}", "\"runtimes\" must be"},
 		{"{\"runtimes\": [\"\"]}", "\"runtimes\" must be"},
+		{"{\"runtimes\": [18446744073709551615]}", "\"runtimes\" must be"},
 		{"{\"choice\": \"hard\"}", "\"choice\" must be"},
 		{"{\"choice\": true}", "\"choice\" must be"},
 		{"{\"strict-requirements\": 1}", "\"strict-requirements\" must be"},

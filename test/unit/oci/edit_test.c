@@ -70,7 +70,7 @@ static char *edit(const char *text, const struct stat *with, int expected)
 	struct err err = {0};
 	char *result = NULL;
 
-	assert_int_equal(json_parse(text, strlen(text), &config, NULL), 0);
+	assert_int_equal(json_parse_to_print(text, strlen(text), &config, NULL), 0);
 	assert_int_equal(oci_edit_apply(config, &plan, with, &err), expected);
 	if (expected)
 		assert_non_null(strstr(err.text, "config.json"));
