@@ -12,7 +12,10 @@
 #include "base/json.h"
 #include "base/str.h"
 
-enum { DEPTH_MAX = 64 };
+enum {
+	DEPTH_MAX = 64,
+	ENTRIES_MAX = 16384, /* each is looked for among all; containerd's whole default has some 300 */
+};
 
 struct scanner {
 	const struct text *text;
@@ -133,9 +136,9 @@ static int toml_skip_string(struct scanner *s, size_t length)
 	bool lines = length > 1;
 
 	for (s->at += length; !toml_at_end(s) && !text_is_at(s->text, s->at, quotes, length); s->at++) {
-		if (toml_peek(s) == '\\' && *quotes == '"')
-			s->at++;
-		else if ((unsigned char)toml_peek(s) < ' ' && toml_peek(s) != '\t' && !(lines && toml_newline_size(s)))
+		s->at += toml_peek(s) == '\\' && *quotes == '"';
+		if (!toml_at_end(s) && (unsigned char)toml_peek(s) < ' ' && toml_peek(s) != '\t' &&
+		    !(lines && toml_newline_size(s)))
 			return toml_refuse(s, s->at, "a string that does not end on its line");
 	}
 	if (toml_at_end(s))
@@ -208,10 +211,14 @@ static int toml_scan_names(struct scanner *s, struct strv *names)
 
 /* ---- tables ---- */
 
-static int toml_add_entry(struct toml *toml, const struct toml_entry *entry)
+static int toml_add_entry(struct scanner *s, const struct toml_entry *entry)
 {
-	struct toml_entry *more = array_grow(toml->entries, toml->count, sizeof(*more));
+	struct toml *toml = s->toml;
+	struct toml_entry *more;
 
+	if (toml->count >= ENTRIES_MAX)
+		return toml_refuse(s, entry->start, "more keys and tables than any real file has");
+	more = array_grow(toml->entries, toml->count, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	toml->entries = more;
@@ -274,7 +281,7 @@ static int toml_scan_pair(struct scanner *s, json_t *table, bool inside)
 		r = toml_enter(s, entry.start, &table, names.items[i], false);
 		entry.table = table;
 		if (r == 0)
-			r = toml_add_entry(s->toml, &entry);
+			r = toml_add_entry(s, &entry);
 	}
 	if (r < 0)
 		return r;
@@ -284,7 +291,7 @@ static int toml_scan_pair(struct scanner *s, json_t *table, bool inside)
 	entry.value_start = s->at;
 	entry.key = steal_ptr(names.items[names.count - 1]);
 	index = s->toml->count;
-	r = toml_add_entry(s->toml, &entry);
+	r = toml_add_entry(s, &entry);
 	if (r < 0) {
 		free(entry.key);
 		return r;
@@ -430,7 +437,7 @@ static int toml_scan_header(struct scanner *s)
 		r = toml_refuse(s, entry.start, "this is there already, further up");
 	entry.table = s->table = table;
 	entry.value_start = entry.value_end = s->at;
-	return r < 0 ? r : toml_add_entry(s->toml, &entry);
+	return r < 0 ? r : toml_add_entry(s, &entry);
 }
 
 static int toml_scan_line(struct scanner *s)

@@ -83,6 +83,7 @@ static void says_where_it_is_not_valid(void **state)
 		{"\n[a\n", 2, 3},
 		{"a = 1 b = 2", 1, 7},
 		{"a = \"x\n\"", 1, 7},
+		{"a = \"b\\\nc\"", 1, 8},
 		{"a = tru", 1, 5},
 		{"a = [1, 2", 1, 10},
 		{"a = {b = 1", 1, 11},
@@ -143,6 +144,24 @@ static void refuses_what_is_nested_too_deeply(void **state)
 	}
 }
 
+/* What is longer is not read: it would take minutes, and no engine has such a file. */
+static void refuses_what_has_too_many_tables(void **state)
+{
+	enum { TABLES = 20000 };
+	_cleanup_free_ char *data = malloc(TABLES * 16);
+	_cleanup_text_ struct text text = {0};
+	struct text_error error = {0};
+	size_t size = 0;
+	json_t *json;
+
+	(void)state;
+	for (int i = 0; i < TABLES; i++)
+		size += (size_t)sprintf(data + size, "[a%d]\n", i);
+	assert_int_equal(text_set(&text, data, size), 0);
+	assert_int_equal(toml_text_read(&text, &json, &error), -EINVAL);
+	assert_int_equal(error.line, 16385);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +169,7 @@ int main(void)
 		cmocka_unit_test(says_where_it_is_not_valid),
 		cmocka_unit_test(reads_values),
 		cmocka_unit_test(refuses_what_is_nested_too_deeply),
+		cmocka_unit_test(refuses_what_has_too_many_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
