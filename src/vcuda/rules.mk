@@ -6,7 +6,7 @@ vcuda_gen = $(O)/gen/vcuda
 vcuda_headers = $(addprefix $(vcuda_gen)/,ops.h client_api.h client_entries.h driver_api.h nvml_api.h)
 vcuda_client_objects = $(patsubst src/%.c,$(O)/vcuda-client/%.o,$(sort $(wildcard src/vcuda/client/*.c))) $(O)/vcuda-client/stubs.o
 vcuda_server_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/vcuda/server/*.c))) $(O)/vcuda-server/cases.o
-vcuda_nvml_objects = $(patsubst src/%.c,$(O)/vcuda-client/%.o,$(sort $(wildcard src/vcuda/nvml/*.c)) $(addprefix src/vcuda/client/,call.c connect.c thread.c)) \
+vcuda_nvml_objects = $(patsubst src/%.c,$(O)/vcuda-client/%.o,$(sort $(wildcard src/vcuda/nvml/*.c)) $(addprefix src/vcuda/client/,bus.c call.c connect.c thread.c)) \
 	$(O)/vcuda-client/nvml_stubs.o
 vcuda_programs = $(O)/bin/ctr-gpu-vcuda $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcuda/libnvidia-ml.so.1
 
@@ -52,7 +52,7 @@ $(O)/lib/vcuda/libnvidia-ml.so.1: vcuda_client_ldflags = -Wl,--version-script=sr
 $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcuda/libnvidia-ml.so.1:
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) -shared -nostdlib $(vcuda_client_cflags) $(filter-out $(relative),$(LDFLAGS_ALL)) -Wl,-soname,$(@F) -Wl,-Bsymbolic \
+	$(CC) -shared -nostdlib $(vcuda_client_cflags) $(filter-out $(relative),$(LDFLAGS_ALL)) -Wl,-soname,$(@F) -Wl,-Bsymbolic -Wl,-z,nodelete \
 		-Wl,--hash-style=both $(vcuda_client_ldflags) -o $@ $(filter %.o,$^)
 	@! nm -u $@ | grep ' cu[A-Z]\| nvml[A-Z]' || { echo "its .def says that these are written by hand"; rm $@; exit 1; }
 	ln -sf $(@F) $(@:.1=)

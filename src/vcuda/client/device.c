@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "vcuda/client/bus.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/device.h"
 #include "vcuda/client_api.h"
@@ -67,16 +68,16 @@ CUresult cuDeviceGetPCIBusId(char *bus, int length, CUdevice device)
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus)
 {
+	struct bus wanted, own;
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 
 	if (r)
 		return r;
-	/* DOMAIN:BUS:DEVICE.FUNCTION, of which the first and the last may be missing. */
-	if (!device || !bus || bus[strspn(bus, "0123456789abcdefABCDEF:.")] || !strchr(bus, ':'))
+	if (!device || !bus || !bus_read(bus, &wanted))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (int i = 0; i < client.host.device_count; i++)
-		if (strcmp(client.device[i].bus, bus) == 0) {
+		if (bus_read(client.device[i].bus, &own) && memcmp(&own, &wanted, sizeof(own)) == 0) {
 			*device = i;
 			return CUDA_SUCCESS;
 		}

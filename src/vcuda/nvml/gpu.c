@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "vcuda/client/bus.h"
 #include "vcuda/nvml/inquiry.h"
 #include "vcuda/nvml_api.h"
 
@@ -68,40 +69,6 @@ static void gpu_write_uuid(CUdevice device, char uuid[NVML_UUID_TEXT])
 	*at = '\0';
 }
 
-/* Hexadecimal digits up to @end, of which there is one at least. Return: whether it is so. */
-static bool gpu_read_hex(const char **text, char end, unsigned *ret)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *begin = *text, *found;
-
-	for (*ret = 0; **text && *text - begin <= 8; (*text)++) {
-		found = strchr(digits, **text >= 'A' && **text <= 'F' ? **text + 'a' - 'A' : **text);
-		if (!found)
-			break;
-		*ret = *ret << 4 | (unsigned)(found - digits);
-	}
-	if (*text == begin || **text != end)
-		return false;
-	*text += end != '\0';
-	return true;
-}
-
-/* "DOMAIN:BUS:DEVICE.FUNCTION", of which the first and the last may be missing. */
-static bool gpu_read_bus(const char *text, nvmlPciInfo_t *ret)
-{
-	const char *colon = strchr(text, ':');
-	unsigned function = 0;
-
-	ret->domain = 0;
-	if (colon && strchr(colon + 1, ':') && !gpu_read_hex(&text, ':', &ret->domain))
-		return false;
-	if (!gpu_read_hex(&text, ':', &ret->bus))
-		return false;
-	if (strchr(text, '.'))
-		return gpu_read_hex(&text, '.', &ret->device) && gpu_read_hex(&text, '\0', &function);
-	return gpu_read_hex(&text, '\0', &ret->device);
-}
-
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
 {
 	nvmlReturn_t r;
@@ -147,12 +114,13 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *device)
 {
-	nvmlPciInfo_t wanted, own;
+	struct bus wanted;
+	nvmlPciInfo_t own;
 	nvmlReturn_t r;
 
 	LOCK_HOLD(&inquiry_lock);
 	r = inquiry_enter();
-	if (!r && (!bus || !device || !gpu_read_bus(bus, &wanted)))
+	if (!r && (!bus || !device || !bus_read(bus, &wanted)))
 		r = NVML_ERROR_INVALID_ARGUMENT;
 	for (CUdevice i = 0; i < client.host.device_count && !r; i++) {
 		gpu_fill_pci(i, &own);

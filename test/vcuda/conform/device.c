@@ -2,6 +2,8 @@
 
 /* Devices, as far as all of them are alike. */
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
@@ -105,6 +107,29 @@ static void device_pci(void)
 	IS(1, cu.cuDeviceGetByPCIBusId(&device, NULL));
 }
 
+/* Without the function, without the domain, with a domain as NVML writes it, and in the other case. */
+static void device_pci_forms(void)
+{
+	char id[32] = "", form[32];
+	int device = -1;
+
+	OK(cu.cuDeviceGetPCIBusId(id, sizeof(id), 0));
+	(void)snprintf(form, sizeof(form), "%.10s", id);
+	OK(cu.cuDeviceGetByPCIBusId(&device, form));
+	IS(0, device);
+	device = -1;
+	if (strncmp(id, "0000:", 5) == 0)
+		OK(cu.cuDeviceGetByPCIBusId(&device, id + 5));
+	IS(0, device);
+	device = -1;
+	(void)snprintf(form, sizeof(form), "0000%s", id);
+	OK(cu.cuDeviceGetByPCIBusId(&device, form));
+	IS(0, device);
+	for (char *at = form; *at; at++)
+		*at = (char)toupper((unsigned char)*at);
+	OK(cu.cuDeviceGetByPCIBusId(&device, form));
+}
+
 static void device_capability(void)
 {
 	int major = 0, minor = -1, attribute = 0;
@@ -170,6 +195,7 @@ const struct check device_checks[] = {
 	{"LUID", device_luid, false},
 	{"total memory", device_memory, false},
 	{"PCI address", device_pci, false},
+	{"PCI address in other forms", device_pci_forms, false},
 	{"compute capability", device_capability, false},
 	{"properties", device_properties, false},
 	{"peers", device_peers, false},
