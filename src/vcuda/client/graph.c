@@ -30,12 +30,15 @@ static CUresult graph_list(unsigned op, CUgraph graph, CUgraphNode *nodes, size_
 	if (nodes && total > *count)
 		total = *count;
 	reply = &client.wire->reply[thread_self()->slot];
-	if (nodes && (total > GRAPH_NODES || reply->bytes < (1 + total) * 8))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (nodes)
+	if (nodes && total <= GRAPH_NODES && reply->bytes < (1 + total) * 8)
+		return CUDA_ERROR_UNKNOWN;
+	if (nodes && total <= GRAPH_NODES)
 		memcpy(nodes, &reply->word[1], total * sizeof(*nodes));
-	*count = total;
-	return CUDA_SUCCESS;
+	else if (nodes)
+		r = call_download(0, nodes, total * sizeof(*nodes));
+	if (!r)
+		*count = total;
+	return r;
 }
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
@@ -61,23 +64,29 @@ CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *nodes, size
 /* Both ends of each edge, one behind the other. */
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count)
 {
-	CUgraphNode ends[GRAPH_NODES] = {0};
-	size_t total = count && from && to ? *count * 2 : 0;
+	CUgraphNode *ends;
+	size_t total = 0;
 	CUresult r;
 
 	if (!count || (!from != !to))
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	if (total > GRAPH_NODES)
-		total = GRAPH_NODES & ~1;
-	r = graph_list(OP_cuGraphGetEdges, graph, from ? ends : NULL, &total);
-	if (r)
+	r = graph_list(OP_cuGraphGetEdges, graph, NULL, &total);
+	if (r || !from) {
+		*count = r ? *count : total / 2;
 		return r;
-	for (size_t i = 0; from && i < *count; i++) {
+	}
+	if (total / 2 > *count)
+		total = *count * 2;
+	ends = calloc(total + 1, sizeof(*ends));
+	r = ends ? graph_list(OP_cuGraphGetEdges, graph, ends, &total) : CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < *count && !r; i++) {
 		from[i] = 2 * i < total ? ends[2 * i] : 0;
 		to[i] = 2 * i < total ? ends[2 * i + 1] : 0;
 	}
-	*count = total / 2;
-	return CUDA_SUCCESS;
+	free(ends);
+	if (!r)
+		*count = total / 2;
+	return r;
 }
 
 /* ---- the same with data of edges, which are none: the driver itself refuses to list others without them ---- */

@@ -13,10 +13,76 @@
 #include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 
-enum { HOST_STEP = 65536, HOST_FLAGS = 7 };
+enum { HOST_STEP = 65536, HOST_FLAGS = 7, HOST_HOLES = 4096 };
 
 static struct lock host_lock;
-static uint64_t host_next; /* offset in the arena; what was given back is not given out again, 1 TiB lasts */
+static uint64_t host_next; /* offset in the arena of what was never given out, which comes first: 1 TiB lasts long */
+static struct {
+	uint64_t offset, bytes;
+} host_holes[HOST_HOLES]; /* what was given back, by offset */
+static unsigned host_hole_count;
+
+static void host_close_hole(unsigned i)
+{
+	memmove(&host_holes[i], &host_holes[i + 1], (--host_hole_count - i) * sizeof(host_holes[0]));
+}
+
+static bool host_take_new(uint64_t bytes, uint64_t *ret)
+{
+	if (bytes > WIRE_ARENA_BYTES - host_next)
+		return false;
+	*ret = host_next;
+	host_next += bytes;
+	return true;
+}
+
+/* Return: whether there is a place of so many bytes. */
+static bool host_take(uint64_t bytes, uint64_t *ret)
+{
+	const unsigned last = host_hole_count - 1;
+	unsigned i = 0;
+
+	if (host_take_new(bytes, ret))
+		return true;
+	while (i < host_hole_count && host_holes[i].bytes < bytes)
+		i++;
+	if (i == host_hole_count) {
+		if (i == 0 || host_holes[last].offset + host_holes[last].bytes != host_next)
+			return false;
+		/* With what is behind it, it may suffice. */
+		host_next = host_holes[last].offset;
+		host_close_hole(last);
+		return host_take_new(bytes, ret);
+	}
+	*ret = host_holes[i].offset;
+	host_holes[i].offset += bytes;
+	host_holes[i].bytes -= bytes;
+	if (host_holes[i].bytes == 0)
+		host_close_hole(i);
+	return true;
+}
+
+/* Holes that touch become one. One too many is forgotten. */
+static void host_give_back(uint64_t offset, uint64_t bytes)
+{
+	unsigned i = 0;
+
+	while (i < host_hole_count && host_holes[i].offset < offset)
+		i++;
+	if (i < host_hole_count && offset + bytes == host_holes[i].offset) {
+		bytes += host_holes[i].bytes;
+		host_close_hole(i);
+	}
+	if (i > 0 && host_holes[i - 1].offset + host_holes[i - 1].bytes == offset) {
+		host_holes[i - 1].bytes += bytes;
+		return;
+	}
+	if (host_hole_count == HOST_HOLES)
+		return;
+	memmove(&host_holes[i + 1], &host_holes[i], (host_hole_count++ - i) * sizeof(host_holes[0]));
+	host_holes[i].offset = offset;
+	host_holes[i].bytes = bytes;
+}
 
 /* The server has sent it before it answered. */
 static CUresult host_map(uint64_t offset, size_t bytes)
@@ -43,20 +109,21 @@ static CUresult host_alloc_plain(void **pointer, size_t bytes)
 
 static CUresult host_alloc_shared(void **pointer, size_t bytes, unsigned flags)
 {
-	const uint64_t offset = host_next, words[] = {offset, bytes, flags};
+	uint64_t words[] = {0, bytes, flags};
 	CUresult r;
 
-	if (bytes > WIRE_ARENA_BYTES - offset)
+	if (!host_take(bytes, &words[0]))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = call_sync(WIRE_ARENA_ADD, words, 3, NULL, 0, NULL, 0);
+	if (!r) {
+		r = host_map(words[0], bytes);
+		if (r && call_sync(WIRE_ARENA_DROP, words, 1, NULL, 0, NULL, 0))
+			return r;
+	}
 	if (r)
-		return r;
-	host_next += bytes;
-	r = host_map(offset, bytes);
-	if (r)
-		(void)call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0);
+		host_give_back(words[0], bytes);
 	else
-		*pointer = (void *)(client.arena + offset);
+		*pointer = (void *)(client.arena + words[0]);
 	return r;
 }
 
@@ -100,10 +167,13 @@ CUresult on_cuMemFreeHost(void *pointer)
 	if (!client.arena)
 		return munmap(pointer, whole) < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	/* Behind all that uses it. */
+	LOCK_HOLD(&host_lock);
 	r = call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0);
 	if (mmap(pointer, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
 	    MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r)
+		host_give_back(offset, whole);
 	return r;
 }
 

@@ -14,6 +14,7 @@
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -22,7 +23,10 @@ enum {
 	IMAGE_FAT = (int)0xba55ed50,
 	IMAGE_OPTIONS = 32,
 	IMAGE_LOG = 1900, /* bytes of a log that come back */
+	IMAGE_OPERANDS = 2, /* of a linker, behind the options */
 };
+
+#define IMAGE_ANY SIZE_MAX
 
 struct image_wrapper {
 	int32_t magic, version;
@@ -41,34 +45,52 @@ static size_t image_larger(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-static size_t image_elf_bytes(const void *image)
+/* Return: 0 if it does not end within @most bytes. */
+static size_t image_elf_bytes(const void *image, size_t most)
 {
 	const Elf64_Ehdr *header = image;
-	const Elf64_Shdr *section = (const Elf64_Shdr *)((const char *)image + header->e_shoff);
+	const Elf64_Shdr *sections;
 	size_t bytes = sizeof(*header);
 
+	if (most < sizeof(*header))
+		return 0;
 	bytes = image_larger(bytes, header->e_phoff + (size_t)header->e_phnum * header->e_phentsize);
 	bytes = image_larger(bytes, header->e_shoff + (size_t)header->e_shnum * header->e_shentsize);
+	if (bytes > most || header->e_shoff > most || header->e_shnum > (most - header->e_shoff) / sizeof(*sections))
+		return 0;
+	sections = (const Elf64_Shdr *)((const char *)image + header->e_shoff);
 	for (unsigned i = 0; header->e_shoff && i < header->e_shnum; i++)
-		if (section[i].sh_type != SHT_NOBITS)
-			bytes = image_larger(bytes, section[i].sh_offset + section[i].sh_size);
-	return bytes;
+		if (sections[i].sh_type != SHT_NOBITS)
+			bytes = image_larger(bytes, sections[i].sh_offset + sections[i].sh_size);
+	return bytes <= most ? bytes : 0;
 }
 
-/* Return: where the image itself is. */
-static const void *image_look(const void *image, size_t *ret_bytes)
+/*
+ * image_look() - where an image is, and how long
+ * @most: what can be read of it: the length of a file, behind which is a NUL; IMAGE_ANY: what it says itself is believed
+ *
+ * Return: NULL if it does not end there.
+ */
+static const void *image_look(const void *image, size_t most, size_t *ret_bytes)
 {
 	const struct image_wrapper *wrapper = image;
 	const struct image_fat *fat;
 
-	if (memcmp(image, ELFMAG, SELFMAG) == 0) {
-		*ret_bytes = image_elf_bytes(image);
-		return image;
+	if (most >= SELFMAG && memcmp(image, ELFMAG, SELFMAG) == 0) {
+		*ret_bytes = image_elf_bytes(image, most);
+		return *ret_bytes ? image : NULL;
 	}
-	if (wrapper->magic == IMAGE_WRAPPER)
+	/* Points to what the compiler has put into the program. */
+	if (most == IMAGE_ANY && wrapper->magic == IMAGE_WRAPPER)
 		image = wrapper->data;
 	fat = image;
-	*ret_bytes = fat->magic == IMAGE_FAT ? fat->header + fat->bytes : strlen(image) + 1;
+	if (most < sizeof(fat->magic) || fat->magic != IMAGE_FAT) {
+		*ret_bytes = strlen(image) + 1;
+		return image;
+	}
+	if (most < sizeof(*fat) || fat->header > most || fat->bytes > most - fat->header)
+		return NULL;
+	*ret_bytes = fat->header + fat->bytes;
 	return image;
 }
 
@@ -80,7 +102,7 @@ enum image_option { OPTION_WALL_TIME = 2, OPTION_INFO, OPTION_INFO_BYTES, OPTION
 #define IMAGE_NUMBERS (1U << 0 | 1U << 1 | 0xffU << 7 | 1U << 20 | 1U << 21 | 1U << 22 | 1U << 23 | 1U << 30)
 
 struct image_options {
-	uint64_t words[3 + 2 * IMAGE_OPTIONS];
+	uint64_t words[3 + 2 * IMAGE_OPTIONS + IMAGE_OPERANDS];
 	unsigned count; /* of words */
 	char *info, *error;
 	size_t info_bytes, error_bytes;
@@ -174,7 +196,8 @@ static CUresult image_send(unsigned op, struct image_options *options, const voi
 
 /* ---- modules and libraries ---- */
 
-CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *names, void **values)
+static CUresult image_load_module(CUmodule *module, const void *image, size_t most, unsigned count, CUjit_option *names,
+				  void **values)
 {
 	struct image_options options = {0};
 	struct context *context;
@@ -188,8 +211,13 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
 	r = image_read_options(&options, count, names, values);
 	if (r)
 		return r;
-	image = image_look(image, &bytes);
-	return image_send(OP_cuModuleLoadDataEx, &options, image, bytes, module);
+	image = image_look(image, most, &bytes);
+	return image ? image_send(OP_cuModuleLoadDataEx, &options, image, bytes, module) : CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *names, void **values)
+{
+	return image_load_module(module, image, IMAGE_ANY, count, names, values);
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -218,8 +246,7 @@ static CUresult image_read_file(const char *path, char **ret, size_t *ret_bytes)
 	if (!data)
 		return CUDA_ERROR_INVALID_IMAGE;
 	*ret = data;
-	if (ret_bytes)
-		*ret_bytes = (size_t)bytes;
+	*ret_bytes = (size_t)bytes;
 	return CUDA_SUCCESS;
 }
 
@@ -227,16 +254,17 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
 	struct context *context;
 	CUresult r = context_current(&context);
+	size_t bytes;
 	char *image;
 
 	if (r)
 		return r;
 	if (!module || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = image_read_file(path, &image, NULL);
+	r = image_read_file(path, &image, &bytes);
 	if (r)
 		return r;
-	r = cuModuleLoadData(module, image);
+	r = image_load_module(module, image, bytes, 0, NULL, NULL);
 	free(image);
 	return r;
 }
@@ -246,11 +274,14 @@ CUresult cuModuleUnload(CUmodule module)
 	CUresult r = call_sync(OP_cuModuleUnload, &module, 1, NULL, 0, NULL, 0);
 
 	image_forget(module);
+	if (!r)
+		range_forget_owner(module);
 	return r;
 }
 
-CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *names, void **values, unsigned count,
-			   CUlibraryOption *library_names, void **library_values, unsigned library_count)
+static CUresult image_load_library(CUlibrary *library, const void *image, size_t most, CUjit_option *names,
+				   void **values, unsigned count, CUlibraryOption *library_names,
+				   unsigned library_count)
 {
 	struct image_options options = {0};
 	struct thread *thread;
@@ -270,9 +301,15 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *
 	for (unsigned i = 0; i < library_count; i++)
 		if (library_names[i] != 1)
 			return CUDA_ERROR_NOT_SUPPORTED;
+	image = image_look(image, most, &bytes);
+	return image ? image_send(OP_cuLibraryLoadData, &options, image, bytes, library) : CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *names, void **values, unsigned count,
+			   CUlibraryOption *library_names, void **library_values, unsigned library_count)
+{
 	(void)library_values;
-	image = image_look(image, &bytes);
-	return image_send(OP_cuLibraryLoadData, &options, image, bytes, library);
+	return image_load_library(library, image, IMAGE_ANY, names, values, count, library_names, library_count);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *names, void **values, unsigned count,
@@ -280,16 +317,18 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 {
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
+	size_t bytes;
 	char *image;
 
+	(void)library_values;
 	if (r)
 		return r;
 	if (!library || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = image_read_file(path, &image, NULL);
+	r = image_read_file(path, &image, &bytes);
 	if (r)
 		return r;
-	r = cuLibraryLoadData(library, image, names, values, count, library_names, library_values, library_count);
+	r = image_load_library(library, image, bytes, names, values, count, library_names, library_count);
 	free(image);
 	return r;
 }
@@ -299,6 +338,8 @@ CUresult cuLibraryUnload(CUlibrary library)
 	CUresult r = call_sync(OP_cuLibraryUnload, &library, 1, NULL, 0, NULL, 0);
 
 	image_forget(library);
+	if (!r)
+		range_forget_owner(library);
 	return r;
 }
 
@@ -482,21 +523,32 @@ static struct function *image_known_function(uint64_t handle)
 	return function && function->handle == handle ? function : NULL;
 }
 
+static size_t image_info_bytes(const struct wire_function *info)
+{
+	return sizeof(*info) - sizeof(info->parameter) + info->parameters * sizeof(info->parameter[0]);
+}
+
+/* What is told of a function as it was told of the one before it in this place is kept once, so that it is no leak. */
 static CUresult image_keep_function(uint64_t handle, const struct wire_function *info, const struct function **ret)
 {
 	const uint32_t index = wire_handle_index(handle);
+	const size_t bytes = image_info_bytes(info);
 	struct function *function;
 
 	LOCK_HOLD(&function_lock);
 	if (!functions[index / FUNCTION_LEVEL])
 		functions[index / FUNCTION_LEVEL] = calloc(FUNCTION_LEVEL, sizeof(struct function *));
-	function = malloc(sizeof(*function) - sizeof(info->parameter) + info->parameters * sizeof(info->parameter[0]));
-	if (!functions[index / FUNCTION_LEVEL] || !function)
+	if (!functions[index / FUNCTION_LEVEL])
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	function = functions[index / FUNCTION_LEVEL][index % FUNCTION_LEVEL];
+	if (!function || function->info.parameters != info->parameters || memcmp(&function->info, info, bytes) != 0) {
+		function = malloc(sizeof(*function) - sizeof(*info) + bytes);
+		if (!function)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		memcpy(&function->info, info, bytes);
+	}
 	function->handle = handle;
 	function->epoch = function_epoch;
-	memcpy(&function->info, info,
-	       sizeof(*info) - sizeof(info->parameter) + info->parameters * sizeof(info->parameter[0]));
 	functions[index / FUNCTION_LEVEL][index % FUNCTION_LEVEL] = function;
 	*ret = function;
 	return CUDA_SUCCESS;

@@ -6,7 +6,7 @@
 #include "vcuda/client/thread.h"
 
 struct function {
-	uint64_t handle;
+	_Atomic uint64_t handle;
 	_Atomic uint32_t epoch; /* of all code; another than now: ask again */
 	struct wire_function info;
 };

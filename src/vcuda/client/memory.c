@@ -243,7 +243,8 @@ static CUresult memory_get_global(unsigned op, CUdeviceptr *pointer, size_t *byt
 		*pointer = out[0];
 	if (bytes)
 		*bytes = out[1];
-	return memory_keep(RANGE_GLOBAL, out[0], out[1], context);
+	return range_add(&(struct range){
+		.at = out[0], .bytes = out[1], .kind = RANGE_GLOBAL, .context = context, .owner = owner});
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module, const char *name)

@@ -26,33 +26,55 @@ static size_t range_search(uint64_t at)
 	return low;
 }
 
-CUresult range_add(const struct range *range)
-{
-	struct range *larger;
-	size_t place;
-
-	LOCK_HOLD(&range_lock);
-	if (range_count == range_room) {
-		larger = realloc(ranges, (range_room * 2 + 64) * sizeof(*ranges));
-		if (!larger)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		ranges = larger;
-		range_room = range_room * 2 + 64;
-	}
-	place = range_search(range->at);
-	/* A variable of a module that is asked for again. */
-	if (place > 0 && ranges[place - 1].at == range->at)
-		place--;
-	else
-		memmove(&ranges[place + 1], &ranges[place], (range_count++ - place) * sizeof(*ranges));
-	ranges[place] = *range;
-	ranges[place].number = ++range_number;
-	return CUDA_SUCCESS;
-}
-
 static void range_remove_at(size_t place)
 {
 	memmove(&ranges[place], &ranges[place + 1], (--range_count - place) * sizeof(*ranges));
+}
+
+static bool range_make_room(void)
+{
+	struct range *larger;
+
+	if (range_count < range_room)
+		return true;
+	larger = realloc(ranges, (range_room * 2 + 64) * sizeof(*ranges));
+	if (!larger)
+		return false;
+	ranges = larger;
+	range_room = range_room * 2 + 64;
+	return true;
+}
+
+static bool range_is_same(const struct range *a, const struct range *b)
+{
+	return a->at == b->at && a->bytes == b->bytes && a->kind == b->kind && a->owner == b->owner;
+}
+
+static bool range_overlap(const struct range *a, const struct range *b)
+{
+	return a->at == b->at || (a->at < b->at ? b->at - a->at < a->bytes : a->at - b->at < b->bytes);
+}
+
+CUresult range_add(const struct range *range)
+{
+	size_t place;
+
+	LOCK_HOLD(&range_lock);
+	place = range_search(range->at);
+	/* A variable that is asked for again. */
+	if (place > 0 && range->kind == RANGE_GLOBAL && range_is_same(&ranges[place - 1], range))
+		return CUDA_SUCCESS;
+	/* The driver gives no address twice, so what was here is gone, like a variable with its library. */
+	if (place > 0 && range_overlap(&ranges[place - 1], range))
+		range_remove_at(--place);
+	while (place < range_count && range_overlap(&ranges[place], range))
+		range_remove_at(place);
+	if (!range_make_room())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memmove(&ranges[place + 1], &ranges[place], (range_count++ - place) * sizeof(*ranges));
+	ranges[place] = *range;
+	ranges[place].number = ++range_number;
+	return CUDA_SUCCESS;
 }
 
 bool range_remove(uint64_t at, unsigned kinds, struct range *ret)
@@ -128,5 +150,13 @@ void range_forget_context(const struct context *context)
 	for (size_t i = range_count; i > 0; i--)
 		if (ranges[i - 1].context == context && ranges[i - 1].kind != RANGE_HOST &&
 		    ranges[i - 1].kind != RANGE_ASYNC)
+			range_remove_at(i - 1);
+}
+
+void range_forget_owner(uint64_t owner)
+{
+	LOCK_HOLD(&range_lock);
+	for (size_t i = range_count; i > 0; i--)
+		if (ranges[i - 1].owner == owner)
 			range_remove_at(i - 1);
 }

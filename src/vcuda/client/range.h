@@ -23,6 +23,7 @@ struct range {
 	uint64_t number; /* no other allocation's */
 	bool waits;      /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 	struct context *context;
+	uint64_t owner; /* the module or library that a variable is of; 0: none */
 };
 
 CUresult range_add(const struct range *range);
@@ -43,3 +44,6 @@ bool range_is_known(uint64_t at, uint64_t bytes, uint64_t alignment);
 bool range_is_locked(const void *at, uint64_t bytes);
 
 void range_forget_context(const struct context *context);
+
+/** Forgets the variables of a module or library. */
+void range_forget_owner(uint64_t owner);

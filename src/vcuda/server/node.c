@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
@@ -12,12 +13,29 @@
 
 enum { NODES_MAX = WIRE_REPLY / 8 - 1 };
 
-/* Asked for with room for @argument[1] of them; the answer has how many there are, and as many as fit. */
+/* The handles of more than an answer can have, to be fetched. */
+static CUresult node_keep(struct request *q, enum wire_type type, uint64_t *nodes, size_t count, uint64_t owner)
+{
+	const uint32_t begin = q->reply_bytes;
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count && !r; i++) {
+		r = request_reply_handle(q, type, nodes[i], owner);
+		memcpy(&nodes[i], q->reply + begin, sizeof(nodes[i]));
+		q->reply_bytes = begin;
+	}
+	return r ? r : request_keep_download(q, nodes, count * sizeof(*nodes));
+}
+
+/*
+ * Asked for with room for @argument[1] of them; the answer has how many there are, and those that there is room for:
+ * behind the number, if they fit there.
+ */
 static CUresult node_list(struct request *q, enum wire_type of, enum wire_type type,
 			  CUresult (*list)(uint64_t, uint64_t *, size_t *))
 {
 	CUresult r = list ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
-	CUgraphNode nodes[NODES_MAX] = {0};
+	_cleanup_free_ CUgraphNode *nodes = NULL;
 	uint64_t graph = 0, owner;
 	size_t count = 0, room;
 
@@ -27,13 +45,16 @@ static CUresult node_list(struct request *q, enum wire_type of, enum wire_type t
 		r = list(graph, NULL, &count);
 	if (r)
 		return r;
-	room = q->argument[1] < NODES_MAX ? q->argument[1] : NODES_MAX;
+	room = q->argument[1] < count ? q->argument[1] : count;
 	request_reply(q, &count, sizeof(count));
 	if (room == 0)
 		return CUDA_SUCCESS;
-	r = list(graph, nodes, &room);
+	nodes = calloc(room, sizeof(*nodes));
+	r = nodes ? list(graph, nodes, &room) : CUDA_ERROR_OUT_OF_MEMORY;
 	/* The neighbours of a node are its graph's. */
 	owner = of == WIRE_NODE ? handle_parent(q->argument[0]) : q->argument[0];
+	if (room > NODES_MAX)
+		return r ? r : node_keep(q, type, nodes, room, owner);
 	for (size_t i = 0; i < room && !r; i++)
 		r = request_reply_handle(q, type, nodes[i], owner);
 	return r;
@@ -62,9 +83,10 @@ CUresult serve_cuGraphNodeGetDependentNodes(struct request *q)
 /* Edges as a list of their ends. */
 static CUresult node_list_ends(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
-	CUgraphNode from[NODES_MAX / 2 + 1] = {0}, to[NODES_MAX / 2 + 1] = {0};
 	size_t edges = nodes ? *count / 2 : 0;
-	CUresult r = driver.cuGraphGetEdges(graph, nodes ? from : NULL, nodes ? to : NULL, &edges);
+	_cleanup_free_ CUgraphNode *ends = nodes ? calloc(2 * edges + 1, sizeof(*ends)) : NULL;
+	CUgraphNode *const from = ends, *const to = ends ? ends + edges : NULL;
+	CUresult r = nodes && !ends ? CUDA_ERROR_OUT_OF_MEMORY : driver.cuGraphGetEdges(graph, from, to, &edges);
 
 	for (size_t i = 0; nodes && i < edges && !r; i++) {
 		nodes[2 * i] = from[i];

@@ -50,6 +50,7 @@ enum {
 	X(cuMemAlloc_v2, (uint64_t *, size_t))                                                                       \
 	X(cuMemGetInfo_v2, (size_t *, size_t *))                                                                     \
 	X(cuMemHostAlloc, (void **, size_t, unsigned))                                                               \
+	X(cuMemFreeHost, (void *))                                                                                   \
 	X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                               \
 	X(cuModuleLoadDataEx, (uint64_t *, const void *, unsigned, int *, void **))                                  \
 	X(cuModuleGetFunction, (uint64_t *, uint64_t, const char *))                                                 \
@@ -490,6 +491,33 @@ static void client_gets_host_memory(void)
 	is_failure("cuMemHostAlloc", cuMemHostAlloc(&memory, 65536, 0));
 	if (descriptors_open() > before)
 		fail("descriptors more than before", descriptors_open() - before);
+}
+
+/* A terabyte of addresses, several times over. */
+static void client_takes_host_memory_and_gives_it_back(void)
+{
+	const size_t quarter = WIRE_ARENA_BYTES / 4;
+	char *memory[4] = {NULL};
+	void *more;
+
+	(void)begin();
+	for (int round = 0; round < 6; round++) {
+		for (int i = 0; i < 4; i++) {
+			const size_t bytes =
+				round % 2 ? quarter : (size_t)(i + 1) * (WIRE_ARENA_BYTES / 10 / 65536 * 65536);
+
+			if (cuMemHostAlloc((void **)&memory[i], bytes, 0))
+				fail("cuMemHostAlloc", round * 10 + i);
+			if (memory[i][0] || memory[i][bytes - 1])
+				fail("what somebody else wrote", round * 10 + i);
+			memory[i][0] = memory[i][bytes - 1] = 1;
+		}
+		if (round % 2 && cuMemHostAlloc(&more, 65536, 0) == 0)
+			fail("more than there is", round);
+		for (int i = 0; i < 4; i++)
+			if (cuMemFreeHost(memory[(i * 3 + round) % 4]))
+				fail("cuMemFreeHost", round);
+	}
 }
 
 static int called;
@@ -991,6 +1019,9 @@ HOST(host_has_many_nodes, twist_nodes, EVERY)
 {
 	if (entry->op == OP_cuGraphGetNodes || entry->op == OP_cuGraphGetEdges)
 		a->word[0] = 0x1fffffffffffffff;
+	/* Those that do not fit into the answer are not to be had. */
+	if (entry->op == WIRE_DOWNLOAD)
+		a->bytes = 0;
 }
 
 /* Everything but how many devices there are. */
@@ -1188,6 +1219,8 @@ static const struct {
 	{"page-locked memory that is too small", host_sends_small_arena, client_gets_host_memory, SOON},
 	{"page-locked memory that can be cut off", host_sends_unsealed_arena, client_gets_host_memory, SOON},
 	{"page-locked memory sevenfold", host_sends_many_arenas, client_gets_host_memory, SOON},
+	{"page-locked memory, six terabytes one after the other", host_offers_any_address,
+	 client_takes_host_memory_and_gives_it_back, SOON},
 	{"host functions without number", host_calls_back_for_ever, client_is_called_back, SOON},
 	{"a wish that one spins for seconds", host_wants_spinning, client_waits_without_work, SOON},
 };
