@@ -81,6 +81,13 @@ $(O)/test/vcuda/hostile/server: $(O)/test/vcuda/hostile/server.o
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
 $(O)/test/vcuda/hostile/server.o: $(O)/gen/vcuda/ops.h
 
+# Programs that do what no driver counts on.
+test_programs += $(O)/test/vcuda/hostile/programs
+$(O)/test/vcuda/hostile/programs: $(O)/test/vcuda/hostile/programs.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
+
 # What a server that was taken over tries.
 vcuda_taken = $(O)/test/vcuda/hostile/taken.so
 test_programs += $(vcuda_taken)

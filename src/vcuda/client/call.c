@@ -89,6 +89,8 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 	struct wire_entry *entry;
 	uint32_t rest;
 
+	if (client.lost)
+		return NULL;
 	lock_take(&call_lock);
 	rest = RING_UNITS - call_head % RING_UNITS;
 	if (!call_make_room(units > rest ? units + rest : units)) {
@@ -228,6 +230,19 @@ CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const st
 	if (!r && waits)
 		r = call_wait(thread, false);
 	return r ? r : call_failure();
+}
+
+CUresult call_unless_failed(unsigned op, const uint64_t *words, unsigned count)
+{
+	const bool waits = client.waits || client.captures;
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (!r)
+		r = call_failure();
+	if (!r)
+		r = call_push(thread, op, words, count, NULL, 0, waits);
+	return r || !waits ? r : call_wait(thread, false);
 }
 
 size_t call_reply_bytes(void)

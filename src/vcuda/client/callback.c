@@ -5,43 +5,84 @@
  * when the first is launched, runs what we keep under that number, and the driver's thread goes on.
  */
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/helper.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
-enum { CALLBACKS = 16384 };
+/* ---- what is kept: in pieces, which stay where they are ---- */
 
-#pragma weak pthread_create
+enum { CALLBACK_PIECE = 4096, CALLBACK_PIECES = 4096 };
+
+struct callback {
+	CUhostFn function; /* NULL: a free place */
+	void *data;
+	uint64_t number; /* no other's */
+	bool stays;      /* in a graph, which may run again */
+	uint32_t next;   /* of the free places */
+};
 
 static struct lock callback_lock;
 static bool callback_thread_is_there;
-static struct {
-	CUhostFn function;
-	void *data;
-	bool stays; /* in a graph, which may run again */
-} callbacks[CALLBACKS];
-static uint32_t callback_next;
+static struct callback *callback_pieces[CALLBACK_PIECES];
+static uint32_t callback_places, callback_free; /* how many there are; the first free one, from 1 on */
+static uint64_t callback_number;
 
-static void callback_run(struct wire_callback *call)
+/* With the lock held. Return: NULL if nothing is kept there. */
+static struct callback *callback_at(uint64_t place)
 {
-	const uint64_t cookie = CLIENT_READ(call->cookie);
-	CUhostFn function = NULL;
-	void *data = NULL;
+	struct callback *callback;
 
-	if (cookie >= CALLBACKS)
-		return;
+	if (place >= callback_places)
+		return NULL;
+	callback = &callback_pieces[place / CALLBACK_PIECE][place % CALLBACK_PIECE];
+	return callback->function ? callback : NULL;
+}
+
+static void callback_forget(struct callback *callback, uint64_t place)
+{
+	*callback = (struct callback){.next = callback_free};
+	callback_free = (uint32_t)place + 1;
+}
+
+/* With the lock held. Return: whether there is a free place now. */
+static bool callback_make_room(void)
+{
+	struct callback *piece;
+
+	if (callback_free)
+		return true;
+	if (callback_places / CALLBACK_PIECE == CALLBACK_PIECES)
+		return false;
+	piece = calloc(CALLBACK_PIECE, sizeof(*piece));
+	if (!piece)
+		return false;
+	callback_pieces[callback_places / CALLBACK_PIECE] = piece;
+	callback_places += CALLBACK_PIECE;
+	for (uint32_t i = CALLBACK_PIECE; i > 0; i--)
+		callback_forget(&piece[i - 1], callback_places - CALLBACK_PIECE + i - 1);
+	return true;
+}
+
+/* ---- the thread that runs them ---- */
+
+static void callback_run(const struct wire_callback *call)
+{
+	const uint64_t place = CLIENT_READ(call->cookie);
+	struct callback *callback, now = {0};
+
 	lock_take(&callback_lock);
-	function = callbacks[cookie].function;
-	data = callbacks[cookie].data;
-	if (!callbacks[cookie].stays)
-		callbacks[cookie].function = NULL;
+	callback = callback_at(place);
+	if (callback)
+		now = *callback;
+	if (callback && !callback->stays)
+		callback_forget(callback, place);
 	lock_release(&callback_lock);
-	if (function)
-		function(data);
+	if (now.function)
+		now.function(now.data);
 }
 
 static void *callback_serve(void *nothing)
@@ -69,31 +110,43 @@ static void *callback_serve(void *nothing)
 	return nothing;
 }
 
-static CUresult callback_keep(CUhostFn function, void *data, bool stays, uint64_t *ret)
+/* Return: CUDA_SUCCESS, and the place, by which the server calls it. */
+static CUresult callback_keep(CUhostFn function, void *data, bool stays, uint64_t *ret, uint64_t *ret_number)
 {
-	pthread_t thread;
+	struct callback *callback;
 
 	LOCK_HOLD(&callback_lock);
 	if (!callback_thread_is_there) {
-		if (!pthread_create)
+		if (!helper_can_start())
 			return CUDA_ERROR_NOT_SUPPORTED;
-		if (pthread_create(&thread, NULL, callback_serve, NULL) != 0)
+		if (!helper_start(callback_serve, NULL))
 			return CUDA_ERROR_OPERATING_SYSTEM;
 		callback_thread_is_there = true;
 	}
-	for (uint32_t i = 0; i < CALLBACKS; i++) {
-		const uint32_t place = callback_next++ % CALLBACKS;
-
-		if (callbacks[place].function)
-			continue;
-		callbacks[place].function = function;
-		callbacks[place].data = data;
-		callbacks[place].stays = stays;
-		*ret = place;
-		return CUDA_SUCCESS;
-	}
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!callback_make_room())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*ret = callback_free - 1;
+	callback = &callback_pieces[*ret / CALLBACK_PIECE][*ret % CALLBACK_PIECE];
+	callback_free = callback->next;
+	*callback = (struct callback){function, data, ++callback_number, stays, 0};
+	*ret_number = callback->number;
+	return CUDA_SUCCESS;
 }
+
+/* Return: whether it was still there, so that it has not run and will not. */
+static bool callback_drop(uint64_t place, uint64_t number)
+{
+	struct callback *callback;
+
+	LOCK_HOLD(&callback_lock);
+	callback = callback_at(place);
+	if (!callback || callback->number != number)
+		return false;
+	callback_forget(callback, place);
+	return true;
+}
+
+/* ---- in streams ---- */
 
 static CUresult callback_look(CUstream stream, bool *ret_captured)
 {
@@ -104,9 +157,20 @@ static CUresult callback_look(CUstream stream, bool *ret_captured)
 	return r;
 }
 
+/* Whoever is told of a failure takes away what the function works on, so it has to be true that it does not run. */
+static CUresult callback_launch(CUstream stream, CUhostFn function, void *data, bool stays)
+{
+	uint64_t words[] = {stream, 0}, number;
+	CUresult r = callback_keep(function, data, stays, &words[1], &number);
+
+	if (r)
+		return r;
+	r = call_unless_failed(OP_cuLaunchHostFunc, words, 2);
+	return r && callback_drop(words[1], number) ? r : CUDA_SUCCESS;
+}
+
 CUresult on_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 {
-	uint64_t words[] = {stream, 0};
 	struct context *context;
 	CUresult r = context_current(&context);
 	bool captured;
@@ -116,9 +180,7 @@ CUresult on_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = callback_look(stream, &captured);
-	if (!r)
-		r = callback_keep(function, data, captured, &words[1]);
-	return r ? r : call_async(OP_cuLaunchHostFunc, words, 2, NULL, 0);
+	return r ? r : callback_launch(stream, function, data, captured);
 }
 
 /* What the older kind of callback gets besides its data. */
@@ -155,7 +217,7 @@ CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback function, void
 	if (!call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*call = (struct callback_status){function, stream, data};
-	r = on_cuLaunchHostFunc(stream, callback_run_older, call);
+	r = callback_launch(stream, callback_run_older, call, false);
 	if (r)
 		free(call);
 	return r;
@@ -164,9 +226,10 @@ CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback function, void
 /* ---- in graphs ---- */
 
 /* With a number in place of the data; the server knows where to put its own function. */
-static CUresult callback_keep_node(const CUDA_HOST_NODE_PARAMS *parameters, CUDA_HOST_NODE_PARAMS *ret)
+static CUresult callback_keep_node(const CUDA_HOST_NODE_PARAMS *parameters, CUDA_HOST_NODE_PARAMS *ret,
+				   uint64_t *ret_number)
 {
-	uint64_t cookie;
+	uint64_t place = 0;
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 
@@ -174,8 +237,8 @@ static CUresult callback_keep_node(const CUDA_HOST_NODE_PARAMS *parameters, CUDA
 		return r;
 	if (!parameters || !parameters->fn)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = callback_keep(parameters->fn, parameters->userData, true, &cookie);
-	*ret = (CUDA_HOST_NODE_PARAMS){.userData = (void *)cookie};
+	r = callback_keep(parameters->fn, parameters->userData, true, &place, ret_number);
+	*ret = (CUDA_HOST_NODE_PARAMS){.userData = (void *)place};
 	return r;
 }
 
@@ -185,12 +248,18 @@ CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
 	const uint64_t words[] = {graph, count * sizeof(*before), count, sizeof(*parameters)};
 	CUDA_HOST_NODE_PARAMS ready;
 	const struct call_part parts[] = {{before, count * sizeof(*before)}, {&ready, sizeof(ready)}};
+	uint64_t number;
 	CUresult r;
 
 	if (!node || (count && !before) || count > CALL_HANDLES)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	r = callback_keep_node(parameters, &ready);
-	return r ? r : call_sync(OP_cuGraphAddHostNode, words, 4, parts, 2, node, sizeof(*node));
+	r = callback_keep_node(parameters, &ready, &number);
+	if (r)
+		return r;
+	r = call_sync(OP_cuGraphAddHostNode, words, 4, parts, 2, node, sizeof(*node));
+	if (r)
+		(void)callback_drop((uint64_t)ready.userData, number);
+	return r;
 }
 
 CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)
@@ -198,7 +267,8 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS 
 	const uint64_t words[] = {node, sizeof(*parameters)};
 	CUDA_HOST_NODE_PARAMS ready;
 	const struct call_part part = {&ready, sizeof(ready)};
-	CUresult r = callback_keep_node(parameters, &ready);
+	uint64_t number;
+	CUresult r = callback_keep_node(parameters, &ready, &number);
 
 	return r ? r : call_sync(OP_cuGraphHostNodeSetParams, words, 2, &part, 1, NULL, 0);
 }
@@ -208,24 +278,27 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const 
 	const uint64_t words[] = {exec, node, sizeof(*parameters)};
 	CUDA_HOST_NODE_PARAMS ready;
 	const struct call_part part = {&ready, sizeof(ready)};
-	CUresult r = callback_keep_node(parameters, &ready);
+	uint64_t number;
+	CUresult r = callback_keep_node(parameters, &ready, &number);
 
 	return r ? r : call_sync(OP_cuGraphExecHostNodeSetParams, words, 3, &part, 1, NULL, 0);
 }
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *parameters)
 {
-	uint64_t cookie;
+	const struct callback *callback;
+	uint64_t place;
 	CUresult r;
 
 	if (!parameters)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	r = call_sync(OP_cuGraphHostNodeGetParams, &node, 1, NULL, 0, &cookie, sizeof(cookie));
+	r = call_sync(OP_cuGraphHostNodeGetParams, &node, 1, NULL, 0, &place, sizeof(place));
 	if (r)
 		return r;
-	if (cookie >= CALLBACKS)
-		return CUDA_ERROR_UNKNOWN;
 	LOCK_HOLD(&callback_lock);
-	*parameters = (CUDA_HOST_NODE_PARAMS){callbacks[cookie].function, callbacks[cookie].data};
+	callback = callback_at(place);
+	if (!callback)
+		return CUDA_ERROR_UNKNOWN;
+	*parameters = (CUDA_HOST_NODE_PARAMS){callback->function, callback->data};
 	return CUDA_SUCCESS;
 }

@@ -20,6 +20,8 @@ struct client {
 	struct wire *wire;
 	uint8_t *staging;
 	int socket;
+	uint64_t socket_device, socket_inode; /* a program may close it, and have something of its own there */
+	_Atomic bool lost;                    /* the server is gone, so that no call waits for it again */
 	uint64_t arena;       /* address of the page-locked memory; 0: it is not at the same address in the server */
 	_Atomic int captures; /* that have begun and not ended: nothing is deferred then */
 	bool waits;           /* for every answer: CTR_GPU_VCUDA_SYNC=1 */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -37,13 +38,50 @@ static int64_t connect_now(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* fstat(2) is no function of a glibc before 2.33. */
+static bool connect_look(struct stat *ret)
+{
+	return client.socket >= 0 && syscall(SYS_fstat, client.socket, ret) == 0;
+}
+
+/* Whether the descriptor is still the connection, as far as the program's own filters let us look. */
+static bool connect_is_whole(void)
+{
+	struct stat now;
+
+	if (!connect_look(&now))
+		return client.socket >= 0 && errno != EBADF;
+	return now.st_dev == client.socket_device && now.st_ino == client.socket_inode;
+}
+
+static void connect_close(void)
+{
+	if (connect_is_whole())
+		(void)close(client.socket);
+	client.socket = -1;
+}
+
 bool client_is_lost(void)
 {
 	struct pollfd socket = {.fd = client.socket, .events = POLLRDHUP};
 
-	if (client.patience && connect_now() > client.patience)
-		return true;
-	return client.wire->state == WIRE_DEAD || (poll(&socket, 1, 0) > 0 && socket.revents != 0);
+	if (!client.lost)
+		client.lost = (client.patience && connect_now() > client.patience) || client.wire->state == WIRE_DEAD ||
+			      !connect_is_whole() || (poll(&socket, 1, 0) > 0 && socket.revents != 0);
+	return client.lost;
+}
+
+/* A program without standard descriptors writes into what has their numbers. */
+static int connect_make_socket(void)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int higher;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	(void)close(fd);
+	return higher;
 }
 
 static CUresult connect_socket(void)
@@ -51,18 +89,22 @@ static CUresult connect_socket(void)
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = START_SOCKET};
 	const struct timeval patience = {.tv_sec = CONNECT_PATIENCE_MS / 1000};
 	const char *other = getenv(START_SOCKET_VARIABLE);
+	struct stat made;
 
 	if (other && strlen(other) >= sizeof(address.sun_path))
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	if (other)
 		memcpy(address.sun_path, other, strlen(other) + 1);
-	client.socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (client.socket < 0)
+	client.socket = connect_make_socket();
+	if (!connect_look(&made))
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	/* A manager that does not accept lets connect(2) wait, too. */
+	client.socket_device = made.st_dev;
+	client.socket_inode = made.st_ino;
+	/* A manager that does not accept lets connect(2) wait, too, and then any signal ends the wait. */
 	(void)setsockopt(client.socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(client.socket, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return errno == ENOENT ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_SYSTEM_NOT_READY;
+	while (connect(client.socket, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		if (errno != EINTR || connect_now() > client.patience)
+			return errno == ENOENT ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_SYSTEM_NOT_READY;
 	return CUDA_SUCCESS;
 }
 
@@ -114,7 +156,7 @@ bool client_receive(void *data, size_t bytes, int ret[], unsigned count, bool wa
 
 	for (unsigned i = 0; i < count; i++)
 		ret[i] = -1;
-	if (!wait || connect_wait())
+	if (connect_is_whole() && (!wait || connect_wait()))
 		r = recvmsg(client.socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	header = r < 0 ? NULL : CMSG_FIRSTHDR(&message);
 	if (header)
@@ -229,8 +271,7 @@ static CUresult connect_open(void)
 void client_close(void)
 {
 	LOCK_HOLD(&connect_lock);
-	if (client.socket >= 0)
-		(void)close(client.socket);
+	connect_close();
 	if (client.wire)
 		(void)munmap(client.wire, sizeof(*client.wire));
 	if (client.staging)
@@ -263,9 +304,7 @@ CUresult cuInit(unsigned flags)
 	r = client.wire ? CUDA_ERROR_SYSTEM_NOT_READY : connect_open();
 	client.patience = 0;
 	if (r) {
-		if (client.socket >= 0)
-			(void)close(client.socket);
-		client.socket = -1;
+		connect_close();
 		client.life = NULL;
 		(void)munmap(life, 4096);
 	}

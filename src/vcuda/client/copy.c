@@ -6,12 +6,12 @@
  * bytes on, other threads copy their share of each chunk: one is slower than the bus.
  */
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/helper.h"
 #include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
@@ -22,9 +22,6 @@ enum {
 	COPY_HELPERS = 3,
 	COPY_DEPTH = WIRE_LARGE / 2, /* chunks of one copy that are under way */
 };
-
-/* Older C libraries have it in a library of its own, which a program may not have loaded. */
-#pragma weak pthread_create
 
 /* ---- threads that help with memcpy ---- */
 
@@ -56,13 +53,9 @@ static void *copy_help(void *argument)
 
 static void copy_get_help(void)
 {
-	pthread_t thread;
-
-	while (helper_count < COPY_HELPERS && helper_count < client.copy_threads && pthread_create) {
-		if (pthread_create(&thread, NULL, copy_help, &helpers[helper_count]) != 0)
-			return;
+	while (helper_count < COPY_HELPERS && helper_count < client.copy_threads &&
+	       helper_start(copy_help, &helpers[helper_count]))
 		helper_count++;
-	}
 }
 
 static void copy_wait_for_help(struct helper *helper, uint32_t seen)
@@ -396,7 +389,8 @@ static CUresult copy_rows(const struct plane *to, const struct plane *from, size
 		return call_sync(OP_cuMemcpy2DAsync_v2, words, 7, NULL, 0, NULL, 0);
 	}
 	if (to->pitch == width && from->pitch == width) {
-		width *= height;
+		if (__builtin_mul_overflow(width, height, &width))
+			return CUDA_ERROR_INVALID_VALUE;
 		height = 1;
 	}
 	for (size_t y = 0; y < height && !r; y++) {
