@@ -40,7 +40,10 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		    unsigned part_count);
 
-/** call_async() that does nothing where an earlier one has failed, of which nobody knows yet. Return: that, or its own. */
+/**
+ * call_async() that does nothing where an earlier one has failed, of which nobody knows yet.
+ * Return: what that failed with, or its own failure.
+ */
 CUresult call_unless_failed(unsigned op, const uint64_t *words, unsigned count);
 
 /** Whether an event may be of the stream's context; if it is not, the driver has to say so. */

@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 
+#include "vcuda/client/background.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
-#include "vcuda/client/helper.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -117,9 +117,9 @@ static CUresult callback_keep(CUhostFn function, void *data, bool stays, uint64_
 
 	LOCK_HOLD(&callback_lock);
 	if (!callback_thread_is_there) {
-		if (!helper_can_start())
+		if (!background_can_start())
 			return CUDA_ERROR_NOT_SUPPORTED;
-		if (!helper_start(callback_serve, NULL))
+		if (!background_start(callback_serve, NULL))
 			return CUDA_ERROR_OPERATING_SYSTEM;
 		callback_thread_is_there = true;
 	}

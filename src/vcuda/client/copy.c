@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vcuda/client/background.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
-#include "vcuda/client/helper.h"
 #include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
@@ -54,7 +54,7 @@ static void *copy_help(void *argument)
 static void copy_get_help(void)
 {
 	while (helper_count < COPY_HELPERS && helper_count < client.copy_threads &&
-	       helper_start(copy_help, &helpers[helper_count]))
+	       background_start(copy_help, &helpers[helper_count]))
 		helper_count++;
 }
 

@@ -22,7 +22,7 @@ enum {
 	IMAGE_WRAPPER = 0x466243b1,
 	IMAGE_FAT = (int)0xba55ed50,
 	IMAGE_OPTIONS = 32,
-	IMAGE_LOG = 1900, /* bytes of a log that come back */
+	IMAGE_LOG = 1900,   /* bytes of a log that come back */
 	IMAGE_OPERANDS = 2, /* of a linker, behind the options */
 };
 
@@ -67,7 +67,7 @@ static size_t image_elf_bytes(const void *image, size_t most)
 
 /*
  * image_look() - where an image is, and how long
- * @most: what can be read of it: the length of a file, behind which is a NUL; IMAGE_ANY: what it says itself is believed
+ * @most: what can be read of it: the length of a file, behind which is a NUL; IMAGE_ANY: as much as it says itself
  *
  * Return: NULL if it does not end there.
  */
