@@ -71,13 +71,19 @@ int str_append(char **text, const char *format, ...)
 	return 0;
 }
 
-uint64_t str_hash(const char *text)
+uint64_t str_hash_of(const void *bytes, size_t size)
 {
+	const unsigned char *byte = bytes;
 	uint64_t value = 0xcbf29ce484222325;
 
-	for (; *text; text++)
-		value = (value ^ (unsigned char)*text) * 0x100000001b3;
+	for (size_t i = 0; i < size; i++)
+		value = (value ^ byte[i]) * 0x100000001b3;
 	return value;
+}
+
+uint64_t str_hash(const char *text)
+{
+	return str_hash_of(text, strlen(text));
 }
 
 void *array_grow(void *array, size_t count, size_t element_size)

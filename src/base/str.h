@@ -29,6 +29,9 @@ int str_append(char **text, const char *format, ...) __attribute__((format(print
 /** A number for a text (FNV-1a): for names of files. What somebody else wrote must not depend on its being unique. */
 uint64_t str_hash(const char *text);
 
+/** The same for bytes. */
+uint64_t str_hash_of(const void *bytes, size_t size);
+
 /** Puts a copy of @copied in the place of an owned string. Return: 0 or -ENOMEM. */
 int str_replace(char **text, const char *copied);
 

@@ -21,7 +21,8 @@ static int refresh_all(struct session *session)
 {
 	_cleanup_load_ struct load load = {0};
 	_cleanup_free_ char *hook = NULL;
-	int r;
+	struct err unguarded = {0};
+	int r, guard = 0;
 
 	host_forget_kept();
 	/* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
@@ -31,13 +32,16 @@ static int refresh_all(struct session *session)
 	if (r && r != CTR_GPU_E_NO_DEVICE)
 		return session_check(session, r);
 	if (!r)
-		r = host_load_guard(session->host, &session->context->err);
-	if (r && r != CTR_GPU_E_NO_DEVICE)
-		return session_check(session, r);
+		guard = host_load_guard(session->host, &unguarded);
 	hook = path_of_program("ctr-gpu-hook");
 	if (!hook)
 		return output_no_memory();
-	return session_check(session, ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook));
+	r = ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook);
+	if (r || !guard)
+		return session_check(session, r);
+	/* Told last: a container that chooses no GPU needs no guard, and may need its spec. */
+	session->context->err = unguarded;
+	return session_check(session, guard);
 }
 
 int verb_refresh(struct globals *globals, int argc, char **argv)

@@ -190,6 +190,14 @@ nvidia_package() {
 	expect "_dh_action=restart"
 	expect "deb-systemd-invoke \$_dh_action 'ctr-gpu-vcudad.service' 'ctr-gpu-vcudad.socket'"
 	expect "deb-systemd-invoke stop 'ctr-gpu-vcudad.service' 'ctr-gpu-vcudad.socket'"
+	# Programs of the guard that are loaded are replaced; where there are none, or that fails, the update goes on.
+	dpkg-deb -e "$(deb ctr-gpu-guard)" "$BATS_TEST_TMPDIR/guard"
+	run sandbox plain unshare --mount --propagation private -- bash -ec '
+		mkdir -p /usr/libexec/ctr-gpu; mount -t tmpfs tmpfs /usr/libexec/ctr-gpu
+		printf "#!/bin/sh\necho guard: \$*\nexit 1\n" >/usr/libexec/ctr-gpu/ctr-gpu-guard; chmod 755 /usr/libexec/ctr-gpu/ctr-gpu-guard
+		mount -t tmpfs tmpfs /sys/fs/bpf; "$1" configure 0.1.0; mkdir /sys/fs/bpf/ctr-gpu; "$1" configure 0.1.0; "$1" abort-upgrade 0.1.0' - "$BATS_TEST_TMPDIR/guard/postinst"
+	expect_status 0
+	[[ $output == "guard: load" ]]
 	# Each of them runs where there is neither systemd nor what it comes with.
 	for name in "postinst configure" "prerm remove" "postrm remove" "postrm purge"; do
 		run sandbox plain unshare --mount --propagation private -- bash -c '

@@ -185,6 +185,14 @@ ExecStartPost=/usr/bin/touch /dev/shm/ran"; systemctl daemon-reload; rm -f /dev/
 	expect_line same
 }
 
+@test "specs: written also where the guard cannot be loaded, which is said" {
+	run on wsl-hybrid 'mkdir -p /etc/ctr-gpu; echo "{\"choice\": \"strict\"}" >/etc/ctr-gpu/config.json; ctr-gpu refresh; echo "status $?"; ls /etc/cdi'
+	expect_line "status 1"
+	expect "[E_GUARD] "
+	expect_line ctr-gpu-nvidia.json
+	expect_line ctr-gpu-intel.json
+}
+
 read_only='mount --bind /etc /etc; mount -o remount,bind,ro /etc;'
 
 @test "specs: where /etc is read-only they are in /var/run/cdi, and what reads specs knows" {

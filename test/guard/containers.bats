@@ -250,6 +250,43 @@ nest() {
 	expect_not "LUID-"
 }
 
+# refresh: ctr-gpu-refresh.service, as a boot starts it
+refresh() {
+	local units=$BATS_TEST_DIRNAME/../../pkg/systemd unit=/run/systemd/system/ctr-gpu-refresh.service
+
+	cp "$units/ctr-gpu-refresh.service" "$unit"
+	mkdir -p "$unit.d" /run/ctr-gpu
+	printf '[Service]\nExecStart=\nExecStart=%s/bin/ctr-gpu refresh\n' "$CTR_GPU_BUILD" >"$unit.d/build.conf"
+	systemctl daemon-reload
+	systemctl reset-failed ctr-gpu-refresh.service 2>/dev/null || true
+	systemctl start ctr-gpu-refresh.service || {
+		journalctl --no-pager -u ctr-gpu-refresh.service
+		return 1
+	}
+}
+
+# bats test_tags=boot
+@test "the service of a boot loads the guard, shut off as it is, and what another version left is replaced" {
+	local container
+
+	[[ -d /run/systemd/system ]] || skip "the first process is not systemd"
+	host one-store
+	grade guard
+	rm -rf /run/ctr-gpu/guard /etc/cdi
+	refresh
+	run ctr-gpu-guard status --json
+	[[ $(jq -c '[.loaded, .otherVersion]' <<<"$output") == '[true,false]' ]]
+	[[ ! -e /run/ctr-gpu/guard ]]
+	ls /etc/cdi/*.json
+	container=$(docker run --detach --gpus '"device=1"' clients sleep 600)
+	holds_only docker exec "$container" -- 1:a2 1:a1
+	ln -sfn other /sys/fs/bpf/ctr-gpu/version
+	[[ $(ctr-gpu-guard status --json | jq .otherVersion) == true ]]
+	refresh
+	[[ $(ctr-gpu-guard status --json | jq .otherVersion) == false ]]
+	holds_only docker exec "$container" -- 1:a2 1:a1
+}
+
 @test "an engine that is killed leaves a container its choice, and takes it away when it is back" {
 	local container
 

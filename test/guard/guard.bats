@@ -330,6 +330,44 @@ idle() {
 	holds in_cgroup stays "$clients/enumerate" 1:a1 1:a2
 }
 
+# killed_at CALL: the guard's load, when it is about to make this system call for the first time
+killed_at() {
+	run strace -o /dev/null -qq -e trace="$1" -e inject="$1":signal=KILL:when=1 ctr-gpu-guard load
+	[[ $status -ne 0 ]]
+}
+
+@test "whenever a load is killed that puts others in their place, choices hold, and the next load does it" {
+	local call
+
+	guarded_host one-store
+	choose stays 1:a1
+	for call in mkdir symlink rename,renameat,renameat2 unlinkat rmdir; do
+		ln -sfn other /sys/fs/bpf/ctr-gpu/version
+		killed_at "$call"
+		holds in_cgroup stays "$clients/enumerate" 1:a1 -- 1:a2
+		run ctr-gpu-guard status
+		expect "loaded      yes"
+		expect "LUID-$(luid 1:a1)"
+		ctr-gpu-guard load
+		[[ $(ctr-gpu-guard status --json | jq .otherVersion) == false && ! -e /sys/fs/bpf/ctr-gpu-next ]]
+		sees_only stays 1:a1 1:a2
+	done
+	# Also what such a load has left goes.
+	ln -sfn other /sys/fs/bpf/ctr-gpu/version
+	killed_at symlink
+	ctr-gpu-guard unload
+	[[ -z $(ls -d /sys/fs/bpf/ctr-gpu* 2>/dev/null) ]]
+	holds in_cgroup stays "$clients/enumerate" 1:a1 1:a2
+}
+
+@test "what is loaded is known by its programs, not by a version's number" {
+	guarded_host one-store
+	ln -sfn "$(ctr-gpu-guard --version | sed 's/.* //')" /sys/fs/bpf/ctr-gpu/version
+	[[ $(ctr-gpu-guard status --json | jq .otherVersion) == true ]]
+	ctr-gpu-guard load
+	[[ $(ctr-gpu-guard status --json | jq .otherVersion) == false ]]
+}
+
 @test "a cgroup of the devices controller of version 1 holds a choice" {
 	grep -q '^devices' /proc/cgroups || skip "the kernel has no such controller"
 	guarded_host one-store
@@ -423,6 +461,10 @@ loaded_with() {
 		run ctr-gpu-guard status
 		expect "loaded      no"
 	done
+	# Of another caller the kernel may take them.
+	loaded_with EPERM "$last"
+	[[ $status -ne 0 ]]
+	expect "[E_NO_PERMISSION] this process may not load BPF programs: "
 	loaded_with EOPNOTSUPP "$last"
 	[[ $status -ne 0 ]]
 	expect "[E_GUARD] this kernel or driver cannot be guarded: "

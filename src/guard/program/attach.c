@@ -6,8 +6,11 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -30,11 +33,15 @@
 
 /* A symlink of bpffs, which holds links besides pins; no file is behind it. */
 #define VERSION_LINK GUARD_PINS "/version"
-/* No dot: names with one are the file system's own. */
+/*
+ * Of a load that has not ended; one that was killed leaves them attached. No dot: names with one are the file system's
+ * own.
+ */
 #define NEXT_PINS GUARD_BPFFS "/ctr-gpu-next"
 
 enum {
 	COMPLAINT_MAX = 512,
+	VERSION_MAX = 64,
 	NOT_COUNTED = 1 << 30, /* choices that another version of the guard has not counted, more than there can be */
 };
 
@@ -102,11 +109,23 @@ static int attach_mount_bpffs(struct err *err)
 	return 0;
 }
 
+/* A distribution mends a version without changing its number, so the programs themselves count. */
+static const char *attach_version(void)
+{
+	static char version[VERSION_MAX];
+	size_t size;
+	const char *programs = guard__elf_bytes(&size);
+
+	if (!version[0])
+		(void)snprintf(version, sizeof(version), CTR_GPU_VERSION "-%016" PRIx64, str_hash_of(programs, size));
+	return version;
+}
+
 bool attach_is_done(bool *ret_other)
 {
 	_cleanup_free_ char *version = NULL;
 	bool there = pins_are_roots() && fd_read_link_at(AT_FDCWD, VERSION_LINK, &version) == 0;
-	bool ours = there && streq(version, CTR_GPU_VERSION);
+	bool ours = there && streq(version, attach_version());
 
 	if (ret_other)
 		*ret_other = !ours && access(GUARD_PINS, F_OK) == 0;
@@ -135,18 +154,24 @@ static int attach_pin(struct guard *guard, struct err *err)
 			r = bpf_link__pin(links[i], path);
 		i++;
 	}
-	if (r == 0 && symlink(CTR_GPU_VERSION, NEXT_PINS "/version") < 0)
+	if (r == 0 && symlink(attach_version(), NEXT_PINS "/version") < 0)
 		r = -errno;
 	return r < 0 ? err_set(err, r, "cannot pin the guard below " GUARD_BPFFS ": %m") : 0;
 }
 
-/* The new ones are attached already, so nobody is unguarded between. */
+/*
+ * The new ones are attached already, so nobody is unguarded between, and in one step: a start that looks for the
+ * choices finds them, and if this process is killed, so does the next load.
+ */
 static int attach_take_place(struct err *err)
 {
-	int r = pins_remove(GUARD_PINS);
+	bool replaces = faccessat(AT_FDCWD, GUARD_PINS, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	int r = replaces && !pins_are_roots() ? -EPERM : 0;
 
-	if (r == 0 && rename(NEXT_PINS, GUARD_PINS) < 0)
+	if (r == 0 && renameat2(AT_FDCWD, NEXT_PINS, AT_FDCWD, GUARD_PINS, replaces ? RENAME_EXCHANGE : 0) < 0)
 		r = -errno;
+	if (r == 0)
+		r = pins_remove(NEXT_PINS);
 	return r < 0 ? err_set(err, r, "cannot put the guard's programs in the place of others in " GUARD_PINS ": %m")
 		     : 0;
 }
@@ -227,8 +252,10 @@ static int attach_load_and_attach(struct guard *guard, bool counted, struct err 
 	}
 	if (may_pass)
 		return err_set(err, r, "cannot load the guard's programs: %s%s%m", complaint, complaint[0] ? ": " : "");
-	if (r == -EPERM && geteuid() != 0)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
+	/* A service's limits, a container's or a security module's: another caller may. */
+	if (r == -EPERM || r == -EACCES)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION, "this process may not load BPF programs: %s%s%s",
+			       complaint, complaint[0] ? ": " : "", strerror(-r));
 	return r < 0 ? attach_explain(r, NULL, err) : 0;
 }
 
@@ -284,6 +311,19 @@ static int attach_lock(int *ret, struct err *err)
 	return 0;
 }
 
+static int attach_remove(const char *pins, struct err *err)
+{
+	struct running running;
+	int r;
+
+	running_read(pins, &running);
+	r = pins_remove(pins);
+	if (r < 0)
+		return err_set(err, r, "cannot remove %s: %m", pins);
+	running_wait(&running);
+	return 0;
+}
+
 int attach_do(bool verbose, struct err *err)
 {
 	_cleanup_strv_ struct strv missing = {0};
@@ -292,7 +332,7 @@ int attach_do(bool verbose, struct err *err)
 	int r;
 
 	attach_verbose = verbose;
-	if (attach_is_done(NULL))
+	if (attach_is_done(NULL) && access(NEXT_PINS, F_OK) < 0)
 		return 0;
 	if (geteuid() != 0)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
@@ -306,24 +346,20 @@ int attach_do(bool verbose, struct err *err)
 	r = attach_mount_bpffs(err);
 	if (r == 0)
 		r = attach_lock(&lock, err);
-	return r == 0 && !attach_is_done(NULL) ? attach_all(&facts, err) : r;
+	if (r == 0)
+		r = attach_is_done(NULL) ? attach_remove(NEXT_PINS, err) : attach_all(&facts, err);
+	return r;
 }
 
 int attach_undo(struct err *err)
 {
 	_cleanup_close_ int lock = -1;
-	struct running running;
 	int r;
 
-	if (access(GUARD_PINS, F_OK) < 0)
+	if (access(GUARD_PINS, F_OK) < 0 && access(NEXT_PINS, F_OK) < 0)
 		return 0;
 	r = attach_lock(&lock, err);
-	if (r < 0)
-		return r;
-	running_read(GUARD_PINS, &running);
-	r = pins_remove(GUARD_PINS);
-	if (r < 0)
-		return err_set(err, r, "cannot remove " GUARD_PINS ": %m");
-	running_wait(&running);
-	return 0;
+	if (r == 0)
+		r = attach_remove(GUARD_PINS, err);
+	return r == 0 ? attach_remove(NEXT_PINS, err) : r;
 }
