@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/stranger.h"
 #include "driverd/filter.h"
 #include "driverd/start.h"
 
@@ -29,6 +30,7 @@ enum {
 	NOBODY = 65534,
 	CPU_SECONDS = 30,
 	DESCRIPTORS = 64,
+	THREADS = 64,
 };
 
 /* Address space: libdxcore takes a few MiB, NVML some hundred; what a leak or an absurd count may cost the host. */
@@ -94,23 +96,42 @@ static int confine_set_deadline(unsigned milliseconds)
 	return 0;
 }
 
-/* Where nobody is not mapped, or root lacks the right to become somebody else, the other steps must do. */
+/* Where a user is not mapped, or root lacks the right to become somebody else, the other steps must do. */
 static bool confine_lacks_right(int error)
 {
 	return error == EPERM || error == EINVAL;
 }
 
-static int confine_become_nobody(void)
+/* Return: whether it is that user now. */
+static bool confine_become(uid_t id)
 {
+	return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0;
+}
+
+/* Only this process's count, as only this process is that user. */
+static int confine_limit_threads(void)
+{
+	const struct rlimit limit = {THREADS, THREADS};
+
+	return setrlimit(RLIMIT_NPROC, &limit) < 0 ? -errno : 0;
+}
+
+/* A user namespace has hardly more users than nobody is the last of. */
+static int confine_become_stranger(void)
+{
+	uid_t id;
+	int r;
+
 	if (geteuid() != 0)
 		return 0;
+	r = stranger_draw(&id);
+	if (r < 0)
+		return r;
 	if (setgroups(0, NULL) < 0 && !confine_lacks_right(errno))
 		return -errno;
-	if (setresgid(NOBODY, NOBODY, NOBODY) < 0 && !confine_lacks_right(errno))
-		return -errno;
-	if (setresuid(NOBODY, NOBODY, NOBODY) < 0 && !confine_lacks_right(errno))
-		return -errno;
-	return 0;
+	if (confine_become(id))
+		return confine_limit_threads();
+	return confine_become(NOBODY) || confine_lacks_right(errno) ? 0 : -errno;
 }
 
 /*
@@ -154,7 +175,7 @@ int confine(unsigned milliseconds, bool opens_devices, const char **ret_step)
 		{confine_close_descriptors, "closing descriptors"},
 		{confine_leave_terminal, "leaving the terminal"},
 		{confine_set_limits, "setting limits"},
-		{confine_become_nobody, "becoming nobody"},
+		{confine_become_stranger, "becoming a user of its own"},
 		{confine_drop_capabilities, "dropping capabilities"},
 		{confine_forbid_new_rights, "forbidding new rights"},
 		{confine_die_with_parent, "following the parent"},

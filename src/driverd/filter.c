@@ -88,7 +88,7 @@ enum {
 static const struct sock_filter for_reading[] = {CALLFILTER_BEGIN(CALLS), RULES};
 
 /*
- * For libraries that open a device node to read and write. The process runs as user nobody, and nothing is created,
+ * For libraries that open a device node to read and write. The process is a user of its own, and nothing is created,
  * made longer (RLIMIT_FSIZE) or cut off, so it can write to nodes that anyone may open and to little else.
  */
 static const struct sock_filter for_devices[] = {

@@ -2,8 +2,8 @@
 
 /*
  * ctr-gpu-driverd: loads a vendor's library, asks it one question, and ends. The library is whatever the host's driver
- * installed, and it runs in nobody's name, so this process gives up every right first (confine.c). It is started by the
- * client (client.c) and is not meant for users.
+ * installed, so this process gives up every right first, and its user (confine.c). It is started by the client
+ * (client.c) and is not meant for users.
  */
 
 #include <errno.h>

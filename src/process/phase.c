@@ -23,7 +23,7 @@ static const struct {
 	unsigned permitted, effective;
 } table[] = {
 	{CAP_DAC_OVERRIDE, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT}, /* files of another user (user namespaces) */
-	{CAP_SETUID, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT}, /* driverd becomes nobody; files of the root's owner */
+	{CAP_SETUID, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT},       /* driverd; files of another owner of the root */
 	{CAP_SETGID, BEGIN | GIVE | EDIT, BEGIN | GIVE | EDIT},
 	{CAP_KILL, BEGIN, BEGIN},               /* driverd is stopped when it hangs */
 	{CAP_SYS_ADMIN, BEGIN | GIVE, GIVE},    /* mount, setns, device rules */

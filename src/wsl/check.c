@@ -137,7 +137,7 @@ static void check_dxcore(struct examination *examination)
 	if (dxcore_find(settings, &library) < 0 || !library ||
 	    installed_find_driverd(settings, NULL, &program, &err) != 0 || ioctl_has_no_adapters())
 		return;
-	/* driverd runs as user nobody; the check of the stores reports files that only root may read. */
+	/* driverd runs as a user of its own; the check of the stores reports files that only root may read. */
 	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0 &&
 	    !strstr(err.text, strerror(EACCES)))
 		findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,

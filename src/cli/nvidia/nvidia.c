@@ -71,7 +71,7 @@ static const struct argp_option options[] = {
 	{"root", 'r', "PATH", 0, "Where a native driver is installed, such as /run/nvidia/driver", 0},
 	{NULL, 0, NULL, 0, "Accepted, and not needed:", 0},
 	{"no-pivot", 'n', NULL, 0, "Nothing is run that pivot_root(2) would have to lock in", 0},
-	{"user", 'u', "UID[:GID]", OPTION_ARG_OPTIONAL, "Driver libraries are loaded by user nobody only", 0},
+	{"user", 'u', "UID[:GID]", OPTION_ARG_OPTIONAL, "Driver libraries are loaded by a user of their own only", 0},
 	{"ldcache", 'l', "FILE", 0, "The host's libraries are found without being told", 0},
 	{"no-create-imex-channels", KEY_NO_CREATE_IMEX_CHANNELS, NULL, 0, "None are made", 0},
 	{0},

@@ -31,15 +31,10 @@ enum {
 };
 
 /*
- * Each container's servers are a user of their own. Nobody gives such numbers away by default: not useradd(8), not
- * SSSD, which maps domains' users to 200000 up to 2000200000, not systemd, whose last ones begin at 2147352576.
- *
- * The kernel counts threads and descriptors that are under way by user, and root of a container that has CAP_SETUID
- * and no user namespace can be any. So it is drawn by chance: nobody but root of the host and the container itself
- * learns it, and to use up what all these users have takes more of everything than there is.
+ * Each container's servers are a user of their own (base/stranger.h). The kernel counts threads and descriptors that
+ * are under way by user: nobody but root of the host and the container itself learns which it is, and to use up what
+ * all these users have takes more of everything than there is.
  */
-#define MANAGER_UID_FIRST 2100000000U
-#define MANAGER_UIDS 47000000U
 
 struct gpu {
 	char *uuid, *address, *name;

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/stranger.h"
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/closer.h"
 #include "vcuda/manager/group.h"
@@ -284,14 +284,12 @@ bool tenant_may_use_uid(const struct manager *manager, uid_t uid)
 
 static int tenant_draw_uid(const struct manager *manager, uid_t *ret)
 {
-	uint32_t drawn;
+	int r;
 
-	do {
-		if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn))
-			return -EIO;
-		*ret = MANAGER_UID_FIRST + drawn % MANAGER_UIDS;
-	} while (!tenant_may_use_uid(manager, *ret));
-	return 0;
+	do
+		r = stranger_draw(ret);
+	while (r == 0 && !tenant_may_use_uid(manager, *ret));
+	return r;
 }
 
 int tenant_open(struct manager *manager, struct tenant *tenant, int quota)

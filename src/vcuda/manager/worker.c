@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/stranger.h"
 #include "vcuda/manager/alive.h"
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/closer.h"
@@ -304,7 +305,7 @@ static bool worker_is_server(pid_t pid)
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	return stat(path, &st) == 0 && st.st_uid >= MANAGER_UID_FIRST && st.st_uid < MANAGER_UID_FIRST + MANAGER_UIDS &&
+	return stat(path, &st) == 0 && st.st_uid >= STRANGER_FIRST && st.st_uid < STRANGER_FIRST + STRANGERS &&
 	       worker_runs_ours(pid);
 }
 

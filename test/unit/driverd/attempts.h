@@ -20,4 +20,6 @@ enum attempt {
 	ATTEMPT_DEVICES = 1 << 13,
 	ATTEMPT_PASS = 1 << 14,
 	ATTEMPT_LOCK = 1 << 15,
+	ATTEMPT_NEIGHBOURS = 1 << 16,
+	ATTEMPT_THREADS = 1 << 17,
 };

@@ -183,6 +183,53 @@ static void ends_strings_where_the_buffer_ends(void **state)
 	dxg_facts_free(answer.facts, answer.count);
 }
 
+enum { NOBODY = 65534 };
+
+/* Some other service: a program begun as that user, which others of it may look at. */
+static pid_t start_neighbour(void)
+{
+	int pair[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0)
+			(void)execl("/bin/sleep", "sleep", "600", NULL);
+		_exit(127);
+	}
+	(void)close(pair[1]);
+	/* Closed by the exec. */
+	assert_int_equal(read(pair[0], &byte, 1), 0);
+	(void)close(pair[0]);
+	return pid;
+}
+
+static void keeps_a_library_from_others_of_its_user(void **state)
+{
+	pid_t neighbour, pid;
+	int wait_status;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip(); /* what it could reach is the user's own */
+	neighbour = start_neighbour();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct answer answer = ask("escapes");
+		unsigned reached = answer.result == 0 ? answer.facts->luid.low : ~0U;
+
+		_exit((reached & ATTEMPT_NEIGHBOURS ? 1 : 0) | (reached & ATTEMPT_THREADS ? 2 : 0));
+	}
+	assert_int_equal(waitpid(pid, &wait_status, 0), pid);
+	assert_int_equal(kill(neighbour, SIGKILL), 0);
+	assert_int_equal(waitpid(neighbour, NULL, 0), neighbour);
+	assert_int_equal(wait_status, 0);
+}
+
 static void keeps_a_library_from_everything_else(void **state)
 {
 	struct answer answer;
@@ -192,7 +239,7 @@ static void keeps_a_library_from_everything_else(void **state)
 	assert_true(open("/etc/passwd", O_RDONLY) >= 0); /* not O_CLOEXEC, as in a careless caller */
 	answer = ask("escapes");
 	assert_int_equal(answer.result, 0);
-	assert_int_equal(answer.facts->luid.low, 0);
+	assert_int_equal(answer.facts->luid.low & ~(unsigned)(ATTEMPT_NEIGHBOURS | ATTEMPT_THREADS), 0);
 	assert_int_equal(answer.facts->luid.high, 1);
 	dxg_facts_free(answer.facts, answer.count);
 }
@@ -547,6 +594,7 @@ int main(void)
 		cmocka_unit_test(refuses_counts_beyond_the_room),
 		cmocka_unit_test(passes_on_a_refusal),
 		cmocka_unit_test(ends_strings_where_the_buffer_ends),
+		cmocka_unit_test(keeps_a_library_from_others_of_its_user),
 		cmocka_unit_test(keeps_a_library_from_everything_else),
 		cmocka_unit_test(keeps_descriptors_from_a_library_without_close_range),
 		cmocka_unit_test(bounds_what_a_library_answers),

@@ -6,8 +6,12 @@
  */
 
 #define FAKE_OWN_ENUMERATE
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -180,6 +184,44 @@ static bool holds_locks(void)
 	       fcntl(fd, F_SETLEASE, F_RDLCK) == 0 || flock(fd, LOCK_SH) == 0;
 }
 
+/* What the kernel shows of a process to others of its user. */
+static bool reads_neighbours(void)
+{
+	DIR *processes = opendir("/proc");
+	const struct dirent *entry;
+	char path[300];
+
+	while (processes && (entry = readdir(processes))) {
+		if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid())
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%s/environ", entry->d_name);
+		if (opens(path, O_RDONLY))
+			return true;
+	}
+	return !processes;
+}
+
+static void *waits(void *unused)
+{
+	(void)sleep(600);
+	return unused;
+}
+
+/* Each takes a number of the host's and memory of its kernel. */
+static bool starts_many_threads(void)
+{
+	enum { MANY = 200 };
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int count = 0;
+
+	(void)pthread_attr_init(&attributes);
+	(void)pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN);
+	while (count < MANY && pthread_create(&thread, &attributes, waits, NULL) == 0)
+		count++;
+	return count == MANY;
+}
+
 static const struct {
 	enum attempt attempt;
 	bool (*works)(void);
@@ -200,6 +242,8 @@ static const struct {
 	{ATTEMPT_DEVICES, controls_devices},
 	{ATTEMPT_PASS, passes_descriptors},
 	{ATTEMPT_LOCK, holds_locks},
+	{ATTEMPT_NEIGHBOURS, reads_neighbours},
+	{ATTEMPT_THREADS, starts_many_threads},
 };
 
 EXPORT int32_t D3DKMTEnumAdapters3(struct d3dkmt_enumadapters3 *arguments)

@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/stranger.h"
 #include "vcuda/manager/alive.h"
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/ledger.h"
@@ -252,8 +253,8 @@ static void each_container_has_a_user_and_a_socket_of_its_own(void **state)
 
 	const uid_t first = one->uid;
 
-	assert_in_range(first, MANAGER_UID_FIRST, MANAGER_UID_FIRST + MANAGER_UIDS - 1);
-	assert_in_range(two->uid, MANAGER_UID_FIRST, MANAGER_UID_FIRST + MANAGER_UIDS - 1);
+	assert_in_range(first, STRANGER_FIRST, STRANGER_FIRST + STRANGERS - 1);
+	assert_in_range(two->uid, STRANGER_FIRST, STRANGER_FIRST + STRANGERS - 1);
 	/* By chance, so that nobody knows a neighbour's by his own; that they are as far apart fails once in 10,000 runs. */
 	assert_true(first > two->uid + 1000 || two->uid > first + 1000);
 	assert_int_equal(str_format(&path, "%s/one/socket", world->directory), 0);
@@ -710,18 +711,18 @@ static void a_user_with_a_process_is_nobodys(void **state)
 	assert_int_equal(pipe(pair), 0);
 	left = fork();
 	if (left == 0) {
-		if (setresuid(MANAGER_UID_FIRST, MANAGER_UID_FIRST, MANAGER_UID_FIRST) == 0)
+		if (setresuid(STRANGER_FIRST, STRANGER_FIRST, STRANGER_FIRST) == 0)
 			(void)!write(pair[1], "", 1);
 		(void)pause();
 		_exit(0);
 	}
 	assert_int_equal(read(pair[0], &byte, 1), 1);
-	assert_false(tenant_may_use_uid(&world->manager, MANAGER_UID_FIRST));
+	assert_false(tenant_may_use_uid(&world->manager, STRANGER_FIRST));
 	(void)kill(left, SIGKILL);
 	(void)waitpid(left, NULL, 0);
 	(void)close(pair[0]);
 	(void)close(pair[1]);
-	assert_true(tenant_may_use_uid(&world->manager, MANAGER_UID_FIRST));
+	assert_true(tenant_may_use_uid(&world->manager, STRANGER_FIRST));
 }
 
 /* ---- what a server finds ---- */
