@@ -154,14 +154,22 @@ int choice_next(const struct choices *choices, const struct guard_key *last, str
 	return choice_do(BPF_MAP_GET_NEXT_KEY, choices->map, last, ret);
 }
 
+/* Another hierarchy of version 1 has the same numbers for other cgroups. */
+static bool choice_is_limited(int cgroup, const struct statfs *fs)
+{
+	return fs->f_type == CGROUP2_SUPER_MAGIC ||
+	       (fs->f_type == CGROUP_SUPER_MAGIC && faccessat(cgroup, "devices.list", F_OK, 0) == 0);
+}
+
 int choice_key(int cgroup, struct guard_key *ret)
 {
+	enum { ROOT = 1 }; /* the inode of a hierarchy's root, where the programs look for no choice */
 	struct statfs fs;
 	struct stat st;
 
 	if (fstatfs(cgroup, &fs) < 0 || fstat(cgroup, &st) < 0)
 		return -errno;
-	if ((fs.f_type != CGROUP2_SUPER_MAGIC && fs.f_type != CGROUP_SUPER_MAGIC) || !S_ISDIR(st.st_mode))
+	if (!S_ISDIR(st.st_mode) || st.st_ino == ROOT || !choice_is_limited(cgroup, &fs))
 		return -EINVAL;
 	*ret = (struct guard_key){
 		.cgroup = st.st_ino,

@@ -55,5 +55,10 @@ int choice_get(const struct choices *choices, const struct guard_key *who, struc
 /** The key behind @last (NULL: the first). Return: 0; -ENOENT behind the last; negative errno. */
 int choice_next(const struct choices *choices, const struct guard_key *last, struct guard_key *ret);
 
-/** The key of the cgroup whose directory is open. Return: 0; -EINVAL for another directory; negative errno. */
+/**
+ * choice_key() - the key of the cgroup whose directory is open
+ *
+ * Return: 0; -EINVAL for another directory, a root, and another controller of version 1 than that of devices; negative
+ * errno.
+ */
 int choice_key(int cgroup, struct guard_key *ret);

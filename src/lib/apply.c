@@ -200,13 +200,12 @@ static bool apply_is_own_cgroup(const struct guard_key *key)
 /* Return: what is in the way of the guard; NULL: nothing. */
 static const char *apply_find_key(const struct apply *apply, int *ret_fd, struct guard_key *ret)
 {
-	enum { ROOT = 1 }; /* the inode of a hierarchy's root */
 	size_t depth;
 
 	if (!apply->cgroup)
 		return "the container has no cgroup with device rules";
 	*ret_fd = devcgroup_directory(apply->cgroup, &depth);
-	if (choice_key(*ret_fd, ret) < 0 || ret->cgroup == ROOT || apply_is_own_cgroup(ret))
+	if (choice_key(*ret_fd, ret) < 0 || apply_is_own_cgroup(ret))
 		return "the container has no cgroup of its own";
 	return depth > GUARD_LEVELS_MAX ? "the container's cgroup is too far below the root" : NULL;
 }

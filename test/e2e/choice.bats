@@ -199,9 +199,9 @@ specification() {
 	run "$build/bin/ctr-gpu-guard" allow
 	[[ $status -eq 1 && $output == *"which cgroup?"* ]]
 	run "$build/bin/ctr-gpu-guard" allow /tmp 1
-	[[ $status -eq 1 && $output == *"/tmp is not a cgroup's directory"* ]]
+	[[ $status -eq 1 && $output == *"/tmp is no cgroup that can have a choice"* ]]
 	run "$build/bin/ctr-gpu-guard" allow /tmp none
-	[[ $status -eq 1 && $output == *"/tmp is not a cgroup's directory"* ]]
+	[[ $status -eq 1 && $output == *"/tmp is no cgroup that can have a choice"* ]]
 	run "$build/bin/ctr-gpu-guard" allow /tmp
 	[[ $status -eq 1 && $output == "ctr-gpu-guard: [E_BAD_ARGUMENT] which adapters? "* ]]
 	run "$build/bin/ctr-gpu-guard" allow /tmp none 1

@@ -375,6 +375,15 @@ killed_at() {
 	mountpoint -q /run/devices || mount -t cgroup -o devices devices /run/devices || skip "the kernel has no cgroups of version 1"
 	mkdir -p /run/devices/first/below
 	ctr-gpu-guard allow /run/devices/first "$(luid 1:a1)"
+	# The root has no choice, and others have the same numbers for other cgroups.
+	mkdir -p /run/other
+	mountpoint -q /run/other || mount -t cgroup -o none,name=other other /run/other
+	mkdir -p /run/other/first
+	for directory in /run/devices /run/other/first /sys/fs/cgroup /tmp; do
+		run ctr-gpu-guard allow "$directory" "$(luid 1:a2)"
+		[[ $status -ne 0 ]]
+		expect "$directory is no cgroup that can have a choice: "
+	done
 	for directory in first first/below; do
 		holds sh -c 'echo 0 >"/run/devices/$0/cgroup.procs" && exec "$@"' "$directory" "$clients/enumerate" 1:a1 -- 1:a2
 		holds sh -c 'echo 0 >"/run/devices/$0/cgroup.procs" && exec "$@"' "$directory" "$clients/guess" 1:a1 -- 1:a2

@@ -83,7 +83,11 @@ static int main_open_cgroup(const char *directory, struct choices *ret_choices, 
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = fd < 0 ? -errno : choice_key(fd, ret);
 	if (r < 0)
-		return err_set(err, r, "%s is not a cgroup's directory: %m", directory);
+		return err_set(
+			err, r,
+			"%s is no cgroup that can have a choice: %m\n"
+			"Name a directory below /sys/fs/cgroup, with cgroup version 1 one of the controller devices.",
+			directory);
 	return main_open(ret_choices, err);
 }
 
