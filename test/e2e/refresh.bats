@@ -60,7 +60,7 @@ nvidia_host() {
 	run inside systemd-analyze verify --man=no /usr/lib/systemd/system/ctr-gpu-refresh.service /usr/lib/systemd/system/ctr-gpu-refresh.path
 	expect_status 0
 	[[ -z $output ]]
-	run inside systemd-analyze security --offline=true --threshold=35 /usr/lib/systemd/system/ctr-gpu-refresh.service
+	run inside systemd-analyze security --offline=true --threshold=40 /usr/lib/systemd/system/ctr-gpu-refresh.service
 	expect_status 0
 }
 
