@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -55,8 +56,8 @@ static void mount_overlay(const struct target *target, const char *image)
 	char options[4 * TARGET_PATH_MAX];
 
 	format(root, target->bundle, "rootfs");
-	format(upper, target->bundle, "upper");
-	format(work, target->bundle, "work");
+	format(upper, target->layers, "upper");
+	format(work, target->layers, "work");
 	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s", image, upper, work);
 	mount_or_die("overlay", root, "overlay", 0, options);
 }
@@ -134,18 +135,31 @@ static void make_cgroup(struct target *target, unsigned number)
 	write_text(path, text);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+	int source = open(from, O_RDONLY | O_CLOEXEC), copy = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	struct stat st;
+
+	if (source < 0 || copy < 0 || fstat(source, &st) < 0 ||
+	    sendfile(copy, source, NULL, (size_t)st.st_size) != st.st_size)
+		err(1, "%s to %s", from, to);
+	close(source);
+	close(copy);
+}
+
 static void make_bundle(const char *directory, unsigned number, const char *config, struct target *target)
 {
-	static const char *const names[] = {"rootfs", "upper", "work"};
-	char name[32], path[TARGET_PATH_MAX];
+	char name[32], bundles[TARGET_PATH_MAX], path[TARGET_PATH_MAX];
 
 	snprintf(name, sizeof(name), "%u", number);
-	make_directory(directory, name, target->bundle);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		make_directory(target->bundle, names[i], path);
+	make_directory(directory, name, target->layers);
+	make_directory(target->layers, "upper", path);
+	make_directory(target->layers, "work", path);
+	make_directory(directory, "bundles", bundles);
+	make_directory(bundles, name, target->bundle);
+	make_directory(target->bundle, "rootfs", path);
 	format(path, target->bundle, "config.json");
-	if (link(config, path) < 0)
-		err(1, "%s", path);
+	copy_file(config, path);
 }
 
 void target_start(const char *directory, unsigned number, const char *image, const char *config, struct target *ret)
@@ -196,6 +210,7 @@ static void remove_prepared(const struct target *target)
 	format(root, target->bundle, "rootfs");
 	umount2(root, MNT_DETACH);
 	remove_tree(target->bundle);
+	remove_tree(target->layers);
 }
 
 void target_stop(struct target *target)
@@ -210,4 +225,5 @@ void target_stop(struct target *target)
 	for (int try = 0; try < 1000 && rmdir(target->cgroup) < 0 && errno == EBUSY; try++)
 		usleep(1000);
 	remove_tree(target->bundle);
+	remove_tree(target->layers);
 }

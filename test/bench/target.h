@@ -13,12 +13,13 @@ enum { TARGET_PATH_MAX = 1024 };
 struct target {
 	pid_t pid;                    /* 0: there is none */
 	char bundle[TARGET_PATH_MAX]; /* has rootfs/ and config.json */
+	char layers[TARGET_PATH_MAX]; /* what the root filesystem is made of */
 	char cgroup[TARGET_PATH_MAX]; /* its directory in the devices hierarchy */
 };
 
 /**
  * target_start() - make a container and let it wait
- * @directory: an empty one for all targets
+ * @directory: an empty one for all targets; a tmpfs may be mounted on its "bundles": Docker and containerd have theirs in /run
  * @number:    tells targets apart
  * @image:     directory that is the overlay's lower layer
  * @config:    file to be config.json
