@@ -443,6 +443,8 @@ static int apply_attach_to(struct apply *apply, struct mount_source *source, con
 	if (apply_target_is_forbidden(target, path))
 		return apply_target_refuse(apply, target, path);
 	r = mount_attach(source, &apply->stage, target->fd);
+	if (S_ISDIR(source->st.st_mode))
+		rootfs_forget_parent(&apply->rootfs);
 	return r < 0 ? apply_mount_error(apply, source->path ? source->path : "what ctr-gpu made", path, r) : 0;
 }
 

@@ -25,6 +25,7 @@ enum {
 
 void rootfs_close(struct rootfs *rootfs)
 {
+	rootfs_forget_parent(rootfs);
 	cleanup_closep(&rootfs->fd);
 	free(rootfs->made);
 	*rootfs = ROOTFS_CLOSED;
@@ -356,6 +357,33 @@ int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
 	return rootfs_make_one_directory(rootfs, path, mode, &links, ret);
 }
 
+void rootfs_forget_parent(struct rootfs *rootfs)
+{
+	free(steal_ptr(rootfs->parent.path));
+}
+
+/* Return: whether it was kept, and a descriptor of the caller's own could be made. */
+static bool rootfs_take_parent(const struct rootfs *rootfs, const char *path, struct rootfs_place *ret)
+{
+	const struct rootfs_parent *kept = &rootfs->parent;
+	int fd;
+
+	if (!kept->path || kept->root != rootfs->fd || !streq(kept->path, path))
+		return false;
+	fd = fcntl(kept->place.fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	*ret = (struct rootfs_place){.fd = fd, .ground = kept->place.ground};
+	return true;
+}
+
+/* Takes @path. The descriptor is the deeds', which are there as long as the root is used. */
+static void rootfs_keep_parent(struct rootfs *rootfs, char *path, const struct rootfs_place *place)
+{
+	free(rootfs->parent.path);
+	rootfs->parent = (struct rootfs_parent){.path = path, .root = rootfs->fd, .place = *place};
+}
+
 /* The directory that holds @path, made where missing, and the name in it. @ret_above is the directory's path. */
 static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *links, struct rootfs_place *ret_parent,
 			      char **ret_above, char **ret_name)
@@ -364,7 +392,7 @@ static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *link
 	int r;
 
 	r = rootfs_split(path, &above, &name);
-	if (r == 0)
+	if (r == 0 && !rootfs_take_parent(rootfs, above, ret_parent))
 		r = rootfs_make_one_directory(rootfs, above, 0755, links, ret_parent);
 	if (r < 0)
 		return r;
@@ -420,8 +448,10 @@ static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t 
 	r = rootfs_open_parent(rootfs, path, links, &parent, &above, &name);
 	if (r == 0)
 		r = rootfs_try_file(rootfs, &parent, name, mode, ret);
-	if (r == 0)
+	if (r == 0) {
+		rootfs_keep_parent(rootfs, steal_ptr(above), &parent);
 		parent.fd = -1;
+	}
 	/* -EINVAL: its name is "..", which may lead to a directory. */
 	if (!rootfs_is_obstacle(r) && r != -EINVAL)
 		return r;

@@ -42,7 +42,12 @@ struct rootfs {
 	struct ground *ground; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
 	struct deeds *deeds;   /* the list of changes, borrowed; NULL: they are not written down */
 	char *made;            /* a directory that was made, with "/" at its end: nothing below it existed */
-	bool owned;            /* made and replaced as deeds->owner */
+	struct rootfs_parent { /* the directory in which a file was made last: the next is often made there, too */
+		char *path;
+		int root;                  /* it was reached from here */
+		struct rootfs_place place; /* its descriptor is the deeds' */
+	} parent;
+	bool owned; /* made and replaced as deeds->owner */
 };
 
 void rootfs_close(struct rootfs *rootfs);
@@ -97,6 +102,9 @@ int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
  * One that exists, of any type but a directory, is taken as it is. Return: as rootfs_make_directory(); -EISDIR.
  */
 int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret);
+
+/** To be called when something is mounted on a directory: a path that was looked up before may lead elsewhere then. */
+void rootfs_forget_parent(struct rootfs *rootfs);
 
 /**
  * rootfs_make_symlink() - a symlink at @path, whose parents are created where missing

@@ -71,14 +71,17 @@ static int make_file(const char *path)
 	assert_true((r == 0) == (place.fd >= 0));
 	assert_true(!place.made || place.ground == GROUND_ROOT);
 	rootfs_place_close(&place);
+	rootfs_forget_parent(&rootfs); /* each is looked up */
 	return r;
 }
 
 static int replace(const char *path, const char *text)
 {
 	struct span content = span_text(text);
+	int r = rootfs_replace_file(&rootfs, path, &content, 1, 0644);
 
-	return rootfs_replace_file(&rootfs, path, &content, 1, 0644);
+	rootfs_forget_parent(&rootfs);
+	return r;
 }
 
 /* ---- symlinks ---- */
@@ -476,6 +479,44 @@ static void test_holes_stay(void **state)
 	free(text);
 }
 
+static void make_beside(const char *path)
+{
+	struct rootfs_place place = ROOTFS_NOWHERE;
+
+	assert_int_equal(rootfs_make_file(&rootfs, path, 0644, &place), 0);
+	assert_true(place.made);
+	rootfs_place_close(&place);
+}
+
+/* A directory is looked up once for all that is made in it, until something is mounted on a directory. */
+static void test_kept_parent(void **state)
+{
+	struct rootfs other = ROOTFS_CLOSED;
+
+	(void)state;
+	make_directories("/root/usr/lib");
+	make_beside("/usr/lib/a");
+	assert_int_equal(rename(scratch_path("/root/usr/lib"), scratch_path("/root/usr/old")), 0);
+	make_directories("/root/usr/lib");
+	make_beside("/usr/lib/b");
+	assert_true(exists("/root/usr/old/b"));
+	rootfs_forget_parent(&rootfs);
+	make_beside("/usr/lib/c");
+	assert_true(exists("/root/usr/lib/c"));
+	/* The same path of another root is another directory. */
+	make_directories("/root/usr/other/usr/lib");
+	other = rootfs;
+	assert_int_equal(rootfs_open(AT_FDCWD, scratch_path("/root/usr/other"), &rootfs), 0);
+	rootfs.parent = other.parent;
+	rootfs.deeds = deeds;
+	make_beside("/usr/lib/d");
+	assert_true(exists("/root/usr/other/usr/lib/d"));
+	deeds_undo(deeds);
+	assert_false(exists("/root/usr/old/b"));
+	assert_false(exists("/root/usr/lib/c"));
+	close(other.fd);
+}
+
 static void test_rewritten_files(void **state)
 {
 	static const struct span content = {(const unsigned char *)"new", 3};
@@ -717,6 +758,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_replaced_symlinks),
 	CASE(test_links_of_the_killed),
 	CASE(test_holes_stay),
+	CASE(test_kept_parent),
 	CASE(test_rewritten_files),
 	CASE(test_undo_leaves_others_files),
 	CASE(test_read_only),
