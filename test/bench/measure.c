@@ -11,8 +11,8 @@
  * With -x the caches of files are dropped before each run. With -b the programs are runtimes: there is only a bundle, {bundle}, for a container to be called {id}. After the clock has
  * stopped, a shell runs SCRIPT with that name as its first argument.
  *
- * CASE is "AT-ONCE IMAGE PROGRAM [ARGUMENT…]": so many processes at once, each in a container of its own. PATHs must be in
- * the container afterwards. Prints for every case, separated by tabs: the median and the median absolute deviation of
+ * CASE is "AT-ONCE IMAGE[:CONFIG] PROGRAM [ARGUMENT…]": so many processes at once, each in a container of its own. PATHs must
+ * be in the container afterwards. Prints for every case, separated by tabs: the median and the median absolute deviation of
  * the time one process takes of one processor, the least of them (all in microseconds), the most memory in KiB that
  * the program or a child of it had; the median of what it took more than the case before it, in microseconds, each round
  * compared with itself: what the machine did in a round it did to both; the fewest page faults that no disk was read for,
@@ -42,7 +42,7 @@ enum { CASES_MAX = 8, AT_ONCE_MAX = 256, EXPECTED_MAX = 8, ARGUMENTS_MAX = 512, 
 
 struct bench_case {
 	unsigned at_once;
-	const char *image;
+	const char *image, *config;
 	char **argv; /* with placeholders */
 	double *times, *used;
 	struct more {
@@ -122,7 +122,7 @@ static void prepare(struct bench *bench, const struct bench_case *bench_case, st
 	size_t i;
 
 	(bench->only_bundle ? target_prepare : target_start)(bench->directory, bench->next_target, bench_case->image,
-							     bench->config, &start->target);
+							     bench_case->config, &start->target);
 	snprintf(start->id, sizeof(start->id), "bench-%u", bench->next_target++);
 	snprintf(start->pid, sizeof(start->pid), "%d", start->target.pid);
 	snprintf(start->rootfs, sizeof(start->rootfs), "%s/rootfs", start->target.bundle);
@@ -287,10 +287,15 @@ static void add_case(struct bench *bench, char **words)
 	struct bench_case *bench_case = &bench->cases[bench->case_count++];
 
 	if (bench->case_count > CASES_MAX || !words[0] || !words[1] || !words[2])
-		errx(2, "a case is: AT-ONCE IMAGE PROGRAM [ARGUMENT...]");
+		errx(2, "a case is: AT-ONCE IMAGE[:CONFIG] PROGRAM [ARGUMENT...]");
 	bench_case->at_once = (unsigned)atoi(words[0]);
 	if (bench_case->at_once < 1 || bench_case->at_once > AT_ONCE_MAX)
 		errx(2, "%s at once: from 1 to %d", words[0], AT_ONCE_MAX);
+	bench_case->config = bench->config;
+	if (strchr(words[1], ':')) {
+		bench_case->config = strchr(words[1], ':') + 1;
+		words[1][strcspn(words[1], ":")] = '\0';
+	}
 	bench_case->image = words[1];
 	bench_case->argv = words + 2;
 	bench_case->times = calloc(bench->rounds, sizeof(double));
