@@ -21,7 +21,9 @@ enum {
 	INSNS_MAX = 1 << 17, /* programs in the field have under a thousand */
 	USUAL_SIZE = 4096,   /* runc's and systemd's have a few hundred */
 	LOG_SIZE = 64 * 1024,
-	BLOCK_SIZE = 13,
+	HEAD_SIZE = 9,
+	RULE_SIZE = 4,
+	ALIKE_MAX = 1024, /* jumps are of 16 bits */
 };
 
 void bpf_program_clear(struct bpf_program *program)
@@ -189,44 +191,72 @@ enum bpf_verdict bpf_program_allows(const struct bpf_program *program, const str
 		.code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = (left), .off = (offset), .imm = (__s32)(value) \
 	}
 
-/*
- * The instructions that allow one rule and otherwise fall through. When a program starts, R1 and R10 have a value and
- * the verifier lets it read no other register before it wrote it, so R0, R2 and R3 are free; R1 is left alone. 64-bit
- * operations throughout: no architecture has zero extensions put between them.
- */
-static void bpf_write_block(struct bpf_insn *insns, const struct devcgroup_rule *rule)
+static bool bpf_is_alike(const struct devcgroup_rule *rule, const struct devcgroup_rule *other)
 {
-	const struct bpf_insn block[BLOCK_SIZE] = {
-		LOAD(BPF_REG_2, major),
-		JUMP_UNLESS(BPF_REG_2, rule->major, 11),
-		LOAD(BPF_REG_2, minor),
-		JUMP_UNLESS(BPF_REG_2, rule->minor, 9),
+	return rule->type == other->type && bpf_access_mask(rule->access) == bpf_access_mask(other->access);
+}
+
+/* How many rules from the first on ask for the same access to the same type of device. */
+static size_t bpf_count_alike(const struct devcgroup_rule *rules, size_t count)
+{
+	size_t alike = 1;
+
+	while (alike < count && alike < ALIKE_MAX && bpf_is_alike(&rules[alike], rules))
+		alike++;
+	return alike;
+}
+
+/*
+ * The instructions that allow what @count rules of one kind allow, and otherwise fall through. When a program starts,
+ * R1 and R10 have a value and the verifier lets it read no other register before it wrote it, so R0, R2 and R3 are
+ * free; R1 is left alone. 64-bit operations throughout: no architecture has zero extensions put between them.
+ *
+ * Return: their end.
+ */
+static struct bpf_insn *bpf_write_rules(struct bpf_insn *insns, const struct devcgroup_rule *rules, size_t count)
+{
+	const __s16 all = (__s16)(count * RULE_SIZE);
+	const struct bpf_insn head[HEAD_SIZE] = {
 		LOAD(BPF_REG_2, access_type),
 		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_3, .src_reg = BPF_REG_2},
 		ALU(BPF_AND, BPF_REG_3, 0xffff),
-		JUMP_UNLESS(BPF_REG_3, bpf_device_type(rule->type), 5),
+		JUMP_UNLESS(BPF_REG_3, bpf_device_type(rules->type), all + 5),
 		ALU(BPF_RSH, BPF_REG_2, 16),
-		ALU(BPF_AND, BPF_REG_2, ~bpf_access_mask(rule->access)),
-		JUMP_UNLESS(BPF_REG_2, 0, 2),
-		ALU(BPF_MOV, BPF_REG_0, 1),
-		{.code = BPF_JMP | BPF_EXIT},
+		ALU(BPF_AND, BPF_REG_2, ~bpf_access_mask(rules->access)),
+		JUMP_UNLESS(BPF_REG_2, 0, all + 2),
+		LOAD(BPF_REG_2, major),
+		LOAD(BPF_REG_3, minor),
 	};
 
-	memcpy(insns, block, sizeof(block));
+	memcpy(insns, head, sizeof(head));
+	insns += HEAD_SIZE;
+	for (size_t i = 0; i < count; i++) {
+		const struct bpf_insn rule[RULE_SIZE] = {
+			JUMP_UNLESS(BPF_REG_2, rules[i].major, 3),
+			JUMP_UNLESS(BPF_REG_3, rules[i].minor, 2),
+			ALU(BPF_MOV, BPF_REG_0, 1),
+			{.code = BPF_JMP | BPF_EXIT},
+		};
+
+		memcpy(insns, rule, sizeof(rule));
+		insns += RULE_SIZE;
+	}
+	return insns;
 }
 
 int bpf_program_extend(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
 		       struct bpf_program *ret)
 {
-	size_t added = count * BLOCK_SIZE, total = added + program->count;
-	struct bpf_insn *insns = calloc(total, sizeof(*insns));
+	struct bpf_insn *insns = calloc(count * (HEAD_SIZE + RULE_SIZE) + program->count, sizeof(*insns)), *end = insns;
 
 	if (!insns)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		bpf_write_block(insns + i * BLOCK_SIZE, &rules[i]);
-	memcpy(insns + added, program->insns, program->count * sizeof(*insns));
-	*ret = (struct bpf_program){insns, total};
+	for (size_t i = 0, alike; i < count; i += alike) {
+		alike = bpf_count_alike(rules + i, count - i);
+		end = bpf_write_rules(end, rules + i, alike);
+	}
+	memcpy(end, program->insns, program->count * sizeof(*insns));
+	*ret = (struct bpf_program){insns, (size_t)(end - insns) + program->count};
 	return 0;
 }
 

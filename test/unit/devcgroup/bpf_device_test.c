@@ -123,6 +123,49 @@ static void a_rule_is_granted_in_all_its_parts(void **state)
 	assert_int_equal(bpf_program_allows(&program, &(struct devcgroup_rule){'c', 1, 3, "wr", NULL}), BPF_DENIES);
 }
 
+static unsigned access_of(const char *text)
+{
+	return (strchr(text, 'r') ? BPF_DEVCG_ACC_READ : 0U) | (strchr(text, 'w') ? BPF_DEVCG_ACC_WRITE : 0U);
+}
+
+/* Rules share what they have in common; each allows what it says all the same, and nothing else. */
+static void each_of_many_rules_is_granted(void **state)
+{
+	static const struct devcgroup_rule rules[] = {
+		{'c', 195, 255, "rw", NULL}, {'c', 195, 0, "rw", NULL}, {'c', 238, 1, "rw", NULL},
+		{'b', 195, 1, "rw", NULL},   {'c', 10, 183, "r", NULL}, {'c', 10, 184, "r", NULL},
+		{'c', 10, 185, "w", NULL},   {'c', 7, 7, "rw", NULL},
+	};
+	static const unsigned majors[] = {7, 10, 195, 238}, minors[] = {0, 1, 7, 183, 184, 185, 255};
+	struct bpf_insn denial[] = {SET(0, 0), EXIT};
+	_cleanup_bpf_program_ struct bpf_program extended = {0};
+	int fd = -1;
+
+	(void)state;
+	assert_int_equal(bpf_program_extend(&(struct bpf_program){denial, ARRAY_SIZE(denial)}, rules, ARRAY_SIZE(rules),
+					    &extended),
+			 0);
+	for (size_t i = 0; i < ARRAY_SIZE(majors) * ARRAY_SIZE(minors) * 2 * 3; i++) {
+		const struct bpf_cgroup_dev_ctx access = {
+			.access_type =
+				(__u32)(i % 3 + 1) << 17 | (i / 3 % 2 ? BPF_DEVCG_DEV_CHAR : BPF_DEVCG_DEV_BLOCK),
+			.major = majors[i / 6 % ARRAY_SIZE(majors)],
+			.minor = minors[i / 6 / ARRAY_SIZE(majors)],
+		};
+		bool granted = false;
+
+		for (size_t j = 0; j < ARRAY_SIZE(rules); j++)
+			granted |= rules[j].major == access.major && rules[j].minor == access.minor &&
+				   (rules[j].type == 'c') == (i / 3 % 2 == 1) &&
+				   !(access.access_type >> 16 & ~access_of(rules[j].access));
+		assert_int_equal(bpf_program_verdict(&extended, &access), granted ? BPF_ALLOWS : BPF_DENIES);
+	}
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(bpf_program_load(&extended, &fd, &(struct err){0}), 0);
+	close(fd);
+}
+
 static void the_verifier_is_quoted(void **state)
 {
 	struct bpf_insn insns[] = {EXIT};
@@ -261,9 +304,8 @@ static void our_answer_is_the_kernels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(odd_programs_have_no_answer),
-		cmocka_unit_test(a_rule_is_granted_in_all_its_parts),
-		cmocka_unit_test(the_verifier_is_quoted),
+		cmocka_unit_test(odd_programs_have_no_answer),   cmocka_unit_test(a_rule_is_granted_in_all_its_parts),
+		cmocka_unit_test(each_of_many_rules_is_granted), cmocka_unit_test(the_verifier_is_quoted),
 		cmocka_unit_test(our_answer_is_the_kernels),
 	};
 
