@@ -73,29 +73,43 @@ static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 	return r;
 }
 
+/* Engines look at the path itself, and not where a link leads (deviceInfoFromPath() of the CDI library). */
+static int cdi_check_node(struct cdi_file *file, const struct cdi_node *node)
+{
+	struct stat st;
+
+	if (!node->path)
+		return 0;
+	if (lstat(node->path, &st) < 0)
+		return node->is_complete
+			       ? cdi_report_find(file, CDI_WARNING,
+						 "the device node %s is not there: containers get one without a device",
+						 node->path)
+			       : cdi_report_find(file, CDI_ERROR,
+						 "the device node %s is not there, so that no container with it starts",
+						 node->path);
+	if (S_ISLNK(st.st_mode) && !node->is_complete)
+		return cdi_report_find(
+			file, CDI_ERROR,
+			"%s is a symlink, which engines do not follow, so that no container with it starts",
+			node->path);
+	if (S_ISDIR(st.st_mode) || (S_ISLNK(st.st_mode) && stat(node->path, &st) < 0))
+		return 0;
+	if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode))
+		return cdi_report_find(file, CDI_ERROR, "%s is not a device node", node->path);
+	if (node->numbered && (node->major != major(st.st_rdev) || node->minor != minor(st.st_rdev)))
+		return cdi_report_find(file, CDI_ERROR,
+				       "it says %s is device %lld:%lld, and it is %u:%u: write the spec again",
+				       node->path, node->major, node->minor, major(st.st_rdev), minor(st.st_rdev));
+	return 0;
+}
+
 static int cdi_check_edits(struct cdi_file *file, const struct cdi_edits *edits)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < edits->node_count && r == 0; i++) {
-		const struct cdi_node *node = &edits->nodes[i];
-		struct stat st;
-
-		if (!node->path)
-			continue;
-		if (stat(node->path, &st) < 0)
-			r = cdi_report_find(file, CDI_ERROR,
-					    "the device node %s is not there, so that no container with it starts",
-					    node->path);
-		else if (S_ISDIR(st.st_mode))
-			continue;
-		else if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode))
-			r = cdi_report_find(file, CDI_ERROR, "%s is not a device node", node->path);
-		else if (node->numbered && (node->major != major(st.st_rdev) || node->minor != minor(st.st_rdev)))
-			r = cdi_report_find(file, CDI_ERROR,
-					    "it says %s is device %lld:%lld, and it is %u:%u: write the spec again",
-					    node->path, node->major, node->minor, major(st.st_rdev), minor(st.st_rdev));
-	}
+	for (size_t i = 0; i < edits->node_count && r == 0; i++)
+		r = cdi_check_node(file, &edits->nodes[i]);
 	for (size_t i = 0; i < edits->hook_count && r == 0; i++)
 		r = cdi_check_hook(file, &edits->hooks[i]);
 	return r;

@@ -96,6 +96,14 @@ static const struct field net_fields[] = {
 	{0},
 };
 
+/* Engines take null for a missing value. */
+static json_t *cdi_schema_get(const json_t *json, const char *name)
+{
+	json_t *value = json_object_get(json, name);
+
+	return json_is_null(value) ? NULL : value;
+}
+
 /*
  * Where text belongs, engines take a number or a truth value of YAML for text. @number: room for it.
  * Return: NULL if it is none.
@@ -122,6 +130,8 @@ static int cdi_schema_check_field(struct schema_reader *reader, const struct fie
 			reader->spec,
 			"%s has the field \"%.64s\". CDI does not know it, so engines refuse the whole file",
 			reader->where, name);
+	if (json_is_null(value))
+		return 0;
 	if (field->type == JSON_STRING ? !cdi_schema_text(reader, value, number)
 	    : field->type == JSON_TRUE ? !json_is_boolean(value)
 				       : json_typeof(value) != field->type)
@@ -138,12 +148,11 @@ static int cdi_schema_check_object(struct schema_reader *reader, const json_t *j
 
 	if (!json_is_object(json))
 		return cdi_spec_problem(reader->spec, "%s is not an object", reader->where);
-	/* Engines take null for a missing value. */
 	json_object_foreach ((json_t *)json, name, value)
-		if (r == 0 && !json_is_null(value))
+		if (r == 0)
 			r = cdi_schema_check_field(reader, fields, name, value);
 	for (; fields->name && r == 0; fields++)
-		if (fields->required && (!(value = json_object_get(json, fields->name)) || json_is_null(value)))
+		if (fields->required && !cdi_schema_get(json, fields->name))
 			r = cdi_spec_problem(reader->spec, "%s has no \"%s\"", reader->where, fields->name);
 	return r;
 }
@@ -151,7 +160,7 @@ static int cdi_schema_check_object(struct schema_reader *reader, const json_t *j
 static int cdi_schema_take_string(const struct schema_reader *reader, const json_t *json, const char *name, char **ret)
 {
 	char number[24];
-	const char *text = cdi_schema_text(reader, json_object_get(json, name), number);
+	const char *text = cdi_schema_text(reader, cdi_schema_get(json, name), number);
 
 	if (!text)
 		return 0;
@@ -166,7 +175,7 @@ static int cdi_schema_take_strings(struct schema_reader *reader, const json_t *j
 	size_t i;
 	int r = 0;
 
-	json_array_foreach (json_object_get(json, name), i, item) {
+	json_array_foreach (cdi_schema_get(json, name), i, item) {
 		const char *text = cdi_schema_text(reader, item, number);
 
 		if (r == 0)
@@ -210,19 +219,21 @@ DEFINE_ADD(add_hook, cdi_edits, cdi_hook, hook)
 static int cdi_schema_read_node(struct schema_reader *reader, const json_t *json, struct cdi_edits *edits)
 {
 	struct cdi_node *node = add_node(edits);
-	const json_t *number = json_object_get(json, "major");
 	int r;
 
 	r = node ? cdi_schema_check_object(reader, json, node_fields) : -ENOMEM;
 	if (r == 0)
-		r = cdi_schema_take_string(reader, json, json_object_get(json, "hostPath") ? "hostPath" : "path",
+		r = cdi_schema_take_string(reader, json,
+					   json_string_length(cdi_schema_get(json, "hostPath")) ? "hostPath" : "path",
 					   &node->path);
-	if (r == 0 && number) {
-		node->numbered = true;
-		node->major = json_integer_value(number);
-		node->minor = json_integer_value(json_object_get(json, "minor"));
-	}
-	return r;
+	if (r != 0)
+		return r;
+	/* As fillMissingInfo() of pkg/cdi/container-edits_unix.go counts them. */
+	node->major = json_integer_value(cdi_schema_get(json, "major"));
+	node->minor = json_integer_value(cdi_schema_get(json, "minor"));
+	node->numbered = node->major != 0;
+	node->is_complete = node->numbered && json_string_length(cdi_schema_get(json, "type")) > 0;
+	return 0;
 }
 
 static int cdi_schema_read_mount(struct schema_reader *reader, const json_t *json, struct cdi_edits *edits)
@@ -268,7 +279,7 @@ static int cdi_schema_read_hook(struct schema_reader *reader, const json_t *json
 		r = cdi_spec_problem(reader->spec, "%s is for the unknown stage \"%.32s\"", reader->where, hook->stage);
 	if (r == 0) {
 		hook->has_environment = hook->environment.count > 0;
-		hook->has_timeout = json_integer_value(json_object_get(json, "timeout")) > 0;
+		hook->has_timeout = json_integer_value(cdi_schema_get(json, "timeout")) > 0;
 		hook->is_ours = arguments.count > 0 && streq(arguments.items[0], CDI_HOOK_NAME);
 	}
 	strv_clear(&arguments);
@@ -289,7 +300,7 @@ static int cdi_schema_read_list(struct schema_reader *reader, const json_t *json
 	const json_t *item;
 	int r = 0;
 
-	json_array_foreach (json_object_get(json, name), i, item) {
+	json_array_foreach (cdi_schema_get(json, name), i, item) {
 		if (r != 0)
 			break;
 		(void)snprintf(reader->where + length, sizeof(reader->where) - length, ".%s[%zu]", name, i);
@@ -301,7 +312,7 @@ static int cdi_schema_read_list(struct schema_reader *reader, const json_t *json
 
 static int cdi_schema_read_edits(struct schema_reader *reader, const json_t *json, struct cdi_edits *edits)
 {
-	const json_t *rdt = json_object_get(json, "intelRdt");
+	const json_t *rdt = cdi_schema_get(json, "intelRdt");
 	int r;
 
 	r = cdi_schema_check_object(reader, json, edits_fields);
@@ -323,7 +334,7 @@ static int cdi_schema_read_edits(struct schema_reader *reader, const json_t *jso
 static int cdi_schema_read_device(struct schema_reader *reader, const json_t *json, size_t number)
 {
 	struct cdi_device *device = add_device(reader->spec);
-	const json_t *edits = json_object_get(json, "containerEdits");
+	const json_t *edits = cdi_schema_get(json, "containerEdits");
 	int r;
 
 	if (!device)
@@ -343,7 +354,7 @@ static int cdi_schema_read_device(struct schema_reader *reader, const json_t *js
 int cdi_schema_read(const json_t *json, struct cdi_spec *spec)
 {
 	struct schema_reader top = {.spec = spec}, *reader = &top;
-	const json_t *edits = json_object_get(json, "containerEdits"), *device;
+	const json_t *edits = cdi_schema_get(json, "containerEdits"), *device;
 	size_t i;
 	int r;
 
@@ -356,7 +367,7 @@ int cdi_schema_read(const json_t *json, struct cdi_spec *spec)
 	(void)snprintf(reader->where, sizeof(reader->where), "containerEdits");
 	if (r == 0 && json_is_object(edits))
 		r = cdi_schema_read_edits(reader, edits, &spec->edits);
-	json_array_foreach (json_object_get(json, "devices"), i, device)
+	json_array_foreach (cdi_schema_get(json, "devices"), i, device)
 		if (r == 0)
 			r = cdi_schema_read_device(reader, device, i);
 	return r;

@@ -10,8 +10,9 @@
 #include "base/str.h"
 
 struct cdi_node {
-	char *path; /* of the host */
-	bool numbered;
+	char *path;       /* of the host */
+	bool numbered;    /* otherwise engines take the number of the host's */
+	bool is_complete; /* with its type: engines do without the host's */
 	long long major, minor;
 };
 

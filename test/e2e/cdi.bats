@@ -199,13 +199,19 @@ setup() {
 @test "check finds what is not there, and hooks that an image could take over" {
 	local hook=$BATS_TEST_TMPDIR/hook
 
-	spec "$specs" a.json '.devices[0].containerEdits = {deviceNodes: [{path: "/dev/none"}, {path: "/dev/null", type: "c", major: 9, minor: 9}],
+	ln -s /dev/null "$BATS_TEST_TMPDIR/link"
+	spec "$specs" a.json '.devices[0].containerEdits = {deviceNodes: [{path: "/dev/none"}, {path: "/dev/null", type: "c", major: 9, minor: 9},
+			{path: "/dev/gone", type: "c", major: 9, minor: 9}, {path: "/dev/zero", major: 0, minor: 0},
+			{path: "'"$BATS_TEST_TMPDIR"'/link"}],
 		mounts: [{hostPath: "/none/library", containerPath: "/x", options: ["rbind"]}],
 		hooks: [{hookName: "createContainer", path: "'"$hook"'", args: ["hook"]}]}'
 	check "$specs/a.json"
 	expect_status 1
 	expect "the device node /dev/none is not there"
 	expect "it says /dev/null is device 9:9, and it is 1:3"
+	expect "warning: the device node /dev/gone is not there: containers get one without a device"
+	expect_not "/dev/zero"
+	expect "error: $BATS_TEST_TMPDIR/link is a symlink"
 	expect "this is not there: /none/library"
 	expect "the hook $hook is not there"
 	expect 'has no "env": some runtimes give it the image'
@@ -288,6 +294,7 @@ podman_agrees() {
 		one one {}
 		one one
 		one one {env:\x20[A=b],unknown:\x201}
+		one one {env:\x20[A=b],unknown:\x20~}
 		one one {env:\x20[A=b],hooks:\x20~}
 		one one {env:\x20[&a\x20A=b,*a]}
 		one one {env:\x20[*b]}
@@ -296,9 +303,14 @@ podman_agrees() {
 		one one {env:\x20[A=b]}\n}
 		one one {env:\x20[A=b],deviceNodes:\x20[{path:\x20/dev/null,fileMode:\x200666}]}
 		one one {env:\x20[A=b],deviceNodes:\x20[{path:\x20/dev/null,fileMode:\x20"0666"}]}
+		one one {env:\x20[A=b],deviceNodes:\x20[{path:\x20/dev/null,hostPath:\x20~,major:\x20~}]}
+		one one {env:\x20[A=b],deviceNodes:\x20[{path:\x20/dev/null,hostPath:\x20"",major:\x200}]}
+		one one {env:\x20[A=b],deviceNodes:\x20[{path:\x20/dev/stdin}]}
+		one one {env:\x20[A=b],deviceNodes:\x20[{path:\x20/dev/gone}]}
+		one one {env:\x20[A=b],deviceNodes:\x20[{path:\x20/dev/gone,type:\x20c,major:\x201,minor:\x203}]}
 		"a\\0b" one
 	END
-	[[ $good -ge 9 ]]
+	[[ $good -ge 12 ]]
 }
 
 @test "a spec of ours is stale when devices come or go" {

@@ -300,6 +300,31 @@ static void what_engines_refuse_is_told(void **state)
 	}
 }
 
+/* As Go reads null, and no text at all where it is not needed. */
+static void what_is_null_is_missing(void **state)
+{
+	static const char text[] = "{\"cdiVersion\":\"0.5.0\",\"kind\":\"a.b/c\",\"annotations\":null,"
+				   "\"containerEdits\":{\"env\":null,\"hooks\":null,\"intelRdt\":null},\"devices\":["
+				   "{\"name\":\"a\",\"containerEdits\":{\"deviceNodes\":["
+				   "{\"path\":\"/a\",\"hostPath\":null,\"major\":null,\"minor\":null},"
+				   "{\"path\":\"/b\",\"hostPath\":\"\",\"major\":1,\"minor\":null}]}}]}";
+	struct cdi_spec spec = {0};
+	const struct cdi_node *nodes;
+
+	(void)state;
+	assert_int_equal(cdi_spec_parse("x.json", text, strlen(text), &spec), 0);
+	if (spec.problems.count > 0)
+		fail_msg("%s", spec.problems.items[0]);
+	assert_int_equal(spec.devices[0].edits.node_count, 2);
+	nodes = spec.devices[0].edits.nodes;
+	assert_string_equal(nodes[0].path, "/a");
+	assert_false(nodes[0].numbered);
+	assert_string_equal(nodes[1].path, "/b");
+	assert_true(nodes[1].numbered);
+	assert_false(nodes[1].is_complete);
+	cdi_spec_clear(&spec);
+}
+
 static const char yaml[] = "---\n"
 			   "cdiVersion: 0.5.0\n"
 			   "containerEdits:\n"
@@ -517,6 +542,7 @@ int main(void)
 		cmocka_unit_test(a_spec_without_hooks_has_the_plan),
 		cmocka_unit_test(versions_follow_features),
 		cmocka_unit_test(what_engines_refuse_is_told),
+		cmocka_unit_test(what_is_null_is_missing),
 		cmocka_unit_test(yaml_is_read_as_json_is),
 		cmocka_unit_test(yaml_says_what_engines_take_it_for),
 		cmocka_unit_test(yaml_stays_as_small_as_it_is),
