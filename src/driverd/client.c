@@ -29,7 +29,7 @@ static const char dxcore_advice[] =
 
 /* ---- the child ---- */
 
-enum { REAP_MS = 2000 };
+enum { REAP_MS = 2000, SIGNAL_SIZE = 24 };
 
 struct child {
 	pid_t pid;
@@ -189,20 +189,34 @@ static int driverd_converse(int socket, const struct question *question, unsigne
 	return protocol_read_answer(question->procedure, datagram, (size_t)size, ret) ? 0 : -EBADMSG;
 }
 
+/* Real-time signals have no names. */
+static void driverd_name_signal(int number, char ret[SIGNAL_SIZE])
+{
+	const char *name = sigabbrev_np(number);
+
+	if (name)
+		(void)snprintf(ret, SIGNAL_SIZE, "SIG%s", name);
+	else
+		(void)snprintf(ret, SIGNAL_SIZE, "signal %d", number);
+}
+
 /* Why the answer is missing. A child that driverd_stop() killed has the same status as one that timed out. */
 static int driverd_explain_silence(int failure, int wait_status, const struct settings *settings,
 				   const struct question *question, struct err *err)
 {
 	const char *library = question->library, *advice = question->advice;
+	char signal[SIGNAL_SIZE];
 
 	if (failure == -ENOMEM)
 		return failure;
 	if (failure == -ETIMEDOUT)
 		return err_set(err, CTR_GPU_E_DRIVER_TIMEOUT, "ctr-gpu-driverd: %s did not answer within %g s\n%s",
 			       library, settings->driver_timeout_ms / 1000.0, advice);
-	if (failure != -EBADMSG && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) != SIGKILL)
-		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s crashed (SIG%s)\n%s", library,
-			       sigabbrev_np(WTERMSIG(wait_status)), advice);
+	if (failure != -EBADMSG && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) != SIGKILL) {
+		driverd_name_signal(WTERMSIG(wait_status), signal);
+		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s crashed (%s)\n%s", library, signal,
+			       advice);
+	}
 	if (failure != -EBADMSG && WIFEXITED(wait_status))
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
 			       "ctr-gpu-driverd: ended with status %d before %s had answered\n%s",

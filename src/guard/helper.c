@@ -171,11 +171,22 @@ static const char *helper_find_reason(const char *sentence)
 	return reason ? reason + strlen(": ") : sentence;
 }
 
+/* The program's sentence and its advice, which is a line of its own. */
+static int helper_explain(char *sentence, struct err *err)
+{
+	char *advice = strchr(sentence, '\n');
+
+	if (!advice || !advice[1])
+		return err_set(err, CTR_GPU_E_GUARD, "%.*s", (int)strcspn(sentence, "\n"), sentence);
+	*advice++ = '\0';
+	return err_set(err, CTR_GPU_E_GUARD, "%.400s\n%.*s", sentence, (int)strcspn(advice, "\n"), advice);
+}
+
 /* One of another version, which an update has left, is replaced. */
 static int helper_load_newest(struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *answer = NULL;
-	const char *text;
+	char *text;
 	int r;
 
 	path = helper_find();
@@ -190,8 +201,11 @@ static int helper_load_newest(struct err *err)
 	text = strstr(answer, "] ");
 	if (text && helper_is_verdict(answer))
 		verdict_keep(path, helper_find_reason(text + strlen("] ")));
-	return err_set(err, CTR_GPU_E_GUARD, "%.600s",
-		       text ? text + strlen("] ") : "ctr-gpu-guard cannot load the guard");
+	if (text)
+		return helper_explain(text + strlen("] "), err);
+	/* Not its own words: a library that is missing, or a signal. */
+	return err_set(err, CTR_GPU_E_GUARD, "ctr-gpu-guard, which loads the guard, does not run%s%.*s",
+		       answer[0] ? ": " : "", (int)strcspn(answer, "\n"), answer);
 }
 
 int helper_load(struct err *err)

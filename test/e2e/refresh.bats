@@ -188,9 +188,15 @@ ExecStartPost=/usr/bin/touch /dev/shm/ran"; systemctl daemon-reload; rm -f /dev/
 @test "specs: written also where the guard cannot be loaded, which is said" {
 	run on wsl-hybrid 'mkdir -p /etc/ctr-gpu; echo "{\"choice\": \"strict\"}" >/etc/ctr-gpu/config.json; ctr-gpu refresh; echo "status $?"; ls /etc/cdi'
 	expect_line "status 1"
-	expect "[E_GUARD] "
+	expect "[E_GUARD] this kernel or driver cannot be guarded: "
+	expect_not "?"
+	[[ ${lines[1]} == *" lists all of it; see SECURITY.md "* ]]
 	expect_line ctr-gpu-nvidia.json
 	expect_line ctr-gpu-intel.json
+	run on wsl-hybrid 'printf "#!/bin/sh\necho ctr-gpu-guard: error while loading shared libraries: libbpf.so.1 >&2; exit 127\n" >/run/guard; chmod 755 /run/guard
+		mount --bind /run/guard "$(command -v ctr-gpu-guard)"; mkdir -p /etc/ctr-gpu; echo "{\"choice\": \"guard\"}" >/etc/ctr-gpu/config.json; ctr-gpu refresh'
+	expect_status 1
+	expect "[E_GUARD] ctr-gpu-guard, which loads the guard, does not run: ctr-gpu-guard: error while loading shared libraries: libbpf.so.1"
 }
 
 read_only='mount --bind /etc /etc; mount -o remount,bind,ro /etc;'

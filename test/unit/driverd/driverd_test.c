@@ -125,11 +125,12 @@ static void names_what_a_library_lacks(void **state)
 
 static void names_the_signal_of_a_crash(void **state)
 {
-	struct answer crash = ask("crashes"), abortion = ask("aborts");
+	struct answer crash = ask("crashes"), abortion = ask("aborts"), unnamed = ask("signals");
 
 	(void)state;
 	assert_error(&crash, CTR_GPU_E_DRIVER_LIBRARY, "crashes.so crashed (SIGSEGV)");
 	assert_error(&abortion, CTR_GPU_E_DRIVER_LIBRARY, "aborts.so crashed (SIGABRT)");
+	assert_error(&unnamed, CTR_GPU_E_DRIVER_LIBRARY, "signals.so crashed (signal 40)");
 }
 
 static void survives_a_library_that_exits(void **state)
