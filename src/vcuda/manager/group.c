@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ enum {
 	TEXT_MAX = 64 * 1024,
 	ROUNDS = 16, /* what is started while others are moved */
 	SWEPT_MAX = 4096,
+	EVENTS_SIZE = 4096,
 };
 
 static int group_write(int group, const char *name, const char *text)
@@ -152,6 +154,8 @@ static void group_keep(struct manager *manager, int hierarchy, int *group)
 	manager->groups = steal_fd(group);
 	manager->hierarchy = manager->has_processors ? fcntl(hierarchy, F_DUPFD_CLOEXEC, 0) : -1;
 	manager->has_processors = manager->hierarchy >= 0;
+	if (manager->has_processors)
+		manager->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 }
 
 void group_take(struct manager *manager, int hierarchy, const char *text)
@@ -240,7 +244,7 @@ int group_follow_processors(const struct manager *manager, struct tenant *tenant
 
 	if (!group || tenant->group < 0 || !manager->has_processors)
 		return 0;
-	return group_set_processors(tenant, processor_read(manager->hierarchy, group));
+	return group_set_processors(tenant, processor_read(manager->hierarchy, group, manager->watch));
 }
 
 /* Of a process that has ended, the number may be another's by now, whose group was read. */
@@ -253,6 +257,31 @@ int group_limit_processors(const struct manager *manager, struct tenant *tenant)
 	if (fd_read_kernels(AT_FDCWD, path, TEXT_MAX, &text) < 0 || alive_has_ended(tenant->pidfd))
 		return 0;
 	return group_follow_processors(manager, tenant, text);
+}
+
+static void group_limit_all_processors(const struct manager *manager)
+{
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		(void)group_limit_processors(manager, tenant);
+}
+
+/* A watch keeps what a group was, also when that is gone, and several containers may have the same one. */
+void group_watch(struct manager *manager)
+{
+	if (!manager->has_processors)
+		return;
+	cleanup_closep(&manager->watch);
+	manager->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	group_limit_all_processors(manager);
+}
+
+void group_follow_changes(const struct manager *manager)
+{
+	char events[EVENTS_SIZE];
+
+	while (read(manager->watch, events, sizeof(events)) > 0)
+		;
+	group_limit_all_processors(manager);
 }
 
 /* What is swapped out would come on top of what is limited. A kernel without swap has no such file. */

@@ -39,6 +39,12 @@ int group_limit_processors(const struct manager *manager, struct tenant *tenant)
 /** The same of a container whose process has @text in /proc/PID/cgroup. */
 int group_follow_processors(const struct manager *manager, struct tenant *tenant, const char *text);
 
+/** Watches what all containers may have from now on, and no others. */
+void group_watch(struct manager *manager);
+
+/** Something of that has changed. */
+void group_follow_changes(const struct manager *manager);
+
 /** Return: how much memory they have; 0 if that is not counted. */
 uint64_t group_measure_memory(const struct tenant *tenant);
 

@@ -42,7 +42,7 @@ enum {
 	HANDED_SOCKET = 3, /* sd_listen_fds(3) */
 	DESCRIPTORS = 4096,
 	BACKLOG = 64,
-	WAITS_MAX = 2 + MANAGER_PEERS_MAX + 2 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
+	WAITS_MAX = 3 + MANAGER_PEERS_MAX + 2 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
 };
 
 static volatile sig_atomic_t ended;
@@ -200,6 +200,8 @@ static void vcudad_gather(struct loop *loop)
 	}
 	if (loop->peer_count < MANAGER_PEERS_MAX)
 		vcudad_wait_for(loop, loop->control, POLLIN, NULL);
+	if (loop->manager.has_processors)
+		vcudad_wait_for(loop, loop->manager.watch, POLLIN, &loop->manager);
 	vcudad_gather_tenants(loop);
 	vcudad_gather_workers(loop);
 }
@@ -233,6 +235,8 @@ static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 /* Servers first: what one of them had is given back before another asks. */
 static void vcudad_serve_containers(struct loop *loop)
 {
+	if (loop->manager.has_processors && vcudad_is_ready(loop, &loop->manager, loop->manager.watch))
+		group_follow_changes(&loop->manager);
 	for (struct worker *worker = loop->manager.workers, *next; worker; worker = next) {
 		next = worker->next;
 		vcudad_serve_worker(loop, worker);

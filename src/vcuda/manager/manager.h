@@ -104,6 +104,7 @@ struct manager {
 	char unlimited[128];   /* why there is none */
 	bool has_processors;   /* containers' groups limit these, too */
 	int hierarchy;         /* where cgroup version 2 is mounted, if so */
+	int watch;             /* of inotify(7), and of what containers themselves may have, if so */
 };
 
 /** Milliseconds of the monotonic clock. */

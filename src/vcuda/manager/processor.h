@@ -16,8 +16,9 @@ struct processor {
  * processor_read() - the least of what a group and those above it may have, since each limit holds
  * @hierarchy: where it is mounted
  * @group:     below that, as "/system.slice/docker-4f2a.scope"
+ * @watch:     of inotify(7), which tells from now on when one of them is changed; -1: none
  */
-struct processor processor_read(int hierarchy, const char *group);
+struct processor processor_read(int hierarchy, const char *group, int watch);
 
 /** The same as cpu.max takes it. */
 void processor_print(struct processor processor, char ret[static PROCESSOR_TEXT_SIZE]);

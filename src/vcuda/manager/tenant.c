@@ -434,6 +434,7 @@ void tenant_bury(struct manager *manager, struct tenant *tenant)
 	manager->changed = true;
 	share_host_memory(manager);
 	tenant_free(tenant);
+	group_watch(manager);
 	group_sweep(manager);
 }
 

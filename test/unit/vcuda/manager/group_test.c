@@ -109,7 +109,8 @@ static int tree_close(void **state)
 	if (tree->manager.groups >= 0)
 		(void)close(tree->manager.groups);
 	if (tree->manager.has_processors)
-		(void)close(tree->manager.hierarchy);
+		for (int i = 0; i < 2; i++)
+			(void)close(i ? tree->manager.hierarchy : tree->manager.watch);
 	(void)close(tree->hierarchy);
 	assert_int_equal(str_format(&command, "rm -r %s", tree->directory), 0);
 	assert_int_equal(system(command), 0);
@@ -269,7 +270,7 @@ static void the_least_of_a_group_and_those_above_is_what_it_may_have(void **stat
 	tree_write(tree, "slice/half/free/cpu.max", "max 100000\n");
 	tree_write(tree, "slice/half/nonsense/cpu.max", "1 0\n");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		processor_print(processor_read(tree->hierarchy, cases[i].group), text);
+		processor_print(processor_read(tree->hierarchy, cases[i].group, -1), text);
 		if (!streq(text, cases[i].most))
 			fail_msg("%s: %s", cases[i].group, text);
 	}
@@ -304,6 +305,39 @@ static void servers_have_as_much_of_processors_as_their_container(void **state)
 	assert_int_equal(unlinkat(tree->hierarchy, OWN "/container-one/cpu.max", 0), 0);
 	tree_end_containers(tree);
 	assert_int_equal(tree_add(tree, 0, &one), 0);
+}
+
+/* Return: whether something was changed that is watched. */
+static bool tree_was_changed(const struct tree *tree)
+{
+	const bool changed = poll(&(struct pollfd){.fd = tree->manager.watch, .events = POLLIN}, 1, 0) > 0;
+
+	group_follow_changes(&tree->manager);
+	return changed;
+}
+
+static void what_a_container_may_have_is_watched_until_it_ends(void **state)
+{
+	static const char group[] = "0::/slice/one\n";
+	struct tree *tree = *state;
+	struct tenant *one;
+
+	tree_make(tree, "slice/one");
+	tree_write(tree, "slice/cpu.max", "max 100000\n");
+	tree_write(tree, "slice/one/cpu.max", "max 100000\n");
+	group_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
+	assert_int_equal(tree_add(tree, 0, &one), 0);
+	tree_write(tree, "slice/one/cpu.max", "max 100000\n");
+	assert_false(tree_was_changed(tree));
+	assert_int_equal(group_follow_processors(&tree->manager, one, group), 0);
+	tree_write(tree, "slice/one/cpu.max", "150000 100000\n");
+	assert_true(tree_was_changed(tree));
+	assert_false(tree_was_changed(tree));
+	tree_write(tree, "slice/cpu.max", "50000 100000\n");
+	assert_true(tree_was_changed(tree));
+	tree_end_containers(tree);
+	tree_write(tree, "slice/cpu.max", "max 100000\n");
+	assert_false(tree_was_changed(tree));
 }
 
 static void without_a_controller_of_processors_the_rest_is_limited(void **state)
@@ -415,6 +449,7 @@ int main(int argc, char **argv)
 		WITH_TREE(a_limit_that_cannot_be_set_is_no_grant),
 		WITH_TREE(the_least_of_a_group_and_those_above_is_what_it_may_have),
 		WITH_TREE(servers_have_as_much_of_processors_as_their_container),
+		WITH_TREE(what_a_container_may_have_is_watched_until_it_ends),
 		WITH_TREE(without_a_controller_of_processors_the_rest_is_limited),
 		WITH_TREE(without_groups_nothing_is_limited),
 		WITH_TREE(groups_of_containers_that_are_gone_are_removed),
