@@ -230,7 +230,7 @@ becomes() {
 	becomes "150000 100000"
 	inside systemctl stop ctr-gpu-vcudad.service
 	inside systemctl set-property --runtime few.slice CPUQuota=120%
-	inside ctr-gpu vgpu list
+	inside systemctl start ctr-gpu-vcudad.service
 	becomes "120000 100000"
 	inside ctr-gpu vgpu revoke free
 	inside systemctl set-property --runtime few.slice CPUQuota=

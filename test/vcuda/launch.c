@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * launch [-q BYTES] [-m BYTES] [-c BYTES] [-g COUNT] [-p PLACE] [-f FLAGS] [-u UID] [-s SERVER] [-l LIBRARY] SOCKET
- * [COMMAND…]: a manager without a policy. -m: memory of the host. PLACE is the first GPU's on the bus, as a number. Listens on SOCKET, runs a ctr-gpu-vcuda for each client, prints what they tell, and ends when COMMAND does.
+ * launch [-q BYTES] [-m BYTES] [-c BYTES] [-g COUNT] [-o ORDINAL] [-p PLACE] [-f FLAGS] [-u UID] [-s SERVER]
+ * [-l LIBRARY] SOCKET [COMMAND…]: a manager without a policy. -m: memory of the host. -o: the driver's number of the
+ * first GPU, whose PLACE on the bus is a number. Listens on SOCKET, runs a ctr-gpu-vcuda for each client, prints what
+ * they tell, and ends when COMMAND does.
  */
 
 #include <errno.h>
@@ -122,11 +124,13 @@ static void serve(pid_t command)
 	}
 }
 
+static int first_ordinal;
+
 static void read_options(int argc, char **argv, uint64_t *limit)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "+q:m:c:g:p:f:u:s:l:")) != -1) {
+	while ((option = getopt(argc, argv, "+q:m:c:g:o:p:f:u:s:l:")) != -1) {
 		if (option == 'q')
 			*limit = strtoull(optarg, NULL, 0);
 		else if (option == 'm')
@@ -135,6 +139,8 @@ static void read_options(int argc, char **argv, uint64_t *limit)
 			start.context_bytes = strtoull(optarg, NULL, 0);
 		else if (option == 'g')
 			start.gpu_count = (uint32_t)atoi(optarg);
+		else if (option == 'o')
+			first_ordinal = atoi(optarg);
 		else if (option == 'p')
 			start.gpus[0].place = (uint32_t)strtoul(optarg, NULL, 0);
 		else if (option == 'f')
@@ -159,7 +165,7 @@ int main(int argc, char **argv)
 	if (optind == argc)
 		return 2;
 	for (int i = 0; i < START_GPUS; i++)
-		start.gpus[i].ordinal = i;
+		start.gpus[i].ordinal = first_ordinal + i;
 	quota_fd = memfd_create("quota", MFD_CLOEXEC);
 	if (ftruncate(quota_fd, sizeof(*quota)) < 0)
 		return 2;

@@ -108,7 +108,8 @@ static void case_print(const struct function *f)
 		const struct argument *a = &f->argument[i];
 
 		if (argument_is(a, "OUT OUT0"))
-			printf("\trequest_reply(q, &%s, sizeof(%s));\n", a->field[1], a->field[1]);
+			printf("\tSTRUCT_TELL(&%s);\n\trequest_reply(q, &%s, sizeof(%s));\n", a->field[1], a->field[1],
+			       a->field[1]);
 		else if (argument_is(a, "NEW") && parent >= 0 && !case_outlives(f, a))
 			printf("\tr = request_reply_handle(q, WIRE_%s, %s, q->argument[%d]);\n", a->field[0],
 			       a->field[1], parent);

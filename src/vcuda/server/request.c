@@ -353,6 +353,16 @@ CUresult request_check_properties(CUmemAllocationProp *properties)
 	return request_check_location(&properties->location);
 }
 
+void request_tell_properties(CUmemAllocationProp *properties)
+{
+	properties->win32HandleMetaData = NULL;
+	for (unsigned i = 0; i < server.start.gpu_count; i++)
+		if (properties->location.type == LOCATION_DEVICE && properties->location.id == server.gpu[i]) {
+			properties->location.id = (int)i;
+			return;
+		}
+}
+
 CUresult request_check_pool(CUmemPoolProps *properties)
 {
 	properties->win32SecurityAttributes = NULL;

@@ -119,6 +119,17 @@ CUresult request_check_peer_copy(CUDA_MEMCPY3D_PEER *copy);
 CUresult request_check_host(CUDA_HOST_NODE_PARAMS *parameters);
 void callback_reached(void *cookie);
 
+/* The driver's numbers of devices become the client's. */
+void request_tell_properties(CUmemAllocationProp *properties);
+
+static inline void request_tell_nothing(const void *any)
+{
+	(void)any;
+}
+
+#define STRUCT_TELL(pointer) \
+	_Generic((pointer), CUmemAllocationProp * : request_tell_properties, default : request_tell_nothing)(pointer)
+
 static inline CUresult request_check_nothing(const void *any)
 {
 	(void)any;
