@@ -260,6 +260,19 @@ on_host() {
 	'
 }
 
+@test "what could not be written down for a while is, once it can be" {
+	on_host '
+		manager
+		mkdir /run/ctr-gpu/vcudad.json.new
+		container one "client; sleep 60"
+		soon audited ledger-not-written
+		sleep 1.5
+		[[ $(grep -c ledger-not-written "$scratch/audit") == 1 ]]
+		rmdir /run/ctr-gpu/vcudad.json.new
+		soon grep -q "\"id\":\"one\"" /run/ctr-gpu/vcudad.json
+	'
+}
+
 @test "a server that outlives its client is killed by a manager that was started again, too" {
 	on_host '
 		manager

@@ -42,6 +42,7 @@ enum {
 	HANDED_SOCKET = 3, /* sd_listen_fds(3) */
 	DESCRIPTORS = 4096,
 	BACKLOG = 64,
+	LEDGER_AGAIN_MS = 1000,
 	WAITS_MAX = 3 + MANAGER_PEERS_MAX + 2 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
 };
 
@@ -200,6 +201,8 @@ static void vcudad_gather(struct loop *loop)
 	}
 	if (loop->peer_count < MANAGER_PEERS_MAX)
 		vcudad_wait_for(loop, loop->control, POLLIN, NULL);
+	if (loop->manager.changed)
+		vcudad_wake_at(loop, loop->now + LEDGER_AGAIN_MS);
 	if (loop->manager.has_processors)
 		vcudad_wait_for(loop, loop->manager.watch, POLLIN, &loop->manager);
 	vcudad_gather_tenants(loop);
@@ -266,13 +269,17 @@ static void vcudad_serve_peers(struct loop *loop)
 		peer_accept(&loop->peers, loop->control);
 }
 
+/* Without it, the next manager ends servers that it does not know: it is tried again until it is there. */
 static void vcudad_write_ledger(struct manager *manager)
 {
+	static bool failed;
 	int r = manager->changed ? ledger_write(manager) : 0;
 
-	manager->changed = false;
-	if (r < 0)
+	if (!manager->changed)
+		return;
+	if (r < 0 && !failed)
 		audit_write("ledger-not-written", NULL, json_pack("{s:s}", "error", strerror(-r)));
+	manager->changed = failed = r < 0;
 }
 
 static void vcudad_run(struct loop *loop)
