@@ -507,8 +507,7 @@ int install_keep(const struct install *install, struct known *known)
 int install_open(const struct settings *settings, const char *version, const struct known *known, struct install *ret,
 		 struct err *err)
 {
-	_cleanup_install_ struct install install = {
-		.version = version, .root = ROOTFS_CLOSED, .since = time(NULL)};
+	_cleanup_install_ struct install install = {.version = version, .root = ROOTFS_CLOSED, .since = time(NULL)};
 	const char *root = settings->driver_root ? settings->driver_root : "/";
 	int r;
 

@@ -141,8 +141,8 @@ static int procfs_hide_other_parts(const struct planning *planning, const struct
 	    str_format(&instance, "%s/gi%d", directory, part->gpu_instance) < 0)
 		return -ENOMEM;
 	r = procfs_hide_entries(planning, directory, procfs_is_instance, procfs_has_instance, part, reason);
-	return r == 0 ? procfs_hide_entries(planning, instance, procfs_is_compute_instance,
-					    procfs_has_compute_instance, part, reason)
+	return r == 0 ? procfs_hide_entries(planning, instance, procfs_is_compute_instance, procfs_has_compute_instance,
+					    part, reason)
 		      : r;
 }
 

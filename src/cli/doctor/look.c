@@ -135,8 +135,7 @@ void look_judge_config(struct look *look)
 		look_add(look, "config-unread", SEVERITY_WARNING, 0,
 			 "%s: what it says of GPUs is not known\n"
 			 "%s",
-			 look->config.unread,
-			 geteuid() ? "sudo ctr-gpu doctor" : "Mend it, and look again.");
+			 look->config.unread, geteuid() ? "sudo ctr-gpu doctor" : "Mend it, and look again.");
 	if (look->config.invalid)
 		look_add(look, "config", goes_on ? SEVERITY_WARNING : SEVERITY_PROBLEM, goes_on ? 0 : ALL_DOORS,
 			 "%s\n"

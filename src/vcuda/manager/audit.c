@@ -90,10 +90,14 @@ void audit_server(struct tenant *tenant, const struct start_event *event, int64_
 		const char *name;
 		bool text, number;
 	} kinds[] = {
-		[START_EVENT_READY] = {"ready", false, false},   [START_EVENT_FAILED] = {"start-failed", true, true},
-		[START_EVENT_REFUSED] = {"refused", true, true}, [START_EVENT_TABLE] = {"hidden-table", true, false},
-		[START_EVENT_QUOTA] = {"quota", false, true},    [START_EVENT_HOSTILE] = {"hostile", true, false},
-		[START_EVENT_STICKY] = {"sticky", false, true},  [START_EVENT_REACHED] = {"reached", true, true},
+		[START_EVENT_READY] = {"ready", false, false},
+		[START_EVENT_FAILED] = {"start-failed", true, true},
+		[START_EVENT_REFUSED] = {"refused", true, true},
+		[START_EVENT_TABLE] = {"hidden-table", true, false},
+		[START_EVENT_QUOTA] = {"quota", false, true},
+		[START_EVENT_HOSTILE] = {"hostile", true, false},
+		[START_EVENT_STICKY] = {"sticky", false, true},
+		[START_EVENT_REACHED] = {"reached", true, true},
 		[START_EVENT_ESTIMATED] = {"estimated", true, false},
 	};
 	json_t *more;

@@ -8,7 +8,7 @@
 /* What a thread of the client waits for; each waits for one thing at a time, so its slot names it. */
 struct mark {
 	uint64_t stream, context;
-	uint64_t request; /* the number of the one that waits */
+	uint64_t request;          /* the number of the one that waits */
 	_Atomic uint32_t *numbers; /* where it is written, once it is */
 	uint32_t number;
 	unsigned looks;

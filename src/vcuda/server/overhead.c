@@ -42,9 +42,9 @@ static unsigned overhead_gpu_count;
 static pthread_mutex_t overhead_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static _Atomic bool overhead_stirred;
 static _Atomic uint64_t overhead_little; /* since it was asked last */
-static bool overhead_seen;  /* this process was among those that it counts */
-static bool overhead_known; /* it said how much that is, when it was asked last */
-static uint64_t overhead_surplus; /* counted, and noted for nobody */
+static bool overhead_seen;               /* this process was among those that it counts */
+static bool overhead_known;              /* it said how much that is, when it was asked last */
+static uint64_t overhead_surplus;        /* counted, and noted for nobody */
 
 bool overhead_hold(void)
 {
@@ -74,8 +74,7 @@ static bool overhead_add(void *gpu, uint64_t *sum, bool *ret_there)
 	for (unsigned i = 0; i < count; i++) {
 		if (list[i].pid != (unsigned)getpid())
 			continue;
-		if (list[i].used == 0 || list[i].used == UINT64_MAX ||
-		    __builtin_add_overflow(*sum, list[i].used, sum))
+		if (list[i].used == 0 || list[i].used == UINT64_MAX || __builtin_add_overflow(*sum, list[i].used, sum))
 			return false;
 		*ret_there = true;
 	}
@@ -107,9 +106,8 @@ static bool overhead_find_gpus(int (*find)(const char *address, void **ret))
 	char address[OVERHEAD_ADDRESS];
 
 	for (unsigned i = 0; i < server.start.gpu_count; i++)
-		if (overhead_is_another(i) &&
-		    (driver.cuDeviceGetPCIBusId(address, sizeof(address), server.gpu[i]) ||
-		     find(address, &overhead_gpus[overhead_gpu_count++]) != 0))
+		if (overhead_is_another(i) && (driver.cuDeviceGetPCIBusId(address, sizeof(address), server.gpu[i]) ||
+					       find(address, &overhead_gpus[overhead_gpu_count++]) != 0))
 			return false;
 	return true;
 }
