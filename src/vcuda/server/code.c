@@ -249,25 +249,33 @@ static CUresult code_ask(uint64_t handle, uint64_t real, struct wire_function *i
 	return r;
 }
 
+/* Return: NULL if it is to be asked for. */
+static inline struct code_function *code_known(uint64_t handle)
+{
+	const uint32_t index = wire_handle_index(handle);
+	struct code_function *const *level = functions[index / CODE_LEVEL];
+	struct code_function *function = level ? level[index % CODE_LEVEL] : NULL;
+
+	return function && function->handle == handle ? function : NULL;
+}
+
 static struct code_function **code_place(uint64_t handle)
 {
 	const uint32_t index = wire_handle_index(handle);
 	struct code_function ***level = &functions[index / CODE_LEVEL];
 
-	if (index / CODE_LEVEL >= CODE_LEVEL)
-		return NULL;
 	if (!*level)
 		*level = calloc(CODE_LEVEL, sizeof(**level));
 	return *level ? *level + index % CODE_LEVEL : NULL;
 }
 
 /* Where there was none, it counts as the container's memory on the host, as long as the process is there. */
-static CUresult code_learn(uint64_t handle, uint64_t real, struct code_function **place)
+static CUresult code_learn(uint64_t handle, uint64_t real, struct code_function **ret)
 {
-	struct code_function *function;
+	struct code_function **place = code_place(handle), *function;
 	CUresult r;
 
-	if (!*place && !quota_lock(sizeof(*function)))
+	if (!place || (!*place && !quota_lock(sizeof(*function))))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	function = calloc(1, sizeof(*function));
 	r = function ? code_ask(handle, real, &function->info) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -279,7 +287,7 @@ static CUresult code_learn(uint64_t handle, uint64_t real, struct code_function 
 	}
 	function->handle = handle;
 	free(*place);
-	*place = function;
+	*place = *ret = function;
 	/* What has to do with it is loaded by now, or will be when it runs. */
 	overhead_stir();
 	return CUDA_SUCCESS;
@@ -297,30 +305,37 @@ static CUresult code_take_local(struct code_function *function, uint64_t context
 	return r;
 }
 
-/* Asks the driver, once for each function unless @again. */
-static CUresult code_function(uint64_t handle, uint64_t real, bool again, struct code_function **ret)
+/* Asks the driver, once for each function. */
+static CUresult code_function(uint64_t handle, uint64_t real, struct code_function **ret)
 {
-	struct code_function **place = code_place(handle);
-	CUresult r = CUDA_SUCCESS;
+	*ret = code_known(handle);
+	return *ret ? CUDA_SUCCESS : code_learn(handle, real, ret);
+}
 
-	if (!place)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!*place || (*place)->handle != handle || again)
-		r = code_learn(handle, real, place);
-	*ret = *place;
+/* A kernel is to run for the first time, or for the first time in this context. */
+static __attribute__((cold)) CUresult code_prepare(const struct request *q, uint64_t handle, uint64_t real,
+						   const struct wire_function **ret)
+{
+	struct code_function *function;
+	CUresult r = code_function(handle, real, &function);
+
+	if (!r)
+		r = code_take_local(function, q->header.context);
+	if (!r)
+		*ret = &function->info;
 	return r;
 }
 
 /* For a kernel that is to run. */
-static CUresult code_runs(struct request *q, uint64_t handle, uint64_t real, const struct code_function **ret)
+static inline CUresult code_runs(const struct request *q, uint64_t handle, uint64_t real,
+				 const struct wire_function **ret)
 {
-	struct code_function *function;
-	CUresult r = code_function(handle, real, false, &function);
+	const struct code_function *function = code_known(handle);
 
-	if (!r && function->context != q->header.context)
-		r = code_take_local(function, q->header.context);
-	*ret = function;
-	return r;
+	if (!function || function->context != q->header.context)
+		return code_prepare(q, handle, real, ret);
+	*ret = &function->info;
+	return CUDA_SUCCESS;
 }
 
 CUresult serve_wire_function(struct request *q)
@@ -332,7 +347,7 @@ CUresult serve_wire_function(struct request *q)
 	if (!r)
 		r = request_handle(q, 0, WIRE_FUNC, &real);
 	if (!r)
-		r = code_function(q->argument[0], real, true, &function);
+		r = code_learn(q->argument[0], real, &function);
 	if (!r)
 		request_reply(q, &function->info, sizeof(function->info));
 	return r;
@@ -348,6 +363,7 @@ enum { LAUNCH_WORDS = 7, LAUNCH_ATTRIBUTES = 16 };
 
 struct code_launch {
 	uint64_t function;
+	const struct wire_function *info;
 	CUlaunchConfig config;
 	CUlaunchAttribute attributes[LAUNCH_ATTRIBUTES];
 	void *parameters[WIRE_PARAMETERS];
@@ -384,85 +400,112 @@ CUresult serve_cuStreamSetAttribute(struct request *q)
 	return r ? r : driver.cuStreamSetAttribute(stream, attribute, &value);
 }
 
-/* All but the parameters. Word 6 has the number of attributes, which stand behind the words. */
-static CUresult code_read_config(struct request *q, struct code_launch *launch)
+/* Sizes are two to a word. */
+static inline unsigned code_low(uint64_t word)
+{
+	return (unsigned)word;
+}
+
+static inline unsigned code_high(uint64_t word)
+{
+	return (unsigned)(word >> 32);
+}
+
+/* What runs, and where. Word 6 has the number of attributes, which stand behind the words. */
+static inline CUresult code_begin_launch(struct request *q, struct code_launch *launch)
 {
 	CUresult r = request_words(q, LAUNCH_WORDS);
-	const uint64_t *word = q->argument;
-	const unsigned attributes = (uint32_t)word[6];
+	const unsigned attributes = code_low(q->argument[6]);
 
-	if (!r)
-		r = request_handle(q, 0, WIRE_FUNC, &launch->function);
+	if (!r && !handle_look(q->argument[0], WIRE_FUNC, &launch->function))
+		r = CUDA_ERROR_INVALID_HANDLE;
 	launch->config.hStream = 0;
+	launch->config.numAttrs = attributes;
 	if (!r)
 		r = request_stream(q, 5, &launch->config.hStream);
 	if (r)
 		return r;
-	if (attributes > LAUNCH_ATTRIBUTES ||
-	    LAUNCH_WORDS * 8 + attributes * sizeof(CUlaunchAttribute) > q->header.bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	launch->config.gridDimX = (unsigned)word[1];
-	launch->config.gridDimY = (unsigned)(word[1] >> 32);
-	launch->config.gridDimZ = (unsigned)word[2];
-	launch->config.blockDimX = (unsigned)(word[2] >> 32);
-	launch->config.blockDimY = (unsigned)word[3];
-	launch->config.blockDimZ = (unsigned)(word[3] >> 32);
-	launch->config.sharedMemBytes = (unsigned)word[4];
-	launch->config.numAttrs = attributes;
-	launch->config.attrs = launch->attributes;
-	return attributes ? code_read_attributes(q, launch) : CUDA_SUCCESS;
+	return attributes > LAUNCH_ATTRIBUTES ||
+			       LAUNCH_WORDS * 8 + attributes * sizeof(CUlaunchAttribute) > q->header.bytes
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : CUDA_SUCCESS;
 }
 
-static CUresult code_read_launch(struct request *q, struct code_launch *launch)
+/* As a struct, with the attributes. */
+static CUresult code_read_config(struct request *q, struct code_launch *launch)
 {
-	const struct code_function *function;
-	CUresult r = code_read_config(q, launch);
-	uint64_t attributes;
-	uint8_t *packed;
+	const uint64_t *word = q->argument;
 
-	if (!r)
-		r = code_runs(q, q->argument[0], launch->function, &function);
+	launch->config.gridDimX = code_low(word[1]);
+	launch->config.gridDimY = code_high(word[1]);
+	launch->config.gridDimZ = code_low(word[2]);
+	launch->config.blockDimX = code_high(word[2]);
+	launch->config.blockDimY = code_low(word[3]);
+	launch->config.blockDimZ = code_high(word[3]);
+	launch->config.sharedMemBytes = code_low(word[4]);
+	launch->config.attrs = launch->attributes;
+	return launch->config.numAttrs ? code_read_attributes(q, launch) : CUDA_SUCCESS;
+}
+
+static inline void code_lay_out(struct code_launch *launch, uint8_t *packed)
+{
+	for (unsigned i = 0; i < launch->info->parameters; i++)
+		launch->parameters[i] = packed + launch->info->parameter[i].offset;
+}
+
+/* They stand behind the attributes. */
+static inline CUresult code_read_parameters(struct request *q, struct code_launch *launch)
+{
+	CUresult r = code_runs(q, q->argument[0], launch->function, &launch->info);
+	const size_t before = LAUNCH_WORDS * 8 + launch->config.numAttrs * sizeof(CUlaunchAttribute);
+	uint8_t *packed = (uint8_t *)q->argument + before;
+
 	if (r)
 		return r;
-	attributes = launch->config.numAttrs * sizeof(CUlaunchAttribute);
-	if (q->argument[6] >> 32 != function->info.bytes ||
-	    LAUNCH_WORDS * 8 + attributes + function->info.bytes > q->header.bytes)
+	if (code_high(q->argument[6]) != launch->info->bytes || before + launch->info->bytes > q->header.bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	packed = (uint8_t *)&q->argument[LAUNCH_WORDS] + attributes;
-	for (unsigned i = 0; i < function->info.parameters; i++)
-		launch->parameters[i] = packed + function->info.parameter[i].offset;
+	code_lay_out(launch, packed);
 	return CUDA_SUCCESS;
 }
 
 CUresult serve_cuLaunchKernel(struct request *q)
 {
 	static struct code_launch launch;
-	CUresult r = code_read_launch(q, &launch);
-	const CUlaunchConfig *c = &launch.config;
+	const uint64_t *word = q->argument;
+	CUresult r = code_begin_launch(q, &launch);
 
+	if (!r)
+		r = code_read_parameters(q, &launch);
 	return r ? r
-		 : driver.cuLaunchKernel(launch.function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
-					 c->blockDimY, c->blockDimZ, c->sharedMemBytes, c->hStream, launch.parameters,
-					 NULL);
+		 : driver.cuLaunchKernel(launch.function, code_low(word[1]), code_high(word[1]), code_low(word[2]),
+					 code_high(word[2]), code_low(word[3]), code_high(word[3]), code_low(word[4]),
+					 launch.config.hStream, launch.parameters, NULL);
 }
 
 CUresult serve_cuLaunchCooperativeKernel(struct request *q)
 {
 	static struct code_launch launch;
-	CUresult r = driver.cuLaunchCooperativeKernel ? code_read_launch(q, &launch) : CUDA_ERROR_NOT_SUPPORTED;
-	const CUlaunchConfig *c = &launch.config;
+	const uint64_t *word = q->argument;
+	CUresult r = driver.cuLaunchCooperativeKernel ? code_begin_launch(q, &launch) : CUDA_ERROR_NOT_SUPPORTED;
 
+	if (!r)
+		r = code_read_parameters(q, &launch);
 	return r ? r
-		 : driver.cuLaunchCooperativeKernel(launch.function, c->gridDimX, c->gridDimY, c->gridDimZ,
-						    c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes,
-						    c->hStream, launch.parameters);
+		 : driver.cuLaunchCooperativeKernel(launch.function, code_low(word[1]), code_high(word[1]),
+						    code_low(word[2]), code_high(word[2]), code_low(word[3]),
+						    code_high(word[3]), code_low(word[4]), launch.config.hStream,
+						    launch.parameters);
 }
 
 CUresult serve_cuLaunchKernelEx(struct request *q)
 {
 	static struct code_launch launch;
-	CUresult r = driver.cuLaunchKernelEx ? code_read_launch(q, &launch) : CUDA_ERROR_NOT_SUPPORTED;
+	CUresult r = driver.cuLaunchKernelEx ? code_begin_launch(q, &launch) : CUDA_ERROR_NOT_SUPPORTED;
 
+	if (!r)
+		r = code_read_config(q, &launch);
+	if (!r)
+		r = code_read_parameters(q, &launch);
 	return r ? r : driver.cuLaunchKernelEx(&launch.config, launch.function, launch.parameters, NULL);
 }
 
@@ -474,30 +517,26 @@ enum { NODE_WORDS = 6 };
 static CUresult code_read_node(struct request *q, unsigned handles, CUDA_KERNEL_NODE_PARAMS *node,
 			       struct code_launch *launch)
 {
-	const struct code_function *function;
 	CUresult r = request_words(q, NODE_WORDS + handles);
 	const uint64_t *word = q->argument;
-	uint8_t *packed;
 
 	if (!r)
 		r = request_handle(q, 0, WIRE_FUNC, &launch->function);
 	if (!r)
-		r = code_runs(q, word[0], launch->function, &function);
+		r = code_runs(q, word[0], launch->function, &launch->info);
 	if (r)
 		return r;
-	if (word[5] != function->info.bytes || (NODE_WORDS + handles) * 8 + word[5] > q->header.bytes)
+	if (word[5] != launch->info->bytes || (NODE_WORDS + handles) * 8 + word[5] > q->header.bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	packed = (uint8_t *)&q->argument[NODE_WORDS + handles];
-	for (unsigned i = 0; i < function->info.parameters; i++)
-		launch->parameters[i] = packed + function->info.parameter[i].offset;
+	code_lay_out(launch, (uint8_t *)&q->argument[NODE_WORDS + handles]);
 	*node = (CUDA_KERNEL_NODE_PARAMS){
-		.gridDimX = (unsigned)word[1],
-		.gridDimY = (unsigned)(word[1] >> 32),
-		.gridDimZ = (unsigned)word[2],
-		.blockDimX = (unsigned)(word[2] >> 32),
-		.blockDimY = (unsigned)word[3],
-		.blockDimZ = (unsigned)(word[3] >> 32),
-		.sharedMemBytes = (unsigned)word[4],
+		.gridDimX = code_low(word[1]),
+		.gridDimY = code_high(word[1]),
+		.gridDimZ = code_low(word[2]),
+		.blockDimX = code_high(word[2]),
+		.blockDimY = code_low(word[3]),
+		.blockDimZ = code_high(word[3]),
+		.sharedMemBytes = code_low(word[4]),
 		.kernelParams = launch->parameters,
 	};
 	if (wire_handle_type(word[0]) == WIRE_KERNEL)
@@ -566,7 +605,7 @@ static CUresult code_reply_node(struct request *q, const CUDA_KERNEL_NODE_PARAMS
 	const uint64_t real = node->func ? node->func : node->kern;
 	const uint64_t handle = code_handle(q, node);
 	struct code_function *function;
-	CUresult r = handle ? code_function(handle, real, false, &function) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult r = handle ? code_function(handle, real, &function) : CUDA_ERROR_OUT_OF_MEMORY;
 	uint8_t *packed = r ? NULL : calloc(1, function->info.bytes + 1);
 
 	if (!packed)
@@ -653,9 +692,11 @@ CUresult serve_cuOccupancyMaxPotentialBlockSizeWithFlags(struct request *q)
 static CUresult code_count_clusters(struct request *q, CUresult (*count)(int *, CUfunction, const CUlaunchConfig *))
 {
 	static struct code_launch launch;
-	CUresult r = count ? code_read_config(q, &launch) : CUDA_ERROR_NOT_SUPPORTED;
+	CUresult r = count ? code_begin_launch(q, &launch) : CUDA_ERROR_NOT_SUPPORTED;
 	int value = 0;
 
+	if (!r)
+		r = code_read_config(q, &launch);
 	if (!r)
 		r = count(&value, launch.function, &launch.config);
 	if (!r)

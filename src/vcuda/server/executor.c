@@ -138,11 +138,13 @@ static void executor_copy(struct request *to, const struct request *from)
 	to->number = from->number;
 }
 
-static CUresult executor_serve(struct request *q)
+static const struct request_kind *executor_kind(const struct request *q)
 {
-	const struct request_kind *kind =
-		q->header.op < WIRE_OPS ? &serve_kinds[q->header.op] : &request_kinds[q->header.op];
+	return q->header.op < WIRE_OPS ? &serve_kinds[q->header.op] : &request_kinds[q->header.op];
+}
 
+static CUresult executor_serve(struct request *q, const struct request_kind *kind)
+{
 	q->reply_bytes = 0;
 	if (kind->makes && !handle_has_room())
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -164,7 +166,7 @@ static void *executor_wait(void *argument)
 		}
 		seen++;
 		executor_set_context(q->header.context);
-		r = q->wait.block ? q->wait.block(q->wait.object) : executor_serve(q);
+		r = q->wait.block ? q->wait.block(q->wait.object) : executor_serve(q, executor_kind(q));
 		request_let_go(q);
 		executor_reply(q, r, &waiter->busy);
 	}
@@ -322,15 +324,37 @@ static bool executor_is_waiting(uint32_t thread)
 	return waiters[thread] && waiters[thread]->there && waiters[thread]->busy;
 }
 
+static const uint8_t *executor_entry_at(uint32_t tail)
+{
+	return server.wire->command + (size_t)(tail % RING_UNITS) * RING_UNIT;
+}
+
+/* Out of the client's reach. The compiler is kept from reading there again what is here. */
+static inline void executor_fetch(uint8_t *to, const uint8_t *at, size_t bytes)
+{
+	memcpy(to, at, bytes);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Behind its first unit. The second is what a launch has: it is copied whole, too, which needs no call. */
+static void executor_take_rest(struct request *q, const uint8_t *at)
+{
+	uint8_t *to = (uint8_t *)q->argument + EXECUTOR_FIRST;
+
+	executor_fetch(to, at + RING_UNIT, RING_UNIT);
+	if (q->header.bytes > EXECUTOR_FIRST + RING_UNIT)
+		executor_fetch(to + RING_UNIT, at + 2 * RING_UNIT, q->header.bytes - EXECUTOR_FIRST - RING_UNIT);
+}
+
 /* Return: how far the entry at @tail reaches. What the client says of it is read once. */
 static uint32_t executor_take(struct request *q, uint32_t tail, uint32_t head)
 {
-	const uint8_t *at = server.wire->command + (size_t)(tail % RING_UNITS) * RING_UNIT;
+	const uint8_t *at = executor_entry_at(tail);
 	const uint32_t rest = RING_UNITS - tail % RING_UNITS;
 	uint64_t units;
 
 	/* The first unit whole, with the arguments: all that most entries have. */
-	memcpy((uint8_t *)q + offsetof(struct request, header), at, RING_UNIT);
+	executor_fetch((uint8_t *)q + offsetof(struct request, header), at, RING_UNIT);
 	units = wire_units(q->header.bytes);
 	if (units > ring_distance(tail, head) || units > rest)
 		server_end("an entry reaches beyond what was written");
@@ -342,24 +366,27 @@ static uint32_t executor_take(struct request *q, uint32_t tail, uint32_t head)
 		server_end("an entry is of no thread");
 	if (executor_is_waiting(q->header.thread))
 		server_end("an entry of a thread that waits");
-	if (q->header.bytes > EXECUTOR_FIRST)
-		memcpy((uint8_t *)q->argument + EXECUTOR_FIRST, at + RING_UNIT, q->header.bytes - EXECUTOR_FIRST);
+	if (units > 1)
+		executor_take_rest(q, at);
 	return (uint32_t)units;
 }
 
-/* The next entry comes while the driver works. */
+/* The next entry comes while the driver works. None wraps, so it is there or a filler. */
 static void executor_prefetch(uint32_t tail)
 {
-	for (uint32_t i = 0; i < 3; i++)
-		__builtin_prefetch(server.wire->command + (size_t)((tail + i) % RING_UNITS) * RING_UNIT);
+	const uint8_t *at = executor_entry_at(tail);
+
+	__builtin_prefetch(at);
+	__builtin_prefetch(at + RING_UNIT);
+	__builtin_prefetch(at + 2 * RING_UNIT);
 }
 
 static void executor_do(struct request *q)
 {
-	const bool waits = q->header.op >= WIRE_OPS && request_kinds[q->header.op].waits;
+	const struct request_kind *kind = executor_kind(q);
 	CUresult r;
 
-	if (waits && q->header.slot != WIRE_SCRATCH) {
+	if (kind->waits && q->header.slot != WIRE_SCRATCH) {
 		request_begin_work(q);
 		if (request_hold(q)) {
 			if (executor_hand_over(q))
@@ -367,7 +394,7 @@ static void executor_do(struct request *q)
 			request_let_go(q);
 		}
 	}
-	r = executor_serve(q);
+	r = executor_serve(q, kind);
 	if (r == REQUEST_WAITS && q->header.slot == WIRE_SCRATCH)
 		r = q->wait.block(q->wait.object);
 	if (r == REQUEST_WAITS)
@@ -401,6 +428,14 @@ static void executor_idle(struct bell *head, uint32_t tail)
 	spin = bell_learn(spin + (long)(executor_now() - began), server.spin, server.long_spin);
 }
 
+/* Takes a line of the client's cache, so it is done when all that was seen is done. */
+static void executor_look(struct ring *ring, uint32_t tail)
+{
+	executor_seen = BELL_LOAD(&ring->head.value);
+	if (ring_distance(tail, executor_seen) > RING_UNITS)
+		server_end("the ring has more than its size");
+}
+
 void executor_run(void)
 {
 	static struct request q;
@@ -408,13 +443,10 @@ void executor_run(void)
 	uint32_t tail = 0;
 
 	for (;;) {
-		/* Each look takes a line of the client's cache. */
 		if (executor_seen == tail)
-			executor_seen = BELL_LOAD(&ring->head.value);
+			executor_look(ring, tail);
 		const uint32_t head = executor_seen;
 
-		if (ring_distance(tail, head) > RING_UNITS)
-			server_end("the ring has more than its size");
 		if (pending_count)
 			executor_ask();
 		if (head == tail) {

@@ -16,22 +16,14 @@
 
 enum { HANDLES = 1 << 20, HANDLE_HASH = 1 << 16, HANDLE_ROOM = 2 * WIRE_SLOTS };
 
-struct handle {
-	_Atomic uint64_t handle; /* 0: free; written last when it is given, first when it is taken */
-	_Atomic uint64_t real;
-	uint64_t parent, context;
-	uint32_t generation, next; /* next: place + 1 of another with the same hash, or of the next free one */
-	uint32_t thread;           /* of a stream of a thread's own: its slot + 1 */
-	uint32_t holders;
-	bool busy; /* of a stream: something was asked of it since it was last seen to have no work */
-};
-
 static pthread_mutex_t handle_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct handle *handles;
-static _Atomic uint32_t handle_count, handle_used; /* places that were ever used, and those that are */
-static uint32_t handle_free;                       /* free: place + 1 */
-static uint32_t handle_busy;                       /* how many streams are */
+struct handle *handle_table;
+_Atomic uint32_t handle_count;
+static _Atomic uint32_t handle_used; /* places that are */
+static uint32_t handle_free;         /* free: place + 1 */
+static uint32_t handle_busy;         /* how many streams are */
 static uint32_t handle_hash[HANDLE_HASH];
+static uint64_t handle_last[WIRE_SLOTS]; /* the stream of a thread's own that it used last */
 
 static void handle_unlock(pthread_mutex_t *const *mutex)
 {
@@ -53,36 +45,35 @@ static struct handle *handle_find(uint64_t handle)
 {
 	const uint32_t index = wire_handle_index(handle);
 
-	return index < handle_count && handle && handles[index].handle == handle ? &handles[index] : NULL;
+	return index < handle_count && handle && handle_table[index].handle == handle ? &handle_table[index] : NULL;
 }
 
 static struct handle *handle_find_real(enum wire_type type, uint64_t real)
 {
-	for (uint32_t place = handle_hash[handle_hash_of(type, real)]; place; place = handles[place - 1].next)
-		if (handles[place - 1].real == real && wire_handle_type(handles[place - 1].handle) == type)
-			return &handles[place - 1];
+	for (uint32_t place = handle_hash[handle_hash_of(type, real)]; place; place = handle_table[place - 1].next)
+		if (handle_table[place - 1].real == real && wire_handle_type(handle_table[place - 1].handle) == type)
+			return &handle_table[place - 1];
 	return NULL;
 }
 
-/* The table never moves, so that looking needs no lock. */
 static struct handle *handle_take_place(void)
 {
 	struct handle *handle;
 
 	if (handle_free) {
-		handle = &handles[handle_free - 1];
+		handle = &handle_table[handle_free - 1];
 		handle_free = handle->next;
 		return handle;
 	}
-	if (!handles) {
-		handles = mmap(NULL, HANDLES * sizeof(*handles), PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (handles == MAP_FAILED)
-			handles = NULL;
+	if (!handle_table) {
+		handle_table = mmap(NULL, HANDLES * sizeof(*handle_table), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (handle_table == MAP_FAILED)
+			handle_table = NULL;
 	}
-	if (!handles || handle_count == HANDLES)
+	if (!handle_table || handle_count == HANDLES)
 		return NULL;
-	return &handles[handle_count++];
+	return &handle_table[handle_count++];
 }
 
 /* What a thread has made may belong to what another has ended meanwhile. */
@@ -95,7 +86,7 @@ static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t pa
 	if (!handle)
 		return NULL;
 	handle_used++;
-	index = (uint32_t)(handle - handles);
+	index = (uint32_t)(handle - handle_table);
 	handle->generation = (handle->generation + 1) & 0xffffff;
 	handle->real = real;
 	handle->parent = parent;
@@ -144,20 +135,6 @@ uint64_t handle_known(enum wire_type type, uint64_t real)
 	return handle ? handle->handle : 0;
 }
 
-bool handle_look(uint64_t value, enum wire_type type, uint64_t *ret)
-{
-	const enum wire_type is = wire_handle_type(value);
-	const struct handle *handle;
-
-	if (is != type && !(type == WIRE_FUNC && is == WIRE_KERNEL))
-		return false;
-	handle = handle_find(value);
-	if (!handle)
-		return false;
-	*ret = handle->real;
-	return handle->handle == value;
-}
-
 uint64_t handle_context(uint64_t value)
 {
 	const struct handle *handle;
@@ -178,11 +155,11 @@ uint64_t handle_parent(uint64_t value)
 
 static void handle_unlink(struct handle *handle)
 {
-	const uint32_t place = (uint32_t)(handle - handles) + 1;
+	const uint32_t place = (uint32_t)(handle - handle_table) + 1;
 	uint32_t *at = &handle_hash[handle_hash_of(wire_handle_type(handle->handle), handle->real)];
 
 	while (*at && *at != place)
-		at = &handles[*at - 1].next;
+		at = &handle_table[*at - 1].next;
 	if (*at)
 		*at = handle->next;
 	handle_busy -= handle->busy;
@@ -199,8 +176,8 @@ static bool handle_drop_orphans(void)
 	bool dropped = false;
 
 	for (uint32_t i = 0; i < handle_count; i++)
-		if (handles[i].handle && handles[i].parent && !handle_find(handles[i].parent)) {
-			handle_unlink(&handles[i]);
+		if (handle_table[i].handle && handle_table[i].parent && !handle_find(handle_table[i].parent)) {
+			handle_unlink(&handle_table[i]);
 			dropped = true;
 		}
 	return dropped;
@@ -221,8 +198,8 @@ void handle_drop(uint64_t value)
 	if (type == WIRE_STREAM || type == WIRE_EVENT || type == WIRE_EXEC || type == WIRE_MEMORY)
 		return;
 	for (uint32_t i = 0; type == WIRE_CONTEXT && i < handle_count; i++)
-		if (handles[i].handle && handles[i].context == value)
-			handle_unlink(&handles[i]);
+		if (handle_table[i].handle && handle_table[i].context == value)
+			handle_unlink(&handle_table[i]);
 	while (handle_drop_orphans())
 		;
 }
@@ -241,9 +218,9 @@ void handle_drop_captures(void)
 {
 	HANDLE_HOLD();
 	for (uint32_t i = 0; i < handle_count; i++)
-		if (wire_handle_type(handles[i].handle) == WIRE_GRAPH &&
-		    wire_handle_type(handles[i].parent) == WIRE_STREAM)
-			handle_unlink(&handles[i]);
+		if (wire_handle_type(handle_table[i].handle) == WIRE_GRAPH &&
+		    wire_handle_type(handle_table[i].parent) == WIRE_STREAM)
+			handle_unlink(&handle_table[i]);
 	while (handle_drop_orphans())
 		;
 }
@@ -270,20 +247,50 @@ bool handle_let_go(uint64_t value)
 	return true;
 }
 
+bool handle_look_stream(uint64_t value, CUstream *ret)
+{
+	struct handle *handle;
+
+	if (!handle_look(value, WIRE_STREAM, ret))
+		return false;
+	if (handle_table[wire_handle_index(value)].busy)
+		return true;
+	HANDLE_HOLD();
+	handle = handle_find(value);
+	if (handle && !handle->busy) {
+		handle->busy = true;
+		handle_busy++;
+	}
+	return handle;
+}
+
+static struct handle *handle_find_own(uint32_t thread, uint64_t context)
+{
+	for (uint32_t i = 0; i < handle_count; i++)
+		if (handle_table[i].handle && handle_table[i].thread == thread + 1 &&
+		    handle_table[i].context == context)
+			return &handle_table[i];
+	return NULL;
+}
+
 CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 {
+	const uint64_t last = handle_last[thread];
 	struct handle *handle;
 	uint64_t stream = 0;
 	CUresult r;
 
+	if (last && handle_table[wire_handle_index(last)].context == context && handle_look_stream(last, ret))
+		return CUDA_SUCCESS;
 	HANDLE_HOLD();
-	for (uint32_t i = 0; i < handle_count; i++)
-		if (handles[i].handle && handles[i].thread == thread + 1 && handles[i].context == context) {
-			handle_busy += !handles[i].busy;
-			handles[i].busy = true;
-			*ret = handles[i].real;
-			return CUDA_SUCCESS;
-		}
+	handle = handle_find_own(thread, context);
+	if (handle) {
+		handle_busy += !handle->busy;
+		handle->busy = true;
+		handle_last[thread] = handle->handle;
+		*ret = handle->real;
+		return CUDA_SUCCESS;
+	}
 	r = driver.cuStreamCreate(&stream, 0);
 	if (r)
 		return r;
@@ -296,25 +303,9 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 	handle->thread = thread + 1;
 	handle->busy = true;
 	handle_busy++;
+	handle_last[thread] = handle->handle;
 	*ret = stream;
 	return CUDA_SUCCESS;
-}
-
-bool handle_look_stream(uint64_t value, CUstream *ret)
-{
-	struct handle *handle;
-
-	if (!handle_look(value, WIRE_STREAM, ret))
-		return false;
-	if (handles[wire_handle_index(value)].busy)
-		return true;
-	HANDLE_HOLD();
-	handle = handle_find(value);
-	if (handle && !handle->busy) {
-		handle->busy = true;
-		handle_busy++;
-	}
-	return handle;
 }
 
 void handle_rest(uint64_t value)
@@ -335,10 +326,10 @@ static uint64_t handle_find_next(enum wire_type type, bool busy, uint64_t contex
 	if (busy && !handle_busy)
 		return 0;
 	for (; *place < handle_count; (*place)++)
-		if (wire_handle_type(handles[*place].handle) == type && handles[*place].context == context &&
-		    handles[*place].busy >= busy) {
-			*ret = handles[*place].real;
-			return handles[(*place)++].handle;
+		if (wire_handle_type(handle_table[*place].handle) == type && handle_table[*place].context == context &&
+		    handle_table[*place].busy >= busy) {
+			*ret = handle_table[*place].real;
+			return handle_table[(*place)++].handle;
 		}
 	return 0;
 }

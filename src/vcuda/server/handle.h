@@ -5,6 +5,20 @@
 
 #include "vcuda/server/server.h"
 
+/* A place of the table, which never moves, so that looking needs no lock. In a line of the cache: each call looks. */
+struct handle {
+	_Alignas(64) _Atomic uint64_t handle; /* 0: free; written last when it is given, first when it is taken */
+	_Atomic uint64_t real;
+	uint64_t parent, context;
+	uint32_t generation, next; /* next: place + 1 of another with the same hash, or of the next free one */
+	uint32_t thread;           /* of a stream of a thread's own: its slot + 1 */
+	uint32_t holders;
+	bool busy; /* of a stream: something was asked of it since it was last seen to have no work */
+};
+
+extern struct handle *handle_table;
+extern _Atomic uint32_t handle_count; /* places that were ever used */
+
 /**
  * Return: whether there is room for what every thread and one more entry can make. Otherwise nothing is made: the
  * driver would have it, and nobody could end it.
@@ -24,10 +38,21 @@ uint64_t handle_make(enum wire_type type, uint64_t real, uint64_t parent, uint64
 uint64_t handle_known(enum wire_type type, uint64_t real);
 
 /**
- * Return: whether @handle is the client's, of this type, and @ret what the driver calls it. A kernel is a function,
+ * Return: whether @value is the client's, of this type, and @ret what the driver calls it. A kernel is a function,
  * too.
  */
-bool handle_look(uint64_t handle, enum wire_type type, uint64_t *ret);
+static inline bool handle_look(uint64_t value, enum wire_type type, uint64_t *ret)
+{
+	const enum wire_type is = wire_handle_type(value);
+	const uint32_t index = wire_handle_index(value);
+
+	if ((is != type && !(type == WIRE_FUNC && is == WIRE_KERNEL)) || index >= handle_count ||
+	    handle_table[index].handle != value)
+		return false;
+	*ret = handle_table[index].real;
+	/* Unless it was taken from the client meanwhile. */
+	return handle_table[index].handle == value;
+}
 
 /** Return: the context that a handle was given in; 0: none. */
 uint64_t handle_context(uint64_t handle);

@@ -1286,6 +1286,32 @@ static int frames_noise_new(struct peer *peer, uint64_t context)
 	return 0;
 }
 
+/* The driver's number of the stream that stands for the null stream of @slot's thread. */
+static uint64_t frames_own_stream(struct peer *peer, uint32_t slot, uint64_t context)
+{
+	const uint64_t word = WIRE_STREAM_THREAD;
+
+	return peer_call(peer, slot, OP_cuStreamGetId, context, &word, 1, NULL, 0) == 0 ? peer_word(peer, slot) : 0;
+}
+
+static int frames_own_streams(struct peer *peer, uint64_t context)
+{
+	const uint64_t other = frames_call(peer, OP_cuCtxCreate_v2, 0, 0, 0, 0, 0, 2) == 0 ? peer_word(peer, 0) : 0;
+	const uint64_t mine = frames_own_stream(peer, 0, context), there = frames_own_stream(peer, 0, other);
+	uint64_t later;
+
+	if (!mine || !there || mine == there || frames_own_stream(peer, 1, context) == mine)
+		return 1;
+	if (frames_own_stream(peer, 0, context) != mine || frames_own_stream(peer, 0, other) != there)
+		return 2;
+	if (frames_call(peer, OP_cuCtxDestroy_v2, context, other, 0, 0, 0, 1) || frames_own_stream(peer, 0, other))
+		return 3;
+	if (frames_call(peer, OP_cuCtxCreate_v2, 0, 0, 0, 0, 0, 2))
+		return 4;
+	later = frames_own_stream(peer, 0, peer_word(peer, 0));
+	return !later || later == mine || frames_own_stream(peer, 0, context) != mine;
+}
+
 static const struct {
 	const char *title;
 	int (*run)(struct peer *peer, uint64_t context);
@@ -1311,6 +1337,7 @@ static const struct {
 	{"handles: as many as there may be", frames_full, SERVES},
 	{"contexts that the driver refuses", frames_not_current, SERVES},
 	{"contexts that are none", frames_contexts, SERVES},
+	{"streams of threads' own", frames_own_streams, SERVES},
 	{"devices that are not granted", frames_devices, SERVES},
 	{"addresses of the host outside of the arena", frames_host_ranges, SERVES},
 	{"an address for the arena, chosen later", frames_arena_later, SERVES},
