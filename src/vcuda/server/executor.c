@@ -20,8 +20,7 @@
 
 enum {
 	PENDING = 64,
-	EXECUTOR_TRIES = 64,
-	EXECUTOR_TRIES_ALONE = 512,
+	EXECUTOR_TRIES = 64, /* of a wait, before the others or the time are looked at */
 	WAITER_STACK = 64 << 20,
 	EXECUTOR_FIRST = RING_UNIT - sizeof(struct wire_entry), /* bytes of arguments in an entry's first unit */
 };
@@ -285,17 +284,29 @@ static void executor_ask(void)
 	}
 }
 
+/* Asks on until something else is to be done. Where others wait, they are not held up for long. */
+static CUresult executor_ask_on(const struct request *q, int64_t until)
+{
+	const struct bell *head = &server.wire->ring.head;
+	CUresult r = CUDA_ERROR_NOT_READY;
+
+	for (int tries = 1; r == CUDA_ERROR_NOT_READY && BELL_LOAD(&head->value) == executor_next; tries++) {
+		if (tries % EXECUTOR_TRIES == 0 && (pending_count || executor_now() > until))
+			break;
+		r = q->wait.query(q->wait.object);
+	}
+	return r;
+}
+
 static void executor_begin_wait(struct request *q)
 {
-	/* Where nobody else waits, nobody is held up: what has come, or comes meanwhile, is seen. */
-	const int most = pending_count ? EXECUTOR_TRIES : EXECUTOR_TRIES_ALONE;
-	CUresult r;
-	int tries = 0;
+	CUresult r = q->wait.query(q->wait.object);
+	int64_t until = 0;
 
-	do
-		r = q->wait.query(q->wait.object);
-	while (r == CUDA_ERROR_NOT_READY && ++tries < most && server.wait_spin > 0 &&
-	       BELL_LOAD(&server.wire->ring.head.value) == executor_next);
+	if (r == CUDA_ERROR_NOT_READY && server.wait_spin > 0) {
+		until = executor_now() + server.wait_spin;
+		r = executor_ask_on(q, until);
+	}
 	if (r != CUDA_ERROR_NOT_READY) {
 		executor_finish(q, r);
 		return;
@@ -304,13 +315,13 @@ static void executor_begin_wait(struct request *q)
 		executor_finish(q, executor_block(q));
 		return;
 	}
-	if (server.spin == 0 || pending_count == PENDING) {
+	if (server.wait_spin == 0 || pending_count == PENDING) {
 		executor_stop_asking(q);
 		return;
 	}
 	pending[pending_count].wait = q->wait;
 	pending[pending_count].header = q->header;
-	pending[pending_count].until = executor_now() + server.wait_spin;
+	pending[pending_count].until = until;
 	pending_count++;
 }
 
