@@ -554,17 +554,11 @@ static CUresult image_keep_function(uint64_t handle, const struct wire_function 
 	return CUDA_SUCCESS;
 }
 
-CUresult image_function(uint64_t handle, const struct function **ret)
+static __attribute__((noinline)) CUresult image_ask_function(uint64_t handle, const struct function **ret)
 {
-	struct function *function = image_known_function(handle);
 	struct wire_function info;
-	CUresult r;
+	CUresult r = call_sync(WIRE_FUNCTION, &handle, 1, NULL, 0, &info, sizeof(info));
 
-	if (function && function->epoch == function_epoch) {
-		*ret = function;
-		return CUDA_SUCCESS;
-	}
-	r = call_sync(WIRE_FUNCTION, &handle, 1, NULL, 0, &info, sizeof(info));
 	if (r)
 		return r;
 	if (info.parameters > WIRE_PARAMETERS || info.bytes > WIRE_INLINE / 2)
@@ -573,6 +567,16 @@ CUresult image_function(uint64_t handle, const struct function **ret)
 		if ((uint32_t)info.parameter[i].offset + info.parameter[i].size > info.bytes)
 			return CUDA_ERROR_UNKNOWN;
 	return image_keep_function(handle, &info, ret);
+}
+
+CUresult image_function(uint64_t handle, const struct function **ret)
+{
+	const struct function *function = image_known_function(handle);
+
+	if (!function || function->epoch != function_epoch)
+		return image_ask_function(handle, ret);
+	*ret = function;
+	return CUDA_SUCCESS;
 }
 
 static void image_ask_again(uint64_t handle)

@@ -55,11 +55,12 @@ static CUresult launch_read_extra(struct launch *launch, void **extra)
 static bool launch_is_sure(const struct launch *launch, const struct function *function, CUdevice device)
 {
 	const uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+	const int32_t *most = client.device[device].attribute;
 
 	for (int i = 0; i < 3; i++)
 		if (launch->grid[i] == 0 || launch->block[i] == 0 ||
-		    launch->block[i] > (unsigned)device_attribute(device, DEVICE_MAX_BLOCK_X + i) ||
-		    launch->grid[i] > (unsigned)device_attribute(device, DEVICE_MAX_GRID_X + i))
+		    launch->block[i] > (unsigned)most[DEVICE_MAX_BLOCK_X + i] ||
+		    launch->grid[i] > (unsigned)most[DEVICE_MAX_GRID_X + i])
 			return false;
 	return threads <= (uint64_t)function->info.attribute[LAUNCH_MAX_THREADS] &&
 	       launch->shared <= (unsigned)function->info.attribute[LAUNCH_MAX_DYNAMIC];

@@ -36,18 +36,24 @@ static struct thread *thread_take(int id)
 	return dead;
 }
 
+/* In its first call. */
+static __attribute__((noinline)) struct thread *thread_begin(void)
+{
+	const int id = (int)syscall(SYS_gettid);
+	struct thread *thread;
+
+	LOCK_HOLD(&thread_lock);
+	thread = thread_take(id);
+	if (!thread)
+		return NULL;
+	thread->id = id;
+	thread->depth = 0;
+	thread->calls_back = false;
+	thread_own = thread;
+	return thread;
+}
+
 struct thread *thread_self(void)
 {
-	const int id = thread_own ? 0 : (int)syscall(SYS_gettid);
-
-	if (thread_own)
-		return thread_own;
-	LOCK_HOLD(&thread_lock);
-	thread_own = thread_take(id);
-	if (!thread_own)
-		return NULL;
-	thread_own->id = id;
-	thread_own->depth = 0;
-	thread_own->calls_back = false;
-	return thread_own;
+	return thread_own ? thread_own : thread_begin();
 }
