@@ -226,6 +226,12 @@ static bool elf_file_find_soname(const struct elf_file *file, const struct span 
 	}
 }
 
+/* A name of a file, as it is looked for by it in directories. */
+static bool elf_file_is_name(const char *text)
+{
+	return *text && !strchr(text, '/') && !streq(text, ".") && !streq(text, "..");
+}
+
 /* A table of strings may be large, so only as much is read as a SONAME may have. */
 static int elf_file_read_string(const struct elf_file *file, size_t table, uint64_t offset, char **ret)
 {
@@ -241,7 +247,7 @@ static int elf_file_read_string(const struct elf_file *file, size_t table, uint6
 	r = elf_file_read_bytes(file->fd, section.sh_offset + offset, size, &bytes);
 	if (r < 0)
 		return r;
-	if (!memchr(bytes, '\0', size))
+	if (!memchr(bytes, '\0', size) || !elf_file_is_name(bytes))
 		return -ENOENT;
 	*ret = steal_ptr(bytes);
 	return 0;

@@ -19,7 +19,7 @@ int elf_file_read_note(int fd, const char *section, const char *owner, char **re
  * elf_file_read_soname() - what the loader calls a library
  * @fd: a regular file, borrowed
  *
- * Return: 0; -ENOENT if it has no SONAME; -EINVAL if it is not a regular ELF file or its sections are invalid;
- * -ENOMEM.
+ * Return: 0; -ENOENT if it has no SONAME that can be a file's name; -EINVAL if it is not a regular ELF file or its
+ * sections are invalid; -ENOMEM.
  */
 int elf_file_read_soname(int fd, char **ret);

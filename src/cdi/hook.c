@@ -131,7 +131,7 @@ static int cdi_hook_add_library(struct plan_library_dir *dir, const char *soname
 {
 	int r;
 
-	if (strv_contains(&dir->libraries, soname) || strchr(soname, '/'))
+	if (strv_contains(&dir->libraries, soname))
 		return 0;
 	r = strv_add(&dir->libraries, soname);
 	return r == 0 ? strv_add(&dir->files, file) : r;
@@ -150,7 +150,7 @@ static int cdi_hook_add_mounted(const struct cdi_hook_call *call, struct plan_li
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	r = cdi_hook_add_library(dir, soname, name);
-	if (r < 0 || streq(soname, name) || strchr(soname, '/'))
+	if (r < 0 || streq(soname, name))
 		return r;
 	if (str_format(&link, "%s/%s", dir->path, soname) < 0)
 		return -ENOMEM;

@@ -70,7 +70,7 @@ static int libraries_append(const struct install *install, const struct install_
 		_cleanup_close_ int fd = open(library.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 		r = fd < 0 ? -ENOENT : elf_file_read_soname(fd, &library.soname);
-		if (r == 0 && (!str_has_prefix(library.soname, "lib") || strchr(library.soname, '/')))
+		if (r == 0 && !str_has_prefix(library.soname, "lib"))
 			r = -ENOENT;
 	}
 	/* They are written into a container's config.json, and into plans. */

@@ -222,6 +222,22 @@ static void survives_bad_libraries(void **state)
 	}
 }
 
+/* A link of that name is made, or it is looked for by it. */
+static void a_soname_is_a_name(void **state)
+{
+	static const char *const names[] = {"", ".", "..", "/x", "x/", "../x", "a/b"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct library64 library = library64;
+		char *soname = NULL;
+
+		(void)strcpy(library.strings + 3, names[i]);
+		assert_int_equal(read_soname(&library, sizeof(library), &soname), -ENOENT);
+		assert_null(soname);
+	}
+}
+
 /* Behind the last section, of more than may be read, and with numbers that overflow. */
 static void refuses_what_lies_outside(void **state)
 {
@@ -256,6 +272,7 @@ int main(void)
 		cmocka_unit_test(takes_no_other_file),    cmocka_unit_test(survives_every_cut),
 		cmocka_unit_test(survives_every_lie),     cmocka_unit_test(finds_a_soname),
 		cmocka_unit_test(survives_bad_libraries), cmocka_unit_test(refuses_what_lies_outside),
+		cmocka_unit_test(a_soname_is_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
