@@ -41,11 +41,14 @@ static int drm_add_node(const struct card_class *class, const char *name, const 
 	return plan_add_device(plan, &device);
 }
 
-/* udev's, by which programs tell GPUs apart; a partition has no address of its own. */
+/* udev's, by which programs tell GPUs apart; a partition has no address of its own, and its GPU's may be unknown. */
 static int drm_add_link(const struct adapter *adapter, const char *name, struct plan *plan)
 {
-	struct plan_symlink link = {.reason = strdup("the same by PCI address")};
+	struct plan_symlink link = {0};
 
+	if (!adapter->pci_address)
+		return 0;
+	link.reason = strdup("the same by PCI address");
 	(void)str_format(&link.path, "/dev/dri/by-path/pci-%s-%s", adapter->pci_address,
 			 str_has_prefix(name, card_screen.prefix) ? "card" : "render");
 	(void)str_format(&link.points_to, "../%s", name);

@@ -93,6 +93,13 @@ asked() {
 	expect_line "dri/renderD132 kfd"
 }
 
+@test "a partition of which the compute driver says nothing has no link by its address" {
+	run sandbox native-amd-partitions bash -c 'mount -t tmpfs none /sys/class/kfd/kfd/topology/nodes &&
+		ctr-gpu configure --dry-run --json --device 1 /nowhere'
+	expect_status 0
+	[[ $(jq -c '[.devices[0].path, .symlinks]' <<<"$output") == '["/dev/dri/renderD129",[]]' ]]
+}
+
 @test "AMD_VISIBLE_DEVICES: all, none, numbers, ranges, unique ids" {
 	asked amd AMD_VISIBLE_DEVICES=all
 	expect_line "dri/renderD128 dri/renderD129 kfd"
