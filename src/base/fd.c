@@ -258,7 +258,7 @@ int fd_reopen(int proc_self_fd, int handle, off_t *ret_size)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	(void)snprintf(path, sizeof(path), "%s%d", proc_self_fd < 0 ? folder : "", handle);
-	fd = openat(proc_self_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = openat(proc_self_fd < 0 ? AT_FDCWD : proc_self_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (ret_size)
 		*ret_size = st.st_size;
 	return fd < 0 ? -errno : fd;
