@@ -7,26 +7,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "devcgroup/devcgroup.h"
-#include "guard/choice.h"
 #include "lib/container.h"
 #include "lib/context.h"
+#include "lib/lay.h"
+#include "lib/placing.h"
 #include "lib/plan.h"
 #include "lib/plan_fit.h"
 #include "lib/record.h"
 #include "lib/root_writer.h"
+#include "lib/tell.h"
 #include "process/phase.h"
 #include "process/sanitise.h"
 #include "root/ground.h"
@@ -47,6 +47,7 @@ struct apply {
 	struct rootfs rootfs;
 	struct ground ground;
 	struct mount_stage stage;
+	struct placing placing;
 	struct devcgroup *cgroup;
 	struct ctr_gpu_context *context;
 	struct deeds *deeds;
@@ -55,23 +56,6 @@ struct apply {
 	char *grant;  /* directory of the container's socket; NULL: none */
 	int grant_fd; /* of the deeds */
 };
-
-/* ---- what went wrong ---- */
-
-static int apply_mount_error(const struct apply *apply, const char *source, const char *target, int r)
-{
-	errno = -r;
-	if (r == -EPERM || r == -EACCES)
-		return err_set(
-			apply->err, CTR_GPU_E_NO_PERMISSION,
-			"mounting %s on %s in the container was refused: %m.\n"
-			"Run this as root with CAP_SYS_ADMIN; a security module (AppArmor, SELinux) may forbid it too.",
-			source, target);
-	if (r == -ENOSYS)
-		return err_set(apply->err, CTR_GPU_E_KERNEL_TOO_OLD,
-			       "this kernel cannot mount %s: %m\nUpdate the kernel; on WSL: wsl --update.", source);
-	return err_set(apply->err, r, "cannot mount %s on %s in the container: %m", source, target);
-}
 
 /* ---- vCUDA ---- */
 
@@ -112,7 +96,7 @@ static int apply_open_grant(struct apply *apply)
 			: 0;
 
 	if (r < 0)
-		return apply_mount_error(apply, apply->grant, VCUDA_SOCKET_DIR, r);
+		return placing_error(&apply->placing, apply->grant, VCUDA_SOCKET_DIR, r);
 	apply->source_count += apply->grant != NULL;
 	return 0;
 }
@@ -146,7 +130,7 @@ static int apply_take_sources(struct apply *apply)
 		r = mount_source_open(path, mount ? MOUNT_READ_ONLY : MOUNT_DEVICE,
 				      !mount || mount->flags & PLAN_MOUNT_NOEXEC, &apply->sources[i]);
 		if (r < 0 && r != -ENOENT && r != -ESTALE)
-			return apply_mount_error(apply, path, path, r);
+			return placing_error(&apply->placing, path, path, r);
 		apply->source_count += r == 0;
 		if (r < 0 || !apply_is_planned(&apply->sources[i].st, mount, device))
 			return err_set(
@@ -174,87 +158,11 @@ static int apply_open_mounts(struct apply *apply)
 	return apply->ground.outside_fd < 0 ? err_set(apply->err, -errno, "cannot open /proc/self/mountinfo: %m") : 0;
 }
 
-static void apply_undo_choice(const struct deeds *deeds, const struct deed *deed)
+static int apply_tell_guard(struct apply *apply)
 {
-	const struct choices choices = {deed->fds[0], deed->fds[1]};
-	struct guard_key key;
+	const struct tell tell = {&apply->plan->choice, apply->cgroup, apply->deeds, apply->log, apply->err};
 
-	(void)deeds;
-	if (choice_key(deed->fds[2], &key) == 0)
-		(void)choice_remove(&choices, &key);
-}
-
-/* Whether the process that does this is in that cgroup as well: then it is not the container's own. */
-static bool apply_is_own_cgroup(const struct guard_key *key)
-{
-	struct devcgroup *cgroup = NULL;
-	struct guard_key own = {0};
-	size_t depth;
-
-	if (devcgroup_open(getpid(), -1, &cgroup, NULL) == 0 && cgroup)
-		(void)choice_key(devcgroup_directory(cgroup, &depth), &own);
-	devcgroup_free(cgroup);
-	return own.cgroup == key->cgroup && own.hierarchy == key->hierarchy;
-}
-
-/* Return: what is in the way of the guard; NULL: nothing. */
-static const char *apply_find_key(const struct apply *apply, int *ret_fd, struct guard_key *ret)
-{
-	size_t depth;
-
-	if (!apply->cgroup)
-		return "the container has no cgroup with device rules";
-	*ret_fd = devcgroup_directory(apply->cgroup, &depth);
-	if (choice_key(*ret_fd, ret) < 0 || apply_is_own_cgroup(ret))
-		return "the container has no cgroup of its own";
-	return depth > GUARD_LEVELS_MAX ? "the container's cgroup is too far below the root" : NULL;
-}
-
-static int apply_explain_choice(const struct apply *apply, const char *obstacle, int r)
-{
-	if (apply->plan->choice.strict)
-		return err_set(apply->err, CTR_GPU_E_GUARD,
-			       "the choice of GPUs cannot be held: %s%s%s\n"
-			       "Choose all GPUs, or set \"choice\" to \"auto\" in ctr-gpu's configuration.",
-			       obstacle, r < 0 ? ": " : "", r < 0 ? err_name(r) : "");
-	log_warning(apply->log, "the choice of GPUs is not held: %s%s%s", obstacle, r < 0 ? ": " : "",
-		    r < 0 ? err_name(r) : "");
-	return 0;
-}
-
-/* The list of deeds owns the maps' descriptors, or they are closed. */
-static int apply_write_choice(struct apply *apply, int cgroup, const struct guard_key *key,
-			      const struct choices *choices)
-{
-	const struct plan_choice *choice = &apply->plan->choice;
-	const struct deed deed = {.undo = apply_undo_choice,
-				  .fds = {choices->map, choices->counts, fcntl(cgroup, F_DUPFD_CLOEXEC, 0)}};
-	int r = deed.fds[2] < 0 ? -errno : deeds_add(apply->deeds, &deed, "the guard's choice");
-
-	for (size_t i = 0; i < DEED_FDS && r < 0; i++)
-		cleanup_closep(&deed.fds[i]);
-	return r < 0 ? r : choice_set(choices, key, choice->luids, choice->luid_count);
-}
-
-/* Before the container has the device. The cgroup's end takes the choice away. */
-static int apply_hold_choice(struct apply *apply)
-{
-	struct choices choices;
-	const char *obstacle;
-	struct guard_key key;
-	int cgroup = -1, r;
-
-	if (apply->plan->choice.luid_count == 0)
-		return 0;
-	deeds_step(apply->deeds, "telling the guard of the choice", NULL);
-	obstacle = apply_find_key(apply, &cgroup, &key);
-	if (obstacle)
-		return apply_explain_choice(apply, obstacle, 0);
-	r = choices_open(&choices);
-	if (r < 0)
-		return apply_explain_choice(apply, "the guard's map cannot be opened", r);
-	r = apply_write_choice(apply, cgroup, &key, &choices);
-	return r < 0 ? apply_explain_choice(apply, "the guard's map cannot be written", r) : 0;
+	return tell_guard(&tell);
 }
 
 static int apply_find_cgroup(struct apply *apply)
@@ -353,7 +261,7 @@ static int apply_settle(struct apply *apply)
 	int r = ground_settle(&apply->rootfs, apply->container->process < 0 && !apply->container->inside);
 
 	apply->stage = (struct mount_stage){.deeds = apply->deeds, .root = apply->rootfs.fd, .tmpfs = -1};
-	return r < 0 ? apply_mount_error(apply, apply->container->rootfs, apply->container->rootfs, r) : 0;
+	return r < 0 ? placing_error(&apply->placing, apply->container->rootfs, apply->container->rootfs, r) : 0;
 }
 
 static int apply_open_rootfs(struct apply *apply)
@@ -379,85 +287,7 @@ static int apply_open_fds(struct apply *apply)
 	return fd < 0 ? err_set(apply->err, fd, "cannot open /proc/self/fd: %m") : 0;
 }
 
-/* ---- targets ---- */
-
-/* Found, or made where it is missing. */
-static int apply_target_make(struct apply *apply, const char *path, bool directory, struct rootfs_place *ret)
-{
-	int r;
-
-	owner_begin(apply->owner);
-	r = (directory ? rootfs_make_directory : rootfs_make_file)(&apply->rootfs, path, directory ? 0755 : 0644, ret);
-	owner_end(apply->owner);
-	return r;
-}
-
-/*
- * A file or directory of procfs in the container. A volume over /proc may contain anything: what is not procfs, or is
- * missing, is left alone. Return: as apply_target_make(); -ENOENT.
- */
-static int apply_target_find_procfs(const struct apply *apply, const char *path, struct rootfs_place *ret)
-{
-	int fd = rootfs_open_path(&apply->rootfs, path, O_PATH);
-	struct statfs fs;
-
-	if (fd >= 0 && (fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)) {
-		(void)close(fd);
-		return -ENOENT;
-	}
-	return rootfs_take_place(&apply->rootfs, fd, ret);
-}
-
-/*
- * Whether nothing may be mounted there. Where the image leads another path into a kernel's filesystem, a mount could
- * have the runtime write the container's security label to a file of the image's choice.
- */
-static bool apply_target_is_forbidden(const struct rootfs_place *target, const char *path)
-{
-	return target->ground == GROUND_SHARED ||
-	       (target->ground == GROUND_KERNEL && !str_has_prefix(path, "/proc/") && !str_has_prefix(path, "/sys/"));
-}
-
-static int apply_target_refuse(const struct apply *apply, const struct rootfs_place *target, const char *path)
-{
-	if (target->ground == GROUND_KERNEL)
-		return err_set(apply->err, CTR_GPU_E_BAD_ROOTFS,
-			       "the image leads %s into /proc, /sys or a cgroup, where nothing may be mounted.\n"
-			       "Remove the symlink from the image.",
-			       path);
-	return err_set(apply->err, CTR_GPU_E_VOLUME,
-		       "%s is in a volume that shares its mounts with the host, where whatever is mounted would stay.\n"
-		       "Give the container that volume without \"shared\" (rslave will do), or remove the symlink that "
-		       "leads there.",
-		       path);
-}
-
 /* ---- mounts and links ---- */
-
-/* Attaches a source that the caller has among its own. */
-static int apply_attach_to(struct apply *apply, struct mount_source *source, const struct rootfs_place *target,
-			   const char *path)
-{
-	int r;
-
-	if (apply_target_is_forbidden(target, path))
-		return apply_target_refuse(apply, target, path);
-	r = mount_attach(source, &apply->stage, target->fd);
-	if (S_ISDIR(source->st.st_mode))
-		rootfs_forget_parent(&apply->rootfs);
-	return r < 0 ? apply_mount_error(apply, source->path ? source->path : "what ctr-gpu made", path, r) : 0;
-}
-
-/*
- * Something that the container works without: whether the engine's mounts leave no place for it. @r: of making @target
- */
-static bool apply_leave_out(const struct apply *apply, const char *path, int r, const struct rootfs_place *target)
-{
-	if (r != -EROFS && r != -EXDEV && !(r == 0 && apply_target_is_forbidden(target, path)))
-		return false;
-	log_warning(apply->log, "%s is left out: its place is %s", path, r == -EROFS ? "read-only" : "in a volume");
-	return true;
-}
 
 /* @optional: the container works without. */
 static int apply_attach(struct apply *apply, struct mount_source *source, const char *path, bool optional)
@@ -466,8 +296,8 @@ static int apply_attach(struct apply *apply, struct mount_source *source, const 
 	int r;
 
 	deeds_step(apply->deeds, "mounting %s in the container", path);
-	r = apply_target_make(apply, path, S_ISDIR(source->st.st_mode), &target);
-	if (optional && apply_leave_out(apply, path, r, &target))
+	r = placing_make(&apply->placing, path, S_ISDIR(source->st.st_mode), &target);
+	if (optional && placing_can_do_without(&apply->placing, path, r, &target))
 		return 0;
 	if (r < 0)
 		return root_writer_error(apply->err, path, r);
@@ -476,7 +306,7 @@ static int apply_attach(struct apply *apply, struct mount_source *source, const 
 		log_debug(apply->log, "%s is there already", path);
 		return 0;
 	}
-	r = apply_attach_to(apply, source, &target, path);
+	r = placing_attach(&apply->placing, source, &target, path);
 	if (r == 0)
 		log_debug(apply->log, "mounted %s on %s", source->path, path);
 	if (apply->context->ends && apply->source_count < KEPT_MAX)
@@ -500,142 +330,9 @@ static int apply_attach_all(struct apply *apply)
 	return r;
 }
 
-/* Lays bytes of ours over a target. */
-static int apply_cover(struct apply *apply, const struct span *parts, size_t count, const struct rootfs_place *target,
-		       const char *path)
-{
-	struct mount_source source = MOUNT_NONE;
-	int r;
-
-	if (apply_target_is_forbidden(target, path))
-		return apply_target_refuse(apply, target, path);
-	r = mount_make_data(&apply->stage, parts, count, &source);
-	r = r < 0 ? apply_mount_error(apply, "what ctr-gpu made", path, r)
-		  : apply_attach_to(apply, &source, target, path);
-	mount_source_close(&source);
-	if (r == 0)
-		log_debug(apply->log, "mounted over %s", path);
-	return r;
-}
-
-/*
- * What the plan lays over files and directories of the container. Paths are looked up first, since the stage covers the
- * root and an image's ".." would lead into it; then all is made in one stage; then, without the stage, it is attached.
- */
-struct apply_lay {
-	const char *path;
-	const struct plan_file *file; /* NULL: the path is a directory, which is to be empty */
-	struct rootfs_place target;   /* nowhere: nothing is to be done */
-	struct mount_source source;
-};
-
-/* The file says so already when a plan is applied twice; then procfs is not found, as it is covered. */
-static bool apply_says_so(const struct apply *apply, const struct rootfs_place *target, const struct plan_file *file)
-{
-	_cleanup_free_ char *old = NULL;
-
-	return !file->on_procfs && !target->made &&
-	       rootfs_read_handle(&apply->rootfs, target->fd, strlen(file->content), &old, NULL) == 0 &&
-	       streq(old, file->content);
-}
-
-static int apply_find_file(struct apply *apply, const struct plan_file *file, struct apply_lay *ret)
-{
-	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
-	int r;
-
-	r = file->on_procfs ? apply_target_find_procfs(apply, file->target, &target)
-			    : apply_target_make(apply, file->target, false, &target);
-	if (!file->on_procfs && apply_leave_out(apply, file->target, r, &target))
-		return 0;
-	if (r < 0)
-		return r == -ENOENT && file->on_procfs ? 0 : root_writer_error(apply->err, file->target, r);
-	if (apply_says_so(apply, &target, file))
-		return 0;
-	if (apply_target_is_forbidden(&target, file->target))
-		return apply_target_refuse(apply, &target, file->target);
-	*ret = (struct apply_lay){file->target, file, target, MOUNT_NONE};
-	target = ROOTFS_NOWHERE;
-	return 0;
-}
-
-static int apply_find_hidden(struct apply *apply, const struct plan_hidden *hidden, struct apply_lay *ret)
-{
-	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
-	int r;
-
-	r = apply_target_find_procfs(apply, hidden->path, &target);
-	if (r < 0)
-		return r == -ENOENT ? 0 : root_writer_error(apply->err, hidden->path, r);
-	*ret = (struct apply_lay){hidden->path, NULL, target, MOUNT_NONE};
-	target = ROOTFS_NOWHERE;
-	return 0;
-}
-
-static int apply_find_lays(struct apply *apply, struct apply_lay *lays)
-{
-	const struct plan *plan = apply->plan;
-	int r = 0;
-
-	for (size_t i = 0; i < plan->file_count && r == 0; i++)
-		r = apply_find_file(apply, &plan->files[i], lays++);
-	for (size_t i = 0; i < plan->hidden_count && r == 0; i++)
-		r = apply_find_hidden(apply, &plan->hidden[i], lays++);
-	return r;
-}
-
-static int apply_attach_lay(struct apply *apply, struct apply_lay *lay)
-{
-	int r = apply_attach_to(apply, &lay->source, &lay->target, lay->path);
-
-	mount_source_close(&lay->source);
-	if (r == 0)
-		log_debug(apply->log, "mounted over %s", lay->path);
-	return r;
-}
-
-/* Without open_tree(2) the source is a mount in the stage, and leaves it at once. */
-static int apply_make_lay(struct apply *apply, struct apply_lay *lay)
-{
-	struct span content = span_text(lay->file ? lay->file->content : "");
-	int r = lay->file ? mount_make_data(&apply->stage, &content, 1, &lay->source)
-			  : mount_make_empty(&apply->stage, &lay->source);
-
-	if (r < 0)
-		return apply_mount_error(apply, "what ctr-gpu made", lay->path, r);
-	return lay->source.staged ? apply_attach_lay(apply, lay) : 0;
-}
-
-static int apply_lay_all(struct apply *apply, struct apply_lay *lays, size_t count)
-{
-	int r = apply_find_lays(apply, lays);
-
-	for (size_t i = 0; i < count && r == 0; i++)
-		if (lays[i].target.fd >= 0)
-			r = apply_make_lay(apply, &lays[i]);
-	mount_stage_close(&apply->stage);
-	for (size_t i = 0; i < count && r == 0; i++)
-		if (lays[i].source.tree >= 0)
-			r = apply_attach_lay(apply, &lays[i]);
-	return r;
-}
-
 static int apply_lay_files(struct apply *apply)
 {
-	const size_t count = apply->plan->file_count + apply->plan->hidden_count;
-	_cleanup_free_ struct apply_lay *lays = calloc(count + 1, sizeof(*lays));
-	int r;
-
-	if (!lays)
-		return err_set(apply->err, -ENOMEM, "%m");
-	for (size_t i = 0; i < count; i++)
-		lays[i] = (struct apply_lay){NULL, NULL, ROOTFS_NOWHERE, MOUNT_NONE};
-	r = apply_lay_all(apply, lays, count);
-	for (size_t i = 0; i < count; i++) {
-		rootfs_place_close(&lays[i].target);
-		mount_source_close(&lays[i].source);
-	}
-	return r;
+	return lay_all(&apply->placing, apply->plan);
 }
 
 static void apply_undo_mode(const struct deeds *deeds, const struct deed *deed)
@@ -713,9 +410,9 @@ static int apply_cover_file(void *user, const struct loader_file *file, int r)
 	r = rootfs_take_place(&apply->rootfs, fcntl(file->handle, F_DUPFD_CLOEXEC, 0), &target);
 	if (r < 0)
 		return root_writer_error(apply->err, file->path, r);
-	if (file->optional && apply_target_is_forbidden(&target, file->path))
+	if (file->optional && placing_is_forbidden(&target, file->path))
 		return 0;
-	return apply_cover(apply, file->parts, ARRAY_SIZE(file->parts), &target, file->path);
+	return placing_cover(&apply->placing, file->parts, ARRAY_SIZE(file->parts), &target, file->path);
 }
 
 static int apply_make_symlinks(struct apply *apply)
@@ -752,7 +449,7 @@ static int apply_write_record(struct apply *apply)
 }
 
 static int (*const steps[])(struct apply *) = {
-	apply_open_mounts,  apply_find_cgroup,   apply_hold_choice,  apply_find_owner,    apply_open_fds,
+	apply_open_mounts,  apply_find_cgroup,   apply_tell_guard,   apply_find_owner,    apply_open_fds,
 	apply_take_grant,   apply_cross,         apply_open_rootfs,  apply_settle,        apply_attach_all,
 	apply_lay_files,    apply_make_symlinks, apply_change_modes, apply_allow_devices, apply_write_loader_files,
 	apply_write_record, apply_keep_grant,
@@ -769,6 +466,7 @@ static int apply_do_all(struct apply *apply)
 	if (!apply->deeds || !apply->sources)
 		return err_set(apply->err, -ENOMEM, "%m");
 	apply->owner = &apply->deeds->owner;
+	apply->placing = (struct placing){&apply->rootfs, &apply->stage, apply->owner, apply->log, apply->err};
 	apply->writer = (struct root_writer){
 		.rootfs = &apply->rootfs,
 		.plan = plan,

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Mounts what the caller holds at a path of the container, where that may be done. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/span.h"
+#include "root/mount.h"
+#include "root/owner.h"
+#include "root/rootfs.h"
+
+/* All of it is borrowed. */
+struct placing {
+	struct rootfs *rootfs;
+	struct mount_stage *stage;
+	const struct owner *owner; /* who makes what is missing */
+	const struct log *log;
+	struct err *err;
+};
+
+/** A file or directory to mount onto, found, or made where it is missing. Return: 0; negative errno. */
+int placing_make(const struct placing *placing, const char *path, bool directory, struct rootfs_place *ret);
+
+/**
+ * placing_find_procfs() - a file or directory of procfs in the container
+ *
+ * A volume over /proc may contain anything: what is not procfs, or is missing, is left alone.
+ *
+ * Return: 0; -ENOENT; negative errno.
+ */
+int placing_find_procfs(const struct placing *placing, const char *path, struct rootfs_place *ret);
+
+/** Whether nothing may be mounted there. @path: as the plan names it */
+bool placing_is_forbidden(const struct rootfs_place *target, const char *path);
+
+/** Return: CTR_GPU_E_BAD_ROOTFS or CTR_GPU_E_VOLUME, with the error set to what is to be done about it. */
+int placing_refuse(const struct placing *placing, const struct rootfs_place *target, const char *path);
+
+/**
+ * placing_can_do_without() - whether the engine's mounts leave no place for what the container works without; says so
+ * @r: of making @target
+ */
+bool placing_can_do_without(const struct placing *placing, const char *path, int r, const struct rootfs_place *target);
+
+/** Attaches a source at a place. Return: 0; a result with the error set. */
+int placing_attach(const struct placing *placing, struct mount_source *source, const struct rootfs_place *target,
+		   const char *path);
+
+/** Lays bytes of ours over a place. Return: as placing_attach(). */
+int placing_cover(const struct placing *placing, const struct span *parts, size_t count,
+		  const struct rootfs_place *target, const char *path);
+
+/** What it means when mounting @source on @target fails with @r. Return: the result, with the error set. */
+int placing_error(const struct placing *placing, const char *source, const char *target, int r);
