@@ -196,8 +196,8 @@ audited() {
 becomes() {
 	local found
 
-	for _ in {1..100}; do
-		found=$(inside cat "$group/container-few/cpu.max")
+	for _ in {1..300}; do
+		found=$(inside cat "$group/container-few/cpu.max" 2>/dev/null) || true
 		[[ $found != "$1" ]] || return 0
 		sleep 0.1
 	done
