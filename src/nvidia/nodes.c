@@ -152,7 +152,9 @@ static int nodes_add_imex_channel(const struct planning *planning, const char *c
 	int r;
 
 	if (strspn(channel, "0123456789") != strlen(channel) || strlen(channel) > 7)
-		return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE, "an IMEX channel is a number, not \"%.32s\"",
+		return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE,
+			       "an IMEX channel is a number, not \"%.32s\"\n"
+			       "NVIDIA_IMEX_CHANNELS and --imex-channel take a list such as 0,1, all, or none.",
 			       channel);
 	if (str_format(&path, IMEX_DIRECTORY "/channel%s", channel) < 0)
 		return -ENOMEM;

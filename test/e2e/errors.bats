@@ -76,6 +76,13 @@ refused_by_both() {
 	done
 }
 
+@test "an IMEX channel that is no number" {
+	cli native-fabric list --imex-channel=x
+	expect_message E_UNKNOWN_DEVICE
+	expect 'a number, not "x"'
+	expect "NVIDIA_IMEX_CHANNELS"
+}
+
 @test "no GPU device" {
 	refused_by_both plain E_NO_DEVICE "neither /dev/dxg nor /dev/nvidiactl nor /dev/dri/renderD128" ".wslconfig" "NVIDIA on Linux:" "AMD, Intel: install the firmware."
 }
