@@ -214,6 +214,12 @@ static inline enum wire_type wire_handle_type(uint64_t handle)
 	return (enum wire_type)(handle >> 56);
 }
 
+/* Whether it may be a stream's. */
+static inline bool wire_is_stream(uint64_t handle)
+{
+	return handle < WIRE_STREAM_NAMES || wire_handle_type(handle) == WIRE_STREAM;
+}
+
 static inline uint32_t wire_handle_index(uint64_t handle)
 {
 	return (uint32_t)(handle >> 4) & 0xffffff;

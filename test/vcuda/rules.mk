@@ -86,7 +86,7 @@ test_programs += $(O)/test/vcuda/hostile/programs
 $(O)/test/vcuda/hostile/programs: $(O)/test/vcuda/hostile/programs.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread -ldl
 
 # What a server that was taken over tries.
 vcuda_taken = $(O)/test/vcuda/hostile/taken.so

@@ -118,6 +118,7 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 void call_forget(void)
 {
 	call_head = call_pending = call_tail = 0;
+	call_lock = (struct lock){0};
 }
 
 void call_end(void)

@@ -72,7 +72,7 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 /** Hands the entry over. */
 void call_end(void);
 
-/** Begins at the start of a ring that is new. */
+/** Begins at the start of a ring that is new, and that nobody has locked. */
 void call_forget(void);
 
 /** Waits for the reply to the thread's last entry. @long_wait: it is the GPU that is waited for. */

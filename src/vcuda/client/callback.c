@@ -179,6 +179,8 @@ CUresult on_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 		return r;
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!wire_is_stream(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
 	r = callback_look(stream, &captured);
 	return r ? r : callback_launch(stream, function, data, captured);
 }
@@ -209,6 +211,8 @@ CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback function, void
 		return r;
 	if (!function || flags)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!wire_is_stream(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
 	r = callback_look(stream, &captured);
 	/* The question ends the capture, as the driver does here. */
 	if (r || captured)

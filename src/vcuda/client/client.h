@@ -12,6 +12,7 @@
 
 /* A page that a child of fork(2) finds empty: there, the driver is not initialized, and cannot be. */
 struct client_life {
+	uint32_t alive; /* from its making on */
 	uint32_t ready;
 };
 
@@ -69,5 +70,9 @@ static inline CUresult client_result(int32_t result)
 {
 	return result >= 0 && result <= (int32_t)CUDA_ERROR_UNKNOWN ? (CUresult)result : CUDA_ERROR_UNKNOWN;
 }
-/** Ends the connection and forgets it, so that cuInit() makes another one. No other thread is in a call. */
+
+/**
+ * Ends the connection and forgets it, so that cuInit() makes another one. No other thread is in a call; where one of the
+ * process was that this is a child of, what it had locked is free.
+ */
 void client_close(void);

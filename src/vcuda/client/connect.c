@@ -26,6 +26,7 @@
 
 struct client client = {.socket = -1};
 static struct lock connect_lock;
+static CUresult connect_failed; /* what the last cuInit() returned */
 
 /* A driver may take seconds for each GPU when it starts. */
 enum { CONNECT_PATIENCE_MS = 60000, CONNECT_DESCRIPTORS = 16, CONNECT_SPIN = 200000, CONNECT_WAIT_SPIN = 50000000 };
@@ -270,18 +271,30 @@ static CUresult connect_open(void)
 
 void client_close(void)
 {
-	LOCK_HOLD(&connect_lock);
+	const struct client old = client;
+
+	connect_lock = (struct lock){0};
 	connect_close();
-	if (client.wire)
-		(void)munmap(client.wire, sizeof(*client.wire));
-	if (client.staging)
-		(void)munmap(client.staging, WIRE_STAGING_BYTES);
-	if (client.arena)
-		(void)munmap((void *)client.arena, WIRE_ARENA_BYTES);
-	if (client.life)
-		(void)munmap(client.life, 4096);
+	/* First, so that a child made meanwhile unmaps nothing that is somebody else's by now. */
 	client = (struct client){.socket = -1, .looks = client.looks};
+	if (old.wire)
+		(void)munmap(old.wire, sizeof(*old.wire));
+	if (old.staging)
+		(void)munmap(old.staging, WIRE_STAGING_BYTES);
+	if (old.arena)
+		(void)munmap((void *)old.arena, WIRE_ARENA_BYTES);
+	if (old.life)
+		(void)munmap(old.life, 4096);
 	call_forget();
+	thread_forget();
+}
+
+/* A child of fork(2) finds the page empty. Its parent may have had the locks, which nobody releases there. */
+static bool connect_is_child(void)
+{
+	const struct client_life *life = __atomic_load_n(&client.life, __ATOMIC_ACQUIRE);
+
+	return life && !life->alive;
 }
 
 CUresult cuInit(unsigned flags)
@@ -291,17 +304,20 @@ CUresult cuInit(unsigned flags)
 
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (connect_is_child())
+		return CUDA_ERROR_NOT_INITIALIZED;
 	LOCK_HOLD(&connect_lock);
-	/* In a child of fork(2) the page is empty. */
 	if (client.life)
 		return client.life->ready ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 	life = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (life == MAP_FAILED || madvise(life, 4096, MADV_WIPEONFORK) < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	client.life = life;
+	life->alive = 1;
+	__atomic_store_n(&client.life, life, __ATOMIC_RELEASE);
 	client.patience = connect_now() + CONNECT_PATIENCE_MS;
 	/* After a failure the memory is still there, and it is not tried again. */
-	r = client.wire ? CUDA_ERROR_SYSTEM_NOT_READY : connect_open();
+	r = client.wire ? connect_failed : connect_open();
+	connect_failed = r;
 	client.patience = 0;
 	if (r) {
 		connect_close();

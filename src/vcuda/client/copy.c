@@ -6,8 +6,10 @@
  * bytes on, other threads copy their share of each chunk: one is slower than the bus.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include "vcuda/client/background.h"
 #include "vcuda/client/call.h"
@@ -223,7 +225,7 @@ static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstre
 
 /* ---- to and from the device ---- */
 
-static CUresult copy_begin(CUdeviceptr device, const void *host, size_t bytes, bool *ret_known)
+static CUresult copy_begin(CUdeviceptr device, const void *host, size_t bytes, CUstream stream, bool *ret_known)
 {
 	struct context *context;
 	CUresult r = context_current(&context);
@@ -233,7 +235,7 @@ static CUresult copy_begin(CUdeviceptr device, const void *host, size_t bytes, b
 	if (bytes > 0 && (!host || device == 0))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_known = range_is_known(device, bytes, 1);
-	return CUDA_SUCCESS;
+	return wire_is_stream(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult copy_inline(CUdeviceptr to, const void *from, size_t bytes, CUstream stream, bool known)
@@ -257,7 +259,7 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 {
 	const uint64_t words[] = {to, (uint64_t)from, bytes, stream};
 	bool known;
-	CUresult r = copy_begin(to, from, bytes, &known);
+	CUresult r = copy_begin(to, from, bytes, stream, &known);
 
 	if (r || bytes == 0)
 		return r;
@@ -284,7 +286,7 @@ CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstr
 {
 	const uint64_t words[] = {(uint64_t)to, from, bytes, stream};
 	bool known;
-	CUresult r = copy_begin(from, to, bytes, &known);
+	CUresult r = copy_begin(from, to, bytes, stream, &known);
 
 	if (r || bytes == 0)
 		return r;
@@ -316,20 +318,39 @@ static bool copy_is_device(CUdeviceptr pointer)
 	return range_find(pointer, &range) && range.kind != RANGE_HOST;
 }
 
+/*
+ * Whether there is memory of the host, at both ends at least: what was the device's and is freed is none. Where a filter
+ * of the program's does not let us look, it is believed.
+ */
+static bool copy_is_host(uint64_t at, size_t bytes)
+{
+	char ends[2];
+	const struct iovec to = {ends, sizeof(ends)}, from[] = {{(void *)at, 1}, {(void *)(at + bytes - 1), 1}};
+	long r;
+
+	if (at == 0 || range_is_locked((const void *)at, bytes))
+		return at != 0;
+	r = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &to, 1L, from, 2L, 0L);
+	return r == (long)sizeof(ends) || (r < 0 && errno != EFAULT);
+}
+
 /* What is known to be the device's is; the rest is the host's. */
 static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream, bool waits)
 {
+	const bool to_device = copy_is_device(to), from_device = copy_is_device(from);
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 
 	if (r || bytes == 0)
 		return r;
-	if (copy_is_device(to) && copy_is_device(from))
+	if (to_device && from_device)
 		return cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
-	if (copy_is_device(to))
+	if ((!to_device && !copy_is_host(to, bytes)) || (!from_device && !copy_is_host(from, bytes)))
+		return thread_context(thread) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
+	if (to_device)
 		return waits ? on_cuMemcpyHtoD_v2(to, (const void *)from, bytes, stream)
 			     : on_cuMemcpyHtoDAsync_v2(to, (const void *)from, bytes, stream);
-	if (copy_is_device(from))
+	if (from_device)
 		return waits ? on_cuMemcpyDtoH_v2((void *)to, from, bytes, stream)
 			     : on_cuMemcpyDtoHAsync_v2((void *)to, from, bytes, stream);
 	r = cuStreamSynchronize(stream);
@@ -375,6 +396,12 @@ static CUresult copy_plane(int type, const void *host, CUdeviceptr device, size_
 	ret->pitch = pitch ? pitch : width;
 	ret->at = (type == COPY_HOST ? (uint64_t)host : device) + y * ret->pitch + x;
 	return CUDA_SUCCESS;
+}
+
+/* Of an address that may be the device's or the host's, and is not known to be the device's. */
+static bool copy_is_there(int type, const struct plane *plane, size_t width)
+{
+	return type != COPY_UNIFIED || plane->device || copy_is_host(plane->at, width);
 }
 
 /* A row at a time; rows without gaps are one. Between two places of the device the driver copies planes itself. */
@@ -423,6 +450,9 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits)
 			       copy->srcPitch, copy->WidthInBytes, &from);
 	if (r || copy->WidthInBytes == 0 || copy->Height == 0)
 		return r;
+	if (!copy_is_there(copy->dstMemoryType, &to, copy->WidthInBytes) ||
+	    !copy_is_there(copy->srcMemoryType, &from, copy->WidthInBytes))
+		return CUDA_ERROR_INVALID_VALUE;
 	return copy_rows(&to, &from, copy->WidthInBytes, copy->Height, stream, waits);
 }
 
@@ -461,6 +491,9 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits)
 		return r;
 	to.at += copy->dstZ * copy->dstHeight * to.pitch;
 	from.at += copy->srcZ * copy->srcHeight * from.pitch;
+	if (!copy_is_there(copy->dstMemoryType, &to, copy->WidthInBytes) ||
+	    !copy_is_there(copy->srcMemoryType, &from, copy->WidthInBytes))
+		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t z = 0; z < copy->Depth && !r; z++) {
 		r = copy_rows(&to, &from, copy->WidthInBytes, copy->Height, stream, waits && z + 1 == copy->Depth);
 		to.at += copy->dstHeight * to.pitch;

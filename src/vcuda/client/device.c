@@ -46,7 +46,8 @@ static CUresult device_copy_text(char *to, int length, const char *from)
 	if (length <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(to, from, (size_t)length < bytes ? (size_t)length : bytes);
-	to[length - 1] = '\0';
+	if ((size_t)length < bytes)
+		to[length - 1] = '\0';
 	return CUDA_SUCCESS;
 }
 

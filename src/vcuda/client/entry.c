@@ -75,13 +75,14 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
 	return r;
 }
 
+/* What a server has said is true in children, too. */
 CUresult cuDriverGetVersion(int *version)
 {
+	const int known = client.host.driver_version;
+
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
-	*version = client.life && client.life->ready && client.host.driver_version < ENTRY_NEWEST
-			   ? client.host.driver_version
-			   : ENTRY_NEWEST;
+	*version = known > 0 && known < ENTRY_NEWEST ? known : ENTRY_NEWEST;
 	return CUDA_SUCCESS;
 }
 

@@ -356,7 +356,7 @@ CUresult on_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
 	const uint64_t words[] = {stream, event, flags};
 
-	if (wire_handle_type(event) != WIRE_EVENT)
+	if (wire_handle_type(event) != WIRE_EVENT || !wire_is_stream(stream))
 		return call_fail(CUDA_ERROR_INVALID_HANDLE);
 	return flags ? call_sync(OP_cuStreamWaitEvent, words, 3, NULL, 0, NULL, 0)
 		     : call_async(OP_cuStreamWaitEvent, words, 3, NULL, 0);

@@ -62,7 +62,7 @@ static bool launch_is_sure(const struct launch *launch, const struct function *f
 		    launch->block[i] > (unsigned)most[DEVICE_MAX_BLOCK_X + i] ||
 		    launch->grid[i] > (unsigned)most[DEVICE_MAX_GRID_X + i])
 			return false;
-	return threads <= (uint64_t)function->info.attribute[LAUNCH_MAX_THREADS] &&
+	return wire_is_stream(launch->stream) && threads <= (uint64_t)function->info.attribute[LAUNCH_MAX_THREADS] &&
 	       launch->shared <= (unsigned)function->info.attribute[LAUNCH_MAX_DYNAMIC];
 }
 

@@ -7,6 +7,7 @@
 
 #include "vcuda/client/thread.h"
 
+#include <errno.h>
 #include <signal.h>
 
 static struct lock thread_lock;
@@ -15,7 +16,7 @@ static __thread struct thread *thread_own;
 
 static bool thread_is_dead(int id)
 {
-	return syscall(SYS_tgkill, syscall(SYS_getpid), id, 0) < 0;
+	return syscall(SYS_tgkill, syscall(SYS_getpid), id, 0) < 0 && errno == ESRCH;
 }
 
 static struct thread *thread_take(int id)
@@ -56,4 +57,9 @@ static __attribute__((noinline)) struct thread *thread_begin(void)
 struct thread *thread_self(void)
 {
 	return thread_own ? thread_own : thread_begin();
+}
+
+void thread_forget(void)
+{
+	thread_lock = (struct lock){0};
 }

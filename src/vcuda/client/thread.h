@@ -28,6 +28,9 @@ struct thread {
 /** Return: the calling thread's; NULL if there are too many threads. */
 struct thread *thread_self(void);
 
+/** No thread is about to get its place. */
+void thread_forget(void);
+
 /** Return: the current context of a thread, or NULL. */
 static inline struct context *thread_context(const struct thread *thread)
 {

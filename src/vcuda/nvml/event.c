@@ -17,7 +17,7 @@ struct nvmlEventSet_st {
 
 static nvmlReturn_t event_enter(const void *place)
 {
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	return inquiry_enter_for(place);
 }
 

@@ -73,7 +73,7 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
 {
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = inquiry_enter_for(count);
 	if (!r)
 		*count = (unsigned)client.host.device_count;
@@ -84,7 +84,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
 {
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = inquiry_enter_for(device);
 	if (!r && index >= (unsigned)client.host.device_count)
 		r = NVML_ERROR_INVALID_ARGUMENT;
@@ -98,7 +98,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 	char own[NVML_UUID_TEXT];
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = inquiry_enter();
 	if (!r && (!uuid || !device))
 		r = NVML_ERROR_INVALID_ARGUMENT;
@@ -118,7 +118,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *dev
 	nvmlPciInfo_t own;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = inquiry_enter();
 	if (!r && (!bus || !device || !bus_read(bus, &wanted)))
 		r = NVML_ERROR_INVALID_ARGUMENT;
@@ -145,7 +145,7 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = gpu_enter(device, index, &gpu);
 	if (!r)
 		*index = (unsigned)gpu;
@@ -157,7 +157,7 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = gpu_enter(device, name, &gpu);
 	return r ? r : inquiry_copy_text(name, length, client.device[gpu].name);
 }
@@ -168,7 +168,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = gpu_enter(device, uuid, &gpu);
 	if (r)
 		return r;
@@ -181,7 +181,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = gpu_enter(device, pci, &gpu);
 	if (!r)
 		gpu_fill_pci(gpu, pci);
@@ -224,7 +224,7 @@ static nvmlReturn_t gpu_read_attribute(nvmlDevice_t device, int attribute, const
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = gpu_enter(device, place, &gpu);
 	if (!r && !client.device[gpu].known[attribute])
 		r = NVML_ERROR_NOT_SUPPORTED;
@@ -304,7 +304,7 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = gpu_enter(device, is, &gpu);
 	if (!r)
 		*is = 0;

@@ -3,13 +3,32 @@
 #include "vcuda/nvml/inquiry.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "vcuda/client/call.h"
 #include "vcuda/client_api.h"
 #include "vcuda/nvml_api.h"
 
-struct lock inquiry_lock;
+enum { INQUIRY_PAGE = 4096 };
+
 static unsigned inquiry_count; /* of nvmlInit() without nvmlShutdown() */
+
+struct lock *inquiry_lock(void)
+{
+	static struct lock *_Atomic wiped;
+	static struct lock without;
+	struct lock *known = wiped, *page;
+
+	if (known)
+		return known;
+	page = mmap(NULL, INQUIRY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED || madvise(page, INQUIRY_PAGE, MADV_WIPEONFORK) < 0)
+		return &without;
+	if (atomic_compare_exchange_strong(&wiped, &known, page))
+		return page;
+	(void)munmap(page, INQUIRY_PAGE);
+	return known;
+}
 
 static nvmlReturn_t inquiry_translate(CUresult result)
 {
@@ -82,7 +101,7 @@ nvmlReturn_t inquiry_read_usage(CUdevice device, struct wire_usage *ret)
 nvmlReturn_t inquiry_refuse(const char *name)
 {
 	(void)name;
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	return inquiry_count == 0 ? NVML_ERROR_UNINITIALIZED : NVML_ERROR_NOT_SUPPORTED;
 }
 
@@ -113,7 +132,7 @@ nvmlReturn_t nvmlInit_v2(void)
 {
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	inquiry_count++;
 	r = inquiry_enter();
 	if (r) {
@@ -125,7 +144,7 @@ nvmlReturn_t nvmlInit_v2(void)
 
 nvmlReturn_t nvmlShutdown(void)
 {
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	if (inquiry_count == 0)
 		return NVML_ERROR_UNINITIALIZED;
 	if (--inquiry_count == 0)

@@ -9,8 +9,8 @@
 #include "vcuda/client/client.h"
 #include "vcuda/nvml/types.h"
 
-/** Held until the end of a call. */
-extern struct lock inquiry_lock;
+/** Return: what is held until the end of a call. A child of fork(2) finds it free, whoever had it then. */
+struct lock *inquiry_lock(void);
 
 /**
  * inquiry_enter() - what every function begins with, with the lock held

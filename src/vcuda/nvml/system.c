@@ -36,7 +36,7 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 	char text[SYSTEM_VERSION];
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = system_read_driver(text);
 	return r ? r : inquiry_copy_text(version, length, text);
 }
@@ -47,7 +47,7 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
 	char text[SYSTEM_VERSION] = "00.";
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = system_read_driver(text + 3);
 	if (r)
 		return r;
@@ -60,7 +60,7 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 {
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = inquiry_enter_for(version);
 	if (!r)
 		*version = system_cuda();
@@ -75,7 +75,7 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
 	ssize_t bytes;
 	int fd;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	if (inquiry_enter())
 		return NVML_ERROR_UNINITIALIZED;
 	for (; count == 0 || pid > 0; pid /= 10)
@@ -99,7 +99,7 @@ nvmlReturn_t nvmlUnitGetCount(unsigned *count)
 {
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = inquiry_enter_for(count);
 	if (!r)
 		*count = 0;

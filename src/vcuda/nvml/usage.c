@@ -12,7 +12,7 @@ static nvmlReturn_t usage_read(nvmlDevice_t device, const void *place, struct wi
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(&inquiry_lock);
+	LOCK_HOLD(inquiry_lock());
 	r = inquiry_enter_device(device, &gpu);
 	if (!r && !place)
 		r = NVML_ERROR_INVALID_ARGUMENT;

@@ -30,11 +30,19 @@ const void *request_part(struct request *q, unsigned word)
 	return part;
 }
 
+/* What the driver says of an object that is none. */
+static CUresult request_say_none(enum wire_type type)
+{
+	if (type == WIRE_CONTEXT)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return type == WIRE_GRAPH || type == WIRE_NODE || type == WIRE_EXEC || type == WIRE_POOL || type == WIRE_MEMORY
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult request_handle(struct request *q, unsigned word, enum wire_type type, uint64_t *ret)
 {
-	return handle_look(q->argument[word], type, ret) ? CUDA_SUCCESS
-	       : type == WIRE_CONTEXT                    ? CUDA_ERROR_INVALID_CONTEXT
-							 : CUDA_ERROR_INVALID_HANDLE;
+	return handle_look(q->argument[word], type, ret) ? CUDA_SUCCESS : request_say_none(type);
 }
 
 CUresult request_handles(struct request *q, unsigned word, enum wire_type type, uint64_t count, uint64_t *ret)

@@ -548,6 +548,23 @@ static void graph_edge_data(void)
 	OK(cu.cuGraphDestroy(graph));
 }
 
+/* The documentation knows no other error for what is no graph, no node and nothing that can run. */
+static void graph_none(void)
+{
+	CUgraphExec exec = NULL;
+	CUgraphNode node = NULL;
+	CUgraph graph = NULL;
+	int type = 0;
+
+	IS(1, cu.cuGraphDestroy(NULL));
+	IS(1, cu.cuGraphExecDestroy(NULL));
+	IS(1, cu.cuGraphLaunch(NULL, NULL));
+	IS(1, cu.cuGraphInstantiateWithFlags(&exec, NULL, 0));
+	IS(1, cu.cuGraphClone(&graph, NULL));
+	IS(1, cu.cuGraphNodeGetType(NULL, &type));
+	IS(1, cu.cuGraphAddEmptyNode(&node, NULL, NULL, 0));
+}
+
 const struct check graph_checks[] = {
 	{"an empty node", graph_empty, false},
 	{"a kernel, launched three times", graph_kernel, false},
@@ -567,5 +584,6 @@ const struct check graph_checks[] = {
 	{"a copy from memory of the host", graph_copy_host, true},
 	{"another function", graph_other_function, true},
 	{"data of edges", graph_edge_data, true},
+	{"none at all", graph_none, true},
 	END,
 };

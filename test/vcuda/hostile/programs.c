@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@
 #include "../cuda.h"
 #include "vcuda/start.h"
 
-enum { SOON = 20 };
+enum { SOON = 60 };
 
 static struct {
 #define MEMBER(name, symbol, version, parameters) CUresult(*symbol) parameters;
@@ -232,6 +233,103 @@ static void program_closes_what_nvml_has(void)
 		fail("it closed a descriptor of ours", lowest);
 }
 
+/* ---- children ---- */
+
+static int (*nvml_init)(void), (*nvml_shutdown)(void), (*nvml_count)(unsigned *);
+static _Atomic bool stops;
+
+static void *thread_begins_and_ends(void *nothing)
+{
+	while (!stops)
+		if (nvml_init() || nvml_shutdown())
+			fail("nvmlInit", 0);
+	return nothing;
+}
+
+/* They find locked what a thread of their parent's had locked. */
+static void program_forks_while_nvml_begins(void)
+{
+	void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	pthread_t thread;
+	unsigned count;
+
+	if (!nvml)
+		fail("dlopen", 0);
+	*(void **)&nvml_init = dlsym(nvml, "nvmlInit_v2");
+	*(void **)&nvml_shutdown = dlsym(nvml, "nvmlShutdown");
+	*(void **)&nvml_count = dlsym(nvml, "nvmlDeviceGetCount_v2");
+	(void)pthread_create(&thread, NULL, thread_begins_and_ends, NULL);
+	for (int i = 0; i < 20; i++) {
+		pid_t child;
+		int status = 0;
+
+		(void)usleep(5000);
+		child = fork();
+		if (child == 0) {
+			(void)alarm(5);
+			_exit(nvml_init() || nvml_count(&count) || count != 1 || nvml_shutdown());
+		}
+		(void)waitpid(child, &status, 0);
+		is("a child's end", 0, status);
+	}
+	stops = true;
+	(void)pthread_join(thread, NULL);
+}
+
+static void *thread_inits(void *nothing)
+{
+	(void)cu.cuInit(0);
+	return nothing;
+}
+
+static void program_forks_while_it_begins(void)
+{
+	enum { NOT_INITIALIZED = 3 };
+
+	for (useconds_t pause = 0; pause < 20000; pause += 1000) {
+		const pid_t parent = fork();
+		int status = 0;
+
+		if (parent == 0) {
+			pthread_t thread;
+			pid_t child;
+			CUresult r;
+
+			load();
+			(void)pthread_create(&thread, NULL, thread_inits, NULL);
+			(void)usleep(pause);
+			child = fork();
+			if (child == 0) {
+				(void)alarm(5);
+				r = cu.cuInit(0);
+				_exit(r != 0 && r != NOT_INITIALIZED);
+			}
+			(void)waitpid(child, &status, 0);
+			is("a child's end", 0, status);
+			(void)pthread_join(thread, NULL);
+			_exit(cu.cuInit(0));
+		}
+		(void)waitpid(parent, &status, 0);
+		is("its parent's end", 0, status);
+	}
+}
+
+/* Of a driver 12.4. */
+static void program_asks_a_child_for_the_version(void)
+{
+	int version = 0, status = 0;
+	pid_t child;
+
+	begin();
+	MUST(cuDriverGetVersion(&version));
+	is("the version", 12040, version);
+	child = fork();
+	if (child == 0)
+		_exit(cu.cuDriverGetVersion(&version) || version != 12040);
+	(void)waitpid(child, &status, 0);
+	is("the child's end", 0, status);
+}
+
 /* ---- signals ---- */
 
 static _Atomic int ran;
@@ -364,7 +462,7 @@ static void fail_unnoticed(CUdeviceptr pointer)
 	size_t unused, bytes;
 
 	for (int i = 0; cu.cuMemsetD8Async(pointer, 1, 4096, NULL) != 0; i++)
-		if (i == 10000)
+		if (i == 5000)
 			fail("each was told at once", i);
 	MUST(cuMemGetInfo_v2(&unused, &bytes)); /* which is behind it */
 }
@@ -402,7 +500,7 @@ static void program_has_many_host_nodes(void)
 	CUDA_HOST_NODE_PARAMS parameters = {function_runs, NULL};
 
 	begin();
-	for (int i = 0; i < 40; i++) {
+	for (int i = 0; i < 20; i++) {
 		CUgraphNode node = NULL;
 		CUgraph graph = NULL;
 
@@ -446,7 +544,7 @@ static void program_loads_and_unloads(void)
 	size_t before = 0;
 
 	begin();
-	for (int i = 0; i < 6000; i++) {
+	for (int i = 0; i < 2000; i++) {
 		CUfunction function;
 		CUmodule module;
 
@@ -454,7 +552,7 @@ static void program_loads_and_unloads(void)
 		MUST(cuModuleGetFunction(&function, module, "nop"));
 		MUST(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 		MUST(cuModuleUnload(module));
-		if (i == 1000)
+		if (i == 500)
 			before = mallinfo2().uordblks;
 	}
 	if (mallinfo2().uordblks > before + 65536)
@@ -555,6 +653,70 @@ static void program_copies_planes_without_end(void)
 	is("cuMemcpy2D", 1, cu.cuMemcpy2D_v2(&copy));
 }
 
+static void program_has_names_of_any_length(void)
+{
+	char *name = malloc(256), *bus = malloc(32);
+
+	begin();
+	memset(name, 'x', 256);
+	memset(bus, 'x', 32);
+	MUST(cuDeviceGetName(name, INT32_MAX, 0));
+	MUST(cuDeviceGetPCIBusId(bus, INT32_MAX, 0));
+	if (strlen(name) > 64 || strlen(bus) > 16)
+		fail("their lengths", (long long)(strlen(name) + strlen(bus)));
+	free(name);
+	free(bus);
+}
+
+/* ---- addresses and streams that are none ---- */
+
+static void program_copies_what_is_gone(void)
+{
+	static char host[8192];
+	CUDA_MEMCPY2D copy = {.src_type = 4, .dst_type = 1, .dst_host = host, .width = 16, .height = 2};
+	CUdeviceptr gone, there;
+
+	begin();
+	MUST(cuMemAlloc_v2(&gone, 4096));
+	MUST(cuMemAlloc_v2(&there, 4096));
+	MUST(cuMemFree_v2(gone));
+	is("to memory that is gone", 1, cu.cuMemcpy(gone, (CUdeviceptr)(uintptr_t)host, 4096));
+	is("from memory that is gone", 1, cu.cuMemcpy((CUdeviceptr)(uintptr_t)host, gone, 4096));
+	is("from there to the device", 1, cu.cuMemcpyAsync(there, gone, 4096, NULL));
+	is("from the device to there", 1, cu.cuMemcpyAsync(gone, there, 4096, NULL));
+	is("to nowhere", 1, cu.cuMemcpy(0, (CUdeviceptr)(uintptr_t)host, 16));
+	is("from nowhere", 1, cu.cuMemcpy((CUdeviceptr)(uintptr_t)host, 0, 16));
+	copy.src_device = gone;
+	is("a plane of it", 1, cu.cuMemcpy2D_v2(&copy));
+	MUST(cuMemcpy((CUdeviceptr)(uintptr_t)host, (CUdeviceptr)(uintptr_t)host + 4096, 4096));
+}
+
+/* What does not wait says so at once, too. */
+static void program_names_streams_that_are_none(void)
+{
+	static char host[4096];
+	CUstream none = (CUstream)host;
+	CUfunction function;
+	CUdeviceptr pointer;
+	CUmodule module;
+	CUevent event;
+
+	begin();
+	MUST(cuMemAlloc_v2(&pointer, 4096));
+	MUST(cuModuleLoadData(&module, kernels));
+	MUST(cuModuleGetFunction(&function, module, "nop"));
+	MUST(cuEventCreate(&event, 0));
+	is("cuMemcpyHtoDAsync", 400, cu.cuMemcpyHtoDAsync_v2(pointer, host, 16, none));
+	is("cuMemcpyDtoHAsync", 400, cu.cuMemcpyDtoHAsync_v2(host, pointer, 16, none));
+	is("cuMemsetD8Async", 400, cu.cuMemsetD8Async(pointer, 0, 16, none));
+	is("cuLaunchKernel", 400, cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, none, NULL, NULL));
+	is("cuLaunchHostFunc", 400, cu.cuLaunchHostFunc(none, function_runs, NULL));
+	is("cuStreamAddCallback", 400, cu.cuStreamAddCallback(none, callback_counts, host, 0));
+	is("cuEventRecord", 400, cu.cuEventRecord(event, none));
+	is("cuStreamWaitEvent", 400, cu.cuStreamWaitEvent(none, event, 0));
+	MUST(cuCtxSynchronize());
+}
+
 /* ---- cases ---- */
 
 static const struct {
@@ -568,14 +730,20 @@ static const struct {
 	{"that has no standard descriptors", program_has_no_standard_descriptors, false},
 	{"that may have few descriptors", program_may_have_few_descriptors, false},
 	{"that has a file of its own in the place of NVML's connection", program_closes_what_nvml_has, false},
+	{"that forks while a thread begins with NVML", program_forks_while_nvml_begins, false},
+	{"that forks while a thread begins", program_forks_while_it_begins, false},
+	{"that has names of any length", program_has_names_of_any_length, false},
+	{"that copies what is gone", program_copies_what_is_gone, false},
+	{"that names streams that are none", program_names_streams_that_are_none, false},
 	{"that blocks a signal after its first calls", program_blocks_signals_later, false},
 	{"that is interrupted while it connects", program_is_interrupted, false},
 	{"that unloads the library", program_unloads, false},
 	{"whose server crashed", program_goes_on_without_a_server, true},
+	{"that asks a child for the driver's version", program_asks_a_child_for_the_version, true},
 	{"that hears of an earlier failure", program_gets_earlier_failures, true},
-	{"with 40000 functions of the host in graphs", program_has_many_host_nodes, false},
+	{"with 20000 functions of the host in graphs", program_has_many_host_nodes, false},
 	{"with a graph of 1500 nodes", program_has_a_large_graph, false},
-	{"that loads and unloads code 6000 times", program_loads_and_unloads, false},
+	{"that loads and unloads code 2000 times", program_loads_and_unloads, false},
 	{"that loads files which are cut off", program_loads_cut_files, false},
 	{"that asks for a variable that is gone", program_asks_for_a_variable_that_is_gone, false},
 	{"that links with many options", program_links_with_many_options, false},

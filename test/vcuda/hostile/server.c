@@ -138,6 +138,15 @@ static void client_inits(void)
 	is_failure("cuInit", cuInit(0));
 }
 
+static void client_inits_twice(void)
+{
+	const int first = cuInit(0), second = cuInit(0);
+
+	is_failure("cuInit", first);
+	if (second != first)
+		fail("cuInit, a second time", second);
+}
+
 static void client_inits_and_keeps_no_descriptor(void)
 {
 	const int before = descriptors_open();
@@ -872,6 +881,13 @@ HOST(host_has_minus_one_device, twist_minus_one, WIRE_HELLO)
 	hello->device_count = -1;
 }
 
+HOST(host_has_no_device, twist_no_device, WIRE_HELLO)
+{
+	struct wire_host *hello = (struct wire_host *)a->word;
+
+	hello->device_count = 0;
+}
+
 HOST(host_has_many_devices, twist_many, WIRE_HELLO)
 {
 	struct wire_host *hello = (struct wire_host *)a->word;
@@ -1182,6 +1198,7 @@ static const struct {
 	{"memory that can be cut off", host_shares_unsealed, client_inits, SOON},
 	{"a pipe and a device as memory", host_shares_devices, client_inits, SOON},
 	{"fewer devices than none", host_has_minus_one_device, client_inits, SOON},
+	{"no device, asked for twice", host_has_no_device, client_inits_twice, SOON},
 	{"more devices than there can be", host_has_many_devices, client_inits, SOON},
 	{"an answer to hello that is too short", host_answers_hello_short, client_inits, SOON},
 	{"a name without end", host_has_a_name_without_end, client_asks_name, SOON},
