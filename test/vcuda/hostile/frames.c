@@ -667,7 +667,7 @@ static int frames_pools_destroyed(struct peer *peer, uint64_t context)
 		r |= !large || !frames_alloc_from(peer, context, pool, 512);
 		r |= frames_is(frames_call(peer, OP_cuDeviceSetMemPool, context, 0, pool, 0, 0, 2), 0);
 		r |= frames_is(frames_call(peer, OP_cuMemPoolDestroy, context, pool, 0, 0, 0, 1), 0);
-		r |= frames_is(frames_call(peer, OP_cuMemPoolDestroy, context, pool, 0, 0, 0, 1), 400);
+		r |= frames_is(frames_call(peer, OP_cuMemPoolDestroy, context, pool, 0, 0, 0, 1), 1);
 		r |= frames_is(frames_call(peer, OP_cuMemFreeAsync, context, large, 0, 0, 0, 2), 0);
 	}
 	printf("# %d pools destroyed of %lu\n", POOLS, (unsigned long)limit);
