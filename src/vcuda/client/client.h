@@ -72,7 +72,7 @@ static inline CUresult client_result(int32_t result)
 }
 
 /**
- * Ends the connection and forgets it, so that cuInit() makes another one. No other thread is in a call; where one of the
- * process was that this is a child of, what it had locked is free.
+ * Ends the connection and forgets it, so that cuInit() makes another one. No other thread is in a call; where one of
+ * the process was that this is a child of, what it had locked is free.
  */
 void client_close(void);

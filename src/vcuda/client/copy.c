@@ -319,8 +319,8 @@ static bool copy_is_device(CUdeviceptr pointer)
 }
 
 /*
- * Whether there is memory of the host, at both ends at least: what was the device's and is freed is none. Where a filter
- * of the program's does not let us look, it is believed.
+ * Whether there is memory of the host, at both ends at least: what was the device's and is freed is none. Where a
+ * filter of the program's does not let us look, it is believed.
  */
 static bool copy_is_host(uint64_t at, size_t bytes)
 {
