@@ -198,7 +198,7 @@ static CUresult fuzz_ask(struct request *q, unsigned op, uint64_t word)
 
 	q->header = (struct wire_entry){.op = (uint16_t)op, .words = 1, .bytes = 8, .context = context};
 	q->argument[0] = word;
-	r = executor_serve(q);
+	r = executor_serve(q, executor_kind(q));
 	if (!r && q->reply_bytes >= 8)
 		memcpy(&context, q->reply, 8);
 	return r;
@@ -225,7 +225,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		(void)executor_take(&q, 0, units);
 		if (q.header.op == WIRE_FILLER || fuzz_is_left_out(q.header.op))
 			continue;
-		r = executor_serve(&q);
+		r = executor_serve(&q, executor_kind(&q));
 		if (r != REQUEST_WAITS)
 			executor_finish(&q, r);
 		if (q.header.slot != WIRE_SCRATCH)
