@@ -47,6 +47,12 @@ $(O)/test/vcuda/measure $(O)/test/vcuda/scrub $(O)/test/vcuda/takes: $(O)/test/v
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -pthread -ldl
 
+# Between a server, or a program, and the driver.
+test_programs += $(O)/test/vcuda/real/libbetween.so
+$(O)/test/vcuda/real/libbetween.so: test/vcuda/real/between.c $(O)/lib/vcuda/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) -shared -fPIC -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed $(O)/lib/vcuda/libcuda.so.1
+
 # What only a real driver can say.
 vcuda_question = $(O)/test/vcuda/question
 test_programs += $(vcuda_question)

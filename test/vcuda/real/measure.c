@@ -3,7 +3,7 @@
 /*
  * A program of the driver API alone, for measurements: `measure` loads libcuda.so.1 as the loader finds it, checks that a
  * kernel of PTX adds right, and prints a line "NAME VALUE UNIT" for each thing that it measures; `measure check` stops
- * before measuring. Larger is better where the unit is GB/s or Gflop/s.
+ * before measuring, `measure launch` behind the launches. MEASURE_LIBRARY is another library than libcuda.so.1. Larger is better where the unit is GB/s or Gflop/s.
  */
 
 #include <dlfcn.h>
@@ -205,17 +205,12 @@ static void measure_floor(void)
 	printf("wake-up-after-5ms %.4f us\n", after(5000, 200, ask_floor));
 }
 
-static void measure_calls(void)
+static void measure_launches(void)
 {
-	handle address = 0, buffer, event;
+	handle address = 0;
 	void *parameters[] = {&address};
-	char bytes[65536] = {0};
-	unsigned flags;
 	double begin;
-	int device;
 
-	CHECK(cuMemAlloc_v2(&buffer, 4 << 20));
-	CHECK(cuEventCreate(&event, 2));
 	for (int i = 0; i < 20000; i++)
 		launch(nothing, 1, 32, 0, parameters);
 	CHECK(cuCtxSynchronize());
@@ -224,6 +219,18 @@ static void measure_calls(void)
 		launch(nothing, 1, 32, 0, parameters);
 	CHECK(cuCtxSynchronize());
 	printf("launch %.4f us\n", (now() - begin) / 200000);
+}
+
+static void measure_calls(void)
+{
+	handle address = 0, buffer, event;
+	void *parameters[] = {&address};
+	char bytes[65536] = {0};
+	unsigned flags;
+	int device;
+
+	CHECK(cuMemAlloc_v2(&buffer, 4 << 20));
+	CHECK(cuEventCreate(&event, 2));
 	TIME("launch-and-wait", 20000, (launch(nothing, 1, 32, 0, parameters), CHECK(cuStreamSynchronize(0))));
 	TIME("launch-and-wait-context", 20000, (launch(nothing, 1, 32, 0, parameters), CHECK(cuCtxSynchronize())));
 	TIME("call", 200000, (void)cuStreamQuery(0));
@@ -320,7 +327,8 @@ static void measure_matmul(unsigned size)
 
 int main(int argc, char **argv)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	const char *other = getenv("MEASURE_LIBRARY");
+	void *library = dlopen(other ? other : "libcuda.so.1", RTLD_NOW);
 	double begin = now();
 	handle context, module;
 	char name[128];
@@ -347,6 +355,9 @@ int main(int argc, char **argv)
 	check_addition();
 	fprintf(stderr, "measure: %s adds\n", name);
 	if (argc > 1 && strcmp(argv[1], "check") == 0)
+		return 0;
+	measure_launches();
+	if (argc > 1 && strcmp(argv[1], "launch") == 0)
 		return 0;
 	measure_calls();
 	measure_floor();
