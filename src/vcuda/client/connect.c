@@ -103,9 +103,12 @@ static CUresult connect_socket(void)
 	client.socket_inode = made.st_ino;
 	/* A manager that does not accept lets connect(2) wait, too, and then any signal ends the wait. */
 	(void)setsockopt(client.socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	while (connect(client.socket, (const struct sockaddr *)&address, sizeof(address)) < 0)
+	while (connect(client.socket, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		if (errno == ENOENT)
+			return CUDA_ERROR_NO_DEVICE;
 		if (errno != EINTR || connect_now() > client.patience)
-			return errno == ENOENT ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_SYSTEM_NOT_READY;
+			return CUDA_ERROR_SYSTEM_NOT_READY;
+	}
 	return CUDA_SUCCESS;
 }
 

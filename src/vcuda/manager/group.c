@@ -176,7 +176,7 @@ void group_take(struct manager *manager, int hierarchy, const char *text)
 		return;
 	}
 	if (r == 0) {
-		manager->has_processors = group_has_word(controllers, "cpu");
+		manager->has_processors = controllers && group_has_word(controllers, "cpu");
 		r = group_prepare_most(group, &manager->has_processors);
 	}
 	if (r == 0)
