@@ -57,8 +57,7 @@ static void stub_print_checks(const struct function *f)
 		if (argument_is(a, "H") && function_is(f, "async"))
 			printf("\tif (wire_handle_type(%s) != WIRE_%s)\n"
 			       "\t\treturn call_fail(CUDA_ERROR_INVALID_%s);\n",
-			       argument_name(a), a->field[0],
-			       strcmp(a->field[0], "EXEC") == 0 ? "VALUE" : "HANDLE");
+			       argument_name(a), a->field[0], strcmp(a->field[0], "EXEC") == 0 ? "VALUE" : "HANDLE");
 		if (argument_is(a, "STREAM") && function_is(f, "async"))
 			printf("\tif (!wire_is_stream(%s))\n"
 			       "\t\treturn call_fail(CUDA_ERROR_INVALID_HANDLE);\n",

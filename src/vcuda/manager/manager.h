@@ -52,12 +52,12 @@ struct tenant {
 	size_t gpu_count;
 	ssize_t first; /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
-	uint64_t memory;      /* 0: what the GPUs have */
-	uint64_t host_limit;  /* of the host's memory that is page-locked */
-	uint64_t host_memory; /* of the host's in all */
-	int group;            /* directory of the servers' control group; -1: none */
-	uint64_t kills;       /* in it, for want of memory, that are told */
-	bool settled;         /* while that is shared out */
+	uint64_t memory;            /* 0: what the GPUs have */
+	uint64_t host_limit;        /* of the host's memory that is page-locked */
+	uint64_t host_memory;       /* of the host's in all */
+	int group;                  /* directory of the servers' control group; -1: none */
+	uint64_t kills;             /* in it, for want of memory, that are told */
+	bool settled;               /* while that is shared out */
 	struct processor processor; /* what its servers may have of the host's, as it was set last */
 	unsigned max_clients;
 	int listener; /* -1: none any more */

@@ -162,9 +162,7 @@ CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t r
 
 	if (r)
 		return r;
-	handle = !real            ? 0
-		 : made_by_client ? handle_known(type, real)
-				  : handle_give(type, real, parent, context);
+	handle = !real ? 0 : made_by_client ? handle_known(type, real) : handle_give(type, real, parent, context);
 	request_reply(q, &handle, sizeof(handle));
 	return handle || !real ? CUDA_SUCCESS : made_by_client ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
