@@ -22,6 +22,8 @@
 # STATIC=0 is for distributions without static libraries.
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
+# Whatever is included before it.
+.DEFAULT_GOAL = all
 ifndef V
 MAKEFLAGS += --silent
 endif
