@@ -115,20 +115,29 @@ room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/cl
 library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
 cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/inside.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c))))
-hook_objects = $(patsubst %.c,$(O)/%.o,$(filter-out hooks/memory.c,$(sort $(wildcard hooks/*.c hooks/runtime/*.c))))
+hook_sources = $(filter-out hooks/memory.c,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
+hook_objects = $(hook_sources:%.c=$(O)/%.o)
 vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/vcuda/manager/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/bin/ctr-gpu-vcudad
 include src/guard/rules.mk
 
 # ASan cannot be linked statically, so a sanitized hook is an ordinary program.
 dynamic = $(SANITIZE)$(filter 0,$(STATIC))
-# Apart from the other objects of the hook, which tests are linked with: nothing that is linked dynamically may have it.
-hook_memory = $(if $(dynamic),,$(O)/hooks/memory.o)
-# hooks/runtime/early.c knows these two.
-early_start = $(if $(filter x86_64-% aarch64-%,$(multiarch)),-Wl$(comma)-e$(comma)early_start)
+
+# The static hook is linked with musl: before main() glibc asks the processor some 40 to 70 times what it can do, and a
+# virtual machine is left for each of these. So what it is made of is compiled once more, with musl's headers, those of
+# hooks/musl before them, and of the system's only those of the kernel and of three libraries.
+musl = $(subst gnu,musl,$(multiarch))
+MUSL_LIB = /usr/lib/$(musl)
+MUSL_INCLUDE = /usr/include/$(musl)
+musl_objects = $(patsubst %.c,$(O)/musl/%.o,$(hook_sources) hooks/memory.c $(wildcard hooks/musl/*.c))
+musl_library = $(room_sources:%.c=$(O)/musl/%.o) $(O)/musl/gen/vcuda_rpc.o
+musl_cppflags = -nostdinc -Ihooks/musl -isystem $(MUSL_INCLUDE) -isystem $(O)/musl/include -isystem $(shell $(CC) -print-file-name=include)
+# musl has no checks of its own for -D_FORTIFY_SOURCE, and reads packed relocations only since 1.2.4.
+musl_link = -nostdlib -static-pie $(MUSL_LIB)/rcrt1.o $(MUSL_LIB)/crti.o $(1) \
+	-Wl,--start-group $(static_libraries) $(MUSL_LIB)/libc.a -lgcc -Wl,--end-group $(MUSL_LIB)/crtn.o
 # Of linkers GNU's names emulations, and takes scripts beside its own.
 hook_scripts = $(if $(filter emulations,$(linker_help)),$(addprefix -Wl$(comma)-T$(comma),hooks/hook.ld hooks/order.ld))
-hook_link = $(if $(dynamic),-pie $(shared_libraries),-static-pie $(early_start) $(hook_scripts) $(static_libraries))
 
 unit_tests = $(patsubst %.c,$(O)/%,$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c))
 
@@ -138,7 +147,7 @@ help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
 
 # Before a compiler stumbles over the first of them: what is missing, all of it, and how to install it.
-needs_check = @CC='$(CC)' CROSS_COMPILE='$(CROSS_COMPILE)' PKG_CONFIG='$(PKG_CONFIG)' STATIC='$(if $(dynamic),0,1)' pkg/needs
+needs_check = @CC='$(CC)' CROSS_COMPILE='$(CROSS_COMPILE)' PKG_CONFIG='$(PKG_CONFIG)' MUSL_LIB='$(MUSL_LIB)' STATIC='$(if $(dynamic),0,1)' pkg/needs
 needs-check:
 	$(needs_check) check
 needs:
@@ -159,16 +168,24 @@ $(O)/lib/libctr-gpu.so.$(SOVERSION): $(library_objects) src/lib/ctr-gpu.map
 		$(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(library_objects) -Wl,--as-needed $(xdr_inside)
 	ln -sf $(@F) $(@D)/libctr-gpu.so
 
+$(O)/musl/libctr-gpu.a: $(musl_library)
+	@mkdir -p $(@D)
+	$(say) AR $@
+	@rm -f $@
+	$(AR) rcsD $@ $^
+
 $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(xdr_inside)
 	ln -sf $(@F) $(@D)/nvidia-container-cli
 
-$(O)/bin/ctr-gpu-hook: $(hook_objects) $(hook_memory) $(O)/lib/libctr-gpu.a hooks/hook.ld hooks/order.ld
+hook_parts = $(if $(dynamic),$(hook_objects) $(O)/lib/libctr-gpu.a,$(musl_objects) $(O)/musl/libctr-gpu.a)
+$(O)/bin/ctr-gpu-hook: $(hook_parts) hooks/hook.ld hooks/order.ld
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $(filter-out %.ld,$^) $(hook_link)
+	$(CC) $(CFLAGS_ALL) $(filter-out $(if $(dynamic),,$(relative)),$(LDFLAGS_ALL)) $(link_map) -o $@ \
+		$(if $(dynamic),$(hook_parts) -pie $(shared_libraries),$(call musl_link,$(hook_parts)) $(hook_scripts))
 	ln -sf $(@F) $(@D)/ctr-gpu-runtime
 	ln -sf ctr-gpu-runtime $(@D)/nvidia-container-runtime
 	ln -sf $(@F) $(@D)/nvidia-container-runtime-hook
@@ -206,23 +223,36 @@ $(O)/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
 # Whoever includes it, so that no list of them falls behind.
 rpc_users := $(shell grep -rlE '"(vcuda_rpc|vcuda/control)\.h"' --include='*.c' src test)
-$(rpc_users:%.c=$(O)/%.o): $(O)/gen/vcuda_rpc.h
+$(rpc_users:%.c=$(O)/%.o) $(rpc_users:%.c=$(O)/musl/%.o): $(O)/gen/vcuda_rpc.h
 
 # What no start of a container on GPU-PV waits for: small.
-small = $(cli_objects) $(foreach room,cdi drm driverd engines nvidia,$(filter $(O)/src/$(room)/%,$(library_objects)))
+small = $(cli_objects) $(foreach room,cdi drm driverd engines nvidia,$(filter $(O)/src/$(room)/% $(O)/musl/src/$(room)/%,$(library_objects) $(musl_library)))
 $(small): OPTIMIZE := $(if $(filter -O2,$(OPTIMIZE)),-Os,$(OPTIMIZE))
-
-# What runs before the C library does: without its functions, and without what needs them, which clang does without
-# optimization. test/e2e/runtime.bats looks.
-before_libc = $(patsubst %,$(O)/hooks/runtime/%.o,chosen command_line early search)
-ifeq ($(dynamic),)
-$(before_libc): CFLAGS_ALL += -ffreestanding -fno-stack-protector -U_FORTIFY_SOURCE -fno-profile-arcs -fno-lto -O2
-endif
 
 $(O)/%.o: %.c | needs
 	@mkdir -p $(@D)
 	$(say) CC $<
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+$(O)/musl/%.o: %.c $(O)/musl/include/made | needs
+	@mkdir -p $(@D)
+	$(say) CC '$< (musl)'
+	$(CC) $(musl_cppflags) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(O)/musl/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h $(O)/musl/include/made
+	@mkdir -p $(@D)
+	$(say) CC '$< (musl)'
+	$(CC) $(musl_cppflags) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
+$(O)/musl/hooks/musl/missing.o: $(O)/gen/errno_names.h
+$(O)/gen/errno_names.h: $(O)/musl/include/made
+	echo '#include <errno.h>' | $(CC) $(musl_cppflags) -E -dM - | sed -n 's/^#define \(E[A-Z0-9]*\) [0-9]*$$/[\1] = "\1",/p' | LC_ALL=C sort >$@
+# Where the compiler has them, which is elsewhere in a build for another machine.
+$(O)/musl/include/made: | needs
+	@rm -rf $(@D) && mkdir -p $(@D)
+	for header in linux/types.h asm/types.h asm-generic/types.h jansson.h jansson_config.h yaml.h; do \
+		found=$$(echo "#include <$$header>" | $(CC) $(CPPFLAGS) -M -x c - | tr ' ' '\n' | grep "/$$header$$" | head -n 1) && \
+		case $$header in */*) ln -s "$${found%/*}" $(@D)/ ;; *) ln -s "$$found" $(@D)/ ;; esac || exit 1; \
+	done
+	touch $@
 
 $(O)/test/unit/%: $(O)/test/unit/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
@@ -341,7 +371,7 @@ man_links = $(foreach page,$(filter %.3,$(man_pages)),$(patsubst %,%.3:$(page),$
 library_file = libctr-gpu.so.$(VERSION)
 
 # The client has the way to ctr-gpu-driverd compiled in.
-$(O)/src/driverd/client.o: $(O)/gen/libexecdir
+$(O)/src/driverd/client.o $(O)/musl/src/driverd/client.o: $(O)/gen/libexecdir
 $(O)/gen/libexecdir: always
 	@mkdir -p $(@D)
 	@echo '$(libexecdir)' | cmp -s - $@ || echo '$(libexecdir)' >$@

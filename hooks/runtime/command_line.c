@@ -2,17 +2,14 @@
 
 #include "command_line.h"
 
-#include "plain.h"
+#include <stddef.h>
+#include <string.h>
 
-/*
- * Options with a value: runc 1.0 to 1.4 (main.go, create.go, run.go), crun 1.0 to 1.20 (crun.c, create.c, run.c). Each
- * list ends with "". They are no pointers, since this may run before there are relocations.
- */
-typedef const char command_line_option[16];
-static command_line_option global_options[] = {"log",  "log-format", "log-level",      "root",
-					       "criu", "rootless",   "cgroup-manager", ""};
-static command_line_option create_options[] = {
-	"bundle", "b", "config", "f", "console-socket", "pid-file", "pidfd-socket", "preserve-fds", ""};
+/* Options with a value: runc 1.0 to 1.4 (main.go, create.go, run.go), crun 1.0 to 1.20 (crun.c, create.c, run.c). */
+static const char *const global_options[] = {"log",  "log-format", "log-level",      "root",
+					     "criu", "rootless",   "cgroup-manager", NULL};
+static const char *const create_options[] = {
+	"bundle", "b", "config", "f", "console-socket", "pid-file", "pidfd-socket", "preserve-fds", NULL};
 
 struct option_word {
 	const char *name; /* NULL: no option */
@@ -22,19 +19,19 @@ struct option_word {
 
 static bool command_line_word_is(const struct option_word *word, const char *name)
 {
-	return word->name && plain_is(word->name, word->length, name);
+	return word->name && strlen(name) == word->length && memcmp(word->name, name, word->length) == 0;
 }
 
-static bool command_line_takes_value(const struct option_word *word, command_line_option *options)
+static bool command_line_takes_value(const struct option_word *word, const char *const *options)
 {
-	for (; **options; options++)
+	for (; *options; options++)
 		if (command_line_word_is(word, *options))
 			return true;
 	return false;
 }
 
 /* An option with its value, or an argument. Both runtimes take "--name value" and "--name=value", runc one dash too. */
-static char *const *command_line_next_word(char *const *words, command_line_option *options, struct option_word *ret)
+static char *const *command_line_next_word(char *const *words, const char *const *options, struct option_word *ret)
 {
 	const char *text = *words++;
 	bool equals;
@@ -43,8 +40,7 @@ static char *const *command_line_next_word(char *const *words, command_line_opti
 	if (text[0] != '-' || text[1] == '\0')
 		return words;
 	ret->name = text + 1 + (text[1] == '-');
-	while (ret->name[ret->length] && ret->name[ret->length] != '=')
-		ret->length++;
+	ret->length = strcspn(ret->name, "=");
 	equals = ret->name[ret->length] == '=';
 	if (!command_line_takes_value(ret, options))
 		return words;
@@ -66,11 +62,11 @@ void command_line_read(char *const *words, struct command_line *ret)
 		else if (command_line_word_is(&word, "log"))
 			ret->log = word.value;
 		else if (command_line_word_is(&word, "log-format"))
-			ret->log_json = word.value && plain_same(word.value, "json");
+			ret->log_json = word.value && strcmp(word.value, "json") == 0;
 	}
-	ret->creates = ret->command && (plain_same(ret->command, "create") || plain_same(ret->command, "run"));
+	ret->creates = ret->command && (strcmp(ret->command, "create") == 0 || strcmp(ret->command, "run") == 0);
 	/* Both find options behind the container's name, too. */
-	while (ret->creates && *words && !plain_same(*words, "--")) {
+	while (ret->creates && *words && strcmp(*words, "--") != 0) {
 		words = command_line_next_word(words, create_options, &word);
 		if (command_line_word_is(&word, "bundle") || command_line_word_is(&word, "b"))
 			ret->bundle = word.value;

@@ -16,7 +16,7 @@ int real_find(const struct ctr_gpu_context *context, char **ret_path)
 	const char *name;
 
 	for (size_t i = 0; (name = ctr_gpu_context_runtime(context, i)); i++) {
-		if (!search_program(name, strlen(name), getenv("PATH"), path))
+		if (!search_program(name, getenv("PATH"), path))
 			continue;
 		*ret_path = strdup(path);
 		return *ret_path ? 0 : -ENOMEM;

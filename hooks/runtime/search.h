@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Looking for a program that the machine has. May run before the C library has started. */
+/* Looking for a program that the machine has. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,10 +10,10 @@ enum { SEARCH_PATH_MAX = 4096 };
 
 /**
  * search_program() - find a program that can be executed and is not this one under another name
- * @name:   an absolute path, or what is looked for in directories; of @length characters
+ * @name:   an absolute path, or what is looked for in directories
  * @places: the value of PATH, or NULL; where nothing is found there, the usual directories are searched
  * @ret:    its path
  *
  * Return: whether there is one.
  */
-bool search_program(const char *name, size_t length, const char *places, char ret[SEARCH_PATH_MAX]);
+bool search_program(const char *name, const char *places, char ret[SEARCH_PATH_MAX]);

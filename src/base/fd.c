@@ -198,7 +198,7 @@ int fd_write_all(int fd, const void *data, size_t size)
 /* Return: how many bytes of the first parts were taken; 0 also for a failure, which the next write tells again. */
 static size_t fd_write_at_once(int fd, const struct span *parts, size_t count)
 {
-	struct iovec vector[PARTS_AT_ONCE];
+	struct iovec vector[PARTS_AT_ONCE] = {0};
 	ssize_t written;
 
 	if (count > PARTS_AT_ONCE)

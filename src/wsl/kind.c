@@ -3,7 +3,6 @@
 #include "wsl/kind.h"
 
 #include <fcntl.h>
-#include <linux/stat.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>

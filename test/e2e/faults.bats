@@ -74,7 +74,7 @@ on_bundle() {
 
 @test "a quota of the container's storage that is used up" {
 	on_bundle 'container; picture $! >/run/before
-		full() { strace -f -qq -o /dev/null -e trace=write,writev -e inject=writev:error=EDQUOT -e inject=write:error=EDQUOT:when=1 "$@"; }
+		full() { strace -f -qq -o /dev/null -e trace=write,writev -e inject=writev:error=EDQUOT:when=1 -e inject=write:error=EDQUOT:when=1 "$@"; }
 		full ctr-gpu-hook createRuntime <<<"$state"; echo "status $?"
 		full ctr-gpu configure "$root"; echo "status $?"
 		picture $! >/run/after; diff /run/before /run/after && echo same'

@@ -203,7 +203,7 @@ distribution() {
 		done
 		run rpmspec --define "$distribution" --with static --query --buildrequires "$spec"
 		expect_status 0
-		expect "glibc-"
+		expect "musl-"
 	done
 }
 

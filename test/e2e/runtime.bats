@@ -516,16 +516,11 @@ life() {
 	done
 }
 
-# Settings, a line each, with what starts the C library before the runtime is executed: "brk" where the settings must be
-# parsed; and what the runtime was told.
-@test "another command than create is passed on before the C library starts, where the settings are plain" {
-	local build=$CTR_GPU_BUILD object
-	# A sanitized one is not.
-	[[ $(readelf -lW "$build/bin/ctr-gpu-hook") != *INTERP* ]] || skip "the shim is no static program"
-	for object in chosen command_line early search; do
-		[[ -z $(nm -u "$build/hooks/runtime/$object.o" |
-			grep -vwE "_start|chosen_read|command_line_read|search_program") ]]
-	done
+# An engine runs its runtime several times for a container. Settings, a line each, what the runtime was told, and how many calls
+# there were before.
+@test "another command than create is passed on with few calls" {
+	# A sanitized one makes more.
+	[[ $(readelf -lW "$CTR_GPU_BUILD/bin/ctr-gpu-hook") != *INTERP* ]] || skip "the shim is no static program"
 	# shellcheck disable=SC2016
 	run sandbox wsl-nvidia bash -ec '
 		real=/run/real PATH=$PATH:/run/bin
@@ -535,13 +530,14 @@ life() {
 			"{\"runtimes\": [\"$real\"], \"nonsense\": {}}" "{\"runtimes\": [\"/run/re\\u0061l\"]}"; do
 			echo "$settings" >/etc/ctr-gpu/config.json
 			strace -f -o /run/trace ctr-gpu-runtime --root /x state ID
-			sed "1d; /execve/,\$d; s/^[0-9]* *//; s/(.*//" /run/trace | grep -c "^brk" || true
+			calls=$(sed "1d; /execve/,\$d" /run/trace | grep -c .)
+			[ "$calls" -le 40 ] && echo few || echo "$calls calls"
 		done
 		chmod o+w /etc/ctr-gpu/config.json
 		ctr-gpu-runtime state ID || true'
 	expect_status 0
-	[[ ${lines[*]} == "told /run/real --root /x state ID 0 told /run/bin/named --root /x state ID 0 \
-told /run/real --root /x state ID "[1-9]*" told /run/real --root /x state ID "[1-9]*" ctr-gpu-runtime: [E_BAD_CONFIG] "* ]] || {
+	[[ ${lines[*]} == "told /run/real --root /x state ID few told /run/bin/named --root /x state ID few \
+told /run/real --root /x state ID few told /run/real --root /x state ID few ctr-gpu-runtime: [E_BAD_CONFIG] "* ]] || {
 		echo "$output"
 		false
 	}

@@ -93,7 +93,7 @@ on_alpine() {
 	expect_status 0
 	expect_line "CycloneDX"
 	expect_line "1.5"
-	for name in glibc jansson libtirpc; do
+	for name in glibc musl jansson libtirpc; do
 		expect_line "$name"
 	done
 	# Every reference has its component, and every component what its readers look for.

@@ -19,9 +19,6 @@ $(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(shared_libraries)
 
-$(O)/fuzz/chosen_fuzz: $(O)/hooks/runtime/chosen.o
-$(O)/test/fuzz/chosen_fuzz.o: CPPFLAGS += -I.
-
 # vCUDA's server, on the simulated driver, without the main() that would not return; and its client, for which the fuzzer is
 # the server.
 vcuda_frames = $(filter-out %/server/main.o %/server/executor.o,$(vcuda_server_objects))

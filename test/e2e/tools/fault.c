@@ -2,7 +2,7 @@
 
 /*
  * Runs a command, one of whose system calls fails: fault NUMBER FAULT COMMAND…. NUMBER counts the calls of the command and its
- * children, from the first that is the program's own (it looks for the lowest free descriptor, or opens /dev/null or /etc/ctr-gpu) to
+ * children, from the first that is the program's own (it looks for the lowest free descriptor, for /dev/null or for /etc/ctr-gpu) to
  * the execution of another program. FAULT is the name of an error, which the call returns without having been made; "interrupt": a ^C; "kill", which kills the process instead of the call,
  * "kill-first", which kills the command, whoever calls, "kill-all", which kills both and all, or "killed", which kills the process when
  * the call is over. Nothing else of the calls changes.
@@ -56,17 +56,25 @@ static int fail(const char *what)
 	exit(125);
 }
 
+/* The path that a call opens or asks for; 0: it does neither. */
+static uint64_t path_of(const struct __ptrace_syscall_info *info)
+{
+#ifdef SYS_access
+	if (info->entry.nr == SYS_access)
+		return info->entry.args[0];
+#endif
+	return info->entry.nr == SYS_openat || info->entry.nr == SYS_faccessat ? info->entry.args[1] : 0;
+}
+
 static bool begins(pid_t pid, const struct __ptrace_syscall_info *info)
 {
 	char path[16] = "";
 	struct iovec here = {path, sizeof(path) - 1};
-	struct iovec there = {(void *)(uintptr_t)info->entry.args[1], sizeof(path) - 1};
+	struct iovec there = {(void *)(uintptr_t)path_of(info), sizeof(path) - 1};
 
 	if (info->entry.nr == SYS_fcntl)
 		return info->entry.args[0] == STDIN_FILENO && info->entry.args[1] == F_DUPFD;
-	if (info->entry.nr != SYS_openat)
-		return false;
-	if (process_vm_readv(pid, &here, 1, &there, 1, 0) <= 0)
+	if (!there.iov_base || process_vm_readv(pid, &here, 1, &there, 1, 0) <= 0)
 		return false;
 	return strncmp(path, "/dev/null", 9) == 0 || strncmp(path, "/etc/ctr-gpu", 12) == 0;
 }

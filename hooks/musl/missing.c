@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What glibc has and musl has not, of what the hook uses. The headers beside this file declare it. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* musl's own sets FD_CLOEXEC with a second call, for kernels that do not know O_CLOEXEC; its openat(2) does not. */
+int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list arguments;
+
+	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE) {
+		va_start(arguments, flags);
+		mode = va_arg(arguments, mode_t);
+		va_end(arguments);
+	}
+	return openat(AT_FDCWD, path, flags, mode);
+}
+
+int fsopen(const char *type, unsigned flags)
+{
+	return (int)syscall(SYS_fsopen, type, flags);
+}
+
+int fsconfig(int fd, unsigned command, const char *key, const void *value, int aux)
+{
+	return (int)syscall(SYS_fsconfig, fd, command, key, value, aux);
+}
+
+int fsmount(int fd, unsigned flags, unsigned attributes)
+{
+	return (int)syscall(SYS_fsmount, fd, flags, attributes);
+}
+
+int move_mount(int from, const char *from_path, int to, const char *to_path, unsigned flags)
+{
+	return (int)syscall(SYS_move_mount, from, from_path, to, to_path, flags);
+}
+
+int open_tree(int directory, const char *path, unsigned flags)
+{
+	return (int)syscall(SYS_open_tree, directory, path, flags);
+}
+
+int mount_setattr(int directory, const char *path, unsigned flags, struct mount_attr *attributes, size_t size)
+{
+	return (int)syscall(SYS_mount_setattr, directory, path, flags, attributes, size);
+}
+
+int statx(int directory, const char *path, int flags, unsigned mask, struct statx *ret)
+{
+	return (int)syscall(SYS_statx, directory, path, flags, mask, ret);
+}
+
+int close_range(unsigned first, unsigned last, int flags)
+{
+	return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+void closefrom(int first)
+{
+	DIR *directory;
+
+	if (close_range((unsigned)first, UINT_MAX, 0) == 0)
+		return;
+	directory = opendir("/proc/self/fd");
+	/* As glibc does: to go on with files that are not ours to hold would be worse. */
+	if (!directory)
+		abort();
+	for (const struct dirent *entry; (entry = readdir(directory));) {
+		const int fd = atoi(entry->d_name);
+
+		if (fd >= first && fd != dirfd(directory))
+			(void)close(fd);
+	}
+	(void)closedir(directory);
+}
+
+const char *strerrorname_np(int number)
+{
+	static const char *const names[] = {
+		[0] = "0",
+#include "errno_names.h"
+	};
+
+	return number >= 0 && (size_t)number < sizeof(names) / sizeof(names[0]) ? names[number] : NULL;
+}
+
+const char *sigabbrev_np(int number)
+{
+	static const char *const names[] = {
+		[SIGHUP] = "HUP",       [SIGINT] = "INT",       [SIGQUIT] = "QUIT", [SIGILL] = "ILL",
+		[SIGTRAP] = "TRAP",     [SIGABRT] = "ABRT",     [SIGBUS] = "BUS",   [SIGFPE] = "FPE",
+		[SIGKILL] = "KILL",     [SIGUSR1] = "USR1",     [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2",
+		[SIGPIPE] = "PIPE",     [SIGALRM] = "ALRM",     [SIGTERM] = "TERM", [SIGCHLD] = "CHLD",
+		[SIGSTKFLT] = "STKFLT", [SIGCONT] = "CONT",     [SIGSTOP] = "STOP", [SIGTSTP] = "TSTP",
+		[SIGTTIN] = "TTIN",     [SIGTTOU] = "TTOU",     [SIGURG] = "URG",   [SIGXCPU] = "XCPU",
+		[SIGXFSZ] = "XFSZ",     [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH",
+		[SIGIO] = "POLL",       [SIGPWR] = "PWR",       [SIGSYS] = "SYS",
+	};
+
+	return number >= 0 && (size_t)number < sizeof(names) / sizeof(names[0]) ? names[number] : NULL;
+}
