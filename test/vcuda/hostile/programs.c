@@ -616,6 +616,27 @@ static void program_asks_for_a_variable_that_is_gone(void)
 	is("its address", 500, cu.cuMemGetAddressRange_v2(&base, &bytes, pointer));
 }
 
+/* With addresses of 32 bits, as before CUDA 3.2: other functions than today's, by both ways into the library. */
+static void program_calls_old_names(void)
+{
+	static const char *const names[] = {"cuCtxCreate", "cuMemAlloc", "cuMemcpyDtoDAsync", "cuTexRefGetFlags"};
+
+	begin();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		CUresult (*called)(void) = NULL;
+		void *found = NULL, *today = NULL;
+		int status = -1;
+
+		MUST(cuGetProcAddress_v2(names[i], &found, 3010, 0, &status));
+		is("its status", 0, status);
+		MUST(cuGetProcAddress_v2(names[i], &today, 13000, 0, &status));
+		if (found != dlsym(library, names[i]) || (i < 3 && found == today))
+			fail(names[i], 0);
+		memcpy(&called, &found, sizeof(called));
+		is(names[i], 801, called());
+	}
+}
+
 static void program_links_with_many_options(void)
 {
 	int names[32];
@@ -746,6 +767,7 @@ static const struct {
 	{"that loads and unloads code 2000 times", program_loads_and_unloads, false},
 	{"that loads files which are cut off", program_loads_cut_files, false},
 	{"that asks for a variable that is gone", program_asks_for_a_variable_that_is_gone, false},
+	{"that calls functions of before CUDA 3.2", program_calls_old_names, false},
 	{"that links with many options", program_links_with_many_options, false},
 	{"that copies planes without end", program_copies_planes_without_end, false},
 };
