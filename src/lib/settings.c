@@ -51,9 +51,17 @@ struct key {
 	const char *name;
 	int (*read)(struct settings *settings, const struct key *key, const json_t *value);
 	const char *wanted;
-	size_t member;            /* of struct settings; where the value goes */
-	const char *const *names; /* of the values of an enumeration; "journal": as good as a path */
-	json_int_t least, most;   /* of a number */
+	size_t member;             /* of struct settings; where the value goes */
+	const char *const *names;  /* of the values of an enumeration; "journal": as good as a path */
+	json_int_t least, most;    /* of a number */
+	const struct table *table; /* of an object's own keys, which are read as these; NULL: it has none */
+};
+
+/* Keys of one object. */
+struct table {
+	const struct key *keys;
+	size_t count;
+	const char *prefix; /* of their names in messages */
 };
 
 /* Each reader of a key returns 0, -EINVAL for an invalid value, or -ENOMEM. */
@@ -176,27 +184,21 @@ static int settings_read_bytes(struct settings *settings, const struct key *key,
 static const char *const modes[] = {
 	[VCUDA_OFF] = "off", [VCUDA_ALLOW] = "allow", [VCUDA_DEFAULT] = "default", [VCUDA_FORCE] = "force", NULL};
 static const struct key vcuda_keys[] = {
-	{"mode", settings_read_enum, NULL, .member = offsetof(struct settings, vcuda_mode), .names = modes},
-	{"memory", settings_read_bytes, NULL, .member = offsetof(struct settings, vcuda_memory)},
-	{"host_memory", settings_read_bytes, NULL, .member = offsetof(struct settings, vcuda_host_memory)},
-	{"max_clients", settings_read_number, NULL, .member = offsetof(struct settings, vcuda_max_clients), .least = 1,
-	 .most = MOST_VCUDA_CLIENTS},
+	{"mode", settings_read_enum, "\"off\", \"allow\", \"default\" or \"force\"",
+	 .member = offsetof(struct settings, vcuda_mode), .names = modes},
+	{"memory", settings_read_bytes, "an amount such as \"8G\"", .member = offsetof(struct settings, vcuda_memory)},
+	{"host_memory", settings_read_bytes, "an amount such as \"8G\"",
+	 .member = offsetof(struct settings, vcuda_host_memory)},
+	{"max_clients", settings_read_number, "a whole number from 1 to 256",
+	 .member = offsetof(struct settings, vcuda_max_clients), .least = 1, .most = MOST_VCUDA_CLIENTS},
 };
+static const struct table vcuda_table = {vcuda_keys, ARRAY_SIZE(vcuda_keys), "\"vcuda\": "};
 
-/* An object with some of these members. */
-static int settings_read_vcuda(struct settings *settings, const struct key *key, const json_t *value)
+/* Its keys are read by the table. */
+static int settings_read_object(struct settings *settings, const struct key *key, const json_t *value)
 {
-	size_t known = 0;
-	int r = json_is_object(value) ? 0 : -EINVAL;
-
-	(void)key;
-	for (size_t i = 0; i < ARRAY_SIZE(vcuda_keys) && r == 0; i++) {
-		const json_t *member = json_object_get(value, vcuda_keys[i].name);
-
-		r = member ? vcuda_keys[i].read(settings, &vcuda_keys[i], member) : 0;
-		known += member != NULL;
-	}
-	return r == 0 && known != json_object_size(value) ? -EINVAL : r;
+	(void)settings, (void)key;
+	return json_is_object(value) ? 0 : -EINVAL;
 }
 
 static const char *const sources[] = {
@@ -238,10 +240,8 @@ static const struct key keys[] = {
 	{"on-missing", settings_read_on_missing,
 	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\"",
 	 .names = policies},
-	{"vcuda", settings_read_vcuda,
-	 "an object with \"mode\" (\"off\", \"allow\", \"default\", \"force\"), \"memory\" (\"8G\"), "
-	 "\"host_memory\", \"max_clients\"",
-	 .names = NULL},
+	{"vcuda", settings_read_object, "an object with \"mode\", \"memory\", \"host_memory\" or \"max_clients\"",
+	 .table = &vcuda_table},
 	/* Administrators know these names from NVIDIA's configuration. */
 	{"accept-nvidia-visible-devices-envvar-when-unprivileged", FLAG(accept_environment)},
 	{"accept-nvidia-visible-devices-as-volume-mounts", FLAG(accept_mounts)},
@@ -249,22 +249,44 @@ static const struct key keys[] = {
 #undef FLAG
 #undef MEMBER
 
-static int settings_read_key(struct settings *settings, const char *path, const char *name, const json_t *value,
-			     struct err *err)
+static const struct table table = {keys, ARRAY_SIZE(keys), ""};
+
+static int settings_read_table(struct settings *settings, const char *path, const struct table *of,
+			       const json_t *object, struct err *err);
+
+static int settings_read_key(struct settings *settings, const char *path, const struct table *of, const char *name,
+			     const json_t *value, struct err *err)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+	for (size_t i = 0; i < of->count; i++) {
+		const struct key *key = &of->keys[i];
 		int r;
 
-		if (!streq(keys[i].name, name))
+		if (!streq(key->name, name))
 			continue;
-		r = keys[i].read(settings, &keys[i], value);
+		r = key->read(settings, key, value);
 		if (r == -EINVAL)
-			return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: \"%s\" must be %s\nSee ctr-gpu-config(5).", path,
-				       name, keys[i].wanted);
-		return r;
+			return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: %s\"%s\" must be %s\nSee ctr-gpu-config(5).",
+				       path, of->prefix, name, key->wanted);
+		return r == 0 && key->table ? settings_read_table(settings, path, key->table, value, err) : r;
 	}
-	return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: unknown key \"%.64s\"\nSee ctr-gpu-config(5) for the keys.",
-		       path, name);
+	return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: %sunknown key \"%.64s\"\nSee ctr-gpu-config(5) for the keys.",
+		       path, of->prefix, name);
+}
+
+/* Behind a mistake the other keys are read, too; the caller decides what to do with them. */
+static int settings_read_table(struct settings *settings, const char *path, const struct table *of,
+			       const json_t *object, struct err *err)
+{
+	const char *name;
+	json_t *value;
+	int r = 0;
+
+	json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
+		int r_key = settings_read_key(settings, path, of, name, value, r == 0 ? err : NULL);
+
+		r = r == 0 ? r_key : r;
+	}
+	return r;
 }
 
 int settings_parse(struct settings *settings, const char *path, const char *data, size_t size, struct err *err)
@@ -273,8 +295,6 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 	char reason[JSON_ERROR_TEXT_LENGTH];
 	_cleanup_json_ json_t *json = NULL;
 	size_t start = 0;
-	const char *name;
-	json_t *value;
 	int r;
 
 	/* As some editors of Windows begin a text. */
@@ -289,13 +309,7 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 	if (r < 0)
 		return r;
 	settings->unread = false;
-	/* Behind a mistake the other keys are read, too; the caller decides what to do with them. */
-	json_object_foreach (json, name, value) {
-		int r_key = settings_read_key(settings, path, name, value, r == 0 ? err : NULL);
-
-		r = r == 0 ? r_key : r;
-	}
-	return r;
+	return settings_read_table(settings, path, &table, json, err);
 }
 
 /*
