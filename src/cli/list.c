@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ctr-gpu list: what a container would get, one path of the host per line. */
+/* ctr-gpu list: what a container would get, one path of the host per line, or the whole plan. */
 
 #include "cli/output.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
 
-enum { KEY_JSON = 0x200 };
+enum { KEY_JSON = 0x200, KEY_DRY_RUN };
 
 struct list {
 	struct request_options request;
@@ -14,6 +14,7 @@ struct list {
 };
 
 static const struct argp_option options[] = {
+	{"dry-run", KEY_DRY_RUN, NULL, 0, "Print the whole plan, with the reason of every entry", 0},
 	{"json", KEY_JSON, NULL, 0, "Print the whole plan as JSON, with the reason of every entry", 0},
 	{0},
 };
@@ -26,6 +27,10 @@ static error_t list_parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[1] = &list->request;
+		return 0;
+	case KEY_DRY_RUN:
+		if (list->format == CTR_GPU_FORMAT_PATHS)
+			list->format = CTR_GPU_FORMAT_TEXT;
 		return 0;
 	case KEY_JSON:
 		list->format = CTR_GPU_FORMAT_JSON;

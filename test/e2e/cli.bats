@@ -174,7 +174,7 @@ lines() {
 }
 
 @test "output that is lost is a failure on a host with GPUs, too" {
-	for way in 'info' 'info --json' 'info --csv' 'list' 'list --json' 'configure --dry-run /none' 'configure --dry-run --json /none'; do
+	for way in 'info' 'info --json' 'info --csv' 'list' 'list --json' 'list --dry-run' 'configure --dry-run /none' 'configure --dry-run --json /none'; do
 		host wsl-nvidia bash -c "ctr-gpu $way" >/dev/null
 		refused 1 "No space left on device" host wsl-nvidia bash -c "ctr-gpu $way >/dev/full"
 		[[ $(wc -l <"$BATS_TEST_TMPDIR/stderr") -eq 2 ]]
@@ -243,6 +243,9 @@ lines() {
 	run host wsl-two-nvidia ctr-gpu list
 	[[ $output == *'/dev/dxg'* ]]
 	[[ $output == "$(jq -r '(.devices[].path), (.mounts[].source)' <<<"$plan")" ]]
+	[[ $(host wsl-nvidia ctr-gpu list --dry-run) == "$(host wsl-nvidia ctr-gpu configure --dry-run /none)" ]]
+	[[ $(host wsl-nvidia ctr-gpu list --dry-run --json) == "$(host wsl-nvidia ctr-gpu list --json)" ]]
+	[[ $(host wsl-nvidia ctr-gpu list --dry-run) == "GPU  "* ]]
 }
 
 @test "what the library refuses of the command line is status 2, what the host lacks is status 1" {
