@@ -52,6 +52,14 @@ static int vgpu_ask(unsigned procedure, const void *arguments, void *ret)
 	return r < 0 ? vgpu_complain_of_silence(r) : 0;
 }
 
+static const char *vgpu_advise(int error)
+{
+	if (error == ENOENT || error == ENOTUNIQ)
+		return "ctr-gpu vgpu list shows what is granted, by the ids that docker ps shows.";
+	return error == EOPNOTSUPP ? "ctr-gpu-vcudad(8) says which hosts can limit it; --memory is for the GPUs' own."
+				   : "ctr-gpu(1) says what a container may have.";
+}
+
 /* For procedures that answer only whether it was done. */
 static int vgpu_do(unsigned procedure, const void *arguments)
 {
@@ -59,9 +67,9 @@ static int vgpu_do(unsigned procedure, const void *arguments)
 	int r = vgpu_ask(procedure, arguments, &done);
 
 	if (r == 0 && done.error != 0)
-		r = output_complain("%.300s\n"
-				    "    ctr-gpu vgpu list shows what is granted, by the ids that docker ps shows.",
-				    done.message);
+		r = output_complain("%s%.300s\n    %s",
+				    done.error == EOPNOTSUPP ? "the host's memory is not limited here: " : "",
+				    done.message, vgpu_advise(done.error));
 	control_free_reply(procedure, &done);
 	return r;
 }
@@ -90,6 +98,14 @@ static void vgpu_print_host_memory(const struct vcudad_grant *grant, const char 
 		report_print(stdout, "    host       %s in use of %s, by its servers\n", used, all);
 }
 
+static void vgpu_print_processors(const struct vcudad_grant *grant)
+{
+	if (grant->processors > 0)
+		(void)printf("    processors %g at most, for its servers\n", grant->processors);
+	else
+		(void)puts("    processors no limit for its servers");
+}
+
 static void vgpu_print_grant(const struct vcudad_grant *grant, const char *unlimited)
 {
 	report_print(stdout, "%s\n", grant->id);
@@ -100,6 +116,8 @@ static void vgpu_print_grant(const struct vcudad_grant *grant, const char *unlim
 	}
 	vgpu_print_memory(grant);
 	vgpu_print_host_memory(grant, unlimited);
+	if (!*unlimited)
+		vgpu_print_processors(grant);
 	(void)printf("    processes  %u of %u; %llu so far, %llu refused, %llu crashed\n", grant->clients,
 		     grant->max_clients, (unsigned long long)grant->connects, (unsigned long long)grant->denied,
 		     (unsigned long long)grant->crashes);
@@ -116,12 +134,13 @@ static json_t *vgpu_pack_grant(const struct vcudad_grant *grant, bool limited)
 						      report_string(*gpu->name ? gpu->name : NULL));
 				    }));
 
-	return json_pack("{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "container",
+	return json_pack("{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "container",
 			 report_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus,
 			 "memory", grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
 			 (json_int_t)grant->used, "hostMemory",
 			 limited ? json_integer((json_int_t)grant->host_memory) : json_null(), "hostUsed",
-			 limited ? json_integer((json_int_t)grant->host_used) : json_null(), "maxClients",
+			 limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
+			 grant->processors > 0 ? json_real(grant->processors) : json_null(), "maxClients",
 			 (json_int_t)grant->max_clients, "clients", (json_int_t)grant->clients, "connects",
 			 (json_int_t)grant->connects, "denied", (json_int_t)grant->denied, "crashes",
 			 (json_int_t)grant->crashes, "kept", grant->kept);

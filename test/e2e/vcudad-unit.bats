@@ -219,6 +219,7 @@ becomes() {
 	[[ $(inside cat "$group"/container-{few,free}/cpu.max) == "40000 100000"$'\n'"max 100000" ]]
 	audited '.event == "grant" and .container == "few" and .processors == 0.4'
 	audited '.event == "grant" and .container == "free" and .processors == null'
+	listed '[.containers[] | select(.container == "few" or .container == "free") | .processors] | sort == [null, 0.4]'
 	run client few /run/client/cuda-add
 	expect_status 0
 	expect "1048576 sums are right"

@@ -286,6 +286,7 @@ static void peer_list_tenant(const struct tenant *tenant, struct vcudad_gpu *gpu
 		.used = tenant_sum_memory(tenant),
 		.host_memory = tenant->host_memory,
 		.host_used = group_measure_memory(tenant),
+		.processors = processor_count(tenant->processor),
 		.max_clients = tenant->max_clients,
 		.clients = tenant->clients,
 		.connects = tenant->connects,
