@@ -41,12 +41,17 @@ static bool cdi_generate_is_vcuda(const char *kind)
 	return streq(kind, REQUEST_VCUDA_KIND);
 }
 
-/* By vCUDA, which is for NVIDIA's GPUs. */
+/* By vCUDA, which is for NVIDIA's GPUs that are not divided. */
+static bool cdi_generate_can_serve(const struct inventory *inventory, const struct adapter *adapter)
+{
+	return adapter->vendor_id == PCI_VENDOR_NVIDIA && !inventory_divides(inventory, adapter);
+}
+
 static int cdi_generate_add_vcuda_kind(const struct ctr_gpu_host *host, struct strv *ret)
 {
 	for (size_t i = 0; i < host->inventory.count && host->settings->vcuda_mode != VCUDA_OFF; i++)
 		if (host->inventory.adapters[i].index >= 0 &&
-		    host->inventory.adapters[i].vendor_id == PCI_VENDOR_NVIDIA)
+		    cdi_generate_can_serve(&host->inventory, &host->inventory.adapters[i]))
 			return strv_add(ret, REQUEST_VCUDA_KIND);
 	return 0;
 }
@@ -359,7 +364,8 @@ static int cdi_generate_select_adapters(const struct generation *generation, str
 	for (size_t i = 0; i < ret->count; i++) {
 		const char *domain = adapter_domain(ret->adapters[i]);
 
-		if (ret->adapters[i]->is_npu == npus && (!vcuda || ret->adapters[i]->vendor_id == PCI_VENDOR_NVIDIA) &&
+		if (ret->adapters[i]->is_npu == npus &&
+		    (!vcuda || cdi_generate_can_serve(&generation->host->inventory, ret->adapters[i])) &&
 		    (all || (domain && strlen(domain) == vendor && strncmp(domain, kind, vendor) == 0)))
 			ret->adapters[kept++] = ret->adapters[i];
 	}

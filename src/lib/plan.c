@@ -125,8 +125,8 @@ static int plan_vcuda(struct planner *planner, const struct selection *selection
 	if (r == 0)
 		r = plan_backends(planner, selection);
 	if (r == 0)
-		r = vcuda_plan(&context->settings, planner->request, selection->adapters, selection->count, &native,
-			       planner->plan, &planner->context->err);
+		r = vcuda_plan(&context->settings, planner->request, &planner->host->inventory, selection->adapters,
+			       selection->count, &native, planner->plan, &planner->context->err);
 	planner->native = NULL;
 	plan_clear(&native);
 	return r;

@@ -95,6 +95,17 @@ void inventory_clear(struct inventory *inventory)
 	*inventory = (struct inventory){0};
 }
 
+bool inventory_divides(const struct inventory *inventory, const struct adapter *adapter)
+{
+	for (size_t i = 0; i < inventory->count && !adapter->is_part; i++) {
+		const struct adapter *part = &inventory->adapters[i];
+
+		if (part->is_part && part->backend == adapter->backend && part->minor == adapter->minor)
+			return true;
+	}
+	return false;
+}
+
 void inventory_truncate(struct inventory *inventory, size_t count)
 {
 	while (inventory->count > count)

@@ -127,6 +127,9 @@ struct inventory {
 
 void inventory_clear(struct inventory *inventory);
 
+/** Whether the adapter is divided (MIG): then CUDA finds its parts there, and not the whole. */
+bool inventory_divides(const struct inventory *inventory, const struct adapter *adapter);
+
 /** Takes those behind the first @count out again. */
 void inventory_truncate(struct inventory *inventory, size_t count);
 

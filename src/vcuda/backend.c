@@ -23,11 +23,35 @@ static const struct {
 
 /* ---- whether ---- */
 
+/* A name that is no word for vCUDA, but ours: taken for another kind's, it would be a device's. */
+static int vcuda_refuse_kinds(const struct request *request, struct err *err)
+{
+	for (size_t i = 0; i < request->devices.count; i++)
+		if (str_has_prefix(request->devices.items[i], REQUEST_VCUDA_DOMAIN "/") &&
+		    !str_has_prefix(request->devices.items[i], REQUEST_VCUDA_KIND "="))
+			return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
+				       "this host has no device \"%.64s\"\nGPUs by vCUDA are: " REQUEST_VCUDA_KIND "=0",
+				       request->devices.items[i]);
+	return 0;
+}
+
+/* A specification of another kind has given the container nodes already. Return: NULL if it asks for none. */
+static const char *vcuda_find_device(const struct request *request)
+{
+	for (size_t i = 0; i < request->devices.count && request_count_vcuda(request) == 0; i++)
+		if (request_name_without_kind(request->devices.items[i]) != request->devices.items[i])
+			return request->devices.items[i];
+	return NULL;
+}
+
 int vcuda_decide(const struct settings *settings, const struct request *request, bool *ret, struct err *err)
 {
+	const char *device = vcuda_find_device(request);
 	size_t named = request_count_vcuda(request);
 	bool asked = named > 0 || request->mode == REQUEST_VCUDA;
 
+	if (vcuda_refuse_kinds(request, err))
+		return CTR_GPU_E_UNKNOWN_DEVICE;
 	if (named > 0 && named < request->devices.count)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 			       "some of the container's GPUs are asked for by vCUDA and others as devices\n"
@@ -35,18 +59,23 @@ int vcuda_decide(const struct settings *settings, const struct request *request,
 	if (asked && settings->vcuda_mode == VCUDA_OFF)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "the container asks for its GPUs by vCUDA, which this host does not offer\n"
-			       "Its administrator allows it by \"vcuda\": {\"mode\": \"allow\"}, ctr-gpu-config(5).");
+			       "Its administrator allows it in /etc/ctr-gpu/config.json: {\"vcuda\": {\"mode\": "
+			       "\"allow\"}}");
+	/* By default the specifications of other kinds have no nodes. */
+	if (device && settings->vcuda_mode == VCUDA_ALLOW && request->mode == REQUEST_VCUDA)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "the container asks for %.64s, a device, and by CTR_GPU_MODE=vcuda for none\n"
+			       "Ask for one of them; by vCUDA: --device " REQUEST_VCUDA_KIND "=0",
+			       device);
 	if (settings->vcuda_mode != VCUDA_FORCE) {
 		*ret = asked || (settings->vcuda_mode == VCUDA_DEFAULT && request->mode != REQUEST_DEVICE);
 		return 0;
 	}
-	/* A specification of another kind has given it nodes already. */
-	for (size_t i = 0; i < request->devices.count && named == 0; i++)
-		if (request_name_without_kind(request->devices.items[i]) != request->devices.items[i])
-			return err_set(err, CTR_GPU_E_NO_PERMISSION,
-				       "this host gives GPUs by vCUDA alone, and not as %.64s\n"
-				       "Ask for: --device " REQUEST_VCUDA_KIND "=all",
-				       request->devices.items[i]);
+	if (device)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "this host gives GPUs by vCUDA alone, and not as %.64s\n"
+			       "Ask for: --device " REQUEST_VCUDA_KIND "=all",
+			       device);
 	*ret = true;
 	return 0;
 }
@@ -194,31 +223,55 @@ static int vcuda_set_memory(const struct settings *settings, const struct reques
 	return strv_add(&plan->warnings, "CTR_GPU_MEMORY asks for more memory than this host gives a container");
 }
 
-int vcuda_plan(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
-	       size_t count, const struct plan *native, struct plan *plan, struct err *err)
+/* Of those that were asked for, without these. */
+struct left_out {
+	size_t foreign, divided;
+};
+
+static int vcuda_tell_left_out(const struct left_out *left_out, struct plan *plan, struct err *err)
 {
-	size_t left_out = 0;
+	int r = 0;
+
+	if (plan->grant_count == 0 && left_out->divided > 0)
+		return err_set(err, CTR_GPU_E_NO_ADAPTER,
+			       "vCUDA gives whole GPUs, and what the container asks for is divided (MIG)\n"
+			       "Ask for a part as a device; ctr-gpu info lists them.");
+	if (plan->grant_count == 0 && left_out->foreign > 0)
+		return err_set(err, CTR_GPU_E_NO_ADAPTER,
+			       "vCUDA serves NVIDIA's GPUs, and no GPU that the container asks for is one\n"
+			       "ctr-gpu info lists the GPUs of this host.");
+	if (left_out->foreign > 0)
+		r = strv_format(&plan->warnings, "%zu adapters are left out, since vCUDA serves NVIDIA's GPUs alone",
+				left_out->foreign);
+	if (r == 0 && left_out->divided > 0)
+		r = strv_format(&plan->warnings, "%zu GPUs are left out, since vCUDA gives whole ones (MIG)",
+				left_out->divided);
+	return r;
+}
+
+int vcuda_plan(const struct settings *settings, const struct request *request, const struct inventory *inventory,
+	       const struct adapter *const *selected, size_t count, const struct plan *native, struct plan *plan,
+	       struct err *err)
+{
+	struct left_out left_out = {0};
 	int r = vcuda_set_memory(settings, request, plan);
 
 	if (r == 0)
 		r = vcuda_find_driver(native, &plan->grant_library);
 
 	for (size_t i = 0; i < count && r == 0; i++) {
-		if (selected[i]->vendor_id == PCI_VENDOR_NVIDIA)
-			r = vcuda_add_gpu(selected[i], plan, err);
+		if (selected[i]->vendor_id != PCI_VENDOR_NVIDIA)
+			left_out.foreign++;
+		else if (inventory_divides(inventory, selected[i]))
+			left_out.divided++;
 		else
-			left_out++;
+			r = vcuda_add_gpu(selected[i], plan, err);
 	}
-	if (r == 0 && count > 0 && plan->grant_count == 0)
-		return err_set(err, CTR_GPU_E_NO_ADAPTER,
-			       "vCUDA serves NVIDIA's GPUs, and no GPU that the container asks for is one\n"
-			       "ctr-gpu info lists the GPUs of this host.");
 	if (r == 0 && plan->grant_count > MOST_GPUS)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 			       "vCUDA gives a container %d GPUs at most\nName some of them.", MOST_GPUS);
-	if (r == 0 && left_out > 0)
-		r = strv_format(&plan->warnings, "%zu adapters are left out, since vCUDA serves NVIDIA's GPUs alone",
-				left_out);
+	if (r == 0)
+		r = vcuda_tell_left_out(&left_out, plan, err);
 	if (r != 0 || request->nodes_only)
 		return r;
 	return vcuda_add_client(plan, err);

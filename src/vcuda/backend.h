@@ -27,13 +27,15 @@ int vcuda_decide(const struct settings *settings, const struct request *request,
 
 /**
  * vcuda_plan() - add the client library and the GPUs that the manager is to be asked for
- * @selected: of all backends; those that are not NVIDIA's are left out with a warning
+ * @inventory: of the host
+ * @selected: of all backends; those that are not NVIDIA's, or are divided (MIG), are left out with a warning
  * @native:   what the container would get for devices: tells where the driver's libraries are
  *
- * Return: 0; CTR_GPU_E_NO_ADAPTER if none is NVIDIA's; CTR_GPU_E_BAD_ARGUMENT; negative errno; @err is set.
+ * Return: 0; CTR_GPU_E_NO_ADAPTER if none is left; CTR_GPU_E_BAD_ARGUMENT; negative errno; @err is set.
  */
-int vcuda_plan(const struct settings *settings, const struct request *request, const struct adapter *const *selected,
-	       size_t count, const struct plan *native, struct plan *plan, struct err *err);
+int vcuda_plan(const struct settings *settings, const struct request *request, const struct inventory *inventory,
+	       const struct adapter *const *selected, size_t count, const struct plan *native, struct plan *plan,
+	       struct err *err);
 
 /* The first major version whose functions tell what parameters a kernel has. */
 enum { VCUDA_OLDEST_DRIVER = 550 };

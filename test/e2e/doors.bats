@@ -502,6 +502,9 @@ door_vcuda_list() {
 	devices=1 on_host has_only vcuda_cdi GPU-7b10aa04
 	devices=0,1 on_host has_only runtime GPU-5a3f1c2b,GPU-7b10aa04
 	profile=native-four devices=2 on_host agree "${environment_doors[@]}" vcuda_cdi
+	# A device and none.
+	devices=nvidia.com/gpu=1 on_host refuse E_BAD_ARGUMENT hook runtime
+	variables='' devices=ctr-gpu.org/vgpu=1 on_host refuse E_UNKNOWN_DEVICE configure hook runtime
 	# Without asking, devices.
 	variables='' devices=1 on_host agree list "${environment_doors[@]}" cdi
 	[[ $(variables='' devices=1 on_host door_hook | jq '.vcuda | length') == 0 ]]
@@ -534,4 +537,8 @@ door_vcuda_list() {
 	devices=0 on_host has_only vcuda_cdi GPU-5a3f1c2b
 	devices=vendor:intel on_host refuse E_NO_ADAPTER configure hook runtime
 	profile=native-mig devices=1:1 on_host refuse E_BAD_ARGUMENT configure hook runtime
+	profile=native-mig devices=all on_host has_only hook GPU-b703df58
+	profile=native-mig devices=1 on_host refuse E_NO_ADAPTER configure hook runtime
+	[[ $(profile=native-mig sandbox native-mig bash -c 'mkdir -p /etc/ctr-gpu; echo "$0" >/etc/ctr-gpu/config.json
+		ctr-gpu cdi generate --kind=ctr-gpu.org/vcuda --output=- | jq -c "[.devices[].name]"' "$settings") == '["0","GPU-b703df58-2273-35fb-29be-3f6c49b83a95","0000:00:06.0","all"]' ]]
 }

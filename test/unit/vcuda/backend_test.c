@@ -60,11 +60,36 @@ static void what_the_settings_forbid_is_refused(void **state)
 	assert_int_equal(decide(VCUDA_OFF, REQUEST_VCUDA, "all", &vcuda, &err), CTR_GPU_E_NO_PERMISSION);
 	assert_int_equal(decide(VCUDA_OFF, REQUEST_ANY_MODE, "ctr-gpu.org/vcuda=0", &vcuda, &err),
 			 CTR_GPU_E_NO_PERMISSION);
-	assert_non_null(strstr(err.text, "\"allow\""));
+	assert_non_null(strstr(err.text, "/etc/ctr-gpu/config.json: {\"vcuda\": {\"mode\": \"allow\"}}"));
 	assert_int_equal(decide(VCUDA_FORCE, REQUEST_ANY_MODE, "nvidia.com/gpu=0", &vcuda, &err),
 			 CTR_GPU_E_NO_PERMISSION);
 	assert_int_equal(decide(VCUDA_ALLOW, REQUEST_ANY_MODE, "ctr-gpu.org/vcuda=0,nvidia.com/gpu=1", &vcuda, &err),
 			 CTR_GPU_E_BAD_ARGUMENT);
+}
+
+/* Its specification has given the container the node, and this the client library. */
+static void a_device_is_not_given_by_vcuda_besides(void **state)
+{
+	struct err err = {0};
+	bool vcuda = false;
+
+	(void)state;
+	assert_int_equal(decide(VCUDA_ALLOW, REQUEST_VCUDA, "nvidia.com/gpu=0", &vcuda, &err), CTR_GPU_E_BAD_ARGUMENT);
+	assert_non_null(strstr(err.text, "--device ctr-gpu.org/vcuda=0"));
+	assert_int_equal(decide(VCUDA_DEFAULT, REQUEST_VCUDA, "nvidia.com/gpu=0", &vcuda, &err), 0);
+	assert_true(vcuda);
+}
+
+static void a_kind_that_is_mistyped_is_no_device(void **state)
+{
+	struct err err = {0};
+	bool vcuda;
+
+	(void)state;
+	for (enum vcuda_mode mode = VCUDA_OFF; mode <= VCUDA_FORCE; mode++)
+		assert_int_equal(decide(mode, REQUEST_ANY_MODE, "ctr-gpu.org/vgpu=0", &vcuda, &err),
+				 CTR_GPU_E_UNKNOWN_DEVICE);
+	assert_non_null(strstr(err.text, "ctr-gpu.org/vcuda=0"));
 }
 
 static struct adapter first = {.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-1", .name = (char *)"One"},
@@ -75,6 +100,14 @@ static struct adapter first = {.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"
 		      part = {.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"MIG-1", .is_part = true},
 		      nameless = {.vendor_id = PCI_VENDOR_NVIDIA, .pci_address = (char *)"0:2:0.0"};
 
+/* The second is not divided: the part is of the first. */
+static struct adapter on_host[] = {
+	{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-5", .minor = 0},
+	{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-6", .minor = 1},
+	{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"MIG-5", .minor = 0, .is_part = true},
+};
+static struct inventory host;
+
 /* nodes_only: the client library need not be there. */
 static int make(const struct settings *settings, struct request request, const struct adapter *const *selected,
 		size_t count, struct plan *plan, struct err *err)
@@ -82,7 +115,7 @@ static int make(const struct settings *settings, struct request request, const s
 	const struct plan native = {0};
 
 	request.nodes_only = true;
-	return vcuda_plan(settings, &request, selected, count, &native, plan, err);
+	return vcuda_plan(settings, &request, &host, selected, count, &native, plan, err);
 }
 
 static void gpus_of_other_vendors_are_left_out(void **state)
@@ -106,6 +139,26 @@ static void gpus_of_other_vendors_are_left_out(void **state)
 	assert_int_equal(make(&settings, (struct request){0}, none, ARRAY_SIZE(none), &plan, &err),
 			 CTR_GPU_E_NO_ADAPTER);
 	plan_clear(&plan);
+}
+
+static void gpus_that_are_divided_are_left_out(void **state)
+{
+	const struct adapter *const both[] = {&on_host[0], &on_host[1]};
+	const struct settings settings = {0};
+	struct plan plan = {0};
+	struct err err = {0};
+
+	(void)state;
+	host = (struct inventory){.adapters = on_host, .count = ARRAY_SIZE(on_host)};
+	assert_int_equal(make(&settings, (struct request){0}, both, ARRAY_SIZE(both), &plan, &err), 0);
+	assert_int_equal(plan.grant_count, 1);
+	assert_string_equal(plan.grants[0].uuid, "GPU-6");
+	assert_non_null(strstr(plan.warnings.items[0], "(MIG)"));
+	plan_clear(&plan);
+	assert_int_equal(make(&settings, (struct request){0}, both, 1, &plan, &err), CTR_GPU_E_NO_ADAPTER);
+	assert_non_null(strstr(err.text, "(MIG)"));
+	plan_clear(&plan);
+	host = (struct inventory){0};
 }
 
 static void what_servers_cannot_find_is_refused(void **state)
@@ -177,7 +230,7 @@ static void the_drivers_library_is_where_a_plan_for_devices_has_it(void **state)
 		assert_int_equal(
 			plan_add_mount(&native, mounted(&mount, cases[i].source, cases[i].target, cases[i].directory)),
 			0);
-		assert_int_equal(vcuda_plan(&settings, &request, selected, 1, &native, &plan, &err), 0);
+		assert_int_equal(vcuda_plan(&settings, &request, &host, selected, 1, &native, &plan, &err), 0);
 		if (cases[i].found)
 			assert_string_equal(plan.grant_library, cases[i].found);
 		else
@@ -202,7 +255,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(settings_and_request_decide),
 		cmocka_unit_test(what_the_settings_forbid_is_refused),
+		cmocka_unit_test(a_device_is_not_given_by_vcuda_besides),
+		cmocka_unit_test(a_kind_that_is_mistyped_is_no_device),
 		cmocka_unit_test(gpus_of_other_vendors_are_left_out),
+		cmocka_unit_test(gpus_that_are_divided_are_left_out),
 		cmocka_unit_test(what_servers_cannot_find_is_refused),
 		cmocka_unit_test(a_container_may_ask_for_less_memory_and_never_for_more),
 		cmocka_unit_test(old_drivers_are_known_by_their_version),
