@@ -64,6 +64,9 @@ installing() {
 		# What the sandbox has mounted over is no part of the machine.
 		rmdir /var/lib/ctr-gpu 2>/dev/null || true
 		export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+		# Nor are packages of ours that its user has.
+		dpkg-query -W -f "\${Package}\n" "*ctr-gpu*" 2>/dev/null |
+			xargs -r dpkg --no-triggers --force-depends --purge >/dev/null 2>&1 || true
 		install() {
 			local name
 			local -a files=()
