@@ -31,14 +31,20 @@ bool str_is_below(const char *path, const char *directory)
 
 static int str_print(char **ret, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 
+/* musl's vasprintf() prints everything twice. */
 static int str_print(char **ret, const char *format, va_list arguments)
 {
-	char *text;
+	char text[512];
+	va_list again;
+	int length;
 
-	if (vasprintf(&text, format, arguments) < 0)
-		return -ENOMEM;
-	*ret = text;
-	return 0;
+	va_copy(again, arguments);
+	length = vsnprintf(text, sizeof(text), format, again);
+	va_end(again);
+	if (length < 0 || (size_t)length >= sizeof(text))
+		return vasprintf(ret, format, arguments) < 0 ? -ENOMEM : 0;
+	*ret = strndup(text, (size_t)length);
+	return *ret ? 0 : -ENOMEM;
 }
 
 int str_format(char **ret, const char *format, ...)

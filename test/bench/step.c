@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -25,7 +26,7 @@ enum { SIZE_MAX_OF_PROGRAM = 8 << 20 };
 
 static unsigned counts[SIZE_MAX_OF_PROGRAM];
 
-/* Where the program was put: just after execve(2) its file is the first thing in memory. */
+/* Where the program was put: just after execve(2) its file is the first in memory, and only the kernel's pages before it. */
 static unsigned long find_base(pid_t pid)
 {
 	char path[64], line[512];
@@ -33,8 +34,10 @@ static unsigned long find_base(pid_t pid)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	maps = fopen(path, "re");
-	if (!maps || !fgets(line, sizeof(line), maps))
-		err(1, "%s", path);
+	do {
+		if (!maps || !fgets(line, sizeof(line), maps))
+			err(1, "%s", path);
+	} while (!strchr(line, '/'));
 	(void)fclose(maps);
 	return strtoul(line, NULL, 16);
 }
