@@ -70,7 +70,7 @@ int cdi_hook_main(char **argv)
 	trace_begin("nvidia-cdi-hook");
 	if (argv[0] && argv[1] && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0)) {
 		(void)printf("nvidia-cdi-hook of ctr-gpu %s\n", ctr_gpu_version());
-		return fclose(stdout) ? message_error("write standard output", -errno) : 0;
+		return message_end_output();
 	}
 	message_init();
 	deadline_set(STATE_DEADLINE_S,

@@ -188,7 +188,7 @@ static int hook_print_text(const struct arguments *arguments)
 		arguments_usage(stdout);
 	else
 		(void)printf("ctr-gpu-hook %s\n", ctr_gpu_version());
-	return fclose(stdout) ? message_error("write standard output", -errno) : 0;
+	return message_end_output();
 }
 
 int main(int argc, char **argv)

@@ -4,6 +4,7 @@
 
 #include "trace.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,16 @@ int message_error(const char *what, int error)
 	(void)snprintf(text, sizeof(text), "%s: [%s] cannot %s: %s\n", trace_program(), ctr_gpu_error_name(error), what,
 		       strerror(-error));
 	return message_emit(text);
+}
+
+/* fclose(3) of musl does not tell of what failed before it. */
+int message_end_output(void)
+{
+	bool lost = ferror(stdout);
+
+	if (fclose(stdout) == 0 && !lost)
+		return 0;
+	return message_error("write standard output", errno ? -errno : -EIO);
 }
 
 int message_failure(const struct ctr_gpu_context *context, int r)

@@ -19,6 +19,9 @@ void message_init(void);
 /** Says what a step before the library's first failed at. @error: negative errno. Return: the exit status. */
 int message_error(const char *what, int error);
 
+/** Ends standard output. Return: the exit status: whether all that was printed has been written. */
+int message_end_output(void);
+
 /**
  * Says "ctr-gpu-hook: [E_NO_ADAPTER] …" for a result of the library, further lines indented. Return: the exit status.
  */

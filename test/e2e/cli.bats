@@ -169,6 +169,8 @@ lines() {
 	refused 1 "No space left on device" bash -c 'ctr-gpu help list >/dev/full'
 	refused 1 "Bad file descriptor" bash -c 'ctr-gpu version >&-'
 	refused 1 "No space left on device" bash -c 'ctr-gpu-hook --version >/dev/full'
+	refused 1 "No space left on device" bash -c 'ctr-gpu-hook --help >/dev/full'
+	refused 1 "No space left on device" bash -c 'exec -a nvidia-cdi-hook ctr-gpu-hook --version >/dev/full'
 	run bash -c '(sleep 0.2; ctr-gpu version; echo "$?" >&2) | true'
 	[[ $output == 1 ]]
 }

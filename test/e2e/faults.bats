@@ -78,7 +78,7 @@ on_bundle() {
 		full ctr-gpu-hook createRuntime <<<"$state"; echo "status $?"
 		full ctr-gpu configure "$root"; echo "status $?"
 		picture $! >/run/after; diff /run/before /run/after && echo same'
-	[[ $(grep -c "^ctr-gpu.*: \[EDQUOT\] cannot make /etc/ld.so.conf.d/00-ctr-gpu.conf in the container: Disk quota exceeded" <<<"$output") -eq 2 ]]
+	[[ $(grep -c "^ctr-gpu.*: \[EDQUOT\] cannot make /etc/ld.so.conf.d/00-ctr-gpu.conf in the container: \(Disk q\|Q\)uota exceeded" <<<"$output") -eq 2 ]]
 	[[ $(grep -c "^    The quota of the container's storage is used up" <<<"$output") -eq 2 ]]
 	[[ $(grep -c "^status 1$" <<<"$output") -eq 2 ]]
 	expect_line "same"

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/report.h"
 #include "base/str.h"
 #include "model/installed.h"
 #include "model/version_note.h"
@@ -318,7 +319,7 @@ static int vcudad_print_text(const char *argument)
 			     : "Usage: ctr-gpu-vcudad\nvCUDA's manager %s, which init systems start; see "
 			       "ctr-gpu-vcudad(8).\n",
 		     CTR_GPU_VERSION);
-	return fclose(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+	return report_finish(stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
