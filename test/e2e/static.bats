@@ -5,6 +5,7 @@
 # The tarball of static programs: what is in it, that it works wherever it is unpacked, and that it gives a container its GPU
 # on a host that has musl, busybox and nothing else.
 
+bats_require_minimum_version 1.5.0
 load engines
 
 setup_file() {
@@ -69,6 +70,58 @@ on_alpine() {
 		umount -l .
 		exec /bin/sh -euc "$@"
 	' on_alpine "$@"
+}
+
+@test "the hook asks the processor nothing, which a virtual machine would be left for" {
+	[[ $(objdump -d --no-show-raw-insn "$BATS_FILE_TMPDIR/build/bin/ctr-gpu-hook" | grep -cwE 'cpuid|xgetbv|rdtscp') -eq 0 ]]
+	# Where the word would be found.
+	[[ $(objdump -d --no-show-raw-insn "$BATS_FILE_TMPDIR/build/bin/ctr-gpu-hook" | grep -cw syscall) -gt 0 ]]
+}
+
+# What distributions compile with glibc's headers is linked with hooks/musl, as their libraries are.
+@test "functions that know the size of what they write to end the program in time" {
+	local directory=$BATS_TEST_TMPDIR musl way
+	local -A right=([snprintf]="abc" [sprintf]="abc" [memcpy]="abcdefg" [memmove]="abcdefg" [memset]="" [strcpy]="abcdefg" [strncpy]="abcdefg")
+
+	musl=/usr/lib/$(uname -m)-linux-musl
+	cat >"$directory/program.c" <<-'END'
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <string.h>
+
+		int main(int argc, char **argv)
+		{
+			char to[8] = "";
+			const char *way = argv[1], *from = argc > 3 ? argv[3] : "abcdefg";
+			size_t size = strtoul(argv[2], NULL, 10);
+
+			if (strcmp(way, "snprintf") == 0)
+				snprintf(to, size, "%.3s", from);
+			else if (strcmp(way, "sprintf") == 0)
+				sprintf(to, size > 8 ? "%s" : "%.3s", from);
+			else if (strcmp(way, "memcpy") == 0)
+				memcpy(to, from, size);
+			else if (strcmp(way, "memmove") == 0)
+				memmove(to, from, size);
+			else if (strcmp(way, "memset") == 0)
+				memset(to, 0, size);
+			else if (strcmp(way, "strcpy") == 0)
+				strcpy(to, from);
+			else if (strcmp(way, "strncpy") == 0)
+				strncpy(to, from, size);
+			puts(to);
+			return 0;
+		}
+	END
+	"${CC:-cc}" -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE -fno-stack-protector -w -c -o "$directory/program.o" "$directory/program.c"
+	"${CC:-cc}" -nostdlib -static-pie -o "$directory/program" "$musl/rcrt1.o" "$musl/crti.o" "$directory/program.o" \
+		"$BATS_FILE_TMPDIR/build/musl/hooks/musl/checked.o" "$musl/libc.a" -lgcc "$musl/crtn.o"
+	for way in "${!right[@]}"; do
+		nm "$directory/program.o" | grep "U __${way}_chk"
+		run -0 "$directory/program" "$way" 8
+		[[ $output == "${right[$way]}" ]]
+		run -134 "$directory/program" "$way" 9 abcdefgh
+	done
 }
 
 @test "the programs need no loader and no library, and linking them warned of nothing" {
