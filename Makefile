@@ -133,7 +133,7 @@ MUSL_INCLUDE = /usr/include/$(musl)
 musl_objects = $(patsubst %.c,$(O)/musl/%.o,$(hook_sources) hooks/memory.c $(wildcard hooks/musl/*.c))
 musl_library = $(room_sources:%.c=$(O)/musl/%.o) $(O)/musl/gen/vcuda_rpc.o
 musl_cppflags = -nostdinc -Ihooks/musl -isystem $(MUSL_INCLUDE) -isystem $(O)/musl/include -isystem $(shell $(CC) -print-file-name=include)
-# musl has no checks of its own for -D_FORTIFY_SOURCE, and reads packed relocations only since 1.2.4.
+# musl reads packed relocations only since 1.2.4.
 musl_link = -nostdlib -static-pie $(MUSL_LIB)/rcrt1.o $(MUSL_LIB)/crti.o $(1) \
 	-Wl,--start-group $(static_libraries) $(MUSL_LIB)/libc.a -lgcc -Wl,--end-group $(MUSL_LIB)/crtn.o
 # Of linkers GNU's names emulations, and takes scripts beside its own.
@@ -244,6 +244,7 @@ $(O)/musl/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h $(O)/musl/i
 	$(CC) $(musl_cppflags) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
 $(O)/musl/hooks/musl/missing.o: $(O)/gen/errno_names.h
 $(O)/gen/errno_names.h: $(O)/musl/include/made
+	@mkdir -p $(@D)
 	echo '#include <errno.h>' | $(CC) $(musl_cppflags) -E -dM - | sed -n 's/^#define \(E[A-Z0-9]*\) [0-9]*$$/[\1] = "\1",/p' | LC_ALL=C sort >$@
 # Where the compiler has them, which is elsewhere in a build for another machine.
 $(O)/musl/include/made: | needs

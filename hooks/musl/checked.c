@@ -2,9 +2,10 @@
 
 /*
  * What jansson, libyaml and libtirpc call in the place of C's own functions, because distributions compile them with
- * glibc's headers: functions that know the size of what they write to, and end the program rather than write past it
- * (_FORTIFY_SOURCE; the names are glibc's and LSB's), and those of C23. Distributions differ in which are called. What
- * else these libraries call is the same in glibc and musl; where that is not so, the linker finds no such function.
+ * glibc's headers, and the hook by string.h and stdio.h beside this file: functions that know the size of what they
+ * write to, and end the program rather than write past it (_FORTIFY_SOURCE; the names are glibc's and LSB's), and those
+ * of C23. Distributions differ in which are called. What else these libraries call is the same in glibc and musl; where
+ * that is not so, the linker finds no such function.
  */
 
 #include <limits.h>
@@ -13,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-int __snprintf_chk(char *to, size_t max, int flag, size_t size, const char *format, ...);
-int __vsnprintf_chk(char *to, size_t max, int flag, size_t size, const char *format, va_list arguments);
-int __sprintf_chk(char *to, int flag, size_t size, const char *format, ...);
-int __fprintf_chk(FILE *file, int flag, const char *format, ...);
+#define PRINTF(text, first) __attribute__((format(printf, text, first)))
+
+int __snprintf_chk(char *to, size_t max, int flag, size_t size, const char *format, ...) PRINTF(5, 6);
+int __vsnprintf_chk(char *to, size_t max, int flag, size_t size, const char *format, va_list arguments) PRINTF(5, 0);
+int __sprintf_chk(char *to, int flag, size_t size, const char *format, ...) PRINTF(4, 5);
+int __fprintf_chk(FILE *file, int flag, const char *format, ...) PRINTF(3, 4);
 void *__memcpy_chk(void *to, const void *from, size_t length, size_t size);
 void *__memmove_chk(void *to, const void *from, size_t length, size_t size);
 void *__memset_chk(void *to, int byte, size_t length, size_t size);
@@ -34,7 +37,7 @@ int __vsnprintf_chk(char *to, size_t max, int flag, size_t size, const char *for
 {
 	(void)flag;
 	checked_room(max, size);
-	return vsnprintf(to, max, format, arguments);
+	return (vsnprintf)(to, max, format, arguments);
 }
 
 int __snprintf_chk(char *to, size_t max, int flag, size_t size, const char *format, ...)
@@ -55,7 +58,7 @@ int __sprintf_chk(char *to, int flag, size_t size, const char *format, ...)
 
 	(void)flag;
 	va_start(arguments, format);
-	r = vsnprintf(to, size < INT_MAX ? size : INT_MAX, format, arguments);
+	r = (vsnprintf)(to, size < INT_MAX ? size : INT_MAX, format, arguments);
 	va_end(arguments);
 	if (r >= 0)
 		checked_room((size_t)r + 1, size);
@@ -77,31 +80,31 @@ int __fprintf_chk(FILE *file, int flag, const char *format, ...)
 void *__memcpy_chk(void *to, const void *from, size_t length, size_t size)
 {
 	checked_room(length, size);
-	return memcpy(to, from, length);
+	return (memcpy)(to, from, length);
 }
 
 void *__memmove_chk(void *to, const void *from, size_t length, size_t size)
 {
 	checked_room(length, size);
-	return memmove(to, from, length);
+	return (memmove)(to, from, length);
 }
 
 void *__memset_chk(void *to, int byte, size_t length, size_t size)
 {
 	checked_room(length, size);
-	return memset(to, byte, length);
+	return (memset)(to, byte, length);
 }
 
 char *__strcpy_chk(char *to, const char *from, size_t size)
 {
 	checked_room(strlen(from) + 1, size);
-	return strcpy(to, from);
+	return (strcpy)(to, from);
 }
 
 char *__strncpy_chk(char *to, const char *from, size_t length, size_t size)
 {
 	checked_room(length, size);
-	return strncpy(to, from, length);
+	return (strncpy)(to, from, length);
 }
 
 /* Since glibc 2.38. In the bases 0 and 2 it also reads 0b1; jansson reads numbers in base 10. */

@@ -78,6 +78,20 @@ on_alpine() {
 	[[ $(objdump -d --no-show-raw-insn "$BATS_FILE_TMPDIR/build/bin/ctr-gpu-hook" | grep -cw syscall) -gt 0 ]]
 }
 
+@test "what only relocations write is read-only when the hook runs" {
+	local hook=$BATS_FILE_TMPDIR/build/bin/ctr-gpu-hook relro base
+
+	relro=$(readelf -lW "$hook" | awk '$1 == "GNU_RELRO" { print $3 }')
+	[[ -n $relro ]]
+	coproc waits { exec "$hook" createRuntime 2>/dev/null; }
+	timeout 10 bash -c 'until [[ $(readlink "/proc/$0/exe") == */ctr-gpu-hook && $(cut -d " " -f 1 "/proc/$0/syscall") == 0 ]]; do sleep 0.01; done' \
+		"$waits_PID"
+	run -0 awk -v file="$hook" '$6 == file { print $1, $2 }' "/proc/$waits_PID/maps"
+	kill "$waits_PID"
+	base=${output%%-*}
+	grep -E "^$(printf '%x' $(((0x$base + relro) & ~0xfff)))-[0-9a-f]+ r--p$" <<<"$output"
+}
+
 # What distributions compile with glibc's headers is linked with hooks/musl, as their libraries are.
 @test "functions that know the size of what they write to end the program in time" {
 	local directory=$BATS_TEST_TMPDIR musl way
