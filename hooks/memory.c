@@ -4,8 +4,8 @@
  * malloc(3) for a program that lives for milliseconds: memory is handed out in order and, but for the newest block,
  * never taken back. The C library's writes into blocks that are freed, and joins them later; in a child, which shares
  * its parent's pages until it writes, each of these writes copies a page. So a start has 10 page faults less, and what
- * is freed too early is not somebody else's. The C library lets programs bring their own ("Replacing malloc" in glibc's
- * manual); its ld.so does the same (elf/dl-minimal-malloc.c). Nothing here has threads.
+ * is freed too early is not somebody else's. C libraries let programs bring their own (musl since 1.1.20; "Replacing
+ * malloc" in glibc's manual). Nothing here has threads.
  */
 
 #include <errno.h>
