@@ -43,8 +43,11 @@ static int str_print(char **ret, const char *format, va_list arguments)
 	va_end(again);
 	if (length < 0 || (size_t)length >= sizeof(text))
 		return vasprintf(ret, format, arguments) < 0 ? -ENOMEM : 0;
-	*ret = strndup(text, (size_t)length);
-	return *ret ? 0 : -ENOMEM;
+	*ret = malloc((size_t)length + 1);
+	if (!*ret)
+		return -ENOMEM;
+	memcpy(*ret, text, (size_t)length + 1);
+	return 0;
 }
 
 int str_format(char **ret, const char *format, ...)

@@ -76,9 +76,15 @@ const size_t driver_library_count = ARRAY_SIZE(driver_libraries);
 
 const struct driver_library *driver_library_find(const char *stem, size_t length)
 {
-	for (size_t i = 0; i < driver_library_count; i++)
-		if (strncmp(driver_libraries[i].stem, stem, length) == 0 && driver_libraries[i].stem[length] == '\0')
+	if (length == 0 || length >= sizeof(driver_libraries[0].stem))
+		return NULL;
+	/* By its end first: nearly all begin with the same ten characters. */
+	for (size_t i = 0; i < driver_library_count; i++) {
+		const char *known = driver_libraries[i].stem;
+
+		if (known[length - 1] == stem[length - 1] && known[length] == '\0' && memcmp(known, stem, length) == 0)
 			return &driver_libraries[i];
+	}
 	return NULL;
 }
 

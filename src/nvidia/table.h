@@ -13,7 +13,7 @@
 #include "model/request.h"
 
 struct driver_library {
-	const char *stem;      /* "libcuda": the file is libcuda.so.<driver version> */
+	char stem[32];         /* "libcuda": the file is libcuda.so.<driver version> */
 	const char *soversion; /* "1": its SONAME is libcuda.so.1; NULL: its SONAME is the file's name */
 	uint32_t capabilities; /* any of them */
 	bool development;      /* programs also look for libcuda.so */

@@ -130,11 +130,15 @@ int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret,
 static const struct json_aside capability_asides[] = {
 	{"effective", NULL}, {"permitted", NULL}, {"inheritable", NULL}, {"ambient", NULL}, {NULL, NULL}};
 static const struct json_aside process_asides[] = {
-	{"capabilities", capability_asides}, {"rlimits", NULL}, {NULL, NULL}};
+	{"capabilities", capability_asides}, {"rlimits", NULL}, {"args", NULL}, {NULL, NULL}};
 static const struct json_aside linux_asides[] = {
 	{"seccomp", NULL}, {"maskedPaths", NULL}, {"readonlyPaths", NULL}, {"sysctl", NULL}, {NULL, NULL}};
 static const struct json_aside config_asides[] = {
 	{"annotations", NULL}, {"process", process_asides}, {"linux", linux_asides}, {NULL, NULL}};
+
+/* What oci_read_config() does not look at. */
+static const struct json_aside read_asides[] = {
+	{"annotations", NULL}, {"process", process_asides}, {"linux", NULL}, {NULL, NULL}};
 
 /* process.env; without a process, or without variables, it is empty. */
 static int oci_read_environment(const json_t *config, struct strv *ret, struct err *err)
@@ -349,6 +353,6 @@ int oci_parse_config(const char *data, size_t size, struct oci_config *ret, stru
 	_cleanup_json_ json_t *json = NULL;
 	int r;
 
-	r = oci_load_config(data, size, &json, err);
+	r = oci_parse_object("config.json", data, size, OCI_CONFIG_MAX, read_asides, &json, err);
 	return r == 0 ? oci_read_config(json, ret, err) : r;
 }

@@ -213,6 +213,10 @@ static void table(void **state)
 	assert_ptr_equal(driver_library_find("libcuda.so", 7)->stem, driver_library_find("libcuda", 7)->stem);
 	assert_null(driver_library_find("libcud", 6));
 	assert_null(driver_library_find("libcudadebugge", 14));
+	assert_null(driver_library_find("libcuda-of-a-name-that-is-longer-than-any", 41));
+	assert_null(driver_library_find("libcuda-of-a-name-that-is-longer-than-any", 32));
+	assert_null(driver_library_find("libcudb", 7));
+	assert_null(driver_library_find("libcuda", 0));
 	for (size_t i = 0; i < driver_library_count; i++) {
 		const struct driver_library *library = &driver_libraries[i];
 
