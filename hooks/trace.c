@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -102,6 +104,21 @@ void trace_write(const char *kind, const char *text)
 	}
 }
 
+void trace_print_line(FILE *file, const char *format, ...)
+{
+	va_list arguments;
+	char *line;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&line, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		return;
+	(void)fputs(line, file);
+	free(line);
+}
+
 void trace_remark(void *user, enum ctr_gpu_log_level level, const char *text)
 {
 	const char *kind = level == CTR_GPU_LOG_WARNING ? "warning" : "debug";
@@ -109,7 +126,7 @@ void trace_remark(void *user, enum ctr_gpu_log_level level, const char *text)
 
 	trace_write(kind, text);
 	if (echo && echo->file && (level == CTR_GPU_LOG_WARNING || !echo->warnings_only))
-		(void)fprintf(echo->file, "%s: %s: %s\n", own_name, kind, text);
+		trace_print_line(echo->file, "%s: %s: %s\n", own_name, kind, text);
 }
 
 /* For root alone: /run is the system's. */

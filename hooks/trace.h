@@ -36,6 +36,9 @@ struct trace_echo {
 /** For ctr_gpu_context_set_log(). @user: struct trace_echo; NULL: the log alone. */
 void trace_remark(void *user, enum ctr_gpu_log_level level, const char *text);
 
+/** Prints a line at once: what musl formats for standard error it writes in pieces, between which others may write. */
+void trace_print_line(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /** The time as logs have it; empty where it is not known. */
 void trace_write_stamp(char ret[TRACE_STAMP_SIZE]);
 

@@ -32,10 +32,10 @@ static void failure_write_log(FILE *file, bool as_json, const char *message)
 
 	trace_write_stamp(stamp);
 	if (quoted)
-		(void)fprintf(file,
-			      as_json ? "{\"level\":\"error\",\"msg\":%s,\"time\":\"%s\"}\n"
-				      : "level=error msg=%s time=\"%s\"\n",
-			      quoted, stamp);
+		trace_print_line(file,
+				 as_json ? "{\"level\":\"error\",\"msg\":%s,\"time\":\"%s\"}\n"
+					 : "level=error msg=%s time=\"%s\"\n",
+				 quoted, stamp);
 	free(quoted);
 	json_decref(text);
 }
@@ -46,7 +46,7 @@ int failure_tell(const struct command_line *line, int r, const char *text)
 	FILE *log;
 
 	(void)snprintf(message, sizeof(message), "ctr-gpu-runtime: [%s] %s", ctr_gpu_error_name(r), text);
-	(void)fprintf(stderr, "%s\n", message);
+	trace_print_line(stderr, "%s\n", message);
 	trace_write("error", message);
 	log = line->log ? failure_open_log(line->log) : NULL;
 	if (log) {

@@ -138,6 +138,53 @@ on_alpine() {
 	done
 }
 
+@test "a child that ends itself does not end its parent, and waiting ends when a signal comes" {
+	local directory=$BATS_TEST_TMPDIR musl=/usr/lib/$(uname -m)-linux-musl
+
+	cat >"$directory/program.c" <<-'END'
+		#define _GNU_SOURCE
+		#include <errno.h>
+		#include <sched.h>
+		#include <signal.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <sys/syscall.h>
+		#include <sys/time.h>
+		#include <sys/wait.h>
+		#include <unistd.h>
+
+		static void nothing(int number)
+		{
+			(void)number;
+		}
+
+		int main(void)
+		{
+			const struct itimerval soon = {.it_value = {.tv_usec = 100000}};
+			const struct timespec long_time = {20, 0};
+			long pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0L, 0L, 0L, 0L);
+			sigset_t none;
+			int status = 0;
+
+			if (pid == 0)
+				abort();
+			waitpid((pid_t)pid, &status, 0);
+			printf("signal %d\n", WTERMSIG(status));
+			signal(SIGALRM, nothing);
+			setitimer(ITIMER_REAL, &soon, NULL);
+			sigemptyset(&none);
+			status = sigtimedwait(&none, NULL, &long_time);
+			printf("%d %d\n", status, errno == EINTR);
+			return 0;
+		}
+	END
+	"${CC:-cc}" -O2 -fPIE -fno-stack-protector -U_FORTIFY_SOURCE -w -c -o "$directory/program.o" "$directory/program.c"
+	"${CC:-cc}" -nostdlib -static-pie -o "$directory/program" "$musl/rcrt1.o" "$musl/crti.o" "$directory/program.o" \
+		"$BATS_FILE_TMPDIR"/build/musl/hooks/musl/{missing,checked}.o "$musl/libc.a" -lgcc "$musl/crtn.o"
+	run -0 timeout 10 "$directory/program"
+	[[ $output == $'signal 6\n-1 1' ]]
+}
+
 @test "the programs need no loader and no library, and linking them warned of nothing" {
 	local program
 
