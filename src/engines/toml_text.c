@@ -129,6 +129,34 @@ static bool toml_is_long_string(const struct scanner *s)
 	return toml_is_next(s, "\"\"\"") || toml_is_next(s, "'''");
 }
 
+/* "\u00e4"; \x is TOML 1.1, as is \e. */
+static size_t toml_escape_digits(char kind)
+{
+	switch (kind) {
+	case 'x':
+		return 2;
+	case 'u':
+		return 4;
+	case 'U':
+		return 8;
+	default:
+		return 0;
+	}
+}
+
+/* To the last character of an escape. In a string of several lines, blanks may stand between it and the line's end. */
+static bool toml_skip_escape(struct scanner *s, bool lines)
+{
+	const char *text = s->text->data + s->at + 1;
+	size_t digits = toml_escape_digits(*text), blanks = lines ? strspn(text, " \t") : 0;
+
+	if (digits ? strspn(text + 1, "0123456789abcdefABCDEF") < digits
+		   : !strchr(blanks ? "\r\n" : "btnfre\"\\\r\n", text[blanks]))
+		return false;
+	s->at += 1 + digits;
+	return true;
+}
+
 /* To the @length quotes that end a string, from those that begin it. */
 static int toml_skip_string(struct scanner *s, size_t length)
 {
@@ -136,7 +164,8 @@ static int toml_skip_string(struct scanner *s, size_t length)
 	bool lines = length > 1;
 
 	for (s->at += length; !toml_at_end(s) && !text_is_at(s->text, s->at, quotes, length); s->at++) {
-		s->at += toml_peek(s) == '\\' && *quotes == '"';
+		if (toml_peek(s) == '\\' && *quotes == '"' && !toml_skip_escape(s, lines))
+			return toml_refuse(s, s->at, "an escape that TOML does not have");
 		if (!toml_at_end(s) && (unsigned char)toml_peek(s) < ' ' && toml_peek(s) != '\t' &&
 		    !(lines && toml_newline_size(s)))
 			return toml_refuse(s, s->at, "a string that does not end on its line");
