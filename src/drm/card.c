@@ -11,9 +11,9 @@
 #include <sys/sysmacros.h>
 
 #include "base/fd.h"
+#include "base/pci_address.h"
 #include "ctr-gpu-error.h"
 #include "drm/topology.h"
-#include "model/pci.h"
 
 enum { CARDS_MAX = 512, FILE_MAX = 4096 };
 
@@ -98,7 +98,7 @@ static int card_describe(const struct card_class *class, const char *name, const
 		adapter->vendor_id = PCI_VENDOR_AMD;
 		return 1;
 	}
-	if (!pci_is_address(address))
+	if (!pci_address_is_name(address))
 		return 0;
 	if (str_format(&path, "%s/%s/device", class->sysfs, name) < 0)
 		return -ENOMEM;

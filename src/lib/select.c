@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/pci_address.h"
+
 void selection_clear(struct selection *selection)
 {
 	free(selection->adapters);
@@ -241,32 +243,11 @@ static bool selection_is_index(const char *device, long *ret)
 	return *end == '\0' && errno == 0;
 }
 
-struct pci_address {
-	unsigned domain, bus, device, function;
-};
-
-/* Written with a domain of any length or with none, and with zeros in front or without. */
-static bool selection_read_pci_address(const char *text, struct pci_address *ret)
-{
-	struct pci_address address = {0};
-	int length = 0;
-
-	if (text[strspn(text, "0123456789abcdefABCDEF:.")])
-		return false;
-	*ret = address;
-	if (sscanf(text, "%8x:%2x:%2x.%1x%n", &ret->domain, &ret->bus, &ret->device, &ret->function, &length) == 4 &&
-	    !text[length])
-		return true;
-	*ret = address;
-	return sscanf(text, "%2x:%2x.%1x%n", &ret->bus, &ret->device, &ret->function, &length) == 3 && !text[length];
-}
-
 static bool selection_same_pci_address(const char *known, const char *asked)
 {
 	struct pci_address a, b;
 
-	return selection_read_pci_address(known, &a) && selection_read_pci_address(asked, &b) && a.domain == b.domain &&
-	       a.bus == b.bus && a.device == b.device && a.function == b.function;
+	return pci_address_read(known, &a) && pci_address_read(asked, &b) && pci_address_equal(&a, &b);
 }
 
 /* ---- what a name may be ---- */

@@ -2,7 +2,6 @@
 
 #include "model/pci.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,27 +9,13 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/pci_address.h"
 #include "base/str.h"
 
 enum {
 	CLASS_DISPLAY = 0x03, /* pci_ids.h: PCI_BASE_CLASS_DISPLAY; that of GPUs without a display as well */
 	FUNCTIONS_MAX = 65536,
 };
-
-bool pci_is_address(const char *name)
-{
-	size_t domain = strcspn(name, ":");
-	const char *rest = name + domain;
-
-	if (domain < 4 || domain > 8 || strlen(rest) != 8)
-		return false;
-	for (size_t i = 0; i < domain; i++)
-		if (!isxdigit((unsigned char)name[i]))
-			return false;
-	return isxdigit((unsigned char)rest[1]) && isxdigit((unsigned char)rest[2]) && rest[3] == ':' &&
-	       isxdigit((unsigned char)rest[4]) && isxdigit((unsigned char)rest[5]) && rest[6] == '.' &&
-	       rest[7] >= '0' && rest[7] <= '7';
-}
 
 static unsigned pci_read_id(const char *directory, const char *name)
 {
@@ -64,7 +49,7 @@ bool pci_find(const char *sys, bool (*is_wanted)(const struct pci_function *func
 	_cleanup_free_ char *devices = NULL;
 
 	if (str_format(&devices, "%s/bus/pci/devices", sys) < 0 ||
-	    fd_list_names(AT_FDCWD, devices, pci_is_address, FUNCTIONS_MAX, &addresses) < 0)
+	    fd_list_names(AT_FDCWD, devices, pci_address_is_name, FUNCTIONS_MAX, &addresses) < 0)
 		return false;
 	for (size_t i = 0; i < addresses.count; i++) {
 		_cleanup_free_ char *directory = NULL;

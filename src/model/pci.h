@@ -12,8 +12,5 @@ struct pci_function {
 	bool display; /* a GPU, also one without a display */
 };
 
-/** Whether a directory's name is a PCI address, "0000:01:00.0". */
-bool pci_is_address(const char *name);
-
 /** Looks for the first that @is_wanted. @sys: "/sys", or another in tests. Return: whether there is one. */
 bool pci_find(const char *sys, bool (*is_wanted)(const struct pci_function *function), struct pci_function *ret);

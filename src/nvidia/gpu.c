@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "nvidia/gpu.h"
-#include "model/pci.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/pci_address.h"
 #include "nvidia/mig.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/proc.h"
@@ -154,7 +154,7 @@ int gpus_read(struct seen *seen, struct inventory *inventory, struct err *err)
 	struct strv *gpus = &seen->gpus;
 	int r;
 
-	r = fd_list_names(AT_FDCWD, NVIDIA_PROC "/gpus", pci_is_address, GPUS_MAX, gpus);
+	r = fd_list_names(AT_FDCWD, NVIDIA_PROC "/gpus", pci_address_is_name, GPUS_MAX, gpus);
 	if (r == -ENOENT)
 		r = 0;
 	if (gpus->count > 1)

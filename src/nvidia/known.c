@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/kept.h"
-#include "model/pci.h"
+#include "base/pci_address.h"
 
 enum {
 	KEPT_MAX = 256 * 1024,
@@ -86,7 +86,7 @@ static int known_parse_gpu(char *line, char **rest, struct known *known)
 	_cleanup_free_ char *information = NULL;
 	unsigned long id, length;
 
-	if (!binding || !*binding || !pci_is_address(address) || !known_read_number(device, 16, UINT16_MAX, &id) ||
+	if (!binding || !*binding || !pci_address_is_name(address) || !known_read_number(device, 16, UINT16_MAX, &id) ||
 	    !known_read_number(line, 10, INFORMATION_MAX, &length) || known->gpu_count == KNOWN_GPUS_MAX)
 		return -EINVAL;
 	if (!*rest || strlen(*rest) <= length || (*rest)[length] != '\n')

@@ -18,7 +18,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/fd.h"
-#include "model/pci.h"
+#include "base/pci_address.h"
 #include "nvidia/gpu.h"
 #include "nvidia/load.h"
 #include "nvidia/proc.h"
@@ -340,7 +340,7 @@ int load_add_nodes(const struct load_host *host, const struct load_options *opti
 	if (r == 0)
 		r = load_nodes_add_control_nodes(&wanted);
 	if (r == 0)
-		r = load_nodes_list(host, "nvidia/gpus", pci_is_address, &gpus);
+		r = load_nodes_list(host, "nvidia/gpus", pci_address_is_name, &gpus);
 	for (size_t i = 0; i < gpus.count && r == 0; i++)
 		r = load_nodes_add_gpu(&wanted, gpus.items[i]);
 	if (r == 0 && module_major(devices, "nvidia-caps", &number) == 0) {

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "model/pci.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/plan.h"
 #include "nvidia/proc.h"

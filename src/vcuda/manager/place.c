@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/pci_address.h"
 #include "base/str.h"
 
 static int place_read_digit(char character)
@@ -36,17 +37,6 @@ bool place_read_uuid(const char *text, uint8_t ret[static 16])
 	}
 	memcpy(ret, bytes, sizeof(bytes));
 	return true;
-}
-
-/* "0000:41:00.0" as one number; 0: it is none. */
-static uint32_t place_read_address(const char *text)
-{
-	unsigned domain, bus, device, function;
-
-	if (sscanf(text, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4 || domain > UINT16_MAX ||
-	    bus > UINT8_MAX || device >= 32 || function >= 8)
-		return 0;
-	return domain << 16 | bus << 8 | device << 3 | function;
 }
 
 struct place_load {
@@ -95,7 +85,7 @@ void place_list(const struct tenant *tenant, struct start *ret)
 		const struct gpu *gpu = &tenant->gpus[(first + i) % tenant->gpu_count];
 
 		memcpy(ret->gpus[i].uuid, gpu->bytes, sizeof(ret->gpus[i].uuid));
-		ret->gpus[i].place = place_read_address(gpu->address);
+		ret->gpus[i].place = pci_address_number(gpu->address);
 	}
 	ret->gpu_count = (uint32_t)tenant->gpu_count;
 }

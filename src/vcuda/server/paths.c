@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/pci_address.h"
 #include "vcuda/landlock.h"
 
 enum { PATHS_NAME = 300, PATHS_INFORMATION = 4096 };
@@ -125,14 +126,11 @@ static int paths_minor(const char *address)
 
 static bool paths_is_granted(const struct start *start, const char *address)
 {
-	unsigned domain, bus, device, function;
+	/* 0 is a GPU whose place is not known. */
+	uint32_t place = pci_address_number(address);
 
-	/* A larger number would be another GPU's place once it is shifted. */
-	if (sscanf(address, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4 || domain > UINT16_MAX ||
-	    bus > UINT8_MAX || device >= 32 || function >= 8)
-		return false;
 	for (uint32_t i = 0; i < start->gpu_count; i++)
-		if (start->gpus[i].place == (domain << 16 | bus << 8 | device << 3 | function))
+		if (place && start->gpus[i].place == place)
 			return true;
 	return false;
 }

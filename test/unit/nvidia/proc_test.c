@@ -6,7 +6,6 @@
 
 #include <errno.h>
 
-#include "model/pci.h"
 #include "nvidia/brand.h"
 #include "nvidia/gpu.h"
 #include "nvidia/proc.h"
@@ -122,30 +121,6 @@ static void a_field_is_replaced(void **state)
 	assert_null(none);
 }
 
-static void pci_addresses(void **state)
-{
-	static const char *const good[] = {"0000:00:06.0", "0001:AB:1f.7", "10000:01:00.0", "00000000:01:00.0"};
-	static const char *const bad[] = {"",
-					  ".",
-					  "..",
-					  "0000:00:06",
-					  "0000:00:06.8",
-					  "000:00:06.0",
-					  "000000000:00:06.0",
-					  "0000:0g:06.0",
-					  "0000:00:06.0x",
-					  "0000:00/06.0",
-					  "../00:06.0"};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
-		if (!pci_is_address(good[i]))
-			fail_msg("%s", good[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		if (pci_is_address(bad[i]))
-			fail_msg("%s", bad[i]);
-}
-
 static void gpu_information(void **state)
 {
 	struct adapter adapter = {.minor = -1};
@@ -232,10 +207,9 @@ static void table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(driver_versions), cmocka_unit_test(device_majors),
-		cmocka_unit_test(fields),          cmocka_unit_test(pci_addresses),
-		cmocka_unit_test(gpu_information), cmocka_unit_test(a_field_is_replaced),
-		cmocka_unit_test(brands),          cmocka_unit_test(table),
+		cmocka_unit_test(driver_versions), cmocka_unit_test(device_majors),       cmocka_unit_test(fields),
+		cmocka_unit_test(gpu_information), cmocka_unit_test(a_field_is_replaced), cmocka_unit_test(brands),
+		cmocka_unit_test(table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
