@@ -41,6 +41,8 @@ static int plan_warn_of_requirement(struct planner *planner, const char *require
 
 static int plan_hold_requirement(struct planner *planner, const char *requirement, const struct driver_facts *facts)
 {
+	static const char newer[] = "Update the host's driver, or use an image made for an older CUDA.",
+			  other[] = "A newer driver does not change that: use an image made for this GPU and driver.";
 	enum requirement_verdict verdict = requirement_judge(requirement, facts);
 	bool strict = planner->context->settings.strict_requirements;
 	char have[32] = "an unknown CUDA";
@@ -49,14 +51,15 @@ static int plan_hold_requirement(struct planner *planner, const char *requiremen
 		return 0;
 	if (facts->cuda_major > 0)
 		(void)snprintf(have, sizeof(have), "CUDA %d.%d", facts->cuda_major, facts->cuda_minor);
-	if (verdict == REQUIREMENT_UNMET || strict)
-		return err_set(&planner->context->err, CTR_GPU_E_REQUIREMENT,
-			       "unsatisfied condition: the image requires %.200s, and the host's driver gives %s%s%s\n"
-			       "Update the host's driver, or use an image made for an older CUDA.\n"
-			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
-			       requirement, have, facts->driver_version ? ", driver " : "",
-			       facts->driver_version ? facts->driver_version : "");
-	return plan_warn_of_requirement(planner, requirement, verdict);
+	if (verdict != REQUIREMENT_UNMET && !strict)
+		return plan_warn_of_requirement(planner, requirement, verdict);
+	return err_set(&planner->context->err, CTR_GPU_E_REQUIREMENT,
+		       "unsatisfied condition: the image requires %.200s, and the host's driver gives %s%s%s\n"
+		       "%s\n"
+		       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
+		       requirement, have, facts->driver_version ? ", driver " : "",
+		       facts->driver_version ? facts->driver_version : "",
+		       requirement_asks_for_newer(requirement, facts) ? newer : other);
 }
 
 static int plan_hold_requirements(struct planner *planner, const struct backend *backend,

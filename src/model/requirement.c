@@ -211,3 +211,36 @@ enum requirement_verdict requirement_judge(const char *requirement, const struct
 	}
 	return all < best ? all : best;
 }
+
+static bool requirement_condition_asks_for_newer(const struct condition *condition, const struct driver_facts *facts)
+{
+	struct version have = {.parts = {(uint32_t)facts->cuda_major, (uint32_t)facts->cuda_minor}, .count = 2};
+	int order;
+
+	if (requirement_judge_condition(condition, facts) != REQUIREMENT_UNMET)
+		return true;
+	if (condition->key != KEY_CUDA && condition->key != KEY_DRIVER)
+		return false;
+	if (condition->key == KEY_DRIVER && !version_read(facts->driver_version, strlen(facts->driver_version), &have))
+		return false;
+	order = version_compare(&have, &condition->version);
+	return order < 0 || (order == 0 && condition->comparison != LESS);
+}
+
+bool requirement_asks_for_newer(const char *requirement, const struct driver_facts *facts)
+{
+	struct requirement_reader reader = {.next = requirement};
+	bool all = true, empty = true;
+
+	while (requirement_next(&reader)) {
+		struct condition condition;
+
+		if (!requirement_condition_parse(reader.text, reader.length, &condition))
+			return false;
+		if (reader.new_alternative && !empty && all)
+			return true;
+		all = (all || reader.new_alternative) && requirement_condition_asks_for_newer(&condition, facts);
+		empty = false;
+	}
+	return all;
+}

@@ -23,3 +23,6 @@ int requirement_check_syntax(const char *requirement, struct err *err);
 
 /** Holds a requirement of correct syntax against the driver. */
 enum requirement_verdict requirement_judge(const char *requirement, const struct driver_facts *facts);
+
+/** Whether a newer driver may meet a requirement that this one does not meet. */
+bool requirement_asks_for_newer(const char *requirement, const struct driver_facts *facts);

@@ -286,6 +286,8 @@ fails() {
 
 @test "requirement error" {
 	fails wsl-nvidia "requirement error" "unsatisfied condition: " configure --device=all '--require=cuda>=99.0' /nowhere
+	fails wsl-nvidia "requirement error" "Update the host's driver" configure --device=all '--require=cuda>=99.0' /nowhere
+	fails wsl-nvidia "requirement error" "A newer driver does not change that" configure --device=all '--require=cuda<9' /nowhere
 	fails wsl-nvidia "requirement error" "[E_BAD_REQUIREMENT]" configure --device=all '--require=cuda=>1' /nowhere
 }
 

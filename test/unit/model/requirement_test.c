@@ -126,12 +126,51 @@ static void bad_syntax_is_refused(void **state)
 	}
 }
 
+static void what_a_newer_driver_may_meet(void **state)
+{
+	static const struct {
+		const char *requirement;
+		bool newer;
+	} cases[] = {
+		{"cuda>=13.0", true},
+		{"cuda=13.0", true},
+		{"cuda>13", true},
+		{"cuda!=12.8", true},
+		{"driver>=580", true},
+		{"driver=570.86.11", true},
+		{"driver>570.86.10", true},
+		{"driver!=570.86.10", true},
+		{"driver>=580,cuda>=12", true},
+		{"brand=tesla,driver<571 cuda>=13.0,driver>=580", true},
+		{"cuda>=13.0 brand=tesla,driver<571", true},
+		{"driver<570", false},
+		{"driver<570.86.10", false},
+		{"cuda<12.8", false},
+		{"driver<=550.90", false},
+		{"cuda<12", false},
+		{"cuda=12.4", false},
+		{"arch>=9.0", false},
+		{"brand=tesla", false},
+		{"driver>=470,driver<471", false},
+		{"cuda>=13.0,brand=tesla", false},
+		{"brand=tesla,cuda>=13.0 driver>=470,driver<471", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(requirement_judge(cases[i].requirement, &cuda_12_8), REQUIREMENT_UNMET);
+		if (requirement_asks_for_newer(cases[i].requirement, &cuda_12_8) != cases[i].newer)
+			fail_msg("\"%s\"", cases[i].requirement);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(verdicts),
 		cmocka_unit_test(what_is_not_told_is_unknown),
 		cmocka_unit_test(bad_syntax_is_refused),
+		cmocka_unit_test(what_a_newer_driver_may_meet),
 	};
 
 	return cmocka_run_group_tests_name("requirement", tests, NULL, NULL);
