@@ -18,6 +18,7 @@ void selection_clear(struct selection *selection)
 
 /* The names of adapters, as many as a line of a message has room for. */
 struct name_list {
+	bool of_parts; /* whoever asks for a part of a GPU is told the parts */
 	char text[104];
 	size_t length, left_out;
 };
@@ -118,6 +119,21 @@ static struct scope selection_scope_of_vendor(const struct scope *scope, const c
 #define NPU "npu:"
 #define VENDOR "vendor:"
 
+/* "MIG-…", "0:1" */
+static bool selection_asks_for_part(const char *device)
+{
+	const char *name = request_name_without_kind(device);
+	size_t whole = strspn(name, "0123456789"), part = strspn(name + whole + (name[whole] == ':'), "0123456789");
+
+	return strncasecmp(name, "MIG-", strlen("MIG-")) == 0 ||
+	       (whole > 0 && name[whole] == ':' && part > 0 && !name[whole + 1 + part]);
+}
+
+static bool selection_is_listed(const struct name_list *listing, const struct adapter *adapter)
+{
+	return listing->of_parts ? adapter->is_part : adapter->index >= 0;
+}
+
 /* If the vendor has no adapter here, lists all adapters. */
 static int selection_list(const struct scope *scope, const bool *wanted, struct name_list *ret)
 {
@@ -128,7 +144,8 @@ static int selection_list(const struct scope *scope, const bool *wanted, struct 
 		_cleanup_free_ char *name = NULL;
 		struct adapter adapter;
 
-		if (!selection_number(scope, i, next, &adapter) || (wanted ? !wanted[i] : adapter.index < 0))
+		if (!selection_number(scope, i, next, &adapter) ||
+		    (wanted ? !wanted[i] : !selection_is_listed(ret, &adapter)))
 			continue;
 		if (adapter_describe(&adapter, &name) < 0)
 			return -ENOMEM;
@@ -217,11 +234,14 @@ static int selection_refuse_variable(const struct scope *scope, int code, const 
 static int selection_refuse(const struct scope *scope, int code, const char *device, const bool *matches,
 			    struct err *err)
 {
-	struct name_list listing = {0};
+	struct name_list listing = {.of_parts = !matches && selection_asks_for_part(device)};
 
 	if (scope->variable && str_has_prefix(device, VENDOR))
 		return selection_refuse_variable(scope, code, device, err);
-	if (selection_list(scope, matches, &listing) < 0)
+	if (listing.of_parts && selection_list(scope, NULL, &listing) < 0)
+		return -ENOMEM;
+	listing.of_parts = false;
+	if (!listing.text[0] && selection_list(scope, matches, &listing) < 0)
 		return -ENOMEM;
 	return err_set(
 		err, code,

@@ -89,6 +89,7 @@ static void a_part_is_selected_by_its_own_names_alone(void **state)
 {
 	static const char *const parts[] = {"1:2", "MIG-GPU-11112222-bbbb/3/0", "MIG-GPU-1111"};
 	static const char *const nothing[] = {"1:1", "0:2", "1:2x", "1:-2", ":2", "1:", "1:2:3"};
+	static const char *const unknown[] = {"0:1", "MIG-nobody", "mig-0000", "nvidia.com/mig=0:7"};
 	struct request all = {.kind = REQUEST_ALL};
 	struct selection selection = {0};
 	struct err err = {0};
@@ -104,6 +105,12 @@ static void a_part_is_selected_by_its_own_names_alone(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(nothing); i++)
 		if (select_named(nothing[i], &selection, &err) != CTR_GPU_E_UNKNOWN_DEVICE)
 			fail_msg("%s", nothing[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
+		assert_int_equal(select_named(unknown[i], &selection, &err), CTR_GPU_E_UNKNOWN_DEVICE);
+		assert_non_null(strstr(err.text, "It has: 1:2 Small part\n"));
+	}
+	assert_int_equal(select_named("1:2:3", &selection, &err), CTR_GPU_E_UNKNOWN_DEVICE);
+	assert_non_null(strstr(err.text, "It has: 0 Big; 1 Small\n"));
 	/* A GPU's own names mean the whole, and all of them are the wholes. */
 	assert_int_equal(select_named("02:00.0", &selection, &err), 0);
 	assert_string_equal(selection.adapters[0]->name, "Small");
@@ -211,6 +218,20 @@ static void a_name_of_several_is_refused(void **state)
 		assert_non_null(strstr(err.text, "may be any of: 0 Big; 2 Big\n"));
 		strv_clear(&request.devices);
 	}
+}
+
+static void a_host_without_parts_has_its_gpus_told(void **state)
+{
+	const struct ctr_gpu_host whole = {.inventory = {.adapters = adapters, .count = 2}};
+	struct selection selection = {0};
+	struct request request = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(request_set_devices(&request, "MIG-0000"), 0);
+	assert_int_equal(selection_new(&whole, &request, &selection, &err), CTR_GPU_E_UNKNOWN_DEVICE);
+	assert_non_null(strstr(err.text, "It has: 0 Big; 1 Small\n"));
+	request_clear(&request);
 }
 
 static void npus_are_counted_apart_and_given_on_request(void **state)
@@ -492,6 +513,7 @@ int main(void)
 		cmocka_unit_test(a_selection_is_in_order_and_without_doubles),
 		cmocka_unit_test(unknown_devices_are_named_with_those_there_are),
 		cmocka_unit_test(a_name_of_several_is_refused),
+		cmocka_unit_test(a_host_without_parts_has_its_gpus_told),
 		cmocka_unit_test(npus_are_counted_apart_and_given_on_request),
 		cmocka_unit_test(a_library_is_asked_for_unknown_uuids_alone),
 		cmocka_unit_test(an_unusable_device_answers_with_its_fault),
