@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/json_mark.h"
-#include "base/str.h"
+#include "base/memstream.h"
 
 static char mark[JSON_MARK_SIZE + 1];
 
@@ -82,23 +81,16 @@ static void json_large_write(FILE *file, const char *data, size_t size, bool kee
 
 int json_large_mark(const char *data, size_t size, bool keep, char **ret, size_t *ret_size)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t text_size;
-	FILE *file;
+	struct memstream stream;
 	int r;
 
 	r = json_mark_write('1', mark);
 	if (r < 0)
 		return r;
-	file = open_memstream(&text, &text_size);
-	if (!file)
+	if (!memstream_open(&stream))
 		return -ENOMEM;
-	json_large_write(file, data, size, keep);
-	if (fclose(file) != 0)
-		return -ENOMEM;
-	*ret = steal_ptr(text);
-	*ret_size = text_size;
-	return 0;
+	json_large_write(stream.file, data, size, keep);
+	return memstream_close(&stream, ret, ret_size);
 }
 
 void json_large_unmark(char *text)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memstream.h"
+
 bool str_has_prefix(const char *text, const char *prefix)
 {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -202,18 +204,13 @@ void strv_sort(struct strv *list)
 
 int strv_join(const struct strv *list, const char *separator, char **ret)
 {
-	size_t size;
-	char *text;
-	FILE *file = open_memstream(&text, &size);
+	struct memstream stream;
 
-	if (!file)
+	if (!memstream_open(&stream))
 		return -ENOMEM;
 	for (size_t i = 0; i < list->count; i++)
-		(void)fprintf(file, "%s%s", i > 0 ? separator : "", list->items[i]);
-	if (fclose(file) != 0)
-		return -ENOMEM;
-	*ret = text;
-	return 0;
+		(void)fprintf(stream.file, "%s%s", i > 0 ? separator : "", list->items[i]);
+	return memstream_close(&stream, ret, NULL);
 }
 
 static bool str_is_blank(char c)

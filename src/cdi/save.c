@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/memstream.h"
 #include "base/report.h"
 #include "cdi/cdi.h"
 #include "cdi/report.h"
@@ -106,16 +107,16 @@ static int cdi_save_replace(const char *path, const char *text, size_t size)
 int cdi_save(struct err *err, const char *path, json_t *spec)
 {
 	_cleanup_free_ char *text = NULL, *directory = NULL;
-	size_t size;
-	FILE *file = open_memstream(&text, &size);
+	struct memstream stream;
+	size_t size = 0;
 	int r;
 
-	if (!file) {
+	if (!memstream_open(&stream)) {
 		json_decref(spec);
 		return -ENOMEM;
 	}
-	r = report_write_json(spec, file);
-	if (fclose(file) != 0 || r < 0)
+	r = report_write_json(spec, stream.file);
+	if (memstream_close(&stream, &text, &size) < 0 || r < 0)
 		return -ENOMEM;
 	if (cdi_save_is_there(path, text, size))
 		return 0;

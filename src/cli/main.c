@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memstream.h"
 #include "cli/nvidia/nvidia.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -34,15 +35,14 @@ enum { VERB_TEXT_MAX = 32 };
 /* argp sorts its own lists; ours keeps the table's order, which is that of first use. */
 static char *main_describe_verbs(int key, const char *text, void *input)
 {
-	char *list = NULL;
-	char usage[VERB_TEXT_MAX];
-	size_t size;
+	struct memstream stream;
+	char usage[VERB_TEXT_MAX], *list;
 	FILE *file;
 
 	(void)input;
 	if (key != ARGP_KEY_HELP_PRE_DOC)
 		return (char *)text;
-	file = open_memstream(&list, &size);
+	file = memstream_open(&stream);
 	if (!file)
 		return (char *)text;
 	(void)fprintf(file, "%s\n\nCommands:\n", text);
@@ -50,10 +50,7 @@ static char *main_describe_verbs(int key, const char *text, void *input)
 		(void)snprintf(usage, sizeof(usage), "%s%s", verb->name, verb->arguments);
 		(void)fprintf(file, "  %-20s %s\n", usage, verb->summary);
 	}
-	if (fclose(file) == 0)
-		return list;
-	free(list);
-	return (char *)text;
+	return memstream_close(&stream, &list, NULL) == 0 ? list : (char *)text;
 }
 
 static const struct argp_child children[] = {{&globals_before_verb, 0, "Options of every command:", 1}, {0}};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memstream.h"
 #include "base/str.h"
 
 /* The parser says where, but takes no large numbers then, so they are rounded. */
@@ -73,9 +74,9 @@ static const char *json_text_indent(const struct text *text, size_t *ret_size)
 static int json_text_lay_out(const struct text *text, const char *printed, char **ret)
 {
 	const char *newline = text_newline(text), *indent;
-	size_t unit, size;
-	FILE *out = open_memstream(ret, &size);
-	bool failed;
+	struct memstream stream;
+	FILE *out = memstream_open(&stream);
+	size_t unit;
 
 	if (!out)
 		return -ENOMEM;
@@ -88,8 +89,7 @@ static int json_text_lay_out(const struct text *text, const char *printed, char 
 		for ((void)fputs(newline, out); at[1] == ' '; at++)
 			(void)fwrite(indent, unit, 1, out);
 	}
-	failed = ferror(out);
-	return fclose(out) != 0 || failed ? -ENOMEM : 0;
+	return memstream_close(&stream, ret, NULL);
 }
 
 /* Members are on lines, unless all of them are on one. */

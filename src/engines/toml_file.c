@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memstream.h"
 #include "base/str.h"
 #include "engines/toml_text.h"
 
@@ -124,16 +125,17 @@ static int toml_file_step(struct text *text, const struct toml *toml, json_t *no
 struct toml_file_block {
 	FILE *out;
 	const char *newline;
+	bool begun;
 };
 
-static void toml_file_print_header(const struct toml_file_block *block, const char *header)
+static void toml_file_print_header(struct toml_file_block *block, const char *header)
 {
-	(void)fprintf(block->out, "%s[%s]%s", ftell(block->out) > 0 ? block->newline : "", header, block->newline);
+	(void)fprintf(block->out, "%s[%s]%s", block->begun ? block->newline : "", header, block->newline);
+	block->begun = true;
 }
 
 /* Adds the values, not the tables, that @now lacks. Return: 0 or -ENOMEM. */
-static int toml_file_add_values(const struct toml_file_block *block, const json_t *now, json_t *wanted,
-				const char *header)
+static int toml_file_add_values(struct toml_file_block *block, const json_t *now, json_t *wanted, const char *header)
 {
 	bool begun = !*header;
 	const char *name;
@@ -149,6 +151,7 @@ static int toml_file_add_values(const struct toml_file_block *block, const json_
 		if (!begun)
 			toml_file_print_header(block, header);
 		(void)fprintf(block->out, "%s%s = %s%s", *header ? "  " : "", key, printed, block->newline);
+		block->begun = true;
 		begun = true;
 	}
 	if (!begun && !now && !json_object_size(wanted))
@@ -157,7 +160,7 @@ static int toml_file_add_values(const struct toml_file_block *block, const json_
 }
 
 /* Adds what @now, which may be NULL, lacks. Return: 0 or -ENOMEM. */
-static int toml_file_add(const struct toml_file_block *block, const json_t *now, json_t *wanted, const char *header)
+static int toml_file_add(struct toml_file_block *block, const json_t *now, json_t *wanted, const char *header)
 {
 	const char *name;
 	json_t *value;
@@ -180,14 +183,15 @@ static int toml_file_append(struct text *text, const struct toml *toml, json_t *
 	bool empty = text->size == text_bom(text), ended = empty || text->data[text->size - 1] == '\n';
 	_cleanup_free_ char *tables = NULL, *put = NULL;
 	struct toml_file_block block = {.newline = text_newline(text)};
-	size_t size;
+	struct memstream stream;
+	size_t size = 0;
 	int r;
 
-	block.out = open_memstream(&tables, &size);
+	block.out = memstream_open(&stream);
 	if (!block.out)
 		return -ENOMEM;
 	r = toml_file_add(&block, toml->root, wanted, "");
-	if (fclose(block.out) != 0 || r < 0)
+	if (memstream_close(&stream, &tables, &size) < 0 || r < 0)
 		return -ENOMEM;
 	if (!size)
 		return 0;

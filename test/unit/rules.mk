@@ -13,7 +13,7 @@ $(O)/test/unit/vcuda/server/handle_test: $(O)/src/vcuda/server/handle.o
 $(O)/test/unit/vcuda/server/hold_test: $(O)/src/vcuda/server/hold.o
 $(O)/test/unit/vcuda/server/reach_test: $(O)/src/vcuda/server/reach.o
 $(O)/test/unit/vcuda/server/request_test: $(patsubst %,$(O)/src/vcuda/server/%.o,request handle hold quota)
-$(O)/test/unit/vcuda/server/request_test: LDFLAGS += -Wl,--wrap=realloc
+$(O)/test/unit/base/memstream_test $(O)/test/unit/vcuda/server/request_test: LDFLAGS += -Wl,--wrap=realloc
 $(patsubst %,$(O)/test/unit/vcuda/server/%_test.o,handle hold request): $(vcuda_headers)
 
 # Nouns of the commands are in no library.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memstream.h"
 #include "base/report.h"
 
 /* ---- what follows ---- */
@@ -112,9 +113,10 @@ static bool verdict_is_worth_telling(const struct verdict *verdict, enum door do
 char *verdict_text(const struct findings *findings, const struct verdict *verdict)
 {
 	const char *separator = "";
-	size_t size, reasons = 0;
-	char *text = NULL;
-	FILE *sentence = open_memstream(&text, &size);
+	struct memstream stream;
+	FILE *sentence = memstream_open(&stream);
+	size_t reasons = 0;
+	char *text;
 
 	if (!sentence)
 		return NULL;
@@ -140,10 +142,7 @@ char *verdict_text(const struct findings *findings, const struct verdict *verdic
 		(void)fprintf(sentence, "no, because %s", verdict->closed_by[door]->text);
 		separator = "; ";
 	}
-	if (fclose(sentence) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return memstream_close(&stream, &text, NULL) == 0 ? text : NULL;
 }
 
 /* If a door is open, the others need not be set up. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memstream.h"
 #include "guard/program/failure.h"
 
 #define DRIVER "dxgkrnl"
@@ -131,14 +132,13 @@ static void shape_write_type(const struct btf *btf, __u32 id, FILE *file)
 /* Return: new text; NULL without memory. */
 static char *shape_of_type(const struct btf *btf, __u32 id)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *file = open_memstream(&text, &size);
+	struct memstream stream;
+	char *text;
 
-	if (!file)
+	if (!memstream_open(&stream))
 		return NULL;
-	shape_write_type(btf, id, file);
-	return fclose(file) == 0 ? text : NULL;
+	shape_write_type(btf, id, stream.file);
+	return memstream_close(&stream, &text, NULL) == 0 ? text : NULL;
 }
 
 /* ---- comparisons ---- */
