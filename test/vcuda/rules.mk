@@ -92,7 +92,7 @@ test_programs += $(O)/test/vcuda/hostile/programs
 $(O)/test/vcuda/hostile/programs: $(O)/test/vcuda/hostile/programs.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread -ldl
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -rdynamic -o $@ $^ -pthread -ldl
 
 # What a server that was taken over tries.
 vcuda_taken = $(O)/test/vcuda/hostile/taken.so

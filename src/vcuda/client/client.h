@@ -10,14 +10,19 @@
 #include "vcuda/types.h"
 #include "vcuda/wire.h"
 
-/* A page that a child of fork(2) finds empty: there, the driver is not initialized, and cannot be. */
+/*
+ * What a child of fork(2) finds empty, in pages of its own. There the driver is not initialized, and cannot be if it is,
+ * or is about to be, in the parent. A lock of another thread of the parent's is free there.
+ */
 struct client_life {
-	uint32_t alive; /* from its making on */
+	_Alignas(4096) uint32_t alive;
 	uint32_t ready;
+	struct lock lock; /* of the connection: before all others, which are taken only once it is ready */
 };
 
 struct client {
 	struct client_life *life;
+	bool begun; /* to connect, since the process, or the parent that it is a copy of, called cuInit() */
 	struct wire *wire;
 	uint8_t *staging;
 	int socket;

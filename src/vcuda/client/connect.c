@@ -25,7 +25,6 @@
 #endif
 
 struct client client = {.socket = -1};
-static struct lock connect_lock;
 static CUresult connect_failed; /* what the last cuInit() returned */
 
 /* A driver may take seconds for each GPU when it starts. */
@@ -276,47 +275,52 @@ void client_close(void)
 {
 	const struct client old = client;
 
-	connect_lock = (struct lock){0};
 	connect_close();
+	if (old.life)
+		old.life->ready = 0;
 	/* First, so that a child made meanwhile unmaps nothing that is somebody else's by now. */
-	client = (struct client){.socket = -1, .looks = client.looks};
+	client = (struct client){.life = old.life, .socket = -1, .looks = old.looks};
 	if (old.wire)
 		(void)munmap(old.wire, sizeof(*old.wire));
 	if (old.staging)
 		(void)munmap(old.staging, WIRE_STAGING_BYTES);
 	if (old.arena)
 		(void)munmap((void *)old.arena, WIRE_ARENA_BYTES);
-	if (old.life)
-		(void)munmap(old.life, 4096);
 	call_forget();
 	thread_forget();
 }
 
-/* A child of fork(2) finds the page empty. Its parent may have had the locks, which nobody releases there. */
-static bool connect_is_child(void)
+/* One page for the process and its children. It is there before anything is locked, whenever the process forks. */
+static struct client_life *connect_life(void)
 {
-	const struct client_life *life = __atomic_load_n(&client.life, __ATOMIC_ACQUIRE);
+	struct client_life *life = __atomic_load_n(&client.life, __ATOMIC_ACQUIRE), *new;
 
-	return life && !life->alive;
+	if (life)
+		return life;
+	new = mmap(NULL, sizeof(*new), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (new == MAP_FAILED)
+		return NULL;
+	new->alive = 1;
+	if (madvise(new, sizeof(*new), MADV_WIPEONFORK) == 0 &&
+	    __atomic_compare_exchange_n(&client.life, &life, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return new;
+	(void)munmap(new, sizeof(*new));
+	return life;
 }
 
-CUresult cuInit(unsigned flags)
+/* Whether a parent of this process had begun to connect. Until then, its children may connect for themselves. */
+static bool connect_is_child(const struct client_life *life)
 {
-	struct client_life *life;
+	return __atomic_load_n(&client.begun, __ATOMIC_ACQUIRE) && !life->alive;
+}
+
+/* With the lock of the connection. */
+static CUresult connect_begin(struct client_life *life)
+{
 	CUresult r;
 
-	if (flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (connect_is_child())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	LOCK_HOLD(&connect_lock);
-	if (client.life)
-		return client.life->ready ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
-	life = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (life == MAP_FAILED || madvise(life, 4096, MADV_WIPEONFORK) < 0)
-		return CUDA_ERROR_OPERATING_SYSTEM;
 	life->alive = 1;
-	__atomic_store_n(&client.life, life, __ATOMIC_RELEASE);
+	__atomic_store_n(&client.begun, true, __ATOMIC_RELEASE);
 	client.patience = connect_now() + CONNECT_PATIENCE_MS;
 	/* After a failure the memory is still there, and it is not tried again. */
 	r = client.wire ? connect_failed : connect_open();
@@ -324,8 +328,22 @@ CUresult cuInit(unsigned flags)
 	client.patience = 0;
 	if (r) {
 		connect_close();
-		client.life = NULL;
-		(void)munmap(life, 4096);
+		__atomic_store_n(&client.begun, false, __ATOMIC_RELEASE);
 	}
 	return r;
+}
+
+CUresult cuInit(unsigned flags)
+{
+	struct client_life *life;
+
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	life = connect_life();
+	if (!life)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	if (connect_is_child(life))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	LOCK_HOLD(&life->lock);
+	return life->ready ? CUDA_SUCCESS : connect_begin(life);
 }

@@ -17,9 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -246,6 +248,17 @@ static void *thread_begins_and_ends(void *nothing)
 	return nothing;
 }
 
+static useconds_t madvise_pause;
+
+/* The libraries' calls, too: -rdynamic. A fork is then likely where a page for children is made. */
+__attribute__((visibility("default"))) int madvise(void *at, size_t bytes, int advice)
+{
+	const int r = (int)syscall(SYS_madvise, at, bytes, advice);
+
+	(void)usleep(madvise_pause);
+	return r;
+}
+
 /* They find locked what a thread of their parent's had locked. */
 static void program_forks_while_nvml_begins(void)
 {
@@ -253,6 +266,7 @@ static void program_forks_while_nvml_begins(void)
 	pthread_t thread;
 	unsigned count;
 
+	madvise_pause = 4000;
 	if (!nvml)
 		fail("dlopen", 0);
 	*(void **)&nvml_init = dlsym(nvml, "nvmlInit_v2");
@@ -286,6 +300,7 @@ static void program_forks_while_it_begins(void)
 {
 	enum { NOT_INITIALIZED = 3 };
 
+	madvise_pause = 4000;
 	for (useconds_t pause = 0; pause < 20000; pause += 1000) {
 		const pid_t parent = fork();
 		int status = 0;
